@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every reason for which a packet or a request leaves the walk. One list: it makes the counters, and
+ * the names that the CLI and metrics print. Each lcore counts for itself.
+ */
+#ifndef LB_DROP_H
+#define LB_DROP_H
+
+/* X(symbol, "name", "what it means") */
+#define LB_DROP_LIST(X)                                                                            \
+	X(NOT_OUR_MAC, "not_our_mac", "frame for another station")                                 \
+	X(TRUNCATED, "truncated", "frame ends inside a header")                                    \
+	X(ETHERTYPE, "ethertype", "neither IPv4, IPv6 nor ARP")                                    \
+	X(ARP_OTHER, "arp_other", "ARP that asks for none of our addresses")                       \
+	X(ND_OTHER, "nd_other", "neighbour discovery that asks for none of our addresses")         \
+	X(IP_HEADER, "ip_header", "bad IP version, header length or total length")                 \
+	X(IP_CHECKSUM, "ip_checksum", "wrong IPv4 header checksum")                                \
+	X(IP_EXTENSION, "ip_extension", "IPv6 extension header")                                   \
+	X(FRAGMENT, "fragment", "IP fragment")                                                     \
+	X(NOT_OUR_ADDRESS, "not_our_address", "IP packet for none of our addresses")               \
+	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP echo")                                 \
+	X(UDP_LENGTH, "udp_length", "UDP length disagrees with the IP length")                     \
+	X(UDP_CHECKSUM, "udp_checksum", "wrong UDP checksum")                                      \
+	X(ICMP_OTHER, "icmp_other", "ICMP other than an echo request")                             \
+	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
+	X(BAD_SOURCE, "bad_source", "source address or port that cannot be answered")              \
+	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
+	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
+	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows")                \
+	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
+	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
+	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy reply sent")            \
+	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy reply sent")         \
+	X(REQUEST_TIMEOUT, "request_timeout", "the worker did not answer in time; timeout reply")  \
+	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
+	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
+	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
+	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
+	X(ROCE_MALFORMED, "roce_malformed", "RoCE packet with bad version, P_Key, length or pad")  \
+	X(ROCE_ICRC, "roce_icrc", "wrong ICRC")                                                    \
+	X(ROCE_QPN, "roce_qpn", "no such queue pair")                                              \
+	X(ROCE_SOURCE, "roce_source", "not from the queue pair's peer")                            \
+	X(ROCE_OPCODE, "roce_opcode", "opcode that this end does not take, or out of sequence")    \
+	X(ROCE_PSN_AHEAD, "roce_psn_ahead", "gap in the packet sequence; NAK sent once")           \
+	X(ROCE_PSN_DUPLICATE, "roce_psn_duplicate", "packet seen before; acknowledged again")      \
+	X(ROCE_ACCESS, "roce_access", "wrong rkey or outside the region; queue pair stopped")      \
+	X(ROCE_ACK_WINDOW, "roce_ack_window", "acknowledges what was not sent")                    \
+	X(ROCE_LINK_DOWN, "roce_link_down", "for a queue pair in error")                           \
+	X(REPLY_UNANNOUNCED, "reply_unannounced", "reply bytes without an immediate")              \
+	X(REPLY_STALE, "reply_stale", "answers a request that is over")                            \
+	X(REPLY_NO_FLOW, "reply_no_flow", "the client's flow has expired")                         \
+	X(REPLY_TOO_LARGE, "reply_too_large", "does not fit one datagram of the service")          \
+	X(REPLY_MALFORMED, "reply_malformed", "reply header disagrees with the message")
+
+enum lb_drop {
+#define LB_DROP_ENUM(symbol, name, text) LB_DROP_##symbol,
+	LB_DROP_LIST(LB_DROP_ENUM)
+#undef LB_DROP_ENUM
+	LB_DROPS,
+};
+
+const char *lb_drop_name(enum lb_drop reason);
+const char *lb_drop_text(enum lb_drop reason);
+
+#endif

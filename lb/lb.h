@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The load balancer as the control plane sees it. Every call here runs on the control thread and
+ * never waits for the packet path longer than one of its turns.
+ */
+#ifndef LB_H
+#define LB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "conntrack.h"
+#include "drop.h"
+#include "workers.h"
+
+struct lb;
+
+/* Stages of the walk that are timed; see loop.c. */
+#define LB_STAGE_LIST(X)                                                                           \
+	X(INGRESS, "ingress")	  /* receive, parse, classify */                                   \
+	X(CONNTRACK, "conntrack") /* look up, insert, count */                                     \
+	X(ASSIGN, "assign")	  /* choose a worker, take a credit */                             \
+	X(SEND, "send")		  /* payload and descriptors to WRITEs */                          \
+	X(FABRIC, "fabric")	  /* ACKs retired, replies accepted */                             \
+	X(EGRESS, "egress")	  /* replies to client packets */                                  \
+	X(TRANSMIT, "transmit")	  /* hand packets to the ports */                                  \
+	X(HOUSEKEEPING, "housekeeping")
+
+enum lb_stage {
+#define LB_STAGE_ENUM(symbol, name) LB_STAGE_##symbol,
+	LB_STAGE_LIST(LB_STAGE_ENUM)
+#undef LB_STAGE_ENUM
+	LB_STAGES,
+};
+const char *lb_stage_name(enum lb_stage stage);
+
+/* Counters of one lcore, of one service on one lcore, of one link. Only the lcore writes them. */
+struct lb_lcore_stats {
+	uint64_t packets_in, bytes_in;	 /* from clients' and fabric ports, as received */
+	uint64_t packets_out, bytes_out; /* handed to the ports */
+	uint64_t requests, replies;	 /* requests sent to workers; last chunks sent to clients */
+	uint64_t notices;		 /* busy, timeout and error replies to clients */
+	uint64_t payload_copies;	 /* payloads that had to be copied; 0 on the normal path */
+	uint64_t drop[LB_DROPS];
+	uint64_t stage_cycles[LB_STAGES];
+	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
+	uint64_t turns, idle_turns, sleeps;
+};
+
+struct lb_service_stats {
+	uint64_t requests, replies, notices, drops;
+	uint64_t queued;   /* waiting now */
+	uint64_t bytes_in, bytes_out;
+};
+
+struct lb_link_stats {
+	uint64_t requests, replies, errors; /* errors: replies with a status other than OK */
+	uint64_t lost;			    /* in flight when the link went down */
+	uint64_t outstanding, credits;	    /* now */
+	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
+	uint64_t packets_received, naks_sent;
+	uint64_t wait_ns, run_ns; /* sums over replies, from the worker's own clock */
+	uint64_t total_ns;	  /* sum over replies: descriptor sent to last chunk received */
+	uint64_t heartbeats;
+};
+
+/* Build everything from <config> (EAL is up): ports, tables, lcores. NULL after logging why. */
+struct lb *lb_create(const struct lb_config *config);
+int lb_start(struct lb *lb);
+void lb_stop(struct lb *lb);
+void lb_destroy(struct lb *lb);
+
+const struct lb_config *lb_config_get(const struct lb *lb);
+struct worker_pool *lb_pool(struct lb *lb);
+
+/* Regular work of the control thread: health, address resolution. Call every 10 to 50 ms. */
+void lb_tick(struct lb *lb);
+
+/* A worker changed state; runs on the control thread, inside lb_tick() or an lb_worker_* call. */
+typedef void (*lb_worker_event)(struct worker *worker, void *context);
+void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
+
+/* --- registration: what an agent says and gets --------------------------------------------- */
+
+/* The agent's half of one link. */
+struct lb_link_spec {
+	uint16_t lcore;
+	uint32_t qpn, psn; /* the agent's queue pair and the first PSN it sends */
+	uint32_t rkey;	   /* of the memory below */
+	uint64_t descriptors, slots, cancels; /* addresses */
+	uint32_t stride;   /* bytes from slot to slot */
+};
+
+/* The load balancer's half of one link. */
+struct lb_link_info {
+	uint16_t lcore;
+	uint32_t qpn, psn;
+	uint32_t reply_rkey;
+	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
+	uint32_t reply_stride;
+};
+
+struct lb_registration {
+	struct worker_spec worker;
+	struct lb_address address; /* of the agent's RoCEv2 endpoint */
+	uint32_t path_mtu;	   /* largest the agent can take: 256..4096 */
+	unsigned int n_links;	   /* one per lcore */
+	struct lb_link_spec link[LB_LCORES_MAX];
+};
+
+/* What an agent needs to know before it allocates. */
+struct lb_hello {
+	unsigned int n_lcores;
+	uint32_t path_mtu;	       /* of the fabric port that reaches <address> */
+	struct lb_address address;     /* the load balancer's own on that port */
+	uint32_t max_request, max_reply; /* largest over the services of the model */
+	uint32_t worker_timeout_ms;
+	uint8_t ack_timeout, retry_count;
+};
+
+/* 0, or -errno with a sentence in <error> that tells the agent's operator what to change. */
+int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
+	     struct lb_hello *hello, char *error, size_t error_size);
+
+/*
+ * Register a worker and set up its links: state joining. NULL with a sentence in <error>.
+ * <info> has room for one entry per lcore; <path_mtu> is what both ends will use.
+ */
+struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
+				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
+				  size_t error_size);
+/* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
+void lb_worker_ready(struct lb *lb, struct worker *worker);
+/* No new requests. The event fires when nothing is outstanding: reason reads "drained". */
+void lb_worker_drain(struct lb *lb, struct worker *worker);
+/* True once a draining worker has answered everything. */
+bool lb_worker_drained(struct lb *lb, const struct worker *worker);
+/* Take the links down and free the place; what is in flight is counted as lost. */
+void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason);
+
+/* --- seeing ---------------------------------------------------------------------------------- */
+
+unsigned int lb_lcores(const struct lb *lb);
+void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
+void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
+/* Sum over the worker's links; zeroes when it has none. */
+void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
+			  struct lb_link_stats *out);
+/* One lcore's flow table, for conntrack_dump(), conntrack_count() and conntrack_stats_read(). */
+const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore);
+/* The clock that flows' last_seen and created are in, ms. */
+uint32_t lb_now_ms(const struct lb *lb);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which GPU gets a request: the pool of registered workers, and the table that lcores pick from.
+ *
+ * Threads: the pool belongs to the control thread. Lcores see it only through struct pick_table,
+ * which is immutable once published; the load balancer swaps the pointer and says, by QSBR, when
+ * the old table may be freed.
+ */
+#ifndef WORKERS_H
+#define WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORKERS_MAX	  1024
+#define WORKER_NAME_MAX	  64
+#define WORKER_NONE	  UINT16_MAX
+#define WORKER_REASON_MAX 128
+
+enum worker_state {
+	WORKER_GONE = 0, /* the place is free */
+	WORKER_JOINING,	 /* registered; waits for its address, its ready call and a heartbeat */
+	WORKER_ACTIVE,	 /* takes requests */
+	WORKER_DRAINING, /* finishes what it has, takes nothing new */
+	WORKER_STATES,
+};
+
+const char *worker_state_name(enum worker_state state);
+
+/* What an agent says when it registers. Checked by workers_register(). */
+struct worker_spec {
+	char name[WORKER_NAME_MAX];
+	char model[WORKER_NAME_MAX];
+	uint64_t instance; /* random per agent start: tells a restart from a reconnect */
+	uint32_t slots;	   /* per link; power of two, RING_SLOTS_MIN..RING_SLOTS_MAX */
+	uint32_t max_request, max_reply; /* bytes the model takes and gives */
+	uint32_t max_batch;
+	uint32_t weight; /* 1..256 */
+	uint32_t heartbeat_ms;
+};
+
+struct worker {
+	struct worker_spec spec;
+	enum worker_state state;
+	uint16_t number;     /* index in the pool */
+	uint16_t generation; /* grows each time the place is taken */
+	bool ready;	     /* the agent's queue pairs can receive */
+	uint64_t registered_ms;
+	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
+	char reason[WORKER_REASON_MAX]; /* why it is not active, for people */
+	void *owner;			/* the control connection, or whoever added it */
+};
+
+struct worker_pool;
+
+struct worker_pool *workers_pool_create(void);
+void workers_pool_destroy(struct worker_pool *pool);
+
+/*
+ * Take a place for <spec>: state joining. NULL with a sentence in <error> when a field is out of
+ * range (it is named), the name is in use, or the pool is full.
+ */
+struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
+				char *error, size_t error_size);
+void workers_remove(struct worker_pool *pool, struct worker *worker);
+struct worker *workers_find(struct worker_pool *pool, const char *name);
+/* NULL when the number's place is free. Numbers run from 0 to WORKERS_MAX - 1. */
+struct worker *workers_get(struct worker_pool *pool, unsigned int number);
+unsigned int workers_count(const struct worker_pool *pool, enum worker_state state);
+
+/* --- choosing ---------------------------------------------------------------------------- */
+
+enum pick_policy { PICK_ROUND_ROBIN, PICK_MAGLEV, PICK_LEAST_OUTSTANDING, PICK_POLICIES };
+const char *pick_policy_name(enum pick_policy policy);
+
+/* A prime well above 100 x the workers one service is likely to have. */
+#define PICK_MAGLEV_SIZE 65537
+
+/*
+ * The active workers of one service, in the order of their numbers. Immutable once published.
+ * <maglev> maps hash mod PICK_MAGLEV_SIZE to an index of <worker>; NULL for other policies.
+ */
+struct pick_table {
+	enum pick_policy policy;
+	uint16_t n;
+	uint16_t *maglev;
+	uint16_t worker[];
+};
+
+/* NULL with errno ENOMEM. Reads the pool, keeps no pointer into it. Takes the workers that are
+ * active and whose model is <model>. */
+struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
+					     enum pick_policy policy);
+void workers_pick_table_destroy(struct pick_table *table);
+
+/* One lcore's view of how busy each worker is; only that lcore writes it. */
+struct pick_load {
+	uint16_t credits[WORKERS_MAX];	   /* free slots; 0 also when there is no link */
+	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered */
+};
+
+/*
+ * The worker to use for a request of a flow with this hash, or WORKER_NONE if the policy's choice
+ * (maglev) or every worker (the others) has no credit. <turn> is the lcore's own counter for this
+ * service.
+ */
+uint16_t workers_pick(const struct pick_table *table, const struct pick_load *load, uint32_t hash,
+		      uint32_t *turn);
+
+/* Is <worker> in the table? For flows that stay with their worker. */
+bool workers_pick_table_has(const struct pick_table *table, uint16_t worker);
+
+#endif
