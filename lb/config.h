@@ -6,23 +6,17 @@
 #ifndef LB_CONFIG_H
 #define LB_CONFIG_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "workers.h"
 
 #define LB_PORTS_MAX	16
 #define LB_SERVICES_MAX 256
 #define LB_LCORES_MAX	64
 #define LB_NAME_MAX	64
-
-/* IPv4 addresses are kept as ::ffff:a.b.c.d in <addr>; <family> is 4 or 6. */
-struct lb_address {
-	uint8_t family;
-	struct in6_addr addr;
-};
 
 struct lb_port_config {
 	char name[LB_NAME_MAX];	   /* what people call it */
