@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workers.h"
+
+static struct worker_spec good_spec(const char *name)
+{
+	struct worker_spec spec = {
+		.model = "echo",
+		.instance = 7,
+		.slots = 64,
+		.max_request = 1472,
+		.max_reply = 1472,
+		.max_batch = 32,
+		.weight = 1,
+		.heartbeat_ms = 100,
+	};
+
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	return spec;
+}
+
+static struct worker *must_register(struct worker_pool *pool, const char *name)
+{
+	struct worker_spec spec = good_spec(name);
+	char error[160] = "";
+	struct worker *worker = workers_register(pool, &spec, error, sizeof(error));
+
+	cr_assert_not_null(worker, "%s", error);
+	return worker;
+}
+
+static void assert_refused(struct worker_pool *pool, const struct worker_spec *spec,
+			   const char *expected)
+{
+	char error[160] = "";
+
+	cr_assert_null(workers_register(pool, spec, error, sizeof(error)), "accepted: %s",
+		       expected);
+	cr_assert_not_null(strstr(error, expected), "got '%s', expected '%s'", error, expected);
+}
+
+Test(workers_pool, a_registered_worker_is_joining_and_can_be_found)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker *worker = must_register(pool, "host1.gpu-0_a");
+
+	cr_assert_eq(worker->state, WORKER_JOINING);
+	cr_assert_eq(worker->number, 0);
+	cr_assert_eq(worker->generation, 1);
+	cr_assert_not(worker->ready);
+	cr_assert_eq(workers_find(pool, "host1.gpu-0_a"), worker);
+	cr_assert_eq(workers_get(pool, 0), worker);
+	cr_assert_eq(workers_count(pool, WORKER_JOINING), 1);
+	cr_assert_eq(workers_count(pool, WORKER_GONE), WORKERS_MAX - 1);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, lookups_of_what_is_not_there_give_null)
+{
+	struct worker_pool *pool = workers_pool_create();
+
+	cr_assert_null(workers_find(pool, "nobody"));
+	cr_assert_null(workers_find(pool, ""));
+	cr_assert_null(workers_get(pool, 0));
+	cr_assert_null(workers_get(pool, WORKERS_MAX));
+	cr_assert_null(workers_get(pool, WORKER_NONE));
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, a_removed_worker_frees_its_name_and_its_place_gets_a_new_generation)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker *first = must_register(pool, "a");
+	struct worker *second;
+
+	must_register(pool, "b");
+	snprintf(first->reason, sizeof(first->reason), "no heartbeat");
+	first->state = WORKER_ACTIVE;
+	first->heartbeat_ms = 12;
+	workers_remove(pool, first);
+	cr_assert_null(workers_find(pool, "a"));
+	cr_assert_null(workers_get(pool, 0));
+
+	second = must_register(pool, "a");
+	cr_assert_eq(second->number, 0);
+	cr_assert_eq(second->generation, 2);
+	cr_assert_eq(second->state, WORKER_JOINING);
+	cr_assert_eq(second->heartbeat_ms, 0);
+	cr_assert_str_empty(second->reason);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, a_generation_is_never_zero)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker *worker = must_register(pool, "a");
+
+	worker->generation = UINT16_MAX;
+	workers_remove(pool, worker);
+	cr_assert_eq(must_register(pool, "a")->generation, 1);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, a_name_in_use_is_refused_and_says_by_whom)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker_spec spec = good_spec("a");
+
+	must_register(pool, "a");
+	assert_refused(pool, &spec, "name 'a' is registered already by this agent");
+	spec.instance = 8;
+	assert_refused(pool, &spec, "name 'a' is in use by another live agent");
+	cr_assert_eq(workers_count(pool, WORKER_JOINING), 1);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, a_full_pool_refuses)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker_spec spec = good_spec("one-more");
+
+	for (int i = 0; i < WORKERS_MAX; i++) {
+		char name[WORKER_NAME_MAX];
+
+		snprintf(name, sizeof(name), "gpu-%d", i);
+		cr_assert_eq(must_register(pool, name)->number, i);
+	}
+	assert_refused(pool, &spec, "all 1024 places for workers are taken");
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, every_text_field_is_checked)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker_spec spec = good_spec("");
+
+	assert_refused(pool, &spec, "name is empty; use 1 to 63 characters");
+	memset(spec.name, 'a', sizeof(spec.name));
+	assert_refused(pool, &spec, "name is too long; use 1 to 63 characters");
+	spec = good_spec("gpu 0");
+	assert_refused(pool, &spec, "name has a character that is not allowed; use letters");
+	spec = good_spec("gpu/0");
+	assert_refused(pool, &spec, "name has a character");
+	spec = good_spec("gpu\xc3\xa9");
+	assert_refused(pool, &spec, "name has a character");
+	spec = good_spec("a");
+	spec.model[0] = '\0';
+	assert_refused(pool, &spec, "model is empty");
+	memset(spec.model, 'm', sizeof(spec.model));
+	assert_refused(pool, &spec, "model is too long");
+	snprintf(spec.model, sizeof(spec.model), "echo\n2");
+	assert_refused(pool, &spec, "model has a character");
+	snprintf(spec.model, sizeof(spec.model), "meta/llama-3:8b");
+	cr_assert_not_null(workers_register(pool, &spec, NULL, 0));
+	workers_pool_destroy(pool);
+}
+
+struct number_row {
+	size_t offset;
+	uint32_t value;
+	const char *expected; /* NULL: accepted */
+};
+
+#define FIELD(f) offsetof(struct worker_spec, f)
+
+static const struct number_row number_rows[] = {
+	{FIELD(slots), 0, "slots is 0; use a power of two from 2 to 32768"},
+	{FIELD(slots), 1, "slots is 1"},
+	{FIELD(slots), 2, NULL},
+	{FIELD(slots), 100, "slots is 100; use a power of two"},
+	{FIELD(slots), 32768, NULL},
+	{FIELD(slots), 65536, "slots is 65536"},
+	{FIELD(slots), 1u << 31, "slots is 2147483648"},
+	{FIELD(max_request), 0, "max_request is 0; use 1 to 16777216"},
+	{FIELD(max_request), 16 << 20, NULL},
+	{FIELD(max_request), (16 << 20) + 1, "max_request is 16777217"},
+	{FIELD(max_reply), 0, "max_reply is 0; use 1 to 16777216"},
+	{FIELD(max_reply), 16 << 20, NULL},
+	{FIELD(max_reply), UINT32_MAX, "max_reply is 4294967295"},
+	{FIELD(max_batch), 0, "max_batch is 0; use 1 to 65536"},
+	{FIELD(max_batch), 65536, NULL},
+	{FIELD(max_batch), 65537, "max_batch is 65537"},
+	{FIELD(weight), 0, "weight is 0; use 1 to 256"},
+	{FIELD(weight), 256, NULL},
+	{FIELD(weight), 257, "weight is 257"},
+	{FIELD(heartbeat_ms), 9, "heartbeat_ms is 9; use 10 to 60000"},
+	{FIELD(heartbeat_ms), 10, NULL},
+	{FIELD(heartbeat_ms), 60000, NULL},
+	{FIELD(heartbeat_ms), 60001, "heartbeat_ms is 60001"},
+};
+
+Test(workers_pool, every_number_is_checked_at_both_ends)
+{
+	struct worker_pool *pool = workers_pool_create();
+
+	for (size_t i = 0; i < sizeof(number_rows) / sizeof(number_rows[0]); i++) {
+		const struct number_row *row = &number_rows[i];
+		struct worker_spec spec = good_spec("a");
+
+		memcpy((char *)&spec + row->offset, &row->value, sizeof(row->value));
+		if (row->expected != NULL) {
+			assert_refused(pool, &spec, row->expected);
+		} else {
+			char error[160] = "";
+			struct worker *worker = workers_register(pool, &spec, error, sizeof(error));
+
+			cr_assert_not_null(worker, "row %zu: %s", i, error);
+			workers_remove(pool, worker);
+		}
+	}
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, states_have_names)
+{
+	cr_assert_str_eq(worker_state_name(WORKER_GONE), "gone");
+	cr_assert_str_eq(worker_state_name(WORKER_JOINING), "joining");
+	cr_assert_str_eq(worker_state_name(WORKER_ACTIVE), "active");
+	cr_assert_str_eq(worker_state_name(WORKER_DRAINING), "draining");
+	cr_assert_str_eq(worker_state_name(WORKER_STATES), "unknown");
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table that lcores pick from, and the list of policies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/schedule.h"
+
+static const struct schedule_policy *const policies[PICK_POLICIES] = {
+	[PICK_ROUND_ROBIN] = &schedule_round_robin,
+	[PICK_MAGLEV] = &schedule_maglev,
+	[PICK_LEAST_OUTSTANDING] = &schedule_least_outstanding,
+};
+
+const char *pick_policy_name(enum pick_policy policy)
+{
+	return (unsigned int)policy < PICK_POLICIES ? policies[policy]->name : "unknown";
+}
+
+static unsigned int members_of(struct worker_pool *pool, const char *model,
+			       const struct worker **member)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(pool, i);
+
+		if (worker != NULL && worker->state == WORKER_ACTIVE &&
+		    strcmp(worker->spec.model, model) == 0)
+			member[n++] = worker;
+	}
+	return n;
+}
+
+struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
+					     enum pick_policy policy)
+{
+	const struct worker *member[WORKERS_MAX];
+	unsigned int n = members_of(pool, model, member);
+	struct pick_table *table = calloc(1, sizeof(*table) + n * sizeof(table->worker[0]));
+
+	if (table == NULL)
+		return NULL;
+	table->policy = policy;
+	table->n = n;
+	for (unsigned int i = 0; i < n; i++) {
+		uint16_t number = member[i]->number;
+
+		table->worker[i] = number;
+		table->member[number / 64] |= UINT64_C(1) << number % 64;
+	}
+	if (n != 0 && policies[policy]->prepare != NULL &&
+	    policies[policy]->prepare(table, member) < 0) {
+		workers_pick_table_destroy(table);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return table;
+}
+
+void workers_pick_table_destroy(struct pick_table *table)
+{
+	if (table == NULL)
+		return;
+	free(table->maglev);
+	free(table->closed);
+	free(table);
+}
+
+uint16_t workers_pick(const struct pick_table *table, const struct pick_load *load, uint32_t hash,
+		      uint32_t *turn)
+{
+	if (table->n == 0)
+		return WORKER_NONE;
+	return policies[table->policy]->pick(table, load, hash, turn);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+#include "workers.h"
+
+/* Lookups walk the places: the control thread makes a handful per registration. */
+struct worker_pool {
+	struct worker place[WORKERS_MAX];
+};
+
+static const char *const state_names[WORKER_STATES] = {
+	[WORKER_GONE] = "gone",
+	[WORKER_JOINING] = "joining",
+	[WORKER_ACTIVE] = "active",
+	[WORKER_DRAINING] = "draining",
+};
+
+const char *worker_state_name(enum worker_state state)
+{
+	return (unsigned int)state < WORKER_STATES ? state_names[state] : "unknown";
+}
+
+struct worker_pool *workers_pool_create(void)
+{
+	struct worker_pool *pool = calloc(1, sizeof(*pool));
+
+	if (pool == NULL)
+		return NULL;
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		pool->place[i].number = i;
+	return pool;
+}
+
+void workers_pool_destroy(struct worker_pool *pool)
+{
+	free(pool);
+}
+
+static bool name_char(int c)
+{
+	return isalnum(c) || c == '.' || c == '_' || c == '-';
+}
+
+static bool model_char(int c)
+{
+	return isgraph(c);
+}
+
+struct text_rule {
+	const char *field;
+	size_t offset;
+	bool (*allowed)(int c);
+	const char *alphabet;
+};
+
+static const struct text_rule text_rules[] = {
+	{"name", offsetof(struct worker_spec, name), name_char, "letters, digits and ._-"},
+	{"model", offsetof(struct worker_spec, model), model_char,
+	 "printable ASCII characters without spaces"},
+};
+
+struct number_rule {
+	const char *field;
+	size_t offset;
+	uint32_t min, max;
+	bool power_of_two;
+};
+
+static const struct number_rule number_rules[] = {
+	{"slots", offsetof(struct worker_spec, slots), RING_SLOTS_MIN, WORKER_SLOTS_MAX, true},
+	{"max_request", offsetof(struct worker_spec, max_request), 1, WORKER_BYTES_MAX, false},
+	{"max_reply", offsetof(struct worker_spec, max_reply), 1, WORKER_BYTES_MAX, false},
+	{"max_batch", offsetof(struct worker_spec, max_batch), 1, RING_SLOTS_MAX, false},
+	{"weight", offsetof(struct worker_spec, weight), 1, 256, false},
+	{"heartbeat_ms", offsetof(struct worker_spec, heartbeat_ms), 10, 60000, false},
+};
+
+static bool text_holds(const struct worker_spec *spec, const struct text_rule *rule, char *error,
+		       size_t error_size)
+{
+	const char *text = (const char *)spec + rule->offset;
+	size_t length = strnlen(text, WORKER_NAME_MAX);
+
+	if (length == 0) {
+		snprintf(error, error_size, "%s is empty; use 1 to %d characters", rule->field,
+			 WORKER_NAME_MAX - 1);
+		return false;
+	}
+	if (length == WORKER_NAME_MAX) {
+		snprintf(error, error_size, "%s is too long; use 1 to %d characters", rule->field,
+			 WORKER_NAME_MAX - 1);
+		return false;
+	}
+	for (size_t i = 0; i < length; i++) {
+		/* the offending text is not echoed: it may hold anything */
+		if (!rule->allowed((unsigned char)text[i])) {
+			snprintf(error, error_size,
+				 "%s has a character that is not allowed; use %s", rule->field,
+				 rule->alphabet);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool number_holds(const struct worker_spec *spec, const struct number_rule *rule,
+			 char *error, size_t error_size)
+{
+	uint32_t value;
+
+	memcpy(&value, (const char *)spec + rule->offset, sizeof(value));
+	if (value >= rule->min && value <= rule->max &&
+	    (!rule->power_of_two || (value & (value - 1)) == 0))
+		return true;
+	snprintf(error, error_size, "%s is %u; use %s%u to %u", rule->field, value,
+		 rule->power_of_two ? "a power of two from " : "", rule->min, rule->max);
+	return false;
+}
+
+static bool spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
+		if (!text_holds(spec, &text_rules[i], error, error_size))
+			return false;
+	for (size_t i = 0; i < sizeof(number_rules) / sizeof(number_rules[0]); i++)
+		if (!number_holds(spec, &number_rules[i], error, error_size))
+			return false;
+	return true;
+}
+
+static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spec, char *error,
+			 size_t error_size)
+{
+	const struct worker *other = workers_find(pool, spec->name);
+
+	if (other == NULL)
+		return true;
+	if (other->spec.instance == spec->instance)
+		snprintf(error, error_size,
+			 "name '%s' is registered already by this agent; "
+			 "end that registration before a new one",
+			 spec->name);
+	else
+		snprintf(error, error_size,
+			 "name '%s' is in use by another live agent; "
+			 "use another name or stop that agent",
+			 spec->name);
+	return false;
+}
+
+static struct worker *lowest_free_place(struct worker_pool *pool)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		if (pool->place[i].state == WORKER_GONE)
+			return &pool->place[i];
+	return NULL;
+}
+
+struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
+				char *error, size_t error_size)
+{
+	struct worker *worker;
+	uint16_t number, generation;
+
+	if (!spec_holds(spec, error, error_size) || !name_is_free(pool, spec, error, error_size))
+		return NULL;
+	worker = lowest_free_place(pool);
+	if (worker == NULL) {
+		snprintf(error, error_size,
+			 "all %d places for workers are taken; remove one or use another "
+			 "load balancer",
+			 WORKERS_MAX);
+		return NULL;
+	}
+	number = worker->number;
+	generation = worker->generation + 1;
+	memset(worker, 0, sizeof(*worker));
+	worker->spec = *spec;
+	worker->state = WORKER_JOINING;
+	worker->number = number;
+	worker->generation = generation != 0 ? generation : 1;
+	return worker;
+}
+
+void workers_remove(struct worker_pool *pool, struct worker *worker)
+{
+	/* the rest stays readable for whoever still reports on it; the next owner clears it */
+	worker->state = WORKER_GONE;
+	worker->ready = false;
+	worker->owner = NULL;
+}
+
+struct worker *workers_find(struct worker_pool *pool, const char *name)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct worker *worker = &pool->place[i];
+
+		if (worker->state != WORKER_GONE && strcmp(worker->spec.name, name) == 0)
+			return worker;
+	}
+	return NULL;
+}
+
+struct worker *workers_get(struct worker_pool *pool, unsigned int number)
+{
+	if (number >= WORKERS_MAX || pool->place[number].state == WORKER_GONE)
+		return NULL;
+	return &pool->place[number];
+}
+
+unsigned int workers_count(const struct worker_pool *pool, enum worker_state state)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		n += pool->place[i].state == state;
+	return n;
+}
