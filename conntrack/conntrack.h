@@ -18,6 +18,12 @@
 /* rte_hash's bulk lookup takes at most 64 keys. */
 #define CONNTRACK_BURST_MAX 64
 
+#define CONNTRACK_CAPACITY_MAX (1u << 28)
+#define CONNTRACK_CLASSES_MAX  256 /* timeout classes, see struct conntrack_params */
+#define CONNTRACK_TIMEOUT_MAX_MS                                                                   \
+	(1u << 30) /* 12 days: half of what signed differences can tell                            \
+		    */
+
 enum flow_family { FLOW_IPV4 = 4, FLOW_IPV6 = 6 };
 
 /*
@@ -28,7 +34,7 @@ struct flow_key {
 	uint32_t src4, dst4; /* zero for IPv6 */
 	uint16_t src_port, dst_port;
 	uint8_t protocol; /* IPPROTO_* */
-	uint8_t family;	  /* enum flow_family */
+	uint8_t family;   /* enum flow_family */
 	uint16_t zero;
 	uint8_t src6[16], dst6[16]; /* zero for IPv4 */
 };
@@ -41,6 +47,13 @@ enum flow_state {
 	FLOW_STATES,
 };
 
+/* What moves a flow from state to state; see the table in state.c. */
+enum flow_event {
+	FLOW_EVENT_FROM_CLIENT, /* a packet of the client was accepted */
+	FLOW_EVENT_TO_CLIENT,   /* a reply left for the client */
+	FLOW_EVENTS,
+};
+
 /* Where the client's last packet came from: replies leave by it. */
 struct flow_path {
 	uint8_t client_mac[6];
@@ -51,23 +64,24 @@ struct flow_path {
 /*
  * One tracked flow. The owning lcore writes, other threads read it only through conntrack_dump().
  * <generation> is odd while the flow lives and grows at every insert and remove, so that an index
- * plus a generation names one flow for ever (see conntrack_handle()).
+ * plus a generation names one flow for ever (see conntrack_handle()). What insert does not know
+ * (service, worker, path, counters) starts as zero, and a dump may see it so for a moment.
  */
 struct flow {
 	/* first cache line: what every packet touches */
 	uint32_t generation;
 	uint32_t last_seen; /* ms */
-	uint8_t state;	    /* enum flow_state */
+	uint8_t state;      /* enum flow_state */
 	uint8_t family;
-	uint16_t service;	    /* caller's number */
-	uint16_t worker;	    /* caller's number */
+	uint16_t service;           /* caller's number */
+	uint16_t worker;            /* caller's number */
 	uint16_t worker_generation; /* caller's number; tells a reused worker number from the old */
 	struct flow_path path;
-	uint16_t reserved;
-	uint32_t created;		 /* ms */
+	uint16_t timeout_class;          /* row of conntrack_params.timeout_ms */
+	uint32_t created;                /* ms */
 	uint32_t wheel_next, wheel_prev; /* private to expire.c */
-	uint64_t packets_in;		 /* from the client */
-	uint64_t bytes_in;		 /* L4 payload bytes */
+	uint64_t packets_in;             /* from the client */
+	uint64_t bytes_in;               /* L4 payload bytes */
 	uint64_t requests;
 	/* second cache line: replies, dumps */
 	uint64_t packets_out; /* to the client */
@@ -78,13 +92,18 @@ _Static_assert(offsetof(struct flow, packets_out) == 64, "the hot half is one ca
 _Static_assert(sizeof(struct flow) == 128, "two cache lines");
 
 struct conntrack_params {
-	const char *name;	    /* unique; rte_hash wants a name of under 24 bytes */
-	uint32_t capacity;	    /* flows; inserts beyond it are refused */
-	uint32_t timeout_ms[FLOW_STATES];
-	int socket;		    /* NUMA node, SOCKET_ID_ANY allowed */
-	uint64_t seed[2];	    /* secret; from getrandom() in production */
+	const char *name;  /* unique in the process, 1 to 23 bytes: rte_hash's limit */
+	uint32_t capacity; /* flows of both families together; inserts beyond it are refused */
+	int socket;        /* NUMA node, SOCKET_ID_ANY allowed */
+	uint64_t seed[2];  /* secret; from getrandom() in production */
+	/*
+	 * How long a silent flow lives, by its class and state; the load balancer keeps one class
+	 * per service. Class 0 must be complete, a zero in any other means "as class 0".
+	 */
+	uint32_t timeout_ms[CONNTRACK_CLASSES_MAX][FLOW_STATES];
 };
 
+/* Each is exact; a reader on another thread may catch them an insert or remove apart. */
 struct conntrack_stats {
 	uint64_t inserted, expired, removed;
 	uint64_t refused; /* table full */
@@ -93,11 +112,14 @@ struct conntrack_stats {
 
 struct conntrack;
 
-/* NULL with errno on bad parameters or lack of memory. The caller owns the result. */
+/* NULL with errno after logging why. The caller owns the result and may free <params>. */
 struct conntrack *conntrack_create(const struct conntrack_params *params);
 void conntrack_destroy(struct conntrack *ct);
 
-/* Keyed hash of the whole key; give it to the calls below. Pure. */
+/*
+ * Keyed hash of the whole key; give it to the calls below. Pure. Flows that collide for one seed do
+ * not for another, so who does not know the seed cannot aim at a bucket.
+ */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
 /*
@@ -109,19 +131,34 @@ void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const k
 
 /*
  * Start tracking <key> in state <state>. The caller has just seen the lookup miss; inserting a key
- * twice returns the flow that is already there. NULL with ENOSPC when the table is full (counted as
- * refused).
+ * twice returns the flow that is already there, unchanged. NULL with ENOSPC when the table is full
+ * (counted as refused), with EINVAL for a family, state or class that does not exist.
  */
 struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *key, uint32_t hash,
-				   enum flow_state state, uint32_t now_ms);
+				   enum flow_state state, uint16_t timeout_class, uint32_t now_ms);
 
-/* Forget a flow now. Its handle turns stale. */
+/* Forget a flow now. Its handle turns stale; forgetting a flow that has ended changes nothing. */
 void conntrack_flow_remove(struct conntrack *ct, struct flow *flow);
 
-/* The flow's packet arrived or left: it lives for another timeout of its state from now on. */
+/*
+ * The flow's packet arrived or left: it lives for another timeout of its state from now on. Costs
+ * one store; the timer finds out when the old deadline comes due.
+ */
 static inline void conntrack_touch(struct flow *flow, uint32_t now_ms)
 {
 	flow->last_seen = now_ms;
+}
+
+/* Next state by state and event; state.c. */
+extern const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS];
+
+/*
+ * Something happened to a live flow: move its state. A state with a shorter timeout than the old
+ * one takes effect when the old deadline comes due, at the latest.
+ */
+static inline void conntrack_event(struct flow *flow, enum flow_event event)
+{
+	flow->state = conntrack_transition[flow->state][event];
 }
 
 /* A name for the flow that goes stale when the flow ends, even if its memory is used again. */
@@ -130,12 +167,13 @@ uint64_t conntrack_handle(const struct conntrack *ct, const struct flow *flow);
 /* The flow behind a handle, or NULL if it has ended. Safe for any 64-bit value. */
 struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle);
 
-/* The same lookup without reading the flow: hints the CPU to load it. */
+/* The same without reading the flow: hints the CPU to load it. Safe for any 64-bit value. */
 void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
 
 /*
  * Advance the timer wheel to <now_ms> and expire what is due, looking at no more than <budget>
- * flows. Returns the number expired. Call it often; what the budget left over comes first next time.
+ * flows. Returns the number expired. A flow ends within 32 ms after its deadline if this is called
+ * often enough; what the budget left over comes first next time.
  */
 unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned int budget);
 
@@ -147,17 +185,19 @@ struct flow_copy {
 
 /*
  * Copy up to <n> live flows starting at *<cursor> (0 to begin) and advance it; returns the number
- * copied, 0 when the table is through. Lock-free for the owner: a flow that changes identity while
- * being copied is skipped, counters may be a packet apart.
+ * copied, fewer than <n> only when the table is through. Any thread; costs the owner nothing. A
+ * flow that changes identity while being copied is skipped, counters may be a packet apart. Every
+ * flow that lives from the first call to the last is copied exactly once.
  */
 unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_copy *out,
 			    unsigned int n);
 uint64_t conntrack_count(const struct conntrack *ct);
 void conntrack_stats_read(const struct conntrack *ct, struct conntrack_stats *out);
 
-/* Bytes this table takes, everything counted. */
+/* Bytes this table takes, rte_hash's included; the same for an idle and a full table. */
 size_t conntrack_memory(const struct conntrack *ct);
 
+/* For people and JSON: "udp-one-way"; "unknown" for what is no state. */
 const char *conntrack_state_name(enum flow_state state);
 
 #endif
