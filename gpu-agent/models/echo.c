@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes,
+ * and delay_us, for tests that need a slow worker: so much busy work per request.
+ */
+#include "arguments.h"
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ECHO_REQUEST_DEFAULT 1472 /* one UDP datagram of IPv4 in a 1500-byte packet */
+#define ECHO_REQUEST_MAX     (1u << 20)
+#define ECHO_DELAY_MAX_US    10000000
+
+struct echo {
+	uint32_t delay_us;
+};
+
+static uint64_t echo_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Works instead of sleeping: a slow model keeps its worker busy. */
+static void echo_work(uint32_t delay_us)
+{
+	uint64_t end = echo_now_ns() + (uint64_t)delay_us * 1000;
+
+	while (echo_now_ns() < end)
+		;
+}
+
+static int echo_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		     void **state, char *error, size_t error_size)
+{
+	uint32_t max_request = ECHO_REQUEST_DEFAULT;
+	uint32_t delay_us = 0;
+	const struct argument table[] = {
+		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
+		{.key = "delay_us", .number = &delay_us, .max = ECHO_DELAY_MAX_US},
+	};
+	struct echo *echo;
+	int ret;
+
+	ret = arguments_parse(arguments, table, sizeof(table) / sizeof(table[0]), error,
+			      error_size);
+	if (ret != 0)
+		return ret;
+	echo = calloc(1, sizeof(*echo));
+	if (echo == NULL) {
+		snprintf(error, error_size, "out of memory");
+		return -ENOMEM;
+	}
+	echo->delay_us = delay_us;
+	*shape = (struct agent_model_shape){max_request, max_request, max_batch};
+	*state = echo;
+	return 0;
+}
+
+static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
+{
+	const struct echo *echo = state;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(items[i].reply, items[i].request, items[i].request_length);
+		items[i].reply_length = items[i].request_length;
+		items[i].status = 0;
+		if (echo->delay_us != 0)
+			echo_work(echo->delay_us);
+	}
+}
+
+static void echo_close(void *state)
+{
+	free(state);
+}
+
+const struct agent_model agent_model = {
+	.abi = AGENT_MODEL_ABI,
+	.name = "echo",
+	.open = echo_open,
+	.run = echo_run,
+	.close = echo_close,
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A multi-layer perceptron with weights from a safetensors file: layers.N.weight [out, in] and
+ * layers.N.bias [out], both F32, ReLU between layers and none after the last. A pixel is first
+ * multiplied by __metadata__.input_scale (1 if there is none). Argument: weights=PATH.
+ *
+ * Request: 8 bytes of the client's own, then one byte per input of the first layer. Reply: the same
+ * 8 bytes, the best class (u8), 3 zero bytes, one little-endian f32 score per output of the last.
+ */
+#include "arguments.h"
+#include "mlp_weights.h"
+#include "model.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MLP_ID_SIZE      8
+#define MLP_REPLY_HEADER (MLP_ID_SIZE + 4)
+/* Products are always of this many rows, so that BLAS picks the same kernel for every batch. */
+#define MLP_TILE 16
+
+struct mlp {
+	struct mlp_weights weights;
+	/* Rows of a tile that carry requests; the rest stay zero. MLP_TILE unless this machine's
+	 * BLAS gives a row other bits at another place. */
+	uint32_t rows;
+	float *from; /* MLP_TILE x width each; a layer reads one and writes the other */
+	float *to;
+};
+
+static void layer_forward(const struct mlp_layer *layer, const float *from, float *to, bool last)
+{
+	for (uint32_t row = 0; row < MLP_TILE; row++)
+		memcpy(to + (size_t)row * layer->outputs, layer->bias,
+		       layer->outputs * sizeof(float));
+	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, MLP_TILE, (int)layer->outputs,
+		    (int)layer->inputs, 1, from, (int)layer->inputs, layer->weight,
+		    (int)layer->inputs, 1, to, (int)layer->outputs);
+	for (size_t i = 0; !last && i < (size_t)MLP_TILE * layer->outputs; i++)
+		to[i] = to[i] > 0 ? to[i] : 0;
+}
+
+/* Takes the inputs from mlp->from; the scores are in the returned one of the two buffers. */
+static const float *tile_forward(struct mlp *mlp)
+{
+	float *from = mlp->from, *to = mlp->to;
+
+	for (uint32_t n = 0; n < mlp->weights.n_layers; n++) {
+		float *swap = from;
+
+		layer_forward(&mlp->weights.layers[n], from, to, n + 1 == mlp->weights.n_layers);
+		from = to;
+		to = swap;
+	}
+	return from;
+}
+
+/* One pattern in all rows of a tile must give one result in all rows, to the bit. */
+static bool rows_agree(struct mlp *mlp)
+{
+	size_t outputs = mlp->weights.outputs, inputs = mlp->weights.inputs;
+	const float *scores;
+
+	for (uint32_t row = 0; row < MLP_TILE; row++)
+		for (size_t i = 0; i < inputs; i++)
+			mlp->from[row * inputs + i] = (float)(i * 2654435761u % 251) / 251;
+	scores = tile_forward(mlp);
+	for (uint32_t row = 1; row < MLP_TILE; row++)
+		if (memcmp(scores, scores + row * outputs, outputs * sizeof(float)) != 0)
+			return false;
+	return true;
+}
+
+static void request_load(const struct mlp *mlp, const struct agent_model_item *item, float *row)
+{
+	const uint8_t *pixels = (const uint8_t *)item->request + MLP_ID_SIZE;
+
+	for (uint32_t i = 0; i < mlp->weights.inputs; i++)
+		row[i] = (float)pixels[i] * mlp->weights.scale;
+}
+
+static void reply_store(const struct mlp *mlp, struct agent_model_item *item, const float *scores)
+{
+	uint32_t outputs = mlp->weights.outputs;
+	uint8_t *reply = item->reply;
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < outputs; i++)
+		if (scores[i] > scores[best])
+			best = i;
+	memcpy(reply, item->request, MLP_ID_SIZE);
+	reply[MLP_ID_SIZE] = (uint8_t)best;
+	memset(reply + MLP_ID_SIZE + 1, 0, 3);
+	memcpy(reply + MLP_REPLY_HEADER, scores, outputs * sizeof(float));
+	item->reply_length = MLP_REPLY_HEADER + outputs * (uint32_t)sizeof(float);
+	item->status = 0;
+}
+
+static void tile_run(struct mlp *mlp, struct agent_model_item **tile, uint32_t n)
+{
+	size_t inputs = mlp->weights.inputs, outputs = mlp->weights.outputs;
+	const float *scores;
+
+	for (uint32_t row = 0; row < n; row++)
+		request_load(mlp, tile[row], mlp->from + row * inputs);
+	memset(mlp->from + n * inputs, 0, (MLP_TILE - n) * inputs * sizeof(float));
+	scores = tile_forward(mlp);
+	for (uint32_t row = 0; row < n; row++)
+		reply_store(mlp, tile[row], scores + row * outputs);
+}
+
+static void mlp_run(void *state, struct agent_model_item *items, uint32_t n)
+{
+	struct mlp *mlp = state;
+	struct agent_model_item *tile[MLP_TILE];
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (items[i].request_length != MLP_ID_SIZE + mlp->weights.inputs) {
+			items[i].reply_length = 0;
+			items[i].status = -EINVAL;
+			continue;
+		}
+		tile[rows++] = &items[i];
+		if (rows == mlp->rows) {
+			tile_run(mlp, tile, rows);
+			rows = 0;
+		}
+	}
+	if (rows != 0)
+		tile_run(mlp, tile, rows);
+}
+
+static void mlp_close(void *state)
+{
+	struct mlp *mlp = state;
+
+	mlp_weights_fini(&mlp->weights);
+	free(mlp->from);
+	free(mlp->to);
+	free(mlp);
+}
+
+static int mlp_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		    void **state, char *error, size_t error_size)
+{
+	char path[ARGUMENT_TEXT_SIZE] = "";
+	const struct argument table[] = {{.key = "weights", .text = path}};
+	struct mlp *mlp;
+	int ret;
+
+	ret = arguments_parse(arguments, table, 1, error, error_size);
+	if (ret != 0)
+		return ret;
+	if (path[0] == '\0') {
+		snprintf(error, error_size, "needs the argument weights=PATH");
+		return -EINVAL;
+	}
+	/* One request's products are far too small to share, and the agent counts on one thread. */
+	openblas_set_num_threads(1);
+	mlp = calloc(1, sizeof(*mlp));
+	if (mlp == NULL)
+		goto no_memory;
+	ret = mlp_weights_load(&mlp->weights, path, error, error_size);
+	if (ret != 0)
+		goto close;
+	mlp->from = mlp_floats_create((size_t)MLP_TILE * mlp->weights.width);
+	mlp->to = mlp_floats_create((size_t)MLP_TILE * mlp->weights.width);
+	if (mlp->from == NULL || mlp->to == NULL)
+		goto no_memory;
+	mlp->rows = rows_agree(mlp) ? MLP_TILE : 1;
+	shape->max_request = MLP_ID_SIZE + mlp->weights.inputs;
+	shape->max_reply = MLP_REPLY_HEADER + mlp->weights.outputs * (uint32_t)sizeof(float);
+	shape->max_batch = max_batch;
+	*state = mlp;
+	return 0;
+
+no_memory:
+	snprintf(error, error_size, "out of memory");
+	ret = -ENOMEM;
+close:
+	if (mlp != NULL)
+		mlp_close(mlp);
+	return ret;
+}
+
+const struct agent_model agent_model = {
+	.abi = AGENT_MODEL_ABI,
+	.name = "mlp",
+	.open = mlp_open,
+	.run = mlp_run,
+	.close = mlp_close,
+};
