@@ -4,7 +4,7 @@
  * UNIX socket, agents on TCP. Includes nothing of ours: the CLI and tests use only this.
  *
  * Errors: JSON-RPC's own codes for broken messages, and CONTROL_ERROR_* with a sentence that says
- * what to change.
+ * what to change. Batches are not supported. Members that a method does not know are an error.
  *
  * Operators (UNIX socket, mode 0660)
  *   version        {}                                       -> {version, protocol, dpdk}
@@ -16,9 +16,11 @@
  *   workers.drain  {name}                                   -> {worker}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
- *   stats.show     {}                                       -> {lcores: [...], uptime_s}
+ *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
  * One flows.* call looks at a bounded number of table entries, so that the control thread never
- * stalls; the client calls again with the returned cursor until done is true.
+ * stalls; the client calls again with the returned cursor (an opaque integer) until done is true,
+ * and adds up the counts. client is an address or address/prefix. The fields of flows, workers,
+ * services and lcores are listed in doorbell(1). A count that does not exist yet is null.
  *
  * Agents (TCP)
  *   agent.hello    {version, model, address}                -> struct lb_hello's fields
@@ -31,8 +33,13 @@
  *   agent.drain    {}                                       -> {}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
- * All numbers are JSON integers; instance is 16 hexadecimal digits. Closing the connection takes the
- * worker out at once.
+ * version is CONTROL_PROTOCOL. All numbers are JSON integers; instance is 16 hexadecimal digits;
+ * the worker in a reply is its number. Names are letters, digits and ._:/@+- only.
+ *
+ * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
+ * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is
+ * disconnected. A notification may arrive before the reply of the call that caused it. Closing the
+ * connection, or one direction of it, takes the worker out at once.
  */
 #ifndef CONTROL_H
 #define CONTROL_H
@@ -41,14 +48,22 @@
 #include <stdint.h>
 
 #define CONTROL_PROTOCOL 1
-#define CONTROL_SOCKET	 "/run/doorbell/control.sock"
+#define CONTROL_SOCKET   "/run/doorbell/control.sock"
 
 /* Longest line taken from an operator and from an agent, bytes. */
 #define CONTROL_LINE_MAX 65536
 
-#define CONTROL_ERROR_NOT_FOUND	 (-32001) /* no such worker or service */
-#define CONTROL_ERROR_REFUSED	 (-32002) /* a registration that cannot be served */
-#define CONTROL_ERROR_STATE	 (-32003) /* not now, or not on this connection */
-#define CONTROL_ERROR_PARAMS	 (-32602) /* JSON-RPC: invalid params */
+/* Seconds that an agent has to say hello, and then to register. */
+#define CONTROL_HELLO_S    10
+#define CONTROL_REGISTER_S 300
+
+#define CONTROL_ERROR_PARSE     (-32700) /* JSON-RPC: not JSON */
+#define CONTROL_ERROR_REQUEST   (-32600) /* JSON-RPC: not a request */
+#define CONTROL_ERROR_METHOD    (-32601) /* JSON-RPC: no such method */
+#define CONTROL_ERROR_PARAMS    (-32602) /* JSON-RPC: invalid params */
+#define CONTROL_ERROR_INTERNAL  (-32603) /* JSON-RPC: no memory for the answer */
+#define CONTROL_ERROR_NOT_FOUND (-32001) /* no such worker or service */
+#define CONTROL_ERROR_REFUSED   (-32002) /* a registration that cannot be served */
+#define CONTROL_ERROR_STATE     (-32003) /* not now, or not on this connection */
 
 #endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What agents call. Ranges here are those of the wire; what a pool or a port can serve is for
+ * workers and lb to say, in their own sentences.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "internal.h"
+
+#define BITS_24 0xffffff /* queue pair numbers and PSNs */
+
+struct hello_query {
+	uint32_t version;
+	char model[WORKER_NAME_MAX];
+	struct lb_address address;
+};
+
+static const struct control_param hello_params[] = {
+	{CONTROL_PARAM(hello_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(hello_query, model), CONTROL_NAME, true},
+	{CONTROL_PARAM(hello_query, address), CONTROL_ADDRESS, true},
+};
+
+/* Flat twin of struct lb_registration, for the table. */
+struct register_query {
+	uint32_t version;
+	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
+	uint64_t instance;
+	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, path_mtu;
+	struct lb_address address;
+	const json_t *links;
+};
+
+static const struct control_param register_params[] = {
+	{CONTROL_PARAM(register_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, name), CONTROL_NAME, true},
+	{CONTROL_PARAM(register_query, model), CONTROL_NAME, true},
+	{CONTROL_PARAM(register_query, instance), CONTROL_HEX64, true},
+	{CONTROL_PARAM(register_query, slots), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, max_request), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, max_reply), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, max_batch), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, weight), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, heartbeat_ms), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, address), CONTROL_ADDRESS, true},
+	{CONTROL_PARAM(register_query, path_mtu), CONTROL_INTEGER, true, 256, 4096},
+	{CONTROL_PARAM(register_query, links), CONTROL_LIST, true, 1, LB_LCORES_MAX},
+};
+
+static const struct control_param link_params[] = {
+	{CONTROL_PARAM(lb_link_spec, lcore), CONTROL_INTEGER, true, .max = LB_LCORES_MAX - 1},
+	{CONTROL_PARAM(lb_link_spec, qpn), CONTROL_INTEGER, true, .max = BITS_24},
+	{CONTROL_PARAM(lb_link_spec, psn), CONTROL_INTEGER, true, .max = BITS_24},
+	{CONTROL_PARAM(lb_link_spec, rkey), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(lb_link_spec, descriptors), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(lb_link_spec, slots), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(lb_link_spec, cancels), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(lb_link_spec, stride), CONTROL_INTEGER, true, .max = UINT32_MAX},
+};
+
+static bool version_fits(struct control_call *call, uint32_t version)
+{
+	if (version == CONTROL_PROTOCOL)
+		return true;
+	control_fail(call, CONTROL_ERROR_REFUSED,
+		     "the agent speaks protocol %u, this load balancer %d; install the agent of "
+		     "doorbell " DOORBELL_VERSION,
+		     version, CONTROL_PROTOCOL);
+	return false;
+}
+
+json_t *control_agent_hello(struct control_call *call)
+{
+	struct hello_query q = {0};
+	struct lb_hello hello;
+	char error[256] = "", address[LB_ADDRESS_TEXT];
+
+	if (!control_params_read(call, "params", call->params, hello_params,
+				 CONTROL_COUNT_OF(hello_params), &q) ||
+	    !version_fits(call, q.version))
+		return NULL;
+	memset(&hello, 0, sizeof(hello));
+	if (lb_hello(call->c->lb, q.model, &q.address, &hello, error, sizeof(error)) != 0)
+		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
+	call->c->greeted = true;
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i}", "n_lcores",
+			 (json_int_t)hello.n_lcores, "path_mtu", (json_int_t)hello.path_mtu,
+			 "address", lb_address_format(&hello.address, address, sizeof(address)),
+			 "max_request", (json_int_t)hello.max_request, "max_reply",
+			 (json_int_t)hello.max_reply, "worker_timeout_ms",
+			 (json_int_t)hello.worker_timeout_ms, "ack_timeout", hello.ack_timeout,
+			 "retry_count", hello.retry_count);
+}
+
+static void fill_worker(const struct register_query *q, struct worker_spec *spec)
+{
+	memcpy(spec->name, q->name, sizeof(spec->name));
+	memcpy(spec->model, q->model, sizeof(spec->model));
+	spec->instance = q->instance;
+	spec->slots = q->slots;
+	spec->max_request = q->max_request;
+	spec->max_reply = q->max_reply;
+	spec->max_batch = q->max_batch;
+	spec->weight = q->weight;
+	spec->heartbeat_ms = q->heartbeat_ms;
+}
+
+static bool read_links(struct control_call *call, const json_t *links, struct lb_registration *r)
+{
+	r->n_links = (unsigned int)json_array_size(links);
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		char where[32];
+
+		snprintf(where, sizeof(where), "params.links[%u]", i);
+		if (!control_params_read(call, where, json_array_get(links, i), link_params,
+					 CONTROL_COUNT_OF(link_params), &r->link[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool read_registration(struct control_call *call, struct lb_registration *r)
+{
+	struct register_query q = {0};
+
+	if (!control_params_read(call, "params", call->params, register_params,
+				 CONTROL_COUNT_OF(register_params), &q) ||
+	    !version_fits(call, q.version) || !read_links(call, q.links, r))
+		return false;
+	fill_worker(&q, &r->worker);
+	r->address = q.address;
+	r->path_mtu = q.path_mtu;
+	return true;
+}
+
+static json_t *registered(const struct worker *worker, uint32_t path_mtu,
+			  const struct lb_link_info *info, unsigned int n)
+{
+	json_t *links = json_array();
+
+	for (unsigned int i = 0; i < n; i++)
+		json_array_append_new(links,
+				      json_pack("{s:i, s:I, s:I, s:I, s:I, s:I}", "lcore",
+						info[i].lcore, "qpn", (json_int_t)info[i].qpn,
+						"psn", (json_int_t)info[i].psn, "reply_rkey",
+						(json_int_t)info[i].reply_rkey, "reply_address",
+						(json_int_t)info[i].reply_address, "reply_stride",
+						(json_int_t)info[i].reply_stride));
+	return json_pack("{s:i, s:I, s:o}", "worker", worker->number, "path_mtu",
+			 (json_int_t)path_mtu, "links", links);
+}
+
+json_t *control_agent_register(struct control_call *call)
+{
+	struct control_connection *c = call->c;
+	struct lb_link_info info[LB_LCORES_MAX];
+	struct lb_registration registration = {0};
+	char error[256] = "";
+	uint32_t path_mtu = 0;
+	struct worker *worker;
+
+	if (!read_registration(call, &registration))
+		return NULL;
+	if (c->worker)
+		return control_fail(
+			call, CONTROL_ERROR_STATE,
+			"this connection has worker '%s' already; open another connection",
+			c->worker->spec.name);
+	memset(info, 0, sizeof(info));
+	worker = lb_worker_register(c->lb, &registration, info, &path_mtu, error, sizeof(error));
+	if (!worker)
+		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
+	worker->owner = c;
+	c->worker = worker;
+	return registered(worker, path_mtu, info, lb_lcores(c->lb));
+}
+
+static json_t *with_worker(struct control_call *call,
+			   void (*act)(struct lb *lb, struct worker *worker))
+{
+	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
+		return NULL;
+	if (!call->c->worker)
+		return control_fail(call, CONTROL_ERROR_STATE,
+				    "this connection has no worker; call agent.register first");
+	act(call->c->lb, call->c->worker);
+	return json_object();
+}
+
+json_t *control_agent_ready(struct control_call *call)
+{
+	return with_worker(call, lb_worker_ready);
+}
+
+json_t *control_agent_drain(struct control_call *call)
+{
+	return with_worker(call, lb_worker_drain);
+}
+
+json_t *control_worker_event(struct control_connection *c)
+{
+	struct worker *worker = c->worker;
+	json_t *params = json_pack("{s:s, s:o}", "state", control_worker_state(c->lb, worker),
+				   "reason", control_text(worker->reason));
+
+	if (worker->state == WORKER_GONE) {
+		worker->owner = NULL;
+		c->worker = NULL;
+	}
+	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", "worker.state", "params",
+			 params);
+}
+
+void control_connection_closed(struct control_connection *c)
+{
+	struct worker *worker = c->worker;
+
+	if (!worker)
+		return;
+	/* first: the removal is an event, and this connection hears no more of them */
+	worker->owner = NULL;
+	c->worker = NULL;
+	lb_worker_remove(c->lb, worker, "connection closed");
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "address.h"
+#include "internal.h"
+
+struct service_query {
+	char name[LB_NAME_MAX];
+};
+
+static const struct control_param query_params[] = {
+	{CONTROL_PARAM(service_query, name), CONTROL_TEXT, .required = true},
+};
+
+static const struct control_counter counters[] = {
+	CONTROL_COUNTER(lb_service_stats, requests),  CONTROL_COUNTER(lb_service_stats, replies),
+	CONTROL_COUNTER(lb_service_stats, notices),   CONTROL_COUNTER(lb_service_stats, drops),
+	CONTROL_COUNTER(lb_service_stats, queued),    CONTROL_COUNTER(lb_service_stats, bytes_in),
+	CONTROL_COUNTER(lb_service_stats, bytes_out),
+};
+
+static const char *const affinities[] = {
+	[LB_AFFINITY_FLOW] = "flow",
+	[LB_AFFINITY_REQUEST] = "request",
+};
+
+int control_service_find(const struct lb_config *config, const char *name)
+{
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (strcmp(config->service[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* How many of the pool could get its requests. */
+static int active_workers(struct lb *lb, const char *model)
+{
+	int n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(lb_pool(lb), i);
+
+		if (worker && worker->state == WORKER_ACTIVE &&
+		    strcmp(worker->spec.model, model) == 0)
+			n++;
+	}
+	return n;
+}
+
+static json_t *service_row(struct lb *lb, unsigned int number)
+{
+	const struct lb_service_config *s = &lb_config_get(lb)->service[number];
+	struct lb_service_stats stats;
+	char vip[LB_ADDRESS_TEXT];
+	json_t *row;
+
+	memset(&stats, 0, sizeof(stats));
+	lb_service_stats_read(lb, number, &stats);
+	row = json_pack("{s:o, s:s, s:i, s:s, s:o, s:s, s:s, s:i}", "name", control_text(s->name),
+			"vip", lb_address_format(&s->vip, vip, sizeof(vip)), "port", s->port,
+			"protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp", "model",
+			control_text(s->model), "policy", pick_policy_name(s->policy), "affinity",
+			affinities[s->affinity], "workers", active_workers(lb, s->model));
+	control_counters(row, counters, CONTROL_COUNT_OF(counters), &stats);
+	json_object_update_new(
+		row, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "max_request",
+			       (json_int_t)s->max_request, "max_reply", (json_int_t)s->max_reply,
+			       "queue", (json_int_t)s->queue, "queue_timeout_ms",
+			       (json_int_t)s->queue_timeout_ms, "request_timeout_ms",
+			       (json_int_t)s->request_timeout_ms, "flow_timeout_ms",
+			       (json_int_t)s->flow_timeout_ms, "one_way_timeout_ms",
+			       (json_int_t)s->one_way_timeout_ms, "payload_crc", s->payload_crc));
+	return row;
+}
+
+json_t *control_services_list(struct control_call *call)
+{
+	struct lb *lb = call->c->lb;
+	json_t *rows, *result;
+
+	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
+		return NULL;
+	rows = json_array();
+	result = json_object();
+	for (unsigned int i = 0; i < lb_config_get(lb)->n_services; i++)
+		json_array_append_new(rows, service_row(lb, i));
+	json_object_set_new(result, "services", rows);
+	return result;
+}
+
+json_t *control_services_show(struct control_call *call)
+{
+	struct service_query q;
+	int number;
+
+	if (!control_params_read(call, "params", call->params, query_params,
+				 CONTROL_COUNT_OF(query_params), &q))
+		return NULL;
+	number = control_service_find(lb_config_get(call->c->lb), q.name);
+	if (number < 0)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "no service '%s'; services.list has them all", q.name);
+	return json_pack("{s:o}", "service", service_row(call->c->lb, (unsigned int)number));
+}

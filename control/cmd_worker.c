@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct worker_query {
+	char name[WORKER_NAME_MAX];
+};
+
+static const struct control_param query_params[] = {
+	{CONTROL_PARAM(worker_query, name), CONTROL_TEXT, .required = true},
+};
+
+/* What lists show, and what only one worker's page has room for. */
+static const struct control_counter brief_counters[] = {
+	CONTROL_COUNTER(lb_link_stats, outstanding), CONTROL_COUNTER(lb_link_stats, credits),
+	CONTROL_COUNTER(lb_link_stats, requests),    CONTROL_COUNTER(lb_link_stats, replies),
+	CONTROL_COUNTER(lb_link_stats, errors),      CONTROL_COUNTER(lb_link_stats, lost),
+	CONTROL_COUNTER(lb_link_stats, timeouts),
+};
+
+static const struct control_counter full_counters[] = {
+	CONTROL_COUNTER(lb_link_stats, packets_sent),
+	CONTROL_COUNTER(lb_link_stats, packets_received),
+	CONTROL_COUNTER(lb_link_stats, acks_received),
+	CONTROL_COUNTER(lb_link_stats, naks_received),
+	CONTROL_COUNTER(lb_link_stats, naks_sent),
+	CONTROL_COUNTER(lb_link_stats, heartbeats),
+};
+
+const char *control_worker_state(const struct lb *lb, const struct worker *worker)
+{
+	if (worker->state == WORKER_DRAINING && lb_worker_drained((struct lb *)lb, worker))
+		return "drained";
+	return worker_state_name(worker->state);
+}
+
+/* Null until the first one came. Both clocks count ms; lb_now_ms() has the low half. */
+static json_t *heartbeat_age(const struct lb *lb, const struct worker *worker)
+{
+	int32_t age = (int32_t)(lb_now_ms(lb) - (uint32_t)worker->heartbeat_ms);
+
+	if (worker->heartbeat_ms == 0)
+		return json_null();
+	return json_integer(age > 0 ? age : 0);
+}
+
+static void add_details(json_t *row, const struct worker *worker, const struct lb_link_stats *stats)
+{
+	const struct worker_spec *spec = &worker->spec;
+	char instance[17];
+
+	snprintf(instance, sizeof(instance), "%016" PRIx64, spec->instance);
+	json_object_update_new(row, json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:I}", "number",
+					      worker->number, "generation", worker->generation,
+					      "instance", instance, "max_request",
+					      (json_int_t)spec->max_request, "max_reply",
+					      (json_int_t)spec->max_reply, "max_batch",
+					      (json_int_t)spec->max_batch, "heartbeat_ms",
+					      (json_int_t)spec->heartbeat_ms));
+	control_counters(row, full_counters, CONTROL_COUNT_OF(full_counters), stats);
+}
+
+static json_t *worker_row(struct lb *lb, const struct worker *worker, bool full)
+{
+	const struct worker_spec *spec = &worker->spec;
+	struct lb_link_stats stats;
+	json_t *row;
+
+	memset(&stats, 0, sizeof(stats));
+	lb_worker_stats_read(lb, worker, &stats);
+	row = json_pack("{s:o, s:o, s:s, s:o, s:I, s:I}", "name", control_text(spec->name), "model",
+			control_text(spec->model), "state", control_worker_state(lb, worker),
+			"reason", control_text(worker->reason), "weight", (json_int_t)spec->weight,
+			"slots", (json_int_t)spec->slots);
+	control_counters(row, brief_counters, CONTROL_COUNT_OF(brief_counters), &stats);
+	json_object_set_new(row, "resent", json_integer((json_int_t)stats.packets_resent));
+	json_object_set_new(row, "heartbeat_age_ms", heartbeat_age(lb, worker));
+	json_object_set_new(row, "mean_wait_us", control_mean(stats.wait_ns / 1000, stats.replies));
+	json_object_set_new(row, "mean_run_us", control_mean(stats.run_ns / 1000, stats.replies));
+	json_object_set_new(row, "mean_total_us",
+			    control_mean(stats.total_ns / 1000, stats.replies));
+	if (full)
+		add_details(row, worker, &stats);
+	return row;
+}
+
+json_t *control_workers_list(struct control_call *call)
+{
+	struct lb *lb = call->c->lb;
+	json_t *rows, *result;
+
+	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
+		return NULL;
+	rows = json_array();
+	result = json_object();
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(lb_pool(lb), i);
+
+		if (worker)
+			json_array_append_new(rows, worker_row(lb, worker, false));
+	}
+	json_object_set_new(result, "workers", rows);
+	return result;
+}
+
+/* The worker that params name, or NULL after control_fail(). */
+static struct worker *find_worker(struct control_call *call)
+{
+	struct worker_query q;
+	struct worker *worker;
+
+	if (!control_params_read(call, "params", call->params, query_params,
+				 CONTROL_COUNT_OF(query_params), &q))
+		return NULL;
+	worker = workers_find(lb_pool(call->c->lb), q.name);
+	if (!worker)
+		control_fail(call, CONTROL_ERROR_NOT_FOUND,
+			     "no worker '%s'; workers.list has them all", q.name);
+	return worker;
+}
+
+json_t *control_workers_show(struct control_call *call)
+{
+	const struct worker *worker = find_worker(call);
+
+	if (!worker)
+		return NULL;
+	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+}
+
+json_t *control_workers_drain(struct control_call *call)
+{
+	struct worker *worker = find_worker(call);
+
+	if (!worker)
+		return NULL;
+	if (worker->state != WORKER_DRAINING)
+		lb_worker_drain(call->c->lb, worker);
+	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The pure half of control: a line in, a reply out, no sockets. For this folder, its unit tests and
+ * the fuzzer.
+ */
+#ifndef CONTROL_INTERNAL_H
+#define CONTROL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "control.h"
+#include "lb.h"
+
+enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
+
+/* One peer. Owned by whoever reads its lines: stream.c, a test, the fuzzer. */
+struct control_connection {
+	struct lb *lb;
+	enum control_role role;
+	bool greeted;             /* an agent that said a good hello */
+	struct worker *worker;    /* the one that this agent registered, or NULL */
+	uint64_t server_start_ms; /* control_clock_ms() when the server started */
+	char peer[80];            /* for people */
+};
+
+/* Monotonic, ms. */
+uint64_t control_clock_ms(void);
+
+/*
+ * Handle one line. The caller owns the reply, which is NULL when the line was a notification. The
+ * reply is complete JSON-RPC, with the line's id.
+ */
+json_t *control_dispatch(struct control_connection *c, const char *line, size_t n);
+
+/* A reply with an error that answers no particular message. The caller owns it. */
+json_t *control_error_reply(int code, const char *message);
+
+/* The peer is gone: so is its worker. Call once, last. */
+void control_connection_closed(struct control_connection *c);
+
+/*
+ * The notification for <c> when its worker changed state; the caller owns it. Forgets the worker
+ * when it is gone.
+ */
+json_t *control_worker_event(struct control_connection *c);
+
+/* --- what handlers use -------------------------------------------------------------------- */
+
+/* One method call. */
+struct control_call {
+	struct control_connection *c;
+	json_t *params; /* an object */
+	int code;       /* 0 = no error yet */
+	char message[512];
+};
+
+/* Set the call's error. Returns NULL, so that a handler can return it. */
+json_t *control_fail(struct control_call *call, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+enum control_type {
+	CONTROL_INTEGER, /* min..max, into an unsigned integer of any size */
+	CONTROL_TEXT,    /* 1 to size - 1 bytes without control characters, into a char array */
+	CONTROL_NAME,    /* the same, of letters, digits and ._:/@+- */
+	CONTROL_HEX64,   /* 16 digits, into a uint64_t */
+	CONTROL_ADDRESS, /* into a struct lb_address */
+	CONTROL_BOOLEAN, /* into a bool */
+	CONTROL_LIST,    /* an array of min..max elements, borrowed into a const json_t * */
+	CONTROL_TYPES,
+};
+
+/* One member of a params object, and where its value goes. */
+struct control_param {
+	const char *name;
+	size_t offset, size;
+	enum control_type type;
+	bool required;
+	uint64_t min, max;
+};
+
+/* The first three of them. */
+#define CONTROL_PARAM(object, member)                                                              \
+#member, offsetof(struct object, member), sizeof(((struct object *)0)->member)
+
+/*
+ * Check <object> against <table> and fill <out>; absent members stay as they were. False after
+ * control_fail() with a sentence that names the field, <where> first, and says what to give.
+ */
+bool control_params_read(struct control_call *call, const char *where, const json_t *object,
+			 const struct control_param *table, size_t n, void *out);
+
+/* A string for people; bytes that are not UTF-8 become '?'. */
+json_t *control_text(const char *text);
+
+/* One uint64_t counter of a struct, by its JSON name. */
+struct control_counter {
+	const char *name;
+	size_t offset;
+};
+
+#define CONTROL_COUNTER(object, member)                                                            \
+	{                                                                                          \
+#member, offsetof(struct object, member)                                           \
+	}
+
+/* Add <n> counters of <base> to <object>. */
+void control_counters(json_t *object, const struct control_counter *table, size_t n,
+		      const void *base);
+
+/* <sum> / <n>, or null when there is nothing to divide. */
+json_t *control_mean(uint64_t sum, uint64_t n);
+
+#define CONTROL_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* --- handlers, one file per object --------------------------------------------------------- */
+
+/* Return the result, which the caller owns, or NULL after control_fail(). */
+typedef json_t *control_handler(struct control_call *call);
+
+control_handler control_flows_list, control_flows_count;
+control_handler control_workers_list, control_workers_show, control_workers_drain;
+control_handler control_services_list, control_services_show;
+control_handler control_stats_show, control_version;
+control_handler control_agent_hello, control_agent_register, control_agent_ready,
+	control_agent_drain;
+
+/* Index of the service of this name, or -1. */
+int control_service_find(const struct lb_config *config, const char *name);
+
+/* "drained" when it is, else the state's own name. */
+const char *control_worker_state(const struct lb *lb, const struct worker *worker);
+
+#endif

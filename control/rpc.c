@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * JSON-RPC: a line becomes a call, its handler's result becomes a reply.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define OPERATORS (1u << CONTROL_OPERATOR)
+#define AGENTS    (1u << CONTROL_AGENT)
+
+static const struct method {
+	const char *name;
+	unsigned int roles; /* who may call */
+	control_handler *handler;
+} methods[] = {
+	{"version", OPERATORS | AGENTS, control_version},
+	{"flows.list", OPERATORS, control_flows_list},
+	{"flows.count", OPERATORS, control_flows_count},
+	{"workers.list", OPERATORS, control_workers_list},
+	{"workers.show", OPERATORS, control_workers_show},
+	{"workers.drain", OPERATORS, control_workers_drain},
+	{"services.list", OPERATORS, control_services_list},
+	{"services.show", OPERATORS, control_services_show},
+	{"stats.show", OPERATORS, control_stats_show},
+	{"agent.hello", AGENTS, control_agent_hello},
+	{"agent.register", AGENTS, control_agent_register},
+	{"agent.ready", AGENTS, control_agent_ready},
+	{"agent.drain", AGENTS, control_agent_drain},
+};
+
+uint64_t control_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Messages repeat what the peer sent, perhaps cut inside a character: keep them plain ASCII. */
+static void make_ascii(char *s)
+{
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
+}
+
+json_t *control_fail(struct control_call *call, int code, const char *format, ...)
+{
+	va_list ap;
+
+	call->code = code;
+	va_start(ap, format);
+	vsnprintf(call->message, sizeof(call->message), format, ap);
+	va_end(ap);
+	make_ascii(call->message);
+	return NULL;
+}
+
+json_t *control_text(const char *text)
+{
+	json_t *string = json_string(text);
+	char *copy;
+
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	make_ascii(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+void control_counters(json_t *object, const struct control_counter *table, size_t n,
+		      const void *base)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t *value = (const void *)((const char *)base + table[i].offset);
+
+		json_object_set_new(object, table[i].name, json_integer((json_int_t)*value));
+	}
+}
+
+json_t *control_mean(uint64_t sum, uint64_t n)
+{
+	return n ? json_integer((json_int_t)(sum / n)) : json_null();
+}
+
+static json_t *reply_with(json_t *id, const char *member, json_t *value)
+{
+	json_t *reply = json_pack("{s:s, s:O?}", "jsonrpc", "2.0", "id", id);
+
+	json_object_set_new(reply, member, value);
+	return reply;
+}
+
+static json_t *reply_error(json_t *id, int code, const char *message)
+{
+	return reply_with(id, "error", json_pack("{s:i, s:s}", "code", code, "message", message));
+}
+
+json_t *control_error_reply(int code, const char *message)
+{
+	return reply_error(NULL, code, message);
+}
+
+static json_t *call_method(struct control_call *call, const char *name)
+{
+	static const char *const whose[CONTROL_ROLES] = {
+		[CONTROL_OPERATOR] = "operators, on the UNIX socket",
+		[CONTROL_AGENT] = "agents, on the TCP port",
+	};
+
+	for (size_t i = 0; i < CONTROL_COUNT_OF(methods); i++) {
+		const struct method *m = &methods[i];
+
+		if (strcmp(m->name, name) != 0)
+			continue;
+		if (m->roles & 1u << call->c->role)
+			return m->handler(call);
+		return control_fail(call, CONTROL_ERROR_STATE, "%s is for %s", name,
+				    whose[m->roles & AGENTS ? CONTROL_AGENT : CONTROL_OPERATOR]);
+	}
+	return control_fail(call, CONTROL_ERROR_METHOD,
+			    "no method '%.60s'; control.h lists those of protocol %d", name,
+			    CONTROL_PROTOCOL);
+}
+
+static bool id_is_usable(const json_t *id)
+{
+	return !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
+}
+
+/* What is wrong with a message before its method matters, or NULL. */
+static const char *envelope_fault(const json_t *message)
+{
+	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
+	const json_t *id = json_object_get(message, "id");
+
+	if (json_is_array(message))
+		return "batches are not supported; send one message per line";
+	if (!json_is_object(message))
+		return "not a request; send {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": ...}";
+	if (!version || strcmp(version, "2.0") != 0)
+		return "jsonrpc: missing or not \"2.0\"; send \"jsonrpc\": \"2.0\"";
+	if (!id_is_usable(id))
+		return "id: give a string, a number or null";
+	if (!json_is_string(json_object_get(message, "method")))
+		return "method: missing or not a string; give a method's name";
+	return NULL;
+}
+
+static json_t *dispatch_message(struct control_connection *c, json_t *message)
+{
+	struct control_call call = {.c = c};
+	const char *fault = envelope_fault(message);
+	json_t *id = json_object_get(message, "id"), *empty = NULL, *result;
+
+	if (fault)
+		return reply_error(id_is_usable(id) ? id : NULL, CONTROL_ERROR_REQUEST, fault);
+	call.params = json_object_get(message, "params");
+	if (!call.params)
+		call.params = empty = json_object();
+	result = call_method(&call, json_string_value(json_object_get(message, "method")));
+	json_decref(empty);
+	if (!id) {
+		json_decref(result);
+		return NULL;
+	}
+	if (result)
+		return reply_with(id, "result", result);
+	if (call.code == 0)
+		control_fail(&call, CONTROL_ERROR_INTERNAL, "out of memory");
+	return reply_error(id, call.code, call.message);
+}
+
+json_t *control_dispatch(struct control_connection *c, const char *line, size_t n)
+{
+	struct control_call call = {.c = c};
+	json_error_t error;
+	json_t *message, *reply;
+
+	message = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
+	if (!message) {
+		control_fail(&call, CONTROL_ERROR_PARSE,
+			     "not JSON, column %d: %s; send one object per line", error.column,
+			     error.text);
+		return control_error_reply(call.code, call.message);
+	}
+	reply = dispatch_message(c, message);
+	json_decref(message);
+	return reply;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Listeners, limits, and the way of worker events to the agents that own the workers.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <event2/listener.h>
+
+#include <rte_log.h>
+
+#include "address.h"
+#include "server.h"
+#include "stream.h"
+
+RTE_LOG_REGISTER(control_log, doorbell.control, INFO);
+
+#define BACKLOG 128
+
+static const struct {
+	unsigned int max;
+	const char *name;
+} roles[CONTROL_ROLES] = {
+	[CONTROL_OPERATOR] = {64, "operators"},
+	[CONTROL_AGENT] = {2048, "agents"},
+};
+
+#define FILES_SPARE 256 /* descriptors for everything that is not a connection */
+
+/* The usual soft limit of 1024 is below our own. The hard limit stays the administrator's. */
+static void raise_file_limit(void)
+{
+	rlim_t want = FILES_SPARE + roles[CONTROL_OPERATOR].max + roles[CONTROL_AGENT].max;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+		return;
+	limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=few_files have=%llu want=%llu\n",
+			(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+}
+
+/* A host that vanished without a word is noticed in some 10 s, also when nothing is being sent. */
+static void watch_peer(int fd)
+{
+	static const struct {
+		int level, option, value;
+	} settings[] = {
+		{SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPIDLE, 4},
+		{IPPROTO_TCP, TCP_KEEPINTVL, 2},        {IPPROTO_TCP, TCP_KEEPCNT, 3},
+		{IPPROTO_TCP, TCP_USER_TIMEOUT, 10000}, {IPPROTO_TCP, TCP_NODELAY, 1},
+	};
+
+	for (size_t i = 0; i < CONTROL_COUNT_OF(settings); i++)
+		setsockopt(fd, settings[i].level, settings[i].option, &settings[i].value,
+			   sizeof(settings[i].value));
+}
+
+static void peer_name(const struct sockaddr *address, char *buf, size_t size)
+{
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *in4 = (const void *)address;
+
+		inet_ntop(AF_INET, &in4->sin_addr, text, sizeof(text));
+		snprintf(buf, size, "%s:%u", text, ntohs(in4->sin_port));
+	} else if (address->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const void *)address;
+
+		inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+		snprintf(buf, size, "[%s]:%u", text, ntohs(in6->sin6_port));
+	} else {
+		snprintf(buf, size, "operator");
+	}
+}
+
+/* The socket is fresh, so this short line fits its buffer; if not, the close says enough. */
+static void turn_away(int fd, enum control_role role)
+{
+	char message[80];
+	char *text;
+	json_t *reply;
+
+	snprintf(message, sizeof(message), "too many connections: %u %s are the limit",
+		 roles[role].max, roles[role].name);
+	reply = control_error_reply(CONTROL_ERROR_STATE, message);
+	text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
+	if (text) {
+		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
+		send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	free(text);
+	json_decref(reply);
+	close(fd);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
+		      int length, void *context)
+{
+	struct control_server *server = context;
+	enum control_role role =
+		listener == server->listener[CONTROL_AGENT] ? CONTROL_AGENT : CONTROL_OPERATOR;
+	char peer[80];
+
+	peer_name(address, peer, sizeof(peer));
+	if (server->n_streams[role] >= roles[role].max) {
+		rte_log(RTE_LOG_DEBUG, control_log, "control: event=turned_away peer=%s\n", peer);
+		turn_away(fd, role);
+		return;
+	}
+	if (role == CONTROL_AGENT)
+		watch_peer(fd);
+	control_stream_create(server, fd, role, peer);
+}
+
+/* Out of descriptors: accepting again at once would spin until some are free. */
+static void on_accept_error(struct evconnlistener *listener, void *context)
+{
+	const struct timeval pause = {.tv_sec = 1};
+	struct control_server *server = context;
+
+	rte_log(RTE_LOG_WARNING, control_log, "control: event=accept_failed reason=\"%s\"\n",
+		strerror(errno));
+	evconnlistener_disable(listener);
+	event_add(server->retry, &pause);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *context)
+{
+	struct control_server *server = context;
+
+	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
+		evconnlistener_enable(server->listener[i]);
+}
+
+static void on_worker_event(struct worker *worker, void *context)
+{
+	struct control_server *server = context;
+	struct control_stream *s;
+
+	LIST_FOREACH (s, &server->streams, next) {
+		if (s->c.worker != worker)
+			continue;
+		control_stream_send(s, control_worker_event(&s->c));
+		control_stream_deadline(s);
+		return;
+	}
+}
+
+static struct evconnlistener *listen_on(struct control_server *server, int fd, char *error,
+					size_t error_size)
+{
+	struct evconnlistener *listener =
+		evconnlistener_new(server->base, on_accept, server,
+				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, fd);
+
+	if (listener) {
+		evconnlistener_set_error_cb(listener, on_accept_error);
+		return listener;
+	}
+	snprintf(error, error_size, "cannot listen for control connections: %s", strerror(errno));
+	close(fd);
+	return NULL;
+}
+
+/* Remember which file it is: by the time we leave, another may have taken the path. */
+static void remember_socket(struct control_server *server, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0) {
+		server->socket_dev = st.st_dev;
+		server->socket_ino = st.st_ino;
+	}
+}
+
+static void remove_socket(const struct control_server *server, const char *path)
+{
+	struct stat st;
+
+	if (server->socket_ino && stat(path, &st) == 0 && st.st_dev == server->socket_dev &&
+	    st.st_ino == server->socket_ino)
+		unlink(path);
+}
+
+static int open_listeners(struct control_server *server, char *error, size_t error_size)
+{
+	const struct lb_config *config = lb_config_get(server->lb);
+	struct evconnlistener **listener = server->listener;
+	int fd;
+
+	fd = control_listen_unix(config->control_socket, error, error_size);
+	if (fd < 0)
+		return fd;
+	remember_socket(server, config->control_socket);
+	listener[CONTROL_OPERATOR] = listen_on(server, fd, error, error_size);
+	if (!listener[CONTROL_OPERATOR])
+		return -EIO;
+	fd = control_listen_tcp(&config->agents_address, config->agents_port, error, error_size);
+	if (fd < 0)
+		return fd;
+	listener[CONTROL_AGENT] = listen_on(server, fd, error, error_size);
+	return listener[CONTROL_AGENT] ? 0 : -EIO;
+}
+
+static void log_listeners(const struct control_server *server)
+{
+	const struct lb_config *config = lb_config_get(server->lb);
+	char address[LB_ADDRESS_TEXT];
+
+	rte_log(RTE_LOG_INFO, control_log,
+		"control: event=listening socket=%s agents_address=%s agents_port=%u\n",
+		config->control_socket,
+		lb_address_format(&config->agents_address, address, sizeof(address)),
+		control_server_agents_port(server));
+}
+
+struct control_server *control_server_create(struct lb *lb, struct event_base *base, char *error,
+					     size_t error_size)
+{
+	struct control_server *server = calloc(1, sizeof(*server));
+
+	if (!server) {
+		snprintf(error, error_size, "out of memory for the control server");
+		return NULL;
+	}
+	server->lb = lb;
+	server->base = base;
+	server->start_ms = control_clock_ms();
+	LIST_INIT(&server->streams);
+	/* libevent writes with writev(), which has no MSG_NOSIGNAL */
+	signal(SIGPIPE, SIG_IGN);
+	raise_file_limit();
+	server->retry = evtimer_new(base, on_retry, server);
+	if (!server->retry) {
+		snprintf(error, error_size, "out of memory for the control server");
+		free(server);
+		return NULL;
+	}
+	lb_on_worker_event(lb, on_worker_event, server);
+	if (open_listeners(server, error, error_size) != 0) {
+		control_server_destroy(server);
+		return NULL;
+	}
+	log_listeners(server);
+	return server;
+}
+
+void control_server_destroy(struct control_server *server)
+{
+	if (!server)
+		return;
+	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
+		if (server->listener[i])
+			evconnlistener_free(server->listener[i]);
+	remove_socket(server, lb_config_get(server->lb)->control_socket);
+	while (!LIST_EMPTY(&server->streams))
+		control_stream_destroy(LIST_FIRST(&server->streams));
+	lb_on_worker_event(server->lb, NULL, NULL);
+	event_free(server->retry);
+	free(server);
+}
+
+uint16_t control_server_agents_port(const struct control_server *server)
+{
+	struct sockaddr_storage storage;
+	socklen_t length = sizeof(storage);
+	int fd = evconnlistener_get_fd(server->listener[CONTROL_AGENT]);
+
+	if (getsockname(fd, (struct sockaddr *)&storage, &length) != 0)
+		return 0;
+	if (storage.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
+	return ntohs(((struct sockaddr_in *)&storage)->sin_port);
+}

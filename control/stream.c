@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection: lines off a bufferevent, replies onto it. One line per loop turn, so that a peer
+ * that sends thousands at once waits for itself only.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+
+#include "stream.h"
+
+#define OUTPUT_PAUSE    (256u << 10) /* unread replies beyond this: no more lines are taken */
+#define OUTPUT_RESUME   (64u << 10)
+#define OUTPUT_MAX      (16u << 20) /* beyond this the peer is given up */
+#define WRITE_TIMEOUT_S 60          /* for a peer that reads nothing */
+
+static void run_later(struct control_stream *s)
+{
+	bufferevent_trigger(s->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
+/* Whoever calls this may still use <s>: the timer does the rest. */
+static void abandon(struct control_stream *s)
+{
+	s->closing = true;
+	event_active(s->timer, EV_TIMEOUT, 0);
+}
+
+/* Write out what is there, then end. */
+static void finish(struct control_stream *s)
+{
+	const struct timeval linger = {.tv_sec = 5};
+
+	s->closing = true;
+	bufferevent_disable(s->bev, EV_READ);
+	if (evbuffer_get_length(bufferevent_get_output(s->bev)) == 0) {
+		abandon(s);
+		return;
+	}
+	bufferevent_setwatermark(s->bev, EV_WRITE, 0, 0);
+	event_add(s->timer, &linger);
+}
+
+void control_stream_send(struct control_stream *s, json_t *message)
+{
+	struct evbuffer *output = bufferevent_get_output(s->bev);
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	bool sent;
+
+	json_decref(message);
+	sent = text && evbuffer_add_printf(output, "%s\n", text) >= 0;
+	free(text);
+	if (!sent || evbuffer_get_length(output) > OUTPUT_MAX)
+		abandon(s);
+}
+
+void control_stream_deadline(struct control_stream *s)
+{
+	const struct timeval hello = {.tv_sec = CONTROL_HELLO_S};
+	const struct timeval registration = {.tv_sec = CONTROL_REGISTER_S};
+
+	if (s->c.role != CONTROL_AGENT || s->closing)
+		return;
+	if (s->c.worker)
+		event_del(s->timer);
+	else if (s->c.greeted)
+		event_add(s->timer, &registration);
+	else if (!event_pending(s->timer, EV_TIMEOUT, NULL))
+		event_add(s->timer, &hello);
+}
+
+static void refuse_long_line(struct control_stream *s)
+{
+	char message[80];
+
+	snprintf(message, sizeof(message), "line longer than %d bytes; send one message per line",
+		 CONTROL_LINE_MAX);
+	control_stream_send(s, control_error_reply(CONTROL_ERROR_REQUEST, message));
+	finish(s);
+}
+
+static bool is_blank(const char *line)
+{
+	return line[strspn(line, " \t\r")] == '\0';
+}
+
+static void handle_line(struct control_stream *s, const char *line, size_t n)
+{
+	json_t *reply;
+
+	if (is_blank(line))
+		return;
+	reply = control_dispatch(&s->c, line, n);
+	if (reply)
+		control_stream_send(s, reply);
+	control_stream_deadline(s);
+}
+
+/* No whole line is waiting. */
+static void handle_rest(struct control_stream *s)
+{
+	if (evbuffer_get_length(bufferevent_get_input(s->bev)) > CONTROL_LINE_MAX)
+		refuse_long_line(s);
+	else if (s->ended)
+		finish(s);
+}
+
+static void on_read(struct bufferevent *bev, void *context)
+{
+	struct control_stream *s = context;
+	size_t n;
+	char *line;
+
+	if (s->closing)
+		return;
+	if (evbuffer_get_length(bufferevent_get_output(bev)) > OUTPUT_PAUSE) {
+		bufferevent_disable(bev, EV_READ);
+		return;
+	}
+	line = evbuffer_readln(bufferevent_get_input(bev), &n, EVBUFFER_EOL_LF);
+	if (!line) {
+		handle_rest(s);
+		return;
+	}
+	handle_line(s, line, n);
+	free(line);
+	if (!s->closing)
+		run_later(s);
+}
+
+/* The output fell to its low watermark. */
+static void on_written(struct bufferevent *bev, void *context)
+{
+	struct control_stream *s = context;
+
+	if (s->closing) {
+		if (evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+			control_stream_destroy(s);
+		return;
+	}
+	if (!s->ended)
+		bufferevent_enable(bev, EV_READ);
+	run_later(s);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *context)
+{
+	struct control_stream *s = context;
+
+	/* an operator may send everything, shut down its side and read on, as socat does */
+	if (what & BEV_EVENT_EOF && s->c.role == CONTROL_OPERATOR && !s->closing) {
+		s->ended = true;
+		bufferevent_disable(bev, EV_READ);
+		run_later(s);
+		return;
+	}
+	control_stream_destroy(s);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	control_stream_destroy(context);
+}
+
+struct control_stream *control_stream_create(struct control_server *server, int fd,
+					     enum control_role role, const char *peer)
+{
+	const struct timeval write_timeout = {.tv_sec = WRITE_TIMEOUT_S};
+	struct control_stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		goto close_fd;
+	s->server = server;
+	s->c.lb = server->lb;
+	s->c.role = role;
+	s->c.server_start_ms = server->start_ms;
+	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);
+	s->timer = event_new(server->base, -1, 0, on_timer, s);
+	if (!s->timer)
+		goto free_stream;
+	s->bev = bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!s->bev)
+		goto free_timer;
+	bufferevent_setcb(s->bev, on_read, on_written, on_event, s);
+	bufferevent_setwatermark(s->bev, EV_READ, 0, CONTROL_LINE_MAX + 1);
+	bufferevent_setwatermark(s->bev, EV_WRITE, OUTPUT_RESUME, 0);
+	bufferevent_set_timeouts(s->bev, NULL, &write_timeout);
+	bufferevent_enable(s->bev, EV_READ | EV_WRITE);
+	LIST_INSERT_HEAD(&server->streams, s, next);
+	server->n_streams[role]++;
+	control_stream_deadline(s);
+	return s;
+
+free_timer:
+	event_free(s->timer);
+free_stream:
+	free(s);
+close_fd:
+	evutil_closesocket(fd);
+	return NULL;
+}
+
+void control_stream_destroy(struct control_stream *s)
+{
+	LIST_REMOVE(s, next);
+	s->server->n_streams[s->c.role]--;
+	control_connection_closed(&s->c);
+	event_free(s->timer);
+	bufferevent_free(s->bev);
+	free(s);
+}

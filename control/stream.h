@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thin half of control: sockets around struct control_connection. Private to server.c,
+ * stream.c and listen.c.
+ */
+#ifndef CONTROL_STREAM_H
+#define CONTROL_STREAM_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "internal.h"
+
+struct bufferevent;
+struct evconnlistener;
+struct event;
+struct event_base;
+
+/* One accepted socket. The server owns it. */
+struct control_stream {
+	struct control_connection c;
+	struct control_server *server;
+	struct bufferevent *bev;
+	struct event *timer; /* closes the stream when it fires */
+	bool closing;        /* takes no more lines, ends when its output is written */
+	bool ended;          /* the peer sends no more */
+	LIST_ENTRY(control_stream) next;
+};
+
+struct control_server {
+	struct lb *lb;
+	struct event_base *base;
+	struct evconnlistener *listener[CONTROL_ROLES];
+	struct event *retry; /* listens again after running out of descriptors */
+	LIST_HEAD(, control_stream) streams;
+	unsigned int n_streams[CONTROL_ROLES];
+	uint64_t start_ms;
+	dev_t socket_dev; /* which file at control_socket is ours */
+	ino_t socket_ino;
+};
+
+/* Take over <fd>. NULL, with <fd> closed, when memory is short. */
+struct control_stream *control_stream_create(struct control_server *server, int fd,
+					     enum control_role role, const char *peer);
+void control_stream_destroy(struct control_stream *s);
+
+/* Send one message, which is consumed. Never destroys <s>: that waits for the next loop turn. */
+void control_stream_send(struct control_stream *s, json_t *message);
+
+/* (Re)start the time that an agent without a worker has. */
+void control_stream_deadline(struct control_stream *s);
+
+/* Bound, not yet listening sockets; or -errno with a sentence in <error>. */
+int control_listen_unix(const char *path, char *error, size_t error_size);
+int control_listen_tcp(const struct lb_address *address, uint16_t port, char *error,
+		       size_t error_size);
+
+#endif
