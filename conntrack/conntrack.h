@@ -19,10 +19,10 @@
 #define CONNTRACK_BURST_MAX 64
 
 #define CONNTRACK_CAPACITY_MAX (1u << 28)
-#define CONNTRACK_CLASSES_MAX  256 /* timeout classes, see struct conntrack_params */
-#define CONNTRACK_TIMEOUT_MAX_MS                                                                   \
-	(1u << 30) /* 12 days: half of what signed differences can tell                            \
-		    */
+/* 12 days: half of what the sign of a 32-bit difference can tell. */
+#define CONNTRACK_TIMEOUT_MAX_MS (1u << 30)
+/* Timeout classes, see struct conntrack_params. */
+#define CONNTRACK_CLASSES_MAX 256
 
 enum flow_family { FLOW_IPV4 = 4, FLOW_IPV6 = 6 };
 
@@ -117,8 +117,8 @@ struct conntrack *conntrack_create(const struct conntrack_params *params);
 void conntrack_destroy(struct conntrack *ct);
 
 /*
- * Keyed hash of the whole key; give it to the calls below. Pure. Flows that collide for one seed do
- * not for another, so who does not know the seed cannot aim at a bucket.
+ * Keyed hash of the whole key; give it to the calls below. Pure. Flows that collide under one
+ * seed are strangers under another, so who does not know the seed cannot aim at a bucket.
  */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
@@ -185,9 +185,9 @@ struct flow_copy {
 
 /*
  * Copy up to <n> live flows starting at *<cursor> (0 to begin) and advance it; returns the number
- * copied, fewer than <n> only when the table is through. Any thread; costs the owner nothing. A
- * flow that changes identity while being copied is skipped, counters may be a packet apart. Every
- * flow that lives from the first call to the last is copied exactly once.
+ * copied, fewer than <n> only when the table is through. Takes no lock: a flow that changes
+ * identity while being copied is skipped, counters may be a packet apart. Every flow that lives
+ * from the first call to the last is copied exactly once.
  */
 unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_copy *out,
 			    unsigned int n);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flow table against a plain model of it: an array with a place per key, searched by nobody.
+ * Five bytes are one operation on both; model_step() returns a sentence when they disagree. Used
+ * with random bytes by the unit test and with a fuzzer's bytes by the fuzz target.
+ */
+#ifndef CONNTRACK_MODEL_H
+#define CONNTRACK_MODEL_H
+
+#include <errno.h>
+
+#include "conntrack_fixture.h"
+
+#define MODEL_KEYS     512
+#define MODEL_CAPACITY 300
+#define MODEL_CLASSES  4
+#define MODEL_OP_SIZE  5
+/* conntrack_expire() promises this. */
+#define MODEL_LATE_MS 32
+
+struct model_flow {
+	bool live;
+	uint8_t state, class;
+	uint32_t last_seen, created, requests;
+	uint64_t handle; /* of the living or of the last that lived; 0 = never */
+};
+
+struct model {
+	struct conntrack *ct;
+	uint32_t now;
+	struct conntrack_stats expected;
+	struct model_flow flow[MODEL_KEYS];
+};
+
+/* Established is never shorter than one-way: then the deadline only moves away. */
+static const uint32_t model_timeout[MODEL_CLASSES][FLOW_STATES] = {
+	{0, 5000, 30000},
+	{0, 40, 7200000}, /* 2 h: beyond a lap of the wheel */
+	{0, 1000, 1000},
+	{0, 300000, 600000},
+};
+
+/* <start>: where the clock begins. */
+static inline void model_init(struct model *model, const char *name, uint32_t start)
+{
+	struct conntrack_params params = fixture_params(name, MODEL_CAPACITY);
+
+	for (unsigned int class = 0; class < MODEL_CLASSES; class ++)
+		memcpy(params.timeout_ms[class], model_timeout[class], sizeof(model_timeout[0]));
+	memset(model, 0, sizeof(*model));
+	model->now = start;
+	model->ct = conntrack_create(&params);
+	if (model->ct == NULL)
+		abort();
+}
+
+static inline void model_fini(struct model *model)
+{
+	conntrack_destroy(model->ct);
+}
+
+static inline const char *model_insert(struct model *model, uint32_t n, uint32_t arg)
+{
+	struct model_flow *expected = &model->flow[n];
+	enum flow_state state = arg & 1 ? FLOW_UDP_ESTABLISHED : FLOW_UDP_ONE_WAY;
+	uint16_t class = (arg >> 1) % MODEL_CLASSES;
+	struct flow_key key = fixture_key(n);
+	struct flow *flow = conntrack_flow_insert(model->ct, &key, conntrack_hash(model->ct, &key),
+						  state, class, model->now);
+
+	if (expected->live)
+		return flow != NULL && conntrack_handle(model->ct, flow) == expected->handle
+			       ? NULL
+			       : "inserting a live key gave another flow";
+	if (model->expected.live == MODEL_CAPACITY) {
+		model->expected.refused++;
+		return flow == NULL && errno == ENOSPC ? NULL : "inserted beyond the capacity";
+	}
+	if (flow == NULL)
+		return "refused below the capacity";
+	if (conntrack_handle(model->ct, flow) == expected->handle)
+		return "a handle came back";
+	*expected = (struct model_flow){
+		.live = true,
+		.state = (uint8_t)state,
+		.class = (uint8_t) class,
+		.last_seen = model->now,
+		.created = model->now,
+		.handle = conntrack_handle(model->ct, flow),
+	};
+	model->expected.inserted++;
+	model->expected.live++;
+	return NULL;
+}
+
+static inline const char *model_remove(struct model *model, uint32_t n)
+{
+	struct flow *flow = conntrack_flow_get(model->ct, model->flow[n].handle);
+
+	if ((flow != NULL) != model->flow[n].live)
+		return "the handle lies";
+	if (flow == NULL)
+		return NULL;
+	conntrack_flow_remove(model->ct, flow);
+	model->flow[n].live = false;
+	model->expected.removed++;
+	model->expected.live--;
+	return NULL;
+}
+
+/* A packet of the client, or a reply: what the load balancer does to a flow. */
+static inline const char *model_packet(struct model *model, uint32_t n, enum flow_event event)
+{
+	struct model_flow *expected = &model->flow[n];
+	struct flow *flow = fixture_find(model->ct, n);
+
+	if ((flow != NULL) != expected->live)
+		return "the lookup lies";
+	if (flow == NULL)
+		return NULL;
+	conntrack_event(flow, event);
+	conntrack_touch(flow, model->now);
+	flow->requests++;
+	if (event == FLOW_EVENT_TO_CLIENT)
+		expected->state = FLOW_UDP_ESTABLISHED;
+	expected->last_seen = model->now;
+	expected->requests++;
+	return NULL;
+}
+
+static inline bool model_same(const struct model *model, uint32_t n, const struct flow *flow)
+{
+	const struct model_flow *expected = &model->flow[n];
+	struct flow_key key = fixture_key(n);
+
+	return memcmp(&flow->key, &key, sizeof(key)) == 0 && flow->state == expected->state &&
+	       flow->family == key.family && flow->timeout_class == expected->class &&
+	       flow->last_seen == expected->last_seen && flow->created == expected->created &&
+	       flow->requests == expected->requests &&
+	       conntrack_handle(model->ct, flow) == expected->handle;
+}
+
+/* A burst of <count> keys <stride> apart, as they come. */
+static inline const char *model_burst(struct model *model, uint32_t n, uint32_t arg)
+{
+	unsigned int count = arg % (CONNTRACK_BURST_MAX + 1), stride = arg >> 8;
+	struct flow_key key[CONNTRACK_BURST_MAX];
+	const struct flow_key *keys[CONNTRACK_BURST_MAX];
+	uint32_t hashes[CONNTRACK_BURST_MAX];
+	struct flow *flows[CONNTRACK_BURST_MAX];
+
+	for (unsigned int i = 0; i < count; i++) {
+		key[i] = fixture_key((n + i * stride) % MODEL_KEYS);
+		keys[i] = &key[i];
+		hashes[i] = conntrack_hash(model->ct, &key[i]);
+	}
+	conntrack_lookup_burst(model->ct, keys, hashes, count, flows);
+	for (unsigned int i = 0; i < count; i++) {
+		uint32_t who = (n + i * stride) % MODEL_KEYS;
+
+		if ((flows[i] != NULL) != model->flow[who].live)
+			return "the burst lookup lies";
+		if (flows[i] != NULL && !model_same(model, who, flows[i]))
+			return "the burst lookup found another flow";
+	}
+	return NULL;
+}
+
+/* Advance the clock by <ms> and expire. */
+static inline const char *model_expire(struct model *model, uint32_t ms, unsigned int budget)
+{
+	unsigned int expired, gone = 0;
+
+	model->now += ms;
+	expired = conntrack_expire(model->ct, model->now, budget);
+	if (expired > budget)
+		return "the budget was exceeded";
+	for (uint32_t n = 0; n < MODEL_KEYS; n++) {
+		struct model_flow *expected = &model->flow[n];
+		uint32_t timeout = model_timeout[expected->class][expected->state];
+		int32_t late = (int32_t)(model->now - expected->last_seen - timeout);
+
+		if (!expected->live)
+			continue;
+		if (conntrack_flow_get(model->ct, expected->handle) != NULL) {
+			if (budget == NO_BUDGET && late >= MODEL_LATE_MS)
+				return "a flow outlived its timeout";
+			continue;
+		}
+		if (late < 0)
+			return "a flow ended before its time";
+		expected->live = false;
+		gone++;
+	}
+	model->expected.expired += gone;
+	model->expected.live -= gone;
+	return gone == expired ? NULL : "the number expired is wrong";
+}
+
+static inline const char *model_dump(struct model *model, uint32_t page)
+{
+	struct flow_copy copy[64];
+	uint32_t cursor = 0;
+	uint64_t seen = 0;
+	unsigned int n;
+
+	while ((n = conntrack_dump(model->ct, &cursor, copy, page % 64 + 1)) != 0)
+		for (unsigned int i = 0; i < n; i++) {
+			struct flow *flow = conntrack_flow_get(model->ct, copy[i].handle);
+
+			if (flow == NULL || memcmp(flow, &copy[i].flow, sizeof(*flow)) != 0)
+				return "the dump shows what is not there";
+			seen++;
+		}
+	return seen == model->expected.live ? NULL : "the dump is not complete";
+}
+
+static inline const char *model_handle(struct model *model, uint32_t n, uint32_t arg)
+{
+	struct model_flow *expected = &model->flow[n];
+	uint64_t guess = expected->handle ^ (uint64_t)arg << (arg % 48);
+	struct flow *flow = conntrack_flow_get(model->ct, guess);
+
+	conntrack_flow_prefetch(model->ct, guess);
+	if (flow != NULL && conntrack_handle(model->ct, flow) != guess)
+		return "a wrong handle was taken";
+	flow = conntrack_flow_get(model->ct, expected->handle);
+	if ((flow != NULL) != expected->live)
+		return "the handle lies";
+	return flow == NULL || model_same(model, n, flow) ? NULL : "the handle's flow is another";
+}
+
+static inline const char *model_stats(const struct model *model)
+{
+	struct conntrack_stats stats;
+
+	conntrack_stats_read(model->ct, &stats);
+	if (memcmp(&stats, &model->expected, sizeof(stats)) != 0)
+		return "the counters are wrong";
+	return conntrack_count(model->ct) == stats.live ? NULL : "the count is wrong";
+}
+
+static inline const char *model_apply(struct model *model, const uint8_t op[MODEL_OP_SIZE])
+{
+	uint32_t n = (op[1] | op[2] << 8) % MODEL_KEYS, arg = op[3] | op[4] << 8;
+
+	switch (op[0] % 16) {
+	case 0 ... 4:
+		return model_insert(model, n, arg);
+	case 5:
+		return model_remove(model, n);
+	case 6 ... 7:
+		return model_packet(model, n, FLOW_EVENT_FROM_CLIENT);
+	case 8:
+		return model_packet(model, n, FLOW_EVENT_TO_CLIENT);
+	case 9 ... 10:
+		return model_burst(model, n, arg);
+	case 11:
+		return model_expire(model, arg % 64, NO_BUDGET);
+	case 12:
+		return model_expire(model, arg % 256, op[1] % 8);
+	case 13:
+		/* rarely a long pause: up to 18 hours */
+		return model_expire(model, op[1] == 0 ? arg * 1000 : arg % 512, NO_BUDGET);
+	case 14:
+		return model_handle(model, n, arg);
+	default:
+		return op[2] % 16 == 0 ? model_dump(model, arg) : model_stats(model);
+	}
+}
+
+/* One operation, then the counters. NULL, or how table and model differ. */
+static inline const char *model_step(struct model *model, const uint8_t op[MODEL_OP_SIZE])
+{
+	const char *wrong = model_apply(model, op);
+
+	return wrong != NULL ? wrong : model_stats(model);
+}
+
+#endif

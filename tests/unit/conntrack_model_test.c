@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A million random operations on the table and on a plain model of it. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include "conntrack_model.h"
+
+TestSuite(conntrack_model, .init = fixture_eal);
+
+#define OPERATIONS 400000
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void walk(uint64_t seed, uint32_t start)
+{
+	uint64_t state = seed;
+	struct model model;
+
+	model_init(&model, "model", start);
+	for (unsigned int i = 0; i < OPERATIONS; i++) {
+		uint64_t random = random_next(&state) >> 16;
+		uint8_t op[MODEL_OP_SIZE];
+		const char *wrong;
+
+		memcpy(op, &random, sizeof(op));
+		wrong = model_step(&model, op);
+		cr_assert_null((void *)wrong,
+			       "seed %lu, start %u, operation %u (%02x %02x %02x %02x %02x): %s",
+			       seed, start, i, op[0], op[1], op[2], op[3], op[4], wrong);
+	}
+	/* or the walk saw no refusals, no expiry: then its numbers are badly chosen */
+	cr_assert_gt(model.expected.refused, 1000);
+	cr_assert_gt(model.expected.expired, 10000);
+	cr_assert_gt(model.expected.removed, 1000);
+	model_fini(&model);
+}
+
+Test(conntrack_model, a_walk_from_time_zero_agrees)
+{
+	walk(20261121, 0);
+}
+
+Test(conntrack_model, a_walk_across_the_wrap_of_the_clock_agrees)
+{
+	walk(42, UINT32_MAX - 20000000);
+}
+
+Test(conntrack_model, a_walk_across_the_sign_of_the_clock_agrees)
+{
+	walk(1971, INT32_MAX - 20000000u);
+}
