@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli.h"
+
+static const struct cli_column brief[] = {
+	{"NAME", "name", CLI_TEXT},
+	{"VIP", "vip", CLI_TEXT},
+	{"PORT", "port", CLI_PLAIN},
+	{"PROTO", "protocol", CLI_TEXT},
+	{"MODEL", "model", CLI_TEXT},
+	{"POLICY", "policy", CLI_TEXT},
+	{"AFFINITY", "affinity", CLI_TEXT},
+	{"WORKERS", "workers", CLI_PLAIN},
+	{"QUEUED", "queued", CLI_COUNT},
+	{"REQUESTS", "requests", CLI_COUNT},
+	{"REPLIES", "replies", CLI_COUNT},
+	{"NOTICES", "notices", CLI_COUNT},
+	{"DROPS", "drops", CLI_COUNT},
+	{"BYTES IN", "bytes_in", CLI_BYTES},
+	{"BYTES OUT", "bytes_out", CLI_BYTES},
+};
+
+static const struct cli_column full[] = {
+	{"name", "name", CLI_TEXT},
+	{"vip", "vip", CLI_TEXT},
+	{"port", "port", CLI_PLAIN},
+	{"protocol", "protocol", CLI_TEXT},
+	{"model", "model", CLI_TEXT},
+	{"policy", "policy", CLI_TEXT},
+	{"affinity", "affinity", CLI_TEXT},
+	{"workers active", "workers", CLI_PLAIN},
+	{"largest request", "max_request", CLI_BYTES},
+	{"largest reply", "max_reply", CLI_BYTES},
+	{"queue per lcore", "queue", CLI_PLAIN},
+	{"queue timeout", "queue_timeout_ms", CLI_MS},
+	{"request timeout", "request_timeout_ms", CLI_MS},
+	{"flow timeout", "flow_timeout_ms", CLI_MS},
+	{"one-way timeout", "one_way_timeout_ms", CLI_MS},
+	{"payload crc", "payload_crc", CLI_PLAIN},
+	{"queued", "queued", CLI_COUNT},
+	{"requests", "requests", CLI_COUNT},
+	{"replies", "replies", CLI_COUNT},
+	{"notices", "notices", CLI_COUNT},
+	{"drops", "drops", CLI_COUNT},
+	{"bytes in", "bytes_in", CLI_BYTES},
+	{"bytes out", "bytes_out", CLI_BYTES},
+};
+
+int cli_services_list(struct cli *cli)
+{
+	struct cli_table table = {.column = brief, .n = CLI_COUNT_OF(brief)};
+	json_t *result = cli_call(cli, "services.list", NULL);
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_table_print(cli->out, &table, json_object_get(result, "services"));
+	json_decref(result);
+	return 0;
+}
+
+int cli_services_show(struct cli *cli)
+{
+	json_t *result = cli_call(cli, "services.show", json_pack("{s:s}", "name", cli->name));
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_page_print(cli->out, full, CLI_COUNT_OF(full),
+			       json_object_get(result, "service"));
+	json_decref(result);
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stats and version.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define STAGES_MAX (CLI_COLUMNS_MAX - 1)
+#define KEY_MAX    64
+
+static const struct cli_column traffic[] = {
+	{"LCORE", "lcore", CLI_PLAIN},          {"CPU", "cpu", CLI_PLAIN},
+	{"BUSY", "busy", CLI_PERCENT},          {"SLEEPS", "sleeps", CLI_COUNT},
+	{"PKTS IN", "packets_in", CLI_COUNT},   {"BYTES IN", "bytes_in", CLI_BYTES},
+	{"PKTS OUT", "packets_out", CLI_COUNT}, {"BYTES OUT", "bytes_out", CLI_BYTES},
+	{"REQUESTS", "requests", CLI_COUNT},    {"REPLIES", "replies", CLI_COUNT},
+	{"NOTICES", "notices", CLI_COUNT},      {"COPIES", "payload_copies", CLI_COUNT},
+};
+
+static const struct cli_column flows[] = {
+	{"LCORE", "lcore", CLI_PLAIN},
+	{"FLOWS", "flows.live", CLI_COUNT},
+	{"INSERTED", "flows.inserted", CLI_COUNT},
+	{"EXPIRED", "flows.expired", CLI_COUNT},
+	{"REMOVED", "flows.removed", CLI_COUNT},
+	{"REFUSED", "flows.refused", CLI_COUNT},
+};
+
+static const struct cli_column drops[] = {
+	{"DROPPED", "count", CLI_COUNT},
+	{"FOR", "name", CLI_TEXT},
+	{"WHICH IS", "text", CLI_TEXT},
+};
+
+static const struct cli_column versions[] = {
+	{"doorbell", "client", CLI_TEXT},
+	{"doorbell-lb", "version", CLI_TEXT},
+	{"protocol", "protocol", CLI_PLAIN},
+	{"dpdk", "dpdk", CLI_TEXT},
+};
+
+static void add_busy(json_t *lcores)
+{
+	json_t *lcore;
+	size_t i;
+
+	json_array_foreach (lcores, i, lcore) {
+		json_int_t turns = json_integer_value(json_object_get(lcore, "turns"));
+		json_int_t idle = json_integer_value(json_object_get(lcore, "idle_turns"));
+
+		/* the two are read at different moments */
+		if (turns > 0 && idle <= turns)
+			json_object_set_new(lcore, "busy",
+					    json_integer((turns - idle) * 100 / turns));
+	}
+}
+
+/* One column per stage, in the walk's order, as the daemon names them. */
+static void print_stages(struct cli *cli, const json_t *lcores)
+{
+	struct cli_column columns[STAGES_MAX + 1] = {{"LCORE", "lcore", CLI_PLAIN}};
+	char title[STAGES_MAX][KEY_MAX], key[STAGES_MAX][KEY_MAX];
+	struct cli_table table = {.column = columns, .n = 1};
+	json_t *stages = json_object_get(json_array_get(lcores, 0), "stages"), *stage;
+	const char *name;
+
+	json_object_foreach (stages, name, stage) {
+		unsigned int i = table.n - 1;
+
+		if (i == STAGES_MAX)
+			break;
+		snprintf(title[i], KEY_MAX, "%s", name);
+		for (char *p = title[i]; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+		snprintf(key[i], KEY_MAX, "stages.%.40s.cycles_per_item", name);
+		columns[table.n++] = (struct cli_column){title[i], key[i], CLI_COUNT};
+	}
+	cli_table_print(cli->out, &table, lcores);
+}
+
+static int compare_drops(const void *a, const void *b)
+{
+	json_int_t x = json_integer_value(json_object_get(*(json_t *const *)a, "count"));
+	json_int_t y = json_integer_value(json_object_get(*(json_t *const *)b, "count"));
+
+	return (x < y) - (x > y);
+}
+
+static json_int_t sum_of_drops(const json_t *lcores, const char *name)
+{
+	json_int_t sum = 0;
+	json_t *lcore;
+	size_t i;
+
+	json_array_foreach (lcores, i, lcore)
+		sum += json_integer_value(json_object_get(json_object_get(lcore, "drops"), name));
+	return sum;
+}
+
+static void print_drops(struct cli *cli, const json_t *result)
+{
+	struct cli_table table = {.column = drops, .n = CLI_COUNT_OF(drops)};
+	json_t *reasons = json_object_get(result, "reasons"), *text, *rows = json_array();
+	json_t **row = calloc(json_object_size(reasons) + 1, sizeof(*row));
+	const char *name;
+	size_t n = 0;
+
+	if (!row)
+		goto done;
+	json_object_foreach (reasons, name, text) {
+		json_int_t sum = sum_of_drops(json_object_get(result, "lcores"), name);
+
+		if (sum || cli->all)
+			row[n++] = json_pack("{s:s, s:I, s:O}", "name", name, "count", sum, "text",
+					     text);
+	}
+	qsort(row, n, sizeof(*row), compare_drops);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(rows, row[i]);
+	if (n)
+		cli_table_print(cli->out, &table, rows);
+	else
+		fprintf(cli->out, "nothing dropped\n");
+done:
+	free(row);
+	json_decref(rows);
+}
+
+static void print_stats(struct cli *cli, json_t *result)
+{
+	struct cli_table traffic_table = {.column = traffic, .n = CLI_COUNT_OF(traffic)};
+	struct cli_table flow_table = {.column = flows, .n = CLI_COUNT_OF(flows)};
+	json_t *lcores = json_object_get(result, "lcores");
+	char uptime[CLI_VALUE_MAX];
+
+	fprintf(cli->out, "up %s\n\n",
+		cli_format_value(CLI_SECONDS, json_object_get(result, "uptime_s"), uptime,
+				 sizeof(uptime)));
+	add_busy(lcores);
+	cli_table_print(cli->out, &traffic_table, lcores);
+	fprintf(cli->out, "\ncycles per item, by stage\n");
+	print_stages(cli, lcores);
+	fputc('\n', cli->out);
+	cli_table_print(cli->out, &flow_table, lcores);
+	fputc('\n', cli->out);
+	print_drops(cli, result);
+}
+
+int cli_stats(struct cli *cli)
+{
+	/* people get the reasons in words, so ask for all of them */
+	bool all = cli->all || !cli->json;
+	json_t *result = cli_call(cli, "stats.show", json_pack("{s:b}", "all", all));
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		print_stats(cli, result);
+	json_decref(result);
+	return 0;
+}
+
+int cli_version(struct cli *cli)
+{
+	json_t *result = cli_call(cli, "version", NULL);
+
+	if (!result)
+		return 1;
+	json_object_set_new(result, "client", json_string(DOORBELL_VERSION));
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_page_print(cli->out, versions, CLI_COUNT_OF(versions), result);
+	json_decref(result);
+	return 0;
+}

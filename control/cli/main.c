@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doorbell <object> <verb>: the table of commands, the options, and running one command once or
+ * again and again.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define EXIT_USAGE      2
+#define WATCH_DEFAULT_S 2
+#define WATCH_MAX_S     86400
+
+#define FILTERS (CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT))
+#define WATCH   CLI_BIT(CLI_WATCH)
+
+static const struct command {
+	const char *object, *verb, *operand; /* verb and operand: NULL where there is none */
+	cli_run *run;
+	unsigned int options;
+	const char *help;
+} commands[] = {
+	{"flows", "list", NULL, cli_flows_list,
+	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | WATCH, "who is talking"},
+	{"flows", "count", NULL, cli_flows_count, FILTERS | WATCH, "how many are"},
+	{"workers", "list", NULL, cli_workers_list, WATCH, "the GPUs and how busy they are"},
+	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
+	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
+	 "send it nothing new, wait until it has answered all"},
+	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
+	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
+	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
+	{"version", NULL, NULL, cli_version, 0, "of this program and of the daemon"},
+};
+
+/* Values above CLI_OPTIONS: options that fit every command. */
+enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS };
+
+static const struct option options[] = {
+	{"service", required_argument, NULL, CLI_SERVICE},
+	{"worker", required_argument, NULL, CLI_WORKER},
+	{"client", required_argument, NULL, CLI_CLIENT},
+	{"limit", required_argument, NULL, CLI_LIMIT},
+	{"sort", required_argument, NULL, CLI_SORT},
+	{"all", no_argument, NULL, CLI_ALL},
+	{"no-wait", no_argument, NULL, CLI_NO_WAIT},
+	{"watch", optional_argument, NULL, CLI_WATCH},
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"commands", no_argument, NULL, OPT_COMMANDS}, /* for the shell's completion */
+	{NULL},
+};
+
+static const char *const values[] = {
+	[CLI_SERVICE] = "=NAME", [CLI_WORKER] = "=NAME",     [CLI_CLIENT] = "=ADDRESS[/PREFIX]",
+	[CLI_LIMIT] = "=ROWS",   [CLI_SORT] = "=FIELD",      [CLI_ALL] = "",
+	[CLI_NO_WAIT] = "",      [CLI_WATCH] = "[=SECONDS]",
+};
+
+static void complain(const char *format, va_list ap)
+{
+	fprintf(stderr, "doorbell: ");
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+}
+
+int cli_error(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	complain(format, ap);
+	va_end(ap);
+	return EXIT_FAILURE;
+}
+
+static int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int usage_error(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	complain(format, ap);
+	va_end(ap);
+	return EXIT_USAGE;
+}
+
+json_t *cli_call(struct cli *cli, const char *method, json_t *params)
+{
+	char error[512];
+	int code;
+	json_t *result =
+		control_client_call(cli->client, method, params, &code, error, sizeof(error));
+
+	if (!result)
+		cli_error("%s", error);
+	return result;
+}
+
+int cli_print_json(struct cli *cli, const json_t *value)
+{
+	json_dumpf(value, cli->out, cli->watch ? 0 : JSON_INDENT(2));
+	fputc('\n', cli->out);
+	return 0;
+}
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "usage: doorbell [--socket PATH] [--json] <object> <verb> [...]\n\n");
+	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
+		const struct command *c = &commands[i];
+		char words[64];
+
+		snprintf(words, sizeof(words), "%s %s %s", c->object, c->verb ? c->verb : "",
+			 c->operand ? c->operand : "");
+		fprintf(out, "  %-20s %s\n", words, c->help);
+		for (int o = 0; o < CLI_OPTIONS; o++)
+			if (c->options & CLI_BIT(o) & ~WATCH)
+				fprintf(out, "  %-20s   --%s%s\n", "", options[o].name, values[o]);
+	}
+	fprintf(out, "\n  --watch[=SECONDS]    again every 2 s, or as often as said\n"
+		     "  --json               for programs; the fields are in doorbell(1)\n"
+		     "  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
+		     "                       " CONTROL_SOCKET "\n");
+}
+
+/* One command per line, then its options: what the completion script offers. */
+static void print_commands(void)
+{
+	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
+		const struct command *c = &commands[i];
+
+		printf("%s %s %s", c->object, c->verb ? c->verb : "-",
+		       c->operand ? c->operand : "-");
+		for (int o = 0; o < CLI_OPTIONS; o++)
+			if (c->options & CLI_BIT(o))
+				printf(" --%s%s", options[o].name, *values[o] == '=' ? "=" : "");
+		putchar('\n');
+	}
+}
+
+/* The objects, or the verbs of <object>, in <buf>. */
+static const char *words_after(const char *object, char *buf, size_t size)
+{
+	const char *last = "";
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
+		const struct command *c = &commands[i];
+		const char *word = object ? c->verb : c->object;
+
+		if ((object && strcmp(c->object, object) != 0) || strcmp(word, last) == 0)
+			continue;
+		last = word;
+		if (at < size)
+			at += (size_t)snprintf(buf + at, size - at, "%s%s%s%s", at ? ", " : "",
+					       word, object && c->operand ? " " : "",
+					       object && c->operand ? c->operand : "");
+	}
+	return buf;
+}
+
+/* The command that the words name; they move on to what follows it. NULL after a usage error. */
+static const struct command *find_command(char ***words)
+{
+	const char *object = (*words)[0], *verb;
+	bool known = false;
+	char list[256];
+
+	if (!object) {
+		print_help(stderr);
+		return NULL;
+	}
+	verb = (*words)[1];
+	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
+		const struct command *c = &commands[i];
+
+		if (strcmp(c->object, object) != 0)
+			continue;
+		known = true;
+		if (c->verb && (!verb || strcmp(c->verb, verb) != 0))
+			continue;
+		*words += c->verb ? 2 : 1;
+		return c;
+	}
+	if (!known)
+		usage_error("no object '%s'; objects are: %s", object,
+			    words_after(NULL, list, sizeof(list)));
+	else if (verb)
+		usage_error("%s has no verb '%s'; verbs are: %s", object, verb,
+			    words_after(object, list, sizeof(list)));
+	else
+		usage_error("%s: which verb? verbs are: %s", object,
+			    words_after(object, list, sizeof(list)));
+	return NULL;
+}
+
+static int number_option(const char *name, const char *text, unsigned long long max,
+			 unsigned long long *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || *out < 1 || *out > max)
+		return usage_error("--%s: cannot use '%s'; give a number from 1 to %llu", name,
+				   text, max);
+	return 0;
+}
+
+static int sort_option(const char *field)
+{
+	char fields[256];
+
+	if (cli_flow_field(field, fields, sizeof(fields)))
+		return 0;
+	return usage_error("--sort: no field '%s'; fields are: %s", field, fields);
+}
+
+/* Take one option. Returns 0 or an exit status. */
+static int take_option(struct cli *cli, int option, char *value)
+{
+	unsigned long long number = WATCH_DEFAULT_S;
+	int rc = 0;
+
+	switch (option) {
+	case CLI_SERVICE:
+		cli->service = value;
+		break;
+	case CLI_WORKER:
+		cli->worker = value;
+		break;
+	case CLI_CLIENT:
+		cli->of_client = value;
+		break;
+	case CLI_LIMIT:
+		rc = number_option("limit", value, 10000000, &number);
+		cli->limit = number;
+		break;
+	case CLI_SORT:
+		rc = sort_option(value);
+		cli->sort = value;
+		break;
+	case CLI_ALL:
+		cli->all = true;
+		break;
+	case CLI_NO_WAIT:
+		cli->no_wait = true;
+		break;
+	case CLI_WATCH:
+		if (value)
+			rc = number_option("watch", value, WATCH_MAX_S, &number);
+		cli->watch = true;
+		cli->watch_s = (unsigned int)number;
+		break;
+	case OPT_SOCKET:
+		cli->socket = value;
+		break;
+	case OPT_JSON:
+		cli->json = true;
+		break;
+	default: /* getopt_long() has complained */
+		return EXIT_USAGE;
+	}
+	return rc;
+}
+
+static int check_use(const struct command *c, unsigned int given, char **rest)
+{
+	const char *verb = c->verb ? c->verb : "", *blank = c->verb ? " " : "";
+
+	for (int o = 0; o < CLI_OPTIONS; o++)
+		if (given & CLI_BIT(o) & ~c->options)
+			return usage_error("--%s does not fit '%s%s%s'; see doorbell --help",
+					   options[o].name, c->object, blank, verb);
+	if (c->operand && !rest[0])
+		return usage_error("%s %s: which one? give its name", c->object, verb);
+	if (rest[c->operand ? 1 : 0])
+		return usage_error("'%s%s%s' does not take '%s'; see doorbell --help", c->object,
+				   blank, verb, rest[c->operand ? 1 : 0]);
+	return 0;
+}
+
+/* Over what was there before, as much as fits. */
+static void paint(const char *text)
+{
+	struct winsize window = {0};
+	unsigned int lines = 0;
+
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+	printf("\033[H");
+	for (; *text && (window.ws_row == 0 || lines + 1 < window.ws_row); lines++) {
+		int n = (int)strcspn(text, "\n");
+
+		printf("%.*s\033[K\n", n, text);
+		text += n + (text[n] == '\n');
+	}
+	printf("\033[J");
+}
+
+/* Run into memory first, so that a screen never shows half of an answer. */
+static int run_watched(struct cli *cli, const struct command *c)
+{
+	bool screen = !cli->json && isatty(STDOUT_FILENO);
+	int rc;
+
+	if (screen)
+		printf("\033[2J");
+	for (;;) {
+		char *text = NULL;
+		size_t size;
+
+		cli->out = open_memstream(&text, &size);
+		if (!cli->out)
+			return cli_error("out of memory");
+		rc = c->run(cli);
+		fclose(cli->out);
+		if (rc == 0 && screen)
+			paint(text);
+		else if (rc == 0)
+			fputs(text, stdout);
+		free(text);
+		if (rc != 0)
+			return rc;
+		if (fflush(stdout) != 0)
+			return cli_error("cannot write: %s", strerror(errno));
+		control_client_wait(cli->client, (int)cli->watch_s * 1000);
+	}
+}
+
+static int run(struct cli *cli, const struct command *c)
+{
+	char error[512];
+	int rc;
+
+	cli->client = control_client_connect(cli->socket, error, sizeof(error));
+	if (!cli->client)
+		return cli_error("%s", error);
+	cli->out = stdout;
+	rc = cli->watch ? run_watched(cli, c) : c->run(cli);
+	control_client_close(cli->client);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cli_error("cannot write: %s", strerror(errno));
+	return rc;
+}
+
+static const char *default_socket(void)
+{
+	const char *path = getenv("DOORBELL_SOCKET");
+
+	return path && *path ? path : CONTROL_SOCKET;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = {.socket = default_socket()};
+	const struct command *c;
+	unsigned int given = 0;
+	int option, rc;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == OPT_HELP) {
+			print_help(stdout);
+			return EXIT_SUCCESS;
+		}
+		if (option == OPT_VERSION) {
+			printf("doorbell " DOORBELL_VERSION "\n");
+			return EXIT_SUCCESS;
+		}
+		if (option == OPT_COMMANDS) {
+			print_commands();
+			return EXIT_SUCCESS;
+		}
+		rc = take_option(&cli, option, optarg);
+		if (rc != 0)
+			return rc;
+		if (option < CLI_OPTIONS)
+			given |= CLI_BIT(option);
+	}
+	argv += optind;
+	c = find_command(&argv);
+	if (!c)
+		return EXIT_USAGE;
+	rc = check_use(c, given, argv);
+	if (rc != 0)
+		return rc;
+	cli.name = c->operand ? argv[0] : NULL;
+	return run(&cli, c);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client.h"
+
+#define ANSWER_TIMEOUT_S 10
+
+struct control_client {
+	int fd;   /* for sending */
+	FILE *in; /* the same socket, for lines */
+	json_int_t id;
+	char *line; /* getline()'s */
+	size_t line_size;
+};
+
+struct control_client *control_client_wrap(int fd, char *error, size_t error_size)
+{
+	const struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+	struct control_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		goto failed;
+	client->fd = fd;
+	client->in = fdopen(fd, "r");
+	if (!client->in)
+		goto failed;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	return client;
+
+failed:
+	snprintf(error, error_size, "out of memory");
+	free(client);
+	close(fd);
+	return NULL;
+}
+
+struct control_client *control_client_connect(const char *path, char *error, size_t error_size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (*path == '\0' || strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(error, error_size, "socket path '%s': give 1 to %zu bytes", path,
+			 sizeof(address.sun_path) - 1);
+		return NULL;
+	}
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+		snprintf(error, error_size,
+			 "cannot reach doorbell-lb at %s: %s; is it running? (--socket to choose "
+			 "another)",
+			 path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	return control_client_wrap(fd, error, error_size);
+}
+
+void control_client_close(struct control_client *client)
+{
+	if (!client)
+		return;
+	fclose(client->in);
+	free(client->line);
+	free(client);
+}
+
+static int send_all(int fd, const char *data, size_t n)
+{
+	while (n > 0) {
+		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return -errno;
+		data += sent;
+		n -= (size_t)sent;
+	}
+	return 0;
+}
+
+static int send_call(struct control_client *client, const char *method, json_t *params)
+{
+	json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", ++client->id,
+				    "method", method, "params", params);
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	size_t n;
+	int rc;
+
+	json_decref(message);
+	if (!text)
+		return -ENOMEM;
+	n = strlen(text);
+	text[n] = '\n'; /* in the terminator's place: the length goes along */
+	rc = send_all(client->fd, text, n + 1);
+	free(text);
+	return rc;
+}
+
+/* The next message, or NULL with errno; 0 at the end of the stream. */
+static json_t *receive(struct control_client *client)
+{
+	json_t *message;
+	ssize_t n;
+
+	errno = 0;
+	n = getline(&client->line, &client->line_size, client->in);
+	if (n < 0)
+		return NULL;
+	message = json_loadb(client->line, (size_t)n, 0, NULL);
+	if (!message)
+		errno = EPROTO;
+	return message;
+}
+
+static const char *why_nothing_came(int err)
+{
+	if (err == 0)
+		return "it closed the connection";
+	if (err == EAGAIN)
+		return "no answer in time";
+	if (err == EPROTO)
+		return "it answered with something else than JSON-RPC";
+	return strerror(err);
+}
+
+/* The reply to the last call, passing over notifications. */
+static json_t *receive_reply(struct control_client *client)
+{
+	json_t *message;
+
+	while ((message = receive(client))) {
+		const json_t *id = json_object_get(message, "id");
+
+		/* an error with id null is about our line, too */
+		if (json_is_null(id) || json_integer_value(id) == client->id)
+			return message;
+		json_decref(message);
+	}
+	return NULL;
+}
+
+json_t *control_client_call(struct control_client *client, const char *method, json_t *params,
+			    int *code, char *error, size_t error_size)
+{
+	json_t *reply, *result, *fault;
+	int rc = send_call(client, method, params);
+
+	*code = 0;
+	/* a server that refused us said why before it closed: read that first */
+	if (rc != 0 && rc != -EPIPE) {
+		snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
+		return NULL;
+	}
+	reply = receive_reply(client);
+	if (!reply) {
+		snprintf(error, error_size, "lost doorbell-lb: %s", why_nothing_came(errno));
+		return NULL;
+	}
+	result = json_incref(json_object_get(reply, "result"));
+	if (!result) {
+		const char *message;
+
+		fault = json_object_get(reply, "error");
+		message = json_string_value(json_object_get(fault, "message"));
+		*code = (int)json_integer_value(json_object_get(fault, "code"));
+		snprintf(error, error_size, "%s", message ? message : "an error without a message");
+	}
+	json_decref(reply);
+	return result;
+}
+
+int control_client_wait(struct control_client *client, int ms)
+{
+	struct pollfd poller = {.fd = client->fd, .events = POLLRDHUP};
+
+	return poll(&poller, 1, ms) > 0;
+}
