@@ -13,21 +13,21 @@
 #include "address.h"
 #include "workers.h"
 
-#define LB_PORTS_MAX	16
+#define LB_PORTS_MAX    16
 #define LB_SERVICES_MAX 256
-#define LB_LCORES_MAX	64
-#define LB_NAME_MAX	64
+#define LB_LCORES_MAX   64
+#define LB_NAME_MAX     64
 
 struct lb_port_config {
-	char name[LB_NAME_MAX];	   /* what people call it */
-	char device[256];	   /* DPDK devargs: "net_af_packet0,iface=eth1" or "0000:3b:00.0" */
-	bool clients;		   /* services answer here */
-	bool fabric;		   /* workers are reached here */
-	uint16_t mtu;		   /* bytes of IP packet; default 1500 */
+	char name[LB_NAME_MAX]; /* what people call it */
+	char device[256];       /* DPDK devargs: "net_af_packet0,iface=eth1" or "0000:3b:00.0" */
+	bool clients;           /* services answer here */
+	bool fabric;            /* workers are reached here */
+	uint16_t mtu;           /* bytes of IP packet; default 1500 */
 	uint16_t rx_descriptors, tx_descriptors; /* default 1024 */
 	/* fabric only */
 	struct lb_address address; /* the load balancer's own RoCEv2 address on this port */
-	uint8_t prefix;		   /* its length */
+	uint8_t prefix;            /* its length */
 	struct lb_address gateway; /* family 0 when not set */
 };
 
@@ -36,19 +36,23 @@ enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST };
 struct lb_service_config {
 	char name[LB_NAME_MAX];
 	struct lb_address vip;
-	uint16_t port; /* host order */
+	uint16_t port;    /* host order */
 	uint8_t protocol; /* IPPROTO_UDP */
 	char model[WORKER_NAME_MAX];
-	enum pick_policy policy;    /* default least-outstanding */
-	enum lb_affinity affinity;  /* default request */
-	uint32_t max_request;	    /* bytes; default 1472 */
-	uint32_t max_reply;	    /* bytes; default 1472 */
-	uint32_t queue;		    /* requests that may wait for a credit, per lcore; default 1024 */
-	uint32_t queue_timeout_ms;  /* default 1000 */
+	enum pick_policy policy;   /* default least-outstanding */
+	enum lb_affinity affinity; /* default request */
+	/*
+	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
+	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6; 1472 for IPv4 at MTU
+	 * 1500.
+	 */
+	uint32_t max_request, max_reply;
+	uint32_t queue; /* requests that may wait for a credit, per lcore; default 1024 */
+	uint32_t queue_timeout_ms;   /* default 1000 */
 	uint32_t request_timeout_ms; /* from sending to the last reply chunk; default 10000 */
-	uint32_t flow_timeout_ms;   /* answered flows; default 30000 */
+	uint32_t flow_timeout_ms;    /* answered flows; default 30000 */
 	uint32_t one_way_timeout_ms; /* flows never answered; default 5000 */
-	bool payload_crc;	    /* descriptors carry a CRC-32 of the payload; default false */
+	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
 };
 
 struct lb_config {
@@ -58,22 +62,23 @@ struct lb_config {
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
-	bool idle_sleep;	 /* idle lcores yield, then sleep; default true. false = busy polling */
-	uint32_t flows;		 /* capacity, all lcores together; default 1048576 */
-	uint32_t memory_mb;	 /* EAL memory; 0 = sized from flows and ports */
-	bool hugepages;		 /* default true; false = --no-huge */
-	char control_socket[108]; /* default /run/doorbell/control.sock */
+	bool idle_sleep;    /* idle lcores yield, then sleep; default true. false = busy polling */
+	uint32_t flows;     /* capacity, all lcores together; default 1048576 */
+	uint32_t memory_mb; /* EAL memory; 0 = sized from flows and ports */
+	bool hugepages;     /* default true; false = --no-huge */
+	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
-	uint16_t agents_port;	 /* default 4790 */
-	uint32_t worker_timeout_ms; /* no heartbeat for this long = dead; default 500 */
-	uint8_t ack_timeout;	 /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
-	uint8_t retry_count;	 /* RoCE: default 7 */
-	char log_level[16];	 /* error, warning, notice, info, debug; default info */
+	uint16_t agents_port;             /* default 4790 */
+	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
+	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
+	uint8_t retry_count;              /* RoCE: default 7 */
+	char log_level[16];               /* error, warning, notice, info, debug; default info */
 };
 
 /*
  * Read and check <path>. Returns 0, or -errno with one line in <error>:
  * "lb.yaml:12: services[1].port: '70000' is not a port; use 1 to 65535".
+ * <config> is complete only after 0; the caller owns it and there is nothing in it to free.
  */
 int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size);
 

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration file: read by the schema, then checked for what no single key can tell. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "config_schema.h"
+
+#define UDP_IN_IPV4 28 /* bytes of headers in one datagram */
+#define UDP_IN_IPV6 48
+
+__attribute__((format(printf, 5, 6))) static int fail_at(struct config_yaml *yaml, const char *list,
+							 unsigned int index, const char *key,
+							 const char *format, ...)
+{
+	char path[CONFIG_PATH_MAX], sentence[512];
+	size_t line = config_locate(yaml, list, index, key, path);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	return config_fail(yaml, line, path, "%s", sentence);
+}
+
+/* Do the first <bits> of both agree? */
+static bool same_prefix(const struct lb_address *a, const struct lb_address *b, unsigned int bits)
+{
+	const uint8_t *x = a->addr.s6_addr, *y = b->addr.s6_addr;
+
+	if (memcmp(x, y, bits / 8) != 0)
+		return false;
+	return bits % 8 == 0 || (x[bits / 8] ^ y[bits / 8]) >> (8 - bits % 8) == 0;
+}
+
+/* Bits of the port's prefix within the 128 of an address as it is kept. */
+static unsigned int prefix_bits(const struct lb_port_config *port)
+{
+	return port->prefix + (port->address.family == 4 ? 96 : 0);
+}
+
+/* The first (<last> false) or the last address of the port's network. */
+static struct lb_address network_edge(const struct lb_port_config *port, bool last)
+{
+	struct lb_address edge = port->address;
+
+	for (unsigned int bit = prefix_bits(port); bit < 128; bit++) {
+		uint8_t mask = 0x80 >> bit % 8;
+
+		if (last)
+			edge.addr.s6_addr[bit / 8] |= mask;
+		else
+			edge.addr.s6_addr[bit / 8] &= ~mask;
+	}
+	return edge;
+}
+
+/* IPv4 gives the first and last address of a network a meaning, unless it has only two or one. */
+static bool is_network_edge(const struct lb_port_config *port, const struct lb_address *address)
+{
+	struct lb_address first = network_edge(port, false), last = network_edge(port, true);
+
+	return port->address.family == 4 && port->prefix <= 30 &&
+	       (lb_address_equal(address, &first) || lb_address_equal(address, &last));
+}
+
+static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *port,
+			 unsigned int i)
+{
+	char network[LB_ADDRESS_TEXT];
+	struct lb_address first;
+
+	if (port->gateway.family == 0)
+		return 0;
+	if (port->gateway.family != port->address.family ||
+	    !same_prefix(&port->gateway, &port->address, prefix_bits(port))) {
+		first = network_edge(port, false);
+		return fail_at(yaml, "ports", i, "gateway", "outside %s/%u; use an address in it",
+			       lb_address_format(&first, network, sizeof(network)), port->prefix);
+	}
+	if (lb_address_equal(&port->gateway, &port->address))
+		return fail_at(yaml, "ports", i, "gateway",
+			       "is the port's own address; use the router's");
+	if (is_network_edge(port, &port->gateway))
+		return fail_at(yaml, "ports", i, "gateway",
+			       "is the network's or its broadcast address; use the router's");
+	return 0;
+}
+
+static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_config *port,
+				unsigned int i)
+{
+	if (!port->fabric && port->address.family != 0)
+		return fail_at(yaml, "ports", i, "address",
+			       "only fabric ports have one; remove it or add fabric to roles");
+	if (!port->fabric && port->gateway.family != 0)
+		return fail_at(yaml, "ports", i, "gateway",
+			       "only fabric ports have one; remove it or add fabric to roles");
+	if (!port->fabric)
+		return 0;
+	if (port->address.family == 0)
+		return fail_at(yaml, "ports", i, NULL,
+			       "a fabric port needs an address; add e.g. 'address: 10.9.0.1/24'");
+	if (is_network_edge(port, &port->address))
+		return fail_at(yaml, "ports", i, "address",
+			       "is the network's or its broadcast address; use another in it");
+	return check_gateway(yaml, port, i);
+}
+
+static int check_port_pair(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   unsigned int earlier)
+{
+	const struct lb_port_config *a = &config->port[earlier], *b = &config->port[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "ports", i, "name", "'%s' is ports[%u]'s name; use another",
+			       b->name, earlier);
+	if (strcmp(a->device, b->device) == 0)
+		return fail_at(
+			yaml, "ports", i, "device",
+			"ports[%u] has this device; use another, or give one port both roles",
+			earlier);
+	if (a->fabric && b->fabric && lb_address_equal(&a->address, &b->address))
+		return fail_at(yaml, "ports", i, "address",
+			       "ports[%u] has this address; use another", earlier);
+	return 0;
+}
+
+static int check_ports(struct config_yaml *yaml, const struct lb_config *config)
+{
+	size_t line = config_node_line(
+		config_find(yaml, yaml_document_get_root_node(&yaml->document), "ports"));
+	bool clients = false, fabric = false;
+
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		int rc = check_fabric_address(yaml, &config->port[i], i);
+
+		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+			rc = check_port_pair(yaml, config, i, earlier);
+		if (rc < 0)
+			return rc;
+		clients |= config->port[i].clients;
+		fabric |= config->port[i].fabric;
+	}
+	if (!clients)
+		return config_fail(yaml, line, "ports",
+				   "no port has the role clients; add it to the port they reach");
+	if (!fabric)
+		return config_fail(yaml, line, "ports",
+				   "no port has the role fabric; add it to the workers' port");
+	return 0;
+}
+
+static int check_service_pair(struct config_yaml *yaml, const struct lb_config *config,
+			      unsigned int i, unsigned int earlier)
+{
+	const struct lb_service_config *a = &config->service[earlier], *b = &config->service[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "services", i, "name",
+			       "'%s' is services[%u]'s name; use another", b->name, earlier);
+	if (lb_address_equal(&a->vip, &b->vip) && a->port == b->port && a->protocol == b->protocol)
+		return fail_at(yaml, "services", i, "port",
+			       "services[%u] has this address, port and protocol; use another port",
+			       earlier);
+	return 0;
+}
+
+static int check_services(struct config_yaml *yaml, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		int rc = 0;
+
+		for (unsigned int p = 0; rc == 0 && p < config->n_ports; p++)
+			if (lb_address_equal(&config->service[i].vip, &config->port[p].address))
+				rc = fail_at(yaml, "services", i, "address",
+					     "is the fabric address of ports[%u]; use another", p);
+		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+			rc = check_service_pair(yaml, config, i, earlier);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static uint16_t smallest_clients_mtu(const struct lb_config *config)
+{
+	uint16_t mtu = UINT16_MAX;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].clients && config->port[i].mtu < mtu)
+			mtu = config->port[i].mtu;
+	return mtu;
+}
+
+/* Left out means the largest that fits; more would have to be fragmented. */
+static int fit_datagram(struct config_yaml *yaml, unsigned int service, const char *key,
+			uint32_t *bytes, uint16_t mtu, unsigned int headers)
+{
+	uint32_t limit = mtu - headers;
+
+	if (*bytes > limit)
+		return fail_at(yaml, "services", service, key,
+			       "%u bytes do not fit one datagram; use 1 to %u (MTU %u less %u of "
+			       "headers)",
+			       *bytes, limit, mtu, headers);
+	if (*bytes == 0)
+		*bytes = limit;
+	return 0;
+}
+
+static int fit_services(struct config_yaml *yaml, struct lb_config *config)
+{
+	uint16_t mtu = smallest_clients_mtu(config);
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		struct lb_service_config *service = &config->service[i];
+		unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
+		int rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+
+		if (rc == 0)
+			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int check_lcores(struct config_yaml *yaml, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_lcores; i++)
+		for (unsigned int earlier = 0; earlier < i; earlier++)
+			if (config->lcore_cpu[i] == config->lcore_cpu[earlier])
+				return fail_at(yaml, "lcores", i, NULL,
+					       "CPU %u is lcores[%u] already; list each once",
+					       config->lcore_cpu[i], earlier);
+	return 0;
+}
+
+int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
+		    char *error, size_t error_size)
+{
+	struct config_yaml yaml = {.name = name, .error = error, .error_size = error_size};
+	int rc;
+
+	memset(config, 0, sizeof(*config));
+	rc = config_yaml_open(&yaml, text, length);
+	if (rc < 0)
+		return rc;
+	rc = config_read(&yaml, &config_root, config);
+	if (rc == 0)
+		rc = check_ports(&yaml, config);
+	if (rc == 0)
+		rc = check_services(&yaml, config);
+	if (rc == 0)
+		rc = fit_services(&yaml, config);
+	if (rc == 0)
+		rc = check_lcores(&yaml, config);
+	config_yaml_close(&yaml);
+	return rc;
+}
+
+int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
+{
+	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
+	FILE *file = fopen(path, "re");
+	size_t length;
+	char *text;
+	int rc = 0;
+
+	if (file == NULL) {
+		rc = -errno;
+		snprintf(error, error_size, "%s: cannot open: %s", path, strerror(-rc));
+		return rc;
+	}
+	text = malloc(room);
+	if (text == NULL) {
+		snprintf(error, error_size, "%s: out of memory", path);
+		fclose(file);
+		return -ENOMEM;
+	}
+	length = fread(text, 1, room, file);
+	if (ferror(file)) {
+		rc = -errno;
+		snprintf(error, error_size, "%s: cannot read: %s", path, strerror(-rc));
+	} else {
+		rc = lb_config_parse(path, text, length, config, error, error_size);
+	}
+	free(text);
+	fclose(file);
+	return rc;
+}

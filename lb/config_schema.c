@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+#include "config_schema.h"
+
+#define FIELD(type, member)  offsetof(struct type, member), sizeof(((struct type *)0)->member)
+#define SECOND(type, member) .second = offsetof(struct type, member)
+
+#define HOUR_MS 3600000
+
+static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
+static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
+static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}};
+static const struct config_choice framings[] = {{"datagram", 0}, {NULL, 0}};
+static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
+						  {"info"},  {"debug"},   {NULL}};
+
+static const struct config_choice roles[] = {
+	{"clients", offsetof(struct lb_port_config, clients)},
+	{"fabric", offsetof(struct lb_port_config, fabric)},
+	{NULL, 0},
+};
+
+static const struct config_choice policies[] = {
+	{"round-robin", PICK_ROUND_ROBIN},
+	{"maglev", PICK_MAGLEV},
+	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{NULL, 0},
+};
+
+static const struct config_choice affinities[] = {
+	{"flow", LB_AFFINITY_FLOW},
+	{"request", LB_AFFINITY_REQUEST},
+	{NULL, 0},
+};
+
+static const struct config_key role = {NULL, &config_flag, .choices = roles, .noun = "a role"};
+
+/* A row starts with its key, its kind and its field; what follows is named. */
+static const struct config_key port_rows[] = {
+	{"name", &config_name, FIELD(lb_port_config, name), .noun = "a name", .required = true,
+	 .example = "clients0"},
+	{"device", &config_text, FIELD(lb_port_config, device), .noun = "a DPDK device",
+	 .required = true, .example = "0000:3b:00.0"},
+	{"roles", &config_list, 0, 0, .max = 2, .item = &role, .required = true,
+	 .example = "[clients]"},
+	{"mtu", &config_number, FIELD(lb_port_config, mtu), .noun = "an MTU", .min = 576,
+	 .max = 9600, .fallback = "1500"},
+	{"rx_descriptors", &config_number, FIELD(lb_port_config, rx_descriptors),
+	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"tx_descriptors", &config_number, FIELD(lb_port_config, tx_descriptors),
+	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
+	 .noun = "a unicast address with its prefix length",
+	 .example = "10.9.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},
+	{"gateway", &config_address, FIELD(lb_port_config, gateway), .noun = "a unicast address",
+	 .example = "10.9.0.254"},
+	{NULL},
+};
+
+static const struct config_key service_rows[] = {
+	{"name", &config_name, FIELD(lb_service_config, name), .noun = "a name", .required = true,
+	 .example = "echo"},
+	{"address", &config_address, FIELD(lb_service_config, vip), .noun = "a unicast address",
+	 .required = true, .example = "10.0.0.100"},
+	{"port", &config_number, FIELD(lb_service_config, port), .noun = "a port", .min = 1,
+	 .max = UINT16_MAX, .required = true, .example = "8500"},
+	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
+	 .choices = protocols, .fallback = "udp"},
+	{"framing", &config_choice, 0, 0, .noun = "a framing", .choices = framings},
+	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
+	 .required = true, .example = "echo"},
+	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
+	 .choices = policies, .fallback = "least-outstanding"},
+	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
+	 .choices = affinities, .fallback = "request"},
+	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
+	{"max_request", &config_number, FIELD(lb_service_config, max_request),
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
+	 .min = 0, .max = 1 << 20, .fallback = "1024"},
+	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000"},
+	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000"},
+	{"flow_timeout_ms", &config_number, FIELD(lb_service_config, flow_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, .fallback = "30000"},
+	{"one_way_timeout_ms", &config_number, FIELD(lb_service_config, one_way_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, .fallback = "5000"},
+	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
+	 .noun = "a yes or no", .choices = truths, .fallback = "false"},
+	{NULL},
+};
+
+static const struct config_key memory_rows[] = {
+	{"mb", &config_number, FIELD(lb_config, memory_mb), .noun = "a size in MiB", .min = 0,
+	 .max = 1 << 20, .fallback = "0"},
+	{"hugepages", &config_choice, FIELD(lb_config, hugepages), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true"},
+	{NULL},
+};
+
+static const struct config_key control_rows[] = {
+	{"socket", &config_path, FIELD(lb_config, control_socket), .noun = "an absolute path",
+	 .example = "/run/doorbell/control.sock", .fallback = "/run/doorbell/control.sock"},
+	{"agents", &config_endpoint, FIELD(lb_config, agents_address),
+	 SECOND(lb_config, agents_port), .noun = "an address with a port",
+	 .example = "0.0.0.0:4790 or [::]:4790", .fallback = "0.0.0.0:4790"},
+	{NULL},
+};
+
+static const struct config_key workers_rows[] = {
+	{"timeout_ms", &config_number, FIELD(lb_config, worker_timeout_ms), .noun = "a time in ms",
+	 .min = 20, .max = HOUR_MS, .fallback = "500"},
+	{NULL},
+};
+
+static const struct config_key fabric_rows[] = {
+	{"ack_timeout", &config_number, FIELD(lb_config, ack_timeout),
+	 .noun = "a RoCE timeout exponent", .min = 1, .max = 31, .fallback = "14"},
+	{"retry_count", &config_number, FIELD(lb_config, retry_count),
+	 .noun = "a number of retries", .min = 0, .max = 7, .fallback = "7"},
+	{NULL},
+};
+
+static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
+static const struct config_key service_item = {NULL, &config_block, .block = service_rows};
+/* CPU_SETSIZE of glibc is where CPU numbers end. */
+static const struct config_key lcore_item = {
+	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
+
+static const struct config_key root_rows[] = {
+	{"ports", &config_list, offsetof(struct lb_config, port), sizeof(struct lb_port_config),
+	 SECOND(lb_config, n_ports), .max = LB_PORTS_MAX, .item = &port_item, .required = true,
+	 .example = "[{name: port0, device: \"0000:3b:00.0\", ...}]"},
+	{"services", &config_list, offsetof(struct lb_config, service),
+	 sizeof(struct lb_service_config), SECOND(lb_config, n_services), .max = LB_SERVICES_MAX,
+	 .item = &service_item, .required = true,
+	 .example = "[{name: echo, address: 10.0.0.100, ...}]"},
+	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
+	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
+	 .example = "[1, 2]"},
+	{"idle", &config_choice, FIELD(lb_config, idle_sleep), .noun = "a way to idle",
+	 .choices = idles, .fallback = "sleep"},
+	{"flows", &config_number, FIELD(lb_config, flows), .noun = "a number of flows", .min = 64,
+	 .max = 1 << 28, .fallback = "1048576"},
+	{"memory", &config_block, .block = memory_rows},
+	{"control", &config_block, .block = control_rows},
+	{"workers", &config_block, .block = workers_rows},
+	{"fabric", &config_block, .block = fabric_rows},
+	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
+	 .choices = log_levels, .fallback = "info"},
+	{NULL},
+};
+
+const struct config_key config_root = {NULL, &config_block, .block = root_rows};
