@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replies to client packets: the slot tells the flow, the flow tells the client. Headers go in front
+ * of the reply's bytes where they lie. Notices are built here too: they take the same way.
+ */
+#include "checksum.h"
+#include "lcore.h"
+
+#define ETHER_LENGTH 14
+#define VLAN_LENGTH  4
+#define UDP_LENGTH   8
+
+/* Bytes of all headers before the payload of a datagram to this flow's client. */
+static uint32_t headers_length(const struct flow *flow)
+{
+	return ETHER_LENGTH + (flow->path.vlan ? VLAN_LENGTH : 0) +
+	       (flow->family == FLOW_IPV4 ? 20 : 40) + UDP_LENGTH;
+}
+
+static void put16(uint8_t *at, uint16_t value)
+{
+	at[0] = value >> 8;
+	at[1] = value & 0xff;
+}
+
+static uint8_t *ether_write(uint8_t *at, const struct lcore *lc, const struct flow *flow)
+{
+	memcpy(at, flow->path.client_mac, 6);
+	memcpy(at + 6, lc->lb->port[flow->path.port].mac, 6);
+	at += 12;
+	if (flow->path.vlan) {
+		put16(at, 0x8100);
+		put16(at + 2, flow->path.vlan);
+		at += VLAN_LENGTH;
+	}
+	put16(at, flow->family == FLOW_IPV4 ? 0x0800 : 0x86dd);
+	return at + 2;
+}
+
+static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, uint16_t udp_length)
+{
+	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, IPPROTO_UDP};
+	uint16_t sum;
+
+	memcpy(ip, start, sizeof(start)); /* do not fragment, so no identification (RFC 6864) */
+	put16(ip + 2, 20 + udp_length);
+	memcpy(ip + 12, &flow->key.dst4, 4);
+	memcpy(ip + 16, &flow->key.src4, 4);
+	sum = ~checksum_fold(checksum_add(ip, 20));
+	memcpy(ip + 10, &sum, 2);
+	return ip + 20;
+}
+
+static uint8_t *ip6_write(uint8_t *ip, const struct flow *flow, uint16_t udp_length)
+{
+	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 64};
+
+	memcpy(ip, start, sizeof(start));
+	put16(ip + 4, udp_length);
+	memcpy(ip + 8, flow->key.dst6, 16);
+	memcpy(ip + 24, flow->key.src6, 16);
+	return ip + 40;
+}
+
+/* Sum over a chain's bytes. */
+static uint64_t sum_message(const struct rte_mbuf *m)
+{
+	uint64_t sum = 0;
+	uint32_t offset = 0;
+
+	for (; m != NULL; m = m->next) {
+		uint16_t part =
+			checksum_fold(checksum_add(rte_pktmbuf_mtod(m, void *), m->data_len));
+
+		sum += offset & 1 ? __builtin_bswap16(part) : part;
+		offset += m->data_len;
+	}
+	return sum;
+}
+
+/* Put the client's headers before the payload in <m> and send it. Takes <m>. */
+static bool transmit(struct lcore *lc, const struct flow *flow, struct rte_mbuf *m)
+{
+	struct txq *tx = &lc->tx[flow->path.port];
+	uint16_t length = UDP_LENGTH + m->pkt_len, sum;
+	uint64_t payload_sum = sum_message(m);
+	uint8_t *at, *ip, *udp;
+
+	at = (uint8_t *)rte_pktmbuf_prepend(m, headers_length(flow));
+	if (unlikely(at == NULL || txq_room(tx) == 0)) {
+		lcore_drop(lc, m, LB_DROP_NO_TX);
+		return false;
+	}
+	ip = ether_write(at, lc, flow);
+	if (flow->family == FLOW_IPV4)
+		udp = ip4_write(ip, flow, length);
+	else
+		udp = ip6_write(ip, flow, length);
+	memcpy(udp, &flow->key.dst_port, 2);
+	memcpy(udp + 2, &flow->key.src_port, 2);
+	put16(udp + 4, length);
+	put16(udp + 6, 0);
+	sum = ~checksum_fold(payload_sum + checksum_add(udp, UDP_LENGTH) +
+			     checksum_pseudo(flow->family == FLOW_IPV4 ? ip + 12 : ip + 8,
+					     flow->family, IPPROTO_UDP, length));
+	sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
+	memcpy(udp + 6, &sum, 2);
+	txq_push(tx, m);
+	return true;
+}
+
+void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->small);
+	uint8_t *at;
+
+	at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, LB_NOTICE_LENGTH);
+	if (at == NULL) {
+		lc->stats.drop[LB_DROP_NO_MBUF]++;
+		return;
+	}
+	memset(at, 0, LB_NOTICE_LENGTH);
+	memcpy(at, LB_NOTICE_MAGIC, 4);
+	at[4] = 1;
+	at[5] = code;
+	memcpy(at + 8, &tag, sizeof(tag));
+	if (transmit(lc, flow, m)) {
+		lc->stats.notices++;
+		lc->service[flow->service].stats.notices++;
+	}
+}
+
+static uint8_t notice_of(uint32_t status)
+{
+	switch (status) {
+	case RING_EXPIRED:
+		return LB_NOTICE_EXPIRED;
+	case RING_CANCELLED:
+		return LB_NOTICE_CANCELLED;
+	default:
+		return LB_NOTICE_MODEL_ERROR;
+	}
+}
+
+/* The port cannot send chains: copy the pieces together. Counted. NULL when memory is out. */
+static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
+{
+	struct rte_mbuf *whole = rte_pktmbuf_alloc(lc->packets);
+	uint8_t *at;
+
+	if (whole != NULL) {
+		/* It fits: max_reply is below the client port's MTU, and the buffers hold that. */
+		at = rte_pktmbuf_mtod(whole, uint8_t *);
+		whole->data_len = whole->pkt_len = m->pkt_len;
+		for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
+			memcpy(at, rte_pktmbuf_mtod(s, void *), s->data_len);
+			at += s->data_len;
+		}
+		lc->stats.payload_copies++;
+	}
+	rte_pktmbuf_free(m);
+	return whole;
+}
+
+/* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. */
+static void send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag)
+{
+	struct lcore_service *s = &lc->service[flow->service];
+	uint32_t length = m->pkt_len;
+
+	if (length > lc->lb->config.service[flow->service].max_reply) {
+		egress_notice(lc, flow, LB_NOTICE_MODEL_ERROR, tag);
+		return lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
+	}
+	if (m->nb_segs > 1 && !lc->lb->port[flow->path.port].multi_segment) {
+		m = join(lc, m);
+		if (m == NULL) {
+			lc->stats.drop[LB_DROP_NO_MBUF]++;
+			return;
+		}
+	}
+	if (!transmit(lc, flow, m))
+		return;
+	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
+	conntrack_touch(flow, lc->now_ms);
+	flow->packets_out++;
+	flow->bytes_out += length;
+	s->stats.bytes_out += length;
+}
+
+/* The last chunk is in: times and counters, and the slot is a credit again. */
+static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
+		   const struct ring_reply *header)
+{
+	struct slot *slot = &link->slot[number];
+
+	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
+	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
+		link->stats.wait_ns += header->start_ns - header->seen_ns;
+		link->stats.run_ns += header->done_ns - header->start_ns;
+	}
+	link->stats.replies++;
+	link->stats.errors += status != RING_OK;
+	lc->stats.replies++;
+	lc->service[slot->service].stats.replies++;
+	link_slot_free(link, number);
+	lc->load.credits[link->worker]++;
+	lc->load.outstanding[link->worker]--;
+}
+
+/* Does the header say what the message and the slot say? */
+static enum lb_drop check(const struct link *link, const struct rte_mbuf *m, uint32_t number,
+			  const struct ring_reply *header)
+{
+	if (number >= link->slots || m->data_len < sizeof(*header) ||
+	    header->length != m->pkt_len - sizeof(*header))
+		return LB_DROP_REPLY_MALFORMED;
+	if (link->slot[number].state == SLOT_FREE || link->slot[number].sequence != header->sequence)
+		return LB_DROP_REPLY_STALE;
+	return LB_DROPS;
+}
+
+static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
+{
+	uint32_t number = ring_imm_slot(imm), status = ring_imm_status(imm);
+	struct ring_reply header = {0};
+	enum lb_drop reason;
+	struct slot slot;
+	struct flow *flow;
+
+	memcpy(&header, rte_pktmbuf_mtod(m, void *), RTE_MIN(m->data_len, sizeof(header)));
+	reason = check(link, m, number, &header);
+	if (unlikely(reason != LB_DROPS))
+		return lcore_drop(lc, m, reason);
+	slot = link->slot[number];
+	link->slot[number].chunks++;
+	if (!(imm & RING_IMM_MORE))
+		finish(lc, link, number, status, &header);
+	if (unlikely(slot.state == SLOT_ABANDONED))
+		return lcore_drop(lc, m, LB_DROP_REPLY_STALE);
+	flow = conntrack_flow_get(lc->ct, slot.flow);
+	if (unlikely(flow == NULL))
+		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
+	if (unlikely(status != RING_OK)) {
+		egress_notice(lc, flow, notice_of(status), slot.tag);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	rte_pktmbuf_adj(m, sizeof(header));
+	send_chunk(lc, flow, m, slot.tag);
+}
+
+void egress_send(struct lcore *lc, struct fabric_burst *f)
+{
+	for (unsigned int i = 0; i < f->n_replies; i++) {
+		const struct link *link = f->reply[i].link;
+		uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
+
+		conntrack_flow_prefetch(lc->ct, link->slot[number].flow);
+	}
+	for (unsigned int i = 0; i < f->n_replies; i++)
+		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
+}

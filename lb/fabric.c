@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A reply
+ * is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
+ */
+#include "lcore.h"
+
+static struct link *link_of(const struct lcore *lc, uint32_t qpn)
+{
+	struct link *link = lc->link[LINK_QPN_WORKER(qpn)];
+
+	return link != NULL && link->qpn == qpn ? link : NULL;
+}
+
+static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+			const struct roce_packet *p)
+{
+	if (requester_ack(&link->requester, p->psn, p->syndrome, lc->now) == REQUESTER_BEYOND)
+		lc->stats.drop[LB_DROP_ROCE_ACK_WINDOW]++;
+	rte_pktmbuf_free(m);
+}
+
+static enum lb_drop drop_of(enum responder_verdict verdict)
+{
+	switch (verdict) {
+	case RESPONDER_DUPLICATE:
+		return LB_DROP_ROCE_PSN_DUPLICATE;
+	case RESPONDER_AHEAD:
+		return LB_DROP_ROCE_PSN_AHEAD;
+	case RESPONDER_INVALID:
+		return LB_DROP_ROCE_OPCODE;
+	case RESPONDER_ACCESS:
+		return LB_DROP_ROCE_ACCESS;
+	default:
+		return LB_DROP_ROCE_LINK_DOWN;
+	}
+}
+
+/* Add a packet's payload, already stripped, to the message it belongs to. */
+static void gather(struct link *link, struct rte_mbuf *m)
+{
+	if (link->reply_head == NULL) {
+		link->reply_head = m;
+	} else {
+		link->reply_tail->next = m;
+		link->reply_head->nb_segs++;
+		link->reply_head->pkt_len += m->pkt_len;
+	}
+	link->reply_tail = m;
+}
+
+static void heartbeat(struct lcore *lc, struct link *link)
+{
+	link->stats.heartbeats++;
+	/* The clock starts at 0, which means never. */
+	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
+}
+
+/* The message is complete: a reply, a heartbeat, or nothing that we know. */
+static void complete(struct lcore *lc, struct link *link, const struct responder_placement *place,
+		     struct fabric_burst *f)
+{
+	struct rte_mbuf *message = link->reply_head;
+
+	link->reply_head = link->reply_tail = NULL;
+	if (place->has_imm && place->imm & RING_IMM_HEARTBEAT) {
+		heartbeat(lc, link);
+		rte_pktmbuf_free(message);
+	} else if (!place->has_imm) {
+		lcore_drop(lc, message, LB_DROP_REPLY_UNANNOUNCED);
+	} else {
+		f->reply[f->n_replies].message = message;
+		f->reply[f->n_replies].link = link;
+		f->reply[f->n_replies++].imm = place->imm;
+		rte_prefetch0(&link->slot[ring_imm_slot(place->imm) & (link->slots - 1)]);
+	}
+}
+
+static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+			  const struct parsed *at, const struct roce_packet *p,
+			  struct fabric_burst *f)
+{
+	struct responder_placement place;
+	enum responder_verdict verdict = responder_receive(&link->responder, p, &place);
+
+	if (link->responder.ack_due)
+		lcore_mark_dirty(lc, link);
+	if (verdict != RESPONDER_ACCEPT)
+		return lcore_drop(lc, m, drop_of(verdict));
+	rte_pktmbuf_adj(m, at->payload_offset + p->payload_offset);
+	rte_pktmbuf_trim(m, m->data_len - p->payload_length);
+	gather(link, m);
+	if (place.last)
+		complete(lc, link, &place, f);
+}
+
+static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *at,
+		    struct fabric_burst *f)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint8_t *ip = frame + at->ip_offset;
+	uint32_t ip_length = at->l4_offset - at->ip_offset;
+	uint32_t covered = at->payload_offset + at->payload_length - at->ip_offset;
+	struct roce_packet p;
+	struct link *link;
+	enum roce_parse_result result =
+		roce_parse(frame + at->payload_offset, at->payload_length, &p);
+
+	if (result != ROCE_PARSED)
+		return lcore_drop(lc, m,
+				  result == ROCE_PARSE_OPCODE ? LB_DROP_ROCE_OPCODE
+							      : LB_DROP_ROCE_MALFORMED);
+	link = link_of(lc, p.qpn);
+	if (link == NULL)
+		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
+	/* A spoofed packet must not even cost the sum over it. IP options are never sent. */
+	if (!roce_path_is_from_peer(&link->path, ip) ||
+	    lc->lb->port_index[m->port] != link->port)
+		return lcore_drop(lc, m, LB_DROP_ROCE_SOURCE);
+	if (ip_length != link->path.ip_length ||
+	    !roce_icrc_ok(ip, ip_length, covered - ROCE_ICRC_LENGTH))
+		return lcore_drop(lc, m, LB_DROP_ROCE_ICRC);
+	if (p.opcode == ROCE_ACK)
+		receive_ack(lc, link, m, &p);
+	else
+		receive_write(lc, link, m, at, &p, f);
+}
+
+void fabric_receive(struct lcore *lc, struct fabric_burst *f)
+{
+	for (unsigned int i = 0; i < f->n; i++)
+		receive(lc, f->packet[i], &f->parsed[i], f);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks for
+ * an address is answered here, everything else is dropped under its own name.
+ */
+#include <rte_ethdev.h>
+#include <rte_prefetch.h>
+
+#include "lcore.h"
+
+static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
+{
+	uint32_t checked = 0;
+
+	if (port->checks_ipv4 &&
+	    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+		checked |= PARSE_IP_CHECKED;
+	if (port->checks_l4 &&
+	    (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+		checked |= PARSE_L4_CHECKED;
+	return checked;
+}
+
+/* RoCE packets belong to the lcore that owns the queue pair, wherever they came in. */
+static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
+		      const struct lb_port_config *port)
+{
+	struct fabric_burst *f = &lc->fabric;
+	const uint8_t *qpn;
+	unsigned int owner;
+
+	if (!port->fabric)
+		return lcore_drop(lc, m, LB_DROP_ROCE_CLIENT_PORT);
+	if (p->payload_length < ROCE_BTH_LENGTH + ROCE_ICRC_LENGTH)
+		return lcore_drop(lc, m, LB_DROP_ROCE_MALFORMED);
+	qpn = rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset + 5);
+	owner = LINK_QPN_LCORE((uint32_t)qpn[0] << 16 | qpn[1] << 8 | qpn[2]);
+	if (owner >= lc->lb->n_lcores)
+		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
+	if (owner == lc->index) {
+		f->packet[f->n] = m;
+		f->parsed[f->n++] = *p;
+	} else if (rte_ring_mp_enqueue(lc->lb->lcore[owner]->handover, m) == 0) {
+		sleeper_wake(&lc->lb->lcore[owner]->sleeper);
+	} else {
+		lcore_drop(lc, m, LB_DROP_NO_TX);
+	}
+}
+
+static void sort(struct lcore *lc, struct rte_mbuf *m)
+{
+	uint16_t index = lc->lb->port_index[m->port];
+	const struct port *port = &lc->lb->port[index];
+	const struct lb_port_config *config = &lc->lb->config.port[index];
+	struct burst *b = &lc->burst;
+	struct parsed *p = &b->parsed[b->n];
+
+	parse_frame(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
+		    checked_by_nic(port, m), p, &b->key[b->n]);
+	if (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && p->vlan == 0)
+		p->vlan = m->vlan_tci;
+	switch (p->kind) {
+	case PARSE_UDP:
+		if (config->clients)
+			b->packet[b->n++] = m;
+		else
+			lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+		return;
+	case PARSE_ROCE:
+		return sort_roce(lc, m, p, config);
+	case PARSE_ARP:
+	case PARSE_ND:
+		return answer_neighbour(lc, m, p);
+	case PARSE_ICMP_ECHO:
+		return answer_echo(lc, m, p);
+	default:
+		return lcore_drop(lc, m, p->reason);
+	}
+}
+
+static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n)
+{
+	const unsigned int ahead = 4;
+
+	lc->burst.n = 0;
+	lc->fabric.n = 0;
+	lc->fabric.n_replies = 0;
+	for (unsigned int i = 0; i < n && i < ahead; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(packet[i], void *));
+	for (unsigned int i = 0; i < n; i++) {
+		if (i + ahead < n)
+			rte_prefetch0(rte_pktmbuf_mtod(packet[i + ahead], void *));
+		lc->stats.bytes_in += packet[i]->pkt_len;
+		sort(lc, packet[i]);
+	}
+	lc->stats.packets_in += n;
+}
+
+unsigned int ingress_receive(struct lcore *lc, uint16_t port)
+{
+	struct rte_mbuf *packet[LB_BURST];
+	const struct port *p = &lc->lb->port[port];
+	unsigned int n;
+
+	/* Take nothing that could not be sent on: the NIC's queue is the better place to wait. */
+	if (txq_room(&lc->tx[port]) < 4 * LB_BURST) {
+		lc->burst.n = lc->fabric.n = lc->fabric.n_replies = 0;
+		return 0;
+	}
+	n = rte_eth_rx_burst(p->id, lc->index, packet, LB_BURST);
+	sort_burst(lc, packet, n);
+	return n;
+}
+
+unsigned int ingress_handover(struct lcore *lc)
+{
+	struct rte_mbuf *packet[LB_BURST];
+	unsigned int n;
+
+	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
+	sort_burst(lc, packet, n);
+	return n;
+}

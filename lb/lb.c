@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Build a load balancer from its configuration, run it, take it apart.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_mempool.h>
+
+#include "lcore.h"
+
+RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
+
+#define HANDOVER_SIZE 1024
+#define MAILBOX_SIZE  64
+#define PUNT_SIZE     64
+/* Data buffers per lcore beyond the ports' rings: in flight, waiting, in transmit queues. */
+#define PACKETS_PER_LCORE 8192
+#define SMALL_PER_LCORE	  4096
+#define POOL_CACHE	  256
+/* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
+#define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
+
+static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, unsigned int n,
+				       uint16_t data_room)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	struct rte_mempool *pool;
+
+	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
+	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, data_room, SOCKET_ID_ANY);
+	if (pool == NULL)
+		LB_LOG(ERR, "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "
+			    "raise memory.mb",
+		       name, n, data_room, rte_strerror(rte_errno));
+	return pool;
+}
+
+static struct rte_ring *create_ring(const char *kind, unsigned int lcore, unsigned int size,
+				    unsigned int flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
+	return rte_ring_create(name, size, SOCKET_ID_ANY, flags);
+}
+
+static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
+{
+	const struct lb_config *config = &lc->lb->config;
+	struct conntrack_params *p = calloc(1, sizeof(*p));
+	char name[24];
+
+	if (p == NULL)
+		return -ENOMEM;
+	snprintf(name, sizeof(name), "flows_%u", lc->index);
+	p->name = name;
+	p->capacity = RTE_MAX(config->flows / config->n_lcores, 1u);
+	p->socket = SOCKET_ID_ANY;
+	memcpy(p->seed, seed, sizeof(p->seed));
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		p->timeout_ms[i][FLOW_UDP_ONE_WAY] = config->service[i].one_way_timeout_ms;
+		p->timeout_ms[i][FLOW_UDP_ESTABLISHED] = config->service[i].flow_timeout_ms;
+	}
+	lc->ct = conntrack_create(p);
+	free(p);
+	if (lc->ct == NULL) {
+		LB_LOG(ERR, "no memory for the flow table lcore=%u flows=%u; lower flows or raise "
+			    "memory.mb",
+		       lc->index, config->flows / config->n_lcores);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int create_queues(struct lcore *lc)
+{
+	const struct lb_config *config = &lc->lb->config;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		lc->service[i].queue =
+			calloc(config->service[i].queue, sizeof(*lc->service[i].queue));
+		if (lc->service[i].queue == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static uint32_t ring_descriptors(const struct lb_config *config)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors;
+	return n;
+}
+
+static uint16_t largest_mtu(const struct lb_config *config)
+{
+	uint16_t mtu = 0;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		mtu = RTE_MAX(mtu, config->port[i].mtu);
+	return mtu;
+}
+
+static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
+{
+	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
+	uint32_t packets = PACKETS_PER_LCORE + ring_descriptors(&lb->config);
+
+	if (lc == NULL)
+		return -ENOMEM;
+	lb->lcore[index] = lc;
+	lc->lb = lb;
+	lc->index = index;
+	if (sleeper_init(&lc->sleeper) < 0)
+		return -errno;
+	lc->packets = create_pool("packets", index, packets,
+				  port_data_room(largest_mtu(&lb->config)));
+	lc->small = create_pool("small", index, SMALL_PER_LCORE, SMALL_DATA_ROOM);
+	lc->handover = create_ring("handover", index, HANDOVER_SIZE, RING_F_SC_DEQ);
+	lc->mailbox = create_ring("mailbox", index, MAILBOX_SIZE, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (lc->packets == NULL || lc->small == NULL || lc->handover == NULL || lc->mailbox == NULL)
+		return -ENOMEM;
+	if (create_queues(lc) < 0)
+		return -ENOMEM;
+	return create_conntrack(lc, seed);
+}
+
+static void destroy_lcore(struct lcore *lc)
+{
+	if (lc == NULL)
+		return;
+	for (unsigned int i = 0; i < lc->lb->config.n_services; i++) {
+		struct lcore_service *s = &lc->service[i];
+
+		for (uint32_t k = 0; s->queue != NULL && k < s->count; k++)
+			rte_pktmbuf_free(s->queue[(s->head + k) %
+						  lc->lb->config.service[i].queue]
+						 .packet);
+		free(s->queue);
+	}
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		rte_pktmbuf_free_bulk(lc->tx[i].packet, lc->tx[i].n);
+	sleeper_fini(&lc->sleeper);
+	conntrack_destroy(lc->ct);
+	rte_ring_free(lc->handover);
+	rte_ring_free(lc->mailbox);
+	rte_mempool_free(lc->packets);
+	rte_mempool_free(lc->small);
+	rte_free(lc);
+}
+
+/* A sleeping lcore wakes for its own queue where the port has a socket per queue. */
+static int watch_port(struct lb *lb, const struct port *port)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct sleeper *s = &lb->lcore[i]->sleeper;
+		int ret = 0;
+
+		if (port->n_fds == 0)
+			s->blind = true;
+		else if (port->n_fds == port->queues)
+			ret = sleeper_add(s, port->fds[i]);
+		else
+			for (unsigned int k = 0; ret == 0 && k < port->n_fds; k++)
+				ret = sleeper_add(s, port->fds[k]);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int open_port(struct lb *lb, unsigned int index)
+{
+	const struct lb_port_config *config = &lb->config.port[index];
+	struct port_params params = {
+		.device = config->device,
+		.queues = lb->n_lcores,
+		.rx_descriptors = config->rx_descriptors,
+		.tx_descriptors = config->tx_descriptors,
+		.mtu = config->mtu,
+		.pool = lb->lcore[0]->packets,
+	};
+	struct port *port = &lb->port[index];
+	char error[256];
+
+	if (port_open(port, &params, error, sizeof(error)) < 0) {
+		LB_LOG(ERR, "port=%s %s", config->name, error);
+		return -ENODEV;
+	}
+	if (port->queues < lb->n_lcores) {
+		LB_LOG(ERR, "port=%s has %u queues for %u lcores; give the device more queues "
+			    "(af_packet: qpairs=%u) or configure fewer lcores",
+		       config->name, port->queues, lb->n_lcores, lb->n_lcores);
+		port_close(port);
+		return -EINVAL;
+	}
+	lb->port_index[port->id] = index;
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		lb->lcore[i]->tx[index].port = port->id;
+		lb->lcore[i]->tx[index].queue = i;
+	}
+	LB_LOG(INFO, "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u chains=%d "
+		     "wakes=%d",
+	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2],
+	       port->mac[3], port->mac[4], port->mac[5], port->queues, port->multi_segment,
+	       port->n_fds > 0);
+	return watch_port(lb, port);
+}
+
+static int create_qsbr(struct lb *lb)
+{
+	size_t size = rte_rcu_qsbr_get_memsize(lb->n_lcores);
+
+	lb->qsbr = rte_zmalloc("qsbr", size, RTE_CACHE_LINE_SIZE);
+	if (lb->qsbr == NULL || rte_rcu_qsbr_init(lb->qsbr, lb->n_lcores) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+struct lb *lb_create(const struct lb_config *config)
+{
+	struct lb *lb = rte_zmalloc("lb", sizeof(*lb), RTE_CACHE_LINE_SIZE);
+	uint64_t seed[3];
+
+	if (lb == NULL) {
+		LB_LOG(ERR, "no memory; raise memory.mb");
+		return NULL;
+	}
+	lb->config = *config;
+	lb->n_lcores = config->n_lcores;
+	lb->tsc_hz = rte_get_tsc_hz();
+	lb->tsc_per_ms = lb->tsc_hz / 1000;
+	lb->tsc_start = rte_rdtsc();
+	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {
+		LB_LOG(ERR, "no random numbers for hash seeds");
+		goto fail;
+	}
+	lb->qpn_generation = seed[2];
+	service_table_init(&lb->services, config, seed[2]);
+	lb->pool = workers_pool_create();
+	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
+	if (lb->pool == NULL || lb->punt == NULL || create_qsbr(lb) < 0)
+		goto fail;
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		if (create_lcore(lb, i, seed) < 0)
+			goto fail;
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (open_port(lb, i) < 0)
+			goto fail;
+	return lb;
+fail:
+	lb_destroy(lb);
+	return NULL;
+}
+
+int lb_start(struct lb *lb)
+{
+	unsigned int index = 0, id;
+
+	RTE_LCORE_FOREACH_WORKER(id) {
+		if (index == lb->n_lcores)
+			break;
+		if (rte_eal_remote_launch(lb_loop, lb->lcore[index++], id) != 0)
+			return -EBUSY;
+	}
+	if (index < lb->n_lcores) {
+		LB_LOG(ERR, "the EAL has %u lcores for %u configured", index, lb->n_lcores);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+void lb_stop(struct lb *lb)
+{
+	__atomic_store_n(&lb->stop, 1, __ATOMIC_RELEASE);
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		sleeper_wake(&lb->lcore[i]->sleeper);
+	rte_eal_mp_wait_lcore();
+}
+
+void lb_destroy(struct lb *lb)
+{
+	struct rte_mbuf *m;
+
+	if (lb == NULL)
+		return;
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)
+			link_destroy(lb->lcore[k]->link[i]);
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->port[i].queues > 0)
+			port_close(&lb->port[i]);
+	while (lb->punt != NULL && rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	for (unsigned int i = 0; i < lb->config.n_services; i++)
+		workers_pick_table_destroy(lb->pick[i]);
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		destroy_lcore(lb->lcore[i]);
+	workers_pool_destroy(lb->pool);
+	rte_ring_free(lb->punt);
+	rte_free(lb->qsbr);
+	rte_free(lb);
+}
+
+void lcore_run(struct lcore *lc, void (*run)(struct lcore *, void *), void *argument)
+{
+	struct lcore_command command = {.run = run, .argument = argument};
+
+	/* Before the loops run, and in benches, the caller is the only thread there is. */
+	if (!__atomic_load_n(&lc->running, __ATOMIC_ACQUIRE)) {
+		run(lc, argument);
+		return;
+	}
+	while (rte_ring_sp_enqueue(lc->mailbox, &command) != 0)
+		sched_yield();
+	sleeper_wake(&lc->sleeper);
+	while (!__atomic_load_n(&command.done, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+const struct lb_config *lb_config_get(const struct lb *lb)
+{
+	return &lb->config;
+}
+
+struct worker_pool *lb_pool(struct lb *lb)
+{
+	return lb->pool;
+}

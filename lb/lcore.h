@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one data-plane core owns, and the load balancer's own state (private to lb/). Nothing here is
+ * shared on the packet path but the read-only pick tables and the service table in struct lb.
+ */
+#ifndef LB_LCORE_H
+#define LB_LCORE_H
+
+#include <rte_cycles.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+
+#include "lb.h"
+#include "link.h"
+#include "notice.h"
+#include "parse.h"
+#include "port.h"
+#include "service.h"
+#include "sleeper.h"
+#include "txq.h"
+
+#define LB_BURST 32
+
+struct lcore;
+
+extern int lb_logtype;
+#define LB_LOG(level, format, ...)                                                                 \
+	rte_log(RTE_LOG_##level, lb_logtype, "lb: " format "\n", ##__VA_ARGS__)
+
+/* Client requests on their way through the stages. Index i is one packet everywhere. */
+struct burst {
+	unsigned int n;
+	struct rte_mbuf *packet[LB_BURST];
+	struct parsed parsed[LB_BURST];
+	struct flow_key key[LB_BURST];
+	const struct flow_key *key_at[LB_BURST];
+	uint32_t hash[LB_BURST];
+	struct flow *flow[LB_BURST];
+	uint64_t handle[LB_BURST]; /* of the flow */
+	uint64_t tag[LB_BURST];	   /* first 8 bytes of the request */
+	struct link *link[LB_BURST];
+};
+
+/* RoCE packets from the fabric, and the replies they complete. */
+struct fabric_burst {
+	unsigned int n;
+	struct rte_mbuf *packet[LB_BURST];
+	struct parsed parsed[LB_BURST];
+	unsigned int n_replies;
+	struct {
+		struct rte_mbuf *message; /* chain: struct ring_reply, then the bytes */
+		struct link *link;
+		uint32_t imm;
+	} reply[LB_BURST];
+};
+
+/* A request that waits for a credit. The packet is stripped to its payload. */
+struct waiting {
+	struct rte_mbuf *packet;
+	uint64_t flow;
+	uint64_t since; /* TSC */
+	uint32_t hash;
+};
+
+/* One service on one lcore. */
+struct lcore_service {
+	uint32_t turn; /* for the pick policy */
+	uint32_t head, count; /* ring of waiting requests */
+	struct waiting *queue;
+	struct lb_service_stats stats;
+};
+
+/* Something the control thread wants done by the lcore that owns the thing. */
+struct lcore_command {
+	void (*run)(struct lcore *lc, void *argument);
+	void *argument;
+	int done; /* atomic */
+};
+
+struct lcore {
+	unsigned int index;
+	struct lb *lb;
+	struct conntrack *ct;
+	uint64_t now;	 /* TSC at the turn's start */
+	uint32_t now_ms;
+	struct rte_mempool *packets, *small;
+	struct rte_ring *handover; /* frames that came to the wrong lcore */
+	struct rte_ring *mailbox;  /* struct lcore_command */
+	struct sleeper sleeper;
+	uint64_t next_housekeeping; /* TSC */
+	unsigned int idle_turns;
+	int running; /* atomic: the loop takes commands */
+	uint16_t n_links, n_dirty;
+	uint32_t n_waiting; /* requests in the queues of all services */
+	struct link *links[WORKERS_MAX]; /* those that exist, in no order */
+	struct link *dirty[WORKERS_MAX];
+	struct link *link[WORKERS_MAX]; /* by worker number */
+	struct pick_load load;
+	struct lcore_service service[LB_SERVICES_MAX];
+	struct lb_lcore_stats stats;
+	struct burst burst;
+	struct fabric_burst fabric;
+	struct txq tx[LB_PORTS_MAX];
+} __rte_cache_aligned;
+
+/* How a worker's address is reached; by worker number. */
+struct neighbour {
+	bool used;
+	bool resolved;
+	uint8_t mac[6];
+	uint16_t port; /* index of the fabric port */
+	struct lb_address next_hop; /* the worker itself or the gateway */
+	uint64_t asked_ms;
+};
+
+struct lb {
+	struct lb_config config;
+	unsigned int n_lcores;
+	struct port port[LB_PORTS_MAX];
+	uint16_t port_index[RTE_MAX_ETHPORTS]; /* DPDK port id to ours */
+	struct service_table services;
+	struct lcore *lcore[LB_LCORES_MAX];
+	/* published to the lcores; replaced under <qsbr> */
+	struct pick_table *pick[LB_SERVICES_MAX];
+	struct rte_rcu_qsbr *qsbr;
+	struct rte_ring *punt; /* ARP and ND replies for the control thread */
+	int stop;	       /* atomic */
+	uint64_t tsc_hz, tsc_start, tsc_per_ms;
+	/* control thread only */
+	struct worker_pool *pool;
+	struct neighbour neighbour[WORKERS_MAX];
+	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
+	uint8_t qpn_generation;
+	lb_worker_event on_event;
+	void *on_event_context;
+};
+
+static inline void lcore_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop reason)
+{
+	lc->stats.drop[reason]++;
+	rte_pktmbuf_free(m);
+}
+
+static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
+{
+	if (!link->dirty) {
+		link->dirty = true;
+		lc->dirty[lc->n_dirty++] = link;
+	}
+}
+
+static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
+{
+	return (tsc - lb->tsc_start) / lb->tsc_per_ms;
+}
+
+/* ingress.c: receive and sort. */
+unsigned int ingress_receive(struct lcore *lc, uint16_t port);
+unsigned int ingress_handover(struct lcore *lc);
+/* answer.c: what is answered on the spot: ARP, ND, ICMP echo. Takes the packet. */
+void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
+void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
+/* track.c: requests to flows. */
+void track_burst(struct lcore *lc, struct burst *b);
+/* framing/datagram.c: flow payload to requests. */
+void framing_datagram_cut(struct lcore *lc, struct burst *b);
+/* forward.c: requests to workers. */
+void forward_assign(struct lcore *lc, struct burst *b);
+void forward_send(struct lcore *lc, struct burst *b);
+unsigned int forward_waiting(struct lcore *lc);
+void forward_flush(struct lcore *lc);
+/* fabric.c: RoCE packets to acknowledgements and replies. */
+void fabric_receive(struct lcore *lc, struct fabric_burst *f);
+/* egress.c: replies to client packets. */
+void egress_send(struct lcore *lc, struct fabric_burst *f);
+void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
+/* overdue.c: requests without an answer. */
+void overdue_sweep(struct lcore *lc);
+/* loop.c */
+bool lb_turn(struct lcore *lc);
+int lb_loop(void *lcore);
+/* links.c: run on the lcore by command. */
+void lcore_run(struct lcore *lc, void (*run)(struct lcore *, void *), void *argument);
+
+#endif

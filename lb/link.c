@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "link.h"
+
+static int alloc_slots(struct link *link)
+{
+	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
+	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
+	if (link->slot == NULL || link->free_slot == NULL)
+		return -ENOMEM;
+	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
+	for (uint32_t i = 0; i < link->slots; i++)
+		link->free_slot[i] = link->slots - 1 - i;
+	link->n_free = link->slots;
+	return 0;
+}
+
+struct link *link_create(const struct link_params *p)
+{
+	struct link *link = rte_zmalloc("link", sizeof(*link), RTE_CACHE_LINE_SIZE);
+	struct rdma_region replies = {.rkey = p->reply_rkey,
+				      .length = (uint64_t)p->slots * p->reply_stride};
+	struct requester_params rq;
+
+	if (link == NULL)
+		goto fail;
+	link->qpn = p->qpn;
+	link->worker = p->worker;
+	link->worker_generation = p->worker_generation;
+	link->port = p->port;
+	link->rkey = p->remote->rkey;
+	link->slots = p->slots;
+	link->stride = p->remote->stride;
+	link->descriptors = p->remote->descriptors;
+	link->slot_address = p->remote->slots;
+	link->cancels = p->remote->cancels;
+	link->reply_stride = p->reply_stride;
+	if (alloc_slots(link) < 0)
+		goto fail;
+	roce_path_init(&link->path, &p->path);
+	link->batch_max = RTE_MIN(p->path.mtu / (uint32_t)sizeof(struct ring_descriptor),
+				  (uint32_t)LINK_DESCRIPTORS_MAX);
+	rq = (struct requester_params){
+		.path = &link->path,
+		.tx = p->tx,
+		.pool = p->small_pool,
+		.multi_segment = p->multi_segment,
+		.psn = p->psn,
+		.ack_timeout = p->ack_timeout,
+		.retry_limit = p->retry_limit,
+	};
+	requester_init(&link->requester, &rq);
+	responder_init(&link->responder, &replies, p->path.mtu, p->remote->psn);
+	return link;
+fail:
+	link_destroy(link);
+	errno = ENOMEM;
+	return NULL;
+}
+
+void link_destroy(struct link *link)
+{
+	if (link == NULL)
+		return;
+	if (link->requester.path != NULL)
+		requester_fini(&link->requester);
+	rte_pktmbuf_free(link->batch);
+	rte_pktmbuf_free(link->reply_head);
+	rte_free(link->slot);
+	rte_free(link->free_slot);
+	rte_free(link);
+}
+
+void link_batch_flush(struct link *link)
+{
+	uint64_t first = (link->position - link->batched) & (link->slots - 1);
+
+	if (link->batched == 0)
+		return;
+	link->batched = 0;
+	/* Headroom and window were made sure of: only a dead queue pair refuses. */
+	if (requester_write(&link->requester, link->batch,
+			    link->descriptors + first * sizeof(struct ring_descriptor), link->rkey,
+			    0, REQUESTER_ACK_REQUEST) < 0)
+		rte_pktmbuf_free(link->batch);
+	link->batch = NULL;
+}
+
+int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
+	      uint64_t tag, uint64_t now, struct rte_mempool *pool)
+{
+	uint32_t number = link->free_slot[link->n_free - 1];
+	struct ring_descriptor *d;
+	struct slot *slot = &link->slot[number];
+	int ret;
+
+	link_unreserve(link, requester_packets(&link->requester, m->data_len));
+	/* First the descriptor's memory: a payload that nobody announces would wait for ever. */
+	if (link->batch == NULL)
+		link->batch = rte_pktmbuf_alloc(pool);
+	if (link->batch == NULL)
+		return -ENOMEM;
+	ret = requester_write(&link->requester, m,
+			      link->slot_address + (uint64_t)number * link->stride, link->rkey, 0, 0);
+	if (ret < 0)
+		return ret;
+	link->n_free--;
+	d = (struct ring_descriptor *)rte_pktmbuf_append(link->batch, sizeof(*d));
+	*d = *request;
+	d->slot = number;
+	d->sequence = ++link->position;
+	*slot = (struct slot){
+		.sequence = d->sequence,
+		.flow = request->flow,
+		.sent = now,
+		.tag = tag,
+		.service = request->service,
+		.state = SLOT_BUSY,
+	};
+	link->batched++;
+	link->stats.requests++;
+	/* A WRITE is contiguous: it ends where the ring wraps. */
+	if (link->batched == link->batch_max || (link->position & (link->slots - 1)) == 0)
+		link_batch_flush(link);
+	return 0;
+}
+
+void link_slot_free(struct link *link, uint32_t slot)
+{
+	link->slot[slot].state = SLOT_FREE;
+	link->free_slot[link->n_free++] = slot;
+}
+
+void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
+{
+	struct rte_mbuf *m;
+	uint64_t *word;
+
+	if (!requester_room(&link->requester, 1))
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return;
+	word = (uint64_t *)rte_pktmbuf_append(m, sizeof(*word));
+	*word = link->slot[slot].sequence;
+	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey, 0,
+			    REQUESTER_ACK_REQUEST) < 0)
+		rte_pktmbuf_free(m);
+}
+
+const char *link_error(const struct link *link)
+{
+	if (link->requester.error == REQUESTER_RETRY_EXCEEDED)
+		return "retries exhausted: the worker's queue pair does not acknowledge";
+	if (link->requester.error == REQUESTER_NAK)
+		return link->requester.nak == ROCE_NAK_REMOTE_ACCESS
+			       ? "the worker's queue pair refused a WRITE: wrong rkey or range"
+			       : "the worker's queue pair refused a WRITE";
+	if (link->responder.error)
+		return "the worker wrote where or what it may not";
+	return NULL;
+}

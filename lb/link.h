@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link: one RC queue pair and one ring between this lcore and one worker, as the load balancer
+ * sees it (private to lb/). Keeps the credits (free slots), remembers what is in flight in which
+ * slot, and gathers descriptors so that a burst for one worker shares one WRITE.
+ *
+ * Owner: its lcore, from link_attach() on. The control thread builds it, reads its counters, and
+ * destroys it after the lcore has let go.
+ */
+#ifndef LB_LINK_H
+#define LB_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lb.h"
+#include "requester.h"
+#include "responder.h"
+#include "ring.h"
+
+/* Descriptors of one descriptor WRITE: what fits the smallest path MTU worth using. */
+#define LINK_DESCRIPTORS_MAX 64
+
+enum slot_state {
+	SLOT_FREE = 0,
+	SLOT_BUSY,
+	SLOT_ABANDONED, /* the client has had its notice; the worker still owes an answer */
+};
+
+/* A request in flight. */
+struct slot {
+	uint64_t sequence; /* of its descriptor */
+	uint64_t flow;	   /* conntrack handle */
+	uint64_t sent;	   /* TSC */
+	uint64_t tag;	   /* first 8 bytes of the request, for a notice */
+	uint16_t service;
+	uint8_t state; /* enum slot_state */
+	uint32_t chunks; /* of the reply, so far */
+};
+
+struct link {
+	uint32_t qpn; /* ours: lcore [23:18], generation [17:10], worker [9:0] */
+	uint16_t worker;
+	uint16_t worker_generation;
+	uint16_t port; /* index of the fabric port */
+	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
+	/* the worker's ring */
+	uint32_t rkey;
+	uint32_t slots; /* power of two */
+	uint32_t stride;
+	uint64_t descriptors, slot_address, cancels;
+	uint64_t position; /* of the next descriptor */
+	struct rte_mbuf *batch; /* descriptors not sent yet */
+	uint32_t batched;
+	uint32_t batch_max;
+	/* credits */
+	struct slot *slot;
+	uint16_t *free_slot; /* stack */
+	uint32_t n_free;
+	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
+	uint32_t sweep; /* where the search for overdue requests goes on */
+	/* replies */
+	uint32_t reply_stride;
+	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
+	uint32_t heartbeat_ms; /* when the last came; 0 = never */
+	struct lb_link_stats stats;
+	struct roce_path path;
+	struct responder responder;
+	struct requester requester; /* large: the window is its tail */
+};
+
+#define LINK_QPN(lcore, generation, worker) \
+	((uint32_t)(lcore) << 18 | ((uint32_t)(generation) & 0xff) << 10 | (worker))
+#define LINK_QPN_LCORE(qpn)  ((qpn) >> 18)
+#define LINK_QPN_WORKER(qpn) ((qpn) & 0x3ff)
+_Static_assert(WORKERS_MAX <= 1024 && LB_LCORES_MAX <= 64, "QPN layout");
+
+struct link_params {
+	uint32_t qpn;
+	uint16_t worker, worker_generation;
+	uint16_t port;
+	const struct lb_link_spec *remote;
+	uint32_t slots;
+	uint32_t reply_stride, reply_rkey;
+	uint32_t psn; /* the first we send */
+	struct roce_path_spec path;
+	struct txq *tx;
+	struct rte_mempool *small_pool;
+	bool multi_segment;
+	uint8_t ack_timeout, retry_limit;
+};
+
+/* NULL with errno ENOMEM. */
+struct link *link_create(const struct link_params *params);
+/* Frees what it still holds, packets included. */
+void link_destroy(struct link *link);
+
+static inline uint32_t link_outstanding(const struct link *link)
+{
+	return link->slots - link->n_free;
+}
+
+/*
+ * Set aside a slot and room in window and transmit queue for a request of <packets>, its descriptor
+ * WRITEs included. False: not now. link_send() or link_unreserve() must follow.
+ */
+static inline bool link_reserve(struct link *link, uint32_t packets)
+{
+	/* A burst can take two descriptor WRITEs: it may meet the end of the ring. */
+	if (link->n_free == link->reserved_slots || link->requester.error != REQUESTER_OK ||
+	    !requester_room(&link->requester, link->reserved_packets + packets + 2))
+		return false;
+	link->reserved_slots++;
+	link->reserved_packets += packets;
+	return true;
+}
+
+static inline void link_unreserve(struct link *link, uint32_t packets)
+{
+	link->reserved_slots--;
+	link->reserved_packets -= packets;
+}
+
+/* Send the gathered descriptors, asking for an acknowledgement. */
+void link_batch_flush(struct link *link);
+
+/*
+ * WRITE <m> (taken over on success) into a reserved slot and gather its descriptor, in an mbuf of
+ * <pool>. 0, or -ENOMEM / -EPIPE: nothing was sent, the packet stays the caller's. Ends the
+ * reservation either way.
+ */
+int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
+	      uint64_t tag, uint64_t now, struct rte_mempool *pool);
+
+/* The reply's last chunk came (or the request never left): the slot is free. */
+void link_slot_free(struct link *link, uint32_t slot);
+
+/* Tell the worker that nobody waits for this slot's answer. Best effort. */
+void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
+
+/* Why the link cannot go on, or NULL. */
+const char *link_error(const struct link *link);
+
+#endif

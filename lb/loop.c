@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk, as one lcore runs it: one burst after the other, every stage over the whole burst.
+ *
+ *   client  -> ingress -> track -> cut -> assign -> send -> fabric port
+ *   worker  -> ingress -> fabric -> egress                -> client port
+ */
+#include <sched.h>
+
+#include "lcore.h"
+
+/* Housekeeping runs this often, and a sleep lasts no longer. */
+#define HOUSEKEEPING_US 1000
+/* Flows looked at per housekeeping: bounds the turn, and outruns any rate of new flows. */
+#define EXPIRE_BUDGET 512
+
+/* Charge the time since <*since> to a stage. */
+static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
+{
+	uint64_t now = rte_rdtsc();
+
+	lc->stats.stage_cycles[stage] += now - *since;
+	lc->stats.stage_items[stage] += items;
+	*since = now;
+}
+
+/* What came from clients goes to workers. */
+static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
+{
+	unsigned int n = b->n;
+
+	if (n == 0)
+		return;
+	track_burst(lc, b);
+	framing_datagram_cut(lc, b);
+	charge(lc, LB_STAGE_CONNTRACK, clock, n);
+	forward_assign(lc, b);
+	charge(lc, LB_STAGE_ASSIGN, clock, b->n);
+	forward_send(lc, b);
+	forward_flush(lc);
+	charge(lc, LB_STAGE_SEND, clock, b->n);
+}
+
+/* What came from workers goes to clients. */
+static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
+{
+	if (f->n == 0)
+		return;
+	fabric_receive(lc, f);
+	forward_flush(lc); /* acknowledgements */
+	charge(lc, LB_STAGE_FABRIC, clock, f->n);
+	if (f->n_replies == 0)
+		return;
+	egress_send(lc, f);
+	charge(lc, LB_STAGE_EGRESS, clock, f->n_replies);
+}
+
+static void walk(struct lcore *lc, unsigned int received, uint64_t *clock)
+{
+	if (received == 0)
+		return;
+	charge(lc, LB_STAGE_INGRESS, clock, received);
+	walk_replies(lc, &lc->fabric, clock);
+	walk_requests(lc, &lc->burst, clock);
+}
+
+static unsigned int transmit(struct lcore *lc)
+{
+	unsigned int sent = 0;
+
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		if (lc->tx[i].n > 0)
+			sent += txq_flush(&lc->tx[i]);
+	lc->stats.packets_out += sent;
+	return sent;
+}
+
+static void run_mailbox(struct lcore *lc)
+{
+	struct lcore_command *command;
+
+	while (rte_ring_sc_dequeue(lc->mailbox, (void **)&command) == 0) {
+		command->run(lc, command->argument);
+		__atomic_store_n(&command->done, 1, __ATOMIC_RELEASE);
+	}
+}
+
+static void housekeeping(struct lcore *lc)
+{
+	run_mailbox(lc);
+	conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		requester_poll(&lc->links[i]->requester, lc->now);
+	overdue_sweep(lc);
+	lc->stats.bytes_out = 0;
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		lc->stats.bytes_out += lc->tx[i].bytes;
+	lc->next_housekeeping = lc->now + lc->lb->tsc_per_ms * HOUSEKEEPING_US / 1000;
+}
+
+bool lb_turn(struct lcore *lc)
+{
+	unsigned int work = 0, n;
+	uint64_t clock = rte_rdtsc();
+
+	lc->now = clock;
+	lc->now_ms = lb_tsc_to_ms(lc->lb, clock);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		n = ingress_receive(lc, i);
+		work += n;
+		walk(lc, n, &clock);
+	}
+	if (!rte_ring_empty(lc->handover)) {
+		n = ingress_handover(lc);
+		work += n;
+		walk(lc, n, &clock);
+	}
+	if (lc->n_waiting > 0) {
+		work += forward_waiting(lc);
+		forward_flush(lc);
+		charge(lc, LB_STAGE_SEND, &clock, 0);
+	}
+	if (lc->now >= lc->next_housekeeping) {
+		housekeeping(lc);
+		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
+	}
+	n = transmit(lc);
+	if (n > 0)
+		charge(lc, LB_STAGE_TRANSMIT, &clock, n);
+	rte_rcu_qsbr_quiescent(lc->lb->qsbr, lc->index);
+	lc->stats.turns++;
+	return work + n > 0;
+}
+
+/* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
+static bool must_stay_awake(const struct lcore *lc)
+{
+	if (!rte_ring_empty(lc->handover) || !rte_ring_empty(lc->mailbox) ||
+	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
+		return true;
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		if (lc->tx[i].n > 0)
+			return true;
+	return false;
+}
+
+/* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
+static uint64_t sleep_ns(const struct lcore *lc)
+{
+	if (lc->n_waiting > 0)
+		return HOUSEKEEPING_US * 1000;
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		if (requester_unacked(&lc->links[i]->requester) > 0 ||
+		    link_outstanding(lc->links[i]) > 0)
+			return 5 * HOUSEKEEPING_US * 1000;
+	return 50 * HOUSEKEEPING_US * 1000; /* flows expire a little late; nobody waits for it */
+}
+
+static void sleep_until_work(struct lcore *lc)
+{
+	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
+	sleeper_prepare(&lc->sleeper);
+	if (must_stay_awake(lc)) {
+		sleeper_cancel(&lc->sleeper);
+	} else {
+		lc->stats.sleeps++;
+		sleeper_wait(&lc->sleeper, sleep_ns(lc));
+		lc->next_housekeeping = 0;
+	}
+	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
+}
+
+static void back_off(struct lcore *lc)
+{
+	lc->stats.idle_turns++;
+	lc->idle_turns++;
+	if (!lc->lb->config.idle_sleep)
+		return;
+	switch (sleeper_step(lc->idle_turns)) {
+	case SLEEPER_SPIN:
+		rte_pause();
+		break;
+	case SLEEPER_YIELD:
+		sched_yield();
+		break;
+	case SLEEPER_SLEEP:
+		sleep_until_work(lc);
+		break;
+	}
+}
+
+int lb_loop(void *lcore)
+{
+	struct lcore *lc = lcore;
+
+	rte_rcu_qsbr_thread_register(lc->lb->qsbr, lc->index);
+	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
+	__atomic_store_n(&lc->running, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE)) {
+		if (lb_turn(lc))
+			lc->idle_turns = 0;
+		else
+			back_off(lc);
+	}
+	/* Nobody may be left waiting for an answer. */
+	__atomic_store_n(&lc->running, 0, __ATOMIC_SEQ_CST);
+	run_mailbox(lc);
+	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
+	rte_rcu_qsbr_thread_unregister(lc->lb->qsbr, lc->index);
+	return 0;
+}

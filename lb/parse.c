@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "checksum.h"
+#include "parse.h"
+#include "roce_wire.h"
+
+#define ETHER_LENGTH 14
+#define VLAN_LENGTH  4
+#define IP4_LENGTH   20
+#define IP6_LENGTH   40
+#define UDP_LENGTH   8
+
+#define TYPE_IP4  0x0800
+#define TYPE_ARP  0x0806
+#define TYPE_VLAN 0x8100
+#define TYPE_IP6  0x86dd
+
+#define ICMP4_ECHO     8
+#define ICMP6_ECHO     128
+#define ICMP6_ND_FIRST 133
+#define ICMP6_ND_LAST  137
+
+static inline uint16_t get16(const uint8_t *at)
+{
+	return at[0] << 8 | at[1];
+}
+
+static inline void drop(struct parsed *out, enum lb_drop reason)
+{
+	out->kind = PARSE_DROP;
+	out->reason = reason;
+}
+
+static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *addresses)
+{
+	const uint8_t *icmp = frame + out->l4_offset;
+	bool v4 = out->family == FLOW_IPV4;
+	uint64_t sum = checksum_add(icmp, out->l4_length);
+
+	if (out->l4_length < 8)
+		return drop(out, LB_DROP_TRUNCATED);
+	if (!v4)
+		sum += checksum_pseudo(addresses, FLOW_IPV6, IPPROTO_ICMPV6, out->l4_length);
+	if (checksum_fold(sum) != 0xffff)
+		return drop(out, LB_DROP_ICMP_CHECKSUM);
+	if (!v4 && icmp[0] >= ICMP6_ND_FIRST && icmp[0] <= ICMP6_ND_LAST)
+		out->kind = PARSE_ND;
+	else if (icmp[0] == (v4 ? ICMP4_ECHO : ICMP6_ECHO) && icmp[1] == 0)
+		out->kind = PARSE_ICMP_ECHO;
+	else
+		drop(out, LB_DROP_ICMP_OTHER);
+}
+
+static void parse_udp(const uint8_t *frame, uint32_t checked, struct parsed *out,
+		      const uint8_t *addresses, struct flow_key *key)
+{
+	const uint8_t *udp = frame + out->l4_offset;
+	uint16_t length;
+
+	if (out->l4_length < UDP_LENGTH)
+		return drop(out, LB_DROP_UDP_LENGTH);
+	length = get16(udp + 4);
+	if (length < UDP_LENGTH || length > out->l4_length)
+		return drop(out, LB_DROP_UDP_LENGTH);
+	memcpy(&key->src_port, udp, 2);
+	memcpy(&key->dst_port, udp + 2, 2);
+	out->payload_offset = out->l4_offset + UDP_LENGTH;
+	out->payload_length = length - UDP_LENGTH;
+	if (get16(udp + 2) == ROCE_UDP_PORT) {
+		out->kind = PARSE_ROCE; /* the ICRC protects it; senders leave the check sum 0 */
+		return;
+	}
+	out->kind = PARSE_UDP;
+	if (key->src_port == 0)
+		return drop(out, LB_DROP_BAD_SOURCE);
+	if (checked & PARSE_L4_CHECKED)
+		return;
+	if (get16(udp + 6) == 0) {
+		/* Sent without one: allowed over IPv4 only (RFC 768, RFC 8200 8.1). */
+		if (out->family == FLOW_IPV6)
+			drop(out, LB_DROP_UDP_CHECKSUM);
+		return;
+	}
+	if (checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_UDP, length) +
+			  checksum_add(udp, length)) != 0xffff)
+		drop(out, LB_DROP_UDP_CHECKSUM);
+}
+
+/* An address that no answer can go to: unspecified, loopback, multicast, broadcast. */
+static inline bool bad_source4(const uint8_t *a)
+{
+	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
+}
+
+static inline bool bad_source6(const uint8_t *a)
+{
+	static const uint8_t zeros[15];
+
+	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1);
+}
+
+static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, struct parsed *out,
+		     const uint8_t *addresses, struct flow_key *key)
+{
+	key->protocol = protocol;
+	key->family = out->family;
+	if (protocol == IPPROTO_UDP)
+		parse_udp(frame, checked, out, addresses, key);
+	else if (protocol == (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
+		parse_icmp(frame, out, addresses);
+	else
+		drop(out, LB_DROP_L4_PROTOCOL);
+}
+
+static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
+		      struct flow_key *key)
+{
+	const uint8_t *ip = frame + out->ip_offset;
+	uint32_t left = length - out->ip_offset, header, total;
+
+	if (left < IP4_LENGTH)
+		return drop(out, LB_DROP_TRUNCATED);
+	header = (ip[0] & 0x0f) * 4u;
+	total = get16(ip + 2);
+	if (ip[0] >> 4 != 4 || header < IP4_LENGTH || total < header)
+		return drop(out, LB_DROP_IP_HEADER);
+	if (total > left)
+		return drop(out, LB_DROP_TRUNCATED);
+	if (!(checked & PARSE_IP_CHECKED) && checksum_fold(checksum_add(ip, header)) != 0xffff)
+		return drop(out, LB_DROP_IP_CHECKSUM);
+	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
+		return drop(out, LB_DROP_FRAGMENT);
+	if (bad_source4(ip + 12))
+		return drop(out, LB_DROP_BAD_SOURCE);
+	out->family = FLOW_IPV4;
+	out->l4_offset = out->ip_offset + header;
+	out->l4_length = total - header;
+	memcpy(&key->src4, ip + 12, 4);
+	memcpy(&key->dst4, ip + 16, 4);
+	parse_l4(frame, ip[9], checked, out, ip + 12, key);
+}
+
+static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
+		      struct flow_key *key)
+{
+	const uint8_t *ip = frame + out->ip_offset;
+	uint32_t left = length - out->ip_offset, payload;
+	bool neighbour;
+
+	if (left < IP6_LENGTH)
+		return drop(out, LB_DROP_TRUNCATED);
+	payload = get16(ip + 4);
+	if (ip[0] >> 4 != 6)
+		return drop(out, LB_DROP_IP_HEADER);
+	if (payload > left - IP6_LENGTH)
+		return drop(out, LB_DROP_TRUNCATED);
+	if (ip[6] == IPPROTO_FRAGMENT)
+		return drop(out, LB_DROP_FRAGMENT);
+	if (ip[6] == IPPROTO_HOPOPTS || ip[6] == IPPROTO_ROUTING || ip[6] == IPPROTO_DSTOPTS)
+		return drop(out, LB_DROP_IP_EXTENSION);
+	out->family = FLOW_IPV6;
+	out->l4_offset = out->ip_offset + IP6_LENGTH;
+	out->l4_length = payload;
+	memcpy(key->src6, ip + 8, 16);
+	memcpy(key->dst6, ip + 24, 16);
+	parse_l4(frame, ip[6], checked, out, ip + 8, key);
+	/* Duplicate address detection asks from ::, everybody else needs a real address. */
+	neighbour = out->kind == PARSE_ND;
+	if (out->kind != PARSE_DROP && !neighbour && bad_source6(ip + 8))
+		drop(out, LB_DROP_BAD_SOURCE);
+}
+
+static bool for_us(const uint8_t *destination, const uint8_t *mac)
+{
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+	return memcmp(destination, mac, 6) == 0 || memcmp(destination, broadcast, 6) == 0 ||
+	       (destination[0] == 0x33 && destination[1] == 0x33);
+}
+
+void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
+		 struct parsed *out, struct flow_key *key)
+{
+	uint16_t type;
+
+	*out = (struct parsed){.ip_offset = ETHER_LENGTH};
+	memset(key, 0, sizeof(*key));
+	if (length < ETHER_LENGTH)
+		return drop(out, LB_DROP_TRUNCATED);
+	if (!for_us(frame, mac))
+		return drop(out, LB_DROP_NOT_OUR_MAC);
+	type = get16(frame + 12);
+	if (type == TYPE_VLAN) {
+		if (length < ETHER_LENGTH + VLAN_LENGTH)
+			return drop(out, LB_DROP_TRUNCATED);
+		out->vlan = get16(frame + 14);
+		out->ip_offset += VLAN_LENGTH;
+		type = get16(frame + 16);
+	}
+	if (type == TYPE_IP4)
+		parse_ip4(frame, length, checked, out, key);
+	else if (type == TYPE_IP6)
+		parse_ip6(frame, length, checked, out, key);
+	else if (type == TYPE_ARP)
+		out->kind = PARSE_ARP;
+	else
+		return drop(out, LB_DROP_ETHERTYPE);
+	/* Only ARP and neighbour discovery may come by broadcast or multicast. */
+	if (frame[0] & 1 && out->kind != PARSE_ARP && out->kind != PARSE_ND &&
+	    out->kind != PARSE_DROP)
+		drop(out, LB_DROP_NOT_OUR_MAC);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is this frame? Headers to a flow key, or the reason to drop it. Pure: bytes in, verdict out;
+ * it knows neither services nor queue pairs, and never reads past the frame.
+ */
+#ifndef LB_PARSE_H
+#define LB_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conntrack.h"
+#include "drop.h"
+
+enum parse_kind {
+	PARSE_UDP,	 /* key and payload are set */
+	PARSE_ROCE,	 /* UDP to port 4791: payload is BTH to ICRC */
+	PARSE_ARP,
+	PARSE_ND,
+	PARSE_ICMP_ECHO, /* an echo request, check sum verified */
+	PARSE_DROP,	 /* see reason */
+};
+
+/* What the NIC has verified already. */
+#define PARSE_IP_CHECKED 0x1u
+#define PARSE_L4_CHECKED 0x2u
+
+struct parsed {
+	uint8_t kind;	/* enum parse_kind */
+	uint8_t reason; /* enum lb_drop, for PARSE_DROP */
+	uint8_t family; /* enum flow_family */
+	uint8_t ip_offset; /* 14, or 18 behind a VLAN tag */
+	uint16_t vlan;	   /* TCI, 0 = untagged */
+	uint16_t l4_offset;
+	uint16_t l4_length; /* bytes from the L4 header on, link padding left out */
+	uint16_t payload_offset;
+	uint16_t payload_length;
+};
+
+/*
+ * <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE.
+ */
+void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
+		 struct parsed *out, struct flow_key *key);
+
+#endif

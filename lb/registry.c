@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Workers come and go: registration, links on every lcore, pick tables, health. All of it runs on
+ * the control thread; what belongs to an lcore is done by that lcore, by command.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include <rte_malloc.h>
+
+#include "lcore.h"
+#include "resolve.h"
+
+static uint64_t now_ms(const struct lb *lb)
+{
+	return (rte_rdtsc() - lb->tsc_start) / lb->tsc_per_ms;
+}
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, size, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+/* --- publishing pick tables ---------------------------------------------------------------- */
+
+/* Replace the pick tables of every service that <model> serves. */
+static void publish(struct lb *lb, const char *model)
+{
+	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
+	unsigned int n = lb->config.n_services;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (strcmp(lb->config.service[i].model, model) != 0)
+			continue;
+		table = workers_pick_table_create(lb->pool, model, lb->config.service[i].policy);
+		if (table == NULL) {
+			/* The old table still works: links that went away have no credits. */
+			LB_LOG(ERR, "no memory for the pick table service=%s",
+			       lb->config.service[i].name);
+			continue;
+		}
+		old[i] = lb->pick[i];
+		__atomic_store_n(&lb->pick[i], table, __ATOMIC_RELEASE);
+	}
+	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
+	for (unsigned int i = 0; i < n; i++)
+		workers_pick_table_destroy(old[i]);
+}
+
+static void set_state(struct lb *lb, struct worker *w, enum worker_state state, const char *reason)
+{
+	w->state = state;
+	snprintf(w->reason, sizeof(w->reason), "%s", reason);
+	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
+	       worker_state_name(state), reason);
+	publish(lb, w->spec.model);
+	if (lb->on_event != NULL)
+		lb->on_event(w, lb->on_event_context);
+}
+
+/* --- links, by command on their lcore -------------------------------------------------------- */
+
+static void attach(struct lcore *lc, void *argument)
+{
+	struct link *link = argument;
+
+	lc->link[link->worker] = link;
+	lc->links[lc->n_links++] = link;
+	lc->load.credits[link->worker] = RTE_MIN(link->slots, (uint32_t)UINT16_MAX);
+	lc->load.outstanding[link->worker] = 0;
+}
+
+/* Everybody whose request was in flight learns that it will not be answered. */
+static void end_requests(struct lcore *lc, struct link *link)
+{
+	for (uint32_t i = 0; i < link->slots; i++) {
+		struct slot *slot = &link->slot[i];
+		struct flow *flow;
+
+		if (slot->state == SLOT_BUSY) {
+			link->stats.lost++;
+			lc->stats.drop[LB_DROP_WORKER_LOST]++;
+			flow = conntrack_flow_get(lc->ct, slot->flow);
+			if (flow != NULL)
+				egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
+		}
+		slot->state = SLOT_FREE;
+	}
+}
+
+static void remove_from(struct link **list, uint16_t *n, const struct link *link)
+{
+	for (uint16_t i = 0; i < *n; i++) {
+		if (list[i] == link) {
+			list[i] = list[--*n];
+			return;
+		}
+	}
+}
+
+static void detach(struct lcore *lc, void *argument)
+{
+	struct link *link = argument;
+
+	lc->link[link->worker] = NULL;
+	lc->load.credits[link->worker] = 0;
+	lc->load.outstanding[link->worker] = 0;
+	remove_from(lc->links, &lc->n_links, link);
+	remove_from(lc->dirty, &lc->n_dirty, link);
+	end_requests(lc, link);
+}
+
+static void drop_links(struct lb *lb, struct worker *w)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link == NULL)
+			continue;
+		lcore_run(lb->lcore[i], detach, link);
+		lb->lost[w->number] += link->stats.lost;
+		link_destroy(link);
+	}
+}
+
+/* --- registration ------------------------------------------------------------------------------ */
+
+static int fabric_port(const struct lb *lb, const struct lb_address *agent)
+{
+	int port = resolve_port(&lb->config, agent);
+
+	return port < 0 ? resolve_gateway_port(&lb->config, agent) : port;
+}
+
+/* Largest request and reply of the services that use a model; false when none does. */
+static bool model_limits(const struct lb *lb, const char *model, uint32_t *request, uint32_t *reply)
+{
+	bool found = false;
+
+	*request = *reply = 0;
+	for (unsigned int i = 0; i < lb->config.n_services; i++) {
+		const struct lb_service_config *s = &lb->config.service[i];
+
+		if (strcmp(s->model, model) != 0)
+			continue;
+		found = true;
+		*request = RTE_MAX(*request, s->max_request);
+		*reply = RTE_MAX(*reply, s->max_reply);
+	}
+	return found;
+}
+
+int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
+	     struct lb_hello *hello, char *error, size_t error_size)
+{
+	char text[LB_ADDRESS_TEXT];
+	int port = fabric_port(lb, agent);
+
+	memset(hello, 0, sizeof(*hello));
+	if (port < 0)
+		return fail(error, error_size, -EHOSTUNREACH,
+			    "no fabric port reaches %s; give the agent an address in a fabric "
+			    "port's subnet, or that port a gateway",
+			    lb_address_format(agent, text, sizeof(text)));
+	if (!model_limits(lb, model, &hello->max_request, &hello->max_reply))
+		return fail(error, error_size, -ENOENT,
+			    "no service uses model '%s'; start the agent with a model that a "
+			    "service names, or add the service",
+			    model);
+	hello->n_lcores = lb->n_lcores;
+	hello->path_mtu = roce_path_mtu(lb->config.port[port].mtu);
+	hello->address = lb->config.port[port].address;
+	hello->worker_timeout_ms = lb->config.worker_timeout_ms;
+	hello->ack_timeout = lb->config.ack_timeout;
+	hello->retry_count = lb->config.retry_count;
+	return 0;
+}
+
+static int check_links(const struct lb *lb, const struct lb_registration *r, char *error,
+		       size_t size)
+{
+	uint64_t seen = 0;
+
+	if (r->n_links != lb->n_lcores)
+		return fail(error, size, -EINVAL, "links: %u given, one per lcore wanted: %u",
+			    r->n_links, lb->n_lcores);
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		const struct lb_link_spec *l = &r->link[i];
+
+		if (l->lcore >= lb->n_lcores || seen & 1ull << l->lcore)
+			return fail(error, size, -EINVAL,
+				    "links[%u].lcore: %u is out of range or given twice", i,
+				    l->lcore);
+		seen |= 1ull << l->lcore;
+		if (l->qpn < 2 || l->qpn > ROCE_PSN_MASK)
+			return fail(error, size, -EINVAL,
+				    "links[%u].qpn: %u is not a queue pair number (2..16777215)", i,
+				    l->qpn);
+		if (l->psn > ROCE_PSN_MASK)
+			return fail(error, size, -EINVAL, "links[%u].psn: more than 24 bits", i);
+		if (l->stride % RING_ALIGNMENT != 0 || l->stride < r->worker.max_request)
+			return fail(error, size, -EINVAL,
+				    "links[%u].stride: %u must be a multiple of %d and hold a "
+				    "request of %u bytes",
+				    i, l->stride, RING_ALIGNMENT, r->worker.max_request);
+	}
+	return 0;
+}
+
+/* Can this worker serve every service of its model? */
+static int check_worker(const struct lb *lb, const struct lb_registration *r, char *error,
+			size_t size)
+{
+	uint32_t request, reply;
+
+	if (!model_limits(lb, r->worker.model, &request, &reply))
+		return fail(error, size, -ENOENT, "model: no service uses '%s'", r->worker.model);
+	if (r->worker.max_request < request)
+		return fail(error, size, -EINVAL,
+			    "max_request: the worker takes %u bytes, the services of model '%s' "
+			    "send up to %u; raise the model's max_request or lower the service's",
+			    r->worker.max_request, r->worker.model, request);
+	if (r->worker.heartbeat_ms * 2 > lb->config.worker_timeout_ms)
+		return fail(error, size, -EINVAL,
+			    "heartbeat_ms: %u is more than half of the load balancer's "
+			    "workers.timeout_ms %u; lower --heartbeat-ms",
+			    r->worker.heartbeat_ms, lb->config.worker_timeout_ms);
+	if (r->path_mtu < ROCE_MTU_MIN || r->path_mtu > ROCE_MTU_MAX ||
+	    (r->path_mtu & (r->path_mtu - 1)) != 0)
+		return fail(error, size, -EINVAL,
+			    "path_mtu: %u is none of 256, 512, 1024, 2048, 4096", r->path_mtu);
+	return 0;
+}
+
+static struct link *make_link(struct lb *lb, const struct worker *w,
+			      const struct lb_registration *r, const struct lb_link_spec *remote,
+			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
+{
+	struct lcore *lc = lb->lcore[remote->lcore];
+	uint32_t random[2];
+	struct link_params p = {
+		.qpn = LINK_QPN(remote->lcore, lb->qpn_generation, w->number),
+		.worker = w->number,
+		.worker_generation = w->generation,
+		.port = port,
+		.remote = remote,
+		.slots = w->spec.slots,
+		.reply_stride = RTE_ALIGN_CEIL(sizeof(struct ring_reply) + w->spec.max_reply,
+					       RING_ALIGNMENT),
+		.path =
+			{
+				.family = r->address.family,
+				.source = lb->config.port[port].address.addr,
+				.destination = r->address.addr,
+				.qpn = remote->qpn,
+				.tos = ROCE_TOS_DEFAULT,
+				.migrated = true,
+				.mtu = path_mtu,
+			},
+		.tx = &lc->tx[port],
+		.small_pool = lc->small,
+		.multi_segment = lb->port[port].multi_segment,
+		.ack_timeout = lb->config.ack_timeout,
+		.retry_limit = lb->config.retry_count,
+	};
+	struct link *link;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return NULL;
+	p.psn = random[0] & ROCE_PSN_MASK;
+	p.reply_rkey = random[1];
+	/* One port per queue pair, spread over the dynamic range, so that ECMP spreads links. */
+	p.path.udp_source = 0xc000 | (random[0] >> 16 & 0x3fff);
+	memcpy(p.path.source_mac, lb->port[port].mac, 6);
+	link = link_create(&p);
+	if (link == NULL)
+		return NULL;
+	*info = (struct lb_link_info){
+		.lcore = remote->lcore,
+		.qpn = p.qpn,
+		.psn = p.psn,
+		.reply_rkey = p.reply_rkey,
+		.reply_address = 0,
+		.reply_stride = p.reply_stride,
+	};
+	return link;
+}
+
+struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,
+				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
+				  size_t error_size)
+{
+	struct link *link[LB_LCORES_MAX] = {NULL};
+	int port = fabric_port(lb, &r->address);
+	struct worker *w;
+
+	if (port < 0) {
+		fail(error, error_size, 0, "address: no fabric port reaches it");
+		return NULL;
+	}
+	if (check_worker(lb, r, error, error_size) < 0 || check_links(lb, r, error, error_size) < 0)
+		return NULL;
+	w = workers_register(lb->pool, &r->worker, error, error_size);
+	if (w == NULL)
+		return NULL;
+	*path_mtu = RTE_MIN(r->path_mtu, roce_path_mtu(lb->config.port[port].mtu));
+	lb->qpn_generation++;
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		link[i] = make_link(lb, w, r, &r->link[i], port, *path_mtu, &info[i]);
+		if (link[i] == NULL)
+			goto no_memory;
+	}
+	w->registered_ms = now_ms(lb);
+	lb->lost[w->number] = 0;
+	for (unsigned int i = 0; i < r->n_links; i++)
+		lcore_run(lb->lcore[r->link[i].lcore], attach, link[i]);
+	set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
+	resolve_start(lb, w->number, port, &r->address);
+	return w;
+no_memory:
+	for (unsigned int i = 0; i < r->n_links; i++)
+		link_destroy(link[i]);
+	workers_remove(lb->pool, w);
+	fail(error, error_size, 0,
+	     "the load balancer has no memory for the links; ask for fewer --slots");
+	return NULL;
+}
+
+void lb_worker_ready(struct lb *lb, struct worker *w)
+{
+	w->ready = true;
+	if (w->state == WORKER_JOINING)
+		snprintf(w->reason, sizeof(w->reason), "waiting for the loop's first heartbeat");
+}
+
+void lb_worker_drain(struct lb *lb, struct worker *w)
+{
+	if (w->state != WORKER_DRAINING)
+		set_state(lb, w, WORKER_DRAINING, "asked to drain");
+}
+
+static uint64_t outstanding(const struct lb *lb, const struct worker *w)
+{
+	struct lb_link_stats stats;
+
+	lb_worker_stats_read(lb, w, &stats);
+	return stats.outstanding;
+}
+
+bool lb_worker_drained(struct lb *lb, const struct worker *w)
+{
+	return w->state == WORKER_DRAINING && outstanding(lb, w) == 0;
+}
+
+void lb_worker_remove(struct lb *lb, struct worker *w, const char *reason)
+{
+	uint16_t number = w->number;
+
+	/* First nobody picks it, then nobody has it, then the place is free. */
+	set_state(lb, w, WORKER_GONE, reason);
+	drop_links(lb, w);
+	resolve_stop(lb, number);
+	if (lb->lost[number] > 0)
+		LB_LOG(WARNING, "worker=%s lost=%lu", w->spec.name, lb->lost[number]);
+	workers_remove(lb->pool, w);
+}
+
+void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
+{
+	lb->on_event = event;
+	lb->on_event_context = context;
+}
+
+/* --- health -------------------------------------------------------------------------------------- */
+
+/* When the slowest link's last heartbeat came; 0 while one never had any. */
+static uint64_t last_heartbeat(const struct lb *lb, const struct worker *w)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+		uint32_t at = link == NULL
+				      ? 0
+				      : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
+
+		oldest = RTE_MIN(oldest, (uint64_t)at);
+	}
+	return oldest;
+}
+
+static const char *links_error(const struct lb *lb, const struct worker *w)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+		const char *error = link == NULL ? NULL : link_error(link);
+
+		if (error != NULL)
+			return error;
+	}
+	return NULL;
+}
+
+static void check_health(struct lb *lb, struct worker *w)
+{
+	uint32_t limit = lb->config.worker_timeout_ms;
+	const char *error = links_error(lb, w);
+	char reason[WORKER_REASON_MAX];
+	uint64_t now = now_ms(lb);
+
+	w->heartbeat_ms = last_heartbeat(lb, w);
+	if (error != NULL)
+		return lb_worker_remove(lb, w, error);
+	if (w->heartbeat_ms != 0 && now > w->heartbeat_ms + limit) {
+		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", limit);
+		return lb_worker_remove(lb, w, reason);
+	}
+	if (w->state == WORKER_JOINING && w->ready && w->heartbeat_ms != 0)
+		set_state(lb, w, WORKER_ACTIVE, "");
+	if (w->state == WORKER_DRAINING && strcmp(w->reason, "drained") != 0 &&
+	    lb_worker_drained(lb, w))
+		set_state(lb, w, WORKER_DRAINING, "drained");
+}
+
+void lb_tick(struct lb *lb)
+{
+	resolve_tick(lb, now_ms(lb));
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct worker *w = workers_get(lb->pool, i);
+
+		if (w != NULL && w->state != WORKER_GONE)
+			check_health(lb, w);
+	}
+}

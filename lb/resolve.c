@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "neigh.h"
+#include "resolve.h"
+
+#define ASK_AGAIN_MS 500
+
+static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
+{
+	/* IPv4 lies behind the 96 bits of the mapped form. */
+	unsigned int bits = net->family == 4 ? 96u + prefix : prefix;
+
+	if (a->family != net->family)
+		return false;
+	for (unsigned int i = 0; i < bits; i += 8) {
+		uint8_t mask = bits - i >= 8 ? 0xff : 0xff << (8 - (bits - i));
+
+		if ((a->addr.s6_addr[i / 8] ^ net->addr.s6_addr[i / 8]) & mask)
+			return false;
+	}
+	return true;
+}
+
+int resolve_port(const struct lb_config *config, const struct lb_address *address)
+{
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].fabric &&
+		    in_prefix(address, &config->port[i].address, config->port[i].prefix))
+			return i;
+	return -1;
+}
+
+int resolve_gateway_port(const struct lb_config *config, const struct lb_address *address)
+{
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].fabric && config->port[i].gateway.family == address->family)
+			return i;
+	return -1;
+}
+
+void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct lb_address *address)
+{
+	bool direct = resolve_port(&lb->config, address) == port;
+
+	lb->neighbour[worker] = (struct neighbour){
+		.used = true,
+		.port = port,
+		.next_hop = direct ? *address : lb->config.port[port].gateway,
+	};
+}
+
+void resolve_stop(struct lb *lb, uint16_t worker)
+{
+	lb->neighbour[worker].used = false;
+}
+
+static void ask(struct lcore *lc, void *argument)
+{
+	const struct neighbour *n = argument;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->small);
+	struct txq *tx = &lc->tx[n->port];
+
+	if (m == NULL || txq_room(tx) == 0) {
+		rte_pktmbuf_free(m);
+		return; /* asked again soon */
+	}
+	m->data_len = m->pkt_len = neigh_request_build(
+		rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family, &n->next_hop.addr,
+		&lc->lb->config.port[n->port].address.addr, lc->lb->port[n->port].mac);
+	txq_push(tx, m);
+}
+
+struct move {
+	uint16_t worker;
+	const uint8_t *mac;
+};
+
+static void set_mac(struct lcore *lc, void *argument)
+{
+	const struct move *move = argument;
+	struct link *link = lc->link[move->worker];
+
+	if (link != NULL)
+		roce_path_set_mac(&link->path, move->mac);
+}
+
+static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct neighbour *n = &lb->neighbour[i];
+		struct move move = {.worker = i, .mac = message->sender_mac};
+
+		if (!n->used || n->port != port || n->next_hop.family != message->family ||
+		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0 ||
+		    (n->resolved && memcmp(n->mac, message->sender_mac, 6) == 0))
+			continue;
+		n->resolved = true;
+		memcpy(n->mac, message->sender_mac, 6);
+		for (unsigned int k = 0; k < lb->n_lcores; k++)
+			lcore_run(lb->lcore[k], set_mac, &move);
+	}
+}
+
+static void take_answer(struct lb *lb, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint16_t index = lb->port_index[m->port];
+	struct flow_key key;
+	struct parsed p;
+	struct neigh_message message;
+
+	parse_frame(frame, m->data_len, lb->port[index].mac, 0, &p, &key);
+	if ((p.kind == PARSE_ARP || p.kind == PARSE_ND) &&
+	    neigh_parse(p.kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p.ip_offset,
+			m->data_len - p.ip_offset, &message) &&
+	    message.kind == NEIGH_REPLY)
+		learn(lb, index, &message);
+	rte_pktmbuf_free(m);
+}
+
+void resolve_tick(struct lb *lb, uint64_t now_ms)
+{
+	struct rte_mbuf *m;
+
+	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
+		take_answer(lb, m);
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct neighbour *n = &lb->neighbour[i];
+
+		if (!n->used || n->resolved ||
+		    (n->asked_ms != 0 && now_ms - n->asked_ms < ASK_AGAIN_MS))
+			continue;
+		n->asked_ms = now_ms | 1;
+		lcore_run(lb->lcore[0], ask, n);
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How workers are reached (private to lb/): which fabric port, through which next hop, at which MAC
+ * address. Asks by ARP or neighbour discovery until answered, and follows changes.
+ * Control thread only.
+ */
+#ifndef LB_RESOLVE_H
+#define LB_RESOLVE_H
+
+#include "lcore.h"
+
+/* The fabric port whose subnet holds <address>, or -1. */
+int resolve_port(const struct lb_config *config, const struct lb_address *address);
+/* The fabric port with a gateway of the address's family, or -1. */
+int resolve_gateway_port(const struct lb_config *config, const struct lb_address *address);
+
+void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct lb_address *address);
+void resolve_stop(struct lb *lb, uint16_t worker);
+
+/* Take in answers, ask where one is missing. */
+void resolve_tick(struct lb *lb, uint64_t now_ms);
+
+#endif

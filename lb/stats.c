@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters as the control plane reads them: straight from their owners' memory, no locks. Each is a
+ * 64-bit word that only its lcore writes, so a reader sees it at most a moment old.
+ */
+#include "lcore.h"
+
+static const char *const stage_names[LB_STAGES] = {
+#define ROW(symbol, name) [LB_STAGE_##symbol] = name,
+	LB_STAGE_LIST(ROW)
+#undef ROW
+};
+
+const char *lb_stage_name(enum lb_stage stage)
+{
+	return stage_names[stage];
+}
+
+unsigned int lb_lcores(const struct lb *lb)
+{
+	return lb->n_lcores;
+}
+
+void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out)
+{
+	*out = lb->lcore[lcore]->stats;
+}
+
+void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct lcore_service *s = &lb->lcore[i]->service[service];
+
+		out->requests += s->stats.requests;
+		out->replies += s->stats.replies;
+		out->notices += s->stats.notices;
+		out->drops += s->stats.drops;
+		out->bytes_in += s->stats.bytes_in;
+		out->bytes_out += s->stats.bytes_out;
+		out->queued += s->count;
+	}
+}
+
+static void add_link(struct lb_link_stats *out, const struct link *link)
+{
+	const struct requester_stats *rq = &link->requester.stats;
+
+	out->requests += link->stats.requests;
+	out->replies += link->stats.replies;
+	out->errors += link->stats.errors;
+	out->lost += link->stats.lost;
+	out->outstanding += link->slots - link->n_free;
+	out->credits += link->n_free;
+	out->packets_sent += rq->packets;
+	out->packets_resent += rq->resent;
+	out->acks_received += rq->acks;
+	out->naks_received += rq->naks;
+	out->timeouts += rq->timeouts;
+	out->packets_received += link->responder.stats.packets;
+	out->naks_sent += link->responder.stats.naks;
+	out->wait_ns += link->stats.wait_ns;
+	out->run_ns += link->stats.run_ns;
+	out->total_ns += link->stats.total_ns;
+	out->heartbeats += link->stats.heartbeats;
+}
+
+void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
+			  struct lb_link_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	/* The control thread makes and destroys links, so they cannot go away under it. */
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[worker->number];
+
+		if (link != NULL)
+			add_link(out, link);
+	}
+}
+
+const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore)
+{
+	return lb->lcore[lcore]->ct;
+}
+
+uint32_t lb_now_ms(const struct lb *lb)
+{
+	return lb_tsc_to_ms(lb, rte_rdtsc());
+}

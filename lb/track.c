@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
+ * remember where each client is to be answered.
+ */
+#include "lcore.h"
+
+/* The first packet of a flow: is there a service for it, and room? */
+static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
+			  enum lb_drop *reason)
+{
+	uint16_t service = service_lookup(&lc->lb->services, key);
+	struct flow *flow;
+
+	if (service >= SERVICE_NOT_OURS) {
+		*reason = service == SERVICE_NONE ? LB_DROP_UNKNOWN_SERVICE
+						  : LB_DROP_NOT_OUR_ADDRESS;
+		return NULL;
+	}
+	flow = conntrack_flow_insert(lc->ct, key, hash, FLOW_UDP_ONE_WAY, service, lc->now_ms);
+	if (flow == NULL) {
+		*reason = LB_DROP_FLOW_TABLE_FULL;
+		return NULL;
+	}
+	flow->service = service;
+	flow->worker = WORKER_NONE;
+	return flow;
+}
+
+static void count(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, const struct parsed *p)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
+	conntrack_touch(flow, lc->now_ms);
+	memcpy(flow->path.client_mac, frame + 6, 6);
+	flow->path.vlan = p->vlan;
+	flow->path.port = lc->lb->port_index[m->port];
+	flow->packets_in++;
+	flow->bytes_in += p->payload_length;
+}
+
+void track_burst(struct lcore *lc, struct burst *b)
+{
+	unsigned int n = b->n, kept = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		b->key_at[i] = &b->key[i];
+		b->hash[i] = conntrack_hash(lc->ct, &b->key[i]);
+	}
+	conntrack_lookup_burst(lc->ct, b->key_at, b->hash, n, b->flow);
+	for (unsigned int i = 0; i < n; i++) {
+		enum lb_drop reason;
+		struct flow *flow = b->flow[i];
+
+		if (flow == NULL)
+			flow = admit(lc, &b->key[i], b->hash[i], &reason);
+		if (unlikely(flow == NULL)) {
+			lcore_drop(lc, b->packet[i], reason);
+			continue;
+		}
+		count(lc, flow, b->packet[i], &b->parsed[i]);
+		b->packet[kept] = b->packet[i];
+		b->parsed[kept] = b->parsed[i];
+		b->hash[kept] = b->hash[i];
+		b->handle[kept] = conntrack_handle(lc->ct, flow);
+		b->flow[kept++] = flow;
+	}
+	b->n = kept;
+}

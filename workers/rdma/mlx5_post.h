@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting RDMA WRITEs by hand to a send queue in mlx5 format: build WQEs, publish them in the
+ * doorbell record, ring the doorbell, consume CQEs. One source for host C and CUDA; only the fences
+ * and the doorbell store differ (__CUDA_ARCH__). On a ConnectX the queue comes from
+ * mlx5dv_init_obj(); the software RNIC reads the same bytes from memory.
+ *
+ * Formats: mlx5 PRM "WQE Format", "Doorbell Record", "CQE Format"; rdma-core mlx5dv.h has the same
+ * layouts. Everything is big-endian. A WRITE with one data segment is one WQEBB (64 bytes), so WQEs
+ * never wrap around the queue's end.
+ *
+ * Owner: one thread (or one warp) per queue. A WQE's memory belongs to the NIC from mlx5_ring() on
+ * until a CQE with its counter or a later one was read.
+ */
+#ifndef RDMA_MLX5_POST_H
+#define RDMA_MLX5_POST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define MLX5_FN static __host__ __device__ inline
+#else
+#define MLX5_FN static inline
+#endif
+
+#define MLX5_WQEBB             64
+#define MLX5_OP_RDMA_WRITE     0x08
+#define MLX5_OP_RDMA_WRITE_IMM 0x09
+#define MLX5_CE_ALWAYS         0x08 /* fm_ce_se: CQE for this WQE */
+
+#define MLX5_CQE_REQUESTER 0x0
+#define MLX5_CQE_ERROR     0xd
+#define MLX5_CQE_INVALID   0xf
+
+/* CQE syndromes (PRM "CQE with error"). */
+#define MLX5_SYNDROME_LOCAL_PROTECTION 0x04
+#define MLX5_SYNDROME_FLUSHED          0x05
+#define MLX5_SYNDROME_REMOTE_INVALID   0x12
+#define MLX5_SYNDROME_REMOTE_ACCESS    0x13
+#define MLX5_SYNDROME_REMOTE_OPERATION 0x14
+#define MLX5_SYNDROME_RETRY_EXCEEDED   0x15
+#define MLX5_SYNDROME_LOCAL_OPERATION  0x02
+
+struct mlx5_wqe {
+	uint32_t opmod_index_opcode; /* opcode modifier [31:24], WQE index [23:8], opcode [7:0] */
+	uint32_t qpn_ds;             /* QPN [31:8], 16-byte units in this WQE [5:0] */
+	uint8_t signature;
+	uint8_t reserved[2];
+	uint8_t fm_ce_se;
+	uint32_t imm; /* network order: goes onto the wire as it is */
+	/* remote address segment */
+	uint64_t remote_address;
+	uint32_t rkey;
+	uint32_t remote_reserved;
+	/* data segment; left out when there is nothing to send */
+	uint32_t byte_count;
+	uint32_t lkey;
+	uint64_t local_address;
+	uint8_t unused[16];
+};
+
+struct mlx5_cqe {
+	uint8_t unused[52];
+	uint8_t hardware_syndrome[2];
+	uint8_t vendor_error;
+	uint8_t syndrome;
+	uint32_t opcode_qpn; /* send opcode [31:24], QPN [23:0] */
+	uint16_t wqe_counter;
+	uint8_t signature;
+	uint8_t op_own; /* opcode [7:4], owner [0] */
+};
+
+#ifdef __cplusplus
+static_assert(sizeof(struct mlx5_wqe) == 64 && sizeof(struct mlx5_cqe) == 64, "PRM");
+#else
+_Static_assert(sizeof(struct mlx5_wqe) == 64, "PRM");
+_Static_assert(sizeof(struct mlx5_cqe) == 64, "PRM");
+_Static_assert(__builtin_offsetof(struct mlx5_wqe, remote_address) == 16, "PRM");
+_Static_assert(__builtin_offsetof(struct mlx5_wqe, byte_count) == 32, "PRM");
+_Static_assert(__builtin_offsetof(struct mlx5_cqe, syndrome) == 55, "PRM");
+_Static_assert(__builtin_offsetof(struct mlx5_cqe, wqe_counter) == 60, "PRM");
+#endif
+
+/* A send queue and its completion queue, as the poster sees them. */
+struct mlx5_queue {
+	struct mlx5_wqe *wqes;
+	volatile uint32_t *record;   /* doorbell record: word 1 is the send counter */
+	volatile uint64_t *doorbell; /* UAR register, or the software RNIC's word */
+	volatile struct mlx5_cqe *cqes;
+	uint32_t wqe_count; /* power of two */
+	uint32_t cqe_count; /* power of two */
+	uint32_t qpn;
+	uint32_t cq_index; /* next CQE to read; free-running */
+	uint16_t producer; /* next WQE to build; free-running */
+	uint16_t consumer; /* oldest WQE that is not complete */
+};
+
+MLX5_FN uint32_t mlx5_be32(uint32_t v)
+{
+	return v << 24 | (v & 0xff00) << 8 | (v >> 8 & 0xff00) | v >> 24;
+}
+
+MLX5_FN uint64_t mlx5_be64(uint64_t v)
+{
+	return (uint64_t)mlx5_be32((uint32_t)v) << 32 | mlx5_be32((uint32_t)(v >> 32));
+}
+
+/* WQEs must be visible before the record that counts them: the NIC may read them at once. */
+MLX5_FN void mlx5_wqes_before_record(void)
+{
+#ifdef __CUDA_ARCH__
+	__threadfence_system();
+#else
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
+
+/* The record must be visible before the doorbell: the NIC reads it when the bell rings. */
+MLX5_FN void mlx5_record_before_doorbell(void)
+{
+#ifdef __CUDA_ARCH__
+	__threadfence_system();
+#elif defined(__x86_64__)
+	/* The UAR is write-combining memory; a plain release does not order it. */
+	__asm__ volatile("sfence" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* One 8-byte store, never two of 4. */
+MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
+{
+#ifdef __CUDA_ARCH__
+	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
+#else
+	__atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
+#endif
+}
+
+/* The owner bit is read first; what the CQE says is only valid after it. */
+MLX5_FN uint8_t mlx5_owner_before_cqe(const volatile uint8_t *op_own)
+{
+#ifdef __CUDA_ARCH__
+	uint8_t value = *op_own;
+
+	__threadfence_system();
+	return value;
+#else
+	return __atomic_load_n(op_own, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/* WQEs that can be built now. */
+MLX5_FN uint32_t mlx5_room(const struct mlx5_queue *q)
+{
+	return q->wqe_count - (uint16_t)(q->producer - q->consumer);
+}
+
+struct mlx5_write {
+	uint64_t remote_address;
+	uint64_t local_address;
+	uint32_t rkey, lkey;
+	uint32_t length; /* 0 sends a message without data */
+	uint32_t imm;    /* host order */
+	bool with_imm;
+	bool signal; /* ask for a CQE */
+};
+
+/*
+ * Build the WQE with index q->producer + <ahead>. Lanes of a warp may build different ones at the
+ * same time; mlx5_ring() then publishes them together. The caller has checked mlx5_room().
+ */
+MLX5_FN void mlx5_wqe_build(struct mlx5_queue *q, uint32_t ahead, const struct mlx5_write *w)
+{
+	uint16_t index = (uint16_t)(q->producer + ahead);
+	struct mlx5_wqe *wqe = &q->wqes[index & (q->wqe_count - 1)];
+	uint32_t opcode = w->with_imm ? MLX5_OP_RDMA_WRITE_IMM : MLX5_OP_RDMA_WRITE;
+
+	wqe->opmod_index_opcode = mlx5_be32((uint32_t)index << 8 | opcode);
+	wqe->qpn_ds = mlx5_be32(q->qpn << 8 | (w->length > 0 ? 3 : 2));
+	wqe->signature = 0;
+	wqe->reserved[0] = wqe->reserved[1] = 0;
+	wqe->fm_ce_se = w->signal ? MLX5_CE_ALWAYS : 0;
+	wqe->imm = w->with_imm ? mlx5_be32(w->imm) : 0;
+	wqe->remote_address = mlx5_be64(w->remote_address);
+	wqe->rkey = mlx5_be32(w->rkey);
+	wqe->remote_reserved = 0;
+	wqe->byte_count = mlx5_be32(w->length);
+	wqe->lkey = mlx5_be32(w->lkey);
+	wqe->local_address = mlx5_be64(w->local_address);
+}
+
+/* Hand the next <n> WQEs to the NIC: one doorbell for all of them. One thread calls it. */
+MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
+{
+	uint32_t words[2];
+	uint64_t value;
+
+	q->producer = (uint16_t)(q->producer + n);
+	mlx5_wqes_before_record();
+	q->record[1] = mlx5_be32(q->producer);
+	mlx5_record_before_doorbell();
+	words[0] = mlx5_be32((uint32_t)q->producer << 8);
+	words[1] = mlx5_be32(q->qpn << 8);
+	memcpy(&value, words, sizeof(value));
+	mlx5_doorbell_store(q->doorbell, value);
+}
+
+enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
+
+/*
+ * Read one CQE. MLX5_POLL_DONE: its WQE and all before it are complete. MLX5_POLL_ERROR: the queue
+ * is dead; <syndrome> says why (MLX5_SYNDROME_*).
+ */
+MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
+{
+	const volatile struct mlx5_cqe *cqe = &q->cqes[q->cq_index & (q->cqe_count - 1)];
+	uint8_t op_own = mlx5_owner_before_cqe(&cqe->op_own);
+	uint8_t owner = (q->cq_index & q->cqe_count) != 0;
+	uint16_t counter;
+
+	if (op_own >> 4 == MLX5_CQE_INVALID || (op_own & 1) != owner)
+		return MLX5_POLL_EMPTY;
+	q->cq_index++;
+	counter = cqe->wqe_counter;
+	counter = (uint16_t)(counter << 8 | counter >> 8);
+	q->consumer = (uint16_t)(counter + 1);
+	if (op_own >> 4 == MLX5_CQE_ERROR) {
+		*syndrome = cqe->syndrome;
+		return MLX5_POLL_ERROR;
+	}
+	return MLX5_POLL_DONE;
+}
+
+#endif

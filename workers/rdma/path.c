@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <endian.h>
+
+#include "path.h"
+
+#define TTL 64
+
+static uint16_t ones_complement_sum(const uint8_t *bytes, unsigned int length)
+{
+	uint32_t sum = 0;
+	uint16_t word;
+
+	for (unsigned int i = 0; i < length; i += 2) {
+		memcpy(&word, bytes + i, 2);
+		sum += word;
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static void put16(uint8_t *at, uint16_t value)
+{
+	at[0] = value >> 8;
+	at[1] = value & 0xff;
+}
+
+static void ipv4_init(struct roce_path *path, const struct roce_path_spec *spec)
+{
+	uint8_t *ip = path->header + ROCE_ETHER_LENGTH;
+
+	put16(path->header + 12, 0x0800);
+	ip[0] = 0x45;
+	ip[1] = path->tos;
+	put16(ip + 6, 0x4000); /* do not fragment; the identification stays 0 (RFC 6864) */
+	ip[8] = TTL;
+	ip[9] = IPPROTO_UDP;
+	memcpy(ip + 12, spec->source.s6_addr + 12, 4);
+	memcpy(ip + 16, spec->destination.s6_addr + 12, 4);
+	path->ip_sum = ones_complement_sum(ip, 20);
+	/* from here on masked */
+	ip[1] = ip[8] = ip[10] = ip[11] = 0xff;
+}
+
+static void ipv6_init(struct roce_path *path, const struct roce_path_spec *spec)
+{
+	uint8_t *ip = path->header + ROCE_ETHER_LENGTH;
+
+	put16(path->header + 12, 0x86dd);
+	ip[0] = 0x6f;
+	ip[1] = ip[2] = ip[3] = 0xff;
+	ip[6] = IPPROTO_UDP;
+	ip[7] = 0xff;
+	memcpy(ip + 8, &spec->source, 16);
+	memcpy(ip + 24, &spec->destination, 16);
+}
+
+void roce_path_init(struct roce_path *path, const struct roce_path_spec *spec)
+{
+	uint8_t *udp, *bth;
+
+	memset(path, 0, sizeof(*path));
+	path->ip_length = spec->family == 4 ? 20 : 40;
+	path->length = ROCE_ETHER_LENGTH + path->ip_length + 8 + ROCE_BTH_LENGTH;
+	path->ttl = TTL;
+	path->tos = spec->tos;
+	path->bth_flags = spec->migrated ? 0x40 : 0;
+	path->mtu = spec->mtu;
+	memcpy(path->header, spec->destination_mac, 6);
+	memcpy(path->header + 6, spec->source_mac, 6);
+	if (spec->family == 4)
+		ipv4_init(path, spec);
+	else
+		ipv6_init(path, spec);
+	udp = path->header + ROCE_ETHER_LENGTH + path->ip_length;
+	put16(udp, spec->udp_source);
+	put16(udp + 2, ROCE_UDP_PORT);
+	put16(udp + 6, 0xffff); /* masked */
+	bth = udp + 8;
+	put16(bth + 2, ROCE_PKEY_DEFAULT);
+	bth[4] = 0xff; /* masked */
+	bth[5] = spec->qpn >> 16;
+	bth[6] = spec->qpn >> 8;
+	bth[7] = spec->qpn;
+}
+
+void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6])
+{
+	memcpy(path->header, destination_mac, 6);
+}
+
+bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
+{
+	const uint8_t *own = path->header + ROCE_ETHER_LENGTH;
+	unsigned int source = path->ip_length == 20 ? 12 : 8;
+	unsigned int size = path->ip_length == 20 ? 4 : 16;
+
+	return (ip[0] >> 4) == (path->ip_length == 20 ? 4 : 6) &&
+	       memcmp(ip + source, own + source + size, size) == 0 &&
+	       memcmp(ip + source + size, own + source, size) == 0;
+}
+
+uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+{
+	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH];
+	uint32_t headers = ip_length + 8 + ROCE_BTH_LENGTH;
+	uint8_t *udp = masked + ip_length;
+
+	memcpy(masked, ip, headers);
+	if (ip_length == 20) {
+		masked[1] = masked[8] = masked[10] = masked[11] = 0xff;
+	} else {
+		masked[0] |= 0x0f;
+		masked[1] = masked[2] = masked[3] = masked[7] = 0xff;
+	}
+	udp[6] = udp[7] = udp[8 + 4] = 0xff;
+	return roce_icrc(roce_icrc(ROCE_ICRC_SEED, masked, headers), ip + headers,
+			 length - headers);
+}
+
+bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+{
+	uint32_t stored;
+
+	memcpy(&stored, ip + length, sizeof(stored));
+	return le32toh(stored) == roce_icrc_of_packet(ip, ip_length, length);
+}
+
+uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn, uint8_t syndrome,
+			uint32_t msn)
+{
+	struct roce_header h = {.opcode = ROCE_ACK, .psn = psn, .body = ROCE_AETH_LENGTH};
+	uint32_t aeth = htobe32((uint32_t)syndrome << 24 | (msn & ROCE_PSN_MASK));
+	uint32_t length = path->length + ROCE_AETH_LENGTH, crc;
+
+	roce_header_write(at, path, &h);
+	memcpy(at + path->length, &aeth, sizeof(aeth));
+	crc = htole32(
+		roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH, length - ROCE_ETHER_LENGTH));
+	memcpy(at + length, &crc, sizeof(crc));
+	roce_header_unmask(at, path);
+	return length + ROCE_ICRC_LENGTH;
+}

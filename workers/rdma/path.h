@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A RoCEv2 path: everything of a packet that does not change from one to the next of a queue pair.
+ * Ethernet, IP, UDP and BTH are laid out once; a packet copies the template and fills the rest.
+ *
+ * The template is kept in the form the ICRC wants (the fields that routers may change are all
+ * ones), so a packet is summed first, in one go, and then gets the real values of those fields.
+ */
+#ifndef RDMA_PATH_H
+#define RDMA_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <netinet/in.h>
+
+#include <isa-l/crc.h>
+
+#include "roce_wire.h"
+
+/* CRC-32 of the eight 0xff bytes that stand for the InfiniBand LRH (IBTA annex A17.3.3). */
+#define ROCE_ICRC_SEED 0x2144df1cu
+
+#define ROCE_ETHER_LENGTH 14
+#define ROCE_TOS_DEFAULT  0x02 /* ECT(0) */
+
+struct roce_path {
+	uint8_t header[14 + 40 + 8 + ROCE_BTH_LENGTH]; /* masked template */
+	uint8_t length;    /* bytes of the template: 54 (IPv4) or 74 (IPv6) */
+	uint8_t ip_length; /* 20 or 40 */
+	uint8_t tos;       /* real traffic class */
+	uint8_t ttl;       /* real TTL or hop limit */
+	uint8_t bth_flags; /* M bit */
+	uint16_t ip_sum;   /* IPv4: ones' complement sum of the real header without total length */
+	uint32_t mtu;      /* path MTU, bytes of payload per packet */
+};
+
+struct roce_path_spec {
+	uint8_t source_mac[6], destination_mac[6];
+	uint8_t family; /* 4 or 6; IPv4 as ::ffff:a.b.c.d */
+	struct in6_addr source, destination;
+	uint16_t udp_source; /* host order */
+	uint32_t qpn;        /* the peer's queue pair */
+	uint8_t tos;         /* DSCP and ECN; ROCE_TOS_DEFAULT lets switches mark congestion */
+	bool migrated;       /* BTH M bit: set, as NICs without path migration send it */
+	uint32_t mtu;        /* 256, 512, 1024, 2048 or 4096 */
+};
+
+void roce_path_init(struct roce_path *path, const struct roce_path_spec *spec);
+/* The peer's (or the gateway's) MAC address was learned or changed. */
+void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6]);
+
+/* Is a packet with this IP header from the path's peer to us? */
+bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip);
+
+/* What varies from packet to packet. */
+struct roce_header {
+	uint8_t opcode;
+	uint8_t pad;
+	bool ack_request;
+	uint32_t psn;
+	uint32_t body; /* bytes between BTH and ICRC: extension headers, payload, pad */
+};
+
+/* Write the path's header with all masked fields still masked. <at> has path->length bytes. */
+static inline void roce_header_write(uint8_t *at, const struct roce_path *path,
+				     const struct roce_header *h)
+{
+	uint8_t *ip = at + ROCE_ETHER_LENGTH;
+	uint8_t *udp = ip + path->ip_length;
+	uint8_t *bth = udp + 8;
+	uint16_t udp_length = 8 + ROCE_BTH_LENGTH + h->body + ROCE_ICRC_LENGTH;
+	uint16_t be_udp = __builtin_bswap16(udp_length);
+	uint32_t be_psn = __builtin_bswap32(h->psn | (h->ack_request ? 1u << 31 : 0));
+
+	memcpy(at, path->header, 54);
+	if (path->ip_length == 40) {
+		memcpy(at + 54, path->header + 54, 20);
+		memcpy(ip + 4, &be_udp, 2);
+	} else {
+		uint16_t be_total = __builtin_bswap16(20 + udp_length);
+
+		memcpy(ip + 2, &be_total, 2);
+	}
+	memcpy(udp + 4, &be_udp, 2);
+	bth[0] = h->opcode;
+	bth[1] = path->bth_flags | h->pad << 4;
+	memcpy(bth + 8, &be_psn, 4);
+}
+
+/* Turn the masked fields into the real ones. */
+static inline void roce_header_unmask(uint8_t *at, const struct roce_path *path)
+{
+	uint8_t *ip = at + ROCE_ETHER_LENGTH;
+	uint8_t *udp = ip + path->ip_length;
+
+	if (path->ip_length == 20) {
+		uint16_t total, sum16;
+		uint32_t sum;
+
+		memcpy(&total, ip + 2, 2);
+		sum = (uint32_t)path->ip_sum + total;
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum16 = ~(uint16_t)sum;
+		ip[1] = path->tos;
+		ip[8] = path->ttl;
+		memcpy(ip + 10, &sum16, 2);
+	} else {
+		ip[0] = 0x60 | path->tos >> 4;
+		ip[1] = (uint8_t)(path->tos << 4);
+		ip[2] = ip[3] = 0;
+		ip[7] = path->ttl;
+	}
+	udp[6] = udp[7] = 0; /* RoCEv2 leaves the UDP checksum out */
+	udp[8 + 4] = 0;      /* FECN, BECN and reserved bits */
+}
+
+static inline uint32_t roce_icrc(uint32_t crc, const void *bytes, uint64_t length)
+{
+	return crc32_gzip_refl(crc, bytes, length);
+}
+
+/*
+ * The ICRC a received packet should have. <ip> points at the IP header of a contiguous packet,
+ * <length> counts from there to the byte before the ICRC; <ip_length> is 20 or 40.
+ */
+uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length);
+
+/* True when the four bytes behind the packet are its ICRC (least significant byte first). */
+bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length);
+
+/*
+ * Build an ACK or NAK frame into <at> (at least 80 bytes); returns its length.
+ * <psn> is the last acknowledged PSN, or for a sequence NAK the expected one.
+ */
+uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn, uint8_t syndrome,
+			uint32_t msn);
+
+#endif

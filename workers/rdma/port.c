@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <linux/if_packet.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "port.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
+#define FDS_MAX 1024
+
+/* The process's packet sockets; returns how many. */
+static unsigned int packet_sockets(int *fds, unsigned int max)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	unsigned int n = 0;
+
+	if (dir == NULL)
+		return 0;
+	while (n < max && (entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name), domain;
+		socklen_t size = sizeof(domain);
+
+		if (entry->d_name[0] == '.' ||
+		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0)
+			continue;
+		if (domain == AF_PACKET || domain == AF_XDP)
+			fds[n++] = fd;
+	}
+	closedir(dir);
+	return n;
+}
+
+static bool contains(const int *fds, unsigned int n, int fd)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (fds[i] == fd)
+			return true;
+	return false;
+}
+
+/* Drivers do not tell their sockets, so take those that appeared while the port came up. */
+static void sockets_since(struct port *port, const int *before, unsigned int n_before)
+{
+	int now[FDS_MAX];
+	unsigned int n = packet_sockets(now, FDS_MAX);
+
+	port->n_fds = 0;
+	for (unsigned int i = 0; i < n && port->n_fds < PORT_FDS_MAX; i++)
+		if (!contains(before, n_before, now[i]))
+			port->fds[port->n_fds++] = now[i];
+}
+
+static int probe(struct port *port, const char *device, char *error, size_t error_size)
+{
+	char name[256];
+	int ret;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
+	/* A device may have come with the EAL already. */
+	if (rte_eth_dev_get_port_by_name(name, &port->id) == 0)
+		return 0;
+	ret = rte_dev_probe(device);
+	if (ret == 0)
+		ret = rte_eth_dev_get_port_by_name(name, &port->id);
+	if (ret != 0)
+		snprintf(error, error_size, "device '%s' cannot be opened: %s", device,
+			 strerror(ret < 0 ? -ret : EINVAL));
+	return ret;
+}
+
+static void choose_features(struct port *port, const struct rte_eth_dev_info *info,
+			    struct rte_eth_conf *conf, uint8_t *rss_key)
+{
+	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	uint64_t hash = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP;
+
+	conf->rxmode.offloads = info->rx_offload_capa & rx;
+	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	port->checks_ipv4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	port->checks_l4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	port->multi_segment = conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	port->rss = port->queues > 1 && (info->flow_type_rss_offloads & hash) != 0;
+	if (!port->rss)
+		return;
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & hash;
+	/* A secret key: clients must not be able to aim at one lcore. */
+	if (info->hash_key_size > 0 && info->hash_key_size <= 64 &&
+	    getrandom(rss_key, info->hash_key_size, 0) == info->hash_key_size) {
+		conf->rx_adv_conf.rss_conf.rss_key = rss_key;
+		conf->rx_adv_conf.rss_conf.rss_key_len = info->hash_key_size;
+	}
+}
+
+static int setup_queues(struct port *port, const struct port_params *p,
+			const struct rte_eth_dev_info *info)
+{
+	uint16_t rx = p->rx_descriptors, tx = p->tx_descriptors;
+	int socket = rte_eth_dev_socket_id(port->id), ret;
+	struct rte_eth_txconf txconf = info->default_txconf;
+
+	/* Packets stay referenced until acknowledged: the driver must not assume it frees them. */
+	txconf.offloads &= ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	txconf.offloads |= port->multi_segment ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
+	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
+		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(port->id, q, tx, socket, &txconf);
+	}
+	return ret;
+}
+
+static int set_mtu(struct port *port, uint16_t mtu)
+{
+	uint16_t now = 0;
+
+	port->mtu = mtu;
+	if (rte_eth_dev_get_mtu(port->id, &now) == 0 && now == mtu)
+		return 0;
+	return rte_eth_dev_set_mtu(port->id, mtu);
+}
+
+static int start(struct port *port, const struct port_params *p, char *error, size_t error_size)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {0};
+	struct rte_ether_addr mac;
+	uint8_t rss_key[64];
+	const char *step = "information";
+	int ret;
+
+	ret = rte_eth_dev_info_get(port->id, &info);
+	if (ret < 0)
+		goto fail;
+	port->queues = RTE_MIN(p->queues, RTE_MIN(info.max_rx_queues, info.max_tx_queues));
+	choose_features(port, &info, &conf, rss_key);
+	step = "configuration";
+	ret = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
+	if (ret < 0)
+		goto fail;
+	step = "MTU";
+	ret = set_mtu(port, p->mtu);
+	if (ret < 0 && ret != -ENOTSUP)
+		goto fail;
+	step = "queue set-up";
+	ret = setup_queues(port, p, &info);
+	if (ret < 0)
+		goto fail;
+	step = "start";
+	ret = rte_eth_dev_start(port->id);
+	if (ret < 0)
+		goto fail;
+	/* Neighbour discovery comes by multicast. Software ports hear everything anyway. */
+	rte_eth_allmulticast_enable(port->id);
+	step = "MAC address";
+	ret = rte_eth_macaddr_get(port->id, &mac);
+	if (ret < 0)
+		goto fail;
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	return 0;
+fail:
+	snprintf(error, error_size, "device '%s': %s failed: %s", p->device, step, strerror(-ret));
+	return ret;
+}
+
+int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size)
+{
+	int before[FDS_MAX], ret;
+	unsigned int n_before = packet_sockets(before, FDS_MAX);
+
+	memset(port, 0, sizeof(*port));
+	ret = probe(port, params->device, error, error_size);
+	if (ret < 0)
+		return ret;
+	ret = start(port, params, error, error_size);
+	if (ret < 0) {
+		rte_eth_dev_close(port->id);
+		return ret;
+	}
+	sockets_since(port, before, n_before);
+	return 0;
+}
+
+void port_close(struct port *port)
+{
+	rte_eth_dev_stop(port->id);
+	rte_eth_dev_close(port->id);
+}
+
+uint16_t port_data_room(uint16_t mtu)
+{
+	uint32_t frame = mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN;
+
+	return RTE_PKTMBUF_HEADROOM + RTE_MAX(frame + 64, (uint32_t)RTE_MBUF_DEFAULT_DATAROOM);
+}

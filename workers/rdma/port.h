@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A DPDK port as both programs use it: opened from a device string, one queue pair per lcore, and
+ * knowing how a thread that sleeps is woken by its traffic.
+ *
+ * Threads: open and close on the main thread while nobody uses the port.
+ */
+#ifndef RDMA_PORT_H
+#define RDMA_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mempool.h>
+
+#define PORT_FDS_MAX 32
+
+struct port {
+	uint16_t id;
+	uint16_t queues;
+	uint16_t mtu;
+	uint8_t mac[6];
+	bool multi_segment; /* sends mbuf chains */
+	bool checks_ipv4;   /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
+	bool checks_l4;     /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
+	bool rss;           /* spreads flows over its queues */
+	unsigned int n_fds; /* pollable sockets behind the port; 0 = cannot wake a sleeper */
+	int fds[PORT_FDS_MAX];
+};
+
+struct port_params {
+	const char *device; /* devargs, e.g. "net_af_packet0,iface=eth1" or a PCI address */
+	uint16_t queues;    /* wanted; a port may give fewer */
+	uint16_t rx_descriptors, tx_descriptors;
+	uint16_t mtu;             /* IP MTU */
+	struct rte_mempool *pool; /* receive buffers */
+};
+
+/* Open, configure and start. 0, or -errno with a sentence in <error>. */
+int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
+void port_close(struct port *port);
+
+/* mbuf data room that holds a frame of <mtu> with headroom for every header we may prepend. */
+uint16_t port_data_room(uint16_t mtu);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <endian.h>
+#include <errno.h>
+
+#include <rte_cycles.h>
+
+#include "requester.h"
+
+#define WINDOW_MASK (REQUESTER_WINDOW - 1)
+
+/* A message on its way to being packets. */
+struct cutter {
+	struct rte_mbuf *message;
+	uint32_t length;
+	uint32_t offset; /* of the packet being built */
+	uint32_t imm;
+	uint32_t flags;
+	uint64_t va;
+	uint32_t rkey;
+};
+
+void requester_init(struct requester *rq, const struct requester_params *p)
+{
+	memset(rq, 0, sizeof(*rq));
+	rq->path = p->path;
+	rq->tx = p->tx;
+	rq->pool = p->pool;
+	rq->multi_segment = p->multi_segment;
+	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
+	rq->retry_limit = p->retry_limit;
+	/* 4.096 us x 2^n (IBTA volume 1, 9.9.2.1.1) */
+	if (p->ack_timeout > 0)
+		rq->timeout = rte_get_tsc_hz() / 1000000 * 4096 / 1000 * (1ull << p->ack_timeout);
+}
+
+static void retire(struct requester *rq, uint32_t end_psn)
+{
+	while (rq->una_psn != end_psn) {
+		struct rte_mbuf **entry = &rq->window[rq->una_psn & WINDOW_MASK];
+
+		rte_pktmbuf_free(*entry);
+		*entry = NULL;
+		rq->una_psn = roce_psn_add(rq->una_psn, 1);
+	}
+	if (roce_psn_diff(rq->send_psn, rq->una_psn) < 0)
+		rq->send_psn = rq->una_psn;
+}
+
+void requester_fini(struct requester *rq)
+{
+	retire(rq, rq->next_psn);
+}
+
+static uint8_t opcode_of(bool first, bool last, bool imm)
+{
+	if (first && last)
+		return imm ? ROCE_WRITE_ONLY_IMM : ROCE_WRITE_ONLY;
+	if (first)
+		return ROCE_WRITE_FIRST;
+	if (last)
+		return imm ? ROCE_WRITE_LAST_IMM : ROCE_WRITE_LAST;
+	return ROCE_WRITE_MIDDLE;
+}
+
+/* Bytes of RETH and ImmDt that a packet carries. */
+static uint32_t extension_length(uint8_t opcode)
+{
+	uint8_t has = roce_opcode_traits(opcode);
+
+	return (has & ROCE_HAS_RETH ? ROCE_RETH_LENGTH : 0) +
+	       (has & ROCE_HAS_IMM ? ROCE_IMM_LENGTH : 0);
+}
+
+/* Write all headers, masked, to <at> for a packet with <payload> bytes. */
+static void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c, uint8_t opcode,
+			  uint32_t payload, uint8_t pad)
+{
+	uint8_t has = roce_opcode_traits(opcode);
+	struct roce_header h = {
+		.opcode = opcode,
+		.pad = pad,
+		.ack_request = has & ROCE_IS_LAST && c->flags & REQUESTER_ACK_REQUEST,
+		.psn = rq->next_psn,
+		.body = extension_length(opcode) + payload + pad,
+	};
+
+	roce_header_write(at, rq->path, &h);
+	at += rq->path->length;
+	if (has & ROCE_HAS_RETH) {
+		struct roce_reth reth = {.va = htobe64(c->va),
+					 .rkey = htobe32(c->rkey),
+					 .length = htobe32(c->length)};
+
+		memcpy(at, &reth, sizeof(reth));
+		at += sizeof(reth);
+	}
+	if (has & ROCE_HAS_IMM) {
+		uint32_t imm = htobe32(c->imm);
+
+		memcpy(at, &imm, sizeof(imm));
+	}
+}
+
+/* Pad and ICRC behind the packet's last byte. */
+static void trailer_write(uint8_t *at, uint8_t pad, uint32_t crc)
+{
+	memset(at, 0, pad);
+	crc = htole32(roce_icrc(crc, at, pad));
+	memcpy(at + pad, &crc, sizeof(crc));
+}
+
+static uint32_t icrc_of_segments(const struct rte_mbuf *m)
+{
+	uint32_t crc = ROCE_ICRC_SEED, skip = ROCE_ETHER_LENGTH;
+
+	for (; m != NULL; m = m->next) {
+		crc = roce_icrc(crc, rte_pktmbuf_mtod_offset(m, uint8_t *, skip),
+				m->data_len - skip);
+		skip = 0;
+	}
+	return crc;
+}
+
+/* Append pad and ICRC to the chain: in the last segment's tailroom if <in_place>, else in one more.
+ */
+static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t pad, bool in_place)
+{
+	struct rte_mbuf *last = rte_pktmbuf_lastseg(head), *more;
+	uint32_t crc = icrc_of_segments(head);
+	uint32_t length = pad + ROCE_ICRC_LENGTH;
+
+	if (in_place && rte_pktmbuf_tailroom(last) >= length) {
+		trailer_write(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len), pad, crc);
+		last->data_len += length;
+		head->pkt_len += length;
+		return 0;
+	}
+	more = rte_pktmbuf_alloc(rq->pool);
+	if (more == NULL)
+		return -ENOMEM;
+	trailer_write(rte_pktmbuf_mtod(more, uint8_t *), pad, crc);
+	more->data_len = length;
+	more->pkt_len = length;
+	last->next = more;
+	head->nb_segs++;
+	head->pkt_len += length;
+	return 0;
+}
+
+/* The whole message in one packet, built around the payload: the usual case, and the fast one. */
+static int build_only(struct requester *rq, const struct cutter *c)
+{
+	struct rte_mbuf *m = c->message;
+	uint8_t opcode = opcode_of(true, true, c->flags & REQUESTER_IMM);
+	uint8_t pad = -c->length & 3;
+	uint32_t front = rq->path->length + extension_length(opcode);
+	uint32_t trailer = pad + ROCE_ICRC_LENGTH, crc;
+	uint8_t *at, *tail;
+	int ret;
+
+	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
+	if (at == NULL)
+		return -EINVAL;
+	headers_write(rq, at, c, opcode, c->length, pad);
+	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
+		tail = at + m->data_len;
+		memset(tail, 0, pad);
+		crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH,
+					m->data_len + pad - ROCE_ETHER_LENGTH));
+		memcpy(tail + pad, &crc, sizeof(crc));
+		m->data_len += trailer;
+		m->pkt_len += trailer;
+	} else {
+		ret = trailer_append(rq, m, pad, false);
+		if (ret < 0) {
+			rte_pktmbuf_adj(m, front);
+			return ret;
+		}
+	}
+	roce_header_unmask(at, rq->path);
+	rq->window[rq->next_psn & WINDOW_MASK] = m;
+	return 0;
+}
+
+/* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
+static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c, uint8_t opcode,
+				   uint32_t payload, uint8_t pad)
+{
+	uint32_t front = rq->path->length + extension_length(opcode);
+	/* The message's own pool has buffers that take a whole packet. */
+	struct rte_mbuf *m = rte_pktmbuf_alloc(c->message->pool);
+	uint8_t *at;
+
+	if (m == NULL)
+		return NULL;
+	at = (uint8_t *)rte_pktmbuf_append(m, front + payload);
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	headers_write(rq, at, c, opcode, payload, pad);
+	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), payload);
+	if (trailer_append(rq, m, pad, true) < 0) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	roce_header_unmask(at, rq->path);
+	rq->stats.copies++;
+	return m;
+}
+
+/* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
+static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c, uint8_t opcode,
+				       uint32_t payload, uint8_t pad)
+{
+	uint32_t front = rq->path->length + extension_length(opcode);
+	bool last = c->offset + payload == c->length;
+	struct rte_mbuf *head = rte_pktmbuf_alloc(rq->pool), *piece;
+	uint8_t *at;
+
+	if (head == NULL)
+		return NULL;
+	piece = rte_pktmbuf_alloc(rq->pool);
+	if (piece == NULL)
+		goto free_head;
+	at = (uint8_t *)rte_pktmbuf_append(head, front);
+	headers_write(rq, at, c, opcode, payload, pad);
+	rte_pktmbuf_attach(piece, c->message);
+	piece->data_off = c->message->data_off + c->offset;
+	piece->data_len = payload;
+	piece->pkt_len = payload;
+	head->next = piece;
+	head->nb_segs = 2;
+	head->pkt_len += payload;
+	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
+	if (trailer_append(rq, head, pad, last) < 0)
+		goto free_head;
+	roce_header_unmask(at, rq->path);
+	return head;
+free_head:
+	rte_pktmbuf_free(head);
+	return NULL;
+}
+
+/* A message of several packets. All are built before the first is sent, so that it is all or none.
+ */
+static int build_many(struct requester *rq, struct cutter *c)
+{
+	uint32_t first_psn = rq->next_psn, payload, at_psn;
+	struct rte_mbuf *m;
+	uint8_t opcode;
+
+	while (c->offset < c->length) {
+		payload = RTE_MIN(c->length - c->offset, rq->path->mtu);
+		opcode = opcode_of(c->offset == 0, c->offset + payload == c->length,
+				   c->flags & REQUESTER_IMM);
+		m = rq->multi_segment ? build_indirect(rq, c, opcode, payload, -payload & 3)
+				      : build_copy(rq, c, opcode, payload, -payload & 3);
+		if (m == NULL)
+			goto undo;
+		rq->window[rq->next_psn & WINDOW_MASK] = m;
+		rq->next_psn = roce_psn_add(rq->next_psn, 1);
+		c->offset += payload;
+	}
+	/* The pieces hold references; the message's own goes. */
+	rte_pktmbuf_free(c->message);
+	return 0;
+undo:
+	for (at_psn = first_psn; at_psn != rq->next_psn; at_psn = roce_psn_add(at_psn, 1)) {
+		rte_pktmbuf_free(rq->window[at_psn & WINDOW_MASK]);
+		rq->window[at_psn & WINDOW_MASK] = NULL;
+	}
+	rq->next_psn = first_psn;
+	return -ENOMEM;
+}
+
+/* Send again, or for the first time, what lies between send_psn and next_psn. */
+static void pump(struct requester *rq, unsigned int burst)
+{
+	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0) {
+		struct rte_mbuf *m = rq->window[rq->send_psn & WINDOW_MASK];
+
+		/* The window keeps its reference; the port consumes this one. */
+		rte_pktmbuf_refcnt_update(m, 1);
+		txq_push(rq->tx, m);
+		rq->send_psn = roce_psn_add(rq->send_psn, 1);
+		if (roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)
+			rq->sent_psn = rq->send_psn;
+		else
+			rq->stats.resent++;
+		rq->stats.packets++;
+	}
+}
+
+int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+		    uint32_t imm, uint32_t flags)
+{
+	struct cutter c = {.message = m,
+			   .length = m->data_len,
+			   .imm = imm,
+			   .flags = flags,
+			   .va = va,
+			   .rkey = rkey};
+	bool idle = rq->una_psn == rq->next_psn;
+	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
+	int ret;
+
+	if (unlikely(rq->error != REQUESTER_OK))
+		return -EPIPE;
+	if (likely(c.length <= rq->path->mtu)) {
+		ret = build_only(rq, &c);
+		if (ret == 0)
+			rq->next_psn = roce_psn_add(rq->next_psn, 1);
+	} else {
+		ret = build_many(rq, &c);
+	}
+	if (ret < 0)
+		return ret;
+	if (idle)
+		rq->timer = rte_rdtsc();
+	/* While retransmitting, new packets wait for their turn: order is everything. */
+	if (likely(in_order))
+		pump(rq, REQUESTER_WINDOW);
+	return 0;
+}
+
+static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+{
+	switch (ROCE_AETH_KIND(syndrome)) {
+	case ROCE_AETH_RNR:
+		rq->stats.rnr_naks++;
+		rq->send_psn = rq->una_psn;
+		rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);
+		return REQUESTER_PROGRESS;
+	case ROCE_AETH_NAK:
+		rq->stats.naks++;
+		if (syndrome == ROCE_NAK_SEQUENCE) {
+			rq->send_psn = rq->una_psn;
+			pump(rq, REQUESTER_RESEND_BURST);
+			return REQUESTER_PROGRESS;
+		}
+		/* fall through */
+	default:
+		rq->error = REQUESTER_NAK;
+		rq->nak = syndrome;
+		return REQUESTER_FAILED;
+	}
+}
+
+enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
+				     uint64_t now)
+{
+	bool positive = ROCE_AETH_KIND(syndrome) == ROCE_AETH_ACK;
+	uint32_t end = positive ? roce_psn_add(psn, 1) : psn;
+
+	if (roce_psn_diff(psn, rq->sent_psn) >= 0)
+		return REQUESTER_BEYOND;
+	if (positive ? roce_psn_diff(end, rq->una_psn) <= 0 : roce_psn_diff(psn, rq->una_psn) < 0)
+		return REQUESTER_OLD;
+	if (end != rq->una_psn) {
+		retire(rq, end);
+		rq->timer = now;
+		rq->retries = 0;
+	}
+	if (positive) {
+		rq->stats.acks++;
+		/* Go on with a retransmission that the burst limit had cut short. */
+		if (unlikely(rq->send_psn != rq->next_psn) && rq->hold_until == 0)
+			pump(rq, REQUESTER_RESEND_BURST);
+		return REQUESTER_PROGRESS;
+	}
+	return nak(rq, syndrome, now);
+}
+
+uint64_t requester_deadline(const struct requester *rq)
+{
+	if (rq->error != REQUESTER_OK || rq->una_psn == rq->next_psn)
+		return UINT64_MAX;
+	if (rq->hold_until != 0)
+		return rq->hold_until;
+	return rq->timeout == 0 ? UINT64_MAX : rq->timer + rq->timeout;
+}
+
+void requester_poll(struct requester *rq, uint64_t now)
+{
+	if (likely(rq->una_psn == rq->next_psn) || rq->error != REQUESTER_OK)
+		return;
+	if (rq->hold_until != 0) {
+		if (now < rq->hold_until)
+			return;
+		rq->hold_until = 0;
+		rq->timer = now;
+	} else if (rq->timeout != 0 && (int64_t)(now - rq->timer) >= (int64_t)rq->timeout) {
+		/* signed: the timer may have been started after <now> was read */
+		rq->stats.timeouts++;
+		if (rq->retries >= rq->retry_limit) {
+			rq->error = REQUESTER_RETRY_EXCEEDED;
+			return;
+		}
+		rq->retries++;
+		rq->timer = now;
+		rq->send_psn = rq->una_psn;
+	}
+	if (rq->send_psn != rq->next_psn)
+		pump(rq, REQUESTER_RESEND_BURST);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RC requester: sends RDMA WRITEs from mbufs and keeps them until the peer has acknowledged them
+ * (IBTA volume 1, 9.7.3 to 9.7.5). The payload stays where it is: headers go into the mbuf's
+ * headroom, pad and ICRC behind the data; a message of several packets is cut into indirect mbufs
+ * that point into the original. Retransmission sends the same bytes again (go-back-N).
+ *
+ * Owner: one thread; all calls are its. Times are TSC cycles.
+ */
+#ifndef RDMA_REQUESTER_H
+#define RDMA_REQUESTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "path.h"
+#include "txq.h"
+
+/* Packets that may be unacknowledged. */
+#define REQUESTER_WINDOW 1024
+/* Packets sent again per call after a loss, so that a retransmission does not cause the next. */
+#define REQUESTER_RESEND_BURST 64
+
+enum requester_error {
+	REQUESTER_OK = 0,
+	REQUESTER_RETRY_EXCEEDED, /* the peer stayed silent */
+	REQUESTER_NAK,            /* the peer refused: see <nak> */
+};
+
+struct requester_stats {
+	uint64_t packets, resent, acks, naks, timeouts, rnr_naks, copies;
+};
+
+struct requester {
+	const struct roce_path *path;
+	struct txq *tx;
+	struct rte_mempool *pool; /* small mbufs for headers and trailers */
+	bool multi_segment;       /* the port sends mbuf chains; if not, pieces are copied */
+	uint32_t next_psn;        /* the next packet gets this */
+	uint32_t una_psn;         /* oldest that is not acknowledged */
+	uint32_t send_psn;        /* next to hand to the port: behind next_psn after a loss */
+	uint32_t sent_psn;        /* one past the furthest ever handed to the port */
+	uint64_t timer;           /* when una_psn last moved, or the first packet left */
+	uint64_t hold_until;      /* RNR NAK: send nothing before */
+	uint64_t timeout;
+	uint8_t retry_limit, retries;
+	uint8_t nak; /* syndrome of a fatal NAK */
+	enum requester_error error;
+	struct requester_stats stats;
+	struct rte_mbuf *window[REQUESTER_WINDOW];
+};
+
+struct requester_params {
+	const struct roce_path *path; /* outlives the requester */
+	struct txq *tx;
+	struct rte_mempool *pool;
+	bool multi_segment;
+	uint32_t psn;        /* first PSN */
+	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
+	uint8_t retry_limit;
+};
+
+void requester_init(struct requester *rq, const struct requester_params *params);
+/* Frees what is not acknowledged. */
+void requester_fini(struct requester *rq);
+
+#define REQUESTER_IMM         0x1u /* WRITE WITH IMMEDIATE */
+#define REQUESTER_ACK_REQUEST 0x2u /* ask for an acknowledgement of the last packet */
+
+/* Packets that a message of <length> bytes takes. */
+static inline uint32_t requester_packets(const struct requester *rq, uint32_t length)
+{
+	return length <= rq->path->mtu ? 1 : (length + rq->path->mtu - 1) / rq->path->mtu;
+}
+
+static inline uint32_t requester_unacked(const struct requester *rq)
+{
+	return roce_psn_diff(rq->next_psn, rq->una_psn);
+}
+
+/* Is there room in the window and the transmit queue for <packets>? */
+static inline bool requester_room(const struct requester *rq, uint32_t packets)
+{
+	return requester_unacked(rq) + packets <= REQUESTER_WINDOW && txq_room(rq->tx) >= packets;
+}
+
+/*
+ * WRITE the mbuf's data to <va>. The caller has checked requester_room(). Takes <m> over (one
+ * segment) and returns 0; -ENOMEM (packet memory) or -EPIPE (queue pair in error) leave it with the
+ * caller and nothing was sent.
+ */
+int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+		    uint32_t imm, uint32_t flags);
+
+enum requester_verdict { REQUESTER_PROGRESS, REQUESTER_OLD, REQUESTER_BEYOND, REQUESTER_FAILED };
+
+/* An ACK or NAK came from the peer. REQUESTER_BEYOND: for a packet never sent; ignored. */
+enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
+				     uint64_t now);
+
+/* Timers and what is left to retransmit. Cheap when there is nothing to do. */
+void requester_poll(struct requester *rq, uint64_t now);
+
+/* When requester_poll() must be called next, or UINT64_MAX: the transmit timer. */
+uint64_t requester_deadline(const struct requester *rq);
+
+#endif

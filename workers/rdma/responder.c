@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "responder.h"
+
+void responder_init(struct responder *r, const struct rdma_region *region, uint32_t mtu,
+		    uint32_t psn)
+{
+	*r = (struct responder){.region = *region, .mtu = mtu, .epsn = psn & ROCE_PSN_MASK};
+}
+
+static void note_ack(struct responder *r, uint32_t psn, uint8_t syndrome)
+{
+	r->ack_due = true;
+	r->ack_psn = psn;
+	r->ack_syndrome = syndrome;
+}
+
+static enum responder_verdict refuse(struct responder *r, const struct roce_packet *p, uint8_t nak,
+				     enum responder_verdict verdict)
+{
+	r->error = true;
+	r->stats.naks++;
+	note_ack(r, p->psn, nak);
+	return verdict;
+}
+
+static bool in_region(const struct rdma_region *region, uint64_t va, uint32_t length)
+{
+	return va >= region->va && va - region->va <= region->length &&
+	       length <= region->length - (va - region->va);
+}
+
+/* Do opcode, payload length and pad fit what the message has seen so far? (IBTA 9.7.4.1.2) */
+static bool in_sequence(const struct responder *r, const struct roce_packet *p, uint8_t has)
+{
+	uint32_t left = has & ROCE_IS_FIRST ? p->length : r->left;
+
+	if (r->in_message == ((has & ROCE_IS_FIRST) != 0))
+		return false;
+	if (has & ROCE_IS_LAST) {
+		/* A message that came in several packets ends with at least one byte. */
+		return p->payload_length == left && p->payload_length <= r->mtu &&
+		       p->pad == (-left & 3) && (has & ROCE_IS_FIRST || left > 0);
+	}
+	return p->payload_length == r->mtu && p->pad == 0 && left > r->mtu;
+}
+
+enum responder_verdict responder_receive(struct responder *r, const struct roce_packet *p,
+					 struct responder_placement *placement)
+{
+	uint8_t has = roce_opcode_traits(p->opcode);
+	int32_t distance = roce_psn_diff(p->psn, r->epsn);
+
+	if (r->error)
+		return RESPONDER_DEAD;
+	if (distance < 0) {
+		r->stats.duplicates++;
+		/* A pending NAK says more than a repeated ACK. */
+		if (!r->ack_due || ROCE_AETH_KIND(r->ack_syndrome) == ROCE_AETH_ACK)
+			note_ack(r, roce_psn_add(r->epsn, ROCE_PSN_MASK), ROCE_CREDITS_UNUSED);
+		return RESPONDER_DUPLICATE;
+	}
+	if (distance > 0) {
+		if (!r->nak_sent) {
+			r->nak_sent = true;
+			r->stats.naks++;
+			note_ack(r, r->epsn, ROCE_NAK_SEQUENCE);
+		}
+		return RESPONDER_AHEAD;
+	}
+	if (!in_sequence(r, p, has))
+		return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
+	if (has & ROCE_IS_FIRST) {
+		/* A write of nothing touches no memory: neither rkey nor address matter. */
+		if (p->length > 0 &&
+		    (p->rkey != r->region.rkey || !in_region(&r->region, p->va, p->length)))
+			return refuse(r, p, ROCE_NAK_REMOTE_ACCESS, RESPONDER_ACCESS);
+		r->va = p->va;
+		r->left = p->length;
+	}
+	*placement = (struct responder_placement){
+		.va = r->va,
+		.first = has & ROCE_IS_FIRST,
+		.last = has & ROCE_IS_LAST,
+		.has_imm = has & ROCE_HAS_IMM,
+		.imm = p->imm,
+	};
+	r->va += p->payload_length;
+	r->left -= p->payload_length;
+	r->in_message = !(has & ROCE_IS_LAST);
+	r->epsn = roce_psn_add(r->epsn, 1);
+	r->nak_sent = false;
+	r->stats.packets++;
+	if (has & ROCE_IS_LAST) {
+		r->msn = roce_psn_add(r->msn, 1);
+		r->stats.messages++;
+	}
+	if (p->ack_request)
+		note_ack(r, p->psn, ROCE_CREDITS_UNUSED);
+	return RESPONDER_ACCEPT;
+}
+
+bool responder_ack_due(struct responder *r, uint32_t *psn, uint8_t *syndrome, uint32_t *msn)
+{
+	if (!r->ack_due)
+		return false;
+	r->ack_due = false;
+	r->stats.acks++;
+	*psn = r->ack_psn;
+	*syndrome = r->ack_syndrome;
+	*msn = r->msn;
+	return true;
+}
