@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "address.h"
-#include "internal.h"
+#include "rpc.h"
 
 #define BITS_24 0xffffff /* queue pair numbers and PSNs */
 
@@ -20,7 +20,7 @@ struct hello_query {
 
 static const struct control_param hello_params[] = {
 	{CONTROL_PARAM(hello_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
-	{CONTROL_PARAM(hello_query, model), CONTROL_NAME, true},
+	{CONTROL_PARAM(hello_query, model), CONTROL_TEXT, true},
 	{CONTROL_PARAM(hello_query, address), CONTROL_ADDRESS, true},
 };
 
@@ -36,8 +36,8 @@ struct register_query {
 
 static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
-	{CONTROL_PARAM(register_query, name), CONTROL_NAME, true},
-	{CONTROL_PARAM(register_query, model), CONTROL_NAME, true},
+	{CONTROL_PARAM(register_query, name), CONTROL_TEXT, true},
+	{CONTROL_PARAM(register_query, model), CONTROL_TEXT, true},
 	{CONTROL_PARAM(register_query, instance), CONTROL_HEX64, true},
 	{CONTROL_PARAM(register_query, slots), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_request), CONTROL_INTEGER, true, .max = UINT32_MAX},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "address.h"
-#include "internal.h"
+#include "rpc.h"
 
 #define SCAN_MAX      16384 /* flows that one call looks at */
 #define LIMIT_DEFAULT 1000

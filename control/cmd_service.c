@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "address.h"
-#include "internal.h"
+#include "rpc.h"
 
 struct service_query {
 	char name[LB_NAME_MAX];

@@ -6,7 +6,7 @@
 
 #include <rte_version.h>
 
-#include "internal.h"
+#include "rpc.h"
 
 struct stats_query {
 	bool all;

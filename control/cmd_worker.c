@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "rpc.h"
 
 struct worker_query {
 	char name[WORKER_NAME_MAX];

@@ -34,7 +34,7 @@
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
  * version is CONTROL_PROTOCOL. All numbers are JSON integers; instance is 16 hexadecimal digits;
- * the worker in a reply is its number. Names are letters, digits and ._:/@+- only.
+ * the worker in a reply is its number.
  *
  * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
  * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "address.h"
-#include "internal.h"
+#include "rpc.h"
 
 static void store(void *member, size_t size, uint64_t value)
 {
@@ -50,21 +50,11 @@ static bool is_text(const char *s)
 	return true;
 }
 
-static bool is_name(const char *s)
-{
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && !strchr("._:/@+-", *s))
-			return false;
-	return true;
-}
-
-static bool read_string(const struct control_param *p, const json_t *value, void *member)
+static bool read_text(const struct control_param *p, const json_t *value, void *member)
 {
 	const char *s = json_string_value(value);
 
-	if (!s || *s == '\0' || strlen(s) >= p->size)
-		return false;
-	if (p->type == CONTROL_NAME ? !is_name(s) : !is_text(s))
+	if (!s || *s == '\0' || strlen(s) >= p->size || !is_text(s))
 		return false;
 	memcpy(member, s, strlen(s) + 1);
 	return true;
@@ -73,11 +63,6 @@ static bool read_string(const struct control_param *p, const json_t *value, void
 static void want_text(const struct control_param *p, char *buf, size_t size)
 {
 	snprintf(buf, size, "a string of 1 to %zu bytes without control characters", p->size - 1);
-}
-
-static void want_name(const struct control_param *p, char *buf, size_t size)
-{
-	snprintf(buf, size, "a string of 1 to %zu letters, digits or ._:/@+-", p->size - 1);
 }
 
 static bool read_hex64(const struct control_param *p, const json_t *value, void *member)
@@ -140,8 +125,7 @@ static const struct {
 	void (*want)(const struct control_param *p, char *buf, size_t size);
 } types[CONTROL_TYPES] = {
 	[CONTROL_INTEGER] = {read_integer, want_integer},
-	[CONTROL_TEXT] = {read_string, want_text},
-	[CONTROL_NAME] = {read_string, want_name},
+	[CONTROL_TEXT] = {read_text, want_text},
 	[CONTROL_HEX64] = {read_hex64, want_hex64},
 	[CONTROL_ADDRESS] = {read_address, want_address},
 	[CONTROL_BOOLEAN] = {read_boolean, want_boolean},

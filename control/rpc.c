@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "internal.h"
+#include "rpc.h"
 
 #define OPERATORS (1u << CONTROL_OPERATOR)
 #define AGENTS    (1u << CONTROL_AGENT)

@@ -3,8 +3,8 @@
  * The pure half of control: a line in, a reply out, no sockets. For this folder, its unit tests and
  * the fuzzer.
  */
-#ifndef CONTROL_INTERNAL_H
-#define CONTROL_INTERNAL_H
+#ifndef CONTROL_RPC_H
+#define CONTROL_RPC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,7 +65,6 @@ json_t *control_fail(struct control_call *call, int code, const char *format, ..
 enum control_type {
 	CONTROL_INTEGER, /* min..max, into an unsigned integer of any size */
 	CONTROL_TEXT,    /* 1 to size - 1 bytes without control characters, into a char array */
-	CONTROL_NAME,    /* the same, of letters, digits and ._:/@+- */
 	CONTROL_HEX64,   /* 16 digits, into a uint64_t */
 	CONTROL_ADDRESS, /* into a struct lb_address */
 	CONTROL_BOOLEAN, /* into a bool */

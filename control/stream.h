@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "internal.h"
+#include "rpc.h"
 
 struct bufferevent;
 struct evconnlistener;

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A line in, a reply out, no sockets. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control_fake_lb.h"
+#include "rpc.h"
+
+TestSuite(control_dispatch, .init = fake_eal);
+
+/* Shorthand for the tables below: everything but what a row is about. */
+#define CALL(method, params)                                                                       \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
+#define LINK(n)                                                                                    \
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048}"
+#define SPEC(name, version, instance, slots, rest)                                                 \
+	"{\"version\":" version ",\"name\":" name ",\"model\":\"llama\",\"instance\":" instance    \
+	",\"slots\":" slots ",\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"            \
+	"\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096" rest "}"
+#define LINKS    ",\"links\":[" LINK("0") "," LINK("1") "]"
+#define REGISTER CALL("agent.register", SPEC("\"gpu1\"", "1", "\"00000000deadbeef\"", "64", LINKS))
+
+struct row {
+	const char *line;
+	const char *expect; /* part of the reply; NULL: there is none */
+};
+
+static const struct row operator_rows[] = {
+	/* broken messages */
+	{"", "-32700"},
+	{"{", "-32700"},
+	{"nonsense", "not JSON, column"},
+	{"42", "-32700"},
+	{"\"text\"", "-32700"},
+	{"[]", "batches are not supported; send one message per line"},
+	{"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}]", "-32600"},
+	{"{}", "jsonrpc: missing or not"},
+	{"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"version\"}", "-32600"},
+	{"{\"jsonrpc\":\"1.0\",\"id\":9,\"method\":\"version\"}", "\"id\": 9"},
+	{"{\"jsonrpc\":\"2.0\",\"id\":1}", "method: missing or not a string"},
+	{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", "method: missing or not a string"},
+	{"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"version\"}", "id: give a string"},
+	{"{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"version\"}", "duplicate"},
+	{CALL("flows.nuke", "{}"), "no method 'flows.nuke'"},
+	{CALL("version", "[]"), "params: give an object with named members"},
+	{CALL("version", "{\"x\":1}"), "params.x: unknown; leave it out"},
+	/* ids come back as they were */
+	{"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"version\"}", "\"id\": \"a\""},
+	{"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"version\"}", "\"id\": null"},
+	{"{\"jsonrpc\":\"2.0\",\"method\":\"version\"}", NULL},
+	{"{\"jsonrpc\":\"2.0\",\"method\":\"no.such\"}", NULL},
+	/* good ones */
+	{CALL("version", "{}"), "\"version\": \"" DOORBELL_VERSION "\", \"protocol\": 1, \"dpdk\""},
+	{CALL("flows.list", "{}"), "{\"flows\": [], \"cursor\": 8589934592, \"done\": true}"},
+	{CALL("flows.count", "{}"), "\"count\": 0"},
+	{CALL("workers.list", "{}"), "\"name\": \"gpu0\", \"model\": \"llama\""},
+	{CALL("workers.list", "{}"), "\"mean_wait_us\": 15, \"mean_run_us\": 400"},
+	{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"instance\": \"0000000000001234\""},
+	{CALL("services.list", "{}"), "\"vip\": \"2001:db8::1\""},
+	{CALL("services.show", "{\"name\":\"chat\"}"), "\"workers\": 1"},
+	{CALL("services.show", "{\"name\":\"vision\"}"), "\"workers\": 0"},
+	{CALL("stats.show", "{}"), "\"drops\": {\"ip_checksum\": 5}"},
+	{CALL("stats.show", "{}"), "\"cycles_per_item\": 44"},
+	{CALL("stats.show", "{}"), "\"cycles\": 0, \"items\": 0, \"cycles_per_item\": null"},
+	{CALL("stats.show", "{\"all\":true}"), "\"ip_checksum\": \"wrong IPv4 header checksum\""},
+	/* parameters name the field and the fix */
+	{CALL("stats.show", "{\"all\":1}"), "params.all: cannot use 1; give true or false"},
+	{CALL("workers.show", "{}"), "params.name: missing; give a string of 1 to 63 bytes"},
+	{CALL("workers.show", "{\"name\":3}"), "params.name: cannot use 3; give a string"},
+	{CALL("workers.show", "{\"name\":\"\"}"), "params.name: cannot use"},
+	{CALL("workers.show", "{\"name\":\"a\\u0007\"}"), "without control characters"},
+	{CALL("workers.show", "{\"name\":\"x\"}"), "-32001, \"message\": \"no worker 'x'"},
+	{CALL("workers.drain", "{\"name\":\"x\"}"), "-32001"},
+	{CALL("services.show", "{\"name\":\"x\"}"), "no service 'x'; services.list has them all"},
+	{CALL("flows.list", "{\"limit\":0}"), "params.limit: cannot use 0; give an integer from 1"},
+	{CALL("flows.list", "{\"limit\":-5}"), "-32602"},
+	{CALL("flows.list", "{\"limit\":1.5}"), "-32602"},
+	{CALL("flows.list", "{\"limit\":99999999}"), "to 16384"},
+	{CALL("flows.list", "{\"lmit\":1}"),
+	 "params.lmit: unknown; known are service, worker, client, cursor, limit"},
+	{CALL("flows.count", "{\"limit\":1}"), "params.limit: unknown"},
+	{CALL("flows.list", "{\"cursor\":-1}"), "-32602"},
+	{CALL("flows.list", "{\"cursor\":9223372036854775807}"), "\"done\": true"},
+	{CALL("flows.list", "{\"service\":\"x\"}"), "no service 'x'"},
+	{CALL("flows.list", "{\"worker\":\"x\"}"), "no worker 'x'"},
+	{CALL("flows.list", "{\"client\":\"10.0.0.300\"}"), "give an address or address/prefix"},
+	{CALL("flows.list", "{\"client\":\"10.0.0.0/33\"}"), "-32602"},
+	{CALL("flows.list", "{\"client\":\"10.0.0.0/-1\"}"), "-32602"},
+	{CALL("flows.list", "{\"client\":\"10.0.0.0/\"}"), "-32602"},
+	{CALL("flows.list", "{\"client\":\"2001:db8::/129\"}"), "-32602"},
+	/* not for operators */
+	{CALL("agent.ready", "{}"), "agent.ready is for agents, on the TCP port"},
+	{REGISTER, "-32003"},
+};
+
+static const struct row agent_rows[] = {
+	{CALL("workers.list", "{}"), "workers.list is for operators, on the UNIX socket"},
+	{CALL("agent.hello", "{}"), "params.version: missing; give an integer from 0"},
+	{CALL("agent.hello", "{\"version\":1,\"model\":\"llama\",\"address\":\"nowhere\"}"),
+	 "params.address: cannot use \\\"nowhere\\\"; give an IPv4 or IPv6 address"},
+	{CALL("agent.hello", "{\"version\":2,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
+	 "the agent speaks protocol 2, this load balancer 1"},
+	{CALL("agent.hello", "{\"version\":1,\"model\":\"gpt\",\"address\":\"10.9.0.2\"}"),
+	 "-32002, \"message\": \"no service has the model 'gpt'; add one\""},
+	{CALL("agent.hello", "{\"version\":1,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
+	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
+	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
+	 "\"retry_count\": 7}"},
+	{CALL("agent.ready", "{}"), "this connection has no worker; call agent.register first"},
+	{CALL("agent.drain", "{}"), "-32003"},
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"12\"", "64", LINKS)),
+	 "params.instance: cannot use \\\"12\\\"; give a string of 16 hexadecimal digits"},
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", "")),
+	 "params.links: missing; give an array of 1 to 64 objects"},
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[]")),
+	 "params.links: cannot use []"},
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[7]")),
+	 "params.links[0]: give an object"},
+	{CALL("agent.register",
+	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("64") "]")),
+	 "params.links[0].lcore: cannot use 64; give an integer from 0 to 63"},
+	{CALL("agent.register",
+	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("0") "]")),
+	 "1 links; give one for each of the 2 lcores"},
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "63", LINKS)),
+	 "slots is 63; use a power of two"},
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", LINKS)),
+	 "protocol 3"},
+	{CALL("agent.register", SPEC("\"gpu0\"", "1", "\"00000000deadbeef\"", "64", LINKS)),
+	 "name 'gpu0' is in use"},
+	{REGISTER, "{\"worker\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
+		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
+		   "\"reply_stride\": 2048}, {\"lcore\": 1,"},
+	{REGISTER, "this connection has worker 'gpu1' already"},
+	{CALL("agent.ready", "{\"now\":true}"), "params.now: unknown"},
+	{CALL("agent.ready", "{}"), "\"result\": {}"},
+	{CALL("agent.drain", "{}"), "\"result\": {}"},
+};
+
+static void check_rows(struct control_connection *c, const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *reply = control_dispatch(c, rows[i].line, strlen(rows[i].line));
+		char *text = reply ? json_dumps(reply, 0) : NULL;
+
+		if (!rows[i].expect)
+			cr_assert_null(reply, "%s gave %s", rows[i].line, text);
+		else
+			cr_assert(text && strstr(text, rows[i].expect), "%s gave %s, not %s",
+				  rows[i].line, text, rows[i].expect);
+		free(text);
+		json_decref(reply);
+	}
+}
+
+Test(control_dispatch, answers_operators)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+
+	fake_lb_worker(lb, "gpu0");
+	check_rows(&c, operator_rows, CONTROL_COUNT_OF(operator_rows));
+	control_connection_closed(&c);
+	fake_lb_destroy(lb);
+}
+
+Test(control_dispatch, takes_an_agent_from_hello_to_drain)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT};
+
+	fake_lb_worker(lb, "gpu0");
+	check_rows(&c, agent_rows, CONTROL_COUNT_OF(agent_rows));
+	cr_assert(c.greeted);
+	cr_assert_str_eq(c.worker->spec.name, "gpu1");
+	cr_assert_eq(c.worker->spec.instance, 0xdeadbeef);
+	cr_assert_eq(c.worker->owner, &c);
+	control_connection_closed(&c);
+	cr_assert_str_eq(fake_lb_removed(lb), "connection closed");
+	cr_assert_null(workers_find(lb_pool(lb), "gpu1"));
+	fake_lb_destroy(lb);
+}
+
+/* What the connection hears of its worker now. */
+static void expect_event(struct control_connection *c, const char *state, const char *reason)
+{
+	json_t *note = control_worker_event(c);
+	const json_t *params = json_object_get(note, "params");
+
+	cr_assert_str_eq(json_string_value(json_object_get(note, "method")), "worker.state");
+	cr_assert_null(json_object_get(note, "id"));
+	cr_assert_str_eq(json_string_value(json_object_get(params, "state")), state);
+	cr_assert_str_eq(json_string_value(json_object_get(params, "reason")), reason);
+	json_decref(note);
+}
+
+Test(control_dispatch, tells_the_agent_each_state_of_its_worker)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT};
+	struct worker *worker;
+
+	json_decref(control_dispatch(&c, REGISTER, strlen(REGISTER)));
+	worker = c.worker;
+	cr_assert_not_null(worker);
+	lb_worker_ready(lb, worker);
+	expect_event(&c, "joining", "waits for a heartbeat");
+	fake_lb_heartbeat(lb, worker);
+	expect_event(&c, "active", "");
+	fake_lb_outstanding(lb, worker, 3);
+	lb_worker_drain(lb, worker);
+	expect_event(&c, "draining", "asked to drain");
+	fake_lb_outstanding(lb, worker, 0);
+	expect_event(&c, "drained", "drained");
+	fake_lb_kill(lb, worker);
+	expect_event(&c, "gone", "no heartbeat for 500 ms");
+	cr_assert_null(c.worker, "a worker that is gone belongs to nobody");
+	fake_lb_destroy(lb);
+}
+
+Test(control_dispatch, keeps_errors_valid_when_a_message_is_cut_inside_a_character)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+	char line[512];
+
+	for (unsigned int before = 40; before < 64; before++) {
+		json_t *reply;
+
+		snprintf(line, sizeof(line),
+			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%.*s\xc3\xa9\xc3\xa9\"}",
+			 (int)before,
+			 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+		reply = control_dispatch(&c, line, strlen(line));
+		cr_assert_not_null(json_string_value(
+			json_object_get(json_object_get(reply, "error"), "message")));
+		json_decref(reply);
+	}
+	fake_lb_destroy(lb);
+}

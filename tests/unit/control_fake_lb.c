@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "conntrack_fixture.h"
+#include "control_fake_lb.h"
+
+#define LCORES 2
+
+struct lb {
+	struct lb_config config;
+	struct worker_pool *pool;
+	struct conntrack *ct[LCORES];
+	uint32_t now_ms;
+	lb_worker_event event;
+	void *context;
+	unsigned int outstanding[WORKERS_MAX];
+	char removed[WORKER_REASON_MAX];
+};
+
+void fake_eal(void)
+{
+	fixture_eal();
+}
+
+static void add_service(struct lb_config *config, const char *name, const char *vip, uint16_t port,
+			const char *model)
+{
+	struct lb_service_config *s = &config->service[config->n_services++];
+
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	snprintf(s->model, sizeof(s->model), "%s", model);
+	lb_address_parse(vip, &s->vip);
+	s->port = port;
+	s->protocol = IPPROTO_UDP;
+	s->policy = PICK_LEAST_OUTSTANDING;
+	s->affinity = LB_AFFINITY_REQUEST;
+	s->max_request = s->max_reply = 1472;
+	s->queue = 1024;
+}
+
+struct lb *fake_lb_create(void)
+{
+	static const char *const names[LCORES] = {"fake0", "fake1"};
+	struct lb *lb = calloc(1, sizeof(*lb));
+
+	if (!lb)
+		abort();
+	lb->now_ms = 100000;
+	lb->config.n_lcores = LCORES;
+	lb->config.lcore_cpu[0] = 2;
+	lb->config.lcore_cpu[1] = 3;
+	lb_address_parse("127.0.0.1", &lb->config.agents_address);
+	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
+	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
+	lb->pool = workers_pool_create();
+	for (unsigned int i = 0; i < LCORES; i++) {
+		lb->ct[i] = fixture_table(names[i], FAKE_FLOWS);
+		if (!lb->ct[i])
+			abort();
+	}
+	return lb;
+}
+
+void fake_lb_destroy(struct lb *lb)
+{
+	for (unsigned int i = 0; i < LCORES; i++)
+		conntrack_destroy(lb->ct[i]);
+	workers_pool_destroy(lb->pool);
+	free(lb);
+}
+
+struct lb_config *fake_lb_config(struct lb *lb)
+{
+	return &lb->config;
+}
+
+void fake_lb_at(struct lb *lb, uint32_t now_ms)
+{
+	lb->now_ms = now_ms;
+}
+
+struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
+			  const struct worker *worker)
+{
+	struct flow *flow = fixture_insert(lb->ct[lcore], n, lb->now_ms);
+
+	flow->service = service;
+	flow->worker = worker ? worker->number : WORKER_NONE;
+	flow->worker_generation = worker ? worker->generation : 0;
+	return flow;
+}
+
+static void tell(struct lb *lb, struct worker *worker)
+{
+	if (lb->event)
+		lb->event(worker, lb->context);
+}
+
+struct worker *fake_lb_worker(struct lb *lb, const char *name)
+{
+	struct worker_spec spec = {.model = "llama",
+				   .instance = 0x1234,
+				   .slots = 64,
+				   .max_request = 1472,
+				   .max_reply = 1472,
+				   .max_batch = 8,
+				   .weight = 1,
+				   .heartbeat_ms = 50};
+	char error[256];
+	struct worker *worker;
+
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	worker = workers_register(lb->pool, &spec, error, sizeof(error));
+	if (worker)
+		fake_lb_heartbeat(lb, worker);
+	return worker;
+}
+
+void fake_lb_heartbeat(struct lb *lb, struct worker *worker)
+{
+	worker->heartbeat_ms = lb->now_ms;
+	if (worker->state != WORKER_JOINING)
+		return;
+	worker->state = WORKER_ACTIVE;
+	worker->reason[0] = '\0';
+	tell(lb, worker);
+}
+
+void fake_lb_outstanding(struct lb *lb, struct worker *worker, unsigned int n)
+{
+	lb->outstanding[worker->number] = n;
+	if (n == 0 && worker->state == WORKER_DRAINING) {
+		snprintf(worker->reason, sizeof(worker->reason), "drained");
+		tell(lb, worker);
+	}
+}
+
+void fake_lb_kill(struct lb *lb, struct worker *worker)
+{
+	lb_worker_remove(lb, worker, "no heartbeat for 500 ms");
+}
+
+const char *fake_lb_removed(const struct lb *lb)
+{
+	return lb->removed;
+}
+
+/* --- the calls of lb.h that control makes --------------------------------------------------- */
+
+const struct lb_config *lb_config_get(const struct lb *lb)
+{
+	return &lb->config;
+}
+
+struct worker_pool *lb_pool(struct lb *lb)
+{
+	return lb->pool;
+}
+
+void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
+{
+	lb->event = event;
+	lb->context = context;
+}
+
+static bool is_served(const struct lb *lb, const char *model)
+{
+	for (unsigned int i = 0; i < lb->config.n_services; i++)
+		if (strcmp(lb->config.service[i].model, model) == 0)
+			return true;
+	return false;
+}
+
+int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
+	     struct lb_hello *hello, char *error, size_t error_size)
+{
+	if (!is_served(lb, model)) {
+		snprintf(error, error_size, "no service has the model '%s'; add one", model);
+		return -ENOENT;
+	}
+	hello->n_lcores = LCORES;
+	hello->path_mtu = 1024;
+	hello->address = *agent;
+	hello->max_request = hello->max_reply = 1472;
+	hello->worker_timeout_ms = 500;
+	hello->ack_timeout = 14;
+	hello->retry_count = 7;
+	return 0;
+}
+
+struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
+				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
+				  size_t error_size)
+{
+	struct worker *worker;
+
+	if (registration->n_links != LCORES) {
+		snprintf(error, error_size, "%u links; give one for each of the %d lcores",
+			 registration->n_links, LCORES);
+		return NULL;
+	}
+	worker = workers_register(lb->pool, &registration->worker, error, error_size);
+	if (!worker)
+		return NULL;
+	for (uint16_t i = 0; i < LCORES; i++)
+		info[i] = (struct lb_link_info){.lcore = i,
+						.qpn = 0x100u + i,
+						.psn = 7,
+						.reply_rkey = 0xabcd,
+						.reply_address = 0x10000000,
+						.reply_stride = 2048};
+	*path_mtu = registration->path_mtu < 1024 ? registration->path_mtu : 1024;
+	lb->outstanding[worker->number] = 0;
+	tell(lb, worker);
+	return worker;
+}
+
+void lb_worker_ready(struct lb *lb, struct worker *worker)
+{
+	worker->ready = true;
+	snprintf(worker->reason, sizeof(worker->reason), "waits for a heartbeat");
+	tell(lb, worker);
+}
+
+void lb_worker_drain(struct lb *lb, struct worker *worker)
+{
+	worker->state = WORKER_DRAINING;
+	snprintf(worker->reason, sizeof(worker->reason), "asked to drain");
+	tell(lb, worker);
+}
+
+bool lb_worker_drained(struct lb *lb, const struct worker *worker)
+{
+	return worker->state == WORKER_DRAINING && lb->outstanding[worker->number] == 0;
+}
+
+void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason)
+{
+	snprintf(lb->removed, sizeof(lb->removed), "%s", reason);
+	snprintf(worker->reason, sizeof(worker->reason), "%s", reason);
+	workers_remove(lb->pool, worker);
+	tell(lb, worker);
+}
+
+unsigned int lb_lcores(const struct lb *lb)
+{
+	return LCORES;
+}
+
+void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->packets_in = 1234567 * (lcore + 1);
+	out->bytes_in = 3565158;
+	out->turns = 1000;
+	out->idle_turns = 250;
+	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
+	out->stage_items[LB_STAGE_INGRESS] = 100;
+	out->drop[LB_DROP_IP_CHECKSUM] = 5;
+}
+
+void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->requests = 10 + service;
+}
+
+void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
+			  struct lb_link_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->requests = 110;
+	out->replies = 100;
+	out->outstanding = lb->outstanding[worker->number];
+	out->credits = 118;
+	out->wait_ns = 1500000;
+	out->run_ns = 40000000;
+	out->total_ns = 50000000;
+	out->packets_resent = 3;
+}
+
+const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore)
+{
+	return lb->ct[lcore];
+}
+
+uint32_t lb_now_ms(const struct lb *lb)
+{
+	return lb->now_ms;
+}
+
+const char *lb_stage_name(enum lb_stage stage)
+{
+#define STAGE_NAME(symbol, name) [LB_STAGE_##symbol] = name,
+	static const char *const names[LB_STAGES] = {LB_STAGE_LIST(STAGE_NAME)};
+#undef STAGE_NAME
+
+	return names[stage];
+}
+
+const char *lb_drop_name(enum lb_drop reason)
+{
+#define DROP_NAME(symbol, name, text) [LB_DROP_##symbol] = name,
+	static const char *const names[LB_DROPS] = {LB_DROP_LIST(DROP_NAME)};
+#undef DROP_NAME
+
+	return names[reason];
+}
+
+const char *lb_drop_text(enum lb_drop reason)
+{
+#define DROP_TEXT(symbol, name, text) [LB_DROP_##symbol] = text,
+	static const char *const texts[LB_DROPS] = {LB_DROP_LIST(DROP_TEXT)};
+#undef DROP_TEXT
+
+	return texts[reason];
+}

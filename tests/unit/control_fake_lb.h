@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A load balancer without ports, for the tests and the fuzzer of control: real flow tables and a
+ * real pool, and the lb_* calls between them that control makes. Two lcores; services "chat"
+ * (model llama) and "vision" (model vit).
+ */
+#ifndef CONTROL_FAKE_LB_H
+#define CONTROL_FAKE_LB_H
+
+#include "lb.h"
+
+#define FAKE_FLOWS 4096 /* per lcore */
+
+/* EAL, once per process, before the first fake_lb_create(). */
+void fake_eal(void);
+
+struct lb *fake_lb_create(void);
+void fake_lb_destroy(struct lb *lb);
+
+/* The configuration, to change before use. */
+struct lb_config *fake_lb_config(struct lb *lb);
+/* Move the clock. */
+void fake_lb_at(struct lb *lb, uint32_t now_ms);
+
+/* A flow of client number <n> (10.0.0.0 + n, or IPv6 when odd) on <lcore>. */
+struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
+			  const struct worker *worker);
+
+/* Add a worker that nobody registered; it is active. */
+struct worker *fake_lb_worker(struct lb *lb, const char *name);
+/* What a heartbeat does. */
+void fake_lb_heartbeat(struct lb *lb, struct worker *worker);
+/* How many requests wait for an answer. Zero ends a drain. */
+void fake_lb_outstanding(struct lb *lb, struct worker *worker, unsigned int n);
+/* What a silent heartbeat does. */
+void fake_lb_kill(struct lb *lb, struct worker *worker);
+/* The reason of the last removal, "" before it. */
+const char *fake_lb_removed(const struct lb *lb);
+
+#endif
