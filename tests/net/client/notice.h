@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The datagram that a load balancer sends instead of a reply: DB 'D' 'B' 'N', version, code, ten
+ * zero bytes. It carries no request id.
+ */
+#ifndef CLIENT_NOTICE_H
+#define CLIENT_NOTICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NOTICE_SIZE 16
+
+enum notice_code {
+	NOTICE_NONE, /* not a notice */
+	NOTICE_BUSY,
+	NOTICE_TIMEOUT,
+	NOTICE_WORKER_LOST,
+	NOTICE_MODEL_ERROR,
+	NOTICE_EXPIRED,
+	NOTICE_CANCELLED,
+	NOTICE_CODES,
+};
+
+enum notice_code notice_parse(const uint8_t *datagram, size_t length);
+/* "busy", "worker_lost" ... */
+const char *notice_name(enum notice_code code);
+void notice_build(enum notice_code code, uint8_t datagram[NOTICE_SIZE]);
+
+#endif
