@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any bytes are a configuration or get one line that says why not. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_error(const char *error, size_t size)
+{
+	require(strnlen(error, size) < size);
+	require(strncmp(error, "fuzz.yaml:", 10) == 0);
+	for (; *error != '\0'; error++)
+		require(*error >= ' ' && *error <= '~');
+}
+
+/* What the rest of the load balancer takes for granted. */
+static void check_config(const struct lb_config *config)
+{
+	require(config->n_ports >= 1 && config->n_ports <= LB_PORTS_MAX);
+	require(config->n_services >= 1 && config->n_services <= LB_SERVICES_MAX);
+	require(config->n_lcores >= 1 && config->n_lcores <= LB_LCORES_MAX);
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		const struct lb_port_config *port = &config->port[i];
+
+		require(port->clients || port->fabric);
+		require(port->fabric == (port->address.family != 0));
+		require(port->mtu >= 576 && port->mtu <= 9600);
+	}
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *service = &config->service[i];
+
+		require(service->name[0] != '\0' && service->model[0] != '\0');
+		require(service->vip.family == 4 || service->vip.family == 6);
+		require(service->port != 0 && service->protocol == IPPROTO_UDP);
+		require(service->max_request >= 1 && service->max_request <= 9600 - 28);
+		require(service->max_reply >= 1 && service->max_reply <= 9600 - 28);
+	}
+	require(config->agents_port != 0 && config->control_socket[0] == '/');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct lb_config config;
+	char error[512] = "";
+	int rc = lb_config_parse("fuzz.yaml", (const char *)data, size, &config, error,
+				 sizeof(error));
+
+	require(rc == 0 || rc == -EINVAL || rc == -EFBIG);
+	if (rc == 0)
+		check_config(&config);
+	else
+		check_error(error, sizeof(error));
+	return 0;
+}
