@@ -6,6 +6,7 @@
  *
  * All times are 32-bit milliseconds that wrap; they are compared by signed difference only.
  */
+#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_prefetch.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What table.c and expire.c share: the body of struct conntrack, how a flow becomes visible to
- * other threads, and the wheel's two entry points. Never included outside this folder and its unit
- * tests.
+ * What the files of this folder share: the body of struct conntrack, how a flow becomes visible to
+ * other threads, and what each file offers the others. For this folder and its unit tests.
  */
 #ifndef CONNTRACK_INTERNAL_H
 #define CONNTRACK_INTERNAL_H
@@ -30,6 +29,8 @@ struct rte_hash;
 _Static_assert(CONNTRACK_CAPACITY_MAX < WHEEL_SLOT, "the mark is not part of an index");
 
 #define SECRET_WORDS 8
+#define KEY4_LEN     16
+#define KEY6_LEN     sizeof(struct flow_key)
 
 /* Owned by one lcore, which alone writes it; <used> and <stats> are read by any thread. */
 struct conntrack {
@@ -69,7 +70,7 @@ static inline void flow_publish(struct flow *flow)
 
 /*
  * A flow ends before any of it is reused: whoever copied a byte that the next flow wrote also sees
- * that the generation moved. Pairs with the fence in flow_copy_try().
+ * that the generation moved. Pairs with the fence in flow_copy_try(), dump.c.
  */
 static inline void flow_unpublish(struct flow *flow)
 {
@@ -83,8 +84,27 @@ static inline void stat_add(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
+/* key.c */
+
+static inline size_t key_length(const struct flow_key *key)
+{
+	return key->family == FLOW_IPV6 ? KEY6_LEN : KEY4_LEN;
+}
+
+/* As many words as the hash needs out of what the caller chose. */
+void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2]);
+/*
+ * For rte_hash_create() only, which would put CRC32 there. Every lookup and insert brings its own
+ * hash, because this prototype has no room for a table's seed.
+ */
+uint32_t key_hash_unseeded(const void *key, uint32_t length, uint32_t init);
+
+/* table.c */
+
 /* End a live flow: stale for other threads first, then out of the wheel, the hash and use. */
 void flow_release(struct conntrack *ct, struct flow *flow);
+
+/* expire.c */
 
 /* Nothing waits in the wheel: set it to <now_ms>. */
 void wheel_restart(struct conntrack *ct, uint32_t now_ms);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flow table: keys to flows by rte_hash, handles to flows by index, flows to other threads. */
+/* The flow table: keys to flows by rte_hash, handles to flows by index. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_hash.h>
@@ -16,8 +17,6 @@
 RTE_LOG_REGISTER(conntrack_logtype, conntrack, INFO)
 
 #define NAME_MAX_LEN     23
-#define KEY4_LEN         16
-#define KEY6_LEN         sizeof(struct flow_key)
 #define LOAD_MAX_PERCENT 80
 /* Cuckoo hashing needs some buckets to move keys between; smaller tables are for tests only. */
 #define SLOTS_MIN 1024u
@@ -29,84 +28,12 @@ RTE_LOG_REGISTER(conntrack_logtype, conntrack, INFO)
 #define KEY_ALIGN     16
 #define FREE_KEY_SIZE sizeof(uint32_t)
 
-/* A read that may race with the owner's writes, eight whole bytes at a time. */
-typedef uint64_t __attribute__((may_alias)) flow_word;
-
-/* --- hash ------------------------------------------------------------------------------------ */
-
-/*
- * 128-bit product, folded. Not linear in either factor, unlike CRC32, whose collisions stay
- * collisions under every seed. Three cycles.
- */
-static inline uint64_t fold(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t fold_pair(const uint8_t *bytes, const uint64_t secret[2])
-{
-	uint64_t word[2];
-
-	memcpy(word, bytes, sizeof(word));
-	return fold(word[0] ^ secret[0], word[1] ^ secret[1]);
-}
-
-/* <length> is one of the two key lengths. */
-static inline uint32_t hash_bytes(const uint64_t secret[SECRET_WORDS], const void *key,
-				  size_t length)
-{
-	const uint8_t *bytes = key;
-	uint64_t sum = fold_pair(bytes, secret);
-
-	if (length == KEY6_LEN)
-		sum ^= fold_pair(bytes + 16, secret + 2) ^ fold_pair(bytes + 32, secret + 4);
-	/* Once more: rte_hash takes the bucket from the low bits, the signature from the high. */
-	return (uint32_t)fold(sum ^ secret[6], secret[7]);
-}
-
-/* As many words as folds need, each pair from both words of the seed; SplitMix64's finaliser. */
-static void secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
-{
-	for (unsigned int i = 0; i < SECRET_WORDS; i++) {
-		uint64_t x = seed[i % 2] + (i + 1) * 0x9e3779b97f4a7c15;
-
-		x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-		x = (x ^ x >> 27) * 0x94d049bb133111eb;
-		secret[i] = x ^ x >> 31;
-	}
-	secret[7] |= 1; /* zero would map everything to zero */
-}
-
-/*
- * For rte_hash_create() only, which would put CRC32 there: every call below brings its own hash,
- * because this prototype has no room for a table's seed.
- */
-static uint32_t hash_unseeded(const void *key, uint32_t length, uint32_t init)
-{
-	const uint64_t seed[2] = {init, ~(uint64_t)init};
-	uint64_t secret[SECRET_WORDS];
-
-	secret_expand(secret, seed);
-	return hash_bytes(secret, key, length);
-}
-
-static inline size_t key_length(const struct flow_key *key)
-{
-	return key->family == FLOW_IPV6 ? KEY6_LEN : KEY4_LEN;
-}
-
-uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
-{
-	return hash_bytes(ct->secret, key, key_length(key));
-}
-
 /* --- create and destroy ---------------------------------------------------------------------- */
 
 /*
  * rte_hash rounds its slots up to a power of two, but keeps room for exactly <entries> keys. So ask
- * for one more than half the slots wanted: slots stay 40 to 80 % full, keys cost nothing extra.
+ * for one more than half the slots wanted: a full table fills 40 to 80 % of them, and keys cost
+ * nothing extra.
  */
 static uint32_t hash_entries(uint32_t capacity)
 {
@@ -126,7 +53,7 @@ static struct rte_hash *hash_create(struct conntrack *ct, const struct conntrack
 		.name = name,
 		.entries = entries,
 		.key_len = key_len,
-		.hash_func = hash_unseeded,
+		.hash_func = key_hash_unseeded,
 		.socket_id = params->socket,
 	};
 
@@ -144,11 +71,11 @@ static int params_check(const struct conntrack_params *params)
 	if (name_len == 0 || name_len > NAME_MAX_LEN || params->capacity == 0 ||
 	    params->capacity > CONNTRACK_CAPACITY_MAX)
 		return -EINVAL;
-	for (unsigned int class = 0; class < CONNTRACK_CLASSES_MAX; class ++)
+	for (unsigned int row = 0; row < CONNTRACK_CLASSES_MAX; row++)
 		for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++) {
-			uint32_t timeout = params->timeout_ms[class][state];
+			uint32_t timeout = params->timeout_ms[row][state];
 
-			if (timeout > CONNTRACK_TIMEOUT_MAX_MS || (class == 0 && timeout == 0))
+			if (timeout > CONNTRACK_TIMEOUT_MAX_MS || (row == 0 && timeout == 0))
 				return -EINVAL;
 		}
 	return 0;
@@ -156,11 +83,11 @@ static int params_check(const struct conntrack_params *params)
 
 static void timeouts_fill(struct conntrack *ct, const struct conntrack_params *params)
 {
-	for (unsigned int class = 0; class < CONNTRACK_CLASSES_MAX; class ++)
+	for (unsigned int row = 0; row < CONNTRACK_CLASSES_MAX; row++)
 		for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++) {
-			uint32_t timeout = params->timeout_ms[class][state];
+			uint32_t timeout = params->timeout_ms[row][state];
 
-			ct->timeout_ms[class][state] =
+			ct->timeout_ms[row][state] =
 				timeout != 0 ? timeout : params->timeout_ms[0][state];
 		}
 }
@@ -182,7 +109,7 @@ struct conntrack *conntrack_create(const struct conntrack_params *params)
 	ct->capacity = params->capacity;
 	ct->free_first = WHEEL_END;
 	ct->memory = sizeof(*ct) + flows_size;
-	secret_expand(ct->secret, params->seed);
+	key_secret_expand(ct->secret, params->seed);
 	timeouts_fill(ct, params);
 	memset(ct->slot, 0xff, sizeof(ct->slot)); /* WHEEL_END */
 
@@ -241,26 +168,39 @@ static void lookup_family(const struct rte_hash *hash, const void *keys[], hash_
 	}
 }
 
-/* Gather one family out of a mixed burst, look it up, scatter the results. */
-static void lookup_part(const struct rte_hash *hash, bool ipv6, const struct flow_key *const keys[],
-			const uint32_t hashes[], unsigned int n, struct flow *flows[])
-{
-	const void *part_keys[CONNTRACK_BURST_MAX];
-	hash_sig_t part_hashes[CONNTRACK_BURST_MAX];
-	struct flow *part_flows[CONNTRACK_BURST_MAX];
-	uint8_t place[CONNTRACK_BURST_MAX];
-	unsigned int part = 0;
+/* One family's share of a mixed burst. */
+struct part {
+	unsigned int n;
+	const void *keys[CONNTRACK_BURST_MAX];
+	hash_sig_t hashes[CONNTRACK_BURST_MAX];
+	uint8_t place[CONNTRACK_BURST_MAX]; /* in the whole burst */
+};
 
+static void lookup_part(const struct rte_hash *hash, struct part *part, struct flow *flows[])
+{
+	struct flow *found[CONNTRACK_BURST_MAX];
+
+	lookup_family(hash, part->keys, part->hashes, part->n, found);
+	for (unsigned int i = 0; i < part->n; i++)
+		flows[part->place[i]] = found[i];
+}
+
+static void lookup_mixed(struct conntrack *ct, const struct flow_key *const keys[],
+			 const uint32_t hashes[], unsigned int n, struct flow *flows[])
+{
+	struct part parts[2];
+
+	parts[0].n = parts[1].n = 0;
+	/* An index, not a branch: nothing predicts which family comes next. */
 	for (unsigned int i = 0; i < n; i++) {
-		if ((keys[i]->family == FLOW_IPV6) != ipv6)
-			continue;
-		part_keys[part] = keys[i];
-		part_hashes[part] = hashes[i];
-		place[part++] = (uint8_t)i;
+		struct part *part = &parts[keys[i]->family == FLOW_IPV6];
+
+		part->keys[part->n] = keys[i];
+		part->hashes[part->n] = hashes[i];
+		part->place[part->n++] = (uint8_t)i;
 	}
-	lookup_family(hash, part_keys, part_hashes, part, part_flows);
-	for (unsigned int i = 0; i < part; i++)
-		flows[place[i]] = part_flows[i];
+	lookup_part(ct->v4, &parts[0], flows);
+	lookup_part(ct->v6, &parts[1], flows);
 }
 
 void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const keys[],
@@ -273,8 +213,7 @@ void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const k
 	for (unsigned int i = 0; i < n; i++)
 		ipv6 += keys[i]->family == FLOW_IPV6;
 	if (ipv6 != 0 && ipv6 != n) {
-		lookup_part(ct->v4, false, keys, hashes, n, flows);
-		lookup_part(ct->v6, true, keys, hashes, n, flows);
+		lookup_mixed(ct, keys, hashes, n, flows);
 		return;
 	}
 	/* rte_hash writes to neither array; only its prototype says so. */
@@ -409,60 +348,4 @@ void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle)
 
 	if (index < ct->capacity)
 		rte_prefetch0(&ct->flows[index]);
-}
-
-/* --- other threads --------------------------------------------------------------------------- */
-
-/* Races with the owner by design; whether it did, the generation tells. */
-__attribute__((no_sanitize("thread"))) static void flow_copy_words(struct flow *to,
-								   const struct flow *from)
-{
-	const flow_word *source = (const flow_word *)from;
-	flow_word *target = (flow_word *)to;
-
-	for (size_t i = 0; i < sizeof(*from) / sizeof(*source); i++)
-		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
-}
-
-/* False if the flow is not live or stopped being the same flow while being copied. */
-static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flow_copy *out)
-{
-	const struct flow *flow = &ct->flows[index];
-	uint32_t generation = __atomic_load_n(&flow->generation, __ATOMIC_ACQUIRE);
-
-	if (!generation_live(generation))
-		return false;
-	flow_copy_words(&out->flow, flow);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&flow->generation, __ATOMIC_RELAXED) != generation)
-		return false;
-	out->handle = (uint64_t)generation << 32 | index;
-	return true;
-}
-
-unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_copy *out,
-			    unsigned int n)
-{
-	uint32_t used = __atomic_load_n(&ct->used, __ATOMIC_RELAXED);
-	unsigned int copied = 0;
-
-	for (; copied < n && *cursor < used; ++*cursor)
-		copied += flow_copy_try(ct, *cursor, &out[copied]);
-	return copied;
-}
-
-uint64_t conntrack_count(const struct conntrack *ct)
-{
-	return __atomic_load_n(&ct->stats.live, __ATOMIC_RELAXED);
-}
-
-void conntrack_stats_read(const struct conntrack *ct, struct conntrack_stats *out)
-{
-	*out = (struct conntrack_stats){
-		.inserted = __atomic_load_n(&ct->stats.inserted, __ATOMIC_RELAXED),
-		.expired = __atomic_load_n(&ct->stats.expired, __ATOMIC_RELAXED),
-		.removed = __atomic_load_n(&ct->stats.removed, __ATOMIC_RELAXED),
-		.refused = __atomic_load_n(&ct->stats.refused, __ATOMIC_RELAXED),
-		.live = __atomic_load_n(&ct->stats.live, __ATOMIC_RELAXED),
-	};
 }

@@ -45,8 +45,8 @@ static inline void model_init(struct model *model, const char *name, uint32_t st
 {
 	struct conntrack_params params = fixture_params(name, MODEL_CAPACITY);
 
-	for (unsigned int class = 0; class < MODEL_CLASSES; class ++)
-		memcpy(params.timeout_ms[class], model_timeout[class], sizeof(model_timeout[0]));
+	for (unsigned int row = 0; row < MODEL_CLASSES; row++)
+		memcpy(params.timeout_ms[row], model_timeout[row], sizeof(model_timeout[0]));
 	memset(model, 0, sizeof(*model));
 	model->now = start;
 	model->ct = conntrack_create(&params);
