@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The doorbell program and its completion against a server in a child process. DOORBELL_CLI and
+ * DOORBELL_COMPLETION are their paths.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "control_fixture.h"
+
+static struct fixture f;
+static pid_t server;
+
+/* A worker to list, 2,500 flows, and a drain that ends while somebody waits for it. */
+static void serve(void)
+{
+	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
+
+	for (uint32_t n = 0; n < 2500; n++)
+		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests = n;
+	fake_lb_outstanding(f.lb, busy, 12);
+	for (unsigned int turns = 0;; turns++) {
+		event_base_loop(f.base, EVLOOP_ONCE);
+		if (busy->state == WORKER_DRAINING && turns % 8 == 0)
+			fake_lb_outstanding(f.lb, busy, 0);
+	}
+}
+
+static void set_up(void)
+{
+	control_fixture_start(&f);
+	cr_assert_not_null(f.server, "%s", f.error);
+	setenv("DOORBELL_SOCKET", f.socket, 1);
+	server = fork();
+	cr_assert_geq(server, 0);
+	if (server == 0) {
+		/* a fork shares epoll's set with its parent */
+		event_reinit(f.base);
+		serve();
+	}
+}
+
+static void tear_down(void)
+{
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	control_fixture_stop(&f);
+}
+
+TestSuite(control_cli, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* Run with these arguments; stdout and stderr together, and the exit status. */
+static char *doorbell(const char *arguments, int *status)
+{
+	char command[512], *output = NULL;
+	size_t size, n;
+	FILE *pipe, *out = open_memstream(&output, &size);
+	char part[4096];
+
+	snprintf(command, sizeof(command), DOORBELL_CLI " %s 2>&1", arguments);
+	pipe = popen(command, "r");
+	while ((n = fread(part, 1, sizeof(part), pipe)) > 0)
+		fwrite(part, 1, n, out);
+	*status = WEXITSTATUS(pclose(pipe));
+	fclose(out);
+	return output;
+}
+
+struct row {
+	const char *arguments;
+	int status;
+	const char *expect; /* part of the output */
+};
+
+static const struct row rows[] = {
+	{"version", 0, "doorbell-lb  " DOORBELL_VERSION "\n"},
+	{"--version", 0, "doorbell " DOORBELL_VERSION "\n"},
+	{"--help", 0, "usage: doorbell"},
+	{"workers list", 0, "NAME  MODEL  STATE"},
+	{"workers list", 0, "gpu0  llama  active"},
+	{"workers list --json", 0, "\"name\": \"gpu0\",\n"},
+	{"workers show gpu0", 0, "mean wait         15 us\n"},
+	{"workers show nobody", 1, "doorbell: no worker 'nobody'; workers.list has them all\n"},
+	{"workers drain gpu0", 0, "worker gpu0: drained\n"},
+	{"workers drain --no-wait gpu1", 0, "worker gpu1: draining\n"},
+	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
+	{"services list", 0, "chat    192.0.2.1"},
+	{"services show vision", 0, "vip              2001:db8::1\n"},
+	{"services show --json vision", 0, "\"payload_crc\": false"},
+	{"stats", 0, "1    3   75%       0     2.5M   3.4 MiB"},
+	{"stats", 0, "     10  ip_checksum  wrong IPv4 header checksum\n"},
+	{"stats --all", 0, "nd_other"},
+	{"stats --json --all", 0, "\"reasons\""},
+	{"flows count", 0, "2500\n"},
+	{"flows count --client 10.0.0.0/28 --json", 0, "{\"count\": 8}\n"},
+	{"flows list --sort=requests --limit=1 --json", 0, "\"requests\": 2499"},
+	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  chat     gpu0"},
+	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
+	{"", 2, "usage: doorbell"},
+	{"gpus", 2, "objects are: flows, workers, services, stats, version\n"},
+	{"workers", 2, "verbs are: list, show NAME, drain NAME\n"},
+	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
+	{"workers show", 2, "workers show: which one? give its name"},
+	{"workers list gpu0", 2, "'workers list' does not take 'gpu0'"},
+	{"workers list --limit 3", 2, "--limit does not fit 'workers list'"},
+	{"workers drain gpu0 --watch", 2, "--watch does not fit 'workers drain'"},
+	{"flows list --limit many", 2, "--limit: cannot use 'many'; give a number from 1"},
+	{"flows list --sort size", 2, "--sort: no field 'size'; fields are: client, service"},
+	{"flows list --watch=0", 2, "--watch: cannot use '0'"},
+	{"--socket /nonexistent/s workers list", 1,
+	 "doorbell: cannot reach doorbell-lb at /nonexistent/s: No such file or directory; is it "
+	 "running? (--socket to choose another)\n"},
+};
+
+Test(control_cli, does_what_the_words_say)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int status;
+		char *output;
+
+		output = doorbell(rows[i].arguments, &status);
+		cr_expect_eq(status, rows[i].status, "'%s' ended with %d: %s", rows[i].arguments,
+			     status, output);
+		cr_expect(strstr(output, rows[i].expect), "'%s' printed '%.800s', not '%s'",
+			  rows[i].arguments, output, rows[i].expect);
+		free(output);
+	}
+}
+
+static size_t count(const char *text, const char *part)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		n++;
+	return n;
+}
+
+Test(control_cli, lists_all_pages)
+{
+	int status;
+	char *text = doorbell("flows list", &status),
+	     *json = doorbell("flows list --json", &status);
+	json_t *value = json_loads(json, 0, NULL);
+
+	cr_assert_eq(count(text, "\n"), 2501);
+	cr_assert_eq(json_array_size(json_object_get(value, "flows")), 2500);
+	json_decref(value);
+	free(text);
+	free(json);
+}
+
+Test(control_cli, limits_and_sorts)
+{
+	int status;
+	char *text = doorbell("flows list --limit 1500 --json", &status);
+	json_t *value = json_loads(text, 0, NULL);
+	json_t *rows_found = json_object_get(value, "flows");
+
+	cr_assert_eq(json_array_size(rows_found), 1500);
+	json_decref(value);
+	free(text);
+	text = doorbell("flows list --sort requests --limit 3 --json", &status);
+	value = json_loads(text, 0, NULL);
+	rows_found = json_object_get(value, "flows");
+	cr_assert_eq(json_array_size(rows_found), 3);
+	for (size_t i = 0; i < 3; i++) {
+		json_t *row = json_array_get(rows_found, i);
+
+		cr_assert_eq(json_integer_value(json_object_get(row, "requests")),
+			     2499 - (json_int_t)i);
+	}
+	json_decref(value);
+	free(text);
+}
+
+Test(control_cli, an_empty_list_is_still_a_list)
+{
+	int status;
+	char *text = doorbell("flows list --json --service vision", &status);
+
+	cr_assert_str_eq(text, "{\"flows\": []}\n");
+	free(text);
+}
+
+Test(control_cli, watching_gives_a_line_of_json_each_time_until_the_server_ends)
+{
+	FILE *pipe = popen(DOORBELL_CLI " --json --watch=1 flows count 2>&1", "r");
+	char line[256];
+
+	for (int i = 0; i < 2; i++) {
+		cr_assert_not_null(fgets(line, sizeof(line), pipe));
+		cr_assert_str_eq(line, "{\"count\": 2500}\n");
+	}
+	kill(server, SIGKILL);
+	while (fgets(line, sizeof(line), pipe) && line[0] == '{')
+		;
+	cr_assert_not_null(strstr(line, "doorbell: lost doorbell-lb"), "%s", line);
+	cr_assert_eq(WEXITSTATUS(pclose(pipe)), 1);
+}
+
+Test(control_cli, names_every_command_for_the_shell)
+{
+	int status;
+	char *text = doorbell("--commands", &status);
+
+	cr_assert_not_null(strstr(text, "workers drain NAME --no-wait\n"));
+	cr_assert_not_null(strstr(text, "stats - - --all --watch\n"));
+	free(text);
+}
+
+/* What bash offers for these words, the last of which is being typed. */
+static char *complete(const char *words)
+{
+	char command[1024], *line = calloc(1, 512);
+	FILE *pipe;
+
+	snprintf(command, sizeof(command),
+		 "bash -c 'compopt() { :; }; . " DOORBELL_COMPLETION "; COMP_WORDS=(%s);"
+		 "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _doorbell " DOORBELL_CLI ";"
+		 "echo ${COMPREPLY[*]}'",
+		 words);
+	pipe = popen(command, "r");
+	cr_assert_not_null(fgets(line, 512, pipe));
+	pclose(pipe);
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+static const struct {
+	const char *words, *offers;
+} completions[] = {
+	{"doorbell wor", "workers workers workers"},
+	{"doorbell --json workers \"\"", "list show drain"},
+	{"doorbell workers show \"\"", "gpu0 gpu1"},
+	{"doorbell services show v", "vision"},
+	{"doorbell flows list --worker = gpu", "gpu0 gpu1"},
+	{"doorbell flows list --service \"\"", "chat vision"},
+	{"doorbell flows list --so", "--socket= --sort="},
+	{"doorbell flows list --sort req", "requests"},
+	{"doorbell workers drain gpu0 --no", "--no-wait"},
+	{"doorbell --socket /nonexistent workers show \"\"", ""},
+};
+
+Test(control_cli, the_shell_completes_words_options_and_names)
+{
+	for (size_t i = 0; i < sizeof(completions) / sizeof(completions[0]); i++) {
+		char *offers = complete(completions[i].words);
+
+		cr_expect_str_eq(offers, completions[i].offers, "'%s' completes to '%s'",
+				 completions[i].words, offers);
+		free(offers);
+	}
+}

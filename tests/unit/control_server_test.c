@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server over real sockets. */
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "client.h"
+#include "control_fixture.h"
+
+#define VERSION_CALL "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}"
+#define LINK(n)                                                                                    \
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048}"
+#define REGISTER_CALL                                                                              \
+	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":{\"version\":1,"   \
+	"\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"00000000deadbeef\",\"slots\":64,"    \
+	"\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,\"weight\":1,"                    \
+	"\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"                          \
+	"\"links\":[" LINK("0") "," LINK("1") "]}}"
+
+static struct fixture f;
+
+static void set_up(void)
+{
+	control_fixture_start(&f);
+	cr_assert_not_null(f.server, "%s", f.error);
+}
+
+static void tear_down(void)
+{
+	control_fixture_stop(&f);
+}
+
+TestSuite(control_server, .init = set_up, .fini = tear_down);
+
+static int registered_agent(void)
+{
+	int fd = fixture_connect_agent(&f);
+
+	fixture_send(fd, REGISTER_CALL);
+	fixture_expect(&f, fd, "\"worker\":0");
+	return fd;
+}
+
+Test(control_server, makes_its_folder_and_a_socket_for_the_group_only)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(f.socket, &st), 0);
+	cr_assert(S_ISSOCK(st.st_mode));
+	cr_assert_eq(st.st_mode & 0777, 0660);
+}
+
+Test(control_server, leaves_the_socket_of_another_one_alone)
+{
+	char error[512];
+
+	cr_assert_null(control_server_create(f.lb, f.base, error, sizeof(error)));
+	cr_assert_not_null(strstr(error, "another doorbell-lb runs"), "%s", error);
+	close(fixture_connect_unix(&f));
+}
+
+Test(control_server, takes_over_a_socket_that_nobody_answers_on)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	control_server_destroy(f.server);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", f.socket);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+	f.server = control_server_create(f.lb, f.base, f.error, sizeof(f.error));
+	cr_assert_not_null(f.server, "%s", f.error);
+}
+
+Test(control_server, does_not_remove_a_file_that_is_no_socket)
+{
+	FILE *file;
+
+	control_server_destroy(f.server);
+	file = fopen(f.socket, "w");
+	fclose(file);
+	f.server = control_server_create(f.lb, f.base, f.error, sizeof(f.error));
+	cr_assert_null(f.server);
+	cr_assert_not_null(strstr(f.error, "is not a socket"), "%s", f.error);
+}
+
+Test(control_server, says_which_port_is_taken)
+{
+	char error[512];
+
+	snprintf(fake_lb_config(f.lb)->control_socket, 108, "%s/other.sock", f.folder);
+	fake_lb_config(f.lb)->agents_port = control_server_agents_port(f.server);
+	cr_assert_null(control_server_create(f.lb, f.base, error, sizeof(error)));
+	cr_assert_not_null(strstr(error, "for agents on 127.0.0.1 port"), "%s", error);
+	cr_assert_not_null(strstr(error, "Address already in use"), "%s", error);
+	snprintf(fake_lb_config(f.lb)->control_socket, 108, "%s", f.socket);
+}
+
+Test(control_server, answers_lines_in_order_also_when_the_peer_has_stopped_sending)
+{
+	int fd = fixture_connect_unix(&f);
+
+	for (int i = 0; i < 50; i++)
+		fixture_send(fd, i % 2 ? VERSION_CALL : "nonsense");
+	shutdown(fd, SHUT_WR);
+	for (int i = 0; i < 50; i++)
+		fixture_expect(&f, fd, i % 2 ? "\"protocol\":1" : "-32700");
+	fixture_expect_end(&f, fd);
+	close(fd);
+}
+
+Test(control_server, takes_a_line_of_the_limit_and_closes_on_a_longer_one)
+{
+	int fd = fixture_connect_unix(&f);
+	char *line = malloc(CONTROL_LINE_MAX + 2);
+
+	memset(line, ' ', CONTROL_LINE_MAX);
+	memcpy(line, VERSION_CALL, strlen(VERSION_CALL));
+	line[CONTROL_LINE_MAX] = '\0';
+	fixture_send(fd, line);
+	fixture_expect(&f, fd, "\"protocol\":1");
+	strcpy(line + CONTROL_LINE_MAX, " ");
+	fixture_send(fd, line);
+	fixture_expect(&f, fd, "line longer than 65536 bytes");
+	fixture_expect_end(&f, fd);
+	free(line);
+	close(fd);
+}
+
+Test(control_server, stops_reading_from_a_peer_that_does_not_read)
+{
+	int fd = fixture_connect_unix(&f);
+	struct pollfd poller = {.fd = fd, .events = POLLOUT};
+	unsigned long sent = 0, idle = 0;
+	const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats.show\","
+			    "\"params\":{\"all\":true}}\n";
+
+	/* until nothing more is taken, though the server had many turns to take it */
+	while (idle < 2000 && sent < 100000000) {
+		event_base_loop(f.base, EVLOOP_NONBLOCK);
+		idle++;
+		if (poll(&poller, 1, 0) > 0 &&
+		    send(fd, call, sizeof(call) - 1, MSG_DONTWAIT) == sizeof(call) - 1) {
+			sent++;
+			idle = 0;
+		}
+	}
+	cr_assert_lt(sent, 100000, "%lu calls were taken", sent);
+	/* and goes on where it was when the peer reads */
+	for (unsigned long i = 0; i < sent; i++)
+		fixture_expect(&f, fd, "\"reasons\"");
+	close(fd);
+}
+
+Test(control_server, turns_away_the_65th_operator)
+{
+	int fds[65];
+
+	for (int i = 0; i < 64; i++) {
+		fds[i] = fixture_connect_unix(&f);
+		fixture_send(fds[i], VERSION_CALL);
+		fixture_expect(&f, fds[i], "\"protocol\":1");
+	}
+	fds[64] = fixture_connect_unix(&f);
+	fixture_expect(&f, fds[64], "too many connections: 64 operators are the limit");
+	fixture_expect_end(&f, fds[64]);
+	for (int i = 0; i < 65; i++)
+		close(fds[i]);
+}
+
+Test(control_server, tells_an_agent_what_becomes_of_its_worker)
+{
+	int agent = registered_agent(), operator= fixture_connect_unix(&f);
+	struct worker *worker = workers_find(lb_pool(f.lb), "gpu1");
+
+	cr_assert_not_null(worker);
+	fake_lb_heartbeat(f.lb, worker);
+	fixture_expect(&f, agent, "{\"state\":\"active\",\"reason\":\"\"}");
+	fake_lb_outstanding(f.lb, worker, 2);
+	fixture_send(operator, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"workers.drain\","
+			       "\"params\":{\"name\":\"gpu1\"}}");
+	fixture_expect(&f, operator, "\"state\":\"draining\"");
+	fixture_expect(&f, agent, "\"state\":\"draining\"");
+	fake_lb_outstanding(f.lb, worker, 0);
+	fixture_expect(&f, agent, "\"state\":\"drained\"");
+	close(operator);
+	close(agent);
+}
+
+Test(control_server, removes_the_worker_when_its_agent_hangs_up)
+{
+	int agent = registered_agent(), operator;
+
+	close(agent);
+	operator= fixture_connect_unix(&f);
+	for (bool gone = false; !gone;) {
+		char *line;
+
+		fixture_send(operator,
+			     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"workers.list\"}");
+		line = fixture_line(&f, operator);
+		gone = strstr(line, "\"workers\":[]") != NULL;
+		free(line);
+	}
+	cr_assert_str_eq(fake_lb_removed(f.lb), "connection closed");
+	close(operator);
+}
+
+Test(control_server, lets_an_agent_register_again_after_its_worker_died)
+{
+	int agent = registered_agent();
+
+	fake_lb_kill(f.lb, workers_find(lb_pool(f.lb), "gpu1"));
+	fixture_expect(&f, agent, "\"state\":\"gone\",\"reason\":\"no heartbeat for 500 ms\"");
+	fixture_send(agent, REGISTER_CALL);
+	fixture_expect(&f, agent, "\"worker\":0");
+	close(agent);
+}
+
+Test(control_server, closes_an_agent_that_says_nothing_for_10_s, .timeout = 30)
+{
+	int silent = fixture_connect_agent(&f), slow = fixture_connect_agent(&f);
+	int agent = registered_agent();
+	struct timespec start, end;
+
+	cr_assert_eq(write(slow, "{", 1), 1);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	fixture_expect_end(&f, silent);
+	fixture_expect_end(&f, slow);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	cr_assert_geq(end.tv_sec - start.tv_sec, 8);
+	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"), "a registered agent may be silent");
+	close(silent);
+	close(slow);
+	close(agent);
+}
+
+Test(control_server, removes_workers_and_socket_when_it_ends)
+{
+	int agent = registered_agent();
+
+	control_server_destroy(f.server);
+	f.server = NULL;
+	cr_assert_null(workers_find(lb_pool(f.lb), "gpu1"));
+	cr_assert_neq(access(f.socket, F_OK), 0);
+	close(agent);
+}
+
+struct client_run {
+	json_t *version, *missing;
+	int code;
+	char error[512];
+	bool done;
+};
+
+static void *run_client(void *context)
+{
+	struct client_run *run = context;
+	struct control_client *client =
+		control_client_connect(f.socket, run->error, sizeof(run->error));
+	int code;
+
+	run->version =
+		control_client_call(client, "version", NULL, &code, run->error, sizeof(run->error));
+	run->missing = control_client_call(client, "workers.show", json_pack("{s:s}", "name", "x"),
+					   &run->code, run->error, sizeof(run->error));
+	control_client_close(client);
+	__atomic_store_n(&run->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(control_server, serves_the_client_library)
+{
+	struct client_run run = {0};
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, run_client, &run), 0);
+	while (!__atomic_load_n(&run.done, __ATOMIC_ACQUIRE))
+		event_base_loop(f.base, EVLOOP_NONBLOCK);
+	pthread_join(thread, NULL);
+	cr_assert_str_eq(json_string_value(json_object_get(run.version, "version")),
+			 DOORBELL_VERSION);
+	cr_assert_null(run.missing);
+	cr_assert_eq(run.code, CONTROL_ERROR_NOT_FOUND);
+	cr_assert_str_eq(run.error, "no worker 'x'; workers.list has them all");
+	json_decref(run.version);
+}
+
+Test(control_server, client_says_when_the_server_went_away)
+{
+	char error[512];
+	int pair[2], code;
+	struct control_client *client;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	client = control_client_wrap(pair[0], error, sizeof(error));
+	shutdown(pair[1], SHUT_WR);
+	cr_assert_null(control_client_call(client, "version", NULL, &code, error, sizeof(error)));
+	cr_assert_str_eq(error, "lost doorbell-lb: it closed the connection");
+	cr_assert_eq(code, 0);
+	control_client_close(client);
+	close(pair[1]);
+	cr_assert_null(control_client_connect("/nonexistent/socket", error, sizeof(error)));
+	cr_assert_str_eq(error, "cannot reach doorbell-lb at /nonexistent/socket: No such file or "
+				"directory; is it running? (--socket to choose another)");
+}
