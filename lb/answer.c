@@ -70,8 +70,7 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	rte_pktmbuf_reset(m);
 	m->port = lc->lb->port[index].id;
 	frame = (uint8_t *)rte_pktmbuf_append(m, NEIGH_FRAME_MAX);
-	m->data_len = m->pkt_len =
-		neigh_reply_build(frame, &message, lc->lb->port[index].mac);
+	m->data_len = m->pkt_len = neigh_reply_build(frame, &message, lc->lb->port[index].mac);
 	tag(m, p->vlan);
 	transmit(lc, m, index);
 }

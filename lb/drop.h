@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every reason for which a packet or a request leaves the walk. One list: it makes the counters, and
- * the names that the CLI and metrics print. Each lcore counts for itself.
+ * Every reason for which a packet or a request leaves the walk. One list: it makes the counters,
+ * and the names that the CLI and metrics print. Each lcore counts for itself.
  */
 #ifndef LB_DROP_H
 #define LB_DROP_H
@@ -56,7 +56,7 @@ enum lb_drop {
 #define LB_DROP_ENUM(symbol, name, text) LB_DROP_##symbol,
 	LB_DROP_LIST(LB_DROP_ENUM)
 #undef LB_DROP_ENUM
-	LB_DROPS,
+		LB_DROPS,
 };
 
 const char *lb_drop_name(enum lb_drop reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replies to client packets: the slot tells the flow, the flow tells the client. Headers go in front
- * of the reply's bytes where they lie. Notices are built here too: they take the same way.
+ * Replies to client packets: the slot tells the flow, the flow tells the client. Headers go in
+ * front of the reply's bytes where they lie. Notices are built here too: they take the same way.
  */
 #include "checksum.h"
 #include "lcore.h"
@@ -215,7 +215,8 @@ static enum lb_drop check(const struct link *link, const struct rte_mbuf *m, uin
 	if (number >= link->slots || m->data_len < sizeof(*header) ||
 	    header->length != m->pkt_len - sizeof(*header))
 		return LB_DROP_REPLY_MALFORMED;
-	if (link->slot[number].state == SLOT_FREE || link->slot[number].sequence != header->sequence)
+	if (link->slot[number].state == SLOT_FREE ||
+	    link->slot[number].sequence != header->sequence)
 		return LB_DROP_REPLY_STALE;
 	return LB_DROPS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A reply
- * is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
+ * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A
+ * reply is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
  */
 #include "lcore.h"
 
@@ -114,8 +114,7 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 	if (link == NULL)
 		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
 	/* A spoofed packet must not even cost the sum over it. IP options are never sent. */
-	if (!roce_path_is_from_peer(&link->path, ip) ||
-	    lc->lb->port_index[m->port] != link->port)
+	if (!roce_path_is_from_peer(&link->path, ip) || lc->lb->port_index[m->port] != link->port)
 		return lcore_drop(lc, m, LB_DROP_ROCE_SOURCE);
 	if (ip_length != link->path.ip_length ||
 	    !roce_icrc_ok(ip, ip_length, covered - ROCE_ICRC_LENGTH))

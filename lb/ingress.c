@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks for
- * an address is answered here, everything else is dropped under its own name.
+ * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks
+ * for an address is answered here, everything else is dropped under its own name.
  */
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
@@ -55,8 +55,8 @@ static void sort(struct lcore *lc, struct rte_mbuf *m)
 	struct burst *b = &lc->burst;
 	struct parsed *p = &b->parsed[b->n];
 
-	parse_frame(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
-		    checked_by_nic(port, m), p, &b->key[b->n]);
+	parse_frame(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac, checked_by_nic(port, m),
+		    p, &b->key[b->n]);
 	if (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && p->vlan == 0)
 		p->vlan = m->vlan_tci;
 	switch (p->kind) {

@@ -3,7 +3,6 @@
  * Build a load balancer from its configuration, run it, take it apart.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -18,12 +17,11 @@
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
 #define HANDOVER_SIZE 1024
-#define MAILBOX_SIZE  64
 #define PUNT_SIZE     64
 /* Data buffers per lcore beyond the ports' rings: in flight, waiting, in transmit queues. */
 #define PACKETS_PER_LCORE 8192
-#define SMALL_PER_LCORE	  4096
-#define POOL_CACHE	  256
+#define SMALL_PER_LCORE   4096
+#define POOL_CACHE        256
 /* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -36,8 +34,9 @@ static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, uns
 	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
 	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, data_room, SOCKET_ID_ANY);
 	if (pool == NULL)
-		LB_LOG(ERR, "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "
-			    "raise memory.mb",
+		LB_LOG(ERR,
+		       "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "
+		       "raise memory.mb",
 		       name, n, data_room, rte_strerror(rte_errno));
 	return pool;
 }
@@ -71,8 +70,9 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	lc->ct = conntrack_create(p);
 	free(p);
 	if (lc->ct == NULL) {
-		LB_LOG(ERR, "no memory for the flow table lcore=%u flows=%u; lower flows or raise "
-			    "memory.mb",
+		LB_LOG(ERR,
+		       "no memory for the flow table lcore=%u flows=%u; lower flows or raise "
+		       "memory.mb",
 		       lc->index, config->flows / config->n_lcores);
 		return -ENOMEM;
 	}
@@ -114,6 +114,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
 	uint32_t packets = PACKETS_PER_LCORE + ring_descriptors(&lb->config);
+	char name[RTE_RING_NAMESIZE];
 
 	if (lc == NULL)
 		return -ENOMEM;
@@ -122,12 +123,13 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->index = index;
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
-	lc->packets = create_pool("packets", index, packets,
-				  port_data_room(largest_mtu(&lb->config)));
+	lc->packets =
+		create_pool("packets", index, packets, port_data_room(largest_mtu(&lb->config)));
 	lc->small = create_pool("small", index, SMALL_PER_LCORE, SMALL_DATA_ROOM);
 	lc->handover = create_ring("handover", index, HANDOVER_SIZE, RING_F_SC_DEQ);
-	lc->mailbox = create_ring("mailbox", index, MAILBOX_SIZE, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	if (lc->packets == NULL || lc->small == NULL || lc->handover == NULL || lc->mailbox == NULL)
+	snprintf(name, sizeof(name), "mailbox_%u", index);
+	if (lc->packets == NULL || lc->small == NULL || lc->handover == NULL ||
+	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
 	if (create_queues(lc) < 0)
 		return -ENOMEM;
@@ -142,9 +144,8 @@ static void destroy_lcore(struct lcore *lc)
 		struct lcore_service *s = &lc->service[i];
 
 		for (uint32_t k = 0; s->queue != NULL && k < s->count; k++)
-			rte_pktmbuf_free(s->queue[(s->head + k) %
-						  lc->lb->config.service[i].queue]
-						 .packet);
+			rte_pktmbuf_free(
+				s->queue[(s->head + k) % lc->lb->config.service[i].queue].packet);
 		free(s->queue);
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
@@ -152,7 +153,7 @@ static void destroy_lcore(struct lcore *lc)
 	sleeper_fini(&lc->sleeper);
 	conntrack_destroy(lc->ct);
 	rte_ring_free(lc->handover);
-	rte_ring_free(lc->mailbox);
+	mailbox_fini(&lc->mailbox);
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->small);
 	rte_free(lc);
@@ -197,8 +198,9 @@ static int open_port(struct lb *lb, unsigned int index)
 		return -ENODEV;
 	}
 	if (port->queues < lb->n_lcores) {
-		LB_LOG(ERR, "port=%s has %u queues for %u lcores; give the device more queues "
-			    "(af_packet: qpairs=%u) or configure fewer lcores",
+		LB_LOG(ERR,
+		       "port=%s has %u queues for %u lcores; give the device more queues "
+		       "(af_packet: qpairs=%u) or configure fewer lcores",
 		       config->name, port->queues, lb->n_lcores, lb->n_lcores);
 		port_close(port);
 		return -EINVAL;
@@ -208,11 +210,11 @@ static int open_port(struct lb *lb, unsigned int index)
 		lb->lcore[i]->tx[index].port = port->id;
 		lb->lcore[i]->tx[index].queue = i;
 	}
-	LB_LOG(INFO, "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u chains=%d "
-		     "wakes=%d",
-	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2],
-	       port->mac[3], port->mac[4], port->mac[5], port->queues, port->multi_segment,
-	       port->n_fds > 0);
+	LB_LOG(INFO,
+	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u chains=%d "
+	       "wakes=%d",
+	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
+	       port->mac[4], port->mac[5], port->queues, port->multi_segment, port->n_fds > 0);
 	return watch_port(lb, port);
 }
 
@@ -266,7 +268,8 @@ int lb_start(struct lb *lb)
 {
 	unsigned int index = 0, id;
 
-	RTE_LCORE_FOREACH_WORKER(id) {
+	RTE_LCORE_FOREACH_WORKER(id)
+	{
 		if (index == lb->n_lcores)
 			break;
 		if (rte_eal_remote_launch(lb_loop, lb->lcore[index++], id) != 0)
@@ -309,22 +312,6 @@ void lb_destroy(struct lb *lb)
 	rte_ring_free(lb->punt);
 	rte_free(lb->qsbr);
 	rte_free(lb);
-}
-
-void lcore_run(struct lcore *lc, void (*run)(struct lcore *, void *), void *argument)
-{
-	struct lcore_command command = {.run = run, .argument = argument};
-
-	/* Before the loops run, and in benches, the caller is the only thread there is. */
-	if (!__atomic_load_n(&lc->running, __ATOMIC_ACQUIRE)) {
-		run(lc, argument);
-		return;
-	}
-	while (rte_ring_sp_enqueue(lc->mailbox, &command) != 0)
-		sched_yield();
-	sleeper_wake(&lc->sleeper);
-	while (!__atomic_load_n(&command.done, __ATOMIC_ACQUIRE))
-		sched_yield();
 }
 
 const struct lb_config *lb_config_get(const struct lb *lb)

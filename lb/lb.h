@@ -19,30 +19,30 @@ struct lb;
 
 /* Stages of the walk that are timed; see loop.c. */
 #define LB_STAGE_LIST(X)                                                                           \
-	X(INGRESS, "ingress")	  /* receive, parse, classify */                                   \
+	X(INGRESS, "ingress")     /* receive, parse, classify */                                   \
 	X(CONNTRACK, "conntrack") /* look up, insert, count */                                     \
-	X(ASSIGN, "assign")	  /* choose a worker, take a credit */                             \
-	X(SEND, "send")		  /* payload and descriptors to WRITEs */                          \
-	X(FABRIC, "fabric")	  /* ACKs retired, replies accepted */                             \
-	X(EGRESS, "egress")	  /* replies to client packets */                                  \
-	X(TRANSMIT, "transmit")	  /* hand packets to the ports */                                  \
+	X(ASSIGN, "assign")       /* choose a worker, take a credit */                             \
+	X(SEND, "send")           /* payload and descriptors to WRITEs */                          \
+	X(FABRIC, "fabric")       /* ACKs retired, replies accepted */                             \
+	X(EGRESS, "egress")       /* replies to client packets */                                  \
+	X(TRANSMIT, "transmit")   /* hand packets to the ports */                                  \
 	X(HOUSEKEEPING, "housekeeping")
 
 enum lb_stage {
 #define LB_STAGE_ENUM(symbol, name) LB_STAGE_##symbol,
 	LB_STAGE_LIST(LB_STAGE_ENUM)
 #undef LB_STAGE_ENUM
-	LB_STAGES,
+		LB_STAGES,
 };
 const char *lb_stage_name(enum lb_stage stage);
 
 /* Counters of one lcore, of one service on one lcore, of one link. Only the lcore writes them. */
 struct lb_lcore_stats {
-	uint64_t packets_in, bytes_in;	 /* from clients' and fabric ports, as received */
+	uint64_t packets_in, bytes_in;   /* from clients' and fabric ports, as received */
 	uint64_t packets_out, bytes_out; /* handed to the ports */
-	uint64_t requests, replies;	 /* requests sent to workers; last chunks sent to clients */
-	uint64_t notices;		 /* busy, timeout and error replies to clients */
-	uint64_t payload_copies;	 /* payloads that had to be copied; 0 on the normal path */
+	uint64_t requests, replies;      /* requests sent to workers; last chunks sent to clients */
+	uint64_t notices;                /* busy, timeout and error replies to clients */
+	uint64_t payload_copies;         /* payloads that had to be copied; 0 on the normal path */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];
 	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
@@ -51,18 +51,18 @@ struct lb_lcore_stats {
 
 struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
-	uint64_t queued;   /* waiting now */
+	uint64_t queued; /* waiting now */
 	uint64_t bytes_in, bytes_out;
 };
 
 struct lb_link_stats {
 	uint64_t requests, replies, errors; /* errors: replies with a status other than OK */
-	uint64_t lost;			    /* in flight when the link went down */
-	uint64_t outstanding, credits;	    /* now */
+	uint64_t lost;                      /* in flight when the link went down */
+	uint64_t outstanding, credits;      /* now */
 	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
 	uint64_t packets_received, naks_sent;
 	uint64_t wait_ns, run_ns; /* sums over replies, from the worker's own clock */
-	uint64_t total_ns;	  /* sum over replies: descriptor sent to last chunk received */
+	uint64_t total_ns;        /* sum over replies: descriptor sent to last chunk received */
 	uint64_t heartbeats;
 };
 
@@ -88,9 +88,9 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
 struct lb_link_spec {
 	uint16_t lcore;
 	uint32_t qpn, psn; /* the agent's queue pair and the first PSN it sends */
-	uint32_t rkey;	   /* of the memory below */
+	uint32_t rkey;     /* of the memory below */
 	uint64_t descriptors, slots, cancels; /* addresses */
-	uint32_t stride;   /* bytes from slot to slot */
+	uint32_t stride;                      /* bytes from slot to slot */
 };
 
 /* The load balancer's half of one link. */
@@ -105,16 +105,16 @@ struct lb_link_info {
 struct lb_registration {
 	struct worker_spec worker;
 	struct lb_address address; /* of the agent's RoCEv2 endpoint */
-	uint32_t path_mtu;	   /* largest the agent can take: 256..4096 */
-	unsigned int n_links;	   /* one per lcore */
+	uint32_t path_mtu;         /* largest the agent can take: 256..4096 */
+	unsigned int n_links;      /* one per lcore */
 	struct lb_link_spec link[LB_LCORES_MAX];
 };
 
 /* What an agent needs to know before it allocates. */
 struct lb_hello {
 	unsigned int n_lcores;
-	uint32_t path_mtu;	       /* of the fabric port that reaches <address> */
-	struct lb_address address;     /* the load balancer's own on that port */
+	uint32_t path_mtu;               /* of the fabric port that reaches <address> */
+	struct lb_address address;       /* the load balancer's own on that port */
 	uint32_t max_request, max_reply; /* largest over the services of the model */
 	uint32_t worker_timeout_ms;
 	uint8_t ack_timeout, retry_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one data-plane core owns, and the load balancer's own state (private to lb/). Nothing here is
- * shared on the packet path but the read-only pick tables and the service table in struct lb.
+ * What one data-plane core owns, and the load balancer's own state (private to lb/). Nothing here
+ * is shared on the packet path but the read-only pick tables and the service table in struct lb.
  */
 #ifndef LB_LCORE_H
 #define LB_LCORE_H
@@ -14,6 +14,7 @@
 
 #include "lb.h"
 #include "link.h"
+#include "mailbox.h"
 #include "notice.h"
 #include "parse.h"
 #include "port.h"
@@ -39,7 +40,7 @@ struct burst {
 	uint32_t hash[LB_BURST];
 	struct flow *flow[LB_BURST];
 	uint64_t handle[LB_BURST]; /* of the flow */
-	uint64_t tag[LB_BURST];	   /* first 8 bytes of the request */
+	uint64_t tag[LB_BURST];    /* first 8 bytes of the request */
 	struct link *link[LB_BURST];
 };
 
@@ -66,34 +67,26 @@ struct waiting {
 
 /* One service on one lcore. */
 struct lcore_service {
-	uint32_t turn; /* for the pick policy */
+	uint32_t turn;        /* for the pick policy */
 	uint32_t head, count; /* ring of waiting requests */
 	struct waiting *queue;
 	struct lb_service_stats stats;
-};
-
-/* Something the control thread wants done by the lcore that owns the thing. */
-struct lcore_command {
-	void (*run)(struct lcore *lc, void *argument);
-	void *argument;
-	int done; /* atomic */
 };
 
 struct lcore {
 	unsigned int index;
 	struct lb *lb;
 	struct conntrack *ct;
-	uint64_t now;	 /* TSC at the turn's start */
+	uint64_t now; /* TSC at the turn's start */
 	uint32_t now_ms;
 	struct rte_mempool *packets, *small;
 	struct rte_ring *handover; /* frames that came to the wrong lcore */
-	struct rte_ring *mailbox;  /* struct lcore_command */
+	struct mailbox mailbox;    /* what the control thread wants done */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping; /* TSC */
 	unsigned int idle_turns;
-	int running; /* atomic: the loop takes commands */
 	uint16_t n_links, n_dirty;
-	uint32_t n_waiting; /* requests in the queues of all services */
+	uint32_t n_waiting;              /* requests in the queues of all services */
 	struct link *links[WORKERS_MAX]; /* those that exist, in no order */
 	struct link *dirty[WORKERS_MAX];
 	struct link *link[WORKERS_MAX]; /* by worker number */
@@ -110,7 +103,7 @@ struct neighbour {
 	bool used;
 	bool resolved;
 	uint8_t mac[6];
-	uint16_t port; /* index of the fabric port */
+	uint16_t port;              /* index of the fabric port */
 	struct lb_address next_hop; /* the worker itself or the gateway */
 	uint64_t asked_ms;
 };
@@ -126,7 +119,7 @@ struct lb {
 	struct pick_table *pick[LB_SERVICES_MAX];
 	struct rte_rcu_qsbr *qsbr;
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
-	int stop;	       /* atomic */
+	int stop;              /* atomic */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
 	/* control thread only */
 	struct worker_pool *pool;
@@ -181,7 +174,5 @@ void overdue_sweep(struct lcore *lc);
 /* loop.c */
 bool lb_turn(struct lcore *lc);
 int lb_loop(void *lcore);
-/* links.c: run on the lcore by command. */
-void lcore_run(struct lcore *lc, void (*run)(struct lcore *, void *), void *argument);
 
 #endif

@@ -105,7 +105,8 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	if (link->batch == NULL)
 		return -ENOMEM;
 	ret = requester_write(&link->requester, m,
-			      link->slot_address + (uint64_t)number * link->stride, link->rkey, 0, 0);
+			      link->slot_address + (uint64_t)number * link->stride, link->rkey, 0,
+			      0);
 	if (ret < 0)
 		return ret;
 	link->n_free--;
@@ -147,8 +148,8 @@ void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 		return;
 	word = (uint64_t *)rte_pktmbuf_append(m, sizeof(*word));
 	*word = link->slot[slot].sequence;
-	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey, 0,
-			    REQUESTER_ACK_REQUEST) < 0)
+	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey,
+			    0, REQUESTER_ACK_REQUEST) < 0)
 		rte_pktmbuf_free(m);
 }
 

@@ -30,11 +30,11 @@ enum slot_state {
 /* A request in flight. */
 struct slot {
 	uint64_t sequence; /* of its descriptor */
-	uint64_t flow;	   /* conntrack handle */
-	uint64_t sent;	   /* TSC */
-	uint64_t tag;	   /* first 8 bytes of the request, for a notice */
+	uint64_t flow;     /* conntrack handle */
+	uint64_t sent;     /* TSC */
+	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
-	uint8_t state; /* enum slot_state */
+	uint8_t state;   /* enum slot_state */
 	uint32_t chunks; /* of the reply, so far */
 };
 
@@ -49,7 +49,7 @@ struct link {
 	uint32_t slots; /* power of two */
 	uint32_t stride;
 	uint64_t descriptors, slot_address, cancels;
-	uint64_t position; /* of the next descriptor */
+	uint64_t position;      /* of the next descriptor */
 	struct rte_mbuf *batch; /* descriptors not sent yet */
 	uint32_t batched;
 	uint32_t batch_max;
@@ -62,17 +62,17 @@ struct link {
 	/* replies */
 	uint32_t reply_stride;
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
-	uint32_t heartbeat_ms; /* when the last came; 0 = never */
+	uint32_t heartbeat_ms;                    /* when the last came; 0 = never */
 	struct lb_link_stats stats;
 	struct roce_path path;
 	struct responder responder;
 	struct requester requester; /* large: the window is its tail */
 };
 
-#define LINK_QPN(lcore, generation, worker) \
-	((uint32_t)(lcore) << 18 | ((uint32_t)(generation) & 0xff) << 10 | (worker))
+#define LINK_QPN(lcore, generation, worker)                                                        \
+	((uint32_t)(lcore) << 18 | ((uint32_t)(generation)&0xff) << 10 | (worker))
 #define LINK_QPN_LCORE(qpn)  ((qpn) >> 18)
-#define LINK_QPN_WORKER(qpn) ((qpn) & 0x3ff)
+#define LINK_QPN_WORKER(qpn) ((qpn)&0x3ff)
 _Static_assert(WORKERS_MAX <= 1024 && LB_LCORES_MAX <= 64, "QPN layout");
 
 struct link_params {

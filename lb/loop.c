@@ -75,19 +75,9 @@ static unsigned int transmit(struct lcore *lc)
 	return sent;
 }
 
-static void run_mailbox(struct lcore *lc)
-{
-	struct lcore_command *command;
-
-	while (rte_ring_sc_dequeue(lc->mailbox, (void **)&command) == 0) {
-		command->run(lc, command->argument);
-		__atomic_store_n(&command->done, 1, __ATOMIC_RELEASE);
-	}
-}
-
 static void housekeeping(struct lcore *lc)
 {
-	run_mailbox(lc);
+	mailbox_run(&lc->mailbox);
 	conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		requester_poll(&lc->links[i]->requester, lc->now);
@@ -135,7 +125,7 @@ bool lb_turn(struct lcore *lc)
 /* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
 static bool must_stay_awake(const struct lcore *lc)
 {
-	if (!rte_ring_empty(lc->handover) || !rte_ring_empty(lc->mailbox) ||
+	if (!rte_ring_empty(lc->handover) || !mailbox_empty(&lc->mailbox) ||
 	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
@@ -195,16 +185,14 @@ int lb_loop(void *lcore)
 
 	rte_rcu_qsbr_thread_register(lc->lb->qsbr, lc->index);
 	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
-	__atomic_store_n(&lc->running, 1, __ATOMIC_RELEASE);
+	mailbox_open(&lc->mailbox);
 	while (!__atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE)) {
 		if (lb_turn(lc))
 			lc->idle_turns = 0;
 		else
 			back_off(lc);
 	}
-	/* Nobody may be left waiting for an answer. */
-	__atomic_store_n(&lc->running, 0, __ATOMIC_SEQ_CST);
-	run_mailbox(lc);
+	mailbox_close(&lc->mailbox);
 	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
 	rte_rcu_qsbr_thread_unregister(lc->lb->qsbr, lc->index);
 	return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Notices: what a client gets instead of a reply, so that nothing ends in silence. A UDP datagram of
- * 16 bytes, told from data by its magic and length:
+ * Notices: what a client gets instead of a reply, so that nothing ends in silence. A UDP datagram
+ * of 16 bytes, told from data by its magic and length:
  *
  *   0  4  magic 0xDB 'D' 'B' 'N'
  *   4  1  version, 1
  *   5  1  code, below
  *   6  2  zero
- *   8  8  the first 8 bytes of the request it answers (zeros behind a shorter one), so that a client
- *         that puts an id there knows which
+ *   8  8  the first 8 bytes of the request it answers (zeros behind a shorter one), so that a
+ * client that puts an id there knows which
  */
 #ifndef LB_NOTICE_H
 #define LB_NOTICE_H
@@ -16,14 +16,15 @@
 #include <stdint.h>
 
 #define LB_NOTICE_LENGTH 16
-#define LB_NOTICE_MAGIC	 "\xdb\x44\x42\x4e"
+#define LB_NOTICE_MAGIC  "\xdb\x44\x42\x4e"
 
 enum lb_notice {
-	LB_NOTICE_BUSY = 1,	   /* no worker, no credit, or waited too long for one */
-	LB_NOTICE_TIMEOUT = 2,	   /* sent to a worker that has not answered in time */
+	LB_NOTICE_BUSY = 1,        /* no worker, no credit, or waited too long for one */
+	LB_NOTICE_TIMEOUT = 2,     /* sent to a worker that has not answered in time */
 	LB_NOTICE_WORKER_LOST = 3, /* the worker died with the request in flight */
-	LB_NOTICE_MODEL_ERROR = 4, /* the model refused the request or failed, or its reply did not fit */
-	LB_NOTICE_EXPIRED = 5,	   /* the deadline passed before the model ran */
+	LB_NOTICE_MODEL_ERROR =
+		4, /* the model refused the request or failed, or its reply did not fit */
+	LB_NOTICE_EXPIRED = 5, /* the deadline passed before the model ran */
 	LB_NOTICE_CANCELLED = 6,
 };
 

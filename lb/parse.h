@@ -13,12 +13,12 @@
 #include "drop.h"
 
 enum parse_kind {
-	PARSE_UDP,	 /* key and payload are set */
-	PARSE_ROCE,	 /* UDP to port 4791: payload is BTH to ICRC */
+	PARSE_UDP,  /* key and payload are set */
+	PARSE_ROCE, /* UDP to port 4791: payload is BTH to ICRC */
 	PARSE_ARP,
 	PARSE_ND,
 	PARSE_ICMP_ECHO, /* an echo request, check sum verified */
-	PARSE_DROP,	 /* see reason */
+	PARSE_DROP,      /* see reason */
 };
 
 /* What the NIC has verified already. */
@@ -26,11 +26,11 @@ enum parse_kind {
 #define PARSE_L4_CHECKED 0x2u
 
 struct parsed {
-	uint8_t kind;	/* enum parse_kind */
-	uint8_t reason; /* enum lb_drop, for PARSE_DROP */
-	uint8_t family; /* enum flow_family */
+	uint8_t kind;      /* enum parse_kind */
+	uint8_t reason;    /* enum lb_drop, for PARSE_DROP */
+	uint8_t family;    /* enum flow_family */
 	uint8_t ip_offset; /* 14, or 18 behind a VLAN tag */
-	uint16_t vlan;	   /* TCI, 0 = untagged */
+	uint16_t vlan;     /* TCI, 0 = untagged */
 	uint16_t l4_offset;
 	uint16_t l4_length; /* bytes from the L4 header on, link padding left out */
 	uint16_t payload_offset;

@@ -69,8 +69,9 @@ static void set_state(struct lb *lb, struct worker *w, enum worker_state state, 
 
 /* --- links, by command on their lcore -------------------------------------------------------- */
 
-static void attach(struct lcore *lc, void *argument)
+static void attach(void *lcore, void *argument)
 {
+	struct lcore *lc = lcore;
 	struct link *link = argument;
 
 	lc->link[link->worker] = link;
@@ -107,8 +108,9 @@ static void remove_from(struct link **list, uint16_t *n, const struct link *link
 	}
 }
 
-static void detach(struct lcore *lc, void *argument)
+static void detach(void *lcore, void *argument)
 {
+	struct lcore *lc = lcore;
 	struct link *link = argument;
 
 	lc->link[link->worker] = NULL;
@@ -126,13 +128,14 @@ static void drop_links(struct lb *lb, struct worker *w)
 
 		if (link == NULL)
 			continue;
-		lcore_run(lb->lcore[i], detach, link);
+		mailbox_send(&lb->lcore[i]->mailbox, detach, lb->lcore[i], link);
 		lb->lost[w->number] += link->stats.lost;
 		link_destroy(link);
 	}
 }
 
-/* --- registration ------------------------------------------------------------------------------ */
+/* --- registration ------------------------------------------------------------------------------
+ */
 
 static int fabric_port(const struct lb *lb, const struct lb_address *agent)
 {
@@ -322,7 +325,8 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	w->registered_ms = now_ms(lb);
 	lb->lost[w->number] = 0;
 	for (unsigned int i = 0; i < r->n_links; i++)
-		lcore_run(lb->lcore[r->link[i].lcore], attach, link[i]);
+		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
+			     lb->lcore[r->link[i].lcore], link[i]);
 	set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
 	resolve_start(lb, w->number, port, &r->address);
 	return w;
@@ -380,7 +384,8 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
 	lb->on_event_context = context;
 }
 
-/* --- health -------------------------------------------------------------------------------------- */
+/* --- health --------------------------------------------------------------------------------------
+ */
 
 /* When the slowest link's last heartbeat came; 0 while one never had any. */
 static uint64_t last_heartbeat(const struct lb *lb, const struct worker *w)
@@ -389,9 +394,8 @@ static uint64_t last_heartbeat(const struct lb *lb, const struct worker *w)
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		const struct link *link = lb->lcore[i]->link[w->number];
-		uint32_t at = link == NULL
-				      ? 0
-				      : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
+		uint32_t at =
+			link == NULL ? 0 : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
 
 		oldest = RTE_MIN(oldest, (uint64_t)at);
 	}

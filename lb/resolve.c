@@ -53,8 +53,9 @@ void resolve_stop(struct lb *lb, uint16_t worker)
 	lb->neighbour[worker].used = false;
 }
 
-static void ask(struct lcore *lc, void *argument)
+static void ask(void *lcore, void *argument)
 {
+	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->small);
 	struct txq *tx = &lc->tx[n->port];
@@ -74,8 +75,9 @@ struct move {
 	const uint8_t *mac;
 };
 
-static void set_mac(struct lcore *lc, void *argument)
+static void set_mac(void *lcore, void *argument)
 {
+	struct lcore *lc = lcore;
 	const struct move *move = argument;
 	struct link *link = lc->link[move->worker];
 
@@ -96,7 +98,7 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 		n->resolved = true;
 		memcpy(n->mac, message->sender_mac, 6);
 		for (unsigned int k = 0; k < lb->n_lcores; k++)
-			lcore_run(lb->lcore[k], set_mac, &move);
+			mailbox_send(&lb->lcore[k]->mailbox, set_mac, lb->lcore[k], &move);
 	}
 }
 
@@ -130,6 +132,6 @@ void resolve_tick(struct lb *lb, uint64_t now_ms)
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < ASK_AGAIN_MS))
 			continue;
 		n->asked_ms = now_ms | 1;
-		lcore_run(lb->lcore[0], ask, n);
+		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
 	}
 }

@@ -10,7 +10,7 @@
 #include "config.h"
 #include "conntrack.h"
 
-#define SERVICE_NONE UINT16_MAX /* one of our addresses, but nothing listens there */
+#define SERVICE_NONE     UINT16_MAX /* one of our addresses, but nothing listens there */
 #define SERVICE_NOT_OURS (UINT16_MAX - 1)
 
 /* Twice the entries that the most services make (one per VIP, one per VIP and port), or more. */
@@ -18,8 +18,8 @@
 
 struct service_entry {
 	struct in6_addr address; /* IPv4 mapped */
-	uint16_t port;		 /* network order; 0 = the address itself */
-	uint8_t protocol;	 /* 0 for the address itself */
+	uint16_t port;           /* network order; 0 = the address itself */
+	uint8_t protocol;        /* 0 for the address itself */
 	uint8_t used;
 	uint16_t service;
 };

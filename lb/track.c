@@ -13,8 +13,8 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 	struct flow *flow;
 
 	if (service >= SERVICE_NOT_OURS) {
-		*reason = service == SERVICE_NONE ? LB_DROP_UNKNOWN_SERVICE
-						  : LB_DROP_NOT_OUR_ADDRESS;
+		*reason =
+			service == SERVICE_NONE ? LB_DROP_UNKNOWN_SERVICE : LB_DROP_NOT_OUR_ADDRESS;
 		return NULL;
 	}
 	flow = conntrack_flow_insert(lc->ct, key, hash, FLOW_UDP_ONE_WAY, service, lc->now_ms);

@@ -79,7 +79,9 @@ static void headers_write(struct requester *rq, uint8_t *at, const struct cutter
 	struct roce_header h = {
 		.opcode = opcode,
 		.pad = pad,
-		.ack_request = has & ROCE_IS_LAST && c->flags & REQUESTER_ACK_REQUEST,
+		/* In long messages also now and then, so that the window moves. */
+		.ack_request = c->flags & REQUESTER_ACK_REQUEST &&
+			       (has & ROCE_IS_LAST || (rq->next_psn & 63) == 0),
 		.psn = rq->next_psn,
 		.body = extension_length(opcode) + payload + pad,
 	};
@@ -147,12 +149,13 @@ static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t p
 	return 0;
 }
 
-/* The whole message in one packet, built around the payload: the usual case, and the fast one. */
-static int build_only(struct requester *rq, const struct cutter *c)
+/* A packet built around the payload in <m>: the usual case, and the fast one. */
+static int build_in_place(struct requester *rq, const struct cutter *c, struct rte_mbuf *m)
 {
-	struct rte_mbuf *m = c->message;
-	uint8_t opcode = opcode_of(true, true, c->flags & REQUESTER_IMM);
-	uint8_t pad = -c->length & 3;
+	uint32_t payload = m->data_len;
+	uint8_t opcode = opcode_of(c->offset == 0, c->offset + payload == c->length,
+				   c->flags & REQUESTER_IMM);
+	uint8_t pad = -payload & 3;
 	uint32_t front = rq->path->length + extension_length(opcode);
 	uint32_t trailer = pad + ROCE_ICRC_LENGTH, crc;
 	uint8_t *at, *tail;
@@ -161,7 +164,7 @@ static int build_only(struct requester *rq, const struct cutter *c)
 	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
 	if (at == NULL)
 		return -EINVAL;
-	headers_write(rq, at, c, opcode, c->length, pad);
+	headers_write(rq, at, c, opcode, payload, pad);
 	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
 		tail = at + m->data_len;
 		memset(tail, 0, pad);
@@ -179,6 +182,7 @@ static int build_only(struct requester *rq, const struct cutter *c)
 	}
 	roce_header_unmask(at, rq->path);
 	rq->window[rq->next_psn & WINDOW_MASK] = m;
+	rq->next_psn = roce_psn_add(rq->next_psn, 1);
 	return 0;
 }
 
@@ -292,6 +296,25 @@ static void pump(struct requester *rq, unsigned int burst)
 	}
 }
 
+static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
+{
+	bool idle = rq->una_psn == rq->next_psn;
+	/* While retransmitting, new packets wait for their turn: order is everything. */
+	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
+	int ret;
+
+	if (unlikely(rq->error != REQUESTER_OK))
+		return -EPIPE;
+	ret = likely(m->data_len <= rq->path->mtu) ? build_in_place(rq, c, m) : build_many(rq, c);
+	if (ret < 0)
+		return ret;
+	if (idle)
+		rq->timer = rte_rdtsc();
+	if (likely(in_order))
+		pump(rq, REQUESTER_WINDOW);
+	return 0;
+}
+
 int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
 		    uint32_t imm, uint32_t flags)
 {
@@ -301,27 +324,22 @@ int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint3
 			   .flags = flags,
 			   .va = va,
 			   .rkey = rkey};
-	bool idle = rq->una_psn == rq->next_psn;
-	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
-	int ret;
 
-	if (unlikely(rq->error != REQUESTER_OK))
-		return -EPIPE;
-	if (likely(c.length <= rq->path->mtu)) {
-		ret = build_only(rq, &c);
-		if (ret == 0)
-			rq->next_psn = roce_psn_add(rq->next_psn, 1);
-	} else {
-		ret = build_many(rq, &c);
-	}
-	if (ret < 0)
-		return ret;
-	if (idle)
-		rq->timer = rte_rdtsc();
-	/* While retransmitting, new packets wait for their turn: order is everything. */
-	if (likely(in_order))
-		pump(rq, REQUESTER_WINDOW);
-	return 0;
+	return write_message(rq, &c, m);
+}
+
+int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t offset,
+			  uint32_t length, uint64_t va, uint32_t rkey, uint32_t imm, uint32_t flags)
+{
+	struct cutter c = {.message = m,
+			   .length = length,
+			   .offset = offset,
+			   .imm = imm,
+			   .flags = flags,
+			   .va = va,
+			   .rkey = rkey};
+
+	return write_message(rq, &c, m);
 }
 
 static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64_t now)

@@ -94,6 +94,16 @@ static inline bool requester_room(const struct requester *rq, uint32_t packets)
 int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
 		    uint32_t imm, uint32_t flags);
 
+/*
+ * The same for a message that does not lie in one mbuf (the software RNIC reads it from memory):
+ * one call per packet, in order, each with its piece of the payload. <offset> of <length> bytes
+ * were given before; every piece but the last has exactly path->mtu bytes. Room is needed for one
+ * packet.
+ */
+int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t offset,
+			  uint32_t length, uint64_t va, uint32_t rkey, uint32_t imm,
+			  uint32_t flags);
+
 enum requester_verdict { REQUESTER_PROGRESS, REQUESTER_OLD, REQUESTER_BEYOND, REQUESTER_FAILED };
 
 /* An ACK or NAK came from the peer. REQUESTER_BEYOND: for a packet never sent; ignored. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include "eal.h"
+#include "port.h"
+
+#define ARGUMENTS_MAX 64
+
+struct arguments {
+	int n;
+	char *text[ARGUMENTS_MAX + 1]; /* the EAL wants a NULL behind the last */
+};
+
+static void add(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct arguments *a, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	if (a->n < ARGUMENTS_MAX && vasprintf(&a->text[a->n], format, list) >= 0)
+		a->n++;
+	va_end(list);
+}
+
+/* "0000:3b:00.0" or "3b:00.0", with or without devargs behind it. */
+static bool is_pci(const char *device)
+{
+	size_t n = strcspn(device, ",");
+
+	return n >= 7 && device[n - 2] == '.' && device[n - 5] == ':' &&
+	       isxdigit((unsigned char)device[n - 1]);
+}
+
+/* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
+static unsigned int memory_mb(const struct lb_config *config)
+{
+	uint64_t flows = (uint64_t)config->flows * 512, packets = 0, buffer = 0;
+
+	if (config->memory_mb != 0)
+		return config->memory_mb;
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		packets += config->port[i].rx_descriptors + config->port[i].tx_descriptors;
+		if (port_data_room(config->port[i].mtu) > buffer)
+			buffer = port_data_room(config->port[i].mtu);
+	}
+	packets = (packets + 8192) * (buffer + 256) + 4096 * 512;
+	return 64 + (flows + packets * config->n_lcores * 4 / 3) / (1024 * 1024);
+}
+
+/*
+ * EAL lcore 0 is the control thread and floats over all CPUs that we may use; the data-plane cores
+ * are lcores 1, 2 ..., each tied to its CPU.
+ */
+static void add_lcores(struct arguments *a, const struct lb_config *config)
+{
+	char cpus[1024] = "", map[2048];
+	size_t n = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < CPU_SETSIZE && n < sizeof(cpus) - 8; i++)
+		if (CPU_ISSET(i, &set))
+			n += snprintf(cpus + n, sizeof(cpus) - n, "%s%d", n ? "," : "", i);
+	n = snprintf(map, sizeof(map), "0@(%s)", cpus);
+	for (unsigned int i = 0; i < config->n_lcores && n < sizeof(map) - 16; i++)
+		n += snprintf(map + n, sizeof(map) - n, ",%u@%u", i + 1, config->lcore_cpu[i]);
+	add(a, "--lcores=%s", map);
+}
+
+static void add_devices(struct arguments *a, const struct lb_config *config)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		if (!is_pci(config->port[i].device))
+			continue;
+		add(a, "--allow=%s", config->port[i].device);
+		any = true;
+	}
+	if (!any)
+		add(a, "--no-pci");
+}
+
+int lb_eal_init(const struct lb_config *config, const char *program)
+{
+	struct arguments a = {0};
+	char *parsed[ARGUMENTS_MAX + 1];
+	int ret;
+
+	add(&a, "%s", program);
+	if (config->hugepages) {
+		add(&a, "--in-memory");
+	} else {
+		add(&a, "--no-huge");
+		add(&a, "--no-shconf");
+	}
+	add(&a, "-m");
+	add(&a, "%u", memory_mb(config));
+	add_lcores(&a, config);
+	add_devices(&a, config);
+	add(&a, "--log-level=lib.*:warning");
+	add(&a, "--log-level=pmd.*:warning");
+	add(&a, "--log-level=doorbell.*:%s", config->log_level);
+	/* The EAL reorders what it is given; keep ours to free it. */
+	memcpy(parsed, a.text, sizeof(parsed));
+	ret = rte_eal_init(a.n, parsed);
+	for (int i = 0; i < a.n; i++)
+		free(a.text[i]);
+	return ret < 0 ? -rte_errno : 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doorbell-lb: puts the modules together. The only file that sees all of them.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <event2/event.h>
+#include <rte_eal.h>
+#include <rte_log.h>
+
+#include "config.h"
+#include "eal.h"
+#include "lb.h"
+#include "server.h"
+
+#define TICK_MS 20
+
+static void usage(FILE *to)
+{
+	fputs("usage: doorbell-lb --config FILE [--check]\n"
+	      "\n"
+	      "  -c, --config FILE  configuration (YAML); deploy/doorbell.yaml is a sample\n"
+	      "      --check        read the configuration, say what is wrong with it, and exit\n"
+	      "  -V, --version      print the version\n"
+	      "  -h, --help         this text\n",
+	      to);
+}
+
+struct options {
+	const char *config;
+	bool check;
+};
+
+/* 0 to go on, 1 to exit well, 2 to exit with a usage error. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option table[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'k'},
+		{"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:Vh", table, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o->config = optarg;
+			break;
+		case 'k':
+			o->check = true;
+			break;
+		case 'V':
+			puts("doorbell-lb " DOORBELL_VERSION);
+			return 1;
+		case 'h':
+			usage(stdout);
+			return 1;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (o->config == NULL || optind != argc) {
+		usage(stderr);
+		return 2;
+	}
+	return 0;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *lb)
+{
+	lb_tick(lb);
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *base)
+{
+	event_base_loopbreak(base);
+}
+
+/* Serve until a signal asks to stop. */
+static int serve(struct lb *lb)
+{
+	struct event_base *base = event_base_new();
+	struct control_server *server = NULL;
+	struct event *tick, *term, *interrupt;
+	struct timeval period = {.tv_usec = TICK_MS * 1000};
+	char error[256] = "no memory for the event loop";
+	int ret = EXIT_FAILURE;
+
+	if (base == NULL)
+		goto out;
+	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
+	term = evsignal_new(base, SIGTERM, on_signal, base);
+	interrupt = evsignal_new(base, SIGINT, on_signal, base);
+	if (tick == NULL || term == NULL || interrupt == NULL)
+		goto out;
+	event_add(tick, &period);
+	event_add(term, NULL);
+	event_add(interrupt, NULL);
+	server = control_server_create(lb, base, error, sizeof(error));
+	if (server == NULL)
+		goto out;
+	if (lb_start(lb) == 0) {
+		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
+			"lb: serving control=%s agents_port=%u\n",
+			lb_config_get(lb)->control_socket, control_server_agents_port(server));
+		event_base_dispatch(base);
+		ret = EXIT_SUCCESS;
+	}
+	control_server_destroy(server);
+	lb_stop(lb);
+	event_free(tick);
+	event_free(term);
+	event_free(interrupt);
+out:
+	if (base != NULL)
+		event_base_free(base);
+	if (server == NULL)
+		fprintf(stderr, "doorbell-lb: %s\n", error);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {0};
+	struct lb_config *config = calloc(1, sizeof(*config));
+	char error[512];
+	struct lb *lb;
+	int ret = parse_options(argc, argv, &options);
+
+	if (ret != 0 || config == NULL)
+		return ret == 2 ? 2 : EXIT_SUCCESS;
+	if (lb_config_load(options.config, config, error, sizeof(error)) < 0) {
+		fprintf(stderr, "doorbell-lb: %s\n", error);
+		return EXIT_FAILURE;
+	}
+	if (options.check) {
+		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,
+		       config->n_ports, config->n_services, config->n_lcores);
+		return EXIT_SUCCESS;
+	}
+	if (lb_eal_init(config, argv[0]) < 0) {
+		fprintf(stderr, "doorbell-lb: the EAL did not start (reason above); %s\n",
+			config->hugepages
+				? "are there free hugepages? memory.hugepages: false goes without"
+				: "is there enough memory for memory.mb?");
+		return EXIT_FAILURE;
+	}
+	lb = lb_create(config);
+	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
+	lb_destroy(lb);
+	free(config);
+	rte_eal_cleanup();
+	return ret;
+}
