@@ -54,6 +54,12 @@ static const struct control_param query_params[] = {
 #define N_LIST_PARAMS  CONTROL_COUNT_OF(query_params)
 #define N_COUNT_PARAMS (N_LIST_PARAMS - 1) /* limit is the last */
 
+static const struct control_counter counters[] = {
+	CONTROL_COUNTER(flow, packets_in), CONTROL_COUNTER(flow, bytes_in),
+	CONTROL_COUNTER(flow, requests),   CONTROL_COUNTER(flow, packets_out),
+	CONTROL_COUNTER(flow, bytes_out),
+};
+
 static bool client_read(const char *text, struct filter *filter)
 {
 	char address[LB_ADDRESS_TEXT + 4];
@@ -194,11 +200,6 @@ static json_t *flow_row(struct lb *lb, unsigned int lcore, const struct flow *fl
 			conntrack_state_name(flow->state), "age_s",
 			seconds_since(flow->created, now), "idle_s",
 			seconds_since(flow->last_seen, now));
-	static const struct control_counter counters[] = {
-		CONTROL_COUNTER(flow, packets_in), CONTROL_COUNTER(flow, bytes_in),
-		CONTROL_COUNTER(flow, requests),   CONTROL_COUNTER(flow, packets_out),
-		CONTROL_COUNTER(flow, bytes_out),
-	};
 	control_counters(row, counters, CONTROL_COUNT_OF(counters), flow);
 	return row;
 }

@@ -2,6 +2,7 @@
 /*
  * stats.show and version.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_version.h>
@@ -108,8 +109,12 @@ json_t *control_stats_show(struct control_call *call)
 
 json_t *control_version(struct control_call *call)
 {
+	char dpdk[32];
+
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
+	snprintf(dpdk, sizeof(dpdk), "%u.%02u.%u", rte_version_year(), rte_version_month(),
+		 rte_version_minor());
 	return json_pack("{s:s, s:i, s:s}", "version", DOORBELL_VERSION, "protocol",
-			 CONTROL_PROTOCOL, "dpdk", rte_version());
+			 CONTROL_PROTOCOL, "dpdk", dpdk);
 }

@@ -28,6 +28,9 @@ struct fixture {
 	struct control_server *server;
 };
 
+/* There with AddressSanitizer only. Criterion's own end of a test does not look for leaks. */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
 /* Everything but the server: fixture.server is NULL with fixture.error when it cannot start. */
 static inline void control_fixture_start(struct fixture *f)
 {
@@ -54,6 +57,8 @@ static inline void control_fixture_stop(struct fixture *f)
 	snprintf(run, sizeof(run), "%s/run", f->folder);
 	rmdir(run);
 	rmdir(f->folder);
+	if (__lsan_do_recoverable_leak_check)
+		cr_assert_eq(__lsan_do_recoverable_leak_check(), 0);
 }
 
 static inline int fixture_connect_unix(const struct fixture *f)
