@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_MODEL_ABI 1
+#define AGENT_MODEL_ABI    1
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 /* What the opened model needs; fixed for its life. */
@@ -27,12 +27,12 @@ struct agent_model_item {
 	const void *request; /* 64-byte aligned, in worker memory */
 	uint32_t request_length;
 	uint32_t reply_length; /* out: bytes written, at most max_reply */
-	void *reply;	       /* 8-byte aligned */
-	int32_t status;	       /* out: 0, or -errno: the client gets an error reply */
+	void *reply;           /* 8-byte aligned */
+	int32_t status;        /* out: 0, or -errno: the client gets an error reply */
 };
 
 struct agent_model {
-	uint32_t abi;	  /* AGENT_MODEL_ABI */
+	uint32_t abi;     /* AGENT_MODEL_ABI */
 	const char *name; /* what services call it in the load balancer's configuration */
 	/*
 	 * <arguments> is the text of --model-args ("key=value,key=value") or "". Fills <shape>; may
@@ -41,8 +41,8 @@ struct agent_model {
 	 */
 	int (*open)(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		    void **state, char *error, size_t error_size);
-	/* Answer <n> requests (1..max_batch). One thread at a time. Must give the same bytes for the
-	 * same request whatever its batch. */
+	/* Answer <n> requests (1..max_batch). One thread at a time. Must give the same bytes for
+	 * the same request whatever its batch. */
 	void (*run)(void *state, struct agent_model_item *items, uint32_t n);
 	void (*close)(void *state);
 };

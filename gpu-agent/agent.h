@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent's pieces as main.c puts them together (private to gpu-agent/): options, the model, the
+ * worker (links, loop) and the conversation with the load balancer. Main thread throughout.
+ */
+#ifndef AGENT_H
+#define AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop.h"
+#include "memory.h"
+#include "model.h"
+#include "soft_rnic.h"
+
+#define AGENT_NAME_MAX 64
+
+struct agent_options {
+	const char *lb_host, *lb_port; /* where to register */
+	char name[AGENT_NAME_MAX];
+	const char *model, *model_arguments;
+	const char *device;
+	struct soft_rnic_address address, gateway;
+	uint8_t prefix;
+	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, weight, memory_mb;
+	bool hugepages;
+	bool idle_sleep;
+	const char *log_level;
+};
+
+/* Fills <o> from the command line. 0 to go on, 1 to exit well, 2 after a usage error was printed.
+ */
+int agent_options_parse(int argc, char **argv, struct agent_options *o);
+
+/* "10.9.0.11" into <out>. False when it is no address. */
+bool agent_address_parse(const char *text, struct soft_rnic_address *out);
+const char *agent_address_format(const struct soft_rnic_address *address, char *text, size_t size);
+
+/* --- model_load.c ------------------------------------------------------------------------------
+ */
+
+struct loaded_model {
+	void *library;
+	const struct agent_model *model;
+	void *state;
+	struct agent_model_shape shape;
+};
+
+/* <name> is a path, or the name of a plug-in in the models folder. 0, or -errno and <error>. */
+int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,
+		     uint32_t max_batch, char *error, size_t size);
+void agent_model_unload(struct loaded_model *m);
+
+/* --- worker.c: the links and the loop of one registration ---------------------------------------
+ */
+
+struct agent_worker;
+
+/* What the load balancer said to agent.hello. */
+struct agent_hello {
+	uint32_t n_lcores;
+	uint32_t path_mtu;
+	struct soft_rnic_address address;
+	uint32_t max_request, max_reply;
+	uint32_t worker_timeout_ms;
+	uint8_t ack_timeout, retry_count;
+};
+
+/* Our half of a link, to be sent to the load balancer; and its half, as it answered. */
+struct agent_link_offer {
+	uint32_t qpn, psn, rkey, stride;
+	uint64_t descriptors, slots, cancels;
+};
+struct agent_link_answer {
+	uint32_t lcore, qpn, psn, reply_rkey, reply_stride;
+	uint64_t reply_address;
+};
+
+/* Memory and queue pairs, one link per lcore of the load balancer. NULL with errno. */
+struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct loaded_model *model,
+					 const struct agent_options *options,
+					 const struct agent_hello *hello);
+unsigned int agent_worker_links(const struct agent_worker *w);
+struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigned int lcore);
+/* Connect every link and start the loop. 0 or -errno. */
+int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *answers,
+		       uint32_t path_mtu);
+/* Stop the loop, free links and memory. */
+void agent_worker_destroy(struct agent_worker *w);
+/* A link failed: nothing more comes of this registration. */
+bool agent_worker_failed(const struct agent_worker *w);
+void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out);
+
+/* --- session.c: the conversation with the load balancer -----------------------------------------
+ */
+
+struct agent_session;
+struct event_base;
+
+struct agent_session *agent_session_create(struct event_base *base, struct soft_rnic *rnic,
+					   const struct loaded_model *model,
+					   const struct agent_options *options);
+void agent_session_destroy(struct agent_session *s);
+
+/* Drain, then end the event loop. A second call ends it at once. */
+void agent_session_leave(struct agent_session *s);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+bool agent_address_parse(const char *text, struct soft_rnic_address *out)
+{
+	struct in_addr four;
+
+	memset(out, 0, sizeof(*out));
+	if (inet_pton(AF_INET, text, &four) == 1) {
+		out->family = 4;
+		out->addr.s6_addr[10] = out->addr.s6_addr[11] = 0xff;
+		memcpy(out->addr.s6_addr + 12, &four, 4);
+		return true;
+	}
+	if (inet_pton(AF_INET6, text, &out->addr) == 1) {
+		out->family = 6;
+		return true;
+	}
+	return false;
+}
+
+const char *agent_address_format(const struct soft_rnic_address *address, char *text, size_t size)
+{
+	if (address->family == 4)
+		return inet_ntop(AF_INET, address->addr.s6_addr + 12, text, size);
+	return inet_ntop(AF_INET6, &address->addr, text, size);
+}
+
+enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, FLAG_OFF };
+
+/* One row per option: it makes the parser, the checks and the help. */
+struct row {
+	const char *name, *value, *help;
+	enum kind kind;
+	size_t offset;
+	uint32_t min, max;
+	bool power_of_two;
+};
+
+#define AT(field) offsetof(struct agent_options, field)
+
+static const struct row rows[] = {
+	{"lb", "HOST:PORT", "the load balancer's address for agents (required)", HOST_PORT},
+	{"device", "DEVARGS",
+	 "DPDK device of the software RNIC (required), e.g. "
+	 "net_af_packet0,iface=eth1",
+	 TEXT, AT(device)},
+	{"address", "IP/PREFIX",
+	 "the worker's own RoCEv2 address on it (required); not one of the "
+	 "kernel's",
+	 PREFIX, AT(address)},
+	{"gateway", "IP", "next hop to load balancers outside the subnet", ADDRESS, AT(gateway)},
+	{"mtu", "BYTES", "IP MTU of the device [1500]", NUMBER, AT(mtu), 576, 9216},
+	{"name", "NAME", "what people call the worker [host name]", NAME},
+	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or a .so", TEXT, AT(model)},
+	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
+	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
+	 true},
+	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
+	{"batch-timeout-us", "US", "wait for a batch to fill [0: never]", NUMBER,
+	 AT(batch_timeout_us), 0, 1000000},
+	{"heartbeat-ms", "MS", "heartbeat of the loop [100]", NUMBER, AT(heartbeat_ms), 10, 60000},
+	{"weight", "N", "share of the flows under maglev, 1..256 [1]", NUMBER, AT(weight), 1, 256},
+	{"memory-mb", "MB", "packet memory [128]", NUMBER, AT(memory_mb), 64, 65536},
+	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},
+	{"busy-poll", NULL, "never sleep: lowest latency, two CPUs at 100 %", FLAG_OFF,
+	 AT(idle_sleep)},
+	{"log-level", "LEVEL", "error, warning, notice, info or debug [info]", TEXT, AT(log_level)},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static void usage(FILE *to)
+{
+	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVARGS --address IP/PREFIX "
+	      "--model NAME [options]\n\n",
+	      to);
+	for (size_t i = 0; i < ROWS; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			 rows[i].value == NULL ? "" : rows[i].value);
+		fprintf(to, "  %-27s%s\n", left, rows[i].help);
+	}
+	fprintf(to, "  %-27s%s\n  %-27s%s\n", "--version", "print the version", "--help",
+		"this text");
+}
+
+static int complain(const struct row *row, const char *value, const char *fix)
+{
+	fprintf(stderr, "doorbell-agent: --%s: '%s' %s\n", row->name, value, fix);
+	return 2;
+}
+
+static int set_number(const struct row *row, const char *value, void *field)
+{
+	char fix[96], *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(value, &end, 10);
+	if (errno != 0 || *end != '\0' || end == value || value[0] == '-' || n < row->min ||
+	    n > row->max || (row->power_of_two && (n & (n - 1)) != 0)) {
+		snprintf(fix, sizeof(fix), "is not %s from %u to %u",
+			 row->power_of_two ? "a power of two" : "a number", row->min, row->max);
+		return complain(row, value, fix);
+	}
+	*(uint32_t *)field = n;
+	return 0;
+}
+
+static int set_prefix(const struct row *row, char *value, struct agent_options *o)
+{
+	char *slash = strchr(value, '/'), *end;
+	unsigned long bits;
+
+	if (slash == NULL)
+		return complain(row, value, "has no prefix length; write 10.9.0.11/24");
+	*slash = '\0';
+	if (!agent_address_parse(value, &o->address))
+		return complain(row, value, "is no IP address");
+	bits = strtoul(slash + 1, &end, 10);
+	if (*end != '\0' || end == slash + 1 || bits == 0 ||
+	    bits > (o->address.family == 4 ? 32 : 128))
+		return complain(row, slash + 1, "is no prefix length");
+	o->prefix = bits;
+	return 0;
+}
+
+static int set_host_port(const struct row *row, char *value, struct agent_options *o)
+{
+	char *colon = strrchr(value, ':'), *end;
+
+	if (colon == NULL || colon == value || strtoul(colon + 1, &end, 10) - 1 > 65534 ||
+	    *end != '\0')
+		return complain(row, value,
+				"is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
+	*colon = '\0';
+	o->lb_port = colon + 1;
+	o->lb_host = value;
+	if (value[0] == '[' && colon[-1] == ']') {
+		colon[-1] = '\0';
+		o->lb_host = value + 1;
+	}
+	return 0;
+}
+
+static int set(const struct row *row, char *value, struct agent_options *o)
+{
+	void *field = (char *)o + row->offset;
+
+	switch (row->kind) {
+	case TEXT:
+		*(const char **)field = value;
+		return 0;
+	case NUMBER:
+		return set_number(row, value, field);
+	case ADDRESS:
+		return agent_address_parse(value, field) ? 0
+							 : complain(row, value, "is no IP address");
+	case PREFIX:
+		return set_prefix(row, value, o);
+	case HOST_PORT:
+		return set_host_port(row, value, o);
+	case NAME:
+		if (strlen(value) >= AGENT_NAME_MAX)
+			return complain(row, value, "is longer than 63 characters");
+		snprintf(o->name, sizeof(o->name), "%s", value);
+		return 0;
+	case FLAG_OFF:
+		*(bool *)field = false;
+		return 0;
+	}
+	return 2;
+}
+
+static int check(const struct agent_options *o)
+{
+	const char *missing = o->lb_host == NULL       ? "lb"
+			      : o->device == NULL      ? "device"
+			      : o->address.family == 0 ? "address"
+			      : o->model == NULL       ? "model"
+						       : NULL;
+
+	if (missing != NULL) {
+		fprintf(stderr, "doorbell-agent: --%s is required (see --help)\n", missing);
+		return 2;
+	}
+	if (o->gateway.family != 0 && o->gateway.family != o->address.family) {
+		fprintf(stderr, "doorbell-agent: --gateway and --address must both be IPv4 or both "
+				"IPv6\n");
+		return 2;
+	}
+	return 0;
+}
+
+int agent_options_parse(int argc, char **argv, struct agent_options *o)
+{
+	struct option table[ROWS + 3] = {0};
+	int c, ret;
+
+	*o = (struct agent_options){
+		.model_arguments = "",
+		.mtu = 1500,
+		.slots = 256,
+		.max_batch = 32,
+		.heartbeat_ms = 100,
+		.weight = 1,
+		.memory_mb = 128,
+		.hugepages = true,
+		.idle_sleep = true,
+		.log_level = "info",
+	};
+	gethostname(o->name, sizeof(o->name) - 1);
+	for (size_t i = 0; i < ROWS; i++)
+		table[i] = (struct option){rows[i].name,
+					   rows[i].value == NULL ? no_argument : required_argument,
+					   NULL, 256 + i};
+	table[ROWS] = (struct option){"version", no_argument, NULL, 'V'};
+	table[ROWS + 1] = (struct option){"help", no_argument, NULL, 'h'};
+	while ((c = getopt_long(argc, argv, "Vh", table, NULL)) != -1) {
+		if (c == 'V') {
+			puts("doorbell-agent " DOORBELL_VERSION);
+			return 1;
+		}
+		if (c == 'h') {
+			usage(stdout);
+			return 1;
+		}
+		if (c < 256) {
+			fputs("doorbell-agent: see --help\n", stderr);
+			return 2;
+		}
+		ret = set(&rows[c - 256], optarg, o);
+		if (ret != 0)
+			return ret;
+	}
+	if (optind != argc) {
+		fprintf(stderr, "doorbell-agent: unexpected argument '%s' (see --help)\n",
+			argv[optind]);
+		return 2;
+	}
+	return check(o);
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The conversation with the load balancer: hello, register, ready, and again from the start
+ * whenever the connection or a link is lost. JSON-RPC 2.0, one message per line over TCP; the
+ * methods are listed in control/control.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <jansson.h>
+
+#include <rte_log.h>
+
+#include "agent.h"
+
+RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
+
+#define LOG(level, format, ...)                                                                    \
+	rte_log(RTE_LOG_##level, agent_logtype, "agent: " format "\n", ##__VA_ARGS__)
+
+#define PROTOCOL     1
+#define LINE_MAX_LEN 65536
+/* Try again after this long; a refusal is worth trying again too, the operator may fix it there. */
+#define RETRY_MS   500
+#define REFUSED_MS 2000
+/* A drain that takes longer than this is cut short. */
+#define LEAVE_MS 30000
+/* How often links are looked at. */
+#define CHECK_MS 50
+
+enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, STEP_SERVING };
+
+struct agent_session {
+	struct event_base *base;
+	struct soft_rnic *rnic;
+	const struct loaded_model *model;
+	const struct agent_options *options;
+	uint64_t instance;
+	struct bufferevent *connection;
+	struct event *retry, *check, *give_up;
+	enum step step;
+	bool leaving;
+	int request_id;
+	struct agent_worker *worker;
+	struct agent_hello hello;
+	char last_reason[512]; /* do not repeat it with every try */
+};
+
+static void start(struct agent_session *s);
+
+static void set_timer(struct event *timer, unsigned int ms)
+{
+	struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	evtimer_add(timer, &t);
+}
+
+/* Say why, once, and begin anew in a while. */
+static void fail(struct agent_session *s, unsigned int again_ms, const char *reason)
+{
+	if (strcmp(reason, s->last_reason) != 0)
+		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->options->name, reason);
+	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
+	if (s->connection != NULL)
+		bufferevent_free(s->connection);
+	s->connection = NULL;
+	agent_worker_destroy(s->worker);
+	s->worker = NULL;
+	evtimer_del(s->check);
+	s->step = STEP_IDLE;
+	if (s->leaving)
+		event_base_loopbreak(s->base);
+	else
+		set_timer(s->retry, again_ms);
+}
+
+/* --- sending
+ * --------------------------------------------------------------------------------------- */
+
+static void send_request(struct agent_session *s, const char *method, json_t *params)
+{
+	json_t *message = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", ++s->request_id,
+				    "method", method, "params", params);
+	char *text = message == NULL ? NULL : json_dumps(message, JSON_COMPACT);
+
+	json_decref(message);
+	if (text == NULL)
+		return fail(s, RETRY_MS, "no memory for a request");
+	evbuffer_add_printf(bufferevent_get_output(s->connection), "%s\n", text);
+	free(text);
+}
+
+static void say_hello(struct agent_session *s)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	s->step = STEP_HELLO;
+	send_request(
+		s, "agent.hello",
+		json_pack("{s:i, s:s, s:s}", "version", PROTOCOL, "model", s->model->model->name,
+			  "address",
+			  agent_address_format(&s->options->address, address, sizeof(address))));
+}
+
+static json_t *links_json(const struct agent_session *s)
+{
+	json_t *links = json_array();
+
+	for (unsigned int i = 0; i < agent_worker_links(s->worker); i++) {
+		struct agent_link_offer o = agent_worker_offer(s->worker, i);
+
+		json_array_append_new(
+			links,
+			json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lcore", (int)i,
+				  "qpn", (json_int_t)o.qpn, "psn", (json_int_t)o.psn, "rkey",
+				  (json_int_t)o.rkey, "descriptors", (json_int_t)o.descriptors,
+				  "slots", (json_int_t)o.slots, "cancels", (json_int_t)o.cancels,
+				  "stride", (json_int_t)o.stride));
+	}
+	return links;
+}
+
+static void send_register(struct agent_session *s)
+{
+	const struct agent_options *o = s->options;
+	const struct agent_model_shape *shape = &s->model->shape;
+	char address[INET6_ADDRSTRLEN], instance[17];
+
+	s->step = STEP_REGISTER;
+	snprintf(instance, sizeof(instance), "%016lx", s->instance);
+	send_request(s, "agent.register",
+		     json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:o}",
+			       "version", PROTOCOL, "name", o->name, "model", s->model->model->name,
+			       "instance", instance, "slots", (json_int_t)o->slots, "max_request",
+			       (json_int_t)shape->max_request, "max_reply",
+			       (json_int_t)shape->max_reply, "max_batch",
+			       (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
+			       "heartbeat_ms", (json_int_t)o->heartbeat_ms, "address",
+			       agent_address_format(&o->address, address, sizeof(address)),
+			       "path_mtu", (json_int_t)soft_rnic_path_mtu(s->rnic), "links",
+			       links_json(s)));
+}
+
+/* --- receiving
+ * -------------------------------------------------------------------------------------- */
+
+static void take_hello(struct agent_session *s, json_t *result)
+{
+	const char *address = "";
+	int lcores = 0, path_mtu = 0, request = 0, reply = 0, timeout = 0, ack = 0, retry = 0;
+	char reason[256];
+
+	if (json_unpack(result, "{s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:i}", "lcores", &lcores,
+			"path_mtu", &path_mtu, "address", &address, "max_request", &request,
+			"max_reply", &reply, "worker_timeout_ms", &timeout, "ack_timeout", &ack,
+			"retry_count", &retry) < 0 ||
+	    lcores < 1 || lcores > AGENT_LINKS_MAX || ack < 0 || ack > 31 || retry < 0 ||
+	    retry > 7 || !agent_address_parse(address, &s->hello.address))
+		return fail(s, REFUSED_MS,
+			    "the load balancer's hello is not understood; do both "
+			    "sides have the same version?");
+	s->hello.n_lcores = lcores;
+	s->hello.path_mtu = path_mtu;
+	s->hello.max_request = request;
+	s->hello.max_reply = reply;
+	s->hello.worker_timeout_ms = timeout;
+	s->hello.ack_timeout = ack;
+	s->hello.retry_count = retry;
+	s->worker = agent_worker_create(s->rnic, s->model, s->options, &s->hello);
+	if (s->worker == NULL) {
+		snprintf(reason, sizeof(reason),
+			 "no memory for %d rings of %u slots: %s; lower "
+			 "--slots",
+			 lcores, s->options->slots, strerror(errno));
+		return fail(s, REFUSED_MS, reason);
+	}
+	send_register(s);
+}
+
+/* The load balancer's half of every link, each lcore once. */
+static bool read_answers(const struct agent_session *s, json_t *links,
+			 struct agent_link_answer *answers)
+{
+	uint64_t seen = 0;
+	size_t i;
+	json_t *row;
+
+	if (json_array_size(links) != agent_worker_links(s->worker))
+		return false;
+	json_array_foreach (links, i, row) {
+		json_int_t lcore, qpn, psn, rkey, address, stride;
+
+		if (json_unpack(row, "{s:I, s:I, s:I, s:I, s:I, s:I}", "lcore", &lcore, "qpn", &qpn,
+				"psn", &psn, "reply_rkey", &rkey, "reply_address", &address,
+				"reply_stride", &stride) < 0 ||
+		    lcore < 0 || lcore >= (json_int_t)agent_worker_links(s->worker) ||
+		    seen & 1ull << lcore)
+			return false;
+		seen |= 1ull << lcore;
+		answers[i] = (struct agent_link_answer){
+			.lcore = lcore,
+			.qpn = qpn,
+			.psn = psn,
+			.reply_rkey = rkey,
+			.reply_address = address,
+			.reply_stride = stride,
+		};
+	}
+	return true;
+}
+
+static void take_registration(struct agent_session *s, json_t *result)
+{
+	struct agent_link_answer answers[AGENT_LINKS_MAX];
+	json_t *links = NULL;
+	int path_mtu = 0, ret;
+	char reason[256];
+
+	if (json_unpack(result, "{s:i, s:o}", "path_mtu", &path_mtu, "links", &links) < 0 ||
+	    !read_answers(s, links, answers))
+		return fail(s, REFUSED_MS,
+			    "the load balancer's answer to the registration is not "
+			    "understood; do both sides have the same version?");
+	ret = agent_worker_start(s->worker, answers, path_mtu);
+	if (ret < 0) {
+		snprintf(reason, sizeof(reason), "the links cannot be set up: %s%s", strerror(-ret),
+			 ret == -EHOSTUNREACH ? "; the load balancer is outside the subnet: "
+						"give --gateway"
+					      : "");
+		return fail(s, REFUSED_MS, reason);
+	}
+	s->step = STEP_READY;
+	send_request(s, "agent.ready", json_object());
+}
+
+static void take_ready(struct agent_session *s)
+{
+	s->step = STEP_SERVING;
+	s->last_reason[0] = '\0';
+	set_timer(s->check, CHECK_MS);
+	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->options->name,
+	    s->model->model->name, agent_worker_links(s->worker), s->options->slots);
+	if (s->leaving)
+		send_request(s, "agent.drain", json_object());
+}
+
+static void take_state(struct agent_session *s, json_t *params)
+{
+	const char *state = "", *reason = "";
+
+	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
+	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->options->name, state, reason);
+	if (strcmp(state, "drained") == 0) {
+		/* Nothing is left to answer and nothing more comes. */
+		s->leaving = true;
+		fail(s, 0, "drained");
+	} else if (strcmp(state, "gone") == 0) {
+		fail(s, RETRY_MS, reason);
+	}
+}
+
+static void take_result(struct agent_session *s, json_t *result)
+{
+	switch (s->step) {
+	case STEP_HELLO:
+		return take_hello(s, result);
+	case STEP_REGISTER:
+		return take_registration(s, result);
+	case STEP_READY:
+		return take_ready(s);
+	default:
+		return; /* the answer to agent.drain */
+	}
+}
+
+static void take_line(struct agent_session *s, const char *line, size_t length)
+{
+	json_t *message = json_loadb(line, length, 0, NULL), *error, *result;
+	const char *text = "no reason given", *method = "";
+	char reason[512];
+
+	if (message == NULL)
+		return fail(s, REFUSED_MS,
+			    "the load balancer sent a line that is not JSON; is "
+			    "--lb its port for agents?");
+	error = json_object_get(message, "error");
+	result = json_object_get(message, "result");
+	json_unpack(message, "{s?s}", "method", &method);
+	if (error != NULL) {
+		json_unpack(error, "{s:s}", "message", &text);
+		snprintf(reason, sizeof(reason), "refused by the load balancer: %s", text);
+		fail(s, REFUSED_MS, reason);
+	} else if (strcmp(method, "worker.state") == 0) {
+		take_state(s, json_object_get(message, "params"));
+	} else if (result != NULL) {
+		take_result(s, result);
+	}
+	json_decref(message);
+}
+
+static void on_read(struct bufferevent *connection, void *context)
+{
+	struct agent_session *s = context;
+	struct evbuffer *input = bufferevent_get_input(connection);
+	size_t length;
+	char *line;
+
+	/* A line may end the connection, and with it the buffer. */
+	while (s->connection == connection &&
+	       (line = evbuffer_readln(input, &length, EVBUFFER_EOL_LF)) != NULL) {
+		take_line(s, line, length);
+		free(line);
+	}
+	if (s->connection == connection && evbuffer_get_length(input) > LINE_MAX_LEN)
+		fail(s, REFUSED_MS, "the load balancer sent an endless line");
+}
+
+static void on_event(struct bufferevent *connection, short what, void *context)
+{
+	struct agent_session *s = context;
+	char reason[256];
+
+	if (what & BEV_EVENT_CONNECTED)
+		return say_hello(s);
+	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
+		return;
+	if (s->step == STEP_CONNECTING) {
+		int dns = bufferevent_socket_get_dns_error(connection);
+
+		snprintf(reason, sizeof(reason),
+			 "cannot reach the load balancer at %s:%s: %s; "
+			 "trying again",
+			 s->options->lb_host, s->options->lb_port,
+			 dns != 0 ? evutil_gai_strerror(dns)
+				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+		return fail(s, RETRY_MS, reason);
+	}
+	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+}
+
+/* --- timers
+ * --------------------------------------------------------------------------------------- */
+
+static void on_retry(evutil_socket_t fd, short what, void *context)
+{
+	start(context);
+}
+
+static void on_check(evutil_socket_t fd, short what, void *context)
+{
+	struct agent_session *s = context;
+
+	if (agent_worker_failed(s->worker))
+		return fail(s, RETRY_MS, "a queue pair failed; registering again");
+	set_timer(s->check, CHECK_MS);
+}
+
+static void on_give_up(evutil_socket_t fd, short what, void *context)
+{
+	struct agent_session *s = context;
+
+	LOG(WARNING, "worker=%s the drain takes too long; leaving now", s->options->name);
+	event_base_loopbreak(s->base);
+}
+
+static void start(struct agent_session *s)
+{
+	int port = atoi(s->options->lb_port);
+
+	s->step = STEP_CONNECTING;
+	s->connection = bufferevent_socket_new(s->base, -1, BEV_OPT_CLOSE_ON_FREE);
+	if (s->connection == NULL)
+		return fail(s, RETRY_MS, "no memory for a connection");
+	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
+	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
+	/* The resolver blocks for a name; the loop and the RNIC have threads of their own. */
+	if (bufferevent_socket_connect_hostname(s->connection, NULL, AF_UNSPEC, s->options->lb_host,
+						port) < 0 &&
+	    s->step == STEP_CONNECTING && s->connection != NULL)
+		fail(s, RETRY_MS, "cannot connect to the load balancer; trying again");
+}
+
+struct agent_session *agent_session_create(struct event_base *base, struct soft_rnic *rnic,
+					   const struct loaded_model *model,
+					   const struct agent_options *options)
+{
+	struct agent_session *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->base = base;
+	s->rnic = rnic;
+	s->model = model;
+	s->options = options;
+	s->retry = evtimer_new(base, on_retry, s);
+	s->check = evtimer_new(base, on_check, s);
+	s->give_up = evtimer_new(base, on_give_up, s);
+	if (s->retry == NULL || s->check == NULL || s->give_up == NULL ||
+	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
+		agent_session_destroy(s);
+		return NULL;
+	}
+	start(s);
+	return s;
+}
+
+void agent_session_destroy(struct agent_session *s)
+{
+	if (s == NULL)
+		return;
+	if (s->connection != NULL)
+		bufferevent_free(s->connection);
+	agent_worker_destroy(s->worker);
+	if (s->retry != NULL)
+		event_free(s->retry);
+	if (s->check != NULL)
+		event_free(s->check);
+	if (s->give_up != NULL)
+		event_free(s->give_up);
+	free(s);
+}
+
+void agent_session_leave(struct agent_session *s)
+{
+	if (s->leaving || s->step < STEP_REGISTER) {
+		event_base_loopbreak(s->base);
+		return;
+	}
+	s->leaving = true;
+	set_timer(s->give_up, LEAVE_MS);
+	if (s->step == STEP_SERVING)
+		send_request(s, "agent.drain", json_object());
+}

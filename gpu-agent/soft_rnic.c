@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "soft_rnic_private.h"
+
+/* Room for rings, window and transmit queue. */
+#define PACKETS     8191
+#define SMALL       4095
+#define SMALL_ROOM  (RTE_PKTMBUF_HEADROOM + 128)
+#define POOL_CACHE  256
+#define DESCRIPTORS 1024
+#define CHECK_US    1000
+#define QPN_FIRST   0x11 /* 0 and 1 are reserved */
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static unsigned int turn(struct soft_rnic *rnic, uint64_t *next_check)
+{
+	unsigned int work = soft_receive_poll(rnic);
+	uint64_t now = rte_rdtsc();
+
+	for (unsigned int i = 0; i < rnic->n_qps; i++)
+		if (rnic->qp[i]->connected)
+			work += soft_send_poll(rnic->qp[i]);
+	if (now >= *next_check) {
+		mailbox_run(&rnic->mailbox);
+		soft_resolve_poll(rnic, now);
+		for (unsigned int i = 0; i < rnic->n_qps; i++)
+			if (rnic->qp[i]->connected)
+				soft_send_check(rnic->qp[i], now);
+		*next_check = now + rte_get_tsc_hz() / 1000000 * CHECK_US;
+	}
+	if (rnic->tx.n > 0)
+		work += txq_flush(&rnic->tx);
+	return work;
+}
+
+/* Asked after sleeper_prepare(): did a doorbell ring, a letter come, or is something unsent? */
+static bool must_stay_awake(const struct soft_rnic *rnic)
+{
+	if (rnic->tx.n > 0 || !mailbox_empty(&rnic->mailbox) ||
+	    __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
+		return true;
+	for (unsigned int i = 0; i < rnic->n_qps; i++)
+		if (__atomic_load_n(rnic->qp[i]->doorbell, __ATOMIC_ACQUIRE) != rnic->qp[i]->rung)
+			return true;
+	return false;
+}
+
+static uint64_t sleep_ns(const struct soft_rnic *rnic)
+{
+	for (unsigned int i = 0; i < rnic->n_qps; i++) {
+		const struct soft_qp *qp = rnic->qp[i];
+
+		if (requester_unacked(&qp->requester) > 0 || (qp->connected && !qp->resolved) ||
+		    (qp->next != qp->producer && !qp->dead))
+			return CHECK_US * 5000;
+	}
+	return CHECK_US * 100000;
+}
+
+static void back_off(struct soft_rnic *rnic, unsigned int idle, uint64_t *next_check)
+{
+	switch (rnic->params.idle_sleep ? sleeper_step(idle) : SLEEPER_SPIN) {
+	case SLEEPER_SPIN:
+		rte_pause();
+		break;
+	case SLEEPER_YIELD:
+		sched_yield();
+		break;
+	case SLEEPER_SLEEP:
+		sleeper_prepare(&rnic->sleeper);
+		if (must_stay_awake(rnic)) {
+			sleeper_cancel(&rnic->sleeper);
+		} else {
+			sleeper_wait(&rnic->sleeper, sleep_ns(rnic));
+		}
+		*next_check = 0;
+		break;
+	}
+}
+
+static int loop(void *argument)
+{
+	struct soft_rnic *rnic = argument;
+	uint64_t next_check = 0;
+	unsigned int idle = 0;
+
+	mailbox_open(&rnic->mailbox);
+	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
+		if (turn(rnic, &next_check) > 0)
+			idle = 0;
+		else
+			back_off(rnic, idle++, &next_check);
+	}
+	mailbox_close(&rnic->mailbox);
+	return 0;
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+static int open_port(struct soft_rnic *rnic, char *error, size_t size)
+{
+	struct port_params p = {
+		.device = rnic->params.device,
+		.queues = 1,
+		.rx_descriptors = DESCRIPTORS,
+		.tx_descriptors = DESCRIPTORS,
+		.mtu = rnic->params.mtu,
+		.pool = rnic->packets,
+	};
+	int ret = port_open(&rnic->port, &p, error, size);
+
+	if (ret < 0)
+		return ret;
+	rnic->tx.port = rnic->port.id;
+	rnic->sleeper.blind = rnic->port.n_fds == 0;
+	for (unsigned int i = 0; ret == 0 && i < rnic->port.n_fds; i++)
+		ret = sleeper_add(&rnic->sleeper, rnic->port.fds[i]);
+	return ret;
+}
+
+static int create(struct soft_rnic *rnic, char *error, size_t size)
+{
+	int ret = sleeper_init(&rnic->sleeper);
+
+	if (ret < 0)
+		return ret;
+	rnic->packets = rte_pktmbuf_pool_create("rnic_packets", PACKETS, POOL_CACHE, 0,
+						port_data_room(rnic->params.mtu), SOCKET_ID_ANY);
+	rnic->small = rte_pktmbuf_pool_create("rnic_small", SMALL, POOL_CACHE, 0, SMALL_ROOM,
+					      SOCKET_ID_ANY);
+	if (rnic->packets == NULL || rnic->small == NULL ||
+	    mailbox_init(&rnic->mailbox, "rnic_mailbox", &rnic->sleeper) < 0) {
+		snprintf(error, size, "no memory for packets: %s; raise --memory-mb",
+			 rte_strerror(rte_errno));
+		return -ENOMEM;
+	}
+	ret = open_port(rnic, error, size);
+	if (ret < 0)
+		return ret;
+	rnic->lcore = rte_get_next_lcore(-1, 1, 0);
+	if (rnic->lcore >= RTE_MAX_LCORE || rte_eal_remote_launch(loop, rnic, rnic->lcore) != 0) {
+		snprintf(error, size, "no lcore for the software RNIC");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+struct soft_rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size)
+{
+	struct soft_rnic *rnic = rte_zmalloc("soft_rnic", sizeof(*rnic), RTE_CACHE_LINE_SIZE);
+	uint32_t random;
+
+	snprintf(error, size, "no memory; raise --memory-mb");
+	if (rnic == NULL)
+		return NULL;
+	rnic->params = *params;
+	/* A restarted agent must not get the numbers of its former self. */
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		random = 0;
+	rnic->next_qpn = QPN_FIRST + (random & 0x3fffff);
+	if (create(rnic, error, size) < 0) {
+		soft_rnic_destroy(rnic);
+		return NULL;
+	}
+	return rnic;
+}
+
+void soft_rnic_destroy(struct soft_rnic *rnic)
+{
+	if (rnic == NULL)
+		return;
+	__atomic_store_n(&rnic->stop, 1, __ATOMIC_RELEASE);
+	sleeper_wake(&rnic->sleeper);
+	if (rnic->lcore != 0)
+		rte_eal_wait_lcore(rnic->lcore);
+	if (rnic->port.queues > 0)
+		port_close(&rnic->port);
+	rte_pktmbuf_free_bulk(rnic->tx.packet, rnic->tx.n);
+	mailbox_fini(&rnic->mailbox);
+	sleeper_fini(&rnic->sleeper);
+	rte_mempool_free(rnic->packets);
+	rte_mempool_free(rnic->small);
+	rte_free(rnic);
+}
+
+uint32_t soft_rnic_path_mtu(const struct soft_rnic *rnic)
+{
+	return roce_path_mtu(rnic->params.mtu);
+}
+
+void soft_rnic_kick(struct soft_rnic *rnic)
+{
+	sleeper_wake(&rnic->sleeper);
+}
+
+void soft_rnic_stats_read(const struct soft_rnic *rnic, struct soft_rnic_stats *out)
+{
+	*out = rnic->stats;
+	out->packets_out = rnic->tx.packets;
+	for (unsigned int i = 0; i < rnic->n_qps; i++) {
+		out->resent += rnic->qp[i]->requester.stats.resent;
+		out->naks_received += rnic->qp[i]->requester.stats.naks;
+		out->naks_sent += rnic->qp[i]->responder.stats.naks;
+	}
+}
+
+/* --- queue pairs ----------------------------------------------------------------------------- */
+
+static void add(void *owner, void *argument)
+{
+	struct soft_rnic *rnic = owner;
+	struct soft_qp *qp = argument;
+
+	/* Numbers grow; skip the few whose place is taken. */
+	while (rnic->by_number[rnic->next_qpn % SOFT_RNIC_QPS_MAX] != NULL)
+		rnic->next_qpn++;
+	qp->qpn = rnic->next_qpn++ & ROCE_PSN_MASK;
+	rnic->by_number[qp->qpn % SOFT_RNIC_QPS_MAX] = qp;
+	rnic->qp[rnic->n_qps++] = qp;
+}
+
+static void *queue_memory(size_t size)
+{
+	void *at = aligned_alloc(4096, RTE_ALIGN_CEIL(size, 4096));
+
+	if (at != NULL)
+		memset(at, 0, RTE_ALIGN_CEIL(size, 4096));
+	return at;
+}
+
+static void free_qp(struct soft_qp *qp)
+{
+	if (qp == NULL)
+		return;
+	free(qp->wqes);
+	free(qp->cqes);
+	free(qp->record);
+	free(qp->doorbell);
+	free(qp->sent);
+	rte_free(qp);
+}
+
+struct soft_qp *soft_qp_create(struct soft_rnic *rnic, const struct soft_qp_params *params)
+{
+	struct soft_qp *qp;
+
+	if (rnic->n_qps == SOFT_RNIC_QPS_MAX) {
+		errno = ENOSPC;
+		return NULL;
+	}
+	qp = rte_zmalloc("soft_qp", sizeof(*qp), RTE_CACHE_LINE_SIZE);
+	if (qp == NULL)
+		goto no_memory;
+	qp->rnic = rnic;
+	qp->params = *params;
+	qp->wqes = queue_memory(params->wqe_count * sizeof(*qp->wqes));
+	qp->cqes = queue_memory(params->wqe_count * sizeof(*qp->cqes));
+	qp->record = queue_memory(2 * sizeof(*qp->record));
+	qp->doorbell = queue_memory(sizeof(*qp->doorbell));
+	qp->sent = calloc(params->wqe_count, sizeof(*qp->sent));
+	if (qp->wqes == NULL || qp->cqes == NULL || qp->record == NULL || qp->doorbell == NULL ||
+	    qp->sent == NULL)
+		goto no_memory;
+	for (uint32_t i = 0; i < params->wqe_count; i++)
+		qp->cqes[i].op_own = MLX5_CQE_INVALID << 4 | 1;
+	mailbox_send(&rnic->mailbox, add, rnic, qp);
+	return qp;
+no_memory:
+	free_qp(qp);
+	errno = ENOMEM;
+	return NULL;
+}
+
+uint32_t soft_qp_number(const struct soft_qp *qp)
+{
+	return qp->qpn;
+}
+
+struct mlx5_queue soft_qp_queue(const struct soft_qp *qp)
+{
+	return (struct mlx5_queue){
+		.wqes = qp->wqes,
+		.record = qp->record,
+		.doorbell = qp->doorbell,
+		.cqes = qp->cqes,
+		.wqe_count = qp->params.wqe_count,
+		.cqe_count = qp->params.wqe_count,
+		.qpn = qp->qpn,
+	};
+}
+
+static bool on_link(const struct soft_rnic_params *p, const struct soft_rnic_address *peer)
+{
+	unsigned int bits = p->address.family == 4 ? 96u + p->prefix : p->prefix;
+
+	for (unsigned int i = 0; i < bits; i++)
+		if ((p->address.addr.s6_addr[i / 8] ^ peer->addr.s6_addr[i / 8]) & (0x80 >> i % 8))
+			return false;
+	return true;
+}
+
+struct connection {
+	struct soft_qp *qp;
+	const struct soft_qp_peer *peer;
+};
+
+static void connect_qp(void *owner, void *argument)
+{
+	struct soft_rnic *rnic = owner;
+	const struct connection *c = argument;
+	struct soft_qp *qp = c->qp;
+	const struct soft_qp_peer *peer = c->peer;
+	struct roce_path_spec path = {
+		.family = peer->address.family,
+		.source = rnic->params.address.addr,
+		.destination = peer->address.addr,
+		/* One per queue pair, in the dynamic range, so that ECMP spreads them. */
+		.udp_source = 0xc000 | (qp->qpn * 0x9e37u & 0x3fff),
+		.qpn = peer->qpn,
+		.tos = ROCE_TOS_DEFAULT,
+		.migrated = true,
+		.mtu = peer->path_mtu,
+	};
+	struct requester_params rq = {
+		.path = &qp->path,
+		.tx = &rnic->tx,
+		.pool = rnic->small,
+		.multi_segment = rnic->port.multi_segment,
+		.psn = qp->params.psn,
+		.ack_timeout = peer->ack_timeout,
+		.retry_limit = peer->retry_limit,
+	};
+
+	memcpy(path.source_mac, rnic->port.mac, 6);
+	roce_path_init(&qp->path, &path);
+	requester_init(&qp->requester, &rq);
+	responder_init(&qp->responder, &qp->params.writable, peer->path_mtu, peer->psn);
+	qp->next_hop =
+		on_link(&rnic->params, &peer->address) ? peer->address : rnic->params.gateway;
+	qp->connected = true;
+}
+
+int soft_qp_connect(struct soft_qp *qp, const struct soft_qp_peer *peer)
+{
+	struct connection c = {.qp = qp, .peer = peer};
+
+	if (peer->address.family != qp->rnic->params.address.family)
+		return -EAFNOSUPPORT;
+	if (!on_link(&qp->rnic->params, &peer->address) && qp->rnic->params.gateway.family == 0)
+		return -EHOSTUNREACH;
+	mailbox_send(&qp->rnic->mailbox, connect_qp, qp->rnic, &c);
+	return 0;
+}
+
+static void take_out(void *owner, void *argument)
+{
+	struct soft_rnic *rnic = owner;
+	struct soft_qp *qp = argument;
+
+	rnic->by_number[qp->qpn % SOFT_RNIC_QPS_MAX] = NULL;
+	for (unsigned int i = 0; i < rnic->n_qps; i++)
+		if (rnic->qp[i] == qp)
+			rnic->qp[i] = rnic->qp[--rnic->n_qps];
+	if (qp->connected)
+		requester_fini(&qp->requester);
+}
+
+void soft_qp_destroy(struct soft_qp *qp)
+{
+	if (qp == NULL)
+		return;
+	mailbox_send(&qp->rnic->mailbox, take_out, qp->rnic, qp);
+	free_qp(qp);
+}

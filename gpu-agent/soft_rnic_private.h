@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the software RNIC share. Owner of everything: the RNIC's thread. */
+#ifndef AGENT_SOFT_RNIC_PRIVATE_H
+#define AGENT_SOFT_RNIC_PRIVATE_H
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "mailbox.h"
+#include "port.h"
+#include "requester.h"
+#include "soft_rnic.h"
+#include "txq.h"
+
+/* A WQE on the wire: complete when the peer has acknowledged its last packet. */
+struct soft_sent {
+	uint32_t end_psn; /* one past its last */
+	uint16_t index;
+	bool signal;
+};
+
+struct soft_qp {
+	struct soft_rnic *rnic;
+	uint32_t qpn;
+	bool connected;
+	bool resolved; /* the next hop's MAC address is known */
+	bool dead;     /* an error CQE was written */
+	struct soft_qp_params params;
+	struct soft_rnic_address next_hop;
+	uint64_t asked; /* TSC of the last question for it */
+	/* send queue: memory shared with the poster */
+	struct mlx5_wqe *wqes;
+	struct mlx5_cqe *cqes;
+	uint32_t *record;
+	uint64_t *doorbell;
+	uint64_t rung;     /* last doorbell value seen */
+	uint16_t producer; /* as the record said */
+	uint16_t next;     /* WQE to start or continue */
+	uint32_t offset;   /* bytes of it sent so far */
+	uint32_t cq_index;
+	/* WQEs in flight: ring of wqe_count */
+	struct soft_sent *sent;
+	uint16_t sent_head, sent_tail;
+	struct roce_path path;
+	struct responder responder;
+	struct requester requester;
+};
+
+struct soft_rnic {
+	struct soft_rnic_params params;
+	struct port port;
+	struct txq tx;
+	struct rte_mempool *packets, *small;
+	struct mailbox mailbox;
+	struct sleeper sleeper;
+	int stop; /* atomic */
+	unsigned int lcore;
+	unsigned int n_qps;
+	struct soft_qp *qp[SOFT_RNIC_QPS_MAX];        /* live ones, in no order */
+	struct soft_qp *by_number[SOFT_RNIC_QPS_MAX]; /* QPN mod size */
+	uint32_t next_qpn;
+	struct soft_rnic_stats stats;
+};
+
+/* soft_send.c: WQEs to packets, acknowledgements to CQEs. */
+unsigned int soft_send_poll(struct soft_qp *qp);
+void soft_send_acked(struct soft_qp *qp);
+void soft_send_check(struct soft_qp *qp, uint64_t now);
+/* soft_receive.c: packets to memory. */
+unsigned int soft_receive_poll(struct soft_rnic *rnic);
+/* soft_resolve.c: whose MAC address is what. */
+void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now);
+bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t ether_type,
+			  uint32_t offset, uint32_t length);
+
+#endif
