@@ -157,7 +157,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 	int lcores = 0, path_mtu = 0, request = 0, reply = 0, timeout = 0, ack = 0, retry = 0;
 	char reason[256];
 
-	if (json_unpack(result, "{s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:i}", "lcores", &lcores,
+	if (json_unpack(result, "{s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:i}", "n_lcores", &lcores,
 			"path_mtu", &path_mtu, "address", &address, "max_request", &request,
 			"max_reply", &reply, "worker_timeout_ms", &timeout, "ack_timeout", &ack,
 			"retry_count", &retry) < 0 ||

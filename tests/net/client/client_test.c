@@ -92,7 +92,8 @@ Test(client, notices_are_told_from_replies)
 	}
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE - 1), NOTICE_NONE);
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE + 1), NOTICE_NONE);
-	for (size_t i = 0; i < NOTICE_SIZE; i++) {
+	/* The last eight bytes are the request's first ones: anything goes. */
+	for (size_t i = 0; i < 8; i++) {
 		notice_build(NOTICE_BUSY, datagram);
 		datagram[i] ^= 0x80;
 		cr_assert_eq(notice_parse(datagram, NOTICE_SIZE), NOTICE_NONE, "byte %zu", i);

@@ -19,7 +19,7 @@ static const char *const names[NOTICE_CODES] = {
 
 enum notice_code notice_parse(const uint8_t *datagram, size_t length)
 {
-	static const uint8_t zeroes[10];
+	static const uint8_t zeroes[2];
 
 	if (length != NOTICE_SIZE || memcmp(datagram, magic, sizeof(magic)) != 0 ||
 	    datagram[4] != NOTICE_VERSION || datagram[5] == NOTICE_NONE ||

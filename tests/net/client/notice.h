@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The datagram that a load balancer sends instead of a reply: DB 'D' 'B' 'N', version, code, ten
- * zero bytes. It carries no request id.
+ * The datagram that a load balancer sends instead of a reply (lb/notice.h): DB 'D' 'B' 'N', version,
+ * code, two zero bytes, and the first eight bytes of the request that it answers.
  */
 #ifndef CLIENT_NOTICE_H
 #define CLIENT_NOTICE_H
