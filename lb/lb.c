@@ -3,6 +3,7 @@
  * Build a load balancer from its configuration, run it, take it apart.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -13,6 +14,7 @@
 #include <rte_mempool.h>
 
 #include "lcore.h"
+#include "xdp.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
@@ -191,9 +193,20 @@ static int open_port(struct lb *lb, unsigned int index)
 		.pool = lb->lcore[0]->packets,
 	};
 	struct port *port = &lb->port[index];
-	char error[256];
+	char devargs[sizeof(config->device) + PATH_MAX];
+	bool steered = xdp_wants(config->device);
+	char error[512];
+	int ret = 0;
 
-	if (port_open(port, &params, error, sizeof(error)) < 0) {
+	if (steered) {
+		ret = xdp_prepare(config->device, devargs, sizeof(devargs), error, sizeof(error));
+		params.device = devargs;
+	}
+	if (ret == 0)
+		ret = port_open(port, &params, error, sizeof(error));
+	if (ret == 0 && steered)
+		ret = xdp_keep_addresses(&lb->config, index, error, sizeof(error));
+	if (ret < 0) {
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
