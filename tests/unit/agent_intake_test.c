@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the loop makes of descriptors, good and hostile. */
+#include <criterion/criterion.h>
+#include <isa-l/crc.h>
+#include <string.h>
+
+#include "intake.h"
+
+#define SLOTS       4
+#define STRIDE      128
+#define MAX_REQUEST 100
+#define NOW         1000000000ull
+
+static uint8_t slots[SLOTS * STRIDE];
+static uint64_t cancels[SLOTS];
+
+/* A good request at position 41: 10 bytes in slot 2. */
+static const struct ring_descriptor good = {
+	.slot = 2, .length = 10, .flow = 77, .deadline_us = 500, .sequence = 42};
+
+static bool take(const struct ring_descriptor *d, struct intake *out)
+{
+	return intake_take(d, 41, slots, SLOTS, STRIDE, MAX_REQUEST, NOW, out);
+}
+
+Test(agent_intake, takes_the_descriptor_of_its_position)
+{
+	struct intake request;
+
+	cr_assert(take(&good, &request));
+	cr_expect_eq(request.sequence, 42);
+	cr_expect_eq(request.seen_ns, NOW);
+	cr_expect_eq(request.slot, 2);
+	cr_expect_eq(request.length, 10);
+	cr_expect_eq(request.deadline_us, 500);
+	cr_expect_eq(request.status, RING_OK);
+}
+
+Test(agent_intake, sees_nothing_while_the_mark_is_another)
+{
+	/* never written, the lap before, the next one, the lap after, garbage */
+	static const uint64_t marks[] = {0,          42 - SLOTS,      41,        43,
+					 42 + SLOTS, 42 | 1ull << 32, UINT64_MAX};
+	struct ring_descriptor d = good;
+	struct intake request;
+
+	for (unsigned int i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		d.sequence = marks[i];
+		cr_expect_not(take(&d, &request), "mark %lu", (unsigned long)marks[i]);
+	}
+}
+
+struct row {
+	const char *what;
+	uint32_t slot, length, flags, crc32;
+	uint32_t expected_slot;
+	uint8_t status;
+};
+
+static const struct row rows[] = {
+	{"the last slot", 3, 10, 0, 0, 3, RING_OK},
+	{"an empty request", 0, 0, 0, 0, 0, RING_OK},
+	{"the longest request", 0, MAX_REQUEST, 0, 0, 0, RING_OK},
+	{"one byte too long", 0, MAX_REQUEST + 1, 0, 0, 0, RING_BAD},
+	{"the whole slot, more than the model takes", 0, STRIDE, 0, 0, 0, RING_BAD},
+	{"longer than the slot", 0, STRIDE + 1, 0, 0, 0, RING_BAD},
+	{"the longest length there is", 3, UINT32_MAX, 0, 0, 3, RING_BAD},
+	{"one slot too far", SLOTS, 10, 0, 0, UINT32_MAX, RING_BAD},
+	{"the last slot number there is", UINT32_MAX, 10, 0, 0, UINT32_MAX, RING_BAD},
+	{"bad slot and bad length", UINT32_MAX, UINT32_MAX, RING_HAS_CRC, 0, UINT32_MAX, RING_BAD},
+	{"a CRC that nobody asked to check", 0, 10, 0, 0xdeadbeef, 0, RING_OK},
+	{"a wrong CRC", 0, 10, RING_HAS_CRC, 0xdeadbeef, 0, RING_BAD},
+	{"a CRC over bytes that are not there", 0, STRIDE + 1, RING_HAS_CRC, 0, 0, RING_BAD},
+	{"the CRC of nothing", 0, 0, RING_HAS_CRC, 0, 0, RING_OK},
+	{"unknown flags", 0, 10, 0xfffffffe, 0, 0, RING_OK},
+};
+
+Test(agent_intake, trusts_nothing_in_a_descriptor)
+{
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ring_descriptor d = good;
+		struct intake request;
+
+		d.slot = rows[i].slot;
+		d.length = rows[i].length;
+		d.flags = rows[i].flags;
+		d.crc32 = rows[i].crc32;
+		cr_assert(take(&d, &request), "%s", rows[i].what);
+		cr_expect_eq(request.slot, rows[i].expected_slot, "%s", rows[i].what);
+		cr_expect_eq(request.status, rows[i].status, "%s", rows[i].what);
+		cr_expect_eq(request.sequence, 42, "%s", rows[i].what);
+	}
+}
+
+Test(agent_intake, bounds_a_request_by_its_slot_whatever_the_model_takes)
+{
+	struct ring_descriptor d = good;
+	struct intake request;
+
+	d.length = STRIDE + 1;
+	cr_assert(intake_take(&d, 41, slots, SLOTS, STRIDE, 1u << 20, NOW, &request));
+	cr_expect_eq(request.status, RING_BAD);
+}
+
+Test(agent_intake, checks_the_crc_over_the_payload_of_its_own_slot)
+{
+	struct ring_descriptor d = good;
+	struct intake request;
+
+	d.flags = RING_HAS_CRC;
+	d.length = 9;
+	memcpy(slots + 2 * STRIDE, "123456789", 9);
+	d.crc32 = 0xcbf43926; /* the check value of CRC-32 */
+	cr_assert(take(&d, &request));
+	cr_expect_eq(request.status, RING_OK);
+	slots[2 * STRIDE + 8] ^= 1;
+	cr_assert(take(&d, &request));
+	cr_expect_eq(request.status, RING_BAD);
+	cr_expect_eq(request.slot, 2, "a damaged request is still answered");
+}
+
+Test(agent_intake, drops_a_request_that_was_cancelled)
+{
+	struct intake request;
+
+	take(&good, &request);
+	cr_expect_eq(intake_recheck(&request, cancels, NOW), RING_OK);
+	cancels[2] = 41;
+	cr_expect_eq(intake_recheck(&request, cancels, NOW), RING_OK, "an older request's word");
+	cancels[1] = 42;
+	cr_expect_eq(intake_recheck(&request, cancels, NOW), RING_OK, "another slot's word");
+	cancels[2] = 42;
+	cr_expect_eq(intake_recheck(&request, cancels, NOW), RING_CANCELLED);
+}
+
+Test(agent_intake, drops_a_request_whose_deadline_passed)
+{
+	struct intake request;
+
+	take(&good, &request);
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + 500000), RING_OK, "the last moment");
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + 500001), RING_EXPIRED);
+	request.deadline_us = 0;
+	cr_expect_eq(intake_recheck(&request, cancels, UINT64_MAX), RING_OK, "no limit");
+	request.deadline_us = UINT32_MAX;
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + UINT32_MAX * 1000ull), RING_OK);
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + UINT32_MAX * 1000ull + 1),
+		     RING_EXPIRED);
+}
+
+Test(agent_intake, says_cancelled_rather_than_expired)
+{
+	struct intake request;
+
+	take(&good, &request);
+	cancels[2] = 42;
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + 500001), RING_CANCELLED);
+}
+
+Test(agent_intake, rechecks_no_memory_of_a_request_without_a_slot)
+{
+	struct ring_descriptor d = good;
+	struct intake request;
+
+	d.slot = 1u << 30;
+	take(&d, &request);
+	/* cancels[UINT32_MAX] must not be read. */
+	cr_expect_eq(intake_recheck(&request, cancels, NOW + 1000000000), RING_BAD);
+}
+
+Test(agent_intake, works_at_the_highest_position)
+{
+	struct ring_descriptor d = good;
+	struct intake request;
+
+	d.sequence = UINT64_MAX;
+	cr_assert(
+		intake_take(&d, UINT64_MAX - 1, slots, SLOTS, STRIDE, MAX_REQUEST, NOW, &request));
+	cr_expect_eq(request.sequence, UINT64_MAX);
+}

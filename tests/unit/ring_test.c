@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ring contract: what two programs and a GPU agree on, so it must not move. */
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "ring.h"
+
+Test(ring, keeps_every_offset_of_version_1)
+{
+	cr_expect_eq(RING_VERSION, 1);
+	cr_expect_eq(sizeof(struct ring_descriptor), 64);
+	cr_expect_eq(offsetof(struct ring_descriptor, slot), 0);
+	cr_expect_eq(offsetof(struct ring_descriptor, length), 4);
+	cr_expect_eq(offsetof(struct ring_descriptor, service), 8);
+	cr_expect_eq(offsetof(struct ring_descriptor, flags), 12);
+	cr_expect_eq(offsetof(struct ring_descriptor, flow), 16);
+	cr_expect_eq(offsetof(struct ring_descriptor, deadline_us), 24);
+	cr_expect_eq(offsetof(struct ring_descriptor, crc32), 28);
+	cr_expect_eq(offsetof(struct ring_descriptor, reserved), 32);
+	cr_expect_eq(offsetof(struct ring_descriptor, sequence), 56);
+	cr_expect_eq(sizeof(struct ring_reply), 40);
+	cr_expect_eq(offsetof(struct ring_reply, sequence), 0);
+	cr_expect_eq(offsetof(struct ring_reply, seen_ns), 8);
+	cr_expect_eq(offsetof(struct ring_reply, start_ns), 16);
+	cr_expect_eq(offsetof(struct ring_reply, done_ns), 24);
+	cr_expect_eq(offsetof(struct ring_reply, length), 32);
+	cr_expect_eq(offsetof(struct ring_reply, chunk), 36);
+}
+
+Test(ring, keeps_every_status_number)
+{
+	cr_expect_eq(RING_OK, 0);
+	cr_expect_eq(RING_ERROR, 1);
+	cr_expect_eq(RING_EXPIRED, 2);
+	cr_expect_eq(RING_CANCELLED, 3);
+	cr_expect_eq(RING_BAD, 4);
+}
+
+Test(ring, is_little_endian_in_memory)
+{
+	struct ring_descriptor d = {.slot = 0x01020304, .sequence = 0x1122334455667788};
+	const uint8_t *bytes = (const uint8_t *)&d;
+
+	cr_expect_arr_eq(bytes, "\x04\x03\x02\x01", 4);
+	cr_expect_arr_eq(bytes + 56, "\x88\x77\x66\x55\x44\x33\x22\x11", 8);
+}
+
+Test(ring, packs_slot_status_and_more_into_the_immediate)
+{
+	static const struct {
+		uint32_t slot, status, more, imm;
+	} rows[] = {
+		{0, RING_OK, 0, 0},
+		{1, RING_OK, 0, 1},
+		{RING_SLOTS_MAX - 1, RING_OK, 0, 0xffff},
+		{0xfffff, 0, 0, 0xfffff},
+		{0, RING_BAD, 0, 0x00400000},
+		{0, 0xff, 0, 0x0ff00000},
+		{0, 0, 1, 0x10000000},
+		{0, 0, 0x80000000, 0x10000000},
+		{5, RING_CANCELLED, 1, 0x10300005},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t imm = ring_imm(rows[i].slot, rows[i].status, rows[i].more);
+
+		cr_expect_eq(imm, rows[i].imm, "row %u: %08x", i, imm);
+		cr_expect_eq(ring_imm_slot(imm), rows[i].slot, "row %u", i);
+		cr_expect_eq(ring_imm_status(imm), rows[i].status, "row %u", i);
+		cr_expect_eq((imm & RING_IMM_MORE) != 0, rows[i].more != 0, "row %u", i);
+	}
+}
+
+Test(ring, never_takes_a_reply_for_a_heartbeat)
+{
+	cr_expect_eq(ring_imm(UINT32_MAX, UINT32_MAX, UINT32_MAX) & RING_IMM_HEARTBEAT, 0);
+	cr_expect_eq(ring_imm_slot(RING_IMM_HEARTBEAT | 0xfffff), 0xfffff);
+	cr_expect_eq(ring_imm_status(RING_IMM_HEARTBEAT | 0xfffff), 0);
+}
+
+Test(ring, has_room_for_every_slot_number)
+{
+	cr_expect_eq(RING_SLOTS_MAX & (RING_SLOTS_MAX - 1), 0);
+	cr_expect_eq(RING_SLOTS_MIN & (RING_SLOTS_MIN - 1), 0);
+	cr_expect_leq(RING_SLOTS_MAX, 1u << 20);
+}
