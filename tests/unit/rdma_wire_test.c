@@ -96,7 +96,7 @@ Test(rdma_wire, builds_an_immediate_and_a_pad_byte_for_byte)
 Test(rdma_wire, builds_acknowledgements_byte_for_byte)
 {
 	struct roce_path path;
-	uint8_t frame[80];
+	uint8_t frame[ROCE_ACK_FRAME_MAX];
 
 	vector_path(&path, 4, true, 1024);
 	expect_packet(frame, roce_ack_build(frame, &path, 0x101, 0x1f, 2), VECTOR_ACK);
@@ -202,7 +202,8 @@ Test(rdma_wire, builds_the_ack_that_a_linux_kernel_took)
 		.migrated = true,
 		.mtu = 1024,
 	};
-	uint8_t expected[80], frame[80], *ip = frame + ROCE_ETHER_LENGTH;
+	uint8_t expected[ROCE_ACK_FRAME_MAX], frame[ROCE_ACK_FRAME_MAX],
+		*ip = frame + ROCE_ETHER_LENGTH;
 	uint32_t n = vector_bytes(VECTOR_OUR_ACK, expected), crc;
 	struct roce_path path;
 
@@ -223,7 +224,7 @@ Test(rdma_wire, writes_traffic_class_ttl_and_a_good_header_checksum)
 {
 	struct roce_path_spec spec = vector_spec(4, false, 1024);
 	struct roce_path path;
-	uint8_t frame[80], *ip = frame + ROCE_ETHER_LENGTH;
+	uint8_t frame[ROCE_ACK_FRAME_MAX], *ip = frame + ROCE_ETHER_LENGTH;
 	uint32_t sum = 0;
 
 	spec.tos = 0x6a;
@@ -247,7 +248,7 @@ Test(rdma_wire, follows_a_changed_mac_address)
 {
 	static const uint8_t mac[6] = {2, 9, 8, 7, 6, 5};
 	struct roce_path path;
-	uint8_t frame[80];
+	uint8_t frame[ROCE_ACK_FRAME_MAX];
 
 	vector_path(&path, 4, false, 1024);
 	roce_path_set_mac(&path, mac);

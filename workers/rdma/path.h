@@ -130,8 +130,12 @@ uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t len
 /* True when the four bytes behind the packet are its ICRC (least significant byte first). */
 bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length);
 
+/* The longest ACK frame: over IPv6. */
+#define ROCE_ACK_FRAME_MAX                                                                         \
+	(ROCE_ETHER_LENGTH + 40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH + ROCE_ICRC_LENGTH)
+
 /*
- * Build an ACK or NAK frame into <at> (at least 80 bytes); returns its length.
+ * Build an ACK or NAK frame into <at> (ROCE_ACK_FRAME_MAX bytes); returns its length.
  * <psn> is the last acknowledged PSN, or for a sequence NAK the expected one.
  */
 uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn, uint8_t syndrome,
