@@ -276,7 +276,7 @@ struct soft_qp *soft_qp_create(struct soft_rnic *rnic, const struct soft_qp_para
 	    qp->sent == NULL)
 		goto no_memory;
 	for (uint32_t i = 0; i < params->wqe_count; i++)
-		qp->cqes[i].op_own = MLX5_CQE_INVALID << 4 | 1;
+		qp->cqes[i].op_own = MLX5_POST_CQE_INVALID << 4 | 1;
 	mailbox_send(&rnic->mailbox, add, rnic, qp);
 	return qp;
 no_memory:

@@ -32,7 +32,7 @@ static void fail(struct soft_qp *qp, uint16_t index, uint8_t syndrome)
 	if (qp->dead)
 		return;
 	qp->dead = true;
-	write_cqe(qp, index, MLX5_CQE_ERROR, syndrome);
+	write_cqe(qp, index, MLX5_POST_CQE_ERROR, syndrome);
 	if (qp->params.wqes_dead != NULL)
 		__atomic_store_n(qp->params.wqes_dead, 1, __ATOMIC_RELEASE);
 	if (qp->params.wake != NULL)
@@ -159,7 +159,7 @@ void soft_send_acked(struct soft_qp *qp)
 		if (roce_psn_diff(s->end_psn, qp->requester.una_psn) > 0)
 			break;
 		if (s->signal)
-			write_cqe(qp, s->index, MLX5_CQE_REQUESTER, 0);
+			write_cqe(qp, s->index, MLX5_POST_CQE_OK, 0);
 		qp->sent_head++;
 	}
 }

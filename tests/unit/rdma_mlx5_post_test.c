@@ -39,7 +39,7 @@ static void complete(struct fixture *f, uint32_t cq_index, uint16_t counter, uin
 	struct mlx5_cqe *cqe = &f->cqes[cq_index % CQES];
 
 	cqe->wqe_counter = (uint16_t)(counter << 8 | counter >> 8);
-	cqe->syndrome = opcode == MLX5_CQE_ERROR ? MLX5_SYNDROME_REMOTE_ACCESS : 0;
+	cqe->syndrome = opcode == MLX5_POST_CQE_ERROR ? MLX5_SYNDROME_REMOTE_ACCESS : 0;
 	cqe->op_own = opcode << 4 | ((cq_index & CQES) != 0);
 }
 
@@ -133,10 +133,10 @@ Test(rdma_mlx5_post, accounts_for_room_across_the_wrap)
 	cr_expect_eq(mlx5_room(&f.q), WQES);
 	mlx5_ring(&f.q, WQES);
 	cr_expect_eq(mlx5_room(&f.q), 0);
-	complete(&f, 0, 0xfffe, MLX5_CQE_REQUESTER);
+	complete(&f, 0, 0xfffe, MLX5_POST_CQE_OK);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE);
 	cr_expect_eq(mlx5_room(&f.q), 3, "a CQE completes its WQE and all before it");
-	complete(&f, 1, 0x0003, MLX5_CQE_REQUESTER);
+	complete(&f, 1, 0x0003, MLX5_POST_CQE_OK);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE);
 	cr_expect_eq(mlx5_room(&f.q), WQES);
 }
@@ -150,7 +150,7 @@ Test(rdma_mlx5_post, reads_each_completion_once_over_many_laps)
 	for (uint32_t i = 0; i < 9 * CQES; i++) {
 		cr_assert_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_EMPTY, "lap %u", i / CQES);
 		mlx5_ring(&f.q, 1);
-		complete(&f, i, i, MLX5_CQE_REQUESTER);
+		complete(&f, i, i, MLX5_POST_CQE_OK);
 		cr_assert_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE, "lap %u", i / CQES);
 		cr_expect_eq(mlx5_room(&f.q), WQES);
 	}
@@ -166,7 +166,7 @@ Test(rdma_mlx5_post, reads_completions_that_came_together)
 	for (uint32_t lap = 0; lap < 5; lap++) {
 		mlx5_ring(&f.q, CQES);
 		for (uint32_t i = 0; i < CQES; i++)
-			complete(&f, lap * CQES + i, lap * CQES + i, MLX5_CQE_REQUESTER);
+			complete(&f, lap * CQES + i, lap * CQES + i, MLX5_POST_CQE_OK);
 		for (uint32_t i = 0; i < CQES; i++)
 			cr_assert_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE);
 		cr_assert_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_EMPTY);
@@ -180,7 +180,7 @@ Test(rdma_mlx5_post, tells_why_the_queue_died)
 
 	init(&f, 0);
 	mlx5_ring(&f.q, 3);
-	complete(&f, 0, 1, MLX5_CQE_ERROR);
+	complete(&f, 0, 1, MLX5_POST_CQE_ERROR);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_ERROR);
 	cr_expect_eq(syndrome, MLX5_SYNDROME_REMOTE_ACCESS);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_EMPTY);
@@ -207,9 +207,9 @@ Test(rdma_mlx5_post, counts_completions_past_32_bits)
 
 	init(&f, 0);
 	f.q.cq_index = UINT32_MAX;
-	complete(&f, UINT32_MAX, 0, MLX5_CQE_REQUESTER);
+	complete(&f, UINT32_MAX, 0, MLX5_POST_CQE_OK);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_EMPTY);
-	complete(&f, 0, 1, MLX5_CQE_REQUESTER);
+	complete(&f, 0, 1, MLX5_POST_CQE_OK);
 	cr_expect_eq(mlx5_cq_poll(&f.q, &syndrome), MLX5_POLL_DONE);
 }

@@ -30,9 +30,9 @@
 #define MLX5_OP_RDMA_WRITE_IMM 0x09
 #define MLX5_CE_ALWAYS         0x08 /* fm_ce_se: CQE for this WQE */
 
-#define MLX5_CQE_REQUESTER 0x0
-#define MLX5_CQE_ERROR     0xd
-#define MLX5_CQE_INVALID   0xf
+#define MLX5_POST_CQE_OK 0x0
+#define MLX5_POST_CQE_ERROR     0xd
+#define MLX5_POST_CQE_INVALID   0xf
 
 /* CQE syndromes (PRM "CQE with error"). */
 #define MLX5_SYNDROME_LOCAL_PROTECTION 0x04
@@ -222,13 +222,13 @@ MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 	uint8_t owner = (q->cq_index & q->cqe_count) != 0;
 	uint16_t counter;
 
-	if (op_own >> 4 == MLX5_CQE_INVALID || (op_own & 1) != owner)
+	if (op_own >> 4 == MLX5_POST_CQE_INVALID || (op_own & 1) != owner)
 		return MLX5_POLL_EMPTY;
 	q->cq_index++;
 	counter = cqe->wqe_counter;
 	counter = (uint16_t)(counter << 8 | counter >> 8);
 	q->consumer = (uint16_t)(counter + 1);
-	if (op_own >> 4 == MLX5_CQE_ERROR) {
+	if (op_own >> 4 == MLX5_POST_CQE_ERROR) {
 		*syndrome = cqe->syndrome;
 		return MLX5_POLL_ERROR;
 	}
