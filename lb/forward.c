@@ -110,17 +110,20 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.flow = b->handle[i],
 		.deadline_us = config->request_timeout_ms * 1000,
 	};
+	uint64_t copies;
 
 	if (config->payload_crc) {
 		request.flags = RING_HAS_CRC;
 		request.crc32 = crc32_gzip_refl(0, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	}
+	copies = link->requester.stats.copies;
 	lcore_mark_dirty(lc, link);
 	if (unlikely(link_send(link, m, &request, b->tag[i], lc->now, lc->packets) < 0)) {
 		lc->load.credits[link->worker]++;
 		lc->load.outstanding[link->worker]--;
 		return refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
+	lc->stats.payload_copies += link->requester.stats.copies - copies;
 	lc->service[flow->service].stats.requests++;
 	lc->stats.requests++;
 }
