@@ -259,8 +259,7 @@ static void take_state(struct agent_session *s, json_t *params)
 	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->options->name, state, reason);
 	if (strcmp(state, "drained") == 0) {
 		/* Nothing is left to answer and nothing more comes. */
-		s->leaving = true;
-		fail(s, 0, "drained");
+		event_base_loopbreak(s->base);
 	} else if (strcmp(state, "gone") == 0) {
 		fail(s, RETRY_MS, reason);
 	}
