@@ -81,6 +81,8 @@ static void post(struct agent_loop *loop, struct agent_link *link, const struct 
 	/* A full queue empties as the peer acknowledges; a peer that does not ends it in an error.
 	 */
 	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
+		if (__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
+			return;
 		ring(loop, link);
 		sched_yield();
 		reap(loop, link);

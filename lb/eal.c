@@ -45,7 +45,7 @@ static bool is_pci(const char *device)
 /* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
 static unsigned int memory_mb(const struct lb_config *config)
 {
-	uint64_t flows = (uint64_t)config->flows * 512, packets = 0, buffer = 0;
+	uint64_t flows = (uint64_t)config->flows * 352, packets = 0, buffer = 0;
 
 	if (config->memory_mb != 0)
 		return config->memory_mb;

@@ -68,6 +68,8 @@ static void complete(struct lcore *lc, struct link *link, const struct responder
 		rte_pktmbuf_free(message);
 	} else if (!place->has_imm) {
 		lcore_drop(lc, message, LB_DROP_REPLY_UNANNOUNCED);
+	} else if (ring_imm_slot(place->imm) != link->reply_slot) {
+		lcore_drop(lc, message, LB_DROP_REPLY_MALFORMED);
 	} else {
 		f->reply[f->n_replies].message = message;
 		f->reply[f->n_replies].link = link;
@@ -89,6 +91,8 @@ static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *
 		return lcore_drop(lc, m, drop_of(verdict));
 	rte_pktmbuf_adj(m, at->payload_offset + p->payload_offset);
 	rte_pktmbuf_trim(m, m->data_len - p->payload_length);
+	if (place.first)
+		link->reply_slot = place.va >> link->reply_shift;
 	gather(link, m);
 	if (place.last)
 		complete(lc, link, &place, f);

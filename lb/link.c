@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
+#include <rte_common.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
@@ -22,8 +23,11 @@ static int alloc_slots(struct link *link)
 struct link *link_create(const struct link_params *p)
 {
 	struct link *link = rte_zmalloc("link", sizeof(*link), RTE_CACHE_LINE_SIZE);
-	struct rdma_region replies = {.rkey = p->reply_rkey,
-				      .length = (uint64_t)p->slots * p->reply_stride};
+	struct rdma_region replies = {
+		.rkey = p->reply_rkey,
+		.length = (uint64_t)p->slots * p->reply_stride,
+		.stride = p->reply_stride,
+	};
 	struct requester_params rq;
 
 	if (link == NULL)
@@ -38,7 +42,7 @@ struct link *link_create(const struct link_params *p)
 	link->descriptors = p->remote->descriptors;
 	link->slot_address = p->remote->slots;
 	link->cancels = p->remote->cancels;
-	link->reply_stride = p->reply_stride;
+	link->reply_shift = rte_log2_u32(p->reply_stride);
 	if (alloc_slots(link) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);

@@ -60,7 +60,8 @@ struct link {
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	uint32_t sweep; /* where the search for overdue requests goes on */
 	/* replies */
-	uint32_t reply_stride;
+	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
+	uint32_t reply_slot;  /* that the message being received is addressed to */
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
 	uint32_t heartbeat_ms;                    /* when the last came; 0 = never */
 	struct lb_link_stats stats;
@@ -81,7 +82,8 @@ struct link_params {
 	uint16_t port;
 	const struct lb_link_spec *remote;
 	uint32_t slots;
-	uint32_t reply_stride, reply_rkey;
+	uint32_t reply_stride; /* power of two */
+	uint32_t reply_rkey;
 	uint32_t psn; /* the first we send */
 	struct roce_path_spec path;
 	struct txq *tx;

@@ -16,7 +16,7 @@
 #define QUEUES_MAX  64
 #define ADDRESS_MAX 512
 
-#define ND_SOLICIT   135
+#define ND_SOLICIT 135
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);

@@ -25,8 +25,12 @@ static enum responder_verdict refuse(struct responder *r, const struct roce_pack
 
 static bool in_region(const struct rdma_region *region, uint64_t va, uint32_t length)
 {
-	return va >= region->va && va - region->va <= region->length &&
-	       length <= region->length - (va - region->va);
+	uint64_t offset = va - region->va;
+
+	if (va < region->va || offset > region->length || length > region->length - offset)
+		return false;
+	return region->stride == 0 ||
+	       ((offset & (region->stride - 1)) == 0 && length <= region->stride);
 }
 
 /* Do opcode, payload length and pad fit what the message has seen so far? (IBTA 9.7.4.1.2) */

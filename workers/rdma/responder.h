@@ -22,6 +22,7 @@ struct rdma_region {
 	uint64_t va;
 	uint64_t length;
 	uint32_t rkey;
+	uint32_t stride; /* 0, or a power of two: a message starts at a multiple and is no longer */
 };
 
 struct responder_stats {
