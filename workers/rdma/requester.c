@@ -354,7 +354,10 @@ static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64
 		rq->stats.naks++;
 		if (syndrome == ROCE_NAK_SEQUENCE) {
 			rq->send_psn = rq->una_psn;
-			pump(rq, REQUESTER_RESEND_BURST);
+			/* May follow an RNR NAK for the same packet: that one's time still counts.
+			 */
+			if (rq->hold_until == 0)
+				pump(rq, REQUESTER_RESEND_BURST);
 			return REQUESTER_PROGRESS;
 		}
 		/* fall through */
@@ -371,6 +374,8 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 	bool positive = ROCE_AETH_KIND(syndrome) == ROCE_AETH_ACK;
 	uint32_t end = positive ? roce_psn_add(psn, 1) : psn;
 
+	if (unlikely(rq->error != REQUESTER_OK))
+		return REQUESTER_FAILED;
 	if (roce_psn_diff(psn, rq->sent_psn) >= 0)
 		return REQUESTER_BEYOND;
 	if (positive ? roce_psn_diff(end, rq->una_psn) <= 0 : roce_psn_diff(psn, rq->una_psn) < 0)
@@ -379,6 +384,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		retire(rq, end);
 		rq->timer = now;
 		rq->retries = 0;
+		rq->hold_until = 0; /* what the receiver was not ready for is in */
 	}
 	if (positive) {
 		rq->stats.acks++;
