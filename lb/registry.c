@@ -429,7 +429,9 @@ static void check_health(struct lb *lb, struct worker *w)
 		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", limit);
 		return lb_worker_remove(lb, w, reason);
 	}
-	if (w->state == WORKER_JOINING && w->ready && w->heartbeat_ms != 0)
+	/* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
+	if (w->state == WORKER_JOINING && w->ready && w->heartbeat_ms != 0 &&
+	    lb->neighbour[w->number].resolved)
 		set_state(lb, w, WORKER_ACTIVE, "");
 	if (w->state == WORKER_DRAINING && strcmp(w->reason, "drained") != 0 &&
 	    lb_worker_drained(lb, w))
