@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_hash.h>
+#include <rte_ip.h>
+#include <rte_malloc.h>
+#include <rte_udp.h>
+
+#include "checksum.h"
+#include "floor.h"
+
+#define ROUNDS 1024
+/* From packet to packet, so that they do not meet in the same cache sets. */
+#define APART 1344
+/* IP, UDP, BTH and RETH: what the ICRC covers besides the payload. */
+#define ROCE_HEADERS (20 + 8 + ROCE_BTH_LENGTH + ROCE_RETH_LENGTH)
+
+static void hash_fill(struct floors *f)
+{
+	struct rte_hash_parameters p = {
+		.name = "floor",
+		.entries = RTE_MAX(rte_align32pow2(RIG_FLOWS) + 1, RIG_FLOWS),
+		.key_len = sizeof(f->keys[0]),
+		.socket_id = SOCKET_ID_ANY,
+	};
+
+	f->hash = rte_hash_create(&p);
+	f->keys = rte_zmalloc("keys", RIG_FLOWS * sizeof(f->keys[0]), 64);
+	if (f->hash == NULL || f->keys == NULL)
+		rig_die("no memory for the table to compare with");
+	for (uint64_t i = 0; i < RIG_FLOWS; i++) {
+		memcpy(f->keys[i], &i, sizeof(i));
+		if (rte_hash_add_key_data(f->hash, f->keys[i], (void *)(uintptr_t)i) < 0)
+			rig_die("the table to compare with is full");
+	}
+}
+
+void floors_init(struct floors *f)
+{
+	memset(f, 0, sizeof(*f));
+	hash_fill(f);
+	f->bytes = rte_zmalloc("bytes", LB_BURST * APART, 64);
+	if (f->bytes == NULL)
+		rig_die("no memory");
+	for (uint32_t i = 0; i < LB_BURST * APART; i++)
+		f->bytes[i] = clients_pattern(i);
+}
+
+void floors_fini(struct floors *f)
+{
+	rte_hash_free(f->hash);
+	rte_free(f->keys);
+	rte_free(f->bytes);
+}
+
+static void swap_all(uint8_t *frame)
+{
+	struct rte_ether_hdr *ether = (struct rte_ether_hdr *)frame;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(ether + 1);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	struct rte_ether_addr mac = ether->dst_addr;
+	uint32_t address = ip->dst_addr;
+	uint16_t port = udp->dst_port;
+
+	ether->dst_addr = ether->src_addr;
+	ether->src_addr = mac;
+	ip->dst_addr = ip->src_addr;
+	ip->src_addr = address;
+	udp->dst_port = udp->src_port;
+	udp->src_port = port;
+}
+
+static void forward_burst(uint16_t port)
+{
+	struct rte_mbuf *packet[LB_BURST];
+	unsigned int n = rte_eth_rx_burst(port, 0, packet, LB_BURST);
+
+	for (unsigned int i = 0; i < n && i < 4; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(packet[i], void *));
+	for (unsigned int i = 0; i < n; i++) {
+		if (i + 4 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(packet[i + 4], void *));
+		swap_all(rte_pktmbuf_mtod(packet[i], uint8_t *));
+	}
+	if (rte_eth_tx_burst(port, 0, packet, n) != LB_BURST)
+		rig_die("forwarding lost packets");
+}
+
+void floor_forward(struct clients *c, struct load *load, struct turns *turns)
+{
+	struct rte_mbuf *packet[NIC_SIZE];
+	const struct nic *nic = &c->rig->clients;
+
+	clients_prepare(c, load);
+	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
+		uint64_t begin;
+
+		nic_deliver(nic, c->packet + i, LB_BURST);
+		begin = turns_begin();
+		forward_burst(nic->port);
+		turns_end(turns, begin);
+		rte_pktmbuf_free_bulk(packet, nic_collect(nic, packet, NIC_SIZE));
+	}
+}
+
+void floor_hash(struct floors *f, struct clients *c, struct turns *turns)
+{
+	/* Keys come out of packets: in the cache, in one array. */
+	uint8_t keys[LB_BURST][16];
+	const void *at[LB_BURST];
+	hash_sig_t hash[LB_BURST];
+	void *data[LB_BURST];
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t begin, hits = 0;
+
+		for (unsigned int i = 0; i < LB_BURST; i++) {
+			memcpy(keys[i], f->keys[clients_random(c, RIG_FLOWS)], sizeof(keys[i]));
+			at[i] = keys[i];
+			hash[i] = rte_hash_hash(f->hash, keys[i]);
+		}
+		begin = turns_begin();
+		rte_hash_lookup_with_hash_bulk_data(f->hash, at, hash, LB_BURST, &hits, data);
+		turns_end(turns, begin);
+		if (hits != UINT32_MAX)
+			rig_die("a key is missing from the table to compare with");
+	}
+}
+
+void floor_icrc(struct floors *f, uint32_t payload, struct turns *turns)
+{
+	uint32_t crc = 0;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t begin = turns_begin();
+
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			crc ^= roce_icrc(ROCE_ICRC_SEED, f->bytes + (size_t)i * APART,
+					 ROCE_HEADERS + payload);
+		turns_end(turns, begin);
+	}
+	f->bytes[LB_BURST * APART - 1] = crc; /* somebody wants to know */
+}
+
+void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t begin = turns_begin();
+
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			sum += checksum_add(f->bytes + (size_t)i * APART, 8 + payload);
+		turns_end(turns, begin);
+	}
+	f->bytes[LB_BURST * APART - 1] = sum;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+
+#include "eal.h"
+#include "rig.h"
+
+/*
+ * Everything that is not said is the daemon's default. Timeouts are long because the bench stands
+ * still between turns, and because it does not measure failures.
+ */
+static const char config_text[] =
+	"ports:\n"
+	"  - {name: clients, device: net_ring_clients, roles: [clients]}\n"
+	"  - {name: fabric, device: net_ring_fabric, roles: [fabric], mtu: 4200,\n"
+	"     address: " RIG_LB_FABRIC "/24}\n"
+	"services:\n"
+	"  - {name: one, address: " RIG_VIP ", port: %d, model: one, flow_timeout_ms: 3600000,\n"
+	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
+	"  - {name: many, address: " RIG_VIP ", port: %d, model: many, flow_timeout_ms: 3600000,\n"
+	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
+	"lcores: [%d]\n"
+	"memory: {hugepages: %s, mb: 1792}\n"
+	"workers: {timeout_ms: 3600000}\n"
+	"fabric: {ack_timeout: 22}\n"
+	"log_level: warning\n";
+
+void rig_die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fputs("walk: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+	exit(EXIT_FAILURE);
+}
+
+/* One CPU for everything: the EAL's lcore thread only sleeps. */
+static int stay_on_this_cpu(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) == 0 ? cpu : 0;
+}
+
+static int read_config(struct lb_config *config, bool hugepages)
+{
+	char text[2048], error[512];
+	int length, ret;
+
+	length = snprintf(text, sizeof(text), config_text, RIG_SERVICE_UDP, RIG_SERVICE_UDP + 1,
+			  stay_on_this_cpu(), hugepages ? "true" : "false");
+	ret = lb_config_parse("bench", text, length, config, error, sizeof(error));
+	if (ret < 0)
+		fprintf(stderr, "%s\n", error);
+	return ret;
+}
+
+static struct rte_ring *create_ring(const char *port, const char *direction)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "%s_%s", port, direction);
+	return rte_ring_create(name, NIC_SIZE, SOCKET_ID_ANY,
+			       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+}
+
+/* lb_create() finds the port by its name, net_ring_<name>. */
+static int create_port(struct nic *nic, const char *name)
+{
+	int port;
+
+	nic->rx = create_ring(name, "rx");
+	nic->tx = create_ring(name, "tx");
+	if (nic->rx == NULL || nic->tx == NULL)
+		return -ENOMEM;
+	port = rte_eth_from_rings(name, &nic->rx, 1, &nic->tx, 1, 0);
+	if (port < 0)
+		return -ENODEV;
+	nic->port = port;
+	return 0;
+}
+
+int rig_create(struct rig *rig, bool hugepages)
+{
+	struct lb_config *config = calloc(1, sizeof(*config));
+	int ret = config == NULL ? -ENOMEM : read_config(config, hugepages);
+
+	memset(rig, 0, sizeof(*rig));
+	if (ret == 0)
+		ret = lb_eal_init(config, "walk");
+	if (ret == 0)
+		ret = create_port(&rig->clients, "clients");
+	if (ret == 0)
+		ret = create_port(&rig->fabric, "fabric");
+	if (ret == 0) {
+		rig->lb = lb_create(config);
+		ret = rig->lb == NULL ? -ENOMEM : 0;
+	}
+	free(config);
+	if (ret < 0) {
+		fprintf(stderr, "cannot set up the load balancer: %s\n", strerror(-ret));
+		return ret;
+	}
+	rig->lc = rig->lb->lcore[0];
+	return 0;
+}
+
+void rig_destroy(struct rig *rig)
+{
+	lb_destroy(rig->lb);
+	rte_ring_free(rig->clients.rx);
+	rte_ring_free(rig->clients.tx);
+	rte_ring_free(rig->fabric.rx);
+	rte_ring_free(rig->fabric.tx);
+}
+
+void nic_deliver(const struct nic *nic, struct rte_mbuf *const packet[], unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		packet[i]->port = nic->port;
+		packet[i]->ol_flags = 0;
+		packet[i]->nb_segs = 1;
+	}
+	if (rte_ring_sp_enqueue_bulk(nic->rx, (void *const *)packet, n, NULL) != n)
+		rig_die("a port's queue is full");
+}
+
+unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsigned int max)
+{
+	return rte_ring_sc_dequeue_burst(nic->tx, (void **)packet, max, NULL);
+}
+
+void rig_alloc(const struct rig *rig, struct rte_mbuf *packet[], unsigned int n)
+{
+	if (rte_pktmbuf_alloc_bulk(rig->lc->packets, packet, n) != 0)
+		rig_die("packet memory is out");
+}

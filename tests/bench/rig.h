@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rig: a whole load balancer with one lcore, between two ports that are rings. The bench is the
+ * NIC on the other side of them, and turns the lcore's loop itself, on its own thread.
+ */
+#ifndef BENCH_RIG_H
+#define BENCH_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lcore.h"
+
+/* Packets of one batch: all are in memory before the first is worked on. */
+#define RIG_BATCH 4096
+
+#define RIG_WORKERS_MANY 8
+#define RIG_WORKERS      (1 + RIG_WORKERS_MANY)
+
+/* Two services with workers of their own; the flows of the second follow those of the first. */
+enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_SERVICES };
+#define RIG_FLOWS      1000000u
+#define RIG_FLOWS_FEW  1000u
+#define RIG_FLOWS_MANY RIG_FLOWS_FEW /* of RIG_MANY_WORKERS */
+
+#define RIG_VIP         "10.0.0.100"
+#define RIG_SERVICE_UDP 8500 /* of the first service; the next has the next port */
+#define RIG_LB_FABRIC   "10.9.0.1"
+#define RIG_HOST        "10.9.0.2" /* the workers'; several GPUs, one address */
+#define RIG_PATH_MTU    4096
+
+/* A port, seen from outside: what it receives and what it has sent. */
+struct nic {
+	uint16_t port;
+	struct rte_ring *rx, *tx;
+};
+
+struct rig {
+	struct lb *lb;
+	struct lcore *lc;
+	struct nic clients, fabric;
+};
+
+/* Something is not as it must be: the numbers would mean nothing. */
+void rig_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* 0, or -errno after saying why. */
+int rig_create(struct rig *rig, bool hugepages);
+void rig_destroy(struct rig *rig);
+
+/* Receive <n> packets as a driver does: it has just written each mbuf's first cache line. */
+void nic_deliver(const struct nic *nic, struct rte_mbuf *const packet[], unsigned int n);
+/* What the port has sent since last time, at most <max>. */
+unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsigned int max);
+/* As many as the rig ever has in a port. */
+#define NIC_SIZE 1024
+
+/* An mbuf for a received frame, from the pool that ports receive into. Ends the bench without. */
+void rig_alloc(const struct rig *rig, struct rte_mbuf *packet[], unsigned int n);
+
+#endif

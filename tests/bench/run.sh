@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Build and run a bench.
+#
+#   tests/bench/run.sh list
+#   tests/bench/run.sh walk [--json FILE] [--runs N]
+#
+# BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
+# reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
+# pages, and says so.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${BUILD:-$root/build-bench}
+hugepages=/proc/sys/vm/nr_hugepages
+hugepages_before=
+
+usage() {
+    sed -n '3,11s/^# \{0,1\}//p' "$0"
+}
+
+list() {
+    echo "walk    cycles per packet of the load balancer's walk, stage by stage"
+}
+
+build() {
+    if [ ! -f "$build/build.ninja" ]; then
+        meson setup --buildtype=release "$build" "$root" >&2
+    fi
+    ninja -C "$build" "tests/bench/bench-$1" >&2
+}
+
+give_back_hugepages() {
+    [ -z "$hugepages_before" ] || echo "$hugepages_before" >"$hugepages"
+}
+
+# take_hugepages COUNT: false when they cannot be had
+take_hugepages() {
+    local free
+    free=$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)
+    [ "${free:-0}" -lt "$1" ] || return 0
+    [ -w "$hugepages" ] || return 1
+    hugepages_before=$(cat "$hugepages")
+    echo $((hugepages_before - free + $1)) >"$hugepages"
+    free=$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)
+    [ "$free" -ge "$1" ]
+}
+
+machine() {
+    local model
+    model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+    echo "${model:-$(uname -m)}, $(nproc) CPUs, Linux $(uname -r)"
+}
+
+commit() {
+    git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
+}
+
+walk() {
+    local options=(--commit "$(commit)" --machine "$(machine)")
+    build walk
+    # 1792 MiB and a few pages that the EAL wants on top
+    if ! take_hugepages 1024; then
+        echo "no hugepages to be had: running on 4 KiB pages" >&2
+        options+=(--no-huge)
+    fi
+    "$build/tests/bench/bench-walk" "${options[@]}" "$@"
+}
+
+trap give_back_hugepages EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+case ${1:-} in
+walk)
+    shift
+    walk "$@"
+    ;;
+list)
+    list
+    ;;
+-h | --help)
+    usage
+    ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One batch through the walk: requests from the clients to the workers, then every reply back. The
+ * two directions are timed apart.
+ */
+#ifndef BENCH_WALK_BATCH_H
+#define BENCH_WALK_BATCH_H
+
+#include "clients.h"
+#include "peer.h"
+#include "turns.h"
+
+struct bench {
+	struct rig rig;
+	struct clients clients;
+	struct peer peer;
+	struct turns requests, replies;
+	struct turns untimed; /* turns in between */
+};
+
+/* Ends the bench when anything is lost, copied, moved or wrong. */
+void batch_run(struct bench *b, struct load *load);
+
+#endif
