@@ -3,15 +3,16 @@
 
 #include "neigh.h"
 
-#define ETHER      14
-#define ARP_LENGTH 28
-#define IP6        40
-#define ND_LENGTH  24 /* type, code, check sum, flags, target */
-#define ND_OPTION  8  /* link-layer address option */
-#define ND_SOLICIT 135
-#define ND_ADVERT  136
-#define OPT_SOURCE 1
-#define OPT_TARGET 2
+#define ETHER        14
+#define ARP_LENGTH   28
+#define IP6          40
+#define ND_LENGTH    24 /* type, code, check sum, flags, target */
+#define ND_OPTION    8  /* link-layer address option */
+#define ND_SOLICIT   135
+#define ND_ADVERT    136
+#define ND_SOLICITED 0x40 /* flag of an advertisement */
+#define OPT_SOURCE   1
+#define OPT_TARGET   2
 
 static uint16_t get16(const uint8_t *at)
 {
@@ -70,27 +71,54 @@ static bool arp_parse(const uint8_t *arp, uint32_t length, struct neigh_message 
 	return true;
 }
 
-/* Find a link-layer address option; false when there is none or the options are broken. */
-static bool nd_option(const uint8_t *options, uint32_t length, uint8_t type, uint8_t mac[6])
+/*
+ * Walk the options. <mac> points at the first link-layer address of <type>, or is NULL. False when
+ * they are broken, which makes the whole message invalid (RFC 4861, 7.1).
+ */
+static bool nd_options(const uint8_t *at, uint32_t length, uint8_t type, const uint8_t **mac)
 {
-	while (length >= ND_OPTION) {
-		uint32_t size = options[1] * 8u;
+	*mac = NULL;
+	while (length > 0) {
+		uint32_t size = length < ND_OPTION ? 0 : at[1] * 8u;
 
 		if (size == 0 || size > length)
 			return false;
-		if (options[0] == type) {
-			memcpy(mac, options + 2, 6);
-			return true;
-		}
-		options += size;
+		if (at[0] == type && *mac == NULL)
+			*mac = at + 2;
+		at += size;
 		length -= size;
 	}
-	return false;
+	return true;
+}
+
+static bool solicitation_parse(const uint8_t *ip, const uint8_t *mac, struct neigh_message *m)
+{
+	memcpy(&m->sender, ip + 8, 16);
+	/* A probe from :: has no option; its answer goes to all nodes. */
+	if (mac != NULL && IN6_IS_ADDR_UNSPECIFIED(&m->sender))
+		return false;
+	m->kind = NEIGH_REQUEST;
+	if (mac != NULL)
+		memcpy(m->sender_mac, mac, 6);
+	return true;
+}
+
+static bool advertisement_parse(const uint8_t *ip, const uint8_t *mac, struct neigh_message *m)
+{
+	/* What goes to everybody answers nobody. */
+	if (ip[24] == 0xff && ip[IP6 + 4] & ND_SOLICITED)
+		return false;
+	m->sender = m->target;
+	if (mac != NULL) {
+		m->kind = NEIGH_REPLY;
+		memcpy(m->sender_mac, mac, 6);
+	}
+	return true;
 }
 
 static bool nd_parse(const uint8_t *ip, uint32_t length, struct neigh_message *m)
 {
-	const uint8_t *nd = ip + IP6;
+	const uint8_t *nd = ip + IP6, *mac;
 	uint32_t size;
 
 	if (length < IP6 + ND_LENGTH || ip[6] != IPPROTO_ICMPV6)
@@ -101,22 +129,17 @@ static bool nd_parse(const uint8_t *ip, uint32_t length, struct neigh_message *m
 	    neigh_icmp6_checksum(ip, size) != 0)
 		return false;
 	m->family = 6;
+	m->kind = NEIGH_OTHER;
+	if (nd[0] != ND_SOLICIT && nd[0] != ND_ADVERT)
+		return true;
+	/* Neither the sender nor the target is a group. */
+	if (ip[8] == 0xff || nd[8] == 0xff ||
+	    !nd_options(nd + ND_LENGTH, size - ND_LENGTH,
+			nd[0] == ND_SOLICIT ? OPT_SOURCE : OPT_TARGET, &mac))
+		return false;
 	memcpy(&m->target, nd + 8, 16);
-	if (nd[0] == ND_SOLICIT) {
-		memcpy(&m->sender, ip + 8, 16);
-		m->kind = NEIGH_REQUEST;
-		/* A probe from :: has no option; its answer goes to all nodes. */
-		if (!nd_option(nd + ND_LENGTH, size - ND_LENGTH, OPT_SOURCE, m->sender_mac))
-			memset(m->sender_mac, 0, 6);
-	} else if (nd[0] == ND_ADVERT) {
-		m->sender = m->target;
-		m->kind = nd_option(nd + ND_LENGTH, size - ND_LENGTH, OPT_TARGET, m->sender_mac)
-				  ? NEIGH_REPLY
-				  : NEIGH_OTHER;
-	} else {
-		m->kind = NEIGH_OTHER;
-	}
-	return true;
+	return nd[0] == ND_SOLICIT ? solicitation_parse(ip, mac, m)
+				   : advertisement_parse(ip, mac, m);
 }
 
 bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
