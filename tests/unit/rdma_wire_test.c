@@ -335,12 +335,9 @@ struct malformed {
 	enum roce_parse_result result;
 };
 
-#define PSN "80000001"
-#define RETH                                                                                       \
-	"00007f0000001000"                                                                         \
-	"00001234"                                                                                 \
-	"00000008"
-#define CRC "00000000"
+#define PSN  "80000001"
+#define RETH "00007f0000001000 00001234 00000008"
+#define CRC  "00000000"
 
 static const struct malformed malformed[] = {
 	{"a good write", "0a00ffff00000011" PSN RETH "4142434445464748" CRC, ROCE_PARSED},
@@ -358,20 +355,14 @@ static const struct malformed malformed[] = {
 	{"READ request", "0c00ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
 	{"compare and swap", "1300ffff00000011" PSN RETH RETH CRC, ROCE_PARSE_OPCODE},
 	{"UC WRITE only", "2a00ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
-	{"CNP",
-	 "8100ffff40000011"
-	 "00000000" RETH CRC,
-	 ROCE_PARSE_OPCODE},
+	{"CNP", "8100ffff40000011 00000000" RETH CRC, ROCE_PARSE_OPCODE},
 	{"opcode ff", "ff00ffff00000011" PSN CRC, ROCE_PARSE_OPCODE},
 	{"no RETH", "0a00ffff00000011" PSN CRC, ROCE_PARSE_MALFORMED},
 	{"half a RETH", "0600ffff00000011" PSN "00007f0000001000" CRC, ROCE_PARSE_MALFORMED},
 	{"no immediate", "0b00ffff00000011" PSN RETH CRC, ROCE_PARSE_MALFORMED},
 	{"no immediate in a last", "0900ffff00000011" PSN CRC, ROCE_PARSE_MALFORMED},
 	{"no AETH", "1100ffff0000001100000001" CRC, ROCE_PARSE_MALFORMED},
-	{"an ACK with a pad",
-	 "1110ffff0000001100000001"
-	 "1f000001" CRC,
-	 ROCE_PARSE_MALFORMED},
+	{"an ACK with a pad", "1110ffff0000001100000001 1f000001" CRC, ROCE_PARSE_MALFORMED},
 	{"pad of an empty payload", "0a10ffff00000011" PSN RETH CRC, ROCE_PARSE_MALFORMED},
 	{"pad of an empty middle", "0730ffff00000011" PSN CRC, ROCE_PARSE_MALFORMED},
 	{"payload of 5 bytes", "0a30ffff00000011" PSN RETH "4142434445" CRC, ROCE_PARSE_MALFORMED},
