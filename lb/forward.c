@@ -215,8 +215,8 @@ static void acknowledge(struct lcore *lc, struct link *link)
 	struct txq *tx = &lc->tx[link->port];
 	struct rte_mbuf *m;
 
-	if (!link->responder.ack_due || txq_room(tx) == 0)
-		return;
+	if (!link->responder.ack_due || !roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
+		return; /* stays due */
 	m = rte_pktmbuf_alloc(lc->small);
 	if (m == NULL)
 		return; /* stays due: the peer asks again after its timeout */

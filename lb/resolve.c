@@ -81,8 +81,12 @@ static void set_mac(void *lcore, void *argument)
 	const struct move *move = argument;
 	struct link *link = lc->link[move->worker];
 
-	if (link != NULL)
-		roce_path_set_mac(&link->path, move->mac);
+	if (link == NULL)
+		return;
+	roce_path_set_mac(&link->path, move->mac);
+	/* The acknowledgement of the first heartbeat may have waited for it. */
+	lcore_mark_dirty(lc, link);
+	forward_flush(lc);
 }
 
 static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message)

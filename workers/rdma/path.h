@@ -51,6 +51,14 @@ void roce_path_init(struct roce_path *path, const struct roce_path_spec *spec);
 /* The peer's (or the gateway's) MAC address was learned or changed. */
 void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6]);
 
+/* Is the next hop's MAC address known? */
+static inline bool roce_path_is_resolved(const struct roce_path *path)
+{
+	static const uint8_t none[6];
+
+	return memcmp(path->header, none, sizeof(none)) != 0;
+}
+
 /* Is a packet with this IP header from the path's peer to us? */
 bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip);
 
