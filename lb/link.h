@@ -108,9 +108,11 @@ static inline uint32_t link_outstanding(const struct link *link)
  */
 static inline bool link_reserve(struct link *link, uint32_t packets)
 {
-	/* A burst can take two descriptor WRITEs: it may meet the end of the ring. */
+	/* At worst every descriptor leaves in a WRITE of its own: that bound needs no division. */
+	uint32_t descriptors = link->batched + link->reserved_slots + 1;
+
 	if (link->n_free == link->reserved_slots || link->requester.error != REQUESTER_OK ||
-	    !requester_room(&link->requester, link->reserved_packets + packets + 2))
+	    !requester_room(&link->requester, link->reserved_packets + packets + descriptors))
 		return false;
 	link->reserved_slots++;
 	link->reserved_packets += packets;
