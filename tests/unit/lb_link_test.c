@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A link: credits, which slot and which ring entry a request goes to, and what a burst reserves. */
+#include "link.h"
+#include "rdma_fixture.h"
+
+#define SLOTS       0x7f0000100000
+#define DESCRIPTORS 0x7f0000200000
+#define CANCELS     0x7f0000300000
+#define STRIDE      4096
+#define QPN         LINK_QPN(3, 7, 5)
+
+static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
+{
+	struct lb_link_spec remote = {
+		.qpn = 0x11,
+		.psn = 0x900,
+		.rkey = FIXTURE_RKEY,
+		.descriptors = DESCRIPTORS,
+		.slots = SLOTS,
+		.cancels = CANCELS,
+		.stride = STRIDE,
+	};
+	struct link_params params = {
+		.qpn = QPN,
+		.worker = 5,
+		.worker_generation = 2,
+		.remote = &remote,
+		.slots = slots,
+		.reply_stride = 2048,
+		.reply_rkey = 0x77,
+		.psn = 0x100,
+		.path = vector_spec(4, false, mtu),
+		.tx = &f->tx,
+		.small_pool = f->small,
+		.multi_segment = true,
+		.ack_timeout = 14,
+		.retry_limit = 7,
+	};
+	struct link *link = link_create(&params);
+
+	cr_assert(link);
+	return link;
+}
+
+static int send_length(struct fixture *f, struct link *link, uint32_t length)
+{
+	struct ring_descriptor request = {.length = length, .service = 4, .flow = 0x1234};
+	struct rte_mbuf *m = fixture_message(f, length);
+	int ret = link_send(link, m, &request, 99, 1000, f->packets);
+
+	if (ret < 0)
+		rte_pktmbuf_free(m);
+	return ret;
+}
+
+static void send_one(struct fixture *f, struct link *link)
+{
+	cr_assert(link_reserve(link, 1));
+	cr_assert_eq(send_length(f, link, 10), 0);
+}
+
+/* The worker has acknowledged everything. */
+static void acknowledge(struct fixture *f, struct link *link)
+{
+	struct requester *rq = &link->requester;
+
+	fixture_sent(f);
+	cr_assert_eq(requester_ack(rq, roce_psn_add(rq->next_psn, ROCE_PSN_MASK), 0x1f, rq->timer),
+		     REQUESTER_PROGRESS);
+}
+
+/* Packet <i> must be a WRITE of <n> descriptors for positions <first> and on. */
+static void expect_descriptors(struct fixture *f, unsigned int i, uint32_t slots, uint64_t first,
+			       uint32_t n)
+{
+	uint8_t frame[FIXTURE_FRAME_MAX];
+	struct roce_packet p = fixture_packet(f, i, frame);
+	struct ring_descriptor d;
+
+	cr_assert_eq(p.opcode, ROCE_WRITE_ONLY);
+	cr_expect(p.ack_request);
+	cr_expect_eq(p.rkey, FIXTURE_RKEY);
+	cr_expect_eq(p.va, DESCRIPTORS + first % slots * sizeof(d));
+	cr_assert_eq(p.length, n * sizeof(d), "%u bytes", p.length);
+	for (uint32_t k = 0; k < n; k++) {
+		memcpy(&d, frame + p.payload_offset + k * sizeof(d), sizeof(d));
+		cr_expect_eq(d.sequence, first + k + 1);
+		cr_expect_eq(d.flow, 0x1234);
+		cr_expect_eq(d.service, 4);
+	}
+}
+
+Test(lb_link, writes_the_payload_to_a_slot_and_announces_it)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+	struct roce_packet p;
+
+	send_one(f, link);
+	send_one(f, link);
+	cr_assert_eq(f->tx.n, 2, "descriptors wait for the burst's end");
+	for (unsigned int i = 0; i < 2; i++) {
+		p = fixture_packet(f, i, frame);
+		cr_expect_eq(p.va, SLOTS + i * STRIDE, "low slots first");
+		cr_expect_eq(p.rkey, FIXTURE_RKEY);
+		cr_expect_eq(p.length, 10);
+		cr_expect_not(p.ack_request);
+	}
+	link_batch_flush(link);
+	cr_assert_eq(f->tx.n, 3);
+	expect_descriptors(f, 2, 8, 0, 2);
+	cr_expect_eq(link->slot[1].sequence, 2);
+	cr_expect_eq(link->slot[1].flow, 0x1234);
+	cr_expect_eq(link->slot[1].sent, 1000);
+	cr_expect_eq(link->slot[1].tag, 99);
+	cr_expect_eq(link->slot[1].service, 4);
+	cr_expect_eq(link->slot[1].state, SLOT_BUSY);
+	cr_expect_eq(link_outstanding(link), 2);
+	link_batch_flush(link);
+	cr_expect_eq(f->tx.n, 3, "nothing more to announce");
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, never_sends_without_a_credit)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	for (unsigned int i = 0; i < 4; i++)
+		cr_assert(link_reserve(link, 1));
+	cr_expect_not(link_reserve(link, 1), "what is assigned counts before it is written");
+	link_unreserve(link, 1);
+	cr_expect(link_reserve(link, 1));
+	for (unsigned int i = 0; i < 4; i++)
+		cr_assert_eq(send_length(f, link, 10), 0);
+	cr_expect_not(link_reserve(link, 1));
+	cr_expect_eq(link->reserved_slots, 0);
+	cr_expect_eq(link->reserved_packets, 0);
+	link_slot_free(link, 2);
+	cr_expect_eq(link->slot[2].state, SLOT_FREE);
+	cr_expect_eq(link_outstanding(link), 3);
+	cr_assert(link_reserve(link, 1));
+	cr_assert_eq(send_length(f, link, 10), 0);
+	cr_expect_eq(link->slot[2].sequence, 5, "the slot that came free");
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, ends_a_descriptor_write_where_the_ring_wraps)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+
+	for (unsigned int i = 0; i < 6; i++)
+		send_one(f, link);
+	link_batch_flush(link);
+	acknowledge(f, link);
+	for (uint32_t slot = 0; slot < 6; slot++)
+		link_slot_free(link, slot);
+	for (unsigned int i = 0; i < 5; i++)
+		send_one(f, link);
+	link_batch_flush(link);
+	cr_assert_eq(f->tx.n, 7);
+	expect_descriptors(f, 2, 8, 6, 2);
+	expect_descriptors(f, 6, 8, 8, 3);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, sends_a_descriptor_write_when_it_fills_a_packet)
+{
+	static const struct {
+		uint32_t mtu, batch;
+	} rows[] = {{256, 4}, {512, 8}, {1024, 16}, {2048, 32}, {4096, 64}};
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct link *link = link_on(f, 128, rows[i].mtu);
+
+		cr_assert_eq(link->batch_max, rows[i].batch);
+		for (uint32_t n = 0; n < rows[i].batch + 1; n++)
+			send_one(f, link);
+		cr_assert_eq(f->tx.n, rows[i].batch + 2);
+		expect_descriptors(f, rows[i].batch, 128, 0, rows[i].batch);
+		link_batch_flush(link);
+		expect_descriptors(f, rows[i].batch + 2, 128, rows[i].batch, 1);
+		fixture_sent(f);
+		link_destroy(link);
+	}
+	fixture_destroy(f);
+}
+
+/* The largest burst that a link can be asked for, with the window nearly full. */
+static void fill_the_window(struct fixture *f, uint32_t mtu, uint32_t packets)
+{
+	struct link *link = link_on(f, 4096, mtu);
+	uint32_t length = packets * mtu, sent = 0, n;
+
+	do {
+		for (n = 0; n < 32 && link_reserve(link, packets); n++)
+			;
+		for (uint32_t i = 0; i < n; i++) {
+			cr_assert_eq(send_length(f, link, length), 0);
+			cr_assert_leq(requester_unacked(&link->requester), REQUESTER_WINDOW);
+		}
+		link_batch_flush(link);
+		cr_assert_leq(requester_unacked(&link->requester), REQUESTER_WINDOW,
+			      "path MTU %u: %u packets in the window", mtu,
+			      requester_unacked(&link->requester));
+		fixture_sent(f);
+		sent += n;
+	} while (n > 0);
+	cr_expect_gt(sent * (packets + 1), REQUESTER_WINDOW * 8 / 10, "the window is used");
+	acknowledge(f, link);
+	cr_expect_eq(fixture_in_use(f), 0);
+	link_destroy(link);
+}
+
+Test(lb_link, reserves_room_for_every_descriptor_write_of_a_burst)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+
+	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2)
+		for (uint32_t packets = 1; packets * mtu < FIXTURE_MESSAGE_MAX && packets < 8;
+		     packets += 3)
+			fill_the_window(f, mtu, packets);
+	fixture_destroy(f);
+}
+
+Test(lb_link, reserves_room_on_a_ring_that_wraps_all_the_time)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 2, 1024);
+
+	for (;;) {
+		if (!link_reserve(link, 1))
+			break;
+		cr_assert_eq(send_length(f, link, 10), 0);
+		link_batch_flush(link);
+		link_slot_free(link, link->slot[0].state == SLOT_BUSY ? 0 : 1);
+		cr_assert_leq(requester_unacked(&link->requester), REQUESTER_WINDOW);
+		fixture_sent(f);
+	}
+	cr_expect_gt(requester_unacked(&link->requester), REQUESTER_WINDOW - 4);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+static void expect_unchanged(const struct link *link, const struct link *before)
+{
+	cr_expect_eq(link->n_free, before->n_free);
+	cr_expect_eq(link->position, before->position);
+	cr_expect_eq(link->batched, before->batched);
+	cr_expect_eq(link->requester.next_psn, before->requester.next_psn);
+	cr_expect_eq(link->stats.requests, before->stats.requests);
+	cr_expect_eq(link->reserved_slots, 0);
+	cr_expect_eq(link->reserved_packets, 0);
+	cr_expect_eq(link->slot[1].state, SLOT_FREE);
+}
+
+/* Send to a link that has <spare> buffers for descriptors and none for headers of pieces. */
+static void send_without_memory(struct fixture *f, struct link *link, unsigned int spare)
+{
+	struct rte_mempool *pool = fixture_pool("descriptors", 4, 4096);
+	struct rte_mbuf *small[4095], *descriptors[4], *m = fixture_message(f, 3000);
+	unsigned int n = rte_mempool_avail_count(f->small);
+	struct ring_descriptor request = {.length = 3000};
+	struct link *before = malloc(sizeof(*before));
+
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(f->small, small, n), 0);
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, descriptors, 4 - spare), 0);
+	cr_assert(link_reserve(link, 3));
+	memcpy(before, link, sizeof(*before));
+	cr_expect_eq(link_send(link, m, &request, 0, 0, pool), -ENOMEM);
+	expect_unchanged(link, before);
+	cr_expect_eq(rte_mbuf_refcnt_read(m), 1, "the packet stays the caller's");
+	cr_expect_eq(m->data_len, 3000);
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free_bulk(small, n);
+	rte_pktmbuf_free_bulk(descriptors, 4 - spare);
+	/* With memory again, the next request takes the slot and the position. */
+	cr_assert(link_reserve(link, 1));
+	cr_expect_eq(link_send(link, fixture_message(f, 10), &request, 0, 0, pool), 0);
+	cr_expect_eq(link->position, before->position + 1);
+	cr_expect_eq(link->slot[1].state, SLOT_BUSY);
+	link_batch_flush(link);
+	acknowledge(f, link);
+	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
+	rte_mempool_free(pool);
+	free(before);
+}
+
+Test(lb_link, is_unchanged_when_there_is_no_memory_for_the_descriptor)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	send_one(f, link);
+	link_batch_flush(link);
+	send_without_memory(f, link, 0);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, is_unchanged_when_there_is_no_memory_for_the_payload_packets)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	send_one(f, link);
+	link_batch_flush(link);
+	send_without_memory(f, link, 3);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, takes_nothing_when_the_queue_pair_is_dead)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	send_one(f, link);
+	cr_assert(link_reserve(link, 1));
+	requester_ack(&link->requester, 0x100, ROCE_NAK_REMOTE_ACCESS, 0);
+	cr_expect_eq(send_length(f, link, 10), -EPIPE);
+	cr_expect_eq(link->reserved_slots, 0);
+	cr_expect_not(link_reserve(link, 1));
+	/* The announcement of the first request goes the same way; nothing leaks. */
+	link_batch_flush(link);
+	link_cancel(link, 0, f->small);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, cancels_by_the_sequence_in_the_slots_word)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+	struct roce_packet p;
+	uint64_t word;
+
+	send_one(f, link);
+	send_one(f, link);
+	link_batch_flush(link);
+	fixture_sent(f);
+	link_cancel(link, 1, f->small);
+	p = fixture_packet(f, 0, frame);
+	cr_expect_eq(p.va, CANCELS + 8);
+	cr_expect_eq(p.length, 8);
+	memcpy(&word, frame + p.payload_offset, sizeof(word));
+	cr_expect_eq(word, 2);
+	cr_expect_eq(link->slot[1].state, SLOT_BUSY, "the worker still owns the slot");
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, skips_a_cancel_that_has_no_room)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	send_one(f, link);
+	link_batch_flush(link);
+	while (requester_room(&link->requester, 1)) {
+		cr_assert_eq(requester_write(&link->requester, fixture_message(f, 1), SLOTS,
+					     FIXTURE_RKEY, 0, 0),
+			     0);
+		fixture_sent(f);
+	}
+	link_cancel(link, 0, f->small);
+	cr_expect_eq(requester_unacked(&link->requester), REQUESTER_WINDOW);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, frees_what_it_holds)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	send_one(f, link); /* in the window, its descriptor not sent yet */
+	link->reply_head = fixture_message(f, 100);
+	fixture_sent(f);
+	link_destroy(link);
+	cr_expect_eq(fixture_in_use(f), 0);
+	link_destroy(NULL);
+	fixture_destroy(f);
+}
+
+Test(lb_link, says_why_it_cannot_go_on)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 4, 1024);
+
+	cr_expect_null(link_error(link));
+	link->responder.error = true;
+	cr_expect_str_eq(link_error(link), "the worker wrote where or what it may not");
+	link->requester.error = REQUESTER_RETRY_EXCEEDED;
+	cr_expect(strstr(link_error(link), "does not acknowledge"));
+	link->requester.error = REQUESTER_NAK;
+	link->requester.nak = ROCE_NAK_REMOTE_ACCESS;
+	cr_expect(strstr(link_error(link), "wrong rkey or range"));
+	link->requester.nak = ROCE_NAK_INVALID_REQUEST;
+	cr_expect_str_eq(link_error(link), "the worker's queue pair refused a WRITE");
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, names_lcore_and_worker_in_its_queue_pair_number)
+{
+	cr_expect_eq(LINK_QPN_LCORE(QPN), 3);
+	cr_expect_eq(LINK_QPN_WORKER(QPN), 5);
+	cr_expect_eq(LINK_QPN_LCORE(LINK_QPN(63, 0xffff, 1023)), 63);
+	cr_expect_eq(LINK_QPN_WORKER(LINK_QPN(63, 0xffff, 1023)), 1023);
+	cr_expect_leq(LINK_QPN(63, 0xffff, 1023), ROCE_PSN_MASK, "24 bits");
+	cr_expect_neq(LINK_QPN(1, 1, 1), LINK_QPN(1, 2, 1), "a new generation is another pair");
+}
