@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which service a packet is for. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "service.h"
+
+/* Both are large. */
+static struct lb_config config;
+static struct service_table table;
+
+static void add(const char *vip, uint16_t port)
+{
+	struct lb_service_config *s = &config.service[config.n_services++];
+
+	cr_assert_eq(lb_address_parse(vip, &s->vip), 0);
+	s->port = port;
+	s->protocol = IPPROTO_UDP;
+}
+
+static uint16_t look_up(const char *destination, uint16_t port, uint8_t protocol)
+{
+	struct flow_key key = {.dst_port = htons(port), .protocol = protocol};
+	struct lb_address a;
+
+	cr_assert_eq(lb_address_parse(destination, &a), 0);
+	key.family = a.family;
+	if (a.family == 4)
+		memcpy(&key.dst4, a.addr.s6_addr + 12, 4);
+	else
+		memcpy(key.dst6, &a.addr, 16);
+	return service_lookup(&table, &key);
+}
+
+static bool has(const char *address)
+{
+	struct lb_address a;
+
+	cr_assert_eq(lb_address_parse(address, &a), 0);
+	return service_has_address(&table, &a.addr);
+}
+
+struct row {
+	const char *address;
+	uint16_t port;
+	uint8_t protocol;
+	uint16_t service;
+};
+
+/* 0: 10.0.0.1:80, 1: 10.0.0.1:81, 2: 10.0.0.2:80, 3: [fd00::1]:80 */
+static const struct row rows[] = {
+	{"10.0.0.1", 80, IPPROTO_UDP, 0},
+	{"10.0.0.1", 81, IPPROTO_UDP, 1},
+	{"10.0.0.2", 80, IPPROTO_UDP, 2},
+	{"fd00::1", 80, IPPROTO_UDP, 3},
+	{"10.0.0.2", 81, IPPROTO_UDP, SERVICE_NONE},
+	{"10.0.0.1", 0, IPPROTO_UDP, SERVICE_NONE},
+	{"10.0.0.1", 0x5000, IPPROTO_UDP, SERVICE_NONE}, /* 80 in the other byte order */
+	{"10.0.0.1", 80, IPPROTO_TCP, SERVICE_NONE},
+	{"fd00::1", 81, IPPROTO_UDP, SERVICE_NONE},
+	{"10.0.0.3", 80, IPPROTO_UDP, SERVICE_NOT_OURS},
+	{"fd00::2", 80, IPPROTO_UDP, SERVICE_NOT_OURS},
+	{"0.0.0.0", 80, IPPROTO_UDP, SERVICE_NOT_OURS},
+	{"::", 80, IPPROTO_UDP, SERVICE_NOT_OURS},
+	{"::a00:1", 80, IPPROTO_UDP, SERVICE_NOT_OURS}, /* 10.0.0.1 without its mapping */
+};
+
+Test(lb_service, finds_the_service_of_address_and_port)
+{
+	add("10.0.0.1", 80);
+	add("10.0.0.1", 81);
+	add("10.0.0.2", 80);
+	add("fd00::1", 80);
+	for (uint64_t seed = 0; seed < 1000; seed++) {
+		service_table_init(&table, &config, seed * 0x9e3779b97f4a7c15ull);
+		for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+			cr_assert_eq(look_up(rows[i].address, rows[i].port, rows[i].protocol),
+				     rows[i].service, "%s:%u, seed %lu", rows[i].address,
+				     rows[i].port, (unsigned long)seed);
+	}
+}
+
+Test(lb_service, knows_its_addresses)
+{
+	add("10.0.0.1", 80);
+	add("fd00::1", 80);
+	service_table_init(&table, &config, 1);
+	cr_expect(has("10.0.0.1"));
+	cr_expect(has("fd00::1"));
+	cr_expect_not(has("10.0.0.2"));
+	cr_expect_not(has("fd00::2"));
+	cr_expect_not(has("::"));
+}
+
+Test(lb_service, has_nothing_when_nothing_is_configured)
+{
+	service_table_init(&table, &config, 1);
+	cr_expect_eq(look_up("10.0.0.1", 80, IPPROTO_UDP), SERVICE_NOT_OURS);
+	cr_expect_not(has("0.0.0.0"));
+}
+
+Test(lb_service, forgets_the_configuration_before)
+{
+	add("10.0.0.1", 80);
+	service_table_init(&table, &config, 1);
+	config.n_services = 0;
+	add("10.0.0.2", 80);
+	service_table_init(&table, &config, 1);
+	cr_expect_eq(look_up("10.0.0.1", 80, IPPROTO_UDP), SERVICE_NOT_OURS);
+	cr_expect_eq(look_up("10.0.0.2", 80, IPPROTO_UDP), 0);
+}
+
+Test(lb_service, holds_the_most_services_there_can_be_on_as_many_addresses)
+{
+	char vip[16];
+
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+		snprintf(vip, sizeof(vip), "10.0.%u.1", i);
+		add(vip, 1000 + i);
+	}
+	service_table_init(&table, &config, 42);
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+		snprintf(vip, sizeof(vip), "10.0.%u.1", i);
+		cr_expect_eq(look_up(vip, 1000 + i, IPPROTO_UDP), i);
+		cr_expect_eq(look_up(vip, 999 + i, IPPROTO_UDP), SERVICE_NONE);
+	}
+	cr_expect_eq(look_up("10.1.0.1", 1000, IPPROTO_UDP), SERVICE_NOT_OURS);
+}
+
+Test(lb_service, holds_the_most_services_there_can_be_on_one_address)
+{
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
+		add("fd00::1", 1 + i);
+	service_table_init(&table, &config, 42);
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
+		cr_expect_eq(look_up("fd00::1", 1 + i, IPPROTO_UDP), i);
+	cr_expect_eq(look_up("fd00::1", 2000, IPPROTO_UDP), SERVICE_NONE);
+}
