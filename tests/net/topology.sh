@@ -1,6 +1,7 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The network that the demo and the net stories run in; sourced, not run.
+# The network that the demo and the net stories run in, and the daemons in it; sourced, not run.
 #
 #   namespace <tag>-client           namespace <tag>-lb              namespaces <tag>-w1 ... <tag>-wN
 #     c0 10.200.0.2/24  ──veth──  clients (VIPs 10.200.0.100)
@@ -9,27 +10,38 @@
 #                                   kernel 10.201.0.254             kernel 10.201.0.10<i>
 #
 # The DPDK programs own the addresses without a kernel behind them; the kernel's addresses on the
-# fabric carry registration (TCP). Everything lives in namespaces that topology_down removes.
+# fabric carry registration (TCP). Everything lives in namespaces that topology_down removes. The
+# bridge's ports, in namespace <tag>-fabric, are lb and w1 ... wN: what crosses the fabric is seen
+# there.
+#
+# Whoever sources this has set $build, the build directory, and calls topology_down in a trap.
 
 topology_pids=()
 topology_namespaces=()
+dir=
 
-# topology_up TAG WORKERS
+# topology_up TAG WORKERS: the namespaces, and $dir for logs and sockets. A tag that ends in the
+# caller's process id keeps runs apart; what runs left behind that were killed is removed here.
 topology_up() {
-    local tag=$1 workers=$2 i
-    tag_=$tag
+    local workers=$2 i
+    tag=$1
+    topology_sweep "${tag%%[0-9]*}"
     dir=$(mktemp -d "/tmp/doorbell-$tag.XXXXXX")
     for i in client lb fabric $(seq -f 'w%g' 1 "$workers"); do
-        ip netns del "$tag-$i" 2>/dev/null || true
-        ip netns add "$tag-$i"
-        topology_namespaces+=("$tag-$i")
-        ip -n "$tag-$i" link set lo up
+        namespace_add "$tag-$i"
     done
+    # Only clients speak IPv6, and quietly: what the load balancer counts is then what was sent.
+    for i in lb fabric $(seq -f 'w%g' 1 "$workers"); do
+        ip netns exec "$tag-$i" sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1
+    done
+    ip netns exec "$tag-client" sysctl -qw net.ipv6.conf.{all,default}.router_solicitations=0
     veth "$tag-client" c0 "$tag-lb" clients
     ip -n "$tag-client" addr add 10.200.0.2/24 dev c0
     ip -n "$tag-client" addr add fd00:200::2/64 dev c0 nodad
+    # What waits for an address to be resolved is dropped beyond a few hundred packets: not here.
+    ip netns exec "$tag-client" sysctl -qw net.ipv{4,6}.neigh.c0.unres_qlen_bytes=16777216
     # A switch of its own namespace joins the load balancer and the workers.
-    ip -n "$tag-fabric" link add br0 type bridge
+    ip -n "$tag-fabric" link add br0 type bridge mcast_snooping 0
     ip -n "$tag-fabric" link set br0 up
     veth "$tag-lb" fabric "$tag-fabric" lb
     ip -n "$tag-fabric" link set lb master br0
@@ -41,6 +53,29 @@ topology_up() {
     done
 }
 
+namespace_add() {
+    ip netns del "$1" 2>/dev/null || true
+    ip netns add "$1"
+    topology_namespaces+=("$1")
+    ip -n "$1" link set lo up
+}
+
+# Namespaces and folders of earlier runs whose process is gone.
+topology_sweep() {
+    local name pid
+    for name in $(ip netns list | awk '{ print $1 }'; ls /tmp); do
+        pid=${name#doorbell-}
+        pid=${pid#"$1"}
+        pid=${pid%%[-.]*}
+        [[ $name =~ ^(doorbell-)?"$1"[0-9]+[-.] && ! -d /proc/$pid ]] || continue
+        if [[ $name == doorbell-* ]]; then
+            rm -rf "/tmp/$name"
+        else
+            ip netns del "$name" 2>/dev/null || true
+        fi
+    done
+}
+
 # veth NAMESPACE-A NAME-A NAMESPACE-B NAME-B
 veth() {
     ip -n "$1" link add "$2" type veth peer name "$4" netns "$3"
@@ -49,68 +84,102 @@ veth() {
         read -r ns if <<<"$ns_if"
         # Local senders leave check sums to hardware that a veth does not have; segments stay whole
         # only without offloads.
-        ip netns exec "$ns" ethtool -K "$if" tx off tso off gso off gro off >/dev/null 2>&1
-        ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$if.accept_dad=0" 2>/dev/null || true
+        ip netns exec "$ns" ethtool -K "$if" tx off tso off gso off gro off >/dev/null 2>&1 || true
         ip -n "$ns" link set "$if" up
     done
 }
 
-# topology_config SERVICES-YAML [EXTRA-YAML]: writes $dir/lb.yaml
+# cpu N: the N-th CPU, from 1, that this process may use; nothing if there are fewer.
+cpu() {
+    taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+        awk -F- -v n="$1" '{ for (c = $1; c <= $NF; c++) if (++i == n) print c }'
+}
+
+# topology_config SERVICES-YAML [EXTRA-YAML]: writes $dir/lb.yaml. May be set before: flows, lcores,
+# device_options (of both ports).
 topology_config() {
-    cat >"$dir/lb.yaml" <<EOF
+    cat >"$dir/lb.yaml" <<END
 ports:
   - name: clients
-    device: "net_af_packet0,iface=clients"
+    device: "net_af_packet0,iface=clients${device_options:-}"
     roles: [clients]
   - name: fabric
-    device: "net_af_packet1,iface=fabric"
+    device: "net_af_packet1,iface=fabric${device_options:-}"
     roles: [fabric]
     address: 10.201.0.1/24
 services:
 $1
-lcores: [0]
+lcores: [${lcores:-$(cpu 1)}]
 flows: ${flows:-65536}
 memory: {hugepages: false}
 control: {socket: "$dir/control.sock", agents: "10.201.0.254:4790"}
 ${2:-}
-EOF
+END
 }
 
-# start NAME NAMESPACE COMMAND...: in the background, output to $dir/NAME.log
+# start NAME PLACE COMMAND...: in the background in namespace <tag>-PLACE, output to $dir/NAME.log,
+# process id in $pid and $pid_NAME.
 start() {
-    local name=$1 ns=$2
+    local name=$1 place=$2
     shift 2
-    ip netns exec "$ns" "$@" >"$dir/$name.log" 2>&1 </dev/null &
+    ip netns exec "$tag-$place" "$@" >>"$dir/$name.log" 2>&1 </dev/null &
     pid=$!
     topology_pids+=("$pid")
-    eval "pid_${name//-/_}=$pid"
+    printf -v "pid_${name//-/_}" %s "$pid"
+}
+
+# stop PID [SIGNAL]: end a process that start made, and wait for it. Its exit status is in $status.
+stop() {
+    local i left=()
+    kill "-${2:-TERM}" "$1" 2>/dev/null || true
+    status=0
+    wait "$1" 2>/dev/null || status=$?
+    for i in "${topology_pids[@]}"; do
+        [ "$i" = "$1" ] || left+=("$i")
+    done
+    topology_pids=("${left[@]}")
 }
 
 start_lb() {
-    start lb "$tag_-lb" "$build/doorbell-lb" --config "$dir/lb.yaml"
-    wait_for "the load balancer's control socket" test -S "$dir/control.sock"
+    start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
+    wait_for "the load balancer's control socket" cli version
 }
 
 # start_agent I MODEL [OPTIONS...]
 start_agent() {
     local i=$1 model=$2
     shift 2
-    start "w$i" "$tag_-w$i" "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 \
+    start "w$i" "w$i" "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 \
         --name "w$i" --device "net_af_packet0,iface=w0" --address "10.201.0.$((10 + i))/24" \
         --model "$model" --no-hugepages "$@"
+}
+
+# start_agents COUNT MODEL [OPTIONS...]: w1 ... wCOUNT, and wait until they are active
+start_agents() {
+    local count=$1 i
+    shift
+    for i in $(seq 1 "$count"); do
+        start_agent "$i" "$@"
+    done
+    for i in $(seq 1 "$count"); do
+        wait_for "w$i to be active" worker_is "w$i" active
+    done
 }
 
 cli() {
     "$build/control/doorbell" --socket "$dir/control.sock" "$@"
 }
 
+client() {
+    ip netns exec "$tag-client" "$build/tests/net/client/doorbell-client" "$@"
+}
+
 # wait_for WHAT COMMAND...: until it succeeds, or fail after 20 s
 wait_for() {
-    local what=$1 n=0
+    local what=$1 end=$((SECONDS + 20))
     shift
     until "$@" >/dev/null 2>&1; do
-        n=$((n + 1))
-        if [ $n -gt 400 ]; then
+        if ((SECONDS > end)); then
             echo "timed out waiting for $what" >&2
             return 1
         fi
@@ -118,22 +187,48 @@ wait_for() {
     done
 }
 
-worker_is() {
-    [ "$(cli --json workers show "$1" | python3 -c 'import json,sys; d = json.load(sys.stdin); print(d.get("worker", d)["state"])')" = "$2" ]
+# worker W FIELD: one of the fields of doorbell workers show
+worker() {
+    cli --json workers show "$1" | jq -r ".worker.$2"
 }
 
+worker_is() {
+    [ "$(worker "$1" state)" = "$2" ]
+}
+
+# Ends what was started, agents before the load balancer, and removes namespaces and $dir.
 topology_down() {
-    local p ns
-    for p in "${topology_pids[@]}"; do
-        kill "$p" 2>/dev/null || true
+    local i
+    for ((i = ${#topology_pids[@]} - 1; i >= 0; i--)); do
+        kill -CONT "${topology_pids[i]}" 2>/dev/null || true
+        kill "${topology_pids[i]}" 2>/dev/null || true
     done
-    for p in "${topology_pids[@]}"; do
-        wait "$p" 2>/dev/null || true
+    topology_reap
+    for i in "${topology_namespaces[@]}"; do
+        ip netns del "$i" 2>/dev/null || true
     done
-    for ns in "${topology_namespaces[@]}"; do
-        ip netns del "$ns" 2>/dev/null || true
+    topology_namespaces=()
+    [ -z "$dir" ] || rm -rf "$dir"
+    dir=
+}
+
+# Waits for what was asked to end; what does not within 5 s is killed.
+topology_reap() {
+    local i end=$((SECONDS + 5))
+    for i in "${topology_pids[@]}"; do
+        while is_running "$i" && ((SECONDS <= end)); do
+            sleep 0.02
+        done
+        if is_running "$i"; then
+            echo "process $i did not end when asked to; killed" >&2
+            kill -KILL "$i"
+        fi
+        wait "$i" 2>/dev/null || true
     done
     topology_pids=()
-    topology_namespaces=()
-    [ -z "${dir:-}" ] || [ -n "${keep:-}" ] || rm -rf "$dir"
+}
+
+# is_running PID: and not merely waiting for its exit status to be read
+is_running() {
+    [ "$(awk '{ print $3 }' "/proc/$1/stat" 2>/dev/null || echo Z)" != Z ]
 }

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A worker is drained under load, by the operator and by SIGTERM to its agent: nothing is lost, its
+# agent ends by itself, and started again under the same name it gets traffic again.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 2
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
+start_lb
+start_agents 2 echo --model-args delay_us=50
+
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 6 --rate 4000
+wait_for "requests on w1" requests_above w1 1000
+state=$(cli --json workers drain w1 | jq -r .worker.state)
+[[ $state = drained || $state = gone ]] || fail "state after doorbell workers drain: $state"
+wait "$pid_w1" || fail "the drained agent ended with status $?"
+expect_log w1 drained
+
+start_agent 1 echo
+wait_for "requests on w1 again" requests_above w1 1000
+
+stop "$pid_w2" TERM
+expect "exit status of the agent of w2" "$status" -eq 0
+expect_log w2 drained
+start_agent 2 echo
+wait_for "requests on w2 again" requests_above w2 1000
+
+load_wait run || true
+expect_none_lost run
+expect "requests in flight on drained workers" "$(drops worker_lost)" -eq 0
+echo "$(figure run answered) requests answered over two drains, none lost"

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Nobody asks anything: load balancer and two agents together take less than 5 % of one core, and
+# the load balancer's memory for a million flows is said.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 2
+flows=1048576
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
+start_lb
+start_agents 2 echo
+load run echo --to "$vip:8500" --sockets 64 --requests 200 || true
+expect_all run 12800
+
+# CPU time of the three so far, in ticks
+ticks() {
+    local p
+    for p in "$pid_lb" "$pid_w1" "$pid_w2"; do
+        sed 's/.*) //' "/proc/$p/stat"
+    done | awk '{ n += $12 + $13 } END { print n }'
+}
+
+seconds=10
+before=$(ticks)
+sleep $seconds
+used=$(($(ticks) - before))
+percent=$(awk -v t=$used -v hz="$(getconf CLK_TCK)" -v s=$seconds 'BEGIN { print 100 * t / hz / s }')
+expect "CPU ticks in $seconds s" "$used" -lt $(($(getconf CLK_TCK) * seconds / 20))
+
+load after echo --to "$vip:8500" --sockets 8 --requests 100 || true
+expect_all after 800
+rss=$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid_lb/status")
+agent=$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid_w1/status")
+echo "idle: $percent % of one core; RSS: load balancer for $flows flows $rss MiB, agent $agent MiB"

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A worker's process is killed under load: what it had in hand ends with a notice that is counted,
+# and its flows are served by the other worker within a second.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 2
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, affinity: flow}"
+start_lb
+start_agents 2 echo
+
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 4 --rate 6000 --window 8
+wait_for "requests on w1" requests_above w1 3000
+expect "flows of w1 before" "$(cli --json flows count --worker w1 | jq .count)" -gt 0
+stop "$pid_w1" KILL
+load_wait run || true
+
+lost=$(drops worker_lost)
+expect "wrong replies" "$(figure run wrong)" -eq 0
+expect "requests without reply or notice" "$(figure run lost)" -eq 0
+expect "notices" "$(figure run refused)" -eq "$lost"
+expect "in flight when it was killed" "$lost" -le 256
+expect "answered" "$(figure run answered)" -eq $(($(figure run requests) - lost))
+expect "longest silence on a socket, ms" "$(figure run longest_gap_ms | cut -d. -f1)" -lt 1000
+expect "flows on w2" "$(cli --json flows count --worker w2 | jq .count)" -eq 32
+cli workers show w1 >/dev/null 2>&1 && fail "w1 is still known"
+echo "$lost in flight ended with a notice; longest silence $(figure run longest_gap_ms) ms"

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A worker that registers while requests flow gets its share of them, and none is lost over it.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 3
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
+start_lb
+start_agents 2 echo
+
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 4 --rate 5000
+wait_for "requests on w1" requests_above w1 2000
+start_agent 3 echo
+wait_for "w3 to be active" worker_is w3 active
+before=$(cli --json workers list | jq '[.workers[].requests] | add')
+before_w3=$(worker w3 requests)
+load_wait run || true
+
+expect_none_lost run
+total=$(($(cli --json workers list | jq '[.workers[].requests] | add') - before))
+share=$((100 * ($(worker w3 requests) - before_w3) / total))
+expect "requests since w3 joined" "$total" -gt 3000
+expect "share of w3, %" "$share" -ge 20
+expect "share of w3, %" "$share" -le 45
+echo "w3 got $share % of $total requests since it joined two others"

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Each policy serves, and divides the work as its name says.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 2
+topology_config "
+  - {name: turns, address: $vip, port: 8500, model: echo, policy: round-robin}
+  - {name: hash, address: $vip, port: 8501, model: echo, policy: maglev}
+  - {name: least, address: $vip, port: 8502, model: echo, policy: least-outstanding}"
+start_lb
+start_agents 2 echo
+
+# share NAME: requests that w1 got, of a load that just ran
+seen=0
+share() {
+    local now
+    now=$(worker w1 requests)
+    w1_share=$((now - seen))
+    seen=$now
+}
+
+load turns echo --to "$vip:8500" --sockets 64 --requests 50 || true
+expect_all turns 3200
+share
+expect "w1 of 3200 in turn" "$w1_share" -eq 1600
+
+load hash echo --to "$vip:8501" --sockets 64 --requests 50 || true
+expect_all hash 3200
+share
+expect "w1 of 64 flows by hash, 50 requests each" $((w1_share % 50)) -eq 0
+expect "w1 of 3200 by hash" "$w1_share" -ge 400
+expect "w1 of 3200 by hash" "$w1_share" -le 2800
+
+# A worker that takes 2 ms per request gets few of them when the other takes none.
+stop "$pid_w2"
+start_agent 2 echo --model-args delay_us=2000
+wait_for "w2 to be active" worker_is w2 active
+share
+load least echo --to "$vip:8502" --sockets 16 --window 1 --requests 500 || true
+expect_all least 8000
+share
+expect "w1 of 8000, beside a slow worker" "$w1_share" -gt 6000
+echo "least-outstanding gave the fast worker $w1_share of 8000"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# An agent that does not fit is refused, and its log says what to change: the reason comes from the
+# load balancer, word for word.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 2
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {timeout_ms: 400}"
+start_lb
+start_agents 1 echo
+
+# refused TEXT AGENT-OPTIONS...: on the second worker's host
+refused() {
+    local text=$1
+    shift
+    : >"$dir/w2.log"
+    start_agent 2 "$@"
+    expect_log w2 "$text"
+    expect "workers" "$(cli --json workers list | jq '.workers | length')" -eq 1
+    stop "$pid_w2"
+    expect "exit status of a refused agent" "$status" -eq 0
+}
+
+digits=$root/gpu-agent/models/digits/digits.safetensors
+refused "no service uses model 'mlp'" mlp --model-args "weights=$digits"
+refused "max_request: the worker takes 100 bytes, the services of model 'echo' send up to 1472" \
+    echo --model-args max_request=100
+refused "name 'w1' is in use by another live agent; use another name" echo --name w1
+refused "heartbeat_ms: 300 is more than half of the load balancer's workers.timeout_ms 400" \
+    echo --heartbeat-ms 300
+refused "no fabric port reaches 10.9.0.1" echo --address 10.9.0.1/24
+
+# Numbers that no agent sends by itself.
+answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.254 4790 slots=3)
+expect "answer to slots=3" "$answer" = "slots is 3; use a power of two from 2 to 32768"
+
+# What the agent knows to be wrong it says at once, and ends.
+start_agent 2 echo --slots 100
+stop "$pid_w2" CONT
+expect "exit status of a wrong option" "$status" -eq 2
+expect_log w2 "--slots: '100' is not a power of two from 2 to 32768"
+
+load run echo --to "$vip:8500" --sockets 4 --requests 100 || true
+expect_all run 400
+echo "six registrations refused, each with its reason"
