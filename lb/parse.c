@@ -147,7 +147,6 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 {
 	const uint8_t *ip = frame + out->ip_offset;
 	uint32_t left = length - out->ip_offset, payload;
-	bool neighbour;
 
 	if (left < IP6_LENGTH)
 		return drop(out, LB_DROP_TRUNCATED);
@@ -167,8 +166,8 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	memcpy(key->dst6, ip + 24, 16);
 	parse_l4(frame, ip[6], checked, out, ip + 8, key);
 	/* Duplicate address detection asks from ::, everybody else needs a real address. */
-	neighbour = out->kind == PARSE_ND;
-	if (out->kind != PARSE_DROP && !neighbour && bad_source6(ip + 8))
+	if (out->kind != PARSE_DROP && bad_source6(ip + 8) &&
+	    !(out->kind == PARSE_ND && memcmp(ip + 8, &in6addr_any, 16) == 0))
 		drop(out, LB_DROP_BAD_SOURCE);
 }
 
