@@ -29,7 +29,7 @@ struct register_query {
 	uint32_t version;
 	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
 	uint64_t instance;
-	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, path_mtu;
+	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, max_run_ms, path_mtu;
 	struct lb_address address;
 	const json_t *links;
 };
@@ -45,6 +45,7 @@ static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, max_batch), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, weight), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, heartbeat_ms), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, max_run_ms), CONTROL_INTEGER, false, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, address), CONTROL_ADDRESS, true},
 	{CONTROL_PARAM(register_query, path_mtu), CONTROL_INTEGER, true, 256, 4096},
 	{CONTROL_PARAM(register_query, links), CONTROL_LIST, true, 1, LB_LCORES_MAX},
@@ -106,6 +107,7 @@ static void fill_worker(const struct register_query *q, struct worker_spec *spec
 	spec->max_batch = q->max_batch;
 	spec->weight = q->weight;
 	spec->heartbeat_ms = q->heartbeat_ms;
+	spec->max_run_ms = q->max_run_ms;
 }
 
 static bool read_links(struct control_call *call, const json_t *links, struct lb_registration *r)

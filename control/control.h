@@ -25,7 +25,7 @@
  * Agents (TCP)
  *   agent.hello    {version, model, address}                -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, max_request, max_reply, max_batch,
- *                   weight, heartbeat_ms, address, path_mtu,
+ *                   weight, heartbeat_ms, max_run_ms?, address, path_mtu,
  *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
  *                                                           -> {worker, path_mtu, links:
  *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}

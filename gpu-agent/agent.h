@@ -24,7 +24,8 @@ struct agent_options {
 	const char *device;
 	struct soft_rnic_address address, gateway;
 	uint8_t prefix;
-	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, weight, memory_mb;
+	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
+		memory_mb;
 	bool hugepages;
 	bool idle_sleep;
 	const char *log_level;
@@ -82,6 +83,8 @@ struct agent_link_answer {
 struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct loaded_model *model,
 					 const struct agent_options *options,
 					 const struct agent_hello *hello);
+/* Longest reply: the model's, or what the services let through if that is less. */
+uint32_t agent_worker_max_reply(const struct agent_worker *w);
 unsigned int agent_worker_links(const struct agent_worker *w);
 struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigned int lcore);
 /* Connect every link and start the loop. 0 or -errno. */

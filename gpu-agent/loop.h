@@ -46,6 +46,7 @@ struct agent_loop_params {
 	const struct agent_model *model;
 	void *model_state;
 	struct agent_model_shape shape;
+	uint32_t max_reply;        /* longer replies end as errors: no client could get them */
 	uint32_t max_batch;        /* at most shape.max_batch */
 	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0 = take what is there */
 	uint32_t heartbeat_ms;
@@ -63,6 +64,7 @@ struct agent_loop_stats {
 	uint64_t batches, requests, errors, expired, cancelled, bad;
 	uint64_t heartbeats;
 	uint64_t dead_links;
+	uint64_t longest_run_ns; /* of the model, one batch */
 };
 
 struct agent_loop;

@@ -228,6 +228,8 @@ static void run_model(struct agent_loop *loop)
 	if (b->n_runs > 0)
 		loop->params.model->run(loop->params.model_state, b->item, b->n_runs);
 	b->done_ns = now_ns();
+	if (b->done_ns - b->start_ns > loop->stats.longest_run_ns)
+		loop->stats.longest_run_ns = b->done_ns - b->start_ns;
 }
 
 static void scatter(struct agent_loop *loop)
@@ -249,8 +251,7 @@ static void scatter(struct agent_loop *loop)
 		struct intake *request = &b->request[b->runs[i]];
 		uint32_t length = item->reply_length;
 
-		/* A model that overran its buffer has told so by its length. */
-		if (item->status != 0 || length > loop->params.shape.max_reply) {
+		if (item->status != 0 || length > loop->params.max_reply) {
 			request->status = RING_ERROR;
 			continue;
 		}

@@ -105,6 +105,7 @@ int main(int argc, char **argv)
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	if (agent_model_load(&model, options.model, options.model_arguments, options.max_batch,
 			     error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-agent: %s\n", error);

@@ -68,6 +68,8 @@ static const struct row rows[] = {
 	{"batch-timeout-us", "US", "wait for a batch to fill [0: never]", NUMBER,
 	 AT(batch_timeout_us), 0, 1000000},
 	{"heartbeat-ms", "MS", "heartbeat of the loop [100]", NUMBER, AT(heartbeat_ms), 10, 60000},
+	{"max-run-ms", "MS", "longest batch; no heartbeat comes meanwhile [0]", NUMBER,
+	 AT(max_run_ms), 0, 600000},
 	{"weight", "N", "share of the flows under maglev, 1..256 [1]", NUMBER, AT(weight), 1, 256},
 	{"memory-mb", "MB", "packet memory [128]", NUMBER, AT(memory_mb), 64, 65536},
 	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},

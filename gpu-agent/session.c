@@ -34,6 +34,9 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define LEAVE_MS 30000
 /* How often links are looked at. */
 #define CHECK_MS 50
+/* Connecting, hello, registration, ready: each is answered within this, or not at all. */
+#define PATIENCE_MS 5000
+#define MAX_RUN_MS  600000
 
 enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, STEP_SERVING };
 
@@ -45,11 +48,13 @@ struct agent_session {
 	uint64_t instance;
 	struct bufferevent *connection;
 	struct event *retry, *check, *give_up;
+	struct event *patience; /* for the load balancer's next word before we serve */
 	enum step step;
 	bool leaving;
 	int request_id;
 	struct agent_worker *worker;
 	struct agent_hello hello;
+	uint32_t max_run_ms;   /* as told, or as measured if that was more */
 	char last_reason[512]; /* do not repeat it with every try */
 };
 
@@ -62,6 +67,28 @@ static void set_timer(struct event *timer, unsigned int ms)
 	evtimer_add(timer, &t);
 }
 
+/*
+ * A batch that takes longer than the load balancer waits for a heartbeat looks like a hung loop. So
+ * tell it next time how long batches were, with room to spare.
+ */
+static void learn_run_time(struct agent_session *s)
+{
+	struct agent_loop_stats stats;
+	uint64_t ms;
+
+	if (s->worker == NULL)
+		return;
+	agent_worker_stats_read(s->worker, &stats);
+	ms = stats.longest_run_ns / 1000000 * 2;
+	if (ms <= s->max_run_ms || ms < s->hello.worker_timeout_ms / 2)
+		return;
+	s->max_run_ms = ms < MAX_RUN_MS ? ms : MAX_RUN_MS;
+	LOG(WARNING,
+	    "worker=%s longest_batch_ms=%lu max_run_ms=%u: the load balancer takes so long "
+	    "a silence for death; give --max-run-ms, or lower --max-batch",
+	    s->options->name, (unsigned long)(ms / 2), s->max_run_ms);
+}
+
 /* Say why, once, and begin anew in a while. */
 static void fail(struct agent_session *s, unsigned int again_ms, const char *reason)
 {
@@ -71,9 +98,11 @@ static void fail(struct agent_session *s, unsigned int again_ms, const char *rea
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
 	s->connection = NULL;
+	learn_run_time(s);
 	agent_worker_destroy(s->worker);
 	s->worker = NULL;
 	evtimer_del(s->check);
+	evtimer_del(s->patience);
 	s->step = STEP_IDLE;
 	if (s->leaving)
 		event_base_loopbreak(s->base);
@@ -135,17 +164,18 @@ static void send_register(struct agent_session *s)
 
 	s->step = STEP_REGISTER;
 	snprintf(instance, sizeof(instance), "%016lx", s->instance);
-	send_request(s, "agent.register",
-		     json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:o}",
-			       "version", PROTOCOL, "name", o->name, "model", s->model->model->name,
-			       "instance", instance, "slots", (json_int_t)o->slots, "max_request",
-			       (json_int_t)shape->max_request, "max_reply",
-			       (json_int_t)shape->max_reply, "max_batch",
-			       (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
-			       "heartbeat_ms", (json_int_t)o->heartbeat_ms, "address",
-			       agent_address_format(&o->address, address, sizeof(address)),
-			       "path_mtu", (json_int_t)soft_rnic_path_mtu(s->rnic), "links",
-			       links_json(s)));
+	send_request(
+		s, "agent.register",
+		json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:o}",
+			  "version", PROTOCOL, "name", o->name, "model", s->model->model->name,
+			  "instance", instance, "slots", (json_int_t)o->slots, "max_request",
+			  (json_int_t)shape->max_request, "max_reply",
+			  (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
+			  (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
+			  "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
+			  (json_int_t)s->max_run_ms, "address",
+			  agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
+			  (json_int_t)soft_rnic_path_mtu(s->rnic), "links", links_json(s)));
 }
 
 /* --- receiving
@@ -243,6 +273,7 @@ static void take_registration(struct agent_session *s, json_t *result)
 static void take_ready(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
+	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
 	set_timer(s->check, CHECK_MS);
 	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->options->name,
@@ -361,6 +392,11 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 	set_timer(s->check, CHECK_MS);
 }
 
+static void on_patience(evutil_socket_t fd, short what, void *context)
+{
+	fail(context, RETRY_MS, "the load balancer does not answer; trying again");
+}
+
 static void on_give_up(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
@@ -374,6 +410,7 @@ static void start(struct agent_session *s)
 	int port = atoi(s->options->lb_port);
 
 	s->step = STEP_CONNECTING;
+	set_timer(s->patience, PATIENCE_MS);
 	s->connection = bufferevent_socket_new(s->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (s->connection == NULL)
 		return fail(s, RETRY_MS, "no memory for a connection");
@@ -401,7 +438,9 @@ struct agent_session *agent_session_create(struct event_base *base, struct soft_
 	s->retry = evtimer_new(base, on_retry, s);
 	s->check = evtimer_new(base, on_check, s);
 	s->give_up = evtimer_new(base, on_give_up, s);
-	if (s->retry == NULL || s->check == NULL || s->give_up == NULL ||
+	s->patience = evtimer_new(base, on_patience, s);
+	s->max_run_ms = options->max_run_ms;
+	if (s->patience == NULL || s->retry == NULL || s->check == NULL || s->give_up == NULL ||
 	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
 		agent_session_destroy(s);
 		return NULL;
@@ -421,6 +460,8 @@ void agent_session_destroy(struct agent_session *s)
 		event_free(s->retry);
 	if (s->check != NULL)
 		event_free(s->check);
+	if (s->patience != NULL)
+		event_free(s->patience);
 	if (s->give_up != NULL)
 		event_free(s->give_up);
 	free(s);

@@ -72,7 +72,9 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 	if (qp == NULL || !roce_path_is_from_peer(&qp->path, ip) ||
 	    !roce_icrc_ok(ip, f->ip_length, covered))
 		return false;
-	if (p.opcode == ROCE_ACK) {
+	if (p.opcode == ROCE_CNP) {
+		return false; /* no rate control yet */
+	} else if (p.opcode == ROCE_ACK) {
 		requester_ack(&qp->requester, p.psn, p.syndrome, now);
 		soft_send_acked(qp);
 	} else if (receive_write(qp, &p, bth)) {

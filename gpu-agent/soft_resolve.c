@@ -31,8 +31,12 @@ void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now)
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		struct soft_qp *qp = rnic->qp[i];
 
-		if (!qp->connected || qp->resolved || (qp->asked != 0 && now - qp->asked < again))
+		bool doubtful = qp->requester.stats.timeouts > qp->timeouts;
+
+		if (!qp->connected || (qp->resolved && !doubtful) ||
+		    (qp->asked != 0 && now - qp->asked < again))
 			continue;
+		qp->timeouts = qp->requester.stats.timeouts;
 		qp->asked = now;
 		ask(rnic, &qp->next_hop);
 	}

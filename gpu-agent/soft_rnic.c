@@ -15,7 +15,7 @@
 #include "soft_rnic_private.h"
 
 /* Room for rings, window and transmit queue. */
-#define PACKETS     8191
+#define PACKETS     (SOFT_HOLD_MAX + 2 * DESCRIPTORS + TXQ_SIZE + 1024)
 #define SMALL       4095
 #define SMALL_ROOM  (RTE_PKTMBUF_HEADROOM + 128)
 #define POOL_CACHE  256
@@ -119,9 +119,12 @@ static int open_port(struct soft_rnic *rnic, char *error, size_t size)
 		.rx_descriptors = DESCRIPTORS,
 		.tx_descriptors = DESCRIPTORS,
 		.mtu = rnic->params.mtu,
-		.pool = rnic->packets,
+		.pool = &rnic->packets,
 	};
-	int ret = port_open(&rnic->port, &p, error, size);
+	int ret = port_claim(&rnic->port, rnic->params.device, error, size);
+
+	if (ret == 0)
+		ret = port_open(&rnic->port, &p, error, size);
 
 	if (ret < 0)
 		return ret;
@@ -156,6 +159,7 @@ static int create(struct soft_rnic *rnic, char *error, size_t size)
 		snprintf(error, size, "no lcore for the software RNIC");
 		return -EBUSY;
 	}
+	mailbox_wait_open(&rnic->mailbox);
 	return 0;
 }
 
@@ -339,6 +343,7 @@ static void connect_qp(void *owner, void *argument)
 		.path = &qp->path,
 		.tx = &rnic->tx,
 		.pool = rnic->small,
+		.held = &rnic->held,
 		.multi_segment = rnic->port.multi_segment,
 		.psn = qp->params.psn,
 		.ack_timeout = peer->ack_timeout,

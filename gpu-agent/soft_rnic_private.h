@@ -12,6 +12,9 @@
 #include "soft_rnic.h"
 #include "txq.h"
 
+/* Packets that may wait for acknowledgements; the pool has more, so that receiving goes on. */
+#define SOFT_HOLD_MAX 4096
+
 /* A WQE on the wire: complete when the peer has acknowledged its last packet. */
 struct soft_sent {
 	uint32_t end_psn; /* one past its last */
@@ -27,7 +30,8 @@ struct soft_qp {
 	bool dead;     /* an error CQE was written */
 	struct soft_qp_params params;
 	struct soft_rnic_address next_hop;
-	uint64_t asked; /* TSC of the last question for it */
+	uint64_t asked;    /* TSC of the last question for it */
+	uint64_t timeouts; /* when last looked at: more mean that it may have moved */
 	/* send queue: memory shared with the poster */
 	struct mlx5_wqe *wqes;
 	struct mlx5_cqe *cqes;
@@ -50,7 +54,9 @@ struct soft_rnic {
 	struct soft_rnic_params params;
 	struct port port;
 	struct txq tx;
-	struct rte_mempool *packets, *small;
+	struct rte_mempool *packets; /* received, and sent until acknowledged */
+	struct rte_mempool *small;   /* ACKs and ARP */
+	uint32_t held;               /* packets that wait for an acknowledgement */
 	struct mailbox mailbox;
 	struct sleeper sleeper;
 	int stop; /* atomic */

@@ -89,7 +89,7 @@ static bool send_piece(struct soft_qp *qp, const struct work *w)
 	uint32_t payload = RTE_MIN(w->length - qp->offset, qp->path.mtu);
 	struct rte_mbuf *m;
 
-	if (!requester_room(&qp->requester, 1))
+	if (!requester_room(&qp->requester, 1) || qp->rnic->held >= SOFT_HOLD_MAX)
 		return false;
 	m = rte_pktmbuf_alloc(qp->rnic->packets);
 	if (m == NULL)

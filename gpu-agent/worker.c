@@ -75,6 +75,13 @@ struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct lo
 	return w;
 }
 
+uint32_t agent_worker_max_reply(const struct agent_worker *w)
+{
+	uint32_t model = w->model->shape.max_reply;
+
+	return model < w->hello.max_reply ? model : w->hello.max_reply;
+}
+
 unsigned int agent_worker_links(const struct agent_worker *w)
 {
 	return w->n;
@@ -137,6 +144,7 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.model = w->model->model,
 		.model_state = w->model->state,
 		.shape = w->model->shape,
+		.max_reply = agent_worker_max_reply(w),
 		.max_batch = w->model->shape.max_batch,
 		.batch_timeout_us = w->options->batch_timeout_us,
 		.heartbeat_ms = w->options->heartbeat_ms,

@@ -9,6 +9,7 @@
 
 #define ETHER_LENGTH 14
 #define VLAN_LENGTH  4
+#define TTL          64
 
 /* VIPs live on client ports, the fabric address on its port. */
 static bool is_ours(const struct lb *lb, uint16_t port, const struct in6_addr *address)
@@ -105,6 +106,14 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 	memcpy(frame, frame + 6, 6);
 	memcpy(frame + 6, lc->lb->port[index].mac, 6);
 	swap(ip + (v4 ? 12 : 8), ip + (v4 ? 16 : 24), v4 ? 4 : 16);
+	if (v4) {
+		ip[8] = TTL;
+		ip[10] = ip[11] = 0;
+		sum = ~checksum_fold(checksum_add(ip, p->l4_offset - p->ip_offset));
+		memcpy(ip + 10, &sum, 2);
+	} else {
+		ip[7] = TTL;
+	}
 	icmp[0] = v4 ? 0 : 129; /* echo reply */
 	/* Only the type changed: adjust the sum, swapped addresses do not matter (RFC 1624). */
 	memcpy(&sum, icmp + 2, 2);

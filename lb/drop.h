@@ -25,6 +25,7 @@
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
 	X(BAD_SOURCE, "bad_source", "source address or port that cannot be answered")              \
 	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
+	X(NOTICE_RECEIVED, "notice_received", "a notice of another load balancer; never answered") \
 	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
 	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows")                \
 	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
@@ -35,6 +36,8 @@
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
+	X(HANDOVER_FULL, "handover_full", "the lcore that owns the queue pair did not keep up")    \
+	X(ROCE_CNP, "roce_cnp", "congestion notification: counted, not acted on yet")              \
 	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
 	X(ROCE_MALFORMED, "roce_malformed", "RoCE packet with bad version, P_Key, length or pad")  \
 	X(ROCE_ICRC, "roce_icrc", "wrong ICRC")                                                    \

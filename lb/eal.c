@@ -12,6 +12,7 @@
 #include <rte_log.h>
 
 #include "eal.h"
+#include "lcore.h"
 #include "port.h"
 
 #define ARGUMENTS_MAX 64
@@ -42,20 +43,29 @@ static bool is_pci(const char *device)
 	       isxdigit((unsigned char)device[n - 1]);
 }
 
+uint32_t lb_packets_per_lcore(const struct lb_config *config)
+{
+	/* Bursts on their way, pool caches, the hand-over ring. */
+	uint32_t n = LB_HOLD_MAX + 3072;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
+	return n;
+}
+
 /* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
 static unsigned int memory_mb(const struct lb_config *config)
 {
-	uint64_t flows = (uint64_t)config->flows * 352, packets = 0, buffer = 0;
+	uint64_t flows = (uint64_t)config->flows * 352, buffer = 0, lcore;
 
 	if (config->memory_mb != 0)
 		return config->memory_mb;
-	for (unsigned int i = 0; i < config->n_ports; i++) {
-		packets += config->port[i].rx_descriptors + config->port[i].tx_descriptors;
+	for (unsigned int i = 0; i < config->n_ports; i++)
 		if (port_data_room(config->port[i].mtu) > buffer)
 			buffer = port_data_room(config->port[i].mtu);
-	}
-	packets = (packets + 8192) * (buffer + 256) + 4096 * 512;
-	return 64 + (flows + packets * config->n_lcores * 4 / 3) / (1024 * 1024);
+	/* An mbuf has 192 bytes around its data; control frames and pieces are small ones. */
+	lcore = lb_packets_per_lcore(config) * (buffer + 192) + (4096 + 3 * LB_HOLD_MAX) * 512ull;
+	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }
 
 /*

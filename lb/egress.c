@@ -111,7 +111,7 @@ static bool transmit(struct lcore *lc, const struct flow *flow, struct rte_mbuf 
 
 void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->small);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
 	uint8_t *at;
 
 	at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, LB_NOTICE_LENGTH);
@@ -162,30 +162,31 @@ static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
 	return whole;
 }
 
-/* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. */
-static void send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag)
+/* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. True: sent. */
+static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag)
 {
 	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
 
 	if (length > lc->lb->config.service[flow->service].max_reply) {
 		egress_notice(lc, flow, LB_NOTICE_MODEL_ERROR, tag);
-		return lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
+		lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
+		return false;
 	}
 	if (m->nb_segs > 1 && !lc->lb->port[flow->path.port].multi_segment) {
 		m = join(lc, m);
 		if (m == NULL) {
 			lc->stats.drop[LB_DROP_NO_MBUF]++;
-			return;
+			return false;
 		}
 	}
 	if (!transmit(lc, flow, m))
-		return;
-	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
+		return false;
 	conntrack_touch(flow, lc->now_ms);
 	flow->packets_out++;
 	flow->bytes_out += length;
 	s->stats.bytes_out += length;
+	return true;
 }
 
 /* The last chunk is in: times and counters, and the slot is a credit again. */
@@ -201,8 +202,6 @@ static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_
 	}
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
-	lc->stats.replies++;
-	lc->service[slot->service].stats.replies++;
 	link_slot_free(link, number);
 	lc->load.credits[link->worker]++;
 	lc->load.outstanding[link->worker]--;
@@ -248,7 +247,10 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));
-	send_chunk(lc, flow, m, slot.tag);
+	if (send_chunk(lc, flow, m, slot.tag) && !(imm & RING_IMM_MORE)) {
+		lc->stats.replies++;
+		lc->service[slot.service].stats.replies++;
+	}
 }
 
 void egress_send(struct lcore *lc, struct fabric_burst *f)

@@ -118,12 +118,15 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 	if (link == NULL)
 		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
 	/* A spoofed packet must not even cost the sum over it. IP options are never sent. */
-	if (!roce_path_is_from_peer(&link->path, ip) || lc->lb->port_index[m->port] != link->port)
+	if (!roce_path_is_from_peer(&link->path, ip) || at->vlan != 0 ||
+	    lc->lb->port_index[m->port] != link->port)
 		return lcore_drop(lc, m, LB_DROP_ROCE_SOURCE);
 	if (ip_length != link->path.ip_length ||
 	    !roce_icrc_ok(ip, ip_length, covered - ROCE_ICRC_LENGTH))
 		return lcore_drop(lc, m, LB_DROP_ROCE_ICRC);
-	if (p.opcode == ROCE_ACK)
+	if (p.opcode == ROCE_CNP)
+		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
+	else if (p.opcode == ROCE_ACK)
 		receive_ack(lc, link, m, &p);
 	else
 		receive_write(lc, link, m, at, &p, f);

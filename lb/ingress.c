@@ -43,7 +43,7 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	} else if (rte_ring_mp_enqueue(lc->lb->lcore[owner]->handover, m) == 0) {
 		sleeper_wake(&lc->lb->lcore[owner]->sleeper);
 	} else {
-		lcore_drop(lc, m, LB_DROP_NO_TX);
+		lcore_drop(lc, m, LB_DROP_HANDOVER_FULL);
 	}
 }
 
@@ -90,10 +90,8 @@ static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int 
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + ahead < n)
 			rte_prefetch0(rte_pktmbuf_mtod(packet[i + ahead], void *));
-		lc->stats.bytes_in += packet[i]->pkt_len;
 		sort(lc, packet[i]);
 	}
-	lc->stats.packets_in += n;
 }
 
 unsigned int ingress_receive(struct lcore *lc, uint16_t port)
@@ -102,12 +100,10 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	const struct port *p = &lc->lb->port[port];
 	unsigned int n;
 
-	/* Take nothing that could not be sent on: the NIC's queue is the better place to wait. */
-	if (txq_room(&lc->tx[port]) < 4 * LB_BURST) {
-		lc->burst.n = lc->fabric.n = lc->fabric.n_replies = 0;
-		return 0;
-	}
 	n = rte_eth_rx_burst(p->id, lc->index, packet, LB_BURST);
+	for (unsigned int i = 0; i < n; i++)
+		lc->stats.bytes_in += packet[i]->pkt_len;
+	lc->stats.packets_in += n;
 	sort_burst(lc, packet, n);
 	return n;
 }

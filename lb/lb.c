@@ -13,17 +13,19 @@
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
+#include "eal.h"
 #include "lcore.h"
+#include "resolve.h"
 #include "xdp.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
-#define HANDOVER_SIZE 1024
-#define PUNT_SIZE     64
-/* Data buffers per lcore beyond the ports' rings: in flight, waiting, in transmit queues. */
-#define PACKETS_PER_LCORE 8192
-#define SMALL_PER_LCORE   4096
-#define POOL_CACHE        256
+#define HANDOVER_SIZE     1024
+#define PUNT_SIZE         64
+#define CONTROL_PER_LCORE 4096
+/* A packet of a message of several has at most a header, a piece and a trailer of its own. */
+#define PIECES_PER_LCORE (3 * LB_HOLD_MAX)
+#define POOL_CACHE       256
 /* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -94,15 +96,6 @@ static int create_queues(struct lcore *lc)
 	return 0;
 }
 
-static uint32_t ring_descriptors(const struct lb_config *config)
-{
-	uint32_t n = 0;
-
-	for (unsigned int i = 0; i < config->n_ports; i++)
-		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors;
-	return n;
-}
-
 static uint16_t largest_mtu(const struct lb_config *config)
 {
 	uint16_t mtu = 0;
@@ -115,7 +108,7 @@ static uint16_t largest_mtu(const struct lb_config *config)
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
-	uint32_t packets = PACKETS_PER_LCORE + ring_descriptors(&lb->config);
+	uint32_t packets = lb_packets_per_lcore(&lb->config);
 	char name[RTE_RING_NAMESIZE];
 
 	if (lc == NULL)
@@ -127,11 +120,12 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -errno;
 	lc->packets =
 		create_pool("packets", index, packets, port_data_room(largest_mtu(&lb->config)));
-	lc->small = create_pool("small", index, SMALL_PER_LCORE, SMALL_DATA_ROOM);
+	lc->control = create_pool("control", index, CONTROL_PER_LCORE, SMALL_DATA_ROOM);
+	lc->pieces = create_pool("pieces", index, PIECES_PER_LCORE, SMALL_DATA_ROOM);
 	lc->handover = create_ring("handover", index, HANDOVER_SIZE, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
-	if (lc->packets == NULL || lc->small == NULL || lc->handover == NULL ||
-	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
+	if (lc->packets == NULL || lc->control == NULL || lc->pieces == NULL ||
+	    lc->handover == NULL || mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
 	if (create_queues(lc) < 0)
 		return -ENOMEM;
@@ -157,7 +151,8 @@ static void destroy_lcore(struct lcore *lc)
 	rte_ring_free(lc->handover);
 	mailbox_fini(&lc->mailbox);
 	rte_mempool_free(lc->packets);
-	rte_mempool_free(lc->small);
+	rte_mempool_free(lc->control);
+	rte_mempool_free(lc->pieces);
 	rte_free(lc);
 }
 
@@ -184,21 +179,24 @@ static int watch_port(struct lb *lb, const struct port *port)
 static int open_port(struct lb *lb, unsigned int index)
 {
 	const struct lb_port_config *config = &lb->config.port[index];
+	struct rte_mempool *pools[LB_LCORES_MAX];
 	struct port_params params = {
 		.device = config->device,
 		.queues = lb->n_lcores,
 		.rx_descriptors = config->rx_descriptors,
 		.tx_descriptors = config->tx_descriptors,
 		.mtu = config->mtu,
-		.pool = lb->lcore[0]->packets,
+		.pool = pools,
 	};
 	struct port *port = &lb->port[index];
 	char devargs[sizeof(config->device) + PATH_MAX];
 	bool steered = xdp_wants(config->device);
 	char error[512];
-	int ret = 0;
+	int ret = port_claim(port, config->device, error, sizeof(error));
 
-	if (steered) {
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		pools[i] = lb->lcore[i]->packets;
+	if (ret == 0 && steered) {
 		ret = xdp_prepare(config->device, devargs, sizeof(devargs), error, sizeof(error));
 		params.device = devargs;
 	}
@@ -228,6 +226,12 @@ static int open_port(struct lb *lb, unsigned int index)
 	       "wakes=%d",
 	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
 	       port->mac[4], port->mac[5], port->queues, port->multi_segment, port->n_fds > 0);
+	if (port->n_fds == 0 && lb->config.idle_sleep)
+		LB_LOG(WARNING,
+		       "port=%s cannot wake a sleeping lcore, so idle lcores look at it every %u "
+		       "us; "
+		       "idle: poll avoids losing the start of a burst",
+		       config->name, SLEEPER_BLIND_NS / 1000);
 	return watch_port(lb, port);
 }
 
@@ -239,6 +243,15 @@ static int create_qsbr(struct lb *lb)
 	if (lb->qsbr == NULL || rte_rcu_qsbr_init(lb->qsbr, lb->n_lcores) != 0)
 		return -ENOMEM;
 	return 0;
+}
+
+static uint64_t shortest_timeout(const struct lb_config *config)
+{
+	uint64_t ms = UINT32_MAX;
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		ms = RTE_MIN(ms, (uint64_t)config->service[i].request_timeout_ms);
+	return ms;
 }
 
 struct lb *lb_create(const struct lb_config *config)
@@ -255,6 +268,7 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->tsc_hz = rte_get_tsc_hz();
 	lb->tsc_per_ms = lb->tsc_hz / 1000;
 	lb->tsc_start = rte_rdtsc();
+	lb->shortest_timeout = shortest_timeout(config) * lb->tsc_per_ms;
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {
 		LB_LOG(ERR, "no random numbers for hash seeds");
 		goto fail;
@@ -292,6 +306,10 @@ int lb_start(struct lb *lb)
 		LB_LOG(ERR, "the EAL has %u lcores for %u configured", index, lb->n_lcores);
 		return -EINVAL;
 	}
+	/* From here on what belongs to an lcore is done by it. */
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		mailbox_wait_open(&lb->lcore[i]->mailbox);
+	resolve_announce(lb);
 	return 0;
 }
 
@@ -303,12 +321,24 @@ void lb_stop(struct lb *lb)
 	rte_eal_mp_wait_lcore();
 }
 
+/* Links whose lcore stopped before it had told everybody. */
+static void destroy_dying(struct lb *lb)
+{
+	struct link *link, *next;
+
+	for (link = lb->dying; link != NULL; link = next) {
+		next = link->next_grave;
+		link_destroy(link);
+	}
+}
+
 void lb_destroy(struct lb *lb)
 {
 	struct rte_mbuf *m;
 
 	if (lb == NULL)
 		return;
+	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)
 			link_destroy(lb->lcore[k]->link[i]);
@@ -325,6 +355,15 @@ void lb_destroy(struct lb *lb)
 	rte_ring_free(lb->punt);
 	rte_free(lb->qsbr);
 	rte_free(lb);
+}
+
+bool lb_owns_address(const struct lb *lb, const struct in6_addr *address)
+{
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->config.port[i].fabric &&
+		    memcmp(&lb->config.port[i].address.addr, address, sizeof(*address)) == 0)
+			return true;
+	return service_has_address(&lb->services, address);
 }
 
 const struct lb_config *lb_config_get(const struct lb *lb)

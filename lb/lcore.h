@@ -79,17 +79,22 @@ struct lcore {
 	struct conntrack *ct;
 	uint64_t now; /* TSC at the turn's start */
 	uint32_t now_ms;
-	struct rte_mempool *packets, *small;
-	struct rte_ring *handover; /* frames that came to the wrong lcore */
-	struct mailbox mailbox;    /* what the control thread wants done */
+	struct rte_mempool *packets; /* what the NIC receives into; descriptors; joined replies */
+	struct rte_mempool *control; /* ACKs, notices, ARP: never short because data is held */
+	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
+	uint32_t held;               /* packets that wait for a worker's acknowledgement */
+	struct rte_ring *handover;   /* frames that came to the wrong lcore */
+	struct mailbox mailbox;      /* what the control thread wants done */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping; /* TSC */
 	unsigned int idle_turns;
 	uint16_t n_links, n_dirty;
+	uint16_t first_waiting;          /* service whose queue is looked at first */
 	uint32_t n_waiting;              /* requests in the queues of all services */
 	struct link *links[WORKERS_MAX]; /* those that exist, in no order */
 	struct link *dirty[WORKERS_MAX];
 	struct link *link[WORKERS_MAX]; /* by worker number */
+	struct link *dying;             /* detached; their clients are being told */
 	struct pick_load load;
 	struct lcore_service service[LB_SERVICES_MAX];
 	struct lb_lcore_stats stats;
@@ -105,7 +110,9 @@ struct neighbour {
 	uint8_t mac[6];
 	uint16_t port;              /* index of the fabric port */
 	struct lb_address next_hop; /* the worker itself or the gateway */
-	uint64_t asked_ms;
+	bool doubtful;              /* a link had a timeout since: ask again */
+	uint64_t timeouts;          /* of its links, when last looked at */
+	uint32_t asked_ms;
 };
 
 struct lb {
@@ -121,14 +128,19 @@ struct lb {
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
 	int stop;              /* atomic */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
+	uint64_t shortest_timeout; /* TSC; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint8_t qpn_generation;
+	struct link *dying; /* detached links that their lcores have not buried yet */
 	lb_worker_event on_event;
 	void *on_event_context;
 };
+
+/* A VIP or a fabric address? */
+bool lb_owns_address(const struct lb *lb, const struct in6_addr *address);
 
 static inline void lcore_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop reason)
 {
@@ -142,6 +154,17 @@ static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 		link->dirty = true;
 		lc->dirty[lc->n_dirty++] = link;
 	}
+}
+
+/*
+ * Packets that an lcore may hold back (waiting for a credit or for an acknowledgement). Its packet
+ * pool has that much beyond what ports' rings and queues take, so that receiving never starves.
+ */
+#define LB_HOLD_MAX 8192
+
+static inline bool lcore_holds_enough(const struct lcore *lc)
+{
+	return lc->held + lc->n_waiting >= LB_HOLD_MAX;
 }
 
 static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
@@ -162,15 +185,25 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b);
 /* forward.c: requests to workers. */
 void forward_assign(struct lcore *lc, struct burst *b);
 void forward_send(struct lcore *lc, struct burst *b);
-unsigned int forward_waiting(struct lcore *lc);
+bool forward_has_workers(const struct lcore *lc, uint16_t service);
+/* A link with a credit for this request, taken; or NULL. */
+struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
+			    const struct rte_mbuf *m);
+/* Drop a request and send its client a busy notice. */
+void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
+		    enum lb_drop reason);
 void forward_flush(struct lcore *lc);
+/* waiting.c: requests without a credit. */
+void waiting_add(struct lcore *lc, struct burst *b, unsigned int i);
+unsigned int waiting_send(struct lcore *lc);
 /* fabric.c: RoCE packets to acknowledgements and replies. */
 void fabric_receive(struct lcore *lc, struct fabric_burst *f);
 /* egress.c: replies to client packets. */
 void egress_send(struct lcore *lc, struct fabric_burst *f);
 void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
-/* overdue.c: requests without an answer. */
-void overdue_sweep(struct lcore *lc);
+/* overdue.c: requests that get no answer: too late, or their worker is gone. */
+void overdue_check(struct lcore *lc);
+void overdue_bury(struct lcore *lc);
 /* loop.c */
 bool lb_turn(struct lcore *lc);
 int lb_loop(void *lcore);

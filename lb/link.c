@@ -17,6 +17,7 @@ static int alloc_slots(struct link *link)
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
+	link->oldest = link->newest = SLOT_NONE;
 	return 0;
 }
 
@@ -51,7 +52,8 @@ struct link *link_create(const struct link_params *p)
 	rq = (struct requester_params){
 		.path = &link->path,
 		.tx = p->tx,
-		.pool = p->small_pool,
+		.pool = p->pieces,
+		.held = p->held,
 		.multi_segment = p->multi_segment,
 		.psn = p->psn,
 		.ack_timeout = p->ack_timeout,
@@ -94,6 +96,32 @@ void link_batch_flush(struct link *link)
 	link->batch = NULL;
 }
 
+/* Slots in use form a list by age, so that overdue requests are found without a search. */
+static void append(struct link *link, uint32_t number)
+{
+	struct slot *slot = &link->slot[number];
+
+	slot->older = link->newest;
+	slot->newer = SLOT_NONE;
+	if (link->newest == SLOT_NONE)
+		link->oldest = number;
+	else
+		link->slot[link->newest].newer = number;
+	link->newest = number;
+}
+
+static void unlink_slot(struct link *link, const struct slot *slot)
+{
+	if (slot->older == SLOT_NONE)
+		link->oldest = slot->newer;
+	else
+		link->slot[slot->older].newer = slot->newer;
+	if (slot->newer == SLOT_NONE)
+		link->newest = slot->older;
+	else
+		link->slot[slot->newer].older = slot->older;
+}
+
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
 	      uint64_t tag, uint64_t now, struct rte_mempool *pool)
 {
@@ -126,6 +154,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 		.service = request->service,
 		.state = SLOT_BUSY,
 	};
+	append(link, number);
 	link->batched++;
 	link->stats.requests++;
 	/* A WRITE is contiguous: it ends where the ring wraps. */
@@ -134,9 +163,27 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	return 0;
 }
 
+void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool)
+{
+	uint32_t psn, msn;
+	uint8_t syndrome;
+	struct rte_mbuf *m;
+
+	if (!link->responder.ack_due || !roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return;
+	responder_ack_due(&link->responder, &psn, &syndrome, &msn);
+	m->data_len = m->pkt_len =
+		roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &link->path, psn, syndrome, msn);
+	txq_push(tx, m);
+}
+
 void link_slot_free(struct link *link, uint32_t slot)
 {
 	link->slot[slot].state = SLOT_FREE;
+	unlink_slot(link, &link->slot[slot]);
 	link->free_slot[link->n_free++] = slot;
 }
 

@@ -34,9 +34,12 @@ struct slot {
 	uint64_t sent;     /* TSC */
 	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
-	uint8_t state;   /* enum slot_state */
-	uint32_t chunks; /* of the reply, so far */
+	uint8_t state;         /* enum slot_state */
+	uint32_t chunks;       /* of the reply, so far */
+	uint32_t older, newer; /* neighbours in the order of sending; SLOT_NONE at the ends */
 };
+
+#define SLOT_NONE UINT32_MAX
 
 struct link {
 	uint32_t qpn; /* ours: lcore [23:18], generation [17:10], worker [9:0] */
@@ -58,12 +61,16 @@ struct link {
 	uint16_t *free_slot; /* stack */
 	uint32_t n_free;
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
-	uint32_t sweep; /* where the search for overdue requests goes on */
+	uint32_t oldest, newest;                   /* slots in use, in the order of sending */
 	/* replies */
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
 	uint32_t reply_slot;  /* that the message being received is addressed to */
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
-	uint32_t heartbeat_ms;                    /* when the last came; 0 = never */
+	/* after link_detach: the lcore tells the clients, then the control thread frees the link */
+	struct link *next_dying; /* on the lcore's list */
+	struct link *next_grave; /* on the control thread's */
+	int buried;              /* atomic */
+	uint32_t heartbeat_ms;   /* when the last came; 0 = never */
 	struct lb_link_stats stats;
 	struct roce_path path;
 	struct responder responder;
@@ -87,7 +94,8 @@ struct link_params {
 	uint32_t psn; /* the first we send */
 	struct roce_path_spec path;
 	struct txq *tx;
-	struct rte_mempool *small_pool;
+	struct rte_mempool *pieces; /* small mbufs for headers and trailers */
+	uint32_t *held;             /* counts packets that wait for an acknowledgement */
 	bool multi_segment;
 	uint8_t ack_timeout, retry_limit;
 };
@@ -136,10 +144,13 @@ void link_batch_flush(struct link *link);
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
 	      uint64_t tag, uint64_t now, struct rte_mempool *pool);
 
-/* The reply's last chunk came (or the request never left): the slot is free. */
+/* One acknowledgement for all packets that asked for one; stays due when there is no room. */
+void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool);
+
+/* The reply's last chunk came, or nobody waits for it any more: the slot is free. */
 void link_slot_free(struct link *link, uint32_t slot);
 
-/* Tell the worker that nobody waits for this slot's answer. Best effort. */
+/* Tell the worker that nobody waits for this slot's answer. The mbuf is of <pool>. Best effort. */
 void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
 
 /* Why the link cannot go on, or NULL. */

@@ -9,7 +9,7 @@
 
 #include "lcore.h"
 
-/* Housekeeping runs this often, and a sleep lasts no longer. */
+/* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
 /* Flows looked at per housekeeping: bounds the turn, and outruns any rate of new flows. */
 #define EXPIRE_BUDGET 512
@@ -77,11 +77,12 @@ static unsigned int transmit(struct lcore *lc)
 
 static void housekeeping(struct lcore *lc)
 {
-	mailbox_run(&lc->mailbox);
 	conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		requester_poll(&lc->links[i]->requester, lc->now);
-	overdue_sweep(lc);
+	overdue_check(lc);
+	if (lc->dying != NULL)
+		overdue_bury(lc);
 	lc->stats.bytes_out = 0;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		lc->stats.bytes_out += lc->tx[i].bytes;
@@ -100,16 +101,20 @@ bool lb_turn(struct lcore *lc)
 		work += n;
 		walk(lc, n, &clock);
 	}
-	if (!rte_ring_empty(lc->handover)) {
+	/* Each port of each other lcore may have sent a burst. */
+	for (unsigned int i = 0; i < lc->lb->config.n_ports && !rte_ring_empty(lc->handover); i++) {
 		n = ingress_handover(lc);
 		work += n;
 		walk(lc, n, &clock);
 	}
 	if (lc->n_waiting > 0) {
-		work += forward_waiting(lc);
-		forward_flush(lc);
+		work += waiting_send(lc);
 		charge(lc, LB_STAGE_SEND, &clock, 0);
 	}
+	if (lc->n_dirty > 0)
+		forward_flush(lc);
+	if (unlikely(!mailbox_empty(&lc->mailbox)))
+		mailbox_run(&lc->mailbox);
 	if (lc->now >= lc->next_housekeeping) {
 		housekeeping(lc);
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
@@ -137,7 +142,7 @@ static bool must_stay_awake(const struct lcore *lc)
 /* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
 static uint64_t sleep_ns(const struct lcore *lc)
 {
-	if (lc->n_waiting > 0)
+	if (lc->n_waiting > 0 || lc->dying != NULL)
 		return HOUSEKEEPING_US * 1000;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		if (requester_unacked(&lc->links[i]->requester) > 0 ||

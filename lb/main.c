@@ -133,8 +133,13 @@ int main(int argc, char **argv)
 	struct lb *lb;
 	int ret = parse_options(argc, argv, &options);
 
-	if (ret != 0 || config == NULL)
+	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
+	if (config == NULL) {
+		fputs("doorbell-lb: no memory\n", stderr);
+		return EXIT_FAILURE;
+	}
+	signal(SIGHUP, SIG_IGN); /* there is no reload yet; log rotation must not end us */
 	if (lb_config_load(options.config, config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;

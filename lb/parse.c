@@ -190,6 +190,8 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 		return drop(out, LB_DROP_TRUNCATED);
 	if (!for_us(frame, mac))
 		return drop(out, LB_DROP_NOT_OUR_MAC);
+	if (frame[6] & 1) /* nobody is a group */
+		return drop(out, LB_DROP_BAD_SOURCE);
 	type = get16(frame + 12);
 	if (type == TYPE_VLAN) {
 		if (length < ETHER_LENGTH + VLAN_LENGTH)

@@ -12,11 +12,6 @@
 #include "lcore.h"
 #include "resolve.h"
 
-static uint64_t now_ms(const struct lb *lb)
-{
-	return (rte_rdtsc() - lb->tsc_start) / lb->tsc_per_ms;
-}
-
 static int fail(char *error, size_t size, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -29,6 +24,9 @@ static int fail(char *error, size_t size, int code, const char *format, ...)
 	va_end(arguments);
 	return code;
 }
+
+/* A worker that is not active after this long never will be, and holds its name. */
+#define JOIN_MS 10000u
 
 /* --- publishing pick tables ---------------------------------------------------------------- */
 
@@ -58,11 +56,14 @@ static void publish(struct lb *lb, const char *model)
 
 static void set_state(struct lb *lb, struct worker *w, enum worker_state state, const char *reason)
 {
+	bool picked = w->state == WORKER_ACTIVE || state == WORKER_ACTIVE;
+
 	w->state = state;
 	snprintf(w->reason, sizeof(w->reason), "%s", reason);
 	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
 	       worker_state_name(state), reason);
-	publish(lb, w->spec.model);
+	if (picked)
+		publish(lb, w->spec.model);
 	if (lb->on_event != NULL)
 		lb->on_event(w, lb->on_event_context);
 }
@@ -78,24 +79,6 @@ static void attach(void *lcore, void *argument)
 	lc->links[lc->n_links++] = link;
 	lc->load.credits[link->worker] = RTE_MIN(link->slots, (uint32_t)UINT16_MAX);
 	lc->load.outstanding[link->worker] = 0;
-}
-
-/* Everybody whose request was in flight learns that it will not be answered. */
-static void end_requests(struct lcore *lc, struct link *link)
-{
-	for (uint32_t i = 0; i < link->slots; i++) {
-		struct slot *slot = &link->slot[i];
-		struct flow *flow;
-
-		if (slot->state == SLOT_BUSY) {
-			link->stats.lost++;
-			lc->stats.drop[LB_DROP_WORKER_LOST]++;
-			flow = conntrack_flow_get(lc->ct, slot->flow);
-			if (flow != NULL)
-				egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
-		}
-		slot->state = SLOT_FREE;
-	}
 }
 
 static void remove_from(struct link **list, uint16_t *n, const struct link *link)
@@ -118,7 +101,16 @@ static void detach(void *lcore, void *argument)
 	lc->load.outstanding[link->worker] = 0;
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
-	end_requests(lc, link);
+	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer) {
+		bool lost = link->slot[i].state == SLOT_BUSY;
+
+		link->stats.lost += lost;
+		lc->service[link->slot[i].service].stats.drops += lost;
+	}
+	lc->stats.drop[LB_DROP_WORKER_LOST] += link->stats.lost;
+	/* Its clients are told as their ports take it. */
+	link->next_dying = lc->dying;
+	lc->dying = link;
 }
 
 static void drop_links(struct lb *lb, struct worker *w)
@@ -130,7 +122,25 @@ static void drop_links(struct lb *lb, struct worker *w)
 			continue;
 		mailbox_send(&lb->lcore[i]->mailbox, detach, lb->lcore[i], link);
 		lb->lost[w->number] += link->stats.lost;
-		link_destroy(link);
+		link->next_grave = lb->dying;
+		lb->dying = link;
+	}
+}
+
+/* Free the links whose lcores are done with them. */
+static void free_buried(struct lb *lb)
+{
+	struct link **at = &lb->dying;
+
+	while (*at != NULL) {
+		struct link *link = *at;
+
+		if (__atomic_load_n(&link->buried, __ATOMIC_ACQUIRE)) {
+			*at = link->next_grave;
+			link_destroy(link);
+		} else {
+			at = &link->next_grave;
+		}
 	}
 }
 
@@ -232,6 +242,15 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 			    "max_request: the worker takes %u bytes, the services of model '%s' "
 			    "send up to %u; raise the model's max_request or lower the service's",
 			    r->worker.max_request, r->worker.model, request);
+	if (r->worker.max_reply > reply)
+		return fail(
+			error, size, -EINVAL,
+			"max_reply: %u bytes, but the services of model '%s' give their clients "
+			"at most %u",
+			r->worker.max_reply, r->worker.model, reply);
+	if (lb_owns_address(lb, &r->address.addr))
+		return fail(error, size, -EINVAL,
+			    "address: it is the load balancer's own; give the agent another");
 	if (r->worker.heartbeat_ms * 2 > lb->config.worker_timeout_ms)
 		return fail(error, size, -EINVAL,
 			    "heartbeat_ms: %u is more than half of the load balancer's "
@@ -271,7 +290,8 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 				.mtu = path_mtu,
 			},
 		.tx = &lc->tx[port],
-		.small_pool = lc->small,
+		.pieces = lc->pieces,
+		.held = &lc->held,
 		.multi_segment = lb->port[port].multi_segment,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
@@ -317,13 +337,15 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	if (w == NULL)
 		return NULL;
 	*path_mtu = RTE_MIN(r->path_mtu, roce_path_mtu(lb->config.port[port].mtu));
-	lb->qpn_generation++;
+	/* Numbers 0 and 1 are those of management queue pairs. */
+	if (++lb->qpn_generation == 0)
+		lb->qpn_generation = 1;
 	for (unsigned int i = 0; i < r->n_links; i++) {
 		link[i] = make_link(lb, w, r, &r->link[i], port, *path_mtu, &info[i]);
 		if (link[i] == NULL)
 			goto no_memory;
 	}
-	w->registered_ms = now_ms(lb);
+	w->registered_ms = lb_now_ms(lb);
 	lb->lost[w->number] = 0;
 	for (unsigned int i = 0; i < r->n_links; i++)
 		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
@@ -389,18 +411,21 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
  */
 
 /* When the slowest link's last heartbeat came; 0 while one never had any. */
-static uint64_t last_heartbeat(const struct lb *lb, const struct worker *w)
+static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
 {
-	uint64_t oldest = UINT64_MAX;
+	uint32_t now = lb_now_ms(lb), slowest = now;
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		const struct link *link = lb->lcore[i]->link[w->number];
 		uint32_t at =
 			link == NULL ? 0 : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
 
-		oldest = RTE_MIN(oldest, (uint64_t)at);
+		if (at == 0)
+			return 0;
+		if ((int32_t)(slowest - at) > 0)
+			slowest = at;
 	}
-	return oldest;
+	return slowest | 1; /* 0 means never */
 }
 
 static const char *links_error(const struct lb *lb, const struct worker *w)
@@ -415,18 +440,38 @@ static const char *links_error(const struct lb *lb, const struct worker *w)
 	return NULL;
 }
 
+static uint64_t link_timeouts(const struct lb *lb, const struct worker *w)
+{
+	struct lb_link_stats stats;
+
+	lb_worker_stats_read(lb, w, &stats);
+	return stats.timeouts;
+}
+
 static void check_health(struct lb *lb, struct worker *w)
 {
-	uint32_t limit = lb->config.worker_timeout_ms;
+	uint32_t limit = lb->config.worker_timeout_ms + w->spec.max_run_ms;
 	const char *error = links_error(lb, w);
 	char reason[WORKER_REASON_MAX];
-	uint64_t now = now_ms(lb);
 
 	w->heartbeat_ms = last_heartbeat(lb, w);
 	if (error != NULL)
 		return lb_worker_remove(lb, w, error);
-	if (w->heartbeat_ms != 0 && now > w->heartbeat_ms + limit) {
-		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", limit);
+	/* The clock wraps after 49 days; ages do not. */
+	if (w->heartbeat_ms != 0 && (int32_t)(lb_now_ms(lb) - w->heartbeat_ms) > (int32_t)limit) {
+		snprintf(reason, sizeof(reason),
+			 "no heartbeat from its loop for %u ms (is a batch longer? --max-run-ms)",
+			 limit);
+		return lb_worker_remove(lb, w, reason);
+	}
+	resolve_doubt(lb, w->number, link_timeouts(lb, w));
+	if (w->state == WORKER_JOINING && lb_now_ms(lb) - (uint32_t)w->registered_ms > JOIN_MS) {
+		snprintf(reason, sizeof(reason), "did not get ready within %u s: %s",
+			 JOIN_MS / 1000,
+			 !w->ready ? "no agent.ready came"
+			 : !lb->neighbour[w->number].resolved
+				 ? "its address does not answer ARP or neighbour discovery"
+				 : "no heartbeat of its loop came");
 		return lb_worker_remove(lb, w, reason);
 	}
 	/* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
@@ -440,7 +485,8 @@ static void check_health(struct lb *lb, struct worker *w)
 
 void lb_tick(struct lb *lb)
 {
-	resolve_tick(lb, now_ms(lb));
+	free_buried(lb);
+	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);
 

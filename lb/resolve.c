@@ -57,7 +57,7 @@ static void ask(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->small);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
 	struct txq *tx = &lc->tx[n->port];
 
 	if (m == NULL || txq_room(tx) == 0) {
@@ -96,8 +96,10 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 		struct move move = {.worker = i, .mac = message->sender_mac};
 
 		if (!n->used || n->port != port || n->next_hop.family != message->family ||
-		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0 ||
-		    (n->resolved && memcmp(n->mac, message->sender_mac, 6) == 0))
+		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0)
+			continue;
+		n->doubtful = false;
+		if (n->resolved && memcmp(n->mac, message->sender_mac, 6) == 0)
 			continue;
 		n->resolved = true;
 		memcpy(n->mac, message->sender_mac, 6);
@@ -123,7 +125,15 @@ static void take_answer(struct lb *lb, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-void resolve_tick(struct lb *lb, uint64_t now_ms)
+void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t timeouts)
+{
+	struct neighbour *n = &lb->neighbour[worker];
+
+	n->doubtful |= timeouts > n->timeouts;
+	n->timeouts = timeouts;
+}
+
+void resolve_tick(struct lb *lb, uint32_t now_ms)
 {
 	struct rte_mbuf *m;
 
@@ -132,10 +142,50 @@ void resolve_tick(struct lb *lb, uint64_t now_ms)
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct neighbour *n = &lb->neighbour[i];
 
-		if (!n->used || n->resolved ||
+		if (!n->used || (n->resolved && !n->doubtful) ||
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < ASK_AGAIN_MS))
 			continue;
 		n->asked_ms = now_ms | 1;
 		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
+	}
+}
+
+struct announcement {
+	uint16_t port;
+	const struct lb_address *address;
+};
+
+static void announce(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	const struct announcement *a = argument;
+	const uint8_t *mac = lc->lb->port[a->port].mac;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
+
+	if (m == NULL || txq_room(&lc->tx[a->port]) == 0) {
+		rte_pktmbuf_free(m);
+		return; /* neighbours will ask */
+	}
+	m->data_len = m->pkt_len = neigh_announcement_build(
+		rte_pktmbuf_mtod(m, uint8_t *), a->address->family, &a->address->addr, mac);
+	txq_push(&lc->tx[a->port], m);
+}
+
+static void announce_on(struct lb *lb, uint16_t port, const struct lb_address *address)
+{
+	struct announcement a = {.port = port, .address = address};
+
+	mailbox_send(&lb->lcore[0]->mailbox, announce, lb->lcore[0], &a);
+}
+
+void resolve_announce(struct lb *lb)
+{
+	const struct lb_config *config = &lb->config;
+
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		if (config->port[i].fabric)
+			announce_on(lb, i, &config->port[i].address);
+		for (unsigned int k = 0; config->port[i].clients && k < config->n_services; k++)
+			announce_on(lb, i, &config->service[k].vip);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How workers are reached (private to lb/): which fabric port, through which next hop, at which MAC
- * address. Asks by ARP or neighbour discovery until answered, and follows changes.
+ * address. Asks by ARP or neighbour discovery until answered, and again when links time out.
  * Control thread only.
  */
 #ifndef LB_RESOLVE_H
@@ -17,7 +17,13 @@ int resolve_gateway_port(const struct lb_config *config, const struct lb_address
 void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct lb_address *address);
 void resolve_stop(struct lb *lb, uint16_t worker);
 
-/* Take in answers, ask where one is missing. */
-void resolve_tick(struct lb *lb, uint64_t now_ms);
+/* Links to <worker> had so many timeouts in all: more than before means that it may have moved. */
+void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t timeouts);
+
+/* Take in answers, ask where one is missing or in doubt. */
+void resolve_tick(struct lb *lb, uint32_t now_ms);
+
+/* Tell the neighbours where our addresses are now: gratuitous ARP, unsolicited advertisements. */
+void resolve_announce(struct lb *lb);
 
 #endif

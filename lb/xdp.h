@@ -16,7 +16,8 @@ bool xdp_wants(const char *device);
 
 /*
  * The devargs to open instead of <device>: the same with our program. Takes a program that an
- * earlier doorbell-lb left behind (it was killed) off the interface first. 0, or -errno with a
+ * earlier doorbell-lb left behind (it was killed) off the interface first; the caller has claimed
+ * the interface (port_claim), so no living one has it. 0, or -errno with a
  * sentence in <error>.
  */
 int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *error, size_t size);

@@ -77,6 +77,7 @@ static const struct number_rule number_rules[] = {
 	{"max_batch", offsetof(struct worker_spec, max_batch), 1, RING_SLOTS_MAX, false},
 	{"weight", offsetof(struct worker_spec, weight), 1, 256, false},
 	{"heartbeat_ms", offsetof(struct worker_spec, heartbeat_ms), 10, 60000, false},
+	{"max_run_ms", offsetof(struct worker_spec, max_run_ms), 0, 600000, false},
 };
 
 static bool text_holds(const struct worker_spec *spec, const struct text_rule *rule, char *error,

@@ -40,6 +40,7 @@ struct worker_spec {
 	uint32_t max_batch;              /* 1..65536 */
 	uint32_t weight;       /* 1..256; a share of the hashes, so only maglev reads it */
 	uint32_t heartbeat_ms; /* 10..60000 */
+	uint32_t max_run_ms;   /* 0..600000; its longest batch: no heartbeat comes meanwhile */
 };
 
 struct worker {

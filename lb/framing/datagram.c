@@ -5,6 +5,19 @@
  */
 #include "../lcore.h"
 
+/* Why a datagram is no request, or LB_DROPS. */
+static enum lb_drop refusal(const uint8_t *payload, uint32_t length, uint32_t max_request)
+{
+	if (length == 0)
+		return LB_DROP_EMPTY_REQUEST;
+	if (length > max_request)
+		return LB_DROP_REQUEST_TOO_LARGE;
+	/* Answering a notice with a notice would never end. */
+	if (length == LB_NOTICE_LENGTH && memcmp(payload, LB_NOTICE_MAGIC, 4) == 0)
+		return LB_DROP_NOTICE_RECEIVED;
+	return LB_DROPS;
+}
+
 void framing_datagram_cut(struct lcore *lc, struct burst *b)
 {
 	unsigned int kept = 0;
@@ -14,20 +27,19 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b)
 		const struct parsed *p = &b->parsed[i];
 		struct flow *flow = b->flow[i];
 		struct lcore_service *s = &lc->service[flow->service];
+		const uint8_t *payload = rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset);
+		enum lb_drop reason = refusal(payload, p->payload_length,
+					      lc->lb->config.service[flow->service].max_request);
 
-		if (unlikely(p->payload_length == 0 ||
-			     p->payload_length >
-				     lc->lb->config.service[flow->service].max_request)) {
+		if (unlikely(reason != LB_DROPS)) {
 			s->stats.drops++;
-			lcore_drop(lc, m,
-				   p->payload_length == 0 ? LB_DROP_EMPTY_REQUEST
-							  : LB_DROP_REQUEST_TOO_LARGE);
+			lcore_drop(lc, m, reason);
 			continue;
 		}
 		rte_pktmbuf_adj(m, p->payload_offset);
 		rte_pktmbuf_trim(m, m->data_len - p->payload_length);
 		b->tag[kept] = 0;
-		memcpy(&b->tag[kept], rte_pktmbuf_mtod(m, void *),
+		memcpy(&b->tag[kept], payload,
 		       RTE_MIN(p->payload_length, (uint16_t)sizeof(b->tag[0])));
 		s->stats.bytes_in += p->payload_length;
 		b->packet[kept] = m;

@@ -50,6 +50,12 @@ void mailbox_open(struct mailbox *mailbox)
 	__atomic_store_n(&mailbox->open, 1, __ATOMIC_RELEASE);
 }
 
+void mailbox_wait_open(const struct mailbox *mailbox)
+{
+	while (!__atomic_load_n(&mailbox->open, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
 void mailbox_run(struct mailbox *mailbox)
 {
 	struct letter *letter;

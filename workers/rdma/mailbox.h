@@ -32,6 +32,9 @@ void mailbox_fini(struct mailbox *mailbox);
  */
 void mailbox_send(struct mailbox *mailbox, mailbox_call call, void *owner, void *argument);
 
+/* Wait until the owner's loop runs. */
+void mailbox_wait_open(const struct mailbox *mailbox);
+
 /* Owner: the loop starts; it makes the calls that wait; it looks whether there are any; it ends. */
 void mailbox_open(struct mailbox *mailbox);
 void mailbox_run(struct mailbox *mailbox);

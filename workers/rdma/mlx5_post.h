@@ -30,9 +30,9 @@
 #define MLX5_OP_RDMA_WRITE_IMM 0x09
 #define MLX5_CE_ALWAYS         0x08 /* fm_ce_se: CQE for this WQE */
 
-#define MLX5_POST_CQE_OK 0x0
-#define MLX5_POST_CQE_ERROR     0xd
-#define MLX5_POST_CQE_INVALID   0xf
+#define MLX5_POST_CQE_OK      0x0
+#define MLX5_POST_CQE_ERROR   0xd
+#define MLX5_POST_CQE_INVALID 0xf
 
 /* CQE syndromes (PRM "CQE with error"). */
 #define MLX5_SYNDROME_LOCAL_PROTECTION 0x04
@@ -137,6 +137,10 @@ MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
 #else
 	__atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
+#endif
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+	/* Out of the write-combining buffer now, not when it happens to fill. */
+	__asm__ volatile("sfence" ::: "memory");
 #endif
 }
 

@@ -227,3 +227,14 @@ uint32_t neigh_request_build(uint8_t *frame, uint8_t family, const struct in6_ad
 		return arp_build(frame, 1, our_mac, our_address->s6_addr + 12, NULL, t + 12);
 	return nd_build(frame, ND_SOLICIT, 0, our_address, &solicited, target, our_mac, mac);
 }
+
+uint32_t neigh_announcement_build(uint8_t *frame, uint8_t family, const struct in6_addr *address,
+				  const uint8_t our_mac[6])
+{
+	/* An ARP request for oneself (RFC 5227, 1.1); a probe's answer goes to all nodes. */
+	struct neigh_message probe = {.family = 6, .target = *address};
+
+	if (family == 4)
+		return neigh_request_build(frame, 4, address, address, our_mac);
+	return neigh_reply_build(frame, &probe, our_mac);
+}

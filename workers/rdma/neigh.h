@@ -40,6 +40,10 @@ bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
 uint32_t neigh_reply_build(uint8_t *frame, const struct neigh_message *request,
 			   const uint8_t our_mac[6]);
 
+/* Tell everybody, unasked, that <address> is here now. Returns the frame's length. */
+uint32_t neigh_announcement_build(uint8_t *frame, uint8_t family, const struct in6_addr *address,
+				  const uint8_t our_mac[6]);
+
 /* Ask for <target>'s MAC address. Returns the frame's length. */
 uint32_t neigh_request_build(uint8_t *frame, uint8_t family, const struct in6_addr *target,
 			     const struct in6_addr *our_address, const uint8_t our_mac[6]);

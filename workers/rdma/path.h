@@ -23,7 +23,7 @@
 #define ROCE_ICRC_SEED 0x2144df1cu
 
 #define ROCE_ETHER_LENGTH 14
-#define ROCE_TOS_DEFAULT  0x02 /* ECT(0) */
+#define ROCE_TOS_DEFAULT  0x00 /* not ECT, until there is a rate control that reacts to marks */
 
 struct roce_path {
 	uint8_t header[14 + 40 + 8 + ROCE_BTH_LENGTH]; /* masked template */

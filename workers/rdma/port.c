@@ -6,8 +6,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <linux/if_packet.h>
+#include <net/if.h>
 
 #include <rte_dev.h>
 #include <rte_ethdev.h>
@@ -63,6 +66,65 @@ static void sockets_since(struct port *port, const int *before, unsigned int n_b
 			port->fds[port->n_fds++] = now[i];
 }
 
+/* The interface that devargs name, or an empty text. */
+static void interface_name(const char *device, char name[IF_NAMESIZE])
+{
+	const char *at = strstr(device, "iface=");
+
+	name[0] = '\0';
+	if (at != NULL)
+		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(at + 6, ","), at + 6);
+}
+
+int port_claim(struct port *port, const char *device, char *error, size_t error_size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char interface[IF_NAMESIZE];
+	int length;
+
+	memset(port, 0, sizeof(*port));
+	interface_name(device, interface);
+	if (interface[0] == '\0')
+		return 0;
+	if (if_nametoindex(interface) == 0) {
+		snprintf(error, error_size,
+			 "device '%s': there is no interface '%s' in this network namespace (ip "
+			 "link "
+			 "shows them)",
+			 device, interface);
+		return -ENODEV;
+	}
+	/* A name in the abstract namespace: as wide as the network namespace, and never left
+	 * behind. */
+	length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "doorbell/%s",
+			  interface);
+	port->claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (port->claim >= 0 && bind(port->claim, (struct sockaddr *)&address,
+				     offsetof(struct sockaddr_un, sun_path) + 1 + length) == 0)
+		return 0;
+	snprintf(error, error_size,
+		 "device '%s': another doorbell process or port has interface '%s'; stop that one "
+		 "first",
+		 device, interface);
+	if (port->claim >= 0)
+		close(port->claim);
+	port->claim = 0;
+	return -EBUSY;
+}
+
+static const char *probe_hint(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		return "; run as root or with CAP_NET_RAW and CAP_NET_ADMIN";
+	case EBUSY:
+		return "; is its name used by another port?";
+	default:
+		return "; write a PCI address, or devargs such as net_af_packet0,iface=eth1";
+	}
+}
+
 static int probe(struct port *port, const char *device, char *error, size_t error_size)
 {
 	char name[256];
@@ -76,8 +138,8 @@ static int probe(struct port *port, const char *device, char *error, size_t erro
 	if (ret == 0)
 		ret = rte_eth_dev_get_port_by_name(name, &port->id);
 	if (ret != 0)
-		snprintf(error, error_size, "device '%s' cannot be opened: %s", device,
-			 strerror(ret < 0 ? -ret : EINVAL));
+		snprintf(error, error_size, "device '%s' cannot be opened: %s%s", device,
+			 strerror(ret < 0 ? -ret : EINVAL), probe_hint(-ret));
 	return ret;
 }
 
@@ -117,7 +179,7 @@ static int setup_queues(struct port *port, const struct port_params *p,
 	txconf.offloads |= port->multi_segment ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
 	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
-		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool);
+		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool[q]);
 		if (ret == 0)
 			ret = rte_eth_tx_queue_setup(port->id, q, tx, socket, &txconf);
 	}
@@ -147,6 +209,14 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	if (ret < 0)
 		goto fail;
 	port->queues = RTE_MIN(p->queues, RTE_MIN(info.max_rx_queues, info.max_tx_queues));
+	/* This driver spreads packets over all sockets that it was told to open, read or not. */
+	if (strcmp(info.driver_name, "net_af_packet") == 0 && info.max_rx_queues > p->queues) {
+		snprintf(error, error_size,
+			 "device '%s': qpairs=%u, but only %u are served; write "
+			 "qpairs=%u",
+			 p->device, info.max_rx_queues, p->queues, p->queues);
+		return -EINVAL;
+	}
 	choose_features(port, &info, &conf, rss_key);
 	step = "configuration";
 	ret = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
@@ -173,7 +243,9 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	return 0;
 fail:
-	snprintf(error, error_size, "device '%s': %s failed: %s", p->device, step, strerror(-ret));
+	snprintf(error, error_size, "device '%s': %s failed: %s%s", p->device, step, strerror(-ret),
+		 strcmp(step, "MTU") == 0 ? "; set the interface's first: ip link set dev ... mtu"
+					  : "");
 	return ret;
 }
 
@@ -182,7 +254,6 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	int before[FDS_MAX], ret;
 	unsigned int n_before = packet_sockets(before, FDS_MAX);
 
-	memset(port, 0, sizeof(*port));
 	ret = probe(port, params->device, error, error_size);
 	if (ret < 0)
 		return ret;
@@ -199,6 +270,8 @@ void port_close(struct port *port)
 {
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
+	if (port->claim > 0)
+		close(port->claim);
 }
 
 uint16_t port_data_room(uint16_t mtu)

@@ -25,6 +25,7 @@ struct port {
 	bool checks_ipv4;   /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
 	bool checks_l4;     /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
 	bool rss;           /* spreads flows over its queues */
+	int claim; /* socket whose name nobody else can have; 0 = none */
 	unsigned int n_fds; /* pollable sockets behind the port; 0 = cannot wake a sleeper */
 	int fds[PORT_FDS_MAX];
 };
@@ -33,9 +34,16 @@ struct port_params {
 	const char *device; /* devargs, e.g. "net_af_packet0,iface=eth1" or a PCI address */
 	uint16_t queues;    /* wanted; a port may give fewer */
 	uint16_t rx_descriptors, tx_descriptors;
-	uint16_t mtu;             /* IP MTU */
-	struct rte_mempool *pool; /* receive buffers */
+	uint16_t mtu;                    /* IP MTU */
+	struct rte_mempool *const *pool; /* receive buffers, one per queue */
 };
+
+/*
+ * Make sure that no other process of ours has the interface that <device> names with iface=: two
+ * would both answer. To be called before port_open(); port_close() lets go, as does the end of the
+ * process. 0, or -errno with a sentence in <error>.
+ */
+int port_claim(struct port *port, const char *device, char *error, size_t error_size);
 
 /* Open, configure and start. 0, or -errno with a sentence in <error>. */
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);

@@ -25,6 +25,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->path = p->path;
 	rq->tx = p->tx;
 	rq->pool = p->pool;
+	rq->held = p->held;
 	rq->multi_segment = p->multi_segment;
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
@@ -40,6 +41,7 @@ static void retire(struct requester *rq, uint32_t end_psn)
 
 		rte_pktmbuf_free(*entry);
 		*entry = NULL;
+		(*rq->held)--;
 		rq->una_psn = roce_psn_add(rq->una_psn, 1);
 	}
 	if (roce_psn_diff(rq->send_psn, rq->una_psn) < 0)
@@ -284,6 +286,9 @@ static void pump(struct requester *rq, unsigned int burst)
 	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0) {
 		struct rte_mbuf *m = rq->window[rq->send_psn & WINDOW_MASK];
 
+		/* The peer may have moved since the packet was built; the ICRC does not cover this.
+		 */
+		memcpy(rte_pktmbuf_mtod(m, uint8_t *), rq->path->header, 6);
 		/* The window keeps its reference; the port consumes this one. */
 		rte_pktmbuf_refcnt_update(m, 1);
 		txq_push(rq->tx, m);
@@ -299,6 +304,7 @@ static void pump(struct requester *rq, unsigned int burst)
 static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
 {
 	bool idle = rq->una_psn == rq->next_psn;
+	uint32_t first = rq->next_psn;
 	/* While retransmitting, new packets wait for their turn: order is everything. */
 	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
 	int ret;
@@ -308,6 +314,7 @@ static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf
 	ret = likely(m->data_len <= rq->path->mtu) ? build_in_place(rq, c, m) : build_many(rq, c);
 	if (ret < 0)
 		return ret;
+	*rq->held += roce_psn_diff(rq->next_psn, first);
 	if (idle)
 		rq->timer = rte_rdtsc();
 	if (likely(in_order))
@@ -342,7 +349,9 @@ int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t off
 	return write_message(rq, &c, m);
 }
 
-static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+/* <progress>: the NAK acknowledged something on the way. */
+static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, bool progress,
+				  uint64_t now)
 {
 	switch (ROCE_AETH_KIND(syndrome)) {
 	case ROCE_AETH_RNR:
@@ -353,6 +362,11 @@ static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64
 	case ROCE_AETH_NAK:
 		rq->stats.naks++;
 		if (syndrome == ROCE_NAK_SEQUENCE) {
+			/* A peer that asks for the same packet for ever is as good as silent. */
+			if (!progress && rq->retries++ >= rq->retry_limit) {
+				rq->error = REQUESTER_RETRY_EXCEEDED;
+				return REQUESTER_FAILED;
+			}
 			rq->send_psn = rq->una_psn;
 			/* May follow an RNR NAK for the same packet: that one's time still counts.
 			 */
@@ -373,6 +387,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 {
 	bool positive = ROCE_AETH_KIND(syndrome) == ROCE_AETH_ACK;
 	uint32_t end = positive ? roce_psn_add(psn, 1) : psn;
+	bool progress = end != rq->una_psn;
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return REQUESTER_FAILED;
@@ -380,7 +395,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		return REQUESTER_BEYOND;
 	if (positive ? roce_psn_diff(end, rq->una_psn) <= 0 : roce_psn_diff(psn, rq->una_psn) < 0)
 		return REQUESTER_OLD;
-	if (end != rq->una_psn) {
+	if (progress) {
 		retire(rq, end);
 		rq->timer = now;
 		rq->retries = 0;
@@ -393,7 +408,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 			pump(rq, REQUESTER_RESEND_BURST);
 		return REQUESTER_PROGRESS;
 	}
-	return nak(rq, syndrome, now);
+	return nak(rq, syndrome, progress, now);
 }
 
 uint64_t requester_deadline(const struct requester *rq)

@@ -37,6 +37,7 @@ struct requester {
 	const struct roce_path *path;
 	struct txq *tx;
 	struct rte_mempool *pool; /* small mbufs for headers and trailers */
+	uint32_t *held;           /* packets in windows, all of one owner's requesters together */
 	bool multi_segment;       /* the port sends mbuf chains; if not, pieces are copied */
 	uint32_t next_psn;        /* the next packet gets this */
 	uint32_t una_psn;         /* oldest that is not acknowledged */
@@ -56,6 +57,7 @@ struct requester_params {
 	const struct roce_path *path; /* outlives the requester */
 	struct txq *tx;
 	struct rte_mempool *pool;
+	uint32_t *held; /* counted up and down; outlives the requester */
 	bool multi_segment;
 	uint32_t psn;        /* first PSN */
 	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
