@@ -36,6 +36,7 @@ struct world {
 	uint32_t message_length, message_bytes;
 	struct roce_path path;
 	struct txq tx;
+	uint32_t held;
 	struct requester rq;
 	uint64_t now;
 };
@@ -157,7 +158,7 @@ static size_t op_raw_packet(struct world *w, const uint8_t *data, size_t size)
 			"payload outside the packet");
 		if (p.opcode == ROCE_ACK)
 			requester_ack(&w->rq, p.psn, p.syndrome, w->now);
-		else
+		else if (p.opcode != ROCE_CNP)
 			receive(w, &p, exact + p.payload_offset);
 	}
 	free(exact);
@@ -222,6 +223,7 @@ static void check_window(const struct world *w)
 	require(roce_psn_diff(rq->sent_psn, rq->send_psn) >= 0 &&
 			roce_psn_diff(rq->next_psn, rq->sent_psn) >= 0,
 		"has sent what is not built");
+	require(w->held == (uint32_t)unacked, "packets miscounted");
 	require(w->tx.n <= TXQ_SIZE, "the transmit queue burst");
 	for (int32_t i = 0; i < unacked; i++)
 		require(rq->window[(rq->una_psn + i) % REQUESTER_WINDOW] != NULL,
@@ -268,6 +270,7 @@ static void init(struct world *w, const uint8_t *data)
 	struct requester_params params = {
 		.path = &w->path,
 		.tx = &w->tx,
+		.held = &w->held,
 		.pool = small,
 		.psn = psn,
 		.ack_timeout = 1,

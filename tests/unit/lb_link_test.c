@@ -31,7 +31,8 @@ static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
 		.psn = 0x100,
 		.path = vector_spec(4, false, mtu),
 		.tx = &f->tx,
-		.small_pool = f->small,
+		.pieces = f->small,
+		.held = &f->held,
 		.multi_segment = true,
 		.ack_timeout = 14,
 		.retry_limit = 7,
@@ -330,6 +331,73 @@ Test(lb_link, takes_nothing_when_the_queue_pair_is_dead)
 	/* The announcement of the first request goes the same way; nothing leaks. */
 	link_batch_flush(link);
 	link_cancel(link, 0, f->small);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+/* The slots in use, oldest first, and back again. */
+static void expect_age(const struct link *link, const uint32_t *slots, unsigned int n)
+{
+	uint32_t at = link->oldest;
+
+	for (unsigned int i = 0; i < n; i++, at = link->slot[at].newer)
+		cr_assert_eq(at, slots[i], "place %u", i);
+	cr_expect_eq(at, SLOT_NONE);
+	for (at = link->newest; n > 0; at = link->slot[at].older)
+		cr_assert_eq(at, slots[--n]);
+	cr_expect_eq(at, SLOT_NONE);
+}
+
+Test(lb_link, knows_its_requests_by_age)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+
+	expect_age(link, NULL, 0);
+	for (unsigned int i = 0; i < 5; i++)
+		send_one(f, link);
+	expect_age(link, (uint32_t[]){0, 1, 2, 3, 4}, 5);
+	link_slot_free(link, 2); /* in the middle */
+	link_slot_free(link, 0); /* the oldest */
+	link_slot_free(link, 4); /* the newest */
+	expect_age(link, (uint32_t[]){1, 3}, 2);
+	send_one(f, link);
+	send_one(f, link);
+	expect_age(link, (uint32_t[]){1, 3, 4, 0}, 4);
+	for (uint32_t slot = 0; slot < 5; slot += slot == 1 ? 2 : 1)
+		link_slot_free(link, slot);
+	expect_age(link, NULL, 0);
+	send_one(f, link);
+	expect_age(link, (uint32_t[]){4}, 1);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, acknowledges_once_and_only_when_it_can)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+	struct roce_packet heartbeat = {
+		.opcode = ROCE_WRITE_ONLY_IMM, .psn = 0x900, .ack_request = true};
+	struct responder_placement place;
+	uint8_t frame[FIXTURE_FRAME_MAX];
+
+	link_acknowledge(link, &f->tx, f->small);
+	cr_expect_eq(f->tx.n, 0, "nothing due");
+	cr_assert_eq(responder_receive(&link->responder, &heartbeat, &place), RESPONDER_ACCEPT);
+	f->tx.n = TXQ_SIZE;
+	link_acknowledge(link, &f->tx, f->small);
+	f->tx.n = 0;
+	cr_expect(link->responder.ack_due, "it stays due while the queue is full");
+	link_acknowledge(link, &f->tx, f->small);
+	cr_assert_eq(f->tx.n, 1);
+	heartbeat = fixture_packet(f, 0, frame);
+	cr_expect_eq(heartbeat.opcode, ROCE_ACK);
+	cr_expect_eq(heartbeat.psn, 0x900);
+	cr_expect_eq(heartbeat.syndrome, ROCE_CREDITS_UNUSED);
+	cr_expect_eq(heartbeat.msn, 1);
+	link_acknowledge(link, &f->tx, f->small);
+	cr_expect_eq(f->tx.n, 1, "once");
 	link_destroy(link);
 	fixture_destroy(f);
 }

@@ -42,6 +42,7 @@ struct fixture {
 	struct rte_mempool *packets, *small;
 	struct roce_path path;
 	struct txq tx;
+	uint32_t held; /* packets in windows */
 	struct requester rq;
 };
 
@@ -61,6 +62,7 @@ static inline struct fixture *fixture_create(uint8_t family, uint32_t mtu, uint3
 	struct requester_params params = {
 		.path = &f->path,
 		.tx = &f->tx,
+		.held = &f->held,
 		.multi_segment = multi_segment,
 		.psn = psn,
 		.ack_timeout = 14,
@@ -94,6 +96,7 @@ static inline void fixture_destroy(struct fixture *f)
 	fixture_sent(f);
 	requester_fini(&f->rq);
 	cr_expect_eq(fixture_in_use(f), 0, "%u mbufs leaked", fixture_in_use(f));
+	cr_expect_eq(f->held, 0, "%u packets in no window", f->held);
 	rte_mempool_free(f->packets);
 	rte_mempool_free(f->small);
 	free(f);

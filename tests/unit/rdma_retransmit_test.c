@@ -220,6 +220,54 @@ Test(rdma_retransmit, gives_up_when_the_peer_stays_silent)
 	fixture_destroy(f);
 }
 
+Test(rdma_retransmit, gives_up_on_a_peer_that_asks_for_the_same_packet_for_ever)
+{
+	struct fixture *f = with_packets_sent(100, 5);
+
+	cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
+	cr_expect_eq(f->rq.retries, 0, "it acknowledged two packets");
+	for (unsigned int i = 0; i < 3; i++)
+		cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
+	fixture_sent(f);
+	cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_FAILED);
+	cr_expect_eq(f->rq.error, REQUESTER_RETRY_EXCEEDED);
+	cr_expect_eq(f->tx.n, 0);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, resends_to_where_the_peer_is_now)
+{
+	static const uint8_t mac[6] = {2, 9, 8, 7, 6, 5};
+	struct fixture *f = with_packets_sent(100, 1);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+
+	fixture_write(f, 600, REQUESTER_ACK_REQUEST);
+	fixture_sent(f);
+	roce_path_set_mac(&f->path, mac);
+	ack(f, 100, ROCE_NAK_SEQUENCE);
+	fixture_expect_psns(f, 100, 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		fixture_packet(f, i, frame);
+		cr_expect_arr_eq(frame, mac, 6, "packet %u", i);
+	}
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, counts_the_packets_it_holds)
+{
+	struct fixture *f = fixture_create(4, 256, 100, true);
+
+	write_some(f, 3);
+	fixture_write(f, 600, 0);
+	cr_expect_eq(f->held, 6);
+	fixture_sent(f);
+	ack(f, 101, ROCE_NAK_SEQUENCE);
+	cr_expect_eq(f->held, 5);
+	ack(f, 104, ACK_OK);
+	cr_expect_eq(f->held, 1);
+	fixture_destroy(f);
+}
+
 Test(rdma_retransmit, gives_a_peer_that_makes_progress_new_tries)
 {
 	struct fixture *f = with_packets_sent(100, 9);
