@@ -104,9 +104,10 @@ requests_above() {
 story_end() {
     local code=$?
     trap - EXIT INT TERM
+    trap '' PIPE # what was started must end even when nobody reads on
     if [ $code -ne 0 ] && [ $code -ne 77 ] && [ -n "$dir" ]; then
         for log in "$dir"/*.log; do
-            [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 25 "$log")" >&2
+            [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 25 "$log")" >&2 || true
         done
         cli stats 2>/dev/null >&2 || true
         if [ -n "${DOORBELL_KEEP:-}" ]; then

@@ -60,7 +60,7 @@ namespace_add() {
     ip -n "$1" link set lo up
 }
 
-# Namespaces and folders of earlier runs whose process is gone.
+# Namespaces, with what runs in them, and folders of earlier runs whose process is gone.
 topology_sweep() {
     local name pid
     for name in $(ip netns list | awk '{ print $1 }'; ls /tmp); do
@@ -70,9 +70,12 @@ topology_sweep() {
         [[ $name =~ ^(doorbell-)?"$1"[0-9]+[-.] && ! -d /proc/$pid ]] || continue
         if [[ $name == doorbell-* ]]; then
             rm -rf "/tmp/$name"
-        else
-            ip netns del "$name" 2>/dev/null || true
+            continue
         fi
+        for pid in $(ip netns pids "$name"); do
+            kill -KILL "$pid" 2>/dev/null || true
+        done
+        ip netns del "$name" 2>/dev/null || true
     done
 }
 
@@ -128,10 +131,15 @@ start() {
     printf -v "pid_${name//-/_}" %s "$pid"
 }
 
-# stop PID [SIGNAL]: end a process that start made, and wait for it. Its exit status is in $status.
+# stop PID [SIGNAL]: end a process that start made, and wait for it. Its exit status is in $status,
+# 137 when it did not end within 10 s. (Not SIGINT: the shell makes background processes ignore it.)
 stop() {
-    local i left=()
+    local i left=() end=$((SECONDS + 10))
     kill "-${2:-TERM}" "$1" 2>/dev/null || true
+    while is_running "$1" && ((SECONDS <= end)); do
+        sleep 0.02
+    done
+    kill -KILL "$1" 2>/dev/null || true
     status=0
     wait "$1" 2>/dev/null || status=$?
     for i in "${topology_pids[@]}"; do

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The command line as people and scripts use it: errors without a daemon, JSON that parses, --watch
+# that ends, completion that loads and offers real names.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 1
+
+# Without a daemon: exit status 1, and one line that names the socket.
+status=0
+text=$(cli stats 2>&1) || status=$?
+expect "exit status without a daemon" "$status" -eq 1
+expect "lines without a daemon" "$(wc -l <<<"$text")" -eq 1
+[[ $text == *"$dir/control.sock"* ]] || fail "the error does not name the socket: $text"
+status=0
+cli workers lust >/dev/null 2>&1 || status=$?
+expect "exit status of a wrong command" "$status" -eq 2
+
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
+"$build/doorbell-lb" --config "$dir/lb.yaml" --check >/dev/null || fail "--check refuses the file"
+start_lb
+start_agents 1 echo
+load run echo --to "$vip:8500" --sockets 8 --requests 50 || true
+expect_all run 400
+
+for command in "flows list" "flows count" "workers list" "workers show w1" "services list" \
+    "services show echo" stats version; do
+    # shellcheck disable=SC2086
+    cli --json $command | jq -e . >/dev/null || fail "--json $command is no JSON"
+    # shellcheck disable=SC2086
+    [ -n "$(cli $command)" ] || fail "$command prints nothing"
+done
+expect "flows in JSON" "$(cli --json flows list | jq '.flows | length')" -eq 8
+expect "flows with a filter" "$(cli --json flows list --worker w1 --client 10.200.0.0/24 --limit 3 |
+    jq '.flows | length')" -eq 3
+expect "requests in JSON" "$(cli --json services show echo | jq .service.requests)" -eq 400
+status=0
+cli workers show nobody >"$dir/nobody" 2>&1 || status=$?
+expect "exit status for an unknown worker" "$status" -eq 1
+grep -q nobody "$dir/nobody" || fail "the error does not name the worker: $(cat "$dir/nobody")"
+
+# --watch: one line of JSON per round, until a signal.
+start watch client "$build/control/doorbell" --socket "$dir/control.sock" --json --watch=1 stats
+wait_for "two rounds" eval '[ "$(wc -l <"$dir/watch.log")" -ge 2 ]'
+stop "$pid_watch"
+expect "watched lines that are no JSON" "$(jq -e . "$dir/watch.log" >/dev/null || echo some)" = ""
+
+# Completion: loaded by a bash of its own, asked like the shell asks.
+offered=$(PATH="$build/control:$PATH" bash -c "
+    . $root/deploy/doorbell.bash-completion
+    COMP_WORDS=(doorbell --socket $dir/control.sock workers show '') COMP_CWORD=5
+    _doorbell doorbell 2>/dev/null
+    echo \"\${COMPREPLY[*]}\"")
+expect "names offered after workers show" "$offered" = w1
+echo "errors, JSON, --watch and completion are as documented"

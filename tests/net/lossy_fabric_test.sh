@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A bad fabric: every fiftieth packet is lost, repeated or overtaken, in both directions. The
+# reliable connection repairs it; clients get every answer, and only they were patient.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 1
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
+    "workers: {timeout_ms: 5000}
+fabric: {ack_timeout: 10}"
+# The wire takes the place of the bridge.
+ip -n "$tag-fabric" link set lb nomaster
+ip -n "$tag-fabric" link set w1 nomaster
+start wire fabric /usr/bin/python3 "$here/lossy_wire.py" lb w1 2 "${SEED:-1}"
+expect_log wire ready
+start_lb
+start_agents 1 echo
+
+load run echo --to "$vip:8500" --sockets 16 --window 2 --requests 500 --max-size 1472 \
+    --timeout-ms 10000 || true
+expect_all run 8000
+expect "packets sent again by the load balancer" "$(worker w1 resent)" -gt 0
+expect "retries exhausted" "$(grep -c 'retries exhausted' "$dir/lb.log")" -eq 0
+expect "answers of the worker" "$(worker w1 replies)" -eq 8000
+resent=$(worker w1 resent)
+stop "$pid_wire"
+echo "8,000 requests answered; $resent packets sent again; the wire $(tail -n 1 "$dir/wire.log")"
