@@ -34,7 +34,10 @@ const char *agent_address_format(const struct soft_rnic_address *address, char *
 	return inet_ntop(AF_INET6, &address->addr, text, size);
 }
 
-enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, FLAG_OFF };
+enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, LEVEL, FLAG_OFF };
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
 
 /* One row per option: it makes the parser, the checks and the help. */
 struct row {
@@ -75,7 +78,8 @@ static const struct row rows[] = {
 	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},
 	{"busy-poll", NULL, "never sleep: lowest latency, two CPUs at 100 %", FLAG_OFF,
 	 AT(idle_sleep)},
-	{"log-level", "LEVEL", "error, warning, notice, info or debug [info]", TEXT, AT(log_level)},
+	{"log-level", "LEVEL", "error, warning, notice, info or debug [info]", LEVEL,
+	 AT(log_level)},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -174,8 +178,18 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 	case NAME:
 		if (strlen(value) >= AGENT_NAME_MAX)
 			return complain(row, value, "is longer than 63 characters");
+		if (value[0] == '\0' || value[strspn(value, NAME_CHARACTERS)] != '\0')
+			return complain(row, value,
+					"may have letters, digits, '.', '_' and '-' only");
 		snprintf(o->name, sizeof(o->name), "%s", value);
 		return 0;
+	case LEVEL:
+		for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+			if (strcmp(value, levels[i]) == 0) {
+				o->log_level = levels[i];
+				return 0;
+			}
+		return complain(row, value, "is none of error, warning, notice, info, debug");
 	case FLAG_OFF:
 		*(bool *)field = false;
 		return 0;

@@ -9,8 +9,11 @@
 #include "config.h"
 #include "config_schema.h"
 
-#define UDP_IN_IPV4 28 /* bytes of headers in one datagram */
-#define UDP_IN_IPV6 48
+/* What is added to the longest a request may take. */
+#define LINGER_MS     1000
+#define ROCE_UDP_PORT 4791
+#define UDP_IN_IPV4   28 /* bytes of headers in one datagram */
+#define UDP_IN_IPV6   48
 
 __attribute__((format(printf, 5, 6))) static int fail_at(struct config_yaml *yaml, const char *list,
 							 unsigned int index, const char *key,
@@ -174,6 +177,9 @@ static int check_services(struct config_yaml *yaml, const struct lb_config *conf
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		int rc = 0;
 
+		if (config->service[i].port == ROCE_UDP_PORT)
+			return fail_at(yaml, "services", i, "port",
+				       "%u is RoCEv2's own port; use another", ROCE_UDP_PORT);
 		for (unsigned int p = 0; rc == 0 && p < config->n_ports; p++)
 			if (lb_address_equal(&config->service[i].vip, &config->port[p].address))
 				rc = fail_at(yaml, "services", i, "address",
@@ -209,6 +215,38 @@ static int fit_datagram(struct config_yaml *yaml, unsigned int service, const ch
 			       *bytes, limit, mtu, headers);
 	if (*bytes == 0)
 		*bytes = limit;
+	return 0;
+}
+
+/* A flow must outlive its requests, or their answers find nobody. 0 means left out. */
+static int outlive(struct config_yaml *yaml, unsigned int i, const char *key, uint32_t *ms,
+		   uint32_t usual, const struct lb_service_config *service)
+{
+	uint32_t request = service->queue_timeout_ms + service->request_timeout_ms;
+
+	if (*ms == 0)
+		*ms = usual > request + LINGER_MS ? usual : request + LINGER_MS;
+	if (*ms < request)
+		return fail_at(yaml, "services", i, key,
+			       "%u ms is less than a request may take (queue_timeout_ms + "
+			       "request_timeout_ms), so late answers would find no flow; use %u or "
+			       "more",
+			       *ms, request);
+	return 0;
+}
+
+static int fit_timeouts(struct config_yaml *yaml, struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		struct lb_service_config *s = &config->service[i];
+		int rc = outlive(yaml, i, "flow_timeout_ms", &s->flow_timeout_ms, 30000, s);
+
+		if (rc == 0)
+			rc = outlive(yaml, i, "one_way_timeout_ms", &s->one_way_timeout_ms, 5000,
+				     s);
+		if (rc < 0)
+			return rc;
+	}
 	return 0;
 }
 
@@ -257,6 +295,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = check_services(&yaml, config);
 	if (rc == 0)
 		rc = fit_services(&yaml, config);
+	if (rc == 0)
+		rc = fit_timeouts(&yaml, config);
 	if (rc == 0)
 		rc = check_lcores(&yaml, config);
 	config_yaml_close(&yaml);

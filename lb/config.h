@@ -50,8 +50,9 @@ struct lb_service_config {
 	uint32_t queue; /* requests that may wait for a credit, per lcore; default 1024 */
 	uint32_t queue_timeout_ms;   /* default 1000 */
 	uint32_t request_timeout_ms; /* from sending to the last reply chunk; default 10000 */
-	uint32_t flow_timeout_ms;    /* answered flows; default 30000 */
-	uint32_t one_way_timeout_ms; /* flows never answered; default 5000 */
+	/* neither shorter than queue_timeout_ms + request_timeout_ms */
+	uint32_t flow_timeout_ms;    /* answered clients that spoke again; default 30000 */
+	uint32_t one_way_timeout_ms; /* all others; default 5000, or a second more than that sum */
 	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
 };
 

@@ -84,10 +84,11 @@ static const struct config_key service_rows[] = {
 	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000"},
 	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
 	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000"},
+	/* without a fallback: 0 until the two above are known, see config.c */
 	{"flow_timeout_ms", &config_number, FIELD(lb_service_config, flow_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, .fallback = "30000"},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
 	{"one_way_timeout_ms", &config_number, FIELD(lb_service_config, one_way_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, .fallback = "5000"},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
 	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
 	 .noun = "a yes or no", .choices = truths, .fallback = "false"},
 	{NULL},

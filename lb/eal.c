@@ -103,13 +103,57 @@ static void add_devices(struct arguments *a, const struct lb_config *config)
 		add(a, "--no-pci");
 }
 
-int lb_eal_init(const struct lb_config *config, const char *program)
+/* The EAL answers an impossible CPU with its usage text. */
+static int check_cpus(const struct lb_config *config, char *error, size_t size)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (unsigned int i = 0; i < config->n_lcores; i++)
+		if (config->lcore_cpu[i] >= CPU_SETSIZE || !CPU_ISSET(config->lcore_cpu[i], &set)) {
+			snprintf(error, size,
+				 "lcores[%u]: CPU %u is not there for this process; taskset -cp $$ "
+				 "shows those that are",
+				 i, config->lcore_cpu[i]);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+/* Without hugepages the kernel promises any amount and kills the process when it is used. */
+static int check_memory(const struct lb_config *config, char *error, size_t size)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	unsigned long available_kb = 0;
+	char line[128];
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (sscanf(line, "MemAvailable: %lu kB", &available_kb) == 1)
+			break;
+	if (file != NULL)
+		fclose(file);
+	if (config->hugepages || available_kb == 0 || memory_mb(config) <= available_kb / 1024)
+		return 0;
+	snprintf(error, size,
+		 "%u MiB are needed for %u flows and the packets, %lu MiB are free; lower flows or "
+		 "memory.mb",
+		 memory_mb(config), config->flows, available_kb / 1024);
+	return -ENOMEM;
+}
+
+int lb_eal_init(const struct lb_config *config, const char *program, char *error, size_t size)
 {
 	struct arguments a = {0};
 	char *parsed[ARGUMENTS_MAX + 1];
-	int ret;
+	int ret = check_cpus(config, error, size);
 
+	if (ret == 0)
+		ret = check_memory(config, error, size);
+	if (ret < 0)
+		return ret;
 	add(&a, "%s", program);
+	add(&a, "--file-prefix=doorbell");
 	if (config->hugepages) {
 		add(&a, "--in-memory");
 	} else {
@@ -128,5 +172,15 @@ int lb_eal_init(const struct lb_config *config, const char *program)
 	ret = rte_eal_init(a.n, parsed);
 	for (int i = 0; i < a.n; i++)
 		free(a.text[i]);
-	return ret < 0 ? -rte_errno : 0;
+	if (ret >= 0)
+		return 0;
+	if (config->hugepages)
+		snprintf(error, size,
+			 "the EAL did not start (its reason is above); are %u MiB of hugepages "
+			 "free? "
+			 "memory.hugepages: false goes without",
+			 memory_mb(config));
+	else
+		snprintf(error, size, "the EAL did not start; its reason is above");
+	return -rte_errno;
 }

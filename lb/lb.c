@@ -88,8 +88,8 @@ static int create_queues(struct lcore *lc)
 	const struct lb_config *config = &lc->lb->config;
 
 	for (unsigned int i = 0; i < config->n_services; i++) {
-		lc->service[i].queue =
-			calloc(config->service[i].queue, sizeof(*lc->service[i].queue));
+		lc->service[i].queue = calloc(RTE_MAX(config->service[i].queue, 1u),
+					      sizeof(*lc->service[i].queue));
 		if (lc->service[i].queue == NULL)
 			return -ENOMEM;
 	}

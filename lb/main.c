@@ -149,11 +149,8 @@ int main(int argc, char **argv)
 		       config->n_ports, config->n_services, config->n_lcores);
 		return EXIT_SUCCESS;
 	}
-	if (lb_eal_init(config, argv[0]) < 0) {
-		fprintf(stderr, "doorbell-lb: the EAL did not start (reason above); %s\n",
-			config->hugepages
-				? "are there free hugepages? memory.hugepages: false goes without"
-				: "is there enough memory for memory.mb?");
+	if (lb_eal_init(config, argv[0], error, sizeof(error)) < 0) {
+		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
 	}
 	lb = lb_create(config);

@@ -97,10 +97,11 @@ int rig_create(struct rig *rig, bool hugepages)
 {
 	struct lb_config *config = calloc(1, sizeof(*config));
 	int ret = config == NULL ? -ENOMEM : read_config(config, hugepages);
+	char error[512] = "";
 
 	memset(rig, 0, sizeof(*rig));
 	if (ret == 0)
-		ret = lb_eal_init(config, "walk");
+		ret = lb_eal_init(config, "walk", error, sizeof(error));
 	if (ret == 0)
 		ret = create_port(&rig->clients, "clients");
 	if (ret == 0)
@@ -111,7 +112,8 @@ int rig_create(struct rig *rig, bool hugepages)
 	}
 	free(config);
 	if (ret < 0) {
-		fprintf(stderr, "cannot set up the load balancer: %s\n", strerror(-ret));
+		fprintf(stderr, "cannot set up the load balancer: %s\n",
+			error[0] != '\0' ? error : strerror(-ret));
 		return ret;
 	}
 	rig->lc = rig->lb->lcore[0];

@@ -212,6 +212,9 @@ static const struct row value_rows[] = {
 	 "services[0].queue_timeout_ms: '0' is not a time in ms"},
 	{SERVICE_WITH("request_timeout_ms: 3600001"),
 	 "services[0].request_timeout_ms: '3600001' is not"},
+	{SERVICE_WITH("one_way_timeout_ms: 5000"),
+	 "services[0].one_way_timeout_ms: 5000 ms is less than a request may take"},
+	{SERVICE_WITH("flow_timeout_ms: 10999"), "use 11000 or more"},
 	{SERVICE_WITH("flow_timeout_ms: 0"), "services[0].flow_timeout_ms: '0' is not"},
 	{SERVICE_WITH("one_way_timeout_ms: 86400001"),
 	 "services[0].one_way_timeout_ms: '86400001' is not"},
@@ -310,7 +313,7 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(service->queue_timeout_ms, 1000);
 	cr_assert_eq(service->request_timeout_ms, 10000);
 	cr_assert_eq(service->flow_timeout_ms, 30000);
-	cr_assert_eq(service->one_way_timeout_ms, 5000);
+	cr_assert_eq(service->one_way_timeout_ms, 12000);
 	cr_assert_not(service->payload_crc);
 
 	cr_assert_eq(config.n_lcores, 2);
