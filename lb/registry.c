@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers come and go: registration, links on every lcore, pick tables, health. All of it runs on
- * the control thread; what belongs to an lcore is done by that lcore, by command.
+ * Workers come and go: registration, links on every lcore, pick tables. All of it runs on the
+ * control thread; what belongs to an lcore is done by that lcore, by command.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "lcore.h"
+#include "registry.h"
 #include "resolve.h"
 
 static int fail(char *error, size_t size, int code, const char *format, ...)
@@ -24,9 +25,6 @@ static int fail(char *error, size_t size, int code, const char *format, ...)
 	va_end(arguments);
 	return code;
 }
-
-/* A worker that is not active after this long never will be, and holds its name. */
-#define JOIN_MS 10000u
 
 /* --- publishing pick tables ---------------------------------------------------------------- */
 
@@ -54,7 +52,8 @@ static void publish(struct lb *lb, const char *model)
 		workers_pick_table_destroy(old[i]);
 }
 
-static void set_state(struct lb *lb, struct worker *w, enum worker_state state, const char *reason)
+void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
+			const char *reason)
 {
 	bool picked = w->state == WORKER_ACTIVE || state == WORKER_ACTIVE;
 
@@ -128,7 +127,7 @@ static void drop_links(struct lb *lb, struct worker *w)
 }
 
 /* Free the links whose lcores are done with them. */
-static void free_buried(struct lb *lb)
+void registry_free_links(struct lb *lb)
 {
 	struct link **at = &lb->dying;
 
@@ -350,7 +349,7 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	for (unsigned int i = 0; i < r->n_links; i++)
 		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
 			     lb->lcore[r->link[i].lcore], link[i]);
-	set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
+	registry_set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
 	resolve_start(lb, w->number, port, &r->address);
 	return w;
 no_memory:
@@ -372,7 +371,7 @@ void lb_worker_ready(struct lb *lb, struct worker *w)
 void lb_worker_drain(struct lb *lb, struct worker *w)
 {
 	if (w->state != WORKER_DRAINING)
-		set_state(lb, w, WORKER_DRAINING, "asked to drain");
+		registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
 }
 
 static uint64_t outstanding(const struct lb *lb, const struct worker *w)
@@ -393,7 +392,7 @@ void lb_worker_remove(struct lb *lb, struct worker *w, const char *reason)
 	uint16_t number = w->number;
 
 	/* First nobody picks it, then nobody has it, then the place is free. */
-	set_state(lb, w, WORKER_GONE, reason);
+	registry_set_state(lb, w, WORKER_GONE, reason);
 	drop_links(lb, w);
 	resolve_stop(lb, number);
 	if (lb->lost[number] > 0)
@@ -405,92 +404,4 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
 {
 	lb->on_event = event;
 	lb->on_event_context = context;
-}
-
-/* --- health --------------------------------------------------------------------------------------
- */
-
-/* When the slowest link's last heartbeat came; 0 while one never had any. */
-static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
-{
-	uint32_t now = lb_now_ms(lb), slowest = now;
-
-	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
-		uint32_t at =
-			link == NULL ? 0 : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
-
-		if (at == 0)
-			return 0;
-		if ((int32_t)(slowest - at) > 0)
-			slowest = at;
-	}
-	return slowest | 1; /* 0 means never */
-}
-
-static const char *links_error(const struct lb *lb, const struct worker *w)
-{
-	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
-		const char *error = link == NULL ? NULL : link_error(link);
-
-		if (error != NULL)
-			return error;
-	}
-	return NULL;
-}
-
-static uint64_t link_timeouts(const struct lb *lb, const struct worker *w)
-{
-	struct lb_link_stats stats;
-
-	lb_worker_stats_read(lb, w, &stats);
-	return stats.timeouts;
-}
-
-static void check_health(struct lb *lb, struct worker *w)
-{
-	uint32_t limit = lb->config.worker_timeout_ms + w->spec.max_run_ms;
-	const char *error = links_error(lb, w);
-	char reason[WORKER_REASON_MAX];
-
-	w->heartbeat_ms = last_heartbeat(lb, w);
-	if (error != NULL)
-		return lb_worker_remove(lb, w, error);
-	/* The clock wraps after 49 days; ages do not. */
-	if (w->heartbeat_ms != 0 && (int32_t)(lb_now_ms(lb) - w->heartbeat_ms) > (int32_t)limit) {
-		snprintf(reason, sizeof(reason),
-			 "no heartbeat from its loop for %u ms (is a batch longer? --max-run-ms)",
-			 limit);
-		return lb_worker_remove(lb, w, reason);
-	}
-	resolve_doubt(lb, w->number, link_timeouts(lb, w));
-	if (w->state == WORKER_JOINING && lb_now_ms(lb) - (uint32_t)w->registered_ms > JOIN_MS) {
-		snprintf(reason, sizeof(reason), "did not get ready within %u s: %s",
-			 JOIN_MS / 1000,
-			 !w->ready ? "no agent.ready came"
-			 : !lb->neighbour[w->number].resolved
-				 ? "its address does not answer ARP or neighbour discovery"
-				 : "no heartbeat of its loop came");
-		return lb_worker_remove(lb, w, reason);
-	}
-	/* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
-	if (w->state == WORKER_JOINING && w->ready && w->heartbeat_ms != 0 &&
-	    lb->neighbour[w->number].resolved)
-		set_state(lb, w, WORKER_ACTIVE, "");
-	if (w->state == WORKER_DRAINING && strcmp(w->reason, "drained") != 0 &&
-	    lb_worker_drained(lb, w))
-		set_state(lb, w, WORKER_DRAINING, "drained");
-}
-
-void lb_tick(struct lb *lb)
-{
-	free_buried(lb);
-	resolve_tick(lb, lb_now_ms(lb));
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct worker *w = workers_get(lb->pool, i);
-
-		if (w != NULL && w->state != WORKER_GONE)
-			check_health(lb, w);
-	}
 }

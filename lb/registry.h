@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What health.c needs of registry.c (private to lb/). Control thread. */
+#ifndef LB_REGISTRY_H
+#define LB_REGISTRY_H
+
+#include "lcore.h"
+
+/* Change a worker's state: log it, publish new pick tables if that matters, tell the owner. */
+void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
+			const char *reason);
+
+/* Free the links of gone workers whose lcores are done with them. */
+void registry_free_links(struct lb *lb);
+
+#endif
