@@ -8,7 +8,7 @@
 topology_up "story$$" 1
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
     "workers: {timeout_ms: 5000}
-fabric: {ack_timeout: 10}"
+fabric: {ack_timeout: 13}"
 # The wire takes the place of the bridge.
 ip -n "$tag-fabric" link set lb nomaster
 ip -n "$tag-fabric" link set w1 nomaster

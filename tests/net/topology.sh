@@ -27,6 +27,8 @@ topology_up() {
     tag=$1
     topology_sweep "${tag%%[0-9]*}"
     dir=$(mktemp -d "/tmp/doorbell-$tag.XXXXXX")
+    # Where DPDK puts its sockets; it leaves the folder behind.
+    export RUNTIME_DIRECTORY=$dir
     for i in client lb fabric $(seq -f 'w%g' 1 "$workers"); do
         namespace_add "$tag-$i"
     done

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Installs what is missing (Debian 12 or 13) and builds Doorbell, optimised, into build/.
+#
+#   deploy/setup.sh [--test] [--no-build]
+#
+# --test installs what the tests need beyond the demo. The packages are listed in packages.txt.
+# Nothing is installed, and no network is used, when nothing is missing. May be run again any time.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+groups="build run" build=yes
+for option; do
+    case $option in
+    --test) groups="build run test" ;;
+    --no-build) build=no ;;
+    *)
+        sed -n 's/^# \{0,1\}//; 3,9p' "$0"
+        exit 2
+        ;;
+    esac
+done
+
+# installed PACKAGE
+installed() {
+    [ "$(dpkg-query -Wf '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# The packages of our groups of which no alternative is installed.
+missing_packages() {
+    local line word package
+    while read -r line; do
+        [[ " $groups " == *" ${line%% *} "* ]] || continue
+        for word in ${line#* }; do
+            for package in ${word//|/ }; do
+                installed "$package" && continue 2
+            done
+            echo "$word"
+        done
+    done < <(grep -v '^#' "$root/deploy/packages.txt")
+}
+
+# The alternatives that this release has.
+available() {
+    local word package
+    for word; do
+        for package in ${word//|/ }; do
+            if apt-cache show "$package" >/dev/null 2>&1; then
+                echo "$package"
+                continue 2
+            fi
+        done
+        echo "${word%%|*}"
+    done
+}
+
+install_packages() {
+    local names log
+    log=$(mktemp)
+    mapfile -t names < <(available "$@")
+    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${names[@]}" \
+        >"$log" 2>&1 </dev/null; then
+        echo "  the package lists are old or absent: apt-get update"
+        apt-get update >"$log" 2>&1
+        mapfile -t names < <(available "$@")
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${names[@]}" \
+            >"$log" 2>&1 </dev/null || {
+            cat "$log" >&2
+            echo "deploy/setup.sh: apt-get could not install: ${names[*]}" >&2
+            exit 1
+        }
+    fi
+    rm -f "$log"
+}
+
+mapfile -t missing < <(missing_packages)
+if [ ${#missing[@]} -eq 0 ]; then
+    echo "packages: all there"
+elif ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+    echo "deploy/setup.sh: these are missing, and only root on Debian can install them here:" \
+        "${missing[*]}" >&2
+    exit 1
+else
+    echo "packages: installing ${missing[*]}"
+    install_packages "${missing[@]}"
+fi
+[ $build = yes ] || exit 0
+
+options=()
+# The default wants AVX2, as every x86 server since 2013 has it; others build for themselves.
+grep -qw avx2 /proc/cpuinfo || options=(-Dcpu=native)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if [ ! -f "$root/build/build.ninja" ]; then
+    echo "build: configuring build/"
+    meson setup "$root/build" "$root" --buildtype=release "${options[@]}" >"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
+        exit 1
+    }
+fi
+echo "build: compiling into build/"
+ninja -C "$root/build" >"$log" 2>&1 || {
+    grep -A20 'FAILED\|error' "$log" | head -n 60 >&2
+    exit 1
+}
+echo "build: $(tail -n 1 "$log" | sed 's/^ninja: //')"
