@@ -28,8 +28,9 @@ sent=$(ip netns exec "$tag-client" /usr/bin/python3 "$here/bad_clients.py" c0 "$
     2>"$dir/scapy.log")
 expect "packets answered" "$(jq .answered <<<"$sent")" -eq 0
 
-# Kernels talk, too: multicast reports in IPv6 extension headers, the agents' TCP connections.
-noise='["ip_extension", "l4_protocol", "not_our_mac"]'
+# Kernels talk, too: multicast reports in IPv6 extension headers, address resolution, the agents'
+# TCP connections.
+noise='["arp_other", "ip_extension", "l4_protocol", "nd_other", "not_our_mac"]'
 difference() {
     jq -n --argjson was "$was" --argjson now "$(counted)" --argjson sent "$sent" -c \
         --argjson noise "$noise" '$now | to_entries | map(
