@@ -167,11 +167,23 @@ static void answer_arp(struct peer *peer, const uint8_t *frame)
 	nic_deliver(&peer->rig->fabric, &m, 1);
 }
 
+/* Which request of this turn lies here? The links' packets may leave in any order. */
+static uint32_t request_at(const struct peer *peer, const uint8_t *payload)
+{
+	uint32_t first = peer->n_requests / LB_BURST * LB_BURST;
+
+	for (uint32_t i = first; i < first + LB_BURST; i++)
+		if (peer->clients->payload[i] == payload)
+			return i;
+	rig_die("a payload of requests %u to %u was moved", first, first + LB_BURST - 1);
+}
+
 /* Every byte of a request: what the client wrote, and an ICRC that holds. */
-static bool is_request(const struct peer *peer, const struct rte_mbuf *m, const uint8_t *payload)
+static bool is_request(const struct peer *peer, const struct rte_mbuf *m, const uint8_t *payload,
+		       uint32_t index)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint64_t number = peer->clients->first + peer->n_payloads;
+	uint64_t number = peer->clients->first + index;
 
 	if (!roce_icrc_ok(frame + ROCE_ETHER_LENGTH, 20,
 			  m->data_len - ROCE_ETHER_LENGTH - ROCE_ICRC_LENGTH) ||
@@ -187,14 +199,14 @@ static void take_payload(struct peer *peer, unsigned int w, const struct rte_mbu
 			 const struct roce_packet *p, const uint8_t *payload)
 {
 	uint64_t offset = p->va - SLOTS(w);
-	uint32_t index = peer->n_payloads;
+	uint32_t index = request_at(peer, payload);
 
-	if (index == RIG_BATCH || p->length != peer->payload || offset % STRIDE != 0 ||
+	if (peer->n_payloads == RIG_BATCH || p->length != peer->payload || offset % STRIDE != 0 ||
 	    offset / STRIDE >= PEER_SLOTS)
 		rig_die("request %u: wrong length or address", index);
-	if (m->nb_segs != 1 || payload != peer->clients->payload[index])
-		rig_die("request %u: the payload was moved", index);
-	if (peer->verify && !is_request(peer, m, payload))
+	if (m->nb_segs != 1)
+		rig_die("request %u: in more than one piece", index);
+	if (peer->verify && !is_request(peer, m, payload, index))
 		rig_die("request %u: wrong bytes", index);
 	peer->worker[w].request[offset / STRIDE] = index;
 	peer->n_payloads++;
@@ -280,7 +292,7 @@ void peer_receive(struct peer *peer)
 
 	for (unsigned int i = 0; i < n; i++) {
 		take(peer, packet[i]);
-		rte_pktmbuf_free(packet[i]);
+		rte_pktmbuf_free_seg(packet[i]); /* as a driver does */
 	}
 }
 

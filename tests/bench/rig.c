@@ -12,6 +12,10 @@
 #include "eal.h"
 #include "rig.h"
 
+#define POOL_CACHE 256
+/* ACKs, and what the cache keeps to itself. */
+#define POOL_SPARE 1024
+
 /*
  * Everything that is not said is the daemon's default. Timeouts are long because the bench stands
  * still between turns, and because it does not measure failures.
@@ -93,6 +97,16 @@ static int create_port(struct nic *nic, const char *name)
 	return 0;
 }
 
+/* Buffers as large as those that the load balancer's own ports receive into. */
+static int create_pool(struct rig *rig)
+{
+	rig->lc = rig->lb->lcore[0];
+	rig->received = rte_pktmbuf_pool_create("received", RIG_BATCH + POOL_SPARE, POOL_CACHE, 0,
+						rte_pktmbuf_data_room_size(rig->lc->packets),
+						SOCKET_ID_ANY);
+	return rig->received == NULL ? -ENOMEM : 0;
+}
+
 int rig_create(struct rig *rig, bool hugepages)
 {
 	struct lb_config *config = calloc(1, sizeof(*config));
@@ -111,18 +125,20 @@ int rig_create(struct rig *rig, bool hugepages)
 		ret = rig->lb == NULL ? -ENOMEM : 0;
 	}
 	free(config);
+	if (ret == 0)
+		ret = create_pool(rig);
 	if (ret < 0) {
 		fprintf(stderr, "cannot set up the load balancer: %s\n",
 			error[0] != '\0' ? error : strerror(-ret));
 		return ret;
 	}
-	rig->lc = rig->lb->lcore[0];
 	return 0;
 }
 
 void rig_destroy(struct rig *rig)
 {
 	lb_destroy(rig->lb);
+	rte_mempool_free(rig->received);
 	rte_ring_free(rig->clients.rx);
 	rte_ring_free(rig->clients.tx);
 	rte_ring_free(rig->fabric.rx);
@@ -147,6 +163,6 @@ unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsig
 
 void rig_alloc(const struct rig *rig, struct rte_mbuf *packet[], unsigned int n)
 {
-	if (rte_pktmbuf_alloc_bulk(rig->lc->packets, packet, n) != 0)
+	if (rte_pktmbuf_alloc_bulk(rig->received, packet, n) != 0)
 		rig_die("packet memory is out");
 }

@@ -39,6 +39,7 @@ struct rig {
 	struct lb *lb;
 	struct lcore *lc;
 	struct nic clients, fabric;
+	struct rte_mempool *received; /* what the NICs receive into */
 };
 
 /* Something is not as it must be: the numbers would mean nothing. */
@@ -55,7 +56,11 @@ unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsig
 /* As many as the rig ever has in a port. */
 #define NIC_SIZE 1024
 
-/* An mbuf for a received frame, from the pool that ports receive into. Ends the bench without. */
+/*
+ * Mbufs for received frames. They come from a pool of their own, which is little larger than a
+ * batch, so that the memory that packets lie in does not depend on how the load balancer sizes its
+ * pools.
+ */
 void rig_alloc(const struct rig *rig, struct rte_mbuf *packet[], unsigned int n);
 
 #endif

@@ -20,6 +20,7 @@
 
 struct options {
 	const char *json, *commit, *machine;
+	const char *only; /* the name of a scenario, for profilers; NULL = all */
 	unsigned int runs;
 	bool hugepages;
 };
@@ -63,20 +64,18 @@ static const struct direction {
 
 static void usage(FILE *to)
 {
-	fputs("usage: walk [--runs N] [--json FILE] [--commit TEXT] [--machine TEXT] [--no-huge]\n",
+	fputs("usage: walk [--runs N] [--json FILE] [--commit TEXT] [--machine TEXT] [--no-huge]\n"
+	      "            [--only SCENARIO]\n",
 	      to);
 }
 
 static bool parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option table[] = {
-		{"runs", required_argument, NULL, 'r'},
-		{"json", required_argument, NULL, 'j'},
-		{"commit", required_argument, NULL, 'c'},
-		{"machine", required_argument, NULL, 'm'},
-		{"no-huge", no_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"runs", required_argument, NULL, 'r'},   {"json", required_argument, NULL, 'j'},
+		{"commit", required_argument, NULL, 'c'}, {"machine", required_argument, NULL, 'm'},
+		{"no-huge", no_argument, NULL, 'n'},      {"only", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -91,6 +90,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->commit = optarg;
 		else if (c == 'm')
 			o->machine = optarg;
+		else if (c == 'o')
+			o->only = optarg;
 		else if (c == 'n')
 			o->hugepages = false;
 		else
@@ -234,7 +235,8 @@ static int measure(struct bench *b, const struct options *o)
 	warm_up(b);
 	for (unsigned int run = 0; run < o->runs; run++) {
 		for (unsigned int i = 0; i < RTE_DIM(scenarios); i++)
-			measure_scenario(b, &report, &scenarios[i]);
+			if (o->only == NULL || strcmp(o->only, scenarios[i].name) == 0)
+				measure_scenario(b, &report, &scenarios[i]);
 		measure_floors(b, &floors, &report);
 	}
 	print_report(&report, &origin);
