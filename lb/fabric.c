@@ -90,7 +90,7 @@ static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *
 	if (verdict != RESPONDER_ACCEPT)
 		return lcore_drop(lc, m, drop_of(verdict));
 	rte_pktmbuf_adj(m, at->payload_offset + p->payload_offset);
-	rte_pktmbuf_trim(m, m->data_len - p->payload_length);
+	m->data_len = m->pkt_len = p->payload_length;
 	if (place.first)
 		link->reply_slot = place.va >> link->reply_shift;
 	gather(link, m);

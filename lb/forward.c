@@ -101,7 +101,9 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
 		else
-			rte_prefetch0(b->link[i]->free_slot + b->link[i]->n_free - 1);
+			/* The headers go in front of the payload, where the NIC has not written. */
+			rte_prefetch0(rte_pktmbuf_mtod_offset(b->packet[i], uint8_t *,
+							      -RTE_CACHE_LINE_SIZE));
 	}
 }
 

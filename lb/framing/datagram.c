@@ -37,7 +37,8 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b)
 			continue;
 		}
 		rte_pktmbuf_adj(m, p->payload_offset);
-		rte_pktmbuf_trim(m, m->data_len - p->payload_length);
+		/* Not rte_pktmbuf_trim(), which would fetch the mbuf's second cache line */
+		m->data_len = m->pkt_len = p->payload_length;
 		b->tag[kept] = 0;
 		memcpy(&b->tag[kept], payload,
 		       RTE_MIN(p->payload_length, (uint16_t)sizeof(b->tag[0])));
