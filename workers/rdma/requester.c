@@ -39,6 +39,8 @@ static void retire(struct requester *rq, uint32_t end_psn)
 	while (rq->una_psn != end_psn) {
 		struct rte_mbuf **entry = &rq->window[rq->una_psn & WINDOW_MASK];
 
+		/* To free an mbuf, its second cache line is read. */
+		rte_mbuf_prefetch_part2(rq->window[(rq->una_psn + 4) & WINDOW_MASK]);
 		rte_pktmbuf_free(*entry);
 		*entry = NULL;
 		(*rq->held)--;
@@ -53,44 +55,51 @@ void requester_fini(struct requester *rq)
 	retire(rq, rq->next_psn);
 }
 
-static uint8_t opcode_of(bool first, bool last, bool imm)
+/* A packet's place in its message decides what headers it has. */
+struct shape {
+	bool first, last, imm;
+	uint8_t opcode;
+	uint8_t pad;
+	uint32_t extensions; /* bytes of RETH and ImmDt */
+	uint32_t payload;
+};
+
+static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
 {
-	if (first && last)
-		return imm ? ROCE_WRITE_ONLY_IMM : ROCE_WRITE_ONLY;
-	if (first)
-		return ROCE_WRITE_FIRST;
-	if (last)
-		return imm ? ROCE_WRITE_LAST_IMM : ROCE_WRITE_LAST;
-	return ROCE_WRITE_MIDDLE;
+	static const uint8_t opcode[2][2][2] = {
+		{{ROCE_WRITE_MIDDLE, ROCE_WRITE_MIDDLE}, {ROCE_WRITE_LAST, ROCE_WRITE_LAST_IMM}},
+		{{ROCE_WRITE_FIRST, ROCE_WRITE_FIRST}, {ROCE_WRITE_ONLY, ROCE_WRITE_ONLY_IMM}},
+	};
+	struct shape s = {
+		.first = c->offset == 0,
+		.last = c->offset + payload == c->length,
+		.pad = -payload & 3,
+		.payload = payload,
+	};
+
+	s.imm = s.last && c->flags & REQUESTER_IMM;
+	s.opcode = opcode[s.first][s.last][s.imm];
+	s.extensions = (s.first ? ROCE_RETH_LENGTH : 0) + (s.imm ? ROCE_IMM_LENGTH : 0);
+	return s;
 }
 
-/* Bytes of RETH and ImmDt that a packet carries. */
-static uint32_t extension_length(uint8_t opcode)
+/* Write all headers, masked, to <at>. */
+static inline void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c,
+				 const struct shape *s)
 {
-	uint8_t has = roce_opcode_traits(opcode);
-
-	return (has & ROCE_HAS_RETH ? ROCE_RETH_LENGTH : 0) +
-	       (has & ROCE_HAS_IMM ? ROCE_IMM_LENGTH : 0);
-}
-
-/* Write all headers, masked, to <at> for a packet with <payload> bytes. */
-static void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c, uint8_t opcode,
-			  uint32_t payload, uint8_t pad)
-{
-	uint8_t has = roce_opcode_traits(opcode);
 	struct roce_header h = {
-		.opcode = opcode,
-		.pad = pad,
+		.opcode = s->opcode,
+		.pad = s->pad,
 		/* In long messages also now and then, so that the window moves. */
-		.ack_request = c->flags & REQUESTER_ACK_REQUEST &&
-			       (has & ROCE_IS_LAST || (rq->next_psn & 63) == 0),
+		.ack_request =
+			c->flags & REQUESTER_ACK_REQUEST && (s->last || (rq->next_psn & 63) == 0),
 		.psn = rq->next_psn,
-		.body = extension_length(opcode) + payload + pad,
+		.body = s->extensions + s->payload + s->pad,
 	};
 
 	roce_header_write(at, rq->path, &h);
 	at += rq->path->length;
-	if (has & ROCE_HAS_RETH) {
+	if (s->first) {
 		struct roce_reth reth = {.va = htobe64(c->va),
 					 .rkey = htobe32(c->rkey),
 					 .length = htobe32(c->length)};
@@ -98,7 +107,7 @@ static void headers_write(struct requester *rq, uint8_t *at, const struct cutter
 		memcpy(at, &reth, sizeof(reth));
 		at += sizeof(reth);
 	}
-	if (has & ROCE_HAS_IMM) {
+	if (s->imm) {
 		uint32_t imm = htobe32(c->imm);
 
 		memcpy(at, &imm, sizeof(imm));
@@ -151,62 +160,64 @@ static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t p
 	return 0;
 }
 
+static void window_push(struct requester *rq, struct rte_mbuf *m)
+{
+	rq->window[rq->next_psn & WINDOW_MASK] = m;
+	rq->next_psn = roce_psn_add(rq->next_psn, 1);
+}
+
 /* A packet built around the payload in <m>: the usual case, and the fast one. */
 static int build_in_place(struct requester *rq, const struct cutter *c, struct rte_mbuf *m)
 {
-	uint32_t payload = m->data_len;
-	uint8_t opcode = opcode_of(c->offset == 0, c->offset + payload == c->length,
-				   c->flags & REQUESTER_IMM);
-	uint8_t pad = -payload & 3;
-	uint32_t front = rq->path->length + extension_length(opcode);
-	uint32_t trailer = pad + ROCE_ICRC_LENGTH, crc;
+	struct shape s = shape_of(c, m->data_len);
+	uint32_t front = rq->path->length + s.extensions;
+	uint32_t trailer = s.pad + ROCE_ICRC_LENGTH, crc;
 	uint8_t *at, *tail;
 	int ret;
 
 	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
 	if (at == NULL)
 		return -EINVAL;
-	headers_write(rq, at, c, opcode, payload, pad);
+	headers_write(rq, at, c, &s);
 	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
 		tail = at + m->data_len;
-		memset(tail, 0, pad);
+		memset(tail, 0, s.pad);
 		crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH,
-					m->data_len + pad - ROCE_ETHER_LENGTH));
-		memcpy(tail + pad, &crc, sizeof(crc));
+					m->data_len + s.pad - ROCE_ETHER_LENGTH));
+		memcpy(tail + s.pad, &crc, sizeof(crc));
 		m->data_len += trailer;
 		m->pkt_len += trailer;
 	} else {
-		ret = trailer_append(rq, m, pad, false);
+		ret = trailer_append(rq, m, s.pad, false);
 		if (ret < 0) {
 			rte_pktmbuf_adj(m, front);
 			return ret;
 		}
 	}
 	roce_header_unmask(at, rq->path);
-	rq->window[rq->next_psn & WINDOW_MASK] = m;
-	rq->next_psn = roce_psn_add(rq->next_psn, 1);
+	window_push(rq, m);
 	return 0;
 }
 
 /* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
-static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c, uint8_t opcode,
-				   uint32_t payload, uint8_t pad)
+static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
+				   const struct shape *s)
 {
-	uint32_t front = rq->path->length + extension_length(opcode);
+	uint32_t front = rq->path->length + s->extensions;
 	/* The message's own pool has buffers that take a whole packet. */
 	struct rte_mbuf *m = rte_pktmbuf_alloc(c->message->pool);
 	uint8_t *at;
 
 	if (m == NULL)
 		return NULL;
-	at = (uint8_t *)rte_pktmbuf_append(m, front + payload);
+	at = (uint8_t *)rte_pktmbuf_append(m, front + s->payload);
 	if (at == NULL) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
-	headers_write(rq, at, c, opcode, payload, pad);
-	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), payload);
-	if (trailer_append(rq, m, pad, true) < 0) {
+	headers_write(rq, at, c, s);
+	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), s->payload);
+	if (trailer_append(rq, m, s->pad, true) < 0) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
@@ -216,11 +227,10 @@ static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
 }
 
 /* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
-static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c, uint8_t opcode,
-				       uint32_t payload, uint8_t pad)
+static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c,
+				       const struct shape *s)
 {
-	uint32_t front = rq->path->length + extension_length(opcode);
-	bool last = c->offset + payload == c->length;
+	uint32_t front = rq->path->length + s->extensions;
 	struct rte_mbuf *head = rte_pktmbuf_alloc(rq->pool), *piece;
 	uint8_t *at;
 
@@ -230,16 +240,16 @@ static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter
 	if (piece == NULL)
 		goto free_head;
 	at = (uint8_t *)rte_pktmbuf_append(head, front);
-	headers_write(rq, at, c, opcode, payload, pad);
+	headers_write(rq, at, c, s);
 	rte_pktmbuf_attach(piece, c->message);
 	piece->data_off = c->message->data_off + c->offset;
-	piece->data_len = payload;
-	piece->pkt_len = payload;
+	piece->data_len = s->payload;
+	piece->pkt_len = s->payload;
 	head->next = piece;
 	head->nb_segs = 2;
-	head->pkt_len += payload;
+	head->pkt_len += s->payload;
 	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
-	if (trailer_append(rq, head, pad, last) < 0)
+	if (trailer_append(rq, head, s->pad, s->last) < 0)
 		goto free_head;
 	roce_header_unmask(at, rq->path);
 	return head;
@@ -252,21 +262,17 @@ free_head:
  */
 static int build_many(struct requester *rq, struct cutter *c)
 {
-	uint32_t first_psn = rq->next_psn, payload, at_psn;
+	uint32_t first_psn = rq->next_psn, at_psn;
 	struct rte_mbuf *m;
-	uint8_t opcode;
+	struct shape s;
 
 	while (c->offset < c->length) {
-		payload = RTE_MIN(c->length - c->offset, rq->path->mtu);
-		opcode = opcode_of(c->offset == 0, c->offset + payload == c->length,
-				   c->flags & REQUESTER_IMM);
-		m = rq->multi_segment ? build_indirect(rq, c, opcode, payload, -payload & 3)
-				      : build_copy(rq, c, opcode, payload, -payload & 3);
+		s = shape_of(c, RTE_MIN(c->length - c->offset, rq->path->mtu));
+		m = rq->multi_segment ? build_indirect(rq, c, &s) : build_copy(rq, c, &s);
 		if (m == NULL)
 			goto undo;
-		rq->window[rq->next_psn & WINDOW_MASK] = m;
-		rq->next_psn = roce_psn_add(rq->next_psn, 1);
-		c->offset += payload;
+		window_push(rq, m);
+		c->offset += s.payload;
 	}
 	/* The pieces hold references; the message's own goes. */
 	rte_pktmbuf_free(c->message);
@@ -280,6 +286,16 @@ undo:
 	return -ENOMEM;
 }
 
+/* One more reference to all of a packet. */
+static void hold(struct rte_mbuf *m)
+{
+	/* Where a chain goes on is in the second cache line, which nothing else has touched yet. */
+	if (likely(m->nb_segs == 1))
+		rte_mbuf_refcnt_update(m, 1);
+	else
+		rte_pktmbuf_refcnt_update(m, 1);
+}
+
 /* Send again, or for the first time, what lies between send_psn and next_psn. */
 static void pump(struct requester *rq, unsigned int burst)
 {
@@ -290,7 +306,7 @@ static void pump(struct requester *rq, unsigned int burst)
 		 */
 		memcpy(rte_pktmbuf_mtod(m, uint8_t *), rq->path->header, 6);
 		/* The window keeps its reference; the port consumes this one. */
-		rte_pktmbuf_refcnt_update(m, 1);
+		hold(m);
 		txq_push(rq->tx, m);
 		rq->send_psn = roce_psn_add(rq->send_psn, 1);
 		if (roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)
