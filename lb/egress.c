@@ -46,7 +46,7 @@ static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, uint16_t udp_len
 	put16(ip + 2, 20 + udp_length);
 	memcpy(ip + 12, &flow->key.dst4, 4);
 	memcpy(ip + 16, &flow->key.src4, 4);
-	sum = ~checksum_fold(checksum_add(ip, 20));
+	sum = ~checksum_fold(checksum_add_few(ip, 20));
 	memcpy(ip + 10, &sum, 2);
 	return ip + 20;
 }
@@ -100,7 +100,7 @@ static bool transmit(struct lcore *lc, const struct flow *flow, struct rte_mbuf 
 	memcpy(udp + 2, &flow->key.src_port, 2);
 	put16(udp + 4, length);
 	put16(udp + 6, 0);
-	sum = ~checksum_fold(payload_sum + checksum_add(udp, UDP_LENGTH) +
+	sum = ~checksum_fold(payload_sum + checksum_add_few(udp, UDP_LENGTH) +
 			     checksum_pseudo(flow->family == FLOW_IPV4 ? ip + 12 : ip + 8,
 					     flow->family, IPPROTO_UDP, length));
 	sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */

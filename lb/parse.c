@@ -114,6 +114,15 @@ static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, s
 		drop(out, LB_DROP_L4_PROTOCOL);
 }
 
+static inline bool ip4_sum_ok(const uint8_t *ip, uint32_t header)
+{
+	uint64_t sum = checksum_add_few(ip, IP4_LENGTH);
+
+	if (header > IP4_LENGTH)
+		sum += checksum_add_few(ip + IP4_LENGTH, header - IP4_LENGTH);
+	return checksum_fold(sum) == 0xffff;
+}
+
 static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
 		      struct flow_key *key)
 {
@@ -128,7 +137,7 @@ static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, s
 		return drop(out, LB_DROP_IP_HEADER);
 	if (total > left)
 		return drop(out, LB_DROP_TRUNCATED);
-	if (!(checked & PARSE_IP_CHECKED) && checksum_fold(checksum_add(ip, header)) != 0xffff)
+	if (!(checked & PARSE_IP_CHECKED) && !ip4_sum_ok(ip, header))
 		return drop(out, LB_DROP_IP_CHECKSUM);
 	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
 		return drop(out, LB_DROP_FRAGMENT);
