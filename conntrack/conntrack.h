@@ -167,7 +167,9 @@ uint64_t conntrack_handle(const struct conntrack *ct, const struct flow *flow);
 /* The flow behind a handle, or NULL if it has ended. Safe for any 64-bit value. */
 struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle);
 
-/* The same without reading the flow: hints the CPU to load it. Safe for any 64-bit value. */
+/*
+ * The same without reading the flow: hints the CPU to load all of it. Safe for any 64-bit value.
+ */
 void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
 
 /*

@@ -346,6 +346,8 @@ void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle)
 {
 	uint32_t index = (uint32_t)handle;
 
-	if (index < ct->capacity)
-		rte_prefetch0(&ct->flows[index]);
+	if (index >= ct->capacity)
+		return;
+	rte_prefetch0(&ct->flows[index]);
+	rte_prefetch0(&ct->flows[index].packets_out);
 }

@@ -255,12 +255,6 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
-	for (unsigned int i = 0; i < f->n_replies; i++) {
-		const struct link *link = f->reply[i].link;
-		uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
-
-		conntrack_flow_prefetch(lc->ct, link->slot[number].flow);
-	}
 	for (unsigned int i = 0; i < f->n_replies; i++)
 		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

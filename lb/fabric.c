@@ -132,8 +132,25 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 		receive_write(lc, link, m, at, &p, f);
 }
 
+static void prefetch_flow(const struct lcore *lc, const struct fabric_burst *f, unsigned int i)
+{
+	const struct link *link = f->reply[i].link;
+	uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
+
+	conntrack_flow_prefetch(lc->ct, link->slot[number].flow);
+}
+
 void fabric_receive(struct lcore *lc, struct fabric_burst *f)
 {
-	for (unsigned int i = 0; i < f->n; i++)
+	/* A reply's slot was prefetched when the reply came in; this much later it is there. */
+	const unsigned int behind = 2;
+	unsigned int prefetched = 0;
+
+	for (unsigned int i = 0; i < f->n; i++) {
 		receive(lc, f->packet[i], &f->parsed[i], f);
+		if (f->n_replies > prefetched + behind)
+			prefetch_flow(lc, f, prefetched++);
+	}
+	while (prefetched < f->n_replies)
+		prefetch_flow(lc, f, prefetched++);
 }
