@@ -85,7 +85,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 step 1 "packages and build (deploy/setup.sh)"
-run "$root/deploy/setup.sh"
+run "$root/deploy/setup.sh" --demo
 built=$(seconds "$started")
 
 step 2 "network: a client, a load balancer and two workers, each in a namespace of its own"

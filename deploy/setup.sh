@@ -3,20 +3,25 @@
 #
 # Installs what is missing (Debian 12 or 13) and builds Doorbell, optimised, into build/.
 #
-#   deploy/setup.sh [--test] [--no-build]
+#   deploy/setup.sh [--test] [--demo] [--no-build]
 #
-# --test installs what the tests need beyond the demo. The packages are listed in packages.txt.
-# Nothing is installed, and no network is used, when nothing is missing. May be run again any time.
+# --test installs what the tests need, too; --demo builds only what the demo needs. The packages are
+# listed in packages.txt. Nothing is installed, and no network is used, when nothing is missing. May
+# be run again any time.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-groups="build run" build=yes
+groups="build run" build=yes targets=()
 for option; do
     case $option in
     --test) groups="build run test" ;;
+    --demo)
+        targets=(doorbell-lb gpu-agent/doorbell-agent control/doorbell
+            tests/net/client/doorbell-client gpu-agent/models/mlp.so)
+        ;;
     --no-build) build=no ;;
     *)
-        sed -n 's/^# \{0,1\}//; 3,9p' "$0"
+        sed -n 's/^# \{0,1\}//; 3,10p' "$0"
         exit 2
         ;;
     esac
@@ -100,7 +105,7 @@ if [ ! -f "$root/build/build.ninja" ]; then
     }
 fi
 echo "build: compiling into build/"
-ninja -C "$root/build" >"$log" 2>&1 || {
+ninja -C "$root/build" "${targets[@]}" >"$log" 2>&1 || {
     grep -A20 'FAILED\|error' "$log" | head -n 60 >&2
     exit 1
 }

@@ -204,6 +204,10 @@ title "packages"
 
 if build_or_fail unit build --buildtype=release -Dwerror=true; then
     meson_tests unit build
+    if wanted unit/gpu && ! command -v nvcc "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" >/dev/null; then
+        echo "no nvcc: the CUDA sources were neither compiled nor run" >"$logs/output"
+        verdict unit/gpu 77 "$logs/output"
+    fi
     stories
 else
     kinds=${kinds/story/} kinds=${kinds/demo/}
