@@ -11,6 +11,9 @@
 #include "floor.h"
 
 #define ROUNDS 1024
+#define LINES  8192
+/* A page and a line: neighbours are in different pages and in different sets of the cache. */
+#define SCATTER (4096 + 64)
 /* From packet to packet, so that they do not meet in the same cache sets. */
 #define APART 1344
 /* IP, UDP, BTH and RETH: what the ICRC covers besides the payload. */
@@ -41,7 +44,8 @@ void floors_init(struct floors *f)
 	memset(f, 0, sizeof(*f));
 	hash_fill(f);
 	f->bytes = rte_zmalloc("bytes", LB_BURST * APART, 64);
-	if (f->bytes == NULL)
+	f->lines = rte_zmalloc("lines", (size_t)LINES * SCATTER, 64);
+	if (f->bytes == NULL || f->lines == NULL)
 		rig_die("no memory");
 	for (uint32_t i = 0; i < LB_BURST * APART; i++)
 		f->bytes[i] = clients_pattern(i);
@@ -52,6 +56,7 @@ void floors_fini(struct floors *f)
 	rte_hash_free(f->hash);
 	rte_free(f->keys);
 	rte_free(f->bytes);
+	rte_free(f->lines);
 }
 
 static void swap_all(uint8_t *frame)
@@ -155,4 +160,23 @@ void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns)
 		turns_end(turns, begin);
 	}
 	f->bytes[LB_BURST * APART - 1] = sum;
+}
+
+void floor_lines(struct floors *f, struct clients *c, bool scattered, struct turns *turns)
+{
+	const size_t stride = scattered ? SCATTER : RTE_CACHE_LINE_SIZE;
+	const uint8_t *line[LB_BURST];
+
+	for (unsigned int i = 0; i < LINES; i++)
+		rte_prefetch0(f->lines + i * stride);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t begin;
+
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			line[i] = f->lines + clients_random(c, LINES) * stride;
+		begin = turns_begin();
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			rte_prefetch0(line[i]);
+		turns_end(turns, begin);
+	}
 }

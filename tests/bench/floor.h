@@ -13,6 +13,7 @@ struct floors {
 	struct rte_hash *hash;
 	uint8_t (*keys)[16];
 	uint8_t *bytes; /* of LB_BURST packets, as apart as in mbufs */
+	uint8_t *lines; /* for floor_lines() */
 };
 
 void floors_init(struct floors *f);
@@ -25,5 +26,10 @@ void floor_hash(struct floors *f, struct clients *c, struct turns *turns);
 /* ICRC and UDP check sum over packets with <payload> bytes that lie in the first-level cache. */
 void floor_icrc(struct floors *f, uint32_t payload, struct turns *turns);
 void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns);
+/*
+ * Fetch random ones of 8192 cache lines that fit the second-level cache, <scattered> over as many
+ * 4-KiB pages or side by side. They cost the same where hugepages are hugepages down to the host.
+ */
+void floor_lines(struct floors *f, struct clients *c, bool scattered, struct turns *turns);
 
 #endif
