@@ -28,7 +28,7 @@ void floor_icrc(struct floors *f, uint32_t payload, struct turns *turns);
 void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns);
 /*
  * Fetch random ones of 8192 cache lines that fit the second-level cache, <scattered> over as many
- * 4-KiB pages or side by side. They cost the same where hugepages are hugepages down to the host.
+ * 4-KiB pages or side by side. They should cost the same when all of them lie in a few hugepages.
  */
 void floor_lines(struct floors *f, struct clients *c, bool scattered, struct turns *turns);
 
