@@ -69,7 +69,7 @@ finish() {
         wait "$child" 2>/dev/null || true
     fi
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
-        tail -n 20 "$dir"/*.log >&2 || true
+        tail -n 20 "$dir"/*.log 2>/dev/null >&2 || true
     fi
     topology_down
     exit $code

@@ -10,6 +10,8 @@
 # be run again any time.
 set -euo pipefail
 
+# After su without a login shell, root does not find what apt needs.
+export PATH=$PATH:/usr/sbin:/sbin
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 groups="build run" build=yes targets=()
 for option; do
@@ -96,16 +98,36 @@ options=()
 # The default wants AVX2, as every x86 server since 2013 has it; others build for themselves.
 grep -qw avx2 /proc/cpuinfo || options=(-Dcpu=native)
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+child=
+finish() {
+    local code=$?
+    trap - EXIT
+    [ -z "$child" ] || kill "$child" 2>/dev/null || true
+    wait
+    rm -f "$log"
+    exit $code
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# In the background, so that a signal ends it at once; output to $log.
+quietly() {
+    "$@" >"$log" 2>&1 </dev/null &
+    child=$!
+    wait $child || return 1
+    child=
+}
+
 if [ ! -f "$root/build/build.ninja" ]; then
     echo "build: configuring build/"
-    meson setup "$root/build" "$root" --buildtype=release "${options[@]}" >"$log" 2>&1 || {
+    quietly meson setup "$root/build" "$root" --buildtype=release "${options[@]}" || {
         tail -n 30 "$log" >&2
         exit 1
     }
 fi
 echo "build: compiling into build/"
-ninja -C "$root/build" "${targets[@]}" >"$log" 2>&1 || {
+quietly ninja -C "$root/build" "${targets[@]}" || {
     grep -A20 'FAILED\|error' "$log" | head -n 60 >&2
     exit 1
 }

@@ -16,6 +16,8 @@
 #
 # Whoever sources this has set $build, the build directory, and calls topology_down in a trap.
 
+# After su without a login shell, root does not find ip and sysctl.
+PATH=$PATH:/usr/sbin:/sbin
 topology_pids=()
 topology_namespaces=()
 dir=
