@@ -17,7 +17,7 @@ static int alloc_slots(struct link *link)
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->oldest = link->newest = SLOT_NONE;
+	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
 	return 0;
 }
 
@@ -193,9 +193,16 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 
 void link_slot_free(struct link *link, uint32_t slot)
 {
+	if (link->slot[slot].state == SLOT_BUSY)
+		unlink_slot(link, &link->slot[slot]);
 	link->slot[slot].state = SLOT_FREE;
-	unlink_slot(link, &link->slot[slot]);
 	link->free_slot[link->n_free++] = slot;
+}
+
+void link_slot_abandon(struct link *link, uint32_t slot)
+{
+	unlink_slot(link, &link->slot[slot]);
+	link->slot[slot].state = SLOT_ABANDONED;
 }
 
 void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)

@@ -61,7 +61,9 @@ struct link {
 	uint16_t *free_slot; /* stack */
 	uint32_t n_free;
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
-	uint32_t oldest, newest;                   /* slots in use, in the order of sending */
+	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
+	uint32_t
+		overdue_at; /* the search for overdue ones goes on here; SLOT_NONE: at the oldest */
 	/* replies */
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
 	uint32_t reply_slot;  /* that the message being received is addressed to */
@@ -149,6 +151,9 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 
 /* The reply's last chunk came, or nobody waits for it any more: the slot is free. */
 void link_slot_free(struct link *link, uint32_t slot);
+
+/* The client has had its notice. The slot stays taken until the worker lets go of it. */
+void link_slot_abandon(struct link *link, uint32_t slot);
 
 /* Tell the worker that nobody waits for this slot's answer. The mbuf is of <pool>. Best effort. */
 void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);

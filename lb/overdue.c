@@ -14,59 +14,79 @@ static bool can_tell(const struct lcore *lc, const struct flow *flow)
 	return flow == NULL || txq_room(&lc->tx[flow->path.port]) > 0;
 }
 
-/* End one request if its time is over. False: nothing more to do on this link now. */
-static bool check(struct lcore *lc, struct link *link, uint32_t number)
+/* End a request whose time is over. False: its client cannot be told now. */
+static bool end(struct lcore *lc, struct link *link, uint32_t number)
 {
-	struct slot *slot = &link->slot[number];
-	struct flow *flow;
-	uint64_t limit =
-		lc->lb->config.service[slot->service].request_timeout_ms * lc->lb->tsc_per_ms;
+	const struct slot *slot = &link->slot[number];
+	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
-	/* Younger ones have waited even less. */
-	if (lc->now - slot->sent <= lc->lb->shortest_timeout)
-		return false;
-	if (slot->state == SLOT_ABANDONED || lc->now - slot->sent <= limit)
-		return true;
-	flow = conntrack_flow_get(lc->ct, slot->flow);
 	if (!can_tell(lc, flow))
 		return false;
-	slot->state = SLOT_ABANDONED;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL)
 		egress_notice(lc, flow, LB_NOTICE_TIMEOUT, slot->tag);
 	link_cancel(link, number, lc->control);
+	link_slot_abandon(link, number);
 	return true;
+}
+
+static bool is_overdue(const struct lcore *lc, const struct slot *slot)
+{
+	uint64_t limit = lc->lb->config.service[slot->service].request_timeout_ms;
+
+	return lc->now - slot->sent > limit * lc->lb->tsc_per_ms;
+}
+
+/*
+ * From the oldest on, until one is younger than any service's limit: those behind it are younger
+ * still. Services with longer limits may leave some in between, so a search that its budget ends
+ * goes on where it was.
+ */
+static void check(struct lcore *lc, struct link *link)
+{
+	uint32_t number = link->overdue_at, newer;
+
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->oldest;
+	for (int k = 0; k < BUDGET; k++) {
+		if (number == SLOT_NONE ||
+		    lc->now - link->slot[number].sent <= lc->lb->shortest_timeout) {
+			number = SLOT_NONE;
+			break;
+		}
+		newer = link->slot[number].newer;
+		if (is_overdue(lc, &link->slot[number]) && !end(lc, link, number))
+			break;
+		number = newer;
+	}
+	link->overdue_at = number;
 }
 
 void overdue_check(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->n_links; i++) {
-		struct link *link = lc->links[i];
-		uint32_t number = link->oldest;
-
-		for (int k = 0; k < BUDGET && number != SLOT_NONE; k++) {
-			if (!check(lc, link, number))
-				break;
-			number = link->slot[number].newer;
-		}
-	}
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		check(lc, lc->links[i]);
 }
 
 /* Tell the clients of a link that is gone. True when all are told. */
 static bool bury(struct lcore *lc, struct link *link)
 {
 	for (int k = 0; k < BUDGET && link->oldest != SLOT_NONE; k++) {
-		struct slot *slot = &link->slot[link->oldest];
+		const struct slot *slot = &link->slot[link->oldest];
 		struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
 		if (!can_tell(lc, flow))
 			return false;
-		if (slot->state == SLOT_BUSY && flow != NULL)
+		if (flow != NULL)
 			egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
 		link_slot_free(link, link->oldest);
 	}
-	return link->oldest == SLOT_NONE;
+	if (link->oldest != SLOT_NONE)
+		return false;
+	/* Here and not with the link: the count of held packets is this lcore's. */
+	requester_fini(&link->requester);
+	return true;
 }
 
 void overdue_bury(struct lcore *lc)

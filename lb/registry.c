@@ -101,10 +101,8 @@ static void detach(void *lcore, void *argument)
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
 	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer) {
-		bool lost = link->slot[i].state == SLOT_BUSY;
-
-		link->stats.lost += lost;
-		lc->service[link->slot[i].service].stats.drops += lost;
+		link->stats.lost++;
+		lc->service[link->slot[i].service].stats.drops++;
 	}
 	lc->stats.drop[LB_DROP_WORKER_LOST] += link->stats.lost;
 	/* Its clients are told as their ports take it. */

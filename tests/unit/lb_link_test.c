@@ -486,3 +486,23 @@ Test(lb_link, names_lcore_and_worker_in_its_queue_pair_number)
 	cr_expect_leq(LINK_QPN(63, 0xffff, 1023), ROCE_PSN_MASK, "24 bits");
 	cr_expect_neq(LINK_QPN(1, 1, 1), LINK_QPN(1, 2, 1), "a new generation is another pair");
 }
+
+Test(lb_link, an_abandoned_slot_is_taken_but_nobody_waits_for_it)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+
+	for (unsigned int i = 0; i < 3; i++)
+		send_one(f, link);
+	link_slot_abandon(link, 1);
+	expect_age(link, (uint32_t[]){0, 2}, 2);
+	cr_expect_eq(link_outstanding(link), 3);
+	link_slot_free(link, 1);
+	expect_age(link, (uint32_t[]){0, 2}, 2);
+	cr_expect_eq(link_outstanding(link), 2);
+	link_slot_free(link, 0);
+	link_slot_free(link, 2);
+	expect_age(link, NULL, 0);
+	link_destroy(link);
+	fixture_destroy(f);
+}
