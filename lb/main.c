@@ -128,35 +128,30 @@ out:
 int main(int argc, char **argv)
 {
 	struct options options = {0};
-	struct lb_config *config = calloc(1, sizeof(*config));
+	static struct lb_config config; /* large for a stack */
 	char error[512];
 	struct lb *lb;
 	int ret = parse_options(argc, argv, &options);
 
 	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
-	if (config == NULL) {
-		fputs("doorbell-lb: no memory\n", stderr);
-		return EXIT_FAILURE;
-	}
 	signal(SIGHUP, SIG_IGN); /* there is no reload yet; log rotation must not end us */
-	if (lb_config_load(options.config, config, error, sizeof(error)) < 0) {
+	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
 	}
 	if (options.check) {
 		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,
-		       config->n_ports, config->n_services, config->n_lcores);
+		       config.n_ports, config.n_services, config.n_lcores);
 		return EXIT_SUCCESS;
 	}
-	if (lb_eal_init(config, argv[0], error, sizeof(error)) < 0) {
+	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
 	}
-	lb = lb_create(config);
+	lb = lb_create(&config);
 	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
 	lb_destroy(lb);
-	free(config);
 	rte_eal_cleanup();
 	return ret;
 }
