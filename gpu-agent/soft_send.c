@@ -95,8 +95,9 @@ static bool send_piece(struct soft_qp *qp, const struct work *w)
 	if (m == NULL)
 		return false;
 	/* This copy is the NIC's DMA read. */
-	memcpy(rte_pktmbuf_mtod(m, void *), (const void *)(uintptr_t)(w->local + qp->offset),
-	       payload);
+	if (payload > 0)
+		memcpy(rte_pktmbuf_mtod(m, void *),
+		       (const void *)(uintptr_t)(w->local + qp->offset), payload);
 	m->data_len = m->pkt_len = payload;
 	if (requester_write_piece(&qp->requester, m, qp->offset, w->length, w->remote, w->rkey,
 				  w->imm,
