@@ -101,8 +101,13 @@ requests_above() {
     [ "$(worker "$1" requests)" -gt "$2" ]
 }
 
+# What a build with sanitizers has to say, which some of it says at the end.
+sanitizer_reports() {
+    [ -n "$dir" ] && grep -hE -A12 'Sanitizer: |runtime error: ' "$dir"/*.log 2>/dev/null
+}
+
 story_end() {
-    local code=$?
+    local code=$? log
     trap - EXIT INT TERM
     trap '' PIPE # what was started must end even when nobody reads on
     if [ $code -ne 0 ] && [ $code -ne 77 ] && [ -n "$dir" ]; then
@@ -114,6 +119,10 @@ story_end() {
             echo "kept: $dir, namespaces $tag-*; Enter ends" >&2
             read -r || true
         fi
+    fi
+    topology_stop
+    if sanitizer_reports >&2; then
+        code=1
     fi
     topology_down
     exit $code

@@ -211,17 +211,22 @@ worker_is() {
 # Ends what was started, agents before the load balancer, and removes namespaces and $dir.
 topology_down() {
     local i
-    for ((i = ${#topology_pids[@]} - 1; i >= 0; i--)); do
-        kill -CONT "${topology_pids[i]}" 2>/dev/null || true
-        kill "${topology_pids[i]}" 2>/dev/null || true
-    done
-    topology_reap
+    topology_stop
     for i in "${topology_namespaces[@]}"; do
         ip netns del "$i" 2>/dev/null || true
     done
     topology_namespaces=()
     [ -z "$dir" ] || rm -rf "$dir"
     dir=
+}
+
+topology_stop() {
+    local i
+    for ((i = ${#topology_pids[@]} - 1; i >= 0; i--)); do
+        kill -CONT "${topology_pids[i]}" 2>/dev/null || true
+        kill "${topology_pids[i]}" 2>/dev/null || true
+    done
+    topology_reap
 }
 
 # Waits for what was asked to end; what does not within 5 s is killed.
