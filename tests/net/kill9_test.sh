@@ -6,7 +6,9 @@
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
-topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, affinity: flow}"
+# In turn, so that each has flows to lose: the faster one would get nearly all of them otherwise.
+topology_config "
+  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, affinity: flow}"
 start_lb
 start_agents 2 echo
 
