@@ -6,8 +6,8 @@
 
 topology_up "story$$" 2
 topology_config "
-  - {name: echo, address: $vip, port: 8500, model: echo}
-  - {name: echo6, address: \"$vip6\", port: 8500, model: echo}"
+  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}
+  - {name: echo6, address: \"$vip6\", port: 8500, model: echo, policy: round-robin}"
 start_lb
 start_agents 2 echo
 

@@ -6,7 +6,8 @@
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
-topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
+# In turn: shares are then the same however fast a worker happens to be.
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}"
 start_lb
 start_agents 2 echo
 
