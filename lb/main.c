@@ -117,6 +117,8 @@ static int serve(struct lb *lb)
 	event_free(tick);
 	event_free(term);
 	event_free(interrupt);
+	/* A connection whose callback was due is freed by the loop only. */
+	event_base_loop(base, EVLOOP_NONBLOCK);
 out:
 	if (base != NULL)
 		event_base_free(base);
