@@ -103,7 +103,7 @@ requests_above() {
 
 # What a build with sanitizers has to say, which some of it says at the end.
 sanitizer_reports() {
-    [ -n "$dir" ] && grep -hE -A12 'Sanitizer: |runtime error: ' "$dir"/*.log 2>/dev/null
+    [ -n "$dir" ] && grep -E -A40 'Sanitizer: |runtime error: ' "$dir"/*.log 2>/dev/null
 }
 
 story_end() {
