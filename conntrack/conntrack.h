@@ -11,39 +11,53 @@
 #ifndef CONNTRACK_H
 #define CONNTRACK_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* rte_hash's bulk lookup takes at most 64 keys. */
+/* rte_hash's bulk lookup takes at most 64 keys; so do we. */
 #define CONNTRACK_BURST_MAX 64
 
 #define CONNTRACK_CAPACITY_MAX (1u << 28)
 /* 12 days: half of what the sign of a 32-bit difference can tell. */
 #define CONNTRACK_TIMEOUT_MAX_MS (1u << 30)
-/* Timeout classes, see struct conntrack_params. */
-#define CONNTRACK_CLASSES_MAX 256
+/* Services are numbered below this, see struct conntrack_params. */
+#define CONNTRACK_SERVICES_MAX 256
+/* Different destinations (address, port, protocol) that live flows have at one time. */
+#define CONNTRACK_LOCALS_MAX 4096
 
 enum flow_family { FLOW_IPV4 = 4, FLOW_IPV6 = 6 };
 
 /*
- * The 5-tuple. Its first 16 bytes are the whole key of an IPv4 flow, all 48 that of an IPv6 flow.
- * Addresses and ports are in network order; zero the whole struct before filling it.
+ * The 5-tuple of a packet from the client. IPv4 addresses are mapped (::ffff:a.b.c.d, RFC 4291
+ * 2.5.5.2), so that both families are looked up alike. Addresses and ports are in network order;
+ * zero the whole struct before filling it.
  */
 struct flow_key {
-	uint32_t src4, dst4; /* zero for IPv6 */
+	struct in6_addr src, dst;
 	uint16_t src_port, dst_port;
 	uint8_t protocol; /* IPPROTO_* */
-	uint8_t family;   /* enum flow_family */
+	uint8_t family;   /* enum flow_family: what the packet was */
 	uint16_t zero;
-	uint8_t src6[16], dst6[16]; /* zero for IPv4 */
 };
-_Static_assert(sizeof(struct flow_key) == 48, "flow_key is hashed as a whole");
+_Static_assert(sizeof(struct flow_key) == 40, "flow_key is hashed as a whole");
+
+/* The service's end of a flow. */
+struct flow_local {
+	struct in6_addr address;
+	uint16_t zero;
+	uint16_t port; /* network order */
+	uint8_t protocol;
+	uint8_t family;
+	uint16_t pad; /* zero */
+};
 
 enum flow_state {
 	FLOW_FREE = 0,
 	FLOW_UDP_ONE_WAY,     /* the client spoke, nobody answered yet */
-	FLOW_UDP_ESTABLISHED, /* both directions seen */
+	FLOW_UDP_ANSWERED,    /* it was answered; the source could be spoofed still */
+	FLOW_UDP_ESTABLISHED, /* and it spoke again */
 	FLOW_STATES,
 };
 
@@ -54,53 +68,52 @@ enum flow_event {
 	FLOW_EVENTS,
 };
 
-/* Where the client's last packet came from: replies leave by it. */
-struct flow_path {
-	uint8_t client_mac[6];
-	uint16_t vlan; /* TCI in host order, 0 = untagged */
-	uint16_t port; /* DPDK port id */
-};
-
 /*
- * One tracked flow. The owning lcore writes, other threads read it only through conntrack_dump().
- * <generation> is odd while the flow lives and grows at every insert and remove, so that an index
- * plus a generation names one flow for ever (see conntrack_handle()). What insert does not know
- * (service, worker, path, counters) starts as zero, and a dump may see it so for a moment.
+ * One tracked flow, all that a request needs of it: key and state in one cache line. The owning
+ * lcore writes, other threads see it only through conntrack_dump(). <generation> is odd while the
+ * flow lives and grows at every insert and remove, so that an index plus a generation names one
+ * flow for ever (see conntrack_handle()). What insert does not know (worker, path, counters) starts
+ * as zero, and a dump may see it so for a moment.
  */
 struct flow {
-	/* first cache line: what every packet touches */
 	uint32_t generation;
-	uint32_t last_seen; /* ms */
-	uint8_t state;      /* enum flow_state */
-	uint8_t family;
-	uint16_t service;           /* caller's number */
-	uint16_t worker;            /* caller's number */
+	uint32_t last_seen;     /* ms */
+	struct in6_addr client; /* the key: this, the port and what <local> stands for */
+	uint16_t client_port;   /* network order */
+	uint16_t local;         /* private: see conntrack_local() */
+	uint8_t state;          /* enum flow_state */
+	/* Where the client's last packet came from: replies leave by it. */
+	uint8_t port;         /* caller's number */
+	uint16_t service;     /* caller's number, also the row of timeouts */
+	uint16_t worker;      /* caller's number */
 	uint16_t worker_generation; /* caller's number; tells a reused worker number from the old */
-	struct flow_path path;
-	uint16_t timeout_class;          /* row of conntrack_params.timeout_ms */
-	uint32_t created;                /* ms */
-	uint32_t wheel_next, wheel_prev; /* private to expire.c */
-	uint64_t packets_in;             /* from the client */
-	uint64_t bytes_in;               /* L4 payload bytes */
-	uint64_t requests;
-	/* second cache line: replies, dumps */
-	uint64_t packets_out; /* to the client */
-	uint64_t bytes_out;
-	struct flow_key key;
+	uint8_t client_mac[6];
+	uint16_t vlan; /* TCI in host order, 0 = untagged */
+	/* Counters of 48 bits, in two parts: see conntrack_count_in(). */
+	uint16_t packets_in_high, requests_high;
+	uint64_t bytes_in; /* L4 payload bytes from the client */
+	uint32_t packets_in_low, requests_low;
 } __attribute__((aligned(64)));
-_Static_assert(offsetof(struct flow, packets_out) == 64, "the hot half is one cache line");
-_Static_assert(sizeof(struct flow) == 128, "two cache lines");
+_Static_assert(sizeof(struct flow) == 64, "one cache line");
+
+/* How keys find their flows; README.md says what each is good for. */
+enum conntrack_table {
+	CONNTRACK_TABLE_TAGS = 0, /* our own: tag buckets, the place of a tag is the flow's place */
+	CONNTRACK_TABLE_RTE_HASH, /* DPDK's, for comparison */
+	CONNTRACK_TABLES,
+};
 
 struct conntrack_params {
 	const char *name;  /* unique in the process, 1 to 23 bytes: rte_hash's limit */
 	uint32_t capacity; /* flows of both families together; inserts beyond it are refused */
 	int socket;        /* NUMA node, SOCKET_ID_ANY allowed */
-	uint64_t seed[2];  /* secret; from getrandom() in production */
+	enum conntrack_table table;
+	uint64_t seed[2]; /* secret; from getrandom() in production */
 	/*
-	 * How long a silent flow lives, by its class and state; the load balancer keeps one class
-	 * per service. Class 0 must be complete, a zero in any other means "as class 0".
+	 * How long a silent flow lives, by its service and state. Service 0 must be complete, a zero
+	 * in any other means "as service 0".
 	 */
-	uint32_t timeout_ms[CONNTRACK_CLASSES_MAX][FLOW_STATES];
+	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
 };
 
 /* Each is exact; a reader on another thread may catch them an insert or remove apart. */
@@ -124,7 +137,8 @@ uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
 /*
  * Look up <n> (at most CONNTRACK_BURST_MAX) keys, families mixed as they come. flows[i] is the flow
- * or NULL. Prefetches the hot line of every hit. Does not touch timers: see conntrack_touch().
+ * or NULL. A flow's line is in the cache when this returns, or on its way; after a miss so are the
+ * lines that conntrack_flow_insert() would write. Does not touch timers: see conntrack_touch().
  */
 void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const keys[],
 			    const uint32_t hashes[], unsigned int n, struct flow *flows[]);
@@ -132,13 +146,17 @@ void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const k
 /*
  * Start tracking <key> in state <state>. The caller has just seen the lookup miss; inserting a key
  * twice returns the flow that is already there, unchanged. NULL with ENOSPC when the table is full
- * (counted as refused), with EINVAL for a family, state or class that does not exist.
+ * or has CONNTRACK_LOCALS_MAX destinations (counted as refused), with EINVAL for a family, state
+ * or service that does not exist.
  */
 struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *key, uint32_t hash,
-				   enum flow_state state, uint16_t timeout_class, uint32_t now_ms);
+				   enum flow_state state, uint16_t service, uint32_t now_ms);
 
 /* Forget a flow now. Its handle turns stale; forgetting a flow that has ended changes nothing. */
 void conntrack_flow_remove(struct conntrack *ct, struct flow *flow);
+
+/* The service's end of a live flow. Valid until the flow ends. */
+const struct flow_local *conntrack_local(const struct conntrack *ct, const struct flow *flow);
 
 /*
  * The flow's packet arrived or left: it lives for another timeout of its state from now on. Costs
@@ -161,6 +179,22 @@ static inline void conntrack_event(struct flow *flow, enum flow_event event)
 	flow->state = conntrack_transition[flow->state][event];
 }
 
+/* Count a client's packet with <bytes> of payload, or a request cut from its packets. */
+static inline void conntrack_count_in(struct flow *flow, uint32_t bytes)
+{
+	flow->bytes_in += bytes;
+	flow->packets_in_high +=
+		__builtin_add_overflow(flow->packets_in_low, 1, &flow->packets_in_low);
+}
+
+static inline void conntrack_count_request(struct flow *flow)
+{
+	flow->requests_high += __builtin_add_overflow(flow->requests_low, 1, &flow->requests_low);
+}
+
+/* Count a packet for the client. These counters lie in a line of their own. */
+void conntrack_count_out(struct conntrack *ct, const struct flow *flow, uint32_t bytes);
+
 /* A name for the flow that goes stale when the flow ends, even if its memory is used again. */
 uint64_t conntrack_handle(const struct conntrack *ct, const struct flow *flow);
 
@@ -179,19 +213,29 @@ void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
  */
 unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned int budget);
 
-/* What a dump returns: a consistent copy of one flow and its handle. */
-struct flow_copy {
+/* What a dump returns: all that is known about one flow. */
+struct flow_info {
 	uint64_t handle;
-	struct flow flow;
+	struct flow_key key;
+	enum flow_state state;
+	uint16_t service, worker, worker_generation;
+	uint32_t created, last_seen; /* ms */
+	uint64_t packets_in, bytes_in, requests;
+	uint64_t packets_out, bytes_out;
 };
+
+/* *<cursor> when a dump is through. */
+#define CONNTRACK_DUMP_END UINT32_MAX
+/* Places that one call looks at, at most. */
+#define CONNTRACK_DUMP_SCAN 65536u
 
 /*
  * Copy up to <n> live flows starting at *<cursor> (0 to begin) and advance it; returns the number
- * copied, fewer than <n> only when the table is through. Takes no lock: a flow that changes
- * identity while being copied is skipped, counters may be a packet apart. Every flow that lives
- * from the first call to the last is copied exactly once.
+ * copied. A call that found few may still not be the last: the cursor tells. Takes no lock: a flow
+ * that changes identity while being copied is skipped, counters may be a packet apart. Every flow
+ * that lives from the first call to the last is copied exactly once.
  */
-unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_copy *out,
+unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_info *out,
 			    unsigned int n);
 uint64_t conntrack_count(const struct conntrack *ct);
 void conntrack_stats_read(const struct conntrack *ct, struct conntrack_stats *out);

@@ -1,45 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What other threads may read while the owner works: flows and counters, never waiting for it. */
+#include <rte_common.h>
+
 #include "internal.h"
 
 /* A read that may race with the owner's writes, eight whole bytes at a time. */
-typedef uint64_t __attribute__((may_alias)) flow_word;
+typedef uint64_t __attribute__((may_alias)) racing_word;
 
-/* Races with the owner by design; whether it did, the generation tells. */
-__attribute__((no_sanitize("thread"))) static void flow_copy_words(struct flow *to,
-								   const struct flow *from)
+/* Races with the owner by design; whether it did, the generation tells. <size> is whole words. */
+__attribute__((no_sanitize("thread"))) static void copy_racing(void *to, const void *from,
+								size_t size)
 {
-	const flow_word *source = (const flow_word *)from;
-	flow_word *target = (flow_word *)to;
+	const racing_word *source = from;
+	racing_word *target = to;
 
-	for (size_t i = 0; i < sizeof(*from) / sizeof(*source); i++)
+	for (size_t i = 0; i < size / sizeof(*source); i++)
 		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 }
 
+/* What is read of one flow. */
+struct flow_copy {
+	struct flow flow;
+	struct flow_cold cold;
+	struct flow_local local;
+};
+
+static uint64_t join48(uint16_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+static void info_fill(struct flow_info *out, uint64_t handle, const struct flow_copy *copy)
+{
+	const struct flow *flow = &copy->flow;
+
+	*out = (struct flow_info){
+		.handle = handle,
+		.state = flow->state,
+		.service = flow->service,
+		.worker = flow->worker,
+		.worker_generation = flow->worker_generation,
+		.created = copy->cold.created,
+		.last_seen = flow->last_seen,
+		.packets_in = join48(flow->packets_in_high, flow->packets_in_low),
+		.bytes_in = flow->bytes_in,
+		.requests = join48(flow->requests_high, flow->requests_low),
+		.packets_out = copy->cold.packets_out,
+		.bytes_out = copy->cold.bytes_out,
+	};
+	key_of_flow(&out->key, flow, &copy->local);
+}
+
 /* False if the flow is not live or stopped being the same flow while being copied. */
-static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flow_copy *out)
+static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flow_info *out)
 {
 	const struct flow *flow = &ct->flows[index];
 	uint32_t generation = __atomic_load_n(&flow->generation, __ATOMIC_ACQUIRE);
+	struct flow_copy copy;
 
 	if (!generation_live(generation))
 		return false;
-	flow_copy_words(&out->flow, flow);
+	copy_racing(&copy.flow, flow, sizeof(copy.flow));
+	copy_racing(&copy.cold, &ct->cold[index], sizeof(copy.cold));
+	/* Torn or not, <local> is below the limit: nothing else is ever stored there. */
+	copy_racing(&copy.local, &ct->locals->local[copy.flow.local].end, sizeof(copy.local));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&flow->generation, __ATOMIC_RELAXED) != generation)
 		return false;
-	out->handle = (uint64_t)generation << 32 | index;
+	info_fill(out, (uint64_t)generation << 32 | index, &copy);
 	return true;
 }
 
-unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_copy *out,
+unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_info *out,
 			    unsigned int n)
 {
-	uint32_t used = __atomic_load_n(&ct->used, __ATOMIC_RELAXED);
+	uint32_t at = *cursor, end = ct->places;
 	unsigned int copied = 0;
 
-	for (; copied < n && *cursor < used; ++*cursor)
-		copied += flow_copy_try(ct, *cursor, &out[copied]);
+	if (at >= end) {
+		*cursor = CONNTRACK_DUMP_END;
+		return 0;
+	}
+	end = RTE_MIN(end - at, CONNTRACK_DUMP_SCAN) + at;
+	while (copied < n) {
+		at = ct->ops->next(ct, at, end);
+		if (at == end)
+			break;
+		copied += flow_copy_try(ct, at++, &out[copied]);
+	}
+	*cursor = at == ct->places ? CONNTRACK_DUMP_END : at;
 	return copied;
 }
 

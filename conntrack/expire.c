@@ -32,7 +32,7 @@ static uint32_t *slot_at(struct conntrack *ct, uint32_t ms)
 
 static uint32_t deadline(const struct conntrack *ct, const struct flow *flow)
 {
-	return flow->last_seen + ct->timeout_ms[flow->timeout_class][flow->state];
+	return flow->last_seen + ct->timeout_ms[flow->service][flow->state];
 }
 
 void wheel_restart(struct conntrack *ct, uint32_t now_ms)
@@ -47,13 +47,14 @@ static void wheel_link(struct conntrack *ct, struct flow *flow, uint32_t first)
 	/* rounded up: nothing in a slot that comes due is too young, unless it was touched */
 	uint32_t ticks = wait > 0 ? ((uint32_t)wait + WHEEL_TICK_MS - 1) / WHEEL_TICK_MS : 0;
 	uint32_t *slot, index = flow_index(ct, flow);
+	struct flow_cold *cold = &ct->cold[index];
 
 	ticks = RTE_MIN(RTE_MAX(ticks, first), WHEEL_SLOTS - 1);
 	slot = slot_at(ct, ct->wheel_time + ticks * WHEEL_TICK_MS);
-	flow->wheel_next = *slot;
-	flow->wheel_prev = WHEEL_SLOT | (uint32_t)(slot - ct->slot);
+	cold->wheel_next = *slot;
+	cold->wheel_prev = WHEEL_SLOT | (uint32_t)(slot - ct->slot);
 	if (*slot != WHEEL_END)
-		ct->flows[*slot].wheel_prev = index;
+		ct->cold[*slot].wheel_prev = index;
 	*slot = index;
 }
 
@@ -64,20 +65,25 @@ void wheel_arm(struct conntrack *ct, struct flow *flow)
 
 void wheel_disarm(struct conntrack *ct, struct flow *flow)
 {
-	if (flow->wheel_next != WHEEL_END)
-		ct->flows[flow->wheel_next].wheel_prev = flow->wheel_prev;
-	if (flow->wheel_prev & WHEEL_SLOT)
-		ct->slot[flow->wheel_prev & ~WHEEL_SLOT] = flow->wheel_next;
+	const struct flow_cold *cold = &ct->cold[flow_index(ct, flow)];
+
+	if (cold->wheel_next != WHEEL_END)
+		ct->cold[cold->wheel_next].wheel_prev = cold->wheel_prev;
+	if (cold->wheel_prev & WHEEL_SLOT)
+		ct->slot[cold->wheel_prev & ~WHEEL_SLOT] = cold->wheel_next;
 	else
-		ct->flows[flow->wheel_prev].wheel_next = flow->wheel_next;
+		ct->cold[cold->wheel_prev].wheel_next = cold->wheel_next;
 }
 
 /* The flow's slot is due. True if its time was over. */
-static bool wheel_visit(struct conntrack *ct, struct flow *flow, uint32_t now_ms)
+static bool wheel_visit(struct conntrack *ct, uint32_t index, uint32_t now_ms)
 {
-	if (flow->wheel_next != WHEEL_END) {
-		rte_prefetch0(&ct->flows[flow->wheel_next].generation);
-		rte_prefetch0(&ct->flows[flow->wheel_next].key);
+	struct flow *flow = &ct->flows[index];
+	uint32_t next = ct->cold[index].wheel_next;
+
+	if (next != WHEEL_END) {
+		rte_prefetch0(&ct->flows[next]);
+		rte_prefetch0(&ct->cold[next]);
 	}
 	if (time_until(deadline(ct, flow), now_ms) <= 0) {
 		flow_release(ct, flow);
@@ -108,7 +114,7 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 		while (*slot != WHEEL_END) {
 			if (budget-- == 0)
 				return expired;
-			expired += wheel_visit(ct, &ct->flows[*slot], now_ms);
+			expired += wheel_visit(ct, *slot, now_ms);
 		}
 	}
 	return expired;

@@ -6,9 +6,10 @@
 #ifndef CONNTRACK_INTERNAL_H
 #define CONNTRACK_INTERNAL_H
 
-#include "conntrack.h"
+#include <string.h>
 
-struct rte_hash;
+#include "conntrack.h"
+#include "locals.h"
 
 /*
  * The wheel: 8192 slots of 32 ms are 262 s, one lap. A deadline further away waits in the last slot
@@ -26,24 +27,53 @@ struct rte_hash;
  */
 #define WHEEL_END  UINT32_MAX
 #define WHEEL_SLOT (1u << 31)
-_Static_assert(CONNTRACK_CAPACITY_MAX < WHEEL_SLOT, "the mark is not part of an index");
+_Static_assert(CONNTRACK_CAPACITY_MAX < WHEEL_SLOT / 2, "the mark is not part of an index");
 
 #define SECRET_WORDS 8
-#define KEY4_LEN     16
-#define KEY6_LEN     sizeof(struct flow_key)
 
-/* Owned by one lcore, which alone writes it; <used> and <stats> are read by any thread. */
+/* What only replies, timers and dumps need of a flow; beside struct flow, same index. */
+struct flow_cold {
+	uint64_t packets_out; /* to the client */
+	uint64_t bytes_out;
+	uint32_t created; /* ms */
+	uint32_t wheel_next, wheel_prev;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct flow_cold) == 32, "two per cache line");
+
+struct index;
+
+/* How keys find flows: one of the two below. All calls are the owner's but index_next. */
+struct index_ops {
+	/* Sets ct->places, ct->index and adds to ct->memory. 0 or -errno. */
+	int (*create)(struct conntrack *ct, const struct conntrack_params *params);
+	void (*destroy)(struct index *index);
+	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key *const keys[],
+			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
+	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);
+	/* A place for a key that is not there; NULL when there is none. */
+	struct flow *(*add)(struct conntrack *ct, const struct flow_key *key, uint32_t hash);
+	void (*remove)(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
+		       uint32_t hash);
+	/* Any thread: the first place from <place> on that may hold a flow, or <end>. */
+	uint32_t (*next)(const struct conntrack *ct, uint32_t place, uint32_t end);
+};
+extern const struct index_ops index_tags, index_rte_hash;
+
+/* Owned by one lcore, which alone writes it; <stats> is read by any thread. */
 struct conntrack {
-	struct rte_hash *v4, *v6; /* key → struct flow * */
-	struct flow *flows;       /* one array for both families */
+	const struct index_ops *ops;
+	struct index *index;
+	struct flow *flows; /* <places> of them, and as many <cold> */
+	struct flow_cold *cold;
+	struct locals *locals;
 	uint32_t capacity;
-	uint32_t used;       /* flows from here on were never live: neither written nor dumped */
-	uint32_t free_first; /* ended flows, linked by wheel_next, last ended first */
+	uint32_t places;     /* what an index may be */
 	uint32_t wheel_time; /* ms: start of the first tick whose slot is not known to be empty */
 	uint64_t secret[SECRET_WORDS];
 	struct conntrack_stats stats;
 	size_t memory;
-	uint32_t timeout_ms[CONNTRACK_CLASSES_MAX][FLOW_STATES];
+	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
 	uint32_t slot[WHEEL_SLOTS]; /* first flow of each slot's list, or WHEEL_END */
 };
 
@@ -86,22 +116,43 @@ static inline void stat_add(uint64_t *counter, uint64_t n)
 
 /* key.c */
 
-static inline size_t key_length(const struct flow_key *key)
-{
-	return key->family == FLOW_IPV6 ? KEY6_LEN : KEY4_LEN;
-}
-
 /* As many words as the hash needs out of what the caller chose. */
 void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2]);
-/*
- * For rte_hash_create() only, which would put CRC32 there. Every lookup and insert brings its own
- * hash, because this prototype has no room for a table's seed.
- */
-uint32_t key_hash_unseeded(const void *key, uint32_t length, uint32_t init);
+
+/* The key that a flow and its local end were made from. */
+static inline void key_of_flow(struct flow_key *key, const struct flow *flow,
+			       const struct flow_local *local)
+{
+	*key = (struct flow_key){
+		.src = flow->client,
+		.dst = local->address,
+		.src_port = flow->client_port,
+		.dst_port = local->port,
+		.protocol = local->protocol,
+		.family = local->family,
+	};
+}
+
+/* Is this the flow of <key>? The flow need not be live; its local end is any that there is. */
+static inline bool key_is_of_flow(const struct flow_key *key, const struct flow *flow,
+				  const struct flow_local *local)
+{
+	uint64_t k[5], src[2], dst[3];
+
+	_Static_assert(offsetof(struct flow_key, src_port) == 32 &&
+			       offsetof(struct flow_local, zero) == 16 &&
+			       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+		       "the ports and what follows are one word, the client's port its low half");
+	memcpy(k, key, sizeof(k));
+	memcpy(src, &flow->client, sizeof(src));
+	memcpy(dst, local, sizeof(dst));
+	return ((k[0] ^ src[0]) | (k[1] ^ src[1]) | (k[2] ^ dst[0]) | (k[3] ^ dst[1]) |
+		(k[4] ^ dst[2] ^ flow->client_port)) == 0;
+}
 
 /* table.c */
 
-/* End a live flow: stale for other threads first, then out of the wheel, the hash and use. */
+/* End a live flow: stale for other threads first, then out of the wheel, the index and use. */
 void flow_release(struct conntrack *ct, struct flow *flow);
 
 /* expire.c */

@@ -15,27 +15,6 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t fold_pair(const uint8_t *bytes, const uint64_t secret[2])
-{
-	uint64_t word[2];
-
-	memcpy(word, bytes, sizeof(word));
-	return fold(word[0] ^ secret[0], word[1] ^ secret[1]);
-}
-
-/* <length> is one of the two key lengths. */
-static inline uint32_t hash_bytes(const uint64_t secret[SECRET_WORDS], const void *key,
-				  size_t length)
-{
-	const uint8_t *bytes = key;
-	uint64_t sum = fold_pair(bytes, secret);
-
-	if (length == KEY6_LEN)
-		sum ^= fold_pair(bytes + 16, secret + 2) ^ fold_pair(bytes + 32, secret + 4);
-	/* Once more: rte_hash takes the bucket from the low bits, the signature from the high. */
-	return (uint32_t)fold(sum ^ secret[6], secret[7]);
-}
-
 /* SplitMix64's finaliser; each pair that a fold uses comes from both words of the seed. */
 void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
 {
@@ -49,16 +28,19 @@ void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
 	secret[7] |= 1; /* zero would map everything to zero */
 }
 
-uint32_t key_hash_unseeded(const void *key, uint32_t length, uint32_t init)
-{
-	const uint64_t seed[2] = {init, ~(uint64_t)init};
-	uint64_t secret[SECRET_WORDS];
-
-	key_secret_expand(secret, seed);
-	return hash_bytes(secret, key, length);
-}
-
+/*
+ * What a client chooses, its address and port, goes into folds whose other factor it does not know;
+ * the destination only has to spread. Once more at the end: tables take the bucket from the high
+ * bits and a tag from the low.
+ */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
 {
-	return hash_bytes(ct->secret, key, key_length(key));
+	const uint64_t *secret = ct->secret;
+	uint64_t word[5], sum;
+
+	memcpy(word, key, sizeof(word));
+	sum = fold(word[0] ^ secret[0], word[1] ^ secret[1]) ^
+	      fold(word[2] ^ word[4] ^ secret[2], word[3] ^ secret[3]) ^
+	      fold(word[4] ^ secret[4], secret[5]);
+	return (uint32_t)fold(sum ^ secret[6], secret[7]);
 }

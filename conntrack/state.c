@@ -6,8 +6,14 @@
 const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 	[FLOW_UDP_ONE_WAY] =
 		{
-			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ONE_WAY, /* could be spoofed still */
-			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ESTABLISHED,
+			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ONE_WAY,
+			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
+		},
+	/* A reply proves nothing, a spoofed source gets one, too. Who speaks again is there. */
+	[FLOW_UDP_ANSWERED] =
+		{
+			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ESTABLISHED,
+			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
 		},
 	[FLOW_UDP_ESTABLISHED] =
 		{
@@ -19,6 +25,7 @@ const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 static const char *const state_name[FLOW_STATES] = {
 	[FLOW_FREE] = "free",
 	[FLOW_UDP_ONE_WAY] = "udp-one-way",
+	[FLOW_UDP_ANSWERED] = "udp-answered",
 	[FLOW_UDP_ESTABLISHED] = "udp-established",
 };
 

@@ -12,6 +12,7 @@
 #include "rpc.h"
 
 #define SCAN_MAX      16384 /* flows that one call looks at */
+#define CALLS_MAX     256   /* of conntrack_dump(): each may look at many empty places */
 #define LIMIT_DEFAULT 1000
 #define CHUNK         128 /* flows copied at a time, on the stack */
 
@@ -55,9 +56,9 @@ static const struct control_param query_params[] = {
 #define N_COUNT_PARAMS (N_LIST_PARAMS - 1) /* limit is the last */
 
 static const struct control_counter counters[] = {
-	CONTROL_COUNTER(flow, packets_in), CONTROL_COUNTER(flow, bytes_in),
-	CONTROL_COUNTER(flow, requests),   CONTROL_COUNTER(flow, packets_out),
-	CONTROL_COUNTER(flow, bytes_out),
+	CONTROL_COUNTER(flow_info, packets_in), CONTROL_COUNTER(flow_info, bytes_in),
+	CONTROL_COUNTER(flow_info, requests),   CONTROL_COUNTER(flow_info, packets_out),
+	CONTROL_COUNTER(flow_info, bytes_out),
 };
 
 static bool client_read(const char *text, struct filter *filter)
@@ -122,18 +123,6 @@ static bool filter_read(struct control_call *call, const struct query *q, struct
 	return true;
 }
 
-static void client_address(const struct flow *flow, struct lb_address *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->family = flow->key.family;
-	if (flow->key.family == FLOW_IPV4) {
-		out->addr.s6_addr[10] = out->addr.s6_addr[11] = 0xff;
-		memcpy(&out->addr.s6_addr[12], &flow->key.src4, 4);
-	} else {
-		memcpy(&out->addr, flow->key.src6, 16);
-	}
-}
-
 static bool prefix_matches(const uint8_t *a, const uint8_t *b, unsigned int bits)
 {
 	unsigned int whole = bits / 8;
@@ -144,10 +133,8 @@ static bool prefix_matches(const uint8_t *a, const uint8_t *b, unsigned int bits
 	return bits % 8 == 0 || ((a[whole] ^ b[whole]) & mask) == 0;
 }
 
-static bool filter_matches(const struct filter *filter, const struct flow *flow)
+static bool filter_matches(const struct filter *filter, const struct flow_info *flow)
 {
-	struct lb_address client;
-
 	if (filter->by_service && flow->service != filter->service)
 		return false;
 	if (filter->by_worker && (flow->worker != filter->worker ||
@@ -155,13 +142,12 @@ static bool filter_matches(const struct filter *filter, const struct flow *flow)
 		return false;
 	if (filter->client.family == 0)
 		return true;
-	client_address(flow, &client);
-	return client.family == filter->client.family &&
-	       prefix_matches(client.addr.s6_addr, filter->client.addr.s6_addr, filter->prefix);
+	return flow->key.family == filter->client.family &&
+	       prefix_matches(flow->key.src.s6_addr, filter->client.addr.s6_addr, filter->prefix);
 }
 
 /* A worker's number means nothing once its place was given to another. */
-static const char *flow_worker_name(struct lb *lb, const struct flow *flow)
+static const char *flow_worker_name(struct lb *lb, const struct flow_info *flow)
 {
 	const struct worker *worker =
 		flow->worker < WORKERS_MAX ? workers_get(lb_pool(lb), flow->worker) : NULL;
@@ -179,15 +165,14 @@ static json_int_t seconds_since(uint32_t then_ms, uint32_t now_ms)
 	return ms > 0 ? ms / 1000 : 0;
 }
 
-static json_t *flow_row(struct lb *lb, unsigned int lcore, const struct flow *flow)
+static json_t *flow_row(struct lb *lb, unsigned int lcore, const struct flow_info *flow)
 {
 	const struct lb_config *config = lb_config_get(lb);
 	uint32_t now = lb_now_ms(lb);
 	char address[LB_ADDRESS_TEXT], client[LB_ADDRESS_TEXT + 8];
-	struct lb_address from;
+	struct lb_address from = {.family = flow->key.family, .addr = flow->key.src};
 	json_t *row;
 
-	client_address(flow, &from);
 	lb_address_format(&from, address, sizeof(address));
 	snprintf(client, sizeof(client), from.family == 4 ? "%s:%u" : "[%s]:%u", address,
 		 ntohs(flow->key.src_port));
@@ -207,10 +192,11 @@ static json_t *flow_row(struct lb *lb, unsigned int lcore, const struct flow *fl
 static void walk_tables(struct lb *lb, const struct filter *filter, uint32_t limit,
 			struct walk *walk, struct sink *sink)
 {
-	struct flow_copy copy[CHUNK];
-	unsigned int seen = 0;
+	struct flow_info flow[CHUNK];
+	unsigned int seen = 0, calls = 0;
 
-	while (walk->lcore < lb_lcores(lb) && seen < SCAN_MAX && walk->matched < limit) {
+	while (walk->lcore < lb_lcores(lb) && seen < SCAN_MAX && calls++ < CALLS_MAX &&
+	       walk->matched < limit) {
 		unsigned int want = CHUNK, n;
 
 		/* never copy a flow that could not be returned: the cursor would be past it */
@@ -218,20 +204,20 @@ static void walk_tables(struct lb *lb, const struct filter *filter, uint32_t lim
 			want = limit - walk->matched;
 		if (want > SCAN_MAX - seen)
 			want = SCAN_MAX - seen;
-		n = conntrack_dump(lb_conntrack(lb, walk->lcore), &walk->at, copy, want);
-		if (n == 0) {
-			walk->lcore++;
-			walk->at = 0;
-		}
+		n = conntrack_dump(lb_conntrack(lb, walk->lcore), &walk->at, flow, want);
 		for (unsigned int i = 0; i < n; i++) {
-			if (!filter_matches(filter, &copy[i].flow))
+			if (!filter_matches(filter, &flow[i]))
 				continue;
 			walk->matched++;
 			if (sink->rows)
 				json_array_append_new(sink->rows,
-						      flow_row(lb, walk->lcore, &copy[i].flow));
+						      flow_row(lb, walk->lcore, &flow[i]));
 		}
 		seen += n;
+		if (walk->at == CONNTRACK_DUMP_END) {
+			walk->lcore++;
+			walk->at = 0;
+		}
 	}
 	sink->count = walk->matched;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "config_schema.h"
+#include "conntrack.h"
 
 #define FIELD(type, member)  offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define SECOND(type, member) .second = offsetof(struct type, member)
@@ -13,6 +14,12 @@ static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}
 static const struct config_choice framings[] = {{"datagram", 0}, {NULL, 0}};
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
+
+static const struct config_choice tables[] = {
+	{"tags", CONNTRACK_TABLE_TAGS},
+	{"rte_hash", CONNTRACK_TABLE_RTE_HASH},
+	{NULL, 0},
+};
 
 static const struct config_choice roles[] = {
 	{"clients", offsetof(struct lb_port_config, clients)},
@@ -146,6 +153,8 @@ static const struct config_key root_rows[] = {
 	 .choices = idles, .fallback = "sleep"},
 	{"flows", &config_number, FIELD(lb_config, flows), .noun = "a number of flows", .min = 64,
 	 .max = 1 << 28, .fallback = "1048576"},
+	{"flow_table", &config_choice, FIELD(lb_config, flow_table), .noun = "a flow table",
+	 .choices = tables, .fallback = "tags"},
 	{"memory", &config_block, .block = memory_rows},
 	{"control", &config_block, .block = control_rows},
 	{"workers", &config_block, .block = workers_rows},

@@ -56,7 +56,8 @@ uint32_t lb_packets_per_lcore(const struct lb_config *config)
 /* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
 static unsigned int memory_mb(const struct lb_config *config)
 {
-	uint64_t flows = (uint64_t)config->flows * 352, buffer = 0, lcore;
+	uint64_t per_flow = config->flow_table == CONNTRACK_TABLE_TAGS ? 148 : 352;
+	uint64_t flows = config->flows * per_flow, buffer = 0, lcore;
 
 	if (config->memory_mb != 0)
 		return config->memory_mb;

@@ -11,10 +11,10 @@
 #define UDP_LENGTH   8
 
 /* Bytes of all headers before the payload of a datagram to this flow's client. */
-static uint32_t headers_length(const struct flow *flow)
+static uint32_t headers_length(const struct flow *flow, enum flow_family family)
 {
-	return ETHER_LENGTH + (flow->path.vlan ? VLAN_LENGTH : 0) +
-	       (flow->family == FLOW_IPV4 ? 20 : 40) + UDP_LENGTH;
+	return ETHER_LENGTH + (flow->vlan ? VLAN_LENGTH : 0) + (family == FLOW_IPV4 ? 20 : 40) +
+	       UDP_LENGTH;
 }
 
 static void put16(uint8_t *at, uint16_t value)
@@ -23,42 +23,45 @@ static void put16(uint8_t *at, uint16_t value)
 	at[1] = value & 0xff;
 }
 
-static uint8_t *ether_write(uint8_t *at, const struct lcore *lc, const struct flow *flow)
+static uint8_t *ether_write(uint8_t *at, const struct lcore *lc, const struct flow *flow,
+			    enum flow_family family)
 {
-	memcpy(at, flow->path.client_mac, 6);
-	memcpy(at + 6, lc->lb->port[flow->path.port].mac, 6);
+	memcpy(at, flow->client_mac, 6);
+	memcpy(at + 6, lc->lb->port[flow->port].mac, 6);
 	at += 12;
-	if (flow->path.vlan) {
+	if (flow->vlan) {
 		put16(at, 0x8100);
-		put16(at + 2, flow->path.vlan);
+		put16(at + 2, flow->vlan);
 		at += VLAN_LENGTH;
 	}
-	put16(at, flow->family == FLOW_IPV4 ? 0x0800 : 0x86dd);
+	put16(at, family == FLOW_IPV4 ? 0x0800 : 0x86dd);
 	return at + 2;
 }
 
-static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, uint16_t udp_length)
+static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, const struct flow_local *local,
+			  uint16_t udp_length)
 {
 	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, IPPROTO_UDP};
 	uint16_t sum;
 
 	memcpy(ip, start, sizeof(start)); /* do not fragment, so no identification (RFC 6864) */
 	put16(ip + 2, 20 + udp_length);
-	memcpy(ip + 12, &flow->key.dst4, 4);
-	memcpy(ip + 16, &flow->key.src4, 4);
+	memcpy(ip + 12, &local->address.s6_addr32[3], 4);
+	memcpy(ip + 16, &flow->client.s6_addr32[3], 4);
 	sum = ~checksum_fold(checksum_add_few(ip, 20));
 	memcpy(ip + 10, &sum, 2);
 	return ip + 20;
 }
 
-static uint8_t *ip6_write(uint8_t *ip, const struct flow *flow, uint16_t udp_length)
+static uint8_t *ip6_write(uint8_t *ip, const struct flow *flow, const struct flow_local *local,
+			  uint16_t udp_length)
 {
 	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 64};
 
 	memcpy(ip, start, sizeof(start));
 	put16(ip + 4, udp_length);
-	memcpy(ip + 8, flow->key.dst6, 16);
-	memcpy(ip + 24, flow->key.src6, 16);
+	memcpy(ip + 8, &local->address, 16);
+	memcpy(ip + 24, &flow->client, 16);
 	return ip + 40;
 }
 
@@ -81,28 +84,29 @@ static uint64_t sum_message(const struct rte_mbuf *m)
 /* Put the client's headers before the payload in <m> and send it. Takes <m>. */
 static bool transmit(struct lcore *lc, const struct flow *flow, struct rte_mbuf *m)
 {
-	struct txq *tx = &lc->tx[flow->path.port];
+	const struct flow_local *local = conntrack_local(lc->ct, flow);
+	struct txq *tx = &lc->tx[flow->port];
 	uint16_t length = UDP_LENGTH + m->pkt_len, sum;
 	uint64_t payload_sum = sum_message(m);
 	uint8_t *at, *ip, *udp;
 
-	at = (uint8_t *)rte_pktmbuf_prepend(m, headers_length(flow));
+	at = (uint8_t *)rte_pktmbuf_prepend(m, headers_length(flow, local->family));
 	if (unlikely(at == NULL || txq_room(tx) == 0)) {
 		lcore_drop(lc, m, LB_DROP_NO_TX);
 		return false;
 	}
-	ip = ether_write(at, lc, flow);
-	if (flow->family == FLOW_IPV4)
-		udp = ip4_write(ip, flow, length);
+	ip = ether_write(at, lc, flow, local->family);
+	if (local->family == FLOW_IPV4)
+		udp = ip4_write(ip, flow, local, length);
 	else
-		udp = ip6_write(ip, flow, length);
-	memcpy(udp, &flow->key.dst_port, 2);
-	memcpy(udp + 2, &flow->key.src_port, 2);
+		udp = ip6_write(ip, flow, local, length);
+	memcpy(udp, &local->port, 2);
+	memcpy(udp + 2, &flow->client_port, 2);
 	put16(udp + 4, length);
 	put16(udp + 6, 0);
 	sum = ~checksum_fold(payload_sum + checksum_add_few(udp, UDP_LENGTH) +
-			     checksum_pseudo(flow->family == FLOW_IPV4 ? ip + 12 : ip + 8,
-					     flow->family, IPPROTO_UDP, length));
+			     checksum_pseudo(local->family == FLOW_IPV4 ? ip + 12 : ip + 8,
+					     local->family, IPPROTO_UDP, length));
 	sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
 	memcpy(udp + 6, &sum, 2);
 	txq_push(tx, m);
@@ -173,7 +177,7 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 		lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
 		return false;
 	}
-	if (m->nb_segs > 1 && !lc->lb->port[flow->path.port].multi_segment) {
+	if (m->nb_segs > 1 && !lc->lb->port[flow->port].multi_segment) {
 		m = join(lc, m);
 		if (m == NULL) {
 			lc->stats.drop[LB_DROP_NO_MBUF]++;
@@ -182,9 +186,9 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 	}
 	if (!transmit(lc, flow, m))
 		return false;
+	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
 	conntrack_touch(flow, lc->now_ms);
-	flow->packets_out++;
-	flow->bytes_out += length;
+	conntrack_count_out(lc->ct, flow, length);
 	s->stats.bytes_out += length;
 	return true;
 }

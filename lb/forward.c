@@ -131,7 +131,7 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		lc->load.outstanding[link->worker]--;
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
-	flow->requests++;
+	conntrack_count_request(flow);
 	lc->stats.payload_copies += link->requester.stats.copies - copies;
 	lc->service[flow->service].stats.requests++;
 	lc->stats.requests++;

@@ -66,9 +66,11 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	p->name = name;
 	p->capacity = RTE_MAX(config->flows / config->n_lcores, 1u);
 	p->socket = SOCKET_ID_ANY;
+	p->table = config->flow_table;
 	memcpy(p->seed, seed, sizeof(p->seed));
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		p->timeout_ms[i][FLOW_UDP_ONE_WAY] = config->service[i].one_way_timeout_ms;
+		p->timeout_ms[i][FLOW_UDP_ANSWERED] = config->service[i].one_way_timeout_ms;
 		p->timeout_ms[i][FLOW_UDP_ESTABLISHED] = config->service[i].flow_timeout_ms;
 	}
 	lc->ct = conntrack_create(p);

@@ -11,7 +11,7 @@
 /* The client's port takes no more: better later than not at all. */
 static bool can_tell(const struct lcore *lc, const struct flow *flow)
 {
-	return flow == NULL || txq_room(&lc->tx[flow->path.port]) > 0;
+	return flow == NULL || txq_room(&lc->tx[flow->port]) > 0;
 }
 
 /* End a request whose time is over. False: its client cannot be told now. */

@@ -94,11 +94,19 @@ static inline bool bad_source4(const uint8_t *a)
 	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
 }
 
+/* A mapped IPv4 address has no business on the wire, and would be taken for the IPv4 one. */
+static inline bool is_mapped(const uint8_t *a)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(a, prefix, sizeof(prefix)) == 0;
+}
+
 static inline bool bad_source6(const uint8_t *a)
 {
 	static const uint8_t zeros[15];
 
-	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1);
+	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1) || is_mapped(a);
 }
 
 static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, struct parsed *out,
@@ -121,6 +129,12 @@ static inline bool ip4_sum_ok(const uint8_t *ip, uint32_t header)
 	if (header > IP4_LENGTH)
 		sum += checksum_add_few(ip + IP4_LENGTH, header - IP4_LENGTH);
 	return checksum_fold(sum) == 0xffff;
+}
+
+static inline void map4(struct in6_addr *mapped, const uint8_t *address)
+{
+	mapped->s6_addr32[2] = htonl(0xffff);
+	memcpy(&mapped->s6_addr32[3], address, 4);
 }
 
 static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
@@ -146,8 +160,8 @@ static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	out->family = FLOW_IPV4;
 	out->l4_offset = out->ip_offset + header;
 	out->l4_length = total - header;
-	memcpy(&key->src4, ip + 12, 4);
-	memcpy(&key->dst4, ip + 16, 4);
+	map4(&key->src, ip + 12);
+	map4(&key->dst, ip + 16);
 	parse_l4(frame, ip[9], checked, out, ip + 12, key);
 }
 
@@ -171,8 +185,10 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	out->family = FLOW_IPV6;
 	out->l4_offset = out->ip_offset + IP6_LENGTH;
 	out->l4_length = payload;
-	memcpy(key->src6, ip + 8, 16);
-	memcpy(key->dst6, ip + 24, 16);
+	memcpy(&key->src, ip + 8, 16);
+	memcpy(&key->dst, ip + 24, 16);
+	if (is_mapped(ip + 24))
+		return drop(out, LB_DROP_NOT_OUR_ADDRESS);
 	parse_l4(frame, ip[6], checked, out, ip + 8, key);
 	/* Duplicate address detection asks from ::, everybody else needs a real address. */
 	if (out->kind != PARSE_DROP && bad_source6(ip + 8) &&

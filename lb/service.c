@@ -55,19 +55,11 @@ void service_table_init(struct service_table *table, const struct lb_config *con
 
 uint16_t service_lookup(const struct service_table *table, const struct flow_key *key)
 {
-	struct in6_addr a = {0};
-	const struct service_entry *e;
+	const struct service_entry *e = find(table, &key->dst, key->dst_port, key->protocol);
 
-	if (key->family == FLOW_IPV4) {
-		a.s6_addr[10] = a.s6_addr[11] = 0xff;
-		memcpy(a.s6_addr + 12, &key->dst4, 4);
-	} else {
-		memcpy(&a, key->dst6, sizeof(a));
-	}
-	e = find(table, &a, key->dst_port, key->protocol);
 	if (e->used)
 		return e->service;
-	return find(table, &a, 0, 0)->used ? SERVICE_NONE : SERVICE_NOT_OURS;
+	return find(table, &key->dst, 0, 0)->used ? SERVICE_NONE : SERVICE_NOT_OURS;
 }
 
 bool service_has_address(const struct service_table *table, const struct in6_addr *address)

@@ -5,19 +5,6 @@
  */
 #include "lcore.h"
 
-static bool source_is_ours(const struct lb *lb, const struct flow_key *key)
-{
-	struct in6_addr source = {0};
-
-	if (key->family == FLOW_IPV4) {
-		source.s6_addr[10] = source.s6_addr[11] = 0xff;
-		memcpy(source.s6_addr + 12, &key->src4, 4);
-	} else {
-		memcpy(&source, key->src6, sizeof(source));
-	}
-	return lb_owns_address(lb, &source);
-}
-
 /* The first packet of a flow: is there a service for it, and room? */
 static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
 			  enum lb_drop *reason)
@@ -26,7 +13,7 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 	struct flow *flow;
 
 	/* From ourselves to ourselves: answers would go round for ever. */
-	if (source_is_ours(lc->lb, key)) {
+	if (lb_owns_address(lc->lb, &key->src)) {
 		*reason = LB_DROP_BAD_SOURCE;
 		return NULL;
 	}
@@ -40,7 +27,6 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 		*reason = LB_DROP_FLOW_TABLE_FULL;
 		return NULL;
 	}
-	flow->service = service;
 	flow->worker = WORKER_NONE;
 	return flow;
 }
@@ -49,19 +35,12 @@ static void count(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, const
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
-	/*
-	 * Our own reply proves nothing: a spoofed source gets one, too. Who speaks again after
-	 * being answered is there.
-	 */
-	if (flow->state == FLOW_UDP_ONE_WAY && flow->packets_out > 0)
-		conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
 	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
 	conntrack_touch(flow, lc->now_ms);
-	memcpy(flow->path.client_mac, frame + 6, 6);
-	flow->path.vlan = p->vlan;
-	flow->path.port = lc->lb->port_index[m->port];
-	flow->packets_in++;
-	flow->bytes_in += p->payload_length;
+	conntrack_count_in(flow, p->payload_length);
+	memcpy(flow->client_mac, frame + 6, 6);
+	flow->vlan = p->vlan;
+	flow->port = lc->lb->port_index[m->port];
 }
 
 void track_burst(struct lcore *lc, struct burst *b)

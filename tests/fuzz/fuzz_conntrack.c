@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as a story: the first four say where the clock starts, every five after that are one
+ * Bytes as a story: the first four say which table and where its clock starts, every five after that are one
  * operation on the flow table and on a plain model of it, which must agree.
  */
 #include <stdio.h>
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < sizeof(start))
 		return 0;
 	memcpy(&start, data, sizeof(start));
-	model_init(&model, "fuzz", start);
+	model_init(&model, start % CONNTRACK_TABLES, start);
 	for (size_t at = sizeof(start); at + MODEL_OP_SIZE <= size; at += MODEL_OP_SIZE) {
 		const char *wrong = model_step(&model, data + at);
 

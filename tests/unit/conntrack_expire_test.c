@@ -54,19 +54,20 @@ Test(conntrack_expire, a_flow_that_speaks_lives_on)
 	}
 }
 
-Test(conntrack_expire, an_answered_flow_gets_the_longer_timeout)
+Test(conntrack_expire, a_client_that_speaks_again_gets_the_longer_timeout)
 {
 	struct conntrack *ct = fixture_table("t", 10);
 	struct flow *flow = fixture_insert(ct, 1, 0);
 
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
+	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
 	conntrack_touch(flow, 10);
 	cr_assert_eq(conntrack_expire(ct, 10 + ESTABLISHED_MS - 1, NO_BUDGET), 0);
 	cr_assert_eq(conntrack_expire(ct, 10 + ESTABLISHED_MS + WHEEL_TICK_MS, NO_BUDGET), 1);
 	conntrack_destroy(ct);
 }
 
-Test(conntrack_expire, each_class_has_its_own_timeouts_and_zero_means_class_0)
+Test(conntrack_expire, each_service_has_its_own_timeouts_and_zero_means_as_service_0)
 {
 	struct conntrack_params params = fixture_params("t", 10);
 	static const uint32_t expected[3] = {ONE_WAY_MS, 100, ONE_WAY_MS};
@@ -76,12 +77,12 @@ Test(conntrack_expire, each_class_has_its_own_timeouts_and_zero_means_class_0)
 	params.timeout_ms[7][FLOW_UDP_ESTABLISHED] = 1;
 	ct = conntrack_create(&params);
 	for (unsigned int i = 0; i < 3; i++) {
-		static const uint16_t class[3] = {0, 255, 7};
+		static const uint16_t service[3] = {0, 255, 7};
 		struct flow_key key = fixture_key(i);
 		uint32_t now = i * 100000;
 
 		conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key), FLOW_UDP_ONE_WAY,
-				      class[i], now);
+				      service[i], now);
 		cr_assert_eq(conntrack_expire(ct, now + expected[i] - 1, NO_BUDGET), 0);
 		cr_assert_eq(conntrack_expire(ct, now + expected[i] + WHEEL_TICK_MS, NO_BUDGET), 1);
 	}
@@ -234,7 +235,7 @@ Test(conntrack_expire, a_shortened_timeout_ends_with_the_old_deadline_at_the_lat
 	struct conntrack *ct;
 	struct flow *flow;
 
-	params.timeout_ms[0][FLOW_UDP_ESTABLISHED] = 1000;
+	params.timeout_ms[0][FLOW_UDP_ANSWERED] = 1000;
 	ct = conntrack_create(&params);
 	flow = fixture_insert(ct, 1, 0);
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);

@@ -13,6 +13,11 @@
 
 #include "conntrack.h"
 
+/* Each test program is built once per table. */
+#ifndef FIXTURE_TABLE
+#define FIXTURE_TABLE CONNTRACK_TABLE_TAGS
+#endif
+
 #define ONE_WAY_MS     5000u
 #define ESTABLISHED_MS 30000u
 #define NO_BUDGET      UINT32_MAX
@@ -36,10 +41,12 @@ static inline struct conntrack_params fixture_params(const char *name, uint32_t 
 		.name = name,
 		.capacity = capacity,
 		.socket = SOCKET_ID_ANY,
+		.table = FIXTURE_TABLE,
 		.seed = {0x0123456789abcdef, 0xfedcba9876543210},
 		.timeout_ms[0] =
 			{
 				[FLOW_UDP_ONE_WAY] = ONE_WAY_MS,
+				[FLOW_UDP_ANSWERED] = ONE_WAY_MS,
 				[FLOW_UDP_ESTABLISHED] = ESTABLISHED_MS,
 			},
 	};
@@ -57,8 +64,9 @@ static inline struct flow_key fixture_key4(uint32_t n)
 	struct flow_key key;
 
 	memset(&key, 0, sizeof(key));
-	key.src4 = htonl(0x0a000000 + n);
-	key.dst4 = htonl(0xc6336401);
+	key.src.s6_addr32[2] = key.dst.s6_addr32[2] = htonl(0xffff);
+	key.src.s6_addr32[3] = htonl(0x0a000000 + n);
+	key.dst.s6_addr32[3] = htonl(0xc6336401);
 	key.src_port = htons((uint16_t)(1024 + n));
 	key.dst_port = htons(8000);
 	key.protocol = IPPROTO_UDP;
@@ -75,10 +83,9 @@ static inline struct flow_key fixture_key6(uint32_t n)
 	key.dst_port = htons(8000);
 	key.protocol = IPPROTO_UDP;
 	key.family = FLOW_IPV6;
-	memcpy(key.src6, "\x20\x01\x0d\xb8", 4);
-	memcpy(key.src6 + 12, &n, sizeof(n));
-	memcpy(key.dst6, "\x20\x01\x0d\xb8", 4);
-	key.dst6[15] = 1;
+	key.src.s6_addr32[0] = key.dst.s6_addr32[0] = htonl(0x20010db8);
+	memcpy(key.src.s6_addr + 12, &n, sizeof(n));
+	key.dst.s6_addr[15] = 1;
 	return key;
 }
 
@@ -105,6 +112,18 @@ static inline struct flow *fixture_find(struct conntrack *ct, uint32_t n)
 
 	conntrack_lookup_burst(ct, keys, &hash, 1, &flow);
 	return flow;
+}
+
+/* All that a dump would say about a flow. */
+static inline struct flow_info fixture_info(const struct conntrack *ct, const struct flow *flow)
+{
+	uint64_t handle = conntrack_handle(ct, flow);
+	uint32_t cursor = (uint32_t)handle;
+	struct flow_info info;
+
+	if (conntrack_dump(ct, &cursor, &info, 1) != 1 || info.handle != handle)
+		abort();
+	return info;
 }
 
 #endif

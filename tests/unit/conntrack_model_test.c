@@ -22,7 +22,7 @@ static void walk(uint64_t seed, uint32_t start)
 	uint64_t state = seed;
 	struct model model;
 
-	model_init(&model, "model", start);
+	model_init(&model, FIXTURE_TABLE, start);
 	for (unsigned int i = 0; i < OPERATIONS; i++) {
 		uint64_t random = random_next(&state) >> 16;
 		uint8_t op[MODEL_OP_SIZE];

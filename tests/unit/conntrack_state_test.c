@@ -14,7 +14,10 @@ struct row {
 static const struct row rows[] = {
 	{"talking alone proves nothing", FLOW_UDP_ONE_WAY, FLOW_EVENT_FROM_CLIENT,
 	 FLOW_UDP_ONE_WAY},
-	{"an answer establishes", FLOW_UDP_ONE_WAY, FLOW_EVENT_TO_CLIENT, FLOW_UDP_ESTABLISHED},
+	{"an answer is an answer", FLOW_UDP_ONE_WAY, FLOW_EVENT_TO_CLIENT, FLOW_UDP_ANSWERED},
+	{"more answers prove nothing", FLOW_UDP_ANSWERED, FLOW_EVENT_TO_CLIENT, FLOW_UDP_ANSWERED},
+	{"speaking again establishes", FLOW_UDP_ANSWERED, FLOW_EVENT_FROM_CLIENT,
+	 FLOW_UDP_ESTABLISHED},
 	{"talking on changes nothing", FLOW_UDP_ESTABLISHED, FLOW_EVENT_FROM_CLIENT,
 	 FLOW_UDP_ESTABLISHED},
 	{"more answers neither", FLOW_UDP_ESTABLISHED, FLOW_EVENT_TO_CLIENT, FLOW_UDP_ESTABLISHED},

@@ -18,7 +18,7 @@ static void serve(void)
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
 
 	for (uint32_t n = 0; n < 2500; n++)
-		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests = n;
+		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
 	fake_lb_outstanding(f.lb, busy, 12);
 	for (unsigned int turns = 0;; turns++) {
 		event_base_loop(f.base, EVLOOP_ONCE);

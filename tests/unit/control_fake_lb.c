@@ -86,9 +86,11 @@ void fake_lb_at(struct lb *lb, uint32_t now_ms)
 struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
 			  const struct worker *worker)
 {
-	struct flow *flow = fixture_insert(lb->ct[lcore], n, lb->now_ms);
+	struct flow_key key = fixture_key(n);
+	struct flow *flow =
+		conntrack_flow_insert(lb->ct[lcore], &key, conntrack_hash(lb->ct[lcore], &key),
+				      FLOW_UDP_ONE_WAY, service, lb->now_ms);
 
-	flow->service = service;
 	flow->worker = worker ? worker->number : WORKER_NONE;
 	flow->worker_generation = worker ? worker->generation : 0;
 	return flow;
@@ -318,4 +320,9 @@ const char *lb_drop_text(enum lb_drop reason)
 #undef DROP_TEXT
 
 	return texts[reason];
+}
+
+struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore)
+{
+	return lb->ct[lcore];
 }

@@ -26,6 +26,9 @@ void fake_lb_at(struct lb *lb, uint32_t now_ms);
 struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
 			  const struct worker *worker);
 
+/* To change what its flows say. */
+struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore);
+
 /* Add a worker that nobody registered; it is active. */
 struct worker *fake_lb_worker(struct lb *lb, const char *name);
 /* What a heartbeat does. */

@@ -121,11 +121,12 @@ Test(control_flow, a_row_says_who_where_and_how_much)
 	unsigned int calls;
 	json_t *rows, *expected;
 
-	flow->packets_in = 10;
-	flow->bytes_in = 14720;
-	flow->requests = 9;
-	flow->packets_out = 8;
-	flow->bytes_out = 4096;
+	for (int i = 0; i < 10; i++)
+		conntrack_count_in(flow, 1472);
+	for (int i = 0; i < 9; i++)
+		conntrack_count_request(flow);
+	for (int i = 0; i < 8; i++)
+		conntrack_count_out(fake_lb_conntrack(lb, 1), flow, 512);
 	flow->last_seen += 4000;
 	fake_lb_at(lb, 107500);
 	expected = json_pack("[{s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}]",

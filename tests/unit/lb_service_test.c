@@ -25,10 +25,7 @@ static uint16_t look_up(const char *destination, uint16_t port, uint8_t protocol
 
 	cr_assert_eq(lb_address_parse(destination, &a), 0);
 	key.family = a.family;
-	if (a.family == 4)
-		memcpy(&key.dst4, a.addr.s6_addr + 12, 4);
-	else
-		memcpy(key.dst6, &a.addr, 16);
+	key.dst = a.addr;
 	return service_lookup(&table, &key);
 }
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * DPDK's librte_hash as the flow table: one hash per family, as keys of 16 bytes are faster than
+ * longer ones, both pointing into the array of flows. Kept for comparison, see README.md.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_bitops.h>
+#include <rte_common.h>
+#include <rte_errno.h>
+#include <rte_hash.h>
+#include <rte_malloc.h>
+#include <rte_prefetch.h>
+
+#include "internal.h"
+
+#define LOAD_MAX_PERCENT 80
+/* Cuckoo hashing needs some buckets to move keys between; smaller tables are for tests only. */
+#define SLOTS_MIN 1024u
+
+/* What rte_hash allocates per bucket, key and free slot; conntrack_memory() counts it. */
+#define BUCKET_SLOTS  8
+#define BUCKET_SIZE   64
+#define KEY_OVERHEAD  8
+#define KEY_ALIGN     16
+#define FREE_KEY_SIZE sizeof(uint32_t)
+
+/* rte_hash compares 16 and 48 bytes by SIMD, but not 40. */
+struct key4 {
+	uint32_t src, dst;
+	uint64_t ports;
+};
+struct key6 {
+	struct flow_key key;
+	uint64_t zero;
+};
+_Static_assert(sizeof(struct key4) == 16 && sizeof(struct key6) == 48, "hashed as a whole");
+
+struct index {
+	struct rte_hash *v4, *v6; /* key → struct flow * */
+	uint32_t used;            /* places from here on were never taken; read by any thread */
+	uint32_t free_first;      /* free places, linked by wheel_next, last freed first */
+};
+
+/* Every call brings its own hash: this prototype has no room for a table's secret. */
+static uint32_t hash_unused(const void *key, uint32_t length, uint32_t init)
+{
+	(void)key;
+	(void)length;
+	return init;
+}
+
+static inline struct key4 key4_of(const struct flow_key *key)
+{
+	struct key4 key4 = {.src = key->src.s6_addr32[3], .dst = key->dst.s6_addr32[3]};
+
+	memcpy(&key4.ports, &key->src_port, sizeof(key4.ports));
+	return key4;
+}
+
+static inline struct key6 key6_of(const struct flow_key *key)
+{
+	return (struct key6){.key = *key};
+}
+
+/*
+ * rte_hash rounds its slots up to a power of two, but keeps room for exactly <entries> keys. So ask
+ * for one more than half the slots wanted: a full table fills 40 to 80 % of them, and keys cost
+ * nothing extra.
+ */
+static uint32_t hash_entries(uint32_t capacity)
+{
+	uint32_t slots = RTE_MAX(rte_align32pow2(capacity), SLOTS_MIN);
+
+	if ((uint64_t)capacity * 100 > (uint64_t)slots * LOAD_MAX_PERCENT)
+		slots *= 2;
+	return RTE_MAX(capacity, slots / 2 + 1);
+}
+
+static struct rte_hash *hash_create(struct conntrack *ct, const struct conntrack_params *params,
+				    char suffix, uint32_t key_len)
+{
+	uint32_t entries = hash_entries(params->capacity);
+	char name[RTE_HASH_NAMESIZE];
+	struct rte_hash_parameters hash = {
+		.name = name,
+		.entries = entries,
+		.key_len = key_len,
+		.hash_func = hash_unused,
+		.socket_id = params->socket,
+	};
+
+	snprintf(name, sizeof(name), "%s_%c", params->name, suffix);
+	ct->memory += (size_t)rte_align32pow2(entries) / BUCKET_SLOTS * BUCKET_SIZE +
+		      (size_t)(entries + 1) * RTE_ALIGN(key_len + KEY_OVERHEAD, KEY_ALIGN) +
+		      (size_t)rte_align32pow2(entries + 1) * FREE_KEY_SIZE;
+	return rte_hash_create(&hash);
+}
+
+static void rte_destroy(struct index *index)
+{
+	if (index == NULL)
+		return;
+	rte_hash_free(index->v6);
+	rte_hash_free(index->v4);
+	rte_free(index);
+}
+
+static int rte_create(struct conntrack *ct, const struct conntrack_params *params)
+{
+	struct index *index =
+		rte_zmalloc_socket("hashes", sizeof(*index), RTE_CACHE_LINE_SIZE, params->socket);
+
+	if (index == NULL)
+		return -ENOMEM;
+	ct->index = index;
+	ct->places = params->capacity;
+	ct->memory += sizeof(*index);
+	index->free_first = WHEEL_END;
+	index->v4 = hash_create(ct, params, '4', sizeof(struct key4));
+	index->v6 = hash_create(ct, params, '6', sizeof(struct key6));
+	if (index->v4 == NULL || index->v6 == NULL)
+		return rte_errno != 0 ? -rte_errno : -ENOMEM;
+	return 0;
+}
+
+/* One family's share of a mixed burst. */
+struct part {
+	unsigned int n;
+	const void *keys[CONNTRACK_BURST_MAX];
+	hash_sig_t hashes[CONNTRACK_BURST_MAX];
+	uint8_t place[CONNTRACK_BURST_MAX]; /* in the whole burst */
+	void *found[CONNTRACK_BURST_MAX];
+};
+
+static void lookup_part(const struct rte_hash *hash, struct part *part, struct flow *flows[])
+{
+	uint64_t hits = 0;
+
+	if (part->n == 0)
+		return;
+	rte_hash_lookup_with_hash_bulk_data(hash, part->keys, part->hashes, part->n, &hits,
+					    part->found);
+	for (unsigned int i = 0; i < part->n; i++) {
+		struct flow *flow = hits >> i & 1 ? part->found[i] : NULL;
+
+		flows[part->place[i]] = flow;
+		rte_prefetch0(flow);
+	}
+}
+
+static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key *const keys[],
+			     const uint32_t hashes[], unsigned int n, struct flow *flows[])
+{
+	struct key4 key4[CONNTRACK_BURST_MAX];
+	struct key6 key6[CONNTRACK_BURST_MAX];
+	struct part parts[2];
+
+	parts[0].n = parts[1].n = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		bool v6 = keys[i]->family == FLOW_IPV6;
+		struct part *part = &parts[v6];
+
+		if (v6) {
+			key6[i] = key6_of(keys[i]);
+			part->keys[part->n] = &key6[i];
+		} else {
+			key4[i] = key4_of(keys[i]);
+			part->keys[part->n] = &key4[i];
+		}
+		part->hashes[part->n] = hashes[i];
+		part->place[part->n++] = (uint8_t)i;
+	}
+	lookup_part(ct->index->v4, &parts[0], flows);
+	lookup_part(ct->index->v6, &parts[1], flows);
+}
+
+static struct flow *rte_find(const struct conntrack *ct, const struct flow_key *key, uint32_t hash)
+{
+	struct key4 key4 = key4_of(key);
+	struct key6 key6 = key6_of(key);
+	void *flow;
+	int ret = key->family == FLOW_IPV6
+			  ? rte_hash_lookup_with_hash_data(ct->index->v6, &key6, hash, &flow)
+			  : rte_hash_lookup_with_hash_data(ct->index->v4, &key4, hash, &flow);
+
+	return ret >= 0 ? flow : NULL;
+}
+
+static uint32_t place_take(struct conntrack *ct)
+{
+	struct index *index = ct->index;
+	uint32_t place = index->free_first;
+
+	if (place != WHEEL_END) {
+		index->free_first = ct->cold[place].wheel_next;
+		return place;
+	}
+	if (index->used == ct->places)
+		return WHEEL_END;
+	place = index->used;
+	__atomic_store_n(&index->used, place + 1, __ATOMIC_RELAXED);
+	return place;
+}
+
+static void place_give_back(struct conntrack *ct, uint32_t place)
+{
+	ct->cold[place].wheel_next = ct->index->free_first;
+	ct->index->free_first = place;
+}
+
+static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
+{
+	struct key4 key4 = key4_of(key);
+	struct key6 key6 = key6_of(key);
+	uint32_t place = place_take(ct);
+	struct flow *flow;
+	int ret;
+
+	if (place == WHEEL_END)
+		return NULL;
+	flow = &ct->flows[place];
+	ret = key->family == FLOW_IPV6
+		      ? rte_hash_add_key_with_hash_data(ct->index->v6, &key6, hash, flow)
+		      : rte_hash_add_key_with_hash_data(ct->index->v4, &key4, hash, flow);
+	if (ret < 0) {
+		place_give_back(ct, place);
+		return NULL;
+	}
+	return flow;
+}
+
+static void rte_remove(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
+		       uint32_t hash)
+{
+	struct key4 key4 = key4_of(key);
+	struct key6 key6 = key6_of(key);
+
+	if (key->family == FLOW_IPV6)
+		rte_hash_del_key_with_hash(ct->index->v6, &key6, hash);
+	else
+		rte_hash_del_key_with_hash(ct->index->v4, &key4, hash);
+	place_give_back(ct, flow_index(ct, flow));
+}
+
+static uint32_t rte_next(const struct conntrack *ct, uint32_t place, uint32_t end)
+{
+	uint32_t used = __atomic_load_n(&ct->index->used, __ATOMIC_RELAXED);
+
+	return place < used ? place : end;
+}
+
+const struct index_ops index_rte_hash = {
+	.create = rte_create,
+	.destroy = rte_destroy,
+	.lookup_burst = rte_lookup_burst,
+	.find = rte_find,
+	.add = rte_add,
+	.remove = rte_remove,
+	.next = rte_next,
+};
