@@ -110,6 +110,17 @@ struct conntrack_params {
 	enum conntrack_table table;
 	uint64_t seed[2]; /* secret; from getrandom() in production */
 	/*
+	 * New flows that one source (an IPv4 address, an IPv6 /64) may open per second, with as many
+	 * at once; 0 = no limit. Sources share counters by a keyed hash, two each: one is hit by
+	 * another's excess only if both are.
+	 */
+	uint32_t new_flows_per_source;
+	/*
+	 * When the table is full, a new flow takes the place of the oldest one whose client has not
+	 * spoken since it was answered, or was not answered at all, for this long; 0 = never.
+	 */
+	uint32_t reclaim_after_ms;
+	/*
 	 * How long a silent flow lives, by its service and state. Service 0 must be complete, a zero
 	 * in any other means "as service 0".
 	 */
@@ -119,8 +130,14 @@ struct conntrack_params {
 /* Each is exact; a reader on another thread may catch them an insert or remove apart. */
 struct conntrack_stats {
 	uint64_t inserted, expired, removed;
-	uint64_t refused; /* table full */
+	uint64_t reclaimed;      /* ended early for a new flow, see reclaim_after_ms */
+	uint64_t refused;        /* table full */
+	uint64_t refused_source; /* over new_flows_per_source */
 	uint64_t live;
+	uint64_t capacity; /* of flows, as asked for */
+	uint64_t places;   /* of the table; own table only: <live> of them are taken */
+	uint64_t detours;  /* own table only: buckets that lookups of all live flows pass in vain */
+	uint64_t lag_ms;   /* how late the last conntrack_expire() was with what it left over */
 };
 
 struct conntrack;
@@ -135,19 +152,23 @@ void conntrack_destroy(struct conntrack *ct);
  */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
+/* The same for a burst of at most CONNTRACK_BURST_MAX, and hints the CPU to load what it will find. */
+void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
+			  uint32_t hashes[]);
+
 /*
  * Look up <n> (at most CONNTRACK_BURST_MAX) keys, families mixed as they come. flows[i] is the flow
  * or NULL. A flow's line is in the cache when this returns, or on its way; after a miss so are the
  * lines that conntrack_flow_insert() would write. Does not touch timers: see conntrack_touch().
  */
-void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const keys[],
+void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key keys[],
 			    const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 
 /*
  * Start tracking <key> in state <state>. The caller has just seen the lookup miss; inserting a key
  * twice returns the flow that is already there, unchanged. NULL with ENOSPC when the table is full
- * or has CONNTRACK_LOCALS_MAX destinations (counted as refused), with EINVAL for a family, state
- * or service that does not exist.
+ * or has CONNTRACK_LOCALS_MAX destinations, with EDQUOT when the source opens flows too fast (both
+ * counted), with EINVAL for a family, state or service that does not exist.
  */
 struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *key, uint32_t hash,
 				   enum flow_state state, uint16_t service, uint32_t now_ms);
@@ -207,9 +228,10 @@ struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle);
 void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
 
 /*
- * Advance the timer wheel to <now_ms> and expire what is due, looking at no more than <budget>
- * flows. Returns the number expired. A flow ends within 32 ms after its deadline if this is called
- * often enough; what the budget left over comes first next time.
+ * Advance the timers to <now_ms> and expire what is due, looking at no more than <budget> flows.
+ * Returns the number expired. A flow ends within 32 ms after its deadline if this is called often
+ * enough; what the budget left over comes first next time. Costs a few cycles when the millisecond
+ * is the last call's and nothing was left over.
  */
 unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned int budget);
 

@@ -103,7 +103,13 @@ void conntrack_stats_read(const struct conntrack *ct, struct conntrack_stats *ou
 		.inserted = __atomic_load_n(&ct->stats.inserted, __ATOMIC_RELAXED),
 		.expired = __atomic_load_n(&ct->stats.expired, __ATOMIC_RELAXED),
 		.removed = __atomic_load_n(&ct->stats.removed, __ATOMIC_RELAXED),
+		.reclaimed = __atomic_load_n(&ct->stats.reclaimed, __ATOMIC_RELAXED),
 		.refused = __atomic_load_n(&ct->stats.refused, __ATOMIC_RELAXED),
+		.refused_source = __atomic_load_n(&ct->stats.refused_source, __ATOMIC_RELAXED),
 		.live = __atomic_load_n(&ct->stats.live, __ATOMIC_RELAXED),
+		.capacity = ct->stats.capacity,
+		.places = ct->stats.places,
+		.detours = __atomic_load_n(&ct->stats.detours, __ATOMIC_RELAXED),
+		.lag_ms = __atomic_load_n(&ct->stats.lag_ms, __ATOMIC_RELAXED),
 	};
 }

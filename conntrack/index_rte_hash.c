@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct key4) == 16 && sizeof(struct key6) == 48, "hashed a
 struct index {
 	struct rte_hash *v4, *v6; /* key → struct flow * */
 	uint32_t used;            /* places from here on were never taken; read by any thread */
-	uint32_t free_first;      /* free places, linked by wheel_next, last freed first */
+	uint32_t free_first;      /* free places, linked by <next>, last freed first */
 };
 
 /* Every call brings its own hash: this prototype has no room for a table's secret. */
@@ -117,7 +117,7 @@ static int rte_create(struct conntrack *ct, const struct conntrack_params *param
 	ct->index = index;
 	ct->places = params->capacity;
 	ct->memory += sizeof(*index);
-	index->free_first = WHEEL_END;
+	index->free_first = LIST_END;
 	index->v4 = hash_create(ct, params, '4', sizeof(struct key4));
 	index->v6 = hash_create(ct, params, '6', sizeof(struct key6));
 	if (index->v4 == NULL || index->v6 == NULL)
@@ -150,7 +150,12 @@ static void lookup_part(const struct rte_hash *hash, struct part *part, struct f
 	}
 }
 
-static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key *const keys[],
+/* rte_hash's bulk lookup does it itself. */
+static void rte_prefetch_burst(const struct index *index, const uint32_t hashes[], unsigned int n)
+{
+}
+
+static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
 	struct key4 key4[CONNTRACK_BURST_MAX];
@@ -159,14 +164,14 @@ static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key *
 
 	parts[0].n = parts[1].n = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		bool v6 = keys[i]->family == FLOW_IPV6;
+		bool v6 = keys[i].family == FLOW_IPV6;
 		struct part *part = &parts[v6];
 
 		if (v6) {
-			key6[i] = key6_of(keys[i]);
+			key6[i] = key6_of(&keys[i]);
 			part->keys[part->n] = &key6[i];
 		} else {
-			key4[i] = key4_of(keys[i]);
+			key4[i] = key4_of(&keys[i]);
 			part->keys[part->n] = &key4[i];
 		}
 		part->hashes[part->n] = hashes[i];
@@ -193,12 +198,12 @@ static uint32_t place_take(struct conntrack *ct)
 	struct index *index = ct->index;
 	uint32_t place = index->free_first;
 
-	if (place != WHEEL_END) {
-		index->free_first = ct->cold[place].wheel_next;
+	if (place != LIST_END) {
+		index->free_first = ct->cold[place].next;
 		return place;
 	}
 	if (index->used == ct->places)
-		return WHEEL_END;
+		return LIST_END;
 	place = index->used;
 	__atomic_store_n(&index->used, place + 1, __ATOMIC_RELAXED);
 	return place;
@@ -206,7 +211,7 @@ static uint32_t place_take(struct conntrack *ct)
 
 static void place_give_back(struct conntrack *ct, uint32_t place)
 {
-	ct->cold[place].wheel_next = ct->index->free_first;
+	ct->cold[place].next = ct->index->free_first;
 	ct->index->free_first = place;
 }
 
@@ -218,7 +223,7 @@ static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, ui
 	struct flow *flow;
 	int ret;
 
-	if (place == WHEEL_END)
+	if (place == LIST_END)
 		return NULL;
 	flow = &ct->flows[place];
 	ret = key->family == FLOW_IPV6
@@ -254,6 +259,7 @@ static uint32_t rte_next(const struct conntrack *ct, uint32_t place, uint32_t en
 const struct index_ops index_rte_hash = {
 	.create = rte_create,
 	.destroy = rte_destroy,
+	.prefetch_burst = rte_prefetch_burst,
 	.lookup_burst = rte_lookup_burst,
 	.find = rte_find,
 	.add = rte_add,

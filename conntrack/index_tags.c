@@ -134,12 +134,18 @@ static void prefetch_free(const struct conntrack *ct, uint32_t bucket)
 	rte_prefetch0_write(&ct->cold[place(bucket, mask)]);
 }
 
+static void tags_prefetch_burst(const struct index *index, const uint32_t hashes[], unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		rte_prefetch0(&index->bucket[home_of(index, hashes[i])]);
+}
+
 /*
  * Three rounds over the burst, so that each waits for lines that all are on their way: buckets, then
  * the flow that each key most likely is, then the keys. The rest is rare: two equal tags in one
  * bucket, or a bucket that was full.
  */
-static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key *const keys[],
+static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			      const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
 	const struct index *index = ct->index;
@@ -162,11 +168,11 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 		}
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		if (likely(flows[i] != NULL && is_flow_of(ct, flows[i], keys[i])))
+		if (likely(flows[i] != NULL && is_flow_of(ct, flows[i], &keys[i])))
 			continue;
 		if (flows[i] == NULL && nobody_passed(&index->bucket[home[i]]))
 			continue;
-		flows[i] = tags_find(ct, keys[i], hashes[i]);
+		flows[i] = tags_find(ct, &keys[i], hashes[i]);
 	}
 }
 
@@ -184,6 +190,7 @@ static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, u
 			at = place(bucket, mask);
 			break;
 		}
+		stat_add(&ct->stats.detours, 1);
 		if (*passed(&index->bucket[bucket]) != PASSED_MANY)
 			++*passed(&index->bucket[bucket]);
 	}
@@ -200,9 +207,11 @@ static void tags_remove(struct conntrack *ct, struct flow *flow, const struct fl
 
 	(void)key;
 	for (uint32_t bucket = home_of(index, hash); bucket != last;
-	     bucket = next_bucket(index, bucket))
+	     bucket = next_bucket(index, bucket)) {
+		stat_add(&ct->stats.detours, -1);
 		if (*passed(&index->bucket[bucket]) != PASSED_MANY)
 			--*passed(&index->bucket[bucket]);
+	}
 	__atomic_store_n(&index->bucket[last].tag[at % BUCKET_TAGS], TAG_FREE, __ATOMIC_RELAXED);
 }
 
@@ -221,6 +230,7 @@ static uint32_t tags_next(const struct conntrack *ct, uint32_t at, uint32_t end)
 const struct index_ops index_tags = {
 	.create = tags_create,
 	.destroy = tags_destroy,
+	.prefetch_burst = tags_prefetch_burst,
 	.lookup_burst = tags_lookup_burst,
 	.find = tags_find,
 	.add = tags_add,

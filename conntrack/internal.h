@@ -10,6 +10,7 @@
 
 #include "conntrack.h"
 #include "locals.h"
+#include "source.h"
 
 /*
  * The wheel: 8192 slots of 32 ms are 262 s, one lap. A deadline further away waits in the last slot
@@ -20,14 +21,20 @@
 #define WHEEL_SLOTS   8192u
 #define WHEEL_LAP_MS  (WHEEL_TICK_MS * WHEEL_SLOTS)
 
+/* Lists of one slot, emptied in turns: each waits for its next flow's line while others work. */
+#define WHEEL_WAYS 4u
+
 /*
- * Links are indices of flows. A list's first flow has the number of its slot as <wheel_prev>,
- * marked by the top bit, which no index has: so a flow unlinks itself without knowing where it
- * waits.
+ * Links are indices of flows. A list's first flow has the number of its list as <prev>, marked by
+ * the top bit, which no index has: so a flow unlinks itself without knowing where it waits.
  */
-#define WHEEL_END  UINT32_MAX
-#define WHEEL_SLOT (1u << 31)
-_Static_assert(CONNTRACK_CAPACITY_MAX < WHEEL_SLOT / 2, "the mark is not part of an index");
+#define LIST_END  UINT32_MAX
+#define LIST_MARK (1u << 31)
+_Static_assert(CONNTRACK_CAPACITY_MAX < LIST_MARK / 2, "the mark is not part of an index");
+
+/* Lists: of the wheel's slots, then one of young flows per service. */
+#define LISTS_YOUNG (WHEEL_SLOTS * WHEEL_WAYS)
+#define LISTS	    (LISTS_YOUNG + CONNTRACK_SERVICES_MAX)
 
 #define SECRET_WORDS 8
 
@@ -36,8 +43,8 @@ struct flow_cold {
 	uint64_t packets_out; /* to the client */
 	uint64_t bytes_out;
 	uint32_t created; /* ms */
-	uint32_t wheel_next, wheel_prev;
-	uint32_t zero;
+	uint32_t next, prev; /* of the list that the flow waits in */
+	bool young;          /* that list is one of young flows */
 };
 _Static_assert(sizeof(struct flow_cold) == 32, "two per cache line");
 
@@ -48,7 +55,9 @@ struct index_ops {
 	/* Sets ct->places, ct->index and adds to ct->memory. 0 or -errno. */
 	int (*create)(struct conntrack *ct, const struct conntrack_params *params);
 	void (*destroy)(struct index *index);
-	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key *const keys[],
+	/* Load what the first look at these keys needs. */
+	void (*prefetch_burst)(const struct index *index, const uint32_t hashes[], unsigned int n);
+	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);
 	/* A place for a key that is not there; NULL when there is none. */
@@ -70,11 +79,17 @@ struct conntrack {
 	uint32_t capacity;
 	uint32_t places;     /* what an index may be */
 	uint32_t wheel_time; /* ms: start of the first tick whose slot is not known to be empty */
+	uint32_t expired_ms; /* of the last conntrack_expire() */
+	bool behind;         /* it left something over */
+	uint16_t services;   /* above the highest that ever had a flow */
+	uint32_t reclaim_after_ms;
+	struct source_limit *sources; /* NULL = no limit */
 	uint64_t secret[SECRET_WORDS];
 	struct conntrack_stats stats;
 	size_t memory;
 	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
-	uint32_t slot[WHEEL_SLOTS]; /* first flow of each slot's list, or WHEEL_END */
+	uint32_t young_last[CONNTRACK_SERVICES_MAX];
+	uint32_t list[LISTS]; /* first flow of each, or LIST_END */
 };
 
 static inline uint32_t flow_index(const struct conntrack *ct, const struct flow *flow)
@@ -157,10 +172,13 @@ void flow_release(struct conntrack *ct, struct flow *flow);
 
 /* expire.c */
 
-/* Nothing waits in the wheel: set it to <now_ms>. */
-void wheel_restart(struct conntrack *ct, uint32_t now_ms);
-/* Let a flow wait for its deadline. It must not be waiting already. */
-void wheel_arm(struct conntrack *ct, struct flow *flow);
-void wheel_disarm(struct conntrack *ct, struct flow *flow);
+void timers_init(struct conntrack *ct);
+/* Nothing waits: set the wheel to <now_ms>. */
+void timers_restart(struct conntrack *ct, uint32_t now_ms);
+/* Let a new flow wait for its deadline. */
+void timers_arm(struct conntrack *ct, struct flow *flow);
+void timers_disarm(struct conntrack *ct, struct flow *flow);
+/* End the oldest flow that may be ended for a new one. False: there is none. */
+bool timers_reclaim(struct conntrack *ct, uint32_t now_ms);
 
 #endif

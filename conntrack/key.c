@@ -33,9 +33,8 @@ void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
  * the destination only has to spread. Once more at the end: tables take the bucket from the high
  * bits and a tag from the low.
  */
-uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
+static inline uint32_t hash_key(const uint64_t secret[SECRET_WORDS], const struct flow_key *key)
 {
-	const uint64_t *secret = ct->secret;
 	uint64_t word[5], sum;
 
 	memcpy(word, key, sizeof(word));
@@ -43,4 +42,17 @@ uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
 	      fold(word[2] ^ word[4] ^ secret[2], word[3] ^ secret[3]) ^
 	      fold(word[4] ^ secret[4], secret[5]);
 	return (uint32_t)fold(sum ^ secret[6], secret[7]);
+}
+
+uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
+{
+	return hash_key(ct->secret, key);
+}
+
+void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
+			  uint32_t hashes[])
+{
+	for (unsigned int i = 0; i < n; i++)
+		hashes[i] = hash_key(ct->secret, &keys[i]);
+	ct->ops->prefetch_burst(ct->index, hashes, n);
 }

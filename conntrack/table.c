@@ -68,6 +68,14 @@ static int tables_create(struct conntrack *ct, const struct conntrack_params *pa
 	if (ct->locals == NULL || ct->flows == NULL || ct->cold == NULL)
 		return -ENOMEM;
 	locals_init(ct->locals);
+	ct->stats.capacity = ct->capacity;
+	ct->stats.places = ct->places;
+	if (params->new_flows_per_source == 0)
+		return 0;
+	ct->sources = alloc(ct, "sources", sizeof(*ct->sources), params->socket);
+	if (ct->sources == NULL)
+		return -ENOMEM;
+	source_limit_init(ct->sources, params->new_flows_per_source, ct->secret);
 	return 0;
 }
 
@@ -85,10 +93,11 @@ struct conntrack *conntrack_create(const struct conntrack_params *params)
 	}
 	ct->ops = tables[params->table];
 	ct->capacity = params->capacity;
+	ct->reclaim_after_ms = params->reclaim_after_ms;
 	ct->memory = sizeof(*ct);
 	key_secret_expand(ct->secret, params->seed);
 	timeouts_fill(ct, params);
-	memset(ct->slot, 0xff, sizeof(ct->slot)); /* WHEEL_END */
+	timers_init(ct);
 	ret = tables_create(ct, params);
 	if (ret == 0)
 		return ct;
@@ -105,6 +114,7 @@ void conntrack_destroy(struct conntrack *ct)
 {
 	if (ct == NULL)
 		return;
+	rte_free(ct->sources);
 	rte_free(ct->cold);
 	rte_free(ct->flows);
 	rte_free(ct->locals);
@@ -119,7 +129,7 @@ size_t conntrack_memory(const struct conntrack *ct)
 
 /* --- look up, insert, remove ----------------------------------------------------------------- */
 
-void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key *const keys[],
+void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key keys[],
 			    const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
 	ct->ops->lookup_burst(ct, keys, hashes, n, flows);
@@ -144,10 +154,10 @@ static bool insert_valid(const struct flow_key *key, enum flow_state state, uint
 	       state < FLOW_STATES && service < CONNTRACK_SERVICES_MAX;
 }
 
-static struct flow *refuse(struct conntrack *ct)
+static struct flow *refuse(uint64_t *counter, int reason)
 {
-	stat_add(&ct->stats.refused, 1);
-	errno = ENOSPC;
+	stat_add(counter, 1);
+	errno = reason;
 	return NULL;
 }
 
@@ -164,21 +174,23 @@ struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *
 	flow = ct->ops->find(ct, key, hash);
 	if (flow != NULL)
 		return flow;
-	if (ct->stats.live == ct->capacity)
-		return refuse(ct);
+	if (ct->sources != NULL && !source_limit_take(ct->sources, &key->src, now_ms))
+		return refuse(&ct->stats.refused_source, EDQUOT);
+	if (ct->stats.live == ct->capacity && !timers_reclaim(ct, now_ms))
+		return refuse(&ct->stats.refused, ENOSPC);
 	local = locals_get(ct->locals, key);
 	if (local == LOCAL_NONE)
-		return refuse(ct);
+		return refuse(&ct->stats.refused, ENOSPC);
 	flow = ct->ops->add(ct, key, hash);
 	if (flow == NULL) {
 		locals_put(ct->locals, local);
-		return refuse(ct);
+		return refuse(&ct->stats.refused, ENOSPC);
 	}
 	flow_fill(flow, &ct->cold[flow_index(ct, flow)], key, state, service, now_ms);
 	flow->local = local;
 	if (ct->stats.live == 0)
-		wheel_restart(ct, now_ms);
-	wheel_arm(ct, flow);
+		timers_restart(ct, now_ms);
+	timers_arm(ct, flow);
 	flow_publish(flow);
 	stat_add(&ct->stats.inserted, 1);
 	stat_add(&ct->stats.live, 1);
@@ -190,7 +202,7 @@ void flow_release(struct conntrack *ct, struct flow *flow)
 	struct flow_key key;
 
 	flow_unpublish(flow);
-	wheel_disarm(ct, flow);
+	timers_disarm(ct, flow);
 	key_of_flow(&key, flow, conntrack_local(ct, flow));
 	ct->ops->remove(ct, flow, &key, conntrack_hash(ct, &key));
 	locals_put(ct->locals, flow->local);

@@ -34,7 +34,9 @@ static const struct control_counter lcore_counters[] = {
 static const struct control_counter flow_counters[] = {
 	CONTROL_COUNTER(conntrack_stats, live),    CONTROL_COUNTER(conntrack_stats, inserted),
 	CONTROL_COUNTER(conntrack_stats, expired), CONTROL_COUNTER(conntrack_stats, removed),
-	CONTROL_COUNTER(conntrack_stats, refused),
+	CONTROL_COUNTER(conntrack_stats, reclaimed),      CONTROL_COUNTER(conntrack_stats, refused),
+	CONTROL_COUNTER(conntrack_stats, refused_source), CONTROL_COUNTER(conntrack_stats, capacity),
+	CONTROL_COUNTER(conntrack_stats, lag_ms),
 };
 
 static json_t *stages(const struct lb_lcore_stats *stats)
@@ -61,6 +63,12 @@ static json_t *drops(const struct lb_lcore_stats *stats, bool zeroes_too)
 	return all;
 }
 
+/* To three digits; null when there is nothing to divide by. */
+static json_t *ratio(uint64_t part, uint64_t whole)
+{
+	return whole ? json_real((double)(1000 * part / whole) / 1000) : json_null();
+}
+
 static json_t *lcore_row(struct lb *lb, unsigned int lcore, bool all)
 {
 	const struct conntrack *ct = lb_conntrack(lb, lcore);
@@ -78,6 +86,11 @@ static json_t *lcore_row(struct lb *lb, unsigned int lcore, bool all)
 	json_object_set_new(row, "stages", stages(&stats));
 	json_object_set_new(row, "drops", drops(&stats, all));
 	control_counters(table, flow_counters, CONTROL_COUNT_OF(flow_counters), &flows);
+	if (lb_config_get(lb)->flow_table == CONNTRACK_TABLE_TAGS) {
+		json_object_set_new(table, "load", ratio(flows.live, flows.places));
+		json_object_set_new(table, "buckets_per_lookup",
+				    ratio(flows.live + flows.detours, flows.live));
+	}
 	json_object_set_new(row, "flows", table);
 	return row;
 }

@@ -65,6 +65,8 @@ struct lb_config {
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
 	bool idle_sleep;    /* idle lcores yield, then sleep; default true. false = busy polling */
 	uint32_t flows;     /* capacity, all lcores together; default 1048576 */
+	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0 */
+	uint32_t reclaim_after_ms;     /* see conntrack.h; default 1000 */
 	uint8_t flow_table; /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
 	uint32_t memory_mb; /* EAL memory; 0 = sized from flows and ports */
 	bool hugepages;     /* default true; false = --no-huge */

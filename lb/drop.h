@@ -29,6 +29,7 @@
 	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
 	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows")                \
 	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
+	X(SOURCE_LIMIT, "source_limit", "its source opens new flows faster than allowed")          \
 	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
 	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy reply sent")            \
 	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy reply sent")         \

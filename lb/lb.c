@@ -67,6 +67,8 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	p->capacity = RTE_MAX(config->flows / config->n_lcores, 1u);
 	p->socket = SOCKET_ID_ANY;
 	p->table = config->flow_table;
+	p->new_flows_per_source = config->new_flows_per_source;
+	p->reclaim_after_ms = config->reclaim_after_ms;
 	memcpy(p->seed, seed, sizeof(p->seed));
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		p->timeout_ms[i][FLOW_UDP_ONE_WAY] = config->service[i].one_way_timeout_ms;

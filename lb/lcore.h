@@ -36,7 +36,6 @@ struct burst {
 	struct rte_mbuf *packet[LB_BURST];
 	struct parsed parsed[LB_BURST];
 	struct flow_key key[LB_BURST];
-	const struct flow_key *key_at[LB_BURST];
 	uint32_t hash[LB_BURST];
 	struct flow *flow[LB_BURST];
 	uint64_t handle[LB_BURST]; /* of the flow */

@@ -11,8 +11,8 @@
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
-/* Flows looked at per housekeeping: bounds the turn, and outruns any rate of new flows. */
-#define EXPIRE_BUDGET 512
+/* Flows looked at per turn: bounds it, and outruns the bursts of new flows that a turn may bring. */
+#define EXPIRE_BUDGET (4 * LB_BURST)
 
 /* Charge the time since <*since> to a stage. */
 static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
@@ -77,7 +77,6 @@ static unsigned int transmit(struct lcore *lc)
 
 static void housekeeping(struct lcore *lc)
 {
-	conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		requester_poll(&lc->links[i]->requester, lc->now);
 	overdue_check(lc);
@@ -115,6 +114,10 @@ bool lb_turn(struct lcore *lc)
 		forward_flush(lc);
 	if (unlikely(!mailbox_empty(&lc->mailbox)))
 		mailbox_run(&lc->mailbox);
+	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
+	work += n;
+	if (n > 0)
+		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
 	if (lc->now >= lc->next_housekeeping) {
 		housekeeping(lc);
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);

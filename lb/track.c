@@ -3,6 +3,8 @@
  * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
  * remember where each client is to be answered.
  */
+#include <errno.h>
+
 #include "lcore.h"
 
 /* The first packet of a flow: is there a service for it, and room? */
@@ -24,7 +26,7 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 	}
 	flow = conntrack_flow_insert(lc->ct, key, hash, FLOW_UDP_ONE_WAY, service, lc->now_ms);
 	if (flow == NULL) {
-		*reason = LB_DROP_FLOW_TABLE_FULL;
+		*reason = errno == EDQUOT ? LB_DROP_SOURCE_LIMIT : LB_DROP_FLOW_TABLE_FULL;
 		return NULL;
 	}
 	flow->worker = WORKER_NONE;
@@ -47,25 +49,24 @@ void track_burst(struct lcore *lc, struct burst *b)
 {
 	unsigned int n = b->n, kept = 0;
 
-	for (unsigned int i = 0; i < n; i++) {
-		b->key_at[i] = &b->key[i];
-		b->hash[i] = conntrack_hash(lc->ct, &b->key[i]);
-	}
-	conntrack_lookup_burst(lc->ct, b->key_at, b->hash, n, b->flow);
+	conntrack_hash_burst(lc->ct, b->key, n, b->hash);
+	conntrack_lookup_burst(lc->ct, b->key, b->hash, n, b->flow);
 	for (unsigned int i = 0; i < n; i++) {
 		enum lb_drop reason;
 		struct flow *flow = b->flow[i];
 
-		if (flow == NULL)
+		if (unlikely(flow == NULL))
 			flow = admit(lc, &b->key[i], b->hash[i], &reason);
 		if (unlikely(flow == NULL)) {
 			lcore_drop(lc, b->packet[i], reason);
 			continue;
 		}
 		count(lc, flow, b->packet[i], &b->parsed[i]);
-		b->packet[kept] = b->packet[i];
-		b->parsed[kept] = b->parsed[i];
-		b->hash[kept] = b->hash[i];
+		if (unlikely(kept != i)) {
+			b->packet[kept] = b->packet[i];
+			b->parsed[kept] = b->parsed[i];
+			b->hash[kept] = b->hash[i];
+		}
 		b->handle[kept] = conntrack_handle(lc->ct, flow);
 		b->flow[kept++] = flow;
 	}

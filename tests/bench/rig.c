@@ -41,7 +41,7 @@ void rig_die(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	fputs("walk: ", stderr);
+	fputs("bench: ", stderr);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
 	va_end(arguments);

@@ -3,7 +3,6 @@
  * walk: TSC cycles per packet of the load balancer's whole walk on one lcore, stage by stage, next
  * to what forwarding, a table lookup and the ICRC alone cost in the same run. See README.md.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +10,12 @@
 #include <rte_eal.h>
 
 #include "floor.h"
-#include "report.h"
+#include "options.h"
 #include "walk_batch.h"
 
 #define RUNS_DEFAULT 9
 /* Batches per scenario and repetition: 512 turns. */
 #define BATCHES 4
-
-struct options {
-	const char *json, *commit, *machine;
-	const char *only; /* the name of a scenario, for profilers; NULL = all */
-	unsigned int runs;
-	bool hugepages;
-};
 
 struct scenario {
 	const char *name; /* as in the metrics */
@@ -61,46 +53,6 @@ static const struct direction {
 	  [LB_STAGE_TRANSMIT] = true,
 	  [LB_STAGE_HOUSEKEEPING] = true}},
 };
-
-static void usage(FILE *to)
-{
-	fputs("usage: walk [--runs N] [--json FILE] [--commit TEXT] [--machine TEXT] [--no-huge]\n"
-	      "            [--only SCENARIO]\n",
-	      to);
-}
-
-static bool parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-		{"runs", required_argument, NULL, 'r'},   {"json", required_argument, NULL, 'j'},
-		{"commit", required_argument, NULL, 'c'}, {"machine", required_argument, NULL, 'm'},
-		{"no-huge", no_argument, NULL, 'n'},      {"only", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-	};
-	int c;
-
-	*o = (struct options){
-		.commit = "unknown", .machine = "unknown", .runs = RUNS_DEFAULT, .hugepages = true};
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == 'r')
-			o->runs = strtoul(optarg, NULL, 10);
-		else if (c == 'j')
-			o->json = optarg;
-		else if (c == 'c')
-			o->commit = optarg;
-		else if (c == 'm')
-			o->machine = optarg;
-		else if (c == 'o')
-			o->only = optarg;
-		else if (c == 'n')
-			o->hugepages = false;
-		else
-			return usage(c == 'h' ? stdout : stderr), false;
-	}
-	if (o->runs == 0 || o->runs > REPORT_RUNS_MAX || optind != argc)
-		return usage(stderr), false;
-	return true;
-}
 
 /* Every flow comes into being, every byte is checked both ways. Not measured. */
 static void warm_up(struct bench *b)
@@ -201,11 +153,9 @@ static void print_floor(const struct report *report, const char *text, const cha
 	       report_percentile(report, name, 10), report_percentile(report, name, 90));
 }
 
-static void print_report(const struct report *report, const struct report_origin *o)
+static void print_report(const struct report *report)
 {
-	printf("TSC cycles per packet, medians (p10, p90) of %u interleaved repetitions\n"
-	       "commit %s, %s, %s\n\n",
-	       o->runs, o->commit, o->machine, o->pages);
+	puts("TSC cycles per packet");
 	printf("%-37s %6s %6s %6s ", "", "median", "p10", "p90");
 	for (unsigned int i = 0; i < LB_STAGES; i++)
 		printf(" %9.9s", lb_stage_name(i));
@@ -225,18 +175,12 @@ static void print_report(const struct report *report, const struct report_origin
 	print_floor(report, "turns left out as disturbed", "disturbed_turns");
 }
 
-static int measure(struct bench *b, const struct options *o)
+static int measure(struct bench *b, const struct bench_options *o)
 {
-	struct report_origin origin = {
-		.bench = "walk",
-		.commit = o->commit,
-		.machine = o->machine,
-		.pages = rte_eal_has_hugepages() ? "2 MiB pages" : "4 KiB pages",
-		.runs = o->runs,
-	};
 	static struct report report;
+	struct report_origin origin;
 	struct floors floors;
-	int ret = 0;
+	int ret;
 
 	floors_init(&floors);
 	warm_up(b);
@@ -246,11 +190,9 @@ static int measure(struct bench *b, const struct options *o)
 				measure_scenario(b, &report, &scenarios[i]);
 		measure_floors(b, &floors, &report);
 	}
-	print_report(&report, &origin);
-	if (o->json != NULL)
-		ret = report_write(&report, &origin, o->json);
-	if (ret < 0)
-		fprintf(stderr, "walk: cannot write %s\n", o->json);
+	origin = bench_origin(o, "walk");
+	print_report(&report);
+	ret = bench_write(o, &report, &origin);
 	floors_fini(&floors);
 	report_fini(&report);
 	return ret;
@@ -259,10 +201,10 @@ static int measure(struct bench *b, const struct options *o)
 int main(int argc, char **argv)
 {
 	static struct bench b; /* too large for a stack */
-	struct options o;
+	struct bench_options o;
 	int ret;
 
-	if (!parse_options(argc, argv, &o))
+	if (!bench_options_read(&o, argc, argv, "walk", "SCENARIO", RUNS_DEFAULT))
 		return 2;
 	if (rig_create(&b.rig, o.hugepages) < 0)
 		return 1;

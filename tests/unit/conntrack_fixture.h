@@ -106,11 +106,11 @@ static inline struct flow *fixture_insert(struct conntrack *ct, uint32_t n, uint
 static inline struct flow *fixture_find(struct conntrack *ct, uint32_t n)
 {
 	struct flow_key key = fixture_key(n);
-	const struct flow_key *keys[] = {&key};
-	uint32_t hash = conntrack_hash(ct, &key);
 	struct flow *flow;
+	uint32_t hash;
 
-	conntrack_lookup_burst(ct, keys, &hash, 1, &flow);
+	conntrack_hash_burst(ct, &key, 1, &hash);
+	conntrack_lookup_burst(ct, &key, &hash, 1, &flow);
 	return flow;
 }
 

@@ -13,20 +13,18 @@ Test(conntrack_table, a_mixed_burst_finds_its_flows_and_misses_the_rest)
 {
 	struct conntrack *ct = fixture_table("t", 1000);
 	struct flow_key key[CONNTRACK_BURST_MAX];
-	const struct flow_key *keys[CONNTRACK_BURST_MAX];
 	uint32_t hashes[CONNTRACK_BURST_MAX];
 	struct flow *inserted[CONNTRACK_BURST_MAX] = {NULL}, *found[CONNTRACK_BURST_MAX];
 
 	for (unsigned int i = 0; i < CONNTRACK_BURST_MAX; i++) {
 		key[i] = fixture_key(i);
-		keys[i] = &key[i];
 		hashes[i] = conntrack_hash(ct, &key[i]);
 		if (i % 3 != 0)
 			inserted[i] = fixture_insert(ct, i, 0);
 	}
 	for (unsigned int n = 0; n <= CONNTRACK_BURST_MAX; n++) {
 		memset(found, 0xa5, sizeof(found));
-		conntrack_lookup_burst(ct, keys, hashes, n, found);
+		conntrack_lookup_burst(ct, key, hashes, n, found);
 		for (unsigned int i = 0; i < n; i++)
 			cr_assert_eq(found[i], inserted[i], "key %u of %u", i, n);
 		if (n < CONNTRACK_BURST_MAX)
@@ -41,17 +39,15 @@ Test(conntrack_table, a_burst_of_one_family_may_be_full)
 
 	for (unsigned int family = 0; family < 2; family++) {
 		struct flow_key key[CONNTRACK_BURST_MAX];
-		const struct flow_key *keys[CONNTRACK_BURST_MAX];
-		uint32_t hashes[CONNTRACK_BURST_MAX];
+			uint32_t hashes[CONNTRACK_BURST_MAX];
 		struct flow *found[CONNTRACK_BURST_MAX];
 
 		for (unsigned int i = 0; i < CONNTRACK_BURST_MAX; i++) {
 			key[i] = fixture_key(2 * i + family);
-			keys[i] = &key[i];
 			hashes[i] = conntrack_hash(ct, &key[i]);
 			cr_assert_not_null(fixture_insert(ct, 2 * i + family, 0));
 		}
-		conntrack_lookup_burst(ct, keys, hashes, CONNTRACK_BURST_MAX, found);
+		conntrack_lookup_burst(ct, key, hashes, CONNTRACK_BURST_MAX, found);
 		for (unsigned int i = 0; i < CONNTRACK_BURST_MAX; i++)
 			cr_assert_eq(found[i], fixture_find(ct, 2 * i + family));
 	}
