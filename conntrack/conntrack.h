@@ -83,9 +83,9 @@ struct flow {
 	uint16_t local;         /* private: see conntrack_local() */
 	uint8_t state;          /* enum flow_state */
 	/* Where the client's last packet came from: replies leave by it. */
-	uint8_t port;         /* caller's number */
-	uint16_t service;     /* caller's number, also the row of timeouts */
-	uint16_t worker;      /* caller's number */
+	uint8_t port;               /* caller's number */
+	uint16_t service;           /* caller's number, also the row of timeouts */
+	uint16_t worker;            /* caller's number */
 	uint16_t worker_generation; /* caller's number; tells a reused worker number from the old */
 	uint8_t client_mac[6];
 	uint16_t vlan; /* TCI in host order, 0 = untagged */
@@ -110,9 +110,9 @@ struct conntrack_params {
 	enum conntrack_table table;
 	uint64_t seed[2]; /* secret; from getrandom() in production */
 	/*
-	 * New flows that one source (an IPv4 address, an IPv6 /64) may open per second, with as many
-	 * at once; 0 = no limit. Sources share counters by a keyed hash, two each: one is hit by
-	 * another's excess only if both are.
+	 * New flows that one source (an IPv4 address, an IPv6 /64) may open per second, with as
+	 * many at once; 0 = no limit. Sources share counters by a keyed hash, two each: one is hit
+	 * by another's excess only if both are.
 	 */
 	uint32_t new_flows_per_source;
 	/*
@@ -121,8 +121,8 @@ struct conntrack_params {
 	 */
 	uint32_t reclaim_after_ms;
 	/*
-	 * How long a silent flow lives, by its service and state. Service 0 must be complete, a zero
-	 * in any other means "as service 0".
+	 * How long a silent flow lives, by its service and state. Service 0 must be complete, a
+	 * zero in any other means "as service 0".
 	 */
 	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
 };
@@ -152,7 +152,8 @@ void conntrack_destroy(struct conntrack *ct);
  */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
-/* The same for a burst of at most CONNTRACK_BURST_MAX, and hints the CPU to load what it will find. */
+/* The same for a burst of at most CONNTRACK_BURST_MAX, and hints the CPU to load what it will find.
+ */
 void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
 			  uint32_t hashes[]);
 

@@ -9,7 +9,7 @@ typedef uint64_t __attribute__((may_alias)) racing_word;
 
 /* Races with the owner by design; whether it did, the generation tells. <size> is whole words. */
 __attribute__((no_sanitize("thread"))) static void copy_racing(void *to, const void *from,
-								size_t size)
+							       size_t size)
 {
 	const racing_word *source = from;
 	racing_word *target = to;

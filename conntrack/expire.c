@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Expiry. A packet only stores last_seen; the flow stays where it waits, and when that comes due a
- * flow that has spoken since moves to its real deadline. So a busy flow costs one visit per timeout,
- * not one list operation per packet.
+ * flow that has spoken since moves to its real deadline. So a busy flow costs one visit per
+ * timeout, not one list operation per packet.
  *
  * A new flow of a client that is yet to be heard of again waits in its service's queue of young
  * flows: all have the same timeout, so the queue is in the order of deadlines, and its head is who

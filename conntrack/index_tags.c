@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Our own table. A bucket is one cache line: 31 tags of 16 bits, and a count of the keys that found
- * the bucket full and went on to the next. A tag's place is the place of its flow, so a lookup waits
- * for two lines, the bucket and the flow, and a burst has all of its lines on their way at once.
- * Flows never move, as pointers, handles and dumps name their places.
+ * the bucket full and went on to the next. A tag's place is the place of its flow, so a lookup
+ * waits for two lines, the bucket and the flow, and a burst has all of its lines on their way at
+ * once. Flows never move, as pointers, handles and dumps name their places.
  */
 #include <errno.h>
 
@@ -141,9 +141,9 @@ static void tags_prefetch_burst(const struct index *index, const uint32_t hashes
 }
 
 /*
- * Three rounds over the burst, so that each waits for lines that all are on their way: buckets, then
- * the flow that each key most likely is, then the keys. The rest is rare: two equal tags in one
- * bucket, or a bucket that was full.
+ * Three rounds over the burst, so that each waits for lines that all are on their way: buckets,
+ * then the flow that each key most likely is, then the keys. The rest is rare: two equal tags in
+ * one bucket, or a bucket that was full.
  */
 static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			      const uint32_t hashes[], unsigned int n, struct flow *flows[])

@@ -34,7 +34,7 @@ _Static_assert(CONNTRACK_CAPACITY_MAX < LIST_MARK / 2, "the mark is not part of 
 
 /* Lists: of the wheel's slots, then one of young flows per service. */
 #define LISTS_YOUNG (WHEEL_SLOTS * WHEEL_WAYS)
-#define LISTS	    (LISTS_YOUNG + CONNTRACK_SERVICES_MAX)
+#define LISTS       (LISTS_YOUNG + CONNTRACK_SERVICES_MAX)
 
 #define SECRET_WORDS 8
 
@@ -42,7 +42,7 @@ _Static_assert(CONNTRACK_CAPACITY_MAX < LIST_MARK / 2, "the mark is not part of 
 struct flow_cold {
 	uint64_t packets_out; /* to the client */
 	uint64_t bytes_out;
-	uint32_t created; /* ms */
+	uint32_t created;    /* ms */
 	uint32_t next, prev; /* of the list that the flow waits in */
 	bool young;          /* that list is one of young flows */
 };
@@ -134,18 +134,33 @@ static inline void stat_add(uint64_t *counter, uint64_t n)
 /* As many words as the hash needs out of what the caller chose. */
 void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2]);
 
+/*
+ * Keys and ends of flows as words. They are compared, hashed and put together so because a wide
+ * load of what was just stored in narrow pieces waits until all stores before it, to flows that are
+ * not in the cache, are done.
+ */
+_Static_assert(offsetof(struct flow_key, dst) == 16 && offsetof(struct flow_key, src_port) == 32 &&
+		       offsetof(struct flow_local, zero) == 16 && sizeof(struct flow_local) == 24 &&
+		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the ports and what follows are one word, the client's port its low half");
+
+/* The local end of <key>: three words. */
+static inline void key_local_words(const struct flow_key *key, uint64_t words[3])
+{
+	memcpy(words, &key->dst, 3 * sizeof(words[0]));
+	words[2] &= ~(uint64_t)UINT16_MAX;
+}
+
 /* The key that a flow and its local end were made from. */
 static inline void key_of_flow(struct flow_key *key, const struct flow *flow,
 			       const struct flow_local *local)
 {
-	*key = (struct flow_key){
-		.src = flow->client,
-		.dst = local->address,
-		.src_port = flow->client_port,
-		.dst_port = local->port,
-		.protocol = local->protocol,
-		.family = local->family,
-	};
+	uint64_t words[5];
+
+	memcpy(words, &flow->client, 16);
+	memcpy(words + 2, local, sizeof(*local));
+	words[4] |= flow->client_port;
+	memcpy(key, words, sizeof(words));
 }
 
 /* Is this the flow of <key>? The flow need not be live; its local end is any that there is. */
@@ -154,10 +169,6 @@ static inline bool key_is_of_flow(const struct flow_key *key, const struct flow 
 {
 	uint64_t k[5], src[2], dst[3];
 
-	_Static_assert(offsetof(struct flow_key, src_port) == 32 &&
-			       offsetof(struct flow_local, zero) == 16 &&
-			       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-		       "the ports and what follows are one word, the client's port its low half");
 	memcpy(k, key, sizeof(k));
 	memcpy(src, &flow->client, sizeof(src));
 	memcpy(dst, local, sizeof(dst));

@@ -2,28 +2,22 @@
 /* Numbers for destinations: a small chained hash, touched when flows begin and end only. */
 #include <string.h>
 
-#include "locals.h"
-
-static struct flow_local local_of(const struct flow_key *key)
-{
-	struct flow_local end;
-
-	memset(&end, 0, sizeof(end)); /* compared as a whole */
-	end.address = key->dst;
-	end.port = key->dst_port;
-	end.protocol = key->protocol;
-	end.family = key->family;
-	return end;
-}
+#include "internal.h"
 
 /* Destinations are ours, nobody else chooses them: any mixing will do. */
-static uint16_t *bucket_of(struct locals *locals, const struct flow_local *end)
+static uint16_t *bucket_of(struct locals *locals, const uint64_t end[3])
 {
-	uint64_t word[2], sum;
+	uint64_t sum = (end[0] ^ end[1] ^ end[2]) * 0x9e3779b97f4a7c15;
 
-	memcpy(word, &end->address, sizeof(word));
-	sum = word[0] ^ word[1] ^ ((uint64_t)end->port << 16 | end->protocol);
-	return &locals->bucket[(sum * 0x9e3779b97f4a7c15 >> 32) % LOCALS_BUCKETS];
+	return &locals->bucket[(sum >> 32) % LOCALS_BUCKETS];
+}
+
+static bool is_equal(const struct flow_local *local, const uint64_t end[3])
+{
+	uint64_t words[3];
+
+	memcpy(words, local, sizeof(words));
+	return ((words[0] ^ end[0]) | (words[1] ^ end[1]) | (words[2] ^ end[2])) == 0;
 }
 
 void locals_init(struct locals *locals)
@@ -36,18 +30,20 @@ void locals_init(struct locals *locals)
 
 uint16_t locals_get(struct locals *locals, const struct flow_key *key)
 {
-	struct flow_local end = local_of(key);
-	uint16_t *bucket = bucket_of(locals, &end), number;
+	uint64_t end[3];
+	uint16_t *bucket, number;
 
+	key_local_words(key, end);
+	bucket = bucket_of(locals, end);
 	for (number = *bucket; number != LOCAL_NONE; number = locals->local[number].next)
-		if (memcmp(&locals->local[number].end, &end, sizeof(end)) == 0)
+		if (is_equal(&locals->local[number].end, end))
 			break;
 	if (number == LOCAL_NONE) {
 		number = locals->free;
 		if (number == LOCAL_NONE)
 			return LOCAL_NONE;
 		locals->free = locals->local[number].next;
-		locals->local[number].end = end;
+		memcpy(&locals->local[number].end, end, sizeof(end));
 		locals->local[number].next = *bucket;
 		*bucket = number;
 	}
@@ -58,11 +54,13 @@ uint16_t locals_get(struct locals *locals, const struct flow_key *key)
 void locals_put(struct locals *locals, uint16_t number)
 {
 	struct local *local = &locals->local[number];
+	uint64_t end[3];
 	uint16_t *at;
 
 	if (--local->flows > 0)
 		return;
-	at = bucket_of(locals, &local->end);
+	memcpy(end, &local->end, sizeof(end));
+	at = bucket_of(locals, end);
 	while (*at != number)
 		at = &locals->local[*at].next;
 	*at = local->next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The services' ends of flows. A front door has few doors: millions of flows share some destinations
- * (address, port, protocol), so each is kept once and a flow stores its number. That is what lets
- * a flow of either family fit one cache line. Private to this folder.
+ * The services' ends of flows. A front door has few doors: millions of flows share some
+ * destinations (address, port, protocol), so each is kept once and a flow stores its number. That
+ * is what lets a flow of either family fit one cache line. Private to this folder.
  */
 #ifndef CONNTRACK_LOCALS_H
 #define CONNTRACK_LOCALS_H
@@ -12,7 +12,8 @@
 #define LOCALS_BUCKETS CONNTRACK_LOCALS_MAX
 #define LOCAL_NONE     UINT16_MAX
 
-/* Written by the owner; other threads read <end> on behalf of a flow whose generation they check. */
+/* Written by the owner; other threads read <end> on behalf of a flow whose generation they check.
+ */
 struct local {
 	struct flow_local end;
 	uint16_t next;  /* of the same bucket, or of the free ones */

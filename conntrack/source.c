@@ -6,8 +6,7 @@
 void source_limit_init(struct source_limit *limit, uint32_t per_second, const uint64_t secret[2])
 {
 	memset(limit, 0, sizeof(*limit));
-	limit->per_second =
-		per_second < SOURCE_PER_SECOND_MAX ? per_second : SOURCE_PER_SECOND_MAX;
+	limit->per_second = per_second < SOURCE_PER_SECOND_MAX ? per_second : SOURCE_PER_SECOND_MAX;
 	memcpy(limit->secret, secret, sizeof(limit->secret));
 }
 
@@ -20,7 +19,8 @@ static uint64_t prefix_of(const struct in6_addr *source)
 	return IN6_IS_ADDR_V4MAPPED(source) ? half[1] : half[0];
 }
 
-static struct source_bucket *bucket_of(struct source_limit *limit, unsigned int row, uint64_t prefix)
+static struct source_bucket *bucket_of(struct source_limit *limit, unsigned int row,
+				       uint64_t prefix)
 {
 	unsigned __int128 product =
 		(unsigned __int128)(prefix ^ limit->secret[row]) * (limit->secret[row ^ 1] | 1);

@@ -29,7 +29,8 @@ struct register_query {
 	uint32_t version;
 	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
 	uint64_t instance;
-	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, max_run_ms, path_mtu;
+	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, max_run_ms,
+		path_mtu;
 	struct lb_address address;
 	const json_t *links;
 };

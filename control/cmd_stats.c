@@ -32,10 +32,14 @@ static const struct control_counter lcore_counters[] = {
 };
 
 static const struct control_counter flow_counters[] = {
-	CONTROL_COUNTER(conntrack_stats, live),    CONTROL_COUNTER(conntrack_stats, inserted),
-	CONTROL_COUNTER(conntrack_stats, expired), CONTROL_COUNTER(conntrack_stats, removed),
-	CONTROL_COUNTER(conntrack_stats, reclaimed),      CONTROL_COUNTER(conntrack_stats, refused),
-	CONTROL_COUNTER(conntrack_stats, refused_source), CONTROL_COUNTER(conntrack_stats, capacity),
+	CONTROL_COUNTER(conntrack_stats, live),
+	CONTROL_COUNTER(conntrack_stats, inserted),
+	CONTROL_COUNTER(conntrack_stats, expired),
+	CONTROL_COUNTER(conntrack_stats, removed),
+	CONTROL_COUNTER(conntrack_stats, reclaimed),
+	CONTROL_COUNTER(conntrack_stats, refused),
+	CONTROL_COUNTER(conntrack_stats, refused_source),
+	CONTROL_COUNTER(conntrack_stats, capacity),
 	CONTROL_COUNTER(conntrack_stats, lag_ms),
 };
 

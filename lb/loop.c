@@ -11,7 +11,8 @@
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
-/* Flows looked at per turn: bounds it, and outruns the bursts of new flows that a turn may bring. */
+/* Flows looked at per turn: bounds it, and outruns the bursts of new flows that a turn may bring.
+ */
 #define EXPIRE_BUDGET (4 * LB_BURST)
 
 /* Charge the time since <*since> to a stage. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conntrack: cycles of what the packet path does to the flow table, from 64 k to 30 M flows, next to
- * the same on bare rte_hash with the same keys and hashes. See README.md.
+ * conntrack: cycles of what the packet path does to the flow table, from 64 k to 30 M flows, next
+ * to the same on bare rte_hash with the same keys and hashes. See README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +158,8 @@ static void insert_burst(struct pair *p, uint32_t from)
 	begin = turns_begin();
 	conntrack_lookup_burst(p->ct, k.key, k.hash, BURST, flows);
 	for (unsigned int i = 0; i < BURST; i++)
-		flows[i] = conntrack_flow_insert(p->ct, &k.key[i], k.hash[i], FLOW_UDP_ONE_WAY, 0, 1);
+		flows[i] =
+			conntrack_flow_insert(p->ct, &k.key[i], k.hash[i], FLOW_UDP_ONE_WAY, 0, 1);
 	turns_end(&p->own, begin);
 	expect(flows, true);
 
@@ -268,8 +269,7 @@ static void pair_fill(struct pair *p)
 		for (unsigned int i = 0; i < BURST && n + i < p->flows; i++) {
 			flows[i] = conntrack_flow_insert(p->ct, &k.key[i], k.hash[i],
 							 FLOW_UDP_ESTABLISHED, 0, 1);
-			if (flows[i] == NULL ||
-			    !hash_peer_insert(p->peer, &k.bare, i, k.hash[i]))
+			if (flows[i] == NULL || !hash_peer_insert(p->peer, &k.bare, i, k.hash[i]))
 				rig_die("no room for flow %u of %u", n + i, p->flows);
 		}
 	}
@@ -358,7 +358,8 @@ static void print_size(const struct report *report, const char *size, const char
 
 int main(int argc, char **argv)
 {
-	char *eal[] = {argv[0], "--in-memory", "--no-pci", "--no-telemetry", "-l", "0", NULL, NULL, NULL};
+	char *eal[] = {argv[0], "--in-memory", "--no-pci", "--no-telemetry", "-l", "0",
+		       NULL,    NULL,          NULL};
 	static struct report report;
 	struct report_origin origin;
 	struct bench_options o;

@@ -16,7 +16,8 @@ void draw_init(struct draw *d, uint32_t n, double zipf);
 
 /*
  * Anything in 0..n-1. With an exponent, a Pareto distribution cut off at <n> and rounded down to
- * ranks, which is Zipf's law but for the first few ranks; neighbours in rank are far apart in number.
+ * ranks, which is Zipf's law but for the first few ranks; neighbours in rank are far apart in
+ * number.
  */
 uint32_t draw_next(struct draw *d);
 

@@ -11,10 +11,10 @@
 
 #include "conntrack_fixture.h"
 
-#define MODEL_KEYS     512
-#define MODEL_CAPACITY 300
-#define MODEL_SERVICES  4
-#define MODEL_OP_SIZE  5
+#define MODEL_KEYS       512
+#define MODEL_CAPACITY   300
+#define MODEL_SERVICES   4
+#define MODEL_OP_SIZE    5
 #define MODEL_RECLAIM_MS 60000
 /* conntrack_expire() promises this. */
 #define MODEL_LATE_MS 32

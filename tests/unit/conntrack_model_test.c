@@ -35,7 +35,7 @@ static void walk(uint64_t seed, uint32_t start)
 			       seed, start, i, op[0], op[1], op[2], op[3], op[4], wrong);
 	}
 	/* or the walk saw no refusals, no expiry: then its numbers are badly chosen */
-cr_assert_gt(model.expected.refused, 500);
+	cr_assert_gt(model.expected.refused, 500);
 	cr_assert_gt(model.expected.reclaimed, 200);
 	cr_assert_gt(model.expected.expired, 10000);
 	cr_assert_gt(model.expected.removed, 1000);

@@ -164,8 +164,8 @@ Test(conntrack_pressure, a_source_over_its_limit_keeps_its_flows)
 	}
 	cr_assert_eq(conntrack_count(ct), 10);
 	key.src_port = htons(1024 + 5);
-	cr_assert_not_null(conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key),
-						 FLOW_UDP_ONE_WAY, 0, 0));
+	cr_assert_not_null(
+		conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key), FLOW_UDP_ONE_WAY, 0, 0));
 	cr_assert_eq(conntrack_count(ct), 10);
 	conntrack_destroy(ct);
 }
@@ -203,8 +203,8 @@ Test(conntrack_pressure, addresses_of_one_ipv6_network_are_one_source)
 	}
 	cr_assert_eq(conntrack_count(ct), 10);
 	key.src.s6_addr32[1] ^= 1;
-	cr_assert_not_null(conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key),
-						 FLOW_UDP_ONE_WAY, 0, 0));
+	cr_assert_not_null(
+		conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key), FLOW_UDP_ONE_WAY, 0, 0));
 	conntrack_destroy(ct);
 }
 

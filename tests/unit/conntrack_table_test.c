@@ -39,7 +39,7 @@ Test(conntrack_table, a_burst_of_one_family_may_be_full)
 
 	for (unsigned int family = 0; family < 2; family++) {
 		struct flow_key key[CONNTRACK_BURST_MAX];
-			uint32_t hashes[CONNTRACK_BURST_MAX];
+		uint32_t hashes[CONNTRACK_BURST_MAX];
 		struct flow *found[CONNTRACK_BURST_MAX];
 
 		for (unsigned int i = 0; i < CONNTRACK_BURST_MAX; i++) {
@@ -106,7 +106,8 @@ Test(conntrack_table, reused_memory_starts_clean)
 /* The smallest, those that fill rte_hash to 80 % or the last bucket to 90 %, powers of two. */
 Test(conntrack_table, capacity_is_exact_and_shared_by_both_families)
 {
-	static const uint32_t capacities[] = {1, 2, 7, 8, 27, 28, 279, 819, 820, 1024, 13107, 16384};
+	static const uint32_t capacities[] = {1,   2,   7,   8,    27,    28,
+					      279, 819, 820, 1024, 13107, 16384};
 
 	for (unsigned int i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
 		uint32_t capacity = capacities[i];
