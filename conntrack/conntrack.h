@@ -116,8 +116,8 @@ struct conntrack_params {
 	 */
 	uint32_t new_flows_per_source;
 	/*
-	 * When the table is full, a new flow takes the place of the oldest one whose client has not
-	 * spoken since it was answered, or was not answered at all, for this long; 0 = never.
+	 * When the table is full, a new flow takes the place of an old one that was silent for this
+	 * long and whose client was never answered, or else has not spoken since; 0 = never.
 	 */
 	uint32_t reclaim_after_ms;
 	/*

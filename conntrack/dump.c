@@ -54,7 +54,7 @@ static void info_fill(struct flow_info *out, uint64_t handle, const struct flow_
 /* False if the flow is not live or stopped being the same flow while being copied. */
 static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flow_info *out)
 {
-	const struct flow *flow = &ct->flows[index];
+	const struct flow *flow = flow_at(ct, index);
 	uint32_t generation = __atomic_load_n(&flow->generation, __ATOMIC_ACQUIRE);
 	struct flow_copy copy;
 
@@ -74,7 +74,7 @@ static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flo
 unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_info *out,
 			    unsigned int n)
 {
-	uint32_t at = *cursor, end = ct->places;
+	uint32_t at = *cursor, end = index_end(ct);
 	unsigned int copied = 0;
 
 	if (at >= end) {
@@ -88,7 +88,7 @@ unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct
 			break;
 		copied += flow_copy_try(ct, at++, &out[copied]);
 	}
-	*cursor = at == ct->places ? CONNTRACK_DUMP_END : at;
+	*cursor = at == index_end(ct) ? CONNTRACK_DUMP_END : at;
 	return copied;
 }
 

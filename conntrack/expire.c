@@ -4,7 +4,7 @@
  * flow that has spoken since moves to its real deadline. So a busy flow costs one visit per
  * timeout, not one list operation per packet.
  *
- * A new flow of a client that is yet to be heard of again waits in its service's queue of young
+ * A new flow of a client that is yet to be heard of again waits in a queue of its service's young
  * flows: all have the same timeout, so the queue is in the order of deadlines, and its head is who
  * goes first when the table is full. Who lives on moves to the timer wheel, for good.
  *
@@ -20,8 +20,9 @@
 _Static_assert(RTE_IS_POWER_OF_2(WHEEL_TICK_MS) && RTE_IS_POWER_OF_2(WHEEL_SLOTS),
 	       "see internal.h");
 
-/* Flows that one new flow may look at to find another that makes room for it. */
-#define RECLAIM_TRIES 4
+/* What one new flow may look at to find another that makes room for it: queues, flows of each. */
+#define RECLAIM_QUEUES 16u
+#define RECLAIM_TRIES  4u
 
 static int32_t time_until(uint32_t then, uint32_t now)
 {
@@ -41,7 +42,7 @@ static uint32_t deadline(const struct conntrack *ct, const struct flow *flow)
 void timers_init(struct conntrack *ct)
 {
 	memset(ct->list, 0xff, sizeof(ct->list)); /* LIST_END */
-	memset(ct->young_last, 0xff, sizeof(ct->young_last));
+	memset(ct->queue_last, 0xff, sizeof(ct->queue_last));
 }
 
 void timers_restart(struct conntrack *ct, uint32_t now_ms)
@@ -65,25 +66,30 @@ static void link_first(struct conntrack *ct, uint32_t list, uint32_t index)
 	ct->list[list] = index;
 }
 
-static void link_young(struct conntrack *ct, uint16_t service, uint32_t index)
+static uint32_t queue_of(uint16_t service, uint32_t index)
 {
-	uint32_t last = ct->young_last[service];
+	return service * LIST_WAYS + index % LIST_WAYS;
+}
+
+static void link_young(struct conntrack *ct, uint32_t queue, uint32_t index)
+{
+	uint32_t last = ct->queue_last[queue];
 	struct flow_cold *cold = &ct->cold[index];
 
 	cold->next = LIST_END;
-	cold->prev = last == LIST_END ? LIST_MARK | (LISTS_YOUNG + service) : last;
+	cold->prev = last == LIST_END ? LIST_MARK | (LISTS_YOUNG + queue) : last;
 	cold->young = true;
 	if (last == LIST_END)
-		ct->list[LISTS_YOUNG + service] = index;
+		ct->list[LISTS_YOUNG + queue] = index;
 	else
 		ct->cold[last].next = index;
-	ct->young_last[service] = index;
+	ct->queue_last[queue] = index;
 }
 
 /* <slot>: counted from the one that comes due next. */
 static uint32_t wheel_list(const struct conntrack *ct, uint32_t slot, uint32_t way)
 {
-	return (ct->wheel_time / WHEEL_TICK_MS + slot) % WHEEL_SLOTS * WHEEL_WAYS + way;
+	return (ct->wheel_time / WHEEL_TICK_MS + slot) % WHEEL_SLOTS * LIST_WAYS + way;
 }
 
 /* <first>: the nearest slot allowed. */
@@ -95,27 +101,29 @@ static void link_wheel(struct conntrack *ct, const struct flow *flow, uint32_t f
 	uint32_t index = flow_index(ct, flow);
 
 	ticks = RTE_MIN(RTE_MAX(ticks, first), WHEEL_SLOTS - 1);
-	link_first(ct, wheel_list(ct, ticks, index % WHEEL_WAYS), index);
+	link_first(ct, wheel_list(ct, ticks, index % LIST_WAYS), index);
 }
 
 void timers_arm(struct conntrack *ct, struct flow *flow)
 {
-	if (flow->service >= ct->services)
-		ct->services = flow->service + 1;
-	if (flow->state == FLOW_UDP_ONE_WAY)
-		link_young(ct, flow->service, flow_index(ct, flow));
-	else
-		link_wheel(ct, flow, 0);
+	uint32_t index = flow_index(ct, flow);
+
+	if (flow->state != FLOW_UDP_ONE_WAY)
+		return link_wheel(ct, flow, 0);
+	ct->queues = RTE_MAX(ct->queues, (flow->service + 1) * LIST_WAYS);
+	link_young(ct, queue_of(flow->service, index), index);
 }
 
 void timers_disarm(struct conntrack *ct, struct flow *flow)
 {
-	const struct flow_cold *cold = &ct->cold[flow_index(ct, flow)];
+	uint32_t index = flow_index(ct, flow);
+	const struct flow_cold *cold = &ct->cold[index];
 
 	if (cold->next != LIST_END)
 		ct->cold[cold->next].prev = cold->prev;
 	else if (cold->young)
-		ct->young_last[flow->service] = cold->prev & LIST_MARK ? LIST_END : cold->prev;
+		ct->queue_last[queue_of(flow->service, index)] =
+			cold->prev & LIST_MARK ? LIST_END : cold->prev;
 	if (cold->prev & LIST_MARK)
 		ct->list[cold->prev & ~LIST_MARK] = cold->next;
 	else
@@ -124,12 +132,14 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 
 /* --- what is due ----------------------------------------------------------------------------- */
 
+/* What ending a flow touches. */
 static void prefetch(const struct conntrack *ct, uint32_t index)
 {
 	if (index == LIST_END)
 		return;
-	rte_prefetch0(&ct->flows[index]);
+	rte_prefetch0(flow_at(ct, index));
 	rte_prefetch0(&ct->cold[index]);
+	rte_prefetch0(group_tags(ct, index / GROUP_LINES));
 }
 
 static void expire(struct conntrack *ct, struct flow *flow)
@@ -141,7 +151,7 @@ static void expire(struct conntrack *ct, struct flow *flow)
 /* The flow's list is due. True if its time was over. */
 static bool visit(struct conntrack *ct, uint32_t index, uint32_t now_ms)
 {
-	struct flow *flow = &ct->flows[index];
+	struct flow *flow = flow_at(ct, index);
 
 	prefetch(ct, ct->cold[index].next);
 	if (time_until(deadline(ct, flow), now_ms) <= 0) {
@@ -153,14 +163,17 @@ static bool visit(struct conntrack *ct, uint32_t index, uint32_t now_ms)
 	return false;
 }
 
-/* A young flow that never spoke again would end now. */
-static bool young_is_due(const struct conntrack *ct, uint16_t service, uint32_t now_ms)
+/* When the queue's first flow would end if it never spoke again; the queue is not empty. */
+static uint32_t young_deadline(const struct conntrack *ct, uint32_t queue)
 {
-	uint32_t index = ct->list[LISTS_YOUNG + service];
+	return ct->cold[ct->list[LISTS_YOUNG + queue]].created +
+	       ct->timeout_ms[queue / LIST_WAYS][FLOW_UDP_ONE_WAY];
+}
 
-	return index != LIST_END &&
-	       time_until(ct->cold[index].created + ct->timeout_ms[service][FLOW_UDP_ONE_WAY],
-			  now_ms) <= 0;
+static bool young_is_due(const struct conntrack *ct, uint32_t queue, uint32_t now_ms)
+{
+	return ct->list[LISTS_YOUNG + queue] != LIST_END &&
+	       time_until(young_deadline(ct, queue), now_ms) <= 0;
 }
 
 /* Both return the number expired, take what they looked at from <budget>, and say if that ended. */
@@ -168,17 +181,23 @@ static unsigned int expire_young(struct conntrack *ct, uint32_t now_ms, unsigned
 				 bool *all)
 {
 	unsigned int expired = 0;
+	bool any;
 
 	*all = true;
-	for (uint16_t service = 0; service < ct->services; service++)
-		while (young_is_due(ct, service, now_ms)) {
+	do {
+		any = false;
+		for (uint32_t queue = 0; queue < ct->queues; queue++) {
+			if (!young_is_due(ct, queue, now_ms))
+				continue;
 			if (*budget == 0) {
 				*all = false;
 				return expired;
 			}
 			--*budget;
-			expired += visit(ct, ct->list[LISTS_YOUNG + service], now_ms);
+			any = true;
+			expired += visit(ct, ct->list[LISTS_YOUNG + queue], now_ms);
 		}
+	} while (any);
 	return expired;
 }
 
@@ -190,7 +209,7 @@ static unsigned int expire_slot(struct conntrack *ct, uint32_t now_ms, unsigned 
 
 	do {
 		left = 0;
-		for (uint32_t way = 0; way < WHEEL_WAYS; way++) {
+		for (uint32_t way = 0; way < LIST_WAYS; way++) {
 			uint32_t index = ct->list[first + way];
 
 			if (index == LIST_END)
@@ -222,7 +241,7 @@ static unsigned int expire_wheel(struct conntrack *ct, uint32_t now_ms, unsigned
 		if (!*all)
 			break;
 		ct->wheel_time += WHEEL_TICK_MS;
-		for (uint32_t way = 0; way < WHEEL_WAYS; way++)
+		for (uint32_t way = 0; way < LIST_WAYS; way++)
 			prefetch(ct, ct->list[wheel_list(ct, 0, way)]);
 	}
 	return expired;
@@ -232,14 +251,9 @@ static uint32_t lag(const struct conntrack *ct, uint32_t now_ms, bool wheel_done
 {
 	uint32_t worst = wheel_done ? 0 : now_ms - ct->wheel_time;
 
-	for (uint16_t service = 0; service < ct->services; service++) {
-		uint32_t index = ct->list[LISTS_YOUNG + service], due;
-
-		if (!young_is_due(ct, service, now_ms))
-			continue;
-		due = ct->cold[index].created + ct->timeout_ms[service][FLOW_UDP_ONE_WAY];
-		worst = RTE_MAX(worst, now_ms - due);
-	}
+	for (uint32_t queue = 0; queue < ct->queues; queue++)
+		if (young_is_due(ct, queue, now_ms))
+			worst = RTE_MAX(worst, now_ms - young_deadline(ct, queue));
 	return worst;
 }
 
@@ -270,58 +284,52 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 
 /* --- room for new flows ---------------------------------------------------------------------- */
 
-/* The service whose first young flow has waited longest, or -1. */
-static int oldest_young(const struct conntrack *ct, uint32_t now_ms)
+/* The queue's first flow that may be ended for another; who is established goes to the wheel. */
+static struct flow *reclaimable(struct conntrack *ct, uint32_t queue, uint32_t now_ms)
 {
-	uint32_t age, most = 0;
-	int service = -1;
-
-	for (uint16_t i = 0; i < ct->services; i++) {
-		uint32_t index = ct->list[LISTS_YOUNG + i];
+	for (unsigned int i = 0; i < RECLAIM_TRIES; i++) {
+		uint32_t index = ct->list[LISTS_YOUNG + queue];
+		struct flow *flow;
 
 		if (index == LIST_END)
-			continue;
-		age = now_ms - ct->cold[index].created;
-		if (service < 0 || age > most) {
-			service = i;
-			most = age;
-		}
+			return NULL;
+		flow = flow_at(ct, index);
+		if (flow->state != FLOW_UDP_ESTABLISHED)
+			return time_until(flow->last_seen + ct->reclaim_after_ms, now_ms) <= 0
+				       ? flow
+				       : NULL;
+		timers_disarm(ct, flow);
+		link_wheel(ct, flow, 0);
 	}
-	return service;
+	return NULL;
 }
 
-/*
- * From the oldest on: the first that was never answered, else the first that was answered once. Who
- * is established goes to the wheel, out of reach.
- */
+/* Never answered goes before answered, then older before younger. */
+static bool goes_first(const struct flow *a, const struct flow *b)
+{
+	if (a->state != b->state)
+		return a->state == FLOW_UDP_ONE_WAY;
+	return time_until(a->last_seen, b->last_seen) < 0;
+}
+
+/* Of the heads of some queues; all, if there are few services. */
 bool timers_reclaim(struct conntrack *ct, uint32_t now_ms)
 {
-	int service = ct->reclaim_after_ms == 0 ? -1 : oldest_young(ct, now_ms);
-	struct flow *found = NULL;
-	uint32_t index;
+	uint32_t n = RTE_MIN(ct->queues, RECLAIM_QUEUES);
+	struct flow *first = NULL;
 
-	if (service < 0)
+	if (ct->reclaim_after_ms == 0)
 		return false;
-	index = ct->list[LISTS_YOUNG + service];
-	for (unsigned int i = 0; i < RECLAIM_TRIES && index != LIST_END; i++) {
-		struct flow *flow = &ct->flows[index];
+	for (uint32_t i = 0; i < n; i++) {
+		struct flow *flow = reclaimable(ct, ct->reclaim_queue, now_ms);
 
-		index = ct->cold[index].next;
-		if (flow->state == FLOW_UDP_ESTABLISHED) {
-			timers_disarm(ct, flow);
-			link_wheel(ct, flow, 0);
-		} else if (time_until(flow->last_seen + ct->reclaim_after_ms, now_ms) > 0) {
-			continue;
-		} else if (flow->state == FLOW_UDP_ONE_WAY) {
-			found = flow;
-			break;
-		} else if (found == NULL) {
-			found = flow;
-		}
+		ct->reclaim_queue = ct->reclaim_queue + 1 < ct->queues ? ct->reclaim_queue + 1 : 0;
+		if (flow != NULL && (first == NULL || goes_first(flow, first)))
+			first = flow;
 	}
-	if (found == NULL)
+	if (first == NULL)
 		return false;
-	flow_release(ct, found);
+	flow_release(ct, first);
 	stat_add(&ct->stats.reclaimed, 1);
 	return true;
 }

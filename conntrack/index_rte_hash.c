@@ -39,8 +39,8 @@ _Static_assert(sizeof(struct key4) == 16 && sizeof(struct key6) == 48, "hashed a
 
 struct index {
 	struct rte_hash *v4, *v6; /* key → struct flow * */
-	uint32_t used;            /* places from here on were never taken; read by any thread */
-	uint32_t free_first;      /* free places, linked by <next>, last freed first */
+	uint32_t used;            /* indices from here on were never taken; read by any thread */
+	uint32_t free_first;      /* free indices, linked by <next>, last freed first */
 };
 
 /* Every call brings its own hash: this prototype has no room for a table's secret. */
@@ -115,7 +115,7 @@ static int rte_create(struct conntrack *ct, const struct conntrack_params *param
 	if (index == NULL)
 		return -ENOMEM;
 	ct->index = index;
-	ct->places = params->capacity;
+	ct->n_groups = (params->capacity + GROUP_FLOWS - 1) / GROUP_FLOWS;
 	ct->memory += sizeof(*index);
 	index->free_first = LIST_END;
 	index->v4 = hash_create(ct, params, '4', sizeof(struct key4));
@@ -151,7 +151,7 @@ static void lookup_part(const struct rte_hash *hash, struct part *part, struct f
 }
 
 /* rte_hash's bulk lookup does it itself. */
-static void rte_prefetch_burst(const struct index *index, const uint32_t hashes[], unsigned int n)
+static void rte_prefetch_burst(const struct conntrack *ct, const uint32_t hashes[], unsigned int n)
 {
 }
 
@@ -193,44 +193,44 @@ static struct flow *rte_find(const struct conntrack *ct, const struct flow_key *
 	return ret >= 0 ? flow : NULL;
 }
 
-static uint32_t place_take(struct conntrack *ct)
+static uint32_t index_take(struct conntrack *ct)
 {
 	struct index *index = ct->index;
-	uint32_t place = index->free_first;
+	uint32_t taken = index->free_first;
 
-	if (place != LIST_END) {
-		index->free_first = ct->cold[place].next;
-		return place;
+	if (taken != LIST_END) {
+		index->free_first = ct->cold[taken].next;
+		return taken;
 	}
-	if (index->used == ct->places)
+	taken = index_is_valid(ct, index->used) ? index->used : index->used + 1;
+	if (taken >= index_end(ct))
 		return LIST_END;
-	place = index->used;
-	__atomic_store_n(&index->used, place + 1, __ATOMIC_RELAXED);
-	return place;
+	__atomic_store_n(&index->used, taken + 1, __ATOMIC_RELAXED);
+	return taken;
 }
 
-static void place_give_back(struct conntrack *ct, uint32_t place)
+static void index_give_back(struct conntrack *ct, uint32_t taken)
 {
-	ct->cold[place].next = ct->index->free_first;
-	ct->index->free_first = place;
+	ct->cold[taken].next = ct->index->free_first;
+	ct->index->free_first = taken;
 }
 
 static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct key4 key4 = key4_of(key);
 	struct key6 key6 = key6_of(key);
-	uint32_t place = place_take(ct);
+	uint32_t index = index_take(ct);
 	struct flow *flow;
 	int ret;
 
-	if (place == LIST_END)
+	if (index == LIST_END)
 		return NULL;
-	flow = &ct->flows[place];
+	flow = flow_at(ct, index);
 	ret = key->family == FLOW_IPV6
 		      ? rte_hash_add_key_with_hash_data(ct->index->v6, &key6, hash, flow)
 		      : rte_hash_add_key_with_hash_data(ct->index->v4, &key4, hash, flow);
 	if (ret < 0) {
-		place_give_back(ct, place);
+		index_give_back(ct, index);
 		return NULL;
 	}
 	return flow;
@@ -246,14 +246,16 @@ static void rte_remove(struct conntrack *ct, struct flow *flow, const struct flo
 		rte_hash_del_key_with_hash(ct->index->v6, &key6, hash);
 	else
 		rte_hash_del_key_with_hash(ct->index->v4, &key4, hash);
-	place_give_back(ct, flow_index(ct, flow));
+	index_give_back(ct, flow_index(ct, flow));
 }
 
-static uint32_t rte_next(const struct conntrack *ct, uint32_t place, uint32_t end)
+static uint32_t rte_next(const struct conntrack *ct, uint32_t index, uint32_t end)
 {
 	uint32_t used = __atomic_load_n(&ct->index->used, __ATOMIC_RELAXED);
 
-	return place < used ? place : end;
+	if (!index_is_valid(ct, index))
+		index++;
+	return index < used && index < end ? index : end;
 }
 
 const struct index_ops index_rte_hash = {

@@ -21,8 +21,8 @@
 #define WHEEL_SLOTS   8192u
 #define WHEEL_LAP_MS  (WHEEL_TICK_MS * WHEEL_SLOTS)
 
-/* Lists of one slot, emptied in turns: each waits for its next flow's line while others work. */
-#define WHEEL_WAYS 4u
+/* Lists of one slot or queue, emptied in turns: one's next flow is on its way while others work. */
+#define LIST_WAYS 4u
 
 /*
  * Links are indices of flows. A list's first flow has the number of its list as <prev>, marked by
@@ -32,9 +32,10 @@
 #define LIST_MARK (1u << 31)
 _Static_assert(CONNTRACK_CAPACITY_MAX < LIST_MARK / 2, "the mark is not part of an index");
 
-/* Lists: of the wheel's slots, then one of young flows per service. */
-#define LISTS_YOUNG (WHEEL_SLOTS * WHEEL_WAYS)
-#define LISTS       (LISTS_YOUNG + CONNTRACK_SERVICES_MAX)
+/* Lists: of the wheel's slots, then queues of young flows, of each service. */
+#define QUEUES      (CONNTRACK_SERVICES_MAX * LIST_WAYS)
+#define LISTS_YOUNG (WHEEL_SLOTS * LIST_WAYS)
+#define LISTS       (LISTS_YOUNG + QUEUES)
 
 #define SECRET_WORDS 8
 
@@ -48,15 +49,33 @@ struct flow_cold {
 };
 _Static_assert(sizeof(struct flow_cold) == 32, "two per cache line");
 
+/*
+ * Flows lie in groups of 31, and the group's 32nd cache line holds their tags (index_tags.c), so
+ * that tags and flow are in one page however small the host's pages are. The line of the tags
+ * differs from group to group, or those of all groups would compete for a few sets of the caches.
+ */
+#define GROUP_LINES 32u
+#define GROUP_FLOWS (GROUP_LINES - 1)
+
+union line {
+	struct flow flow;
+	uint16_t tag[GROUP_LINES];
+};
+
+struct group {
+	union line line[GROUP_LINES];
+} __attribute__((aligned(2048)));
+_Static_assert(sizeof(struct group) == 2048, "half a small page");
+
 struct index;
 
 /* How keys find flows: one of the two below. All calls are the owner's but index_next. */
 struct index_ops {
-	/* Sets ct->places, ct->index and adds to ct->memory. 0 or -errno. */
+	/* Sets ct->n_groups, ct->index and adds to ct->memory. 0 or -errno. */
 	int (*create)(struct conntrack *ct, const struct conntrack_params *params);
 	void (*destroy)(struct index *index);
 	/* Load what the first look at these keys needs. */
-	void (*prefetch_burst)(const struct index *index, const uint32_t hashes[], unsigned int n);
+	void (*prefetch_burst)(const struct conntrack *ct, const uint32_t hashes[], unsigned int n);
 	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);
@@ -64,8 +83,8 @@ struct index_ops {
 	struct flow *(*add)(struct conntrack *ct, const struct flow_key *key, uint32_t hash);
 	void (*remove)(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
 		       uint32_t hash);
-	/* Any thread: the first place from <place> on that may hold a flow, or <end>. */
-	uint32_t (*next)(const struct conntrack *ct, uint32_t place, uint32_t end);
+	/* Any thread: the first index from <index> on that may be a flow's, or <end>. */
+	uint32_t (*next)(const struct conntrack *ct, uint32_t index, uint32_t end);
 };
 extern const struct index_ops index_tags, index_rte_hash;
 
@@ -73,28 +92,56 @@ extern const struct index_ops index_tags, index_rte_hash;
 struct conntrack {
 	const struct index_ops *ops;
 	struct index *index;
-	struct flow *flows; /* <places> of them, and as many <cold> */
-	struct flow_cold *cold;
+	struct group *groups;
+	struct flow_cold *cold; /* by index */
 	struct locals *locals;
 	uint32_t capacity;
-	uint32_t places;     /* what an index may be */
+	uint32_t n_groups;
 	uint32_t wheel_time; /* ms: start of the first tick whose slot is not known to be empty */
 	uint32_t expired_ms; /* of the last conntrack_expire() */
 	bool behind;         /* it left something over */
-	uint16_t services;   /* above the highest that ever had a flow */
+	uint32_t queues;     /* above the highest that ever had a flow */
 	uint32_t reclaim_after_ms;
+	uint32_t reclaim_queue;       /* looked at next */
 	struct source_limit *sources; /* NULL = no limit */
 	uint64_t secret[SECRET_WORDS];
 	struct conntrack_stats stats;
 	size_t memory;
 	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
-	uint32_t young_last[CONNTRACK_SERVICES_MAX];
-	uint32_t list[LISTS]; /* first flow of each, or LIST_END */
+	uint32_t queue_last[QUEUES]; /* or LIST_END */
+	uint32_t list[LISTS];        /* first flow of each, or LIST_END */
 };
+
+/* Indices that there are, those of tag lines included. */
+static inline uint32_t index_end(const struct conntrack *ct)
+{
+	return ct->n_groups * GROUP_LINES;
+}
+
+/* Could <index> be a flow's? The last of each group would be that of the tags. */
+static inline bool index_is_valid(const struct conntrack *ct, uint32_t index)
+{
+	return index < index_end(ct) && index % GROUP_LINES < GROUP_FLOWS;
+}
+
+static inline uint16_t *group_tags(const struct conntrack *ct, uint32_t group)
+{
+	return ct->groups[group].line[group % GROUP_LINES].tag;
+}
+
+static inline struct flow *flow_at(const struct conntrack *ct, uint32_t index)
+{
+	uint32_t group = index / GROUP_LINES;
+
+	return &ct->groups[group].line[(group + 1 + index) % GROUP_LINES].flow;
+}
 
 static inline uint32_t flow_index(const struct conntrack *ct, const struct flow *flow)
 {
-	return (uint32_t)(flow - ct->flows);
+	uint32_t line = (uint32_t)((const union line *)flow - ct->groups->line);
+	uint32_t group = line / GROUP_LINES;
+
+	return group * GROUP_LINES + (line - group - 1) % GROUP_LINES;
 }
 
 static inline bool generation_live(uint32_t generation)

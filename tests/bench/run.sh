@@ -5,6 +5,7 @@
 #
 #   tests/bench/run.sh list
 #   tests/bench/run.sh walk [--json FILE] [--runs N]
+#   tests/bench/run.sh conntrack [--only 64k|1m|8m|30m] [--json FILE] [--runs N]
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -17,11 +18,12 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,11s/^# \{0,1\}//p' "$0"
+    sed -n '3,12s/^# \{0,1\}//p' "$0"
 }
 
 list() {
-    echo "walk    cycles per packet of the load balancer's walk, stage by stage"
+    echo "walk       cycles per packet of the load balancer's walk, stage by stage"
+    echo "conntrack  cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows"
 }
 
 build() {
@@ -57,15 +59,17 @@ commit() {
     git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
 }
 
-walk() {
+# run_bench NAME HUGEPAGES OPTION...
+run_bench() {
+    local name=$1 pages=$2
     local options=(--commit "$(commit)" --machine "$(machine)")
-    build walk
-    # 1792 MiB and a few pages that the EAL wants on top
-    if ! take_hugepages 1024; then
+    shift 2
+    build "$name"
+    if ! take_hugepages "$pages"; then
         echo "no hugepages to be had: running on 4 KiB pages" >&2
         options+=(--no-huge)
     fi
-    "$build/tests/bench/bench-walk" "${options[@]}" "$@"
+    "$build/tests/bench/bench-$name" "${options[@]}" "$@"
 }
 
 trap give_back_hugepages EXIT
@@ -75,7 +79,13 @@ trap 'exit 143' TERM
 case ${1:-} in
 walk)
     shift
-    walk "$@"
+    # 1792 MiB and a few pages that the EAL wants on top
+    run_bench walk 1024 "$@"
+    ;;
+conntrack)
+    shift
+    # 8 million flows in three tables, or 30 million in two
+    run_bench conntrack 5200 "$@"
     ;;
 list)
     list

@@ -154,19 +154,23 @@ Test(conntrack_expire, flows_that_live_on_use_the_budget)
 	conntrack_destroy(ct);
 }
 
-Test(conntrack_expire, leftovers_come_first_next_time)
+Test(conntrack_expire, what_the_budget_leaves_over_shows_as_lag_and_comes_next_time)
 {
 	struct conntrack *ct = fixture_table("t", 100);
-	uint32_t now = ONE_WAY_MS + 1000;
+	struct conntrack_stats stats;
+	uint32_t now = ONE_WAY_MS + 700;
 
-	for (uint32_t n = 0; n < 20; n++)
-		fixture_insert(ct, n, 0);
-	for (uint32_t n = 20; n < 40; n++)
-		fixture_insert(ct, n, 500);
-	cr_assert_eq(conntrack_expire(ct, now, 5), 5);
-	cr_assert_eq(conntrack_expire(ct, now, 15), 15);
 	for (uint32_t n = 0; n < 40; n++)
-		cr_assert_eq(fixture_find(ct, n) != NULL, n >= 20, "flow %u", n);
+		fixture_insert(ct, n, n < 20 ? 0 : 500);
+	cr_assert_eq(conntrack_expire(ct, now, 5), 5);
+	conntrack_stats_read(ct, &stats);
+	cr_assert_eq(stats.lag_ms, 700);
+	cr_assert_eq(conntrack_expire(ct, now, 34), 34);
+	conntrack_stats_read(ct, &stats);
+	cr_assert(stats.lag_ms == 200 || stats.lag_ms == 700);
+	cr_assert_eq(conntrack_expire(ct, now, 34), 1);
+	conntrack_stats_read(ct, &stats);
+	cr_assert_eq(stats.lag_ms, 0);
 	conntrack_destroy(ct);
 }
 
