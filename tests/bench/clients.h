@@ -15,6 +15,7 @@ struct load {
 	enum rig_service service;
 	uint32_t flows;   /* drawn from this many */
 	uint32_t payload; /* bytes of a request and of a reply */
+	bool nic_checks;  /* the NIC has verified the check sums */
 	bool in_turn;     /* every flow in turn, from <next> on, instead of at random */
 	uint32_t next;
 };

@@ -21,8 +21,6 @@
 #define ROUNDS       1024
 /* Share of the places that are taken while measuring. */
 #define LOAD_PERCENT 80
-/* Of a flow; as many are born in this time as there are. */
-#define TIMEOUT_MS 30000
 /* It keeps hashes for both families: more than this is too much memory for a bench. */
 #define ON_RTE_HASH_MAX 10000000
 /* What the table takes before it refuses, of the same places. */
@@ -85,10 +83,16 @@ static void keys_in_turn(const struct pair *p, uint32_t from, struct keys *k)
 	keys_make(p, number, k);
 }
 
-/* A burst has one birthday. */
-static uint32_t born_ms(const struct pair *p, uint32_t number)
+/* A burst has one birthday, of its own. */
+static uint32_t born_ms(uint32_t number)
 {
-	return (uint32_t)((uint64_t)(number / BURST) * BURST * TIMEOUT_MS / p->flows);
+	return number / BURST;
+}
+
+/* As many are born in this time as there are. */
+static uint32_t timeout_ms(const struct pair *p)
+{
+	return p->flows / BURST;
 }
 
 /* --- the operations -------------------------------------------------------------------------- */
@@ -261,12 +265,12 @@ static void measure_writes(struct pair *p, struct report *report, const char *si
 	snprintf(where, sizeof(where), "%s%s", size, v6);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		keys_in_turn(p, p->oldest + i * BURST, &k);
-		expire_burst(p, &k, born_ms(p, p->oldest + (i + 1) * BURST - 1) + TIMEOUT_MS);
+		expire_burst(p, &k, born_ms(p->oldest + (i + 1) * BURST - 1) + timeout_ms(p));
 	}
 	add(report, p, "expire", where);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		keys_in_turn(p, p->oldest + p->flows + i * BURST, &k);
-		insert_burst(p, &k, born_ms(p, p->oldest + p->flows + i * BURST));
+		insert_burst(p, &k, born_ms(p->oldest + p->flows + i * BURST));
 	}
 	add(report, p, "insert", where);
 	p->oldest += ROUNDS * BURST;
@@ -302,10 +306,10 @@ static void pair_fill(struct pair *p)
 		keys_in_turn(p, n, &k);
 		for (unsigned int i = 0; i < BURST && n + i < p->flows; i++) {
 			flows[i] = conntrack_flow_insert(p->ct, &k.key[i], k.hash[i],
-							 FLOW_UDP_ONE_WAY, 0, born_ms(p, n + i));
+							 FLOW_UDP_ONE_WAY, 0, born_ms(n + i));
 			if (p->on_rte_hash != NULL &&
 			    conntrack_flow_insert(p->on_rte_hash, &k.key[i], k.hash[i],
-						  FLOW_UDP_ONE_WAY, 0, born_ms(p, n + i)) == NULL)
+						  FLOW_UDP_ONE_WAY, 0, born_ms(n + i)) == NULL)
 				rig_die("rte_hash has no room for flow %u", n + i);
 			if (flows[i] == NULL || !hash_peer_insert(p->peer, &k.bare, i, k.hash[i]))
 				rig_die("no room for flow %u of %u", n + i, p->flows);
@@ -328,7 +332,7 @@ static void pair_create(struct pair *p, uint32_t flows, enum flow_family family)
 	params->socket = SOCKET_ID_ANY;
 	params->seed[0] = rte_rdtsc();
 	for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++)
-		params->timeout_ms[0][state] = TIMEOUT_MS;
+		params->timeout_ms[0][state] = timeout_ms(p);
 	p->ct = conntrack_create(params);
 	params->name = "on rte_hash";
 	params->table = CONNTRACK_TABLE_RTE_HASH;

@@ -32,6 +32,7 @@ enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_SERVICES };
 /* A port, seen from outside: what it receives and what it has sent. */
 struct nic {
 	uint16_t port;
+	uint64_t ol_flags; /* what it says about every packet it receives; 0 = nothing */
 	struct rte_ring *rx, *tx;
 };
 

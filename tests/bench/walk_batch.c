@@ -38,6 +38,8 @@ static void send_requests(struct bench *b, struct load *load)
 {
 	clients_prepare(&b->clients, load);
 	peer_expect(&b->peer, load);
+	b->rig.clients.ol_flags =
+		load->nic_checks ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD : 0;
 	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
 		nic_deliver(&b->rig.clients, b->clients.packet + i, LB_BURST);
 		peer_acknowledge(&b->peer);
