@@ -40,9 +40,12 @@ static uint16_t port_of(uint32_t flow)
 	return htons(1024 + flow % PORTS_PER_CLIENT);
 }
 
-static void write_request(struct clients *c, const struct load *load, uint32_t flow,
-			  uint64_t number, uint8_t *frame)
+static void write_request(struct clients *c, const struct load *load, unsigned int index,
+			  uint8_t *frame)
 {
+	uint32_t flow = c->flow[index], length = c->length[index];
+	uint64_t number = c->first + index;
+
 	struct rte_ether_hdr *ether = (struct rte_ether_hdr *)frame;
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(ether + 1);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
@@ -53,7 +56,7 @@ static void write_request(struct clients *c, const struct load *load, uint32_t f
 	ether->ether_type = htons(RTE_ETHER_TYPE_IPV4);
 	*ip = (struct rte_ipv4_hdr){
 		.version_ihl = 0x45,
-		.total_length = htons(sizeof(*ip) + sizeof(*udp) + load->payload),
+		.total_length = htons(sizeof(*ip) + sizeof(*udp) + length),
 		.time_to_live = 60,
 		.next_proto_id = IPPROTO_UDP,
 		.src_addr = address_of(flow),
@@ -63,32 +66,43 @@ static void write_request(struct clients *c, const struct load *load, uint32_t f
 	*udp = (struct rte_udp_hdr){
 		.src_port = port_of(flow),
 		.dst_port = htons(RIG_SERVICE_UDP + load->service),
-		.dgram_len = htons(sizeof(*udp) + load->payload),
+		.dgram_len = htons(sizeof(*udp) + length),
 	};
 	memcpy(payload, &number, sizeof(number));
-	for (uint32_t i = sizeof(number); i < load->payload; i++)
+	if (load->trace != NULL)
+		return;
+	for (uint32_t i = sizeof(number); i < length; i++)
 		payload[i] = clients_pattern(i);
 	udp->dgram_cksum = rte_ipv4_udptcp_cksum(ip, udp);
 }
 
+static void choose(struct clients *c, struct load *load, unsigned int index)
+{
+	c->length[index] = load->payload;
+	if (load->trace != NULL) {
+		struct trace_packet packet = trace_next(load->trace);
+
+		c->flow[index] = packet.flow;
+		c->length[index] = packet.frame - CLIENT_HEADERS;
+	} else if (load->in_turn) {
+		c->flow[index] = load->next;
+		load->next = load->next + 1 == load->flows ? 0 : load->next + 1;
+	} else {
+		c->flow[index] = clients_random(c, load->flows);
+	}
+}
+
 void clients_prepare(struct clients *c, struct load *load)
 {
-	uint32_t flow;
-
 	rig_alloc(c->rig, c->packet, RIG_BATCH);
 	c->first = c->number;
+	c->number += RIG_BATCH;
 	for (unsigned int i = 0; i < RIG_BATCH; i++) {
 		struct rte_mbuf *m = c->packet[i];
 
-		if (load->in_turn) {
-			flow = load->next;
-			load->next = flow + 1 == load->flows ? 0 : flow + 1;
-		} else {
-			flow = clients_random(c, load->flows);
-		}
-		c->flow[i] = flow;
-		m->data_len = m->pkt_len = CLIENT_HEADERS + load->payload;
-		write_request(c, load, flow, c->number++, rte_pktmbuf_mtod(m, uint8_t *));
+		choose(c, load, i);
+		m->data_len = m->pkt_len = CLIENT_HEADERS + c->length[i];
+		write_request(c, load, i, rte_pktmbuf_mtod(m, uint8_t *));
 		c->payload[i] = rte_pktmbuf_mtod_offset(m, uint8_t *, CLIENT_HEADERS);
 	}
 }

@@ -7,6 +7,7 @@
 #define BENCH_CLIENTS_H
 
 #include "rig.h"
+#include "trace.h"
 
 #define CLIENT_HEADERS (14 + 20 + 8)
 
@@ -18,6 +19,12 @@ struct load {
 	bool nic_checks;  /* the NIC has verified the check sums */
 	bool in_turn;     /* every flow in turn, from <next> on, instead of at random */
 	uint32_t next;
+	/*
+	 * Flows and payloads of requests come from here instead. Payloads are not written but for
+	 * their numbers, and not checked; the NIC has verified the check sums.
+	 */
+	struct trace *trace;
+	uint32_t reply; /* bytes of a reply; 0 = as the request */
 };
 
 struct clients {
@@ -28,6 +35,7 @@ struct clients {
 	/* the requests of this batch */
 	uint64_t first;
 	uint32_t flow[RIG_BATCH];
+	uint16_t length[RIG_BATCH]; /* of the payload */
 	struct rte_mbuf *packet[RIG_BATCH];
 	const uint8_t *payload[RIG_BATCH]; /* where the NIC has put it */
 };

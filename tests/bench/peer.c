@@ -189,7 +189,7 @@ static bool is_request(const struct peer *peer, const struct rte_mbuf *m, const 
 			  m->data_len - ROCE_ETHER_LENGTH - ROCE_ICRC_LENGTH) ||
 	    memcmp(payload, &number, sizeof(number)) != 0)
 		return false;
-	for (uint32_t i = sizeof(number); i < peer->payload; i++)
+	for (uint32_t i = sizeof(number); i < peer->clients->length[index]; i++)
 		if (payload[i] != clients_pattern(i))
 			return false;
 	return true;
@@ -201,8 +201,8 @@ static void take_payload(struct peer *peer, unsigned int w, const struct rte_mbu
 	uint64_t offset = p->va - SLOTS(w);
 	uint32_t index = request_at(peer, payload);
 
-	if (peer->n_payloads == RIG_BATCH || p->length != peer->payload || offset % STRIDE != 0 ||
-	    offset / STRIDE >= PEER_SLOTS)
+	if (peer->n_payloads == RIG_BATCH || p->length != peer->clients->length[index] ||
+	    offset % STRIDE != 0 || offset / STRIDE >= PEER_SLOTS)
 		rig_die("request %u: wrong length or address", index);
 	if (m->nb_segs != 1)
 		rig_die("request %u: in more than one piece", index);
@@ -222,9 +222,10 @@ static void take_descriptors(struct peer *peer, unsigned int w, const struct roc
 	for (uint32_t i = 0; i < p->length / sizeof(d); i++) {
 		memcpy(&d, payload + i * sizeof(d), sizeof(d));
 		if (d.sequence != worker->sequence + 1 || at + i != (d.sequence - 1) % PEER_SLOTS ||
-		    d.length != peer->payload || d.slot >= PEER_SLOTS ||
-		    peer->n_requests == peer->n_payloads)
+		    d.slot >= PEER_SLOTS || peer->n_requests == peer->n_payloads)
 			rig_die("descriptor %lu of worker gpu%u is wrong", d.sequence, w);
+		if (d.length != peer->clients->length[worker->request[d.slot]])
+			rig_die("descriptor %lu of worker gpu%u: wrong length", d.sequence, w);
 		worker->sequence = d.sequence;
 		peer->request[peer->n_requests++] = (struct peer_request){
 			.worker = w,
@@ -307,9 +308,8 @@ bool peer_all_acked(const struct peer *peer)
 /* --- what goes ---------------------------------------------------------------------------------
  */
 
-void peer_expect(struct peer *peer, const struct load *load)
+void peer_expect(struct peer *peer)
 {
-	peer->payload = load->payload;
 	peer->n_payloads = peer->n_requests = 0;
 }
 
@@ -337,22 +337,23 @@ void peer_prepare_replies(struct peer *peer, const struct load *load)
 		const struct peer_request *r = &peer->request[i];
 		struct peer_worker *p = &peer->worker[r->worker];
 		uint64_t number = peer->clients->first + r->index;
+		uint32_t length = load->reply != 0 ? load->reply : peer->clients->length[r->index];
 		struct ring_reply header = {
 			.sequence = r->sequence,
 			.seen_ns = 1000,
 			.start_ns = 2000,
 			.done_ns = 3000,
-			.length = load->payload,
+			.length = length,
 		};
 		uint8_t *at = begin_write(p, peer->reply[i],
 					  p->info.reply_address +
 						  (uint64_t)r->slot * p->info.reply_stride,
-					  sizeof(header) + load->payload, ring_imm(r->slot, 0, 0));
+					  sizeof(header) + length, ring_imm(r->slot, 0, 0));
 
 		memcpy(at, &header, sizeof(header));
 		at += sizeof(header);
 		memcpy(at, &number, sizeof(number));
-		for (uint32_t k = sizeof(number); k < load->payload; k++)
+		for (uint32_t k = sizeof(number); k < length; k++)
 			at[k] = clients_pattern(k);
 		peer->reply_at[i] = at;
 		end_write(p, peer->reply[i]);

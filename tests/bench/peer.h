@@ -53,7 +53,6 @@ struct peer {
 	uint32_t n_acks, first_ack;
 	struct peer_ack ack[PEER_ACKS]; /* ring */
 	/* this batch */
-	uint32_t payload; /* bytes of a request */
 	uint32_t n_payloads, n_requests;
 	struct peer_request request[RIG_BATCH]; /* in the order of their descriptors */
 	struct rte_mbuf *reply[RIG_BATCH];
@@ -64,7 +63,7 @@ struct peer {
 void peer_join(struct peer *peer, const struct rig *rig, const struct clients *clients);
 
 /* A batch of requests begins. */
-void peer_expect(struct peer *peer, const struct load *load);
+void peer_expect(struct peer *peer);
 
 /* Before a turn: hand over the acknowledgements that are due. Call once per turn. */
 void peer_acknowledge(struct peer *peer);

@@ -26,12 +26,13 @@ static const char config_text[] =
 	"  - {name: fabric, device: net_ring_fabric, roles: [fabric], mtu: 4200,\n"
 	"     address: " RIG_LB_FABRIC "/24}\n"
 	"services:\n"
-	"  - {name: one, address: " RIG_VIP ", port: %d, model: one, flow_timeout_ms: 3600000,\n"
-	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
+	"  - {name: one, address: " RIG_VIP ", port: %d, model: one, flow_timeout_ms: %u,\n"
+	"     one_way_timeout_ms: %u, request_timeout_ms: %u}\n"
 	"  - {name: many, address: " RIG_VIP ", port: %d, model: many, flow_timeout_ms: 3600000,\n"
 	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
 	"lcores: [%d]\n"
-	"memory: {hugepages: %s, mb: 1792}\n"
+	"flows: %u\n"
+	"memory: {hugepages: %s, mb: %u}\n"
 	"workers: {timeout_ms: 3600000}\n"
 	"fabric: {ack_timeout: 22}\n"
 	"log_level: warning\n";
@@ -59,13 +60,16 @@ static int stay_on_this_cpu(void)
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? cpu : 0;
 }
 
-static int read_config(struct lb_config *config, bool hugepages)
+static int read_config(struct lb_config *config, const struct rig_options *o)
 {
+	uint32_t timeout = o->timeout_ms != 0 ? o->timeout_ms : 3600000;
 	char text[2048], error[512];
 	int length, ret;
 
-	length = snprintf(text, sizeof(text), config_text, RIG_SERVICE_UDP, RIG_SERVICE_UDP + 1,
-			  stay_on_this_cpu(), hugepages ? "true" : "false");
+	length = snprintf(text, sizeof(text), config_text, RIG_SERVICE_UDP, timeout, timeout,
+			  RTE_MIN(timeout - 1000, 600000u), RIG_SERVICE_UDP + 1, stay_on_this_cpu(),
+			  o->flows != 0 ? o->flows : 1048576, o->hugepages ? "true" : "false",
+			  o->mb != 0 ? o->mb : 1792);
 	ret = lb_config_parse("bench", text, length, config, error, sizeof(error));
 	if (ret < 0)
 		fprintf(stderr, "%s\n", error);
@@ -107,10 +111,10 @@ static int create_pool(struct rig *rig)
 	return rig->received == NULL ? -ENOMEM : 0;
 }
 
-int rig_create(struct rig *rig, bool hugepages)
+int rig_create(struct rig *rig, const struct rig_options *options)
 {
 	struct lb_config *config = calloc(1, sizeof(*config));
-	int ret = config == NULL ? -ENOMEM : read_config(config, hugepages);
+	int ret = config == NULL ? -ENOMEM : read_config(config, options);
 	char error[512] = "";
 
 	memset(rig, 0, sizeof(*rig));

@@ -46,8 +46,14 @@ struct rig {
 /* Something is not as it must be: the numbers would mean nothing. */
 void rig_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+struct rig_options {
+	bool hugepages;
+	uint32_t flows, mb;  /* 0 = the daemon's default, 1792 */
+	uint32_t timeout_ms; /* of flows of the first service; 0 = an hour */
+};
+
 /* 0, or -errno after saying why. */
-int rig_create(struct rig *rig, bool hugepages);
+int rig_create(struct rig *rig, const struct rig_options *options);
 void rig_destroy(struct rig *rig);
 
 /* Receive <n> packets as a driver does: it has just written each mbuf's first cache line. */

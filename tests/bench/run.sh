@@ -6,6 +6,8 @@
 #   tests/bench/run.sh list
 #   tests/bench/run.sh walk [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack [--only 64k|1m|8m|30m] [--json FILE] [--runs N]
+#   tests/bench/run.sh conntrack-traffic [--json FILE] [--runs N]
+#   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -18,12 +20,13 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,12s/^# \{0,1\}//p' "$0"
+    sed -n '3,14s/^# \{0,1\}//p' "$0"
 }
 
 list() {
     echo "walk       cycles per packet of the load balancer's walk, stage by stage"
     echo "conntrack  cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows"
+    echo "conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows"
 }
 
 build() {
@@ -86,6 +89,15 @@ conntrack)
     shift
     # 8 million flows in three tables, or 30 million in two
     run_bench conntrack 5200 "$@"
+    ;;
+conntrack-traffic)
+    shift
+    if [ "${1:-}" = --write ]; then
+        build conntrack-traffic
+        "$build/tests/bench/bench-conntrack-traffic" "$@"
+    else
+        run_bench conntrack-traffic 1700 "$@"
+    fi
     ;;
 list)
     list

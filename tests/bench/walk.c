@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 
 	if (!bench_options_read(&o, argc, argv, "walk", "SCENARIO", RUNS_DEFAULT))
 		return 2;
-	if (rig_create(&b.rig, o.hugepages) < 0)
+	if (rig_create(&b.rig, &(struct rig_options){.hugepages = o.hugepages}) < 0)
 		return 1;
 	clients_init(&b.clients, &b.rig);
 	peer_join(&b.peer, &b.rig, &b.clients);

@@ -24,6 +24,21 @@ static void check_counters(const struct bench *b, uint64_t requests, uint64_t re
 	}
 }
 
+uint64_t batch_bytes(const struct clients *c)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < RIG_BATCH; i++)
+		bytes += CLIENT_HEADERS + c->length[i];
+	return bytes;
+}
+
+static void timed_turn(struct bench *b, struct turns *turns)
+{
+	turns_turn(turns, b->rig.lc);
+	b->worked += turns->cycles[turns->n - 1];
+}
+
 /* Between the measured turns everybody comes to rest: the last acknowledgements go in. */
 static void settle(struct bench *b)
 {
@@ -37,18 +52,21 @@ static void settle(struct bench *b)
 static void send_requests(struct bench *b, struct load *load)
 {
 	clients_prepare(&b->clients, load);
-	peer_expect(&b->peer, load);
+	peer_expect(&b->peer);
 	b->rig.clients.ol_flags =
-		load->nic_checks ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD : 0;
+		load->nic_checks || load->trace != NULL
+			? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD
+			: 0;
 	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
 		nic_deliver(&b->rig.clients, b->clients.packet + i, LB_BURST);
 		peer_acknowledge(&b->peer);
-		turns_turn(&b->requests, b->rig.lc);
+		timed_turn(b, &b->requests);
 		peer_receive(&b->peer);
 		if (b->peer.n_requests != i + LB_BURST)
 			rig_die("%u requests reached the workers, %u were sent", b->peer.n_requests,
 				i + LB_BURST);
 	}
+	b->bytes += batch_bytes(&b->clients);
 	settle(b);
 }
 
@@ -75,7 +93,7 @@ static void send_replies(struct bench *b, const struct load *load)
 	peer_prepare_replies(&b->peer, load);
 	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
 		nic_deliver(&b->rig.fabric, b->peer.reply + i, LB_BURST);
-		turns_turn(&b->replies, b->rig.lc);
+		timed_turn(b, &b->replies);
 		peer_receive(&b->peer);
 		take_replies(b, load, i);
 	}

@@ -16,7 +16,12 @@ struct bench {
 	struct peer peer;
 	struct turns requests, replies;
 	struct turns untimed; /* turns in between */
+	uint64_t worked;      /* TSC cycles inside lb_turn(), all turns together */
+	uint64_t bytes;       /* of the frames of requests */
 };
+
+/* Of the frames of the batch that was prepared last. */
+uint64_t batch_bytes(const struct clients *c);
 
 /* Ends the bench when anything is lost, copied, moved or wrong. */
 void batch_run(struct bench *b, struct load *load);
