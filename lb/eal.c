@@ -92,9 +92,10 @@ static void add_lcores(struct arguments *a, const struct lb_config *config)
 
 static void add_devices(struct arguments *a, const struct lb_config *config)
 {
-	bool any = false;
+	bool any = false, shared = false;
 
 	for (unsigned int i = 0; i < config->n_ports; i++) {
+		shared |= strstr(config->port[i].device, "zero-copy=yes") != NULL;
 		if (!is_pci(config->port[i].device))
 			continue;
 		add(a, "--allow=%s", config->port[i].device);
@@ -102,6 +103,9 @@ static void add_devices(struct arguments *a, const struct lb_config *config)
 	}
 	if (!any)
 		add(a, "--no-pci");
+	/* A memif port without copies hands its peer our packet memory: one file, or it refuses. */
+	if (shared)
+		add(a, "--single-file-segments");
 }
 
 /* The EAL answers an impossible CPU with its usage text. */
