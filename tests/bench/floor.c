@@ -3,12 +3,11 @@
 
 #include <rte_ethdev.h>
 #include <rte_hash.h>
-#include <rte_ip.h>
 #include <rte_malloc.h>
-#include <rte_udp.h>
 
 #include "checksum.h"
 #include "floor.h"
+#include "swap.h"
 
 #define ROUNDS 1024
 #define LINES  8192
@@ -59,35 +58,12 @@ void floors_fini(struct floors *f)
 	rte_free(f->lines);
 }
 
-static void swap_all(uint8_t *frame)
-{
-	struct rte_ether_hdr *ether = (struct rte_ether_hdr *)frame;
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(ether + 1);
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
-	struct rte_ether_addr mac = ether->dst_addr;
-	uint32_t address = ip->dst_addr;
-	uint16_t port = udp->dst_port;
-
-	ether->dst_addr = ether->src_addr;
-	ether->src_addr = mac;
-	ip->dst_addr = ip->src_addr;
-	ip->src_addr = address;
-	udp->dst_port = udp->src_port;
-	udp->src_port = port;
-}
-
 static void forward_burst(uint16_t port)
 {
 	struct rte_mbuf *packet[LB_BURST];
 	unsigned int n = rte_eth_rx_burst(port, 0, packet, LB_BURST);
 
-	for (unsigned int i = 0; i < n && i < 4; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(packet[i], void *));
-	for (unsigned int i = 0; i < n; i++) {
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(packet[i + 4], void *));
-		swap_all(rte_pktmbuf_mtod(packet[i], uint8_t *));
-	}
+	swap_burst(packet, n);
 	if (rte_eth_tx_burst(port, 0, packet, n) != LB_BURST)
 		rig_die("forwarding lost packets");
 }

@@ -8,6 +8,10 @@
 #   tests/bench/run.sh conntrack [--only 64k|1m|8m|30m] [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
+#   tests/bench/run.sh wire-100g [--json FILE] [--runs N] [--lcores N] [--gen-cores N] [--smoke]
+#   tests/bench/run.sh bundle DIRECTORY
+#
+# bundle puts the benches there, and what they need on a machine without DPDK.
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -20,13 +24,14 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,14s/^# \{0,1\}//p' "$0"
+    sed -n '3,18s/^# \{0,1\}//p' "$0"
 }
 
 list() {
     echo "walk       cycles per packet of the load balancer's walk, stage by stage"
     echo "conntrack  cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows"
     echo "conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows"
+    echo "wire-100g  Gbit/s per core from end to end, generator and load balancer joined by memif"
 }
 
 build() {
@@ -75,6 +80,20 @@ run_bench() {
     "$build/tests/bench/bench-$name" "${options[@]}" "$@"
 }
 
+bundle() {
+    local static=$root/build-static to=${1:?bundle needs a directory} name
+    if [ ! -f "$static/build.ninja" ]; then
+        meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
+    fi
+    mkdir -p "$to"
+    for name in walk conntrack conntrack-traffic wire-100g; do
+        ninja -C "$static" "tests/bench/bench-$name" >&2
+        cp "$static/tests/bench/bench-$name" "$to/"
+    done
+    ldd "$to/bench-walk" | awk '/libisal/ { print $3 }' | xargs -I{} cp -L {} "$to/"
+    ls "$to"
+}
+
 trap give_back_hugepages EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -98,6 +117,15 @@ conntrack-traffic)
     else
         run_bench conntrack-traffic 1700 "$@"
     fi
+    ;;
+wire-100g)
+    shift
+    build wire-100g
+    run_bench wire-100g "$("$build/tests/bench/bench-wire-100g" "$@" --print-pages)" "$@"
+    ;;
+bundle)
+    shift
+    bundle "$@"
     ;;
 list)
     list

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wire-100g: a generator process and a load balancer process, joined by two memif ports. The parent
+ * forks both and gives them orders, each over a socket of its own; they answer every order. What
+ * the two tell each other otherwise goes over the wire.
+ */
+#ifndef BENCH_WIRE_H
+#define BENCH_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lb.h"
+
+#define WIRE_QUEUES_MAX  16 /* one per lcore of the load balancer */
+#define WIRE_THREADS_MAX (2 * WIRE_QUEUES_MAX)
+
+#define WIRE_VIP         "10.0.0.100"
+#define WIRE_SERVICE_UDP 8500
+#define WIRE_LB_FABRIC   "10.9.0.1"
+#define WIRE_HOST        "10.9.0.2" /* the worker's */
+/* IP bytes on the fabric: the smallest for a RoCE MTU of 2048, so that a request is one packet. */
+#define WIRE_FABRIC_MTU 2128
+#define WIRE_PATH_MTU   2048
+/* Of both ports on both sides; in one buffer goes a whole frame of the fabric. */
+#define WIRE_DEVICE "socket=%s-%s,rsize=%u,bsize=2176"
+
+/* Of the worker's ring on one link. */
+#define WIRE_SLOTS     1024
+#define WIRE_STRIDE    1536
+#define WIRE_BYTES_MAX 1472 /* of a request */
+#define WIRE_FIRST_PSN 0xfffff0u
+/* The worker's queue pair, rkey and memory for one lcore of the load balancer. */
+#define WIRE_QPN(lcore)         (0x100u + (lcore))
+#define WIRE_RKEY(lcore)        (0x1000u + (lcore))
+#define WIRE_DESCRIPTORS(lcore) ((uint64_t)((lcore) + 1) << 40)
+#define WIRE_REQUESTS(lcore)    (WIRE_DESCRIPTORS(lcore) + (1ull << 32))
+#define WIRE_CANCELS(lcore)     (WIRE_DESCRIPTORS(lcore) + (1ull << 36))
+
+/* Ethernet, IPv4 and UDP before a client's bytes. A frame counts without its FCS. */
+#define WIRE_CLIENT_HEADERS (14 + 20 + 8)
+#define WIRE_FRAME_MAX      (WIRE_CLIENT_HEADERS + WIRE_BYTES_MAX)
+/* A request's number, which its reply repeats. */
+#define WIRE_NUMBER_LENGTH 8
+
+struct wire_options {
+	const char *json, *commit, *machine;
+	const char *only; /* the first metric of a scenario, for profilers; NULL = all */
+	unsigned int lcores, threads; /* of the load balancer, of the generator */
+	uint16_t lb_cpu[WIRE_QUEUES_MAX], gen_cpu[WIRE_THREADS_MAX];
+	unsigned int runs,
+		tries; /* spans measured per scenario; how often, to get each undisturbed */
+	uint32_t measure_ms;
+	uint32_t flows;
+	uint32_t outstanding; /* requests per queue without a reply: the window that is kept full */
+	unsigned int ring;    /* log2 of the slots of a memif ring */
+	uint32_t reply;       /* bytes of a reply's UDP payload */
+	bool hugepages, zero_copy, print_pages;
+	bool verify; /* the generator checks every byte, in time that is measured */
+	char socket[64];
+};
+
+/* What the generator sends, and what the load balancer does with it. */
+struct wire_load {
+	uint32_t frame; /* bytes, without FCS */
+	bool forward;   /* the load balancer only swaps addresses and sends back */
+	bool no_sum;    /* clients leave the UDP check sum out, as UDP over IPv4 may */
+	bool in_turn;   /* every flow in turn, instead of at random */
+	uint64_t limit; /* requests per queue; 0 = until WIRE_DRAIN */
+};
+
+enum wire_order_kind {
+	WIRE_JOIN,     /* generator: the load balancer is there. Load balancer: get going */
+	WIRE_START,    /* begin a load; the load balancer is told first */
+	WIRE_DRAIN,    /* generator: send no more, answer when all is back or nothing moves */
+	WIRE_SNAPSHOT, /* say the counters */
+	WIRE_STOP,     /* no thread uses a port any more: they vanish with the other side */
+	WIRE_END,
+};
+
+/* How to reach the load balancer; its process says it once. */
+struct wire_address {
+	uint8_t client_mac[6], fabric_mac[6];
+	uint32_t path_mtu;
+	struct lb_link_info link[WIRE_QUEUES_MAX];
+};
+
+struct wire_order {
+	enum wire_order_kind kind;
+	struct wire_load load;
+	struct wire_address address; /* WIRE_JOIN to the generator */
+};
+
+/* One thread's time: TSC cycles with work in hand, CPU time. */
+struct wire_time {
+	uint64_t busy, cpu_ns;
+};
+
+struct wire_lb_counters {
+	uint64_t requests, replies, forwarded;
+	uint64_t unwanted; /* drops, copies, notices, packets sent again: all must stay 0 */
+	uint64_t turns;    /* with work */
+	uint64_t packets_in;
+	uint64_t stage_cycles[LB_STAGES];
+	struct wire_time time;
+};
+
+struct wire_queue_counters {
+	uint64_t sent, answered; /* as the clients see it */
+	uint64_t writes;         /* as the worker sees it: payloads */
+	uint64_t announced;      /* and descriptors */
+	uint64_t acks_sent, acks_received;
+};
+
+struct wire_answer {
+	int status; /* 0 or -errno */
+	uint64_t tsc, tsc_hz;
+	struct wire_address address; /* the load balancer's first answer */
+	char unwanted[128];          /* which of them, if any */
+	union {
+		struct wire_lb_counters lb[WIRE_QUEUES_MAX];
+		struct {
+			struct wire_queue_counters queue[WIRE_QUEUES_MAX];
+			struct wire_time thread[WIRE_THREADS_MAX];
+		} gen;
+	};
+};
+
+/* False after telling how it is used. */
+bool wire_options_parse(int argc, char **argv, struct wire_options *o);
+/* How many pages of 2 MiB both processes want together, with some to spare. */
+unsigned int wire_options_pages(const struct wire_options *o);
+
+/* Something is not as it must be: the process ends. */
+void wire_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* The next order; WIRE_END when the parent is gone. */
+void wire_take_order(int socket, struct wire_order *order);
+void wire_answer(int socket, const struct wire_answer *answer);
+/* The driver sets a port up on a thread of its own; a queue that is used meanwhile breaks. */
+void wire_wait_for_link(uint16_t port);
+/* CPU time of a thread, from its clock. */
+uint64_t wire_cpu_ns(int clock);
+
+/* The two processes; both answer once when they are set up, and return at WIRE_END. */
+void wire_lb_main(const struct wire_options *o, int socket);
+void wire_gen_main(const struct wire_options *o, int socket);
+
+#endif
