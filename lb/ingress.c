@@ -79,29 +79,27 @@ static void sort(struct lcore *lc, struct rte_mbuf *m)
 }
 
 /*
- * A client's packet is read from end to end at once, for its check sum. One from the fabric is only
- * sorted here; its payload is read by the ICRC, which keeps the hardware's prefetcher busy itself.
+ * Every packet is read from end to end soon: a client's for its check sum here, one from the fabric
+ * for its ICRC, which would wait for the hardware's prefetcher at the start of each.
  */
-static void prefetch(const struct rte_mbuf *m, bool whole)
+static void prefetch(const struct rte_mbuf *m)
 {
-	uint32_t end = whole ? m->data_len : 1;
-
-	for (uint32_t at = 0; at < end; at += RTE_CACHE_LINE_SIZE)
+	for (uint32_t at = 0; at < m->data_len; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, at));
 }
 
-static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n, bool whole)
+static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n)
 {
-	const unsigned int ahead = whole ? 3 : 8;
+	const unsigned int ahead = 3;
 
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
 	lc->fabric.n_replies = 0;
 	for (unsigned int i = 0; i < n && i < ahead; i++)
-		prefetch(packet[i], whole);
+		prefetch(packet[i]);
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + ahead < n)
-			prefetch(packet[i + ahead], whole);
+			prefetch(packet[i + ahead]);
 		sort(lc, packet[i]);
 	}
 }
@@ -116,7 +114,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	for (unsigned int i = 0; i < n; i++)
 		lc->stats.bytes_in += packet[i]->pkt_len;
 	lc->stats.packets_in += n;
-	sort_burst(lc, packet, n, lc->lb->config.port[port].clients);
+	sort_burst(lc, packet, n);
 	return n;
 }
 
@@ -126,6 +124,6 @@ unsigned int ingress_handover(struct lcore *lc)
 	unsigned int n;
 
 	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
-	sort_burst(lc, packet, n, false);
+	sort_burst(lc, packet, n);
 	return n;
 }
