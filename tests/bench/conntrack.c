@@ -360,6 +360,9 @@ static void measure(struct report *report, const struct size *size, enum flow_fa
 	pair_create(&p, size->flows, family);
 	report_add(report, (double)conntrack_memory(p.ct) / size->flows, "bytes_per_flow_%s_%s",
 		   family == FLOW_IPV4 ? "v4" : "v6", size->name);
+	if (strcmp(size->name, "1m") == 0)
+		report_add(report, (double)conntrack_memory(p.ct) / size->flows,
+			   "bytes_per_flow_%s", family == FLOW_IPV4 ? "v4" : "v6");
 	for (unsigned int run = 0; run < runs; run++) {
 		measure_reads(&p, report, size->name);
 		measure_writes(&p, report, size->name);

@@ -11,6 +11,7 @@
 
 #include <rte_eal.h>
 
+#include "dumper.h"
 #include "floor.h"
 #include "options.h"
 #include "trace.h"
@@ -21,6 +22,8 @@
 #define REPLY        64
 #define FLOWS        12000000u
 #define FLOWS_8M     8000000u
+#define FLOWS_DUMP   10000000u
+#define DUMP_WINDOWS 4 /* pairs per run: their difference is small */
 #define MEMORY_MB    3072
 
 /* Batches per figure: 2048 turns. */
@@ -119,7 +122,7 @@ static void with_deletion(struct bench_traffic *t)
 	struct conntrack_stats before, after;
 	double start;
 
-	while (seconds(&t->b) < TIMEOUT_MS * 1.3 / 1000) {
+	while (seconds(&t->b) < TIMEOUT_MS * 2.2 / 1000) {
 		batch(&t->b, &t->trace);
 		forget(&t->b);
 	}
@@ -161,6 +164,45 @@ static void many_flows(struct bench_traffic *t)
 		   report_median(&t->report, "walk_cycles_8m_1024b") /
 			   report_median(&t->report, "walk_cycles_1k_1024b"),
 		   "walk_cycles_8m_over_1k");
+}
+
+/* Another core dumps the whole table, flows and all, while this one works; and while it does not.
+ */
+static void dumped(struct bench_traffic *t)
+{
+	uint32_t first = t->few.flows, opened = FLOWS_8M;
+	struct load open = t->many;
+	struct dumper dumper;
+	double bytes, cycles[2];
+
+	open.in_turn = true;
+	open.reply = open.payload = REPLY;
+	open.flows = FLOWS_DUMP;
+	open.next = opened;
+	for (; opened < FLOWS_DUMP; opened += RIG_BATCH) {
+		batch(&t->b, &open);
+		forget(&t->b);
+	}
+	t->many.flows = first;
+	dumper_start(&dumper, t->b.rig.lc->ct);
+	for (unsigned int run = 0; run < t->runs * DUMP_WINDOWS; run++)
+		for (int on = 0; on < 2; on++) {
+			dumper_switch(&dumper, on);
+			cycles[on] = window(&t->b, &t->many, &bytes);
+			report_add(&t->report, cycles[on],
+				   on ? "cycles_dumped" : "cycles_not_dumped");
+		}
+	/* windows are shorter than a dump: let one run through beside the walk */
+	dumper_switch(&dumper, true);
+	while (__atomic_load_n(&dumper.dumps, __ATOMIC_RELAXED) == 0)
+		window(&t->b, &t->many, &bytes);
+	dumper_stop(&dumper);
+	report_add(&t->report, dumper.seconds * 1e7 / (double)dumper.flows, "dump_10m_s");
+	report_add(&t->report, (double)dumper.flows, "flows_dumped");
+	report_add(&t->report,
+		   100 * (1 - report_median(&t->report, "cycles_not_dumped") /
+				      report_median(&t->report, "cycles_dumped")),
+		   "throughput_drop_pct");
 }
 
 static void print(const struct report *report)
@@ -222,6 +264,7 @@ int main(int argc, char **argv)
 	insert_only(&t);
 	with_deletion(&t);
 	many_flows(&t);
+	dumped(&t);
 	origin = bench_origin(&o, "conntrack-traffic");
 	printf("one lcore, TSC %.2f GHz, bytes of frames without FCS\n\n",
 	       (double)t.b.rig.lb->tsc_hz / 1e9);
