@@ -148,8 +148,8 @@ static void expire(struct conntrack *ct, struct flow *flow)
 	stat_add(&ct->stats.expired, 1);
 }
 
-/* The flow's list is due. True if its time was over. */
-static bool visit(struct conntrack *ct, uint32_t index, uint32_t now_ms)
+/* The flow's list is due. True if its time was over; if not, it waits in slot <first> or later. */
+static bool visit(struct conntrack *ct, uint32_t index, uint32_t first, uint32_t now_ms)
 {
 	struct flow *flow = flow_at(ct, index);
 
@@ -159,7 +159,7 @@ static bool visit(struct conntrack *ct, uint32_t index, uint32_t now_ms)
 		return true;
 	}
 	timers_disarm(ct, flow);
-	link_wheel(ct, flow, 1); /* never back into the slot being emptied */
+	link_wheel(ct, flow, first);
 	return false;
 }
 
@@ -195,7 +195,7 @@ static unsigned int expire_young(struct conntrack *ct, uint32_t now_ms, unsigned
 			}
 			--*budget;
 			any = true;
-			expired += visit(ct, ct->list[LISTS_YOUNG + queue], now_ms);
+			expired += visit(ct, ct->list[LISTS_YOUNG + queue], 0, now_ms);
 		}
 	} while (any);
 	return expired;
@@ -220,7 +220,8 @@ static unsigned int expire_slot(struct conntrack *ct, uint32_t now_ms, unsigned 
 			}
 			--*budget;
 			left++;
-			expired += visit(ct, index, now_ms);
+			/* never back into the slot being emptied */
+			expired += visit(ct, index, 1, now_ms);
 		}
 	} while (left > 0);
 	return expired;

@@ -174,6 +174,22 @@ Test(conntrack_expire, what_the_budget_leaves_over_shows_as_lag_and_comes_next_t
 	conntrack_destroy(ct);
 }
 
+/* It moves to the wheel, where the nearest slot may be the one that comes due next. */
+Test(conntrack_expire, a_young_flow_that_spoke_once_more_ends_within_a_tick_too)
+{
+	for (uint32_t spoke = 1; spoke < 3 * WHEEL_TICK_MS; spoke++) {
+		struct conntrack *ct = fixture_table("t", 10);
+		uint32_t now = 0;
+
+		conntrack_touch(fixture_insert(ct, 1, 0), spoke);
+		while (conntrack_expire(ct, now, NO_BUDGET) == 0)
+			now++;
+		cr_assert(now >= spoke + ONE_WAY_MS && now < spoke + ONE_WAY_MS + WHEEL_TICK_MS,
+			  "spoke at %u, ended at %u", spoke, now);
+		conntrack_destroy(ct);
+	}
+}
+
 Test(conntrack_expire, after_a_long_pause_one_call_catches_up)
 {
 	static const uint32_t pauses[] = {WHEEL_LAP_MS - 1,         WHEEL_LAP_MS,
