@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,17 +23,25 @@
 #define ESTABLISHED_MS 30000u
 #define NO_BUDGET      UINT32_MAX
 
-static inline void fixture_eal(void)
+static inline void fixture_eal_sized(unsigned int megabytes)
 {
+	char memory[16];
 	char *argv[] = {"conntrack",      "--no-huge", "--no-shconf", "--no-pci",
-			"--no-telemetry", "-m",        "64",          NULL};
+			"--no-telemetry", "-m",        memory,        NULL};
 	cpu_set_t cpus;
+
+	snprintf(memory, sizeof(memory), "%u", megabytes);
 
 	/* EAL pins this thread to one CPU, and threads started later inherit that. */
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	if (rte_eal_init(7, argv) < 0)
 		abort();
 	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static inline void fixture_eal(void)
+{
+	fixture_eal_sized(64);
 }
 
 static inline struct conntrack_params fixture_params(const char *name, uint32_t capacity)

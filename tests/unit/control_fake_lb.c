@@ -26,6 +26,11 @@ void fake_eal(void)
 	fixture_eal();
 }
 
+void fake_eal_sized(unsigned int megabytes)
+{
+	fixture_eal_sized(megabytes);
+}
+
 static void add_service(struct lb_config *config, const char *name, const char *vip, uint16_t port,
 			const char *model)
 {
@@ -44,6 +49,11 @@ static void add_service(struct lb_config *config, const char *name, const char *
 
 struct lb *fake_lb_create(void)
 {
+	return fake_lb_create_sized(FAKE_FLOWS);
+}
+
+struct lb *fake_lb_create_sized(uint32_t flows)
+{
 	static const char *const names[LCORES] = {"fake0", "fake1"};
 	struct lb *lb = calloc(1, sizeof(*lb));
 
@@ -58,7 +68,7 @@ struct lb *fake_lb_create(void)
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
 	lb->pool = workers_pool_create();
 	for (unsigned int i = 0; i < LCORES; i++) {
-		lb->ct[i] = fixture_table(names[i], FAKE_FLOWS);
+		lb->ct[i] = fixture_table(names[i], flows);
 		if (!lb->ct[i])
 			abort();
 	}

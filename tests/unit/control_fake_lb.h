@@ -13,8 +13,12 @@
 
 /* EAL, once per process, before the first fake_lb_create(). */
 void fake_eal(void);
+/* With more memory than a few small tables need. */
+void fake_eal_sized(unsigned int megabytes);
 
 struct lb *fake_lb_create(void);
+/* The same with room for so many flows per lcore; some 140 bytes of EAL's memory each. */
+struct lb *fake_lb_create_sized(uint32_t flows);
 void fake_lb_destroy(struct lb *lb);
 
 /* The configuration, to change before use. */
