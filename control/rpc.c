@@ -92,22 +92,54 @@ json_t *control_mean(uint64_t sum, uint64_t n)
 	return n ? json_integer((json_int_t)(sum / n)) : json_null();
 }
 
-static json_t *reply_with(json_t *id, const char *member, json_t *value)
+static json_t *error_value(int code, const char *message)
 {
-	json_t *reply = json_pack("{s:s, s:O?}", "jsonrpc", "2.0", "id", id);
-
-	json_object_set_new(reply, member, value);
-	return reply;
-}
-
-static json_t *reply_error(json_t *id, int code, const char *message)
-{
-	return reply_with(id, "error", json_pack("{s:i, s:s}", "code", code, "message", message));
+	return json_pack("{s:i, s:s}", "code", code, "message", message);
 }
 
 json_t *control_error_reply(int code, const char *message)
 {
-	return reply_error(NULL, code, message);
+	return json_pack("{s:s, s:n, s:o}", "jsonrpc", "2.0", "id", "error",
+			 error_value(code, message));
+}
+
+/* Both take <value> over. */
+static void reply_with(struct text *reply, const json_t *id, const char *member, json_t *value)
+{
+	text_string(reply, "{\"jsonrpc\":\"2.0\",\"id\":");
+	if (id)
+		text_json(reply, id);
+	else
+		text_string(reply, "null");
+	text_string(reply, ",\"");
+	text_string(reply, member);
+	text_string(reply, "\":");
+	text_json(reply, value);
+	text_string(reply, "}");
+	json_decref(value);
+}
+
+static void reply_result(struct text *reply, const json_t *id, json_t *result,
+			 const struct control_call *call)
+{
+	bool alone = json_object_size(result) == 0;
+
+	reply_with(reply, id, "result", result);
+	if (call->written.failed)
+		reply->failed = true;
+	if (call->written.n == 0 || reply->failed)
+		return;
+	reply->n -= 2; /* into the result again */
+	text_string(reply, alone ? "\"" : ",\"");
+	text_string(reply, call->written_name);
+	text_string(reply, "\":");
+	text_add(reply, call->written.data, call->written.n);
+	text_string(reply, "}}");
+}
+
+static void reply_error(struct text *reply, const json_t *id, int code, const char *message)
+{
+	reply_with(reply, id, "error", error_value(code, message));
 }
 
 static json_t *call_method(struct control_call *call, const char *name)
@@ -156,44 +188,46 @@ static const char *envelope_fault(const json_t *message)
 	return NULL;
 }
 
-static json_t *dispatch_message(struct control_connection *c, json_t *message)
+static void dispatch_message(struct control_connection *c, json_t *message, struct text *reply)
 {
 	struct control_call call = {.c = c};
 	const char *fault = envelope_fault(message);
 	json_t *id = json_object_get(message, "id"), *empty = NULL, *result;
 
-	if (fault)
-		return reply_error(id_is_usable(id) ? id : NULL, CONTROL_ERROR_REQUEST, fault);
+	if (fault) {
+		reply_error(reply, id_is_usable(id) ? id : NULL, CONTROL_ERROR_REQUEST, fault);
+		return;
+	}
 	call.params = json_object_get(message, "params");
 	if (!call.params)
 		call.params = empty = json_object();
 	result = call_method(&call, json_string_value(json_object_get(message, "method")));
 	json_decref(empty);
-	if (!id) {
-		json_decref(result);
-		return NULL;
-	}
-	if (result)
-		return reply_with(id, "result", result);
-	if (call.code == 0)
+	if (!result && call.code == 0)
 		control_fail(&call, CONTROL_ERROR_INTERNAL, "out of memory");
-	return reply_error(id, call.code, call.message);
+	if (!id)
+		json_decref(result);
+	else if (result)
+		reply_result(reply, id, result, &call);
+	else
+		reply_error(reply, id, call.code, call.message);
+	text_free(&call.written);
 }
 
-json_t *control_dispatch(struct control_connection *c, const char *line, size_t n)
+void control_dispatch(struct control_connection *c, const char *line, size_t n, struct text *reply)
 {
 	struct control_call call = {.c = c};
 	json_error_t error;
-	json_t *message, *reply;
+	json_t *message;
 
 	message = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
 	if (!message) {
 		control_fail(&call, CONTROL_ERROR_PARSE,
 			     "not JSON, column %d: %s; send one object per line", error.column,
 			     error.text);
-		return control_error_reply(call.code, call.message);
+		reply_error(reply, NULL, call.code, call.message);
+		return;
 	}
-	reply = dispatch_message(c, message);
+	dispatch_message(c, message, reply);
 	json_decref(message);
-	return reply;
 }

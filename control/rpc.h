@@ -14,6 +14,7 @@
 
 #include "control.h"
 #include "lb.h"
+#include "text.h"
 
 enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 
@@ -31,10 +32,10 @@ struct control_connection {
 uint64_t control_clock_ms(void);
 
 /*
- * Handle one line. The caller owns the reply, which is NULL when the line was a notification. The
- * reply is complete JSON-RPC, with the line's id.
+ * Handle one line. Adds the reply to <reply>, complete JSON-RPC with the line's id on one line but
+ * without its end; nothing when the line was a notification.
  */
-json_t *control_dispatch(struct control_connection *c, const char *line, size_t n);
+void control_dispatch(struct control_connection *c, const char *line, size_t n, struct text *reply);
 
 /* A reply with an error that answers no particular message. The caller owns it. */
 json_t *control_error_reply(int code, const char *message);
@@ -56,6 +57,9 @@ struct control_call {
 	json_t *params; /* an object */
 	int code;       /* 0 = no error yet */
 	char message[512];
+	/* A member of the result that is written as it shall be sent; none while it is empty. */
+	const char *written_name;
+	struct text written;
 };
 
 /* Set the call's error. Returns NULL, so that a handler can return it. */

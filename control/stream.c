@@ -45,17 +45,35 @@ static void finish(struct control_stream *s)
 	event_add(s->timer, &linger);
 }
 
-void control_stream_send(struct control_stream *s, json_t *message)
+static void free_text(const void *data, size_t n, void *context)
+{
+	free(context);
+}
+
+/* Takes over what <text> holds. */
+static void send_text(struct control_stream *s, struct text *text)
 {
 	struct evbuffer *output = bufferevent_get_output(s->bev);
-	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-	bool sent;
 
-	json_decref(message);
-	sent = text && evbuffer_add_printf(output, "%s\n", text) >= 0;
-	free(text);
-	if (!sent || evbuffer_get_length(output) > OUTPUT_MAX)
+	text_string(text, "\n");
+	/* a page of flows is too large to copy once more */
+	if (text->failed ||
+	    evbuffer_add_reference(output, text->data, text->n, free_text, text->data) != 0) {
+		text_free(text);
 		abandon(s);
+	} else if (evbuffer_get_length(output) > OUTPUT_MAX) {
+		abandon(s);
+	}
+}
+
+void control_stream_send(struct control_stream *s, json_t *message)
+{
+	struct text text = {.failed = !message};
+
+	if (message)
+		text_json(&text, message);
+	json_decref(message);
+	send_text(s, &text);
 }
 
 void control_stream_deadline(struct control_stream *s)
@@ -90,13 +108,13 @@ static bool is_blank(const char *line)
 
 static void handle_line(struct control_stream *s, const char *line, size_t n)
 {
-	json_t *reply;
+	struct text reply = {0};
 
 	if (is_blank(line))
 		return;
-	reply = control_dispatch(&s->c, line, n);
-	if (reply)
-		control_stream_send(s, reply);
+	control_dispatch(&s->c, line, n, &reply);
+	if (reply.n > 0 || reply.failed)
+		send_text(s, &reply);
 	control_stream_deadline(s);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "control_fake_lb.h"
-#include "rpc.h"
+#include "control_say.h"
 
 TestSuite(control_dispatch, .init = fake_eal);
 
@@ -143,7 +143,7 @@ static const struct row agent_rows[] = {
 static void check_rows(struct control_connection *c, const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		json_t *reply = control_dispatch(c, rows[i].line, strlen(rows[i].line));
+		json_t *reply = control_say(c, rows[i].line, strlen(rows[i].line));
 		char *text = reply ? json_dumps(reply, 0) : NULL;
 
 		if (!rows[i].expect)
@@ -203,7 +203,7 @@ Test(control_dispatch, tells_the_agent_each_state_of_its_worker)
 	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT};
 	struct worker *worker;
 
-	json_decref(control_dispatch(&c, REGISTER, strlen(REGISTER)));
+	json_decref(control_say(&c, REGISTER, strlen(REGISTER)));
 	worker = c.worker;
 	cr_assert_not_null(worker);
 	lb_worker_ready(lb, worker);
@@ -234,7 +234,7 @@ Test(control_dispatch, keeps_errors_valid_when_a_message_is_cut_inside_a_charact
 			 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%.*s\xc3\xa9\xc3\xa9\"}",
 			 (int)before,
 			 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
-		reply = control_dispatch(&c, line, strlen(line));
+		reply = control_say(&c, line, strlen(line));
 		cr_assert_not_null(json_string_value(
 			json_object_get(json_object_get(reply, "error"), "message")));
 		json_decref(reply);

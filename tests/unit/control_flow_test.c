@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "control_fake_lb.h"
-#include "rpc.h"
+#include "control_say.h"
 
 static struct lb *lb;
 static struct control_connection connection;
@@ -34,7 +34,7 @@ static json_t *call(const char *method, const char *filter, json_int_t cursor)
 	snprintf(line, sizeof(line),
 		 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{%s\"cursor\":%lld}}",
 		 method, filter, (long long)cursor);
-	reply = control_dispatch(&connection, line, strlen(line));
+	reply = control_say(&connection, line, strlen(line));
 	result = json_incref(json_object_get(reply, "result"));
 	json_decref(reply);
 	return result;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * JSON text that grows at its end, for what is too much to build as values first. Private to this
+ * folder and its tests.
+ */
+#ifndef CONTROL_TEXT_H
+#define CONTROL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <jansson.h>
+
+/* Start with all zeroes. Not terminated. Whoever has it calls text_free(), or keeps <data>. */
+struct text {
+	char *data;
+	size_t n, size;
+	bool failed; /* out of memory: whatever was added since is missing */
+};
+
+/* Make room for <n> bytes more. False when memory is short, now or before. */
+bool text_reserve(struct text *text, size_t n);
+
+void text_free(struct text *text);
+
+/* <value> as compact JSON; anything but NULL. */
+void text_json(struct text *text, const json_t *value);
+
+void text_integer(struct text *text, uint64_t value);
+
+static inline void text_add(struct text *text, const char *data, size_t n)
+{
+	if (!text_reserve(text, n))
+		return;
+	memcpy(text->data + text->n, data, n);
+	text->n += n;
+}
+
+static inline void text_string(struct text *text, const char *string)
+{
+	text_add(text, string, strlen(string));
+}
+
+#endif
