@@ -8,19 +8,31 @@
  *
  * Operators (UNIX socket, mode 0660)
  *   version        {}                                       -> {version, protocol, dpdk}
- *   flows.list     {service?, worker?, client?, limit?, cursor?}
- *                                                           -> {flows: [...], cursor, done}
- *   flows.count    {service?, worker?, client?, cursor?}    -> {count, cursor, done}
+ *   flows.list     {<filters>, limit?, compact?, cursor?}
+ *                                                           -> {flows, columns?, cursor, done}
+ *   flows.top      {<filters>, by?, limit?, above?, cursor?}
+ *                                                           -> {flows, cursor, done}
+ *   flows.count    {<filters>, by?, cursor?}                -> {count, groups?, cursor, done}
  *   workers.list   {}                                       -> {workers: [...]}
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name}                                   -> {worker}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
- * One flows.* call looks at a bounded number of table entries, so that the control thread never
+ * The fields of flows, workers, services and lcores are listed in doorbell(1). A count that does
+ * not exist yet is null.
+ *
+ * One flows.* call works for a millisecond or so and then returns, so that the control thread never
  * stalls; the client calls again with the returned cursor (an opaque integer) until done is true,
- * and adds up the counts. client is an address or address/prefix. The fields of flows, workers,
- * services and lcores are listed in doorbell(1). A count that does not exist yet is null.
+ * and puts the parts together. The filters are service?, worker?, client? (an address or
+ * address/prefix), state?, min_bytes? (both directions) and min_idle_s?; all must fit.
+ *   list   limit is 1 to 16384, else 1000. With compact, each of flows is an array of values, and
+ *          columns has their names.
+ *   top    the largest by "bytes" (or nothing), "packets" (both in both directions) or "requests";
+ *          limit is 1 to 1000, else 20. Each flow has one more field: value, what ranks it. A call
+ *          ranks the flows that it looked at. So merge, and once you have limit of them, say with
+ *          above that a flow needs a larger value than the last.
+ *   count  by "service", "worker" or "state" adds groups: [{name, count}]; add them up by name.
  *
  * Agents (TCP)
  *   agent.hello    {version, model, address}                -> struct lb_hello's fields

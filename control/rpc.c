@@ -21,6 +21,7 @@ static const struct method {
 	{"version", OPERATORS | AGENTS, control_version},
 	{"flows.list", OPERATORS, control_flows_list},
 	{"flows.count", OPERATORS, control_flows_count},
+	{"flows.top", OPERATORS, control_flows_top},
 	{"workers.list", OPERATORS, control_workers_list},
 	{"workers.show", OPERATORS, control_workers_show},
 	{"workers.drain", OPERATORS, control_workers_drain},

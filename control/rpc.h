@@ -124,7 +124,7 @@ json_t *control_mean(uint64_t sum, uint64_t n);
 /* Return the result, which the caller owns, or NULL after control_fail(). */
 typedef json_t *control_handler(struct control_call *call);
 
-control_handler control_flows_list, control_flows_count;
+control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_services_list, control_services_show;
 control_handler control_stats_show, control_version;

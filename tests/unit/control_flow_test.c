@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* flows.list and flows.count over real tables. */
+/* flows.list, flows.count and flows.top over real tables. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,18 +169,234 @@ Test(control_flow, a_clock_behind_the_owners_makes_no_ages_of_weeks)
 	json_decref(rows);
 }
 
+Test(control_flow, filters_choose_by_state_bytes_and_silence)
+{
+	for (uint32_t n = 0; n < 100; n++) {
+		struct flow *flow = fake_lb_flow(lb, 0, n, 0, NULL);
+
+		flow->state = n < 20 ? FLOW_UDP_ESTABLISHED : FLOW_UDP_ONE_WAY;
+		flow->bytes_in = n;
+		conntrack_count_out(fake_lb_conntrack(lb, 0), flow, 10);
+		flow->last_seen += n * 100;
+	}
+	fake_lb_at(lb, 110000);
+	expect_rows("\"state\":\"udp-established\",", 20);
+	expect_rows("\"state\":\"udp-answered\",", 0);
+	expect_rows("\"min_bytes\":100,", 10);
+	expect_rows("\"min_bytes\":109,", 1);
+	/* flow n has been silent for 10 s less n tenths */
+	expect_rows("\"min_idle_s\":10,", 1);
+	expect_rows("\"min_idle_s\":9,", 11);
+	expect_rows("\"min_idle_s\":9,\"min_bytes\":20,\"state\":\"udp-established\",", 1);
+}
+
+Test(control_flow, compact_rows_say_the_same_as_objects)
+{
+	struct worker *worker = fake_lb_worker(lb, "gpu0");
+	json_t *page, *names, *rows, *objects;
+	unsigned int calls;
+
+	for (uint32_t n = 0; n < 10; n++)
+		fake_lb_flow(lb, n % 2, n, n % 3, n % 4 ? worker : NULL)->bytes_in = n << 30;
+	objects = all_rows("", &calls);
+	page = call("flows.list", "\"compact\":true,", 0);
+	names = json_object_get(page, "columns");
+	rows = json_object_get(page, "flows");
+	cr_assert_eq(json_array_size(rows), 10);
+	for (size_t i = 0; i < 10; i++) {
+		json_t *row = json_array_get(rows, i), *object = json_object();
+
+		cr_assert_eq(json_array_size(row), json_array_size(names));
+		for (size_t c = 0; c < json_array_size(row); c++)
+			json_object_set(object, json_string_value(json_array_get(names, c)),
+					json_array_get(row, c));
+		cr_assert(json_equal(object, json_array_get(objects, i)), "%s", json_dumps(row, 0));
+		json_decref(object);
+	}
+	json_decref(page);
+	json_decref(objects);
+}
+
+Test(control_flow, names_with_quotes_stay_valid_json)
+{
+	unsigned int calls;
+	json_t *rows;
+
+	snprintf(fake_lb_config(lb)->service[0].name, LB_NAME_MAX, "a\"\\b\xc3");
+	fake_lb_flow(lb, 0, 1, 0, NULL);
+	rows = all_rows("", &calls);
+	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(rows, 0), "service")),
+			 "a\"\\b?");
+	json_decref(rows);
+}
+
+/* Sums over all pages: the count, and <groups> by name if the filter says by what. */
+static json_int_t count(struct lb *of, const char *filter, json_t *groups, unsigned int *calls)
+{
+	json_int_t sum = 0, cursor = 0;
+	bool done = false;
+
+	connection.lb = of;
+	for (*calls = 0; !done; ++*calls) {
+		json_t *page = call("flows.count", filter, cursor), *group;
+		size_t i;
+
+		cr_assert_not_null(page, "%s is not understood", filter);
+		sum += json_integer_value(json_object_get(page, "count"));
+		json_array_foreach (json_object_get(page, "groups"), i, group) {
+			const char *name = json_string_value(json_object_get(group, "name"));
+			json_int_t n = json_integer_value(json_object_get(group, "count"));
+
+			n += json_integer_value(json_object_get(groups, name));
+			json_object_set_new(groups, name, json_integer(n));
+		}
+		cursor = json_integer_value(json_object_get(page, "cursor"));
+		done = json_is_true(json_object_get(page, "done"));
+		json_decref(page);
+	}
+	connection.lb = lb;
+	return sum;
+}
+
+static void expect_groups(const char *filter, json_t *expected)
+{
+	json_t *groups = json_object();
+	unsigned int calls;
+
+	count(lb, filter, groups, &calls);
+	cr_assert(json_equal(groups, expected), "%s gave %s", filter, json_dumps(groups, 0));
+	json_decref(groups);
+	json_decref(expected);
+}
+
+Test(control_flow, counts_by_service_worker_and_state)
+{
+	struct worker *a = fake_lb_worker(lb, "a"), *b = fake_lb_worker(lb, "b");
+
+	for (uint32_t n = 0; n < 1000; n++)
+		fake_lb_flow(lb, n % 2, n, n % 4 == 0,
+			     n < 100   ? NULL
+			     : n < 400 ? a
+				       : b)
+			->state = n < 700 ? FLOW_UDP_ONE_WAY : FLOW_UDP_ESTABLISHED;
+	expect_groups("\"by\":\"service\",", json_pack("{s:i, s:i}", "chat", 750, "vision", 250));
+	expect_groups("\"by\":\"worker\",",
+		      json_pack("{s:i, s:i, s:i}", "-", 100, "a", 300, "b", 600));
+	expect_groups("\"by\":\"state\",\"worker\":\"b\",",
+		      json_pack("{s:i, s:i}", "udp-one-way", 300, "udp-established", 300));
+	fake_lb_kill(lb, a);
+	expect_groups("\"by\":\"worker\",", json_pack("{s:i, s:i}", "-", 400, "b", 600));
+}
+
+/* The best <limit> by merging all pages, as the CLI does. */
+static json_t *top(const char *by, unsigned int limit)
+{
+	json_int_t cursor = 0, above = -1;
+	json_t *best = json_array();
+	bool done = false;
+
+	while (!done) {
+		char filter[128];
+		json_t *page, *rows;
+
+		snprintf(filter, sizeof(filter), "\"by\":\"%s\",\"limit\":%u,", by, limit);
+		if (above >= 0)
+			snprintf(filter + strlen(filter), 40, "\"above\":%lld,", (long long)above);
+		page = call("flows.top", filter, cursor);
+		rows = json_object_get(page, "flows");
+		cr_assert_leq(json_array_size(rows), limit);
+		for (size_t i = 0, at = 0; i < json_array_size(rows); i++, at++) {
+			json_t *row = json_array_get(rows, i);
+			json_int_t value = json_integer_value(json_object_get(row, "value"));
+
+			cr_assert_gt(value, above);
+			while (at < json_array_size(best) &&
+			       json_integer_value(
+				       json_object_get(json_array_get(best, at), "value")) >= value)
+				at++;
+			json_array_insert(best, at, row);
+		}
+		while (json_array_size(best) > limit)
+			json_array_remove(best, json_array_size(best) - 1);
+		if (json_array_size(best) == limit)
+			above = json_integer_value(
+				json_object_get(json_array_get(best, limit - 1), "value"));
+		cursor = json_integer_value(json_object_get(page, "cursor"));
+		done = json_is_true(json_object_get(page, "done"));
+		json_decref(page);
+	}
+	return best;
+}
+
+static void expect_top(const char *by, unsigned int limit, json_int_t first, json_int_t step)
+{
+	json_t *rows = top(by, limit);
+
+	cr_assert_eq(json_array_size(rows), limit);
+	for (unsigned int i = 0; i < limit; i++)
+		cr_assert_eq(json_integer_value(json_object_get(json_array_get(rows, i), "value")),
+			     first - (json_int_t)i * step, "%s, place %u", by, i);
+	json_decref(rows);
+}
+
+Test(control_flow, top_finds_the_largest_of_all_tables_in_order)
+{
+	for (uint32_t n = 0; n < 4000; n++) {
+		/* a permutation, so that they do not come in order */
+		uint32_t rank = (uint32_t)(n * 2711ull % 4000);
+		struct flow *flow = fake_lb_flow(lb, n % 2, n, 0, NULL);
+
+		flow->bytes_in = rank;
+		conntrack_count_out(fake_lb_conntrack(lb, n % 2), flow, rank);
+		flow->packets_in_low = 5000 - rank;
+		flow->requests_low = 3 * rank;
+	}
+	expect_top("bytes", 1, 7998, 2);
+	expect_top("bytes", 20, 7998, 2);
+	expect_top("packets", 1000, 5001, 1);
+	expect_top("requests", 999, 11997, 3);
+}
+
+Test(control_flow, top_of_few_or_equal_flows_shows_no_more_than_there_are)
+{
+	json_t *rows;
+
+	for (uint32_t n = 0; n < 10; n++)
+		fake_lb_flow(lb, n % 2, n, 0, NULL)->bytes_in = 7;
+	rows = top("bytes", 20);
+	cr_assert_eq(json_array_size(rows), 10);
+	json_decref(rows);
+	rows = top("bytes", 3);
+	cr_assert_eq(json_array_size(rows), 3);
+	json_decref(rows);
+	rows = json_object_get(call("flows.top", "\"above\":7,", 0), "flows");
+	cr_assert_eq(json_array_size(rows), 0);
+}
+
+Test(control_flow, a_step_through_a_large_table_ends_long_before_the_table_does)
+{
+	struct lb *large = fake_lb_create_sized(100000);
+	unsigned int calls;
+
+	for (uint32_t n = 0; n < 200000; n++)
+		fake_lb_flow(large, n % 2, n, 0, NULL);
+	cr_assert_eq(count(large, "\"min_bytes\":0,\"by\":\"state\",", json_object(), &calls),
+		     200000);
+	cr_assert_gt(calls, 2);
+	/* without filter the tables know */
+	cr_assert_eq(count(large, "", NULL, &calls), 200000);
+	cr_assert_eq(calls, 1);
+	fake_lb_destroy(large);
+}
+
 Test(control_flow, counts_agree_with_lists)
 {
-	json_t *page;
+	unsigned int calls;
 
 	for (uint32_t n = 0; n < 3000; n++)
 		fake_lb_flow(lb, n % 2, n, n % 3 == 0, NULL);
-	page = call("flows.count", "", 0);
-	cr_assert_eq(json_integer_value(json_object_get(page, "count")), 3000);
-	cr_assert(json_is_true(json_object_get(page, "done")));
-	json_decref(page);
-	page = call("flows.count", "\"service\":\"vision\",", 0);
-	cr_assert_eq(json_integer_value(json_object_get(page, "count")), 1000);
-	json_decref(page);
+	cr_assert_eq(count(lb, "", NULL, &calls), 3000);
+	cr_assert_eq(calls, 1);
+	cr_assert_eq(count(lb, "\"service\":\"vision\",", NULL, &calls), 1000);
 	expect_rows("\"service\":\"vision\",\"limit\":100,", 1000);
 }
