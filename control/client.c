@@ -109,9 +109,31 @@ static int send_call(struct control_client *client, const char *method, json_t *
 	return rc;
 }
 
-/* The next message, or NULL with errno; 0 at the end of the stream. */
-static json_t *receive(struct control_client *client)
+/* The line without <rows>, which are part of it. */
+static json_t *load_without(const struct control_client *client, size_t n, const struct scan *rows)
 {
+	size_t before = (size_t)(rows->at - client->line);
+	size_t after = n - (size_t)(rows->end - client->line);
+	char *text = malloc(before + 2 + after);
+	json_t *message;
+
+	if (!text)
+		return NULL;
+	memcpy(text, client->line, before);
+	memcpy(text + before, "[]", 2);
+	memcpy(text + before + 2, rows->end, after);
+	message = json_loadb(text, before + 2 + after, 0, NULL);
+	free(text);
+	return message;
+}
+
+/*
+ * The next message, or NULL with errno; 0 at the end of the stream. If <member> is an array of its
+ * result, that goes to <rows> and not into the message.
+ */
+static json_t *receive(struct control_client *client, const char *member, struct scan *rows)
+{
+	struct scan line, result;
 	json_t *message;
 	ssize_t n;
 
@@ -119,7 +141,12 @@ static json_t *receive(struct control_client *client)
 	n = getline(&client->line, &client->line_size, client->in);
 	if (n < 0)
 		return NULL;
-	message = json_loadb(client->line, (size_t)n, 0, NULL);
+	line = (struct scan){client->line, client->line + n};
+	if (member && scan_member(line, "result", &result) && scan_member(result, member, rows) &&
+	    *rows->at == '[')
+		message = load_without(client, (size_t)n, rows);
+	else
+		message = json_loadb(client->line, (size_t)n, 0, NULL);
 	if (!message)
 		errno = EPROTO;
 	return message;
@@ -137,11 +164,11 @@ static const char *why_nothing_came(int err)
 }
 
 /* The reply to the last call, passing over notifications. */
-static json_t *receive_reply(struct control_client *client)
+static json_t *receive_reply(struct control_client *client, const char *member, struct scan *rows)
 {
 	json_t *message;
 
-	while ((message = receive(client))) {
+	while ((message = receive(client, member, rows))) {
 		const json_t *id = json_object_get(message, "id");
 
 		/* an error with id null is about our line, too */
@@ -155,16 +182,26 @@ static json_t *receive_reply(struct control_client *client)
 json_t *control_client_call(struct control_client *client, const char *method, json_t *params,
 			    int *code, char *error, size_t error_size)
 {
+	return control_client_call_rows(client, method, params, NULL, NULL, code, error,
+					error_size);
+}
+
+json_t *control_client_call_rows(struct control_client *client, const char *method, json_t *params,
+				 const char *member, struct scan *rows, int *code, char *error,
+				 size_t error_size)
+{
 	json_t *reply, *result, *fault;
 	int rc = send_call(client, method, params);
 
 	*code = 0;
+	if (rows)
+		rows->at = rows->end = NULL;
 	/* a server that refused us said why before it closed: read that first */
 	if (rc != 0 && rc != -EPIPE) {
 		snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
 		return NULL;
 	}
-	reply = receive_reply(client);
+	reply = receive_reply(client, member, rows);
 	if (!reply) {
 		snprintf(error, error_size, "lost doorbell-lb: %s", why_nothing_came(errno));
 		return NULL;

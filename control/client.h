@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "control.h"
+#include "scan.h"
 
 struct control_client;
 
@@ -28,6 +29,14 @@ void control_client_close(struct control_client *client);
  */
 json_t *control_client_call(struct control_client *client, const char *method, json_t *params,
 			    int *code, char *error, size_t error_size);
+
+/*
+ * The same for a result with many rows: <rows> gets the array <member> as text, valid until the
+ * next call, and the result has an empty one instead.
+ */
+json_t *control_client_call_rows(struct control_client *client, const char *method, json_t *params,
+				 const char *member, struct scan *rows, int *code, char *error,
+				 size_t error_size);
 
 /* Wait at most <ms>. 1 when the server has hung up, 0 when the time is over. */
 int control_client_wait(struct control_client *client, int ms);

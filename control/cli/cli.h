@@ -19,8 +19,13 @@ enum cli_option {
 	CLI_SERVICE,
 	CLI_WORKER,
 	CLI_CLIENT,
+	CLI_STATE,
+	CLI_MIN_BYTES,
+	CLI_MIN_IDLE,
 	CLI_LIMIT,
 	CLI_SORT,
+	CLI_BY,
+	CLI_STREAM,
 	CLI_ALL,
 	CLI_NO_WAIT,
 	CLI_WATCH,
@@ -36,15 +41,18 @@ struct cli {
 	unsigned int watch_s;
 	const char *socket;
 	const char *name; /* the operand, for commands that take one */
-	const char *service, *worker, *of_client, *sort;
-	uint64_t limit; /* 0 = none given */
-	bool all, no_wait;
+	const char *service, *worker, *of_client, *state, *sort, *by;
+	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
+	bool all, no_wait, stream;
 };
 
 /* Run one command. Returns the exit status; errors are on stderr already. */
 typedef int cli_run(struct cli *cli);
 
-cli_run cli_flows_list, cli_flows_count;
+/* The same again and again, as --watch says; ends with the first that fails. */
+int cli_watch(struct cli *cli, cli_run *run);
+
+cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_stats, cli_version;
@@ -54,6 +62,10 @@ int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Call; NULL after an error message. Takes over <params>. */
 json_t *cli_call(struct cli *cli, const char *method, json_t *params);
+
+/* The same with the array <member> of the result as text, see control_client_call_rows(). */
+json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const char *member,
+		      struct scan *rows);
 
 /* Print a whole result as JSON. Returns 0. */
 int cli_print_json(struct cli *cli, const json_t *value);
@@ -97,14 +109,56 @@ struct cli_table {
 	unsigned int n;
 	unsigned int width[CLI_COLUMNS_MAX];
 	bool titled;
+	size_t place[CLI_COLUMNS_MAX]; /* in rows that are arrays: see cli_table_places() */
 };
+
+/* Rows to come are arrays of values with these names. */
+void cli_table_places(struct cli_table *table, const json_t *names);
 
 /* Print these rows, and the titles if it is the first time. */
 void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows);
 
+/* One row as JSON: an object as it is, an array as an object with these names. */
+void cli_row_json(FILE *out, const json_t *names, const json_t *row);
+
 /* Print one object, a line per member. */
 void cli_page_print(FILE *out, const struct cli_column *column, unsigned int n,
 		    const json_t *object);
+
+/* --- flows: cmd_flow.c, and top.c which keeps the best of many ------------------------------ */
+
+#define CLI_FLOW_COLUMNS 12
+extern const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS];
+
+/* One walk over all flows, page by page. Start with all zeroes but the first two. */
+struct cli_walk {
+	struct cli *cli;
+	const char *method;
+	json_int_t cursor;
+	bool done;
+};
+
+/*
+ * The next page, with the filters that were given and <params>, which it takes over; NULL after an
+ * error message. With <rows>, "flows" goes there as text.
+ */
+json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows);
+
+/* The best rows so far, in room for twice as many as are wanted. */
+struct cli_top {
+	json_t **row;
+	size_t n, want;
+	const char *field; /* of rows that are objects; of arrays: */
+	size_t place;
+};
+
+/* -ENOMEM after an error message. */
+int cli_top_init(struct cli_top *top, size_t want, const char *field);
+void cli_top_add(struct cli_top *top, json_t *rows);
+/* The best, in order: numbers with the largest first, text by alphabet. Leaves them in <top>. */
+void cli_top_sort(struct cli_top *top);
+/* The same as an array, which the caller owns. Frees the rest of <top>. */
+json_t *cli_top_end(struct cli_top *top);
 
 #define CLI_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

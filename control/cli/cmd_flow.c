@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flows list and count. There may be millions: pages are printed as they come, and sorting keeps
- * only as many rows as it will show.
+ * flows list, top and count. There may be millions: pages are printed as they come, and ranking
+ * keeps only as many rows as it will show.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-#define PAGE          1000 /* rows asked for at a time */
-#define LIMIT_DEFAULT 1000 /* where not all can be shown: sorted, or watched */
+#define PAGE          16384 /* rows asked for at a time: the most that the daemon gives */
+#define LIMIT_DEFAULT 1000  /* where not all can be shown: sorted, or watched */
+#define TOP_DEFAULT   20
 
-static const struct cli_column columns[] = {
+const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS] = {
 	{"CLIENT", "client", CLI_TEXT},         {"SERVICE", "service", CLI_TEXT},
 	{"WORKER", "worker", CLI_TEXT},         {"STATE", "state", CLI_TEXT},
 	{"LCORE", "lcore", CLI_PLAIN},          {"AGE", "age_s", CLI_SECONDS},
@@ -20,18 +21,11 @@ static const struct cli_column columns[] = {
 	{"PKTS OUT", "packets_out", CLI_COUNT}, {"BYTES OUT", "bytes_out", CLI_BYTES},
 };
 
-/* How rows leave: one of a JSON array in parts, or a table in parts. */
+/* How rows leave: lines or one array of JSON in parts, or a table in parts. */
 struct output {
 	struct cli *cli;
 	struct cli_table table;
 	uint64_t rows;
-};
-
-/* The best rows so far, in room for twice as many as are wanted. */
-struct top {
-	json_t **row;
-	size_t n, want;
-	const char *field;
 };
 
 bool cli_flow_field(const char *name, char *fields, size_t size)
@@ -40,168 +34,294 @@ bool cli_flow_field(const char *name, char *fields, size_t size)
 	bool found = false;
 
 	fields[0] = '\0';
-	for (size_t i = 0; i < CLI_COUNT_OF(columns); i++) {
-		found = found || strcmp(columns[i].key, name) == 0;
+	for (size_t i = 0; i < CLI_FLOW_COLUMNS; i++) {
+		found = found || strcmp(cli_flow_columns[i].key, name) == 0;
 		if (at < size)
 			at += (size_t)snprintf(fields + at, size - at, "%s%s", i ? ", " : "",
-					       columns[i].key);
+					       cli_flow_columns[i].key);
 	}
 	return found;
 }
 
-static json_t *query(const struct cli *cli)
+static void add_number(json_t *params, const char *name, uint64_t value)
 {
-	return json_pack("{s:s*, s:s*, s:s*}", "service", cli->service, "worker", cli->worker,
-			 "client", cli->of_client);
+	if (value)
+		json_object_set_new(params, name, json_integer((json_int_t)value));
 }
 
-/* Ask for what comes after <cursor>, which moves on. NULL after an error message. */
-static json_t *next_page(struct cli *cli, const char *method, uint64_t limit, json_int_t *cursor,
-			 bool *done)
+json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows)
 {
-	json_t *params = query(cli), *page;
+	const struct cli *cli = walk->cli;
+	json_t *filters = json_pack("{s:s*, s:s*, s:s*, s:s*, s:I}", "service", cli->service,
+				    "worker", cli->worker, "client", cli->of_client, "state",
+				    cli->state, "cursor", walk->cursor);
+	json_t *page;
 
-	json_object_set_new(params, "cursor", json_integer(*cursor));
-	if (limit)
-		json_object_set_new(params, "limit", json_integer((json_int_t)limit));
-	page = cli_call(cli, method, params);
-	*cursor = json_integer_value(json_object_get(page, "cursor"));
-	*done = json_is_true(json_object_get(page, "done"));
+	add_number(filters, "min_bytes", cli->min_bytes);
+	add_number(filters, "min_idle_s", cli->min_idle_s);
+	json_object_update(params, filters);
+	json_decref(filters);
+	page = cli_call_rows(walk->cli, walk->method, params, rows ? "flows" : NULL, rows);
+	walk->cursor = json_integer_value(json_object_get(page, "cursor"));
+	walk->done = json_is_true(json_object_get(page, "done"));
 	return page;
 }
 
-static void print_rows(struct output *o, const json_t *rows)
+/* --- list ------------------------------------------------------------------------------------- */
+
+static void before_row(struct output *o)
+{
+	const char *first = o->cli->watch ? "{\"flows\": [" : "{\"flows\": [\n  ";
+
+	if (!o->cli->stream)
+		fputs(o->rows == 0 ? first : o->cli->watch ? "," : ",\n  ", o->cli->out);
+	o->rows++;
+}
+
+static void print_rows(struct output *o, const json_t *names, const json_t *rows)
 {
 	const json_t *row;
 	size_t i;
 
 	if (!o->cli->json) {
+		cli_table_places(&o->table, names);
 		cli_table_print(o->cli->out, &o->table, rows);
 		o->rows += json_array_size(rows);
 		return;
 	}
 	json_array_foreach (rows, i, row) {
-		fputs(o->rows++ ? "," : "{\"flows\": [", o->cli->out);
-		fputs(o->cli->watch ? "" : "\n  ", o->cli->out);
-		json_dumpf(row, o->cli->out, 0);
+		before_row(o);
+		cli_row_json(o->cli->out, names, row);
+	}
+}
+
+/* As they came: these rows are objects. */
+static void print_text_rows(struct output *o, struct scan rows)
+{
+	struct scan row;
+
+	while (scan_element(&rows, &row)) {
+		before_row(o);
+		fwrite(row.at, 1, (size_t)(row.end - row.at), o->cli->out);
+		if (o->cli->stream)
+			fputc('\n', o->cli->out);
 	}
 }
 
 static void print_end(struct output *o)
 {
-	if (o->cli->json)
-		fputs(o->rows == 0    ? "{\"flows\": []}\n"
-		      : o->cli->watch ? "]}\n"
-				      : "\n]}\n",
-		      o->cli->out);
+	if (!o->cli->json || o->cli->stream)
+		return;
+	fputs(o->rows == 0 ? "{\"flows\": []}\n" : o->cli->watch ? "]}\n" : "\n]}\n", o->cli->out);
 }
 
-static int print_as_they_come(struct cli *cli, uint64_t limit, struct output *o)
+/* Rows as text are objects, rows as values are arrays. */
+static json_t *list_next(struct cli_walk *walk, uint64_t limit, struct scan *rows)
 {
-	json_int_t cursor = 0;
-	bool done = false;
+	json_t *params = json_pack("{s:I}", "limit", (json_int_t)(limit < PAGE ? limit : PAGE));
 
-	while (!done && o->rows < limit) {
-		uint64_t want = limit - o->rows < PAGE ? limit - o->rows : PAGE;
-		json_t *page = next_page(cli, "flows.list", want, &cursor, &done);
+	if (!rows)
+		json_object_set_new(params, "compact", json_true());
+	return cli_walk_next(walk, params, rows);
+}
+
+static int print_as_they_come(struct cli_walk *walk, uint64_t limit, struct output *o)
+{
+	while (!walk->done && o->rows < limit) {
+		struct scan rows;
+		json_t *page = list_next(walk, limit - o->rows, o->cli->json ? &rows : NULL);
 
 		if (!page)
 			return 1;
-		print_rows(o, json_object_get(page, "flows"));
+		if (o->cli->json)
+			print_text_rows(o, rows);
+		else
+			print_rows(o, json_object_get(page, "columns"),
+				   json_object_get(page, "flows"));
 		json_decref(page);
+		/* a filter may let few pass: who waits for them sees each */
+		fflush(o->cli->out);
 	}
 	return 0;
 }
 
-/* Numbers: largest first. Text: in order. */
-static int compare_rows(const void *a, const void *b, void *field)
+static size_t place_of(const json_t *names, const char *name)
 {
-	const json_t *x = json_object_get(*(json_t *const *)a, field);
-	const json_t *y = json_object_get(*(json_t *const *)b, field);
+	size_t i = 0;
 
-	if (json_is_string(x) && json_is_string(y))
-		return strcmp(json_string_value(x), json_string_value(y));
-	return (json_integer_value(x) < json_integer_value(y)) -
-	       (json_integer_value(x) > json_integer_value(y));
+	while (i < json_array_size(names) &&
+	       strcmp(json_string_value(json_array_get(names, i)), name) != 0)
+		i++;
+	return i;
 }
 
-static void top_shrink(struct top *top)
+static int print_sorted(struct cli_walk *walk, uint64_t limit, struct output *o)
 {
-	qsort_r(top->row, top->n, sizeof(*top->row), compare_rows, (void *)top->field);
-	while (top->n > top->want)
-		json_decref(top->row[--top->n]);
-}
+	json_t *names = NULL, *rows;
+	struct cli_top top;
 
-static void top_add(struct top *top, const json_t *rows)
-{
-	for (size_t i = 0; i < json_array_size(rows); i++) {
-		if (top->n == 2 * top->want)
-			top_shrink(top);
-		top->row[top->n++] = json_incref(json_array_get(rows, i));
-	}
-}
-
-static int print_top(struct cli *cli, uint64_t limit, struct output *o)
-{
-	struct top top = {.want = limit, .field = cli->sort};
-	json_t *rows = json_array();
-	json_int_t cursor = 0;
-	bool done = false;
-
-	top.row = calloc(2 * limit, sizeof(*top.row));
-	if (!top.row)
-		return cli_error("out of memory for %llu rows", (unsigned long long)limit);
-	while (!done) {
-		json_t *page = next_page(cli, "flows.list", PAGE, &cursor, &done);
+	if (cli_top_init(&top, limit, o->cli->sort) != 0)
+		return 1;
+	while (!walk->done) {
+		json_t *page = list_next(walk, PAGE, NULL);
 
 		if (!page)
 			break;
-		top_add(&top, json_object_get(page, "flows"));
+		json_decref(names);
+		names = json_incref(json_object_get(page, "columns"));
+		top.place = place_of(names, top.field);
+		cli_top_add(&top, json_object_get(page, "flows"));
 		json_decref(page);
 	}
-	top_shrink(&top);
-	for (size_t i = 0; i < top.n; i++)
-		json_array_append_new(rows, top.row[i]);
-	if (done)
-		print_rows(o, rows);
+	rows = cli_top_end(&top);
+	if (walk->done)
+		print_rows(o, names, rows);
+	json_decref(names);
 	json_decref(rows);
-	free(top.row);
-	return done ? 0 : 1;
+	return walk->done ? 0 : 1;
 }
 
 int cli_flows_list(struct cli *cli)
 {
-	struct output o = {.cli = cli, .table = {.column = columns, .n = CLI_COUNT_OF(columns)}};
+	struct output o = {.cli = cli,
+			   .table = {.column = cli_flow_columns, .n = CLI_FLOW_COLUMNS}};
+	struct cli_walk walk = {.cli = cli, .method = "flows.list"};
 	uint64_t limit = cli->limit;
 	int rc;
 
 	if (!limit)
 		limit = cli->sort || cli->watch ? LIMIT_DEFAULT : UINT64_MAX;
 	if (cli->sort)
-		rc = print_top(cli, limit, &o);
+		rc = print_sorted(&walk, limit, &o);
 	else
-		rc = print_as_they_come(cli, limit, &o);
+		rc = print_as_they_come(&walk, limit, &o);
 	if (rc == 0)
 		print_end(&o);
 	return rc;
 }
 
-int cli_flows_count(struct cli *cli)
-{
-	json_int_t cursor = 0, count = 0;
-	bool done = false;
+/* --- top -------------------------------------------------------------------------------------- */
 
-	while (!done) {
-		json_t *page = next_page(cli, "flows.count", 0, &cursor, &done);
+/* Ask only for flows that would still be among the best. */
+static json_t *top_params(struct cli *cli, struct cli_top *top)
+{
+	json_t *params = json_pack("{s:s*, s:I}", "by", cli->by, "limit", (json_int_t)top->want);
+
+	if (top->n < top->want)
+		return params;
+	cli_top_sort(top);
+	json_object_set(params, "above", json_object_get(top->row[top->want - 1], "value"));
+	return params;
+}
+
+int cli_flows_top(struct cli *cli)
+{
+	struct output o = {.cli = cli,
+			   .table = {.column = cli_flow_columns, .n = CLI_FLOW_COLUMNS}};
+	struct cli_walk walk = {.cli = cli, .method = "flows.top"};
+	struct cli_top top;
+	json_t *rows;
+
+	if (cli_top_init(&top, cli->limit ? cli->limit : TOP_DEFAULT, "value") != 0)
+		return 1;
+	while (!walk.done) {
+		json_t *page = cli_walk_next(&walk, top_params(cli, &top), NULL);
 
 		if (!page)
-			return 1;
-		count += json_integer_value(json_object_get(page, "count"));
+			break;
+		cli_top_add(&top, json_object_get(page, "flows"));
 		json_decref(page);
 	}
-	fprintf(cli->out,
-		cli->json ? "{\"count\": %" JSON_INTEGER_FORMAT "}\n"
-			  : "%" JSON_INTEGER_FORMAT "\n",
-		count);
-	return 0;
+	rows = cli_top_end(&top);
+	if (walk.done) {
+		print_rows(&o, NULL, rows);
+		print_end(&o);
+	}
+	json_decref(rows);
+	return walk.done ? 0 : 1;
+}
+
+/* --- count ------------------------------------------------------------------------------------ */
+
+static void add_groups(json_t *sums, const json_t *groups)
+{
+	const json_t *group;
+	size_t i;
+
+	json_array_foreach (groups, i, group) {
+		const char *name = json_string_value(json_object_get(group, "name"));
+		json_int_t sum = json_integer_value(json_object_get(sums, name)) +
+				 json_integer_value(json_object_get(group, "count"));
+
+		json_object_set_new(sums, name, json_integer(sum));
+	}
+}
+
+/* Largest first. */
+static json_t *sorted_groups(json_t *sums)
+{
+	json_t *rows = json_array(), *sum;
+	struct cli_top top;
+	const char *name;
+
+	json_object_foreach (sums, name, sum)
+		json_array_append_new(rows, json_pack("{s:s, s:O}", "name", name, "count", sum));
+	if (json_array_size(rows) == 0 || cli_top_init(&top, json_array_size(rows), "count") != 0)
+		return rows;
+	cli_top_add(&top, rows);
+	json_decref(rows);
+	return cli_top_end(&top);
+}
+
+static void print_groups(struct cli *cli, json_t *sums, json_int_t count)
+{
+	struct cli_column columns[] = {
+		{"NAME", "name", CLI_TEXT},
+		{"FLOWS", "count", CLI_PLAIN},
+		{"SHARE", "share", CLI_PERCENT},
+	};
+	struct cli_table table = {.column = columns, .n = CLI_COUNT_OF(columns)};
+	json_t *rows = sorted_groups(sums), *row;
+	size_t i;
+
+	if (cli->json) {
+		json_t *all = json_pack("{s:I, s:O}", "count", count, "groups", rows);
+
+		cli_print_json(cli, all);
+		json_decref(all);
+	} else {
+		json_array_foreach (rows, i, row)
+			json_object_set_new(row, "share",
+					    json_real((double)json_integer_value(
+							      json_object_get(row, "count")) /
+						      (double)count));
+		cli_table_print(cli->out, &table, rows);
+	}
+	json_decref(rows);
+}
+
+int cli_flows_count(struct cli *cli)
+{
+	struct cli_walk walk = {.cli = cli, .method = "flows.count"};
+	json_t *sums = json_object();
+	json_int_t count = 0;
+
+	while (!walk.done) {
+		json_t *page = cli_walk_next(&walk, json_pack("{s:s*}", "by", cli->by), NULL);
+
+		if (!page)
+			break;
+		count += json_integer_value(json_object_get(page, "count"));
+		add_groups(sums, json_object_get(page, "groups"));
+		json_decref(page);
+	}
+	if (walk.done && cli->by)
+		print_groups(cli, sums, count);
+	else if (walk.done)
+		fprintf(cli->out,
+			cli->json ? "{\"count\": %" JSON_INTEGER_FORMAT "}\n"
+				  : "%" JSON_INTEGER_FORMAT "\n",
+			count);
+	json_decref(sums);
+	return walk.done ? 0 : 1;
 }

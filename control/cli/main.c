@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell <object> <verb>: the table of commands, the options, and running one command once or
- * again and again.
+ * doorbell <object> <verb>: the table of commands, the options, and running one command.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli.h"
 
 #define EXIT_USAGE      2
 #define WATCH_DEFAULT_S 2
 #define WATCH_MAX_S     86400
+#define LIMIT_MAX       1000000000
 
-#define FILTERS (CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT))
-#define WATCH   CLI_BIT(CLI_WATCH)
+#define FILTERS                                                                                    \
+	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
+	 CLI_BIT(CLI_MIN_BYTES) | CLI_BIT(CLI_MIN_IDLE))
+#define WATCH CLI_BIT(CLI_WATCH)
 
 static const struct command {
 	const char *object, *verb, *operand; /* verb and operand: NULL where there is none */
@@ -27,8 +27,12 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
-	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | WATCH, "who is talking"},
-	{"flows", "count", NULL, cli_flows_count, FILTERS | WATCH, "how many are"},
+	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
+	 "who is talking"},
+	{"flows", "top", NULL, cli_flows_top,
+	 FILTERS | CLI_BIT(CLI_BY) | CLI_BIT(CLI_LIMIT) | WATCH, "who talks most"},
+	{"flows", "count", NULL, cli_flows_count, FILTERS | CLI_BIT(CLI_BY) | WATCH,
+	 "how many are, by service, worker or state"},
 	{"workers", "list", NULL, cli_workers_list, WATCH, "the GPUs and how busy they are"},
 	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
 	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
@@ -46,8 +50,13 @@ static const struct option options[] = {
 	{"service", required_argument, NULL, CLI_SERVICE},
 	{"worker", required_argument, NULL, CLI_WORKER},
 	{"client", required_argument, NULL, CLI_CLIENT},
+	{"state", required_argument, NULL, CLI_STATE},
+	{"min-bytes", required_argument, NULL, CLI_MIN_BYTES},
+	{"min-idle", required_argument, NULL, CLI_MIN_IDLE},
 	{"limit", required_argument, NULL, CLI_LIMIT},
 	{"sort", required_argument, NULL, CLI_SORT},
+	{"by", required_argument, NULL, CLI_BY},
+	{"stream", no_argument, NULL, CLI_STREAM},
 	{"all", no_argument, NULL, CLI_ALL},
 	{"no-wait", no_argument, NULL, CLI_NO_WAIT},
 	{"watch", optional_argument, NULL, CLI_WATCH},
@@ -60,9 +69,11 @@ static const struct option options[] = {
 };
 
 static const char *const values[] = {
-	[CLI_SERVICE] = "=NAME", [CLI_WORKER] = "=NAME",     [CLI_CLIENT] = "=ADDRESS[/PREFIX]",
-	[CLI_LIMIT] = "=ROWS",   [CLI_SORT] = "=FIELD",      [CLI_ALL] = "",
-	[CLI_NO_WAIT] = "",      [CLI_WATCH] = "[=SECONDS]",
+	[CLI_SERVICE] = "=NAME",    [CLI_WORKER] = "=NAME", [CLI_CLIENT] = "=ADDRESS[/PREFIX]",
+	[CLI_STATE] = "=STATE",     [CLI_MIN_BYTES] = "=N", [CLI_MIN_IDLE] = "=SECONDS",
+	[CLI_LIMIT] = "=ROWS",      [CLI_SORT] = "=FIELD",  [CLI_BY] = "=WHAT",
+	[CLI_STREAM] = "",          [CLI_ALL] = "",         [CLI_NO_WAIT] = "",
+	[CLI_WATCH] = "[=SECONDS]",
 };
 
 static void complain(const char *format, va_list ap)
@@ -94,16 +105,22 @@ static int usage_error(const char *format, ...)
 	return EXIT_USAGE;
 }
 
-json_t *cli_call(struct cli *cli, const char *method, json_t *params)
+json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const char *member,
+		      struct scan *rows)
 {
 	char error[512];
 	int code;
-	json_t *result =
-		control_client_call(cli->client, method, params, &code, error, sizeof(error));
+	json_t *result = control_client_call_rows(cli->client, method, params, member, rows, &code,
+						  error, sizeof(error));
 
 	if (!result)
 		cli_error("%s", error);
 	return result;
+}
+
+json_t *cli_call(struct cli *cli, const char *method, json_t *params)
+{
+	return cli_call_rows(cli, method, params, NULL, NULL);
 }
 
 int cli_print_json(struct cli *cli, const json_t *value)
@@ -218,6 +235,15 @@ static int number_option(const char *name, const char *text, unsigned long long 
 	return 0;
 }
 
+static int count_option(const char *name, const char *text, uint64_t max, uint64_t *out)
+{
+	unsigned long long number = 0;
+	int rc = number_option(name, text, max, &number);
+
+	*out = number;
+	return rc;
+}
+
 static int sort_option(const char *field)
 {
 	char fields[256];
@@ -243,9 +269,23 @@ static int take_option(struct cli *cli, int option, char *value)
 	case CLI_CLIENT:
 		cli->of_client = value;
 		break;
+	case CLI_STATE:
+		cli->state = value;
+		break;
+	case CLI_MIN_BYTES:
+		rc = count_option("min-bytes", value, INT64_MAX, &cli->min_bytes);
+		break;
+	case CLI_MIN_IDLE:
+		rc = count_option("min-idle", value, INT32_MAX / 1000, &cli->min_idle_s);
+		break;
 	case CLI_LIMIT:
-		rc = number_option("limit", value, 10000000, &number);
-		cli->limit = number;
+		rc = count_option("limit", value, LIMIT_MAX, &cli->limit);
+		break;
+	case CLI_BY:
+		cli->by = value;
+		break;
+	case CLI_STREAM:
+		cli->stream = true;
 		break;
 	case CLI_SORT:
 		rc = sort_option(value);
@@ -275,7 +315,7 @@ static int take_option(struct cli *cli, int option, char *value)
 	return rc;
 }
 
-static int check_use(const struct command *c, unsigned int given, char **rest)
+static int check_use(const struct command *c, unsigned int given, bool json, char **rest)
 {
 	const char *verb = c->verb ? c->verb : "", *blank = c->verb ? " " : "";
 
@@ -283,59 +323,14 @@ static int check_use(const struct command *c, unsigned int given, char **rest)
 		if (given & CLI_BIT(o) & ~c->options)
 			return usage_error("--%s does not fit '%s%s%s'; see doorbell --help",
 					   options[o].name, c->object, blank, verb);
+	if (given & CLI_BIT(CLI_STREAM) && (!json || given & (CLI_BIT(CLI_SORT) | WATCH)))
+		return usage_error("--stream: give --json with it, and neither --sort nor --watch");
 	if (c->operand && !rest[0])
 		return usage_error("%s %s: which one? give its name", c->object, verb);
 	if (rest[c->operand ? 1 : 0])
 		return usage_error("'%s%s%s' does not take '%s'; see doorbell --help", c->object,
 				   blank, verb, rest[c->operand ? 1 : 0]);
 	return 0;
-}
-
-/* Over what was there before, as much as fits. */
-static void paint(const char *text)
-{
-	struct winsize window = {0};
-	unsigned int lines = 0;
-
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
-	printf("\033[H");
-	for (; *text && (window.ws_row == 0 || lines + 1 < window.ws_row); lines++) {
-		int n = (int)strcspn(text, "\n");
-
-		printf("%.*s\033[K\n", n, text);
-		text += n + (text[n] == '\n');
-	}
-	printf("\033[J");
-}
-
-/* Run into memory first, so that a screen never shows half of an answer. */
-static int run_watched(struct cli *cli, const struct command *c)
-{
-	bool screen = !cli->json && isatty(STDOUT_FILENO);
-	int rc;
-
-	if (screen)
-		printf("\033[2J");
-	for (;;) {
-		char *text = NULL;
-		size_t size;
-
-		cli->out = open_memstream(&text, &size);
-		if (!cli->out)
-			return cli_error("out of memory");
-		rc = c->run(cli);
-		fclose(cli->out);
-		if (rc == 0 && screen)
-			paint(text);
-		else if (rc == 0)
-			fputs(text, stdout);
-		free(text);
-		if (rc != 0)
-			return rc;
-		if (fflush(stdout) != 0)
-			return cli_error("cannot write: %s", strerror(errno));
-		control_client_wait(cli->client, (int)cli->watch_s * 1000);
-	}
 }
 
 static int run(struct cli *cli, const struct command *c)
@@ -347,7 +342,7 @@ static int run(struct cli *cli, const struct command *c)
 	if (!cli->client)
 		return cli_error("%s", error);
 	cli->out = stdout;
-	rc = cli->watch ? run_watched(cli, c) : c->run(cli);
+	rc = cli->watch ? cli_watch(cli, c->run) : c->run(cli);
 	control_client_close(cli->client);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return cli_error("cannot write: %s", strerror(errno));
@@ -391,7 +386,7 @@ int main(int argc, char **argv)
 	c = find_command(&argv);
 	if (!c)
 		return EXIT_USAGE;
-	rc = check_use(c, given, argv);
+	rc = check_use(c, given, cli.json, argv);
 	if (rc != 0)
 		return rc;
 	cli.name = c->operand ? argv[0] : NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -24,7 +25,11 @@ static unsigned int text_width(const char *s)
 
 static void pad(FILE *out, unsigned int n)
 {
-	fprintf(out, "%*s", (int)n, "");
+	static const char blanks[] = "                ";
+
+	for (; n >= sizeof(blanks); n -= (unsigned int)sizeof(blanks) - 1)
+		fputs_unlocked(blanks, out);
+	fwrite_unlocked(blanks, 1, n, out);
 }
 
 /* Text to the left, numbers to the right; no blanks at the end of a line. */
@@ -36,53 +41,125 @@ static void print_cell(FILE *out, const struct cli_table *table, unsigned int i,
 
 	if (!left)
 		pad(out, gap);
-	fputs(text, out);
+	fputs_unlocked(text, out);
 	if (i + 1 == table->n) {
-		fputc('\n', out);
+		fputc_unlocked('\n', out);
 		return;
 	}
 	pad(out, (left ? gap : 0) + 2);
 }
 
-static void measure(struct cli_table *table, const json_t *rows)
+void cli_table_places(struct cli_table *table, const json_t *names)
 {
-	char text[CLI_VALUE_MAX];
-
 	for (unsigned int i = 0; i < table->n; i++) {
-		const struct cli_column *column = &table->column[i];
-		unsigned int width = text_width(column->title);
+		size_t at = 0;
 
-		for (size_t row = 0; row < json_array_size(rows); row++) {
-			const json_t *value = cli_member(json_array_get(rows, row), column->key);
-			unsigned int n = text_width(
-				cli_format_value(column->format, value, text, sizeof(text)));
-
-			width = n > width ? n : width;
-		}
-		if (width > table->width[i])
-			table->width[i] = width;
+		while (at < json_array_size(names) &&
+		       strcmp(json_string_value(json_array_get(names, at)), table->column[i].key) !=
+			       0)
+			at++;
+		table->place[i] = at;
 	}
+}
+
+static void widen(struct cli_table *table, unsigned int i, const char *text)
+{
+	unsigned int width = text_width(text);
+
+	if (width > table->width[i])
+		table->width[i] = width;
+}
+
+/* All cells of <rows> as strings, one after the other; the caller frees them. */
+static char *format_cells(struct cli_table *table, const json_t *rows)
+{
+	char text[CLI_VALUE_MAX], *cells = NULL;
+	size_t size;
+	FILE *out = open_memstream(&cells, &size);
+
+	for (size_t i = 0; out && i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+
+		for (unsigned int c = 0; c < table->n; c++) {
+			const struct cli_column *column = &table->column[c];
+			const json_t *value = json_is_array(row)
+						      ? json_array_get(row, table->place[c])
+						      : cli_member(row, column->key);
+
+			cli_format_value(column->format, value, text, sizeof(text));
+			widen(table, c, text);
+			fwrite_unlocked(text, 1, strlen(text) + 1, out);
+		}
+	}
+	if (out && fclose(out) == 0)
+		return cells;
+	free(cells);
+	return NULL;
 }
 
 void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows)
 {
-	char text[CLI_VALUE_MAX];
+	char *cells = format_cells(table, rows), *cell = cells;
 
-	measure(table, rows);
-	if (!table->titled)
+	if (!cells)
+		return;
+	if (!table->titled) {
+		for (unsigned int i = 0; i < table->n; i++)
+			widen(table, i, table->column[i].title);
 		for (unsigned int i = 0; i < table->n; i++)
 			print_cell(out, table, i, table->column[i].title);
-	table->titled = true;
-	for (size_t row = 0; row < json_array_size(rows); row++) {
+		table->titled = true;
+	}
+	for (size_t row = 0; row < json_array_size(rows); row++)
 		for (unsigned int i = 0; i < table->n; i++) {
-			const struct cli_column *column = &table->column[i];
-			const json_t *value = cli_member(json_array_get(rows, row), column->key);
-
-			print_cell(out, table, i,
-				   cli_format_value(column->format, value, text, sizeof(text)));
+			print_cell(out, table, i, cell);
+			cell += strlen(cell) + 1;
 		}
+	free(cells);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+/* Letters that mean themselves in JSON, which is all that names and addresses are made of. */
+static bool is_plain(const char *s)
+{
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~' || *s == '"' || *s == '\\')
+			return false;
+	return true;
+}
+
+static void print_json_value(FILE *out, const json_t *value)
+{
+	char text[CLI_VALUE_MAX];
+
+	if (json_is_integer(value)) {
+		fputs_unlocked(cli_format_value(CLI_PLAIN, value, text, sizeof(text)), out);
+	} else if (json_is_string(value) && is_plain(json_string_value(value))) {
+		fputc_unlocked('"', out);
+		fputs_unlocked(json_string_value(value), out);
+		fputc_unlocked('"', out);
+	} else {
+		json_dumpf(value, out, JSON_ENCODE_ANY);
 	}
 }
+
+void cli_row_json(FILE *out, const json_t *names, const json_t *row)
+{
+	if (!json_is_array(row)) {
+		json_dumpf(row, out, 0);
+		return;
+	}
+	for (size_t i = 0; i < json_array_size(row); i++) {
+		fputs_unlocked(i ? ", \"" : "{\"", out);
+		fputs_unlocked(json_string_value(json_array_get(names, i)), out);
+		fputs_unlocked("\": ", out);
+		print_json_value(out, json_array_get(row, i));
+	}
+	fputc_unlocked('}', out);
+}
+
+/* --- pages ------------------------------------------------------------------------------------ */
 
 void cli_page_print(FILE *out, const struct cli_column *column, unsigned int n,
 		    const json_t *object)

@@ -2,15 +2,44 @@
 /*
  * Values for people: three digits and a unit say more than twelve digits.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
+/* A value being written, cut where its buffer ends. printf takes most of a long list's time. */
+struct out {
+	char *at, *end; /* room for the terminator comes after <end> */
+};
+
+static void put(struct out *out, const char *text)
+{
+	while (*text && out->at < out->end)
+		*out->at++ = *text++;
+}
+
+/* With zeroes before it, to <width> digits. */
+static void put_padded(struct out *out, uint64_t value, unsigned int width)
+{
+	char digits[21];
+	unsigned int at = sizeof(digits) - 1, n = 0;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (++n < width || value > 0);
+	put(out, digits + at);
+}
+
+static void put_number(struct out *out, uint64_t value)
+{
+	put_padded(out, value, 1);
+}
+
 /* <value> in the largest of <units> that leaves at least 1, each <step> of the one before. */
-static void scale(double value, double step, const char *const units[], unsigned int n, char *buf,
-		  size_t size)
+static void scale(struct out *out, double value, double step, const char *const units[],
+		  unsigned int n)
 {
 	unsigned int unit = 0;
 
@@ -19,86 +48,126 @@ static void scale(double value, double step, const char *const units[], unsigned
 		value /= step;
 		unit++;
 	}
-	snprintf(buf, size, unit == 0 || value >= 99.95 ? "%.0f%s" : "%.1f%s", value, units[unit]);
+	if (unit == 0 || value >= 99.95) {
+		put_number(out, (uint64_t)(value + 0.5));
+	} else {
+		uint64_t tenths = (uint64_t)(value * 10 + 0.5);
+
+		put_number(out, tenths / 10);
+		put(out, ".");
+		put_number(out, tenths % 10);
+	}
+	put(out, units[unit]);
 }
 
-static void format_count(json_int_t value, char *buf, size_t size)
+static void format_count(struct out *out, uint64_t value)
 {
 	static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
 
 	if (value < 10000)
-		snprintf(buf, size, "%" JSON_INTEGER_FORMAT, value);
+		put_number(out, value);
 	else
-		scale((double)value, 1000, units, CLI_COUNT_OF(units), buf, size);
+		scale(out, (double)value, 1000, units, CLI_COUNT_OF(units));
 }
 
-static void format_bytes(json_int_t value, char *buf, size_t size)
+static void format_bytes(struct out *out, uint64_t value)
 {
 	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
 
-	scale((double)value, 1024, units, CLI_COUNT_OF(units), buf, size);
+	scale(out, (double)value, 1024, units, CLI_COUNT_OF(units));
 }
 
-static void format_seconds(json_int_t value, char *buf, size_t size)
+static void format_seconds(struct out *out, uint64_t s)
 {
-	long long s = value;
+	static const struct {
+		uint64_t below, large, small;
+		const char *large_name, *small_name;
+	} scales[] = {
+		{60, 1, 0, "s", ""},
+		{3600, 60, 1, "m", "s"},
+		{86400, 3600, 60, "h", "m"},
+		{UINT64_MAX, 86400, 3600, "d", "h"},
+	};
+	unsigned int i = 0;
 
-	if (s < 60)
-		snprintf(buf, size, "%llds", s);
-	else if (s < 3600)
-		snprintf(buf, size, "%lldm%02llds", s / 60, s % 60);
-	else if (s < 86400)
-		snprintf(buf, size, "%lldh%02lldm", s / 3600, s / 60 % 60);
-	else
-		snprintf(buf, size, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+	while (s >= scales[i].below)
+		i++;
+	put_number(out, s / scales[i].large);
+	put(out, scales[i].large_name);
+	if (!scales[i].small)
+		return;
+	put_padded(out, s % scales[i].large / scales[i].small, 2);
+	put(out, scales[i].small_name);
 }
 
 static const char *const durations[] = {" us", " ms", " s"};
 
-static void format_us(json_int_t value, char *buf, size_t size)
+static void format_us(struct out *out, uint64_t value)
 {
-	scale((double)value, 1000, durations, 3, buf, size);
+	scale(out, (double)value, 1000, durations, 3);
 }
 
-static void format_ms(json_int_t value, char *buf, size_t size)
+static void format_ms(struct out *out, uint64_t value)
 {
-	scale((double)value, 1000, durations + 1, 2, buf, size);
+	scale(out, (double)value, 1000, durations + 1, 2);
 }
 
-static void format_plain(json_int_t value, char *buf, size_t size)
+static void format_percent(struct out *out, uint64_t value)
 {
-	snprintf(buf, size, "%" JSON_INTEGER_FORMAT, value);
+	put_number(out, value);
+	put(out, "%");
 }
 
-static void format_percent(json_int_t value, char *buf, size_t size)
-{
-	snprintf(buf, size, "%" JSON_INTEGER_FORMAT "%%", value);
-}
-
-static void (*const integers[CLI_FORMATS])(json_int_t value, char *buf, size_t size) = {
-	[CLI_TEXT] = format_plain,  [CLI_PLAIN] = format_plain,     [CLI_COUNT] = format_count,
+static void (*const integers[CLI_FORMATS])(struct out *out, uint64_t value) = {
+	[CLI_TEXT] = put_number,    [CLI_PLAIN] = put_number,       [CLI_COUNT] = format_count,
 	[CLI_BYTES] = format_bytes, [CLI_SECONDS] = format_seconds, [CLI_MS] = format_ms,
 	[CLI_US] = format_us,       [CLI_PERCENT] = format_percent,
 };
 
-/* What others chose must not move the cursor. */
-static void format_text(const char *value, char *buf, size_t size)
+static void format_integer(enum cli_format format, json_int_t value, struct out *out)
 {
-	snprintf(buf, size, "%s", *value ? value : "-");
-	for (char *p = buf; *p; p++)
+	if (value < 0)
+		put(out, "-");
+	integers[format](out, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* A share of one, or a mean of a few. */
+static void format_real(enum cli_format format, double value, struct out *out)
+{
+	char text[32];
+
+	if (format == CLI_PERCENT)
+		snprintf(text, sizeof(text), "%.1f%%", value * 100);
+	else
+		snprintf(text, sizeof(text), "%.2f", value);
+	put(out, text);
+}
+
+/* What others chose must not move the cursor. */
+static void format_text(const char *value, struct out *out)
+{
+	char *start = out->at;
+
+	put(out, *value ? value : "-");
+	for (char *p = start; p < out->at; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
 }
 
 const char *cli_format_value(enum cli_format format, const json_t *value, char *buf, size_t size)
 {
+	struct out out = {buf, buf + size - 1};
+
 	if (json_is_string(value))
-		format_text(json_string_value(value), buf, size);
+		format_text(json_string_value(value), &out);
 	else if (json_is_boolean(value))
-		snprintf(buf, size, "%s", json_is_true(value) ? "yes" : "no");
+		put(&out, json_is_true(value) ? "yes" : "no");
 	else if (json_is_integer(value))
-		integers[format](json_integer_value(value), buf, size);
+		format_integer(format, json_integer_value(value), &out);
+	else if (json_is_real(value))
+		format_real(format, json_real_value(value), &out);
 	else
-		snprintf(buf, size, "-");
+		put(&out, "-");
+	*out.at = '\0';
 	return buf;
 }

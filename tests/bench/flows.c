@@ -148,6 +148,20 @@ static void memory_mark(pid_t pid)
 	}
 }
 
+/* CPU time of another process, s. */
+static double cpu_seconds(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) == 0 ? (double)clock_us(clock) / 1e6 : 0;
+}
+
+static double rusage_seconds(const struct rusage *usage)
+{
+	return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
 /* In a shell, for its words and redirections. Returns what it used and its exit status. */
 static int run(const char *command, struct rusage *usage)
 {
@@ -170,20 +184,22 @@ static int measure(const char *command, pid_t server, struct probe *probe)
 {
 	struct rusage usage;
 	uint64_t start, us;
+	double cpu;
 	long before;
 	int status;
 
 	memory_mark(server);
 	before = memory_kib(server, "VmRSS");
 	probe->busy_us = probe->late_us = probe->turns = probe->over_5ms = 0;
+	cpu = cpu_seconds(server);
 	start = clock_us(CLOCK_MONOTONIC);
 	status = run(command, &usage);
 	us = clock_us(CLOCK_MONOTONIC) - start;
-	printf("%-44s %8.2f s  server +%6ld KiB  program %6ld KiB  busy %5.1f ms  late %5.1f ms "
-	       "(%lu of %lu over 5 ms)\n",
-	       command, (double)us / 1e6, memory_kib(server, "VmHWM") - before, usage.ru_maxrss,
-	       (double)probe->busy_us / 1e3, (double)probe->late_us / 1e3,
-	       (unsigned long)probe->over_5ms, (unsigned long)probe->turns);
+	printf("%-44s %7.2f s %7.2f %7.2f  %+7ld %7ld  %6.1f %6.1f  %lu/%lu\n", command,
+	       (double)us / 1e6, cpu_seconds(server) - cpu, rusage_seconds(&usage),
+	       memory_kib(server, "VmHWM") - before, usage.ru_maxrss, (double)probe->busy_us / 1e3,
+	       (double)probe->late_us / 1e3, (unsigned long)probe->over_5ms,
+	       (unsigned long)probe->turns);
 	fflush(stdout);
 	return status;
 }
@@ -223,6 +239,10 @@ int main(int argc, char **argv)
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) == 1) {
 		printf("%u flows, server %ld MiB\n", flows, memory_kib(server, "VmRSS") / 1024);
+		printf("%-44s %9s %15s  %15s  %13s  %s\n", "", "", "CPU s", "memory KiB", "most ms",
+		       "probes");
+		printf("%-44s %9s %7s %7s  %7s %7s  %6s %6s  %s\n", "command", "elapsed", "server",
+		       "program", "server", "program", "busy", "late", "over 5 ms");
 		for (int i = optind; i < argc; i++)
 			failed |= measure(argv[i], server, probe);
 		for (size_t i = 0; optind == argc && i < RTE_DIM(commands_default); i++)

@@ -97,6 +97,16 @@ static const struct row rows[] = {
 	{"flows count", 0, "2500\n"},
 	{"flows count --client 10.0.0.0/28 --json", 0, "{\"count\": 8}\n"},
 	{"flows list --sort=requests --limit=1 --json", 0, "\"requests\": 2499"},
+	{"flows count --by service", 0, "NAME  FLOWS   SHARE\nchat   2500  100.0%\n"},
+	{"flows count --by worker --client 10.0.0.0/28 --json", 0, "\"name\": \"gpu0\",\n"},
+	{"flows count --by client", 1, "doorbell: params.by: cannot use 'client'; give service,"},
+	{"flows top --by requests --limit=1 --json", 0, "\"value\": 2499"},
+	{"flows top", 0, "CLIENT "},
+	{"flows top --service vision --json", 0, "{\"flows\": []}\n"},
+	{"flows top --limit 1001", 1, "doorbell: params.limit: cannot use 1001; give an integer"},
+	{"flows list --state udp-one-way --limit 1 --json", 0, "\"state\":\"udp-one-way\""},
+	{"flows list --state asleep", 1, "no state 'asleep'; states are: udp-one-way, "},
+	{"flows count --min-bytes 1 --min-idle=1", 0, "0\n"},
 	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  chat     gpu0"},
 	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
 	{"", 2, "usage: doorbell"},
@@ -108,6 +118,10 @@ static const struct row rows[] = {
 	{"workers list --limit 3", 2, "--limit does not fit 'workers list'"},
 	{"workers drain gpu0 --watch", 2, "--watch does not fit 'workers drain'"},
 	{"flows list --limit many", 2, "--limit: cannot use 'many'; give a number from 1"},
+	{"flows list --min-bytes 1k", 2, "--min-bytes: cannot use '1k'; give a number"},
+	{"flows list --stream", 2, "--stream: give --json with it, and neither --sort"},
+	{"flows list --json --stream --watch", 2, "--stream: give --json with it"},
+	{"flows top --sort bytes_in", 2, "--sort does not fit 'flows top'"},
 	{"flows list --sort size", 2, "--sort: no field 'size'; fields are: client, service"},
 	{"flows list --watch=0", 2, "--watch: cannot use '0'"},
 	{"--socket /nonexistent/s workers list", 1,
@@ -152,6 +166,37 @@ Test(control_cli, lists_all_pages)
 	json_decref(value);
 	free(text);
 	free(json);
+	tear_down();
+}
+
+Test(control_cli, streams_a_line_of_json_per_flow)
+{
+	int status;
+	char *text = doorbell("flows list --json --stream", &status), *line = text;
+
+	for (size_t i = 0; i < 2500; i++) {
+		size_t n = strcspn(line, "\n");
+		json_t *row = json_loadb(line, n, 0, NULL);
+
+		cr_assert_str_eq(json_string_value(json_object_get(row, "service")), "chat");
+		json_decref(row);
+		line += n + 1;
+	}
+	cr_assert_str_eq(line, "");
+	free(text);
+	tear_down();
+}
+
+Test(control_cli, top_is_the_head_of_the_sorted_list)
+{
+	int status;
+	char *top = doorbell("flows top --by requests --limit 7", &status),
+	     *list = doorbell("flows list --sort requests --limit 7", &status);
+
+	cr_assert_str_eq(top, list);
+	cr_assert_eq(count(top, "\n"), 8);
+	free(top);
+	free(list);
 	tear_down();
 }
 
@@ -246,6 +291,11 @@ static const struct {
 	{"doorbell flows list --worker = gpu", "gpu0 gpu1"},
 	{"doorbell flows list --service \"\"", "chat vision"},
 	{"doorbell flows list --so", "--socket= --sort="},
+	{"doorbell flows \"\"", "list top count"},
+	{"doorbell flows top --by \"\"", "bytes packets requests"},
+	{"doorbell flows count --min-idle 3 --by = s", "service state"},
+	{"doorbell flows list --state udp-e", "udp-established"},
+	{"doorbell flows top --m", "--min-bytes= --min-idle="},
 	{"doorbell flows list --sort req", "requests"},
 	{"doorbell workers drain gpu0 --no", "--no-wait"},
 	{"doorbell --socket /nonexistent workers show \"\"", ""},

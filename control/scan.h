@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Find values in JSON text without building them: a reply may hold thousands of rows that are only
+ * passed on. Checks no more than it needs to find ends; for the client and the CLI.
+ */
+#ifndef CONTROL_SCAN_H
+#define CONTROL_SCAN_H
+
+#include <stdbool.h>
+
+/* Text that belongs to somebody else. */
+struct scan {
+	const char *at, *end;
+};
+
+/* The value of the object's member <name>, brackets or quotes included. False: it has none. */
+bool scan_member(struct scan object, const char *name, struct scan *value);
+
+/* The next element of an array: start with all of it, <*rest> moves on. False: that was the last.
+ */
+bool scan_element(struct scan *rest, struct scan *value);
+
+#endif
