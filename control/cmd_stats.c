@@ -73,7 +73,7 @@ static json_t *ratio(uint64_t part, uint64_t whole)
 	return whole ? json_real((double)(1000 * part / whole) / 1000) : json_null();
 }
 
-static json_t *lcore_row(struct lb *lb, unsigned int lcore, bool all)
+static json_t *lcore_row(struct lb *lb, const struct rates *rates, unsigned int lcore, bool all)
 {
 	const struct conntrack *ct = lb_conntrack(lb, lcore);
 	struct lb_lcore_stats stats;
@@ -96,6 +96,7 @@ static json_t *lcore_row(struct lb *lb, unsigned int lcore, bool all)
 				    ratio(flows.live + flows.detours, flows.live));
 	}
 	json_object_set_new(row, "flows", table);
+	json_object_set_new(row, "new_flows_per_s", rates_new_flows(rates, lcore));
 	return row;
 }
 
@@ -110,7 +111,7 @@ json_t *control_stats_show(struct control_call *call)
 		return NULL;
 	lcores = json_array();
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
-		json_array_append_new(lcores, lcore_row(lb, i, q.all));
+		json_array_append_new(lcores, lcore_row(lb, call->c->rates, i, q.all));
 	result = json_pack("{s:I, s:o}", "uptime_s",
 			   (json_int_t)((control_clock_ms() - call->c->server_start_ms) / 1000),
 			   "lcores", lcores);

@@ -12,42 +12,40 @@
 
 #define ROW_ROOM 1024 /* more than any row takes but its two names */
 
-#define COLUMNS(X)                                                                                 \
-	X(lcore)                                                                                   \
-	X(client)                                                                                  \
-	X(service)                                                                                 \
-	X(worker) X(state) X(age_s) X(idle_s) X(packets_in) X(bytes_in) X(requests) X(packets_out) \
-		X(bytes_out)
-
 enum column {
-#define COLUMN_ENUM(name) COLUMN_##name,
-	COLUMNS(COLUMN_ENUM)
-#undef COLUMN_ENUM
-		COLUMN_NUMBER
+	COLUMN_lcore,
+	COLUMN_client,
+	COLUMN_service,
+	COLUMN_worker,
+	COLUMN_state,
+	COLUMN_age_s,
+	COLUMN_idle_s,
+	COLUMN_packets_in,
+	COLUMN_bytes_in,
+	COLUMN_requests,
+	COLUMN_packets_out,
+	COLUMN_bytes_out,
+	COLUMNS
 };
 
-static const char *const column_name[COLUMN_NUMBER] = {
-#define COLUMN_NAME(name) [COLUMN_##name] = #name,
-	COLUMNS(COLUMN_NAME)
-#undef COLUMN_NAME
-};
+/* <key>: what stands before the column's value in a row that is an object. */
+#define COLUMN(name) [COLUMN_##name] = {#name, ",\"" #name "\":", sizeof(#name) + 3}
 
-/* What stands before each column's value in a row that is an object. */
 static const struct {
-	const char *text;
-	size_t n;
-} column_key[COLUMN_NUMBER] = {
-#define COLUMN_KEY(name) [COLUMN_##name] = {",\"" #name "\":", sizeof(#name) + 3},
-	COLUMNS(COLUMN_KEY)
-#undef COLUMN_KEY
+	const char *name, *key;
+	size_t key_size;
+} columns[COLUMNS] = {
+	COLUMN(lcore),    COLUMN(client),   COLUMN(service),     COLUMN(worker),
+	COLUMN(state),    COLUMN(age_s),    COLUMN(idle_s),      COLUMN(packets_in),
+	COLUMN(bytes_in), COLUMN(requests), COLUMN(packets_out), COLUMN(bytes_out),
 };
 
 json_t *flow_rows_columns(void)
 {
 	json_t *names = json_array();
 
-	for (unsigned int i = 0; i < COLUMN_NUMBER; i++)
-		json_array_append_new(names, json_string(column_name[i]));
+	for (unsigned int i = 0; i < COLUMNS; i++)
+		json_array_append_new(names, json_string(columns[i].name));
 	return names;
 }
 
@@ -139,7 +137,7 @@ static void begin_value(const struct flow_rows *rows, enum column column)
 	if (rows->compact)
 		text_add(rows->text, ",", 1 - skip);
 	else
-		text_add(rows->text, column_key[column].text + skip, column_key[column].n - skip);
+		text_add(rows->text, columns[column].key + skip, columns[column].key_size - skip);
 }
 
 static void add_number(const struct flow_rows *rows, enum column column, uint64_t value)

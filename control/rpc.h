@@ -14,6 +14,7 @@
 
 #include "control.h"
 #include "lb.h"
+#include "rates.h"
 #include "text.h"
 
 enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
@@ -22,10 +23,11 @@ enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 struct control_connection {
 	struct lb *lb;
 	enum control_role role;
-	bool greeted;             /* an agent that said a good hello */
-	struct worker *worker;    /* the one that this agent registered, or NULL */
-	uint64_t server_start_ms; /* control_clock_ms() when the server started */
-	char peer[80];            /* for people */
+	bool greeted;              /* an agent that said a good hello */
+	struct worker *worker;     /* the one that this agent registered, or NULL */
+	uint64_t server_start_ms;  /* control_clock_ms() when the server started */
+	const struct rates *rates; /* the server's, or NULL */
+	char peer[80];             /* for people */
 };
 
 /* Monotonic, ms. */

@@ -146,6 +146,13 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 		evconnlistener_enable(server->listener[i]);
 }
 
+static void on_sample(evutil_socket_t fd, short what, void *context)
+{
+	struct control_server *server = context;
+
+	rates_sample(&server->rates, server->lb, control_clock_ms());
+}
+
 static void on_worker_event(struct worker *worker, void *context)
 {
 	struct control_server *server = context;
@@ -228,28 +235,42 @@ static void log_listeners(const struct control_server *server)
 		control_server_agents_port(server));
 }
 
+/* Both timers or none. */
+static bool make_timers(struct control_server *server)
+{
+	const struct timeval period = {.tv_sec = RATES_PERIOD_MS / 1000};
+
+	server->retry = evtimer_new(server->base, on_retry, server);
+	server->sampler = event_new(server->base, -1, EV_PERSIST, on_sample, server);
+	if (server->retry && server->sampler && event_add(server->sampler, &period) == 0)
+		return true;
+	if (server->retry)
+		event_free(server->retry);
+	if (server->sampler)
+		event_free(server->sampler);
+	return false;
+}
+
 struct control_server *control_server_create(struct lb *lb, struct event_base *base, char *error,
 					     size_t error_size)
 {
 	struct control_server *server = calloc(1, sizeof(*server));
 
-	if (!server) {
-		snprintf(error, error_size, "out of memory for the control server");
-		return NULL;
+	if (server) {
+		server->lb = lb;
+		server->base = base;
 	}
-	server->lb = lb;
-	server->base = base;
-	server->start_ms = control_clock_ms();
-	LIST_INIT(&server->streams);
-	/* libevent writes with writev(), which has no MSG_NOSIGNAL */
-	signal(SIGPIPE, SIG_IGN);
-	raise_file_limit();
-	server->retry = evtimer_new(base, on_retry, server);
-	if (!server->retry) {
+	if (!server || !make_timers(server)) {
 		snprintf(error, error_size, "out of memory for the control server");
 		free(server);
 		return NULL;
 	}
+	server->start_ms = control_clock_ms();
+	rates_sample(&server->rates, lb, server->start_ms);
+	LIST_INIT(&server->streams);
+	/* libevent writes with writev(), which has no MSG_NOSIGNAL */
+	signal(SIGPIPE, SIG_IGN);
+	raise_file_limit();
 	lb_on_worker_event(lb, on_worker_event, server);
 	if (open_listeners(server, error, error_size) != 0) {
 		control_server_destroy(server);
@@ -271,6 +292,7 @@ void control_server_destroy(struct control_server *server)
 		control_stream_destroy(LIST_FIRST(&server->streams));
 	lb_on_worker_event(server->lb, NULL, NULL);
 	event_free(server->retry);
+	event_free(server->sampler);
 	free(server);
 }
 

@@ -32,7 +32,9 @@ struct control_server {
 	struct lb *lb;
 	struct event_base *base;
 	struct evconnlistener *listener[CONTROL_ROLES];
-	struct event *retry; /* listens again after running out of descriptors */
+	struct event *retry;   /* listens again after running out of descriptors */
+	struct event *sampler; /* of <rates> */
+	struct rates rates;
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
 	uint64_t start_ms;

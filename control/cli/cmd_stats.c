@@ -23,10 +23,17 @@ static const struct cli_column traffic[] = {
 static const struct cli_column flows[] = {
 	{"LCORE", "lcore", CLI_PLAIN},
 	{"FLOWS", "flows.live", CLI_COUNT},
+	{"OF", "flows.capacity", CLI_COUNT},
+	{"NEW/S", "new_flows_per_s", CLI_COUNT},
+	{"LOAD", "flows.load", CLI_PERCENT},
+	{"BUCKETS/LOOKUP", "flows.buckets_per_lookup", CLI_PLAIN},
+	{"LAG", "flows.lag_ms", CLI_MS},
 	{"INSERTED", "flows.inserted", CLI_COUNT},
 	{"EXPIRED", "flows.expired", CLI_COUNT},
 	{"REMOVED", "flows.removed", CLI_COUNT},
+	{"RECLAIMED", "flows.reclaimed", CLI_COUNT},
 	{"REFUSED", "flows.refused", CLI_COUNT},
+	{"TOO FAST", "flows.refused_source", CLI_COUNT},
 };
 
 static const struct cli_column drops[] = {

@@ -116,6 +116,38 @@ Test(control_server, answers_lines_in_order_also_when_the_peer_has_stopped_sendi
 	tear_down();
 }
 
+/* Of lcore 0; -1 while it is null. */
+static json_int_t new_flows_per_s(int fd)
+{
+	json_int_t rate = -1;
+	json_t *reply;
+	char *line;
+
+	fixture_send(fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats.show\"}");
+	line = fixture_line(&f, fd);
+	reply = json_loads(line, 0, NULL);
+	cr_assert_not_null(reply, "%s", line);
+	json_unpack(reply, "{s:{s:[{s:I}]}}", "result", "lcores", "new_flows_per_s", &rate);
+	json_decref(reply);
+	free(line);
+	return rate;
+}
+
+Test(control_server, knows_the_rate_of_new_flows_after_a_second)
+{
+	int fd = fixture_connect_unix(&f);
+	json_int_t rate;
+
+	for (uint32_t n = 0; n < 3000; n++)
+		fake_lb_flow(f.lb, 0, n, 0, NULL);
+	while ((rate = new_flows_per_s(fd)) < 0)
+		event_base_loop(f.base, EVLOOP_ONCE);
+	/* in a second, or more where something else had the CPU */
+	cr_assert(rate > 0 && rate <= 3000, "%lld", (long long)rate);
+	close(fd);
+	tear_down();
+}
+
 Test(control_server, takes_a_line_of_the_limit_and_closes_on_a_longer_one)
 {
 	int fd = fixture_connect_unix(&f);
