@@ -5,6 +5,7 @@
 #
 #   unit     unit tests, built with warnings as errors
 #   asan     the same under AddressSanitizer and UndefinedBehaviorSanitizer
+#   race     threads against each other under ThreadSanitizer
 #   fuzz     each fuzzer for 10 seconds, from its corpus
 #   story    each story of tests/net (and other folders' *_test.sh), against the release build
 #   demo     deploy/demo.sh, and the figures that it writes
@@ -21,18 +22,18 @@ set -euo pipefail
 shopt -s extglob
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-kinds="unit asan fuzz story demo" only=.
+kinds="unit asan race fuzz story demo" only=. targets=
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) kinds="unit story" ;;
     --only)
         only=${2:?--only needs a pattern}
         # A pattern that starts with a kind spares the builds of the others.
-        [[ ! $only =~ ^(unit|asan|fuzz|story|demo)(/|$) ]] || kinds=${BASH_REMATCH[1]}
+        [[ ! $only =~ ^(unit|asan|race|fuzz|story|demo)(/|$) ]] || kinds=${BASH_REMATCH[1]}
         shift
         ;;
     *)
-        sed -n '4,20s/^# \{0,1\}//p' "$0"
+        sed -n '4,21s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -83,7 +84,7 @@ wanted() {
     [[ " $kinds " == *" ${1%%/*} "* && $1 =~ $only ]]
 }
 
-# configure_and_build FOLDER MESON-OPTIONS...
+# configure_and_build FOLDER MESON-OPTIONS...: $targets, or everything
 configure_and_build() {
     local folder=$root/$1
     shift
@@ -92,7 +93,8 @@ configure_and_build() {
     else
         meson configure "$folder" "$@" >/dev/null
     fi
-    ninja -C "$folder"
+    # shellcheck disable=SC2086
+    ninja -C "$folder" $targets
 }
 
 # build_or_fail KIND FOLDER OPTIONS...
@@ -104,11 +106,11 @@ build_or_fail() {
     return $status
 }
 
-# meson_tests KIND FOLDER: the tests of a build folder
+# meson_tests KIND FOLDER: the tests of a build folder, which names suites where it has several
 meson_tests() {
     local kind=$1 folder=$root/$2 names name status count
     mapfile -t names < <(meson test -C "$folder" --no-rebuild --list 2>/dev/null |
-        sed -n 's/^.* \/ //p' | while read -r name; do
+        sed 's/^.* \/ //' | while read -r name; do
         ! wanted "$kind/$name" || echo "$name"
     done)
     [ ${#names[@]} -gt 0 ] || return 0
@@ -217,6 +219,13 @@ if [[ $kinds == *asan* ]]; then
     if build_or_fail asan build-asan --buildtype=debugoptimized -Dwerror=true \
         -Db_sanitize=address,undefined -Db_lundef=false; then
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson_tests asan build-asan
+    fi
+fi
+
+if [[ $kinds == *race* ]]; then
+    if targets=race build_or_fail race build-tsan --buildtype=debugoptimized -Dwerror=true \
+        -Db_sanitize=thread -Db_lundef=false; then
+        meson_tests race build-tsan
     fi
 fi
 
