@@ -98,6 +98,9 @@ struct cli_column {
 /* Write <value> for people; "-" for null and what is missing. Returns <buf>. */
 const char *cli_format_value(enum cli_format format, const json_t *value, char *buf, size_t size);
 
+/* The same for a value that is JSON text still. */
+const char *cli_format_scan(enum cli_format format, struct scan value, char *buf, size_t size);
+
 /* The member at a dotted path, borrowed, or NULL. */
 json_t *cli_member(const json_t *object, const char *path);
 
@@ -117,6 +120,9 @@ void cli_table_places(struct cli_table *table, const json_t *names);
 
 /* Print these rows, and the titles if it is the first time. */
 void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows);
+
+/* The same for rows that are text: an array of arrays. Returns how many. */
+size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows);
 
 /* One row as JSON: an object as it is, an array as an object with these names. */
 void cli_row_json(FILE *out, const json_t *names, const json_t *row);

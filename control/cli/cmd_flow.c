@@ -95,11 +95,16 @@ static void print_rows(struct output *o, const json_t *names, const json_t *rows
 	}
 }
 
-/* As they came: these rows are objects. */
-static void print_text_rows(struct output *o, struct scan rows)
+/* As they came: objects for JSON, arrays for a table. */
+static void print_text_rows(struct output *o, const json_t *names, struct scan rows)
 {
 	struct scan row;
 
+	if (!o->cli->json) {
+		cli_table_places(&o->table, names);
+		o->rows += cli_table_print_text(o->cli->out, &o->table, rows);
+		return;
+	}
 	while (scan_element(&rows, &row)) {
 		before_row(o);
 		fwrite(row.at, 1, (size_t)(row.end - row.at), o->cli->out);
@@ -115,29 +120,24 @@ static void print_end(struct output *o)
 	fputs(o->rows == 0 ? "{\"flows\": []}\n" : o->cli->watch ? "]}\n" : "\n]}\n", o->cli->out);
 }
 
-/* Rows as text are objects, rows as values are arrays. */
-static json_t *list_next(struct cli_walk *walk, uint64_t limit, struct scan *rows)
+static json_t *list_next(struct cli_walk *walk, uint64_t limit, bool compact, struct scan *rows)
 {
-	json_t *params = json_pack("{s:I}", "limit", (json_int_t)(limit < PAGE ? limit : PAGE));
-
-	if (!rows)
-		json_object_set_new(params, "compact", json_true());
-	return cli_walk_next(walk, params, rows);
+	return cli_walk_next(walk,
+			     json_pack("{s:I, s:b}", "limit",
+				       (json_int_t)(limit < PAGE ? limit : PAGE), "compact",
+				       compact),
+			     rows);
 }
 
 static int print_as_they_come(struct cli_walk *walk, uint64_t limit, struct output *o)
 {
 	while (!walk->done && o->rows < limit) {
 		struct scan rows;
-		json_t *page = list_next(walk, limit - o->rows, o->cli->json ? &rows : NULL);
+		json_t *page = list_next(walk, limit - o->rows, !o->cli->json, &rows);
 
 		if (!page)
 			return 1;
-		if (o->cli->json)
-			print_text_rows(o, rows);
-		else
-			print_rows(o, json_object_get(page, "columns"),
-				   json_object_get(page, "flows"));
+		print_text_rows(o, json_object_get(page, "columns"), rows);
 		json_decref(page);
 		/* a filter may let few pass: who waits for them sees each */
 		fflush(o->cli->out);
@@ -163,7 +163,7 @@ static int print_sorted(struct cli_walk *walk, uint64_t limit, struct output *o)
 	if (cli_top_init(&top, limit, o->cli->sort) != 0)
 		return 1;
 	while (!walk->done) {
-		json_t *page = list_next(walk, PAGE, NULL);
+		json_t *page = list_next(walk, PAGE, true, NULL);
 
 		if (!page)
 			break;

@@ -70,52 +70,104 @@ static void widen(struct cli_table *table, unsigned int i, const char *text)
 		table->width[i] = width;
 }
 
-/* All cells of <rows> as strings, one after the other; the caller frees them. */
-static char *format_cells(struct cli_table *table, const json_t *rows)
+/* Cells as strings, one after the other: first all of them for their widths, then on paper. */
+struct cells {
+	FILE *out;
+	char *text;
+	size_t size, rows;
+};
+
+static void cells_open(struct cells *cells)
 {
-	char text[CLI_VALUE_MAX], *cells = NULL;
-	size_t size;
-	FILE *out = open_memstream(&cells, &size);
+	*cells = (struct cells){0};
+	cells->out = open_memstream(&cells->text, &cells->size);
+}
 
-	for (size_t i = 0; out && i < json_array_size(rows); i++) {
-		const json_t *row = json_array_get(rows, i);
+static void cells_add(struct cells *cells, struct cli_table *table, unsigned int i,
+		      const char *text)
+{
+	widen(table, i, text);
+	fwrite_unlocked(text, 1, strlen(text) + 1, cells->out);
+	cells->rows += i + 1 == table->n;
+}
 
+static void print_titles(FILE *out, struct cli_table *table)
+{
+	for (unsigned int i = 0; i < table->n; i++)
+		widen(table, i, table->column[i].title);
+	for (unsigned int i = 0; i < table->n; i++)
+		print_cell(out, table, i, table->column[i].title);
+	table->titled = true;
+}
+
+static void cells_print(struct cells *cells, FILE *out, struct cli_table *table)
+{
+	const char *cell;
+
+	if (fclose(cells->out) != 0)
+		cells->rows = 0;
+	if (!table->titled)
+		print_titles(out, table);
+	cell = cells->text;
+	for (size_t row = 0; row < cells->rows; row++)
+		for (unsigned int i = 0; i < table->n; i++) {
+			print_cell(out, table, i, cell);
+			cell += strlen(cell) + 1;
+		}
+	free(cells->text);
+}
+
+void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows)
+{
+	char text[CLI_VALUE_MAX];
+	struct cells cells;
+	const json_t *row;
+	size_t i;
+
+	cells_open(&cells);
+	if (!cells.out)
+		return;
+	json_array_foreach (rows, i, row)
 		for (unsigned int c = 0; c < table->n; c++) {
 			const struct cli_column *column = &table->column[c];
 			const json_t *value = json_is_array(row)
 						      ? json_array_get(row, table->place[c])
 						      : cli_member(row, column->key);
 
-			cli_format_value(column->format, value, text, sizeof(text));
-			widen(table, c, text);
-			fwrite_unlocked(text, 1, strlen(text) + 1, out);
+			cells_add(&cells, table, c,
+				  cli_format_value(column->format, value, text, sizeof(text)));
 		}
-	}
-	if (out && fclose(out) == 0)
-		return cells;
-	free(cells);
-	return NULL;
+	cells_print(&cells, out, table);
 }
 
-void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows)
+size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows)
 {
-	char *cells = format_cells(table, rows), *cell = cells;
+	char text[CLI_VALUE_MAX];
+	struct cells cells;
+	struct scan row;
+	size_t n = 0;
 
-	if (!cells)
-		return;
-	if (!table->titled) {
-		for (unsigned int i = 0; i < table->n; i++)
-			widen(table, i, table->column[i].title);
-		for (unsigned int i = 0; i < table->n; i++)
-			print_cell(out, table, i, table->column[i].title);
-		table->titled = true;
-	}
-	for (size_t row = 0; row < json_array_size(rows); row++)
-		for (unsigned int i = 0; i < table->n; i++) {
-			print_cell(out, table, i, cell);
-			cell += strlen(cell) + 1;
+	cells_open(&cells);
+	if (!cells.out)
+		return 0;
+	for (; scan_element(&rows, &row); n++) {
+		/* what has no place in the row has no text, either */
+		struct scan value[CLI_COLUMNS_MAX + 1] = {0};
+
+		for (size_t i = 0; i < CLI_COLUMNS_MAX && scan_element(&row, &value[i]); i++)
+			;
+		for (unsigned int c = 0; c < table->n; c++) {
+			size_t place = table->place[c];
+
+			cells_add(&cells, table, c,
+				  cli_format_scan(
+					  table->column[c].format,
+					  value[place < CLI_COLUMNS_MAX ? place : CLI_COLUMNS_MAX],
+					  text, sizeof(text)));
 		}
-	free(cells);
+	}
+	cells_print(&cells, out, table);
+	return n;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */

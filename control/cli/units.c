@@ -171,3 +171,42 @@ const char *cli_format_value(enum cli_format format, const json_t *value, char *
 	*out.at = '\0';
 	return buf;
 }
+
+/* A value as most are: a short string without escapes, or digits. */
+static bool format_simple(enum cli_format format, struct scan value, struct out *out)
+{
+	size_t n = (size_t)(value.end - value.at);
+	char text[CLI_VALUE_MAX];
+	json_int_t number = 0;
+
+	if (n >= 2 && n < sizeof(text) && *value.at == '"' && !memchr(value.at, '\\', n)) {
+		memcpy(text, value.at + 1, n - 2);
+		text[n - 2] = '\0';
+		format_text(text, out);
+		return true;
+	}
+	if (n == 0 || n > 18)
+		return false;
+	for (const char *p = value.at; p < value.end; p++) {
+		if (*p < '0' || *p > '9')
+			return false;
+		number = number * 10 + *p - '0';
+	}
+	format_integer(format, number, out);
+	return true;
+}
+
+const char *cli_format_scan(enum cli_format format, struct scan value, char *buf, size_t size)
+{
+	struct out out = {buf, buf + size - 1};
+	json_t *built;
+
+	if (format_simple(format, value, &out)) {
+		*out.at = '\0';
+		return buf;
+	}
+	built = json_loadb(value.at, (size_t)(value.end - value.at), JSON_DECODE_ANY, NULL);
+	cli_format_value(format, built, buf, size);
+	json_decref(built);
+	return buf;
+}

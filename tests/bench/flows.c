@@ -92,10 +92,22 @@ static void fill(struct lb *lb, uint32_t flows)
 	}
 }
 
+/* Timers of a millisecond: libevent's usual clock moves in steps of four. */
+static struct event_base *precise_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base;
+
+	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	return base;
+}
+
 static void serve(const char *socket, uint32_t flows, struct probe *probe, int ready)
 {
 	const struct timeval period = {.tv_usec = PROBE_US};
-	struct event_base *base = event_base_new();
+	struct event_base *base = precise_base();
 	struct event *timer = event_new(base, -1, EV_PERSIST, on_probe, probe);
 	char error[256];
 	struct lb *lb;

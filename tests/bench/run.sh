@@ -9,6 +9,7 @@
 #   tests/bench/run.sh conntrack-traffic [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
 #   tests/bench/run.sh wire-100g [--json FILE] [--runs N] [--lcores N] [--gen-cores N] [--smoke]
+#   tests/bench/run.sh flows [--flows N] [COMMAND...]
 #   tests/bench/run.sh bundle DIRECTORY
 #
 # bundle puts the benches there, and what they need on a machine without DPDK.
@@ -24,14 +25,17 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,18s/^# \{0,1\}//p' "$0"
+    sed -n '3,19s/^# \{0,1\}//p' "$0"
 }
 
 list() {
-    echo "walk       cycles per packet of the load balancer's walk, stage by stage"
-    echo "conntrack  cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows"
-    echo "conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows"
-    echo "wire-100g  Gbit/s per core from end to end, generator and load balancer joined by memif"
+    cat <<END
+walk               cycles per packet of the load balancer's walk, stage by stage
+conntrack          cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows
+conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows
+wire-100g          Gbit/s per core from end to end, generator and load balancer joined by memif
+flows              seconds and memory of doorbell's view of ten million flows
+END
 }
 
 build() {
@@ -94,6 +98,11 @@ bundle() {
     ls "$to"
 }
 
+flows() {
+    build flows
+    "$build/tests/bench/bench-flows" "$@"
+}
+
 trap give_back_hugepages EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -126,6 +135,10 @@ wire-100g)
 bundle)
     shift
     bundle "$@"
+    ;;
+flows)
+    shift
+    flows "$@"
     ;;
 list)
     list

@@ -96,6 +96,38 @@ Test(control_print, columns_line_up_and_titles_come_once)
 	free(text);
 }
 
+Test(control_print, rows_that_are_text_look_like_rows_that_are_values)
+{
+	static const char *const text =
+		"[[\"a\\u001b[2J\\\"\",1234567,null],[-5,\"x\",99999999999999999999],"
+		"[\"gr\xc3\xbcn\",[1],true],[7],[]]";
+	struct cli_table as_values = {.column = columns, .n = CLI_COUNT_OF(columns)};
+	struct cli_table as_text = as_values;
+	json_t *names = json_pack("[s, s, s]", "why", "table.live", "name"),
+	       *parsed = json_loads("[[\"a\\u001b[2J\\\"\",1234567,null],[-5,\"x\",null],"
+				    "[\"gr\xc3\xbcn\",[1],true],[7],[]]",
+				    0, NULL);
+	char *values_text, *text_text;
+	size_t size;
+	FILE *out = open_memstream(&values_text, &size);
+
+	cr_assert_not_null(parsed);
+	cli_table_places(&as_values, names);
+	cli_table_places(&as_text, names);
+	cli_table_print(out, &as_values, parsed);
+	fclose(out);
+	out = open_memstream(&text_text, &size);
+	cr_assert_eq(cli_table_print_text(out, &as_text, (struct scan){text, text + strlen(text)}),
+		     5);
+	fclose(out);
+	cr_assert_str_eq(values_text, text_text);
+	cr_assert_not_null(strstr(text_text, "1.2M  a?[2J\"\n"), "%s", text_text);
+	free(values_text);
+	free(text_text);
+	json_decref(names);
+	json_decref(parsed);
+}
+
 Test(control_print, a_page_has_one_line_per_member)
 {
 	json_t *value = json_loads("{\"name\":\"a\",\"table\":{\"live\":7},\"why\":true}", 0, NULL);
