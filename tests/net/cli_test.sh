@@ -24,8 +24,8 @@ start_agents 1 echo
 load run echo --to "$vip:8500" --sockets 8 --requests 50 || true
 expect_all run 400
 
-for command in "flows list" "flows count" "workers list" "workers show w1" "services list" \
-    "services show echo" stats version; do
+for command in "flows list" "flows top" "flows count" "flows count --by worker" "workers list" \
+    "workers show w1" "services list" "services show echo" stats version; do
     # shellcheck disable=SC2086
     cli --json $command | jq -e . >/dev/null || fail "--json $command is no JSON"
     # shellcheck disable=SC2086
@@ -34,6 +34,13 @@ done
 expect "flows in JSON" "$(cli --json flows list | jq '.flows | length')" -eq 8
 expect "flows with a filter" "$(cli --json flows list --worker w1 --client 10.200.0.0/24 --limit 3 |
     jq '.flows | length')" -eq 3
+expect "flows as lines" "$(cli --json flows list --stream | wc -l)" -eq 8
+expect "the largest flow" "$(cli --json flows top --by requests --limit 1 | jq .flows[0].value)" -eq 50
+expect "flows of the worker" "$(cli --json flows count --by worker | jq -c .groups)" = \
+    '[{"name":"w1","count":8}]'
+expect "established flows" "$(cli flows count --state udp-established)" -eq 8
+wait_for "a rate of new flows" eval \
+    'cli --json stats | jq -e ".lcores[0].new_flows_per_s != null" >/dev/null'
 expect "requests in JSON" "$(cli --json services show echo | jq .service.requests)" -eq 400
 status=0
 cli workers show nobody >"$dir/nobody" 2>&1 || status=$?
