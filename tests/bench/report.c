@@ -73,9 +73,12 @@ double report_percentile(const struct report *report, const char *name, double p
 	return s == NULL ? NAN : percentile(s, percent);
 }
 
-static json_t *tenths(double value)
+/* To a tenth; ratios to a thousandth. */
+static json_t *rounded(double value)
 {
-	return json_real(round(value * 10) / 10);
+	double parts = fabs(value) < 10 ? 1000 : 10;
+
+	return json_real(round(value * parts) / parts);
 }
 
 int report_write(const struct report *report, const struct report_origin *o, const char *path)
@@ -86,15 +89,15 @@ int report_write(const struct report *report, const struct report_origin *o, con
 	for (unsigned int i = 0; i < report->n; i++) {
 		const struct series *s = report->series[i];
 
-		json_object_set_new(metrics, s->name, tenths(percentile(s, 50)));
-		json_object_set_new(
-			spread, s->name,
-			json_pack("[o, o]", tenths(percentile(s, 10)), tenths(percentile(s, 90))));
+		json_object_set_new(metrics, s->name, rounded(percentile(s, 50)));
+		json_object_set_new(spread, s->name,
+				    json_pack("[o, o]", rounded(percentile(s, 10)),
+					      rounded(percentile(s, 90))));
 	}
 	root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "bench", o->bench, "commit",
 			 o->commit, "machine", o->machine, "pages", o->pages, "runs", (int)o->runs,
 			 "metrics", metrics, "spread", spread);
-	ret = json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	ret = json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 	json_decref(root);
 	return ret == 0 ? 0 : -EIO;
 }

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define REPORT_SERIES_MAX 256
+#define REPORT_SERIES_MAX 1024
 #define REPORT_RUNS_MAX   999
 #define REPORT_NAME_MAX   96
 

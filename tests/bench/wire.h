@@ -10,10 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "conntrack.h"
 #include "lb.h"
 
 #define WIRE_QUEUES_MAX  16 /* one per lcore of the load balancer */
 #define WIRE_THREADS_MAX (2 * WIRE_QUEUES_MAX)
+#define WIRE_STEPS_MAX   WIRE_QUEUES_MAX
 
 #define WIRE_VIP         "10.0.0.100"
 #define WIRE_SERVICE_UDP 8500
@@ -58,6 +60,14 @@ struct wire_options {
 	bool hugepages, zero_copy, print_pages;
 	bool verify; /* the generator checks every byte, in time that is measured */
 	char socket[64];
+	/* Of the flow table: flows it takes, and how long a silent one lives; 0 = all <flows>, for
+	 * longer than a run. */
+	uint32_t capacity, timeout_ms;
+	/* conntrack-scale: numbers of lcores, and for each its <threads>; its flow table while
+	 * every request opens a flow. */
+	uint16_t step[WIRE_STEPS_MAX];
+	unsigned int n_steps, threads_per_lcore;
+	uint32_t new_capacity_per_lcore, new_timeout_ms;
 };
 
 /* What the generator sends, and what the load balancer does with it. */
@@ -66,6 +76,7 @@ struct wire_load {
 	bool forward;   /* the load balancer only swaps addresses and sends back */
 	bool no_sum;    /* clients leave the UDP check sum out, as UDP over IPv4 may */
 	bool in_turn;   /* every flow in turn, instead of at random */
+	bool fresh;     /* every request is the first of a flow that never was before */
 	uint64_t limit; /* requests per queue; 0 = until WIRE_DRAIN */
 };
 
@@ -102,6 +113,7 @@ struct wire_lb_counters {
 	uint64_t turns;    /* with work */
 	uint64_t packets_in;
 	uint64_t stage_cycles[LB_STAGES];
+	struct conntrack_stats flows;
 	struct wire_time time;
 };
 
@@ -126,10 +138,33 @@ struct wire_answer {
 	};
 };
 
-/* False after telling how it is used. */
-bool wire_options_parse(int argc, char **argv, struct wire_options *o);
+enum wire_bench { WIRE_BENCH_100G, WIRE_BENCH_SCALE };
+
+/*
+ * False after telling how it is used. For wire-100g <o> is complete then; conntrack-scale makes
+ * one of it for each step, see wire_options_step().
+ */
+bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wire_options *o);
+/* The options of a run with <lcores>: what is common comes from <all>. */
+void wire_options_step(const struct wire_options *all, unsigned int lcores, bool fresh,
+		       struct wire_options *step);
+/* Flows that the load balancer's table takes. */
+uint32_t wire_options_capacity(const struct wire_options *o);
 /* How many pages of 2 MiB both processes want together, with some to spare. */
 unsigned int wire_options_pages(const struct wire_options *o);
+
+/* The generator's threads for a queue. With more threads than queues the first ones are clients and
+ * the others the worker. */
+static inline unsigned int wire_clients_thread(const struct wire_options *o, unsigned int queue)
+{
+	return o->threads > o->lcores ? queue : queue % o->threads;
+}
+
+static inline unsigned int wire_worker_thread(const struct wire_options *o, unsigned int queue)
+{
+	return o->threads > o->lcores ? o->lcores + queue % (o->threads - o->lcores)
+				      : queue % o->threads;
+}
 
 /* Something is not as it must be: the process ends. */
 void wire_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

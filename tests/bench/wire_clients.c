@@ -57,7 +57,10 @@ static uint32_t choose_flow(struct gen_clients *c)
 {
 	uint32_t index = c->next;
 
-	if (c->load.in_turn)
+	if (c->load.fresh) {
+		if (unlikely(++c->next == UINT32_MAX / c->o->lcores))
+			wire_die("queue %u: no flows are left that never were", c->queue);
+	} else if (c->load.in_turn)
 		c->next = index + 1 == c->flows ? 0 : index + 1;
 	else
 		index = draw(c, c->flows);

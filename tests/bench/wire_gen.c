@@ -215,14 +215,11 @@ static int run(void *thread)
 	return 0;
 }
 
-/* With more threads than queues, the first ones are clients and the others the worker. */
 static void share_out(struct generator *g)
 {
-	unsigned int n = g->o->lcores, threads = g->o->threads;
-
-	for (unsigned int q = 0; q < n; q++) {
-		struct thread *clients = &g->thread[threads > n ? q : q % threads];
-		struct thread *worker = threads > n ? &g->thread[n + q % (threads - n)] : clients;
+	for (unsigned int q = 0; q < g->o->lcores; q++) {
+		struct thread *clients = &g->thread[wire_clients_thread(g->o, q)];
+		struct thread *worker = &g->thread[wire_worker_thread(g->o, q)];
 
 		clients->clients[clients->n_clients++] = &g->clients[q];
 		worker->workers[worker->n_workers++] = &g->worker[q];

@@ -24,6 +24,7 @@
 #define TICK_MS      50
 #define JOIN_TICK_MS 1
 #define JOIN_TICKS   10000
+#define HOUR_MS      3600000
 
 enum phase { PHASE_WALK, PHASE_FORWARD, PHASE_END };
 
@@ -52,8 +53,8 @@ static const char config_text[] =
 	"  - {name: fabric, device: \"net_memif_fabric,role=client,%s\", roles: [fabric],\n"
 	"     mtu: %u, address: " WIRE_LB_FABRIC "/24}\n"
 	"services:\n"
-	"  - {name: wire, address: " WIRE_VIP ", port: %u, model: wire, flow_timeout_ms: 3600000,\n"
-	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
+	"  - {name: wire, address: " WIRE_VIP ", port: %u, model: wire, flow_timeout_ms: %u,\n"
+	"     one_way_timeout_ms: %u, request_timeout_ms: %u, queue_timeout_ms: %u}\n"
 	"lcores: [%s]\n"
 	"idle: poll\n"
 	"flows: %u\n"
@@ -66,6 +67,7 @@ static void read_config(const struct wire_options *o, struct lb_config *config)
 {
 	char text[2048], clients[160], fabric[160], cpus[128] = "", error[512];
 	const char *zero_copy = o->zero_copy ? ",zero-copy=yes" : "";
+	uint32_t timeout = o->timeout_ms > 0 ? o->timeout_ms : HOUR_MS;
 	int length;
 	size_t n = 0;
 
@@ -74,11 +76,10 @@ static void read_config(const struct wire_options *o, struct lb_config *config)
 	snprintf(fabric, sizeof(fabric), WIRE_DEVICE "%s", o->socket, "fabric", o->ring, zero_copy);
 	for (unsigned int i = 0; i < o->lcores; i++)
 		n += snprintf(cpus + n, sizeof(cpus) - n, "%s%u", i ? ", " : "", o->lb_cpu[i]);
-	/* The default, or a twentieth more than there are: some lcores get a few more than others.
-	 */
+	/* A flow must outlive its request. */
 	length = snprintf(text, sizeof(text), config_text, clients, fabric, WIRE_FABRIC_MTU,
-			  WIRE_SERVICE_UDP, cpus, RTE_MAX(1048576u, o->flows + o->flows / 20),
-			  o->hugepages ? "true" : "false");
+			  WIRE_SERVICE_UDP, timeout, timeout, timeout - timeout / 8, timeout / 8,
+			  cpus, wire_options_capacity(o), o->hugepages ? "true" : "false");
 	if (lb_config_parse("wire", text, length, config, error, sizeof(error)) < 0)
 		wire_die("%s", error);
 }
@@ -258,6 +259,7 @@ static void snapshot(const struct balancer *b, struct wire_answer *a)
 			.time = {.busy = r->busy, .cpu_ns = wire_cpu_ns(r->clock)},
 		};
 		memcpy(a->lb[i].stage_cycles, s.stage_cycles, sizeof(s.stage_cycles));
+		conntrack_stats_read(b->lb->lcore[i]->ct, &a->lb[i].flows);
 	}
 	a->tsc = rte_rdtsc();
 	count_unwanted(b, a);

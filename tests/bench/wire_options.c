@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include <rte_common.h>
 
 #include "report.h"
-#include "wire.h"
+#include "wire_cpus.h"
 
 #define RUNS_DEFAULT  7
 #define TRIES_DEFAULT 10
@@ -26,24 +25,39 @@
 #define RING_MIN  6
 #define RING_MAX  10
 #define REPLY_MAX 256
+/* Where every request opens a flow, as many live as come in a timeout. */
+#define NEW_CAPACITY       (4u << 20)
+#define NEW_CAPACITY_MIN   (64u << 10)
+#define NEW_CAPACITY_MAX   (16u << 20)
+#define NEW_TIMEOUT_MS     1000
+#define NEW_TIMEOUT_MIN_MS 100
+#define NEW_TIMEOUT_MAX_MS 60000
+#define SMOKE_NEW_CAPACITY (2u << 20)
 
-static void usage(FILE *to)
+static void usage(FILE *to, enum wire_bench bench)
 {
-	fputs("usage: wire-100g [--runs N] [--ms N] [--tries N] [--lcores N] [--gen-cores N]\n"
-	      "                 [--lb-cpus LIST] [--gen-cpus LIST] [--flows N] [--outstanding N]\n"
-	      "                 [--reply BYTES] [--ring LOG2] [--verify] [--smoke] [--no-huge]\n"
-	      "                 [--copy] [--only METRIC] [--json FILE] [--commit TEXT]\n"
-	      "                 [--machine TEXT] [--print-pages]\n",
+	if (bench == WIRE_BENCH_100G)
+		fputs("usage: wire-100g [--lcores N] [--gen-cores N] [--only METRIC]\n", to);
+	else
+		fputs("usage: conntrack-scale [--lcores-list 1,2,4] [--gen-per-lcore 1|2]\n"
+		      "                 [--new-capacity FLOWS PER LCORE] [--new-timeout MS]\n"
+		      "                 [--only 1024b|64b|new]\n",
+		      to);
+	fputs("                 [--runs N] [--ms N] [--tries N] [--lb-cpus LIST] [--gen-cpus "
+	      "LIST]\n"
+	      "                 [--flows N] [--outstanding N] [--reply BYTES] [--ring LOG2]\n"
+	      "                 [--verify] [--smoke] [--no-huge] [--copy] [--json FILE]\n"
+	      "                 [--commit TEXT] [--machine TEXT] [--print-pages]\n",
 	      to);
 }
 
 /* "2,3,5"; false when there are more than <max>. */
-static bool parse_cpus(const char *text, uint16_t *cpu, unsigned int *n, unsigned int max)
+static bool parse_list(const char *text, uint16_t *number, unsigned int *n, unsigned int max)
 {
 	char *end;
 
 	for (*n = 0; *n < max; text = end + 1) {
-		cpu[(*n)++] = strtoul(text, &end, 10);
+		number[(*n)++] = strtoul(text, &end, 10);
 		if (end == text || (*end != ',' && *end != '\0'))
 			return false;
 		if (*end == '\0')
@@ -69,6 +83,10 @@ enum {
 	OPTION_NO_HUGE,
 	OPTION_COPY,
 	OPTION_ONLY,
+	OPTION_STEPS,
+	OPTION_GEN_PER_LCORE,
+	OPTION_NEW_CAPACITY,
+	OPTION_NEW_TIMEOUT,
 	OPTION_PRINT_PAGES,
 	OPTION_JSON,
 	OPTION_COMMIT,
@@ -76,28 +94,42 @@ enum {
 	OPTION_HELP,
 };
 
-static const struct option option_table[] = {
-	{"runs", required_argument, NULL, OPTION_RUNS},
-	{"tries", required_argument, NULL, OPTION_TRIES},
-	{"ms", required_argument, NULL, OPTION_MS},
+#define COMMON_OPTIONS                                                                             \
+	{"runs", required_argument, NULL, OPTION_RUNS},                                            \
+		{"tries", required_argument, NULL, OPTION_TRIES},                                  \
+		{"ms", required_argument, NULL, OPTION_MS},                                        \
+		{"lb-cpus", required_argument, NULL, OPTION_LB_CPUS},                              \
+		{"gen-cpus", required_argument, NULL, OPTION_GEN_CPUS},                            \
+		{"flows", required_argument, NULL, OPTION_FLOWS},                                  \
+		{"outstanding", required_argument, NULL, OPTION_OUTSTANDING},                      \
+		{"reply", required_argument, NULL, OPTION_REPLY},                                  \
+		{"ring", required_argument, NULL, OPTION_RING},                                    \
+		{"verify", no_argument, NULL, OPTION_VERIFY},                                      \
+		{"smoke", no_argument, NULL, OPTION_SMOKE},                                        \
+		{"no-huge", no_argument, NULL, OPTION_NO_HUGE},                                    \
+		{"copy", no_argument, NULL, OPTION_COPY},                                          \
+		{"print-pages", no_argument, NULL, OPTION_PRINT_PAGES},                            \
+		{"only", required_argument, NULL, OPTION_ONLY},                                    \
+		{"json", required_argument, NULL, OPTION_JSON},                                    \
+		{"commit", required_argument, NULL, OPTION_COMMIT},                                \
+		{"machine", required_argument, NULL, OPTION_MACHINE},                              \
+	{                                                                                          \
+		"help", no_argument, NULL, OPTION_HELP                                             \
+	}
+
+static const struct option options_100g[] = {
+	COMMON_OPTIONS,
 	{"lcores", required_argument, NULL, OPTION_LCORES},
 	{"gen-cores", required_argument, NULL, OPTION_GEN_CORES},
-	{"lb-cpus", required_argument, NULL, OPTION_LB_CPUS},
-	{"gen-cpus", required_argument, NULL, OPTION_GEN_CPUS},
-	{"flows", required_argument, NULL, OPTION_FLOWS},
-	{"outstanding", required_argument, NULL, OPTION_OUTSTANDING},
-	{"reply", required_argument, NULL, OPTION_REPLY},
-	{"ring", required_argument, NULL, OPTION_RING},
-	{"verify", no_argument, NULL, OPTION_VERIFY},
-	{"smoke", no_argument, NULL, OPTION_SMOKE},
-	{"no-huge", no_argument, NULL, OPTION_NO_HUGE},
-	{"copy", no_argument, NULL, OPTION_COPY},
-	{"print-pages", no_argument, NULL, OPTION_PRINT_PAGES},
-	{"only", required_argument, NULL, OPTION_ONLY},
-	{"json", required_argument, NULL, OPTION_JSON},
-	{"commit", required_argument, NULL, OPTION_COMMIT},
-	{"machine", required_argument, NULL, OPTION_MACHINE},
-	{"help", no_argument, NULL, OPTION_HELP},
+	{NULL},
+};
+
+static const struct option options_scale[] = {
+	COMMON_OPTIONS,
+	{"lcores-list", required_argument, NULL, OPTION_STEPS},
+	{"gen-per-lcore", required_argument, NULL, OPTION_GEN_PER_LCORE},
+	{"new-capacity", required_argument, NULL, OPTION_NEW_CAPACITY},
+	{"new-timeout", required_argument, NULL, OPTION_NEW_TIMEOUT},
 	{NULL},
 };
 
@@ -122,9 +154,9 @@ static bool take_option(struct wire_options *o, int c)
 		o->threads = number;
 		return true;
 	case OPTION_LB_CPUS:
-		return parse_cpus(optarg, o->lb_cpu, &o->lcores, WIRE_QUEUES_MAX);
+		return parse_list(optarg, o->lb_cpu, &o->lcores, WIRE_QUEUES_MAX);
 	case OPTION_GEN_CPUS:
-		return parse_cpus(optarg, o->gen_cpu, &o->threads, WIRE_THREADS_MAX);
+		return parse_list(optarg, o->gen_cpu, &o->threads, WIRE_THREADS_MAX);
 	case OPTION_FLOWS:
 		o->flows = number;
 		return true;
@@ -140,7 +172,19 @@ static bool take_option(struct wire_options *o, int c)
 	case OPTION_VERIFY:
 		o->verify = true;
 		return true;
+	case OPTION_STEPS:
+		return parse_list(optarg, o->step, &o->n_steps, WIRE_STEPS_MAX);
+	case OPTION_GEN_PER_LCORE:
+		o->threads_per_lcore = number;
+		return true;
+	case OPTION_NEW_CAPACITY:
+		o->new_capacity_per_lcore = number;
+		return true;
+	case OPTION_NEW_TIMEOUT:
+		o->new_timeout_ms = number;
+		return true;
 	case OPTION_SMOKE:
+		o->new_capacity_per_lcore = SMOKE_NEW_CAPACITY;
 		o->flows = SMOKE_FLOWS;
 		o->measure_ms = SMOKE_MS;
 		o->runs = o->tries = 1;
@@ -172,46 +216,86 @@ static bool take_option(struct wire_options *o, int c)
 	}
 }
 
-/* Whoever was not given CPUs gets the next ones that nobody was given; or shares, if need be. */
-static void choose_cpus(struct wire_options *o)
+/* The default, or a twentieth more than there are: some lcores get a few more than others. */
+uint32_t wire_options_capacity(const struct wire_options *o)
 {
-	unsigned int wanted = o->lcores + o->threads, n = 0, next = 0;
-	uint16_t *cpu[WIRE_QUEUES_MAX + WIRE_THREADS_MAX], left[CPU_SETSIZE];
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	if ((unsigned int)CPU_COUNT(&set) < wanted)
-		fprintf(stderr, "wire-100g: %d CPUs for %u threads: the figures mean nothing\n",
-			CPU_COUNT(&set), wanted);
-	for (unsigned int i = 0; i < wanted; i++) {
-		cpu[i] = i < o->lcores ? &o->lb_cpu[i] : &o->gen_cpu[i - o->lcores];
-		if (*cpu[i] < CPU_SETSIZE && CPU_COUNT(&set) > 1)
-			CPU_CLR(*cpu[i], &set);
-	}
-	for (unsigned int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &set))
-			left[n++] = i;
-	for (unsigned int i = 0; i < wanted; i++)
-		if (*cpu[i] == UINT16_MAX)
-			*cpu[i] = left[next++ % n];
+	return o->capacity > 0 ? o->capacity : RTE_MAX(1048576u, o->flows + o->flows / 20);
 }
 
 /* The load balancer sizes itself; see memory_mb() in lb/eal.c and MEMORY_MB in wire_gen.c. */
 unsigned int wire_options_pages(const struct wire_options *o)
 {
-	uint64_t flows = RTE_MAX(1048576u, o->flows + o->flows / 20);
-
-	return (160 + flows * 352 / 1000000 + 112 * o->lcores) / 2;
+	return (160 + wire_options_capacity(o) * 160ull / 1000000 + 112 * o->lcores) / 2;
 }
 
-bool wire_options_parse(int argc, char **argv, struct wire_options *o)
+static void warn(const struct wire_options *o)
 {
+	fprintf(stderr, "%u CPUs for %u threads: the figures mean nothing\n", wire_cpus_count(),
+		o->lcores + o->threads);
+}
+
+void wire_options_step(const struct wire_options *all, unsigned int lcores, bool fresh,
+		       struct wire_options *step)
+{
+	*step = *all;
+	step->lcores = lcores;
+	step->threads = lcores * all->threads_per_lcore;
+	if (fresh) {
+		step->capacity = lcores * all->new_capacity_per_lcore;
+		step->timeout_ms = all->new_timeout_ms;
+	}
+	if (!wire_cpus_choose(step) && !fresh)
+		warn(step);
+}
+
+/* Without a list: 1, 2, 4 ..., and all that the CPUs are enough for. */
+static void choose_steps(struct wire_options *o)
+{
+	unsigned int most = wire_cpus_count() / (1 + o->threads_per_lcore);
+
+	most = RTE_MIN(RTE_MAX(most, 1u), (unsigned int)WIRE_QUEUES_MAX);
+	for (unsigned int n = 1; n < most; n *= 2)
+		o->step[o->n_steps++] = n;
+	o->step[o->n_steps++] = most;
+}
+
+static bool fit_steps(struct wire_options *o)
+{
+	if (o->threads_per_lcore == 0 || o->threads_per_lcore > 2 ||
+	    o->new_capacity_per_lcore < NEW_CAPACITY_MIN ||
+	    o->new_capacity_per_lcore > NEW_CAPACITY_MAX ||
+	    o->new_timeout_ms < NEW_TIMEOUT_MIN_MS || o->new_timeout_ms > NEW_TIMEOUT_MAX_MS)
+		return false;
+	if (o->n_steps == 0)
+		choose_steps(o);
+	for (unsigned int i = 0; i < o->n_steps; i++)
+		if (o->step[i] == 0 || o->step[i] > WIRE_QUEUES_MAX || o->step[i] > o->flows)
+			return false;
+	return true;
+}
+
+static bool fit_cores(struct wire_options *o)
+{
+	if (o->threads == 0)
+		o->threads = o->lcores;
+	if (o->lcores == 0 || o->lcores > WIRE_QUEUES_MAX || o->threads > 2 * o->lcores ||
+	    o->flows < o->lcores)
+		return false;
+	if (!wire_cpus_choose(o))
+		warn(o);
+	return true;
+}
+
+bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wire_options *o)
+{
+	static char machine[256];
+	const struct option *table = bench == WIRE_BENCH_100G ? options_100g : options_scale;
 	int c;
 
+	wire_cpus_machine(machine, sizeof(machine));
 	*o = (struct wire_options){
 		.commit = "unknown",
-		.machine = "unknown",
+		.machine = machine,
 		.lcores = 1,
 		.threads = 0,
 		.runs = RUNS_DEFAULT,
@@ -223,21 +307,20 @@ bool wire_options_parse(int argc, char **argv, struct wire_options *o)
 		.ring = RING_MAX,
 		.hugepages = true,
 		.zero_copy = true,
+		.threads_per_lcore = 1,
+		.new_capacity_per_lcore = NEW_CAPACITY,
+		.new_timeout_ms = NEW_TIMEOUT_MS,
 	};
 	memset(o->lb_cpu, 0xff, sizeof(o->lb_cpu));
 	memset(o->gen_cpu, 0xff, sizeof(o->gen_cpu));
-	while ((c = getopt_long(argc, argv, "", option_table, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1)
 		if (!take_option(o, c))
-			return usage(c == OPTION_HELP ? stdout : stderr), false;
-	if (o->threads == 0)
-		o->threads = o->lcores;
+			return usage(c == OPTION_HELP ? stdout : stderr, bench), false;
 	if (optind != argc || o->runs == 0 || o->runs > REPORT_RUNS_MAX || o->tries == 0 ||
-	    o->lcores == 0 || o->lcores > WIRE_QUEUES_MAX || o->threads > 2 * o->lcores ||
-	    o->flows < o->lcores || o->outstanding < OUTSTANDING_MIN ||
-	    o->outstanding > OUTSTANDING_MAX || o->reply < WIRE_NUMBER_LENGTH ||
-	    o->reply > REPLY_MAX || o->ring < RING_MIN || o->ring > RING_MAX)
-		return usage(stderr), false;
+	    o->outstanding < OUTSTANDING_MIN || o->outstanding > OUTSTANDING_MAX ||
+	    o->reply < WIRE_NUMBER_LENGTH || o->reply > REPLY_MAX || o->ring < RING_MIN ||
+	    o->ring > RING_MAX || !(bench == WIRE_BENCH_100G ? fit_cores(o) : fit_steps(o)))
+		return usage(stderr, bench), false;
 	snprintf(o->socket, sizeof(o->socket), "doorbell-wire-%d", (int)getpid());
-	choose_cpus(o);
 	return true;
 }

@@ -4,9 +4,6 @@
 
 #include "wire_report.h"
 
-/* The kernel's own work, timers above all, takes less than the rest. */
-#define CPU_SHARE_MIN 0.97
-
 const struct wire_scenario wire_scenarios[WIRE_SCENARIOS] = {
 	{"gbps_1514b", "walk, 1514 B", {.frame = 1514}},
 	{"forward_gbps_1514b", "5-tuple swap, 1514 B", {.frame = 1514, .forward = true}},
@@ -42,81 +39,8 @@ static const char *metric(char *to, size_t size, const char *name, const char *u
 	return to;
 }
 
-struct sums {
-	double seconds;
-	double requests;             /* as the generator counts them */
-	double lb_requests, replies; /* as the load balancer does */
-	double lb_busy, turns, packets_in, stage[LB_STAGES];
-	double lb_share, lb_cpu, gen_share, gen_cpu; /* of the threads' time */
-};
-
-static void add_lb(struct sums *s, const struct wire_options *o, const struct wire_load *load,
-		   const struct wire_answer *before, const struct wire_answer *after)
-{
-	double tsc = (double)(after->tsc - before->tsc) * o->lcores;
-	double ns = tsc / after->tsc_hz * 1e9;
-
-	for (unsigned int i = 0; i < o->lcores; i++) {
-		const struct wire_lb_counters *x = &before->lb[i], *y = &after->lb[i];
-
-		s->lb_requests +=
-			load->forward ? y->forwarded - x->forwarded : y->requests - x->requests;
-		s->replies += y->replies - x->replies;
-		s->lb_busy += y->time.busy - x->time.busy;
-		s->turns += y->turns - x->turns;
-		s->packets_in += y->packets_in - x->packets_in;
-		s->lb_cpu += (y->time.cpu_ns - x->time.cpu_ns) / ns;
-		for (unsigned int k = 0; k < LB_STAGES; k++)
-			s->stage[k] += y->stage_cycles[k] - x->stage_cycles[k];
-	}
-	s->lb_share = s->lb_busy / tsc;
-}
-
-static void add_gen(struct sums *s, const struct wire_options *o, const struct wire_load *load,
-		    const struct wire_answer *before, const struct wire_answer *after)
-{
-	double tsc = after->tsc - before->tsc;
-
-	s->seconds = tsc / after->tsc_hz;
-	for (unsigned int q = 0; q < o->lcores; q++) {
-		const struct wire_queue_counters *x = &before->gen.queue[q];
-		const struct wire_queue_counters *y = &after->gen.queue[q];
-
-		s->requests +=
-			load->forward ? y->answered - x->answered : y->announced - x->announced;
-	}
-	for (unsigned int i = 0; i < o->threads; i++) {
-		const struct wire_time *x = &before->gen.thread[i], *y = &after->gen.thread[i];
-
-		s->gen_share += (y->busy - x->busy) / tsc / o->threads;
-		s->gen_cpu += (y->cpu_ns - x->cpu_ns) / (s->seconds * 1e9) / o->threads;
-	}
-}
-
-static bool starved(const struct wire_answer *before, const struct wire_answer *after,
-		    const struct wire_time *x, const struct wire_time *y)
-{
-	double ns = (double)(after->tsc - before->tsc) / after->tsc_hz * 1e9;
-
-	return y->cpu_ns - x->cpu_ns < CPU_SHARE_MIN * ns;
-}
-
-bool wire_report_disturbed(const struct wire_options *o, const struct wire_sample *before,
-			   const struct wire_sample *after)
-{
-	bool disturbed = false;
-
-	for (unsigned int i = 0; i < o->lcores; i++)
-		disturbed |= starved(&before->lb, &after->lb, &before->lb.lb[i].time,
-				     &after->lb.lb[i].time);
-	for (unsigned int i = 0; i < o->threads; i++)
-		disturbed |= starved(&before->gen, &after->gen, &before->gen.gen.thread[i],
-				     &after->gen.gen.thread[i]);
-	return disturbed;
-}
-
 static void add_stages(struct report *report, const struct wire_options *o, const char *name,
-		       const struct sums *s)
+		       const struct wire_sums *s)
 {
 	char to[REPORT_NAME_MAX], unit[64];
 
@@ -133,9 +57,9 @@ void wire_report_add(struct report *report, const struct wire_options *o,
 {
 	const char *name = name_of(load);
 	char to[REPORT_NAME_MAX];
-	struct sums s = {0};
-	add_gen(&s, o, load, &before->gen, &after->gen);
-	add_lb(&s, o, load, &before->lb, &after->lb);
+	struct wire_sums s;
+
+	wire_sums_take(&s, o, load, before, after);
 #define ADD(unit, value) report_add(report, value, "%s", metric(to, sizeof(to), name, unit, o))
 	ADD("gbps", s.requests / s.seconds * load->frame * 8 / 1e9);
 	ADD("gbps_per_core", s.requests / s.seconds * load->frame * 8 / 1e9 / o->lcores);

@@ -6,7 +6,7 @@
 #define BENCH_WIRE_REPORT_H
 
 #include "report.h"
-#include "wire.h"
+#include "wire_sums.h"
 
 struct wire_scenario {
 	const char *name; /* as in the metrics */
@@ -19,14 +19,6 @@ extern const struct wire_scenario wire_scenarios[WIRE_SCENARIOS];
 
 bool wire_report_wants(const struct wire_options *o, unsigned int scenario);
 
-/* Both processes' counters at about one time; each says its own. */
-struct wire_sample {
-	struct wire_answer gen, lb;
-};
-
-/* Did a thread get less of its CPU than it asked for, which is all of it? */
-bool wire_report_disturbed(const struct wire_options *o, const struct wire_sample *before,
-			   const struct wire_sample *after);
 /* One span of one scenario: what <after> has more than <before>. */
 void wire_report_add(struct report *report, const struct wire_options *o,
 		     const struct wire_load *load, const struct wire_sample *before,

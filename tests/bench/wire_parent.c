@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire_parent.h"
+
+/* --- talking ------------------------------------------------------------------------------------
+ */
+
+static const char *role = "bench";
+/* The parent's; none in a child. */
+static pid_t children[2];
+
+/* Whoever comes next wants the memory that they have. */
+static void kill_children(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		if (children[i] == 0)
+			continue;
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+}
+
+void wire_die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fprintf(stderr, "%s: ", role);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+	kill_children();
+	_exit(EXIT_FAILURE);
+}
+
+void wire_parent_name(const char *name)
+{
+	role = name;
+}
+
+void wire_take_order(int socket, struct wire_order *order)
+{
+	if (recv(socket, order, sizeof(*order), 0) != sizeof(*order))
+		order->kind = WIRE_END;
+}
+
+void wire_answer(int socket, const struct wire_answer *answer)
+{
+	if (send(socket, answer, sizeof(*answer), MSG_NOSIGNAL) != sizeof(*answer))
+		wire_die("nobody listens");
+}
+
+uint64_t wire_cpu_ns(int clock)
+{
+	struct timespec t = {0};
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void take_answer(const struct wire_child *c, struct wire_answer *a)
+{
+	if (recv(c->socket, a, sizeof(*a), 0) != sizeof(*a))
+		wire_die("%s is gone; its reason is above", c->name);
+}
+
+static void order(const struct wire_child *c, const struct wire_order *what, struct wire_answer *a)
+{
+	if (send(c->socket, what, sizeof(*what), MSG_NOSIGNAL) != sizeof(*what))
+		wire_die("%s is gone; its reason is above", c->name);
+	take_answer(c, a);
+}
+
+/* --- children ------------------------------------------------------------------------------------
+ */
+
+static void start_child(struct wire_child *c, const char *name,
+			void (*child_main)(const struct wire_options *o, int socket),
+			const struct wire_options *o, struct wire_answer *ready)
+{
+	int pair[2];
+
+	c->name = name;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		wire_die("socketpair: %s", strerror(errno));
+	fflush(stdout);
+	c->pid = fork();
+	if (c->pid < 0)
+		wire_die("fork: %s", strerror(errno));
+	if (c->pid == 0) {
+		role = name;
+		memset(children, 0, sizeof(children));
+		/* Not left over when the parent is interrupted. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		child_main(o, pair[1]);
+		_exit(EXIT_SUCCESS);
+	}
+	children[children[0] != 0] = c->pid;
+	close(pair[1]);
+	c->socket = pair[0];
+	take_answer(c, ready);
+}
+
+static void end_child(const struct wire_child *c)
+{
+	static const struct wire_order end = {.kind = WIRE_END};
+	struct wire_answer a;
+	int status;
+
+	order(c, &end, &a);
+	if (waitpid(c->pid, &status, 0) != c->pid || status != 0)
+		wire_die("%s ended badly", c->name);
+	close(c->socket);
+}
+
+void wire_parent_end(struct wire_parent *p)
+{
+	static const struct wire_order stop = {.kind = WIRE_STOP};
+	struct wire_answer a;
+
+	order(&p->gen, &stop, &a);
+	order(&p->lb, &stop, &a);
+	memset(children, 0, sizeof(children));
+	end_child(&p->lb);
+	end_child(&p->gen);
+}
+
+void wire_parent_start(struct wire_parent *p)
+{
+	struct wire_order join = {.kind = WIRE_JOIN};
+	struct wire_answer a;
+
+	start_child(&p->gen, "generator", wire_gen_main, &p->o, &a);
+	start_child(&p->lb, "load balancer", wire_lb_main, &p->o, &a);
+	join.address = a.address;
+	order(&p->gen, &join, &a);
+	order(&p->lb, &join, &a);
+}
+
+/* --- loads ---------------------------------------------------------------------------------------
+ */
+
+void wire_parent_sample(const struct wire_parent *p, struct wire_sample *s)
+{
+	static const struct wire_order what = {.kind = WIRE_SNAPSHOT};
+
+	order(&p->gen, &what, &s->gen);
+	order(&p->lb, &what, &s->lb);
+	if (s->lb.lb[0].unwanted > 0)
+		wire_die("the load balancer counts what must not happen:%s", s->lb.unwanted);
+}
+
+static void begin(const struct wire_parent *p, const struct wire_load *load)
+{
+	struct wire_order start = {.kind = WIRE_START, .load = *load};
+	struct wire_answer a;
+
+	order(&p->lb, &start, &a);
+	order(&p->gen, &start, &a);
+}
+
+/* Whatever was sent must have arrived, once it had the time. */
+static void finish(struct wire_parent *p)
+{
+	static const struct wire_order drain = {.kind = WIRE_DRAIN};
+	struct wire_sample s;
+	struct wire_answer a;
+	uint64_t lost = 0;
+
+	order(&p->gen, &drain, &a);
+	wire_parent_sample(p, &s);
+	for (unsigned int q = 0; q < p->o.lcores; q++)
+		lost += s.gen.gen.queue[q].sent - s.gen.gen.queue[q].answered;
+	p->lost += lost;
+	if (a.status < 0)
+		wire_die("%lu of the requests were not answered", lost);
+}
+
+void wire_parent_open_flows(struct wire_parent *p)
+{
+	struct wire_load all = {
+		.frame = 1024,
+		.in_turn = true,
+		.limit = 2ull * ((p->o.flows + p->o.lcores - 1) / p->o.lcores),
+	};
+
+	begin(p, &all);
+	finish(p);
+}
+
+static void span(struct wire_parent *p, const struct wire_load *load, uint32_t settle_ms,
+		 struct wire_sample *before, struct wire_sample *after)
+{
+	begin(p, load);
+	poll(NULL, 0, (int)settle_ms);
+	wire_parent_sample(p, before);
+	poll(NULL, 0, (int)p->o.measure_ms);
+	wire_parent_sample(p, after);
+	finish(p);
+}
+
+unsigned int wire_parent_measure(struct wire_parent *p, const struct wire_load *load,
+				 uint32_t settle_ms, struct wire_sample *before,
+				 struct wire_sample *after)
+{
+	unsigned int disturbed = 0;
+
+	span(p, load, settle_ms, before, after);
+	while (disturbed < p->o.tries - 1 && wire_sums_disturbed(&p->o, before, after)) {
+		disturbed++;
+		span(p, load, settle_ms, before, after);
+	}
+	return disturbed;
+}
