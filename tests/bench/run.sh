@@ -10,9 +10,10 @@
 #   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
 #   tests/bench/run.sh wire-100g [--json FILE] [--runs N] [--lcores N] [--gen-cores N] [--smoke]
 #   tests/bench/run.sh flows [--flows N] [COMMAND...]
+#   tests/bench/run.sh conntrack-scale [--json FILE] [--runs N] [--lcores-list 1,2,4] [--smoke]
 #   tests/bench/run.sh bundle DIRECTORY
 #
-# bundle puts the benches there, and what they need on a machine without DPDK.
+# bundle puts the benches there, what they need on a machine without DPDK, and the commit.
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -25,7 +26,7 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,19s/^# \{0,1\}//p' "$0"
+    sed -n '3,16s/^# \{0,1\}//p' "$0"
 }
 
 list() {
@@ -34,6 +35,7 @@ walk               cycles per packet of the load balancer's walk, stage by stage
 conntrack          cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows
 conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows
 wire-100g          Gbit/s per core from end to end, generator and load balancer joined by memif
+conntrack-scale    the same with 1 to N cores, and with every request opening a flow
 flows              seconds and memory of doorbell's view of ten million flows
 END
 }
@@ -90,11 +92,12 @@ bundle() {
         meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
     fi
     mkdir -p "$to"
-    for name in walk conntrack conntrack-traffic wire-100g; do
+    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale; do
         ninja -C "$static" "tests/bench/bench-$name" >&2
         cp "$static/tests/bench/bench-$name" "$to/"
     done
     ldd "$to/bench-walk" | awk '/libisal/ { print $3 }' | xargs -I{} cp -L {} "$to/"
+    commit >"$to/commit"
     ls "$to"
 }
 
@@ -127,10 +130,11 @@ conntrack-traffic)
         run_bench conntrack-traffic 1700 "$@"
     fi
     ;;
-wire-100g)
+wire-100g | conntrack-scale)
+    name=$1
     shift
-    build wire-100g
-    run_bench wire-100g "$("$build/tests/bench/bench-wire-100g" "$@" --print-pages)" "$@"
+    build "$name"
+    run_bench "$name" "$("$build/tests/bench/bench-$name" "$@" --print-pages 2>/dev/null)" "$@"
     ;;
 bundle)
     shift

@@ -32,7 +32,8 @@
 #define NEW_TIMEOUT_MS     1000
 #define NEW_TIMEOUT_MIN_MS 100
 #define NEW_TIMEOUT_MAX_MS 60000
-#define SMOKE_NEW_CAPACITY (2u << 20)
+#define SMOKE_NEW_CAPACITY (1u << 20)
+#define SMOKE_NEW_MS       750
 
 static void usage(FILE *to, enum wire_bench bench)
 {
@@ -185,6 +186,7 @@ static bool take_option(struct wire_options *o, int c)
 		return true;
 	case OPTION_SMOKE:
 		o->new_capacity_per_lcore = SMOKE_NEW_CAPACITY;
+		o->new_timeout_ms = SMOKE_NEW_MS;
 		o->flows = SMOKE_FLOWS;
 		o->measure_ms = SMOKE_MS;
 		o->runs = o->tries = 1;
