@@ -96,7 +96,7 @@ bundle() {
         ninja -C "$static" "tests/bench/bench-$name" >&2
         cp "$static/tests/bench/bench-$name" "$to/"
     done
-    ldd "$to/bench-walk" | awk '/libisal/ { print $3 }' | xargs -I{} cp -L {} "$to/"
+    ldd "$static/tests/bench/bench-walk" | awk '/libisal/ { print $3 }' | xargs -I{} cp -L {} "$to/"
     commit >"$to/commit"
     ls "$to"
 }
