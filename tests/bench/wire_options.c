@@ -25,11 +25,13 @@
 #define RING_MIN  6
 #define RING_MAX  10
 #define REPLY_MAX 256
+/* Of 4096, less what the EAL's own alignment may take. */
+#define MEMIF_MAX_MB 4000u
 /* Where every request opens a flow, as many live as come in a timeout. */
-#define NEW_CAPACITY       (4u << 20)
+#define NEW_CAPACITY       (2u << 20)
 #define NEW_CAPACITY_MIN   (64u << 10)
 #define NEW_CAPACITY_MAX   (16u << 20)
-#define NEW_TIMEOUT_MS     1000
+#define NEW_TIMEOUT_MS     500
 #define NEW_TIMEOUT_MIN_MS 100
 #define NEW_TIMEOUT_MAX_MS 60000
 #define SMOKE_NEW_CAPACITY (1u << 20)
@@ -250,6 +252,22 @@ void wire_options_step(const struct wire_options *all, unsigned int lcores, bool
 		warn(step);
 }
 
+/*
+ * Without copies all memory of the load balancer may hold packets, and a memif descriptor says in
+ * 32 bits where in it one lies.
+ */
+static bool fits_memif(const struct wire_options *o, uint32_t capacity, unsigned int lcores)
+{
+	uint64_t mb = 64 + capacity * 148ull / (1 << 20) + 80 * lcores; /* as above */
+
+	if (!o->zero_copy || mb <= MEMIF_MAX_MB)
+		return true;
+	fprintf(stderr,
+		"flows=%u lcores=%u take %lu MiB, memif reaches %u: fewer flows, or --copy\n",
+		capacity, lcores, mb, MEMIF_MAX_MB);
+	return false;
+}
+
 /* Without a list: 1, 2, 4 ..., and all that the CPUs are enough for. */
 static void choose_steps(struct wire_options *o)
 {
@@ -271,7 +289,9 @@ static bool fit_steps(struct wire_options *o)
 	if (o->n_steps == 0)
 		choose_steps(o);
 	for (unsigned int i = 0; i < o->n_steps; i++)
-		if (o->step[i] == 0 || o->step[i] > WIRE_QUEUES_MAX || o->step[i] > o->flows)
+		if (o->step[i] == 0 || o->step[i] > WIRE_QUEUES_MAX || o->step[i] > o->flows ||
+		    !fits_memif(o, wire_options_capacity(o), o->step[i]) ||
+		    !fits_memif(o, o->step[i] * o->new_capacity_per_lcore, o->step[i]))
 			return false;
 	return true;
 }
@@ -281,7 +301,7 @@ static bool fit_cores(struct wire_options *o)
 	if (o->threads == 0)
 		o->threads = o->lcores;
 	if (o->lcores == 0 || o->lcores > WIRE_QUEUES_MAX || o->threads > 2 * o->lcores ||
-	    o->flows < o->lcores)
+	    o->flows < o->lcores || !fits_memif(o, wire_options_capacity(o), o->lcores))
 		return false;
 	if (!wire_cpus_choose(o))
 		warn(o);
