@@ -10,7 +10,7 @@ if [ ! -x "$program" ]; then
     echo "bench-conntrack-scale is not built: DPDK has no net_memif driver here"
     exit 77
 fi
-"$program" --smoke --no-huge --lcores-list 1 --only 64b
-steps=1
-[ "$(nproc)" -lt 2 ] || steps=1,2
-"$program" --smoke --no-huge --lcores-list $steps --only new
+lcores=1 steps=1
+[ "$(nproc)" -lt 2 ] || lcores=2 steps=1,2
+"$program" --smoke --no-huge --lcores-list $steps --only 64b
+"$program" --smoke --no-huge --lcores-list $lcores --only new
