@@ -159,11 +159,14 @@ void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys
 
 /*
  * Look up <n> (at most CONNTRACK_BURST_MAX) keys, families mixed as they come. flows[i] is the flow
- * or NULL. A flow's line is in the cache when this returns, or on its way; after a miss so are the
- * lines that conntrack_flow_insert() would write. Does not touch timers: see conntrack_touch().
+ * or NULL. A flow's line is in the cache when this returns. Does not touch timers: see
+ * conntrack_touch().
  */
 void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key keys[],
 			    const uint32_t hashes[], unsigned int n, struct flow *flows[]);
+
+/* After a miss: hints the CPU to load what conntrack_flow_insert() will write. */
+void conntrack_insert_prefetch(const struct conntrack *ct, uint32_t hash);
 
 /*
  * Start tracking <key> in state <state>. The caller has just seen the lookup miss; inserting a key

@@ -215,6 +215,11 @@ static void index_give_back(struct conntrack *ct, uint32_t taken)
 	ct->index->free_first = taken;
 }
 
+/* Where its key goes, only rte_hash knows. */
+static void rte_prefetch_add(const struct conntrack *ct, uint32_t hash)
+{
+}
+
 static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct key4 key4 = key4_of(key);
@@ -263,6 +268,7 @@ const struct index_ops index_rte_hash = {
 	.destroy = rte_destroy,
 	.prefetch_burst = rte_prefetch_burst,
 	.lookup_burst = rte_lookup_burst,
+	.prefetch_add = rte_prefetch_add,
 	.find = rte_find,
 	.add = rte_add,
 	.remove = rte_remove,

@@ -101,21 +101,23 @@ static struct flow *tags_find(const struct conntrack *ct, const struct flow_key 
 	return NULL;
 }
 
-/* A new flow would most likely go here. */
-static void prefetch_free(const struct conntrack *ct, uint32_t bucket)
-{
-	uint32_t mask = match_tags(group_tags(ct, bucket), TAG_FREE);
-
-	if (mask == 0)
-		return;
-	rte_prefetch0_write(flow_at(ct, index_in(bucket, mask)));
-	rte_prefetch0_write(&ct->cold[index_in(bucket, mask)]);
-}
-
 static void tags_prefetch_burst(const struct conntrack *ct, const uint32_t hashes[], unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		rte_prefetch0(group_tags(ct, home_of(ct, hashes[i])));
+}
+
+/* The first free place of the home, where a new flow goes nearly always. */
+static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
+{
+	uint32_t bucket = home_of(ct, hash);
+	uint32_t mask = match_tags(group_tags(ct, bucket), TAG_FREE);
+
+	if (mask == 0)
+		return;
+	/* Not for writing: without PRFCHW gcc makes nothing of that. */
+	rte_prefetch0(flow_at(ct, index_in(bucket, mask)));
+	rte_prefetch0(&ct->cold[index_in(bucket, mask)]);
 }
 
 /*
@@ -126,30 +128,28 @@ static void tags_prefetch_burst(const struct conntrack *ct, const uint32_t hashe
 static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			      const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
-	uint32_t home[CONNTRACK_BURST_MAX];
-	uint64_t search = 0;
+	uint64_t hits = 0, search = 0;
 
+	tags_prefetch_burst(ct, hashes, n);
 	for (unsigned int i = 0; i < n; i++) {
-		home[i] = home_of(ct, hashes[i]);
-		rte_prefetch0(group_tags(ct, home[i]));
-	}
-	for (unsigned int i = 0; i < n; i++) {
-		uint16_t *tags = group_tags(ct, home[i]);
+		uint32_t home = home_of(ct, hashes[i]);
+		uint16_t *tags = group_tags(ct, home);
 		uint32_t mask = match_tags(tags, tag_of(hashes[i]));
 
-		flows[i] = NULL;
-		if (likely(mask != 0)) {
-			flows[i] = flow_at(ct, index_in(home[i], mask));
+		if (mask != 0) {
+			flows[i] = flow_at(ct, index_in(home, mask));
 			rte_prefetch0(flows[i]);
-		} else if (*passed(tags) == 0) {
-			prefetch_free(ct, home[i]);
+			hits |= UINT64_C(1) << i;
 		} else {
-			search |= UINT64_C(1) << i;
+			flows[i] = NULL;
+			search |= (uint64_t)(*passed(tags) != 0) << i;
 		}
 	}
-	for (unsigned int i = 0; i < n; i++)
-		if (flows[i] != NULL && unlikely(!is_flow_of(ct, flows[i], &keys[i])))
-			search |= UINT64_C(1) << i;
+	for (; hits != 0; hits &= hits - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(hits);
+
+		search |= (uint64_t)!is_flow_of(ct, flows[i], &keys[i]) << i;
+	}
 	for (; unlikely(search != 0); search &= search - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(search);
 
@@ -211,6 +211,7 @@ const struct index_ops index_tags = {
 	.destroy = tags_destroy,
 	.prefetch_burst = tags_prefetch_burst,
 	.lookup_burst = tags_lookup_burst,
+	.prefetch_add = tags_prefetch_add,
 	.find = tags_find,
 	.add = tags_add,
 	.remove = tags_remove,

@@ -79,6 +79,8 @@ struct index_ops {
 	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);
+	/* Load what adding such a key would write. Its tags were just looked at. */
+	void (*prefetch_add)(const struct conntrack *ct, uint32_t hash);
 	/* A place for a key that is not there; NULL when there is none. */
 	struct flow *(*add)(struct conntrack *ct, const struct flow_key *key, uint32_t hash);
 	void (*remove)(struct conntrack *ct, struct flow *flow, const struct flow_key *key,

@@ -137,6 +137,11 @@ void conntrack_lookup_burst(struct conntrack *ct, const struct flow_key keys[],
 	ct->ops->lookup_burst(ct, keys, hashes, n, flows);
 }
 
+void conntrack_insert_prefetch(const struct conntrack *ct, uint32_t hash)
+{
+	ct->ops->prefetch_add(ct, hash);
+}
+
 static void flow_fill(struct flow *flow, struct flow_cold *cold, const struct flow_key *key,
 		      enum flow_state state, uint16_t service, uint32_t now_ms)
 {

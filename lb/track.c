@@ -51,6 +51,9 @@ void track_burst(struct lcore *lc, struct burst *b)
 
 	conntrack_hash_burst(lc->ct, b->key, n, b->hash);
 	conntrack_lookup_burst(lc->ct, b->key, b->hash, n, b->flow);
+	for (unsigned int i = 0; i < n; i++)
+		if (unlikely(b->flow[i] == NULL))
+			conntrack_insert_prefetch(lc->ct, b->hash[i]);
 	for (unsigned int i = 0; i < n; i++) {
 		enum lb_drop reason;
 		struct flow *flow = b->flow[i];

@@ -173,6 +173,8 @@ static void insert_own(struct conntrack *ct, const struct keys *k, uint32_t now_
 
 	conntrack_lookup_burst(ct, k->key, k->hash, BURST, flows);
 	for (unsigned int i = 0; i < BURST; i++)
+		conntrack_insert_prefetch(ct, k->hash[i]);
+	for (unsigned int i = 0; i < BURST; i++)
 		flows[i] = conntrack_flow_insert(ct, &k->key[i], k->hash[i], FLOW_UDP_ONE_WAY, 0,
 						 now_ms);
 	turns_end(turns, begin);
