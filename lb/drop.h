@@ -16,13 +16,27 @@
 	X(IP_HEADER, "ip_header", "bad IP version, header length or total length")                 \
 	X(IP_CHECKSUM, "ip_checksum", "wrong IPv4 header checksum")                                \
 	X(IP_EXTENSION, "ip_extension", "IPv6 extension header")                                   \
-	X(FRAGMENT, "fragment", "IP fragment")                                                     \
+	X(FRAGMENT, "fragment", "IP fragment of what is never put together: fabric, RoCE, ND")     \
+	X(FRAGMENT_MALFORMED, "fragment_malformed", "empty, odd or beyond the end: all refused")   \
+	X(FRAGMENT_OVERLAP, "fragment_overlap", "overlaps another: all of the datagram refused")   \
+	X(FRAGMENT_DUPLICATE, "fragment_duplicate", "came twice; the first counts")                \
+	X(FRAGMENT_TOO_LARGE, "fragment_too_large", "of a datagram beyond the clients' MTU")       \
+	X(FRAGMENT_TOO_MANY, "fragment_too_many", "of a datagram in more than 32 pieces")          \
+	X(FRAGMENT_SOURCE, "fragment_source", "its source began too many datagrams after it")      \
+	X(FRAGMENT_FULL, "fragment_full", "made room for other sources' fragments")                \
+	X(FRAGMENT_TIMEOUT, "fragment_timeout", "the rest did not come within a second")           \
 	X(NOT_OUR_ADDRESS, "not_our_address", "IP packet for none of our addresses")               \
-	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP echo")                                 \
+	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP")                                      \
 	X(UDP_LENGTH, "udp_length", "UDP length disagrees with the IP length")                     \
 	X(UDP_CHECKSUM, "udp_checksum", "wrong UDP checksum")                                      \
-	X(ICMP_OTHER, "icmp_other", "ICMP other than an echo request")                             \
+	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP")          \
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
+	X(ICMP_NO_FLOW, "icmp_no_flow", "error about a packet of no flow of ours")                 \
+	X(ICMP_PORT, "icmp_port_unreachable", "error about a reply: the client has gone")          \
+	X(ICMP_UNREACHABLE, "icmp_unreachable", "error about a reply: no way to the client")       \
+	X(ICMP_TOO_BIG, "icmp_too_big", "a reply did not fit the way; lower max_reply")            \
+	X(ICMP_TIME, "icmp_time_exceeded", "error about a reply: too many hops, or pieces lost")   \
+	X(ICMP_PARAMETER, "icmp_parameter", "error about a reply: a header was not liked")         \
 	X(BAD_SOURCE, "bad_source", "source address or port that cannot be answered")              \
 	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
 	X(NOTICE_RECEIVED, "notice_received", "a notice of another load balancer; never answered") \

@@ -73,6 +73,8 @@ static void sort(struct lcore *lc, struct rte_mbuf *m)
 		return answer_neighbour(lc, m, p);
 	case PARSE_ICMP_ECHO:
 		return answer_echo(lc, m, p);
+	case PARSE_FRAGMENT:
+		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
 	default:
 		return lcore_drop(lc, m, p->reason);
 	}

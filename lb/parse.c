@@ -17,10 +17,17 @@
 #define TYPE_VLAN 0x8100
 #define TYPE_IP6  0x86dd
 
+#define FRAGMENT_LENGTH 8
+
+#define ICMP_LENGTH    8
 #define ICMP4_ECHO     8
 #define ICMP6_ECHO     128
 #define ICMP6_ND_FIRST 133
 #define ICMP6_ND_LAST  137
+
+#define ICMP4_PORT_UNREACHABLE     3
+#define ICMP4_FRAGMENTATION_NEEDED 4
+#define ICMP6_PORT_UNREACHABLE     4
 
 static inline uint16_t get16(const uint8_t *at)
 {
@@ -33,22 +40,120 @@ static inline void drop(struct parsed *out, enum lb_drop reason)
 	out->reason = reason;
 }
 
-static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *addresses)
+static inline void map4(struct in6_addr *mapped, const uint8_t *address)
+{
+	mapped->s6_addr32[2] = htonl(0xffff);
+	memcpy(&mapped->s6_addr32[3], address, 4);
+}
+
+/* What an error tells, or LB_DROPS for what is none (RFC 792, RFC 4443). */
+static enum lb_drop icmp_error4(uint8_t type, uint8_t code)
+{
+	switch (type) {
+	case 3:
+		if (code == ICMP4_PORT_UNREACHABLE)
+			return LB_DROP_ICMP_PORT;
+		return code == ICMP4_FRAGMENTATION_NEEDED ? LB_DROP_ICMP_TOO_BIG
+							  : LB_DROP_ICMP_UNREACHABLE;
+	case 11:
+		return LB_DROP_ICMP_TIME;
+	case 12:
+		return LB_DROP_ICMP_PARAMETER;
+	default:
+		return LB_DROPS;
+	}
+}
+
+static enum lb_drop icmp_error6(uint8_t type, uint8_t code)
+{
+	switch (type) {
+	case 1:
+		return code == ICMP6_PORT_UNREACHABLE ? LB_DROP_ICMP_PORT
+						      : LB_DROP_ICMP_UNREACHABLE;
+	case 2:
+		return LB_DROP_ICMP_TOO_BIG;
+	case 3:
+		return LB_DROP_ICMP_TIME;
+	case 4:
+		return LB_DROP_ICMP_PARAMETER;
+	default:
+		return LB_DROPS;
+	}
+}
+
+/* Where the UDP header is in the packet that an error is about, or why it has none: LB_DROPS. */
+static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_family family,
+				   const uint8_t **udp)
+{
+	bool v4 = family == FLOW_IPV4;
+	uint32_t header = IP6_LENGTH;
+
+	if (left < (v4 ? IP4_LENGTH : IP6_LENGTH))
+		return LB_DROP_TRUNCATED;
+	if (v4)
+		header = (ip[0] & 0x0f) * 4u;
+	if (ip[0] >> 4 != (v4 ? 4 : 6) || header < IP4_LENGTH)
+		return LB_DROP_IP_HEADER;
+	if (v4 && (get16(ip + 6) & 0x1fff) != 0) /* a part without ports; we send none */
+		return LB_DROP_ICMP_NO_FLOW;
+	if (ip[v4 ? 9 : 6] != IPPROTO_UDP)
+		return LB_DROP_ICMP_OTHER;
+	if (left < header + UDP_LENGTH)
+		return LB_DROP_TRUNCATED;
+	*udp = ip + header;
+	return LB_DROPS;
+}
+
+/*
+ * An error carries the start of the packet that it is about: a reply of ours, so the client is its
+ * destination. Whoever sent it, it came to the address that the reply came from.
+ */
+static void parse_icmp_error(const uint8_t *icmp, struct parsed *out, const uint8_t *addresses,
+			     struct flow_key *key, enum lb_drop what)
+{
+	const uint8_t *ip = icmp + ICMP_LENGTH, *udp;
+	bool v4 = out->family == FLOW_IPV4;
+	enum lb_drop reason;
+	uint32_t n = v4 ? 4 : 16;
+
+	reason = find_inner_udp(ip, out->l4_length - ICMP_LENGTH, out->family, &udp);
+	if (reason != LB_DROPS)
+		return drop(out, reason);
+	ip += v4 ? 12 : 8;
+	if (memcmp(ip, addresses + n, n) != 0)
+		return drop(out, LB_DROP_ICMP_NO_FLOW);
+	if (v4)
+		map4(&key->src, ip + n);
+	else
+		memcpy(&key->src, ip + n, n);
+	memcpy(&key->src_port, udp + 2, 2);
+	memcpy(&key->dst_port, udp, 2);
+	key->protocol = IPPROTO_UDP;
+	out->kind = PARSE_ICMP_ERROR;
+	out->reason = what;
+}
+
+static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *addresses,
+		       struct flow_key *key)
 {
 	const uint8_t *icmp = frame + out->l4_offset;
 	bool v4 = out->family == FLOW_IPV4;
 	uint64_t sum = checksum_add(icmp, out->l4_length);
+	enum lb_drop error;
 
-	if (out->l4_length < 8)
+	if (out->l4_length < ICMP_LENGTH)
 		return drop(out, LB_DROP_TRUNCATED);
 	if (!v4)
 		sum += checksum_pseudo(addresses, FLOW_IPV6, IPPROTO_ICMPV6, out->l4_length);
 	if (checksum_fold(sum) != 0xffff)
 		return drop(out, LB_DROP_ICMP_CHECKSUM);
+	error = v4 ? icmp_error4(icmp[0], icmp[1]) : icmp_error6(icmp[0], icmp[1]);
 	if (!v4 && icmp[0] >= ICMP6_ND_FIRST && icmp[0] <= ICMP6_ND_LAST)
 		out->kind = PARSE_ND;
 	else if (icmp[0] == (v4 ? ICMP4_ECHO : ICMP6_ECHO) && icmp[1] == 0)
 		out->kind = PARSE_ICMP_ECHO;
+	else if (error != LB_DROPS)
+		parse_icmp_error(icmp, out, addresses, key, error);
 	else
 		drop(out, LB_DROP_ICMP_OTHER);
 }
@@ -117,7 +222,7 @@ static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, s
 	if (protocol == IPPROTO_UDP)
 		parse_udp(frame, checked, out, addresses, key);
 	else if (protocol == (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
-		parse_icmp(frame, out, addresses);
+		parse_icmp(frame, out, addresses, key);
 	else
 		drop(out, LB_DROP_L4_PROTOCOL);
 }
@@ -131,10 +236,15 @@ static inline bool ip4_sum_ok(const uint8_t *ip, uint32_t header)
 	return checksum_fold(sum) == 0xffff;
 }
 
-static inline void map4(struct in6_addr *mapped, const uint8_t *address)
+static void parse_fragment(struct parsed *out, uint8_t protocol, struct flow_key *key)
 {
-	mapped->s6_addr32[2] = htonl(0xffff);
-	memcpy(&mapped->s6_addr32[3], address, 4);
+	key->protocol = protocol;
+	key->family = out->family;
+	out->kind = PARSE_FRAGMENT;
+	/* The others would be dropped when whole. */
+	if (protocol != IPPROTO_UDP &&
+	    protocol != (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
+		drop(out, LB_DROP_L4_PROTOCOL);
 }
 
 static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
@@ -153,8 +263,6 @@ static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, s
 		return drop(out, LB_DROP_TRUNCATED);
 	if (!(checked & PARSE_IP_CHECKED) && !ip4_sum_ok(ip, header))
 		return drop(out, LB_DROP_IP_CHECKSUM);
-	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
-		return drop(out, LB_DROP_FRAGMENT);
 	if (bad_source4(ip + 12))
 		return drop(out, LB_DROP_BAD_SOURCE);
 	out->family = FLOW_IPV4;
@@ -162,7 +270,27 @@ static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	out->l4_length = total - header;
 	map4(&key->src, ip + 12);
 	map4(&key->dst, ip + 16);
+	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
+		return parse_fragment(out, ip[9], key);
 	parse_l4(frame, ip[9], checked, out, ip + 12, key);
+}
+
+/* The fragment header of IPv6 (RFC 8200 4.5), right behind the first one. */
+static void parse_fragment6(const uint8_t *frame, uint32_t checked, struct parsed *out,
+			    const uint8_t *addresses, struct flow_key *key)
+{
+	const uint8_t *extension = frame + out->l4_offset;
+
+	if (out->l4_length < FRAGMENT_LENGTH)
+		return drop(out, LB_DROP_TRUNCATED);
+	out->l4_offset += FRAGMENT_LENGTH;
+	out->l4_length -= FRAGMENT_LENGTH;
+	if ((get16(extension + 2) & 0xfff9) != 0)
+		return parse_fragment(out, extension[0], key);
+	/* All of a datagram in one: it has nothing to do with any other (RFC 6946). */
+	if (extension[0] == IPPROTO_ICMPV6)
+		return drop(out, LB_DROP_FRAGMENT);
+	parse_l4(frame, extension[0], checked, out, addresses, key);
 }
 
 static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
@@ -178,8 +306,6 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 		return drop(out, LB_DROP_IP_HEADER);
 	if (payload > left - IP6_LENGTH)
 		return drop(out, LB_DROP_TRUNCATED);
-	if (ip[6] == IPPROTO_FRAGMENT)
-		return drop(out, LB_DROP_FRAGMENT);
 	if (ip[6] == IPPROTO_HOPOPTS || ip[6] == IPPROTO_ROUTING || ip[6] == IPPROTO_DSTOPTS)
 		return drop(out, LB_DROP_IP_EXTENSION);
 	out->family = FLOW_IPV6;
@@ -189,7 +315,10 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	memcpy(&key->dst, ip + 24, 16);
 	if (is_mapped(ip + 24))
 		return drop(out, LB_DROP_NOT_OUR_ADDRESS);
-	parse_l4(frame, ip[6], checked, out, ip + 8, key);
+	if (ip[6] == IPPROTO_FRAGMENT)
+		parse_fragment6(frame, checked, out, ip + 8, key);
+	else
+		parse_l4(frame, ip[6], checked, out, ip + 8, key);
 	/* Duplicate address detection asks from ::, everybody else needs a real address. */
 	if (out->kind != PARSE_DROP && bad_source6(ip + 8) &&
 	    !(out->kind == PARSE_ND && memcmp(ip + 8, &in6addr_any, 16) == 0))
@@ -237,4 +366,45 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	if (frame[0] & 1 && out->kind != PARSE_ARP && out->kind != PARSE_ND &&
 	    out->kind != PARSE_DROP)
 		drop(out, LB_DROP_NOT_OUR_MAC);
+}
+
+bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key)
+{
+	uint32_t offset = ETHER_LENGTH, l4;
+	const uint8_t *ip;
+	uint16_t type;
+
+	if (length < ETHER_LENGTH + VLAN_LENGTH + IP4_LENGTH)
+		return false;
+	type = get16(frame + 12);
+	if (type == TYPE_VLAN) {
+		offset += VLAN_LENGTH;
+		type = get16(frame + 16);
+	}
+	ip = frame + offset;
+	memset(key, 0, sizeof(*key));
+	key->protocol = IPPROTO_UDP;
+	if (type == TYPE_IP4 && ip[9] == IPPROTO_UDP && (get16(ip + 6) & 0x3fff) == 0) {
+		key->family = FLOW_IPV4;
+		map4(&key->src, ip + 12);
+		map4(&key->dst, ip + 16);
+		l4 = offset + (ip[0] & 0x0f) * 4u;
+	} else if (type == TYPE_IP6 && length >= offset + IP6_LENGTH + FRAGMENT_LENGTH) {
+		l4 = offset + IP6_LENGTH;
+		if (ip[6] == IPPROTO_FRAGMENT && ip[IP6_LENGTH] == IPPROTO_UDP &&
+		    (get16(ip + IP6_LENGTH + 2) & 0xfff9) == 0)
+			l4 += FRAGMENT_LENGTH;
+		else if (ip[6] != IPPROTO_UDP)
+			return false;
+		key->family = FLOW_IPV6;
+		memcpy(&key->src, ip + 8, 16);
+		memcpy(&key->dst, ip + 24, 16);
+	} else {
+		return false;
+	}
+	if (length < l4 + UDP_LENGTH)
+		return false;
+	memcpy(&key->src_port, frame + l4, 2);
+	memcpy(&key->dst_port, frame + l4 + 2, 2);
+	return key->dst_port != htons(ROCE_UDP_PORT);
 }

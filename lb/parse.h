@@ -17,8 +17,10 @@ enum parse_kind {
 	PARSE_ROCE, /* UDP to port 4791: payload is BTH to ICRC */
 	PARSE_ARP,
 	PARSE_ND,
-	PARSE_ICMP_ECHO, /* an echo request, check sum verified */
-	PARSE_DROP,      /* see reason */
+	PARSE_ICMP_ECHO,  /* an echo request, check sum verified */
+	PARSE_ICMP_ERROR, /* about a UDP packet to <key>'s source; <reason> is what to count */
+	PARSE_FRAGMENT,   /* of UDP or ICMP; L4 is its part, see fragment_read() */
+	PARSE_DROP,       /* see reason */
 };
 
 /* What the NIC has verified already. */
@@ -27,7 +29,7 @@ enum parse_kind {
 
 struct parsed {
 	uint8_t kind;      /* enum parse_kind */
-	uint8_t reason;    /* enum lb_drop, for PARSE_DROP */
+	uint8_t reason;    /* enum lb_drop, for PARSE_DROP and PARSE_ICMP_ERROR */
 	uint8_t family;    /* enum flow_family */
 	uint8_t ip_offset; /* 14, or 18 behind a VLAN tag */
 	uint16_t vlan;     /* TCI, 0 = untagged */
@@ -38,9 +40,17 @@ struct parsed {
 };
 
 /*
- * <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE.
+ * <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE. For
+ * PARSE_ICMP_ERROR it is the client's flow that the error is about. For PARSE_FRAGMENT it lacks the
+ * ports.
  */
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key);
+
+/*
+ * Whose packet is it? Only that: what parse_frame() calls PARSE_UDP has this key; of what it drops
+ * anything may be said.
+ */
+bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key);
 
 #endif

@@ -54,9 +54,19 @@ static void check_parsed(const uint8_t *frame, uint32_t length, const struct par
 				p->payload_length + 8u <= p->l4_length,
 			"payload outside UDP");
 		/* fall through */
+	case PARSE_ICMP_ERROR:
+		require(p->kind != PARSE_ICMP_ERROR ||
+				(key->family == p->family && key->protocol == 17 && p->reason != 0),
+			"an error about nothing");
+		/* fall through */
 	case PARSE_ICMP_ECHO:
 		require(p->l4_offset + p->l4_length <= length && p->l4_length >= 8,
 			"L4 outside the frame");
+		break;
+	case PARSE_FRAGMENT:
+		require(key->family == p->family && key->src_port == 0 && key->dst_port == 0,
+			"a fragment with ports");
+		require(p->l4_offset + p->l4_length <= length, "a fragment outside the frame");
 		break;
 	case PARSE_ND:
 		require(p->l4_offset + p->l4_length <= length, "ND outside the frame");
@@ -65,6 +75,20 @@ static void check_parsed(const uint8_t *frame, uint32_t length, const struct par
 		try_neighbour(frame, p, length);
 		break;
 	}
+}
+
+/* Two ways to see whose request it is. */
+static void check_flow(const uint8_t *frame, uint32_t length, const struct parsed *p,
+		       const struct flow_key *key)
+{
+	struct flow_key flow;
+
+	if (parse_flow(frame, length, &flow))
+		require(p->kind == PARSE_DROP ||
+				(p->kind == PARSE_UDP && memcmp(&flow, key, sizeof(flow)) == 0),
+			"another flow");
+	else
+		require(p->kind != PARSE_UDP, "a request of no flow");
 }
 
 /* The way a RoCE packet goes on: headers, then the sum. */
@@ -101,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(frame, port, 6);
 	parse_frame(frame, size, port, options & (PARSE_IP_CHECKED | PARSE_L4_CHECKED), &p, &key);
 	check_parsed(frame, size, &p, &key);
+	check_flow(frame, size, &p, &key);
 	if (frame_locate(frame, size, &f) == FRAME_ROCE) {
 		try_roce(frame, size, &f);
 		if (p.kind == PARSE_ROCE)

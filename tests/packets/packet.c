@@ -144,11 +144,17 @@ static void put_ip6(struct writer *w, const struct packet *p)
 	put8(w, 0);
 	put16(w, 0);
 	put16(w, 0); /* length: later */
-	put8(w, next_of(p));
+	put8(w, p->fragment_header ? IPPROTO_FRAGMENT : next_of(p));
 	put8(w, 255);
 	w->addresses = w->end;
 	put_address(w, 6, p->source != NULL ? p->source : PACKET_SOURCE6);
 	put_address(w, 6, p->destination != NULL ? p->destination : PACKET_DESTINATION6);
+	if (p->fragment_header) {
+		put8(w, next_of(p));
+		put8(w, 0);
+		put16(w, p->fragment);
+		put(w, "\x12\x34\x56\x78", 4);
+	}
 }
 
 static void put_payload(struct writer *w, const struct packet *p)
@@ -197,7 +203,7 @@ static void finish(struct writer *w, const struct packet *p)
 		set16(w->ip + 2, header + length + p->total);
 		set_sum(w->ip + 10, add(0, w->ip, header), p->ip_sum);
 	} else {
-		set16(w->ip + 4, length + p->total);
+		set16(w->ip + 4, header - 40 + length + p->total);
 	}
 }
 
@@ -221,4 +227,34 @@ uint32_t packet_build(const struct packet *p, uint8_t frame[PACKET_MAX])
 	w.end += p->padding;
 	length = w.end - w.start;
 	return p->length != 0 && (uint32_t)p->length < length ? (uint32_t)p->length : length;
+}
+
+uint32_t packet_cut(const uint8_t *frame, uint32_t length, uint32_t offset, uint32_t bytes,
+		    uint8_t piece[PACKET_MAX])
+{
+	uint32_t ip = frame[12] == 0x81 ? 18 : 14, head;
+	bool v4 = frame[ip] >> 4 == 4, more;
+	struct writer w = {.start = piece, .end = piece};
+
+	head = ip + (v4 ? (frame[ip] & 15) * 4u : 40);
+	more = head + offset + bytes < length;
+	if (!more)
+		bytes = length - head - offset;
+	memset(piece, 0, PACKET_MAX);
+	put(&w, frame, head);
+	if (!v4) {
+		piece[ip + 6] = IPPROTO_FRAGMENT;
+		put8(&w, frame[ip + 6]);
+		put8(&w, 0);
+		put16(&w, offset | more);
+		put(&w, "\x12\x34\x56\x78", 4);
+		set16(piece + ip + 4, 8 + bytes);
+	} else {
+		set16(piece + ip + 2, head - ip + bytes);
+		set16(piece + ip + 6, offset / 8 | (more ? 0x2000 : 0));
+		set16(piece + ip + 10, 0);
+		set_sum(piece + ip + 10, add(0, piece + ip, head - ip), SUM_RIGHT);
+	}
+	put(&w, frame + head + offset, bytes);
+	return w.end - w.start;
 }

@@ -36,7 +36,8 @@ struct packet {
 	const char *source, *destination;
 	uint8_t version, header_words; /* instead of the right ones */
 	uint8_t options;               /* bytes of IPv4 options, a multiple of 4 */
-	uint16_t fragment;             /* IPv4 flags and offset */
+	uint16_t fragment;             /* flags and offset */
+	bool fragment_header;          /* IPv6: with one, that says <fragment> */
 	uint16_t next; /* protocol or next header, instead of the right one; 256 for 0 */
 	int total;     /* added to the IP length */
 	enum packet_sum ip_sum;
@@ -57,5 +58,12 @@ struct packet {
 
 /* Returns the frame's length. */
 uint32_t packet_build(const struct packet *packet, uint8_t frame[PACKET_MAX]);
+
+/*
+ * The part of a frame's IP packet that begins <offset> bytes behind its IP header, <bytes> long or
+ * what is left: as a frame of its own. Returns its length.
+ */
+uint32_t packet_cut(const uint8_t *frame, uint32_t length, uint32_t offset, uint32_t bytes,
+		    uint8_t piece[PACKET_MAX]);
 
 #endif

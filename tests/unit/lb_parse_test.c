@@ -60,6 +60,9 @@ static void check(const struct packet_row *row)
 			     lb_drop_name(out.reason), lb_drop_name(row->reason));
 		return;
 	}
+	if (row->kind == PARSE_ICMP_ERROR)
+		cr_expect_eq(out.reason, row->reason, "%s: %s instead of %s", row->name,
+			     lb_drop_name(out.reason), lb_drop_name(row->reason));
 	cr_expect_eq(out.vlan, row->packet.tci, "%s", row->name);
 	cr_expect_eq(out.ip_offset, row->packet.tagged ? 18 : 14, "%s", row->name);
 	cr_expect_eq(out.family, row->packet.family, "%s", row->name);
@@ -67,7 +70,7 @@ static void check(const struct packet_row *row)
 	cr_expect_eq(out.l4_length, row->l4_length, "%s", row->name);
 	cr_expect_eq(out.payload_offset, row->payload_offset, "%s", row->name);
 	cr_expect_eq(out.payload_length, row->payload_length, "%s", row->name);
-	if (row->kind != PARSE_UDP && row->kind != PARSE_ROCE)
+	if (row->kind != PARSE_UDP && row->kind != PARSE_ROCE && row->kind != PARSE_ICMP_ERROR)
 		return;
 	expected = key_of(&row->packet);
 	cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
@@ -79,11 +82,29 @@ Test(lb_parse, gives_the_verdict_of_every_row)
 		check(&packet_rows[i]);
 }
 
+/* What an lcore looks at to find whose packet it is. */
+Test(lb_parse, knows_the_flow_of_every_request_without_checking_it)
+{
+	for (unsigned int i = 0; i < packet_rows_n; i++) {
+		const struct packet_row *row = &packet_rows[i];
+		uint8_t frame[PACKET_MAX];
+		uint32_t length = packet_build(&row->packet, frame);
+		struct flow_key key, expected = key_of(&row->packet);
+		bool is_flow = parse_flow(frame, length, &key);
+
+		if (row->kind == PARSE_DROP)
+			continue;
+		cr_expect_eq(is_flow, row->kind == PARSE_UDP, "%s", row->name);
+		if (is_flow)
+			cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
+	}
+}
+
 static const enum lb_drop reasons[] = {
 	LB_DROP_NOT_OUR_MAC, LB_DROP_TRUNCATED,    LB_DROP_ETHERTYPE,  LB_DROP_IP_HEADER,
 	LB_DROP_IP_CHECKSUM, LB_DROP_IP_EXTENSION, LB_DROP_FRAGMENT,   LB_DROP_L4_PROTOCOL,
 	LB_DROP_UDP_LENGTH,  LB_DROP_UDP_CHECKSUM, LB_DROP_ICMP_OTHER, LB_DROP_ICMP_CHECKSUM,
-	LB_DROP_BAD_SOURCE,
+	LB_DROP_BAD_SOURCE,  LB_DROP_ICMP_NO_FLOW,
 };
 
 Test(lb_parse, has_rows_for_every_reason_and_kind)
