@@ -51,7 +51,7 @@
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
-	X(HANDOVER_FULL, "handover_full", "the lcore that owns the queue pair did not keep up")    \
+	X(HANDOVER_FULL, "handover_full", "the lcore that owns the flow or queue pair was behind") \
 	X(ROCE_CNP, "roce_cnp", "congestion notification: counted, not acted on yet")              \
 	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
 	X(ROCE_MALFORMED, "roce_malformed", "RoCE packet with bad version, P_Key, length or pad")  \

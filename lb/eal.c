@@ -48,6 +48,8 @@ uint32_t lb_packets_per_lcore(const struct lb_config *config)
 	/* Bursts on their way, pool caches, the hand-over ring. */
 	uint32_t n = LB_HOLD_MAX + 3072;
 
+	/* Any other lcore may have them in its cache for this pool. */
+	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
 	return n;

@@ -40,10 +40,8 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	if (owner == lc->index) {
 		f->packet[f->n] = m;
 		f->parsed[f->n++] = *p;
-	} else if (rte_ring_mp_enqueue(lc->lb->lcore[owner]->handover, m) == 0) {
-		sleeper_wake(&lc->lb->lcore[owner]->sleeper);
 	} else {
-		lcore_drop(lc, m, LB_DROP_HANDOVER_FULL);
+		handover_add(lc, owner, m);
 	}
 }
 
@@ -104,19 +102,25 @@ static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int 
 			prefetch(packet[i + ahead]);
 		sort(lc, packet[i]);
 	}
+	if (lc->n_outbound > 0)
+		handover_flush(lc);
 }
 
 unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 {
 	struct rte_mbuf *packet[LB_BURST];
 	const struct port *p = &lc->lb->port[port];
-	unsigned int n;
+	unsigned int n, kept;
 
-	n = rte_eth_rx_burst(p->id, lc->index, packet, LB_BURST);
+	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
+		return 0;
+	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
 	for (unsigned int i = 0; i < n; i++)
 		lc->stats.bytes_in += packet[i]->pkt_len;
 	lc->stats.packets_in += n;
-	sort_burst(lc, packet, n);
+	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
+		kept = handover_spread(lc, packet, n);
+	sort_burst(lc, packet, kept);
 	return n;
 }
 

@@ -25,7 +25,6 @@ RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 #define CONTROL_PER_LCORE 4096
 /* A packet of a message of several has at most a header, a piece and a trailer of its own. */
 #define PIECES_PER_LCORE (3 * LB_HOLD_MAX)
-#define POOL_CACHE       256
 /* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -36,7 +35,7 @@ static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, uns
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
-	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, data_room, SOCKET_ID_ANY);
+	pool = rte_pktmbuf_pool_create(name, n, LB_POOL_CACHE, 0, data_room, SOCKET_ID_ANY);
 	if (pool == NULL)
 		LB_LOG(ERR,
 		       "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "
@@ -109,6 +108,15 @@ static uint16_t largest_mtu(const struct lb_config *config)
 	return mtu;
 }
 
+/* What this lcore exchanges with the others. */
+static int create_handover(struct lcore *lc)
+{
+	lc->outbound = rte_zmalloc("outbound", lc->lb->n_lcores * sizeof(*lc->outbound),
+				   RTE_CACHE_LINE_SIZE);
+	lc->handover = create_ring("handover", lc->index, HANDOVER_SIZE, RING_F_SC_DEQ);
+	return lc->outbound == NULL || lc->handover == NULL ? -ENOMEM : 0;
+}
+
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
@@ -120,26 +128,33 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lb->lcore[index] = lc;
 	lc->lb = lb;
 	lc->index = index;
+	lc->hold_max = LB_HOLD_MAX;
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets =
 		create_pool("packets", index, packets, port_data_room(largest_mtu(&lb->config)));
 	lc->control = create_pool("control", index, CONTROL_PER_LCORE, SMALL_DATA_ROOM);
 	lc->pieces = create_pool("pieces", index, PIECES_PER_LCORE, SMALL_DATA_ROOM);
-	lc->handover = create_ring("handover", index, HANDOVER_SIZE, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->pieces == NULL ||
-	    lc->handover == NULL || mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
+	    create_handover(lc) < 0 || mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
 	if (create_queues(lc) < 0)
 		return -ENOMEM;
 	return create_conntrack(lc, seed);
 }
 
-static void destroy_lcore(struct lcore *lc)
+static void drain(struct rte_ring *ring)
 {
-	if (lc == NULL)
-		return;
+	struct rte_mbuf *m;
+
+	while (ring != NULL && rte_ring_sc_dequeue(ring, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+}
+
+/* Its packets may be from any lcore's pool, so all give back theirs before the first pool goes. */
+static void free_packets(struct lcore *lc)
+{
 	for (unsigned int i = 0; i < lc->lb->config.n_services; i++) {
 		struct lcore_service *s = &lc->service[i];
 
@@ -148,11 +163,21 @@ static void destroy_lcore(struct lcore *lc)
 				s->queue[(s->head + k) % lc->lb->config.service[i].queue].packet);
 		free(s->queue);
 	}
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		rte_pktmbuf_free_bulk(lc->tx[i].packet, lc->tx[i].n);
+		drain(lc->outgoing[i]);
+	}
+	drain(lc->handover);
+}
+
+static void destroy_lcore(struct lcore *lc)
+{
 	sleeper_fini(&lc->sleeper);
 	conntrack_destroy(lc->ct);
 	rte_ring_free(lc->handover);
+	rte_free(lc->outbound);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		rte_ring_free(lc->outgoing[i]);
 	mailbox_fini(&lc->mailbox);
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
@@ -160,17 +185,72 @@ static void destroy_lcore(struct lcore *lc)
 	rte_free(lc);
 }
 
-/* A sleeping lcore wakes for its own queue where the port has a socket per queue. */
-static int watch_port(struct lb *lb, const struct port *port)
+/*
+ * Which queue of the port is whose. Where there are fewer queues than lcores, those without one
+ * give what they send to one that has.
+ */
+static int share_queues(struct lb *lb, unsigned int index)
 {
+	const struct port *port = &lb->port[index];
+	unsigned int n = lb->n_lcores;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct lcore *lc = lb->lcore[i];
+		unsigned int queue = (i + n - lb->first_lcore[index]) % n;
+
+		lc->queue[index] = queue < port->queues ? queue : LCORE_NO_QUEUE;
+		lc->carrier[index] = (lb->first_lcore[index] + queue % port->queues) % n;
+		lc->tx[index].port = port->id;
+		lc->tx[index].queue = lc->queue[index];
+		if (port->queues >= n)
+			continue;
+		if (lb->config.port[index].clients)
+			lc->hold_max = LB_HOLD_MAX / n;
+		if (lc->queue[index] == LCORE_NO_QUEUE)
+			continue;
+		lc->outgoing[index] =
+			create_ring("outgoing", index * LB_LCORES_MAX + i, TXQ_SIZE, RING_F_SC_DEQ);
+		lc->carries = true;
+		if (lc->outgoing[index] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static enum owner_rule owner_rule(const struct lb *lb, const struct port *port)
+{
+	if (port->queues < lb->n_lcores)
+		return OWNER_HASH;
+	return port->spread.known ? OWNER_RSS : OWNER_RECEIVER;
+}
+
+/* The next port with few queues begins behind those that this one keeps busy. */
+static void choose_first(struct lb *lb, unsigned int index)
+{
+	unsigned int first = 0;
+
+	for (unsigned int i = 0; i < index; i++)
+		if (lb->port[i].queues < lb->n_lcores)
+			first += lb->port[i].queues;
+	lb->first_lcore[index] = first % lb->n_lcores;
+}
+
+/* A sleeping lcore wakes for its own queue where the port has a socket per queue. */
+static int watch_port(struct lb *lb, unsigned int index)
+{
+	const struct port *port = &lb->port[index];
+
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		uint16_t queue = lb->lcore[i]->queue[index];
 		struct sleeper *s = &lb->lcore[i]->sleeper;
 		int ret = 0;
 
+		if (queue == LCORE_NO_QUEUE)
+			continue;
 		if (port->n_fds == 0)
 			s->blind = true;
 		else if (port->n_fds == port->queues)
-			ret = sleeper_add(s, port->fds[i]);
+			ret = sleeper_add(s, port->fds[queue]);
 		else
 			for (unsigned int k = 0; ret == 0 && k < port->n_fds; k++)
 				ret = sleeper_add(s, port->fds[k]);
@@ -198,8 +278,9 @@ static int open_port(struct lb *lb, unsigned int index)
 	char error[512];
 	int ret = port_claim(port, config->device, error, sizeof(error));
 
+	choose_first(lb, index);
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		pools[i] = lb->lcore[i]->packets;
+		pools[i] = lb->lcore[(lb->first_lcore[index] + i) % lb->n_lcores]->packets;
 	if (ret == 0 && steered) {
 		ret = xdp_prepare(config->device, devargs, sizeof(devargs), error, sizeof(error));
 		params.device = devargs;
@@ -212,19 +293,10 @@ static int open_port(struct lb *lb, unsigned int index)
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
-	if (port->queues < lb->n_lcores) {
-		LB_LOG(ERR,
-		       "port=%s has %u queues for %u lcores; give the device more queues "
-		       "(af_packet: qpairs=%u) or configure fewer lcores",
-		       config->name, port->queues, lb->n_lcores, lb->n_lcores);
-		port_close(port);
-		return -EINVAL;
-	}
 	lb->port_index[port->id] = index;
-	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		lb->lcore[i]->tx[index].port = port->id;
-		lb->lcore[i]->tx[index].queue = i;
-	}
+	lb->owner_rule[index] = owner_rule(lb, port);
+	if (share_queues(lb, index) < 0)
+		return -ENOMEM;
 	LB_LOG(INFO,
 	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u chains=%d "
 	       "wakes=%d",
@@ -236,7 +308,14 @@ static int open_port(struct lb *lb, unsigned int index)
 		       "us; "
 		       "idle: poll avoids losing the start of a burst",
 		       config->name, SLEEPER_BLIND_NS / 1000);
-	return watch_port(lb, port);
+	if (port->queues < lb->n_lcores)
+		LB_LOG(NOTICE,
+		       "port=%s has queues=%u for lcores=%u, so lcores hand packets to each other; "
+		       "more queues are faster%s",
+		       config->name, port->queues, lb->n_lcores,
+		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
+									 : "");
+	return watch_port(lb, index);
 }
 
 static int create_qsbr(struct lb *lb)
@@ -338,8 +417,6 @@ static void destroy_dying(struct lb *lb)
 
 void lb_destroy(struct lb *lb)
 {
-	struct rte_mbuf *m;
-
 	if (lb == NULL)
 		return;
 	destroy_dying(lb);
@@ -349,11 +426,12 @@ void lb_destroy(struct lb *lb)
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
 		if (lb->port[i].queues > 0)
 			port_close(&lb->port[i]);
-	while (lb->punt != NULL && rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
-		rte_pktmbuf_free(m);
+	drain(lb->punt);
 	for (unsigned int i = 0; i < lb->config.n_services; i++)
 		workers_pick_table_destroy(lb->pick[i]);
-	for (unsigned int i = 0; i < lb->n_lcores; i++)
+	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
+		free_packets(lb->lcore[i]);
+	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		destroy_lcore(lb->lcore[i]);
 	workers_pool_destroy(lb->pool);
 	rte_ring_free(lb->punt);

@@ -16,6 +16,7 @@
 #include "link.h"
 #include "mailbox.h"
 #include "notice.h"
+#include "owner.h"
 #include "parse.h"
 #include "port.h"
 #include "service.h"
@@ -56,6 +57,12 @@ struct fabric_burst {
 	} reply[LB_BURST];
 };
 
+/* Packets that another lcore gets at the end of the burst. */
+struct outbound {
+	unsigned int n;
+	struct rte_mbuf *packet[LB_BURST];
+};
+
 /* A request that waits for a credit. The packet is stripped to its payload. */
 struct waiting {
 	struct rte_mbuf *packet;
@@ -72,6 +79,8 @@ struct lcore_service {
 	struct lb_service_stats stats;
 };
 
+#define LCORE_NO_QUEUE UINT16_MAX
+
 struct lcore {
 	unsigned int index;
 	struct lb *lb;
@@ -82,6 +91,7 @@ struct lcore {
 	struct rte_mempool *control; /* ACKs, notices, ARP: never short because data is held */
 	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
 	uint32_t held;               /* packets that wait for a worker's acknowledgement */
+	uint32_t hold_max;           /* of those and of waiting requests */
 	struct rte_ring *handover;   /* frames that came to the wrong lcore */
 	struct mailbox mailbox;      /* what the control thread wants done */
 	struct sleeper sleeper;
@@ -99,6 +109,13 @@ struct lcore {
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;
+	unsigned int n_outbound;
+	struct outbound *outbound;      /* by lcore */
+	uint16_t queue[LB_PORTS_MAX];   /* of each port, or LCORE_NO_QUEUE */
+	uint16_t carrier[LB_PORTS_MAX]; /* the lcore that sends there for one without a queue */
+	struct rte_ring
+		*outgoing[LB_PORTS_MAX]; /* from those it carries for; NULL: there are none */
+	bool carries;
 	struct txq tx[LB_PORTS_MAX];
 } __rte_cache_aligned;
 
@@ -119,6 +136,11 @@ struct lb {
 	unsigned int n_lcores;
 	struct port port[LB_PORTS_MAX];
 	uint16_t port_index[RTE_MAX_ETHPORTS]; /* DPDK port id to ours */
+	/* Queue q of a port belongs to lcore (first + q) mod n: short ports keep different ones
+	 * busy.
+	 */
+	uint16_t first_lcore[LB_PORTS_MAX];
+	enum owner_rule owner_rule[LB_PORTS_MAX];
 	struct service_table services;
 	struct lcore *lcore[LB_LCORES_MAX];
 	/* published to the lcores; replaced under <qsbr> */
@@ -158,12 +180,16 @@ static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 /*
  * Packets that an lcore may hold back (waiting for a credit or for an acknowledgement). Its packet
  * pool has that much beyond what ports' rings and queues take, so that receiving never starves.
+ * Lcores that get their packets from one queue share it.
  */
 #define LB_HOLD_MAX 8192
+/* What an lcore keeps of each other's packets to free them together; half more in the worst case.
+ */
+#define LB_POOL_CACHE 256
 
 static inline bool lcore_holds_enough(const struct lcore *lc)
 {
-	return lc->held + lc->n_waiting >= LB_HOLD_MAX;
+	return lc->held + lc->n_waiting >= lc->hold_max;
 }
 
 static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
@@ -174,6 +200,15 @@ static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
 /* ingress.c: receive and sort. */
 unsigned int ingress_receive(struct lcore *lc, uint16_t port);
 unsigned int ingress_handover(struct lcore *lc);
+/* handover.c: packets between lcores. Takes the packet; at most LB_BURST to one until the flush. */
+void handover_add(struct lcore *lc, unsigned int owner, struct rte_mbuf *m);
+void handover_flush(struct lcore *lc);
+/* Hand over what belongs to others; returns how many stay, first in <packet>. */
+unsigned int handover_spread(struct lcore *lc, struct rte_mbuf **packet, unsigned int n);
+/* What goes out where this lcore has no queue; what others want sent; is anything there? */
+unsigned int handover_transmit(struct lcore *lc, unsigned int port);
+void handover_carry(struct lcore *lc);
+bool handover_waits(const struct lcore *lc);
 /* answer.c: what is answered on the spot: ARP, ND, ICMP echo. Takes the packet. */
 void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
 void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);

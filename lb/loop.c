@@ -67,13 +67,20 @@ static void walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 
 static unsigned int transmit(struct lcore *lc)
 {
-	unsigned int sent = 0;
+	unsigned int sent = 0, carried = 0;
 
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->tx[i].n > 0)
+	if (unlikely(lc->carries))
+		handover_carry(lc);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		if (lc->tx[i].n == 0)
+			continue;
+		if (likely(lc->queue[i] != LCORE_NO_QUEUE))
 			sent += txq_flush(&lc->tx[i]);
+		else
+			carried += handover_transmit(lc, i);
+	}
 	lc->stats.packets_out += sent;
-	return sent;
+	return sent + carried;
 }
 
 static void housekeeping(struct lcore *lc)
@@ -85,7 +92,8 @@ static void housekeeping(struct lcore *lc)
 		overdue_bury(lc);
 	lc->stats.bytes_out = 0;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		lc->stats.bytes_out += lc->tx[i].bytes;
+		if (lc->queue[i] != LCORE_NO_QUEUE)
+			lc->stats.bytes_out += lc->tx[i].bytes;
 	lc->next_housekeeping = lc->now + lc->lb->tsc_per_ms * HOUSEKEEPING_US / 1000;
 }
 
@@ -134,7 +142,7 @@ bool lb_turn(struct lcore *lc)
 /* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
 static bool must_stay_awake(const struct lcore *lc)
 {
-	if (!rte_ring_empty(lc->handover) || !mailbox_empty(&lc->mailbox) ||
+	if (handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
 	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)

@@ -167,6 +167,41 @@ static void choose_features(struct port *port, const struct rte_eth_dev_info *in
 	}
 }
 
+static bool read_table(uint16_t id, uint16_t entries, struct port_rss *rss)
+{
+	struct rte_eth_rss_reta_entry64 table[PORT_RSS_ENTRIES_MAX / RTE_ETH_RETA_GROUP_SIZE];
+
+	if (entries == 0 || entries > PORT_RSS_ENTRIES_MAX || !RTE_IS_POWER_OF_2(entries))
+		return false;
+	for (unsigned int i = 0; i < RTE_DIM(table); i++)
+		table[i].mask = UINT64_MAX;
+	if (rte_eth_dev_rss_reta_query(id, table, entries) != 0)
+		return false;
+	for (uint16_t i = 0; i < entries; i++)
+		rss->queue[i] =
+			table[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE];
+	rss->entries = entries;
+	return true;
+}
+
+/* What the NIC does, which need not be all that it was asked for. */
+static void read_rss(struct port *port, const struct rte_eth_dev_info *info)
+{
+	struct port_rss *rss = &port->spread;
+	struct rte_eth_rss_conf conf = {.rss_key = rss->key, .rss_key_len = sizeof(rss->key)};
+
+	memset(rss, 0, sizeof(*rss));
+	if (!port->rss || info->hash_key_size < 40 || info->hash_key_size > sizeof(rss->key) ||
+	    rte_eth_dev_rss_hash_conf_get(port->id, &conf) != 0)
+		return;
+	rss->key_length = info->hash_key_size;
+	rss->ip4 = conf.rss_hf & RTE_ETH_RSS_IPV4;
+	rss->ip6 = conf.rss_hf & RTE_ETH_RSS_IPV6;
+	rss->ports4 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+	rss->ports6 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	rss->known = read_table(port->id, info->reta_size, rss);
+}
+
 static int setup_queues(struct port *port, const struct port_params *p,
 			const struct rte_eth_dev_info *info)
 {
@@ -234,6 +269,7 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	ret = rte_eth_dev_start(port->id);
 	if (ret < 0)
 		goto fail;
+	read_rss(port, &info);
 	/* Neighbour discovery comes by multicast. Software ports hear everything anyway. */
 	rte_eth_allmulticast_enable(port->id);
 	step = "MAC address";

@@ -16,6 +16,20 @@
 
 #define PORT_FDS_MAX 32
 
+#define PORT_RSS_KEY_MAX     64
+#define PORT_RSS_ENTRIES_MAX 512
+
+/* How a NIC chooses the queue of a packet: read back from it. */
+struct port_rss {
+	bool known;          /* false: it spreads nothing, or in a way of its own */
+	bool ip4, ip6;       /* addresses are hashed */
+	bool ports4, ports6; /* UDP's ports are, too */
+	uint8_t key_length;
+	uint16_t entries;
+	uint8_t key[PORT_RSS_KEY_MAX];        /* of the Toeplitz hash */
+	uint16_t queue[PORT_RSS_ENTRIES_MAX]; /* by the hash's lowest bits */
+};
+
 struct port {
 	uint16_t id;
 	uint16_t queues;
@@ -25,7 +39,8 @@ struct port {
 	bool checks_ipv4;   /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
 	bool checks_l4;     /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
 	bool rss;           /* spreads flows over its queues */
-	int claim; /* socket whose name nobody else can have; 0 = none */
+	struct port_rss spread;
+	int claim;          /* socket whose name nobody else can have; 0 = none */
 	unsigned int n_fds; /* pollable sockets behind the port; 0 = cannot wake a sleeper */
 	int fds[PORT_FDS_MAX];
 };
