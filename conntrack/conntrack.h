@@ -65,6 +65,7 @@ enum flow_state {
 enum flow_event {
 	FLOW_EVENT_FROM_CLIENT, /* a packet of the client was accepted */
 	FLOW_EVENT_TO_CLIENT,   /* a reply left for the client */
+	FLOW_EVENT_UNREACHABLE, /* somebody says that the client has gone */
 	FLOW_EVENTS,
 };
 

@@ -8,17 +8,21 @@ const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 		{
 			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ONE_WAY,
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
+			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ONE_WAY,
 		},
 	/* A reply proves nothing, a spoofed source gets one, too. Who speaks again is there. */
 	[FLOW_UDP_ANSWERED] =
 		{
 			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ESTABLISHED,
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
+			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ANSWERED,
 		},
+	/* Who says that it has gone may lie: it loses what it had by speaking, until it speaks. */
 	[FLOW_UDP_ESTABLISHED] =
 		{
 			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ESTABLISHED,
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ESTABLISHED,
+			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ANSWERED,
 		},
 };
 

@@ -22,6 +22,7 @@ static const struct control_counter lcore_counters[] = {
 	CONTROL_COUNTER(lb_lcore_stats, bytes_in),
 	CONTROL_COUNTER(lb_lcore_stats, packets_out),
 	CONTROL_COUNTER(lb_lcore_stats, bytes_out),
+	CONTROL_COUNTER(lb_lcore_stats, reassembled),
 	CONTROL_COUNTER(lb_lcore_stats, handed_over),
 	CONTROL_COUNTER(lb_lcore_stats, requests),
 	CONTROL_COUNTER(lb_lcore_stats, replies),

@@ -67,7 +67,8 @@ static unsigned int memory_mb(const struct lb_config *config)
 		if (port_data_room(config->port[i].mtu) > buffer)
 			buffer = port_data_room(config->port[i].mtu);
 	/* An mbuf has 192 bytes around its data; control frames and pieces are small ones. */
-	lcore = lb_packets_per_lcore(config) * (buffer + 192) + (4096 + 3 * LB_HOLD_MAX) * 512ull;
+	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) * (buffer + 192) +
+		(4096 + 3 * LB_HOLD_MAX) * 512ull;
 	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }
 

@@ -11,6 +11,17 @@
 
 #define AHEAD 8
 
+unsigned int handover_owner(const struct lcore *lc, uint16_t port, const struct flow_key *key)
+{
+	const struct lb *lb = lc->lb;
+	uint16_t queue;
+
+	if (lb->owner_rule[port] != OWNER_RSS)
+		return owner_by_hash(conntrack_hash(lc->ct, key), lb->n_lcores);
+	queue = owner_queue_by_rss(&lb->port[port].spread, key);
+	return (lb->first_lcore[port] + queue) % lb->n_lcores;
+}
+
 void handover_add(struct lcore *lc, unsigned int owner, struct rte_mbuf *m)
 {
 	struct outbound *out = &lc->outbound[owner];

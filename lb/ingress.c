@@ -45,7 +45,8 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	}
 }
 
-static void sort(struct lcore *lc, struct rte_mbuf *m)
+/* <handed>: another lcore received it and says that it is ours. */
+static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed)
 {
 	uint16_t index = lc->lb->port_index[m->port];
 	const struct port *port = &lc->lb->port[index];
@@ -72,10 +73,17 @@ static void sort(struct lcore *lc, struct rte_mbuf *m)
 	case PARSE_ICMP_ECHO:
 		return answer_echo(lc, m, p);
 	case PARSE_FRAGMENT:
-		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
+		return reassemble_add(lc, m, p, &b->key[b->n], handed);
+	case PARSE_ICMP_ERROR:
+		return icmp_error(lc, m, p, &b->key[b->n], handed);
 	default:
 		return lcore_drop(lc, m, p->reason);
 	}
+}
+
+void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
+{
+	sort(lc, m, false);
 }
 
 /*
@@ -88,7 +96,7 @@ static void prefetch(const struct rte_mbuf *m)
 		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, at));
 }
 
-static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n)
+static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n, bool handed)
 {
 	const unsigned int ahead = 3;
 
@@ -100,7 +108,7 @@ static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int 
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + ahead < n)
 			prefetch(packet[i + ahead]);
-		sort(lc, packet[i]);
+		sort(lc, packet[i], handed);
 	}
 	if (lc->n_outbound > 0)
 		handover_flush(lc);
@@ -120,7 +128,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	lc->stats.packets_in += n;
 	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
 		kept = handover_spread(lc, packet, n);
-	sort_burst(lc, packet, kept);
+	sort_burst(lc, packet, kept, false);
 	return n;
 }
 
@@ -130,6 +138,6 @@ unsigned int ingress_handover(struct lcore *lc)
 	unsigned int n;
 
 	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
-	sort_burst(lc, packet, n);
+	sort_burst(lc, packet, n, true);
 	return n;
 }

@@ -29,13 +29,13 @@ RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
 static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, unsigned int n,
-				       uint16_t data_room)
+				       unsigned int cache, uint16_t data_room)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
-	pool = rte_pktmbuf_pool_create(name, n, LB_POOL_CACHE, 0, data_room, SOCKET_ID_ANY);
+	pool = rte_pktmbuf_pool_create(name, n, cache, 0, data_room, SOCKET_ID_ANY);
 	if (pool == NULL)
 		LB_LOG(ERR,
 		       "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "
@@ -99,12 +99,13 @@ static int create_queues(struct lcore *lc)
 	return 0;
 }
 
-static uint16_t largest_mtu(const struct lb_config *config)
+static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
 {
 	uint16_t mtu = 0;
 
 	for (unsigned int i = 0; i < config->n_ports; i++)
-		mtu = RTE_MAX(mtu, config->port[i].mtu);
+		if (config->port[i].clients || !of_clients)
+			mtu = RTE_MAX(mtu, config->port[i].mtu);
 	return mtu;
 }
 
@@ -115,6 +116,19 @@ static int create_handover(struct lcore *lc)
 				   RTE_CACHE_LINE_SIZE);
 	lc->handover = create_ring("handover", lc->index, HANDOVER_SIZE, RING_F_SC_DEQ);
 	return lc->outbound == NULL || lc->handover == NULL ? -ENOMEM : 0;
+}
+
+/* They have buffers of their own: no flood of fragments takes those that ports receive into. */
+static int create_fragments(struct lcore *lc, const uint64_t seed[2])
+{
+	uint16_t mtu = largest_mtu(&lc->lb->config, true);
+	/* A datagram without an IP header; its frame may have a header of the longest kind. */
+	struct fragment_params params = {.bytes = mtu - 20, .seed = {seed[0], seed[1]}};
+
+	lc->fragments = fragment_table_create(&params);
+	/* Without caches: those of other lcores, where most are freed, would soon hold them all. */
+	lc->wholes = create_pool("wholes", lc->index, LB_WHOLES_PER_LCORE, 0, port_data_room(mtu));
+	return lc->fragments == NULL || lc->wholes == NULL ? -ENOMEM : 0;
 }
 
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
@@ -131,15 +145,16 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->hold_max = LB_HOLD_MAX;
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
-	lc->packets =
-		create_pool("packets", index, packets, port_data_room(largest_mtu(&lb->config)));
-	lc->control = create_pool("control", index, CONTROL_PER_LCORE, SMALL_DATA_ROOM);
-	lc->pieces = create_pool("pieces", index, PIECES_PER_LCORE, SMALL_DATA_ROOM);
+	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
+				  port_data_room(largest_mtu(&lb->config, false)));
+	lc->control =
+		create_pool("control", index, CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
+	lc->pieces = create_pool("pieces", index, PIECES_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->pieces == NULL ||
 	    create_handover(lc) < 0 || mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
-	if (create_queues(lc) < 0)
+	if (create_queues(lc) < 0 || create_fragments(lc, seed) < 0)
 		return -ENOMEM;
 	return create_conntrack(lc, seed);
 }
@@ -179,6 +194,8 @@ static void destroy_lcore(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		rte_ring_free(lc->outgoing[i]);
 	mailbox_fini(&lc->mailbox);
+	fragment_table_destroy(lc->fragments);
+	rte_mempool_free(lc->wholes);
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
 	rte_mempool_free(lc->pieces);

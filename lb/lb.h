@@ -40,6 +40,7 @@ const char *lb_stage_name(enum lb_stage stage);
 struct lb_lcore_stats {
 	uint64_t packets_in, bytes_in;   /* from clients' and fabric ports, as received */
 	uint64_t packets_out, bytes_out; /* handed to the ports */
+	uint64_t reassembled;            /* datagrams that came in fragments */
 	uint64_t handed_over;            /* received, and given to the lcore that owns them */
 	uint64_t requests, replies;      /* requests sent to workers; last chunks sent to clients */
 	uint64_t notices;                /* busy, timeout and error replies to clients */

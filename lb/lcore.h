@@ -12,6 +12,7 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
+#include "fragment.h"
 #include "lb.h"
 #include "link.h"
 #include "mailbox.h"
@@ -92,8 +93,11 @@ struct lcore {
 	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
 	uint32_t held;               /* packets that wait for a worker's acknowledgement */
 	uint32_t hold_max;           /* of those and of waiting requests */
-	struct rte_ring *handover;   /* frames that came to the wrong lcore */
-	struct mailbox mailbox;      /* what the control thread wants done */
+	struct rte_mempool *wholes;  /* datagrams that came in fragments */
+	struct fragment_table *fragments;
+	uint32_t errors_passed;    /* ICMP errors, since the last housekeeping */
+	struct rte_ring *handover; /* frames that came to the wrong lcore */
+	struct mailbox mailbox;    /* what the control thread wants done */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping; /* TSC */
 	unsigned int idle_turns;
@@ -183,6 +187,8 @@ static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
  * Lcores that get their packets from one queue share it.
  */
 #define LB_HOLD_MAX 8192
+/* Datagrams that came in fragments, on their way or held back. */
+#define LB_WHOLES_PER_LCORE 1023
 /* What an lcore keeps of each other's packets to free them together; half more in the worst case.
  */
 #define LB_POOL_CACHE 256
@@ -200,9 +206,20 @@ static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
 /* ingress.c: receive and sort. */
 unsigned int ingress_receive(struct lcore *lc, uint16_t port);
 unsigned int ingress_handover(struct lcore *lc);
+/* One more packet of this burst, which is this lcore's own. */
+void ingress_sort(struct lcore *lc, struct rte_mbuf *m);
+/* reassemble.c: fragments to frames, which then go their own way. Takes the packet. */
+void reassemble_add(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
+		    const struct flow_key *key, bool handed);
+/* icmp.c: errors about replies. Takes the packet. */
+void icmp_error(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
+		const struct flow_key *key, bool handed);
 /* handover.c: packets between lcores. Takes the packet; at most LB_BURST to one until the flush. */
 void handover_add(struct lcore *lc, unsigned int owner, struct rte_mbuf *m);
 void handover_flush(struct lcore *lc);
+/* Who owns a flow, by a port that its client's packets come to. Best guess if that is the receiver.
+ */
+unsigned int handover_owner(const struct lcore *lc, uint16_t port, const struct flow_key *key);
 /* Hand over what belongs to others; returns how many stay, first in <packet>. */
 unsigned int handover_spread(struct lcore *lc, struct rte_mbuf **packet, unsigned int n);
 /* What goes out where this lcore has no queue; what others want sent; is anything there? */

@@ -90,6 +90,8 @@ static void housekeeping(struct lcore *lc)
 	overdue_check(lc);
 	if (lc->dying != NULL)
 		overdue_bury(lc);
+	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
+	lc->errors_passed = 0;
 	lc->stats.bytes_out = 0;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->queue[i] != LCORE_NO_QUEUE)

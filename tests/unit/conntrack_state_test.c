@@ -22,6 +22,10 @@ static const struct row rows[] = {
 	 FLOW_UDP_ESTABLISHED},
 	{"more answers neither", FLOW_UDP_ESTABLISHED, FLOW_EVENT_TO_CLIENT, FLOW_UDP_ESTABLISHED},
 	{"what is free stays free", FLOW_FREE, FLOW_EVENT_FROM_CLIENT, FLOW_FREE},
+	{"nobody was there yet", FLOW_UDP_ONE_WAY, FLOW_EVENT_UNREACHABLE, FLOW_UDP_ONE_WAY},
+	{"an answer that found nobody", FLOW_UDP_ANSWERED, FLOW_EVENT_UNREACHABLE,
+	 FLOW_UDP_ANSWERED},
+	{"gone, says somebody", FLOW_UDP_ESTABLISHED, FLOW_EVENT_UNREACHABLE, FLOW_UDP_ANSWERED},
 	{"even if answered", FLOW_FREE, FLOW_EVENT_TO_CLIENT, FLOW_FREE},
 };
 
