@@ -310,6 +310,14 @@ static int open_port(struct lb *lb, unsigned int index)
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
+	/* Replies got lost there when lcores freed each other's packets; not understood yet. */
+	if (steered && port->queues < lb->n_lcores) {
+		LB_LOG(ERR,
+		       "port=%s has queues=%u for lcores=%u, and lcores cannot share a queue of "
+		       "AF_XDP; use as many lcores, or af_packet",
+		       config->name, port->queues, lb->n_lcores);
+		return -ENOTSUP;
+	}
 	lb->port_index[port->id] = index;
 	lb->owner_rule[index] = owner_rule(lb, port);
 	if (share_queues(lb, index) < 0)
