@@ -240,6 +240,9 @@ void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
  */
 unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned int budget);
 
+/* Did the last conntrack_expire() leave something over? Then it should run again soon. */
+bool conntrack_is_behind(const struct conntrack *ct);
+
 /* What a dump returns: all that is known about one flow. */
 struct flow_info {
 	uint64_t handle;

@@ -22,7 +22,7 @@ _Static_assert(RTE_IS_POWER_OF_2(WHEEL_TICK_MS) && RTE_IS_POWER_OF_2(WHEEL_SLOTS
 
 /* What one new flow may look at to find another that makes room for it: queues, flows of each. */
 #define RECLAIM_QUEUES 16u
-#define RECLAIM_TRIES  4u
+#define RECLAIM_TRIES  16u
 
 static int32_t time_until(uint32_t then, uint32_t now)
 {
@@ -84,6 +84,18 @@ static void link_young(struct conntrack *ct, uint32_t queue, uint32_t index)
 	else
 		ct->cold[last].next = index;
 	ct->queue_last[queue] = index;
+	ct->queue_used[queue / 64] |= UINT64_C(1) << queue % 64;
+}
+
+/* The queue lost its last flow; <before> was in front of it, or nothing. */
+static void queue_shorten(struct conntrack *ct, uint32_t queue, uint32_t before)
+{
+	if (!(before & LIST_MARK)) {
+		ct->queue_last[queue] = before;
+		return;
+	}
+	ct->queue_last[queue] = LIST_END;
+	ct->queue_used[queue / 64] &= ~(UINT64_C(1) << queue % 64);
 }
 
 /* <slot>: counted from the one that comes due next. */
@@ -122,8 +134,7 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 	if (cold->next != LIST_END)
 		ct->cold[cold->next].prev = cold->prev;
 	else if (cold->young)
-		ct->queue_last[queue_of(flow->service, index)] =
-			cold->prev & LIST_MARK ? LIST_END : cold->prev;
+		queue_shorten(ct, queue_of(flow->service, index), cold->prev);
 	if (cold->prev & LIST_MARK)
 		ct->list[cold->prev & ~LIST_MARK] = cold->next;
 	else
@@ -176,17 +187,26 @@ static bool young_is_due(const struct conntrack *ct, uint32_t queue, uint32_t no
 	       time_until(young_deadline(ct, queue), now_ms) <= 0;
 }
 
-/* Both return the number expired, take what they looked at from <budget>, and say if that ended. */
-static unsigned int expire_young(struct conntrack *ct, uint32_t now_ms, unsigned int *budget,
-				 bool *all)
+/* Is any queue of the service in use? Four bits of a word. */
+static bool service_has_young(const struct conntrack *ct, uint32_t queue)
+{
+	_Static_assert(64 % LIST_WAYS == 0, "a service's queues are in one word");
+	return ct->queue_used[queue / 64] >> queue % 64 & ((1u << LIST_WAYS) - 1);
+}
+
+/*
+ * These return the number expired, take what they looked at from <budget>, and say in <all> if that
+ * was enough.
+ */
+static unsigned int expire_service(struct conntrack *ct, uint32_t first, uint32_t now_ms,
+				   unsigned int *budget, bool *all)
 {
 	unsigned int expired = 0;
 	bool any;
 
-	*all = true;
 	do {
 		any = false;
-		for (uint32_t queue = 0; queue < ct->queues; queue++) {
+		for (uint32_t queue = first; queue < first + LIST_WAYS; queue++) {
 			if (!young_is_due(ct, queue, now_ms))
 				continue;
 			if (*budget == 0) {
@@ -198,6 +218,18 @@ static unsigned int expire_young(struct conntrack *ct, uint32_t now_ms, unsigned
 			expired += visit(ct, ct->list[LISTS_YOUNG + queue], 0, now_ms);
 		}
 	} while (any);
+	return expired;
+}
+
+static unsigned int expire_young(struct conntrack *ct, uint32_t now_ms, unsigned int *budget,
+				 bool *all)
+{
+	unsigned int expired = 0;
+
+	*all = true;
+	for (uint32_t queue = 0; queue < ct->queues && *all; queue += LIST_WAYS)
+		if (service_has_young(ct, queue))
+			expired += expire_service(ct, queue, now_ms, budget, all);
 	return expired;
 }
 
@@ -268,6 +300,7 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 	ct->expired_ms = now_ms;
 	if (ct->stats.live == 0) {
 		timers_restart(ct, now_ms);
+		__atomic_store_n(&ct->stats.lag_ms, 0, __ATOMIC_RELAXED);
 		return 0;
 	}
 	/* A flood of young flows must not keep the wheel from turning, nor the other way round. */
@@ -285,24 +318,43 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 
 /* --- room for new flows ---------------------------------------------------------------------- */
 
-/* The queue's first flow that may be ended for another; who is established goes to the wheel. */
+/*
+ * The queue's first flow that may be ended for another. Who is established goes to the wheel, who
+ * has just spoken is passed over; behind one that was never heard of again all are younger still.
+ */
 static struct flow *reclaimable(struct conntrack *ct, uint32_t queue, uint32_t now_ms)
 {
-	for (unsigned int i = 0; i < RECLAIM_TRIES; i++) {
-		uint32_t index = ct->list[LISTS_YOUNG + queue];
-		struct flow *flow;
+	uint32_t index = ct->list[LISTS_YOUNG + queue];
 
-		if (index == LIST_END)
+	for (unsigned int i = 0; i < RECLAIM_TRIES && index != LIST_END; i++) {
+		struct flow *flow = flow_at(ct, index);
+		const struct flow_cold *cold = &ct->cold[index];
+
+		index = cold->next;
+		if (flow->state == FLOW_UDP_ESTABLISHED) {
+			timers_disarm(ct, flow);
+			link_wheel(ct, flow, 0);
+		} else if (time_until(flow->last_seen + ct->reclaim_after_ms, now_ms) <= 0) {
+			return flow;
+		} else if (flow->last_seen == cold->created) {
 			return NULL;
-		flow = flow_at(ct, index);
-		if (flow->state != FLOW_UDP_ESTABLISHED)
-			return time_until(flow->last_seen + ct->reclaim_after_ms, now_ms) <= 0
-				       ? flow
-				       : NULL;
-		timers_disarm(ct, flow);
-		link_wheel(ct, flow, 0);
+		}
 	}
 	return NULL;
+}
+
+/* The next queue in use from <queue> on, around the end; QUEUES if there is none. */
+static uint32_t next_used(const struct conntrack *ct, uint32_t queue)
+{
+	uint64_t word = ct->queue_used[queue / 64] >> queue % 64 << queue % 64;
+
+	for (uint32_t i = queue / 64, n = 0; n <= QUEUES / 64; n++) {
+		if (word != 0)
+			return i * 64 + (uint32_t)__builtin_ctzll(word);
+		i = (i + 1) % (QUEUES / 64);
+		word = ct->queue_used[i];
+	}
+	return QUEUES;
 }
 
 /* Never answered goes before answered, then older before younger. */
@@ -313,21 +365,29 @@ static bool goes_first(const struct flow *a, const struct flow *b)
 	return time_until(a->last_seen, b->last_seen) < 0;
 }
 
-/* Of the heads of some queues; all, if there are few services. */
+/* Of the heads of some queues in use, in turn; of all, if few services have young flows. */
 bool timers_reclaim(struct conntrack *ct, uint32_t now_ms)
 {
-	uint32_t n = RTE_MIN(ct->queues, RECLAIM_QUEUES);
 	struct flow *first = NULL;
+	uint32_t queue = ct->reclaim_queue, begin = QUEUES;
 
 	if (ct->reclaim_after_ms == 0)
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		struct flow *flow = reclaimable(ct, ct->reclaim_queue, now_ms);
+	for (uint32_t i = 0; i < RECLAIM_QUEUES; i++) {
+		struct flow *flow;
 
-		ct->reclaim_queue = ct->reclaim_queue + 1 < ct->queues ? ct->reclaim_queue + 1 : 0;
+		queue = next_used(ct, queue);
+		if (queue == QUEUES || queue == begin)
+			break;
+		if (begin == QUEUES)
+			begin = queue;
+		flow = reclaimable(ct, queue, now_ms);
 		if (flow != NULL && (first == NULL || goes_first(flow, first)))
 			first = flow;
+		queue = (queue + 1) % QUEUES;
 	}
+	/* Where one was found there are more; else others get their turn. */
+	ct->reclaim_queue = first != NULL ? begin : queue % QUEUES;
 	if (first == NULL)
 		return false;
 	flow_release(ct, first);

@@ -110,8 +110,9 @@ struct conntrack {
 	struct conntrack_stats stats;
 	size_t memory;
 	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
-	uint32_t queue_last[QUEUES]; /* or LIST_END */
-	uint32_t list[LISTS];        /* first flow of each, or LIST_END */
+	uint32_t queue_last[QUEUES];      /* or LIST_END */
+	uint64_t queue_used[QUEUES / 64]; /* one bit per queue: it is not empty */
+	uint32_t list[LISTS];             /* first flow of each, or LIST_END */
 };
 
 /* Indices that there are, those of tag lines included. */

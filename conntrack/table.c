@@ -124,6 +124,11 @@ void conntrack_destroy(struct conntrack *ct)
 	rte_free(ct);
 }
 
+bool conntrack_is_behind(const struct conntrack *ct)
+{
+	return ct->behind;
+}
+
 size_t conntrack_memory(const struct conntrack *ct)
 {
 	return ct->memory;

@@ -11,9 +11,8 @@
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
-/* Flows looked at per turn: bounds it, and outruns the bursts of new flows that a turn may bring.
- */
-#define EXPIRE_BUDGET (4 * LB_BURST)
+/* Flows looked at per turn and port: outruns the burst of new flows that each may bring. */
+#define EXPIRE_BUDGET (2 * LB_BURST)
 
 /* Charge the time since <*since> to a stage. */
 static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
@@ -125,7 +124,7 @@ bool lb_turn(struct lcore *lc)
 		forward_flush(lc);
 	if (unlikely(!mailbox_empty(&lc->mailbox)))
 		mailbox_run(&lc->mailbox);
-	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET);
+	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
 	work += n;
 	if (n > 0)
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
@@ -144,7 +143,7 @@ bool lb_turn(struct lcore *lc)
 /* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
 static bool must_stay_awake(const struct lcore *lc)
 {
-	if (handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
+	if (conntrack_is_behind(lc->ct) || handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
 	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)

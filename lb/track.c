@@ -37,8 +37,6 @@ static void count(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, const
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
-	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
-	conntrack_touch(flow, lc->now_ms);
 	conntrack_count_in(flow, p->payload_length);
 	memcpy(flow->client_mac, frame + 6, 6);
 	flow->vlan = p->vlan;
@@ -51,9 +49,14 @@ void track_burst(struct lcore *lc, struct burst *b)
 
 	conntrack_hash_burst(lc->ct, b->key, n, b->hash);
 	conntrack_lookup_burst(lc->ct, b->key, b->hash, n, b->flow);
-	for (unsigned int i = 0; i < n; i++)
-		if (unlikely(b->flow[i] == NULL))
+	/* All before the first insert, which may end a flow that was silent for long: none of
+	 * these. */
+	for (unsigned int i = 0; i < n; i++) {
+		if (likely(b->flow[i] != NULL))
+			conntrack_touch(b->flow[i], lc->now_ms);
+		else
 			conntrack_insert_prefetch(lc->ct, b->hash[i]);
+	}
 	for (unsigned int i = 0; i < n; i++) {
 		enum lb_drop reason;
 		struct flow *flow = b->flow[i];

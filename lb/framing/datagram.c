@@ -43,6 +43,7 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b)
 		memcpy(&b->tag[kept], payload,
 		       RTE_MIN(p->payload_length, (uint16_t)sizeof(b->tag[0])));
 		s->stats.bytes_in += p->payload_length;
+		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
 		b->packet[kept] = m;
 		b->hash[kept] = b->hash[i];
 		b->handle[kept] = b->handle[i];

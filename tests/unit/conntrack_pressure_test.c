@@ -104,6 +104,44 @@ Test(conntrack_pressure, who_just_spoke_is_left_in_peace)
 	conntrack_destroy(ct);
 }
 
+/* The attacker keeps a few flows of his own, at the head of every queue, from being silent. */
+Test(conntrack_pressure, flows_that_keep_speaking_do_not_shield_those_behind_them)
+{
+	struct conntrack *ct = table(100, 0);
+
+	for (uint32_t n = 0; n < 100; n++)
+		fixture_insert(ct, n, n < 12 ? 0 : 1);
+	for (uint32_t n = 0; n < 12; n++)
+		conntrack_touch(fixture_find(ct, n), 2000);
+	for (uint32_t n = 100; n < 188; n++)
+		cr_assert_not_null(fixture_insert(ct, n, 2000), "%u", n);
+	cr_assert_null(fixture_insert(ct, 188, 2000), "all left have just spoken");
+	conntrack_destroy(ct);
+}
+
+/*
+ * Only the last of 250 services has flows that may go. A search looks at 16 queues and clears them
+ * of established flows, so a few come before one that finds something.
+ */
+Test(conntrack_pressure, a_flow_is_found_whatever_service_it_has)
+{
+	struct conntrack *ct = table(1000, 0);
+	unsigned int refused = 0;
+
+	for (uint32_t n = 0; n < 1000; n++) {
+		struct flow_key key = fixture_key(n);
+		struct flow *flow = conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key),
+							  FLOW_UDP_ONE_WAY, n < 250 ? n : 250, 0);
+
+		if (n < 250)
+			establish(flow);
+	}
+	for (uint32_t n = 1000; n < 1500; n++)
+		refused += fixture_insert(ct, n, 1500) == NULL;
+	cr_assert_leq(refused, 250 / 16 + 1);
+	conntrack_destroy(ct);
+}
+
 /* More flows per second than the table holds, for ten timeouts, around few that are established. */
 Test(conntrack_pressure, a_spoofed_flood_costs_established_flows_nothing)
 {

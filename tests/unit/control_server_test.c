@@ -142,8 +142,8 @@ Test(control_server, knows_the_rate_of_new_flows_after_a_second)
 		fake_lb_flow(f.lb, 0, n, 0, NULL);
 	while ((rate = new_flows_per_s(fd)) < 0)
 		event_base_loop(f.base, EVLOOP_ONCE);
-	/* in a second, or more where something else had the CPU */
-	cr_assert(rate > 0 && rate <= 3000, "%lld", (long long)rate);
+	/* in a second, a few ms less as timers go, or more where something else had the CPU */
+	cr_assert(rate > 0 && rate <= 3100, "%lld", (long long)rate);
 	close(fd);
 	tear_down();
 }
