@@ -153,8 +153,7 @@ void conntrack_destroy(struct conntrack *ct);
  */
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 
-/* The same for a burst of at most CONNTRACK_BURST_MAX, and hints the CPU to load what it will find.
- */
+/* The same for any number of keys. */
 void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
 			  uint32_t hashes[]);
 

@@ -46,8 +46,6 @@ struct index {
 /* Every call brings its own hash: this prototype has no room for a table's secret. */
 static uint32_t hash_unused(const void *key, uint32_t length, uint32_t init)
 {
-	(void)key;
-	(void)length;
 	return init;
 }
 
@@ -148,11 +146,6 @@ static void lookup_part(const struct rte_hash *hash, struct part *part, struct f
 		flows[part->place[i]] = flow;
 		rte_prefetch0(flow);
 	}
-}
-
-/* rte_hash's bulk lookup does it itself. */
-static void rte_prefetch_burst(const struct conntrack *ct, const uint32_t hashes[], unsigned int n)
-{
 }
 
 static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
@@ -266,7 +259,6 @@ static uint32_t rte_next(const struct conntrack *ct, uint32_t index, uint32_t en
 const struct index_ops index_rte_hash = {
 	.create = rte_create,
 	.destroy = rte_destroy,
-	.prefetch_burst = rte_prefetch_burst,
 	.lookup_burst = rte_lookup_burst,
 	.prefetch_add = rte_prefetch_add,
 	.find = rte_find,

@@ -101,12 +101,6 @@ static struct flow *tags_find(const struct conntrack *ct, const struct flow_key 
 	return NULL;
 }
 
-static void tags_prefetch_burst(const struct conntrack *ct, const uint32_t hashes[], unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		rte_prefetch0(group_tags(ct, home_of(ct, hashes[i])));
-}
-
 /* The first free place of the home, where a new flow goes nearly always. */
 static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
@@ -130,7 +124,8 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 {
 	uint64_t hits = 0, search = 0;
 
-	tags_prefetch_burst(ct, hashes, n);
+	for (unsigned int i = 0; i < n; i++)
+		rte_prefetch0(group_tags(ct, home_of(ct, hashes[i])));
 	for (unsigned int i = 0; i < n; i++) {
 		uint32_t home = home_of(ct, hashes[i]);
 		uint16_t *tags = group_tags(ct, home);
@@ -163,7 +158,6 @@ static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, u
 	uint16_t *tags = group_tags(ct, bucket);
 	uint32_t mask = match_tags(tags, TAG_FREE);
 
-	(void)key;
 	/* Some bucket has room: there are more places than flows may be. */
 	while (unlikely(mask == 0)) {
 		stat_add(&ct->stats.detours, 1);
@@ -183,7 +177,6 @@ static void tags_remove(struct conntrack *ct, struct flow *flow, const struct fl
 {
 	uint32_t at = flow_index(ct, flow), last = at / GROUP_LINES;
 
-	(void)key;
 	for (uint32_t bucket = home_of(ct, hash); bucket != last;
 	     bucket = next_bucket(ct, bucket)) {
 		uint16_t *tags = group_tags(ct, bucket);
@@ -209,7 +202,6 @@ static uint32_t tags_next(const struct conntrack *ct, uint32_t index, uint32_t e
 const struct index_ops index_tags = {
 	.create = tags_create,
 	.destroy = tags_destroy,
-	.prefetch_burst = tags_prefetch_burst,
 	.lookup_burst = tags_lookup_burst,
 	.prefetch_add = tags_prefetch_add,
 	.find = tags_find,

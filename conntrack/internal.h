@@ -74,8 +74,6 @@ struct index_ops {
 	/* Sets ct->n_groups, ct->index and adds to ct->memory. 0 or -errno. */
 	int (*create)(struct conntrack *ct, const struct conntrack_params *params);
 	void (*destroy)(struct index *index);
-	/* Load what the first look at these keys needs. */
-	void (*prefetch_burst)(const struct conntrack *ct, const uint32_t hashes[], unsigned int n);
 	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);

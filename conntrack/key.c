@@ -54,5 +54,4 @@ void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys
 {
 	for (unsigned int i = 0; i < n; i++)
 		hashes[i] = hash_key(ct->secret, &keys[i]);
-	ct->ops->prefetch_burst(ct, hashes, n);
 }
