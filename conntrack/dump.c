@@ -74,7 +74,7 @@ static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flo
 unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct flow_info *out,
 			    unsigned int n)
 {
-	uint32_t at = *cursor, end = index_end(ct);
+	uint32_t at = *cursor, end = ct->places;
 	unsigned int copied = 0;
 
 	if (at >= end) {
@@ -88,7 +88,7 @@ unsigned int conntrack_dump(const struct conntrack *ct, uint32_t *cursor, struct
 			break;
 		copied += flow_copy_try(ct, at++, &out[copied]);
 	}
-	*cursor = at == index_end(ct) ? CONNTRACK_DUMP_END : at;
+	*cursor = at == ct->places ? CONNTRACK_DUMP_END : at;
 	return copied;
 }
 

@@ -150,7 +150,7 @@ static void prefetch(const struct conntrack *ct, uint32_t index)
 		return;
 	rte_prefetch0(flow_at(ct, index));
 	rte_prefetch0(&ct->cold[index]);
-	rte_prefetch0(group_tags(ct, index / GROUP_LINES));
+	ct->ops->prefetch_remove(ct, index);
 }
 
 static void expire(struct conntrack *ct, struct flow *flow)

@@ -113,7 +113,7 @@ static int rte_create(struct conntrack *ct, const struct conntrack_params *param
 	if (index == NULL)
 		return -ENOMEM;
 	ct->index = index;
-	ct->n_groups = (params->capacity + GROUP_FLOWS - 1) / GROUP_FLOWS;
+	ct->places = params->capacity;
 	ct->memory += sizeof(*index);
 	index->free_first = LIST_END;
 	index->v4 = hash_create(ct, params, '4', sizeof(struct key4));
@@ -195,8 +195,8 @@ static uint32_t index_take(struct conntrack *ct)
 		index->free_first = ct->cold[taken].next;
 		return taken;
 	}
-	taken = index_is_valid(ct, index->used) ? index->used : index->used + 1;
-	if (taken >= index_end(ct))
+	taken = index->used;
+	if (taken == ct->places)
 		return LIST_END;
 	__atomic_store_n(&index->used, taken + 1, __ATOMIC_RELAXED);
 	return taken;
@@ -208,8 +208,12 @@ static void index_give_back(struct conntrack *ct, uint32_t taken)
 	ct->index->free_first = taken;
 }
 
-/* Where its key goes, only rte_hash knows. */
+/* Where its keys are, only rte_hash knows. */
 static void rte_prefetch_add(const struct conntrack *ct, uint32_t hash)
+{
+}
+
+static void rte_prefetch_remove(const struct conntrack *ct, uint32_t index)
 {
 }
 
@@ -251,8 +255,6 @@ static uint32_t rte_next(const struct conntrack *ct, uint32_t index, uint32_t en
 {
 	uint32_t used = __atomic_load_n(&ct->index->used, __ATOMIC_RELAXED);
 
-	if (!index_is_valid(ct, index))
-		index++;
 	return index < used && index < end ? index : end;
 }
 
@@ -261,6 +263,7 @@ const struct index_ops index_rte_hash = {
 	.destroy = rte_destroy,
 	.lookup_burst = rte_lookup_burst,
 	.prefetch_add = rte_prefetch_add,
+	.prefetch_remove = rte_prefetch_remove,
 	.find = rte_find,
 	.add = rte_add,
 	.remove = rte_remove,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our own table. Its buckets are the groups of flows: a cache line of 31 tags of 16 bits, and a
- * count of the keys that found the bucket full and went on to the next; then the 31 flows. So a
+ * Our own table. A bucket is a cache line of 31 tags of 16 bits, one for each of the 31 flows that
+ * are its places, and a count of the keys that found the bucket full and went on to the next. So a
  * lookup waits for two lines, tags and flow, and a burst has all of its lines on their way at once.
  * Flows never move, as pointers, handles and dumps name their places.
  */
@@ -9,13 +9,15 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_malloc.h>
 #include <rte_prefetch.h>
 
 #include "internal.h"
 #include "match.h"
 
-#define TAG_MASK ((1u << GROUP_FLOWS) - 1)
-#define TAG_FREE 0
+#define BUCKET_FLOWS (MATCH_LANES - 1)
+#define TAG_MASK     ((1u << BUCKET_FLOWS) - 1)
+#define TAG_FREE     0
 
 /* Fuller than this, buckets overflow often and lookups go from one to the next. */
 #define LOAD_MAX_PERCENT 90
@@ -23,11 +25,19 @@
 /* So many keys have passed by that the count stopped; it will not go down again. */
 #define PASSED_MANY UINT16_MAX
 
-_Static_assert(MATCH_LANES == GROUP_LINES, "31 tags and the count");
+struct bucket {
+	uint16_t tag[MATCH_LANES]; /* the last is not one, see passed() */
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct bucket) == 64, "a cache line");
 
-static inline uint32_t home_of(const struct conntrack *ct, uint32_t hash)
+struct index {
+	uint32_t n;
+	struct bucket bucket[];
+};
+
+static inline uint32_t home_of(const struct index *index, uint32_t hash)
 {
-	return (uint64_t)hash * ct->n_groups >> 32;
+	return (uint64_t)hash * index->n >> 32;
 }
 
 /* The low half: a home comes from the high bits. */
@@ -38,26 +48,26 @@ static inline uint16_t tag_of(uint32_t hash)
 	return tag == TAG_FREE ? 1 : tag;
 }
 
-static inline uint32_t next_bucket(const struct conntrack *ct, uint32_t bucket)
+static inline uint32_t next_bucket(const struct index *index, uint32_t bucket)
 {
-	return bucket + 1 == ct->n_groups ? 0 : bucket + 1;
+	return bucket + 1 == index->n ? 0 : bucket + 1;
 }
 
 /* Keys that found this bucket full and are further on. */
-static inline uint16_t *passed(uint16_t *tags)
+static inline uint16_t *passed(struct bucket *bucket)
 {
-	return &tags[GROUP_FLOWS];
+	return &bucket->tag[BUCKET_FLOWS];
 }
 
-static inline uint32_t match_tags(const uint16_t *tags, uint16_t tag)
+static inline uint32_t match_tags(const struct bucket *bucket, uint16_t tag)
 {
-	return match_lanes(tags, tag) & TAG_MASK;
+	return match_lanes(bucket->tag, tag) & TAG_MASK;
 }
 
 /* The first of those in <mask>. */
 static inline uint32_t index_in(uint32_t bucket, uint32_t mask)
 {
-	return bucket * GROUP_LINES + (uint32_t)__builtin_ctz(mask);
+	return bucket * BUCKET_FLOWS + (uint32_t)__builtin_ctz(mask);
 }
 
 static inline bool is_flow_of(const struct conntrack *ct, const struct flow *flow,
@@ -68,35 +78,44 @@ static inline bool is_flow_of(const struct conntrack *ct, const struct flow *flo
 
 static int tags_create(struct conntrack *ct, const struct conntrack_params *params)
 {
-	uint64_t per_group = GROUP_FLOWS * LOAD_MAX_PERCENT;
+	uint64_t per_bucket = BUCKET_FLOWS * LOAD_MAX_PERCENT;
+	uint32_t n = (uint32_t)((params->capacity * 100ull + per_bucket - 1) / per_bucket);
+	size_t size = sizeof(struct index) + n * sizeof(struct bucket);
 
-	ct->n_groups = (uint32_t)((params->capacity * 100ull + per_group - 1) / per_group);
+	ct->index = rte_zmalloc_socket("tags", size, RTE_CACHE_LINE_SIZE, params->socket);
+	if (ct->index == NULL)
+		return -ENOMEM;
+	ct->index->n = n;
+	ct->places = n * BUCKET_FLOWS;
+	ct->memory += size;
 	return 0;
 }
 
 static void tags_destroy(struct index *index)
 {
+	rte_free(index);
 }
 
 /* The whole search, for what the burst's first look did not settle. */
 static struct flow *tags_find(const struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
-	uint32_t bucket = home_of(ct, hash);
+	struct index *index = ct->index;
+	uint32_t at = home_of(index, hash);
 	uint16_t tag = tag_of(hash);
 
-	for (uint32_t i = 0; i < ct->n_groups; i++) {
-		uint16_t *tags = group_tags(ct, bucket);
-		uint32_t mask = match_tags(tags, tag);
+	for (uint32_t i = 0; i < index->n; i++) {
+		struct bucket *bucket = &index->bucket[at];
+		uint32_t mask = match_tags(bucket, tag);
 
 		for (; mask != 0; mask &= mask - 1) {
-			struct flow *flow = flow_at(ct, index_in(bucket, mask));
+			struct flow *flow = flow_at(ct, index_in(at, mask));
 
 			if (is_flow_of(ct, flow, key))
 				return flow;
 		}
-		if (*passed(tags) == 0)
+		if (*passed(bucket) == 0)
 			return NULL;
-		bucket = next_bucket(ct, bucket);
+		at = next_bucket(index, at);
 	}
 	return NULL;
 }
@@ -104,14 +123,19 @@ static struct flow *tags_find(const struct conntrack *ct, const struct flow_key 
 /* The first free place of the home, where a new flow goes nearly always. */
 static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
-	uint32_t bucket = home_of(ct, hash);
-	uint32_t mask = match_tags(group_tags(ct, bucket), TAG_FREE);
+	uint32_t home = home_of(ct->index, hash);
+	uint32_t mask = match_tags(&ct->index->bucket[home], TAG_FREE);
 
 	if (mask == 0)
 		return;
 	/* Not for writing: without PRFCHW gcc makes nothing of that. */
-	rte_prefetch0(flow_at(ct, index_in(bucket, mask)));
-	rte_prefetch0(&ct->cold[index_in(bucket, mask)]);
+	rte_prefetch0(flow_at(ct, index_in(home, mask)));
+	rte_prefetch0(&ct->cold[index_in(home, mask)]);
+}
+
+static void tags_prefetch_remove(const struct conntrack *ct, uint32_t index)
+{
+	rte_prefetch0(&ct->index->bucket[index / BUCKET_FLOWS]);
 }
 
 /*
@@ -122,14 +146,14 @@ static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			      const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
+	struct index *index = ct->index;
 	uint64_t hits = 0, search = 0;
 
 	for (unsigned int i = 0; i < n; i++)
-		rte_prefetch0(group_tags(ct, home_of(ct, hashes[i])));
+		rte_prefetch0(&index->bucket[home_of(index, hashes[i])]);
 	for (unsigned int i = 0; i < n; i++) {
-		uint32_t home = home_of(ct, hashes[i]);
-		uint16_t *tags = group_tags(ct, home);
-		uint32_t mask = match_tags(tags, tag_of(hashes[i]));
+		uint32_t home = home_of(index, hashes[i]);
+		uint32_t mask = match_tags(&index->bucket[home], tag_of(hashes[i]));
 
 		if (mask != 0) {
 			flows[i] = flow_at(ct, index_in(home, mask));
@@ -137,7 +161,7 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 			hits |= UINT64_C(1) << i;
 		} else {
 			flows[i] = NULL;
-			search |= (uint64_t)(*passed(tags) != 0) << i;
+			search |= (uint64_t)(*passed(&index->bucket[home]) != 0) << i;
 		}
 	}
 	for (; hits != 0; hits &= hits - 1) {
@@ -154,47 +178,49 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 
 static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
-	uint32_t bucket = home_of(ct, hash), at;
-	uint16_t *tags = group_tags(ct, bucket);
-	uint32_t mask = match_tags(tags, TAG_FREE);
+	struct index *index = ct->index;
+	uint32_t at = home_of(index, hash), lane;
+	struct bucket *bucket = &index->bucket[at];
+	uint32_t mask = match_tags(bucket, TAG_FREE);
 
 	/* Some bucket has room: there are more places than flows may be. */
 	while (unlikely(mask == 0)) {
 		stat_add(&ct->stats.detours, 1);
-		if (*passed(tags) != PASSED_MANY)
-			++*passed(tags);
-		bucket = next_bucket(ct, bucket);
-		tags = group_tags(ct, bucket);
-		mask = match_tags(tags, TAG_FREE);
+		if (*passed(bucket) != PASSED_MANY)
+			++*passed(bucket);
+		at = next_bucket(index, at);
+		bucket = &index->bucket[at];
+		mask = match_tags(bucket, TAG_FREE);
 	}
-	at = index_in(bucket, mask);
-	__atomic_store_n(&tags[at % GROUP_LINES], tag_of(hash), __ATOMIC_RELAXED);
-	return flow_at(ct, at);
+	lane = (uint32_t)__builtin_ctz(mask);
+	__atomic_store_n(&bucket->tag[lane], tag_of(hash), __ATOMIC_RELAXED);
+	return flow_at(ct, index_in(at, mask));
 }
 
 static void tags_remove(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
 			uint32_t hash)
 {
-	uint32_t at = flow_index(ct, flow), last = at / GROUP_LINES;
+	struct index *index = ct->index;
+	uint32_t place = flow_index(ct, flow), last = place / BUCKET_FLOWS;
 
-	for (uint32_t bucket = home_of(ct, hash); bucket != last;
-	     bucket = next_bucket(ct, bucket)) {
-		uint16_t *tags = group_tags(ct, bucket);
+	for (uint32_t at = home_of(index, hash); at != last; at = next_bucket(index, at)) {
+		struct bucket *bucket = &index->bucket[at];
 
 		stat_add(&ct->stats.detours, -1);
-		if (*passed(tags) != PASSED_MANY)
-			--*passed(tags);
+		if (*passed(bucket) != PASSED_MANY)
+			--*passed(bucket);
 	}
-	__atomic_store_n(&group_tags(ct, last)[at % GROUP_LINES], TAG_FREE, __ATOMIC_RELAXED);
+	__atomic_store_n(&index->bucket[last].tag[place % BUCKET_FLOWS], TAG_FREE,
+			 __ATOMIC_RELAXED);
 }
 
 /* Empty places cost two bytes to skip and not a line each. */
 static uint32_t tags_next(const struct conntrack *ct, uint32_t index, uint32_t end)
 {
 	for (; index < end; index++)
-		if (index % GROUP_LINES < GROUP_FLOWS &&
-		    __atomic_load_n(&group_tags(ct, index / GROUP_LINES)[index % GROUP_LINES],
-				    __ATOMIC_RELAXED) != TAG_FREE)
+		if (__atomic_load_n(
+			    &ct->index->bucket[index / BUCKET_FLOWS].tag[index % BUCKET_FLOWS],
+			    __ATOMIC_RELAXED) != TAG_FREE)
 			break;
 	return index;
 }
@@ -204,6 +230,7 @@ const struct index_ops index_tags = {
 	.destroy = tags_destroy,
 	.lookup_burst = tags_lookup_burst,
 	.prefetch_add = tags_prefetch_add,
+	.prefetch_remove = tags_prefetch_remove,
 	.find = tags_find,
 	.add = tags_add,
 	.remove = tags_remove,

@@ -49,36 +49,20 @@ struct flow_cold {
 };
 _Static_assert(sizeof(struct flow_cold) == 32, "two per cache line");
 
-/*
- * Flows lie in groups of 31, and the group's 32nd cache line holds their tags (index_tags.c), so
- * that tags and flow are in one page however small the host's pages are. The line of the tags
- * differs from group to group, or those of all groups would compete for a few sets of the caches.
- */
-#define GROUP_LINES 32u
-#define GROUP_FLOWS (GROUP_LINES - 1)
-
-union line {
-	struct flow flow;
-	uint16_t tag[GROUP_LINES];
-};
-
-struct group {
-	union line line[GROUP_LINES];
-} __attribute__((aligned(2048)));
-_Static_assert(sizeof(struct group) == 2048, "half a small page");
-
 struct index;
 
 /* How keys find flows: one of the two below. All calls are the owner's but index_next. */
 struct index_ops {
-	/* Sets ct->n_groups, ct->index and adds to ct->memory. 0 or -errno. */
+	/* Sets ct->places, ct->index and adds to ct->memory. 0 or -errno. */
 	int (*create)(struct conntrack *ct, const struct conntrack_params *params);
 	void (*destroy)(struct index *index);
 	void (*lookup_burst)(const struct conntrack *ct, const struct flow_key keys[],
 			     const uint32_t hashes[], unsigned int n, struct flow *flows[]);
 	struct flow *(*find)(const struct conntrack *ct, const struct flow_key *key, uint32_t hash);
-	/* Load what adding such a key would write. Its tags were just looked at. */
+	/* Load what adding such a key would write; it was just looked up. */
 	void (*prefetch_add)(const struct conntrack *ct, uint32_t hash);
+	/* Load what removing the flow at <index> will write. */
+	void (*prefetch_remove)(const struct conntrack *ct, uint32_t index);
 	/* A place for a key that is not there; NULL when there is none. */
 	struct flow *(*add)(struct conntrack *ct, const struct flow_key *key, uint32_t hash);
 	void (*remove)(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
@@ -92,11 +76,11 @@ extern const struct index_ops index_tags, index_rte_hash;
 struct conntrack {
 	const struct index_ops *ops;
 	struct index *index;
-	struct group *groups;
+	struct flow *flows;     /* by index */
 	struct flow_cold *cold; /* by index */
 	struct locals *locals;
 	uint32_t capacity;
-	uint32_t n_groups;
+	uint32_t places;     /* in those two: somewhat more than the capacity */
 	uint32_t wheel_time; /* ms: start of the first tick whose slot is not known to be empty */
 	uint32_t expired_ms; /* of the last conntrack_expire() */
 	bool behind;         /* it left something over */
@@ -113,36 +97,14 @@ struct conntrack {
 	uint32_t list[LISTS];             /* first flow of each, or LIST_END */
 };
 
-/* Indices that there are, those of tag lines included. */
-static inline uint32_t index_end(const struct conntrack *ct)
-{
-	return ct->n_groups * GROUP_LINES;
-}
-
-/* Could <index> be a flow's? The last of each group would be that of the tags. */
-static inline bool index_is_valid(const struct conntrack *ct, uint32_t index)
-{
-	return index < index_end(ct) && index % GROUP_LINES < GROUP_FLOWS;
-}
-
-static inline uint16_t *group_tags(const struct conntrack *ct, uint32_t group)
-{
-	return ct->groups[group].line[group % GROUP_LINES].tag;
-}
-
 static inline struct flow *flow_at(const struct conntrack *ct, uint32_t index)
 {
-	uint32_t group = index / GROUP_LINES;
-
-	return &ct->groups[group].line[(group + 1 + index) % GROUP_LINES].flow;
+	return &ct->flows[index];
 }
 
 static inline uint32_t flow_index(const struct conntrack *ct, const struct flow *flow)
 {
-	uint32_t line = (uint32_t)((const union line *)flow - ct->groups->line);
-	uint32_t group = line / GROUP_LINES;
-
-	return group * GROUP_LINES + (line - group - 1) % GROUP_LINES;
+	return (uint32_t)(flow - ct->flows);
 }
 
 static inline bool generation_live(uint32_t generation)

@@ -63,15 +63,13 @@ static int tables_create(struct conntrack *ct, const struct conntrack_params *pa
 	if (ret < 0)
 		return ret;
 	ct->locals = alloc(ct, "locals", sizeof(*ct->locals), params->socket);
-	ct->memory += ct->n_groups * sizeof(*ct->groups);
-	ct->groups = rte_zmalloc_socket("flows", ct->n_groups * sizeof(*ct->groups),
-					sizeof(*ct->groups), params->socket);
-	ct->cold = alloc(ct, "cold", index_end(ct) * sizeof(*ct->cold), params->socket);
-	if (ct->locals == NULL || ct->groups == NULL || ct->cold == NULL)
+	ct->flows = alloc(ct, "flows", ct->places * sizeof(*ct->flows), params->socket);
+	ct->cold = alloc(ct, "cold", ct->places * sizeof(*ct->cold), params->socket);
+	if (ct->locals == NULL || ct->flows == NULL || ct->cold == NULL)
 		return -ENOMEM;
 	locals_init(ct->locals);
 	ct->stats.capacity = ct->capacity;
-	ct->stats.places = ct->n_groups * GROUP_FLOWS;
+	ct->stats.places = ct->places;
 	if (params->new_flows_per_source == 0)
 		return 0;
 	ct->sources = alloc(ct, "sources", sizeof(*ct->sources), params->socket);
@@ -118,7 +116,7 @@ void conntrack_destroy(struct conntrack *ct)
 		return;
 	rte_free(ct->sources);
 	rte_free(ct->cold);
-	rte_free(ct->groups);
+	rte_free(ct->flows);
 	rte_free(ct->locals);
 	ct->ops->destroy(ct->index);
 	rte_free(ct);
@@ -254,7 +252,7 @@ struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle)
 {
 	uint32_t generation = (uint32_t)(handle >> 32), index = (uint32_t)handle;
 
-	if (!index_is_valid(ct, index) || !generation_live(generation) ||
+	if (index >= ct->places || !generation_live(generation) ||
 	    flow_at(ct, index)->generation != generation)
 		return NULL;
 	return flow_at(ct, index);
@@ -264,7 +262,7 @@ void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle)
 {
 	uint32_t index = (uint32_t)handle;
 
-	if (!index_is_valid(ct, index))
+	if (index >= ct->places)
 		return;
 	rte_prefetch0(flow_at(ct, index));
 	rte_prefetch0(&ct->cold[index]);
