@@ -13,7 +13,7 @@
 #include "loop.h"
 #include "memory.h"
 #include "model.h"
-#include "soft_rnic.h"
+#include "rnic.h"
 
 #define AGENT_NAME_MAX 64
 
@@ -22,7 +22,7 @@ struct agent_options {
 	char name[AGENT_NAME_MAX];
 	const char *model, *model_arguments;
 	const char *device;
-	struct soft_rnic_address address, gateway;
+	struct rnic_address address, gateway;
 	uint8_t prefix;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
 		memory_mb;
@@ -36,8 +36,8 @@ struct agent_options {
 int agent_options_parse(int argc, char **argv, struct agent_options *o);
 
 /* "10.9.0.11" into <out>. False when it is no address. */
-bool agent_address_parse(const char *text, struct soft_rnic_address *out);
-const char *agent_address_format(const struct soft_rnic_address *address, char *text, size_t size);
+bool agent_address_parse(const char *text, struct rnic_address *out);
+const char *agent_address_format(const struct rnic_address *address, char *text, size_t size);
 
 /* --- model_load.c ------------------------------------------------------------------------------
  */
@@ -63,7 +63,7 @@ struct agent_worker;
 struct agent_hello {
 	uint32_t n_lcores;
 	uint32_t path_mtu;
-	struct soft_rnic_address address;
+	struct rnic_address address;
 	uint32_t max_request, max_reply;
 	uint32_t worker_timeout_ms;
 	uint8_t ack_timeout, retry_count;
@@ -80,7 +80,7 @@ struct agent_link_answer {
 };
 
 /* Memory and queue pairs, one link per lcore of the load balancer. NULL with errno. */
-struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct loaded_model *model,
+struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_model *model,
 					 const struct agent_options *options,
 					 const struct agent_hello *hello);
 /* Longest reply: the model's, or what the services let through if that is less. */
@@ -102,7 +102,7 @@ void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_sta
 struct agent_session;
 struct event_base;
 
-struct agent_session *agent_session_create(struct event_base *base, struct soft_rnic *rnic,
+struct agent_session *agent_session_create(struct event_base *base, struct rnic *rnic,
 					   const struct loaded_model *model,
 					   const struct agent_options *options);
 void agent_session_destroy(struct agent_session *s);

@@ -16,6 +16,7 @@
 #include <rte_errno.h>
 
 #include "agent.h"
+#include "soft_rnic.h"
 
 /* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
 static int start_eal(const struct agent_options *o, char *program)
@@ -64,8 +65,7 @@ static void on_signal(evutil_socket_t signal, short what, void *session)
 	agent_session_leave(session);
 }
 
-static int serve(const struct agent_options *o, struct soft_rnic *rnic,
-		 const struct loaded_model *model)
+static int serve(const struct agent_options *o, struct rnic *rnic, const struct loaded_model *model)
 {
 	struct event_base *base = event_base_new();
 	struct agent_session *session =
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	struct agent_options options;
 	struct soft_rnic_params params;
 	struct loaded_model model;
-	struct soft_rnic *rnic;
+	struct rnic *rnic;
 	char error[512];
 	int ret = agent_options_parse(argc, argv, &options);
 
@@ -132,7 +132,8 @@ int main(int argc, char **argv)
 	} else {
 		ret = serve(&options, rnic, &model);
 	}
-	soft_rnic_destroy(rnic);
+	if (rnic != NULL)
+		rnic->ops->close(rnic);
 	agent_model_unload(&model);
 	rte_eal_cleanup();
 	return ret;

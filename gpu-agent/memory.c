@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "memory.h"
 #include "ring.h"
@@ -23,12 +22,8 @@ int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_
 	size_t cancels = round_up(slots * sizeof(uint64_t), PAGE);
 	size_t writable = descriptors + payload + cancels;
 	size_t replies = round_up((size_t)slots * reply_stride, PAGE);
-	uint32_t keys[2];
 	void *base;
 
-	/* Keys are secrets of a kind: who guesses one still needs QPN, PSN and source address. */
-	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys))
-		return -EIO;
 	base = mmap(NULL, writable + replies, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);
 	if (base == MAP_FAILED)
@@ -40,10 +35,10 @@ int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_
 		.slots = (uintptr_t)base + descriptors,
 		.cancels = (uintptr_t)base + descriptors + payload,
 		.stride = stride,
-		.writable = {.va = (uintptr_t)base, .length = writable, .rkey = keys[0]},
+		.writable = {.va = (uintptr_t)base, .length = writable},
 		.replies = (uintptr_t)base + writable,
 		.reply_stride = reply_stride,
-		.sendable = {.va = (uintptr_t)base + writable, .length = replies, .lkey = keys[1]},
+		.sendable = {.va = (uintptr_t)base + writable, .length = replies},
 	};
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory of one link: what the load balancer writes (descriptors, slots, cancel words: one
- * region, one rkey) and what the RNIC reads (replies: one region, one lkey). Host memory here; GPU
+ * region) and what the RNIC reads (replies: one region). Host memory here; GPU
  * memory will be another file with the same calls.
  */
 #ifndef AGENT_MEMORY_H
@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "responder.h"
-#include "soft_rnic.h"
+#include "rnic.h"
 
 struct link_memory {
 	uint8_t *base; /* the whole allocation */
@@ -19,11 +18,11 @@ struct link_memory {
 	/* writable by the peer */
 	uint64_t descriptors, slots, cancels;
 	uint32_t stride;
-	struct rdma_region writable;
+	struct rnic_span writable;
 	/* sendable by us */
 	uint64_t replies;
 	uint32_t reply_stride;
-	struct soft_qp_local sendable;
+	struct rnic_span sendable;
 };
 
 /* Zeroed, page-aligned. 0 or -errno. */

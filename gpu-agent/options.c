@@ -9,7 +9,7 @@
 
 #include "agent.h"
 
-bool agent_address_parse(const char *text, struct soft_rnic_address *out)
+bool agent_address_parse(const char *text, struct rnic_address *out)
 {
 	struct in_addr four;
 
@@ -27,7 +27,7 @@ bool agent_address_parse(const char *text, struct soft_rnic_address *out)
 	return false;
 }
 
-const char *agent_address_format(const struct soft_rnic_address *address, char *text, size_t size)
+const char *agent_address_format(const struct rnic_address *address, char *text, size_t size)
 {
 	if (address->family == 4)
 		return inet_ntop(AF_INET, address->addr.s6_addr + 12, text, size);

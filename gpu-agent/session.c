@@ -42,7 +42,7 @@ enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, S
 
 struct agent_session {
 	struct event_base *base;
-	struct soft_rnic *rnic;
+	struct rnic *rnic;
 	const struct loaded_model *model;
 	const struct agent_options *options;
 	uint64_t instance;
@@ -175,7 +175,7 @@ static void send_register(struct agent_session *s)
 			  "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
 			  (json_int_t)s->max_run_ms, "address",
 			  agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
-			  (json_int_t)soft_rnic_path_mtu(s->rnic), "links", links_json(s)));
+			  (json_int_t)s->rnic->path_mtu, "links", links_json(s)));
 }
 
 /* --- receiving
@@ -423,7 +423,7 @@ static void start(struct agent_session *s)
 		fail(s, RETRY_MS, "cannot connect to the load balancer; trying again");
 }
 
-struct agent_session *agent_session_create(struct event_base *base, struct soft_rnic *rnic,
+struct agent_session *agent_session_create(struct event_base *base, struct rnic *rnic,
 					   const struct loaded_model *model,
 					   const struct agent_options *options)
 {

@@ -42,7 +42,7 @@ static struct soft_qp *qp_of(struct soft_rnic *rnic, uint32_t qpn)
 {
 	struct soft_qp *qp = rnic->by_number[qpn % SOFT_RNIC_QPS_MAX];
 
-	return qp != NULL && qp->qpn == qpn && qp->connected ? qp : NULL;
+	return qp != NULL && qp->base.number == qpn && qp->connected ? qp : NULL;
 }
 
 static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const uint8_t *bth)
@@ -53,7 +53,7 @@ static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const
 		return false;
 	if (p->payload_length > 0)
 		place((uint8_t *)(uintptr_t)at.va, bth + p->payload_offset, p->payload_length);
-	qp->rnic->stats.writes_placed++;
+	soft_rnic_of(qp)->stats.writes_placed++;
 	return at.last;
 }
 

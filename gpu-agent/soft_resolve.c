@@ -10,7 +10,7 @@
 
 #define ASK_AGAIN_MS 200
 
-static void ask(struct soft_rnic *rnic, const struct soft_rnic_address *next_hop)
+static void ask(struct soft_rnic *rnic, const struct rnic_address *next_hop)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
 

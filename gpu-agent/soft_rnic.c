@@ -53,7 +53,7 @@ static bool must_stay_awake(const struct soft_rnic *rnic)
 	    __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		if (__atomic_load_n(rnic->qp[i]->doorbell, __ATOMIC_ACQUIRE) != rnic->qp[i]->rung)
+		if (send_queue_rings(&rnic->qp[i]->sq))
 			return true;
 	return false;
 }
@@ -64,7 +64,7 @@ static uint64_t sleep_ns(const struct soft_rnic *rnic)
 		const struct soft_qp *qp = rnic->qp[i];
 
 		if (requester_unacked(&qp->requester) > 0 || (qp->connected && !qp->resolved) ||
-		    (qp->next != qp->producer && !qp->dead))
+		    (qp->sq.next != qp->sq.producer && !qp->dead))
 			return CHECK_US * 5000;
 	}
 	return CHECK_US * 100000;
@@ -163,30 +163,10 @@ static int create(struct soft_rnic *rnic, char *error, size_t size)
 	return 0;
 }
 
-struct soft_rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size)
+static void close_rnic(struct rnic *base)
 {
-	struct soft_rnic *rnic = rte_zmalloc("soft_rnic", sizeof(*rnic), RTE_CACHE_LINE_SIZE);
-	uint32_t random;
+	struct soft_rnic *rnic = (struct soft_rnic *)base;
 
-	snprintf(error, size, "no memory; raise --memory-mb");
-	if (rnic == NULL)
-		return NULL;
-	rnic->params = *params;
-	/* A restarted agent must not get the numbers of its former self. */
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		random = 0;
-	rnic->next_qpn = QPN_FIRST + (random & 0x3fffff);
-	if (create(rnic, error, size) < 0) {
-		soft_rnic_destroy(rnic);
-		return NULL;
-	}
-	return rnic;
-}
-
-void soft_rnic_destroy(struct soft_rnic *rnic)
-{
-	if (rnic == NULL)
-		return;
 	__atomic_store_n(&rnic->stop, 1, __ATOMIC_RELEASE);
 	sleeper_wake(&rnic->sleeper);
 	if (rnic->lcore != 0)
@@ -201,18 +181,15 @@ void soft_rnic_destroy(struct soft_rnic *rnic)
 	rte_free(rnic);
 }
 
-uint32_t soft_rnic_path_mtu(const struct soft_rnic *rnic)
+static void kick(struct rnic *base)
 {
-	return roce_path_mtu(rnic->params.mtu);
+	sleeper_wake(&((struct soft_rnic *)base)->sleeper);
 }
 
-void soft_rnic_kick(struct soft_rnic *rnic)
+void soft_rnic_stats_read(const struct rnic *base, struct soft_rnic_stats *out)
 {
-	sleeper_wake(&rnic->sleeper);
-}
+	const struct soft_rnic *rnic = (const struct soft_rnic *)base;
 
-void soft_rnic_stats_read(const struct soft_rnic *rnic, struct soft_rnic_stats *out)
-{
 	*out = rnic->stats;
 	out->packets_out = rnic->tx.packets;
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
@@ -232,82 +209,52 @@ static void add(void *owner, void *argument)
 	/* Numbers grow; skip the few whose place is taken. */
 	while (rnic->by_number[rnic->next_qpn % SOFT_RNIC_QPS_MAX] != NULL)
 		rnic->next_qpn++;
-	qp->qpn = rnic->next_qpn++ & ROCE_PSN_MASK;
-	rnic->by_number[qp->qpn % SOFT_RNIC_QPS_MAX] = qp;
+	qp->base.number = qp->sq.qpn = rnic->next_qpn++ & ROCE_PSN_MASK;
+	rnic->by_number[qp->base.number % SOFT_RNIC_QPS_MAX] = qp;
 	rnic->qp[rnic->n_qps++] = qp;
-}
-
-static void *queue_memory(size_t size)
-{
-	void *at = aligned_alloc(4096, RTE_ALIGN_CEIL(size, 4096));
-
-	if (at != NULL)
-		memset(at, 0, RTE_ALIGN_CEIL(size, 4096));
-	return at;
 }
 
 static void free_qp(struct soft_qp *qp)
 {
-	if (qp == NULL)
-		return;
-	free(qp->wqes);
-	free(qp->cqes);
-	free(qp->record);
-	free(qp->doorbell);
+	send_queue_destroy(&qp->sq);
 	free(qp->sent);
 	rte_free(qp);
 }
 
-struct soft_qp *soft_qp_create(struct soft_rnic *rnic, const struct soft_qp_params *params)
+static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params *params)
 {
+	struct soft_rnic *rnic = (struct soft_rnic *)base;
 	struct soft_qp *qp;
+	uint32_t keys[2];
 
 	if (rnic->n_qps == SOFT_RNIC_QPS_MAX) {
 		errno = ENOSPC;
 		return NULL;
 	}
+	/* Keys are secrets of a kind: who guesses one still needs QPN, PSN and source address. */
+	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys)) {
+		errno = EIO;
+		return NULL;
+	}
 	qp = rte_zmalloc("soft_qp", sizeof(*qp), RTE_CACHE_LINE_SIZE);
-	if (qp == NULL)
-		goto no_memory;
-	qp->rnic = rnic;
+	if (qp == NULL) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	qp->params = *params;
-	qp->wqes = queue_memory(params->wqe_count * sizeof(*qp->wqes));
-	qp->cqes = queue_memory(params->wqe_count * sizeof(*qp->cqes));
-	qp->record = queue_memory(2 * sizeof(*qp->record));
-	qp->doorbell = queue_memory(sizeof(*qp->doorbell));
 	qp->sent = calloc(params->wqe_count, sizeof(*qp->sent));
-	if (qp->wqes == NULL || qp->cqes == NULL || qp->record == NULL || qp->doorbell == NULL ||
-	    qp->sent == NULL)
-		goto no_memory;
-	for (uint32_t i = 0; i < params->wqe_count; i++)
-		qp->cqes[i].op_own = MLX5_POST_CQE_INVALID << 4 | 1;
+	if (qp->sent == NULL || send_queue_create(&qp->sq, params->wqe_count) < 0) {
+		free_qp(qp);
+		errno = ENOMEM;
+		return NULL;
+	}
+	qp->base = (struct rnic_qp){.rnic = base, .rkey = keys[0], .lkey = keys[1]};
 	mailbox_send(&rnic->mailbox, add, rnic, qp);
-	return qp;
-no_memory:
-	free_qp(qp);
-	errno = ENOMEM;
-	return NULL;
+	qp->base.queue = send_queue_view(&qp->sq);
+	return &qp->base;
 }
 
-uint32_t soft_qp_number(const struct soft_qp *qp)
-{
-	return qp->qpn;
-}
-
-struct mlx5_queue soft_qp_queue(const struct soft_qp *qp)
-{
-	return (struct mlx5_queue){
-		.wqes = qp->wqes,
-		.record = qp->record,
-		.doorbell = qp->doorbell,
-		.cqes = qp->cqes,
-		.wqe_count = qp->params.wqe_count,
-		.cqe_count = qp->params.wqe_count,
-		.qpn = qp->qpn,
-	};
-}
-
-static bool on_link(const struct soft_rnic_params *p, const struct soft_rnic_address *peer)
+static bool on_link(const struct soft_rnic_params *p, const struct rnic_address *peer)
 {
 	unsigned int bits = p->address.family == 4 ? 96u + p->prefix : p->prefix;
 
@@ -319,7 +266,7 @@ static bool on_link(const struct soft_rnic_params *p, const struct soft_rnic_add
 
 struct connection {
 	struct soft_qp *qp;
-	const struct soft_qp_peer *peer;
+	const struct rnic_peer *peer;
 };
 
 static void connect_qp(void *owner, void *argument)
@@ -327,13 +274,13 @@ static void connect_qp(void *owner, void *argument)
 	struct soft_rnic *rnic = owner;
 	const struct connection *c = argument;
 	struct soft_qp *qp = c->qp;
-	const struct soft_qp_peer *peer = c->peer;
+	const struct rnic_peer *peer = c->peer;
 	struct roce_path_spec path = {
 		.family = peer->address.family,
 		.source = rnic->params.address.addr,
 		.destination = peer->address.addr,
 		/* One per queue pair, in the dynamic range, so that ECMP spreads them. */
-		.udp_source = 0xc000 | (qp->qpn * 0x9e37u & 0x3fff),
+		.udp_source = 0xc000 | (qp->base.number * 0x9e37u & 0x3fff),
 		.qpn = peer->qpn,
 		.tos = ROCE_TOS_DEFAULT,
 		.migrated = true,
@@ -350,24 +297,32 @@ static void connect_qp(void *owner, void *argument)
 		.retry_limit = peer->retry_limit,
 	};
 
+	struct rdma_region writable = {
+		.va = qp->params.writable.va,
+		.length = qp->params.writable.length,
+		.rkey = qp->base.rkey,
+	};
+
 	memcpy(path.source_mac, rnic->port.mac, 6);
 	roce_path_init(&qp->path, &path);
 	requester_init(&qp->requester, &rq);
-	responder_init(&qp->responder, &qp->params.writable, peer->path_mtu, peer->psn);
+	responder_init(&qp->responder, &writable, peer->path_mtu, peer->psn);
 	qp->next_hop =
 		on_link(&rnic->params, &peer->address) ? peer->address : rnic->params.gateway;
 	qp->connected = true;
 }
 
-int soft_qp_connect(struct soft_qp *qp, const struct soft_qp_peer *peer)
+static int connect_peer(struct rnic_qp *base, const struct rnic_peer *peer)
 {
+	struct soft_qp *qp = (struct soft_qp *)base;
+	struct soft_rnic *rnic = soft_rnic_of(qp);
 	struct connection c = {.qp = qp, .peer = peer};
 
-	if (peer->address.family != qp->rnic->params.address.family)
+	if (peer->address.family != rnic->params.address.family)
 		return -EAFNOSUPPORT;
-	if (!on_link(&qp->rnic->params, &peer->address) && qp->rnic->params.gateway.family == 0)
+	if (!on_link(&rnic->params, &peer->address) && rnic->params.gateway.family == 0)
 		return -EHOSTUNREACH;
-	mailbox_send(&qp->rnic->mailbox, connect_qp, qp->rnic, &c);
+	mailbox_send(&rnic->mailbox, connect_qp, rnic, &c);
 	return 0;
 }
 
@@ -376,7 +331,7 @@ static void take_out(void *owner, void *argument)
 	struct soft_rnic *rnic = owner;
 	struct soft_qp *qp = argument;
 
-	rnic->by_number[qp->qpn % SOFT_RNIC_QPS_MAX] = NULL;
+	rnic->by_number[qp->base.number % SOFT_RNIC_QPS_MAX] = NULL;
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i] == qp)
 			rnic->qp[i] = rnic->qp[--rnic->n_qps];
@@ -384,10 +339,48 @@ static void take_out(void *owner, void *argument)
 		requester_fini(&qp->requester);
 }
 
-void soft_qp_destroy(struct soft_qp *qp)
+static void destroy_qp(struct rnic_qp *base)
 {
+	struct soft_qp *qp = (struct soft_qp *)base;
+
 	if (qp == NULL)
 		return;
-	mailbox_send(&qp->rnic->mailbox, take_out, qp->rnic, qp);
+	mailbox_send(&soft_rnic_of(qp)->mailbox, take_out, soft_rnic_of(qp), qp);
 	free_qp(qp);
+}
+
+/* --- life of the whole ------------------------------------------------------------------------
+ */
+
+static const struct rnic_ops ops = {
+	.create = create_qp,
+	.connect = connect_peer,
+	.destroy = destroy_qp,
+	.kick = kick,
+	.close = close_rnic,
+};
+
+struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size)
+{
+	struct soft_rnic *rnic = rte_zmalloc("soft_rnic", sizeof(*rnic), RTE_CACHE_LINE_SIZE);
+	uint32_t random;
+
+	snprintf(error, size, "no memory; raise --memory-mb");
+	if (rnic == NULL)
+		return NULL;
+	rnic->base = (struct rnic){
+		.ops = &ops,
+		.path_mtu = roce_path_mtu(params->mtu),
+		.wakes = true,
+	};
+	rnic->params = *params;
+	/* A restarted agent must not get the numbers of its former self. */
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		random = 0;
+	rnic->next_qpn = QPN_FIRST + (random & 0x3fffff);
+	if (create(rnic, error, size) < 0) {
+		close_rnic(&rnic->base);
+		return NULL;
+	}
+	return &rnic->base;
 }

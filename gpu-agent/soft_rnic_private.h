@@ -9,6 +9,8 @@
 #include "mailbox.h"
 #include "port.h"
 #include "requester.h"
+#include "responder.h"
+#include "send_queue.h"
 #include "soft_rnic.h"
 #include "txq.h"
 
@@ -23,25 +25,16 @@ struct soft_sent {
 };
 
 struct soft_qp {
-	struct soft_rnic *rnic;
-	uint32_t qpn;
+	struct rnic_qp base;
 	bool connected;
 	bool resolved; /* the next hop's MAC address is known */
 	bool dead;     /* an error CQE was written */
-	struct soft_qp_params params;
-	struct soft_rnic_address next_hop;
+	struct rnic_qp_params params;
+	struct rnic_address next_hop;
 	uint64_t asked;    /* TSC of the last question for it */
 	uint64_t timeouts; /* when last looked at: more mean that it may have moved */
-	/* send queue: memory shared with the poster */
-	struct mlx5_wqe *wqes;
-	struct mlx5_cqe *cqes;
-	uint32_t *record;
-	uint64_t *doorbell;
-	uint64_t rung;     /* last doorbell value seen */
-	uint16_t producer; /* as the record said */
-	uint16_t next;     /* WQE to start or continue */
-	uint32_t offset;   /* bytes of it sent so far */
-	uint32_t cq_index;
+	struct send_queue sq;
+	uint32_t offset; /* bytes sent of the WQE at sq.next */
 	/* WQEs in flight: ring of wqe_count */
 	struct soft_sent *sent;
 	uint16_t sent_head, sent_tail;
@@ -51,6 +44,7 @@ struct soft_qp {
 };
 
 struct soft_rnic {
+	struct rnic base;
 	struct soft_rnic_params params;
 	struct port port;
 	struct txq tx;
@@ -67,6 +61,11 @@ struct soft_rnic {
 	uint32_t next_qpn;
 	struct soft_rnic_stats stats;
 };
+
+static inline struct soft_rnic *soft_rnic_of(const struct soft_qp *qp)
+{
+	return (struct soft_rnic *)qp->base.rnic;
+}
 
 /* soft_send.c: WQEs to packets, acknowledgements to CQEs. */
 unsigned int soft_send_poll(struct soft_qp *qp);

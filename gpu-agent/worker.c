@@ -7,15 +7,16 @@
 #include <sys/random.h>
 
 #include "agent.h"
+#include "roce_wire.h"
 
 struct worker_link {
 	struct link_memory memory;
-	struct soft_qp *qp;
+	struct rnic_qp *qp;
 	uint32_t psn;
 };
 
 struct agent_worker {
-	struct soft_rnic *rnic;
+	struct rnic *rnic;
 	const struct loaded_model *model;
 	const struct agent_options *options;
 	struct agent_hello hello;
@@ -29,7 +30,7 @@ struct agent_worker {
 
 static int create_link(struct agent_worker *w, struct worker_link *link)
 {
-	struct soft_qp_params p;
+	struct rnic_qp_params p;
 	int ret = link_memory_create(&link->memory, w->options->slots, w->model->shape.max_request,
 				     w->model->shape.max_reply);
 
@@ -38,20 +39,20 @@ static int create_link(struct agent_worker *w, struct worker_link *link)
 	if (getrandom(&link->psn, sizeof(link->psn), 0) != sizeof(link->psn))
 		return -EIO;
 	link->psn &= ROCE_PSN_MASK;
-	p = (struct soft_qp_params){
+	p = (struct rnic_qp_params){
 		.writable = link->memory.writable,
 		.sendable = link->memory.sendable,
 		/* Every slot may have its reply on the way, and heartbeats come between. */
 		.wqe_count = 2 * w->options->slots,
 		.psn = link->psn,
 		.wake = &w->sleeper,
-		.wqes_dead = &w->failed,
+		.failed = &w->failed,
 	};
-	link->qp = soft_qp_create(w->rnic, &p);
+	link->qp = w->rnic->ops->create(w->rnic, &p);
 	return link->qp == NULL ? -errno : 0;
 }
 
-struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct loaded_model *model,
+struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_model *model,
 					 const struct agent_options *options,
 					 const struct agent_hello *hello)
 {
@@ -65,6 +66,7 @@ struct agent_worker *agent_worker_create(struct soft_rnic *rnic, const struct lo
 	w->options = options;
 	w->hello = *hello;
 	ret = sleeper_init(&w->sleeper);
+	w->sleeper.blind = !rnic->wakes;
 	for (w->n = 0; ret == 0 && w->n < hello->n_lcores; w->n++)
 		ret = create_link(w, &w->link[w->n]);
 	if (ret < 0) {
@@ -92,9 +94,9 @@ struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigne
 	const struct worker_link *link = &w->link[lcore];
 
 	return (struct agent_link_offer){
-		.qpn = soft_qp_number(link->qp),
+		.qpn = link->qp->number,
 		.psn = link->psn,
-		.rkey = link->memory.writable.rkey,
+		.rkey = link->qp->rkey,
 		.stride = link->memory.stride,
 		.descriptors = link->memory.descriptors,
 		.slots = link->memory.slots,
@@ -102,16 +104,18 @@ struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigne
 	};
 }
 
-static void kick(void *rnic)
+static void kick(void *context)
 {
-	soft_rnic_kick(rnic);
+	struct rnic *rnic = context;
+
+	rnic->ops->kick(rnic);
 }
 
 static int connect_link(struct agent_worker *w, const struct agent_link_answer *a,
 			uint32_t path_mtu)
 {
 	const struct worker_link *link = &w->link[a->lcore];
-	struct soft_qp_peer peer = {
+	struct rnic_peer peer = {
 		.address = w->hello.address,
 		.qpn = a->qpn,
 		.psn = a->psn,
@@ -128,13 +132,13 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.stride = link->memory.stride,
 		.replies = (void *)(uintptr_t)link->memory.replies,
 		.reply_stride = link->memory.reply_stride,
-		.lkey = link->memory.sendable.lkey,
+		.lkey = link->qp->lkey,
 		.remote_address = a->reply_address,
 		.remote_stride = a->reply_stride,
 		.remote_rkey = a->reply_rkey,
-		.queue = soft_qp_queue(link->qp),
+		.queue = link->qp->queue,
 	};
-	return soft_qp_connect(link->qp, &peer);
+	return w->rnic->ops->connect(link->qp, &peer);
 }
 
 int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *answers,
@@ -172,7 +176,7 @@ void agent_worker_destroy(struct agent_worker *w)
 	/* First nobody posts, then nobody writes, then the memory goes. */
 	agent_loop_stop(w->loop);
 	for (unsigned int i = 0; i < AGENT_LINKS_MAX; i++) {
-		soft_qp_destroy(w->link[i].qp);
+		w->rnic->ops->destroy(w->link[i].qp);
 		link_memory_destroy(&w->link[i].memory);
 	}
 	sleeper_fini(&w->sleeper);
