@@ -1,0 +1,234 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Virtual machines for stories: Debian's kernel with rdma_rxe, booted by QEMU in four seconds without
+# KVM. Sourced after tests/net/story.sh; ../README.md says how to use it.
+#
+# A machine lives in a namespace of its own, <tag>-NAME, where commands reach it through a card of
+# their own; its other cards are tap devices in whatever namespaces the story says. QEMU is a process
+# of the topology, and ends with it.
+
+vm_folder=$root/tests/rdma/vm
+vm_cache=$build/vm-cache
+vm_guest=169.254.7.2 # the same for all: each has its own namespace
+vm_machines=0
+
+# What a machine needs that is not there: the story is skipped, with the reason.
+vm_check() {
+    local program
+    for program in qemu-system-x86_64 dpkg-deb apt-get rdma; do
+        command -v $program >/dev/null || skip "needs $program"
+    done
+    [ -e /dev/net/tun ] || skip "needs /dev/net/tun"
+    [ -x "$build/tests/rdma/vm/vm-exec" ] || fail "$build/tests/rdma/vm/vm-exec is not built"
+    compgen -G "/usr/lib/*/libibverbs/librxe-rdmav*.so" >/dev/null ||
+        skip "needs libibverbs' provider for rdma_rxe (ibverbs-providers)"
+    vm_kernel
+}
+
+# Sets $kernel to the folder of an unpacked kernel: of the version that this Debian has now, or if
+# that cannot be had, of the newest that was ever unpacked.
+vm_kernel() {
+    local package
+    package=$(vm_kernel_package)
+    kernel=$vm_cache/$package
+    [ -n "$package" ] && [ -d "$kernel" ] && return
+    if [ -z "$package" ] || ! vm_fetch "$package"; then
+        kernel=$(find "$vm_cache" -mindepth 1 -maxdepth 1 -name 'linux-image-*' 2>/dev/null |
+            sort -V | tail -n 1)
+        [ -n "$kernel" ] || skip "cannot download a kernel package"
+    fi
+}
+
+# linux-image-amd64 depends on the real one, as linux-image-6.1.0-56-amd64; answers NAME_VERSION.
+vm_kernel_package() {
+    local package version
+    package=$(apt-cache depends linux-image-amd64 2>/dev/null |
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    [ -n "$package" ] || return 0
+    version=$(apt-cache show "$package" 2>/dev/null | sed -n 's/^Version: //p' | head -n 1)
+    echo "${package}_$version"
+}
+
+# vm_fetch NAME_VERSION: download and unpack. What is half done has another name.
+vm_fetch() {
+    local work
+    mkdir -p "$vm_cache"
+    work=$(mktemp -d "$vm_cache/fetch.XXXXXX")
+    (
+        cd "$work"
+        apt-get download "${1%%_*}" busybox-static ||
+            { apt-get update && apt-get download "${1%%_*}" busybox-static; }
+        "$vm_folder/kernel.py" linux-image-*.deb busybox-static_*.deb "$work/kernel"
+    ) >"$work/log" 2>&1 || {
+        tail -n 3 "$work/log" >&2
+        rm -rf "$work"
+        return 1
+    }
+    mv -T "$work/kernel" "$vm_cache/$1" 2>/dev/null || [ -d "$vm_cache/$1" ]
+    rm -rf "$work"
+}
+
+# vm_build NAME [PATH|PATH=GUEST-PATH]...: what machine NAME has on its only file system. To be called
+# before vm_start; once for several machines that start alike: vm_start --image.
+vm_build() {
+    local name=$1
+    shift
+    vm_check
+    "$vm_folder/initramfs.py" "$dir/$name.cpio" "$kernel" "$build/tests/rdma/vm/vm-exec" "$@" ||
+        fail "no file system for machine $name"
+}
+
+# The drivers that a DPDK program on a tap device loads, for vm_build.
+vm_dpdk_drivers() {
+    local folder name
+    for folder in /usr/lib/*/dpdk/pmds-*; do
+        for name in bus_vdev mempool_ring net_af_packet; do
+            echo "$folder/librte_$name.so"
+        done
+    done
+}
+
+# vm_start NAME [--image NAME] [--memory MB] [--smp N] [--mtu M] [--nic PLACE:TAP[=ADDRESS,...]]...
+#
+# Boots the machine. Each --nic is a card of it, eth0, eth1 ..., with these addresses (as 10.0.0.2/24),
+# an rdma_rxe device (rxe0, rxe1 ...) on it, and a tap device at its other end in namespace
+# <tag>-PLACE.
+vm_start() {
+    local name=$1 image=$1 memory=192 smp=1 mtu=1500 nics=() i
+    shift
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --image) image=$2 ;;
+        --memory) memory=$2 ;;
+        --smp) smp=$2 ;;
+        --mtu) mtu=$2 ;;
+        --nic) nics+=("$2") ;;
+        *) fail "vm_start: $1?" ;;
+        esac
+        shift 2
+    done
+    vm_machines=$((vm_machines + 1))
+    printf -v "vm_nics_${name//-/_}" %s "${nics[*]}"
+    namespace_add "$tag-$name"
+    vm_tap "$name" control
+    ip -n "$tag-$name" addr add 169.254.7.1/30 dev control
+    for i in "${nics[@]}"; do
+        i=${i%%=*}
+        vm_tap "$name" "${i#*:}"
+    done
+    vm_boot "$name"
+    for i in "${!nics[@]}"; do
+        vm_plug "$name" "$i" "${nics[i]}"
+    done
+}
+
+vm_tap() {
+    ip -n "$tag-$1" tuntap add "$2" mode tap
+    ip netns exec "$tag-$1" sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
+    ip -n "$tag-$1" link set "$2" mtu "$mtu" up
+}
+
+# The rest of vm_start; name, image, memory, smp, mtu and nics are its.
+vm_boot() {
+    local accel=tcg
+    # Only real KVM: what else answers at /dev/kvm may emulate, and then a kernel does not get far.
+    if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
+        accel=kvm
+    fi
+    vm_qemu $accel
+    if ! vm_wait "$([ $accel = kvm ] && echo 10 || echo 60)" && [ $accel = kvm ]; then
+        stop "$pid"
+        vm_qemu tcg
+        vm_wait 60 || true
+    fi
+    grep -q '^vm: ready' "$dir/$name-console.log" || fail "machine $name does not boot;" \
+        "the end of its console: $(tail -n 15 "$dir/$name-console.log" "$dir/$name-qemu.log")"
+}
+
+vm_qemu() {
+    local cards=() i=0 tap card cpu=max
+    [ "$1" != kvm ] || cpu=host
+    for tap in control "${nics[@]}"; do
+        tap=${tap%%=*}
+        # No offloads: what passes the tap is what a wire would carry, check sums and all.
+        card=virtio-net-pci,netdev=n$i,csum=off,gso=off,guest_csum=off,romfile=,host_mtu=$mtu
+        cards+=(-netdev "tap,id=n$i,ifname=${tap#*:},script=no,downscript=no"
+            -device "$card,mac=$(vm_mac $i)")
+        i=$((i + 1))
+    done
+    : >"$dir/$name-console.log"
+    start "$name-qemu" "$name" qemu-system-x86_64 -accel "$1" -cpu $cpu -smp "$smp" -m "$memory" \
+        -nographic -nodefaults -no-reboot -serial "file:$dir/$name-console.log" \
+        -kernel "$kernel/vmlinux" -initrd "$dir/$image.cpio" "${cards[@]}" -append \
+        "console=ttyS0 quiet panic=-1 nokaslr mitigations=off vm.control=$vm_guest/30"
+}
+
+# vm_mac I: of the machine that is being started
+vm_mac() {
+    printf '02:00:00:%02x:00:%02x' "$vm_machines" "$1"
+}
+
+# vm_wait SECONDS: until it is ready, false if it is not, or has ended
+vm_wait() {
+    local end=$((SECONDS + $1))
+    until grep -q '^vm: ready' "$dir/$name-console.log"; do
+        ((SECONDS <= end)) && is_running "$pid" || return 1
+        sleep 0.05
+    done
+}
+
+# vm_plug NAME I NIC: the tap device to where the story wants it; the card up, with its addresses.
+vm_plug() {
+    local place=${3%%:*} tap=${3#*:} address commands
+    tap=${tap%%=*}
+    ip -n "$tag-$1" link set "$tap" netns "$tag-$place"
+    ip netns exec "$tag-$place" sysctl -qw "net.ipv6.conf.$tap.disable_ipv6=1"
+    ip -n "$tag-$place" link set "$tap" mtu "$mtu" up
+    commands="set -e
+        echo 0 >/proc/sys/net/ipv6/conf/eth$2/accept_dad
+        ip link set eth$2 mtu $mtu up"
+    for address in $(tr , ' ' <<<"${3#"${3%%=*}"}" | tr -d =); do
+        commands+="
+        ip addr add $address dev eth$2"
+    done
+    vm_run "$1" "$commands
+        rdma link add rxe$2 type rxe netdev eth$2" || fail "card $2 of machine $1"
+}
+
+# vm_run NAME COMMAND: what COMMAND, a shell's, says and its exit status; 125: the machine has gone.
+vm_run() {
+    vm_exec "$1" "$2" </dev/null
+}
+
+# The same, with our standard input.
+vm_exec() {
+    ip netns exec "$tag-$1" "$build/tests/rdma/vm/vm-exec" run "$vm_guest" "$2"
+}
+
+# vm_put NAME FILE GUEST-PATH, vm_get NAME GUEST-PATH FILE
+vm_put() {
+    vm_exec "$1" "cat >'$3' && chmod $(stat -c %a "$2") '$3'" <"$2"
+}
+
+vm_get() {
+    vm_run "$1" "cat '$2'" >"$3"
+}
+
+# vm_background NAME PROCESS COMMAND: one program in the guest, as if it ran here: its output in
+# $dir/PROCESS.log, $pid and $pid_PROCESS for stop, which passes the signal on. It ends with the
+# topology.
+vm_background() {
+    start "$2" "$1" "$build/tests/rdma/vm/vm-exec" run "$vm_guest" "exec $3"
+}
+
+# vm_stop NAME: as if its plug were pulled.
+vm_stop() {
+    local cards=vm_nics_${1//-/_} qemu=pid_${1//-/_}_qemu nic
+    stop "${!qemu}"
+    for nic in ${!cards}; do
+        nic=${nic%%=*}
+        ip -n "$tag-${nic%%:*}" link del "${nic#*:}"
+    done
+    ip netns del "$tag-$1"
+}
