@@ -17,17 +17,21 @@
 
 #define AGENT_NAME_MAX 64
 
+extern int agent_logtype;
+
 struct agent_options {
 	const char *lb_host, *lb_port; /* where to register */
 	char name[AGENT_NAME_MAX];
 	const char *model, *model_arguments;
+	bool verbs; /* the RNIC is an RDMA device; if not, a DPDK device is made one */
 	const char *device;
 	struct rnic_address address, gateway;
 	uint8_t prefix;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
-		memory_mb;
+		memory_mb, traffic_class;
 	bool hugepages;
 	bool idle_sleep;
+	bool may_post; /* the loop may ring an RDMA device itself, where it can */
 	const char *log_level;
 };
 

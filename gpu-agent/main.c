@@ -14,9 +14,11 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
 
 #include "agent.h"
 #include "soft_rnic.h"
+#include "verbs_rnic.h"
 
 /* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
 static int start_eal(const struct agent_options *o, char *program)
@@ -37,7 +39,8 @@ static int start_eal(const struct agent_options *o, char *program)
 	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s", o->log_level);
 	arguments[argc++] = program;
 	arguments[argc++] = lcores;
-	if (o->hugepages) {
+	/* The verbs engine has no packets: nothing of it needs hugepages. */
+	if (o->hugepages && !o->verbs) {
 		arguments[argc++] = "--in-memory";
 	} else {
 		arguments[argc++] = "--no-huge";
@@ -46,7 +49,7 @@ static int start_eal(const struct agent_options *o, char *program)
 	arguments[argc++] = "-m";
 	arguments[argc++] = memory;
 	/* A PCI device is named by its address, which has colons; nothing else is probed. */
-	if (strchr(o->device, ':') != NULL && strncmp(o->device, "net_", 4) != 0) {
+	if (!o->verbs && strchr(o->device, ':') != NULL && strncmp(o->device, "net_", 4) != 0) {
 		arguments[argc++] = "--allow";
 		arguments[argc++] = (char *)o->device;
 	} else {
@@ -93,10 +96,37 @@ static int serve(const struct agent_options *o, struct rnic *rnic, const struct 
 	return ret;
 }
 
+static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t size)
+{
+	struct verbs_rnic_params verbs = {
+		.device = o->device,
+		.address = o->address,
+		.traffic_class = o->traffic_class,
+		.idle_sleep = o->idle_sleep,
+		.always_proxy = !o->may_post,
+	};
+	struct soft_rnic_params soft = {
+		.device = o->device,
+		.mtu = o->mtu,
+		.address = o->address,
+		.prefix = o->prefix,
+		.gateway = o->gateway,
+		.idle_sleep = o->idle_sleep,
+	};
+	char found[384];
+	struct rnic *rnic;
+
+	if (!o->verbs)
+		return soft_rnic_create(&soft, error, size);
+	rnic = verbs_rnic_create(&verbs, found, sizeof(found), error, size);
+	if (rnic != NULL)
+		rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s %s\n", o->name, found);
+	return rnic;
+}
+
 int main(int argc, char **argv)
 {
 	struct agent_options options;
-	struct soft_rnic_params params;
 	struct loaded_model model;
 	struct rnic *rnic;
 	char error[512];
@@ -117,15 +147,7 @@ int main(int argc, char **argv)
 					  : "is there enough memory for --memory-mb?");
 		return EXIT_FAILURE;
 	}
-	params = (struct soft_rnic_params){
-		.device = options.device,
-		.mtu = options.mtu,
-		.address = options.address,
-		.prefix = options.prefix,
-		.gateway = options.gateway,
-		.idle_sleep = options.idle_sleep,
-	};
-	rnic = soft_rnic_create(&params, error, sizeof(error));
+	rnic = open_rnic(&options, error, sizeof(error));
 	if (rnic == NULL) {
 		fprintf(stderr, "doorbell-agent: %s\n", error);
 		ret = EXIT_FAILURE;

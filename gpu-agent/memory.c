@@ -35,10 +35,10 @@ int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_
 		.slots = (uintptr_t)base + descriptors,
 		.cancels = (uintptr_t)base + descriptors + payload,
 		.stride = stride,
-		.writable = {.va = (uintptr_t)base, .length = writable},
+		.writable = {.va = (uintptr_t)base, .length = writable, .dmabuf_fd = -1},
 		.replies = (uintptr_t)base + writable,
 		.reply_stride = reply_stride,
-		.sendable = {.va = (uintptr_t)base + writable, .length = replies},
+		.sendable = {.va = (uintptr_t)base + writable, .length = replies, .dmabuf_fd = -1},
 	};
 	return 0;
 }

@@ -34,7 +34,7 @@ const char *agent_address_format(const struct rnic_address *address, char *text,
 	return inet_ntop(AF_INET6, &address->addr, text, size);
 }
 
-enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, LEVEL, FLAG_OFF };
+enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, ENGINE, LEVEL, FLAG_OFF };
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
@@ -52,16 +52,22 @@ struct row {
 
 static const struct row rows[] = {
 	{"lb", "HOST:PORT", "the load balancer's address for agents (required)", HOST_PORT},
-	{"device", "DEVARGS",
-	 "DPDK device of the software RNIC (required), e.g. "
-	 "net_af_packet0,iface=eth1",
+	{"engine", "ENGINE", "soft: a software RNIC on a DPDK device; verbs: an RDMA device [soft]",
+	 ENGINE},
+	{"device", "DEVICE",
+	 "of the engine (required): net_af_packet0,iface=eth1, 0000:3b:00.0 ...; mlx5_0, rxe0 ...",
 	 TEXT, AT(device)},
 	{"address", "IP/PREFIX",
-	 "the worker's own RoCEv2 address on it (required); not one of the "
-	 "kernel's",
+	 "the worker's own RoCEv2 address on it (required); soft: not one of the "
+	 "kernel's, verbs: one of the device's",
 	 PREFIX, AT(address)},
-	{"gateway", "IP", "next hop to load balancers outside the subnet", ADDRESS, AT(gateway)},
-	{"mtu", "BYTES", "IP MTU of the device [1500]", NUMBER, AT(mtu), 576, 9216},
+	{"gateway", "IP", "soft: next hop to load balancers outside the subnet", ADDRESS,
+	 AT(gateway)},
+	{"mtu", "BYTES", "soft: IP MTU of the device [1500]", NUMBER, AT(mtu), 576, 9216},
+	{"traffic-class", "N", "verbs: DSCP and ECN bits of what is sent [0]", NUMBER,
+	 AT(traffic_class), 0, 255},
+	{"proxy", NULL, "verbs: post through a thread also where a ConnectX could be rung directly",
+	 FLAG_OFF, AT(may_post)},
 	{"name", "NAME", "what people call the worker [host name]", NAME},
 	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or a .so", TEXT, AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
@@ -85,7 +91,7 @@ static const struct row rows[] = {
 
 static void usage(FILE *to)
 {
-	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVARGS --address IP/PREFIX "
+	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVICE --address IP/PREFIX "
 	      "--model NAME [options]\n\n",
 	      to);
 	for (size_t i = 0; i < ROWS; i++) {
@@ -183,6 +189,11 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 					"may have letters, digits, '.', '_' and '-' only");
 		snprintf(o->name, sizeof(o->name), "%s", value);
 		return 0;
+	case ENGINE:
+		o->verbs = strcmp(value, "verbs") == 0;
+		return o->verbs || strcmp(value, "soft") == 0
+			       ? 0
+			       : complain(row, value, "is neither soft nor verbs");
 	case LEVEL:
 		for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 			if (strcmp(value, levels[i]) == 0) {
@@ -232,6 +243,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.memory_mb = 128,
 		.hugepages = true,
 		.idle_sleep = true,
+		.may_post = true,
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);

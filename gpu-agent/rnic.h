@@ -23,10 +23,12 @@ struct rnic_address {
 	struct in6_addr addr; /* IPv4 as ::ffff:a.b.c.d */
 };
 
-/* Memory of this process. */
+/* Memory of this process, or of a GPU that it has mapped. */
 struct rnic_span {
 	uint64_t va;
 	uint64_t length;
+	int dmabuf_fd; /* what the driver exported it as; -1 for host memory */
+	uint64_t dmabuf_offset;
 };
 
 struct rnic_qp_params {

@@ -92,9 +92,10 @@ struct mlx5_queue {
 	uint32_t wqe_count; /* power of two */
 	uint32_t cqe_count; /* power of two */
 	uint32_t qpn;
-	uint32_t cq_index; /* next CQE to read; free-running */
-	uint16_t producer; /* next WQE to build; free-running */
-	uint16_t consumer; /* oldest WQE that is not complete */
+	uint32_t cq_index;            /* next CQE to read; free-running */
+	uint16_t producer;            /* next WQE to build; free-running */
+	uint16_t consumer;            /* oldest WQE that is not complete */
+	volatile uint32_t *cq_record; /* doorbell record of the CQ; NULL: the NIC needs none */
 };
 
 MLX5_FN uint32_t mlx5_be32(uint32_t v)
@@ -228,15 +229,16 @@ MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 
 	if (op_own >> 4 == MLX5_POST_CQE_INVALID || (op_own & 1) != owner)
 		return MLX5_POLL_EMPTY;
-	q->cq_index++;
 	counter = cqe->wqe_counter;
 	counter = (uint16_t)(counter << 8 | counter >> 8);
 	q->consumer = (uint16_t)(counter + 1);
-	if (op_own >> 4 == MLX5_POST_CQE_ERROR) {
+	if (op_own >> 4 == MLX5_POST_CQE_ERROR)
 		*syndrome = cqe->syndrome;
-		return MLX5_POLL_ERROR;
-	}
-	return MLX5_POLL_DONE;
+	/* The CQE was read: the NIC may write over it. */
+	q->cq_index++;
+	if (q->cq_record != NULL)
+		*q->cq_record = mlx5_be32(q->cq_index & 0xffffff);
+	return op_own >> 4 == MLX5_POST_CQE_ERROR ? MLX5_POLL_ERROR : MLX5_POLL_DONE;
 }
 
 #endif
