@@ -13,7 +13,7 @@ set -euo pipefail
 story=$(basename "$0" _test.sh)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=${here%/tests/net}
-build=${DOORBELL_BUILD:-$root/build}
+build=$(realpath "${DOORBELL_BUILD:-$root/build}")
 vip=10.200.0.100
 vip6=fd00:200::100
 
