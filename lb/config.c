@@ -96,6 +96,13 @@ static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *
 static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_config *port,
 				unsigned int i)
 {
+	if (port->verbs && (port->clients || !port->fabric))
+		return fail_at(yaml, "ports", i, "engine",
+			       "verbs is for ports whose only role is fabric; clients need a DPDK "
+			       "device");
+	if (port->verbs && port->gateway.family != 0)
+		return fail_at(yaml, "ports", i, "gateway",
+			       "the kernel routes for engine verbs; remove it");
 	if (!port->fabric && port->address.family != 0)
 		return fail_at(yaml, "ports", i, "address",
 			       "only fabric ports have one; remove it or add fabric to roles");

@@ -23,6 +23,7 @@ struct lb_port_config {
 	char device[256];       /* DPDK devargs: "net_af_packet0,iface=eth1" or "0000:3b:00.0" */
 	bool clients;           /* services answer here */
 	bool fabric;            /* workers are reached here */
+	bool verbs;             /* fabric only: <device> is an RDMA device, not a DPDK one */
 	uint16_t mtu;           /* bytes of IP packet; default 1500 */
 	uint16_t rx_descriptors, tx_descriptors; /* default 1024 */
 	/* fabric only */

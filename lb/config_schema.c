@@ -21,6 +21,8 @@ static const struct config_choice tables[] = {
 	{NULL, 0},
 };
 
+static const struct config_choice engines[] = {{"roce", false}, {"verbs", true}, {NULL, 0}};
+
 static const struct config_choice roles[] = {
 	{"clients", offsetof(struct lb_port_config, clients)},
 	{"fabric", offsetof(struct lb_port_config, fabric)},
@@ -46,10 +48,12 @@ static const struct config_key role = {NULL, &config_flag, .choices = roles, .no
 static const struct config_key port_rows[] = {
 	{"name", &config_name, FIELD(lb_port_config, name), .noun = "a name", .required = true,
 	 .example = "clients0"},
-	{"device", &config_text, FIELD(lb_port_config, device), .noun = "a DPDK device",
+	{"device", &config_text, FIELD(lb_port_config, device), .noun = "a device",
 	 .required = true, .example = "0000:3b:00.0"},
 	{"roles", &config_list, 0, 0, .max = 2, .item = &role, .required = true,
 	 .example = "[clients]"},
+	{"engine", &config_choice, FIELD(lb_port_config, verbs), .noun = "an RDMA engine",
+	 .choices = engines, .fallback = "roce"},
 	{"mtu", &config_number, FIELD(lb_port_config, mtu), .noun = "an MTU", .min = 576,
 	 .max = 9600, .fallback = "1500"},
 	{"rx_descriptors", &config_number, FIELD(lb_port_config, rx_descriptors),

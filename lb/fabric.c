@@ -56,6 +56,20 @@ static void heartbeat(struct lcore *lc, struct link *link)
 	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
 }
 
+void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
+		    struct fabric_burst *f)
+{
+	if (imm & RING_IMM_HEARTBEAT) {
+		heartbeat(lc, link);
+		rte_pktmbuf_free(message);
+		return;
+	}
+	f->reply[f->n_replies].message = message;
+	f->reply[f->n_replies].link = link;
+	f->reply[f->n_replies++].imm = imm;
+	rte_prefetch0(&link->slot[ring_imm_slot(imm) & (link->slots - 1)]);
+}
+
 /* The message is complete: a reply, a heartbeat, or nothing that we know. */
 static void complete(struct lcore *lc, struct link *link, const struct responder_placement *place,
 		     struct fabric_burst *f)
@@ -63,19 +77,13 @@ static void complete(struct lcore *lc, struct link *link, const struct responder
 	struct rte_mbuf *message = link->reply_head;
 
 	link->reply_head = link->reply_tail = NULL;
-	if (place->has_imm && place->imm & RING_IMM_HEARTBEAT) {
-		heartbeat(lc, link);
-		rte_pktmbuf_free(message);
-	} else if (!place->has_imm) {
+	if (!place->has_imm)
 		lcore_drop(lc, message, LB_DROP_REPLY_UNANNOUNCED);
-	} else if (ring_imm_slot(place->imm) != link->reply_slot) {
+	else if (!(place->imm & RING_IMM_HEARTBEAT) &&
+		 ring_imm_slot(place->imm) != link->reply_slot)
 		lcore_drop(lc, message, LB_DROP_REPLY_MALFORMED);
-	} else {
-		f->reply[f->n_replies].message = message;
-		f->reply[f->n_replies].link = link;
-		f->reply[f->n_replies++].imm = place->imm;
-		rte_prefetch0(&link->slot[ring_imm_slot(place->imm) & (link->slots - 1)]);
-	}
+	else
+		fabric_message(lc, link, message, place->imm, f);
 }
 
 static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *m,

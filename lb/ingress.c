@@ -7,6 +7,7 @@
 #include <rte_prefetch.h>
 
 #include "lcore.h"
+#include "verbs_port.h"
 
 static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
 {
@@ -121,7 +122,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	unsigned int n, kept;
 
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
-		return 0;
+		return lc->lb->verbs[port] == NULL ? 0 : verbs_port_poll(lc, port);
 	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
 	for (unsigned int i = 0; i < n; i++)
 		lc->stats.bytes_in += packet[i]->pkt_len;

@@ -15,7 +15,9 @@
 
 #include "eal.h"
 #include "lcore.h"
+#include "registry.h"
 #include "resolve.h"
+#include "verbs_port.h"
 #include "xdp.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
@@ -391,7 +393,7 @@ struct lb *lb_create(const struct lb_config *config)
 		if (create_lcore(lb, i, seed) < 0)
 			goto fail;
 	for (unsigned int i = 0; i < config->n_ports; i++)
-		if (open_port(lb, i) < 0)
+		if ((config->port[i].verbs ? verbs_port_open(lb, i) : open_port(lb, i)) < 0)
 			goto fail;
 	return lb;
 fail:
@@ -436,7 +438,7 @@ static void destroy_dying(struct lb *lb)
 
 	for (link = lb->dying; link != NULL; link = next) {
 		next = link->next_grave;
-		link_destroy(link);
+		registry_destroy_link(lb, link);
 	}
 }
 
@@ -447,10 +449,12 @@ void lb_destroy(struct lb *lb)
 	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)
-			link_destroy(lb->lcore[k]->link[i]);
+			registry_destroy_link(lb, lb->lcore[k]->link[i]);
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
 		if (lb->port[i].queues > 0)
 			port_close(&lb->port[i]);
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		verbs_port_close(lb, i);
 	drain(lb->punt);
 	for (unsigned int i = 0; i < lb->config.n_services; i++)
 		workers_pick_table_destroy(lb->pick[i]);

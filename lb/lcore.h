@@ -139,7 +139,8 @@ struct lb {
 	struct lb_config config;
 	unsigned int n_lcores;
 	struct port port[LB_PORTS_MAX];
-	uint16_t port_index[RTE_MAX_ETHPORTS]; /* DPDK port id to ours */
+	struct verbs_port *verbs[LB_PORTS_MAX]; /* instead of it, for ports of engine verbs */
+	uint16_t port_index[RTE_MAX_ETHPORTS];  /* DPDK port id to ours */
 	/* Queue q of a port belongs to lcore (first + q) mod n: short ports keep different ones
 	 * busy.
 	 */
@@ -249,6 +250,9 @@ void waiting_add(struct lcore *lc, struct burst *b, unsigned int i);
 unsigned int waiting_send(struct lcore *lc);
 /* fabric.c: RoCE packets to acknowledgements and replies. */
 void fabric_receive(struct lcore *lc, struct fabric_burst *f);
+/* A message with immediate is in, whatever the engine. Takes it. */
+void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
+		    struct fabric_burst *f);
 /* egress.c: replies to client packets. */
 void egress_send(struct lcore *lc, struct fabric_burst *f);
 void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);

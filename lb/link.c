@@ -94,6 +94,7 @@ void link_batch_flush(struct link *link)
 			    0, REQUESTER_ACK_REQUEST) < 0)
 		rte_pktmbuf_free(link->batch);
 	link->batch = NULL;
+	requester_ring(&link->requester);
 }
 
 /* Slots in use form a list by age, so that overdue requests are found without a search. */
@@ -220,6 +221,7 @@ void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey,
 			    0, REQUESTER_ACK_REQUEST) < 0)
 		rte_pktmbuf_free(m);
+	requester_ring(&link->requester);
 }
 
 const char *link_error(const struct link *link)
@@ -230,6 +232,8 @@ const char *link_error(const struct link *link)
 		return link->requester.nak == ROCE_NAK_REMOTE_ACCESS
 			       ? "the worker's queue pair refused a WRITE: wrong rkey or range"
 			       : "the worker's queue pair refused a WRITE";
+	if (link->requester.error == REQUESTER_DEVICE)
+		return "the RDMA device failed a work request; the worker's queue pair may be gone";
 	if (link->responder.error)
 		return "the worker wrote where or what it may not";
 	return NULL;

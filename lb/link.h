@@ -72,7 +72,9 @@ struct link {
 	struct link *next_dying; /* on the lcore's list */
 	struct link *next_grave; /* on the control thread's */
 	int buried;              /* atomic */
-	uint32_t heartbeat_ms;   /* when the last came; 0 = never */
+	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
+	struct verbs_qp *qp;
+	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;
 	struct roce_path path;
 	struct responder responder;

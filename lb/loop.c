@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "lcore.h"
+#include "verbs_port.h"
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
@@ -44,7 +45,7 @@ static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 /* What came from workers goes to clients. */
 static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
 {
-	if (f->n == 0)
+	if (f->n + f->n_replies == 0)
 		return;
 	fabric_receive(lc, f);
 	forward_flush(lc); /* acknowledgements */
@@ -147,7 +148,7 @@ static bool must_stay_awake(const struct lcore *lc)
 	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->tx[i].n > 0)
+		if (lc->tx[i].n > 0 || (lc->lb->verbs[i] != NULL && verbs_port_arm(lc, i)))
 			return true;
 	return false;
 }
@@ -173,6 +174,7 @@ static void sleep_until_work(struct lcore *lc)
 	} else {
 		lc->stats.sleeps++;
 		sleeper_wait(&lc->sleeper, sleep_ns(lc));
+		verbs_ports_awake(lc);
 		lc->next_housekeeping = 0;
 	}
 	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);

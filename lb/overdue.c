@@ -84,6 +84,9 @@ static bool bury(struct lcore *lc, struct link *link)
 	}
 	if (link->oldest != SLOT_NONE)
 		return false;
+	/* An RDMA device may still read the packets. */
+	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) != NULL)
+		return false;
 	/* Here and not with the link: the count of held packets is this lcore's. */
 	requester_fini(&link->requester);
 	return true;

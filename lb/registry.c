@@ -12,6 +12,7 @@
 #include "lcore.h"
 #include "registry.h"
 #include "resolve.h"
+#include "verbs_port.h"
 
 static int fail(char *error, size_t size, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -118,10 +119,19 @@ static void drop_links(struct lb *lb, struct worker *w)
 		if (link == NULL)
 			continue;
 		mailbox_send(&lb->lcore[i]->mailbox, detach, lb->lcore[i], link);
+		verbs_link_stop(link);
 		lb->lost[w->number] += link->stats.lost;
 		link->next_grave = lb->dying;
 		lb->dying = link;
 	}
+}
+
+void registry_destroy_link(struct lb *lb, struct link *link)
+{
+	if (link == NULL)
+		return;
+	verbs_link_stop(link);
+	link_destroy(link);
 }
 
 /* Free the links whose lcores are done with them. */
@@ -149,6 +159,12 @@ static int fabric_port(const struct lb *lb, const struct lb_address *agent)
 	int port = resolve_port(&lb->config, agent);
 
 	return port < 0 ? resolve_gateway_port(&lb->config, agent) : port;
+}
+
+static uint32_t port_path_mtu(const struct lb *lb, unsigned int port)
+{
+	return lb->config.port[port].verbs ? verbs_port_path_mtu(lb, port)
+					   : roce_path_mtu(lb->config.port[port].mtu);
 }
 
 /* Largest request and reply of the services that use a model; false when none does. */
@@ -187,7 +203,7 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 			    "service names, or add the service",
 			    model);
 	hello->n_lcores = lb->n_lcores;
-	hello->path_mtu = roce_path_mtu(lb->config.port[port].mtu);
+	hello->path_mtu = port_path_mtu(lb, port);
 	hello->address = lb->config.port[port].address;
 	hello->worker_timeout_ms = lb->config.worker_timeout_ms;
 	hello->ack_timeout = lb->config.ack_timeout;
@@ -260,6 +276,42 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 	return 0;
 }
 
+/* The queue pair is the RDMA device's: it has its number, its key, and memory for replies. */
+static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
+				    const struct lb_registration *r, struct lb_link_info *info)
+{
+	struct verbs_link_params params = {
+		.port = p->port,
+		.lcore = p->remote->lcore,
+		.slots = p->slots,
+		.reply_stride = p->reply_stride,
+		.worker = p->worker,
+	};
+	struct verbs_link made = {0};
+	struct link *link;
+	int ret = verbs_link_create(lb, &params, &made);
+
+	if (ret < 0) {
+		errno = -ret;
+		return NULL;
+	}
+	p->qpn = info->qpn = made.qpn;
+	info->reply_rkey = made.reply_rkey;
+	info->reply_address = made.reply_address;
+	link = link_create(p);
+	if (link == NULL) {
+		verbs_link_discard(&made);
+		return NULL;
+	}
+	ret = verbs_link_connect(lb, link, &made, r, p->remote, p->psn, p->path.mtu);
+	if (ret < 0) {
+		registry_destroy_link(lb, link);
+		errno = -ret;
+		return NULL;
+	}
+	return link;
+}
+
 static struct link *make_link(struct lb *lb, const struct worker *w,
 			      const struct lb_registration *r, const struct lb_link_spec *remote,
 			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
@@ -293,27 +345,24 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
 	};
-	struct link *link;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return NULL;
 	p.psn = random[0] & ROCE_PSN_MASK;
+	*info = (struct lb_link_info){
+		.lcore = remote->lcore,
+		.psn = p.psn,
+		.reply_stride = p.reply_stride,
+	};
+	if (lb->config.port[port].verbs)
+		return make_verbs_link(lb, &p, r, info);
 	p.reply_rkey = random[1];
 	/* One port per queue pair, spread over the dynamic range, so that ECMP spreads links. */
 	p.path.udp_source = 0xc000 | (random[0] >> 16 & 0x3fff);
 	memcpy(p.path.source_mac, lb->port[port].mac, 6);
-	link = link_create(&p);
-	if (link == NULL)
-		return NULL;
-	*info = (struct lb_link_info){
-		.lcore = remote->lcore,
-		.qpn = p.qpn,
-		.psn = p.psn,
-		.reply_rkey = p.reply_rkey,
-		.reply_address = 0,
-		.reply_stride = p.reply_stride,
-	};
-	return link;
+	info->qpn = p.qpn;
+	info->reply_rkey = p.reply_rkey;
+	return link_create(&p);
 }
 
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,
@@ -333,14 +382,14 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	w = workers_register(lb->pool, &r->worker, error, error_size);
 	if (w == NULL)
 		return NULL;
-	*path_mtu = RTE_MIN(r->path_mtu, roce_path_mtu(lb->config.port[port].mtu));
+	*path_mtu = RTE_MIN(r->path_mtu, port_path_mtu(lb, port));
 	/* Numbers 0 and 1 are those of management queue pairs. */
 	if (++lb->qpn_generation == 0)
 		lb->qpn_generation = 1;
 	for (unsigned int i = 0; i < r->n_links; i++) {
 		link[i] = make_link(lb, w, r, &r->link[i], port, *path_mtu, &info[i]);
 		if (link[i] == NULL)
-			goto no_memory;
+			goto no_link;
 	}
 	w->registered_ms = lb_now_ms(lb);
 	lb->lost[w->number] = 0;
@@ -350,12 +399,15 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	registry_set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
 	resolve_start(lb, w->number, port, &r->address);
 	return w;
-no_memory:
-	for (unsigned int i = 0; i < r->n_links; i++)
-		link_destroy(link[i]);
-	workers_remove(lb->pool, w);
+no_link:
 	fail(error, error_size, 0,
-	     "the load balancer has no memory for the links; ask for fewer --slots");
+	     errno == ENOMEM
+		     ? "the load balancer has no memory for the links; ask for fewer --slots"
+		     : "the load balancer's RDMA device cannot reach the worker: %s",
+	     strerror(errno));
+	for (unsigned int i = 0; i < r->n_links; i++)
+		registry_destroy_link(lb, link[i]);
+	workers_remove(lb->pool, w);
 	return NULL;
 }
 

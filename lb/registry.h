@@ -9,6 +9,9 @@
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
+/* A link that no lcore knows. NULL is fine. */
+void registry_destroy_link(struct lb *lb, struct link *link);
+
 /* Free the links of gone workers whose lcores are done with them. */
 void registry_free_links(struct lb *lb);
 

@@ -42,7 +42,9 @@ void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct l
 	bool direct = resolve_port(&lb->config, address) == port;
 
 	lb->neighbour[worker] = (struct neighbour){
-		.used = true,
+		/* The kernel resolves what an RDMA device sends to. */
+		.used = lb->verbs[port] == NULL,
+		.resolved = lb->verbs[port] != NULL,
 		.port = port,
 		.next_hop = direct ? *address : lb->config.port[port].gateway,
 	};
@@ -183,7 +185,7 @@ void resolve_announce(struct lb *lb)
 	const struct lb_config *config = &lb->config;
 
 	for (unsigned int i = 0; i < config->n_ports; i++) {
-		if (config->port[i].fabric)
+		if (config->port[i].fabric && !config->port[i].verbs)
 			announce_on(lb, i, &config->port[i].address);
 		for (unsigned int k = 0; config->port[i].clients && k < config->n_services; k++)
 			announce_on(lb, i, &config->service[k].vip);

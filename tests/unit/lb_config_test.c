@@ -173,7 +173,7 @@ static const struct row value_rows[] = {
 	{"ports:\n  - {name: c 0, device: a, roles: [clients]}\n",
 	 "ports[0].name: 'c 0' is not a name; use 1 to 63 letters"},
 	{"ports:\n  - {name: c0, device: \"a\\nb\", roles: [clients]}\n",
-	 "ports[0].device: 'a?b' is not a DPDK device"},
+	 "ports[0].device: 'a?b' is not a device"},
 	{"ports:\n  - {name: c0, device: a, roles: [servers]}\n",
 	 "ports[0].roles[0]: 'servers' is not a role; use clients or fabric"},
 	{"ports:\n  - {name: c0, device: a, roles: []}\n",

@@ -355,7 +355,17 @@ int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint3
 			   .va = va,
 			   .rkey = rkey};
 
+	if (unlikely(rq->engine != NULL))
+		return rq->engine->write(rq, m, va, rkey, imm, flags);
 	return write_message(rq, &c, m);
+}
+
+void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)
+{
+	window_push(rq, m);
+	++*rq->held;
+	rq->send_psn = rq->sent_psn = rq->next_psn;
+	rq->stats.packets++;
 }
 
 int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t offset,

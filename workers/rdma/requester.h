@@ -27,10 +27,22 @@ enum requester_error {
 	REQUESTER_OK = 0,
 	REQUESTER_RETRY_EXCEEDED, /* the peer stayed silent */
 	REQUESTER_NAK,            /* the peer refused: see <nak> */
+	REQUESTER_DEVICE,         /* the RDMA device failed (engine verbs) */
 };
 
 struct requester_stats {
 	uint64_t packets, resent, acks, naks, timeouts, rnr_naks, copies;
+};
+
+struct requester;
+
+/* Somebody else who sends what a requester's window holds, as verbs_send.h does. */
+struct requester_engine {
+	/* As requester_write(). */
+	int (*write)(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+		     uint32_t imm, uint32_t flags);
+	/* Nothing more comes soon: hand over what was written. */
+	void (*ring)(struct requester *rq);
 };
 
 struct requester {
@@ -49,6 +61,9 @@ struct requester {
 	uint8_t retry_limit, retries;
 	uint8_t nak; /* syndrome of a fatal NAK */
 	enum requester_error error;
+	/* NULL: we send. With an engine a PSN is one of its work requests. */
+	const struct requester_engine *engine;
+	void *engine_context;
 	struct requester_stats stats;
 	struct rte_mbuf *window[REQUESTER_WINDOW];
 };
@@ -95,6 +110,16 @@ static inline bool requester_room(const struct requester *rq, uint32_t packets)
  */
 int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
 		    uint32_t imm, uint32_t flags);
+
+/* The end of a burst of requester_write(). */
+static inline void requester_ring(struct requester *rq)
+{
+	if (rq->engine != NULL)
+		rq->engine->ring(rq);
+}
+
+/* For engines: <m> was handed to the device, and the window holds it until requester_ack(). */
+void requester_engine_sent(struct requester *rq, struct rte_mbuf *m);
 
 /*
  * The same for a message that does not lie in one mbuf (the software RNIC reads it from memory):

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A load balancer whose fabric is an RDMA device: doorbell-lb in a machine with rdma_rxe. Its workers:
+# one with a software RNIC here, one on rdma_rxe in a machine of its own. All digits, and requests of
+# every size, are answered by each.
+. "$(dirname "$0")/../net/story.sh"
+. "$root/tests/rdma/vm/vm.sh"
+
+models=$build/gpu-agent/models
+digits=$root/gpu-agent/models/digits
+# To the byte, so the model must do its sums in the same order on all CPUs.
+export OPENBLAS_CORETYPE=Prescott
+
+topology_up "story$$" 1
+mapfile -t drivers < <(vm_dpdk_drivers)
+vm_build machine "$build/doorbell-lb" "$build/control/doorbell" "$build/gpu-agent/doorbell-agent" \
+    "$models/mlp.so" "$models/echo.so" "$digits/digits.safetensors" "${drivers[@]}"
+vm_start front --image machine --memory 640 --nic client:c1 --nic fabric:front=10.201.0.1/24
+vm_start back --image machine --memory 320 --nic fabric:back=10.201.0.12/24
+for i in front back; do
+    ip -n "$tag-fabric" link set $i master br0
+done
+ip -n "$tag-client" addr flush dev c0
+ip -n "$tag-client" addr add 10.200.0.2/24 dev c1
+
+cat >"$dir/lb.yaml" <<END
+ports:
+  - {name: clients, device: "net_af_packet0,iface=eth0", roles: [clients]}
+  - {name: fabric, device: rxe1, engine: verbs, roles: [fabric], address: 10.201.0.1/24}
+services:
+  - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72, policy: round-robin}
+  - {name: echo, address: $vip, port: 8501, model: echo, policy: round-robin}
+lcores: [0]
+flows: 4096
+memory: {hugepages: false}
+workers: {timeout_ms: 5000}
+control: {socket: /root/control.sock, agents: "10.201.0.1:4790"}
+END
+vm_put front "$dir/lb.yaml" /root/lb.yaml
+
+cli() {
+    vm_run front "$build/control/doorbell --socket /root/control.sock $*"
+}
+
+# agent NAME MODEL [OPTIONS]: NAME says where
+agent() {
+    local command="$build/gpu-agent/doorbell-agent --lb 10.201.0.1:4790 --name $1"
+    command+=" --no-hugepages --model $models/$2 ${*:3}"
+    if [[ $1 == soft-* ]]; then
+        # shellcheck disable=SC2086
+        start "$1" w1 $command --device net_af_packet0,iface=w0 --address 10.201.0.11/24
+    else
+        vm_background back "$1" "busybox env OPENBLAS_CORETYPE=$OPENBLAS_CORETYPE $command \
+            --engine verbs --device rxe0 --address 10.201.0.12/24"
+    fi
+}
+
+# serve MODEL LOAD...: both engines, one after the other
+serve() {
+    local engine options=()
+    [ "$1" = echo ] || options=(--model-args "weights=$digits/digits.safetensors")
+    for engine in soft verbs; do
+        agent "$engine-$1" "$1.so" "${options[@]}"
+        wait_for "$engine-$1 to be active" worker_is "$engine-$1" active
+        load "$engine-load" "${@:2}" || true
+        expect_none_lost "$engine-load"
+        expect "replies of $engine-$1" "$(worker "$engine-$1" replies)" -eq \
+            "$(figure "$engine-load" requests)"
+        local p=pid_${engine}_$1
+        stop "${!p}"
+        wait_for "$engine-$1 to be gone" worker_gone "$engine-$1"
+    done
+}
+
+worker_gone() {
+    ! worker_known "$1"
+}
+
+vm_background front lb "$build/doorbell-lb --config /root/lb.yaml"
+wait_for "the load balancer's control socket" cli version
+expect_log lb "engine=verbs rdma_device=rxe1 port=1"
+
+serve mlp digits --to "$vip:8500" --data "$digits/digits.bin" --model "$models/mlp.so" \
+    --weights "$digits/digits.safetensors"
+rate=$(figure verbs-load rps | cut -d. -f1)
+serve echo echo --to "$vip:8501" --sockets 8 --requests 250 --window 2 --max-size 1472
+echo "1,797 digits and 2,000 echoes through an RDMA device to a worker with a software RNIC and to one" \
+    "on rdma_rxe ($rate digits/s)"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's other engine: an RDMA device sends, acknowledges and retries. Messages leave from
+ * mbufs where they lie; the window of the requester holds them until the device has reported their
+ * completion, with work requests in the place of packets.
+ *
+ * Threads: a lane and the queue pairs on it are one lcore's. Another thread makes and connects a
+ * queue pair before the lcore knows it, and destroys it after the lcore has let go.
+ */
+#ifndef RDMA_VERBS_SEND_H
+#define RDMA_VERBS_SEND_H
+
+#include "requester.h"
+#include "verbs.h"
+
+/* --- packet memory ---------------------------------------------------------------------------- */
+
+/* What the device may read to send: every mempool of this process. Immutable. */
+struct verbs_memory;
+
+/* NULL with a sentence in <error>. The mempools outlive it. */
+struct verbs_memory *verbs_memory_create(struct verbs_device *device, char *error, size_t size);
+void verbs_memory_destroy(struct verbs_memory *memory);
+
+/* --- one lcore's share of a device ------------------------------------------------------------ */
+
+struct verbs_lane {
+	struct verbs_device *device;
+	const struct verbs_memory *memory;
+	struct ibv_comp_channel
+		*channel;  /* channel->fd is readable when an armed CQ has something */
+	struct ibv_cq *cq; /* of all its queue pairs, both directions */
+	bool armed;
+};
+
+/* <qps>: most queue pairs at a time. 0, or -errno with a sentence in <error>. */
+int verbs_lane_init(struct verbs_lane *lane, struct verbs_device *device,
+		    const struct verbs_memory *memory, unsigned int qps, char *error, size_t size);
+void verbs_lane_fini(struct verbs_lane *lane);
+/* Ask for a wake-up. False: it was asked for before, and nothing has come since. */
+bool verbs_lane_arm(struct verbs_lane *lane);
+/* After a sleep. */
+void verbs_lane_awake(struct verbs_lane *lane);
+
+/* --- queue pairs -------------------------------------------------------------------------------
+ */
+
+struct verbs_qp {
+	struct verbs_lane *lane;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+	uint32_t tag;     /* the owner's, in the work requests' names */
+	bool posting;     /* since ibv_wr_start() */
+	uint32_t receive; /* receives that are posted */
+	uint32_t spent;   /* and those that are used up and not posted again */
+	/* what the peer writes */
+	uint8_t *region;
+	struct ibv_mr *mr;
+};
+
+struct verbs_qp_params {
+	uint32_t tag;
+	uint32_t length;  /* bytes that the peer may write */
+	uint32_t receive; /* messages with immediate that may come at a time */
+};
+
+/* NULL with errno. verbs_connect() comes next. */
+struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_params *params);
+/* From here on the device touches neither packets nor the region. NULL is fine. */
+void verbs_qp_destroy(struct verbs_qp *qp);
+
+/* Let <rq>, fresh from requester_init(), send through <qp>. */
+void verbs_requester_attach(struct requester *rq, struct verbs_qp *qp);
+
+/* --- completions --------------------------------------------------------------------------------
+ */
+
+/* A completion is of the queue pair with this tag; and of a message that came, or one that we sent.
+ */
+static inline uint32_t verbs_wc_tag(const struct ibv_wc *wc)
+{
+	return wc->wr_id >> 32;
+}
+
+static inline bool verbs_wc_is_receive(const struct ibv_wc *wc)
+{
+	return wc->wr_id & UINT32_C(0x80000000);
+}
+
+/* What <rq> sent is done, or went wrong: see rq->error. */
+void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uint64_t now);
+/* A message came (or the queue pair failed); its receive is used up. */
+void verbs_qp_received(struct verbs_qp *qp);
+/* Post again what is used up, in one go. */
+void verbs_qp_refill(struct verbs_qp *qp);
+
+#endif
