@@ -1,19 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A bad fabric: every fiftieth packet is lost, repeated or overtaken, in both directions. The
-# reliable connection repairs it; clients get every answer, and only they were patient.
+# A bad fabric: packets are lost, repeated, damaged and overtaken, in both directions. The reliable
+# connection repairs it; clients get every answer, and only they were patient.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
     "workers: {timeout_ms: 5000}
 fabric: {ack_timeout: 13}"
-# The wire takes the place of the bridge.
-ip -n "$tag-fabric" link set lb nomaster
-ip -n "$tag-fabric" link set w1 nomaster
-start wire fabric /usr/bin/python3 "$here/lossy_wire.py" lb w1 2 "${SEED:-1}"
-expect_log wire ready
+fault_wire w1 --drop 0.01 --duplicate 0.005 --reorder 0.005 --corrupt 0.002 --seed "${SEED:-1}"
 start_lb
 start_agents 1 echo
 
@@ -24,5 +20,5 @@ expect "packets sent again by the load balancer" "$(worker w1 resent)" -gt 0
 expect "retries exhausted" "$(grep -c 'retries exhausted' "$dir/lb.log")" -eq 0
 expect "answers of the worker" "$(worker w1 replies)" -eq 8000
 resent=$(worker w1 resent)
-stop "$pid_wire"
-echo "8,000 requests answered; $resent packets sent again; the wire $(tail -n 1 "$dir/wire.log")"
+stop "$pid_wire_w1"
+echo "8,000 requests answered; $resent packets sent again; $(tail -n 1 "$dir/wire-w1.log")"

@@ -101,6 +101,17 @@ requests_above() {
     [ "$(worker "$1" requests)" -gt "$2" ]
 }
 
+# fault_wire W OPTIONS...: instead of the bridge, a bad wire joins the load balancer and worker W.
+# Its process is $pid_wire_W; SIGUSR1 cuts the wire, SIGUSR2 mends it.
+fault_wire() {
+    local w=$1
+    shift
+    ip -n "$tag-fabric" link set lb nomaster
+    ip -n "$tag-fabric" link set "$w" nomaster
+    start "wire-$w" fabric "$build/tests/rdma/fault-wire" "$@" lb "$w"
+    expect_log "wire-$w" ready
+}
+
 # What a build with sanitizers has to say, which some of it says at the end.
 sanitizer_reports() {
     [ -n "$dir" ] && grep -E -A40 'Sanitizer: |runtime error: ' "$dir"/*.log 2>/dev/null

@@ -29,8 +29,12 @@ static inline void fixture_eal(void)
 {
 	char *argv[] = {"rdma",           "--no-huge", "--no-shconf", "--no-pci",
 			"--no-telemetry", "-m",        "64",          NULL};
+	static bool up;
 	cpu_set_t cpus;
 
+	if (up)
+		return;
+	up = true;
 	/* EAL pins this thread to one CPU, and threads started later inherit that. */
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	if (rte_eal_init(7, argv) < 0)

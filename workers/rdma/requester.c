@@ -26,6 +26,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->tx = p->tx;
 	rq->pool = p->pool;
 	rq->held = p->held;
+	rq->clock = p->clock;
 	rq->multi_segment = p->multi_segment;
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
@@ -324,6 +325,12 @@ static void pump(struct requester *rq, unsigned int burst)
 	}
 }
 
+/* Now, or when the owner's turn began. */
+static uint64_t clock_now(const struct requester *rq)
+{
+	return rq->clock != NULL ? *rq->clock : rte_rdtsc();
+}
+
 static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
 {
 	bool idle = rq->una_psn == rq->next_psn;
@@ -339,7 +346,7 @@ static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf
 		return ret;
 	*rq->held += roce_psn_diff(rq->next_psn, first);
 	if (idle)
-		rq->timer = rte_rdtsc();
+		rq->timer = clock_now(rq);
 	if (likely(in_order))
 		pump(rq, REQUESTER_WINDOW);
 	return 0;

@@ -49,6 +49,7 @@ struct requester {
 	const struct roce_path *path;
 	struct txq *tx;
 	struct rte_mempool *pool; /* small mbufs for headers and trailers */
+	const uint64_t *clock;    /* the owner's time, or NULL */
 	uint32_t *held;           /* packets in windows, all of one owner's requesters together */
 	bool multi_segment;       /* the port sends mbuf chains; if not, pieces are copied */
 	uint32_t next_psn;        /* the next packet gets this */
@@ -73,6 +74,8 @@ struct requester_params {
 	struct txq *tx;
 	struct rte_mempool *pool;
 	uint32_t *held; /* counted up and down; outlives the requester */
+	/* What time it is for the owner's turn, TSC cycles. NULL: the TSC is read when needed. */
+	const uint64_t *clock;
 	bool multi_segment;
 	uint32_t psn;        /* first PSN */
 	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
