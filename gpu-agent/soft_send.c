@@ -6,6 +6,7 @@
 #include <rte_cycles.h>
 
 #include "soft_rnic_private.h"
+#include "soft_syndrome.h"
 
 /* Packets built per queue pair and turn, so that one cannot starve the others. */
 #define BURST 64
@@ -105,20 +106,6 @@ void soft_send_acked(struct soft_qp *qp)
 	}
 }
 
-static uint8_t syndrome_of(const struct requester *rq)
-{
-	if (rq->error == REQUESTER_RETRY_EXCEEDED)
-		return MLX5_SYNDROME_RETRY_EXCEEDED;
-	switch (rq->nak) {
-	case ROCE_NAK_REMOTE_ACCESS:
-		return MLX5_SYNDROME_REMOTE_ACCESS;
-	case ROCE_NAK_REMOTE_OPERATION:
-		return MLX5_SYNDROME_REMOTE_OPERATION;
-	default:
-		return MLX5_SYNDROME_REMOTE_INVALID;
-	}
-}
-
 void soft_send_check(struct soft_qp *qp, uint64_t now)
 {
 	uint16_t index;
@@ -129,6 +116,7 @@ void soft_send_check(struct soft_qp *qp, uint64_t now)
 	index = qp->sent_head != qp->sent_tail ? qp->sent[qp->sent_head & (qp->sq.count - 1)].index
 					       : qp->sq.next;
 	fail(qp, index,
-	     qp->requester.error == REQUESTER_OK ? MLX5_SYNDROME_FLUSHED
-						 : syndrome_of(&qp->requester));
+	     qp->requester.error == REQUESTER_OK
+		     ? MLX5_SYNDROME_FLUSHED
+		     : soft_syndrome(qp->requester.error, qp->requester.nak));
 }

@@ -77,6 +77,7 @@ struct lb_config {
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
 	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
 	uint8_t retry_count;              /* RoCE: default 7 */
+	uint8_t rnr_retry;                /* RoCE: default 7, which is for ever */
 	char log_level[16];               /* error, warning, notice, info, debug; default info */
 };
 

@@ -133,6 +133,8 @@ static const struct config_key fabric_rows[] = {
 	 .noun = "a RoCE timeout exponent", .min = 1, .max = 31, .fallback = "14"},
 	{"retry_count", &config_number, FIELD(lb_config, retry_count),
 	 .noun = "a number of retries", .min = 0, .max = 7, .fallback = "7"},
+	{"rnr_retry", &config_number, FIELD(lb_config, rnr_retry), .noun = "a number of retries",
+	 .min = 0, .max = 7, .fallback = "7"},
 	{NULL},
 };
 

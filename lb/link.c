@@ -58,6 +58,7 @@ struct link *link_create(const struct link_params *p)
 		.psn = p->psn,
 		.ack_timeout = p->ack_timeout,
 		.retry_limit = p->retry_limit,
+		.rnr_retry = p->rnr_retry,
 	};
 	requester_init(&link->requester, &rq);
 	responder_init(&link->responder, &replies, p->path.mtu, p->remote->psn);
@@ -228,6 +229,8 @@ const char *link_error(const struct link *link)
 {
 	if (link->requester.error == REQUESTER_RETRY_EXCEEDED)
 		return "retries exhausted: the worker's queue pair does not acknowledge";
+	if (link->requester.error == REQUESTER_RNR_EXCEEDED)
+		return "the worker's queue pair stayed not ready to receive";
 	if (link->requester.error == REQUESTER_NAK)
 		return link->requester.nak == ROCE_NAK_REMOTE_ACCESS
 			       ? "the worker's queue pair refused a WRITE: wrong rkey or range"

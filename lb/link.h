@@ -101,7 +101,7 @@ struct link_params {
 	struct rte_mempool *pieces; /* small mbufs for headers and trailers */
 	uint32_t *held;             /* counts packets that wait for an acknowledgement */
 	bool multi_segment;
-	uint8_t ack_timeout, retry_limit;
+	uint8_t ack_timeout, retry_limit, rnr_retry;
 };
 
 /* NULL with errno ENOMEM. */

@@ -344,6 +344,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		.multi_segment = lb->port[port].multi_segment,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
+		.rnr_retry = lb->config.rnr_retry,
 	};
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))

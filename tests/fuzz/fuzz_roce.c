@@ -275,6 +275,7 @@ static void init(struct world *w, const uint8_t *data)
 		.psn = psn,
 		.ack_timeout = 1,
 		.retry_limit = 3,
+		.rnr_retry = 3,
 	};
 
 	roce_path_init(&w->path, &spec);

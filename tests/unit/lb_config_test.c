@@ -162,6 +162,8 @@ static const struct row value_rows[] = {
 	 "workers.timeout_ms: '5' is not a time in ms; use 20 to 3600000"},
 	{GOOD "fabric: {ack_timeout: 32}\n",
 	 "fabric.ack_timeout: '32' is not a RoCE timeout exponent; use 1 to 31"},
+	{GOOD "fabric: {rnr_retry: 8}\n",
+	 "fabric.rnr_retry: '8' is not a number of retries; use 0 to 7"},
 	{GOOD "fabric: {retry_count: 8}\n",
 	 "fabric.retry_count: '8' is not a number of retries; use 0 to 7"},
 	{PORTS SERVICES "lcores: [1, x]\n",
@@ -329,6 +331,7 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(config.worker_timeout_ms, 500);
 	cr_assert_eq(config.ack_timeout, 14);
 	cr_assert_eq(config.retry_count, 7);
+	cr_assert_eq(config.rnr_retry, 7);
 	cr_assert_str_eq(config.log_level, "info");
 }
 
@@ -354,7 +357,7 @@ static const char everything[] =
 	"memory: {mb: 64, hugepages: false}\n"
 	"control: {socket: /tmp/s, agents: '[::]:1'}\n"
 	"workers: {timeout_ms: 20}\n"
-	"fabric: {ack_timeout: 8, retry_count: 0}\n"
+	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3}\n"
 	"log_level: debug\n";
 
 Test(lb_config, every_key_reaches_its_field)
@@ -401,6 +404,7 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(config.worker_timeout_ms, 20);
 	cr_assert_eq(config.ack_timeout, 8);
 	cr_assert_eq(config.retry_count, 0);
+	cr_assert_eq(config.rnr_retry, 3);
 	cr_assert_str_eq(config.log_level, "debug");
 }
 

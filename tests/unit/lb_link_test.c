@@ -36,6 +36,7 @@ static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
 		.multi_segment = true,
 		.ack_timeout = 14,
 		.retry_limit = 7,
+		.rnr_retry = 2,
 	};
 	struct link *link = link_create(&params);
 
@@ -468,6 +469,8 @@ Test(lb_link, says_why_it_cannot_go_on)
 	cr_expect_str_eq(link_error(link), "the worker wrote where or what it may not");
 	link->requester.error = REQUESTER_RETRY_EXCEEDED;
 	cr_expect(strstr(link_error(link), "does not acknowledge"));
+	link->requester.error = REQUESTER_RNR_EXCEEDED;
+	cr_expect_str_eq(link_error(link), "the worker's queue pair stayed not ready to receive");
 	link->requester.error = REQUESTER_NAK;
 	link->requester.nak = ROCE_NAK_REMOTE_ACCESS;
 	cr_expect(strstr(link_error(link), "wrong rkey or range"));

@@ -226,12 +226,94 @@ Test(rdma_retransmit, gives_up_on_a_peer_that_asks_for_the_same_packet_for_ever)
 
 	cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
 	cr_expect_eq(f->rq.retries, 0, "it acknowledged two packets");
-	for (unsigned int i = 0; i < 3; i++)
+	for (unsigned int i = 1; i <= 3; i++) {
+		fixture_sent(f);
+		requester_poll(&f->rq, f->rq.timer + f->rq.timeout);
+		cr_expect_eq(f->tx.n, 3);
 		cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
+		cr_expect_eq(f->rq.retries, i);
+	}
 	fixture_sent(f);
-	cr_expect_eq(ack(f, 102, ROCE_NAK_SEQUENCE), REQUESTER_FAILED);
+	requester_poll(&f->rq, f->rq.timer + f->rq.timeout);
 	cr_expect_eq(f->rq.error, REQUESTER_RETRY_EXCEEDED);
 	cr_expect_eq(f->tx.n, 0);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, answers_a_storm_of_naks_for_one_packet_once)
+{
+	struct fixture *f = with_packets_sent(100, 20);
+
+	cr_expect_eq(ack(f, 105, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
+	cr_expect_eq(f->tx.n, 15);
+	for (unsigned int i = 0; i < 10000; i++)
+		cr_assert_eq(ack(f, 105, ROCE_NAK_SEQUENCE), REQUESTER_OLD);
+	cr_expect_eq(f->tx.n, 15);
+	cr_expect_eq(f->rq.stats.naks, 10001);
+	cr_expect_eq(f->rq.error, REQUESTER_OK, "what the network repeats is no reason to give up");
+	/* The next gap is another matter. */
+	fixture_sent(f);
+	cr_expect_eq(ack(f, 110, ROCE_NAK_SEQUENCE), REQUESTER_PROGRESS);
+	cr_expect_eq(f->tx.n, 10);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, answers_a_storm_of_rnr_naks_once)
+{
+	struct fixture *f = with_packets_sent(100, 20);
+	uint64_t until;
+
+	cr_expect_eq(ack(f, 105, ROCE_AETH_RNR | 12), REQUESTER_PROGRESS);
+	until = f->rq.hold_until;
+	for (unsigned int i = 0; i < 10000; i++)
+		cr_assert_eq(requester_ack(&f->rq, 105, ROCE_AETH_RNR | 31, until - 1),
+			     REQUESTER_OLD);
+	cr_expect_eq(f->tx.n, 0);
+	cr_expect_eq(f->rq.hold_until, until, "nor do they hold it up for ever");
+	requester_poll(&f->rq, until);
+	fixture_expect_psns(f, 105, 15);
+	fixture_destroy(f);
+}
+
+/* What was built but never sent must survive whatever is acknowledged. */
+Test(rdma_retransmit, frees_nothing_unsent_in_a_storm_of_forged_acknowledgements)
+{
+	static const uint8_t syndromes[] = {ACK_OK, 0, ROCE_NAK_SEQUENCE, ROCE_AETH_RNR | 1};
+	struct fixture *f = fixture_create(4, 256, 0xfffffd, true);
+
+	write_some(f, 2);
+	f->tx.n += TXQ_SIZE - 2; /* the port is stuck */
+	write_some(f, 5);
+	for (uint32_t psn = 0; psn <= ROCE_PSN_MASK; psn += 61)
+		for (unsigned int i = 0; i < sizeof(syndromes); i++)
+			ack(f, psn, syndromes[i]);
+	cr_expect_geq(requester_unacked(&f->rq), 5);
+	cr_expect_geq(f->held, 5);
+	for (unsigned int i = 0; i < sizeof(syndromes); i++)
+		cr_expect_eq(ack(f, 0xffffff, syndromes[i]), REQUESTER_BEYOND);
+	cr_expect_eq(ack(f, 0xfffffe, ACK_OK), REQUESTER_PROGRESS);
+	cr_expect_eq(requester_unacked(&f->rq), 5);
+	f->tx.n = 2;
+	fixture_sent(f);
+	f->rq.hold_until = 0;
+	requester_poll(&f->rq, f->rq.timer);
+	fixture_expect_psns(f, 0xffffff, 5);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, takes_an_ack_for_the_middle_of_a_message)
+{
+	struct fixture *f = fixture_create(4, 256, 0xfffffe, true);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+
+	fixture_write(f, 1000, REQUESTER_ACK_REQUEST); /* PSN fffffe to 1 */
+	fixture_sent(f);
+	cr_expect_eq(ack(f, 0xffffff, ACK_OK), REQUESTER_PROGRESS);
+	cr_expect_eq(requester_unacked(&f->rq), 2);
+	requester_poll(&f->rq, f->rq.timer + f->rq.timeout);
+	fixture_expect_psns(f, 0, 2);
+	cr_expect_eq(fixture_packet(f, 0, frame).opcode, ROCE_WRITE_MIDDLE);
+	cr_expect_eq(fixture_packet(f, 1, frame).opcode, ROCE_WRITE_LAST);
 	fixture_destroy(f);
 }
 
@@ -354,6 +436,40 @@ Test(rdma_retransmit, never_gives_up_on_a_receiver_that_is_not_ready)
 	}
 	cr_expect_eq(f->rq.error, REQUESTER_OK);
 	cr_expect_eq(f->rq.stats.timeouts, 0);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, gives_up_on_a_receiver_that_is_not_ready_when_told_so)
+{
+	struct fixture *f = with_packets_sent(100, 3);
+
+	f->rq.rnr_retry = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		cr_expect_eq(ack(f, 100, ROCE_AETH_RNR | 1), REQUESTER_PROGRESS);
+		requester_poll(&f->rq, f->rq.hold_until);
+		fixture_sent(f);
+	}
+	/* It was ready for one: that counts. */
+	for (unsigned int i = 0; i < 2; i++) {
+		cr_expect_eq(ack(f, 101, ROCE_AETH_RNR | 1), REQUESTER_PROGRESS);
+		requester_poll(&f->rq, f->rq.hold_until);
+		fixture_sent(f);
+	}
+	cr_expect_eq(ack(f, 101, ROCE_AETH_RNR | 1), REQUESTER_FAILED);
+	cr_expect_eq(f->rq.error, REQUESTER_RNR_EXCEEDED);
+	cr_expect_eq(requester_deadline(&f->rq), UINT64_MAX);
+	requester_poll(&f->rq, f->rq.timer + 9 * f->rq.timeout);
+	cr_expect_eq(f->tx.n, 0);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, does_not_wait_for_a_receiver_at_all_with_a_limit_of_zero)
+{
+	struct fixture *f = with_packets_sent(100, 3);
+
+	f->rq.rnr_retry = 0;
+	cr_expect_eq(ack(f, 100, ROCE_AETH_RNR | 1), REQUESTER_FAILED);
+	cr_expect_eq(f->rq.error, REQUESTER_RNR_EXCEEDED);
 	fixture_destroy(f);
 }
 

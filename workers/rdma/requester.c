@@ -30,6 +30,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->multi_segment = p->multi_segment;
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
+	rq->rnr_retry = p->rnr_retry;
 	/* 4.096 us x 2^n (IBTA volume 1, 9.9.2.1.1) */
 	if (p->ack_timeout > 0)
 		rq->timeout = rte_get_tsc_hz() / 1000000 * 4096 / 1000 * (1ull << p->ack_timeout);
@@ -389,37 +390,49 @@ int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t off
 	return write_message(rq, &c, m);
 }
 
-/* <progress>: the NAK acknowledged something on the way. */
-static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, bool progress,
-				  uint64_t now)
+static enum requester_verdict give_up(struct requester *rq, enum requester_error error)
 {
-	switch (ROCE_AETH_KIND(syndrome)) {
-	case ROCE_AETH_RNR:
-		rq->stats.rnr_naks++;
-		rq->send_psn = rq->una_psn;
-		rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);
-		return REQUESTER_PROGRESS;
-	case ROCE_AETH_NAK:
-		rq->stats.naks++;
-		if (syndrome == ROCE_NAK_SEQUENCE) {
-			/* A peer that asks for the same packet for ever is as good as silent. */
-			if (!progress && rq->retries++ >= rq->retry_limit) {
-				rq->error = REQUESTER_RETRY_EXCEEDED;
-				return REQUESTER_FAILED;
-			}
-			rq->send_psn = rq->una_psn;
-			/* May follow an RNR NAK for the same packet: that one's time still counts.
-			 */
-			if (rq->hold_until == 0)
-				pump(rq, REQUESTER_RESEND_BURST);
-			return REQUESTER_PROGRESS;
-		}
-		/* fall through */
-	default:
-		rq->error = REQUESTER_NAK;
-		rq->nak = syndrome;
-		return REQUESTER_FAILED;
-	}
+	rq->error = error;
+	return REQUESTER_FAILED;
+}
+
+/* The receiver was not ready for una_psn: send it again when it said. */
+static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+{
+	rq->stats.rnr_naks++;
+	/* Nothing was sent since the last one. */
+	if (rq->hold_until != 0)
+		return REQUESTER_OLD;
+	if (rq->rnr_retry != REQUESTER_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
+		return give_up(rq, REQUESTER_RNR_EXCEEDED);
+	rq->send_psn = rq->una_psn;
+	rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);
+	return REQUESTER_PROGRESS;
+}
+
+/* Something before una_psn is missing. A responder says so once; what follows is left to the timer,
+ * which counts tries. */
+static enum requester_verdict sequence_nak(struct requester *rq)
+{
+	if (rq->went_back)
+		return REQUESTER_OLD;
+	rq->went_back = true;
+	rq->send_psn = rq->una_psn;
+	/* May follow an RNR NAK for the same packet: that one's time still counts. */
+	if (rq->hold_until == 0)
+		pump(rq, REQUESTER_RESEND_BURST);
+	return REQUESTER_PROGRESS;
+}
+
+static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+{
+	if (ROCE_AETH_KIND(syndrome) == ROCE_AETH_RNR)
+		return rnr_nak(rq, syndrome, now);
+	rq->stats.naks++;
+	if (syndrome == ROCE_NAK_SEQUENCE)
+		return sequence_nak(rq);
+	rq->nak = syndrome;
+	return give_up(rq, REQUESTER_NAK);
 }
 
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
@@ -439,6 +452,8 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		retire(rq, end);
 		rq->timer = now;
 		rq->retries = 0;
+		rq->rnr_retries = 0;
+		rq->went_back = false;
 		rq->hold_until = 0; /* what the receiver was not ready for is in */
 	}
 	if (positive) {
@@ -448,7 +463,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 			pump(rq, REQUESTER_RESEND_BURST);
 		return REQUESTER_PROGRESS;
 	}
-	return nak(rq, syndrome, progress, now);
+	return nak(rq, syndrome, now);
 }
 
 uint64_t requester_deadline(const struct requester *rq)
@@ -468,6 +483,7 @@ void requester_poll(struct requester *rq, uint64_t now)
 		if (now < rq->hold_until)
 			return;
 		rq->hold_until = 0;
+		rq->went_back = false;
 		rq->timer = now;
 	} else if (rq->timeout != 0 && (int64_t)(now - rq->timer) >= (int64_t)rq->timeout) {
 		/* signed: the timer may have been started after <now> was read */
@@ -477,6 +493,7 @@ void requester_poll(struct requester *rq, uint64_t now)
 			return;
 		}
 		rq->retries++;
+		rq->went_back = false;
 		rq->timer = now;
 		rq->send_psn = rq->una_psn;
 	}

@@ -23,10 +23,14 @@
 /* Packets sent again per call after a loss, so that a retransmission does not cause the next. */
 #define REQUESTER_RESEND_BURST 64
 
+/* As on NICs. */
+#define REQUESTER_RNR_FOREVER 7
+
 enum requester_error {
 	REQUESTER_OK = 0,
 	REQUESTER_RETRY_EXCEEDED, /* the peer stayed silent */
 	REQUESTER_NAK,            /* the peer refused: see <nak> */
+	REQUESTER_RNR_EXCEEDED,   /* the peer was never ready to receive */
 	REQUESTER_DEVICE,         /* the RDMA device failed (engine verbs) */
 };
 
@@ -60,7 +64,9 @@ struct requester {
 	uint64_t hold_until;      /* RNR NAK: send nothing before */
 	uint64_t timeout;
 	uint8_t retry_limit, retries;
-	uint8_t nak; /* syndrome of a fatal NAK */
+	uint8_t rnr_retry, rnr_retries;
+	bool went_back; /* to una_psn, because of a NAK: another one brings nothing new */
+	uint8_t nak;    /* syndrome of a fatal NAK */
 	enum requester_error error;
 	/* NULL: we send. With an engine a PSN is one of its work requests. */
 	const struct requester_engine *engine;
@@ -80,6 +86,7 @@ struct requester_params {
 	uint32_t psn;        /* first PSN */
 	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
 	uint8_t retry_limit;
+	uint8_t rnr_retry; /* RNR NAKs without progress that are put up with; 7 = any number */
 };
 
 void requester_init(struct requester *rq, const struct requester_params *params);
@@ -136,7 +143,10 @@ int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t off
 
 enum requester_verdict { REQUESTER_PROGRESS, REQUESTER_OLD, REQUESTER_BEYOND, REQUESTER_FAILED };
 
-/* An ACK or NAK came from the peer. REQUESTER_BEYOND: for a packet never sent; ignored. */
+/*
+ * An ACK or NAK came from the peer. REQUESTER_OLD: says nothing new; ignored, so that repeated NAKs
+ * do not multiply. REQUESTER_BEYOND: for a packet never sent; ignored.
+ */
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
 				     uint64_t now);
 
