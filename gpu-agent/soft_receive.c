@@ -62,15 +62,14 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 			 uint64_t now, struct soft_qp **to_wake)
 {
 	const uint8_t *ip = frame + f->ip_offset, *bth = frame + f->bth_offset;
-	uint32_t covered = f->bth_offset + f->bth_length - f->ip_offset - ROCE_ICRC_LENGTH;
+	uint32_t length = f->bth_offset + f->bth_length - f->ip_offset;
 	struct roce_packet p;
 	struct soft_qp *qp;
 
 	if (roce_parse(bth, f->bth_length, &p) != ROCE_PARSED)
 		return false;
 	qp = qp_of(rnic, p.qpn);
-	if (qp == NULL || !roce_path_is_from_peer(&qp->path, ip) ||
-	    !roce_icrc_ok(ip, f->ip_length, covered))
+	if (qp == NULL || roce_path_admit(&qp->path, ip, f->ip_length, length) != ROCE_ADMITTED)
 		return false;
 	if (p.opcode == ROCE_CNP) {
 		return false; /* no rate control yet */

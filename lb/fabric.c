@@ -112,8 +112,9 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const uint8_t *ip = frame + at->ip_offset;
 	uint32_t ip_length = at->l4_offset - at->ip_offset;
-	uint32_t covered = at->payload_offset + at->payload_length - at->ip_offset;
+	uint32_t length = at->payload_offset + at->payload_length - at->ip_offset;
 	struct roce_packet p;
+	enum roce_admission admission;
 	struct link *link;
 	enum roce_parse_result result =
 		roce_parse(frame + at->payload_offset, at->payload_length, &p);
@@ -125,13 +126,13 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 	link = link_of(lc, p.qpn);
 	if (link == NULL)
 		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
-	/* A spoofed packet must not even cost the sum over it. IP options are never sent. */
-	if (!roce_path_is_from_peer(&link->path, ip) || at->vlan != 0 ||
-	    lc->lb->port_index[m->port] != link->port)
-		return lcore_drop(lc, m, LB_DROP_ROCE_SOURCE);
-	if (ip_length != link->path.ip_length ||
-	    !roce_icrc_ok(ip, ip_length, covered - ROCE_ICRC_LENGTH))
-		return lcore_drop(lc, m, LB_DROP_ROCE_ICRC);
+	admission = at->vlan != 0 || lc->lb->port_index[m->port] != link->port
+			    ? ROCE_NOT_PEER
+			    : roce_path_admit(&link->path, ip, ip_length, length);
+	if (unlikely(admission != ROCE_ADMITTED))
+		return lcore_drop(lc, m,
+				  admission == ROCE_NOT_PEER ? LB_DROP_ROCE_SOURCE
+							     : LB_DROP_ROCE_ICRC);
 	if (p.opcode == ROCE_CNP)
 		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
 	else if (p.opcode == ROCE_ACK)

@@ -141,14 +141,11 @@ static inline void peers_message_done(struct peers *p, uint32_t imm)
 static inline bool peers_admit(const struct roce_path *path, const uint8_t *frame, uint32_t length,
 			       struct roce_frame *at, struct roce_packet *packet)
 {
-	const uint8_t *ip;
-
 	if (frame_locate(frame, length, at) != FRAME_ROCE ||
 	    roce_parse(frame + at->bth_offset, at->bth_length, packet) != ROCE_PARSED)
 		return false;
-	ip = frame + at->ip_offset;
-	return roce_path_is_from_peer(path, ip) &&
-	       roce_icrc_ok(ip, at->ip_length, at->l3_length - ROCE_ICRC_LENGTH);
+	return roce_path_admit(path, frame + at->ip_offset, at->ip_length,
+			       at->bth_offset + at->bth_length - at->ip_offset) == ROCE_ADMITTED;
 }
 
 static inline void peers_answer(struct peers *p)

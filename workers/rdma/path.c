@@ -125,6 +125,18 @@ bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 	return le32toh(stored) == roce_icrc_of_packet(ip, ip_length, length);
 }
 
+enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
+				    uint32_t ip_length, uint32_t length)
+{
+	/* A spoofed packet must not even cost the sum over it. */
+	if (!roce_path_is_from_peer(path, ip))
+		return ROCE_NOT_PEER;
+	/* IP options are never sent. */
+	if (ip_length != path->ip_length || !roce_icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
+		return ROCE_BAD_ICRC;
+	return ROCE_ADMITTED;
+}
+
 uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn, uint8_t syndrome,
 			uint32_t msn)
 {

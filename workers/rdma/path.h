@@ -138,6 +138,15 @@ uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t len
 /* True when the four bytes behind the packet are its ICRC (least significant byte first). */
 bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length);
 
+enum roce_admission { ROCE_ADMITTED, ROCE_NOT_PEER, ROCE_BAD_ICRC };
+
+/*
+ * What every packet must pass before a queue pair looks at it: from the path's peer, to us, whole.
+ * <length> counts from the IP header to the end of the ICRC. Who fails gets no answer.
+ */
+enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
+				    uint32_t ip_length, uint32_t length);
+
 /* The longest ACK frame: over IPv6. */
 #define ROCE_ACK_FRAME_MAX                                                                         \
 	(ROCE_ETHER_LENGTH + 40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH + ROCE_ICRC_LENGTH)

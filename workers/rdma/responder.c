@@ -74,6 +74,9 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 	if (!in_sequence(r, p, has))
 		return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 	if (has & ROCE_IS_FIRST) {
+		/* No message is longer (IBTA volume 1, 9.7.2.3). */
+		if (p->length > ROCE_MESSAGE_MAX)
+			return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 		/* A write of nothing touches no memory: neither rkey nor address matter. */
 		if (p->length > 0 &&
 		    (p->rkey != r->region.rkey || !in_region(&r->region, p->va, p->length)))

@@ -68,7 +68,8 @@ enum roce_parse_result roce_parse(const uint8_t *bth, uint32_t length, struct ro
 		offset += sizeof(word);
 	}
 	payload = length - offset;
-	if (payload < packet->pad || (payload & 3) != 0)
+	/* An ACK ends with its AETH. */
+	if (payload < packet->pad || (payload & 3) != 0 || (has & ROCE_HAS_AETH && payload != 0))
 		return ROCE_PARSE_MALFORMED;
 	packet->payload_offset = offset;
 	packet->payload_length = payload - packet->pad;
