@@ -27,6 +27,12 @@ static const struct control_counter full_counters[] = {
 	CONTROL_COUNTER(lb_link_stats, acks_received),
 	CONTROL_COUNTER(lb_link_stats, naks_received),
 	CONTROL_COUNTER(lb_link_stats, naks_sent),
+	CONTROL_COUNTER(lb_link_stats, rnr_naks_received),
+	CONTROL_COUNTER(lb_link_stats, duplicates),
+	CONTROL_COUNTER(lb_link_stats, out_of_order),
+	CONTROL_COUNTER(lb_link_stats, ecn_marked),
+	CONTROL_COUNTER(lb_link_stats, cnps_sent),
+	CONTROL_COUNTER(lb_link_stats, cnps_received),
 	CONTROL_COUNTER(lb_link_stats, heartbeats),
 };
 
@@ -61,6 +67,10 @@ static void add_details(json_t *row, const struct worker *worker, const struct l
 					      (json_int_t)spec->max_batch, "heartbeat_ms",
 					      (json_int_t)spec->heartbeat_ms));
 	control_counters(row, full_counters, CONTROL_COUNT_OF(full_counters), stats);
+	/* Null while nothing limits it. */
+	json_object_set_new(row, "rate_mbit",
+			    stats->rate == 0 ? json_null()
+					     : json_integer((json_int_t)(stats->rate / 125000)));
 }
 
 static json_t *worker_row(struct lb *lb, const struct worker *worker, bool full)

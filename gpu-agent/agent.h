@@ -32,6 +32,7 @@ struct agent_options {
 	bool hugepages;
 	bool idle_sleep;
 	bool may_post; /* the loop may ring an RDMA device itself, where it can */
+	bool dcqcn;
 	const char *log_level;
 };
 

@@ -112,6 +112,7 @@ static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t
 		.prefix = o->prefix,
 		.gateway = o->gateway,
 		.idle_sleep = o->idle_sleep,
+		.dcqcn = o->dcqcn,
 	};
 	char found[384];
 	struct rnic *rnic;

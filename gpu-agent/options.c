@@ -34,7 +34,7 @@ const char *agent_address_format(const struct rnic_address *address, char *text,
 	return inet_ntop(AF_INET6, &address->addr, text, size);
 }
 
-enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, ENGINE, LEVEL, FLAG_OFF };
+enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, ENGINE, LEVEL, CONTROL, FLAG_OFF };
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
@@ -80,6 +80,7 @@ static const struct row rows[] = {
 	{"max-run-ms", "MS", "longest batch; no heartbeat comes meanwhile [0]", NUMBER,
 	 AT(max_run_ms), 0, 600000},
 	{"weight", "N", "share of the flows under maglev, 1..256 [1]", NUMBER, AT(weight), 1, 256},
+	{"congestion-control", "dcqcn|off", "of the software RNIC [dcqcn]", CONTROL, AT(dcqcn)},
 	{"memory-mb", "MB", "packet memory [128]", NUMBER, AT(memory_mb), 64, 65536},
 	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},
 	{"busy-poll", NULL, "never sleep: lowest latency, two CPUs at 100 %", FLAG_OFF,
@@ -201,6 +202,11 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 				return 0;
 			}
 		return complain(row, value, "is none of error, warning, notice, info, debug");
+	case CONTROL:
+		if (strcmp(value, "dcqcn") != 0 && strcmp(value, "off") != 0)
+			return complain(row, value, "is neither dcqcn nor off");
+		*(bool *)field = value[0] == 'd';
+		return 0;
 	case FLAG_OFF:
 		*(bool *)field = false;
 		return 0;
@@ -244,6 +250,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.hugepages = true,
 		.idle_sleep = true,
 		.may_post = true,
+		.dcqcn = true,
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);

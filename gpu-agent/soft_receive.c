@@ -72,12 +72,15 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 	if (qp == NULL || roce_path_admit(&qp->path, ip, f->ip_length, length) != ROCE_ADMITTED)
 		return false;
 	if (p.opcode == ROCE_CNP) {
-		return false; /* no rate control yet */
+		requester_notify(&qp->requester, now);
 	} else if (p.opcode == ROCE_ACK) {
 		requester_ack(&qp->requester, p.psn, p.syndrome, now);
 		soft_send_acked(qp);
-	} else if (receive_write(qp, &p, bth)) {
-		*to_wake = qp;
+	} else {
+		if (unlikely(roce_is_marked(ip)))
+			responder_marked(&qp->responder, now);
+		if (receive_write(qp, &p, bth))
+			*to_wake = qp;
 	}
 	return true;
 }
@@ -110,6 +113,20 @@ static void receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
 	rte_pktmbuf_free(m);
 }
 
+static void notify(struct soft_rnic *rnic, struct soft_qp *qp)
+{
+	struct rte_mbuf *m;
+
+	if (!qp->resolved || txq_room(&rnic->tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(rnic->small);
+	if (m == NULL)
+		return;
+	responder_notification_due(&qp->responder);
+	m->data_len = m->pkt_len = roce_cnp_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path);
+	txq_push(&rnic->tx, m);
+}
+
 static void acknowledge(struct soft_rnic *rnic)
 {
 	uint32_t psn, msn;
@@ -119,6 +136,8 @@ static void acknowledge(struct soft_rnic *rnic)
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		struct soft_qp *qp = rnic->qp[i];
 
+		if (unlikely(qp->responder.notification_due))
+			notify(rnic, qp);
 		if (!qp->responder.ack_due || !qp->resolved || txq_room(&rnic->tx) == 0)
 			continue;
 		m = rte_pktmbuf_alloc(rnic->small);

@@ -33,6 +33,9 @@ static unsigned int turn(struct soft_rnic *rnic, uint64_t *next_check)
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i]->connected)
 			work += soft_send_poll(rnic->qp[i]);
+	for (unsigned int i = 0; rnic->paced > 0 && i < rnic->n_qps; i++)
+		if (rnic->qp[i]->requester.paced)
+			requester_poll(&rnic->qp[i]->requester, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
 		soft_resolve_poll(rnic, now);
@@ -58,8 +61,21 @@ static bool must_stay_awake(const struct soft_rnic *rnic)
 	return false;
 }
 
+/* When the first queue pair's rate allows the next packet. */
+static uint64_t paced_ns(const struct soft_rnic *rnic)
+{
+	uint64_t now = rte_rdtsc(), first = now + rte_get_tsc_hz() / 1000;
+
+	for (unsigned int i = 0; i < rnic->n_qps; i++)
+		if (rnic->qp[i]->requester.paced)
+			first = RTE_MIN(first, requester_deadline(&rnic->qp[i]->requester));
+	return first <= now ? 1 : (first - now) * 1000000 / (rte_get_tsc_hz() / 1000);
+}
+
 static uint64_t sleep_ns(const struct soft_rnic *rnic)
 {
+	if (rnic->paced > 0)
+		return paced_ns(rnic);
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		const struct soft_qp *qp = rnic->qp[i];
 
@@ -282,7 +298,7 @@ static void connect_qp(void *owner, void *argument)
 		/* One per queue pair, in the dynamic range, so that ECMP spreads them. */
 		.udp_source = 0xc000 | (qp->base.number * 0x9e37u & 0x3fff),
 		.qpn = peer->qpn,
-		.tos = ROCE_TOS_DEFAULT,
+		.tos = rnic->params.dcqcn ? ROCE_TOS_ECT : ROCE_TOS_DEFAULT,
 		.migrated = true,
 		.mtu = peer->path_mtu,
 	};
@@ -291,6 +307,8 @@ static void connect_qp(void *owner, void *argument)
 		.tx = &rnic->tx,
 		.pool = rnic->small,
 		.held = &rnic->held,
+		.waiting = &rnic->paced,
+		.line_rate = rnic->params.dcqcn ? port_line_rate(&rnic->port) : 0,
 		.multi_segment = rnic->port.multi_segment,
 		.psn = qp->params.psn,
 		.ack_timeout = peer->ack_timeout,
@@ -308,6 +326,9 @@ static void connect_qp(void *owner, void *argument)
 	roce_path_init(&qp->path, &path);
 	requester_init(&qp->requester, &rq);
 	responder_init(&qp->responder, &writable, peer->path_mtu, peer->psn);
+	if (rnic->params.dcqcn)
+		responder_notify_every(&qp->responder,
+				       rte_get_tsc_hz() / 1000000 * DCQCN_CNP_NS / 1000);
 	qp->next_hop =
 		on_link(&rnic->params, &peer->address) ? peer->address : rnic->params.gateway;
 	qp->connected = true;

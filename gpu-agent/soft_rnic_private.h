@@ -51,6 +51,7 @@ struct soft_rnic {
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
+	uint32_t paced;              /* queue pairs whose packets wait for their rate */
 	struct mailbox mailbox;
 	struct sleeper sleeper;
 	int stop; /* atomic */

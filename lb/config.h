@@ -78,6 +78,7 @@ struct lb_config {
 	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
 	uint8_t retry_count;              /* RoCE: default 7 */
 	uint8_t rnr_retry;                /* RoCE: default 7, which is for ever */
+	bool dcqcn;                       /* react to congestion on the fabric; default true */
 	char log_level[16];               /* error, warning, notice, info, debug; default info */
 };
 

@@ -15,6 +15,8 @@ static const struct config_choice framings[] = {{"datagram", 0}, {NULL, 0}};
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
 
+static const struct config_choice controls[] = {{"dcqcn", true}, {"off", false}, {NULL, 0}};
+
 static const struct config_choice tables[] = {
 	{"tags", CONNTRACK_TABLE_TAGS},
 	{"rte_hash", CONNTRACK_TABLE_RTE_HASH},
@@ -133,6 +135,8 @@ static const struct config_key fabric_rows[] = {
 	 .noun = "a RoCE timeout exponent", .min = 1, .max = 31, .fallback = "14"},
 	{"retry_count", &config_number, FIELD(lb_config, retry_count),
 	 .noun = "a number of retries", .min = 0, .max = 7, .fallback = "7"},
+	{"congestion_control", &config_choice, FIELD(lb_config, dcqcn), .noun = "a rate control",
+	 .choices = controls, .fallback = "dcqcn"},
 	{"rnr_retry", &config_number, FIELD(lb_config, rnr_retry), .noun = "a number of retries",
 	 .min = 0, .max = 7, .fallback = "7"},
 	{NULL},

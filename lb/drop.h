@@ -52,7 +52,7 @@
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
 	X(HANDOVER_FULL, "handover_full", "the lcore that owns the flow or queue pair was behind") \
-	X(ROCE_CNP, "roce_cnp", "congestion notification: counted, not acted on yet")              \
+	X(ROCE_CNP, "roce_cnp", "congestion notification, and congestion control is off")          \
 	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
 	X(ROCE_MALFORMED, "roce_malformed", "RoCE packet with bad version, P_Key, length or pad")  \
 	X(ROCE_ICRC, "roce_icrc", "wrong ICRC")                                                    \

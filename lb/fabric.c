@@ -20,6 +20,16 @@ static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
 	rte_pktmbuf_free(m);
 }
 
+/* The worker saw congestion on the way of what we sent. */
+static void receive_notification(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+{
+	requester_notify(&link->requester, lc->now);
+	if (lc->lb->config.dcqcn)
+		rte_pktmbuf_free(m);
+	else
+		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
+}
+
 static enum lb_drop drop_of(enum responder_verdict verdict)
 {
 	switch (verdict) {
@@ -93,7 +103,9 @@ static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *
 	struct responder_placement place;
 	enum responder_verdict verdict = responder_receive(&link->responder, p, &place);
 
-	if (link->responder.ack_due)
+	if (unlikely(roce_is_marked(rte_pktmbuf_mtod_offset(m, uint8_t *, at->ip_offset))))
+		responder_marked(&link->responder, lc->now);
+	if (link->responder.ack_due || unlikely(link->responder.notification_due))
 		lcore_mark_dirty(lc, link);
 	if (verdict != RESPONDER_ACCEPT)
 		return lcore_drop(lc, m, drop_of(verdict));
@@ -134,7 +146,7 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 				  admission == ROCE_NOT_PEER ? LB_DROP_ROCE_SOURCE
 							     : LB_DROP_ROCE_ICRC);
 	if (p.opcode == ROCE_CNP)
-		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
+		receive_notification(lc, link, m);
 	else if (p.opcode == ROCE_ACK)
 		receive_ack(lc, link, m, &p);
 	else

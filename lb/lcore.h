@@ -93,6 +93,7 @@ struct lcore {
 	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
 	uint32_t held;               /* packets that wait for a worker's acknowledgement */
 	uint32_t hold_max;           /* of those and of waiting requests */
+	uint32_t paced;              /* links whose packets wait for their rate (dcqcn.h) */
 	struct rte_mempool *wholes;  /* datagrams that came in fragments */
 	struct fragment_table *fragments;
 	uint32_t errors_passed;    /* ICMP errors, since the last housekeeping */

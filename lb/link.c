@@ -54,6 +54,9 @@ struct link *link_create(const struct link_params *p)
 		.tx = p->tx,
 		.pool = p->pieces,
 		.held = p->held,
+		.clock = p->clock,
+		.waiting = p->paced,
+		.line_rate = p->line_rate,
 		.multi_segment = p->multi_segment,
 		.psn = p->psn,
 		.ack_timeout = p->ack_timeout,
@@ -62,6 +65,7 @@ struct link *link_create(const struct link_params *p)
 	};
 	requester_init(&link->requester, &rq);
 	responder_init(&link->responder, &replies, p->path.mtu, p->remote->psn);
+	responder_notify_every(&link->responder, p->notify_interval);
 	return link;
 fail:
 	link_destroy(link);
@@ -176,12 +180,28 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	return 0;
 }
 
+static void notify(struct link *link, struct txq *tx, struct rte_mempool *pool)
+{
+	struct rte_mbuf *m;
+
+	if (!roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return;
+	responder_notification_due(&link->responder);
+	m->data_len = m->pkt_len = roce_cnp_build(rte_pktmbuf_mtod(m, uint8_t *), &link->path);
+	txq_push(tx, m);
+}
+
 void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool)
 {
 	uint32_t psn, msn;
 	uint8_t syndrome;
 	struct rte_mbuf *m;
 
+	if (unlikely(link->responder.notification_due))
+		notify(link, tx, pool);
 	if (!link->responder.ack_due || !roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
 		return;
 	m = rte_pktmbuf_alloc(pool);

@@ -100,6 +100,10 @@ struct link_params {
 	struct txq *tx;
 	struct rte_mempool *pieces; /* small mbufs for headers and trailers */
 	uint32_t *held;             /* counts packets that wait for an acknowledgement */
+	const uint64_t *clock;      /* as of requesters */
+	uint32_t *paced;            /* counts links whose packets wait for their rate */
+	uint64_t line_rate;         /* bytes per second; 0: no congestion control */
+	uint64_t notify_interval;   /* TSC; between congestion notifications; 0: none */
 	bool multi_segment;
 	uint8_t ack_timeout, retry_limit, rnr_retry;
 };
@@ -148,7 +152,10 @@ void link_batch_flush(struct link *link);
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
 	      uint64_t tag, uint64_t now, struct rte_mempool *pool);
 
-/* One acknowledgement for all packets that asked for one; stays due when there is no room. */
+/*
+ * One acknowledgement for all packets that asked for one, and what there is to say of congestion;
+ * stays due when there is no room.
+ */
 void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool);
 
 /* The reply's last chunk came, or nobody waits for it any more: the slot is free. */

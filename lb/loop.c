@@ -83,6 +83,14 @@ static unsigned int transmit(struct lcore *lc)
 	return sent + carried;
 }
 
+/* Packets that waited for their link's rate to allow them. */
+static void send_paced(struct lcore *lc)
+{
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		if (lc->links[i]->requester.paced)
+			requester_poll(&lc->links[i]->requester, lc->now);
+}
+
 static void housekeeping(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->n_links; i++)
@@ -123,6 +131,8 @@ bool lb_turn(struct lcore *lc)
 	}
 	if (lc->n_dirty > 0)
 		forward_flush(lc);
+	if (unlikely(lc->paced > 0))
+		send_paced(lc);
 	if (unlikely(!mailbox_empty(&lc->mailbox)))
 		mailbox_run(&lc->mailbox);
 	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
@@ -153,9 +163,22 @@ static bool must_stay_awake(const struct lcore *lc)
 	return false;
 }
 
+/* Until the first link's rate allows the next packet, a millisecond at most. */
+static uint64_t paced_ns(const struct lcore *lc)
+{
+	uint64_t now = rte_rdtsc(), first = now + lc->lb->tsc_per_ms;
+
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		if (lc->links[i]->requester.paced)
+			first = RTE_MIN(first, requester_deadline(&lc->links[i]->requester));
+	return first <= now ? 1 : (first - now) * 1000000 / lc->lb->tsc_per_ms;
+}
+
 /* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
 static uint64_t sleep_ns(const struct lcore *lc)
 {
+	if (lc->paced > 0)
+		return paced_ns(lc);
 	if (lc->n_waiting > 0 || lc->dying != NULL)
 		return HOUSEKEEPING_US * 1000;
 	for (unsigned int i = 0; i < lc->n_links; i++)

@@ -334,19 +334,25 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 				.source = lb->config.port[port].address.addr,
 				.destination = r->address.addr,
 				.qpn = remote->qpn,
-				.tos = ROCE_TOS_DEFAULT,
+				.tos = lb->config.dcqcn ? ROCE_TOS_ECT : ROCE_TOS_DEFAULT,
 				.migrated = true,
 				.mtu = path_mtu,
 			},
 		.tx = &lc->tx[port],
 		.pieces = lc->pieces,
 		.held = &lc->held,
+		.clock = &lc->now,
+		.paced = &lc->paced,
 		.multi_segment = lb->port[port].multi_segment,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
 		.rnr_retry = lb->config.rnr_retry,
 	};
 
+	if (lb->config.dcqcn) {
+		p.line_rate = port_line_rate(&lb->port[port]);
+		p.notify_interval = lb->tsc_hz / 1000000 * DCQCN_CNP_NS / 1000;
+	}
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return NULL;
 	p.psn = random[0] & ROCE_PSN_MASK;

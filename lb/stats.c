@@ -45,6 +45,7 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 static void add_link(struct lb_link_stats *out, const struct link *link)
 {
 	const struct requester_stats *rq = &link->requester.stats;
+	uint64_t rate = dcqcn_rate(&link->requester.rate);
 
 	out->requests += link->stats.requests;
 	out->replies += link->stats.replies;
@@ -59,6 +60,14 @@ static void add_link(struct lb_link_stats *out, const struct link *link)
 	out->timeouts += rq->timeouts;
 	out->packets_received += link->responder.stats.packets;
 	out->naks_sent += link->responder.stats.naks;
+	out->rnr_naks_received += rq->rnr_naks;
+	out->duplicates += link->responder.stats.duplicates;
+	out->out_of_order += link->responder.stats.ahead;
+	out->ecn_marked += link->responder.stats.marked;
+	out->cnps_sent += link->responder.stats.notifications;
+	out->cnps_received += rq->notifications;
+	if (rate != 0 && (out->rate == 0 || rate < out->rate))
+		out->rate = rate;
 	out->wait_ns += link->stats.wait_ns;
 	out->run_ns += link->stats.run_ns;
 	out->total_ns += link->stats.total_ns;

@@ -56,6 +56,13 @@ static const struct cli_column full[] = {
 	{"acks received", "acks_received", CLI_COUNT},
 	{"naks received", "naks_received", CLI_COUNT},
 	{"naks sent", "naks_sent", CLI_COUNT},
+	{"rnr naks", "rnr_naks_received", CLI_COUNT},
+	{"duplicates", "duplicates", CLI_COUNT},
+	{"out of order", "out_of_order", CLI_COUNT},
+	{"ecn marked", "ecn_marked", CLI_COUNT},
+	{"cnps sent", "cnps_sent", CLI_COUNT},
+	{"cnps received", "cnps_received", CLI_COUNT},
+	{"rate, Mbit/s", "rate_mbit", CLI_COUNT},
 	{"timeouts", "timeouts", CLI_COUNT},
 };
 

@@ -82,6 +82,8 @@ static const struct row rows[] = {
 	{"workers list", 0, "NAME  MODEL  STATE"},
 	{"workers list", 0, "gpu0  llama  active"},
 	{"workers list --json", 0, "\"name\": \"gpu0\",\n"},
+	{"workers show gpu0", 0, "\ncnps received     17\nrate, Mbit/s      1000\n"},
+	{"workers show gpu0 --json", 0, "\"rate_mbit\": 1000"},
 	{"workers show gpu0", 0, "mean wait         15 us\n"},
 	{"workers show nobody", 1, "doorbell: no worker 'nobody'; workers.list has them all\n"},
 	{"workers drain gpu0", 0, "worker gpu0: drained\n"},

@@ -293,6 +293,8 @@ void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 	out->run_ns = 40000000;
 	out->total_ns = 50000000;
 	out->packets_resent = 3;
+	out->cnps_received = 17;
+	out->rate = 125000000;
 }
 
 const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore)

@@ -162,6 +162,8 @@ static const struct row value_rows[] = {
 	 "workers.timeout_ms: '5' is not a time in ms; use 20 to 3600000"},
 	{GOOD "fabric: {ack_timeout: 32}\n",
 	 "fabric.ack_timeout: '32' is not a RoCE timeout exponent; use 1 to 31"},
+	{GOOD "fabric: {congestion_control: on}\n",
+	 "fabric.congestion_control: 'on' is not a rate control; use dcqcn or off"},
 	{GOOD "fabric: {rnr_retry: 8}\n",
 	 "fabric.rnr_retry: '8' is not a number of retries; use 0 to 7"},
 	{GOOD "fabric: {retry_count: 8}\n",
@@ -332,6 +334,7 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(config.ack_timeout, 14);
 	cr_assert_eq(config.retry_count, 7);
 	cr_assert_eq(config.rnr_retry, 7);
+	cr_assert(config.dcqcn);
 	cr_assert_str_eq(config.log_level, "info");
 }
 
@@ -357,7 +360,7 @@ static const char everything[] =
 	"memory: {mb: 64, hugepages: false}\n"
 	"control: {socket: /tmp/s, agents: '[::]:1'}\n"
 	"workers: {timeout_ms: 20}\n"
-	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3}\n"
+	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off}\n"
 	"log_level: debug\n";
 
 Test(lb_config, every_key_reaches_its_field)
@@ -405,6 +408,7 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(config.ack_timeout, 8);
 	cr_assert_eq(config.retry_count, 0);
 	cr_assert_eq(config.rnr_retry, 3);
+	cr_assert_not(config.dcqcn);
 	cr_assert_str_eq(config.log_level, "debug");
 }
 

@@ -37,6 +37,7 @@ static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
 		.ack_timeout = 14,
 		.retry_limit = 7,
 		.rnr_retry = 2,
+		.notify_interval = 50,
 	};
 	struct link *link = link_create(&params);
 
@@ -121,6 +122,25 @@ Test(lb_link, writes_the_payload_to_a_slot_and_announces_it)
 	cr_expect_eq(link_outstanding(link), 2);
 	link_batch_flush(link);
 	cr_expect_eq(f->tx.n, 3, "nothing more to announce");
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, tells_the_worker_of_congestion_when_there_is_room)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+
+	responder_marked(&link->responder, 1);
+	f->tx.n = TXQ_SIZE;
+	link_acknowledge(link, &f->tx, f->small);
+	f->tx.n = 0;
+	link_acknowledge(link, &f->tx, f->small);
+	cr_assert_eq(f->tx.n, 1, "still due");
+	cr_expect_eq(fixture_packet(f, 0, frame).opcode, ROCE_CNP);
+	link_acknowledge(link, &f->tx, f->small);
+	cr_expect_eq(f->tx.n, 1, "told once");
 	link_destroy(link);
 	fixture_destroy(f);
 }

@@ -334,3 +334,46 @@ Test(rdma_responder, takes_a_start_psn_of_more_than_24_bits)
 
 	cr_expect_eq(receive(&r, &(struct step){ONLY, 5, 4, 4}), ACCEPT);
 }
+
+Test(rdma_responder, tells_of_congestion_once_per_interval)
+{
+	struct responder r = new_responder(0);
+
+	responder_notify_every(&r, 50);
+	cr_expect_not(responder_notification_due(&r));
+	for (uint64_t now = 1000; now < 1050; now++)
+		responder_marked(&r, now);
+	cr_expect(responder_notification_due(&r), "the first mark");
+	cr_expect_not(responder_notification_due(&r), "noted once, told once");
+	responder_marked(&r, 1049);
+	cr_expect_not(responder_notification_due(&r));
+	responder_marked(&r, 1050);
+	cr_expect(responder_notification_due(&r));
+	cr_expect_eq(r.stats.marked, 52);
+	cr_expect_eq(r.stats.notifications, 2);
+}
+
+Test(rdma_responder, tells_nobody_when_rate_control_is_off_or_the_queue_pair_dead)
+{
+	struct responder r = new_responder(0);
+
+	responder_marked(&r, 1);
+	cr_expect_not(responder_notification_due(&r));
+	cr_expect_eq(r.stats.marked, 1, "counted all the same");
+	responder_notify_every(&r, 50);
+	r.error = true;
+	responder_marked(&r, 2);
+	cr_expect_not(responder_notification_due(&r));
+}
+
+Test(rdma_responder, counts_duplicates_and_gaps)
+{
+	struct responder r = new_responder(1);
+
+	receive(&r, &(struct step){ONLY, 1, 4, 4});
+	receive(&r, &(struct step){ONLY, 1, 4, 4});
+	for (unsigned int i = 0; i < 3; i++)
+		receive(&r, &(struct step){ONLY, 5, 4, 4});
+	cr_expect_eq(r.stats.duplicates, 1);
+	cr_expect_eq(r.stats.ahead, 3);
+}

@@ -244,6 +244,52 @@ Test(rdma_wire, writes_traffic_class_ttl_and_a_good_header_checksum)
 	cr_expect_eq(ip[7], 64);
 }
 
+/* The layout is that of a notification captured from a ConnectX-4 Lx. */
+Test(rdma_wire, builds_congestion_notifications_as_nics_do)
+{
+	for (unsigned int family = 4; family <= 6; family += 2) {
+		uint32_t ip_length = family == 4 ? 20 : 40, n, sum = 0;
+		uint8_t frame[ROCE_CNP_FRAME_MAX], *ip = frame + ROCE_ETHER_LENGTH;
+		const uint8_t *udp = ip + ip_length, *bth = udp + 8;
+		struct roce_path path;
+		struct roce_packet p;
+
+		vector_path(&path, family, false, 1024);
+		n = roce_cnp_build(frame, &path);
+		cr_assert_eq(n, ROCE_ETHER_LENGTH + ip_length + 40);
+		cr_expect_eq(udp[4] << 8 | udp[5], 40, "UDP length");
+		cr_expect_eq(bth[0], 0x81);
+		cr_expect_eq(bth[2] << 8 | bth[3], 0xffff);
+		cr_expect_eq(bth[4], 0x40, "BECN and nothing else");
+		cr_expect_eq(bth[5] << 16 | bth[6] << 8 | bth[7], 0x11, "the sender's queue pair");
+		for (unsigned int i = 8; i < 12 + 16; i++)
+			cr_expect_eq(bth[i], 0, "byte %u", i);
+		cr_expect(roce_icrc_ok(ip, ip_length, n - ROCE_ETHER_LENGTH - ICRC));
+		if (family == 4) {
+			cr_expect_eq(ip[1], 0xc2);
+			for (unsigned int i = 0; i < 20; i += 2)
+				sum += ip[i] << 8 | ip[i + 1];
+			cr_expect_eq((sum & 0xffff) + (sum >> 16), 0xffff, "header check sum");
+		} else {
+			cr_expect_eq(ip[0], 0x6c);
+			cr_expect_eq(ip[1], 0x20);
+		}
+		cr_expect_eq(path.tos, ROCE_TOS_DEFAULT, "of this packet only");
+		cr_expect_eq(roce_parse(bth, 12 + 16 + ICRC, &p), ROCE_PARSED);
+		cr_expect_eq(p.opcode, ROCE_CNP);
+	}
+}
+
+Test(rdma_wire, sees_the_mark_of_a_switch_and_only_that)
+{
+	for (unsigned int tos = 0; tos < 256; tos++) {
+		uint8_t four[2] = {0x45, tos}, six[2] = {0x60 | tos >> 4, tos << 4 | 0x0f};
+
+		cr_expect_eq(roce_is_marked(four), (tos & 3) == 3, "IPv4, %02x", tos);
+		cr_expect_eq(roce_is_marked(six), (tos & 3) == 3, "IPv6, %02x", tos);
+	}
+}
+
 Test(rdma_wire, follows_a_changed_mac_address)
 {
 	static const uint8_t mac[6] = {2, 9, 8, 7, 6, 5};

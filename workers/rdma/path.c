@@ -152,3 +152,37 @@ uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn,
 	roce_header_unmask(at, path);
 	return length + ROCE_ICRC_LENGTH;
 }
+
+/* The same path for packets of another traffic class. */
+static void set_tos(struct roce_path *path, uint8_t tos)
+{
+	/* The sum is over words as they lie in memory: the class is the second byte of the first.
+	 */
+	uint8_t less[2] = {0, path->tos}, more[2] = {0, tos};
+	uint16_t minus, plus;
+	uint32_t sum;
+
+	memcpy(&minus, less, sizeof(minus));
+	memcpy(&plus, more, sizeof(plus));
+	sum = path->ip_sum + (uint16_t)~minus + plus; /* RFC 1624 */
+	sum = (sum & 0xffff) + (sum >> 16);
+	path->ip_sum = (sum & 0xffff) + (sum >> 16);
+	path->tos = tos;
+}
+
+uint32_t roce_cnp_build(uint8_t *at, const struct roce_path *path)
+{
+	struct roce_header h = {.opcode = ROCE_CNP, .body = ROCE_CNP_BODY};
+	uint32_t length = path->length + ROCE_CNP_BODY, crc;
+	struct roce_path urgent = *path;
+
+	set_tos(&urgent, ROCE_TOS_CNP);
+	roce_header_write(at, &urgent, &h);
+	memset(at + path->length, 0, ROCE_CNP_BODY);
+	crc = htole32(
+		roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH, length - ROCE_ETHER_LENGTH));
+	memcpy(at + length, &crc, sizeof(crc));
+	roce_header_unmask(at, &urgent);
+	at[path->length - ROCE_BTH_LENGTH + 4] = 0x40; /* BECN; the ICRC does not cover it */
+	return length + ROCE_ICRC_LENGTH;
+}

@@ -23,7 +23,9 @@
 #define ROCE_ICRC_SEED 0x2144df1cu
 
 #define ROCE_ETHER_LENGTH 14
-#define ROCE_TOS_DEFAULT  0x00 /* not ECT, until there is a rate control that reacts to marks */
+#define ROCE_TOS_DEFAULT  0x00 /* not ECT: nobody reacts to marks */
+#define ROCE_TOS_ECT      0x02 /* ECT(0): switches may mark what rate control reacts to (RFC 3168) */
+#define ROCE_TOS_CNP      0xc2 /* as NICs send notifications: CS6, so that they come through */
 
 struct roce_path {
 	uint8_t header[14 + 40 + 8 + ROCE_BTH_LENGTH]; /* masked template */
@@ -42,7 +44,7 @@ struct roce_path_spec {
 	struct in6_addr source, destination;
 	uint16_t udp_source; /* host order */
 	uint32_t qpn;        /* the peer's queue pair */
-	uint8_t tos;         /* DSCP and ECN; ROCE_TOS_DEFAULT lets switches mark congestion */
+	uint8_t tos;         /* DSCP and ECN */
 	bool migrated;       /* BTH M bit: set, as NICs without path migration send it */
 	uint32_t mtu;        /* 256, 512, 1024, 2048 or 4096 */
 };
@@ -147,6 +149,12 @@ enum roce_admission { ROCE_ADMITTED, ROCE_NOT_PEER, ROCE_BAD_ICRC };
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length);
 
+/* Has a switch marked the packet with this IP header, for congestion (CE, RFC 3168)? */
+static inline bool roce_is_marked(const uint8_t *ip)
+{
+	return (ip[0] >> 4 == 4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
+}
+
 /* The longest ACK frame: over IPv6. */
 #define ROCE_ACK_FRAME_MAX                                                                         \
 	(ROCE_ETHER_LENGTH + 40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH + ROCE_ICRC_LENGTH)
@@ -157,5 +165,15 @@ enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t 
  */
 uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn, uint8_t syndrome,
 			uint32_t msn);
+
+/* The longest notification frame: over IPv6. */
+#define ROCE_CNP_FRAME_MAX                                                                         \
+	(ROCE_ETHER_LENGTH + 40 + 8 + ROCE_BTH_LENGTH + ROCE_CNP_BODY + ROCE_ICRC_LENGTH)
+
+/*
+ * Build a congestion notification for the path's peer into <at> (ROCE_CNP_FRAME_MAX bytes); returns
+ * its length (IBTA annex A17.9.3: BECN, PSN 0, 16 bytes of zero).
+ */
+uint32_t roce_cnp_build(uint8_t *at, const struct roce_path *path);
 
 #endif

@@ -302,6 +302,17 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	return 0;
 }
 
+uint64_t port_line_rate(const struct port *port)
+{
+	struct rte_eth_link link;
+	uint32_t mbit = 10000;
+
+	if (rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_speed != 0 &&
+	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		mbit = link.link_speed;
+	return mbit * 1000000ull / 8;
+}
+
 void port_close(struct port *port)
 {
 	rte_eth_dev_stop(port->id);

@@ -64,6 +64,9 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
 void port_close(struct port *port);
 
+/* Bytes per second that the port's link carries; what a virtual port does not say is a guess. */
+uint64_t port_line_rate(const struct port *port);
+
 /* mbuf data room that holds a frame of <mtu> with headroom for every header we may prepend. */
 uint16_t port_data_room(uint16_t mtu);
 

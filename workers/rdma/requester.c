@@ -31,6 +31,8 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
 	rq->rnr_retry = p->rnr_retry;
+	rq->waiting = p->waiting;
+	dcqcn_init(&rq->rate, p->line_rate, rte_get_tsc_hz());
 	/* 4.096 us x 2^n (IBTA volume 1, 9.9.2.1.1) */
 	if (p->ack_timeout > 0)
 		rq->timeout = rte_get_tsc_hz() / 1000000 * 4096 / 1000 * (1ull << p->ack_timeout);
@@ -59,8 +61,23 @@ static void retire(struct requester *rq, uint32_t end_psn)
 		rq->send_psn = rq->una_psn;
 }
 
+/* Do packets wait for the rate, now? */
+static void update_waiting(struct requester *rq)
+{
+	bool paced = rq->rate.limited && rq->send_psn != rq->next_psn && rq->hold_until == 0 &&
+		     rq->error == REQUESTER_OK;
+
+	if (paced == rq->paced)
+		return;
+	rq->paced = paced;
+	if (rq->waiting != NULL)
+		*rq->waiting += paced ? 1 : -1;
+}
+
 void requester_fini(struct requester *rq)
 {
+	rq->rate.limited = false;
+	update_waiting(rq);
 	retire(rq, rq->next_psn);
 }
 
@@ -305,31 +322,53 @@ static void hold(struct rte_mbuf *m)
 		rte_pktmbuf_refcnt_update(m, 1);
 }
 
-/* Send again, or for the first time, what lies between send_psn and next_psn. */
-static void pump(struct requester *rq, unsigned int burst)
-{
-	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0) {
-		struct rte_mbuf *m = rq->window[rq->send_psn & WINDOW_MASK];
-
-		/* The peer may have moved since the packet was built; the ICRC does not cover this.
-		 */
-		memcpy(rte_pktmbuf_mtod(m, uint8_t *), rq->path->header, 6);
-		/* The window keeps its reference; the port consumes this one. */
-		hold(m);
-		txq_push(rq->tx, m);
-		rq->send_psn = roce_psn_add(rq->send_psn, 1);
-		if (roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)
-			rq->sent_psn = rq->send_psn;
-		else
-			rq->stats.resent++;
-		rq->stats.packets++;
-	}
-}
-
 /* Now, or when the owner's turn began. */
 static uint64_t clock_now(const struct requester *rq)
 {
 	return rq->clock != NULL ? *rq->clock : rte_rdtsc();
+}
+
+/* The packet at send_psn. */
+static inline void push(struct requester *rq)
+{
+	struct rte_mbuf *m = rq->window[rq->send_psn & WINDOW_MASK];
+
+	/* The peer may have moved since the packet was built; the ICRC does not cover this. */
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), rq->path->header, 6);
+	/* The window keeps its reference; the port consumes this one. */
+	hold(m);
+	txq_push(rq->tx, m);
+	rq->send_psn = roce_psn_add(rq->send_psn, 1);
+	if (roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)
+		rq->sent_psn = rq->send_psn;
+	else
+		rq->stats.resent++;
+	rq->stats.packets++;
+}
+
+/* As much as the rate allows. */
+static void pump_paced(struct requester *rq, unsigned int burst)
+{
+	uint64_t now = clock_now(rq);
+
+	dcqcn_advance(&rq->rate, now);
+	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0 &&
+	       dcqcn_may_send(&rq->rate, now)) {
+		dcqcn_sent(&rq->rate, rq->window[rq->send_psn & WINDOW_MASK]->pkt_len, now);
+		push(rq);
+		/* Waiting for the rate is not waiting for an acknowledgement. */
+		rq->timer = now;
+	}
+	update_waiting(rq);
+}
+
+/* Send again, or for the first time, what lies between send_psn and next_psn. */
+static void pump(struct requester *rq, unsigned int burst)
+{
+	if (unlikely(rq->rate.limited))
+		return pump_paced(rq, burst);
+	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0)
+		push(rq);
 }
 
 static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
@@ -466,19 +505,48 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 	return nak(rq, syndrome, now);
 }
 
+void requester_notify(struct requester *rq, uint64_t now)
+{
+	rq->stats.notifications++;
+	dcqcn_notify(&rq->rate, now);
+	update_waiting(rq);
+}
+
 uint64_t requester_deadline(const struct requester *rq)
 {
+	uint64_t at = UINT64_MAX;
+
 	if (rq->error != REQUESTER_OK || rq->una_psn == rq->next_psn)
 		return UINT64_MAX;
 	if (rq->hold_until != 0)
 		return rq->hold_until;
-	return rq->timeout == 0 ? UINT64_MAX : rq->timer + rq->timeout;
+	if (rq->timeout != 0)
+		at = rq->timer + rq->timeout;
+	return rq->paced ? RTE_MIN(at, rq->rate.next) : at;
 }
 
-void requester_poll(struct requester *rq, uint64_t now)
+/* The acknowledgement timer ran out: everything again. False when it was the last try. */
+static bool time_out(struct requester *rq, uint64_t now)
 {
-	if (likely(rq->una_psn == rq->next_psn) || rq->error != REQUESTER_OK)
-		return;
+	/* Nothing is on the way: the rate does not allow it yet. */
+	if (rq->rate.limited && rq->send_psn == rq->una_psn) {
+		rq->timer = now;
+		return true;
+	}
+	rq->stats.timeouts++;
+	if (rq->retries >= rq->retry_limit) {
+		give_up(rq, REQUESTER_RETRY_EXCEEDED);
+		return false;
+	}
+	rq->retries++;
+	rq->went_back = false;
+	rq->timer = now;
+	rq->send_psn = rq->una_psn;
+	return true;
+}
+
+static void poll_timers(struct requester *rq, uint64_t now)
+{
 	if (rq->hold_until != 0) {
 		if (now < rq->hold_until)
 			return;
@@ -487,16 +555,19 @@ void requester_poll(struct requester *rq, uint64_t now)
 		rq->timer = now;
 	} else if (rq->timeout != 0 && (int64_t)(now - rq->timer) >= (int64_t)rq->timeout) {
 		/* signed: the timer may have been started after <now> was read */
-		rq->stats.timeouts++;
-		if (rq->retries >= rq->retry_limit) {
-			rq->error = REQUESTER_RETRY_EXCEEDED;
+		if (!time_out(rq, now))
 			return;
-		}
-		rq->retries++;
-		rq->went_back = false;
-		rq->timer = now;
-		rq->send_psn = rq->una_psn;
 	}
 	if (rq->send_psn != rq->next_psn)
 		pump(rq, REQUESTER_RESEND_BURST);
+}
+
+void requester_poll(struct requester *rq, uint64_t now)
+{
+	if (unlikely(rq->rate.limited))
+		dcqcn_advance(&rq->rate, now);
+	if (unlikely(rq->una_psn != rq->next_psn) && rq->error == REQUESTER_OK)
+		poll_timers(rq, now);
+	if (unlikely(rq->paced))
+		update_waiting(rq);
 }

@@ -15,6 +15,7 @@
 
 #include <rte_mbuf.h>
 
+#include "dcqcn.h"
 #include "path.h"
 #include "txq.h"
 
@@ -35,7 +36,7 @@ enum requester_error {
 };
 
 struct requester_stats {
-	uint64_t packets, resent, acks, naks, timeouts, rnr_naks, copies;
+	uint64_t packets, resent, acks, naks, timeouts, rnr_naks, copies, notifications;
 };
 
 struct requester;
@@ -71,6 +72,9 @@ struct requester {
 	/* NULL: we send. With an engine a PSN is one of its work requests. */
 	const struct requester_engine *engine;
 	void *engine_context;
+	bool paced; /* packets wait for the rate to allow them: counted in <waiting> */
+	struct dcqcn rate;
+	uint32_t *waiting;
 	struct requester_stats stats;
 	struct rte_mbuf *window[REQUESTER_WINDOW];
 };
@@ -86,6 +90,12 @@ struct requester_params {
 	uint32_t psn;        /* first PSN */
 	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
 	uint8_t retry_limit;
+	uint64_t line_rate; /* bytes per second; 0: no rate control */
+	/*
+	 * Of one owner's requesters together: how many hold packets back for the rate's sake. While
+	 * there are any, requester_poll() is due every turn. NULL: nobody asks.
+	 */
+	uint32_t *waiting;
 	uint8_t rnr_retry; /* RNR NAKs without progress that are put up with; 7 = any number */
 };
 
@@ -150,10 +160,13 @@ enum requester_verdict { REQUESTER_PROGRESS, REQUESTER_OLD, REQUESTER_BEYOND, RE
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
 				     uint64_t now);
 
+/* The peer has seen congestion on the way: cut the rate. */
+void requester_notify(struct requester *rq, uint64_t now);
+
 /* Timers and what is left to retransmit. Cheap when there is nothing to do. */
 void requester_poll(struct requester *rq, uint64_t now);
 
-/* When requester_poll() must be called next, or UINT64_MAX: the transmit timer. */
+/* When requester_poll() must be called next, or UINT64_MAX: the transmit timer or the pacer. */
 uint64_t requester_deadline(const struct requester *rq);
 
 #endif

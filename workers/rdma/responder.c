@@ -64,6 +64,7 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		return RESPONDER_DUPLICATE;
 	}
 	if (distance > 0) {
+		r->stats.ahead++;
 		if (!r->nak_sent) {
 			r->nak_sent = true;
 			r->stats.naks++;
@@ -116,4 +117,28 @@ bool responder_ack_due(struct responder *r, uint32_t *psn, uint8_t *syndrome, ui
 	*syndrome = r->ack_syndrome;
 	*msn = r->msn;
 	return true;
+}
+
+void responder_notify_every(struct responder *r, uint64_t interval)
+{
+	r->notify_interval = interval;
+}
+
+void responder_marked(struct responder *r, uint64_t now)
+{
+	r->stats.marked++;
+	if (r->notify_interval == 0 || r->error ||
+	    (r->stats.notifications > 0 && (int64_t)(now - r->notify_after) < 0))
+		return;
+	r->notify_after = now + r->notify_interval;
+	r->stats.notifications++;
+	r->notification_due = true;
+}
+
+bool responder_notification_due(struct responder *r)
+{
+	bool due = r->notification_due;
+
+	r->notification_due = false;
+	return due;
 }

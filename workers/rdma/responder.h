@@ -26,7 +26,8 @@ struct rdma_region {
 };
 
 struct responder_stats {
-	uint64_t packets, messages, naks, duplicates, acks;
+	uint64_t packets, messages, naks, duplicates, ahead, acks;
+	uint64_t marked, notifications; /* packets with CE; notifications of them */
 };
 
 struct responder {
@@ -43,6 +44,10 @@ struct responder {
 	bool ack_due;
 	uint8_t ack_syndrome;
 	uint32_t ack_psn;
+	/* congestion to tell the peer of */
+	bool notification_due;
+	uint64_t notify_interval; /* at least so long between two; 0 = never tell */
+	uint64_t notify_after;
 	struct responder_stats stats;
 };
 
@@ -75,5 +80,14 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
  * cleared.
  */
 bool responder_ack_due(struct responder *r, uint32_t *psn, uint8_t *syndrome, uint32_t *msn);
+
+/* Notify the peer of congestion, at most once per <interval>, on whatever clock. 0: never. */
+void responder_notify_every(struct responder *r, uint64_t interval);
+
+/* A WRITE of the peer's came with a switch's mark, whatever responder_receive() makes of it. */
+void responder_marked(struct responder *r, uint64_t now);
+
+/* Is a notification due? The note is cleared. */
+bool responder_notification_due(struct responder *r);
 
 #endif

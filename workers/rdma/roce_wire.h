@@ -18,6 +18,7 @@
 #define ROCE_RETH_LENGTH    16
 #define ROCE_AETH_LENGTH    4
 #define ROCE_IMM_LENGTH     4
+#define ROCE_CNP_BODY       16 /* reserved bytes of a congestion notification */
 #define ROCE_MTU_MIN        256
 #define ROCE_MTU_MAX        4096
 #define ROCE_MESSAGE_MAX    (1u << 31)
