@@ -89,6 +89,23 @@ static void learn_run_time(struct agent_session *s)
 	    s->options->name, (unsigned long)(ms / 2), s->max_run_ms);
 }
 
+/* What one registration came to. */
+static void end_worker(struct agent_session *s)
+{
+	struct agent_loop_stats stats;
+
+	if (s->worker == NULL)
+		return;
+	agent_worker_stats_read(s->worker, &stats);
+	agent_worker_destroy(s->worker);
+	s->worker = NULL;
+	LOG(INFO,
+	    "worker=%s ran requests=%lu batches=%lu errors=%lu expired=%lu cancelled=%lu bad=%lu",
+	    s->options->name, (unsigned long)stats.requests, (unsigned long)stats.batches,
+	    (unsigned long)stats.errors, (unsigned long)stats.expired,
+	    (unsigned long)stats.cancelled, (unsigned long)stats.bad);
+}
+
 /* Say why, once, and begin anew in a while. */
 static void fail(struct agent_session *s, unsigned int again_ms, const char *reason)
 {
@@ -99,8 +116,7 @@ static void fail(struct agent_session *s, unsigned int again_ms, const char *rea
 		bufferevent_free(s->connection);
 	s->connection = NULL;
 	learn_run_time(s);
-	agent_worker_destroy(s->worker);
-	s->worker = NULL;
+	end_worker(s);
 	evtimer_del(s->check);
 	evtimer_del(s->patience);
 	s->step = STEP_IDLE;
@@ -455,7 +471,7 @@ void agent_session_destroy(struct agent_session *s)
 		return;
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
-	agent_worker_destroy(s->worker);
+	end_worker(s);
 	if (s->retry != NULL)
 		event_free(s->retry);
 	if (s->check != NULL)
