@@ -13,6 +13,8 @@
 
 /* Lowered by the compiler to what the CPU has. */
 typedef uint32_t checksum_lanes __attribute__((vector_size(32)));
+typedef uint32_t checksum_half __attribute__((vector_size(16)));
+typedef uint64_t checksum_pair __attribute__((vector_size(16)));
 
 /* For a header or what is left over; carries go around at once. */
 static inline uint64_t checksum_add_few(const uint8_t *at, uint32_t length)
@@ -39,24 +41,41 @@ static inline uint64_t checksum_add_few(const uint8_t *at, uint32_t length)
 	return (sum & 0xffffffff) + (sum >> 32) + four + two + one;
 }
 
+/* Lanes of 32 bits, none above 2^29, to one number. */
+static inline uint64_t checksum_lanes_add(checksum_lanes lanes)
+{
+	checksum_half low, high;
+	checksum_pair pair;
+
+	memcpy(&low, &lanes, sizeof(low));
+	memcpy(&high, (const char *)&lanes + sizeof(low), sizeof(high));
+	low += high;
+	memcpy(&pair, &low, sizeof(pair));
+	pair = (pair & 0xffffffff) + (pair >> 32);
+	return pair[0] + pair[1];
+}
+
 /* Not folded; add several with +. <bytes> needs no alignment. Up to 64 KiB per call. */
 static inline uint64_t checksum_add(const void *bytes, uint32_t length)
 {
 	const uint8_t *at = bytes;
-	checksum_lanes low = {0}, high = {0}, a, b;
-	uint32_t sum = 0;
+	checksum_lanes words0 = {0}, words1 = {0}, highs0 = {0}, highs1 = {0}, a, b;
 
-	/* 16-bit halves in 32-bit lanes: no carries to chase, the sum of 32768 halves fits. */
+	/*
+	 * The sums of the upper halves fit, those of the whole words wrap around; but what is left
+	 * of them without the upper halves is the sum of the lower ones, which fits, too.
+	 */
 	for (; length >= 64; length -= 64, at += 64) {
 		memcpy(&a, at, 32);
 		memcpy(&b, at + 32, 32);
-		low += (a & 0xffff) + (b & 0xffff);
-		high += (a >> 16) + (b >> 16);
+		words0 += a;
+		words1 += b;
+		highs0 += a >> 16;
+		highs1 += b >> 16;
 	}
-	low += high;
-	for (unsigned int i = 0; i < 8; i++)
-		sum += low[i];
-	return (uint64_t)sum + checksum_add_few(at, length);
+	words0 += words1;
+	highs0 += highs1;
+	return checksum_lanes_add(words0 - (highs0 << 16) + highs0) + checksum_add_few(at, length);
 }
 
 static inline uint16_t checksum_fold(uint64_t sum)
