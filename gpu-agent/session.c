@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -27,16 +28,25 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
 #define PROTOCOL     1
 #define LINE_MAX_LEN 65536
-/* Try again after this long; a refusal is worth trying again too, the operator may fix it there. */
-#define RETRY_MS   500
+/*
+ * After a failure the next try comes soon, the ones after it ever later, up to this: a load
+ * balancer that is back must not wait long for its workers, nor be run over by them. A refusal is
+ * worth trying again too: it may still know our former self, or the operator may fix it there.
+ */
+#define AGAIN_MS   50
+#define RETRY_MS   250
 #define REFUSED_MS 2000
+/* Who served for this long starts over with the soonest try. */
+#define SERVED_MS 1000
 /* A drain that takes longer than this is cut short. */
 #define LEAVE_MS 30000
 /* How often links are looked at. */
 #define CHECK_MS 50
-/* Connecting, hello, registration, ready: each is answered within this, or not at all. */
+/* Hello, registration, ready: together answered within this, or not at all. */
 #define PATIENCE_MS 5000
-#define MAX_RUN_MS  600000
+/* A lost SYN is sent again after a second, then two: a new connection is sooner. */
+#define CONNECT_MS 300
+#define MAX_RUN_MS 600000
 
 enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, STEP_SERVING };
 
@@ -52,6 +62,8 @@ struct agent_session {
 	enum step step;
 	bool leaving;
 	int request_id;
+	unsigned int again_ms; /* the next failure's wait */
+	uint64_t serving_since;
 	struct agent_worker *worker;
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
@@ -106,9 +118,31 @@ static void end_worker(struct agent_session *s)
 	    (unsigned long)stats.cancelled, (unsigned long)stats.bad);
 }
 
-/* Say why, once, and begin anew in a while. */
-static void fail(struct agent_session *s, unsigned int again_ms, const char *reason)
+static uint64_t now_ms(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
+}
+
+/* How long to wait now: doubles with every failure in a row, up to <most>. */
+static unsigned int wait_ms(struct agent_session *s, unsigned int most)
+{
+	unsigned int ms;
+
+	if (s->step == STEP_SERVING && now_ms() - s->serving_since >= SERVED_MS)
+		s->again_ms = AGAIN_MS;
+	ms = s->again_ms < most ? s->again_ms : most;
+	s->again_ms = 2 * s->again_ms < REFUSED_MS ? 2 * s->again_ms : REFUSED_MS;
+	return ms;
+}
+
+/* Say why, once, and begin anew in a while, <most_ms> at most. */
+static void fail(struct agent_session *s, unsigned int most_ms, const char *reason)
+{
+	unsigned int again_ms = wait_ms(s, most_ms);
+
 	if (strcmp(reason, s->last_reason) != 0)
 		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->options->name, reason);
 	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
@@ -289,6 +323,7 @@ static void take_registration(struct agent_session *s, json_t *result)
 static void take_ready(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
+	s->serving_since = now_ms();
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
 	set_timer(s->check, CHECK_MS);
@@ -373,8 +408,10 @@ static void on_event(struct bufferevent *connection, short what, void *context)
 	struct agent_session *s = context;
 	char reason[256];
 
-	if (what & BEV_EVENT_CONNECTED)
+	if (what & BEV_EVENT_CONNECTED) {
+		set_timer(s->patience, PATIENCE_MS);
 		return say_hello(s);
+	}
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
 	if (s->step == STEP_CONNECTING) {
@@ -426,7 +463,7 @@ static void start(struct agent_session *s)
 	int port = atoi(s->options->lb_port);
 
 	s->step = STEP_CONNECTING;
-	set_timer(s->patience, PATIENCE_MS);
+	set_timer(s->patience, CONNECT_MS);
 	s->connection = bufferevent_socket_new(s->base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (s->connection == NULL)
 		return fail(s, RETRY_MS, "no memory for a connection");
@@ -456,6 +493,7 @@ struct agent_session *agent_session_create(struct event_base *base, struct rnic 
 	s->give_up = evtimer_new(base, on_give_up, s);
 	s->patience = evtimer_new(base, on_patience, s);
 	s->max_run_ms = options->max_run_ms;
+	s->again_ms = AGAIN_MS;
 	if (s->patience == NULL || s->retry == NULL || s->check == NULL || s->give_up == NULL ||
 	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
 		agent_session_destroy(s);

@@ -133,7 +133,7 @@ struct neighbour {
 	struct lb_address next_hop; /* the worker itself or the gateway */
 	bool doubtful;              /* a link had a timeout since: ask again */
 	uint64_t timeouts;          /* of its links, when last looked at */
-	uint32_t asked_ms;
+	uint32_t asked_ms, again_ms; /* when, and how long an answer may take */
 };
 
 struct lb {

@@ -2,6 +2,8 @@
 #include "neigh.h"
 #include "resolve.h"
 
+/* Asks again soon after the first question, then ever later. */
+#define ASK_FIRST_MS 50
 #define ASK_AGAIN_MS 500
 
 static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
@@ -101,6 +103,7 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0)
 			continue;
 		n->doubtful = false;
+		n->again_ms = 0;
 		if (n->resolved && memcmp(n->mac, message->sender_mac, 6) == 0)
 			continue;
 		n->resolved = true;
@@ -145,8 +148,9 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 		struct neighbour *n = &lb->neighbour[i];
 
 		if (!n->used || (n->resolved && !n->doubtful) ||
-		    (n->asked_ms != 0 && now_ms - n->asked_ms < ASK_AGAIN_MS))
+		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
 			continue;
+		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
 		n->asked_ms = now_ms | 1;
 		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
 	}
