@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -11,9 +10,9 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
+#include "device.h"
 #include "eal.h"
-#include "lcore.h"
-#include "port.h"
+#include "memory.h"
 
 #define ARGUMENTS_MAX 64
 
@@ -32,44 +31,6 @@ static void add(struct arguments *a, const char *format, ...)
 	if (a->n < ARGUMENTS_MAX && vasprintf(&a->text[a->n], format, list) >= 0)
 		a->n++;
 	va_end(list);
-}
-
-/* "0000:3b:00.0" or "3b:00.0", with or without devargs behind it. */
-static bool is_pci(const char *device)
-{
-	size_t n = strcspn(device, ",");
-
-	return n >= 7 && device[n - 2] == '.' && device[n - 5] == ':' &&
-	       isxdigit((unsigned char)device[n - 1]);
-}
-
-uint32_t lb_packets_per_lcore(const struct lb_config *config)
-{
-	/* Bursts on their way, pool caches, the hand-over ring. */
-	uint32_t n = LB_HOLD_MAX + 3072;
-
-	/* Any other lcore may have them in its cache for this pool. */
-	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
-	for (unsigned int i = 0; i < config->n_ports; i++)
-		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
-	return n;
-}
-
-/* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
-static unsigned int memory_mb(const struct lb_config *config)
-{
-	uint64_t per_flow = config->flow_table == CONNTRACK_TABLE_TAGS ? 148 : 352;
-	uint64_t flows = config->flows * per_flow, buffer = 0, lcore;
-
-	if (config->memory_mb != 0)
-		return config->memory_mb;
-	for (unsigned int i = 0; i < config->n_ports; i++)
-		if (port_data_room(config->port[i].mtu) > buffer)
-			buffer = port_data_room(config->port[i].mtu);
-	/* An mbuf has 192 bytes around its data; control frames and pieces are small ones. */
-	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) * (buffer + 192) +
-		(4096 + 3 * LB_HOLD_MAX) * 512ull;
-	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }
 
 /*
@@ -99,7 +60,7 @@ static void add_devices(struct arguments *a, const struct lb_config *config)
 
 	for (unsigned int i = 0; i < config->n_ports; i++) {
 		shared |= strstr(config->port[i].device, "zero-copy=yes") != NULL;
-		if (!is_pci(config->port[i].device))
+		if (!lb_device_is_pci(config->port[i].device))
 			continue;
 		add(a, "--allow=%s", config->port[i].device);
 		any = true;
@@ -141,12 +102,12 @@ static int check_memory(const struct lb_config *config, char *error, size_t size
 			break;
 	if (file != NULL)
 		fclose(file);
-	if (config->hugepages || available_kb == 0 || memory_mb(config) <= available_kb / 1024)
+	if (config->hugepages || available_kb == 0 || lb_memory_mb(config) <= available_kb / 1024)
 		return 0;
 	snprintf(error, size,
 		 "%u MiB are needed for %u flows and the packets, %lu MiB are free; lower flows or "
 		 "memory.mb",
-		 memory_mb(config), config->flows, available_kb / 1024);
+		 lb_memory_mb(config), config->flows, available_kb / 1024);
 	return -ENOMEM;
 }
 
@@ -169,7 +130,7 @@ int lb_eal_init(const struct lb_config *config, const char *program, char *error
 		add(&a, "--no-shconf");
 	}
 	add(&a, "-m");
-	add(&a, "%u", memory_mb(config));
+	add(&a, "%u", lb_memory_mb(config));
 	add_lcores(&a, config);
 	add_devices(&a, config);
 	add(&a, "--log-level=lib.*:warning");
@@ -187,7 +148,7 @@ int lb_eal_init(const struct lb_config *config, const char *program, char *error
 			 "the EAL did not start (its reason is above); are %u MiB of hugepages "
 			 "free? "
 			 "memory.hugepages: false goes without",
-			 memory_mb(config));
+			 lb_memory_mb(config));
 	else
 		snprintf(error, size, "the EAL did not start; its reason is above");
 	return -rte_errno;

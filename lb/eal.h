@@ -7,9 +7,6 @@
 
 #include "config.h"
 
-/* Packet buffers of one lcore: ports' rings and queues, and what it may hold back. */
-uint32_t lb_packets_per_lcore(const struct lb_config *config);
-
 /* Start the EAL. 0, or -errno with a sentence in <error>. Call once, before lb_create(). */
 int lb_eal_init(const struct lb_config *config, const char *program, char *error, size_t size);
 

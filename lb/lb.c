@@ -15,6 +15,7 @@
 
 #include "eal.h"
 #include "lcore.h"
+#include "memory.h"
 #include "registry.h"
 #include "resolve.h"
 #include "verbs_port.h"

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much memory a configuration takes. Calls nothing of DPDK, so that an operator can ask before
+ * the daemon starts.
+ */
+#ifndef LB_MEMORY_H
+#define LB_MEMORY_H
+
+#include "config.h"
+
+/* Packet buffers of one lcore: ports' rings and queues, and what it may hold back. */
+uint32_t lb_packets_per_lcore(const struct lb_config *config);
+
+/* MiB that the EAL gets: memory.mb, or what flows and ports take. */
+unsigned int lb_memory_mb(const struct lb_config *config);
+
+#endif
