@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only libibverbs can tell: verbs.c where it is, verbs_none.c elsewhere. */
+#ifndef DOCTOR_VERBS_H
+#define DOCTOR_VERBS_H
+
+/* Bytes of the port's active MTU; 0 when it cannot be told. */
+unsigned int verbs_active_mtu(const char *device, unsigned int port);
+
+#endif
