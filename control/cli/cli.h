@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CLI, private to this folder and its unit tests. main.c has the table of commands, one
- * cmd_*.c per object runs them, table.c and units.c print.
+ * The CLI, private to this folder and its unit tests. main.c has the table of commands,
+ * options.c that of options, one cmd_*.c per object runs them, table.c and units.c print.
  */
 #ifndef CLI_H
 #define CLI_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,21 +30,40 @@ enum cli_option {
 	CLI_ALL,
 	CLI_NO_WAIT,
 	CLI_WATCH,
+	CLI_CONFIG,
+	CLI_LB,
+	CLI_DEVICE,
+	CLI_ADDRESS,
+	CLI_MTU,
+	CLI_MEMORY_MB,
+	CLI_NO_HUGEPAGES,
+	CLI_RDMA_DEVICE,
+	CLI_LB_FABRIC_ADDRESS,
+	CLI_ROOT,
 	CLI_OPTIONS,
 };
 
 #define CLI_BIT(option) (1u << (option))
 
+/* Values above CLI_OPTIONS: options that fit every command. */
+enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS };
+
+#define EXIT_USAGE 2
+
 struct cli {
-	struct control_client *client;
-	FILE *out;        /* all output but errors and progress */
-	bool json, watch; /* watch: JSON goes on one line */
+	struct control_client *client; /* NULL for commands that do not ask the daemon */
+	FILE *out;                     /* all output but errors and progress */
+	bool json, watch;              /* watch: JSON goes on one line */
 	unsigned int watch_s;
 	const char *socket;
 	const char *name; /* the operand, for commands that take one */
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream;
+	/* doctor */
+	const char *config, *lb, *device, *address, *rdma_device, *lb_fabric_address, *root;
+	uint64_t mtu, memory_mb;
+	bool no_hugepages;
 };
 
 /* Run one command. Returns the exit status; errors are on stderr already. */
@@ -56,9 +76,23 @@ cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_stats, cli_version;
+cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 
 /* "doorbell: ..." on stderr; returns 1. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same about the command line; returns EXIT_USAGE. */
+int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- options.c --------------------------------------------------------------------------------
+ */
+
+/* For getopt_long(); the first CLI_OPTIONS are in the order of enum cli_option. */
+extern const struct option cli_options[];
+/* "=NAME", "[=SECONDS]" or "" of each. */
+extern const char *const cli_option_values[CLI_OPTIONS];
+/* Take one option. Returns 0 or an exit status. */
+int cli_take_option(struct cli *cli, int option, char *value);
 
 /* Call; NULL after an error message. Takes over <params>. */
 json_t *cli_call(struct cli *cli, const char *method, json_t *params);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell <object> <verb>: the table of commands, the options, and running one command.
+ * doorbell <object> <verb>: the table of commands, and running one of them.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -10,21 +10,21 @@
 
 #include "cli.h"
 
-#define EXIT_USAGE      2
-#define WATCH_DEFAULT_S 2
-#define WATCH_MAX_S     86400
-#define LIMIT_MAX       1000000000
-
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
 	 CLI_BIT(CLI_MIN_BYTES) | CLI_BIT(CLI_MIN_IDLE))
 #define WATCH CLI_BIT(CLI_WATCH)
+#define AGENT                                                                                      \
+	(CLI_BIT(CLI_LB) | CLI_BIT(CLI_DEVICE) | CLI_BIT(CLI_ADDRESS) | CLI_BIT(CLI_MTU) |         \
+	 CLI_BIT(CLI_MEMORY_MB) | CLI_BIT(CLI_NO_HUGEPAGES) | CLI_BIT(CLI_RDMA_DEVICE) |           \
+	 CLI_BIT(CLI_LB_FABRIC_ADDRESS))
 
 static const struct command {
 	const char *object, *verb, *operand; /* verb and operand: NULL where there is none */
 	cli_run *run;
 	unsigned int options;
 	const char *help;
+	bool alone; /* does not ask the daemon */
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
@@ -41,39 +41,11 @@ static const struct command {
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
 	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
 	{"version", NULL, NULL, cli_version, 0, "of this program and of the daemon"},
-};
-
-/* Values above CLI_OPTIONS: options that fit every command. */
-enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS };
-
-static const struct option options[] = {
-	{"service", required_argument, NULL, CLI_SERVICE},
-	{"worker", required_argument, NULL, CLI_WORKER},
-	{"client", required_argument, NULL, CLI_CLIENT},
-	{"state", required_argument, NULL, CLI_STATE},
-	{"min-bytes", required_argument, NULL, CLI_MIN_BYTES},
-	{"min-idle", required_argument, NULL, CLI_MIN_IDLE},
-	{"limit", required_argument, NULL, CLI_LIMIT},
-	{"sort", required_argument, NULL, CLI_SORT},
-	{"by", required_argument, NULL, CLI_BY},
-	{"stream", no_argument, NULL, CLI_STREAM},
-	{"all", no_argument, NULL, CLI_ALL},
-	{"no-wait", no_argument, NULL, CLI_NO_WAIT},
-	{"watch", optional_argument, NULL, CLI_WATCH},
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{"commands", no_argument, NULL, OPT_COMMANDS}, /* for the shell's completion */
-	{NULL},
-};
-
-static const char *const values[] = {
-	[CLI_SERVICE] = "=NAME",    [CLI_WORKER] = "=NAME", [CLI_CLIENT] = "=ADDRESS[/PREFIX]",
-	[CLI_STATE] = "=STATE",     [CLI_MIN_BYTES] = "=N", [CLI_MIN_IDLE] = "=SECONDS",
-	[CLI_LIMIT] = "=ROWS",      [CLI_SORT] = "=FIELD",  [CLI_BY] = "=WHAT",
-	[CLI_STREAM] = "",          [CLI_ALL] = "",         [CLI_NO_WAIT] = "",
-	[CLI_WATCH] = "[=SECONDS]",
+	{"doctor", "lb", NULL, cli_doctor_lb, CLI_BIT(CLI_CONFIG) | CLI_BIT(CLI_ROOT),
+	 "what keeps doorbell-lb from running well here", true},
+	{"doctor", "agent", NULL, cli_doctor_agent, AGENT | CLI_BIT(CLI_ROOT),
+	 "the same for doorbell-agent, with its options", true},
+	{"doctor", NULL, NULL, cli_doctor, CLI_BIT(CLI_ROOT), "look at the machine only", true},
 };
 
 static void complain(const char *format, va_list ap)
@@ -93,9 +65,7 @@ int cli_error(const char *format, ...)
 	return EXIT_FAILURE;
 }
 
-static int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static int usage_error(const char *format, ...)
+int cli_usage_error(const char *format, ...)
 {
 	va_list ap;
 
@@ -142,7 +112,8 @@ static void print_help(FILE *out)
 		fprintf(out, "  %-20s %s\n", words, c->help);
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o) & ~WATCH)
-				fprintf(out, "  %-20s   --%s%s\n", "", options[o].name, values[o]);
+				fprintf(out, "  %-20s   --%s%s\n", "", cli_options[o].name,
+					cli_option_values[o]);
 	}
 	fprintf(out, "\n  --watch[=SECONDS]    again every 2 s, or as often as said\n"
 		     "  --json               for programs; the fields are in doorbell(1)\n"
@@ -160,7 +131,8 @@ static void print_commands(void)
 		       c->operand ? c->operand : "-");
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o))
-				printf(" --%s%s", options[o].name, *values[o] == '=' ? "=" : "");
+				printf(" --%s%s", cli_options[o].name,
+				       *cli_option_values[o] == '=' ? "=" : "");
 		putchar('\n');
 	}
 }
@@ -211,108 +183,15 @@ static const struct command *find_command(char ***words)
 		return c;
 	}
 	if (!known)
-		usage_error("no object '%s'; objects are: %s", object,
-			    words_after(NULL, list, sizeof(list)));
+		cli_usage_error("no object '%s'; objects are: %s", object,
+				words_after(NULL, list, sizeof(list)));
 	else if (verb)
-		usage_error("%s has no verb '%s'; verbs are: %s", object, verb,
-			    words_after(object, list, sizeof(list)));
+		cli_usage_error("%s has no verb '%s'; verbs are: %s", object, verb,
+				words_after(object, list, sizeof(list)));
 	else
-		usage_error("%s: which verb? verbs are: %s", object,
-			    words_after(object, list, sizeof(list)));
+		cli_usage_error("%s: which verb? verbs are: %s", object,
+				words_after(object, list, sizeof(list)));
 	return NULL;
-}
-
-static int number_option(const char *name, const char *text, unsigned long long max,
-			 unsigned long long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || *out < 1 || *out > max)
-		return usage_error("--%s: cannot use '%s'; give a number from 1 to %llu", name,
-				   text, max);
-	return 0;
-}
-
-static int count_option(const char *name, const char *text, uint64_t max, uint64_t *out)
-{
-	unsigned long long number = 0;
-	int rc = number_option(name, text, max, &number);
-
-	*out = number;
-	return rc;
-}
-
-static int sort_option(const char *field)
-{
-	char fields[256];
-
-	if (cli_flow_field(field, fields, sizeof(fields)))
-		return 0;
-	return usage_error("--sort: no field '%s'; fields are: %s", field, fields);
-}
-
-/* Take one option. Returns 0 or an exit status. */
-static int take_option(struct cli *cli, int option, char *value)
-{
-	unsigned long long number = WATCH_DEFAULT_S;
-	int rc = 0;
-
-	switch (option) {
-	case CLI_SERVICE:
-		cli->service = value;
-		break;
-	case CLI_WORKER:
-		cli->worker = value;
-		break;
-	case CLI_CLIENT:
-		cli->of_client = value;
-		break;
-	case CLI_STATE:
-		cli->state = value;
-		break;
-	case CLI_MIN_BYTES:
-		rc = count_option("min-bytes", value, INT64_MAX, &cli->min_bytes);
-		break;
-	case CLI_MIN_IDLE:
-		rc = count_option("min-idle", value, INT32_MAX / 1000, &cli->min_idle_s);
-		break;
-	case CLI_LIMIT:
-		rc = count_option("limit", value, LIMIT_MAX, &cli->limit);
-		break;
-	case CLI_BY:
-		cli->by = value;
-		break;
-	case CLI_STREAM:
-		cli->stream = true;
-		break;
-	case CLI_SORT:
-		rc = sort_option(value);
-		cli->sort = value;
-		break;
-	case CLI_ALL:
-		cli->all = true;
-		break;
-	case CLI_NO_WAIT:
-		cli->no_wait = true;
-		break;
-	case CLI_WATCH:
-		if (value)
-			rc = number_option("watch", value, WATCH_MAX_S, &number);
-		cli->watch = true;
-		cli->watch_s = (unsigned int)number;
-		break;
-	case OPT_SOCKET:
-		cli->socket = value;
-		break;
-	case OPT_JSON:
-		cli->json = true;
-		break;
-	default: /* getopt_long() has complained */
-		return EXIT_USAGE;
-	}
-	return rc;
 }
 
 static int check_use(const struct command *c, unsigned int given, bool json, char **rest)
@@ -321,15 +200,16 @@ static int check_use(const struct command *c, unsigned int given, bool json, cha
 
 	for (int o = 0; o < CLI_OPTIONS; o++)
 		if (given & CLI_BIT(o) & ~c->options)
-			return usage_error("--%s does not fit '%s%s%s'; see doorbell --help",
-					   options[o].name, c->object, blank, verb);
+			return cli_usage_error("--%s does not fit '%s%s%s'; see doorbell --help",
+					       cli_options[o].name, c->object, blank, verb);
 	if (given & CLI_BIT(CLI_STREAM) && (!json || given & (CLI_BIT(CLI_SORT) | WATCH)))
-		return usage_error("--stream: give --json with it, and neither --sort nor --watch");
+		return cli_usage_error(
+			"--stream: give --json with it, and neither --sort nor --watch");
 	if (c->operand && !rest[0])
-		return usage_error("%s %s: which one? give its name", c->object, verb);
+		return cli_usage_error("%s %s: which one? give its name", c->object, verb);
 	if (rest[c->operand ? 1 : 0])
-		return usage_error("'%s%s%s' does not take '%s'; see doorbell --help", c->object,
-				   blank, verb, rest[c->operand ? 1 : 0]);
+		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
+				       c->object, blank, verb, rest[c->operand ? 1 : 0]);
 	return 0;
 }
 
@@ -338,10 +218,12 @@ static int run(struct cli *cli, const struct command *c)
 	char error[512];
 	int rc;
 
-	cli->client = control_client_connect(cli->socket, error, sizeof(error));
-	if (!cli->client)
-		return cli_error("%s", error);
 	cli->out = stdout;
+	if (!c->alone) {
+		cli->client = control_client_connect(cli->socket, error, sizeof(error));
+		if (!cli->client)
+			return cli_error("%s", error);
+	}
 	rc = cli->watch ? cli_watch(cli, c->run) : c->run(cli);
 	control_client_close(cli->client);
 	if (fflush(stdout) != 0 || ferror(stdout))
@@ -363,7 +245,7 @@ int main(int argc, char **argv)
 	unsigned int given = 0;
 	int option, rc;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "", cli_options, NULL)) != -1) {
 		if (option == OPT_HELP) {
 			print_help(stdout);
 			return EXIT_SUCCESS;
@@ -376,7 +258,7 @@ int main(int argc, char **argv)
 			print_commands();
 			return EXIT_SUCCESS;
 		}
-		rc = take_option(&cli, option, optarg);
+		rc = cli_take_option(&cli, option, optarg);
 		if (rc != 0)
 			return rc;
 		if (option < CLI_OPTIONS)
