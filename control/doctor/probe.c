@@ -11,10 +11,10 @@
 
 #include "probe.h"
 
-#define WAIT_MS    1000
-#define BYTES_MAX  9216
-#define ANY_PORT   4791 /* only the route is asked for */
-#define ICMP_BYTES 8
+#define WAIT_MS   1000
+#define BYTES_MAX 9216
+#define ANY_PORT  4791 /* only the route is asked for */
+#define FILLING   0x5a
 
 /* Type, code, check sum, identifier, number (RFC 792, RFC 4443), and ours. */
 struct echo {
@@ -126,13 +126,14 @@ static int send_all(struct probe *probe, int fd, const struct lb_address *to, ui
 	int sent = 0, err = 0;
 
 	for (unsigned int i = 0; i < probe->n; i++) {
-		uint8_t bytes[BYTES_MAX] = {0};
+		uint8_t bytes[BYTES_MAX];
 		size_t n = probe->size[i].bytes - header;
 		struct echo echo = {.type = to->family == 4 ? 8 : 128,
 				    .id = (uint16_t)getpid(),
 				    .number = htons((uint16_t)i),
 				    .cookie = cookie};
 
+		memset(bytes, FILLING, n);
 		memcpy(bytes, &echo, sizeof(echo));
 		echo.sum = to->family == 4 ? sum_of(bytes, n) : 0;
 		memcpy(bytes, &echo, sizeof(echo));

@@ -5,6 +5,8 @@
 
 #include "doctor_fixture.h"
 
+#include "probe.h"
+
 TestSuite(doctor_ports, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static void plan_memif(void)
@@ -400,4 +402,34 @@ Test(doctor_ports, says_why_the_fabric_cannot_be_probed)
 	check_fabric_mtu(&d);
 	cr_expect_eq(worst()->status, DOCTOR_NA);
 	cr_expect(strstr(worst()->found, "by lo, not by eth1"), "%s", worst()->found);
+}
+
+Test(doctor_ports, pings_of_all_sizes_come_back_from_this_host)
+{
+	static const char *const here[] = {"127.0.0.1", "::1"};
+
+	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++) {
+		struct probe probe = {0};
+		struct lb_address to;
+		char name[IF_NAMESIZE];
+		int ret;
+
+		lb_address_parse(here[i], &to);
+		probe_route(&to, name);
+		if (name[0] == '\0')
+			cr_skip_test("this host has no %s", here[i]);
+		cr_expect_str_eq(name, "lo");
+		probe_add(&probe, 84, 1);
+		probe_add(&probe, 1501, 2); /* odd: the check sum must be right, too */
+		probe_add(&probe, 4176, 3);
+		probe_add(&probe, 9217, 4); /* more than is ever asked */
+		cr_assert_eq(probe.n, 3);
+		ret = probe_run(&probe, &to);
+		if (ret == -EPERM || ret == -EACCES)
+			cr_skip_test("pings are not allowed here");
+		cr_assert_eq(ret, 0, "%s: %s", here[i], strerror(-ret));
+		for (unsigned int k = 0; k < probe.n; k++)
+			cr_expect(probe.size[k].answered, "%s: %u bytes", here[i],
+				  probe.size[k].bytes);
+	}
 }
