@@ -37,7 +37,7 @@ enum cli_option {
 	CLI_MTU,
 	CLI_MEMORY_MB,
 	CLI_NO_HUGEPAGES,
-	CLI_RDMA_DEVICE,
+	CLI_ENGINE,
 	CLI_LB_FABRIC_ADDRESS,
 	CLI_ROOT,
 	CLI_OPTIONS,
@@ -61,7 +61,7 @@ struct cli {
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream;
 	/* doctor */
-	const char *config, *lb, *device, *address, *rdma_device, *lb_fabric_address, *root;
+	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
 	uint64_t mtu, memory_mb;
 	bool no_hugepages;
 };

@@ -68,7 +68,7 @@ static int examine(struct cli *cli, enum doctor_side side)
 		.lb = cli->lb,
 		.device = cli->device,
 		.address = cli->address,
-		.rdma_device = cli->rdma_device,
+		.engine = cli->engine,
 		.lb_fabric_address = cli->lb_fabric_address,
 		.mtu = (uint32_t)cli->mtu,
 		.memory_mb = (uint32_t)cli->memory_mb,

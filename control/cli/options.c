@@ -33,7 +33,7 @@ const struct option cli_options[] = {
 	{"mtu", required_argument, NULL, CLI_MTU},
 	{"memory-mb", required_argument, NULL, CLI_MEMORY_MB},
 	{"no-hugepages", no_argument, NULL, CLI_NO_HUGEPAGES},
-	{"rdma-device", required_argument, NULL, CLI_RDMA_DEVICE},
+	{"engine", required_argument, NULL, CLI_ENGINE},
 	{"lb-fabric-address", required_argument, NULL, CLI_LB_FABRIC_ADDRESS},
 	{"root", required_argument, NULL, CLI_ROOT},
 	{"socket", required_argument, NULL, OPT_SOCKET},
@@ -65,7 +65,7 @@ const char *const cli_option_values[] = {
 	[CLI_MTU] = "=BYTES",
 	[CLI_MEMORY_MB] = "=MB",
 	[CLI_NO_HUGEPAGES] = "",
-	[CLI_RDMA_DEVICE] = "=NAME",
+	[CLI_ENGINE] = "=ENGINE",
 	[CLI_LB_FABRIC_ADDRESS] = "=IP",
 	[CLI_ROOT] = "=FOLDER",
 };
@@ -83,7 +83,7 @@ static const size_t text_at[CLI_OPTIONS] = {
 	[CLI_LB] = AT(lb),
 	[CLI_DEVICE] = AT(device),
 	[CLI_ADDRESS] = AT(address),
-	[CLI_RDMA_DEVICE] = AT(rdma_device),
+	[CLI_ENGINE] = AT(engine),
 	[CLI_LB_FABRIC_ADDRESS] = AT(lb_fabric_address),
 	[CLI_ROOT] = AT(root),
 };

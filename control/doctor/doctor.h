@@ -24,7 +24,7 @@ struct doctor_question {
 	/* lb */
 	const char *config, *socket;
 	/* agent: its own options */
-	const char *lb, *device, *address, *rdma_device, *lb_fabric_address;
+	const char *lb, *device, *address, *engine, *lb_fabric_address;
 	uint32_t mtu, memory_mb;
 	bool no_hugepages;
 };

@@ -54,14 +54,32 @@ void plan_device(struct plan_port *port, const char *device)
 	}
 }
 
+static void take_rdma(struct doctor_plan *plan, const char *key, const char *device,
+		      const struct lb_address *address, uint32_t mtu)
+{
+	struct plan_rdma *rdma = &plan->rdma[plan->n_rdma++];
+
+	snprintf(rdma->key, sizeof(rdma->key), "%s", key);
+	snprintf(rdma->name, sizeof(rdma->name), "%s", device);
+	rdma->address = *address;
+	rdma->mtu = (uint16_t)mtu;
+}
+
 static void from_config(struct doctor_plan *plan, const struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_ports; i++) {
 		const struct lb_port_config *from = &config->port[i];
-		struct plan_port *port = &plan->port[plan->n_ports++];
+		struct plan_port *port;
+		char key[40];
 
+		snprintf(key, sizeof(key), "ports[%u].device", i);
+		if (from->verbs) {
+			take_rdma(plan, key, from->device, &from->address, from->mtu);
+			continue;
+		}
+		port = &plan->port[plan->n_ports++];
 		plan_device(port, from->device);
-		snprintf(port->key, sizeof(port->key), "ports[%u].device", i);
+		snprintf(port->key, sizeof(port->key), "%s", key);
 		snprintf(port->name, sizeof(port->name), "%s", from->name);
 		snprintf(port->mtu_key, sizeof(port->mtu_key), "ports[%u].mtu", i);
 		port->mtu = from->mtu;
@@ -130,12 +148,18 @@ static void take_lb(struct doctor_plan *plan, const char *text)
 
 static void make_agent(struct doctor_plan *plan, const struct doctor_question *q)
 {
+	bool verbs = q->engine != NULL && strcmp(q->engine, "verbs") == 0;
+
 	plan->memory_mb = q->memory_mb ? q->memory_mb : AGENT_MEMORY_MB;
-	plan->hugepages = !q->no_hugepages;
+	/* The engine verbs has no packets. */
+	plan->hugepages = !q->no_hugepages && !verbs;
 	take_address(plan, "--address", q->address, &plan->address);
 	take_address(plan, "--lb-fabric-address", q->lb_fabric_address, &plan->lb_fabric_address);
 	take_lb(plan, q->lb);
-	if (q->device != NULL) {
+	if (q->engine != NULL && !verbs && strcmp(q->engine, "soft") != 0)
+		snprintf(plan->error, sizeof(plan->error),
+			 "--engine: '%s' is neither soft nor verbs", q->engine);
+	if (q->device != NULL && !verbs) {
 		struct plan_port *port = &plan->port[plan->n_ports++];
 
 		plan_device(port, q->device);
@@ -146,15 +170,9 @@ static void make_agent(struct doctor_plan *plan, const struct doctor_question *q
 		port->fabric = true;
 		port->address = plan->address;
 	}
-	if (q->rdma_device != NULL) {
-		struct plan_rdma *rdma = &plan->rdma[plan->n_rdma++];
-
-		snprintf(rdma->key, sizeof(rdma->key), "--rdma-device");
-		snprintf(rdma->name, sizeof(rdma->name), "%s", q->rdma_device);
-		rdma->address = plan->address;
-		rdma->mtu = (uint16_t)q->mtu;
-	}
-	plan->known = plan->error[0] == '\0' && (q->device != NULL || q->rdma_device != NULL);
+	if (q->device != NULL && verbs)
+		take_rdma(plan, "--device", q->device, &plan->address, q->mtu);
+	plan->known = plan->error[0] == '\0' && q->device != NULL;
 }
 
 void plan_make(struct doctor_plan *plan, const struct doctor_question *question)

@@ -219,7 +219,7 @@ __attribute__((unused)) static void plan_agent(void)
 	d.plan.memory_mb = 128;
 	lb_address_parse("10.9.0.11", &d.plan.address);
 	d.plan.n_rdma = 1;
-	snprintf(d.plan.rdma[0].key, sizeof(d.plan.rdma[0].key), "--rdma-device");
+	snprintf(d.plan.rdma[0].key, sizeof(d.plan.rdma[0].key), "--device");
 	snprintf(d.plan.rdma[0].name, sizeof(d.plan.rdma[0].name), "mlx5_0");
 	d.plan.rdma[0].address = d.plan.address;
 	d.plan.rdma[0].mtu = 4200;

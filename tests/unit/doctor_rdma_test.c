@@ -59,7 +59,7 @@ static const struct row rdma_rows[] = {
 	 {},
 	 DOCTOR_PROBLEM,
 	 "no RDMA device 'mlx5_7'; there are: mlx5_0",
-	 "--rdma-device: one of those"},
+	 "--device: one of those"},
 	{"no device at all",
 	 check_rdma_device,
 	 plan_agent,

@@ -288,7 +288,8 @@ Test(doctor_run, a_healthy_machine_has_no_problems)
 	cr_expect_eq(seen.problems, 0);
 	cr_expect_eq(seen.ports, 0, "ports, but none were named");
 	q.side = DOCTOR_AGENT;
-	q.rdma_device = "mlx5_0";
+	q.engine = "verbs";
+	q.device = "mlx5_0";
 	q.address = "10.9.0.11/24";
 	q.mtu = 4200;
 	memset(&seen, 0, sizeof(seen));
