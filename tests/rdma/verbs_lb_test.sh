@@ -77,6 +77,17 @@ worker_gone() {
     ! worker_known "$1"
 }
 
+# doctor MACHINE ARGUMENTS: what it says of the RDMA device there
+doctor() {
+    local said
+    said=$(vm_run "$1" "$build/control/doorbell doctor ${*:2}" || true)
+    for row in modules device port GID P_Key MTU; do
+        grep -q "^ok       RDMA $row " <<<"$said" || fail "doctor on $1: $said"
+    done
+}
+doctor front lb --config /root/lb.yaml
+doctor back agent --engine verbs --device rxe0 --address 10.201.0.12/24 --mtu 1500
+
 vm_background front lb "$build/doorbell-lb --config /root/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 expect_log lb "engine=verbs rdma_device=rxe1 port=1"
