@@ -17,6 +17,7 @@
 
 #define VM_EXEC_PORT      7000
 #define VM_EXEC_FRAME_MAX 65536
+#define VM_EXEC_CARD      "control" /* on the host, and in the guest */
 
 enum frame_type {
 	FRAME_COMMAND = 1, /* for /bin/sh -c */

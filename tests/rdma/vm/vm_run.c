@@ -2,12 +2,15 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -24,12 +27,15 @@ static uint8_t buffer[VM_EXEC_FRAME_MAX];
 static int connect_to(const char *address)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(VM_EXEC_PORT)};
+	struct timeval patience = {.tv_sec = 5}, none = {0};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 	unsigned int gone_ms = GONE_MS;
 
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
 	    connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	/* A machine whose plug was pulled closes no connection. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -37,6 +43,37 @@ static int connect_to(const char *address)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &gone_ms, sizeof(gone_ms));
 	return fd;
+}
+
+/*
+ * A machine that ends says nothing on the connection, but its card's other end, a tap device here,
+ * loses its carrier. A socket that is told of such.
+ */
+static int links_open(void)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd >= 0)
+		bind(fd, (struct sockaddr *)&address, sizeof(address));
+	return fd;
+}
+
+/* Does this change of a link end the machine's? */
+static bool machine_ends(int links)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		uint8_t rest[16384];
+	} message;
+	ssize_t n = recv(links, &message, sizeof(message), 0);
+
+	return n >= (ssize_t)(sizeof(message.header) + sizeof(message.link)) &&
+	       (message.header.nlmsg_type == RTM_NEWLINK ||
+		message.header.nlmsg_type == RTM_DELLINK) &&
+	       message.link.ifi_index == (int)if_nametoindex(VM_EXEC_CARD) &&
+	       (message.link.ifi_flags & IFF_RUNNING) == 0;
 }
 
 /* Signals that would end us are the command's. */
@@ -84,24 +121,27 @@ static int frame_take(int fd)
 	}
 }
 
-static int pump(int fd, int signals)
+static int pump(int fd, int signals, int links)
 {
 	struct pollfd fds[] = {
 		{.fd = fd, .events = POLLIN},
 		{.fd = signals, .events = POLLIN},
 		{.fd = 0, .events = POLLIN},
+		{.fd = links, .events = POLLIN},
 	};
 	ssize_t n;
 	int ret;
 
 	for (;;) {
-		if (poll(fds, 3, -1) < 0)
+		if (poll(fds, 4, -1) < 0)
 			return -1;
 		if (fds[0].revents) {
 			ret = frame_take(fd);
 			if (ret != -2)
 				return ret;
 		}
+		if (fds[3].revents && machine_ends(links))
+			return -1;
 		if (fds[1].revents && signal_forward(signals, fd) < 0)
 			return -1;
 		if (fds[2].revents) {
@@ -117,7 +157,7 @@ static int pump(int fd, int signals)
 
 int vm_exec_run(const char *address, const char *command)
 {
-	int signals = signals_open(), fd = connect_to(address), ret;
+	int signals = signals_open(), links = links_open(), fd = connect_to(address), ret;
 
 	if (fd < 0) {
 		fprintf(stderr, "vm-exec: no machine answers at %s\n", address);
@@ -126,7 +166,7 @@ int vm_exec_run(const char *address, const char *command)
 	if (strlen(command) > VM_EXEC_FRAME_MAX ||
 	    frame_send(fd, FRAME_COMMAND, command, strlen(command)) < 0)
 		return EXIT_NO_MACHINE;
-	ret = pump(fd, signals);
+	ret = pump(fd, signals, links);
 	if (ret < 0)
 		fprintf(stderr, "vm-exec: the machine at %s has gone\n", address);
 	return ret < 0 ? EXIT_NO_MACHINE : ret;
