@@ -14,12 +14,18 @@ HAS_IMM = {WRITE_LAST_IMM, WRITE_ONLY_IMM}
 
 
 def icrc(packet):
-    """Of a packet from the IPv4 header to the end of the payload and pad: CRC-32 with everything
-    that a router may change set to ones (annex A17.3)."""
+    """Of a packet from the IP header to the end of the payload and pad: CRC-32 with everything that
+    a router may change set to ones (annex A17.3)."""
     masked = bytearray(packet)
-    masked[1] = masked[8] = masked[10] = masked[11] = 0xff  # TOS, TTL, header check sum
-    masked[26] = masked[27] = 0xff                          # UDP check sum
-    masked[32] = 0xff                                       # BTH reserved byte
+    if packet[0] >> 4 == 4:
+        masked[1] = masked[8] = masked[10] = masked[11] = 0xff  # TOS, TTL, header check sum
+        udp_at = 20
+    else:
+        masked[0] |= 0x0f                                       # traffic class, flow label,
+        masked[1] = masked[2] = masked[3] = masked[7] = 0xff    # hop limit
+        udp_at = 40
+    masked[udp_at + 6] = masked[udp_at + 7] = 0xff              # UDP check sum
+    masked[udp_at + 8 + 4] = 0xff                               # BTH reserved byte
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + masked))
 
 
@@ -38,13 +44,19 @@ def ipv4(source, destination, payload, protocol=17, tos=2):
     return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + payload
 
 
+def ipv6(source, destination, payload, protocol=17, traffic_class=0):
+    return struct.pack(">IHBB16s16s", 6 << 28 | traffic_class << 20, len(payload), protocol, 64,
+                       socket.inet_pton(socket.AF_INET6, source),
+                       socket.inet_pton(socket.AF_INET6, destination)) + payload
+
+
 def udp(source_port, destination_port, payload):
     return struct.pack(">HHHH", source_port, destination_port, 8 + len(payload), 0) + payload
 
 
 @dataclasses.dataclass
 class Roce:
-    """One RoCEv2 packet over IPv4; roce_parse() makes it, frame() turns it into bytes again."""
+    """One RoCEv2 packet; roce_parse() makes it, frame() turns it into bytes again."""
     source_mac: bytes
     destination_mac: bytes
     source: str
@@ -65,7 +77,7 @@ class Roce:
     payload: bytes = b""
     good_icrc: bool = True  # of a parsed packet: was it? Of one to send: shall it be?
 
-    def frame(self):
+    def frame(self, tos=2):
         pad = -len(self.payload) % 4
         body = struct.pack(">BBHII", self.opcode, self.flags & 0xcf | pad << 4, self.pkey, self.qpn,
                            self.ack_request << 31 | self.psn & 0xffffff)
@@ -76,27 +88,42 @@ class Roce:
         if self.opcode == ACK:
             body += struct.pack(">I", self.syndrome << 24 | self.msn)
         body += self.payload + bytes(pad)
-        packet = ipv4(self.source, self.destination,
-                      udp(self.source_port, ROCE_PORT, body + bytes(4)))
+        ip = ipv6 if ":" in self.source else ipv4
+        packet = ip(self.source, self.destination,
+                    udp(self.source_port, ROCE_PORT, body + bytes(4)), 17, tos)
         check = icrc(packet[:-4])
         if not self.good_icrc:
             check = bytes([check[0] ^ 1]) + check[1:]
-        return self.destination_mac + self.source_mac + b"\x08\x00" + packet[:-4] + check
+        ether_type = b"\x86\xdd" if ip is ipv6 else b"\x08\x00"
+        return self.destination_mac + self.source_mac + ether_type + packet[:-4] + check
+
+
+def ip_parse(frame):
+    """The UDP packet in an Ethernet frame with its addresses, or None."""
+    if len(frame) >= 14 + 20 + 8 and frame[12:15] == b"\x08\x00\x45" and frame[23] == 17:
+        packet = frame[14:14 + struct.unpack(">H", frame[16:18])[0]]
+        return packet, 20, socket.inet_ntoa(packet[12:16]), socket.inet_ntoa(packet[16:20])
+    if len(frame) >= 14 + 40 + 8 and frame[12:14] == b"\x86\xdd" and frame[20] == 17:
+        packet = frame[14:14 + 40 + struct.unpack(">H", frame[18:20])[0]]
+        return (packet, 40, socket.inet_ntop(socket.AF_INET6, packet[8:24]),
+                socket.inet_ntop(socket.AF_INET6, packet[24:40]))
+    return None
 
 
 def roce_parse(frame):
     """The packet in an Ethernet frame, or None when it holds none."""
-    if len(frame) < 14 + 20 + 8 + 12 + 4 or frame[12:14] != b"\x08\x00" or frame[23] != 17:
+    found = ip_parse(frame)
+    if found is None:
         return None
-    packet = frame[14:14 + struct.unpack(">H", frame[16:18])[0]]
-    source_port, port = struct.unpack(">HH", packet[20:24])
-    if packet[0] != 0x45 or port != ROCE_PORT:
+    packet, at, source, destination = found
+    source_port, port = struct.unpack(">HH", packet[at:at + 4])
+    if port != ROCE_PORT or len(packet) < at + 8 + 12 + 4:
         return None
-    opcode, flags, pkey, qpn, psn = struct.unpack(">BBHII", packet[28:40])
-    p = Roce(frame[6:12], frame[0:6], socket.inet_ntoa(packet[12:16]),
-             socket.inet_ntoa(packet[16:20]), source_port, opcode, qpn & 0xffffff, psn & 0xffffff,
-             bool(psn >> 31), pkey, flags)
-    at = 40
+    at += 8
+    opcode, flags, pkey, qpn, psn = struct.unpack(">BBHII", packet[at:at + 12])
+    p = Roce(frame[6:12], frame[0:6], source, destination, source_port, opcode, qpn & 0xffffff,
+             psn & 0xffffff, bool(psn >> 31), pkey, flags)
+    at += 12
     if opcode in HAS_RETH:
         p.va, p.rkey, p.length = struct.unpack(">QII", packet[at:at + 16])
         at += 16

@@ -2,18 +2,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Our RoCEv2 endpoint and Linux's, rdma_rxe, understand each other: as requester and responder, with
-# packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6.
+# packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6. And what we sent is
+# to Wireshark, and to an ICRC of another making, what we meant.
 . "$(dirname "$0")/../net/story.sh"
 # shellcheck source=tests/rdma/vm/vm.sh
 . "$root/tests/rdma/vm/vm.sh"
 
 [ -x "$build/tests/rdma/rxe-peer" ] || skip "rxe-peer is not built: libibverbs was not found"
+for program in tcpdump tshark; do
+    command -v $program >/dev/null || skip "needs $program"
+done
 topology_up "rxe$$" 0
 vm_build peer "$build/tests/rdma/rxe-peer"
 # 4200: packets of 4096 bytes fit. The card's other end stays in the machine's own namespace.
 vm_start peer --mtu 4200 --nic peer:tap0=10.77.0.2/24,fd00:77::2/64
 vm_background peer rxe-peer "$build/tests/rdma/rxe-peer rxe0 7001"
 expect_log rxe-peer "listening"
+start tcpdump peer tcpdump -i tap0 -U -n --immediate-mode -B 65536 -w "$dir/tap.pcap" udp port 4791
+expect_log tcpdump "listening on tap0"
 
 start rows peer "$build/tests/rdma/rxe-rows" \
     "net_af_packet0,iface=tap0,blocksz=65536,framesz=8192,framecnt=512,qdisc_bypass=0" \
@@ -27,4 +33,8 @@ if [ "$status" -ne 0 ]; then
     fail "the rows ended with status $status: $(tail -n 1 "$dir/rows.log")"
 fi
 stop "$pid_rxe_peer"
-tail -n 1 "$dir/rows.log"
+stop "$pid_tcpdump"
+mac=$(ip -n "$tag-peer" -j link show tap0 | jq -r '.[].address')
+"$root/tests/rdma/wire_check.py" "$dir/tap.pcap" "$mac" >"$dir/wire_check.log" 2>&1 ||
+    fail "$(cat "$dir/wire_check.log")"
+echo "$(tail -n 1 "$dir/rows.log"); $(cat "$dir/wire_check.log")"
