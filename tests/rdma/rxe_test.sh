@@ -34,6 +34,10 @@ if [ "$status" -ne 0 ]; then
 fi
 stop "$pid_rxe_peer"
 stop "$pid_tcpdump"
+if [ $# -gt 0 ]; then # some rows only: not every kind of packet was sent
+    tail -n 1 "$dir/rows.log"
+    exit 0
+fi
 mac=$(ip -n "$tag-peer" -j link show tap0 | jq -r '.[].address')
 "$root/tests/rdma/wire_check.py" "$dir/tap.pcap" "$mac" >"$dir/wire_check.log" 2>&1 ||
     fail "$(cat "$dir/wire_check.log")"

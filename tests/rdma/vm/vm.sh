@@ -56,10 +56,9 @@ vm_fetch() {
     mkdir -p "$vm_cache"
     work=$(mktemp -d "$vm_cache/fetch.XXXXXX")
     (
-        cd "$work"
-        apt-get download "${1%%_*}" busybox-static ||
-            { apt-get update && apt-get download "${1%%_*}" busybox-static; }
-        "$vm_folder/kernel.py" linux-image-*.deb busybox-static_*.deb "$work/kernel"
+        cd "$work" &&
+            { vm_download "$1" || { apt-get update && vm_download "$1"; }; } &&
+            "$vm_folder/kernel.py" linux-image-*.deb busybox-static_*.deb "$work/kernel"
     ) >"$work/log" 2>&1 || {
         tail -n 3 "$work/log" >&2
         rm -rf "$work"
@@ -67,6 +66,10 @@ vm_fetch() {
     }
     mv -T "$work/kernel" "$vm_cache/$1" 2>/dev/null || [ -d "$vm_cache/$1" ]
     rm -rf "$work"
+}
+
+vm_download() {
+    apt-get download "${1%%_*}" busybox-static
 }
 
 # vm_build NAME [PATH|PATH=GUEST-PATH]...: what machine NAME has on its only file system. To be called
@@ -224,9 +227,9 @@ vm_background() {
 
 # vm_stop NAME: as if its plug were pulled.
 vm_stop() {
-    local cards=vm_nics_${1//-/_} qemu=pid_${1//-/_}_qemu nic
+    local plugged=vm_nics_${1//-/_} qemu=pid_${1//-/_}_qemu nic
     stop "${!qemu}"
-    for nic in ${!cards}; do
+    for nic in ${!plugged}; do
         nic=${nic%%=*}
         ip -n "$tag-${nic%%:*}" link del "${nic#*:}"
     done
