@@ -84,6 +84,7 @@ static int eal(void)
 
 int main(int argc, char **argv)
 {
+	unsigned int leaked;
 	struct rig *rig;
 
 	if (argc < 4) {
@@ -97,7 +98,10 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < RTE_DIM(suites); i++)
 			if (ways[w].mtu <= suites[i].mtu_max)
 				run_suite(rig, &ways[w], i, argc > 4 ? argv[4] : "");
-	rig_close(rig);
+	leaked = rig_close(rig);
+	free(rig);
+	if (leaked > 0)
+		printf("FAILED  %u mbufs leaked\n", leaked);
 	printf("%u rows passed, %u failed\n", passed, failed);
-	return failed > 0;
+	return failed > 0 || leaked > 0;
 }

@@ -74,10 +74,11 @@ int rig_open(struct rig *rig, const char *device, const char *peer_address, uint
 	return ret;
 }
 
-void rig_close(struct rig *rig)
+unsigned int rig_close(struct rig *rig)
 {
 	port_close(&rig->port);
 	close(rig->control);
+	return rte_mempool_in_use_count(rig->packets) + rte_mempool_in_use_count(rig->small);
 }
 
 /* --- receive --------------------------------------------------------------------------------- */

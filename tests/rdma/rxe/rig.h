@@ -89,7 +89,8 @@ struct rig {
 };
 
 int rig_open(struct rig *rig, const char *device, const char *peer_address, uint16_t peer_port);
-void rig_close(struct rig *rig);
+/* Returns how many packet buffers were never freed. */
+unsigned int rig_close(struct rig *rig);
 
 struct rig_qp_options {
 	const char *access; /* to the peer's memory: "w" */
