@@ -174,6 +174,14 @@ static void receive(struct rig *rig, const struct rte_mbuf *m)
 
 /* --- send ------------------------------------------------------------------------------------ */
 
+static uint32_t psn_of(const struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *bth = frame + 14 + (frame[12] == 0x86 ? 40 : 20) + 8;
+
+	return bth[9] << 16 | bth[10] << 8 | bth[11];
+}
+
 /* What is to be lost goes now; the rest leaves. */
 static void flush(struct rig *rig)
 {
@@ -183,6 +191,8 @@ static void flush(struct rig *rig)
 		struct rte_mbuf *m = rig->tx.packet[i];
 		bool lose = rig->n_sent < 64 && rig->lose_sent >> rig->n_sent & 1;
 
+		if (rig->n_sent < 64)
+			rig->sent_psn[rig->n_sent] = psn_of(m);
 		rig->n_sent++;
 		if (lose || rig->lose_all)
 			rte_pktmbuf_free(m);

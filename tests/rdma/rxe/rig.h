@@ -79,8 +79,9 @@ struct rig {
 	/* packets to lose, counted from when they were set: bit n is the n-th */
 	uint64_t lose_sent, lose_received;
 	unsigned int n_sent, n_received;
-	bool lose_acks; /* all that come */
-	bool lose_all;  /* all that are sent */
+	uint32_t sent_psn[64]; /* of the same packets, lost or not */
+	bool lose_acks;        /* all that come */
+	bool lose_all;         /* all that are sent */
 	struct rig_qp qp[RIG_QPS];
 	unsigned int n_qps;
 	uint8_t memory[RIG_MEMORY];
