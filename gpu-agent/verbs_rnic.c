@@ -7,6 +7,9 @@
 
 #include "verbs_private.h"
 
+/* The load balancer is always ready, or soon will be. */
+#define RNR_RETRY_FOR_EVER 7
+
 /* Completions of all queue pairs that the proxy serves; it looks often. */
 #define CQ_ENTRIES 65536
 
@@ -138,6 +141,7 @@ static int connect_qp(struct rnic_qp *base, const struct rnic_peer *peer)
 		.path_mtu = peer->path_mtu,
 		.ack_timeout = peer->ack_timeout,
 		.retry_limit = peer->retry_limit,
+		.rnr_retry = RNR_RETRY_FOR_EVER,
 	};
 	int ret;
 

@@ -141,6 +141,7 @@ int verbs_link_connect(struct lb *lb, struct link *link, const struct verbs_link
 		.path_mtu = path_mtu,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
+		.rnr_retry = lb->config.rnr_retry,
 	};
 	int ret;
 

@@ -254,7 +254,7 @@ static int to_send(struct ibv_qp *qp, uint32_t psn, const struct verbs_peer *pee
 		.sq_psn = psn,
 		.timeout = peer->ack_timeout,
 		.retry_cnt = peer->retry_limit,
-		.rnr_retry = VERBS_RNR_RETRY_FOR_EVER,
+		.rnr_retry = peer->rnr_retry,
 	};
 
 	return modify(qp, &attr,

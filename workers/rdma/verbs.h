@@ -15,9 +15,6 @@
 
 #include <infiniband/verbs.h>
 
-/* A responder that is not ready says so, and is asked again for ever (IBTA 9.7.5.2.8). */
-#define VERBS_RNR_RETRY_FOR_EVER 7
-
 struct verbs_params {
 	const char *device;      /* as `rdma link` names it: mlx5_0, rxe0 */
 	struct in6_addr address; /* ours: one of its RoCE v2 GIDs; IPv4 as ::ffff:a.b.c.d */
@@ -50,6 +47,7 @@ struct verbs_peer {
 	uint32_t psn; /* the first it sends */
 	uint32_t path_mtu;
 	uint8_t ack_timeout, retry_limit; /* as in IBTA 9.9.2.1.1 and 9.7.6.1.2 */
+	uint8_t rnr_retry;                /* 7 = for ever (IBTA 9.7.5.2.8) */
 };
 
 /*

@@ -19,9 +19,6 @@
 /* Exit status when there is no machine, or no more. */
 #define EXIT_NO_MACHINE 125
 
-/* Silence of the machine that means it is no more. */
-#define GONE_MS 2000
-
 static uint8_t buffer[VM_EXEC_FRAME_MAX];
 
 static int connect_to(const char *address)
@@ -29,7 +26,6 @@ static int connect_to(const char *address)
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(VM_EXEC_PORT)};
 	struct timeval patience = {.tv_sec = 5}, none = {0};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-	unsigned int gone_ms = GONE_MS;
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
@@ -37,11 +33,6 @@ static int connect_to(const char *address)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	/* A machine whose plug was pulled closes no connection. */
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &gone_ms, sizeof(gone_ms));
 	return fd;
 }
 
