@@ -221,6 +221,16 @@ static int setup_queues(struct port *port, const struct port_params *p,
 	return ret;
 }
 
+/* Some drivers tell a largest MTU, some a largest frame. */
+static uint32_t largest_mtu(const struct rte_eth_dev_info *info)
+{
+	uint32_t frame = info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN
+				 ? info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN
+				 : UINT16_MAX;
+
+	return RTE_MIN(frame, (uint32_t)info->max_mtu);
+}
+
 static int set_mtu(struct port *port, uint16_t mtu)
 {
 	uint16_t now = 0;
@@ -258,6 +268,12 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	if (ret < 0)
 		goto fail;
 	step = "MTU";
+	if (p->mtu > largest_mtu(&info)) {
+		snprintf(error, error_size,
+			 "device '%s': its driver %s takes an MTU of %u at most; lower mtu",
+			 p->device, info.driver_name, largest_mtu(&info));
+		return -EINVAL;
+	}
 	ret = set_mtu(port, p->mtu);
 	if (ret < 0 && ret != -ENOTSUP)
 		goto fail;
