@@ -36,7 +36,7 @@ struct world {
 	uint32_t message_length, message_bytes;
 	struct roce_path path;
 	struct txq tx;
-	uint32_t held;
+	uint32_t held, waiting;
 	struct requester rq;
 	uint64_t now;
 };
@@ -225,6 +225,7 @@ static void check_window(const struct world *w)
 		"has sent what is not built");
 	require(w->held == (uint32_t)unacked, "packets miscounted");
 	require(w->tx.n <= TXQ_SIZE, "the transmit queue burst");
+	require(w->waiting == rq->paced, "who waits for the rate is miscounted");
 	for (int32_t i = 0; i < unacked; i++)
 		require(rq->window[(rq->una_psn + i) % REQUESTER_WINDOW] != NULL,
 			"a hole in the window");
@@ -250,6 +251,8 @@ static size_t step(struct world *w, const uint8_t *data, size_t size)
 		break;
 	case OP_POLL:
 		w->now += (uint64_t)a[0] << a[1] % 32;
+		if (a[2] & 1)
+			requester_notify(&w->rq, w->now);
 		requester_poll(&w->rq, w->now);
 		break;
 	default:
@@ -276,6 +279,9 @@ static void init(struct world *w, const uint8_t *data)
 		.ack_timeout = 1,
 		.retry_limit = 3,
 		.rnr_retry = 3,
+		.line_rate = 1250000000,
+		.waiting = &w->waiting,
+		.clock = &w->now,
 	};
 
 	roce_path_init(&w->path, &spec);
@@ -298,6 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += step(w, data + at, size - at);
 	op_transmit(w);
 	requester_fini(&w->rq);
+	require(w->waiting == 0, "waits for the rate after the end");
 	free(w->memory);
 	require(rte_mempool_full(packets) && rte_mempool_full(small), "a buffer leaked");
 	return 0;

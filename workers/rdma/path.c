@@ -88,27 +88,34 @@ void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6])
 	memcpy(path->header, destination_mac, 6);
 }
 
-bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
+/* Sizes are constants, so that nothing is called to compare a few bytes. */
+static inline bool is_from_peer(const struct roce_path *path, const uint8_t *ip)
 {
 	const uint8_t *own = path->header + ROCE_ETHER_LENGTH;
-	unsigned int source = path->ip_length == 20 ? 12 : 8;
-	unsigned int size = path->ip_length == 20 ? 4 : 16;
 
-	return (ip[0] >> 4) == (path->ip_length == 20 ? 4 : 6) &&
-	       memcmp(ip + source, own + source + size, size) == 0 &&
-	       memcmp(ip + source + size, own + source, size) == 0;
+	if (path->ip_length == 20)
+		return ip[0] >> 4 == 4 && memcmp(ip + 12, own + 16, 4) == 0 &&
+		       memcmp(ip + 16, own + 12, 4) == 0;
+	return ip[0] >> 4 == 6 && memcmp(ip + 8, own + 24, 16) == 0 &&
+	       memcmp(ip + 24, own + 8, 16) == 0;
 }
 
-uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
+{
+	return is_from_peer(path, ip);
+}
+
+static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
 	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH];
 	uint32_t headers = ip_length + 8 + ROCE_BTH_LENGTH;
 	uint8_t *udp = masked + ip_length;
 
-	memcpy(masked, ip, headers);
 	if (ip_length == 20) {
+		memcpy(masked, ip, 20 + 8 + ROCE_BTH_LENGTH);
 		masked[1] = masked[8] = masked[10] = masked[11] = 0xff;
 	} else {
+		memcpy(masked, ip, 40 + 8 + ROCE_BTH_LENGTH);
 		masked[0] |= 0x0f;
 		masked[1] = masked[2] = masked[3] = masked[7] = 0xff;
 	}
@@ -117,22 +124,32 @@ uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t len
 			 length - headers);
 }
 
-bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+{
+	return icrc_of_packet(ip, ip_length, length);
+}
+
+static inline bool icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
 	uint32_t stored;
 
 	memcpy(&stored, ip + length, sizeof(stored));
-	return le32toh(stored) == roce_icrc_of_packet(ip, ip_length, length);
+	return le32toh(stored) == icrc_of_packet(ip, ip_length, length);
+}
+
+bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+{
+	return icrc_ok(ip, ip_length, length);
 }
 
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length)
 {
 	/* A spoofed packet must not even cost the sum over it. */
-	if (!roce_path_is_from_peer(path, ip))
+	if (!is_from_peer(path, ip))
 		return ROCE_NOT_PEER;
 	/* IP options are never sent. */
-	if (ip_length != path->ip_length || !roce_icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
+	if (ip_length != path->ip_length || !icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
 		return ROCE_BAD_ICRC;
 	return ROCE_ADMITTED;
 }
