@@ -129,10 +129,10 @@ struct neighbour {
 	bool used;
 	bool resolved;
 	uint8_t mac[6];
-	uint16_t port;              /* index of the fabric port */
-	struct lb_address next_hop; /* the worker itself or the gateway */
-	bool doubtful;              /* a link had a timeout since: ask again */
-	uint64_t timeouts;          /* of its links, when last looked at */
+	uint16_t port;               /* index of the fabric port */
+	struct lb_address next_hop;  /* the worker itself or the gateway */
+	bool doubtful;               /* a link had a timeout since: ask again */
+	uint64_t timeouts;           /* of its links, when last looked at */
 	uint32_t asked_ms, again_ms; /* when, and how long an answer may take */
 };
 
