@@ -268,13 +268,14 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	if (ret < 0)
 		goto fail;
 	step = "MTU";
-	if (p->mtu > largest_mtu(&info)) {
+	ret = set_mtu(port, p->mtu);
+	/* Only now: drivers that cannot set one take more than they say. */
+	if (ret < 0 && ret != -ENOTSUP && p->mtu > largest_mtu(&info)) {
 		snprintf(error, error_size,
 			 "device '%s': its driver %s takes an MTU of %u at most; lower mtu",
 			 p->device, info.driver_name, largest_mtu(&info));
-		return -EINVAL;
+		return ret;
 	}
-	ret = set_mtu(port, p->mtu);
 	if (ret < 0 && ret != -ENOTSUP)
 		goto fail;
 	step = "queue set-up";
