@@ -37,6 +37,9 @@ static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
 		    &key);
 	if (p.kind == PARSE_ROCE || p.kind == PARSE_ND)
 		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
+	/* An answer as long as the question would not leave by a port of a smaller MTU. */
+	if (p.kind == PARSE_ICMP_ECHO && m->data_len - p.ip_offset > lc->lb->config.port[port].mtu)
+		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
 	owner = lc->index;
 	if (p.kind == PARSE_UDP)
 		owner = handover_owner(lc, port, &key);
