@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <arpa/inet.h>
-#include <endian.h>
 #include <stdio.h>
 
-#include "neigh.h"
 #include "peer.h"
 #include "ring.h"
 
@@ -21,14 +18,6 @@ static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
 
 /* --- joining ------------------------------------------------------------------------------------
  */
-
-static struct in6_addr address(const char *text)
-{
-	struct lb_address a;
-
-	lb_address_parse(text, &a);
-	return a.addr;
-}
 
 static void add_worker(struct peer *peer, unsigned int w)
 {
@@ -51,15 +40,7 @@ static void add_worker(struct peer *peer, unsigned int w)
 			  .cancels = CANCELS(w),
 			  .stride = STRIDE}},
 	};
-	struct roce_path_spec path = {
-		.family = 4,
-		.source = address(RIG_HOST),
-		.destination = address(RIG_LB_FABRIC),
-		.udp_source = 0xd000,
-		.tos = ROCE_TOS_DEFAULT,
-		.migrated = true,
-		.mtu = RIG_PATH_MTU,
-	};
+	struct roce_path_spec path;
 	char error[256];
 
 	snprintf(r.worker.name, sizeof(r.worker.name), "gpu%u", w);
@@ -69,47 +50,13 @@ static void add_worker(struct peer *peer, unsigned int w)
 		lb_worker_register(peer->rig->lb, &r, &p->info, &p->path_mtu, error, sizeof(error));
 	if (p->worker == NULL)
 		rig_die("a worker is refused: %s", error);
-	memcpy(path.source_mac, host_mac, 6);
-	memcpy(path.destination_mac, peer->rig->lb->port[1].mac, 6);
-	path.qpn = p->info.qpn;
-	roce_path_init(&p->path, &path);
-	p->psn = FIRST_PSN;
+	path = writer_path(RIG_HOST, host_mac, RIG_LB_FABRIC, peer->rig->lb->port[1].mac,
+			   p->info.qpn, RIG_PATH_MTU);
+	roce_path_init(&p->writer.path, &path);
+	p->writer.psn = FIRST_PSN;
+	p->writer.rkey = p->info.reply_rkey;
 	p->acked = roce_psn_add(FIRST_PSN, ROCE_PSN_MASK);
 	p->epsn = p->info.psn;
-}
-
-/* A WRITE ONLY WITH IMMEDIATE around <length> bytes, of which the caller has filled none yet. */
-static uint8_t *begin_write(struct peer_worker *p, struct rte_mbuf *m, uint64_t va, uint32_t length,
-			    uint32_t imm)
-{
-	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
-	struct roce_header h = {
-		.opcode = ROCE_WRITE_ONLY_IMM,
-		.pad = -length & 3,
-		.ack_request = true,
-		.psn = p->psn,
-		.body = ROCE_RETH_LENGTH + ROCE_IMM_LENGTH + length + (-length & 3),
-	};
-	struct roce_reth reth = {
-		.va = htobe64(va), .rkey = htobe32(p->info.reply_rkey), .length = htobe32(length)};
-	uint32_t be_imm = htobe32(imm);
-
-	roce_header_write(at, &p->path, &h);
-	memcpy(at + p->path.length, &reth, sizeof(reth));
-	memcpy(at + p->path.length + sizeof(reth), &be_imm, sizeof(be_imm));
-	m->data_len = m->pkt_len = p->path.length + h.body + ROCE_ICRC_LENGTH;
-	p->psn = roce_psn_add(p->psn, 1);
-	return at + p->path.length + sizeof(reth) + sizeof(be_imm);
-}
-
-static void end_write(const struct peer_worker *p, struct rte_mbuf *m)
-{
-	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
-	uint32_t end = m->data_len - ROCE_ICRC_LENGTH, crc;
-
-	crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH, end - ROCE_ETHER_LENGTH));
-	memcpy(at + end, &crc, sizeof(crc));
-	roce_header_unmask(at, &p->path);
 }
 
 static void heartbeat(struct peer *peer, struct peer_worker *p)
@@ -117,8 +64,8 @@ static void heartbeat(struct peer *peer, struct peer_worker *p)
 	struct rte_mbuf *m;
 
 	rig_alloc(peer->rig, &m, 1);
-	begin_write(p, m, 0, 0, RING_IMM_HEARTBEAT | 1);
-	end_write(p, m);
+	writer_begin(&p->writer, m, 0, 0, RING_IMM_HEARTBEAT | 1);
+	writer_end(&p->writer, m);
 	nic_deliver(&peer->rig->fabric, &m, 1);
 }
 
@@ -155,15 +102,14 @@ void peer_join(struct peer *peer, const struct rig *rig, const struct clients *c
 
 static void answer_arp(struct peer *peer, const uint8_t *frame)
 {
-	struct neigh_message question;
 	struct rte_mbuf *m;
+	int length;
 
-	if (!neigh_parse(0x0806, frame + ROCE_ETHER_LENGTH, 28, &question) ||
-	    question.kind != NEIGH_REQUEST)
-		rig_die("a frame on the fabric is neither RoCE nor an ARP request");
 	rig_alloc(peer->rig, &m, 1);
-	m->data_len = m->pkt_len =
-		neigh_reply_build(rte_pktmbuf_mtod(m, uint8_t *), &question, host_mac);
+	length = writer_answer_arp(frame, host_mac, rte_pktmbuf_mtod(m, uint8_t *));
+	if (length <= 0)
+		rig_die("a frame on the fabric is neither RoCE nor an ARP request");
+	m->data_len = m->pkt_len = length;
 	nic_deliver(&peer->rig->fabric, &m, 1);
 }
 
@@ -272,7 +218,7 @@ static void take(struct peer *peer, const struct rte_mbuf *m)
 	struct roce_packet p;
 	unsigned int w;
 
-	if (frame[12] == 0x08 && frame[13] == 0x06)
+	if (writer_is_arp(frame))
 		return answer_arp(peer, frame);
 	if (memcmp(frame, host_mac, 6) != 0 ||
 	    roce_parse(bth, m->data_len - (bth - frame), &p) != ROCE_PARSED)
@@ -300,7 +246,7 @@ void peer_receive(struct peer *peer)
 bool peer_all_acked(const struct peer *peer)
 {
 	for (unsigned int w = 0; w < RIG_WORKERS; w++)
-		if (roce_psn_add(peer->worker[w].acked, 1) != peer->worker[w].psn)
+		if (roce_psn_add(peer->worker[w].acked, 1) != peer->worker[w].writer.psn)
 			return false;
 	return true;
 }
@@ -321,8 +267,8 @@ void peer_acknowledge(struct peer *peer)
 
 		rig_alloc(peer->rig, &m, 1);
 		m->data_len = m->pkt_len = roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *),
-							  &peer->worker[ack->worker].path, ack->psn,
-							  ROCE_CREDITS_UNUSED, ack->msn);
+							  &peer->worker[ack->worker].writer.path,
+							  ack->psn, ROCE_CREDITS_UNUSED, ack->msn);
 		nic_deliver(&peer->rig->fabric, &m, 1);
 		peer->first_ack = (peer->first_ack + 1) % PEER_ACKS;
 		peer->n_acks--;
@@ -345,10 +291,10 @@ void peer_prepare_replies(struct peer *peer, const struct load *load)
 			.done_ns = 3000,
 			.length = length,
 		};
-		uint8_t *at = begin_write(p, peer->reply[i],
-					  p->info.reply_address +
-						  (uint64_t)r->slot * p->info.reply_stride,
-					  sizeof(header) + length, ring_imm(r->slot, 0, 0));
+		uint8_t *at = writer_begin(&p->writer, peer->reply[i],
+					   p->info.reply_address +
+						   (uint64_t)r->slot * p->info.reply_stride,
+					   sizeof(header) + length, ring_imm(r->slot, 0, 0));
 
 		memcpy(at, &header, sizeof(header));
 		at += sizeof(header);
@@ -356,6 +302,6 @@ void peer_prepare_replies(struct peer *peer, const struct load *load)
 		for (uint32_t k = sizeof(number); k < length; k++)
 			at[k] = clients_pattern(k);
 		peer->reply_at[i] = at;
-		end_write(p, peer->reply[i]);
+		writer_end(&p->writer, peer->reply[i]);
 	}
 }

@@ -9,6 +9,7 @@
 
 #include "clients.h"
 #include "rig.h"
+#include "writer.h"
 
 /* Of each worker's ring: a whole batch can be outstanding. */
 #define PEER_SLOTS 8192
@@ -19,9 +20,8 @@ struct peer_worker {
 	struct worker *worker; /* the load balancer's */
 	struct lb_link_info info;
 	uint32_t path_mtu;
-	struct roce_path path;
-	uint32_t psn;  /* of the next WRITE to the load balancer */
-	uint32_t epsn; /* of its next WRITE */
+	struct writer writer; /* to the load balancer */
+	uint32_t epsn;        /* of its next WRITE */
 	uint32_t msn;
 	uint64_t sequence; /* of its last descriptor */
 	uint32_t acked;    /* the last PSN of ours that it acknowledged */

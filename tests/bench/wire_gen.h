@@ -8,8 +8,8 @@
 
 #include <rte_mbuf.h>
 
-#include "path.h"
 #include "wire.h"
+#include "writer.h"
 
 #define GEN_BURST 32
 /* Packets that the load balancer's port has no room for now. */
@@ -71,9 +71,8 @@ struct gen_worker {
 	struct wire_queue_counters counters; /* the worker's part of them */
 	const struct wire_options *o;
 	uint16_t queue;
-	struct roce_path path;
+	struct writer writer; /* to the load balancer */
 	struct lb_link_info link;
-	uint32_t psn;       /* of the next WRITE to the load balancer */
 	uint32_t acked;     /* the last of ours that it acknowledged */
 	uint32_t epsn, msn; /* of its next WRITE; of messages taken */
 	bool ack_due;
@@ -94,7 +93,7 @@ static inline bool gen_worker_acked(const struct gen_worker *w)
 {
 	uint32_t acked = __atomic_load_n(&w->acked, __ATOMIC_RELAXED);
 
-	return roce_psn_add(acked, 1) == __atomic_load_n(&w->psn, __ATOMIC_RELAXED);
+	return roce_psn_add(acked, 1) == __atomic_load_n(&w->writer.psn, __ATOMIC_RELAXED);
 }
 
 /* Any payload: a number, and a pattern behind it. */

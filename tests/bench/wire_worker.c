@@ -3,9 +3,6 @@
  * The worker: one queue pair per lcore of the load balancer. It checks PSN, rkey, address and
  * descriptor of every WRITE, acknowledges once per burst, and answers each request at once.
  */
-#include <arpa/inet.h>
-#include <endian.h>
-
 #include <rte_ethdev.h>
 
 #include "neigh.h"
@@ -15,14 +12,6 @@
 #define BTH_OFFSET (ROCE_ETHER_LENGTH + 20 + 8)
 
 static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
-
-static struct in6_addr address(const char *text)
-{
-	struct lb_address a;
-
-	lb_address_parse(text, &a);
-	return a.addr;
-}
 
 static struct rte_mbuf *new_packet(struct gen_worker *w)
 {
@@ -34,62 +23,20 @@ static struct rte_mbuf *new_packet(struct gen_worker *w)
 	return m;
 }
 
-/* A WRITE ONLY WITH IMMEDIATE around <length> bytes, which the caller fills before write_end(). */
-static uint8_t *write_begin(struct gen_worker *w, struct rte_mbuf *m, uint64_t va, uint32_t length,
-			    uint32_t imm)
-{
-	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
-	struct roce_header h = {
-		.opcode = ROCE_WRITE_ONLY_IMM,
-		.pad = -length & 3,
-		.ack_request = true,
-		.psn = w->psn,
-		.body = ROCE_RETH_LENGTH + ROCE_IMM_LENGTH + length + (-length & 3),
-	};
-	struct roce_reth reth = {
-		.va = htobe64(va), .rkey = htobe32(w->link.reply_rkey), .length = htobe32(length)};
-	uint32_t be_imm = htobe32(imm);
-
-	roce_header_write(at, &w->path, &h);
-	memcpy(at + w->path.length, &reth, sizeof(reth));
-	memcpy(at + w->path.length + sizeof(reth), &be_imm, sizeof(be_imm));
-	m->data_len = m->pkt_len = w->path.length + h.body + ROCE_ICRC_LENGTH;
-	w->psn = roce_psn_add(w->psn, 1);
-	return at + w->path.length + sizeof(reth) + sizeof(be_imm);
-}
-
-static void write_end(const struct gen_worker *w, struct rte_mbuf *m)
-{
-	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
-	uint32_t end = m->data_len - ROCE_ICRC_LENGTH, crc;
-
-	crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH, end - ROCE_ETHER_LENGTH));
-	memcpy(at + end, &crc, sizeof(crc));
-	roce_header_unmask(at, &w->path);
-}
-
 /* The loop's sign of life, which makes the worker active. */
 static void heartbeat(struct gen_worker *w)
 {
 	struct rte_mbuf *m = new_packet(w);
 
-	write_begin(w, m, 0, 0, RING_IMM_HEARTBEAT | 1);
-	write_end(w, m);
+	writer_begin(&w->writer, m, 0, 0, RING_IMM_HEARTBEAT | 1);
+	writer_end(&w->writer, m);
 }
 
 void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_t port,
 		     uint16_t queue, const struct wire_address *lb, struct rte_mempool *packets)
 {
-	struct roce_path_spec path = {
-		.family = 4,
-		.source = address(WIRE_HOST),
-		.destination = address(WIRE_LB_FABRIC),
-		.udp_source = 0xd000 + queue,
-		.tos = ROCE_TOS_DEFAULT,
-		.migrated = true,
-		.mtu = lb->path_mtu,
-		.qpn = lb->link[queue].qpn,
-	};
+	struct roce_path_spec path = writer_path(WIRE_HOST, host_mac, WIRE_LB_FABRIC,
+						 lb->fabric_mac, lb->link[queue].qpn, lb->path_mtu);
 
 	w->o = o;
 	w->queue = queue;
@@ -97,10 +44,10 @@ void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_
 	w->packets = packets;
 	w->out.port = port;
 	w->out.queue = queue;
-	memcpy(path.source_mac, host_mac, 6);
-	memcpy(path.destination_mac, lb->fabric_mac, 6);
-	roce_path_init(&w->path, &path);
-	w->psn = WIRE_FIRST_PSN;
+	path.udp_source += queue;
+	roce_path_init(&w->writer.path, &path);
+	w->writer.psn = WIRE_FIRST_PSN;
+	w->writer.rkey = w->link.reply_rkey;
 	w->acked = roce_psn_add(WIRE_FIRST_PSN, ROCE_PSN_MASK);
 	w->epsn = w->link.psn;
 	heartbeat(w);
@@ -108,16 +55,17 @@ void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_
 
 static void answer_arp(struct gen_worker *w, const uint8_t *frame)
 {
-	struct neigh_message question;
+	uint8_t answer[NEIGH_FRAME_MAX];
+	int length = writer_answer_arp(frame, host_mac, answer);
 	struct rte_mbuf *m;
 
-	if (!neigh_parse(0x0806, frame + ROCE_ETHER_LENGTH, 28, &question))
+	if (length < 0)
 		wire_die("a malformed ARP packet is on the fabric");
-	if (question.kind != NEIGH_REQUEST)
+	if (length == 0)
 		return;
 	m = new_packet(w);
-	m->data_len = m->pkt_len =
-		neigh_reply_build(rte_pktmbuf_mtod(m, uint8_t *), &question, host_mac);
+	m->data_len = m->pkt_len = length;
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), answer, length);
 }
 
 /* As a model that is done at once. */
@@ -131,13 +79,13 @@ static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_
 		.length = w->o->reply,
 	};
 	struct rte_mbuf *m = new_packet(w);
-	uint8_t *at =
-		write_begin(w, m, w->link.reply_address + (uint64_t)d->slot * w->link.reply_stride,
-			    sizeof(header) + w->o->reply, ring_imm(d->slot, RING_OK, 0));
+	uint8_t *at = writer_begin(&w->writer, m,
+				   w->link.reply_address + (uint64_t)d->slot * w->link.reply_stride,
+				   sizeof(header) + w->o->reply, ring_imm(d->slot, RING_OK, 0));
 
 	memcpy(at, &header, sizeof(header));
 	gen_payload_write(at + sizeof(header), w->o->reply, number);
-	write_end(w, m);
+	writer_end(&w->writer, m);
 }
 
 static void take_payload(struct gen_worker *w, const struct rte_mbuf *m,
@@ -211,7 +159,7 @@ static void take(struct gen_worker *w, const struct rte_mbuf *m)
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct roce_packet p;
 
-	if (unlikely(frame[12] == 0x08 && frame[13] == 0x06))
+	if (unlikely(writer_is_arp(frame)))
 		return answer_arp(w, frame);
 	if (m->nb_segs != 1 || memcmp(frame, host_mac, 6) != 0 ||
 	    roce_parse(frame + BTH_OFFSET, m->data_len - BTH_OFFSET, &p) != ROCE_PARSED)
@@ -233,7 +181,7 @@ static void acknowledge(struct gen_worker *w)
 	struct rte_mbuf *m = new_packet(w);
 
 	m->data_len = m->pkt_len =
-		roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &w->path,
+		roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &w->writer.path,
 			       roce_psn_add(w->epsn, ROCE_PSN_MASK), ROCE_CREDITS_UNUSED, w->msn);
 	w->ack_due = false;
 	w->counters.acks_sent++;
