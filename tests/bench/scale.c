@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 	static struct scale b; /* too large for a stack */
 	int ret = 0;
 
-	wire_parent_name("conntrack-scale");
+	wire_name("conntrack-scale");
 	if (!wire_options_parse(argc, argv, WIRE_BENCH_SCALE, &b.all))
 		return 2;
 	for (unsigned int i = 0; i < b.all.n_steps; i++) {

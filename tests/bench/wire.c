@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 	static struct wire_parent p;
 	int ret = 0;
 
-	wire_parent_name("wire-100g");
+	wire_name("wire-100g");
 	if (!wire_options_parse(argc, argv, WIRE_BENCH_100G, &p.o))
 		return 2;
 	if (p.o.print_pages)

@@ -12,6 +12,7 @@
 
 #include "conntrack.h"
 #include "lb.h"
+#include "wire_child.h"
 
 #define WIRE_QUEUES_MAX  16 /* one per lcore of the load balancer */
 #define WIRE_THREADS_MAX (2 * WIRE_QUEUES_MAX)
@@ -166,16 +167,9 @@ static inline unsigned int wire_worker_thread(const struct wire_options *o, unsi
 				      : queue % o->threads;
 }
 
-/* Something is not as it must be: the process ends. */
-void wire_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
 /* The next order; WIRE_END when the parent is gone. */
 void wire_take_order(int socket, struct wire_order *order);
 void wire_answer(int socket, const struct wire_answer *answer);
-/* The driver sets a port up on a thread of its own; a queue that is used meanwhile breaks. */
-void wire_wait_for_link(uint16_t port);
-/* CPU time of a thread, from its clock. */
-uint64_t wire_cpu_ns(int clock);
 
 /* The two processes; both answer once when they are set up, and return at WIRE_END. */
 void wire_lb_main(const struct wire_options *o, int socket);

@@ -32,7 +32,6 @@
 #define ARGUMENTS_MAX 16
 /* A drain ends when nothing has come back for so long. */
 #define SILENCE_MS 5000
-#define LINK_MS    10000
 
 struct thread {
 	uint64_t busy;
@@ -179,18 +178,6 @@ static void close_gate(struct gate *gate)
 	if (rte_eal_alarm_set(1, wait_at_gate, gate) < 0)
 		wire_die("no alarm can be set");
 	sem_wait(&gate->closed);
-}
-
-void wire_wait_for_link(uint16_t port)
-{
-	struct rte_eth_link link = {0};
-
-	for (unsigned int ms = 0; ms < LINK_MS; ms++) {
-		if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_status)
-			return;
-		poll(NULL, 0, 1);
-	}
-	wire_die("port %u does not connect", port);
 }
 
 /* --- threads ------------------------------------------------------------------------------------

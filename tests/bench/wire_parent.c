@@ -1,54 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "wire_parent.h"
 
 /* --- talking ------------------------------------------------------------------------------------
  */
-
-static const char *role = "bench";
-/* The parent's; none in a child. */
-static pid_t children[2];
-
-/* Whoever comes next wants the memory that they have. */
-static void kill_children(void)
-{
-	for (unsigned int i = 0; i < 2; i++) {
-		if (children[i] == 0)
-			continue;
-		kill(children[i], SIGKILL);
-		waitpid(children[i], NULL, 0);
-	}
-}
-
-void wire_die(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	fprintf(stderr, "%s: ", role);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
-	va_end(arguments);
-	kill_children();
-	_exit(EXIT_FAILURE);
-}
-
-void wire_parent_name(const char *name)
-{
-	role = name;
-}
 
 void wire_take_order(int socket, struct wire_order *order)
 {
@@ -60,14 +17,6 @@ void wire_answer(int socket, const struct wire_answer *answer)
 {
 	if (send(socket, answer, sizeof(*answer), MSG_NOSIGNAL) != sizeof(*answer))
 		wire_die("nobody listens");
-}
-
-uint64_t wire_cpu_ns(int clock)
-{
-	struct timespec t = {0};
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 static void take_answer(const struct wire_child *c, struct wire_answer *a)
@@ -86,31 +35,25 @@ static void order(const struct wire_child *c, const struct wire_order *what, str
 /* --- children ------------------------------------------------------------------------------------
  */
 
+struct part {
+	void (*main)(const struct wire_options *o, int socket);
+	const struct wire_options *o;
+};
+
+static void run_part(const void *argument, int socket)
+{
+	const struct part *part = argument;
+
+	part->main(part->o, socket);
+}
+
 static void start_child(struct wire_child *c, const char *name,
 			void (*child_main)(const struct wire_options *o, int socket),
 			const struct wire_options *o, struct wire_answer *ready)
 {
-	int pair[2];
+	struct part part = {.main = child_main, .o = o};
 
-	c->name = name;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		wire_die("socketpair: %s", strerror(errno));
-	fflush(stdout);
-	c->pid = fork();
-	if (c->pid < 0)
-		wire_die("fork: %s", strerror(errno));
-	if (c->pid == 0) {
-		role = name;
-		memset(children, 0, sizeof(children));
-		/* Not left over when the parent is interrupted. */
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(pair[0]);
-		child_main(o, pair[1]);
-		_exit(EXIT_SUCCESS);
-	}
-	children[children[0] != 0] = c->pid;
-	close(pair[1]);
-	c->socket = pair[0];
+	wire_child_start(c, name, run_part, &part);
 	take_answer(c, ready);
 }
 
@@ -118,12 +61,9 @@ static void end_child(const struct wire_child *c)
 {
 	static const struct wire_order end = {.kind = WIRE_END};
 	struct wire_answer a;
-	int status;
 
 	order(c, &end, &a);
-	if (waitpid(c->pid, &status, 0) != c->pid || status != 0)
-		wire_die("%s ended badly", c->name);
-	close(c->socket);
+	wire_child_end(c);
 }
 
 void wire_parent_end(struct wire_parent *p)
@@ -133,7 +73,7 @@ void wire_parent_end(struct wire_parent *p)
 
 	order(&p->gen, &stop, &a);
 	order(&p->lb, &stop, &a);
-	memset(children, 0, sizeof(children));
+	wire_child_let_go(&p->gen);
 	end_child(&p->lb);
 	end_child(&p->gen);
 }

@@ -6,19 +6,12 @@
 #ifndef BENCH_WIRE_PARENT_H
 #define BENCH_WIRE_PARENT_H
 
-#include <sys/types.h>
-
 #include "wire.h"
+#include "wire_child.h"
 #include "wire_sums.h"
 
 /* From the first request to the first that counts. */
 #define WIRE_SETTLE_MS 100
-
-struct wire_child {
-	const char *name;
-	pid_t pid;
-	int socket;
-};
 
 struct wire_parent {
 	struct wire_options o;
@@ -44,8 +37,5 @@ unsigned int wire_parent_measure(struct wire_parent *p, const struct wire_load *
 				 uint32_t settle_ms, struct wire_sample *before,
 				 struct wire_sample *after);
 void wire_parent_sample(const struct wire_parent *p, struct wire_sample *s);
-
-/* How errors of this process begin. */
-void wire_parent_name(const char *name);
 
 #endif
