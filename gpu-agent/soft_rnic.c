@@ -115,10 +115,14 @@ static int loop(void *argument)
 
 	mailbox_open(&rnic->mailbox);
 	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
-		if (turn(rnic, &next_check) > 0)
+		uint64_t begin = rte_rdtsc();
+
+		if (turn(rnic, &next_check) > 0) {
+			rnic->stats.busy += rte_rdtsc() - begin;
 			idle = 0;
-		else
+		} else {
 			back_off(rnic, idle++, &next_check);
+		}
 	}
 	mailbox_close(&rnic->mailbox);
 	return 0;

@@ -32,6 +32,7 @@ struct soft_rnic_stats {
 	uint64_t wqes, cqes, writes_placed;
 	uint64_t dropped; /* not RoCE, not ours, malformed, bad ICRC, wrong source */
 	uint64_t resent, naks_sent, naks_received;
+	uint64_t busy; /* TSC cycles of turns with work */
 };
 void soft_rnic_stats_read(const struct rnic *rnic, struct soft_rnic_stats *out);
 
