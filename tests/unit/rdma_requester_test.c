@@ -19,6 +19,22 @@ static struct rte_mbuf *text(struct fixture *f, const char *bytes)
 	return m;
 }
 
+/* What was lost is found out, and the window moves, whoever writes without asking. */
+Test(rdma_requester, asks_for_an_acknowledgement_now_and_then_by_itself)
+{
+	struct fixture *f = fixture_create(4, 256, 1, true);
+	uint8_t frame[FIXTURE_FRAME_MAX];
+
+	for (unsigned int i = 0; i < 100; i++)
+		fixture_write(f, 64, 0);
+	for (unsigned int i = 0; i < 100; i++) {
+		struct roce_packet p = fixture_packet(f, i, frame);
+
+		cr_expect_eq(p.ack_request, p.psn % REQUESTER_ACK_EVERY == 0, "PSN %u", p.psn);
+	}
+	fixture_destroy(f);
+}
+
 Test(rdma_requester, builds_a_packet_around_the_payload_where_it_lies)
 {
 	struct fixture *f = fixture_create(4, 1024, 0x100, true);

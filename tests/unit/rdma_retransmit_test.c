@@ -492,13 +492,102 @@ Test(rdma_retransmit, resends_in_bursts_and_goes_on_with_polls_and_acks)
 	fixture_expect_psns(f, 1000, REQUESTER_RESEND_BURST);
 	fixture_sent(f);
 	requester_poll(&f->rq, f->rq.timer);
-	fixture_expect_psns(f, 1064, REQUESTER_RESEND_BURST);
+	fixture_expect_psns(f, 1064, 36);
 	fixture_sent(f);
 	ack(f, 1063, ACK_OK);
-	fixture_expect_psns(f, 1128, REQUESTER_RESEND_BURST);
+	fixture_expect_psns(f, 1100, REQUESTER_RESEND_BURST);
 	fixture_sent(f);
-	requester_poll(&f->rq, f->rq.timer);
-	fixture_expect_psns(f, 1192, 8);
+	ack(f, 1163, ACK_OK);
+	fixture_expect_psns(f, 1164, 36);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, has_half_as_many_packets_under_way_after_a_loss)
+{
+	struct fixture *f = with_packets_sent(1000, 400);
+
+	ack(f, 1000, ROCE_NAK_SEQUENCE);
+	for (unsigned int i = 0; i < 10; i++)
+		requester_poll(&f->rq, f->rq.timer);
+	fixture_expect_psns(f, 1000, 200);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, has_more_packets_under_way_again_as_they_are_acknowledged)
+{
+	struct fixture *f = with_packets_sent(0, 128);
+
+	ack(f, 0, ROCE_NAK_SEQUENCE);
+	cr_expect_eq(f->rq.limit, REQUESTER_LIMIT_MIN);
+	ack(f, REQUESTER_GROWTH - 2, ACK_OK);
+	cr_expect_eq(f->rq.limit, REQUESTER_LIMIT_MIN);
+	ack(f, REQUESTER_GROWTH - 1, ACK_OK);
+	cr_expect_eq(f->rq.limit, REQUESTER_LIMIT_MIN + 1);
+	for (uint32_t psn = 0; f->rq.limit < REQUESTER_WINDOW; psn = f->rq.next_psn) {
+		cr_assert_lt(psn, 2 * REQUESTER_GROWTH * REQUESTER_WINDOW);
+		fixture_sent(f);
+		ack(f, roce_psn_add(f->rq.sent_psn, ROCE_PSN_MASK), ACK_OK);
+		write_some(f, 32);
+	}
+	fixture_destroy(f);
+}
+
+/* The path is long, and nothing waited in it: less under way would be slower. */
+Test(rdma_retransmit, keeps_the_path_full_after_a_loss)
+{
+	struct fixture *f = fixture_create(4, 256, 1000, true);
+	uint64_t now = 1000000;
+
+	f->rq.clock = &now;
+	write_some(f, 400);
+	fixture_sent(f);
+	now += 1000;
+	requester_ack(&f->rq, 1399, ACK_OK, now);
+	write_some(f, 400);
+	fixture_sent(f);
+	requester_ack(&f->rq, 1400, ROCE_NAK_SEQUENCE, now);
+	for (unsigned int i = 0; i < 10; i++)
+		requester_poll(&f->rq, now);
+	fixture_expect_psns(f, 1400, 400);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, tries_again_before_the_timeout_where_acknowledgements_are_fast)
+{
+	struct fixture *f = fixture_create(4, 256, 1000, true);
+	uint64_t now = 1000000, early;
+
+	f->rq.clock = &now;
+	early = f->rq.timeout / REQUESTER_EARLY;
+	write_some(f, 1);
+	now += early / 100;
+	requester_ack(&f->rq, 1000, ACK_OK, now);
+	write_some(f, 1);
+	fixture_sent(f);
+	cr_expect_eq(requester_deadline(&f->rq), now + early);
+	requester_poll(&f->rq, now + early - 1);
+	cr_expect_eq(f->tx.n, 0);
+	requester_poll(&f->rq, now + early);
+	fixture_expect_psns(f, 1001, 1);
+	cr_expect_eq(requester_deadline(&f->rq), now + 3 * early, "twice as long");
+	cr_expect_eq(f->rq.retries, 0);
+	cr_expect_eq(f->rq.stats.timeouts, 0);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, tries_again_early_only_after_some_round_trips)
+{
+	struct fixture *f = fixture_create(4, 256, 1000, true);
+	uint64_t now = 1000000, rtt;
+
+	f->rq.clock = &now;
+	rtt = f->rq.timeout / 10;
+	write_some(f, 1);
+	now += rtt;
+	requester_ack(&f->rq, 1000, ACK_OK, now);
+	write_some(f, 1);
+	fixture_sent(f);
+	cr_expect_eq(requester_deadline(&f->rq), now + 4 * rtt);
 	fixture_destroy(f);
 }
 
@@ -510,7 +599,7 @@ Test(rdma_retransmit, does_not_let_new_packets_overtake_old_ones)
 	write_some(f, 3);
 	fixture_expect_psns(f, 1000, 64);
 	fixture_sent(f);
-	requester_poll(&f->rq, f->rq.timer);
+	ack(f, 1063, ACK_OK);
 	fixture_expect_psns(f, 1064, 39);
 	fixture_sent(f);
 	write_some(f, 1);

@@ -31,6 +31,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
 	rq->rnr_retry = p->rnr_retry;
+	rq->limit = REQUESTER_WINDOW;
 	rq->waiting = p->waiting;
 	dcqcn_init(&rq->rate, p->line_rate, rte_get_tsc_hz());
 	/* 4.096 us x 2^n (IBTA volume 1, 9.9.2.1.1) */
@@ -116,9 +117,8 @@ static inline void headers_write(struct requester *rq, uint8_t *at, const struct
 	struct roce_header h = {
 		.opcode = s->opcode,
 		.pad = s->pad,
-		/* In long messages also now and then, so that the window moves. */
-		.ack_request =
-			c->flags & REQUESTER_ACK_REQUEST && (s->last || (rq->next_psn & 63) == 0),
+		.ack_request = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
+			       rq->next_psn % REQUESTER_ACK_EVERY == 0,
 		.psn = rq->next_psn,
 		.body = s->extensions + s->payload + s->pad,
 	};
@@ -328,6 +328,14 @@ static uint64_t clock_now(const struct requester *rq)
 	return rq->clock != NULL ? *rq->clock : rte_rdtsc();
 }
 
+static void time_packet(struct requester *rq, uint32_t psn)
+{
+	rq->timing = true;
+	rq->timed_psn = psn;
+	rq->timed_una = rq->una_psn;
+	rq->timed_at = clock_now(rq);
+}
+
 /* The packet at send_psn. */
 static inline void push(struct requester *rq)
 {
@@ -339,11 +347,19 @@ static inline void push(struct requester *rq)
 	hold(m);
 	txq_push(rq->tx, m);
 	rq->send_psn = roce_psn_add(rq->send_psn, 1);
-	if (roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)
+	if (likely(roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)) {
+		if (!rq->timing)
+			time_packet(rq, rq->sent_psn);
 		rq->sent_psn = rq->send_psn;
-	else
+	} else {
 		rq->stats.resent++;
+	}
 	rq->stats.packets++;
+}
+
+static inline uint32_t under_way(const struct requester *rq)
+{
+	return roce_psn_diff(rq->send_psn, rq->una_psn);
 }
 
 /* As much as the rate allows. */
@@ -353,7 +369,7 @@ static void pump_paced(struct requester *rq, unsigned int burst)
 
 	dcqcn_advance(&rq->rate, now);
 	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0 &&
-	       dcqcn_may_send(&rq->rate, now)) {
+	       under_way(rq) < rq->limit && dcqcn_may_send(&rq->rate, now)) {
 		dcqcn_sent(&rq->rate, rq->window[rq->send_psn & WINDOW_MASK]->pkt_len, now);
 		push(rq);
 		/* Waiting for the rate is not waiting for an acknowledgement. */
@@ -367,7 +383,8 @@ static void pump(struct requester *rq, unsigned int burst)
 {
 	if (unlikely(rq->rate.limited))
 		return pump_paced(rq, burst);
-	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0)
+	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0 &&
+	       under_way(rq) < rq->limit)
 		push(rq);
 }
 
@@ -435,6 +452,13 @@ static enum requester_verdict give_up(struct requester *rq, enum requester_error
 	return REQUESTER_FAILED;
 }
 
+/* Everything from una_psn on is to be sent again. */
+static void go_back(struct requester *rq)
+{
+	rq->timing = false;
+	rq->send_psn = rq->una_psn;
+}
+
 /* The receiver was not ready for una_psn: send it again when it said. */
 static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, uint64_t now)
 {
@@ -444,9 +468,25 @@ static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, ui
 		return REQUESTER_OLD;
 	if (rq->rnr_retry != REQUESTER_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
 		return give_up(rq, REQUESTER_RNR_EXCEEDED);
-	rq->send_psn = rq->una_psn;
+	go_back(rq);
 	rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);
 	return REQUESTER_PROGRESS;
+}
+
+/*
+ * Go-back-N sends again what is under way behind a lost packet. What is more than fills the path
+ * only waits in queues: the less of it, the cheaper a loss. The path takes what was acknowledged in
+ * the time that an acknowledgement needs when nothing waits.
+ */
+static void limit_window(struct requester *rq)
+{
+	uint32_t now = under_way(rq), half = now / 2, path = 0;
+
+	if (rq->sample > 0)
+		path = (double)rq->sample_packets * (double)rq->rtt_min / (double)rq->sample;
+	rq->limit =
+		RTE_MIN(RTE_MAX(RTE_MAX(half, 2 * path), (uint32_t)REQUESTER_LIMIT_MIN), rq->limit);
+	rq->grown = 0;
 }
 
 /* Something before una_psn is missing. A responder says so once; what follows is left to the timer,
@@ -456,7 +496,8 @@ static enum requester_verdict sequence_nak(struct requester *rq)
 	if (rq->went_back)
 		return REQUESTER_OLD;
 	rq->went_back = true;
-	rq->send_psn = rq->una_psn;
+	limit_window(rq);
+	go_back(rq);
 	/* May follow an RNR NAK for the same packet: that one's time still counts. */
 	if (rq->hold_until == 0)
 		pump(rq, REQUESTER_RESEND_BURST);
@@ -474,6 +515,41 @@ static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64
 	return give_up(rq, REQUESTER_NAK);
 }
 
+static void take_sample(struct requester *rq, uint32_t end, uint64_t now)
+{
+	uint64_t time = RTE_MAX((int64_t)(now - rq->timed_at), 1);
+
+	rq->timing = false;
+	rq->sample = time;
+	rq->sample_packets = roce_psn_diff(end, rq->timed_una);
+	if (rq->rtt_min == 0 || time < rq->rtt_min)
+		rq->rtt_min = time;
+	/* Peaks fade away slowly. */
+	rq->rtt = RTE_MAX(time, rq->rtt - rq->rtt / 8);
+}
+
+static void grow_limit(struct requester *rq, uint32_t packets)
+{
+	rq->grown += packets;
+	rq->limit = RTE_MIN(rq->limit + rq->grown / REQUESTER_GROWTH, REQUESTER_WINDOW);
+	rq->grown %= REQUESTER_GROWTH;
+}
+
+static void acknowledged(struct requester *rq, uint32_t end, uint64_t now)
+{
+	if (rq->timing && roce_psn_diff(end, rq->timed_psn) > 0)
+		take_sample(rq, end, now);
+	if (unlikely(rq->limit < REQUESTER_WINDOW))
+		grow_limit(rq, roce_psn_diff(end, rq->una_psn));
+	retire(rq, end);
+	rq->timer = now;
+	rq->early = 0;
+	rq->retries = 0;
+	rq->rnr_retries = 0;
+	rq->went_back = false;
+	rq->hold_until = 0; /* what the receiver was not ready for is in */
+}
+
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
 				     uint64_t now)
 {
@@ -487,14 +563,8 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		return REQUESTER_BEYOND;
 	if (positive ? roce_psn_diff(end, rq->una_psn) <= 0 : roce_psn_diff(psn, rq->una_psn) < 0)
 		return REQUESTER_OLD;
-	if (progress) {
-		retire(rq, end);
-		rq->timer = now;
-		rq->retries = 0;
-		rq->rnr_retries = 0;
-		rq->went_back = false;
-		rq->hold_until = 0; /* what the receiver was not ready for is in */
-	}
+	if (progress)
+		acknowledged(rq, end, now);
 	if (positive) {
 		rq->stats.acks++;
 		/* Go on with a retransmission that the burst limit had cut short. */
@@ -512,6 +582,20 @@ void requester_notify(struct requester *rq, uint64_t now)
 	update_waiting(rq);
 }
 
+/*
+ * A responder asks once for a lost packet; when that or what it asked for is lost too, both wait.
+ * So what is under way for much longer than acknowledgements take is sent again before the timeout,
+ * as NICs with adaptive retransmission do: after some round trips, then twice as many, and so on.
+ */
+static uint64_t early_at(const struct requester *rq)
+{
+	uint64_t first = RTE_MAX(4 * rq->rtt, rq->timeout / REQUESTER_EARLY);
+
+	if (rq->rtt == 0 || first << rq->early >= rq->timeout || rq->send_psn == rq->una_psn)
+		return UINT64_MAX;
+	return rq->timer + first * ((2ull << rq->early) - 1);
+}
+
 uint64_t requester_deadline(const struct requester *rq)
 {
 	uint64_t at = UINT64_MAX;
@@ -521,7 +605,7 @@ uint64_t requester_deadline(const struct requester *rq)
 	if (rq->hold_until != 0)
 		return rq->hold_until;
 	if (rq->timeout != 0)
-		at = rq->timer + rq->timeout;
+		at = RTE_MIN(rq->timer + rq->timeout, early_at(rq));
 	return rq->paced ? RTE_MIN(at, rq->rate.next) : at;
 }
 
@@ -540,8 +624,9 @@ static bool time_out(struct requester *rq, uint64_t now)
 	}
 	rq->retries++;
 	rq->went_back = false;
+	rq->early = 0;
 	rq->timer = now;
-	rq->send_psn = rq->una_psn;
+	go_back(rq);
 	return true;
 }
 
@@ -557,6 +642,11 @@ static void poll_timers(struct requester *rq, uint64_t now)
 		/* signed: the timer may have been started after <now> was read */
 		if (!time_out(rq, now))
 			return;
+	} else if (rq->timeout != 0 && now >= early_at(rq)) {
+		rq->early++;
+		rq->stats.early++;
+		limit_window(rq);
+		go_back(rq);
 	}
 	if (rq->send_psn != rq->next_psn)
 		pump(rq, REQUESTER_RESEND_BURST);

@@ -24,6 +24,18 @@
 /* Packets sent again per call after a loss, so that a retransmission does not cause the next. */
 #define REQUESTER_RESEND_BURST 64
 
+/*
+ * After a loss fewer packets may be unacknowledged, at least so many: what is behind a lost one
+ * travels for nothing. One more for every REQUESTER_GROWTH that are acknowledged.
+ */
+#define REQUESTER_LIMIT_MIN 64
+#define REQUESTER_GROWTH    32
+/* Every so many packets one asks for an acknowledgement, whatever the caller wants: the limit moves
+ * with acknowledgements only. */
+#define REQUESTER_ACK_EVERY 32
+/* The first early retry comes after this part of the acknowledgement timeout. */
+#define REQUESTER_EARLY 32
+
 /* As on NICs. */
 #define REQUESTER_RNR_FOREVER 7
 
@@ -36,7 +48,7 @@ enum requester_error {
 };
 
 struct requester_stats {
-	uint64_t packets, resent, acks, naks, timeouts, rnr_naks, copies, notifications;
+	uint64_t packets, resent, acks, naks, timeouts, early, rnr_naks, copies, notifications;
 };
 
 struct requester;
@@ -61,11 +73,21 @@ struct requester {
 	uint32_t una_psn;         /* oldest that is not acknowledged */
 	uint32_t send_psn;        /* next to hand to the port: behind next_psn after a loss */
 	uint32_t sent_psn;        /* one past the furthest ever handed to the port */
-	uint64_t timer;           /* when una_psn last moved, or the first packet left */
-	uint64_t hold_until;      /* RNR NAK: send nothing before */
+	uint32_t limit;      /* packets under way at most: REQUESTER_WINDOW until one is lost */
+	uint32_t grown;      /* acknowledged towards the next step of <limit> */
+	uint64_t timer;      /* when una_psn last moved, or the first packet left */
+	uint64_t hold_until; /* RNR NAK: send nothing before */
 	uint64_t timeout;
 	uint8_t retry_limit, retries;
 	uint8_t rnr_retry, rnr_retries;
+	uint8_t early; /* retries since una_psn last moved, before the timeout */
+	/* The time to an acknowledgement, of one packet at a time. Never of one sent again. */
+	bool timing;
+	uint32_t timed_psn, timed_una; /* it, and una_psn when it left */
+	uint64_t timed_at;
+	uint64_t rtt, rtt_min; /* rarely longer; the shortest */
+	uint64_t sample;       /* the last, in which so many were acknowledged: */
+	uint32_t sample_packets;
 	bool went_back; /* to una_psn, because of a NAK: another one brings nothing new */
 	uint8_t nak;    /* syndrome of a fatal NAK */
 	enum requester_error error;
