@@ -11,6 +11,7 @@
 #   tests/bench/run.sh wire-100g [--json FILE] [--runs N] [--lcores N] [--gen-cores N] [--smoke]
 #   tests/bench/run.sh flows [--flows N] [COMMAND...]
 #   tests/bench/run.sh conntrack-scale [--json FILE] [--runs N] [--lcores-list 1,2,4] [--smoke]
+#   tests/bench/run.sh rdma [--json FILE] [--runs N] [--only cycles|wire|loss] [--verify] [--smoke]
 #   tests/bench/run.sh bundle DIRECTORY
 #
 # bundle puts the benches there, what they need on a machine without DPDK, and the commit.
@@ -26,7 +27,7 @@ hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
 usage() {
-    sed -n '3,16s/^# \{0,1\}//p' "$0"
+    sed -n '3,17s/^# \{0,1\}//p' "$0"
 }
 
 list() {
@@ -36,6 +37,7 @@ conntrack          cycles of the flow table's operations, beside rte_hash, 64 k 
 conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows
 wire-100g          Gbit/s per core from end to end, generator and load balancer joined by memif
 conntrack-scale    the same with 1 to N cores, and with every request opening a flow
+rdma               the RoCEv2 endpoint: cycles, Gbit/s to the software RNIC, goodput against loss
 flows              seconds and memory of doorbell's view of ten million flows
 END
 }
@@ -92,7 +94,7 @@ bundle() {
         meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
     fi
     mkdir -p "$to"
-    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale; do
+    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale rdma; do
         ninja -C "$static" "tests/bench/bench-$name" >&2
         cp "$static/tests/bench/bench-$name" "$to/"
     done
@@ -130,7 +132,7 @@ conntrack-traffic)
         run_bench conntrack-traffic 1700 "$@"
     fi
     ;;
-wire-100g | conntrack-scale)
+wire-100g | conntrack-scale | rdma)
     name=$1
     shift
     build "$name"
