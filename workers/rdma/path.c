@@ -107,7 +107,7 @@ bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 
 static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
-	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH];
+	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH];
 	uint32_t headers = ip_length + 8 + ROCE_BTH_LENGTH;
 	uint8_t *udp = masked + ip_length;
 
@@ -120,6 +120,11 @@ static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uin
 		masked[1] = masked[2] = masked[3] = masked[7] = 0xff;
 	}
 	udp[6] = udp[7] = udp[8 + 4] = 0xff;
+	/* An acknowledgement: a sum of its own over these bytes would cost as much as the other. */
+	if (length == headers + ROCE_AETH_LENGTH) {
+		memcpy(masked + headers, ip + headers, ROCE_AETH_LENGTH);
+		return roce_icrc(ROCE_ICRC_SEED, masked, length);
+	}
 	return roce_icrc(roce_icrc(ROCE_ICRC_SEED, masked, headers), ip + headers,
 			 length - headers);
 }
