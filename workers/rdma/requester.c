@@ -47,17 +47,43 @@ static void prefetch_entry(const struct requester *rq, uint32_t psn)
 	rte_prefetch0((const void *)(m + RTE_CACHE_LINE_MIN_SIZE));
 }
 
+/* The pool takes many packets in one go; to collect them for it pays from so many on. */
+#define RETIRE_MANY  8
+#define RETIRE_BURST 32
+
+static void retire_one(struct requester *rq)
+{
+	struct rte_mbuf **entry = &rq->window[rq->una_psn & WINDOW_MASK];
+
+	prefetch_entry(rq, rq->una_psn + 4);
+	rte_pktmbuf_free(*entry);
+	*entry = NULL;
+	rq->una_psn = roce_psn_add(rq->una_psn, 1);
+}
+
+/* Up to <n>; returns how many. */
+static uint32_t retire_many(struct requester *rq, uint32_t n)
+{
+	uint32_t first = rq->una_psn & WINDOW_MASK;
+
+	n = RTE_MIN(RTE_MIN(n, RETIRE_BURST), REQUESTER_WINDOW - first);
+	for (uint32_t i = 0; i < n; i++)
+		prefetch_entry(rq, first + i);
+	rte_pktmbuf_free_bulk(rq->window + first, n);
+	memset(rq->window + first, 0, n * sizeof(rq->window[0]));
+	rq->una_psn = roce_psn_add(rq->una_psn, n);
+	return n;
+}
+
 static void retire(struct requester *rq, uint32_t end_psn)
 {
-	while (rq->una_psn != end_psn) {
-		struct rte_mbuf **entry = &rq->window[rq->una_psn & WINDOW_MASK];
+	uint32_t n = roce_psn_diff(end_psn, rq->una_psn);
 
-		prefetch_entry(rq, rq->una_psn + 4);
-		rte_pktmbuf_free(*entry);
-		*entry = NULL;
-		(*rq->held)--;
-		rq->una_psn = roce_psn_add(rq->una_psn, 1);
-	}
+	*rq->held -= n;
+	while (n >= RETIRE_MANY)
+		n -= retire_many(rq, n);
+	while (n-- > 0)
+		retire_one(rq);
 	if (roce_psn_diff(rq->send_psn, rq->una_psn) < 0)
 		rq->send_psn = rq->una_psn;
 }
