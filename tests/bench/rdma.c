@@ -16,11 +16,13 @@
 
 #include "rdma.h"
 #include "rdma_report.h"
+#include "requester.h"
 #include "wire_cpus.h"
 
 #define RUNS_DEFAULT  9
 #define TRIES_DEFAULT 4
 #define MEASURE_MS    400
+#define OUTSTANDING   256
 #define SMOKE_MS      50
 /* 2 MiB each: the two processes over the wire, with some to spare. */
 #define PAGES         160
@@ -113,7 +115,8 @@ struct rte_mempool *rdma_pool(const char *name, unsigned int n, uint16_t room)
 static bool usage(FILE *to)
 {
 	fputs("usage: rdma [--runs N] [--ms N] [--tries N] [--only cycles|wire|loss] [--verify]\n"
-	      "            [--sender-cpu N] [--receiver-cpu N] [--smoke] [--no-huge] [--json "
+	      "            [--outstanding N] [--sender-cpu N] [--receiver-cpu N] [--smoke] "
+	      "[--no-huge] [--json "
 	      "FILE]\n"
 	      "            [--commit TEXT] [--machine TEXT] [--print-pages]\n",
 	      to);
@@ -131,6 +134,9 @@ static bool take_option(struct rdma_options *o, int c)
 		return true;
 	case 't':
 		o->tries = strtoul(optarg, NULL, 10);
+		return true;
+	case 'w':
+		o->outstanding = strtoul(optarg, NULL, 10);
 		return true;
 	case 'o':
 		o->only = optarg;
@@ -191,6 +197,7 @@ static bool read_options(struct rdma_options *o, int argc, char **argv)
 		{"runs", required_argument, NULL, 'r'},
 		{"ms", required_argument, NULL, 's'},
 		{"tries", required_argument, NULL, 't'},
+		{"outstanding", required_argument, NULL, 'w'},
 		{"only", required_argument, NULL, 'o'},
 		{"verify", no_argument, NULL, 'v'},
 		{"sender-cpu", required_argument, NULL, 'a'},
@@ -214,6 +221,7 @@ static bool read_options(struct rdma_options *o, int argc, char **argv)
 		.runs = RUNS_DEFAULT,
 		.tries = TRIES_DEFAULT,
 		.measure_ms = MEASURE_MS,
+		.outstanding = OUTSTANDING,
 		.hugepages = true,
 		.sender_cpu = RDMA_NO_CPU,
 		.receiver_cpu = RDMA_NO_CPU,
@@ -222,7 +230,8 @@ static bool read_options(struct rdma_options *o, int argc, char **argv)
 		if (!take_option(o, c))
 			return usage(c == 'h' ? stdout : stderr);
 	if (optind != argc || o->runs == 0 || o->runs > REPORT_RUNS_MAX || o->tries == 0 ||
-	    o->measure_ms == 0 || (o->only != NULL && !is_part(o->only)))
+	    o->measure_ms == 0 || o->outstanding == 0 || o->outstanding > REQUESTER_WINDOW ||
+	    (o->only != NULL && !is_part(o->only)))
 		return usage(stderr);
 	choose_cpus(o);
 	snprintf(o->socket, sizeof(o->socket), "doorbell-rdma-%d", (int)getpid());

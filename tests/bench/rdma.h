@@ -33,6 +33,7 @@ struct rdma_options {
 	unsigned int runs;
 	unsigned int tries; /* spans measured, to get one undisturbed */
 	uint32_t measure_ms;
+	uint32_t outstanding; /* WRITEs without an acknowledgement, at most */
 	bool hugepages, print_pages;
 	bool verify; /* every byte that arrives is looked at, in time that is measured */
 	bool smoke;

@@ -85,7 +85,7 @@ static unsigned int write_burst(struct sender *s)
 	struct rte_mbuf *m[RDMA_BURST];
 	unsigned int n = RTE_MIN((uint64_t)RDMA_BURST, s->limit - s->number);
 
-	n = RTE_MIN(n, RTE_MIN(REQUESTER_WINDOW - requester_unacked(&s->rq), txq_room(&s->tx)));
+	n = RTE_MIN(n, RTE_MIN(s->w->o->outstanding - requester_unacked(&s->rq), txq_room(&s->tx)));
 	if (n == 0 || rte_pktmbuf_alloc_bulk(s->packets, m, n) != 0)
 		return 0;
 	for (unsigned int i = 0; i < n; i++)
