@@ -4,7 +4,7 @@
 #include "stream.h"
 
 #define LENGTH   4096
-#define MESSAGES 30000
+#define MESSAGES 100000
 
 static double goodput(double drop, struct stream_result *r)
 {

@@ -136,6 +136,17 @@ static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
 	return s;
 }
 
+/* Does this packet ask for an acknowledgement? */
+static inline bool asks(struct requester *rq, const struct cutter *c, const struct shape *s)
+{
+	bool ask = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
+		   ++rq->unasked == REQUESTER_ACK_EVERY;
+
+	if (ask)
+		rq->unasked = 0;
+	return ask;
+}
+
 /* Write all headers, masked, to <at>. */
 static inline void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c,
 				 const struct shape *s)
@@ -143,8 +154,7 @@ static inline void headers_write(struct requester *rq, uint8_t *at, const struct
 	struct roce_header h = {
 		.opcode = s->opcode,
 		.pad = s->pad,
-		.ack_request = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
-			       rq->next_psn % REQUESTER_ACK_EVERY == 0,
+		.ack_request = asks(rq, c, s),
 		.psn = rq->next_psn,
 		.body = s->extensions + s->payload + s->pad,
 	};
@@ -243,6 +253,7 @@ static int build_in_place(struct requester *rq, const struct cutter *c, struct r
 		ret = trailer_append(rq, m, s.pad, false);
 		if (ret < 0) {
 			rte_pktmbuf_adj(m, front);
+			rq->unasked = REQUESTER_ACK_EVERY - 1; /* it may have asked */
 			return ret;
 		}
 	}
@@ -335,6 +346,7 @@ undo:
 		rq->window[at_psn & WINDOW_MASK] = NULL;
 	}
 	rq->next_psn = first_psn;
+	rq->unasked = REQUESTER_ACK_EVERY - 1; /* one that asked may be among them */
 	return -ENOMEM;
 }
 

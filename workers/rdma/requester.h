@@ -30,9 +30,11 @@
  */
 #define REQUESTER_LIMIT_MIN 64
 #define REQUESTER_GROWTH    32
-/* Every so many packets one asks for an acknowledgement, whatever the caller wants: the limit moves
- * with acknowledgements only. */
-#define REQUESTER_ACK_EVERY 32
+/*
+ * So many packets without a request for an acknowledgement are enough, whatever the caller wants: a
+ * limit moves with acknowledgements only. More than a burst and its descriptors, which do ask.
+ */
+#define REQUESTER_ACK_EVERY 48
 /* The first early retry comes after this part of the acknowledgement timeout. */
 #define REQUESTER_EARLY 32
 
@@ -75,6 +77,7 @@ struct requester {
 	uint32_t sent_psn;        /* one past the furthest ever handed to the port */
 	uint32_t limit;      /* packets under way at most: REQUESTER_WINDOW until one is lost */
 	uint32_t grown;      /* acknowledged towards the next step of <limit> */
+	uint32_t unasked;    /* built since one asked for an acknowledgement */
 	uint64_t timer;      /* when una_psn last moved, or the first packet left */
 	uint64_t hold_until; /* RNR NAK: send nothing before */
 	uint64_t timeout;
