@@ -186,12 +186,10 @@ static struct rte_mbuf *copy_message(struct lcore *lc, struct lane *lane, const 
 {
 	struct rte_mbuf *m = lane->spare[lane->n_spare - 1];
 	uint64_t offset = (uint64_t)(ring_imm_slot(imm) & (link->slots - 1)) << link->reply_shift;
-	char *at = rte_pktmbuf_append(m, wc->byte_len);
 
-	if (at == NULL || wc->byte_len > 1u << link->reply_shift)
+	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->reply_shift, m) < 0)
 		return NULL;
 	lane->n_spare--;
-	memcpy(at, link->qp->region + offset, wc->byte_len);
 	return m;
 }
 
@@ -200,7 +198,7 @@ static void receive(struct lcore *lc, struct lane *lane, struct link *link, cons
 	uint32_t imm = rte_be_to_cpu_32(wc->imm_data);
 	struct rte_mbuf *m;
 
-	verbs_qp_received(link->qp);
+	verbs_qp_received(link->qp, wc);
 	if (unlikely(wc->status != IBV_WC_SUCCESS))
 		return verbs_requester_complete(&link->requester, wc, lc->now);
 	link->responder.stats.packets++;

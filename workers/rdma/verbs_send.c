@@ -246,9 +246,19 @@ void verbs_qp_destroy(struct verbs_qp *qp)
 	free(qp);
 }
 
-void verbs_qp_received(struct verbs_qp *qp)
+void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc)
 {
-	qp->spent++;
+	qp->spent += wc->status == IBV_WC_SUCCESS;
+}
+
+int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
+		  struct rte_mbuf *m)
+{
+	/* First: an mbuf's lengths have 16 bits, and <m> may become another link's. */
+	if (length > room || length > rte_pktmbuf_tailroom(m))
+		return -EMSGSIZE;
+	memcpy(rte_pktmbuf_append(m, length), qp->region + offset, length);
+	return 0;
 }
 
 /* The payload goes to the region: a receive has nothing but its name. */

@@ -89,8 +89,18 @@ static inline bool verbs_wc_is_receive(const struct ibv_wc *wc)
 
 /* What <rq> sent is done, or went wrong: see rq->error. */
 void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uint64_t now);
-/* A message came (or the queue pair failed); its receive is used up. */
-void verbs_qp_received(struct verbs_qp *qp);
+/*
+ * A message came, and its receive is used up. One that failed is not posted again: the queue pair
+ * is in error, and would fail it at once, over and over.
+ */
+void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc);
+/*
+ * Append the <length> bytes that came to <offset> of the region to <m>. -EMSGSIZE: they are more
+ * than <room>, or than <m> takes; <m> is as it was. The peer may write there at any time: what is
+ * checked must be the copy.
+ */
+int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
+		  struct rte_mbuf *m);
 /* Post again what is used up, in one go. */
 void verbs_qp_refill(struct verbs_qp *qp);
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an RDMA device reports, and what a peer can make it report, without a device. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "verbs_send.h"
+
+#define ROOM 64
+
+/* --- messages out of the region ----------------------------------------------------------------
+ */
+
+struct packet {
+	struct rte_mbuf m;
+	uint8_t bytes[RTE_PKTMBUF_HEADROOM + 2 * ROOM];
+};
+
+static void packet_init(struct packet *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->m.buf_addr = p->bytes;
+	p->m.buf_len = sizeof(p->bytes);
+	p->m.data_off = RTE_PKTMBUF_HEADROOM;
+	p->m.nb_segs = 1;
+}
+
+Test(rdma_verbs_send, copies_a_message_out_of_its_place)
+{
+	uint8_t region[2 * ROOM] = {[ROOM] = 7, [2 * ROOM - 1] = 9};
+	struct verbs_qp qp = {.region = region};
+	struct packet p;
+
+	packet_init(&p);
+	cr_assert_eq(verbs_qp_read(&qp, ROOM, ROOM, ROOM, &p.m), 0);
+	cr_expect_eq(p.m.pkt_len, ROOM);
+	cr_expect_arr_eq(rte_pktmbuf_mtod(&p.m, uint8_t *), region + ROOM, ROOM);
+}
+
+/* A packet that was refused is the next message's, which may be another worker's. */
+Test(rdma_verbs_send, a_message_too_long_leaves_the_packet_as_it_was)
+{
+	static const uint32_t lengths[] = {ROOM + 1, 2 * ROOM, 2 * ROOM + 1, 65536, 65536 + 8};
+	uint8_t region[2 * ROOM] = {0};
+	struct verbs_qp qp = {.region = region};
+	struct packet p;
+
+	packet_init(&p);
+	for (size_t i = 0; i < RTE_DIM(lengths); i++) {
+		cr_expect_eq(verbs_qp_read(&qp, 0, lengths[i], ROOM, &p.m), -EMSGSIZE);
+		cr_expect_eq(p.m.pkt_len, 0, "%u bytes", lengths[i]);
+		cr_expect_eq(p.m.data_len, 0, "%u bytes", lengths[i]);
+	}
+	cr_expect_eq(verbs_qp_read(&qp, 0, 65536 + 8, UINT32_MAX, &p.m), -EMSGSIZE,
+		     "more than the packet takes");
+	cr_expect_eq(p.m.pkt_len, 0);
+}
+
+/* --- receives ----------------------------------------------------------------------------------
+ */
+
+static unsigned int posted;
+
+static int count_posts(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	for (; wr != NULL; wr = wr->next)
+		posted++;
+	return 0;
+}
+
+Test(rdma_verbs_send, receives_are_posted_again_unless_they_failed)
+{
+	struct ibv_context context = {.ops.post_recv = count_posts};
+	struct ibv_qp device_qp = {.context = &context};
+	struct verbs_qp qp = {.qp = &device_qp, .spent = 100};
+	const struct ibv_wc came = {.status = IBV_WC_SUCCESS},
+			    flushed = {.status = IBV_WC_WR_FLUSH_ERR};
+
+	verbs_qp_refill(&qp);
+	cr_expect_eq(posted, 100);
+	verbs_qp_received(&qp, &came);
+	verbs_qp_refill(&qp);
+	cr_expect_eq(posted, 101);
+	verbs_qp_received(&qp, &flushed);
+	verbs_qp_refill(&qp);
+	cr_expect_eq(posted, 101, "the queue pair is in error: each would come back at once");
+}
