@@ -107,6 +107,8 @@ static uint8_t syndrome_of(enum ibv_wc_status status)
 		return MLX5_SYNDROME_REMOTE_OPERATION;
 	case IBV_WC_RETRY_EXC_ERR:
 		return MLX5_SYNDROME_RETRY_EXCEEDED;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return MLX5_SYNDROME_RNR_EXCEEDED;
 	default:
 		return MLX5_SYNDROME_LOCAL_OPERATION;
 	}

@@ -85,3 +85,34 @@ Test(rdma_verbs_send, receives_are_posted_again_unless_they_failed)
 	verbs_qp_refill(&qp);
 	cr_expect_eq(posted, 101, "the queue pair is in error: each would come back at once");
 }
+
+/* --- errors ------------------------------------------------------------------------------------
+ */
+
+Test(rdma_verbs_send, the_first_error_is_the_reason)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		enum requester_error error;
+		uint8_t nak;
+	} rows[] = {
+		{IBV_WC_RETRY_EXC_ERR, REQUESTER_RETRY_EXCEEDED, 0},
+		{IBV_WC_RNR_RETRY_EXC_ERR, REQUESTER_RNR_EXCEEDED, 0},
+		{IBV_WC_REM_ACCESS_ERR, REQUESTER_NAK, ROCE_NAK_REMOTE_ACCESS},
+		{IBV_WC_REM_INV_REQ_ERR, REQUESTER_NAK, ROCE_NAK_INVALID_REQUEST},
+		{IBV_WC_REM_OP_ERR, REQUESTER_NAK, ROCE_NAK_REMOTE_OPERATION},
+		{IBV_WC_WR_FLUSH_ERR, REQUESTER_DEVICE, 0},
+		{IBV_WC_FATAL_ERR, REQUESTER_DEVICE, 0},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		const struct ibv_wc wc = {.status = rows[i].status},
+				    flushed = {.status = IBV_WC_WR_FLUSH_ERR};
+		struct requester rq = {0};
+
+		verbs_requester_complete(&rq, &wc, 0);
+		verbs_requester_complete(&rq, &flushed, 0);
+		cr_expect_eq(rq.error, rows[i].error, "row %zu", i);
+		cr_expect_eq(rq.nak, rows[i].nak, "row %zu", i);
+	}
+}

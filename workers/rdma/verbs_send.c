@@ -337,6 +337,8 @@ static enum requester_error error_of(struct requester *rq, enum ibv_wc_status st
 	switch (status) {
 	case IBV_WC_RETRY_EXC_ERR:
 		return REQUESTER_RETRY_EXCEEDED;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return REQUESTER_RNR_EXCEEDED;
 	case IBV_WC_REM_ACCESS_ERR:
 		rq->nak = ROCE_NAK_REMOTE_ACCESS;
 		return REQUESTER_NAK;
