@@ -256,8 +256,8 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->worker = agent_worker_create(s->rnic, s->model, s->options, &s->hello);
 	if (s->worker == NULL) {
 		snprintf(reason, sizeof(reason),
-			 "no memory for %d rings of %u slots: %s; lower "
-			 "--slots",
+			 "%d rings of %u slots cannot be made: %s; lower --slots if they are too "
+			 "many",
 			 lcores, s->options->slots, strerror(errno));
 		return fail(s, REFUSED_MS, reason);
 	}

@@ -14,6 +14,7 @@ struct verbs_qp {
 	struct rnic_qp_params params;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq; /* its own, where the poster has the device's queues; else NULL */
+	uint32_t reserved; /* completions of the shared one */
 	struct ibv_mr *writable, *sendable;
 	bool connected;
 	bool dead;
@@ -30,6 +31,7 @@ struct verbs_rnic {
 	bool direct; /* posters get the device's own queues */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq; /* of all queue pairs that the proxy serves */
+	uint32_t reserved; /* completions that those may have at a time */
 	struct sleeper sleeper;
 	pthread_t thread;
 	bool started;

@@ -10,8 +10,8 @@
 /* The load balancer is always ready, or soon will be. */
 #define RNR_RETRY_FOR_EVER 7
 
-/* Completions of all queue pairs that the proxy serves; it looks often. */
-#define CQ_ENTRIES 65536
+/* Completions of the usual queue pairs that the proxy serves; for more it grows. */
+#define CQ_ENTRIES 8192
 
 /* --- queue pairs ----------------------------------------------------------------------------- */
 
@@ -45,6 +45,11 @@ static int make_queues(struct verbs_rnic *rnic, struct verbs_qp *qp)
 		qp->cq = ibv_create_cq(rnic->device.context, count, NULL, NULL, 0);
 		if (qp->cq == NULL)
 			return -errno;
+	} else {
+		ret = verbs_cq_reserve(&rnic->device, rnic->cq, &rnic->reserved, count + 1);
+		if (ret < 0)
+			return ret;
+		qp->reserved = count + 1;
 	}
 	attr.send_cq = attr.recv_cq = rnic->direct ? qp->cq : rnic->cq;
 	qp->qp = ibv_create_qp(rnic->device.pd, &attr);
@@ -85,6 +90,7 @@ static void destroy_qp(struct rnic_qp *base)
 		ibv_dereg_mr(qp->writable);
 	if (qp->sendable != NULL)
 		ibv_dereg_mr(qp->sendable);
+	rnic->reserved -= qp->reserved;
 	send_queue_destroy(&qp->sq);
 	free(qp->signal);
 	free(qp);

@@ -301,6 +301,7 @@ static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 	link = link_create(p);
 	if (link == NULL) {
 		verbs_link_discard(&made);
+		errno = ENOMEM;
 		return NULL;
 	}
 	ret = verbs_link_connect(lb, link, &made, r, p->remote, p->psn, p->path.mtu);
@@ -372,6 +373,24 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	return link_create(&p);
 }
 
+/* A format, for strerror(). */
+static const char *no_link_reason(int error)
+{
+	switch (error) {
+	case ENOMEM:
+		return "the load balancer has no memory for the links; ask for fewer --slots, or "
+		       "raise its memory.mb";
+	case ENOSPC:
+		return "the load balancer's RDMA device has no room for what the links may "
+		       "complete; ask for fewer --slots";
+	case EOPNOTSUPP:
+		return "the load balancer's RDMA device takes no work requests by ibv_wr_start(); "
+		       "use engine: roce there";
+	default:
+		return "the load balancer's RDMA device cannot reach the worker: %s";
+	}
+}
+
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
 				  size_t error_size)
@@ -407,11 +426,7 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	resolve_start(lb, w->number, port, &r->address);
 	return w;
 no_link:
-	fail(error, error_size, 0,
-	     errno == ENOMEM
-		     ? "the load balancer has no memory for the links; ask for fewer --slots"
-		     : "the load balancer's RDMA device cannot reach the worker: %s",
-	     strerror(errno));
+	fail(error, error_size, 0, no_link_reason(errno), strerror(errno));
 	for (unsigned int i = 0; i < r->n_links; i++)
 		registry_destroy_link(lb, link[i]);
 	workers_remove(lb->pool, w);

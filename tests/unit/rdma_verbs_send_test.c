@@ -116,3 +116,20 @@ Test(rdma_verbs_send, the_first_error_is_the_reason)
 		cr_expect_eq(rq.nak, rows[i].nak, "row %zu", i);
 	}
 }
+
+/* --- completions -------------------------------------------------------------------------------
+ */
+
+Test(rdma_verbs_send, a_completion_queue_is_never_promised_twice)
+{
+	const struct verbs_device device = {.cqe_max = 100};
+	struct ibv_cq cq = {.cqe = 100};
+	uint32_t reserved = 0;
+
+	cr_expect_eq(verbs_cq_reserve(&device, &cq, &reserved, 60), 0);
+	cr_expect_eq(verbs_cq_reserve(&device, &cq, &reserved, 41), -ENOSPC);
+	cr_expect_eq(verbs_cq_reserve(&device, &cq, &reserved, UINT32_MAX), -ENOSPC);
+	cr_expect_eq(reserved, 60, "what was refused is not counted");
+	cr_expect_eq(verbs_cq_reserve(&device, &cq, &reserved, 40), 0);
+	cr_expect_eq(reserved, 100);
+}

@@ -185,6 +185,21 @@ const char *verbs_describe(const struct verbs_device *d, char *text, size_t size
 	return text;
 }
 
+int verbs_cq_reserve(const struct verbs_device *d, struct ibv_cq *cq, uint32_t *reserved,
+		     uint32_t more)
+{
+	uint64_t wanted = (uint64_t)*reserved + more, size = 2 * (uint64_t)cq->cqe;
+
+	if (size < wanted)
+		size = wanted;
+	if (size > d->cqe_max)
+		size = d->cqe_max;
+	if (wanted > (uint64_t)cq->cqe && (wanted > size || ibv_resize_cq(cq, size) != 0))
+		return -ENOSPC;
+	*reserved = wanted;
+	return 0;
+}
+
 static enum ibv_mtu mtu_code(uint32_t bytes)
 {
 	enum ibv_mtu code = IBV_MTU_256;

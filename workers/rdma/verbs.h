@@ -41,6 +41,14 @@ void verbs_close(struct verbs_device *device);
 /* "rdma_device=rxe0 port=1 gid_index=1 gid=... pkey_index=0 path_mtu=1024 traffic_class=0" */
 const char *verbs_describe(const struct verbs_device *device, char *text, size_t size);
 
+/*
+ * Make room for <more> completions in <cq>, of which <reserved> counts what is spoken for. One that
+ * overflows is lost for good, and with it all queue pairs that share it: no peer may bring that
+ * about. 0, or -ENOSPC when the device has no larger ones. Others may poll meanwhile.
+ */
+int verbs_cq_reserve(const struct verbs_device *device, struct ibv_cq *cq, uint32_t *reserved,
+		     uint32_t more);
+
 struct verbs_peer {
 	struct in6_addr address;
 	uint32_t qpn;

@@ -188,6 +188,8 @@ void verbs_lane_awake(struct verbs_lane *lane)
 static int make_qp(struct verbs_qp *qp, const struct verbs_qp_params *params)
 {
 	struct verbs_device *device = qp->lane->device;
+	/* In an error all that is posted completes at once, asked for or not. */
+	uint32_t completions = REQUESTER_WINDOW + params->receive;
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = qp->lane->cq,
 		.recv_cq = qp->lane->cq,
@@ -200,7 +202,11 @@ static int make_qp(struct verbs_qp *qp, const struct verbs_qp_params *params)
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	};
+	int ret = verbs_cq_reserve(device, qp->lane->cq, &qp->lane->reserved, completions);
 
+	if (ret < 0)
+		return ret;
+	qp->reserved = completions;
 	qp->region = rte_zmalloc("replies", params->length, 4096);
 	if (qp->region == NULL)
 		return -ENOMEM;
@@ -224,7 +230,7 @@ struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_
 		return NULL;
 	qp->lane = lane;
 	qp->tag = params->tag;
-	qp->receive = qp->spent = params->receive;
+	qp->spent = params->receive;
 	ret = make_qp(qp, params);
 	if (ret < 0) {
 		verbs_qp_destroy(qp);
@@ -242,6 +248,7 @@ void verbs_qp_destroy(struct verbs_qp *qp)
 		ibv_destroy_qp(qp->qp);
 	if (qp->mr != NULL)
 		ibv_dereg_mr(qp->mr);
+	qp->lane->reserved -= qp->reserved;
 	rte_free(qp->region);
 	free(qp);
 }

@@ -30,10 +30,14 @@ struct verbs_lane {
 	struct ibv_comp_channel
 		*channel;  /* channel->fd is readable when an armed CQ has something */
 	struct ibv_cq *cq; /* of all its queue pairs, both directions */
+	uint32_t reserved; /* completions that those may have at a time; who makes them counts */
 	bool armed;
 };
 
-/* <qps>: most queue pairs at a time. 0, or -errno with a sentence in <error>. */
+/*
+ * <qps>: so many queue pairs are usual; for more its CQ grows, the device permitting. 0, or -errno
+ * with a sentence in <error>.
+ */
 int verbs_lane_init(struct verbs_lane *lane, struct verbs_device *device,
 		    const struct verbs_memory *memory, unsigned int qps, char *error, size_t size);
 void verbs_lane_fini(struct verbs_lane *lane);
@@ -49,10 +53,10 @@ struct verbs_qp {
 	struct verbs_lane *lane;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
-	uint32_t tag;     /* the owner's, in the work requests' names */
-	bool posting;     /* since ibv_wr_start() */
-	uint32_t receive; /* receives that are posted */
-	uint32_t spent;   /* and those that are used up and not posted again */
+	uint32_t tag;      /* the owner's, in the work requests' names */
+	bool posting;      /* since ibv_wr_start() */
+	uint32_t reserved; /* completions of the lane's */
+	uint32_t spent;    /* receives that are used up and not posted again */
 	/* what the peer writes */
 	uint8_t *region;
 	struct ibv_mr *mr;
@@ -64,7 +68,7 @@ struct verbs_qp_params {
 	uint32_t receive; /* messages with immediate that may come at a time */
 };
 
-/* NULL with errno. verbs_connect() comes next. */
+/* NULL with errno; ENOSPC: the lane's CQ cannot grow. verbs_connect() comes next. */
 struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_params *params);
 /* From here on the device touches neither packets nor the region. NULL is fine. */
 void verbs_qp_destroy(struct verbs_qp *qp);
