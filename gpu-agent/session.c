@@ -313,7 +313,10 @@ static void take_registration(struct agent_session *s, json_t *result)
 		snprintf(reason, sizeof(reason), "the links cannot be set up: %s%s", strerror(-ret),
 			 ret == -EHOSTUNREACH ? "; the load balancer is outside the subnet: "
 						"give --gateway"
-					      : "");
+			 : ret == -EADDRNOTAVAIL
+				 ? "; the RDMA device has lost its address: give it "
+				   "to its network interface again"
+				 : "");
 		return fail(s, REFUSED_MS, reason);
 	}
 	s->step = STEP_READY;

@@ -386,6 +386,9 @@ static const char *no_link_reason(int error)
 	case EOPNOTSUPP:
 		return "the load balancer's RDMA device takes no work requests by ibv_wr_start(); "
 		       "use engine: roce there";
+	case EADDRNOTAVAIL:
+		return "the load balancer's RDMA device has lost its address; give it to its "
+		       "network interface again";
 	default:
 		return "the load balancer's RDMA device cannot reach the worker: %s";
 	}

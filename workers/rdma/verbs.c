@@ -62,26 +62,40 @@ static struct ibv_context *open_by_name(const char *name, char *error, size_t si
 	return context;
 }
 
-/* The GID that is our address decides on the port. */
-static int choose_gid(struct verbs_device *d, const struct in6_addr *address, char *error,
-		      size_t size)
+/* The entry of our address among the device's, or -EADDRNOTAVAIL; <have> gets a list of them all.
+ */
+static int find_gid(const struct verbs_device *d, struct ibv_gid_entry *found, char *have,
+		    size_t size)
 {
 	struct ibv_gid_entry entries[GIDS_MAX];
 	ssize_t n = ibv_query_gid_table(d->context, entries, GIDS_MAX, 0);
-	char ours[INET6_ADDRSTRLEN], one[INET6_ADDRSTRLEN], have[512] = "";
+	char one[INET6_ADDRSTRLEN];
 
+	have[0] = '\0';
 	for (ssize_t i = 0; i < n; i++) {
-		if (entries[i].gid_type != IBV_GID_TYPE_ROCE_V2)
+		*found = entries[i];
+		if (found->gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
-		if (memcmp(entries[i].gid.raw, address, sizeof(*address)) == 0) {
-			d->port = entries[i].port_num;
-			d->gid_index = entries[i].gid_index;
+		if (memcmp(found->gid.raw, &d->address, sizeof(d->address)) == 0)
 			return 0;
-		}
-		format_address((const struct in6_addr *)entries[i].gid.raw, one, sizeof(one));
-		list(have, sizeof(have), one);
+		format_address((const struct in6_addr *)found->gid.raw, one, sizeof(one));
+		list(have, size, one);
 	}
-	format_address(address, ours, sizeof(ours));
+	return -EADDRNOTAVAIL;
+}
+
+/* The GID that is our address decides on the port. */
+static int choose_gid(struct verbs_device *d, char *error, size_t size)
+{
+	char ours[INET6_ADDRSTRLEN], have[512];
+	struct ibv_gid_entry found;
+
+	if (find_gid(d, &found, have, sizeof(have)) == 0) {
+		d->port = found.port_num;
+		d->gid_index = found.gid_index;
+		return 0;
+	}
+	format_address(&d->address, ours, sizeof(ours));
 	snprintf(error, size,
 		 "%s is no RoCE v2 address of RDMA device '%s'; %s%s; give its network interface "
 		 "the address, or name another device",
@@ -147,11 +161,12 @@ int verbs_open(struct verbs_device *d, const struct verbs_params *params, char *
 
 	*d = (struct verbs_device){
 		.context = open_by_name(params->device, error, size),
+		.address = params->address,
 		.traffic_class = params->traffic_class,
 	};
 	if (d->context == NULL)
 		return -ENODEV;
-	ret = choose_gid(d, &params->address, error, size);
+	ret = choose_gid(d, error, size);
 	if (ret == 0)
 		ret = check_port(d, error, size);
 	if (ret == 0)
@@ -230,7 +245,7 @@ static int to_init(const struct verbs_device *d, struct ibv_qp *qp)
 		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static int to_receive(const struct verbs_device *d, struct ibv_qp *qp,
+static int to_receive(const struct verbs_device *d, struct ibv_qp *qp, uint8_t gid_index,
 		      const struct verbs_peer *peer)
 {
 	uint32_t flow_label = 0;
@@ -246,7 +261,7 @@ static int to_receive(const struct verbs_device *d, struct ibv_qp *qp,
 				.port_num = d->port,
 				.grh =
 					{
-						.sgid_index = d->gid_index,
+						.sgid_index = gid_index,
 						.hop_limit = HOP_LIMIT,
 						.traffic_class = d->traffic_class,
 					},
@@ -280,10 +295,16 @@ static int to_send(struct ibv_qp *qp, uint32_t psn, const struct verbs_peer *pee
 int verbs_connect(const struct verbs_device *d, struct ibv_qp *qp, uint32_t psn,
 		  const struct verbs_peer *peer)
 {
-	int ret = to_init(d, qp);
+	struct ibv_gid_entry gid;
+	char have[512];
+	int ret;
 
+	/* Its index changes when the interface loses the address and gets it again. */
+	if (find_gid(d, &gid, have, sizeof(have)) < 0 || gid.port_num != d->port)
+		return -EADDRNOTAVAIL;
+	ret = to_init(d, qp);
 	if (ret == 0)
-		ret = to_receive(d, qp, peer);
+		ret = to_receive(d, qp, gid.gid_index, peer);
 	if (ret == 0)
 		ret = to_send(qp, psn, peer);
 	return ret;

@@ -24,8 +24,9 @@ struct verbs_params {
 struct verbs_device {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
+	struct in6_addr address; /* ours */
 	uint8_t port;
-	uint8_t gid_index;
+	uint8_t gid_index; /* where the address stood when the device was opened */
 	uint8_t traffic_class;
 	uint16_t pkey_index; /* where 0xffff stands */
 	uint32_t path_mtu;   /* bytes */
@@ -61,7 +62,7 @@ struct verbs_peer {
 /*
  * Bring a fresh queue pair to where it sends and receives; <psn> is the first it sends, the peer
  * may WRITE. Resolves the peer's MAC address, which takes up to a second when nobody answers: then
- * it returns -ETIMEDOUT. 0 or -errno.
+ * it returns -ETIMEDOUT. -EADDRNOTAVAIL: the device has lost our address. 0 or -errno.
  */
 int verbs_connect(const struct verbs_device *device, struct ibv_qp *qp, uint32_t psn,
 		  const struct verbs_peer *peer);
