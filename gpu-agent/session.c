@@ -255,10 +255,10 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.retry_count = retry;
 	s->worker = agent_worker_create(s->rnic, s->model, s->options, &s->hello);
 	if (s->worker == NULL) {
-		snprintf(reason, sizeof(reason),
-			 "%d rings of %u slots cannot be made: %s; lower --slots if they are too "
-			 "many",
-			 lcores, s->options->slots, strerror(errno));
+		snprintf(reason, sizeof(reason), "%d rings of %u slots cannot be made: %s; %s",
+			 lcores, s->options->slots, strerror(errno),
+			 errno == ENODEV ? "start the agent again when the RDMA device works"
+					 : "lower --slots if they are too many");
 		return fail(s, REFUSED_MS, reason);
 	}
 	send_register(s);

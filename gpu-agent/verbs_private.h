@@ -35,7 +35,9 @@ struct verbs_rnic {
 	struct sleeper sleeper;
 	pthread_t thread;
 	bool started;
-	int stop; /* atomic */
+	int stop;          /* atomic */
+	int gone;          /* atomic: the device has failed, nothing can be made on it any more */
+	unsigned int busy; /* the proxy's: turns with work since it last looked at the clock */
 	/* The main thread changes the list, the proxy holds this during a turn. */
 	pthread_mutex_t lock;
 	unsigned int n_qps;

@@ -14,6 +14,8 @@
 #define BURST 32
 /* A queue pair may fail without a word: the peer wrote where it may not, and rxe tells nobody. */
 #define CHECK_NS 20000000ull
+/* With work in every turn, the time for that is looked at this seldom. */
+#define BUSY_TURNS 1024
 
 static uint64_t now_ns(void)
 {
@@ -83,7 +85,8 @@ static unsigned int post(struct verbs_qp *qp)
 		/* Or the device's queue would fill with what nobody asked to hear of. */
 		wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
 		if (ibv_post_send(qp->qp, wr, &bad) != 0)
-			fail(qp, bad->wr_id, MLX5_SYNDROME_LOCAL_OPERATION);
+			fail(qp, bad == NULL ? wr[0].wr_id : bad->wr_id,
+			     MLX5_SYNDROME_LOCAL_OPERATION);
 	}
 	if (syndrome != 0)
 		fail(qp, sq->next, syndrome);
@@ -153,8 +156,10 @@ static void check_state(struct verbs_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
+	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
 
-	if (ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR)
+	/* A device that was taken away answers EIO. */
+	if (ret == EIO || ret == ENODEV || (ret == 0 && attr.qp_state == IBV_QPS_ERR))
 		fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
 }
 
@@ -162,12 +167,21 @@ static void check(struct verbs_rnic *rnic)
 {
 	struct ibv_async_event event;
 
-	/* What they say shows in the queue pairs' states; unread they would keep waking us. */
-	while (ibv_get_async_event(rnic->device.context, &event) == 0)
+	/* The rest shows in the queue pairs' states; unread they would keep waking us. */
+	while (ibv_get_async_event(rnic->device.context, &event) == 0) {
+		if (event.event_type == IBV_EVENT_DEVICE_FATAL ||
+		    event.event_type == IBV_EVENT_CQ_ERR)
+			__atomic_store_n(&rnic->gone, 1, __ATOMIC_RELEASE);
 		ibv_ack_async_event(&event);
-	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		if (rnic->qp[i]->connected && !rnic->qp[i]->dead)
-			check_state(rnic->qp[i]);
+	}
+	for (unsigned int i = 0; i < rnic->n_qps; i++) {
+		struct verbs_qp *qp = rnic->qp[i];
+
+		if (rnic->gone)
+			fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
+		else if (qp->connected && !qp->dead)
+			check_state(qp);
+	}
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -181,9 +195,12 @@ static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i]->connected && rnic->qp[i]->cq == NULL)
 			work += post(rnic->qp[i]);
-	if (work == 0 && now_ns() >= *next_check) {
-		check(rnic);
-		*next_check = now_ns() + CHECK_NS;
+	if (work == 0 || ++rnic->busy == BUSY_TURNS) {
+		rnic->busy = 0;
+		if (now_ns() >= *next_check) {
+			check(rnic);
+			*next_check = now_ns() + CHECK_NS;
+		}
 	}
 	pthread_mutex_unlock(&rnic->lock);
 	return work;

@@ -100,6 +100,8 @@ static int fill_qp(struct verbs_rnic *rnic, struct verbs_qp *qp)
 {
 	struct ibv_pd *pd = rnic->device.pd;
 
+	if (__atomic_load_n(&rnic->gone, __ATOMIC_ACQUIRE))
+		return -ENODEV;
 	if (rnic->n_qps == VERBS_RNIC_QPS_MAX || qp->params.wqe_count > rnic->device.wr_max)
 		return -ENOSPC;
 	qp->writable = make_known(pd, &qp->params.writable,
@@ -245,7 +247,12 @@ struct rnic *verbs_rnic_create(const struct verbs_rnic_params *params, char *des
 	rnic->base.ops = &ops;
 	rnic->params = *params;
 	pthread_mutex_init(&rnic->lock, NULL);
-	if (sleeper_init(&rnic->sleeper) < 0 || verbs_open(&rnic->device, &open, error, size) < 0)
+	ret = sleeper_init(&rnic->sleeper);
+	if (ret < 0) {
+		snprintf(error, size, "no event to sleep on: %s", strerror(-ret));
+		goto fail;
+	}
+	if (verbs_open(&rnic->device, &open, error, size) < 0)
 		goto fail;
 	rnic->direct = !params->always_proxy && verbs_direct_possible(&rnic->device);
 	rnic->base.path_mtu = rnic->device.path_mtu;

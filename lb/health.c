@@ -7,6 +7,7 @@
 
 #include "registry.h"
 #include "resolve.h"
+#include "verbs_port.h"
 
 /* A worker that is not active after this long never will be, and holds its name. */
 #define JOIN_MS 10000u
@@ -87,6 +88,7 @@ static void check_health(struct lb *lb, struct worker *w)
 void lb_tick(struct lb *lb)
 {
 	registry_free_links(lb);
+	verbs_ports_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);

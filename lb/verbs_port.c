@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,6 +45,12 @@ static int open_device(struct lb *lb, unsigned int index, struct verbs_port *por
 
 	if (ret < 0)
 		return ret;
+	if (fcntl(port->device.context->async_fd, F_SETFL,
+		  fcntl(port->device.context->async_fd, F_GETFL) | O_NONBLOCK) < 0) {
+		snprintf(error, size, "RDMA device '%s' gives no events: %s", config->device,
+			 strerror(errno));
+		return -errno;
+	}
 	if (port->device.wr_max < REQUESTER_WINDOW) {
 		snprintf(error, size, "RDMA device '%s' takes %u work requests, %u are needed",
 			 config->device, port->device.wr_max, REQUESTER_WINDOW);
@@ -104,6 +111,44 @@ void verbs_port_close(struct lb *lb, unsigned int index)
 uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port)
 {
 	return lb->verbs[port]->device.path_mtu;
+}
+
+/* What ends links shows there; this is why, or what nobody else would say. */
+static void tell(const struct lb_port_config *config, enum ibv_event_type event)
+{
+	switch (event) {
+	case IBV_EVENT_PORT_ERR:
+		LB_LOG(ERR,
+		       "port=%s rdma_device=%s is down; its workers are lost until its network "
+		       "interface is up",
+		       config->name, config->device);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		LB_LOG(NOTICE, "port=%s rdma_device=%s is up", config->name, config->device);
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_DEVICE_FATAL:
+		LB_LOG(ERR,
+		       "port=%s rdma_device=%s failed (%s); start doorbell-lb again when it works",
+		       config->name, config->device, ibv_event_type_str(event));
+		break;
+	default:
+		break;
+	}
+}
+
+void verbs_ports_tick(struct lb *lb)
+{
+	struct ibv_async_event event;
+
+	for (unsigned int i = 0; i < lb->config.n_ports; i++) {
+		struct verbs_port *port = lb->verbs[i];
+
+		while (port != NULL && ibv_get_async_event(port->device.context, &event) == 0) {
+			tell(&lb->config.port[i], event.event_type);
+			ibv_ack_async_event(&event);
+		}
+	}
 }
 
 /* --- links

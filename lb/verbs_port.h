@@ -17,6 +17,8 @@ int verbs_port_open(struct lb *lb, unsigned int port);
 /* Its links are destroyed. One that is not open is fine. */
 void verbs_port_close(struct lb *lb, unsigned int port);
 uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port);
+/* Log what the devices have to tell since the last call. */
+void verbs_ports_tick(struct lb *lb);
 
 /* What a link to this worker needs of the device. */
 struct verbs_link_params {

@@ -22,6 +22,10 @@ uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port)
 	return 0;
 }
 
+void verbs_ports_tick(struct lb *lb)
+{
+}
+
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *params, struct verbs_link *out)
 {
 	return -ENOTSUP;
