@@ -394,7 +394,11 @@ struct lb *lb_create(const struct lb_config *config)
 		if (create_lcore(lb, i, seed) < 0)
 			goto fail;
 	for (unsigned int i = 0; i < config->n_ports; i++)
-		if ((config->port[i].verbs ? verbs_port_open(lb, i) : open_port(lb, i)) < 0)
+		if (!config->port[i].verbs && open_port(lb, i) < 0)
+			goto fail;
+	/* Last: they register all packet memory, also of pools that drivers have made. */
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].verbs && verbs_port_open(lb, i) < 0)
 			goto fail;
 	return lb;
 fail:

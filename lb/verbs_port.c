@@ -154,8 +154,10 @@ void verbs_ports_tick(struct lb *lb)
 /* --- links
  * ----------------------------------------------------------------------------------------- */
 
-#define TAG(serial, worker) ((uint32_t)(serial) << 16 | (worker))
-#define TAG_WORKER(tag)     ((tag)&0xffff)
+/* As many serial numbers as there is room for: one comes again after four million links. */
+#define TAG(serial, worker) ((uint32_t)(serial) << 10 | (worker))
+#define TAG_WORKER(tag)     ((tag)&0x3ff)
+_Static_assert(WORKERS_MAX <= 1024, "tags");
 
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct verbs_link *out)
 {

@@ -246,10 +246,10 @@ void verbs_qp_destroy(struct verbs_qp *qp)
 		return;
 	if (qp->qp != NULL)
 		ibv_destroy_qp(qp->qp);
-	if (qp->mr != NULL)
-		ibv_dereg_mr(qp->mr);
 	qp->lane->reserved -= qp->reserved;
-	rte_free(qp->region);
+	/* Better lost than written by the peer while somebody else has it. */
+	if (qp->mr == NULL || ibv_dereg_mr(qp->mr) == 0)
+		rte_free(qp->region);
 	free(qp);
 }
 
