@@ -3,7 +3,8 @@
 #
 # A load balancer whose fabric is an RDMA device: doorbell-lb in a machine with rdma_rxe. Its workers:
 # one with a software RNIC here, one on rdma_rxe in a machine of its own. All digits, and requests of
-# every size, are answered by each.
+# every size, are answered by each. The one on rdma_rxe is killed under load and started again; in the
+# end nothing is left on either device.
 . "$(dirname "$0")/../net/story.sh"
 . "$root/tests/rdma/vm/vm.sh"
 
@@ -67,14 +68,61 @@ serve() {
         expect_none_lost "$engine-load"
         expect "replies of $engine-$1" "$(worker "$engine-$1" replies)" -eq \
             "$(figure "$engine-load" requests)"
-        local p=pid_${engine}_$1
-        stop "${!p}"
-        wait_for "$engine-$1 to be gone" worker_gone "$engine-$1"
+        [ "$engine-$1" = verbs-echo ] || leave "$engine-$1"
     done
+}
+
+# leave NAME: an agent, in good order
+leave() {
+    local p=pid_${1//-/_}
+    stop "${!p}"
+    wait_for "$1 to be gone" worker_gone "$1"
 }
 
 worker_gone() {
     ! worker_known "$1"
+}
+
+# kill_agent NAME: the agent in the machine, without a word; the load balancer sees its connection end
+kill_agent() {
+    vm_run back "kill -9 \$(busybox pidof doorbell-agent)"
+    wait_for "$1 to be gone" worker_gone "$1"
+}
+
+# start_again NAME: sets $ms, from the moment that its RDMA device is open to when it serves
+start_again() {
+    local up
+    agent "$1" echo.so
+    expect_log "$1" "rdma_device=rxe0"
+    up=${EPOCHREALTIME/./}
+    wait_for "$1 to be active" worker_is "$1" active
+    ms=$(((${EPOCHREALTIME/./} - up) / 1000))
+    expect "ms until $1 serves" $ms -lt 3000
+}
+
+# crash: verbs-echo dies under load; no request ends in silence; who comes after it serves
+crash() {
+    load_start crash echo --to "$vip:8501" --sockets 8 --requests 100 --window 2 --max-size 1472 \
+        --timeout-ms 5000
+    wait_for "requests on their way" requests_above verbs-echo "$(worker verbs-echo requests)"
+    kill_agent verbs-echo
+    start_again again
+    load_wait crash
+    for what in lost wrong duplicates; do
+        expect "crash: $what" "$(figure crash $what)" -eq 0
+    done
+    load again-load echo --to "$vip:8501" --sockets 8 --requests 25 --window 2 --max-size 1472 || true
+    expect_none_lost again-load
+    leave again
+}
+
+# resources MACHINE: how many queue pairs, completion queues, memory regions ... there are
+resources() {
+    vm_run "$1" 'rdma resource show'
+}
+
+test_resources() {
+    [ "$(resources "$1")" = "$2" ]
 }
 
 # doctor MACHINE ARGUMENTS: what it says of the RDMA device there
@@ -88,13 +136,18 @@ doctor() {
 doctor front lb --config /root/lb.yaml
 doctor back agent --engine verbs --device rxe0 --address 10.201.0.12/24 --mtu 1500
 
+unused=$(resources back)
 vm_background front lb "$build/doorbell-lb --config /root/lb.yaml"
 wait_for "the load balancer's control socket" cli version
+idle=$(resources front)
 expect_log lb "engine=verbs rdma_device=rxe1 port=1"
 
 serve mlp digits --to "$vip:8500" --data "$digits/digits.bin" --model "$models/mlp.so" \
     --weights "$digits/digits.safetensors"
 rate=$(figure verbs-load rps | cut -d. -f1)
 serve echo echo --to "$vip:8501" --sockets 8 --requests 250 --window 2 --max-size 1472
+crash
+wait_for "the load balancer to have given back all of a worker's" test_resources front "$idle"
+wait_for "the worker to have given back all" test_resources back "$unused"
 echo "1,797 digits and 2,000 echoes through an RDMA device to a worker with a software RNIC and to one" \
-    "on rdma_rxe ($rate digits/s)"
+    "on rdma_rxe ($rate digits/s); killed, it served $ms ms after it was up again"
