@@ -247,6 +247,9 @@ void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 
 const char *link_error(const struct link *link)
 {
+	/* First: what it did ends our sending, too. */
+	if (link->responder.error)
+		return "the worker wrote where or what it may not";
 	if (link->requester.error == REQUESTER_RETRY_EXCEEDED)
 		return "retries exhausted: the worker's queue pair does not acknowledge";
 	if (link->requester.error == REQUESTER_RNR_EXCEEDED)
@@ -257,7 +260,5 @@ const char *link_error(const struct link *link)
 			       : "the worker's queue pair refused a WRITE";
 	if (link->requester.error == REQUESTER_DEVICE)
 		return "the RDMA device failed a work request; the worker's queue pair may be gone";
-	if (link->responder.error)
-		return "the worker wrote where or what it may not";
 	return NULL;
 }

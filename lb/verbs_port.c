@@ -246,8 +246,11 @@ static void receive(struct lcore *lc, struct lane *lane, struct link *link, cons
 	struct rte_mbuf *m;
 
 	verbs_qp_received(link->qp, wc);
-	if (unlikely(wc->status != IBV_WC_SUCCESS))
+	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
+		/* A receive fails for what the peer did, or is flushed for whatever reason. */
+		link->responder.error |= wc->status != IBV_WC_WR_FLUSH_ERR;
 		return verbs_requester_complete(&link->requester, wc, lc->now);
+	}
 	link->responder.stats.packets++;
 	lc->stats.packets_in++;
 	lc->stats.bytes_in += wc->byte_len;
