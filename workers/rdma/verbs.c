@@ -7,6 +7,7 @@
 
 #include "roce_wire.h"
 #include "verbs.h"
+#include "verbs_reach.h"
 
 #define HOP_LIMIT   64
 #define GIDS_MAX    256
@@ -302,7 +303,9 @@ int verbs_connect(const struct verbs_device *d, struct ibv_qp *qp, uint32_t psn,
 	/* Its index changes when the interface loses the address and gets it again. */
 	if (find_gid(d, &gid, have, sizeof(have)) < 0 || gid.port_num != d->port)
 		return -EADDRNOTAVAIL;
-	ret = to_init(d, qp);
+	ret = verbs_reach(gid.ndev_ifindex, &d->address, &peer->address);
+	if (ret == 0)
+		ret = to_init(d, qp);
 	if (ret == 0)
 		ret = to_receive(d, qp, gid.gid_index, peer);
 	if (ret == 0)

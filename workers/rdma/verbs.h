@@ -61,8 +61,9 @@ struct verbs_peer {
 
 /*
  * Bring a fresh queue pair to where it sends and receives; <psn> is the first it sends, the peer
- * may WRITE. Resolves the peer's MAC address, which takes up to a second when nobody answers: then
- * it returns -ETIMEDOUT. -EADDRNOTAVAIL: the device has lost our address. 0 or -errno.
+ * may WRITE. Resolves the peer's MAC address: -ETIMEDOUT when nobody answers within some
+ * milliseconds (a second where the peer is behind a router). -EADDRNOTAVAIL: the device has lost
+ * our address. 0 or -errno.
  */
 int verbs_connect(const struct verbs_device *device, struct ibv_qp *qp, uint32_t psn,
 		  const struct verbs_peer *peer);
