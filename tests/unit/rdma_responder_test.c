@@ -27,6 +27,10 @@
 #define ONLY     ROCE_WRITE_ONLY
 #define ONLY_IMM ROCE_WRITE_ONLY_IMM
 
+/* not served */
+#define SEND_MIDDLE 0x01
+#define READ        0x0c
+
 #define ACCEPT    RESPONDER_ACCEPT
 #define DUPLICATE RESPONDER_DUPLICATE
 #define AHEAD     RESPONDER_AHEAD
@@ -118,6 +122,17 @@ static const struct story stories[] = {
 	 1,
 	 {{FIRST, 1, 256, 300, 0, ACCEPT, NONE, .no_ack = true},
 	  {FIRST, 2, 256, 300, 0, INVALID, REQ, 2, 0}}},
+	{"a SEND within a message is no part of it",
+	 1,
+	 {{FIRST, 1, 256, 600, 0, ACCEPT, NONE, .no_ack = true},
+	  {SEND_MIDDLE, 2, 256, 0, 256, INVALID, REQ, 2, 0},
+	  {MIDDLE, 2, 256, 0, 256, DEAD, NONE}}},
+	{"a READ ahead waits for its turn, and then ends it",
+	 1,
+	 {{READ, 2, 16, 0, 0, AHEAD, SEQ, 1, 0},
+	  {ONLY, 1, 4, 4, 0, ACCEPT, ACK, 1, 1},
+	  {READ, 2, 16, 0, 0, INVALID, REQ, 2, 1},
+	  {READ, 2, 16, 0, 0, DEAD, NONE}}},
 	{"last without first", 1, {{LAST, 1, 4, 0, 0, INVALID, REQ, 1, 0}}},
 	{"last with immediate without first", 1, {{LAST_IMM, 1, 4, 0, 0, INVALID, REQ, 1, 0}}},
 	{"middle without first", 1, {{MIDDLE, 1, 256, 0, 0, INVALID, REQ, 1, 0}}},

@@ -397,9 +397,12 @@ static const struct malformed malformed[] = {
 	{"version 8", "0a08ffff00000011" PSN RETH "4142434445464748" CRC, ROCE_PARSE_MALFORMED},
 	{"P_Key 8001", "0a00800100000011" PSN RETH "4142434445464748" CRC, ROCE_PARSE_MALFORMED},
 	{"P_Key 0", "0a00000000000011" PSN RETH "4142434445464748" CRC, ROCE_PARSE_MALFORMED},
-	{"SEND only", "0400ffff00000011" PSN "41424344" CRC, ROCE_PARSE_OPCODE},
-	{"READ request", "0c00ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
-	{"compare and swap", "1300ffff00000011" PSN RETH RETH CRC, ROCE_PARSE_OPCODE},
+	{"SEND only", "0400ffff00000011" PSN "41424344" CRC, ROCE_PARSED},
+	{"READ request", "0c00ffff00000011" PSN RETH CRC, ROCE_PARSED},
+	{"compare and swap", "1300ffff00000011" PSN RETH RETH CRC, ROCE_PARSED},
+	{"READ response", "1000ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
+	{"atomic acknowledge", "1200ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
+	{"a SEND with a pad of nothing", "0430ffff00000011" PSN CRC, ROCE_PARSE_MALFORMED},
 	{"UC WRITE only", "2a00ffff00000011" PSN RETH CRC, ROCE_PARSE_OPCODE},
 	{"CNP", "8100ffff40000011 00000000" RETH CRC, ROCE_PARSED},
 	{"opcode ff", "ff00ffff00000011" PSN CRC, ROCE_PARSE_OPCODE},
@@ -476,14 +479,17 @@ Test(rdma_wire, describes_every_opcode_once)
 			continue;
 		known++;
 		cr_expect(has & ROCE_IS_KNOWN);
-		/* A write, an acknowledgement, or a congestion notification. */
-		cr_expect_eq((has & ROCE_IS_WRITE ? 1 : 0) + (has & ROCE_HAS_AETH ? 1 : 0) +
-				     (opcode == ROCE_CNP),
+		/* A write, another request, an acknowledgement, or a congestion notification. */
+		cr_expect_eq((has & ROCE_IS_WRITE ? 1 : 0) + (has & ROCE_IS_UNSERVED ? 1 : 0) +
+				     (has & ROCE_HAS_AETH ? 1 : 0) + (opcode == ROCE_CNP),
 			     1, "%02x", opcode);
+		if (has & ROCE_IS_UNSERVED)
+			cr_expect_eq(has, ROCE_IS_KNOWN | ROCE_IS_UNSERVED, "%02x", opcode);
 		if (has & ROCE_HAS_RETH)
 			cr_expect(has & ROCE_IS_FIRST, "%02x", opcode);
 		if (has & ROCE_HAS_IMM)
 			cr_expect(has & ROCE_IS_LAST, "%02x", opcode);
 	}
-	cr_expect_eq(known, 8);
+	/* Of the 32 opcodes of RC, five are responses that are not for us; and the notification. */
+	cr_expect_eq(known, 32 - 5 + 1);
 }

@@ -72,7 +72,8 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		}
 		return RESPONDER_AHEAD;
 	}
-	if (!in_sequence(r, p, has))
+	/* Not served means not supported (IBTA volume 1, 9.7.4.1.2): as with a bad order. */
+	if (!(has & ROCE_IS_WRITE) || !in_sequence(r, p, has))
 		return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 	if (has & ROCE_IS_FIRST) {
 		/* No message is longer (IBTA volume 1, 9.7.2.3). */

@@ -71,7 +71,10 @@ struct responder_placement {
 void responder_init(struct responder *r, const struct rdma_region *region, uint32_t mtu,
 		    uint32_t psn);
 
-/* <packet> must be a WRITE of any kind. <placement> is filled on RESPONDER_ACCEPT only. */
+/*
+ * <packet> is any request: a WRITE, or one that is not served and ends the queue pair when its turn
+ * comes. <placement> is filled on RESPONDER_ACCEPT only.
+ */
 enum responder_verdict responder_receive(struct responder *r, const struct roce_packet *packet,
 					 struct responder_placement *placement);
 

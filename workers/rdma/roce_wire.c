@@ -4,6 +4,10 @@
 #include "roce_wire.h"
 
 static const uint8_t traits[256] = {
+	/* Requests of RC, reserved ones too; those from 0d to 10 and 12 are responses. */
+	[0x00 ... 0x05] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED, /* SEND */
+	[0x0c] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED,          /* READ */
+	[0x13 ... 0x1f] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED, /* atomics, SEND with invalidate */
 	[ROCE_WRITE_FIRST] = ROCE_IS_KNOWN | ROCE_IS_WRITE | ROCE_HAS_RETH | ROCE_IS_FIRST,
 	[ROCE_WRITE_MIDDLE] = ROCE_IS_KNOWN | ROCE_IS_WRITE,
 	[ROCE_WRITE_LAST] = ROCE_IS_KNOWN | ROCE_IS_WRITE | ROCE_IS_LAST,

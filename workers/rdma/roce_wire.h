@@ -88,18 +88,20 @@ struct roce_packet {
 enum roce_parse_result { ROCE_PARSED, ROCE_PARSE_MALFORMED, ROCE_PARSE_OPCODE };
 
 /* The headers that follow the BTH, by opcode; the table the parser and the responder work from. */
-#define ROCE_HAS_RETH 0x01
-#define ROCE_HAS_IMM  0x02
-#define ROCE_HAS_AETH 0x04
-#define ROCE_IS_WRITE 0x08
-#define ROCE_IS_FIRST 0x10 /* starts a message */
-#define ROCE_IS_LAST  0x20 /* ends a message */
-#define ROCE_IS_KNOWN 0x80
+#define ROCE_HAS_RETH    0x01
+#define ROCE_HAS_IMM     0x02
+#define ROCE_HAS_AETH    0x04
+#define ROCE_IS_WRITE    0x08
+#define ROCE_IS_FIRST    0x10 /* starts a message */
+#define ROCE_IS_LAST     0x20 /* ends a message */
+#define ROCE_IS_UNSERVED 0x40 /* a request of RC that no queue pair of ours serves */
+#define ROCE_IS_KNOWN    0x80
 uint8_t roce_opcode_traits(uint8_t opcode);
 
 /*
  * <bth> points behind the UDP header, <length> counts from there to the end of the ICRC. Checks
  * lengths, transport version and P_Key; knows nothing of queue pairs, and leaves the ICRC alone.
+ * What follows the BTH of a request that is not served counts as payload.
  */
 enum roce_parse_result roce_parse(const uint8_t *bth, uint32_t length, struct roce_packet *packet);
 

@@ -427,12 +427,42 @@ ACK_CHANGE(ack_older, true, false, c->bth[10]--)
 
 /* --- what our responder does not serve ------------------------------------------------------- */
 
+static void peer_reads(struct rig *rig, struct rig_qp *qp)
+{
+	peer_ask(rig, "read %u %#lx %#x 64 %#llx %#x", qp->peer, qp->va, qp->lkey, RIG_VA,
+		 RIG_RKEY);
+}
+
+static void expect_refused(struct rig *rig, struct rig_qp *qp)
+{
+	peer_expect(rig, qp, WC_REM_INV_REQ);
+	RIG_EXPECT(rig, peer_state(rig, qp) == QP_ERROR, "state %s", rig->reply);
+	RIG_EXPECT(rig, qp->responder.error && qp->responder.stats.naks == 1, "%lu NAKs",
+		   qp->responder.stats.naks);
+}
+
+static void read_refused(struct rig *rig)
+{
+	struct rig_qp *qp = joined(rig);
+
+	peer_reads(rig, qp);
+	expect_refused(rig, qp);
+}
+
+static void send_refused(struct rig *rig)
+{
+	struct rig_qp *qp = joined(rig);
+
+	peer_ask(rig, "send %u %#lx %#x 64 0 0", qp->peer, qp->va, qp->lkey);
+	expect_refused(rig, qp);
+}
+
 static void read_by_hand(struct rig *rig)
 {
 	struct rig_qp *qp = joined(rig);
 
-	peer_ask(rig, "read %u %#lx %#x 64 %#llx %#x", qp->peer, qp->va, qp->lkey, RIG_VA,
-		 RIG_RKEY);
+	qp->hands_off = true;
+	peer_reads(rig, qp);
 	rig_seen_at(rig, qp, 0);
 	RIG_EXPECT(rig, qp->seen[0].packet.opcode == 0x0c, "opcode %#x", qp->seen[0].packet.opcode);
 	craft_read_response(&craft, qp, qp->peer_psn, 64, SEED);
@@ -477,5 +507,7 @@ const struct row responder_rows[] = {
 	{"an ACK with another P_Key is ignored", ack_other_pkey},
 	{"an ACK of an older PSN is ignored", ack_older},
 	{"a READ answered by hand", read_by_hand},
+	{"a READ is refused with NAK 61", read_refused},
+	{"a SEND is refused with NAK 61", send_refused},
 	{NULL, NULL},
 };

@@ -148,7 +148,7 @@ static void roce_receive(struct rig *rig, const uint8_t *frame, const struct roc
 		return;
 	if (p.opcode == ROCE_ACK)
 		requester_ack(&qp->requester, p.psn, p.syndrome, rte_rdtsc());
-	else if (roce_opcode_traits(p.opcode) & ROCE_IS_WRITE)
+	else if (roce_opcode_traits(p.opcode) & (ROCE_IS_WRITE | ROCE_IS_UNSERVED))
 		write_receive(rig, qp, &p, bth);
 }
 
