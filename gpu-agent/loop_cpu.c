@@ -150,11 +150,12 @@ static void back_off(struct agent_loop *loop, uint64_t now)
 	uint64_t left = loop->next_heartbeat > now ? loop->next_heartbeat - now : 0;
 
 	loop->idle++;
-	switch (loop->params.idle_sleep ? sleeper_step(loop->idle) : SLEEPER_SPIN) {
+	switch (loop->params.idle_sleep ? sleeper_step(loop->params.sleeper, loop->idle)
+					: SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
 		break;
 	case SLEEPER_YIELD:
-		sched_yield();
+		sleeper_yield(loop->params.sleeper);
 		break;
 	case SLEEPER_SLEEP:
 		sleeper_prepare(loop->params.sleeper);

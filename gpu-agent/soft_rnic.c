@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,39 +60,33 @@ static bool must_stay_awake(const struct soft_rnic *rnic)
 	return false;
 }
 
-/* When the first queue pair's rate allows the next packet. */
-static uint64_t paced_ns(const struct soft_rnic *rnic)
-{
-	uint64_t now = rte_rdtsc(), first = now + rte_get_tsc_hz() / 1000;
-
-	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		if (rnic->qp[i]->requester.paced)
-			first = RTE_MIN(first, requester_deadline(&rnic->qp[i]->requester));
-	return first <= now ? 1 : (first - now) * 1000000 / (rte_get_tsc_hz() / 1000);
-}
-
+/* How long nothing will be due that no packet and no doorbell announces. */
 static uint64_t sleep_ns(const struct soft_rnic *rnic)
 {
-	if (rnic->paced > 0)
-		return paced_ns(rnic);
+	uint64_t now = rte_rdtsc(), ms = rte_get_tsc_hz() / 1000;
+	uint64_t until = now + 100 * ms;
+
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		const struct soft_qp *qp = rnic->qp[i];
 
-		if (requester_unacked(&qp->requester) > 0 || (qp->connected && !qp->resolved) ||
+		if (!qp->connected)
+			continue;
+		if (requester_unacked(&qp->requester) > 0 || !qp->resolved ||
 		    (qp->sq.next != qp->sq.producer && !qp->dead))
-			return CHECK_US * 5000;
+			until = RTE_MIN(until, now + 5 * ms);
+		until = RTE_MIN(until, requester_deadline(&qp->requester));
 	}
-	return CHECK_US * 100000;
+	return until <= now ? 1 : (until - now) * 1000000 / ms;
 }
 
 static void back_off(struct soft_rnic *rnic, unsigned int idle, uint64_t *next_check)
 {
-	switch (rnic->params.idle_sleep ? sleeper_step(idle) : SLEEPER_SPIN) {
+	switch (rnic->params.idle_sleep ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
 		rte_pause();
 		break;
 	case SLEEPER_YIELD:
-		sched_yield();
+		sleeper_yield(&rnic->sleeper);
 		break;
 	case SLEEPER_SLEEP:
 		sleeper_prepare(&rnic->sleeper);

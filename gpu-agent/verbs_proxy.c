@@ -5,7 +5,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 
 #include "verbs_private.h"
@@ -239,11 +238,11 @@ static void sleep_until_work(struct verbs_rnic *rnic)
 
 static void back_off(struct verbs_rnic *rnic, unsigned int idle)
 {
-	switch (rnic->params.idle_sleep ? sleeper_step(idle) : SLEEPER_SPIN) {
+	switch (rnic->params.idle_sleep ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
 		break;
 	case SLEEPER_YIELD:
-		sched_yield();
+		sleeper_yield(&rnic->sleeper);
 		break;
 	case SLEEPER_SLEEP:
 		sleep_until_work(rnic);

@@ -5,7 +5,6 @@
  *   client  -> ingress -> track -> cut -> assign -> send -> fabric port
  *   worker  -> ingress -> fabric -> egress                -> client port
  */
-#include <sched.h>
 
 #include "lcore.h"
 #include "verbs_port.h"
@@ -163,29 +162,23 @@ static bool must_stay_awake(const struct lcore *lc)
 	return false;
 }
 
-/* Until the first link's rate allows the next packet, a millisecond at most. */
-static uint64_t paced_ns(const struct lcore *lc)
-{
-	uint64_t now = rte_rdtsc(), first = now + lc->lb->tsc_per_ms;
-
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		if (lc->links[i]->requester.paced)
-			first = RTE_MIN(first, requester_deadline(&lc->links[i]->requester));
-	return first <= now ? 1 : (first - now) * 1000000 / lc->lb->tsc_per_ms;
-}
-
 /* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
 static uint64_t sleep_ns(const struct lcore *lc)
 {
-	if (lc->paced > 0)
-		return paced_ns(lc);
+	uint64_t now = rte_rdtsc(), ms = lc->lb->tsc_per_ms;
+	/* Flows expire a little late; nobody waits for it. */
+	uint64_t until = now + 50 * HOUSEKEEPING_US * ms / 1000;
+
 	if (lc->n_waiting > 0 || lc->dying != NULL)
-		return HOUSEKEEPING_US * 1000;
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		if (requester_unacked(&lc->links[i]->requester) > 0 ||
-		    link_outstanding(lc->links[i]) > 0)
-			return 5 * HOUSEKEEPING_US * 1000;
-	return 50 * HOUSEKEEPING_US * 1000; /* flows expire a little late; nobody waits for it */
+		until = now + HOUSEKEEPING_US * ms / 1000;
+	for (unsigned int i = 0; i < lc->n_links; i++) {
+		const struct link *link = lc->links[i];
+
+		if (requester_unacked(&link->requester) > 0 || link_outstanding(link) > 0)
+			until = RTE_MIN(until, now + 5 * HOUSEKEEPING_US * ms / 1000);
+		until = RTE_MIN(until, requester_deadline(&link->requester));
+	}
+	return until <= now ? 1 : (until - now) * 1000000 / ms;
 }
 
 static void sleep_until_work(struct lcore *lc)
@@ -209,12 +202,12 @@ static void back_off(struct lcore *lc)
 	lc->idle_turns++;
 	if (!lc->lb->config.idle_sleep)
 		return;
-	switch (sleeper_step(lc->idle_turns)) {
+	switch (sleeper_step(&lc->sleeper, lc->idle_turns)) {
 	case SLEEPER_SPIN:
 		rte_pause();
 		break;
 	case SLEEPER_YIELD:
-		sched_yield();
+		sleeper_yield(&lc->sleeper);
 		break;
 	case SLEEPER_SLEEP:
 		sleep_until_work(lc);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -82,4 +83,31 @@ void sleeper_wake(struct sleeper *s)
 	if (__atomic_load_n(&s->asleep, __ATOMIC_RELAXED) &&
 	    __atomic_exchange_n(&s->asleep, 0, __ATOMIC_SEQ_CST))
 		(void)!write(s->fds[0].fd, &one, sizeof(one));
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_turns)
+{
+	if (idle_turns < SLEEPER_SPINS)
+		return SLEEPER_SPIN;
+	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || now_ns() < s->crowded_until)
+		return SLEEPER_SLEEP;
+	return SLEEPER_YIELD;
+}
+
+void sleeper_yield(struct sleeper *s)
+{
+	uint64_t before = now_ns(), after;
+
+	sched_yield();
+	after = now_ns();
+	if (after - before > SLEEPER_CROWDED_NS)
+		s->crowded_until = after + SLEEPER_SHUN_NS;
 }
