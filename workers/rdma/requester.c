@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <endian.h>
-#include <errno.h>
-
-#include <rte_cycles.h>
-
-#include "requester.h"
-
-#define WINDOW_MASK (REQUESTER_WINDOW - 1)
-
-/* A message on its way to being packets. */
-struct cutter {
-	struct rte_mbuf *message;
-	uint32_t length;
-	uint32_t offset; /* of the packet being built */
-	uint32_t imm;
-	uint32_t flags;
-	uint64_t va;
-	uint32_t rkey;
-};
+/* The window: what becomes of packets once they are built. */
+#include "requester_private.h"
 
 void requester_init(struct requester *rq, const struct requester_params *p)
 {
@@ -42,7 +25,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 /* To free an mbuf, its second cache line is read. The entry may be empty: a hint does not mind. */
 static void prefetch_entry(const struct requester *rq, uint32_t psn)
 {
-	uintptr_t m = (uintptr_t)rq->window[psn & WINDOW_MASK];
+	uintptr_t m = (uintptr_t)rq->window[psn & REQUESTER_WINDOW_MASK];
 
 	rte_prefetch0((const void *)(m + RTE_CACHE_LINE_MIN_SIZE));
 }
@@ -53,7 +36,7 @@ static void prefetch_entry(const struct requester *rq, uint32_t psn)
 
 static void retire_one(struct requester *rq)
 {
-	struct rte_mbuf **entry = &rq->window[rq->una_psn & WINDOW_MASK];
+	struct rte_mbuf **entry = &rq->window[rq->una_psn & REQUESTER_WINDOW_MASK];
 
 	prefetch_entry(rq, rq->una_psn + 4);
 	rte_pktmbuf_free(*entry);
@@ -64,7 +47,7 @@ static void retire_one(struct requester *rq)
 /* Up to <n>; returns how many. */
 static uint32_t retire_many(struct requester *rq, uint32_t n)
 {
-	uint32_t first = rq->una_psn & WINDOW_MASK;
+	uint32_t first = rq->una_psn & REQUESTER_WINDOW_MASK;
 
 	n = RTE_MIN(RTE_MIN(n, RETIRE_BURST), REQUESTER_WINDOW - first);
 	for (uint32_t i = 0; i < n; i++)
@@ -108,380 +91,20 @@ void requester_fini(struct requester *rq)
 	retire(rq, rq->next_psn);
 }
 
-/* A packet's place in its message decides what headers it has. */
-struct shape {
-	bool first, last, imm;
-	uint8_t opcode;
-	uint8_t pad;
-	uint32_t extensions; /* bytes of RETH and ImmDt */
-	uint32_t payload;
-};
-
-static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
+void requester_pump_paced(struct requester *rq, unsigned int burst)
 {
-	static const uint8_t opcode[2][2][2] = {
-		{{ROCE_WRITE_MIDDLE, ROCE_WRITE_MIDDLE}, {ROCE_WRITE_LAST, ROCE_WRITE_LAST_IMM}},
-		{{ROCE_WRITE_FIRST, ROCE_WRITE_FIRST}, {ROCE_WRITE_ONLY, ROCE_WRITE_ONLY_IMM}},
-	};
-	struct shape s = {
-		.first = c->offset == 0,
-		.last = c->offset + payload == c->length,
-		.pad = -payload & 3,
-		.payload = payload,
-	};
-
-	s.imm = s.last && c->flags & REQUESTER_IMM;
-	s.opcode = opcode[s.first][s.last][s.imm];
-	s.extensions = (s.first ? ROCE_RETH_LENGTH : 0) + (s.imm ? ROCE_IMM_LENGTH : 0);
-	return s;
-}
-
-/* Does this packet ask for an acknowledgement? */
-static inline bool asks(struct requester *rq, const struct cutter *c, const struct shape *s)
-{
-	bool ask = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
-		   ++rq->unasked == REQUESTER_ACK_EVERY;
-
-	if (ask)
-		rq->unasked = 0;
-	return ask;
-}
-
-/* Write all headers, masked, to <at>. */
-static inline void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c,
-				 const struct shape *s)
-{
-	struct roce_header h = {
-		.opcode = s->opcode,
-		.pad = s->pad,
-		.ack_request = asks(rq, c, s),
-		.psn = rq->next_psn,
-		.body = s->extensions + s->payload + s->pad,
-	};
-
-	roce_header_write(at, rq->path, &h);
-	at += rq->path->length;
-	if (s->first) {
-		struct roce_reth reth = {.va = htobe64(c->va),
-					 .rkey = htobe32(c->rkey),
-					 .length = htobe32(c->length)};
-
-		memcpy(at, &reth, sizeof(reth));
-		at += sizeof(reth);
-	}
-	if (s->imm) {
-		uint32_t imm = htobe32(c->imm);
-
-		memcpy(at, &imm, sizeof(imm));
-	}
-}
-
-/* Pad and ICRC behind the packet's last byte. */
-static void trailer_write(uint8_t *at, uint8_t pad, uint32_t crc)
-{
-	memset(at, 0, pad);
-	crc = htole32(roce_icrc(crc, at, pad));
-	memcpy(at + pad, &crc, sizeof(crc));
-}
-
-static uint32_t icrc_of_segments(const struct rte_mbuf *m)
-{
-	uint32_t crc = ROCE_ICRC_SEED, skip = ROCE_ETHER_LENGTH;
-
-	for (; m != NULL; m = m->next) {
-		crc = roce_icrc(crc, rte_pktmbuf_mtod_offset(m, uint8_t *, skip),
-				m->data_len - skip);
-		skip = 0;
-	}
-	return crc;
-}
-
-/* Append pad and ICRC to the chain: in the last segment's tailroom if <in_place>, else in one more.
- */
-static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t pad, bool in_place)
-{
-	struct rte_mbuf *last = rte_pktmbuf_lastseg(head), *more;
-	uint32_t crc = icrc_of_segments(head);
-	uint32_t length = pad + ROCE_ICRC_LENGTH;
-
-	if (in_place && rte_pktmbuf_tailroom(last) >= length) {
-		trailer_write(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len), pad, crc);
-		last->data_len += length;
-		head->pkt_len += length;
-		return 0;
-	}
-	more = rte_pktmbuf_alloc(rq->pool);
-	if (more == NULL)
-		return -ENOMEM;
-	trailer_write(rte_pktmbuf_mtod(more, uint8_t *), pad, crc);
-	more->data_len = length;
-	more->pkt_len = length;
-	last->next = more;
-	head->nb_segs++;
-	head->pkt_len += length;
-	return 0;
-}
-
-static void window_push(struct requester *rq, struct rte_mbuf *m)
-{
-	rq->window[rq->next_psn & WINDOW_MASK] = m;
-	rq->next_psn = roce_psn_add(rq->next_psn, 1);
-}
-
-/* A packet built around the payload in <m>: the usual case, and the fast one. */
-static int build_in_place(struct requester *rq, const struct cutter *c, struct rte_mbuf *m)
-{
-	struct shape s = shape_of(c, m->data_len);
-	uint32_t front = rq->path->length + s.extensions;
-	uint32_t trailer = s.pad + ROCE_ICRC_LENGTH, crc;
-	uint8_t *at, *tail;
-	int ret;
-
-	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
-	if (at == NULL)
-		return -EINVAL;
-	headers_write(rq, at, c, &s);
-	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
-		tail = at + m->data_len;
-		memset(tail, 0, s.pad);
-		crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH,
-					m->data_len + s.pad - ROCE_ETHER_LENGTH));
-		memcpy(tail + s.pad, &crc, sizeof(crc));
-		m->data_len += trailer;
-		m->pkt_len += trailer;
-	} else {
-		ret = trailer_append(rq, m, s.pad, false);
-		if (ret < 0) {
-			rte_pktmbuf_adj(m, front);
-			rq->unasked = REQUESTER_ACK_EVERY - 1; /* it may have asked */
-			return ret;
-		}
-	}
-	roce_header_unmask(at, rq->path);
-	window_push(rq, m);
-	return 0;
-}
-
-/* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
-static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
-				   const struct shape *s)
-{
-	uint32_t front = rq->path->length + s->extensions;
-	/* The message's own pool has buffers that take a whole packet. */
-	struct rte_mbuf *m = rte_pktmbuf_alloc(c->message->pool);
-	uint8_t *at;
-
-	if (m == NULL)
-		return NULL;
-	at = (uint8_t *)rte_pktmbuf_append(m, front + s->payload);
-	if (at == NULL) {
-		rte_pktmbuf_free(m);
-		return NULL;
-	}
-	headers_write(rq, at, c, s);
-	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), s->payload);
-	if (trailer_append(rq, m, s->pad, true) < 0) {
-		rte_pktmbuf_free(m);
-		return NULL;
-	}
-	roce_header_unmask(at, rq->path);
-	rq->stats.copies++;
-	return m;
-}
-
-/* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
-static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c,
-				       const struct shape *s)
-{
-	uint32_t front = rq->path->length + s->extensions;
-	struct rte_mbuf *head = rte_pktmbuf_alloc(rq->pool), *piece;
-	uint8_t *at;
-
-	if (head == NULL)
-		return NULL;
-	piece = rte_pktmbuf_alloc(rq->pool);
-	if (piece == NULL)
-		goto free_head;
-	at = (uint8_t *)rte_pktmbuf_append(head, front);
-	headers_write(rq, at, c, s);
-	rte_pktmbuf_attach(piece, c->message);
-	piece->data_off = c->message->data_off + c->offset;
-	piece->data_len = s->payload;
-	piece->pkt_len = s->payload;
-	head->next = piece;
-	head->nb_segs = 2;
-	head->pkt_len += s->payload;
-	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
-	if (trailer_append(rq, head, s->pad, s->last) < 0)
-		goto free_head;
-	roce_header_unmask(at, rq->path);
-	return head;
-free_head:
-	rte_pktmbuf_free(head);
-	return NULL;
-}
-
-/* A message of several packets. All are built before the first is sent, so that it is all or none.
- */
-static int build_many(struct requester *rq, struct cutter *c)
-{
-	uint32_t first_psn = rq->next_psn, at_psn;
-	struct rte_mbuf *m;
-	struct shape s;
-
-	while (c->offset < c->length) {
-		s = shape_of(c, RTE_MIN(c->length - c->offset, rq->path->mtu));
-		m = rq->multi_segment ? build_indirect(rq, c, &s) : build_copy(rq, c, &s);
-		if (m == NULL)
-			goto undo;
-		window_push(rq, m);
-		c->offset += s.payload;
-	}
-	/* The pieces hold references; the message's own goes. */
-	rte_pktmbuf_free(c->message);
-	return 0;
-undo:
-	for (at_psn = first_psn; at_psn != rq->next_psn; at_psn = roce_psn_add(at_psn, 1)) {
-		rte_pktmbuf_free(rq->window[at_psn & WINDOW_MASK]);
-		rq->window[at_psn & WINDOW_MASK] = NULL;
-	}
-	rq->next_psn = first_psn;
-	rq->unasked = REQUESTER_ACK_EVERY - 1; /* one that asked may be among them */
-	return -ENOMEM;
-}
-
-/* One more reference to all of a packet. */
-static void hold(struct rte_mbuf *m)
-{
-	/* Where a chain goes on is in the second cache line, which nothing else has touched yet. */
-	if (likely(m->nb_segs == 1))
-		rte_mbuf_refcnt_update(m, 1);
-	else
-		rte_pktmbuf_refcnt_update(m, 1);
-}
-
-/* Now, or when the owner's turn began. */
-static uint64_t clock_now(const struct requester *rq)
-{
-	return rq->clock != NULL ? *rq->clock : rte_rdtsc();
-}
-
-static void time_packet(struct requester *rq, uint32_t psn)
-{
-	rq->timing = true;
-	rq->timed_psn = psn;
-	rq->timed_una = rq->una_psn;
-	rq->timed_at = clock_now(rq);
-}
-
-/* The packet at send_psn. */
-static inline void push(struct requester *rq)
-{
-	struct rte_mbuf *m = rq->window[rq->send_psn & WINDOW_MASK];
-
-	/* The peer may have moved since the packet was built; the ICRC does not cover this. */
-	memcpy(rte_pktmbuf_mtod(m, uint8_t *), rq->path->header, 6);
-	/* The window keeps its reference; the port consumes this one. */
-	hold(m);
-	txq_push(rq->tx, m);
-	rq->send_psn = roce_psn_add(rq->send_psn, 1);
-	if (likely(roce_psn_diff(rq->send_psn, rq->sent_psn) > 0)) {
-		if (!rq->timing)
-			time_packet(rq, rq->sent_psn);
-		rq->sent_psn = rq->send_psn;
-	} else {
-		rq->stats.resent++;
-	}
-	rq->stats.packets++;
-}
-
-static inline uint32_t under_way(const struct requester *rq)
-{
-	return roce_psn_diff(rq->send_psn, rq->una_psn);
-}
-
-/* As much as the rate allows. */
-static void pump_paced(struct requester *rq, unsigned int burst)
-{
-	uint64_t now = clock_now(rq);
+	uint64_t now = requester_clock(rq);
 
 	dcqcn_advance(&rq->rate, now);
 	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0 &&
-	       under_way(rq) < rq->limit && dcqcn_may_send(&rq->rate, now)) {
-		dcqcn_sent(&rq->rate, rq->window[rq->send_psn & WINDOW_MASK]->pkt_len, now);
-		push(rq);
+	       requester_under_way(rq) < rq->limit && dcqcn_may_send(&rq->rate, now)) {
+		dcqcn_sent(&rq->rate, rq->window[rq->send_psn & REQUESTER_WINDOW_MASK]->pkt_len,
+			   now);
+		requester_push(rq);
 		/* Waiting for the rate is not waiting for an acknowledgement. */
 		rq->timer = now;
 	}
 	update_waiting(rq);
-}
-
-/* Send again, or for the first time, what lies between send_psn and next_psn. */
-static void pump(struct requester *rq, unsigned int burst)
-{
-	if (unlikely(rq->rate.limited))
-		return pump_paced(rq, burst);
-	while (burst-- > 0 && rq->send_psn != rq->next_psn && txq_room(rq->tx) > 0 &&
-	       under_way(rq) < rq->limit)
-		push(rq);
-}
-
-static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
-{
-	bool idle = rq->una_psn == rq->next_psn;
-	uint32_t first = rq->next_psn;
-	/* While retransmitting, new packets wait for their turn: order is everything. */
-	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
-	int ret;
-
-	if (unlikely(rq->error != REQUESTER_OK))
-		return -EPIPE;
-	ret = likely(m->data_len <= rq->path->mtu) ? build_in_place(rq, c, m) : build_many(rq, c);
-	if (ret < 0)
-		return ret;
-	*rq->held += roce_psn_diff(rq->next_psn, first);
-	if (idle)
-		rq->timer = clock_now(rq);
-	if (likely(in_order))
-		pump(rq, REQUESTER_WINDOW);
-	return 0;
-}
-
-int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
-		    uint32_t imm, uint32_t flags)
-{
-	struct cutter c = {.message = m,
-			   .length = m->data_len,
-			   .imm = imm,
-			   .flags = flags,
-			   .va = va,
-			   .rkey = rkey};
-
-	if (unlikely(rq->engine != NULL))
-		return rq->engine->write(rq, m, va, rkey, imm, flags);
-	return write_message(rq, &c, m);
-}
-
-void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)
-{
-	window_push(rq, m);
-	++*rq->held;
-	rq->send_psn = rq->sent_psn = rq->next_psn;
-	rq->stats.packets++;
-}
-
-int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t offset,
-			  uint32_t length, uint64_t va, uint32_t rkey, uint32_t imm, uint32_t flags)
-{
-	struct cutter c = {.message = m,
-			   .length = length,
-			   .offset = offset,
-			   .imm = imm,
-			   .flags = flags,
-			   .va = va,
-			   .rkey = rkey};
-
-	return write_message(rq, &c, m);
 }
 
 static enum requester_verdict give_up(struct requester *rq, enum requester_error error)
@@ -518,7 +141,7 @@ static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, ui
  */
 static void limit_window(struct requester *rq)
 {
-	uint32_t now = under_way(rq), half = now / 2, path = 0;
+	uint32_t now = requester_under_way(rq), half = now / 2, path = 0;
 
 	if (rq->sample > 0)
 		path = (double)rq->sample_packets * (double)rq->rtt_min / (double)rq->sample;
@@ -538,7 +161,7 @@ static enum requester_verdict sequence_nak(struct requester *rq)
 	go_back(rq);
 	/* May follow an RNR NAK for the same packet: that one's time still counts. */
 	if (rq->hold_until == 0)
-		pump(rq, REQUESTER_RESEND_BURST);
+		requester_pump(rq, REQUESTER_RESEND_BURST);
 	return REQUESTER_PROGRESS;
 }
 
@@ -607,7 +230,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		rq->stats.acks++;
 		/* Go on with a retransmission that the burst limit had cut short. */
 		if (unlikely(rq->send_psn != rq->next_psn) && rq->hold_until == 0)
-			pump(rq, REQUESTER_RESEND_BURST);
+			requester_pump(rq, REQUESTER_RESEND_BURST);
 		return REQUESTER_PROGRESS;
 	}
 	return nak(rq, syndrome, now);
@@ -687,7 +310,7 @@ static void poll_timers(struct requester *rq, uint64_t now)
 		go_back(rq);
 	}
 	if (rq->send_psn != rq->next_psn)
-		pump(rq, REQUESTER_RESEND_BURST);
+		requester_pump(rq, REQUESTER_RESEND_BURST);
 }
 
 void requester_poll(struct requester *rq, uint64_t now)

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages to packets: headers in front, pad and ICRC behind, in the message's own mbuf, in chains
+ * around pieces of it, or in copies. What is built is in the window, and leaves if it may.
+ */
+#include <endian.h>
+#include <errno.h>
+
+#include "requester_private.h"
+
+/* A message on its way to being packets. */
+struct cutter {
+	struct rte_mbuf *message;
+	uint32_t length;
+	uint32_t offset; /* of the packet being built */
+	uint32_t imm;
+	uint32_t flags;
+	uint64_t va;
+	uint32_t rkey;
+};
+
+/* A packet's place in its message decides what headers it has. */
+struct shape {
+	bool first, last, imm;
+	uint8_t opcode;
+	uint8_t pad;
+	uint32_t extensions; /* bytes of RETH and ImmDt */
+	uint32_t payload;
+};
+
+static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
+{
+	static const uint8_t opcode[2][2][2] = {
+		{{ROCE_WRITE_MIDDLE, ROCE_WRITE_MIDDLE}, {ROCE_WRITE_LAST, ROCE_WRITE_LAST_IMM}},
+		{{ROCE_WRITE_FIRST, ROCE_WRITE_FIRST}, {ROCE_WRITE_ONLY, ROCE_WRITE_ONLY_IMM}},
+	};
+	struct shape s = {
+		.first = c->offset == 0,
+		.last = c->offset + payload == c->length,
+		.pad = -payload & 3,
+		.payload = payload,
+	};
+
+	s.imm = s.last && c->flags & REQUESTER_IMM;
+	s.opcode = opcode[s.first][s.last][s.imm];
+	s.extensions = (s.first ? ROCE_RETH_LENGTH : 0) + (s.imm ? ROCE_IMM_LENGTH : 0);
+	return s;
+}
+
+/* Does this packet ask for an acknowledgement? */
+static inline bool asks(struct requester *rq, const struct cutter *c, const struct shape *s)
+{
+	bool ask = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
+		   ++rq->unasked == REQUESTER_ACK_EVERY;
+
+	if (ask)
+		rq->unasked = 0;
+	return ask;
+}
+
+/* Write all headers, masked, to <at>. */
+static inline void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c,
+				 const struct shape *s)
+{
+	struct roce_header h = {
+		.opcode = s->opcode,
+		.pad = s->pad,
+		.ack_request = asks(rq, c, s),
+		.psn = rq->next_psn,
+		.body = s->extensions + s->payload + s->pad,
+	};
+
+	roce_header_write(at, rq->path, &h);
+	at += rq->path->length;
+	if (s->first) {
+		struct roce_reth reth = {.va = htobe64(c->va),
+					 .rkey = htobe32(c->rkey),
+					 .length = htobe32(c->length)};
+
+		memcpy(at, &reth, sizeof(reth));
+		at += sizeof(reth);
+	}
+	if (s->imm) {
+		uint32_t imm = htobe32(c->imm);
+
+		memcpy(at, &imm, sizeof(imm));
+	}
+}
+
+/* Pad and ICRC behind the packet's last byte. */
+static void trailer_write(uint8_t *at, uint8_t pad, uint32_t crc)
+{
+	memset(at, 0, pad);
+	crc = htole32(roce_icrc(crc, at, pad));
+	memcpy(at + pad, &crc, sizeof(crc));
+}
+
+static uint32_t icrc_of_segments(const struct rte_mbuf *m)
+{
+	uint32_t crc = ROCE_ICRC_SEED, skip = ROCE_ETHER_LENGTH;
+
+	for (; m != NULL; m = m->next) {
+		crc = roce_icrc(crc, rte_pktmbuf_mtod_offset(m, uint8_t *, skip),
+				m->data_len - skip);
+		skip = 0;
+	}
+	return crc;
+}
+
+/* Append pad and ICRC to the chain: in the last segment's tailroom if <in_place>, else in one more.
+ */
+static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t pad, bool in_place)
+{
+	struct rte_mbuf *last = rte_pktmbuf_lastseg(head), *more;
+	uint32_t crc = icrc_of_segments(head);
+	uint32_t length = pad + ROCE_ICRC_LENGTH;
+
+	if (in_place && rte_pktmbuf_tailroom(last) >= length) {
+		trailer_write(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len), pad, crc);
+		last->data_len += length;
+		head->pkt_len += length;
+		return 0;
+	}
+	more = rte_pktmbuf_alloc(rq->pool);
+	if (more == NULL)
+		return -ENOMEM;
+	trailer_write(rte_pktmbuf_mtod(more, uint8_t *), pad, crc);
+	more->data_len = length;
+	more->pkt_len = length;
+	last->next = more;
+	head->nb_segs++;
+	head->pkt_len += length;
+	return 0;
+}
+
+static void window_push(struct requester *rq, struct rte_mbuf *m)
+{
+	rq->window[rq->next_psn & REQUESTER_WINDOW_MASK] = m;
+	rq->next_psn = roce_psn_add(rq->next_psn, 1);
+}
+
+/* A packet built around the payload in <m>: the usual case, and the fast one. */
+static int build_in_place(struct requester *rq, const struct cutter *c, struct rte_mbuf *m)
+{
+	struct shape s = shape_of(c, m->data_len);
+	uint32_t front = rq->path->length + s.extensions;
+	uint32_t trailer = s.pad + ROCE_ICRC_LENGTH, crc;
+	uint8_t *at, *tail;
+	int ret;
+
+	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
+	if (at == NULL)
+		return -EINVAL;
+	headers_write(rq, at, c, &s);
+	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
+		tail = at + m->data_len;
+		memset(tail, 0, s.pad);
+		crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH,
+					m->data_len + s.pad - ROCE_ETHER_LENGTH));
+		memcpy(tail + s.pad, &crc, sizeof(crc));
+		m->data_len += trailer;
+		m->pkt_len += trailer;
+	} else {
+		ret = trailer_append(rq, m, s.pad, false);
+		if (ret < 0) {
+			rte_pktmbuf_adj(m, front);
+			rq->unasked = REQUESTER_ACK_EVERY - 1; /* it may have asked */
+			return ret;
+		}
+	}
+	roce_header_unmask(at, rq->path);
+	window_push(rq, m);
+	return 0;
+}
+
+/* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
+static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
+				   const struct shape *s)
+{
+	uint32_t front = rq->path->length + s->extensions;
+	/* The message's own pool has buffers that take a whole packet. */
+	struct rte_mbuf *m = rte_pktmbuf_alloc(c->message->pool);
+	uint8_t *at;
+
+	if (m == NULL)
+		return NULL;
+	at = (uint8_t *)rte_pktmbuf_append(m, front + s->payload);
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	headers_write(rq, at, c, s);
+	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), s->payload);
+	if (trailer_append(rq, m, s->pad, true) < 0) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	roce_header_unmask(at, rq->path);
+	rq->stats.copies++;
+	return m;
+}
+
+/* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
+static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c,
+				       const struct shape *s)
+{
+	uint32_t front = rq->path->length + s->extensions;
+	struct rte_mbuf *head = rte_pktmbuf_alloc(rq->pool), *piece;
+	uint8_t *at;
+
+	if (head == NULL)
+		return NULL;
+	piece = rte_pktmbuf_alloc(rq->pool);
+	if (piece == NULL)
+		goto free_head;
+	at = (uint8_t *)rte_pktmbuf_append(head, front);
+	headers_write(rq, at, c, s);
+	rte_pktmbuf_attach(piece, c->message);
+	piece->data_off = c->message->data_off + c->offset;
+	piece->data_len = s->payload;
+	piece->pkt_len = s->payload;
+	head->next = piece;
+	head->nb_segs = 2;
+	head->pkt_len += s->payload;
+	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
+	if (trailer_append(rq, head, s->pad, s->last) < 0)
+		goto free_head;
+	roce_header_unmask(at, rq->path);
+	return head;
+free_head:
+	rte_pktmbuf_free(head);
+	return NULL;
+}
+
+/* A message of several packets. All are built before the first is sent, so that it is all or none.
+ */
+static int build_many(struct requester *rq, struct cutter *c)
+{
+	uint32_t first_psn = rq->next_psn, at_psn;
+	struct rte_mbuf *m;
+	struct shape s;
+
+	while (c->offset < c->length) {
+		s = shape_of(c, RTE_MIN(c->length - c->offset, rq->path->mtu));
+		m = rq->multi_segment ? build_indirect(rq, c, &s) : build_copy(rq, c, &s);
+		if (m == NULL)
+			goto undo;
+		window_push(rq, m);
+		c->offset += s.payload;
+	}
+	/* The pieces hold references; the message's own goes. */
+	rte_pktmbuf_free(c->message);
+	return 0;
+undo:
+	for (at_psn = first_psn; at_psn != rq->next_psn; at_psn = roce_psn_add(at_psn, 1)) {
+		rte_pktmbuf_free(rq->window[at_psn & REQUESTER_WINDOW_MASK]);
+		rq->window[at_psn & REQUESTER_WINDOW_MASK] = NULL;
+	}
+	rq->next_psn = first_psn;
+	rq->unasked = REQUESTER_ACK_EVERY - 1; /* one that asked may be among them */
+	return -ENOMEM;
+}
+
+static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
+{
+	bool idle = rq->una_psn == rq->next_psn;
+	uint32_t first = rq->next_psn;
+	/* While retransmitting, new packets wait for their turn: order is everything. */
+	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
+	int ret;
+
+	if (unlikely(rq->error != REQUESTER_OK))
+		return -EPIPE;
+	ret = likely(m->data_len <= rq->path->mtu) ? build_in_place(rq, c, m) : build_many(rq, c);
+	if (ret < 0)
+		return ret;
+	*rq->held += roce_psn_diff(rq->next_psn, first);
+	if (idle)
+		rq->timer = requester_clock(rq);
+	if (likely(in_order))
+		requester_pump(rq, REQUESTER_WINDOW);
+	return 0;
+}
+
+int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+		    uint32_t imm, uint32_t flags)
+{
+	struct cutter c = {.message = m,
+			   .length = m->data_len,
+			   .imm = imm,
+			   .flags = flags,
+			   .va = va,
+			   .rkey = rkey};
+
+	if (unlikely(rq->engine != NULL))
+		return rq->engine->write(rq, m, va, rkey, imm, flags);
+	return write_message(rq, &c, m);
+}
+
+void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)
+{
+	window_push(rq, m);
+	++*rq->held;
+	rq->send_psn = rq->sent_psn = rq->next_psn;
+	rq->stats.packets++;
+}
+
+int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t offset,
+			  uint32_t length, uint64_t va, uint32_t rkey, uint32_t imm, uint32_t flags)
+{
+	struct cutter c = {.message = m,
+			   .length = length,
+			   .offset = offset,
+			   .imm = imm,
+			   .flags = flags,
+			   .va = va,
+			   .rkey = rkey};
+
+	return write_message(rq, &c, m);
+}
