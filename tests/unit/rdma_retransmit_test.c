@@ -648,3 +648,62 @@ Test(rdma_retransmit, tells_when_it_wants_to_be_polled)
 	cr_expect_eq(requester_deadline(&f->rq), UINT64_MAX);
 	fixture_destroy(f);
 }
+
+/* A sleeping owner looks every few ms: a window takes longer than the timer runs. */
+Test(rdma_retransmit, does_not_take_a_resend_in_bursts_for_silence)
+{
+	struct fixture *f = fixture_create(4, 256, 0xfffe00, true);
+	uint64_t now, step = rte_get_tsc_hz() / 1000 * 5;
+	unsigned int sent;
+
+	/* Nobody is asked for an acknowledgement before the last. */
+	for (unsigned int i = 0; i < REQUESTER_WINDOW; i++) {
+		fixture_write(f, 8, i + 1 < REQUESTER_WINDOW ? 0 : REQUESTER_ACK_REQUEST);
+		fixture_sent(f);
+	}
+	now = f->rq.timer + f->rq.timeout;
+	requester_poll(&f->rq, now);
+	for (sent = f->tx.n; sent < REQUESTER_WINDOW; sent += f->tx.n) {
+		fixture_sent(f);
+		now += step;
+		requester_poll(&f->rq, now);
+		cr_assert_eq(f->rq.retries, 1, "started again after %u packets", sent);
+	}
+	fixture_sent(f);
+	cr_expect_eq(sent, REQUESTER_WINDOW);
+	/* From here on it waits, for as long as ever. */
+	cr_expect_eq(requester_deadline(&f->rq), now + f->rq.timeout);
+	requester_poll(&f->rq, now + f->rq.timeout - 1);
+	cr_expect_eq(f->rq.retries, 1);
+	requester_poll(&f->rq, now + f->rq.timeout);
+	cr_expect_eq(f->rq.retries, 2);
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, times_out_even_if_the_port_takes_nothing)
+{
+	struct fixture *f = with_packets_sent(100, 10);
+	uint64_t now = f->rq.timer;
+
+	f->tx.n = TXQ_SIZE;
+	for (unsigned int i = 0; i < 4; i++) {
+		now += f->rq.timeout;
+		requester_poll(&f->rq, now);
+		requester_poll(&f->rq, now + 1);
+	}
+	cr_expect_eq(f->rq.error, REQUESTER_RETRY_EXCEEDED);
+	f->tx.n = 0;
+	fixture_destroy(f);
+}
+
+Test(rdma_retransmit, wants_to_be_polled_soon_while_there_is_more_to_resend)
+{
+	struct fixture *f = with_packets_sent(1000, 200);
+	uint64_t now = f->rq.timer + f->rq.timeout;
+
+	requester_poll(&f->rq, now);
+	cr_expect_eq(f->tx.n, REQUESTER_RESEND_BURST);
+	cr_expect_eq(requester_deadline(&f->rq),
+		     now + rte_get_tsc_hz() / 1000000 * REQUESTER_RESEND_US);
+	fixture_destroy(f);
+}

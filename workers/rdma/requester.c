@@ -267,7 +267,11 @@ uint64_t requester_deadline(const struct requester *rq)
 		return rq->hold_until;
 	if (rq->timeout != 0)
 		at = RTE_MIN(rq->timer + rq->timeout, early_at(rq));
-	return rq->paced ? RTE_MIN(at, rq->rate.next) : at;
+	if (rq->paced)
+		return RTE_MIN(at, rq->rate.next);
+	if (rq->send_psn != rq->next_psn && requester_under_way(rq) < rq->limit)
+		at = RTE_MIN(at, rq->timer + rte_get_tsc_hz() / 1000000 * REQUESTER_RESEND_US);
+	return at;
 }
 
 /* The acknowledgement timer ran out: everything again. False when it was the last try. */
@@ -291,6 +295,16 @@ static bool time_out(struct requester *rq, uint64_t now)
 	return true;
 }
 
+/* Go on where a burst, or the port's room, ended: nobody can have acknowledged that yet. */
+static void resume(struct requester *rq, uint64_t now)
+{
+	uint32_t from = rq->send_psn;
+
+	requester_pump(rq, REQUESTER_RESEND_BURST);
+	if (rq->send_psn != from)
+		rq->timer = now;
+}
+
 static void poll_timers(struct requester *rq, uint64_t now)
 {
 	if (rq->hold_until != 0) {
@@ -308,9 +322,12 @@ static void poll_timers(struct requester *rq, uint64_t now)
 		rq->stats.early++;
 		limit_window(rq);
 		go_back(rq);
+		/* The timer runs on: these tries are between its own. */
+		requester_pump(rq, REQUESTER_RESEND_BURST);
+		return;
 	}
 	if (rq->send_psn != rq->next_psn)
-		requester_pump(rq, REQUESTER_RESEND_BURST);
+		resume(rq, now);
 }
 
 void requester_poll(struct requester *rq, uint64_t now)

@@ -23,6 +23,9 @@
 #define REQUESTER_WINDOW 1024
 /* Packets sent again per call after a loss, so that a retransmission does not cause the next. */
 #define REQUESTER_RESEND_BURST 64
+/* Who asks for the deadline is told to go on with a resend after so long; one who polls more often
+ * goes on sooner. */
+#define REQUESTER_RESEND_US 1000
 
 /*
  * After a loss fewer packets may be unacknowledged, at least so many: what is behind a lost one
@@ -78,7 +81,7 @@ struct requester {
 	uint32_t limit;      /* packets under way at most: REQUESTER_WINDOW until one is lost */
 	uint32_t grown;      /* acknowledged towards the next step of <limit> */
 	uint32_t unasked;    /* built since one asked for an acknowledgement */
-	uint64_t timer;      /* when una_psn last moved, or the first packet left */
+	uint64_t timer;      /* when una_psn last moved, or a packet left late */
 	uint64_t hold_until; /* RNR NAK: send nothing before */
 	uint64_t timeout;
 	uint8_t retry_limit, retries;
@@ -191,7 +194,10 @@ void requester_notify(struct requester *rq, uint64_t now);
 /* Timers and what is left to retransmit. Cheap when there is nothing to do. */
 void requester_poll(struct requester *rq, uint64_t now);
 
-/* When requester_poll() must be called next, or UINT64_MAX: the transmit timer or the pacer. */
+/*
+ * When requester_poll() must be called next, or UINT64_MAX: the transmit timer, the pacer, the end
+ * of a hold, or more to resend.
+ */
 uint64_t requester_deadline(const struct requester *rq);
 
 #endif
