@@ -42,8 +42,9 @@ def harmless(last, ack):
         ["roce_qpn", write(last, qpn=last.qpn | 0xfc0000)],  # an lcore that is not there
         ["roce_source", write(last, source="10.201.0.77")],
         ["roce_source", write(last, destination="10.201.0.77")],
-        ["roce_opcode", write(last, opcode=0x04, payload=bytes(16))],  # SEND only
-        ["roce_opcode", write(last, opcode=0x0c, payload=bytes(16))],  # RDMA READ request
+        # What is not served has a PSN like what is; in order it would end the link.
+        ["roce_psn_duplicate", write(last, opcode=0x04, payload=bytes(16))],  # SEND only
+        ["roce_psn_duplicate", write(last, opcode=0x0c, payload=bytes(16))],  # RDMA READ request
         ["roce_opcode", write(last, opcode=0x64, payload=bytes(16))],  # UD SEND only
         ["roce_malformed", write(last, pkey=0x1234)],
         ["roce_malformed", write(last, flags=0x41)],      # transport version 1
