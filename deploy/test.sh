@@ -168,16 +168,16 @@ fuzz_one() {
 }
 
 stories() {
-    local path name status n=0
+    local path name status began n=0
     for path in "$root"/tests/*/*_test.sh; do
         name=${path##*/}
         name=story/${name%_test.sh}
         wanted "$name" || continue
         ((n++)) || title "stories"
-        status=0
+        status=0 began=$SECONDS
         DOORBELL_BUILD=$root/build timeout -k 15 180 "$path" >"$logs/story" 2>&1 </dev/null ||
             status=$?
-        verdict "$name" $status "$logs/story"
+        verdict "$name ($((SECONDS - began)) s)" $status "$logs/story"
     done
 }
 

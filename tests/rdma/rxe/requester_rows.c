@@ -276,13 +276,16 @@ static void part_lost(struct rig *rig)
 static void last_lost(struct rig *rig)
 {
 	struct rig_qp *qp = joined_hasty(rig);
+	uint64_t tries;
 
 	rig->n_sent = 0;
 	rig->lose_sent = 1 << 3;
 	write_many(rig, qp, 4, 64, 256, ACK);
 	expect_many(rig, qp, 4, 64, 256);
-	RIG_EXPECT(rig, qp->requester.stats.timeouts >= 1 && qp->requester.stats.naks == 0,
-		   "%lu time-outs, %lu NAKs", qp->requester.stats.timeouts,
+	/* Nobody asks for the last packet: our own clock does, at the timeout or some round trips.
+	 */
+	tries = qp->requester.stats.timeouts + qp->requester.stats.early;
+	RIG_EXPECT(rig, tries >= 1 && qp->requester.stats.naks == 0, "%lu tries, %lu NAKs", tries,
 		   qp->requester.stats.naks);
 }
 
