@@ -95,7 +95,7 @@ static const struct row rows[] = {
 	{"stats", 0, "1    3   75%       0     2.5M   3.4 MiB"},
 	{"stats", 0, "     10  ip_checksum  wrong IPv4 header checksum\n"},
 	{"stats", 0, "LCORE  FLOWS    OF  NEW/S   LOAD  BUCKETS/LOOKUP   LAG"},
-	{"stats", 0, "    0   1250  4096      "},
+	{"stats", 0, "    0   1250  4096  "},
 	{"stats --all", 0, "nd_other"},
 	{"stats --json --all", 0, "\"reasons\""},
 	{"flows count", 0, "2500\n"},
