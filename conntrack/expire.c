@@ -48,6 +48,7 @@ void timers_init(struct conntrack *ct)
 void timers_restart(struct conntrack *ct, uint32_t now_ms)
 {
 	ct->wheel_time = tick_start(now_ms) + WHEEL_TICK_MS;
+	ct->expired_ms = now_ms;
 	ct->behind = false;
 }
 

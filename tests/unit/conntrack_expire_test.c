@@ -33,6 +33,17 @@ Test(conntrack_expire, a_silent_flow_ends_within_a_tick_of_its_deadline)
 	}
 }
 
+Test(conntrack_expire, the_first_call_may_come_at_any_time)
+{
+	for (unsigned int i = 0; i < CLOCKS; i++) {
+		struct conntrack *ct = fixture_table("t", 10);
+
+		fixture_insert(ct, 1, clocks[i] - ONE_WAY_MS - WHEEL_TICK_MS);
+		cr_assert_eq(conntrack_expire(ct, clocks[i], NO_BUDGET), 1, "clock %u", clocks[i]);
+		conntrack_destroy(ct);
+	}
+}
+
 Test(conntrack_expire, a_flow_that_speaks_lives_on)
 {
 	for (unsigned int i = 0; i < CLOCKS; i++) {
