@@ -310,7 +310,7 @@ static void connect_qp(void *owner, void *argument)
 		.psn = qp->params.psn,
 		.ack_timeout = peer->ack_timeout,
 		.retry_limit = peer->retry_limit,
-		.rnr_retry = REQUESTER_RNR_FOREVER, /* the load balancer is always ready */
+		.rnr_retry = ROCE_RNR_FOREVER, /* the load balancer is always ready */
 	};
 
 	struct rdma_region writable = {

@@ -222,9 +222,6 @@ static bool must_stay_awake(struct verbs_rnic *rnic)
 /* Sleep until a doorbell, a completion or an event. */
 static void sleep_until_work(struct verbs_rnic *rnic)
 {
-	struct ibv_cq *cq;
-	void *context;
-
 	sleeper_prepare(&rnic->sleeper);
 	/* Armed, then looked at once more: what completes in between raises the channel. */
 	if (ibv_req_notify_cq(rnic->cq, 0) != 0 || must_stay_awake(rnic) ||
@@ -232,8 +229,7 @@ static void sleep_until_work(struct verbs_rnic *rnic)
 		sleeper_cancel(&rnic->sleeper);
 	else
 		sleeper_wait(&rnic->sleeper, CHECK_NS);
-	while (ibv_get_cq_event(rnic->channel, &cq, &context) == 0)
-		ibv_ack_cq_events(cq, 1);
+	verbs_channel_drain(rnic->channel);
 }
 
 static void back_off(struct verbs_rnic *rnic, unsigned int idle)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "roce_wire.h"
 #include "verbs_private.h"
-
-/* The load balancer is always ready, or soon will be. */
-#define RNR_RETRY_FOR_EVER 7
 
 /* Completions of the usual queue pairs that the proxy serves; for more it grows. */
 #define CQ_ENTRIES 8192
@@ -149,7 +146,7 @@ static int connect_qp(struct rnic_qp *base, const struct rnic_peer *peer)
 		.path_mtu = peer->path_mtu,
 		.ack_timeout = peer->ack_timeout,
 		.retry_limit = peer->retry_limit,
-		.rnr_retry = RNR_RETRY_FOR_EVER,
+		.rnr_retry = ROCE_RNR_FOREVER, /* the load balancer is always ready */
 	};
 	int ret;
 
@@ -201,23 +198,17 @@ static const struct rnic_ops ops = {
 	.close = close_rnic,
 };
 
-static int never_block(int fd)
-{
-	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 static int start_proxy(struct verbs_rnic *rnic)
 {
 	struct verbs_device *d = &rnic->device;
 	int ret;
 
-	rnic->channel = ibv_create_comp_channel(d->context);
+	rnic->channel = verbs_channel_create(d);
 	if (rnic->channel == NULL)
 		return -errno;
 	rnic->cq = ibv_create_cq(d->context, d->cqe_max < CQ_ENTRIES ? d->cqe_max : CQ_ENTRIES,
 				 NULL, rnic->channel, 0);
-	if (rnic->cq == NULL || never_block(rnic->channel->fd) < 0 ||
-	    never_block(d->context->async_fd) < 0)
+	if (rnic->cq == NULL)
 		return -errno;
 	ret = sleeper_add(&rnic->sleeper, rnic->channel->fd);
 	if (ret == 0)

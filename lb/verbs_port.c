@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,12 +44,6 @@ static int open_device(struct lb *lb, unsigned int index, struct verbs_port *por
 
 	if (ret < 0)
 		return ret;
-	if (fcntl(port->device.context->async_fd, F_SETFL,
-		  fcntl(port->device.context->async_fd, F_GETFL) | O_NONBLOCK) < 0) {
-		snprintf(error, size, "RDMA device '%s' gives no events: %s", config->device,
-			 strerror(errno));
-		return -errno;
-	}
 	if (port->device.wr_max < REQUESTER_WINDOW) {
 		snprintf(error, size, "RDMA device '%s' takes %u work requests, %u are needed",
 			 config->device, port->device.wr_max, REQUESTER_WINDOW);

@@ -73,7 +73,7 @@ static struct stream *create(const struct stream_params *p)
 		.multi_segment = true,
 		.ack_timeout = p->ack_timeout,
 		.retry_limit = 7,
-		.rnr_retry = REQUESTER_RNR_FOREVER,
+		.rnr_retry = ROCE_RNR_FOREVER,
 	};
 
 	if (s == NULL)

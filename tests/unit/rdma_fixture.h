@@ -71,7 +71,7 @@ static inline struct fixture *fixture_create(uint8_t family, uint32_t mtu, uint3
 		.psn = psn,
 		.ack_timeout = 14,
 		.retry_limit = 3,
-		.rnr_retry = REQUESTER_RNR_FOREVER,
+		.rnr_retry = ROCE_RNR_FOREVER,
 	};
 
 	fixture_eal();

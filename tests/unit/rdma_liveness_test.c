@@ -92,7 +92,7 @@ static struct world *world(uint64_t seed, bool dcqcn, const struct faults_params
 		.psn = 0xfff000 + seed,
 		.ack_timeout = 14,
 		.retry_limit = RETRIES,
-		.rnr_retry = REQUESTER_RNR_FOREVER,
+		.rnr_retry = ROCE_RNR_FOREVER,
 		.line_rate = dcqcn ? 1250000000 : 0,
 	};
 

@@ -59,7 +59,7 @@ static void add_sender(struct network *n, unsigned int i, uint64_t line_rate)
 		.multi_segment = true,
 		.ack_timeout = 14,
 		.retry_limit = 7,
-		.rnr_retry = REQUESTER_RNR_FOREVER,
+		.rnr_retry = ROCE_RNR_FOREVER,
 		.line_rate = line_rate,
 	};
 

@@ -127,7 +127,7 @@ static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, ui
 	/* Nothing was sent since the last one. */
 	if (rq->hold_until != 0)
 		return REQUESTER_OLD;
-	if (rq->rnr_retry != REQUESTER_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
+	if (rq->rnr_retry != ROCE_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
 		return give_up(rq, REQUESTER_RNR_EXCEEDED);
 	go_back(rq);
 	rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);

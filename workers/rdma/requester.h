@@ -41,9 +41,6 @@
 /* The first early retry comes after this part of the acknowledgement timeout. */
 #define REQUESTER_EARLY 32
 
-/* As on NICs. */
-#define REQUESTER_RNR_FOREVER 7
-
 enum requester_error {
 	REQUESTER_OK = 0,
 	REQUESTER_RETRY_EXCEEDED, /* the peer stayed silent */
@@ -124,7 +121,7 @@ struct requester_params {
 	 * there are any, requester_poll() is due every turn. NULL: nobody asks.
 	 */
 	uint32_t *waiting;
-	uint8_t rnr_retry; /* RNR NAKs without progress that are put up with; 7 = any number */
+	uint8_t rnr_retry; /* RNR NAKs without progress that are put up with; or ROCE_RNR_FOREVER */
 };
 
 void requester_init(struct requester *rq, const struct requester_params *params);

@@ -22,6 +22,7 @@
 #define ROCE_MTU_MIN        256
 #define ROCE_MTU_MAX        4096
 #define ROCE_MESSAGE_MAX    (1u << 31)
+#define ROCE_RNR_FOREVER    7    /* RNR retries that never end (IBTA volume 1, 9.7.5.2.8) */
 #define ROCE_CREDITS_UNUSED 0x1f /* AETH syndrome of a plain ACK without end-to-end credits */
 
 /* Ethernet + IPv6 + UDP + BTH + RETH + ImmDt: the most that is ever put before a payload. */

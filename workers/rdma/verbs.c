@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -156,6 +157,11 @@ static int read_limits(struct verbs_device *d, char *error, size_t size)
 	return 0;
 }
 
+static int never_block(int fd)
+{
+	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
 int verbs_open(struct verbs_device *d, const struct verbs_params *params, char *error, size_t size)
 {
 	int ret;
@@ -167,7 +173,12 @@ int verbs_open(struct verbs_device *d, const struct verbs_params *params, char *
 	};
 	if (d->context == NULL)
 		return -ENODEV;
-	ret = choose_gid(d, error, size);
+	ret = never_block(d->context->async_fd) < 0 ? -errno : 0;
+	if (ret < 0)
+		snprintf(error, size, "RDMA device '%s' gives no events: %s", params->device,
+			 strerror(-ret));
+	if (ret == 0)
+		ret = choose_gid(d, error, size);
 	if (ret == 0)
 		ret = check_port(d, error, size);
 	if (ret == 0)
@@ -184,6 +195,32 @@ void verbs_close(struct verbs_device *d)
 	if (d->context != NULL)
 		ibv_close_device(d->context);
 	*d = (struct verbs_device){0};
+}
+
+struct ibv_comp_channel *verbs_channel_create(const struct verbs_device *d)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(d->context);
+	int error;
+
+	if (channel == NULL || never_block(channel->fd) == 0)
+		return channel;
+	error = errno;
+	ibv_destroy_comp_channel(channel);
+	errno = error;
+	return NULL;
+}
+
+bool verbs_channel_drain(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+	bool any = false;
+
+	while (ibv_get_cq_event(channel, &cq, &context) == 0) {
+		ibv_ack_cq_events(cq, 1);
+		any = true;
+	}
+	return any;
 }
 
 const char *verbs_describe(const struct verbs_device *d, char *text, size_t size)

@@ -10,6 +10,7 @@
 #define RDMA_VERBS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +35,7 @@ struct verbs_device {
 	uint32_t cqe_max;
 };
 
-/* 0, or -errno with a sentence in <error>. */
+/* 0, or -errno with a sentence in <error>. To ask for its events never blocks. */
 int verbs_open(struct verbs_device *device, const struct verbs_params *params, char *error,
 	       size_t size);
 /* All that was made on it is destroyed by now. One that was never opened is fine. */
@@ -50,13 +51,18 @@ const char *verbs_describe(const struct verbs_device *device, char *text, size_t
 int verbs_cq_reserve(const struct verbs_device *device, struct ibv_cq *cq, uint32_t *reserved,
 		     uint32_t more);
 
+/* Wakes who sleeps on its fd, and never blocks. NULL with errno. */
+struct ibv_comp_channel *verbs_channel_create(const struct verbs_device *device);
+/* Take what made the fd readable. False: there was nothing. */
+bool verbs_channel_drain(struct ibv_comp_channel *channel);
+
 struct verbs_peer {
 	struct in6_addr address;
 	uint32_t qpn;
 	uint32_t psn; /* the first it sends */
 	uint32_t path_mtu;
 	uint8_t ack_timeout, retry_limit; /* as in IBTA 9.9.2.1.1 and 9.7.6.1.2 */
-	uint8_t rnr_retry;                /* 7 = for ever (IBTA 9.7.5.2.8) */
+	uint8_t rnr_retry;                /* or ROCE_RNR_FOREVER */
 };
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -140,12 +139,11 @@ int verbs_lane_init(struct verbs_lane *lane, struct verbs_device *device,
 	uint64_t entries = (uint64_t)qps * REQUESTER_WINDOW;
 
 	*lane = (struct verbs_lane){.device = device, .memory = memory};
-	lane->channel = ibv_create_comp_channel(device->context);
+	lane->channel = verbs_channel_create(device);
 	if (lane->channel != NULL)
 		lane->cq = ibv_create_cq(device->context, RTE_MIN(entries, device->cqe_max), NULL,
 					 lane->channel, 0);
-	if (lane->cq != NULL &&
-	    fcntl(lane->channel->fd, F_SETFL, fcntl(lane->channel->fd, F_GETFL) | O_NONBLOCK) == 0)
+	if (lane->cq != NULL)
 		return 0;
 	snprintf(error, size, "RDMA device '%s' gives no completion queue: %s",
 		 ibv_get_device_name(device->context->device), strerror(errno));
@@ -173,13 +171,8 @@ bool verbs_lane_arm(struct verbs_lane *lane)
 
 void verbs_lane_awake(struct verbs_lane *lane)
 {
-	struct ibv_cq *cq;
-	void *context;
-
-	while (ibv_get_cq_event(lane->channel, &cq, &context) == 0) {
-		ibv_ack_cq_events(cq, 1);
+	if (verbs_channel_drain(lane->channel))
 		lane->armed = false;
-	}
 }
 
 /* --- queue pairs ---------------------------------------------------------------------------------

@@ -283,7 +283,7 @@ static void endpoint_init(struct rig *rig, struct rig_qp *qp, const struct rig_q
 		.psn = o->psn,
 		.ack_timeout = o->timeout,
 		.retry_limit = o->retries,
-		.rnr_retry = REQUESTER_RNR_FOREVER,
+		.rnr_retry = ROCE_RNR_FOREVER,
 	};
 
 	memcpy(spec.source_mac, rig->port.mac, 6);
