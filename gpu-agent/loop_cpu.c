@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "intake.h"
 #include "loop.h"
@@ -32,14 +31,6 @@ struct agent_loop {
 	pthread_t thread;
 	struct agent_loop_stats stats;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* --- posting -----------------------------------------------------------------------------------
  */
@@ -177,7 +168,7 @@ static bool wait_inputs(struct agent_loop *loop)
 
 	b->n = 0;
 	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
-		now = now_ns();
+		now = sleeper_now_ns();
 		heartbeat(loop, now);
 		take_all(loop, now);
 		if (b->n == loop->params.max_batch ||
@@ -204,7 +195,7 @@ static void gather(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
 
-	b->start_ns = now_ns();
+	b->start_ns = sleeper_now_ns();
 	b->n_runs = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct intake *request = &b->request[i];
@@ -228,7 +219,7 @@ static void run_model(struct agent_loop *loop)
 
 	if (b->n_runs > 0)
 		loop->params.model->run(loop->params.model_state, b->item, b->n_runs);
-	b->done_ns = now_ns();
+	b->done_ns = sleeper_now_ns();
 	if (b->done_ns - b->start_ns > loop->stats.longest_run_ns)
 		loop->stats.longest_run_ns = b->done_ns - b->start_ns;
 }

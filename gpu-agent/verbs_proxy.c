@@ -5,7 +5,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <time.h>
 
 #include "verbs_private.h"
 
@@ -15,14 +14,6 @@
 #define CHECK_NS 20000000ull
 /* With work in every turn, the time for that is looked at this seldom. */
 #define BUSY_TURNS 1024
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* An error ends the queue pair: everything posted later is flushed. */
 static void fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
@@ -196,9 +187,9 @@ static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
 			work += post(rnic->qp[i]);
 	if (work == 0 || ++rnic->busy == BUSY_TURNS) {
 		rnic->busy = 0;
-		if (now_ns() >= *next_check) {
+		if (sleeper_now_ns() >= *next_check) {
 			check(rnic);
-			*next_check = now_ns() + CHECK_NS;
+			*next_check = sleeper_now_ns() + CHECK_NS;
 		}
 	}
 	pthread_mutex_unlock(&rnic->lock);

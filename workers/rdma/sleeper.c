@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sleeper.h"
@@ -85,29 +84,21 @@ void sleeper_wake(struct sleeper *s)
 		(void)!write(s->fds[0].fd, &one, sizeof(one));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_turns)
 {
 	if (idle_turns < SLEEPER_SPINS)
 		return SLEEPER_SPIN;
-	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || now_ns() < s->crowded_until)
+	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || sleeper_now_ns() < s->crowded_until)
 		return SLEEPER_SLEEP;
 	return SLEEPER_YIELD;
 }
 
 void sleeper_yield(struct sleeper *s)
 {
-	uint64_t before = now_ns(), after;
+	uint64_t before = sleeper_now_ns(), after;
 
 	sched_yield();
-	after = now_ns();
+	after = sleeper_now_ns();
 	if (after - before > SLEEPER_CROWDED_NS)
 		s->crowded_until = after + SLEEPER_SHUN_NS;
 }
