@@ -11,6 +11,7 @@
 
 #include <rte_mbuf.h>
 
+#include "payload.h"
 #include "report.h"
 #include "writer.h"
 
@@ -18,6 +19,7 @@
 /* IP bytes of the ports: for a RoCE MTU of 4096. */
 #define RDMA_MTU      4200
 #define RDMA_PATH_MTU 4096
+_Static_assert(RDMA_PATH_MTU <= PAYLOAD_MAX, "messages are payloads");
 
 #define RDMA_SENDER       "10.9.0.1"
 #define RDMA_RECEIVER     "10.9.0.2"
@@ -87,10 +89,6 @@ struct rdma_answer {
 	uint64_t writes; /* taken in order */
 	uint64_t unwanted;
 };
-
-/* Of message <number>: that, and a pattern behind it. */
-void rdma_payload_write(uint8_t *to, uint32_t length, uint64_t number);
-bool rdma_is_payload(const uint8_t *at, uint32_t length, uint64_t number);
 
 /* The receiver's process: answers once when it is set up, then each order. */
 void rdma_receiver_main(const void *wire, int socket);

@@ -222,7 +222,7 @@ static void count(const struct receiver *r, struct rdma_answer *a)
 static int verify(const struct receiver *r, const struct rdma_order *order)
 {
 	for (uint64_t i = order->first; i < order->first + order->count; i++)
-		if (!rdma_is_payload(r->slots + i % RDMA_SLOTS * RDMA_PATH_MTU, order->length, i))
+		if (!payload_is(r->slots + i % RDMA_SLOTS * RDMA_PATH_MTU, order->length, i))
 			return -EBADMSG;
 	return 0;
 }

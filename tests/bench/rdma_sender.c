@@ -51,20 +51,6 @@ struct sample {
 	uint64_t tsc, busy, cpu_ns;
 };
 
-static uint8_t pattern[RDMA_PATH_MTU];
-
-void rdma_payload_write(uint8_t *to, uint32_t length, uint64_t number)
-{
-	memcpy(to, &number, sizeof(number));
-	memcpy(to + sizeof(number), pattern, length - sizeof(number));
-}
-
-bool rdma_is_payload(const uint8_t *at, uint32_t length, uint64_t number)
-{
-	return memcmp(at, &number, sizeof(number)) == 0 &&
-	       memcmp(at + sizeof(number), pattern, length - sizeof(number)) == 0;
-}
-
 /* --- a turn --------------------------------------------------------------------------------------
  */
 
@@ -223,7 +209,7 @@ static void fill(struct rte_mempool *pool, void *sender, void *mbuf, unsigned in
 {
 	struct rte_mbuf *m = mbuf;
 
-	rdma_payload_write((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, RDMA_PATH_MTU, 0);
+	payload_write((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, RDMA_PATH_MTU, 0);
 }
 
 /* The last message's pad and ICRC lay where the next, if it is longer, has bytes. */
@@ -386,8 +372,7 @@ void rdma_wire_main(const void *wire, int socket)
 	uint64_t lost;
 
 	s.w = wire;
-	for (uint32_t i = 0; i < sizeof(pattern); i++)
-		pattern[i] = i * 7 + 3;
+	payload_init();
 	wire_child_start(&s.receiver, "receiver", rdma_receiver_main, wire);
 	if (recv(s.receiver.socket, &s.peer, sizeof(s.peer), 0) != sizeof(s.peer))
 		wire_die("the receiver is gone; its reason is above");

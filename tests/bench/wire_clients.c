@@ -94,7 +94,7 @@ static void write_common(const struct gen_clients *c, uint8_t *frame)
 	h->ip.dst_addr = inet_addr(WIRE_VIP);
 	h->udp.dst_port = htons(WIRE_SERVICE_UDP);
 	h->udp.dgram_len = htons(sizeof(h->udp) + payload);
-	gen_payload_write(h->number, payload, 0);
+	payload_write(h->number, payload, 0);
 }
 
 static void write_template(struct rte_mempool *pool, void *clients, void *mbuf, unsigned int index)
@@ -191,7 +191,7 @@ static bool is_answer(const struct gen_clients *c, const struct rte_mbuf *m, uin
 	       rte_raw_cksum(&h->ip, sizeof(h->ip)) == 0xffff &&
 	       (c->load.no_sum || h->udp.dgram_cksum != 0) &&
 	       (h->udp.dgram_cksum == 0 || rte_ipv4_udptcp_cksum_verify(&h->ip, &h->udp) == 0) &&
-	       gen_is_payload(h->number, payload, number);
+	       payload_is(h->number, payload, number);
 }
 
 static void take_answer(struct gen_clients *c, const struct rte_mbuf *m)

@@ -59,20 +59,6 @@ struct generator {
 	struct thread thread[WIRE_THREADS_MAX];
 };
 
-static uint8_t pattern[WIRE_BYTES_MAX];
-
-void gen_payload_write(uint8_t *payload, uint32_t length, uint64_t number)
-{
-	memcpy(payload, &number, sizeof(number));
-	memcpy(payload + sizeof(number), pattern, length - sizeof(number));
-}
-
-bool gen_is_payload(const uint8_t *payload, uint32_t length, uint64_t number)
-{
-	return memcmp(payload, &number, sizeof(number)) == 0 &&
-	       memcmp(payload + sizeof(number), pattern, length - sizeof(number)) == 0;
-}
-
 void gen_out_flush(struct gen_out *out)
 {
 	unsigned int sent = 0, n;
@@ -334,8 +320,7 @@ void wire_gen_main(const struct wire_options *o, int socket)
 	struct wire_order order;
 
 	g.o = o;
-	for (uint32_t i = 0; i < sizeof(pattern); i++)
-		pattern[i] = i * 7 + 3;
+	payload_init();
 	start_eal(o);
 	open_port(&g, 0, "clients");
 	open_port(&g, 1, "fabric");

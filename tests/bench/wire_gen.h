@@ -8,6 +8,7 @@
 
 #include <rte_mbuf.h>
 
+#include "payload.h"
 #include "wire.h"
 #include "writer.h"
 
@@ -95,9 +96,5 @@ static inline bool gen_worker_acked(const struct gen_worker *w)
 
 	return roce_psn_add(acked, 1) == __atomic_load_n(&w->writer.psn, __ATOMIC_RELAXED);
 }
-
-/* Any payload: a number, and a pattern behind it. */
-void gen_payload_write(uint8_t *payload, uint32_t length, uint64_t number);
-bool gen_is_payload(const uint8_t *payload, uint32_t length, uint64_t number);
 
 #endif

@@ -84,7 +84,7 @@ static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_
 				   sizeof(header) + w->o->reply, ring_imm(d->slot, RING_OK, 0));
 
 	memcpy(at, &header, sizeof(header));
-	gen_payload_write(at + sizeof(header), w->o->reply, number);
+	payload_write(at + sizeof(header), w->o->reply, number);
 	writer_end(&w->writer, m);
 }
 
@@ -98,7 +98,7 @@ static void take_payload(struct gen_worker *w, const struct rte_mbuf *m,
 	if (offset % WIRE_STRIDE != 0 || slot >= WIRE_SLOTS || p->length < sizeof(number) ||
 	    w->slot[slot] != 0)
 		wire_die("queue %u: request %lu was written where it may not", w->queue, number);
-	if (w->o->verify && !gen_is_payload(payload, p->length, number))
+	if (w->o->verify && !payload_is(payload, p->length, number))
 		wire_die("queue %u: request %lu has wrong bytes", w->queue, number);
 	w->slot[slot] = number + 1;
 	w->length[slot] = p->length;

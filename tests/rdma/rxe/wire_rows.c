@@ -73,7 +73,7 @@ static void expect_next(struct rig *rig, struct rig_qp *qp, unsigned int n, uint
 
 /* --- one packet, changed --------------------------------------------------------------------- */
 
-static void take(struct rig *rig, void (*change)(struct craft *), bool seal)
+static struct rig_qp *send_changed(struct rig *rig, void (*change)(struct craft *), bool seal)
 {
 	struct rig_qp *qp = joined(rig);
 	struct craft *c = only(qp, qp->first_psn);
@@ -82,19 +82,21 @@ static void take(struct rig *rig, void (*change)(struct craft *), bool seal)
 	if (seal)
 		craft_seal(c);
 	craft_send(rig, c);
+	return qp;
+}
+
+static void take(struct rig *rig, void (*change)(struct craft *), bool seal)
+{
+	struct rig_qp *qp = send_changed(rig, change, seal);
+
 	expect_answer(rig, qp, 0, qp->first_psn, ACKED);
 	expect_taken(rig, qp, true);
 }
 
 static void ignore(struct rig *rig, void (*change)(struct craft *), bool seal)
 {
-	struct rig_qp *qp = joined(rig);
-	struct craft *c = only(qp, qp->first_psn);
+	struct rig_qp *qp = send_changed(rig, change, seal);
 
-	change(c);
-	if (seal)
-		craft_seal(c);
-	craft_send(rig, c);
 	/* The same number: had the other been taken, this would be a duplicate. */
 	expect_next(rig, qp, 0, qp->first_psn);
 	expect_taken(rig, qp, false);
