@@ -33,6 +33,7 @@ struct agent_options {
 	bool idle_sleep;
 	bool may_post; /* the loop may ring an RDMA device itself, where it can */
 	bool dcqcn;
+	const char *gpus; /* auto, none, all, or a list of numbers */
 	const char *log_level;
 };
 
@@ -62,6 +63,16 @@ void agent_model_unload(struct loaded_model *m);
 /* --- worker.c: the links and the loop of one registration ---------------------------------------
  */
 
+/* What a worker is made of. */
+struct agent_setup {
+	char name[AGENT_NAME_MAX];
+	struct rnic *rnic;
+	struct loaded_model model;
+	const struct agent_options *options;
+	const struct agent_loop_ops *loop;
+	int gpu; /* for a loop on a GPU */
+};
+
 struct agent_worker;
 
 /* What the load balancer said to agent.hello. */
@@ -85,20 +96,19 @@ struct agent_link_answer {
 };
 
 /* Memory and queue pairs, one link per lcore of the load balancer. NULL with errno. */
-struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_model *model,
-					 const struct agent_options *options,
+struct agent_worker *agent_worker_create(const struct agent_setup *setup,
 					 const struct agent_hello *hello);
 /* Longest reply: the model's, or what the services let through if that is less. */
 uint32_t agent_worker_max_reply(const struct agent_worker *w);
 unsigned int agent_worker_links(const struct agent_worker *w);
 struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigned int lcore);
-/* Connect every link and start the loop. 0 or -errno. */
+/* Connect every link and start the loop. 0, or -errno and <error>. */
 int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *answers,
-		       uint32_t path_mtu);
+		       uint32_t path_mtu, char *error, size_t size);
 /* Stop the loop, free links and memory. */
 void agent_worker_destroy(struct agent_worker *w);
-/* A link failed: nothing more comes of this registration. */
-bool agent_worker_failed(const struct agent_worker *w);
+/* Nothing more comes of this registration, as <why> says; <final>: nor of another. */
+bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, size_t size);
 void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out);
 
 /* --- session.c: the conversation with the load balancer -----------------------------------------
@@ -107,12 +117,14 @@ void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_sta
 struct agent_session;
 struct event_base;
 
-struct agent_session *agent_session_create(struct event_base *base, struct rnic *rnic,
-					   const struct loaded_model *model,
-					   const struct agent_options *options);
+/* NULL when memory is out. <setup> outlives it. <ended> is called once the worker has left, or
+ * failed for good. */
+struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
+					   void (*ended)(void *context, bool failed),
+					   void *context);
 void agent_session_destroy(struct agent_session *s);
 
-/* Drain, then end the event loop. A second call ends it at once. */
+/* Drain, then end. A second call ends it at once. */
 void agent_session_leave(struct agent_session *s);
 
 #endif

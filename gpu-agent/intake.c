@@ -10,9 +10,8 @@ static uint64_t sequence_before_descriptor(const struct ring_descriptor *d)
 	return __atomic_load_n(&d->sequence, __ATOMIC_ACQUIRE);
 }
 
-bool intake_take(const struct ring_descriptor *at, uint64_t position, const uint8_t *slots,
-		 uint32_t slot_count, uint32_t stride, uint32_t max_request, uint64_t now_ns,
-		 struct intake *out)
+bool intake_take(const struct ring_descriptor *at, uint64_t position,
+		 const struct intake_ring *ring, uint64_t now_ns, struct intake *out)
 {
 	uint64_t sequence = sequence_before_descriptor(at);
 
@@ -26,14 +25,15 @@ bool intake_take(const struct ring_descriptor *at, uint64_t position, const uint
 		.deadline_us = at->deadline_us,
 		.status = RING_OK,
 	};
-	if (out->slot >= slot_count) {
+	if (out->slot >= ring->slot_count) {
 		out->slot = UINT32_MAX;
 		out->status = RING_BAD;
-	} else if (out->length > stride || out->length > max_request) {
+	} else if (out->length > ring->stride || out->length > ring->max_request ||
+		   out->length < ring->min_request) {
 		out->status = RING_BAD;
 	} else if (at->flags & RING_HAS_CRC &&
-		   crc32_gzip_refl(0, slots + (uint64_t)out->slot * stride, out->length) !=
-			   at->crc32) {
+		   crc32_gzip_refl(0, ring->slots + (uint64_t)out->slot * ring->stride,
+				   out->length) != at->crc32) {
 		out->status = RING_BAD;
 	}
 	return true;

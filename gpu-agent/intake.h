@@ -21,14 +21,20 @@ struct intake {
 	uint8_t status; /* enum ring_status: RING_OK runs, everything else is only answered */
 };
 
+/* The payload area of one ring, and what the model takes. */
+struct intake_ring {
+	const uint8_t *slots;
+	uint32_t slot_count, stride;
+	uint32_t min_request, max_request; /* bytes */
+};
+
 /*
- * Is the descriptor at <position> there? Then fill <out> and return true. <at> is the ring entry,
- * <slots> the payload area. A descriptor that cannot be answered (no such slot) is skipped by
- * setting <out>->slot to UINT32_MAX.
+ * Is the descriptor at <position> there? Then fill <out> and return true. <at> is the ring entry. A
+ * descriptor that cannot be answered (no such slot) is skipped by setting <out>->slot to
+ * UINT32_MAX.
  */
-bool intake_take(const struct ring_descriptor *at, uint64_t position, const uint8_t *slots,
-		 uint32_t slot_count, uint32_t stride, uint32_t max_request, uint64_t now_ns,
-		 struct intake *out);
+bool intake_take(const struct ring_descriptor *at, uint64_t position,
+		 const struct intake_ring *ring, uint64_t now_ns, struct intake *out);
 
 /* Just before the model runs: has the client gone, or the deadline passed? */
 uint8_t intake_recheck(const struct intake *request, const uint64_t *cancels, uint64_t now_ns);

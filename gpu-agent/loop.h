@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The agent's loop: wait_inputs -> gather -> model -> scatter -> send_outputs -> again. This header
- * is what the rest of the agent sees of it; loop_cpu.c runs it on a CPU thread.
+ * is what the rest of the agent sees of it; loop_cpu.c runs it on a CPU thread, loop_cuda.c on a
+ * GPU.
  */
 #ifndef AGENT_LOOP_H
 #define AGENT_LOOP_H
@@ -35,6 +36,7 @@ struct agent_link {
 	uint32_t remote_stride;
 	uint32_t remote_rkey;
 	struct mlx5_queue queue;
+	bool doorbell_is_io; /* a NIC's register, not memory */
 	/* the loop's own */
 	uint64_t position; /* of the next descriptor */
 	uint32_t heartbeats;
@@ -57,6 +59,7 @@ struct agent_loop_params {
 	/* Called after doorbells were rung, in case the RNIC sleeps; may be NULL. */
 	void (*kick)(void *context);
 	void *kick_context;
+	int gpu; /* CUDA's number; loop_cuda only */
 };
 
 /* Counters of the loop; anybody may read them. */
@@ -69,10 +72,25 @@ struct agent_loop_stats {
 
 struct agent_loop;
 
-/* Start the loop on a thread of its own. NULL with errno. Copies <params>. */
-struct agent_loop *agent_loop_start(const struct agent_loop_params *params);
-/* Stop it within one batch and wait for it. */
-void agent_loop_stop(struct agent_loop *loop);
-void agent_loop_stats_read(const struct agent_loop *loop, struct agent_loop_stats *out);
+struct agent_loop_ops {
+	const char *name;
+	/* Start the loop: on a thread of its own, or on the GPU. Copies <params>. NULL with a
+	 * sentence in <error>. */
+	struct agent_loop *(*start)(const struct agent_loop_params *params, char *error,
+				    size_t size);
+	/* Stop it within one batch and wait for it. NULL is fine. */
+	void (*stop)(struct agent_loop *loop);
+	void (*stats)(const struct agent_loop *loop, struct agent_loop_stats *out);
+	/* Has it ended by itself? Then <why> says what broke, and this process cannot mend it. */
+	bool (*failed)(const struct agent_loop *loop, char *why, size_t size);
+};
+
+extern const struct agent_loop_ops agent_loop_cpu;
+extern const struct agent_loop_ops agent_loop_cuda;
+
+/* GPUs that agent_loop_cuda can run on, or 0 and why in <why>. */
+int agent_gpus(char *why, size_t size);
+/* What the GPU is called, or "". */
+void agent_gpu_name(int gpu, char *name, size_t size);
 
 #endif

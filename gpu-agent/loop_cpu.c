@@ -3,9 +3,9 @@
  * The loop on a CPU thread: the default where no GPU is, and the double that tests run. It does
  * what the GPU's loop does, in the same order, with the same posting routine.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "intake.h"
@@ -110,15 +110,20 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 /* Take what one ring has, up to a full batch. */
 static void take(struct agent_loop *loop, struct agent_link *link, uint64_t now)
 {
+	const struct intake_ring ring = {
+		.slots = link->slots,
+		.slot_count = link->slot_count,
+		.stride = link->stride,
+		.min_request = loop->params.shape.min_request,
+		.max_request = loop->params.shape.max_request,
+	};
 	struct batch *b = &loop->batch;
 
 	while (b->n < loop->params.max_batch) {
 		uint32_t index = link->position & (link->slot_count - 1);
 		struct intake *request = &b->request[b->n];
 
-		if (!intake_take(&link->descriptors[index], link->position, link->slots,
-				 link->slot_count, link->stride, loop->params.shape.max_request,
-				 now, request))
+		if (!intake_take(&link->descriptors[index], link->position, &ring, now, request))
 			return;
 		link->position++;
 		if (request->slot == UINT32_MAX) {
@@ -320,30 +325,37 @@ static void free_loop(struct agent_loop *loop)
 	free(loop);
 }
 
-struct agent_loop *agent_loop_start(const struct agent_loop_params *params)
+static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
 {
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
 	struct batch *b;
 
 	if (loop == NULL)
-		return NULL;
+		goto no_memory;
 	loop->params = *params;
 	b = &loop->batch;
 	b->request = calloc(params->max_batch, sizeof(*b->request));
 	b->link = calloc(params->max_batch, sizeof(*b->link));
 	b->item = calloc(params->max_batch, sizeof(*b->item));
 	b->runs = calloc(params->max_batch, sizeof(*b->runs));
-	if (b->request == NULL || b->link == NULL || b->item == NULL || b->runs == NULL ||
-	    pthread_create(&loop->thread, NULL, run, loop) != 0) {
+	if (b->request == NULL || b->link == NULL || b->item == NULL || b->runs == NULL)
+		goto no_memory;
+	if (pthread_create(&loop->thread, NULL, run, loop) != 0) {
+		snprintf(error, size, "no thread for the loop; is there a limit on processes?");
 		free_loop(loop);
-		errno = ENOMEM;
 		return NULL;
 	}
 	pthread_setname_np(loop->thread, "agent-loop");
 	return loop;
+
+no_memory:
+	snprintf(error, size, "no memory for batches of %u", params->max_batch);
+	if (loop != NULL)
+		free_loop(loop);
+	return NULL;
 }
 
-void agent_loop_stop(struct agent_loop *loop)
+static void stop(struct agent_loop *loop)
 {
 	if (loop == NULL)
 		return;
@@ -353,7 +365,20 @@ void agent_loop_stop(struct agent_loop *loop)
 	free_loop(loop);
 }
 
-void agent_loop_stats_read(const struct agent_loop *loop, struct agent_loop_stats *out)
+static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
 {
 	*out = loop->stats;
 }
+
+static bool failed(const struct agent_loop *loop, char *why, size_t size)
+{
+	return false;
+}
+
+const struct agent_loop_ops agent_loop_cpu = {
+	.name = "cpu",
+	.start = start,
+	.stop = stop,
+	.stats = read_stats,
+	.failed = failed,
+};

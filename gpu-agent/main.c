@@ -63,37 +63,180 @@ static int start_eal(const struct agent_options *o, char *program)
 	return rte_eal_init(argc, arguments) < 0 ? -rte_errno : 0;
 }
 
-static void on_signal(evutil_socket_t signal, short what, void *session)
+/* --- workers: one, or one per GPU -------------------------------------------------------------
+ */
+
+#define GPUS_MAX 64
+
+struct workers {
+	unsigned int n, left;
+	bool failed;
+	struct event_base *base;
+	struct agent_setup setup[GPUS_MAX];
+	struct agent_session *session[GPUS_MAX];
+};
+
+static bool has_cuda_side(const struct loaded_model *model)
 {
-	agent_session_leave(session);
+	return model->model->capture != NULL;
 }
 
-static int serve(const struct agent_options *o, struct rnic *rnic, const struct loaded_model *model)
+/* "0,2" into numbers. How many, or -1 after a complaint. */
+static int parse_gpus(const char *text, int n_gpus, int *out)
 {
-	struct event_base *base = event_base_new();
-	struct agent_session *session =
-		base == NULL ? NULL : agent_session_create(base, rnic, model, o);
-	struct event *term = NULL, *interrupt = NULL;
-	int ret = EXIT_FAILURE;
+	char *end;
+	int n = 0;
 
-	if (session != NULL) {
-		term = evsignal_new(base, SIGTERM, on_signal, session);
-		interrupt = evsignal_new(base, SIGINT, on_signal, session);
+	for (;; text = end + 1) {
+		long gpu = strtol(text, &end, 10);
+
+		if (end == text || gpu >= n_gpus || n == GPUS_MAX) {
+			fprintf(stderr,
+				"doorbell-agent: --gpu: there is no GPU '%.*s' here; they are 0 to "
+				"%d\n",
+				(int)strcspn(text, ","), text, n_gpus - 1);
+			return -1;
+		}
+		out[n++] = gpu;
+		if (*end == '\0')
+			return n;
 	}
-	if (term != NULL && interrupt != NULL) {
+}
+
+/* Which GPUs run <model>. 0: the CPU does; -1 after a complaint. What was chosen is said. */
+static int choose_gpus(const struct agent_options *o, const struct loaded_model *model, int *gpus)
+{
+	bool automatic = strcmp(o->gpus, "auto") == 0;
+	char why[256] = "--gpu none";
+	int n_gpus;
+
+	if (strcmp(o->gpus, "none") == 0)
+		goto on_cpu;
+	n_gpus = agent_gpus(why, sizeof(why));
+	if (!has_cuda_side(model)) {
+		snprintf(why, sizeof(why), "model '%s' has no CUDA side", model->model->name);
+		n_gpus = 0;
+	}
+	if (n_gpus == 0 && !automatic) {
+		fprintf(stderr, "doorbell-agent: --gpu %s: %s\n", o->gpus, why);
+		return -1;
+	}
+	if (n_gpus == 0)
+		goto on_cpu;
+	if (strcmp(o->gpus, "all") == 0) {
+		n_gpus = n_gpus < GPUS_MAX ? n_gpus : GPUS_MAX;
+		for (int i = 0; i < n_gpus; i++)
+			gpus[i] = i;
+		return n_gpus;
+	}
+	return parse_gpus(automatic ? "0" : o->gpus, n_gpus, gpus);
+
+on_cpu:
+	rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s loop=cpu reason=\"%s\"\n", o->name,
+		why);
+	return 0;
+}
+
+static void unload(struct workers *w)
+{
+	for (unsigned int i = 0; i < w->n; i++)
+		agent_model_unload(&w->setup[i].model);
+}
+
+/* One more worker, whose model is loaded for it alone. False after a complaint. */
+static bool add_worker(struct workers *w, const struct agent_options *o, int gpu, bool numbered)
+{
+	struct agent_setup *setup = &w->setup[w->n];
+	char error[512], name[128];
+
+	if (agent_model_load(&setup->model, o->model, o->model_arguments, o->max_batch, error,
+			     sizeof(error)) < 0) {
+		fprintf(stderr, "doorbell-agent: %s\n", error);
+		return false;
+	}
+	w->n++;
+	setup->options = o;
+	setup->loop = gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda;
+	setup->gpu = gpu;
+	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
+	if (numbered)
+		snprintf(setup->name, sizeof(setup->name), "%.48s-gpu%d", o->name, gpu);
+	if (gpu >= 0) {
+		agent_gpu_name(gpu, name, sizeof(name));
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s loop=cuda gpu=%d name=\"%s\"\n", setup->name, gpu, name);
+	}
+	return true;
+}
+
+/* False after a complaint. */
+static bool make_workers(struct workers *w, const struct agent_options *o)
+{
+	int gpus[GPUS_MAX], n;
+
+	if (!add_worker(w, o, -1, false))
+		return false;
+	n = choose_gpus(o, &w->setup[0].model, gpus);
+	if (n <= 0)
+		return n == 0;
+	/* The first was only asked what it can do. */
+	unload(w);
+	w->n = 0;
+	for (int i = 0; i < n; i++)
+		if (!add_worker(w, o, gpus[i], n > 1))
+			return false;
+	return true;
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *context)
+{
+	struct workers *w = context;
+
+	for (unsigned int i = 0; i < w->n; i++)
+		agent_session_leave(w->session[i]);
+}
+
+static void on_ended(void *context, bool failed)
+{
+	struct workers *w = context;
+
+	w->failed |= failed;
+	if (--w->left == 0)
+		event_base_loopbreak(w->base);
+}
+
+/* Until all have left. */
+static int serve(struct workers *w, struct rnic *rnic)
+{
+	struct event *term = NULL, *interrupt = NULL;
+	bool ready = true;
+
+	w->base = event_base_new();
+	w->left = w->n;
+	for (unsigned int i = 0; ready && w->base != NULL && i < w->n; i++) {
+		w->setup[i].rnic = rnic;
+		w->session[i] = agent_session_create(w->base, &w->setup[i], on_ended, w);
+		ready = w->session[i] != NULL;
+	}
+	if (w->base != NULL && ready) {
+		term = evsignal_new(w->base, SIGTERM, on_signal, w);
+		interrupt = evsignal_new(w->base, SIGINT, on_signal, w);
+	}
+	ready = term != NULL && interrupt != NULL;
+	if (ready) {
 		event_add(term, NULL);
 		event_add(interrupt, NULL);
-		event_base_dispatch(base);
-		ret = EXIT_SUCCESS;
+		event_base_dispatch(w->base);
 	}
 	if (term != NULL)
 		event_free(term);
 	if (interrupt != NULL)
 		event_free(interrupt);
-	agent_session_destroy(session);
-	if (base != NULL)
-		event_base_free(base);
-	return ret;
+	for (unsigned int i = 0; i < w->n; i++)
+		agent_session_destroy(w->session[i]);
+	if (w->base != NULL)
+		event_base_free(w->base);
+	return ready && !w->failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t size)
@@ -127,9 +270,9 @@ static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t
 
 int main(int argc, char **argv)
 {
+	static struct workers workers;
 	struct agent_options options;
-	struct loaded_model model;
-	struct rnic *rnic;
+	struct rnic *rnic = NULL;
 	char error[512];
 	int ret = agent_options_parse(argc, argv, &options);
 
@@ -137,27 +280,27 @@ int main(int argc, char **argv)
 		return ret == 1 ? EXIT_SUCCESS : ret;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	if (agent_model_load(&model, options.model, options.model_arguments, options.max_batch,
-			     error, sizeof(error)) < 0) {
-		fprintf(stderr, "doorbell-agent: %s\n", error);
-		return EXIT_FAILURE;
-	}
+	ret = EXIT_FAILURE;
+	if (!make_workers(&workers, &options))
+		goto unload;
+	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */
+	if (workers.setup[0].loop == &agent_loop_cuda)
+		options.idle_sleep = false;
 	if (start_eal(&options, argv[0]) < 0) {
 		fprintf(stderr, "doorbell-agent: the EAL did not start (reason above); %s\n",
 			options.hugepages ? "are there free hugepages? --no-hugepages goes without"
 					  : "is there enough memory for --memory-mb?");
-		return EXIT_FAILURE;
+		goto unload;
 	}
 	rnic = open_rnic(&options, error, sizeof(error));
-	if (rnic == NULL) {
+	if (rnic == NULL)
 		fprintf(stderr, "doorbell-agent: %s\n", error);
-		ret = EXIT_FAILURE;
-	} else {
-		ret = serve(&options, rnic, &model);
-	}
+	else
+		ret = serve(&workers, rnic);
 	if (rnic != NULL)
 		rnic->ops->close(rnic);
-	agent_model_unload(&model);
 	rte_eal_cleanup();
+unload:
+	unload(&workers);
 	return ret;
 }

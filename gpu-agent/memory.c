@@ -7,6 +7,9 @@
 
 #define PAGE 4096
 
+/* Where a reply begins in its place, so that the bytes behind its header are aligned. */
+#define LEAD (RING_ALIGNMENT - sizeof(struct ring_reply))
+
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
@@ -21,7 +24,7 @@ int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_
 	size_t payload = round_up((size_t)slots * stride, PAGE);
 	size_t cancels = round_up(slots * sizeof(uint64_t), PAGE);
 	size_t writable = descriptors + payload + cancels;
-	size_t replies = round_up((size_t)slots * reply_stride, PAGE);
+	size_t replies = round_up(LEAD + (size_t)slots * reply_stride, PAGE);
 	void *base;
 
 	base = mmap(NULL, writable + replies, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -36,7 +39,7 @@ int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_
 		.cancels = (uintptr_t)base + descriptors + payload,
 		.stride = stride,
 		.writable = {.va = (uintptr_t)base, .length = writable, .dmabuf_fd = -1},
-		.replies = (uintptr_t)base + writable,
+		.replies = (uintptr_t)base + writable + LEAD,
 		.reply_stride = reply_stride,
 		.sendable = {.va = (uintptr_t)base + writable, .length = replies, .dmabuf_fd = -1},
 	};

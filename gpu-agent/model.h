@@ -2,9 +2,9 @@
 /*
  * What a model author implements: a shared object that exports one symbol, `agent_model`, of type
  * struct agent_model. The agent loads it with --model PATH (or --model NAME for those it ships),
- * opens it once, and calls run() from its loop with batches of requests that it gathered.
- *
- * Version 1 is the CPU side. CUDA models will add a call that appends their kernels to the graph.
+ * opens it once, and calls run() from its loop with batches of requests that it gathered. A model
+ * that also runs on a GPU has capture(), which is called once and puts its work into the loop's
+ * graph; run() is not called then.
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -12,14 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_MODEL_ABI    1
+#define AGENT_MODEL_ABI    2
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 /* What the opened model needs; fixed for its life. */
 struct agent_model_shape {
-	uint32_t max_request; /* bytes; longer requests are refused before they reach run() */
+	uint32_t max_request; /* bytes; longer requests are refused before they reach the model */
 	uint32_t max_reply;   /* bytes; each reply buffer has this much room */
-	uint32_t max_batch;   /* requests per run() */
+	uint32_t max_batch;   /* requests per batch */
+	uint32_t min_request; /* bytes; so are shorter ones */
 };
 
 /* One request of a batch. Buffers belong to the agent and are valid during run() only. */
@@ -29,6 +30,26 @@ struct agent_model_item {
 	uint32_t reply_length; /* out: bytes written, at most max_reply */
 	void *reply;           /* 8-byte aligned */
 	int32_t status;        /* out: 0, or -errno: the client gets an error reply */
+};
+
+/*
+ * A batch on a GPU. What the agent fills in may be replaced by buffers of the model's own, which
+ * lives as long as the model; all of it is device memory. A request's row is the same in every
+ * array. Rows from *rows on hold nothing, and are not looked at.
+ */
+struct agent_model_gpu {
+	void *stream; /* cudaStream_t, being captured on the current device */
+	uint32_t max_batch;
+	const uint32_t *rows; /* how many requests the batch has */
+	uint32_t *lengths;    /* their bytes; only read */
+	void *input;          /* row i at input + i * input_stride */
+	void *output;
+	size_t input_stride, output_stride; /* multiples of 16, unless the model's own */
+	/* Set by the model's work for every row, or replaced by NULL: then every reply has
+	 * <reply_length> bytes and none fails. */
+	uint32_t *reply_lengths;
+	int32_t *statuses; /* 0, or -errno; NULL: all 0 */
+	uint32_t reply_length;
 };
 
 struct agent_model {
@@ -45,6 +66,12 @@ struct agent_model {
 	 * the same request whatever its batch. */
 	void (*run)(void *state, struct agent_model_item *items, uint32_t n);
 	void (*close)(void *state);
+	/*
+	 * Put what run() does onto gpu->stream, which records it. Only kernels, copies within the
+	 * device and memsets can be launched from a GPU. NULL: the model runs on CPUs only. 0 or
+	 * -errno with a sentence in <error>.
+	 */
+	int (*capture)(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size);
 };
 
 #endif

@@ -34,7 +34,19 @@ const char *agent_address_format(const struct rnic_address *address, char *text,
 	return inet_ntop(AF_INET6, &address->addr, text, size);
 }
 
-enum kind { TEXT, NUMBER, ADDRESS, PREFIX, HOST_PORT, NAME, ENGINE, LEVEL, CONTROL, FLAG_OFF };
+enum kind {
+	TEXT,
+	NUMBER,
+	ADDRESS,
+	PREFIX,
+	HOST_PORT,
+	NAME,
+	ENGINE,
+	LEVEL,
+	CONTROL,
+	GPUS,
+	FLAG_OFF
+};
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
@@ -71,6 +83,9 @@ static const struct row rows[] = {
 	{"name", "NAME", "what people call the worker [host name]", NAME},
 	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or a .so", TEXT, AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
+	{"gpu", "N,...|all|none",
+	 "GPUs that run the model, a worker each [the first, if the model has a CUDA side]", GPUS,
+	 AT(gpus)},
 	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
 	 true},
 	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
@@ -202,6 +217,14 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 				return 0;
 			}
 		return complain(row, value, "is none of error, warning, notice, info, debug");
+	case GPUS:
+		*(const char **)field = value;
+		return strcmp(value, "all") == 0 || strcmp(value, "none") == 0 ||
+				       (value[0] != '\0' &&
+					value[strspn(value, "0123456789,")] == '\0')
+			       ? 0
+			       : complain(row, value,
+					  "is neither all, none, nor numbers of GPUs like 0,2");
 	case CONTROL:
 		if (strcmp(value, "dcqcn") != 0 && strcmp(value, "off") != 0)
 			return complain(row, value, "is neither dcqcn nor off");
@@ -251,6 +274,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.idle_sleep = true,
 		.may_post = true,
 		.dcqcn = true,
+		.gpus = "auto",
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);

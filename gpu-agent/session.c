@@ -51,9 +51,9 @@ enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, S
 
 struct agent_session {
 	struct event_base *base;
-	struct rnic *rnic;
-	const struct loaded_model *model;
-	const struct agent_options *options;
+	const struct agent_setup *setup;
+	void (*ended)(void *context, bool failed);
+	void *ended_context;
 	uint64_t instance;
 	struct bufferevent *connection;
 	struct event *retry, *check, *give_up;
@@ -70,6 +70,17 @@ struct agent_session {
 };
 
 static void start(struct agent_session *s);
+
+/* No more of this worker; said once. */
+static void end(struct agent_session *s, bool failed)
+{
+	void (*ended)(void *context, bool failed) = s->ended;
+
+	s->ended = NULL;
+	evtimer_del(s->retry);
+	if (ended != NULL)
+		ended(s->ended_context, failed);
+}
 
 static void set_timer(struct event *timer, unsigned int ms)
 {
@@ -97,7 +108,7 @@ static void learn_run_time(struct agent_session *s)
 	LOG(WARNING,
 	    "worker=%s longest_batch_ms=%lu max_run_ms=%u: the load balancer takes so long "
 	    "a silence for death; give --max-run-ms, or lower --max-batch",
-	    s->options->name, (unsigned long)(ms / 2), s->max_run_ms);
+	    s->setup->name, (unsigned long)(ms / 2), s->max_run_ms);
 }
 
 /* What one registration came to. */
@@ -112,7 +123,7 @@ static void end_worker(struct agent_session *s)
 	s->worker = NULL;
 	LOG(INFO,
 	    "worker=%s ran requests=%lu batches=%lu errors=%lu expired=%lu cancelled=%lu bad=%lu",
-	    s->options->name, (unsigned long)stats.requests, (unsigned long)stats.batches,
+	    s->setup->name, (unsigned long)stats.requests, (unsigned long)stats.batches,
 	    (unsigned long)stats.errors, (unsigned long)stats.expired,
 	    (unsigned long)stats.cancelled, (unsigned long)stats.bad);
 }
@@ -140,7 +151,7 @@ static void fail(struct agent_session *s, unsigned int most_ms, const char *reas
 	unsigned int again_ms = wait_ms(s, most_ms);
 
 	if (strcmp(reason, s->last_reason) != 0)
-		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->options->name, reason);
+		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->setup->name, reason);
 	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
@@ -151,7 +162,7 @@ static void fail(struct agent_session *s, unsigned int most_ms, const char *reas
 	evtimer_del(s->patience);
 	s->step = STEP_IDLE;
 	if (s->leaving)
-		event_base_loopbreak(s->base);
+		end(s, false);
 	else
 		set_timer(s->retry, again_ms);
 }
@@ -177,11 +188,11 @@ static void say_hello(struct agent_session *s)
 	char address[INET6_ADDRSTRLEN];
 
 	s->step = STEP_HELLO;
-	send_request(
-		s, "agent.hello",
-		json_pack("{s:i, s:s, s:s}", "version", PROTOCOL, "model", s->model->model->name,
-			  "address",
-			  agent_address_format(&s->options->address, address, sizeof(address))));
+	send_request(s, "agent.hello",
+		     json_pack("{s:i, s:s, s:s}", "version", PROTOCOL, "model",
+			       s->setup->model.model->name, "address",
+			       agent_address_format(&s->setup->options->address, address,
+						    sizeof(address))));
 }
 
 static json_t *links_json(const struct agent_session *s)
@@ -204,8 +215,8 @@ static json_t *links_json(const struct agent_session *s)
 
 static void send_register(struct agent_session *s)
 {
-	const struct agent_options *o = s->options;
-	const struct agent_model_shape *shape = &s->model->shape;
+	const struct agent_options *o = s->setup->options;
+	const struct agent_model_shape *shape = &s->setup->model.shape;
 	char address[INET6_ADDRSTRLEN], instance[17];
 
 	s->step = STEP_REGISTER;
@@ -213,15 +224,15 @@ static void send_register(struct agent_session *s)
 	send_request(
 		s, "agent.register",
 		json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:o}",
-			  "version", PROTOCOL, "name", o->name, "model", s->model->model->name,
-			  "instance", instance, "slots", (json_int_t)o->slots, "max_request",
-			  (json_int_t)shape->max_request, "max_reply",
-			  (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
+			  "version", PROTOCOL, "name", s->setup->name, "model",
+			  s->setup->model.model->name, "instance", instance, "slots",
+			  (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
+			  "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
 			  (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
 			  "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
 			  (json_int_t)s->max_run_ms, "address",
 			  agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
-			  (json_int_t)s->rnic->path_mtu, "links", links_json(s)));
+			  (json_int_t)s->setup->rnic->path_mtu, "links", links_json(s)));
 }
 
 /* --- receiving
@@ -249,10 +260,10 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.worker_timeout_ms = timeout;
 	s->hello.ack_timeout = ack;
 	s->hello.retry_count = retry;
-	s->worker = agent_worker_create(s->rnic, s->model, s->options, &s->hello);
+	s->worker = agent_worker_create(s->setup, &s->hello);
 	if (s->worker == NULL) {
 		snprintf(reason, sizeof(reason), "%d rings of %u slots cannot be made: %s; %s",
-			 lcores, s->options->slots, strerror(errno),
+			 lcores, s->setup->options->slots, strerror(errno),
 			 errno == ENODEV ? "start the agent again when the RDMA device works"
 					 : "lower --slots if they are too many");
 		return fail(s, REFUSED_MS, reason);
@@ -296,23 +307,17 @@ static void take_registration(struct agent_session *s, json_t *result)
 {
 	struct agent_link_answer answers[AGENT_LINKS_MAX];
 	json_t *links = NULL;
+	char why[384] = "", reason[512];
 	int path_mtu = 0, ret;
-	char reason[256];
 
 	if (json_unpack(result, "{s:i, s:o}", "path_mtu", &path_mtu, "links", &links) < 0 ||
 	    !read_answers(s, links, answers))
 		return fail(s, REFUSED_MS,
 			    "the load balancer's answer to the registration is not "
 			    "understood; do both sides have the same version?");
-	ret = agent_worker_start(s->worker, answers, path_mtu);
+	ret = agent_worker_start(s->worker, answers, path_mtu, why, sizeof(why));
 	if (ret < 0) {
-		snprintf(reason, sizeof(reason), "the links cannot be set up: %s%s", strerror(-ret),
-			 ret == -EHOSTUNREACH ? "; the load balancer is outside the subnet: "
-						"give --gateway"
-			 : ret == -EADDRNOTAVAIL
-				 ? "; the RDMA device has lost its address: give it "
-				   "to its network interface again"
-				 : "");
+		snprintf(reason, sizeof(reason), "the links cannot be set up: %s", why);
 		return fail(s, REFUSED_MS, reason);
 	}
 	s->step = STEP_READY;
@@ -326,8 +331,8 @@ static void take_ready(struct agent_session *s)
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
 	set_timer(s->check, CHECK_MS);
-	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->options->name,
-	    s->model->model->name, agent_worker_links(s->worker), s->options->slots);
+	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->setup->name,
+	    s->setup->model.model->name, agent_worker_links(s->worker), s->setup->options->slots);
 	if (s->leaving)
 		send_request(s, "agent.drain", json_object());
 }
@@ -337,10 +342,10 @@ static void take_state(struct agent_session *s, json_t *params)
 	const char *state = "", *reason = "";
 
 	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
-	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->options->name, state, reason);
+	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->setup->name, state, reason);
 	if (strcmp(state, "drained") == 0) {
 		/* Nothing is left to answer and nothing more comes. */
-		event_base_loopbreak(s->base);
+		end(s, false);
 	} else if (strcmp(state, "gone") == 0) {
 		fail(s, RETRY_MS, reason);
 	}
@@ -419,7 +424,7 @@ static void on_event(struct bufferevent *connection, short what, void *context)
 		snprintf(reason, sizeof(reason),
 			 "cannot reach the load balancer at %s:%s: %s; "
 			 "trying again",
-			 s->options->lb_host, s->options->lb_port,
+			 s->setup->options->lb_host, s->setup->options->lb_port,
 			 dns != 0 ? evutil_gai_strerror(dns)
 				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 		return fail(s, RETRY_MS, reason);
@@ -439,8 +444,13 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
 
-	if (agent_worker_failed(s->worker))
-		return fail(s, RETRY_MS, "a queue pair failed; registering again");
+	char why[256];
+	bool final;
+
+	if (agent_worker_failed(s->worker, &final, why, sizeof(why))) {
+		fail(s, RETRY_MS, why);
+		return final ? end(s, true) : (void)0;
+	}
 	set_timer(s->check, CHECK_MS);
 }
 
@@ -453,13 +463,13 @@ static void on_give_up(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
 
-	LOG(WARNING, "worker=%s the drain takes too long; leaving now", s->options->name);
-	event_base_loopbreak(s->base);
+	LOG(WARNING, "worker=%s the drain takes too long; leaving now", s->setup->name);
+	end(s, false);
 }
 
 static void start(struct agent_session *s)
 {
-	int port = atoi(s->options->lb_port);
+	int port = atoi(s->setup->options->lb_port);
 
 	s->step = STEP_CONNECTING;
 	set_timer(s->patience, CONNECT_MS);
@@ -469,29 +479,28 @@ static void start(struct agent_session *s)
 	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
 	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
 	/* The resolver blocks for a name; the loop and the RNIC have threads of their own. */
-	if (bufferevent_socket_connect_hostname(s->connection, NULL, AF_UNSPEC, s->options->lb_host,
-						port) < 0 &&
+	if (bufferevent_socket_connect_hostname(s->connection, NULL, AF_UNSPEC,
+						s->setup->options->lb_host, port) < 0 &&
 	    s->step == STEP_CONNECTING && s->connection != NULL)
 		fail(s, RETRY_MS, "cannot connect to the load balancer; trying again");
 }
 
-struct agent_session *agent_session_create(struct event_base *base, struct rnic *rnic,
-					   const struct loaded_model *model,
-					   const struct agent_options *options)
+struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
+					   void (*ended)(void *context, bool failed), void *context)
 {
 	struct agent_session *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
 	s->base = base;
-	s->rnic = rnic;
-	s->model = model;
-	s->options = options;
+	s->setup = setup;
+	s->ended = ended;
+	s->ended_context = context;
 	s->retry = evtimer_new(base, on_retry, s);
 	s->check = evtimer_new(base, on_check, s);
 	s->give_up = evtimer_new(base, on_give_up, s);
 	s->patience = evtimer_new(base, on_patience, s);
-	s->max_run_ms = options->max_run_ms;
+	s->max_run_ms = setup->options->max_run_ms;
 	s->again_ms = AGAIN_MS;
 	if (s->patience == NULL || s->retry == NULL || s->check == NULL || s->give_up == NULL ||
 	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
@@ -523,7 +532,7 @@ void agent_session_destroy(struct agent_session *s)
 void agent_session_leave(struct agent_session *s)
 {
 	if (s->leaving || s->step < STEP_REGISTER) {
-		event_base_loopbreak(s->base);
+		end(s, false);
 		return;
 	}
 	s->leaving = true;

@@ -3,7 +3,9 @@
  * One registration: memory, queue pairs and the loop that serves them.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "agent.h"
@@ -16,9 +18,7 @@ struct worker_link {
 };
 
 struct agent_worker {
-	struct rnic *rnic;
-	const struct loaded_model *model;
-	const struct agent_options *options;
+	const struct agent_setup *setup;
 	struct agent_hello hello;
 	struct sleeper sleeper; /* of the loop */
 	uint32_t failed;        /* atomic; set by the RNIC when a queue pair fails */
@@ -31,8 +31,10 @@ struct agent_worker {
 static int create_link(struct agent_worker *w, struct worker_link *link)
 {
 	struct rnic_qp_params p;
-	int ret = link_memory_create(&link->memory, w->options->slots, w->model->shape.max_request,
-				     w->model->shape.max_reply);
+	const struct agent_model_shape *shape = &w->setup->model.shape;
+	struct rnic *rnic = w->setup->rnic;
+	uint32_t slots = w->setup->options->slots;
+	int ret = link_memory_create(&link->memory, slots, shape->max_request, shape->max_reply);
 
 	if (ret < 0)
 		return ret;
@@ -43,17 +45,16 @@ static int create_link(struct agent_worker *w, struct worker_link *link)
 		.writable = link->memory.writable,
 		.sendable = link->memory.sendable,
 		/* Every slot may have its reply on the way, and heartbeats come between. */
-		.wqe_count = 2 * w->options->slots,
+		.wqe_count = 2 * slots,
 		.psn = link->psn,
 		.wake = &w->sleeper,
 		.failed = &w->failed,
 	};
-	link->qp = w->rnic->ops->create(w->rnic, &p);
+	link->qp = rnic->ops->create(rnic, &p);
 	return link->qp == NULL ? -errno : 0;
 }
 
-struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_model *model,
-					 const struct agent_options *options,
+struct agent_worker *agent_worker_create(const struct agent_setup *setup,
 					 const struct agent_hello *hello)
 {
 	struct agent_worker *w = calloc(1, sizeof(*w));
@@ -61,12 +62,10 @@ struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_
 
 	if (w == NULL)
 		return NULL;
-	w->rnic = rnic;
-	w->model = model;
-	w->options = options;
+	w->setup = setup;
 	w->hello = *hello;
 	ret = sleeper_init(&w->sleeper);
-	w->sleeper.blind = !rnic->wakes;
+	w->sleeper.blind = !setup->rnic->wakes;
 	for (w->n = 0; ret == 0 && w->n < hello->n_lcores; w->n++)
 		ret = create_link(w, &w->link[w->n]);
 	if (ret < 0) {
@@ -79,7 +78,7 @@ struct agent_worker *agent_worker_create(struct rnic *rnic, const struct loaded_
 
 uint32_t agent_worker_max_reply(const struct agent_worker *w)
 {
-	uint32_t model = w->model->shape.max_reply;
+	uint32_t model = w->setup->model.shape.max_reply;
 
 	return model < w->hello.max_reply ? model : w->hello.max_reply;
 }
@@ -128,7 +127,7 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.descriptors = (const void *)(uintptr_t)link->memory.descriptors,
 		.slots = (const void *)(uintptr_t)link->memory.slots,
 		.cancels = (const void *)(uintptr_t)link->memory.cancels,
-		.slot_count = w->options->slots,
+		.slot_count = w->setup->options->slots,
 		.stride = link->memory.stride,
 		.replies = (void *)(uintptr_t)link->memory.replies,
 		.reply_stride = link->memory.reply_stride,
@@ -138,35 +137,45 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.remote_rkey = a->reply_rkey,
 		.queue = link->qp->queue,
 	};
-	return w->rnic->ops->connect(link->qp, &peer);
+	return w->setup->rnic->ops->connect(link->qp, &peer);
 }
 
 int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *answers,
-		       uint32_t path_mtu)
+		       uint32_t path_mtu, char *error, size_t size)
 {
+	const struct agent_setup *setup = w->setup;
 	struct agent_loop_params p = {
-		.model = w->model->model,
-		.model_state = w->model->state,
-		.shape = w->model->shape,
+		.model = setup->model.model,
+		.model_state = setup->model.state,
+		.shape = setup->model.shape,
 		.max_reply = agent_worker_max_reply(w),
-		.max_batch = w->model->shape.max_batch,
-		.batch_timeout_us = w->options->batch_timeout_us,
-		.heartbeat_ms = w->options->heartbeat_ms,
-		.idle_sleep = w->options->idle_sleep,
+		.max_batch = setup->model.shape.max_batch,
+		.batch_timeout_us = setup->options->batch_timeout_us,
+		.heartbeat_ms = setup->options->heartbeat_ms,
+		.idle_sleep = setup->options->idle_sleep,
 		.n_links = w->n,
 		.links = w->view,
 		.sleeper = &w->sleeper,
 		.kick = kick,
-		.kick_context = w->rnic,
+		.kick_context = setup->rnic,
+		.gpu = setup->gpu,
 	};
 	int ret = 0;
 
 	for (unsigned int i = 0; ret == 0 && i < w->n; i++)
 		ret = connect_link(w, &answers[i], path_mtu);
-	if (ret < 0)
+	if (ret < 0) {
+		snprintf(error, size, "%s%s", strerror(-ret),
+			 ret == -EHOSTUNREACH ? "; the load balancer is outside the subnet: "
+						"give --gateway"
+			 : ret == -EADDRNOTAVAIL
+				 ? "; the RDMA device has lost its address: give it "
+				   "to its network interface again"
+				 : "");
 		return ret;
-	w->loop = agent_loop_start(&p);
-	return w->loop == NULL ? -errno : 0;
+	}
+	w->loop = setup->loop->start(&p, error, size);
+	return w->loop == NULL ? -EIO : 0;
 }
 
 void agent_worker_destroy(struct agent_worker *w)
@@ -174,17 +183,21 @@ void agent_worker_destroy(struct agent_worker *w)
 	if (w == NULL)
 		return;
 	/* First nobody posts, then nobody writes, then the memory goes. */
-	agent_loop_stop(w->loop);
+	w->setup->loop->stop(w->loop);
 	for (unsigned int i = 0; i < AGENT_LINKS_MAX; i++) {
-		w->rnic->ops->destroy(w->link[i].qp);
+		w->setup->rnic->ops->destroy(w->link[i].qp);
 		link_memory_destroy(&w->link[i].memory);
 	}
 	sleeper_fini(&w->sleeper);
 	free(w);
 }
 
-bool agent_worker_failed(const struct agent_worker *w)
+bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, size_t size)
 {
+	*final = w->loop != NULL && w->setup->loop->failed(w->loop, why, size);
+	if (*final)
+		return true;
+	snprintf(why, size, "a queue pair failed; registering again");
 	return __atomic_load_n(&w->failed, __ATOMIC_ACQUIRE);
 }
 
@@ -192,5 +205,5 @@ void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_sta
 {
 	*out = (struct agent_loop_stats){0};
 	if (w->loop != NULL)
-		agent_loop_stats_read(w->loop, out);
+		w->setup->loop->stats(w->loop, out);
 }

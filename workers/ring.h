@@ -33,6 +33,11 @@
 #else
 #define RING_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
+#ifdef __CUDACC__
+#define RING_FN static __host__ __device__ inline
+#else
+#define RING_FN static inline
+#endif
 #define RING_OFFSET(type, field) __builtin_offsetof(struct type, field)
 
 #define RING_VERSION 1
@@ -100,17 +105,17 @@ enum ring_status {
 #define RING_IMM_MORE	   (1u << 28)
 #define RING_IMM_HEARTBEAT (1u << 31)
 
-static inline uint32_t ring_imm(uint32_t slot, uint32_t status, uint32_t more)
+RING_FN uint32_t ring_imm(uint32_t slot, uint32_t status, uint32_t more)
 {
 	return (slot & 0xfffff) | (status & 0xff) << 20 | (more ? RING_IMM_MORE : 0);
 }
 
-static inline uint32_t ring_imm_slot(uint32_t imm)
+RING_FN uint32_t ring_imm_slot(uint32_t imm)
 {
 	return imm & 0xfffff;
 }
 
-static inline uint32_t ring_imm_status(uint32_t imm)
+RING_FN uint32_t ring_imm_status(uint32_t imm)
 {
 	return imm >> 20 & 0xff;
 }

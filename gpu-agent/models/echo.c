@@ -4,6 +4,7 @@
  * and delay_us, for tests that need a slow worker: so much busy work per request.
  */
 #include "arguments.h"
+#include "echo_cuda.h"
 #include "model.h"
 
 #include <errno.h>
@@ -59,7 +60,8 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		return -ENOMEM;
 	}
 	echo->delay_us = delay_us;
-	*shape = (struct agent_model_shape){max_request, max_request, max_batch};
+	*shape = (struct agent_model_shape){
+		.max_request = max_request, .max_reply = max_request, .max_batch = max_batch};
 	*state = echo;
 	return 0;
 }
@@ -77,6 +79,20 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
+/* Nothing to compute: what was gathered is what is sent. */
+static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
+{
+	const struct echo *echo = state;
+
+	gpu->output = gpu->input;
+	gpu->output_stride = gpu->input_stride;
+	gpu->reply_lengths = gpu->lengths;
+	gpu->statuses = NULL;
+	if (echo->delay_us == 0)
+		return 0;
+	return echo_cuda_delay(gpu, echo->delay_us, error, error_size);
+}
+
 static void echo_close(void *state)
 {
 	free(state);
@@ -88,4 +104,5 @@ const struct agent_model agent_model = {
 	.open = echo_open,
 	.run = echo_run,
 	.close = echo_close,
+	.capture = echo_capture,
 };

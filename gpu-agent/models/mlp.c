@@ -8,6 +8,7 @@
  * 8 bytes, the best class (u8), 3 zero bytes, one little-endian f32 score per output of the last.
  */
 #include "arguments.h"
+#include "mlp_cuda.h"
 #include "mlp_weights.h"
 #include "model.h"
 
@@ -18,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MLP_ID_SIZE      8
-#define MLP_REPLY_HEADER (MLP_ID_SIZE + 4)
 /* Products are always of this many rows, so that BLAS picks the same kernel for every batch. */
 #define MLP_TILE 16
 
@@ -30,6 +29,7 @@ struct mlp {
 	uint32_t rows;
 	float *from; /* MLP_TILE x width each; a layer reads one and writes the other */
 	float *to;
+	struct mlp_cuda *cuda; /* once captured */
 };
 
 static void layer_forward(const struct mlp_layer *layer, const float *from, float *to, bool last)
@@ -135,10 +135,20 @@ static void mlp_run(void *state, struct agent_model_item *items, uint32_t n)
 		tile_run(mlp, tile, rows);
 }
 
+static int mlp_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
+{
+	struct mlp *mlp = state;
+
+	mlp_cuda_destroy(mlp->cuda);
+	mlp->cuda = mlp_cuda_create(&mlp->weights, error, error_size);
+	return mlp->cuda == NULL ? -EIO : mlp_cuda_capture(mlp->cuda, gpu, error, error_size);
+}
+
 static void mlp_close(void *state)
 {
 	struct mlp *mlp = state;
 
+	mlp_cuda_destroy(mlp->cuda);
 	mlp_weights_fini(&mlp->weights);
 	free(mlp->from);
 	free(mlp->to);
@@ -194,4 +204,5 @@ const struct agent_model agent_model = {
 	.open = mlp_open,
 	.run = mlp_run,
 	.close = mlp_close,
+	.capture = mlp_capture,
 };

@@ -13,6 +13,10 @@
 #define MLP_WIDTH_MAX   65535
 #define MLP_CLASSES_MAX 256 /* the class is one byte of the reply */
 
+/* Request: an id of the client's, then pixels. Reply: the id, the class, 3 zeros, then scores. */
+#define MLP_ID_SIZE      8
+#define MLP_REPLY_HEADER (MLP_ID_SIZE + 4)
+
 struct mlp_layer {
 	uint32_t inputs;
 	uint32_t outputs;

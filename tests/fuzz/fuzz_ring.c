@@ -79,6 +79,12 @@ static void check_request(const struct ring *r, const struct ring_descriptor *d,
 static void run(struct ring *r, const uint8_t *data, size_t size)
 {
 	const size_t step = 1 + sizeof(struct ring_descriptor);
+	const struct intake_ring ring = {
+		.slots = r->payload,
+		.slot_count = r->slots,
+		.stride = r->stride,
+		.max_request = r->max_request,
+	};
 
 	for (; size >= step; data += step, size -= step) {
 		struct ring_descriptor d;
@@ -87,8 +93,7 @@ static void run(struct ring *r, const uint8_t *data, size_t size)
 
 		memcpy(&d, data + 1, sizeof(d));
 		help(r, &d, data[0]);
-		taken = intake_take(&d, r->position, r->payload, r->slots, r->stride,
-				    r->max_request, 1000, &in);
+		taken = intake_take(&d, r->position, &ring, 1000, &in);
 		require(taken == (d.sequence == r->position + 1), "seen too early or never");
 		if (!taken)
 			continue;

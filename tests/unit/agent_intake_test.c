@@ -18,9 +18,12 @@ static uint64_t cancels[SLOTS];
 static const struct ring_descriptor good = {
 	.slot = 2, .length = 10, .flow = 77, .deadline_us = 500, .sequence = 42};
 
+static const struct intake_ring ring = {
+	.slots = slots, .slot_count = SLOTS, .stride = STRIDE, .max_request = MAX_REQUEST};
+
 static bool take(const struct ring_descriptor *d, struct intake *out)
 {
-	return intake_take(d, 41, slots, SLOTS, STRIDE, MAX_REQUEST, NOW, out);
+	return intake_take(d, 41, &ring, NOW, out);
 }
 
 Test(agent_intake, takes_the_descriptor_of_its_position)
@@ -94,12 +97,27 @@ Test(agent_intake, trusts_nothing_in_a_descriptor)
 
 Test(agent_intake, bounds_a_request_by_its_slot_whatever_the_model_takes)
 {
+	struct intake_ring greedy = ring;
 	struct ring_descriptor d = good;
 	struct intake request;
 
+	greedy.max_request = 1u << 20;
 	d.length = STRIDE + 1;
-	cr_assert(intake_take(&d, 41, slots, SLOTS, STRIDE, 1u << 20, NOW, &request));
+	cr_assert(intake_take(&d, 41, &greedy, NOW, &request));
 	cr_expect_eq(request.status, RING_BAD);
+}
+
+Test(agent_intake, refuses_what_is_too_short_for_the_model)
+{
+	struct intake_ring exact = ring;
+	struct intake request;
+
+	exact.min_request = good.length + 1;
+	cr_assert(intake_take(&good, 41, &exact, NOW, &request));
+	cr_expect_eq(request.status, RING_BAD);
+	exact.min_request = good.length;
+	cr_assert(intake_take(&good, 41, &exact, NOW, &request));
+	cr_expect_eq(request.status, RING_OK);
 }
 
 Test(agent_intake, checks_the_crc_over_the_payload_of_its_own_slot)
@@ -174,7 +192,6 @@ Test(agent_intake, works_at_the_highest_position)
 	struct intake request;
 
 	d.sequence = UINT64_MAX;
-	cr_assert(
-		intake_take(&d, UINT64_MAX - 1, slots, SLOTS, STRIDE, MAX_REQUEST, NOW, &request));
+	cr_assert(intake_take(&d, UINT64_MAX - 1, &ring, NOW, &request));
 	cr_expect_eq(request.sequence, UINT64_MAX);
 }

@@ -132,11 +132,11 @@ MLX5_FN void mlx5_record_before_doorbell(void)
 #endif
 }
 
-/* One 8-byte store, never two of 4. */
+/* One 8-byte store, never two of 4; mlx5_record_before_doorbell() came before it. */
 MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 {
 #ifdef __CUDA_ARCH__
-	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
 #else
 	__atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
 #endif
@@ -150,10 +150,10 @@ MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 MLX5_FN uint8_t mlx5_owner_before_cqe(const volatile uint8_t *op_own)
 {
 #ifdef __CUDA_ARCH__
-	uint8_t value = *op_own;
+	uint32_t value;
 
-	__threadfence_system();
-	return value;
+	asm volatile("ld.acquire.sys.global.u8 %0, [%1];" : "=r"(value) : "l"(op_own) : "memory");
+	return (uint8_t)value;
 #else
 	return __atomic_load_n(op_own, __ATOMIC_ACQUIRE);
 #endif
@@ -213,6 +213,15 @@ MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 	words[1] = mlx5_be32(q->qpn << 8);
 	memcpy(&value, words, sizeof(value));
 	mlx5_doorbell_store(q->doorbell, value);
+}
+
+/* Is there a CQE to read? A hint, without a fence: mlx5_cq_poll() says what it is. */
+MLX5_FN bool mlx5_cq_ready(const struct mlx5_queue *q)
+{
+	uint8_t op_own = q->cqes[q->cq_index & (q->cqe_count - 1)].op_own;
+	uint8_t owner = (q->cq_index & q->cqe_count) != 0;
+
+	return op_own >> 4 != MLX5_POST_CQE_INVALID && (op_own & 1) == owner;
 }
 
 enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Host side of the loop on a GPU: memory, the graph, start and stop. Nothing here runs while
+ * requests are served.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_graph.h"
+#include "loop_cuda.h"
+
+/* Copying blocks per kernel: enough to fill the bus, few enough to leave the GPU to the model. */
+#define BLOCKS_MAX 64
+
+#define PINS_PER_LINK 8
+
+struct agent_loop {
+	int gpu;
+	cudaStream_t stream;
+	cudaGraphExec_t exec;
+	struct gpu_loop *device;
+	struct gpu_shared *shared;
+	/* device memory that <device> points to */
+	void *buffers[8];
+	unsigned int n_buffers;
+	void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
+	unsigned int n_pinned;
+	/* for whoever says what went wrong */
+	char *error;
+	size_t error_size;
+	bool failed;
+};
+
+static bool check(struct agent_loop *loop, cudaError_t ret, const char *what)
+{
+	if (ret == cudaSuccess)
+		return !loop->failed;
+	if (!loop->failed)
+		snprintf(loop->error, loop->error_size, "GPU %d: %s: %s (%s)", loop->gpu, what,
+			 cudaGetErrorString(ret), cudaGetErrorName(ret));
+	loop->failed = true;
+	return false;
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+static void *device_buffer(struct agent_loop *loop, size_t size)
+{
+	void *at = NULL;
+
+	if (!check(loop, cudaMalloc(&at, size), "no memory on the GPU") ||
+	    !check(loop, cudaMemset(at, 0, size), "cannot clear memory"))
+		return NULL;
+	loop->buffers[loop->n_buffers++] = at;
+	return at;
+}
+
+/* Let the GPU see host memory under the same address. */
+static void pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
+{
+	unsigned int flags = cudaHostRegisterPortable | cudaHostRegisterMapped |
+			     (io ? cudaHostRegisterIoMemory : 0);
+	void *host = (void *)(uintptr_t)at, *seen;
+	cudaError_t ret = cudaHostRegister(host, size, flags);
+
+	/* Queues may share a page with what was pinned before. */
+	if (ret == cudaErrorHostMemoryAlreadyRegistered) {
+		cudaGetLastError();
+		return;
+	}
+	if (!check(loop, ret,
+		   io ? "cannot map the NIC's doorbell; the driver must allow "
+			"PeerMappingOverride (doorbell doctor agent)"
+		      : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
+		return;
+	loop->pinned[loop->n_pinned++] = host;
+	if (check(loop, cudaHostGetDevicePointer(&seen, host, 0), "cannot see pinned memory") &&
+	    seen != host)
+		check(loop, cudaErrorNotSupported,
+		      "sees host memory under another address; this GPU cannot run the loop");
+}
+
+static void pin_link(struct agent_loop *loop, const struct agent_link *link)
+{
+	size_t slots = link->slot_count;
+
+	pin(loop, link->descriptors, slots * sizeof(*link->descriptors), false);
+	pin(loop, link->slots, slots * link->stride, false);
+	pin(loop, link->cancels, slots * sizeof(*link->cancels), false);
+	pin(loop, link->replies, slots * link->reply_stride, false);
+	pin(loop, link->queue.wqes, link->queue.wqe_count * sizeof(*link->queue.wqes), false);
+	pin(loop, link->queue.cqes, link->queue.cqe_count * sizeof(*link->queue.cqes), false);
+	pin(loop, link->queue.record, 2 * sizeof(*link->queue.record), false);
+	pin(loop, link->queue.doorbell, sizeof(*link->queue.doorbell), link->doorbell_is_io);
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* The state of the loop, as the GPU gets it. */
+static void make_state(struct agent_loop *loop, const struct agent_loop_params *p,
+		       struct gpu_loop *state)
+{
+	uint32_t batch = p->max_batch;
+	size_t in = round_up(p->shape.max_request, 256), out = round_up(p->shape.max_reply, 256);
+
+	loop->device = device_buffer(loop, sizeof(*loop->device));
+	*state = (struct gpu_loop){
+		.n_links = p->n_links,
+		.max_batch = batch,
+		.min_request = p->shape.min_request,
+		.max_request = p->shape.max_request,
+		.max_reply = p->max_reply,
+		.batch_timeout_ns = p->batch_timeout_us * 1000ull,
+		.heartbeat_ns = p->heartbeat_ms * 1000000ull,
+		.links = device_buffer(loop, p->n_links * sizeof(*p->links)),
+		.shared = loop->shared,
+		.request = device_buffer(loop, batch * sizeof(struct gpu_request)),
+		.row_request = device_buffer(loop, batch * sizeof(uint32_t)),
+		.lengths = device_buffer(loop, batch * sizeof(uint32_t)),
+	};
+	state->model = (struct agent_model_gpu){
+		.stream = loop->stream,
+		.max_batch = batch,
+		.rows = &loop->device->rows,
+		.lengths = state->lengths,
+		.input = device_buffer(loop, batch * in),
+		.output = device_buffer(loop, batch * out),
+		.input_stride = in,
+		.output_stride = out,
+		.reply_lengths = device_buffer(loop, 2 * batch * sizeof(uint32_t)),
+	};
+	state->model.statuses = (int32_t *)state->model.reply_lengths + batch;
+}
+
+/* --- the graph ---------------------------------------------------------------------------------
+ */
+
+static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
+{
+	size_t pieces = (size_t)batch * ((bytes + GPU_PIECE - 1) / GPU_PIECE);
+	size_t blocks = (pieces + GPU_BLOCK / 32 - 1) / (GPU_BLOCK / 32);
+
+	return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
+}
+
+/* The model may put its own buffers into <state>. */
+static cudaGraph_t record(struct agent_loop *loop, const struct agent_loop_params *p,
+			  struct gpu_loop *state)
+{
+	unsigned int in = copy_blocks(p->max_batch, p->shape.max_request);
+	unsigned int out = copy_blocks(p->max_batch, p->shape.max_reply);
+	cudaGraph_t graph = NULL;
+	char why[256] = "";
+
+	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+		   "cannot record a graph"))
+		return NULL;
+	check(loop, gpu_wait_gather(loop->device, in, loop->stream), "cannot record wait_inputs");
+	if (!loop->failed &&
+	    p->model->capture(p->model_state, &state->model, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
+		loop->failed = true;
+	}
+	if (!loop->failed)
+		check(loop, gpu_scatter_send(loop->device, out, loop->stream),
+		      "cannot record send_outputs");
+	/* Whatever went wrong, recording must end. */
+	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
+	return graph;
+}
+
+static void launch(struct agent_loop *loop, cudaGraph_t graph)
+{
+	char why[320];
+
+	if (gpu_graph_check(graph, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
+		loop->failed = true;
+		return;
+	}
+	if (check(loop,
+		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
+		  "the graph cannot be launched from the GPU") &&
+	    check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
+		check(loop, cudaGraphLaunch(loop->exec, loop->stream), "cannot launch the graph");
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+static void destroy(struct agent_loop *loop)
+{
+	cudaSetDevice(loop->gpu);
+	if (loop->exec != NULL)
+		cudaGraphExecDestroy(loop->exec);
+	if (loop->stream != NULL)
+		cudaStreamDestroy(loop->stream);
+	for (unsigned int i = 0; i < loop->n_pinned; i++)
+		cudaHostUnregister(loop->pinned[i]);
+	for (unsigned int i = 0; i < loop->n_buffers; i++)
+		cudaFree(loop->buffers[i]);
+	if (loop->shared != NULL)
+		cudaFreeHost(loop->shared);
+	free(loop);
+}
+
+static void stop(struct agent_loop *loop)
+{
+	if (loop == NULL)
+		return;
+	cudaSetDevice(loop->gpu);
+	__atomic_store_n(&loop->shared->stop, 1, __ATOMIC_RELEASE);
+	cudaStreamSynchronize(loop->stream);
+	destroy(loop);
+}
+
+static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+{
+	struct agent_loop_params p = *params;
+	struct agent_loop *loop = calloc(1, sizeof(*loop));
+	struct gpu_loop state;
+	cudaGraph_t graph = NULL;
+
+	if (loop == NULL) {
+		snprintf(error, size, "no memory");
+		return NULL;
+	}
+	loop->gpu = p.gpu;
+	loop->error = error;
+	loop->error_size = size;
+	if (p.max_batch > GPU_BATCH_MAX)
+		p.max_batch = GPU_BATCH_MAX;
+	/* The host sleeps when it waits for a GPU, instead of spinning. */
+	if (!check(loop, cudaSetDevice(p.gpu), "cannot be used") ||
+	    !check(loop, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cannot be set up") ||
+	    !check(loop, cudaStreamCreateWithFlags(&loop->stream, cudaStreamNonBlocking),
+		   "no stream") ||
+	    !check(loop,
+		   cudaHostAlloc((void **)&loop->shared, sizeof(*loop->shared),
+				 cudaHostAllocMapped | cudaHostAllocPortable),
+		   "no pinned memory"))
+		goto fail;
+	memset(loop->shared, 0, sizeof(*loop->shared));
+	for (unsigned int i = 0; i < p.n_links; i++)
+		pin_link(loop, &p.links[i]);
+	make_state(loop, &p, &state);
+	if (loop->failed)
+		goto fail;
+	graph = record(loop, &p, &state);
+	if (!loop->failed &&
+	    check(loop,
+		  cudaMemcpy(state.links, p.links, p.n_links * sizeof(*p.links),
+			     cudaMemcpyHostToDevice),
+		  "cannot copy") &&
+	    check(loop, cudaMemcpy(loop->device, &state, sizeof(state), cudaMemcpyHostToDevice),
+		  "cannot copy"))
+		launch(loop, graph);
+	if (graph != NULL)
+		cudaGraphDestroy(graph);
+	if (loop->failed)
+		goto fail;
+	return loop;
+
+fail:
+	cudaGetLastError();
+	destroy(loop);
+	return NULL;
+}
+
+static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+{
+	*out = loop->shared->stats;
+}
+
+static bool failed(const struct agent_loop *loop, char *why, size_t size)
+{
+	cudaError_t ret;
+
+	cudaSetDevice(loop->gpu);
+	ret = cudaStreamQuery(loop->stream);
+	if (ret == cudaErrorNotReady)
+		return false;
+	/* The graph has ended though nobody stopped it. */
+	if (ret == cudaSuccess)
+		ret = (cudaError_t)loop->shared->launch_error;
+	snprintf(why, size, "GPU %d: the loop has ended: %s", loop->gpu, cudaGetErrorString(ret));
+	return true;
+}
+
+const struct agent_loop_ops agent_loop_cuda = {
+	.name = "cuda",
+	.start = start,
+	.stop = stop,
+	.stats = read_stats,
+	.failed = failed,
+};
+
+int agent_gpus(char *why, size_t size)
+{
+	int n = 0;
+	cudaError_t ret = cudaGetDeviceCount(&n);
+
+	if (ret != cudaSuccess)
+		n = 0;
+	if (n == 0)
+		snprintf(why, size, "%s", ret == cudaSuccess ? "no GPU" : cudaGetErrorString(ret));
+	cudaGetLastError();
+	return n;
+}
+
+void agent_gpu_name(int gpu, char *name, size_t size)
+{
+	struct cudaDeviceProp properties;
+
+	name[0] = '\0';
+	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
+		snprintf(name, size, "%s", properties.name);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What both kernels of the loop do: read what a NIC or a host writes, copy payload with all blocks,
+ * post. Private to loop_kernels.cu.
+ *
+ * Order across the bus: a load-acquire at system scope of the mark (a descriptor's sequence) makes
+ * everything written before it visible to this thread, and a barrier to its block. Writes of a
+ * block reach the NIC in order because the one thread that rings fences at system scope after the
+ * barrier; fences are cumulative (PTX ISA, "Memory Consistency Model", causality order).
+ */
+#ifndef AGENT_LOOP_DEVICE_CUH
+#define AGENT_LOOP_DEVICE_CUH
+
+#include "loop_cuda.h"
+
+#define WARP      32u
+#define ALL_LANES 0xffffffffu
+
+static __device__ __forceinline__ uint64_t now_ns()
+{
+	uint64_t t;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+	return t;
+}
+
+static __device__ __forceinline__ uint64_t acquire_sys(const uint64_t *at)
+{
+	uint64_t v;
+
+	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
+	return v;
+}
+
+static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at)
+{
+	uint64_t v;
+
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at));
+	return v;
+}
+
+static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
+{
+	uint32_t v;
+
+	asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at));
+	return v;
+}
+
+static __device__ __forceinline__ uint32_t acquire_gpu(const uint32_t *at)
+{
+	uint32_t v;
+
+	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+	return v;
+}
+
+static __device__ __forceinline__ void release_gpu(uint32_t *at, uint32_t v)
+{
+	asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+}
+
+/* --- copying: many requests of any length, by all warps of the grid -----------------------------
+ */
+
+struct span {
+	const uint8_t *from;
+	uint8_t *to;
+	uint32_t length;
+};
+
+struct spans {
+	struct span span[GPU_BATCH_MAX];
+	uint32_t
+		first[GPU_BATCH_MAX + 1]; /* piece that each begins with; the last: pieces in all */
+	uint32_t warp_sum[GPU_BLOCK / WARP];
+};
+
+/* Thread i brings span i, or one without length. The whole block calls it. */
+static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
+{
+	uint32_t i = threadIdx.x, lane = i % WARP, warp = i / WARP;
+	uint32_t pieces = i < n ? (mine.length + GPU_PIECE - 1) / GPU_PIECE : 0, sum = pieces;
+
+	for (uint32_t d = 1; d < WARP; d *= 2) {
+		uint32_t before = __shfl_up_sync(ALL_LANES, sum, d);
+
+		sum += lane >= d ? before : 0;
+	}
+	if (lane == WARP - 1)
+		s->warp_sum[warp] = sum;
+	__syncthreads();
+	for (uint32_t w = 0; w < warp; w++)
+		sum += s->warp_sum[w];
+	if (i < n) {
+		s->span[i] = mine;
+		s->first[i] = sum - pieces;
+		if (i == n - 1)
+			s->first[n] = sum;
+	}
+	__syncthreads();
+}
+
+/* One warp, one piece: 16 bytes per lane where alignment allows. */
+static __device__ void copy_piece(const struct span *s, uint32_t piece)
+{
+	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
+	uint32_t end = at + 16 < s->length ? at + 16 : s->length;
+	uint64_t both = (uint64_t)s->from | (uint64_t)s->to;
+
+	if (at + 16 <= s->length && both % 16 == 0) {
+		*(uint4 *)(s->to + at) = *(const uint4 *)(s->from + at);
+	} else if (both % 4 == 0) {
+		for (; at + 4 <= end; at += 4)
+			*(uint32_t *)(s->to + at) = *(const uint32_t *)(s->from + at);
+	}
+	if (at + 16 > end || both % 4 != 0)
+		for (; at < end; at++)
+			s->to[at] = s->from[at];
+}
+
+static __device__ void spans_copy(const struct spans *s, uint32_t n)
+{
+	uint32_t warps = gridDim.x * blockDim.x / WARP;
+
+	if (n == 0)
+		return;
+	for (uint32_t piece = (blockIdx.x * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
+	     piece += warps) {
+		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
+
+		while (high - low > 1) {
+			uint32_t middle = (low + high) / 2;
+
+			if (s->first[middle] <= piece)
+				low = middle;
+			else
+				high = middle;
+		}
+		copy_piece(&s->span[low], piece - s->first[low]);
+	}
+}
+
+/* --- posting -----------------------------------------------------------------------------------
+ */
+
+/* Read one completion, if there is one. */
+static __device__ void reap(struct gpu_loop *g, struct agent_link *link)
+{
+	uint8_t syndrome;
+
+	if (!mlx5_cq_ready(&link->queue) ||
+	    mlx5_cq_poll(&link->queue, &syndrome) != MLX5_POLL_ERROR || link->dead)
+		return;
+	link->dead = true;
+	atomicAdd((unsigned long long *)&g->stats.dead_links, 1);
+}
+
+/* Wait until what was counted fits. A peer that does not acknowledge ends it in an error. */
+static __device__ bool make_room(struct gpu_loop *g, struct agent_link *link)
+{
+	while (!link->dead && mlx5_room(&link->queue) < link->built) {
+		reap(g, link);
+		if (relaxed_sys(&g->shared->stop))
+			return false;
+	}
+	return !link->dead;
+}
+
+static __device__ uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
+{
+	return link->replies + (uint64_t)slot * link->reply_stride;
+}
+
+/* Bytes of the reply; <status> says why there is none. */
+static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct gpu_request *r,
+					uint8_t *status)
+{
+	const struct agent_model_gpu *m = &g->model;
+	uint32_t length;
+
+	*status = r->status;
+	if (r->status != RING_OK || r->row == GPU_NO_ROW)
+		return 0;
+	length = m->reply_lengths != NULL ? m->reply_lengths[r->row] : m->reply_length;
+	if (length > g->max_reply || (m->statuses != NULL && m->statuses[r->row] != 0)) {
+		*status = RING_ERROR;
+		return 0;
+	}
+	return length;
+}
+
+static __device__ void post(const struct gpu_loop *g, struct agent_link *link,
+			    const struct gpu_request *r, uint32_t length, uint8_t status,
+			    uint64_t done_ns)
+{
+	struct ring_reply *header = (struct ring_reply *)reply_of(link, r->slot);
+	struct mlx5_write write = {
+		.remote_address = link->remote_address + (uint64_t)r->slot * link->remote_stride,
+		.local_address = (uint64_t)header,
+		.rkey = link->remote_rkey,
+		.lkey = link->lkey,
+		.length = (uint32_t)sizeof(*header) + length,
+		.imm = ring_imm(r->slot, status, 0),
+		.with_imm = true,
+		.signal = r->ahead + 1 == link->built, /* one CQE is enough for all before it */
+	};
+
+	header->sequence = r->sequence;
+	header->seen_ns = r->seen_ns;
+	header->start_ns = g->start_ns;
+	header->done_ns = done_ns;
+	*(uint64_t *)&header->length = length; /* and chunk 0 */
+	mlx5_wqe_build(&link->queue, r->ahead, &write);
+}
+
+static __device__ void count(struct gpu_loop *g, uint32_t n, uint8_t status, uint64_t done_ns)
+{
+	bool mine = threadIdx.x < n;
+	uint32_t errors = __syncthreads_count(mine && status == RING_ERROR);
+	uint32_t expired = __syncthreads_count(mine && status == RING_EXPIRED);
+	uint32_t cancelled = __syncthreads_count(mine && status == RING_CANCELLED);
+	uint32_t bad = __syncthreads_count(mine && status == RING_BAD);
+
+	if (threadIdx.x != 0)
+		return;
+	g->stats.batches++;
+	g->stats.requests += n;
+	g->stats.errors += errors;
+	g->stats.expired += expired;
+	g->stats.cancelled += cancelled;
+	g->stats.bad += bad;
+	if (done_ns - g->start_ns > g->stats.longest_run_ns)
+		g->stats.longest_run_ns = done_ns - g->start_ns;
+	g->shared->stats = g->stats;
+}
+
+/*
+ * Answer the batch: headers and WQEs by all threads of a block, thread i for request i, then one
+ * doorbell per link.
+ */
+static __device__ void send_batch(struct gpu_loop *g, struct agent_link *links,
+				  const struct gpu_request *request, uint32_t n, uint64_t done_ns)
+{
+	__shared__ bool open[AGENT_LINKS_MAX];
+	uint32_t i = threadIdx.x, length;
+	uint8_t status = RING_OK;
+
+	if (i < g->n_links)
+		open[i] = links[i].built > 0 && make_room(g, &links[i]);
+	__syncthreads();
+	if (i < n) {
+		length = reply_length(g, &request[i], &status);
+		if (open[request[i].link])
+			post(g, &links[request[i].link], &request[i], length, status, done_ns);
+	}
+	__syncthreads();
+	if (i < g->n_links) {
+		if (open[i])
+			mlx5_ring(&links[i].queue, links[i].built);
+		links[i].built = 0;
+	}
+	count(g, n, status, done_ns);
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where plug-ins are built without CUDA. The agent does not ask for the GPU side then.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "echo_cuda.h"
+#include "mlp_cuda.h"
+
+int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *error, size_t size)
+{
+	snprintf(error, size, "built without CUDA");
+	return -ENOTSUP;
+}
+
+struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *weights, char *error, size_t size)
+{
+	snprintf(error, size, "built without CUDA");
+	return NULL;
+}
+
+int mlp_cuda_capture(struct mlp_cuda *mlp, struct agent_model_gpu *gpu, char *error, size_t size)
+{
+	return -ENOTSUP;
+}
+
+void mlp_cuda_destroy(struct mlp_cuda *mlp)
+{
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MODELS_ECHO_CUDA_H
+#define MODELS_ECHO_CUDA_H
+
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Keep the GPU busy for so long per request of a batch. 0, or -errno and <error>. */
+int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *error, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

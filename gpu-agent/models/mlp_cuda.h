@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The perceptron on a GPU: all layers in one kernel, one block per request.
+ */
+#ifndef MODELS_MLP_CUDA_H
+#define MODELS_MLP_CUDA_H
+
+#include "mlp_weights.h"
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mlp_cuda;
+
+/* Copies <weights> to the current GPU. NULL with a sentence in <error>. */
+struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *weights, char *error, size_t size);
+/* 0, or -errno and <error>. */
+int mlp_cuda_capture(struct mlp_cuda *mlp, struct agent_model_gpu *gpu, char *error, size_t size);
+/* NULL is fine. */
+void mlp_cuda_destroy(struct mlp_cuda *mlp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

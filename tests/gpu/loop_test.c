@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a worker's loop must do, whatever it runs on: the same list for the C loop and for the CUDA
+ * loop.
+ *
+ *   loop_test cpu|cuda MODELS_FOLDER WEIGHTS [TEST]
+ *
+ * Exit status 77 where there is no GPU.
+ */
+#include <isa-l/crc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+#define SLOTS      16
+#define PATIENCE   5000000000ull
+#define FOREVER_MS 60000
+
+static const char *models, *weights;
+static int gpu;
+static unsigned int failures;
+
+#define REQUIRE(condition, ...)                                                                    \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			printf("    line %d: ", __LINE__);                                         \
+			printf(__VA_ARGS__);                                                       \
+			putchar('\n');                                                             \
+			failures++;                                                                \
+			return;                                                                    \
+		}                                                                                  \
+	} while (0)
+
+/* --- helpers -----------------------------------------------------------------------------------
+ */
+
+static bool begin(struct rig *rig, struct rig_params p)
+{
+	char error[512] = "";
+
+	p.models = models;
+	p.gpu = gpu;
+	p.model = p.model == NULL ? "echo" : p.model;
+	p.arguments = p.arguments == NULL ? "max_request=4096" : p.arguments;
+	p.max_batch = p.max_batch == 0 ? 8 : p.max_batch;
+	p.heartbeat_ms = p.heartbeat_ms == 0 ? FOREVER_MS : p.heartbeat_ms;
+	p.links = p.links == 0 ? 1 : p.links;
+	p.slots = p.slots == 0 ? SLOTS : p.slots;
+	if (rig_start(rig, &p, error, sizeof(error)) == 0)
+		return true;
+	printf("    the loop does not start: %s\n", error);
+	failures++;
+	return false;
+}
+
+static void fill(uint8_t *at, uint32_t n, uint32_t seed)
+{
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = (uint8_t)(seed * 2654435761u >> 24) + i * 7 + (i >> 8);
+}
+
+static bool filled(const uint8_t *at, uint32_t n, uint32_t seed)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i] != (uint8_t)((uint8_t)(seed * 2654435761u >> 24) + i * 7 + (i >> 8)))
+			return false;
+	return true;
+}
+
+static bool await(struct rig *rig, uint32_t link, struct rig_reply *r)
+{
+	uint64_t end = sleeper_now_ns() + PATIENCE;
+
+	while (!rig_reply(rig, link, r))
+		if (sleeper_now_ns() > end)
+			return false;
+	return true;
+}
+
+static void ask(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length, uint32_t seed,
+		const struct ring_descriptor *with)
+{
+	fill(rig_slot(rig, link, slot), length, seed);
+	rig_submit(rig, link, slot, length, with);
+}
+
+/* One request and its reply. */
+static bool echoes(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length, uint32_t seed)
+{
+	struct rig_reply r;
+
+	ask(rig, link, slot, length, seed, NULL);
+	return await(rig, link, &r) && r.slot == slot && r.status == RING_OK &&
+	       r.header->length == length && r.header->sequence == rig->link[link].position &&
+	       filled(r.bytes, length, seed);
+}
+
+static bool silent(struct rig *rig, uint32_t link, unsigned int ms)
+{
+	uint64_t end = sleeper_now_ns() + ms * 1000000ull;
+	struct rig_reply r;
+
+	while (sleeper_now_ns() < end)
+		if (rig_reply(rig, link, &r))
+			return false;
+	return true;
+}
+
+static struct agent_loop_stats stats_of(struct rig *rig)
+{
+	struct agent_loop_stats stats;
+
+	rig->ops->stats(rig->loop, &stats);
+	return stats;
+}
+
+/* The loop counts after it has posted: wait until <field> has come to <n>, and see that it stays.
+ */
+#define COUNTED(field, n)                                                                          \
+	do {                                                                                       \
+		uint64_t end_ = sleeper_now_ns() + PATIENCE;                                       \
+                                                                                                   \
+		while (stats_of(rig).field < (n) && sleeper_now_ns() < end_)                       \
+			;                                                                          \
+		REQUIRE(stats_of(rig).field == (n), "the loop counted %lu " #field,                \
+			(unsigned long)stats_of(rig).field);                                       \
+	} while (0)
+
+/* --- tests -------------------------------------------------------------------------------------
+ */
+
+static void answers_every_length_lap_after_lap(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1,   2,   3,    4,    5,    7,    8,    15,
+					   16,  17,  63,   64,   65,   127,  511,  512,
+					   513, 527, 1023, 1472, 2049, 4093, 4095, 4096};
+
+	if (!begin(rig, (struct rig_params){0}))
+		return;
+	for (uint32_t i = 0; i < 10 * SLOTS; i++) {
+		uint32_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, length, i), "request %u of %u bytes", i,
+			length);
+	}
+	COUNTED(requests, 10 * SLOTS);
+}
+
+static void serves_many_links(struct rig *rig)
+{
+	if (!begin(rig, (struct rig_params){.links = 40}))
+		return;
+	for (uint32_t i = 0; i < 400; i++)
+		REQUIRE(echoes(rig, i * 7 % 40, i % SLOTS, 100 + i, i), "request %u", i);
+}
+
+static void answers_full_rings_of_all_links(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.links = 3, .max_batch = 64}))
+		return;
+	for (uint32_t lap = 0; lap < 5; lap++) {
+		for (uint32_t i = 0; i < 3 * SLOTS; i++)
+			ask(rig, i % 3, i / 3, 200 + i, lap * 100 + i, NULL);
+		for (uint32_t i = 0; i < 3 * SLOTS; i++) {
+			uint32_t was;
+
+			REQUIRE(await(rig, i % 3, &r), "lap %u: %u replies are missing", lap,
+				3 * SLOTS - i);
+			was = r.slot * 3 + i % 3;
+			REQUIRE(r.status == RING_OK && r.header->length == 200 + was &&
+					filled(r.bytes, 200 + was, lap * 100 + was),
+				"lap %u: the reply to slot %u is wrong", lap, r.slot);
+		}
+	}
+}
+
+static void waits_for_a_batch_to_fill(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 1000000}))
+		return;
+	for (uint32_t i = 0; i < 3; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	REQUIRE(silent(rig, 0, 100), "a batch of 3 of 4 did not wait");
+	ask(rig, 0, 3, 10, 3, NULL);
+	for (uint32_t i = 0; i < 4; i++)
+		REQUIRE(await(rig, 0, &r), "reply %u is missing", i);
+	COUNTED(batches, 1);
+	ask(rig, 0, 4, 10, 4, NULL);
+	REQUIRE(await(rig, 0, &r), "a batch of 1 waits for ever");
+}
+
+static void drops_what_is_too_late(struct rig *rig)
+{
+	const struct ring_descriptor hurry = {.deadline_us = 1000},
+				     patient = {.deadline_us = 900000};
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 50000}))
+		return;
+	ask(rig, 0, 0, 10, 0, &hurry);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.slot == 0 && r.status == RING_EXPIRED && r.header->length == 0,
+		"slot %u status %u", r.slot, r.status);
+	ask(rig, 0, 1, 10, 1, &hurry);
+	ask(rig, 0, 2, 20, 2, &patient);
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(await(rig, 0, &r), "no reply");
+		REQUIRE(r.status == (r.slot == 1 ? RING_EXPIRED : RING_OK), "slot %u status %u",
+			r.slot, r.status);
+		REQUIRE(r.slot == 1 || filled(r.bytes, 20, 2), "the late one left its bytes");
+	}
+	REQUIRE(echoes(rig, 0, 3, 10, 3), "the loop goes on");
+	COUNTED(expired, 2);
+}
+
+static void drops_what_was_cancelled(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 100000}))
+		return;
+	ask(rig, 0, 5, 10, 0, NULL);
+	rig_cancel(rig, 0, 5, 1);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.slot == 5 && r.status == RING_CANCELLED, "slot %u status %u", r.slot, r.status);
+	/* The word of an earlier request in the slot says nothing about this one. */
+	REQUIRE(echoes(rig, 0, 5, 10, 1), "an old cancel word holds");
+	COUNTED(cancelled, 1);
+}
+
+static void refuses_bad_descriptors(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){0}))
+		return;
+	rig_submit(rig, 0, 3, 4097, NULL);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.slot == 3 && r.status == RING_BAD, "slot %u status %u", r.slot, r.status);
+	rig_submit(rig, 0, SLOTS, 10, NULL);
+	rig_submit(rig, 0, UINT32_MAX, 10, NULL);
+	REQUIRE(echoes(rig, 0, 2, 10, 1), "the loop stops at a slot that is none");
+	COUNTED(bad, 3);
+}
+
+static void checks_sums(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1, 63, 64, 1000, 4096};
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){0}))
+		return;
+	for (uint32_t i = 0; i < 10; i++) {
+		uint32_t length = lengths[i / 2];
+		struct ring_descriptor sum = {.flags = RING_HAS_CRC};
+
+		fill(rig_slot(rig, 0, i), length, i);
+		sum.crc32 = crc32_gzip_refl(0, rig_slot(rig, 0, i), length) ^ i % 2;
+		rig_submit(rig, 0, i, length, &sum);
+		REQUIRE(await(rig, 0, &r), "no reply to %u bytes", length);
+		REQUIRE(r.status == (i % 2 ? RING_BAD : RING_OK), "%u bytes: status %u", length,
+			r.status);
+	}
+}
+
+static void posts_heartbeats_when_idle(struct rig *rig)
+{
+	uint64_t end = sleeper_now_ns() + PATIENCE;
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.links = 2, .heartbeat_ms = 10}))
+		return;
+	while (rig->link[0].heartbeats < 20 || rig->link[1].heartbeats < 20) {
+		REQUIRE(!rig_reply(rig, 0, &r) && !rig_reply(rig, 1, &r), "a reply to nothing");
+		REQUIRE(sleeper_now_ns() < end, "%lu heartbeats",
+			(unsigned long)rig->link[0].heartbeats);
+	}
+}
+
+static void goes_on_when_a_link_fails(struct rig *rig)
+{
+	uint64_t end;
+
+	if (!begin(rig, (struct rig_params){.links = 2}))
+		return;
+	REQUIRE(echoes(rig, 0, 0, 10, 0) && echoes(rig, 1, 0, 10, 1), "does not begin");
+	rig_break(rig, 0, MLX5_SYNDROME_RETRY_EXCEEDED);
+	ask(rig, 0, 1, 10, 2, NULL);
+	end = sleeper_now_ns() + PATIENCE;
+	for (uint32_t i = 1; stats_of(rig).dead_links == 0 || i < 100; i++) {
+		REQUIRE(echoes(rig, 1, i % SLOTS, 10, i), "the other link stops, too");
+		REQUIRE(sleeper_now_ns() < end, "the dead link is not seen");
+	}
+	ask(rig, 0, 2, 10, 3, NULL);
+	REQUIRE(silent(rig, 0, 50), "a dead link is posted to");
+	COUNTED(dead_links, 1);
+}
+
+static void waits_for_a_full_send_queue(struct rig *rig)
+{
+	struct rig_reply r;
+	uint32_t replies = 0;
+
+	if (!begin(rig, (struct rig_params){.max_batch = 2, .wqes = 4}))
+		return;
+	/* The first heartbeat is out of the way. */
+	REQUIRE(echoes(rig, 0, 9, 10, 9), "does not begin");
+	rig->link[0].mute = true;
+	for (uint32_t i = 0; i < 8; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	while (replies < 4) {
+		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
+		replies++;
+	}
+	REQUIRE(silent(rig, 0, 50), "more is posted than the queue holds");
+	rig->link[0].mute = false;
+	rig_complete(rig, 0);
+	for (; replies < 8; replies++) {
+		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
+		REQUIRE(filled(r.bytes, 10, r.slot), "slot %u has other bytes", r.slot);
+	}
+}
+
+static void reports_replies_that_nobody_can_get(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.max_reply = 100}))
+		return;
+	ask(rig, 0, 0, 101, 0, NULL);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.status == RING_ERROR && r.header->length == 0, "status %u", r.status);
+	REQUIRE(echoes(rig, 0, 1, 100, 1), "100 bytes are too many");
+}
+
+static void tells_when_it_saw_ran_and_ended(struct rig *rig)
+{
+	struct rig_reply r;
+	uint64_t end;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=64,delay_us=2000"}))
+		return;
+	ask(rig, 0, 0, 10, 0, NULL);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.header->seen_ns <= r.header->start_ns &&
+			r.header->done_ns - r.header->start_ns >= 2000000 &&
+			r.header->done_ns - r.header->start_ns < 1000000000,
+		"seen %lu start %lu done %lu", (unsigned long)r.header->seen_ns,
+		(unsigned long)r.header->start_ns, (unsigned long)r.header->done_ns);
+	end = sleeper_now_ns() + PATIENCE;
+	while (stats_of(rig).longest_run_ns < 2000000)
+		REQUIRE(sleeper_now_ns() < end, "the longest run was %lu ns",
+			(unsigned long)stats_of(rig).longest_run_ns);
+}
+
+static void moves_large_payloads(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1u << 20, (1u << 20) - 1, 602112, 262145, 1};
+
+	if (!begin(rig, (struct rig_params){
+				.arguments = "max_request=1048576", .max_batch = 2, .slots = 4}))
+		return;
+	for (uint32_t i = 0; i < 5; i++)
+		REQUIRE(echoes(rig, 0, i % 4, lengths[i], i), "%u bytes", lengths[i]);
+}
+
+static void says_what_the_model_refused(struct rig *rig)
+{
+	char arguments[512];
+	struct rig_reply r;
+
+	snprintf(arguments, sizeof(arguments), "weights=%s", weights);
+	if (!begin(rig, (struct rig_params){.model = "mlp", .arguments = arguments}))
+		return;
+	ask(rig, 0, 0, 71, 0, NULL);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.status == RING_ERROR, "status %u", r.status);
+	ask(rig, 0, 1, 72, 1, NULL);
+	REQUIRE(await(rig, 0, &r), "no reply");
+	REQUIRE(r.status == RING_OK && r.header->length == 8 + 4 + 40, "status %u length %u",
+		r.status, r.header->length);
+	REQUIRE(memcmp(r.bytes, rig_slot(rig, 0, 1), 8) == 0, "the id is lost");
+}
+
+/* The CPU's answer is the reference. */
+static void computes_what_the_model_computes(struct rig *rig)
+{
+	struct agent_model_item item[SLOTS];
+	uint8_t want[SLOTS][64];
+	char arguments[512];
+	struct rig_reply r;
+	float got, expected;
+
+	snprintf(arguments, sizeof(arguments), "weights=%s", weights);
+	if (!begin(rig, (struct rig_params){.model = "mlp", .arguments = arguments}))
+		return;
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		fill(rig_slot(rig, 0, i), 72, i);
+		for (uint32_t k = 8; k < 72; k++)
+			rig_slot(rig, 0, i)[k] %= 17;
+		item[i] = (struct agent_model_item){
+			.request = rig_slot(rig, 0, i), .request_length = 72, .reply = want[i]};
+	}
+	rig->model.model->run(rig->model.state, item, SLOTS);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		rig_submit(rig, 0, i, 72, NULL);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		REQUIRE(await(rig, 0, &r), "no reply");
+		REQUIRE(r.status == RING_OK && memcmp(r.bytes, want[r.slot], 12) == 0,
+			"slot %u: another class", r.slot);
+		for (uint32_t k = 0; k < 10; k++) {
+			memcpy(&got, r.bytes + 12 + 4 * k, 4);
+			memcpy(&expected, want[r.slot] + 12 + 4 * k, 4);
+			REQUIRE(got - expected < 1e-3f && expected - got < 1e-3f,
+				"slot %u score %u: %f, not %f", r.slot, k, got, expected);
+		}
+	}
+}
+
+static void stops_at_once(struct rig *rig)
+{
+	uint64_t start;
+
+	for (int busy = 0; busy < 2; busy++) {
+		if (!begin(rig, (struct rig_params){.arguments = "max_request=64,delay_us=1000",
+						    .max_batch = 2}))
+			return;
+		for (uint32_t i = 0; busy && i < SLOTS; i++)
+			ask(rig, 0, i, 10, i, NULL);
+		start = sleeper_now_ns();
+		rig->ops->stop(rig->loop);
+		rig->loop = NULL;
+		REQUIRE(sleeper_now_ns() - start < 100000000, "took %lu us, busy %d",
+			(unsigned long)(sleeper_now_ns() - start) / 1000, busy);
+		if (!busy)
+			rig_stop(rig);
+	}
+}
+
+/* --- the list ----------------------------------------------------------------------------------
+ */
+
+static const struct {
+	const char *name;
+	void (*run)(struct rig *rig);
+} tests[] = {
+#define TEST(name)                                                                                 \
+	{                                                                                          \
+#name, name                                                                        \
+	}
+	TEST(answers_every_length_lap_after_lap),
+	TEST(serves_many_links),
+	TEST(answers_full_rings_of_all_links),
+	TEST(waits_for_a_batch_to_fill),
+	TEST(drops_what_is_too_late),
+	TEST(drops_what_was_cancelled),
+	TEST(refuses_bad_descriptors),
+	TEST(checks_sums),
+	TEST(posts_heartbeats_when_idle),
+	TEST(goes_on_when_a_link_fails),
+	TEST(waits_for_a_full_send_queue),
+	TEST(reports_replies_that_nobody_can_get),
+	TEST(tells_when_it_saw_ran_and_ended),
+	TEST(moves_large_payloads),
+	TEST(says_what_the_model_refused),
+	TEST(computes_what_the_model_computes),
+	TEST(stops_at_once),
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int passed = 0, failed = 0;
+	static struct rig rig;
+	char why[256] = "";
+
+	if (argc < 4) {
+		fprintf(stderr, "usage: loop_test cpu|cuda MODELS_FOLDER WEIGHTS [TEST]\n");
+		return 2;
+	}
+	gpu = strcmp(argv[1], "cuda") == 0 ? 0 : -1;
+	models = argv[2];
+	weights = argv[3];
+	if (gpu == 0 && agent_gpus(why, sizeof(why)) == 0) {
+		printf("skipped: %s\n", why);
+		return 77;
+	}
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		unsigned int before = failures;
+
+		if (argc > 4 && strcmp(argv[4], tests[i].name) != 0)
+			continue;
+		tests[i].run(&rig);
+		rig_stop(&rig);
+		printf("%s %s\n", failures == before ? "ok    " : "FAILED", tests[i].name);
+		fflush(stdout);
+		if (failures == before)
+			passed++;
+		else
+			failed++;
+	}
+	printf("Tested: %u | Passing: %u | Failing: %u\n", passed + failed, passed, failed);
+	return failed == 0 ? 0 : 1;
+}

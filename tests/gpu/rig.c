@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
+#include <endian.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+#define QPN    0x4711
+#define LKEY   0x77
+#define RKEY   0x1111
+#define REMOTE 0x7f0000000000ull
+
+static int load(struct rig_model *m, const struct rig_params *p, char *error, size_t size)
+{
+	char path[PATH_MAX], why[256] = "";
+
+	snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
+	m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	m->model = m->library == NULL ? NULL : dlsym(m->library, AGENT_MODEL_SYMBOL);
+	if (m->model == NULL) {
+		snprintf(error, size, "%s: %s", path, dlerror());
+		return -1;
+	}
+	if (m->model->open(p->arguments, p->max_batch, &m->shape, &m->state, why, sizeof(why)) <
+	    0) {
+		snprintf(error, size, "%s: %s", p->model, why);
+		return -1;
+	}
+	return 0;
+}
+
+static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
+{
+	const struct agent_model_shape *shape = &rig->model.shape;
+	struct rig_link *l = &rig->link[i];
+
+	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply) < 0 ||
+	    send_queue_create(&l->sq, wqes) < 0)
+		return -1;
+	l->sq.qpn = QPN + i;
+	rig->view[i] = (struct agent_link){
+		.descriptors = (const void *)(uintptr_t)l->memory.descriptors,
+		.slots = (const void *)(uintptr_t)l->memory.slots,
+		.cancels = (const void *)(uintptr_t)l->memory.cancels,
+		.slot_count = rig->slots,
+		.stride = l->memory.stride,
+		.replies = (void *)(uintptr_t)l->memory.replies,
+		.reply_stride = l->memory.reply_stride,
+		.lkey = LKEY,
+		.remote_address = REMOTE,
+		.remote_stride = l->memory.reply_stride,
+		.remote_rkey = RKEY,
+		.queue = send_queue_view(&l->sq),
+	};
+	return 0;
+}
+
+int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t size)
+{
+	struct agent_loop_params loop = {0};
+
+	*rig = (struct rig){
+		.ops = p->gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda,
+		.n_links = p->links,
+		.slots = p->slots,
+	};
+	if (load(&rig->model, p, error, size) < 0)
+		return -1;
+	sleeper_init(&rig->sleeper);
+	for (uint32_t i = 0; i < p->links; i++)
+		if (make_link(rig, i, p->wqes == 0 ? 2 * p->slots : p->wqes) < 0) {
+			snprintf(error, size, "no memory for link %u", i);
+			return -1;
+		}
+	loop = (struct agent_loop_params){
+		.model = rig->model.model,
+		.model_state = rig->model.state,
+		.shape = rig->model.shape,
+		.max_reply = p->max_reply == 0 ? rig->model.shape.max_reply : p->max_reply,
+		.max_batch = rig->model.shape.max_batch,
+		.batch_timeout_us = p->batch_timeout_us,
+		.heartbeat_ms = p->heartbeat_ms,
+		.idle_sleep = true,
+		.n_links = p->links,
+		.links = rig->view,
+		.sleeper = &rig->sleeper,
+		.gpu = p->gpu,
+	};
+	rig->loop = rig->ops->start(&loop, error, size);
+	return rig->loop == NULL ? -1 : 0;
+}
+
+void rig_stop(struct rig *rig)
+{
+	if (rig->loop != NULL)
+		rig->ops->stop(rig->loop);
+	for (uint32_t i = 0; i < rig->n_links; i++) {
+		link_memory_destroy(&rig->link[i].memory);
+		send_queue_destroy(&rig->link[i].sq);
+	}
+	sleeper_fini(&rig->sleeper);
+	if (rig->model.state != NULL)
+		rig->model.model->close(rig->model.state);
+	if (rig->model.library != NULL)
+		dlclose(rig->model.library);
+	rig->loop = NULL;
+	rig->model = (struct rig_model){0};
+}
+
+/* --- the load balancer's side ------------------------------------------------------------------
+ */
+
+uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot)
+{
+	const struct link_memory *m = &rig->link[link].memory;
+
+	return (uint8_t *)(uintptr_t)(m->slots + (uint64_t)slot * m->stride);
+}
+
+void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
+		const struct ring_descriptor *with)
+{
+	struct rig_link *l = &rig->link[link];
+	struct ring_descriptor *d = (void *)(uintptr_t)l->memory.descriptors;
+	struct ring_descriptor next = with == NULL ? (struct ring_descriptor){0} : *with;
+
+	next.slot = slot;
+	next.length = length;
+	d += l->position++ & (rig->slots - 1);
+	next.sequence = d->sequence; /* the mark of the last lap, until all else is there */
+	*d = next;
+	__atomic_store_n(&d->sequence, l->position, __ATOMIC_RELEASE);
+	sleeper_wake(&rig->sleeper);
+}
+
+void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence)
+{
+	uint64_t *cancels = (void *)(uintptr_t)rig->link[link].memory.cancels;
+
+	__atomic_store_n(&cancels[slot], sequence, __ATOMIC_RELEASE);
+}
+
+/* --- the NIC's side ----------------------------------------------------------------------------
+ */
+
+void rig_complete(struct rig *rig, uint32_t link)
+{
+	struct send_queue *sq = &rig->link[link].sq;
+
+	send_queue_report(sq, sq->next - 1, MLX5_POST_CQE_OK, 0);
+}
+
+void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome)
+{
+	struct send_queue *sq = &rig->link[link].sq;
+
+	send_queue_report(sq, sq->next, MLX5_POST_CQE_ERROR, syndrome);
+	sleeper_wake(&rig->sleeper);
+}
+
+bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
+{
+	struct rig_link *l = &rig->link[link];
+	struct send_queue *sq = &l->sq;
+	uint8_t syndrome;
+
+	while (send_queue_look(sq)) {
+		syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
+		if (syndrome != 0 || out->work.rkey != RKEY || !out->work.with_imm) {
+			fprintf(stderr, "link %u: WQE %u is bad, syndrome %#x\n", link, sq->next,
+				syndrome);
+			abort();
+		}
+		sq->next++;
+		if (out->work.signal && !l->mute)
+			rig_complete(rig, link);
+		if (out->work.imm & RING_IMM_HEARTBEAT) {
+			l->heartbeats++;
+			continue;
+		}
+		out->slot = ring_imm_slot(out->work.imm);
+		out->status = ring_imm_status(out->work.imm);
+		out->header = (const void *)(uintptr_t)out->work.local;
+		out->bytes = (const uint8_t *)(out->header + 1);
+		if (out->work.remote != REMOTE + (uint64_t)out->slot * l->memory.reply_stride ||
+		    out->work.length != sizeof(*out->header) + out->header->length) {
+			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
+				out->slot);
+			abort();
+		}
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker's loop, on the CPU or on a GPU, whose load balancer and NIC the caller plays: it writes
+ * requests into the rings and finds what the loop posts. For tests and benches; needs no DPDK.
+ *
+ * Owner: one thread.
+ */
+#ifndef GPU_RIG_H
+#define GPU_RIG_H
+
+#include "loop.h"
+#include "memory.h"
+#include "send_queue.h"
+
+/* agent.h's, without the rest of the agent. */
+struct rig_model {
+	void *library;
+	const struct agent_model *model;
+	void *state;
+	struct agent_model_shape shape;
+};
+
+struct rig_params {
+	const char *models;    /* folder of plug-ins */
+	const char *model;     /* name of one */
+	const char *arguments; /* of it */
+	uint32_t max_batch, batch_timeout_us, heartbeat_ms, max_reply /* 0: the model's */;
+	uint32_t links, slots, wqes /* per link; 0: twice the slots */;
+	int gpu; /* -1: the CPU */
+};
+
+struct rig_link {
+	struct link_memory memory;
+	struct send_queue sq;
+	uint64_t position; /* of the next descriptor */
+	uint64_t heartbeats;
+	bool mute; /* completes nothing until rig_complete() */
+};
+
+struct rig {
+	struct rig_model model;
+	const struct agent_loop_ops *ops;
+	struct agent_loop *loop;
+	struct sleeper sleeper;
+	uint32_t n_links, slots;
+	struct rig_link link[AGENT_LINKS_MAX];
+	struct agent_link view[AGENT_LINKS_MAX];
+};
+
+/* A reply that the loop posted. <bytes> stays until the slot's next request. */
+struct rig_reply {
+	struct send_work work;
+	uint32_t slot;
+	uint8_t status;
+	const struct ring_reply *header;
+	const uint8_t *bytes; /* header->length of them */
+};
+
+/* 0, or -1 with a sentence in <error>. */
+int rig_start(struct rig *rig, const struct rig_params *params, char *error, size_t size);
+void rig_stop(struct rig *rig);
+
+uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
+/* Hand the slot's first <length> bytes to the loop; <with> has what else the descriptor says. */
+void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
+		const struct ring_descriptor *with);
+void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence);
+/* The next reply of the link, which is completed; heartbeats are counted and completed on the way.
+ * False: none yet. A WQE that a NIC would refuse ends the program. */
+bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out);
+/* Complete all that a mute link has sent. */
+void rig_complete(struct rig *rig, uint32_t link);
+/* End the link with an error CQE, as a NIC does whose peer is gone. */
+void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome);
+
+#endif
