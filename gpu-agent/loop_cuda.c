@@ -10,8 +10,15 @@
 #include "gpu_graph.h"
 #include "loop_cuda.h"
 
-/* Copying blocks per kernel: enough to fill the bus, few enough to leave the GPU to the model. */
+/* Copying blocks: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
+
+/* Launching the graph again takes longer than going on in it: so it has as many turns, until it has
+ * so many nodes of the model. */
+#define TURNS_MAX       16
+#define MODEL_NODES_MAX 64
+/* Turns of a kernel that needs no model; then others on the GPU get a chance. */
+#define KERNEL_TURNS 4096
 
 #define PINS_PER_LINK 8
 
@@ -19,9 +26,8 @@ struct agent_loop {
 	int gpu;
 	cudaStream_t stream;
 	cudaGraphExec_t exec;
-	struct gpu_loop *device;
 	struct gpu_shared *shared;
-	/* device memory that <device> points to */
+	/* device memory */
 	void *buffers[8];
 	unsigned int n_buffers;
 	void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
@@ -101,15 +107,12 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* The state of the loop, as the GPU gets it. */
-static void make_state(struct agent_loop *loop, const struct agent_loop_params *p,
-		       struct gpu_loop *state)
+/* What the kernels get. */
+static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loop_params *p)
 {
 	uint32_t batch = p->max_batch;
 	size_t in = round_up(p->shape.max_request, 256), out = round_up(p->shape.max_reply, 256);
-
-	loop->device = device_buffer(loop, sizeof(*loop->device));
-	*state = (struct gpu_loop){
+	struct gpu_loop g = {
 		.n_links = p->n_links,
 		.max_batch = batch,
 		.min_request = p->shape.min_request,
@@ -118,23 +121,25 @@ static void make_state(struct agent_loop *loop, const struct agent_loop_params *
 		.batch_timeout_ns = p->batch_timeout_us * 1000ull,
 		.heartbeat_ns = p->heartbeat_ms * 1000000ull,
 		.links = device_buffer(loop, p->n_links * sizeof(*p->links)),
-		.shared = loop->shared,
+		.state = device_buffer(loop, sizeof(struct gpu_state)),
 		.request = device_buffer(loop, batch * sizeof(struct gpu_request)),
-		.row_request = device_buffer(loop, batch * sizeof(uint32_t)),
 		.lengths = device_buffer(loop, batch * sizeof(uint32_t)),
+		.shared = loop->shared,
 	};
-	state->model = (struct agent_model_gpu){
+
+	g.model = (struct agent_model_gpu){
 		.stream = loop->stream,
 		.max_batch = batch,
-		.rows = &loop->device->rows,
-		.lengths = state->lengths,
+		.rows = &g.state->rows,
+		.lengths = g.lengths,
 		.input = device_buffer(loop, batch * in),
 		.output = device_buffer(loop, batch * out),
 		.input_stride = in,
 		.output_stride = out,
 		.reply_lengths = device_buffer(loop, 2 * batch * sizeof(uint32_t)),
 	};
-	state->model.statuses = (int32_t *)state->model.reply_lengths + batch;
+	g.model.statuses = (int32_t *)g.model.reply_lengths + batch;
+	return g;
 }
 
 /* --- the graph ---------------------------------------------------------------------------------
@@ -148,46 +153,73 @@ static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
 	return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
 }
 
-/* The model may put its own buffers into <state>. */
-static cudaGraph_t record(struct agent_loop *loop, const struct agent_loop_params *p,
-			  struct gpu_loop *state)
+/* The model's graph, which may put its own buffers into <g>. */
+static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop_params *p,
+				struct gpu_loop *g)
 {
-	unsigned int in = copy_blocks(p->max_batch, p->shape.max_request);
-	unsigned int out = copy_blocks(p->max_batch, p->shape.max_reply);
 	cudaGraph_t graph = NULL;
-	char why[256] = "";
+	char why[320] = "";
 
 	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
 		   "cannot record a graph"))
 		return NULL;
-	check(loop, gpu_wait_gather(loop->device, in, loop->stream), "cannot record wait_inputs");
-	if (!loop->failed &&
-	    p->model->capture(p->model_state, &state->model, why, sizeof(why)) < 0) {
+	if (p->model->capture(p->model_state, &g->model, why, sizeof(why)) < 0) {
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
-	if (!loop->failed)
-		check(loop, gpu_scatter_send(loop->device, out, loop->stream),
-		      "cannot record send_outputs");
 	/* Whatever went wrong, recording must end. */
 	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
+	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
+		loop->failed = true;
+	}
 	return graph;
 }
 
-static void launch(struct agent_loop *loop, cudaGraph_t graph)
+/* Turns with the model between them; one that only sends, and launches it all again. */
+static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
+			 size_t nodes)
 {
-	char why[320];
+	unsigned int in = copy_blocks(g->max_batch, g->max_request);
+	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
+	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX;
+	char why[320] = "";
 
-	if (gpu_graph_check(graph, why, sizeof(why)) < 0) {
-		snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
-		loop->failed = true;
-		return;
+	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
+		turns /= 2;
+	if (nodes == 0 && blocks == 1)
+		turns = 1; /* the kernel goes on by itself */
+	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
+		check(loop,
+		      gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
+			       nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
+		      "cannot record a turn");
+		if (nodes > 0 && gpu_graph_embed(loop->stream, model, why, sizeof(why)) < 0) {
+			snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
+			loop->failed = true;
+		}
 	}
+	check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream), "cannot record the end");
+}
+
+static void launch(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model)
+{
+	cudaGraph_t graph = NULL;
+	size_t nodes = 0;
+
+	check(loop, cudaGraphGetNodes(model, NULL, &nodes), "cannot read the model's graph");
+	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+		   "cannot record a graph"))
+		return;
+	record_turns(loop, g, model, nodes);
+	check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
 	if (check(loop,
 		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
 		  "the graph cannot be launched from the GPU") &&
 	    check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
 		check(loop, cudaGraphLaunch(loop->exec, loop->stream), "cannot launch the graph");
+	if (graph != NULL)
+		cudaGraphDestroy(graph);
 }
 
 /* --- life --------------------------------------------------------------------------------------
@@ -223,8 +255,8 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 {
 	struct agent_loop_params p = *params;
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
-	struct gpu_loop state;
-	cudaGraph_t graph = NULL;
+	cudaGraph_t model = NULL;
+	struct gpu_loop g;
 
 	if (loop == NULL) {
 		snprintf(error, size, "no memory");
@@ -248,20 +280,17 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	memset(loop->shared, 0, sizeof(*loop->shared));
 	for (unsigned int i = 0; i < p.n_links; i++)
 		pin_link(loop, &p.links[i]);
-	make_state(loop, &p, &state);
+	g = make_loop(loop, &p);
 	if (loop->failed)
 		goto fail;
-	graph = record(loop, &p, &state);
-	if (!loop->failed &&
-	    check(loop,
-		  cudaMemcpy(state.links, p.links, p.n_links * sizeof(*p.links),
-			     cudaMemcpyHostToDevice),
-		  "cannot copy") &&
-	    check(loop, cudaMemcpy(loop->device, &state, sizeof(state), cudaMemcpyHostToDevice),
-		  "cannot copy"))
-		launch(loop, graph);
-	if (graph != NULL)
-		cudaGraphDestroy(graph);
+	model = record_model(loop, &p, &g);
+	if (!loop->failed && check(loop,
+				   cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
+					      cudaMemcpyHostToDevice),
+				   "cannot copy"))
+		launch(loop, &g, model);
+	if (model != NULL)
+		cudaGraphDestroy(model);
 	if (loop->failed)
 		goto fail;
 	return loop;

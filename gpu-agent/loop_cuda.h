@@ -2,13 +2,16 @@
 /*
  * The loop on a GPU: what its host side (loop_cuda.c) and its kernels (loop_kernels.cu) share.
  *
- *   wait_gather   polls the rings until there is a batch, then copies it into the model's input
- *   the model     as its capture() recorded it
- *   scatter_send  copies replies to where the RNIC reads them, posts, launches the graph again
+ *   turn        sends the outputs of the batch that the model is done with: copies replies to where
+ *               the RNIC reads them, posts; then polls the rings until there is a batch again, and
+ *               copies it into the model's input
+ *   the model   as its capture() recorded it
  *
- * One graph holds the three; it is launched once by the host and from then on by itself. Requests,
- * rings and queues lie in memory that both the GPU and the RNIC see; everything of this header but
- * gpu_shared lies on the GPU.
+ * One graph holds a few turns, each followed by the model, and a last one that only sends and
+ * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
+ * no graph between turns: then one kernel goes on turning.
+ *
+ * Requests, rings and queues lie in memory that both the GPU and the RNIC see.
  */
 #ifndef AGENT_LOOP_CUDA_H
 #define AGENT_LOOP_CUDA_H
@@ -21,8 +24,9 @@
 #define GPU_BATCH_MAX 256
 #define GPU_BLOCK     256 /* threads; no less than GPU_BATCH_MAX */
 /* Payload is copied in pieces of this many bytes, one warp each. */
-#define GPU_PIECE  512
-#define GPU_NO_ROW UINT32_MAX
+#define GPU_PIECE   512
+#define GPU_NO_ROW  UINT32_MAX
+#define GPU_NO_SLOT UINT32_MAX
 
 /* A request of the batch. */
 struct gpu_request {
@@ -31,8 +35,8 @@ struct gpu_request {
 	uint32_t link;
 	uint32_t ahead; /* its WQE is the so many-th of its link's in this batch */
 	uint32_t row;   /* of the model, or GPU_NO_ROW: is only answered */
+	uint32_t flags; /* of the descriptor */
 	uint8_t status; /* enum ring_status */
-	bool has_crc;
 };
 
 /* Read and written by host and GPU, in pinned host memory. */
@@ -43,38 +47,44 @@ struct gpu_shared {
 	struct agent_loop_stats stats;
 };
 
+/* Of the loop between turns, on the GPU. */
+struct gpu_state {
+	uint32_t n, rows; /* of the batch; the model reads <rows> */
+	uint64_t start_ns;
+	bool stopped, any_crc;
+	uint32_t published; /* batches of this graph, as the blocks that only copy see them */
+	uint32_t arrived;   /* times that such a block has copied, likewise */
+	/* what block 0 takes into its own memory and puts back */
+	uint32_t first_link; /* links take turns at being looked at first */
+	uint64_t next_heartbeat, last_look;
+	struct agent_loop_stats stats;
+};
+
+/* Fixed for the loop's life; a parameter of every kernel. Pointers are to the GPU's memory. */
 struct gpu_loop {
-	/* fixed */
 	uint32_t n_links, max_batch;
 	uint32_t min_request, max_request, max_reply;
 	uint64_t batch_timeout_ns, heartbeat_ns;
 	struct agent_link *links;
-	struct gpu_shared *shared;
-	struct agent_model_gpu model;
-	/* of this batch */
+	struct gpu_state *state;
 	struct gpu_request *request; /* [max_batch] */
-	uint32_t *row_request;       /* [max_batch]: whose row this is */
 	uint32_t *lengths;           /* [max_batch]: of rows, for the model */
-	uint32_t n, rows;
-	uint64_t start_ns;
-	uint32_t any_crc;
-	bool stopped;
-	/* between blocks and batches */
-	uint32_t turn;                /* batches done */
-	uint32_t published;           /* turn + 1 once the batch is there for all blocks */
-	uint32_t gathered, scattered; /* blocks that have */
-	uint32_t first_link;
-	uint64_t next_heartbeat;
-	struct agent_loop_stats stats;
+	struct gpu_shared *shared;   /* pinned */
+	struct agent_model_gpu model;
 };
+
+/* What a turn does; the last of a graph only sends. */
+#define GPU_SEND 1u
+#define GPU_WAIT 2u
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Put the kernel onto <stream>. */
-cudaError_t gpu_wait_gather(struct gpu_loop *loop, unsigned int blocks, cudaStream_t stream);
-cudaError_t gpu_scatter_send(struct gpu_loop *loop, unsigned int blocks, cudaStream_t stream);
+/* Put <turns> turns without a model between them onto <stream>; with more than one block only one.
+ * <before>: how many waited before it in the same graph. */
+cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,
+		     unsigned int turns, unsigned int before, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

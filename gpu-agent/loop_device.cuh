@@ -24,12 +24,48 @@ static __device__ __forceinline__ uint64_t now_ns()
 	return t;
 }
 
-static __device__ __forceinline__ uint64_t acquire_sys(const uint64_t *at)
-{
-	uint64_t v;
+/* What a look at a ring brings. */
+struct glance {
+	uint64_t sequence;
+	uint32_t slot, length, flags, deadline_us, crc32;
+	uint32_t stop;
+	uint8_t op_own; /* of the next CQE */
+};
 
-	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
-	return v;
+/*
+ * All loads of a look cross the bus together, and only the mark's is an acquire: the descriptor's
+ * other fields may be older than the mark. They are used at once and compared later with what
+ * descriptor_again() reads behind the mark.
+ */
+static __device__ __forceinline__ struct glance
+look_at(const struct ring_descriptor *d, const uint32_t *stop, const volatile uint8_t *op_own)
+{
+	struct glance s;
+	uint32_t own;
+
+	asm volatile("ld.relaxed.sys.global.u32 %0, [%8];\n\t"
+		     "ld.relaxed.sys.global.u8 %1, [%9];\n\t"
+		     "ld.volatile.global.v4.u32 {%2, %3, _, %4}, [%10];\n\t"
+		     "ld.volatile.global.v2.u32 {%5, %6}, [%10 + 24];\n\t"
+		     "ld.acquire.sys.global.u64 %7, [%10 + 56];"
+		     : "=r"(s.stop), "=r"(own), "=r"(s.slot), "=r"(s.length), "=r"(s.flags),
+		       "=r"(s.deadline_us), "=r"(s.crc32), "=l"(s.sequence)
+		     : "l"(stop), "l"(op_own), "l"(d)
+		     : "memory");
+	s.op_own = own;
+	return s;
+}
+
+/* The mark was seen by this block: what was written before it is there. */
+static __device__ __forceinline__ void descriptor_again(const struct ring_descriptor *d,
+							struct glance *s)
+{
+	asm volatile("ld.volatile.global.v4.u32 {%0, %1, _, %2}, [%5];\n\t"
+		     "ld.volatile.global.v2.u32 {%3, %4}, [%5 + 24];"
+		     : "=r"(s->slot), "=r"(s->length), "=r"(s->flags), "=r"(s->deadline_us),
+		       "=r"(s->crc32)
+		     : "l"(d)
+		     : "memory");
 }
 
 static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at)
@@ -61,6 +97,11 @@ static __device__ __forceinline__ void release_gpu(uint32_t *at, uint32_t v)
 	asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
 }
 
+static __device__ __forceinline__ void fence_gpu()
+{
+	asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 /* --- copying: many requests of any length, by all warps of the grid -----------------------------
  */
 
@@ -83,6 +124,15 @@ static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
 	uint32_t i = threadIdx.x, lane = i % WARP, warp = i / WARP;
 	uint32_t pieces = i < n ? (mine.length + GPU_PIECE - 1) / GPU_PIECE : 0, sum = pieces;
 
+	if (n == 1) { /* the usual batch of those who are in a hurry */
+		if (i == 0) {
+			s->span[0] = mine;
+			s->first[0] = 0;
+			s->first[1] = pieces;
+		}
+		__syncthreads();
+		return;
+	}
 	for (uint32_t d = 1; d < WARP; d *= 2) {
 		uint32_t before = __shfl_up_sync(ALL_LANES, sum, d);
 
@@ -120,13 +170,15 @@ static __device__ void copy_piece(const struct span *s, uint32_t piece)
 			s->to[at] = s->from[at];
 }
 
-static __device__ void spans_copy(const struct spans *s, uint32_t n)
+/* The share of this block, which is the <block>th of <blocks>. */
+static __device__ void spans_copy(const struct spans *s, uint32_t n, uint32_t block,
+				  uint32_t blocks)
 {
-	uint32_t warps = gridDim.x * blockDim.x / WARP;
+	uint32_t warps = blocks * blockDim.x / WARP;
 
 	if (n == 0)
 		return;
-	for (uint32_t piece = (blockIdx.x * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
+	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
 	     piece += warps) {
 		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
 
@@ -145,23 +197,31 @@ static __device__ void spans_copy(const struct spans *s, uint32_t n)
 /* --- posting -----------------------------------------------------------------------------------
  */
 
-/* Read one completion, if there is one. */
-static __device__ void reap(struct gpu_loop *g, struct agent_link *link)
+/* What block 0 keeps of the loop between batches. */
+struct keeper {
+	struct agent_loop_stats stats;
+	uint32_t first_link;
+	uint64_t next_heartbeat, last_look;
+	struct agent_link links[AGENT_LINKS_MAX];
+};
+
+/* Read a completion, if there is one. */
+static __device__ void reap(struct keeper *k, struct agent_link *link)
 {
 	uint8_t syndrome;
 
-	if (!mlx5_cq_ready(&link->queue) ||
-	    mlx5_cq_poll(&link->queue, &syndrome) != MLX5_POLL_ERROR || link->dead)
+	if (mlx5_cq_poll(&link->queue, &syndrome) != MLX5_POLL_ERROR || link->dead)
 		return;
 	link->dead = true;
-	atomicAdd((unsigned long long *)&g->stats.dead_links, 1);
+	atomicAdd((unsigned long long *)&k->stats.dead_links, 1);
 }
 
 /* Wait until what was counted fits. A peer that does not acknowledge ends it in an error. */
-static __device__ bool make_room(struct gpu_loop *g, struct agent_link *link)
+static __device__ bool make_room(const struct gpu_loop *g, struct keeper *k,
+				 struct agent_link *link)
 {
 	while (!link->dead && mlx5_room(&link->queue) < link->built) {
-		reap(g, link);
+		reap(k, link);
 		if (relaxed_sys(&g->shared->stop))
 			return false;
 	}
@@ -179,23 +239,27 @@ static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct g
 {
 	const struct agent_model_gpu *m = &g->model;
 	uint32_t length;
+	bool failed;
 
 	*status = r->status;
 	if (r->status != RING_OK || r->row == GPU_NO_ROW)
 		return 0;
-	length = m->reply_lengths != NULL ? m->reply_lengths[r->row] : m->reply_length;
-	if (length > g->max_reply || (m->statuses != NULL && m->statuses[r->row] != 0)) {
+	failed = m->statuses != NULL && m->statuses[r->row] != 0;
+	length = m->reply_lengths == NULL         ? m->reply_length
+		 : m->reply_lengths == m->lengths ? r->length
+						  : m->reply_lengths[r->row];
+	if (failed || length > g->max_reply) {
 		*status = RING_ERROR;
 		return 0;
 	}
 	return length;
 }
 
-static __device__ void post(const struct gpu_loop *g, struct agent_link *link,
-			    const struct gpu_request *r, uint32_t length, uint8_t status,
-			    uint64_t done_ns)
+static __device__ void post(struct agent_link *link, const struct gpu_request *r, uint32_t length,
+			    uint8_t status, uint64_t start_ns, uint64_t done_ns)
 {
-	struct ring_reply *header = (struct ring_reply *)reply_of(link, r->slot);
+	bool nowhere = r->slot == GPU_NO_SLOT; /* there must be a WQE: send a heartbeat */
+	struct ring_reply *header = (struct ring_reply *)reply_of(link, nowhere ? 0 : r->slot);
 	struct mlx5_write write = {
 		.remote_address = link->remote_address + (uint64_t)r->slot * link->remote_stride,
 		.local_address = (uint64_t)header,
@@ -207,61 +271,64 @@ static __device__ void post(const struct gpu_loop *g, struct agent_link *link,
 		.signal = r->ahead + 1 == link->built, /* one CQE is enough for all before it */
 	};
 
+	if (nowhere) {
+		write.imm = RING_IMM_HEARTBEAT;
+		write.length = 0;
+		mlx5_wqe_build(&link->queue, r->ahead, &write);
+		return;
+	}
 	header->sequence = r->sequence;
 	header->seen_ns = r->seen_ns;
-	header->start_ns = g->start_ns;
+	header->start_ns = start_ns;
 	header->done_ns = done_ns;
 	*(uint64_t *)&header->length = length; /* and chunk 0 */
 	mlx5_wqe_build(&link->queue, r->ahead, &write);
 }
 
-static __device__ void count(struct gpu_loop *g, uint32_t n, uint8_t status, uint64_t done_ns)
+static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
+			     uint64_t ran_ns)
 {
 	bool mine = threadIdx.x < n;
-	uint32_t errors = __syncthreads_count(mine && status == RING_ERROR);
-	uint32_t expired = __syncthreads_count(mine && status == RING_EXPIRED);
-	uint32_t cancelled = __syncthreads_count(mine && status == RING_CANCELLED);
-	uint32_t bad = __syncthreads_count(mine && status == RING_BAD);
+	uint32_t failed = __syncthreads_count(mine && status != RING_OK), by[RING_BAD + 1] = {};
 
+	if (failed > 0)
+		for (uint32_t s = RING_ERROR; s <= RING_BAD; s++)
+			by[s] = __syncthreads_count(mine && status == s);
 	if (threadIdx.x != 0)
 		return;
-	g->stats.batches++;
-	g->stats.requests += n;
-	g->stats.errors += errors;
-	g->stats.expired += expired;
-	g->stats.cancelled += cancelled;
-	g->stats.bad += bad;
-	if (done_ns - g->start_ns > g->stats.longest_run_ns)
-		g->stats.longest_run_ns = done_ns - g->start_ns;
-	g->shared->stats = g->stats;
+	stats->batches++;
+	stats->requests += n;
+	stats->errors += by[RING_ERROR];
+	stats->expired += by[RING_EXPIRED];
+	stats->cancelled += by[RING_CANCELLED];
+	stats->bad += by[RING_BAD];
+	if (ran_ns > stats->longest_run_ns)
+		stats->longest_run_ns = ran_ns;
 }
 
 /*
- * Answer the batch: headers and WQEs by all threads of a block, thread i for request i, then one
- * doorbell per link.
+ * Answer the batch: headers and WQEs by all threads of a block, thread i for request i, whose reply
+ * has <length> bytes; then one doorbell per link.
  */
-static __device__ void send_batch(struct gpu_loop *g, struct agent_link *links,
-				  const struct gpu_request *request, uint32_t n, uint64_t done_ns)
+static __device__ void send_batch(const struct gpu_loop *g, struct keeper *k,
+				  const struct gpu_request *request, uint32_t n, uint32_t length,
+				  uint8_t status, uint64_t start_ns, uint64_t done_ns)
 {
 	__shared__ bool open[AGENT_LINKS_MAX];
-	uint32_t i = threadIdx.x, length;
-	uint8_t status = RING_OK;
+	uint32_t i = threadIdx.x;
 
 	if (i < g->n_links)
-		open[i] = links[i].built > 0 && make_room(g, &links[i]);
+		open[i] = k->links[i].built > 0 && make_room(g, k, &k->links[i]);
 	__syncthreads();
-	if (i < n) {
-		length = reply_length(g, &request[i], &status);
-		if (open[request[i].link])
-			post(g, &links[request[i].link], &request[i], length, status, done_ns);
-	}
+	if (i < n && open[request[i].link])
+		post(&k->links[request[i].link], &request[i], length, status, start_ns, done_ns);
 	__syncthreads();
 	if (i < g->n_links) {
 		if (open[i])
-			mlx5_ring(&links[i].queue, links[i].built);
-		links[i].built = 0;
+			mlx5_ring(&k->links[i].queue, k->links[i].built);
+		k->links[i].built = 0;
 	}
-	count(g, n, status, done_ns);
+	count(&k->stats, n, status, done_ns - start_ns);
 }
 
 #endif

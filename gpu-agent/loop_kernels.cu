@@ -1,88 +1,99 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels of the loop on a GPU, in the order of a turn. One block waits and takes; the others
- * only help to copy.
+ * A turn of the loop on a GPU. Block 0 polls, takes and posts, and has the links to itself; the
+ * other blocks only help to copy.
  */
 #include "loop_crc.cuh"
 #include "loop_device.cuh"
 
 /* Descriptors of one link that an idle loop looks at, side by side. */
 #define IDLE_WIDTH 8
-/* A request that waited longer may have been cancelled. */
+/* A request that may have waited longer may have been cancelled. */
 #define CANCEL_AGE_NS 20000
 
-/* What block 0 has of the batch while it is taken. */
-struct intake {
-	struct agent_link links[AGENT_LINKS_MAX];
+/* What a block has of the batch. */
+struct turn {
 	struct gpu_request request[GPU_BATCH_MAX];
-	uint32_t row_request[GPU_BATCH_MAX];
+	struct spans spans;
 	uint32_t n, rows;
-	bool any_crc, stopped;
+	uint64_t start_ns, done_ns;
+	bool stopped, any_crc;
 };
 
 /* --- wait_inputs: one warp ---------------------------------------------------------------------
  */
 
-/* Fill <r> from the descriptor whose mark was seen. False: it names no slot. */
-static __device__ bool read_descriptor(const struct gpu_loop *g, const struct agent_link *link,
-				       const struct ring_descriptor *d, struct gpu_request *r)
+/* What the descriptor says, into <r>. False: it names no slot. */
+static __device__ bool understand(const struct gpu_loop *g, const struct agent_link *link,
+				  const struct glance *s, struct gpu_request *r)
 {
-	uint4 head = *(const uint4 *)&d->slot; /* slot, length, service, flags */
-	uint2 tail = *(const uint2 *)&d->deadline_us;
-
-	r->slot = head.x;
-	r->length = head.y;
-	r->deadline_us = tail.x;
-	r->crc32 = tail.y;
-	r->has_crc = (head.w & RING_HAS_CRC) != 0;
+	r->slot = s->slot;
+	r->length = s->length;
+	r->flags = s->flags;
+	r->deadline_us = s->deadline_us;
+	r->crc32 = s->crc32;
 	r->status =
-		r->length > link->stride || r->length > g->max_request || r->length < g->min_request
+		s->length > link->stride || s->length > g->max_request || s->length < g->min_request
 			? RING_BAD
 			: RING_OK;
-	return r->slot < link->slot_count;
+	return s->slot < link->slot_count;
+}
+
+static __device__ const struct ring_descriptor *descriptor_at(const struct agent_link *link,
+							      uint64_t position)
+{
+	return &link->descriptors[position & (link->slot_count - 1)];
 }
 
 /*
  * Look at the next <width> descriptors of as many links as a warp has lanes for, take those that
  * are there. True: some link had more than were looked at.
  */
-static __device__ bool look(struct gpu_loop *g, struct intake *in, uint32_t base, uint32_t width,
-			    uint64_t now)
+static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct turn *t,
+			    uint32_t base, uint32_t width, uint64_t now, uint32_t *stop)
 {
 	uint32_t lane = threadIdx.x, group = lane / width, offset = lane % width;
-	uint32_t below = (1u << lane) - 1, of_group, run, takers, l;
+	uint32_t below = (1u << lane) - 1, of_group, run, takers, kept, l;
 	bool has_link = base + group < g->n_links, mine, good = false;
-	struct agent_link *link;
 	struct gpu_request r = {};
+	struct agent_link *link;
+	struct glance seen;
 
-	l = has_link ? (g->first_link + base + group) % g->n_links : 0;
-	link = &in->links[l];
+	l = k->first_link + base + (has_link ? group : 0);
+	l -= l >= g->n_links ? g->n_links : 0;
+	link = &k->links[l];
 	r.sequence = link->position + offset + 1;
 	r.seen_ns = now;
 	r.link = l;
-	const struct ring_descriptor *d =
-		&link->descriptors[(link->position + offset) & (link->slot_count - 1)];
-
-	/* The NIC's completions travel beside the look. */
-	if (has_link && offset == 0)
-		reap(g, link);
-	mine = has_link && offset < link->slot_count && acquire_sys(&d->sequence) == r.sequence;
+	seen = look_at(descriptor_at(link, link->position + offset), &g->shared->stop,
+		       mlx5_cqe_next(&link->queue));
+	*stop = seen.stop;
+	mine = has_link && offset < link->slot_count && seen.sequence == r.sequence;
 	of_group = (width == WARP ? ALL_LANES : ((1u << width) - 1) << group * width);
 	/* Up to the first that is not there, and while the batch has room. */
 	run = __ffs(~(__ballot_sync(ALL_LANES, mine) >> group * width)) - 1;
 	run = run > width ? width : run; /* ~0 has no first */
 	mine = mine && offset < run;
 	takers = __ballot_sync(ALL_LANES, mine);
-	mine = mine && in->n + __popc(takers & below) < g->max_batch;
-	takers = __ballot_sync(ALL_LANES, mine);
-	if (takers == 0)
+	if (takers == 0) {
+		/* Nothing else to do: completions may be read. */
+		if (has_link && offset == 0 && mlx5_cqe_new(&link->queue, seen.op_own))
+			reap(k, link);
+		__syncwarp();
 		return false;
-	if (mine)
-		good = read_descriptor(g, link, d, &r);
-	uint32_t kept = __ballot_sync(ALL_LANES, good);
+	}
+	mine = mine && t->n + __popc(takers & below) < g->max_batch;
+	takers = __ballot_sync(ALL_LANES, mine);
+	if (mine && !(understand(g, link, &seen, &r) && r.status == RING_OK)) {
+		/* Half of it may be old: be sure. */
+		descriptor_again(descriptor_at(link, r.sequence - 1), &seen);
+		understand(g, link, &seen, &r);
+	}
+	good = mine && r.slot < link->slot_count;
+	kept = __ballot_sync(ALL_LANES, good);
 	if (good) {
 		r.ahead = link->built + __popc(kept & below & of_group);
-		in->request[in->n + __popc(kept & below)] = r;
+		t->request[t->n + __popc(kept & below)] = r;
 	}
 	__syncwarp();
 	if (has_link && offset == 0) {
@@ -90,17 +101,27 @@ static __device__ bool look(struct gpu_loop *g, struct intake *in, uint32_t base
 		link->built += __popc(kept & of_group);
 	}
 	if (lane == 0) {
-		in->n += __popc(kept);
-		g->stats.bad += __popc(takers) - __popc(kept);
+		t->n += __popc(kept);
+		k->stats.bad += __popc(takers) - __popc(kept);
 	}
 	__syncwarp();
 	return __any_sync(ALL_LANES, has_link && run == width);
 }
 
-static __device__ void heartbeat(struct gpu_loop *g, struct intake *in, uint64_t now)
+/* Into the host's copy, which anybody may read: 8 bytes a lane. */
+static __device__ void publish_stats(const struct gpu_loop *g, const struct keeper *k)
+{
+	static_assert(sizeof(k->stats) % 8 == 0, "copied by words");
+	__syncwarp();
+	if (threadIdx.x < sizeof(k->stats) / 8)
+		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
+			((const volatile uint64_t *)&k->stats)[threadIdx.x];
+}
+
+static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uint64_t now)
 {
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		struct agent_link *link = &in->links[l];
+		struct agent_link *link = &k->links[l];
 		struct mlx5_write write = {
 			.remote_address = link->remote_address,
 			.rkey = link->remote_rkey,
@@ -114,267 +135,444 @@ static __device__ void heartbeat(struct gpu_loop *g, struct intake *in, uint64_t
 		mlx5_wqe_build(&link->queue, 0, &write);
 		mlx5_ring(&link->queue, 1);
 	}
-	__syncwarp();
 	if (threadIdx.x == 0) {
-		g->next_heartbeat = now + g->heartbeat_ns;
-		g->stats.heartbeats++;
-		g->shared->stats = g->stats;
+		k->next_heartbeat = now + g->heartbeat_ns;
+		k->stats.heartbeats++;
 	}
+	publish_stats(g, k);
 	__syncwarp();
 }
 
-/* Until there is a batch: full, or its first request has waited long enough. */
-static __device__ void wait_inputs(struct gpu_loop *g, struct intake *in, bool *aged)
+/* Until there is a batch: full, or its first request has waited long enough. True: some of it may
+ * have waited for long. */
+static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
-	uint32_t most = WARP, idle, width;
-	uint64_t now;
-	bool more, fresh = false; /* this turn has seen the rings empty */
+	uint32_t most = WARP, idle, width, stop = 0;
+	uint64_t last_look = k->last_look, now;
+	bool more, seen_empty = false;
 
 	while (most > 1 && most * g->n_links > WARP)
 		most /= 2;
 	idle = most < IDLE_WIDTH ? most : IDLE_WIDTH;
 	width = idle;
-	*aged = false;
 	for (;;) {
-		uint32_t stop = relaxed_sys(&g->shared->stop);
-
 		now = now_ns();
 		more = false;
 		for (uint32_t base = 0; base < g->n_links; base += WARP / width)
-			more |= look(g, in, base, width, now);
+			more |= look(g, k, t, base, width, now, &stop);
 		if (stop) {
-			in->stopped = true;
-			return;
+			if (threadIdx.x == 0)
+				t->stopped = true;
+			return false;
 		}
-		if (in->n > 0 && !fresh)
-			*aged = true;
-		fresh = true;
-		if (in->n == g->max_batch)
+		if (t->n == g->max_batch)
 			break;
+		if (t->n == 0) {
+			if (!seen_empty)
+				publish_stats(g, k);
+			seen_empty = true;
+			last_look = now;
+		}
 		width = more ? most : idle;
-		if (in->n > 0 && !more && now - in->request[0].seen_ns >= g->batch_timeout_ns)
+		if (t->n > 0 && !more && now - t->request[0].seen_ns >= g->batch_timeout_ns)
 			break;
-		if (now >= g->next_heartbeat)
-			heartbeat(g, in, now);
+		if (now >= k->next_heartbeat)
+			heartbeat(g, k, now);
 	}
-	*aged |= now - in->request[0].seen_ns > CANCEL_AGE_NS;
+	__syncwarp();
+	if (threadIdx.x == 0)
+		k->last_look = now;
+	return now - last_look > CANCEL_AGE_NS;
+}
+
+/* Is it still worth running? What may have waited is read again, from behind its mark. */
+static __device__ void recheck(const struct gpu_loop *g, const struct keeper *k,
+			       struct gpu_request *r, bool aged)
+{
+	const struct agent_link *link = &k->links[r->link];
+	uint64_t cancelled;
+	struct glance s;
+
+	if (aged) {
+		descriptor_again(descriptor_at(link, r->sequence - 1), &s);
+		cancelled = relaxed_sys(&link->cancels[r->slot]);
+		if (s.slot != r->slot)
+			cancelled =
+				s.slot < link->slot_count ? relaxed_sys(&link->cancels[s.slot]) : 0;
+		if (!understand(g, link, &s, r)) {
+			r->slot = GPU_NO_SLOT;
+			r->status = RING_BAD;
+		} else if (r->status == RING_OK && cancelled == r->sequence) {
+			r->status = RING_CANCELLED;
+		}
+	}
+	if (r->status == RING_OK && r->deadline_us != 0 &&
+	    now_ns() - r->seen_ns > r->deadline_us * 1000ull)
+		r->status = RING_EXPIRED;
 }
 
 /* What is not worth running gets no row. */
-static __device__ void choose_rows(struct gpu_loop *g, struct intake *in, bool aged, uint64_t now)
+static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
+				   bool aged)
 {
 	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
 
-	for (uint32_t first = 0; first < in->n; first += WARP) {
+	for (uint32_t first = 0; first < t->n; first += WARP) {
 		uint32_t i = first + lane, runs;
-		bool mine = i < in->n, run = mine && in->request[i].status == RING_OK;
-		struct gpu_request *r = &in->request[i];
+		struct gpu_request *r = &t->request[i < t->n ? i : 0];
+		bool run = i < t->n && r->status == RING_OK;
 
-		if (run && aged &&
-		    relaxed_sys(&in->links[r->link].cancels[r->slot]) == r->sequence) {
-			r->status = RING_CANCELLED;
-		} else if (run && r->deadline_us != 0 &&
-			   now - r->seen_ns > r->deadline_us * 1000ull) {
-			r->status = RING_EXPIRED;
+		if (run) {
+			recheck(g, k, r, aged);
+			run = r->status == RING_OK;
 		}
-		run = run && r->status == RING_OK;
 		runs = __ballot_sync(ALL_LANES, run);
-		if (mine)
+		if (i < t->n)
 			r->row = run ? rows + __popc(runs & ((1u << lane) - 1)) : GPU_NO_ROW;
-		if (run)
-			in->row_request[r->row] = i;
 		rows += __popc(runs);
-		crc |= __ballot_sync(ALL_LANES, run && r->has_crc);
+		crc |= __ballot_sync(ALL_LANES, run && r->flags & RING_HAS_CRC);
 	}
 	if (lane == 0) {
-		in->rows = rows;
-		in->any_crc = crc != 0;
-		g->start_ns = now;
+		t->rows = rows;
+		t->any_crc = crc != 0;
 	}
 }
 
-static __device__ void take_batch(struct gpu_loop *g, struct intake *in)
+static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
 	bool aged;
 
+	if (threadIdx.x == 0)
+		t->n = t->rows = 0;
+	__syncwarp();
+	aged = wait_inputs(g, k, t);
+	__syncwarp();
 	if (threadIdx.x == 0) {
-		in->n = in->rows = 0;
-		in->stopped = in->any_crc = false;
+		k->first_link = k->first_link + 1 < g->n_links ? k->first_link + 1 : 0;
+		if (t->stopped)
+			t->n = 0;
 	}
 	__syncwarp();
-	wait_inputs(g, in, &aged);
-	__syncwarp();
-	if (in->stopped && threadIdx.x == 0)
-		in->n = 0;
-	__syncwarp();
-	choose_rows(g, in, aged, now_ns());
+	choose_rows(g, k, t, aged);
 }
 
 /* --- gather: all blocks ------------------------------------------------------------------------
  */
 
-/* Tell the other blocks and the kernels behind this one. */
-static __device__ void publish(struct gpu_loop *g, const struct intake *in)
+/* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
+static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
 {
+	g->request[i] = t->request[i];
+	if (t->request[i].row != GPU_NO_ROW)
+		g->lengths[t->request[i].row] = t->request[i].length;
+}
+
+static __device__ void publish(const struct gpu_loop *g, const struct turn *t, uint32_t published)
+{
+	struct gpu_state *s = g->state;
 	uint32_t i = threadIdx.x;
 
-	if (i < in->n)
-		g->request[i] = in->request[i];
-	if (i < in->rows) {
-		g->row_request[i] = in->row_request[i];
-		g->lengths[i] = in->request[in->row_request[i]].length;
-	}
-	if (i < g->n_links)
-		g->links[i] = in->links[i];
+	if (i < t->n)
+		publish_request(g, t, i);
 	if (i == 0) {
-		g->n = in->n;
-		g->rows = in->rows;
-		g->any_crc = in->any_crc;
-		g->stopped = in->stopped;
-		g->first_link++;
+		s->n = t->n;
+		s->rows = t->rows;
+		s->any_crc = t->any_crc;
+		s->stopped = t->stopped;
 	}
+	if (gridDim.x == 1)
+		return;
 	__syncthreads();
 	if (i == 0)
-		release_gpu(&g->published, g->turn + 1);
+		release_gpu(&s->published, published);
 }
 
-static __device__ void gather(const struct gpu_loop *g, struct spans *spans,
-			      const struct agent_link *links, const struct gpu_request *request,
-			      const uint32_t *row_request, uint32_t rows)
+/* The batch as block 0, or the turn before this one, published it. */
+static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
+{
+	const struct gpu_state *s = g->state;
+	uint32_t i = threadIdx.x;
+
+	if (i < g->max_batch)
+		t->request[i] = g->request[i];
+	if (i == 0) {
+		t->n = s->n;
+		t->rows = s->rows;
+		t->start_ns = s->start_ns;
+		t->any_crc = s->any_crc;
+		t->stopped = s->stopped;
+	}
+	__syncthreads();
+}
+
+static __device__ struct span input_of(const struct gpu_loop *g, const struct agent_link *links,
+				       const struct gpu_request *r)
+{
+	const struct agent_link *link = &links[r->link];
+
+	return (struct span){
+		.from = link->slots + (uint64_t)r->slot * link->stride,
+		.to = (uint8_t *)g->model.input + r->row * g->model.input_stride,
+		.length = r->length,
+	};
+}
+
+static __device__ void gather(const struct gpu_loop *g, struct turn *t,
+			      const struct agent_link *links)
 {
 	uint32_t i = threadIdx.x;
 	struct span mine = {};
 
-	if (i < rows) {
-		const struct gpu_request *r = &request[row_request[i]];
-
-		mine.from = links[r->link].slots + (uint64_t)r->slot * links[r->link].stride;
-		mine.to = (uint8_t *)g->model.input + i * g->model.input_stride;
-		mine.length = r->length;
-	}
-	spans_set(spans, rows, mine);
-	spans_copy(spans, rows);
+	if (i < t->n && t->request[i].row != GPU_NO_ROW && t->request[i].status == RING_OK)
+		mine = input_of(g, links, &t->request[i]);
+	spans_set(&t->spans, t->n, mine);
+	spans_copy(&t->spans, t->n, blockIdx.x, gridDim.x);
 }
 
-/* The last block that has gathered checks the sums, where the load balancer sent some. */
-static __device__ void check_crcs(struct gpu_loop *g)
+/* Blocks that only copy say that they have; block 0 counts. */
+static __device__ void arrive(const struct gpu_loop *g, uint32_t *arrivals)
 {
-	__shared__ bool last;
-
-	if (!g->any_crc)
+	*arrivals += gridDim.x - 1;
+	if (blockIdx.x == 0)
 		return;
 	__syncthreads();
 	if (threadIdx.x == 0) {
-		__threadfence();
-		last = atomicAdd(&g->gathered, 1) == gridDim.x - 1;
-		__threadfence();
+		fence_gpu();
+		atomicAdd(&g->state->arrived, 1);
 	}
-	__syncthreads();
-	if (!last)
-		return;
-	for (uint32_t row = 0; row < g->rows; row++) {
-		struct gpu_request *r = &g->request[g->row_request[row]];
-		const uint8_t *input = (uint8_t *)g->model.input + row * g->model.input_stride;
-
-		if (r->has_crc && crc32_of(input, r->length) != r->crc32 && threadIdx.x == 0)
-			r->status = RING_BAD;
-	}
-	if (threadIdx.x == 0)
-		g->gathered = 0;
 }
 
-static __global__ void __launch_bounds__(GPU_BLOCK) wait_gather(struct gpu_loop *g)
+/* Block 0: until all have. */
+static __device__ void await_arrivals(const struct gpu_loop *g, uint32_t arrivals)
 {
-	__shared__ struct intake in;
-	__shared__ struct spans spans;
-
-	if (blockIdx.x > 0) {
-		if (threadIdx.x == 0)
-			while (acquire_gpu(&g->published) != g->turn + 1)
-				;
-		__syncthreads();
-		gather(g, &spans, g->links, g->request, g->row_request, g->rows);
-		check_crcs(g);
-		return;
-	}
-	if (threadIdx.x < g->n_links)
-		in.links[threadIdx.x] = g->links[threadIdx.x];
 	__syncthreads();
-	for (;;) {
-		if (threadIdx.x < WARP)
-			take_batch(g, &in);
-		__syncthreads();
-		if (in.stopped || in.rows > 0)
-			break;
-		/* Nothing to run: answer, and go on waiting. */
-		send_batch(g, in.links, in.request, in.n, g->start_ns);
-		__syncthreads();
-	}
-	publish(g, &in);
-	gather(g, &spans, in.links, in.request, in.row_request, in.rows);
-	check_crcs(g);
+	if (threadIdx.x == 0 && gridDim.x > 1)
+		while (acquire_gpu(&g->state->arrived) != arrivals)
+			;
+	__syncthreads();
 }
 
-/* --- scatter, send_outputs, relaunch ---------------------------------------------------------
+/* Block 0, behind its gathering: is its thread's descriptor, as read <again>, what it was taken
+ * for? If not, gather anew. */
+static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
+			       const struct glance *again, uint32_t arrivals)
+{
+	struct gpu_request *r = &t->request[threadIdx.x];
+	bool differs = false;
+	struct span mine = {};
+
+	if (threadIdx.x < t->n && r->row != GPU_NO_ROW)
+		differs = again->slot != r->slot || again->length != r->length ||
+			  again->flags != r->flags || again->deadline_us != r->deadline_us ||
+			  again->crc32 != r->crc32;
+	if (!__syncthreads_or(differs))
+		return;
+	/* Nobody else may still write these rows. */
+	await_arrivals(g, arrivals);
+	if (differs) {
+		if (!understand(g, &k->links[r->link], again, r)) {
+			r->slot = GPU_NO_SLOT;
+			r->status = RING_BAD;
+		}
+		if (r->status == RING_OK)
+			mine = input_of(g, k->links, r);
+		publish_request(g, t, threadIdx.x);
+	}
+	if (__syncthreads_or(differs && r->flags & RING_HAS_CRC))
+		t->any_crc = true;
+	spans_set(&t->spans, t->n, mine);
+	spans_copy(&t->spans, t->n, 0, 1);
+	__syncthreads();
+}
+
+/* Block 0: where the load balancer sent sums, what does not hold is not answered with a result. */
+static __device__ void check_crcs(const struct gpu_loop *g, struct turn *t, uint32_t arrivals)
+{
+	if (!t->any_crc)
+		return;
+	await_arrivals(g, arrivals);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct gpu_request *r = &t->request[i];
+
+		if (r->row == GPU_NO_ROW || r->status != RING_OK || !(r->flags & RING_HAS_CRC))
+			continue;
+		if (crc32_of((uint8_t *)g->model.input + r->row * g->model.input_stride,
+			     r->length) == r->crc32 ||
+		    threadIdx.x != 0)
+			continue;
+		r->status = RING_BAD;
+		g->request[i].status = RING_BAD;
+	}
+	__syncthreads();
+}
+
+/* --- a turn ------------------------------------------------------------------------------------
  */
 
-static __device__ void scatter(const struct gpu_loop *g, struct spans *spans)
+/* One of the blocks that only copy. */
+static __device__ void help_gather(const struct gpu_loop *g, struct turn *t, uint32_t published,
+				   uint32_t *arrivals)
 {
-	uint32_t i = threadIdx.x, rows = g->rows;
-	struct span mine = {};
-	uint8_t status;
-
-	if (i < rows) {
-		const struct gpu_request *r = &g->request[g->row_request[i]];
-
-		mine.length = reply_length(g, r, &status);
-		mine.from = (const uint8_t *)g->model.output + i * g->model.output_stride;
-		mine.to = reply_of(&g->links[r->link], r->slot) + sizeof(struct ring_reply);
-	}
-	spans_set(spans, rows, mine);
-	spans_copy(spans, rows);
+	if (threadIdx.x == 0)
+		while (acquire_gpu(&g->state->published) != published)
+			;
+	__syncthreads();
+	read_batch(g, t);
+	gather(g, t, g->links);
+	arrive(g, arrivals);
 }
 
-static __global__ void __launch_bounds__(GPU_BLOCK) scatter_send(struct gpu_loop *g)
+static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, struct turn *t,
+				   uint32_t published, uint32_t *arrivals)
 {
-	__shared__ struct spans spans;
-	__shared__ bool last;
-	uint64_t done_ns = now_ns();
-	cudaError_t error;
+	struct glance again = {};
 
-	scatter(g, &spans);
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		__threadfence();
-		last = atomicAdd(&g->scattered, 1) == gridDim.x - 1;
-		__threadfence();
+	for (;;) {
+		if (threadIdx.x < WARP)
+			take_batch(g, k, t);
+		__syncthreads();
+		if (t->stopped || t->rows > 0)
+			break;
+		/* Nothing to run: answer, and go on waiting. */
+		uint64_t now = now_ns();
+
+		send_batch(g, k, t->request, t->n, 0,
+			   threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK, now, now);
+		__syncthreads();
 	}
+	publish(g, t, published);
+	/* A thread that seldom copies says when. */
+	if (threadIdx.x == GPU_BLOCK - 1)
+		g->state->start_ns = t->start_ns = now_ns();
+	/* Crosses the bus beside the payload. */
+	if (threadIdx.x < t->n) {
+		const struct gpu_request *r = &t->request[threadIdx.x];
+
+		descriptor_again(descriptor_at(&k->links[r->link], r->sequence - 1), &again);
+	}
+	gather(g, t, k->links);
+	arrive(g, arrivals);
+	confirm(g, k, t, &again, *arrivals);
+	check_crcs(g, t, *arrivals);
+}
+
+static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
+			       const struct agent_link *links, uint32_t *length, uint8_t *status)
+{
+	uint32_t i = threadIdx.x;
+	struct span mine = {};
+
+	*length = 0;
+	*status = RING_OK;
+	if (i < t->n) {
+		const struct gpu_request *r = &t->request[i];
+
+		*length = mine.length = reply_length(g, r, status);
+		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
+		mine.to = reply_of(&links[r->link], r->slot) + sizeof(struct ring_reply);
+	}
+	spans_set(&t->spans, t->n, mine);
+	spans_copy(&t->spans, t->n, blockIdx.x, gridDim.x);
+}
+
+static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, struct turn *t,
+				    uint32_t *arrivals)
+{
+	uint32_t length;
+	uint8_t status;
+
+	if (threadIdx.x == GPU_BLOCK - 1)
+		t->done_ns = now_ns();
+	scatter(g, t, k->links, &length, &status);
+	arrive(g, arrivals);
+	await_arrivals(g, *arrivals);
+	if (t->n > 0)
+		send_batch(g, k, t->request, t->n, length, status, t->start_ns, t->done_ns);
 	__syncthreads();
-	if (!last)
-		return;
-	if (g->n > 0)
-		send_batch(g, g->links, g->request, g->n, done_ns);
+}
+
+/* By words: links are much larger than what a thread should copy. */
+static __device__ void copy_links(struct agent_link *to, const struct agent_link *from, uint32_t n)
+{
+	static_assert(sizeof(*to) % 8 == 0, "copied by words");
+	for (uint32_t i = threadIdx.x; i < n * sizeof(*to) / 8; i += blockDim.x)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+}
+
+static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
+{
+	copy_links(k->links, g->links, g->n_links);
 	if (threadIdx.x != 0)
 		return;
-	g->scattered = 0;
-	g->turn++;
-	if (g->stopped)
+	k->first_link = g->state->first_link;
+	k->next_heartbeat = g->state->next_heartbeat;
+	k->last_look = g->state->last_look;
+	k->stats = g->state->stats;
+}
+
+static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
+{
+	__syncthreads();
+	copy_links(g->links, k->links, g->n_links);
+	if (threadIdx.x != 0)
+		return;
+	g->state->first_link = k->first_link;
+	g->state->next_heartbeat = k->next_heartbeat;
+	g->state->last_look = k->last_look;
+	g->state->stats = k->stats;
+}
+
+/* The end of a graph, where all is sent: all over again, unless the host said stop. */
+static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
+{
+	cudaError_t error;
+
+	g->state->n = 0;
+	g->state->published = 0;
+	g->state->arrived = 0;
+	if (t->stopped)
 		return;
 	error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
 	if (error != cudaSuccess)
 		g->shared->launch_error = error;
 }
 
-extern "C" cudaError_t gpu_wait_gather(struct gpu_loop *loop, unsigned int blocks,
-				       cudaStream_t stream)
+static __global__ void __launch_bounds__(GPU_BLOCK)
+	turn(const __grid_constant__ struct gpu_loop g, uint32_t what, uint32_t turns,
+	     uint32_t before)
 {
-	wait_gather<<<blocks, GPU_BLOCK, 0, stream>>>(loop);
-	return cudaGetLastError();
+	__shared__ struct turn t;
+	__shared__ struct keeper k;
+	/* Until here each turn of this graph had each block arrive twice. */
+	uint32_t arrivals = 2 * before * (gridDim.x - 1), length;
+	uint8_t status;
+
+	if (blockIdx.x == 0)
+		fetch(&g, &k);
+	read_batch(&g, &t);
+	if (blockIdx.x > 0) {
+		if (what & GPU_SEND && !t.stopped) {
+			scatter(&g, &t, g.links, &length, &status);
+			arrive(&g, &arrivals);
+		}
+		if (what & GPU_WAIT && !t.stopped)
+			help_gather(&g, &t, before + 1, &arrivals);
+		return;
+	}
+	for (; turns > 0 && !t.stopped; turns--) {
+		if (what & GPU_SEND)
+			scatter_send(&g, &k, &t, &arrivals);
+		if (what & GPU_WAIT)
+			wait_gather(&g, &k, &t, before + 1, &arrivals);
+	}
+	put_back(&g, &k);
+	if (!(what & GPU_WAIT) && threadIdx.x == 0)
+		relaunch(&g, &t);
 }
 
-extern "C" cudaError_t gpu_scatter_send(struct gpu_loop *loop, unsigned int blocks,
-					cudaStream_t stream)
+extern "C" cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,
+				unsigned int turns, unsigned int before, cudaStream_t stream)
 {
-	scatter_send<<<blocks, GPU_BLOCK, 0, stream>>>(loop);
+	turn<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, what, turns, before);
 	return cudaGetLastError();
 }

@@ -14,6 +14,12 @@ int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *
 	return -ENOTSUP;
 }
 
+int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size)
+{
+	snprintf(error, size, "built without CUDA");
+	return -ENOTSUP;
+}
+
 struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *weights, char *error, size_t size)
 {
 	snprintf(error, size, "built without CUDA");

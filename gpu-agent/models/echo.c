@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes,
- * and delay_us, for tests that need a slow worker: so much busy work per request.
+ * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes;
+ * delay_us, for tests that need a slow worker: so much busy work per request; kernel=1: on a GPU,
+ * copy by a kernel, as a model that computes something would be run, instead of sending the input.
  */
 #include "arguments.h"
 #include "echo_cuda.h"
@@ -14,11 +15,11 @@
 #include <time.h>
 
 #define ECHO_REQUEST_DEFAULT 1472 /* one UDP datagram of IPv4 in a 1500-byte packet */
-#define ECHO_REQUEST_MAX     (1u << 20)
+#define ECHO_REQUEST_MAX     (16u << 20)
 #define ECHO_DELAY_MAX_US    10000000
 
 struct echo {
-	uint32_t delay_us;
+	uint32_t delay_us, kernel;
 };
 
 static uint64_t echo_now_ns(void)
@@ -42,10 +43,11 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		     void **state, char *error, size_t error_size)
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT;
-	uint32_t delay_us = 0;
+	uint32_t delay_us = 0, kernel = 0;
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
 		{.key = "delay_us", .number = &delay_us, .max = ECHO_DELAY_MAX_US},
+		{.key = "kernel", .number = &kernel, .max = 1},
 	};
 	struct echo *echo;
 	int ret;
@@ -60,6 +62,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		return -ENOMEM;
 	}
 	echo->delay_us = delay_us;
+	echo->kernel = kernel;
 	*shape = (struct agent_model_shape){
 		.max_request = max_request, .max_reply = max_request, .max_batch = max_batch};
 	*state = echo;
@@ -79,15 +82,22 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
-/* Nothing to compute: what was gathered is what is sent. */
+/* Nothing to compute: what was gathered is what is sent, unless a kernel is asked for. */
 static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
 {
 	const struct echo *echo = state;
 
-	gpu->output = gpu->input;
-	gpu->output_stride = gpu->input_stride;
 	gpu->reply_lengths = gpu->lengths;
 	gpu->statuses = NULL;
+	if (echo->kernel) {
+		int ret = echo_cuda_copy(gpu, error, error_size);
+
+		if (ret < 0)
+			return ret;
+	} else {
+		gpu->output = gpu->input;
+		gpu->output_stride = gpu->input_stride;
+	}
 	if (echo->delay_us == 0)
 		return 0;
 	return echo_cuda_delay(gpu, echo->delay_us, error, error_size);

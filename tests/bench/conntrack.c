@@ -438,7 +438,7 @@ int main(int argc, char **argv)
 		measure(&report, &sizes[s], FLOW_IPV4, o.runs);
 		measure(&report, &sizes[s], FLOW_IPV6, o.runs);
 	}
-	origin = bench_origin(&o, "conntrack");
+	origin = bench_origin(&o, "conntrack", rte_eal_has_hugepages());
 	puts("cycles in bursts of 32: the flow table; bare rte_hash and the ratio to it; for "
 	     "inserting "
 	     "and\ndeleting also the flow table on rte_hash and the ratio to it\n");

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
 #include "options.h"
 
 static void usage(FILE *to, const char *bench, const char *only)
@@ -52,13 +50,13 @@ bool bench_options_read(struct bench_options *o, int argc, char **argv, const ch
 	return true;
 }
 
-struct report_origin bench_origin(const struct bench_options *o, const char *bench)
+struct report_origin bench_origin(const struct bench_options *o, const char *bench, bool huge)
 {
 	struct report_origin origin = {
 		.bench = bench,
 		.commit = o->commit,
 		.machine = o->machine,
-		.pages = rte_eal_has_hugepages() ? "2 MiB pages" : "4 KiB pages",
+		.pages = huge ? "2 MiB pages" : "4 KiB pages",
 		.runs = o->runs,
 	};
 

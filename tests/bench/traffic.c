@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 	with_deletion(&t);
 	many_flows(&t);
 	dumped(&t);
-	origin = bench_origin(&o, "conntrack-traffic");
+	origin = bench_origin(&o, "conntrack-traffic", rte_eal_has_hugepages());
 	printf("one lcore, TSC %.2f GHz, bytes of frames without FCS\n\n",
 	       (double)t.b.rig.lb->tsc_hz / 1e9);
 	print(&t.report);

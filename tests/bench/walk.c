@@ -193,7 +193,7 @@ static int measure(struct bench *b, const struct bench_options *o)
 				measure_scenario(b, &report, &scenarios[i]);
 		measure_floors(b, &floors, &report);
 	}
-	origin = bench_origin(o, "walk");
+	origin = bench_origin(o, "walk", rte_eal_has_hugepages());
 	print_report(&report);
 	ret = bench_write(o, &report, &origin);
 	floors_fini(&floors);

@@ -17,16 +17,19 @@ static int load(struct rig_model *m, const struct rig_params *p, char *error, si
 {
 	char path[PATH_MAX], why[256] = "";
 
-	snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
-	m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	m->model = m->library == NULL ? NULL : dlsym(m->library, AGENT_MODEL_SYMBOL);
+	m->model = p->own;
+	if (p->own == NULL) {
+		snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
+		m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		m->model = m->library == NULL ? NULL : dlsym(m->library, AGENT_MODEL_SYMBOL);
+	}
 	if (m->model == NULL) {
-		snprintf(error, size, "%s: %s", path, dlerror());
+		snprintf(error, size, "%s", dlerror());
 		return -1;
 	}
 	if (m->model->open(p->arguments, p->max_batch, &m->shape, &m->state, why, sizeof(why)) <
 	    0) {
-		snprintf(error, size, "%s: %s", p->model, why);
+		snprintf(error, size, "%s: %s", m->model->name, why);
 		return -1;
 	}
 	return 0;
@@ -63,7 +66,9 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 	struct agent_loop_params loop = {0};
 
 	*rig = (struct rig){
-		.ops = p->gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda,
+		.ops = p->ops != NULL ? p->ops
+		       : p->gpu < 0   ? &agent_loop_cpu
+				      : &agent_loop_cuda,
 		.n_links = p->links,
 		.slots = p->slots,
 	};

@@ -21,12 +21,14 @@ struct rig_model {
 };
 
 struct rig_params {
-	const char *models;    /* folder of plug-ins */
-	const char *model;     /* name of one */
+	const char *models; /* folder of plug-ins */
+	const char *model;  /* name of one, unless there is <own> */
+	const struct agent_model *own;
 	const char *arguments; /* of it */
 	uint32_t max_batch, batch_timeout_us, heartbeat_ms, max_reply /* 0: the model's */;
 	uint32_t links, slots, wqes /* per link; 0: twice the slots */;
-	int gpu; /* -1: the CPU */
+	int gpu;                          /* -1: the CPU */
+	const struct agent_loop_ops *ops; /* NULL: what <gpu> says */
 };
 
 struct rig_link {

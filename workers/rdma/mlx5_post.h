@@ -113,7 +113,7 @@ MLX5_FN uint64_t mlx5_be64(uint64_t v)
 MLX5_FN void mlx5_wqes_before_record(void)
 {
 #ifdef __CUDA_ARCH__
-	__threadfence_system();
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
 #else
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
@@ -123,7 +123,7 @@ MLX5_FN void mlx5_wqes_before_record(void)
 MLX5_FN void mlx5_record_before_doorbell(void)
 {
 #ifdef __CUDA_ARCH__
-	__threadfence_system();
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
 #elif defined(__x86_64__)
 	/* The UAR is write-combining memory; a plain release does not order it. */
 	__asm__ volatile("sfence" ::: "memory");
@@ -175,6 +175,30 @@ struct mlx5_write {
 	bool signal; /* ask for a CQE */
 };
 
+/* Two words as they lie in memory, the first one first. */
+MLX5_FN uint64_t mlx5_words(uint32_t first, uint32_t second)
+{
+	return first | (uint64_t)second << 32;
+}
+
+/* Few wide stores: each crosses the bus by itself when a GPU posts. The last 16 bytes of a WQEBB
+ * are not read. */
+MLX5_FN void mlx5_wqe_store(struct mlx5_wqe *wqe, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+			    uint64_t e, uint64_t f)
+{
+#ifdef __CUDA_ARCH__
+	ulonglong2 *to = (ulonglong2 *)wqe;
+
+	to[0] = make_ulonglong2(a, b);
+	to[1] = make_ulonglong2(c, d);
+	to[2] = make_ulonglong2(e, f);
+#else
+	const uint64_t words[] = {a, b, c, d, e, f};
+
+	memcpy(wqe, words, sizeof(words));
+#endif
+}
+
 /*
  * Build the WQE with index q->producer + <ahead>. Lanes of a warp may build different ones at the
  * same time; mlx5_ring() then publishes them together. The caller has checked mlx5_room().
@@ -185,18 +209,17 @@ MLX5_FN void mlx5_wqe_build(struct mlx5_queue *q, uint32_t ahead, const struct m
 	struct mlx5_wqe *wqe = &q->wqes[index & (q->wqe_count - 1)];
 	uint32_t opcode = w->with_imm ? MLX5_OP_RDMA_WRITE_IMM : MLX5_OP_RDMA_WRITE;
 
-	wqe->opmod_index_opcode = mlx5_be32((uint32_t)index << 8 | opcode);
-	wqe->qpn_ds = mlx5_be32(q->qpn << 8 | (w->length > 0 ? 3 : 2));
-	wqe->signature = 0;
-	wqe->reserved[0] = wqe->reserved[1] = 0;
-	wqe->fm_ce_se = w->signal ? MLX5_CE_ALWAYS : 0;
-	wqe->imm = w->with_imm ? mlx5_be32(w->imm) : 0;
-	wqe->remote_address = mlx5_be64(w->remote_address);
-	wqe->rkey = mlx5_be32(w->rkey);
-	wqe->remote_reserved = 0;
-	wqe->byte_count = mlx5_be32(w->length);
-	wqe->lkey = mlx5_be32(w->lkey);
-	wqe->local_address = mlx5_be64(w->local_address);
+	mlx5_wqe_store(wqe,
+		       /* control segment */
+		       mlx5_words(mlx5_be32((uint32_t)index << 8 | opcode),
+				  mlx5_be32(q->qpn << 8 | (w->length > 0 ? 3 : 2))),
+		       mlx5_words(w->signal ? (uint32_t)MLX5_CE_ALWAYS << 24 : 0,
+				  w->with_imm ? mlx5_be32(w->imm) : 0),
+		       /* remote address segment */
+		       mlx5_be64(w->remote_address), mlx5_words(mlx5_be32(w->rkey), 0),
+		       /* data segment */
+		       mlx5_words(mlx5_be32(w->length), mlx5_be32(w->lkey)),
+		       mlx5_be64(w->local_address));
 }
 
 /* Hand the next <n> WQEs to the NIC: one doorbell for all of them. One thread calls it. */
@@ -215,13 +238,17 @@ MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 	mlx5_doorbell_store(q->doorbell, value);
 }
 
-/* Is there a CQE to read? A hint, without a fence: mlx5_cq_poll() says what it is. */
-MLX5_FN bool mlx5_cq_ready(const struct mlx5_queue *q)
+/* Is the CQE whose last byte reads <op_own> new? */
+MLX5_FN bool mlx5_cqe_new(const struct mlx5_queue *q, uint8_t op_own)
 {
-	uint8_t op_own = q->cqes[q->cq_index & (q->cqe_count - 1)].op_own;
-	uint8_t owner = (q->cq_index & q->cqe_count) != 0;
+	return op_own >> 4 != MLX5_POST_CQE_INVALID &&
+	       (op_own & 1) == ((q->cq_index & q->cqe_count) != 0);
+}
 
-	return op_own >> 4 != MLX5_POST_CQE_INVALID && (op_own & 1) == owner;
+/* That byte of the next CQE. */
+MLX5_FN const volatile uint8_t *mlx5_cqe_next(const struct mlx5_queue *q)
+{
+	return &q->cqes[q->cq_index & (q->cqe_count - 1)].op_own;
 }
 
 enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
@@ -234,10 +261,9 @@ MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 {
 	const volatile struct mlx5_cqe *cqe = &q->cqes[q->cq_index & (q->cqe_count - 1)];
 	uint8_t op_own = mlx5_owner_before_cqe(&cqe->op_own);
-	uint8_t owner = (q->cq_index & q->cqe_count) != 0;
 	uint16_t counter;
 
-	if (op_own >> 4 == MLX5_POST_CQE_INVALID || (op_own & 1) != owner)
+	if (!mlx5_cqe_new(q, op_own))
 		return MLX5_POLL_EMPTY;
 	counter = cqe->wqe_counter;
 	counter = (uint16_t)(counter << 8 | counter >> 8);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_load.h"
+
+#define PATIENCE_NS 2000000000ull
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double at(const double *sorted, uint32_t n, double share)
+{
+	uint32_t i = share * n;
+
+	return n == 0 ? 0 : sorted[i < n ? i : n - 1];
+}
+
+static void pause_us(uint32_t us)
+{
+	uint64_t end = sleeper_now_ns() + us * 1000ull;
+
+	while (us > 0 && sleeper_now_ns() < end)
+		;
+}
+
+/* A request and its reply: microseconds, or -1. */
+static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, struct rig_reply *r)
+{
+	uint64_t start, now;
+
+	memcpy(rig_slot(rig, 0, slot), load->request, load->length);
+	start = sleeper_now_ns();
+	rig_submit(rig, 0, slot, load->length, NULL);
+	do {
+		if (rig_reply(rig, 0, r))
+			return (sleeper_now_ns() - start) / 1e3;
+		now = sleeper_now_ns();
+	} while (now - start < PATIENCE_NS);
+	return -1;
+}
+
+static bool right(const struct gpu_load *load, const struct rig_reply *r)
+{
+	return r->status == RING_OK &&
+	       (!load->echo || (r->header->length == load->length &&
+				memcmp(r->bytes, load->request, load->length) == 0));
+}
+
+int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_latency *out)
+{
+	double *took = calloc(2 * (size_t)load->n, sizeof(*took)), *gpu = took + load->n, us;
+	struct rig_reply r;
+	uint32_t n = 0;
+
+	if (took == NULL)
+		return -1;
+	*out = (struct gpu_latency){0};
+	for (uint32_t i = 0; i < load->warm + load->n; i++) {
+		pause_us(load->gap_us);
+		us = ask(rig, load, i & (rig->slots - 1), &r);
+		if (us < 0)
+			out->lost++;
+		else
+			out->wrong += !right(load, &r);
+		if (us < 0 || i < load->warm)
+			continue;
+		gpu[n] = (r.header->done_ns - r.header->seen_ns) / 1e3;
+		took[n++] = us;
+	}
+	qsort(took, n, sizeof(*took), compare);
+	qsort(gpu, n, sizeof(*gpu), compare);
+	out->p10_us = at(took, n, 0.1);
+	out->p50_us = at(took, n, 0.5);
+	out->p99_us = at(took, n, 0.99);
+	out->p999_us = at(took, n, 0.999);
+	out->gpu_p50_us = at(gpu, n, 0.5);
+	out->gpu_p99_us = at(gpu, n, 0.99);
+	free(took);
+	return 0;
+}
+
+double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_t window,
+			   double seconds, uint64_t *lost)
+{
+	uint64_t start = sleeper_now_ns(), end = start + seconds * 1e9, last = start, now = start;
+	uint64_t sent = 0, answered = 0;
+	uint32_t per_link = window / rig->n_links;
+	struct rig_reply r;
+
+	if (per_link > rig->slots)
+		per_link = rig->slots;
+	for (uint32_t i = 0; i < rig->n_links * per_link; i++, sent++) {
+		memcpy(rig_slot(rig, i % rig->n_links, i / rig->n_links), load->request,
+		       load->length);
+		rig_submit(rig, i % rig->n_links, i / rig->n_links, load->length, NULL);
+	}
+	while (answered < sent && now - last < PATIENCE_NS) {
+		for (uint32_t l = 0; l < rig->n_links; l++) {
+			while (rig_reply(rig, l, &r)) {
+				answered++;
+				last = sleeper_now_ns();
+				if (last >= end)
+					continue;
+				memcpy(rig_slot(rig, l, r.slot), load->request, load->length);
+				rig_submit(rig, l, r.slot, load->length, NULL);
+				sent++;
+			}
+		}
+		now = sleeper_now_ns();
+	}
+	*lost = sent - answered;
+	return answered / ((last - start) / 1e9);
+}
