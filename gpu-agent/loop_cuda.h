@@ -21,8 +21,8 @@
 #include <cuda_runtime_api.h>
 
 /* A batch lies in the shared memory of one block while it is taken. */
-#define GPU_BATCH_MAX 256
-#define GPU_BLOCK     256 /* threads; no less than GPU_BATCH_MAX */
+#define GPU_BATCH_MAX 128
+#define GPU_BLOCK     256 /* threads; no less than 2 * GPU_BATCH_MAX */
 /* Payload is copied in pieces of this many bytes, one warp each. */
 #define GPU_PIECE   512
 #define GPU_NO_ROW  UINT32_MAX

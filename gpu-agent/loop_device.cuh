@@ -24,48 +24,42 @@ static __device__ __forceinline__ uint64_t now_ns()
 	return t;
 }
 
-/* What a look at a ring brings. */
-struct glance {
-	uint64_t sequence;
-	uint32_t slot, length, flags, deadline_us, crc32;
-	uint32_t stop;
-	uint8_t op_own; /* of the next CQE */
+/* A descriptor is read 16 bytes a lane: a warp's load of a line crosses the bus once, while several
+ * loads of one line wait for each other. */
+#define QUARTERS 4u
+
+struct quarter {
+	uint64_t low, high;
 };
 
-/*
- * All loads of a look cross the bus together, and only the mark's is an acquire: the descriptor's
- * other fields may be older than the mark. They are used at once and compared later with what
- * descriptor_again() reads behind the mark.
- */
-static __device__ __forceinline__ struct glance
-look_at(const struct ring_descriptor *d, const uint32_t *stop, const volatile uint8_t *op_own)
+/* Of the last quarter, <high> is the mark. Each is an acquire by itself: what the other lanes have
+ * may be older than the mark. */
+static __device__ __forceinline__ struct quarter acquire_quarter(const struct ring_descriptor *d,
+								 uint32_t quarter)
 {
-	struct glance s;
-	uint32_t own;
+	struct quarter v;
 
-	asm volatile("ld.relaxed.sys.global.u32 %0, [%8];\n\t"
-		     "ld.relaxed.sys.global.u8 %1, [%9];\n\t"
-		     "ld.volatile.global.v4.u32 {%2, %3, _, %4}, [%10];\n\t"
-		     "ld.volatile.global.v2.u32 {%5, %6}, [%10 + 24];\n\t"
-		     "ld.acquire.sys.global.u64 %7, [%10 + 56];"
-		     : "=r"(s.stop), "=r"(own), "=r"(s.slot), "=r"(s.length), "=r"(s.flags),
-		       "=r"(s.deadline_us), "=r"(s.crc32), "=l"(s.sequence)
-		     : "l"(stop), "l"(op_own), "l"(d)
+	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(v.low), "=l"(v.high)
+		     : "l"((const uint8_t *)d + quarter * 16)
 		     : "memory");
-	s.op_own = own;
-	return s;
+	return v;
 }
 
-/* The mark was seen by this block: what was written before it is there. */
-static __device__ __forceinline__ void descriptor_again(const struct ring_descriptor *d,
-							struct glance *s)
+/* The mark was seen by this block: what was written before it is there. Zeroes unless <wanted>: no
+ * branch, so that nobody waits for it before it is used. */
+static __device__ __forceinline__ struct quarter read_quarter(const struct ring_descriptor *d,
+							      uint32_t quarter, bool wanted = true)
 {
-	asm volatile("ld.volatile.global.v4.u32 {%0, %1, _, %2}, [%5];\n\t"
-		     "ld.volatile.global.v2.u32 {%3, %4}, [%5 + 24];"
-		     : "=r"(s->slot), "=r"(s->length), "=r"(s->flags), "=r"(s->deadline_us),
-		       "=r"(s->crc32)
-		     : "l"(d)
+	struct quarter v = {};
+
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %3, 0;\n\t"
+		     "@p ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\t}"
+		     : "+l"(v.low), "+l"(v.high)
+		     : "l"((const uint8_t *)d + quarter * 16), "r"((uint32_t)wanted)
 		     : "memory");
+	return v;
 }
 
 static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at)
@@ -82,6 +76,14 @@ static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
 
 	asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at));
 	return v;
+}
+
+static __device__ __forceinline__ uint8_t relaxed_sys(const volatile uint8_t *at)
+{
+	uint32_t v;
+
+	asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(at));
+	return (uint8_t)v;
 }
 
 static __device__ __forceinline__ uint32_t acquire_gpu(const uint32_t *at)
@@ -255,6 +257,14 @@ static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct g
 	return length;
 }
 
+/* A CQE is for all WQEs before it: four a lap are enough to find room in time. */
+static __device__ bool wants_cqe(const struct mlx5_queue *q, uint32_t ahead)
+{
+	uint32_t apart = q->wqe_count / 4;
+
+	return apart <= 1 || ((q->producer + ahead) & (apart - 1)) == 0;
+}
+
 static __device__ void post(struct agent_link *link, const struct gpu_request *r, uint32_t length,
 			    uint8_t status, uint64_t start_ns, uint64_t done_ns)
 {
@@ -268,7 +278,7 @@ static __device__ void post(struct agent_link *link, const struct gpu_request *r
 		.length = (uint32_t)sizeof(*header) + length,
 		.imm = ring_imm(r->slot, status, 0),
 		.with_imm = true,
-		.signal = r->ahead + 1 == link->built, /* one CQE is enough for all before it */
+		.signal = wants_cqe(&link->queue, r->ahead),
 	};
 
 	if (nowhere) {

@@ -6,8 +6,8 @@
 #include "loop_crc.cuh"
 #include "loop_device.cuh"
 
-/* Descriptors of one link that an idle loop looks at, side by side. */
-#define IDLE_WIDTH 8
+/* Descriptors that a warp looks at, side by side. */
+#define LOOK (WARP / QUARTERS)
 /* A request that may have waited longer may have been cancelled. */
 #define CANCEL_AGE_NS 20000
 
@@ -18,26 +18,11 @@ struct turn {
 	uint32_t n, rows;
 	uint64_t start_ns, done_ns;
 	bool stopped, any_crc;
+	bool odd; /* some request is bad, or has a deadline or a sum */
 };
 
 /* --- wait_inputs: one warp ---------------------------------------------------------------------
  */
-
-/* What the descriptor says, into <r>. False: it names no slot. */
-static __device__ bool understand(const struct gpu_loop *g, const struct agent_link *link,
-				  const struct glance *s, struct gpu_request *r)
-{
-	r->slot = s->slot;
-	r->length = s->length;
-	r->flags = s->flags;
-	r->deadline_us = s->deadline_us;
-	r->crc32 = s->crc32;
-	r->status =
-		s->length > link->stride || s->length > g->max_request || s->length < g->min_request
-			? RING_BAD
-			: RING_OK;
-	return s->slot < link->slot_count;
-}
 
 static __device__ const struct ring_descriptor *descriptor_at(const struct agent_link *link,
 							      uint64_t position)
@@ -45,58 +30,100 @@ static __device__ const struct ring_descriptor *descriptor_at(const struct agent
 	return &link->descriptors[position & (link->slot_count - 1)];
 }
 
+/* What a descriptor says in its first 32 bytes: slot, length, service, flags; flow, deadline and
+ * sum. */
+static __device__ void understand(const struct gpu_loop *g, const struct agent_link *link,
+				  struct quarter first, struct quarter second,
+				  struct gpu_request *r)
+{
+	r->slot = (uint32_t)first.low;
+	r->length = (uint32_t)(first.low >> 32);
+	r->flags = (uint32_t)(first.high >> 32);
+	r->deadline_us = (uint32_t)second.high;
+	r->crc32 = (uint32_t)(second.high >> 32);
+	r->status = r->slot >= link->slot_count || r->length > link->stride ||
+				    r->length > g->max_request || r->length < g->min_request
+			    ? RING_BAD
+			    : RING_OK;
+	if (r->slot >= link->slot_count)
+		r->slot = GPU_NO_SLOT;
+}
+
+/* Again, from behind the mark. */
+static __device__ void read_again(const struct gpu_loop *g, const struct agent_link *link,
+				  struct gpu_request *r)
+{
+	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
+	struct quarter first = read_quarter(d, 0), second = read_quarter(d, 1);
+
+	understand(g, link, first, second, r);
+}
+
 /*
- * Look at the next <width> descriptors of as many links as a warp has lanes for, take those that
- * are there. True: some link had more than were looked at.
+ * Look at the next 2^<shift> descriptors of as many links as a warp has lanes for, four lanes a
+ * descriptor; take those that are there. True: some link had more than were looked at.
  */
 static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-			    uint32_t base, uint32_t width, uint64_t now, uint32_t *stop)
+			    uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop)
 {
-	uint32_t lane = threadIdx.x, group = lane / width, offset = lane % width;
-	uint32_t below = (1u << lane) - 1, of_group, run, takers, kept, l;
+	uint32_t lane = threadIdx.x, index = lane / QUARTERS, part = lane % QUARTERS;
+	uint32_t group = index >> shift, offset = index & ((1u << shift) - 1), l;
+	uint32_t below = (1u << lane) - 1, group_lane = group << shift << 2;
+	uint32_t of_group = (shift == 3 ? ALL_LANES : ((1u << (4u << shift)) - 1) << group_lane);
+	uint32_t there, run, takers, kept;
 	bool has_link = base + group < g->n_links, mine, good = false;
+	struct quarter seen, first, second;
 	struct gpu_request r = {};
 	struct agent_link *link;
-	struct glance seen;
+	uint8_t op_own;
 
 	l = k->first_link + base + (has_link ? group : 0);
 	l -= l >= g->n_links ? g->n_links : 0;
 	link = &k->links[l];
-	r.sequence = link->position + offset + 1;
-	r.seen_ns = now;
-	r.link = l;
-	seen = look_at(descriptor_at(link, link->position + offset), &g->shared->stop,
-		       mlx5_cqe_next(&link->queue));
-	*stop = seen.stop;
-	mine = has_link && offset < link->slot_count && seen.sequence == r.sequence;
-	of_group = (width == WARP ? ALL_LANES : ((1u << width) - 1) << group * width);
-	/* Up to the first that is not there, and while the batch has room. */
-	run = __ffs(~(__ballot_sync(ALL_LANES, mine) >> group * width)) - 1;
-	run = run > width ? width : run; /* ~0 has no first */
-	mine = mine && offset < run;
-	takers = __ballot_sync(ALL_LANES, mine);
-	if (takers == 0) {
+	/* The stop word and the NIC's next completion cross the bus beside the descriptors. */
+	*stop = relaxed_sys(&g->shared->stop);
+	op_own = relaxed_sys(mlx5_cqe_next(&link->queue));
+	seen = acquire_quarter(descriptor_at(link, link->position + offset), part);
+	mine = part == QUARTERS - 1 && has_link && offset < link->slot_count &&
+	       seen.high == link->position + offset + 1;
+	there = __ballot_sync(ALL_LANES, mine);
+	if (there == 0) {
 		/* Nothing else to do: completions may be read. */
-		if (has_link && offset == 0 && mlx5_cqe_new(&link->queue, seen.op_own))
+		if (has_link && offset == 0 && part == 0 && mlx5_cqe_new(&link->queue, op_own))
 			reap(k, link);
 		__syncwarp();
 		return false;
 	}
+	/* Up to the first that is not there, and while the batch has room. */
+	run = __ffs(~(there >> group_lane | 0x77777777u)) - 1;
+	mine = mine && lane - group_lane <= run;
+	takers = __ballot_sync(ALL_LANES, mine);
 	mine = mine && t->n + __popc(takers & below) < g->max_batch;
 	takers = __ballot_sync(ALL_LANES, mine);
-	if (mine && !(understand(g, link, &seen, &r) && r.status == RING_OK)) {
-		/* Half of it may be old: be sure. */
-		descriptor_again(descriptor_at(link, r.sequence - 1), &seen);
-		understand(g, link, &seen, &r);
+	first.low = __shfl_sync(ALL_LANES, seen.low, lane & ~3u);
+	first.high = __shfl_sync(ALL_LANES, seen.high, lane & ~3u);
+	second.high = __shfl_sync(ALL_LANES, seen.high, (lane & ~3u) + 1);
+	second.low = 0;
+	if (mine) {
+		r.sequence = seen.high;
+		r.seen_ns = now;
+		r.link = l;
+		understand(g, link, first, second, &r);
+		/* Half of what looks bad may be old: be sure. */
+		if (r.status != RING_OK)
+			read_again(g, link, &r);
+		good = r.slot != GPU_NO_SLOT;
 	}
-	good = mine && r.slot < link->slot_count;
 	kept = __ballot_sync(ALL_LANES, good);
 	if (good) {
 		r.ahead = link->built + __popc(kept & below & of_group);
-		t->request[t->n + __popc(kept & below)] = r;
+		r.row = t->n + __popc(kept & below);
+		t->request[r.row] = r;
+		if (r.status != RING_OK || r.deadline_us != 0 || r.flags != 0)
+			t->odd = true;
 	}
 	__syncwarp();
-	if (has_link && offset == 0) {
+	if (has_link && offset == 0 && part == 0) {
 		link->position += __popc(takers & of_group);
 		link->built += __popc(kept & of_group);
 	}
@@ -105,7 +132,8 @@ static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct t
 		k->stats.bad += __popc(takers) - __popc(kept);
 	}
 	__syncwarp();
-	return __any_sync(ALL_LANES, has_link && run == width);
+	/* Every descriptor of the group was there. */
+	return __any_sync(ALL_LANES, has_link && (there & of_group) == (0x88888888u & of_group));
 }
 
 /* Into the host's copy, which anybody may read: 8 bytes a lane. */
@@ -120,6 +148,7 @@ static __device__ void publish_stats(const struct gpu_loop *g, const struct keep
 
 static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uint64_t now)
 {
+	__syncwarp(); /* all lanes have seen that it is due */
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
 		struct agent_link *link = &k->links[l];
 		struct mlx5_write write = {
@@ -147,20 +176,19 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
  * have waited for long. */
 static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
-	uint32_t most = WARP, idle, width, stop = 0;
+	uint32_t shift = 3, stop = 0;
 	uint64_t last_look = k->last_look, now;
 	bool more, seen_empty = false;
 
-	while (most > 1 && most * g->n_links > WARP)
-		most /= 2;
-	idle = most < IDLE_WIDTH ? most : IDLE_WIDTH;
-	width = idle;
+	while (shift > 0 && g->n_links << shift > LOOK)
+		shift--;
 	for (;;) {
 		now = now_ns();
 		more = false;
-		for (uint32_t base = 0; base < g->n_links; base += WARP / width)
-			more |= look(g, k, t, base, width, now, &stop);
+		for (uint32_t base = 0; base < g->n_links; base += LOOK >> shift)
+			more |= look(g, k, t, base, shift, now, &stop);
 		if (stop) {
+			__syncwarp();
 			if (threadIdx.x == 0)
 				t->stopped = true;
 			return false;
@@ -173,7 +201,6 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 			seen_empty = true;
 			last_look = now;
 		}
-		width = more ? most : idle;
 		if (t->n > 0 && !more && now - t->request[0].seen_ns >= g->batch_timeout_ns)
 			break;
 		if (now >= k->next_heartbeat)
@@ -190,21 +217,16 @@ static __device__ void recheck(const struct gpu_loop *g, const struct keeper *k,
 			       struct gpu_request *r, bool aged)
 {
 	const struct agent_link *link = &k->links[r->link];
+	uint32_t slot = r->slot;
 	uint64_t cancelled;
-	struct glance s;
 
 	if (aged) {
-		descriptor_again(descriptor_at(link, r->sequence - 1), &s);
-		cancelled = relaxed_sys(&link->cancels[r->slot]);
-		if (s.slot != r->slot)
-			cancelled =
-				s.slot < link->slot_count ? relaxed_sys(&link->cancels[s.slot]) : 0;
-		if (!understand(g, link, &s, r)) {
-			r->slot = GPU_NO_SLOT;
-			r->status = RING_BAD;
-		} else if (r->status == RING_OK && cancelled == r->sequence) {
+		cancelled = relaxed_sys(&link->cancels[slot]);
+		read_again(g, link, r);
+		if (r->slot != slot && r->slot != GPU_NO_SLOT)
+			cancelled = relaxed_sys(&link->cancels[r->slot]);
+		if (r->status == RING_OK && cancelled == r->sequence)
 			r->status = RING_CANCELLED;
-		}
 	}
 	if (r->status == RING_OK && r->deadline_us != 0 &&
 	    now_ns() - r->seen_ns > r->deadline_us * 1000ull)
@@ -242,18 +264,21 @@ static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, st
 {
 	bool aged;
 
-	if (threadIdx.x == 0)
-		t->n = t->rows = 0;
+	if (threadIdx.x == 0) {
+		k->first_link = k->first_link + 1 < g->n_links ? k->first_link + 1 : 0;
+		t->n = 0;
+		t->odd = t->any_crc = false;
+	}
 	__syncwarp();
 	aged = wait_inputs(g, k, t);
 	__syncwarp();
-	if (threadIdx.x == 0) {
-		k->first_link = k->first_link + 1 < g->n_links ? k->first_link + 1 : 0;
-		if (t->stopped)
-			t->n = 0;
-	}
+	if (t->odd || aged)
+		choose_rows(g, k, t, aged);
+	else if (threadIdx.x == 0)
+		t->rows = t->n;
 	__syncwarp();
-	choose_rows(g, k, t, aged);
+	if (threadIdx.x == 0 && t->stopped)
+		t->n = t->rows = 0;
 }
 
 /* --- gather: all blocks ------------------------------------------------------------------------
@@ -346,34 +371,47 @@ static __device__ void arrive(const struct gpu_loop *g, uint32_t *arrivals)
 static __device__ void await_arrivals(const struct gpu_loop *g, uint32_t arrivals)
 {
 	__syncthreads();
-	if (threadIdx.x == 0 && gridDim.x > 1)
+	if (gridDim.x == 1)
+		return;
+	if (threadIdx.x == 0)
 		while (acquire_gpu(&g->state->arrived) != arrivals)
 			;
 	__syncthreads();
 }
 
-/* Block 0, behind its gathering: is its thread's descriptor, as read <again>, what it was taken
- * for? If not, gather anew. */
-static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
-			       const struct glance *again, uint32_t arrivals)
+/* The halves of request i's descriptor that matter, for threads 2i and 2i + 1, cross the bus beside
+ * the payload. */
+static __device__ struct quarter read_half(const struct keeper *k, const struct turn *t)
 {
-	struct gpu_request *r = &t->request[threadIdx.x];
+	uint32_t i = threadIdx.x / 2 < GPU_BATCH_MAX ? threadIdx.x / 2 : 0;
+	const struct gpu_request *r = &t->request[i];
+	uint32_t link = i < t->n ? r->link : 0;
+
+	return read_quarter(descriptor_at(&k->links[link], r->sequence - 1), threadIdx.x % 2,
+			    i < t->n && r->row != GPU_NO_ROW);
+}
+
+/* Block 0, behind its gathering: are descriptors what they were taken for? If not, gather anew. */
+static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
+			       struct quarter half, uint32_t arrivals)
+{
+	struct gpu_request *r = &t->request[threadIdx.x / 2];
 	bool differs = false;
 	struct span mine = {};
 
-	if (threadIdx.x < t->n && r->row != GPU_NO_ROW)
-		differs = again->slot != r->slot || again->length != r->length ||
-			  again->flags != r->flags || again->deadline_us != r->deadline_us ||
-			  again->crc32 != r->crc32;
+	if (threadIdx.x / 2 < t->n && r->row != GPU_NO_ROW)
+		differs = threadIdx.x % 2 == 0
+				  ? half.low != (r->slot | (uint64_t)r->length << 32) ||
+					    half.high >> 32 != r->flags
+				  : half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
 	if (!__syncthreads_or(differs))
 		return;
-	/* Nobody else may still write these rows. */
+	/* Nobody else may still write these rows. Every request of the batch is read again. */
 	await_arrivals(g, arrivals);
+	r = &t->request[threadIdx.x];
+	differs = threadIdx.x < t->n && r->row != GPU_NO_ROW;
 	if (differs) {
-		if (!understand(g, &k->links[r->link], again, r)) {
-			r->slot = GPU_NO_SLOT;
-			r->status = RING_BAD;
-		}
+		read_again(g, &k->links[r->link], r);
 		if (r->status == RING_OK)
 			mine = input_of(g, k->links, r);
 		publish_request(g, t, threadIdx.x);
@@ -425,7 +463,7 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t, uin
 static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, struct turn *t,
 				   uint32_t published, uint32_t *arrivals)
 {
-	struct glance again = {};
+	struct quarter half;
 
 	for (;;) {
 		if (threadIdx.x < WARP)
@@ -444,15 +482,10 @@ static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, s
 	/* A thread that seldom copies says when. */
 	if (threadIdx.x == GPU_BLOCK - 1)
 		g->state->start_ns = t->start_ns = now_ns();
-	/* Crosses the bus beside the payload. */
-	if (threadIdx.x < t->n) {
-		const struct gpu_request *r = &t->request[threadIdx.x];
-
-		descriptor_again(descriptor_at(&k->links[r->link], r->sequence - 1), &again);
-	}
+	half = read_half(k, t);
 	gather(g, t, k->links);
 	arrive(g, arrivals);
-	confirm(g, k, t, &again, *arrivals);
+	confirm(g, k, t, half, *arrivals);
 	check_crcs(g, t, *arrivals);
 }
 

@@ -239,7 +239,7 @@ static int serve(struct workers *w, struct rnic *rnic)
 	return ready && !w->failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t size)
+static struct rnic *open_rnic(const struct agent_options *o, bool on_gpu, char *error, size_t size)
 {
 	struct verbs_rnic_params verbs = {
 		.device = o->device,
@@ -255,6 +255,7 @@ static struct rnic *open_rnic(const struct agent_options *o, char *error, size_t
 		.prefix = o->prefix,
 		.gateway = o->gateway,
 		.idle_sleep = o->idle_sleep,
+		.gpu_reads = on_gpu,
 		.dcqcn = o->dcqcn,
 	};
 	char found[384];
@@ -273,6 +274,7 @@ int main(int argc, char **argv)
 	static struct workers workers;
 	struct agent_options options;
 	struct rnic *rnic = NULL;
+	bool on_gpu;
 	char error[512];
 	int ret = agent_options_parse(argc, argv, &options);
 
@@ -284,7 +286,8 @@ int main(int argc, char **argv)
 	if (!make_workers(&workers, &options))
 		goto unload;
 	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */
-	if (workers.setup[0].loop == &agent_loop_cuda)
+	on_gpu = workers.setup[0].loop == &agent_loop_cuda;
+	if (on_gpu)
 		options.idle_sleep = false;
 	if (start_eal(&options, argv[0]) < 0) {
 		fprintf(stderr, "doorbell-agent: the EAL did not start (reason above); %s\n",
@@ -292,7 +295,7 @@ int main(int argc, char **argv)
 					  : "is there enough memory for --memory-mb?");
 		goto unload;
 	}
-	rnic = open_rnic(&options, error, sizeof(error));
+	rnic = open_rnic(&options, on_gpu, error, sizeof(error));
 	if (rnic == NULL)
 		fprintf(stderr, "doorbell-agent: %s\n", error);
 	else

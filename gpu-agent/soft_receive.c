@@ -6,6 +6,7 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
+#include "demote.h"
 #include "frame.h"
 #include "soft_rnic_private.h"
 
@@ -51,8 +52,11 @@ static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const
 
 	if (responder_receive(&qp->responder, p, &at) != RESPONDER_ACCEPT)
 		return false;
-	if (p->payload_length > 0)
+	if (p->payload_length > 0) {
 		place((uint8_t *)(uintptr_t)at.va, bth + p->payload_offset, p->payload_length);
+		if (soft_rnic_of(qp)->params.gpu_reads)
+			demote((void *)(uintptr_t)at.va, p->payload_length);
+	}
 	soft_rnic_of(qp)->stats.writes_placed++;
 	return at.last;
 }

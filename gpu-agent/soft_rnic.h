@@ -21,6 +21,7 @@ struct soft_rnic_params {
 	uint8_t prefix;
 	struct rnic_address gateway; /* family 0: none */
 	bool idle_sleep;             /* false when the poster cannot wake us (a GPU) */
+	bool gpu_reads;              /* what is placed crosses the bus next */
 	bool dcqcn;                  /* react to congestion */
 };
 

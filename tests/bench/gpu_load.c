@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demote.h"
 #include "gpu_load.h"
 
 #define PATIENCE_NS 2000000000ull
@@ -28,12 +29,19 @@ static void pause_us(uint32_t us)
 		;
 }
 
+/* As a NIC does, or the software RNIC beside a GPU. */
+static void fill(struct rig *rig, uint32_t link, uint32_t slot, const struct gpu_load *load)
+{
+	memcpy(rig_slot(rig, link, slot), load->request, load->length);
+	demote(rig_slot(rig, link, slot), load->length);
+}
+
 /* A request and its reply: microseconds, or -1. */
 static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, struct rig_reply *r)
 {
 	uint64_t start, now;
 
-	memcpy(rig_slot(rig, 0, slot), load->request, load->length);
+	fill(rig, 0, slot, load);
 	start = sleeper_now_ns();
 	rig_submit(rig, 0, slot, load->length, NULL);
 	do {
@@ -95,8 +103,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 	if (per_link > rig->slots)
 		per_link = rig->slots;
 	for (uint32_t i = 0; i < rig->n_links * per_link; i++, sent++) {
-		memcpy(rig_slot(rig, i % rig->n_links, i / rig->n_links), load->request,
-		       load->length);
+		fill(rig, i % rig->n_links, i / rig->n_links, load);
 		rig_submit(rig, i % rig->n_links, i / rig->n_links, load->length, NULL);
 	}
 	while (answered < sent && now - last < PATIENCE_NS) {
@@ -106,7 +113,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 				last = sleeper_now_ns();
 				if (last >= end)
 					continue;
-				memcpy(rig_slot(rig, l, r.slot), load->request, load->length);
+				fill(rig, l, r.slot, load);
 				rig_submit(rig, l, r.slot, load->length, NULL);
 				sent++;
 			}
