@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command.h"
-#include "digit_file.h"
-#include "plugin.h"
+#include "digit_work.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +14,7 @@
 	"could\n"                                                                                  \
 	"not be made."
 
-#define DIGITS_REQUEST_SIZE (8 + DIGIT_PIXELS)
-#define DIGITS_CLASSES      10
-#define DIGITS_REPLY_SIZE   (12 + 4 * DIGITS_CLASSES)
-#define DIGITS_CLASS        8 /* where the class is in a reply */
-#define DIGITS_BATCH        32
-#define DIGITS_STRIDE       128 /* keeps requests of a batch aligned as in an agent */
-#define DIGITS_DRAWN_WIDE   4
-#define NO_ANSWER           255
-
-/* What a reply must be, of a size that keeps an array of them aligned. */
-struct expected {
-	_Alignas(8) uint8_t bytes[DIGITS_REPLY_SIZE];
-};
-
-struct digits {
-	struct digit_file file;
-	struct expected *expected; /* NULL: not known */
-	uint8_t *answers;          /* per image: the class of the right reply, or NO_ANSWER */
-};
+#define DIGITS_DRAWN_WIDE 4
 
 struct digits_options {
 	struct run_options run;
@@ -44,108 +24,13 @@ struct digits_options {
 	uint64_t draw;
 };
 
-static size_t digits_length(void *context, uint32_t index)
-{
-	return DIGITS_REQUEST_SIZE;
-}
-
-static void digits_build(void *context, uint64_t id, uint8_t *request)
-{
-	const struct digits *digits = context;
-
-	memset(request, 0, 8);
-	memcpy(request + 8, digits->file.digits[(uint32_t)id].pixels, DIGIT_PIXELS);
-}
-
-/* Without the weights: the class must be the one with the best score. */
-static bool form_is_right(const uint8_t *reply)
-{
-	float scores[DIGITS_CLASSES];
-	uint8_t class = reply[DIGITS_CLASS];
-
-	memcpy(scores, reply + 12, sizeof(scores));
-	if (class >= DIGITS_CLASSES || memcmp(reply + 9, "\0\0\0", 3) != 0)
-		return false;
-	for (uint32_t i = 0; i < DIGITS_CLASSES; i++)
-		if (!(scores[i] <= scores[class]))
-			return false;
-	return true;
-}
-
-static bool digits_check(void *context, uint64_t id, const uint8_t *reply, size_t length)
-{
-	struct digits *digits = context;
-	uint32_t index = (uint32_t)id;
-
-	if (length != DIGITS_REPLY_SIZE)
-		return false;
-	if (digits->expected != NULL ? memcmp(reply, digits->expected[index].bytes, length) != 0
-				     : !form_is_right(reply))
-		return false;
-	digits->answers[index] = reply[DIGITS_CLASS];
-	return true;
-}
-
-/* The model's answers to images <first> .. <first> + <n> - 1. */
-static int batch_expect(struct digits *digits, const struct plugin *plugin, uint32_t tag,
-			uint32_t first, uint32_t n)
-{
-	static _Alignas(64) uint8_t requests[DIGITS_BATCH][DIGITS_STRIDE];
-	struct agent_model_item items[DIGITS_BATCH];
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t id = (uint64_t)tag << 32 | (first + i);
-
-		digits_build(digits, id, requests[i]);
-		memcpy(requests[i], &id, sizeof(id));
-		items[i] = (struct agent_model_item){
-			.request = requests[i],
-			.request_length = DIGITS_REQUEST_SIZE,
-			.reply = digits->expected[first + i].bytes,
-		};
-	}
-	plugin->model->run(plugin->state, items, n);
-	for (uint32_t i = 0; i < n; i++)
-		if (items[i].status != 0 || items[i].reply_length != DIGITS_REPLY_SIZE)
-			return -EINVAL;
-	return 0;
-}
-
-static int digits_expect(struct digits *digits, const struct digits_options *options, uint32_t tag)
-{
-	struct plugin plugin;
-	char arguments[4096];
-	int ret;
-
-	snprintf(arguments, sizeof(arguments), "weights=%s", options->weights);
-	ret = plugin_open(&plugin, options->model, arguments, DIGITS_BATCH);
-	if (ret != 0)
-		return ret;
-	if (plugin.shape.max_request != DIGITS_REQUEST_SIZE ||
-	    plugin.shape.max_reply != DIGITS_REPLY_SIZE)
-		ret = -EINVAL;
-	else if ((digits->expected = calloc(digits->file.n, sizeof(struct expected))) == NULL)
-		ret = -ENOMEM;
-	for (uint32_t first = 0; ret == 0 && first < digits->file.n; first += DIGITS_BATCH) {
-		uint32_t rest = digits->file.n - first;
-
-		ret = batch_expect(digits, &plugin, tag, first,
-				   rest < DIGITS_BATCH ? rest : DIGITS_BATCH);
-	}
-	if (ret != 0)
-		fprintf(stderr, "%s with %s does not answer 8x8 pixels with 10 scores\n",
-			options->model, options->weights);
-	plugin_close(&plugin);
-	return ret;
-}
-
 static double digits_accuracy(const struct digits *digits, uint32_t *right, uint32_t *answered)
 {
 	*right = *answered = 0;
 	for (uint32_t i = 0; i < digits->file.n; i++) {
 		const struct digit *digit = &digits->file.digits[i];
 
-		if (digit->held_out && digits->answers[i] != NO_ANSWER) {
+		if (digit->held_out && digits->answers[i] != DIGITS_NO_ANSWER) {
 			(*answered)++;
 			*right += digits->answers[i] == digit->label;
 		}
@@ -167,7 +52,7 @@ static void row_draw(const struct digits *digits, const uint32_t *images, uint32
 		uint8_t label = digits->file.digits[images[i]].label;
 		char text[32];
 
-		if (answer == NO_ANSWER)
+		if (answer == DIGITS_NO_ANSWER)
 			snprintf(text, sizeof(text), "no answer, is %u", label);
 		else if (answer == label)
 			snprintf(text, sizeof(text), "answer %u, right", answer);
@@ -197,15 +82,16 @@ static void digits_draw(const struct digits *digits, uint64_t n)
 
 static int digits_run(struct digits *digits, struct digits_options *options)
 {
-	const struct load_work work = {digits, digits_length, digits_build, digits_check};
-	uint32_t tag = load_tag(), right, answered;
+	const struct load_work work = digits_work(digits);
+	uint32_t right, answered;
 	struct tally tally;
 	double accuracy;
 
-	if (options->weights != NULL && digits_expect(digits, options, tag) != 0)
+	if (options->weights != NULL &&
+	    digits_expect(digits, options->model, options->weights) != 0)
 		return COMMAND_ERROR;
 	options->run.load.requests = digits->file.n;
-	if (load_run(&options->run.load, &work, tag, &tally) != 0)
+	if (load_run(&options->run.load, &work, load_tag(), &tally) != 0)
 		return COMMAND_ERROR;
 	accuracy = digits_accuracy(digits, &right, &answered);
 	if (options->run.json == NULL || strcmp(options->run.json, "-") != 0) {
@@ -239,15 +125,9 @@ int command_digits(int argc, char **argv)
 						     : "--weights and --model need each other\n");
 		return COMMAND_ERROR;
 	}
-	if (digit_file_read(&digits.file, options.data) != 0)
+	if (digits_open(&digits, options.data) != 0)
 		return COMMAND_ERROR;
-	digits.answers = malloc(digits.file.n);
-	if (digits.answers != NULL) {
-		memset(digits.answers, NO_ANSWER, digits.file.n);
-		status = digits_run(&digits, &options);
-	}
-	free(digits.answers);
-	free(digits.expected);
-	digit_file_fini(&digits.file);
+	status = digits_run(&digits, &options);
+	digits_close(&digits);
 	return status;
 }

@@ -14,16 +14,23 @@ uint64_t load_id(const struct load *load, uint32_t index)
 	return (uint64_t)load->tag << 32 | index;
 }
 
+int flow_init(struct flow *flow, const struct load_options *options, uint32_t number)
+{
+	flow->fd = -1;
+	flow->number = number;
+	flow->next = number;
+	flow->outstanding = calloc(options->window, sizeof(*flow->outstanding));
+	return flow->outstanding != NULL ? 0 : -ENOMEM;
+}
+
 int flow_open(struct flow *flow, const struct load_options *options, uint32_t number)
 {
 	const struct address *to = &options->to;
 	int buffer = FLOW_BUFFER;
+	int ret = flow_init(flow, options, number);
 
-	flow->number = number;
-	flow->next = number;
-	flow->outstanding = calloc(options->window, sizeof(*flow->outstanding));
-	if (flow->outstanding == NULL)
-		return -ENOMEM;
+	if (ret != 0)
+		return ret;
 	flow->fd = socket(to->socket.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (flow->fd < 0)
 		return -errno;

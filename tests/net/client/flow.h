@@ -34,6 +34,8 @@ struct load {
 	uint64_t n_outstanding; /* over all flows */
 };
 
+/* Without a socket, for those who have another way to send. */
+int flow_init(struct flow *flow, const struct load_options *options, uint32_t number);
 int flow_open(struct flow *flow, const struct load_options *options, uint32_t number);
 void flow_close(struct flow *flow);
 

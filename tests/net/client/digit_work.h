@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Digits as work for load.h or another sender of requests: pictures in turn, and what a model must
+ * answer to each, known from running the served plug-in here.
+ */
+#ifndef CLIENT_DIGIT_WORK_H
+#define CLIENT_DIGIT_WORK_H
+
+#include "digit_file.h"
+#include "load.h"
+
+#define DIGITS_REQUEST_SIZE (8 + DIGIT_PIXELS)
+#define DIGITS_NO_ANSWER    255
+
+struct digits {
+	struct digit_file file;
+	struct digit_reply *expected; /* NULL: not known */
+	uint8_t *answers; /* per image: the class of the last right reply, or DIGITS_NO_ANSWER */
+};
+
+/* -errno, said on stderr. */
+int digits_open(struct digits *digits, const char *data);
+/* Learn what <model>, a plug-in, answers with <weights>; without, only the form of replies is
+ * checked. -errno, said on stderr. */
+int digits_expect(struct digits *digits, const char *model, const char *weights);
+void digits_close(struct digits *digits);
+
+/* Request i has image i modulo their number. */
+struct load_work digits_work(struct digits *digits);
+
+#endif
