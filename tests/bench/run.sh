@@ -12,9 +12,11 @@
 #   tests/bench/run.sh flows [--flows N] [COMMAND...]
 #   tests/bench/run.sh conntrack-scale [--json FILE] [--runs N] [--lcores-list 1,2,4] [--smoke]
 #   tests/bench/run.sh rdma [--json FILE] [--runs N] [--only cycles|wire|loss] [--verify] [--smoke]
-#   tests/bench/run.sh bundle DIRECTORY
+#   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
+#   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
-# bundle puts the benches there, what they need on a machine without DPDK, and the commit.
+# bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
+# The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -23,11 +25,11 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$root/build-bench}
-hugepages=/proc/sys/vm/nr_hugepages
-hugepages_before=
+# shellcheck source=tests/bench/hugepages.sh
+. "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,17s/^# \{0,1\}//p' "$0"
+    sed -n '3,19s/^# \{0,1\}//p' "$0"
 }
 
 list() {
@@ -39,36 +41,16 @@ wire-100g          Gbit/s per core from end to end, generator and load balancer 
 conntrack-scale    the same with 1 to N cores, and with every request opening a flow
 rdma               the RoCEv2 endpoint: cycles, Gbit/s to the software RNIC, goodput against loss
 flows              seconds and memory of doorbell's view of ten million flows
+e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
 END
 }
 
+# build TARGET...
 build() {
     if [ ! -f "$build/build.ninja" ]; then
         meson setup --buildtype=release "$build" "$root" >&2
     fi
-    ninja -C "$build" "tests/bench/bench-$1" >&2
-}
-
-give_back_hugepages() {
-    [ -z "$hugepages_before" ] || echo "$hugepages_before" >"$hugepages"
-}
-
-# take_hugepages COUNT: false when they cannot be had
-take_hugepages() {
-    local free
-    free=$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)
-    [ "${free:-0}" -lt "$1" ] || return 0
-    [ -w "$hugepages" ] || return 1
-    hugepages_before=$(cat "$hugepages")
-    echo $((hugepages_before - free + $1)) >"$hugepages"
-    free=$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)
-    [ "$free" -ge "$1" ]
-}
-
-machine() {
-    local model
-    model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
-    echo "${model:-$(uname -m)}, $(nproc) CPUs, Linux $(uname -r)"
+    ninja -C "$build" "$@" >&2
 }
 
 commit() {
@@ -80,7 +62,7 @@ run_bench() {
     local name=$1 pages=$2
     local options=(--commit "$(commit)" --machine "$(machine)")
     shift 2
-    build "$name"
+    build "tests/bench/bench-$name"
     if ! take_hugepages "$pages"; then
         echo "no hugepages to be had: running on 4 KiB pages" >&2
         options+=(--no-huge)
@@ -88,23 +70,67 @@ run_bench() {
     "$build/tests/bench/bench-$name" "${options[@]}" "$@"
 }
 
+programs=(doorbell-lb gpu-agent/doorbell-agent control/doorbell)
+
+# carry_libraries PROGRAM DIRECTORY: shared libraries that do not belong to libc
+carry_libraries() {
+    local name arrow path rest
+    while read -r name arrow path rest; do
+        case $name in
+        libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | linux-vdso.so.* | /*) continue ;;
+        esac
+        if [ "$arrow $path" = "=> not" ]; then
+            echo "$1 wants $name, which is not here" >&2
+            return 1
+        fi
+        cp -L "$path" "$2/$name"
+    done < <(ldd "$1")
+}
+
+# bundle DIRECTORY [--without-mlp]
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name
+    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo mlp) plugins targets=()
+    case ${2:-} in
+    '') ;;
+    --without-mlp) models=(echo) ;;
+    *)
+        usage >&2
+        return 2
+        ;;
+    esac
     if [ ! -f "$static/build.ninja" ]; then
         meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
     fi
-    mkdir -p "$to"
-    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale rdma; do
-        ninja -C "$static" "tests/bench/bench-$name" >&2
-        cp "$static/tests/bench/bench-$name" "$to/"
+    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale rdma e2e; do
+        targets+=("tests/bench/bench-$name")
     done
-    ldd "$static/tests/bench/bench-walk" | awk '/libisal/ { print $3 }' | xargs -I{} cp -L {} "$to/"
+    targets+=("${programs[@]}")
+    plugins=("${models[@]/#/gpu-agent/models/}")
+    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" >&2
+    mkdir -p "$to/models" "$to/digits"
+    for name in "${targets[@]}"; do
+        cp "$static/$name" "$to/"
+        carry_libraries "$static/$name" "$to"
+    done
+    for name in "${models[@]}"; do
+        cp "$static/gpu-agent/models/$name.so" "$to/models/"
+        carry_libraries "$static/gpu-agent/models/$name.so" "$to/models"
+    done
+    cp "$root"/gpu-agent/models/digits/digits.{bin,safetensors} "$to/digits/"
+    cp "$root"/tests/bench/{e2e,hugepages}.sh "$to/"
     commit >"$to/commit"
-    ls "$to"
+    [ -r "$to/models/mlp.so" ] || echo "without the model mlp, which needs OpenBLAS" >&2
+    ls "$to" "$to/models"
+}
+
+e2e() {
+    build tests/bench/bench-e2e "${programs[@]}" gpu-agent/models/{echo,mlp}.so
+    # It has hugepages of its own to give back.
+    BUILD=$build exec "$root/tests/bench/e2e.sh" --commit "$(commit)" "$@"
 }
 
 flows() {
-    build flows
+    build tests/bench/bench-flows
     "$build/tests/bench/bench-flows" "$@"
 }
 
@@ -126,7 +152,7 @@ conntrack)
 conntrack-traffic)
     shift
     if [ "${1:-}" = --write ]; then
-        build conntrack-traffic
+        build tests/bench/bench-conntrack-traffic
         "$build/tests/bench/bench-conntrack-traffic" "$@"
     else
         run_bench conntrack-traffic 1700 "$@"
@@ -135,7 +161,7 @@ conntrack-traffic)
 wire-100g | conntrack-scale | rdma)
     name=$1
     shift
-    build "$name"
+    build "tests/bench/bench-$name"
     run_bench "$name" "$("$build/tests/bench/bench-$name" "$@" --print-pages 2>/dev/null)" "$@"
     ;;
 bundle)
@@ -145,6 +171,10 @@ bundle)
 flows)
     shift
     flows "$@"
+    ;;
+e2e)
+    shift
+    e2e "$@"
     ;;
 list)
     list

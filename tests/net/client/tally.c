@@ -124,7 +124,7 @@ double tally_percentile_us(const uint64_t *sorted, size_t n, double of)
 	return (double)sorted[rank > 0 ? rank - 1 : 0] / 1e3;
 }
 
-static double tally_rps(const struct tally *tally)
+double tally_rps(const struct tally *tally)
 {
 	double seconds = tally_seconds(tally);
 

@@ -58,6 +58,8 @@ struct record *tally_record(struct tally *tally, size_t index);
 int tally_answer(struct tally *tally, struct record *record, uint64_t now);
 
 double tally_seconds(const struct tally *tally);
+/* Answers per second; 0 without. */
+double tally_rps(const struct tally *tally);
 uint64_t tally_notices(const struct tally *tally);
 uint64_t tally_longest_gap_ns(const struct tally *tally);
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * e2e: a client of a real doorbell-lb with a real doorbell-agent behind it, over memif. The daemons
+ * are started by e2e.sh; this is the client's program. One thread. See README.md.
+ */
+#ifndef BENCH_E2E_H
+#define BENCH_E2E_H
+
+#include <netinet/in.h>
+
+#include <rte_mbuf.h>
+
+#include "load.h"
+#include "port.h"
+
+#define E2E_BURST       32
+#define E2E_WINDOW_MAX  1024 /* as many as a memif ring has places */
+#define E2E_REQUEST_MAX 9188 /* one datagram at the load balancer's largest MTU */
+
+struct e2e_options {
+	/* sockets: flows; window: requests without a reply, over all flows */
+	struct load_options load;
+	uint64_t size; /* bytes of an echo request */
+	uint64_t runs;
+	const char *device;
+	const char *data, *model, *weights; /* digits instead of echo */
+	const char *json, *commit, *machine;
+	bool no_huge;
+	bool yield; /* too few CPUs: give ours away when there is nothing to do */
+};
+
+/* --- e2e_net.c: frames ---------------------------------------------------------------------------
+ */
+
+struct e2e_net {
+	struct port port;
+	struct rte_mempool *received, *requests;
+	struct in6_addr vip; /* as ::ffff:a.b.c.d */
+	uint16_t service;    /* UDP port, network order */
+	bool resolved;
+	uint8_t lb_mac[6];
+};
+
+/* What came for a flow. */
+struct e2e_datagram {
+	uint32_t flow;
+	const uint8_t *bytes;
+	uint32_t length;
+};
+
+/* The EAL, the port, and the service's MAC address; does not return without. */
+void e2e_net_open(struct e2e_net *net, const struct e2e_options *o);
+void e2e_net_close(struct e2e_net *net);
+/* Where the payload of a request goes, in an empty mbuf. */
+uint8_t *e2e_net_payload(struct rte_mbuf *m);
+/* Headers and check sums around a payload of <length>. */
+void e2e_net_finish(const struct e2e_net *net, struct rte_mbuf *m, uint32_t flow, uint32_t length);
+/* 1 for a datagram of the service to one of <flows>, 0 for something else that is all right (ARP is
+ * answered), -EBADMSG for what must not come. */
+int e2e_net_take(struct e2e_net *net, const struct rte_mbuf *m, uint32_t flows,
+		 struct e2e_datagram *datagram);
+
+/* --- e2e_work.c: what is asked -------------------------------------------------------------------
+ */
+
+/* Echo requests of <o>'s size, or digits. Does not return when they cannot be made. */
+struct load_work e2e_work(const struct e2e_options *o);
+
+/* --- e2e_load.c: the closed loop
+ * ------------------------------------------------------------------
+ */
+
+/*
+ * Send <requests>, keep the window full, and account for each in <tally>, which the caller
+ * finishes. Does not return when nothing is answered any more.
+ */
+void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct load_work *work,
+		  uint64_t requests, struct tally *tally);
+
+#endif
