@@ -129,7 +129,8 @@ finish() {
         done
     fi
     if [ -n "$keep_logs" ] && [ -n "$dir" ]; then
-        mkdir -p "$keep_logs" && cp "$dir"/lb.yaml "$dir"/*.log "$keep_logs/" || true
+        mkdir -p "$keep_logs"
+        cp "$dir"/lb.yaml "$dir"/*.log "$keep_logs/" || true
     fi
     [ -z "$dir" ] || rm -rf "$dir"
     give_back_hugepages
@@ -153,7 +154,7 @@ wait_for() {
 
 # --- where things run ------------------------------------------------------------------------------
 
-# The CPUs that we may use, first threads of all cores before second ones.
+# The CPUs that we may use: a line of first threads of cores, and one of second ones.
 cpus() {
     local c first firsts=() seconds=() list
     list=$(taskset -cp $$)
@@ -166,15 +167,20 @@ cpus() {
             seconds+=("$c")
         fi
     done
-    echo "${firsts[@]}" "${seconds[@]}"
+    echo "${firsts[@]}"
+    echo "${seconds[@]}"
 }
 
-# Who was not given CPUs gets its own, the agent all that are left; with fewer than four CPUs the
-# client and the agent share all.
+# Who was not given CPUs gets a core of its own, the agent all that are left; with fewer than four
+# CPUs the client and the agent share all. Second threads are used when there are too few cores.
 choose_cpus() {
-    local c left=() all
-    read -ra all <<<"$(cpus)"
-    [ -n "$idle" ] || { [ ${#all[@]} -ge 4 ] && idle=poll || idle=sleep; }
+    local c left=() all lines
+    mapfile -t lines <<<"$(cpus)"
+    read -ra all <<<"${lines[0]}"
+    [ ${#all[@]} -ge 5 ] || read -ra all <<<"${lines[*]}"
+    if [ -z "$idle" ]; then
+        ((${#all[@]} < 4)) && idle="sleep" || idle="poll"
+    fi
     for c in "${all[@]}"; do
         [ "$c" = "$lb_cpu" ] || [ "$c" = "$client_cpu" ] || left+=("$c")
     done
@@ -218,6 +224,8 @@ idle: $idle
 flows: 131072
 memory: {mb: $lb_mb, hugepages: $([ $huge = yes ] && echo true || echo false)}
 control: {socket: "$dir/control.sock", agents: "127.0.0.1:$agents_port"}
+# A busy machine is not a dead worker.
+workers: {timeout_ms: 10000}
 END
 }
 
