@@ -122,6 +122,7 @@ finish() {
     local code=$? log
     trap - EXIT
     trap '' INT TERM HUP PIPE
+    set +e # what follows is done whatever happens, and when nobody reads any more
     stop_all
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
         for log in "$dir"/*.log; do
@@ -130,7 +131,7 @@ finish() {
     fi
     if [ -n "$keep_logs" ] && [ -n "$dir" ]; then
         mkdir -p "$keep_logs"
-        cp "$dir"/lb.yaml "$dir"/*.log "$keep_logs/" || true
+        cp "$dir"/lb.yaml "$dir"/*.log "$keep_logs/"
     fi
     [ -z "$dir" ] || rm -rf "$dir"
     give_back_hugepages

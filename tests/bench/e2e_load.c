@@ -14,6 +14,7 @@
 
 #define EXPIRE_EVERY_NS 1000000ull
 #define SECOND_NS       1000000000ull
+#define BUSY_TURNS      64 /* until the clock is read although there is work */
 /* So many timeouts without any reply, and the rest need not be tried. */
 #define SILENT_TIMEOUTS 4
 
@@ -43,14 +44,15 @@ static struct flow *flow_of(struct loop *l, uint32_t index)
 	return &l->load.flows[index % l->o->load.sockets];
 }
 
-/* Behind what could not be sent before, the order stays. */
-static void flush(struct loop *l)
+/* What finds no place goes first the next time. False when nothing was sent. */
+static bool flush(struct loop *l)
 {
 	unsigned int sent = rte_eth_tx_burst(l->net->port.id, 0, l->out, l->n_out);
 
 	l->n_out -= sent;
 	for (unsigned int i = 0; sent > 0 && i < l->n_out; i++)
 		l->out[i] = l->out[sent + i];
+	return sent > 0;
 }
 
 static void build(struct loop *l, struct rte_mbuf *m, uint32_t index)
@@ -72,10 +74,8 @@ static bool send_requests(struct loop *l)
 	uint64_t room = l->o->load.window - l->load.n_outstanding, now;
 	unsigned int n = RTE_MIN(RTE_MIN(room, l->requests - l->next), (uint64_t)E2E_BURST);
 
-	if (l->n_out > 0) {
-		flush(l);
-		return true;
-	}
+	if (l->n_out > 0)
+		return flush(l);
 	if (n == 0 || rte_pktmbuf_alloc_bulk(l->net->requests, l->out, n) != 0)
 		return false;
 	for (unsigned int i = 0; i < n; i++)
@@ -86,8 +86,7 @@ static bool send_requests(struct loop *l)
 			wire_die("no memory for the account of %" PRIu64 " requests", l->requests);
 	l->next += n;
 	l->n_out = n;
-	flush(l);
-	return true;
+	return flush(l);
 }
 
 static void take(struct loop *l, const struct rte_mbuf *m, uint64_t now)
@@ -173,6 +172,14 @@ static void close_flows(struct loop *l)
 	free(l->load.flows);
 }
 
+static void rest(const struct loop *l)
+{
+	if (l->o->yield)
+		sched_yield();
+	else
+		rte_pause();
+}
+
 void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct load_work *work,
 		  uint64_t requests, struct tally *tally)
 {
@@ -188,19 +195,17 @@ void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct
 	now = now_ns();
 	tally->start_ns = tally->end_ns = l.last_reply_ns = now;
 	l.next_expire_ns = l.next_progress_ns = now;
-	while (l.next < requests || l.load.n_outstanding > 0) {
+	for (unsigned int turn = 1; l.next < requests || l.load.n_outstanding > 0; turn++) {
 		bool busy = take_replies(&l);
 
 		busy |= send_requests(&l);
-		if (busy)
+		if (busy && turn % BUSY_TURNS != 0)
 			continue;
 		now = now_ns();
 		if (now >= l.next_expire_ns)
 			expire(&l, now);
-		if (o->yield)
-			sched_yield();
-		else
-			rte_pause();
+		if (!busy)
+			rest(&l);
 	}
 	close_flows(&l);
 }
