@@ -9,9 +9,10 @@
 
 #define USAGE                                                                                      \
 	"bench-e2e --device DEVICE --to VIP:PORT [option ...]\n"                                   \
-	"The client of e2e.sh, which starts the rest. With --data, --model and --weights it\n"     \
-	"sends digits, otherwise echo requests of --size. Exits 1 if a reply was lost or wrong,\n" \
-	"or the run could not be made."
+	"The client of e2e.sh, which starts the rest. With --data it sends digits, whose\n"        \
+	"answers it knows with --model and --weights; otherwise echo requests of --size. Exits "   \
+	"1\n"                                                                                      \
+	"if a reply was lost or wrong, or the run could not be made."
 /* Requests before the first run, so that every flow is known and every page touched. */
 #define WARM_UP 1000
 
@@ -27,9 +28,9 @@ static int check_options(const struct e2e_options *o)
 		problem = "--device and --to are needed";
 	else if (o->load.to.socket.ss_family != AF_INET)
 		problem = "--to: only IPv4";
-	else if ((o->data == NULL) != (o->model == NULL) ||
-		 (o->data == NULL) != (o->weights == NULL))
-		problem = "--data, --model and --weights need each other";
+	else if ((o->model == NULL) != (o->weights == NULL) ||
+		 (o->model != NULL && o->data == NULL))
+		problem = "--model and --weights need each other, and --data";
 	if (problem != NULL)
 		fprintf(stderr, "bench-e2e: %s\n", problem);
 	return problem == NULL ? 0 : 2;
@@ -120,6 +121,8 @@ static void add_counts(struct report *report, const struct e2e_options *o, const
 	report_add(report, all->wrong, "wrong");
 	report_add(report, all->late, "late");
 	report_add(report, all->duplicates, "duplicates");
+	if (o->data != NULL)
+		report_add(report, e2e_work_accuracy(), "accuracy");
 }
 
 static double median(const struct report *report, const struct e2e_options *o, const char *what)
@@ -144,6 +147,9 @@ static void print(const struct report *report, const struct e2e_options *o,
 	       "duplicates %lu\n",
 	       all->answered, all->lost, all->busy, all->other, all->wrong, all->late,
 	       all->duplicates);
+	if (o->data != NULL)
+		printf("accuracy    %.4f of the pictures that training had not seen\n",
+		       e2e_work_accuracy());
 }
 
 static void measure(const struct e2e_options *o, struct report *report, struct totals *all)

@@ -23,7 +23,8 @@ struct e2e_options {
 	uint64_t size; /* bytes of an echo request */
 	uint64_t runs;
 	const char *device;
-	const char *data, *model, *weights; /* digits instead of echo */
+	const char *data;            /* digits instead of echo */
+	const char *model, *weights; /* NULL: only the form of answers can be looked at */
 	const char *json, *commit, *machine;
 	bool no_huge;
 	bool yield; /* too few CPUs: give ours away when there is nothing to do */
@@ -65,6 +66,8 @@ int e2e_net_take(struct e2e_net *net, const struct rte_mbuf *m, uint32_t flows,
 
 /* Echo requests of <o>'s size, or digits. Does not return when they cannot be made. */
 struct load_work e2e_work(const struct e2e_options *o);
+/* Of digits: how many of the pictures that no training has seen were recognised. */
+double e2e_work_accuracy(void);
 
 /* --- e2e_load.c: the closed loop
  * ------------------------------------------------------------------

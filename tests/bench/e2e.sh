@@ -10,7 +10,10 @@
 #   --size BYTES        of an echo request, 12 to 9188 [1024]
 #   --requests N        [100000]         --runs N   [1]
 #   --flows N           UDP flows [64]   --timeout-ms MS   then a request is lost [1000]
-#   --model NAME        echo, or mlp: pictures of digits, answers compared with the model's own [echo]
+#   --model NAME        a plug-in in models/. What begins with mlp gets pictures of digits, whose answers
+#                       are compared with those of mlp.so, others get echo requests [echo]
+#   --form-only         of digits: check the form of answers and count the right ones; for models
+#                       that round differently
 #   --agent-args TEXT   more arguments for doorbell-agent; words as in a shell
 #   --idle poll|sleep   threads without work spin, or leave the CPU [poll if there are 4 CPUs]
 #   --fabric-mtu BYTES  [4200]
@@ -39,18 +42,19 @@ fi
 . "$here/hugepages.sh"
 
 vip=10.200.0.100 port=8500
-size=1024 window=1 model=echo idle='' fabric_mtu=4200 huge=yes
+size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
 lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 client_args=() agent_args=() pids=() dir=''
 
 usage() {
-    sed -n '4,26s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '4,29s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit "$1"
 }
 
 while [ $# -gt 0 ]; do
     case $1 in
     --no-huge) huge=no ;;
+    --form-only) form_only=yes ;;
     --smoke) client_args+=(--requests 2000 --timeout-ms 5000) ;;
     --progress) client_args+=("$1") ;;
     -h | --help) usage 0 ;;
@@ -275,13 +279,14 @@ run_client() {
 # What is asked for, as arguments of all.
 arrange() {
     local pages
+    [ -r "$models/$model.so" ] || die "the model $model is not here: $models/$model.so"
     case $model in
-    mlp)
-        [ -r "$models/mlp.so" ] || die "the model mlp is not here: $models/mlp.so"
+    mlp*)
         longest=72
         agent_args=(--model-args "weights=$digits/digits.safetensors")
-        client_args+=(--model "$models/mlp.so" --weights "$digits/digits.safetensors"
-            --data "$digits/digits.bin")
+        client_args+=(--data "$digits/digits.bin")
+        [ $form_only = yes ] ||
+            client_args+=(--model "$models/mlp.so" --weights "$digits/digits.safetensors")
         ;;
     *)
         longest=$((size > 1472 ? size : 1472))

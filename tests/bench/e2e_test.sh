@@ -31,7 +31,8 @@ answers() {
 answers '.e2e_p50_us_1kib > 0 and .e2e_p99_us_1kib >= .e2e_p50_us_1kib and .e2e_rps_1kib > 0'
 # as long as a datagram may be, which takes several packets on the fabric
 answers '.e2e_rps_9188b > 0' --size 9188 --window 32
-answers '.e2e_rps_digits > 0' --model mlp --window 32
+answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --window 32
+answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --form-only
 # words with blanks reach the agent whole, and a reply that does not come in time is lost
 if "$here/e2e.sh" --no-huge --requests 20 --timeout-ms 20 --agent-args "--model-args 'delay_us=200000'" \
     >"$out/slow" 2>&1; then

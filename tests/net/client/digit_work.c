@@ -143,3 +143,17 @@ struct load_work digits_work(struct digits *digits)
 {
 	return (struct load_work){digits, digits_length, digits_build, digits_check};
 }
+
+double digits_accuracy(const struct digits *digits, uint32_t *right, uint32_t *answered)
+{
+	*right = *answered = 0;
+	for (uint32_t i = 0; i < digits->file.n; i++) {
+		const struct digit *digit = &digits->file.digits[i];
+
+		if (digit->held_out && digits->answers[i] != DIGITS_NO_ANSWER) {
+			(*answered)++;
+			*right += digits->answers[i] == digit->label;
+		}
+	}
+	return *answered != 0 ? (double)*right / *answered : 0;
+}

@@ -28,4 +28,7 @@ void digits_close(struct digits *digits);
 /* Request i has image i modulo their number. */
 struct load_work digits_work(struct digits *digits);
 
+/* Of the answered images that no training has seen, the share whose class is <right>. */
+double digits_accuracy(const struct digits *digits, uint32_t *right, uint32_t *answered);
+
 #endif

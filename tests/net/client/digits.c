@@ -24,20 +24,6 @@ struct digits_options {
 	uint64_t draw;
 };
 
-static double digits_accuracy(const struct digits *digits, uint32_t *right, uint32_t *answered)
-{
-	*right = *answered = 0;
-	for (uint32_t i = 0; i < digits->file.n; i++) {
-		const struct digit *digit = &digits->file.digits[i];
-
-		if (digit->held_out && digits->answers[i] != DIGITS_NO_ANSWER) {
-			(*answered)++;
-			*right += digits->answers[i] == digit->label;
-		}
-	}
-	return *answered != 0 ? (double)*right / *answered : 0;
-}
-
 static void row_draw(const struct digits *digits, const uint32_t *images, uint32_t n)
 {
 	for (uint32_t line = 0; line < DIGIT_SIDE; line++) {
