@@ -27,33 +27,39 @@ vm_check() {
 }
 
 # Sets $kernel to the folder of an unpacked kernel: of the version that this Debian has now, or if
-# that cannot be had, of the newest that was ever unpacked.
+# that cannot be had, of the newest that was ever unpacked. One story at a time.
 vm_kernel() {
-    local package
+    local package lock
+    mkdir -p "$vm_cache"
+    exec {lock}>"$vm_cache/lock"
+    flock "$lock"
     package=$(vm_kernel_package)
     kernel=$vm_cache/$package
-    [ -n "$package" ] && [ -d "$kernel" ] && return
-    if [ -z "$package" ] || ! vm_fetch "$package"; then
+    if [ -z "$package" ] || { [ ! -d "$kernel" ] && ! vm_fetch "$package"; }; then
         kernel=$(find "$vm_cache" -mindepth 1 -maxdepth 1 -name 'linux-image-*' 2>/dev/null |
             sort -V | tail -n 1)
         [ -n "$kernel" ] || skip "cannot download a kernel package"
     fi
+    exec {lock}>&-
 }
 
 # linux-image-amd64 depends on the real one, as linux-image-6.1.0-56-amd64; answers NAME_VERSION.
+# apt-cache reads all package lists each time that it is asked: once until they change.
 vm_kernel_package() {
-    local package version
-    package=$(apt-cache depends linux-image-amd64 2>/dev/null |
-        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
-    [ -n "$package" ] || return 0
-    version=$(apt-cache show "$package" 2>/dev/null | sed -n 's/^Version: //p' | head -n 1)
-    echo "${package}_$version"
+    local known=$vm_cache/package package version
+    if [ ! -s "$known" ] || [ /var/lib/apt/lists -nt "$known" ]; then
+        package=$(apt-cache depends linux-image-amd64 2>/dev/null |
+            sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+        [ -n "$package" ] || return 0
+        version=$(apt-cache show "$package" 2>/dev/null | sed -n 's/^Version: //p' | head -n 1)
+        echo "${package}_$version" >"$known"
+    fi
+    cat "$known"
 }
 
 # vm_fetch NAME_VERSION: download and unpack. What is half done has another name.
 vm_fetch() {
     local work
-    mkdir -p "$vm_cache"
     work=$(mktemp -d "$vm_cache/fetch.XXXXXX")
     (
         cd "$work" &&
