@@ -17,8 +17,10 @@ topology_up "story$$" 1
 mapfile -t drivers < <(vm_dpdk_drivers)
 vm_build machine "$build/doorbell-lb" "$build/control/doorbell" "$build/gpu-agent/doorbell-agent" \
     "$models/mlp.so" "$models/echo.so" "$digits/digits.safetensors" "${drivers[@]}"
-vm_start front --image machine --memory 640 --nic client:c1 --nic fabric:front=10.201.0.1/24
-vm_start back --image machine --memory 320 --nic fabric:back=10.201.0.12/24
+vm_power front --image machine --memory 640 --nic client:c1 --nic fabric:front=10.201.0.1/24
+vm_power back --image machine --memory 320 --nic fabric:back=10.201.0.12/24
+vm_ready front
+vm_ready back
 for i in front back; do
     ip -n "$tag-fabric" link set $i master br0
 done
@@ -39,10 +41,8 @@ workers: {timeout_ms: 5000}
 control: {socket: /root/control.sock, agents: "10.201.0.1:4790"}
 END
 vm_put front "$dir/lb.yaml" /root/lb.yaml
-
-cli() {
-    vm_run front "$build/control/doorbell --socket /root/control.sock $*"
-}
+# The command line tool runs here, not at the expense of the machine that it asks.
+vm_socket front /root/control.sock "$dir/control.sock"
 
 # agent NAME MODEL [OPTIONS]: NAME says where
 agent() {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Virtual machines for stories: Debian's kernel with rdma_rxe, booted by QEMU in four seconds without
+# Virtual machines for stories: Debian's kernel with rdma_rxe, booted by QEMU in a few seconds without
 # KVM. Sourced after tests/net/story.sh; ../README.md says how to use it.
 #
 # A machine lives in a namespace of its own, <tag>-NAME, where commands reach it through a card of
@@ -11,7 +11,9 @@
 vm_folder=$root/tests/rdma/vm
 vm_cache=$build/vm-cache
 vm_guest=169.254.7.2 # the same for all: each has its own namespace
-vm_machines=0
+vm_port=7100         # the next that vm_socket uses there
+# what vm_start was told of each machine, by its name
+declare -A vm_image vm_memory vm_smp vm_mtu vm_nics vm_number vm_accel
 
 # What a machine needs that is not there: the story is skipped, with the reason.
 vm_check() {
@@ -104,92 +106,104 @@ vm_dpdk_drivers() {
 # an rdma_rxe device (rxe0, rxe1 ...) on it, and a tap device at its other end in namespace
 # <tag>-PLACE.
 vm_start() {
-    local name=$1 image=$1 memory=192 smp=1 mtu=1500 nics=() i
+    vm_power "$@"
+    vm_ready "$1"
+}
+
+# vm_power NAME [OPTIONS]...: the beginning of vm_start, so that several machines boot at once;
+# vm_ready NAME is the rest of it.
+vm_power() {
+    local name=$1 accel=tcg i
     shift
+    vm_image[$name]=$name vm_memory[$name]=192 vm_smp[$name]=1 vm_mtu[$name]=1500 vm_nics[$name]=
     while [ $# -gt 0 ]; do
         case $1 in
-        --image) image=$2 ;;
-        --memory) memory=$2 ;;
-        --smp) smp=$2 ;;
-        --mtu) mtu=$2 ;;
-        --nic) nics+=("$2") ;;
+        --image) vm_image[$name]=$2 ;;
+        --memory) vm_memory[$name]=$2 ;;
+        --smp) vm_smp[$name]=$2 ;;
+        --mtu) vm_mtu[$name]=$2 ;;
+        --nic) vm_nics[$name]+=" $2" ;;
         *) fail "vm_start: $1?" ;;
         esac
         shift 2
     done
-    vm_machines=$((vm_machines + 1))
-    printf -v "vm_nics_${name//-/_}" %s "${nics[*]}"
+    vm_number[$name]=${#vm_image[@]}
     namespace_add "$tag-$name"
     vm_tap "$name" control
     ip -n "$tag-$name" addr add 169.254.7.1/30 dev control
-    for i in "${nics[@]}"; do
+    for i in ${vm_nics[$name]}; do
         i=${i%%=*}
         vm_tap "$name" "${i#*:}"
     done
-    vm_boot "$name"
-    for i in "${!nics[@]}"; do
-        vm_plug "$name" "$i" "${nics[i]}"
-    done
+    # Only real KVM: what else answers at /dev/kvm may emulate, and then a kernel does not get far.
+    if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
+        accel=kvm
+    fi
+    vm_qemu "$name" $accel
 }
 
 vm_tap() {
     ip -n "$tag-$1" tuntap add "$2" mode tap
     ip netns exec "$tag-$1" sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
-    ip -n "$tag-$1" link set "$2" mtu "$mtu" up
+    ip -n "$tag-$1" link set "$2" mtu "${vm_mtu[$1]}" up
 }
 
-# The rest of vm_start; name, image, memory, smp, mtu and nics are its.
-vm_boot() {
-    local accel=tcg
-    # Only real KVM: what else answers at /dev/kvm may emulate, and then a kernel does not get far.
-    if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
-        accel=kvm
-    fi
-    vm_qemu $accel
-    if ! vm_wait "$([ $accel = kvm ] && echo 10 || echo 60)" && [ $accel = kvm ]; then
-        stop "$pid"
-        vm_qemu tcg
-        vm_wait 60 || true
+# vm_ready NAME: when it has booted, its cards are plugged in.
+vm_ready() {
+    local name=$1 nic i=0
+    if ! vm_wait "$name" "$([ "${vm_accel[$name]}" = kvm ] && echo 10 || echo 60)" &&
+        [ "${vm_accel[$name]}" = kvm ]; then
+        stop "$(vm_pid "$name")"
+        vm_qemu "$name" tcg
+        vm_wait "$name" 60 || true
     fi
     grep -q '^vm: ready' "$dir/$name-console.log" || fail "machine $name does not boot;" \
         "the end of its console: $(tail -n 15 "$dir/$name-console.log" "$dir/$name-qemu.log")"
+    for nic in ${vm_nics[$name]}; do
+        vm_plug "$name" $((i++)) "$nic"
+    done
 }
 
+# vm_pid NAME: QEMU's
+vm_pid() {
+    local pid=pid_${1//-/_}_qemu
+    echo "${!pid}"
+}
+
+# vm_qemu NAME ACCELERATOR
 vm_qemu() {
-    local cards=() i=0 tap card cpu=max
-    [ "$1" != kvm ] || cpu=host
-    for tap in control "${nics[@]}"; do
+    local name=$1 cards=() i=0 tap card cpu=max
+    [ "$2" != kvm ] || cpu=host
+    for tap in control ${vm_nics[$name]}; do
         tap=${tap%%=*}
         # No offloads: what passes the tap is what a wire would carry, check sums and all.
-        card=virtio-net-pci,netdev=n$i,csum=off,gso=off,guest_csum=off,romfile=,host_mtu=$mtu
+        card=virtio-net-pci,netdev=n$i,csum=off,gso=off,guest_csum=off,romfile=
+        card+=,host_mtu=${vm_mtu[$name]}
         cards+=(-netdev "tap,id=n$i,ifname=${tap#*:},script=no,downscript=no"
-            -device "$card,mac=$(vm_mac $i)")
+            -device "$card,mac=$(printf '02:00:00:%02x:00:%02x' "${vm_number[$name]}" $i)")
         i=$((i + 1))
     done
+    vm_accel[$name]=$2
     : >"$dir/$name-console.log"
-    start "$name-qemu" "$name" qemu-system-x86_64 -accel "$1" -cpu $cpu -smp "$smp" -m "$memory" \
-        -nographic -nodefaults -no-reboot -serial "file:$dir/$name-console.log" \
-        -kernel "$kernel/vmlinux" -initrd "$dir/$image.cpio" "${cards[@]}" -append \
+    start "$name-qemu" "$name" qemu-system-x86_64 -accel "$2" -cpu $cpu -smp "${vm_smp[$name]}" \
+        -m "${vm_memory[$name]}" -nographic -nodefaults -no-reboot \
+        -serial "file:$dir/$name-console.log" -kernel "$kernel/vmlinux" \
+        -initrd "$dir/${vm_image[$name]}.cpio" "${cards[@]}" -append \
         "console=ttyS0 quiet panic=-1 nokaslr mitigations=off vm.control=$vm_guest/30"
 }
 
-# vm_mac I: of the machine that is being started
-vm_mac() {
-    printf '02:00:00:%02x:00:%02x' "$vm_machines" "$1"
-}
-
-# vm_wait SECONDS: until it is ready, false if it is not, or has ended
+# vm_wait NAME SECONDS: until it is ready, false if it is not, or has ended
 vm_wait() {
-    local end=$((SECONDS + $1))
-    until grep -q '^vm: ready' "$dir/$name-console.log"; do
-        ((SECONDS <= end)) && is_running "$pid" || return 1
+    local end=$((SECONDS + $2))
+    until grep -q '^vm: ready' "$dir/$1-console.log"; do
+        ((SECONDS <= end)) && is_running "$(vm_pid "$1")" || return 1
         sleep 0.05
     done
 }
 
 # vm_plug NAME I NIC: the tap device to where the story wants it; the card up, with its addresses.
 vm_plug() {
-    local place=${3%%:*} tap=${3#*:} address commands
+    local place=${3%%:*} tap=${3#*:} mtu=${vm_mtu[$1]} address commands
     tap=${tap%%=*}
     ip -n "$tag-$1" link set "$tap" netns "$tag-$place"
     ip netns exec "$tag-$place" sysctl -qw "net.ipv6.conf.$tap.disable_ipv6=1"
@@ -231,11 +245,20 @@ vm_background() {
     start "$2" "$1" "$build/tests/rdma/vm/vm-exec" run "$vm_guest" "exec $3"
 }
 
+# vm_socket NAME GUEST-PATH PATH: who connects to the UNIX socket PATH here talks to GUEST-PATH there.
+vm_socket() {
+    local port=$((vm_port++))
+    vm_background "$1" "$1-socket" "vm-exec relay $vm_guest:$port $2"
+    start "$1-relay" "$1" "$build/tests/rdma/vm/vm-exec" relay "$3" "$vm_guest:$port"
+    expect_log "$1-socket" listening
+    expect_log "$1-relay" listening
+}
+
 # vm_stop NAME: as if its plug were pulled.
 vm_stop() {
-    local plugged=vm_nics_${1//-/_} qemu=pid_${1//-/_}_qemu nic
-    stop "${!qemu}"
-    for nic in ${!plugged}; do
+    local nic
+    stop "$(vm_pid "$1")"
+    for nic in ${vm_nics[$1]}; do
         nic=${nic%%=*}
         ip -n "$tag-${nic%%:*}" link del "${nic#*:}"
     done

@@ -2,6 +2,7 @@
 /*
  * vm-exec serve               in the guest, as its process 1
  * vm-exec run ADDRESS COMMAND on the host: COMMAND's output, errors and exit status become its own
+ * vm-exec relay FROM TO       either: who connects to FROM talks to TO
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,6 +75,8 @@ int main(int argc, char **argv)
 		return vm_exec_serve();
 	if (argc == 4 && strcmp(argv[1], "run") == 0)
 		return vm_exec_run(argv[2], argv[3]);
-	fprintf(stderr, "usage: vm-exec serve | vm-exec run ADDRESS COMMAND\n");
+	if (argc == 4 && strcmp(argv[1], "relay") == 0)
+		return vm_exec_relay(argv[2], argv[3]);
+	fprintf(stderr, "usage: vm-exec serve | run ADDRESS COMMAND | relay FROM TO\n");
 	return 2;
 }

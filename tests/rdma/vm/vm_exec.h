@@ -43,5 +43,7 @@ int write_all(int fd, const void *bytes, size_t length);
 
 int vm_exec_serve(void);
 int vm_exec_run(const char *address, const char *command);
+/* Each an ADDRESS:PORT (IPv4) or the path of a UNIX socket. */
+int vm_exec_relay(const char *from, const char *to);
 
 #endif
