@@ -170,6 +170,13 @@ vm_pid() {
     echo "${!pid}"
 }
 
+# What a kernel need not do at its start, where an emulated CPU pays for it: patch itself for this
+# CPU, test its ciphers, split its pages to protect itself, interpret ACPI code for interrupts that
+# nobody uses (the cards have MSI-X), doubt its clocks, which is wrong on a busy machine, or clear
+# memory twice.
+vm_hurry="quiet nokaslr mitigations=off noreplace-smp cryptomgr.notests rodata=off acpi=noirq"
+vm_hurry+=" tsc=reliable no_timer_check init_on_alloc=0"
+
 # vm_qemu NAME ACCELERATOR
 vm_qemu() {
     local name=$1 cards=() i=0 tap card cpu=max
@@ -189,7 +196,7 @@ vm_qemu() {
         -m "${vm_memory[$name]}" -nographic -nodefaults -no-reboot \
         -serial "file:$dir/$name-console.log" -kernel "$kernel/vmlinux" \
         -initrd "$dir/${vm_image[$name]}.cpio" "${cards[@]}" -append \
-        "console=ttyS0 quiet panic=-1 nokaslr mitigations=off vm.control=$vm_guest/30"
+        "console=ttyS0 panic=-1 $vm_hurry vm.control=$vm_guest/30"
 }
 
 # vm_wait NAME SECONDS: until it is ready, false if it is not, or has ended
