@@ -16,6 +16,9 @@ topology_up "rxe$$" 0
 vm_build peer "$build/tests/rdma/rxe-peer"
 # 4200: packets of 4096 bytes fit. The card's other end stays in the machine's own namespace.
 vm_start peer --mtu 4200 --nic peer:tap0=10.77.0.2/24,fd00:77::2/64
+# A neighbour that does not answer is asked again soon, not every second.
+# shellcheck disable=SC2016
+vm_run peer 'for i in 4 6; do echo 200 >/proc/sys/net/ipv$i/neigh/eth0/retrans_time_ms; done'
 vm_background peer rxe-peer "$build/tests/rdma/rxe-peer rxe0 7001"
 expect_log rxe-peer "listening"
 start tcpdump peer tcpdump -i tap0 -U -n --immediate-mode -B 65536 -w "$dir/tap.pcap" udp port 4791

@@ -142,7 +142,11 @@ static void roce_receive(struct rig *rig, const uint8_t *frame, const struct roc
 		return;
 	if (qp->n_seen < RIG_SEEN) {
 		seen = &qp->seen[qp->n_seen++];
-		*seen = (struct rig_seen){.packet = p, .time = rte_rdtsc(), .flags = bth[1]};
+		*seen = (struct rig_seen){.packet = p,
+					  .time = rte_rdtsc(),
+					  .tries = qp->requester.stats.timeouts +
+						   qp->requester.stats.early,
+					  .flags = bth[1]};
 	}
 	if (qp->hands_off)
 		return;

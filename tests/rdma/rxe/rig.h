@@ -43,8 +43,9 @@ struct rig_way {
 /* A packet from the peer, as it came. */
 struct rig_seen {
 	struct roce_packet packet;
-	uint64_t time; /* TSC */
-	uint8_t flags; /* of the BTH */
+	uint64_t time;  /* TSC */
+	uint64_t tries; /* that our requester's clocks had made before */
+	uint8_t flags;  /* of the BTH */
 };
 
 /* A queue pair of ours and the one it is connected to. */
