@@ -7,7 +7,8 @@
 #   asan     the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   race     threads against each other under ThreadSanitizer
 #   fuzz     each fuzzer for 10 seconds, from its corpus
-#   story    each story of tests/net (and other folders' *_test.sh), against the release build
+#   story    each story of tests/net (and other folders' *_test.sh), against the release build; in
+#            pairs those that say `# Runs beside another`
 #   demo     deploy/demo.sh, and the figures that it writes
 #
 #   deploy/test.sh [--quick] [--only PATTERN]
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     *)
-        sed -n '4,21s/^# \{0,1\}//p' "$0"
+        sed -n '4,22s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -167,17 +168,56 @@ fuzz_one() {
     verdict "fuzz/$name" $status "$logs/fuzz-$name"
 }
 
+# One after the other; those that say so in pairs, after the rest.
 stories() {
-    local path name status began n=0
+    local path beside=() running=() queue=() n=0
+    local -A began=() result=()
     for path in "$root"/tests/*/*_test.sh; do
-        name=${path##*/}
-        name=story/${name%_test.sh}
-        wanted "$name" || continue
+        wanted "$(story_name "$path")" || continue
         ((n++)) || title "stories"
-        status=0 began=$SECONDS
-        DOORBELL_BUILD=$root/build timeout -k 15 180 "$path" >"$logs/story" 2>&1 </dev/null ||
-            status=$?
-        verdict "$name ($((SECONDS - began)) s)" $status "$logs/story"
+        if grep -q '^# Runs beside' "$path"; then
+            beside+=("$path")
+            continue
+        fi
+        story_start "$path"
+        story_wait
+    done
+    for path in "${beside[@]}"; do
+        story_start "$path"
+        [ ${#running[@]} -lt 2 ] || story_wait
+    done
+    while [ ${#running[@]} -gt 0 ]; do
+        story_wait
+    done
+}
+
+story_name() {
+    local name=${1##*/}
+    echo "story/${name%_test.sh}"
+}
+
+# Its name is in running, by process, until it has ended, and in queue until its verdict is told.
+story_start() {
+    local name
+    name=$(story_name "$1")
+    DOORBELL_BUILD=$root/build timeout -k 15 180 "$1" >"$logs/${name//\//-}" 2>&1 </dev/null &
+    running[$!]=$name
+    queue+=("$name")
+    began[$name]=$SECONDS
+}
+
+# Until one of those running has ended. Verdicts come in the order of the starts.
+story_wait() {
+    local process name status=0 took
+    wait -n -p process "${!running[@]}" || status=$?
+    name=${running[process]}
+    unset "running[process]"
+    result[$name]="$status $((SECONDS - began[$name]))"
+    while [ ${#queue[@]} -gt 0 ] && [ -n "${result[${queue[0]}]:-}" ]; do
+        name=${queue[0]}
+        queue=("${queue[@]:1}")
+        read -r status took <<<"${result[$name]}"
+        verdict "$name ($took s)" "$status" "$logs/${name//\//-}"
     done
 }
 

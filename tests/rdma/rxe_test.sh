@@ -4,6 +4,8 @@
 # Our RoCEv2 endpoint and Linux's, rdma_rxe, understand each other: as requester and responder, with
 # packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6. And what we sent is
 # to Wireshark, and to an ICRC of another making, what we meant.
+#
+# Runs beside another: it waits about as long as it computes.
 . "$(dirname "$0")/../net/story.sh"
 # shellcheck source=tests/rdma/vm/vm.sh
 . "$root/tests/rdma/vm/vm.sh"

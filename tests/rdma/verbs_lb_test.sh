@@ -5,6 +5,8 @@
 # one with a software RNIC here, one on rdma_rxe in a machine of its own. All digits, and requests of
 # every size, are answered by each. The one on rdma_rxe is killed under load and started again; in the
 # end nothing is left on either device.
+#
+# Runs beside another: it waits about as long as it computes.
 . "$(dirname "$0")/../net/story.sh"
 . "$root/tests/rdma/vm/vm.sh"
 

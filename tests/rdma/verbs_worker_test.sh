@@ -4,6 +4,8 @@
 # A worker whose RNIC is an RDMA device: the agent in a machine with rdma_rxe, the load balancer with
 # its own endpoint here, and a wire between them that loses packets. All digits, and 10,000 requests
 # (REQUESTS=100000: more) are answered; none runs twice.
+#
+# Runs beside another: it waits about as long as it computes.
 . "$(dirname "$0")/../net/story.sh"
 . "$root/tests/rdma/vm/vm.sh"
 
