@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "conntrack.h"
+#include "fetch.h"
 
 /* Lowered by the compiler to what the CPU has. */
 typedef uint32_t checksum_lanes __attribute__((vector_size(32)));
@@ -55,27 +56,38 @@ static inline uint64_t checksum_lanes_add(checksum_lanes lanes)
 	return pair[0] + pair[1];
 }
 
-/* Not folded; add several with +. <bytes> needs no alignment. Up to 64 KiB per call. */
-static inline uint64_t checksum_add(const void *bytes, uint32_t length)
+/* As checksum_add(); asks for a line of <fetch> with each that it sums up. */
+static inline __attribute__((always_inline)) uint64_t
+checksum_add_fetching(const void *bytes, uint32_t length, struct fetch *fetch)
 {
-	const uint8_t *at = bytes;
+	struct fetch f = *fetch;
+	const uint8_t *at = bytes, *end = at + (length & ~63u);
 	checksum_lanes words0 = {0}, words1 = {0}, highs0 = {0}, highs1 = {0}, a, b;
 
 	/*
 	 * The sums of the upper halves fit, those of the whole words wrap around; but what is left
 	 * of them without the upper halves is the sum of the lower ones, which fits, too.
 	 */
-	for (; length >= 64; length -= 64, at += 64) {
+	for (; at != end; at += 64) {
 		memcpy(&a, at, 32);
 		memcpy(&b, at + 32, 32);
 		words0 += a;
 		words1 += b;
 		highs0 += a >> 16;
 		highs1 += b >> 16;
+		fetch_line(&f);
 	}
+	*fetch = f;
 	words0 += words1;
 	highs0 += highs1;
-	return checksum_lanes_add(words0 - (highs0 << 16) + highs0) + checksum_add_few(at, length);
+	return checksum_lanes_add(words0 - (highs0 << 16) + highs0) +
+	       checksum_add_few(at, length & 63);
+}
+
+/* Not folded; add several with +. <bytes> needs no alignment. Up to 64 KiB per call. */
+static inline uint64_t checksum_add(const void *bytes, uint32_t length)
+{
+	return checksum_add_fetching(bytes, length, &(struct fetch){0});
 }
 
 static inline uint16_t checksum_fold(uint64_t sum)

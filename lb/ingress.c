@@ -4,7 +4,6 @@
  * for an address is answered here, everything else is dropped under its own name.
  */
 #include <rte_ethdev.h>
-#include <rte_prefetch.h>
 
 #include "lcore.h"
 #include "verbs_port.h"
@@ -47,7 +46,7 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 }
 
 /* <handed>: another lcore received it and says that it is ours. */
-static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed)
+static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struct fetch *fetch)
 {
 	uint16_t index = lc->lb->port_index[m->port];
 	const struct port *port = &lc->lb->port[index];
@@ -55,8 +54,9 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed)
 	struct burst *b = &lc->burst;
 	struct parsed *p = &b->parsed[b->n];
 
-	parse_frame(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac, checked_by_nic(port, m),
-		    p, &b->key[b->n]);
+	parse_frame_fetching(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
+			     checked_by_nic(port, m), fetch, p, &b->key[b->n]);
+	fetch_rest(fetch);
 	if (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && p->vlan == 0)
 		p->vlan = m->vlan_tci;
 	switch (p->kind) {
@@ -84,32 +84,36 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed)
 
 void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
 {
-	sort(lc, m, false);
+	sort(lc, m, false, &(struct fetch){0});
 }
 
 /*
  * Every packet is read from end to end soon: a client's for its check sum here, one from the fabric
  * for its ICRC, which would wait for the hardware's prefetcher at the start of each.
  */
-static void prefetch(const struct rte_mbuf *m)
+static inline struct fetch whole(const struct rte_mbuf *m)
 {
-	for (uint32_t at = 0; at < m->data_len; at += RTE_CACHE_LINE_SIZE)
-		rte_prefetch0(rte_pktmbuf_mtod_offset(m, void *, at));
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	return (struct fetch){frame, frame + m->data_len};
 }
 
 static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n, bool handed)
 {
 	const unsigned int ahead = 3;
+	struct fetch fetch = {0};
 
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
 	lc->fabric.n_replies = 0;
-	for (unsigned int i = 0; i < n && i < ahead; i++)
-		prefetch(packet[i]);
+	for (unsigned int i = 0; i < n && i < ahead; i++) {
+		fetch = whole(packet[i]);
+		fetch_rest(&fetch);
+	}
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + ahead < n)
-			prefetch(packet[i + ahead]);
-		sort(lc, packet[i], handed);
+			fetch = whole(packet[i + ahead]);
+		sort(lc, packet[i], handed, &fetch);
 	}
 	if (lc->n_outbound > 0)
 		handover_flush(lc);

@@ -158,8 +158,8 @@ static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *
 		drop(out, LB_DROP_ICMP_OTHER);
 }
 
-static void parse_udp(const uint8_t *frame, uint32_t checked, struct parsed *out,
-		      const uint8_t *addresses, struct flow_key *key)
+static void parse_udp(const uint8_t *frame, uint32_t checked, struct fetch *fetch,
+		      struct parsed *out, const uint8_t *addresses, struct flow_key *key)
 {
 	const uint8_t *udp = frame + out->l4_offset;
 	uint16_t length;
@@ -189,7 +189,7 @@ static void parse_udp(const uint8_t *frame, uint32_t checked, struct parsed *out
 		return;
 	}
 	if (checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_UDP, length) +
-			  checksum_add(udp, length)) != 0xffff)
+			  checksum_add_fetching(udp, length, fetch)) != 0xffff)
 		drop(out, LB_DROP_UDP_CHECKSUM);
 }
 
@@ -214,13 +214,13 @@ static inline bool bad_source6(const uint8_t *a)
 	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1) || is_mapped(a);
 }
 
-static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, struct parsed *out,
-		     const uint8_t *addresses, struct flow_key *key)
+static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, struct fetch *fetch,
+		     struct parsed *out, const uint8_t *addresses, struct flow_key *key)
 {
 	key->protocol = protocol;
 	key->family = out->family;
 	if (protocol == IPPROTO_UDP)
-		parse_udp(frame, checked, out, addresses, key);
+		parse_udp(frame, checked, fetch, out, addresses, key);
 	else if (protocol == (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
 		parse_icmp(frame, out, addresses, key);
 	else
@@ -247,8 +247,8 @@ static void parse_fragment(struct parsed *out, uint8_t protocol, struct flow_key
 		drop(out, LB_DROP_L4_PROTOCOL);
 }
 
-static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
-		      struct flow_key *key)
+static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct fetch *fetch,
+		      struct parsed *out, struct flow_key *key)
 {
 	const uint8_t *ip = frame + out->ip_offset;
 	uint32_t left = length - out->ip_offset, header, total;
@@ -272,12 +272,12 @@ static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	map4(&key->dst, ip + 16);
 	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
 		return parse_fragment(out, ip[9], key);
-	parse_l4(frame, ip[9], checked, out, ip + 12, key);
+	parse_l4(frame, ip[9], checked, fetch, out, ip + 12, key);
 }
 
 /* The fragment header of IPv6 (RFC 8200 4.5), right behind the first one. */
-static void parse_fragment6(const uint8_t *frame, uint32_t checked, struct parsed *out,
-			    const uint8_t *addresses, struct flow_key *key)
+static void parse_fragment6(const uint8_t *frame, uint32_t checked, struct fetch *fetch,
+			    struct parsed *out, const uint8_t *addresses, struct flow_key *key)
 {
 	const uint8_t *extension = frame + out->l4_offset;
 
@@ -290,11 +290,11 @@ static void parse_fragment6(const uint8_t *frame, uint32_t checked, struct parse
 	/* All of a datagram in one: it has nothing to do with any other (RFC 6946). */
 	if (extension[0] == IPPROTO_ICMPV6)
 		return drop(out, LB_DROP_FRAGMENT);
-	parse_l4(frame, extension[0], checked, out, addresses, key);
+	parse_l4(frame, extension[0], checked, fetch, out, addresses, key);
 }
 
-static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
-		      struct flow_key *key)
+static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, struct fetch *fetch,
+		      struct parsed *out, struct flow_key *key)
 {
 	const uint8_t *ip = frame + out->ip_offset;
 	uint32_t left = length - out->ip_offset, payload;
@@ -316,9 +316,9 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	if (is_mapped(ip + 24))
 		return drop(out, LB_DROP_NOT_OUR_ADDRESS);
 	if (ip[6] == IPPROTO_FRAGMENT)
-		parse_fragment6(frame, checked, out, ip + 8, key);
+		parse_fragment6(frame, checked, fetch, out, ip + 8, key);
 	else
-		parse_l4(frame, ip[6], checked, out, ip + 8, key);
+		parse_l4(frame, ip[6], checked, fetch, out, ip + 8, key);
 	/* Duplicate address detection asks from ::, everybody else needs a real address. */
 	if (out->kind != PARSE_DROP && bad_source6(ip + 8) &&
 	    !(out->kind == PARSE_ND && memcmp(ip + 8, &in6addr_any, 16) == 0))
@@ -333,8 +333,9 @@ static bool for_us(const uint8_t *destination, const uint8_t *mac)
 	       (destination[0] == 0x33 && destination[1] == 0x33);
 }
 
-void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
-		 struct parsed *out, struct flow_key *key)
+void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
+			  uint32_t checked, struct fetch *fetch, struct parsed *out,
+			  struct flow_key *key)
 {
 	uint16_t type;
 
@@ -355,9 +356,9 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 		type = get16(frame + 16);
 	}
 	if (type == TYPE_IP4)
-		parse_ip4(frame, length, checked, out, key);
+		parse_ip4(frame, length, checked, fetch, out, key);
 	else if (type == TYPE_IP6)
-		parse_ip6(frame, length, checked, out, key);
+		parse_ip6(frame, length, checked, fetch, out, key);
 	else if (type == TYPE_ARP)
 		out->kind = PARSE_ARP;
 	else
@@ -366,6 +367,12 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	if (frame[0] & 1 && out->kind != PARSE_ARP && out->kind != PARSE_ND &&
 	    out->kind != PARSE_DROP)
 		drop(out, LB_DROP_NOT_OUR_MAC);
+}
+
+void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
+		 struct parsed *out, struct flow_key *key)
+{
+	parse_frame_fetching(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key)

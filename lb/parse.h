@@ -11,6 +11,7 @@
 
 #include "conntrack.h"
 #include "drop.h"
+#include "fetch.h"
 
 enum parse_kind {
 	PARSE_UDP,  /* key and payload are set */
@@ -46,6 +47,11 @@ struct parsed {
  */
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key);
+
+/* The same; meanwhile asks for lines of <fetch>, as far as there is work enough to hide them. */
+void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
+			  uint32_t checked, struct fetch *fetch, struct parsed *out,
+			  struct flow_key *key);
 
 /*
  * Whose packet is it? Only that: what parse_frame() calls PARSE_UDP has this key; of what it drops

@@ -55,6 +55,20 @@ Test(lb_checksum, sums_a_frame_of_every_length)
 		expect_same(length % 64, length);
 }
 
+Test(lb_checksum, asks_for_one_line_with_each_that_it_sums_up_and_for_none_too_many)
+{
+	struct fetch wide = {bytes + 4096, bytes + 8192}, narrow = {bytes + 4096, bytes + 4097};
+
+	fill(4);
+	cr_expect_eq(checksum_fold(checksum_add_fetching(bytes + 3, 1032, &wide)),
+		     literal(bytes + 3, 1032));
+	cr_expect_eq(wide.at - bytes, 4096 + 1024);
+	checksum_add_fetching(bytes, 1024, &narrow);
+	cr_expect_eq(narrow.at - bytes, 4096 + FETCH_LINE);
+	fetch_rest(&wide);
+	cr_expect_eq(wide.at, wide.end);
+}
+
 Test(lb_checksum, loses_no_carry_in_the_longest_packet)
 {
 	memset(bytes, 0xff, sizeof(bytes));
