@@ -54,9 +54,26 @@ static inline void requester_push(struct requester *rq)
 	rq->stats.packets++;
 }
 
+/* The packet at send_psn, <m>, which was just built and never sent. */
+static inline void requester_push_new(struct requester *rq, struct rte_mbuf *m)
+{
+	requester_hold(m);
+	txq_push(rq->tx, m);
+	if (!rq->timing)
+		requester_time_packet(rq, rq->send_psn);
+	rq->sent_psn = rq->send_psn = roce_psn_add(rq->send_psn, 1);
+	rq->stats.packets++;
+}
+
 static inline uint32_t requester_under_way(const struct requester *rq)
 {
 	return roce_psn_diff(rq->send_psn, rq->una_psn);
+}
+
+/* May a packet leave now? */
+static inline bool requester_may_push(const struct requester *rq)
+{
+	return !rq->rate.limited && txq_room(rq->tx) > 0 && requester_under_way(rq) < rq->limit;
 }
 
 /* requester.c: as much as the rate allows. */

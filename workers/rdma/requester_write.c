@@ -140,7 +140,8 @@ static void window_push(struct requester *rq, struct rte_mbuf *m)
 }
 
 /* A packet built around the payload in <m>: the usual case, and the fast one. */
-static int build_in_place(struct requester *rq, const struct cutter *c, struct rte_mbuf *m)
+static __rte_always_inline int build_in_place(struct requester *rq, const struct cutter *c,
+					      struct rte_mbuf *m)
 {
 	struct shape s = shape_of(c, m->data_len);
 	uint32_t front = rq->path->length + s.extensions;
@@ -234,8 +235,9 @@ free_head:
 
 /* A message of several packets. All are built before the first is sent, so that it is all or none.
  */
-static int build_many(struct requester *rq, struct cutter *c)
+static __attribute__((noinline)) int build_many(struct requester *rq, struct cutter cut)
 {
+	struct cutter *c = &cut;
 	uint32_t first_psn = rq->next_psn, at_psn;
 	struct rte_mbuf *m;
 	struct shape s;
@@ -261,24 +263,34 @@ undo:
 	return -ENOMEM;
 }
 
-static int write_message(struct requester *rq, struct cutter *c, struct rte_mbuf *m)
+/* What was built since <first>. While retransmitting it waits for its turn: order is everything. */
+static inline void send_built(struct requester *rq, uint32_t first, struct rte_mbuf *only)
 {
-	bool idle = rq->una_psn == rq->next_psn;
+	*rq->held += roce_psn_diff(rq->next_psn, first);
+	if (rq->una_psn == first)
+		rq->timer = requester_clock(rq);
+	if (unlikely(rq->send_psn != first || rq->hold_until != 0))
+		return;
+	if (likely(only != NULL && requester_may_push(rq)))
+		requester_push_new(rq, only);
+	else
+		requester_pump(rq, REQUESTER_WINDOW);
+}
+
+/* Inlined, so that a message of one packet has no shape but that. */
+static __rte_always_inline int write_message(struct requester *rq, struct cutter c,
+					     struct rte_mbuf *m)
+{
 	uint32_t first = rq->next_psn;
-	/* While retransmitting, new packets wait for their turn: order is everything. */
-	bool in_order = rq->send_psn == rq->next_psn && rq->hold_until == 0;
+	bool one = m->data_len <= rq->path->mtu;
 	int ret;
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return -EPIPE;
-	ret = likely(m->data_len <= rq->path->mtu) ? build_in_place(rq, c, m) : build_many(rq, c);
+	ret = likely(one) ? build_in_place(rq, &c, m) : build_many(rq, c);
 	if (ret < 0)
 		return ret;
-	*rq->held += roce_psn_diff(rq->next_psn, first);
-	if (idle)
-		rq->timer = requester_clock(rq);
-	if (likely(in_order))
-		requester_pump(rq, REQUESTER_WINDOW);
+	send_built(rq, first, one ? m : NULL);
 	return 0;
 }
 
@@ -294,7 +306,7 @@ int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint3
 
 	if (unlikely(rq->engine != NULL))
 		return rq->engine->write(rq, m, va, rkey, imm, flags);
-	return write_message(rq, &c, m);
+	return write_message(rq, c, m);
 }
 
 void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)
@@ -316,5 +328,5 @@ int requester_write_piece(struct requester *rq, struct rte_mbuf *m, uint32_t off
 			   .va = va,
 			   .rkey = rkey};
 
-	return write_message(rq, &c, m);
+	return write_message(rq, c, m);
 }
