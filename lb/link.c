@@ -92,6 +92,8 @@ void link_batch_flush(struct link *link)
 
 	if (link->batched == 0)
 		return;
+	link->batch->data_len = link->batched * sizeof(struct ring_descriptor);
+	link->batch->pkt_len = link->batch->data_len;
 	link->batched = 0;
 	/* Headroom and window were made sure of: only a dead queue pair refuses. */
 	if (requester_write(&link->requester, link->batch,
@@ -158,7 +160,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	if (ret < 0)
 		return ret;
 	link->n_free--;
-	d = (struct ring_descriptor *)rte_pktmbuf_append(link->batch, sizeof(*d));
+	d = rte_pktmbuf_mtod(link->batch, struct ring_descriptor *) + link->batched;
 	prefetch_next(link, d);
 	*d = *request;
 	d->slot = number;

@@ -18,6 +18,17 @@ static enum lb_drop refusal(const uint8_t *payload, uint32_t length, uint32_t ma
 	return LB_DROPS;
 }
 
+static uint64_t tag_of(const uint8_t *payload, uint32_t length)
+{
+	uint64_t tag = 0;
+
+	if (likely(length >= sizeof(tag)))
+		memcpy(&tag, payload, sizeof(tag));
+	else
+		memcpy(&tag, payload, length);
+	return tag;
+}
+
 void framing_datagram_cut(struct lcore *lc, struct burst *b)
 {
 	unsigned int kept = 0;
@@ -39,9 +50,7 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b)
 		rte_pktmbuf_adj(m, p->payload_offset);
 		/* Not rte_pktmbuf_trim(), which would fetch the mbuf's second cache line */
 		m->data_len = m->pkt_len = p->payload_length;
-		b->tag[kept] = 0;
-		memcpy(&b->tag[kept], payload,
-		       RTE_MIN(p->payload_length, (uint16_t)sizeof(b->tag[0])));
+		b->tag[kept] = tag_of(payload, p->payload_length);
 		s->stats.bytes_in += p->payload_length;
 		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
 		b->packet[kept] = m;
