@@ -2,6 +2,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "checksum.h"
 #include "parse.h"
 #include "roce_wire.h"
@@ -158,8 +160,9 @@ static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *
 		drop(out, LB_DROP_ICMP_OTHER);
 }
 
-static void parse_udp(const uint8_t *frame, uint32_t checked, struct fetch *fetch,
-		      struct parsed *out, const uint8_t *addresses, struct flow_key *key)
+static __rte_always_inline void parse_udp(const uint8_t *frame, uint32_t checked,
+					  struct fetch *fetch, struct parsed *out,
+					  const uint8_t *addresses, struct flow_key *key)
 {
 	const uint8_t *udp = frame + out->l4_offset;
 	uint16_t length;
@@ -214,8 +217,10 @@ static inline bool bad_source6(const uint8_t *a)
 	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1) || is_mapped(a);
 }
 
-static void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked, struct fetch *fetch,
-		     struct parsed *out, const uint8_t *addresses, struct flow_key *key)
+/* Inlined: every packet comes through here, and its family is known. */
+static __rte_always_inline void parse_l4(const uint8_t *frame, uint8_t protocol, uint32_t checked,
+					 struct fetch *fetch, struct parsed *out,
+					 const uint8_t *addresses, struct flow_key *key)
 {
 	key->protocol = protocol;
 	key->family = out->family;
@@ -247,8 +252,8 @@ static void parse_fragment(struct parsed *out, uint8_t protocol, struct flow_key
 		drop(out, LB_DROP_L4_PROTOCOL);
 }
 
-static void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked, struct fetch *fetch,
-		      struct parsed *out, struct flow_key *key)
+static inline void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked,
+			     struct fetch *fetch, struct parsed *out, struct flow_key *key)
 {
 	const uint8_t *ip = frame + out->ip_offset;
 	uint32_t left = length - out->ip_offset, header, total;
@@ -325,7 +330,7 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 		drop(out, LB_DROP_BAD_SOURCE);
 }
 
-static bool for_us(const uint8_t *destination, const uint8_t *mac)
+static inline bool for_us(const uint8_t *destination, const uint8_t *mac)
 {
 	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
