@@ -105,21 +105,34 @@ bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 	return is_from_peer(path, ip);
 }
 
+/* What routers may change counts as all ones (IBTA annex A17.3.3): IP, UDP, BTH. */
+static const uint8_t varies4[20 + 8 + ROCE_BTH_LENGTH] = {
+	[1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff, [26] = 0xff, [27] = 0xff, [32] = 0xff,
+};
+static const uint8_t varies6[40 + 8 + ROCE_BTH_LENGTH] = {
+	[0] = 0x0f, [1] = 0xff,  [2] = 0xff,  [3] = 0xff,
+	[7] = 0xff, [46] = 0xff, [47] = 0xff, [52] = 0xff,
+};
+
+/*
+ * In wide pieces: the sum reads them at once, and a load of bytes that were stored in narrow ones
+ * waits until all stores before it are done.
+ */
+static inline void mask(uint8_t *to, const uint8_t *from, const uint8_t *varies, uint32_t length)
+{
+	for (uint32_t i = 0; i < length; i++)
+		to[i] = from[i] | varies[i];
+}
+
 static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
 	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH];
 	uint32_t headers = ip_length + 8 + ROCE_BTH_LENGTH;
-	uint8_t *udp = masked + ip_length;
 
-	if (ip_length == 20) {
-		memcpy(masked, ip, 20 + 8 + ROCE_BTH_LENGTH);
-		masked[1] = masked[8] = masked[10] = masked[11] = 0xff;
-	} else {
-		memcpy(masked, ip, 40 + 8 + ROCE_BTH_LENGTH);
-		masked[0] |= 0x0f;
-		masked[1] = masked[2] = masked[3] = masked[7] = 0xff;
-	}
-	udp[6] = udp[7] = udp[8 + 4] = 0xff;
+	if (ip_length == 20)
+		mask(masked, ip, varies4, sizeof(varies4));
+	else
+		mask(masked, ip, varies6, sizeof(varies6));
 	/* An acknowledgement: a sum of its own over these bytes would cost as much as the other. */
 	if (length == headers + ROCE_AETH_LENGTH) {
 		memcpy(masked + headers, ip + headers, ROCE_AETH_LENGTH);
