@@ -234,7 +234,7 @@ static void find_models(void)
 	self[n < 0 ? 0 : n] = '\0';
 	*strrchr(self, '/') = '\0';
 	snprintf(models, sizeof(models), "%s/models", self);
-	snprintf(weights, sizeof(weights), "%s/models/digits.safetensors", self);
+	snprintf(weights, sizeof(weights), "%s/digits/digits.safetensors", self);
 	if (access(models, R_OK) != 0)
 		snprintf(models, sizeof(models), "%s/../../gpu-agent/models", self);
 	if (access(weights, R_OK) != 0)

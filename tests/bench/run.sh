@@ -12,6 +12,7 @@
 #   tests/bench/run.sh flows [--flows N] [COMMAND...]
 #   tests/bench/run.sh conntrack-scale [--json FILE] [--runs N] [--lcores-list 1,2,4] [--smoke]
 #   tests/bench/run.sh rdma [--json FILE] [--runs N] [--only cycles|wire|loss] [--verify] [--smoke]
+#   tests/bench/run.sh gpu [--runs N] [--json FILE] [--only PART] ...
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
@@ -41,6 +42,7 @@ wire-100g          Gbit/s per core from end to end, generator and load balancer 
 conntrack-scale    the same with 1 to N cores, and with every request opening a flow
 rdma               the RoCEv2 endpoint: cycles, Gbit/s to the software RNIC, goodput against loss
 flows              seconds and memory of doorbell's view of ten million flows
+gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo by size, the perceptron
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
 END
 }
@@ -105,6 +107,9 @@ bundle() {
         targets+=("tests/bench/bench-$name")
     done
     targets+=("${programs[@]}")
+    if has_cuda "$static"; then
+        targets+=(tests/bench/bench-gpu tests/gpu/loop_test)
+    fi
     plugins=("${models[@]/#/gpu-agent/models/}")
     ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" >&2
     mkdir -p "$to/models" "$to/digits"
@@ -121,6 +126,22 @@ bundle() {
     commit >"$to/commit"
     [ -r "$to/models/mlp.so" ] || echo "without the model mlp, which needs OpenBLAS" >&2
     ls "$to" "$to/models"
+}
+
+# Was there an nvcc when the folder was configured?
+has_cuda() {
+    ninja -C "$1" build.ninja >/dev/null
+    ninja -C "$1" -t query tests/bench/bench-gpu >/dev/null 2>&1
+}
+
+gpu() {
+    build gpu-agent/models/{echo,mlp}.so
+    if ! has_cuda "$build"; then
+        echo "skipped: built without CUDA"
+        return 77
+    fi
+    build tests/bench/bench-gpu
+    "$build/tests/bench/bench-gpu" --commit "$(commit)" "$@"
 }
 
 e2e() {
@@ -172,9 +193,8 @@ flows)
     shift
     flows "$@"
     ;;
-e2e)
-    shift
-    e2e "$@"
+e2e | gpu)
+    "$@"
     ;;
 list)
     list
