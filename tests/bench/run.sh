@@ -30,7 +30,7 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,19s/^# \{0,1\}//p' "$0"
+    sed -n '3,20s/^# \{0,1\}//p' "$0"
 }
 
 list() {
