@@ -84,8 +84,8 @@ static const struct row rows[] = {
 	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or a .so", TEXT, AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
 	{"gpu", "N,...|all|none",
-	 "GPUs that run the model, a worker each [the first, if the model has a CUDA side]", GPUS,
-	 AT(gpus)},
+	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
+	 GPUS, AT(gpus)},
 	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
 	 true},
 	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
@@ -219,12 +219,14 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 		return complain(row, value, "is none of error, warning, notice, info, debug");
 	case GPUS:
 		*(const char **)field = value;
-		return strcmp(value, "all") == 0 || strcmp(value, "none") == 0 ||
+		return strcmp(value, "auto") == 0 || strcmp(value, "all") == 0 ||
+				       strcmp(value, "none") == 0 ||
 				       (value[0] != '\0' &&
 					value[strspn(value, "0123456789,")] == '\0')
 			       ? 0
 			       : complain(row, value,
-					  "is neither all, none, nor numbers of GPUs like 0,2");
+					  "is neither auto, all, none, nor numbers of GPUs like "
+					  "0,2");
 	case CONTROL:
 		if (strcmp(value, "dcqcn") != 0 && strcmp(value, "off") != 0)
 			return complain(row, value, "is neither dcqcn nor off");
