@@ -48,7 +48,9 @@ static int check(cudaGraph_t graph, int depth, char *error, size_t size)
 		snprintf(error, size, "the graph cannot be read");
 		return -ENOTSUP;
 	}
-	nodes = calloc(n + 1, sizeof(*nodes));
+	if (n == 0)
+		return 0;
+	nodes = calloc(n, sizeof(*nodes));
 	if (nodes == NULL) {
 		snprintf(error, size, "no memory");
 		return -ENOMEM;
