@@ -47,6 +47,13 @@ struct gpu_shared {
 	struct agent_loop_stats stats;
 };
 
+/* What block 0 takes into its own memory and puts back. */
+struct gpu_kept {
+	struct agent_loop_stats stats;
+	uint64_t first_link; /* links take turns at being looked at first */
+	uint64_t next_heartbeat, last_look;
+};
+
 /* Of the loop between turns, on the GPU. */
 struct gpu_state {
 	uint32_t n, rows; /* of the batch; the model reads <rows> */
@@ -54,10 +61,7 @@ struct gpu_state {
 	bool stopped, any_crc;
 	uint32_t published; /* batches of this graph, as the blocks that only copy see them */
 	uint32_t arrived;   /* times that such a block has copied, likewise */
-	/* what block 0 takes into its own memory and puts back */
-	uint32_t first_link; /* links take turns at being looked at first */
-	uint64_t next_heartbeat, last_look;
-	struct agent_loop_stats stats;
+	struct gpu_kept kept;
 };
 
 /* Fixed for the loop's life; a parameter of every kernel. Pointers are to the GPU's memory. */

@@ -201,9 +201,7 @@ static __device__ void spans_copy(const struct spans *s, uint32_t n, uint32_t bl
 
 /* What block 0 keeps of the loop between batches. */
 struct keeper {
-	struct agent_loop_stats stats;
-	uint32_t first_link;
-	uint64_t next_heartbeat, last_look;
+	struct gpu_kept kept;
 	struct agent_link links[AGENT_LINKS_MAX];
 };
 
@@ -215,7 +213,7 @@ static __device__ void reap(struct keeper *k, struct agent_link *link)
 	if (mlx5_cq_poll(&link->queue, &syndrome) != MLX5_POLL_ERROR || link->dead)
 		return;
 	link->dead = true;
-	atomicAdd((unsigned long long *)&k->stats.dead_links, 1);
+	atomicAdd((unsigned long long *)&k->kept.stats.dead_links, 1);
 }
 
 /* Wait until what was counted fits. A peer that does not acknowledge ends it in an error. */
@@ -338,7 +336,7 @@ static __device__ void send_batch(const struct gpu_loop *g, struct keeper *k,
 			mlx5_ring(&k->links[i].queue, k->links[i].built);
 		k->links[i].built = 0;
 	}
-	count(&k->stats, n, status, done_ns - start_ns);
+	count(&k->kept.stats, n, status, done_ns - start_ns);
 }
 
 #endif

@@ -77,7 +77,7 @@ static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct t
 	struct agent_link *link;
 	uint8_t op_own;
 
-	l = k->first_link + base + (has_link ? group : 0);
+	l = k->kept.first_link + base + (has_link ? group : 0);
 	l -= l >= g->n_links ? g->n_links : 0;
 	link = &k->links[l];
 	/* The stop word and the NIC's next completion cross the bus beside the descriptors. */
@@ -129,7 +129,7 @@ static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct t
 	}
 	if (lane == 0) {
 		t->n += __popc(kept);
-		k->stats.bad += __popc(takers) - __popc(kept);
+		k->kept.stats.bad += __popc(takers) - __popc(kept);
 	}
 	__syncwarp();
 	/* Every descriptor of the group was there. */
@@ -139,11 +139,11 @@ static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct t
 /* Into the host's copy, which anybody may read: 8 bytes a lane. */
 static __device__ void publish_stats(const struct gpu_loop *g, const struct keeper *k)
 {
-	static_assert(sizeof(k->stats) % 8 == 0, "copied by words");
+	static_assert(sizeof(k->kept.stats) % 8 == 0, "copied by words");
 	__syncwarp();
-	if (threadIdx.x < sizeof(k->stats) / 8)
+	if (threadIdx.x < sizeof(k->kept.stats) / 8)
 		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
-			((const volatile uint64_t *)&k->stats)[threadIdx.x];
+			((const volatile uint64_t *)&k->kept.stats)[threadIdx.x];
 }
 
 static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uint64_t now)
@@ -165,8 +165,8 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 		mlx5_ring(&link->queue, 1);
 	}
 	if (threadIdx.x == 0) {
-		k->next_heartbeat = now + g->heartbeat_ns;
-		k->stats.heartbeats++;
+		k->kept.next_heartbeat = now + g->heartbeat_ns;
+		k->kept.stats.heartbeats++;
 	}
 	publish_stats(g, k);
 	__syncwarp();
@@ -177,7 +177,7 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
 	uint32_t shift = 3, stop = 0;
-	uint64_t last_look = k->last_look, now;
+	uint64_t last_look = k->kept.last_look, now;
 	bool more, seen_empty = false;
 
 	while (shift > 0 && g->n_links << shift > LOOK)
@@ -203,12 +203,12 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 		}
 		if (t->n > 0 && !more && now - t->request[0].seen_ns >= g->batch_timeout_ns)
 			break;
-		if (now >= k->next_heartbeat)
+		if (now >= k->kept.next_heartbeat)
 			heartbeat(g, k, now);
 	}
 	__syncwarp();
 	if (threadIdx.x == 0)
-		k->last_look = now;
+		k->kept.last_look = now;
 	return now - last_look > CANCEL_AGE_NS;
 }
 
@@ -265,7 +265,8 @@ static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, st
 	bool aged;
 
 	if (threadIdx.x == 0) {
-		k->first_link = k->first_link + 1 < g->n_links ? k->first_link + 1 : 0;
+		k->kept.first_link =
+			k->kept.first_link + 1 < g->n_links ? k->kept.first_link + 1 : 0;
 		t->n = 0;
 		t->odd = t->any_crc = false;
 	}
@@ -312,15 +313,21 @@ static __device__ void publish(const struct gpu_loop *g, const struct turn *t, u
 		release_gpu(&s->published, published);
 }
 
+/* The whole block copies, a word a thread: nobody waits for one load after the other. */
+template <typename T> static __device__ void copy_words(T *to, const T *from, uint32_t n)
+{
+	static_assert(sizeof(T) % 8 == 0, "copied by words");
+	for (uint32_t i = threadIdx.x; i < n * sizeof(T) / 8; i += blockDim.x)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+}
+
 /* The batch as block 0, or the turn before this one, published it. */
 static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
 {
 	const struct gpu_state *s = g->state;
-	uint32_t i = threadIdx.x;
 
-	if (i < g->max_batch)
-		t->request[i] = g->request[i];
-	if (i == 0) {
+	copy_words(t->request, g->request, g->max_batch);
+	if (threadIdx.x == 0) {
 		t->n = s->n;
 		t->rows = s->rows;
 		t->start_ns = s->start_ns;
@@ -524,35 +531,17 @@ static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, 
 	__syncthreads();
 }
 
-/* By words: links are much larger than what a thread should copy. */
-static __device__ void copy_links(struct agent_link *to, const struct agent_link *from, uint32_t n)
-{
-	static_assert(sizeof(*to) % 8 == 0, "copied by words");
-	for (uint32_t i = threadIdx.x; i < n * sizeof(*to) / 8; i += blockDim.x)
-		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
-}
-
 static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
 {
-	copy_links(k->links, g->links, g->n_links);
-	if (threadIdx.x != 0)
-		return;
-	k->first_link = g->state->first_link;
-	k->next_heartbeat = g->state->next_heartbeat;
-	k->last_look = g->state->last_look;
-	k->stats = g->state->stats;
+	copy_words(k->links, g->links, g->n_links);
+	copy_words(&k->kept, &g->state->kept, 1);
 }
 
 static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
 {
 	__syncthreads();
-	copy_links(g->links, k->links, g->n_links);
-	if (threadIdx.x != 0)
-		return;
-	g->state->first_link = k->first_link;
-	g->state->next_heartbeat = k->next_heartbeat;
-	g->state->last_look = k->last_look;
-	g->state->stats = k->stats;
+	copy_words(g->links, k->links, g->n_links);
+	copy_words(&g->state->kept, &k->kept, 1);
 }
 
 /* The end of a graph, where all is sent: all over again, unless the host said stop. */
