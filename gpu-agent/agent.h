@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent's pieces as main.c puts them together (private to gpu-agent/): options, the model, the
- * worker (links, loop) and the conversation with the load balancer. Main thread throughout.
+ * The agent's pieces as doorbell_agent.c puts them together (private to gpu-agent/): options, the
+ * model, the worker (links, loop) and the conversation with the load balancer. Main thread
+ * throughout.
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -58,6 +59,9 @@ struct loaded_model {
 /* <name> is a path, or the name of a plug-in in the models folder. 0, or -errno and <error>. */
 int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,
 		     uint32_t max_batch, char *error, size_t size);
+/* The same with a model that is there already, and outlives <m>. */
+int agent_model_adopt(struct loaded_model *m, const struct agent_model *model,
+		      const char *arguments, uint32_t max_batch, char *error, size_t size);
 void agent_model_unload(struct loaded_model *m);
 
 /* --- worker.c: the links and the loop of one registration ---------------------------------------

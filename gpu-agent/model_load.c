@@ -41,10 +41,30 @@ static int check(const struct loaded_model *m, const char *path, char *error, si
 	return 0;
 }
 
+static int open_model(struct loaded_model *m, const char *arguments, uint32_t max_batch,
+		      char *error, size_t size)
+{
+	char why[384] = "";
+	int ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, sizeof(why));
+
+	if (ret == 0)
+		return 0;
+	snprintf(error, size, "model '%s': %s", m->model->name, why);
+	m->model = NULL;
+	return ret;
+}
+
+int agent_model_adopt(struct loaded_model *m, const struct agent_model *model,
+		      const char *arguments, uint32_t max_batch, char *error, size_t size)
+{
+	*m = (struct loaded_model){.model = model};
+	return open_model(m, arguments, max_batch, error, size);
+}
+
 int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,
 		     uint32_t max_batch, char *error, size_t size)
 {
-	char path[PATH_MAX], why[256] = "";
+	char path[PATH_MAX];
 	int ret;
 
 	memset(m, 0, sizeof(*m));
@@ -67,23 +87,21 @@ int agent_model_load(struct loaded_model *m, const char *name, const char *argum
 	ret = check(m, path, error, size);
 	if (ret < 0)
 		goto fail;
-	ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, sizeof(why));
-	if (ret < 0) {
-		snprintf(error, size, "model '%s': %s", m->model->name, why);
-		goto fail;
-	}
-	return 0;
+	ret = open_model(m, arguments, max_batch, error, size);
+	if (ret == 0)
+		return 0;
 fail:
+	m->model = NULL;
 	dlclose(m->library);
-	m->library = NULL;
 	return ret;
 }
 
 void agent_model_unload(struct loaded_model *m)
 {
-	if (m->library == NULL)
+	if (m->model == NULL)
 		return;
 	m->model->close(m->state);
-	dlclose(m->library);
-	m->library = NULL;
+	if (m->library != NULL)
+		dlclose(m->library);
+	m->model = NULL;
 }

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loads the model, brings up the RNIC, and lets the session talk to the load balancer; after that
+ * this thread sleeps.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include "agent.h"
+#include "doorbell_agent.h"
+#include "graph_model.h"
+#include "soft_rnic.h"
+#include "verbs_rnic.h"
+
+/* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
+static int start_eal(const struct agent_options *o, char *program)
+{
+	char lcores[2048], memory[16], level[64], *arguments[16];
+	cpu_set_t set;
+	size_t n;
+	int argc = 0;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	n = snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(");
+	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
+		if (CPU_ISSET(i, &set))
+			n += snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
+	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
+	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s", o->log_level);
+	arguments[argc++] = program;
+	arguments[argc++] = lcores;
+	/* The verbs engine has no packets: nothing of it needs hugepages. */
+	if (o->hugepages && !o->verbs) {
+		arguments[argc++] = "--in-memory";
+	} else {
+		arguments[argc++] = "--no-huge";
+		arguments[argc++] = "--no-shconf";
+	}
+	arguments[argc++] = "-m";
+	arguments[argc++] = memory;
+	/* A PCI device is named by its address, which has colons; nothing else is probed. */
+	if (!o->verbs && strchr(o->device, ':') != NULL && strncmp(o->device, "net_", 4) != 0) {
+		arguments[argc++] = "--allow";
+		arguments[argc++] = (char *)o->device;
+	} else {
+		arguments[argc++] = "--no-pci";
+	}
+	arguments[argc++] = "--no-telemetry";
+	arguments[argc++] = "--log-level=lib.*:warning";
+	arguments[argc++] = "--log-level=pmd.*:warning";
+	arguments[argc++] = level;
+	arguments[argc] = NULL;
+	return rte_eal_init(argc, arguments) < 0 ? -rte_errno : 0;
+}
+
+/* --- workers: one, or one per GPU -------------------------------------------------------------
+ */
+
+#define GPUS_MAX 64
+
+struct workers {
+	unsigned int n, left;
+	bool failed;
+	struct event_base *base;
+	int stop_fd;
+	struct graph_model *graph; /* the model, unless it is a plug-in */
+	struct agent_setup setup[GPUS_MAX];
+	struct agent_session *session[GPUS_MAX];
+};
+
+static bool has_cuda_side(const struct loaded_model *model)
+{
+	return model->model->capture != NULL;
+}
+
+/* "0,2" into numbers. How many, or -1 after a complaint. */
+static int parse_gpus(const char *text, int n_gpus, int *out)
+{
+	char *end;
+	int n = 0;
+
+	for (;; text = end + 1) {
+		long gpu = strtol(text, &end, 10);
+
+		if (end == text || gpu >= n_gpus || n == GPUS_MAX) {
+			fprintf(stderr,
+				"doorbell-agent: --gpu: there is no GPU '%.*s' here; they are 0 to "
+				"%d\n",
+				(int)strcspn(text, ","), text, n_gpus - 1);
+			return -1;
+		}
+		out[n++] = gpu;
+		if (*end == '\0')
+			return n;
+	}
+}
+
+/* Which GPUs run <model>. 0: the CPU does; -1 after a complaint. What was chosen is said. */
+static int choose_gpus(const struct agent_options *o, const struct loaded_model *model, int *gpus)
+{
+	bool automatic = strcmp(o->gpus, "auto") == 0;
+	char why[256] = "--gpu none";
+	int n_gpus;
+
+	if (strcmp(o->gpus, "none") == 0)
+		goto on_cpu;
+	n_gpus = agent_gpus(why, sizeof(why));
+	if (!has_cuda_side(model)) {
+		snprintf(why, sizeof(why), "model '%s' has no CUDA side", model->model->name);
+		n_gpus = 0;
+	}
+	if (n_gpus == 0 && !automatic) {
+		fprintf(stderr, "doorbell-agent: --gpu %s: %s\n", o->gpus, why);
+		return -1;
+	}
+	if (n_gpus == 0)
+		goto on_cpu;
+	if (strcmp(o->gpus, "all") == 0) {
+		n_gpus = n_gpus < GPUS_MAX ? n_gpus : GPUS_MAX;
+		for (int i = 0; i < n_gpus; i++)
+			gpus[i] = i;
+		return n_gpus;
+	}
+	return parse_gpus(automatic ? "0" : o->gpus, n_gpus, gpus);
+
+on_cpu:
+	rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s loop=cpu reason=\"%s\"\n", o->name,
+		why);
+	return 0;
+}
+
+static void unload(struct workers *w)
+{
+	for (unsigned int i = 0; i < w->n; i++)
+		agent_model_unload(&w->setup[i].model);
+}
+
+/* One more worker, whose model is loaded for it alone. False after a complaint. */
+static bool add_worker(struct workers *w, const struct agent_options *o, int gpu, bool numbered)
+{
+	struct agent_setup *setup = &w->setup[w->n];
+	char error[512], name[128];
+	int ret;
+
+	if (w->graph != NULL)
+		ret = agent_model_adopt(&setup->model, &w->graph->model, w->graph->arguments,
+					o->max_batch, error, sizeof(error));
+	else
+		ret = agent_model_load(&setup->model, o->model, o->model_arguments, o->max_batch,
+				       error, sizeof(error));
+	if (ret < 0) {
+		fprintf(stderr, "doorbell-agent: %s\n", error);
+		return false;
+	}
+	w->n++;
+	setup->options = o;
+	setup->loop = gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda;
+	setup->gpu = gpu;
+	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
+	if (numbered)
+		snprintf(setup->name, sizeof(setup->name), "%.48s-gpu%d", o->name, gpu);
+	if (gpu >= 0) {
+		agent_gpu_name(gpu, name, sizeof(name));
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s loop=cuda gpu=%d name=\"%s\"\n", setup->name, gpu, name);
+	}
+	return true;
+}
+
+/* False after a complaint. */
+static bool make_workers(struct workers *w, const struct agent_options *o)
+{
+	int gpus[GPUS_MAX], n;
+
+	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
+		fprintf(stderr, "doorbell-agent: --gpu: the graph is on GPU %d and stays there\n",
+			w->graph->graph.gpu);
+		return false;
+	}
+	if (w->graph != NULL)
+		return add_worker(w, o, w->graph->graph.gpu, false);
+	if (!add_worker(w, o, -1, false))
+		return false;
+	n = choose_gpus(o, &w->setup[0].model, gpus);
+	if (n <= 0)
+		return n == 0;
+	/* The first was only asked what it can do. */
+	unload(w);
+	w->n = 0;
+	for (int i = 0; i < n; i++)
+		if (!add_worker(w, o, gpus[i], n > 1))
+			return false;
+	return true;
+}
+
+/* --- stopping ----------------------------------------------------------------------------------
+ */
+
+static int stop_fd = -1; /* atomic */
+static int stops;        /* atomic: asked for */
+
+void doorbell_agent_stop(void)
+{
+	const uint64_t one = 1;
+	int before = errno, fd;
+	ssize_t written = 0;
+
+	__atomic_add_fetch(&stops, 1, __ATOMIC_SEQ_CST);
+	fd = __atomic_load_n(&stop_fd, __ATOMIC_SEQ_CST);
+	if (fd >= 0)
+		written = write(fd, &one, sizeof(one));
+	(void)written; /* fails only when it is full of others */
+	errno = before;
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *context)
+{
+	struct workers *w = context;
+	uint64_t ignored;
+
+	if (read(fd, &ignored, sizeof(ignored)) < 0)
+		return;
+	/* The second time they end at once. */
+	for (int n = __atomic_exchange_n(&stops, 0, __ATOMIC_SEQ_CST); n > 0; n--)
+		for (unsigned int i = 0; i < w->n; i++)
+			agent_session_leave(w->session[i]);
+}
+
+static void on_ended(void *context, bool failed)
+{
+	struct workers *w = context;
+
+	w->failed |= failed;
+	if (--w->left == 0)
+		event_base_loopbreak(w->base);
+}
+
+/* Until all have left. */
+static int serve(struct workers *w, struct rnic *rnic)
+{
+	struct event *stop = NULL;
+	bool ready = true;
+
+	w->base = event_base_new();
+	w->left = w->n;
+	for (unsigned int i = 0; ready && w->base != NULL && i < w->n; i++) {
+		w->setup[i].rnic = rnic;
+		w->session[i] = agent_session_create(w->base, &w->setup[i], on_ended, w);
+		ready = w->session[i] != NULL;
+	}
+	if (w->base != NULL && ready)
+		stop = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
+	ready = stop != NULL;
+	if (ready) {
+		event_add(stop, NULL);
+		event_base_dispatch(w->base);
+		event_free(stop);
+	}
+	for (unsigned int i = 0; i < w->n; i++)
+		agent_session_destroy(w->session[i]);
+	if (w->base != NULL)
+		event_base_free(w->base);
+	return ready && !w->failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static struct rnic *open_rnic(const struct agent_options *o, bool on_gpu, char *error, size_t size)
+{
+	struct verbs_rnic_params verbs = {
+		.device = o->device,
+		.address = o->address,
+		.traffic_class = o->traffic_class,
+		.idle_sleep = o->idle_sleep,
+		.always_proxy = !o->may_post,
+	};
+	struct soft_rnic_params soft = {
+		.device = o->device,
+		.mtu = o->mtu,
+		.address = o->address,
+		.prefix = o->prefix,
+		.gateway = o->gateway,
+		.idle_sleep = o->idle_sleep,
+		.gpu_reads = on_gpu,
+		.dcqcn = o->dcqcn,
+	};
+	char found[384];
+	struct rnic *rnic;
+
+	if (!o->verbs)
+		return soft_rnic_create(&soft, error, size);
+	rnic = verbs_rnic_create(&verbs, found, sizeof(found), error, size);
+	if (rnic != NULL)
+		rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s %s\n", o->name, found);
+	return rnic;
+}
+
+static int run(struct workers *w, struct agent_options *o, char *program)
+{
+	struct rnic *rnic = NULL;
+	int ret = EXIT_FAILURE;
+	char error[512];
+	bool on_gpu;
+
+	if (!make_workers(w, o))
+		goto unload;
+	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */
+	on_gpu = w->setup[0].loop == &agent_loop_cuda;
+	if (on_gpu)
+		o->idle_sleep = false;
+	if (start_eal(o, program) < 0) {
+		fprintf(stderr, "doorbell-agent: the EAL did not start (reason above); %s\n",
+			o->hugepages ? "are there free hugepages? --no-hugepages goes without"
+				     : "is there enough memory for --memory-mb?");
+		goto unload;
+	}
+	rnic = open_rnic(o, on_gpu, error, sizeof(error));
+	if (rnic == NULL)
+		fprintf(stderr, "doorbell-agent: %s\n", error);
+	else
+		ret = serve(w, rnic);
+	if (rnic != NULL)
+		rnic->ops->close(rnic);
+	rte_eal_cleanup();
+unload:
+	unload(w);
+	return ret;
+}
+
+/* The EAL, which cannot start twice, and what of it is static. */
+static bool first_time(void)
+{
+	static int ran; /* atomic */
+
+	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
+		return true;
+	fputs("doorbell-agent: runs once in a process, and has done so\n", stderr);
+	return false;
+}
+
+/* What was asked for before there was a descriptor is put into it. */
+static int watch_stops(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	const uint64_t one = 1;
+
+	__atomic_store_n(&stop_fd, fd, __ATOMIC_SEQ_CST);
+	if (fd >= 0 && __atomic_load_n(&stops, __ATOMIC_SEQ_CST) > 0 &&
+	    write(fd, &one, sizeof(one)) < 0)
+		return -1;
+	return fd;
+}
+
+int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph)
+{
+	static struct workers workers;
+	static struct graph_model model;
+	struct agent_options options;
+	int ret;
+
+	optind = 0; /* the process may have parsed options of its own */
+	ret = agent_options_parse(argc, argv, &options);
+	if (ret != 0)
+		return ret == 1 ? EXIT_SUCCESS : ret;
+	if (!first_time())
+		return EXIT_FAILURE;
+	if (graph != NULL) {
+		graph_model_init(&model, options.model, graph);
+		workers.graph = &model;
+	}
+	workers.stop_fd = watch_stops();
+	if (workers.stop_fd < 0) {
+		fprintf(stderr, "doorbell-agent: no eventfd: %s\n", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	/* The descriptor stays: somebody may be stopping this very moment. */
+	return run(&workers, &options, argv[0]);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A model made at run time from a CUDA graph that somebody else has captured. It runs on that
+ * graph's GPU only.
+ */
+#ifndef AGENT_GRAPH_MODEL_H
+#define AGENT_GRAPH_MODEL_H
+
+#include "doorbell_agent.h"
+#include "model.h"
+
+struct graph_model {
+	struct agent_model model;
+	/* For its open(), which gets a text and nothing else: where this struct lies. */
+	char arguments[24];
+	struct doorbell_graph graph;
+};
+
+/* <m> stays where it is, and <name> and what <graph> names live, while the model is in use. */
+void graph_model_init(struct graph_model *m, const char *name, const struct doorbell_graph *graph);
+
+#endif
