@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Serve a PyTorch module from the GPU it is on: no CPU takes part in a request.
+
+    import torch, doorbell
+    doorbell.serve(module, torch.rand(1, 3, 224, 224, device="cuda"), model="resnet50",
+                   lb="10.201.0.254:4790", device="mlx5_0", engine="verbs",
+                   address="10.201.0.11/24")
+
+A request is the bytes of one row of the module's input, a reply those of one row of its output, as
+they lie in memory. The module is captured as a CUDA graph; what it does must be the same for every
+batch. The agent is libdoorbell-agent.so, loaded into this process.
+"""
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+
+BATCH_MAX = 256  # of the loop on a GPU
+WARM_UPS = 3
+LIBRARY = "libdoorbell-agent.so"
+
+
+class Error(RuntimeError):
+    """The module cannot be served, or the agent ended with an error."""
+
+
+class Graph(ctypes.Structure):
+    """struct doorbell_graph."""
+    _fields_ = [("graph", ctypes.c_void_p), ("input", ctypes.c_void_p),
+                ("output", ctypes.c_void_p), ("request_bytes", ctypes.c_uint32),
+                ("reply_bytes", ctypes.c_uint32), ("batch", ctypes.c_uint32),
+                ("gpu", ctypes.c_int32)]
+
+
+class Captured:
+    """A module as a CUDA graph, with what the graph's memory hangs on."""
+
+    def __init__(self, graph, inputs, outputs):
+        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+
+    def describe(self):
+        return Graph(self.graph.raw_cuda_graph(), self.inputs.data_ptr(), self.outputs.data_ptr(),
+                     row_bytes(self.inputs), row_bytes(self.outputs), self.inputs.shape[0],
+                     self.inputs.device.index)
+
+
+def row_bytes(tensor):
+    return tensor.numel() // tensor.shape[0] * tensor.element_size()
+
+
+# --- what cannot be served ----------------------------------------------------------------------
+
+def check_example(example, max_batch):
+    if not is_tensor(example) or len(example.shape) == 0 or example.shape[0] == 0:
+        raise Error("the example must be one tensor, whose first dimension is the batch")
+    if not example.is_cuda:
+        raise Error("the example is on the CPU; requests arrive on the GPU: make it there "
+                    "(device=\"cuda\")")
+    if not 1 <= max_batch <= BATCH_MAX:
+        raise Error(f"max_batch={max_batch} is not from 1 to {BATCH_MAX}")
+
+
+def check_module(module, device):
+    """<module> may also be a function, which says nothing about itself."""
+    if getattr(module, "training", False):
+        raise Error("the module is in training mode; call its eval() first")
+    for kind in ("parameters", "buffers"):
+        for tensor in getattr(module, kind, list)():
+            if tensor.device != device:
+                raise Error(f"the module's {kind} are on {tensor.device} and the example is on "
+                            f"{device}; nothing is moved here: call module.to(\"{device}\") first")
+
+
+def check_output(output, rows, device):
+    if isinstance(output, (tuple, list, dict)):
+        raise Error(f"the module returns a {type(output).__name__} of {len(output)}; a reply is "
+                    "one tensor: wrap the module in one that returns one, or torch.cat() them")
+    if not is_tensor(output):
+        raise Error(f"the module returns {type(output).__name__}, not a tensor")
+    if output.device != device:
+        raise Error(f"the module's output is on {output.device}, its input on {device}")
+    if len(output.shape) == 0 or output.shape[0] != rows:
+        raise Error(f"the module makes an output of shape {tuple(output.shape)} of {rows} "
+                    "requests; its first dimension must be the batch, too")
+    if not output.is_contiguous():
+        raise Error("the module's output is not contiguous in memory, and a reply is its bytes: "
+                    "end the module with .contiguous()")
+    if output.numel() == 0:
+        raise Error("the module's output is empty")
+
+
+def is_tensor(thing):
+    return all(hasattr(thing, a) for a in ("data_ptr", "is_contiguous", "shape", "device"))
+
+
+# --- the graph ----------------------------------------------------------------------------------
+
+def capture(module, example, max_batch=1):
+    """<module> for batches of <max_batch> rows like <example>'s, as a CUDA graph.
+
+    What runs it loads its kernels here: loading one later waits for a kernel that never ends.
+    """
+    import torch
+
+    check_example(example, max_batch)
+    check_module(module, example.device)
+    with torch.cuda.device(example.device), torch.no_grad():
+        repeats = -(-max_batch // example.shape[0])
+        inputs = torch.cat([example] * repeats)[:max_batch].contiguous()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                check_output(module(inputs), max_batch, example.device)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph(keep_graph=True)
+        try:
+            with torch.cuda.graph(graph, stream=stream):
+                outputs = module(inputs)
+        except RuntimeError as error:
+            raise Error(f"the module cannot be captured as a CUDA graph: {error}") from error
+        check_output(outputs, max_batch, example.device)
+        torch.cuda.synchronize()
+    return Captured(graph, inputs, outputs)
+
+
+# --- the agent ----------------------------------------------------------------------------------
+
+def command_line(**options):
+    """batch_timeout_us=50 -> --batch-timeout-us 50; True: an option without a value."""
+    words = ["doorbell-agent"]
+    for name, value in options.items():
+        if name == "gpu":
+            raise TypeError("gpu: the model runs on the GPU that the module and the example are on")
+        if name == "model_args":
+            raise TypeError("model_args: they are for plug-ins; the model is the module")
+        if value is None or value is False:
+            continue
+        words.append("--" + name.replace("_", "-"))
+        if value is not True:
+            words.append(str(value))
+    return words
+
+
+def load_library(path=None):
+    """<path>, or $DOORBELL_LIBRARY, or the library beside this file, or the system's."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), LIBRARY)
+    path = path or os.environ.get("DOORBELL_LIBRARY")
+    if path is None:
+        path = beside if os.path.exists(beside) else LIBRARY
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise Error(f"{error}; DOORBELL_LIBRARY says where {LIBRARY} is") from error
+    library.doorbell_agent_run.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Graph)]
+    library.doorbell_agent_run.restype = ctypes.c_int
+    library.doorbell_agent_stop.argtypes = []
+    library.doorbell_agent_stop.restype = None
+    return library
+
+
+def run(library, words, graph):
+    """doorbell_agent_run(); this thread holds no lock of Python's meanwhile."""
+    texts = [ctypes.create_string_buffer(os.fsencode(word)) for word in words]
+    argv = (ctypes.c_void_p * (len(texts) + 1))(*map(ctypes.addressof, texts), None)
+    status = library.doorbell_agent_run(len(texts), argv, graph)
+    if status != 0:
+        raise Error(f"the agent ended with status {status}; it has said why on stderr")
+
+
+@contextlib.contextmanager
+def signals_stop(library):
+    """Ctrl-C and SIGTERM drain; the second time they end at once. They come to the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(n, lambda *_: library.doorbell_agent_stop()) for n in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+
+
+def run_until_stopped(library, words, graph):
+    """The agent on a thread, so that this one can take signals."""
+    ended, errors = threading.Event(), []
+
+    def agent():
+        try:
+            run(library, words, graph)
+        except BaseException as error:  # for the thread that waits
+            errors.append(error)
+        finally:
+            ended.set()
+
+    with signals_stop(library):
+        threading.Thread(target=agent, name="doorbell-agent", daemon=True).start()
+        ended.wait()
+    if errors:
+        raise errors[0]
+
+
+def serve(module, example, *, lb, device, address, name=None, model=None, max_batch=1,
+          library=None, **options):
+    """Serve <module> until Ctrl-C or SIGTERM, or until an operator drains the worker.
+
+    <example> is an input as the module takes it: a batch, on the GPU; its shape behind the first
+    dimension and its type are every request's. <model> is what services call it, by default the
+    module's class in lower case. <lb>, <device>, <address>, <name> and all other options are those
+    of doorbell-agent: batch_timeout_us=50, engine="verbs", no_hugepages=True. Once in a process.
+    """
+    model = model or getattr(module, "__name__", type(module).__name__).lower()
+    words = command_line(lb=lb, device=device, address=address, name=name, model=model,
+                         max_batch=max_batch, **options)
+    agent = load_library(library)
+    captured = capture(module, example, max_batch)
+    run_until_stopped(agent, words, ctypes.byref(captured.describe()))
