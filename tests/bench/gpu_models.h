@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What gpu_models.py measures captured models with, in plain C types: the library libbench-gpu.so.
+ * One thread.
+ */
+#ifndef BENCH_GPU_MODELS_H
+#define BENCH_GPU_MODELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doorbell_agent.h"
+#include "model.h"
+
+/* Who serves the graph. */
+enum gpu_models_server {
+	GPU_MODELS_LOOP,  /* the loop on the GPU */
+	GPU_MODELS_PEER,  /* a CPU thread that launches the graph */
+	GPU_MODELS_PLAIN, /* a CPU thread that calls <plain>, which looks like agent_model.run() */
+};
+
+struct gpu_models;
+
+typedef void gpu_models_run(void *state, struct agent_model_item *items, uint32_t n);
+
+/* One link of <slots>. NULL with a sentence in <error>. Graph and <plain> stay. */
+struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int server,
+				    gpu_models_run *plain, uint32_t slots, char *error,
+				    size_t size);
+void gpu_models_stop(struct gpu_models *m);
+
+/* Put <n> requests into the ring at once, and copy the replies. How many came and were good. */
+uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t n,
+			uint8_t *replies);
+/* <n> times the same request, one at a time, <gap_us> between them: microseconds, median and 99th
+ * percentile. How many were lost or refused. */
+uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32_t n,
+			    uint32_t gap_us, double *p50, double *p99);
+/* Requests per second when the ring is never empty, or -1 when some were lost. */
+double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, double seconds);
+
+/* Microseconds of the graph alone, or -1 and <error>. */
+double gpu_models_alone_us(const struct doorbell_graph *graph, char *error, size_t size);
+
+#endif
