@@ -30,8 +30,8 @@ struct doorbell_graph {
  * Run the agent with the command line of doorbell-agent until it has left, as the program does, on
  * this thread and with what it says on stderr. <graph>: the model, instead of a plug-in; then
  * --model is what services call it. NULL: --model is a plug-in. Once in a process. <argv> is as
- * main() gets it: writable, and there until this returns. Returns the program's exit status;
- * signals are the caller's.
+ * main() gets it: writable, and there until this returns. Returns the program's exit status.
+ * Signals are the caller's, who ignores SIGPIPE.
  */
 int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph);
 

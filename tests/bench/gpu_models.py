@@ -83,8 +83,8 @@ def load_library():
     return lib
 
 
-def die(what):
-    sys.exit(f"gpu_models.py: {what}")
+class Failed(Exception):
+    """A model cannot be measured; others may."""
 
 
 # --- serving -------------------------------------------------------------------------------------
@@ -138,7 +138,8 @@ class Case:
         at = lib.gpu_models_start(ctypes.byref(self.graph), server,
                                   self.run if server == PLAIN else RUN(), SLOTS, error, 512)
         if not at:
-            die(f"{self.name}: {SERVERS[server]}loop: {error.value.decode(errors='replace')}")
+            why = error.value.decode(errors="replace")
+            raise Failed(f"{self.name}: {SERVERS[server]}loop: {why}")
         try:
             yield at
         finally:
@@ -149,10 +150,11 @@ class Case:
         replies = self.torch.full_like(self.expected, float("nan"))
         good = lib.gpu_models_ask(at, self.requests.data_ptr(), self.batch, replies.data_ptr())
         if good != self.batch:
-            die(f"{self.name}: {SERVERS[server]}loop answered {good} of {self.batch}")
+            raise Failed(f"{self.name}: {SERVERS[server]}loop answered {good} of {self.batch}")
         off = ((replies - self.expected).abs().max() / self.expected.abs().max()).item()
         if not off <= TOLERANCE:
-            die(f"{self.name}: {SERVERS[server]}loop differs from eager PyTorch by {off:.2e}")
+            raise Failed(f"{self.name}: {SERVERS[server]}loop differs from eager PyTorch "
+                         f"by {off:.2e}")
 
 
 def latency(lib, case, server, add):
@@ -162,7 +164,7 @@ def latency(lib, case, server, add):
         lost = lib.gpu_models_latency(at, case.requests.data_ptr(), REQUESTS[case.name], GAP_US,
                                       ctypes.byref(p50), ctypes.byref(p99))
     if lost:
-        die(f"{case.name}: {SERVERS[server]}loop lost or refused {lost}")
+        raise Failed(f"{case.name}: {SERVERS[server]}loop lost or refused {lost}")
     add(f"{SERVERS[server]}{case.name}_p50_us", p50.value)
     add(f"{SERVERS[server]}{case.name}_p99_us", p99.value)
     return p50.value
@@ -173,7 +175,7 @@ def throughput(lib, case, server, add):
         case.check(lib, at, server)
         rate = lib.gpu_models_throughput(at, case.requests.data_ptr(), THROUGHPUT_S)
     if rate < 0:
-        die(f"{case.name}: {SERVERS[server]}loop lost some")
+        raise Failed(f"{case.name}: {SERVERS[server]}loop lost some")
     add(f"{SERVERS[server]}{case.name}_rps_batch{case.batch}", rate)
 
 
@@ -182,7 +184,7 @@ def alone(lib, case, add):
     case.torch.cuda.synchronize()
     us = lib.gpu_models_alone_us(ctypes.byref(case.graph), error, 512)
     if us < 0:
-        die(f"{case.name}: alone: {error.value.decode(errors='replace')}")
+        raise Failed(f"{case.name}: alone: {error.value.decode(errors='replace')}")
     add(f"{case.name}_alone_us" if case.batch == 1 else f"{case.name}_alone_us_batch{case.batch}",
         us)
     return us
@@ -226,6 +228,13 @@ def report(series, options):
                        for name, v in series.items()}}
 
 
+def write(series, options):
+    """After every run: a bench that is cut short leaves what it has."""
+    if options.json is not None:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report(series, options), file, indent=2)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--runs", type=int, default=5)
@@ -254,24 +263,32 @@ def main():
         return 77
     torch.manual_seed(1)
     lib, series, all_cases = load_library(), {}, {}
+    failed = False
     for name in options.models:
         module, row = MODELS[name](torch, torchvision)
         module = module.eval().cuda()
-        all_cases[name] = {batch: Case(torch, name, module, row, batch)
-                           for batch in (1,) + BATCHES}
+        try:
+            all_cases[name] = {batch: Case(torch, name, module, row, batch)
+                               for batch in (1,) + BATCHES}
+        except doorbell.Error as error:
+            print(f"gpu_models.py: {name}: {error}; it is left out", file=sys.stderr)
+            failed = True
     for run in range(options.runs):
-        for name, cases in all_cases.items():
-            print(f"run {run + 1} of {options.runs}: {name}", file=sys.stderr)
-            measure(lib, name, cases, lambda k, v: series.setdefault(k, []).append(v))
+        for name, cases in list(all_cases.items()):
+            print(f"run {run + 1} of {options.runs}: {name}", file=sys.stderr, flush=True)
+            try:
+                measure(lib, name, cases, lambda k, v: series.setdefault(k, []).append(v))
+            except Failed as error:
+                print(f"gpu_models.py: {error}; it is left out", file=sys.stderr)
+                del all_cases[name]
+                failed = True
+        write(series, options)
     print(f"gpu-models: medians (p10, p90) of {options.runs} runs on "
           f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     for name, values in series.items():
         print(f"{name:44} {statistics.median(values):10.2f}  "
               f"({percentile(values, 10):.2f}, {percentile(values, 90):.2f})")
-    if options.json is not None:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(report(series, options), file, indent=2)
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
