@@ -6,8 +6,8 @@
 #   tests/bench/gpu_models.sh run [--runs N] [--json FILE] [--only mlp,superres,squeezenet,resnet50]
 #   tests/bench/gpu_models.sh bundle DIRECTORY
 #
-# bundle puts there the bench, doorbell.py with the agent's library, the examples, the libraries that
-# a machine without DPDK lacks, and the commit. There: python3 DIRECTORY/gpu_models.py --help
+# bundle puts there the bench, doorbell.py with the agent's library, its test and examples, the
+# libraries that a machine without DPDK lacks, and the commit. There: python3 DIRECTORY/gpu_models.py --help
 #
 # BUILD is the build directory of run (default: build-bench, made when it is not there).
 set -euo pipefail
@@ -65,7 +65,7 @@ bundle() {
         cp "$static/$name" "$to/"
         libraries_of "$static/$name" | xargs -I{} cp -L {} "$to/"
     done
-    cp "$root"/gpu-agent/python/{,examples/}*.py "$root/tests/bench/gpu_models.py" "$to/"
+    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/{bench/gpu_models,gpu/python_test}.py "$to/"
     commit >"$to/commit"
     ls "$to"
 }
