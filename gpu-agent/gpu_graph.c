@@ -89,6 +89,30 @@ int gpu_graph_check(cudaGraph_t graph, char *error, size_t size)
 	return ret;
 }
 
+size_t gpu_graph_nodes(cudaGraph_t graph)
+{
+	cudaGraphNode_t *nodes = NULL;
+	enum cudaGraphNodeType type;
+	size_t n = 0, sum = 0;
+	cudaGraph_t child;
+
+	if (cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess || n == 0)
+		return 0;
+	nodes = calloc(n, sizeof(*nodes));
+	if (nodes == NULL)
+		return n;
+	cudaGraphGetNodes(graph, nodes, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += cudaGraphNodeGetType(nodes[i], &type) == cudaSuccess &&
+				       type == cudaGraphNodeTypeGraph &&
+				       cudaGraphChildGraphNodeGetGraph(nodes[i], &child) ==
+					       cudaSuccess
+			       ? gpu_graph_nodes(child)
+			       : 1;
+	free(nodes);
+	return sum;
+}
+
 /* Names of CUDA 12, which had older forms of these. */
 #if CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo            cudaStreamGetCaptureInfo_v3

@@ -13,6 +13,9 @@
 /* 0, or -ENOTSUP and a sentence that names the first node that cannot be launched, and why. */
 int gpu_graph_check(cudaGraph_t graph, char *error, size_t size);
 
+/* Nodes of <graph> and of its child graphs. */
+size_t gpu_graph_nodes(cudaGraph_t graph);
+
 /* Put a copy of <graph> onto a stream that is being captured. 0 or -EIO and <error>. */
 int gpu_graph_embed(cudaStream_t stream, cudaGraph_t graph, char *error, size_t size);
 

@@ -205,13 +205,11 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 static void launch(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model)
 {
 	cudaGraph_t graph = NULL;
-	size_t nodes = 0;
 
-	check(loop, cudaGraphGetNodes(model, NULL, &nodes), "cannot read the model's graph");
 	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
 		   "cannot record a graph"))
 		return;
-	record_turns(loop, g, model, nodes);
+	record_turns(loop, g, model, gpu_graph_nodes(model));
 	check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
 	if (check(loop,
 		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
