@@ -159,6 +159,8 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 			.signal = true,
 		};
 
+		/* Also where no look ever finds the rings empty. */
+		reap(k, link);
 		if (link->dead || mlx5_room(&link->queue) == 0)
 			continue;
 		mlx5_wqe_build(&link->queue, 0, &write);
@@ -184,6 +186,8 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 		shift--;
 	for (;;) {
 		now = now_ns();
+		if (now >= k->kept.next_heartbeat)
+			heartbeat(g, k, now);
 		more = false;
 		for (uint32_t base = 0; base < g->n_links; base += LOOK >> shift)
 			more |= look(g, k, t, base, shift, now, &stop);
@@ -203,8 +207,6 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 		}
 		if (t->n > 0 && !more && now - t->request[0].seen_ns >= g->batch_timeout_ns)
 			break;
-		if (now >= k->kept.next_heartbeat)
-			heartbeat(g, k, now);
 	}
 	__syncwarp();
 	if (threadIdx.x == 0)

@@ -293,12 +293,30 @@ static void posts_heartbeats_when_idle(struct rig *rig)
 	}
 }
 
+/* A loop that always has work must say that it lives, all the same. */
+static void posts_heartbeats_under_load(struct rig *rig)
+{
+	uint64_t end = sleeper_now_ns() + PATIENCE;
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.heartbeat_ms = 10, .max_batch = 2}))
+		return;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	while (rig->link[0].heartbeats < 20) {
+		REQUIRE(await(rig, 0, &r), "no reply");
+		ask(rig, 0, r.slot, 10, r.slot, NULL);
+		REQUIRE(sleeper_now_ns() < end, "%lu heartbeats",
+			(unsigned long)rig->link[0].heartbeats);
+	}
+}
+
 static void goes_on_when_a_link_fails(struct rig *rig)
 {
 	struct rig_reply r;
 	uint64_t end;
 
-	if (!begin(rig, (struct rig_params){.links = 2}))
+	if (!begin(rig, (struct rig_params){.links = 2, .heartbeat_ms = 10}))
 		return;
 	REQUIRE(echoes(rig, 0, 0, 10, 0) && echoes(rig, 1, 0, 10, 1), "does not begin");
 	rig_break(rig, 0, MLX5_SYNDROME_RETRY_EXCEEDED);
@@ -478,6 +496,7 @@ static const struct {
 	TEST(refuses_bad_descriptors),
 	TEST(checks_sums),
 	TEST(posts_heartbeats_when_idle),
+	TEST(posts_heartbeats_under_load),
 	TEST(goes_on_when_a_link_fails),
 	TEST(waits_for_a_full_send_queue),
 	TEST(reports_replies_that_nobody_can_get),
