@@ -103,6 +103,11 @@ static int parse_gpus(const char *text, int n_gpus, int *out)
 				(int)strcspn(text, ","), text, n_gpus - 1);
 			return -1;
 		}
+		for (int i = 0; i < n; i++)
+			if (out[i] == gpu) {
+				fprintf(stderr, "doorbell-agent: --gpu: %ld is there twice\n", gpu);
+				return -1;
+			}
 		out[n++] = gpu;
 		if (*end == '\0')
 			return n;
@@ -170,6 +175,12 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	setup->options = o;
 	setup->loop = gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda;
 	setup->gpu = gpu;
+	if (setup->model.shape.max_batch > setup->loop->batch_max) {
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s max_batch=%u: more than %u is not for this loop\n",
+			o->name, setup->model.shape.max_batch, setup->loop->batch_max);
+		setup->model.shape.max_batch = setup->loop->batch_max;
+	}
 	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
 	if (numbered)
 		snprintf(setup->name, sizeof(setup->name), "%.48s-gpu%d", o->name, gpu);

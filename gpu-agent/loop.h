@@ -74,11 +74,13 @@ struct agent_loop;
 
 struct agent_loop_ops {
 	const char *name;
+	uint32_t batch_max; /* requests; larger batches are cut */
 	/* Start the loop: on a thread of its own, or on the GPU. Copies <params>. NULL with a
 	 * sentence in <error>. */
 	struct agent_loop *(*start)(const struct agent_loop_params *params, char *error,
 				    size_t size);
-	/* Stop it within one batch and wait for it. NULL is fine. */
+	/* Stop it after its batch, or on a GPU the turns of its graph, and wait for it. NULL is
+	 * fine. */
 	void (*stop)(struct agent_loop *loop);
 	void (*stats)(const struct agent_loop *loop, struct agent_loop_stats *out);
 	/* Has it ended by itself? Then <why> says what broke, and this process cannot mend it. */

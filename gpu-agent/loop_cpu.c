@@ -377,6 +377,7 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 
 const struct agent_loop_ops agent_loop_cpu = {
 	.name = "cpu",
+	.batch_max = UINT32_MAX,
 	.start = start,
 	.stop = stop,
 	.stats = read_stats,

@@ -3,11 +3,14 @@
  * Host side of the loop on a GPU: memory, the graph, start and stop. Nothing here runs while
  * requests are served.
  */
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu_graph.h"
+#include "gpu_pin.h"
 #include "loop_cuda.h"
 
 /* Copying blocks: enough to fill the bus, few enough to leave the GPU to the model. */
@@ -20,7 +23,10 @@
 /* Turns of a kernel that needs no model; then others on the GPU get a chance. */
 #define KERNEL_TURNS 4096
 
-#define PINS_PER_LINK 8
+#define PINS_PER_LINK 9
+
+/* A model that takes longer than this to end, turns without requests included, never will. */
+#define STOP_LIMIT_NS 10000000000ull
 
 struct agent_loop {
 	int gpu;
@@ -30,7 +36,7 @@ struct agent_loop {
 	/* device memory */
 	void *buffers[8];
 	unsigned int n_buffers;
-	void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
+	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
 	/* for whoever says what went wrong */
 	char *error;
@@ -56,36 +62,23 @@ static void *device_buffer(struct agent_loop *loop, size_t size)
 {
 	void *at = NULL;
 
-	if (!check(loop, cudaMalloc(&at, size), "no memory on the GPU") ||
-	    !check(loop, cudaMemset(at, 0, size), "cannot clear memory"))
+	if (loop->failed || !check(loop, cudaMalloc(&at, size), "no memory on the GPU"))
 		return NULL;
 	loop->buffers[loop->n_buffers++] = at;
+	check(loop, cudaMemset(at, 0, size), "cannot clear memory");
 	return at;
 }
 
 /* Let the GPU see host memory under the same address. */
 static void pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
 {
-	unsigned int flags = cudaHostRegisterPortable | cudaHostRegisterMapped |
-			     (io ? cudaHostRegisterIoMemory : 0);
-	void *host = (void *)(uintptr_t)at, *seen;
-	cudaError_t ret = cudaHostRegister(host, size, flags);
-
-	/* Queues may share a page with what was pinned before. */
-	if (ret == cudaErrorHostMemoryAlreadyRegistered) {
-		cudaGetLastError();
+	if (loop->failed || at == NULL)
 		return;
-	}
-	if (!check(loop, ret,
-		   io ? "cannot map the NIC's doorbell; the driver must allow "
-			"PeerMappingOverride (doorbell doctor agent)"
-		      : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
-		return;
-	loop->pinned[loop->n_pinned++] = host;
-	if (check(loop, cudaHostGetDevicePointer(&seen, host, 0), "cannot see pinned memory") &&
-	    seen != host)
-		check(loop, cudaErrorNotSupported,
-		      "sees host memory under another address; this GPU cannot run the loop");
+	if (check(loop, gpu_pin(at, size, io),
+		  io ? "cannot map the NIC's doorbell; the driver must allow "
+		       "PeerMappingOverride (doorbell doctor agent)"
+		     : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
+		loop->pinned[loop->n_pinned++] = at;
 }
 
 static void pin_link(struct agent_loop *loop, const struct agent_link *link)
@@ -99,6 +92,7 @@ static void pin_link(struct agent_loop *loop, const struct agent_link *link)
 	pin(loop, link->queue.wqes, link->queue.wqe_count * sizeof(*link->queue.wqes), false);
 	pin(loop, link->queue.cqes, link->queue.cqe_count * sizeof(*link->queue.cqes), false);
 	pin(loop, link->queue.record, 2 * sizeof(*link->queue.record), false);
+	pin(loop, link->queue.cq_record, sizeof(*link->queue.cq_record), false);
 	pin(loop, link->queue.doorbell, sizeof(*link->queue.doorbell), link->doorbell_is_io);
 }
 
@@ -231,12 +225,41 @@ static void destroy(struct agent_loop *loop)
 	if (loop->stream != NULL)
 		cudaStreamDestroy(loop->stream);
 	for (unsigned int i = 0; i < loop->n_pinned; i++)
-		cudaHostUnregister(loop->pinned[i]);
+		gpu_unpin(loop->pinned[i]);
 	for (unsigned int i = 0; i < loop->n_buffers; i++)
 		cudaFree(loop->buffers[i]);
 	if (loop->shared != NULL)
 		cudaFreeHost(loop->shared);
 	free(loop);
+	/* What went wrong here is not the next loop's. */
+	cudaGetLastError();
+}
+
+static void CUDART_CB ended(void *semaphore)
+{
+	sem_post(semaphore);
+}
+
+/* Until the graph has ended, or failed. A kernel that never ends cannot be taken back, nor the
+ * memory that it uses: then the process ends. */
+static void await_end(struct agent_loop *loop)
+{
+	uint64_t limit = sleeper_now_ns() + STOP_LIMIT_NS;
+	struct timespec until;
+	static sem_t semaphore; /* outlives a callback that comes late */
+
+	sem_init(&semaphore, 0, 0);
+	cudaLaunchHostFunc(loop->stream, ended, &semaphore);
+	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		sem_timedwait(&semaphore, &until);
+		if (sleeper_now_ns() > limit) {
+			fprintf(stderr, "GPU %d: the model does not end; the agent does\n",
+				loop->gpu);
+			_exit(EXIT_FAILURE);
+		}
+	}
 }
 
 static void stop(struct agent_loop *loop)
@@ -245,7 +268,7 @@ static void stop(struct agent_loop *loop)
 		return;
 	cudaSetDevice(loop->gpu);
 	__atomic_store_n(&loop->shared->stop, 1, __ATOMIC_RELEASE);
-	cudaStreamSynchronize(loop->stream);
+	await_end(loop);
 	destroy(loop);
 }
 
@@ -265,6 +288,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	loop->error_size = size;
 	if (p.max_batch > GPU_BATCH_MAX)
 		p.max_batch = GPU_BATCH_MAX;
+	cudaGetLastError();
 	/* The host sleeps when it waits for a GPU, instead of spinning. */
 	if (!check(loop, cudaSetDevice(p.gpu), "cannot be used") ||
 	    !check(loop, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cannot be set up") ||
@@ -276,7 +300,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 		   "no pinned memory"))
 		goto fail;
 	memset(loop->shared, 0, sizeof(*loop->shared));
-	for (unsigned int i = 0; i < p.n_links; i++)
+	for (unsigned int i = 0; i < p.n_links && !loop->failed; i++)
 		pin_link(loop, &p.links[i]);
 	g = make_loop(loop, &p);
 	if (loop->failed)
@@ -294,7 +318,6 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	return loop;
 
 fail:
-	cudaGetLastError();
 	destroy(loop);
 	return NULL;
 }
@@ -315,12 +338,14 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 	/* The graph has ended though nobody stopped it. */
 	if (ret == cudaSuccess)
 		ret = (cudaError_t)loop->shared->launch_error;
-	snprintf(why, size, "GPU %d: the loop has ended: %s", loop->gpu, cudaGetErrorString(ret));
+	snprintf(why, size, "GPU %d: the loop has ended: %s", loop->gpu,
+		 ret == cudaSuccess ? "nobody says why" : cudaGetErrorString(ret));
 	return true;
 }
 
 const struct agent_loop_ops agent_loop_cuda = {
 	.name = "cuda",
+	.batch_max = GPU_BATCH_MAX,
 	.start = start,
 	.stop = stop,
 	.stats = read_stats,
@@ -335,7 +360,11 @@ int agent_gpus(char *why, size_t size)
 	if (ret != cudaSuccess)
 		n = 0;
 	if (n == 0)
-		snprintf(why, size, "%s", ret == cudaSuccess ? "no GPU" : cudaGetErrorString(ret));
+		snprintf(why, size, "%s",
+			 ret == cudaErrorInsufficientDriver
+				 ? "no NVIDIA driver, or one older than this CUDA"
+			 : ret == cudaSuccess ? "no GPU"
+					      : cudaGetErrorString(ret));
 	cudaGetLastError();
 	return n;
 }

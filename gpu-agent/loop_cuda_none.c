@@ -27,6 +27,7 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 
 const struct agent_loop_ops agent_loop_cuda = {
 	.name = "cuda",
+	.batch_max = 1,
 	.start = start,
 	.stop = stop,
 	.stats = read_stats,

@@ -98,7 +98,8 @@ static __device__ bool look(const struct gpu_loop *g, struct keeper *k, struct t
 	run = __ffs(~(there >> group_lane | 0x77777777u)) - 1;
 	mine = mine && lane - group_lane <= run;
 	takers = __ballot_sync(ALL_LANES, mine);
-	mine = mine && t->n + __popc(takers & below) < g->max_batch;
+	mine = mine && t->n + __popc(takers & below) < g->max_batch &&
+	       link->built + __popc(takers & below & of_group) < link->slot_count;
 	takers = __ballot_sync(ALL_LANES, mine);
 	first.low = __shfl_sync(ALL_LANES, seen.low, lane & ~3u);
 	first.high = __shfl_sync(ALL_LANES, seen.high, lane & ~3u);
@@ -185,18 +186,24 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 	while (shift > 0 && g->n_links << shift > LOOK)
 		shift--;
 	for (;;) {
-		now = now_ns();
+		uint32_t before = t->n;
+
+		/* One clock and one stop for all lanes. */
+		now = __shfl_sync(ALL_LANES, now_ns(), 0);
 		if (now >= k->kept.next_heartbeat)
 			heartbeat(g, k, now);
 		more = false;
 		for (uint32_t base = 0; base < g->n_links; base += LOOK >> shift)
 			more |= look(g, k, t, base, shift, now, &stop);
-		if (stop) {
+		if (__any_sync(ALL_LANES, stop)) {
 			__syncwarp();
 			if (threadIdx.x == 0)
 				t->stopped = true;
 			return false;
 		}
+		/* More than its slots a link cannot have; what a load balancer says beyond waits.
+		 */
+		more = more && t->n > before;
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
@@ -209,9 +216,15 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 			break;
 	}
 	__syncwarp();
+	/* What is left behind has waited since then. */
 	if (threadIdx.x == 0)
-		k->kept.last_look = now;
+		k->kept.last_look = t->n < g->max_batch ? now : last_look;
 	return now - last_look > CANCEL_AGE_NS;
+}
+
+static __device__ bool is_late(const struct gpu_request *r)
+{
+	return r->deadline_us != 0 && now_ns() - r->seen_ns > r->deadline_us * 1000ull;
 }
 
 /* Is it still worth running? What may have waited is read again, from behind its mark. */
@@ -230,8 +243,12 @@ static __device__ void recheck(const struct gpu_loop *g, const struct keeper *k,
 		if (r->status == RING_OK && cancelled == r->sequence)
 			r->status = RING_CANCELLED;
 	}
-	if (r->status == RING_OK && r->deadline_us != 0 &&
-	    now_ns() - r->seen_ns > r->deadline_us * 1000ull)
+	if (r->status != RING_OK || !is_late(r))
+		return;
+	/* Half of what says so may be old: be sure. */
+	if (!aged)
+		read_again(g, link, r);
+	if (r->status == RING_OK && is_late(r))
 		r->status = RING_EXPIRED;
 }
 
@@ -290,9 +307,12 @@ static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, st
 /* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
 {
-	g->request[i] = t->request[i];
-	if (t->request[i].row != GPU_NO_ROW)
-		g->lengths[t->request[i].row] = t->request[i].length;
+	const struct gpu_request *r = &t->request[i];
+
+	g->request[i] = *r;
+	/* A model may trust lengths, also of what turned out bad when it had its row. */
+	if (r->row != GPU_NO_ROW)
+		g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
 }
 
 static __device__ void publish(const struct gpu_loop *g, const struct turn *t, uint32_t published)

@@ -71,17 +71,6 @@ struct agent_session {
 
 static void start(struct agent_session *s);
 
-/* No more of this worker; said once. */
-static void end(struct agent_session *s, bool failed)
-{
-	void (*ended)(void *context, bool failed) = s->ended;
-
-	s->ended = NULL;
-	evtimer_del(s->retry);
-	if (ended != NULL)
-		ended(s->ended_context, failed);
-}
-
 static void set_timer(struct event *timer, unsigned int ms)
 {
 	struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
@@ -145,6 +134,33 @@ static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 	return ms;
 }
 
+/* Nothing of this registration is left, and no timer. */
+static void close_down(struct agent_session *s)
+{
+	if (s->connection != NULL)
+		bufferevent_free(s->connection);
+	s->connection = NULL;
+	learn_run_time(s);
+	end_worker(s);
+	evtimer_del(s->retry);
+	evtimer_del(s->check);
+	evtimer_del(s->patience);
+	evtimer_del(s->give_up);
+	s->step = STEP_IDLE;
+}
+
+/* No more of this worker; said once. */
+static void end(struct agent_session *s, bool failed)
+{
+	void (*ended)(void *context, bool failed) = s->ended;
+
+	s->ended = NULL;
+	s->leaving = true;
+	close_down(s);
+	if (ended != NULL)
+		ended(s->ended_context, failed);
+}
+
 /* Say why, once, and begin anew in a while, <most_ms> at most. */
 static void fail(struct agent_session *s, unsigned int most_ms, const char *reason)
 {
@@ -153,18 +169,10 @@ static void fail(struct agent_session *s, unsigned int most_ms, const char *reas
 	if (strcmp(reason, s->last_reason) != 0)
 		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->setup->name, reason);
 	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
-	if (s->connection != NULL)
-		bufferevent_free(s->connection);
-	s->connection = NULL;
-	learn_run_time(s);
-	end_worker(s);
-	evtimer_del(s->check);
-	evtimer_del(s->patience);
-	s->step = STEP_IDLE;
 	if (s->leaving)
-		end(s, false);
-	else
-		set_timer(s->retry, again_ms);
+		return end(s, false);
+	close_down(s);
+	set_timer(s->retry, again_ms);
 }
 
 /* --- sending
@@ -443,15 +451,15 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
-
 	char why[256];
 	bool final;
 
-	if (agent_worker_failed(s->worker, &final, why, sizeof(why))) {
-		fail(s, RETRY_MS, why);
-		return final ? end(s, true) : (void)0;
-	}
-	set_timer(s->check, CHECK_MS);
+	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
+		return set_timer(s->check, CHECK_MS);
+	if (!final)
+		return fail(s, RETRY_MS, why);
+	LOG(ERR, "worker=%s %s", s->setup->name, why);
+	end(s, true);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *context)

@@ -16,7 +16,7 @@ import os
 import signal
 import threading
 
-BATCH_MAX = 256  # of the loop on a GPU
+BATCH_MAX = 128  # of the loop on a GPU
 WARM_UPS = 3
 LIBRARY = "libdoorbell-agent.so"
 

@@ -317,6 +317,7 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 
 const struct agent_loop_ops gpu_peer = {
 	.name = "cpu-mediated",
+	.batch_max = 256,
 	.start = start,
 	.stop = stop,
 	.stats = read_stats,

@@ -475,6 +475,34 @@ static void stops_at_once(struct rig *rig)
 	}
 }
 
+/* A worker registers again while another GPU's loop never ends. */
+static void starts_again_beside_another_gpu(struct rig *rig)
+{
+	static struct rig other;
+	char why[256];
+	uint64_t start;
+
+	if (gpu < 0 || agent_gpus(why, sizeof(why)) < 2) {
+		printf("       (needs two GPUs)\n");
+		return;
+	}
+	gpu = 1;
+	if (begin(&other, (struct rig_params){0})) {
+		gpu = 0;
+		for (uint32_t i = 0; i < 3; i++) {
+			start = sleeper_now_ns();
+			if (!begin(rig, (struct rig_params){0}) || !echoes(rig, 0, i, 100, i) ||
+			    !echoes(&other, 0, i, 100, i) || sleeper_now_ns() - start > PATIENCE) {
+				printf("    time %u\n", i);
+				failures++;
+			}
+			rig_stop(rig);
+		}
+	}
+	gpu = 0;
+	rig_stop(&other);
+}
+
 /* --- the list ----------------------------------------------------------------------------------
  */
 
@@ -505,6 +533,7 @@ static const struct {
 	TEST(says_what_the_model_refused),
 	TEST(computes_what_the_model_computes),
 	TEST(stops_at_once),
+	TEST(starts_again_beside_another_gpu),
 };
 
 int main(int argc, char **argv)
