@@ -7,8 +7,8 @@
 #   asan     the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   race     threads against each other under ThreadSanitizer
 #   fuzz     each fuzzer for 10 seconds, from its corpus
-#   story    each story of tests/net (and other folders' *_test.sh), against the release build; in
-#            pairs those that say `# Runs beside another`
+#   story    each story of tests/net (and other folders' *_test.sh), against the release build; up to
+#            three at a time those that say `# Runs beside another`
 #   demo     deploy/demo.sh, and the figures that it writes
 #
 #   deploy/test.sh [--quick] [--only PATTERN]
@@ -168,7 +168,7 @@ fuzz_one() {
     verdict "fuzz/$name" $status "$logs/fuzz-$name"
 }
 
-# One after the other; those that say so in pairs, after the rest.
+# One after the other; those that say so up to three at a time, after the rest.
 stories() {
     local path beside=() running=() queue=() n=0
     local -A began=() result=()
@@ -184,7 +184,7 @@ stories() {
     done
     for path in "${beside[@]}"; do
         story_start "$path"
-        [ ${#running[@]} -lt 2 ] || story_wait
+        [ ${#running[@]} -lt 3 ] || story_wait
     done
     while [ ${#running[@]} -gt 0 ]; do
         story_wait
