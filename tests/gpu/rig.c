@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dlfcn.h>
 #include <endian.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,26 +12,14 @@
 #define RKEY   0x1111
 #define REMOTE 0x7f0000000000ull
 
-static int load(struct rig_model *m, const struct rig_params *p, char *error, size_t size)
+static int load(struct loaded_model *m, const struct rig_params *p, char *error, size_t size)
 {
-	char path[PATH_MAX], why[256] = "";
+	char path[PATH_MAX];
 
-	m->model = p->own;
-	if (p->own == NULL) {
-		snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
-		m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		m->model = m->library == NULL ? NULL : dlsym(m->library, AGENT_MODEL_SYMBOL);
-	}
-	if (m->model == NULL) {
-		snprintf(error, size, "%s", dlerror());
-		return -1;
-	}
-	if (m->model->open(p->arguments, p->max_batch, &m->shape, &m->state, why, sizeof(why)) <
-	    0) {
-		snprintf(error, size, "%s: %s", m->model->name, why);
-		return -1;
-	}
-	return 0;
+	if (p->own != NULL)
+		return agent_model_adopt(m, p->own, p->arguments, p->max_batch, error, size);
+	snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
+	return agent_model_load(m, path, p->arguments, p->max_batch, error, size);
 }
 
 static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
@@ -107,12 +94,9 @@ void rig_stop(struct rig *rig)
 		send_queue_destroy(&rig->link[i].sq);
 	}
 	sleeper_fini(&rig->sleeper);
-	if (rig->model.state != NULL)
-		rig->model.model->close(rig->model.state);
-	if (rig->model.library != NULL)
-		dlclose(rig->model.library);
+	agent_model_unload(&rig->model);
 	rig->loop = NULL;
-	rig->model = (struct rig_model){0};
+	rig->model = (struct loaded_model){0};
 }
 
 /* --- the load balancer's side ------------------------------------------------------------------

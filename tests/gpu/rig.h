@@ -8,17 +8,8 @@
 #ifndef GPU_RIG_H
 #define GPU_RIG_H
 
-#include "loop.h"
-#include "memory.h"
+#include "agent.h"
 #include "send_queue.h"
-
-/* agent.h's, without the rest of the agent. */
-struct rig_model {
-	void *library;
-	const struct agent_model *model;
-	void *state;
-	struct agent_model_shape shape;
-};
 
 struct rig_params {
 	const char *models; /* folder of plug-ins */
@@ -40,7 +31,7 @@ struct rig_link {
 };
 
 struct rig {
-	struct rig_model model;
+	struct loaded_model model;
 	const struct agent_loop_ops *ops;
 	struct agent_loop *loop;
 	struct sleeper sleeper;
