@@ -172,7 +172,7 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
 
-	if (length > lc->lb->config.service[flow->service].max_reply) {
+	if (length > lcore_service_config(lc, flow->service)->max_reply) {
 		egress_notice(lc, flow, LB_NOTICE_MODEL_ERROR, tag);
 		lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
 		return false;

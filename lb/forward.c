@@ -58,7 +58,7 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 {
 	uint16_t service = flow->service, worker;
 	const struct pick_table *table = pick_table(lc, service);
-	bool pinned = lc->lb->config.service[service].affinity == LB_AFFINITY_FLOW;
+	bool pinned = lcore_service_config(lc, service)->affinity == LB_AFFINITY_FLOW;
 	struct link *link;
 
 	if (unlikely(lcore_holds_enough(lc)))
@@ -96,7 +96,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		}
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
 		if (lc->service[flow->service].count == 0 ||
-		    lc->lb->config.service[flow->service].affinity == LB_AFFINITY_FLOW)
+		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
 			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i]);
 		if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
@@ -112,7 +112,7 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	struct rte_mbuf *m = b->packet[i];
 	struct link *link = b->link[i];
 	struct flow *flow = b->flow[i];
-	const struct lb_service_config *config = &lc->lb->config.service[flow->service];
+	const struct lb_service_config *config = lcore_service_config(lc, flow->service);
 	struct ring_descriptor request = {
 		.length = m->data_len,
 		.service = flow->service,

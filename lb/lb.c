@@ -178,7 +178,8 @@ static void free_packets(struct lcore *lc)
 
 		for (uint32_t k = 0; s->queue != NULL && k < s->count; k++)
 			rte_pktmbuf_free(
-				s->queue[(s->head + k) % lc->lb->config.service[i].queue].packet);
+				s->queue[(s->head + k) % lcore_service_config(lc, i)->queue]
+					.packet);
 		free(s->queue);
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {

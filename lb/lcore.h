@@ -175,6 +175,12 @@ static inline void lcore_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop
 	rte_pktmbuf_free(m);
 }
 
+static inline const struct lb_service_config *lcore_service_config(const struct lcore *lc,
+								   uint16_t service)
+{
+	return &lc->lb->config.service[service];
+}
+
 static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 {
 	if (!link->dirty) {

@@ -33,7 +33,7 @@ static bool end(struct lcore *lc, struct link *link, uint32_t number)
 
 static bool is_overdue(const struct lcore *lc, const struct slot *slot)
 {
-	uint64_t limit = lc->lb->config.service[slot->service].request_timeout_ms;
+	uint64_t limit = lcore_service_config(lc, slot->service)->request_timeout_ms;
 
 	return lc->now - slot->sent > limit * lc->lb->tsc_per_ms;
 }

@@ -9,7 +9,7 @@ void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 {
 	struct flow *flow = b->flow[i];
 	struct lcore_service *s = &lc->service[flow->service];
-	uint32_t size = lc->lb->config.service[flow->service].queue;
+	uint32_t size = lcore_service_config(lc, flow->service)->queue;
 
 	/* The packets that wait must not be those that the NIC needs to receive with. */
 	if (s->count >= size || lcore_holds_enough(lc))
@@ -29,7 +29,7 @@ static struct waiting take(struct lcore *lc, uint16_t service)
 	struct lcore_service *s = &lc->service[service];
 	struct waiting w = s->queue[s->head];
 
-	s->head = (s->head + 1) % lc->lb->config.service[service].queue;
+	s->head = (s->head + 1) % lcore_service_config(lc, service)->queue;
 	s->count--;
 	lc->n_waiting--;
 	return w;
@@ -39,7 +39,7 @@ static struct waiting take(struct lcore *lc, uint16_t service)
 static void put_back(struct lcore *lc, uint16_t service, const struct waiting *w, bool first)
 {
 	struct lcore_service *s = &lc->service[service];
-	uint32_t size = lc->lb->config.service[service].queue;
+	uint32_t size = lcore_service_config(lc, service)->queue;
 
 	if (first)
 		s->head = (s->head + size - 1) % size;
@@ -59,7 +59,7 @@ static uint64_t tag_of(const struct rte_mbuf *m)
 /* Look at a service's first request: send it, end it, or put it back. False: no use going on. */
 static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 {
-	const struct lb_service_config *config = &lc->lb->config.service[service];
+	const struct lb_service_config *config = lcore_service_config(lc, service);
 	struct waiting w = take(lc, service);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	bool pinned = config->affinity == LB_AFFINITY_FLOW;

@@ -40,7 +40,7 @@ void framing_datagram_cut(struct lcore *lc, struct burst *b)
 		struct lcore_service *s = &lc->service[flow->service];
 		const uint8_t *payload = rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset);
 		enum lb_drop reason = refusal(payload, p->payload_length,
-					      lc->lb->config.service[flow->service].max_request);
+					      lcore_service_config(lc, flow->service)->max_request);
 
 		if (unlikely(reason != LB_DROPS)) {
 			s->stats.drops++;
