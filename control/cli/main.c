@@ -10,6 +10,7 @@
 
 #include "bench.h"
 #include "cli.h"
+#include "size.h"
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
@@ -57,6 +58,7 @@ static const struct own_command {
 	const char *help;
 } own_commands[] = {
 	{"bench", cli_bench, bench_options_names, "send requests and measure; see bench --help"},
+	{"size", cli_size, size_options_names, "how many workers a service needs; see size --help"},
 };
 
 static void complain(const char *format, va_list ap)
