@@ -124,7 +124,7 @@ static int take_spread(void *value, const char *text, char *error, size_t size)
 			 1000,          "what remoting may add to the model's time, as a share"},   \
 			{"seed", OPTION_NUMBER, &(q)->seed, 0, UINT64_MAX, "of the simulation"},    \
 			{"simulated", OPTION_NUMBER, &(q)->simulated,                               \
-			 1000,        20000000,      "requests to simulate"},                       \
+			 100,         20000000,      "requests to simulate"},                       \
 			{"json", OPTION_FLAG, json,                                                 \
 			 0,      0,           "print JSON; the fields are in doorbell(1)"},         \
 			{0},                                                                        \
