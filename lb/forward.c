@@ -83,11 +83,25 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 	return link;
 }
 
+enum lb_notice forward_notice_of(enum lb_drop reason)
+{
+	switch (reason) {
+	case LB_DROP_DEADLINE:
+		return LB_NOTICE_DEADLINE;
+	case LB_DROP_CANCELLED:
+		return LB_NOTICE_CANCELLED;
+	case LB_DROP_WORKER_LOST:
+		return LB_NOTICE_WORKER_LOST;
+	default:
+		return LB_NOTICE_BUSY;
+	}
+}
+
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason)
 {
 	lc->service[flow->service].stats.drops++;
-	egress_notice(lc, flow, LB_NOTICE_BUSY, tag);
+	egress_notice(lc, flow, forward_notice_of(reason), tag);
 	lcore_drop(lc, m, reason);
 }
 

@@ -78,6 +78,9 @@ struct outbound {
 struct lcore_service {
 	uint32_t turn; /* for the pick policy */
 	struct queue queue;
+	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
+	uint64_t interval, window_start;
+	uint32_t window_sent;
 	struct lb_service_stats stats;
 };
 
@@ -258,7 +261,8 @@ bool forward_has_workers(const struct lcore *lc, uint16_t service);
 /* A link with a credit for this request, taken; or NULL. */
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 			    const struct rte_mbuf *m);
-/* Drop a request and send its client a busy notice. */
+/* Drop a request and tell its client why. */
+enum lb_notice forward_notice_of(enum lb_drop reason);
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason);
 void forward_flush(struct lcore *lc);

@@ -165,6 +165,19 @@ enum queue_verdict queue_push(struct queue *q, const struct waiting *request,
 	return verdict;
 }
 
+uint32_t queue_ahead(const struct queue *q, uint8_t level, uint8_t lane)
+{
+	const uint32_t *length = q->level[level].length;
+	uint32_t ahead = 0, own = length[lane];
+
+	for (unsigned int i = 0; i < level; i++)
+		ahead += q->level[i].count;
+	/* Each other lane has as many turns as this one needs. */
+	for (unsigned int i = 0; i < QUEUE_LANES; i++)
+		ahead += length[i] < own + 1 ? length[i] : own + 1;
+	return ahead;
+}
+
 /* The next lane with requests, from the level's turn on, around. */
 static uint8_t next_lane(const struct queue_level *level)
 {

@@ -80,6 +80,9 @@ enum queue_verdict { QUEUE_TAKEN, QUEUE_DISPLACED, QUEUE_REFUSED };
 enum queue_verdict queue_push(struct queue *q, const struct waiting *request,
 			      struct waiting *displaced);
 
+/* How many would go before a request that joins this lane now, if all took as long. */
+uint32_t queue_ahead(const struct queue *q, uint8_t level, uint8_t lane);
+
 /* Whose turn it is; QUEUE_NONE when empty. It stays where it is until taken or passed over. */
 uint32_t queue_first(struct queue *q);
 /* Its turn is over: it goes to the end of its lane, and the next lane is looked at. */

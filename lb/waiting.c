@@ -20,20 +20,6 @@ static uint8_t lane_of(const struct lcore *lc, const struct flow *flow)
 	return (word ^ word >> 32) * 0xd6e8feb86659fd93ull >> 58;
 }
 
-static enum lb_notice notice_of(enum lb_drop reason)
-{
-	switch (reason) {
-	case LB_DROP_DEADLINE:
-		return LB_NOTICE_DEADLINE;
-	case LB_DROP_CANCELLED:
-		return LB_NOTICE_CANCELLED;
-	case LB_DROP_WORKER_LOST:
-		return LB_NOTICE_WORKER_LOST;
-	default:
-		return LB_NOTICE_BUSY;
-	}
-}
-
 static void end(struct lcore *lc, uint16_t service, const struct waiting *w, enum lb_drop reason)
 {
 	const struct flow *flow = conntrack_flow_get(lc->ct, w->flow);
@@ -41,7 +27,7 @@ static void end(struct lcore *lc, uint16_t service, const struct waiting *w, enu
 	lc->service[service].stats.drops++;
 	/* The configuration lets no flow end before its requests do, but a full table may. */
 	if (flow != NULL)
-		egress_notice(lc, flow, notice_of(reason), w->tag);
+		egress_notice(lc, flow, forward_notice_of(reason), w->tag);
 	lcore_drop(lc, w->packet, reason);
 }
 
@@ -61,6 +47,38 @@ bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w)
 	}
 }
 
+/*
+ * How fast the queue moves is measured in windows of this many ms, while there is one.
+ */
+#define WINDOW_MS 10
+
+static void measure(struct lcore *lc, struct lcore_service *s, unsigned int sent)
+{
+	uint64_t since = lc->now - s->window_start;
+
+	/* There was no queue for a while. */
+	if (since > 2 * WINDOW_MS * lc->lb->tsc_per_ms && s->window_sent == 0) {
+		s->window_start = lc->now;
+		s->window_sent = sent;
+		return;
+	}
+	s->window_sent += sent;
+	if (since < WINDOW_MS * lc->lb->tsc_per_ms)
+		return;
+	if (s->window_sent > 0)
+		s->interval = (s->interval + since / s->window_sent) / 2;
+	s->window_start = lc->now;
+	s->window_sent = 0;
+}
+
+/* TSC until a request that joins the queue now would leave it for a worker. */
+static uint64_t expected_wait(const struct lcore *lc, uint16_t service, const struct waiting *w)
+{
+	const struct lcore_service *s = &lc->service[service];
+
+	return queue_ahead(&s->queue, w->level, w->lane) * s->interval;
+}
+
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 {
 	struct flow *flow = b->flow[i];
@@ -76,8 +94,10 @@ void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 		.lane = lane_of(lc, flow),
 	};
 
+	if (w.deadline != 0 && lc->now + expected_wait(lc, flow->service, &w) > w.deadline)
+		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
 	/* The packets that wait must not be those that the NIC needs to receive with. */
-	if (lcore_holds_enough(lc) || !waiting_push(lc, flow->service, &w))
+	else if (lcore_holds_enough(lc) || !waiting_push(lc, flow->service, &w))
 		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_QUEUE_FULL);
 }
 
@@ -151,11 +171,14 @@ unsigned int waiting_send(struct lcore *lc)
 	for (unsigned int i = 0; i < n && lc->n_waiting > 0; i++) {
 		uint16_t service = (lc->first_waiting + i) % n;
 		struct queue *queue = &lc->service[service].queue;
-		unsigned int tries = RTE_MIN(queue->count, (uint32_t)LB_BURST);
+		unsigned int tries = RTE_MIN(queue->count, (uint32_t)LB_BURST), sent = b->n;
 
+		if (tries == 0)
+			continue;
 		while (tries-- > 0 && b->n < LB_BURST)
 			if (!try_first(lc, service, b))
 				break;
+		measure(lc, &lc->service[service], b->n - sent);
 	}
 	lc->first_waiting = (lc->first_waiting + 1) % n;
 	forward_send(lc, b);

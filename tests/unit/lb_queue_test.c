@@ -112,6 +112,21 @@ Test(queue, replays_have_room_of_their_own_and_are_never_displaced)
 	cr_expect_eq(push(QUEUE_LEVEL_REPLAY, 1, 5, NULL), QUEUE_REFUSED);
 }
 
+Test(queue, those_ahead_are_the_turns_of_others_and_ones_own)
+{
+	cr_assert_eq(queue_init(&q, 100, 4), 0);
+	cr_expect_eq(queue_ahead(&q, 2, 1), 0);
+	for (uint64_t i = 0; i < 50; i++)
+		push(2, 7, i, NULL);
+	cr_expect_eq(queue_ahead(&q, 2, 7), 50);
+	cr_expect_eq(queue_ahead(&q, 2, 1), 1, "one turn of the long lane");
+	push(2, 1, 60, NULL);
+	cr_expect_eq(queue_ahead(&q, 2, 1), 3, "its own, and two turns of the long lane");
+	push(1, 9, 70, NULL);
+	cr_expect_eq(queue_ahead(&q, 2, 2), 3, "the higher level, and a turn of each lane");
+	cr_expect_eq(queue_ahead(&q, 1, 2), 1);
+}
+
 Test(queue, a_queue_without_places_refuses)
 {
 	cr_assert_eq(queue_init(&q, 0, 0), 0);
