@@ -33,8 +33,11 @@ static const struct config_choice roles[] = {
 
 static const struct config_choice policies[] = {
 	{"round-robin", PICK_ROUND_ROBIN},
+	{"weighted", PICK_WEIGHTED},
 	{"maglev", PICK_MAGLEV},
 	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{"power-of-two", PICK_POWER_OF_TWO},
+	{"earliest-finish", PICK_EARLIEST_FINISH},
 	{NULL, 0},
 };
 

@@ -38,8 +38,7 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 	if (lc->load.credits[worker] == 0 ||
 	    !link_reserve(link, requester_packets(&link->requester, length)))
 		return NULL;
-	lc->load.credits[worker]--;
-	lc->load.outstanding[worker]++;
+	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
 }
 
@@ -65,7 +64,7 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 		return NULL;
 	if (pinned && keeps_worker(lc, table, flow))
 		return claim(lc, flow->worker, m->data_len);
-	worker = workers_pick(table, &lc->load, hash, &lc->service[service].turn);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
 	link = worker == WORKER_NONE ? NULL : claim(lc, worker, m->data_len);
 	if (unlikely(link == NULL))
 		link = claim_any(lc, table, m->data_len);
@@ -127,8 +126,7 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	}
 	lcore_mark_dirty(lc, link);
 	if (unlikely(link_send(link, m, &request, b->tag[i], lc->now, lc->packets) < 0)) {
-		lc->load.credits[link->worker]++;
-		lc->load.outstanding[link->worker]--;
+		workers_load_unsent(&lc->load, link->worker);
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
 	conntrack_count_request(flow);

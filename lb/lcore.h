@@ -74,7 +74,7 @@ struct waiting {
 
 /* One service on one lcore. */
 struct lcore_service {
-	uint32_t turn;        /* for the pick policy */
+	struct pick_state pick;
 	uint32_t head, count; /* ring of waiting requests */
 	struct waiting *queue;
 	struct lb_service_stats stats;
@@ -100,7 +100,7 @@ struct lcore {
 	struct rte_ring *handover; /* frames that came to the wrong lcore */
 	struct mailbox mailbox;    /* what the control thread wants done */
 	struct sleeper sleeper;
-	uint64_t next_housekeeping; /* TSC */
+	uint64_t next_housekeeping, next_relax; /* TSC */
 	unsigned int idle_turns;
 	uint16_t n_links, n_dirty;
 	uint16_t first_waiting;          /* service whose queue is looked at first */

@@ -77,8 +77,7 @@ static void attach(void *lcore, void *argument)
 
 	lc->link[link->worker] = link;
 	lc->links[lc->n_links++] = link;
-	lc->load.credits[link->worker] = RTE_MIN(link->slots, (uint32_t)UINT16_MAX);
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_open(&lc->load, link->worker, RTE_MIN(link->slots, (uint32_t)UINT16_MAX));
 }
 
 static void remove_from(struct link **list, uint16_t *n, const struct link *link)
@@ -97,8 +96,7 @@ static void detach(void *lcore, void *argument)
 	struct link *link = argument;
 
 	lc->link[link->worker] = NULL;
-	lc->load.credits[link->worker] = 0;
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_close(&lc->load, link->worker);
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
 	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer) {
