@@ -96,13 +96,15 @@ struct lb_config {
 	uint8_t eject_error_percent;
 	/* So are those that take this many times the median; 0, the default: never. */
 	uint16_t eject_latency_factor;
-	uint32_t eject_ms;   /* for how long the first time; default 5000 */
-	uint32_t replay_mb;  /* of payloads kept for a replay, all lcores; default 16 */
-	uint8_t ack_timeout; /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
-	uint8_t retry_count; /* RoCE: default 7 */
-	uint8_t rnr_retry;   /* RoCE: default 7, which is for ever */
-	bool dcqcn;          /* react to congestion on the fabric; default true */
-	char log_level[16];  /* error, warning, notice, info, debug; default info */
+	uint32_t eject_ms;      /* for how long the first time; default 5000 */
+	uint32_t slow_start_ms; /* a new worker gets its weight bit by bit; 0, the default: at once
+				 */
+	uint32_t replay_mb;     /* of payloads kept for a replay, all lcores; default 16 */
+	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
+	uint8_t retry_count;    /* RoCE: default 7 */
+	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
+	bool dcqcn;             /* react to congestion on the fabric; default true */
+	char log_level[16];     /* error, warning, notice, info, debug; default info */
 };
 
 /*

@@ -34,8 +34,11 @@ static const struct config_choice roles[] = {
 
 static const struct config_choice policies[] = {
 	{"round-robin", PICK_ROUND_ROBIN},
+	{"weighted", PICK_WEIGHTED},
 	{"maglev", PICK_MAGLEV},
 	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{"power-of-two", PICK_POWER_OF_TWO},
+	{"earliest-finish", PICK_EARLIEST_FINISH},
 	{NULL, 0},
 };
 
@@ -145,6 +148,8 @@ static const struct config_key workers_rows[] = {
 	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0"},
 	{"eject_ms", &config_number, FIELD(lb_config, eject_ms), .noun = "a time in ms", .min = 1,
 	 .max = HOUR_MS, .fallback = "5000"},
+	{"slow_start_ms", &config_number, FIELD(lb_config, slow_start_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "0"},
 	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
 	 .min = 0, .max = 1 << 20, .fallback = "16"},
 	{NULL},

@@ -217,19 +217,22 @@ static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_
 		   const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
+	uint64_t run_ns = 0;
 
 	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
 	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
 		link->stats.wait_ns += header->start_ns - header->seen_ns;
-		link->stats.run_ns += header->done_ns - header->start_ns;
+		run_ns = header->done_ns - header->start_ns;
+		link->stats.run_ns += run_ns;
+		if (run_ns > link->longest_run_ns)
+			link->longest_run_ns = run_ns;
 	}
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
 	replay_forget(lc, link, number);
 	link_slot_free(link, number);
-	lc->load.credits[link->worker]++;
-	lc->load.outstanding[link->worker]--;
+	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
 /* Does the header say what the message and the slot say? */

@@ -211,6 +211,23 @@ struct worker *workers_get(struct worker_pool *pool, unsigned int number)
 	return &pool->place[number];
 }
 
+uint32_t workers_weight(const struct worker *worker)
+{
+	uint32_t warm =
+		worker->warm == 0 || worker->warm > WORKER_WARM ? WORKER_WARM : worker->warm;
+
+	return worker->spec.weight * warm;
+}
+
+uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms)
+{
+	const uint64_t first = WORKER_WARM / 10;
+
+	if (age_ms >= slow_start_ms)
+		return WORKER_WARM;
+	return (uint16_t)(first + (WORKER_WARM - first) * age_ms / slow_start_ms);
+}
+
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state)
 {
 	unsigned int n = 0;
