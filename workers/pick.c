@@ -46,6 +46,21 @@ static void add_member(struct pick_table *table, uint16_t number)
 	table->blocks |= 1u << block;
 }
 
+/* Workers of <model> that requests may wait for. */
+static uint16_t back_soon(struct worker_pool *pool, const char *model)
+{
+	uint16_t n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(pool, i);
+
+		n += worker != NULL &&
+		     (worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING) &&
+		     strcmp(worker->spec.model, model) == 0;
+	}
+	return n;
+}
+
 struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
 					     enum pick_policy policy)
 {
@@ -57,6 +72,7 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 		return NULL;
 	table->policy = policy;
 	table->serial = ++last_serial;
+	table->soon = back_soon(pool, model);
 	for (unsigned int i = 0; i < n; i++)
 		add_member(table, member[i]->number);
 	if (n != 0 && policies[policy]->prepare != NULL &&
