@@ -37,6 +37,15 @@ static unsigned int members_of(struct worker_pool *pool, const char *model,
 	return n;
 }
 
+static void add_member(struct pick_table *table, uint16_t number)
+{
+	uint32_t block = number / LOAD_BLOCK;
+
+	table->worker[table->n++] = number;
+	table->member[block] |= 1u << number % LOAD_BLOCK;
+	table->blocks |= 1u << block;
+}
+
 /* Workers of <model> that requests may wait for. */
 static uint16_t back_soon(struct worker_pool *pool, const char *model)
 {
@@ -52,15 +61,6 @@ static uint16_t back_soon(struct worker_pool *pool, const char *model)
 	return n;
 }
 
-static void add_member(struct pick_table *table, uint16_t number)
-{
-	uint32_t block = number / LOAD_BLOCK;
-
-	table->worker[table->n++] = number;
-	table->member[block] |= 1u << number % LOAD_BLOCK;
-	table->blocks |= 1u << block;
-}
-
 struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
 					     enum pick_policy policy)
 {
@@ -71,8 +71,8 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 	if (table == NULL)
 		return NULL;
 	table->policy = policy;
-	table->soon = back_soon(pool, model);
 	table->serial = ++last_serial;
+	table->soon = back_soon(pool, model);
 	for (unsigned int i = 0; i < n; i++)
 		add_member(table, member[i]->number);
 	if (n != 0 && policies[policy]->prepare != NULL &&

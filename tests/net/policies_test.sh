@@ -38,7 +38,7 @@ expect "w1 of 3200 by hash" "$w1_share" -le 2800
 
 # A worker that takes 10 ms per request gets few of them when the other takes none.
 stop "$pid_w2"
-start_agent 2 echo --model-args delay_us=10000 --weight 3
+start_agent 2 echo --model-args delay_us=10000 --weight 3 --max-run-ms 1000
 wait_for "w2 to be active" worker_is w2 active
 share
 load least echo --to "$vip:8502" --sockets 16 --window 1 --requests 500 || true
