@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_log.h>
+
 #include "address.h"
 #include "rpc.h"
+#include "secure.h"
+
+extern int control_log;
 
 #define BITS_24 0xffffff /* queue pair numbers and PSNs */
 
@@ -156,6 +161,23 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			 (json_int_t)path_mtu, "links", links);
 }
 
+/* May this peer have a worker of this name? */
+static bool name_is_allowed(struct control_call *call, const char *name)
+{
+	const char *names = call->c->names;
+
+	if (!names || secure_names_allow(names, name))
+		return true;
+	control_fail(call, CONTROL_ERROR_REFUSED,
+		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
+		     "certificate with that DNS name",
+		     *names ? names : "nobody", name);
+	rte_log(RTE_LOG_WARNING, control_log,
+		"control: event=name_refused peer=%s worker=%s certificate=\"%.200s\"\n",
+		call->c->peer, name, names);
+	return false;
+}
+
 json_t *control_agent_register(struct control_call *call)
 {
 	struct control_connection *c = call->c;
@@ -172,6 +194,8 @@ json_t *control_agent_register(struct control_call *call)
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
 			c->worker->spec.name);
+	if (!name_is_allowed(call, registration.worker.name))
+		return NULL;
 	memset(info, 0, sizeof(info));
 	worker = lb_worker_register(c->lb, &registration, info, &path_mtu, error, sizeof(error));
 	if (!worker)

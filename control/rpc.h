@@ -28,6 +28,7 @@ struct control_connection {
 	uint64_t server_start_ms;  /* control_clock_ms() when the server started */
 	const struct rates *rates; /* the server's, or NULL */
 	char peer[80];             /* for people */
+	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
 /* Monotonic, ms. */

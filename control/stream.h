@@ -25,6 +25,7 @@ struct control_stream {
 	struct event *timer; /* closes the stream when it fires */
 	bool closing;        /* takes no more lines, ends when its output is written */
 	bool ended;          /* the peer sends no more */
+	char *names;         /* behind c.names */
 	LIST_ENTRY(control_stream) next;
 };
 
@@ -35,6 +36,7 @@ struct control_server {
 	struct event *retry;   /* listens again after running out of descriptors */
 	struct event *sampler; /* of <rates> */
 	struct rates rates;
+	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
 	uint64_t start_ms;
@@ -42,13 +44,19 @@ struct control_server {
 	ino_t socket_ino;
 };
 
-/* Take over <fd>. NULL, with <fd> closed, when memory is short. */
-struct control_stream *control_stream_create(struct control_server *server, int fd,
-					     enum control_role role, const char *peer);
+/*
+ * Take over <bev>, and <names> from malloc(): the workers that the peer may register, NULL for any.
+ * NULL, with both freed, when memory is short.
+ */
+struct control_stream *control_stream_create(struct control_server *server, struct bufferevent *bev,
+					     enum control_role role, const char *peer, char *names);
 void control_stream_destroy(struct control_stream *s);
 
 /* Send one message, which is consumed. Never destroys <s>: that waits for the next loop turn. */
 void control_stream_send(struct control_stream *s, json_t *message);
+
+/* Write out what is there, then end; in a later turn of the loop. */
+void control_stream_finish(struct control_stream *s);
 
 /* (Re)start the time that an agent without a worker has. */
 void control_stream_deadline(struct control_stream *s);
