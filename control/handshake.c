@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <event2/bufferevent.h>
@@ -73,11 +74,22 @@ static void leave(struct handshake *s, bool failed)
 	free(s);
 }
 
+/* To close what has unread bytes resets the connection, and the alert that says why may be lost. */
+static void read_rest(int fd)
+{
+	char bytes[4096];
+
+	for (int i = 0; i < 4; i++)
+		if (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0)
+			return;
+}
+
 static void refuse(struct handshake *s, bool failed, const char *reason)
 {
 	struct bufferevent *bev = s->bev;
 
 	log_refusal(s->all, s->peer, reason);
+	read_rest(bufferevent_getfd(bev));
 	leave(s, failed);
 	bufferevent_free(bev);
 }

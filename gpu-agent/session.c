@@ -19,6 +19,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "dial.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
@@ -45,9 +46,19 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define PATIENCE_MS 5000
 /* A lost SYN is sent again after a second, then two: a new connection is sooner. */
 #define CONNECT_MS 300
+/* A TLS handshake, where hundreds of others may be waiting for theirs. */
+#define SECURE_MS  2000
 #define MAX_RUN_MS 600000
 
-enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, STEP_SERVING };
+enum step {
+	STEP_IDLE,
+	STEP_CONNECTING,
+	STEP_SECURING,
+	STEP_HELLO,
+	STEP_REGISTER,
+	STEP_READY,
+	STEP_SERVING
+};
 
 struct agent_session {
 	struct event_base *base;
@@ -415,15 +426,57 @@ static void on_read(struct bufferevent *connection, void *context)
 		fail(s, REFUSED_MS, "the load balancer sent an endless line");
 }
 
+static void on_event(struct bufferevent *connection, short what, void *context);
+
+/* TCP is there: go on with TLS. */
+static void secure(struct agent_session *s)
+{
+	char reason[512];
+
+	s->step = STEP_SECURING;
+	s->connection = agent_dial_secure(s->base, s->connection, s->setup->options, reason,
+					  sizeof(reason));
+	if (s->connection == NULL)
+		return fail(s, REFUSED_MS, reason);
+	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
+	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
+	set_timer(s->patience, SECURE_MS);
+}
+
+static void take_connection(struct agent_session *s)
+{
+	if (s->step == STEP_CONNECTING && agent_dial_wants_tls(s->setup->options))
+		return secure(s);
+	if (!agent_dial_proven(s->connection))
+		return fail(s, REFUSED_MS, "the load balancer did not prove who it is");
+	set_timer(s->patience, PATIENCE_MS);
+	say_hello(s);
+}
+
+/* The load balancer ended the connection, or TLS did. */
+static void say_end(struct agent_session *s, struct bufferevent *connection)
+{
+	char why[256], reason[384];
+
+	/* A refusal of our certificate comes behind the handshake, in place of an answer. */
+	if (s->step <= STEP_HELLO && agent_dial_reason(connection, why, sizeof(why))) {
+		snprintf(reason, sizeof(reason), "TLS: %s", why);
+		return fail(s, REFUSED_MS, reason);
+	}
+	if (s->step == STEP_HELLO && !agent_dial_wants_tls(s->setup->options))
+		return fail(s, REFUSED_MS,
+			    "the load balancer closed the connection without an answer; does it "
+			    "want TLS (--tls-certificate or --token-file)?");
+	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+}
+
 static void on_event(struct bufferevent *connection, short what, void *context)
 {
 	struct agent_session *s = context;
 	char reason[256];
 
-	if (what & BEV_EVENT_CONNECTED) {
-		set_timer(s->patience, PATIENCE_MS);
-		return say_hello(s);
-	}
+	if (what & BEV_EVENT_CONNECTED)
+		return take_connection(s);
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
 	if (s->step == STEP_CONNECTING) {
@@ -437,7 +490,7 @@ static void on_event(struct bufferevent *connection, short what, void *context)
 				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 		return fail(s, RETRY_MS, reason);
 	}
-	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+	say_end(s, connection);
 }
 
 /* --- timers
