@@ -75,6 +75,19 @@ void control_stream_send(struct control_stream *s, json_t *message)
 	send_text(s, &text);
 }
 
+/* A worker without a lease lives as long as its connection. */
+static void keep_lease(struct control_stream *s)
+{
+	const struct timeval lease = {.tv_sec = s->c.lease_ms / 1000,
+				      .tv_usec = s->c.lease_ms % 1000 * 1000};
+
+	if (s->c.lease_ms == 0 || !s->c.worker->ready)
+		event_del(s->timer);
+	else if (s->c.renewed)
+		event_add(s->timer, &lease);
+	s->c.renewed = false;
+}
+
 void control_stream_deadline(struct control_stream *s)
 {
 	const struct timeval hello = {.tv_sec = CONTROL_HELLO_S};
@@ -82,8 +95,10 @@ void control_stream_deadline(struct control_stream *s)
 
 	if (s->c.role != CONTROL_AGENT || s->closing)
 		return;
-	if (s->c.worker)
-		event_del(s->timer);
+	if (s->c.superseded)
+		control_stream_finish(s);
+	else if (s->c.worker)
+		keep_lease(s);
 	else if (s->c.greeted)
 		event_add(s->timer, &registration);
 	else if (!event_pending(s->timer, EV_TIMEOUT, NULL))
@@ -180,7 +195,13 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	control_stream_destroy(context);
+	struct control_stream *s = context;
+
+	/* The agent is told, if it still hears us, and may register again. */
+	if (s->c.worker && !s->closing)
+		control_lease_end(&s->c);
+	else
+		control_stream_destroy(s);
 }
 
 struct control_stream *control_stream_create(struct control_server *server, struct bufferevent *bev,

@@ -22,7 +22,7 @@ struct control_stream {
 	struct control_connection c;
 	struct control_server *server;
 	struct bufferevent *bev;
-	struct event *timer; /* closes the stream when it fires */
+	struct event *timer; /* ends the lease of its worker, or closes the stream */
 	bool closing;        /* takes no more lines, ends when its output is written */
 	bool ended;          /* the peer sends no more */
 	char *names;         /* behind c.names */
@@ -58,7 +58,7 @@ void control_stream_send(struct control_stream *s, json_t *message);
 /* Write out what is there, then end; in a later turn of the loop. */
 void control_stream_finish(struct control_stream *s);
 
-/* (Re)start the time that an agent without a worker has. */
+/* (Re)start the time that an agent has: without a worker, or as its lease was renewed. */
 void control_stream_deadline(struct control_stream *s);
 
 /* Bound, not yet listening sockets; or -errno with a sentence in <error>. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The conversation with the load balancer: hello, register, ready, and again from the start
- * whenever the connection or a link is lost. JSON-RPC 2.0, one message per line over TCP; the
- * methods are listed in control/control.h.
+ * whenever the connection, the lease or a link is lost. JSON-RPC 2.0, one message per line over
+ * TCP; the methods are listed in control/control.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define LOG(level, format, ...)                                                                    \
 	rte_log(RTE_LOG_##level, agent_logtype, "agent: " format "\n", ##__VA_ARGS__)
 
-#define PROTOCOL     1
+#define PROTOCOL     2
 #define LINE_MAX_LEN 65536
 /*
  * After a failure the next try comes soon, the ones after it ever later, up to this: a load
@@ -49,6 +49,9 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 /* A TLS handshake, where hundreds of others may be waiting for theirs. */
 #define SECURE_MS  2000
 #define MAX_RUN_MS 600000
+/* How often a lease is renewed within its time: one renewal may be lost. */
+#define RENEWALS     3
+#define LEASE_MIN_MS 100
 
 enum step {
 	STEP_IDLE,
@@ -67,13 +70,15 @@ struct agent_session {
 	void *ended_context;
 	uint64_t instance;
 	struct bufferevent *connection;
-	struct event *retry, *check, *give_up;
+	struct event *retry, *check, *give_up, *renew;
 	struct event *patience; /* for the load balancer's next word before we serve */
 	enum step step;
 	bool leaving;
 	int request_id;
 	unsigned int again_ms; /* the next failure's wait */
 	uint64_t serving_since;
+	uint32_t lease_ms;   /* the registration ends when it is not renewed for so long */
+	uint64_t renewed_ms; /* when the load balancer last answered */
 	struct agent_worker *worker;
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
@@ -133,16 +138,21 @@ static uint64_t now_ms(void)
 	return sleeper_now_ns() / 1000000;
 }
 
-/* How long to wait now: doubles with every failure in a row, up to <most>. */
+/*
+ * How long to wait now: doubles with every failure in a row, up to <most>. Half of it is drawn by
+ * lot, as hundreds of agents lose one load balancer at the same instant.
+ */
 static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 {
-	unsigned int ms;
+	unsigned int ms, lot = 0;
 
 	if (s->step == STEP_SERVING && now_ms() - s->serving_since >= SERVED_MS)
 		s->again_ms = AGAIN_MS;
 	ms = s->again_ms < most ? s->again_ms : most;
 	s->again_ms = 2 * s->again_ms < REFUSED_MS ? 2 * s->again_ms : REFUSED_MS;
-	return ms;
+	if (getrandom(&lot, sizeof(lot), GRND_NONBLOCK) < 0)
+		lot = (unsigned int)s->instance;
+	return ms / 2 + lot % (ms / 2 + 1);
 }
 
 /* Nothing of this registration is left, and no timer. */
@@ -157,6 +167,7 @@ static void close_down(struct agent_session *s)
 	evtimer_del(s->check);
 	evtimer_del(s->patience);
 	evtimer_del(s->give_up);
+	evtimer_del(s->renew);
 	s->step = STEP_IDLE;
 }
 
@@ -327,10 +338,11 @@ static void take_registration(struct agent_session *s, json_t *result)
 	struct agent_link_answer answers[AGENT_LINKS_MAX];
 	json_t *links = NULL;
 	char why[384] = "", reason[512];
-	int path_mtu = 0, ret;
+	int path_mtu = 0, lease_ms = 0, ret;
 
-	if (json_unpack(result, "{s:i, s:o}", "path_mtu", &path_mtu, "links", &links) < 0 ||
-	    !read_answers(s, links, answers))
+	if (json_unpack(result, "{s:i, s:i, s:o}", "path_mtu", &path_mtu, "lease_ms", &lease_ms,
+			"links", &links) < 0 ||
+	    lease_ms < LEASE_MIN_MS || !read_answers(s, links, answers))
 		return fail(s, REFUSED_MS,
 			    "the load balancer's answer to the registration is not "
 			    "understood; do both sides have the same version?");
@@ -339,6 +351,7 @@ static void take_registration(struct agent_session *s, json_t *result)
 		snprintf(reason, sizeof(reason), "the links cannot be set up: %s", why);
 		return fail(s, REFUSED_MS, reason);
 	}
+	s->lease_ms = lease_ms;
 	s->step = STEP_READY;
 	send_request(s, "agent.ready", json_object());
 }
@@ -346,7 +359,8 @@ static void take_registration(struct agent_session *s, json_t *result)
 static void take_ready(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
-	s->serving_since = now_ms();
+	s->serving_since = s->renewed_ms = now_ms();
+	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
 	set_timer(s->check, CHECK_MS);
@@ -379,8 +393,8 @@ static void take_result(struct agent_session *s, json_t *result)
 		return take_registration(s, result);
 	case STEP_READY:
 		return take_ready(s);
-	default:
-		return; /* the answer to agent.drain */
+	default: /* to agent.renew, or agent.drain */
+		s->renewed_ms = now_ms();
 	}
 }
 
@@ -515,6 +529,19 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 	end(s, true);
 }
 
+/* Without an answer for so long we are gone there: begin anew as soon as somebody hears us. */
+static void on_renew(evutil_socket_t fd, short what, void *context)
+{
+	struct agent_session *s = context;
+
+	if (now_ms() - s->renewed_ms >= s->lease_ms)
+		return fail(s, RETRY_MS,
+			    "the load balancer did not answer for the time of a lease; "
+			    "registering again");
+	set_timer(s->renew, s->lease_ms / RENEWALS);
+	send_request(s, "agent.renew", json_object());
+}
+
 static void on_patience(evutil_socket_t fd, short what, void *context)
 {
 	fail(context, RETRY_MS, "the load balancer does not answer; trying again");
@@ -561,9 +588,11 @@ struct agent_session *agent_session_create(struct event_base *base, const struct
 	s->check = evtimer_new(base, on_check, s);
 	s->give_up = evtimer_new(base, on_give_up, s);
 	s->patience = evtimer_new(base, on_patience, s);
+	s->renew = evtimer_new(base, on_renew, s);
 	s->max_run_ms = setup->options->max_run_ms;
 	s->again_ms = AGAIN_MS;
-	if (s->patience == NULL || s->retry == NULL || s->check == NULL || s->give_up == NULL ||
+	if (s->patience == NULL || s->renew == NULL || s->retry == NULL || s->check == NULL ||
+	    s->give_up == NULL ||
 	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
 		agent_session_destroy(s);
 		return NULL;
@@ -587,6 +616,8 @@ void agent_session_destroy(struct agent_session *s)
 		event_free(s->patience);
 	if (s->give_up != NULL)
 		event_free(s->give_up);
+	if (s->renew != NULL)
+		event_free(s->renew);
 	free(s);
 }
 
