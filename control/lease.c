@@ -74,9 +74,10 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 		return true;
 	}
 	former = w->owner;
+	/* the same words each time, as agents say a reason once */
 	control_fail(call, CONTROL_ERROR_REFUSED,
-		     "name '%s' is in use by another live agent, at %s, heard %u ms ago; use "
-		     "another name or stop that agent",
-		     spec->name, former ? former->peer : "an unknown address", silence_ms(lb, w));
+		     "name '%s' is in use by another live agent; use another name or stop that "
+		     "agent (%s)",
+		     spec->name, former ? former->peer : "at an unknown address");
 	return false;
 }

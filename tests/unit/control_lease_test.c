@@ -158,7 +158,9 @@ Test(control_lease, another_agent_of_the_name_is_refused_while_the_first_is_hear
 
 	fake_lb_at(f.lb, 100000 + 100);
 	send_register(second, 2, TWO);
-	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent, at 127.0.0.1:");
+	fixture_expect(&f, second,
+		       "name 'gpu1' is in use by another live agent; use another name or "
+		       "stop that agent (127.0.0.1:");
 	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1")->spec.instance, 1);
 	close(first);
 	close(second);
