@@ -77,8 +77,8 @@ struct agent_session {
 	int request_id;
 	unsigned int again_ms; /* the next failure's wait */
 	uint64_t serving_since;
-	uint32_t lease_ms;   /* the registration ends when it is not renewed for so long */
-	uint64_t renewed_ms; /* when the load balancer last answered */
+	uint32_t lease_ms;       /* the registration ends when it is not renewed for so long */
+	unsigned int unanswered; /* renewals */
 	struct agent_worker *worker;
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
@@ -359,7 +359,8 @@ static void take_registration(struct agent_session *s, json_t *result)
 static void take_ready(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
-	s->serving_since = s->renewed_ms = now_ms();
+	s->serving_since = now_ms();
+	s->unanswered = 0;
 	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
@@ -394,7 +395,7 @@ static void take_result(struct agent_session *s, json_t *result)
 	case STEP_READY:
 		return take_ready(s);
 	default: /* to agent.renew, or agent.drain */
-		s->renewed_ms = now_ms();
+		s->unanswered = 0;
 	}
 }
 
@@ -529,12 +530,15 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 	end(s, true);
 }
 
-/* Without an answer for so long we are gone there: begin anew as soon as somebody hears us. */
+/*
+ * Without an answer for so long we are gone there: begin anew as soon as somebody hears us. Not by
+ * the clock: a machine that stood still must ask first.
+ */
 static void on_renew(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
 
-	if (now_ms() - s->renewed_ms >= s->lease_ms)
+	if (s->unanswered++ >= RENEWALS)
 		return fail(s, RETRY_MS,
 			    "the load balancer did not answer for the time of a lease; "
 			    "registering again");
