@@ -17,6 +17,7 @@
 #define LB_SERVICES_MAX 256
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
+#define LB_FILE_MAX     256
 
 struct lb_port_config {
 	char name[LB_NAME_MAX]; /* what people call it */
@@ -105,6 +106,11 @@ struct lb_config {
 	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
 	bool dcqcn;             /* react to congestion on the fabric; default true */
 	char log_level[16];     /* error, warning, notice, info, debug; default info */
+
+	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
+	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
+	char agents_token[LB_FILE_MAX];
+	uint32_t lease_ms; /* an agent that does not renew for this long is gone; default 5000 */
 };
 
 /*
