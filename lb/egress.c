@@ -193,17 +193,28 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 	return true;
 }
 
+/* Where the request's time went; see latency.h. */
+static void measure(struct lcore *lc, struct link *link, const struct slot *slot,
+		    const struct ring_reply *header)
+{
+	struct latency_sample s = {
+		.queue_ns = lb_tsc_to_ns(lc->lb, slot->sent - slot->arrived),
+		.total_ns = lb_tsc_to_ns(lc->lb, lc->now - slot->sent),
+		.wait_ns = header->start_ns - header->seen_ns,
+		.run_ns = header->done_ns - header->start_ns,
+		.reply_ns = lc->reply_ns,
+	};
+
+	/* Modulo 2^64, so a clock that went back makes something huge. */
+	s.split = s.wait_ns <= s.total_ns && s.run_ns <= s.total_ns - s.wait_ns;
+	latency_add(&lc->latency[slot->service], link->latency, &s);
+}
+
 /* The last chunk is in: times and counters, and the slot is a credit again. */
 static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
 		   const struct ring_reply *header)
 {
-	struct slot *slot = &link->slot[number];
-
-	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
-	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
-		link->stats.wait_ns += header->start_ns - header->seen_ns;
-		link->stats.run_ns += header->done_ns - header->start_ns;
-	}
+	measure(lc, link, &link->slot[number], header);
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link_slot_free(link, number);
@@ -259,6 +270,7 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
+	lc->reply_ns = lb_tsc_to_ns(lc->lb, rte_rdtsc() - lc->now);
 	for (unsigned int i = 0; i < f->n_replies; i++)
 		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

@@ -90,6 +90,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		struct flow *flow = b->flow[i];
 
 		b->link[i] = NULL;
+		b->arrived[i] = lc->now;
 		if (unlikely(!forward_has_workers(lc, flow->service))) {
 			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_NO_WORKER);
 			continue;
@@ -126,7 +127,8 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		request.crc32 = crc32_gzip_refl(0, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	}
 	lcore_mark_dirty(lc, link);
-	if (unlikely(link_send(link, m, &request, b->tag[i], lc->now, lc->packets) < 0)) {
+	if (unlikely(link_send(link, m, &request, b->tag[i], b->arrived[i], lc->now, lc->packets) <
+		     0)) {
 		lc->load.credits[link->worker]++;
 		lc->load.outstanding[link->worker]--;
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);

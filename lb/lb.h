@@ -13,6 +13,7 @@
 #include "config.h"
 #include "conntrack.h"
 #include "drop.h"
+#include "latency.h"
 #include "workers.h"
 
 struct lb;
@@ -66,9 +67,10 @@ struct lb_link_stats {
 	uint64_t duplicates, out_of_order; /* received; out of order: behind a gap */
 	uint64_t ecn_marked, cnps_sent;    /* received with a switch's mark; what we told of it */
 	uint64_t cnps_received;            /* what the worker told of our packets */
-	uint64_t rate; /* of its slowest link that congestion limits, bytes per second; 0: none is */
-	uint64_t wait_ns, run_ns; /* sums over replies, from the worker's own clock */
-	uint64_t total_ns;        /* sum over replies: descriptor sent to last chunk received */
+	uint64_t
+		rate; /* of its slowest link that congestion limits, bytes per second; 0: none is */
+	/* of all replies, as latency.h says */
+	uint64_t wait_ns, run_ns, total_ns;
 	uint64_t heartbeats;
 };
 
@@ -154,6 +156,9 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 /* Sum over the worker's links; zeroes when it has none. */
 void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 			  struct lb_link_stats *out);
+/* The histograms of a service, and of a worker's links: its first LATENCY_LINK_PARTS. */
+void lb_service_latency_read(const struct lb *lb, unsigned int service, struct latency *out);
+void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out);
 /* One lcore's flow table, for conntrack_dump(), conntrack_count() and conntrack_stats_read(). */
 const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore);
 /* The clock that flows' last_seen and created are in, ms. */

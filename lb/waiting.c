@@ -90,6 +90,7 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 	b->handle[b->n] = w.flow;
 	b->hash[b->n] = w.hash;
 	b->tag[b->n] = tag_of(w.packet);
+	b->arrived[b->n] = w.since;
 	b->link[b->n++] = link;
 	return true;
 }
