@@ -20,6 +20,7 @@
 #include <rte_log.h>
 
 #include "address.h"
+#include "http.h"
 #include "server.h"
 #include "stream.h"
 
@@ -150,7 +151,10 @@ static void on_sample(evutil_socket_t fd, short what, void *context)
 {
 	struct control_server *server = context;
 
-	rates_sample(&server->rates, server->lb, control_clock_ms());
+	uint64_t now = control_clock_ms();
+
+	rates_sample(&server->rates, server->lb, now);
+	window_sample(server->window, server->lb, now);
 }
 
 static void on_worker_event(struct worker *worker, void *context)
@@ -260,13 +264,18 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		server->lb = lb;
 		server->base = base;
 	}
-	if (!server || !make_timers(server)) {
+	if (server)
+		server->window = window_create();
+	if (!server || !server->window || !make_timers(server)) {
 		snprintf(error, error_size, "out of memory for the control server");
+		if (server)
+			window_destroy(server->window);
 		free(server);
 		return NULL;
 	}
 	server->start_ms = control_clock_ms();
 	rates_sample(&server->rates, lb, server->start_ms);
+	window_sample(server->window, lb, server->start_ms);
 	LIST_INIT(&server->streams);
 	/* libevent writes with writev(), which has no MSG_NOSIGNAL */
 	signal(SIGPIPE, SIG_IGN);
@@ -277,6 +286,7 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		return NULL;
 	}
 	log_listeners(server);
+	server->http = control_http_create(lb, server->window, base, server->start_ms);
 	return server;
 }
 
@@ -284,6 +294,7 @@ void control_server_destroy(struct control_server *server)
 {
 	if (!server)
 		return;
+	control_http_destroy(server->http);
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
 		if (server->listener[i])
 			evconnlistener_free(server->listener[i]);
@@ -293,7 +304,13 @@ void control_server_destroy(struct control_server *server)
 	lb_on_worker_event(server->lb, NULL, NULL);
 	event_free(server->retry);
 	event_free(server->sampler);
+	window_destroy(server->window);
 	free(server);
+}
+
+uint16_t control_server_http_port(const struct control_server *server)
+{
+	return control_http_port(server->http);
 }
 
 uint16_t control_server_agents_port(const struct control_server *server)

@@ -15,6 +15,7 @@
 struct bufferevent;
 struct evconnlistener;
 struct event;
+struct control_http;
 struct event_base;
 
 /* One accepted socket. The server owns it. */
@@ -35,6 +36,8 @@ struct control_server {
 	struct event *retry;   /* listens again after running out of descriptors */
 	struct event *sampler; /* of <rates> */
 	struct rates rates;
+	struct window *window;
+	struct control_http *http; /* NULL: off */
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
 	uint64_t start_ms;

@@ -64,16 +64,18 @@ struct lb_config {
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
-	bool idle_sleep;    /* idle lcores yield, then sleep; default true. false = busy polling */
-	uint32_t flows;     /* capacity, all lcores together; default 1048576 */
-	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0 */
-	uint32_t reclaim_after_ms;     /* see conntrack.h; default 1000 */
-	uint8_t flow_table; /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
-	uint32_t memory_mb; /* EAL memory; 0 = sized from flows and ports */
-	bool hugepages;     /* default true; false = --no-huge */
+	bool idle_sleep; /* idle lcores yield, then sleep; default true. false = busy polling */
+	uint32_t flows;  /* capacity, all lcores together; default 1048576 */
+	uint32_t new_flows_per_source;    /* per second and lcore, see conntrack.h; default 0 */
+	uint32_t reclaim_after_ms;        /* see conntrack.h; default 1000 */
+	uint8_t flow_table;               /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
+	uint32_t memory_mb;               /* EAL memory; 0 = sized from flows and ports */
+	bool hugepages;                   /* default true; false = --no-huge */
 	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
+	struct lb_address http_address;   /* status page, metrics; default 127.0.0.1; 0: off */
+	uint16_t http_port;               /* default 9180 */
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
 	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
 	uint8_t retry_count;              /* RoCE: default 7 */

@@ -121,6 +121,9 @@ static const struct config_key control_rows[] = {
 	{"agents", &config_endpoint, FIELD(lb_config, agents_address),
 	 SECOND(lb_config, agents_port), .noun = "an address with a port",
 	 .example = "0.0.0.0:4790 or [::]:4790", .fallback = "0.0.0.0:4790"},
+	{"http", &config_endpoint_or_off, FIELD(lb_config, http_address),
+	 SECOND(lb_config, http_port), .noun = "an address with a port",
+	 .example = "127.0.0.1:9180, [::1]:9180 or off", .fallback = "127.0.0.1:9180"},
 	{NULL},
 };
 

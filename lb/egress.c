@@ -130,6 +130,7 @@ void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint
 	memcpy(at + 8, &tag, sizeof(tag));
 	if (transmit(lc, flow, m)) {
 		lc->stats.notices++;
+		lc->stats.notice[code % LB_NOTICE_CODES]++;
 		lc->service[flow->service].stats.notices++;
 	}
 }
@@ -203,6 +204,7 @@ static void measure(struct lcore *lc, struct link *link, const struct slot *slot
 		.wait_ns = header->start_ns - header->seen_ns,
 		.run_ns = header->done_ns - header->start_ns,
 		.reply_ns = lc->reply_ns,
+		.reply_bucket = lc->reply_bucket,
 	};
 
 	/* Modulo 2^64, so a clock that went back makes something huge. */
@@ -271,6 +273,7 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
 	lc->reply_ns = lb_tsc_to_ns(lc->lb, rte_rdtsc() - lc->now);
+	lc->reply_bucket = latency_bucket(lc->reply_ns);
 	for (unsigned int i = 0; i < f->n_replies; i++)
 		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a request's time went: log-linear histograms of microseconds, one set per service and lcore
+ * Where a request's time went: log-linear histograms, one set per service and lcore
  * and one per link. Pure; no DPDK.
  *
  * Owner: one lcore writes, with plain stores of 64-bit words; any thread may read them, a moment
@@ -19,9 +19,12 @@
  * A reply whose header makes no sense (a clock that went back) counts in queue, reply and total
  * only. Answers that came too late for the client count like others: the worker took that long.
  *
- * Buckets: one per microsecond below 32, then 16 in each power of two, so that a bucket's middle is
- * at most 3.2 % from any value in it. What takes 134 s or longer is in the last. A histogram has 3
- * KiB, a service's set 18 KiB per lcore and a link's 12 KiB: 24 MiB for 512 workers and 4 lcores.
+ * Buckets: 1.024 us each below 32 of them, then 16 in each power of two, so that a bucket's middle
+ * is at most 3.2 % from any value in it. What takes 137 s or longer is in the last. A histogram has
+ * 3 KiB, a service's set 18 KiB per lcore and a link's 12 KiB: 24 MiB for 512 workers and 4 lcores.
+ *
+ * What can be told from the rest is not written, as stores are what a reply's count costs: the
+ * first bucket of queue, and the sum of wire. latency_merge() adds them.
  */
 #ifndef LB_LATENCY_H
 #define LB_LATENCY_H
@@ -29,10 +32,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LATENCY_SUB_BITS 4
-#define LATENCY_MAX_BITS 27
-#define LATENCY_MAX_US   ((1u << LATENCY_MAX_BITS) - 1)
-#define LATENCY_BUCKETS  ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
+#define LATENCY_UNIT_BITS 10 /* ns in a bucket of the lowest */
+#define LATENCY_SUB_BITS  4
+#define LATENCY_MAX_BITS  27 /* of a time in units */
+#define LATENCY_MAX_UNITS ((1u << LATENCY_MAX_BITS) - 1)
+#define LATENCY_BUCKETS   ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
 /* X(symbol, "name", "what it means") */
 #define LATENCY_PART_LIST(X)                                                                       \
@@ -57,6 +61,9 @@ const char *latency_part_text(enum latency_part part);
 
 struct latency {
 	uint64_t sum_ns[LATENCY_PARTS];
+	uint64_t unsplit_ns; /* of total, from sending to last chunk, where wait and run are unknown
+			      */
+	uint64_t pad;
 	uint64_t bucket[LATENCY_PARTS][LATENCY_BUCKETS];
 };
 
@@ -66,19 +73,23 @@ struct latency {
 
 /* One reply. */
 struct latency_sample {
-	uint64_t queue_ns, total_ns, wait_ns, run_ns, reply_ns; /* total: sent to last chunk */
+	uint64_t queue_ns, total_ns, wait_ns, run_ns; /* total: sent to last chunk */
 	int split; /* wait and run are known, and no longer than total together */
+	/* the same for all replies of a turn */
+	uint64_t reply_ns;
+	unsigned int reply_bucket;
 };
 
-static inline unsigned int latency_bucket(uint64_t us)
+static inline unsigned int latency_bucket(uint64_t ns)
 {
+	uint64_t units = ns >> LATENCY_UNIT_BITS;
 	unsigned int shift;
 
-	if (__builtin_expect(us > LATENCY_MAX_US, 0))
-		us = LATENCY_MAX_US;
+	if (__builtin_expect(units > LATENCY_MAX_UNITS, 0))
+		units = LATENCY_MAX_UNITS;
 	shift = (63 - LATENCY_SUB_BITS) -
-		(unsigned int)__builtin_clzll(us | 1u << LATENCY_SUB_BITS);
-	return (shift << LATENCY_SUB_BITS) + (unsigned int)(us >> shift);
+		(unsigned int)__builtin_clzll(units | 1u << LATENCY_SUB_BITS);
+	return (shift << LATENCY_SUB_BITS) + (unsigned int)(units >> shift);
 }
 
 /* Count a reply in the sets of its service and its link. For the lcore that owns both. */
@@ -88,29 +99,32 @@ static inline void latency_add(struct latency *service, struct latency *link,
 	uint64_t whole = s->queue_ns + s->total_ns + s->reply_ns;
 	unsigned int at;
 
-	link->bucket[LATENCY_TOTAL][latency_bucket(s->total_ns / 1000)]++;
-	service->bucket[LATENCY_TOTAL][latency_bucket(whole / 1000)]++;
-	service->bucket[LATENCY_QUEUE][latency_bucket(s->queue_ns / 1000)]++;
-	service->bucket[LATENCY_REPLY][latency_bucket(s->reply_ns / 1000)]++;
+	service->bucket[LATENCY_TOTAL][latency_bucket(whole)]++;
+	service->bucket[LATENCY_REPLY][s->reply_bucket]++;
 	service->sum_ns[LATENCY_TOTAL] += whole;
-	service->sum_ns[LATENCY_QUEUE] += s->queue_ns;
 	service->sum_ns[LATENCY_REPLY] += s->reply_ns;
+	link->bucket[LATENCY_TOTAL][latency_bucket(s->total_ns)]++;
 	link->sum_ns[LATENCY_TOTAL] += s->total_ns;
-	if (__builtin_expect(!s->split, 0))
+	if (s->queue_ns >> LATENCY_UNIT_BITS != 0)
+		service->bucket[LATENCY_QUEUE][latency_bucket(s->queue_ns)]++;
+	if (s->queue_ns != 0)
+		service->sum_ns[LATENCY_QUEUE] += s->queue_ns;
+	if (__builtin_expect(!s->split, 0)) {
+		service->unsplit_ns += s->total_ns;
+		link->unsplit_ns += s->total_ns;
 		return;
-	at = latency_bucket((s->total_ns - s->wait_ns - s->run_ns) / 1000);
+	}
+	at = latency_bucket(s->total_ns - s->wait_ns - s->run_ns);
 	service->bucket[LATENCY_WIRE][at]++;
 	link->bucket[LATENCY_WIRE][at]++;
-	at = latency_bucket(s->wait_ns / 1000);
+	at = latency_bucket(s->wait_ns);
 	service->bucket[LATENCY_WAIT][at]++;
 	link->bucket[LATENCY_WAIT][at]++;
-	at = latency_bucket(s->run_ns / 1000);
+	at = latency_bucket(s->run_ns);
 	service->bucket[LATENCY_RUN][at]++;
 	link->bucket[LATENCY_RUN][at]++;
-	service->sum_ns[LATENCY_WIRE] += s->total_ns - s->wait_ns - s->run_ns;
 	service->sum_ns[LATENCY_WAIT] += s->wait_ns;
 	service->sum_ns[LATENCY_RUN] += s->run_ns;
-	link->sum_ns[LATENCY_WIRE] += s->total_ns - s->wait_ns - s->run_ns;
 	link->sum_ns[LATENCY_WAIT] += s->wait_ns;
 	link->sum_ns[LATENCY_RUN] += s->run_ns;
 }
@@ -120,17 +134,22 @@ struct latency *latency_create(size_t n, size_t size);
 
 /* --- for readers ----------------------------------------------------------------------------- */
 
-/* Add the first <parts> of <from> to <to>. */
-void latency_merge(struct latency *to, const struct latency *from, unsigned int parts);
+/*
+ * Add <from> to <to>, and what its lcore did not write. A reader may catch the lcore between two
+ * stores: counts of parts may differ by a few, and nothing falls below zero.
+ */
+void latency_merge_service(struct latency *to, const struct latency *from);
+/* The same for a link's set; <to> has to have no more than that either. */
+void latency_merge_link(struct latency *to, const struct latency *from);
 
 /* <to> less <from>: what came in between. */
 void latency_since(struct latency *to, const struct latency *from);
 
 uint64_t latency_count(const uint64_t bucket[LATENCY_BUCKETS]);
 
-/* The first microsecond of a bucket, and the one behind its last. */
-uint64_t latency_lower_us(unsigned int bucket);
-uint64_t latency_upper_us(unsigned int bucket);
+/* The first time of a bucket, and the one behind its last. */
+uint64_t latency_lower_ns(unsigned int bucket);
+uint64_t latency_upper_ns(unsigned int bucket);
 
 /* The middle of the bucket that <q> (0 to 1) of all values reach, us; 0 when there are none. */
 double latency_quantile_us(const uint64_t bucket[LATENCY_BUCKETS], double q);

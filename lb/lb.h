@@ -14,6 +14,7 @@
 #include "conntrack.h"
 #include "drop.h"
 #include "latency.h"
+#include "notice.h"
 #include "workers.h"
 
 struct lb;
@@ -45,6 +46,7 @@ struct lb_lcore_stats {
 	uint64_t handed_over;            /* received, and given to the lcore that owns them */
 	uint64_t requests, replies;      /* requests sent to workers; last chunks sent to clients */
 	uint64_t notices;                /* busy, timeout and error replies to clients */
+	uint64_t notice[LB_NOTICE_CODES]; /* the same by code */
 	uint64_t payload_copies;         /* payloads that had to be copied; 0 on the normal path */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];

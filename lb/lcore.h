@@ -115,6 +115,7 @@ struct lcore {
 	struct lcore_service service[LB_SERVICES_MAX];
 	struct latency *latency; /* by service number; see latency.h */
 	uint64_t reply_ns;       /* from the turn's start to its replies being written */
+	unsigned int reply_bucket;
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;

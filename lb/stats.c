@@ -91,7 +91,7 @@ void lb_service_latency_read(const struct lb *lb, unsigned int service, struct l
 {
 	memset(out, 0, sizeof(*out));
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		latency_merge(out, &lb->lcore[i]->latency[service], LATENCY_PARTS);
+		latency_merge_service(out, &lb->lcore[i]->latency[service]);
 }
 
 void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out)
@@ -101,7 +101,7 @@ void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, st
 		const struct link *link = lb->lcore[i]->link[worker->number];
 
 		if (link != NULL)
-			latency_merge(out, link->latency, LATENCY_LINK_PARTS);
+			latency_merge_link(out, link->latency);
 	}
 }
 
