@@ -33,6 +33,21 @@ static void put_real(struct text *t, const char *key, double value)
 	text_add(t, number, (size_t)snprintf(number, sizeof(number), "%.1f", value));
 }
 
+static void put_null(struct text *t, const char *key)
+{
+	name(t, key);
+	text_string(t, "null");
+}
+
+/* Null without anything to have a mean or a percentile of. */
+static void put_time(struct text *t, const char *key, double us, bool known)
+{
+	if (known)
+		put_real(t, key, us);
+	else
+		put_null(t, key);
+}
+
 static void put_share(struct text *t, const char *key, double value)
 {
 	char number[32];
@@ -51,12 +66,6 @@ static void put_text(struct text *t, const char *key, const char *value)
 	else
 		t->failed = true;
 	json_decref(string);
-}
-
-static void put_null(struct text *t, const char *key)
-{
-	name(t, key);
-	text_string(t, "null");
 }
 
 /* An object that begins here; close() ends it. Its first member's comma is taken away. */
@@ -108,10 +117,10 @@ static void put_latency(struct text *t, const struct window_service *rates)
 		name(t, latency_part_name(p));
 		one = open_object(t);
 		put_integer(t, "count", l->count);
-		put_real(t, "mean_us", l->mean);
-		put_real(t, "p50_us", l->p50);
-		put_real(t, "p90_us", l->p90);
-		put_real(t, "p99_us", l->p99);
+		put_time(t, "mean_us", l->mean, l->count > 0);
+		put_time(t, "p50_us", l->p50, l->count > 0);
+		put_time(t, "p90_us", l->p90, l->count > 0);
+		put_time(t, "p99_us", l->p99, l->count > 0);
 		close_object(t, one);
 	}
 	close_object(t, all);
@@ -176,10 +185,10 @@ static void put_worker_rates(struct text *t, const struct window_worker *rates)
 	put_integer(t, "requests_per_s", rates->requests);
 	put_integer(t, "replies_per_s", rates->replies);
 	put_integer(t, "errors_per_s", rates->errors);
-	put_real(t, "mean_wire_us", rates->wire);
-	put_real(t, "mean_wait_us", rates->wait);
-	put_real(t, "mean_run_us", rates->run);
-	put_real(t, "mean_total_us", rates->total);
+	put_time(t, "mean_wire_us", rates->wire, rates->count > 0);
+	put_time(t, "mean_wait_us", rates->wait, rates->count > 0);
+	put_time(t, "mean_run_us", rates->run, rates->count > 0);
+	put_time(t, "mean_total_us", rates->total, rates->count > 0);
 	put_share(t, "gpu", rates->gpu);
 }
 

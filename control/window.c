@@ -158,7 +158,7 @@ static void sample_worker(struct window *w, const struct lb *lb, const struct wo
 	memset(out, 0, sizeof(*out));
 	/* the place may have been taken by another in between */
 	if (was->generation == worker->generation && now.replies >= b->replies) {
-		replies = now.replies - b->replies;
+		replies = out->count = now.replies - b->replies;
 		out->generation = worker->generation;
 		out->requests = per_second(w, now.requests, b->requests);
 		out->replies = per_second(w, now.replies, b->replies);

@@ -31,6 +31,7 @@ struct window_lcore {
 struct window_worker {
 	uint16_t generation; /* of the worker that this is about; 0: no two samples yet */
 	uint64_t requests, replies, errors; /* per second */
+	uint64_t count;                     /* of replies in the window */
 	double wait, run, wire, total;      /* means over the replies, us */
 	double gpu; /* of each second, seconds that requests were in the model: may exceed 1 */
 };

@@ -45,6 +45,7 @@ get /metrics | awk -v q='"' '
 get /metrics | python3 "$root/tests/unit/openmetrics_lint.py" - >"$dir/lint" ||
     fail "the metrics are not clean: $(cat "$dir/lint")"
 expect "workers in the status" "$(get /api/status.json | jq -c '[.workers[].name] | sort')" = '["w1","w2"]'
+expect "status by RPC" "$(cli --json top | jq '.services[0].requests')" -eq 1600
 
 # Without a loopback name of its own, nobody reads it.
 ! ip netns exec "$tag-lb" python3 -c "
