@@ -198,6 +198,8 @@ static const struct family families[] = {
 	{"service_notices", "counter", "", "Busy, timeout and error replies.", OF_SERVICE(notices)},
 	{"service_drops", "counter", "", "Packets or requests that went no further.",
 	 OF_SERVICE(drops)},
+	{"service_replays", "counter", "", "Requests sent again, to another worker.",
+	 OF_SERVICE(replays)},
 	{"service_received_bytes", "counter", "bytes", "Payload received from clients.",
 	 OF_SERVICE(bytes_in)},
 	{"service_sent_bytes", "counter", "bytes", "Payload sent to clients.",
@@ -232,6 +234,8 @@ static const struct family families[] = {
 	{"worker_requests", "counter", "", "Requests sent to it.", OF_WORKER(requests)},
 	{"worker_replies", "counter", "", "Replies of it.", OF_WORKER(replies)},
 	{"worker_errors", "counter", "", "Replies with a status other than OK.", OF_WORKER(errors)},
+	{"worker_faults", "counter", "", "Errors that are its own: the model failed or refused.",
+	 OF_WORKER(faults)},
 	{"worker_lost", "counter", "", "Requests in flight when a link went down.",
 	 OF_WORKER(lost)},
 	{"worker_sent_packets", "counter", "packets", "Packets sent to it on the fabric.",
@@ -269,7 +273,7 @@ static const struct family families[] = {
 	 LATENCY_RUN},
 };
 
-/* Names of notices; codes without one are not written. */
+/* Names of notices; a code without one is written as its number once it occurred. */
 static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_BUSY] = "busy",
 	[LB_NOTICE_TIMEOUT] = "timeout",
@@ -277,6 +281,8 @@ static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_MODEL_ERROR] = "model_error",
 	[LB_NOTICE_EXPIRED] = "expired",
 	[LB_NOTICE_CANCELLED] = "cancelled",
+	[LB_NOTICE_DEADLINE] = "deadline",
+	[LB_NOTICE_MALFORMED] = "malformed",
 };
 
 static uint64_t clock_us(void)
@@ -347,7 +353,10 @@ static void put_labels(struct text *t, const struct family *f, const struct item
 		put_label(t, "reason", lb_drop_name(item->number));
 		break;
 	case NOTICE:
-		put_label(t, "code", notices[item->number]);
+		if (notices[item->number])
+			put_label(t, "code", notices[item->number]);
+		else
+			put_number_label(t, "code", item->number);
 		break;
 	case SERVICE:
 		put_label(t, "service", config->service[item->number].name);
@@ -439,7 +448,7 @@ static bool read_item(struct item *item, const struct family *f)
 		conntrack_stats_read(lb_conntrack(lb, item->number), &item->flows);
 		return true;
 	case NOTICE:
-		return notices[item->number] != NULL;
+		return notices[item->number] != NULL || noticed(item) > 0;
 	case SERVICE:
 		lb_service_stats_read(lb, item->number, &item->stats.service);
 		return true;

@@ -12,6 +12,13 @@ static const struct pick_table *pick_table(const struct lcore *lc, uint16_t serv
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
 }
 
+bool forward_may_wait(const struct lcore *lc, uint16_t service)
+{
+	const struct pick_table *table = pick_table(lc, service);
+
+	return table != NULL && table->n + table->soon > 0;
+}
+
 bool forward_has_workers(const struct lcore *lc, uint16_t service)
 {
 	const struct pick_table *table = pick_table(lc, service);
@@ -76,11 +83,25 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 	return link;
 }
 
+enum lb_notice forward_notice_of(enum lb_drop reason)
+{
+	switch (reason) {
+	case LB_DROP_DEADLINE:
+		return LB_NOTICE_DEADLINE;
+	case LB_DROP_CANCELLED:
+		return LB_NOTICE_CANCELLED;
+	case LB_DROP_WORKER_LOST:
+		return LB_NOTICE_WORKER_LOST;
+	default:
+		return LB_NOTICE_BUSY;
+	}
+}
+
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason)
 {
 	lc->service[flow->service].stats.drops++;
-	egress_notice(lc, flow, LB_NOTICE_BUSY, tag);
+	egress_notice(lc, flow, forward_notice_of(reason), tag);
 	lcore_drop(lc, m, reason);
 }
 
@@ -90,13 +111,12 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		struct flow *flow = b->flow[i];
 
 		b->link[i] = NULL;
-		b->arrived[i] = lc->now;
-		if (unlikely(!forward_has_workers(lc, flow->service))) {
+		if (unlikely(!forward_may_wait(lc, flow->service))) {
 			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_NO_WORKER);
 			continue;
 		}
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
-		if (lc->service[flow->service].count == 0 ||
+		if (lc->service[flow->service].queue.count == 0 ||
 		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
 			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i]);
 		if (unlikely(b->link[i] == NULL))
@@ -106,6 +126,18 @@ void forward_assign(struct lcore *lc, struct burst *b)
 			rte_prefetch0(rte_pktmbuf_mtod_offset(b->packet[i], uint8_t *,
 							      -RTE_CACHE_LINE_SIZE));
 	}
+}
+
+/* The worker's time, of what is left. */
+static uint32_t deadline_us(const struct lcore *lc, const struct lb_service_config *config,
+			    uint64_t deadline)
+{
+	uint64_t limit = config->request_timeout_ms * UINT64_C(1000), left;
+
+	if (likely(deadline == 0))
+		return limit;
+	left = deadline > lc->now ? (deadline - lc->now) * 1000 / lc->lb->tsc_per_ms : 1;
+	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
 static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
@@ -118,8 +150,10 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.length = m->data_len,
 		.service = flow->service,
 		.flow = b->handle[i],
-		.deadline_us = config->request_timeout_ms * 1000,
+		.deadline_us = deadline_us(lc, config, b->deadline[i]),
 	};
+	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
+	uint32_t slot = link_next_slot(link);
 	uint64_t copies = link->requester.stats.copies;
 
 	if (config->payload_crc) {
@@ -129,6 +163,8 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	lcore_mark_dirty(lc, link);
 	if (unlikely(link_send(link, m, &request, b->tag[i], b->arrived[i], lc->now, lc->packets) <
 		     0)) {
+		if (kept)
+			replay_unkeep(lc, link, slot);
 		lc->load.credits[link->worker]++;
 		lc->load.outstanding[link->worker]--;
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);

@@ -47,7 +47,7 @@ struct lb_lcore_stats {
 	uint64_t requests, replies;      /* requests sent to workers; last chunks sent to clients */
 	uint64_t notices;                /* busy, timeout and error replies to clients */
 	uint64_t notice[LB_NOTICE_CODES]; /* the same by code */
-	uint64_t payload_copies;         /* payloads that had to be copied; 0 on the normal path */
+	uint64_t payload_copies;          /* payloads that had to be copied; 0 on the normal path */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];
 	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
@@ -56,14 +56,16 @@ struct lb_lcore_stats {
 
 struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
-	uint64_t queued; /* waiting now */
+	uint64_t queued;  /* waiting now */
+	uint64_t replays; /* requests sent again, to another worker */
 	uint64_t bytes_in, bytes_out;
 };
 
 struct lb_link_stats {
 	uint64_t requests, replies, errors; /* errors: replies with a status other than OK */
-	uint64_t lost;                      /* in flight when the link went down */
-	uint64_t outstanding, credits;      /* now */
+	uint64_t faults; /* of these, those that are the worker's: the model failed or refused */
+	uint64_t lost;   /* in flight when the link went down */
+	uint64_t outstanding, credits; /* now */
 	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
 	uint64_t packets_received, naks_sent, rnr_naks_received;
 	uint64_t duplicates, out_of_order; /* received; out of order: behind a gap */

@@ -32,6 +32,21 @@ static unsigned int members_of(struct worker_pool *pool, const char *model,
 	return n;
 }
 
+/* Workers of <model> that requests may wait for. */
+static uint16_t back_soon(struct worker_pool *pool, const char *model)
+{
+	uint16_t n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(pool, i);
+
+		n += worker != NULL &&
+		     (worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING) &&
+		     strcmp(worker->spec.model, model) == 0;
+	}
+	return n;
+}
+
 struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
 					     enum pick_policy policy)
 {
@@ -42,6 +57,7 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 	if (table == NULL)
 		return NULL;
 	table->policy = policy;
+	table->soon = back_soon(pool, model);
 	table->n = n;
 	for (unsigned int i = 0; i < n; i++) {
 		uint16_t number = member[i]->number;

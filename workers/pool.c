@@ -13,10 +13,8 @@ struct worker_pool {
 };
 
 static const char *const state_names[WORKER_STATES] = {
-	[WORKER_GONE] = "gone",
-	[WORKER_JOINING] = "joining",
-	[WORKER_ACTIVE] = "active",
-	[WORKER_DRAINING] = "draining",
+	[WORKER_GONE] = "gone",     [WORKER_JOINING] = "joining", [WORKER_WARMING] = "warming",
+	[WORKER_ACTIVE] = "active", [WORKER_SUSPECT] = "suspect", [WORKER_DRAINING] = "draining",
 };
 
 const char *worker_state_name(enum worker_state state)

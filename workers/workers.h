@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "outlier.h"
+
 #define WORKERS_MAX       1024
 #define WORKER_NAME_MAX   64
 #define WORKER_NONE       UINT16_MAX
@@ -23,7 +25,10 @@
 enum worker_state {
 	WORKER_GONE = 0, /* the place is free */
 	WORKER_JOINING,  /* registered; waits for its address, its ready call and a heartbeat */
+	WORKER_WARMING,  /* answers probe requests first */
 	WORKER_ACTIVE,   /* takes requests */
+	WORKER_SUSPECT,  /* its loop missed heartbeats, or it answers worse than the others: no new
+			    requests until it is better */
 	WORKER_DRAINING, /* finishes what it has, takes nothing new */
 	WORKER_STATES,
 };
@@ -43,6 +48,16 @@ struct worker_spec {
 	uint32_t max_run_ms;   /* 0..600000; its longest batch: no heartbeat comes meanwhile */
 };
 
+/* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
+struct worker_doubt {
+	bool silent;       /* its loop's heartbeats are missing */
+	bool moved;        /* so its requests were told to move */
+	uint64_t since_ms; /* when it was last doubted */
+	uint64_t until_ms; /* not before this may it be active again */
+	uint32_t times;    /* in a row, close to each other */
+	struct outlier_window window;
+};
+
 struct worker {
 	struct worker_spec spec;
 	enum worker_state state;
@@ -51,6 +66,7 @@ struct worker {
 	bool ready;             /* the agent's queue pairs can receive */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
 	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
+	struct worker_doubt doubt;
 	char reason[WORKER_REASON_MAX]; /* why it is not active, for people */
 	void *owner;                    /* the control connection, or whoever added it */
 };
@@ -88,6 +104,7 @@ const char *pick_policy_name(enum pick_policy policy);
 struct pick_table {
 	enum pick_policy policy;
 	uint16_t n;
+	uint16_t soon; /* workers that are not in it, but may be back in a moment */
 	uint64_t member[WORKERS_MAX / 64]; /* one bit per worker number */
 	/* hash mod PICK_MAGLEV_SIZE to worker number; NULL for other policies */
 	uint16_t *maglev;

@@ -285,7 +285,8 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
 	out->stage_items[LB_STAGE_INGRESS] = 100;
 	out->drop[LB_DROP_IP_CHECKSUM] = 5;
-	out->notice[LB_NOTICE_BUSY] = 7;
+	for (unsigned int i = LB_NOTICE_BUSY; i < LB_NOTICE_CODES; i++)
+		out->notice[i] = i == LB_NOTICE_BUSY ? 7 : 1;
 	out->requests = lb->counted;
 }
 

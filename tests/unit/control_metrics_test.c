@@ -94,7 +94,18 @@ Test(control_metrics, drops_are_summed_over_lcores_and_every_reason_has_a_sample
 Test(control_metrics, every_notice_code_that_clients_may_see_has_a_name)
 {
 	expect_line("doorbell_notices_total{code=\"busy\"} 14\n");
-	expect_line("doorbell_notices_total{code=\"cancelled\"} 0\n");
+	expect_line("doorbell_notices_total{code=\"cancelled\"} 2\n");
+	/* the fake load balancer sent every code that fits */
+	expect_line("doorbell_notices_total{code=\"15\"} 2\n");
+	for (unsigned int i = LB_NOTICE_BUSY; i <= LB_NOTICE_MALFORMED; i++) {
+		char part[64];
+		unsigned int slices;
+		char *text = write_all(UINT32_MAX, &slices);
+
+		snprintf(part, sizeof(part), "doorbell_notices_total{code=\"%u\"}", i);
+		cr_expect_null(strstr(text, part), "code %u has no name", i);
+		free(text);
+	}
 }
 
 Test(control_metrics, histograms_count_what_is_below_each_bound)
