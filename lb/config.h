@@ -90,6 +90,8 @@ struct lb_config {
 	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
+	struct lb_address http_address;   /* status page, metrics; default 127.0.0.1; 0: off */
+	uint16_t http_port;               /* default 9180 */
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
 	uint32_t suspect_ms; /* no heartbeat for this long = gets no new requests; default 50; 0:
 				never */

@@ -147,6 +147,9 @@ static const struct config_key control_rows[] = {
 	{"tls", &config_block, .block = tls_rows},
 	{"token_file", &config_path, FIELD(lb_config, agents_token), .noun = "an absolute path",
 	 .example = "/etc/doorbell/token"},
+	{"http", &config_endpoint_or_off, FIELD(lb_config, http_address),
+	 SECOND(lb_config, http_port), .noun = "an address with a port",
+	 .example = "127.0.0.1:9180, [::1]:9180 or off", .fallback = "127.0.0.1:9180"},
 	{NULL},
 };
 
