@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "config_schema.h"
+#include "request.h"
 
 /* What is added to the longest a request may take. */
 #define LINGER_MS     1000
@@ -264,7 +265,11 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		struct lb_service_config *service = &config->service[i];
 		unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
-		int rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+		int rc;
+
+		if (service->framing == LB_FRAMING_TAGGED)
+			headers += LB_REQUEST_LENGTH;
+		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
 
 		if (rc == 0)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
@@ -283,6 +288,18 @@ static int check_lcores(struct config_yaml *yaml, const struct lb_config *config
 					       "CPU %u is lcores[%u] already; list each once",
 					       config->lcore_cpu[i], earlier);
 	return 0;
+}
+
+/* Which of both an agent would need could not be told. */
+static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *node;
+
+	if (config->agents_ca[0] == '\0' || config->agents_token[0] == '\0')
+		return 0;
+	node = config_find(yaml, config_find(yaml, root, "control"), "token_file");
+	return config_fail(yaml, config_node_line(node), "control.token_file",
+			   "agents have certificates (tls) or a token, not both; remove one");
 }
 
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
@@ -306,6 +323,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = fit_timeouts(&yaml, config);
 	if (rc == 0)
 		rc = check_lcores(&yaml, config);
+	if (rc == 0)
+		rc = check_trust(&yaml, config);
 	config_yaml_close(&yaml);
 	return rc;
 }
