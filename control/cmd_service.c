@@ -14,10 +14,10 @@ static const struct control_param query_params[] = {
 };
 
 static const struct control_counter counters[] = {
-	CONTROL_COUNTER(lb_service_stats, requests),  CONTROL_COUNTER(lb_service_stats, replies),
-	CONTROL_COUNTER(lb_service_stats, notices),   CONTROL_COUNTER(lb_service_stats, drops),
-	CONTROL_COUNTER(lb_service_stats, queued),    CONTROL_COUNTER(lb_service_stats, bytes_in),
-	CONTROL_COUNTER(lb_service_stats, bytes_out),
+	CONTROL_COUNTER(lb_service_stats, requests), CONTROL_COUNTER(lb_service_stats, replies),
+	CONTROL_COUNTER(lb_service_stats, notices),  CONTROL_COUNTER(lb_service_stats, drops),
+	CONTROL_COUNTER(lb_service_stats, queued),   CONTROL_COUNTER(lb_service_stats, replays),
+	CONTROL_COUNTER(lb_service_stats, bytes_in), CONTROL_COUNTER(lb_service_stats, bytes_out),
 };
 
 static const char *const affinities[] = {
@@ -34,7 +34,7 @@ int control_service_find(const struct lb_config *config, const char *name)
 }
 
 /* How many of the pool could get its requests. */
-static int active_workers(struct lb *lb, const char *model)
+int control_active_workers(struct lb *lb, const char *model)
 {
 	int n = 0;
 
@@ -61,7 +61,7 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			"vip", lb_address_format(&s->vip, vip, sizeof(vip)), "port", s->port,
 			"protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp", "model",
 			control_text(s->model), "policy", pick_policy_name(s->policy), "affinity",
-			affinities[s->affinity], "workers", active_workers(lb, s->model));
+			affinities[s->affinity], "workers", control_active_workers(lb, s->model));
 	control_counters(row, counters, CONTROL_COUNT_OF(counters), &stats);
 	json_object_update_new(
 		row, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "max_request",

@@ -19,6 +19,8 @@
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   status.show    {}                                       -> {status: {services, workers,
+ *                   lcores, uptime_ms, window_ms, version}}
  * The fields of flows, workers, services and lcores are listed in doorbell(1). A count that does
  * not exist yet is null.
  *

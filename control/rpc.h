@@ -16,6 +16,7 @@
 #include "lb.h"
 #include "rates.h"
 #include "text.h"
+#include "window.h"
 
 enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 
@@ -23,14 +24,15 @@ enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 struct control_connection {
 	struct lb *lb;
 	enum control_role role;
-	bool greeted;              /* an agent that said a good hello */
-	struct worker *worker;     /* the one that this agent registered, or NULL */
-	uint64_t server_start_ms;  /* control_clock_ms() when the server started */
-	const struct rates *rates; /* the server's, or NULL */
-	char peer[80];             /* for people */
-	uint32_t lease_ms;         /* of <worker>; 0: as long as the connection */
-	bool renewed;              /* the lease begins anew; whoever keeps the time clears it */
-	bool superseded;           /* its worker was taken over: there is nothing more to say */
+	bool greeted;                /* an agent that said a good hello */
+	struct worker *worker;       /* the one that this agent registered, or NULL */
+	uint64_t server_start_ms;    /* control_clock_ms() when the server started */
+	const struct rates *rates;   /* the server's, or NULL */
+	const struct window *window; /* the same */
+	char peer[80];               /* for people */
+	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
+	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
+	bool superseded;             /* its worker was taken over: there is nothing more to say */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
@@ -136,7 +138,7 @@ typedef json_t *control_handler(struct control_call *call);
 control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_services_list, control_services_show;
-control_handler control_stats_show, control_version;
+control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
 	control_agent_drain, control_agent_renew;
 
@@ -148,6 +150,9 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 
 /* Index of the service of this name, or -1. */
 int control_service_find(const struct lb_config *config, const char *name);
+
+/* How many active workers have this model. */
+int control_active_workers(struct lb *lb, const char *model);
 
 /* "drained" when it is, else the state's own name. */
 const char *control_worker_state(const struct lb *lb, const struct worker *worker);

@@ -22,6 +22,7 @@
 
 #include "address.h"
 #include "handshake.h"
+#include "http.h"
 #include "server.h"
 #include "stream.h"
 
@@ -158,7 +159,10 @@ static void on_sample(evutil_socket_t fd, short what, void *context)
 {
 	struct control_server *server = context;
 
-	rates_sample(&server->rates, server->lb, control_clock_ms());
+	uint64_t now = control_clock_ms();
+
+	rates_sample(&server->rates, server->lb, now);
+	window_sample(server->window, server->lb, now);
 }
 
 static void on_worker_event(struct worker *worker, void *context)
@@ -286,13 +290,18 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		server->lb = lb;
 		server->base = base;
 	}
-	if (!server || !make_timers(server)) {
+	if (server)
+		server->window = window_create();
+	if (!server || !server->window || !make_timers(server)) {
 		snprintf(error, error_size, "out of memory for the control server");
+		if (server)
+			window_destroy(server->window);
 		free(server);
 		return NULL;
 	}
 	server->start_ms = control_clock_ms();
 	rates_sample(&server->rates, lb, server->start_ms);
+	window_sample(server->window, lb, server->start_ms);
 	LIST_INIT(&server->streams);
 	/* libevent writes with writev(), which has no MSG_NOSIGNAL */
 	signal(SIGPIPE, SIG_IGN);
@@ -303,6 +312,7 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		return NULL;
 	}
 	log_listeners(server);
+	server->http = control_http_create(lb, server->window, base, server->start_ms);
 	return server;
 }
 
@@ -310,6 +320,7 @@ void control_server_destroy(struct control_server *server)
 {
 	if (!server)
 		return;
+	control_http_destroy(server->http);
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
 		if (server->listener[i])
 			evconnlistener_free(server->listener[i]);
@@ -320,6 +331,7 @@ void control_server_destroy(struct control_server *server)
 	lb_on_worker_event(server->lb, NULL, NULL);
 	event_free(server->retry);
 	event_free(server->sampler);
+	window_destroy(server->window);
 	free(server);
 }
 
@@ -329,6 +341,11 @@ int control_server_tls_reload(struct control_server *server, char *error, size_t
 		return 0;
 	return control_handshakes_reload(server->handshakes, lb_config_get(server->lb), error,
 					 error_size);
+}
+
+uint16_t control_server_http_port(const struct control_server *server)
+{
+	return control_http_port(server->http);
 }
 
 uint16_t control_server_agents_port(const struct control_server *server)

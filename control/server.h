@@ -33,4 +33,7 @@ int control_server_tls_reload(struct control_server *server, char *error, size_t
 /* The TCP port that agents reach; differs from the configuration when that says 0, "any". */
 uint16_t control_server_agents_port(const struct control_server *server);
 
+/* The TCP port of the status page and of metrics; 0 when there is none. */
+uint16_t control_server_http_port(const struct control_server *server);
+
 #endif

@@ -15,6 +15,7 @@
 struct bufferevent;
 struct evconnlistener;
 struct event;
+struct control_http;
 struct event_base;
 
 /* One accepted socket. The server owns it. */
@@ -37,6 +38,8 @@ struct control_server {
 	struct event *sampler; /* of <rates> */
 	struct rates rates;
 	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
+	struct window *window;
+	struct control_http *http; /* NULL: off */
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
 	uint64_t start_ms;

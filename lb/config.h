@@ -34,19 +34,21 @@ struct lb_port_config {
 };
 
 enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST };
+enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED };
 
 struct lb_service_config {
 	char name[LB_NAME_MAX];
 	struct lb_address vip;
-	uint16_t port;    /* host order */
-	uint8_t protocol; /* IPPROTO_UDP */
+	uint16_t port;           /* host order */
+	uint8_t protocol;        /* IPPROTO_UDP */
+	enum lb_framing framing; /* default datagram */
 	char model[WORKER_NAME_MAX];
 	enum pick_policy policy;   /* default least-outstanding */
 	enum lb_affinity affinity; /* default request */
 	/*
 	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
-	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6; 1472 for IPv4 at MTU
-	 * 1500.
+	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6, and 24 more when
+	 * tagged; 1472 for IPv4 at MTU 1500.
 	 */
 	uint32_t max_request, max_reply;
 	uint32_t queue; /* requests that may wait for a credit, per lcore; default 1024 */
@@ -56,6 +58,19 @@ struct lb_service_config {
 	uint32_t flow_timeout_ms;    /* answered clients that spoke again; default 30000 */
 	uint32_t one_way_timeout_ms; /* all others; default 5000, or a second more than that sum */
 	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
+	/*
+	 * From the request's arrival to its reply; what cannot make it is refused early. 0, the
+	 * default: none. A tagged request may bring its own.
+	 */
+	uint32_t deadline_ms;
+	uint8_t priority; /* 1 (first) to 4, of requests that bring none; default 2 */
+	/*
+	 * How often a request may be sent to another worker when its own is lost or suspect;
+	 * default 0. Only for models that may run a request twice.
+	 */
+	uint8_t replay;
+	uint32_t probe_bytes; /* of zeros, that a new worker must answer first; 0, the default: none
+			       */
 };
 
 struct lb_config {
@@ -65,22 +80,34 @@ struct lb_config {
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
-	bool idle_sleep;    /* idle lcores yield, then sleep; default true. false = busy polling */
-	uint32_t flows;     /* capacity, all lcores together; default 1048576 */
-	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0 */
-	uint32_t reclaim_after_ms;     /* see conntrack.h; default 1000 */
-	uint8_t flow_table; /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
-	uint32_t memory_mb; /* EAL memory; 0 = sized from flows and ports */
-	bool hugepages;     /* default true; false = --no-huge */
+	bool idle_sleep; /* idle lcores yield, then sleep; default true. false = busy polling */
+	uint32_t flows;  /* capacity, all lcores together; default 1048576 */
+	uint32_t new_flows_per_source;    /* per second and lcore, see conntrack.h; default 0 */
+	uint32_t reclaim_after_ms;        /* see conntrack.h; default 1000 */
+	uint8_t flow_table;               /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
+	uint32_t memory_mb;               /* EAL memory; 0 = sized from flows and ports */
+	bool hugepages;                   /* default true; false = --no-huge */
 	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
+	struct lb_address http_address;   /* status page, metrics; default 127.0.0.1; 0: off */
+	uint16_t http_port;               /* default 9180 */
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
-	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
-	uint8_t retry_count;              /* RoCE: default 7 */
-	uint8_t rnr_retry;                /* RoCE: default 7, which is for ever */
-	bool dcqcn;                       /* react to congestion on the fabric; default true */
-	char log_level[16];               /* error, warning, notice, info, debug; default info */
+	uint32_t suspect_ms; /* no heartbeat for this long = gets no new requests; default 50; 0:
+				never */
+	/* Workers that fail this share of requests are out for a while; default 50; 0: never. */
+	uint8_t eject_error_percent;
+	/* So are those that take this many times the median; 0, the default: never. */
+	uint16_t eject_latency_factor;
+	uint32_t eject_ms;      /* for how long the first time; default 5000 */
+	uint32_t slow_start_ms; /* a new worker gets its weight bit by bit; 0, the default: at once
+				 */
+	uint32_t replay_mb;     /* of payloads kept for a replay, all lcores; default 16 */
+	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
+	uint8_t retry_count;    /* RoCE: default 7 */
+	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
+	bool dcqcn;             /* react to congestion on the fabric; default true */
+	char log_level[16];     /* error, warning, notice, info, debug; default info */
 
 	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
 	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];

@@ -5,6 +5,8 @@
  */
 #include "checksum.h"
 #include "lcore.h"
+#include "probe.h"
+#include "request.h"
 
 #define ETHER_LENGTH 14
 #define VLAN_LENGTH  4
@@ -130,6 +132,7 @@ void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint
 	memcpy(at + 8, &tag, sizeof(tag));
 	if (transmit(lc, flow, m)) {
 		lc->stats.notices++;
+		lc->stats.notice[code % LB_NOTICE_CODES]++;
 		lc->service[flow->service].stats.notices++;
 	}
 }
@@ -166,8 +169,20 @@ static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
 	return whole;
 }
 
+/* Tagged framing: which request this answers. */
+static bool add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t chunk, bool more)
+{
+	uint8_t *at = (uint8_t *)rte_pktmbuf_prepend(m, LB_REQUEST_LENGTH);
+
+	if (unlikely(at == NULL))
+		return false;
+	lb_request_write_reply(at, id, chunk, more);
+	return true;
+}
+
 /* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. True: sent. */
-static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag)
+static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
+		       uint32_t chunk, bool more)
 {
 	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
@@ -184,6 +199,11 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 			return false;
 		}
 	}
+	if (lcore_service_config(lc, flow->service)->framing == LB_FRAMING_TAGGED &&
+	    !add_request_header(m, tag, chunk, more)) {
+		lcore_drop(lc, m, LB_DROP_NO_TX);
+		return false;
+	}
 	if (!transmit(lc, flow, m))
 		return false;
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
@@ -193,22 +213,49 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 	return true;
 }
 
+/* Where the request's time went; see latency.h. */
+static void measure(struct lcore *lc, struct link *link, const struct slot *slot,
+		    const struct ring_reply *header)
+{
+	struct latency_sample s = {
+		.queue_ns = lb_tsc_to_ns(lc->lb, slot->sent - slot->arrived),
+		.total_ns = lb_tsc_to_ns(lc->lb, lc->now - slot->sent),
+		.wait_ns = header->start_ns - header->seen_ns,
+		.run_ns = header->done_ns - header->start_ns,
+		.reply_ns = lc->reply_ns,
+		.reply_bucket = lc->reply_bucket,
+	};
+
+	/* Modulo 2^64, so a clock that went back makes something huge. */
+	s.split = s.wait_ns <= s.total_ns && s.run_ns <= s.total_ns - s.wait_ns;
+	latency_add(&lc->latency[slot->service], link->latency, &s);
+}
+
+/* How long its batch ran; 0 where the times make no sense. */
+static uint64_t ran_ns(const struct ring_reply *header)
+{
+	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns)
+		return 0;
+	return header->done_ns - header->start_ns;
+}
+
 /* The last chunk is in: times and counters, and the slot is a credit again. */
 static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
 		   const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
+	uint64_t run_ns = ran_ns(header);
 
-	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
-	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
-		link->stats.wait_ns += header->start_ns - header->seen_ns;
-		link->stats.run_ns += header->done_ns - header->start_ns;
-	}
+	if (likely(slot->state != SLOT_PROBE))
+		measure(lc, link, slot, header);
+	if (run_ns > link->longest_run_ns)
+		link->longest_run_ns = run_ns;
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
+	link->stats.faults += status == RING_ERROR || status == RING_BAD;
+	replay_forget(lc, link, number);
 	link_slot_free(link, number);
-	lc->load.credits[link->worker]++;
-	lc->load.outstanding[link->worker]--;
+	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
 /* Does the header say what the message and the slot say? */
@@ -240,6 +287,11 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	link->slot[number].chunks++;
 	if (!(imm & RING_IMM_MORE))
 		finish(lc, link, number, status, &header);
+	if (unlikely(slot.state == SLOT_PROBE)) {
+		probe_reply(link, status);
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (unlikely(slot.state == SLOT_ABANDONED))
 		return lcore_drop(lc, m, LB_DROP_REPLY_STALE);
 	flow = conntrack_flow_get(lc->ct, slot.flow);
@@ -251,7 +303,8 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));
-	if (send_chunk(lc, flow, m, slot.tag) && !(imm & RING_IMM_MORE)) {
+	if (send_chunk(lc, flow, m, slot.tag, slot.chunks, imm & RING_IMM_MORE) &&
+	    !(imm & RING_IMM_MORE)) {
 		lc->stats.replies++;
 		lc->service[slot.service].stats.replies++;
 	}
@@ -259,6 +312,8 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
+	lc->reply_ns = lb_tsc_to_ns(lc->lb, rte_rdtsc() - lc->now);
+	lc->reply_bucket = latency_bucket(lc->reply_ns);
 	for (unsigned int i = 0; i < f->n_replies; i++)
 		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

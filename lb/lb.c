@@ -94,12 +94,14 @@ static int create_queues(struct lcore *lc)
 	const struct lb_config *config = &lc->lb->config;
 
 	for (unsigned int i = 0; i < config->n_services; i++) {
-		lc->service[i].queue = calloc(RTE_MAX(config->service[i].queue, 1u),
-					      sizeof(*lc->service[i].queue));
-		if (lc->service[i].queue == NULL)
+		const struct lb_service_config *s = &config->service[i];
+
+		if (queue_init(&lc->service[i].queue, s->queue, s->replay ? lc->kept_max : 0) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	/* Of all that there may ever be, so that none is looked for on the packet path. */
+	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
+	return lc->latency == NULL ? -ENOMEM : 0;
 }
 
 static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
@@ -144,8 +146,11 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -ENOMEM;
 	lb->lcore[index] = lc;
 	lc->lb = lb;
+	workers_load_init(&lc->load, lb->tsc_hz);
 	lc->index = index;
 	lc->hold_max = LB_HOLD_MAX;
+	lc->kept_max = lb_replays_per_lcore(&lb->config);
+	lc->lane_seed = seed[0] ^ seed[1];
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
@@ -176,11 +181,9 @@ static void free_packets(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->lb->config.n_services; i++) {
 		struct lcore_service *s = &lc->service[i];
 
-		for (uint32_t k = 0; s->queue != NULL && k < s->count; k++)
-			rte_pktmbuf_free(
-				s->queue[(s->head + k) % lcore_service_config(lc, i)->queue]
-					.packet);
-		free(s->queue);
+		while (s->queue.count > 0)
+			rte_pktmbuf_free(queue_take(&s->queue, queue_first(&s->queue)).packet);
+		queue_fini(&s->queue);
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		rte_pktmbuf_free_bulk(lc->tx[i].packet, lc->tx[i].n);
@@ -203,6 +206,7 @@ static void destroy_lcore(struct lcore *lc)
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
 	rte_mempool_free(lc->pieces);
+	free(lc->latency);
 	rte_free(lc);
 }
 
@@ -379,6 +383,7 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->n_lcores = config->n_lcores;
 	lb->tsc_hz = rte_get_tsc_hz();
 	lb->tsc_per_ms = lb->tsc_hz / 1000;
+	lb->ns_per_tsc = (1000000000ull << 32) / lb->tsc_hz;
 	lb->tsc_start = rte_rdtsc();
 	lb->shortest_timeout = shortest_timeout(config) * lb->tsc_per_ms;
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {

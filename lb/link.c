@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 
 #include <rte_common.h>
 #include <rte_malloc.h>
@@ -11,13 +12,14 @@ static int alloc_slots(struct link *link)
 {
 	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
 	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
-	if (link->slot == NULL || link->free_slot == NULL)
+	link->kept = rte_zmalloc("kept", link->slots * sizeof(*link->kept), RTE_CACHE_LINE_SIZE);
+	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL)
 		return -ENOMEM;
 	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
+	link->oldest = link->newest = link->overdue_at = link->swept_at = SLOT_NONE;
 	return 0;
 }
 
@@ -44,7 +46,8 @@ struct link *link_create(const struct link_params *p)
 	link->slot_address = p->remote->slots;
 	link->cancels = p->remote->cancels;
 	link->reply_shift = rte_log2_u32(p->reply_stride);
-	if (alloc_slots(link) < 0)
+	link->latency = latency_create(1, LATENCY_LINK_SIZE);
+	if (link->latency == NULL || alloc_slots(link) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);
 	link->batch_max = RTE_MIN(p->path.mtu / (uint32_t)sizeof(struct ring_descriptor),
@@ -81,8 +84,12 @@ void link_destroy(struct link *link)
 		requester_fini(&link->requester);
 	rte_pktmbuf_free(link->batch);
 	rte_pktmbuf_free(link->reply_head);
+	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++)
+		rte_pktmbuf_free(link->kept[i].packet);
+	rte_free(link->kept);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
+	free(link->latency);
 	rte_free(link);
 }
 
@@ -141,9 +148,9 @@ static void prefetch_next(const struct link *link, const struct ring_descriptor 
 }
 
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
-	      uint64_t tag, uint64_t now, struct rte_mempool *pool)
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool)
 {
-	uint32_t number = link->free_slot[link->n_free - 1];
+	uint32_t number = link_next_slot(link);
 	struct ring_descriptor *d;
 	struct slot *slot = &link->slot[number];
 	int ret;
@@ -168,6 +175,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	*slot = (struct slot){
 		.sequence = d->sequence,
 		.flow = request->flow,
+		.arrived = arrived,
 		.sent = now,
 		.tag = tag,
 		.service = request->service,

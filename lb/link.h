@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "latency.h"
 #include "lb.h"
 #include "requester.h"
 #include "responder.h"
@@ -24,6 +25,7 @@
 enum slot_state {
 	SLOT_FREE = 0,
 	SLOT_BUSY,
+	SLOT_PROBE,     /* no client's: is the worker well? */
 	SLOT_ABANDONED, /* the client has had its notice; the worker still owes an answer */
 };
 
@@ -31,12 +33,24 @@ enum slot_state {
 struct slot {
 	uint64_t sequence; /* of its descriptor */
 	uint64_t flow;     /* conntrack handle */
+	uint64_t arrived;  /* TSC: when the request came */
 	uint64_t sent;     /* TSC */
 	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
 	uint8_t state;         /* enum slot_state */
 	uint32_t chunks;       /* of the reply, so far */
 	uint32_t older, newer; /* neighbours in the order of sending; SLOT_NONE at the ends */
+};
+
+enum probe_state { PROBE_WAITING, PROBE_GOOD, PROBE_BAD };
+
+/* What it takes to send it again; beside the slots, as few services want it. */
+struct kept {
+	struct rte_mbuf *packet;    /* a reference to what holds the payload; NULL: not kept */
+	uint64_t arrived, deadline; /* TSC */
+	uint16_t offset, length;    /* of the payload in its buffer */
+	uint8_t replays;            /* so far */
+	uint32_t hash;
 };
 
 #define SLOT_NONE UINT32_MAX
@@ -47,6 +61,7 @@ struct link {
 	uint16_t worker_generation;
 	uint16_t port; /* index of the fabric port */
 	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
+	bool suspect;  /* its worker may have gone: no new requests */
 	/* the worker's ring */
 	uint32_t rkey;
 	uint32_t slots; /* power of two */
@@ -58,12 +73,14 @@ struct link {
 	uint32_t batch_max;
 	/* credits */
 	struct slot *slot;
+	struct kept *kept;   /* by slot */
 	uint16_t *free_slot; /* stack */
 	uint32_t n_free;
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
 	uint32_t
 		overdue_at; /* the search for overdue ones goes on here; SLOT_NONE: at the oldest */
+	uint32_t swept_at;  /* the same of the search for those whose flow has gone */
 	/* replies */
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
 	uint32_t reply_slot;  /* that the message being received is addressed to */
@@ -74,8 +91,12 @@ struct link {
 	int buried;              /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
+	/* of its replies since the control thread has looked; both write, and one may win */
+	uint64_t longest_run_ns;
+	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;
+	struct latency *latency; /* LATENCY_LINK_SIZE bytes */
 	struct roce_path path;
 	struct responder responder;
 	struct requester requester; /* large: the window is its tail */
@@ -141,16 +162,22 @@ static inline void link_unreserve(struct link *link, uint32_t packets)
 	link->reserved_packets -= packets;
 }
 
+/* The slot that the next link_send() takes. */
+static inline uint32_t link_next_slot(const struct link *link)
+{
+	return link->free_slot[link->n_free - 1];
+}
+
 /* Send the gathered descriptors, asking for an acknowledgement. */
 void link_batch_flush(struct link *link);
 
 /*
  * WRITE <m> (taken over on success) into a reserved slot and gather its descriptor, in an mbuf of
- * <pool>. 0, or -ENOMEM / -EPIPE: nothing was sent, the packet stays the caller's. Ends the
- * reservation either way.
+ * <pool>. It came at <arrived> (TSC) and is sent <now>. 0, or -ENOMEM / -EPIPE: nothing was sent,
+ * the packet stays the caller's. Ends the reservation either way.
  */
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
-	      uint64_t tag, uint64_t now, struct rte_mempool *pool);
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool);
 
 /*
  * One acknowledgement for all packets that asked for one, and what there is to say of congestion;

@@ -17,6 +17,7 @@
 
 #define LB_NOTICE_LENGTH 16
 #define LB_NOTICE_MAGIC  "\xdb\x44\x42\x4e"
+#define LB_NOTICE_CODES  16 /* all codes are below */
 
 enum lb_notice {
 	LB_NOTICE_BUSY = 1,        /* no worker, no credit, or waited too long for one */
@@ -26,6 +27,8 @@ enum lb_notice {
 		4, /* the model refused the request or failed, or its reply did not fit */
 	LB_NOTICE_EXPIRED = 5, /* the deadline passed before the model ran */
 	LB_NOTICE_CANCELLED = 6,
+	LB_NOTICE_DEADLINE = 7,  /* could not have been answered by its deadline, so was not sent */
+	LB_NOTICE_MALFORMED = 8, /* not a request of this service's framing */
 };
 
 #endif

@@ -214,7 +214,8 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram"},
 	{SERVICE_WITH("policy: random"), "services[0].policy: 'random' is not a policy; use "
-					 "round-robin, maglev or least-outstanding"},
+					 "round-robin, weighted, maglev, least-outstanding, "
+					 "power-of-two or earliest-finish"},
 	{SERVICE_WITH("affinity: none"),
 	 "services[0].affinity: 'none' is not an affinity; use flow or request"},
 	{SERVICE_WITH("queue: 1048577"),
@@ -340,6 +341,8 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(config.lease_ms, 5000);
 	cr_assert_str_eq(lb_address_format(&config.agents_address, text, sizeof(text)), "0.0.0.0");
 	cr_assert_eq(config.agents_port, 4790);
+	cr_assert_str_eq(lb_address_format(&config.http_address, text, sizeof(text)), "127.0.0.1");
+	cr_assert_eq(config.http_port, 9180);
 	cr_assert_eq(config.worker_timeout_ms, 500);
 	cr_assert_eq(config.ack_timeout, 14);
 	cr_assert_eq(config.retry_count, 7);
