@@ -249,4 +249,5 @@ void lb_tick(struct lb *lb)
 			check_health(lb, w);
 	}
 	eject_tick(lb);
+	allot_tick(lb);
 }

@@ -12,6 +12,7 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
+#include "assign.h"
 #include "fragment.h"
 #include "lb.h"
 #include "link.h"
@@ -168,6 +169,9 @@ struct lb {
 	uint64_t shortest_timeout; /* TSC; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
+	struct assign_pins *pins; /* what operators said of workers and services */
+	struct assign_result allot[LB_SERVICES_MAX];
+	uint32_t next_warm_ms;
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */

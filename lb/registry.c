@@ -29,16 +29,16 @@ static int fail(char *error, size_t size, int code, const char *format, ...)
 
 /* --- publishing pick tables ---------------------------------------------------------------- */
 
-/* Replace the pick tables of every service that <model> serves. */
-static void publish(struct lb *lb, const char *model)
+void registry_publish(struct lb *lb, const char *model)
 {
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
 	unsigned int n = lb->config.n_services;
 
+	allot_update(lb);
 	for (unsigned int i = 0; i < n; i++) {
 		if (strcmp(lb->config.service[i].model, model) != 0)
 			continue;
-		table = workers_pick_table_create(lb->pool, model, lb->config.service[i].policy);
+		table = allot_table(lb, i);
 		if (table == NULL) {
 			/* The old table still works: links that went away have no credits. */
 			LB_LOG(ERR, "no memory for the pick table service=%s",
@@ -64,12 +64,14 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 {
 	bool picked = is_of_tables(w->state) || is_of_tables(state);
 
+	if (state == WORKER_ACTIVE && w->state != WORKER_SUSPECT)
+		w->active_ms = lb_now_ms(lb);
 	w->state = state;
 	snprintf(w->reason, sizeof(w->reason), "%s", reason);
 	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
 	       worker_state_name(state), reason);
 	if (picked)
-		publish(lb, w->spec.model);
+		registry_publish(lb, w->spec.model);
 	if (lb->on_event != NULL)
 		lb->on_event(w, lb->on_event_context);
 }
