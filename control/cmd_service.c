@@ -58,12 +58,11 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			       (json_int_t)s->request_timeout_ms, "flow_timeout_ms",
 			       (json_int_t)s->flow_timeout_ms, "one_way_timeout_ms",
 			       (json_int_t)s->one_way_timeout_ms, "payload_crc", s->payload_crc));
-	json_object_update_new(row, json_pack("{s:s, s:I, s:i, s:I, s:s, s:I}", "members",
+	json_object_update_new(row, json_pack("{s:s, s:I, s:i, s:I, s:s}", "members",
 					      s->assigned_only ? "assigned" : "all", "min_workers",
 					      (json_int_t)s->min_workers, "spares_in", (int)spares,
 					      "spares", (json_int_t)s->spares, "placement",
-					      s->placement == ASSIGN_PACK ? "pack" : "spread",
-					      "slow_start_ms", (json_int_t)s->slow_start_ms));
+					      s->placement == ASSIGN_PACK ? "pack" : "spread"));
 	return row;
 }
 

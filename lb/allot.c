@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which workers serve which service, and how much of their weight they get while they are new.
- * workers/assign.h works it out; this is where it is asked, and what operators say. Control thread.
+ * Which workers serve which service: workers/assign.h works it out; this is where it is asked, and
+ * what operators say. Control thread.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "registry.h"
-
-/* How often workers that warm up get more. */
-#define WARM_MS 250u
 
 _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit pins");
 
@@ -37,42 +34,8 @@ struct pick_table *allot_table(struct lb *lb, unsigned int service)
 {
 	const struct lb_service_config *s = &lb->config.service[service];
 	const struct assign_result *allot = &lb->allot[service];
-	uint64_t now = lb_now_ms(lb);
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct worker *w = workers_get(lb->pool, i);
-
-		if (w != NULL && worker_set_has(&allot->in, i))
-			w->warm = workers_warm((uint32_t)(now - w->active_ms), s->slow_start_ms);
-	}
 	return workers_pick_table_create_of(lb->pool, &allot->in, allot->soon, s->policy);
-}
-
-/* Is a worker of this service new enough that its weight grows? */
-static bool warms_up(struct lb *lb, unsigned int service)
-{
-	uint32_t limit = lb->config.service[service].slow_start_ms + WARM_MS;
-
-	if (lb->config.service[service].slow_start_ms == 0)
-		return false;
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *w = workers_get(lb->pool, i);
-
-		if (w != NULL && worker_set_has(&lb->allot[service].in, i) &&
-		    (uint32_t)(lb_now_ms(lb) - w->active_ms) < limit)
-			return true;
-	}
-	return false;
-}
-
-void allot_tick(struct lb *lb)
-{
-	if ((int32_t)(lb_now_ms(lb) - lb->next_warm_ms) < 0)
-		return;
-	lb->next_warm_ms = lb_now_ms(lb) + WARM_MS;
-	for (unsigned int i = 0; i < lb->config.n_services; i++)
-		if (warms_up(lb, i))
-			registry_publish(lb, lb->config.service[i].model);
 }
 
 bool lb_worker_serves(const struct lb *lb, const struct worker *w, unsigned int service)

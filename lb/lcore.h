@@ -14,6 +14,7 @@
 
 #include "assign.h"
 #include "fragment.h"
+#include "latency.h"
 #include "lb.h"
 #include "link.h"
 #include "mailbox.h"
@@ -122,6 +123,9 @@ struct lcore {
 	struct link *dying;             /* detached; their clients are being told */
 	struct pick_load load;
 	struct lcore_service service[LB_SERVICES_MAX];
+	struct latency *latency; /* by service number; see latency.h */
+	uint64_t reply_ns;       /* from the turn's start to its replies being written */
+	unsigned int reply_bucket;
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;
@@ -166,12 +170,12 @@ struct lb {
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
 	int stop;              /* atomic */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
+	uint64_t ns_per_tsc;       /* x 2^32 */
 	uint64_t shortest_timeout; /* TSC; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
 	struct assign_pins *pins; /* what operators said of workers and services */
 	struct assign_result allot[LB_SERVICES_MAX];
-	uint32_t next_warm_ms;
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
@@ -226,6 +230,12 @@ static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
 	return (tsc - lb->tsc_start) / lb->tsc_per_ms;
 }
 
+/* A time. Multiplied, as it is asked for per reply and a division takes as long as much of one. */
+static inline uint64_t lb_tsc_to_ns(const struct lb *lb, uint64_t tsc)
+{
+	return (uint64_t)((unsigned __int128)tsc * lb->ns_per_tsc >> 32);
+}
+
 /* ingress.c: receive and sort. */
 unsigned int ingress_receive(struct lcore *lc, uint16_t port);
 unsigned int ingress_handover(struct lcore *lc);
@@ -262,9 +272,10 @@ void forward_send(struct lcore *lc, struct burst *b);
 /* Are there workers, or may there be in a moment? */
 bool forward_may_wait(const struct lcore *lc, uint16_t service);
 bool forward_has_workers(const struct lcore *lc, uint16_t service);
-/* A link with a credit for this request, taken; or NULL. */
+/* A link with a credit for this request, taken; or NULL. <*late>: nobody would be done by its
+ * deadline (TSC, 0: none). */
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m);
+			    const struct rte_mbuf *m, uint64_t deadline, bool *late);
 /* Drop a request and tell its client why. */
 enum lb_notice forward_notice_of(enum lb_drop reason);
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,

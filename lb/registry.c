@@ -64,8 +64,6 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 {
 	bool picked = is_of_tables(w->state) || is_of_tables(state);
 
-	if (state == WORKER_ACTIVE && w->state != WORKER_SUSPECT)
-		w->active_ms = lb_now_ms(lb);
 	w->state = state;
 	snprintf(w->reason, sizeof(w->reason), "%s", reason);
 	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,

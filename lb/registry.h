@@ -9,6 +9,9 @@
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
+/* Replace the pick tables of every service that <model> serves. */
+void registry_publish(struct lb *lb, const char *model);
+
 /*
  * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
  * time longer when it was doubted shortly before.
@@ -18,14 +21,10 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t fi
 /* eject.c: workers that answer worse than the others. */
 void eject_tick(struct lb *lb);
 
-/* Replace the pick tables of every service that <model> serves. */
-void registry_publish(struct lb *lb, const char *model);
-
 /* allot.c: which workers serve which service. */
 void allot_update(struct lb *lb);
 /* As workers_pick_table_create_of(). */
 struct pick_table *allot_table(struct lb *lb, unsigned int service);
-void allot_tick(struct lb *lb);
 
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);

@@ -62,11 +62,13 @@ struct worker_spec {
 
 /* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
 struct worker_doubt {
-	bool silent;       /* its loop's heartbeats are missing */
-	bool moved;        /* so its requests were told to move */
-	uint64_t since_ms; /* when it was last doubted */
-	uint64_t until_ms; /* not before this may it be active again */
-	uint32_t times;    /* in a row, close to each other */
+	bool silent;                /* its loop's heartbeats are missing */
+	bool moved;                 /* so its requests were told to move */
+	uint64_t since_ms;          /* when it was last doubted */
+	uint64_t until_ms;          /* not before this may it be active again */
+	uint32_t longest_run_ms[2]; /* batches of this window of time, and of the one before */
+	uint64_t window_ms;         /* when this one began */
+	uint32_t times;             /* in a row, close to each other */
 	struct outlier_window window;
 };
 
@@ -77,9 +79,9 @@ struct worker {
 	uint16_t generation; /* grows each time the place is taken; never 0 */
 	bool ready;          /* the agent's queue pairs can receive */
 	uint16_t warm;       /* per mille of its weight that it gets; 0 as WORKER_WARM, the most */
+	uint64_t active_ms;  /* when it turned active first, on the same clock */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
 	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
-	uint64_t active_ms;    /* when it first turned active, for slow start */
 	struct worker_doubt doubt;
 	char reason[WORKER_REASON_MAX]; /* why it is not active, for people */
 	void *owner;                    /* the control connection, or whoever added it */
@@ -91,7 +93,8 @@ struct worker_pool *workers_pool_create(void);
 void workers_pool_destroy(struct worker_pool *pool);
 
 /*
- * Take the lowest free place for <spec>: state joining, everything else zero. NULL with a sentence
+ * Take a free place for <spec>, the one that its name had before or the lowest: state joining,
+ * everything else zero. NULL with a sentence
  * in <error> when a field is out of range (it is named), the name is in use, or the pool is full.
  * An agent that comes back is refused like any other until workers_remove() took its old self away.
  * The pool owns the worker; the pointer holds until workers_remove().

@@ -34,7 +34,6 @@ static const struct cli_column full[] = {
 	{"spares in", "spares_in", CLI_PLAIN},
 	{"spares at most", "spares", CLI_PLAIN},
 	{"placement", "placement", CLI_TEXT},
-	{"slow start", "slow_start_ms", CLI_MS},
 	{"largest request", "max_request", CLI_BYTES},
 	{"largest reply", "max_reply", CLI_BYTES},
 	{"queue per lcore", "queue", CLI_PLAIN},
