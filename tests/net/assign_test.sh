@@ -6,10 +6,11 @@
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
+# Here workers are missing when they are told to be, not when a busy machine halts them for a moment.
 topology_config "
   - {name: own, address: $vip, port: 8500, model: echo, policy: round-robin, workers: assigned,
      min_workers: 1, spares: 1}
-  - {name: all, address: $vip, port: 8501, model: echo, policy: round-robin}"
+  - {name: all, address: $vip, port: 8501, model: echo, policy: round-robin}" "workers: {suspect_ms: 0, timeout_ms: 3000}"
 start_lb
 for i in 1 2 3; do
     start_agent $i echo --label host=rack$((i / 2)) --label slot=$i --label gpu=none
