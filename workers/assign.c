@@ -100,6 +100,8 @@ struct plan {
 	struct pinned *pinned;
 	struct worker_set taken;  /* assigned to some service, or somebody's spare */
 	struct worker_set before; /* were somebody's spares */
+	bool hosts_known;
+	uint16_t host[WORKERS_MAX];
 };
 
 static void resolve_pins(struct plan *plan, const struct assign_pins *pins)
@@ -148,27 +150,46 @@ static void take_own(struct plan *plan, unsigned int service, const struct worke
 	}
 }
 
-static bool same_host(const struct worker *a, const struct worker *b)
+/* Workers of one host have the same number there: that of the first of them. */
+static void find_hosts(struct plan *plan)
 {
-	const char *x = workers_label(a, ASSIGN_HOST_LABEL);
-	const char *y = workers_label(b, ASSIGN_HOST_LABEL);
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(plan->pool, i);
+		const char *host = worker == NULL ? NULL : workers_label(worker, ASSIGN_HOST_LABEL);
 
-	return x != NULL && y != NULL ? strcmp(x, y) == 0 : a == b;
+		plan->host[i] = (uint16_t)i;
+		for (unsigned int k = 0; host != NULL && k < i; k++) {
+			const struct worker *other = workers_get(plan->pool, k);
+			const char *its = plan->host[k] != k || other == NULL
+						  ? NULL
+						  : workers_label(other, ASSIGN_HOST_LABEL);
+
+			if (its != NULL && strcmp(its, host) == 0) {
+				plan->host[i] = (uint16_t)k;
+				break;
+			}
+		}
+	}
+	plan->hosts_known = true;
 }
 
-static unsigned int members_beside(const struct plan *plan, const struct worker_set *in,
-				   const struct worker *worker)
-{
-	unsigned int n = 0;
+/* Members of a service on each host. */
+struct crowd {
+	uint16_t members[WORKERS_MAX];
+};
 
+static void count_members(struct plan *plan, const struct worker_set *in, struct crowd *crowd)
+{
+	if (!plan->hosts_known)
+		find_hosts(plan);
+	memset(crowd, 0, sizeof(*crowd));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
-		n += worker_set_has(in, i) && same_host(workers_get(plan->pool, i), worker);
-	return n;
+		crowd->members[plan->host[i]] += worker_set_has(in, i);
 }
 
 /* Is <worker> the better spare? Negative: yes. <mine>: this service's spares before. */
 static int compare(const struct plan *plan, const struct assign_want *want,
-		   const struct worker_set *in, const struct worker_set *mine,
+		   const struct crowd *crowd, const struct worker_set *mine,
 		   const struct worker *worker, const struct worker *best)
 {
 	int stays = worker_set_has(mine, best->number) - worker_set_has(mine, worker->number);
@@ -180,14 +201,15 @@ static int compare(const struct plan *plan, const struct assign_want *want,
 		return stays;
 	if (takes != 0)
 		return takes;
-	beside = (int)members_beside(plan, in, worker) - (int)members_beside(plan, in, best);
+	beside = crowd->members[plan->host[worker->number]] -
+		 crowd->members[plan->host[best->number]];
 	if (beside != 0)
 		return want->placement == ASSIGN_SPREAD ? beside : -beside;
 	return strcmp(worker->spec.name, best->spec.name);
 }
 
 static const struct worker *best_spare(const struct plan *plan, unsigned int service,
-				       const struct worker_set *in, const struct worker_set *mine)
+				       const struct crowd *crowd, const struct worker_set *mine)
 {
 	const struct assign_want *want = &plan->want[service];
 	const struct worker *best = NULL;
@@ -199,7 +221,7 @@ static const struct worker *best_spare(const struct plan *plan, unsigned int ser
 		    worker_set_has(&plan->taken, i) ||
 		    worker_set_has(&plan->pinned[service].out, i))
 			continue;
-		if (best == NULL || compare(plan, want, in, mine, worker, best) < 0)
+		if (best == NULL || compare(plan, want, crowd, mine, worker, best) < 0)
 			best = worker;
 	}
 	return best;
@@ -210,15 +232,19 @@ static void take_spares(struct plan *plan, unsigned int service, const struct wo
 {
 	const struct assign_want *want = &plan->want[service];
 	uint32_t have = worker_set_count(&result->in), missing = 0;
+	struct crowd crowd;
 
 	if (want->assigned_only && have < want->min_workers)
 		missing = want->min_workers - have;
 	missing = missing < want->spares ? missing : want->spares;
+	if (missing > 0)
+		count_members(plan, &result->in, &crowd);
 	for (; missing > 0; missing--) {
-		const struct worker *spare = best_spare(plan, service, &result->in, mine);
+		const struct worker *spare = best_spare(plan, service, &crowd, mine);
 
 		if (spare == NULL)
 			return;
+		crowd.members[plan->host[spare->number]]++;
 		worker_set_add(&plan->taken, spare->number);
 		worker_set_add(&result->in, spare->number);
 		worker_set_add(&result->spares, spare->number);

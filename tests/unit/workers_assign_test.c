@@ -383,3 +383,23 @@ Test(workers_assign, chance_breaks_no_rule)
 		}
 	}
 }
+
+Test(workers_assign, a_thousand_workers_and_hundreds_of_spares_take_no_time, .timeout = 10)
+{
+	struct assign_want *s;
+	char name[8], host[8];
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		snprintf(name, sizeof(name), "w%u", i);
+		snprintf(host, sizeof(host), "h%u", i);
+		add_worker(name, "m", host);
+	}
+	s = add_service("s", true);
+	s->min_workers = s->spares = 600;
+	for (unsigned int i = 0; i < 50; i++) {
+		set_state((char[]){'w', (char)('0' + i % 10), '\0'}, WORKER_SUSPECT);
+		work_out();
+		cr_assert_eq(worker_set_count(&result[0].in), 600);
+		set_state((char[]){'w', (char)('0' + i % 10), '\0'}, WORKER_ACTIVE);
+	}
+}
