@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes;
- * delay_us, for tests that need a slow worker: so much busy work per request; run_us: every batch
- * takes this long, asleep, as if a device did the work; sleep=1: delay_us, too, is spent asleep;
- * fail_every=N: every N-th request is refused; kernel=1: on a GPU, copy by a kernel, as a model
- * that computes something would be run, instead of sending the input.
+ * delay_us, for tests that need a slow worker: so much busy work per request; batch_us: the same
+ * per batch; sleep=1: the CPU sleeps instead, as a host does beside its GPU; fail_every=N: each
+ * N-th request is refused; kernel=1: on a GPU, copy by a kernel, as a model that computes something
+ * would be run, instead of sending the input.
  */
 #include "arguments.h"
 #include "echo_cuda.h"
@@ -22,8 +22,8 @@
 #define ECHO_WAKE_UP_NS      100000
 
 struct echo {
-	uint32_t delay_us, run_us, fail_every, sleep, kernel;
-	uint32_t requests; /* since the last that failed */
+	uint32_t delay_us, batch_us, sleep, fail_every, kernel;
+	uint32_t requests; /* since the last that was refused */
 };
 
 static uint64_t echo_now_ns(void)
@@ -43,9 +43,8 @@ static void echo_work(uint64_t ns)
 		;
 }
 
-/* The device is busy, its host is not; but for the last bit, by which the system is usually late.
- */
-static void echo_wait(uint64_t ns)
+/* Until then, less what the system is usually late; the rest is work. */
+static void echo_sleep(uint64_t ns)
 {
 	uint64_t now = echo_now_ns(), end = now + ns;
 	struct timespec until;
@@ -65,13 +64,13 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		     void **state, char *error, size_t error_size)
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT;
-	uint32_t delay_us = 0, run_us = 0, fail_every = 0, asleep = 0, kernel = 0;
+	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
 		{.key = "delay_us", .number = &delay_us, .max = ECHO_DELAY_MAX_US},
-		{.key = "run_us", .number = &run_us, .max = ECHO_DELAY_MAX_US},
-		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
+		{.key = "batch_us", .number = &batch_us, .max = ECHO_DELAY_MAX_US},
 		{.key = "sleep", .number = &asleep, .max = 1},
+		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
 		{.key = "kernel", .number = &kernel, .max = 1},
 	};
 	struct echo *echo;
@@ -87,9 +86,9 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		return -ENOMEM;
 	}
 	echo->delay_us = delay_us;
-	echo->run_us = run_us;
-	echo->fail_every = fail_every;
+	echo->batch_us = batch_us;
 	echo->sleep = asleep;
+	echo->fail_every = fail_every;
 	echo->kernel = kernel;
 	*shape = (struct agent_model_shape){
 		.max_request = max_request, .max_reply = max_request, .max_batch = max_batch};
@@ -100,7 +99,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 {
 	struct echo *echo = state;
-	uint64_t run_ns = echo->run_us * 1000ull, delay_ns = n * 1000ull * echo->delay_us;
+	uint64_t takes_ns = (echo->batch_us + (uint64_t)n * echo->delay_us) * 1000;
 
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(items[i].reply, items[i].request, items[i].request_length);
@@ -111,9 +110,10 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 			items[i].status = -EIO;
 		}
 	}
-	echo_wait(run_ns + (echo->sleep ? delay_ns : 0));
-	if (!echo->sleep)
-		echo_work(delay_ns);
+	if (echo->sleep)
+		echo_sleep(takes_ns);
+	else
+		echo_work(takes_ns);
 }
 
 /* Nothing to compute: what was gathered is what is sent, unless a kernel is asked for. */
@@ -136,9 +136,9 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 		snprintf(error, error_size, "fail_every is for CPUs only");
 		return -ENOTSUP;
 	}
-	if (echo->delay_us + echo->run_us == 0)
+	if (echo->delay_us == 0 && echo->batch_us == 0)
 		return 0;
-	return echo_cuda_delay(gpu, echo->run_us, echo->delay_us, error, error_size);
+	return echo_cuda_delay(gpu, echo->batch_us, echo->delay_us, error, error_size);
 }
 
 static void echo_close(void *state)

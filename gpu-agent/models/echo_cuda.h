@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Keep the GPU busy for so long per batch, and per request of it. 0, or -errno and <error>. */
-int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t run_us, uint32_t delay_us,
+int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
 		    char *error, size_t size);
 
 /* Copy input to output. 0, or -errno and <error>. */

@@ -14,8 +14,8 @@
 #   tests/bench/run.sh rdma [--json FILE] [--runs N] [--only cycles|wire|loss] [--verify] [--smoke]
 #   tests/bench/run.sh gpu [--runs N] [--json FILE] [--only PART] ...
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
-#   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
 #   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
+#   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
@@ -47,9 +47,9 @@ rdma               the RoCEv2 endpoint: cycles, Gbit/s to the software RNIC, goo
 flows              seconds and memory of doorbell's view of ten million flows
 gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo by size, the perceptron
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
+pool               what choosing a worker costs, and what policies do to latency (simulated)
 size               what doorbell size predicts beside what doorbell bench measures, at four loads
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
-pool               what choosing a worker costs, and what policies do to latency (simulated)
 END
 }
 
@@ -156,14 +156,14 @@ e2e() {
     BUILD=$build exec "$root/tests/bench/e2e.sh" --commit "$(commit)" "$@"
 }
 
-size() {
-    build "${programs[@]}" gpu-agent/models/echo.so
-    BUILD=$build exec "$root/tests/bench/size.sh" --commit "$(commit)" --machine "$(machine)" "$@"
-}
-
 pool() {
     build tests/bench/bench-pool
     "$build/tests/bench/bench-pool" --commit "$(commit)" --machine "$(machine)" "$@"
+}
+
+size() {
+    build "${programs[@]}" gpu-agent/models/echo.so
+    BUILD=$build exec "$root/tests/bench/size.sh" --commit "$(commit)" --machine "$(machine)" "$@"
 }
 
 flows() {

@@ -60,7 +60,7 @@ pool() {
     [ -z "$only" ] || [ "$only" = "$name" ] || return 0
     for i in $(seq 1 "$workers"); do
         start_agent "$i" echo --slots $slots --max-batch "$max_batch" --max-run-ms 1000 \
-            --model-args "sleep=1,run_us=$batch_us,delay_us=$each_us"
+            --model-args "sleep=1,batch_us=$batch_us,delay_us=$each_us"
     done
     for i in $(seq 1 "$workers"); do
         wait_for "w$i to be active" worker_is "w$i" active

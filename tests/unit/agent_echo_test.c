@@ -74,7 +74,7 @@ Test(agent_echo, takes_time_for_a_batch_and_for_each_request_asleep)
 	uint64_t start, work;
 	struct agent_model_item items[4];
 
-	cr_assert_eq(echo_open("run_us=10000,delay_us=5000,sleep=1"), 0, "%s", error);
+	cr_assert_eq(echo_open("batch_us=10000,delay_us=5000,sleep=1"), 0, "%s", error);
 	for (uint32_t i = 0; i < 4; i++)
 		items[i] = (struct agent_model_item){
 			.request = request, .request_length = 4, .reply = replies[i]};
