@@ -55,22 +55,28 @@ struct lb_service_config {
 	uint32_t flow_timeout_ms;    /* answered clients that spoke again; default 30000 */
 	uint32_t one_way_timeout_ms; /* all others; default 5000, or a second more than that sum */
 	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
+	/* not in the file: it was taken out of it, and has requests and flows still */
+	bool leaving;
 };
 
 struct lb_config {
 	unsigned int n_ports;
 	struct lb_port_config port[LB_PORTS_MAX];
+	/*
+	 * As read: in the file's order. In a running load balancer a service's place is its number,
+	 * which it keeps: places between others may be free, all zero. See lb_service_used().
+	 */
 	unsigned int n_services;
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
-	bool idle_sleep;    /* idle lcores yield, then sleep; default true. false = busy polling */
-	uint32_t flows;     /* capacity, all lcores together; default 1048576 */
-	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0 */
-	uint32_t reclaim_after_ms;     /* see conntrack.h; default 1000 */
-	uint8_t flow_table; /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
-	uint32_t memory_mb; /* EAL memory; 0 = sized from flows and ports */
-	bool hugepages;     /* default true; false = --no-huge */
+	bool idle_sleep; /* idle lcores yield, then sleep; default true. false = busy polling */
+	uint32_t flows;  /* capacity, all lcores together; default 1048576 */
+	uint32_t new_flows_per_source;    /* per second and lcore, see conntrack.h; default 0 */
+	uint32_t reclaim_after_ms;        /* see conntrack.h; default 1000 */
+	uint8_t flow_table;               /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
+	uint32_t memory_mb;               /* EAL memory; 0 = sized from flows and ports */
+	bool hugepages;                   /* default true; false = --no-huge */
 	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
@@ -81,6 +87,18 @@ struct lb_config {
 	bool dcqcn;                       /* react to congestion on the fabric; default true */
 	char log_level[16];               /* error, warning, notice, info, debug; default info */
 };
+
+/* Is this a service, or a free place between others? */
+static inline bool lb_service_used(const struct lb_service_config *service)
+{
+	return service->vip.family != 0;
+}
+
+/* Does it take new requests? */
+static inline bool lb_service_serves(const struct lb_service_config *service)
+{
+	return lb_service_used(service) && !service->leaving;
+}
 
 /*
  * Read and check <path>. Returns 0, or -errno with one line in <error>:

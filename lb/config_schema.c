@@ -8,6 +8,10 @@
 
 #define HOUR_MS 3600000
 
+/* What a running load balancer can change; see enum lb_config_effect. */
+#define LIVE    .effect = LB_CONFIG_LIVE
+#define REPLACE .effect = LB_CONFIG_REPLACE
+
 static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
 static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
 static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}};
@@ -74,36 +78,36 @@ static const struct config_key service_rows[] = {
 	{"name", &config_name, FIELD(lb_service_config, name), .noun = "a name", .required = true,
 	 .example = "echo"},
 	{"address", &config_address, FIELD(lb_service_config, vip), .noun = "a unicast address",
-	 .required = true, .example = "10.0.0.100"},
+	 .required = true, .example = "10.0.0.100", REPLACE},
 	{"port", &config_number, FIELD(lb_service_config, port), .noun = "a port", .min = 1,
-	 .max = UINT16_MAX, .required = true, .example = "8500"},
+	 .max = UINT16_MAX, .required = true, .example = "8500", REPLACE},
 	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
-	 .choices = protocols, .fallback = "udp"},
-	{"framing", &config_choice, 0, 0, .noun = "a framing", .choices = framings},
+	 .choices = protocols, .fallback = "udp", REPLACE},
+	{"framing", &config_choice, 0, 0, .noun = "a framing", .choices = framings, REPLACE},
 	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
-	 .required = true, .example = "echo"},
+	 .required = true, .example = "echo", LIVE},
 	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
-	 .choices = policies, .fallback = "least-outstanding"},
+	 .choices = policies, .fallback = "least-outstanding", LIVE},
 	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
-	 .choices = affinities, .fallback = "request"},
+	 .choices = affinities, .fallback = "request", LIVE},
 	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
 	{"max_request", &config_number, FIELD(lb_service_config, max_request),
-	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
-	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
-	 .min = 0, .max = 1 << 20, .fallback = "1024"},
+	 .min = 0, .max = 1 << 20, .fallback = "1024", LIVE},
 	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000"},
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000", LIVE},
 	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000"},
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000", LIVE},
 	/* without a fallback: 0 until the two above are known, see config.c */
 	{"flow_timeout_ms", &config_number, FIELD(lb_service_config, flow_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
 	{"one_way_timeout_ms", &config_number, FIELD(lb_service_config, one_way_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
 	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
-	 .noun = "a yes or no", .choices = truths, .fallback = "false"},
+	 .noun = "a yes or no", .choices = truths, .fallback = "false", LIVE},
 	{NULL},
 };
 
@@ -126,7 +130,7 @@ static const struct config_key control_rows[] = {
 
 static const struct config_key workers_rows[] = {
 	{"timeout_ms", &config_number, FIELD(lb_config, worker_timeout_ms), .noun = "a time in ms",
-	 .min = 20, .max = HOUR_MS, .fallback = "500"},
+	 .min = 20, .max = HOUR_MS, .fallback = "500", LIVE},
 	{NULL},
 };
 
@@ -143,7 +147,7 @@ static const struct config_key fabric_rows[] = {
 };
 
 static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
-static const struct config_key service_item = {NULL, &config_block, .block = service_rows};
+const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
 /* CPU_SETSIZE of glibc is where CPU numbers end. */
 static const struct config_key lcore_item = {
 	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
@@ -154,7 +158,7 @@ static const struct config_key root_rows[] = {
 	 .example = "[{name: port0, device: \"0000:3b:00.0\", ...}]"},
 	{"services", &config_list, offsetof(struct lb_config, service),
 	 sizeof(struct lb_service_config), SECOND(lb_config, n_services), .max = LB_SERVICES_MAX,
-	 .item = &service_item, .required = true,
+	 .item = &config_service_item, .required = true,
 	 .example = "[{name: echo, address: 10.0.0.100, ...}]"},
 	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
 	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
@@ -174,7 +178,7 @@ static const struct config_key root_rows[] = {
 	{"workers", &config_block, .block = workers_rows},
 	{"fabric", &config_block, .block = fabric_rows},
 	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
-	 .choices = log_levels, .fallback = "info"},
+	 .choices = log_levels, .fallback = "info", LIVE},
 	{NULL},
 };
 
