@@ -19,6 +19,12 @@
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   config.check   {file?}                                  -> {file, changes, applies, reason}
+ *   config.diff    {file?}                                  -> {file, changes}
+ *   config.apply   {file?}                                  -> {file, changes}
+ *                  file is an absolute path that the daemon reads, or else the one that it was
+ *                  started with; changes: [{key, from, to, effect}], effect is live, replace or
+ *                  restart. A bad file, and what apply cannot take, is CONTROL_ERROR_CONFIG.
  * The fields of flows, workers, services and lcores are listed in doorbell(1). A count that does
  * not exist yet is null.
  *
@@ -77,5 +83,6 @@
 #define CONTROL_ERROR_NOT_FOUND (-32001) /* no such worker or service */
 #define CONTROL_ERROR_REFUSED   (-32002) /* a registration that cannot be served */
 #define CONTROL_ERROR_STATE     (-32003) /* not now, or not on this connection */
+#define CONTROL_ERROR_CONFIG    (-32004) /* a configuration that is wrong, or cannot be applied */
 
 #endif

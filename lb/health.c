@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "leave.h"
 #include "registry.h"
 #include "resolve.h"
 #include "verbs_port.h"
@@ -89,6 +90,7 @@ void lb_tick(struct lb *lb)
 {
 	registry_free_links(lb);
 	verbs_ports_tick(lb);
+	leave_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "eal.h"
 #include "lb.h"
+#include "reload.h"
 #include "server.h"
 
 #define TICK_MS 20
@@ -77,6 +78,18 @@ static void on_tick(evutil_socket_t fd, short what, void *lb)
 	lb_tick(lb);
 }
 
+static void ignore_change(void *context, const struct lb_config_change *change)
+{
+}
+
+/* What comes of it is in the log. */
+static void on_reload(evutil_socket_t signal, short what, void *lb)
+{
+	char error[512];
+
+	lb_reload_apply(lb, NULL, ignore_change, NULL, error, sizeof(error));
+}
+
 static void on_signal(evutil_socket_t signal, short what, void *base)
 {
 	event_base_loopbreak(base);
@@ -87,7 +100,7 @@ static int serve(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
-	struct event *tick, *term, *interrupt;
+	struct event *tick, *term, *interrupt, *reload;
 	struct timeval period = {.tv_usec = TICK_MS * 1000};
 	char error[256] = "no memory for the event loop";
 	int ret = EXIT_FAILURE;
@@ -97,11 +110,13 @@ static int serve(struct lb *lb)
 	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
 	term = evsignal_new(base, SIGTERM, on_signal, base);
 	interrupt = evsignal_new(base, SIGINT, on_signal, base);
-	if (tick == NULL || term == NULL || interrupt == NULL)
+	reload = evsignal_new(base, SIGHUP, on_reload, lb);
+	if (tick == NULL || term == NULL || interrupt == NULL || reload == NULL)
 		goto out;
 	event_add(tick, &period);
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
+	event_add(reload, NULL);
 	server = control_server_create(lb, base, error, sizeof(error));
 	if (server == NULL)
 		goto out;
@@ -117,6 +132,7 @@ static int serve(struct lb *lb)
 	event_free(tick);
 	event_free(term);
 	event_free(interrupt);
+	event_free(reload);
 	/* A connection whose callback was due is freed by the loop only. */
 	event_base_loop(base, EVLOOP_NONBLOCK);
 out:
@@ -137,7 +153,7 @@ int main(int argc, char **argv)
 
 	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
-	signal(SIGHUP, SIG_IGN); /* there is no reload yet; log rotation must not end us */
+	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
 	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
@@ -152,6 +168,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	lb = lb_create(&config);
+	if (lb != NULL)
+		lb_reload_set_file(lb, options.config);
 	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
 	lb_destroy(lb);
 	rte_eal_cleanup();

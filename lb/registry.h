@@ -9,6 +9,19 @@
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
+/* The workers that <service> may use now. NULL with errno ENOMEM. */
+struct pick_table *registry_pick_table(struct lb *lb, const struct lb_service_config *service);
+
+/* Publish new pick tables for every service that <model> serves. */
+void registry_publish(struct lb *lb, const char *model);
+
+/*
+ * Could the workers that are there serve what <config> says? 0, or -EINVAL with a sentence in
+ * <error> that names worker, key and fix.
+ */
+int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
+			  size_t size);
+
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 

@@ -96,7 +96,7 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 
 unsigned int waiting_send(struct lcore *lc)
 {
-	unsigned int before = lc->n_waiting, n = lc->lb->config.n_services;
+	unsigned int before = lc->n_waiting, n = lc->services->n;
 	struct burst *b = &lc->burst;
 
 	b->n = 0;
@@ -112,4 +112,29 @@ unsigned int waiting_send(struct lcore *lc)
 	lc->first_waiting = (lc->first_waiting + 1) % n;
 	forward_send(lc, b);
 	return before - lc->n_waiting;
+}
+
+struct waiting *waiting_move(struct lcore *lc, uint16_t service, struct waiting *queue,
+			     uint32_t size)
+{
+	struct lcore_service *s = &lc->service[service];
+	struct waiting *old = s->queue;
+	uint32_t kept = 0;
+
+	for (uint32_t n = s->count; n > 0; n--) {
+		struct waiting w = take(lc, service);
+		struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
+
+		if (kept < size)
+			queue[kept++] = w;
+		else if (flow != NULL)
+			forward_refuse(lc, w.packet, flow, tag_of(w.packet), LB_DROP_QUEUE_FULL);
+		else
+			lcore_drop(lc, w.packet, LB_DROP_QUEUE_FULL);
+	}
+	s->queue = queue;
+	s->head = 0;
+	s->count = kept;
+	lc->n_waiting += kept;
+	return old;
 }
