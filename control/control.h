@@ -16,6 +16,7 @@
  *   workers.list   {}                                       -> {workers: [...]}
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name}                                   -> {worker}
+ *   workers.set    {name, weight}                           -> {worker}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}

@@ -25,6 +25,7 @@ static const struct method {
 	{"workers.list", OPERATORS, control_workers_list},
 	{"workers.show", OPERATORS, control_workers_show},
 	{"workers.drain", OPERATORS, control_workers_drain},
+	{"workers.set", OPERATORS, control_workers_set},
 	{"services.list", OPERATORS, control_services_list},
 	{"services.show", OPERATORS, control_services_show},
 	{"config.check", OPERATORS, control_config_check},

@@ -498,6 +498,16 @@ void lb_worker_drain(struct lb *lb, struct worker *w)
 		registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
 }
 
+void lb_worker_weight(struct lb *lb, struct worker *w, uint32_t weight)
+{
+	if (w->spec.weight == weight)
+		return;
+	LB_LOG(NOTICE, "worker=%s weight=%u before=%u", w->spec.name, weight, w->spec.weight);
+	w->spec.weight = weight;
+	if (w->state == WORKER_ACTIVE)
+		registry_publish(lb, w->spec.model);
+}
+
 static uint64_t outstanding(const struct lb *lb, const struct worker *w)
 {
 	struct lb_link_stats stats;

@@ -38,6 +38,8 @@ static const struct command {
 	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
 	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "set", "NAME weight=N", cli_workers_set, 0,
+	 "change its share, for policies that use one"},
 	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
 	{"config", "check", "[FILE]", cli_config_check, 0,

@@ -246,6 +246,11 @@ void lb_worker_drain(struct lb *lb, struct worker *worker)
 	tell(lb, worker);
 }
 
+void lb_worker_weight(struct lb *lb, struct worker *worker, uint32_t weight)
+{
+	worker->spec.weight = weight;
+}
+
 bool lb_worker_drained(struct lb *lb, const struct worker *worker)
 {
 	return worker->state == WORKER_DRAINING && lb->outstanding[worker->number] == 0;
