@@ -20,6 +20,9 @@
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   log.show       {}                                       -> {modules: [{module, level}]}
+ *   log.level      {module?, level}                         -> {modules: those that changed}
+ *                  module: one of ours (lb, control), or a pattern with a dot or a star
  *   config.check   {file?}                                  -> {file, changes, applies, reason}
  *   config.diff    {file?}                                  -> {file, changes}
  *   config.apply   {file?}                                  -> {file, changes}

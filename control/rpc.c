@@ -28,6 +28,8 @@ static const struct method {
 	{"workers.set", OPERATORS, control_workers_set},
 	{"services.list", OPERATORS, control_services_list},
 	{"services.show", OPERATORS, control_services_show},
+	{"log.show", OPERATORS, control_log_show},
+	{"log.level", OPERATORS, control_log_level},
 	{"config.check", OPERATORS, control_config_check},
 	{"config.diff", OPERATORS, control_config_diff},
 	{"config.apply", OPERATORS, control_config_apply},

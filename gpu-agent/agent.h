@@ -36,6 +36,7 @@ struct agent_options {
 	bool dcqcn;
 	const char *gpus; /* auto, none, all, or a list of numbers */
 	const char *log_level;
+	int log_format; /* enum log_format */
 };
 
 /* Fills <o> from the command line. 0 to go on, 1 to exit well, 2 after a usage error was printed.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "config_diff.h"
+#include "log_sink.h"
 #include "registry.h"
 #include "resolve.h"
 #include "xdp.h"
@@ -217,20 +218,11 @@ static void announce_new(struct lb *lb, const struct lb_config *before)
 	}
 }
 
-static int level_number(const char *name)
-{
-	static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
-
-	for (unsigned int i = 0; i < RTE_DIM(names); i++)
-		if (strcmp(names[i], name) == 0)
-			return RTE_LOG_ERR + i;
-	return RTE_LOG_INFO;
-}
-
 static void remember(struct lb *lb, const struct lb_config *next)
 {
 	if (strcmp(lb->config.log_level, next->log_level) != 0)
-		rte_log_set_level_pattern("doorbell.*", level_number(next->log_level));
+		rte_log_set_level_pattern("doorbell.*", log_level_number(next->log_level));
+	log_sink_format(next->log_format);
 	lb_config_copy_live(next, &lb->config);
 	lb->config.n_services = next->n_services;
 	memcpy(lb->config.service, next->service, sizeof(next->service));

@@ -86,6 +86,7 @@ struct lb_config {
 	uint8_t rnr_retry;                /* RoCE: default 7, which is for ever */
 	bool dcqcn;                       /* react to congestion on the fabric; default true */
 	char log_level[16];               /* error, warning, notice, info, debug; default info */
+	uint8_t log_format;               /* enum log_format of log_line.h; default text */
 };
 
 /* Is this a service, or a free place between others? */

@@ -46,6 +46,8 @@ static void diff_block(const struct walk *w, const struct config_key *rows, cons
 	char path[LB_CONFIG_KEY_MAX];
 
 	for (const struct config_key *row = rows; row->name != NULL; row++) {
+		if (row->alias)
+			continue;
 		snprintf(path, sizeof(path), "%.*s%s%s", OUTER(outer), *outer != '\0' ? "." : "",
 			 row->name);
 		diff_key(w, row, path, from, to);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "config_schema.h"
 #include "conntrack.h"
+#include "log_line.h"
 
 #define FIELD(type, member)  offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define SECOND(type, member) .second = offsetof(struct type, member)
@@ -18,6 +19,13 @@ static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}
 static const struct config_choice framings[] = {{"datagram", 0}, {NULL, 0}};
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
+
+static const struct config_choice log_formats[] = {
+	{"text", LOG_FORMAT_TEXT},
+	{"logfmt", LOG_FORMAT_LOGFMT},
+	{"json", LOG_FORMAT_JSON},
+	{NULL, 0},
+};
 
 static const struct config_choice controls[] = {{"dcqcn", true}, {"off", false}, {NULL, 0}};
 
@@ -146,6 +154,14 @@ static const struct config_key fabric_rows[] = {
 	{NULL},
 };
 
+static const struct config_key log_rows[] = {
+	{"level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
+	 .choices = log_levels, .fallback = "info", LIVE},
+	{"format", &config_choice, FIELD(lb_config, log_format), .noun = "a log format",
+	 .choices = log_formats, .fallback = "text", LIVE},
+	{NULL},
+};
+
 static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
 const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
 /* CPU_SETSIZE of glibc is where CPU numbers end. */
@@ -177,8 +193,9 @@ static const struct config_key root_rows[] = {
 	{"control", &config_block, .block = control_rows},
 	{"workers", &config_block, .block = workers_rows},
 	{"fabric", &config_block, .block = fabric_rows},
+	{"log", &config_block, .block = log_rows},
 	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
-	 .choices = log_levels, .fallback = "info", LIVE},
+	 .choices = log_levels, .alias = true},
 	{NULL},
 };
 

@@ -44,6 +44,7 @@ struct config_key {
 	const char *example;  /* a value that would do */
 	const char *fallback; /* used when the key is left out; parsed like a value */
 	bool required;
+	bool alias;                   /* another name of a field that a row has already */
 	enum lb_config_effect effect; /* of a change: nothing said, nothing but a restart */
 	const struct config_choice *choices;
 	const struct config_key *block; /* rows of a block, ended by a row without name */

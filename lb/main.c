@@ -14,6 +14,7 @@
 #include "config.h"
 #include "eal.h"
 #include "lb.h"
+#include "log_sink.h"
 #include "reload.h"
 #include "server.h"
 
@@ -139,7 +140,7 @@ out:
 	if (base != NULL)
 		event_base_free(base);
 	if (server == NULL)
-		fprintf(stderr, "doorbell-lb: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
 	return ret;
 }
 
@@ -163,8 +164,9 @@ int main(int argc, char **argv)
 		       config.n_ports, config.n_services, config.n_lcores);
 		return EXIT_SUCCESS;
 	}
+	log_sink_open(config.log_format);
 	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
-		fprintf(stderr, "doorbell-lb: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
 		return EXIT_FAILURE;
 	}
 	lb = lb_create(&config);

@@ -75,6 +75,7 @@ int cli_watch(struct cli *cli, cli_run *run);
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_services_list, cli_services_show;
+cli_run cli_log_show, cli_log_level;
 cli_run cli_config_check, cli_config_diff, cli_config_apply;
 cli_run cli_stats, cli_version;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;

@@ -99,7 +99,7 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		     "true, max_request: 1472, max_reply: 1472}\n"
 		     "  - {name: new, address: \"2001:db8::1\", port: 81, model: m}\n"
 		     "control: {agents: \"[::]:99\", socket: /x}\n"
-		     "log_level: debug\n"),
+		     "log: {level: debug, format: json}\n"),
 		"ports[0].device: 'net_af_packet0,iface=c0' -> 'net_af_packet0,iface=c1' restart\n"
 		"ports[0].roles: 'clients' -> 'clients, fabric' restart\n"
 		"ports[0].mtu: '1500' -> '4000' restart\n"
@@ -109,7 +109,8 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		"lcores[1]: '2' -> '3' restart\n"
 		"control.socket: '/run/doorbell/control.sock' -> '/x' restart\n"
 		"control.agents: '0.0.0.0:4790' -> '[::]:99' restart\n"
-		"log_level: 'info' -> 'debug' live\n"
+		"log.level: 'info' -> 'debug' live\n"
+		"log.format: 'text' -> 'json' live\n"
 		"services[see]: '10.0.0.2 port 80, model vit' -> '' live\n"
 		"services[chat].policy: 'least-outstanding' -> 'maglev' live\n"
 		"services[chat].affinity: 'request' -> 'flow' live\n"
