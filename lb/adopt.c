@@ -13,7 +13,7 @@
 
 /* What one lcore gets; afterwards what it had. */
 struct lane {
-	struct waiting *queue[LB_SERVICES_MAX];
+	struct queue *queue; /* by service number */
 };
 
 /* A change on its way. By service number where an array. */
@@ -70,8 +70,8 @@ static void compare(struct adoption *a, const struct lb_config *now)
 				from->leaving != to->leaving;
 		if (lb_service_used(to))
 			lb_config_diff_service(from, to, note_change, &a->changed[i]);
-		a->requeue[i] =
-			lb_service_used(from) != lb_service_used(to) || from->queue != to->queue;
+		a->requeue[i] = lb_service_used(from) != lb_service_used(to) ||
+				from->queue != to->queue || (from->replay > 0) != (to->replay > 0);
 	}
 }
 
@@ -80,16 +80,20 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 	a->lane = calloc(lb->n_lcores, sizeof(*a->lane));
 	if (a->lane == NULL)
 		return -ENOMEM;
-	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		for (unsigned int i = 0; i < a->next->n_services; i++) {
+	for (unsigned int k = 0; k < lb->n_lcores; k++) {
+		a->lane[k].queue = calloc(LB_SERVICES_MAX, sizeof(struct queue));
+		if (a->lane[k].queue == NULL)
+			return -ENOMEM;
+		for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 			const struct lb_service_config *s = &a->next->service[i];
+			uint32_t replays = s->replay > 0 ? lb->lcore[k]->kept_max : 0;
 
-			if (!a->requeue[i] || !lb_service_used(s))
-				continue;
-			a->lane[k].queue[i] = calloc(RTE_MAX(s->queue, 1u), sizeof(struct waiting));
-			if (a->lane[k].queue[i] == NULL)
+			/* Numbers that are free have a queue without a place. */
+			if (a->requeue[i] &&
+			    queue_init(&a->lane[k].queue[i], s->queue, replays) < 0)
 				return -ENOMEM;
 		}
+	}
 	return 0;
 }
 
@@ -137,6 +141,15 @@ struct call {
 	struct lane *lane;
 };
 
+/* Another had this number before. */
+static void forget(struct lcore_service *s)
+{
+	struct queue queue = s->queue;
+
+	memset(s, 0, sizeof(*s));
+	s->queue = queue;
+}
+
 /* On the lcore, between two turns. */
 static void adopt(void *lcore, void *argument)
 {
@@ -149,11 +162,9 @@ static void adopt(void *lcore, void *argument)
 		const struct lb_service_config *s = &a->view->config[i];
 
 		if (a->requeue[i])
-			call->lane->queue[i] = waiting_move(lc, i, call->lane->queue[i], s->queue);
-		if (a->fresh[i]) {
-			memset(&lc->service[i].stats, 0, sizeof(lc->service[i].stats));
-			lc->service[i].turn = 0;
-		}
+			waiting_move(lc, i, &call->lane->queue[i]);
+		if (a->fresh[i])
+			forget(&lc->service[i]);
 		if (a->changed[i] && lb_service_used(s)) {
 			adopt_timeouts(s, timeout_ms);
 			conntrack_timeouts_set(lc->ct, i, timeout_ms);
@@ -233,8 +244,11 @@ static void discard(const struct lb *lb, struct adoption *a)
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		workers_pick_table_destroy(a->pick[i]);
 		for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
-			free(a->lane[k].queue[i]);
+			if (a->lane[k].queue != NULL && a->requeue[i])
+				queue_fini(&a->lane[k].queue[i]);
 	}
+	for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
+		free(a->lane[k].queue);
 	free(a->lane);
 	free(a->view);
 }

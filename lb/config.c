@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "config_schema.h"
+#include "request.h"
 
 /* What is added to the longest a request may take. */
 #define LINGER_MS     1000
@@ -264,7 +265,11 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		struct lb_service_config *service = &config->service[i];
 		unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
-		int rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+		int rc;
+
+		if (service->framing == LB_FRAMING_TAGGED)
+			headers += LB_REQUEST_LENGTH;
+		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
 
 		if (rc == 0)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);

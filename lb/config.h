@@ -33,19 +33,21 @@ struct lb_port_config {
 };
 
 enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST };
+enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED };
 
 struct lb_service_config {
 	char name[LB_NAME_MAX];
 	struct lb_address vip;
-	uint16_t port;    /* host order */
-	uint8_t protocol; /* IPPROTO_UDP */
+	uint16_t port;           /* host order */
+	uint8_t protocol;        /* IPPROTO_UDP */
+	enum lb_framing framing; /* default datagram */
 	char model[WORKER_NAME_MAX];
 	enum pick_policy policy;   /* default least-outstanding */
 	enum lb_affinity affinity; /* default request */
 	/*
 	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
-	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6; 1472 for IPv4 at MTU
-	 * 1500.
+	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6, and 24 more when
+	 * tagged; 1472 for IPv4 at MTU 1500.
 	 */
 	uint32_t max_request, max_reply;
 	uint32_t queue; /* requests that may wait for a credit, per lcore; default 1024 */
@@ -55,6 +57,19 @@ struct lb_service_config {
 	uint32_t flow_timeout_ms;    /* answered clients that spoke again; default 30000 */
 	uint32_t one_way_timeout_ms; /* all others; default 5000, or a second more than that sum */
 	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
+	/*
+	 * From the request's arrival to its reply; what cannot make it is refused early. 0, the
+	 * default: none. A tagged request may bring its own.
+	 */
+	uint32_t deadline_ms;
+	uint8_t priority; /* 1 (first) to 4, of requests that bring none; default 2 */
+	/*
+	 * How often a request may be sent to another worker when its own is lost or suspect;
+	 * default 0. Only for models that may run a request twice.
+	 */
+	uint8_t replay;
+	uint32_t probe_bytes; /* of zeros, that a new worker must answer first; 0, the default: none
+			       */
 	/* not in the file: it was taken out of it, and has requests and flows still */
 	bool leaving;
 };
@@ -81,12 +96,22 @@ struct lb_config {
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
-	uint8_t ack_timeout;              /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
-	uint8_t retry_count;              /* RoCE: default 7 */
-	uint8_t rnr_retry;                /* RoCE: default 7, which is for ever */
-	bool dcqcn;                       /* react to congestion on the fabric; default true */
-	char log_level[16];               /* error, warning, notice, info, debug; default info */
-	uint8_t log_format;               /* enum log_format of log_line.h; default text */
+	uint32_t suspect_ms; /* no heartbeat for this long = gets no new requests; default 50; 0:
+				never */
+	/* Workers that fail this share of requests are out for a while; default 50; 0: never. */
+	uint8_t eject_error_percent;
+	/* So are those that take this many times the median; 0, the default: never. */
+	uint16_t eject_latency_factor;
+	uint32_t eject_ms;      /* for how long the first time; default 5000 */
+	uint32_t slow_start_ms; /* a new worker gets its weight bit by bit; 0, the default: at once
+				 */
+	uint32_t replay_mb;     /* of payloads kept for a replay, all lcores; default 16 */
+	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
+	uint8_t retry_count;    /* RoCE: default 7 */
+	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
+	bool dcqcn;             /* react to congestion on the fabric; default true */
+	char log_level[16];     /* error, warning, notice, info, debug; default info */
+	uint8_t log_format;     /* enum log_format of log_line.h; default text */
 };
 
 /* Is this a service, or a free place between others? */

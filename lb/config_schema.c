@@ -16,7 +16,8 @@
 static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
 static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
 static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}};
-static const struct config_choice framings[] = {{"datagram", 0}, {NULL, 0}};
+static const struct config_choice framings[] = {
+	{"datagram", LB_FRAMING_DATAGRAM}, {"tagged", LB_FRAMING_TAGGED}, {NULL, 0}};
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
 
@@ -45,8 +46,11 @@ static const struct config_choice roles[] = {
 
 static const struct config_choice policies[] = {
 	{"round-robin", PICK_ROUND_ROBIN},
+	{"weighted", PICK_WEIGHTED},
 	{"maglev", PICK_MAGLEV},
 	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{"power-of-two", PICK_POWER_OF_TWO},
+	{"earliest-finish", PICK_EARLIEST_FINISH},
 	{NULL, 0},
 };
 
@@ -91,7 +95,8 @@ static const struct config_key service_rows[] = {
 	 .max = UINT16_MAX, .required = true, .example = "8500", REPLACE},
 	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
 	 .choices = protocols, .fallback = "udp", REPLACE},
-	{"framing", &config_choice, 0, 0, .noun = "a framing", .choices = framings, REPLACE},
+	{"framing", &config_choice, FIELD(lb_service_config, framing), .noun = "a framing",
+	 .choices = framings, .fallback = "datagram", REPLACE},
 	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
 	 .required = true, .example = "echo", LIVE},
 	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
@@ -116,6 +121,14 @@ static const struct config_key service_rows[] = {
 	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
 	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
 	 .noun = "a yes or no", .choices = truths, .fallback = "false", LIVE},
+	{"deadline_ms", &config_number, FIELD(lb_service_config, deadline_ms),
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
+	{"priority", &config_number, FIELD(lb_service_config, priority), .noun = "a priority",
+	 .min = 1, .max = 4, .fallback = "2", LIVE},
+	{"replay", &config_number, FIELD(lb_service_config, replay),
+	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0", LIVE},
+	{"probe_bytes", &config_number, FIELD(lb_service_config, probe_bytes),
+	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0", LIVE},
 	{NULL},
 };
 
@@ -139,6 +152,18 @@ static const struct config_key control_rows[] = {
 static const struct config_key workers_rows[] = {
 	{"timeout_ms", &config_number, FIELD(lb_config, worker_timeout_ms), .noun = "a time in ms",
 	 .min = 20, .max = HOUR_MS, .fallback = "500", LIVE},
+	{"suspect_ms", &config_number, FIELD(lb_config, suspect_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "50", LIVE},
+	{"eject_error_percent", &config_number, FIELD(lb_config, eject_error_percent),
+	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50", LIVE},
+	{"eject_latency_factor", &config_number, FIELD(lb_config, eject_latency_factor),
+	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0", LIVE},
+	{"eject_ms", &config_number, FIELD(lb_config, eject_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "5000", LIVE},
+	{"slow_start_ms", &config_number, FIELD(lb_config, slow_start_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
+	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
+	 .min = 0, .max = 1 << 20, .fallback = "16"},
 	{NULL},
 };
 

@@ -47,6 +47,11 @@
 	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
 	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy reply sent")            \
 	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy reply sent")         \
+	X(DEADLINE, "deadline", "could not be answered by its deadline; deadline reply sent")      \
+	X(CANCELLED, "cancelled", "its client asked to; cancelled reply sent")                     \
+	X(CANCEL_UNKNOWN, "cancel_unknown", "cancels a request that is over or was never there")   \
+	X(CANCEL_LIMIT, "cancel_limit", "more cancels than an lcore looks at in a ms")             \
+	X(FRAMING, "framing", "not a request of the service's framing; malformed reply sent")      \
 	X(REQUEST_TIMEOUT, "request_timeout", "the worker did not answer in time; timeout reply")  \
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \

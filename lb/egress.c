@@ -5,6 +5,8 @@
  */
 #include "checksum.h"
 #include "lcore.h"
+#include "probe.h"
+#include "request.h"
 
 #define ETHER_LENGTH 14
 #define VLAN_LENGTH  4
@@ -166,8 +168,20 @@ static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
 	return whole;
 }
 
+/* Tagged framing: which request this answers. */
+static bool add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t chunk, bool more)
+{
+	uint8_t *at = (uint8_t *)rte_pktmbuf_prepend(m, LB_REQUEST_LENGTH);
+
+	if (unlikely(at == NULL))
+		return false;
+	lb_request_write_reply(at, id, chunk, more);
+	return true;
+}
+
 /* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. True: sent. */
-static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag)
+static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
+		       uint32_t chunk, bool more)
 {
 	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
@@ -184,6 +198,11 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 			return false;
 		}
 	}
+	if (lcore_service_config(lc, flow->service)->framing == LB_FRAMING_TAGGED &&
+	    !add_request_header(m, tag, chunk, more)) {
+		lcore_drop(lc, m, LB_DROP_NO_TX);
+		return false;
+	}
 	if (!transmit(lc, flow, m))
 		return false;
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
@@ -198,17 +217,22 @@ static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_
 		   const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
+	uint64_t run_ns = 0;
 
 	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
 	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
 		link->stats.wait_ns += header->start_ns - header->seen_ns;
-		link->stats.run_ns += header->done_ns - header->start_ns;
+		run_ns = header->done_ns - header->start_ns;
+		link->stats.run_ns += run_ns;
+		if (run_ns > link->longest_run_ns)
+			link->longest_run_ns = run_ns;
 	}
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
+	link->stats.faults += status == RING_ERROR || status == RING_BAD;
+	replay_forget(lc, link, number);
 	link_slot_free(link, number);
-	lc->load.credits[link->worker]++;
-	lc->load.outstanding[link->worker]--;
+	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
 /* Does the header say what the message and the slot say? */
@@ -240,6 +264,11 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	link->slot[number].chunks++;
 	if (!(imm & RING_IMM_MORE))
 		finish(lc, link, number, status, &header);
+	if (unlikely(slot.state == SLOT_PROBE)) {
+		probe_reply(link, status);
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (unlikely(slot.state == SLOT_ABANDONED))
 		return lcore_drop(lc, m, LB_DROP_REPLY_STALE);
 	flow = conntrack_flow_get(lc->ct, slot.flow);
@@ -251,7 +280,8 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));
-	if (send_chunk(lc, flow, m, slot.tag) && !(imm & RING_IMM_MORE)) {
+	if (send_chunk(lc, flow, m, slot.tag, slot.chunks, imm & RING_IMM_MORE) &&
+	    !(imm & RING_IMM_MORE)) {
 		lc->stats.replies++;
 		lc->service[slot.service].stats.replies++;
 	}

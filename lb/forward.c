@@ -12,6 +12,13 @@ static const struct pick_table *pick_table(const struct lcore *lc, uint16_t serv
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
 }
 
+bool forward_may_wait(const struct lcore *lc, uint16_t service)
+{
+	const struct pick_table *table = pick_table(lc, service);
+
+	return table != NULL && table->n + table->soon > 0;
+}
+
 bool forward_has_workers(const struct lcore *lc, uint16_t service)
 {
 	const struct pick_table *table = pick_table(lc, service);
@@ -30,6 +37,12 @@ static bool keeps_worker(const struct lcore *lc, const struct pick_table *table,
 	return link != NULL && link->worker_generation == flow->worker_generation;
 }
 
+struct choice {
+	uint16_t service;
+	uint64_t deadline; /* TSC; 0: none */
+	bool late;         /* out: there are credits, and nobody would be done in time */
+};
+
 /* Take a credit of <worker> for a request of <packets>. NULL when it cannot have another now. */
 static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 {
@@ -38,8 +51,7 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 	if (lc->load.credits[worker] == 0 ||
 	    !link_reserve(link, requester_packets(&link->requester, length)))
 		return NULL;
-	lc->load.credits[worker]--;
-	lc->load.outstanding[worker]++;
+	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
 }
 
@@ -53,22 +65,61 @@ static struct link *claim_any(struct lcore *lc, const struct pick_table *table, 
 	return link;
 }
 
-struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m)
+/* Is <worker> expected to be done with one more by then? */
+static bool in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
-	uint16_t service = flow->service, worker;
-	const struct pick_table *table = pick_table(lc, service);
-	bool pinned = lcore_service_config(lc, service)->affinity == LB_AFFINITY_FLOW;
+	uint64_t ns = workers_expected_finish_ns(&lc->load, worker);
+
+	return lc->now + ns * lc->lb->tsc_per_ms / 1000000 <= deadline;
+}
+
+/* The policy's choice would be late: who would not be. Other policies do not ask for that. */
+static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *table,
+			     uint64_t deadline)
+{
+	for (uint16_t i = 0; i < table->n; i++)
+		if (lc->load.credits[table->worker[i]] != 0 &&
+		    in_time(lc, table->worker[i], deadline))
+			return table->worker[i];
+	return WORKER_NONE;
+}
+
+static struct link *choose(struct lcore *lc, const struct pick_table *table, uint32_t hash,
+			   uint32_t length, struct choice *choice)
+{
+	uint16_t worker = workers_pick(table, &lc->load, hash, &lc->service[choice->service].pick);
 	struct link *link;
 
+	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
+	    !in_time(lc, worker, choice->deadline)) {
+		worker = pick_in_time(lc, table, choice->deadline);
+		choice->late = worker == WORKER_NONE;
+		return choice->late ? NULL : claim(lc, worker, length);
+	}
+	link = worker == WORKER_NONE ? NULL : claim(lc, worker, length);
+	/* With a deadline, better wait than go to just anybody. */
+	if (unlikely(link == NULL) && choice->deadline == 0)
+		link = claim_any(lc, table, length);
+	return link;
+}
+
+struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
+			    const struct rte_mbuf *m, uint64_t deadline, bool *late)
+{
+	struct choice choice = {.service = flow->service, .deadline = deadline};
+	const struct pick_table *table = pick_table(lc, flow->service);
+	bool pinned = lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW;
+	struct link *link;
+
+	*late = false;
 	if (unlikely(lcore_holds_enough(lc)))
 		return NULL;
-	if (pinned && keeps_worker(lc, table, flow))
-		return claim(lc, flow->worker, m->data_len);
-	worker = workers_pick(table, &lc->load, hash, &lc->service[service].turn);
-	link = worker == WORKER_NONE ? NULL : claim(lc, worker, m->data_len);
-	if (unlikely(link == NULL))
-		link = claim_any(lc, table, m->data_len);
+	if (pinned && keeps_worker(lc, table, flow)) {
+		*late = deadline != 0 && !in_time(lc, flow->worker, deadline);
+		return *late ? NULL : claim(lc, flow->worker, m->data_len);
+	}
+	link = choose(lc, table, hash, m->data_len, &choice);
+	*late = choice.late;
 	if (link != NULL) {
 		flow->worker = link->worker;
 		flow->worker_generation = link->worker_generation;
@@ -76,11 +127,25 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 	return link;
 }
 
+enum lb_notice forward_notice_of(enum lb_drop reason)
+{
+	switch (reason) {
+	case LB_DROP_DEADLINE:
+		return LB_NOTICE_DEADLINE;
+	case LB_DROP_CANCELLED:
+		return LB_NOTICE_CANCELLED;
+	case LB_DROP_WORKER_LOST:
+		return LB_NOTICE_WORKER_LOST;
+	default:
+		return LB_NOTICE_BUSY;
+	}
+}
+
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason)
 {
 	lc->service[flow->service].stats.drops++;
-	egress_notice(lc, flow, LB_NOTICE_BUSY, tag);
+	egress_notice(lc, flow, forward_notice_of(reason), tag);
 	lcore_drop(lc, m, reason);
 }
 
@@ -88,23 +153,39 @@ void forward_assign(struct lcore *lc, struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct flow *flow = b->flow[i];
+		bool late = false;
 
 		b->link[i] = NULL;
-		if (unlikely(!forward_has_workers(lc, flow->service))) {
+		if (unlikely(!forward_may_wait(lc, flow->service))) {
 			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_NO_WORKER);
 			continue;
 		}
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
-		if (lc->service[flow->service].count == 0 ||
+		if (lc->service[flow->service].queue.count == 0 ||
 		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
-			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i]);
-		if (unlikely(b->link[i] == NULL))
+			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i],
+						    b->deadline[i], &late);
+		if (unlikely(late))
+			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
+		else if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
 		else
 			/* The headers go in front of the payload, where the NIC has not written. */
 			rte_prefetch0(rte_pktmbuf_mtod_offset(b->packet[i], uint8_t *,
 							      -RTE_CACHE_LINE_SIZE));
 	}
+}
+
+/* The worker's time, of what is left. */
+static uint32_t deadline_us(const struct lcore *lc, const struct lb_service_config *config,
+			    uint64_t deadline)
+{
+	uint64_t limit = config->request_timeout_ms * UINT64_C(1000), left;
+
+	if (likely(deadline == 0))
+		return limit;
+	left = deadline > lc->now ? (deadline - lc->now) * 1000 / lc->lb->tsc_per_ms : 1;
+	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
 static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
@@ -117,8 +198,10 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.length = m->data_len,
 		.service = flow->service,
 		.flow = b->handle[i],
-		.deadline_us = config->request_timeout_ms * 1000,
+		.deadline_us = deadline_us(lc, config, b->deadline[i]),
 	};
+	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
+	uint32_t slot = link_next_slot(link);
 	uint64_t copies = link->requester.stats.copies;
 
 	if (config->payload_crc) {
@@ -127,8 +210,9 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	}
 	lcore_mark_dirty(lc, link);
 	if (unlikely(link_send(link, m, &request, b->tag[i], lc->now, lc->packets) < 0)) {
-		lc->load.credits[link->worker]++;
-		lc->load.outstanding[link->worker]--;
+		if (kept)
+			replay_unkeep(lc, link, slot);
+		workers_load_unsent(&lc->load, link->worker);
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
 	conntrack_count_request(flow);

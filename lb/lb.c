@@ -93,9 +93,9 @@ static int create_queues(struct lcore *lc)
 	const struct lb_config *config = &lc->lb->config;
 
 	for (unsigned int i = 0; i < config->n_services; i++) {
-		lc->service[i].queue = calloc(RTE_MAX(config->service[i].queue, 1u),
-					      sizeof(*lc->service[i].queue));
-		if (lc->service[i].queue == NULL)
+		const struct lb_service_config *s = &config->service[i];
+
+		if (queue_init(&lc->service[i].queue, s->queue, s->replay ? lc->kept_max : 0) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -143,9 +143,12 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -ENOMEM;
 	lb->lcore[index] = lc;
 	lc->lb = lb;
+	workers_load_init(&lc->load, lb->tsc_hz);
 	lc->index = index;
 	lc->services = lb->services;
 	lc->hold_max = LB_HOLD_MAX;
+	lc->kept_max = lb_replays_per_lcore(&lb->config);
+	lc->lane_seed = seed[0] ^ seed[1];
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
@@ -176,11 +179,9 @@ static void free_packets(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->services->n; i++) {
 		struct lcore_service *s = &lc->service[i];
 
-		for (uint32_t k = 0; s->queue != NULL && k < s->count; k++)
-			rte_pktmbuf_free(
-				s->queue[(s->head + k) % lcore_service_config(lc, i)->queue]
-					.packet);
-		free(s->queue);
+		while (s->queue.count > 0)
+			rte_pktmbuf_free(queue_take(&s->queue, queue_first(&s->queue)).packet);
+		queue_fini(&s->queue);
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		rte_pktmbuf_free_bulk(lc->tx[i].packet, lc->tx[i].n);

@@ -53,20 +53,23 @@ struct lb_lcore_stats {
 
 struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
-	uint64_t queued; /* waiting now */
+	uint64_t queued;  /* waiting now */
+	uint64_t replays; /* requests sent again, to another worker */
 	uint64_t bytes_in, bytes_out;
 };
 
 struct lb_link_stats {
 	uint64_t requests, replies, errors; /* errors: replies with a status other than OK */
-	uint64_t lost;                      /* in flight when the link went down */
-	uint64_t outstanding, credits;      /* now */
+	uint64_t faults; /* of these, those that are the worker's: the model failed or refused */
+	uint64_t lost;   /* in flight when the link went down */
+	uint64_t outstanding, credits; /* now */
 	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
 	uint64_t packets_received, naks_sent, rnr_naks_received;
 	uint64_t duplicates, out_of_order; /* received; out of order: behind a gap */
 	uint64_t ecn_marked, cnps_sent;    /* received with a switch's mark; what we told of it */
 	uint64_t cnps_received;            /* what the worker told of our packets */
-	uint64_t rate; /* of its slowest link that congestion limits, bytes per second; 0: none is */
+	uint64_t
+		rate; /* of its slowest link that congestion limits, bytes per second; 0: none is */
 	uint64_t wait_ns, run_ns; /* sums over replies, from the worker's own clock */
 	uint64_t total_ns;        /* sum over replies: descriptor sent to last chunk received */
 	uint64_t heartbeats;

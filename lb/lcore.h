@@ -20,6 +20,7 @@
 #include "owner.h"
 #include "parse.h"
 #include "port.h"
+#include "queue.h"
 #include "service.h"
 #include "sleeper.h"
 #include "txq.h"
@@ -32,6 +33,12 @@ extern int lb_logtype;
 #define LB_LOG(level, format, ...)                                                                 \
 	rte_log(RTE_LOG_##level, lb_logtype, "lb: " format "\n", ##__VA_ARGS__)
 
+/* How a request ranks, and how often it was sent to a worker that was lost. */
+struct standing {
+	uint8_t level; /* of the queue, see queue.h */
+	uint8_t replays;
+};
+
 /* Client requests on their way through the stages. Index i is one packet everywhere. */
 struct burst {
 	unsigned int n;
@@ -40,8 +47,11 @@ struct burst {
 	struct flow_key key[LB_BURST];
 	uint32_t hash[LB_BURST];
 	struct flow *flow[LB_BURST];
-	uint64_t handle[LB_BURST]; /* of the flow */
-	uint64_t tag[LB_BURST];    /* first 8 bytes of the request */
+	uint64_t handle[LB_BURST];   /* of the flow */
+	uint64_t tag[LB_BURST];      /* for notices: the request's id, or its first 8 bytes */
+	uint64_t arrived[LB_BURST];  /* TSC */
+	uint64_t deadline[LB_BURST]; /* TSC; 0: none */
+	struct standing standing[LB_BURST];
 	struct link *link[LB_BURST];
 };
 
@@ -64,19 +74,13 @@ struct outbound {
 	struct rte_mbuf *packet[LB_BURST];
 };
 
-/* A request that waits for a credit. The packet is stripped to its payload. */
-struct waiting {
-	struct rte_mbuf *packet;
-	uint64_t flow;
-	uint64_t since; /* TSC */
-	uint32_t hash;
-};
-
 /* One service on one lcore. */
 struct lcore_service {
-	uint32_t turn;        /* for the pick policy */
-	uint32_t head, count; /* ring of waiting requests */
-	struct waiting *queue;
+	struct pick_state pick;
+	struct queue queue;
+	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
+	uint64_t interval, window_start;
+	uint32_t window_sent;
 	struct lb_service_stats stats;
 };
 
@@ -94,14 +98,20 @@ struct lcore {
 	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
 	uint32_t held;               /* packets that wait for a worker's acknowledgement */
 	uint32_t hold_max;           /* of those and of waiting requests */
-	uint32_t paced;              /* links whose packets wait for their rate (dcqcn.h) */
-	struct rte_mempool *wholes;  /* datagrams that came in fragments */
+	uint32_t kept, kept_max;     /* packets kept for a replay (replay.c) */
+	uint32_t caught_up_ms;       /* when nothing was left to receive (atomic) */
+	uint16_t n_suspect;          /* links of workers that may have gone */
+	uint32_t cancel_budget;     /* slots that cancels may look at until the next housekeeping */
+	uint16_t first_swept;       /* link whose flows are asked for first */
+	uint64_t lane_seed;         /* which clients share a lane of the queues */
+	uint32_t paced;             /* links whose packets wait for their rate (dcqcn.h) */
+	struct rte_mempool *wholes; /* datagrams that came in fragments */
 	struct fragment_table *fragments;
 	uint32_t errors_passed;    /* ICMP errors, since the last housekeeping */
 	struct rte_ring *handover; /* frames that came to the wrong lcore */
 	struct mailbox mailbox;    /* what the control thread wants done */
 	struct sleeper sleeper;
-	uint64_t next_housekeeping; /* TSC */
+	uint64_t next_housekeeping, next_relax; /* TSC */
 	unsigned int idle_turns;
 	uint16_t n_links, n_dirty;
 	uint16_t first_waiting;          /* service whose queue is looked at first */
@@ -161,6 +171,7 @@ struct lb {
 	struct worker_pool *pool;
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
+	uint32_t judged_ms;         /* when outliers were looked for */
 	uint8_t qpn_generation;
 	uint64_t service_seed; /* of the service tables */
 	char *config_path;     /* of the file that it was started with, or NULL */
@@ -243,25 +254,51 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
 /* track.c: requests to flows. */
 void track_burst(struct lcore *lc, struct burst *b);
-/* framing/datagram.c: flow payload to requests. */
-void framing_datagram_cut(struct lcore *lc, struct burst *b);
+/* framing/: flow payload to requests. */
+void framing_cut(struct lcore *lc, struct burst *b);
 /* forward.c: requests to workers. */
 void forward_assign(struct lcore *lc, struct burst *b);
 void forward_send(struct lcore *lc, struct burst *b);
+/* Are there workers, or may there be in a moment? */
+bool forward_may_wait(const struct lcore *lc, uint16_t service);
 bool forward_has_workers(const struct lcore *lc, uint16_t service);
-/* A link with a credit for this request, taken; or NULL. */
+/* A link with a credit for this request, taken; or NULL. <*late>: nobody would be done by its
+ * deadline (TSC, 0: none). */
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m);
-/* Drop a request and send its client a busy notice. */
+			    const struct rte_mbuf *m, uint64_t deadline, bool *late);
+/* Drop a request and tell its client why. */
+enum lb_notice forward_notice_of(enum lb_drop reason);
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason);
 void forward_flush(struct lcore *lc);
+/* replay.c: requests whose worker was lost, to another. */
+bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, unsigned int i);
+void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot);
+/* The slot's request is over, one way or another. */
+static inline void replay_forget(struct lcore *lc, struct link *link, uint32_t slot)
+{
+	if (unlikely(lc->kept > 0) && link->kept[slot].packet != NULL)
+		replay_unkeep(lc, link, slot);
+}
+/* Send the slot's request again some time. False: it cannot be; its client is to be told. */
+bool replay_slot(struct lcore *lc, struct link *link, uint32_t slot);
+/* Requests of suspect workers to others. */
+void replay_suspects(struct lcore *lc);
 /* waiting.c: requests without a credit. */
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i);
 unsigned int waiting_send(struct lcore *lc);
-/* From now on the service's requests wait in <queue>; returns the old one, for whoever frees it. */
-struct waiting *waiting_move(struct lcore *lc, uint16_t service, struct waiting *queue,
-			     uint32_t size);
+/* False: no room. The packet stays the caller's then. */
+bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w);
+/* End those that waited too long. */
+void waiting_expire(struct lcore *lc);
+/* End the flow's request with this tag, if it waits here. */
+bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
+		    uint32_t *budget);
+/* From now on the service's requests wait in <*queue>, which then is the old one, empty. */
+void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
+/* cancel.c: requests that nobody waits for any more. */
+void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
+void cancel_housekeeping(struct lcore *lc);
 /* fabric.c: RoCE packets to acknowledgements and replies. */
 void fabric_receive(struct lcore *lc, struct fabric_burst *f);
 /* A message with immediate is in, whatever the engine. Takes it. */

@@ -54,7 +54,7 @@ static void look(void *lcore, void *argument)
 	struct look *l = argument;
 
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
-		l->busy[i] |= lc->service[i].count > 0;
+		l->busy[i] |= lc->service[i].queue.count > 0;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		look_at_link(lc->links[i], l);
 	for (const struct link *link = lc->dying; link != NULL; link = link->next_dying)

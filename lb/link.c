@@ -11,13 +11,14 @@ static int alloc_slots(struct link *link)
 {
 	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
 	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
-	if (link->slot == NULL || link->free_slot == NULL)
+	link->kept = rte_zmalloc("kept", link->slots * sizeof(*link->kept), RTE_CACHE_LINE_SIZE);
+	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL)
 		return -ENOMEM;
 	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
+	link->oldest = link->newest = link->overdue_at = link->swept_at = SLOT_NONE;
 	return 0;
 }
 
@@ -81,6 +82,9 @@ void link_destroy(struct link *link)
 		requester_fini(&link->requester);
 	rte_pktmbuf_free(link->batch);
 	rte_pktmbuf_free(link->reply_head);
+	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++)
+		rte_pktmbuf_free(link->kept[i].packet);
+	rte_free(link->kept);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
 	rte_free(link);
@@ -143,7 +147,7 @@ static void prefetch_next(const struct link *link, const struct ring_descriptor 
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
 	      uint64_t tag, uint64_t now, struct rte_mempool *pool)
 {
-	uint32_t number = link->free_slot[link->n_free - 1];
+	uint32_t number = link_next_slot(link);
 	struct ring_descriptor *d;
 	struct slot *slot = &link->slot[number];
 	int ret;

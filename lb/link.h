@@ -24,6 +24,7 @@
 enum slot_state {
 	SLOT_FREE = 0,
 	SLOT_BUSY,
+	SLOT_PROBE,     /* no client's: is the worker well? */
 	SLOT_ABANDONED, /* the client has had its notice; the worker still owes an answer */
 };
 
@@ -39,6 +40,17 @@ struct slot {
 	uint32_t older, newer; /* neighbours in the order of sending; SLOT_NONE at the ends */
 };
 
+enum probe_state { PROBE_WAITING, PROBE_GOOD, PROBE_BAD };
+
+/* What it takes to send it again; beside the slots, as few services want it. */
+struct kept {
+	struct rte_mbuf *packet;    /* a reference to what holds the payload; NULL: not kept */
+	uint64_t arrived, deadline; /* TSC */
+	uint16_t offset, length;    /* of the payload in its buffer */
+	uint8_t replays;            /* so far */
+	uint32_t hash;
+};
+
 #define SLOT_NONE UINT32_MAX
 
 struct link {
@@ -47,6 +59,7 @@ struct link {
 	uint16_t worker_generation;
 	uint16_t port; /* index of the fabric port */
 	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
+	bool suspect;  /* its worker may have gone: no new requests */
 	/* the worker's ring */
 	uint32_t rkey;
 	uint32_t slots; /* power of two */
@@ -58,12 +71,14 @@ struct link {
 	uint32_t batch_max;
 	/* credits */
 	struct slot *slot;
+	struct kept *kept;   /* by slot */
 	uint16_t *free_slot; /* stack */
 	uint32_t n_free;
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
 	uint32_t
 		overdue_at; /* the search for overdue ones goes on here; SLOT_NONE: at the oldest */
+	uint32_t swept_at;  /* the same of the search for those whose flow has gone */
 	/* replies */
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
 	uint32_t reply_slot;  /* that the message being received is addressed to */
@@ -74,6 +89,9 @@ struct link {
 	int buried;              /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
+	/* of its replies since the control thread has looked; both write, and one may win */
+	uint64_t longest_run_ns;
+	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;
 	struct roce_path path;
@@ -139,6 +157,12 @@ static inline void link_unreserve(struct link *link, uint32_t packets)
 {
 	link->reserved_slots--;
 	link->reserved_packets -= packets;
+}
+
+/* The slot that the next link_send() takes. */
+static inline uint32_t link_next_slot(const struct link *link)
+{
+	return link->free_slot[link->n_free - 1];
 }
 
 /* Send the gathered descriptors, asking for an acknowledgement. */

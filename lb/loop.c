@@ -32,7 +32,7 @@ static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 	if (n == 0)
 		return;
 	track_burst(lc, b);
-	framing_datagram_cut(lc, b);
+	framing_cut(lc, b);
 	charge(lc, LB_STAGE_CONNTRACK, clock, n);
 	forward_assign(lc, b);
 	charge(lc, LB_STAGE_ASSIGN, clock, b->n);
@@ -95,8 +95,17 @@ static void housekeeping(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		requester_poll(&lc->links[i]->requester, lc->now);
 	overdue_check(lc);
+	if (lc->n_suspect > 0)
+		replay_suspects(lc);
+	cancel_housekeeping(lc);
+	if (lc->n_waiting > 0)
+		waiting_expire(lc);
 	if (lc->dying != NULL)
 		overdue_bury(lc);
+	if (lc->now >= lc->next_relax) {
+		lc->next_relax = lc->now + lc->lb->tsc_per_ms * LOAD_RELAX_MS;
+		workers_load_relax(&lc->load);
+	}
 	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
 	lc->errors_passed = 0;
 	lc->stats.bytes_out = 0;
@@ -110,12 +119,14 @@ bool lb_turn(struct lcore *lc)
 {
 	unsigned int work = 0, n;
 	uint64_t clock = rte_rdtsc();
+	bool caught_up = true;
 
 	lc->now = clock;
 	lc->now_ms = lb_tsc_to_ms(lc->lb, clock);
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		n = ingress_receive(lc, i);
 		work += n;
+		caught_up &= n < LB_BURST;
 		walk(lc, n, &clock);
 	}
 	/* Each port of each other lcore may have sent a burst. */
@@ -142,6 +153,9 @@ bool lb_turn(struct lcore *lc)
 		housekeeping(lc);
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
 	}
+	/* Heartbeats that are missing now have not come. */
+	if (caught_up && rte_ring_empty(lc->handover))
+		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
 	n = transmit(lc);
 	if (n > 0)
 		charge(lc, LB_STAGE_TRANSMIT, &clock, n);

@@ -8,7 +8,10 @@
 
 #include "config.h"
 
-/* Packet buffers of one lcore: ports' rings and queues, and what it may hold back. */
+/* Packets that one lcore keeps at most for a replay: workers.replay_mb. */
+uint32_t lb_replays_per_lcore(const struct lb_config *config);
+
+/* Packet buffers of one lcore: ports' rings and queues, what it may hold back, what it keeps. */
 uint32_t lb_packets_per_lcore(const struct lb_config *config);
 
 /* MiB that the EAL gets: memory.mb, or what flows and ports take. */

@@ -27,6 +27,7 @@ static bool end(struct lcore *lc, struct link *link, uint32_t number)
 	if (flow != NULL)
 		egress_notice(lc, flow, LB_NOTICE_TIMEOUT, slot->tag);
 	link_cancel(link, number, lc->control);
+	replay_forget(lc, link, number);
 	link_slot_abandon(link, number);
 	return true;
 }
@@ -70,17 +71,32 @@ void overdue_check(struct lcore *lc)
 		check(lc, lc->links[i]);
 }
 
-/* Tell the clients of a link that is gone. True when all are told. */
+/* Nobody will answer it: another worker gets it, or its client is told. False: cannot be told now.
+ */
+static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
+{
+	const struct slot *slot = &link->slot[number];
+	struct flow *flow;
+
+	if (replay_slot(lc, link, number))
+		return true;
+	flow = conntrack_flow_get(lc->ct, slot->flow);
+	if (!can_tell(lc, flow))
+		return false;
+	lc->stats.drop[LB_DROP_WORKER_LOST]++;
+	lc->service[slot->service].stats.drops++;
+	if (flow != NULL)
+		egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
+	replay_forget(lc, link, number);
+	return true;
+}
+
+/* Give up what a link that is gone had in flight. True when all is done. */
 static bool bury(struct lcore *lc, struct link *link)
 {
 	for (int k = 0; k < BUDGET && link->oldest != SLOT_NONE; k++) {
-		const struct slot *slot = &link->slot[link->oldest];
-		struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
-
-		if (!can_tell(lc, flow))
+		if (!give_up(lc, link, link->oldest))
 			return false;
-		if (flow != NULL)
-			egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
 		link_slot_free(link, link->oldest);
 	}
 	if (link->oldest != SLOT_NONE)

@@ -58,10 +58,16 @@ void registry_publish(struct lb *lb, const char *model)
 		workers_pick_table_destroy(old[i]);
 }
 
+/* Do pick tables tell of workers in this state? */
+static bool is_of_tables(enum worker_state state)
+{
+	return state == WORKER_ACTIVE || state == WORKER_SUSPECT || state == WORKER_WARMING;
+}
+
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason)
 {
-	bool picked = w->state == WORKER_ACTIVE || state == WORKER_ACTIVE;
+	bool picked = is_of_tables(w->state) || is_of_tables(state);
 
 	w->state = state;
 	snprintf(w->reason, sizeof(w->reason), "%s", reason);
@@ -82,8 +88,7 @@ static void attach(void *lcore, void *argument)
 
 	lc->link[link->worker] = link;
 	lc->links[lc->n_links++] = link;
-	lc->load.credits[link->worker] = RTE_MIN(link->slots, (uint32_t)UINT16_MAX);
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_open(&lc->load, link->worker, RTE_MIN(link->slots, (uint32_t)UINT16_MAX));
 }
 
 static void remove_from(struct link **list, uint16_t *n, const struct link *link)
@@ -102,16 +107,14 @@ static void detach(void *lcore, void *argument)
 	struct link *link = argument;
 
 	lc->link[link->worker] = NULL;
-	lc->load.credits[link->worker] = 0;
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_close(&lc->load, link->worker);
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
-	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer) {
+	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer)
 		link->stats.lost++;
-		lc->service[link->slot[i].service].stats.drops++;
-	}
-	lc->stats.drop[LB_DROP_WORKER_LOST] += link->stats.lost;
-	/* Its clients are told as their ports take it. */
+	if (link->suspect)
+		lc->n_suspect--;
+	/* Other workers get what it had, or its clients are told as their ports take it. */
 	link->next_dying = lc->dying;
 	lc->dying = link;
 }

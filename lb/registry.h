@@ -22,6 +22,15 @@ void registry_publish(struct lb *lb, const char *model);
 int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
 			  size_t size);
 
+/*
+ * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
+ * time longer when it was doubted shortly before.
+ */
+uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t first_ms);
+
+/* eject.c: workers that answer worse than the others. */
+void eject_tick(struct lb *lb);
+
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 

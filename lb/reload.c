@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "adopt.h"
+#include "memory.h"
 #include "registry.h"
 
 /* What a reload needs, too large for a stack. */
@@ -59,6 +60,12 @@ static int plan(struct lb *lb, struct reload *r, lb_config_visit *visit, void *c
 	ret = lb_config_merge(&lb->config, &r->file, &r->next, error, size);
 	if (ret < 0)
 		return ret;
+	if (lb->lcore[0]->kept_max == 0 && lb_replays_per_lcore(&r->next) > 0) {
+		snprintf(error, size,
+			 "services: replay changed from 0: needs a restart, as packets are set "
+			 "aside for it then; nothing was applied");
+		return -EBUSY;
+	}
 	return registry_check_config(lb, &r->next, error, size) < 0 ? -EBUSY : 0;
 }
 

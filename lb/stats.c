@@ -38,7 +38,8 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 		out->drops += s->stats.drops;
 		out->bytes_in += s->stats.bytes_in;
 		out->bytes_out += s->stats.bytes_out;
-		out->queued += s->count;
+		out->queued += s->queue.count;
+		out->replays += s->stats.replays;
 	}
 }
 
@@ -50,6 +51,7 @@ static void add_link(struct lb_link_stats *out, const struct link *link)
 	out->requests += link->stats.requests;
 	out->replies += link->stats.replies;
 	out->errors += link->stats.errors;
+	out->faults += link->stats.faults;
 	out->lost += link->stats.lost;
 	out->outstanding += link->slots - link->n_free;
 	out->credits += link->n_free;

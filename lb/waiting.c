@@ -1,96 +1,167 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests without a credit wait here: one bounded queue per service and lcore. A request leaves it
- * for a worker, or with a busy notice when it has waited too long.
+ * Requests without a credit wait here (queue.h): one bounded queue per service and lcore. A request
+ * leaves it for a worker, or with a notice when it has waited too long.
  */
 #include "lcore.h"
+
+/* Requests looked at per service and ms whose time may be over. */
+#define BUDGET 64
+
+/* Clients by address, all of a /64 as one: whoever has that many of them may not have more turns.
+ */
+static uint8_t lane_of(const struct lcore *lc, const struct flow *flow)
+{
+	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
+	uint64_t word;
+
+	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
+	word = (word ^ lc->lane_seed) * 0x9e3779b97f4a7c15ull;
+	return (word ^ word >> 32) * 0xd6e8feb86659fd93ull >> 58;
+}
+
+static void end(struct lcore *lc, uint16_t service, const struct waiting *w, enum lb_drop reason)
+{
+	const struct flow *flow = conntrack_flow_get(lc->ct, w->flow);
+
+	lc->service[service].stats.drops++;
+	/* The configuration lets no flow end before its requests do, but a full table may. */
+	if (flow != NULL)
+		egress_notice(lc, flow, forward_notice_of(reason), w->tag);
+	lcore_drop(lc, w->packet, reason);
+}
+
+bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w)
+{
+	struct waiting displaced;
+
+	switch (queue_push(&lc->service[service].queue, w, &displaced)) {
+	case QUEUE_TAKEN:
+		lc->n_waiting++;
+		return true;
+	case QUEUE_DISPLACED:
+		end(lc, service, &displaced, LB_DROP_QUEUE_FULL);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * How fast the queue moves is measured in windows of this many ms, while there is one.
+ */
+#define WINDOW_MS 10
+
+static void measure(struct lcore *lc, struct lcore_service *s, unsigned int sent)
+{
+	uint64_t since = lc->now - s->window_start;
+
+	/* There was no queue for a while. */
+	if (since > 2 * WINDOW_MS * lc->lb->tsc_per_ms && s->window_sent == 0) {
+		s->window_start = lc->now;
+		s->window_sent = sent;
+		return;
+	}
+	s->window_sent += sent;
+	if (since < WINDOW_MS * lc->lb->tsc_per_ms)
+		return;
+	if (s->window_sent > 0)
+		s->interval = (s->interval + since / s->window_sent) / 2;
+	s->window_start = lc->now;
+	s->window_sent = 0;
+}
+
+/* TSC until a request that joins the queue now would leave it for a worker. */
+static uint64_t expected_wait(const struct lcore *lc, uint16_t service, const struct waiting *w)
+{
+	const struct lcore_service *s = &lc->service[service];
+
+	return queue_ahead(&s->queue, w->level, w->lane) * s->interval;
+}
 
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 {
 	struct flow *flow = b->flow[i];
-	struct lcore_service *s = &lc->service[flow->service];
-	uint32_t size = lcore_service_config(lc, flow->service)->queue;
-
-	/* The packets that wait must not be those that the NIC needs to receive with. */
-	if (s->count >= size || lcore_holds_enough(lc))
-		return forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_QUEUE_FULL);
-	s->queue[(s->head + s->count) % size] = (struct waiting){
+	struct waiting w = {
 		.packet = b->packet[i],
 		.flow = b->handle[i],
+		.tag = b->tag[i],
+		.arrived = b->arrived[i],
 		.since = lc->now,
+		.deadline = b->deadline[i],
 		.hash = b->hash[i],
+		.level = b->standing[i].level,
+		.lane = lane_of(lc, flow),
 	};
-	s->count++;
-	lc->n_waiting++;
+
+	if (w.deadline != 0 && lc->now + expected_wait(lc, flow->service, &w) > w.deadline)
+		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
+	/* The packets that wait must not be those that the NIC needs to receive with. */
+	else if (lcore_holds_enough(lc) || !waiting_push(lc, flow->service, &w))
+		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_QUEUE_FULL);
 }
 
-static struct waiting take(struct lcore *lc, uint16_t service)
+/* Why it should wait no longer, or LB_DROPS. */
+static enum lb_drop over(const struct lcore *lc, const struct lb_service_config *config,
+			 const struct waiting *w)
 {
-	struct lcore_service *s = &lc->service[service];
-	struct waiting w = s->queue[s->head];
-
-	s->head = (s->head + 1) % lcore_service_config(lc, service)->queue;
-	s->count--;
-	lc->n_waiting--;
-	return w;
+	if (w->deadline != 0 && lc->now > w->deadline)
+		return LB_DROP_DEADLINE;
+	if (lc->now - w->since > config->queue_timeout_ms * lc->lb->tsc_per_ms)
+		return LB_DROP_QUEUE_TIMEOUT;
+	return LB_DROPS;
 }
 
-/* Back where it was, or behind the others. */
-static void put_back(struct lcore *lc, uint16_t service, const struct waiting *w, bool first)
+static void add_to_burst(struct burst *b, const struct waiting *w, struct flow *flow,
+			 struct link *link)
 {
-	struct lcore_service *s = &lc->service[service];
-	uint32_t size = lcore_service_config(lc, service)->queue;
+	unsigned int i = b->n++;
 
-	if (first)
-		s->head = (s->head + size - 1) % size;
-	s->queue[first ? s->head : (s->head + s->count) % size] = *w;
-	s->count++;
-	lc->n_waiting++;
+	b->packet[i] = w->packet;
+	b->flow[i] = flow;
+	b->handle[i] = w->flow;
+	b->hash[i] = w->hash;
+	b->tag[i] = w->tag;
+	b->arrived[i] = w->arrived;
+	b->deadline[i] = w->deadline;
+	b->standing[i] = (struct standing){.level = w->level, .replays = w->replays};
+	b->link[i] = link;
 }
 
-static uint64_t tag_of(const struct rte_mbuf *m)
-{
-	uint64_t tag = 0;
-
-	memcpy(&tag, rte_pktmbuf_mtod(m, void *), RTE_MIN(m->data_len, (uint16_t)sizeof(tag)));
-	return tag;
-}
-
-/* Look at a service's first request: send it, end it, or put it back. False: no use going on. */
+/* Look at the request whose turn it is: send it, end it, or pass it over. False: no use going on.
+ */
 static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 {
 	const struct lb_service_config *config = lcore_service_config(lc, service);
-	struct waiting w = take(lc, service);
+	struct queue *queue = &lc->service[service].queue;
+	uint32_t place = queue_first(queue);
+	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
-	bool pinned = config->affinity == LB_AFFINITY_FLOW;
+	enum lb_drop reason = over(lc, config, &w);
 	struct link *link;
+	bool late;
 
-	if (flow == NULL) {
-		/* The configuration lets no flow end before its requests do; count it all the same.
-		 */
-		lcore_drop(lc, w.packet, LB_DROP_QUEUE_TIMEOUT);
-		return true;
+	if (flow == NULL)
+		reason = LB_DROP_QUEUE_TIMEOUT;
+	else if (!forward_may_wait(lc, service))
+		reason = LB_DROP_NO_WORKER;
+	if (reason == LB_DROPS) {
+		link = forward_choose(lc, flow, w.hash, w.packet, w.deadline, &late);
+		if (late) {
+			reason = LB_DROP_DEADLINE;
+		} else if (link == NULL) {
+			/* Without affinity nobody can take any; with it, others may have better
+			 * luck. */
+			queue_pass(queue, place);
+			return config->affinity == LB_AFFINITY_FLOW;
+		} else {
+			add_to_burst(b, &w, flow, link);
+		}
 	}
-	if (!forward_has_workers(lc, service)) {
-		forward_refuse(lc, w.packet, flow, tag_of(w.packet), LB_DROP_NO_WORKER);
-		return true;
-	}
-	if (lc->now - w.since > config->queue_timeout_ms * lc->lb->tsc_per_ms) {
-		forward_refuse(lc, w.packet, flow, tag_of(w.packet), LB_DROP_QUEUE_TIMEOUT);
-		return true;
-	}
-	link = forward_choose(lc, flow, w.hash, w.packet);
-	if (link == NULL) {
-		/* Without affinity nobody can take any; with it, others may have better luck. */
-		put_back(lc, service, &w, !pinned);
-		return pinned;
-	}
-	b->packet[b->n] = w.packet;
-	b->flow[b->n] = flow;
-	b->handle[b->n] = w.flow;
-	b->hash[b->n] = w.hash;
-	b->tag[b->n] = tag_of(w.packet);
-	b->link[b->n++] = link;
+	queue_take(queue, place);
+	lc->n_waiting--;
+	if (reason != LB_DROPS)
+		end(lc, service, &w, reason);
 	return true;
 }
 
@@ -103,38 +174,79 @@ unsigned int waiting_send(struct lcore *lc)
 	/* Services take turns at being first, as a turn sends no more than a burst. */
 	for (unsigned int i = 0; i < n && lc->n_waiting > 0; i++) {
 		uint16_t service = (lc->first_waiting + i) % n;
-		unsigned int tries = RTE_MIN(lc->service[service].count, (uint32_t)LB_BURST);
+		struct queue *queue = &lc->service[service].queue;
+		unsigned int tries = RTE_MIN(queue->count, (uint32_t)LB_BURST), sent = b->n;
 
+		if (tries == 0)
+			continue;
 		while (tries-- > 0 && b->n < LB_BURST)
 			if (!try_first(lc, service, b))
 				break;
+		measure(lc, &lc->service[service], b->n - sent);
 	}
 	lc->first_waiting = (lc->first_waiting + 1) % n;
 	forward_send(lc, b);
 	return before - lc->n_waiting;
 }
 
-struct waiting *waiting_move(struct lcore *lc, uint16_t service, struct waiting *queue,
-			     uint32_t size)
+/* From the oldest on: those whose lanes have not had a turn for too long. */
+static void expire(struct lcore *lc, uint16_t service)
 {
-	struct lcore_service *s = &lc->service[service];
-	struct waiting *old = s->queue;
-	uint32_t kept = 0;
+	const struct lb_service_config *config = lcore_service_config(lc, service);
+	struct queue *queue = &lc->service[service].queue;
+	uint32_t place = queue_oldest(queue), newer;
 
-	for (uint32_t n = s->count; n > 0; n--) {
-		struct waiting w = take(lc, service);
-		struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
+	for (unsigned int i = 0; i < BUDGET && place != QUEUE_NONE; i++, place = newer) {
+		const struct waiting *w = queue_at(queue, place);
+		enum lb_drop reason = over(lc, config, w);
+		struct waiting ended;
 
-		if (kept < size)
-			queue[kept++] = w;
-		else if (flow != NULL)
-			forward_refuse(lc, w.packet, flow, tag_of(w.packet), LB_DROP_QUEUE_FULL);
-		else
-			lcore_drop(lc, w.packet, LB_DROP_QUEUE_FULL);
+		newer = queue_newer(queue, place);
+		if (reason == LB_DROPS)
+			continue;
+		ended = queue_remove(queue, place);
+		lc->n_waiting--;
+		end(lc, service, &ended, reason);
 	}
-	s->queue = queue;
-	s->head = 0;
-	s->count = kept;
-	lc->n_waiting += kept;
-	return old;
+}
+
+void waiting_expire(struct lcore *lc)
+{
+	for (unsigned int i = 0; i < lc->services->n; i++)
+		if (lc->service[i].queue.count > 0)
+			expire(lc, i);
+}
+
+bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
+		    uint32_t *budget)
+{
+	struct queue *queue = &lc->service[flow->service].queue;
+	uint32_t place = queue_find(queue, lane_of(lc, flow), handle, tag, budget);
+	struct waiting ended;
+
+	if (place == QUEUE_NONE)
+		return false;
+	ended = queue_remove(queue, place);
+	lc->n_waiting--;
+	end(lc, flow->service, &ended, LB_DROP_CANCELLED);
+	return true;
+}
+
+void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue)
+{
+	struct queue *old = &lc->service[service].queue, empty;
+	struct waiting displaced;
+
+	while (old->count > 0) {
+		struct waiting w = queue_remove(old, queue_oldest(old));
+		enum queue_verdict verdict = queue_push(queue, &w, &displaced);
+
+		if (verdict == QUEUE_TAKEN)
+			continue;
+		lc->n_waiting--;
+		end(lc, service, verdict == QUEUE_REFUSED ? &w : &displaced, LB_DROP_QUEUE_FULL);
+	}
+	empty = *old;
+	*old = *queue;
+	*queue = empty;
 }

@@ -13,10 +13,8 @@ struct worker_pool {
 };
 
 static const char *const state_names[WORKER_STATES] = {
-	[WORKER_GONE] = "gone",
-	[WORKER_JOINING] = "joining",
-	[WORKER_ACTIVE] = "active",
-	[WORKER_DRAINING] = "draining",
+	[WORKER_GONE] = "gone",     [WORKER_JOINING] = "joining", [WORKER_WARMING] = "warming",
+	[WORKER_ACTIVE] = "active", [WORKER_SUSPECT] = "suspect", [WORKER_DRAINING] = "draining",
 };
 
 const char *worker_state_name(enum worker_state state)
@@ -211,6 +209,23 @@ struct worker *workers_get(struct worker_pool *pool, unsigned int number)
 	if (number >= WORKERS_MAX || pool->place[number].state == WORKER_GONE)
 		return NULL;
 	return &pool->place[number];
+}
+
+uint32_t workers_weight(const struct worker *worker)
+{
+	uint32_t warm =
+		worker->warm == 0 || worker->warm > WORKER_WARM ? WORKER_WARM : worker->warm;
+
+	return worker->spec.weight * warm;
+}
+
+uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms)
+{
+	const uint64_t first = WORKER_WARM / 10;
+
+	if (age_ms >= slow_start_ms)
+		return WORKER_WARM;
+	return (uint16_t)(first + (WORKER_WARM - first) * age_ms / slow_start_ms);
 }
 
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state)

@@ -207,7 +207,8 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram"},
 	{SERVICE_WITH("policy: random"), "services[0].policy: 'random' is not a policy; use "
-					 "round-robin, maglev or least-outstanding"},
+					 "round-robin, weighted, maglev, least-outstanding, "
+					 "power-of-two or earliest-finish"},
 	{SERVICE_WITH("affinity: none"),
 	 "services[0].affinity: 'none' is not an affinity; use flow or request"},
 	{SERVICE_WITH("queue: 1048577"),

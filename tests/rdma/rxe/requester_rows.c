@@ -302,10 +302,10 @@ static void acks_lost(struct rig *rig)
 	rig_poll(rig);
 	expect_imm(rig, qp, 42, 64);
 	peer_ask(rig, "poke %#lx 00112233", qp->va);
+	RIG_EXPECT(rig, RIG_AWAIT(rig, qp->requester.stats.resent >= 4), "%lu packets again",
+		   qp->requester.stats.resent);
 	rig->lose_acks = false;
 	rig_expect_acked(rig, qp);
-	RIG_EXPECT(rig, qp->requester.stats.resent >= 4, "%lu packets again",
-		   qp->requester.stats.resent);
 	RIG_EXPECT(rig, strcmp(peer_ask(rig, "peek %#lx 4", qp->va), " 00112233") == 0,
 		   "executed again: %s", rig->reply);
 	RIG_EXPECT(rig, !peer_poll(rig, qp, 0).any, "a second completion");

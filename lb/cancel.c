@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that nobody waits for any more: their client said so, or its flow has gone. One that
+ * waits is dropped; for one in flight the worker gets a cancel word, so that it need not run.
+ *
+ * There is no index from ids to slots, which every request would pay for: a cancel looks through
+ * the slots in use, newest first, its flow's last worker before the others. What that may cost per
+ * ms is bounded for all cancels of an lcore together, as anybody can send them.
+ */
+#include "lcore.h"
+
+/* Slots looked at per ms. */
+#define BUDGET 4096
+/* Flows asked for per ms whether they are still there. */
+#define SWEEP 64
+
+static uint32_t find(const struct link *link, uint64_t handle, uint64_t tag, uint32_t *budget)
+{
+	uint32_t number = link->newest;
+
+	for (; number != SLOT_NONE && *budget > 0; number = link->slot[number].older, --*budget)
+		if (link->slot[number].flow == handle && link->slot[number].tag == tag)
+			return number;
+	return SLOT_NONE;
+}
+
+static void end(struct lcore *lc, struct link *link, uint32_t number)
+{
+	lc->stats.drop[LB_DROP_CANCELLED]++;
+	lc->service[link->slot[number].service].stats.drops++;
+	link_cancel(link, number, lc->control);
+	replay_forget(lc, link, number);
+	link_slot_abandon(link, number);
+}
+
+static bool cancel_on(struct lcore *lc, struct link *link, const struct flow *flow, uint64_t handle,
+		      uint64_t tag)
+{
+	uint32_t number = find(link, handle, tag, &lc->cancel_budget);
+
+	if (number == SLOT_NONE)
+		return false;
+	egress_notice(lc, flow, LB_NOTICE_CANCELLED, tag);
+	end(lc, link, number);
+	return true;
+}
+
+void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag)
+{
+	struct link *last = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
+
+	if (waiting_cancel(lc, flow, handle, tag, &lc->cancel_budget))
+		return;
+	if (last != NULL && cancel_on(lc, last, flow, handle, tag))
+		return;
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		if (lc->links[i] != last && cancel_on(lc, lc->links[i], flow, handle, tag))
+			return;
+	lc->stats.drop[lc->cancel_budget == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;
+}
+
+/* The next in flight of this link whose flow is to be asked for, from the oldest on, around. */
+static void sweep(struct lcore *lc, struct link *link, uint32_t *budget)
+{
+	uint32_t number = link->swept_at, newer;
+
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->oldest;
+	for (; number != SLOT_NONE && *budget > 0; number = newer, --*budget) {
+		newer = link->slot[number].newer;
+		if (conntrack_flow_get(lc->ct, link->slot[number].flow) == NULL)
+			end(lc, link, number);
+	}
+	link->swept_at = number;
+}
+
+void cancel_housekeeping(struct lcore *lc)
+{
+	uint32_t budget = SWEEP;
+
+	lc->cancel_budget = BUDGET;
+	for (unsigned int i = 0; i < lc->n_links && budget > 0; i++) {
+		uint16_t at = (lc->first_swept + i) % lc->n_links;
+
+		sweep(lc, lc->links[at], &budget);
+		/* Where the budget ended goes on first the next time. */
+		if (budget == 0)
+			lc->first_swept = at;
+	}
+}

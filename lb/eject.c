@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Workers that answer much worse than the others of their model get nothing new for a while
+ * (workers/outlier.h says who). What they have, they finish. Control thread, once a second.
+ */
+#include <stdio.h>
+
+#include "registry.h"
+
+#define WINDOW_MS   1000u
+#define REPLIES_MIN 20
+
+/* What a worker did since the last look. */
+static struct outlier_window window_of(const struct lb *lb, struct worker *w)
+{
+	struct outlier_window *last = &w->doubt.window, now, since;
+	struct lb_link_stats stats;
+
+	lb_worker_stats_read(lb, w, &stats);
+	now = (struct outlier_window){
+		.replies = stats.replies, .errors = stats.faults, .total_ns = stats.total_ns};
+	since = (struct outlier_window){
+		.replies = now.replies - last->replies,
+		.errors = now.errors - last->errors,
+		.total_ns = now.total_ns - last->total_ns,
+	};
+	*last = now;
+	return since;
+}
+
+static void eject(struct lb *lb, struct worker *w, const struct outlier_window *window,
+		  enum outlier_verdict verdict)
+{
+	uint32_t hold = health_hold_ms(&w->doubt, lb_now_ms(lb), lb->config.eject_ms);
+	char reason[WORKER_REASON_MAX];
+
+	if (verdict == OUTLIER_ERRORS)
+		snprintf(reason, sizeof(reason),
+			 "out for %u ms: %lu of %lu requests failed within a second", hold,
+			 window->errors, window->replies);
+	else
+		snprintf(reason, sizeof(reason),
+			 "out for %u ms: took %lu us per request, far more than the others", hold,
+			 window->total_ns / window->replies / 1000);
+	registry_set_state(lb, w, WORKER_SUSPECT, reason);
+}
+
+/* All workers of one model, from the first of it on. */
+static void judge(struct lb *lb, unsigned int first, const char *model)
+{
+	static struct worker *worker[WORKERS_MAX];
+	static struct outlier_window window[WORKERS_MAX];
+	static enum outlier_verdict verdict[WORKERS_MAX];
+	const struct outlier_rules rules = {
+		.error_percent = lb->config.eject_error_percent,
+		.latency_factor = lb->config.eject_latency_factor,
+		.replies_min = REPLIES_MIN,
+	};
+	unsigned int n = 0, out = 0;
+
+	for (unsigned int i = first; i < WORKERS_MAX; i++) {
+		struct worker *w = workers_get(lb->pool, i);
+
+		if (w == NULL || strcmp(w->spec.model, model) != 0)
+			continue;
+		if (w->state == WORKER_ACTIVE) {
+			worker[n] = w;
+			window[n++] = window_of(lb, w);
+		} else {
+			out += w->state == WORKER_SUSPECT;
+			window_of(lb, w);
+		}
+	}
+	outlier_judge(&rules, window, n, out, verdict);
+	for (unsigned int i = 0; i < n; i++)
+		if (verdict[i] != OUTLIER_NONE)
+			eject(lb, worker[i], &window[i], verdict[i]);
+}
+
+static bool is_first_of_model(struct lb *lb, unsigned int number, const char *model)
+{
+	for (unsigned int i = 0; i < number; i++) {
+		const struct worker *w = workers_get(lb->pool, i);
+
+		if (w != NULL && strcmp(w->spec.model, model) == 0)
+			return false;
+	}
+	return true;
+}
+
+void eject_tick(struct lb *lb)
+{
+	uint32_t now = lb_now_ms(lb);
+
+	if (lb->config.eject_error_percent == 0 && lb->config.eject_latency_factor == 0)
+		return;
+	if (now - lb->judged_ms < WINDOW_MS)
+		return;
+	lb->judged_ms = now;
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *w = workers_get(lb->pool, i);
+
+		if (w != NULL && is_first_of_model(lb, i, w->spec.model))
+			judge(lb, i, w->spec.model);
+	}
+}

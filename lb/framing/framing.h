@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the framings share (private to lb/): a datagram's payload in, where the request lies out. */
+#ifndef LB_FRAMING_H
+#define LB_FRAMING_H
+
+#include "drop.h"
+#include "notice.h"
+
+/* A request in its datagram. */
+struct framed {
+	uint32_t offset, length; /* of its bytes in the datagram's payload */
+	uint64_t tag;
+	uint32_t deadline_us; /* 0: the service's */
+	uint8_t priority;     /* 0: the service's */
+	bool cancel;          /* no request: ends the one with this tag */
+};
+
+/* framing/tagged.c: LB_DROPS when it is a request or a cancel, or why it is not. Pure. */
+enum lb_drop framing_tagged_read(const uint8_t *payload, uint32_t length, struct framed *out);
+
+/* Answering a notice with a notice would never end. */
+static inline bool framing_is_notice(const uint8_t *payload, uint32_t length)
+{
+	return length == LB_NOTICE_LENGTH && memcmp(payload, LB_NOTICE_MAGIC, 4) == 0;
+}
+
+static inline uint64_t framing_first_bytes(const uint8_t *payload, uint32_t length)
+{
+	uint64_t tag = 0;
+
+	if (likely(length >= sizeof(tag)))
+		memcpy(&tag, payload, sizeof(tag));
+	else
+		memcpy(&tag, payload, length);
+	return tag;
+}
+
+/* Every datagram is one request. */
+static inline enum lb_drop framing_datagram_read(const uint8_t *payload, uint32_t length,
+						 struct framed *out)
+{
+	if (framing_is_notice(payload, length))
+		return LB_DROP_NOTICE_RECEIVED;
+	*out = (struct framed){.length = length, .tag = framing_first_bytes(payload, length)};
+	return LB_DROPS;
+}
+
+#endif

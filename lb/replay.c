@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replay: a request whose worker is lost, or suspect, goes to another. For services that allow it
+ * the packet is kept until the reply is there; the payload lies in it untouched, whatever headers
+ * were put around it. The slot of the first attempt is abandoned, so that only one reply can ever
+ * reach the client.
+ */
+#include "lcore.h"
+
+/* Requests moved per link and turn: bounds it. */
+#define BUDGET 64
+
+bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, unsigned int i)
+{
+	struct rte_mbuf *m = b->packet[i];
+	struct kept *kept = &link->kept[link_next_slot(link)];
+
+	if (lc->kept >= lc->kept_max)
+		return false;
+	rte_mbuf_refcnt_update(m, 1);
+	lc->kept++;
+	*kept = (struct kept){
+		.packet = m,
+		.arrived = b->arrived[i],
+		.deadline = b->deadline[i],
+		.offset = m->data_off,
+		.length = m->data_len,
+		.replays = b->standing[i].replays,
+		.hash = b->hash[i],
+	};
+	return true;
+}
+
+void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot)
+{
+	rte_pktmbuf_free(link->kept[slot].packet);
+	link->kept[slot].packet = NULL;
+	lc->kept--;
+}
+
+/* The payload in a packet of its own again. NULL: no memory. */
+static struct rte_mbuf *take_payload(struct lcore *lc, struct link *link, uint32_t slot)
+{
+	const struct kept *kept = &link->kept[slot];
+	struct rte_mbuf *m = kept->packet, *copy;
+
+	/* Nobody else has it: neither the window nor a port that is still reading it. */
+	if (rte_mbuf_refcnt_read(m) == 1) {
+		rte_pktmbuf_free(m->next);
+		m->next = NULL;
+		m->nb_segs = 1;
+		m->data_off = kept->offset;
+		m->data_len = m->pkt_len = kept->length;
+		link->kept[slot].packet = NULL;
+		lc->kept--;
+		return m;
+	}
+	copy = rte_pktmbuf_alloc(lc->packets);
+	if (copy == NULL)
+		return NULL;
+	memcpy(rte_pktmbuf_append(copy, kept->length), (uint8_t *)m->buf_addr + kept->offset,
+	       kept->length);
+	lc->stats.payload_copies++;
+	replay_unkeep(lc, link, slot);
+	return copy;
+}
+
+/* May this request be sent again, and is there anybody to send it to? */
+static bool may_replay(const struct lcore *lc, const struct link *link, uint32_t number)
+{
+	const struct slot *slot = &link->slot[number];
+	const struct kept *kept = &link->kept[number];
+
+	return kept->packet != NULL && slot->chunks == 0 &&
+	       kept->replays < lcore_service_config(lc, slot->service)->replay &&
+	       forward_has_workers(lc, slot->service);
+}
+
+bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)
+{
+	const struct slot *slot = &link->slot[number];
+	struct waiting w = {
+		.flow = slot->flow,
+		.tag = slot->tag,
+		.arrived = link->kept[number].arrived,
+		.since = lc->now,
+		.deadline = link->kept[number].deadline,
+		.hash = link->kept[number].hash,
+		.level = QUEUE_LEVEL_REPLAY,
+		.replays = link->kept[number].replays + 1,
+	};
+	struct lcore_service *s = &lc->service[slot->service];
+
+	if (!may_replay(lc, link, number))
+		return false;
+	w.packet = take_payload(lc, link, number);
+	if (w.packet == NULL)
+		return false;
+	if (!waiting_push(lc, slot->service, &w)) {
+		rte_pktmbuf_free(w.packet);
+		return false;
+	}
+	s->stats.replays++;
+	return true;
+}
+
+/* The oldest first, so that they are in front. */
+static void move(struct lcore *lc, struct link *link)
+{
+	uint32_t number = link->oldest, newer;
+	int budget = BUDGET;
+
+	for (; number != SLOT_NONE; number = newer) {
+		newer = link->slot[number].newer;
+		if (!may_replay(lc, link, number))
+			continue;
+		if (budget-- == 0)
+			return;
+		if (!replay_slot(lc, link, number))
+			continue;
+		link_cancel(link, number, lc->control);
+		link_slot_abandon(link, number);
+	}
+}
+
+void replay_suspects(struct lcore *lc)
+{
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		if (lc->links[i]->suspect)
+			move(lc, lc->links[i]);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What clients of a service with `framing: tagged` put in front of every request, and find in front
+ * of every reply. Numbers are in network byte order.
+ *
+ *   0  4  magic 0xDB 'D' 'B' 'Q'
+ *   4  1  version, 1
+ *   5  1  kind, below
+ *   6  1  request: priority, 1 (first) to 4 (last), 0 = the service's; reply: 1 = more chunks
+ * follow 7  1  zero 8  8  id, the client's own; comes back in the reply or the notice (notice.h) 16
+ * 4  request: deadline in us from arrival, 0 = the service's; reply: number of the chunk 20  4 zero
+ *  24     the request's or reply's bytes; a cancel has none
+ *
+ * A cancel ends the sender's request with this id if it still waits or runs, which is then answered
+ * with a notice that says so; of a request that is over nothing is said.
+ */
+#ifndef LB_REQUEST_H
+#define LB_REQUEST_H
+
+#include <stdint.h>
+
+#define LB_REQUEST_LENGTH 24
+#define LB_REQUEST_MAGIC  "\xdb\x44\x42\x51"
+
+enum lb_request_kind {
+	LB_REQUEST_REQUEST = 1,
+	LB_REQUEST_CANCEL = 2,
+	LB_REQUEST_REPLY = 3,
+};
+
+/* Parsed; host byte order, but for the id, which nobody here reads. */
+struct lb_request {
+	uint8_t kind;
+	uint8_t priority;
+	uint64_t id;
+	uint32_t deadline_us;
+};
+
+/* 0, or -EINVAL: not a request or cancel of this version. Pure. */
+int lb_request_parse(const uint8_t *at, uint32_t length, struct lb_request *request);
+
+/* LB_REQUEST_LENGTH bytes in front of a reply's. */
+void lb_request_write_reply(uint8_t *at, uint64_t id, uint32_t chunk, int more);
+
+#endif
