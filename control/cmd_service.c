@@ -41,7 +41,7 @@ int control_service_find(const struct lb_config *config, const char *name)
 }
 
 /* How many of the pool could get its requests. */
-static int active_workers(struct lb *lb, const char *model)
+int control_active_workers(struct lb *lb, const char *model)
 {
 	int n = 0;
 
@@ -68,7 +68,7 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			"vip", lb_address_format(&s->vip, vip, sizeof(vip)), "port", s->port,
 			"protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp", "model",
 			control_text(s->model), "policy", pick_policy_name(s->policy), "affinity",
-			affinities[s->affinity], "workers", active_workers(lb, s->model));
+			affinities[s->affinity], "workers", control_active_workers(lb, s->model));
 	json_object_set_new(row, "state", json_string(s->leaving ? "leaving" : "serving"));
 	control_counters(row, counters, CONTROL_COUNT_OF(counters), &stats);
 	json_object_update_new(

@@ -34,10 +34,12 @@ static const struct method {
 	{"config.diff", OPERATORS, control_config_diff},
 	{"config.apply", OPERATORS, control_config_apply},
 	{"stats.show", OPERATORS, control_stats_show},
+	{"status.show", OPERATORS, control_status_show},
 	{"agent.hello", AGENTS, control_agent_hello},
 	{"agent.register", AGENTS, control_agent_register},
 	{"agent.ready", AGENTS, control_agent_ready},
 	{"agent.drain", AGENTS, control_agent_drain},
+	{"agent.renew", AGENTS, control_agent_renew},
 };
 
 uint64_t control_clock_ms(void)

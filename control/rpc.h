@@ -16,6 +16,7 @@
 #include "lb.h"
 #include "rates.h"
 #include "text.h"
+#include "window.h"
 
 enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 
@@ -23,11 +24,16 @@ enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
 struct control_connection {
 	struct lb *lb;
 	enum control_role role;
-	bool greeted;              /* an agent that said a good hello */
-	struct worker *worker;     /* the one that this agent registered, or NULL */
-	uint64_t server_start_ms;  /* control_clock_ms() when the server started */
-	const struct rates *rates; /* the server's, or NULL */
-	char peer[80];             /* for people */
+	bool greeted;                /* an agent that said a good hello */
+	struct worker *worker;       /* the one that this agent registered, or NULL */
+	uint64_t server_start_ms;    /* control_clock_ms() when the server started */
+	const struct rates *rates;   /* the server's, or NULL */
+	const struct window *window; /* the same */
+	char peer[80];               /* for people */
+	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
+	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
+	bool superseded;             /* its worker was taken over: there is nothing more to say */
+	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
 /* Monotonic, ms. */
@@ -50,6 +56,9 @@ void control_connection_closed(struct control_connection *c);
  * when it is gone.
  */
 json_t *control_worker_event(struct control_connection *c);
+
+/* The time of the lease is over: so is the worker. Its event tells the agent. */
+void control_lease_end(struct control_connection *c);
 
 /* --- what handlers use -------------------------------------------------------------------- */
 
@@ -132,12 +141,21 @@ control_handler control_workers_set;
 control_handler control_services_list, control_services_show;
 control_handler control_log_show, control_log_level;
 control_handler control_config_check, control_config_diff, control_config_apply;
-control_handler control_stats_show, control_version;
+control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
-	control_agent_drain;
+	control_agent_drain, control_agent_renew;
+
+/*
+ * Make sure that the name of <spec> is free: an agent that registers again takes over, also while
+ * its former connection has not been found dead. False after control_fail() when it is another's.
+ */
+bool control_claim_name(struct control_call *call, const struct worker_spec *spec);
 
 /* Index of the service of this name, or -1. */
 int control_service_find(const struct lb_config *config, const char *name);
+
+/* How many active workers have this model. */
+int control_active_workers(struct lb *lb, const char *model);
 
 /* "drained" when it is, else the state's own name. */
 const char *control_worker_state(const struct lb *lb, const struct worker *worker);

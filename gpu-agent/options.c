@@ -66,6 +66,14 @@ struct row {
 
 static const struct row rows[] = {
 	{"lb", "HOST:PORT", "the load balancer's address for agents (required)", HOST_PORT},
+	{"tls-certificate", "FILE", "TLS: the agent's certificate (PEM), whose DNS name is --name",
+	 TEXT, AT(tls_certificate)},
+	{"tls-key", "FILE", "TLS: its key", TEXT, AT(tls_key)},
+	{"tls-ca", "FILE", "TLS: who signed the load balancer's certificate", TEXT, AT(tls_ca)},
+	{"tls-name", "NAME|IP", "TLS: what the load balancer's certificate is for [HOST of --lb]",
+	 TEXT, AT(tls_name)},
+	{"token-file", "FILE", "TLS by a token that load balancer and agents share, instead", TEXT,
+	 AT(token_file)},
 	{"engine", "ENGINE", "soft: a software RNIC on a DPDK device; verbs: an RDMA device [soft]",
 	 ENGINE},
 	{"device", "DEVICE",

@@ -142,12 +142,14 @@ struct call {
 };
 
 /* Another had this number before. */
-static void forget(struct lcore_service *s)
+static void forget(struct lcore *lc, unsigned int service)
 {
+	struct lcore_service *s = &lc->service[service];
 	struct queue queue = s->queue;
 
 	memset(s, 0, sizeof(*s));
 	s->queue = queue;
+	memset(&lc->latency[service], 0, sizeof(lc->latency[service]));
 }
 
 /* On the lcore, between two turns. */
@@ -164,7 +166,7 @@ static void adopt(void *lcore, void *argument)
 		if (a->requeue[i])
 			waiting_move(lc, i, &call->lane->queue[i]);
 		if (a->fresh[i])
-			forget(&lc->service[i]);
+			forget(lc, i);
 		if (a->changed[i] && lb_service_used(s)) {
 			adopt_timeouts(s, timeout_ms);
 			conntrack_timeouts_set(lc->ct, i, timeout_ms);

@@ -17,6 +17,7 @@
 #define LB_SERVICES_MAX 256
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
+#define LB_FILE_MAX     256
 
 struct lb_port_config {
 	char name[LB_NAME_MAX]; /* what people call it */
@@ -95,6 +96,8 @@ struct lb_config {
 	char control_socket[108];         /* default /run/doorbell/control.sock */
 	struct lb_address agents_address; /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;             /* default 4790 */
+	struct lb_address http_address;   /* status page, metrics; default 127.0.0.1; 0: off */
+	uint16_t http_port;               /* default 9180 */
 	uint32_t worker_timeout_ms;       /* no heartbeat for this long = dead; default 500 */
 	uint32_t suspect_ms; /* no heartbeat for this long = gets no new requests; default 50; 0:
 				never */
@@ -112,6 +115,11 @@ struct lb_config {
 	bool dcqcn;             /* react to congestion on the fabric; default true */
 	char log_level[16];     /* error, warning, notice, info, debug; default info */
 	uint8_t log_format;     /* enum log_format of log_line.h; default text */
+
+	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
+	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
+	char agents_token[LB_FILE_MAX];
+	uint32_t lease_ms; /* an agent that does not renew for this long is gone; default 5000 */
 };
 
 /* Is this a service, or a free place between others? */

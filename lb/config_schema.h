@@ -51,17 +51,18 @@ struct config_key {
 	const struct config_key *item;  /* what a list is made of */
 };
 
-extern const struct config_kind config_number;   /* decimal, into 1, 2 or 4 bytes */
-extern const struct config_kind config_choice;   /* the value of one of <choices> */
-extern const struct config_kind config_word;     /* one of <choices>, kept as text */
-extern const struct config_kind config_flag;     /* sets the bool at the value of a choice */
-extern const struct config_kind config_name;     /* text of letters, digits and ._- */
-extern const struct config_kind config_label;    /* text without spaces */
-extern const struct config_kind config_text;     /* text in printable ASCII */
-extern const struct config_kind config_path;     /* an absolute path */
-extern const struct config_kind config_address;  /* a unicast IP address */
-extern const struct config_kind config_network;  /* address/prefix; prefix into <second> */
-extern const struct config_kind config_endpoint; /* address:port; port into <second> */
+extern const struct config_kind config_number;          /* decimal, into 1, 2 or 4 bytes */
+extern const struct config_kind config_choice;          /* the value of one of <choices> */
+extern const struct config_kind config_word;            /* one of <choices>, kept as text */
+extern const struct config_kind config_flag;            /* sets the bool at the value of a choice */
+extern const struct config_kind config_name;            /* text of letters, digits and ._- */
+extern const struct config_kind config_label;           /* text without spaces */
+extern const struct config_kind config_text;            /* text in printable ASCII */
+extern const struct config_kind config_path;            /* an absolute path */
+extern const struct config_kind config_address;         /* a unicast IP address */
+extern const struct config_kind config_network;         /* address/prefix; prefix into <second> */
+extern const struct config_kind config_endpoint;        /* address:port; port into <second> */
+extern const struct config_kind config_endpoint_or_off; /* the same; off leaves family 0 */
 
 extern const struct config_kind config_block; /* keys of <block>, in the same struct */
 /* 1 to <max> of <item>, <size> bytes apart; count into <second> unless <size> is 0 */

@@ -231,6 +231,15 @@ static bool parse_endpoint(const struct config_key *key, const char *text, void 
 	return true;
 }
 
+static bool parse_endpoint_or_off(const struct config_key *key, const char *text, void *base)
+{
+	if (strcmp(text, "off") != 0)
+		return parse_endpoint(key, text, base);
+	memset(field(key, base), 0, sizeof(struct lb_address));
+	*(uint16_t *)((char *)base + key->second) = 0;
+	return true;
+}
+
 static void fix_example(const struct config_key *key, char *buf, size_t size)
 {
 	snprintf(buf, size, "use e.g. %s", key->example);
@@ -247,3 +256,5 @@ const struct config_kind config_path = {.parse = parse_path, .fix = fix_text};
 const struct config_kind config_address = {.parse = parse_address, .fix = fix_example};
 const struct config_kind config_network = {.parse = parse_network, .fix = fix_example};
 const struct config_kind config_endpoint = {.parse = parse_endpoint, .fix = fix_example};
+const struct config_kind config_endpoint_or_off = {.parse = parse_endpoint_or_off,
+						   .fix = fix_example};

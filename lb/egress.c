@@ -132,6 +132,7 @@ void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint
 	memcpy(at + 8, &tag, sizeof(tag));
 	if (transmit(lc, flow, m)) {
 		lc->stats.notices++;
+		lc->stats.notice[code % LB_NOTICE_CODES]++;
 		lc->service[flow->service].stats.notices++;
 	}
 }
@@ -212,21 +213,43 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, 
 	return true;
 }
 
+/* Where the request's time went; see latency.h. */
+static void measure(struct lcore *lc, struct link *link, const struct slot *slot,
+		    const struct ring_reply *header)
+{
+	struct latency_sample s = {
+		.queue_ns = lb_tsc_to_ns(lc->lb, slot->sent - slot->arrived),
+		.total_ns = lb_tsc_to_ns(lc->lb, lc->now - slot->sent),
+		.wait_ns = header->start_ns - header->seen_ns,
+		.run_ns = header->done_ns - header->start_ns,
+		.reply_ns = lc->reply_ns,
+		.reply_bucket = lc->reply_bucket,
+	};
+
+	/* Modulo 2^64, so a clock that went back makes something huge. */
+	s.split = s.wait_ns <= s.total_ns && s.run_ns <= s.total_ns - s.wait_ns;
+	latency_add(&lc->latency[slot->service], link->latency, &s);
+}
+
+/* How long its batch ran; 0 where the times make no sense. */
+static uint64_t ran_ns(const struct ring_reply *header)
+{
+	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns)
+		return 0;
+	return header->done_ns - header->start_ns;
+}
+
 /* The last chunk is in: times and counters, and the slot is a credit again. */
 static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
 		   const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
-	uint64_t run_ns = 0;
+	uint64_t run_ns = ran_ns(header);
 
-	link->stats.total_ns += (lc->now - slot->sent) * 1000 / (lc->lb->tsc_hz / 1000000);
-	if (header->done_ns >= header->start_ns && header->start_ns >= header->seen_ns) {
-		link->stats.wait_ns += header->start_ns - header->seen_ns;
-		run_ns = header->done_ns - header->start_ns;
-		link->stats.run_ns += run_ns;
-		if (run_ns > link->longest_run_ns)
-			link->longest_run_ns = run_ns;
-	}
+	if (likely(slot->state != SLOT_PROBE))
+		measure(lc, link, slot, header);
+	if (run_ns > link->longest_run_ns)
+		link->longest_run_ns = run_ns;
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
@@ -289,6 +312,8 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
+	lc->reply_ns = lb_tsc_to_ns(lc->lb, rte_rdtsc() - lc->now);
+	lc->reply_bucket = latency_bucket(lc->reply_ns);
 	for (unsigned int i = 0; i < f->n_replies; i++)
 		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

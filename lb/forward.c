@@ -209,7 +209,8 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		request.crc32 = crc32_gzip_refl(0, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	}
 	lcore_mark_dirty(lc, link);
-	if (unlikely(link_send(link, m, &request, b->tag[i], lc->now, lc->packets) < 0)) {
+	if (unlikely(link_send(link, m, &request, b->tag[i], b->arrived[i], lc->now, lc->packets) <
+		     0)) {
 		if (kept)
 			replay_unkeep(lc, link, slot);
 		workers_load_unsent(&lc->load, link->worker);

@@ -98,7 +98,9 @@ static int create_queues(struct lcore *lc)
 		if (queue_init(&lc->service[i].queue, s->queue, s->replay ? lc->kept_max : 0) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	/* Of all that there may ever be, so that none is looked for on the packet path. */
+	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
+	return lc->latency == NULL ? -ENOMEM : 0;
 }
 
 static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
@@ -204,6 +206,7 @@ static void destroy_lcore(struct lcore *lc)
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
 	rte_mempool_free(lc->pieces);
+	free(lc->latency);
 	rte_free(lc);
 }
 
@@ -371,6 +374,7 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->n_lcores = config->n_lcores;
 	lb->tsc_hz = rte_get_tsc_hz();
 	lb->tsc_per_ms = lb->tsc_hz / 1000;
+	lb->ns_per_tsc = (1000000000ull << 32) / lb->tsc_hz;
 	lb->tsc_start = rte_rdtsc();
 	lb->shortest_timeout = adopt_shortest_timeout(lb, config);
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {

@@ -13,6 +13,8 @@
 #include "config.h"
 #include "conntrack.h"
 #include "drop.h"
+#include "latency.h"
+#include "notice.h"
 #include "workers.h"
 
 struct lb;
@@ -44,7 +46,8 @@ struct lb_lcore_stats {
 	uint64_t handed_over;            /* received, and given to the lcore that owns them */
 	uint64_t requests, replies;      /* requests sent to workers; last chunks sent to clients */
 	uint64_t notices;                /* busy, timeout and error replies to clients */
-	uint64_t payload_copies;         /* payloads that had to be copied; 0 on the normal path */
+	uint64_t notice[LB_NOTICE_CODES]; /* the same by code */
+	uint64_t payload_copies;          /* payloads that had to be copied; 0 on the normal path */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];
 	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
@@ -70,8 +73,8 @@ struct lb_link_stats {
 	uint64_t cnps_received;            /* what the worker told of our packets */
 	uint64_t
 		rate; /* of its slowest link that congestion limits, bytes per second; 0: none is */
-	uint64_t wait_ns, run_ns; /* sums over replies, from the worker's own clock */
-	uint64_t total_ns;        /* sum over replies: descriptor sent to last chunk received */
+	/* of all replies, as latency.h says */
+	uint64_t wait_ns, run_ns, total_ns;
 	uint64_t heartbeats;
 };
 
@@ -159,6 +162,9 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 /* Sum over the worker's links; zeroes when it has none. */
 void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 			  struct lb_link_stats *out);
+/* The histograms of a service, and of a worker's links: its first LATENCY_LINK_PARTS. */
+void lb_service_latency_read(const struct lb *lb, unsigned int service, struct latency *out);
+void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out);
 /* One lcore's flow table, for conntrack_dump(), conntrack_count() and conntrack_stats_read(). */
 const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore);
 /* The clock that flows' last_seen and created are in, ms. */

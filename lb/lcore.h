@@ -13,6 +13,7 @@
 #include <rte_ring.h>
 
 #include "fragment.h"
+#include "latency.h"
 #include "lb.h"
 #include "link.h"
 #include "mailbox.h"
@@ -122,6 +123,9 @@ struct lcore {
 	struct link *dying;             /* detached; their clients are being told */
 	struct pick_load load;
 	struct lcore_service service[LB_SERVICES_MAX];
+	struct latency *latency; /* by service number; see latency.h */
+	uint64_t reply_ns;       /* from the turn's start to its replies being written */
+	unsigned int reply_bucket;
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;
@@ -166,6 +170,7 @@ struct lb {
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
 	int stop;              /* atomic */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
+	uint64_t ns_per_tsc;       /* x 2^32 */
 	uint64_t shortest_timeout; /* TSC; atomic; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
@@ -224,6 +229,12 @@ static inline bool lcore_holds_enough(const struct lcore *lc)
 static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
 {
 	return (tsc - lb->tsc_start) / lb->tsc_per_ms;
+}
+
+/* A time. Multiplied, as it is asked for per reply and a division takes as long as much of one. */
+static inline uint64_t lb_tsc_to_ns(const struct lb *lb, uint64_t tsc)
+{
+	return (uint64_t)((unsigned __int128)tsc * lb->ns_per_tsc >> 32);
 }
 
 /* ingress.c: receive and sort. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 
 #include <rte_common.h>
 #include <rte_malloc.h>
@@ -45,7 +46,8 @@ struct link *link_create(const struct link_params *p)
 	link->slot_address = p->remote->slots;
 	link->cancels = p->remote->cancels;
 	link->reply_shift = rte_log2_u32(p->reply_stride);
-	if (alloc_slots(link) < 0)
+	link->latency = latency_create(1, LATENCY_LINK_SIZE);
+	if (link->latency == NULL || alloc_slots(link) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);
 	link->batch_max = RTE_MIN(p->path.mtu / (uint32_t)sizeof(struct ring_descriptor),
@@ -87,6 +89,7 @@ void link_destroy(struct link *link)
 	rte_free(link->kept);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
+	free(link->latency);
 	rte_free(link);
 }
 
@@ -145,7 +148,7 @@ static void prefetch_next(const struct link *link, const struct ring_descriptor 
 }
 
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
-	      uint64_t tag, uint64_t now, struct rte_mempool *pool)
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool)
 {
 	uint32_t number = link_next_slot(link);
 	struct ring_descriptor *d;
@@ -172,6 +175,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	*slot = (struct slot){
 		.sequence = d->sequence,
 		.flow = request->flow,
+		.arrived = arrived,
 		.sent = now,
 		.tag = tag,
 		.service = request->service,

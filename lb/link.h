@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "latency.h"
 #include "lb.h"
 #include "requester.h"
 #include "responder.h"
@@ -32,6 +33,7 @@ enum slot_state {
 struct slot {
 	uint64_t sequence; /* of its descriptor */
 	uint64_t flow;     /* conntrack handle */
+	uint64_t arrived;  /* TSC: when the request came */
 	uint64_t sent;     /* TSC */
 	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
@@ -94,6 +96,7 @@ struct link {
 	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;
+	struct latency *latency; /* LATENCY_LINK_SIZE bytes */
 	struct roce_path path;
 	struct responder responder;
 	struct requester requester; /* large: the window is its tail */
@@ -170,11 +173,11 @@ void link_batch_flush(struct link *link);
 
 /*
  * WRITE <m> (taken over on success) into a reserved slot and gather its descriptor, in an mbuf of
- * <pool>. 0, or -ENOMEM / -EPIPE: nothing was sent, the packet stays the caller's. Ends the
- * reservation either way.
+ * <pool>. It came at <arrived> (TSC) and is sent <now>. 0, or -ENOMEM / -EPIPE: nothing was sent,
+ * the packet stays the caller's. Ends the reservation either way.
  */
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
-	      uint64_t tag, uint64_t now, struct rte_mempool *pool);
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool);
 
 /*
  * One acknowledgement for all packets that asked for one, and what there is to say of congestion;

@@ -83,17 +83,28 @@ static void ignore_change(void *context, const struct lb_config_change *change)
 {
 }
 
-/* What comes of it is in the log. */
-static void on_reload(evutil_socket_t signal, short what, void *lb)
-{
-	char error[512];
-
-	lb_reload_apply(lb, NULL, ignore_change, NULL, error, sizeof(error));
-}
-
 static void on_signal(evutil_socket_t signal, short what, void *base)
 {
 	event_base_loopbreak(base);
+}
+
+struct hangup {
+	struct lb *lb;
+	struct control_server *server;
+};
+
+/* The configuration, and renewed certificates. What comes of it is in the log. */
+static void on_hangup(evutil_socket_t signal, short what, void *context)
+{
+	const struct hangup *hangup = context;
+	char error[512];
+
+	lb_reload_apply(hangup->lb, NULL, ignore_change, NULL, error, sizeof(error));
+	if (control_server_tls_reload(hangup->server, error, sizeof(error)) == 0)
+		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
+	else
+		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
+			error);
 }
 
 /* Serve until a signal asks to stop. */
@@ -101,7 +112,8 @@ static int serve(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
-	struct event *tick, *term, *interrupt, *reload;
+	struct hangup reload = {.lb = lb};
+	struct event *tick, *term, *interrupt, *hangup;
 	struct timeval period = {.tv_usec = TICK_MS * 1000};
 	char error[256] = "no memory for the event loop";
 	int ret = EXIT_FAILURE;
@@ -111,16 +123,17 @@ static int serve(struct lb *lb)
 	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
 	term = evsignal_new(base, SIGTERM, on_signal, base);
 	interrupt = evsignal_new(base, SIGINT, on_signal, base);
-	reload = evsignal_new(base, SIGHUP, on_reload, lb);
-	if (tick == NULL || term == NULL || interrupt == NULL || reload == NULL)
+	hangup = evsignal_new(base, SIGHUP, on_hangup, &reload);
+	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
 	event_add(tick, &period);
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
-	event_add(reload, NULL);
 	server = control_server_create(lb, base, error, sizeof(error));
 	if (server == NULL)
 		goto out;
+	reload.server = server;
+	event_add(hangup, NULL);
 	if (lb_start(lb) == 0) {
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
 			"lb: serving control=%s agents_port=%u\n",
@@ -133,7 +146,7 @@ static int serve(struct lb *lb)
 	event_free(tick);
 	event_free(term);
 	event_free(interrupt);
-	event_free(reload);
+	event_free(hangup);
 	/* A connection whose callback was due is freed by the loop only. */
 	event_base_loop(base, EVLOOP_NONBLOCK);
 out:
@@ -154,7 +167,7 @@ int main(int argc, char **argv)
 
 	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
-	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
+	signal(SIGHUP, SIG_IGN); /* until there is a server to tell; log rotation must not end us */
 	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;

@@ -17,6 +17,7 @@
 
 #define LB_NOTICE_LENGTH 16
 #define LB_NOTICE_MAGIC  "\xdb\x44\x42\x4e"
+#define LB_NOTICE_CODES  16 /* all codes are below */
 
 enum lb_notice {
 	LB_NOTICE_BUSY = 1,        /* no worker, no credit, or waited too long for one */

@@ -70,9 +70,9 @@ static void add_link(struct lb_link_stats *out, const struct link *link)
 	out->cnps_received += rq->notifications;
 	if (rate != 0 && (out->rate == 0 || rate < out->rate))
 		out->rate = rate;
-	out->wait_ns += link->stats.wait_ns;
-	out->run_ns += link->stats.run_ns;
-	out->total_ns += link->stats.total_ns;
+	out->wait_ns += link->latency->sum_ns[LATENCY_WAIT];
+	out->run_ns += link->latency->sum_ns[LATENCY_RUN];
+	out->total_ns += link->latency->sum_ns[LATENCY_TOTAL];
 	out->heartbeats += link->stats.heartbeats;
 }
 
@@ -86,6 +86,24 @@ void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 
 		if (link != NULL)
 			add_link(out, link);
+	}
+}
+
+void lb_service_latency_read(const struct lb *lb, unsigned int service, struct latency *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		latency_merge_service(out, &lb->lcore[i]->latency[service]);
+}
+
+void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out)
+{
+	memset(out, 0, LATENCY_LINK_SIZE);
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[worker->number];
+
+		if (link != NULL)
+			latency_merge_link(out, link->latency);
 	}
 }
 

@@ -151,12 +151,22 @@ static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spe
 	return false;
 }
 
-static struct worker *lowest_free_place(struct worker_pool *pool)
+/* Who comes back gets its number back, if nobody has it by now. */
+static struct worker *free_place(struct worker_pool *pool, const char *name)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++)
-		if (pool->place[i].state == WORKER_GONE)
-			return &pool->place[i];
-	return NULL;
+	struct worker *lowest = NULL;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct worker *place = &pool->place[i];
+
+		if (place->state != WORKER_GONE)
+			continue;
+		if (strcmp(place->spec.name, name) == 0)
+			return place;
+		if (lowest == NULL)
+			lowest = place;
+	}
+	return lowest;
 }
 
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
@@ -167,7 +177,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 
 	if (!spec_holds(spec, error, error_size) || !name_is_free(pool, spec, error, error_size))
 		return NULL;
-	worker = lowest_free_place(pool);
+	worker = free_place(pool, spec->name);
 	if (worker == NULL) {
 		snprintf(error, error_size,
 			 "all %d places for workers are taken; remove one or use another "

@@ -85,7 +85,8 @@ struct worker_pool *workers_pool_create(void);
 void workers_pool_destroy(struct worker_pool *pool);
 
 /*
- * Take the lowest free place for <spec>: state joining, everything else zero. NULL with a sentence
+ * Take a free place for <spec>, the one that its name had before or the lowest: state joining,
+ * everything else zero. NULL with a sentence
  * in <error> when a field is out of range (it is named), the name is in use, or the pool is full.
  * An agent that comes back is refused like any other until workers_remove() took its old self away.
  * The pool owns the worker; the pointer holds until workers_remove().

@@ -40,6 +40,7 @@ enum cli_option {
 	CLI_ENGINE,
 	CLI_LB_FABRIC_ADDRESS,
 	CLI_ROOT,
+	CLI_ONCE,
 	CLI_OPTIONS,
 };
 
@@ -59,7 +60,7 @@ struct cli {
 	const char *name, *value; /* the operands, for commands that take them */
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
-	bool all, no_wait, stream;
+	bool all, no_wait, stream, once;
 	/* doctor */
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
 	uint64_t mtu, memory_mb;
@@ -72,12 +73,15 @@ typedef int cli_run(struct cli *cli);
 /* The same again and again, as --watch says; ends with the first that fails. */
 int cli_watch(struct cli *cli, cli_run *run);
 
+/* Over what was on the terminal before, as much as fits. */
+void cli_paint(const char *text);
+
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_log_show, cli_log_level;
 cli_run cli_config_check, cli_config_diff, cli_config_apply;
-cli_run cli_stats, cli_version;
+cli_run cli_stats, cli_version, cli_top_status;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 
 /* "doorbell: ..." on stderr; returns 1. */

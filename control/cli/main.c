@@ -50,6 +50,8 @@ static const struct command {
 	{"log", "level", "[MODULE] LEVEL", cli_log_level, 0,
 	 "log more or less from now on: error, warning, notice, info, debug"},
 	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
+	{"top", NULL, NULL, cli_top_status, CLI_BIT(CLI_ONCE) | WATCH,
+	 "services, workers and where time goes, live"},
 	{"version", NULL, NULL, cli_version, 0, "of this program and of the daemon"},
 	{"doctor", "lb", NULL, cli_doctor_lb, CLI_BIT(CLI_CONFIG) | CLI_BIT(CLI_ROOT),
 	 "what keeps doorbell-lb from running well here", true},

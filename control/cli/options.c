@@ -36,6 +36,7 @@ const struct option cli_options[] = {
 	{"engine", required_argument, NULL, CLI_ENGINE},
 	{"lb-fabric-address", required_argument, NULL, CLI_LB_FABRIC_ADDRESS},
 	{"root", required_argument, NULL, CLI_ROOT},
+	{"once", no_argument, NULL, CLI_ONCE},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -68,6 +69,7 @@ const char *const cli_option_values[] = {
 	[CLI_ENGINE] = "=ENGINE",
 	[CLI_LB_FABRIC_ADDRESS] = "=IP",
 	[CLI_ROOT] = "=FOLDER",
+	[CLI_ONCE] = "",
 };
 
 #define AT(field) offsetof(struct cli, field)
@@ -147,6 +149,9 @@ int cli_take_option(struct cli *cli, int option, char *value)
 		break;
 	case CLI_ALL:
 		cli->all = true;
+		break;
+	case CLI_ONCE:
+		cli->once = true;
 		break;
 	case CLI_NO_WAIT:
 		cli->no_wait = true;

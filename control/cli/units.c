@@ -138,6 +138,11 @@ static void format_real(enum cli_format format, double value, struct out *out)
 
 	if (format == CLI_PERCENT)
 		snprintf(text, sizeof(text), "%.1f%%", value * 100);
+	else if (format == CLI_US && value >= 10) {
+		format_us(out, (uint64_t)(value + 0.5));
+		return;
+	} else if (format == CLI_US)
+		snprintf(text, sizeof(text), "%.1f us", value);
 	else
 		snprintf(text, sizeof(text), "%.2f", value);
 	put(out, text);

@@ -11,7 +11,7 @@
 #include "cli.h"
 
 /* Over what was there before, as much as fits. */
-static void paint(const char *text)
+void cli_paint(const char *text)
 {
 	struct winsize window = {0};
 	unsigned int lines = 0;
@@ -45,7 +45,7 @@ int cli_watch(struct cli *cli, cli_run *run)
 		rc = run(cli);
 		fclose(cli->out);
 		if (rc == 0 && screen)
-			paint(text);
+			cli_paint(text);
 		else if (rc == 0)
 			fputs(text, stdout);
 		free(text);

@@ -3,6 +3,7 @@
  * The doorbell program and its completion against a server in a child process. DOORBELL_CLI and
  * DOORBELL_COMPLETION are their paths.
  */
+#include <pty.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -79,6 +80,9 @@ static const struct row rows[] = {
 	{"version", 0, "doorbell-lb  " DOORBELL_VERSION "\n"},
 	{"--version", 0, "doorbell " DOORBELL_VERSION "\n"},
 	{"--help", 0, "usage: doorbell"},
+	{"top", 0, "2 of 2 workers active, 0 requests/s, 0 waiting, 0 drops/s\n"},
+	{"top --once", 0, "SERVICE  WORKERS  WAITING  REQUESTS/S"},
+	{"top", 0, "\ngpu1    active           12      118"},
 	{"workers list", 0, "NAME  MODEL  STATE"},
 	{"workers list", 0, "gpu0  llama  active"},
 	{"workers list --json", 0, "\"name\": \"gpu0\",\n"},
@@ -125,6 +129,8 @@ static const struct row rows[] = {
 	{"stats", 0, "    0   1250  4096  "},
 	{"stats --all", 0, "nd_other"},
 	{"stats --json --all", 0, "\"reasons\""},
+	{"top --json", 0, "\"window_ms\": "},
+	{"top --all", 2, "--all does not fit 'top'"},
 	{"flows count", 0, "2500\n"},
 	{"flows count --client 10.0.0.0/28 --json", 0, "{\"count\": 8}\n"},
 	{"flows list --sort=requests --limit=1 --json", 0, "\"requests\": 2499"},
@@ -141,7 +147,7 @@ static const struct row rows[] = {
 	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  chat     gpu0"},
 	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
 	{"", 2, "usage: doorbell"},
-	{"gpus", 2, "objects are: flows, workers, services, config, log, stats, version, doctor\n"},
+	{"gpus", 2, "objects are: flows, workers, services, config, log, stats, top, version, doctor\n"},
 	{"workers", 2, "verbs are: list, show NAME, drain NAME, set NAME weight=N\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers show", 2, "workers show: which one? give its name"},
@@ -360,5 +366,46 @@ Test(control_cli, the_shell_completes_words_options_and_names)
 				 completions[i].words, offers);
 		free(offers);
 	}
+	tear_down();
+}
+
+/* Read from the terminal until <part> was there. */
+static void see(int terminal, const char *part)
+{
+	char text[65536];
+	size_t n = 0;
+
+	text[0] = '\0';
+	while (!strstr(text, part)) {
+		ssize_t got = read(terminal, text + n, sizeof(text) - 1 - n);
+
+		cr_assert_gt(got, 0, "no '%s' in %.2000s", part, text);
+		n += (size_t)got;
+		text[n] = '\0';
+	}
+}
+
+Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it_was)
+{
+	struct winsize size = {.ws_row = 40, .ws_col = 160};
+	int terminal, status;
+	pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+
+	cr_assert_geq(pid, 0);
+	if (pid == 0) {
+		execl(DOORBELL_CLI, DOORBELL_CLI, "top", NULL);
+		_exit(127);
+	}
+	see(terminal, "2 of 2 workers active");
+	see(terminal, "now WORKER");
+	cr_assert_eq(write(terminal, "s", 1), 1);
+	see(terminal, "now STATE");
+	cr_assert_eq(write(terminal, "r", 1), 1);
+	see(terminal, "now STATE, reversed");
+	cr_assert_eq(write(terminal, "q", 1), 1);
+	see(terminal, "\033[?1049l");
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	close(terminal);
 	tear_down();
 }

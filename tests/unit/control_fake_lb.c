@@ -20,6 +20,8 @@ struct lb {
 	void *context;
 	unsigned int outstanding[WORKERS_MAX];
 	char removed[WORKER_REASON_MAX];
+	struct latency latency; /* of every service and worker */
+	uint64_t counted;
 };
 
 void fake_eal(void)
@@ -65,6 +67,7 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	lb->config.lcore_cpu[0] = 2;
 	lb->config.lcore_cpu[1] = 3;
 	lb_address_parse("127.0.0.1", &lb->config.agents_address);
+	lb->config.lease_ms = 5000;
 	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
 	lb->pool = workers_pool_create();
@@ -87,6 +90,16 @@ void fake_lb_destroy(struct lb *lb)
 struct lb_config *fake_lb_config(struct lb *lb)
 {
 	return &lb->config;
+}
+
+void fake_lb_count(struct lb *lb, uint64_t requests)
+{
+	lb->counted = requests;
+}
+
+struct latency *fake_lb_latency(struct lb *lb)
+{
+	return &lb->latency;
 }
 
 void fake_lb_at(struct lb *lb, uint32_t now_ms)
@@ -279,12 +292,25 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
 	out->stage_items[LB_STAGE_INGRESS] = 100;
 	out->drop[LB_DROP_IP_CHECKSUM] = 5;
+	for (unsigned int i = LB_NOTICE_BUSY; i < LB_NOTICE_CODES; i++)
+		out->notice[i] = i == LB_NOTICE_BUSY ? 7 : 1;
+	out->requests = lb->counted;
 }
 
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	out->requests = 10 + service;
+	out->requests = 10 + service + lb->counted;
+}
+
+void lb_service_latency_read(const struct lb *lb, unsigned int service, struct latency *out)
+{
+	*out = lb->latency;
+}
+
+void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out)
+{
+	memcpy(out, &lb->latency, LATENCY_LINK_SIZE);
 }
 
 void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,

@@ -23,6 +23,10 @@ void fake_lb_destroy(struct lb *lb);
 
 /* The configuration, to change before use. */
 struct lb_config *fake_lb_config(struct lb *lb);
+/* What every service and every lcore has counted of requests, besides what it always has. */
+void fake_lb_count(struct lb *lb, uint64_t requests);
+/* The histograms of every service and every worker, to change before use. */
+struct latency *fake_lb_latency(struct lb *lb);
 /* Move the clock. */
 void fake_lb_at(struct lb *lb, uint32_t now_ms);
 

@@ -49,7 +49,7 @@ static int send_length(struct fixture *f, struct link *link, uint32_t length)
 {
 	struct ring_descriptor request = {.length = length, .service = 4, .flow = 0x1234};
 	struct rte_mbuf *m = fixture_message(f, length);
-	int ret = link_send(link, m, &request, 99, 1000, f->packets);
+	int ret = link_send(link, m, &request, 99, 900, 1000, f->packets);
 
 	if (ret < 0)
 		rte_pktmbuf_free(m);
@@ -295,7 +295,7 @@ static void send_without_memory(struct fixture *f, struct link *link, unsigned i
 	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, descriptors, 4 - spare), 0);
 	cr_assert(link_reserve(link, 3));
 	memcpy(before, link, sizeof(*before));
-	cr_expect_eq(link_send(link, m, &request, 0, 0, pool), -ENOMEM);
+	cr_expect_eq(link_send(link, m, &request, 0, 0, 0, pool), -ENOMEM);
 	expect_unchanged(link, before);
 	cr_expect_eq(rte_mbuf_refcnt_read(m), 1, "the packet stays the caller's");
 	cr_expect_eq(m->data_len, 3000);
@@ -304,7 +304,7 @@ static void send_without_memory(struct fixture *f, struct link *link, unsigned i
 	rte_pktmbuf_free_bulk(descriptors, 4 - spare);
 	/* With memory again, the next request takes the slot and the position. */
 	cr_assert(link_reserve(link, 1));
-	cr_expect_eq(link_send(link, fixture_message(f, 10), &request, 0, 0, pool), 0);
+	cr_expect_eq(link_send(link, fixture_message(f, 10), &request, 0, 0, 0, pool), 0);
 	cr_expect_eq(link->position, before->position + 1);
 	cr_expect_eq(link->slot[1].state, SLOT_BUSY);
 	link_batch_flush(link);

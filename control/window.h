@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happened in the last second: counters and histograms as they were a second ago, less those
+ * of now. The control thread takes a sample a second, so whoever asks sees rates and percentiles at
+ * once and need not come back. Private to this folder and its tests.
+ */
+#ifndef CONTROL_WINDOW_H
+#define CONTROL_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lb.h"
+
+/* Of one part of the latency, us. */
+struct window_latency {
+	uint64_t count;
+	double mean, p50, p90, p99;
+};
+
+struct window_service {
+	uint64_t requests, replies, notices, drops, bytes_in, bytes_out; /* per second */
+	struct window_latency part[LATENCY_PARTS];
+};
+
+struct window_lcore {
+	uint64_t packets_in, packets_out, requests, replies, drops; /* per second */
+	double busy; /* share of the time that it worked, 0 to 1 */
+};
+
+struct window_worker {
+	uint16_t generation; /* of the worker that this is about; 0: no two samples yet */
+	uint64_t requests, replies, errors; /* per second */
+	uint64_t count;                     /* of replies in the window */
+	double wait, run, wire, total;      /* means over the replies, us */
+	double gpu; /* of each second, seconds that requests were in the model: may exceed 1 */
+};
+
+struct window;
+
+/* NULL when memory is short. */
+struct window *window_create(void);
+void window_destroy(struct window *w);
+
+/* Take a sample. Nothing when no time has passed since the last. */
+void window_sample(struct window *w, struct lb *lb, uint64_t now_ms);
+
+/* How long the window is, ms; 0 before there are two samples. */
+uint64_t window_ms(const struct window *w);
+
+/* NULL before there are two samples of it. */
+const struct window_service *window_service(const struct window *w, unsigned int service);
+const struct window_lcore *window_lcore(const struct window *w, unsigned int lcore);
+const struct window_worker *window_worker(const struct window *w, const struct worker *worker);
+
+#endif

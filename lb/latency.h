@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a request's time went: log-linear histograms, one set per service and lcore
+ * and one per link. Pure; no DPDK.
+ *
+ * Owner: one lcore writes, with plain stores of 64-bit words; any thread may read them, a moment
+ * old, without locks. The parts of one request, each by the clock of who saw both ends:
+ *
+ *   queue   from its arrival (the start of the turn that received it) to its descriptor being sent:
+ *           0 unless it waited for a credit
+ *   wire    what is left of sent to last chunk received: both ways over the fabric, and what the
+ *           agent does around the model
+ *   wait    in the worker's memory until the model began, by the worker's clock
+ *   run     in the model, by the worker's clock
+ *   reply   from the start of the turn that received the last chunk to the turn's replies being
+ *           written for their clients
+ *   total   of a service: arrival to reply, the sum of all above; of a link: sent to last chunk
+ *
+ * A reply whose header makes no sense (a clock that went back) counts in queue, reply and total
+ * only. Answers that came too late for the client count like others: the worker took that long.
+ *
+ * Buckets: 1.024 us each below 32 of them, then 16 in each power of two, so that a bucket's middle
+ * is at most 3.2 % from any value in it. What takes 137 s or longer is in the last. A histogram has
+ * 3 KiB, a service's set 18 KiB per lcore and a link's 12 KiB: 24 MiB for 512 workers and 4 lcores.
+ *
+ * What can be told from the rest is not written, as stores are what a reply's count costs: the
+ * first bucket of queue, and the sum of wire. latency_merge() adds them.
+ */
+#ifndef LB_LATENCY_H
+#define LB_LATENCY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LATENCY_UNIT_BITS 10 /* ns in a bucket of the lowest */
+#define LATENCY_SUB_BITS  4
+#define LATENCY_MAX_BITS  27 /* of a time in units */
+#define LATENCY_MAX_UNITS ((1u << LATENCY_MAX_BITS) - 1)
+#define LATENCY_BUCKETS   ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
+
+/* X(symbol, "name", "what it means") */
+#define LATENCY_PART_LIST(X)                                                                       \
+	X(WIRE, "wire", "on the fabric both ways, and in the agent around the model")              \
+	X(WAIT, "wait", "in the worker's memory until the model began")                            \
+	X(RUN, "run", "in the model")                                                              \
+	X(TOTAL, "total", "all of it")                                                             \
+	X(QUEUE, "queue", "in the load balancer until it was sent to a worker")                    \
+	X(REPLY, "reply", "in the load balancer from the last chunk received to the reply sent")
+
+enum latency_part {
+#define LATENCY_PART_ENUM(symbol, name, text) LATENCY_##symbol,
+	LATENCY_PART_LIST(LATENCY_PART_ENUM)
+#undef LATENCY_PART_ENUM
+		LATENCY_PARTS,
+	/* A link's set ends here. */
+	LATENCY_LINK_PARTS = LATENCY_QUEUE,
+};
+
+const char *latency_part_name(enum latency_part part);
+const char *latency_part_text(enum latency_part part);
+
+struct latency {
+	uint64_t sum_ns[LATENCY_PARTS];
+	uint64_t unsplit_ns; /* of total, from sending to last chunk, where wait and run are unknown
+			      */
+	uint64_t pad;
+	uint64_t bucket[LATENCY_PARTS][LATENCY_BUCKETS];
+};
+
+/* Bytes of a link's set: the first LATENCY_LINK_PARTS of the struct. */
+#define LATENCY_LINK_SIZE                                                                          \
+	(offsetof(struct latency, bucket) + LATENCY_LINK_PARTS * LATENCY_BUCKETS * sizeof(uint64_t))
+
+/* One reply. */
+struct latency_sample {
+	uint64_t queue_ns, total_ns, wait_ns, run_ns; /* total: sent to last chunk */
+	int split; /* wait and run are known, and no longer than total together */
+	/* the same for all replies of a turn */
+	uint64_t reply_ns;
+	unsigned int reply_bucket;
+};
+
+static inline unsigned int latency_bucket(uint64_t ns)
+{
+	uint64_t units = ns >> LATENCY_UNIT_BITS;
+	unsigned int shift;
+
+	if (__builtin_expect(units > LATENCY_MAX_UNITS, 0))
+		units = LATENCY_MAX_UNITS;
+	shift = (63 - LATENCY_SUB_BITS) -
+		(unsigned int)__builtin_clzll(units | 1u << LATENCY_SUB_BITS);
+	return (shift << LATENCY_SUB_BITS) + (unsigned int)(units >> shift);
+}
+
+/* Count a reply in the sets of its service and its link. For the lcore that owns both. */
+static inline void latency_add(struct latency *service, struct latency *link,
+			       const struct latency_sample *s)
+{
+	uint64_t whole = s->queue_ns + s->total_ns + s->reply_ns;
+	unsigned int at;
+
+	service->bucket[LATENCY_TOTAL][latency_bucket(whole)]++;
+	service->bucket[LATENCY_REPLY][s->reply_bucket]++;
+	service->sum_ns[LATENCY_TOTAL] += whole;
+	service->sum_ns[LATENCY_REPLY] += s->reply_ns;
+	link->bucket[LATENCY_TOTAL][latency_bucket(s->total_ns)]++;
+	link->sum_ns[LATENCY_TOTAL] += s->total_ns;
+	if (s->queue_ns >> LATENCY_UNIT_BITS != 0)
+		service->bucket[LATENCY_QUEUE][latency_bucket(s->queue_ns)]++;
+	if (s->queue_ns != 0)
+		service->sum_ns[LATENCY_QUEUE] += s->queue_ns;
+	if (__builtin_expect(!s->split, 0)) {
+		service->unsplit_ns += s->total_ns;
+		link->unsplit_ns += s->total_ns;
+		return;
+	}
+	at = latency_bucket(s->total_ns - s->wait_ns - s->run_ns);
+	service->bucket[LATENCY_WIRE][at]++;
+	link->bucket[LATENCY_WIRE][at]++;
+	at = latency_bucket(s->wait_ns);
+	service->bucket[LATENCY_WAIT][at]++;
+	link->bucket[LATENCY_WAIT][at]++;
+	at = latency_bucket(s->run_ns);
+	service->bucket[LATENCY_RUN][at]++;
+	link->bucket[LATENCY_RUN][at]++;
+	service->sum_ns[LATENCY_WAIT] += s->wait_ns;
+	service->sum_ns[LATENCY_RUN] += s->run_ns;
+	link->sum_ns[LATENCY_WAIT] += s->wait_ns;
+	link->sum_ns[LATENCY_RUN] += s->run_ns;
+}
+
+/* Zeroed, its pages touched. <size> is sizeof(struct latency) or LATENCY_LINK_SIZE. Or NULL. */
+struct latency *latency_create(size_t n, size_t size);
+
+/* --- for readers ----------------------------------------------------------------------------- */
+
+/*
+ * Add <from> to <to>, and what its lcore did not write. A reader may catch the lcore between two
+ * stores: counts of parts may differ by a few, and nothing falls below zero.
+ */
+void latency_merge_service(struct latency *to, const struct latency *from);
+/* The same for a link's set; <to> has to have no more than that either. */
+void latency_merge_link(struct latency *to, const struct latency *from);
+
+/* <to> less <from>: what came in between. */
+void latency_since(struct latency *to, const struct latency *from);
+
+uint64_t latency_count(const uint64_t bucket[LATENCY_BUCKETS]);
+
+/* The first time of a bucket, and the one behind its last. */
+uint64_t latency_lower_ns(unsigned int bucket);
+uint64_t latency_upper_ns(unsigned int bucket);
+
+/* The middle of the bucket that <q> (0 to 1) of all values reach, us; 0 when there are none. */
+double latency_quantile_us(const uint64_t bucket[LATENCY_BUCKETS], double q);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The HTTP server as browsers, Prometheus and worse see it: the bytes of requests and replies. */
+#include <strings.h>
+
+#include "control_fixture.h"
+
+static struct fixture f;
+
+/* The fixture's server with HTTP on a port of its own. */
+static void start(unsigned int workers)
+{
+	memset(&f, 0, sizeof(f));
+	control_fixture_start(&f);
+	cr_assert_not_null(f.server, "%s", f.error);
+	control_server_destroy(f.server);
+	lb_address_parse("127.0.0.1", &fake_lb_config(f.lb)->http_address);
+	f.server = control_server_create(f.lb, f.base, f.error, sizeof(f.error));
+	cr_assert_not_null(f.server, "%s", f.error);
+	cr_assert_neq(control_server_http_port(f.server), 0);
+	for (unsigned int i = 0; i < workers; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "gpu%u", i);
+		fake_lb_worker(f.lb, name);
+	}
+}
+
+static void stop(void)
+{
+	control_fixture_stop(&f);
+}
+
+TestSuite(control_http, .timeout = 60);
+
+static int connect_http(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				      .sin_port = htons(control_server_http_port(f.server))};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* All that comes until the server ends the connection. The caller frees it. */
+static char *hear(int fd)
+{
+	size_t n = 0, size = 1 << 16;
+	char *text = malloc(size);
+	ssize_t got;
+
+	do {
+		fixture_turn_until(&f, fd);
+		if (size - n < 4096)
+			text = realloc(text, size *= 2);
+		got = read(fd, text + n, size - n - 1);
+		n += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
+	text[n] = '\0';
+	close(fd);
+	return text;
+}
+
+static char *ask(const char *request)
+{
+	int fd = connect_http();
+
+	say(fd, request);
+	return hear(fd);
+}
+
+struct row {
+	const char *request, *expect, *not_there;
+};
+
+#define END " HTTP/1.1\r\nHost: 127.0.0.1:9180\r\nConnection: close\r\n\r\n"
+
+static const struct row rows[] = {
+	{"GET /healthz" END, "200 OK", NULL},
+	{"GET /healthz" END, "\r\n\r\nok\n", NULL},
+	{"GET /healthz?x=1" END, "200 OK", NULL},
+	{"HEAD /healthz" END, "Content-Length: 3\r\n", "\r\n\r\nok"},
+	{"GET /" END, "Content-Type: text/html", NULL},
+	{"GET /" END, "Content-Security-Policy: default-src 'none'; script-src 'sha256-", NULL},
+	{"GET /" END, "<title>Doorbell</title>", "unsafe-inline"},
+	{"GET /" END, "X-Frame-Options: DENY", "unsafe-eval"},
+	{"GET /api/status.json" END, "Content-Type: application/json", NULL},
+	{"GET /api/status.json" END, "\"name\":\"chat\"", NULL},
+	{"HEAD /api/status.json" END, "200 OK", "chat"},
+	{"GET /metrics" END, "application/openmetrics-text; version=1.0.0; charset=utf-8", NULL},
+	{"GET /metrics" END, "doorbell_worker_requests_total{worker=\"gpu0\"} 110", NULL},
+	{"GET /metrics" END, "# EOF\n", NULL},
+	{"HEAD /metrics" END, "200 OK", "doorbell_worker"},
+	{"GET /metrics HTTP/1.0\r\n\r\n", "# EOF\n", "chunked"},
+	{"GET /../../etc/passwd" END, "404 Not Found", "root:"},
+	{"GET /%2e%2e/etc/passwd" END, "404 Not Found", "root:"},
+	{"GET //etc/passwd" END, "404 Not Found", "root:"},
+	{"GET /<script>" END, "40", "<script>"},
+	{"POST /metrics" END, "405 Method Not Allowed", "doorbell_"},
+	{"DELETE /" END, "Allow: GET, HEAD", NULL},
+	{"OPTIONS /api/status.json" END, "405 ", "chat"},
+	{"NONSENSE / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", "40", "<title>"},
+	{"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "403 Forbidden",
+	 "<title>"},
+	{"GET /api/status.json HTTP/1.1\r\nHost: 127.0.0.1.evil.example:9180\r\n"
+	 "Connection: close\r\n\r\n",
+	 "403 Forbidden", "chat"},
+	{"GET /healthz HTTP/1.1\r\nHost: localhost:9180\r\nConnection: close\r\n\r\n", "200 OK",
+	 NULL},
+	{"GET /healthz HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n", "200 OK", NULL},
+	{"GET http://evil.example/metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: "
+	 "close\r\n\r\n",
+	 "403", "doorbell_"},
+};
+
+Test(control_http, requests_get_what_they_should)
+{
+	start(2);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *reply = ask(rows[i].request);
+
+		cr_expect_not_null(strstr(reply, rows[i].expect), "%s: %.200s", rows[i].request,
+				   reply);
+		if (rows[i].not_there)
+			cr_expect_null(strstr(reply, rows[i].not_there), "%s: %.200s",
+				       rows[i].request, reply);
+		free(reply);
+	}
+	stop();
+}
+
+Test(control_http, a_connection_carries_many_requests)
+{
+	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+	int fd;
+	char byte;
+
+	start(0);
+	fd = connect_http();
+	for (int i = 0; i < 100; i++) {
+		unsigned int at = 0;
+
+		say(fd, request);
+		while (at < 3) {
+			fixture_turn_until(&f, fd);
+			cr_assert_eq(read(fd, &byte, 1), 1);
+			at = byte == "ok\n"[at] ? at + 1 : 0;
+		}
+	}
+	close(fd);
+	stop();
+}
+
+Test(control_http, endless_headers_end_the_connection)
+{
+	char line[128], *reply;
+	int fd;
+
+	start(0);
+	fd = connect_http();
+	say(fd, "GET / HTTP/1.1\r\n");
+	memset(line, 'a', sizeof(line));
+	line[1] = ':';
+	memcpy(line + sizeof(line) - 3, "\r\n", 3);
+	for (int i = 0; i < 100; i++) {
+		if (send(fd, line, strlen(line), MSG_NOSIGNAL) <= 0)
+			break;
+		event_base_loop(f.base, EVLOOP_NONBLOCK);
+	}
+	reply = hear(fd);
+	cr_expect_null(strstr(reply, "<title>"));
+	free(reply);
+	stop();
+}
+
+Test(control_http, a_large_body_is_not_taken)
+{
+	char *reply;
+
+	start(0);
+	reply = ask("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n");
+	cr_expect_not_null(strstr(reply, "413"), "%.100s", reply);
+	free(reply);
+	stop();
+}
+
+Test(control_http, connections_beyond_the_limit_wait_until_others_end)
+{
+	static const char request[] = "GET /healthz" END;
+	struct pollfd late;
+	int idle[64];
+	char *reply;
+
+	start(0);
+	for (int i = 0; i < 64; i++) {
+		idle[i] = connect_http();
+		for (int k = 0; k < 3; k++)
+			event_base_loop(f.base, EVLOOP_NONBLOCK);
+	}
+	late = (struct pollfd){.fd = connect_http(), .events = POLLIN};
+	say(late.fd, request);
+	for (int i = 0; i < 50; i++)
+		event_base_loop(f.base, EVLOOP_NONBLOCK);
+	cr_expect_eq(poll(&late, 1, 0), 0, "the 65th connection was served");
+	close(idle[5]);
+	reply = hear(late.fd);
+	cr_expect_not_null(strstr(reply, "200 OK"));
+	free(reply);
+	for (int i = 0; i < 64; i++)
+		if (i != 5)
+			close(idle[i]);
+	stop();
+}
+
+Test(control_http, a_scrape_that_is_broken_off_leaves_nothing_behind)
+{
+	char part[1000];
+
+	start(300);
+	for (int i = 0; i < 20; i++) {
+		int fd = connect_http();
+
+		say(fd, "GET /metrics" END);
+		fixture_turn_until(&f, fd);
+		cr_assert_gt(read(fd, part, sizeof(part)), 0);
+		close(fd);
+		for (int k = 0; k < i; k++)
+			event_base_loop(f.base, EVLOOP_NONBLOCK);
+	}
+	stop();
+}
+
+Test(control_http, the_server_may_end_in_the_middle_of_a_scrape)
+{
+	int fd;
+
+	start(300);
+	fd = connect_http();
+	say(fd, "GET /metrics" END);
+	fixture_turn_until(&f, fd);
+	stop();
+	close(fd);
+}
+
+Test(control_http, a_port_that_is_taken_is_no_reason_to_stop)
+{
+	struct control_server *other;
+	struct lb *lb;
+
+	start(0);
+	lb = fake_lb_create_sized(64);
+	*fake_lb_config(lb) = *fake_lb_config(f.lb);
+	fake_lb_config(lb)->http_port = control_server_http_port(f.server);
+	snprintf(fake_lb_config(lb)->control_socket, 100, "%s/other.sock", f.folder);
+	other = control_server_create(lb, f.base, f.error, sizeof(f.error));
+	cr_assert_not_null(other, "%s", f.error);
+	cr_expect_eq(control_server_http_port(other), 0);
+	control_server_destroy(other);
+	lb_on_worker_event(f.lb, NULL, NULL);
+	fake_lb_destroy(lb);
+	stop();
+}
+
+Test(control_http, off_means_that_nobody_listens)
+{
+	memset(&f, 0, sizeof(f));
+	control_fixture_start(&f);
+	cr_expect_eq(control_server_http_port(f.server), 0);
+	stop();
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The metrics' text: what a sample says, that it may be written in pieces, and that it is clean. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control_fake_lb.h"
+#include "rpc.h"
+#include "view.h"
+
+static struct lb *lb;
+static struct window *window;
+static struct view view;
+
+static void set_up(void)
+{
+	struct latency *l;
+
+	fake_eal();
+	lb = fake_lb_create();
+	window = window_create();
+	view = (struct view){.lb = lb, .window = window, .start_ms = control_clock_ms()};
+	l = fake_lb_latency(lb);
+	l->bucket[LATENCY_RUN][latency_bucket(20000)] = 30;
+	l->bucket[LATENCY_RUN][latency_bucket(3000000)] = 70;
+	l->sum_ns[LATENCY_RUN] = 210600000;
+}
+
+static void tear_down(void)
+{
+	window_destroy(window);
+	fake_lb_destroy(lb);
+}
+
+TestSuite(control_metrics, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* All of it, in slices of <budget_us>; the caller frees it. */
+static char *write_all(uint64_t budget_us, unsigned int *slices)
+{
+	struct metrics_walk walk = {0};
+	struct text all = {0};
+
+	*slices = 0;
+	while (!walk.done) {
+		struct text text = {0};
+
+		view_metrics(&view, &walk, budget_us, &text);
+		text_add(&all, text.data, text.n);
+		text_free(&text);
+		++*slices;
+	}
+	text_add(&all, "", 1);
+	cr_assert(!all.failed);
+	return all.data;
+}
+
+static void expect_line(const char *line)
+{
+	unsigned int slices;
+	char *text = write_all(UINT32_MAX, &slices), *found = strstr(text, line);
+
+	cr_expect(found && (found == text || found[-1] == '\n'), "no line %s", line);
+	free(text);
+}
+
+Test(control_metrics, counters_of_lcores_services_and_workers_are_there)
+{
+	fake_lb_worker(lb, "gpu0");
+	expect_line("doorbell_lcore_received_packets_total{lcore=\"1\"} 2469134\n");
+	expect_line("doorbell_service_requests_total{service=\"vision\"} 11\n");
+	expect_line("doorbell_worker_requests_total{worker=\"gpu0\"} 110\n");
+	expect_line("doorbell_worker_credits{worker=\"gpu0\"} 118\n");
+	expect_line("doorbell_flows_capacity{lcore=\"0\"} 4096\n");
+	expect_line("doorbell_stage_items_total{lcore=\"0\",stage=\"ingress\"} 100\n");
+	expect_line("# UNIT doorbell_lcore_received_bytes bytes\n");
+}
+
+Test(control_metrics, drops_are_summed_over_lcores_and_every_reason_has_a_sample)
+{
+	unsigned int slices;
+	char *text = write_all(UINT32_MAX, &slices), part[96];
+
+	expect_line("doorbell_drops_total{reason=\"ip_checksum\"} 10\n");
+	for (unsigned int i = 0; i < LB_DROPS; i++) {
+		snprintf(part, sizeof(part), "doorbell_drops_total{reason=\"%s\"} ",
+			 lb_drop_name(i));
+		cr_expect_not_null(strstr(text, part), "%s", part);
+	}
+	free(text);
+}
+
+Test(control_metrics, every_notice_code_that_clients_may_see_has_a_name)
+{
+	expect_line("doorbell_notices_total{code=\"busy\"} 14\n");
+	expect_line("doorbell_notices_total{code=\"cancelled\"} 2\n");
+	/* the fake load balancer sent every code that fits */
+	expect_line("doorbell_notices_total{code=\"15\"} 2\n");
+	for (unsigned int i = LB_NOTICE_BUSY; i <= LB_NOTICE_MALFORMED; i++) {
+		char part[64];
+		unsigned int slices;
+		char *text = write_all(UINT32_MAX, &slices);
+
+		snprintf(part, sizeof(part), "doorbell_notices_total{code=\"%u\"}", i);
+		cr_expect_null(strstr(text, part), "code %u has no name", i);
+		free(text);
+	}
+}
+
+Test(control_metrics, histograms_count_what_is_below_each_bound)
+{
+	fake_lb_worker(lb, "gpu0");
+	expect_line(
+		"doorbell_service_gpu_run_seconds_bucket{service=\"chat\",le=\"1.6384e-05\"} 0\n");
+	expect_line(
+		"doorbell_service_gpu_run_seconds_bucket{service=\"chat\",le=\"2.048e-05\"} 30\n");
+	expect_line("doorbell_service_gpu_run_seconds_bucket{service=\"chat\",le=\"+Inf\"} 100\n");
+	expect_line("doorbell_service_gpu_run_seconds_count{service=\"chat\"} 100\n");
+	expect_line("doorbell_service_gpu_run_seconds_sum{service=\"chat\"} 0.2106\n");
+	expect_line(
+		"doorbell_worker_gpu_run_seconds_bucket{worker=\"gpu0\",le=\"0.002097152\"} 30\n");
+	expect_line(
+		"doorbell_worker_gpu_run_seconds_bucket{worker=\"gpu0\",le=\"0.004194304\"} 100\n");
+}
+
+Test(control_metrics, a_worker_is_in_one_state)
+{
+	fake_lb_worker(lb, "gpu0");
+	expect_line("doorbell_worker_state{worker=\"gpu0\",doorbell_worker_state=\"active\"} 1\n");
+	expect_line(
+		"doorbell_worker_state{worker=\"gpu0\",doorbell_worker_state=\"draining\"} 0\n");
+	expect_line("doorbell_workers{state=\"active\"} 1\n");
+	expect_line("doorbell_worker_info{worker=\"gpu0\",model=\"llama\",slots=\"64\",max_batch="
+		    "\"8\"} 1\n");
+}
+
+Test(control_metrics, what_would_end_a_label_is_escaped)
+{
+	snprintf(fake_lb_config(lb)->service[0].name, LB_NAME_MAX, "a\"b\\c");
+	expect_line("doorbell_service_requests_total{service=\"a\\\"b\\\\c\"} 10\n");
+}
+
+Test(control_metrics, writing_in_pieces_writes_the_same)
+{
+	unsigned int slices, one;
+	char *whole, *pieces, *a, *b;
+
+	for (unsigned int i = 0; i < 50; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "gpu%u", i);
+		fake_lb_worker(lb, name);
+	}
+	whole = write_all(UINT32_MAX, &one);
+	pieces = write_all(0, &slices);
+	cr_expect_eq(one, 1);
+	cr_expect_gt(slices, 50);
+	/* but for the time, which goes on */
+	a = strstr(whole, "# TYPE doorbell_lcore_received_packets");
+	b = strstr(pieces, "# TYPE doorbell_lcore_received_packets");
+	cr_assert(a && b);
+	cr_expect_str_eq(a, b);
+	free(whole);
+	free(pieces);
+}
+
+Test(control_metrics, the_text_is_clean_to_the_lint)
+{
+	char path[] = "/tmp/doorbell-metrics-XXXXXX", command[512];
+	int fd = mkstemp(path);
+	unsigned int slices;
+	char *text;
+
+	snprintf(fake_lb_config(lb)->service[0].name, LB_NAME_MAX, "a\"b\\c");
+	fake_lb_worker(lb, "gpu0");
+	lb_worker_drain(lb, fake_lb_worker(lb, "gpu1"));
+	window_sample(window, lb, 1000);
+	window_sample(window, lb, 2000);
+	text = write_all(0, &slices);
+	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	snprintf(command, sizeof(command), "python3 " OPENMETRICS_LINT " %s", path);
+	cr_expect_eq(system(command), 0);
+	unlink(path);
+	free(text);
+}
+
+static unsigned int n_seen;
+
+static void names_are_exported(const char *metrics, char *dashboard)
+{
+	char *save = NULL;
+
+	for (char *word = strtok_r(dashboard, " \t\n\"'(){}[],+-*/<>=!:;|\\", &save); word;
+	     word = strtok_r(NULL, " \t\n\"'(){}[],+-*/<>=!:;|\\", &save)) {
+		char sample[128];
+
+		if (strncmp(word, "doorbell_", 9) != 0)
+			continue;
+		n_seen++;
+		snprintf(sample, sizeof(sample), "\n%s{", word);
+		if (strstr(metrics, sample))
+			continue;
+		snprintf(sample, sizeof(sample), "\n%s ", word);
+		cr_expect_not_null(strstr(metrics, sample), "%s is not exported", word);
+	}
+}
+
+Test(control_metrics, every_metric_that_the_dashboard_draws_is_exported)
+{
+	unsigned int slices;
+	FILE *file = fopen(GRAFANA_DASHBOARD, "r");
+	char *text, *dashboard = calloc(1, 1 << 20);
+	json_t *parsed;
+
+	cr_assert_not_null(file);
+	cr_assert_gt(fread(dashboard, 1, (1 << 20) - 1, file), 1000);
+	fclose(file);
+	parsed = json_loads(dashboard, 0, NULL);
+	cr_expect_not_null(parsed, "not JSON");
+	json_decref(parsed);
+	fake_lb_worker(lb, "gpu0");
+	text = write_all(UINT32_MAX, &slices);
+	names_are_exported(text, dashboard);
+	cr_expect_gt(n_seen, 20);
+	free(text);
+	free(dashboard);
+}
