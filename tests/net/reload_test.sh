@@ -17,7 +17,7 @@ config() {
      policy: ${policies[i % 3]}, affinity: $( ((i % 4 < 2)) && echo request || echo flow),
      queue: $((64 + i * 32)), queue_timeout_ms: $((900 + i)), request_timeout_ms: $((9000 + i)),
      flow_timeout_ms: $((20000 + i))}
-$extra" "workers: {timeout_ms: $((500 + i))}"
+$extra" "workers: {timeout_ms: $((2000 + i)), suspect_ms: 0}"
 }
 
 running() {
