@@ -23,6 +23,7 @@
 #include "doorbell_agent.h"
 #include "graph_model.h"
 #include "log_sink.h"
+#include "notify.h"
 #include "soft_rnic.h"
 #include "verbs_rnic.h"
 
@@ -79,6 +80,7 @@ struct workers {
 	bool failed;
 	struct event_base *base;
 	int stop_fd;
+	struct notify notify;
 	struct graph_model *graph; /* the model, unless it is a plug-in */
 	struct agent_setup setup[GPUS_MAX];
 	struct agent_session *session[GPUS_MAX];
@@ -283,7 +285,11 @@ static int serve(struct workers *w, struct rnic *rnic)
 	ready = stop != NULL;
 	if (ready) {
 		event_add(stop, NULL);
+		/* It goes on to look for its load balancer, however long that takes. */
+		notify_send(&w->notify, "READY=1\nSTATUS=model %s, %u worker%s",
+			    w->setup[0].model.model->name, w->n, w->n == 1 ? "" : "s");
 		event_base_dispatch(w->base);
+		notify_send(&w->notify, "STOPPING=1");
 		event_free(stop);
 	}
 	for (unsigned int i = 0; i < w->n; i++)
@@ -396,6 +402,7 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
 	log_sink_open(options.log_format);
+	notify_open(&workers.notify);
 	if (!first_time())
 		return EXIT_FAILURE;
 	if (graph != NULL) {

@@ -17,6 +17,7 @@
 #include "log_sink.h"
 #include "reload.h"
 #include "server.h"
+#include "supervisor.h"
 
 #define TICK_MS 20
 
@@ -74,9 +75,12 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
+static struct supervisor supervisor;
+
 static void on_tick(evutil_socket_t fd, short what, void *lb)
 {
 	lb_tick(lb);
+	supervisor_tick(&supervisor, lb, lb_now_ms(lb));
 }
 
 static void ignore_change(void *context, const struct lb_config_change *change)
@@ -99,12 +103,14 @@ static void on_hangup(evutil_socket_t signal, short what, void *context)
 	const struct hangup *hangup = context;
 	char error[512];
 
+	supervisor_reloading(&supervisor);
 	lb_reload_apply(hangup->lb, NULL, ignore_change, NULL, error, sizeof(error));
 	if (control_server_tls_reload(hangup->server, error, sizeof(error)) == 0)
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
 	else
 		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
 			error);
+	supervisor_ready(&supervisor, hangup->lb);
 }
 
 /* Serve until a signal asks to stop. */
@@ -138,7 +144,9 @@ static int serve(struct lb *lb)
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
 			"lb: serving control=%s agents_port=%u\n",
 			lb_config_get(lb)->control_socket, control_server_agents_port(server));
+		supervisor_ready(&supervisor, lb);
 		event_base_dispatch(base);
+		supervisor_stopping(&supervisor);
 		ret = EXIT_SUCCESS;
 	}
 	control_server_destroy(server);
@@ -178,6 +186,7 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	log_sink_open(config.log_format);
+	supervisor_open(&supervisor);
 	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
 		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
 		return EXIT_FAILURE;
@@ -187,6 +196,7 @@ int main(int argc, char **argv)
 		lb_reload_set_file(lb, options.config);
 	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
 	lb_destroy(lb);
+	supervisor_close(&supervisor);
 	rte_eal_cleanup();
 	return ret;
 }
