@@ -84,6 +84,12 @@ static void read_rest(int fd)
 			return;
 }
 
+/* Who sent no hello has cost a place for a while, and no CPU: a check whether the port is open. */
+static bool has_cost(const struct handshake *s)
+{
+	return SSL_get_state(bufferevent_openssl_get_ssl(s->bev)) != TLS_ST_BEFORE;
+}
+
 static void refuse(struct handshake *s, bool failed, const char *reason)
 {
 	struct bufferevent *bev = s->bev;
@@ -143,12 +149,12 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	code = bufferevent_get_openssl_error(bev);
 	secure_reason(SECURE_LOAD_BALANCER, bufferevent_openssl_get_ssl(bev), code, reason,
 		      sizeof(reason));
-	refuse(s, true, reason);
+	refuse(s, code != 0 || has_cost(s), reason);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	refuse(context, true, "the handshake took too long");
+	refuse(context, has_cost(context), "the handshake took too long");
 }
 
 /* Of <fd>, which is closed when this fails. */
