@@ -125,7 +125,7 @@ static double active_workers(const struct item *item)
 {
 	struct lb *lb = item->view->lb;
 
-	return control_active_workers(lb, lb_config_get(lb)->service[item->number].model);
+	return lb_service_workers(lb, item->number, NULL);
 }
 
 static double heartbeat_age(const struct item *item)

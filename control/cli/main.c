@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "cli.h"
+#include "size.h"
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
@@ -24,7 +26,8 @@ static const struct command {
 	cli_run *run;
 	unsigned int options;
 	const char *help;
-	bool alone; /* does not ask the daemon */
+	bool alone;       /* does not ask the daemon */
+	const char *more; /* operands after the first, of which one is needed; NULL: none */
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
@@ -37,6 +40,12 @@ static const struct command {
 	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
 	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "assign", "NAME", cli_workers_assign, 0, "let it serve these services",
+	 .more = "SERVICE..."},
+	{"workers", "release", "NAME", cli_workers_release, 0,
+	 "let it serve them no longer; what it has it answers", .more = "SERVICE..."},
+	{"workers", "table", NULL, cli_workers_table, WATCH,
+	 "where workers are: host, slot, services"},
 	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
 	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
@@ -48,6 +57,17 @@ static const struct command {
 	{"doctor", "agent", NULL, cli_doctor_agent, AGENT | CLI_BIT(CLI_ROOT),
 	 "the same for doorbell-agent, with its options", true},
 	{"doctor", NULL, NULL, cli_doctor, CLI_BIT(CLI_ROOT), "look at the machine only", true},
+};
+
+/* Commands that have their own options, read by themselves; --json may stand before them. */
+static const struct own_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	void (*print_options)(void);
+	const char *help;
+} own_commands[] = {
+	{"bench", cli_bench, bench_options_names, "send requests and measure; see bench --help"},
+	{"size", cli_size, size_options_names, "how many workers a service needs; see size --help"},
 };
 
 static void complain(const char *format, va_list ap)
@@ -109,14 +129,16 @@ static void print_help(FILE *out)
 		const struct command *c = &commands[i];
 		char words[64];
 
-		snprintf(words, sizeof(words), "%s %s %s", c->object, c->verb ? c->verb : "",
-			 c->operand ? c->operand : "");
+		snprintf(words, sizeof(words), "%s %s %s %s", c->object, c->verb ? c->verb : "",
+			 c->operand ? c->operand : "", c->more ? c->more : "");
 		fprintf(out, "  %-20s %s\n", words, c->help);
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o) & ~WATCH)
 				fprintf(out, "  %-20s   --%s%s\n", "", cli_options[o].name,
 					cli_option_values[o]);
 	}
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
+		fprintf(out, "  %-20s %s\n", own_commands[i].name, own_commands[i].help);
 	fprintf(out, "\n  --watch[=SECONDS]    again every 2 s, or as often as said\n"
 		     "  --json               for programs; the fields are in doorbell(1)\n"
 		     "  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
@@ -135,6 +157,11 @@ static void print_commands(void)
 			if (c->options & CLI_BIT(o))
 				printf(" --%s%s", cli_options[o].name,
 				       *cli_option_values[o] == '=' ? "=" : "");
+		putchar('\n');
+	}
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
+		printf("%s - -", own_commands[i].name);
+		own_commands[i].print_options();
 		putchar('\n');
 	}
 }
@@ -209,6 +236,10 @@ static int check_use(const struct command *c, unsigned int given, bool json, cha
 			"--stream: give --json with it, and neither --sort nor --watch");
 	if (c->operand && !rest[0])
 		return cli_usage_error("%s %s: which one? give its name", c->object, verb);
+	if (c->more)
+		return rest[1] ? 0
+			       : cli_usage_error("%s %s: give %s after the name", c->object, verb,
+						 c->more);
 	if (rest[c->operand ? 1 : 0])
 		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
 				       c->object, blank, verb, rest[c->operand ? 1 : 0]);
@@ -233,6 +264,23 @@ static int run(struct cli *cli, const struct command *c)
 	return rc;
 }
 
+/* Runs the command that argv[1] names, or argv[2] behind --json. -1: it is none of these. */
+static int run_own(int argc, char **argv)
+{
+	int at = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1;
+
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
+		if (at >= argc || strcmp(argv[at], own_commands[i].name) != 0)
+			continue;
+		if (at == 1)
+			return own_commands[i].run(argc - 1, argv + 1);
+		argv[2] = argv[1];
+		argv[1] = argv[0];
+		return own_commands[i].run(argc - 1, argv + 1);
+	}
+	return -1;
+}
+
 static const char *default_socket(void)
 {
 	const char *path = getenv("DOORBELL_SOCKET");
@@ -245,8 +293,10 @@ int main(int argc, char **argv)
 	struct cli cli = {.socket = default_socket()};
 	const struct command *c;
 	unsigned int given = 0;
-	int option, rc;
+	int option, rc = run_own(argc, argv);
 
+	if (rc >= 0)
+		return rc;
 	while ((option = getopt_long(argc, argv, "", cli_options, NULL)) != -1) {
 		if (option == OPT_HELP) {
 			print_help(stdout);
@@ -274,5 +324,6 @@ int main(int argc, char **argv)
 	if (rc != 0)
 		return rc;
 	cli.name = c->operand ? argv[0] : NULL;
+	cli.more = c->operand ? argv + 1 : NULL;
 	return run(&cli, c);
 }
