@@ -15,7 +15,7 @@
 
 #define LCORES   2
 #define WORKERS  6
-#define CHANGES  200
+#define CHANGES  60
 #define PER_TURN 32 /* picks between two quiescent states */
 #define MODEL    "llama"
 
