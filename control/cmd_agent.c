@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_log.h>
+
 #include "address.h"
 #include "rpc.h"
+#include "secure.h"
+
+extern int control_log;
 
 #define BITS_24 0xffffff /* queue pair numbers and PSNs */
 
@@ -65,12 +70,12 @@ static const struct control_param link_params[] = {
 
 static bool version_fits(struct control_call *call, uint32_t version)
 {
-	if (version == CONTROL_PROTOCOL)
+	if (version >= CONTROL_PROTOCOL_MIN && version <= CONTROL_PROTOCOL)
 		return true;
 	control_fail(call, CONTROL_ERROR_REFUSED,
-		     "the agent speaks protocol %u, this load balancer %d; install the agent of "
-		     "doorbell " DOORBELL_VERSION,
-		     version, CONTROL_PROTOCOL);
+		     "the agent speaks protocol %u, this load balancer %d to %d; install the agent "
+		     "of doorbell " DOORBELL_VERSION,
+		     version, CONTROL_PROTOCOL_MIN, CONTROL_PROTOCOL);
 	return false;
 }
 
@@ -125,7 +130,8 @@ static bool read_links(struct control_call *call, const json_t *links, struct lb
 	return true;
 }
 
-static bool read_registration(struct control_call *call, struct lb_registration *r)
+static bool read_registration(struct control_call *call, struct lb_registration *r,
+			      uint32_t *version)
 {
 	struct register_query q = {0};
 
@@ -136,6 +142,7 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 	fill_worker(&q, &r->worker);
 	r->address = q.address;
 	r->path_mtu = q.path_mtu;
+	*version = q.version;
 	return true;
 }
 
@@ -156,29 +163,55 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			 (json_int_t)path_mtu, "links", links);
 }
 
+/* May this peer have a worker of this name? */
+static bool name_is_allowed(struct control_call *call, const char *name)
+{
+	const char *names = call->c->names;
+
+	if (!names || secure_names_allow(names, name))
+		return true;
+	control_fail(call, CONTROL_ERROR_REFUSED,
+		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
+		     "certificate with that DNS name",
+		     *names ? names : "nobody", name);
+	rte_log(RTE_LOG_WARNING, control_log,
+		"control: event=name_refused peer=%s worker=%s certificate=\"%.200s\"\n",
+		call->c->peer, name, names);
+	return false;
+}
+
 json_t *control_agent_register(struct control_call *call)
 {
 	struct control_connection *c = call->c;
 	struct lb_link_info info[LB_LCORES_MAX];
 	struct lb_registration registration = {0};
 	char error[256] = "";
-	uint32_t path_mtu = 0;
+	uint32_t path_mtu = 0, version = 0;
 	struct worker *worker;
+	json_t *result;
 
-	if (!read_registration(call, &registration))
+	if (!read_registration(call, &registration, &version))
 		return NULL;
 	if (c->worker)
 		return control_fail(
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
 			c->worker->spec.name);
+	if (!name_is_allowed(call, registration.worker.name) ||
+	    !control_claim_name(call, &registration.worker))
+		return NULL;
 	memset(info, 0, sizeof(info));
 	worker = lb_worker_register(c->lb, &registration, info, &path_mtu, error, sizeof(error));
 	if (!worker)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	worker->owner = c;
 	c->worker = worker;
-	return registered(worker, path_mtu, info, lb_lcores(c->lb));
+	c->renewed = false;
+	c->lease_ms = version < CONTROL_PROTOCOL_LEASES ? 0 : lb_config_get(c->lb)->lease_ms;
+	result = registered(worker, path_mtu, info, lb_lcores(c->lb));
+	if (c->lease_ms > 0)
+		json_object_set_new(result, "lease_ms", json_integer(c->lease_ms));
+	return result;
 }
 
 static json_t *with_worker(struct control_call *call,
@@ -195,6 +228,8 @@ static json_t *with_worker(struct control_call *call,
 
 json_t *control_agent_ready(struct control_call *call)
 {
+	/* Until here it has the time that joining may take. */
+	call->c->renewed = true;
 	return with_worker(call, lb_worker_ready);
 }
 

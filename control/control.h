@@ -36,23 +36,29 @@
  *          above that a flow needs a larger value than the last.
  *   count  by "service", "worker" or "state" adds groups: [{name, count}]; add them up by name.
  *
- * Agents (TCP)
+ * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
  *   agent.hello    {version, model, address}                -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, max_request, max_reply, max_batch,
  *                   weight, heartbeat_ms, max_run_ms?, address, path_mtu,
  *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
- *                                                           -> {worker, path_mtu, links:
+ *                                                           -> {worker, path_mtu, lease_ms, links:
  *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
+ *   agent.renew    {}                                       -> {lease_ms}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
- * version is CONTROL_PROTOCOL. All numbers are JSON integers; instance is 16 hexadecimal digits;
- * the worker in a reply is its number.
+ * version is CONTROL_PROTOCOL, or down to CONTROL_PROTOCOL_MIN for older agents. All numbers are
+ * JSON integers; instance is 16 hexadecimal digits; the worker in a reply is its number.
  *
  * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
  * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is
- * disconnected. A notification may arrive before the reply of the call that caused it. Closing the
+ * disconnected. From agent.ready on a registration is a lease: a worker whose agent does not call
+ * agent.renew for lease_ms is gone, whatever its connection; calling at a third of it survives the
+ * loss of one. (Protocol 1 has no leases.) An agent that registers the name it had with the
+ * instance it had takes over; another instance is refused while the name's worker is heard.
+ *
+ * A notification may arrive before the reply of the call that caused it. Closing the
  * connection, or one direction of it, takes the worker out at once.
  */
 #ifndef CONTROL_H
@@ -61,8 +67,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_PROTOCOL 1
-#define CONTROL_SOCKET   "/run/doorbell/control.sock"
+#define CONTROL_PROTOCOL     2
+#define CONTROL_PROTOCOL_MIN 1
+#define CONTROL_SOCKET       "/run/doorbell/control.sock"
 
 /* Longest line taken from an operator and from an agent, bytes. */
 #define CONTROL_LINE_MAX 65536
@@ -70,6 +77,9 @@
 /* Seconds that an agent has to say hello, and then to register. */
 #define CONTROL_HELLO_S    10
 #define CONTROL_REGISTER_S 300
+
+/* First protocol with leases. */
+#define CONTROL_PROTOCOL_LEASES 2
 
 #define CONTROL_ERROR_PARSE     (-32700) /* JSON-RPC: not JSON */
 #define CONTROL_ERROR_REQUEST   (-32600) /* JSON-RPC: not a request */

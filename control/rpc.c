@@ -33,6 +33,7 @@ static const struct method {
 	{"agent.register", AGENTS, control_agent_register},
 	{"agent.ready", AGENTS, control_agent_ready},
 	{"agent.drain", AGENTS, control_agent_drain},
+	{"agent.renew", AGENTS, control_agent_renew},
 };
 
 uint64_t control_clock_ms(void)

@@ -30,6 +30,10 @@ struct control_connection {
 	const struct rates *rates;   /* the server's, or NULL */
 	const struct window *window; /* the same */
 	char peer[80];               /* for people */
+	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
+	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
+	bool superseded;             /* its worker was taken over: there is nothing more to say */
+	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
 /* Monotonic, ms. */
@@ -52,6 +56,9 @@ void control_connection_closed(struct control_connection *c);
  * when it is gone.
  */
 json_t *control_worker_event(struct control_connection *c);
+
+/* The time of the lease is over: so is the worker. Its event tells the agent. */
+void control_lease_end(struct control_connection *c);
 
 /* --- what handlers use -------------------------------------------------------------------- */
 
@@ -133,7 +140,13 @@ control_handler control_workers_list, control_workers_show, control_workers_drai
 control_handler control_services_list, control_services_show;
 control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
-	control_agent_drain;
+	control_agent_drain, control_agent_renew;
+
+/*
+ * Make sure that the name of <spec> is free: an agent that registers again takes over, also while
+ * its former connection has not been found dead. False after control_fail() when it is another's.
+ */
+bool control_claim_name(struct control_call *call, const struct worker_spec *spec);
 
 /* Index of the service of this name, or -1. */
 int control_service_find(const struct lb_config *config, const char *name);

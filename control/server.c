@@ -14,12 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
 
 #include <rte_log.h>
 
 #include "address.h"
+#include "handshake.h"
 #include "http.h"
 #include "server.h"
 #include "stream.h"
@@ -88,24 +90,26 @@ static void peer_name(const struct sockaddr *address, char *buf, size_t size)
 	}
 }
 
-/* The socket is fresh, so this short line fits its buffer; if not, the close says enough. */
-static void turn_away(int fd, enum control_role role)
+static void serve(struct control_server *server, struct bufferevent *bev, enum control_role role,
+		  const char *peer, char *names)
 {
+	bool full = server->n_streams[role] >= roles[role].max;
+	struct control_stream *s = control_stream_create(server, bev, role, peer, names);
 	char message[80];
-	char *text;
-	json_t *reply;
 
+	if (!s || !full)
+		return;
+	rte_log(RTE_LOG_DEBUG, control_log, "control: event=turned_away peer=%s\n", peer);
 	snprintf(message, sizeof(message), "too many connections: %u %s are the limit",
 		 roles[role].max, roles[role].name);
-	reply = control_error_reply(CONTROL_ERROR_STATE, message);
-	text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
-	if (text) {
-		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
-		send(fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	}
-	free(text);
-	json_decref(reply);
-	close(fd);
+	control_stream_send(s, control_error_reply(CONTROL_ERROR_STATE, message));
+	control_stream_finish(s);
+}
+
+/* An agent whose handshake was good. */
+static void on_admit(void *context, struct bufferevent *bev, const char *peer, char *names)
+{
+	serve(context, bev, CONTROL_AGENT, peer, names);
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
@@ -114,17 +118,21 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	struct control_server *server = context;
 	enum control_role role =
 		listener == server->listener[CONTROL_AGENT] ? CONTROL_AGENT : CONTROL_OPERATOR;
+	struct bufferevent *bev;
 	char peer[80];
 
 	peer_name(address, peer, sizeof(peer));
-	if (server->n_streams[role] >= roles[role].max) {
-		rte_log(RTE_LOG_DEBUG, control_log, "control: event=turned_away peer=%s\n", peer);
-		turn_away(fd, role);
-		return;
-	}
 	if (role == CONTROL_AGENT)
 		watch_peer(fd);
-	control_stream_create(server, fd, role, peer);
+	if (role == CONTROL_AGENT && server->handshakes) {
+		control_handshake_start(server->handshakes, fd, address, peer);
+		return;
+	}
+	bev = bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (bev)
+		serve(server, bev, role, peer, NULL);
+	else
+		close(fd);
 }
 
 /* Out of descriptors: accepting again at once would spin until some are free. */
@@ -213,6 +221,10 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	struct evconnlistener **listener = server->listener;
 	int fd;
 
+	server->handshakes = control_handshakes_create(server->base, config, on_admit, server,
+						       error, error_size);
+	if (!server->handshakes && error[0] != '\0')
+		return -EINVAL;
 	fd = control_listen_unix(config->control_socket, error, error_size);
 	if (fd < 0)
 		return fd;
@@ -227,6 +239,19 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	return listener[CONTROL_AGENT] ? 0 : -EIO;
 }
 
+/* Said at every start: a port that is open to whoever reaches it should be meant so. */
+static void warn_of_strangers(const struct control_server *server)
+{
+	const struct lb_address *at = &lb_config_get(server->lb)->agents_address;
+	bool loopback =
+		at->family == 4 ? at->addr.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&at->addr);
+
+	if (!server->handshakes && !loopback)
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: agents=plain: whoever reaches the agents' port may register a "
+			"worker and read requests; set control.tls or control.token_file\n");
+}
+
 static void log_listeners(const struct control_server *server)
 {
 	const struct lb_config *config = lb_config_get(server->lb);
@@ -237,6 +262,7 @@ static void log_listeners(const struct control_server *server)
 		config->control_socket,
 		lb_address_format(&config->agents_address, address, sizeof(address)),
 		control_server_agents_port(server));
+	warn_of_strangers(server);
 }
 
 /* Both timers or none. */
@@ -299,6 +325,7 @@ void control_server_destroy(struct control_server *server)
 		if (server->listener[i])
 			evconnlistener_free(server->listener[i]);
 	remove_socket(server, lb_config_get(server->lb)->control_socket);
+	control_handshakes_destroy(server->handshakes);
 	while (!LIST_EMPTY(&server->streams))
 		control_stream_destroy(LIST_FIRST(&server->streams));
 	lb_on_worker_event(server->lb, NULL, NULL);
@@ -306,6 +333,14 @@ void control_server_destroy(struct control_server *server)
 	event_free(server->sampler);
 	window_destroy(server->window);
 	free(server);
+}
+
+int control_server_tls_reload(struct control_server *server, char *error, size_t error_size)
+{
+	if (!server->handshakes)
+		return 0;
+	return control_handshakes_reload(server->handshakes, lb_config_get(server->lb), error,
+					 error_size);
 }
 
 uint16_t control_server_http_port(const struct control_server *server)

@@ -24,6 +24,12 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 /* Close every connection, which removes the agents' workers, and remove the socket. */
 void control_server_destroy(struct control_server *server);
 
+/*
+ * Read the files of control.tls or control.token_file again: connections from now on use what is in
+ * them. 0, also without TLS; or -EINVAL with a sentence in <error>, and what was read before stays.
+ */
+int control_server_tls_reload(struct control_server *server, char *error, size_t error_size);
+
 /* The TCP port that agents reach; differs from the configuration when that says 0, "any". */
 uint16_t control_server_agents_port(const struct control_server *server);
 

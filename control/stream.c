@@ -30,8 +30,7 @@ static void abandon(struct control_stream *s)
 	event_active(s->timer, EV_TIMEOUT, 0);
 }
 
-/* Write out what is there, then end. */
-static void finish(struct control_stream *s)
+void control_stream_finish(struct control_stream *s)
 {
 	const struct timeval linger = {.tv_sec = 5};
 
@@ -76,6 +75,19 @@ void control_stream_send(struct control_stream *s, json_t *message)
 	send_text(s, &text);
 }
 
+/* A worker without a lease lives as long as its connection. */
+static void keep_lease(struct control_stream *s)
+{
+	const struct timeval lease = {.tv_sec = s->c.lease_ms / 1000,
+				      .tv_usec = s->c.lease_ms % 1000 * 1000};
+
+	if (s->c.lease_ms == 0 || !s->c.worker->ready)
+		event_del(s->timer);
+	else if (s->c.renewed)
+		event_add(s->timer, &lease);
+	s->c.renewed = false;
+}
+
 void control_stream_deadline(struct control_stream *s)
 {
 	const struct timeval hello = {.tv_sec = CONTROL_HELLO_S};
@@ -83,8 +95,10 @@ void control_stream_deadline(struct control_stream *s)
 
 	if (s->c.role != CONTROL_AGENT || s->closing)
 		return;
-	if (s->c.worker)
-		event_del(s->timer);
+	if (s->c.superseded)
+		control_stream_finish(s);
+	else if (s->c.worker)
+		keep_lease(s);
 	else if (s->c.greeted)
 		event_add(s->timer, &registration);
 	else if (!event_pending(s->timer, EV_TIMEOUT, NULL))
@@ -98,7 +112,7 @@ static void refuse_long_line(struct control_stream *s)
 	snprintf(message, sizeof(message), "line longer than %d bytes; send one message per line",
 		 CONTROL_LINE_MAX);
 	control_stream_send(s, control_error_reply(CONTROL_ERROR_REQUEST, message));
-	finish(s);
+	control_stream_finish(s);
 }
 
 static bool is_blank(const char *line)
@@ -124,7 +138,7 @@ static void handle_rest(struct control_stream *s)
 	if (evbuffer_get_length(bufferevent_get_input(s->bev)) > CONTROL_LINE_MAX)
 		refuse_long_line(s);
 	else if (s->ended)
-		finish(s);
+		control_stream_finish(s);
 }
 
 static void on_read(struct bufferevent *bev, void *context)
@@ -181,30 +195,35 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	control_stream_destroy(context);
+	struct control_stream *s = context;
+
+	/* The agent is told, if it still hears us, and may register again. */
+	if (s->c.worker && !s->closing)
+		control_lease_end(&s->c);
+	else
+		control_stream_destroy(s);
 }
 
-struct control_stream *control_stream_create(struct control_server *server, int fd,
-					     enum control_role role, const char *peer)
+struct control_stream *control_stream_create(struct control_server *server, struct bufferevent *bev,
+					     enum control_role role, const char *peer, char *names)
 {
 	const struct timeval write_timeout = {.tv_sec = WRITE_TIMEOUT_S};
 	struct control_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		goto close_fd;
+		goto free_bev;
 	s->server = server;
 	s->c.lb = server->lb;
 	s->c.role = role;
 	s->c.server_start_ms = server->start_ms;
 	s->c.rates = &server->rates;
+	s->c.names = s->names = names;
 	s->c.window = server->window;
 	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);
 	s->timer = event_new(server->base, -1, 0, on_timer, s);
 	if (!s->timer)
 		goto free_stream;
-	s->bev = bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (!s->bev)
-		goto free_timer;
+	s->bev = bev;
 	bufferevent_setcb(s->bev, on_read, on_written, on_event, s);
 	bufferevent_setwatermark(s->bev, EV_READ, 0, CONTROL_LINE_MAX + 1);
 	bufferevent_setwatermark(s->bev, EV_WRITE, OUTPUT_RESUME, 0);
@@ -213,14 +232,15 @@ struct control_stream *control_stream_create(struct control_server *server, int 
 	LIST_INSERT_HEAD(&server->streams, s, next);
 	server->n_streams[role]++;
 	control_stream_deadline(s);
+	/* Its first line may have come with the end of a handshake. */
+	run_later(s);
 	return s;
 
-free_timer:
-	event_free(s->timer);
 free_stream:
 	free(s);
-close_fd:
-	evutil_closesocket(fd);
+free_bev:
+	free(names);
+	bufferevent_free(bev);
 	return NULL;
 }
 
@@ -231,5 +251,6 @@ void control_stream_destroy(struct control_stream *s)
 	control_connection_closed(&s->c);
 	event_free(s->timer);
 	bufferevent_free(s->bev);
+	free(s->names);
 	free(s);
 }

@@ -23,9 +23,10 @@ struct control_stream {
 	struct control_connection c;
 	struct control_server *server;
 	struct bufferevent *bev;
-	struct event *timer; /* closes the stream when it fires */
+	struct event *timer; /* ends the lease of its worker, or closes the stream */
 	bool closing;        /* takes no more lines, ends when its output is written */
 	bool ended;          /* the peer sends no more */
+	char *names;         /* behind c.names */
 	LIST_ENTRY(control_stream) next;
 };
 
@@ -36,6 +37,7 @@ struct control_server {
 	struct event *retry;   /* listens again after running out of descriptors */
 	struct event *sampler; /* of <rates> */
 	struct rates rates;
+	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	struct window *window;
 	struct control_http *http; /* NULL: off */
 	LIST_HEAD(, control_stream) streams;
@@ -45,15 +47,21 @@ struct control_server {
 	ino_t socket_ino;
 };
 
-/* Take over <fd>. NULL, with <fd> closed, when memory is short. */
-struct control_stream *control_stream_create(struct control_server *server, int fd,
-					     enum control_role role, const char *peer);
+/*
+ * Take over <bev>, and <names> from malloc(): the workers that the peer may register, NULL for any.
+ * NULL, with both freed, when memory is short.
+ */
+struct control_stream *control_stream_create(struct control_server *server, struct bufferevent *bev,
+					     enum control_role role, const char *peer, char *names);
 void control_stream_destroy(struct control_stream *s);
 
 /* Send one message, which is consumed. Never destroys <s>: that waits for the next loop turn. */
 void control_stream_send(struct control_stream *s, json_t *message);
 
-/* (Re)start the time that an agent without a worker has. */
+/* Write out what is there, then end; in a later turn of the loop. */
+void control_stream_finish(struct control_stream *s);
+
+/* (Re)start the time that an agent has: without a worker, or as its lease was renewed. */
 void control_stream_deadline(struct control_stream *s);
 
 /* Bound, not yet listening sockets; or -errno with a sentence in <error>. */

@@ -36,6 +36,9 @@ struct agent_options {
 	bool dcqcn;
 	const char *gpus; /* auto, none, all, or a list of numbers */
 	const char *log_level;
+	/* TLS with the first three or with the token; NULL: none */
+	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
+	const char *tls_name; /* in the load balancer's certificate; NULL: <lb_host> */
 };
 
 /* Fills <o> from the command line. 0 to go on, 1 to exit well, 2 after a usage error was printed.

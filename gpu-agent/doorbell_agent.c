@@ -19,6 +19,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "dial.h"
 #include "doorbell_agent.h"
 #include "graph_model.h"
 #include "soft_rnic.h"
@@ -325,6 +326,10 @@ static int run(struct workers *w, struct agent_options *o, char *program)
 	char error[512];
 	bool on_gpu;
 
+	if (!agent_dial_check(o, error, sizeof(error))) {
+		fprintf(stderr, "doorbell-agent: %s\n", error);
+		return ret;
+	}
 	if (!make_workers(w, o))
 		goto unload;
 	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */

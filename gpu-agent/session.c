@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The conversation with the load balancer: hello, register, ready, and again from the start
- * whenever the connection or a link is lost. JSON-RPC 2.0, one message per line over TCP; the
- * methods are listed in control/control.h.
+ * whenever the connection, the lease or a link is lost. JSON-RPC 2.0, one message per line over
+ * TCP; the methods are listed in control/control.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +19,14 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "dial.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
 #define LOG(level, format, ...)                                                                    \
 	rte_log(RTE_LOG_##level, agent_logtype, "agent: " format "\n", ##__VA_ARGS__)
 
-#define PROTOCOL     1
+#define PROTOCOL     2
 #define LINE_MAX_LEN 65536
 /*
  * After a failure the next try comes soon, the ones after it ever later, up to this: a load
@@ -45,9 +46,22 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define PATIENCE_MS 5000
 /* A lost SYN is sent again after a second, then two: a new connection is sooner. */
 #define CONNECT_MS 300
+/* A TLS handshake, where hundreds of others may be waiting for theirs. */
+#define SECURE_MS  2000
 #define MAX_RUN_MS 600000
+/* How often a lease is renewed within its time: one renewal may be lost. */
+#define RENEWALS     3
+#define LEASE_MIN_MS 100
 
-enum step { STEP_IDLE, STEP_CONNECTING, STEP_HELLO, STEP_REGISTER, STEP_READY, STEP_SERVING };
+enum step {
+	STEP_IDLE,
+	STEP_CONNECTING,
+	STEP_SECURING,
+	STEP_HELLO,
+	STEP_REGISTER,
+	STEP_READY,
+	STEP_SERVING
+};
 
 struct agent_session {
 	struct event_base *base;
@@ -56,13 +70,15 @@ struct agent_session {
 	void *ended_context;
 	uint64_t instance;
 	struct bufferevent *connection;
-	struct event *retry, *check, *give_up;
+	struct event *retry, *check, *give_up, *renew;
 	struct event *patience; /* for the load balancer's next word before we serve */
 	enum step step;
 	bool leaving;
 	int request_id;
 	unsigned int again_ms; /* the next failure's wait */
 	uint64_t serving_since;
+	uint32_t lease_ms;       /* the registration ends when it is not renewed for so long */
+	unsigned int unanswered; /* renewals */
 	struct agent_worker *worker;
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
@@ -122,16 +138,21 @@ static uint64_t now_ms(void)
 	return sleeper_now_ns() / 1000000;
 }
 
-/* How long to wait now: doubles with every failure in a row, up to <most>. */
+/*
+ * How long to wait now: doubles with every failure in a row, up to <most>. Half of it is drawn by
+ * lot, as hundreds of agents lose one load balancer at the same instant.
+ */
 static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 {
-	unsigned int ms;
+	unsigned int ms, lot = 0;
 
 	if (s->step == STEP_SERVING && now_ms() - s->serving_since >= SERVED_MS)
 		s->again_ms = AGAIN_MS;
 	ms = s->again_ms < most ? s->again_ms : most;
 	s->again_ms = 2 * s->again_ms < REFUSED_MS ? 2 * s->again_ms : REFUSED_MS;
-	return ms;
+	if (getrandom(&lot, sizeof(lot), GRND_NONBLOCK) < 0)
+		lot = (unsigned int)s->instance;
+	return ms / 2 + lot % (ms / 2 + 1);
 }
 
 /* Nothing of this registration is left, and no timer. */
@@ -146,6 +167,7 @@ static void close_down(struct agent_session *s)
 	evtimer_del(s->check);
 	evtimer_del(s->patience);
 	evtimer_del(s->give_up);
+	evtimer_del(s->renew);
 	s->step = STEP_IDLE;
 }
 
@@ -316,10 +338,11 @@ static void take_registration(struct agent_session *s, json_t *result)
 	struct agent_link_answer answers[AGENT_LINKS_MAX];
 	json_t *links = NULL;
 	char why[384] = "", reason[512];
-	int path_mtu = 0, ret;
+	int path_mtu = 0, lease_ms = 0, ret;
 
-	if (json_unpack(result, "{s:i, s:o}", "path_mtu", &path_mtu, "links", &links) < 0 ||
-	    !read_answers(s, links, answers))
+	if (json_unpack(result, "{s:i, s:i, s:o}", "path_mtu", &path_mtu, "lease_ms", &lease_ms,
+			"links", &links) < 0 ||
+	    lease_ms < LEASE_MIN_MS || !read_answers(s, links, answers))
 		return fail(s, REFUSED_MS,
 			    "the load balancer's answer to the registration is not "
 			    "understood; do both sides have the same version?");
@@ -328,6 +351,7 @@ static void take_registration(struct agent_session *s, json_t *result)
 		snprintf(reason, sizeof(reason), "the links cannot be set up: %s", why);
 		return fail(s, REFUSED_MS, reason);
 	}
+	s->lease_ms = lease_ms;
 	s->step = STEP_READY;
 	send_request(s, "agent.ready", json_object());
 }
@@ -336,6 +360,8 @@ static void take_ready(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
 	s->serving_since = now_ms();
+	s->unanswered = 0;
+	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
 	set_timer(s->check, CHECK_MS);
@@ -368,8 +394,8 @@ static void take_result(struct agent_session *s, json_t *result)
 		return take_registration(s, result);
 	case STEP_READY:
 		return take_ready(s);
-	default:
-		return; /* the answer to agent.drain */
+	default: /* to agent.renew, or agent.drain */
+		s->unanswered = 0;
 	}
 }
 
@@ -415,15 +441,57 @@ static void on_read(struct bufferevent *connection, void *context)
 		fail(s, REFUSED_MS, "the load balancer sent an endless line");
 }
 
+static void on_event(struct bufferevent *connection, short what, void *context);
+
+/* TCP is there: go on with TLS. */
+static void secure(struct agent_session *s)
+{
+	char reason[512];
+
+	s->step = STEP_SECURING;
+	s->connection = agent_dial_secure(s->base, s->connection, s->setup->options, reason,
+					  sizeof(reason));
+	if (s->connection == NULL)
+		return fail(s, REFUSED_MS, reason);
+	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
+	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
+	set_timer(s->patience, SECURE_MS);
+}
+
+static void take_connection(struct agent_session *s)
+{
+	if (s->step == STEP_CONNECTING && agent_dial_wants_tls(s->setup->options))
+		return secure(s);
+	if (!agent_dial_proven(s->connection))
+		return fail(s, REFUSED_MS, "the load balancer did not prove who it is");
+	set_timer(s->patience, PATIENCE_MS);
+	say_hello(s);
+}
+
+/* The load balancer ended the connection, or TLS did. */
+static void say_end(struct agent_session *s, struct bufferevent *connection)
+{
+	char why[256], reason[384];
+
+	/* A refusal of our certificate comes behind the handshake, in place of an answer. */
+	if (s->step <= STEP_HELLO && agent_dial_reason(connection, why, sizeof(why))) {
+		snprintf(reason, sizeof(reason), "TLS: %s", why);
+		return fail(s, REFUSED_MS, reason);
+	}
+	if (s->step == STEP_HELLO && !agent_dial_wants_tls(s->setup->options))
+		return fail(s, REFUSED_MS,
+			    "the load balancer closed the connection without an answer; does it "
+			    "want TLS (--tls-certificate or --token-file)?");
+	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+}
+
 static void on_event(struct bufferevent *connection, short what, void *context)
 {
 	struct agent_session *s = context;
 	char reason[256];
 
-	if (what & BEV_EVENT_CONNECTED) {
-		set_timer(s->patience, PATIENCE_MS);
-		return say_hello(s);
-	}
+	if (what & BEV_EVENT_CONNECTED)
+		return take_connection(s);
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
 	if (s->step == STEP_CONNECTING) {
@@ -437,7 +505,7 @@ static void on_event(struct bufferevent *connection, short what, void *context)
 				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 		return fail(s, RETRY_MS, reason);
 	}
-	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+	say_end(s, connection);
 }
 
 /* --- timers
@@ -460,6 +528,22 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 		return fail(s, RETRY_MS, why);
 	LOG(ERR, "worker=%s %s", s->setup->name, why);
 	end(s, true);
+}
+
+/*
+ * Without an answer for so long we are gone there: begin anew as soon as somebody hears us. Not by
+ * the clock: a machine that stood still must ask first.
+ */
+static void on_renew(evutil_socket_t fd, short what, void *context)
+{
+	struct agent_session *s = context;
+
+	if (s->unanswered++ >= RENEWALS)
+		return fail(s, RETRY_MS,
+			    "the load balancer did not answer for the time of a lease; "
+			    "registering again");
+	set_timer(s->renew, s->lease_ms / RENEWALS);
+	send_request(s, "agent.renew", json_object());
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *context)
@@ -508,9 +592,11 @@ struct agent_session *agent_session_create(struct event_base *base, const struct
 	s->check = evtimer_new(base, on_check, s);
 	s->give_up = evtimer_new(base, on_give_up, s);
 	s->patience = evtimer_new(base, on_patience, s);
+	s->renew = evtimer_new(base, on_renew, s);
 	s->max_run_ms = setup->options->max_run_ms;
 	s->again_ms = AGAIN_MS;
-	if (s->patience == NULL || s->retry == NULL || s->check == NULL || s->give_up == NULL ||
+	if (s->patience == NULL || s->renew == NULL || s->retry == NULL || s->check == NULL ||
+	    s->give_up == NULL ||
 	    getrandom(&s->instance, sizeof(s->instance), 0) != sizeof(s->instance)) {
 		agent_session_destroy(s);
 		return NULL;
@@ -534,6 +620,8 @@ void agent_session_destroy(struct agent_session *s)
 		event_free(s->patience);
 	if (s->give_up != NULL)
 		event_free(s->give_up);
+	if (s->renew != NULL)
+		event_free(s->renew);
 	free(s);
 }
 

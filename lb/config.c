@@ -290,6 +290,18 @@ static int check_lcores(struct config_yaml *yaml, const struct lb_config *config
 	return 0;
 }
 
+/* Which of both an agent would need could not be told. */
+static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *node;
+
+	if (config->agents_ca[0] == '\0' || config->agents_token[0] == '\0')
+		return 0;
+	node = config_find(yaml, config_find(yaml, root, "control"), "token_file");
+	return config_fail(yaml, config_node_line(node), "control.token_file",
+			   "agents have certificates (tls) or a token, not both; remove one");
+}
+
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
 		    char *error, size_t error_size)
 {
@@ -311,6 +323,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = fit_timeouts(&yaml, config);
 	if (rc == 0)
 		rc = check_lcores(&yaml, config);
+	if (rc == 0)
+		rc = check_trust(&yaml, config);
 	config_yaml_close(&yaml);
 	return rc;
 }

@@ -17,6 +17,7 @@
 #define LB_SERVICES_MAX 256
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
+#define LB_FILE_MAX     256
 
 struct lb_port_config {
 	char name[LB_NAME_MAX]; /* what people call it */
@@ -98,13 +99,20 @@ struct lb_config {
 	uint8_t eject_error_percent;
 	/* So are those that take this many times the median; 0, the default: never. */
 	uint16_t eject_latency_factor;
-	uint32_t eject_ms;   /* for how long the first time; default 5000 */
-	uint32_t replay_mb;  /* of payloads kept for a replay, all lcores; default 16 */
-	uint8_t ack_timeout; /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
-	uint8_t retry_count; /* RoCE: default 7 */
-	uint8_t rnr_retry;   /* RoCE: default 7, which is for ever */
-	bool dcqcn;          /* react to congestion on the fabric; default true */
-	char log_level[16];  /* error, warning, notice, info, debug; default info */
+	uint32_t eject_ms;      /* for how long the first time; default 5000 */
+	uint32_t slow_start_ms; /* a new worker gets its weight bit by bit; 0, the default: at once
+				 */
+	uint32_t replay_mb;     /* of payloads kept for a replay, all lcores; default 16 */
+	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
+	uint8_t retry_count;    /* RoCE: default 7 */
+	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
+	bool dcqcn;             /* react to congestion on the fabric; default true */
+	char log_level[16];     /* error, warning, notice, info, debug; default info */
+
+	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
+	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
+	char agents_token[LB_FILE_MAX];
+	uint32_t lease_ms; /* an agent that does not renew for this long is gone; default 5000 */
 };
 
 /*

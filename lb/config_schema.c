@@ -34,8 +34,11 @@ static const struct config_choice roles[] = {
 
 static const struct config_choice policies[] = {
 	{"round-robin", PICK_ROUND_ROBIN},
+	{"weighted", PICK_WEIGHTED},
 	{"maglev", PICK_MAGLEV},
 	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{"power-of-two", PICK_POWER_OF_TWO},
+	{"earliest-finish", PICK_EARLIEST_FINISH},
 	{NULL, 0},
 };
 
@@ -125,12 +128,25 @@ static const struct config_key memory_rows[] = {
 	{NULL},
 };
 
+static const struct config_key tls_rows[] = {
+	{"certificate", &config_path, FIELD(lb_config, agents_certificate),
+	 .noun = "an absolute path", .required = true, .example = "/etc/doorbell/lb.pem"},
+	{"key", &config_path, FIELD(lb_config, agents_key), .noun = "an absolute path",
+	 .required = true, .example = "/etc/doorbell/lb.key"},
+	{"ca", &config_path, FIELD(lb_config, agents_ca), .noun = "an absolute path",
+	 .required = true, .example = "/etc/doorbell/ca.pem"},
+	{NULL},
+};
+
 static const struct config_key control_rows[] = {
 	{"socket", &config_path, FIELD(lb_config, control_socket), .noun = "an absolute path",
 	 .example = "/run/doorbell/control.sock", .fallback = "/run/doorbell/control.sock"},
 	{"agents", &config_endpoint, FIELD(lb_config, agents_address),
 	 SECOND(lb_config, agents_port), .noun = "an address with a port",
 	 .example = "0.0.0.0:4790 or [::]:4790", .fallback = "0.0.0.0:4790"},
+	{"tls", &config_block, .block = tls_rows},
+	{"token_file", &config_path, FIELD(lb_config, agents_token), .noun = "an absolute path",
+	 .example = "/etc/doorbell/token"},
 	{"http", &config_endpoint_or_off, FIELD(lb_config, http_address),
 	 SECOND(lb_config, http_port), .noun = "an address with a port",
 	 .example = "127.0.0.1:9180, [::1]:9180 or off", .fallback = "127.0.0.1:9180"},
@@ -148,8 +164,12 @@ static const struct config_key workers_rows[] = {
 	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0"},
 	{"eject_ms", &config_number, FIELD(lb_config, eject_ms), .noun = "a time in ms", .min = 1,
 	 .max = HOUR_MS, .fallback = "5000"},
+	{"slow_start_ms", &config_number, FIELD(lb_config, slow_start_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "0"},
 	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
 	 .min = 0, .max = 1 << 20, .fallback = "16"},
+	{"lease_ms", &config_number, FIELD(lb_config, lease_ms), .noun = "a time in ms", .min = 300,
+	 .max = HOUR_MS, .fallback = "5000"},
 	{NULL},
 };
 

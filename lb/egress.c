@@ -231,19 +231,31 @@ static void measure(struct lcore *lc, struct link *link, const struct slot *slot
 	latency_add(&lc->latency[slot->service], link->latency, &s);
 }
 
+/* How long its batch ran; 0 where the times make no sense. */
+static uint64_t ran_ns(const struct ring_reply *header)
+{
+	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns)
+		return 0;
+	return header->done_ns - header->start_ns;
+}
+
 /* The last chunk is in: times and counters, and the slot is a credit again. */
 static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
 		   const struct ring_reply *header)
 {
-	if (likely(link->slot[number].state != SLOT_PROBE))
-		measure(lc, link, &link->slot[number], header);
+	struct slot *slot = &link->slot[number];
+	uint64_t run_ns = ran_ns(header);
+
+	if (likely(slot->state != SLOT_PROBE))
+		measure(lc, link, slot, header);
+	if (run_ns > link->longest_run_ns)
+		link->longest_run_ns = run_ns;
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
 	replay_forget(lc, link, number);
 	link_slot_free(link, number);
-	lc->load.credits[link->worker]++;
-	lc->load.outstanding[link->worker]--;
+	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
 /* Does the header say what the message and the slot say? */

@@ -37,6 +37,12 @@ static bool keeps_worker(const struct lcore *lc, const struct pick_table *table,
 	return link != NULL && link->worker_generation == flow->worker_generation;
 }
 
+struct choice {
+	uint16_t service;
+	uint64_t deadline; /* TSC; 0: none */
+	bool late;         /* out: there are credits, and nobody would be done in time */
+};
+
 /* Take a credit of <worker> for a request of <packets>. NULL when it cannot have another now. */
 static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 {
@@ -45,8 +51,7 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 	if (lc->load.credits[worker] == 0 ||
 	    !link_reserve(link, requester_packets(&link->requester, length)))
 		return NULL;
-	lc->load.credits[worker]--;
-	lc->load.outstanding[worker]++;
+	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
 }
 
@@ -60,22 +65,61 @@ static struct link *claim_any(struct lcore *lc, const struct pick_table *table, 
 	return link;
 }
 
-struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m)
+/* Is <worker> expected to be done with one more by then? */
+static bool in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
-	uint16_t service = flow->service, worker;
-	const struct pick_table *table = pick_table(lc, service);
-	bool pinned = lcore_service_config(lc, service)->affinity == LB_AFFINITY_FLOW;
+	uint64_t ns = workers_expected_finish_ns(&lc->load, worker);
+
+	return lc->now + ns * lc->lb->tsc_per_ms / 1000000 <= deadline;
+}
+
+/* The policy's choice would be late: who would not be. Other policies do not ask for that. */
+static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *table,
+			     uint64_t deadline)
+{
+	for (uint16_t i = 0; i < table->n; i++)
+		if (lc->load.credits[table->worker[i]] != 0 &&
+		    in_time(lc, table->worker[i], deadline))
+			return table->worker[i];
+	return WORKER_NONE;
+}
+
+static struct link *choose(struct lcore *lc, const struct pick_table *table, uint32_t hash,
+			   uint32_t length, struct choice *choice)
+{
+	uint16_t worker = workers_pick(table, &lc->load, hash, &lc->service[choice->service].pick);
 	struct link *link;
 
+	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
+	    !in_time(lc, worker, choice->deadline)) {
+		worker = pick_in_time(lc, table, choice->deadline);
+		choice->late = worker == WORKER_NONE;
+		return choice->late ? NULL : claim(lc, worker, length);
+	}
+	link = worker == WORKER_NONE ? NULL : claim(lc, worker, length);
+	/* With a deadline, better wait than go to just anybody. */
+	if (unlikely(link == NULL) && choice->deadline == 0)
+		link = claim_any(lc, table, length);
+	return link;
+}
+
+struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
+			    const struct rte_mbuf *m, uint64_t deadline, bool *late)
+{
+	struct choice choice = {.service = flow->service, .deadline = deadline};
+	const struct pick_table *table = pick_table(lc, flow->service);
+	bool pinned = lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW;
+	struct link *link;
+
+	*late = false;
 	if (unlikely(lcore_holds_enough(lc)))
 		return NULL;
-	if (pinned && keeps_worker(lc, table, flow))
-		return claim(lc, flow->worker, m->data_len);
-	worker = workers_pick(table, &lc->load, hash, &lc->service[service].turn);
-	link = worker == WORKER_NONE ? NULL : claim(lc, worker, m->data_len);
-	if (unlikely(link == NULL))
-		link = claim_any(lc, table, m->data_len);
+	if (pinned && keeps_worker(lc, table, flow)) {
+		*late = deadline != 0 && !in_time(lc, flow->worker, deadline);
+		return *late ? NULL : claim(lc, flow->worker, m->data_len);
+	}
+	link = choose(lc, table, hash, m->data_len, &choice);
+	*late = choice.late;
 	if (link != NULL) {
 		flow->worker = link->worker;
 		flow->worker_generation = link->worker_generation;
@@ -109,6 +153,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct flow *flow = b->flow[i];
+		bool late = false;
 
 		b->link[i] = NULL;
 		if (unlikely(!forward_may_wait(lc, flow->service))) {
@@ -118,8 +163,11 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
 		if (lc->service[flow->service].queue.count == 0 ||
 		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
-			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i]);
-		if (unlikely(b->link[i] == NULL))
+			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i],
+						    b->deadline[i], &late);
+		if (unlikely(late))
+			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
+		else if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
 		else
 			/* The headers go in front of the payload, where the NIC has not written. */
@@ -165,8 +213,7 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		     0)) {
 		if (kept)
 			replay_unkeep(lc, link, slot);
-		lc->load.credits[link->worker]++;
-		lc->load.outstanding[link->worker]--;
+		workers_load_unsent(&lc->load, link->worker);
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
 	conntrack_count_request(flow);

@@ -18,6 +18,10 @@
 /* Doubted again within this time, a worker waits longer and longer until it is active again. */
 #define FLAP_MS     10000u
 #define FLAP_MAX_MS 10000u
+/* No heartbeat comes while a batch runs; how long batches take is looked at over this time. */
+#define RUN_WINDOW_MS 10000u
+/* A worker's word; beyond this it is nonsense. */
+#define RUN_MAX_NS UINT64_C(600000000000)
 
 /* When the slowest link's last heartbeat came; 0 while one never had any. */
 static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
@@ -127,10 +131,33 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t fi
 	return hold;
 }
 
-static uint32_t suspect_after(const struct lb *lb, const struct worker *w)
+/* Its longest batch in a while, from its replies: agents are not always told how long theirs take.
+ */
+static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
+{
+	uint32_t *longest = w->doubt.longest_run_ms;
+	uint64_t now = lb_now_ms(lb), ns;
+
+	if (now - w->doubt.window_ms > RUN_WINDOW_MS) {
+		w->doubt.window_ms = now;
+		longest[1] = longest[0];
+		longest[0] = 0;
+	}
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link == NULL)
+			continue;
+		ns = __atomic_exchange_n(&link->longest_run_ns, 0, __ATOMIC_RELAXED);
+		longest[0] = RTE_MAX(longest[0], (uint32_t)(RTE_MIN(ns, RUN_MAX_NS) / 1000000));
+	}
+	return RTE_MAX(longest[0], longest[1]);
+}
+
+static uint32_t suspect_after(const struct lb *lb, struct worker *w)
 {
 	return RTE_MAX(lb->config.suspect_ms, MISSED_BEATS * w->spec.heartbeat_ms) +
-	       w->spec.max_run_ms;
+	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
 }
 
 static void check_silence(struct lb *lb, struct worker *w)
@@ -175,6 +202,13 @@ static const char *missing(const struct lb *lb, const struct worker *w)
 	return "no heartbeat of its loop came";
 }
 
+static void start_serving(struct lb *lb, struct worker *w)
+{
+	w->active_ms = lb_now_ms(lb);
+	w->warm = lb->config.slow_start_ms == 0 ? WORKER_WARM : WORKER_WARM / 10;
+	registry_set_state(lb, w, WORKER_ACTIVE, "");
+}
+
 static void check_joining(struct lb *lb, struct worker *w)
 {
 	char reason[WORKER_REASON_MAX];
@@ -186,7 +220,7 @@ static void check_joining(struct lb *lb, struct worker *w)
 	}
 	if (w->state == WORKER_JOINING && can_serve(lb, w)) {
 		if (!probe_start(lb, w))
-			return registry_set_state(lb, w, WORKER_ACTIVE, "");
+			return start_serving(lb, w);
 		return registry_set_state(lb, w, WORKER_WARMING,
 					  "waiting for its answer to a probe");
 	}
@@ -194,7 +228,7 @@ static void check_joining(struct lb *lb, struct worker *w)
 		return;
 	switch (probe_result(lb, w)) {
 	case PROBE_GOOD:
-		return registry_set_state(lb, w, WORKER_ACTIVE, "");
+		return start_serving(lb, w);
 	case PROBE_BAD:
 		return lb_worker_remove(lb, w,
 					"its model refused the probe request; see probe_bytes of "
@@ -202,6 +236,19 @@ static void check_joining(struct lb *lb, struct worker *w)
 	default:
 		return;
 	}
+}
+
+/* A worker that has just become active gets more and more, in tenths of its weight. */
+static void check_warm(struct lb *lb, struct worker *w)
+{
+	uint16_t warm =
+		workers_warm(lb_now_ms(lb) - (uint32_t)w->active_ms, lb->config.slow_start_ms);
+
+	warm -= warm % (WORKER_WARM / 10);
+	if (warm == w->warm)
+		return;
+	w->warm = warm;
+	registry_publish(lb, w->spec.model);
 }
 
 static void check_health(struct lb *lb, struct worker *w)
@@ -226,6 +273,10 @@ static void check_health(struct lb *lb, struct worker *w)
 	case WORKER_JOINING:
 	case WORKER_WARMING:
 		return check_joining(lb, w);
+	case WORKER_ACTIVE:
+		if (w->warm != WORKER_WARM)
+			check_warm(lb, w);
+		return;
 	case WORKER_SUSPECT:
 		return check_suspect(lb, w);
 	case WORKER_DRAINING:

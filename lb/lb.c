@@ -146,6 +146,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -ENOMEM;
 	lb->lcore[index] = lc;
 	lc->lb = lb;
+	workers_load_init(&lc->load, lb->tsc_hz);
 	lc->index = index;
 	lc->hold_max = LB_HOLD_MAX;
 	lc->kept_max = lb_replays_per_lcore(&lb->config);

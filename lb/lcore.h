@@ -77,7 +77,7 @@ struct outbound {
 
 /* One service on one lcore. */
 struct lcore_service {
-	uint32_t turn; /* for the pick policy */
+	struct pick_state pick;
 	struct queue queue;
 	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
 	uint64_t interval, window_start;
@@ -111,7 +111,7 @@ struct lcore {
 	struct rte_ring *handover; /* frames that came to the wrong lcore */
 	struct mailbox mailbox;    /* what the control thread wants done */
 	struct sleeper sleeper;
-	uint64_t next_housekeeping; /* TSC */
+	uint64_t next_housekeeping, next_relax; /* TSC */
 	unsigned int idle_turns;
 	uint16_t n_links, n_dirty;
 	uint16_t first_waiting;          /* service whose queue is looked at first */
@@ -269,9 +269,10 @@ void forward_send(struct lcore *lc, struct burst *b);
 /* Are there workers, or may there be in a moment? */
 bool forward_may_wait(const struct lcore *lc, uint16_t service);
 bool forward_has_workers(const struct lcore *lc, uint16_t service);
-/* A link with a credit for this request, taken; or NULL. */
+/* A link with a credit for this request, taken; or NULL. <*late>: nobody would be done by its
+ * deadline (TSC, 0: none). */
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m);
+			    const struct rte_mbuf *m, uint64_t deadline, bool *late);
 /* Drop a request and tell its client why. */
 enum lb_notice forward_notice_of(enum lb_drop reason);
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,

@@ -91,6 +91,8 @@ struct link {
 	int buried;              /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
+	/* of its replies since the control thread has looked; both write, and one may win */
+	uint64_t longest_run_ns;
 	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;

@@ -102,6 +102,10 @@ static void housekeeping(struct lcore *lc)
 		waiting_expire(lc);
 	if (lc->dying != NULL)
 		overdue_bury(lc);
+	if (lc->now >= lc->next_relax) {
+		lc->next_relax = lc->now + lc->lb->tsc_per_ms * LOAD_RELAX_MS;
+		workers_load_relax(&lc->load);
+	}
 	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
 	lc->errors_passed = 0;
 	lc->stats.bytes_out = 0;

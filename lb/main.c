@@ -82,12 +82,24 @@ static void on_signal(evutil_socket_t signal, short what, void *base)
 	event_base_loopbreak(base);
 }
 
+/* Renewed certificates; the configuration itself stays. */
+static void on_hangup(evutil_socket_t signal, short what, void *server)
+{
+	char error[256];
+
+	if (control_server_tls_reload(*(struct control_server **)server, error, sizeof(error)) == 0)
+		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
+	else
+		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
+			error);
+}
+
 /* Serve until a signal asks to stop. */
 static int serve(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
-	struct event *tick, *term, *interrupt;
+	struct event *tick, *term, *interrupt, *hangup;
 	struct timeval period = {.tv_usec = TICK_MS * 1000};
 	char error[256] = "no memory for the event loop";
 	int ret = EXIT_FAILURE;
@@ -97,7 +109,8 @@ static int serve(struct lb *lb)
 	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
 	term = evsignal_new(base, SIGTERM, on_signal, base);
 	interrupt = evsignal_new(base, SIGINT, on_signal, base);
-	if (tick == NULL || term == NULL || interrupt == NULL)
+	hangup = evsignal_new(base, SIGHUP, on_hangup, &server);
+	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
 	event_add(tick, &period);
 	event_add(term, NULL);
@@ -105,6 +118,7 @@ static int serve(struct lb *lb)
 	server = control_server_create(lb, base, error, sizeof(error));
 	if (server == NULL)
 		goto out;
+	event_add(hangup, NULL);
 	if (lb_start(lb) == 0) {
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
 			"lb: serving control=%s agents_port=%u\n",
@@ -117,6 +131,7 @@ static int serve(struct lb *lb)
 	event_free(tick);
 	event_free(term);
 	event_free(interrupt);
+	event_free(hangup);
 	/* A connection whose callback was due is freed by the loop only. */
 	event_base_loop(base, EVLOOP_NONBLOCK);
 out:
@@ -137,7 +152,7 @@ int main(int argc, char **argv)
 
 	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
-	signal(SIGHUP, SIG_IGN); /* there is no reload yet; log rotation must not end us */
+	signal(SIGHUP, SIG_IGN); /* until there is a server to tell; log rotation must not end us */
 	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;

@@ -59,8 +59,7 @@ static void send_probe(void *lcore, void *argument)
 		rte_pktmbuf_free(m);
 		return set(link, PROBE_BAD);
 	}
-	lc->load.credits[link->worker]--;
-	lc->load.outstanding[link->worker]++;
+	workers_load_sent(&lc->load, link->worker, lc->now);
 	/* No client waits for it. */
 	link_slot_abandon(link, slot);
 	link->slot[slot].state = SLOT_PROBE;

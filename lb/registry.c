@@ -29,8 +29,7 @@ static int fail(char *error, size_t size, int code, const char *format, ...)
 
 /* --- publishing pick tables ---------------------------------------------------------------- */
 
-/* Replace the pick tables of every service that <model> serves. */
-static void publish(struct lb *lb, const char *model)
+void registry_publish(struct lb *lb, const char *model)
 {
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
 	unsigned int n = lb->config.n_services;
@@ -69,7 +68,7 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
 	       worker_state_name(state), reason);
 	if (picked)
-		publish(lb, w->spec.model);
+		registry_publish(lb, w->spec.model);
 	if (lb->on_event != NULL)
 		lb->on_event(w, lb->on_event_context);
 }
@@ -83,8 +82,7 @@ static void attach(void *lcore, void *argument)
 
 	lc->link[link->worker] = link;
 	lc->links[lc->n_links++] = link;
-	lc->load.credits[link->worker] = RTE_MIN(link->slots, (uint32_t)UINT16_MAX);
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_open(&lc->load, link->worker, RTE_MIN(link->slots, (uint32_t)UINT16_MAX));
 }
 
 static void remove_from(struct link **list, uint16_t *n, const struct link *link)
@@ -103,8 +101,7 @@ static void detach(void *lcore, void *argument)
 	struct link *link = argument;
 
 	lc->link[link->worker] = NULL;
-	lc->load.credits[link->worker] = 0;
-	lc->load.outstanding[link->worker] = 0;
+	workers_load_close(&lc->load, link->worker);
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
 	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer)

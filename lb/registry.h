@@ -9,6 +9,9 @@
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
+/* Replace the pick tables of every service that <model> serves. */
+void registry_publish(struct lb *lb, const char *model);
+
 /*
  * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
  * time longer when it was doubted shortly before.

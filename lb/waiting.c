@@ -139,20 +139,24 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = over(lc, config, &w);
 	struct link *link;
+	bool late;
 
 	if (flow == NULL)
 		reason = LB_DROP_QUEUE_TIMEOUT;
 	else if (!forward_may_wait(lc, service))
 		reason = LB_DROP_NO_WORKER;
 	if (reason == LB_DROPS) {
-		link = forward_choose(lc, flow, w.hash, w.packet);
-		if (link == NULL) {
+		link = forward_choose(lc, flow, w.hash, w.packet, w.deadline, &late);
+		if (late) {
+			reason = LB_DROP_DEADLINE;
+		} else if (link == NULL) {
 			/* Without affinity nobody can take any; with it, others may have better
 			 * luck. */
 			queue_pass(queue, place);
 			return config->affinity == LB_AFFINITY_FLOW;
+		} else {
+			add_to_burst(b, &w, flow, link);
 		}
-		add_to_burst(b, &w, flow, link);
 	}
 	queue_take(queue, place);
 	lc->n_waiting--;

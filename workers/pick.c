@@ -8,9 +8,14 @@
 
 static const struct schedule_policy *const policies[PICK_POLICIES] = {
 	[PICK_ROUND_ROBIN] = &schedule_round_robin,
+	[PICK_WEIGHTED] = &schedule_weighted,
 	[PICK_MAGLEV] = &schedule_maglev,
 	[PICK_LEAST_OUTSTANDING] = &schedule_least_outstanding,
+	[PICK_POWER_OF_TWO] = &schedule_power_of_two,
+	[PICK_EARLIEST_FINISH] = &schedule_earliest_finish,
 };
+
+static uint64_t last_serial; /* control thread */
 
 const char *pick_policy_name(enum pick_policy policy)
 {
@@ -30,6 +35,15 @@ static unsigned int members_of(struct worker_pool *pool, const char *model,
 			member[n++] = worker;
 	}
 	return n;
+}
+
+static void add_member(struct pick_table *table, uint16_t number)
+{
+	uint32_t block = number / LOAD_BLOCK;
+
+	table->worker[table->n++] = number;
+	table->member[block] |= 1u << number % LOAD_BLOCK;
+	table->blocks |= 1u << block;
 }
 
 /* Workers of <model> that requests may wait for. */
@@ -57,14 +71,10 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 	if (table == NULL)
 		return NULL;
 	table->policy = policy;
+	table->serial = ++last_serial;
 	table->soon = back_soon(pool, model);
-	table->n = n;
-	for (unsigned int i = 0; i < n; i++) {
-		uint16_t number = member[i]->number;
-
-		table->worker[i] = number;
-		table->member[number / 64] |= UINT64_C(1) << number % 64;
-	}
+	for (unsigned int i = 0; i < n; i++)
+		add_member(table, member[i]->number);
 	if (n != 0 && policies[policy]->prepare != NULL &&
 	    policies[policy]->prepare(table, member) < 0) {
 		workers_pick_table_destroy(table);
@@ -78,15 +88,16 @@ void workers_pick_table_destroy(struct pick_table *table)
 {
 	if (table == NULL)
 		return;
-	free(table->maglev);
-	free(table->closed);
+	free(table->cost);
+	free(table->entry);
 	free(table);
 }
 
-uint16_t workers_pick(const struct pick_table *table, const struct pick_load *load, uint32_t hash,
-		      uint32_t *turn)
+uint16_t workers_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,
+		      struct pick_state *state)
 {
-	if (table->n == 0)
-		return WORKER_NONE;
-	return policies[table->policy]->pick(table, load, hash, turn);
+	if (table->n > 1)
+		return policies[table->policy]->pick(table, load, hash, state);
+	return table->n == 1 && schedule_has_credit(load, table->worker[0]) ? table->worker[0]
+									    : WORKER_NONE;
 }

@@ -151,12 +151,22 @@ static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spe
 	return false;
 }
 
-static struct worker *lowest_free_place(struct worker_pool *pool)
+/* Who comes back gets its number back, if nobody has it by now. */
+static struct worker *free_place(struct worker_pool *pool, const char *name)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++)
-		if (pool->place[i].state == WORKER_GONE)
-			return &pool->place[i];
-	return NULL;
+	struct worker *lowest = NULL;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct worker *place = &pool->place[i];
+
+		if (place->state != WORKER_GONE)
+			continue;
+		if (strcmp(place->spec.name, name) == 0)
+			return place;
+		if (lowest == NULL)
+			lowest = place;
+	}
+	return lowest;
 }
 
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
@@ -167,7 +177,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 
 	if (!spec_holds(spec, error, error_size) || !name_is_free(pool, spec, error, error_size))
 		return NULL;
-	worker = lowest_free_place(pool);
+	worker = free_place(pool, spec->name);
 	if (worker == NULL) {
 		snprintf(error, error_size,
 			 "all %d places for workers are taken; remove one or use another "
@@ -209,6 +219,23 @@ struct worker *workers_get(struct worker_pool *pool, unsigned int number)
 	if (number >= WORKERS_MAX || pool->place[number].state == WORKER_GONE)
 		return NULL;
 	return &pool->place[number];
+}
+
+uint32_t workers_weight(const struct worker *worker)
+{
+	uint32_t warm =
+		worker->warm == 0 || worker->warm > WORKER_WARM ? WORKER_WARM : worker->warm;
+
+	return worker->spec.weight * warm;
+}
+
+uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms)
+{
+	const uint64_t first = WORKER_WARM / 10;
+
+	if (age_ms >= slow_start_ms)
+		return WORKER_WARM;
+	return (uint16_t)(first + (WORKER_WARM - first) * age_ms / slow_start_ms);
 }
 
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state)

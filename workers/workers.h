@@ -21,6 +21,9 @@
 #define WORKER_REASON_MAX 128
 #define WORKER_SLOTS_MAX  32768 /* struct pick_load counts slots in 16 bits */
 #define WORKER_BYTES_MAX  (16u << 20)
+#define WORKER_WARM       1000 /* per mille: all of its weight */
+
+#include "load.h"
 
 enum worker_state {
 	WORKER_GONE = 0, /* the place is free */
@@ -43,27 +46,31 @@ struct worker_spec {
 	uint32_t slots;              /* per link; power of two, RING_SLOTS_MIN..WORKER_SLOTS_MAX */
 	uint32_t max_request, max_reply; /* bytes the model takes and gives: 1..WORKER_BYTES_MAX */
 	uint32_t max_batch;              /* 1..65536 */
-	uint32_t weight;       /* 1..256; a share of the hashes, so only maglev reads it */
+	uint32_t weight;       /* 1..256; round-robin and earliest-finish do not read it */
 	uint32_t heartbeat_ms; /* 10..60000 */
 	uint32_t max_run_ms;   /* 0..600000; its longest batch: no heartbeat comes meanwhile */
 };
 
 /* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
 struct worker_doubt {
-	bool silent;       /* its loop's heartbeats are missing */
-	bool moved;        /* so its requests were told to move */
-	uint64_t since_ms; /* when it was last doubted */
-	uint64_t until_ms; /* not before this may it be active again */
-	uint32_t times;    /* in a row, close to each other */
+	bool silent;                /* its loop's heartbeats are missing */
+	bool moved;                 /* so its requests were told to move */
+	uint64_t since_ms;          /* when it was last doubted */
+	uint64_t until_ms;          /* not before this may it be active again */
+	uint32_t longest_run_ms[2]; /* batches of this window of time, and of the one before */
+	uint64_t window_ms;         /* when this one began */
+	uint32_t times;             /* in a row, close to each other */
 	struct outlier_window window;
 };
 
 struct worker {
 	struct worker_spec spec;
 	enum worker_state state;
-	uint16_t number;        /* index in the pool */
-	uint16_t generation;    /* grows each time the place is taken; never 0 */
-	bool ready;             /* the agent's queue pairs can receive */
+	uint16_t number;     /* index in the pool */
+	uint16_t generation; /* grows each time the place is taken; never 0 */
+	bool ready;          /* the agent's queue pairs can receive */
+	uint16_t warm;       /* per mille of its weight that it gets; 0 as WORKER_WARM, the most */
+	uint64_t active_ms;  /* when it turned active first, on the same clock */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
 	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
 	struct worker_doubt doubt;
@@ -77,7 +84,8 @@ struct worker_pool *workers_pool_create(void);
 void workers_pool_destroy(struct worker_pool *pool);
 
 /*
- * Take the lowest free place for <spec>: state joining, everything else zero. NULL with a sentence
+ * Take a free place for <spec>, the one that its name had before or the lowest: state joining,
+ * everything else zero. NULL with a sentence
  * in <error> when a field is out of range (it is named), the name is in use, or the pool is full.
  * An agent that comes back is refused like any other until workers_remove() took its old self away.
  * The pool owns the worker; the pointer holds until workers_remove().
@@ -89,27 +97,44 @@ struct worker *workers_find(struct worker_pool *pool, const char *name);
 /* NULL when the number's place is free or there is no such number. Numbers run from 0 to
  * WORKERS_MAX - 1. */
 struct worker *workers_get(struct worker_pool *pool, unsigned int number);
+/*
+ * Its weight times WORKER_WARM, or less while it warms up: 1 to 256 x WORKER_WARM. Maglev looks at
+ * spec.weight alone, as each step would move flows.
+ */
+uint32_t workers_weight(const struct worker *worker);
+/*
+ * Slow start: what <warm> is <age_ms> after a worker became active. A tenth at first, all of it
+ * after <slow_start_ms> (0: at once), in proportion between. Tables read it when they are created.
+ */
+uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms);
 /* Of WORKER_GONE: the free places. */
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state);
 
 /* --- choosing ---------------------------------------------------------------------------- */
 
-enum pick_policy { PICK_ROUND_ROBIN, PICK_MAGLEV, PICK_LEAST_OUTSTANDING, PICK_POLICIES };
+enum pick_policy {
+	PICK_ROUND_ROBIN,
+	PICK_WEIGHTED,
+	PICK_MAGLEV,
+	PICK_LEAST_OUTSTANDING,
+	PICK_POWER_OF_TWO,
+	PICK_EARLIEST_FINISH,
+	PICK_POLICIES,
+};
 const char *pick_policy_name(enum pick_policy policy);
-
-/* A prime well above 100 x the workers one service is likely to have. */
-#define PICK_MAGLEV_SIZE 65537
 
 /* The active workers of one service, in the order of their numbers. Immutable once published. */
 struct pick_table {
 	enum pick_policy policy;
 	uint16_t n;
-	uint16_t soon; /* workers that are not in it, but may be back in a moment */
-	uint64_t member[WORKERS_MAX / 64]; /* one bit per worker number */
-	/* hash mod PICK_MAGLEV_SIZE to worker number; NULL for other policies */
-	uint16_t *maglev;
-	/* least-outstanding: per worker number, 0 or UINT16_MAX = not in the table; else NULL */
-	uint16_t *closed;
+	uint16_t soon;                /* workers that are not in it, but may be back in a moment */
+	uint64_t serial;              /* no other table of this process has it; never 0 */
+	uint32_t blocks;              /* bit b: there are members in block b of load.h */
+	uint32_t member[LOAD_BLOCKS]; /* one bit per worker number */
+	/* What policies prepare, by worker number or position; NULL for those that do not. */
+	float *cost;     /* of one outstanding request: less for heavier workers */
+	uint16_t *entry; /* worker numbers, by hash (maglev) or turn (weighted) */
+	uint32_t n_entries;
 	uint16_t worker[];
 };
 
@@ -121,24 +146,34 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 					     enum pick_policy policy);
 void workers_pick_table_destroy(struct pick_table *table);
 
-/* One lcore's view of how busy each worker is; only that lcore writes it. */
-struct pick_load {
-	uint16_t credits[WORKERS_MAX];     /* free slots; 0 also when there is no link */
-	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered */
+/*
+ * What one lcore remembers of its picks in one service. It starts as zeros and outlives tables;
+ * only workers_pick() reads and writes it.
+ */
+struct pick_state {
+	uint64_t serial; /* the table that the rest is of */
+	uint64_t seen;   /* changes of the load that it takes account of */
+	uint64_t random;
+	uint32_t turn;
+	uint32_t stale;              /* blocks of which the rest is not true any more */
+	uint32_t least, blocks;      /* the smallest of all keys, and the blocks that have it */
+	uint32_t key[LOAD_BLOCKS];   /* the smallest of each block */
+	uint32_t lanes[LOAD_BLOCKS]; /* and who has it */
 };
 
 /*
  * The worker to use for a request of a flow with this hash, or WORKER_NONE if the policy's choice
- * (maglev) or every worker (the others) has no credit. <turn> is the lcore's own memory of whose
- * turn it is in this service; it may start anywhere and outlives tables.
+ * (maglev) or every worker (the others) has no credit. Reads and writes what is one lcore's own;
+ * earliest-finish also puts guesses into <load> for workers of whom nothing is known yet.
  */
-uint16_t workers_pick(const struct pick_table *table, const struct pick_load *load, uint32_t hash,
-		      uint32_t *turn);
+uint16_t workers_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,
+		      struct pick_state *state);
 
 /* Is <worker> in the table? For flows that stay with their worker. */
 static inline bool workers_pick_table_has(const struct pick_table *table, uint16_t worker)
 {
-	return worker < WORKERS_MAX && table->member[worker / 64] >> worker % 64 & 1;
+	return worker < WORKERS_MAX &&
+	       table->member[worker / LOAD_BLOCK] >> worker % LOAD_BLOCK & 1;
 }
 
 #endif

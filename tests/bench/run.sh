@@ -14,6 +14,7 @@
 #   tests/bench/run.sh rdma [--json FILE] [--runs N] [--only cycles|wire|loss] [--verify] [--smoke]
 #   tests/bench/run.sh gpu [--runs N] [--json FILE] [--only PART] ...
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
+#   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -30,7 +31,7 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,20s/^# \{0,1\}//p' "$0"
+    sed -n '3,21s/^# \{0,1\}//p' "$0"
 }
 
 list() {
@@ -44,6 +45,7 @@ rdma               the RoCEv2 endpoint: cycles, Gbit/s to the software RNIC, goo
 flows              seconds and memory of doorbell's view of ten million flows
 gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo by size, the perceptron
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
+pool               what choosing a worker costs, and what policies do to latency (simulated)
 END
 }
 
@@ -150,6 +152,11 @@ e2e() {
     BUILD=$build exec "$root/tests/bench/e2e.sh" --commit "$(commit)" "$@"
 }
 
+pool() {
+    build tests/bench/bench-pool
+    "$build/tests/bench/bench-pool" --commit "$(commit)" --machine "$(machine)" "$@"
+}
+
 flows() {
     build tests/bench/bench-flows
     "$build/tests/bench/bench-flows" "$@"
@@ -189,9 +196,8 @@ bundle)
     shift
     bundle "$@"
     ;;
-flows)
-    shift
-    flows "$@"
+flows | pool)
+    "$@"
     ;;
 e2e | gpu)
     "$@"

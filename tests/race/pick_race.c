@@ -40,10 +40,10 @@ void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thr
 	rte_rcu_qsbr_check(qsbr, rte_rcu_qsbr_start(qsbr), true);
 }
 
-static void pick(struct picker *p, unsigned int service, uint32_t *turn)
+static void pick(struct picker *p, unsigned int service, struct pick_state *state)
 {
 	const struct pick_table *table = __atomic_load_n(&p->lb->pick[service], __ATOMIC_ACQUIRE);
-	uint16_t worker = workers_pick(table, &p->load, (uint32_t)p->picks * 2654435761u, turn);
+	uint16_t worker = workers_pick(table, &p->load, (uint32_t)p->picks * 2654435761u, state);
 
 	p->wrong += table->n > WORKERS || (table->n > 0) != (worker != WORKER_NONE) ||
 		    (worker != WORKER_NONE && !workers_pick_table_has(table, worker));
@@ -52,14 +52,14 @@ static void pick(struct picker *p, unsigned int service, uint32_t *turn)
 
 static void *picker_run(void *context)
 {
-	uint32_t turn[PICK_POLICIES] = {0};
+	struct pick_state state[PICK_POLICIES] = {0};
 	struct picker *p = context;
 
 	rte_rcu_qsbr_thread_register(p->lb->qsbr, p->index);
 	rte_rcu_qsbr_thread_online(p->lb->qsbr, p->index);
 	while (!__atomic_load_n(p->stop, __ATOMIC_ACQUIRE)) {
 		for (unsigned int i = 0; i < PER_TURN; i++)
-			pick(p, i % PICK_POLICIES, &turn[i % PICK_POLICIES]);
+			pick(p, i % PICK_POLICIES, &state[i % PICK_POLICIES]);
 		rte_rcu_qsbr_quiescent(p->lb->qsbr, p->index);
 		p->turns++;
 	}
@@ -114,7 +114,8 @@ int main(void)
 	lb = small_lb(worker);
 	for (unsigned int i = 0; i < LCORES; i++) {
 		picker[i] = (struct picker){.lb = lb, .index = i, .stop = &stop};
-		memset(picker[i].load.credits, 1, sizeof(picker[i].load.credits));
+		for (unsigned int k = 0; k < WORKERS; k++)
+			workers_load_open(&picker[i].load, k, 1);
 		pthread_create(&thread[i], NULL, picker_run, &picker[i]);
 	}
 	for (uint32_t n = 0; n < CHANGES; n++) {

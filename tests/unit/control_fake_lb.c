@@ -66,6 +66,7 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	lb->config.lcore_cpu[0] = 2;
 	lb->config.lcore_cpu[1] = 3;
 	lb_address_parse("127.0.0.1", &lb->config.agents_address);
+	lb->config.lease_ms = 5000;
 	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
 	lb->pool = workers_pool_create();

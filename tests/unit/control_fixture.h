@@ -31,8 +31,8 @@ struct fixture {
 /* There with AddressSanitizer only. Criterion's own end of a test does not look for leaks. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* Everything but the server: fixture.server is NULL with fixture.error when it cannot start. */
-static inline void control_fixture_start(struct fixture *f)
+/* Everything but the server, whose configuration may still be changed. */
+static inline void control_fixture_prepare(struct fixture *f)
 {
 	memset(f, 0, sizeof(*f));
 	fake_eal();
@@ -43,6 +43,12 @@ static inline void control_fixture_start(struct fixture *f)
 	snprintf(fake_lb_config(f->lb)->control_socket,
 		 sizeof(fake_lb_config(f->lb)->control_socket), "%s", f->socket);
 	f->base = event_base_new();
+}
+
+/* fixture.server is NULL with fixture.error when it cannot start. */
+static inline void control_fixture_start(struct fixture *f)
+{
+	control_fixture_prepare(f);
 	f->server = control_server_create(f->lb, f->base, f->error, sizeof(f->error));
 }
 

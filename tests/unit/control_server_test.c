@@ -110,7 +110,7 @@ Test(control_server, answers_lines_in_order_also_when_the_peer_has_stopped_sendi
 		fixture_send(fd, i % 2 ? VERSION_CALL : "nonsense");
 	shutdown(fd, SHUT_WR);
 	for (int i = 0; i < 50; i++)
-		fixture_expect(&f, fd, i % 2 ? "\"protocol\":1" : "-32700");
+		fixture_expect(&f, fd, i % 2 ? "\"protocol\":2" : "-32700");
 	fixture_expect_end(&f, fd);
 	close(fd);
 	tear_down();
@@ -157,7 +157,7 @@ Test(control_server, takes_a_line_of_the_limit_and_closes_on_a_longer_one)
 	memcpy(line, VERSION_CALL, strlen(VERSION_CALL));
 	line[CONTROL_LINE_MAX] = '\0';
 	fixture_send(fd, line);
-	fixture_expect(&f, fd, "\"protocol\":1");
+	fixture_expect(&f, fd, "\"protocol\":2");
 	strcpy(line + CONTROL_LINE_MAX, " ");
 	fixture_send(fd, line);
 	fixture_expect(&f, fd, "line longer than 65536 bytes");
@@ -218,7 +218,7 @@ Test(control_server, turns_away_the_65th_operator)
 	for (int i = 0; i < 64; i++) {
 		fds[i] = fixture_connect_unix(&f);
 		fixture_send(fds[i], VERSION_CALL);
-		fixture_expect(&f, fds[i], "\"protocol\":1");
+		fixture_expect(&f, fds[i], "\"protocol\":2");
 	}
 	fds[64] = fixture_connect_unix(&f);
 	fixture_expect(&f, fds[64], "too many connections: 64 operators are the limit");

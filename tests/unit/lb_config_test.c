@@ -158,6 +158,13 @@ static const struct row value_rows[] = {
 	{GOOD "control: {agents: \"[10.0.0.1]:4790\"}\n",
 	 "control.agents: '[10.0.0.1]:4790' is not"},
 	{GOOD "control: {agents: \":4790\"}\n", "control.agents: ':4790' is not"},
+	{GOOD "control: {tls: {certificate: /a, key: /b}}\n",
+	 "control.tls: 'ca' is missing; add e.g. 'ca: /etc/doorbell/ca.pem'"},
+	{GOOD "control: {tls: {certificate: a.pem, key: /b, ca: /c}}\n",
+	 "control.tls.certificate: 'a.pem' is not an absolute path"},
+	{GOOD "control:\n  tls: {certificate: /a, key: /b, ca: /c}\n  token_file: /t\n",
+	 "lb.yaml:9: control.token_file: agents have certificates (tls) or a token, not both"},
+	{GOOD "workers: {lease_ms: 100}\n", "workers.lease_ms: '100' is not a time in ms; use 300"},
 	{GOOD "workers: {timeout_ms: 5}\n",
 	 "workers.timeout_ms: '5' is not a time in ms; use 20 to 3600000"},
 	{GOOD "fabric: {ack_timeout: 32}\n",
@@ -207,7 +214,8 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram"},
 	{SERVICE_WITH("policy: random"), "services[0].policy: 'random' is not a policy; use "
-					 "round-robin, maglev or least-outstanding"},
+					 "round-robin, weighted, maglev, least-outstanding, "
+					 "power-of-two or earliest-finish"},
 	{SERVICE_WITH("affinity: none"),
 	 "services[0].affinity: 'none' is not an affinity; use flow or request"},
 	{SERVICE_WITH("queue: 1048577"),
@@ -328,6 +336,9 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(config.memory_mb, 0);
 	cr_assert(config.hugepages);
 	cr_assert_str_eq(config.control_socket, "/run/doorbell/control.sock");
+	cr_assert_str_empty(config.agents_ca);
+	cr_assert_str_empty(config.agents_token);
+	cr_assert_eq(config.lease_ms, 5000);
 	cr_assert_str_eq(lb_address_format(&config.agents_address, text, sizeof(text)), "0.0.0.0");
 	cr_assert_eq(config.agents_port, 4790);
 	cr_assert_str_eq(lb_address_format(&config.http_address, text, sizeof(text)), "127.0.0.1");
@@ -360,8 +371,8 @@ static const char everything[] =
 	"idle: poll\n"
 	"flows: 64\n"
 	"memory: {mb: 64, hugepages: false}\n"
-	"control: {socket: /tmp/s, agents: '[::]:1'}\n"
-	"workers: {timeout_ms: 20}\n"
+	"control: {socket: /tmp/s, agents: '[::]:1', tls: {certificate: /c, key: /k, ca: /a}}\n"
+	"workers: {timeout_ms: 20, lease_ms: 300}\n"
 	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off}\n"
 	"log_level: debug\n";
 
@@ -404,6 +415,10 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(config.memory_mb, 64);
 	cr_assert_not(config.hugepages);
 	cr_assert_str_eq(config.control_socket, "/tmp/s");
+	cr_assert_str_eq(config.agents_certificate, "/c");
+	cr_assert_str_eq(config.agents_key, "/k");
+	cr_assert_str_eq(config.agents_ca, "/a");
+	cr_assert_eq(config.lease_ms, 300);
 	cr_assert_eq(config.agents_address.family, 6);
 	cr_assert_eq(config.agents_port, 1);
 	cr_assert_eq(config.worker_timeout_ms, 20);

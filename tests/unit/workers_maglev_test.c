@@ -39,9 +39,9 @@ static struct worker_pool *pool_of(unsigned int n)
 static void count_entries(const struct pick_table *table, unsigned int entries[WORKERS_MAX])
 {
 	memset(entries, 0, WORKERS_MAX * sizeof(entries[0]));
-	for (unsigned int i = 0; i < PICK_MAGLEV_SIZE; i++) {
-		cr_assert(workers_pick_table_has(table, table->maglev[i]), "entry %u", i);
-		entries[table->maglev[i]]++;
+	for (unsigned int i = 0; i < table->n_entries; i++) {
+		cr_assert(workers_pick_table_has(table, table->entry[i]), "entry %u", i);
+		entries[table->entry[i]]++;
 	}
 }
 
@@ -52,7 +52,7 @@ Test(workers_maglev, equal_workers_get_equal_shares)
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		struct worker_pool *pool = pool_of(sizes[s]);
 		struct pick_table *table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
-		unsigned int entries[WORKERS_MAX], share = PICK_MAGLEV_SIZE / sizes[s];
+		unsigned int entries[WORKERS_MAX], share = table->n_entries / sizes[s];
 
 		count_entries(table, entries);
 		for (unsigned int i = 0; i < sizes[s]; i++)
@@ -77,7 +77,7 @@ Test(workers_maglev, a_share_follows_the_weight)
 	table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
 	count_entries(table, entries);
 	for (unsigned int i = 0; i < 6; i++)
-		cr_assert_float_eq((double)entries[i] / PICK_MAGLEV_SIZE,
+		cr_assert_float_eq((double)entries[i] / table->n_entries,
 				   (double)weights[i] / total, 0.0001, "worker %u: %u", i,
 				   entries[i]);
 	workers_pick_table_destroy(table);
@@ -93,10 +93,10 @@ Test(workers_maglev, load_balancers_that_number_workers_differently_agree)
 		add_worker(other, i, 1);
 	a = workers_pick_table_create(one, "echo", PICK_MAGLEV);
 	b = workers_pick_table_create(other, "echo", PICK_MAGLEV);
-	for (unsigned int i = 0; i < PICK_MAGLEV_SIZE; i++) {
-		const char *name = workers_get(one, a->maglev[i])->spec.name;
+	for (unsigned int i = 0; i < a->n_entries; i++) {
+		const char *name = workers_get(one, a->entry[i])->spec.name;
 
-		cr_assert_str_eq(workers_get(other, b->maglev[i])->spec.name, name);
+		cr_assert_str_eq(workers_get(other, b->entry[i])->spec.name, name);
 	}
 	workers_pick_table_destroy(a);
 	workers_pick_table_destroy(b);
@@ -115,40 +115,38 @@ static void measure_removal(struct worker_pool *pool, unsigned int gone, double 
 	worker->state = WORKER_DRAINING;
 	after = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
 	worker->state = WORKER_ACTIVE;
-	for (unsigned int i = 0; i < PICK_MAGLEV_SIZE; i++) {
-		cr_assert_neq(after->maglev[i], gone);
-		changed += before->maglev[i] != after->maglev[i];
-		own += before->maglev[i] == gone;
+	for (unsigned int i = 0; i < after->n_entries; i++) {
+		cr_assert_neq(after->entry[i], gone);
+		changed += before->entry[i] != after->entry[i];
+		own += before->entry[i] == gone;
 	}
-	*moved = (double)changed / PICK_MAGLEV_SIZE;
-	*bystanders = (double)(changed - own) / PICK_MAGLEV_SIZE;
+	*moved = (double)changed / after->n_entries;
+	*bystanders = (double)(changed - own) / after->n_entries;
 	workers_pick_table_destroy(before);
 	workers_pick_table_destroy(after);
 }
 
 Test(workers_maglev, removing_one_worker_moves_little_more_than_its_own_share)
 {
-	/* The extra is inherent to Maglev at this table size: 0.0022 and 0.0054 on average here. */
+	/* What the extra is depends on how many entries there are for each worker. */
 	static const struct {
-		unsigned int n;
+		unsigned int n, step;
 		double extra;
-	} rows[] = {{10, 0.005}, {100, 0.007}};
+	} rows[] = {{10, 1, 0.004}, {100, 9, 0.005}, {512, 73, 0.005}};
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		struct worker_pool *pool = pool_of(rows[r].n);
-		double sum = 0, worst = 0;
+		double worst = 0;
 
-		for (unsigned int gone = 0; gone < rows[r].n; gone++) {
+		for (unsigned int gone = 0; gone < rows[r].n; gone += rows[r].step) {
 			double moved, bystanders;
 
 			measure_removal(pool, gone, &moved, &bystanders);
 			cr_assert_leq(moved, 1.0 / rows[r].n + rows[r].extra, "%u of %u: %f", gone,
 				      rows[r].n, moved);
-			sum += bystanders;
 			worst = bystanders > worst ? bystanders : worst;
 		}
-		cr_log_info("N=%u bystanders moved: mean %.4f worst %.4f", rows[r].n,
-			    sum / rows[r].n, worst);
+		cr_log_info("N=%u bystanders moved: at most %.4f", rows[r].n, worst);
 		workers_pool_destroy(pool);
 	}
 }
@@ -157,18 +155,17 @@ Test(workers_maglev, a_pick_is_the_entry_of_the_hash_or_nobody)
 {
 	struct worker_pool *pool = pool_of(10);
 	struct pick_table *table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
-	struct pick_load load = {0};
-	uint32_t turn = 0;
+	struct pick_state state = {0};
+	static struct pick_load load;
 
 	for (unsigned int i = 0; i < 10; i++)
-		load.credits[i] = i == 3 ? 0 : 1;
+		workers_load_open(&load, i, i == 3 ? 0 : 1);
 	for (uint64_t hash = 0; hash <= UINT32_MAX; hash += 104729) {
-		uint16_t entry = table->maglev[hash % PICK_MAGLEV_SIZE];
-		uint16_t picked = workers_pick(table, &load, hash, &turn);
+		uint16_t entry = table->entry[hash * table->n_entries >> 32];
+		uint16_t picked = workers_pick(table, &load, hash, &state);
 
 		cr_assert_eq(picked, entry == 3 ? WORKER_NONE : entry);
 	}
-	cr_assert_eq(turn, 0);
 	workers_pick_table_destroy(table);
 	workers_pool_destroy(pool);
 }

@@ -27,8 +27,16 @@ static struct worker *add_worker(const char *name, const char *model)
 	worker = workers_register(pool, &spec, error, sizeof(error));
 	cr_assert_not_null(worker, "%s", error);
 	worker->state = WORKER_ACTIVE;
-	load.credits[worker->number] = spec.slots;
+	workers_load_open(&load, worker->number, spec.slots);
 	return worker;
+}
+
+/* As many outstanding, and no fewer credits than one; or no credits. */
+static void set_outstanding(uint16_t worker, unsigned int n)
+{
+	workers_load_open(&load, worker, n + 1);
+	for (unsigned int i = 0; i < n; i++)
+		workers_load_sent(&load, worker, 0);
 }
 
 static void add_workers(unsigned int n)
@@ -44,6 +52,7 @@ static void add_workers(unsigned int n)
 static void setup(void)
 {
 	pool = workers_pool_create();
+	workers_load_init(&load, 1000000000);
 }
 
 static void teardown(void)
@@ -87,13 +96,13 @@ Test(workers_pick, membership_is_known_for_every_number)
 
 Test(workers_pick, an_empty_table_has_nobody_to_pick)
 {
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
 		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
 
 		cr_assert_eq(table->n, 0);
-		cr_assert_eq(workers_pick(table, &load, 1, &turn), WORKER_NONE);
+		cr_assert_eq(workers_pick(table, &load, 1, &state), WORKER_NONE);
 		workers_pick_table_destroy(table);
 	}
 	workers_pick_table_destroy(NULL);
@@ -108,9 +117,9 @@ Test(workers_pick, every_policy_picks_the_last_number_when_it_is_the_only_one)
 		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
 
 		for (uint32_t start = 0; start < 3; start++) {
-			uint32_t turn = UINT32_MAX - start;
+			struct pick_state state = {.turn = UINT32_MAX - start};
 
-			cr_assert_eq(workers_pick(table, &load, start, &turn), WORKERS_MAX - 1);
+			cr_assert_eq(workers_pick(table, &load, start, &state), WORKERS_MAX - 1);
 		}
 		workers_pick_table_destroy(table);
 	}
@@ -118,15 +127,16 @@ Test(workers_pick, every_policy_picks_the_last_number_when_it_is_the_only_one)
 
 Test(workers_pick, nobody_is_picked_without_a_credit)
 {
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	add_workers(10);
-	memset(load.credits, 0, sizeof(load.credits));
+	for (unsigned int i = 0; i < 10; i++)
+		workers_load_close(&load, i);
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
 		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
 
 		for (uint32_t hash = 0; hash < 100; hash++)
-			cr_assert_eq(workers_pick(table, &load, hash, &turn), WORKER_NONE);
+			cr_assert_eq(workers_pick(table, &load, hash, &state), WORKER_NONE);
 		workers_pick_table_destroy(table);
 	}
 }
@@ -135,47 +145,53 @@ Test(workers_pick, round_robin_goes_around_and_skips_who_has_no_credit)
 {
 	static const uint16_t expected[] = {0, 1, 3, 4, 0, 1, 3, 4};
 	struct pick_table *table;
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	add_workers(5);
-	load.credits[2] = 0;
+	workers_load_close(&load, 2);
 	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
 	for (unsigned int i = 0; i < 8; i++)
-		cr_assert_eq(workers_pick(table, &load, 0, &turn), expected[i]);
+		cr_assert_eq(workers_pick(table, &load, 0, &state), expected[i]);
 	workers_pick_table_destroy(table);
 }
 
 Test(workers_pick, round_robin_accepts_a_turn_from_a_larger_table)
 {
+	struct pick_state state = {.turn = WORKERS_MAX};
 	struct pick_table *table;
-	uint32_t turn = 1002;
 
 	add_workers(5);
 	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
-	cr_assert_eq(workers_pick(table, &load, 0, &turn), 2);
-	cr_assert_eq(workers_pick(table, &load, 0, &turn), 3);
+	cr_assert_eq(workers_pick(table, &load, 0, &state), 0);
+	cr_assert_eq(workers_pick(table, &load, 0, &state), 1);
+	state.turn = 700;
+	cr_assert_eq(workers_pick(table, &load, 0, &state), 0);
 	workers_pick_table_destroy(table);
 }
 
 Test(workers_pick, least_outstanding_picks_the_least_busy_with_a_credit)
 {
+	struct pick_state state = {0};
 	static const uint16_t outstanding[] = {5, 3, 0, 4, 3, 9};
 	struct pick_table *table;
 
 	add_workers(6);
-	memcpy(load.outstanding, outstanding, sizeof(outstanding));
-	load.credits[2] = 0;
-	load.credits[1] = 0;
+	for (uint16_t i = 0; i < 6; i++)
+		set_outstanding(i, outstanding[i]);
+	workers_load_close(&load, 2);
+	workers_load_sent(&load, 1, 0);
 	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
-	for (uint32_t turn = 0, start = 0; start < 2000; turn = ++start)
-		cr_assert_eq(workers_pick(table, &load, 0, &turn), 4);
+	for (uint32_t start = 0; start < 2000; start++) {
+		state.turn = start;
+		cr_assert_eq(workers_pick(table, &load, 0, &state), 4);
+	}
 	workers_pick_table_destroy(table);
 }
 
 Test(workers_pick, least_outstanding_never_leaves_its_table)
 {
 	struct pick_table *table;
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	/* the others in the same range of numbers are idle, those of the table are not */
 	for (unsigned int i = 0; i < 100; i++) {
@@ -183,11 +199,11 @@ Test(workers_pick, least_outstanding_never_leaves_its_table)
 
 		snprintf(name, sizeof(name), "gpu-%u", i);
 		add_worker(name, i % 7 == 3 ? "echo" : "mlp");
-		load.outstanding[i] = i % 7 == 3 ? 50 : 0;
+		set_outstanding(i, i % 7 == 3 ? 50 : 0);
 	}
 	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 1000; i++)
-		cr_assert_eq(workers_pick(table, &load, 0, &turn) % 7, 3);
+		cr_assert_eq(workers_pick(table, &load, 0, &state) % 7, 3);
 	workers_pick_table_destroy(table);
 }
 
@@ -195,14 +211,15 @@ Test(workers_pick, least_outstanding_lets_equals_take_turns)
 {
 	unsigned int picked[10] = {0};
 	struct pick_table *table;
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	/* three busier ones in front must not hand their turns to one neighbour */
 	add_workers(10);
-	load.outstanding[2] = load.outstanding[3] = load.outstanding[4] = 1;
+	for (uint16_t i = 2; i <= 4; i++)
+		set_outstanding(i, 1);
 	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 7000; i++)
-		picked[workers_pick(table, &load, 0, &turn)]++;
+		picked[workers_pick(table, &load, 0, &state)]++;
 	for (unsigned int i = 0; i < 10; i++)
 		cr_assert_eq(picked[i], i >= 2 && i <= 4 ? 0 : 1000, "worker %u: %u", i, picked[i]);
 	workers_pick_table_destroy(table);
@@ -211,15 +228,14 @@ Test(workers_pick, least_outstanding_lets_equals_take_turns)
 Test(workers_pick, least_outstanding_levels_the_load)
 {
 	struct pick_table *table;
-	uint32_t turn = 0;
+	struct pick_state state = {0};
 
 	add_workers(512);
 	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 512 * 20; i++) {
-		uint16_t worker = workers_pick(table, &load, 0, &turn);
+		uint16_t worker = workers_pick(table, &load, 0, &state);
 
-		load.outstanding[worker]++;
-		load.credits[worker]--;
+		workers_load_sent(&load, worker, 0);
 	}
 	for (unsigned int i = 0; i < 512; i++)
 		cr_assert_eq(load.outstanding[i], 20);
@@ -231,5 +247,8 @@ Test(workers_pick, policies_have_names)
 	cr_assert_str_eq(pick_policy_name(PICK_ROUND_ROBIN), "round-robin");
 	cr_assert_str_eq(pick_policy_name(PICK_MAGLEV), "maglev");
 	cr_assert_str_eq(pick_policy_name(PICK_LEAST_OUTSTANDING), "least-outstanding");
+	cr_assert_str_eq(pick_policy_name(PICK_WEIGHTED), "weighted");
+	cr_assert_str_eq(pick_policy_name(PICK_POWER_OF_TWO), "power-of-two");
+	cr_assert_str_eq(pick_policy_name(PICK_EARLIEST_FINISH), "earliest-finish");
 	cr_assert_str_eq(pick_policy_name(PICK_POLICIES), "unknown");
 }

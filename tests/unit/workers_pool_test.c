@@ -93,6 +93,19 @@ Test(workers_pool, a_removed_worker_frees_its_name_and_its_place_gets_a_new_gene
 	workers_pool_destroy(pool);
 }
 
+Test(workers_pool, a_name_that_comes_back_gets_its_number_back_if_that_is_free)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker *a = must_register(pool, "a"), *b = must_register(pool, "b");
+
+	workers_remove(pool, a);
+	workers_remove(pool, b);
+	cr_assert_eq(must_register(pool, "b")->number, 1);
+	cr_assert_eq(must_register(pool, "c")->number, 0);
+	cr_assert_eq(must_register(pool, "a")->number, 2);
+	workers_pool_destroy(pool);
+}
+
 Test(workers_pool, a_generation_is_never_zero)
 {
 	struct worker_pool *pool = workers_pool_create();

@@ -10,7 +10,14 @@
 
 #include "schedule/schedule.h"
 
-_Static_assert(WORKERS_MAX < PICK_MAGLEV_SIZE / 60, "every worker gets its share of entries");
+/*
+ * A prime. One of 512 workers that goes takes 0.2 % of the flows with it; with 65,537 entries 0.9 %
+ * of the others' flows moved as well, with these 0.4 % do, and a lookup is one cache line in either
+ * case. One size for all: with another size for more workers, nearly every flow would move as they
+ * join.
+ */
+#define SIZE 262147
+_Static_assert(WORKERS_MAX < SIZE / 200, "every worker gets its share of entries");
 
 /* One worker's walk through the table. */
 struct walk {
@@ -49,35 +56,44 @@ static struct walk *walks_create(const struct pick_table *table, const struct wo
 		const char *name = member[i]->spec.name;
 
 		walk[i].worker = member[i];
-		walk[i].next = name_hash(name, 0) % PICK_MAGLEV_SIZE;
-		walk[i].skip = name_hash(name, 0x9e3779b97f4a7c15ull) % (PICK_MAGLEV_SIZE - 1) + 1;
+		walk[i].next = name_hash(name, 0) % SIZE;
+		walk[i].skip = name_hash(name, 0x9e3779b97f4a7c15ull) % (SIZE - 1) + 1;
 	}
 	qsort(walk, table->n, sizeof(*walk), by_name);
 	return walk;
 }
 
+/* Which entries are taken: one bit each, so that the search stays in the first-level cache. */
+struct taken {
+	uint64_t word[SIZE / 64 + 1];
+};
+
 /* The size is prime, so every skip visits every entry. */
-static void claim_next(uint16_t *maglev, struct walk *walk)
+static void claim_next(struct pick_table *table, struct taken *taken, struct walk *walk)
 {
-	while (maglev[walk->next] != WORKER_NONE)
-		walk->next = (walk->next + walk->skip) % PICK_MAGLEV_SIZE;
-	maglev[walk->next] = walk->worker->number;
+	uint32_t at = walk->next, skip = walk->skip;
+
+	while (taken->word[at / 64] >> at % 64 & 1)
+		at = at + skip < SIZE ? at + skip : at + skip - SIZE;
+	taken->word[at / 64] |= UINT64_C(1) << at % 64;
+	table->entry[at] = walk->worker->number;
+	walk->next = at;
 }
 
-static void fill(uint16_t *maglev, struct walk *walk, unsigned int n)
+static void fill(struct pick_table *table, struct taken *taken, struct walk *walk)
 {
+	unsigned int n = table->n, claimed = 0;
 	uint32_t heaviest = 0;
-	unsigned int claimed = 0;
 
 	for (unsigned int i = 0; i < n; i++)
 		if (walk[i].worker->spec.weight > heaviest)
 			heaviest = walk[i].worker->spec.weight;
-	for (unsigned int i = 0; claimed < PICK_MAGLEV_SIZE; i = i + 1 == n ? 0 : i + 1) {
+	for (unsigned int i = 0; claimed < SIZE; i = i + 1 == n ? 0 : i + 1) {
 		walk[i].owed += walk[i].worker->spec.weight;
 		if (walk[i].owed < heaviest)
 			continue;
 		walk[i].owed -= heaviest;
-		claim_next(maglev, &walk[i]);
+		claim_next(table, taken, &walk[i]);
 		claimed++;
 	}
 }
@@ -85,24 +101,23 @@ static void fill(uint16_t *maglev, struct walk *walk, unsigned int n)
 static int maglev_prepare(struct pick_table *table, const struct worker *const *member)
 {
 	struct walk *walk = walks_create(table, member);
+	struct taken *taken = calloc(1, sizeof(*taken));
 
-	if (walk == NULL)
-		return -ENOMEM;
-	table->maglev = malloc(PICK_MAGLEV_SIZE * sizeof(*table->maglev));
-	if (table->maglev == NULL) {
-		free(walk);
-		return -ENOMEM;
-	}
-	memset(table->maglev, 0xff, PICK_MAGLEV_SIZE * sizeof(*table->maglev));
-	fill(table->maglev, walk, table->n);
+	table->entry = malloc(SIZE * sizeof(*table->entry));
+	table->n_entries = SIZE;
+	if (walk != NULL && taken != NULL && table->entry != NULL)
+		fill(table, taken, walk);
+	else
+		table->n_entries = 0;
 	free(walk);
-	return 0;
+	free(taken);
+	return table->n_entries != 0 ? 0 : -ENOMEM;
 }
 
-static uint16_t maglev_pick(const struct pick_table *table, const struct pick_load *load,
-			    uint32_t hash, uint32_t *turn)
+static uint16_t maglev_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,
+			    struct pick_state *state)
 {
-	uint16_t worker = table->maglev[hash % PICK_MAGLEV_SIZE];
+	uint16_t worker = table->entry[(uint64_t)hash * table->n_entries >> 32];
 
 	return load->credits[worker] != 0 ? worker : WORKER_NONE;
 }

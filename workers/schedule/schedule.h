@@ -16,12 +16,49 @@ struct schedule_policy {
 	 */
 	int (*prepare)(struct pick_table *table, const struct worker *const *member);
 	/* An lcore, per request; table->n is not 0. See workers_pick(). */
-	uint16_t (*pick)(const struct pick_table *table, const struct pick_load *load,
-			 uint32_t hash, uint32_t *turn);
+	uint16_t (*pick)(const struct pick_table *table, struct pick_load *load, uint32_t hash,
+			 struct pick_state *state);
 };
 
 extern const struct schedule_policy schedule_round_robin;
+extern const struct schedule_policy schedule_weighted;
 extern const struct schedule_policy schedule_maglev;
 extern const struct schedule_policy schedule_least_outstanding;
+extern const struct schedule_policy schedule_power_of_two;
+extern const struct schedule_policy schedule_earliest_finish;
+
+/* cost.c: fill table->cost by the members' weights. */
+int schedule_prepare_cost(struct pick_table *table, const struct worker *const *member);
+
+static inline bool schedule_has_credit(const struct pick_load *load, uint16_t worker)
+{
+	return load->credits[worker] != 0;
+}
+
+/* The first member with a credit whose number is <start> or comes after it, going around. */
+static inline uint16_t schedule_next(const struct pick_table *table, const struct pick_load *load,
+				     uint32_t start)
+{
+	uint32_t block = start / LOAD_BLOCK % LOAD_BLOCKS, lane = start % LOAD_BLOCK;
+	uint32_t first = table->member[block] & load->open[block];
+	uint32_t later = first & ~0u << lane, blocks;
+
+	if (later != 0)
+		return block * LOAD_BLOCK + (uint32_t)__builtin_ctz(later);
+	/* Those after it, then those before it; its own lower lanes last. */
+	for (int round = 0; round < 2; round++) {
+		uint64_t after = ~UINT64_C(0) << (block + 1);
+
+		blocks = table->blocks & (uint32_t)(round == 0 ? after : ~after);
+		for (; blocks != 0; blocks &= blocks - 1) {
+			uint32_t b = (uint32_t)__builtin_ctz(blocks);
+			uint32_t lanes = table->member[b] & load->open[b];
+
+			if (lanes != 0)
+				return b * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+		}
+	}
+	return WORKER_NONE;
+}
 
 #endif

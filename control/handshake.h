@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS on the agents' port: connections between accept() and the end of their handshake. Until then
+ * they are none of the server's business: they send nothing but TLS, have CONTROL_HANDSHAKE_MS, and
+ * are bounded by door.h. Private to server.c and this file's tests.
+ */
+#ifndef CONTROL_HANDSHAKE_H
+#define CONTROL_HANDSHAKE_H
+
+#include <stddef.h>
+
+#define CONTROL_HANDSHAKE_MS 3000
+
+struct bufferevent;
+struct control_handshakes;
+struct event_base;
+struct lb_config;
+struct sockaddr;
+
+/* The handshake is over, the peer is who it says. <bev> and <names>, from malloc(), are the
+ * callee's; <names> are the workers that it may register, NULL for any (secure.h). */
+typedef void control_admit(void *context, struct bufferevent *bev, const char *peer, char *names);
+
+/*
+ * Read the certificates or the token of <config>. NULL with a sentence in <error>; NULL with
+ * <error> empty when there are none and agents come without TLS.
+ */
+struct control_handshakes *control_handshakes_create(struct event_base *base,
+						     const struct lb_config *config,
+						     control_admit *admit, void *context,
+						     char *error, size_t error_size);
+void control_handshakes_destroy(struct control_handshakes *h);
+
+/* Read the files again, for connections that come from now on. On -EINVAL all stays as it was. */
+int control_handshakes_reload(struct control_handshakes *h, const struct lb_config *config,
+			      char *error, size_t error_size);
+
+/* Begin one on <fd>, which is taken over. */
+void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,
+			     const char *peer);
+
+/* Under way now. */
+unsigned int control_handshakes_pending(const struct control_handshakes *h);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS contexts from files. What a stranger may cost is decided here. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "secure.h"
+
+#define CHAIN_BYTES_MAX 16384 /* of the peer's certificates; OpenSSL would take 100 KiB */
+#define CHAIN_DEPTH_MAX 4
+
+static bool given(const char *path)
+{
+	return path && *path;
+}
+
+bool secure_wanted(const struct secure_files *files)
+{
+	return given(files->certificate) || given(files->key) || given(files->ca) ||
+	       given(files->token);
+}
+
+/* "<doing> <path>: <OpenSSL's or the system's reason>" */
+static bool fail(char *error, size_t size, const char *doing, const char *path, const char *why)
+{
+	unsigned long code = ERR_peek_last_error();
+
+	if (!why)
+		why = code ? ERR_reason_error_string(code) : NULL;
+	snprintf(error, size, "%s %s: %s", doing, path, why ? why : "it is not in PEM format");
+	ERR_clear_error();
+	return false;
+}
+
+static bool is_private(int fd, const char *what, const char *path, char *error, size_t size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && !(st.st_mode & S_IRWXO))
+		return true;
+	snprintf(error, size, "the %s %s may be read by everybody; chmod 600 it", what, path);
+	return false;
+}
+
+long secure_read_secret(const char *what, const char *path, char *text, size_t size, char *error,
+			size_t error_size)
+{
+	/* without O_NONBLOCK a named pipe would hold up whoever starts us */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = -1;
+
+	if (fd < 0) {
+		snprintf(error, error_size, "cannot open the %s %s: %s", what, path,
+			 strerror(errno));
+		return -1;
+	}
+	if (is_private(fd, what, path, error, error_size)) {
+		n = read(fd, text, size);
+		if (n < 0)
+			snprintf(error, error_size, "cannot read the %s %s: %s", what, path,
+				 strerror(errno));
+	}
+	close(fd);
+	return n;
+}
+
+/* Nobody is there to type it. */
+static int no_passphrase(char *buffer, int size, int writing, void *context)
+{
+	return 0;
+}
+
+static bool use_key(SSL_CTX *context, const struct secure_files *files, char *error, size_t size)
+{
+	char first;
+
+	if (secure_read_secret("key", files->key, &first, 1, error, size) < 0)
+		return false;
+	if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1)
+		return true;
+	return fail(error, size, "cannot use the key", files->key,
+		    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
+			    ? "it does not belong to the certificate"
+			    : NULL);
+}
+
+static bool use_certificates(SSL_CTX *context, const struct secure_files *files, char *error,
+			     size_t size)
+{
+	if (!given(files->certificate) || !given(files->key) || !given(files->ca)) {
+		snprintf(error, size, "TLS needs certificate, key and ca; %s is missing",
+			 !given(files->certificate) ? "certificate"
+			 : !given(files->key)       ? "key"
+						    : "ca");
+		return false;
+	}
+	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	if (access(files->certificate, R_OK) != 0)
+		return fail(error, size, "cannot open the certificate", files->certificate,
+			    strerror(errno));
+	if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
+		return fail(error, size, "cannot use the certificate", files->certificate, NULL);
+	if (!use_key(context, files, error, size))
+		return false;
+	if (access(files->ca, R_OK) != 0)
+		return fail(error, size, "cannot open the authority", files->ca, strerror(errno));
+	/* The authorities' names are not sent: they are nobody's business before the handshake. */
+	if (SSL_CTX_load_verify_file(context, files->ca) != 1)
+		return fail(error, size, "cannot use the authority", files->ca, NULL);
+	return true;
+}
+
+/* What holds for everybody; only its cost differs between settings. */
+static bool set_up(SSL_CTX *context)
+{
+	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_num_tickets(context, 0);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	/* without them an idle connection keeps 34 KiB */
+	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_max_cert_list(context, CHAIN_BYTES_MAX);
+	SSL_CTX_set_verify_depth(context, CHAIN_DEPTH_MAX);
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	/* ffdhe8192 would be a stranger's way to our CPU */
+	return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 &&
+	       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+						 "TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+	       SSL_CTX_set_session_id_context(context, SECURE_CONTEXT_ID,
+					      sizeof(SECURE_CONTEXT_ID)) == 1;
+}
+
+SSL_CTX *secure_context(enum secure_side side, const struct secure_files *files, char *error,
+			size_t error_size)
+{
+	SSL_CTX *context;
+	bool ready;
+
+	if (given(files->token) &&
+	    (given(files->certificate) || given(files->key) || given(files->ca))) {
+		snprintf(error, error_size,
+			 "a token goes without certificate, key and ca; give "
+			 "either the one or the others");
+		return NULL;
+	}
+	context = SSL_CTX_new(side == SECURE_AGENT ? TLS_client_method() : TLS_server_method());
+	if (!context || !set_up(context)) {
+		snprintf(error, error_size, "OpenSSL gives no TLS 1.3 context: %s",
+			 ERR_reason_error_string(ERR_peek_last_error()) ?: "no memory");
+		ready = false;
+	} else if (given(files->token)) {
+		ready = secure_use_tokens(context, side, files->token, error, error_size);
+	} else {
+		ready = use_certificates(context, files, error, error_size);
+	}
+	ERR_clear_error();
+	if (ready)
+		return context;
+	SSL_CTX_free(context);
+	return NULL;
+}
+
+long secure_days_left(const SSL_CTX *context, bool *none)
+{
+	const X509 *certificate = SSL_CTX_get0_certificate(context);
+	int days = 0, seconds = 0;
+
+	*none = !certificate;
+	if (certificate)
+		ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate));
+	return seconds < 0 && days == 0 ? -1 : days;
+}
+
+SSL *secure_accept(SSL_CTX *context)
+{
+	SSL *ssl = SSL_new(context);
+
+	if (ssl)
+		SSL_set_accept_state(ssl);
+	return ssl;
+}
+
+SSL *secure_dial(SSL_CTX *context, const char *peer)
+{
+	SSL *ssl = SSL_new(context);
+	struct in6_addr address;
+	bool named;
+
+	if (!ssl)
+		return NULL;
+	SSL_set_connect_state(ssl);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (secure_context_tokens(context))
+		return ssl;
+	if (inet_pton(AF_INET, peer, &address) == 1 || inet_pton(AF_INET6, peer, &address) == 1)
+		named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer) == 1;
+	else
+		named = SSL_set1_host(ssl, peer) == 1;
+	if (named)
+		return ssl;
+	SSL_free(ssl);
+	return NULL;
+}
+
+bool secure_proven(const SSL *ssl)
+{
+	if (SSL_version(ssl) != TLS1_3_VERSION)
+		return false;
+	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)))
+		return SSL_session_reused(ssl) == 1;
+	return SSL_get0_peer_certificate(ssl) && SSL_get_verify_result(ssl) == X509_V_OK;
+}

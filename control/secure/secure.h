@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS 1.3 between agents and load balancers, for both sides: contexts from files, who the peer is,
+ * and sentences for what went wrong. Knows OpenSSL, and nothing of ours: no sockets, no events.
+ *
+ * Either both sides have certificates of one authority, or both have the same token, which TLS uses
+ * as an external pre-shared key with a fresh Diffie-Hellman exchange (RFC 8446, 4.2.9 and 4.2.11).
+ * There are no session tickets: a certificate is looked at each time.
+ */
+#ifndef SECURE_H
+#define SECURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openssl/ssl.h>
+
+enum secure_side { SECURE_LOAD_BALANCER, SECURE_AGENT };
+
+/* Paths, "" or NULL where there is none. The first three together, or the last. */
+struct secure_files {
+	const char *certificate, *key, *ca; /* PEM */
+	const char *token;
+};
+
+/* Is anything of it given? */
+bool secure_wanted(const struct secure_files *files);
+
+/*
+ * Read <files>. NULL with a sentence in <error> that names the file and the fix. The caller frees
+ * it with SSL_CTX_free(), also while connections made from it are still open.
+ */
+SSL_CTX *secure_context(enum secure_side side, const struct secure_files *files, char *error,
+			size_t error_size);
+
+/* Days until the certificate of <context> ends, negative when it has; 0 with <none> set without. */
+long secure_days_left(const SSL_CTX *context, bool *none);
+
+/*
+ * One connection of a load balancer; of an agent, which wants a certificate for <peer>, a host name
+ * or an address. NULL when memory is out. The caller frees it with SSL_free().
+ */
+SSL *secure_accept(SSL_CTX *context);
+SSL *secure_dial(SSL_CTX *context, const char *peer);
+
+/* After the handshake: was the peer authenticated? Asked once more, as so much hangs on it. */
+bool secure_proven(const SSL *ssl);
+
+/*
+ * Why a handshake failed, for people on side <side>: <code> is what OpenSSL's error queue said, or
+ * 0 when it said nothing.
+ */
+void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, char *out,
+		   size_t size);
+
+/* --- names: which workers a certificate may register ---------------------------------------- */
+
+#define SECURE_NAMES_MAX 1024
+
+/*
+ * The DNS names of the peer's certificate, or its common name if it has none, separated by blanks.
+ * "" when the peer has no certificate. False when it has more than <size> can hold.
+ */
+bool secure_peer_names(const SSL *ssl, char *names, size_t size);
+
+/*
+ * May a certificate with these <names> register worker <worker>? It may when one of them is the
+ * worker's name, or that less "-gpu" and digits, as an agent with several GPUs calls its workers; a
+ * name "*.rest" stands for any one label before ".rest". Case does not matter. Pure.
+ */
+bool secure_names_allow(const char *names, const char *worker);
+
+/* --- tokens --------------------------------------------------------------------------------- */
+
+#define SECURE_TOKENS_MAX 4  /* the first is sent, all are taken: so they can be changed */
+#define SECURE_TOKEN_MIN  32 /* bytes */
+#define SECURE_TOKEN_MAX  64
+#define SECURE_PSK_BYTES  32
+#define SECURE_ID_BYTES   32
+/* Without one OpenSSL refuses sessions; it never travels. */
+#define SECURE_CONTEXT_ID ((const unsigned char[]){'d', 'o', 'o', 'r', 'b', 'e', 'l', 'l'})
+
+struct secure_token {
+	char id[SECURE_ID_BYTES + 1]; /* names the key on the wire; hexadecimal */
+	uint8_t key[SECURE_PSK_BYTES];
+};
+
+struct secure_tokens {
+	unsigned int n;
+	struct secure_token token[SECURE_TOKENS_MAX];
+};
+
+/*
+ * Tokens from the text of a file: one per line, each at least SECURE_TOKEN_MIN random bytes as
+ * hexadecimal digits or base64; '#' starts a comment line. False with the rest of a sentence in
+ * <why>: "line 2 has 16 bytes; ...". Pure.
+ */
+bool secure_tokens_parse(const char *text, size_t n, struct secure_tokens *out, char *why,
+			 size_t why_size);
+
+/* Where a context of ours keeps its tokens; NULL when it has certificates. */
+const struct secure_tokens *secure_context_tokens(const SSL_CTX *context);
+
+/* Have <context> use the tokens of <path>. False with a sentence. Private to this folder. */
+bool secure_use_tokens(SSL_CTX *context, enum secure_side side, const char *path, char *error,
+		       size_t error_size);
+
+/* Read a file that others may not read. The size, or -1 with a sentence. Private to this folder. */
+long secure_read_secret(const char *what, const char *path, char *text, size_t size, char *error,
+			size_t error_size);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <unistd.h>
+
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
+#include <openssl/err.h>
+
+#include "agent.h"
+#include "dial.h"
+#include "secure.h"
+
+static struct secure_files files_of(const struct agent_options *o)
+{
+	return (struct secure_files){
+		.certificate = o->tls_certificate,
+		.key = o->tls_key,
+		.ca = o->tls_ca,
+		.token = o->token_file,
+	};
+}
+
+bool agent_dial_wants_tls(const struct agent_options *o)
+{
+	struct secure_files files = files_of(o);
+
+	return secure_wanted(&files);
+}
+
+bool agent_dial_check(const struct agent_options *o, char *error, size_t size)
+{
+	struct secure_files files = files_of(o);
+	SSL_CTX *context;
+
+	if (!secure_wanted(&files))
+		return true;
+	context = secure_context(SECURE_AGENT, &files, error, size);
+	SSL_CTX_free(context);
+	return context != NULL;
+}
+
+/* The name or address that the load balancer's certificate must have. */
+static const char *peer_name(const struct agent_options *o)
+{
+	return o->tls_name != NULL ? o->tls_name : o->lb_host;
+}
+
+static struct bufferevent *handshake(struct event_base *base, int fd, const struct agent_options *o,
+				     char *error, size_t size)
+{
+	struct secure_files files = files_of(o);
+	SSL_CTX *context = secure_context(SECURE_AGENT, &files, error, size);
+	struct bufferevent *connection = NULL;
+	SSL *ssl;
+
+	if (context == NULL)
+		return NULL;
+	ssl = secure_dial(context, peer_name(o));
+	SSL_CTX_free(context); /* <ssl> has it */
+	if (ssl != NULL)
+		connection = bufferevent_openssl_socket_new(
+			base, fd, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	if (connection == NULL) {
+		SSL_free(ssl);
+		snprintf(error, size, "no memory for a TLS connection");
+	}
+	return connection;
+}
+
+struct bufferevent *agent_dial_secure(struct event_base *base, struct bufferevent *plain,
+				      const struct agent_options *o, char *error, size_t size)
+{
+	int fd = bufferevent_getfd(plain);
+	struct bufferevent *connection;
+
+	bufferevent_setfd(plain, -1);
+	bufferevent_free(plain);
+	connection = handshake(base, fd, o, error, size);
+	if (connection == NULL)
+		close(fd);
+	return connection;
+}
+
+bool agent_dial_proven(struct bufferevent *connection)
+{
+	const SSL *ssl = bufferevent_openssl_get_ssl(connection);
+
+	return ssl == NULL || secure_proven(ssl);
+}
+
+bool agent_dial_reason(struct bufferevent *connection, char *reason, size_t size)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(connection);
+	unsigned long code;
+	char byte;
+
+	if (ssl == NULL)
+		return false;
+	code = bufferevent_get_openssl_error(connection);
+	/*
+	 * A refusal may come when our side is done with the handshake: then writing may fail before
+	 * the alert that says why was read.
+	 */
+	if (code == 0) {
+		ERR_clear_error();
+		SSL_read(ssl, &byte, 1);
+		code = ERR_peek_last_error();
+		ERR_clear_error();
+	}
+	if (code == 0)
+		return false;
+	secure_reason(SECURE_AGENT, ssl, code, reason, size);
+	return true;
+}

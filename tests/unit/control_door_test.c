@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What strangers may do to the agents' port, and what they cannot do to others. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "door.h"
+
+#define START 1000000
+
+static struct door door;
+
+static struct sockaddr_in host(uint32_t n)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(0x0a000000 + n)};
+}
+
+static struct door_source *enter(uint32_t n, uint64_t now_ms)
+{
+	struct sockaddr_in address = host(n);
+
+	return door_enter(&door, (struct sockaddr *)&address, now_ms);
+}
+
+static struct door_source *enter_v6(const char *text)
+{
+	struct sockaddr_in6 address = {.sin6_family = AF_INET6};
+
+	cr_assert_eq(inet_pton(AF_INET6, text, &address.sin6_addr), 1);
+	return door_enter(&door, (struct sockaddr *)&address, START);
+}
+
+Test(control_door, lets_a_whole_host_of_workers_in_again_and_again)
+{
+	for (int i = 0; i < 5000; i++) {
+		struct door_source *s = enter(1, START);
+
+		cr_assert_not_null(s, "%d", i);
+		door_leave(&door, s, false, START);
+	}
+	cr_assert_eq(door.pending, 0);
+}
+
+Test(control_door, bounds_what_one_source_has_under_way_and_lets_others_in)
+{
+	struct door_source *first = enter(1, START);
+
+	for (int i = 1; i < DOOR_SOURCE_PENDING; i++)
+		cr_assert_not_null(enter(1, START));
+	cr_assert_null(enter(1, START));
+	cr_assert_not_null(enter(2, START));
+	door_leave(&door, first, false, START);
+	cr_assert_not_null(enter(1, START));
+}
+
+Test(control_door, shuts_out_who_failed_often_and_opens_again_with_time)
+{
+	for (int i = 0; i < DOOR_SOURCE_FAILURES; i++) {
+		struct door_source *s = enter(1, START);
+
+		cr_assert_not_null(s, "%d", i);
+		door_leave(&door, s, true, START);
+	}
+	cr_assert_null(enter(1, START));
+	cr_assert_null(enter(1, START + 1000 / DOOR_SOURCE_REFILL - 10));
+	cr_assert_not_null(enter(2, START));
+	cr_assert_not_null(enter(1, START + 1000 / DOOR_SOURCE_REFILL + 10));
+}
+
+Test(control_door, a_failure_in_a_while_never_shuts_out)
+{
+	uint64_t now = START;
+
+	for (int i = 0; i < 1000; i++, now += 1000 / DOOR_SOURCE_REFILL + 10) {
+		struct door_source *s = enter(1, now);
+
+		cr_assert_not_null(s, "%d", i);
+		door_leave(&door, s, true, now);
+	}
+}
+
+Test(control_door, ipv6_hosts_cannot_be_many_by_changing_the_last_half)
+{
+	char text[64];
+
+	for (int i = 0; i < DOOR_SOURCE_PENDING; i++) {
+		snprintf(text, sizeof(text), "2001:db8::%x", i + 1);
+		cr_assert_not_null(enter_v6(text), "%s", text);
+	}
+	cr_assert_null(enter_v6("2001:db8::ffff"));
+	cr_assert_not_null(enter_v6("2001:db8:0:1::1"));
+}
+
+Test(control_door, an_ipv4_source_is_the_same_through_a_socket_of_both_kinds)
+{
+	cr_assert_eq(enter(1, START), enter_v6("::ffff:10.0.0.1"));
+	cr_assert_neq(enter(2, START), enter_v6("::ffff:10.0.0.1"));
+}
+
+Test(control_door, finds_a_place_for_a_new_source_after_any_number_of_others)
+{
+	struct door_source *held = enter(0, START);
+
+	for (uint32_t n = 1; n < 10 * DOOR_SOURCES; n++) {
+		struct door_source *s = enter(n, START + n);
+
+		cr_assert_not_null(s, "%u", n);
+		cr_assert_neq(s, held);
+		door_leave(&door, s, true, START + n);
+	}
+	cr_assert_eq(door.pending, 1);
+	door_leave(&door, held, false, START);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For how long a worker is its agent's, and who may take its name over. */
+#include "control_fixture.h"
+
+#define LEASE_MS 400
+
+#define LINK(n)                                                                                    \
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048}"
+#define CALL(method) "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"" method "\"}"
+
+static struct fixture f;
+
+static void set_up(void)
+{
+	control_fixture_prepare(&f);
+	fake_lb_config(f.lb)->lease_ms = LEASE_MS;
+	f.server = control_server_create(f.lb, f.base, f.error, sizeof(f.error));
+	cr_assert_not_null(f.server, "%s", f.error);
+}
+
+/* Last in each test, not a .fini: what fails there, such as a leak, does not count. */
+static void tear_down(void)
+{
+	control_fixture_stop(&f);
+}
+
+TestSuite(control_lease, .init = set_up);
+
+static void send_register(int fd, int version, const char *instance)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line),
+		 "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":"
+		 "{\"version\":%d,\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"%s\","
+		 "\"slots\":64,\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"
+		 "\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"
+		 "\"links\":[" LINK("0") "," LINK("1") "]}}",
+		 version, instance);
+	fixture_send(fd, line);
+}
+
+#define ONE "0000000000000001"
+#define TWO "0000000000000002"
+
+/* An agent whose worker is active. */
+static int serving(int version, const char *instance)
+{
+	int fd = fixture_connect_agent(&f);
+
+	send_register(fd, version, instance);
+	fixture_expect(&f, fd, "\"links\":");
+	fixture_send(fd, CALL("agent.ready"));
+	fixture_expect(&f, fd, "waits for a heartbeat");
+	fixture_expect(&f, fd, "\"result\":{}");
+	fake_lb_heartbeat(f.lb, workers_find(lb_pool(f.lb), "gpu1"));
+	fixture_expect(&f, fd, "\"state\":\"active\"");
+	return fd;
+}
+
+static void turn_for(unsigned int ms)
+{
+	struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	event_base_loopexit(f.base, &limit);
+	event_base_dispatch(f.base);
+}
+
+Test(control_lease, an_agent_that_does_not_renew_loses_its_worker_and_may_register_again)
+{
+	int fd = serving(2, ONE);
+
+	fixture_expect(&f, fd,
+		       "{\"state\":\"gone\",\"reason\":\"its lease ended: the agent did not renew "
+		       "it for 400 ms\"}");
+	cr_assert_null(workers_find(lb_pool(f.lb), "gpu1"));
+	send_register(fd, 2, ONE);
+	fixture_expect(&f, fd, "\"lease_ms\":400");
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, renewing_keeps_the_worker_and_nothing_else_does)
+{
+	int fd = serving(2, ONE);
+
+	for (int i = 0; i < 6; i++) {
+		turn_for(LEASE_MS / 2);
+		fixture_send(fd, CALL("agent.renew"));
+		fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
+	}
+	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
+	turn_for(LEASE_MS / 2);
+	fixture_send(fd, CALL("version"));
+	fixture_expect(&f, fd, "\"protocol\"");
+	turn_for(LEASE_MS);
+	cr_assert_null(workers_find(lb_pool(f.lb), "gpu1"));
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, begins_when_the_agent_is_ready)
+{
+	int fd = fixture_connect_agent(&f);
+
+	send_register(fd, 2, ONE);
+	fixture_expect(&f, fd, "\"lease_ms\":400");
+	turn_for(2 * LEASE_MS);
+	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, agents_of_protocol_1_know_none)
+{
+	int fd = serving(1, ONE);
+
+	turn_for(2 * LEASE_MS);
+	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, renewing_without_a_worker_is_an_error)
+{
+	int fd = fixture_connect_agent(&f);
+
+	fixture_send(fd, CALL("agent.renew"));
+	fixture_expect(&f, fd, "this connection has no worker; call agent.register first");
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, an_agent_takes_over_from_its_own_lost_connection)
+{
+	int former = serving(2, ONE), fd;
+	uint16_t number = workers_find(lb_pool(f.lb), "gpu1")->number;
+	const struct worker *worker;
+
+	/* <former> is open on both sides, as behind a network that has just come back */
+	fd = serving(2, ONE);
+	worker = workers_find(lb_pool(f.lb), "gpu1");
+	cr_assert_eq(worker->number, number);
+	cr_assert_eq(worker->state, WORKER_ACTIVE);
+	fixture_expect(&f, former, "{\"state\":\"gone\",\"reason\":\"its agent registers again\"}");
+	fixture_expect_end(&f, former);
+	turn_for(50);
+	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"), "it did not go with <former>");
+	close(former);
+	close(fd);
+	tear_down();
+}
+
+Test(control_lease, another_agent_of_the_name_is_refused_while_the_first_is_heard)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+
+	fake_lb_at(f.lb, 100000 + 100);
+	send_register(second, 2, TWO);
+	fixture_expect(&f, second,
+		       "name 'gpu1' is in use by another live agent; use another name or "
+		       "stop that agent (127.0.0.1:");
+	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1")->spec.instance, 1);
+	close(first);
+	close(second);
+	tear_down();
+}
+
+Test(control_lease, another_agent_of_the_name_takes_over_when_two_heartbeats_are_missing)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+
+	fake_lb_at(f.lb, 100000 + 101);
+	send_register(second, 2, TWO);
+	fixture_expect(&f, second, "\"links\":");
+	fixture_expect(&f, first, "another agent takes its name, as its loop is silent");
+	fixture_expect_end(&f, first);
+	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1")->spec.instance, 2);
+	close(first);
+	close(second);
+	tear_down();
+}
+
+Test(control_lease, an_agent_that_is_still_joining_keeps_its_name)
+{
+	int first = fixture_connect_agent(&f), second = fixture_connect_agent(&f);
+
+	send_register(first, 2, ONE);
+	fixture_expect(&f, first, "\"links\":");
+	fake_lb_at(f.lb, 100000 + 5000);
+	send_register(second, 2, TWO);
+	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");
+	close(first);
+	close(second);
+	tear_down();
+}

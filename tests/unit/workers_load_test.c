@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How fast a worker is, from when its answers come; and what earliest-finish makes of it. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "workers.h"
+
+#define MS 1000000ull
+
+static struct pick_load load;
+
+static void setup(void)
+{
+	workers_load_init(&load, 1000000000); /* a tick is a ns */
+	workers_load_open(&load, 0, 1024);
+	workers_load_open(&load, 1, 1024);
+}
+
+TestSuite(workers_load, .init = setup);
+
+Test(workers_load, a_credit_is_taken_and_given_back)
+{
+	cr_assert_eq(load.credits[0], 1024);
+	workers_load_sent(&load, 0, 0);
+	cr_assert_eq(load.credits[0], 1023);
+	cr_assert_eq(load.outstanding[0], 1);
+	workers_load_answered(&load, 0, 5, 5);
+	workers_load_sent(&load, 0, 6);
+	workers_load_unsent(&load, 0);
+	cr_assert_eq(load.credits[0], 1024);
+	cr_assert_eq(load.outstanding[0], 0);
+	workers_load_close(&load, 0);
+	cr_assert_eq(load.credits[0], 0);
+}
+
+Test(workers_load, nothing_is_expected_of_a_worker_that_has_answered_nothing)
+{
+	cr_assert_eq(workers_expected_finish_ns(&load, 0), 0);
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 7, 0); /* it was not run */
+	cr_assert_eq(workers_expected_finish_ns(&load, 0), 0);
+	workers_load_sent(&load, 0, 10);
+	workers_load_answered(&load, 0, 1010, 1000);
+	cr_assert_eq(workers_expected_finish_ns(&load, 0), 1000);
+}
+
+/* Keep <depth> outstanding; every <run> ns come <batch> answers. */
+static uint64_t keep_busy(uint64_t now, unsigned int depth, unsigned int batch, uint64_t run,
+			  unsigned int batches)
+{
+	while (load.outstanding[0] < depth)
+		workers_load_sent(&load, 0, now);
+	for (unsigned int i = 0; i < batches; i++) {
+		now += run;
+		for (unsigned int k = 0; k < batch; k++) {
+			workers_load_answered(&load, 0, now + k, run);
+			workers_load_sent(&load, 0, now + k);
+		}
+	}
+	return now;
+}
+
+Test(workers_load, one_at_a_time_each_request_before_adds_a_run)
+{
+	keep_busy(0, 5, 1, 2 * MS, 100);
+	cr_assert_float_eq((double)load.run_ns[0], 2e6, 1e3);
+	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
+	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 6.0 * 2e6, 1e5);
+}
+
+Test(workers_load, in_batches_each_request_before_adds_its_part_of_a_run)
+{
+	keep_busy(0, 64, 32, 8 * MS, 100);
+	cr_assert_float_eq((double)load.run_ns[0], 8e6, 1e3);
+	/* edges of batches: one in eight more or less */
+	cr_assert_float_eq((double)load.gap_ns[0], 8e6 / 32, 8e6 / 32 / 7, "%f",
+			   (double)load.gap_ns[0]);
+}
+
+Test(workers_load, time_without_requests_is_not_counted)
+{
+	uint64_t now = 0;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		now += 1000 * MS;
+		workers_load_sent(&load, 0, now);
+		now += 3 * MS;
+		workers_load_answered(&load, 0, now, 3 * MS);
+	}
+	cr_assert_float_eq((double)load.gap_ns[0], 3e6, 1e4);
+}
+
+Test(workers_load, a_worker_that_slows_down_is_noticed_within_thirty_answers)
+{
+	uint64_t now = keep_busy(0, 4, 1, 1 * MS, 100);
+
+	keep_busy(now, 4, 1, 5 * MS, 30);
+	cr_assert_gt(load.gap_ns[0], 4e6f);
+	cr_assert_gt(load.run_ns[0], 4e6f);
+}
+
+Test(workers_load, a_slow_worker_is_tried_again_after_ten_idle_seconds)
+{
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 5 * MS, 5 * MS);
+	for (unsigned int i = 0; i < 10000 / LOAD_RELAX_MS; i++)
+		workers_load_relax(&load);
+	cr_assert_float_eq((double)load.run_ns[0], 1e6, 5e4);
+	/* one that has work says itself how fast it is */
+	workers_load_sent(&load, 1, 0);
+	workers_load_answered(&load, 1, 5 * MS, 5 * MS);
+	workers_load_sent(&load, 1, 6 * MS);
+	for (unsigned int i = 0; i < 100; i++)
+		workers_load_relax(&load);
+	cr_assert_eq(load.run_ns[1], 5e6f);
+}
+
+static struct pick_table *table_of(struct worker_pool *pool, unsigned int n)
+{
+	struct worker_spec spec = {.model = "echo",
+				   .instance = 1,
+				   .slots = 1024,
+				   .max_request = 1472,
+				   .max_reply = 1472,
+				   .max_batch = 1,
+				   .weight = 1,
+				   .heartbeat_ms = 100};
+	char error[160];
+
+	for (unsigned int i = workers_count(pool, WORKER_ACTIVE); i < n; i++) {
+		snprintf(spec.name, sizeof(spec.name), "gpu-%u", i);
+		workers_register(pool, &spec, error, sizeof(error))->state = WORKER_ACTIVE;
+	}
+	return workers_pick_table_create(pool, "echo", PICK_EARLIEST_FINISH);
+}
+
+Test(workers_load, earliest_finish_gives_a_slow_worker_what_it_can_do)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct pick_table *table = table_of(pool, 2);
+	struct pick_state state = {0};
+	unsigned int times[2] = {0};
+
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 1 * MS, 1 * MS);
+	workers_load_sent(&load, 1, 0);
+	workers_load_answered(&load, 1, 5 * MS, 5 * MS);
+	for (unsigned int i = 0; i < 60; i++) {
+		uint16_t worker = workers_pick(table, &load, 0, &state);
+
+		times[worker]++;
+		workers_load_sent(&load, worker, 6 * MS);
+	}
+	cr_assert_eq(times[0], 50);
+	cr_assert_eq(times[1], 10);
+	workers_pick_table_destroy(table);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_load, earliest_finish_takes_a_new_worker_for_an_average_one)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct pick_table *table = table_of(pool, 2);
+	struct pick_state state = {0};
+	unsigned int times[3] = {0};
+
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 1 * MS, 1 * MS);
+	workers_load_sent(&load, 1, 0);
+	workers_load_answered(&load, 1, 1 * MS, 1 * MS);
+	workers_pick(table, &load, 0, &state);
+	workers_pick_table_destroy(table);
+	workers_load_open(&load, 2, 1024);
+	table = table_of(pool, 3);
+	for (unsigned int i = 0; i < 30; i++) {
+		uint16_t worker = workers_pick(table, &load, 0, &state);
+
+		times[worker]++;
+		workers_load_sent(&load, worker, 6 * MS);
+	}
+	cr_assert_eq(times[2], 10, "%u", times[2]);
+	cr_assert_eq(workers_expected_finish_ns(&load, 2), 0);
+	workers_pick_table_destroy(table);
+	workers_pool_destroy(pool);
+}

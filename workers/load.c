@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "workers.h"
+
+/* A gap is measured over this many runs, so that an edge of a batch more or less does not matter.
+ */
+#define GAP_RUNS 8
+/* exp(-10 s / LOAD_RELAX_MS / RELAX) is a fifth. */
+#define RELAX 62.0f
+
+_Static_assert(WORKERS_MAX % LOAD_BLOCK == 0 && LOAD_BLOCKS <= 32, "one bit per block");
+_Static_assert((LOAD_RECENT & (LOAD_RECENT - 1)) == 0, "found by masking");
+
+void workers_load_init(struct pick_load *load, uint64_t ticks)
+{
+	memset(load, 0, sizeof(*load));
+	load->ns_per_tick = 1e9f / (float)ticks;
+}
+
+static void reset(struct pick_load *load, uint16_t worker, uint16_t credits)
+{
+	uint32_t bit = 1u << worker % LOAD_BLOCK;
+
+	load->credits[worker] = credits;
+	load->outstanding[worker] = 0;
+	if (credits != 0)
+		load->open[worker / LOAD_BLOCK] |= bit;
+	else
+		load->open[worker / LOAD_BLOCK] &= ~bit;
+	load->run_ns[worker] = load->gap_ns[worker] = 0;
+	load->meter[worker] = (struct load_meter){0};
+	load_note(load, worker, 0);
+}
+
+void workers_load_open(struct pick_load *load, uint16_t worker, uint16_t credits)
+{
+	reset(load, worker, credits);
+}
+
+void workers_load_close(struct pick_load *load, uint16_t worker)
+{
+	reset(load, worker, 0);
+}
+
+/*
+ * The gap is the time in which the worker owed answers, by the answers in it. So it needs to know
+ * nothing of batches, of what runs beside what, or of other lcores, whose requests make the gaps
+ * that this one sees longer just as they make the wait longer.
+ */
+void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_t run_ns)
+{
+	struct load_meter *meter = &load->meter[worker];
+	float run = load->run_ns[worker], gap;
+	uint64_t busy = now - meter->mark;
+
+	meter->mark = now;
+	if (run_ns == 0)
+		return;
+	if (!meter->measured) {
+		meter->measured = true;
+		load->run_ns[worker] = load->gap_ns[worker] = run = (float)run_ns;
+	}
+	run += ((float)run_ns - run) / GAP_RUNS;
+	load->run_ns[worker] = run;
+	meter->busy_ns += (float)busy * load->ns_per_tick;
+	meter->answers++;
+	if (meter->answers < GAP_RUNS ||
+	    (meter->busy_ns < GAP_RUNS * run && meter->answers < UINT16_MAX))
+		return;
+	gap = meter->busy_ns / (float)meter->answers;
+	load->gap_ns[worker] = (load->gap_ns[worker] + gap) / 2;
+	meter->busy_ns = 0;
+	meter->answers = 0;
+}
+
+void workers_load_relax(struct pick_load *load)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		if (!load->meter[i].measured || load->outstanding[i] != 0)
+			continue;
+		load->run_ns[i] -= load->run_ns[i] / RELAX;
+		load->gap_ns[i] -= load->gap_ns[i] / RELAX;
+		load->changed[i / LOAD_BLOCK] = (uint32_t)(load->changes + LOAD_RECENT + 1);
+	}
+	/* More than is known one by one: policies look at <changed>. */
+	load->changes += LOAD_RECENT + 1;
+}

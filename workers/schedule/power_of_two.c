@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Of two that chance names, the one that owes fewer answers for its weight (Mitzenmacher, "The
+ * Power of Two Choices in Randomized Load Balancing", 1996). Lcores and load balancers that do not
+ * see each other's requests do not all run to the same idle worker.
+ */
+#include "schedule/schedule.h"
+
+/* Two different positions in a table of n. The hash keeps lcores from following each other. */
+static void draw(struct pick_state *state, uint32_t hash, uint32_t n, uint32_t *one,
+		 uint32_t *other)
+{
+	/* The multiplier is Knuth's for 64 bits (MMIX); the high bits are the random ones. */
+	state->random = (state->random + hash) * UINT64_C(6364136223846793005) +
+			UINT64_C(1442695040888963407);
+	*one = (uint32_t)(state->random >> 48) * n >> 16;
+	*other = (uint32_t)(state->random >> 32 & 0xffff) * (n - 1) >> 16;
+	*other += *other >= *one;
+}
+
+/* Itself if it has a credit, else the next who has. */
+static uint16_t eligible(const struct pick_table *table, const struct pick_load *load,
+			 uint32_t position)
+{
+	uint16_t worker = table->worker[position];
+
+	return schedule_has_credit(load, worker) ? worker : schedule_next(table, load, worker);
+}
+
+static float owed(const struct pick_table *table, const struct pick_load *load, uint16_t worker)
+{
+	return (float)(load->outstanding[worker] + 1) * table->cost[worker];
+}
+
+static uint16_t power_of_two_pick(const struct pick_table *table, struct pick_load *load,
+				  uint32_t hash, struct pick_state *state)
+{
+	uint32_t one, other;
+	uint16_t a, b;
+
+	draw(state, hash, table->n, &one, &other);
+	a = eligible(table, load, one);
+	if (a == WORKER_NONE)
+		return WORKER_NONE;
+	b = eligible(table, load, other);
+	return owed(table, load, b) < owed(table, load, a) ? b : a;
+}
+
+const struct schedule_policy schedule_power_of_two = {
+	.name = "power-of-two",
+	.prepare = schedule_prepare_cost,
+	.pick = power_of_two_pick,
+};

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The member with a credit whose base + outstanding x slope is the smallest, equals in turn: what
+ * least-outstanding and earliest-finish have in common. Private to workers/schedule.
+ *
+ * The smallest key of every block of 32 workers is remembered, and who has it; likewise the
+ * smallest of the blocks, and which have that. Whoever got a request since the last pick no longer
+ * has it; others may. Only if nobody of its block is left, or anything else happened there, does a
+ * pick look at the block, and at what it knows of the others: both are one step of vector code. So
+ * it takes about the same time with two workers as with WORKERS_MAX.
+ */
+#ifndef WORKERS_SMALLEST_H
+#define WORKERS_SMALLEST_H
+
+#include "schedule/lanes.h"
+#include "schedule/schedule.h"
+/*
+ * One worker's load has changed: its block must be looked at. Later will do if the load rose: the
+ * worker is no longer one of the smallest, but as long as there are others they are the choice.
+ * That is worth the trouble where equals are common.
+ */
+static inline uint32_t smallest_follow(struct pick_state *state, uint16_t change, bool equals)
+{
+	uint32_t block = change % WORKERS_MAX / LOAD_BLOCK, bit = 1u << change % LOAD_BLOCK;
+	uint32_t now = 1u << block;
+
+	if (equals && change & LOAD_ROSE) {
+		state->lanes[block] &= ~bit;
+		state->stale |= (uint32_t)(state->lanes[block] == 0) << block;
+		now = 0;
+	}
+	return now;
+}
+
+/* Follow what changed since last time. True if blocks must be looked at now. */
+static inline bool smallest_changed(const struct pick_table *table, const struct pick_load *load,
+				    struct pick_state *state, bool equals)
+{
+	uint64_t n = load->changes - state->seen;
+	uint32_t now = 0;
+
+	if (__builtin_expect(state->serial != table->serial, 0)) {
+		state->serial = table->serial;
+		now = UINT32_MAX;
+	} else if (__builtin_expect(n <= LOAD_RECENT, 1)) {
+		for (uint64_t c = state->seen; c != load->changes;)
+			now |= smallest_follow(state, load->recent[++c % LOAD_RECENT], equals);
+	} else {
+		/* After 2^31 changes the halves say nothing: look at all. */
+		for (uint32_t b = 0; b < LOAD_BLOCKS; b++)
+			now |= (uint32_t)(n > INT32_MAX ||
+					  (int32_t)(load->changed[b] - (uint32_t)state->seen) > 0)
+			       << b;
+	}
+	state->seen = load->changes;
+	state->stale |= now;
+	return (now & table->blocks) != 0 || (state->blocks & ~state->stale) == 0;
+}
+
+/* Look at the blocks that changed. */
+static inline void smallest_search(const struct pick_table *table, const struct pick_load *load,
+				   struct lanes_keys keys, struct pick_state *state)
+{
+	uint32_t changed = table->blocks & state->stale, same = table->blocks & ~state->stale;
+	struct lanes_least least = {UINT32_MAX, 0};
+
+	/* Neither waits for the other. */
+	if (same != 0)
+		least = lanes_least(state->key, same);
+	for (; changed != 0; changed &= changed - 1) {
+		uint32_t b = (uint32_t)__builtin_ctz(changed);
+		struct lanes_least of = lanes_least_loaded(load->outstanding, keys, b * LOAD_BLOCK,
+							   table->member[b] & load->open[b]);
+
+		state->key[b] = of.key;
+		state->lanes[b] = of.lanes;
+		least.lanes = of.key < least.key ? 0 : least.lanes;
+		least.key = of.key < least.key ? of.key : least.key;
+		least.lanes |= (uint32_t)(of.key == least.key) << b;
+	}
+	state->stale = 0;
+	state->least = least.key;
+	state->blocks = least.lanes;
+}
+
+/* The first who has the smallest key at <start> or after it, going around. */
+static inline uint16_t smallest_in_turn(const struct pick_state *state, uint32_t start)
+{
+	uint32_t block = start / LOAD_BLOCK % LOAD_BLOCKS, lanes = 0;
+	uint32_t blocks = state->blocks & ~state->stale;
+	uint32_t later = blocks & (uint32_t)(~UINT64_C(0) << (block + 1));
+
+	if (blocks >> block & 1)
+		lanes = state->lanes[block] & ~0u << start % LOAD_BLOCK;
+	if (lanes == 0) {
+		block = (uint32_t)__builtin_ctz(later != 0 ? later : blocks);
+		lanes = state->lanes[block];
+	}
+	return block * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+}
+
+static inline uint16_t smallest_pick(const struct pick_table *table, const struct pick_load *load,
+				     struct lanes_keys keys, struct pick_state *state, bool equals)
+{
+	uint16_t worker;
+
+	if (smallest_changed(table, load, state, equals))
+		smallest_search(table, load, keys, state);
+	if (state->least == UINT32_MAX)
+		return WORKER_NONE;
+	worker = smallest_in_turn(state, state->turn);
+	state->turn = worker + 1;
+	return worker;
+}
+
+#endif
