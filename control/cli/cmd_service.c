@@ -2,22 +2,14 @@
 #include "cli.h"
 
 static const struct cli_column brief[] = {
-	{"NAME", "name", CLI_TEXT},
-	{"VIP", "vip", CLI_TEXT},
-	{"PORT", "port", CLI_PLAIN},
-	{"PROTO", "protocol", CLI_TEXT},
-	{"MODEL", "model", CLI_TEXT},
-	{"POLICY", "policy", CLI_TEXT},
-	{"AFFINITY", "affinity", CLI_TEXT},
-	{"WORKERS", "workers", CLI_PLAIN},
-	{"QUEUED", "queued", CLI_COUNT},
-	{"REPLAYS", "replays", CLI_COUNT},
-	{"REQUESTS", "requests", CLI_COUNT},
-	{"REPLIES", "replies", CLI_COUNT},
-	{"NOTICES", "notices", CLI_COUNT},
-	{"DROPS", "drops", CLI_COUNT},
-	{"BYTES IN", "bytes_in", CLI_BYTES},
-	{"BYTES OUT", "bytes_out", CLI_BYTES},
+	{"NAME", "name", CLI_TEXT},          {"VIP", "vip", CLI_TEXT},
+	{"PORT", "port", CLI_PLAIN},         {"PROTO", "protocol", CLI_TEXT},
+	{"MODEL", "model", CLI_TEXT},        {"POLICY", "policy", CLI_TEXT},
+	{"AFFINITY", "affinity", CLI_TEXT},  {"WORKERS", "workers", CLI_PLAIN},
+	{"QUEUED", "queued", CLI_COUNT},     {"REPLAYS", "replays", CLI_COUNT},
+	{"REQUESTS", "requests", CLI_COUNT}, {"REPLIES", "replies", CLI_COUNT},
+	{"NOTICES", "notices", CLI_COUNT},   {"DROPS", "drops", CLI_COUNT},
+	{"BYTES IN", "bytes_in", CLI_BYTES}, {"BYTES OUT", "bytes_out", CLI_BYTES},
 };
 
 static const struct cli_column full[] = {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "reference.h"
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
@@ -49,6 +50,16 @@ static const struct command {
 	 "the same for doorbell-agent, with its options", true},
 	{"doctor", NULL, NULL, cli_doctor, CLI_BIT(CLI_ROOT), "look at the machine only", true},
 };
+
+bool cli_command_get(size_t i, struct cli_command *out)
+{
+	const struct command *c = &commands[i];
+
+	if (i >= CLI_COUNT_OF(commands))
+		return false;
+	*out = (struct cli_command){c->object, c->verb, c->operand, c->help, c->options};
+	return true;
+}
 
 static void complain(const char *format, va_list ap)
 {
@@ -260,6 +271,8 @@ int main(int argc, char **argv)
 			print_commands();
 			return EXIT_SUCCESS;
 		}
+		if (option == OPT_MAKE)
+			return cli_make(optarg);
 		rc = cli_take_option(&cli, option, optarg);
 		if (rc != 0)
 			return rc;

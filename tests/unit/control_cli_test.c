@@ -381,3 +381,179 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 	close(terminal);
 	tear_down();
 }
+
+/* What the reference says: the paths of each command's fields, and whether they were seen. */
+struct documented {
+	char commands[64], path[96];
+	bool seen;
+};
+
+static struct documented documented[512];
+static size_t n_documented;
+
+static void read_reference(void)
+{
+	int status;
+	char *text = doorbell("--make fields", &status), *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		struct documented *d = &documented[n_documented++];
+		char unit[16], meaning[160];
+
+		cr_assert_lt(n_documented, 512);
+		/* a unit may be empty, which %[ does not match */
+		if (sscanf(line, "%63[^\t]\t%95[^\t]\t%15[^\t]\t%159[^\n]", d->commands, d->path,
+			   unit, meaning) != 4)
+			cr_assert_eq(sscanf(line, "%63[^\t]\t%95[^\t]\t\t%159[^\n]", d->commands,
+					    d->path, meaning),
+				     3, "%s", line);
+	}
+	free(text);
+}
+
+/* Is <command> one of <list>, "a b,c d"? */
+static bool is_one_of(const char *command, const char *list)
+{
+	size_t n = strlen(command);
+
+	for (const char *at = list; (at = strstr(at, command)); at++)
+		if ((at == list || at[-1] == ',') && (at[n] == '\0' || at[n] == ','))
+			return true;
+	return false;
+}
+
+static struct documented *find_field(const char *command, const char *path)
+{
+	for (size_t i = 0; i < n_documented; i++)
+		if (is_one_of(command, documented[i].commands) &&
+		    strcmp(documented[i].path, path) == 0)
+			return &documented[i];
+	return NULL;
+}
+
+/* Objects whose members are names of things: the reference has <> for those. */
+static bool has_names(const char *path)
+{
+	static const char *const maps[] = {"reasons", "lcores[].stages", "lcores[].drops",
+					   "services[].latency"};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (strcmp(path, maps[i]) == 0)
+			return true;
+	return false;
+}
+
+static void look_up(const char *command, const char *path, const json_t *value)
+{
+	char inner[128];
+	const char *name;
+	json_t *member;
+	size_t i;
+
+	if (json_is_array(value)) {
+		snprintf(inner, sizeof(inner), "%s[]", path);
+		json_array_foreach (value, i, member)
+			look_up(command, inner, member);
+		return;
+	}
+	if (!json_is_object(value))
+		return;
+	json_object_foreach ((json_t *)value, name, member) {
+		bool named = has_names(path);
+
+		snprintf(inner, sizeof(inner), "%s%s%s", path, *path ? "." : "",
+			 named ? "<>" : name);
+		if (!named) {
+			struct documented *d = find_field(command, inner);
+
+			cr_expect(
+				d,
+				"'%s --json' prints %s, of which control/cli/fields.c says nothing",
+				command, inner);
+			if (d)
+				d->seen = true;
+		}
+		look_up(command, inner, member);
+	}
+}
+
+/* Each command, and options that make it print more. */
+static const struct {
+	const char *command, *arguments;
+} printing[] = {
+	{"flows list", "--limit 3"},
+	{"flows top", "--limit 3"},
+	{"flows count", "--by worker"},
+	{"workers list", ""},
+	{"workers show", "gpu0"},
+	{"workers drain", "--no-wait gpu0"},
+	{"services list", ""},
+	{"services show", "chat"},
+	{"stats", "--all"},
+	{"top", ""},
+	{"version", ""},
+	{"doctor", "--root /nonexistent"},
+	{"doctor lb", "--config /nonexistent.yaml"},
+	{"doctor agent", "--engine verbs --device none0 --root /x"},
+};
+
+Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_round)
+{
+	read_reference();
+	for (size_t i = 0; i < sizeof(printing) / sizeof(printing[0]); i++) {
+		char line[160];
+		int status;
+		char *text;
+		json_t *value;
+
+		snprintf(line, sizeof(line), "%s %s --json", printing[i].command,
+			 printing[i].arguments);
+		text = doorbell(line, &status);
+		value = json_loads(text, 0, NULL);
+		cr_assert_not_null(value, "'%s' printed no JSON: %.300s", line, text);
+		look_up(printing[i].command, "", value);
+		json_decref(value);
+		free(text);
+	}
+	for (size_t i = 0; i < n_documented; i++)
+		cr_expect(documented[i].seen, "%s of '%s' is documented, and never printed",
+			  documented[i].path, documented[i].commands);
+	tear_down();
+}
+
+Test(control_cli, every_command_is_in_the_reference)
+{
+	int status;
+	char *commands = doorbell("--commands", &status), *save = NULL;
+	char *manual = doorbell("--make man-commands", &status);
+
+	read_reference();
+	for (char *line = strtok_r(commands, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char object[32], verb[32], words[64], item[96];
+		bool fields = false;
+		const char *at;
+
+		cr_assert_eq(sscanf(line, "%31s %31s", object, verb), 2);
+		snprintf(words, sizeof(words), "%s%s%s", object, *verb == '-' ? "" : " ",
+			 *verb == '-' ? "" : verb);
+		for (size_t i = 0; i < n_documented; i++)
+			fields |= is_one_of(words, documented[i].commands);
+		cr_expect(fields, "control/cli/fields.c has no fields of '%s'", words);
+		snprintf(item, sizeof(item), "\n.It Cm %s", words);
+		at = strstr(manual, item);
+		cr_assert_not_null(at, "'%s' is not in the manual", words);
+		/* every option of it is somewhere behind it */
+		for (char *option = strstr(line, " --"); option;
+		     option = strstr(option + 1, " --")) {
+			snprintf(item, sizeof(item), "\n.It Fl -%.*s",
+				 (int)strcspn(option + 3, " ="), option + 3);
+			cr_expect(strncmp(option, " --watch", 8) == 0 || strstr(at, item),
+				  "control/cli/reference.c says nothing of '%s' of '%s'", option,
+				  words);
+		}
+	}
+	free(commands);
+	free(manual);
+	tear_down();
+}
