@@ -52,16 +52,35 @@ static struct door_source *find(struct door *door, const struct in6_addr *addres
 	return quiet;
 }
 
-struct door_source *door_enter(struct door *door, const struct sockaddr *address, uint64_t now_ms)
+/* Only strangers make it full, so that a walk per connection is well spent. */
+static struct door_source *greediest(struct door *door)
+{
+	struct door_source *most = door->source;
+
+	for (unsigned int i = 1; i < DOOR_SOURCES; i++)
+		if (door->source[i].pending > most->pending)
+			most = &door->source[i];
+	return most;
+}
+
+struct door_source *door_enter(struct door *door, const struct sockaddr *address, uint64_t now_ms,
+			       struct door_source **loser)
 {
 	struct in6_addr source = source_of(address);
-	struct door_source *s = find(door, &source);
+	struct door_source *s = find(door, &source), *most;
 
+	*loser = NULL;
 	if (!s)
 		return NULL;
 	refill(s, now_ms | 1); /* 0 is for places that were never taken */
-	if (s->pending >= DOOR_SOURCE_PENDING || s->spent + TOKEN > DOOR_SOURCE_FAILURES * TOKEN)
+	if (s->spent + TOKEN > DOOR_SOURCE_FAILURES * TOKEN)
 		return NULL;
+	if (door->pending >= DOOR_PENDING_MAX) {
+		most = greediest(door);
+		if (most->pending <= s->pending)
+			return NULL;
+		*loser = most;
+	}
 	s->pending++;
 	door->pending++;
 	return s;
@@ -70,7 +89,7 @@ struct door_source *door_enter(struct door *door, const struct sockaddr *address
 void door_leave(struct door *door, struct door_source *s, bool failed, uint64_t now_ms)
 {
 	refill(s, now_ms | 1);
-	if (failed)
+	if (failed && s->spent < 2 * DOOR_SOURCE_FAILURES * TOKEN)
 		s->spent += TOKEN;
 	s->pending--;
 	door->pending--;

@@ -3,11 +3,12 @@
  * Who may begin a handshake on the agents' port: what strangers cost is bounded here, per source
  * and altogether. Pure: addresses and a clock in, a yes or no out.
  *
- * A source is an IPv4 address or an IPv6 /64. It may have DOOR_SOURCE_PENDING handshakes under way;
- * one that failed or took too long costs it a token, of which DOOR_SOURCE_FAILURES are there and
- * DOOR_SOURCE_REFILL come back each second. Without tokens it is not let in at all, so a flood
- * costs an accept() and a close(). Handshakes that end well are free: hundreds of workers may come
- * back at once.
+ * A source is an IPv4 address or an IPv6 /64. A handshake that failed or took too long costs it a
+ * token, of which DOOR_SOURCE_FAILURES are there and DOOR_SOURCE_REFILL come back each second.
+ * Without tokens it is not let in at all, so a flood costs an accept() and a close(). Handshakes
+ * that end well are free, and one source may have all that there is room for, as hundreds of
+ * workers may come back at once. When there is no more room, whoever has less takes from whoever
+ * has most.
  */
 #ifndef CONTROL_DOOR_H
 #define CONTROL_DOOR_H
@@ -18,11 +19,10 @@
 
 struct sockaddr;
 
-#define DOOR_PENDING_MAX     256 /* altogether; whoever makes room for more ends the oldest */
-#define DOOR_SOURCE_PENDING  64
+#define DOOR_PENDING_MAX     512 /* altogether */
 #define DOOR_SOURCE_FAILURES 32
-#define DOOR_SOURCE_REFILL   4   /* per second */
-#define DOOR_SOURCES         512 /* more than can be pending: a place without is always found */
+#define DOOR_SOURCE_REFILL   4    /* per second; a debt grows to as many again */
+#define DOOR_SOURCES         1024 /* more than can be pending: a place without is always found */
 
 struct door_source {
 	struct in6_addr address; /* IPv4 as mapped; IPv6 without its last half */
@@ -39,9 +39,11 @@ struct door {
 
 /*
  * May a handshake with <address> begin now? The source to give to door_leave() when it is over, or
- * NULL for no. Whether there is room altogether is for the caller to see to, before.
+ * NULL for no. When there is no room, <loser> is a source that is to end a handshake of its own, at
+ * once; else it is NULL.
  */
-struct door_source *door_enter(struct door *door, const struct sockaddr *address, uint64_t now_ms);
+struct door_source *door_enter(struct door *door, const struct sockaddr *address, uint64_t now_ms,
+			       struct door_source **loser);
 void door_leave(struct door *door, struct door_source *source, bool failed, uint64_t now_ms);
 
 #endif

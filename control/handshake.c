@@ -202,17 +202,28 @@ leave_door:
 	door_leave(&h->door, source, false, control_clock_ms());
 }
 
+/* Whoever means well is done within milliseconds: the oldest is the least likely to. */
+static void make_room(struct control_handshakes *h, const struct door_source *loser)
+{
+	struct handshake *s;
+
+	TAILQ_FOREACH (s, &h->pending, next)
+		if (s->source == loser)
+			break;
+	if (s)
+		refuse(s, false, "others were waiting");
+}
+
 void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,
 			     const char *peer)
 {
-	struct door_source *source;
+	struct door_source *source, *loser;
 
-	/* Whoever means well is done within milliseconds: the oldest is the most likely not to. */
-	while (h->door.pending >= DOOR_PENDING_MAX)
-		refuse(TAILQ_FIRST(&h->pending), false, "others were waiting");
-	source = door_enter(&h->door, address, control_clock_ms());
+	source = door_enter(&h->door, address, control_clock_ms(), &loser);
+	if (loser)
+		make_room(h, loser);
 	if (!source) {
-		log_refusal(h, peer, "its address has too many handshakes, under way or failed");
+		log_refusal(h, peer, "its address has failed too often, or too many under way");
 		close(fd);
 		return;
 	}

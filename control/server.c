@@ -28,7 +28,7 @@
 
 RTE_LOG_REGISTER(control_log, doorbell.control, INFO);
 
-#define BACKLOG 128
+#define BACKLOG 1024 /* as many agents may come back at once */
 
 static const struct {
 	unsigned int max;

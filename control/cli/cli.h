@@ -82,6 +82,10 @@ cli_run cli_services_list, cli_services_show;
 cli_run cli_stats, cli_version, cli_top_status;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 
+/* Commands with options of their own, argv[0] being the command; the exit status. */
+int cli_bench(int argc, char **argv);
+int cli_size(int argc, char **argv);
+
 /* "doorbell: ..." on stderr; returns 1. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

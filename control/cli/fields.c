@@ -278,6 +278,93 @@ static const struct cli_field doctor_check[] = {
 	{NULL},
 };
 
+static const struct cli_field bench[] = {
+	{"loop", "", "open or closed"},
+	{"rate", "1/s", "as asked for"},
+	{"window", "", "as asked for"},
+	{"flows", "", "as asked for"},
+	{"threads", "", "as asked for"},
+	{"seed", "", "of the arrival times and sizes"},
+	{"seconds", "s", "of sending, without the warm-up"},
+	{"due", "", "requests that became due"},
+	{"unsent", "", "those of them that the generator could not send"},
+	{"requests", "", "sent; each is answered, wrong, refused or lost in the end"},
+	{"answered", "", "with the right bytes"},
+	{"wrong", "", "with others"},
+	{"refused", "", "with a notice"},
+	{"lost", "", "without a reply in time"},
+	{"duplicates", "", "replies to requests that had ended"},
+	{"late", "", "replies to requests that were given up"},
+	{"notices_by_code", "", "an object from each notice's name to its count"},
+	{"unreachable", "", "ICMP errors"},
+	{"counted", "", "sent without the warm-up"},
+	{"offered_rps", "1/s", "of those"},
+	{"answered_rps", "1/s", "of those"},
+	{"latency", "", "an object, of those that were answered"},
+	{"sent_late", "", "an object, how late requests left; open loop only"},
+	{"targets", "", "an array"},
+	{NULL},
+};
+
+static const struct cli_field bench_target[] = {
+	{"to", "", "where the requests went"},
+	{"share", "", "as asked for"},
+	{"latency", "", "an object"},
+	{NULL},
+};
+
+static const struct cli_field distribution[] = {
+	{"count", "", "of values"},
+	{"min_us", "us", "the least"},
+	{"mean_us", "us", "their mean"},
+	{"stddev_us", "us", "their standard deviation"},
+	{"p50_us", "us", "percentile"},
+	{"p90_us", "us", "percentile"},
+	{"p99_us", "us", "percentile"},
+	{"p999_us", "us", "percentile"},
+	{"p9999_us", "us", "percentile"},
+	{"max_us", "us", "the largest"},
+	{NULL},
+};
+
+static const struct cli_field percentiles[] = {
+	{"percentiles", "", "an array of [percent, microseconds, requests up to there]"},
+	{NULL},
+};
+
+static const struct cli_field size[] = {
+	{"workers", "", "simulated"},
+	{"workers_least", "", "that would keep up"},
+	{"limit_kept", "", "true or false"},
+	{"overloaded", "", "true or false"},
+	{"load", "share", "of the workers' capacity that is asked for"},
+	{"busy", "share", "of their time that they run"},
+	{"mean_batch", "", "requests"},
+	{"slots_needed", "", "per worker and core, a power of two"},
+	{"most_outstanding", "", "at one worker in the simulation"},
+	{"client_links", "", "filled to four fifths"},
+	{"fabric_links", "", "filled to four fifths"},
+	{"dominant", "", "the largest of p99_terms_us"},
+	{"latency", "", "an object"},
+	{"mean_terms_us", "", "an object: where the time goes, on average"},
+	{"p99_terms_us", "", "an object: the same of requests near the 99th percentile"},
+	{"capacity_rps", "1/s", "of one worker"},
+	{"window_bytes", "bytes", "in flight that fill a fabric link"},
+	{"cost", "share", "of the model's time that the network adds"},
+	{"cost_kept", "", "whether that is within --epsilon"},
+	{"cost_rtt_us", "us", "the round trip that would be"},
+	{NULL},
+};
+
+static const struct cli_field size_terms[] = {
+	{"network", "us", "the round trip without the model"},
+	{"links", "us", "on links, and waiting for them"},
+	{"slot", "us", "waiting for a free slot"},
+	{"worker", "us", "waiting for a batch to end"},
+	{"run", "us", "in the model"},
+	{NULL},
+};
+
 #define WORKER_ONE "workers show,workers drain"
 #define DOCTORS    "doctor,doctor lb,doctor agent"
 
@@ -305,6 +392,16 @@ const struct cli_fields cli_json[] = {
 	{"top", "services[].latency.<>", top_latency},
 	{"top", "workers[]", top_worker},
 	{"top", "lcores[]", top_lcore},
+	{"bench", "", bench},
+	{"bench", "latency", distribution},
+	{"bench", "latency", percentiles},
+	{"bench", "sent_late", distribution},
+	{"bench", "targets[]", bench_target},
+	{"bench", "targets[].latency", distribution},
+	{"size", "", size},
+	{"size", "latency", distribution},
+	{"size", "mean_terms_us", size_terms},
+	{"size", "p99_terms_us", size_terms},
 	{"version", "", versions},
 	{DOCTORS, "", doctor},
 	{DOCTORS, "checks[]", doctor_check},

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "cli.h"
 #include "reference.h"
+#include "size.h"
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
@@ -60,6 +62,17 @@ bool cli_command_get(size_t i, struct cli_command *out)
 	*out = (struct cli_command){c->object, c->verb, c->operand, c->help, c->options};
 	return true;
 }
+
+/* Commands that have their own options, read by themselves; --json may stand before them. */
+static const struct own_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	void (*print_options)(void);
+	const char *help;
+} own_commands[] = {
+	{"bench", cli_bench, bench_options_names, "send requests and measure; see bench --help"},
+	{"size", cli_size, size_options_names, "how many workers a service needs; see size --help"},
+};
 
 static void complain(const char *format, va_list ap)
 {
@@ -128,6 +141,8 @@ static void print_help(FILE *out)
 				fprintf(out, "  %-20s   --%s%s\n", "", cli_options[o].name,
 					cli_option_values[o]);
 	}
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
+		fprintf(out, "  %-20s %s\n", own_commands[i].name, own_commands[i].help);
 	fprintf(out, "\n  --watch[=SECONDS]    again every 2 s, or as often as said\n"
 		     "  --json               for programs; the fields are in doorbell(1)\n"
 		     "  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
@@ -146,6 +161,11 @@ static void print_commands(void)
 			if (c->options & CLI_BIT(o))
 				printf(" --%s%s", cli_options[o].name,
 				       *cli_option_values[o] == '=' ? "=" : "");
+		putchar('\n');
+	}
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
+		printf("%s - -", own_commands[i].name);
+		own_commands[i].print_options();
 		putchar('\n');
 	}
 }
@@ -244,6 +264,23 @@ static int run(struct cli *cli, const struct command *c)
 	return rc;
 }
 
+/* Runs the command that argv[1] names, or argv[2] behind --json. -1: it is none of these. */
+static int run_own(int argc, char **argv)
+{
+	int at = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1;
+
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
+		if (at >= argc || strcmp(argv[at], own_commands[i].name) != 0)
+			continue;
+		if (at == 1)
+			return own_commands[i].run(argc - 1, argv + 1);
+		argv[2] = argv[1];
+		argv[1] = argv[0];
+		return own_commands[i].run(argc - 1, argv + 1);
+	}
+	return -1;
+}
+
 static const char *default_socket(void)
 {
 	const char *path = getenv("DOORBELL_SOCKET");
@@ -256,8 +293,10 @@ int main(int argc, char **argv)
 	struct cli cli = {.socket = default_socket()};
 	const struct command *c;
 	unsigned int given = 0;
-	int option, rc;
+	int option, rc = run_own(argc, argv);
 
+	if (rc >= 0)
+		return rc;
 	while ((option = getopt_long(argc, argv, "", cli_options, NULL)) != -1) {
 		if (option == OPT_HELP) {
 			print_help(stdout);

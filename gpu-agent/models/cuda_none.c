@@ -8,7 +8,8 @@
 #include "echo_cuda.h"
 #include "mlp_cuda.h"
 
-int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *error, size_t size)
+int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
+		    char *error, size_t size)
 {
 	snprintf(error, size, "built without CUDA");
 	return -ENOTSUP;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes;
- * delay_us, for tests that need a slow worker: so much busy work per request; run_us: every batch
- * takes this long, asleep, as if a device did the work; fail_every=N: every N-th request is
- * refused; kernel=1: on a GPU, copy by a kernel, as a model that computes something would be run,
- * instead of sending the input.
+ * delay_us, for tests that need a slow worker: so much busy work per request; batch_us: the same
+ * per batch; sleep=1: the CPU sleeps instead, as a host does beside its GPU; fail_every=N: each
+ * N-th request is refused; kernel=1: on a GPU, copy by a kernel, as a model that computes something
+ * would be run, instead of sending the input.
  */
 #include "arguments.h"
 #include "echo_cuda.h"
@@ -19,10 +19,11 @@
 #define ECHO_REQUEST_DEFAULT 1472 /* one UDP datagram of IPv4 in a 1500-byte packet */
 #define ECHO_REQUEST_MAX     (16u << 20)
 #define ECHO_DELAY_MAX_US    10000000
+#define ECHO_WAKE_UP_NS      100000
 
 struct echo {
-	uint32_t delay_us, run_us, fail_every, kernel;
-	uint32_t requests; /* since the last that failed */
+	uint32_t delay_us, batch_us, sleep, fail_every, kernel;
+	uint32_t requests; /* since the last that was refused */
 };
 
 static uint64_t echo_now_ns(void)
@@ -34,33 +35,41 @@ static uint64_t echo_now_ns(void)
 }
 
 /* Works instead of sleeping: a slow model keeps its worker busy. */
-static void echo_work(uint32_t delay_us)
+static void echo_work(uint64_t ns)
 {
-	uint64_t end = echo_now_ns() + (uint64_t)delay_us * 1000;
+	uint64_t end = echo_now_ns() + ns;
 
 	while (echo_now_ns() < end)
 		;
 }
 
-/* The device is busy, its host is not. */
-static void echo_wait(uint32_t run_us)
+/* Until then, less what the system is usually late; the rest is work. */
+static void echo_sleep(uint64_t ns)
 {
-	uint64_t end = echo_now_ns() + (uint64_t)run_us * 1000;
-	struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+	uint64_t now = echo_now_ns(), end = now + ns;
+	struct timespec until;
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
+	if (ns > ECHO_WAKE_UP_NS) {
+		until.tv_sec = (time_t)((end - ECHO_WAKE_UP_NS) / 1000000000);
+		until.tv_nsec = (long)((end - ECHO_WAKE_UP_NS) % 1000000000);
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+			;
+		now = echo_now_ns();
+	}
+	if (now < end)
+		echo_work(end - now);
 }
 
 static int echo_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		     void **state, char *error, size_t error_size)
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT;
-	uint32_t delay_us = 0, run_us = 0, fail_every = 0, kernel = 0;
+	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
 		{.key = "delay_us", .number = &delay_us, .max = ECHO_DELAY_MAX_US},
-		{.key = "run_us", .number = &run_us, .max = ECHO_DELAY_MAX_US},
+		{.key = "batch_us", .number = &batch_us, .max = ECHO_DELAY_MAX_US},
+		{.key = "sleep", .number = &asleep, .max = 1},
 		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
 		{.key = "kernel", .number = &kernel, .max = 1},
 	};
@@ -77,7 +86,8 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		return -ENOMEM;
 	}
 	echo->delay_us = delay_us;
-	echo->run_us = run_us;
+	echo->batch_us = batch_us;
+	echo->sleep = asleep;
 	echo->fail_every = fail_every;
 	echo->kernel = kernel;
 	*shape = (struct agent_model_shape){
@@ -89,9 +99,8 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 {
 	struct echo *echo = state;
+	uint64_t takes_ns = (echo->batch_us + (uint64_t)n * echo->delay_us) * 1000;
 
-	if (echo->run_us != 0)
-		echo_wait(echo->run_us);
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(items[i].reply, items[i].request, items[i].request_length);
 		items[i].reply_length = items[i].request_length;
@@ -100,9 +109,11 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 			echo->requests = 0;
 			items[i].status = -EIO;
 		}
-		if (echo->delay_us != 0)
-			echo_work(echo->delay_us);
 	}
+	if (echo->sleep)
+		echo_sleep(takes_ns);
+	else
+		echo_work(takes_ns);
 }
 
 /* Nothing to compute: what was gathered is what is sent, unless a kernel is asked for. */
@@ -125,9 +136,9 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 		snprintf(error, error_size, "fail_every is for CPUs only");
 		return -ENOTSUP;
 	}
-	if (echo->delay_us + echo->run_us == 0)
+	if (echo->delay_us == 0 && echo->batch_us == 0)
 		return 0;
-	return echo_cuda_delay(gpu, echo->delay_us + echo->run_us, error, error_size);
+	return echo_cuda_delay(gpu, echo->batch_us, echo->delay_us, error, error_size);
 }
 
 static void echo_close(void *state)

@@ -12,9 +12,9 @@ static __device__ uint64_t now_ns()
 	return t;
 }
 
-static __global__ void delay(const uint32_t *rows, uint64_t delay_ns)
+static __global__ void delay(const uint32_t *rows, uint64_t batch_ns, uint64_t delay_ns)
 {
-	uint64_t end = now_ns() + *rows * delay_ns;
+	uint64_t end = now_ns() + batch_ns + *rows * delay_ns;
 
 	while (now_ns() < end)
 		;
@@ -49,10 +49,11 @@ extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, si
 	return -EIO;
 }
 
-extern "C" int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *error,
-			       size_t size)
+extern "C" int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
+			       char *error, size_t size)
 {
-	delay<<<1, 1, 0, (cudaStream_t)gpu->stream>>>(gpu->rows, delay_us * 1000ull);
+	delay<<<1, 1, 0, (cudaStream_t)gpu->stream>>>(gpu->rows, batch_us * 1000ull,
+						       delay_us * 1000ull);
 	cudaError_t ret = cudaGetLastError();
 
 	if (ret == cudaSuccess)

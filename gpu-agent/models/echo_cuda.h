@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* Keep the GPU busy for so long per request of a batch. 0, or -errno and <error>. */
-int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t delay_us, char *error, size_t size);
+/* Keep the GPU busy for so long per batch, and per request of it. 0, or -errno and <error>. */
+int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
+		    char *error, size_t size);
 
 /* Copy input to output. 0, or -errno and <error>. */
 int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size);

@@ -39,7 +39,7 @@ static int check_options(const struct e2e_options *o)
 /* 0 to go on, 1 after --help, 2 after a usage error. */
 static int parse_options(int argc, char **argv, struct e2e_options *o)
 {
-	const struct client_option table[] = {
+	const struct option_row table[] = {
 		{"device", OPTION_TEXT, &o->device, 0, 0, "devargs of the client's port (needed)"},
 		{"to", OPTION_ADDRESS, &o->load.to, 0, 0, "the service (needed)"},
 		{"requests", OPTION_NUMBER, &o->load.requests, 1, 100000000, "of each run"},

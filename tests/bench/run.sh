@@ -15,6 +15,7 @@
 #   tests/bench/run.sh gpu [--runs N] [--json FILE] [--only PART] ...
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
 #   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
+#   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -46,6 +47,7 @@ flows              seconds and memory of doorbell's view of ten million flows
 gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo by size, the perceptron
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
 pool               what choosing a worker costs, and what policies do to latency (simulated)
+size               what doorbell size predicts beside what doorbell bench measures, at four loads
 END
 }
 
@@ -157,6 +159,11 @@ pool() {
     "$build/tests/bench/bench-pool" --commit "$(commit)" --machine "$(machine)" "$@"
 }
 
+size() {
+    build "${programs[@]}" gpu-agent/models/echo.so
+    BUILD=$build exec "$root/tests/bench/size.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+}
+
 flows() {
     build tests/bench/bench-flows
     "$build/tests/bench/bench-flows" "$@"
@@ -199,7 +206,7 @@ bundle)
 flows | pool)
     "$@"
     ;;
-e2e | gpu)
+e2e | gpu | size)
     "$@"
     ;;
 list)

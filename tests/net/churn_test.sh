@@ -16,7 +16,7 @@ topology_up "story$$" "$workers"
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, replay: 8, queue_timeout_ms: 5000}"
 start_lb
-model=(echo --model-args run_us=2000 --max-batch 8)
+model=(echo --model-args batch_us=2000,sleep=1 --max-batch 8)
 start_agents "$workers" "${model[@]}"
 all=$(seq 1 "$workers")
 

@@ -11,7 +11,7 @@ topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, replay: 2}"
 start_lb
 # 4 ms for one request at a time, as a device would: 250/s each.
-model=(echo --model-args run_us=4000 --max-batch 1)
+model=(echo --model-args batch_us=4000,sleep=1 --max-batch 1)
 start_agents 4 "${model[@]}"
 
 load_start base echo --to "$vip:8500" --sockets 64 --window 64 --rate 700 --duration-s 4

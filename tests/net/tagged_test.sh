@@ -31,7 +31,7 @@ expect "malformed: notices" "$(figure malformed 'codes | tostring')" = "[8,8,8,8
 
 # Two places in its ring, 20 ms for each: what does not fit waits at the load balancer.
 stop "$pid_w1"
-start_agent 2 echo --model-args run_us=20000 --max-batch 1 --slots 2
+start_agent 2 echo --model-args batch_us=20000,sleep=1 --max-batch 1 --slots 2
 wait_for "w2 to be active" worker_is w2 active
 
 scenario deadline

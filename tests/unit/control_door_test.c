@@ -10,6 +10,7 @@
 #define START 1000000
 
 static struct door door;
+static struct door_source *loser; /* of the last to enter */
 
 static struct sockaddr_in host(uint32_t n)
 {
@@ -21,7 +22,7 @@ static struct door_source *enter(uint32_t n, uint64_t now_ms)
 {
 	struct sockaddr_in address = host(n);
 
-	return door_enter(&door, (struct sockaddr *)&address, now_ms);
+	return door_enter(&door, (struct sockaddr *)&address, now_ms, &loser);
 }
 
 static struct door_source *enter_v6(const char *text)
@@ -29,7 +30,7 @@ static struct door_source *enter_v6(const char *text)
 	struct sockaddr_in6 address = {.sin6_family = AF_INET6};
 
 	cr_assert_eq(inet_pton(AF_INET6, text, &address.sin6_addr), 1);
-	return door_enter(&door, (struct sockaddr *)&address, START);
+	return door_enter(&door, (struct sockaddr *)&address, START, &loser);
 }
 
 Test(control_door, lets_a_whole_host_of_workers_in_again_and_again)
@@ -43,16 +44,42 @@ Test(control_door, lets_a_whole_host_of_workers_in_again_and_again)
 	cr_assert_eq(door.pending, 0);
 }
 
-Test(control_door, bounds_what_one_source_has_under_way_and_lets_others_in)
+static void fill(uint32_t n, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		cr_assert_not_null(enter(n, START), "%u", i);
+}
+
+Test(control_door, one_source_may_have_all_and_then_no_more)
 {
 	struct door_source *first = enter(1, START);
 
-	for (int i = 1; i < DOOR_SOURCE_PENDING; i++)
-		cr_assert_not_null(enter(1, START));
+	fill(1, DOOR_PENDING_MAX - 1);
 	cr_assert_null(enter(1, START));
-	cr_assert_not_null(enter(2, START));
+	cr_assert_null(loser);
 	door_leave(&door, first, false, START);
 	cr_assert_not_null(enter(1, START));
+}
+
+Test(control_door, when_it_is_full_whoever_has_less_takes_from_whoever_has_most)
+{
+	struct door_source *modest = enter(2, START), *greedy = enter(1, START);
+
+	fill(1, DOOR_PENDING_MAX - 2);
+	cr_assert_null(enter(1, START));
+	cr_assert_null(loser, "the greediest takes from nobody");
+	cr_assert_eq(enter(2, START), modest);
+	cr_assert_eq(loser, greedy);
+	cr_assert_not_null(enter(3, START));
+	cr_assert_eq(loser, greedy);
+}
+
+Test(control_door, in_a_flood_from_many_sources_a_new_one_still_gets_in)
+{
+	for (uint32_t n = 0; n < DOOR_PENDING_MAX; n++)
+		cr_assert_not_null(enter(n, START));
+	cr_assert_not_null(enter(DOOR_PENDING_MAX, START));
+	cr_assert_not_null(loser);
 }
 
 Test(control_door, shuts_out_who_failed_often_and_opens_again_with_time)
@@ -67,6 +94,18 @@ Test(control_door, shuts_out_who_failed_often_and_opens_again_with_time)
 	cr_assert_null(enter(1, START + 1000 / DOOR_SOURCE_REFILL - 10));
 	cr_assert_not_null(enter(2, START));
 	cr_assert_not_null(enter(1, START + 1000 / DOOR_SOURCE_REFILL + 10));
+}
+
+Test(control_door, a_flood_does_not_shut_out_for_long_after_it)
+{
+	struct door_source *s = enter(1, START);
+
+	fill(1, DOOR_PENDING_MAX - 1);
+	for (int i = 0; i < DOOR_PENDING_MAX; i++)
+		door_leave(&door, s, true, START);
+	cr_assert_null(enter(1, START + 1000));
+	cr_assert_not_null(
+		enter(1, START + 1000 * (DOOR_SOURCE_FAILURES + 2) / DOOR_SOURCE_REFILL));
 }
 
 Test(control_door, a_failure_in_a_while_never_shuts_out)
@@ -85,9 +124,13 @@ Test(control_door, ipv6_hosts_cannot_be_many_by_changing_the_last_half)
 {
 	char text[64];
 
-	for (int i = 0; i < DOOR_SOURCE_PENDING; i++) {
+	for (int i = 0; i < DOOR_SOURCE_FAILURES; i++) {
+		struct door_source *s;
+
 		snprintf(text, sizeof(text), "2001:db8::%x", i + 1);
-		cr_assert_not_null(enter_v6(text), "%s", text);
+		s = enter_v6(text);
+		cr_assert_not_null(s, "%s", text);
+		door_leave(&door, s, true, START);
 	}
 	cr_assert_null(enter_v6("2001:db8::ffff"));
 	cr_assert_not_null(enter_v6("2001:db8:0:1::1"));

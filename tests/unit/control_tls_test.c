@@ -362,70 +362,65 @@ Test(control_tls, ends_a_handshake_that_takes_longer_than_3_s, .timeout = 30)
 	tear_down();
 }
 
-Test(control_tls, a_source_has_64_handshakes_under_way_and_takes_nobody_elses)
-{
-	int fds[64], one_more, other;
+#define ALL 512
 
-	start_server();
-	for (int i = 0; i < 64; i++) {
-		fds[i] = dial_from(1);
-		turn();
+/* So many that say nothing, from one source. */
+static void fill_door(int *fds)
+{
+	for (unsigned int i = 0; i < ALL; i++) {
+		fds[i] = dial_from(2);
+		if (i % 16 == 0)
+			turn();
 	}
-	one_more = dial_from(1);
-	other = dial_from(2);
 	turn();
-	cr_assert(has_ended(one_more));
-	cr_assert(!has_ended(other));
-	cr_assert(!has_ended(fds[0]));
-	for (int i = 0; i < 64; i++)
-		close(fds[i]);
-	close(one_more);
-	close(other);
 	turn();
-	tear_down();
+	for (unsigned int i = 0; i < ALL; i++)
+		cr_assert(!has_ended(fds[i]), "%u", i);
 }
 
-Test(control_tls, when_256_are_under_way_the_oldest_makes_room)
+static void close_all(const int *fds)
 {
-	int fds[256], late;
+	for (unsigned int i = 0; i < ALL; i++)
+		close(fds[i]);
+	turn();
+}
+
+Test(control_tls, when_512_are_under_way_the_greediest_source_makes_room)
+{
+	int fds[ALL], one_more, other;
 
 	start_server();
-	for (unsigned int i = 0; i < 256; i++) {
-		fds[i] = dial_from(2 + i / 64);
-		turn();
-	}
+	fill_door(fds);
+	one_more = dial_from(2);
+	turn();
+	cr_assert(has_ended(one_more));
 	cr_assert(!has_ended(fds[0]));
-	late = dial_from(9);
+	other = dial_from(9);
 	turn();
-	cr_assert(has_ended(fds[0]));
+	cr_assert(!has_ended(other));
+	cr_assert(has_ended(fds[0]), "the oldest of the greediest");
 	cr_assert(!has_ended(fds[1]));
-	cr_assert(!has_ended(late));
-	for (unsigned int i = 0; i < 256; i++)
-		close(fds[i]);
-	close(late);
-	turn();
+	close(one_more);
+	close(other);
+	close_all(fds);
 	tear_down();
 }
 
 Test(control_tls, agents_work_on_and_new_ones_come_while_strangers_fill_the_door)
 {
 	struct tls_client c, second;
-	int fds[256];
+	int fds[ALL];
 
 	start_server();
 	c = registered();
-	for (unsigned int i = 0; i < 256; i++) {
-		fds[i] = dial_from(2 + i / 64);
-		turn();
-	}
+	fill_door(fds);
 	second = client_of(context_of(&agent, &ca));
 	cr_assert(settle(&second, NULL));
 	say(&second, REGISTER_CALL("gpu1-gpu1"));
 	expect_line(&second, "\"worker\":1");
 	say(&c, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"version\"}\n");
 	expect_line(&c, "\"protocol\"");
-	for (unsigned int i = 0; i < 256; i++)
-		close(fds[i]);
+	close_all(fds);
 	hang_up(&second);
 	hang_up(&c);
 	tear_down();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's pure parts; selftest.py runs the whole. */
 #include "notice.h"
-#include "options.h"
+#include "option_table.h"
 #include "pattern.h"
 #include "tally.h"
 
@@ -87,16 +87,17 @@ Test(client, notices_are_told_from_replies)
 	uint8_t datagram[NOTICE_SIZE + 1] = {0};
 
 	for (int code = NOTICE_NONE + 1; code < NOTICE_CODES; code++) {
-		notice_build((enum notice_code)code, datagram);
+		notice_build((enum notice_code)code, NULL, 0, datagram);
 		cr_assert_eq(notice_parse(datagram, NOTICE_SIZE), (enum notice_code)code);
 	}
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE - 1), NOTICE_NONE);
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE + 1), NOTICE_NONE);
 	/* The last eight bytes are the request's first ones: anything goes. */
 	for (size_t i = 0; i < 8; i++) {
-		notice_build(NOTICE_BUSY, datagram);
+		notice_build(NOTICE_BUSY, (const uint8_t *)"request 1", 9, datagram);
 		datagram[i] ^= 0x80;
 		cr_assert_eq(notice_parse(datagram, NOTICE_SIZE), NOTICE_NONE, "byte %zu", i);
+		cr_assert_arr_eq(datagram + NOTICE_ID_AT, "request ", 8);
 	}
 }
 

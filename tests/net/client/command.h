@@ -4,7 +4,7 @@
 #define CLIENT_COMMAND_H
 
 #include "load.h"
-#include "options.h"
+#include "option_table.h"
 
 #include <jansson.h>
 
@@ -19,7 +19,7 @@ struct run_options {
 	const char *json; /* path, "-" for stdout; NULL for none */
 };
 
-/* Rows of a struct client_option table for <run>, whose name is a struct run_options. */
+/* Rows of a struct option_row table for <run>, whose name is a struct run_options. */
 #define RUN_OPTIONS(run)                                                                           \
 	{"to", OPTION_ADDRESS, &(run).load.to, 0, 0, "where the requests go (needed)"},            \
 		{"sockets", OPTION_NUMBER,    &(run).load.sockets,                                 \
@@ -45,7 +45,7 @@ struct run_options {
 	}
 
 /* Parses and checks the common options. COMMAND_OK, or -1 with the exit status in <status>. */
-int run_options_parse(int argc, char **argv, const char *usage, const struct client_option *table,
+int run_options_parse(int argc, char **argv, const char *usage, const struct option_row *table,
 		      const struct run_options *run, int *status);
 
 /* Prints or writes the figures, with <more> (may be NULL; taken over) among them; returns the exit

@@ -93,7 +93,7 @@ int command_digits(int argc, char **argv)
 	struct digits_options options = {
 		.run.load = {.sockets = 16, .window = 4, .timeout_ms = 2000},
 	};
-	const struct client_option table[] = {
+	const struct option_row table[] = {
 		RUN_OPTIONS(options.run),
 		{"data", OPTION_TEXT, &options.data, 0, 0, "the images, digits.bin (needed)"},
 		{"weights", OPTION_TEXT, &options.weights, 0, 0, "the served safetensors file"},

@@ -44,7 +44,7 @@ int command_echo(int argc, char **argv)
 	uint64_t requests = 1000, min = 1, max = 1472;
 	struct run_options run = {.load = {.sockets = 64, .window = 4, .timeout_ms = 2000}};
 	const struct load_work work = {&echo, echo_length, echo_build, echo_check};
-	const struct client_option table[] = {
+	const struct option_row table[] = {
 		RUN_OPTIONS(run),
 		{"requests", OPTION_NUMBER, &requests, 1, UINT32_MAX, "requests per socket"},
 		{"duration-s", OPTION_SECONDS, &run.load.duration_s, 0, 0,

@@ -21,7 +21,7 @@ static void usage_print(FILE *file)
 	fprintf(file, "doorbell-client COMMAND --help lists a command's options\n");
 }
 
-int run_options_parse(int argc, char **argv, const char *usage, const struct client_option *table,
+int run_options_parse(int argc, char **argv, const char *usage, const struct option_row *table,
 		      const struct run_options *run, int *status)
 {
 	int ret = options_parse(argc, argv, usage, table);

@@ -5,7 +5,7 @@
  * ways that the client must notice.
  */
 #include "notice.h"
-#include "options.h"
+#include "option_table.h"
 #include "plugin.h"
 
 #include <errno.h>
@@ -70,7 +70,8 @@ static void serve_one(int fd, const struct plugin *plugin, const struct server_o
 		item.status = -EMSGSIZE;
 	exchange->reply_length = item.reply_length;
 	if (item.status != 0 || strikes(options->refuse, count)) {
-		notice_build(item.status != 0 ? NOTICE_MODEL_ERROR : NOTICE_BUSY, exchange->reply);
+		notice_build(item.status != 0 ? NOTICE_MODEL_ERROR : NOTICE_BUSY, exchange->request,
+			     length, exchange->reply);
 		exchange->reply_length = NOTICE_SIZE;
 	} else if (strikes(options->corrupt, count) && item.reply_length != 0) {
 		exchange->reply[item.reply_length - 1] ^= 1;
@@ -122,7 +123,7 @@ static int listen_on(const struct address *address)
 int main(int argc, char **argv)
 {
 	struct server_options options = {.arguments = ""};
-	const struct client_option table[] = {
+	const struct option_row table[] = {
 		{"listen", OPTION_ADDRESS, &options.listen, 0, 0,
 		 "where to take requests (needed)"},
 		{"model", OPTION_TEXT, &options.model, 0, 0, "the plug-in (needed)"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "options.h"
+#include "option_table.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 48
 
 static int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 {
@@ -31,6 +31,14 @@ static int seconds_parse(const char *text, double *seconds)
 	*seconds = strtod(text, &end);
 	/* Written so that NaN fails, too. */
 	return *end == '\0' && *seconds > 0 && *seconds < 1e6 ? 0 : -EINVAL;
+}
+
+static int real_parse(const char *text, double min, double max, double *real)
+{
+	char *end;
+
+	*real = strtod(text, &end);
+	return end != text && *end == '\0' && *real >= min && *real <= max ? 0 : -EINVAL;
 }
 
 int address_parse(const char *text, struct address *address)
@@ -63,8 +71,10 @@ int address_parse(const char *text, struct address *address)
 	return inet_pton(AF_INET, host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
 }
 
-static int option_set(const struct client_option *option, const char *text)
+static int option_set(const struct option_row *option, const char *text)
 {
+	char error[256];
+
 	switch (option->kind) {
 	case OPTION_NUMBER:
 		if (number_parse(text, option->min, option->max, option->value) == 0)
@@ -90,27 +100,47 @@ static int option_set(const struct client_option *option, const char *text)
 	case OPTION_FLAG:
 		*(bool *)option->value = true;
 		return 0;
+	case OPTION_REAL:
+		if (real_parse(text, (double)option->min, (double)option->max, option->value) == 0)
+			return 0;
+		fprintf(stderr, "--%s %s: must be a number from %" PRIu64 " to %" PRIu64 "\n",
+			option->name, text, option->min, option->max);
+		return -EINVAL;
+	case OPTION_CALL:
+		if (option->take(option->value, text, error, sizeof(error)) == 0)
+			return 0;
+		fprintf(stderr, "--%s %s: %s\n", option->name, text, error);
+		return -EINVAL;
 	}
 	return -EINVAL;
 }
 
-static void help_print(const char *usage, const struct client_option *table)
+static void help_print(const char *usage, const struct option_row *table)
 {
 	static const char *const values[] = {
 		[OPTION_NUMBER] = "N",          [OPTION_SECONDS] = "S", [OPTION_TEXT] = "TEXT",
-		[OPTION_ADDRESS] = "ADDR:PORT", [OPTION_FLAG] = "",
+		[OPTION_ADDRESS] = "ADDR:PORT", [OPTION_FLAG] = "",     [OPTION_REAL] = "N",
 	};
 
 	printf("usage: %s\n", usage);
 	for (; table->name != NULL; table++) {
-		printf("  --%-14s %-10s %s", table->name, values[table->kind], table->help);
+		printf("  --%-14s %-10s %s", table->name,
+		       table->kind == OPTION_CALL ? table->form : values[table->kind], table->help);
 		if (table->kind == OPTION_NUMBER && *(uint64_t *)table->value != 0)
 			printf(" (default %" PRIu64 ")", *(uint64_t *)table->value);
+		else if (table->kind == OPTION_REAL && *(double *)table->value != 0)
+			printf(" (default %g)", *(double *)table->value);
 		printf("\n");
 	}
 }
 
-int options_parse(int argc, char **argv, const char *usage, const struct client_option *table)
+void options_print_names(const struct option_row *table)
+{
+	for (; table->name != NULL; table++)
+		printf(" --%s%s", table->name, table->kind == OPTION_FLAG ? "" : "=");
+}
+
+int options_parse(int argc, char **argv, const char *usage, const struct option_row *table)
 {
 	struct option longs[OPTIONS_MAX + 2] = {0};
 	int n, found;

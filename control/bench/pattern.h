@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What echo requests contain: sizes that sweep a range, bytes that follow from the id. */
-#ifndef CLIENT_PATTERN_H
-#define CLIENT_PATTERN_H
+#ifndef BENCH_PATTERN_H
+#define BENCH_PATTERN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What doorbell bench measures is what happened: the rate asked for, a delay that is known, notices by
+# their codes, and a load balancer that stood still, which all that were due meanwhile have waited for.
+. "$(dirname "$0")/story.sh"
+
+[ -x "$build/control/bench/doorbell-bench" ] || fail "doorbell-bench is not built"
+# The CLI finds the program of DPDK mode in $PATH.
+PATH=$PATH:$build/control/bench
+
+# bench NAME ARGUMENTS...: its figures in $dir/NAME.json
+bench() {
+    local name=$1
+    shift
+    ip netns exec "$tag-client" "$build/control/doorbell" bench "$@" --json --quiet \
+        >"$dir/$name.json" 2>>"$dir/$name.log"
+}
+
+# within WHAT VALUE LOW HIGH: with fractions
+within() {
+    awk -v v="$2" -v low="$3" -v high="$4" 'BEGIN { exit !(v >= low && v <= high) }' ||
+        fail "$1: $2, expected $3 to $4"
+}
+
+topology_up "story$$" 2
+topology_config "
+  - {name: one, address: $vip, port: 8500, model: echo}
+  - {name: other, address: $vip, port: 8501, model: echo}
+  - {name: nobody, address: $vip, port: 8502, model: nobody}"
+start_lb
+start_agents 1 echo
+
+# --- open loop: the rate, two services and three sizes mixed, every byte compared
+bench open --to "$vip:8500" --mix 64:6,400:3,1400:1 --share 3 --to "$vip:8501" --rate 2000 --duration 10 \
+    --warmup 1 --verify echo --hgrm "$dir/open.hgrm" --seed 5 || fail "bench failed: $(cat "$dir/open.json")"
+expect_none_lost open
+# 20,000 Poisson arrivals have a standard error of 0.7 %; what this seed asks for is known exactly.
+expect "shares of the services" "$(figure open 'targets[0].latency.count > 2.8 * .targets[1].latency.count')" = true
+expect "due and not sent" "$(figure open unsent)" -eq 0
+expect "sent of what was due" "$(figure open requests)" -eq "$(figure open due)"
+within "offered rate" "$(figure open offered_rps)" 1980 2020
+expect "figures in the distribution" \
+    "$(sed -n 's/.*Total count *= *\([0-9]*\)\]/\1/p' "$dir/open.hgrm")" -eq "$(figure open counted)"
+
+# --- notices have codes
+bench refused --to "$vip:8502" --rate 500 --duration 1 || fail "bench failed"
+expect "refused" "$(figure refused refused)" -eq "$(figure refused requests)"
+expect "busy notices" "$(figure refused notices_by_code.busy)" -eq "$(figure refused requests)"
+
+# --- a load balancer that stands still for 0.3 s is seen by all that were due meanwhile
+start stalled client bash -c 'exec "$@" >"$0"' "$dir/stalled.json" "$build/control/doorbell" \
+    bench --to "$vip:8500" --rate 1000 --duration 4 --timeout-ms 3000 --json
+wait_for "requests to arrive" requests_above w1 "$(($(worker w1 requests) + 1000))"
+kill -STOP "$pid_lb"
+sleep 0.3 # the length of the stall is what is measured
+kill -CONT "$pid_lb"
+load_wait stalled
+expect "exit status" "$status" -eq 0
+# 300 of 4000 were due while nothing moved, and waited 0 to 300 ms: those above 150 ms are the 150
+# that were due in its first half.
+above=$(figure stalled 'latency | .count - ([.percentiles[] | select(.[1] <= 150000)[2]] | max)')
+within "requests that waited more than half of the stall" "${above:-0}" 90 250
+
+# --- closed loop: one at a time, each of which takes what the model takes
+cli workers drain w1 >"$dir/drain.log"
+start_agent 2 echo --model-args delay_us=20000 --max-batch 1
+wait_for "w2 to be active" worker_is w2 active
+bench closed --to "$vip:8501" --window 1 --flows 1 --duration 3 --warmup 0.5 || fail "bench failed"
+expect_none_lost closed
+within "median of a delay of 20 ms" "$(figure closed latency.p50_us)" 20000 22000
+within "replies of one at a time" "$(figure closed answered_rps)" 43 50
+
+# --- the same through a DPDK port
+ip netns exec "$tag-client" ip addr flush dev c0
+bench dpdk --dpdk net_af_packet0,iface=c0 --address 10.200.0.2/24 --to "$vip:8500" --mix 8,1400 \
+    --window 1 --flows 1 --duration 2 --verify echo || fail "bench --dpdk failed: $(tail -n 3 "$dir/dpdk.log")"
+expect_none_lost dpdk
+within "median of a delay of 20 ms" "$(figure dpdk latency.p50_us)" 20000 22000
+
+echo "offered $(figure open offered_rps)/s of 2000, a delay of 20 ms measured as" \
+    "$(figure closed latency.p50_us) us, $above requests above half of a stall"
