@@ -47,7 +47,7 @@
 	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
 	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy reply sent")            \
 	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy reply sent")         \
-	X(DEADLINE, "deadline", "could not be answered by its deadline; deadline reply sent")      \
+	X(DEADLINE, "deadline", "not to be answered by its deadline, or not in time; told so")     \
 	X(CANCELLED, "cancelled", "its client asked to; cancelled reply sent")                     \
 	X(CANCEL_UNKNOWN, "cancel_unknown", "cancels a request that is over or was never there")   \
 	X(CANCEL_LIMIT, "cancel_limit", "more cancels than an lcore looks at in a ms")             \

@@ -297,6 +297,11 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	flow = conntrack_flow_get(lc->ct, slot.flow);
 	if (unlikely(flow == NULL))
 		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
+	/* In time or not at all; of a reply that comes in pieces, the first counts. */
+	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
+		egress_notice(lc, flow, LB_NOTICE_DEADLINE, slot.tag);
+		return lcore_drop(lc, m, LB_DROP_DEADLINE);
+	}
 	if (unlikely(status != RING_OK)) {
 		egress_notice(lc, flow, notice_of(status), slot.tag);
 		rte_pktmbuf_free(m);

@@ -65,12 +65,15 @@ static struct link *claim_any(struct lcore *lc, const struct pick_table *table, 
 	return link;
 }
 
-/* Is <worker> expected to be done with one more by then? */
+/*
+ * Is <worker> expected to be done with one more by then, with a quarter to spare? What is admitted
+ * up to the last moment is late whenever something takes longer than usual.
+ */
 static bool in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
 	uint64_t ns = workers_expected_finish_ns(&lc->load, worker);
 
-	return lc->now + ns * lc->lb->tsc_per_ms / 1000000 <= deadline;
+	return lc->now + ns * lc->lb->tsc_per_ms / 800000 <= deadline;
 }
 
 /* The policy's choice would be late: who would not be. Other policies do not ask for that. */
@@ -216,6 +219,8 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		workers_load_unsent(&lc->load, link->worker);
 		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
 	}
+	if (unlikely(b->deadline[i] != 0))
+		link->slot[slot].deadline = b->deadline[i];
 	conntrack_count_request(flow);
 	lc->stats.payload_copies += link->requester.stats.copies - copies;
 	lc->service[flow->service].stats.requests++;

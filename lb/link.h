@@ -34,6 +34,7 @@ struct slot {
 	uint64_t sequence; /* of its descriptor */
 	uint64_t flow;     /* conntrack handle */
 	uint64_t arrived;  /* TSC: when the request came */
+	uint64_t deadline; /* TSC: by when it is to be answered; 0: no limit */
 	uint64_t sent;     /* TSC */
 	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
@@ -46,10 +47,9 @@ enum probe_state { PROBE_WAITING, PROBE_GOOD, PROBE_BAD };
 
 /* What it takes to send it again; beside the slots, as few services want it. */
 struct kept {
-	struct rte_mbuf *packet;    /* a reference to what holds the payload; NULL: not kept */
-	uint64_t arrived, deadline; /* TSC */
-	uint16_t offset, length;    /* of the payload in its buffer */
-	uint8_t replays;            /* so far */
+	struct rte_mbuf *packet; /* a reference to what holds the payload; NULL: not kept */
+	uint16_t offset, length; /* of the payload in its buffer */
+	uint8_t replays;         /* so far */
 	uint32_t hash;
 };
 

@@ -27,7 +27,7 @@ enum lb_notice {
 		4, /* the model refused the request or failed, or its reply did not fit */
 	LB_NOTICE_EXPIRED = 5, /* the deadline passed before the model ran */
 	LB_NOTICE_CANCELLED = 6,
-	LB_NOTICE_DEADLINE = 7,  /* could not have been answered by its deadline, so was not sent */
+	LB_NOTICE_DEADLINE = 7,  /* could not be answered by its deadline, or was not */
 	LB_NOTICE_MALFORMED = 8, /* not a request of this service's framing */
 };
 

@@ -21,8 +21,6 @@ bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, uns
 	lc->kept++;
 	*kept = (struct kept){
 		.packet = m,
-		.arrived = b->arrived[i],
-		.deadline = b->deadline[i],
 		.offset = m->data_off,
 		.length = m->data_len,
 		.replays = b->standing[i].replays,
@@ -82,9 +80,9 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)
 	struct waiting w = {
 		.flow = slot->flow,
 		.tag = slot->tag,
-		.arrived = link->kept[number].arrived,
+		.arrived = slot->arrived,
 		.since = lc->now,
-		.deadline = link->kept[number].deadline,
+		.deadline = slot->deadline,
 		.hash = link->kept[number].hash,
 		.level = QUEUE_LEVEL_REPLAY,
 		.replays = link->kept[number].replays + 1,

@@ -15,6 +15,8 @@ static const char *const names[NOTICE_CODES] = {
 	[NOTICE_MODEL_ERROR] = "model_error",
 	[NOTICE_EXPIRED] = "expired",
 	[NOTICE_CANCELLED] = "cancelled",
+	[NOTICE_DEADLINE] = "deadline",
+	[NOTICE_MALFORMED] = "malformed",
 };
 
 enum notice_code notice_parse(const uint8_t *datagram, size_t length)

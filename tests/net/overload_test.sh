@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Three times what two workers can do, with a deadline: they stay busy with what can make it, the
+# rest is refused at once, and whoever gets a reply gets it in time.
+. "$(dirname "$0")/story.sh"
+
+deadline_ms=150
+topology_up "story$$" 2
+topology_config "
+  - {name: echo, address: $vip, port: 8500, model: echo, deadline_ms: $deadline_ms,
+     policy: earliest-finish}"
+start_lb
+# One at a time, 10 ms each, as a device would: 100/s each.
+start_agents 2 echo --model-args batch_us=10000,sleep=1 --max-batch 1 --slots 16
+
+# bench NAME ARGUMENTS...: its figures in $dir/NAME.json
+bench() {
+    local name=$1
+    shift
+    ip netns exec "$tag-client" "$build/control/doorbell" bench --to "$vip:8500" "$@" --json --quiet \
+        --timeout-ms 3000 >"$dir/$name.json" 2>>"$dir/$name.log" || fail "bench: $(head -n 40 "$dir/$name.json")"
+}
+
+# Both always have the next one waiting, and nothing more.
+bench full --window 1 --flows 4 --duration 3
+capacity=$(figure full 'answered_rps | floor')
+expect "capacity, requests/s" "$capacity" -gt 100
+
+# The best of three: a machine that halts the workers for a while takes its share of goodput, too.
+for try in 1 2 3; do
+    bench over --rate $((capacity * 3)) --flows 16 --duration 6
+    for what in lost wrong duplicates; do
+        expect "$what" "$(figure over $what)" -eq 0
+    done
+    expect "answered or refused" $(($(figure over answered) + $(figure over refused))) \
+        -eq "$(figure over requests)"
+    # In time at the load balancer; what the way back adds on a busy machine is not in its hands.
+    goodput=$(figure over 'answered_rps | floor')
+    p99=$(figure over 'latency.p99_us / 1000 | floor')
+    ((goodput * 100 < capacity * 90 || p99 > deadline_ms)) || break
+done
+expect "goodput, % of capacity" $((goodput * 100 / capacity)) -ge 90
+expect "p99 of what was admitted, ms" "$p99" -le "$deadline_ms"
+
+echo "capacity $capacity/s; at three times that $goodput/s answered, p99 $p99 ms" \
+    "of $deadline_ms in try $try; refused $(figure over refused): $(figure over notices_by_code | jq -c 'with_entries(select(.value > 0))')"
