@@ -37,7 +37,7 @@ struct register_query {
 	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, max_run_ms,
 		path_mtu;
 	struct lb_address address;
-	const json_t *links;
+	const json_t *links, *labels;
 };
 
 static const struct control_param register_params[] = {
@@ -54,6 +54,7 @@ static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, max_run_ms), CONTROL_INTEGER, false, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, address), CONTROL_ADDRESS, true},
 	{CONTROL_PARAM(register_query, path_mtu), CONTROL_INTEGER, true, 256, 4096},
+	{CONTROL_PARAM(register_query, labels), CONTROL_MAP, false, 0, WORKER_LABELS_MAX},
 	{CONTROL_PARAM(register_query, links), CONTROL_LIST, true, 1, LB_LCORES_MAX},
 };
 
@@ -116,6 +117,20 @@ static void fill_worker(const struct register_query *q, struct worker_spec *spec
 	spec->max_run_ms = q->max_run_ms;
 }
 
+/* What they may be is for workers_register() to say; too long a text stays too long. */
+static void fill_labels(const json_t *labels, struct worker_spec *spec)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach ((json_t *)labels, key, value) {
+		struct worker_label *label = &spec->label[spec->n_labels++];
+
+		strncpy(label->key, key, sizeof(label->key));
+		strncpy(label->value, json_string_value(value), sizeof(label->value));
+	}
+}
+
 static bool read_links(struct control_call *call, const json_t *links, struct lb_registration *r)
 {
 	r->n_links = (unsigned int)json_array_size(links);
@@ -140,6 +155,7 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 	    !version_fits(call, q.version) || !read_links(call, q.links, r))
 		return false;
 	fill_worker(&q, &r->worker);
+	fill_labels(q.labels, &r->worker);
 	r->address = q.address;
 	r->path_mtu = q.path_mtu;
 	*version = q.version;

@@ -33,35 +33,22 @@ int control_service_find(const struct lb_config *config, const char *name)
 	return -1;
 }
 
-/* How many of the pool could get its requests. */
-int control_active_workers(struct lb *lb, const char *model)
-{
-	int n = 0;
-
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(lb_pool(lb), i);
-
-		if (worker && worker->state == WORKER_ACTIVE &&
-		    strcmp(worker->spec.model, model) == 0)
-			n++;
-	}
-	return n;
-}
-
 static json_t *service_row(struct lb *lb, unsigned int number)
 {
 	const struct lb_service_config *s = &lb_config_get(lb)->service[number];
 	struct lb_service_stats stats;
 	char vip[LB_ADDRESS_TEXT];
+	unsigned int workers, spares;
 	json_t *row;
 
 	memset(&stats, 0, sizeof(stats));
 	lb_service_stats_read(lb, number, &stats);
+	workers = lb_service_workers(lb, number, &spares);
 	row = json_pack("{s:o, s:s, s:i, s:s, s:o, s:s, s:s, s:i}", "name", control_text(s->name),
 			"vip", lb_address_format(&s->vip, vip, sizeof(vip)), "port", s->port,
 			"protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp", "model",
 			control_text(s->model), "policy", pick_policy_name(s->policy), "affinity",
-			affinities[s->affinity], "workers", control_active_workers(lb, s->model));
+			affinities[s->affinity], "workers", (int)workers);
 	control_counters(row, counters, CONTROL_COUNT_OF(counters), &stats);
 	json_object_update_new(
 		row, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "max_request",
@@ -71,6 +58,11 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			       (json_int_t)s->request_timeout_ms, "flow_timeout_ms",
 			       (json_int_t)s->flow_timeout_ms, "one_way_timeout_ms",
 			       (json_int_t)s->one_way_timeout_ms, "payload_crc", s->payload_crc));
+	json_object_update_new(row, json_pack("{s:s, s:I, s:i, s:I, s:s}", "members",
+					      s->assigned_only ? "assigned" : "all", "min_workers",
+					      (json_int_t)s->min_workers, "spares_in", (int)spares,
+					      "spares", (json_int_t)s->spares, "placement",
+					      s->placement == ASSIGN_PACK ? "pack" : "spread"));
 	return row;
 }
 

@@ -73,6 +73,27 @@ static void add_details(json_t *row, const struct worker *worker, const struct l
 					     : json_integer((json_int_t)(stats->rate / 125000)));
 }
 
+json_t *control_worker_labels(const struct worker *worker)
+{
+	json_t *labels = json_object();
+
+	for (unsigned int i = 0; i < worker->spec.n_labels; i++)
+		json_object_set_new(labels, worker->spec.label[i].key,
+				    control_text(worker->spec.label[i].value));
+	return labels;
+}
+
+json_t *control_worker_services(const struct lb *lb, const struct worker *worker)
+{
+	const struct lb_config *config = lb_config_get(lb);
+	json_t *services = json_array();
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (lb_worker_serves(lb, worker, i))
+			json_array_append_new(services, control_text(config->service[i].name));
+	return services;
+}
+
 static json_t *worker_row(struct lb *lb, const struct worker *worker, bool full)
 {
 	const struct worker_spec *spec = &worker->spec;
@@ -92,9 +113,16 @@ static json_t *worker_row(struct lb *lb, const struct worker *worker, bool full)
 	json_object_set_new(row, "mean_run_us", control_mean(stats.run_ns / 1000, stats.replies));
 	json_object_set_new(row, "mean_total_us",
 			    control_mean(stats.total_ns / 1000, stats.replies));
+	json_object_set_new(row, "labels", control_worker_labels(worker));
+	json_object_set_new(row, "services", control_worker_services(lb, worker));
 	if (full)
 		add_details(row, worker, &stats);
 	return row;
+}
+
+json_t *control_worker_row(struct lb *lb, const struct worker *worker)
+{
+	return worker_row(lb, worker, true);
 }
 
 json_t *control_workers_list(struct control_call *call)

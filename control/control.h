@@ -16,6 +16,9 @@
  *   workers.list   {}                                       -> {workers: [...]}
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name}                                   -> {worker}
+ *   workers.assign {name, services: [name, ...]}            -> {worker}
+ *   workers.release {name, services: [name, ...]}           -> {worker}
+ *   workers.table  {}                                       -> {workers: [...]}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
@@ -39,7 +42,8 @@
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
  *   agent.hello    {version, model, address}                -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, max_request, max_reply, max_batch,
- *                   weight, heartbeat_ms, max_run_ms?, address, path_mtu,
+ *                   weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...}, address,
+ *                   path_mtu,
  *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
  *                                                           -> {worker, path_mtu, lease_ms, links:
  *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}

@@ -120,6 +120,43 @@ static void want_list(const struct control_param *p, char *buf, size_t size)
 	snprintf(buf, size, "an array of %" PRIu64 " to %" PRIu64 " objects", p->min, p->max);
 }
 
+static bool read_names(const struct control_param *p, const json_t *value, void *member)
+{
+	size_t i;
+	json_t *name;
+
+	json_array_foreach ((json_t *)value, i, name)
+		if (!json_is_string(name))
+			return false;
+	return read_list(p, value, member);
+}
+
+static void want_names(const struct control_param *p, char *buf, size_t size)
+{
+	snprintf(buf, size, "an array of %" PRIu64 " to %" PRIu64 " strings", p->min, p->max);
+}
+
+static bool read_map(const struct control_param *p, const json_t *value, void *member)
+{
+	size_t n = json_object_size(value);
+	const char *key;
+	json_t *text;
+
+	if (!json_is_object(value) || n < p->min || n > p->max)
+		return false;
+	json_object_foreach ((json_t *)value, key, text)
+		if (!json_is_string(text))
+			return false;
+	*(const json_t **)member = value;
+	return true;
+}
+
+static void want_map(const struct control_param *p, char *buf, size_t size)
+{
+	snprintf(buf, size, "an object with %" PRIu64 " to %" PRIu64 " members, each with a string",
+		 p->min, p->max);
+}
+
 static const struct {
 	bool (*read)(const struct control_param *p, const json_t *value, void *member);
 	void (*want)(const struct control_param *p, char *buf, size_t size);
@@ -130,6 +167,8 @@ static const struct {
 	[CONTROL_ADDRESS] = {read_address, want_address},
 	[CONTROL_BOOLEAN] = {read_boolean, want_boolean},
 	[CONTROL_LIST] = {read_list, want_list},
+	[CONTROL_NAMES] = {read_names, want_names},
+	[CONTROL_MAP] = {read_map, want_map},
 };
 
 static bool fail_value(struct control_call *call, const char *where, const struct control_param *p,

@@ -84,6 +84,8 @@ enum control_type {
 	CONTROL_ADDRESS, /* into a struct lb_address */
 	CONTROL_BOOLEAN, /* into a bool */
 	CONTROL_LIST,    /* an array of min..max elements, borrowed into a const json_t * */
+	CONTROL_NAMES,   /* the same of strings */
+	CONTROL_MAP,     /* an object of min..max members that are strings, likewise borrowed */
 	CONTROL_TYPES,
 };
 
@@ -137,6 +139,7 @@ typedef json_t *control_handler(struct control_call *call);
 
 control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
+control_handler control_workers_assign, control_workers_release, control_workers_table;
 control_handler control_services_list, control_services_show;
 control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
@@ -151,10 +154,11 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 /* Index of the service of this name, or -1. */
 int control_service_find(const struct lb_config *config, const char *name);
 
-/* How many active workers have this model. */
-int control_active_workers(struct lb *lb, const char *model);
-
 /* "drained" when it is, else the state's own name. */
 const char *control_worker_state(const struct lb *lb, const struct worker *worker);
+/* Everything about it, its labels, the services that it serves. The caller owns them. */
+json_t *control_worker_row(struct lb *lb, const struct worker *worker);
+json_t *control_worker_labels(const struct worker *worker);
+json_t *control_worker_services(const struct lb *lb, const struct worker *worker);
 
 #endif

@@ -156,7 +156,7 @@ static void service_row(const struct view *view, struct text *t, unsigned int nu
 	put_text(t, "protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp");
 	put_text(t, "model", s->model);
 	put_text(t, "policy", pick_policy_name(s->policy));
-	put_integer(t, "workers", (uint64_t)control_active_workers(view->lb, s->model));
+	put_integer(t, "workers", lb_service_workers(view->lb, number, NULL));
 	put_integer(t, "requests", stats.requests);
 	put_integer(t, "replies", stats.replies);
 	put_integer(t, "notices", stats.notices);

@@ -20,6 +20,8 @@
 
 extern int agent_logtype;
 
+#define AGENT_LABELS_MAX 16
+
 struct agent_options {
 	const char *lb_host, *lb_port; /* where to register */
 	char name[AGENT_NAME_MAX];
@@ -34,6 +36,8 @@ struct agent_options {
 	bool idle_sleep;
 	bool may_post; /* the loop may ring an RDMA device itself, where it can */
 	bool dcqcn;
+	const char *label[AGENT_LABELS_MAX]; /* key=value */
+	unsigned int n_labels;
 	const char *gpus; /* auto, none, all, or a list of numbers */
 	const char *log_level;
 	/* TLS with the first three or with the token; NULL: none */

@@ -44,6 +44,7 @@ enum kind {
 	ENGINE,
 	LEVEL,
 	CONTROL,
+	LABEL,
 	GPUS,
 	FLAG_OFF
 };
@@ -104,6 +105,8 @@ static const struct row rows[] = {
 	 AT(max_run_ms), 0, 600000},
 	{"weight", "N", "share of the requests, or of the flows under maglev, 1..256 [1]", NUMBER,
 	 AT(weight), 1, 256},
+	{"label", "KEY=VALUE", "what operators sort workers by: host=..., gpu=...; up to 16 times",
+	 LABEL},
 	{"congestion-control", "dcqcn|off", "of the software RNIC [dcqcn]", CONTROL, AT(dcqcn)},
 	{"memory-mb", "MB", "packet memory [128]", NUMBER, AT(memory_mb), 64, 65536},
 	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},
@@ -236,6 +239,13 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 			       : complain(row, value,
 					  "is neither auto, all, none, nor numbers of GPUs like "
 					  "0,2");
+	case LABEL:
+		if (strchr(value, '=') == NULL || value[0] == '=')
+			return complain(row, value, "is not KEY=VALUE; write host=rack2-7");
+		if (o->n_labels == AGENT_LABELS_MAX)
+			return complain(row, value, "is one label too many; give at most 16");
+		o->label[o->n_labels++] = value;
+		return 0;
 	case CONTROL:
 		if (strcmp(value, "dcqcn") != 0 && strcmp(value, "off") != 0)
 			return complain(row, value, "is neither dcqcn nor off");

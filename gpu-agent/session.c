@@ -243,6 +243,21 @@ static json_t *links_json(const struct agent_session *s)
 	return links;
 }
 
+/* The load balancer says what is wrong with them. */
+static json_t *labels_json(const struct agent_options *o)
+{
+	json_t *labels = json_object();
+
+	for (unsigned int i = 0; i < o->n_labels; i++) {
+		const char *end = strchr(o->label[i], '=');
+		char key[256];
+
+		snprintf(key, sizeof(key), "%.*s", (int)(end - o->label[i]), o->label[i]);
+		json_object_set_new(labels, key, json_string(end + 1));
+	}
+	return labels;
+}
+
 static void send_register(struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
@@ -253,9 +268,10 @@ static void send_register(struct agent_session *s)
 	snprintf(instance, sizeof(instance), "%016lx", s->instance);
 	send_request(
 		s, "agent.register",
-		json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:o}",
-			  "version", PROTOCOL, "name", s->setup->name, "model",
-			  s->setup->model.model->name, "instance", instance, "slots",
+		json_pack("{s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, "
+			  "s:o}",
+			  "labels", labels_json(o), "version", PROTOCOL, "name", s->setup->name,
+			  "model", s->setup->model.model->name, "instance", instance, "slots",
 			  (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
 			  "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
 			  (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,

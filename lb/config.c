@@ -258,6 +258,23 @@ static int fit_timeouts(struct config_yaml *yaml, struct lb_config *config)
 	return 0;
 }
 
+/* Where all workers serve there are none to step in. */
+static int check_spares(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
+{
+	const char *key = s->spares > 0 ? "spares" : "min_workers";
+
+	if (!s->assigned_only && (s->spares > 0 || s->min_workers > 0))
+		return fail_at(yaml, "services", i, key,
+			       "this service has all workers of its model; set workers: assigned, "
+			       "or leave %s out",
+			       key);
+	if (s->spares > 0 && s->min_workers == 0)
+		return fail_at(yaml, "services", i, key,
+			       "spares step in when there are fewer than min_workers; set "
+			       "min_workers, too");
+	return 0;
+}
+
 static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 {
 	uint16_t mtu = smallest_clients_mtu(config);
@@ -273,6 +290,8 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 
 		if (rc == 0)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
+		if (rc == 0)
+			rc = check_spares(yaml, i, service);
 		if (rc < 0)
 			return rc;
 	}

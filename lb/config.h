@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "assign.h"
 #include "workers.h"
 
 #define LB_PORTS_MAX    16
@@ -43,8 +44,17 @@ struct lb_service_config {
 	uint8_t protocol;        /* IPPROTO_UDP */
 	enum lb_framing framing; /* default datagram */
 	char model[WORKER_NAME_MAX];
-	enum pick_policy policy;   /* default least-outstanding */
-	enum lb_affinity affinity; /* default request */
+	enum pick_policy policy; /* default least-outstanding */
+	bool assigned_only;      /* only workers assigned to it serve it; default false: all of its
+				    model */
+	/*
+	 * With fewer active workers, up to <spares> others of its model that nobody has assigned
+	 * step in; both only when assigned_only, default 0.
+	 */
+	uint32_t min_workers, spares;
+	enum assign_placement placement; /* of spares, by the label host; default spread */
+	uint32_t slow_start_ms;          /* until a new worker has its full weight; default 0 */
+	enum lb_affinity affinity;       /* default request */
 	/*
 	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
 	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6, and 24 more when

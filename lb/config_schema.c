@@ -42,6 +42,10 @@ static const struct config_choice policies[] = {
 	{NULL, 0},
 };
 
+static const struct config_choice members[] = {{"all", false}, {"assigned", true}, {NULL, 0}};
+static const struct config_choice placements[] = {
+	{"spread", ASSIGN_SPREAD}, {"pack", ASSIGN_PACK}, {NULL, 0}};
+
 static const struct config_choice affinities[] = {
 	{"flow", LB_AFFINITY_FLOW},
 	{"request", LB_AFFINITY_REQUEST},
@@ -89,6 +93,14 @@ static const struct config_key service_rows[] = {
 	 .required = true, .example = "echo"},
 	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
 	 .choices = policies, .fallback = "least-outstanding"},
+	{"workers", &config_choice, FIELD(lb_service_config, assigned_only),
+	 .noun = "a choice of workers", .choices = members, .fallback = "all"},
+	{"min_workers", &config_number, FIELD(lb_service_config, min_workers),
+	 .noun = "a number of workers", .min = 0, .max = WORKERS_MAX, .fallback = "0"},
+	{"spares", &config_number, FIELD(lb_service_config, spares), .noun = "a number of workers",
+	 .min = 0, .max = WORKERS_MAX, .fallback = "0"},
+	{"placement", &config_choice, FIELD(lb_service_config, placement), .noun = "a placement",
+	 .choices = placements, .fallback = "spread"},
 	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
 	 .choices = affinities, .fallback = "request"},
 	/* without a fallback: 0 until the ports' MTUs are known, see config.c */

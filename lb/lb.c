@@ -393,8 +393,9 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->qpn_generation = seed[2];
 	service_table_init(&lb->services, config, seed[2]);
 	lb->pool = workers_pool_create();
+	lb->pins = workers_assign_pins_create();
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
-	if (lb->pool == NULL || lb->punt == NULL || create_qsbr(lb) < 0)
+	if (lb->pool == NULL || lb->pins == NULL || lb->punt == NULL || create_qsbr(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0)
@@ -474,6 +475,7 @@ void lb_destroy(struct lb *lb)
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		destroy_lcore(lb->lcore[i]);
 	workers_pool_destroy(lb->pool);
+	workers_assign_pins_destroy(lb->pins);
 	rte_ring_free(lb->punt);
 	rte_free(lb->qsbr);
 	rte_free(lb);

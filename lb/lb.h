@@ -152,6 +152,21 @@ bool lb_worker_drained(struct lb *lb, const struct worker *worker);
 /* Take the links down and free the place; what is in flight is counted as lost. */
 void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason);
 
+/* --- which workers serve which service -------------------------------------------------------- */
+
+/*
+ * Let a worker serve a service, by the service's number, or no longer. Kept under its name: it is
+ * the same when it registers again. 0, or -errno with a sentence in <error>.
+ */
+int lb_worker_assign(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
+		     size_t error_size);
+int lb_worker_release(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
+		      size_t error_size);
+/* Is it active, and gets the service's requests? */
+bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service);
+/* How many do; <spares>, if not NULL: how many of them have stepped in by themselves. */
+unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares);
+
 /* --- seeing ---------------------------------------------------------------------------------- */
 
 unsigned int lb_lcores(const struct lb *lb);

@@ -12,6 +12,7 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
+#include "assign.h"
 #include "fragment.h"
 #include "latency.h"
 #include "lb.h"
@@ -173,6 +174,8 @@ struct lb {
 	uint64_t shortest_timeout; /* TSC; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
+	struct assign_pins *pins; /* what operators said of workers and services */
+	struct assign_result allot[LB_SERVICES_MAX];
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */

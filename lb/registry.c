@@ -34,10 +34,11 @@ void registry_publish(struct lb *lb, const char *model)
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
 	unsigned int n = lb->config.n_services;
 
+	allot_update(lb);
 	for (unsigned int i = 0; i < n; i++) {
 		if (strcmp(lb->config.service[i].model, model) != 0)
 			continue;
-		table = workers_pick_table_create(lb->pool, model, lb->config.service[i].policy);
+		table = allot_table(lb, i);
 		if (table == NULL) {
 			/* The old table still works: links that went away have no credits. */
 			LB_LOG(ERR, "no memory for the pick table service=%s",

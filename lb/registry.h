@@ -21,6 +21,11 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t fi
 /* eject.c: workers that answer worse than the others. */
 void eject_tick(struct lb *lb);
 
+/* allot.c: which workers serve which service. */
+void allot_update(struct lb *lb);
+/* As workers_pick_table_create_of(). */
+struct pick_table *allot_table(struct lb *lb, unsigned int service);
+
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 

@@ -22,7 +22,7 @@ const char *pick_policy_name(enum pick_policy policy)
 	return (unsigned int)policy < PICK_POLICIES ? policies[policy]->name : "unknown";
 }
 
-static unsigned int members_of(struct worker_pool *pool, const char *model,
+static unsigned int members_of(struct worker_pool *pool, const struct worker_set *in,
 			       const struct worker **member)
 {
 	unsigned int n = 0;
@@ -30,8 +30,7 @@ static unsigned int members_of(struct worker_pool *pool, const char *model,
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		const struct worker *worker = workers_get(pool, i);
 
-		if (worker != NULL && worker->state == WORKER_ACTIVE &&
-		    strcmp(worker->spec.model, model) == 0)
+		if (worker != NULL && worker->state == WORKER_ACTIVE && worker_set_has(in, i))
 			member[n++] = worker;
 	}
 	return n;
@@ -46,33 +45,19 @@ static void add_member(struct pick_table *table, uint16_t number)
 	table->blocks |= 1u << block;
 }
 
-/* Workers of <model> that requests may wait for. */
-static uint16_t back_soon(struct worker_pool *pool, const char *model)
-{
-	uint16_t n = 0;
-
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(pool, i);
-
-		n += worker != NULL &&
-		     (worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING) &&
-		     strcmp(worker->spec.model, model) == 0;
-	}
-	return n;
-}
-
-struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
-					     enum pick_policy policy)
+struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
+						const struct worker_set *in, uint16_t soon,
+						enum pick_policy policy)
 {
 	const struct worker *member[WORKERS_MAX];
-	unsigned int n = members_of(pool, model, member);
+	unsigned int n = members_of(pool, in, member);
 	struct pick_table *table = calloc(1, sizeof(*table) + n * sizeof(table->worker[0]));
 
 	if (table == NULL)
 		return NULL;
 	table->policy = policy;
 	table->serial = ++last_serial;
-	table->soon = back_soon(pool, model);
+	table->soon = soon;
 	for (unsigned int i = 0; i < n; i++)
 		add_member(table, member[i]->number);
 	if (n != 0 && policies[policy]->prepare != NULL &&
@@ -82,6 +67,23 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 		return NULL;
 	}
 	return table;
+}
+
+struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
+					     enum pick_policy policy)
+{
+	struct worker_set in = {0};
+	uint16_t soon = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(pool, i);
+
+		if (worker == NULL || strcmp(worker->spec.model, model) != 0)
+			continue;
+		worker_set_add(&in, i);
+		soon += worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING;
+	}
+	return workers_pick_table_create_of(pool, &in, soon, policy);
 }
 
 void workers_pick_table_destroy(struct pick_table *table)

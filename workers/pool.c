@@ -120,6 +120,60 @@ static bool number_holds(const struct worker_spec *spec, const struct number_rul
 	return false;
 }
 
+static bool key_char(int c)
+{
+	return name_char(c) || c == '/';
+}
+
+static bool label_text_holds(const char *what, const char *text, size_t size,
+			     bool (*allowed)(int c), char *error, size_t error_size)
+{
+	size_t length = strnlen(text, size);
+
+	if (length == 0 || length == size) {
+		snprintf(error, error_size, "the %s of a label is %s; use 1 to %zu characters",
+			 what, length == 0 ? "empty" : "too long", size - 1);
+		return false;
+	}
+	for (size_t i = 0; i < length; i++) {
+		if (!allowed((unsigned char)text[i])) {
+			snprintf(error, error_size,
+				 "the %s of a label has a character that is not allowed; use %s",
+				 what,
+				 allowed == key_char ? "letters, digits and ._-/"
+						     : "printable ASCII without spaces");
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool labels_hold(const struct worker_spec *spec, char *error, size_t error_size)
+{
+	if (spec->n_labels > WORKER_LABELS_MAX) {
+		snprintf(error, error_size, "%u labels are too many; use at most %d",
+			 spec->n_labels, WORKER_LABELS_MAX);
+		return false;
+	}
+	for (unsigned int i = 0; i < spec->n_labels; i++) {
+		const struct worker_label *label = &spec->label[i];
+
+		if (!label_text_holds("key", label->key, sizeof(label->key), key_char, error,
+				      error_size) ||
+		    !label_text_holds("value", label->value, sizeof(label->value), model_char,
+				      error, error_size))
+			return false;
+		for (unsigned int k = 0; k < i; k++) {
+			if (strcmp(spec->label[k].key, label->key) == 0) {
+				snprintf(error, error_size,
+					 "label '%s' comes twice; use each key once", label->key);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
 static bool spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
@@ -128,7 +182,7 @@ static bool spec_holds(const struct worker_spec *spec, char *error, size_t error
 	for (size_t i = 0; i < sizeof(number_rules) / sizeof(number_rules[0]); i++)
 		if (!number_holds(spec, &number_rules[i], error, error_size))
 			return false;
-	return true;
+	return labels_hold(spec, error, error_size);
 }
 
 static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spec, char *error,
@@ -236,6 +290,14 @@ uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms)
 	if (age_ms >= slow_start_ms)
 		return WORKER_WARM;
 	return (uint16_t)(first + (WORKER_WARM - first) * age_ms / slow_start_ms);
+}
+
+const char *workers_label(const struct worker *worker, const char *key)
+{
+	for (unsigned int i = 0; i < worker->spec.n_labels; i++)
+		if (strcmp(worker->spec.label[i].key, key) == 0)
+			return worker->spec.label[i].value;
+	return NULL;
 }
 
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state)

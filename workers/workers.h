@@ -22,6 +22,7 @@
 #define WORKER_SLOTS_MAX  32768 /* struct pick_load counts slots in 16 bits */
 #define WORKER_BYTES_MAX  (16u << 20)
 #define WORKER_WARM       1000 /* per mille: all of its weight */
+#define WORKER_LABELS_MAX 16
 
 #include "load.h"
 
@@ -38,6 +39,12 @@ enum worker_state {
 
 const char *worker_state_name(enum worker_state state);
 
+/* What an operator says of a worker: host=rack2-7, gpu=h200, memory=141GiB ... */
+struct worker_label {
+	char key[32];   /* letters, digits and ._-/ */
+	char value[64]; /* printable ASCII without spaces */
+};
+
 /* What an agent says when it registers. Checked by workers_register(). */
 struct worker_spec {
 	char name[WORKER_NAME_MAX];  /* letters, digits and ._- */
@@ -49,6 +56,8 @@ struct worker_spec {
 	uint32_t weight;       /* 1..256; round-robin and earliest-finish do not read it */
 	uint32_t heartbeat_ms; /* 10..60000 */
 	uint32_t max_run_ms;   /* 0..600000; its longest batch: no heartbeat comes meanwhile */
+	unsigned int n_labels;
+	struct worker_label label[WORKER_LABELS_MAX]; /* no key twice */
 };
 
 /* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
@@ -107,6 +116,8 @@ uint32_t workers_weight(const struct worker *worker);
  * after <slow_start_ms> (0: at once), in proportion between. Tables read it when they are created.
  */
 uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms);
+/* The value of its label, or NULL. */
+const char *workers_label(const struct worker *worker, const char *key);
 /* Of WORKER_GONE: the free places. */
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state);
 
@@ -138,10 +149,44 @@ struct pick_table {
 	uint16_t worker[];
 };
 
+/* Workers by number. */
+struct worker_set {
+	uint32_t block[LOAD_BLOCKS];
+};
+
+static inline bool worker_set_has(const struct worker_set *set, unsigned int number)
+{
+	return set->block[number / LOAD_BLOCK] >> number % LOAD_BLOCK & 1;
+}
+
+static inline void worker_set_add(struct worker_set *set, unsigned int number)
+{
+	set->block[number / LOAD_BLOCK] |= 1u << number % LOAD_BLOCK;
+}
+
+static inline void worker_set_join(struct worker_set *set, const struct worker_set *other)
+{
+	for (unsigned int i = 0; i < LOAD_BLOCKS; i++)
+		set->block[i] |= other->block[i];
+}
+
+static inline unsigned int worker_set_count(const struct worker_set *set)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < LOAD_BLOCKS; i++)
+		n += (unsigned int)__builtin_popcount(set->block[i]);
+	return n;
+}
+
 /*
- * NULL with errno ENOMEM. Reads the pool, keeps no pointer into it. Takes the workers that are
- * active and whose model is <model>; a table without workers is fine.
+ * NULL with errno ENOMEM. Reads the pool, keeps no pointer into it. Takes the active workers of
+ * <in>; <soon> is the field of the table. A table without workers is fine.
  */
+struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
+						const struct worker_set *in, uint16_t soon,
+						enum pick_policy policy);
+/* Of all workers whose model is <model>. */
 struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
 					     enum pick_policy policy);
 void workers_pick_table_destroy(struct pick_table *table);

@@ -58,6 +58,7 @@ struct cli {
 	unsigned int watch_s;
 	const char *socket;
 	const char *name; /* the operand, for commands that take one */
+	char **more;      /* and those after it, until NULL */
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream, once;
@@ -78,6 +79,7 @@ void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain;
+cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_stats, cli_version, cli_top_status;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
@@ -118,7 +120,7 @@ bool cli_flow_field(const char *name, char *fields, size_t size);
 /* --- printing ---------------------------------------------------------------------------- */
 
 enum cli_format {
-	CLI_TEXT,
+	CLI_TEXT,    /* lists of names as a,b; objects as key=value,key=value */
 	CLI_PLAIN,   /* an integer, as it is */
 	CLI_COUNT,   /* 1.2M */
 	CLI_BYTES,   /* 3.4 MiB */

@@ -33,6 +33,8 @@ static const struct cli_column full[] = {
 	{"number", "number", CLI_PLAIN},
 	{"generation", "generation", CLI_PLAIN},
 	{"instance", "instance", CLI_TEXT},
+	{"services", "services", CLI_TEXT},
+	{"labels", "labels", CLI_TEXT},
 	{"weight", "weight", CLI_PLAIN},
 	{"slots per lcore", "slots", CLI_PLAIN},
 	{"largest request", "max_request", CLI_BYTES},

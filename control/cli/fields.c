@@ -62,6 +62,19 @@ static const struct cli_field worker[] = {
 	{"mean_wait_us", "us", "per reply, in its memory until the model began"},
 	{"mean_run_us", "us", "per reply, in the model"},
 	{"mean_total_us", "us", "per reply, from sending to the last chunk"},
+	{"labels", "", "an object of what its agent was started with"},
+	{"services", "", "an array, the names of those that it serves now"},
+	{NULL},
+};
+
+static const struct cli_field worker_place[] = {
+	{"host", "", "the label of this name, or null"},
+	{"slot", "", "the label of this name, or null"},
+	{"name", "", "as its agent registered"},
+	{"model", "", "as its agent registered"},
+	{"state", "", "as of workers list"},
+	{"services", "", "an array, the names of those that it serves now"},
+	{"labels", "", "an object of what its agent was started with"},
 	{NULL},
 };
 
@@ -100,7 +113,12 @@ static const struct cli_field service[] = {
 	{"model", "", "whose workers get its requests"},
 	{"policy", "", "how they are chosen"},
 	{"affinity", "", "request or flow: for how long"},
-	{"workers", "", "active ones with its model"},
+	{"workers", "", "active ones that serve it"},
+	{"members", "", "all of its model, or assigned"},
+	{"min_workers", "", "below so many, spares step in"},
+	{"spares", "", "how many may step in at most"},
+	{"spares_in", "", "those that have, now"},
+	{"placement", "", "where they are taken from: pack or spread"},
 	{"requests", "", "sent to workers"},
 	{"replies", "", "answered"},
 	{"notices", "", "busy, timeout and error replies"},
@@ -189,7 +207,7 @@ static const struct cli_field top_service[] = {
 	{"protocol", "", "udp"},
 	{"model", "", "whose workers get its requests"},
 	{"policy", "", "how they are chosen"},
-	{"workers", "", "active ones with its model"},
+	{"workers", "", "active ones that serve it"},
 	{"requests", "", "sent to workers, so far"},
 	{"replies", "", "answered, so far"},
 	{"notices", "", "busy, timeout and error replies, so far"},
@@ -365,7 +383,7 @@ static const struct cli_field size_terms[] = {
 	{NULL},
 };
 
-#define WORKER_ONE "workers show,workers drain"
+#define WORKER_ONE "workers show,workers drain,workers assign,workers release"
 #define DOCTORS    "doctor,doctor lb,doctor agent"
 
 const struct cli_fields cli_json[] = {
@@ -376,6 +394,8 @@ const struct cli_fields cli_json[] = {
 	{"flows count", "groups[]", flow_group},
 	{"workers list", "", worker_list},
 	{"workers list", "workers[]", worker},
+	{"workers table", "", worker_list},
+	{"workers table", "workers[]", worker_place},
 	{WORKER_ONE, "", worker_one},
 	{WORKER_ONE, "worker", worker},
 	{WORKER_ONE, "worker", worker_details},

@@ -27,7 +27,8 @@ static const struct command {
 	cli_run *run;
 	unsigned int options;
 	const char *help;
-	bool alone; /* does not ask the daemon */
+	bool alone;       /* does not ask the daemon */
+	const char *more; /* operands after the first, of which one is needed; NULL: none */
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
@@ -40,6 +41,12 @@ static const struct command {
 	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
 	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "assign", "NAME", cli_workers_assign, 0, "let it serve these services",
+	 .more = "SERVICE..."},
+	{"workers", "release", "NAME", cli_workers_release, 0,
+	 "let it serve them no longer; what it has it answers", .more = "SERVICE..."},
+	{"workers", "table", NULL, cli_workers_table, WATCH,
+	 "where workers are: host, slot, services"},
 	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
 	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
@@ -59,7 +66,7 @@ bool cli_command_get(size_t i, struct cli_command *out)
 
 	if (i >= CLI_COUNT_OF(commands))
 		return false;
-	*out = (struct cli_command){c->object, c->verb, c->operand, c->help, c->options};
+	*out = (struct cli_command){c->object, c->verb, c->operand, c->more, c->help, c->options};
 	return true;
 }
 
@@ -133,8 +140,8 @@ static void print_help(FILE *out)
 		const struct command *c = &commands[i];
 		char words[64];
 
-		snprintf(words, sizeof(words), "%s %s %s", c->object, c->verb ? c->verb : "",
-			 c->operand ? c->operand : "");
+		snprintf(words, sizeof(words), "%s %s %s %s", c->object, c->verb ? c->verb : "",
+			 c->operand ? c->operand : "", c->more ? c->more : "");
 		fprintf(out, "  %-20s %s\n", words, c->help);
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o) & ~WATCH)
@@ -240,6 +247,10 @@ static int check_use(const struct command *c, unsigned int given, bool json, cha
 			"--stream: give --json with it, and neither --sort nor --watch");
 	if (c->operand && !rest[0])
 		return cli_usage_error("%s %s: which one? give its name", c->object, verb);
+	if (c->more)
+		return rest[1] ? 0
+			       : cli_usage_error("%s %s: give %s after the name", c->object, verb,
+						 c->more);
 	if (rest[c->operand ? 1 : 0])
 		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
 				       c->object, blank, verb, rest[c->operand ? 1 : 0]);
@@ -326,5 +337,6 @@ int main(int argc, char **argv)
 	if (rc != 0)
 		return rc;
 	cli.name = c->operand ? argv[0] : NULL;
+	cli.more = c->operand ? argv + 1 : NULL;
 	return run(&cli, c);
 }

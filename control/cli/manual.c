@@ -132,6 +132,8 @@ static void print_topic(const struct cli_topic *topic)
 		printf(".It Cm %s", words);
 		if (c.operand)
 			printf(" Ar %s", c.operand);
+		if (c.more)
+			printf(" Ar %s", c.more);
 		if (text)
 			printf("\n%s", text);
 		else

@@ -47,6 +47,19 @@ const struct cli_about cli_abouts[] = {
 	{"workers drain",
 	 "Send the worker no new requests and wait until it has answered those that it\n"
 	 "has.\n"},
+	{"workers assign", "Let it serve these services, whose model must be its own.\n"},
+	{"workers release",
+	 "Let it serve them no longer; what it has it answers.\n"
+	 "Both are remembered under its name until the load balancer ends.\n"
+	 "Where a service has\n"
+	 ".Ql workers: assigned ,\n"
+	 "whoever is released may step in as a spare again, but a spare that is released\n"
+	 "stays out.\n"},
+	{"workers table", "Where they are: by the labels\n"
+			  ".Sy host\n"
+			  "and\n"
+			  ".Sy slot\n"
+			  "that their agents were started with, and which services they serve.\n"},
 	{"services list", "All services and their counters.\n"},
 	{"services show", "Everything about one of them.\n"},
 	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"

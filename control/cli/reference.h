@@ -65,7 +65,7 @@ extern const size_t cli_n_json;
 
 /* One command of main.c's table. */
 struct cli_command {
-	const char *object, *verb, *operand; /* verb and operand: NULL where there is none */
+	const char *object, *verb, *operand, *more; /* but the object: NULL where there is none */
 	const char *help;
 	uint64_t options; /* CLI_BIT() each */
 };

@@ -159,6 +159,35 @@ static void format_text(const char *value, struct out *out)
 			*p = '?';
 }
 
+static void format_names(const json_t *names, struct out *out)
+{
+	size_t i;
+	json_t *name;
+
+	json_array_foreach ((json_t *)names, i, name) {
+		put(out, i > 0 ? "," : "");
+		format_text(json_string_value(name) ? json_string_value(name) : "?", out);
+	}
+	if (json_array_size(names) == 0)
+		put(out, "-");
+}
+
+static void format_pairs(const json_t *object, struct out *out)
+{
+	const char *key, *comma = "";
+	json_t *value;
+
+	json_object_foreach ((json_t *)object, key, value) {
+		put(out, comma);
+		format_text(key, out);
+		put(out, "=");
+		format_text(json_string_value(value) ? json_string_value(value) : "?", out);
+		comma = ",";
+	}
+	if (json_object_size(object) == 0)
+		put(out, "-");
+}
+
 const char *cli_format_value(enum cli_format format, const json_t *value, char *buf, size_t size)
 {
 	struct out out = {buf, buf + size - 1};
@@ -171,6 +200,10 @@ const char *cli_format_value(enum cli_format format, const json_t *value, char *
 		format_integer(format, json_integer_value(value), &out);
 	else if (json_is_real(value))
 		format_real(format, json_real_value(value), &out);
+	else if (json_is_array(value))
+		format_names(value, &out);
+	else if (json_is_object(value))
+		format_pairs(value, &out);
 	else
 		put(&out, "-");
 	*out.at = '\0';

@@ -5,13 +5,14 @@
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
+# A worker that a busy machine halts for a moment keeps its share.
 topology_config "
   - {name: turns, address: $vip, port: 8500, model: echo, policy: round-robin}
   - {name: hash, address: $vip, port: 8501, model: echo, policy: maglev}
   - {name: least, address: $vip, port: 8502, model: echo, policy: least-outstanding}
   - {name: weights, address: $vip, port: 8503, model: echo, policy: weighted}
   - {name: two, address: $vip, port: 8504, model: echo, policy: power-of-two}
-  - {name: finish, address: $vip, port: 8505, model: echo, policy: earliest-finish}"
+  - {name: finish, address: $vip, port: 8505, model: echo, policy: earliest-finish}" "workers: {suspect_ms: 0, timeout_ms: 3000}"
 start_lb
 start_agents 2 echo
 

@@ -18,6 +18,7 @@ struct lb {
 	lb_worker_event event;
 	void *context;
 	unsigned int outstanding[WORKERS_MAX];
+	bool released[WORKERS_MAX][2];
 	char removed[WORKER_REASON_MAX];
 	struct latency latency; /* of every service and worker */
 	uint64_t counted;
@@ -256,6 +257,46 @@ void lb_worker_drain(struct lb *lb, struct worker *worker)
 	worker->state = WORKER_DRAINING;
 	snprintf(worker->reason, sizeof(worker->reason), "asked to drain");
 	tell(lb, worker);
+}
+
+/* As the load balancer without pins would: all of a model serve. */
+bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service)
+{
+	return worker->state == WORKER_ACTIVE &&
+	       strcmp(worker->spec.model, lb->config.service[service].model) == 0 &&
+	       !lb->released[worker->number][service];
+}
+
+unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(lb->pool, i);
+
+		n += worker && lb_worker_serves(lb, worker, service);
+	}
+	if (spares)
+		*spares = 0;
+	return n;
+}
+
+int lb_worker_assign(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
+		     size_t error_size)
+{
+	if (strcmp(worker->spec.model, lb->config.service[service].model) != 0) {
+		snprintf(error, error_size, "another model");
+		return -EINVAL;
+	}
+	lb->released[worker->number][service] = false;
+	return 0;
+}
+
+int lb_worker_release(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
+		      size_t error_size)
+{
+	lb->released[worker->number][service] = true;
+	return 0;
 }
 
 bool lb_worker_drained(struct lb *lb, const struct worker *worker)

@@ -216,6 +216,17 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("policy: random"), "services[0].policy: 'random' is not a policy; use "
 					 "round-robin, weighted, maglev, least-outstanding, "
 					 "power-of-two or earliest-finish"},
+	{SERVICE_WITH("workers: some"),
+	 "services[0].workers: 'some' is not a choice of workers; use all or assigned"},
+	{SERVICE_WITH("placement: near"),
+	 "services[0].placement: 'near' is not a placement; use spread or pack"},
+	{SERVICE_WITH("spares: 1025"), "services[0].spares: '1025' is not a number of workers"},
+	{SERVICE_WITH("spares: 1"),
+	 "services[0].spares: this service has all workers of its model; "
+	 "set workers: assigned"},
+	{SERVICE_WITH("min_workers: 1"), "services[0].min_workers: this service has all workers"},
+	{SERVICE_WITH("workers: assigned, spares: 1"),
+	 "services[0].spares: spares step in when there are fewer than min_workers"},
 	{SERVICE_WITH("affinity: none"),
 	 "services[0].affinity: 'none' is not an affinity; use flow or request"},
 	{SERVICE_WITH("queue: 1048577"),

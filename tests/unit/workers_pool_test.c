@@ -235,3 +235,67 @@ Test(workers_pool, states_have_names)
 	cr_assert_str_eq(worker_state_name(WORKER_DRAINING), "draining");
 	cr_assert_str_eq(worker_state_name(WORKER_STATES), "unknown");
 }
+
+static void add_label(struct worker_spec *spec, const char *key, const char *value)
+{
+	struct worker_label *label = &spec->label[spec->n_labels++];
+
+	strncpy(label->key, key, sizeof(label->key));
+	strncpy(label->value, value, sizeof(label->value));
+}
+
+Test(workers_pool, labels_are_kept_and_found)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker_spec spec = good_spec("a");
+	struct worker *worker;
+	char error[160] = "";
+
+	add_label(&spec, "host", "rack2-7");
+	add_label(&spec, "example.com/memory", "141GiB,hbm3");
+	worker = workers_register(pool, &spec, error, sizeof(error));
+	cr_assert_not_null(worker, "%s", error);
+	cr_assert_str_eq(workers_label(worker, "host"), "rack2-7");
+	cr_assert_str_eq(workers_label(worker, "example.com/memory"), "141GiB,hbm3");
+	cr_assert_null(workers_label(worker, "gpu"));
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, labels_that_cannot_be_are_refused)
+{
+	static const struct {
+		const char *key, *value, *error;
+	} rows[] = {
+		{"", "x", "the key of a label is empty"},
+		{"host", "", "the value of a label is empty"},
+		{"a key", "x", "the key of a label has a character that is not allowed"},
+		{"k=v", "x", "the key of a label has a character that is not allowed"},
+		{"host", "a b", "the value of a label has a character that is not allowed"},
+		{"host", "a\x1b[2J", "the value of a label has a character that is not allowed"},
+		{"host", "\xff", "the value of a label has a character that is not allowed"},
+		{"a23456789a23456789a23456789a2345", "x", "the key of a label is too long"},
+		{"host", "a23456789a23456789a23456789a23456789a23456789a23456789a23456789a234",
+		 "the value of a label is too long"},
+		{"twice", "x", "label 'twice' comes twice"},
+	};
+	struct worker_pool *pool = workers_pool_create();
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct worker_spec spec = good_spec("a");
+
+		add_label(&spec, "twice", "1");
+		add_label(&spec, rows[i].key, rows[i].value);
+		assert_refused(pool, &spec, rows[i].error);
+	}
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, more_labels_than_there_is_room_for_are_refused)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker_spec spec = good_spec("a");
+
+	spec.n_labels = WORKER_LABELS_MAX + 1;
+	assert_refused(pool, &spec, "17 labels are too many; use at most 16");
+	workers_pool_destroy(pool);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assign.h"
+
+struct pin {
+	char worker[WORKER_NAME_MAX], service[WORKER_NAME_MAX];
+	enum assign_pin pin;
+};
+
+/* In no order: an operator says a handful, and they are looked at when workers come and go. */
+struct assign_pins {
+	unsigned int n, room;
+	struct pin *pin;
+};
+
+struct assign_pins *workers_assign_pins_create(void)
+{
+	return calloc(1, sizeof(struct assign_pins));
+}
+
+void workers_assign_pins_destroy(struct assign_pins *pins)
+{
+	if (pins == NULL)
+		return;
+	free(pins->pin);
+	free(pins);
+}
+
+static struct pin *find(const struct assign_pins *pins, const char *worker, const char *service)
+{
+	for (unsigned int i = 0; i < pins->n; i++)
+		if (strcmp(pins->pin[i].worker, worker) == 0 &&
+		    strcmp(pins->pin[i].service, service) == 0)
+			return &pins->pin[i];
+	return NULL;
+}
+
+static struct pin *add(struct assign_pins *pins, const char *worker, const char *service)
+{
+	struct pin *pin;
+
+	if (pins->n == pins->room) {
+		unsigned int room = pins->room == 0 ? 16 : 2 * pins->room;
+
+		pin = reallocarray(pins->pin, room, sizeof(*pin));
+		if (pin == NULL)
+			return NULL;
+		pins->pin = pin;
+		pins->room = room;
+	}
+	pin = &pins->pin[pins->n++];
+	strncpy(pin->worker, worker, sizeof(pin->worker) - 1);
+	strncpy(pin->service, service, sizeof(pin->service) - 1);
+	pin->worker[sizeof(pin->worker) - 1] = pin->service[sizeof(pin->service) - 1] = '\0';
+	return pin;
+}
+
+int workers_assign_pin(struct assign_pins *pins, const char *worker, const char *service,
+		       enum assign_pin what)
+{
+	struct pin *pin = find(pins, worker, service);
+
+	if (what == ASSIGN_AUTO) {
+		if (pin != NULL)
+			*pin = pins->pin[--pins->n];
+		return 0;
+	}
+	if (pin == NULL && pins->n == ASSIGN_PINS_MAX)
+		return -ENOSPC;
+	if (pin == NULL)
+		pin = add(pins, worker, service);
+	if (pin == NULL)
+		return -ENOMEM;
+	pin->pin = what;
+	return 0;
+}
+
+enum assign_pin workers_assign_pinned(const struct assign_pins *pins, const char *worker,
+				      const char *service)
+{
+	const struct pin *pin = find(pins, worker, service);
+
+	return pin == NULL ? ASSIGN_AUTO : pin->pin;
+}
+
+/* --- working it out ------------------------------------------------------------------------- */
+
+/* Pins of the workers that are here, by number. */
+struct pinned {
+	struct worker_set in, out;
+};
+
+struct plan {
+	struct worker_pool *pool;
+	const struct assign_want *want;
+	unsigned int n;
+	struct pinned *pinned;
+	struct worker_set taken;  /* assigned to some service, or somebody's spare */
+	struct worker_set before; /* were somebody's spares */
+	bool hosts_known;
+	uint16_t host[WORKERS_MAX];
+};
+
+static void resolve_pins(struct plan *plan, const struct assign_pins *pins)
+{
+	for (unsigned int i = 0; i < pins->n; i++) {
+		const struct pin *pin = &pins->pin[i];
+		const struct worker *worker = workers_find(plan->pool, pin->worker);
+
+		for (unsigned int s = 0; worker != NULL && s < plan->n; s++) {
+			if (strcmp(plan->want[s].service, pin->service) != 0)
+				continue;
+			worker_set_add(pin->pin == ASSIGN_IN ? &plan->pinned[s].in
+							     : &plan->pinned[s].out,
+				       worker->number);
+			if (pin->pin == ASSIGN_IN && plan->want[s].assigned_only)
+				worker_set_add(&plan->taken, worker->number);
+		}
+	}
+}
+
+static bool may_serve(const struct assign_want *want, const struct worker *worker)
+{
+	return worker != NULL && strcmp(worker->spec.model, want->model) == 0;
+}
+
+/* Those that are in without anybody's stepping in. */
+static void take_own(struct plan *plan, unsigned int service, const struct worker_set *spares,
+		     struct assign_result *result)
+{
+	const struct assign_want *want = &plan->want[service];
+	const struct pinned *pinned = &plan->pinned[service];
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(plan->pool, i);
+		bool own;
+
+		if (!may_serve(want, worker))
+			continue;
+		own = want->assigned_only ? worker_set_has(&pinned->in, i)
+					  : !worker_set_has(&pinned->out, i);
+		if (own && worker->state == WORKER_ACTIVE)
+			worker_set_add(&result->in, i);
+		if ((own || worker_set_has(spares, i)) &&
+		    (worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING))
+			result->soon++;
+	}
+}
+
+/* Workers of one host have the same number there: that of the first of them. */
+static void find_hosts(struct plan *plan)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(plan->pool, i);
+		const char *host = worker == NULL ? NULL : workers_label(worker, ASSIGN_HOST_LABEL);
+
+		plan->host[i] = (uint16_t)i;
+		for (unsigned int k = 0; host != NULL && k < i; k++) {
+			const struct worker *other = workers_get(plan->pool, k);
+			const char *its = plan->host[k] != k || other == NULL
+						  ? NULL
+						  : workers_label(other, ASSIGN_HOST_LABEL);
+
+			if (its != NULL && strcmp(its, host) == 0) {
+				plan->host[i] = (uint16_t)k;
+				break;
+			}
+		}
+	}
+	plan->hosts_known = true;
+}
+
+/* Members of a service on each host. */
+struct crowd {
+	uint16_t members[WORKERS_MAX];
+};
+
+static void count_members(struct plan *plan, const struct worker_set *in, struct crowd *crowd)
+{
+	if (!plan->hosts_known)
+		find_hosts(plan);
+	memset(crowd, 0, sizeof(*crowd));
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		crowd->members[plan->host[i]] += worker_set_has(in, i);
+}
+
+/* Is <worker> the better spare? Negative: yes. <mine>: this service's spares before. */
+static int compare(const struct plan *plan, const struct assign_want *want,
+		   const struct crowd *crowd, const struct worker_set *mine,
+		   const struct worker *worker, const struct worker *best)
+{
+	int stays = worker_set_has(mine, best->number) - worker_set_has(mine, worker->number);
+	int takes = worker_set_has(&plan->before, worker->number) -
+		    worker_set_has(&plan->before, best->number);
+	int beside;
+
+	if (stays != 0)
+		return stays;
+	if (takes != 0)
+		return takes;
+	beside = crowd->members[plan->host[worker->number]] -
+		 crowd->members[plan->host[best->number]];
+	if (beside != 0)
+		return want->placement == ASSIGN_SPREAD ? beside : -beside;
+	return strcmp(worker->spec.name, best->spec.name);
+}
+
+static const struct worker *best_spare(const struct plan *plan, unsigned int service,
+				       const struct crowd *crowd, const struct worker_set *mine)
+{
+	const struct assign_want *want = &plan->want[service];
+	const struct worker *best = NULL;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *worker = workers_get(plan->pool, i);
+
+		if (!may_serve(want, worker) || worker->state != WORKER_ACTIVE ||
+		    worker_set_has(&plan->taken, i) ||
+		    worker_set_has(&plan->pinned[service].out, i))
+			continue;
+		if (best == NULL || compare(plan, want, crowd, mine, worker, best) < 0)
+			best = worker;
+	}
+	return best;
+}
+
+static void take_spares(struct plan *plan, unsigned int service, const struct worker_set *mine,
+			struct assign_result *result)
+{
+	const struct assign_want *want = &plan->want[service];
+	uint32_t have = worker_set_count(&result->in), missing = 0;
+	struct crowd crowd;
+
+	if (want->assigned_only && have < want->min_workers)
+		missing = want->min_workers - have;
+	missing = missing < want->spares ? missing : want->spares;
+	if (missing > 0)
+		count_members(plan, &result->in, &crowd);
+	for (; missing > 0; missing--) {
+		const struct worker *spare = best_spare(plan, service, &crowd, mine);
+
+		if (spare == NULL)
+			return;
+		crowd.members[plan->host[spare->number]]++;
+		worker_set_add(&plan->taken, spare->number);
+		worker_set_add(&result->in, spare->number);
+		worker_set_add(&result->spares, spare->number);
+	}
+}
+
+void workers_assign(struct worker_pool *pool, const struct assign_pins *pins,
+		    const struct assign_want *want, unsigned int n, struct assign_result *result)
+{
+	struct plan plan = {.pool = pool, .want = want, .n = n};
+	struct worker_set *mine = calloc(n, sizeof(*mine));
+
+	plan.pinned = calloc(n, sizeof(*plan.pinned));
+	/* Without memory all stays as it was; the next change tries again. */
+	if (mine != NULL && plan.pinned != NULL) {
+		resolve_pins(&plan, pins);
+		for (unsigned int s = 0; s < n; s++) {
+			mine[s] = result[s].spares;
+			worker_set_join(&plan.before, &mine[s]);
+			memset(&result[s], 0, sizeof(result[s]));
+			take_own(&plan, s, &mine[s], &result[s]);
+		}
+		for (unsigned int s = 0; s < n; s++)
+			take_spares(&plan, s, &mine[s], &result[s]);
+	}
+	free(mine);
+	free(plan.pinned);
+}
