@@ -148,6 +148,14 @@ struct conntrack *conntrack_create(const struct conntrack_params *params);
 void conntrack_destroy(struct conntrack *ct);
 
 /*
+ * From now on flows of <service> live for so long; zero means as before. Flows of young clients
+ * have it at once, others when what they wait for comes due: the old timeout, at the latest.
+ * -EINVAL for a service that does not exist or more than CONNTRACK_TIMEOUT_MAX_MS.
+ */
+int conntrack_timeouts_set(struct conntrack *ct, uint16_t service,
+			   const uint32_t timeout_ms[FLOW_STATES]);
+
+/*
  * Keyed hash of the whole key; give it to the calls below. Pure. Flows that collide under one
  * seed are strangers under another, so who does not know the seed cannot aim at a bucket.
  */

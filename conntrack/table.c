@@ -50,6 +50,20 @@ static void timeouts_fill(struct conntrack *ct, const struct conntrack_params *p
 		}
 }
 
+int conntrack_timeouts_set(struct conntrack *ct, uint16_t service,
+			   const uint32_t timeout_ms[FLOW_STATES])
+{
+	if (service >= CONNTRACK_SERVICES_MAX)
+		return -EINVAL;
+	for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++)
+		if (timeout_ms[state] > CONNTRACK_TIMEOUT_MAX_MS)
+			return -EINVAL;
+	for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++)
+		if (timeout_ms[state] != 0)
+			ct->timeout_ms[service][state] = timeout_ms[state];
+	return 0;
+}
+
 static void *alloc(struct conntrack *ct, const char *what, size_t size, int socket)
 {
 	ct->memory += size;

@@ -27,10 +27,17 @@ static const char *const affinities[] = {
 
 int control_service_find(const struct lb_config *config, const char *name)
 {
-	for (unsigned int i = 0; i < config->n_services; i++)
-		if (strcmp(config->service[i].name, name) == 0)
+	int leaving = -1;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		if (!lb_service_used(&config->service[i]) ||
+		    strcmp(config->service[i].name, name) != 0)
+			continue;
+		if (!config->service[i].leaving)
 			return (int)i;
-	return -1;
+		leaving = (int)i; /* unless another has its name now */
+	}
+	return leaving;
 }
 
 static json_t *service_row(struct lb *lb, unsigned int number)
@@ -49,6 +56,7 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			"protocol", s->protocol == IPPROTO_UDP ? "udp" : "tcp", "model",
 			control_text(s->model), "policy", pick_policy_name(s->policy), "affinity",
 			affinities[s->affinity], "workers", (int)workers);
+	json_object_set_new(row, "state", json_string(s->leaving ? "leaving" : "serving"));
 	control_counters(row, counters, CONTROL_COUNT_OF(counters), &stats);
 	json_object_update_new(
 		row, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "max_request",
@@ -76,7 +84,8 @@ json_t *control_services_list(struct control_call *call)
 	rows = json_array();
 	result = json_object();
 	for (unsigned int i = 0; i < lb_config_get(lb)->n_services; i++)
-		json_array_append_new(rows, service_row(lb, i));
+		if (lb_service_used(&lb_config_get(lb)->service[i]))
+			json_array_append_new(rows, service_row(lb, i));
 	json_object_set_new(result, "services", rows);
 	return result;
 }

@@ -13,6 +13,17 @@ static const struct control_param query_params[] = {
 	{CONTROL_PARAM(worker_query, name), CONTROL_TEXT, .required = true},
 };
 
+struct worker_setting {
+	char name[WORKER_NAME_MAX];
+	uint32_t weight;
+};
+
+static const struct control_param setting_params[] = {
+	{CONTROL_PARAM(worker_setting, name), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(worker_setting, weight), CONTROL_INTEGER, .required = true, .min = 1,
+	 .max = WORKER_WEIGHT_MAX},
+};
+
 /* What lists show, and what only one worker's page has room for. */
 static const struct control_counter brief_counters[] = {
 	CONTROL_COUNTER(lb_link_stats, outstanding), CONTROL_COUNTER(lb_link_stats, credits),
@@ -144,20 +155,26 @@ json_t *control_workers_list(struct control_call *call)
 	return result;
 }
 
+/* NULL after control_fail(). */
+static struct worker *worker_named(struct control_call *call, const char *name)
+{
+	struct worker *worker = workers_find(lb_pool(call->c->lb), name);
+
+	if (!worker)
+		control_fail(call, CONTROL_ERROR_NOT_FOUND,
+			     "no worker '%s'; workers.list has them all", name);
+	return worker;
+}
+
 /* The worker that params name, or NULL after control_fail(). */
 static struct worker *find_worker(struct control_call *call)
 {
 	struct worker_query q;
-	struct worker *worker;
 
 	if (!control_params_read(call, "params", call->params, query_params,
 				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
-	worker = workers_find(lb_pool(call->c->lb), q.name);
-	if (!worker)
-		control_fail(call, CONTROL_ERROR_NOT_FOUND,
-			     "no worker '%s'; workers.list has them all", q.name);
-	return worker;
+	return worker_named(call, q.name);
 }
 
 json_t *control_workers_show(struct control_call *call)
@@ -177,5 +194,20 @@ json_t *control_workers_drain(struct control_call *call)
 		return NULL;
 	if (worker->state != WORKER_DRAINING)
 		lb_worker_drain(call->c->lb, worker);
+	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+}
+
+json_t *control_workers_set(struct control_call *call)
+{
+	struct worker_setting setting;
+	struct worker *worker;
+
+	if (!control_params_read(call, "params", call->params, setting_params,
+				 CONTROL_COUNT_OF(setting_params), &setting))
+		return NULL;
+	worker = worker_named(call, setting.name);
+	if (!worker)
+		return NULL;
+	lb_worker_weight(call->c->lb, worker, setting.weight);
 	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
 }

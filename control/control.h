@@ -19,9 +19,19 @@
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
+ *   workers.set    {name, weight}                           -> {worker}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   log.show       {}                                       -> {modules: [{module, level}]}
+ *   log.level      {module?, level}                         -> {modules: those that changed}
+ *                  module: one of ours (lb, control), or a pattern with a dot or a star
+ *   config.check   {file?}                                  -> {file, changes, applies, reason}
+ *   config.diff    {file?}                                  -> {file, changes}
+ *   config.apply   {file?}                                  -> {file, changes}
+ *                  file is an absolute path that the daemon reads, or else the one that it was
+ *                  started with; changes: [{key, from, to, effect}], effect is live, replace or
+ *                  restart. A bad file, and what apply cannot take, is CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
  * The fields of flows, workers, services and lcores are listed in doorbell(1). A count that does
@@ -93,5 +103,6 @@
 #define CONTROL_ERROR_NOT_FOUND (-32001) /* no such worker or service */
 #define CONTROL_ERROR_REFUSED   (-32002) /* a registration that cannot be served */
 #define CONTROL_ERROR_STATE     (-32003) /* not now, or not on this connection */
+#define CONTROL_ERROR_CONFIG    (-32004) /* a configuration that is wrong, or cannot be applied */
 
 #endif

@@ -86,10 +86,12 @@ struct door_source *door_enter(struct door *door, const struct sockaddr *address
 	return s;
 }
 
-void door_leave(struct door *door, struct door_source *s, bool failed, uint64_t now_ms)
+void door_leave(struct door *door, struct door_source *s, enum door_end end, uint64_t now_ms)
 {
 	refill(s, now_ms | 1);
-	if (failed && s->spent < 2 * DOOR_SOURCE_FAILURES * TOKEN)
+	if (end == DOOR_PROVEN)
+		s->spent = 0;
+	if (end == DOOR_FAILED && s->spent < 2 * DOOR_SOURCE_FAILURES * TOKEN)
 		s->spent += TOKEN;
 	s->pending--;
 	door->pending--;

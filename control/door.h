@@ -3,18 +3,18 @@
  * Who may begin a handshake on the agents' port: what strangers cost is bounded here, per source
  * and altogether. Pure: addresses and a clock in, a yes or no out.
  *
- * A source is an IPv4 address or an IPv6 /64. A handshake that failed or took too long costs it a
- * token, of which DOOR_SOURCE_FAILURES are there and DOOR_SOURCE_REFILL come back each second.
- * Without tokens it is not let in at all, so a flood costs an accept() and a close(). Handshakes
- * that end well are free, and one source may have all that there is room for, as hundreds of
- * workers may come back at once. When there is no more room, whoever has less takes from whoever
- * has most.
+ * A source is an IPv4 address or an IPv6 /64. A handshake that failed costs it a token, of which
+ * DOOR_SOURCE_FAILURES are there and DOOR_SOURCE_REFILL come back each second, all of them when one
+ * succeeds. Without tokens it is not let in at all, so a flood costs an accept() and a close().
+ *
+ * One source may have all that there is room for, as hundreds of workers may come back at once.
+ * When there is no more room, whoever has less takes from whoever has most. Who waits until his
+ * time is over is not charged: there is no room to do that often.
  */
 #ifndef CONTROL_DOOR_H
 #define CONTROL_DOOR_H
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct sockaddr;
@@ -23,6 +23,8 @@ struct sockaddr;
 #define DOOR_SOURCE_FAILURES 32
 #define DOOR_SOURCE_REFILL   4    /* per second; a debt grows to as many again */
 #define DOOR_SOURCES         1024 /* more than can be pending: a place without is always found */
+
+enum door_end { DOOR_PROVEN, DOOR_FAILED, DOOR_GIVEN_UP };
 
 struct door_source {
 	struct in6_addr address; /* IPv4 as mapped; IPv6 without its last half */
@@ -44,6 +46,6 @@ struct door {
  */
 struct door_source *door_enter(struct door *door, const struct sockaddr *address, uint64_t now_ms,
 			       struct door_source **loser);
-void door_leave(struct door *door, struct door_source *source, bool failed, uint64_t now_ms);
+void door_leave(struct door *door, struct door_source *source, enum door_end end, uint64_t now_ms);
 
 #endif

@@ -64,12 +64,12 @@ static void log_refusal(struct control_handshakes *h, const char *peer, const ch
 }
 
 /* <bev> stays where it is. */
-static void leave(struct handshake *s, bool failed)
+static void leave(struct handshake *s, enum door_end end)
 {
 	struct control_handshakes *h = s->all;
 
 	TAILQ_REMOVE(&h->pending, s, next);
-	door_leave(&h->door, s->source, failed, control_clock_ms());
+	door_leave(&h->door, s->source, end, control_clock_ms());
 	event_free(s->timer);
 	free(s);
 }
@@ -84,13 +84,19 @@ static void read_rest(int fd)
 			return;
 }
 
-static void refuse(struct handshake *s, bool failed, const char *reason)
+/* Who sent no hello has cost a place for a while, and no CPU: a check whether the port is open. */
+static bool has_cost(const struct handshake *s)
+{
+	return SSL_get_state(bufferevent_openssl_get_ssl(s->bev)) != TLS_ST_BEFORE;
+}
+
+static void refuse(struct handshake *s, enum door_end end, const char *reason)
 {
 	struct bufferevent *bev = s->bev;
 
 	log_refusal(s->all, s->peer, reason);
 	read_rest(bufferevent_getfd(bev));
-	leave(s, failed);
+	leave(s, end);
 	bufferevent_free(bev);
 }
 
@@ -103,12 +109,12 @@ static bool read_names(struct handshake *s, const SSL *ssl, char **names)
 	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)))
 		return true;
 	if (!secure_peer_names(ssl, buffer, sizeof(buffer))) {
-		refuse(s, true, "its certificate has more names than fit 1023 bytes");
+		refuse(s, DOOR_FAILED, "its certificate has more names than fit 1023 bytes");
 		return false;
 	}
 	*names = strdup(buffer);
 	if (!*names)
-		refuse(s, false, "no memory");
+		refuse(s, DOOR_GIVEN_UP, "no memory");
 	return *names;
 }
 
@@ -120,13 +126,13 @@ static void on_done(struct handshake *s)
 	char peer[sizeof(s->peer)], *names;
 
 	if (!secure_proven(ssl)) {
-		refuse(s, true, "the handshake did not prove who it is");
+		refuse(s, DOOR_FAILED, "the handshake did not prove who it is");
 		return;
 	}
 	if (!read_names(s, ssl, &names))
 		return;
 	snprintf(peer, sizeof(peer), "%s", s->peer);
-	leave(s, false);
+	leave(s, DOOR_PROVEN);
 	h->admit(h->admit_context, bev, peer, names);
 }
 
@@ -143,12 +149,12 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	code = bufferevent_get_openssl_error(bev);
 	secure_reason(SECURE_LOAD_BALANCER, bufferevent_openssl_get_ssl(bev), code, reason,
 		      sizeof(reason));
-	refuse(s, true, reason);
+	refuse(s, code != 0 || has_cost(s) ? DOOR_FAILED : DOOR_GIVEN_UP, reason);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	refuse(context, true, "the handshake took too long");
+	refuse(context, DOOR_GIVEN_UP, "the handshake took too long");
 }
 
 /* Of <fd>, which is closed when this fails. */
@@ -199,7 +205,7 @@ free_bev:
 free_handshake:
 	free(s);
 leave_door:
-	door_leave(&h->door, source, false, control_clock_ms());
+	door_leave(&h->door, source, DOOR_GIVEN_UP, control_clock_ms());
 }
 
 /* Whoever means well is done within milliseconds: the oldest is the least likely to. */
@@ -211,7 +217,7 @@ static void make_room(struct control_handshakes *h, const struct door_source *lo
 		if (s->source == loser)
 			break;
 	if (s)
-		refuse(s, false, "others were waiting");
+		refuse(s, DOOR_GIVEN_UP, "others were waiting");
 }
 
 void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,
@@ -311,7 +317,7 @@ void control_handshakes_destroy(struct control_handshakes *h)
 	while (!TAILQ_EMPTY(&h->pending)) {
 		struct bufferevent *bev = TAILQ_FIRST(&h->pending)->bev;
 
-		leave(TAILQ_FIRST(&h->pending), false);
+		leave(TAILQ_FIRST(&h->pending), DOOR_GIVEN_UP);
 		bufferevent_free(bev);
 	}
 	SSL_CTX_free(h->context);

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define CONTROL_HANDSHAKE_MS 3000
+#define CONTROL_HANDSHAKE_MS 5000
 
 struct bufferevent;
 struct control_handshakes;

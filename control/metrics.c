@@ -451,7 +451,8 @@ static bool read_item(struct item *item, const struct family *f)
 		return notices[item->number] != NULL || noticed(item) > 0;
 	case SERVICE:
 		lb_service_stats_read(lb, item->number, &item->stats.service);
-		return true;
+		/* One that leaves may have the name of one that serves. */
+		return lb_service_serves(&lb_config_get(lb)->service[item->number]);
 	case WORKER:
 		item->worker = workers_get(lb_pool(lb), item->number);
 		if (item->worker && f->source == FIELD)

@@ -140,7 +140,10 @@ typedef json_t *control_handler(struct control_call *call);
 control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_workers_assign, control_workers_release, control_workers_table;
+control_handler control_workers_set;
 control_handler control_services_list, control_services_show;
+control_handler control_log_show, control_log_level;
+control_handler control_config_check, control_config_diff, control_config_apply;
 control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
 	control_agent_drain, control_agent_renew;

@@ -97,6 +97,8 @@ static void serve(struct control_server *server, struct bufferevent *bev, enum c
 	struct control_stream *s = control_stream_create(server, bev, role, peer, names);
 	char message[80];
 
+	if (s && role == CONTROL_AGENT)
+		watch_peer(bufferevent_getfd(bev));
 	if (!s || !full)
 		return;
 	rte_log(RTE_LOG_DEBUG, control_log, "control: event=turned_away peer=%s\n", peer);
@@ -122,8 +124,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	char peer[80];
 
 	peer_name(address, peer, sizeof(peer));
-	if (role == CONTROL_AGENT)
-		watch_peer(fd);
 	if (role == CONTROL_AGENT && server->handshakes) {
 		control_handshake_start(server->handshakes, fd, address, peer);
 		return;

@@ -248,7 +248,8 @@ void view_status(const struct view *view, struct text *t)
 	put_integer(t, "window_ms", window_ms(view->window));
 	rows = open_array(t, "services");
 	for (unsigned int i = 0; i < lb_config_get(view->lb)->n_services; i++)
-		service_row(view, t, i);
+		if (lb_service_used(&lb_config_get(view->lb)->service[i]))
+			service_row(view, t, i);
 	close_array(t, rows);
 	rows = open_array(t, "workers");
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {

@@ -80,6 +80,9 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 	memset(&now, 0, sizeof(now));
 	lb_service_stats_read(lb, i, &now);
 	lb_service_latency_read(lb, i, &w->latency);
+	/* Another service has its number now. */
+	if (now.requests < was->stats.requests || now.drops < was->stats.drops)
+		was->taken = false;
 	if (was->taken) {
 		struct latency all = w->latency;
 

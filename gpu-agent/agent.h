@@ -40,6 +40,7 @@ struct agent_options {
 	unsigned int n_labels;
 	const char *gpus; /* auto, none, all, or a list of numbers */
 	const char *log_level;
+	int log_format; /* enum log_format */
 	/* TLS with the first three or with the token; NULL: none */
 	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
 	const char *tls_name; /* in the load balancer's certificate; NULL: <lb_host> */

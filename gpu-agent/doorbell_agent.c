@@ -22,6 +22,8 @@
 #include "dial.h"
 #include "doorbell_agent.h"
 #include "graph_model.h"
+#include "log_sink.h"
+#include "notify.h"
 #include "soft_rnic.h"
 #include "verbs_rnic.h"
 
@@ -78,6 +80,7 @@ struct workers {
 	bool failed;
 	struct event_base *base;
 	int stop_fd;
+	struct notify notify;
 	struct graph_model *graph; /* the model, unless it is a plug-in */
 	struct agent_setup setup[GPUS_MAX];
 	struct agent_session *session[GPUS_MAX];
@@ -98,15 +101,17 @@ static int parse_gpus(const char *text, int n_gpus, int *out)
 		long gpu = strtol(text, &end, 10);
 
 		if (end == text || gpu >= n_gpus || n == GPUS_MAX) {
-			fprintf(stderr,
+			log_sink_say(
+				RTE_LOG_ERR,
 				"doorbell-agent: --gpu: there is no GPU '%.*s' here; they are 0 to "
-				"%d\n",
+				"%d",
 				(int)strcspn(text, ","), text, n_gpus - 1);
 			return -1;
 		}
 		for (int i = 0; i < n; i++)
 			if (out[i] == gpu) {
-				fprintf(stderr, "doorbell-agent: --gpu: %ld is there twice\n", gpu);
+				log_sink_say(RTE_LOG_ERR,
+					     "doorbell-agent: --gpu: %ld is there twice", gpu);
 				return -1;
 			}
 		out[n++] = gpu;
@@ -130,7 +135,7 @@ static int choose_gpus(const struct agent_options *o, const struct loaded_model 
 		n_gpus = 0;
 	}
 	if (n_gpus == 0 && !automatic) {
-		fprintf(stderr, "doorbell-agent: --gpu %s: %s\n", o->gpus, why);
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: --gpu %s: %s", o->gpus, why);
 		return -1;
 	}
 	if (n_gpus == 0)
@@ -169,7 +174,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		ret = agent_model_load(&setup->model, o->model, o->model_arguments, o->max_batch,
 				       error, sizeof(error));
 	if (ret < 0) {
-		fprintf(stderr, "doorbell-agent: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
 		return false;
 	}
 	w->n++;
@@ -199,8 +204,9 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 	int gpus[GPUS_MAX], n;
 
 	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
-		fprintf(stderr, "doorbell-agent: --gpu: the graph is on GPU %d and stays there\n",
-			w->graph->graph.gpu);
+		log_sink_say(RTE_LOG_ERR,
+			     "doorbell-agent: --gpu: the graph is on GPU %d and stays there",
+			     w->graph->graph.gpu);
 		return false;
 	}
 	if (w->graph != NULL)
@@ -279,7 +285,11 @@ static int serve(struct workers *w, struct rnic *rnic)
 	ready = stop != NULL;
 	if (ready) {
 		event_add(stop, NULL);
+		/* It goes on to look for its load balancer, however long that takes. */
+		notify_send(&w->notify, "READY=1\nSTATUS=model %s, %u worker%s",
+			    w->setup[0].model.model->name, w->n, w->n == 1 ? "" : "s");
 		event_base_dispatch(w->base);
+		notify_send(&w->notify, "STOPPING=1");
 		event_free(stop);
 	}
 	for (unsigned int i = 0; i < w->n; i++)
@@ -337,14 +347,15 @@ static int run(struct workers *w, struct agent_options *o, char *program)
 	if (on_gpu)
 		o->idle_sleep = false;
 	if (start_eal(o, program) < 0) {
-		fprintf(stderr, "doorbell-agent: the EAL did not start (reason above); %s\n",
-			o->hugepages ? "are there free hugepages? --no-hugepages goes without"
-				     : "is there enough memory for --memory-mb?");
+		log_sink_say(RTE_LOG_ERR,
+			     "doorbell-agent: the EAL did not start (reason above); %s",
+			     o->hugepages ? "are there free hugepages? --no-hugepages goes without"
+					  : "is there enough memory for --memory-mb?");
 		goto unload;
 	}
 	rnic = open_rnic(o, on_gpu, error, sizeof(error));
 	if (rnic == NULL)
-		fprintf(stderr, "doorbell-agent: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
 	else
 		ret = serve(w, rnic);
 	if (rnic != NULL)
@@ -362,7 +373,7 @@ static bool first_time(void)
 
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
 		return true;
-	fputs("doorbell-agent: runs once in a process, and has done so\n", stderr);
+	log_sink_say(RTE_LOG_ERR, "doorbell-agent: runs once in a process, and has done so");
 	return false;
 }
 
@@ -390,6 +401,8 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 	ret = agent_options_parse(argc, argv, &options);
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
+	log_sink_open(options.log_format);
+	notify_open(&workers.notify);
 	if (!first_time())
 		return EXIT_FAILURE;
 	if (graph != NULL) {
@@ -398,7 +411,7 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 	}
 	workers.stop_fd = watch_stops();
 	if (workers.stop_fd < 0) {
-		fprintf(stderr, "doorbell-agent: no eventfd: %s\n", strerror(errno));
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: no eventfd: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
 	/* The descriptor stays: somebody may be stopping this very moment. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "log_line.h"
 
 bool agent_address_parse(const char *text, struct rnic_address *out)
 {
@@ -43,6 +44,7 @@ enum kind {
 	NAME,
 	ENGINE,
 	LEVEL,
+	FORMAT,
 	CONTROL,
 	LABEL,
 	GPUS,
@@ -114,6 +116,7 @@ static const struct row rows[] = {
 	 AT(idle_sleep)},
 	{"log-level", "LEVEL", "error, warning, notice, info or debug [info]", LEVEL,
 	 AT(log_level)},
+	{"log-format", "FORMAT", "text, logfmt or json [text]", FORMAT, AT(log_format)},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -229,6 +232,11 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 				return 0;
 			}
 		return complain(row, value, "is none of error, warning, notice, info, debug");
+	case FORMAT:
+		o->log_format = log_format_named(value);
+		return o->log_format < (int)LOG_FORMATS
+			       ? 0
+			       : complain(row, value, "is none of text, logfmt, json");
 	case GPUS:
 		*(const char **)field = value;
 		return strcmp(value, "auto") == 0 || strcmp(value, "all") == 0 ||

@@ -47,7 +47,7 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 /* A lost SYN is sent again after a second, then two: a new connection is sooner. */
 #define CONNECT_MS 300
 /* A TLS handshake, where hundreds of others may be waiting for theirs. */
-#define SECURE_MS  2000
+#define SECURE_MS  5000
 #define MAX_RUN_MS 600000
 /* How often a lease is renewed within its time: one renewal may be lost. */
 #define RENEWALS     3

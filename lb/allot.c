@@ -10,29 +10,30 @@
 
 _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit pins");
 
-/* Work out anew who serves what; tables are made of it by allot_table(). */
-void allot_update(struct lb *lb)
+/* Work out anew who serves what of <config>; tables are made of it by allot_table(). */
+void allot_update(struct lb *lb, const struct lb_config *config)
 {
 	static struct assign_want want[LB_SERVICES_MAX];
 
-	for (unsigned int i = 0; i < lb->config.n_services; i++) {
-		const struct lb_service_config *s = &lb->config.service[i];
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
 
 		want[i] = (struct assign_want){
 			.service = s->name,
-			.model = s->model,
+			/* No worker has none: nobody serves those that leave. */
+			.model = lb_service_serves(s) ? s->model : "",
 			.assigned_only = s->assigned_only,
 			.min_workers = s->min_workers,
 			.spares = s->spares,
 			.placement = s->placement,
 		};
 	}
-	workers_assign(lb->pool, lb->pins, want, lb->config.n_services, lb->allot);
+	workers_assign(lb->pool, lb->pins, want, config->n_services, lb->allot);
 }
 
-struct pick_table *allot_table(struct lb *lb, unsigned int service)
+struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
+			       unsigned int service)
 {
-	const struct lb_service_config *s = &lb->config.service[service];
 	const struct assign_result *allot = &lb->allot[service];
 
 	return workers_pick_table_create_of(lb->pool, &allot->in, allot->soon, s->policy);

@@ -12,11 +12,11 @@
 #define TTL          64
 
 /* VIPs live on client ports, the fabric address on its port. */
-static bool is_ours(const struct lb *lb, uint16_t port, const struct in6_addr *address)
+static bool is_ours(const struct lcore *lc, uint16_t port, const struct in6_addr *address)
 {
-	const struct lb_port_config *config = &lb->config.port[port];
+	const struct lb_port_config *config = &lc->lb->config.port[port];
 
-	if (config->clients && service_has_address(&lb->services, address))
+	if (config->clients && service_has_address(&lc->services->table, address))
 		return true;
 	return config->fabric && memcmp(&config->address.addr, address, sizeof(*address)) == 0;
 }
@@ -63,7 +63,7 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 			lcore_drop(lc, m, other);
 		return;
 	}
-	if (message.kind != NEIGH_REQUEST || !is_ours(lc->lb, index, &message.target))
+	if (message.kind != NEIGH_REQUEST || !is_ours(lc, index, &message.target))
 		return lcore_drop(lc, m, other);
 	/* A solicitation may leave its own address out: then it is the frame's. */
 	if (memcmp(message.sender_mac, no_mac, 6) == 0)
@@ -101,7 +101,7 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 	} else {
 		memcpy(&target, ip + 24, 16);
 	}
-	if (!is_ours(lc->lb, index, &target))
+	if (!is_ours(lc, index, &target))
 		return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
 	memcpy(frame, frame + 6, 6);
 	memcpy(frame + 6, lc->lb->port[index].mac, 6);

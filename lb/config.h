@@ -81,11 +81,17 @@ struct lb_service_config {
 	uint8_t replay;
 	uint32_t probe_bytes; /* of zeros, that a new worker must answer first; 0, the default: none
 			       */
+	/* not in the file: it was taken out of it, and has requests and flows still */
+	bool leaving;
 };
 
 struct lb_config {
 	unsigned int n_ports;
 	struct lb_port_config port[LB_PORTS_MAX];
+	/*
+	 * As read: in the file's order. In a running load balancer a service's place is its number,
+	 * which it keeps: places between others may be free, all zero. See lb_service_used().
+	 */
 	unsigned int n_services;
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
@@ -118,12 +124,25 @@ struct lb_config {
 	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
 	bool dcqcn;             /* react to congestion on the fabric; default true */
 	char log_level[16];     /* error, warning, notice, info, debug; default info */
+	uint8_t log_format;     /* enum log_format of log_line.h; default text */
 
 	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
 	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
 	char agents_token[LB_FILE_MAX];
 	uint32_t lease_ms; /* an agent that does not renew for this long is gone; default 5000 */
 };
+
+/* Is this a service, or a free place between others? */
+static inline bool lb_service_used(const struct lb_service_config *service)
+{
+	return service->vip.family != 0;
+}
+
+/* Does it take new requests? */
+static inline bool lb_service_serves(const struct lb_service_config *service)
+{
+	return lb_service_used(service) && !service->leaving;
+}
 
 /*
  * Read and check <path>. Returns 0, or -errno with one line in <error>:

@@ -2,11 +2,16 @@
 #include "config.h"
 #include "config_schema.h"
 #include "conntrack.h"
+#include "log_line.h"
 
 #define FIELD(type, member)  offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define SECOND(type, member) .second = offsetof(struct type, member)
 
 #define HOUR_MS 3600000
+
+/* What a running load balancer can change; see enum lb_config_effect. */
+#define LIVE    .effect = LB_CONFIG_LIVE
+#define REPLACE .effect = LB_CONFIG_REPLACE
 
 static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
 static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
@@ -15,6 +20,13 @@ static const struct config_choice framings[] = {
 	{"datagram", LB_FRAMING_DATAGRAM}, {"tagged", LB_FRAMING_TAGGED}, {NULL, 0}};
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
+
+static const struct config_choice log_formats[] = {
+	{"text", LOG_FORMAT_TEXT},
+	{"logfmt", LOG_FORMAT_LOGFMT},
+	{"json", LOG_FORMAT_JSON},
+	{NULL, 0},
+};
 
 static const struct config_choice controls[] = {{"dcqcn", true}, {"off", false}, {NULL, 0}};
 
@@ -82,53 +94,53 @@ static const struct config_key service_rows[] = {
 	{"name", &config_name, FIELD(lb_service_config, name), .noun = "a name", .required = true,
 	 .example = "echo"},
 	{"address", &config_address, FIELD(lb_service_config, vip), .noun = "a unicast address",
-	 .required = true, .example = "10.0.0.100"},
+	 .required = true, .example = "10.0.0.100", REPLACE},
 	{"port", &config_number, FIELD(lb_service_config, port), .noun = "a port", .min = 1,
-	 .max = UINT16_MAX, .required = true, .example = "8500"},
+	 .max = UINT16_MAX, .required = true, .example = "8500", REPLACE},
 	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
-	 .choices = protocols, .fallback = "udp"},
+	 .choices = protocols, .fallback = "udp", REPLACE},
 	{"framing", &config_choice, FIELD(lb_service_config, framing), .noun = "a framing",
-	 .choices = framings, .fallback = "datagram"},
+	 .choices = framings, .fallback = "datagram", REPLACE},
 	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
-	 .required = true, .example = "echo"},
+	 .required = true, .example = "echo", LIVE},
 	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
-	 .choices = policies, .fallback = "least-outstanding"},
+	 .choices = policies, .fallback = "least-outstanding", LIVE},
 	{"workers", &config_choice, FIELD(lb_service_config, assigned_only),
-	 .noun = "a choice of workers", .choices = members, .fallback = "all"},
+	 .noun = "a choice of workers", .choices = members, .fallback = "all", LIVE},
 	{"min_workers", &config_number, FIELD(lb_service_config, min_workers),
-	 .noun = "a number of workers", .min = 0, .max = WORKERS_MAX, .fallback = "0"},
+	 .noun = "a number of workers", .min = 0, .max = WORKERS_MAX, .fallback = "0", LIVE},
 	{"spares", &config_number, FIELD(lb_service_config, spares), .noun = "a number of workers",
-	 .min = 0, .max = WORKERS_MAX, .fallback = "0"},
+	 .min = 0, .max = WORKERS_MAX, .fallback = "0", LIVE},
 	{"placement", &config_choice, FIELD(lb_service_config, placement), .noun = "a placement",
-	 .choices = placements, .fallback = "spread"},
+	 .choices = placements, .fallback = "spread", LIVE},
 	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
-	 .choices = affinities, .fallback = "request"},
+	 .choices = affinities, .fallback = "request", LIVE},
 	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
 	{"max_request", &config_number, FIELD(lb_service_config, max_request),
-	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
-	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX},
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
-	 .min = 0, .max = 1 << 20, .fallback = "1024"},
+	 .min = 0, .max = 1 << 20, .fallback = "1024", LIVE},
 	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000"},
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000", LIVE},
 	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000"},
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000", LIVE},
 	/* without a fallback: 0 until the two above are known, see config.c */
 	{"flow_timeout_ms", &config_number, FIELD(lb_service_config, flow_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
 	{"one_way_timeout_ms", &config_number, FIELD(lb_service_config, one_way_timeout_ms),
-	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS},
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
 	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
-	 .noun = "a yes or no", .choices = truths, .fallback = "false"},
+	 .noun = "a yes or no", .choices = truths, .fallback = "false", LIVE},
 	{"deadline_ms", &config_number, FIELD(lb_service_config, deadline_ms),
-	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "0"},
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
 	{"priority", &config_number, FIELD(lb_service_config, priority), .noun = "a priority",
-	 .min = 1, .max = 4, .fallback = "2"},
+	 .min = 1, .max = 4, .fallback = "2", LIVE},
 	{"replay", &config_number, FIELD(lb_service_config, replay),
-	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0"},
+	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0", LIVE},
 	{"probe_bytes", &config_number, FIELD(lb_service_config, probe_bytes),
-	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0"},
+	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0", LIVE},
 	{NULL},
 };
 
@@ -167,17 +179,17 @@ static const struct config_key control_rows[] = {
 
 static const struct config_key workers_rows[] = {
 	{"timeout_ms", &config_number, FIELD(lb_config, worker_timeout_ms), .noun = "a time in ms",
-	 .min = 20, .max = HOUR_MS, .fallback = "500"},
+	 .min = 20, .max = HOUR_MS, .fallback = "500", LIVE},
 	{"suspect_ms", &config_number, FIELD(lb_config, suspect_ms), .noun = "a time in ms",
-	 .min = 0, .max = HOUR_MS, .fallback = "50"},
+	 .min = 0, .max = HOUR_MS, .fallback = "50", LIVE},
 	{"eject_error_percent", &config_number, FIELD(lb_config, eject_error_percent),
-	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50"},
+	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50", LIVE},
 	{"eject_latency_factor", &config_number, FIELD(lb_config, eject_latency_factor),
-	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0"},
+	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0", LIVE},
 	{"eject_ms", &config_number, FIELD(lb_config, eject_ms), .noun = "a time in ms", .min = 1,
-	 .max = HOUR_MS, .fallback = "5000"},
+	 .max = HOUR_MS, .fallback = "5000", LIVE},
 	{"slow_start_ms", &config_number, FIELD(lb_config, slow_start_ms), .noun = "a time in ms",
-	 .min = 0, .max = HOUR_MS, .fallback = "0"},
+	 .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
 	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
 	 .min = 0, .max = 1 << 20, .fallback = "16"},
 	{"lease_ms", &config_number, FIELD(lb_config, lease_ms), .noun = "a time in ms", .min = 300,
@@ -197,8 +209,16 @@ static const struct config_key fabric_rows[] = {
 	{NULL},
 };
 
+static const struct config_key log_rows[] = {
+	{"level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
+	 .choices = log_levels, .fallback = "info", LIVE},
+	{"format", &config_choice, FIELD(lb_config, log_format), .noun = "a log format",
+	 .choices = log_formats, .fallback = "text", LIVE},
+	{NULL},
+};
+
 static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
-static const struct config_key service_item = {NULL, &config_block, .block = service_rows};
+const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
 /* CPU_SETSIZE of glibc is where CPU numbers end. */
 static const struct config_key lcore_item = {
 	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
@@ -209,7 +229,7 @@ static const struct config_key root_rows[] = {
 	 .example = "[{name: port0, device: \"0000:3b:00.0\", ...}]"},
 	{"services", &config_list, offsetof(struct lb_config, service),
 	 sizeof(struct lb_service_config), SECOND(lb_config, n_services), .max = LB_SERVICES_MAX,
-	 .item = &service_item, .required = true,
+	 .item = &config_service_item, .required = true,
 	 .example = "[{name: echo, address: 10.0.0.100, ...}]"},
 	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
 	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
@@ -228,8 +248,9 @@ static const struct config_key root_rows[] = {
 	{"control", &config_block, .block = control_rows},
 	{"workers", &config_block, .block = workers_rows},
 	{"fabric", &config_block, .block = fabric_rows},
+	{"log", &config_block, .block = log_rows},
 	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
-	 .choices = log_levels, .fallback = "info"},
+	 .choices = log_levels, .alias = true},
 	{NULL},
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the configuration file may say, as tables: config_schema.c holds the rows, config_read.c
- * walks them over the YAML tree, config_value.c turns one value into one field. Private to
- * config*.c.
+ * walks them over the YAML tree, config_value.c turns one value into one field, config_format.c
+ * a field into text again. Private to config*.c.
  */
 #ifndef LB_CONFIG_SCHEMA_H
 #define LB_CONFIG_SCHEMA_H
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config_diff.h"
 #include "config_yaml.h"
 
 struct config_key;
@@ -43,6 +44,8 @@ struct config_key {
 	const char *example;  /* a value that would do */
 	const char *fallback; /* used when the key is left out; parsed like a value */
 	bool required;
+	bool alias;                   /* another name of a field that a row has already */
+	enum lb_config_effect effect; /* of a change: nothing said, nothing but a restart */
 	const struct config_choice *choices;
 	const struct config_key *block; /* rows of a block, ended by a row without name */
 	const struct config_key *item;  /* what a list is made of */
@@ -67,8 +70,13 @@ extern const struct config_kind config_list;
 
 /* The whole file, a block, into struct lb_config. */
 extern const struct config_key config_root;
+/* One service, a block, into struct lb_service_config. */
+extern const struct config_key config_service_item;
 
 /* Fill <base> from the tree, defaults included. 0, or -EINVAL with the error written. */
 int config_read(struct config_yaml *yaml, const struct config_key *root, void *base);
+
+/* The value as a file would have it; empty for what is not stored. Values that differ look so. */
+void config_format(const struct config_key *key, const void *base, char *buf, size_t size);
 
 #endif

@@ -13,8 +13,10 @@
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
+#include "adopt.h"
 #include "eal.h"
 #include "lcore.h"
+#include "leave.h"
 #include "memory.h"
 #include "registry.h"
 #include "resolve.h"
@@ -72,11 +74,8 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	p->new_flows_per_source = config->new_flows_per_source;
 	p->reclaim_after_ms = config->reclaim_after_ms;
 	memcpy(p->seed, seed, sizeof(p->seed));
-	for (unsigned int i = 0; i < config->n_services; i++) {
-		p->timeout_ms[i][FLOW_UDP_ONE_WAY] = config->service[i].one_way_timeout_ms;
-		p->timeout_ms[i][FLOW_UDP_ANSWERED] = config->service[i].one_way_timeout_ms;
-		p->timeout_ms[i][FLOW_UDP_ESTABLISHED] = config->service[i].flow_timeout_ms;
-	}
+	for (unsigned int i = 0; i < config->n_services; i++)
+		adopt_timeouts(&config->service[i], p->timeout_ms[i]);
 	lc->ct = conntrack_create(p);
 	free(p);
 	if (lc->ct == NULL) {
@@ -148,6 +147,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->lb = lb;
 	workers_load_init(&lc->load, lb->tsc_hz);
 	lc->index = index;
+	lc->services = lb->services;
 	lc->hold_max = LB_HOLD_MAX;
 	lc->kept_max = lb_replays_per_lcore(&lb->config);
 	lc->lane_seed = seed[0] ^ seed[1];
@@ -178,7 +178,7 @@ static void drain(struct rte_ring *ring)
 /* Its packets may be from any lcore's pool, so all give back theirs before the first pool goes. */
 static void free_packets(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->lb->config.n_services; i++) {
+	for (unsigned int i = 0; i < lc->services->n; i++) {
 		struct lcore_service *s = &lc->service[i];
 
 		while (s->queue.count > 0)
@@ -361,15 +361,6 @@ static int create_qsbr(struct lb *lb)
 	return 0;
 }
 
-static uint64_t shortest_timeout(const struct lb_config *config)
-{
-	uint64_t ms = UINT32_MAX;
-
-	for (unsigned int i = 0; i < config->n_services; i++)
-		ms = RTE_MIN(ms, (uint64_t)config->service[i].request_timeout_ms);
-	return ms;
-}
-
 struct lb *lb_create(const struct lb_config *config)
 {
 	struct lb *lb = rte_zmalloc("lb", sizeof(*lb), RTE_CACHE_LINE_SIZE);
@@ -385,17 +376,20 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->tsc_per_ms = lb->tsc_hz / 1000;
 	lb->ns_per_tsc = (1000000000ull << 32) / lb->tsc_hz;
 	lb->tsc_start = rte_rdtsc();
-	lb->shortest_timeout = shortest_timeout(config) * lb->tsc_per_ms;
+	lb->shortest_timeout = adopt_shortest_timeout(lb, config);
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {
 		LB_LOG(ERR, "no random numbers for hash seeds");
 		goto fail;
 	}
 	lb->qpn_generation = seed[2];
-	service_table_init(&lb->services, config, seed[2]);
+	lb->service_seed = seed[2];
+	lb->services = adopt_view(lb, config);
+	lb->leave = leave_create();
 	lb->pool = workers_pool_create();
 	lb->pins = workers_assign_pins_create();
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
-	if (lb->pool == NULL || lb->pins == NULL || lb->punt == NULL || create_qsbr(lb) < 0)
+	if (lb->services == NULL || lb->leave == NULL || lb->pool == NULL || lb->pins == NULL ||
+	    lb->punt == NULL || create_qsbr(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0)
@@ -468,7 +462,7 @@ void lb_destroy(struct lb *lb)
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
 		verbs_port_close(lb, i);
 	drain(lb->punt);
-	for (unsigned int i = 0; i < lb->config.n_services; i++)
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
 		workers_pick_table_destroy(lb->pick[i]);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		free_packets(lb->lcore[i]);
@@ -477,6 +471,9 @@ void lb_destroy(struct lb *lb)
 	workers_pool_destroy(lb->pool);
 	workers_assign_pins_destroy(lb->pins);
 	rte_ring_free(lb->punt);
+	leave_destroy(lb->leave);
+	free((void *)lb->services);
+	free(lb->config_path);
 	rte_free(lb->qsbr);
 	rte_free(lb);
 }
@@ -487,7 +484,8 @@ bool lb_owns_address(const struct lb *lb, const struct in6_addr *address)
 		if (lb->config.port[i].fabric &&
 		    memcmp(&lb->config.port[i].address.addr, address, sizeof(*address)) == 0)
 			return true;
-	return service_has_address(&lb->services, address);
+	return service_has_address(&__atomic_load_n(&lb->services, __ATOMIC_ACQUIRE)->table,
+				   address);
 }
 
 const struct lb_config *lb_config_get(const struct lb *lb)

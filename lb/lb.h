@@ -147,6 +147,8 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 void lb_worker_ready(struct lb *lb, struct worker *worker);
 /* No new requests. The event fires when nothing is outstanding: reason reads "drained". */
 void lb_worker_drain(struct lb *lb, struct worker *worker);
+/* Another share from now on; 1 to WORKER_WEIGHT_MAX. Tables that use it are published again. */
+void lb_worker_weight(struct lb *lb, struct worker *worker, uint32_t weight);
 /* True once a draining worker has answered everything. */
 bool lb_worker_drained(struct lb *lb, const struct worker *worker);
 /* Take the links down and free the place; what is in flight is counted as lost. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one data-plane core owns, and the load balancer's own state (private to lb/). Nothing here
- * is shared on the packet path but the read-only pick tables and the service table in struct lb.
+ * is shared on the packet path but the read-only pick tables and the view of the services.
  */
 #ifndef LB_LCORE_H
 #define LB_LCORE_H
@@ -92,7 +92,8 @@ struct lcore {
 	unsigned int index;
 	struct lb *lb;
 	struct conntrack *ct;
-	uint64_t now; /* TSC at the turn's start */
+	const struct service_view *services; /* changes between turns only: adopt.c */
+	uint64_t now;                        /* TSC at the turn's start */
 	uint32_t now_ms;
 	struct rte_mempool *packets; /* what the NIC receives into; descriptors; joined replies */
 	struct rte_mempool *control; /* ACKs, notices, ARP: never short because data is held */
@@ -162,7 +163,7 @@ struct lb {
 	 */
 	uint16_t first_lcore[LB_PORTS_MAX];
 	enum owner_rule owner_rule[LB_PORTS_MAX];
-	struct service_table services;
+	const struct service_view *services; /* atomic; as the lcores have it, or will at once */
 	struct lcore *lcore[LB_LCORES_MAX];
 	/* published to the lcores; replaced under <qsbr> */
 	struct pick_table *pick[LB_SERVICES_MAX];
@@ -171,7 +172,7 @@ struct lb {
 	int stop;              /* atomic */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
 	uint64_t ns_per_tsc;       /* x 2^32 */
-	uint64_t shortest_timeout; /* TSC; of any service's requests */
+	uint64_t shortest_timeout; /* TSC; atomic; of any service's requests */
 	/* control thread only */
 	struct worker_pool *pool;
 	struct assign_pins *pins; /* what operators said of workers and services */
@@ -180,7 +181,10 @@ struct lb {
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
 	uint8_t qpn_generation;
-	struct link *dying; /* detached links that their lcores have not buried yet */
+	uint64_t service_seed; /* of the service tables */
+	char *config_path;     /* of the file that it was started with, or NULL */
+	struct leave *leave;   /* services that were taken out: leave.c */
+	struct link *dying;    /* detached links that their lcores have not buried yet */
 	lb_worker_event on_event;
 	void *on_event_context;
 };
@@ -197,7 +201,7 @@ static inline void lcore_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop
 static inline const struct lb_service_config *lcore_service_config(const struct lcore *lc,
 								   uint16_t service)
 {
-	return &lc->lb->config.service[service];
+	return &lc->services->config[service];
 }
 
 static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
@@ -304,6 +308,8 @@ void waiting_expire(struct lcore *lc);
 /* End the flow's request with this tag, if it waits here. */
 bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
 		    uint32_t *budget);
+/* From now on the service's requests wait in <*queue>, which then is the old one, empty. */
+void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
 /* cancel.c: requests that nobody waits for any more. */
 void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
 void cancel_housekeeping(struct lcore *lc);

@@ -14,7 +14,10 @@
 #include "config.h"
 #include "eal.h"
 #include "lb.h"
+#include "log_sink.h"
+#include "reload.h"
 #include "server.h"
+#include "supervisor.h"
 
 #define TICK_MS 20
 
@@ -72,9 +75,16 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
+static struct supervisor supervisor;
+
 static void on_tick(evutil_socket_t fd, short what, void *lb)
 {
 	lb_tick(lb);
+	supervisor_tick(&supervisor, lb, lb_now_ms(lb));
+}
+
+static void ignore_change(void *context, const struct lb_config_change *change)
+{
 }
 
 static void on_signal(evutil_socket_t signal, short what, void *base)
@@ -82,16 +92,25 @@ static void on_signal(evutil_socket_t signal, short what, void *base)
 	event_base_loopbreak(base);
 }
 
-/* Renewed certificates; the configuration itself stays. */
-static void on_hangup(evutil_socket_t signal, short what, void *server)
-{
-	char error[256];
+struct hangup {
+	struct lb *lb;
+	struct control_server *server;
+};
 
-	if (control_server_tls_reload(*(struct control_server **)server, error, sizeof(error)) == 0)
+/* The configuration, and renewed certificates. What comes of it is in the log. */
+static void on_hangup(evutil_socket_t signal, short what, void *context)
+{
+	const struct hangup *hangup = context;
+	char error[512];
+
+	supervisor_reloading(&supervisor);
+	lb_reload_apply(hangup->lb, NULL, ignore_change, NULL, error, sizeof(error));
+	if (control_server_tls_reload(hangup->server, error, sizeof(error)) == 0)
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
 	else
 		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
 			error);
+	supervisor_ready(&supervisor, hangup->lb);
 }
 
 /* Serve until a signal asks to stop. */
@@ -99,6 +118,7 @@ static int serve(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
+	struct hangup reload = {.lb = lb};
 	struct event *tick, *term, *interrupt, *hangup;
 	struct timeval period = {.tv_usec = TICK_MS * 1000};
 	char error[256] = "no memory for the event loop";
@@ -109,7 +129,7 @@ static int serve(struct lb *lb)
 	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
 	term = evsignal_new(base, SIGTERM, on_signal, base);
 	interrupt = evsignal_new(base, SIGINT, on_signal, base);
-	hangup = evsignal_new(base, SIGHUP, on_hangup, &server);
+	hangup = evsignal_new(base, SIGHUP, on_hangup, &reload);
 	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
 	event_add(tick, &period);
@@ -118,12 +138,15 @@ static int serve(struct lb *lb)
 	server = control_server_create(lb, base, error, sizeof(error));
 	if (server == NULL)
 		goto out;
+	reload.server = server;
 	event_add(hangup, NULL);
 	if (lb_start(lb) == 0) {
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
 			"lb: serving control=%s agents_port=%u\n",
 			lb_config_get(lb)->control_socket, control_server_agents_port(server));
+		supervisor_ready(&supervisor, lb);
 		event_base_dispatch(base);
+		supervisor_stopping(&supervisor);
 		ret = EXIT_SUCCESS;
 	}
 	control_server_destroy(server);
@@ -138,7 +161,7 @@ out:
 	if (base != NULL)
 		event_base_free(base);
 	if (server == NULL)
-		fprintf(stderr, "doorbell-lb: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
 	return ret;
 }
 
@@ -162,13 +185,18 @@ int main(int argc, char **argv)
 		       config.n_ports, config.n_services, config.n_lcores);
 		return EXIT_SUCCESS;
 	}
+	log_sink_open(config.log_format);
+	supervisor_open(&supervisor);
 	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
-		fprintf(stderr, "doorbell-lb: %s\n", error);
+		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
 		return EXIT_FAILURE;
 	}
 	lb = lb_create(&config);
+	if (lb != NULL)
+		lb_reload_set_file(lb, options.config);
 	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
 	lb_destroy(lb);
+	supervisor_close(&supervisor);
 	rte_eal_cleanup();
 	return ret;
 }

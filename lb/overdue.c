@@ -52,7 +52,8 @@ static void check(struct lcore *lc, struct link *link)
 		number = link->oldest;
 	for (int k = 0; k < BUDGET; k++) {
 		if (number == SLOT_NONE ||
-		    lc->now - link->slot[number].sent <= lc->lb->shortest_timeout) {
+		    lc->now - link->slot[number].sent <=
+			    __atomic_load_n(&lc->lb->shortest_timeout, __ATOMIC_RELAXED)) {
 			number = SLOT_NONE;
 			break;
 		}

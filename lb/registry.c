@@ -34,15 +34,16 @@ void registry_publish(struct lb *lb, const char *model)
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
 	unsigned int n = lb->config.n_services;
 
-	allot_update(lb);
+	allot_update(lb, &lb->config);
 	for (unsigned int i = 0; i < n; i++) {
-		if (strcmp(lb->config.service[i].model, model) != 0)
+		const struct lb_service_config *s = &lb->config.service[i];
+
+		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
 			continue;
-		table = allot_table(lb, i);
+		table = allot_table(lb, s, i);
 		if (table == NULL) {
 			/* The old table still works: links that went away have no credits. */
-			LB_LOG(ERR, "no memory for the pick table service=%s",
-			       lb->config.service[i].name);
+			LB_LOG(ERR, "no memory for the pick table service=%s", s->name);
 			continue;
 		}
 		old[i] = lb->pick[i];
@@ -171,15 +172,16 @@ static uint32_t port_path_mtu(const struct lb *lb, unsigned int port)
 }
 
 /* Largest request and reply of the services that use a model; false when none does. */
-static bool model_limits(const struct lb *lb, const char *model, uint32_t *request, uint32_t *reply)
+static bool model_limits(const struct lb_config *config, const char *model, uint32_t *request,
+			 uint32_t *reply)
 {
 	bool found = false;
 
 	*request = *reply = 0;
-	for (unsigned int i = 0; i < lb->config.n_services; i++) {
-		const struct lb_service_config *s = &lb->config.service[i];
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
 
-		if (strcmp(s->model, model) != 0)
+		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
 			continue;
 		found = true;
 		*request = RTE_MAX(*request, s->max_request);
@@ -200,7 +202,7 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 			    "no fabric port reaches %s; give the agent an address in a fabric "
 			    "port's subnet, or that port a gateway",
 			    lb_address_format(agent, text, sizeof(text)));
-	if (!model_limits(lb, model, &hello->max_request, &hello->max_reply))
+	if (!model_limits(&lb->config, model, &hello->max_request, &hello->max_reply))
 		return fail(error, error_size, -ENOENT,
 			    "no service uses model '%s'; start the agent with a model that a "
 			    "service names, or add the service",
@@ -245,13 +247,56 @@ static int check_links(const struct lb *lb, const struct lb_registration *r, cha
 	return 0;
 }
 
+static int check_against(const struct worker_spec *w, const struct lb_config *config, char *error,
+			 size_t size)
+{
+	uint32_t request, reply;
+
+	if (w->heartbeat_ms * 2 > config->worker_timeout_ms)
+		return fail(error, size, -EINVAL,
+			    "workers.timeout_ms: %u is less than twice the heartbeat_ms %u of "
+			    "worker %s; use %u or more, or start it again with a lower "
+			    "--heartbeat-ms",
+			    config->worker_timeout_ms, w->heartbeat_ms, w->name,
+			    w->heartbeat_ms * 2);
+	if (!model_limits(config, w->model, &request, &reply))
+		return 0; /* nobody asks it any more */
+	if (w->max_request < request)
+		return fail(
+			error, size, -EINVAL,
+			"max_request: a service of model '%s' would send up to %u bytes, worker "
+			"%s takes %u; lower the service's, or drain the worker first and start "
+			"it again with more",
+			w->model, request, w->name, w->max_request);
+	if (w->max_reply > reply)
+		return fail(error, size, -EINVAL,
+			    "max_reply: the services of model '%s' would give their clients at "
+			    "most %u bytes, worker %s answers with up to %u; raise the service's, "
+			    "or drain the worker first",
+			    w->model, reply, w->name, w->max_reply);
+	return 0;
+}
+
+int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
+			  size_t size)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *w = workers_get(lb->pool, i);
+		int ret = w == NULL ? 0 : check_against(&w->spec, config, error, size);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
 /* Can this worker serve every service of its model? */
 static int check_worker(const struct lb *lb, const struct lb_registration *r, char *error,
 			size_t size)
 {
 	uint32_t request, reply;
 
-	if (!model_limits(lb, r->worker.model, &request, &reply))
+	if (!model_limits(&lb->config, r->worker.model, &request, &reply))
 		return fail(error, size, -ENOENT, "model: no service uses '%s'", r->worker.model);
 	if (r->worker.max_request < request)
 		return fail(error, size, -EINVAL,
@@ -450,6 +495,16 @@ void lb_worker_drain(struct lb *lb, struct worker *w)
 {
 	if (w->state != WORKER_DRAINING)
 		registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
+}
+
+void lb_worker_weight(struct lb *lb, struct worker *w, uint32_t weight)
+{
+	if (w->spec.weight == weight)
+		return;
+	LB_LOG(NOTICE, "worker=%s weight=%u before=%u", w->spec.name, weight, w->spec.weight);
+	w->spec.weight = weight;
+	if (w->state == WORKER_ACTIVE)
+		registry_publish(lb, w->spec.model);
 }
 
 static uint64_t outstanding(const struct lb *lb, const struct worker *w)

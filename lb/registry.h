@@ -9,8 +9,15 @@
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
-/* Replace the pick tables of every service that <model> serves. */
+/* Publish new pick tables for every service that <model> serves. */
 void registry_publish(struct lb *lb, const char *model);
+
+/*
+ * Could the workers that are there serve what <config> says? 0, or -EINVAL with a sentence in
+ * <error> that names worker, key and fix.
+ */
+int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
+			  size_t size);
 
 /*
  * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
@@ -22,9 +29,10 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t fi
 void eject_tick(struct lb *lb);
 
 /* allot.c: which workers serve which service. */
-void allot_update(struct lb *lb);
+void allot_update(struct lb *lb, const struct lb_config *config);
 /* As workers_pick_table_create_of(). */
-struct pick_table *allot_table(struct lb *lb, unsigned int service);
+struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
+			       unsigned int service);
 
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);

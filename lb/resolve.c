@@ -184,6 +184,13 @@ static void announce_on(struct lb *lb, uint16_t port, const struct lb_address *a
 	mailbox_send(&lb->lcore[0]->mailbox, announce, lb->lcore[0], &a);
 }
 
+void resolve_announce_vip(struct lb *lb, const struct lb_address *vip)
+{
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->config.port[i].clients)
+			announce_on(lb, i, vip);
+}
+
 void resolve_announce(struct lb *lb)
 {
 	const struct lb_config *config = &lb->config;
@@ -191,7 +198,8 @@ void resolve_announce(struct lb *lb)
 	for (unsigned int i = 0; i < config->n_ports; i++) {
 		if (config->port[i].fabric && !config->port[i].verbs)
 			announce_on(lb, i, &config->port[i].address);
-		for (unsigned int k = 0; config->port[i].clients && k < config->n_services; k++)
-			announce_on(lb, i, &config->service[k].vip);
 	}
+	for (unsigned int k = 0; k < config->n_services; k++)
+		if (lb_service_used(&config->service[k]))
+			resolve_announce_vip(lb, &config->service[k].vip);
 }

@@ -26,4 +26,7 @@ void resolve_tick(struct lb *lb, uint32_t now_ms);
 /* Tell the neighbours where our addresses are now: gratuitous ARP, unsolicited advertisements. */
 void resolve_announce(struct lb *lb);
 
+/* The same for one more VIP. */
+void resolve_announce_vip(struct lb *lb, const struct lb_address *vip);
+
 #endif

@@ -48,9 +48,19 @@ void service_table_init(struct service_table *table, const struct lb_config *con
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		const struct lb_service_config *s = &config->service[i];
 
-		add(table, &s->vip.addr, htons(s->port), s->protocol, i);
+		if (!lb_service_used(s))
+			continue;
+		if (!s->leaving)
+			add(table, &s->vip.addr, htons(s->port), s->protocol, i);
 		add(table, &s->vip.addr, 0, 0, SERVICE_NONE);
 	}
+}
+
+void service_view_init(struct service_view *view, const struct lb_config *config, uint64_t seed)
+{
+	view->n = config->n_services;
+	service_table_init(&view->table, config, seed);
+	memcpy(view->config, config->service, sizeof(view->config));
 }
 
 uint16_t service_lookup(const struct service_table *table, const struct flow_key *key)

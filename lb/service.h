@@ -29,7 +29,19 @@ struct service_table {
 	struct service_entry entry[SERVICE_TABLE_SIZE];
 };
 
+/*
+ * The services as an lcore sees them: all of one configuration. Never changed; another takes its
+ * place between two turns of the lcore.
+ */
+struct service_view {
+	unsigned int n; /* numbers are below this */
+	struct service_table table;
+	struct lb_service_config config[LB_SERVICES_MAX]; /* by number; see struct lb_config */
+};
+
+/* Of services that leave only the address is ours still: new flows to them belong to no service. */
 void service_table_init(struct service_table *table, const struct lb_config *config, uint64_t seed);
+void service_view_init(struct service_view *view, const struct lb_config *config, uint64_t seed);
 
 /* The service's number, SERVICE_NONE or SERVICE_NOT_OURS. */
 uint16_t service_lookup(const struct service_table *table, const struct flow_key *key);

@@ -11,7 +11,7 @@
 static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
 			  enum lb_drop *reason)
 {
-	uint16_t service = service_lookup(&lc->lb->services, key);
+	uint16_t service = service_lookup(&lc->services->table, key);
 	struct flow *flow;
 
 	/* From ourselves to ourselves: answers would go round for ever. */

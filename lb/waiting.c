@@ -167,7 +167,7 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 
 unsigned int waiting_send(struct lcore *lc)
 {
-	unsigned int before = lc->n_waiting, n = lc->lb->config.n_services;
+	unsigned int before = lc->n_waiting, n = lc->services->n;
 	struct burst *b = &lc->burst;
 
 	b->n = 0;
@@ -212,7 +212,7 @@ static void expire(struct lcore *lc, uint16_t service)
 
 void waiting_expire(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->lb->config.n_services; i++)
+	for (unsigned int i = 0; i < lc->services->n; i++)
 		if (lc->service[i].queue.count > 0)
 			expire(lc, i);
 }
@@ -230,4 +230,23 @@ bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, 
 	lc->n_waiting--;
 	end(lc, flow->service, &ended, LB_DROP_CANCELLED);
 	return true;
+}
+
+void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue)
+{
+	struct queue *old = &lc->service[service].queue, empty;
+	struct waiting displaced;
+
+	while (old->count > 0) {
+		struct waiting w = queue_remove(old, queue_oldest(old));
+		enum queue_verdict verdict = queue_push(queue, &w, &displaced);
+
+		if (verdict == QUEUE_TAKEN)
+			continue;
+		lc->n_waiting--;
+		end(lc, service, verdict == QUEUE_REFUSED ? &w : &displaced, LB_DROP_QUEUE_FULL);
+	}
+	empty = *old;
+	*old = *queue;
+	*queue = empty;
 }

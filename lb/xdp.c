@@ -110,7 +110,8 @@ static int fill(int map, const struct lb_config *config, unsigned int index)
 	if (port->fabric)
 		ret = add_address(map, &port->address);
 	for (unsigned int i = 0; port->clients && ret == 0 && i < config->n_services; i++)
-		ret = add_address(map, &config->service[i].vip);
+		if (lb_service_used(&config->service[i]))
+			ret = add_address(map, &config->service[i].vip);
 	return ret;
 }
 

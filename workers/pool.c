@@ -73,7 +73,7 @@ static const struct number_rule number_rules[] = {
 	{"max_request", offsetof(struct worker_spec, max_request), 1, WORKER_BYTES_MAX, false},
 	{"max_reply", offsetof(struct worker_spec, max_reply), 1, WORKER_BYTES_MAX, false},
 	{"max_batch", offsetof(struct worker_spec, max_batch), 1, RING_SLOTS_MAX, false},
-	{"weight", offsetof(struct worker_spec, weight), 1, 256, false},
+	{"weight", offsetof(struct worker_spec, weight), 1, WORKER_WEIGHT_MAX, false},
 	{"heartbeat_ms", offsetof(struct worker_spec, heartbeat_ms), 10, 60000, false},
 	{"max_run_ms", offsetof(struct worker_spec, max_run_ms), 0, 600000, false},
 };

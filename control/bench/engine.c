@@ -34,7 +34,6 @@ struct engine {
 	uint8_t *room; /* of the staged */
 	uint32_t room_each;
 	uint8_t *expected;
-	bool blocked;
 };
 
 uint64_t bench_now_ns(void)
@@ -195,7 +194,6 @@ static int send_staged(struct engine *e)
 			return ret;
 		count_sent(thread, &e->staged[i]);
 	}
-	e->blocked = sent < (int)e->n_staged;
 	keep_unsent(e, (unsigned int)sent);
 	return 0;
 }

@@ -44,7 +44,7 @@ enum cli_option {
 	CLI_OPTIONS,
 };
 
-#define CLI_BIT(option) (1u << (option))
+#define CLI_BIT(option) (UINT64_C(1) << (option))
 
 /* Values above CLI_OPTIONS: options that fit every command. */
 enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS, OPT_MAKE };
@@ -57,8 +57,8 @@ struct cli {
 	bool json, watch;              /* watch: JSON goes on one line */
 	unsigned int watch_s;
 	const char *socket;
-	const char *name; /* the operand, for commands that take one */
-	char **more;      /* and those after it, until NULL */
+	const char *name, *value; /* the operands, for commands that take them */
+	char **more;              /* those after the first, until NULL */
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream, once;
@@ -78,9 +78,11 @@ int cli_watch(struct cli *cli, cli_run *run);
 void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
-cli_run cli_workers_list, cli_workers_show, cli_workers_drain;
+cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
+cli_run cli_log_show, cli_log_level;
+cli_run cli_config_check, cli_config_diff, cli_config_apply;
 cli_run cli_stats, cli_version, cli_top_status;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 

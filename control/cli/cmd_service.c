@@ -2,14 +2,23 @@
 #include "cli.h"
 
 static const struct cli_column brief[] = {
-	{"NAME", "name", CLI_TEXT},          {"VIP", "vip", CLI_TEXT},
-	{"PORT", "port", CLI_PLAIN},         {"PROTO", "protocol", CLI_TEXT},
-	{"MODEL", "model", CLI_TEXT},        {"POLICY", "policy", CLI_TEXT},
-	{"AFFINITY", "affinity", CLI_TEXT},  {"WORKERS", "workers", CLI_PLAIN},
-	{"QUEUED", "queued", CLI_COUNT},     {"REPLAYS", "replays", CLI_COUNT},
-	{"REQUESTS", "requests", CLI_COUNT}, {"REPLIES", "replies", CLI_COUNT},
-	{"NOTICES", "notices", CLI_COUNT},   {"DROPS", "drops", CLI_COUNT},
-	{"BYTES IN", "bytes_in", CLI_BYTES}, {"BYTES OUT", "bytes_out", CLI_BYTES},
+	{"NAME", "name", CLI_TEXT},
+	{"VIP", "vip", CLI_TEXT},
+	{"PORT", "port", CLI_PLAIN},
+	{"PROTO", "protocol", CLI_TEXT},
+	{"MODEL", "model", CLI_TEXT},
+	{"STATE", "state", CLI_TEXT},
+	{"POLICY", "policy", CLI_TEXT},
+	{"AFFINITY", "affinity", CLI_TEXT},
+	{"WORKERS", "workers", CLI_PLAIN},
+	{"QUEUED", "queued", CLI_COUNT},
+	{"REPLAYS", "replays", CLI_COUNT},
+	{"REQUESTS", "requests", CLI_COUNT},
+	{"REPLIES", "replies", CLI_COUNT},
+	{"NOTICES", "notices", CLI_COUNT},
+	{"DROPS", "drops", CLI_COUNT},
+	{"BYTES IN", "bytes_in", CLI_BYTES},
+	{"BYTES OUT", "bytes_out", CLI_BYTES},
 };
 
 static const struct cli_column full[] = {
@@ -18,6 +27,7 @@ static const struct cli_column full[] = {
 	{"port", "port", CLI_PLAIN},
 	{"protocol", "protocol", CLI_TEXT},
 	{"model", "model", CLI_TEXT},
+	{"state", "state", CLI_TEXT},
 	{"policy", "policy", CLI_TEXT},
 	{"affinity", "affinity", CLI_TEXT},
 	{"workers active", "workers", CLI_PLAIN},

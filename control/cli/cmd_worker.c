@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -161,6 +162,30 @@ int cli_workers_drain(struct cli *cli)
 		cli_print_json(cli, result);
 	else
 		fprintf(cli->out, "worker %s: %s\n", cli->name, state_of(result));
+	json_decref(result);
+	return 0;
+}
+
+int cli_workers_set(struct cli *cli)
+{
+	const char *number = strncmp(cli->value, "weight=", 7) == 0 ? cli->value + 7 : NULL;
+	json_t *result;
+	char *end;
+	long weight;
+
+	if (!number)
+		return cli_usage_error("workers set: cannot set '%s'; give weight=N", cli->value);
+	weight = strtol(number, &end, 10);
+	if (end == number || *end != '\0')
+		return cli_usage_error("workers set: weight: '%s' is not a number", number);
+	result = cli_call(cli, "workers.set",
+			  json_pack("{s:s, s:I}", "name", cli->name, "weight", (json_int_t)weight));
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		fprintf(cli->out, "worker %s: weight %ld\n", cli->name, weight);
 	json_decref(result);
 	return 0;
 }

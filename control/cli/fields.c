@@ -110,6 +110,7 @@ static const struct cli_field service[] = {
 	{"vip", "", "the address where it is reached"},
 	{"port", "", "the port where it is reached"},
 	{"protocol", "", "udp"},
+	{"state", "", "serving, or leaving: it was taken out of the configuration"},
 	{"model", "", "whose workers get its requests"},
 	{"policy", "", "how they are chosen"},
 	{"affinity", "", "request or flow: for how long"},
@@ -383,7 +384,37 @@ static const struct cli_field size_terms[] = {
 	{NULL},
 };
 
-#define WORKER_ONE "workers show,workers drain,workers assign,workers release"
+static const struct cli_field config[] = {
+	{"file", "", "what was read"},
+	{"changes", "", "an array"},
+	{NULL},
+};
+
+static const struct cli_field config_verdict[] = {
+	{"applies", "", "true or false: could it be applied now"},
+	{"reason", "", "why it could not, or null"},
+	{NULL},
+};
+
+static const struct cli_field config_change[] = {
+	{"key", "", "what is changed"},
+	{"from", "", "null: there was none"},
+	{"to", "", "null: there is none"},
+	{"effect", "", "live, replace or restart"},
+	{NULL},
+};
+
+static const struct cli_field log_modules[] = {{"modules", "", "an array"}, {NULL}};
+
+static const struct cli_field log_module[] = {
+	{"module", "", "its name"},
+	{"level", "", "error, warning, notice, info or debug, or one of DPDK's"},
+	{NULL},
+};
+
+#define WORKER_ONE "workers show,workers drain,workers assign,workers release,workers set"
+#define CONFIGS    "config check,config diff,config apply"
+#define LOGS       "log show,log level"
 #define DOCTORS    "doctor,doctor lb,doctor agent"
 
 const struct cli_fields cli_json[] = {
@@ -403,6 +434,11 @@ const struct cli_fields cli_json[] = {
 	{"services list", "services[]", service},
 	{"services show", "", service_one},
 	{"services show", "service", service},
+	{CONFIGS, "", config},
+	{"config check", "", config_verdict},
+	{CONFIGS, "changes[]", config_change},
+	{LOGS, "", log_modules},
+	{LOGS, "modules[]", log_module},
 	{"stats", "", stats},
 	{"stats", "lcores[]", lcore},
 	{"stats", "lcores[].stages.<>", stage},

@@ -23,9 +23,10 @@
 	 CLI_BIT(CLI_LB_FABRIC_ADDRESS))
 
 static const struct command {
-	const char *object, *verb, *operand; /* verb and operand: NULL where there is none */
+	const char *object, *verb; /* verb, operand: NULL where there is none */
+	const char *operand;       /* their names; in brackets: may be left out */
 	cli_run *run;
-	unsigned int options;
+	uint64_t options;
 	const char *help;
 	bool alone;       /* does not ask the daemon */
 	const char *more; /* operands after the first, of which one is needed; NULL: none */
@@ -47,8 +48,17 @@ static const struct command {
 	 "let it serve them no longer; what it has it answers", .more = "SERVICE..."},
 	{"workers", "table", NULL, cli_workers_table, WATCH,
 	 "where workers are: host, slot, services"},
+	{"workers", "set", "NAME weight=N", cli_workers_set, 0,
+	 "change its share, for policies that use one"},
 	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
+	{"config", "check", "[FILE]", cli_config_check, 0,
+	 "is it right? FILE, or what the daemon was started with"},
+	{"config", "diff", "[FILE]", cli_config_diff, 0, "what it would change"},
+	{"config", "apply", "[FILE]", cli_config_apply, 0, "change it now: all of it, or nothing"},
+	{"log", "show", NULL, cli_log_show, 0, "what is logged, by module"},
+	{"log", "level", "[MODULE] LEVEL", cli_log_level, 0,
+	 "log more or less from now on: error, warning, notice, info, debug"},
 	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
 	{"top", NULL, NULL, cli_top_status, CLI_BIT(CLI_ONCE) | WATCH,
 	 "services, workers and where time goes, live"},
@@ -234,7 +244,35 @@ static const struct command *find_command(char ***words)
 	return NULL;
 }
 
-static int check_use(const struct command *c, unsigned int given, bool json, char **rest)
+/* How many operands there may be, or must be. */
+static unsigned int operands(const struct command *c, bool needed)
+{
+	unsigned int n = 0;
+
+	for (const char *word = c->operand; word != NULL; word = strchr(word, ' ')) {
+		word += *word == ' ';
+		n += !needed || *word != '[';
+	}
+	return n;
+}
+
+static int check_operands(const struct command *c, const char *verb, char **rest)
+{
+	unsigned int n = 0;
+
+	while (rest[n])
+		n++;
+	if (n < operands(c, true))
+		return n == 0 ? cli_usage_error("%s %s: which one? give its name", c->object, verb)
+			      : cli_usage_error("%s %s: give %s", c->object, verb, c->operand);
+	if (n > operands(c, false))
+		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
+				       c->object, c->verb ? " " : "", verb,
+				       rest[operands(c, false)]);
+	return 0;
+}
+
+static int check_use(const struct command *c, uint64_t given, bool json, char **rest)
 {
 	const char *verb = c->verb ? c->verb : "", *blank = c->verb ? " " : "";
 
@@ -245,16 +283,13 @@ static int check_use(const struct command *c, unsigned int given, bool json, cha
 	if (given & CLI_BIT(CLI_STREAM) && (!json || given & (CLI_BIT(CLI_SORT) | WATCH)))
 		return cli_usage_error(
 			"--stream: give --json with it, and neither --sort nor --watch");
-	if (c->operand && !rest[0])
-		return cli_usage_error("%s %s: which one? give its name", c->object, verb);
 	if (c->more)
-		return rest[1] ? 0
-			       : cli_usage_error("%s %s: give %s after the name", c->object, verb,
-						 c->more);
-	if (rest[c->operand ? 1 : 0])
-		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
-				       c->object, blank, verb, rest[c->operand ? 1 : 0]);
-	return 0;
+		return rest[0] == NULL
+			       ? cli_usage_error("%s %s: which one? give its name", c->object, verb)
+		       : rest[1] ? 0
+				 : cli_usage_error("%s %s: give %s after the name", c->object, verb,
+						   c->more);
+	return check_operands(c, verb, rest);
 }
 
 static int run(struct cli *cli, const struct command *c)
@@ -303,7 +338,7 @@ int main(int argc, char **argv)
 {
 	struct cli cli = {.socket = default_socket()};
 	const struct command *c;
-	unsigned int given = 0;
+	uint64_t given = 0;
 	int option, rc = run_own(argc, argv);
 
 	if (rc >= 0)
@@ -336,7 +371,8 @@ int main(int argc, char **argv)
 	rc = check_use(c, given, cli.json, argv);
 	if (rc != 0)
 		return rc;
-	cli.name = c->operand ? argv[0] : NULL;
-	cli.more = c->operand ? argv + 1 : NULL;
+	cli.name = argv[0];
+	cli.value = argv[0] ? argv[1] : NULL;
+	cli.more = argv[0] ? argv + 1 : NULL;
 	return run(&cli, c);
 }

@@ -115,6 +115,20 @@ static const char *about(const char *command)
 	return NULL;
 }
 
+/* "[MODULE] LEVEL" */
+static void print_operands(const char *operands)
+{
+	while (*operands) {
+		size_t n = strcspn(operands, " ");
+
+		if (*operands == '[')
+			printf(" Oo Ar %.*s Oc", (int)n - 2, operands + 1);
+		else
+			printf(" Ar %.*s", (int)n, operands);
+		operands += n + (operands[n] == ' ');
+	}
+}
+
 static void print_topic(const struct cli_topic *topic)
 {
 	uint64_t common = common_options(topic);
@@ -131,7 +145,7 @@ static void print_topic(const struct cli_topic *topic)
 		text = about(cli_command_words(&c, words, sizeof(words)));
 		printf(".It Cm %s", words);
 		if (c.operand)
-			printf(" Ar %s", c.operand);
+			print_operands(c.operand);
 		if (c.more)
 			printf(" Ar %s", c.more);
 		if (text)

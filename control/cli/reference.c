@@ -9,7 +9,15 @@ const struct cli_topic cli_topics[] = {
 	 "All take filters, and see flows that fit all of them:\n"},
 	{"Workers", "workers", "A worker is one GPU with its agent.\n", NULL},
 	{"Services", "services", NULL, NULL},
-	{"Daemon", "stats top version", NULL, NULL},
+	{"Configuration", "config",
+	 "The daemon reads the file, so its user must be able to; without\n"
+	 ".Ar file\n"
+	 "it is the one that the daemon was started with.\n"
+	 "Sending SIGHUP to the daemon is\n"
+	 ".Cm config apply ;\n"
+	 "what comes of it is in the log.\n",
+	 NULL},
+	{"Daemon", "log stats top version", NULL, NULL},
 	{"Doctor", "doctor",
 	 "Looks at the machine it runs on, before or after the start, and says what is\n"
 	 "wrong and how to mend it.\n"
@@ -60,6 +68,38 @@ const struct cli_about cli_abouts[] = {
 			  "and\n"
 			  ".Sy slot\n"
 			  "that their agents were started with, and which services they serve.\n"},
+	{"workers set", "Change its share, 1 to 256, for policies that use one.\n"
+			"It holds until its agent registers again.\n"},
+	{"config check", "Is it right, and could it be applied now?\n"},
+	{"config diff", "What it would change.\n"
+			"HOW is\n"
+			".Sy live ,\n"
+			".Sy replace\n"
+			"(the service leaves, and another takes its name) or\n"
+			".Sy restart .\n"},
+	{"config apply",
+	 "Change it now.\n"
+	 "If anything in it is wrong, needs a restart, or cannot be served by the workers\n"
+	 "that are there, nothing changes and the reason is said.\n"
+	 ".Pp\n"
+	 "Services can be added and removed, and all of their keys be changed; so can\n"
+	 ".Sy workers.timeout_ms\n"
+	 "and\n"
+	 ".Sy log_level .\n"
+	 "A service that is removed, or gets another address, port, protocol or framing,\n"
+	 "takes no more requests (their clients are told that it is busy), answers those\n"
+	 "it has, and then is gone.\n"},
+	{"log show", "How much is logged, by module: ours begin with doorbell.\n"},
+	{"log level",
+	 "Log more or less from now on:\n"
+	 ".Sy error , warning , notice , info\n"
+	 "or\n"
+	 ".Sy debug .\n"
+	 ".Ar module\n"
+	 "is one of ours, such as lb, or a pattern of the names that\n"
+	 ".Cm log show\n"
+	 "lists, such as pmd.*; without one all of ours change.\n"
+	 "It holds until the daemon ends, or the level in its configuration changes.\n"},
 	{"services list", "All services and their counters.\n"},
 	{"services show", "Everything about one of them.\n"},
 	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"

@@ -16,6 +16,7 @@
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
 #   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
 #   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
+#   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -32,7 +33,7 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,21s/^# \{0,1\}//p' "$0"
+    sed -n '3,27s/^# \{0,1\}//p' "$0"
 }
 
 list() {
@@ -48,6 +49,7 @@ gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo b
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
 pool               what choosing a worker costs, and what policies do to latency (simulated)
 size               what doorbell size predicts beside what doorbell bench measures, at four loads
+pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
 
@@ -202,6 +204,11 @@ wire-100g | conntrack-scale | rdma)
 bundle)
     shift
     bundle "$@"
+    ;;
+pool-live)
+    shift
+    build "${programs[@]}" tests/bench/bench-pool-workers
+    BUILD=$build exec "$root/tests/bench/pool_live.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)
     "$@"

@@ -6,6 +6,25 @@
 #include <string.h>
 
 #include "config.h"
+#include "config_diff.h"
+
+static void no_change(void *context, const struct lb_config_change *change)
+{
+	require(false);
+}
+
+/* What runs differs in nothing from itself, and goes on under the same numbers. */
+static void check_reload(const struct lb_config *config)
+{
+	static struct lb_config next;
+	char error[512];
+
+	lb_config_diff(config, config, no_change, NULL);
+	require(lb_config_merge(config, config, &next, error, sizeof(error)) == 0);
+	require(next.n_services == config->n_services);
+	for (unsigned int i = 0; i < next.n_services; i++)
+		require(strcmp(next.service[i].name, config->service[i].name) == 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,9 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 sizeof(error));
 
 	require(rc == 0 || rc == -EINVAL || rc == -EFBIG);
-	if (rc == 0)
+	if (rc == 0) {
 		check_config(&config);
-	else
+		check_reload(&config);
+	} else {
 		check_error(error, sizeof(error));
+	}
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 #define LCORES   2
 #define WORKERS  6
-#define CHANGES  200
+#define CHANGES  60
 #define PER_TURN 32 /* picks between two quiescent states */
 #define MODEL    "llama"
 
@@ -84,6 +84,7 @@ static struct lb *small_lb(struct worker *worker[])
 	for (unsigned int i = 0; i < PICK_POLICIES; i++) {
 		snprintf(lb->config.service[i].model, LB_NAME_MAX, MODEL);
 		lb->config.service[i].policy = i;
+		lb->config.service[i].vip.family = 4;
 		lb->pick[i] = workers_pick_table_create(lb->pool, MODEL, i);
 	}
 	for (unsigned int i = 0; i < WORKERS; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 
 #include "conntrack_fixture.h"
 #include "internal.h"
@@ -63,6 +64,56 @@ Test(conntrack_expire, a_flow_that_speaks_lives_on)
 		cr_assert_eq(conntrack_expire(ct, last + ONE_WAY_MS + WHEEL_TICK_MS, NO_BUDGET), 1);
 		conntrack_destroy(ct);
 	}
+}
+
+Test(conntrack_expire, young_flows_take_another_timeout_of_their_service_at_once)
+{
+	const uint32_t shorter[FLOW_STATES] = {[FLOW_UDP_ONE_WAY] = 1000};
+	struct conntrack *ct = fixture_table("t", 10);
+
+	fixture_insert(ct, 1, 0);
+	cr_assert_eq(conntrack_timeouts_set(ct, 0, shorter), 0);
+	cr_assert_eq(conntrack_expire(ct, 999, NO_BUDGET), 0);
+	cr_assert_eq(conntrack_expire(ct, 1000 + WHEEL_TICK_MS, NO_BUDGET), 1);
+	conntrack_destroy(ct);
+}
+
+Test(conntrack_expire, established_flows_take_a_longer_timeout_and_a_shorter_when_the_old_is_due)
+{
+	const uint32_t longer[FLOW_STATES] = {[FLOW_UDP_ESTABLISHED] = 2 * ESTABLISHED_MS};
+	const uint32_t shorter[FLOW_STATES] = {[FLOW_UDP_ESTABLISHED] = 1000};
+	struct conntrack *ct = fixture_table("t", 10);
+	uint32_t t = 0;
+
+	for (uint32_t n = 1; n <= 2; n++) {
+		struct flow *flow = fixture_insert(ct, n, 0);
+
+		conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
+		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
+	}
+	/* moves both to the wheel */
+	cr_assert_eq(conntrack_expire(ct, ONE_WAY_MS + 1, NO_BUDGET), 0);
+	cr_assert_eq(conntrack_timeouts_set(ct, 0, longer), 0);
+	cr_assert_eq(conntrack_expire(ct, 2 * ESTABLISHED_MS - 1, NO_BUDGET), 0);
+	cr_assert_eq(conntrack_timeouts_set(ct, 0, shorter), 0);
+	for (t = 2 * ESTABLISHED_MS; conntrack_count(ct) > 0; t++)
+		conntrack_expire(ct, t, NO_BUDGET);
+	cr_assert_leq(t, 2 * ESTABLISHED_MS + 2 * WHEEL_TICK_MS);
+	conntrack_destroy(ct);
+}
+
+Test(conntrack_expire, timeouts_of_no_service_and_those_that_are_too_long_are_refused)
+{
+	const uint32_t good[FLOW_STATES] = {[FLOW_UDP_ONE_WAY] = 1};
+	const uint32_t bad[FLOW_STATES] = {
+		[FLOW_UDP_ONE_WAY] = 1, [FLOW_UDP_ANSWERED] = CONNTRACK_TIMEOUT_MAX_MS + 1};
+	struct conntrack *ct = fixture_table("t", 10);
+
+	cr_expect_eq(conntrack_timeouts_set(ct, CONNTRACK_SERVICES_MAX, good), -EINVAL);
+	cr_expect_eq(conntrack_timeouts_set(ct, 0, bad), -EINVAL);
+	fixture_insert(ct, 1, 0);
+	cr_expect_eq(conntrack_expire(ct, ONE_WAY_MS - 1, NO_BUDGET), 0);
+	conntrack_destroy(ct);
 }
 
 Test(conntrack_expire, a_client_that_speaks_again_gets_the_longer_timeout)

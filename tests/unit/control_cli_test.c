@@ -99,9 +99,36 @@ static const struct row rows[] = {
 	{"workers assign gpu0 chat nope", 1, "doorbell: no service 'nope'; services.list has"},
 	{"workers assign gpu0", 2, "workers assign: give SERVICE... after the name"},
 	{"workers assign", 2, "workers assign: which one? give its name"},
+	{"workers set gpu0 weight=7", 0, "worker gpu0: weight 7\n"},
+	{"workers show gpu0 --json", 0, "\"weight\": 7,"},
+	{"workers set gpu0 weight=7 --json", 0, "\"weight\": 7,"},
+	{"workers set gpu0 weight=0", 1, "doorbell: params.weight: cannot use 0; give an integer"},
+	{"workers set gpu0 weight=257", 1, "give an integer from 1 to 256"},
+	{"workers set gpu0 weight=", 2, "workers set: weight: '' is not a number\n"},
+	{"workers set gpu0 wait=1", 2, "workers set: cannot set 'wait=1'; give weight=N\n"},
+	{"workers set gpu0", 2, "workers set: give NAME weight=N\n"},
+	{"workers set nobody weight=1", 1, "doorbell: no worker 'nobody'"},
 	{"services list", 0, "chat    192.0.2.1"},
 	{"services show vision", 0, "vip              2001:db8::1\n"},
 	{"services show --json vision", 0, "\"payload_crc\": false"},
+	{"config check", 0, "/etc/doorbell/fake.yaml: good, 0 changes\n"},
+	{"config diff", 0, "/etc/doorbell/fake.yaml: as it runs\n"},
+	{"config apply", 0, "/etc/doorbell/fake.yaml: applied, 0 changes\n"},
+	{"config check " SAMPLE_CONFIG, 0, "good, but cannot be applied: flows changed: needs a"},
+	{"config check --json " SAMPLE_CONFIG, 0, "\"applies\": false"},
+	{"config diff " SAMPLE_CONFIG, 0, "services[echo]"},
+	{"config diff --json " SAMPLE_CONFIG, 0, "\"effect\": \"restart\""},
+	{"config apply " SAMPLE_CONFIG, 1, "doorbell: flows changed: needs a restart\n"},
+	{"config apply /nonexistent", 1, "doorbell: /nonexistent: No such file or directory\n"},
+	{"config check /dev/null", 1, "doorbell: /dev/null"},
+	{"config apply a b", 2, "'config apply' does not take 'b'; see doorbell --help\n"},
+	{"log show --json", 0, "\"module\": \"doorbell.control\",\n"},
+	{"log level control debug", 0, "MODULE            LEVEL\ndoorbell.control  debug\n"},
+	{"log level notice --json", 0, "\"level\": \"notice\""},
+	{"log level lib.ea* error", 0, "MODULE   LEVEL\nlib.eal  error\n"},
+	{"log level nothing debug", 1, "doorbell: no module 'doorbell.nothing'; log.show has"},
+	{"log level loud", 1, "params.level: cannot use 'loud'; give error, warning, notice,"},
+	{"log level", 2, "log level: which one? give its name"},
 	{"stats", 0, "1    3   75%       0     2.5M   3.4 MiB"},
 	{"stats", 0, "     10  ip_checksum  wrong IPv4 header checksum\n"},
 	{"stats", 0, "LCORE  FLOWS    OF  NEW/S   LOAD  BUCKETS/LOOKUP   LAG"},
@@ -126,9 +153,11 @@ static const struct row rows[] = {
 	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  chat     gpu0"},
 	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
 	{"", 2, "usage: doorbell"},
-	{"gpus", 2, "objects are: flows, workers, services, stats, top, version, doctor\n"},
+	{"gpus", 2,
+	 "objects are: flows, workers, services, config, log, stats, top, version, doctor\n"},
 	{"workers", 2,
-	 "verbs are: list, show NAME, drain NAME, assign NAME, release NAME, table\n"},
+	 "verbs are: list, show NAME, drain NAME, assign NAME, release NAME, table, set NAME "
+	 "weight=N\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers show", 2, "workers show: which one? give its name"},
 	{"workers list gpu0", 2, "'workers list' does not take 'gpu0'"},
@@ -314,8 +343,8 @@ static char *complete(const char *words)
 static const struct {
 	const char *words, *offers;
 } completions[] = {
-	{"doorbell wor", "workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain assign release table"},
+	{"doorbell wor", "workers workers workers workers workers workers workers"},
+	{"doorbell --json workers \"\"", "list show drain assign release table set"},
 	{"doorbell workers show \"\"", "gpu0 gpu1"},
 	{"doorbell services show v", "vision"},
 	{"doorbell workers assign g", "gpu0 gpu1"},
@@ -331,6 +360,7 @@ static const struct {
 	{"doorbell flows top --m", "--min-bytes= --min-idle="},
 	{"doorbell flows list --sort req", "requests"},
 	{"doorbell workers drain gpu0 --no", "--no-wait"},
+	{"doorbell config check /proc/self/mountinf", "/proc/self/mountinfo"},
 	{"doorbell doctor \"\"", "lb agent"},
 	{"doorbell doctor lb --con", "--config="},
 	{"doorbell doctor agent --address 10.9.0.11/24 --l", "--lb= --lb-fabric-address="},
@@ -394,7 +424,7 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 
 /* What the reference says: the paths of each command's fields, and whether they were seen. */
 struct documented {
-	char commands[64], path[96];
+	char commands[128], path[96];
 	bool seen;
 };
 
@@ -412,9 +442,9 @@ static void read_reference(void)
 
 		cr_assert_lt(n_documented, 512);
 		/* a unit may be empty, which %[ does not match */
-		if (sscanf(line, "%63[^\t]\t%95[^\t]\t%15[^\t]\t%159[^\n]", d->commands, d->path,
+		if (sscanf(line, "%127[^\t]\t%95[^\t]\t%15[^\t]\t%159[^\n]", d->commands, d->path,
 			   unit, meaning) != 4)
-			cr_assert_eq(sscanf(line, "%63[^\t]\t%95[^\t]\t\t%159[^\n]", d->commands,
+			cr_assert_eq(sscanf(line, "%127[^\t]\t%95[^\t]\t\t%159[^\n]", d->commands,
 					    d->path, meaning),
 				     3, "%s", line);
 	}
@@ -500,8 +530,14 @@ static const struct {
 	{"workers table", ""},
 	{"workers assign", "gpu1 chat"},
 	{"workers release", "gpu1 chat"},
+	{"workers set", "gpu0 weight=7"},
 	{"services list", ""},
 	{"services show", "chat"},
+	{"config check", SAMPLE_CONFIG},
+	{"config diff", SAMPLE_CONFIG},
+	{"config apply", ""},
+	{"log show", ""},
+	{"log level", "notice"},
 	{"stats", "--all"},
 	{"top", ""},
 	{"bench", "--to 127.0.0.1:%u --rate 500 --duration 1 --quiet"},
@@ -548,7 +584,7 @@ Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_ro
 	read_reference();
 	for (size_t i = 0; i < sizeof(printing) / sizeof(printing[0]); i++) {
 		const char *arguments = printing[i].arguments, *hole = strstr(arguments, "%u");
-		char line[160], number[16] = "";
+		char line[512], number[16] = "";
 		int status;
 		char *text;
 		json_t *value;

@@ -39,7 +39,7 @@ Test(control_door, lets_a_whole_host_of_workers_in_again_and_again)
 		struct door_source *s = enter(1, START);
 
 		cr_assert_not_null(s, "%d", i);
-		door_leave(&door, s, false, START);
+		door_leave(&door, s, DOOR_PROVEN, START);
 	}
 	cr_assert_eq(door.pending, 0);
 }
@@ -57,7 +57,7 @@ Test(control_door, one_source_may_have_all_and_then_no_more)
 	fill(1, DOOR_PENDING_MAX - 1);
 	cr_assert_null(enter(1, START));
 	cr_assert_null(loser);
-	door_leave(&door, first, false, START);
+	door_leave(&door, first, DOOR_PROVEN, START);
 	cr_assert_not_null(enter(1, START));
 }
 
@@ -88,7 +88,7 @@ Test(control_door, shuts_out_who_failed_often_and_opens_again_with_time)
 		struct door_source *s = enter(1, START);
 
 		cr_assert_not_null(s, "%d", i);
-		door_leave(&door, s, true, START);
+		door_leave(&door, s, DOOR_FAILED, START);
 	}
 	cr_assert_null(enter(1, START));
 	cr_assert_null(enter(1, START + 1000 / DOOR_SOURCE_REFILL - 10));
@@ -102,10 +102,30 @@ Test(control_door, a_flood_does_not_shut_out_for_long_after_it)
 
 	fill(1, DOOR_PENDING_MAX - 1);
 	for (int i = 0; i < DOOR_PENDING_MAX; i++)
-		door_leave(&door, s, true, START);
+		door_leave(&door, s, DOOR_FAILED, START);
 	cr_assert_null(enter(1, START + 1000));
 	cr_assert_not_null(
 		enter(1, START + 1000 * (DOOR_SOURCE_FAILURES + 2) / DOOR_SOURCE_REFILL));
+}
+
+Test(control_door, a_host_where_one_gets_in_is_not_shut_out_for_the_others)
+{
+	for (int i = 0; i < 10 * DOOR_SOURCE_FAILURES; i++) {
+		struct door_source *s = enter(1, START);
+
+		cr_assert_not_null(s, "%d", i);
+		door_leave(&door, s, i % DOOR_SOURCE_FAILURES ? DOOR_FAILED : DOOR_PROVEN, START);
+	}
+}
+
+Test(control_door, who_gives_up_is_not_charged)
+{
+	for (int i = 0; i < 10 * DOOR_SOURCE_FAILURES; i++) {
+		struct door_source *s = enter(1, START);
+
+		cr_assert_not_null(s, "%d", i);
+		door_leave(&door, s, DOOR_GIVEN_UP, START);
+	}
 }
 
 Test(control_door, a_failure_in_a_while_never_shuts_out)
@@ -116,7 +136,7 @@ Test(control_door, a_failure_in_a_while_never_shuts_out)
 		struct door_source *s = enter(1, now);
 
 		cr_assert_not_null(s, "%d", i);
-		door_leave(&door, s, true, now);
+		door_leave(&door, s, DOOR_FAILED, now);
 	}
 }
 
@@ -130,7 +150,7 @@ Test(control_door, ipv6_hosts_cannot_be_many_by_changing_the_last_half)
 		snprintf(text, sizeof(text), "2001:db8::%x", i + 1);
 		s = enter_v6(text);
 		cr_assert_not_null(s, "%s", text);
-		door_leave(&door, s, true, START);
+		door_leave(&door, s, DOOR_FAILED, START);
 	}
 	cr_assert_null(enter_v6("2001:db8::ffff"));
 	cr_assert_not_null(enter_v6("2001:db8:0:1::1"));
@@ -151,8 +171,8 @@ Test(control_door, finds_a_place_for_a_new_source_after_any_number_of_others)
 
 		cr_assert_not_null(s, "%u", n);
 		cr_assert_neq(s, held);
-		door_leave(&door, s, true, START + n);
+		door_leave(&door, s, DOOR_FAILED, START + n);
 	}
 	cr_assert_eq(door.pending, 1);
-	door_leave(&door, held, false, START);
+	door_leave(&door, held, DOOR_PROVEN, START);
 }

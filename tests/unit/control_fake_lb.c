@@ -7,6 +7,7 @@
 #include "address.h"
 #include "conntrack_fixture.h"
 #include "control_fake_lb.h"
+#include "reload.h"
 
 #define LCORES 2
 
@@ -299,6 +300,11 @@ int lb_worker_release(struct lb *lb, const struct worker *worker, unsigned int s
 	return 0;
 }
 
+void lb_worker_weight(struct lb *lb, struct worker *worker, uint32_t weight)
+{
+	worker->spec.weight = weight;
+}
+
 bool lb_worker_drained(struct lb *lb, const struct worker *worker)
 {
 	return worker->state == WORKER_DRAINING && lb->outstanding[worker->number] == 0;
@@ -404,4 +410,44 @@ const char *lb_drop_text(enum lb_drop reason)
 struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore)
 {
 	return lb->ct[lcore];
+}
+
+/* --- and those of reload.h ---------------------------------------------------------------------
+ */
+
+const char *lb_reload_file(const struct lb *lb)
+{
+	return "/etc/doorbell/fake.yaml";
+}
+
+int lb_reload_diff(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		   char *error, size_t size)
+{
+	static struct lb_config file;
+	int ret = 0;
+
+	/* The daemon's own file is as it runs; another is read. */
+	if (path == NULL)
+		return 0;
+	ret = lb_config_load(path, &file, error, size);
+	if (ret == 0)
+		lb_config_diff(&lb->config, &file, visit, context);
+	return ret;
+}
+
+int lb_reload_check(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		    char *error, size_t size)
+{
+	int ret = lb_reload_diff(lb, path, visit, context, error, size);
+
+	if (ret < 0 || path == NULL)
+		return ret;
+	snprintf(error, size, "flows changed: needs a restart");
+	return -EBUSY;
+}
+
+int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		    char *error, size_t size)
+{
+	return lb_reload_check(lb, path, visit, context, error, size);
 }

@@ -191,6 +191,15 @@ static struct tls_client registered(void)
 	return c;
 }
 
+static bool meets(const struct secure_party *trusts)
+{
+	struct tls_client c = client_of(context_of(&agent, trusts));
+	bool met = settle(&c, NULL);
+
+	hang_up(&c);
+	return met;
+}
+
 /* --- who gets in ------------------------------------------------------------------------------ */
 
 Test(control_tls, an_agent_with_a_certificate_registers_and_is_served)
@@ -337,7 +346,7 @@ static bool has_ended(int fd)
 	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-Test(control_tls, ends_a_handshake_that_takes_longer_than_3_s, .timeout = 30)
+Test(control_tls, ends_a_handshake_that_takes_longer_than_5_s, .timeout = 30)
 {
 	struct timespec start, end;
 	int silent, slow;
@@ -355,8 +364,8 @@ Test(control_tls, ends_a_handshake_that_takes_longer_than_3_s, .timeout = 30)
 	fixture_expect_end(&f, silent);
 	fixture_expect_end(&f, slow);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	cr_assert_geq(end.tv_sec - start.tv_sec, 2);
-	cr_assert_leq(end.tv_sec - start.tv_sec, 8);
+	cr_assert_geq(end.tv_sec - start.tv_sec, 4);
+	cr_assert_leq(end.tv_sec - start.tv_sec, 10);
 	close(silent);
 	close(slow);
 	tear_down();
@@ -426,6 +435,46 @@ Test(control_tls, agents_work_on_and_new_ones_come_while_strangers_fill_the_door
 	tear_down();
 }
 
+Test(control_tls, who_only_looks_whether_the_port_is_open_is_not_shut_out)
+{
+	start_server();
+	for (unsigned int i = 0; i < 200; i++) {
+		close(dial_from(1));
+		turn();
+	}
+	cr_assert(meets(&ca));
+	tear_down();
+}
+
+/* A handshake that costs us something and comes to nothing. */
+static void waste(struct secure_party *stranger)
+{
+	struct tls_client c = client_of(context_of(stranger, &ca));
+
+	expect_nothing(&c);
+	hang_up(&c);
+}
+
+Test(control_tls, who_fails_often_is_not_let_in_for_a_while_and_others_are)
+{
+	struct secure_party odd = secure_party_create(&files, &other_ca, "gpu1", NULL, 30);
+	int shut_out, other;
+
+	start_server();
+	for (unsigned int i = 0; i < 40; i++)
+		waste(&odd);
+	shut_out = dial_from(1);
+	other = dial_from(2);
+	turn();
+	cr_assert(has_ended(shut_out));
+	cr_assert(!has_ended(other));
+	close(shut_out);
+	close(other);
+	turn();
+	secure_party_free(&odd);
+	tear_down();
+}
+
 Test(control_tls, ends_with_handshakes_under_way)
 {
 	int fd;
@@ -442,15 +491,6 @@ Test(control_tls, ends_with_handshakes_under_way)
 }
 
 /* --- changing certificates -------------------------------------------------------------------- */
-
-static bool meets(const struct secure_party *trusts)
-{
-	struct tls_client c = client_of(context_of(&agent, trusts));
-	bool met = settle(&c, NULL);
-
-	hang_up(&c);
-	return met;
-}
 
 Test(control_tls, reads_renewed_certificates_while_agents_stay)
 {

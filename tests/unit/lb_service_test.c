@@ -107,6 +107,20 @@ Test(lb_service, forgets_the_configuration_before)
 	cr_expect_eq(look_up("10.0.0.2", 80, IPPROTO_UDP), 0);
 }
 
+Test(lb_service, knows_the_address_of_one_that_leaves_and_nothing_of_a_free_place)
+{
+	add("10.0.0.1", 80);
+	add("10.0.0.2", 80);
+	add("10.0.0.3", 80);
+	config.service[0].leaving = true;
+	memset(&config.service[1], 0, sizeof(config.service[1]));
+	service_table_init(&table, &config, 1);
+	cr_expect_eq(look_up("10.0.0.1", 80, IPPROTO_UDP), SERVICE_NONE);
+	cr_expect_eq(look_up("10.0.0.2", 80, IPPROTO_UDP), SERVICE_NOT_OURS);
+	cr_expect_eq(look_up("10.0.0.3", 80, IPPROTO_UDP), 2);
+	cr_expect_not(has("::"));
+}
+
 Test(lb_service, holds_the_most_services_there_can_be_on_as_many_addresses)
 {
 	char vip[16];

@@ -61,14 +61,13 @@ static inline struct lanes_least lanes_least_loaded_plain(const uint16_t *outsta
 }
 
 #if defined(__AVX2__)
-/* All ones where <among> has no bit: such a key is never the smallest. */
-static inline __m256i lanes_absent(uint32_t among, uint32_t first)
+/* All ones where <among>, the same in all lanes, has no bit: such a key is never the smallest. */
+static inline __m256i lanes_absent(__m256i among, int first)
 {
-	const __m256i bit =
-		_mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-	__m256i bits = _mm256_set1_epi32((int)(among >> first));
+	const __m256i low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+	__m256i bit = _mm256_slli_epi32(low, first); /* constants, each of its own */
 
-	return _mm256_cmpeq_epi32(_mm256_and_si256(bits, bit), _mm256_setzero_si256());
+	return _mm256_cmpeq_epi32(_mm256_and_si256(among, bit), _mm256_setzero_si256());
 }
 
 static inline struct lanes_least lanes_reduce(__m256i a, __m256i b, __m256i c, __m256i d)
@@ -102,12 +101,13 @@ static inline __m256i lanes_loaded(const uint16_t *outstanding, const struct lan
 static inline struct lanes_least lanes_least(const uint32_t key[LANES], uint32_t among)
 {
 #if defined(__AVX2__)
-	const __m256i *k = (const __m256i *)key;
+	const __m256i *at = (const __m256i *)key;
+	const __m256i present = _mm256_set1_epi32((int)among);
+	__m256i k[4];
 
-	return lanes_reduce(_mm256_or_si256(_mm256_loadu_si256(&k[0]), lanes_absent(among, 0)),
-			    _mm256_or_si256(_mm256_loadu_si256(&k[1]), lanes_absent(among, 8)),
-			    _mm256_or_si256(_mm256_loadu_si256(&k[2]), lanes_absent(among, 16)),
-			    _mm256_or_si256(_mm256_loadu_si256(&k[3]), lanes_absent(among, 24)));
+	for (int i = 0; i < 4; i++)
+		k[i] = _mm256_or_si256(_mm256_loadu_si256(&at[i]), lanes_absent(present, 8 * i));
+	return lanes_reduce(k[0], k[1], k[2], k[3]);
 #else
 	return lanes_least_plain(key, among);
 #endif
@@ -118,11 +118,12 @@ static inline struct lanes_least
 lanes_least_loaded(const uint16_t *outstanding, struct lanes_keys keys, uint32_t at, uint32_t among)
 {
 #if defined(__AVX2__)
+	const __m256i present = _mm256_set1_epi32((int)among);
 	__m256i k[4];
 
-	for (uint32_t i = 0; i < 4; i++)
-		k[i] = _mm256_or_si256(lanes_loaded(outstanding, &keys, at + 8 * i),
-				       lanes_absent(among, 8 * i));
+	for (int i = 0; i < 4; i++)
+		k[i] = _mm256_or_si256(lanes_loaded(outstanding, &keys, at + 8 * (uint32_t)i),
+				       lanes_absent(present, 8 * i));
 	return lanes_reduce(k[0], k[1], k[2], k[3]);
 #else
 	return lanes_least_loaded_plain(outstanding, keys, at, among);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli.h"
+
+static const struct cli_column columns[] = {
+	{"MODULE", "module", CLI_TEXT},
+	{"LEVEL", "level", CLI_TEXT},
+};
+
+static int print_modules(struct cli *cli, json_t *result)
+{
+	struct cli_table table = {.column = columns, .n = CLI_COUNT_OF(columns)};
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_table_print(cli->out, &table, json_object_get(result, "modules"));
+	json_decref(result);
+	return 0;
+}
+
+int cli_log_show(struct cli *cli)
+{
+	return print_modules(cli, cli_call(cli, "log.show", NULL));
+}
+
+/* [MODULE] LEVEL: with one word it is the level. */
+int cli_log_level(struct cli *cli)
+{
+	json_t *params = json_pack("{s:s}", "level", cli->value ? cli->value : cli->name);
+
+	if (cli->value)
+		json_object_set_new(params, "module", json_string(cli->name));
+	return print_modules(cli, cli_call(cli, "log.level", params));
+}

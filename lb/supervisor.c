@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "supervisor.h"
+
+#include <rte_log.h>
+
+#include "lb.h"
+#include "log_sink.h"
+
+/* How often the line that people read may change. */
+#define STATUS_MS 1000u
+
+void supervisor_open(struct supervisor *s)
+{
+	int ret;
+
+	*s = (struct supervisor){.active = ~0u};
+	ret = notify_open(&s->notify);
+	if (ret < 0)
+		log_sink_say(RTE_LOG_WARNING, "doorbell-lb: NOTIFY_SOCKET cannot be used error=%d",
+			     -ret);
+}
+
+void supervisor_close(struct supervisor *s)
+{
+	notify_close(&s->notify);
+}
+
+/* What has changed since it was said last. */
+static void say_status(struct supervisor *s, struct lb *lb)
+{
+	const struct lb_config *config = lb_config_get(lb);
+	unsigned int active = workers_count(lb_pool(lb), WORKER_ACTIVE), services = 0;
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		services += lb_service_serves(&config->service[i]);
+	if (active == s->active && services == s->services)
+		return;
+	s->active = active;
+	s->services = services;
+	notify_send(&s->notify, "STATUS=%u service%s, %u worker%s active", services,
+		    services == 1 ? "" : "s", active, active == 1 ? "" : "s");
+}
+
+void supervisor_ready(struct supervisor *s, struct lb *lb)
+{
+	notify_send(&s->notify, "READY=1");
+	say_status(s, lb);
+}
+
+void supervisor_reloading(struct supervisor *s)
+{
+	notify_reloading(&s->notify);
+}
+
+void supervisor_stopping(struct supervisor *s)
+{
+	notify_send(&s->notify, "STOPPING=1\nSTATUS=stopping");
+}
+
+void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms)
+{
+	uint64_t half = s->notify.watchdog_us / 2000;
+
+	if (s->notify.fd < 0 || now_ms < s->next_ms)
+		return;
+	if (s->notify.watchdog_us > 0)
+		notify_send(&s->notify, "WATCHDOG=1");
+	say_status(s, lb);
+	s->next_ms = now_ms + (half > 0 && half < STATUS_MS ? half : STATUS_MS);
+}

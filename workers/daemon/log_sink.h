@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the log goes: stderr, a line per write(), in one of the formats of log_line.h. Takes what
+ * is logged by rte_log(), DPDK's own lines included. Any thread may log.
+ */
+#ifndef LOG_SINK_H
+#define LOG_SINK_H
+
+#include "log_line.h"
+
+/* Take rte_log()'s lines from now on; may be called before the EAL starts. 0 or -errno. */
+int log_sink_open(enum log_format format);
+void log_sink_format(enum log_format format);
+
+/* What a program says for itself: "doorbell-lb: ..." without a newline. */
+void log_sink_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
