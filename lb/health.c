@@ -252,6 +252,17 @@ static void check_warm(struct lb *lb, struct worker *w)
 	registry_publish(lb, w->spec.model);
 }
 
+/*
+ * Silent for <limit> ms; or for many times that, whatever its lcore may have left to receive. The
+ * clock wraps after 49 days; ages do not.
+ */
+static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
+{
+	int32_t age = lb_now_ms(lb) - w->heartbeat_ms;
+
+	return silence(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
+}
+
 static void check_health(struct lb *lb, struct worker *w)
 {
 	uint32_t limit = lb->config.worker_timeout_ms + w->spec.max_run_ms;
@@ -261,8 +272,7 @@ static void check_health(struct lb *lb, struct worker *w)
 	w->heartbeat_ms = last_heartbeat(lb, w);
 	if (error != NULL)
 		return lb_worker_remove(lb, w, error);
-	/* The clock wraps after 49 days; ages do not. */
-	if (w->heartbeat_ms != 0 && (int32_t)(lb_now_ms(lb) - w->heartbeat_ms) > (int32_t)limit) {
+	if (w->heartbeat_ms != 0 && is_dead(lb, w, limit)) {
 		snprintf(reason, sizeof(reason),
 			 "no heartbeat from its loop for %u ms (is a batch longer? --max-run-ms)",
 			 limit);

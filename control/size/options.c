@@ -21,6 +21,7 @@
 
 static const char *const policies[SIZE_POLICIES] = {
 	[SIZE_LEAST_OUTSTANDING] = "least-outstanding",
+	[SIZE_POWER_OF_TWO] = "power-of-two",
 	[SIZE_ROUND_ROBIN] = "round-robin",
 	[SIZE_RANDOM] = "random",
 };
@@ -46,7 +47,7 @@ static int take_policy(void *value, const char *text, char *error, size_t size)
 	*policy = size_policy_find(text);
 	if (*policy < SIZE_POLICIES)
 		return 0;
-	snprintf(error, size, "must be least-outstanding, round-robin or random");
+	snprintf(error, size, "must be least-outstanding, power-of-two, round-robin or random");
 	return -EINVAL;
 }
 
@@ -61,73 +62,78 @@ static int take_spread(void *value, const char *text, char *error, size_t size)
 	return -EINVAL;
 }
 
-#define ROWS(q, json)                                                                               \
-	{                                                                                           \
-		{"rate", OPTION_REAL, &(q)->rate, 0, RATE_MAX, "requests per second (needed)"},     \
-			{"request", OPTION_NUMBER, &(q)->request_bytes,                             \
-			 0,         BYTES_MAX,     "bytes of a request"},                           \
-			{"reply", OPTION_NUMBER, &(q)->reply_bytes,                                 \
-			 0,       BYTES_MAX,     "bytes of a reply"},                               \
-			{"each-us",                                                                 \
-			 OPTION_REAL,                                                               \
-			 &(q)->each_us,                                                             \
-			 0,                                                                         \
-			 US_MAX,                                                                    \
-			 "the model's time for each request of a batch (one of these is needed)"},  \
-			{"batch-us",     OPTION_REAL,                                               \
-			 &(q)->batch_us, 0,                                                         \
-			 US_MAX,         "the model's time for a batch, whatever its size"},        \
-			{"max-batch", OPTION_NUMBER, &(q)->max_batch,                               \
-			 1,           65536,         "requests in a batch"},                        \
-			{"batch-timeout-us",                                                        \
-			 OPTION_REAL,                                                               \
-			 &(q)->batch_timeout_us,                                                    \
-			 0,                                                                         \
-			 US_MAX,                                                                    \
-			 "how long a batch waits to fill"},                                         \
-			{"run-times", OPTION_CALL, &(q)->exponential,                               \
-			 0,           0,           "fixed (default) or exponential",                \
-			 "WORD",      take_spread},                                                 \
-			{"p99-us",                                                                  \
-			 OPTION_REAL,                                                               \
-			 &(q)->p99_us,                                                              \
-			 0,                                                                         \
-			 US_MAX,                                                                    \
-			 "99 % of replies come within this; without: it only keeps up"},            \
-			{"workers",                                                                 \
-			 OPTION_NUMBER,                                                             \
-			 &(q)->workers,                                                             \
-			 1,                                                                         \
-			 SIZE_WORKERS_MAX,                                                          \
-			 "what to expect of so many, instead of finding how many"},                 \
-			{"policy", OPTION_CALL, &(q)->policy,                                       \
-			 0,        0,           "least-outstanding (default), round-robin, random", \
-			 "NAME",   take_policy},                                                    \
-			{"slots", OPTION_NUMBER, &(q)->slots,                                       \
-			 2,       32768,         "per worker and data-plane core"},                 \
-			{"lcores", OPTION_NUMBER, &(q)->lcores,                                     \
-			 1,        128,           "data-plane cores of the load balancer"},         \
-			{"rtt-us",     OPTION_REAL,                                                 \
-			 &(q)->rtt_us, 0,                                                           \
-			 US_MAX,       "a request's time without the model, software included"},    \
-			{"client-gbps",     OPTION_REAL,                                            \
-			 &(q)->client_gbps, 0,                                                      \
-			 GBPS_MAX,          "link of the load balancer to the clients"},            \
-			{"fabric-gbps",     OPTION_REAL,                                            \
-			 &(q)->fabric_gbps, 0,                                                      \
-			 GBPS_MAX,          "link of the load balancer to the fabric"},             \
-			{"worker-gbps", OPTION_REAL,       &(q)->worker_gbps, 0,                    \
-			 GBPS_MAX,      "link of a worker"},                                        \
-			{"mtu", OPTION_NUMBER, &(q)->mtu, 576, 9216, "IP, of both networks"},       \
-			{"epsilon",     OPTION_REAL,                                                \
-			 &(q)->epsilon, 0,                                                          \
-			 1000,          "what remoting may add to the model's time, as a share"},   \
-			{"seed", OPTION_NUMBER, &(q)->seed, 0, UINT64_MAX, "of the simulation"},    \
-			{"simulated", OPTION_NUMBER, &(q)->simulated,                               \
-			 100,         20000000,      "requests to simulate"},                       \
-			{"json", OPTION_FLAG, json,                                                 \
-			 0,      0,           "print JSON; the fields are in doorbell(1)"},         \
-			{0},                                                                        \
+#define ROWS(q, json)                                                                              \
+	{                                                                                          \
+		{"rate", OPTION_REAL, &(q)->rate, 0, RATE_MAX, "requests per second (needed)"},    \
+			{"request", OPTION_NUMBER, &(q)->request_bytes,                            \
+			 0,         BYTES_MAX,     "bytes of a request"},                          \
+			{"reply", OPTION_NUMBER, &(q)->reply_bytes,                                \
+			 0,       BYTES_MAX,     "bytes of a reply"},                              \
+			{"each-us",                                                                \
+			 OPTION_REAL,                                                              \
+			 &(q)->each_us,                                                            \
+			 0,                                                                        \
+			 US_MAX,                                                                   \
+			 "the model's time for each request of a batch (one of these is needed)"}, \
+			{"batch-us",     OPTION_REAL,                                              \
+			 &(q)->batch_us, 0,                                                        \
+			 US_MAX,         "the model's time for a batch, whatever its size"},       \
+			{"max-batch", OPTION_NUMBER, &(q)->max_batch,                              \
+			 1,           65536,         "requests in a batch"},                       \
+			{"batch-timeout-us",                                                       \
+			 OPTION_REAL,                                                              \
+			 &(q)->batch_timeout_us,                                                   \
+			 0,                                                                        \
+			 US_MAX,                                                                   \
+			 "how long a batch waits to fill"},                                        \
+			{"run-times", OPTION_CALL, &(q)->exponential,                              \
+			 0,           0,           "fixed (default) or exponential",               \
+			 "WORD",      take_spread},                                                \
+			{"p99-us",                                                                 \
+			 OPTION_REAL,                                                              \
+			 &(q)->p99_us,                                                             \
+			 0,                                                                        \
+			 US_MAX,                                                                   \
+			 "99 % of replies come within this; without: it only keeps up"},           \
+			{"workers",                                                                \
+			 OPTION_NUMBER,                                                            \
+			 &(q)->workers,                                                            \
+			 1,                                                                        \
+			 SIZE_WORKERS_MAX,                                                         \
+			 "what to expect of so many, instead of finding how many"},                \
+			{"policy",                                                                 \
+			 OPTION_CALL,                                                              \
+			 &(q)->policy,                                                             \
+			 0,                                                                        \
+			 0,                                                                        \
+			 "least-outstanding (default), power-of-two, round-robin, random",         \
+			 "NAME",                                                                   \
+			 take_policy},                                                             \
+			{"slots", OPTION_NUMBER, &(q)->slots,                                      \
+			 2,       32768,         "per worker and data-plane core"},                \
+			{"lcores", OPTION_NUMBER, &(q)->lcores,                                    \
+			 1,        128,           "data-plane cores of the load balancer"},        \
+			{"rtt-us",     OPTION_REAL,                                                \
+			 &(q)->rtt_us, 0,                                                          \
+			 US_MAX,       "a request's time without the model, software included"},   \
+			{"client-gbps",     OPTION_REAL,                                           \
+			 &(q)->client_gbps, 0,                                                     \
+			 GBPS_MAX,          "link of the load balancer to the clients"},           \
+			{"fabric-gbps",     OPTION_REAL,                                           \
+			 &(q)->fabric_gbps, 0,                                                     \
+			 GBPS_MAX,          "link of the load balancer to the fabric"},            \
+			{"worker-gbps", OPTION_REAL,       &(q)->worker_gbps, 0,                   \
+			 GBPS_MAX,      "link of a worker"},                                       \
+			{"mtu", OPTION_NUMBER, &(q)->mtu, 576, 9216, "IP, of both networks"},      \
+			{"epsilon",     OPTION_REAL,                                               \
+			 &(q)->epsilon, 0,                                                         \
+			 1000,          "what remoting may add to the model's time, as a share"},  \
+			{"seed", OPTION_NUMBER, &(q)->seed, 0, UINT64_MAX, "of the simulation"},   \
+			{"simulated", OPTION_NUMBER, &(q)->simulated,                              \
+			 100,         20000000,      "requests to simulate"},                      \
+			{"json", OPTION_FLAG, json,                                                \
+			 0,      0,           "print JSON; the fields are in doorbell(1)"},        \
+			{0},                                                                       \
 	}
 
 static const struct size_question defaults = {

@@ -145,6 +145,21 @@ static uint32_t choose_from(struct simulation *s, uint64_t first)
 	return NOBODY;
 }
 
+/* As workers/schedule/power_of_two.c: the lesser of two different ones that chance names. */
+static uint32_t choose_of_two(struct simulation *s)
+{
+	uint64_t one = draw_next(&s->draw) % s->n_workers, other = one;
+	uint32_t a, b;
+
+	if (s->n_workers > 1)
+		other = (one + 1 + draw_next(&s->draw) % (s->n_workers - 1)) % s->n_workers;
+	a = choose_from(s, one);
+	b = choose_from(s, other);
+	if (a == NOBODY)
+		return NOBODY;
+	return s->worker[b].outstanding < s->worker[a].outstanding ? b : a;
+}
+
 static uint32_t choose(struct simulation *s)
 {
 	uint32_t worker;
@@ -152,6 +167,8 @@ static uint32_t choose(struct simulation *s)
 	switch (s->q->policy) {
 	case SIZE_RANDOM:
 		return choose_from(s, draw_next(&s->draw) % s->n_workers);
+	case SIZE_POWER_OF_TWO:
+		return choose_of_two(s);
 	case SIZE_ROUND_ROBIN:
 		worker = choose_from(s, s->turn);
 		break;

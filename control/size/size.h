@@ -15,7 +15,13 @@
 
 #define SIZE_WORKERS_MAX 1024
 
-enum size_policy { SIZE_LEAST_OUTSTANDING, SIZE_ROUND_ROBIN, SIZE_RANDOM, SIZE_POLICIES };
+enum size_policy {
+	SIZE_LEAST_OUTSTANDING,
+	SIZE_POWER_OF_TWO,
+	SIZE_ROUND_ROBIN,
+	SIZE_RANDOM,
+	SIZE_POLICIES
+};
 
 struct size_question {
 	double rate; /* requests per second */

@@ -57,6 +57,8 @@ static inline void control_fixture_stop(struct fixture *f)
 	char run[80];
 
 	control_server_destroy(f->server);
+	/* as lb/main.c does: a connection whose callback was due is freed by the loop only */
+	event_base_loop(f->base, EVLOOP_NONBLOCK);
 	event_base_free(f->base);
 	fake_lb_destroy(f->lb);
 	unlink(f->socket);

@@ -122,7 +122,8 @@ Test(size_simulate, choosing_the_least_outstanding_waits_less_than_turns_and_the
 		simulate(4);
 		p99[p] = latency_us(0.99);
 	}
-	cr_assert_lt(p99[SIZE_LEAST_OUTSTANDING], p99[SIZE_ROUND_ROBIN]);
+	cr_assert_lt(p99[SIZE_LEAST_OUTSTANDING], p99[SIZE_POWER_OF_TWO]);
+	cr_assert_lt(p99[SIZE_POWER_OF_TWO], p99[SIZE_ROUND_ROBIN]);
 	cr_assert_lt(p99[SIZE_ROUND_ROBIN], p99[SIZE_RANDOM]);
 }
 
@@ -221,6 +222,20 @@ Test(size_simulate, the_answer_is_the_fewest_workers_that_keep_the_limit)
 	simulate(a.workers - 1);
 	cr_assert(r.unstable || latency_us(0.99) > 4000);
 	size_answer_fini(&a);
+}
+
+/* Two of two is all of them. */
+Test(size_simulate, the_lesser_of_two_workers_is_the_least_outstanding_of_two)
+{
+	double least;
+
+	q.exponential = true;
+	q.rate = 1500;
+	simulate(2);
+	least = histogram_mean_ns(&r.latency);
+	q.policy = SIZE_POWER_OF_TWO;
+	simulate(2);
+	ABOUT(histogram_mean_ns(&r.latency), least, 0.03);
 }
 
 Test(size_simulate, no_number_of_workers_is_faster_than_the_model)
