@@ -16,6 +16,7 @@
 #   tests/bench/run.sh e2e [--window N] [--size BYTES] [--requests N] [--agent-args TEXT] [--help] ...
 #   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
 #   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
+#   tests/bench/run.sh pool-faults [--runs N] [--json FILE]
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
@@ -49,6 +50,7 @@ gpu                the loop on a GPU beside a CPU-mediated peer: posting, echo b
 e2e                latency and requests/s through doorbell-lb and doorbell-agent, joined by memif
 pool               what choosing a worker costs, and what policies do to latency (simulated)
 size               what doorbell size predicts beside what doorbell bench measures, at four loads
+pool-faults        what kill -9, a halt, 100 comings and goings, and three times the load cost clients
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -204,6 +206,11 @@ wire-100g | conntrack-scale | rdma)
 bundle)
     shift
     bundle "$@"
+    ;;
+pool-faults)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
+    BUILD=$build exec "$root/tests/bench/pool_faults.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 pool-live)
     shift

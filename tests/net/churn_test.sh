@@ -37,6 +37,7 @@ is_running "$pid_run" || fail "the load ended before the rolling restart did"
 load_wait run
 expect_none_lost run
 rolled=$(figure run requests)
+record roll_lost "$(($(figure run lost) + $(figure run refused)))"
 
 declare -A state
 for i in $all; do
@@ -92,6 +93,10 @@ for ((n = 0; n < events; n++)); do
 done
 load_wait run
 expect_none_lost run
+record churn_lost "$(figure run lost)"
+record churn_refused "$(figure run refused)"
+record churn_duplicated "$(figure run duplicates)"
+record churn_requests "$(figure run requests)"
 echo "rolling restart: $rolled requests, none lost; $(figure run requests) over ${done_events[join]} joins," \
     "${done_events[leave]} leaves, ${done_events[kill]} kills, ${done_events[hang]} hangs: lost 0, twice 0," \
     "$(cli --json services list | jq '.services[0].replays') sent again (seed $seed)"

@@ -43,5 +43,7 @@ done
 expect "goodput, % of capacity" $((goodput * 100 / capacity)) -ge 90
 expect "p99 of what was admitted, ms" "$p99" -le "$deadline_ms"
 
+record overload_goodput_ratio "$(jq -n "$goodput / $capacity")"
+record overload_p99_over_deadline "$(jq -n "$p99 / $deadline_ms")"
 echo "capacity $capacity/s; at three times that $goodput/s answered, p99 $p99 ms" \
     "of $deadline_ms in try $try; refused $(figure over refused): $(figure over notices_by_code | jq -c 'with_entries(select(.value > 0))')"

@@ -66,6 +66,11 @@ load_wait() {
     stop "${!p}"
 }
 
+# record KEY VALUE: a figure for tests/bench/run.sh pool-faults, which names the file
+record() {
+    echo "$1 $2" >>"${STORY_FIGURES:-/dev/null}"
+}
+
 # figure NAME JQ: from the figures of a load
 figure() {
     jq -r ".$2" "$dir/$1.json"
