@@ -205,7 +205,7 @@ static const struct family families[] = {
 	{"service_sent_bytes", "counter", "bytes", "Payload sent to clients.",
 	 OF_SERVICE(bytes_out)},
 	{"service_queued", "gauge", "", "Requests that wait for a credit now.", OF_SERVICE(queued)},
-	{"service_active_workers", "gauge", "", "Active workers with its model.", SERVICE, FUNCTION,
+	{"service_active_workers", "gauge", "", "Active workers that serve it.", SERVICE, FUNCTION,
 	 0, active_workers},
 	{"service_request_seconds", "histogram", "seconds", "Arrival to reply: all parts together.",
 	 SERVICE, PARTS, LATENCY_TOTAL},

@@ -104,6 +104,14 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 	was->stats = now;
 }
 
+/* Its number may be another's by the next sample. */
+static void forget_service(struct window *w, unsigned int i)
+{
+	w->service_known[i] = false;
+	if (w->service_was[i])
+		w->service_was[i]->taken = false;
+}
+
 static uint64_t sum(const uint64_t *values, unsigned int n)
 {
 	uint64_t all = 0;
@@ -183,7 +191,10 @@ void window_sample(struct window *w, struct lb *lb, uint64_t now_ms)
 		return;
 	w->ms = w->samples > 0 ? now_ms - w->at_ms : 1;
 	for (unsigned int i = 0; i < lb_config_get(lb)->n_services; i++)
-		sample_service(w, lb, i);
+		if (lb_service_used(&lb_config_get(lb)->service[i]))
+			sample_service(w, lb, i);
+		else
+			forget_service(w, i);
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
 		sample_lcore(w, lb, i);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {

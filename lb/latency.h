@@ -36,6 +36,7 @@
 #define LATENCY_SUB_BITS  4
 #define LATENCY_MAX_BITS  27 /* of a time in units */
 #define LATENCY_MAX_UNITS ((1u << LATENCY_MAX_BITS) - 1)
+#define LATENCY_MAX_NS    ((uint64_t)LATENCY_MAX_UNITS << LATENCY_UNIT_BITS)
 #define LATENCY_BUCKETS   ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
 /* X(symbol, "name", "what it means") */
@@ -80,16 +81,19 @@ struct latency_sample {
 	unsigned int reply_bucket;
 };
 
-static inline unsigned int latency_bucket(uint64_t ns)
+/* Of a time that is no longer than LATENCY_MAX_NS. */
+static inline unsigned int latency_bucket_of(uint64_t ns)
 {
 	uint64_t units = ns >> LATENCY_UNIT_BITS;
-	unsigned int shift;
+	unsigned int shift = (63 - LATENCY_SUB_BITS) -
+			     (unsigned int)__builtin_clzll(units | 1u << LATENCY_SUB_BITS);
 
-	if (__builtin_expect(units > LATENCY_MAX_UNITS, 0))
-		units = LATENCY_MAX_UNITS;
-	shift = (63 - LATENCY_SUB_BITS) -
-		(unsigned int)__builtin_clzll(units | 1u << LATENCY_SUB_BITS);
 	return (shift << LATENCY_SUB_BITS) + (unsigned int)(units >> shift);
+}
+
+static inline unsigned int latency_bucket(uint64_t ns)
+{
+	return latency_bucket_of(ns < LATENCY_MAX_NS ? ns : LATENCY_MAX_NS);
 }
 
 /* Count a reply in the sets of its service and its link. For the lcore that owns both. */
@@ -97,30 +101,39 @@ static inline void latency_add(struct latency *service, struct latency *link,
 			       const struct latency_sample *s)
 {
 	uint64_t whole = s->queue_ns + s->total_ns + s->reply_ns;
+	/* to count by; no part is longer than the whole */
+	uint64_t total = s->total_ns, wait = s->wait_ns, run = s->run_ns;
 	unsigned int at;
 
-	service->bucket[LATENCY_TOTAL][latency_bucket(whole)]++;
-	service->bucket[LATENCY_REPLY][s->reply_bucket]++;
 	service->sum_ns[LATENCY_TOTAL] += whole;
 	service->sum_ns[LATENCY_REPLY] += s->reply_ns;
-	link->bucket[LATENCY_TOTAL][latency_bucket(s->total_ns)]++;
-	link->sum_ns[LATENCY_TOTAL] += s->total_ns;
-	if (s->queue_ns >> LATENCY_UNIT_BITS != 0)
-		service->bucket[LATENCY_QUEUE][latency_bucket(s->queue_ns)]++;
-	if (s->queue_ns != 0)
+	link->sum_ns[LATENCY_TOTAL] += total;
+	if (__builtin_expect(whole >> LATENCY_UNIT_BITS > LATENCY_MAX_UNITS, 0)) {
+		whole = LATENCY_MAX_NS;
+		total = total < LATENCY_MAX_NS ? total : LATENCY_MAX_NS;
+		wait = wait < total ? wait : total;
+		run = run < total - wait ? run : total - wait;
+	}
+	service->bucket[LATENCY_TOTAL][latency_bucket_of(whole)]++;
+	service->bucket[LATENCY_REPLY][s->reply_bucket]++;
+	link->bucket[LATENCY_TOTAL][latency_bucket_of(total)]++;
+	if (__builtin_expect(s->queue_ns != 0, 0)) {
 		service->sum_ns[LATENCY_QUEUE] += s->queue_ns;
+		if (s->queue_ns >> LATENCY_UNIT_BITS != 0)
+			service->bucket[LATENCY_QUEUE][latency_bucket(s->queue_ns)]++;
+	}
 	if (__builtin_expect(!s->split, 0)) {
 		service->unsplit_ns += s->total_ns;
 		link->unsplit_ns += s->total_ns;
 		return;
 	}
-	at = latency_bucket(s->total_ns - s->wait_ns - s->run_ns);
+	at = latency_bucket_of(total - wait - run);
 	service->bucket[LATENCY_WIRE][at]++;
 	link->bucket[LATENCY_WIRE][at]++;
-	at = latency_bucket(s->wait_ns);
+	at = latency_bucket_of(wait);
 	service->bucket[LATENCY_WAIT][at]++;
 	link->bucket[LATENCY_WAIT][at]++;
-	at = latency_bucket(s->run_ns);
+	at = latency_bucket_of(run);
 	service->bucket[LATENCY_RUN][at]++;
 	link->bucket[LATENCY_RUN][at]++;
 	service->sum_ns[LATENCY_WAIT] += s->wait_ns;

@@ -50,7 +50,7 @@ enum cli_option {
 #define CLI_BIT(option) (UINT64_C(1) << (option))
 
 /* Values above CLI_OPTIONS: options that fit every command. */
-enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS };
+enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS, OPT_MAKE };
 
 #define EXIT_USAGE 2
 

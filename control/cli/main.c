@@ -10,6 +10,7 @@
 
 #include "bench.h"
 #include "cli.h"
+#include "reference.h"
 #include "size.h"
 
 #define FILTERS                                                                                    \
@@ -71,6 +72,16 @@ static const struct command {
 	 "the same for doorbell-agent, with its options", true},
 	{"doctor", NULL, NULL, cli_doctor, CLI_BIT(CLI_ROOT), "look at the machine only", true},
 };
+
+bool cli_command_get(size_t i, struct cli_command *out)
+{
+	const struct command *c = &commands[i];
+
+	if (i >= CLI_COUNT_OF(commands))
+		return false;
+	*out = (struct cli_command){c->object, c->verb, c->operand, c->more, c->help, c->options};
+	return true;
+}
 
 /* Commands that have their own options, read by themselves; --json may stand before them. */
 static const struct own_command {
@@ -348,6 +359,8 @@ int main(int argc, char **argv)
 			print_commands();
 			return EXIT_SUCCESS;
 		}
+		if (option == OPT_MAKE)
+			return cli_make(optarg);
 		rc = cli_take_option(&cli, option, optarg);
 		if (rc != 0)
 			return rc;

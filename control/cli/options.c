@@ -45,6 +45,7 @@ const struct option cli_options[] = {
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"commands", no_argument, NULL, OPT_COMMANDS}, /* for the shell's completion */
+	{"make", required_argument, NULL, OPT_MAKE},   /* for deploy/generate.py */
 	{NULL},
 };
 

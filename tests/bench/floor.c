@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
@@ -44,8 +45,14 @@ void floors_init(struct floors *f)
 	hash_fill(f);
 	f->bytes = rte_zmalloc("bytes", LB_BURST * APART, 64);
 	f->lines = rte_zmalloc("lines", (size_t)LINES * SCATTER, 64);
-	if (f->bytes == NULL || f->lines == NULL)
+	f->service = latency_create(1, sizeof(*f->service));
+	if (f->bytes == NULL || f->lines == NULL || f->service == NULL)
 		rig_die("no memory");
+	for (unsigned int i = 0; i < FLOOR_LINKS; i++) {
+		f->link[i] = latency_create(1, LATENCY_LINK_SIZE);
+		if (f->link[i] == NULL)
+			rig_die("no memory");
+	}
 	for (uint32_t i = 0; i < LB_BURST * APART; i++)
 		f->bytes[i] = clients_pattern(i);
 }
@@ -56,6 +63,9 @@ void floors_fini(struct floors *f)
 	rte_free(f->keys);
 	rte_free(f->bytes);
 	rte_free(f->lines);
+	free(f->service);
+	for (unsigned int i = 0; i < FLOOR_LINKS; i++)
+		free(f->link[i]);
 }
 
 static void forward_burst(uint16_t port)
@@ -136,6 +146,29 @@ void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns)
 		turns_end(turns, begin);
 	}
 	f->bytes[LB_BURST * APART - 1] = sum;
+}
+
+void floor_latency(struct floors *f, struct clients *c, struct turns *turns)
+{
+	struct latency_sample s[LB_BURST];
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		uint64_t begin;
+
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			s[i] = (struct latency_sample){
+				.total_ns = 40000 + clients_random(c, 100000),
+				.wait_ns = clients_random(c, 10000),
+				.run_ns = clients_random(c, 20000),
+				.reply_ns = 3000,
+				.reply_bucket = latency_bucket(3000),
+				.split = 1,
+			};
+		begin = turns_begin();
+		for (unsigned int i = 0; i < LB_BURST; i++)
+			latency_add(f->service, f->link[i % FLOOR_LINKS], &s[i]);
+		turns_end(turns, begin);
+	}
 }
 
 void floor_lines(struct floors *f, struct clients *c, bool scattered, struct turns *turns)

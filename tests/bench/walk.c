@@ -126,6 +126,8 @@ static void measure_floors(struct bench *b, struct floors *f, struct report *rep
 	report_add(report, turns_cost(t, LB_BURST).total, "udp_checksum_cycles_256b");
 	floor_checksum(f, 1024, t);
 	report_add(report, turns_cost(t, LB_BURST).total, "udp_checksum_cycles_1024b");
+	floor_latency(f, &b->clients, t);
+	report_add(report, turns_cost(t, LB_BURST).total, "latency_add_cycles");
 	floor_lines(f, &b->clients, false, t);
 	report_add(report, turns_cost(t, LB_BURST).total, "packed_line_cycles");
 	floor_lines(f, &b->clients, true, t);
@@ -173,6 +175,7 @@ static void print_report(const struct report *report)
 	print_floor(report, "ICRC, 1 KiB", "icrc_cycles_1024b");
 	print_floor(report, "UDP check sum, 256 B", "udp_checksum_cycles_256b");
 	print_floor(report, "UDP check sum, 1 KiB", "udp_checksum_cycles_1024b");
+	print_floor(report, "histograms of a reply, 8 links", "latency_add_cycles");
 	print_floor(report, "8192 lines, side by side", "packed_line_cycles");
 	print_floor(report, "8192 lines in as many pages", "scattered_line_cycles");
 	print_floor(report, "turns left out as disturbed", "disturbed_turns");

@@ -434,3 +434,255 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 	close(terminal);
 	tear_down();
 }
+
+/* What the reference says: the paths of each command's fields, and whether they were seen. */
+struct documented {
+	char commands[128], path[96];
+	bool seen;
+};
+
+static struct documented documented[512];
+static size_t n_documented;
+
+static void read_reference(void)
+{
+	int status;
+	char *text = doorbell("--make fields", &status), *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		struct documented *d = &documented[n_documented++];
+		char unit[16], meaning[160];
+
+		cr_assert_lt(n_documented, 512);
+		/* a unit may be empty, which %[ does not match */
+		if (sscanf(line, "%127[^\t]\t%95[^\t]\t%15[^\t]\t%159[^\n]", d->commands, d->path,
+			   unit, meaning) != 4)
+			cr_assert_eq(sscanf(line, "%127[^\t]\t%95[^\t]\t\t%159[^\n]", d->commands,
+					    d->path, meaning),
+				     3, "%s", line);
+	}
+	free(text);
+}
+
+/* Is <command> one of <list>, "a b,c d"? */
+static bool is_one_of(const char *command, const char *list)
+{
+	size_t n = strlen(command);
+
+	for (const char *at = list; (at = strstr(at, command)); at++)
+		if ((at == list || at[-1] == ',') && (at[n] == '\0' || at[n] == ','))
+			return true;
+	return false;
+}
+
+static struct documented *find_field(const char *command, const char *path)
+{
+	for (size_t i = 0; i < n_documented; i++)
+		if (is_one_of(command, documented[i].commands) &&
+		    strcmp(documented[i].path, path) == 0)
+			return &documented[i];
+	return NULL;
+}
+
+/* Objects whose members are names of things: the reference has <> for those. */
+static bool has_names(const char *path)
+{
+	static const char *const maps[] = {"reasons", "lcores[].stages", "lcores[].drops",
+					   "notices_by_code", "services[].latency"};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (strcmp(path, maps[i]) == 0)
+			return true;
+	return false;
+}
+
+static void look_up(const char *command, const char *path, const json_t *value)
+{
+	char inner[128];
+	const char *name;
+	json_t *member;
+	size_t i;
+
+	if (json_is_array(value)) {
+		snprintf(inner, sizeof(inner), "%s[]", path);
+		json_array_foreach (value, i, member)
+			look_up(command, inner, member);
+		return;
+	}
+	if (!json_is_object(value))
+		return;
+	json_object_foreach ((json_t *)value, name, member) {
+		bool named = has_names(path);
+
+		snprintf(inner, sizeof(inner), "%s%s%s", path, *path ? "." : "",
+			 named ? "<>" : name);
+		if (!named) {
+			struct documented *d = find_field(command, inner);
+
+			cr_expect(
+				d,
+				"'%s --json' prints %s, of which control/cli/fields.c says nothing",
+				command, inner);
+			if (d)
+				d->seen = true;
+		}
+		look_up(command, inner, member);
+	}
+}
+
+/* Each command, and options that make it print more. */
+static const struct {
+	const char *command, *arguments;
+} printing[] = {
+	{"flows list", "--limit 3"},
+	{"flows top", "--limit 3"},
+	{"flows count", "--by worker"},
+	{"workers list", ""},
+	{"workers show", "gpu0"},
+	{"workers drain", "--no-wait gpu0"},
+	{"workers table", ""},
+	{"workers assign", "gpu1 chat"},
+	{"workers release", "gpu1 chat"},
+	{"workers set", "gpu0 weight=7"},
+	{"services list", ""},
+	{"services show", "chat"},
+	{"config check", SAMPLE_CONFIG},
+	{"config diff", SAMPLE_CONFIG},
+	{"config apply", ""},
+	{"trace", "--flow 10.0.0.2:7"},
+	{"log show", ""},
+	{"log level", "notice"},
+	{"stats", "--all"},
+	{"top", ""},
+	{"bench", "--to 127.0.0.1:%u --rate 500 --duration 1 --quiet"},
+	{"size", "--rate 100000 --each-us 10"},
+	{"version", ""},
+	{"doctor", "--root /nonexistent"},
+	{"doctor lb", "--config /nonexistent.yaml"},
+	{"doctor agent", "--engine verbs --device none0 --root /x"},
+};
+
+/* A service that answers with what it was asked, in a process of its own; its port. */
+static unsigned int start_echo(pid_t *pid)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	char datagram[2048];
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+	*pid = fork();
+	if (*pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			struct sockaddr_in from;
+			socklen_t n = sizeof(from);
+			ssize_t got = recvfrom(fd, datagram, sizeof(datagram), 0,
+					       (struct sockaddr *)&from, &n);
+
+			sendto(fd, datagram, got > 0 ? (size_t)got : 0, 0, (struct sockaddr *)&from,
+			       n);
+		}
+	}
+	close(fd);
+	return ntohs(address.sin_port);
+}
+
+Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_round)
+{
+	pid_t echo;
+	unsigned int port = start_echo(&echo);
+
+	read_reference();
+	for (size_t i = 0; i < sizeof(printing) / sizeof(printing[0]); i++) {
+		const char *arguments = printing[i].arguments, *hole = strstr(arguments, "%u");
+		char line[512], number[16] = "";
+		int status;
+		char *text;
+		json_t *value;
+
+		if (hole)
+			snprintf(number, sizeof(number), "%u", port);
+		snprintf(line, sizeof(line), "%s %.*s%s%s --json", printing[i].command,
+			 hole ? (int)(hole - arguments) : (int)strlen(arguments), arguments, number,
+			 hole ? hole + 2 : "");
+		text = doorbell(line, &status);
+		/* Of those that print a line per object, the first. */
+		value = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
+		cr_assert_not_null(value, "'%s' printed no JSON: %.300s", line, text);
+		look_up(printing[i].command, "", value);
+		json_decref(value);
+		free(text);
+	}
+	for (size_t i = 0; i < n_documented; i++)
+		cr_expect(documented[i].seen, "%s of '%s' is documented, and never printed",
+			  documented[i].path, documented[i].commands);
+	kill(echo, SIGKILL);
+	waitpid(echo, NULL, 0);
+	tear_down();
+}
+
+/* deploy/doorbell.1, of which another test says that it is what the tables say. */
+static char *read_manual(void)
+{
+	FILE *file = fopen(DOORBELL_MANUAL, "r");
+	char *text = calloc(1, 1 << 18);
+
+	cr_assert_not_null(file);
+	cr_assert_gt(fread(text, 1, (1 << 18) - 1, file), 0);
+	fclose(file);
+	return text;
+}
+
+/* "Fl -option" behind <at>, as a whole word. */
+static bool tells_of(const char *at, const char *option, size_t n)
+{
+	char item[64];
+
+	snprintf(item, sizeof(item), "Fl -%.*s", (int)n, option);
+	while ((at = strstr(at, item))) {
+		at += strlen(item);
+		if (strchr(" \n", *at))
+			return true;
+	}
+	return false;
+}
+
+Test(control_cli, every_command_and_option_is_in_the_manual)
+{
+	int status;
+	char *commands = doorbell("--commands", &status), *manual = read_manual(), *save = NULL;
+
+	read_reference();
+	for (char *line = strtok_r(commands, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char object[32], verb[32], words[72], item[96];
+		bool fields = false;
+		const char *at;
+
+		cr_assert_eq(sscanf(line, "%31s %31s", object, verb), 2);
+		snprintf(words, sizeof(words), "%s%s%s", object, *verb == '-' ? "" : " ",
+			 *verb == '-' ? "" : verb);
+		for (size_t i = 0; i < n_documented; i++)
+			fields |= is_one_of(words, documented[i].commands);
+		cr_expect(fields, "control/cli/fields.c has no fields of '%s'", words);
+		snprintf(item, sizeof(item), "\n.It Cm %s", words);
+		at = strstr(manual, item);
+		cr_expect(at, "'%s' is not in the manual", words);
+		for (char *option = strstr(line, " --"); at && option;
+		     option = strstr(option + 1, " --")) {
+			size_t n = strcspn(option + 3, " =");
+
+			cr_expect(strncmp(option, " --watch", 8) == 0 ||
+					  strncmp(option, " --json", 7) == 0 ||
+					  tells_of(at, option + 3, n),
+				  "the manual says nothing of%.*s of '%s'", (int)n + 3, option,
+				  words);
+		}
+	}
+	free(commands);
+	free(manual);
+	tear_down();
+}

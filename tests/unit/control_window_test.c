@@ -76,6 +76,23 @@ Test(control_window, rates_are_per_second_however_late_the_sample_is)
 	cr_expect_eq(window_ms(w), 500, "a sample in no time counted");
 }
 
+Test(control_window, a_service_that_takes_anothers_number_starts_anew)
+{
+	uint8_t family = fake_lb_config(lb)->service[0].vip.family;
+
+	window_sample(w, lb, 1000);
+	window_sample(w, lb, 2000);
+	cr_assert_not_null(window_service(w, 0));
+	fake_lb_config(lb)->service[0].vip.family = 0; /* a free place */
+	window_sample(w, lb, 3000);
+	cr_expect_null(window_service(w, 0));
+	fake_lb_config(lb)->service[0].vip.family = family;
+	window_sample(w, lb, 4000);
+	cr_expect_null(window_service(w, 0));
+	window_sample(w, lb, 5000);
+	cr_expect_not_null(window_service(w, 0));
+}
+
 Test(control_window, a_worker_that_takes_anothers_place_starts_anew)
 {
 	struct worker *worker = fake_lb_worker(lb, "gpu0");

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reference.h"
+
+const struct cli_topic cli_topics[] = {
+	{"Flows", "flows", "A flow is one client's address and port talking to one service.\n",
+	 "None of them sees the table at one moment: a walk takes a second or so for ten\n"
+	 "million flows, and a flow that begins or ends meanwhile may be seen or not.\n"
+	 "What lives from the beginning to the end is seen exactly once.\n",
+	 "All take filters, and see flows that fit all of them:\n"},
+	{"Workers", "workers", "A worker is one GPU with its agent.\n", NULL},
+	{"Services", "services", NULL, NULL},
+	{"Configuration", "config",
+	 "The daemon reads the file, so its user must be able to; without\n"
+	 ".Ar file\n"
+	 "it is the one that the daemon was started with.\n"
+	 "Sending SIGHUP to the daemon is\n"
+	 ".Cm config apply ;\n"
+	 "what comes of it is in the log.\n",
+	 NULL},
+	{"Daemon", "trace log stats top version", NULL, NULL},
+	{"Doctor", "doctor",
+	 "Looks at the machine it runs on, before or after the start, and says what is\n"
+	 "wrong and how to mend it.\n"
+	 "It needs no daemon and changes nothing.\n"
+	 "Each line is one thing that was looked at:\n"
+	 ".Sy ok , warning\n"
+	 "(works, but not as well as it could),\n"
+	 ".Sy problem\n"
+	 "(the program will not start, or will not serve), or\n"
+	 ".Sy n/a\n"
+	 "with the reason why there is nothing to look at.\n"
+	 "Warnings and problems end with a fix: a command, or a key of the configuration.\n"
+	 "A check that does not answer within two seconds is given up, with a warning.\n",
+	 NULL},
+};
+const size_t cli_n_topics = CLI_COUNT_OF(cli_topics);
+
+const struct cli_about cli_abouts[] = {
+	{"flows list",
+	 "The flows, in no particular order.\n"
+	 "They are shown as they come, so that any number of them needs little memory, of\n"
+	 "this program as of the daemon.\n"},
+	{"flows top", "Those that talk most, the largest first.\n"
+		      "The daemon reads all of them and sends only those that may be among the\n"
+		      "largest.\n"},
+	{"flows count", "How many there are.\n"},
+	{"workers list",
+	 "All of them.\n"
+	 "WAIT is the mean time that a request waited in the worker's memory for the\n"
+	 "GPU, RUN the mean time\n"
+	 "that the model took, both by the worker's own clock; TOTAL is the mean time\n"
+	 "from sending the\n"
+	 "request to the last piece of its reply, by the load balancer's.\n"},
+	{"workers show", "Everything about one of them.\n"},
+	{"workers drain",
+	 "Send the worker no new requests and wait until it has answered those that it\n"
+	 "has.\n"},
+	{"workers assign", "Let it serve these services, whose model must be its own.\n"},
+	{"workers release",
+	 "Let it serve them no longer; what it has it answers.\n"
+	 "Both are remembered under its name until the load balancer ends.\n"
+	 "Where a service has\n"
+	 ".Ql workers: assigned ,\n"
+	 "whoever is released may step in as a spare again, but a spare that is released\n"
+	 "stays out.\n"},
+	{"workers table", "Where they are: by the labels\n"
+			  ".Sy host\n"
+			  "and\n"
+			  ".Sy slot\n"
+			  "that their agents were started with, and which services they serve.\n"},
+	{"workers set", "Change its share, 1 to 256, for policies that use one.\n"
+			"It holds until its agent registers again.\n"},
+	{"config check", "Is it right, and could it be applied now?\n"},
+	{"config diff", "What it would change.\n"
+			"HOW is\n"
+			".Sy live ,\n"
+			".Sy replace\n"
+			"(the service leaves, and another takes its name) or\n"
+			".Sy restart .\n"},
+	{"config apply",
+	 "Change it now.\n"
+	 "If anything in it is wrong, needs a restart, or cannot be served by the workers\n"
+	 "that are there, nothing changes and the reason is said.\n"
+	 ".Pp\n"
+	 "Services can be added and removed, and all of their keys be changed; so can\n"
+	 ".Sy workers.timeout_ms\n"
+	 "and\n"
+	 ".Sy log_level .\n"
+	 "A service that is removed, or gets another address, port, protocol or framing,\n"
+	 "takes no more requests (their clients are told that it is busy), answers those\n"
+	 "it has, and then is gone.\n"},
+	{"trace",
+	 "Every step of the requests of one flow, with times since the trace began: where\n"
+	 "they came in, which worker was chosen and what it had to do, slot and packet\n"
+	 "sequence numbers, acknowledgements, replies, and notices or drops with their\n"
+	 "reason.\n"
+	 "IPv6 addresses stand in brackets.\n"
+	 "There is one trace at a time; one that nobody reads ends after 10 s.\n"},
+	{"log show", "How much is logged, by module: ours begin with doorbell.\n"},
+	{"log level",
+	 "Log more or less from now on:\n"
+	 ".Sy error , warning , notice , info\n"
+	 "or\n"
+	 ".Sy debug .\n"
+	 ".Ar module\n"
+	 "is one of ours, such as lb, or a pattern of the names that\n"
+	 ".Cm log show\n"
+	 "lists, such as pmd.*; without one all of ours change.\n"
+	 "It holds until the daemon ends, or the level in its configuration changes.\n"},
+	{"services list", "All services and their counters.\n"},
+	{"services show", "Everything about one of them.\n"},
+	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
+		  "per item, the flow tables, and what was dropped for which reason.\n"
+		  "Of the flow tables, NEW/S counts the new flows of the last second, LOAD is the\n"
+		  "share of the table that is taken, LAG how late flows are ended, and TOO FAST\n"
+		  "counts new flows of sources that opened too many at a time.\n"},
+	{"top", "Services, workers, where requests' time goes and how busy the cores are, by what\n"
+		"happened in the last second.\n"
+		"On a terminal it is painted again each second;\n"
+		".Cm q\n"
+		"leaves,\n"
+		".Cm s\n"
+		"and\n"
+		".Cm S\n"
+		"sort the workers by the next column or the one before,\n"
+		".Cm r\n"
+		"the other way round.\n"},
+	{"version", "Versions of this program, the daemon, the protocol and DPDK.\n"},
+	{"doctor", "What can be said of the machine alone: memory, CPU flags and clock, RDMA\n"
+		   "devices, GPUs.\n"},
+	{"doctor lb", "Whether\n"
+		      ".Xr doorbell-lb 1\n"
+		      "can run here.\n"},
+	{"doctor agent", "Whether\n"
+			 ".Xr doorbell-agent 1\n"
+			 "can run here.\n"
+			 "It takes those of its options that matter.\n"},
+};
+const size_t cli_n_abouts = CLI_COUNT_OF(cli_abouts);
+
+const struct cli_option_about cli_option_abouts[] = {
+	{CLI_SERVICE, NULL, "Of this service.\n"},
+	{CLI_WORKER, NULL, "Last sent to this worker.\n"},
+	{CLI_CLIENT, NULL, "From this address or network.\n"},
+	{CLI_STATE, NULL, "In this state.\n"},
+	{CLI_MIN_BYTES, NULL, "That carried so many bytes of payload, both directions together.\n"},
+	{CLI_MIN_IDLE, NULL, "Whose client has been silent for so long.\n"},
+	{CLI_LIMIT, "flows list",
+	 "Show so many at most.\n"
+	 "The default is all of them, and 1000 with\n"
+	 ".Fl -sort\n"
+	 "or\n"
+	 ".Fl -watch .\n"},
+	{CLI_LIMIT, "flows top", "Show so many, 1000 at most.\nThe default is 20.\n"},
+	{CLI_FLOW, NULL, "Which client, and which service if it talks to several.\n"},
+	{CLI_COUNT_N, NULL, "End after so many requests, 1 by default.\n"},
+	{CLI_FOLLOW, NULL, "End with control-C.\n"},
+	{CLI_SORT, NULL,
+	 "Sort by this field of\n"
+	 ".Sx JSON FIELDS :\n"
+	 "numbers with the largest first, text in alphabetical order.\n"
+	 "The whole table is sent; only the rows that are shown are kept.\n"
+	 "For bytes, packets and requests,\n"
+	 ".Cm flows top\n"
+	 "is much faster.\n"},
+	{CLI_STREAM, NULL,
+	 "With\n"
+	 ".Fl -json :\n"
+	 "each flow is an object on a line of its own, instead of one array of them.\n"
+	 "Such output can be used before it has ended; whether it is complete the exit\n"
+	 "status tells.\n"},
+	{CLI_BY, "flows top",
+	 ".Sy bytes\n"
+	 "or\n"
+	 ".Sy packets\n"
+	 "of both directions together, or\n"
+	 ".Sy requests .\n"
+	 "The default is bytes.\n"},
+	{CLI_BY, "flows count",
+	 "Count for each\n"
+	 ".Sy service , worker\n"
+	 "or\n"
+	 ".Sy state ,\n"
+	 "and show the largest first.\n"
+	 "\"-\" stands for services and workers that are no more.\n"},
+	{CLI_NO_WAIT, NULL, "Do not wait.\n"},
+	{CLI_ALL, NULL, "Show reasons that never occurred, too.\n"},
+	{CLI_ONCE, NULL, "Print it once, as is done where there is no terminal.\n"},
+	{CLI_CONFIG, NULL,
+	 "Its configuration, without which only the machine is looked at: are there\n"
+	 "hugepages for its flows, do its lcores exist and have a core to themselves, are\n"
+	 "its ports there, with the right driver, a link, a fitting MTU and enough queues.\n"},
+	{CLI_LB, NULL, "Where it is to register; is that reached?\n"},
+	{CLI_ENGINE, NULL,
+	 ".Cm soft\n"
+	 "or\n"
+	 ".Cm verbs ,\n"
+	 "the agent's RDMA engine; default\n"
+	 ".Cm soft .\n"},
+	{CLI_DEVICE, NULL,
+	 "With\n"
+	 ".Cm soft\n"
+	 "the DPDK device of the software RNIC; with\n"
+	 ".Cm verbs\n"
+	 "an RDMA device such as\n"
+	 ".Sy mlx5_0 :\n"
+	 "is its port active, has it a RoCE v2 GID for the address, the P_Key and the MTU.\n"
+	 "Where none is named all are looked at, and what they lack is a warning.\n"},
+	{CLI_ADDRESS, NULL, "The worker's own RoCEv2 address.\n"},
+	{CLI_MTU, NULL, "The IP MTU.\n"},
+	{CLI_MEMORY_MB, NULL, "Packet memory.\n"},
+	{CLI_NO_HUGEPAGES, NULL, "Packet memory is of ordinary pages.\n"},
+	{CLI_LB_FABRIC_ADDRESS, NULL,
+	 "The load balancer's address on the fabric.\n"
+	 "Pings that nobody may fragment are sent there, as large as RoCE packets are.\n"
+	 "That needs a kernel interface on the fabric, which the line says if there is\n"
+	 "none.\n"},
+	{CLI_ROOT, NULL,
+	 "Read files below this folder instead, such as\n"
+	 ".Pa /host\n"
+	 "in a container that has the host's\n"
+	 ".Pa /sys\n"
+	 "and\n"
+	 ".Pa /proc\n"
+	 "there.\n"},
+};
+const size_t cli_n_option_abouts = CLI_COUNT_OF(cli_option_abouts);
+
+const char *const cli_option_completions[CLI_OPTIONS] = {
+	[CLI_SERVICE] = "services",
+	[CLI_WORKER] = "workers",
+	[CLI_STATE] = "udp-one-way udp-answered udp-established",
+	[CLI_SORT] = "client service worker state lcore age_s idle_s requests packets_in bytes_in "
+		     "packets_out bytes_out",
+	[CLI_CONFIG] = "files",
+	[CLI_ROOT] = "files",
+	[CLI_ENGINE] = "soft verbs",
+};
