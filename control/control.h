@@ -23,6 +23,11 @@
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   trace.start    {flow}                                   -> {trace}
+ *   trace.read     {trace}                                  -> {events, lost}
+ *   trace.stop     {trace}                                  -> {}
+ *                  flow: "CLIENT:PORT" or "CLIENT:PORT,VIP:PORT"; events: [{at_ns, lcore, request,
+ *                  step, what}]. One trace at a time; one that is not read for 10 s ends.
  *   log.show       {}                                       -> {modules: [{module, level}]}
  *   log.level      {module?, level}                         -> {modules: those that changed}
  *                  module: one of ours (lb, control), or a pattern with a dot or a star

@@ -142,6 +142,7 @@ control_handler control_workers_list, control_workers_show, control_workers_drai
 control_handler control_workers_assign, control_workers_release, control_workers_table;
 control_handler control_workers_set;
 control_handler control_services_list, control_services_show;
+control_handler control_trace_start, control_trace_read, control_trace_stop;
 control_handler control_log_show, control_log_level;
 control_handler control_config_check, control_config_diff, control_config_apply;
 control_handler control_stats_show, control_status_show, control_version;

@@ -24,6 +24,7 @@ struct adoption {
 	struct pick_table *pick[LB_SERVICES_MAX];
 	bool changed[LB_SERVICES_MAX]; /* it has another configuration than before, or none */
 	bool fresh[LB_SERVICES_MAX];   /* the number was free */
+	bool repick[LB_SERVICES_MAX];  /* it has another pick table */
 	bool requeue[LB_SERVICES_MAX]; /* the place where requests wait is another */
 };
 
@@ -97,14 +98,28 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 	return 0;
 }
 
+/* May the workers of the <i>-th be others than before? Services of a model take each other's
+ * spares. */
+static bool shares_workers(const struct adoption *a, const struct lb_config *now, unsigned int i)
+{
+	const char *model = a->next->service[i].model;
+
+	for (unsigned int k = 0; k < LB_SERVICES_MAX; k++)
+		if (a->changed[k] && (strcmp(a->next->service[k].model, model) == 0 ||
+				      strcmp(now->service[k].model, model) == 0))
+			return true;
+	return false;
+}
+
 /* Numbers that nobody has need no table. */
 static int make_picks(struct lb *lb, struct adoption *a)
 {
 	allot_update(lb, a->next);
-	for (unsigned int i = 0; i < a->next->n_services; i++) {
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		const struct lb_service_config *s = &a->next->service[i];
 
-		if (!a->changed[i] || !lb_service_used(s))
+		a->repick[i] = a->changed[i] || shares_workers(a, &lb->config, i);
+		if (!a->repick[i] || !lb_service_used(s))
 			continue;
 		a->pick[i] = allot_table(lb, s, i);
 		if (a->pick[i] == NULL)
@@ -180,7 +195,7 @@ static void publish(struct lb *lb, struct adoption *a, bool serving)
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		struct pick_table *old = lb->pick[i];
 
-		if (!a->changed[i] || lb_service_serves(&a->next->service[i]) != serving)
+		if (!a->repick[i] || lb_service_serves(&a->next->service[i]) != serving)
 			continue;
 		__atomic_store_n(&lb->pick[i], a->pick[i], __ATOMIC_RELEASE);
 		a->pick[i] = old;
@@ -272,6 +287,8 @@ int adopt_config(struct lb *lb, const struct lb_config *next, char *error, size_
 		change_over(lb, a);
 		remember(lb, next);
 		announce_new(lb, before);
+	} else {
+		allot_update(lb, &lb->config);
 	}
 	discard(lb, a);
 out:

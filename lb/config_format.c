@@ -68,6 +68,17 @@ static void format_endpoint(const struct config_key *key, const void *base, char
 	snprintf(buf, size, strchr(address, ':') != NULL ? "[%s]:%u" : "%s:%u", address, *port);
 }
 
+static void format_endpoint_or_off(const struct config_key *key, const void *base, char *buf,
+				   size_t size)
+{
+	const uint16_t *port = (const void *)((const char *)base + key->second);
+
+	if (*port == 0)
+		snprintf(buf, size, "off");
+	else
+		format_endpoint(key, base, buf, size);
+}
+
 /* The words whose flags are set. */
 static void format_flags(const struct config_key *key, const void *base, char *buf, size_t size)
 {
@@ -82,11 +93,17 @@ static const struct {
 	const struct config_kind *kind;
 	void (*format)(const struct config_key *key, const void *base, char *buf, size_t size);
 } formats[] = {
-	{&config_number, format_number},   {&config_choice, format_choice},
-	{&config_word, format_text},       {&config_name, format_text},
-	{&config_label, format_text},      {&config_text, format_text},
-	{&config_path, format_text},       {&config_address, format_address},
-	{&config_network, format_network}, {&config_endpoint, format_endpoint},
+	{&config_number, format_number},
+	{&config_choice, format_choice},
+	{&config_word, format_text},
+	{&config_name, format_text},
+	{&config_label, format_text},
+	{&config_text, format_text},
+	{&config_path, format_text},
+	{&config_address, format_address},
+	{&config_network, format_network},
+	{&config_endpoint, format_endpoint},
+	{&config_endpoint_or_off, format_endpoint_or_off},
 };
 
 /* What no format is known for: its bytes, so that two that differ look different. */

@@ -120,6 +120,8 @@ void egress_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
 	uint8_t *at;
 
+	if (unlikely(lc->trace != NULL))
+		trace_notice(lc, flow, code, tag);
 	at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, LB_NOTICE_LENGTH);
 	if (at == NULL) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;

@@ -232,6 +232,8 @@ void forward_send(struct lcore *lc, struct burst *b)
 	for (unsigned int i = 0; i < b->n; i++)
 		if (likely(b->link[i] != NULL))
 			send_one(lc, b, i);
+	if (unlikely(lc->trace != NULL))
+		trace_sent(lc, b);
 }
 
 void forward_flush(struct lcore *lc)

@@ -304,6 +304,7 @@ void lb_tick(struct lb *lb)
 	registry_free_links(lb);
 	verbs_ports_tick(lb);
 	leave_tick(lb);
+	trace_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);

@@ -25,6 +25,7 @@
 #include "queue.h"
 #include "service.h"
 #include "sleeper.h"
+#include "flow_trace.h"
 #include "txq.h"
 
 #define LB_BURST 32
@@ -92,6 +93,7 @@ struct lcore {
 	unsigned int index;
 	struct lb *lb;
 	struct conntrack *ct;
+	struct trace *trace; /* of a flow, or NULL: flow_trace.c; changes between turns only */
 	const struct service_view *services; /* changes between turns only: adopt.c */
 	uint64_t now;                        /* TSC at the turn's start */
 	uint32_t now_ms;
@@ -181,6 +183,8 @@ struct lb {
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
 	uint8_t qpn_generation;
+	bool tracing;
+	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */
 	char *config_path;     /* of the file that it was started with, or NULL */
 	struct leave *leave;   /* services that were taken out: leave.c */
@@ -195,6 +199,8 @@ bool lb_owns_address(const struct lb *lb, const struct in6_addr *address);
 static inline void lcore_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop reason)
 {
 	lc->stats.drop[reason]++;
+	if (unlikely(lc->trace != NULL))
+		trace_dropped(lc, m, reason);
 	rte_pktmbuf_free(m);
 }
 

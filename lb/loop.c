@@ -31,10 +31,16 @@ static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 
 	if (n == 0)
 		return;
+	if (unlikely(lc->trace != NULL))
+		trace_arrived(lc, b);
 	track_burst(lc, b);
+	if (unlikely(lc->trace != NULL))
+		trace_tracked(lc, b);
 	framing_cut(lc, b);
 	charge(lc, LB_STAGE_CONNTRACK, clock, n);
 	forward_assign(lc, b);
+	if (unlikely(lc->trace != NULL))
+		trace_assigned(lc, b);
 	charge(lc, LB_STAGE_ASSIGN, clock, b->n);
 	forward_send(lc, b);
 	forward_flush(lc);
@@ -47,11 +53,15 @@ static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clo
 	if (f->n + f->n_replies == 0)
 		return;
 	fabric_receive(lc, f);
+	if (unlikely(lc->trace != NULL))
+		trace_replies(lc, f);
 	forward_flush(lc); /* acknowledgements */
 	charge(lc, LB_STAGE_FABRIC, clock, f->n);
 	if (f->n_replies == 0)
 		return;
 	egress_send(lc, f);
+	if (unlikely(lc->trace != NULL))
+		trace_answered(lc, f);
 	charge(lc, LB_STAGE_EGRESS, clock, f->n_replies);
 }
 

@@ -41,6 +41,9 @@ enum cli_option {
 	CLI_LB_FABRIC_ADDRESS,
 	CLI_ROOT,
 	CLI_ONCE,
+	CLI_FLOW,
+	CLI_COUNT_N,
+	CLI_FOLLOW,
 	CLI_OPTIONS,
 };
 
@@ -59,6 +62,8 @@ struct cli {
 	const char *socket;
 	const char *name, *value; /* the operands, for commands that take them */
 	char **more;              /* those after the first, until NULL */
+	const char *flow;         /* of trace */
+	bool follow;
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream, once;
@@ -81,6 +86,7 @@ cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
+cli_run cli_trace;
 cli_run cli_log_show, cli_log_level;
 cli_run cli_config_check, cli_config_diff, cli_config_apply;
 cli_run cli_stats, cli_version, cli_top_status;

@@ -404,6 +404,17 @@ static const struct cli_field config_change[] = {
 	{NULL},
 };
 
+static const struct cli_field trace_event[] = {
+	{"at_ns", "ns", "since the trace began"},
+	{"lcore", "", "that did it"},
+	{"request", "", "its id, or first 8 bytes, in 16 hexadecimal digits; null: not known yet"},
+	{"step", "",
+	 "arrived, flow, request, chosen, waiting, sent, acked, reply, times, answered, notice or "
+	 "dropped"},
+	{"what", "", "happened, in words"},
+	{NULL},
+};
+
 static const struct cli_field log_modules[] = {{"modules", "", "an array"}, {NULL}};
 
 static const struct cli_field log_module[] = {
@@ -437,6 +448,7 @@ const struct cli_fields cli_json[] = {
 	{CONFIGS, "", config},
 	{"config check", "", config_verdict},
 	{CONFIGS, "changes[]", config_change},
+	{"trace", "", trace_event},
 	{LOGS, "", log_modules},
 	{LOGS, "modules[]", log_module},
 	{"stats", "", stats},

@@ -37,6 +37,9 @@ const struct option cli_options[] = {
 	{"lb-fabric-address", required_argument, NULL, CLI_LB_FABRIC_ADDRESS},
 	{"root", required_argument, NULL, CLI_ROOT},
 	{"once", no_argument, NULL, CLI_ONCE},
+	{"flow", required_argument, NULL, CLI_FLOW},
+	{"count", required_argument, NULL, CLI_COUNT_N},
+	{"follow", no_argument, NULL, CLI_FOLLOW},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -71,6 +74,9 @@ const char *const cli_option_values[] = {
 	[CLI_LB_FABRIC_ADDRESS] = "=IP",
 	[CLI_ROOT] = "=FOLDER",
 	[CLI_ONCE] = "",
+	[CLI_FLOW] = "=CLIENT:PORT[,VIP:PORT]",
+	[CLI_COUNT_N] = "=N",
+	[CLI_FOLLOW] = "",
 };
 
 #define AT(field) offsetof(struct cli, field)
@@ -89,6 +95,7 @@ static const size_t text_at[CLI_OPTIONS] = {
 	[CLI_ENGINE] = AT(engine),
 	[CLI_LB_FABRIC_ADDRESS] = AT(lb_fabric_address),
 	[CLI_ROOT] = AT(root),
+	[CLI_FLOW] = AT(flow),
 };
 
 static int number_option(const char *name, const char *text, unsigned long long max,
@@ -140,6 +147,12 @@ int cli_take_option(struct cli *cli, int option, char *value)
 		break;
 	case CLI_LIMIT:
 		rc = count_option("limit", value, LIMIT_MAX, &cli->limit);
+		break;
+	case CLI_COUNT_N:
+		rc = count_option("count", value, LIMIT_MAX, &cli->limit);
+		break;
+	case CLI_FOLLOW:
+		cli->follow = true;
 		break;
 	case CLI_STREAM:
 		cli->stream = true;

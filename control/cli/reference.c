@@ -17,7 +17,7 @@ const struct cli_topic cli_topics[] = {
 	 ".Cm config apply ;\n"
 	 "what comes of it is in the log.\n",
 	 NULL},
-	{"Daemon", "log stats top version", NULL, NULL},
+	{"Daemon", "trace log stats top version", NULL, NULL},
 	{"Doctor", "doctor",
 	 "Looks at the machine it runs on, before or after the start, and says what is\n"
 	 "wrong and how to mend it.\n"
@@ -89,6 +89,13 @@ const struct cli_about cli_abouts[] = {
 	 "A service that is removed, or gets another address, port, protocol or framing,\n"
 	 "takes no more requests (their clients are told that it is busy), answers those\n"
 	 "it has, and then is gone.\n"},
+	{"trace",
+	 "Every step of the requests of one flow, with times since the trace began: where\n"
+	 "they came in, which worker was chosen and what it had to do, slot and packet\n"
+	 "sequence numbers, acknowledgements, replies, and notices or drops with their\n"
+	 "reason.\n"
+	 "IPv6 addresses stand in brackets.\n"
+	 "There is one trace at a time; one that nobody reads ends after 10 s.\n"},
 	{"log show", "How much is logged, by module: ours begin with doorbell.\n"},
 	{"log level",
 	 "Log more or less from now on:\n"
@@ -145,6 +152,9 @@ const struct cli_option_about cli_option_abouts[] = {
 	 "or\n"
 	 ".Fl -watch .\n"},
 	{CLI_LIMIT, "flows top", "Show so many, 1000 at most.\nThe default is 20.\n"},
+	{CLI_FLOW, NULL, "Which client, and which service if it talks to several.\n"},
+	{CLI_COUNT_N, NULL, "End after so many requests, 1 by default.\n"},
+	{CLI_FOLLOW, NULL, "End with control-C.\n"},
 	{CLI_SORT, NULL,
 	 "Sort by this field of\n"
 	 ".Sx JSON FIELDS :\n"

@@ -8,6 +8,7 @@
 #include "conntrack_fixture.h"
 #include "control_fake_lb.h"
 #include "reload.h"
+#include "flow_trace.h"
 
 #define LCORES 2
 
@@ -450,4 +451,57 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 		    char *error, size_t size)
 {
 	return lb_reload_check(lb, path, visit, context, error, size);
+}
+
+/* --- and those of flow_trace.h
+ * ----------------------------------------------------------------------
+ */
+
+static struct trace_flow traced;
+static uint32_t trace_id, trace_left;
+
+const char *lb_trace_step_name(enum trace_step step)
+{
+	static const char *const names[TRACE_STEPS] = {
+#define ROW(symbol, name) [TRACE_##symbol] = name,
+		TRACE_STEP_LIST(ROW)
+#undef ROW
+	};
+
+	return names[step];
+}
+
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
+{
+	traced = *flow;
+	trace_left = TRACE_STEPS;
+	*id = ++trace_id;
+	return 0;
+}
+
+/* Each step once, with numbers that nothing has. */
+int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
+		  uint64_t *lost)
+{
+	unsigned int got = 0;
+
+	if (id != trace_id)
+		return -ENOENT;
+	for (; trace_left > 0 && got < n; got++, trace_left--)
+		out[got] = (struct trace_event){
+			.at_ns = 1000,
+			.tag = 0xabc,
+			.step = TRACE_STEPS - trace_left,
+			.a = traced.client_port,
+			.b = 65535,
+			.c = 65535,
+			.d = 1,
+		};
+	*lost = 0;
+	return (int)got;
+}
+
+void lb_trace_stop(struct lb *lb, uint32_t id)
+{
+	trace_id++;
 }

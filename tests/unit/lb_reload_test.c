@@ -98,7 +98,7 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		     "services:\n" CHAT ", queue: 7, policy: maglev, affinity: flow, payload_crc: "
 		     "true, max_request: 1472, max_reply: 1472}\n"
 		     "  - {name: new, address: \"2001:db8::1\", port: 81, model: m}\n"
-		     "control: {agents: \"[::]:99\", socket: /x}\n"
+		     "control: {agents: \"[::]:99\", socket: /x, http: off}\n"
 		     "log: {level: debug, format: json}\n"),
 		"ports[0].device: 'net_af_packet0,iface=c0' -> 'net_af_packet0,iface=c1' restart\n"
 		"ports[0].roles: 'clients' -> 'clients, fabric' restart\n"
@@ -109,6 +109,7 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		"lcores[1]: '2' -> '3' restart\n"
 		"control.socket: '/run/doorbell/control.sock' -> '/x' restart\n"
 		"control.agents: '0.0.0.0:4790' -> '[::]:99' restart\n"
+		"control.http: '127.0.0.1:9180' -> 'off' restart\n"
 		"log.level: 'info' -> 'debug' live\n"
 		"log.format: 'text' -> 'json' live\n"
 		"services[see]: '10.0.0.2 port 80, model vit' -> '' live\n"
@@ -117,6 +118,13 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		"services[chat].queue: '1024' -> '7' live\n"
 		"services[chat].payload_crc: 'false' -> 'true' live\n"
 		"services[new]: '' -> '2001:db8::1 port 81, model m' live\n");
+}
+
+Test(lb_reload, no_kind_of_value_is_told_by_its_first_field_alone)
+{
+	cr_expect_str_eq(diff(PORTS "services:\n" CHAT "}\ncontrol: {http: \"127.0.0.1:1\"}\n",
+			      PORTS "services:\n" CHAT "}\ncontrol: {http: \"127.0.0.1:2\"}\n"),
+			 "control.http: '127.0.0.1:1' -> '127.0.0.1:2' restart\n");
 }
 
 Test(lb_reload, what_needs_a_restart_is_refused_by_name_and_nothing_is_merged)
