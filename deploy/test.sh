@@ -257,6 +257,7 @@ fi
 
 if [[ $kinds == *asan* ]]; then
     if build_or_fail asan build-asan --buildtype=debugoptimized -Dwerror=true \
+        -Dcuda=disabled -Dbenches=false \
         -Db_sanitize=address,undefined -Db_lundef=false; then
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson_tests asan build-asan
     fi
@@ -274,6 +275,7 @@ if [[ $kinds == *fuzz* ]]; then
         echo "clang is not installed" >"$logs/output"
         verdict fuzz 77 "$logs/output"
     elif CC=clang build_or_fail fuzz build-fuzz --buildtype=debugoptimized -Dfuzz=true \
+        -Dcuda=disabled \
         -Dtests=false -Db_sanitize=address,undefined -Db_lundef=false \
         -Dc_args=-fsanitize=fuzzer-no-link; then
         fuzz_all

@@ -33,11 +33,14 @@ static void end(struct lcore *lc, struct link *link, uint32_t number)
 	link_slot_abandon(link, number);
 }
 
+/* A look at a link costs as much as one at a slot. */
 static bool cancel_on(struct lcore *lc, struct link *link, const struct flow *flow, uint64_t handle,
 		      uint64_t tag)
 {
-	uint32_t number = find(link, handle, tag, &lc->cancel_budget);
+	uint32_t number;
 
+	lc->cancel_budget--;
+	number = find(link, handle, tag, &lc->cancel_budget);
 	if (number == SLOT_NONE)
 		return false;
 	egress_notice(lc, flow, LB_NOTICE_CANCELLED, tag);
@@ -51,9 +54,9 @@ void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, 
 
 	if (waiting_cancel(lc, flow, handle, tag, &lc->cancel_budget))
 		return;
-	if (last != NULL && cancel_on(lc, last, flow, handle, tag))
+	if (last != NULL && lc->cancel_budget > 0 && cancel_on(lc, last, flow, handle, tag))
 		return;
-	for (unsigned int i = 0; i < lc->n_links; i++)
+	for (unsigned int i = 0; i < lc->n_links && lc->cancel_budget > 0; i++)
 		if (lc->links[i] != last && cancel_on(lc, lc->links[i], flow, handle, tag))
 			return;
 	lc->stats.drop[lc->cancel_budget == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;

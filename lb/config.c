@@ -288,6 +288,11 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 			headers += LB_REQUEST_LENGTH;
 		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
 
+		if (rc == 0 && service->probe_bytes > service->max_request)
+			rc = fail_at(yaml, "services", i, "probe_bytes",
+				     "%u bytes are more than max_request, which is %u; use 0 to %u",
+				     service->probe_bytes, service->max_request,
+				     service->max_request);
 		if (rc == 0)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
 		if (rc == 0)

@@ -73,7 +73,7 @@ struct lb_service_config {
 	 * default: none. A tagged request may bring its own.
 	 */
 	uint32_t deadline_ms;
-	uint8_t priority; /* 1 (first) to 4, of requests that bring none; default 2 */
+	uint8_t priority; /* 1 (first) to 4, and no request is more urgent; default 2 */
 	/*
 	 * How often a request may be sent to another worker when its own is lost or suspect;
 	 * default 0. Only for models that may run a request twice.

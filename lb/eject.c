@@ -45,6 +45,20 @@ static void eject(struct lb *lb, struct worker *w, const struct outlier_window *
 	registry_set_state(lb, w, WORKER_SUSPECT, reason);
 }
 
+/* Where flows have workers of their own, one client's bad requests would eject one worker after the
+ * other: who fails alone there need not be at fault. */
+static bool spreads_requests(const struct lb *lb, const char *model)
+{
+	for (unsigned int i = 0; i < lb->config.n_services; i++) {
+		const struct lb_service_config *s = &lb->config.service[i];
+
+		if (lb_service_serves(s) && strcmp(s->model, model) == 0 &&
+		    (s->affinity == LB_AFFINITY_FLOW || s->policy == PICK_MAGLEV))
+			return false;
+	}
+	return true;
+}
+
 /* All workers of one model, from the first of it on. */
 static void judge(struct lb *lb, unsigned int first, const char *model)
 {
@@ -52,7 +66,7 @@ static void judge(struct lb *lb, unsigned int first, const char *model)
 	static struct outlier_window window[WORKERS_MAX];
 	static enum outlier_verdict verdict[WORKERS_MAX];
 	const struct outlier_rules rules = {
-		.error_percent = lb->config.eject_error_percent,
+		.error_percent = spreads_requests(lb, model) ? lb->config.eject_error_percent : 0,
 		.latency_factor = lb->config.eject_latency_factor,
 		.replies_min = REPLIES_MIN,
 	};

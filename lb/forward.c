@@ -48,20 +48,27 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 {
 	struct link *link = lc->link[worker];
 
-	if (lc->load.credits[worker] == 0 ||
+	/* Longer than its slots: a reload may have brought it to another model. */
+	if (lc->load.credits[worker] == 0 || length > link->stride ||
 	    !link_reserve(link, requester_packets(&link->requester, length)))
 		return NULL;
 	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
 }
 
-/* The policy's choice cannot take it: whoever can. Rare, so a plain search does. */
-static struct link *claim_any(struct lcore *lc, const struct pick_table *table, uint32_t length)
+/* So many are asked at most when the policy's choice will not do: requests must not cost more, the
+ * more workers there are. */
+#define TRIES 32
+
+/* The policy's choice cannot take it: whoever can. */
+static struct link *claim_any(struct lcore *lc, const struct pick_table *table, uint32_t hash,
+			      uint32_t length)
 {
+	uint16_t tries = RTE_MIN(table->n, TRIES);
 	struct link *link = NULL;
 
-	for (uint16_t i = 0; i < table->n && link == NULL; i++)
-		link = claim(lc, table->worker[i], length);
+	for (uint16_t i = 0; i < tries && link == NULL; i++)
+		link = claim(lc, table->worker[(hash + i) % table->n], length);
 	return link;
 }
 
@@ -76,14 +83,21 @@ static bool in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 	return lc->now + ns * lc->lb->tsc_per_ms / 800000 <= deadline;
 }
 
-/* The policy's choice would be late: who would not be. Other policies do not ask for that. */
-static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *table,
+/* The policy's choice would be late: one who would not be. */
+static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *table, uint32_t hash,
 			     uint64_t deadline)
 {
-	for (uint16_t i = 0; i < table->n; i++)
-		if (lc->load.credits[table->worker[i]] != 0 &&
-		    in_time(lc, table->worker[i], deadline))
-			return table->worker[i];
+	uint16_t tries = RTE_MIN(table->n, TRIES);
+
+	/* It has asked that of all. */
+	if (table->policy == PICK_EARLIEST_FINISH)
+		return WORKER_NONE;
+	for (uint16_t i = 0; i < tries; i++) {
+		uint16_t worker = table->worker[(hash + i) % table->n];
+
+		if (lc->load.credits[worker] != 0 && in_time(lc, worker, deadline))
+			return worker;
+	}
 	return WORKER_NONE;
 }
 
@@ -95,15 +109,18 @@ static struct link *choose(struct lcore *lc, const struct pick_table *table, uin
 
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
 	    !in_time(lc, worker, choice->deadline)) {
-		worker = pick_in_time(lc, table, choice->deadline);
+		worker = pick_in_time(lc, table, hash, choice->deadline);
 		choice->late = worker == WORKER_NONE;
 		return choice->late ? NULL : claim(lc, worker, length);
 	}
 	link = worker == WORKER_NONE ? NULL : claim(lc, worker, length);
-	/* With a deadline, better wait than go to just anybody. */
-	if (unlikely(link == NULL) && choice->deadline == 0)
-		link = claim_any(lc, table, length);
-	return link;
+	if (likely(link != NULL))
+		return link;
+	/* Others than maglev have looked at all, and nobody has a credit. With a deadline, better
+	 * wait than go to just anybody. */
+	if ((worker == WORKER_NONE && table->policy != PICK_MAGLEV) || choice->deadline != 0)
+		return NULL;
+	return claim_any(lc, table, hash, length);
 }
 
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
@@ -115,8 +132,6 @@ struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 	struct link *link;
 
 	*late = false;
-	if (unlikely(lcore_holds_enough(lc)))
-		return NULL;
 	if (pinned && keeps_worker(lc, table, flow)) {
 		*late = deadline != 0 && !in_time(lc, flow->worker, deadline);
 		return *late ? NULL : claim(lc, flow->worker, m->data_len);
@@ -164,8 +179,9 @@ void forward_assign(struct lcore *lc, struct burst *b)
 			continue;
 		}
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
-		if (lc->service[flow->service].queue.count == 0 ||
-		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
+		if (likely(!lcore_holds_enough(lc)) &&
+		    (lc->service[flow->service].queue.count == 0 ||
+		     lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW))
 			b->link[i] = forward_choose(lc, flow, b->hash[i], b->packet[i],
 						    b->deadline[i], &late);
 		if (unlikely(late))

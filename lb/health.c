@@ -14,8 +14,8 @@
 
 /* A worker that is not active after this long never will be, and holds its name. */
 #define JOIN_MS 10000u
-/* Heartbeats that may be missing: one may be late, one may be lost and sent again. */
-#define MISSED_BEATS 3
+/* Heartbeats that may be missing: one may be late. */
+#define MISSED_BEATS 2
 /* Doubted again within this time, a worker waits longer and longer until it is active again. */
 #define FLAP_MS     10000u
 #define FLAP_MAX_MS 10000u
@@ -117,17 +117,16 @@ static void tell_lcores(struct lb *lb, const struct worker *w, mailbox_call what
 	}
 }
 
-uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t first_ms)
+uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t first_ms)
 {
-	uint64_t hold;
+	uint32_t hold = first_ms;
 
 	doubt->times =
 		doubt->since_ms != 0 && now_ms - doubt->since_ms < FLAP_MS ? doubt->times + 1 : 0;
 	doubt->since_ms = now_ms;
-	hold = doubt->times == 0
-		       ? first_ms
-		       : RTE_MAX(first_ms, 50u) * (UINT64_C(1) << RTE_MIN(doubt->times, 16u));
-	hold = RTE_MIN(hold, (uint64_t)RTE_MAX(FLAP_MAX_MS, first_ms));
+	if (doubt->times > 0)
+		hold = RTE_MIN(RTE_MAX(first_ms, 50u) * (UINT64_C(1) << RTE_MIN(doubt->times, 16u)),
+			       (uint64_t)RTE_MAX(FLAP_MAX_MS, first_ms));
 	doubt->until_ms = now_ms + hold;
 	return hold;
 }
@@ -137,7 +136,8 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t fi
 static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
 {
 	uint32_t *longest = w->doubt.longest_run_ms;
-	uint64_t now = lb_now_ms(lb), ns;
+	uint32_t now = lb_now_ms(lb);
+	uint64_t ns;
 
 	if (now - w->doubt.window_ms > RUN_WINDOW_MS) {
 		w->doubt.window_ms = now;
@@ -166,9 +166,11 @@ static void check_silence(struct lb *lb, struct worker *w)
 	uint32_t limit = suspect_after(lb, w), ms = silence(lb, w);
 	char reason[WORKER_REASON_MAX];
 
-	if (lb->config.suspect_ms == 0 || (ms > limit) == w->doubt.silent)
+	bool silent = lb->config.suspect_ms != 0 && ms > limit;
+
+	if (silent == w->doubt.silent)
 		return;
-	w->doubt.silent = ms > limit;
+	w->doubt.silent = silent;
 	/* First nobody picks it, then what it has is picked anew. */
 	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
 		health_hold_ms(&w->doubt, lb_now_ms(lb), 0);
@@ -180,7 +182,7 @@ static void check_silence(struct lb *lb, struct worker *w)
 
 static void check_suspect(struct lb *lb, struct worker *w)
 {
-	if (!w->doubt.silent && lb_now_ms(lb) >= w->doubt.until_ms)
+	if (!w->doubt.silent && (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0)
 		registry_set_state(lb, w, WORKER_ACTIVE, "");
 }
 
@@ -242,8 +244,7 @@ static void check_joining(struct lb *lb, struct worker *w)
 /* A worker that has just become active gets more and more, in tenths of its weight. */
 static void check_warm(struct lb *lb, struct worker *w)
 {
-	uint16_t warm =
-		workers_warm(lb_now_ms(lb) - (uint32_t)w->active_ms, lb->config.slow_start_ms);
+	uint16_t warm = workers_warm(lb_now_ms(lb) - w->active_ms, lb->config.slow_start_ms);
 
 	warm -= warm % (WORKER_WARM / 10);
 	if (warm == w->warm)

@@ -182,7 +182,7 @@ static void free_packets(struct lcore *lc)
 		struct lcore_service *s = &lc->service[i];
 
 		while (s->queue.count > 0)
-			rte_pktmbuf_free(queue_take(&s->queue, queue_first(&s->queue)).packet);
+			rte_pktmbuf_free(queue_take(&s->queue, queue_first(&s->queue, 0)).packet);
 		queue_fini(&s->queue);
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {

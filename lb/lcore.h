@@ -82,7 +82,7 @@ struct lcore_service {
 	struct pick_state pick;
 	struct queue queue;
 	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
-	uint64_t interval, window_start;
+	uint64_t interval, window_start, measured;
 	uint32_t window_sent;
 	struct lb_service_stats stats;
 };
@@ -308,7 +308,7 @@ void replay_suspects(struct lcore *lc);
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i);
 unsigned int waiting_send(struct lcore *lc);
 /* False: no room. The packet stays the caller's then. */
-bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w);
+bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w, bool grow);
 /* End those that waited too long. */
 void waiting_expire(struct lcore *lc);
 /* End the flow's request with this tag, if it waits here. */

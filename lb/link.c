@@ -19,7 +19,8 @@ static int alloc_slots(struct link *link)
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->oldest = link->newest = link->overdue_at = link->swept_at = SLOT_NONE;
+	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
+	link->swept_at = link->moved_at = SLOT_NONE;
 	return 0;
 }
 

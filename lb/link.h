@@ -80,8 +80,8 @@ struct link {
 	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
 	uint32_t
 		overdue_at; /* the search for overdue ones goes on here; SLOT_NONE: at the oldest */
-	uint32_t swept_at;  /* the same of the search for those whose flow has gone */
-	/* replies */
+	/* the same of the searches for those whose flow has gone, and for those to be replayed */
+	uint32_t swept_at, moved_at;
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
 	uint32_t reply_slot;  /* that the message being received is addressed to */
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */

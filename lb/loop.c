@@ -136,7 +136,7 @@ bool lb_turn(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		n = ingress_receive(lc, i);
 		work += n;
-		caught_up &= n < LB_BURST;
+		caught_up &= n < LB_BURST || !lc->lb->config.port[i].fabric;
 		walk(lc, n, &clock);
 	}
 	/* Each port of each other lcore may have sent a burst. */

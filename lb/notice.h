@@ -7,8 +7,8 @@
  *   4  1  version, 1
  *   5  1  code, below
  *   6  2  zero
- *   8  8  the first 8 bytes of the request it answers (zeros behind a shorter one), so that a
- * client that puts an id there knows which
+ *   8  8  the id of a tagged request (request.h), else the first 8 bytes of the request it
+ *         answers (zeros behind a shorter one), so that a client that puts an id there knows which
  */
 #ifndef LB_NOTICE_H
 #define LB_NOTICE_H

@@ -8,7 +8,8 @@ static uint32_t bytes_wanted(const struct lb *lb, const struct worker *w, uint16
 	for (unsigned int i = 0; i < lb->config.n_services; i++) {
 		const struct lb_service_config *s = &lb->config.service[i];
 
-		if (!lb_service_serves(s) || strcmp(s->model, w->spec.model) != 0 || s->probe_bytes <= bytes)
+		if (!lb_service_serves(s) || strcmp(s->model, w->spec.model) != 0 ||
+		    s->probe_bytes <= bytes)
 			continue;
 		bytes = s->probe_bytes;
 		*service = i;

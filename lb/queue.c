@@ -140,14 +140,14 @@ static uint32_t find_displaced(const struct queue *q, const struct waiting *requ
 	return level->lane[lane].first;
 }
 
-enum queue_verdict queue_push(struct queue *q, const struct waiting *request,
+enum queue_verdict queue_push(struct queue *q, const struct waiting *request, bool grow,
 			      struct waiting *displaced)
 {
 	bool replay = request->level == QUEUE_LEVEL_REPLAY;
 	enum queue_verdict verdict = QUEUE_TAKEN;
 	uint32_t place;
 
-	if (!replay && newcomers(q) >= q->size) {
+	if (!replay && (newcomers(q) >= q->size || !grow)) {
 		place = find_displaced(q, request);
 		if (place == QUEUE_NONE)
 			return QUEUE_REFUSED;
@@ -186,9 +186,9 @@ static uint8_t next_lane(const struct queue_level *level)
 	return __builtin_ctzll(from_turn != 0 ? from_turn : level->busy);
 }
 
-uint32_t queue_first(struct queue *q)
+uint32_t queue_first(const struct queue *q, unsigned int level)
 {
-	for (unsigned int i = 0; i < QUEUE_LEVELS; i++)
+	for (unsigned int i = level; i < QUEUE_LEVELS; i++)
 		if (q->level[i].busy != 0)
 			return q->level[i].lane[next_lane(&q->level[i])].first;
 	return QUEUE_NONE;

@@ -74,17 +74,19 @@ void queue_fini(struct queue *q);
 enum queue_verdict { QUEUE_TAKEN, QUEUE_DISPLACED, QUEUE_REFUSED };
 
 /*
- * Put a request behind the others of its lane. DISPLACED: it is in, and *<displaced> is out and the
+ * Put a request behind the others of its lane. <grow>: there may be one more than now; otherwise it
+ * is in only for another that goes. DISPLACED: it is in, and *<displaced> is out and the
  * caller's. REFUSED: it is not in.
  */
-enum queue_verdict queue_push(struct queue *q, const struct waiting *request,
+enum queue_verdict queue_push(struct queue *q, const struct waiting *request, bool grow,
 			      struct waiting *displaced);
 
 /* How many would go before a request that joins this lane now, if all took as long. */
 uint32_t queue_ahead(const struct queue *q, uint8_t level, uint8_t lane);
 
-/* Whose turn it is; QUEUE_NONE when empty. It stays where it is until taken or passed over. */
-uint32_t queue_first(struct queue *q);
+/* Whose turn it is from this level on down; QUEUE_NONE when there is nobody. It stays where it is
+ * until taken or passed over. */
+uint32_t queue_first(const struct queue *q, unsigned int level);
 /* Its turn is over: it goes to the end of its lane, and the next lane is looked at. */
 void queue_pass(struct queue *q, uint32_t place);
 /* Remove the first of a lane, as queue_first() gave it; the next lane's turn comes. */

@@ -23,7 +23,7 @@ int registry_check_config(const struct lb *lb, const struct lb_config *config, c
  * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
  * time longer when it was doubted shortly before.
  */
-uint32_t health_hold_ms(struct worker_doubt *doubt, uint64_t now_ms, uint32_t first_ms);
+uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t first_ms);
 
 /* eject.c: workers that answer worse than the others. */
 void eject_tick(struct lb *lb);

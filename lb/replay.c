@@ -7,8 +7,8 @@
  */
 #include "lcore.h"
 
-/* Requests moved per link and turn: bounds it. */
-#define BUDGET 64
+/* Slots looked at per link and ms. */
+#define BUDGET 256
 
 bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, unsigned int i)
 {
@@ -88,41 +88,46 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)
 		.replays = link->kept[number].replays + 1,
 	};
 	struct lcore_service *s = &lc->service[slot->service];
+	struct flow *flow;
 
 	if (!may_replay(lc, link, number))
 		return false;
 	w.packet = take_payload(lc, link, number);
 	if (w.packet == NULL)
 		return false;
-	if (!waiting_push(lc, slot->service, &w)) {
+	if (!waiting_push(lc, slot->service, &w, true)) {
 		rte_pktmbuf_free(w.packet);
 		return false;
 	}
+	/* It takes longer than flows are told to wait for their answers. */
+	flow = conntrack_flow_get(lc->ct, slot->flow);
+	if (flow != NULL)
+		conntrack_touch(flow, lc->now_ms);
 	s->stats.replays++;
 	return true;
 }
 
-/* The oldest first, so that they are in front. */
+/* The oldest first, so that they are in front. Where the budget ended it goes on the next time. */
 static void move(struct lcore *lc, struct link *link)
 {
-	uint32_t number = link->oldest, newer;
-	int budget = BUDGET;
+	uint32_t number = link->moved_at, newer;
 
-	for (; number != SLOT_NONE; number = newer) {
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->oldest;
+	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
-		if (!may_replay(lc, link, number))
-			continue;
-		if (budget-- == 0)
-			return;
 		if (!replay_slot(lc, link, number))
 			continue;
 		link_cancel(link, number, lc->control);
 		link_slot_abandon(link, number);
 	}
+	link->moved_at = number;
 }
 
 void replay_suspects(struct lcore *lc)
 {
+	if (lc->kept == 0)
+		return;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		if (lc->links[i]->suspect)
 			move(lc, lc->links[i]);

@@ -6,9 +6,13 @@
  *   0  4  magic 0xDB 'D' 'B' 'Q'
  *   4  1  version, 1
  *   5  1  kind, below
- *   6  1  request: priority, 1 (first) to 4 (last), 0 = the service's; reply: 1 = more chunks
- * follow 7  1  zero 8  8  id, the client's own; comes back in the reply or the notice (notice.h) 16
- * 4  request: deadline in us from arrival, 0 = the service's; reply: number of the chunk 20  4 zero
+ *   6  1  request: priority, 1 (first) to 4 (last); the service's if it is 0 or more urgent
+ *         reply: 1 = more chunks follow
+ *   7  1  zero
+ *   8  8  id, the client's own; comes back in the reply or the notice (notice.h)
+ *  16  4  request: deadline in us from arrival, 0 = the service's
+ *         reply: number of the chunk
+ *  20  4  zero
  *  24     the request's or reply's bytes; a cancel has none
  *
  * A cancel ends the sender's request with this id if it still waits or runs, which is then answered

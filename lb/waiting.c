@@ -31,11 +31,11 @@ static void end(struct lcore *lc, uint16_t service, const struct waiting *w, enu
 	lcore_drop(lc, w->packet, reason);
 }
 
-bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w)
+bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w, bool grow)
 {
 	struct waiting displaced;
 
-	switch (queue_push(&lc->service[service].queue, w, &displaced)) {
+	switch (queue_push(&lc->service[service].queue, w, grow, &displaced)) {
 	case QUEUE_TAKEN:
 		lc->n_waiting++;
 		return true;
@@ -48,25 +48,24 @@ bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w)
 }
 
 /*
- * How fast the queue moves is measured in windows of this many ms, while there is one.
+ * How fast the queue moves is measured in windows of this many ms, or until one request has gone,
+ * while there is a queue: every turn looks at one, so after a longer gap there was none.
  */
 #define WINDOW_MS 10
 
 static void measure(struct lcore *lc, struct lcore_service *s, unsigned int sent)
 {
-	uint64_t since = lc->now - s->window_start;
+	uint64_t window = WINDOW_MS * lc->lb->tsc_per_ms;
 
-	/* There was no queue for a while. */
-	if (since > 2 * WINDOW_MS * lc->lb->tsc_per_ms && s->window_sent == 0) {
+	if (lc->now - s->measured > window) {
 		s->window_start = lc->now;
-		s->window_sent = sent;
-		return;
+		s->window_sent = 0;
 	}
+	s->measured = lc->now;
 	s->window_sent += sent;
-	if (since < WINDOW_MS * lc->lb->tsc_per_ms)
+	if (lc->now - s->window_start < window || s->window_sent == 0)
 		return;
-	if (s->window_sent > 0)
-		s->interval = (s->interval + since / s->window_sent) / 2;
+	s->interval = (s->interval + (lc->now - s->window_start) / s->window_sent) / 2;
 	s->window_start = lc->now;
 	s->window_sent = 0;
 }
@@ -75,8 +74,12 @@ static void measure(struct lcore *lc, struct lcore_service *s, unsigned int sent
 static uint64_t expected_wait(const struct lcore *lc, uint16_t service, const struct waiting *w)
 {
 	const struct lcore_service *s = &lc->service[service];
+	uint64_t interval = s->interval;
 
-	return queue_ahead(&s->queue, w->level, w->lane) * s->interval;
+	/* It stands still. */
+	if (s->queue.count > 0 && s->window_sent == 0)
+		interval = RTE_MAX(interval, s->measured - s->window_start);
+	return queue_ahead(&s->queue, w->level, w->lane) * interval;
 }
 
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
@@ -97,7 +100,7 @@ void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 	if (w.deadline != 0 && lc->now + expected_wait(lc, flow->service, &w) > w.deadline)
 		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
 	/* The packets that wait must not be those that the NIC needs to receive with. */
-	else if (lcore_holds_enough(lc) || !waiting_push(lc, flow->service, &w))
+	else if (!waiting_push(lc, flow->service, &w, !lcore_holds_enough(lc)))
 		forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_QUEUE_FULL);
 }
 
@@ -130,14 +133,15 @@ static void add_to_burst(struct burst *b, const struct waiting *w, struct flow *
 
 /* Look at the request whose turn it is: send it, end it, or pass it over. False: no use going on.
  */
-static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
+static bool try_first(struct lcore *lc, uint16_t service, unsigned int level, struct burst *b)
 {
 	const struct lb_service_config *config = lcore_service_config(lc, service);
 	struct queue *queue = &lc->service[service].queue;
-	uint32_t place = queue_first(queue);
+	uint32_t place = queue_first(queue, level);
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = over(lc, config, &w);
+	bool pinned = config->affinity == LB_AFFINITY_FLOW || config->policy == PICK_MAGLEV;
 	struct link *link;
 	bool late;
 
@@ -145,6 +149,8 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 		reason = LB_DROP_QUEUE_TIMEOUT;
 	else if (!forward_may_wait(lc, service))
 		reason = LB_DROP_NO_WORKER;
+	else if (w.packet->data_len > config->max_request)
+		reason = LB_DROP_REQUEST_TOO_LARGE; /* since a reload */
 	if (reason == LB_DROPS) {
 		link = forward_choose(lc, flow, w.hash, w.packet, w.deadline, &late);
 		if (late) {
@@ -152,8 +158,10 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 		} else if (link == NULL) {
 			/* Without affinity nobody can take any; with it, others may have better
 			 * luck. */
+			if (!pinned)
+				return false;
 			queue_pass(queue, place);
-			return config->affinity == LB_AFFINITY_FLOW;
+			return true;
 		} else {
 			add_to_burst(b, &w, flow, link);
 		}
@@ -165,6 +173,22 @@ static bool try_first(struct lcore *lc, uint16_t service, struct burst *b)
 	return true;
 }
 
+/* Each level has as many tries as requests, so that those who are tied to a busy worker hold up
+ * nobody below them. */
+static void send_some(struct lcore *lc, uint16_t service, struct burst *b)
+{
+	const struct queue *queue = &lc->service[service].queue;
+	unsigned int level = 0, tries = RTE_MIN(queue->count, (uint32_t)LB_BURST);
+	uint32_t left = queue->level[0].count;
+
+	for (; tries > 0 && b->n < LB_BURST && queue->count > 0; tries--, left--) {
+		while (left == 0 && level < QUEUE_LEVELS - 1)
+			left = queue->level[++level].count;
+		if (left == 0 || !try_first(lc, service, level, b))
+			return;
+	}
+}
+
 unsigned int waiting_send(struct lcore *lc)
 {
 	unsigned int before = lc->n_waiting, n = lc->services->n;
@@ -174,14 +198,11 @@ unsigned int waiting_send(struct lcore *lc)
 	/* Services take turns at being first, as a turn sends no more than a burst. */
 	for (unsigned int i = 0; i < n && lc->n_waiting > 0; i++) {
 		uint16_t service = (lc->first_waiting + i) % n;
-		struct queue *queue = &lc->service[service].queue;
-		unsigned int tries = RTE_MIN(queue->count, (uint32_t)LB_BURST), sent = b->n;
+		unsigned int sent = b->n;
 
-		if (tries == 0)
+		if (lc->service[service].queue.count == 0)
 			continue;
-		while (tries-- > 0 && b->n < LB_BURST)
-			if (!try_first(lc, service, b))
-				break;
+		send_some(lc, service, b);
 		measure(lc, &lc->service[service], b->n - sent);
 	}
 	lc->first_waiting = (lc->first_waiting + 1) % n;
@@ -239,7 +260,7 @@ void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue)
 
 	while (old->count > 0) {
 		struct waiting w = queue_remove(old, queue_oldest(old));
-		enum queue_verdict verdict = queue_push(queue, &w, &displaced);
+		enum queue_verdict verdict = queue_push(queue, &w, true, &displaced);
 
 		if (verdict == QUEUE_TAKEN)
 			continue;

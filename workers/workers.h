@@ -65,10 +65,10 @@ struct worker_spec {
 struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
 	bool moved;                 /* so its requests were told to move */
-	uint64_t since_ms;          /* when it was last doubted */
-	uint64_t until_ms;          /* not before this may it be active again */
+	uint32_t since_ms;          /* when it was last doubted */
+	uint32_t until_ms;          /* not before this may it be active again */
 	uint32_t longest_run_ms[2]; /* batches of this window of time, and of the one before */
-	uint64_t window_ms;         /* when this one began */
+	uint32_t window_ms;         /* when this one began */
 	uint32_t times;             /* in a row, close to each other */
 	struct outlier_window window;
 };
@@ -80,7 +80,7 @@ struct worker {
 	uint16_t generation; /* grows each time the place is taken; never 0 */
 	bool ready;          /* the agent's queue pairs can receive */
 	uint16_t warm;       /* per mille of its weight that it gets; 0 as WORKER_WARM, the most */
-	uint64_t active_ms;  /* when it turned active first, on the same clock */
+	uint32_t active_ms;  /* when it turned active first, on the same clock */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
 	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
 	struct worker_doubt doubt;

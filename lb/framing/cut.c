@@ -54,8 +54,8 @@ static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, un
 	b->tag[kept] = framed->tag;
 	b->arrived[kept] = lc->now;
 	b->deadline[kept] = deadline_of(lc, config, framed);
-	b->standing[kept] = (struct standing){.level = framed->priority != 0 ? framed->priority
-									     : config->priority};
+	/* No client is more urgent than its service. */
+	b->standing[kept] = (struct standing){.level = RTE_MAX(framed->priority, config->priority)};
 	b->packet[kept] = m;
 	b->hash[kept] = b->hash[i];
 	b->handle[kept] = b->handle[i];

@@ -18,12 +18,12 @@ static enum queue_verdict push(uint8_t level, uint8_t lane, uint64_t tag, struct
 	struct waiting w = {.flow = lane, .tag = tag, .level = level, .lane = lane};
 	struct waiting ignored;
 
-	return queue_push(&q, &w, displaced != NULL ? displaced : &ignored);
+	return queue_push(&q, &w, true, displaced != NULL ? displaced : &ignored);
 }
 
 static uint64_t take(void)
 {
-	uint32_t place = queue_first(&q);
+	uint32_t place = queue_first(&q, 0);
 
 	cr_assert_neq(place, QUEUE_NONE);
 	return queue_take(&q, place).tag;
@@ -36,7 +36,7 @@ Test(queue, one_client_is_served_in_its_own_order)
 		cr_assert_eq(push(2, 5, i, NULL), QUEUE_TAKEN);
 	for (uint64_t i = 1; i <= 8; i++)
 		cr_expect_eq(take(), i);
-	cr_expect_eq(queue_first(&q), QUEUE_NONE);
+	cr_expect_eq(queue_first(&q, 0), QUEUE_NONE);
 }
 
 Test(queue, clients_take_turns_however_much_one_of_them_sends)
@@ -127,11 +127,34 @@ Test(queue, those_ahead_are_the_turns_of_others_and_ones_own)
 	cr_expect_eq(queue_ahead(&q, 1, 2), 1);
 }
 
+Test(queue, without_leave_to_grow_a_newcomer_is_in_only_for_another)
+{
+	struct waiting w = {.level = 2, .lane = 3, .tag = 30}, out;
+
+	cr_assert_eq(queue_init(&q, 100, 0), 0);
+	cr_expect_eq(queue_push(&q, &w, false, &out), QUEUE_REFUSED);
+	push(2, 1, 10, NULL);
+	push(2, 1, 11, NULL);
+	cr_expect_eq(queue_push(&q, &w, false, &out), QUEUE_DISPLACED);
+	cr_expect_eq(out.tag, 10);
+	cr_expect_eq(q.count, 2);
+}
+
+Test(queue, lower_levels_can_be_looked_at_alone)
+{
+	cr_assert_eq(queue_init(&q, 8, 0), 0);
+	push(1, 1, 10, NULL);
+	push(3, 1, 30, NULL);
+	cr_expect_eq(queue_at(&q, queue_first(&q, 0))->tag, 10);
+	cr_expect_eq(queue_at(&q, queue_first(&q, 2))->tag, 30);
+	cr_expect_eq(queue_first(&q, 4), QUEUE_NONE);
+}
+
 Test(queue, a_queue_without_places_refuses)
 {
 	cr_assert_eq(queue_init(&q, 0, 0), 0);
 	cr_expect_eq(push(1, 0, 1, NULL), QUEUE_REFUSED);
-	cr_expect_eq(queue_first(&q), QUEUE_NONE);
+	cr_expect_eq(queue_first(&q, 0), QUEUE_NONE);
 }
 
 Test(queue, who_is_passed_over_goes_behind_its_lane_and_the_next_lane_has_its_turn)
@@ -140,7 +163,7 @@ Test(queue, who_is_passed_over_goes_behind_its_lane_and_the_next_lane_has_its_tu
 	push(2, 1, 10, NULL);
 	push(2, 1, 11, NULL);
 	push(2, 2, 20, NULL);
-	queue_pass(&q, queue_first(&q));
+	queue_pass(&q, queue_first(&q, 0));
 	cr_expect_eq(take(), 20);
 	cr_expect_eq(take(), 11);
 	cr_expect_eq(take(), 10);
@@ -177,7 +200,7 @@ Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 	cr_assert_eq(queue_init(&q, PLACES, 16), 0);
 	for (uint64_t step = 0; step < STEPS; step++) {
 		uint64_t before = 0;
-		uint32_t place = queue_first(&q);
+		uint32_t place = queue_first(&q, 0);
 
 		switch (rand() % 4) {
 		case 0:
