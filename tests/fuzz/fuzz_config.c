@@ -8,6 +8,14 @@
 #include "config.h"
 #include "config_diff.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
 static void no_change(void *context, const struct lb_config_change *change)
 {
 	require(false);
@@ -24,14 +32,6 @@ static void check_reload(const struct lb_config *config)
 	require(next.n_services == config->n_services);
 	for (unsigned int i = 0; i < next.n_services; i++)
 		require(strcmp(next.service[i].name, config->service[i].name) == 0);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-	if (!holds)
-		abort();
 }
 
 static void check_error(const char *error, size_t size)
