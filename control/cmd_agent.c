@@ -213,6 +213,9 @@ json_t *control_agent_register(struct control_call *call)
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
 			c->worker->spec.name);
+	/* all of it before the name is claimed: that may end the worker that has it */
+	if (lb_registration_check(c->lb, &registration, error, sizeof(error)) != 0)
+		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	if (!name_is_allowed(call, registration.worker.name) ||
 	    !control_claim_name(call, &registration.worker))
 		return NULL;

@@ -27,7 +27,7 @@ static void tear_down(void)
 
 TestSuite(control_lease, .init = set_up);
 
-static void send_register(int fd, int version, const char *instance)
+static void send_links(int fd, int version, const char *instance, const char *links)
 {
 	char line[1024];
 
@@ -36,9 +36,14 @@ static void send_register(int fd, int version, const char *instance)
 		 "{\"version\":%d,\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"%s\","
 		 "\"slots\":64,\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"
 		 "\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"
-		 "\"links\":[" LINK("0") "," LINK("1") "]}}",
-		 version, instance);
+		 "\"links\":[%s]}}",
+		 version, instance, links);
 	fixture_send(fd, line);
+}
+
+static void send_register(int fd, int version, const char *instance)
+{
+	send_links(fd, version, instance, LINK("0") "," LINK("1"));
 }
 
 #define ONE "0000000000000001"
@@ -156,7 +161,8 @@ Test(control_lease, another_agent_of_the_name_is_refused_while_health_does_not_m
 {
 	int first = serving(2, ONE), second = fixture_connect_agent(&f);
 
-	/* the last heartbeat that was copied says nothing of itself: it may be old, or yet to come */
+	/* the last heartbeat that was copied says nothing of itself: it may be old, or yet to come
+	 */
 	fake_lb_at(f.lb, 100000 + 1000);
 	send_register(second, 2, TWO);
 	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");
@@ -181,6 +187,21 @@ Test(control_lease, another_agent_of_the_name_takes_over_when_heartbeats_are_mis
 	fixture_expect(&f, first, "another agent takes its name, as its loop is silent");
 	fixture_expect_end(&f, first);
 	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1")->spec.instance, 2);
+	close(first);
+	close(second);
+	tear_down();
+}
+
+Test(control_lease, a_registration_that_cannot_be_ends_no_worker)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	const struct worker *worker = workers_find(lb_pool(f.lb), "gpu1");
+
+	send_links(second, 2, ONE, LINK("0"));
+	fixture_expect(&f, second, "1 links; give one for each of the 2 lcores");
+	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1"), worker);
+	cr_assert_eq(worker->state, WORKER_ACTIVE);
+	cr_assert_not_null(worker->owner, "it was taken from its connection");
 	close(first);
 	close(second);
 	tear_down();
