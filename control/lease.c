@@ -35,7 +35,7 @@ static void supersede(struct lb *lb, struct worker *w, const char *reason)
 	struct control_connection *former = w->owner;
 
 	if (former)
-		former->superseded = true;
+		former->over = true;
 	lb_worker_remove(lb, w, reason);
 	/* nobody listens to events in unit tests */
 	if (former)

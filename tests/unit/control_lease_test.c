@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For how long a worker is its agent's, and who may take its name over. */
+#include "control.h"
 #include "control_fixture.h"
 
 #define LEASE_MS 400
@@ -123,6 +124,52 @@ Test(control_lease, agents_of_protocol_1_know_none)
 
 	turn_for(2 * LEASE_MS);
 	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
+	close(fd);
+	tear_down();
+}
+
+/* The latest of all timers that are set. */
+static int keep_latest(const struct event_base *base, const struct event *event, void *context)
+{
+	struct timeval at, *latest = context;
+
+	if (event_pending(event, EV_TIMEOUT, &at) && evutil_timercmp(&at, latest, >))
+		*latest = at;
+	return 0;
+}
+
+static struct timeval latest_timer(void)
+{
+	struct timeval latest = {0};
+
+	event_base_foreach_event(f.base, keep_latest, &latest);
+	return latest;
+}
+
+#define HELLO                                                                                      \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"agent.hello\",\"params\":{\"version\":2,"      \
+	"\"model\":\"llama\",\"address\":\"10.9.0.2\"}}"
+
+Test(control_lease, lines_win_an_agent_no_time_to_register)
+{
+	int fd = fixture_connect_agent(&f);
+	struct timeval before, after, limit = {.tv_sec = CONTROL_REGISTER_S - 60};
+
+	fixture_send(fd, HELLO);
+	fixture_expect(&f, fd, "\"n_lcores\":2");
+	before = latest_timer();
+	evutil_gettimeofday(&after, NULL);
+	evutil_timeradd(&after, &limit, &limit);
+	cr_assert(evutil_timercmp(&before, &limit, >), "its time to register runs");
+	turn_for(20);
+	fixture_send(fd, CALL("version"));
+	fixture_expect(&f, fd, "\"protocol\"");
+	fixture_send(fd, HELLO);
+	fixture_expect(&f, fd, "\"n_lcores\":2");
+	after = latest_timer();
+	/* libevent's idea of the time of day may move by a little */
+	evutil_timersub(&after, &before, &after);
+	cr_assert(after.tv_sec < 0 || (after.tv_sec == 0 && after.tv_usec < 10000));
 	close(fd);
 	tear_down();
 }
