@@ -252,6 +252,13 @@ static void log_context(const SSL_CTX *context)
 			"control: agents=tls by=certificate days_left=%ld\n", days);
 }
 
+bool control_handshakes_wanted(const struct lb_config *config)
+{
+	struct secure_files files = files_of(config);
+
+	return secure_wanted(&files);
+}
+
 int control_handshakes_reload(struct control_handshakes *h, const struct lb_config *config,
 			      char *error, size_t error_size)
 {
@@ -278,13 +285,8 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     control_admit *admit, void *context,
 						     char *error, size_t error_size)
 {
-	struct secure_files files = files_of(config);
-	struct control_handshakes *h;
+	struct control_handshakes *h = calloc(1, sizeof(*h));
 
-	error[0] = '\0';
-	if (!secure_wanted(&files))
-		return NULL;
-	h = calloc(1, sizeof(*h));
 	if (!h) {
 		snprintf(error, error_size, "out of memory for agents' connections");
 		return NULL;

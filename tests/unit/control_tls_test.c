@@ -521,6 +521,7 @@ Test(control_tls, reads_renewed_certificates_while_agents_stay)
 	c = registered();
 	cr_assert(meets(&ca));
 	serve_certificates(&renewed);
+	cr_assert(control_server_has_tls(f.server));
 	cr_assert_eq(control_server_tls_reload(f.server, error, sizeof(error)), 0, "%s", error);
 	cr_assert(!meets(&ca));
 	cr_assert(meets(&other_ca));
