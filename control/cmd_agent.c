@@ -10,6 +10,7 @@
 #include <rte_log.h>
 
 #include "address.h"
+#include "log_limit.h"
 #include "rpc.h"
 #include "secure.h"
 
@@ -179,10 +180,12 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			 (json_int_t)path_mtu, "links", links);
 }
 
-/* May this peer have a worker of this name? */
+/* May this peer have a worker of this name? Who may not is told so, and has to dial again. */
 static bool name_is_allowed(struct control_call *call, const char *name)
 {
+	static struct log_limit limit;
 	const char *names = call->c->names;
+	unsigned long unlogged;
 
 	if (!names || secure_names_allow(names, name))
 		return true;
@@ -190,9 +193,12 @@ static bool name_is_allowed(struct control_call *call, const char *name)
 		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
 		     "certificate with that DNS name",
 		     *names ? names : "nobody", name);
-	rte_log(RTE_LOG_WARNING, control_log,
-		"control: event=name_refused peer=%s worker=%s certificate=\"%.200s\"\n",
-		call->c->peer, name, names);
+	if (log_limit_passes(&limit, control_clock_ms(), &unlogged))
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=name_refused peer=%s worker=%s unlogged=%lu "
+			"certificate=\"%.200s\"\n",
+			call->c->peer, name, unlogged, names);
+	call->c->over = true;
 	return false;
 }
 
@@ -213,6 +219,9 @@ json_t *control_agent_register(struct control_call *call)
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
 			c->worker->spec.name);
+	/* all of it before the name is claimed: that may end the worker that has it */
+	if (lb_registration_check(c->lb, &registration, error, sizeof(error)) != 0)
+		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	if (!name_is_allowed(call, registration.worker.name) ||
 	    !control_claim_name(call, &registration.worker))
 		return NULL;

@@ -75,7 +75,8 @@
  * disconnected. From agent.ready on a registration is a lease: a worker whose agent does not call
  * agent.renew for lease_ms is gone, whatever its connection; calling at a third of it survives the
  * loss of one. (Protocol 1 has no leases.) An agent that registers the name it had with the
- * instance it had takes over; another instance is refused while the name's worker is heard.
+ * instance it had takes over; another instance is refused while the name's worker is heard. An
+ * agent whose certificate is not for the name is told so and disconnected.
  *
  * A notification may arrive before the reply of the call that caused it. Closing the
  * connection, or one direction of it, takes the worker out at once.

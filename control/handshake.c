@@ -17,13 +17,11 @@
 #include "config.h"
 #include "door.h"
 #include "handshake.h"
+#include "log_limit.h"
 #include "rpc.h"
 #include "secure.h"
 
 extern int control_log;
-
-/* Refusals that are logged: so many at once, then one a second. The rest is counted. */
-#define LOG_BURST 5
 
 struct handshake {
 	struct control_handshakes *all;
@@ -41,26 +39,17 @@ struct control_handshakes {
 	void *admit_context;
 	TAILQ_HEAD(handshake_list, handshake) pending; /* the oldest first */
 	struct door door;
-	uint64_t log_ms; /* when the next line may be written, less the burst */
-	unsigned long silent;
+	struct log_limit limit;
 };
 
-/* A flood must not fill the disk; its first lines, and how many there were, are enough. */
 static void log_refusal(struct control_handshakes *h, const char *peer, const char *reason)
 {
-	uint64_t now = control_clock_ms();
+	unsigned long unlogged;
 
-	if (h->log_ms + LOG_BURST * 1000 < now)
-		h->log_ms = now - LOG_BURST * 1000;
-	if (h->log_ms + 1000 > now) {
-		h->silent++;
-		return;
-	}
-	h->log_ms += 1000;
-	rte_log(RTE_LOG_WARNING, control_log,
-		"control: event=agent_refused peer=%s unlogged=%lu reason=\"%s\"\n", peer,
-		h->silent, reason);
-	h->silent = 0;
+	if (log_limit_passes(&h->limit, control_clock_ms(), &unlogged))
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=agent_refused peer=%s unlogged=%lu reason=\"%s\"\n", peer,
+			unlogged, reason);
 }
 
 /* <bev> stays where it is. */
@@ -263,6 +252,13 @@ static void log_context(const SSL_CTX *context)
 			"control: agents=tls by=certificate days_left=%ld\n", days);
 }
 
+bool control_handshakes_wanted(const struct lb_config *config)
+{
+	struct secure_files files = files_of(config);
+
+	return secure_wanted(&files);
+}
+
 int control_handshakes_reload(struct control_handshakes *h, const struct lb_config *config,
 			      char *error, size_t error_size)
 {
@@ -289,13 +285,8 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     control_admit *admit, void *context,
 						     char *error, size_t error_size)
 {
-	struct secure_files files = files_of(config);
-	struct control_handshakes *h;
+	struct control_handshakes *h = calloc(1, sizeof(*h));
 
-	error[0] = '\0';
-	if (!secure_wanted(&files))
-		return NULL;
-	h = calloc(1, sizeof(*h));
 	if (!h) {
 		snprintf(error, error_size, "out of memory for agents' connections");
 		return NULL;

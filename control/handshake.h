@@ -12,6 +12,8 @@
 #define CONTROL_HANDSHAKE_MS 5000
 
 struct bufferevent;
+#include <stdbool.h>
+
 struct control_handshakes;
 struct event_base;
 struct lb_config;
@@ -21,10 +23,10 @@ struct sockaddr;
  * callee's; <names> are the workers that it may register, NULL for any (secure.h). */
 typedef void control_admit(void *context, struct bufferevent *bev, const char *peer, char *names);
 
-/*
- * Read the certificates or the token of <config>. NULL with a sentence in <error>; NULL with
- * <error> empty when there are none and agents come without TLS.
- */
+/* Does <config> name certificates or a token? Otherwise agents come without TLS. */
+bool control_handshakes_wanted(const struct lb_config *config);
+
+/* Read the certificates or the token of <config>. NULL with a sentence in <error>. */
 struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     const struct lb_config *config,
 						     control_admit *admit, void *context,

@@ -249,10 +249,17 @@ static void end_scrape(struct scrape *s)
 	free(s);
 }
 
-/* The connection went away under it; libevent frees the request with it. */
+/*
+ * The connection went away under it. When the peer ended it, libevent has let go of the request
+ * first, which is ours then; when the server ends, libevent frees the one with the other.
+ */
 static void on_scrape_closed(struct evhttp_connection *evcon, void *context)
 {
-	end_scrape(context);
+	struct scrape *s = context;
+
+	if (!evhttp_request_get_connection(s->request))
+		evhttp_request_free(s->request);
+	end_scrape(s);
 }
 
 static void on_slice_written(struct evhttp_connection *evcon, void *context)

@@ -29,28 +29,13 @@ void control_lease_end(struct control_connection *c)
 	lb_worker_remove(c->lb, c->worker, reason);
 }
 
-/* How long ago its loop was heard, ms; also when it never was, as it is joining then. */
-static uint32_t silence_ms(const struct lb *lb, const struct worker *w)
-{
-	uint64_t heard = w->heartbeat_ms ? w->heartbeat_ms : w->registered_ms;
-
-	return lb_now_ms(lb) - (uint32_t)heard;
-}
-
-/* Two heartbeats are missing, and no batch may be that long. */
-static bool is_silent(const struct lb *lb, const struct worker *w)
-{
-	return w->state != WORKER_JOINING &&
-	       silence_ms(lb, w) > 2 * w->spec.heartbeat_ms + w->spec.max_run_ms;
-}
-
 /* <w> makes room for its successor; its connection, if it is still there, is of no more use. */
 static void supersede(struct lb *lb, struct worker *w, const char *reason)
 {
 	struct control_connection *former = w->owner;
 
 	if (former)
-		former->superseded = true;
+		former->over = true;
 	lb_worker_remove(lb, w, reason);
 	/* nobody listens to events in unit tests */
 	if (former)
@@ -69,7 +54,8 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 		supersede(lb, w, "its agent registers again");
 		return true;
 	}
-	if (is_silent(lb, w)) {
+	/* Health knows what is missing and what only waits in a queue. */
+	if (w->doubt.silent) {
 		supersede(lb, w, "another agent takes its name, as its loop is silent");
 		return true;
 	}

@@ -32,7 +32,7 @@ struct control_connection {
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
-	bool superseded;             /* its worker was taken over: there is nothing more to say */
+	bool over; /* its worker was taken over, or its name refused: nothing more is taken */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 

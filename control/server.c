@@ -221,10 +221,12 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	struct evconnlistener **listener = server->listener;
 	int fd;
 
-	server->handshakes = control_handshakes_create(server->base, config, on_admit, server,
-						       error, error_size);
-	if (!server->handshakes && error[0] != '\0')
-		return -EINVAL;
+	if (control_handshakes_wanted(config)) {
+		server->handshakes = control_handshakes_create(server->base, config, on_admit,
+							       server, error, error_size);
+		if (!server->handshakes)
+			return -EINVAL;
+	}
 	fd = control_listen_unix(config->control_socket, error, error_size);
 	if (fd < 0)
 		return fd;
@@ -333,6 +335,11 @@ void control_server_destroy(struct control_server *server)
 	event_free(server->sampler);
 	window_destroy(server->window);
 	free(server);
+}
+
+bool control_server_has_tls(const struct control_server *server)
+{
+	return server->handshakes != NULL;
 }
 
 int control_server_tls_reload(struct control_server *server, char *error, size_t error_size)

@@ -6,6 +6,7 @@
 #ifndef CONTROL_SERVER_H
 #define CONTROL_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 
 /* Close every connection, which removes the agents' workers, and remove the socket. */
 void control_server_destroy(struct control_server *server);
+
+/* Do agents come with TLS? */
+bool control_server_has_tls(const struct control_server *server);
 
 /*
  * Read the files of control.tls or control.token_file again: connections from now on use what is in

@@ -88,21 +88,31 @@ static void keep_lease(struct control_stream *s)
 	s->c.renewed = false;
 }
 
+/* Once each time that it gets there: lines alone win no time. */
+static void enter(struct control_stream *s, enum stream_phase phase, unsigned int seconds)
+{
+	const struct timeval limit = {.tv_sec = seconds};
+
+	if (s->phase == phase)
+		return;
+	s->phase = phase;
+	event_add(s->timer, &limit);
+}
+
 void control_stream_deadline(struct control_stream *s)
 {
-	const struct timeval hello = {.tv_sec = CONTROL_HELLO_S};
-	const struct timeval registration = {.tv_sec = CONTROL_REGISTER_S};
-
 	if (s->c.role != CONTROL_AGENT || s->closing)
 		return;
-	if (s->c.superseded)
+	if (s->c.over) {
 		control_stream_finish(s);
-	else if (s->c.worker)
+	} else if (s->c.worker) {
+		s->phase = STREAM_SERVING;
 		keep_lease(s);
-	else if (s->c.greeted)
-		event_add(s->timer, &registration);
-	else if (!event_pending(s->timer, EV_TIMEOUT, NULL))
-		event_add(s->timer, &hello);
+	} else if (s->c.greeted || s->phase == STREAM_SERVING) {
+		enter(s, STREAM_REGISTERING, CONTROL_REGISTER_S);
+	} else if (s->phase == STREAM_NEW) {
+		enter(s, STREAM_GREETING, CONTROL_HELLO_S);
+	}
 }
 
 static void refuse_long_line(struct control_stream *s)

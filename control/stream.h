@@ -18,15 +18,23 @@ struct event;
 struct control_http;
 struct event_base;
 
+enum stream_phase {
+	STREAM_NEW,
+	STREAM_GREETING,    /* until its hello */
+	STREAM_REGISTERING, /* after that, or after losing its worker */
+	STREAM_SERVING,
+};
+
 /* One accepted socket. The server owns it. */
 struct control_stream {
 	struct control_connection c;
 	struct control_server *server;
 	struct bufferevent *bev;
-	struct event *timer; /* ends the lease of its worker, or closes the stream */
-	bool closing;        /* takes no more lines, ends when its output is written */
-	bool ended;          /* the peer sends no more */
-	char *names;         /* behind c.names */
+	struct event *timer;     /* ends the lease of its worker, or closes the stream */
+	enum stream_phase phase; /* of an agent: what <timer> is for */
+	bool closing;            /* takes no more lines, ends when its output is written */
+	bool ended;              /* the peer sends no more */
+	char *names;             /* behind c.names */
 	LIST_ENTRY(control_stream) next;
 };
 
@@ -61,7 +69,7 @@ void control_stream_send(struct control_stream *s, json_t *message);
 /* Write out what is there, then end; in a later turn of the loop. */
 void control_stream_finish(struct control_stream *s);
 
-/* (Re)start the time that an agent has: without a worker, or as its lease was renewed. */
+/* Start the time that an agent has when what it has to do has changed, or its lease was renewed. */
 void control_stream_deadline(struct control_stream *s);
 
 /* Bound, not yet listening sockets; or -errno with a sentence in <error>. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The configuration file: read by the schema, then checked for what no single key can tell. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "config_schema.h"
@@ -353,19 +356,41 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 	return rc;
 }
 
-int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
+/* A named pipe or a terminal would hold up the daemon, which reads files while it serves. */
+static int open_regular(const char *path, char *error, size_t error_size)
 {
-	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
-	FILE *file = fopen(path, "re");
-	size_t length;
-	char *text;
-	int rc = 0;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc;
+	struct stat st;
 
-	if (file == NULL) {
+	if (fd < 0) {
 		rc = -errno;
 		snprintf(error, error_size, "%s: cannot open: %s", path, strerror(-rc));
 		return rc;
 	}
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	snprintf(error, error_size, "%s: not a regular file; give one", path);
+	close(fd);
+	return -EINVAL;
+}
+
+int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
+{
+	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
+	int rc = open_regular(path, error, error_size);
+	size_t length;
+	FILE *file;
+	char *text;
+
+	if (rc < 0)
+		return rc;
+	file = fdopen(rc, "r");
+	if (file == NULL) {
+		snprintf(error, error_size, "%s: out of memory", path);
+		close(rc);
+		return -ENOMEM;
+	}
+	rc = 0;
 	text = malloc(room);
 	if (text == NULL) {
 		snprintf(error, error_size, "%s: out of memory", path);

@@ -137,6 +137,12 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	     struct lb_hello *hello, char *error, size_t error_size);
 
 /*
+ * Could <registration> become a worker, if its name were free and there was room? 0, or -errno with
+ * a sentence in <error>. Changes nothing: for whoever has to make room first.
+ */
+int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
+			  char *error, size_t error_size);
+/*
  * Register a worker and set up its links: state joining. NULL with a sentence in <error>.
  * <info> has room for one entry per lcore; <path_mtu> is what both ends will use.
  */

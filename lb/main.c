@@ -97,6 +97,17 @@ struct hangup {
 	struct control_server *server;
 };
 
+static void reload_tls(struct control_server *server)
+{
+	char error[512];
+
+	if (control_server_tls_reload(server, error, sizeof(error)) == 0)
+		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
+	else
+		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
+			error);
+}
+
 /* The configuration, and renewed certificates. What comes of it is in the log. */
 static void on_hangup(evutil_socket_t signal, short what, void *context)
 {
@@ -105,11 +116,8 @@ static void on_hangup(evutil_socket_t signal, short what, void *context)
 
 	supervisor_reloading(&supervisor);
 	lb_reload_apply(hangup->lb, NULL, ignore_change, NULL, error, sizeof(error));
-	if (control_server_tls_reload(hangup->server, error, sizeof(error)) == 0)
-		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "lb: event=tls_reloaded\n");
-	else
-		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "lb: event=tls_kept reason=\"%s\"\n",
-			error);
+	if (control_server_has_tls(hangup->server))
+		reload_tls(hangup->server);
 	supervisor_ready(&supervisor, hangup->lb);
 }
 

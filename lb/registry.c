@@ -442,6 +442,19 @@ static const char *no_link_reason(int error)
 	}
 }
 
+int lb_registration_check(const struct lb *lb, const struct lb_registration *r, char *error,
+			  size_t error_size)
+{
+	int ret;
+
+	if (!workers_spec_holds(&r->worker, error, error_size))
+		return -EINVAL;
+	if (fabric_port(lb, &r->address) < 0)
+		return fail(error, error_size, -EHOSTUNREACH, "address: no fabric port reaches it");
+	ret = check_worker(lb, r, error, error_size);
+	return ret < 0 ? ret : check_links(lb, r, error, error_size);
+}
+
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
 				  size_t error_size)
@@ -450,11 +463,7 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	int port = fabric_port(lb, &r->address);
 	struct worker *w;
 
-	if (port < 0) {
-		fail(error, error_size, 0, "address: no fabric port reaches it");
-		return NULL;
-	}
-	if (check_worker(lb, r, error, error_size) < 0 || check_links(lb, r, error, error_size) < 0)
+	if (lb_registration_check(lb, r, error, error_size) < 0)
 		return NULL;
 	w = workers_register(lb->pool, &r->worker, error, error_size);
 	if (w == NULL)

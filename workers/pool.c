@@ -174,7 +174,7 @@ static bool labels_hold(const struct worker_spec *spec, char *error, size_t erro
 	return true;
 }
 
-static bool spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
+bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
 		if (!text_holds(spec, &text_rules[i], error, error_size))
@@ -229,7 +229,8 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 	struct worker *worker;
 	uint16_t number, generation;
 
-	if (!spec_holds(spec, error, error_size) || !name_is_free(pool, spec, error, error_size))
+	if (!workers_spec_holds(spec, error, error_size) ||
+	    !name_is_free(pool, spec, error, error_size))
 		return NULL;
 	worker = free_place(pool, spec->name);
 	if (worker == NULL) {

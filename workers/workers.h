@@ -102,6 +102,8 @@ void workers_pool_destroy(struct worker_pool *pool);
  */
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size);
+/* What of it concerns <spec> alone: are its fields in range? Else false, and the same sentence. */
+bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size);
 void workers_remove(struct worker_pool *pool, struct worker *worker);
 struct worker *workers_find(struct worker_pool *pool, const char *name);
 /* NULL when the number's place is free or there is no such number. Numbers run from 0 to

@@ -39,11 +39,39 @@ static bool fail(char *error, size_t size, const char *doing, const char *path, 
 	return false;
 }
 
-static bool is_private(int fd, const char *what, const char *path, char *error, size_t size)
+/* -1 with a sentence. Of a named pipe nothing is read: OpenSSL would wait for what comes. */
+static int open_regular(const char *what, const char *path, struct stat *st, char *error,
+			size_t error_size)
+{
+	/* without O_NONBLOCK a named pipe would hold up whoever starts us */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0) {
+		snprintf(error, error_size, "cannot open the %s %s: %s", what, path,
+			 strerror(errno));
+		return -1;
+	}
+	if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
+		return fd;
+	snprintf(error, error_size, "the %s %s is not a regular file; give one", what, path);
+	close(fd);
+	return -1;
+}
+
+static bool can_be_read(const char *what, const char *path, char *error, size_t size)
 {
 	struct stat st;
+	int fd = open_regular(what, path, &st, error, size);
 
-	if (fstat(fd, &st) == 0 && !(st.st_mode & S_IRWXO))
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool is_private(const struct stat *st, const char *what, const char *path, char *error,
+		       size_t size)
+{
+	if (!(st->st_mode & S_IRWXO))
 		return true;
 	snprintf(error, size, "the %s %s may be read by everybody; chmod 600 it", what, path);
 	return false;
@@ -52,16 +80,13 @@ static bool is_private(int fd, const char *what, const char *path, char *error, 
 long secure_read_secret(const char *what, const char *path, char *text, size_t size, char *error,
 			size_t error_size)
 {
-	/* without O_NONBLOCK a named pipe would hold up whoever starts us */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int fd = open_regular(what, path, &st, error, error_size);
 	ssize_t n = -1;
 
-	if (fd < 0) {
-		snprintf(error, error_size, "cannot open the %s %s: %s", what, path,
-			 strerror(errno));
+	if (fd < 0)
 		return -1;
-	}
-	if (is_private(fd, what, path, error, error_size)) {
+	if (is_private(&st, what, path, error, error_size)) {
 		n = read(fd, text, size);
 		if (n < 0)
 			snprintf(error, error_size, "cannot read the %s %s: %s", what, path,
@@ -102,15 +127,14 @@ static bool use_certificates(SSL_CTX *context, const struct secure_files *files,
 		return false;
 	}
 	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
-	if (access(files->certificate, R_OK) != 0)
-		return fail(error, size, "cannot open the certificate", files->certificate,
-			    strerror(errno));
+	if (!can_be_read("certificate", files->certificate, error, size))
+		return false;
 	if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
 		return fail(error, size, "cannot use the certificate", files->certificate, NULL);
 	if (!use_key(context, files, error, size))
 		return false;
-	if (access(files->ca, R_OK) != 0)
-		return fail(error, size, "cannot open the authority", files->ca, strerror(errno));
+	if (!can_be_read("authority", files->ca, error, size))
+		return false;
 	/* The authorities' names are not sent: they are nobody's business before the handshake. */
 	if (SSL_CTX_load_verify_file(context, files->ca) != 1)
 		return fail(error, size, "cannot use the authority", files->ca, NULL);

@@ -37,21 +37,23 @@ static bool add_common_name(const X509 *certificate, char *names, size_t size)
 	       add(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), names, size);
 }
 
+/* A certificate that says by extension what it is for is for nothing else, whatever that is. */
 static bool add_all(const X509 *certificate, char *names, size_t size)
 {
-	GENERAL_NAMES *others = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-	bool any = false, room = true;
+	GENERAL_NAMES *others;
+	bool room = true;
 
+	if (X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) < 0)
+		return add_common_name(certificate, names, size);
+	others = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 	for (int i = 0; room && i < sk_GENERAL_NAME_num(others); i++) {
 		const GENERAL_NAME *name = sk_GENERAL_NAME_value(others, i);
 
-		if (name->type != GEN_DNS)
-			continue;
-		any = true;
-		room = add(name->d.dNSName, names, size);
+		if (name->type == GEN_DNS)
+			room = add(name->d.dNSName, names, size);
 	}
 	GENERAL_NAMES_free(others);
-	return any ? room : add_common_name(certificate, names, size);
+	return room;
 }
 
 bool secure_peer_names(const SSL *ssl, char *names, size_t size)

@@ -59,8 +59,9 @@ void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, ch
 #define SECURE_NAMES_MAX 1024
 
 /*
- * The DNS names of the peer's certificate, or its common name if it has none, separated by blanks.
- * "" when the peer has no certificate. False when it has more than <size> can hold.
+ * The DNS names of the peer's certificate, or its common name if it has no subjectAltName,
+ * separated by blanks. "" when the peer has no certificate. False when it has more than <size> can
+ * hold.
  */
 bool secure_peer_names(const SSL *ssl, char *names, size_t size);
 

@@ -15,6 +15,7 @@
 #define DIFFERENT    12 /* 32 random bytes have fewer different ones than this never */
 #define DECODED_MAX  (TEXT_MAX / 4 * 3 + 3)
 #define SUITE_SHA256 "\x13\x01" /* TLS_AES_128_GCM_SHA256: the key's hash is SHA-256 */
+#define SUITES       "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
 /* --- text -------------------------------------------------------------------------------------
  */
@@ -221,13 +222,17 @@ bool secure_use_tokens(SSL_CTX *context, enum secure_side side, const char *path
 	long n = secure_read_secret("token", path, text, sizeof(text), error, error_size);
 	bool good = false;
 
-	if (n >= 0 && tokens) {
+	if (n >= 0 && tokens)
 		good = secure_tokens_parse(text, (size_t)n, tokens, why, sizeof(why));
-		if (!good)
-			snprintf(error, error_size, "the token file %s: %s", path, why);
+	if (good && (SSL_CTX_set_ciphersuites(context, SUITES) != 1 ||
+		     SSL_CTX_set_ex_data(context, index_of_tokens(), tokens) != 1)) {
+		snprintf(why, sizeof(why), "no memory");
+		good = false;
 	}
+	if (n >= 0 && !good)
+		snprintf(error, error_size, "the token file %s: %s", path, why);
 	OPENSSL_cleanse(text, sizeof(text));
-	if (!good || SSL_CTX_set_ex_data(context, index_of_tokens(), tokens) != 1) {
+	if (!good) {
 		free_tokens(NULL, tokens, NULL, 0, 0, NULL);
 		return false;
 	}
@@ -236,6 +241,5 @@ bool secure_use_tokens(SSL_CTX *context, enum secure_side side, const char *path
 		SSL_CTX_set_psk_use_session_callback(context, on_client);
 	else
 		SSL_CTX_set_psk_find_session_callback(context, on_server);
-	return SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:"
-						 "TLS_CHACHA20_POLY1305_SHA256") == 1;
+	return true;
 }

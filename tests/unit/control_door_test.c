@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "door.h"
+#include "log_limit.h"
 
 #define START 1000000
 
@@ -175,4 +176,21 @@ Test(control_door, finds_a_place_for_a_new_source_after_any_number_of_others)
 	}
 	cr_assert_eq(door.pending, 1);
 	door_leave(&door, held, DOOR_PROVEN, START);
+}
+
+Test(log_limit, writes_a_few_lines_at_once_and_then_one_a_second)
+{
+	struct log_limit limit = {0};
+	unsigned long unlogged = 99;
+
+	for (int i = 0; i < LOG_LIMIT_BURST; i++) {
+		cr_assert(log_limit_passes(&limit, 100000, &unlogged));
+		cr_assert_eq(unlogged, 0);
+	}
+	for (int i = 0; i < 7; i++)
+		cr_assert_not(log_limit_passes(&limit, 100000 + i, &unlogged));
+	cr_assert_not(log_limit_passes(&limit, 100999, &unlogged));
+	cr_assert(log_limit_passes(&limit, 101000, &unlogged));
+	cr_assert_eq(unlogged, 8, "%lu", unlogged);
+	cr_assert_not(log_limit_passes(&limit, 101001, &unlogged));
 }

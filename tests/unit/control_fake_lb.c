@@ -220,17 +220,26 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	return 0;
 }
 
+int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
+			  char *error, size_t error_size)
+{
+	if (!workers_spec_holds(&registration->worker, error, error_size))
+		return -EINVAL;
+	if (registration->n_links == LCORES)
+		return 0;
+	snprintf(error, error_size, "%u links; give one for each of the %d lcores",
+		 registration->n_links, LCORES);
+	return -EINVAL;
+}
+
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
 				  size_t error_size)
 {
 	struct worker *worker;
 
-	if (registration->n_links != LCORES) {
-		snprintf(error, error_size, "%u links; give one for each of the %d lcores",
-			 registration->n_links, LCORES);
+	if (lb_registration_check(lb, registration, error, error_size) < 0)
 		return NULL;
-	}
 	worker = workers_register(lb->pool, &registration->worker, error, error_size);
 	if (!worker)
 		return NULL;

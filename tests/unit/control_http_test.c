@@ -32,6 +32,31 @@ static void stop(void)
 
 TestSuite(control_http, .timeout = 60);
 
+/* What libevent has allocated and not freed. */
+static long allocated;
+
+static void *counted_malloc(size_t size)
+{
+	void *memory = malloc(size);
+
+	allocated += memory != NULL;
+	return memory;
+}
+
+static void *counted_realloc(void *memory, size_t size)
+{
+	void *moved = realloc(memory, size);
+
+	allocated += memory == NULL && moved != NULL;
+	return moved;
+}
+
+static void counted_free(void *memory)
+{
+	allocated -= memory != NULL;
+	free(memory);
+}
+
 static int connect_http(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -218,34 +243,45 @@ Test(control_http, connections_beyond_the_limit_wait_until_others_end)
 	stop();
 }
 
+/* A scrape of which a part has come, and the rest has no room in the sockets. */
+static int begin_scrape(void)
+{
+	const int little = 4096;
+	char part[1000];
+	int fd = connect_http();
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+	say(fd, "GET /metrics" END);
+	fixture_turn_until(&f, fd);
+	cr_assert_gt(read(fd, part, sizeof(part)), 0);
+	return fd;
+}
+
 Test(control_http, a_scrape_that_is_broken_off_leaves_nothing_behind)
 {
-	char part[1000];
-
+	event_set_mem_functions(counted_malloc, counted_realloc, counted_free);
 	start(300);
 	for (int i = 0; i < 20; i++) {
-		int fd = connect_http();
-
-		say(fd, "GET /metrics" END);
-		fixture_turn_until(&f, fd);
-		cr_assert_gt(read(fd, part, sizeof(part)), 0);
-		close(fd);
+		close(begin_scrape());
 		for (int k = 0; k < i; k++)
 			event_base_loop(f.base, EVLOOP_NONBLOCK);
 	}
 	stop();
+	libevent_global_shutdown();
+	cr_expect_eq(allocated, 0, "%ld pieces of memory", allocated);
 }
 
 Test(control_http, the_server_may_end_in_the_middle_of_a_scrape)
 {
 	int fd;
 
+	event_set_mem_functions(counted_malloc, counted_realloc, counted_free);
 	start(300);
-	fd = connect_http();
-	say(fd, "GET /metrics" END);
-	fixture_turn_until(&f, fd);
+	fd = begin_scrape();
 	stop();
 	close(fd);
+	libevent_global_shutdown();
+	cr_expect_eq(allocated, 0, "%ld pieces of memory", allocated);
 }
 
 Test(control_http, a_port_that_is_taken_is_no_reason_to_stop)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For how long a worker is its agent's, and who may take its name over. */
+#include "control.h"
 #include "control_fixture.h"
 
 #define LEASE_MS 400
@@ -27,7 +28,7 @@ static void tear_down(void)
 
 TestSuite(control_lease, .init = set_up);
 
-static void send_register(int fd, int version, const char *instance)
+static void send_links(int fd, int version, const char *instance, const char *links)
 {
 	char line[1024];
 
@@ -36,9 +37,14 @@ static void send_register(int fd, int version, const char *instance)
 		 "{\"version\":%d,\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"%s\","
 		 "\"slots\":64,\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"
 		 "\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"
-		 "\"links\":[" LINK("0") "," LINK("1") "]}}",
-		 version, instance);
+		 "\"links\":[%s]}}",
+		 version, instance, links);
 	fixture_send(fd, line);
+}
+
+static void send_register(int fd, int version, const char *instance)
+{
+	send_links(fd, version, instance, LINK("0") "," LINK("1"));
 }
 
 #define ONE "0000000000000001"
@@ -122,6 +128,52 @@ Test(control_lease, agents_of_protocol_1_know_none)
 	tear_down();
 }
 
+/* The latest of all timers that are set. */
+static int keep_latest(const struct event_base *base, const struct event *event, void *context)
+{
+	struct timeval at, *latest = context;
+
+	if (event_pending(event, EV_TIMEOUT, &at) && evutil_timercmp(&at, latest, >))
+		*latest = at;
+	return 0;
+}
+
+static struct timeval latest_timer(void)
+{
+	struct timeval latest = {0};
+
+	event_base_foreach_event(f.base, keep_latest, &latest);
+	return latest;
+}
+
+#define HELLO                                                                                      \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"agent.hello\",\"params\":{\"version\":2,"      \
+	"\"model\":\"llama\",\"address\":\"10.9.0.2\"}}"
+
+Test(control_lease, lines_win_an_agent_no_time_to_register)
+{
+	int fd = fixture_connect_agent(&f);
+	struct timeval before, after, limit = {.tv_sec = CONTROL_REGISTER_S - 60};
+
+	fixture_send(fd, HELLO);
+	fixture_expect(&f, fd, "\"n_lcores\":2");
+	before = latest_timer();
+	evutil_gettimeofday(&after, NULL);
+	evutil_timeradd(&after, &limit, &limit);
+	cr_assert(evutil_timercmp(&before, &limit, >), "its time to register runs");
+	turn_for(20);
+	fixture_send(fd, CALL("version"));
+	fixture_expect(&f, fd, "\"protocol\"");
+	fixture_send(fd, HELLO);
+	fixture_expect(&f, fd, "\"n_lcores\":2");
+	after = latest_timer();
+	/* libevent's idea of the time of day may move by a little */
+	evutil_timersub(&after, &before, &after);
+	cr_assert(after.tv_sec < 0 || (after.tv_sec == 0 && after.tv_usec < 10000));
+	close(fd);
+	tear_down();
+}
+
 Test(control_lease, renewing_without_a_worker_is_an_error)
 {
 	int fd = fixture_connect_agent(&f);
@@ -152,11 +204,16 @@ Test(control_lease, an_agent_takes_over_from_its_own_lost_connection)
 	tear_down();
 }
 
-Test(control_lease, another_agent_of_the_name_is_refused_while_the_first_is_heard)
+Test(control_lease, another_agent_of_the_name_is_refused_while_health_does_not_miss_the_first)
 {
 	int first = serving(2, ONE), second = fixture_connect_agent(&f);
 
-	fake_lb_at(f.lb, 100000 + 100);
+	/* the last heartbeat that was copied says nothing of itself: it may be old, or yet to come
+	 */
+	fake_lb_at(f.lb, 100000 + 1000);
+	send_register(second, 2, TWO);
+	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");
+	fake_lb_at(f.lb, 100000 - 1);
 	send_register(second, 2, TWO);
 	fixture_expect(&f, second,
 		       "name 'gpu1' is in use by another live agent; use another name or "
@@ -167,16 +224,31 @@ Test(control_lease, another_agent_of_the_name_is_refused_while_the_first_is_hear
 	tear_down();
 }
 
-Test(control_lease, another_agent_of_the_name_takes_over_when_two_heartbeats_are_missing)
+Test(control_lease, another_agent_of_the_name_takes_over_when_heartbeats_are_missing)
 {
 	int first = serving(2, ONE), second = fixture_connect_agent(&f);
 
-	fake_lb_at(f.lb, 100000 + 101);
+	workers_find(lb_pool(f.lb), "gpu1")->doubt.silent = true;
 	send_register(second, 2, TWO);
 	fixture_expect(&f, second, "\"links\":");
 	fixture_expect(&f, first, "another agent takes its name, as its loop is silent");
 	fixture_expect_end(&f, first);
 	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1")->spec.instance, 2);
+	close(first);
+	close(second);
+	tear_down();
+}
+
+Test(control_lease, a_registration_that_cannot_be_ends_no_worker)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	const struct worker *worker = workers_find(lb_pool(f.lb), "gpu1");
+
+	send_links(second, 2, ONE, LINK("0"));
+	fixture_expect(&f, second, "1 links; give one for each of the 2 lcores");
+	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1"), worker);
+	cr_assert_eq(worker->state, WORKER_ACTIVE);
+	cr_assert_not_null(worker->owner, "it was taken from its connection");
 	close(first);
 	close(second);
 	tear_down();

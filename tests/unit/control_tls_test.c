@@ -238,6 +238,7 @@ Test(control_tls, what_comes_with_the_end_of_the_handshake_is_answered)
 Test(control_tls, a_certificate_registers_its_own_names_only)
 {
 	struct tls_client c;
+	char byte;
 
 	start_server();
 	c = client_of(context_of(&agent, &ca));
@@ -245,8 +246,25 @@ Test(control_tls, a_certificate_registers_its_own_names_only)
 	say(&c, REGISTER_CALL("gpu2"));
 	expect_line(&c, "name: the agent's certificate is for gpu1, not for 'gpu2'; give --name");
 	cr_assert_null(workers_find(lb_pool(f.lb), "gpu2"));
+	cr_assert_not(settle(&c, &byte), "the connection goes on");
+	hang_up(&c);
+	c = client_of(context_of(&agent, &ca));
+	cr_assert(settle(&c, NULL));
 	say(&c, REGISTER_CALL("gpu1-gpu3"));
 	expect_line(&c, "\"worker\":0");
+	hang_up(&c);
+	tear_down();
+}
+
+Test(control_tls, a_name_of_other_characters_is_refused_before_it_is_logged)
+{
+	struct tls_client c;
+
+	start_server();
+	c = client_of(context_of(&agent, &ca));
+	cr_assert(settle(&c, NULL));
+	say(&c, REGISTER_CALL("gpu1 certificate=gpu2"));
+	expect_line(&c, "name has a character that is not allowed; use letters, digits and ._-");
 	hang_up(&c);
 	tear_down();
 }
@@ -503,6 +521,7 @@ Test(control_tls, reads_renewed_certificates_while_agents_stay)
 	c = registered();
 	cr_assert(meets(&ca));
 	serve_certificates(&renewed);
+	cr_assert(control_server_has_tls(f.server));
 	cr_assert_eq(control_server_tls_reload(f.server, error, sizeof(error)), 0, "%s", error);
 	cr_assert(!meets(&ca));
 	cr_assert(meets(&other_ca));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -563,8 +564,21 @@ Test(lb_config, a_file_is_loaded_by_path)
 
 	cr_assert_eq(lb_config_load(path, &config, error, sizeof(error)), -ENOENT);
 	cr_assert_not_null(strstr(error, "cannot open: No such file"), "%s", error);
-	cr_assert_eq(lb_config_load("/tmp", &config, error, sizeof(error)), -EISDIR);
-	cr_assert_str_eq(error, "/tmp: cannot read: Is a directory");
+	cr_assert_eq(lb_config_load("/tmp", &config, error, sizeof(error)), -EINVAL);
+	cr_assert_str_eq(error, "/tmp: not a regular file; give one");
+}
+
+Test(lb_config, a_named_pipe_is_refused_and_holds_nobody_up, .timeout = 10)
+{
+	char folder[] = "/tmp/lb_config_test.XXXXXX", path[64];
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_assert_eq(lb_config_load(path, &config, error, sizeof(error)), -EINVAL);
+	cr_assert_not_null(strstr(error, "not a regular file"), "%s", error);
+	unlink(path);
+	rmdir(folder);
 }
 
 Test(lb_config, the_sample_configuration_loads)

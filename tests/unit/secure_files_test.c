@@ -57,6 +57,26 @@ Test(secure_files, names_the_file_that_does_not_do)
 	expect_error(&bad, "either the one or the others");
 }
 
+Test(secure_files, takes_no_named_pipe_and_waits_for_none, .timeout = 10)
+{
+	struct secure_files good = {lb.certificate_path, lb.key_path, ca.certificate_path, NULL};
+	struct secure_files bad = good, token = {0};
+	const char *pipe = secure_text_file(&f, "");
+
+	unlink(pipe);
+	cr_assert_eq(mkfifo(pipe, 0600), 0);
+	bad.certificate = pipe;
+	expect_error(&bad, "is not a regular file");
+	bad = good;
+	bad.key = pipe;
+	expect_error(&bad, "is not a regular file");
+	bad = good;
+	bad.ca = pipe;
+	expect_error(&bad, "is not a regular file");
+	token.token = pipe;
+	expect_error(&token, "is not a regular file");
+}
+
 Test(secure_files, refuses_a_key_or_token_that_everybody_may_read)
 {
 	struct secure_files files = {lb.certificate_path, lb.key_path, ca.certificate_path, NULL};

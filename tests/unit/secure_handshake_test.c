@@ -142,6 +142,34 @@ Test(secure_handshake, certificates_of_one_authority_meet_and_tell_the_agents_na
 	}
 }
 
+Test(secure_handshake, the_common_name_counts_only_without_other_names)
+{
+	static const struct {
+		const char *alternative, *names;
+	} rows[] = {
+		{NULL, "gpu1"},
+		{"DNS:gpu2", "gpu2"},
+		{"DNS:gpu2,DNS:gpu3", "gpu2 gpu3"},
+		{"IP:10.0.0.9", ""},
+		{"email:gpu@example.com", ""},
+	};
+	struct secure_files for_lb = files_of(&lb, &ca);
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct secure_party p =
+			secure_party_create(&f, &ca, "gpu1", rows[i].alternative, 30);
+		struct secure_files for_agent = files_of(&p, &ca);
+		struct meeting m = meet(&for_lb, &for_agent, "10.0.0.1");
+		char names[SECURE_NAMES_MAX];
+
+		cr_assert(m.met, "%s %s", m.lb.reason, m.agent.reason);
+		cr_assert(secure_peer_names(m.lb.ssl, names, sizeof(names)));
+		cr_expect_str_eq(names, rows[i].names, "%u: '%s'", i, names);
+		part(&m);
+		secure_party_free(&p);
+	}
+}
+
 Test(secure_handshake, refuses_an_agent_of_another_authority)
 {
 	struct secure_party stranger = secure_party_create(&f, &other_ca, "gpu1", NULL, 30);
