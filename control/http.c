@@ -30,6 +30,7 @@ RTE_LOG_REGISTER(control_http_log, doorbell.http, INFO);
 #define REPLY_S         60 /* for a whole reply */
 #define SLICE_US        1000
 #define SWEEP_MS        100
+#define STATUS_MS       200 /* how old a status may be */
 
 /*
  * One accepted socket. libevent's HTTP server keeps its connections to itself. So each one's
@@ -59,6 +60,8 @@ struct control_http {
 	unsigned int n_connections;
 	LIST_HEAD(, connection) connections;
 	LIST_HEAD(, scrape) scrapes;
+	struct text status;
+	uint64_t status_ms; /* when it was written */
 };
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -227,12 +230,25 @@ static void reply_health(struct control_http *http, struct evhttp_request *reque
 	reply_with(request, "text/plain; charset=utf-8", ok, sizeof(ok) - 1, NULL);
 }
 
+/* However many ask, it is written a few times a second: with many workers that takes a while. */
+static void write_status(struct control_http *http)
+{
+	uint64_t now = control_clock_ms();
+
+	if (http->status.n > 0 && !http->status.failed && now - http->status_ms < STATUS_MS)
+		return;
+	text_free(&http->status);
+	view_status(&http->view, &http->status);
+	http->status_ms = now;
+}
+
 static void reply_status(struct control_http *http, struct evhttp_request *request)
 {
 	struct text text = {0};
 
-	view_status(&http->view, &text);
-	if (text.failed) {
+	write_status(http);
+	text_add(&text, http->status.data, http->status.n);
+	if (http->status.failed || text.failed) {
 		text_free(&text);
 		refuse(request, HTTP_INTERNAL, "Internal Server Error", "out of memory");
 		return;
@@ -445,6 +461,7 @@ void control_http_destroy(struct control_http *http)
 		forget(http, LIST_FIRST(&http->connections));
 	if (http->sweeper)
 		event_free(http->sweeper);
+	text_free(&http->status);
 	free(http);
 }
 

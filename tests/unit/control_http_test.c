@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "control_fixture.h"
+#include "rpc.h"
 
 static struct fixture f;
 
@@ -179,6 +180,26 @@ Test(control_http, a_connection_carries_many_requests)
 		}
 	}
 	close(fd);
+	stop();
+}
+
+Test(control_http, the_status_is_written_a_few_times_a_second_however_many_ask)
+{
+	uint64_t began, written = 1;
+	char *former, *reply;
+
+	start(2);
+	began = control_clock_ms();
+	former = ask("GET /api/status.json" END);
+	for (int i = 0; i < 200; i++) {
+		reply = ask("GET /api/status.json" END);
+		/* how long it runs, ms, is in it */
+		written += strcmp(strstr(reply, "uptime_ms"), strstr(former, "uptime_ms")) != 0;
+		free(former);
+		former = reply;
+	}
+	free(former);
+	cr_expect_leq(written, 1 + (control_clock_ms() - began) / 200, "%lu times", written);
 	stop();
 }
 
