@@ -3,6 +3,10 @@
 #ifndef LB_FRAMING_H
 #define LB_FRAMING_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
 #include "drop.h"
 #include "notice.h"
 
@@ -28,7 +32,7 @@ static inline uint64_t framing_first_bytes(const uint8_t *payload, uint32_t leng
 {
 	uint64_t tag = 0;
 
-	if (likely(length >= sizeof(tag)))
+	if (length >= sizeof(tag))
 		memcpy(&tag, payload, sizeof(tag));
 	else
 		memcpy(&tag, payload, length);

@@ -3,11 +3,6 @@
  * Tagged framing (request.h): a header in front of every request says its id, and may say how
  * urgent it is and by when it must be answered. The worker sees what is behind it.
  */
-#include <stdbool.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-
 #include "../request.h"
 #include "framing.h"
 

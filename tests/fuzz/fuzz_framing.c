@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_branch_prediction.h>
-
 #include "framing/framing.h"
 #include "request.h"
 
