@@ -165,7 +165,6 @@ static void check_silence(struct lb *lb, struct worker *w)
 {
 	uint32_t limit = suspect_after(lb, w), ms = silence(lb, w);
 	char reason[WORKER_REASON_MAX];
-
 	bool silent = lb->config.suspect_ms != 0 && ms > limit;
 
 	if (silent == w->doubt.silent)
@@ -180,9 +179,24 @@ static void check_silence(struct lb *lb, struct worker *w)
 	tell_lcores(lb, w, w->doubt.silent ? mark_suspect : mark_trusted);
 }
 
+static bool is_only_one(const struct lb *lb, const struct worker *w)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *other = workers_get(lb->pool, i);
+
+		if (other != NULL && other->state == WORKER_ACTIVE &&
+		    strcmp(other->spec.model, w->spec.model) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Who has to wait for coming and going too often does not where nobody else could serve. */
 static void check_suspect(struct lb *lb, struct worker *w)
 {
-	if (!w->doubt.silent && (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0)
+	bool waited = (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0;
+
+	if (!w->doubt.silent && (waited || is_only_one(lb, w)))
 		registry_set_state(lb, w, WORKER_ACTIVE, "");
 }
 

@@ -39,7 +39,7 @@ services:
 lcores: [0]
 flows: 4096
 memory: {hugepages: false}
-workers: {timeout_ms: 5000}
+workers: {timeout_ms: 5000, suspect_ms: 1000}
 control: {socket: /root/control.sock, agents: "10.201.0.1:4790"}
 END
 vm_put front "$dir/lb.yaml" /root/lb.yaml

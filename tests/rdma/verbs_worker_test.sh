@@ -24,7 +24,7 @@ fault_wire w1 --drop 0.001 --seed "${SEED:-1}"
 topology_config "
   - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72}
   - {name: echo, address: $vip, port: 8501, model: echo}" \
-    "workers: {timeout_ms: 5000}
+    "workers: {timeout_ms: 5000, suspect_ms: 1000}
 fabric: {ack_timeout: 15}"
 start_lb
 
