@@ -209,7 +209,8 @@ static void on_signal(int number)
 /* Keys as they are pressed, unseen; a screen of its own, whose lines are cut and not wrapped. */
 static void take_terminal(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	/* A call goes on; only waiting ends. */
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	struct termios raw;
 
 	tcgetattr(STDIN_FILENO, &as_it_was);

@@ -84,7 +84,8 @@ static int follow(struct cli *cli, json_int_t trace)
 
 int cli_trace(struct cli *cli)
 {
-	struct sigaction action = {.sa_handler = on_interrupt};
+	/* A call goes on; only waiting ends. */
+	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
 	json_t *result;
 	json_int_t trace;
 	int rc;
