@@ -24,13 +24,18 @@ static uint32_t find(const struct link *link, uint64_t handle, uint64_t tag, uin
 	return SLOT_NONE;
 }
 
+void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot)
+{
+	link_cancel(link, slot, lc->control);
+	replay_forget(lc, link, slot);
+	link_slot_abandon(link, slot);
+}
+
 static void end(struct lcore *lc, struct link *link, uint32_t number)
 {
 	lc->stats.drop[LB_DROP_CANCELLED]++;
 	lc->service[link->slot[number].service].stats.drops++;
-	link_cancel(link, number, lc->control);
-	replay_forget(lc, link, number);
-	link_slot_abandon(link, number);
+	cancel_slot(lc, link, number);
 }
 
 /* A look at a link costs as much as one at a slot. */

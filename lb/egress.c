@@ -273,14 +273,6 @@ static enum lb_drop check(const struct link *link, const struct rte_mbuf *m, uin
 	return LB_DROPS;
 }
 
-/* Nobody waits for the chunks that follow. */
-static void give_up_rest(struct lcore *lc, struct link *link, uint32_t number)
-{
-	link_cancel(link, number, lc->control);
-	replay_forget(lc, link, number);
-	link_slot_abandon(link, number);
-}
-
 static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
 {
 	uint32_t number = ring_imm_slot(imm), status = ring_imm_status(imm);
@@ -310,8 +302,9 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	/* In time or not at all; of a reply that comes in pieces, the first counts. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
 		egress_notice(lc, flow, LB_NOTICE_DEADLINE, slot.tag);
+		/* Nobody waits for the chunks that follow. */
 		if (imm & RING_IMM_MORE)
-			give_up_rest(lc, link, number);
+			cancel_slot(lc, link, number);
 		return lcore_drop(lc, m, LB_DROP_DEADLINE);
 	}
 	if (unlikely(status != RING_OK)) {

@@ -286,8 +286,8 @@ bool forward_has_workers(const struct lcore *lc, uint16_t service);
  * deadline (TSC, 0: none). */
 struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
 			    const struct rte_mbuf *m, uint64_t deadline, bool *late);
-/* Drop a request and tell its client why. */
 enum lb_notice forward_notice_of(enum lb_drop reason);
+/* Drop a request and tell its client why. */
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
 		    enum lb_drop reason);
 void forward_flush(struct lcore *lc);
@@ -318,6 +318,8 @@ bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, 
 void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
 /* cancel.c: requests that nobody waits for any more. */
 void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
+/* Its client has been told, or has gone: the worker need not run it, and the slot waits for it. */
+void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot);
 void cancel_housekeeping(struct lcore *lc);
 /* fabric.c: RoCE packets to acknowledgements and replies. */
 void fabric_receive(struct lcore *lc, struct fabric_burst *f);

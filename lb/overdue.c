@@ -26,9 +26,7 @@ static bool end(struct lcore *lc, struct link *link, uint32_t number)
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL)
 		egress_notice(lc, flow, LB_NOTICE_TIMEOUT, slot->tag);
-	link_cancel(link, number, lc->control);
-	replay_forget(lc, link, number);
-	link_slot_abandon(link, number);
+	cancel_slot(lc, link, number);
 	return true;
 }
 

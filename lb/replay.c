@@ -116,10 +116,8 @@ static void move(struct lcore *lc, struct link *link)
 		number = link->oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
-		if (!replay_slot(lc, link, number))
-			continue;
-		link_cancel(link, number, lc->control);
-		link_slot_abandon(link, number);
+		if (replay_slot(lc, link, number))
+			cancel_slot(lc, link, number);
 	}
 	link->moved_at = number;
 }
