@@ -147,12 +147,12 @@ static bool try_first(struct lcore *lc, uint16_t service, unsigned int level, st
 
 	if (flow == NULL)
 		reason = LB_DROP_QUEUE_TIMEOUT;
-	else if (!forward_may_wait(lc, service))
+	else if (!choose_may_wait(lc, service))
 		reason = LB_DROP_NO_WORKER;
 	else if (w.packet->data_len > config->max_request)
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* since a reload */
 	if (reason == LB_DROPS) {
-		link = forward_choose(lc, flow, w.hash, w.packet, w.deadline, &late);
+		link = choose_worker(lc, flow, w.hash, w.packet, w.deadline, &late);
 		if (late) {
 			reason = LB_DROP_DEADLINE;
 		} else if (link == NULL) {
