@@ -23,6 +23,7 @@ static const struct control_counter counters[] = {
 static const char *const affinities[] = {
 	[LB_AFFINITY_FLOW] = "flow",
 	[LB_AFFINITY_REQUEST] = "request",
+	[LB_AFFINITY_STICKY] = "sticky",
 };
 
 int control_service_find(const struct lb_config *config, const char *name)

@@ -12,15 +12,24 @@ bool choose_has_workers(const struct lcore *lc, uint16_t service)
 	return table != NULL && table->n > 0;
 }
 
+/* Is it the same worker still that the flow's requests went to? */
+static bool knows_worker(const struct lcore *lc, const struct flow *flow)
+{
+	const struct link *link = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
+
+	return link != NULL && link->worker_generation == flow->worker_generation;
+}
+
 static bool keeps_worker(const struct lcore *lc, const struct pick_table *table,
 			 const struct flow *flow)
 {
-	const struct link *link;
+	return workers_pick_table_has(table, flow->worker) && knows_worker(lc, flow);
+}
 
-	if (flow->worker == WORKER_NONE || !workers_pick_table_has(table, flow->worker))
-		return false;
-	link = lc->link[flow->worker];
-	return link != NULL && link->worker_generation == flow->worker_generation;
+static void keep_worker(struct flow *flow, const struct link *link)
+{
+	flow->worker = link->worker;
+	flow->worker_generation = link->worker_generation;
 }
 
 struct choice {
@@ -87,10 +96,10 @@ static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *ta
 	return WORKER_NONE;
 }
 
-static struct link *choose(struct lcore *lc, const struct pick_table *table, uint32_t hash,
-			   uint32_t length, struct choice *choice)
+/* The policy's choice is <worker>, and a request of <length> goes there or elsewhere. */
+static struct link *choose(struct lcore *lc, const struct pick_table *table, uint16_t worker,
+			   uint32_t hash, uint32_t length, struct choice *choice)
 {
-	uint16_t worker = workers_pick(table, &lc->load, hash, &lc->service[choice->service].pick);
 	struct link *link;
 
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
@@ -109,24 +118,95 @@ static struct link *choose(struct lcore *lc, const struct pick_table *table, uin
 	return claim_any(lc, table, hash, length);
 }
 
+/* --- sticky flows ---------------------------------------------------------------------------- */
+
+static bool could_take(const struct lcore *lc, const struct pick_table *table, uint16_t worker,
+		       uint64_t deadline)
+{
+	return workers_pick_table_has(table, worker) && lc->load.credits[worker] != 0 &&
+	       (likely(deadline == 0) || in_time(lc, worker, deadline));
+}
+
+static bool has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
+		     uint16_t home)
+{
+	return workers_home_has_room(table, &lc->load, home, lc->link[home]->batch_share,
+				     lcore_service_config(lc, service)->sticky_load_percent,
+				     lc->now, &lc->service[service].all);
+}
+
+/*
+ * Count where the request went, and remember the flow's home. One that is only saturated or silent
+ * stays home: what it keeps of the flow is worth coming back to.
+ */
+static void settle(struct lcore *lc, struct flow *flow, uint16_t home, const struct link *link)
+{
+	struct lb_service_stats *stats = &lc->service[flow->service].stats;
+
+	lc->service[flow->service].all.outstanding++;
+	if (likely(link->worker == home))
+		stats->went_home++;
+	else if (home != WORKER_NONE)
+		stats->spilled++;
+	if (home != WORKER_NONE)
+		link = lc->link[home];
+	if (likely(link == NULL || (link->worker == flow->worker &&
+				    link->worker_generation == flow->worker_generation)))
+		return;
+	stats->moved += flow->worker != WORKER_NONE;
+	keep_worker(flow, link);
+}
+
+/* Home as long as there is room; else who is there, or home if it could take it all the same. */
+static struct link *choose_sticky(struct lcore *lc, const struct pick_table *table,
+				  struct flow *flow, uint32_t hash, uint32_t length,
+				  struct choice *choice)
+{
+	uint16_t last = knows_worker(lc, flow) ? flow->worker : WORKER_NONE;
+	uint16_t home = workers_home(table, hash, last);
+	bool could = could_take(lc, table, home, choice->deadline);
+	struct pick_state *state = &lc->service[choice->service].pick;
+	struct link *link = NULL;
+	uint16_t other;
+
+	if (likely(could && has_room(lc, table, flow->service, home)))
+		link = claim(lc, home, length);
+	if (unlikely(link == NULL)) {
+		other = workers_pick_elsewhere(table, &lc->load, hash, home, state);
+		link = choose(lc, table, other, hash, length, choice);
+	}
+	if (unlikely(link == NULL && could)) {
+		link = claim(lc, home, length);
+		choice->late = false;
+	}
+	if (likely(link != NULL))
+		settle(lc, flow, home, link);
+	return link;
+}
+
 struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 			   const struct rte_mbuf *m, uint64_t deadline, bool *late)
 {
 	struct choice choice = {.service = flow->service, .deadline = deadline};
 	const struct pick_table *table = lcore_pick_table(lc, flow->service);
-	bool pinned = lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW;
+	enum lb_affinity affinity = lcore_service_config(lc, flow->service)->affinity;
 	struct link *link;
+	uint16_t worker;
 
+	if (affinity == LB_AFFINITY_STICKY) {
+		link = choose_sticky(lc, table, flow, hash, m->data_len, &choice);
+		*late = choice.late;
+		return link;
+	}
 	*late = false;
-	if (pinned && keeps_worker(lc, table, flow)) {
+	if (affinity == LB_AFFINITY_FLOW && keeps_worker(lc, table, flow)) {
 		*late = deadline != 0 && !in_time(lc, flow->worker, deadline);
 		return *late ? NULL : claim(lc, flow->worker, m->data_len);
 	}
-	link = choose(lc, table, hash, m->data_len, &choice);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
+	link = choose(lc, table, worker, hash, m->data_len, &choice);
 	*late = choice.late;
-	if (link != NULL) {
-		flow->worker = link->worker;
-		flow->worker_generation = link->worker_generation;
-	}
+	if (link != NULL)
+		keep_worker(flow, link);
 	return link;
 }

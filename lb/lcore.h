@@ -14,6 +14,7 @@
 
 #include "assign.h"
 #include "fragment.h"
+#include "home.h"
 #include "latency.h"
 #include "lb.h"
 #include "link.h"
@@ -80,6 +81,7 @@ struct outbound {
 /* One service on one lcore. */
 struct lcore_service {
 	struct pick_state pick;
+	struct home_load all; /* of affinity sticky */
 	struct queue queue;
 	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
 	uint64_t interval, window_start, measured;

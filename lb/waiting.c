@@ -141,7 +141,9 @@ static bool try_first(struct lcore *lc, uint16_t service, unsigned int level, st
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = over(lc, config, &w);
-	bool pinned = config->affinity == LB_AFFINITY_FLOW || config->policy == PICK_MAGLEV;
+	/* Sticky flows are not: where no home has room, anybody would do. */
+	bool pinned = config->affinity == LB_AFFINITY_FLOW ||
+		      (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
 	struct link *link;
 	bool late;
 
