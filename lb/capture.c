@@ -72,7 +72,7 @@ static size_t ring_size(unsigned int n)
 {
 	size_t size = RING_MAX;
 
-	while (size * n > RINGS_MAX && size > (1u << 20))
+	while (size * n > RINGS_MAX)
 		size /= 2;
 	return size;
 }
