@@ -43,7 +43,8 @@ failed:
 	return NULL;
 }
 
-struct control_client *control_client_connect(const char *path, char *error, size_t error_size)
+/* A socket that is connected to <path>, or -1 with a sentence in <error>. */
+static int open_socket(const char *path, char *error, size_t error_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
@@ -51,7 +52,7 @@ struct control_client *control_client_connect(const char *path, char *error, siz
 	if (*path == '\0' || strlen(path) >= sizeof(address.sun_path)) {
 		snprintf(error, error_size, "socket path '%s': give 1 to %zu bytes", path,
 			 sizeof(address.sun_path) - 1);
-		return NULL;
+		return -1;
 	}
 	memcpy(address.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -62,9 +63,16 @@ struct control_client *control_client_connect(const char *path, char *error, siz
 			 path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
-		return NULL;
+		return -1;
 	}
-	return control_client_wrap(fd, error, error_size);
+	return fd;
+}
+
+struct control_client *control_client_connect(const char *path, char *error, size_t error_size)
+{
+	int fd = open_socket(path, error, error_size);
+
+	return fd < 0 ? NULL : control_client_wrap(fd, error, error_size);
 }
 
 void control_client_close(struct control_client *client)
@@ -91,10 +99,12 @@ static int send_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-static int send_call(struct control_client *client, const char *method, json_t *params)
+/* As a line; <id> 0: nobody is to answer. Takes over <params>. */
+static int send_message(int fd, json_int_t id, const char *method, json_t *params)
 {
-	json_t *message = json_pack("{s:s, s:I, s:s, s:o*}", "jsonrpc", "2.0", "id", ++client->id,
-				    "method", method, "params", params);
+	json_t *message =
+		json_pack("{s:s, s:o*, s:s, s:o*}", "jsonrpc", "2.0", "id",
+			  id ? json_integer(id) : NULL, "method", method, "params", params);
 	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 	size_t n;
 	int rc;
@@ -104,9 +114,26 @@ static int send_call(struct control_client *client, const char *method, json_t *
 		return -ENOMEM;
 	n = strlen(text);
 	text[n] = '\n'; /* in the terminator's place: the length goes along */
-	rc = send_all(client->fd, text, n + 1);
+	rc = send_all(fd, text, n + 1);
 	free(text);
 	return rc;
+}
+
+int control_client_stream(const char *path, const char *method, json_t *params, char *error,
+			  size_t error_size)
+{
+	int fd = open_socket(path, error, error_size), rc;
+
+	if (fd < 0) {
+		json_decref(params);
+		return -1;
+	}
+	rc = send_message(fd, 0, method, params);
+	if (rc == 0)
+		return fd;
+	snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
+	close(fd);
+	return -1;
 }
 
 /* The line without <rows>, which are part of it. */
@@ -191,7 +218,7 @@ json_t *control_client_call_rows(struct control_client *client, const char *meth
 				 size_t error_size)
 {
 	json_t *reply, *result, *fault;
-	int rc = send_call(client, method, params);
+	int rc = send_message(client->fd, ++client->id, method, params);
 
 	*code = 0;
 	if (rows)

@@ -38,6 +38,13 @@ json_t *control_client_call_rows(struct control_client *client, const char *meth
 				 const char *member, struct scan *rows, int *code, char *error,
 				 size_t error_size);
 
+/*
+ * Connect to <path> for what comes without a reply: the socket, which the caller closes, after
+ * <method> was sent there as a notification. -1 with a sentence in <error>. Takes over <params>.
+ */
+int control_client_stream(const char *path, const char *method, json_t *params, char *error,
+			  size_t error_size);
+
 /* Wait at most <ms>. 1 when the server has hung up, 0 when the time is over. */
 int control_client_wait(struct control_client *client, int ms);
 

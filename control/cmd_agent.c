@@ -10,6 +10,7 @@
 #include <rte_log.h>
 
 #include "address.h"
+#include "capture.h"
 #include "log_limit.h"
 #include "rpc.h"
 #include "secure.h"
@@ -281,6 +282,8 @@ void control_connection_closed(struct control_connection *c)
 {
 	struct worker *worker = c->worker;
 
+	if (c->capture)
+		lb_capture_stop(c->lb, c->capture);
 	if (!worker)
 		return;
 	/* first: the removal is an event, and this connection hears no more of them */

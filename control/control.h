@@ -28,6 +28,16 @@
  *   trace.stop     {trace}                                  -> {}
  *                  flow: "CLIENT:PORT" or "CLIENT:PORT,VIP:PORT"; events: [{at_ns, lcore, request,
  *                  step, what}]. One trace at a time; one that is not read for 10 s ends.
+ *   capture.start  {port, filter?, program?, direction?, snaplen?, count?, seconds?, file?}
+ *                                                           -> {capture}
+ *   capture.data   {capture}                                no reply: the file, see below
+ *   capture.read   {capture}    -> {state, done, captured, filtered, dropped, bytes}
+ *   capture.stop   {capture}                                -> {}
+ *                  direction: "in", "out" or else both; program: what libpcap makes of filter for
+ *                  Ethernet, "N,code jt jf k,..."; file: where it goes, for people. One capture at
+ *                  a time. It begins when another connection sends capture.data, which then gets
+ *                  the pcapng file, byte by byte, and its end when the capture is over. It ends
+ *                  by itself, with capture.stop, and with either connection.
  *   log.show       {}                                       -> {modules: [{module, level}]}
  *   log.level      {module?, level}                         -> {modules: those that changed}
  *                  module: one of ours (lb, control), or a pattern with a dot or a star

@@ -33,6 +33,8 @@ struct control_connection {
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
 	bool over; /* its worker was taken over, or its name refused: nothing more is taken */
+	uint32_t capture;  /* the one that ends with this connection; 0: none */
+	bool raw;          /* it carries the file of <capture> from now on, and no more messages */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
@@ -143,6 +145,8 @@ control_handler control_workers_assign, control_workers_release, control_workers
 control_handler control_workers_set;
 control_handler control_services_list, control_services_show;
 control_handler control_trace_start, control_trace_read, control_trace_stop;
+control_handler control_capture_start, control_capture_data, control_capture_read,
+	control_capture_stop;
 control_handler control_log_show, control_log_level;
 control_handler control_config_check, control_config_diff, control_config_apply;
 control_handler control_stats_show, control_status_show, control_version;

@@ -11,6 +11,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
+#include "capture.h"
 #include "stream.h"
 
 #define OUTPUT_PAUSE    (256u << 10) /* unread replies beyond this: no more lines are taken */
@@ -130,6 +131,14 @@ static bool is_blank(const char *line)
 	return line[strspn(line, " \t\r")] == '\0';
 }
 
+/* From now on the socket carries a capture's file; nobody here writes to it any more. */
+static void carry_capture(struct control_stream *s)
+{
+	if (s->c.capture == 0 ||
+	    lb_capture_begin(s->c.lb, s->c.capture, bufferevent_getfd(s->bev)) < 0)
+		control_stream_finish(s);
+}
+
 static void handle_line(struct control_stream *s, const char *line, size_t n)
 {
 	struct text reply = {0};
@@ -137,9 +146,24 @@ static void handle_line(struct control_stream *s, const char *line, size_t n)
 	if (is_blank(line))
 		return;
 	control_dispatch(&s->c, line, n, &reply);
+	if (s->c.raw) {
+		text_free(&reply);
+		carry_capture(s);
+		return;
+	}
 	if (reply.n > 0 || reply.failed)
 		send_text(s, &reply);
 	control_stream_deadline(s);
+}
+
+/* All that matters of a peer that takes a file is whether it is there. */
+static void ignore_input(struct control_stream *s)
+{
+	struct evbuffer *input = bufferevent_get_input(s->bev);
+
+	evbuffer_drain(input, evbuffer_get_length(input));
+	if (s->ended)
+		control_stream_finish(s);
 }
 
 /* No whole line is waiting. */
@@ -159,6 +183,10 @@ static void on_read(struct bufferevent *bev, void *context)
 
 	if (s->closing)
 		return;
+	if (s->c.raw) {
+		ignore_input(s);
+		return;
+	}
 	if (evbuffer_get_length(bufferevent_get_output(bev)) > OUTPUT_PAUSE) {
 		bufferevent_disable(bev, EV_READ);
 		return;

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "capture.h"
 #include "leave.h"
 #include "probe.h"
 #include "registry.h"
@@ -322,6 +323,7 @@ void lb_tick(struct lb *lb)
 	verbs_ports_tick(lb);
 	leave_tick(lb);
 	trace_tick(lb);
+	capture_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);

@@ -14,6 +14,7 @@
 #include <rte_mempool.h>
 
 #include "adopt.h"
+#include "capture.h"
 #include "eal.h"
 #include "lcore.h"
 #include "leave.h"
@@ -452,6 +453,7 @@ void lb_destroy(struct lb *lb)
 {
 	if (lb == NULL)
 		return;
+	capture_destroy(lb);
 	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)

@@ -185,6 +185,8 @@ struct lb {
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
 	uint8_t qpn_generation;
+	struct capture *capture; /* or NULL; the last one also when it is over */
+	uint32_t capture_id;
 	bool tracing;
 	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */

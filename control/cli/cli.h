@@ -44,6 +44,12 @@ enum cli_option {
 	CLI_FLOW,
 	CLI_COUNT_N,
 	CLI_FOLLOW,
+	CLI_PORT,
+	CLI_FILE,
+	CLI_FILTER,
+	CLI_DIRECTION,
+	CLI_SNAPLEN,
+	CLI_FOR_SECONDS,
 	CLI_OPTIONS,
 };
 
@@ -64,6 +70,9 @@ struct cli {
 	char **more;              /* those after the first, until NULL */
 	const char *flow;         /* of trace */
 	bool follow;
+	/* of capture */
+	const char *port, *file, *filter, *direction;
+	uint64_t snaplen, seconds;
 	const char *service, *worker, *of_client, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
 	bool all, no_wait, stream, once;
@@ -87,6 +96,7 @@ cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_trace;
+cli_run cli_capture;
 cli_run cli_log_show, cli_log_level;
 cli_run cli_config_check, cli_config_diff, cli_config_apply;
 cli_run cli_stats, cli_version, cli_top_status;
@@ -118,6 +128,12 @@ json_t *cli_call(struct cli *cli, const char *method, json_t *params);
 /* The same with the array <member> of the result as text, see control_client_call_rows(). */
 json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const char *member,
 		      struct scan *rows);
+
+/*
+ * What libpcap makes of a filter for Ethernet, as capture.start takes it; the caller frees it. NULL
+ * with a sentence in <error>. capture_filter.c, or where there is no libpcap capture_filter_none.c.
+ */
+char *cli_capture_filter(const char *expression, char *error, size_t size);
 
 /* Print a whole result as JSON. Returns 0. */
 int cli_print_json(struct cli *cli, const json_t *value);

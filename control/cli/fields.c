@@ -421,6 +421,18 @@ static const struct cli_field trace_event[] = {
 	{NULL},
 };
 
+static const struct cli_field capture[] = {
+	{"port", "", "as asked for"},
+	{"file", "", "where the packets are"},
+	{"captured", "", "packets in it"},
+	{"filtered", "", "packets that the filter did not take"},
+	{"dropped", "", "packets that it did, and that are not in the file: there was no room"},
+	{"bytes", "bytes", "of the file"},
+	{"state", "",
+	 "why it is over: count, time, stopped, or disconnected (nobody took what came)"},
+	{NULL},
+};
+
 static const struct cli_field log_modules[] = {{"modules", "", "an array"}, {NULL}};
 
 static const struct cli_field log_module[] = {
@@ -455,6 +467,7 @@ const struct cli_fields cli_json[] = {
 	{"config check", "", config_verdict},
 	{CONFIGS, "changes[]", config_change},
 	{"trace", "", trace_event},
+	{"capture", "", capture},
 	{LOGS, "", log_modules},
 	{LOGS, "modules[]", log_module},
 	{"stats", "", stats},

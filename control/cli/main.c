@@ -59,6 +59,10 @@ static const struct command {
 	{"trace", NULL, NULL, cli_trace,
 	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOLLOW),
 	 "every step of one flow's requests"},
+	{"capture", NULL, NULL, cli_capture,
+	 CLI_BIT(CLI_PORT) | CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FILTER) | CLI_BIT(CLI_DIRECTION) |
+		 CLI_BIT(CLI_SNAPLEN) | CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOR_SECONDS),
+	 "the packets of a port, for Wireshark"},
 	{"log", "show", NULL, cli_log_show, 0, "what is logged, by module"},
 	{"log", "level", "[MODULE] LEVEL", cli_log_level, 0,
 	 "log more or less from now on: error, warning, notice, info, debug"},

@@ -11,6 +11,7 @@
 #define LIMIT_MAX       1000000000
 #define MTU_MAX         9216
 #define MEMORY_MAX      65536
+#define SECONDS_MAX     604800
 
 const struct option cli_options[] = {
 	{"service", required_argument, NULL, CLI_SERVICE},
@@ -40,6 +41,12 @@ const struct option cli_options[] = {
 	{"flow", required_argument, NULL, CLI_FLOW},
 	{"count", required_argument, NULL, CLI_COUNT_N},
 	{"follow", no_argument, NULL, CLI_FOLLOW},
+	{"port", required_argument, NULL, CLI_PORT},
+	{"file", required_argument, NULL, CLI_FILE},
+	{"filter", required_argument, NULL, CLI_FILTER},
+	{"direction", required_argument, NULL, CLI_DIRECTION},
+	{"snaplen", required_argument, NULL, CLI_SNAPLEN},
+	{"seconds", required_argument, NULL, CLI_FOR_SECONDS},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -77,6 +84,12 @@ const char *const cli_option_values[] = {
 	[CLI_FLOW] = "=CLIENT:PORT[,VIP:PORT]",
 	[CLI_COUNT_N] = "=N",
 	[CLI_FOLLOW] = "",
+	[CLI_PORT] = "=NAME",
+	[CLI_FILE] = "=FILE",
+	[CLI_FILTER] = "=EXPRESSION",
+	[CLI_DIRECTION] = "=WAY",
+	[CLI_SNAPLEN] = "=BYTES",
+	[CLI_FOR_SECONDS] = "=SECONDS",
 };
 
 #define AT(field) offsetof(struct cli, field)
@@ -96,6 +109,10 @@ static const size_t text_at[CLI_OPTIONS] = {
 	[CLI_LB_FABRIC_ADDRESS] = AT(lb_fabric_address),
 	[CLI_ROOT] = AT(root),
 	[CLI_FLOW] = AT(flow),
+	[CLI_PORT] = AT(port),
+	[CLI_FILE] = AT(file),
+	[CLI_FILTER] = AT(filter),
+	[CLI_DIRECTION] = AT(direction),
 };
 
 static int number_option(const char *name, const char *text, unsigned long long max,
@@ -150,6 +167,12 @@ int cli_take_option(struct cli *cli, int option, char *value)
 		break;
 	case CLI_COUNT_N:
 		rc = count_option("count", value, LIMIT_MAX, &cli->limit);
+		break;
+	case CLI_SNAPLEN:
+		rc = count_option("snaplen", value, UINT16_MAX, &cli->snaplen);
+		break;
+	case CLI_FOR_SECONDS:
+		rc = count_option("seconds", value, SECONDS_MAX, &cli->seconds);
 		break;
 	case CLI_FOLLOW:
 		cli->follow = true;

@@ -17,7 +17,7 @@ const struct cli_topic cli_topics[] = {
 	 ".Cm config apply ;\n"
 	 "what comes of it is in the log.\n",
 	 NULL},
-	{"Daemon", "trace log stats top version", NULL, NULL},
+	{"Daemon", "trace capture log stats top version", NULL, NULL},
 	{"Doctor", "doctor",
 	 "Looks at the machine it runs on, before or after the start, and says what is\n"
 	 "wrong and how to mend it.\n"
@@ -96,6 +96,21 @@ const struct cli_about cli_abouts[] = {
 	 "reason.\n"
 	 "IPv6 addresses stand in brackets.\n"
 	 "There is one trace at a time; one that nobody reads ends after 10 s.\n"},
+	{"capture",
+	 "What a port receives and sends, to a file in the pcapng format with times in\n"
+	 "nanoseconds, until control-C, as many packets or as long as is asked for.\n"
+	 "The file is this program's: it is made with this user's rights, readable by\n"
+	 "nobody else, and never over one that exists.\n"
+	 "Requests and replies are in it as they travel, unencrypted.\n"
+	 ".Pp\n"
+	 "There is one capture at a time.\n"
+	 "Packets for which there is no room, as what reads them is too slow, are counted as\n"
+	 "dropped; the load balancer waits for none.\n"
+	 "Ports with\n"
+	 ".Sy engine: verbs\n"
+	 "cannot be captured, as packets there are the device's alone.\n"
+	 "Live:\n"
+	 ".Dl doorbell capture --port clients --file - | wireshark -k -i -\n"},
 	{"log show", "How much is logged, by module: ours begin with doorbell.\n"},
 	{"log level",
 	 "Log more or less from now on:\n"
@@ -153,7 +168,31 @@ const struct cli_option_about cli_option_abouts[] = {
 	 ".Fl -watch .\n"},
 	{CLI_LIMIT, "flows top", "Show so many, 1000 at most.\nThe default is 20.\n"},
 	{CLI_FLOW, NULL, "Which client, and which service if it talks to several.\n"},
-	{CLI_COUNT_N, NULL, "End after so many requests, 1 by default.\n"},
+	{CLI_COUNT_N, "trace", "End after so many requests, 1 by default.\n"},
+	{CLI_PORT, NULL, "Which port, by its name in the configuration.\n"},
+	{CLI_FILE, NULL,
+	 "Where to;\n"
+	 ".Sy -\n"
+	 "is the standard output.\n"},
+	{CLI_FILTER, NULL,
+	 "Only packets that this takes, as of\n"
+	 ".Xr pcap-filter 7 :\n"
+	 "for example\n"
+	 ".Ql udp port 8500 and host 10.0.0.2 .\n"
+	 "Names in it are looked up here.\n"
+	 "Where the NIC takes VLAN tags out, the filter sees packets without them.\n"},
+	{CLI_DIRECTION, NULL,
+	 ".Sy in\n"
+	 "(received),\n"
+	 ".Sy out\n"
+	 "(sent) or\n"
+	 ".Sy both ,\n"
+	 "which is the default.\n"},
+	{CLI_SNAPLEN, NULL,
+	 "Of each packet so many bytes at most, 14 to 65535.\n"
+	 "The default is all.\n"},
+	{CLI_COUNT_N, "capture", "End after so many packets.\n"},
+	{CLI_FOR_SECONDS, NULL, "End after so long.\n"},
 	{CLI_FOLLOW, NULL, "End with control-C.\n"},
 	{CLI_SORT, NULL,
 	 "Sort by this field of\n"
@@ -234,5 +273,7 @@ const char *const cli_option_completions[CLI_OPTIONS] = {
 		     "packets_out bytes_out",
 	[CLI_CONFIG] = "files",
 	[CLI_ROOT] = "files",
+	[CLI_FILE] = "files",
+	[CLI_DIRECTION] = "in out both",
 	[CLI_ENGINE] = "soft verbs",
 };

@@ -134,6 +134,26 @@ static const struct row rows[] = {
 	{"trace --flow 10.0.0.2:7", 0, "lcore 0  0000000000000abc  chosen    worker one that"},
 	{"trace --flow 10.0.0.2:7 --json", 0, "\"step\": \"dropped\", \"what\": \""},
 	{"trace --flow 10.0.0.2:7 --count 0", 2, "--count: cannot use '0'"},
+	{"capture", 2, "capture: which port? give --port NAME\n"},
+	{"capture --port clients", 2, "capture: where to? give --file FILE\n"},
+	{"capture --port clients --file ''", 2, "--file: give a name\n"},
+	{"capture --port clients --file - --json", 2, "--json: the packets are in its place"},
+	{"capture --port clients --file -", 0, "packets"},
+	{"capture --port clients --file -", 0,
+	 "3 packets captured, 0 not taken by the filter, 0 "
+	 "dropped; 7 bytes in - (count)\n"},
+	{"capture --port clients --file /dev/null", 1, "--file: /dev/null exists; remove it, or"},
+	{"capture --port clients --file /nonexistent/x", 1,
+	 "--file: cannot make /nonexistent/x: No such file or directory\n"},
+	{"capture --port other --file -", 1, "doorbell: no port 'other'; ports are: clients\n"},
+	{"capture --port clients --file - --direction up", 1, "params.direction: no 'up'; give in"},
+	{"capture --port clients --file - --snaplen 0", 2,
+	 "--snaplen: cannot use '0'; give a number"},
+	{"capture --port clients --file - --snaplen 13", 1,
+	 "params.snaplen: cannot use 13; give an integer from 14 to 65535"},
+	{"capture --port clients --file - --seconds x", 2, "--seconds: cannot use 'x'"},
+	{"capture --port clients --file - --count 1 --follow", 2,
+	 "--follow does not fit 'capture'"},
 	{"log show --json", 0, "\"module\": \"doorbell.control\",\n"},
 	{"log level control debug", 0, "MODULE            LEVEL\ndoorbell.control  debug\n"},
 	{"log level notice --json", 0, "\"level\": \"notice\""},
@@ -166,7 +186,7 @@ static const struct row rows[] = {
 	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
 	{"", 2, "usage: doorbell"},
 	{"gpus", 2,
-	 "objects are: flows, workers, services, config, trace, log, stats, top, version, "
+	 "objects are: flows, workers, services, config, trace, capture, log, stats, top, version, "
 	 "doctor\n"},
 	{"workers", 2,
 	 "verbs are: list, show NAME, drain NAME, assign NAME, release NAME, table, set NAME "
@@ -550,6 +570,7 @@ static const struct {
 	{"config diff", SAMPLE_CONFIG},
 	{"config apply", ""},
 	{"trace", "--flow 10.0.0.2:7"},
+	{"capture", "--port clients --file $DOORBELL_SOCKET.pcapng"},
 	{"log show", ""},
 	{"log level", "notice"},
 	{"stats", "--all"},
@@ -594,6 +615,7 @@ Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_ro
 {
 	pid_t echo;
 	unsigned int port = start_echo(&echo);
+	char file[128];
 
 	read_reference();
 	for (size_t i = 0; i < sizeof(printing) / sizeof(printing[0]); i++) {
@@ -621,6 +643,8 @@ Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_ro
 			  documented[i].path, documented[i].commands);
 	kill(echo, SIGKILL);
 	waitpid(echo, NULL, 0);
+	snprintf(file, sizeof(file), "%s.pcapng", f.socket);
+	cr_expect_eq(unlink(file), 0);
 	tear_down();
 }
 

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "address.h"
+#include "capture.h"
 #include "conntrack_fixture.h"
 #include "control_fake_lb.h"
 #include "reload.h"
@@ -513,4 +515,63 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 void lb_trace_stop(struct lb *lb, uint32_t id)
 {
 	trace_id++;
+}
+
+/* --- and those of capture.h: a port "clients", whose file is a few bytes ------------------------
+ */
+
+static struct capture_status captured;
+static uint32_t capture_id;
+
+const char *lb_capture_state_name(enum capture_state state)
+{
+	static const char *const names[CAPTURE_STATES] = {
+#define ROW(symbol, name) [CAPTURE_##symbol] = name,
+		CAPTURE_STATE_LIST(ROW)
+#undef ROW
+	};
+
+	return names[state];
+}
+
+int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_t *id, char *error,
+		     size_t size)
+{
+	if (strcmp(params->port, "clients") != 0) {
+		snprintf(error, size, "no port '%s'; ports are: clients", params->port);
+		return -ENOENT;
+	}
+	if (params->snaplen == 99) {
+		snprintf(error, size, "filter: %s", params->program);
+		return -EINVAL;
+	}
+	if (capture_id != 0 && captured.state < CAPTURE_COUNT) {
+		snprintf(error, size, "port clients is being captured");
+		return -EBUSY;
+	}
+	captured = (struct capture_status){.state = CAPTURE_WAITING};
+	*id = ++capture_id;
+	return 0;
+}
+
+int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
+{
+	captured.captured = 3;
+	captured.bytes = send(fd, "packets", 7, MSG_NOSIGNAL) == 7 ? 7 : 0;
+	shutdown(fd, SHUT_WR);
+	captured.state = CAPTURE_COUNT;
+	captured.done = true;
+	return 0;
+}
+
+int lb_capture_read(const struct lb *lb, uint32_t id, struct capture_status *out)
+{
+	*out = captured;
+	return id == capture_id ? 0 : -ENOENT;
+}
+
+void lb_capture_stop(struct lb *lb, uint32_t id)
+{
+	if (id == capture_id && captured.state < CAPTURE_COUNT)
+		captured = (struct capture_status){.state = CAPTURE_STOPPED, .done = true};
 }

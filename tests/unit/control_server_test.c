@@ -116,6 +116,40 @@ Test(control_server, answers_lines_in_order_also_when_the_peer_has_stopped_sendi
 	tear_down();
 }
 
+#define CAPTURE(id, method, params)                                                                \
+	"{\"jsonrpc\":\"2.0\"," id "\"method\":\"capture." method "\",\"params\":" params "}"
+
+Test(control_server, a_capture_goes_raw_to_another_connection_and_ends_with_its_own)
+{
+	int fd = fixture_connect_unix(&f), data = fixture_connect_unix(&f);
+	char bytes[16] = "", *line = NULL;
+
+	fixture_send(fd, CAPTURE("\"id\":1,", "start", "{\"port\":\"clients\"}"));
+	fixture_expect(&f, fd, "\"capture\":1");
+	fixture_send(data, CAPTURE("", "data", "{\"capture\":1}"));
+	fixture_turn_until(&f, data);
+	cr_expect_eq(recv(data, bytes, sizeof(bytes), MSG_WAITALL), 7);
+	cr_expect_str_eq(bytes, "packets");
+	close(data);
+	fixture_send(fd, CAPTURE("\"id\":1,", "start", "{\"port\":\"clients\"}"));
+	fixture_expect(&f, fd, "\"capture\":2");
+	close(fd);
+	fd = fixture_connect_unix(&f);
+	do {
+		free(line);
+		fixture_send(fd, CAPTURE("\"id\":1,", "read", "{\"capture\":2}"));
+		line = fixture_line(&f, fd);
+	} while (!strstr(line, "stopped"));
+	free(line);
+	close(fd);
+	/* There is none any more, so nothing is to come. */
+	data = fixture_connect_unix(&f);
+	fixture_send(data, CAPTURE("\"id\":1,", "data", "{\"capture\":1}"));
+	fixture_expect_end(&f, data);
+	close(data);
+	tear_down();
+}
+
 /* Of lcore 0; -1 while it is null. */
 static json_int_t new_flows_per_s(int fd)
 {
