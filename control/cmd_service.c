@@ -14,15 +14,18 @@ static const struct control_param query_params[] = {
 };
 
 static const struct control_counter counters[] = {
-	CONTROL_COUNTER(lb_service_stats, requests), CONTROL_COUNTER(lb_service_stats, replies),
-	CONTROL_COUNTER(lb_service_stats, notices),  CONTROL_COUNTER(lb_service_stats, drops),
-	CONTROL_COUNTER(lb_service_stats, queued),   CONTROL_COUNTER(lb_service_stats, replays),
-	CONTROL_COUNTER(lb_service_stats, bytes_in), CONTROL_COUNTER(lb_service_stats, bytes_out),
+	CONTROL_COUNTER(lb_service_stats, requests),  CONTROL_COUNTER(lb_service_stats, replies),
+	CONTROL_COUNTER(lb_service_stats, notices),   CONTROL_COUNTER(lb_service_stats, drops),
+	CONTROL_COUNTER(lb_service_stats, queued),    CONTROL_COUNTER(lb_service_stats, replays),
+	CONTROL_COUNTER(lb_service_stats, bytes_in),  CONTROL_COUNTER(lb_service_stats, bytes_out),
+	CONTROL_COUNTER(lb_service_stats, went_home), CONTROL_COUNTER(lb_service_stats, spilled),
+	CONTROL_COUNTER(lb_service_stats, moved),
 };
 
 static const char *const affinities[] = {
 	[LB_AFFINITY_FLOW] = "flow",
 	[LB_AFFINITY_REQUEST] = "request",
+	[LB_AFFINITY_STICKY] = "sticky",
 };
 
 int control_service_find(const struct lb_config *config, const char *name)
@@ -66,6 +69,8 @@ static json_t *service_row(struct lb *lb, unsigned int number)
 			       (json_int_t)s->request_timeout_ms, "flow_timeout_ms",
 			       (json_int_t)s->flow_timeout_ms, "one_way_timeout_ms",
 			       (json_int_t)s->one_way_timeout_ms, "payload_crc", s->payload_crc));
+	json_object_set_new(row, "sticky_load_percent",
+			    json_integer((json_int_t)s->sticky_load_percent));
 	json_object_update_new(row, json_pack("{s:s, s:I, s:i, s:I, s:s}", "members",
 					      s->assigned_only ? "assigned" : "all", "min_workers",
 					      (json_int_t)s->min_workers, "spares_in", (int)spares,

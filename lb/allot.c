@@ -36,7 +36,12 @@ struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
 {
 	const struct assign_result *allot = &lb->allot[service];
 
-	return workers_pick_table_create_of(lb->pool, &allot->in, allot->soon, s->policy);
+	struct pick_table *table =
+		workers_pick_table_create_of(lb->pool, &allot->in, allot->soon, s->policy);
+
+	if (table != NULL)
+		table->away = allot->away;
+	return table;
 }
 
 bool lb_worker_serves(const struct lb *lb, const struct worker *w, unsigned int service)

@@ -278,6 +278,17 @@ static int check_spares(struct config_yaml *yaml, unsigned int i, const struct l
 	return 0;
 }
 
+/* Who owes less than the mean can hardly be saturated. */
+static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
+{
+	if (s->sticky_load_percent == 0 || s->sticky_load_percent >= 100)
+		return 0;
+	return fail_at(yaml, "services", i, "sticky_load_percent",
+		       "%u %% of the mean is less than all have when loads are equal; use 100 or "
+		       "more, or 0 for no bound",
+		       s->sticky_load_percent);
+}
+
 static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 {
 	uint16_t mtu = smallest_clients_mtu(config);
@@ -300,6 +311,8 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
 		if (rc == 0)
 			rc = check_spares(yaml, i, service);
+		if (rc == 0)
+			rc = check_sticky(yaml, i, service);
 		if (rc < 0)
 			return rc;
 	}

@@ -34,7 +34,7 @@ struct lb_port_config {
 	struct lb_address gateway; /* family 0 when not set */
 };
 
-enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST };
+enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST, LB_AFFINITY_STICKY };
 enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED };
 
 struct lb_service_config {
@@ -55,6 +55,11 @@ struct lb_service_config {
 	enum assign_placement placement; /* of spares, by the label host; default spread */
 	uint32_t slow_start_ms;          /* until a new worker has its full weight; default 0 */
 	enum lb_affinity affinity;       /* default request */
+	/*
+	 * Affinity sticky: a worker that owes more than a batch and more than so many percent of
+	 * the mean is saturated. 100 to 100000, default 125; 0: only when it has no free slot.
+	 */
+	uint32_t sticky_load_percent;
 	/*
 	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
 	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6, and 24 more when

@@ -61,6 +61,7 @@ static const struct config_choice placements[] = {
 static const struct config_choice affinities[] = {
 	{"flow", LB_AFFINITY_FLOW},
 	{"request", LB_AFFINITY_REQUEST},
+	{"sticky", LB_AFFINITY_STICKY},
 	{NULL, 0},
 };
 
@@ -115,6 +116,8 @@ static const struct config_key service_rows[] = {
 	 .choices = placements, .fallback = "spread", LIVE},
 	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
 	 .choices = affinities, .fallback = "request", LIVE},
+	{"sticky_load_percent", &config_number, FIELD(lb_service_config, sticky_load_percent),
+	 .noun = "a percentage", .min = 0, .max = 100000, .fallback = "125", LIVE},
 	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
 	{"max_request", &config_number, FIELD(lb_service_config, max_request),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},

@@ -42,6 +42,7 @@ static void eject(struct lb *lb, struct worker *w, const struct outlier_window *
 		snprintf(reason, sizeof(reason),
 			 "out for %u ms: took %lu us per request, far more than the others", hold,
 			 window->total_ns / window->replies / 1000);
+	w->doubt.rests = true;
 	registry_set_state(lb, w, WORKER_SUSPECT, reason);
 }
 
@@ -53,7 +54,7 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 		const struct lb_service_config *s = &lb->config.service[i];
 
 		if (lb_service_serves(s) && strcmp(s->model, model) == 0 &&
-		    (s->affinity == LB_AFFINITY_FLOW || s->policy == PICK_MAGLEV))
+		    (s->affinity != LB_AFFINITY_REQUEST || s->policy == PICK_MAGLEV))
 			return false;
 	}
 	return true;

@@ -134,11 +134,6 @@ void trace_tracked(struct lcore *lc, const struct burst *b)
 	}
 }
 
-static const struct pick_table *table_of(const struct lcore *lc, uint16_t service)
-{
-	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
-}
-
 void trace_assigned(struct lcore *lc, const struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -149,7 +144,8 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 		if (w == NULL)
 			continue;
 		service = b->flow[i]->service;
-		could = table_of(lc, service) == NULL ? 0 : table_of(lc, service)->n;
+		could = lcore_pick_table(lc, service) == NULL ? 0
+							      : lcore_pick_table(lc, service)->n;
 		w->tag = b->tag[i];
 		add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len, b->standing[i].level,
 		    b->deadline[i] > lc->now ? lb_tsc_to_ns(lc->lb, b->deadline[i] - lc->now) / 1000

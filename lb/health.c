@@ -196,8 +196,10 @@ static void check_suspect(struct lb *lb, struct worker *w)
 {
 	bool waited = (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0;
 
-	if (!w->doubt.silent && (waited || is_only_one(lb, w)))
-		registry_set_state(lb, w, WORKER_ACTIVE, "");
+	if (w->doubt.silent || (!waited && !is_only_one(lb, w)))
+		return;
+	w->doubt.rests = false;
+	registry_set_state(lb, w, WORKER_ACTIVE, "");
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

@@ -58,6 +58,9 @@ struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
 	uint64_t queued;  /* waiting now */
 	uint64_t replays; /* requests sent again, to another worker */
+	/* affinity sticky: requests that went to their flow's home, those that went elsewhere, and
+	 * flows that got another home as theirs had gone */
+	uint64_t went_home, spilled, moved;
 	uint64_t bytes_in, bytes_out;
 };
 

@@ -14,6 +14,7 @@
 
 #include "assign.h"
 #include "fragment.h"
+#include "home.h"
 #include "latency.h"
 #include "lb.h"
 #include "link.h"
@@ -80,6 +81,7 @@ struct outbound {
 /* One service on one lcore. */
 struct lcore_service {
 	struct pick_state pick;
+	struct home_load all; /* of affinity sticky */
 	struct queue queue;
 	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
 	uint64_t interval, window_start, measured;
@@ -210,6 +212,12 @@ static inline const struct lb_service_config *lcore_service_config(const struct 
 	return &lc->services->config[service];
 }
 
+/* NULL: nobody serves it. Valid for this turn. */
+static inline const struct pick_table *lcore_pick_table(const struct lcore *lc, uint16_t service)
+{
+	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
+}
+
 static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 {
 	if (!link->dirty) {
@@ -276,16 +284,22 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
 void track_burst(struct lcore *lc, struct burst *b);
 /* framing/: flow payload to requests. */
 void framing_cut(struct lcore *lc, struct burst *b);
+/* choose.c: who takes a request. */
+/* Are there workers, or may there be in a moment? */
+static inline bool choose_may_wait(const struct lcore *lc, uint16_t service)
+{
+	const struct pick_table *table = lcore_pick_table(lc, service);
+
+	return table != NULL && table->n + table->soon > 0;
+}
+bool choose_has_workers(const struct lcore *lc, uint16_t service);
+/* A link with a credit for this request, taken; or NULL. <*late>: nobody would be done by its
+ * deadline (TSC, 0: none). */
+struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
+			   const struct rte_mbuf *m, uint64_t deadline, bool *late);
 /* forward.c: requests to workers. */
 void forward_assign(struct lcore *lc, struct burst *b);
 void forward_send(struct lcore *lc, struct burst *b);
-/* Are there workers, or may there be in a moment? */
-bool forward_may_wait(const struct lcore *lc, uint16_t service);
-bool forward_has_workers(const struct lcore *lc, uint16_t service);
-/* A link with a credit for this request, taken; or NULL. <*late>: nobody would be done by its
- * deadline (TSC, 0: none). */
-struct link *forward_choose(struct lcore *lc, struct flow *flow, uint32_t hash,
-			    const struct rte_mbuf *m, uint64_t deadline, bool *late);
 enum lb_notice forward_notice_of(enum lb_drop reason);
 /* Drop a request and tell its client why. */
 void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,

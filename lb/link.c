@@ -43,6 +43,7 @@ struct link *link_create(const struct link_params *p)
 	link->rkey = p->remote->rkey;
 	link->slots = p->slots;
 	link->stride = p->remote->stride;
+	link->batch_share = p->batch_share;
 	link->descriptors = p->remote->descriptors;
 	link->slot_address = p->remote->slots;
 	link->cancels = p->remote->cancels;

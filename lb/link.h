@@ -66,6 +66,7 @@ struct link {
 	uint32_t rkey;
 	uint32_t slots; /* power of two */
 	uint32_t stride;
+	uint32_t batch_share; /* of what the worker runs at a time, what is this lcore's */
 	uint64_t descriptors, slot_address, cancels;
 	uint64_t position;      /* of the next descriptor */
 	struct rte_mbuf *batch; /* descriptors not sent yet */
@@ -114,6 +115,7 @@ struct link_params {
 	uint16_t port;
 	const struct lb_link_spec *remote;
 	uint32_t slots;
+	uint32_t batch_share;  /* this lcore's, of what the worker runs at a time */
 	uint32_t reply_stride; /* power of two */
 	uint32_t reply_rkey;
 	uint32_t psn; /* the first we send */

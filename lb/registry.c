@@ -374,6 +374,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		.port = port,
 		.remote = remote,
 		.slots = w->spec.slots,
+		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
 		/* There is no memory behind it: a power of two costs nothing and is checked fast.
 		 */
 		.reply_stride = rte_align32pow2(sizeof(struct ring_reply) + w->spec.max_reply),

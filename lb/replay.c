@@ -71,7 +71,7 @@ static bool may_replay(const struct lcore *lc, const struct link *link, uint32_t
 
 	return kept->packet != NULL && slot->chunks == 0 &&
 	       kept->replays < lcore_service_config(lc, slot->service)->replay &&
-	       forward_has_workers(lc, slot->service);
+	       choose_has_workers(lc, slot->service);
 }
 
 bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)

@@ -40,6 +40,9 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 		out->bytes_out += s->stats.bytes_out;
 		out->queued += s->queue.count;
 		out->replays += s->stats.replays;
+		out->went_home += s->stats.went_home;
+		out->spilled += s->stats.spilled;
+		out->moved += s->stats.moved;
 	}
 }
 

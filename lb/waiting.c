@@ -141,18 +141,20 @@ static bool try_first(struct lcore *lc, uint16_t service, unsigned int level, st
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = over(lc, config, &w);
-	bool pinned = config->affinity == LB_AFFINITY_FLOW || config->policy == PICK_MAGLEV;
+	/* Sticky flows are not: where no home has room, anybody would do. */
+	bool pinned = config->affinity == LB_AFFINITY_FLOW ||
+		      (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
 	struct link *link;
 	bool late;
 
 	if (flow == NULL)
 		reason = LB_DROP_QUEUE_TIMEOUT;
-	else if (!forward_may_wait(lc, service))
+	else if (!choose_may_wait(lc, service))
 		reason = LB_DROP_NO_WORKER;
 	else if (w.packet->data_len > config->max_request)
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* since a reload */
 	if (reason == LB_DROPS) {
-		link = forward_choose(lc, flow, w.hash, w.packet, w.deadline, &late);
+		link = choose_worker(lc, flow, w.hash, w.packet, w.deadline, &late);
 		if (late) {
 			reason = LB_DROP_DEADLINE;
 		} else if (link == NULL) {

@@ -144,9 +144,11 @@ static void take_own(struct plan *plan, unsigned int service, const struct worke
 					  : !worker_set_has(&pinned->out, i);
 		if (own && worker->state == WORKER_ACTIVE)
 			worker_set_add(&result->in, i);
-		if ((own || worker_set_has(spares, i)) &&
-		    (worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING))
-			result->soon++;
+		if (!own && !worker_set_has(spares, i))
+			continue;
+		result->soon += worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING;
+		if (worker->state == WORKER_SUSPECT && !worker->doubt.rests)
+			worker_set_add(&result->away, i);
 	}
 }
 

@@ -38,6 +38,7 @@ enum assign_pin workers_assign_pinned(const struct assign_pins *pins, const char
 /* What becomes of it: active workers, and those that are suspect or warming and would be in. */
 struct assign_result {
 	struct worker_set in;
+	struct worker_set away;   /* suspect, as their loops are silent: flows may wait for them */
 	struct worker_set spares; /* of these, those that stepped in by themselves */
 	uint16_t soon;
 };

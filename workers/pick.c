@@ -60,6 +60,7 @@ struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
 	table->soon = soon;
 	for (unsigned int i = 0; i < n; i++)
 		add_member(table, member[i]->number);
+	table->capacity = (float)n;
 	if (n != 0 && policies[policy]->prepare != NULL &&
 	    policies[policy]->prepare(table, member) < 0) {
 		workers_pick_table_destroy(table);

@@ -65,6 +65,7 @@ struct worker_spec {
 struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
 	bool moved;                 /* so its requests were told to move */
+	bool rests;                 /* it answers worse than the others */
 	uint32_t since_ms;          /* when it was last doubted */
 	uint32_t until_ms;          /* not before this may it be active again */
 	uint32_t longest_run_ms[2]; /* batches of this window of time, and of the one before */
@@ -137,21 +138,6 @@ enum pick_policy {
 };
 const char *pick_policy_name(enum pick_policy policy);
 
-/* The active workers of one service, in the order of their numbers. Immutable once published. */
-struct pick_table {
-	enum pick_policy policy;
-	uint16_t n;
-	uint16_t soon;                /* workers that are not in it, but may be back in a moment */
-	uint64_t serial;              /* no other table of this process has it; never 0 */
-	uint32_t blocks;              /* bit b: there are members in block b of load.h */
-	uint32_t member[LOAD_BLOCKS]; /* one bit per worker number */
-	/* What policies prepare, by worker number or position; NULL for those that do not. */
-	float *cost;     /* of one outstanding request: less for heavier workers */
-	uint16_t *entry; /* worker numbers, by hash (maglev) or turn (weighted) */
-	uint32_t n_entries;
-	uint16_t worker[];
-};
-
 /* Workers by number. */
 struct worker_set {
 	uint32_t block[LOAD_BLOCKS];
@@ -181,6 +167,24 @@ static inline unsigned int worker_set_count(const struct worker_set *set)
 		n += (unsigned int)__builtin_popcount(set->block[i]);
 	return n;
 }
+
+/* The active workers of one service, in the order of their numbers. Immutable once published. */
+struct pick_table {
+	enum pick_policy policy;
+	uint16_t n;
+	uint16_t soon;                /* workers that are not in it, but may be back in a moment */
+	uint64_t serial;              /* no other table of this process has it; never 0 */
+	uint32_t blocks;              /* bit b: there are members in block b of load.h */
+	uint32_t member[LOAD_BLOCKS]; /* one bit per worker number */
+	/* Those that are silent for now: their flows wait for them. Whoever publishes fills it. */
+	struct worker_set away;
+	/* What policies prepare, by worker number or position; NULL for those that do not. */
+	float *cost;     /* of one outstanding request: less for heavier workers */
+	float capacity;  /* the sum of 1 / cost; n where costs are the same */
+	uint16_t *entry; /* worker numbers, by hash (maglev) or turn (weighted) */
+	uint32_t n_entries;
+	uint16_t worker[];
+};
 
 /*
  * NULL with errno ENOMEM. Reads the pool, keeps no pointer into it. Takes the active workers of
@@ -222,6 +226,12 @@ static inline bool workers_pick_table_has(const struct pick_table *table, uint16
 {
 	return worker < WORKERS_MAX &&
 	       table->member[worker / LOAD_BLOCK] >> worker % LOAD_BLOCK & 1;
+}
+
+/* Is it not in the table, but may be back before its flows should look for another? */
+static inline bool workers_pick_table_awaits(const struct pick_table *table, uint16_t worker)
+{
+	return worker < WORKERS_MAX && worker_set_has(&table->away, worker);
 }
 
 #endif

@@ -229,7 +229,12 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("workers: assigned, spares: 1"),
 	 "services[0].spares: spares step in when there are fewer than min_workers"},
 	{SERVICE_WITH("affinity: none"),
-	 "services[0].affinity: 'none' is not an affinity; use flow or request"},
+	 "services[0].affinity: 'none' is not an affinity; use flow, request or sticky"},
+	{SERVICE_WITH("sticky_load_percent: 100001"),
+	 "services[0].sticky_load_percent: '100001' is not a percentage; use 0 to 100000"},
+	{SERVICE_WITH("affinity: sticky, sticky_load_percent: 99"),
+	 "services[0].sticky_load_percent: 99 % of the mean is less than all have when loads are "
+	 "equal; use 100 or more"},
 	{SERVICE_WITH("queue: 1048577"),
 	 "services[0].queue: '1048577' is not a number of requests"},
 	{SERVICE_WITH("queue_timeout_ms: 0"),
@@ -331,6 +336,7 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_str_eq(service->model, "echo");
 	cr_assert_eq(service->policy, PICK_LEAST_OUTSTANDING);
 	cr_assert_eq(service->affinity, LB_AFFINITY_REQUEST);
+	cr_assert_eq(service->sticky_load_percent, 125);
 	cr_assert_eq(service->max_request, 1472);
 	cr_assert_eq(service->max_reply, 1472);
 	cr_assert_eq(service->queue, 1024);
@@ -378,7 +384,8 @@ static const char everything[] =
 	"     model: 'meta/llama:8b', policy: maglev, affinity: flow, max_request: 100,\n"
 	"     queue: 0, queue_timeout_ms: 1, request_timeout_ms: 2, flow_timeout_ms: 3,\n"
 	"     one_way_timeout_ms: 4, payload_crc: true}\n"
-	"  - {name: rr, address: 10.0.0.1, port: 65535, model: m, policy: round-robin}\n"
+	"  - {name: rr, address: 10.0.0.1, port: 65535, model: m, policy: round-robin,\n"
+	"     affinity: sticky, sticky_load_percent: 100}\n"
 	"lcores: [5]\n"
 	"idle: poll\n"
 	"flows: 64\n"
@@ -419,6 +426,8 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(service[0].one_way_timeout_ms, 4);
 	cr_assert(service[0].payload_crc);
 	cr_assert_eq(service[1].policy, PICK_ROUND_ROBIN);
+	cr_assert_eq(service[1].affinity, LB_AFFINITY_STICKY);
+	cr_assert_eq(service[1].sticky_load_percent, 100);
 	cr_assert_eq(service[1].max_request, 9000 - 28);
 	cr_assert_not(service[1].payload_crc);
 

@@ -120,6 +120,14 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		"services[new]: '' -> '2001:db8::1 port 81, model m' live\n");
 }
 
+Test(lb_reload, sticky_flows_and_their_bound_come_and_go_live)
+{
+	cr_expect_str_eq(diff(PORTS "services:\n" CHAT ", affinity: flow}\n", PORTS
+			      "services:\n" CHAT ", affinity: sticky, sticky_load_percent: 0}\n"),
+			 "services[chat].affinity: 'flow' -> 'sticky' live\n"
+			 "services[chat].sticky_load_percent: '125' -> '0' live\n");
+}
+
 Test(lb_reload, no_kind_of_value_is_told_by_its_first_field_alone)
 {
 	cr_expect_str_eq(diff(PORTS "services:\n" CHAT "}\ncontrol: {http: \"127.0.0.1:1\"}\n",

@@ -310,6 +310,23 @@ Test(workers_assign, requests_may_wait_for_those_that_will_be_in)
 	cr_assert_str_eq(names(&result[0].in), "d");
 }
 
+Test(workers_assign, flows_wait_for_who_is_silent_and_not_for_who_rests)
+{
+	add_workers("abcd");
+	set_state("a", WORKER_SUSPECT);
+	set_state("b", WORKER_SUSPECT);
+	workers_find(pool, "b")->doubt.rests = true;
+	set_state("c", WORKER_DRAINING);
+	add_service("s", false);
+	add_service("t", true);
+	work_out();
+	cr_assert_str_eq(names(&result[0].away), "a");
+	cr_assert_str_empty(names(&result[1].away));
+	set_state("a", WORKER_ACTIVE);
+	work_out();
+	cr_assert_str_empty(names(&result[0].away));
+}
+
 Test(workers_assign, pins_are_found_changed_and_forgotten)
 {
 	char worker[16];

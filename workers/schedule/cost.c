@@ -15,8 +15,11 @@ int schedule_prepare_cost(struct pick_table *table, const struct worker *const *
 	for (unsigned int i = 0; i < table->n; i++)
 		if (workers_weight(member[i]) > heaviest)
 			heaviest = workers_weight(member[i]);
+	table->capacity = 0;
 	/* Equal weights cost 1: then loads compare exactly. */
-	for (unsigned int i = 0; i < table->n; i++)
+	for (unsigned int i = 0; i < table->n; i++) {
 		table->cost[table->worker[i]] = (float)heaviest / (float)workers_weight(member[i]);
+		table->capacity += (float)workers_weight(member[i]) / (float)heaviest;
+	}
 	return 0;
 }

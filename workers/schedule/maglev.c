@@ -111,7 +111,7 @@ static int maglev_prepare(struct pick_table *table, const struct worker *const *
 		table->n_entries = 0;
 	free(walk);
 	free(taken);
-	return table->n_entries != 0 ? 0 : -ENOMEM;
+	return table->n_entries != 0 ? schedule_prepare_cost(table, member) : -ENOMEM;
 }
 
 static uint16_t maglev_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,

@@ -90,7 +90,7 @@ static int weighted_prepare(struct pick_table *table, const struct worker *const
 	for (uint32_t i = 0; i < n; i++)
 		table->entry[i] = turn[i].worker;
 	free(turn);
-	return 0;
+	return schedule_prepare_cost(table, member);
 }
 
 static uint16_t weighted_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,

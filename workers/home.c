@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "home.h"
+#include "schedule/schedule.h"
+
+/* So many are compared with the home when it has a credit. */
+#define TRIES 8
+
+static float cost(const struct pick_table *table, uint16_t worker)
+{
+	return table->cost != NULL ? table->cost[worker] : 1;
+}
+
+/* The caller adds what it sends in between. */
+static void look_at_all(const struct pick_table *table, const struct pick_load *load, uint64_t now,
+			struct home_load *all)
+{
+	all->serial = table->serial;
+	all->now = now;
+	all->outstanding = 0;
+	for (unsigned int i = 0; i < table->n; i++)
+		all->outstanding += load->outstanding[table->worker[i]];
+}
+
+bool workers_home_is_within(const struct pick_table *table, const struct pick_load *load,
+			    uint16_t home, uint32_t percent, uint64_t now, struct home_load *all)
+{
+	float owed = (float)load->outstanding[home] * cost(table, home);
+
+	if (all->serial != table->serial || all->now != now)
+		look_at_all(table, load, now, all);
+	return owed * table->capacity * 100 <= (float)percent * (float)all->outstanding;
+}
+
+static bool owes_less(const struct pick_table *table, const struct pick_load *load, uint16_t worker,
+		      uint16_t home)
+{
+	return (float)load->outstanding[worker] * cost(table, worker) <
+	       (float)load->outstanding[home] * cost(table, home);
+}
+
+/* Does the policy compare all, so that there is nobody better than its choice? */
+static bool compares_all(const struct pick_table *table)
+{
+	return table->policy == PICK_LEAST_OUTSTANDING || table->policy == PICK_EARLIEST_FINISH;
+}
+
+/* One that the policy names and that is better than a home which has a credit, if <home> is one. */
+static uint16_t pick_better(const struct pick_table *table, struct pick_load *load, uint32_t hash,
+			    uint16_t home, struct pick_state *state)
+{
+	for (unsigned int i = 0; i < TRIES; i++) {
+		uint16_t worker = workers_pick(table, load, hash, state);
+
+		if (home == WORKER_NONE || worker == WORKER_NONE || compares_all(table) ||
+		    owes_less(table, load, worker, home))
+			return worker;
+	}
+	return home;
+}
+
+/* The hashes that follow a flow's are those of a generator of full period (Numerical Recipes'). */
+static uint16_t pick_candidate(const struct pick_table *table, const struct pick_load *load,
+			       uint32_t hash, uint16_t home)
+{
+	for (unsigned int i = 0; i < TRIES; i++) {
+		uint16_t worker;
+
+		hash = hash * 1664525u + 1013904223u;
+		worker = table->entry[(uint64_t)hash * table->n_entries >> 32];
+		if (load->credits[worker] != 0 &&
+		    (home == WORKER_NONE || owes_less(table, load, worker, home)))
+			return worker;
+	}
+	return home != WORKER_NONE ? home : schedule_next(table, load, hash % WORKERS_MAX);
+}
+
+uint16_t workers_pick_elsewhere(const struct pick_table *table, struct pick_load *load,
+				uint32_t hash, uint16_t home, struct pick_state *state)
+{
+	if (table->n == 0)
+		return WORKER_NONE;
+	if (!workers_pick_table_has(table, home) || load->credits[home] == 0)
+		home = WORKER_NONE;
+	return table->policy == PICK_MAGLEV ? pick_candidate(table, load, hash, home)
+					    : pick_better(table, load, hash, home, state);
+}
