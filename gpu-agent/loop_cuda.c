@@ -196,14 +196,20 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream), "cannot record the end");
 }
 
-static void launch(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model)
+static void launch(struct agent_loop *loop, struct gpu_loop *g, cudaGraph_t model)
 {
+	const struct agent_model_gpu *m = &g->model;
+	size_t nodes = gpu_graph_nodes(model);
 	cudaGraph_t graph = NULL;
 
+	g->in_place = nodes == 0 && m->output == m->input && m->output_stride == m->input_stride &&
+		      m->reply_lengths == m->lengths && m->statuses == NULL;
+	g->foreseen = (nodes > 0 || g->in_place) && m->statuses == NULL &&
+		      (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
 	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
 		   "cannot record a graph"))
 		return;
-	record_turns(loop, g, model, gpu_graph_nodes(model));
+	record_turns(loop, g, model, nodes);
 	check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
 	if (check(loop,
 		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),

@@ -27,6 +27,7 @@
 #define GPU_PIECE   512
 #define GPU_NO_ROW  UINT32_MAX
 #define GPU_NO_SLOT UINT32_MAX
+#define GPU_NO_LINK UINT32_MAX
 
 /* A request of the batch. */
 struct gpu_request {
@@ -58,7 +59,7 @@ struct gpu_kept {
 struct gpu_state {
 	uint32_t n, rows; /* of the batch; the model reads <rows> */
 	uint64_t start_ns;
-	bool stopped, any_crc;
+	bool stopped, any_crc, quick, built;
 	uint32_t published; /* batches of this graph, as the blocks that only copy see them */
 	uint32_t arrived;   /* times that such a block has copied, likewise */
 	struct gpu_kept kept;
@@ -69,6 +70,8 @@ struct gpu_loop {
 	uint32_t n_links, max_batch;
 	uint32_t min_request, max_request, max_reply;
 	uint64_t batch_timeout_ns, heartbeat_ns;
+	bool in_place; /* nothing to run, and the reply is the request */
+	bool foreseen; /* a reply's length is known before the model has run, and none fails */
 	struct agent_link *links;
 	struct gpu_state *state;
 	struct gpu_request *request; /* [max_batch] */

@@ -46,20 +46,25 @@ static __device__ __forceinline__ struct quarter acquire_quarter(const struct ri
 	return v;
 }
 
-/* The mark was seen by this block: what was written before it is there. Zeroes unless <wanted>: no
- * branch, so that nobody waits for it before it is used. */
-static __device__ __forceinline__ struct quarter read_quarter(const struct ring_descriptor *d,
-							      uint32_t quarter, bool wanted = true)
+/* 16 bytes that a RNIC wrote, behind a mark that this block saw. Zeroes unless <wanted>: no branch,
+ * so that nobody waits for them before they are used. */
+static __device__ __forceinline__ struct quarter read_16(const void *at, bool wanted = true)
 {
 	struct quarter v = {};
 
 	asm volatile("{\n\t.reg .pred p;\n\t"
 		     "setp.ne.u32 p, %3, 0;\n\t"
-		     "@p ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\t}"
+		     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
 		     : "+l"(v.low), "+l"(v.high)
-		     : "l"((const uint8_t *)d + quarter * 16), "r"((uint32_t)wanted)
+		     : "l"(at), "r"((uint32_t)wanted)
 		     : "memory");
 	return v;
+}
+
+static __device__ __forceinline__ struct quarter read_quarter(const struct ring_descriptor *d,
+							      uint32_t quarter, bool wanted = true)
+{
+	return read_16((const uint8_t *)d + quarter * 16, wanted);
 }
 
 static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at)
@@ -102,6 +107,34 @@ static __device__ __forceinline__ void release_gpu(uint32_t *at, uint32_t v)
 static __device__ __forceinline__ void fence_gpu()
 {
 	asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* Barriers of block 0, beside __syncthreads(), which is 0. Who only arrives does not wait. */
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_STORED };
+
+template <int barrier> static __device__ __forceinline__ void barrier_arrive()
+{
+	asm volatile("barrier.cta.arrive %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
+}
+
+template <int barrier> static __device__ __forceinline__ void barrier_wait()
+{
+	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
+}
+
+/* Does any thread of the block say so? */
+template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mine)
+{
+	uint32_t any;
+
+	asm volatile("{\n\t.reg .pred p, q;\n\t"
+		     "setp.ne.u32 p, %1, 0;\n\t"
+		     "barrier.cta.red.or.pred q, %2, %3, p;\n\t"
+		     "selp.u32 %0, 1, 0, q;\n\t}"
+		     : "=r"(any)
+		     : "r"((uint32_t)mine), "n"(barrier), "n"(GPU_BLOCK)
+		     : "memory");
+	return any;
 }
 
 /* --- copying: many requests of any length, by all warps of the grid -----------------------------
@@ -196,6 +229,32 @@ static __device__ void spans_copy(const struct spans *s, uint32_t n, uint32_t bl
 	}
 }
 
+/* --- a turn ------------------------------------------------------------------------------------
+ */
+
+/* The first request that polling found, for those who fetch it. */
+struct ahead {
+	bool told;
+	uint32_t link, slot, length;
+	uint64_t position;
+};
+
+/* What a block has of the batch. */
+struct turn {
+	struct gpu_request request[GPU_BATCH_MAX];
+	struct spans spans;
+	uint32_t n, rows;
+	uint64_t start_ns, done_ns;
+	bool stopped, any_crc;
+	bool odd; /* some request is bad, or has a deadline or a sum */
+	/* loop_quick.cuh */
+	bool quick;          /* the batch was gathered there */
+	bool built;          /* and its WQE and its reply's header, but for done_ns, are there */
+	bool again;          /* and it is answered at once */
+	uint32_t quick_left; /* so many more this kernel may answer without a turn */
+	struct ahead ahead;
+};
+
 /* --- posting -----------------------------------------------------------------------------------
  */
 
@@ -231,6 +290,13 @@ static __device__ bool make_room(const struct gpu_loop *g, struct keeper *k,
 static __device__ uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
 {
 	return link->replies + (uint64_t)slot * link->reply_stride;
+}
+
+/* Where nothing is to be run the reply's own place is the model's input, unless a sum is to be
+ * checked first. */
+static __device__ bool is_in_place(const struct gpu_loop *g, const struct gpu_request *r)
+{
+	return g->in_place && !(r->flags & RING_HAS_CRC) && r->length <= g->max_reply;
 }
 
 /* Bytes of the reply; <status> says why there is none. */

@@ -103,6 +103,11 @@ static void measure_size(struct report *report, const struct size *size, unsigne
 	report_add(report, gap.p99_us, "%s%s_p99_us_%s", prefixes[server], model, size->name);
 	report_add(report, none.p50_us, "%s%s_back_to_back_p50_us_%s", prefixes[server], model,
 		   size->name);
+	if (server == 0) {
+		report_add(report, gap.taken_us, "%s_taken_us_%s", model, size->name);
+		report_add(report, gap.run_us, "%s_run_us_%s", model, size->name);
+		report_add(report, gap.outside_us, "%s_outside_us_%s", model, size->name);
+	}
 	if (server == 0 && !kernel)
 		report_add(report, size->bytes / gap.gpu_p50_us / 1e3, "gather_gbytes_per_s_%s",
 			   size->name);

@@ -59,14 +59,18 @@ static bool right(const struct gpu_load *load, const struct rig_reply *r)
 				memcmp(r->bytes, load->request, load->length) == 0));
 }
 
+enum { TOOK, GPU, TAKEN, RUN, OUTSIDE, SERIES };
+
 int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_latency *out)
 {
-	double *took = calloc(2 * (size_t)load->n, sizeof(*took)), *gpu = took + load->n, us;
+	double *all = calloc(SERIES * (size_t)load->n, sizeof(*all)), *of[SERIES], us;
 	struct rig_reply r;
 	uint32_t n = 0;
 
-	if (took == NULL)
+	if (all == NULL)
 		return -1;
+	for (int s = 0; s < SERIES; s++)
+		of[s] = all + (size_t)s * load->n;
 	*out = (struct gpu_latency){0};
 	for (uint32_t i = 0; i < load->warm + load->n; i++) {
 		pause_us(load->gap_us);
@@ -77,18 +81,29 @@ int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_la
 			out->wrong += !right(load, &r);
 		if (us < 0 || i < load->warm)
 			continue;
-		gpu[n] = (r.header->done_ns - r.header->seen_ns) / 1e3;
-		took[n++] = us;
+		of[TOOK][n] = us;
+		of[TAKEN][n] = (r.header->start_ns - r.header->seen_ns) / 1e3;
+		of[RUN][n] = (r.header->done_ns - r.header->start_ns) / 1e3;
+		of[GPU][n] = of[TAKEN][n] + of[RUN][n];
+		of[OUTSIDE][n] = us - of[GPU][n];
+		n++;
 	}
-	qsort(took, n, sizeof(*took), compare);
-	qsort(gpu, n, sizeof(*gpu), compare);
-	out->p10_us = at(took, n, 0.1);
-	out->p50_us = at(took, n, 0.5);
-	out->p99_us = at(took, n, 0.99);
-	out->p999_us = at(took, n, 0.999);
-	out->gpu_p50_us = at(gpu, n, 0.5);
-	out->gpu_p99_us = at(gpu, n, 0.99);
-	free(took);
+	for (int s = 0; s < SERIES; s++)
+		qsort(of[s], n, sizeof(*of[s]), compare);
+	*out = (struct gpu_latency){
+		.p10_us = at(of[TOOK], n, 0.1),
+		.p50_us = at(of[TOOK], n, 0.5),
+		.p99_us = at(of[TOOK], n, 0.99),
+		.p999_us = at(of[TOOK], n, 0.999),
+		.gpu_p50_us = at(of[GPU], n, 0.5),
+		.gpu_p99_us = at(of[GPU], n, 0.99),
+		.taken_us = at(of[TAKEN], n, 0.5),
+		.run_us = at(of[RUN], n, 0.5),
+		.outside_us = at(of[OUTSIDE], n, 0.5),
+		.lost = out->lost,
+		.wrong = out->wrong,
+	};
+	free(all);
 	return 0;
 }
 

@@ -22,6 +22,8 @@ struct gpu_load {
 struct gpu_latency {
 	double p10_us, p50_us, p99_us, p999_us;
 	double gpu_p50_us, gpu_p99_us; /* by the loop's own clock: seen to model done */
+	/* Medians of its parts: seen to begun, begun to done, and what lies before and behind. */
+	double taken_us, run_us, outside_us;
 	uint64_t lost, wrong;
 };
 

@@ -79,20 +79,15 @@ uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t 
 }
 
 uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32_t n,
-			    uint32_t gap_us, double *p50, double *p99)
+			    uint32_t gap_us, struct gpu_latency *out)
 {
 	struct gpu_load load = {.request = request,
 				.length = m->model.graph.request_bytes,
 				.warm = WARM,
 				.n = n,
 				.gap_us = gap_us};
-	struct gpu_latency latency;
 
-	if (gpu_load_latency(&m->rig, &load, &latency) < 0)
-		return n;
-	*p50 = latency.p50_us;
-	*p99 = latency.p99_us;
-	return latency.lost + latency.wrong;
+	return gpu_load_latency(&m->rig, &load, out) < 0 ? n : out->lost + out->wrong;
 }
 
 double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, double seconds)

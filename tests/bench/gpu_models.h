@@ -32,10 +32,10 @@ void gpu_models_stop(struct gpu_models *m);
 /* Put <n> requests into the ring at once, and copy the replies. How many came and were good. */
 uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t n,
 			uint8_t *replies);
-/* <n> times the same request, one at a time, <gap_us> between them: microseconds, median and 99th
- * percentile. How many were lost or refused. */
+/* <n> times the same request, one at a time, <gap_us> between them. How many were lost or refused.
+ */
 uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32_t n,
-			    uint32_t gap_us, double *p50, double *p99);
+			    uint32_t gap_us, struct gpu_latency *out);
 /* Requests per second when the ring is never empty, or -1 when some were lost. */
 double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, double seconds);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Models captured by PyTorch, served by the loop on the GPU, by a CPU thread that launches the same
-graph, and by eager PyTorch with pageable copies: all three behind the same rings, in turn.
+graph, and by eager PyTorch with pageable copies: all three behind the same rings, in turn. And by
+aiohttp with eager PyTorch, on a TCP connection.
 
 Wants PyTorch, torchvision, a GPU, and libbench-gpu.so beside this file, or in $BENCH_GPU_LIBRARY.
 """
@@ -16,6 +17,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../gpu-agent/python")]
 import doorbell  # noqa: E402
+import gpu_http  # noqa: E402
 
 GAP_US = 20
 SLOTS = 64
@@ -23,7 +25,7 @@ BATCHES = (8, 32)
 THROUGHPUT_S = 0.5
 TOLERANCE = 1e-3
 SERVERS = ("", "cpu_mediated_", "plain_")  # as enum gpu_models_server counts
-PLAIN = SERVERS.index("plain_")
+LOOP, PLAIN = SERVERS.index(""), SERVERS.index("plain_")
 
 
 # --- models, with random weights -----------------------------------------------------------------
@@ -61,13 +63,19 @@ class Item(ctypes.Structure):
                 ("status", ctypes.c_int32)]
 
 
+class Latency(ctypes.Structure):
+    """struct gpu_latency."""
+    _fields_ = [(name, ctypes.c_double) for name in (
+        "p10_us", "p50_us", "p99_us", "p999_us", "gpu_p50_us", "gpu_p99_us", "taken_us", "run_us",
+        "outside_us")] + [("lost", ctypes.c_uint64), ("wrong", ctypes.c_uint64)]
+
+
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Item), ctypes.c_uint32)
 
 
 def load_library():
     path = os.environ.get("BENCH_GPU_LIBRARY", os.path.join(HERE, "libbench-gpu.so"))
     lib, graph = ctypes.CDLL(path), ctypes.POINTER(doorbell.Graph)
-    double = ctypes.POINTER(ctypes.c_double)
     for name, result, arguments in (
             ("start", ctypes.c_void_p, [graph, ctypes.c_int, RUN, ctypes.c_uint32,
                                         ctypes.c_char_p, ctypes.c_size_t]),
@@ -75,7 +83,7 @@ def load_library():
             ("ask", ctypes.c_uint32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32,
                                       ctypes.c_void_p]),
             ("latency", ctypes.c_uint64, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32,
-                                          ctypes.c_uint32, double, double]),
+                                          ctypes.c_uint32, ctypes.POINTER(Latency)]),
             ("throughput", ctypes.c_double, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double]),
             ("alone_us", ctypes.c_double, [graph, ctypes.c_char_p, ctypes.c_size_t])):
         function = getattr(lib, "gpu_models_" + name)
@@ -125,6 +133,9 @@ class Case:
             for i in range(n):
                 items[i].status = -5
 
+    def body(self):
+        return self.requests.numpy().tobytes()
+
     def row(self, address):
         """A request where it lies."""
         there = (ctypes.c_char * self.graph.request_bytes).from_address(address)
@@ -158,16 +169,19 @@ class Case:
 
 
 def latency(lib, case, server, add):
-    p50, p99 = ctypes.c_double(), ctypes.c_double()
+    took, prefix = Latency(), SERVERS[server] + case.name
     with case.served(lib, server) as at:
         case.check(lib, at, server)
         lost = lib.gpu_models_latency(at, case.requests.data_ptr(), REQUESTS[case.name], GAP_US,
-                                      ctypes.byref(p50), ctypes.byref(p99))
+                                      ctypes.byref(took))
     if lost:
         raise Failed(f"{case.name}: {SERVERS[server]}loop lost or refused {lost}")
-    add(f"{SERVERS[server]}{case.name}_p50_us", p50.value)
-    add(f"{SERVERS[server]}{case.name}_p99_us", p99.value)
-    return p50.value
+    add(f"{prefix}_p50_us", took.p50_us)
+    add(f"{prefix}_p99_us", took.p99_us)
+    if server == LOOP:
+        for part in ("taken_us", "run_us", "outside_us"):
+            add(f"{prefix}_{part}", getattr(took, part))
+    return took.p50_us
 
 
 def throughput(lib, case, server, add):
@@ -190,9 +204,25 @@ def alone(lib, case, add):
     return us
 
 
+def http_latency(case, add):
+    try:
+        with gpu_http.Server(case.torch, case.name, case.module) as server:
+            reply = case.torch.frombuffer(bytearray(server.ask(case.body())),
+                                          dtype=case.torch.float32)
+            took = server.latency(case.body(), REQUESTS[case.name] // 4, 20)
+    except OSError as error:
+        raise Failed(f"{case.name}: aiohttp: {error}") from error
+    if (reply - case.expected.flatten()).abs().max() > TOLERANCE * case.expected.abs().max():
+        raise Failed(f"{case.name}: aiohttp differs from eager PyTorch")
+    add(f"http_{case.name}_p50_us", percentile(took, 50))
+    add(f"http_{case.name}_p99_us", percentile(took, 99))
+
+
 def measure(lib, name, cases, add):
     """One repetition of one model."""
     loop, peer, plain = (latency(lib, cases[1], s, add) for s in range(len(SERVERS)))
+    if gpu_http.why_not() is None:
+        http_latency(cases[1], add)
     by_itself = alone(lib, cases[1], add)
     # Below a hundredth of a microsecond it is the clock that is measured.
     add(f"overhead_ratio_{name}", (loop - by_itself) / max(peer - by_itself, 0.01))
@@ -261,6 +291,8 @@ def main():
     if not torch.cuda.is_available():
         print("skipped: no GPU")
         return 77
+    if gpu_http.why_not() is not None:
+        print(f"without the server over HTTP: {gpu_http.why_not()}", file=sys.stderr)
     torch.manual_seed(1)
     lib, series, all_cases = load_library(), {}, {}
     failed = False

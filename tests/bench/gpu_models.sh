@@ -65,7 +65,7 @@ bundle() {
         cp "$static/$name" "$to/"
         libraries_of "$static/$name" | xargs -I{} cp -L {} "$to/"
     done
-    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/{bench/gpu_models,gpu/python_test}.py "$to/"
+    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/{bench/gpu_models,bench/gpu_http,gpu/python_test}.py "$to/"
     commit >"$to/commit"
     ls "$to"
 }

@@ -346,11 +346,11 @@ static void waits_for_a_full_send_queue(struct rig *rig)
 	rig->link[0].mute = true;
 	for (uint32_t i = 0; i < 8; i++)
 		ask(rig, 0, i, 10, i, NULL);
-	while (replies < 4) {
-		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
-		replies++;
-	}
-	REQUIRE(silent(rig, 0, 50), "more is posted than the queue holds");
+	/* A pair waits for room for both: where the first request went alone, one WQE stays free.
+	 */
+	for (; !silent(rig, 0, 50); replies++)
+		REQUIRE(replies < 4, "more is posted than the queue holds");
+	REQUIRE(replies >= 3, "only %u replies", replies);
 	rig->link[0].mute = false;
 	rig_complete(rig, 0);
 	for (; replies < 8; replies++) {
