@@ -243,7 +243,7 @@ struct ahead {
 struct turn {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
-	uint32_t n, rows;
+	uint32_t n, rows, n_staged;
 	uint64_t start_ns, done_ns;
 	bool stopped, any_crc;
 	bool odd; /* some request is bad, or has a deadline or a sum */

@@ -7,7 +7,7 @@
 #define AGENT_LOOP_GATHER_CUH
 
 #include "loop_crc.cuh"
-#include "loop_device.cuh"
+#include "loop_take.cuh"
 
 /* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
@@ -52,7 +52,6 @@ static __device__ void await_arrivals(const struct gpu_loop *g, uint32_t arrival
 }
 
 /* For the next kernel, and the other blocks, which must be done with the last batch. */
-
 static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t)
 {
 	struct gpu_state *s = g->state;
@@ -88,6 +87,20 @@ template <typename T> static __device__ void copy_words(T *to, const T *from, ui
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
+/* What block 0 keeps of the loop. */
+static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
+{
+	copy_words(k->links, g->links, g->n_links);
+	copy_words(&k->kept, &g->state->kept, 1);
+}
+
+static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
+{
+	__syncthreads();
+	copy_words(g->links, k->links, g->n_links);
+	copy_words(&g->state->kept, &k->kept, 1);
+}
+
 /* The batch as block 0, or the turn before this one, published it. */
 static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
 {
@@ -97,6 +110,7 @@ static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
 	if (threadIdx.x == 0) {
 		t->n = s->n;
 		t->rows = s->rows;
+		t->n_staged = s->n_staged;
 		t->start_ns = s->start_ns;
 		t->any_crc = s->any_crc;
 		t->stopped = s->stopped;
@@ -112,7 +126,8 @@ static __device__ struct span input_of(const struct gpu_loop *g, const struct ag
 	const struct agent_link *link = &links[r->link];
 
 	return (struct span){
-		.from = link->slots + (uint64_t)r->slot * link->stride,
+		.from = r->stage != 0 ? g->stage + (r->stage - 1) * g->stage_stride
+				      : link->slots + (uint64_t)r->slot * link->stride,
 		.to = is_in_place(g, r)
 			      ? reply_of(link, r->slot) + sizeof(struct ring_reply)
 			      : (uint8_t *)g->model.input + r->row * g->model.input_stride,
@@ -170,6 +185,7 @@ static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k,
 	differs = threadIdx.x < t->n && r->row != GPU_NO_ROW;
 	if (differs) {
 		read_again(g, &k->links[r->link], r);
+		r->stage = 0;
 		if (r->status == RING_OK)
 			mine = input_of(g, k->links, r);
 		publish_request(g, t, threadIdx.x);

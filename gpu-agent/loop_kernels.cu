@@ -3,9 +3,8 @@
  * A turn of the loop on a GPU. Block 0 polls, takes and posts, and has the links to itself; the
  * other blocks only help to copy.
  */
-#include "loop_take.cuh"
-
 #include "loop_quick.cuh"
+#include "loop_stage.cuh"
 
 /* One of the blocks that only copy. */
 static __device__ void help_gather(const struct gpu_loop *g, struct turn *t, uint32_t published,
@@ -100,19 +99,6 @@ static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, 
 	__syncthreads();
 }
 
-static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
-{
-	copy_words(k->links, g->links, g->n_links);
-	copy_words(&k->kept, &g->state->kept, 1);
-}
-
-static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
-{
-	__syncthreads();
-	copy_words(g->links, k->links, g->n_links);
-	copy_words(&g->state->kept, &k->kept, 1);
-}
-
 /* The end of a graph, where all is sent: all over again, unless the host said stop. */
 static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
@@ -134,8 +120,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 {
 	__shared__ struct turn t;
 	__shared__ struct keeper k;
-	/* Until here each turn of this graph had each block arrive twice. */
-	uint32_t arrivals = 2 * before * (gridDim.x - 1), length;
+	/* Until here each turn of this graph had each block arrive twice, and each stage once. */
+	uint32_t arrivals = (g.staged != NULL ? 3 : 2) * before * (gridDim.x - 1), length;
 	struct quarter early = {};
 	uint8_t status;
 
@@ -151,7 +137,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 			arrive(&g, &arrivals);
 		}
 		if (what & GPU_WAIT && !t.stopped)
-			help_gather(&g, &t, before + 1, &arrivals);
+			help_gather(&g, &t, 2 * before + 1, &arrivals);
 		return;
 	}
 	if (threadIdx.x == 0)
@@ -161,7 +147,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 		if (what & GPU_SEND)
 			scatter_send(&g, &k, &t, early, &arrivals);
 		if (what & GPU_WAIT)
-			wait_gather(&g, &k, &t, before + 1, &arrivals);
+			wait_gather(&g, &k, &t, 2 * before + 1, &arrivals);
 	}
 	/* A quick reply waits for nobody; but who comes late must not count in the next graph. */
 	if (!(what & GPU_WAIT) && !t.stopped)
@@ -175,5 +161,12 @@ extern "C" cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks
 				unsigned int turns, unsigned int before, cudaStream_t stream)
 {
 	turn<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, what, turns, before);
+	return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks,
+				 unsigned int before, cudaStream_t stream)
+{
+	stage<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, before);
 	return cudaGetLastError();
 }
