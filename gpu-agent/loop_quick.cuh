@@ -32,7 +32,8 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct keeper *k
 	       a->position + 1 == r->sequence && (uint64_t)input_of(g, k->links, r).to % 16 == 0;
 }
 
-/* One thread: the WQE and the reply's header, if there is room and nothing can change them. */
+/* One thread: the WQE and the reply's header, if there is room and nothing can change them. Errors
+ * go the way of all batches, where they are counted. */
 static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 			     const struct gpu_request *r, uint64_t start_ns)
 {
@@ -42,6 +43,8 @@ static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 	if (!g->foreseen || link->dead || mlx5_room(&link->queue) < link->built)
 		return false;
 	length = reply_length(g, r, &status);
+	if (status != RING_OK)
+		return false;
 	post(link, r, length, status, start_ns, start_ns);
 	return true;
 }

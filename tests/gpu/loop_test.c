@@ -369,6 +369,7 @@ static void reports_replies_that_nobody_can_get(struct rig *rig)
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.status == RING_ERROR && r.header->length == 0, "status %u", r.status);
 	REQUIRE(echoes(rig, 0, 1, 100, 1), "100 bytes are too many");
+	COUNTED(errors, 1);
 }
 
 static void tells_when_it_saw_ran_and_ended(struct rig *rig)
