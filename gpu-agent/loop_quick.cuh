@@ -203,7 +203,9 @@ static __device__ bool leaves_quickly(const struct gpu_loop *g, const struct tur
 static __device__ struct quarter read_early(const struct gpu_loop *g)
 {
 	const struct agent_model_gpu *m = &g->model;
-	uint32_t length = m->reply_lengths == NULL ? m->reply_length : g->max_reply;
+	/* Of replies as long as their requests a model need not have room for longer ones. */
+	uint32_t length =
+		m->reply_lengths == NULL ? m->reply_length : min(g->max_request, g->max_reply);
 	uint32_t at = threadIdx.x * 16;
 
 	if (!g->foreseen || (uint64_t)m->output % 16 != 0 || at >= length)
