@@ -51,8 +51,8 @@ static __device__ void await_arrivals(const struct gpu_loop *g, uint32_t arrival
 	__syncthreads();
 }
 
-/* For the next kernel, and the other blocks, which must be done with the last batch. */
-
+/* For the next kernel, and the other blocks, which must be done with the last batch. Thread i
+ * brings request i: for a batch of one the first is enough. */
 static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t)
 {
 	struct gpu_state *s = g->state;

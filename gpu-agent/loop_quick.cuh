@@ -80,16 +80,12 @@ static __device__ void store_some(uint8_t *to, struct quarter v, uint32_t n)
 static __device__ void send_built(struct keeper *k, const struct gpu_request *r, uint64_t start_ns,
 				  uint64_t done_ns)
 {
-	struct agent_loop_stats *stats = &k->kept.stats;
 	struct agent_link *link = &k->links[r->link];
 
 	((struct ring_reply *)reply_of(link, r->slot))->done_ns = done_ns;
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
-	stats->batches++;
-	stats->requests++;
-	if (done_ns - start_ns > stats->longest_run_ns)
-		stats->longest_run_ns = done_ns - start_ns;
+	count_batch(&k->kept.stats, 1, done_ns - start_ns);
 }
 
 /* The first warp: is the batch quick? If so, all but its payload is ready now. */
