@@ -154,9 +154,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 			help_gather(&g, &t, before + 1, &arrivals);
 		return;
 	}
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) /* nobody else looks at it */
 		t.quick_left = turns;
-	__syncthreads();
 	for (; turns > 0 && !t.stopped; turns--) {
 		if (what & GPU_SEND)
 			scatter_send(&g, &k, &t, early, &arrivals);
