@@ -7,7 +7,7 @@
 #define AGENT_LOOP_GATHER_CUH
 
 #include "loop_crc.cuh"
-#include "loop_device.cuh"
+#include "loop_take.cuh"
 
 /* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)

@@ -3,8 +3,6 @@
  * A turn of the loop on a GPU. Block 0 polls, takes and posts, and has the links to itself; the
  * other blocks only help to copy.
  */
-#include "loop_take.cuh"
-
 #include "loop_quick.cuh"
 
 /* One of the blocks that only copy. */
