@@ -166,6 +166,12 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
+	if (!loop->failed && (g->model.rows != &g->state->rows || g->model.lengths != g->lengths)) {
+		snprintf(loop->error, loop->error_size,
+			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
+			 p->model->name);
+		loop->failed = true;
+	}
 	/* Whatever went wrong, recording must end. */
 	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
 	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {

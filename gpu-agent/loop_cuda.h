@@ -41,6 +41,7 @@ struct gpu_request {
 	uint32_t flags; /* of the descriptor */
 	uint32_t stage; /* 0, or 1 + where its payload was staged */
 	uint8_t status; /* enum ring_status */
+	bool in_place;  /* is gathered to where its reply leaves from */
 };
 
 /* Read and written by host and GPU, in pinned host memory. */

@@ -45,6 +45,8 @@ static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, s
 		arrive(g, arrivals);
 		return;
 	}
+	if (g->in_place)
+		settle_places(g, k, t);
 	await_arrivals(g, *arrivals);
 	publish_batch(g, t);
 	let_help(g, published);
@@ -70,7 +72,7 @@ static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 		const struct gpu_request *r = &t->request[i];
 
 		*length = reply_length(g, r, status);
-		mine.length = is_in_place(g, r) ? 0 : *length;
+		mine.length = r->in_place ? 0 : *length;
 		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
 		mine.to = reply_of(&links[r->link], r->slot) + sizeof(struct ring_reply);
 	}
@@ -140,9 +142,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 			help_gather(&g, &t, 2 * before + 1, &arrivals);
 		return;
 	}
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) /* nobody else looks at it */
 		t.quick_left = turns;
-	__syncthreads();
 	for (; turns > 0 && !t.stopped; turns--) {
 		if (what & GPU_SEND)
 			scatter_send(&g, &k, &t, early, &arrivals);

@@ -9,6 +9,8 @@
 
 /* Descriptors that a warp looks at, side by side. */
 #define LOOK (WARP / QUARTERS)
+/* A reply as large as this saves more, gathered in place, than confirming it first costs. */
+#define IN_PLACE_MIN (64u << 10)
 /* A request that may have waited longer may have been cancelled. */
 #define CANCEL_AGE_NS 20000
 

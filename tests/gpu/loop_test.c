@@ -166,6 +166,22 @@ static void answers_by_a_kernel(struct rig *rig)
 		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, 1 + i % 100, i), "request %u", i);
 }
 
+/* Around what a block has in flight, and what it copies in one step. */
+static void answers_large_ones_by_a_kernel(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1, 4095, 4096, 4097, 7167, 7168, 7169, 9000};
+
+	if (!begin(rig,
+		   (struct rig_params){.arguments = "max_request=9000,kernel=1", .max_batch = 2}))
+		return;
+	for (uint32_t i = 0; i < 80; i++) {
+		uint32_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, length, i), "request %u of %u bytes", i,
+			length);
+	}
+}
+
 static void serves_many_links(struct rig *rig)
 {
 	if (!begin(rig, (struct rig_params){.links = 40}))
@@ -377,6 +393,7 @@ static void reports_replies_that_nobody_can_get(struct rig *rig)
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.status == RING_ERROR && r.header->length == 0, "status %u", r.status);
 	REQUIRE(echoes(rig, 0, 1, 100, 1), "100 bytes are too many");
+	COUNTED(errors, 1);
 }
 
 static void tells_when_it_saw_ran_and_ended(struct rig *rig)
@@ -559,6 +576,7 @@ static const struct {
 	}
 	TEST(answers_every_length_lap_after_lap),
 	TEST(answers_by_a_kernel),
+	TEST(answers_large_ones_by_a_kernel),
 	TEST(serves_many_links),
 	TEST(answers_full_rings_of_all_links),
 	TEST(waits_for_a_batch_to_fill),
