@@ -6,8 +6,8 @@
 #   tests/bench/plot.sh [--to DIRECTORY] [FILE.json]...
 #
 # Without files: those of tests/bench/results that it knows how to draw. They are drawn into
-# tests/bench/results, unless --to says otherwise. It knows conntrack, conntrack-traffic and
-# conntrack-scale. Points are medians, bars go from p10 to p90. Needs jq and gnuplot-nox
+# tests/bench/results, unless --to says otherwise. It knows conntrack, conntrack-traffic,
+# conntrack-scale, gpu and gpu-models. Points are medians, bars go from p10 to p90. Needs jq and gnuplot-nox
 # (deploy/packages.txt, group bench).
 set -euo pipefail
 
@@ -144,9 +144,60 @@ draw_conntrack_traffic() {
         "'' using 0:1:(sprintf('%.1f', \$1)) with labels offset 3,0.7"
 }
 
+# gpu_panel FILE TITLE MODEL
+gpu_panel() {
+    local sizes='{"64b": 64, "1kib": 1024, "16kib": 16384, "256kib": 262144, "588kib": 602112,
+        "1mib": 1048576, "4mib": 4194304}[.]'
+    series "$1" "^$3_p50_us_(?<x>[0-9a-z]+)\$" "$sizes" >"$work/$3"
+    series "$1" "^cpu_mediated_$3_p50_us_(?<x>[0-9a-z]+)\$" "$sizes" >"$work/peer_$3"
+    add_curve "$work/$3" 1 "posted by the GPU"
+    add_curve "$work/peer_$3" 2 "mediated by a CPU"
+    panel "$2"
+}
+
+draw_gpu() {
+    begin "$1" 1040 2
+    echo 'set logscale xy
+        set yrange [4:400]
+        set xtics ("64 B" 64, "1 KiB" 1024, "16 KiB" 16384, "256 KiB" 262144, "4 MiB" 4194304)
+        set xlabel "bytes of request and of reply"
+        set ylabel "p50, us, mark in the ring to doorbell"'
+    gpu_panel "$1" "nothing to run" nothing
+    gpu_panel "$1" "a kernel that copies" echo
+}
+
+draw_gpu_models() {
+    begin "$1" 1040 2
+    jq -r '. as $f | ["mlp", "superres", "squeezenet", "resnet50"][] | . as $m
+        | [$m] + [("", "cpu_mediated_", "plain_", "http_") | $f.metrics["\(.)\($m)_p50_us"]]
+        | map(. // "nan" | tostring) | join(" ")' "$1" >"$work/models"
+    jq -r '. as $f | ["mlp", "superres", "squeezenet", "resnet50"][] | . as $m
+        | $f.metrics["\($m)_alone_us"] as $alone
+        | [$m] + [("", "cpu_mediated_") | $f.metrics["\(.)\($m)_p50_us"] - $alone]
+        | map(tostring) | join(" ")' "$1" >"$work/overheads"
+    echo 'set style data histogram
+        set style histogram clustered gap 1
+        set style fill solid 0.8
+        set boxwidth 0.9
+        set logscale y
+        set yrange [10:30000]
+        set ylabel "p50 of one request, us"
+        set title "from request to reply"'
+    echo "plot '$work/models' using 2:xticlabel(1) linetype 1 title 'posted by the GPU'," \
+        "'' using 3 linetype 2 title 'CPU-mediated, CUDA graph'," \
+        "'' using 4 linetype 3 title 'eager PyTorch, same rings'," \
+        "'' using 5 linetype 4 title 'aiohttp, eager PyTorch'"
+    echo 'unset logscale y
+        set yrange [0:80]
+        set ylabel "us beside the graph itself"
+        set title "overhead"'
+    echo "plot '$work/overheads' using 2:xticlabel(1) linetype 1 title 'posted by the GPU'," \
+        "'' using 3 linetype 2 title 'CPU-mediated, CUDA graph'"
+}
+
 # known FILE: of a bench that can be drawn
 known() {
-    [[ $(jq -r .bench "$1") =~ ^conntrack(-scale|-traffic)?$ ]]
+    [[ $(jq -r .bench "$1") =~ ^(conntrack(-scale|-traffic)?|gpu(-models)?)$ ]]
 }
 
 # draw FILE
