@@ -134,7 +134,7 @@ json_t *control_capture_data(struct control_call *call)
 	call->c->raw = true;
 	if (!read_name(call, &id, &status) || status.state != CAPTURE_WAITING)
 		return NULL;
-	call->c->capture = id;
+	call->c->capture = call->c->carried = id;
 	return json_object();
 }
 

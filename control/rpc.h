@@ -34,7 +34,8 @@ struct control_connection {
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
 	bool over; /* its worker was taken over, or its name refused: nothing more is taken */
 	uint32_t capture;  /* the one that ends with this connection; 0: none */
-	bool raw;          /* it carries the file of <capture> from now on, and no more messages */
+	bool raw;          /* it carries a capture's file from now on, and no more messages */
+	uint32_t carried;  /* which one's; 0: none, it is to be closed */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 

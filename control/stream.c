@@ -134,8 +134,8 @@ static bool is_blank(const char *line)
 /* From now on the socket carries a capture's file; nobody here writes to it any more. */
 static void carry_capture(struct control_stream *s)
 {
-	if (s->c.capture == 0 ||
-	    lb_capture_begin(s->c.lb, s->c.capture, bufferevent_getfd(s->bev)) < 0)
+	if (s->c.carried == 0 ||
+	    lb_capture_begin(s->c.lb, s->c.carried, bufferevent_getfd(s->bev)) < 0)
 		control_stream_finish(s);
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_ethdev.h>
@@ -24,6 +25,7 @@ struct capture {
 	uint32_t id;
 	enum capture_state state;
 	uint32_t since_ms; /* when it began; until then, when it was asked for */
+	pid_t reader;      /* the process with the socket's other end; 0: not known */
 	const struct port *port;
 	struct capture_filter *filter; /* NULL: all packets */
 	struct capture_tap *tap;       /* of the lcores that have a queue there */
@@ -164,13 +166,16 @@ static int make(struct capture *c, const struct lb *lb, char *error, size_t size
 static int check_alone(const struct lb *lb, char *error, size_t size)
 {
 	const struct capture *c = lb->capture;
+	char reader[32] = "";
 
 	if (c == NULL || c->done)
 		return 0;
+	if (c->reader > 0)
+		snprintf(reader, sizeof(reader), " by process %d", (int)c->reader);
 	snprintf(error, size,
-		 "port %s is being captured to %s, since %u s; there is one capture at a time: end "
-		 "that one first",
-		 c->params.port, c->params.file, (lb_now_ms(lb) - c->since_ms) / 1000);
+		 "port %s is being captured to %s%s, since %u s; there is one capture at a time: "
+		 "end that one first",
+		 c->params.port, c->params.file, reader, (lb_now_ms(lb) - c->since_ms) / 1000);
 	return -EBUSY;
 }
 
@@ -243,13 +248,10 @@ static bool is_attached(const struct capture *c)
 	return true;
 }
 
-int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
+static int begin(struct lb *lb, struct capture *c, int fd)
 {
-	struct capture *c = lb->capture;
 	int ret;
 
-	if (c == NULL || c->id != id || c->state != CAPTURE_WAITING)
-		return -ENOENT;
 	attach(c);
 	c->writer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	c->writer.tap = c->tap;
@@ -268,8 +270,6 @@ int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
 	c->writing = true;
 	c->state = CAPTURE_RUNNING;
 	c->since_ms = lb_now_ms(lb);
-	LB_LOG(NOTICE, "event=capture_started port=%s file=\"%s\" filter=\"%s\"", c->params.port,
-	       c->params.file, c->params.filter);
 	return 0;
 }
 
@@ -298,6 +298,31 @@ static void bury(struct capture *c)
 	LB_LOG(NOTICE,
 	       "event=capture_ended port=%s captured=%" PRIu64 " dropped=%" PRIu64 " reason=%s",
 	       c->params.port, c->writer.packets, c->dropped, states[c->state]);
+}
+
+int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
+{
+	struct capture *c = lb->capture;
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(peer);
+	int ret;
+
+	if (c == NULL || c->id != id || c->state != CAPTURE_WAITING)
+		return -ENOENT;
+	ret = begin(lb, c, fd);
+	if (ret < 0) {
+		LB_LOG(ERR, "event=capture_failed port=%s reason=\"%s\"", c->params.port,
+		       strerror(-ret));
+		end(lb, c, CAPTURE_DISCONNECTED);
+		return ret;
+	}
+	/* Who sees clients' data is worth a line; before what they wrote, which may look like it.
+	 */
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	c->reader = peer.pid;
+	LB_LOG(NOTICE, "event=capture_started port=%s pid=%d uid=%d file=\"%s\" filter=\"%s\"",
+	       c->params.port, (int)peer.pid, (int)peer.uid, c->params.file, c->params.filter);
+	return 0;
 }
 
 void capture_tick(struct lb *lb)

@@ -70,7 +70,8 @@ struct capture_status {
 #define LB_CAPTURE_WAIT_MS 10000u
 int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_t *id, char *error,
 		     size_t size);
-/* Write it to the connected socket <fd>, which stays the caller's. -ENOENT: it has ended. */
+/* Write it to the connected socket <fd>, which stays the caller's. -ENOENT: it has ended. Others:
+ * it ends now, and the log has the reason. */
 int lb_capture_begin(struct lb *lb, uint32_t id, int fd);
 /* Also for a while after its end. -ENOENT: another was started since. */
 int lb_capture_read(const struct lb *lb, uint32_t id, struct capture_status *out);

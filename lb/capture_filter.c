@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "capture_filter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,17 +45,20 @@ static const char *read_instruction(const char *at, char end, struct bpf_insn *o
 	return at;
 }
 
-static bool read_program(const char *at, struct capture_filter *filter)
+/* NULL, or what is wrong with it. */
+static const char *read_program(const char *at, struct capture_filter *filter)
 {
 	uint64_t n;
 
-	at = read_number(at, INSTRUCTIONS_MAX, ',', &n);
-	if (!at || n == 0)
-		return false;
-	for (uint64_t i = 0; i < n && at; i++)
+	at = read_number(at, UINT32_MAX, ',', &n);
+	if (at && n > INSTRUCTIONS_MAX)
+		return "it has more than 1024 instructions; use a shorter expression";
+	for (uint64_t i = 0; at && i < n; i++)
 		at = read_instruction(at, i + 1 < n ? ',' : '\0', &filter->instruction[i]);
+	if (!at || n == 0)
+		return "this is not a program of the classic BPF";
 	filter->n = (unsigned int)n;
-	return at != NULL;
+	return NULL;
 }
 
 /* --- is it one that can be run? libpcap's own check lets through what its interpreter aborts at.
@@ -144,18 +148,65 @@ static bool can_be_run(const struct capture_filter *filter)
 	return BPF_CLASS(filter->instruction[filter->n - 1].code) == BPF_RET;
 }
 
+/* What leads from <in> to those behind it, of which <next> is the first, has written <written>. */
+static void lead_on(const struct bpf_insn *in, uint16_t written, uint16_t *next)
+{
+	switch (limits[in->code]) {
+	case JUMP:
+		next[in->k] &= written;
+		break;
+	case BRANCH:
+		next[in->jt] &= written;
+		next[in->jf] &= written;
+		break;
+	default:
+		if (BPF_CLASS(in->code) != BPF_RET)
+			next[0] &= written;
+	}
+}
+
+/*
+ * The interpreter's memory is a piece of the lcore's stack that nobody clears: a program that looks
+ * at it tells by the packets that it takes what is there. So each way to a load must go by a store.
+ * As all jumps go forward, one look at each instruction is enough.
+ */
+static bool reads_what_it_wrote(const struct capture_filter *filter)
+{
+	uint16_t written[INSTRUCTIONS_MAX]; /* before it runs, on all ways there: a bit per word */
+
+	static_assert(BPF_MEMWORDS <= 16, "bits for all words");
+	memset(written, 0xff, sizeof(written));
+	written[0] = 0;
+	for (unsigned int i = 0; i + 1 < filter->n; i++) {
+		const struct bpf_insn *in = &filter->instruction[i];
+		bool loads = BPF_CLASS(in->code) == BPF_LD || BPF_CLASS(in->code) == BPF_LDX;
+		uint16_t word = limits[in->code] == MEMORY ? (uint16_t)(1u << in->k) : 0;
+
+		if (loads && (written[i] & word) != word)
+			return false;
+		lead_on(in, written[i] | word, &written[i + 1]);
+	}
+	return true;
+}
+
+/* NULL, or why it must not run. */
+static const char *check_program(const struct capture_filter *filter)
+{
+	if (!can_be_run(filter))
+		return "it jumps back, as protochain makes it, or has an instruction that does "
+		       "not exist; use another expression";
+	if (!reads_what_it_wrote(filter))
+		return "it reads memory that it has not written; use another expression";
+	return NULL;
+}
+
 struct capture_filter *capture_filter_create(const char *program, char *error, size_t size)
 {
 	struct capture_filter *filter = malloc(sizeof(*filter));
-	const char *fault = NULL;
+	const char *fault = filter ? read_program(program, filter) : "no memory";
 
-	if (!filter)
-		fault = "no memory";
-	else if (!read_program(program, filter))
-		fault = "this is not a program of the classic BPF";
-	else if (!can_be_run(filter))
-		fault = "it jumps back, as protochain makes it, or has an instruction that does "
-			"not exist; use another expression";
+	if (!fault)
+		fault = check_program(filter);
 	if (!fault)
 		return filter;
 	snprintf(error, size, "%s", fault);

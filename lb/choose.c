@@ -167,12 +167,17 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	bool could = could_take(lc, table, home, choice->deadline);
 	struct pick_state *state = &lc->service[choice->service].pick;
 	struct link *link = NULL;
-	uint16_t other;
+	uint16_t other = home;
 
-	if (likely(could && has_room(lc, table, flow->service, home)))
+	if (likely(could && has_room(lc, table, flow->service, home))) {
 		link = claim(lc, home, length);
+		/* It has a slot, but its link takes nothing now: nobody is to be compared with it.
+		 */
+		if (unlikely(link == NULL))
+			other = WORKER_NONE;
+	}
 	if (unlikely(link == NULL)) {
-		other = workers_pick_elsewhere(table, &lc->load, hash, home, state);
+		other = workers_pick_elsewhere(table, &lc->load, hash, other, state);
 		link = choose(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {

@@ -10,7 +10,7 @@ int queue_init(struct queue *q, uint32_t size, uint32_t replays)
 	memset(q, 0, sizeof(*q));
 	q->size = size;
 	q->places = size + replays;
-	q->free = q->oldest = q->newest = QUEUE_NONE;
+	q->free = q->oldest = q->newest = q->look = QUEUE_NONE;
 	for (unsigned int level = 0; level < QUEUE_LEVELS; level++)
 		for (unsigned int lane = 0; lane < QUEUE_LANES; lane++)
 			q->level[level].lane[lane] = (struct queue_lane){QUEUE_NONE, QUEUE_NONE};
@@ -106,6 +106,8 @@ static struct waiting release(struct queue *q, uint32_t place)
 {
 	struct waiting request = q->entry[place].request;
 
+	if (q->look == place)
+		q->look = q->entry[place].newer;
 	age_unlink(q, place);
 	q->entry[place].next = q->free;
 	q->free = place;
@@ -224,6 +226,14 @@ struct waiting queue_remove(struct queue *q, uint32_t place)
 	}
 	lane_unlink(q, place, before);
 	return release(q, place);
+}
+
+uint32_t queue_look(struct queue *q)
+{
+	uint32_t place = q->look != QUEUE_NONE ? q->look : q->oldest;
+
+	q->look = place != QUEUE_NONE ? q->entry[place].newer : QUEUE_NONE;
+	return place;
 }
 
 uint32_t queue_find(const struct queue *q, uint8_t lane, uint64_t flow, uint64_t tag,

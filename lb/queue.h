@@ -63,6 +63,7 @@ struct queue {
 	uint32_t count;  /* all levels */
 	uint32_t free;
 	uint32_t oldest, newest;
+	uint32_t look; /* queue_look()'s next */
 	struct queue_entry *entry;
 	struct queue_level level[QUEUE_LEVELS];
 };
@@ -108,6 +109,10 @@ static inline uint32_t queue_newer(const struct queue *q, uint32_t place)
 {
 	return q->entry[place].newer;
 }
+
+/* One after the other, from the oldest to the newest and over again; what is looked at may be
+ * removed. QUEUE_NONE when nobody waits. */
+uint32_t queue_look(struct queue *q);
 
 /* The request of this flow with this tag in its lane, or QUEUE_NONE. Takes each it looks at from
  * <*budget>. */

@@ -5,7 +5,8 @@
  */
 #include "lcore.h"
 
-/* Requests looked at per service and ms whose time may be over. */
+/* Requests looked at per service and ms whose time may be over: so many of the oldest, and so many
+ * of all. */
 #define BUDGET 64
 
 /* Clients by address, all of a /64 as one: whoever has that many of them may not have more turns.
@@ -212,25 +213,32 @@ unsigned int waiting_send(struct lcore *lc)
 	return before - lc->n_waiting;
 }
 
-/* From the oldest on: those whose lanes have not had a turn for too long. */
+static void expire_one(struct lcore *lc, uint16_t service, uint32_t place)
+{
+	struct queue *queue = &lc->service[service].queue;
+	enum lb_drop reason = over(lc, lcore_service_config(lc, service), queue_at(queue, place));
+	struct waiting ended;
+
+	if (reason == LB_DROPS)
+		return;
+	ended = queue_remove(queue, place);
+	lc->n_waiting--;
+	end(lc, service, &ended, reason);
+}
+
+/* The oldest, whose lanes have not had a turn for too long; and all in turn, as a younger one may
+ * have less time. */
 static void expire(struct lcore *lc, uint16_t service)
 {
-	const struct lb_service_config *config = lcore_service_config(lc, service);
 	struct queue *queue = &lc->service[service].queue;
 	uint32_t place = queue_oldest(queue), newer;
 
 	for (unsigned int i = 0; i < BUDGET && place != QUEUE_NONE; i++, place = newer) {
-		const struct waiting *w = queue_at(queue, place);
-		enum lb_drop reason = over(lc, config, w);
-		struct waiting ended;
-
 		newer = queue_newer(queue, place);
-		if (reason == LB_DROPS)
-			continue;
-		ended = queue_remove(queue, place);
-		lc->n_waiting--;
-		end(lc, service, &ended, reason);
+		expire_one(lc, service, place);
 	}
+	for (unsigned int i = 0; i < BUDGET && queue->count > BUDGET; i++)
+		expire_one(lc, service, queue_look(queue));
 }
 
 void waiting_expire(struct lcore *lc)

@@ -141,6 +141,13 @@ static int copy(struct cli *cli, json_int_t capture, int in, int out)
 	return rc;
 }
 
+static const char *state_of(const json_t *status)
+{
+	const char *state = json_string_value(json_object_get(status, "state"));
+
+	return state ? state : "unknown";
+}
+
 static int print_end(struct cli *cli, json_t *status)
 {
 	FILE *out = to_stdout(cli) ? stderr : cli->out;
@@ -158,7 +165,7 @@ static int print_end(struct cli *cli, json_t *status)
 		(long long)json_integer_value(json_object_get(status, "filtered")),
 		(long long)json_integer_value(json_object_get(status, "dropped")),
 		(long long)json_integer_value(json_object_get(status, "bytes")), cli->file,
-		json_string_value(json_object_get(status, "state")));
+		state_of(status));
 	return 0;
 }
 
@@ -181,6 +188,10 @@ static int tell_end(struct cli *cli, json_int_t capture)
 			return cli_error("lost doorbell-lb: it closed the connection");
 	}
 	rc = print_end(cli, status);
+	if (strcmp(state_of(status), "disconnected") == 0)
+		rc = cli_error("%s is not whole: doorbell-lb could not send it, or nothing read it "
+			       "for 10 s; its log has the reason",
+			       cli->file);
 	json_decref(status);
 	return rc;
 }

@@ -429,7 +429,8 @@ static const struct cli_field capture[] = {
 	{"dropped", "", "packets that it did, and that are not in the file: there was no room"},
 	{"bytes", "bytes", "of the file"},
 	{"state", "",
-	 "why it is over: count, time, stopped, or disconnected (nobody took what came)"},
+	 "why it is over: count, time, stopped, or disconnected (nobody took the rest: exit status "
+	 "1)"},
 	{NULL},
 };
 

@@ -142,6 +142,8 @@ static const struct row rows[] = {
 	{"capture --port clients --file -", 0,
 	 "3 packets captured, 0 not taken by the filter, 0 "
 	 "dropped; 7 bytes in - (count)\n"},
+	{"capture --port clients --file - --snaplen 98", 1,
+	 "doorbell: - is not whole: doorbell-lb could not send it, or nothing read it for 10 s"},
 	{"capture --port clients --file /dev/null", 1, "--file: /dev/null exists; remove it, or"},
 	{"capture --port clients --file /nonexistent/x", 1,
 	 "--file: cannot make /nonexistent/x: No such file or directory\n"},

@@ -150,6 +150,18 @@ Test(control_server, a_capture_goes_raw_to_another_connection_and_ends_with_its_
 	tear_down();
 }
 
+Test(control_server, a_capture_goes_to_nobody_who_did_not_name_it)
+{
+	int fd = fixture_connect_unix(&f);
+
+	fixture_send(fd, CAPTURE("\"id\":1,", "start", "{\"port\":\"clients\"}"));
+	fixture_expect(&f, fd, "\"capture\":1");
+	fixture_send(fd, CAPTURE("", "data", "{\"capture\":7}"));
+	fixture_expect_end(&f, fd);
+	close(fd);
+	tear_down();
+}
+
 /* Of lcore 0; -1 while it is null. */
 static json_int_t new_flows_per_s(int fd)
 {

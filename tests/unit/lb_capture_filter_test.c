@@ -148,6 +148,46 @@ Test(lb_capture_filter, refuses_what_is_no_program)
 	}
 }
 
+/* A program's memory begins as what an lcore had on its stack there. */
+static const struct {
+	const char *program;
+	bool taken;
+} memory[] = {
+	{"2,96 0 0 3,22 0 0 0", false},
+	{"3,97 0 0 3,135 0 0 0,22 0 0 0", false},
+	{"3,2 0 0 2,96 0 0 3,22 0 0 0", false},
+	/* only one of two ways goes by the store, or both do */
+	{"4,21 0 1 7,2 0 0 3,96 0 0 3,22 0 0 0", false},
+	{"4,21 1 0 7,2 0 0 3,96 0 0 3,22 0 0 0", false},
+	{"4,5 0 0 1,2 0 0 3,96 0 0 3,22 0 0 0", false},
+	{"6,21 0 2 7,2 0 0 3,5 0 0 1,3 0 0 3,96 0 0 3,22 0 0 0", true},
+	{"3,2 0 0 15,97 0 0 15,22 0 0 0", true},
+	/* nothing comes there */
+	{"4,6 0 0 1,96 0 0 3,22 0 0 0,6 0 0 0", true},
+};
+
+Test(lb_capture_filter, reads_no_memory_that_it_has_not_written)
+{
+	for (unsigned int i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		char error[160] = "";
+		struct capture_filter *filter =
+			capture_filter_create(memory[i].program, error, sizeof(error));
+
+		cr_expect_eq(filter != NULL, memory[i].taken, "'%s': %s", memory[i].program, error);
+		cr_expect_eq(strstr(error, "memory that it has not written") != NULL,
+			     !memory[i].taken, "%s", error);
+		capture_filter_destroy(filter);
+	}
+}
+
+Test(lb_capture_filter, a_program_that_is_too_long_is_told_so)
+{
+	char error[160] = "";
+
+	cr_expect_null(capture_filter_create("1025,6 0 0 1", error, sizeof(error)));
+	cr_expect(strstr(error, "more than 1024 instructions; use a shorter"), "%s", error);
+}
+
 Test(lb_capture_filter, a_load_beyond_the_packet_takes_nothing)
 {
 	char error[160];

@@ -188,6 +188,29 @@ Test(queue, what_waits_is_found_by_flow_and_tag_within_a_budget)
 	cr_expect_eq(budget, 0);
 }
 
+Test(queue, all_are_looked_at_in_turn_whoever_goes_meanwhile)
+{
+	uint32_t place;
+
+	cr_assert_eq(queue_init(&q, 8, 0), 0);
+	cr_expect_eq(queue_look(&q), QUEUE_NONE);
+	for (uint64_t tag = 0; tag < 4; tag++)
+		push(2, tag % 2, tag, NULL);
+	place = queue_look(&q);
+	cr_expect_eq(queue_at(&q, place)->tag, 0);
+	queue_remove(&q, place);
+	/* The next one goes before it was looked at. */
+	queue_remove(&q, queue_oldest(&q));
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 3);
+	push(2, 0, 4, NULL);
+	/* Behind the newest comes the oldest. */
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 3);
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 4);
+	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
+}
+
 /* Against a plain list: everything that went in comes out once, oldest first by age. */
 Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 {

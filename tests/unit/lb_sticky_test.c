@@ -297,3 +297,23 @@ Test(lb_sticky, a_deadline_that_home_would_miss_spills_and_one_that_all_would_mi
 		rig_destroy(r);
 	}
 }
+
+Test(lb_sticky, a_request_with_a_deadline_does_not_wait_for_a_home_whose_link_takes_nothing)
+{
+	for (unsigned int k = 0; k < RTE_DIM(not_maglev); k++) {
+		struct rig *r = rig_of(not_maglev[k], LB_AFFINITY_STICKY);
+		struct flow *flow = flow_of(r, 1);
+		uint16_t home = ask(r, flow), got;
+
+		answer_all(r);
+		/* As good as a window that is full: there are slots, and no packet may go. */
+		r->lc->link[home]->stride = 1;
+		got = ask_by(r, flow, r->lc->now + 50 * r->lb->tsc_per_ms);
+		/* Policies that draw may draw it once more. */
+		for (unsigned int i = 0; i < 32 && got == NOBODY; i++)
+			got = look_at_queue(r);
+		cr_expect(got != home && got != NOBODY, "%s", pick_policy_name(not_maglev[k]));
+		cr_expect_eq(flow->worker, home, "it stays home");
+		rig_destroy(r);
+	}
+}
