@@ -40,8 +40,9 @@ struct agent_link {
 	/* the loop's own */
 	uint64_t position; /* of the next descriptor */
 	uint32_t heartbeats;
-	uint32_t built; /* WQEs that wait for the doorbell */
-	bool dead;      /* the queue pair failed: nothing more is posted */
+	uint32_t built;  /* WQEs that wait for the doorbell */
+	uint32_t staged; /* those of requests that wait behind them (loop_cuda) */
+	bool dead;       /* the queue pair failed: nothing more is posted */
 };
 
 struct agent_loop_params {

@@ -22,6 +22,9 @@
 #define MODEL_NODES_MAX 64
 /* Turns of a kernel that needs no model; then others on the GPU get a chance. */
 #define KERNEL_TURNS 4096
+/* A batch as large as this crosses the bus in some 5 us: worth staging while the model runs. But a
+ * graph with a branch runs some microseconds longer, so who asked for batches of one is spared. */
+#define STAGE_BYTES (256u << 10)
 
 #define PINS_PER_LINK 9
 
@@ -30,11 +33,13 @@
 
 struct agent_loop {
 	int gpu;
-	cudaStream_t stream;
+	cudaStream_t stream,
+		side; /* the graph's, while it is recorded; the loop runs in the first */
+	cudaEvent_t fork, join;
 	cudaGraphExec_t exec;
 	struct gpu_shared *shared;
 	/* device memory */
-	void *buffers[8];
+	void *buffers[10];
 	unsigned int n_buffers;
 	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
@@ -161,6 +166,12 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
+	if (!loop->failed && (g->model.rows != &g->state->rows || g->model.lengths != g->lengths)) {
+		snprintf(loop->error, loop->error_size,
+			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
+			 p->model->name);
+		loop->failed = true;
+	}
 	/* Whatever went wrong, recording must end. */
 	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
 	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {
@@ -170,6 +181,46 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 	return graph;
 }
 
+/* Payload crosses the bus beside the model, if it is much. */
+static void make_stage(struct agent_loop *loop, const struct agent_loop_params *p,
+		       struct gpu_loop *g, size_t nodes)
+{
+	size_t row = round_up(p->shape.max_request, 256);
+
+	if (nodes == 0 || g->max_batch == 1 || copy_blocks(g->max_batch, g->max_request) == 1 ||
+	    (size_t)g->max_batch * p->shape.max_request < STAGE_BYTES)
+		return;
+	g->staged = device_buffer(loop, g->max_batch * sizeof(*g->staged));
+	g->stage = device_buffer(loop, g->max_batch * row);
+	g->stage_stride = row;
+	if (check(loop, cudaStreamCreateWithFlags(&loop->side, cudaStreamNonBlocking),
+		  "no stream") &&
+	    check(loop, cudaEventCreateWithFlags(&loop->fork, cudaEventDisableTiming), "no event"))
+		check(loop, cudaEventCreateWithFlags(&loop->join, cudaEventDisableTiming),
+		      "no event");
+}
+
+/* The model, and beside it a stage. */
+static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
+		       unsigned int blocks, unsigned int turn)
+{
+	char why[320] = "";
+
+	if (g->staged != NULL)
+		check(loop, cudaEventRecord(loop->fork, loop->stream), "cannot record a fork");
+	if (gpu_graph_embed(loop->stream, model, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
+		loop->failed = true;
+	}
+	if (g->staged == NULL || loop->failed)
+		return;
+	if (check(loop, cudaStreamWaitEvent(loop->side, loop->fork, 0), "cannot record a fork") &&
+	    check(loop, gpu_stage(g, blocks, turn, loop->side), "cannot record a stage") &&
+	    check(loop, cudaEventRecord(loop->join, loop->side), "cannot record a join"))
+		check(loop, cudaStreamWaitEvent(loop->stream, loop->join, 0),
+		      "cannot record a join");
+}
+
 /* Turns with the model between them; one that only sends, and launches it all again. */
 static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
 			 size_t nodes)
@@ -177,7 +228,6 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	unsigned int in = copy_blocks(g->max_batch, g->max_request);
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
 	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX;
-	char why[320] = "";
 
 	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
 		turns /= 2;
@@ -188,15 +238,14 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 		      gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
 			       nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
 		      "cannot record a turn");
-		if (nodes > 0 && gpu_graph_embed(loop->stream, model, why, sizeof(why)) < 0) {
-			snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
-			loop->failed = true;
-		}
+		if (nodes > 0)
+			record_run(loop, g, model, blocks, i);
 	}
 	check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream), "cannot record the end");
 }
 
-static void launch(struct agent_loop *loop, struct gpu_loop *g, cudaGraph_t model)
+static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
+		   cudaGraph_t model)
 {
 	const struct agent_model_gpu *m = &g->model;
 	size_t nodes = gpu_graph_nodes(model);
@@ -206,6 +255,7 @@ static void launch(struct agent_loop *loop, struct gpu_loop *g, cudaGraph_t mode
 		      m->reply_lengths == m->lengths && m->statuses == NULL;
 	g->foreseen = (nodes > 0 || g->in_place) && m->statuses == NULL &&
 		      (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
+	make_stage(loop, p, g, nodes);
 	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
 		   "cannot record a graph"))
 		return;
@@ -230,6 +280,12 @@ static void destroy(struct agent_loop *loop)
 		cudaGraphExecDestroy(loop->exec);
 	if (loop->stream != NULL)
 		cudaStreamDestroy(loop->stream);
+	if (loop->side != NULL)
+		cudaStreamDestroy(loop->side);
+	if (loop->fork != NULL)
+		cudaEventDestroy(loop->fork);
+	if (loop->join != NULL)
+		cudaEventDestroy(loop->join);
 	for (unsigned int i = 0; i < loop->n_pinned; i++)
 		gpu_unpin(loop->pinned[i]);
 	for (unsigned int i = 0; i < loop->n_buffers; i++)
@@ -316,7 +372,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 				   cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
 					      cudaMemcpyHostToDevice),
 				   "cannot copy"))
-		launch(loop, &g, model);
+		launch(loop, &p, &g, model);
 	if (model != NULL)
 		cudaGraphDestroy(model);
 	if (loop->failed)

@@ -6,6 +6,8 @@
  *               the RNIC reads them, posts; then polls the rings until there is a batch again, and
  *               copies it into the model's input
  *   the model   as its capture() recorded it
+ *   stage       beside the model, where requests are large: takes what has come meanwhile, and
+ *               copies it next to the model's input, so that the bus is busy while the model is
  *
  * One graph holds a few turns, each followed by the model, and a last one that only sends and
  * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
@@ -37,7 +39,9 @@ struct gpu_request {
 	uint32_t ahead; /* its WQE is the so many-th of its link's in this batch */
 	uint32_t row;   /* of the model, or GPU_NO_ROW: is only answered */
 	uint32_t flags; /* of the descriptor */
+	uint32_t stage; /* 0, or 1 + where its payload was staged */
 	uint8_t status; /* enum ring_status */
+	bool in_place;  /* is gathered to where its reply leaves from */
 };
 
 /* Read and written by host and GPU, in pinned host memory. */
@@ -60,6 +64,7 @@ struct gpu_state {
 	uint32_t n, rows; /* of the batch; the model reads <rows> */
 	uint64_t start_ns;
 	bool stopped, any_crc, quick, built;
+	uint32_t n_staged;  /* requests that a stage took, for the turn behind it */
 	uint32_t published; /* batches of this graph, as the blocks that only copy see them */
 	uint32_t arrived;   /* times that such a block has copied, likewise */
 	struct gpu_kept kept;
@@ -75,8 +80,11 @@ struct gpu_loop {
 	struct agent_link *links;
 	struct gpu_state *state;
 	struct gpu_request *request; /* [max_batch] */
-	uint32_t *lengths;           /* [max_batch]: of rows, for the model */
-	struct gpu_shared *shared;   /* pinned */
+	struct gpu_request *staged;  /* [max_batch]; NULL: nothing is staged */
+	uint8_t *stage; /* their payloads, as far apart as the model's rows were made */
+	size_t stage_stride;
+	uint32_t *lengths;         /* [max_batch]: of rows, for the model */
+	struct gpu_shared *shared; /* pinned */
 	struct agent_model_gpu model;
 };
 
@@ -92,6 +100,11 @@ extern "C" {
  * <before>: how many waited before it in the same graph. */
 cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,
 		     unsigned int turns, unsigned int before, cudaStream_t stream);
+
+/* Put a stage onto <stream>: what has come by then is taken and copied while the model runs. It is
+ * in the same graph and as wide as its turns, between number <before> and the next. */
+cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks, unsigned int before,
+		      cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What both kernels of the loop do: read what a NIC or a host writes, copy payload with all blocks,
- * post. Private to loop_kernels.cu.
+ * What all parts of a turn use: reading what a NIC or a host writes, barriers, posting. Private to
+ * loop_kernels.cu.
  *
  * Order across the bus: a load-acquire at system scope of the mark (a descriptor's sequence) makes
  * everything written before it visible to this thread, and a barrier to its block. Writes of a
@@ -11,10 +11,7 @@
 #ifndef AGENT_LOOP_DEVICE_CUH
 #define AGENT_LOOP_DEVICE_CUH
 
-#include "loop_cuda.h"
-
-#define WARP      32u
-#define ALL_LANES 0xffffffffu
+#include "loop_spans.cuh"
 
 static __device__ __forceinline__ uint64_t now_ns()
 {
@@ -110,7 +107,7 @@ static __device__ __forceinline__ void fence_gpu()
 }
 
 /* Barriers of block 0, beside __syncthreads(), which is 0. Who only arrives does not wait. */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_STORED };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_CONFIRMED, BARRIER_STORED };
 
 template <int barrier> static __device__ __forceinline__ void barrier_arrive()
 {
@@ -137,98 +134,6 @@ template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mi
 	return any;
 }
 
-/* --- copying: many requests of any length, by all warps of the grid -----------------------------
- */
-
-struct span {
-	const uint8_t *from;
-	uint8_t *to;
-	uint32_t length;
-};
-
-struct spans {
-	struct span span[GPU_BATCH_MAX];
-	uint32_t
-		first[GPU_BATCH_MAX + 1]; /* piece that each begins with; the last: pieces in all */
-	uint32_t warp_sum[GPU_BLOCK / WARP];
-};
-
-/* Thread i brings span i, or one without length. The whole block calls it. */
-static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
-{
-	uint32_t i = threadIdx.x, lane = i % WARP, warp = i / WARP;
-	uint32_t pieces = i < n ? (mine.length + GPU_PIECE - 1) / GPU_PIECE : 0, sum = pieces;
-
-	if (n == 1) { /* the usual batch of those who are in a hurry */
-		if (i == 0) {
-			s->span[0] = mine;
-			s->first[0] = 0;
-			s->first[1] = pieces;
-		}
-		__syncthreads();
-		return;
-	}
-	for (uint32_t d = 1; d < WARP; d *= 2) {
-		uint32_t before = __shfl_up_sync(ALL_LANES, sum, d);
-
-		sum += lane >= d ? before : 0;
-	}
-	if (lane == WARP - 1)
-		s->warp_sum[warp] = sum;
-	__syncthreads();
-	for (uint32_t w = 0; w < warp; w++)
-		sum += s->warp_sum[w];
-	if (i < n) {
-		s->span[i] = mine;
-		s->first[i] = sum - pieces;
-		if (i == n - 1)
-			s->first[n] = sum;
-	}
-	__syncthreads();
-}
-
-/* One warp, one piece: 16 bytes per lane where alignment allows. */
-static __device__ void copy_piece(const struct span *s, uint32_t piece)
-{
-	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
-	uint32_t end = at + 16 < s->length ? at + 16 : s->length;
-	uint64_t both = (uint64_t)s->from | (uint64_t)s->to;
-
-	if (at + 16 <= s->length && both % 16 == 0) {
-		*(uint4 *)(s->to + at) = *(const uint4 *)(s->from + at);
-	} else if (both % 4 == 0) {
-		for (; at + 4 <= end; at += 4)
-			*(uint32_t *)(s->to + at) = *(const uint32_t *)(s->from + at);
-	}
-	if (at + 16 > end || both % 4 != 0)
-		for (; at < end; at++)
-			s->to[at] = s->from[at];
-}
-
-/* The share of this block, which is the <block>th of <blocks>. */
-static __device__ void spans_copy(const struct spans *s, uint32_t n, uint32_t block,
-				  uint32_t blocks)
-{
-	uint32_t warps = blocks * blockDim.x / WARP;
-
-	if (n == 0)
-		return;
-	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
-	     piece += warps) {
-		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
-
-		while (high - low > 1) {
-			uint32_t middle = (low + high) / 2;
-
-			if (s->first[middle] <= piece)
-				low = middle;
-			else
-				high = middle;
-		}
-		copy_piece(&s->span[low], piece - s->first[low]);
-	}
-}
-
 /* --- a turn ------------------------------------------------------------------------------------
  */
 
@@ -243,7 +148,7 @@ struct ahead {
 struct turn {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
-	uint32_t n, rows;
+	uint32_t n, rows, n_staged;
 	uint64_t start_ns, done_ns;
 	bool stopped, any_crc;
 	bool odd; /* some request is bad, or has a deadline or a sum */
@@ -292,11 +197,12 @@ static __device__ uint8_t *reply_of(const struct agent_link *link, uint32_t slot
 	return link->replies + (uint64_t)slot * link->reply_stride;
 }
 
-/* Where nothing is to be run the reply's own place is the model's input, unless a sum is to be
+/* Where nothing is to be run the reply's own place can be the model's input, unless a sum is to be
  * checked first. */
-static __device__ bool is_in_place(const struct gpu_loop *g, const struct gpu_request *r)
+static __device__ bool may_be_in_place(const struct gpu_loop *g, const struct gpu_request *r)
 {
-	return g->in_place && !(r->flags & RING_HAS_CRC) && r->length <= g->max_reply;
+	return g->in_place && r->status == RING_OK && !(r->flags & RING_HAS_CRC) &&
+	       r->length <= g->max_reply;
 }
 
 /* Bytes of the reply; <status> says why there is none. */
@@ -329,34 +235,48 @@ static __device__ bool wants_cqe(const struct mlx5_queue *q, uint32_t ahead)
 	return apart <= 1 || ((q->producer + ahead) & (apart - 1)) == 0;
 }
 
-static __device__ void post(struct agent_link *link, const struct gpu_request *r, uint32_t length,
-			    uint8_t status, uint64_t start_ns, uint64_t done_ns)
+static __device__ void build_wqe(struct agent_link *link, const struct gpu_request *r,
+				 uint32_t length, uint8_t status)
 {
-	bool nowhere = r->slot == GPU_NO_SLOT; /* there must be a WQE: send a heartbeat */
-	struct ring_reply *header = (struct ring_reply *)reply_of(link, nowhere ? 0 : r->slot);
 	struct mlx5_write write = {
 		.remote_address = link->remote_address + (uint64_t)r->slot * link->remote_stride,
-		.local_address = (uint64_t)header,
+		.local_address = (uint64_t)reply_of(link, r->slot),
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,
-		.length = (uint32_t)sizeof(*header) + length,
+		.length = (uint32_t)sizeof(struct ring_reply) + length,
 		.imm = ring_imm(r->slot, status, 0),
 		.with_imm = true,
 		.signal = wants_cqe(&link->queue, r->ahead),
 	};
 
-	if (nowhere) {
+	if (r->slot == GPU_NO_SLOT) { /* there must be a WQE: send a heartbeat */
 		write.imm = RING_IMM_HEARTBEAT;
 		write.length = 0;
-		mlx5_wqe_build(&link->queue, r->ahead, &write);
-		return;
 	}
+	mlx5_wqe_build(&link->queue, r->ahead, &write);
+}
+
+static __device__ void write_header(struct agent_link *link, const struct gpu_request *r,
+				    uint32_t length, uint64_t start_ns, uint64_t done_ns)
+{
+	struct ring_reply *header = (struct ring_reply *)reply_of(link, r->slot);
+
+	if (r->slot == GPU_NO_SLOT)
+		return;
 	header->sequence = r->sequence;
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
 	*(uint64_t *)&header->length = length; /* and chunk 0 */
-	mlx5_wqe_build(&link->queue, r->ahead, &write);
+}
+
+/* One thread: a batch of <n> was answered. */
+static __device__ void count_batch(struct agent_loop_stats *stats, uint32_t n, uint64_t ran_ns)
+{
+	stats->batches++;
+	stats->requests += n;
+	if (ran_ns > stats->longest_run_ns)
+		stats->longest_run_ns = ran_ns;
 }
 
 static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
@@ -370,14 +290,11 @@ static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t
 			by[s] = __syncthreads_count(mine && status == s);
 	if (threadIdx.x != 0)
 		return;
-	stats->batches++;
-	stats->requests += n;
+	count_batch(stats, n, ran_ns);
 	stats->errors += by[RING_ERROR];
 	stats->expired += by[RING_EXPIRED];
 	stats->cancelled += by[RING_CANCELLED];
 	stats->bad += by[RING_BAD];
-	if (ran_ns > stats->longest_run_ns)
-		stats->longest_run_ns = ran_ns;
 }
 
 /*
@@ -394,8 +311,12 @@ static __device__ void send_batch(const struct gpu_loop *g, struct keeper *k,
 	if (i < g->n_links)
 		open[i] = k->links[i].built > 0 && make_room(g, k, &k->links[i]);
 	__syncthreads();
-	if (i < n && open[request[i].link])
-		post(&k->links[request[i].link], &request[i], length, status, start_ns, done_ns);
+	if (i < n && open[request[i].link]) {
+		struct agent_link *link = &k->links[request[i].link];
+
+		write_header(link, &request[i], length, start_ns, done_ns);
+		build_wqe(link, &request[i], length, status);
+	}
 	__syncthreads();
 	if (i < g->n_links) {
 		if (open[i])

@@ -7,7 +7,7 @@
 #define AGENT_LOOP_GATHER_CUH
 
 #include "loop_crc.cuh"
-#include "loop_device.cuh"
+#include "loop_take.cuh"
 
 /* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
@@ -51,8 +51,8 @@ static __device__ void await_arrivals(const struct gpu_loop *g, uint32_t arrival
 	__syncthreads();
 }
 
-/* For the next kernel, and the other blocks, which must be done with the last batch. */
-
+/* For the next kernel, and the other blocks, which must be done with the last batch. Thread i
+ * brings request i: for a batch of one the first is enough. */
 static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t)
 {
 	struct gpu_state *s = g->state;
@@ -88,6 +88,20 @@ template <typename T> static __device__ void copy_words(T *to, const T *from, ui
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
+/* What block 0 keeps of the loop. */
+static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
+{
+	copy_words(k->links, g->links, g->n_links);
+	copy_words(&k->kept, &g->state->kept, 1);
+}
+
+static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
+{
+	__syncthreads();
+	copy_words(g->links, k->links, g->n_links);
+	copy_words(&g->state->kept, &k->kept, 1);
+}
+
 /* The batch as block 0, or the turn before this one, published it. */
 static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
 {
@@ -97,6 +111,7 @@ static __device__ void read_batch(const struct gpu_loop *g, struct turn *t)
 	if (threadIdx.x == 0) {
 		t->n = s->n;
 		t->rows = s->rows;
+		t->n_staged = s->n_staged;
 		t->start_ns = s->start_ns;
 		t->any_crc = s->any_crc;
 		t->stopped = s->stopped;
@@ -112,10 +127,10 @@ static __device__ struct span input_of(const struct gpu_loop *g, const struct ag
 	const struct agent_link *link = &links[r->link];
 
 	return (struct span){
-		.from = link->slots + (uint64_t)r->slot * link->stride,
-		.to = is_in_place(g, r)
-			      ? reply_of(link, r->slot) + sizeof(struct ring_reply)
-			      : (uint8_t *)g->model.input + r->row * g->model.input_stride,
+		.from = r->stage != 0 ? g->stage + (r->stage - 1) * g->stage_stride
+				      : link->slots + (uint64_t)r->slot * link->stride,
+		.to = r->in_place ? reply_of(link, r->slot) + sizeof(struct ring_reply)
+				  : (uint8_t *)g->model.input + r->row * g->model.input_stride,
 		.length = r->length,
 	};
 }
@@ -152,6 +167,30 @@ static __device__ bool half_differs(const struct gpu_request *r, struct quarter 
 		      : half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
 }
 
+/*
+ * Block 0, before its gathering: large requests that nothing is run on go where the NIC reads the
+ * reply. Descriptors must be confirmed first: an old one would name a slot whose reply may be on
+ * its way.
+ */
+static __device__ void settle_places(const struct gpu_loop *g, const struct keeper *k,
+				     struct turn *t)
+{
+	struct gpu_request *r = &t->request[threadIdx.x];
+	bool mine = threadIdx.x < t->n && r->row != GPU_NO_ROW && r->length >= IN_PLACE_MIN &&
+		    may_be_in_place(g, r);
+	bool differs = false;
+	struct quarter half;
+
+	if (!__syncthreads_or(mine))
+		return;
+	half = read_half(k, t);
+	if (threadIdx.x / 2 < t->n && t->request[threadIdx.x / 2].row != GPU_NO_ROW)
+		differs = half_differs(&t->request[threadIdx.x / 2], half, threadIdx.x % 2);
+	if (!__syncthreads_or(differs) && mine)
+		r->in_place = true;
+	__syncthreads();
+}
+
 /* Block 0, behind its gathering: are descriptors what they were taken for? If not, gather anew. */
 static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
 			       struct quarter half, uint32_t arrivals)
@@ -170,6 +209,8 @@ static __device__ void confirm(const struct gpu_loop *g, const struct keeper *k,
 	differs = threadIdx.x < t->n && r->row != GPU_NO_ROW;
 	if (differs) {
 		read_again(g, &k->links[r->link], r);
+		r->stage = 0;
+		r->in_place = false;
 		if (r->status == RING_OK)
 			mine = input_of(g, k->links, r);
 		publish_request(g, t, threadIdx.x);

@@ -3,9 +3,8 @@
  * A turn of the loop on a GPU. Block 0 polls, takes and posts, and has the links to itself; the
  * other blocks only help to copy.
  */
-#include "loop_take.cuh"
-
 #include "loop_quick.cuh"
+#include "loop_stage.cuh"
 
 /* One of the blocks that only copy. */
 static __device__ void help_gather(const struct gpu_loop *g, struct turn *t, uint32_t published,
@@ -46,6 +45,8 @@ static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, s
 		arrive(g, arrivals);
 		return;
 	}
+	if (g->in_place)
+		settle_places(g, k, t);
 	await_arrivals(g, *arrivals);
 	publish_batch(g, t);
 	let_help(g, published);
@@ -71,7 +72,7 @@ static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 		const struct gpu_request *r = &t->request[i];
 
 		*length = reply_length(g, r, status);
-		mine.length = is_in_place(g, r) ? 0 : *length;
+		mine.length = r->in_place ? 0 : *length;
 		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
 		mine.to = reply_of(&links[r->link], r->slot) + sizeof(struct ring_reply);
 	}
@@ -100,19 +101,6 @@ static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, 
 	__syncthreads();
 }
 
-static __device__ void fetch(const struct gpu_loop *g, struct keeper *k)
-{
-	copy_words(k->links, g->links, g->n_links);
-	copy_words(&k->kept, &g->state->kept, 1);
-}
-
-static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
-{
-	__syncthreads();
-	copy_words(g->links, k->links, g->n_links);
-	copy_words(&g->state->kept, &k->kept, 1);
-}
-
 /* The end of a graph, where all is sent: all over again, unless the host said stop. */
 static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
@@ -134,8 +122,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 {
 	__shared__ struct turn t;
 	__shared__ struct keeper k;
-	/* Until here each turn of this graph had each block arrive twice. */
-	uint32_t arrivals = 2 * before * (gridDim.x - 1), length;
+	/* Until here each turn of this graph had each block arrive twice, and each stage once. */
+	uint32_t arrivals = (g.staged != NULL ? 3 : 2) * before * (gridDim.x - 1), length;
 	struct quarter early = {};
 	uint8_t status;
 
@@ -151,17 +139,16 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 			arrive(&g, &arrivals);
 		}
 		if (what & GPU_WAIT && !t.stopped)
-			help_gather(&g, &t, before + 1, &arrivals);
+			help_gather(&g, &t, 2 * before + 1, &arrivals);
 		return;
 	}
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) /* nobody else looks at it */
 		t.quick_left = turns;
-	__syncthreads();
 	for (; turns > 0 && !t.stopped; turns--) {
 		if (what & GPU_SEND)
 			scatter_send(&g, &k, &t, early, &arrivals);
 		if (what & GPU_WAIT)
-			wait_gather(&g, &k, &t, before + 1, &arrivals);
+			wait_gather(&g, &k, &t, 2 * before + 1, &arrivals);
 	}
 	/* A quick reply waits for nobody; but who comes late must not count in the next graph. */
 	if (!(what & GPU_WAIT) && !t.stopped)
@@ -175,5 +162,12 @@ extern "C" cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks
 				unsigned int turns, unsigned int before, cudaStream_t stream)
 {
 	turn<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, what, turns, before);
+	return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks,
+				 unsigned int before, cudaStream_t stream)
+{
+	stage<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, before);
 	return cudaGetLastError();
 }

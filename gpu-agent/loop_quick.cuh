@@ -6,9 +6,9 @@
  * the doorbell are left. What does not suit goes the way of all batches. Private to
  * loop_kernels.cu.
  *
- *   first warp   sees a mark        takes, builds       verdict                  rings
- *   others       wait       fetch ---------------------- wait    store, confirm
- *   barrier            AHEAD                           VERDICT                STORED
+ *   first warp   sees a mark        takes, builds               header            rings
+ *   others       wait       fetch ------------------- confirm            store
+ *   barrier            AHEAD                   VERDICT      CONFIRMED          STORED
  */
 #ifndef AGENT_LOOP_QUICK_CUH
 #define AGENT_LOOP_QUICK_CUH
@@ -32,9 +32,10 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct keeper *k
 	       a->position + 1 == r->sequence && (uint64_t)input_of(g, k->links, r).to % 16 == 0;
 }
 
-/* One thread: the WQE and the reply's header, if there is room and nothing can change them. */
+/* One thread: the WQE, if there is room and nothing can change it. Errors go the way of all
+ * batches, where they are counted. */
 static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
-			     const struct gpu_request *r, uint64_t start_ns)
+			     const struct gpu_request *r)
 {
 	uint32_t length;
 	uint8_t status;
@@ -42,8 +43,9 @@ static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 	if (!g->foreseen || link->dead || mlx5_room(&link->queue) < link->built)
 		return false;
 	length = reply_length(g, r, &status);
-	post(link, r, length, status, start_ns, start_ns);
-	return true;
+	if (status == RING_OK)
+		build_wqe(link, r, length, status);
+	return status == RING_OK;
 }
 
 /* The first <n> of 16 bytes, none of the others: loads that do not wait for each other. */
@@ -77,34 +79,34 @@ static __device__ void store_some(uint8_t *to, struct quarter v, uint32_t n)
 static __device__ void send_built(struct keeper *k, const struct gpu_request *r, uint64_t start_ns,
 				  uint64_t done_ns)
 {
-	struct agent_loop_stats *stats = &k->kept.stats;
 	struct agent_link *link = &k->links[r->link];
 
 	((struct ring_reply *)reply_of(link, r->slot))->done_ns = done_ns;
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
-	stats->batches++;
-	stats->requests++;
-	if (done_ns - start_ns > stats->longest_run_ns)
-		stats->longest_run_ns = done_ns - start_ns;
+	count_batch(&k->kept.stats, 1, done_ns - start_ns);
 }
 
 /* The first warp: is the batch quick? If so, all but its payload is ready now. */
 static __device__ bool quick_verdict(const struct gpu_loop *g, struct keeper *k, struct turn *t,
 				     uint32_t arrivals)
 {
-	bool quick = is_quick(g, k, t);
+	struct gpu_request *r = &t->request[0];
+	bool quick;
 
+	if (threadIdx.x == 0)
+		r->in_place = may_be_in_place(g, r);
+	__syncwarp();
+	quick = is_quick(g, k, t);
 	__syncwarp();
 	if (threadIdx.x == 0) {
-		const struct gpu_request *r = &t->request[0];
-
 		t->quick = quick;
 		t->built = t->again = false;
+		r->in_place = quick && r->in_place;
 		if (quick) {
 			t->start_ns = g->state->start_ns = now_ns();
-			t->built = build(g, &k->links[r->link], r, t->start_ns);
-			t->again = t->built && is_in_place(g, r) && t->quick_left > 0;
+			t->built = build(g, &k->links[r->link], r);
+			t->again = t->built && r->in_place && t->quick_left > 0;
 		}
 		if (quick && !t->again) {
 			await_others(g, arrivals);
@@ -120,6 +122,8 @@ static __device__ bool quick_verdict(const struct gpu_loop *g, struct keeper *k,
 static __device__ void take_quickly(const struct gpu_loop *g, struct keeper *k, struct turn *t,
 				    uint32_t arrivals)
 {
+	struct gpu_request *r = &t->request[0];
+	uint8_t status;
 	bool again;
 
 	do {
@@ -128,18 +132,24 @@ static __device__ void take_quickly(const struct gpu_loop *g, struct keeper *k, 
 		if (!quick_verdict(g, k, t, arrivals))
 			return;
 		again = t->again;
-		if (barrier_or<BARRIER_STORED>(false)) {
+		if (barrier_or<BARRIER_CONFIRMED>(false)) {
 			/* It is not what it was taken for. */
 			if (threadIdx.x == 0)
-				t->quick = t->built = false;
+				t->quick = t->built = r->in_place = false;
 			return;
 		}
-		if (again && threadIdx.x == 0) {
-			send_built(k, &t->request[0], t->start_ns, now_ns());
+		if (threadIdx.x == 0 && t->built)
+			write_header(&k->links[r->link], r, reply_length(g, r, &status),
+				     t->start_ns, t->start_ns);
+		if (!again)
+			return;
+		barrier_wait<BARRIER_STORED>();
+		if (threadIdx.x == 0) {
+			send_built(k, r, t->start_ns, now_ns());
 			t->quick_left--;
 		}
 		__syncwarp();
-	} while (again);
+	} while (true);
 }
 
 /* The other warps of block 0, until there is a batch. */
@@ -150,7 +160,7 @@ static __device__ void help_quickly(const struct gpu_loop *g, const struct keepe
 	const struct gpu_request *r = &t->request[0];
 	const struct ahead *a = &t->ahead;
 	struct quarter piece[QUICK_LOADS], part;
-	bool again, differs;
+	bool again;
 	uint8_t *to;
 
 	do {
@@ -171,13 +181,17 @@ static __device__ void help_quickly(const struct gpu_loop *g, const struct keepe
 			return;
 		again = t->again;
 		to = input_of(g, k->links, r).to;
+		/* Before that nothing is written: it might be another reply's place. */
+		if (barrier_or<BARRIER_CONFIRMED>(half < 2 && half_differs(r, part, half)))
+			return;
 #pragma unroll
 		for (uint32_t i = 0; i < QUICK_LOADS; i++)
 			if (at + i * QUICK_STEP < r->length)
 				store_some(to + at + i * QUICK_STEP, piece[i],
 					   r->length - at - i * QUICK_STEP);
-		differs = half < 2 && half_differs(r, part, half);
-	} while (!barrier_or<BARRIER_STORED>(differs) && again);
+		if (again)
+			barrier_wait<BARRIER_STORED>();
+	} while (again);
 }
 
 /* --- behind the model --------------------------------------------------------------------------
@@ -191,7 +205,7 @@ static __device__ bool leaves_quickly(const struct gpu_loop *g, const struct tur
 
 	if (t->n == 0 || !t->built)
 		return false;
-	*length = is_in_place(g, &t->request[0]) ? 0 : reply_length(g, &t->request[0], &status);
+	*length = t->request[0].in_place ? 0 : reply_length(g, &t->request[0], &status);
 	return *length <= GPU_BLOCK * 16 && (uint64_t)g->model.output % 16 == 0;
 }
 
@@ -200,7 +214,9 @@ static __device__ bool leaves_quickly(const struct gpu_loop *g, const struct tur
 static __device__ struct quarter read_early(const struct gpu_loop *g)
 {
 	const struct agent_model_gpu *m = &g->model;
-	uint32_t length = m->reply_lengths == NULL ? m->reply_length : g->max_reply;
+	/* Of replies as long as their requests a model need not have room for longer ones. */
+	uint32_t length =
+		m->reply_lengths == NULL ? m->reply_length : min(g->max_request, g->max_reply);
 	uint32_t at = threadIdx.x * 16;
 
 	if (!g->foreseen || (uint64_t)m->output % 16 != 0 || at >= length)

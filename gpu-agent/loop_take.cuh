@@ -9,6 +9,8 @@
 
 /* Descriptors that a warp looks at, side by side. */
 #define LOOK (WARP / QUARTERS)
+/* A reply as large as this saves more, gathered in place, than confirming it first costs. */
+#define IN_PLACE_MIN (64u << 10)
 /* A request that may have waited longer may have been cancelled. */
 #define CANCEL_AGE_NS 20000
 
@@ -84,7 +86,8 @@ static __device__ void tell_nothing(struct turn *t)
  * descriptor; take those that are there. Returns LOOK_*.
  */
 static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop)
+				uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop,
+				bool patience)
 {
 	uint32_t lane = threadIdx.x, index = lane / QUARTERS, part = lane % QUARTERS;
 	uint32_t group = index >> shift, offset = index & ((1u << shift) - 1), l;
@@ -114,7 +117,7 @@ static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, stru
 		__syncwarp();
 		return 0;
 	}
-	if (!t->ahead.told)
+	if (patience && !t->ahead.told)
 		tell_ahead(k, t, seen, __ffs(there) - 1, l, offset);
 	/* Up to the first that is not there, and while the batch has room. */
 	run = __ffs(~(there >> group_lane | 0x77777777u)) - 1;
@@ -198,9 +201,10 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 	__syncwarp();
 }
 
-/* Until there is a batch: full, or its first request has waited long enough. True: some of it may
- * have waited for long. */
-static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+/* Until there is a batch: full, or its first request has waited long enough; or, without
+ * <patience>, as far as it is there. True: some of it may have waited for long. */
+static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t,
+				   bool patience)
 {
 	uint32_t shift = 3, stop = 0, missed;
 	uint64_t last_look = k->kept.last_look, now;
@@ -213,12 +217,12 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 
 		/* One clock and one stop for all lanes. */
 		now = __shfl_sync(ALL_LANES, now_ns(), 0);
-		if (now >= k->kept.next_heartbeat)
+		if (patience && now >= k->kept.next_heartbeat)
 			heartbeat(g, k, now);
 		missed = 0;
 		for (uint32_t base = 0; base < g->n_links; base += LOOK >> shift)
-			missed |= look(g, k, t, base, shift, now, &stop);
-		if (__any_sync(ALL_LANES, stop)) {
+			missed |= look(g, k, t, base, shift, now, &stop, patience);
+		if (patience && __any_sync(ALL_LANES, stop)) {
 			__syncwarp();
 			if (threadIdx.x == 0)
 				t->stopped = true;
@@ -234,8 +238,11 @@ static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, s
 				publish_stats(g, k);
 			seen_empty = true;
 			last_look = now;
+			if (!patience)
+				break;
 		}
-		if (t->n > 0 && !more && now - t->request[0].seen_ns >= g->batch_timeout_ns)
+		if (t->n > 0 && !more &&
+		    (!patience || now - t->request[0].seen_ns >= g->batch_timeout_ns))
 			break;
 	}
 	__syncwarp();
@@ -302,6 +309,25 @@ static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper
 	}
 }
 
+/* The batch begins with what was staged while the last one ran. Its deadlines may have passed. */
+static __device__ void adopt_staged(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+{
+	static_assert(sizeof(t->request[0]) % 8 == 0, "copied by words");
+	for (uint32_t i = threadIdx.x; i < t->n_staged * sizeof(t->request[0]) / 8; i += WARP)
+		((uint64_t *)t->request)[i] = ((const uint64_t *)g->staged)[i];
+	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
+		k->links[l].built = k->links[l].staged;
+		k->links[l].staged = 0;
+	}
+	__syncwarp();
+	if (threadIdx.x == 0) {
+		t->n = t->n_staged;
+		t->n_staged = g->state->n_staged = 0;
+		t->odd = true;
+	}
+	__syncwarp();
+}
+
 static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
 	bool aged;
@@ -313,7 +339,9 @@ static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, st
 		t->odd = t->any_crc = t->ahead.told = false;
 	}
 	__syncwarp();
-	aged = wait_inputs(g, k, t);
+	if (t->n_staged > 0)
+		adopt_staged(g, k, t);
+	aged = wait_inputs(g, k, t, true);
 	__syncwarp();
 	if (!t->ahead.told)
 		tell_nothing(t);

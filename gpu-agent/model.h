@@ -33,9 +33,9 @@ struct agent_model_item {
 };
 
 /*
- * A batch on a GPU. What the agent fills in may be replaced by buffers of the model's own, which
- * lives as long as the model; all of it is device memory. A request's row is the same in every
- * array. Rows from *rows on hold nothing, and are not looked at.
+ * A batch on a GPU. <rows> and <lengths> are the agent's; the other buffers may be replaced by the
+ * model's own, which live as long as it does. All of it is device memory. A request's row is the
+ * same in every array. Rows from *rows on hold nothing, and are not looked at.
  */
 struct agent_model_gpu {
 	void *stream; /* cudaStream_t, being captured on the current device */

@@ -108,6 +108,14 @@ static bool silent(struct rig *rig, uint32_t link, unsigned int ms)
 	return true;
 }
 
+static void pause_us(uint32_t us)
+{
+	uint64_t end = sleeper_now_ns() + us * 1000ull;
+
+	while (sleeper_now_ns() < end)
+		;
+}
+
 static struct agent_loop_stats stats_of(struct rig *rig)
 {
 	struct agent_loop_stats stats;
@@ -156,6 +164,22 @@ static void answers_by_a_kernel(struct rig *rig)
 		return;
 	for (uint32_t i = 0; i < 200; i++)
 		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, 1 + i % 100, i), "request %u", i);
+}
+
+/* Around what a block has in flight, and what it copies in one step. */
+static void answers_large_ones_by_a_kernel(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1, 4095, 4096, 4097, 7167, 7168, 7169, 9000};
+
+	if (!begin(rig,
+		   (struct rig_params){.arguments = "max_request=9000,kernel=1", .max_batch = 2}))
+		return;
+	for (uint32_t i = 0; i < 80; i++) {
+		uint32_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, length, i), "request %u of %u bytes", i,
+			length);
+	}
 }
 
 static void serves_many_links(struct rig *rig)
@@ -369,6 +393,7 @@ static void reports_replies_that_nobody_can_get(struct rig *rig)
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.status == RING_ERROR && r.header->length == 0, "status %u", r.status);
 	REQUIRE(echoes(rig, 0, 1, 100, 1), "100 bytes are too many");
+	COUNTED(errors, 1);
 }
 
 static void tells_when_it_saw_ran_and_ended(struct rig *rig)
@@ -400,6 +425,41 @@ static void moves_large_payloads(struct rig *rig)
 		return;
 	for (uint32_t i = 0; i < 5; i++)
 		REQUIRE(echoes(rig, 0, i % 4, lengths[i], i), "%u bytes", lengths[i]);
+}
+
+/* What comes while a batch runs waits for it, in its slot or beside the model's input. */
+static void serves_what_came_while_a_batch_ran(struct rig *rig)
+{
+	const uint32_t large = 200000, slots = 8;
+	struct rig_reply r;
+
+	if (!begin(rig,
+		   (struct rig_params){.arguments = "max_request=200000,kernel=1,batch_us=2000",
+				       .max_batch = 3,
+				       .slots = slots}))
+		return;
+	for (uint32_t round = 0; round < 40; round++) {
+		uint32_t seen = 0;
+
+		/* Mostly the first runs alone, and the fourth of the others behind three of them.
+		 */
+		ask(rig, 0, 0, large - round, round, NULL);
+		pause_us(500);
+		for (uint32_t i = 1; i < slots; i++)
+			ask(rig, 0, i, large - round - i, round + i, NULL);
+		rig_cancel(rig, 0, 5, rig->link[0].position - (slots - 1) + 5);
+		for (uint32_t n = 0; n < slots; n++) {
+			REQUIRE(await(rig, 0, &r), "round %u: only %u replies", round, n);
+			REQUIRE((seen & 1u << r.slot) == 0, "slot %u answers twice", r.slot);
+			seen |= 1u << r.slot;
+			REQUIRE(r.status == (r.slot == 5 ? RING_CANCELLED : RING_OK),
+				"round %u: slot %u has status %u", round, r.slot, r.status);
+			REQUIRE(r.status != RING_OK ||
+					(r.header->length == large - round - r.slot &&
+					 filled(r.bytes, r.header->length, round + r.slot)),
+				"round %u: slot %u has other bytes", round, r.slot);
+		}
+	}
 }
 
 static void says_what_the_model_refused(struct rig *rig)
@@ -516,6 +576,7 @@ static const struct {
 	}
 	TEST(answers_every_length_lap_after_lap),
 	TEST(answers_by_a_kernel),
+	TEST(answers_large_ones_by_a_kernel),
 	TEST(serves_many_links),
 	TEST(answers_full_rings_of_all_links),
 	TEST(waits_for_a_batch_to_fill),
@@ -530,6 +591,7 @@ static const struct {
 	TEST(reports_replies_that_nobody_can_get),
 	TEST(tells_when_it_saw_ran_and_ended),
 	TEST(moves_large_payloads),
+	TEST(serves_what_came_while_a_batch_ran),
 	TEST(says_what_the_model_refused),
 	TEST(computes_what_the_model_computes),
 	TEST(stops_at_once),
