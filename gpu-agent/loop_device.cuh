@@ -107,15 +107,17 @@ static __device__ __forceinline__ void fence_gpu()
 }
 
 /* Barriers of block 0, beside __syncthreads(), which is 0. Who only arrives does not wait. */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_CONFIRMED, BARRIER_STORED };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_STORED };
 
 template <int barrier> static __device__ __forceinline__ void barrier_arrive()
 {
+	__syncwarp();
 	asm volatile("barrier.cta.arrive %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
 template <int barrier> static __device__ __forceinline__ void barrier_wait()
 {
+	__syncwarp();
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
@@ -124,6 +126,7 @@ template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mi
 {
 	uint32_t any;
 
+	__syncwarp();
 	asm volatile("{\n\t.reg .pred p, q;\n\t"
 		     "setp.ne.u32 p, %1, 0;\n\t"
 		     "barrier.cta.red.or.pred q, %2, %3, p;\n\t"

@@ -6,9 +6,9 @@
  * the doorbell are left. What does not suit goes the way of all batches. Private to
  * loop_kernels.cu.
  *
- *   first warp   sees a mark        takes, builds               header            rings
- *   others       wait       fetch ------------------- confirm            store
- *   barrier            AHEAD                   VERDICT      CONFIRMED          STORED
+ *   first warp   sees a mark        takes, builds               header, rings
+ *   others       wait       fetch ------------------- confirm, store
+ *   barrier            AHEAD                   VERDICT          STORED
  */
 #ifndef AGENT_LOOP_QUICK_CUH
 #define AGENT_LOOP_QUICK_CUH
@@ -113,7 +113,6 @@ static __device__ bool quick_verdict(const struct gpu_loop *g, struct keeper *k,
 			publish_batch(g, t);
 		}
 	}
-	__syncwarp();
 	barrier_arrive<BARRIER_VERDICT>();
 	return quick;
 }
@@ -132,7 +131,7 @@ static __device__ void take_quickly(const struct gpu_loop *g, struct keeper *k, 
 		if (!quick_verdict(g, k, t, arrivals))
 			return;
 		again = t->again;
-		if (barrier_or<BARRIER_CONFIRMED>(false)) {
+		if (barrier_or<BARRIER_STORED>(false)) {
 			/* It is not what it was taken for. */
 			if (threadIdx.x == 0)
 				t->quick = t->built = r->in_place = false;
@@ -141,26 +140,23 @@ static __device__ void take_quickly(const struct gpu_loop *g, struct keeper *k, 
 		if (threadIdx.x == 0 && t->built)
 			write_header(&k->links[r->link], r, reply_length(g, r, &status),
 				     t->start_ns, t->start_ns);
-		if (!again)
-			return;
-		barrier_wait<BARRIER_STORED>();
-		if (threadIdx.x == 0) {
+		if (threadIdx.x == 0 && again) {
 			send_built(k, r, t->start_ns, now_ns());
 			t->quick_left--;
 		}
 		__syncwarp();
-	} while (true);
+	} while (again);
 }
 
-/* The other warps of block 0, until there is a batch. */
+/* Another warp of block 0, until there is a batch. */
 static __device__ void help_quickly(const struct gpu_loop *g, const struct keeper *k,
 				    const struct turn *t)
 {
-	uint32_t at = (threadIdx.x - WARP) * 16, half = threadIdx.x - WARP;
+	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
 	const struct gpu_request *r = &t->request[0];
 	const struct ahead *a = &t->ahead;
-	struct quarter piece[QUICK_LOADS], part;
-	bool again;
+	struct quarter piece[QUICK_LOADS], half;
+	bool again, differs, mine;
 	uint8_t *to;
 
 	do {
@@ -171,7 +167,9 @@ static __device__ void help_quickly(const struct gpu_loop *g, const struct keepe
 		bool fits = a->link != GPU_NO_LINK && a->slot < link->slot_count &&
 			    a->length <= link->stride && a->length <= QUICK_MAX;
 
-		part = read_quarter(descriptor_at(link, a->position), half, fits && half < 2);
+		/* Each warp that has payload confirms for itself, the first of them always. */
+		mine = fits && lane < 2 && (threadIdx.x < 2 * WARP || at - lane * 16 < a->length);
+		half = read_quarter(descriptor_at(link, a->position), lane, mine);
 #pragma unroll
 		for (uint32_t i = 0; i < QUICK_LOADS; i++)
 			piece[i] = read_16(from + at + i * QUICK_STEP,
@@ -182,16 +180,13 @@ static __device__ void help_quickly(const struct gpu_loop *g, const struct keepe
 		again = t->again;
 		to = input_of(g, k->links, r).to;
 		/* Before that nothing is written: it might be another reply's place. */
-		if (barrier_or<BARRIER_CONFIRMED>(half < 2 && half_differs(r, part, half)))
-			return;
+		differs = __any_sync(ALL_LANES, mine && half_differs(r, half, lane));
 #pragma unroll
 		for (uint32_t i = 0; i < QUICK_LOADS; i++)
-			if (at + i * QUICK_STEP < r->length)
+			if (!differs && at + i * QUICK_STEP < r->length)
 				store_some(to + at + i * QUICK_STEP, piece[i],
 					   r->length - at - i * QUICK_STEP);
-		if (again)
-			barrier_wait<BARRIER_STORED>();
-	} while (again);
+	} while (!barrier_or<BARRIER_STORED>(differs) && again);
 }
 
 /* --- behind the model --------------------------------------------------------------------------

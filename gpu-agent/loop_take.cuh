@@ -56,6 +56,7 @@ static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct
 {
 	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
 
+	__syncwarp(); /* all have seen that nobody was told */
 	if (threadIdx.x == lead)
 		t->ahead = (struct ahead){
 			.told = true,
@@ -64,7 +65,6 @@ static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct
 			.length = (uint32_t)(what >> 32),
 			.position = k->links[l].position + offset,
 		};
-	__syncwarp();
 	barrier_arrive<BARRIER_AHEAD>();
 }
 
@@ -73,7 +73,6 @@ static __device__ void tell_nothing(struct turn *t)
 {
 	if (threadIdx.x == 0)
 		t->ahead.link = GPU_NO_LINK;
-	__syncwarp();
 	barrier_arrive<BARRIER_AHEAD>();
 }
 
