@@ -443,11 +443,13 @@ static void serves_what_came_while_a_batch_ran(struct rig *rig)
 
 		/* Mostly the first runs alone, and the fourth of the others behind three of them.
 		 */
-		ask(rig, 0, 0, large - round, round, NULL);
+		for (uint32_t i = 0; i < slots; i++)
+			fill(rig_slot(rig, 0, i), large - round - i, round + i);
+		rig_submit(rig, 0, 0, large - round, NULL);
 		pause_us(500);
+		rig_cancel(rig, 0, 5, rig->link[0].position + 5);
 		for (uint32_t i = 1; i < slots; i++)
-			ask(rig, 0, i, large - round - i, round + i, NULL);
-		rig_cancel(rig, 0, 5, rig->link[0].position - (slots - 1) + 5);
+			rig_submit(rig, 0, i, large - round - i, NULL);
 		for (uint32_t n = 0; n < slots; n++) {
 			REQUIRE(await(rig, 0, &r), "round %u: only %u replies", round, n);
 			REQUIRE((seen & 1u << r.slot) == 0, "slot %u answers twice", r.slot);

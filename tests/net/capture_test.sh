@@ -117,6 +117,11 @@ if cli capture --port clients --file - >/dev/full 2>"$dir/full.log"; then
 fi
 grep -q "cannot write -: No space left on device" "$dir/full.log" || fail "$(cat "$dir/full.log")"
 
+none_runs() {
+    [ "$(grep -c event=capture_started "$dir/lb.log")" = "$(grep -c event=capture_ended "$dir/lb.log")" ]
+}
+wait_for "the end of that" none_runs
+
 # Who reads too slowly loses packets of the file, which are counted, and nobody else anything.
 mkfifo "$dir/pipe"
 exec 9<>"$dir/pipe"
