@@ -39,7 +39,6 @@ static const struct {
 	 "the load balancer does not take what we offer; does it have the same token, or "
 	 "certificates?",
 	 "the agent does not take what we offer"},
-	{SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER, "the load balancer does not have our token", NULL},
 	{SSL_R_TLSV1_ALERT_DECRYPT_ERROR,
 	 "the load balancer's ca did not sign --tls-certificate, though one of its name did",
 	 "the agent's --tls-ca did not sign our certificate, though one of its name did"},
@@ -94,6 +93,15 @@ static void bad_certificate(enum secure_side side, const SSL *ssl, char *out, si
 			 X509_verify_cert_error_string(result));
 }
 
+/* A binder that does not hold: RFC 8446, 4.2.11 wants decrypt_error; OpenSSL before 3.5 says
+ * illegal_parameter. */
+static bool is_about_token(enum secure_side side, const SSL *ssl, int reason)
+{
+	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl)) &&
+	       (reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR ||
+		reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER);
+}
+
 void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, char *out,
 		   size_t size)
 {
@@ -107,6 +115,10 @@ void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, ch
 	}
 	if (!text)
 		text = "unknown TLS error";
+	if (is_about_token(side, ssl, reason)) {
+		snprintf(out, size, "the load balancer does not have our token");
+		return;
+	}
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
 		bad_certificate(side, ssl, out, size);
 		return;
