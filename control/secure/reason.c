@@ -75,13 +75,19 @@ static void write_reason(enum secure_side side, const char *agent, const char *l
 	snprintf(out, size, "%s", text ? text : otherwise);
 }
 
+/* Are we an agent with a token? Then certificates are not what we offer or want. */
+static bool has_token(enum secure_side side, const SSL *ssl)
+{
+	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl));
+}
+
 static void bad_certificate(enum secure_side side, const SSL *ssl, char *out, size_t size)
 {
 	long result = SSL_get_verify_result(ssl);
 	const char *owner = side == SECURE_AGENT ? "the load balancer's certificate"
 						 : "the agent's certificate";
 
-	if (side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl)))
+	if (has_token(side, ssl))
 		snprintf(out, size, "the load balancer does not have our token, but certificates");
 	else if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)
 		snprintf(out, size,
@@ -97,9 +103,8 @@ static void bad_certificate(enum secure_side side, const SSL *ssl, char *out, si
  * illegal_parameter. */
 static bool is_about_token(enum secure_side side, const SSL *ssl, int reason)
 {
-	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl)) &&
-	       (reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR ||
-		reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER);
+	return has_token(side, ssl) && (reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR ||
+					reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER);
 }
 
 void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, char *out,

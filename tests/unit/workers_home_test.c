@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows with a home: where it is, whether it has room, and who takes what it does not. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "home.h"
+#include "workers_fixture.h"
 
 #define SLOTS 64
 #define HASH  0x9abcdef0u
@@ -29,24 +29,7 @@ TestSuite(workers_home, .init = setup, .fini = teardown);
 
 static void add_worker(unsigned int i, uint32_t weight)
 {
-	struct worker_spec spec = {
-		.model = "echo",
-		.instance = 1,
-		.slots = SLOTS,
-		.max_request = 1472,
-		.max_reply = 1472,
-		.max_batch = 1,
-		.weight = weight,
-		.heartbeat_ms = 100,
-	};
-	char error[160] = "";
-	struct worker *worker;
-
-	snprintf(spec.name, sizeof(spec.name), "gpu-%u", i);
-	worker = workers_register(pool, &spec, error, sizeof(error));
-	cr_assert_not_null(worker, "%s", error);
-	worker->state = WORKER_ACTIVE;
-	workers_load_open(&load, worker->number, SLOTS);
+	workers_load_open(&load, fixture_worker(pool, i, SLOTS, weight)->number, SLOTS);
 }
 
 static struct pick_table *table_of(unsigned int n, enum pick_policy policy)

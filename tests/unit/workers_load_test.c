@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How fast a worker is, from when its answers come; and what earliest-finish makes of it. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "workers.h"
+#include "workers_fixture.h"
 
 #define MS 1000000ull
 
@@ -117,20 +117,8 @@ Test(workers_load, a_slow_worker_is_tried_again_after_ten_idle_seconds)
 
 static struct pick_table *table_of(struct worker_pool *pool, unsigned int n)
 {
-	struct worker_spec spec = {.model = "echo",
-				   .instance = 1,
-				   .slots = 1024,
-				   .max_request = 1472,
-				   .max_reply = 1472,
-				   .max_batch = 1,
-				   .weight = 1,
-				   .heartbeat_ms = 100};
-	char error[160];
-
-	for (unsigned int i = workers_count(pool, WORKER_ACTIVE); i < n; i++) {
-		snprintf(spec.name, sizeof(spec.name), "gpu-%u", i);
-		workers_register(pool, &spec, error, sizeof(error))->state = WORKER_ACTIVE;
-	}
+	for (unsigned int i = workers_count(pool, WORKER_ACTIVE); i < n; i++)
+		fixture_worker(pool, i, 1024, 1);
 	return workers_pick_table_create(pool, "echo", PICK_EARLIEST_FINISH);
 }
 

@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "workers.h"
+#include "workers_fixture.h"
 
 static struct worker *add_worker(struct worker_pool *pool, unsigned int i, uint32_t weight)
 {
-	struct worker_spec spec = {
-		.model = "echo",
-		.instance = 1,
-		.slots = 64,
-		.max_request = 1472,
-		.max_reply = 1472,
-		.max_batch = 1,
-		.weight = weight,
-		.heartbeat_ms = 100,
-	};
-	char error[160] = "";
-	struct worker *worker;
-
-	snprintf(spec.name, sizeof(spec.name), "gpu-%u", i);
-	worker = workers_register(pool, &spec, error, sizeof(error));
-	cr_assert_not_null(worker, "%s", error);
-	worker->state = WORKER_ACTIVE;
-	return worker;
+	return fixture_worker(pool, i, 64, weight);
 }
 
 static struct worker_pool *pool_of(unsigned int n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Policies that look at weights, and what slow start makes of those. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "workers.h"
+#include "workers_fixture.h"
 
 static struct worker_pool *pool;
 static struct pick_load load;
@@ -12,23 +12,8 @@ static struct pick_state state;
 static struct worker *add_worker(uint32_t weight)
 {
 	static unsigned int n;
-	struct worker_spec spec = {
-		.model = "echo",
-		.instance = 1,
-		.slots = 32768,
-		.max_request = 1472,
-		.max_reply = 1472,
-		.max_batch = 1,
-		.weight = weight,
-		.heartbeat_ms = 100,
-	};
-	char error[160] = "";
-	struct worker *worker;
+	struct worker *worker = fixture_worker(pool, n++, 32768, weight);
 
-	snprintf(spec.name, sizeof(spec.name), "gpu-%u", n++);
-	worker = workers_register(pool, &spec, error, sizeof(error));
-	cr_assert_not_null(worker, "%s", error);
-	worker->state = WORKER_ACTIVE;
 	workers_load_open(&load, worker->number, 32768);
 	return worker;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker as tests of policies want it: registered, active, of the model "echo". */
+#ifndef WORKERS_FIXTURE_H
+#define WORKERS_FIXTURE_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "workers.h"
+
+static inline struct worker *fixture_worker(struct worker_pool *pool, unsigned int i,
+					    uint32_t slots, uint32_t weight)
+{
+	struct worker_spec spec = {
+		.model = "echo",
+		.instance = 1,
+		.slots = slots,
+		.max_request = 1472,
+		.max_reply = 1472,
+		.max_batch = 1,
+		.weight = weight,
+		.heartbeat_ms = 100,
+	};
+	char error[160] = "";
+	struct worker *worker;
+
+	snprintf(spec.name, sizeof(spec.name), "gpu-%u", i);
+	worker = workers_register(pool, &spec, error, sizeof(error));
+	cr_assert_not_null(worker, "%s", error);
+	worker->state = WORKER_ACTIVE;
+	return worker;
+}
+
+#endif
