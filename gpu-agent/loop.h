@@ -45,6 +45,20 @@ struct agent_link {
 	bool dead;       /* the queue pair failed: nothing more is posted */
 };
 
+/* The WRITE that says: still here. */
+MLX5_FN struct mlx5_write agent_heartbeat(struct agent_link *link)
+{
+	struct mlx5_write write = {
+		.remote_address = link->remote_address,
+		.rkey = link->remote_rkey,
+		.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & 0xfffff),
+		.with_imm = true,
+		.signal = true,
+	};
+
+	return write;
+}
+
 struct agent_loop_params {
 	const struct agent_model *model;
 	void *model_state;

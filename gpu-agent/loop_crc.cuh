@@ -15,6 +15,7 @@ static __device__ uint32_t crc_multiply(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 
+#pragma unroll 1
 	for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
 		product ^= a & bit ? b : 0;
 		b = b & 1 ? b >> 1 ^ CRC_POLYNOMIAL : b >> 1;
@@ -27,6 +28,7 @@ static __device__ uint32_t crc_shift(uint32_t bytes)
 {
 	uint32_t power = 1u << 23 /* x^8 */, result = 1u << 31 /* 1 */;
 
+#pragma unroll 1
 	for (; bytes != 0; bytes >>= 1) {
 		if (bytes & 1)
 			result = crc_multiply(result, power);
@@ -46,6 +48,7 @@ static __device__ uint32_t crc32_of(const uint8_t *data, uint32_t length)
 	if (threadIdx.x == 0)
 		joined = ~crc_multiply(~0u, crc_shift(length));
 	__syncthreads();
+#pragma unroll 1
 	for (uint32_t i = from; i < to; i++) {
 		crc ^= data[i];
 		for (int bit = 0; bit < 8; bit++)

@@ -129,7 +129,7 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 	g.model = (struct agent_model_gpu){
 		.stream = loop->stream,
 		.max_batch = batch,
-		.rows = &g.state->rows,
+		.rows = &g.state->batch.rows,
 		.lengths = g.lengths,
 		.input = device_buffer(loop, batch * in),
 		.output = device_buffer(loop, batch * out),
@@ -166,7 +166,7 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
-	if (!loop->failed && (g->model.rows != &g->state->rows || g->model.lengths != g->lengths)) {
+	if (!loop->failed && (g->model.rows != &g->state->batch.rows || g->model.lengths != g->lengths)) {
 		snprintf(loop->error, loop->error_size,
 			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
 			 p->model->name);
@@ -228,6 +228,8 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	unsigned int in = copy_blocks(g->max_batch, g->max_request);
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
 	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX;
+
+	blocks += blocks > 1; /* the first has no hand free while a request is taken */
 
 	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
 		turns /= 2;

@@ -59,14 +59,26 @@ struct gpu_kept {
 	uint64_t next_heartbeat, last_look;
 };
 
+/* A batch, as one turn leaves it to the next. */
+struct gpu_batch {
+	uint32_t n, rows; /* requests, and those of them that the model runs; it reads <rows> */
+	bool stopped, any_crc;
+	/* How it was gathered: loop_quick.cuh, loop_ahead.cuh. */
+	bool quick;         /* all of it is one small request */
+	bool built;         /* and its WQE and its reply's header, but for done_ns, are there */
+	bool first_fetched; /* the first request's payload was where it belongs before the others'
+			     */
+};
+
 /* Of the loop between turns, on the GPU. */
 struct gpu_state {
-	uint32_t n, rows; /* of the batch; the model reads <rows> */
-	uint64_t start_ns;
-	bool stopped, any_crc, quick, built;
-	uint32_t n_staged;  /* requests that a stage took, for the turn behind it */
-	uint32_t published; /* batches of this graph, as the blocks that only copy see them */
-	uint32_t arrived;   /* times that such a block has copied, likewise */
+	struct gpu_batch batch;
+	uint32_t n_staged; /* requests that a stage took, for the turn behind it */
+	uint64_t start_ns; /* of the batch */
+	/* Between block 0 and those that only copy, in one graph (loop_gather.cuh). */
+	uint32_t published, arrived;
+	const uint8_t *ahead; /* payload to be copied before its request was taken */
+	uint32_t ahead_length;
 	struct gpu_kept kept;
 };
 

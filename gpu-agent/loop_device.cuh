@@ -25,16 +25,12 @@ static __device__ __forceinline__ uint64_t now_ns()
  * loads of one line wait for each other. */
 #define QUARTERS 4u
 
-struct quarter {
-	uint64_t low, high;
-};
-
 /* Of the last quarter, <high> is the mark. Each is an acquire by itself: what the other lanes have
  * may be older than the mark. */
-static __device__ __forceinline__ struct quarter acquire_quarter(const struct ring_descriptor *d,
+static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ring_descriptor *d,
 								 uint32_t quarter)
 {
-	struct quarter v;
+	struct bytes16 v;
 
 	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
 		     : "=l"(v.low), "=l"(v.high)
@@ -45,9 +41,9 @@ static __device__ __forceinline__ struct quarter acquire_quarter(const struct ri
 
 /* 16 bytes that a RNIC wrote, behind a mark that this block saw. Zeroes unless <wanted>: no branch,
  * so that nobody waits for them before they are used. */
-static __device__ __forceinline__ struct quarter read_16(const void *at, bool wanted = true)
+static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
-	struct quarter v = {};
+	struct bytes16 v = {};
 
 	asm volatile("{\n\t.reg .pred p;\n\t"
 		     "setp.ne.u32 p, %3, 0;\n\t"
@@ -58,7 +54,7 @@ static __device__ __forceinline__ struct quarter read_16(const void *at, bool wa
 	return v;
 }
 
-static __device__ __forceinline__ struct quarter read_quarter(const struct ring_descriptor *d,
+static __device__ __forceinline__ struct bytes16 read_quarter(const struct ring_descriptor *d,
 							      uint32_t quarter, bool wanted = true)
 {
 	return read_16((const uint8_t *)d + quarter * 16, wanted);
@@ -107,7 +103,7 @@ static __device__ __forceinline__ void fence_gpu()
 }
 
 /* Barriers of block 0, beside __syncthreads(), which is 0. Who only arrives does not wait. */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_STORED };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT };
 
 template <int barrier> static __device__ __forceinline__ void barrier_arrive()
 {
@@ -121,26 +117,10 @@ template <int barrier> static __device__ __forceinline__ void barrier_wait()
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
-/* Does any thread of the block say so? */
-template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mine)
-{
-	uint32_t any;
-
-	__syncwarp();
-	asm volatile("{\n\t.reg .pred p, q;\n\t"
-		     "setp.ne.u32 p, %1, 0;\n\t"
-		     "barrier.cta.red.or.pred q, %2, %3, p;\n\t"
-		     "selp.u32 %0, 1, 0, q;\n\t}"
-		     : "=r"(any)
-		     : "r"((uint32_t)mine), "n"(barrier), "n"(GPU_BLOCK)
-		     : "memory");
-	return any;
-}
-
 /* --- a turn ------------------------------------------------------------------------------------
  */
 
-/* The first request that polling found, for those who fetch it. */
+/* The first request that polling found, for those who fetch it before it is taken. */
 struct ahead {
 	bool told;
 	uint32_t link, slot, length;
@@ -148,19 +128,20 @@ struct ahead {
 };
 
 /* What a block has of the batch. */
-struct turn {
+struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
-	uint32_t n, rows, n_staged;
-	uint64_t start_ns, done_ns;
-	bool stopped, any_crc;
-	bool odd; /* some request is bad, or has a deadline or a sum */
+	uint32_t n_staged;
+	uint64_t start_ns;
+	bool odd;        /* some request is bad, or has a deadline or a sum */
+	uint32_t before; /* turns of this graph */
+	uint32_t heard;  /* of what block 0 published */
+	/* loop_ahead.cuh */
+	struct ahead ahead, lent; /* <lent>: what the blocks that only copy were told of */
+	bool may_lend;
 	/* loop_quick.cuh */
-	bool quick;          /* the batch was gathered there */
-	bool built;          /* and its WQE and its reply's header, but for done_ns, are there */
-	bool again;          /* and it is answered at once */
+	bool again;          /* the batch is answered at once */
 	uint32_t quick_left; /* so many more this kernel may answer without a turn */
-	struct ahead ahead;
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -170,6 +151,7 @@ struct turn {
 struct keeper {
 	struct gpu_kept kept;
 	struct agent_link links[AGENT_LINKS_MAX];
+	bool open[AGENT_LINKS_MAX]; /* gets a doorbell */
 };
 
 /* Read a completion, if there is one. */
@@ -300,33 +282,35 @@ static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t
 	stats->bad += by[RING_BAD];
 }
 
-/*
- * Answer the batch: headers and WQEs by all threads of a block, thread i for request i, whose reply
- * has <length> bytes; then one doorbell per link.
- */
-static __device__ void send_batch(const struct gpu_loop *g, struct keeper *k,
-				  const struct gpu_request *request, uint32_t n, uint32_t length,
-				  uint8_t status, uint64_t start_ns, uint64_t done_ns)
+/* Headers and WQEs of a batch, by all threads of a block, thread i for request i, whose reply has
+ * <length> bytes. */
+static __device__ void build_batch(const struct gpu_loop *g, struct keeper *k,
+				   const struct gpu_request *request, uint32_t n, uint32_t length,
+				   uint8_t status, uint64_t start_ns, uint64_t done_ns)
 {
-	__shared__ bool open[AGENT_LINKS_MAX];
 	uint32_t i = threadIdx.x;
 
 	if (i < g->n_links)
-		open[i] = k->links[i].built > 0 && make_room(g, k, &k->links[i]);
+		k->open[i] = k->links[i].built > 0 && make_room(g, k, &k->links[i]);
 	__syncthreads();
-	if (i < n && open[request[i].link]) {
+	if (i < n && k->open[request[i].link]) {
 		struct agent_link *link = &k->links[request[i].link];
 
 		write_header(link, &request[i], length, start_ns, done_ns);
 		build_wqe(link, &request[i], length, status);
 	}
-	__syncthreads();
+}
+
+/* One doorbell per link, behind a barrier. */
+static __device__ void ring_batch(const struct gpu_loop *g, struct keeper *k)
+{
+	uint32_t i = threadIdx.x;
+
 	if (i < g->n_links) {
-		if (open[i])
+		if (k->open[i])
 			mlx5_ring(&k->links[i].queue, k->links[i].built);
 		k->links[i].built = 0;
 	}
-	count(&k->kept.stats, n, status, done_ns - start_ns);
 }
 
 #endif

@@ -7,59 +7,76 @@
 #include "loop_stage.cuh"
 
 /* One of the blocks that only copy. */
-static __device__ void help_gather(const struct gpu_loop *g, struct turn *t, uint32_t published,
-				   uint32_t *arrivals)
+static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 {
-	if (threadIdx.x == 0)
-		while (acquire_gpu(&g->state->published) != published)
-			;
-	__syncthreads();
-	read_batch(g, t);
+	uint32_t heard = await_published(g, t, PUBLISH_AHEAD);
+	bool lent = heard & PUBLISH_LENT;
+
+	if (lent) {
+		fetch_ahead(g, t);
+		heard = await_published(g, t, PUBLISH_MISS);
+	}
+	if (heard & PUBLISH_DONE) {
+		leave(g, 2);
+		return;
+	}
+	if (lent) {
+		arrive(g);
+		await_published(g, t, PUBLISH_BATCH);
+	}
+	read_batch(g, t, NULL);
 	if (!t->quick)
 		gather(g, t, g->links);
-	arrive(g, arrivals);
+	arrive(g, lent ? 1 : 2);
 }
 
-static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				   uint32_t published, uint32_t *arrivals)
+static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
-	struct quarter half;
+	uint32_t flags;
+	struct bytes16 half;
 
+	lend_nothing(t);
+	await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		if (threadIdx.x < WARP)
-			take_quickly(g, k, t, *arrivals);
-		else
-			help_quickly(g, k, t);
+		take_quickly(g, k, t);
 		__syncthreads();
+		if (is_lent(t) && !t->first_fetched)
+			take_back(g, t);
 		if (t->stopped || t->rows > 0)
 			break;
 		/* Nothing to run: answer, and go on waiting. */
+		uint8_t status = threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK;
 		uint64_t now = now_ns();
 
-		send_batch(g, k, t->request, t->n, 0,
-			   threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK, now, now);
+		build_batch(g, k, t->request, t->n, 0, status, now, now);
+		__syncthreads();
+		ring_batch(g, k);
+		count(&k->kept.stats, t->n, status, 0);
 		__syncthreads();
 	}
 	if (t->quick) {
-		let_help(g, published);
-		arrive(g, arrivals);
+		let_help(g, t, PUBLISH_BATCH, PUBLISH_DONE);
 		return;
 	}
 	if (g->in_place)
 		settle_places(g, k, t);
-	await_arrivals(g, *arrivals);
 	publish_batch(g, t);
-	let_help(g, published);
+	flags = is_lent(t) ? PUBLISH_LENT : 0;
+	if (t->first_fetched && t->n == 1 && !t->any_crc)
+		flags |= PUBLISH_DONE;
+	let_help(g, t, PUBLISH_BATCH, flags);
 	/* A thread that seldom copies says when. */
 	if (threadIdx.x == GPU_BLOCK - 1)
 		g->state->start_ns = t->start_ns = now_ns();
 	half = read_half(k, t);
 	gather(g, t, k->links);
-	arrive(g, arrivals);
-	confirm(g, k, t, half, *arrivals);
-	check_crcs(g, t, *arrivals);
+	if (any_differs(t, half))
+		gather_again(g, k, t);
+	if (t->any_crc)
+		check_crcs(g, t);
 }
 
+/* Replies, to where the RNIC reads them; where there are other blocks the first has other work. */
 static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 			       const struct agent_link *links, uint32_t *length, uint8_t *status)
 {
@@ -76,28 +93,31 @@ static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
 		mine.to = reply_of(&links[r->link], r->slot) + sizeof(struct ring_reply);
 	}
-	spans_set(&t->spans, t->n, mine);
-	spans_copy(&t->spans, t->n, blockIdx.x, gridDim.x);
+	if (gridDim.x == 1)
+		copy_spans(&t->spans, t->n, mine, 0, 1);
+	else if (blockIdx.x > 0)
+		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
 static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				    struct quarter early, uint32_t *arrivals)
+				    struct bytes16 early)
 {
+	uint64_t done_ns = now_ns();
 	uint32_t length;
 	uint8_t status;
 
 	if (leaves_quickly(g, t, &length)) {
-		arrive(g, arrivals);
-		send_quickly(g, k, t, length, early);
+		send_quickly(g, k, t, length, early, done_ns);
 		return;
 	}
-	if (threadIdx.x == GPU_BLOCK - 1)
-		t->done_ns = now_ns();
 	scatter(g, t, k->links, &length, &status);
-	arrive(g, arrivals);
-	await_arrivals(g, *arrivals);
 	if (t->n > 0)
-		send_batch(g, k, t->request, t->n, length, status, t->start_ns, t->done_ns);
+		build_batch(g, k, t->request, t->n, length, status, t->start_ns, done_ns);
+	await_arrivals(g, t, ARRIVE_SENT);
+	if (t->n > 0) {
+		ring_batch(g, k);
+		count(&k->kept.stats, t->n, status, done_ns - t->start_ns);
+	}
 	__syncthreads();
 }
 
@@ -106,7 +126,7 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
 	cudaError_t error;
 
-	g->state->n = 0;
+	g->state->batch.n = 0;
 	g->state->published = 0;
 	g->state->arrived = 0;
 	if (t->stopped)
@@ -122,37 +142,36 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 {
 	__shared__ struct turn t;
 	__shared__ struct keeper k;
-	/* Until here each turn of this graph had each block arrive twice, and each stage once. */
-	uint32_t arrivals = (g.staged != NULL ? 3 : 2) * before * (gridDim.x - 1), length;
-	struct quarter early = {};
+	uint32_t length;
+	struct bytes16 early = {};
 	uint8_t status;
 
 	if (what & GPU_SEND && blockIdx.x == 0)
 		early = read_early(&g);
-	if (blockIdx.x == 0)
-		fetch(&g, &k);
-	read_batch(&g, &t);
+	if (threadIdx.x == 0)
+		t.before = before;
+	read_batch(&g, &t, &k);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
 			if (!leaves_quickly(&g, &t, &length))
 				scatter(&g, &t, g.links, &length, &status);
-			arrive(&g, &arrivals);
+			arrive(&g);
 		}
 		if (what & GPU_WAIT && !t.stopped)
-			help_gather(&g, &t, 2 * before + 1, &arrivals);
+			help_gather(&g, &t);
 		return;
 	}
 	if (threadIdx.x == 0) /* nobody else looks at it */
 		t.quick_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
 		if (what & GPU_SEND)
-			scatter_send(&g, &k, &t, early, &arrivals);
+			scatter_send(&g, &k, &t, early);
 		if (what & GPU_WAIT)
-			wait_gather(&g, &k, &t, 2 * before + 1, &arrivals);
+			wait_gather(&g, &k, &t);
 	}
 	/* A quick reply waits for nobody; but who comes late must not count in the next graph. */
 	if (!(what & GPU_WAIT) && !t.stopped)
-		await_arrivals(&g, arrivals);
+		await_arrivals(&g, &t, ARRIVE_SENT);
 	put_back(&g, &k);
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);

@@ -22,8 +22,10 @@ static __device__ void take_staged(const struct gpu_loop *g, struct keeper *k, s
 		running[i] = k->links[l].built;
 		k->links[l].built = 0;
 	}
-	if (lane == 0)
+	if (lane == 0) {
 		t->n = 0;
+		t->first_fetched = false;
+	}
 	__syncwarp();
 	wait_inputs(g, k, t, false);
 	__syncwarp();
@@ -57,23 +59,19 @@ static __device__ void copy_staged(const struct gpu_loop *g, struct turn *t,
 			.to = g->stage + (r->stage - 1) * g->stage_stride,
 			.length = r->length,
 		};
-	spans_set(&t->spans, t->n, mine);
-	spans_copy(&t->spans, t->n, blockIdx.x, gridDim.x);
+	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
 }
 
 /* Block 0: what is not what it was taken for counts as not staged, and is read again. */
 static __device__ void confirm_staged(const struct gpu_loop *g, const struct keeper *k,
-				      struct turn *t, struct quarter half, uint32_t arrivals)
+				      struct turn *t, struct bytes16 half)
 {
-	struct gpu_request *r = &t->request[threadIdx.x / 2];
-	bool differs =
-		threadIdx.x / 2 < t->n && r->stage != 0 && half_differs(r, half, threadIdx.x % 2);
+	struct gpu_request *r = &t->request[threadIdx.x];
 
-	if (!__syncthreads_or(differs))
+	if (!any_differs(t, half))
 		return;
 	/* The other blocks have read what is written now. */
-	await_arrivals(g, arrivals);
-	r = &t->request[threadIdx.x];
+	await_arrivals(g, t, ARRIVE_STAGED);
 	if (threadIdx.x < t->n) {
 		read_again(g, &k->links[r->link], r);
 		r->stage = 0;
@@ -86,36 +84,32 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 {
 	__shared__ struct turn t;
 	__shared__ struct keeper k;
-	/* Each turn had each block arrive twice, each stage once, and so will this one. */
-	uint32_t arrivals = (3 * before + 2) * (gridDim.x - 1), published = 2 * before + 2;
-	struct quarter half;
+	struct bytes16 half;
 
-	if (g.state->stopped)
+	if (threadIdx.x == 0)
+		t.before = before;
+	read_batch(&g, &t, &k);
+	if (t.stopped)
 		return;
 	if (blockIdx.x > 0) {
-		if (threadIdx.x == 0) {
-			while (acquire_gpu(&g.state->published) != published)
-				;
+		await_published(&g, &t, PUBLISH_STAGED);
+		if (threadIdx.x == 0)
 			t.n = g.state->n_staged;
-		}
 		__syncthreads();
 		copy_words(t.request, g.staged, t.n);
 		__syncthreads();
 		copy_staged(&g, &t, g.links);
-		arrive(&g, &arrivals);
+		arrive(&g);
 		return;
 	}
-	fetch(&g, &k);
-	__syncthreads();
 	if (threadIdx.x < WARP)
 		take_staged(&g, &k, &t);
 	__syncthreads();
 	publish_staged(&g, &t);
-	let_help(&g, published);
+	let_help(&g, &t, PUBLISH_STAGED, 0);
 	half = read_half(&k, &t);
 	copy_staged(&g, &t, k.links);
-	arrive(&g, &arrivals);
-	confirm_staged(&g, &k, &t, half, arrivals);
+	confirm_staged(&g, &k, &t, half);
 	put_back(&g, &k);
 }
 

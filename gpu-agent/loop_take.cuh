@@ -23,7 +23,7 @@ static __device__ const struct ring_descriptor *descriptor_at(const struct agent
 /* What a descriptor says in its first 32 bytes: slot, length, service, flags; flow, deadline and
  * sum. */
 static __device__ void understand(const struct gpu_loop *g, const struct agent_link *link,
-				  struct quarter first, struct quarter second,
+				  struct bytes16 first, struct bytes16 second,
 				  struct gpu_request *r)
 {
 	r->slot = (uint32_t)first.low;
@@ -44,14 +44,14 @@ static __device__ void read_again(const struct gpu_loop *g, const struct agent_l
 				  struct gpu_request *r)
 {
 	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
-	struct quarter first = read_quarter(d, 0), second = read_quarter(d, 1);
+	struct bytes16 first = read_quarter(d, 0), second = read_quarter(d, 1);
 
 	understand(g, link, first, second, r);
 }
 
 /* The first request of a batch is in a hurry: as soon as lane <lead> sees its mark, the other warps
  * may fetch it. */
-static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct quarter seen,
+static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct bytes16 seen,
 				  uint32_t lead, uint32_t l, uint32_t offset)
 {
 	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
@@ -72,7 +72,7 @@ static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct
 static __device__ void tell_nothing(struct turn *t)
 {
 	if (threadIdx.x == 0)
-		t->ahead.link = GPU_NO_LINK;
+		t->ahead = (struct ahead){.told = true, .link = GPU_NO_LINK};
 	barrier_arrive<BARRIER_AHEAD>();
 }
 
@@ -94,7 +94,7 @@ static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, stru
 	uint32_t of_group = (shift == 3 ? ALL_LANES : ((1u << (4u << shift)) - 1) << group_lane);
 	uint32_t there, run, takers, kept, missed = 0;
 	bool has_link = base + group < g->n_links, mine, good = false;
-	struct quarter seen, first, second;
+	struct bytes16 seen, first, second;
 	struct gpu_request r = {};
 	struct agent_link *link;
 	uint8_t op_own;
@@ -177,18 +177,13 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 	__syncwarp(); /* all lanes have seen that it is due */
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
 		struct agent_link *link = &k->links[l];
-		struct mlx5_write write = {
-			.remote_address = link->remote_address,
-			.rkey = link->remote_rkey,
-			.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & 0xfffff),
-			.with_imm = true,
-			.signal = true,
-		};
+		struct mlx5_write write;
 
 		/* Also where no look ever finds the rings empty. */
 		reap(k, link);
 		if (link->dead || mlx5_room(&link->queue) == 0)
 			continue;
+		write = agent_heartbeat(link);
 		mlx5_wqe_build(&link->queue, 0, &write);
 		mlx5_ring(&link->queue, 1);
 	}
@@ -311,9 +306,7 @@ static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper
 /* The batch begins with what was staged while the last one ran. Its deadlines may have passed. */
 static __device__ void adopt_staged(const struct gpu_loop *g, struct keeper *k, struct turn *t)
 {
-	static_assert(sizeof(t->request[0]) % 8 == 0, "copied by words");
-	for (uint32_t i = threadIdx.x; i < t->n_staged * sizeof(t->request[0]) / 8; i += WARP)
-		((uint64_t *)t->request)[i] = ((const uint64_t *)g->staged)[i];
+	copy_words(t->request, g->staged, t->n_staged, WARP);
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
 		k->links[l].built = k->links[l].staged;
 		k->links[l].staged = 0;
@@ -338,8 +331,10 @@ static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, st
 		t->odd = t->any_crc = t->ahead.told = false;
 	}
 	__syncwarp();
-	if (t->n_staged > 0)
+	if (t->n_staged > 0) {
 		adopt_staged(g, k, t);
+		tell_nothing(t); /* what comes now is not the first */
+	}
 	aged = wait_inputs(g, k, t, true);
 	__syncwarp();
 	if (!t->ahead.told)

@@ -35,7 +35,8 @@ struct agent_model_item {
 /*
  * A batch on a GPU. <rows> and <lengths> are the agent's; the other buffers may be replaced by the
  * model's own, which live as long as it does. All of it is device memory. A request's row is the
- * same in every array. Rows from *rows on hold nothing, and are not looked at.
+ * same in every array. Rows from *rows on hold nothing, and are not looked at. Replies are read in
+ * aligned units of 16 bytes: what follows the last one in its unit must be readable, too.
  */
 struct agent_model_gpu {
 	void *stream; /* cudaStream_t, being captured on the current device */

@@ -77,13 +77,7 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 	loop->next_heartbeat = now + loop->params.heartbeat_ms * 1000000ull;
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
 		struct agent_link *link = &loop->params.links[i];
-		struct mlx5_write write = {
-			.remote_address = link->remote_address,
-			.rkey = link->remote_rkey,
-			.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & 0xfffff),
-			.with_imm = true,
-			.signal = true,
-		};
+		struct mlx5_write write = agent_heartbeat(link);
 
 		post(loop, link, &write);
 		ring(loop, link);

@@ -464,6 +464,41 @@ static void serves_what_came_while_a_batch_ran(struct rig *rig)
 	}
 }
 
+/* On a GPU a large request is copied when it is seen, before anybody knows what becomes of it. */
+static void drops_large_ones_that_came_first(struct rig *rig)
+{
+	static const uint8_t becomes[] = {RING_OK, RING_EXPIRED, RING_CANCELLED, RING_BAD};
+	const struct ring_descriptor hurry = {.deadline_us = 1000}, patient = {0};
+	const uint32_t large = 60000;
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=60000,kernel=1",
+					    .max_batch = 4,
+					    .batch_timeout_us = 5000}))
+		return;
+	for (uint32_t round = 0; round < 32; round++) {
+		uint8_t first = becomes[round % 4], n = round / 4 % 2 == 0 ? 3 : 1;
+
+		for (uint32_t i = 0; i < n; i++)
+			fill(rig_slot(rig, 0, i), large - 5 * i, round + i);
+		rig_submit(rig, 0, 0, first == RING_BAD ? large + 1 : large,
+			   first == RING_EXPIRED ? &hurry : &patient);
+		if (first == RING_CANCELLED)
+			rig_cancel(rig, 0, 0, rig->link[0].position);
+		for (uint32_t i = 1; i < n; i++)
+			rig_submit(rig, 0, i, large - 5 * i, NULL);
+		for (uint32_t i = 0; i < n; i++) {
+			REQUIRE(await(rig, 0, &r), "round %u: only %u replies", round, i);
+			REQUIRE(r.status == (r.slot == 0 ? first : RING_OK),
+				"round %u: slot %u has status %u", round, r.slot, r.status);
+			REQUIRE(r.status != RING_OK ||
+					(r.header->length == large - 5 * r.slot &&
+					 filled(r.bytes, r.header->length, round + r.slot)),
+				"round %u: slot %u has other bytes", round, r.slot);
+		}
+	}
+}
+
 static void says_what_the_model_refused(struct rig *rig)
 {
 	char arguments[512];
@@ -594,6 +629,7 @@ static const struct {
 	TEST(tells_when_it_saw_ran_and_ended),
 	TEST(moves_large_payloads),
 	TEST(serves_what_came_while_a_batch_ran),
+	TEST(drops_large_ones_that_came_first),
 	TEST(says_what_the_model_refused),
 	TEST(computes_what_the_model_computes),
 	TEST(stops_at_once),

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A large request that comes first is in a hurry, too. As soon as the polling warp sees its mark,
+ * the blocks that only copy bring its payload to the model's first row, where it will belong if
+ * nothing speaks against it. Private to loop_kernels.cu.
+ *
+ *   first warp        sees a mark      takes, publishes
+ *   another of its    tells
+ *   other blocks           copy ------------------------- the rest of the batch
+ */
+#ifndef AGENT_LOOP_AHEAD_CUH
+#define AGENT_LOOP_AHEAD_CUH
+
+#include "loop_gather.cuh"
+
+/* Half of what was seen may be old: what is read must at least lie within the link's slots. */
+static __device__ bool lies_within(const struct gpu_loop *g, const struct keeper *k,
+				   const struct ahead *a)
+{
+	const struct agent_link *link = &k->links[a->link == GPU_NO_LINK ? 0 : a->link];
+
+	return a->link != GPU_NO_LINK && a->slot < link->slot_count && a->length <= link->stride &&
+	       a->length <= g->max_request;
+}
+
+/* Is it what was taken first? */
+static __device__ bool is_first(const struct ahead *a, const struct turn *t)
+{
+	const struct gpu_request *r = &t->request[0];
+
+	return t->n > 0 && a->link == r->link && a->slot == r->slot && a->length == r->length &&
+	       a->position + 1 == r->sequence && r->stage == 0;
+}
+
+/* Block 0, when the other blocks are done with what was sent. */
+static __device__ void lend_nothing(struct turn *t)
+{
+	if (threadIdx.x > 0)
+		return;
+	t->may_lend = true;
+	t->first_fetched = false;
+	t->lent.link = GPU_NO_LINK;
+}
+
+/* Block 0, one thread. What has nothing to run belongs where only taking tells. */
+static __device__ void lend(const struct gpu_loop *g, const struct keeper *k, struct turn *t)
+{
+	const struct ahead *a = &t->ahead;
+	const struct agent_link *link = &k->links[a->link];
+
+	if (gridDim.x == 1 || g->in_place || !t->may_lend)
+		return;
+	t->may_lend = false;
+	t->lent = *a;
+	g->state->ahead = link->slots + (uint64_t)a->slot * link->stride;
+	g->state->ahead_length = a->length;
+	publish(g, t, PUBLISH_AHEAD, PUBLISH_LENT);
+}
+
+static __device__ bool is_lent(const struct turn *t)
+{
+	return t->lent.link != GPU_NO_LINK;
+}
+
+/* Is it the batch's first row? */
+static __device__ bool was_worth_it(const struct turn *t)
+{
+	const struct gpu_request *r = &t->request[0];
+
+	return is_lent(t) && is_first(&t->lent, t) && r->row == 0 && r->status == RING_OK;
+}
+
+/* Block 0: nobody may go on writing that row. */
+static __device__ void take_back(const struct gpu_loop *g, struct turn *t)
+{
+	let_help(g, t, PUBLISH_MISS, PUBLISH_LENT);
+	await_arrivals(g, t, ARRIVE_AHEAD);
+	if (threadIdx.x == 0)
+		t->lent.link = GPU_NO_LINK;
+	__syncthreads();
+}
+
+/* A block that only copies. */
+static __device__ void fetch_ahead(const struct gpu_loop *g, struct turn *t)
+{
+	struct span mine = {
+		.from = g->state->ahead,
+		.to = (uint8_t *)g->model.input,
+		.length = g->state->ahead_length,
+	};
+
+	copy_spans(&t->spans, 1, mine, blockIdx.x - 1, gridDim.x - 1);
+}
+
+#endif
