@@ -13,16 +13,6 @@
 
 #include "loop_gather.cuh"
 
-/* Half of what was seen may be old: what is read must at least lie within the link's slots. */
-static __device__ bool lies_within(const struct gpu_loop *g, const struct keeper *k,
-				   const struct ahead *a)
-{
-	const struct agent_link *link = &k->links[a->link == GPU_NO_LINK ? 0 : a->link];
-
-	return a->link != GPU_NO_LINK && a->slot < link->slot_count && a->length <= link->stride &&
-	       a->length <= g->max_request;
-}
-
 /* Is it what was taken first? */
 static __device__ bool is_first(const struct ahead *a, const struct turn *t)
 {
@@ -32,8 +22,8 @@ static __device__ bool is_first(const struct ahead *a, const struct turn *t)
 	       a->position + 1 == r->sequence && r->stage == 0;
 }
 
-/* Block 0, when the other blocks are done with what was sent. */
-static __device__ void lend_nothing(struct turn *t)
+/* Block 0, at the beginning of a turn: nothing is lent, but may be. */
+static __device__ void begin_lending(struct turn *t)
 {
 	if (threadIdx.x > 0)
 		return;
@@ -43,17 +33,14 @@ static __device__ void lend_nothing(struct turn *t)
 }
 
 /* Block 0, one thread. What has nothing to run belongs where only taking tells. */
-static __device__ void lend(const struct gpu_loop *g, const struct keeper *k, struct turn *t)
+static __device__ void lend(const struct gpu_loop *g, struct turn *t, const uint8_t *payload)
 {
-	const struct ahead *a = &t->ahead;
-	const struct agent_link *link = &k->links[a->link];
-
 	if (gridDim.x == 1 || g->in_place || !t->may_lend)
 		return;
 	t->may_lend = false;
-	t->lent = *a;
-	g->state->ahead = link->slots + (uint64_t)a->slot * link->stride;
-	g->state->ahead_length = a->length;
+	t->lent = t->ahead;
+	g->state->ahead = payload;
+	g->state->ahead_length = t->ahead.length;
 	publish(g, t, PUBLISH_AHEAD, PUBLISH_LENT);
 }
 

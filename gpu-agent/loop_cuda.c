@@ -166,7 +166,8 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
-	if (!loop->failed && (g->model.rows != &g->state->batch.rows || g->model.lengths != g->lengths)) {
+	if (!loop->failed &&
+	    (g->model.rows != &g->state->batch.rows || g->model.lengths != g->lengths)) {
 		snprintf(loop->error, loop->error_size,
 			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
 			 p->model->name);
@@ -227,10 +228,12 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 {
 	unsigned int in = copy_blocks(g->max_batch, g->max_request);
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
-	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX;
+	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX, most = gpu_turn_blocks();
 
-	blocks += blocks > 1; /* the first has no hand free while a request is taken */
-
+	/* The first has no hand free while a request is taken. */
+	blocks += blocks > 1;
+	if (blocks > most)
+		blocks = most < 3 ? 1 : most;
 	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
 		turns /= 2;
 	if (nodes == 0 && blocks == 1)

@@ -62,7 +62,7 @@ struct gpu_kept {
 /* A batch, as one turn leaves it to the next. */
 struct gpu_batch {
 	uint32_t n, rows; /* requests, and those of them that the model runs; it reads <rows> */
-	bool stopped, any_crc;
+	bool stopped;
 	/* How it was gathered: loop_quick.cuh, loop_ahead.cuh. */
 	bool quick;         /* all of it is one small request */
 	bool built;         /* and its WQE and its reply's header, but for done_ns, are there */
@@ -107,6 +107,10 @@ struct gpu_loop {
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Blocks of turns that a GPU runs at the same time, if nothing else runs there: they wait for each
+ * other. 0: it cannot tell. The current device's. */
+unsigned int gpu_turn_blocks(void);
 
 /* Put <turns> turns without a model between them onto <stream>; with more than one block only one.
  * <before>: how many waited before it in the same graph. */

@@ -39,7 +39,7 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* 16 bytes that a RNIC wrote, behind a mark that this block saw. Zeroes unless <wanted>: no branch,
+/* 16 bytes, of a RNIC's behind a mark that this block saw. Zeroes unless <wanted>: no branch,
  * so that nobody waits for them before they are used. */
 static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
@@ -123,7 +123,7 @@ template <int barrier> static __device__ __forceinline__ void barrier_wait()
 /* The first request that polling found, for those who fetch it before it is taken. */
 struct ahead {
 	bool told;
-	uint32_t link, slot, length;
+	uint32_t link, slot, length; /* GPU_NO_LINK: none that can be fetched */
 	uint64_t position;
 };
 
@@ -133,6 +133,7 @@ struct turn : gpu_batch {
 	struct spans spans;
 	uint32_t n_staged;
 	uint64_t start_ns;
+	bool any_crc;
 	bool odd;        /* some request is bad, or has a deadline or a sum */
 	uint32_t before; /* turns of this graph */
 	uint32_t heard;  /* of what block 0 published */
@@ -180,6 +181,11 @@ static __device__ bool make_room(const struct gpu_loop *g, struct keeper *k,
 static __device__ uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
 {
 	return link->replies + (uint64_t)slot * link->reply_stride;
+}
+
+static __device__ struct ring_reply *header_of(const struct agent_link *link, uint32_t slot)
+{
+	return (struct ring_reply *)reply_of(link, slot);
 }
 
 /* Where nothing is to be run the reply's own place can be the model's input, unless a sum is to be
@@ -241,13 +247,9 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 	mlx5_wqe_build(&link->queue, r->ahead, &write);
 }
 
-static __device__ void write_header(struct agent_link *link, const struct gpu_request *r,
+static __device__ void write_header(struct ring_reply *header, const struct gpu_request *r,
 				    uint32_t length, uint64_t start_ns, uint64_t done_ns)
 {
-	struct ring_reply *header = (struct ring_reply *)reply_of(link, r->slot);
-
-	if (r->slot == GPU_NO_SLOT)
-		return;
 	header->sequence = r->sequence;
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
@@ -296,7 +298,9 @@ static __device__ void build_batch(const struct gpu_loop *g, struct keeper *k,
 	if (i < n && k->open[request[i].link]) {
 		struct agent_link *link = &k->links[request[i].link];
 
-		write_header(link, &request[i], length, start_ns, done_ns);
+		if (request[i].slot != GPU_NO_SLOT)
+			write_header(header_of(link, request[i].slot), &request[i], length,
+				     start_ns, done_ns);
 		build_wqe(link, &request[i], length, status);
 	}
 }

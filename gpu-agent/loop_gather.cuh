@@ -43,7 +43,8 @@ static __device__ void arrive(const struct gpu_loop *g, uint32_t times = 1)
 	}
 }
 
-/* The same where nobody waits for it. */
+/* The same where only the next turn counts it: this kernel ends behind it, which is fence enough.
+ */
 static __device__ void leave(const struct gpu_loop *g, uint32_t times)
 {
 	if (threadIdx.x == 0)
@@ -131,8 +132,8 @@ static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, stru
 
 	if (threadIdx.x == 0) {
 		struct gpu_batch batch = s->batch;
-		uint32_t n_staged = s->n_staged;
-		uint64_t start_ns = s->start_ns;
+		uint32_t n_staged = keeps ? s->n_staged : 0;
+		uint64_t start_ns = keeps ? s->start_ns : 0;
 
 		*(struct gpu_batch *)t = batch;
 		t->n_staged = n_staged;

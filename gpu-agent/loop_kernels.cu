@@ -34,13 +34,15 @@ static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, s
 {
 	uint32_t flags;
 	struct bytes16 half;
+	bool worth_it;
 
-	lend_nothing(t);
+	begin_lending(t);
 	await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		take_quickly(g, k, t);
-		__syncthreads();
-		if (is_lent(t) && !t->first_fetched)
+		worth_it = __syncthreads_or(take_quickly(g, k, t));
+		if (worth_it && threadIdx.x == 0)
+			t->first_fetched = true;
+		else if (!worth_it && is_lent(t))
 			take_back(g, t);
 		if (t->stopped || t->rows > 0)
 			break;
@@ -62,7 +64,7 @@ static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, s
 		settle_places(g, k, t);
 	publish_batch(g, t);
 	flags = is_lent(t) ? PUBLISH_LENT : 0;
-	if (t->first_fetched && t->n == 1 && !t->any_crc)
+	if (worth_it && t->n == 1 && !t->any_crc)
 		flags |= PUBLISH_DONE;
 	let_help(g, t, PUBLISH_BATCH, flags);
 	/* A thread that seldom copies says when. */
@@ -107,7 +109,7 @@ static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, 
 	uint8_t status;
 
 	if (leaves_quickly(g, t, &length)) {
-		send_quickly(g, k, t, length, early, done_ns);
+		send_quickly(k, t, length, early, done_ns);
 		return;
 	}
 	scatter(g, t, k->links, &length, &status);
@@ -136,7 +138,7 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 		g->shared->launch_error = error;
 }
 
-static __global__ void __launch_bounds__(GPU_BLOCK)
+static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	turn(const __grid_constant__ struct gpu_loop g, uint32_t what, uint32_t turns,
 	     uint32_t before)
 {
@@ -175,6 +177,19 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	put_back(&g, &k);
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);
+}
+
+extern "C" unsigned int gpu_turn_blocks(void)
+{
+	int device, processors, per_processor;
+
+	if (cudaGetDevice(&device) != cudaSuccess ||
+	    cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) !=
+		    cudaSuccess ||
+	    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, turn, GPU_BLOCK, 0) !=
+		    cudaSuccess)
+		return 0;
+	return (unsigned int)(processors * per_processor);
 }
 
 extern "C" cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,

@@ -21,45 +21,49 @@
 #define QUICK_MAX   (QUICK_LOADS * QUICK_STEP)
 
 /* Is all of the batch one request, which is being fetched? */
-static __device__ bool is_quick(const struct gpu_loop *g, const struct keeper *k,
-				const struct turn *t)
+static __device__ bool is_quick(const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
 	return t->n == 1 && t->rows == 1 && r->length <= QUICK_MAX && !(r->flags & RING_HAS_CRC) &&
-	       is_first(&t->ahead, t) && (uint64_t)input_of(g, k->links, r).to % 16 == 0;
+	       is_first(&t->ahead, t);
 }
+
+/* What thread 0 knows of a reply before there is one. */
+struct reply {
+	struct ring_reply *header;
+	uint32_t length;
+};
 
 /* One thread: the WQE, if there is room and nothing can change it. Errors go the way of all
  * batches, where they are counted. */
 static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
-			     const struct gpu_request *r)
+			     const struct gpu_request *r, struct reply *reply)
 {
-	uint32_t length;
 	uint8_t status;
 
 	if (!g->foreseen || link->dead || mlx5_room(&link->queue) < link->built)
 		return false;
-	length = reply_length(g, r, &status);
+	reply->header = header_of(link, r->slot);
+	reply->length = reply_length(g, r, &status);
 	if (status == RING_OK)
-		build_wqe(link, r, length, status);
+		build_wqe(link, r, reply->length, status);
 	return status == RING_OK;
 }
 
 /* One thread: what was built leaves; everything that it sends is written, behind a barrier. */
-static __device__ void send_built(struct keeper *k, const struct gpu_request *r, uint64_t start_ns,
-				  uint64_t done_ns)
+static __device__ void send_built(struct keeper *k, struct agent_link *link,
+				  struct ring_reply *header, uint64_t start_ns, uint64_t done_ns)
 {
-	struct agent_link *link = &k->links[r->link];
-
-	((struct ring_reply *)reply_of(link, r->slot))->done_ns = done_ns;
+	header->done_ns = done_ns;
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
 	count_batch(&k->kept.stats, 1, done_ns - start_ns);
 }
 
 /* The first warp: a batch. Is it quick? If so, all but its payload is ready now. */
-static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k, struct turn *t,
+				      struct reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
 	bool quick;
@@ -69,7 +73,7 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 	if (threadIdx.x == 0)
 		r->in_place = may_be_in_place(g, r);
 	__syncwarp();
-	quick = is_quick(g, k, t);
+	quick = is_quick(t);
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
@@ -77,7 +81,7 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 		r->in_place = quick && r->in_place;
 		if (quick) {
 			t->start_ns = g->state->start_ns = now_ns();
-			t->built = build(g, &k->links[r->link], r);
+			t->built = build(g, &k->links[r->link], r, reply);
 			t->again = t->built && r->in_place && t->quick_left > 0;
 		}
 		if (quick && !t->again)
@@ -86,79 +90,94 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 	barrier_arrive<BARRIER_VERDICT>();
 }
 
-/* Another warp of block 0: fetch what is being taken. True: it is not what it was taken for. */
+/* Another warp of block 0: fetch what is being taken. <differs>: it is not what it was taken for.
+ * True: it was lent, and not in vain. */
 static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keeper *k,
-				     struct turn *t)
+				     struct turn *t, bool *differs)
 {
 	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
 	const struct gpu_request *r = &t->request[0];
 	const struct ahead *a = &t->ahead;
 	struct bytes16 piece[QUICK_LOADS], half;
-	bool confirms = threadIdx.x >= GPU_BLOCK - WARP, differs, mine, fits, small;
+	bool last = threadIdx.x >= GPU_BLOCK - WARP, mine, fits, small;
 	const uint8_t *from;
 	uint8_t *to;
 
 	barrier_wait<BARRIER_AHEAD>();
-	fits = lies_within(g, k, a);
+	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &k->links[fits ? a->link : 0];
 	from = link->slots + (uint64_t)a->slot * link->stride;
-	/* Each warp that has payload confirms for itself, the last of them always. */
-	mine = fits && lane < 2 && (confirms || (small && at - lane * 16 < a->length));
+	/* As few warps as can confirm: loads of one line wait for each other. In the reply's place
+	 * each warp writes only what it has confirmed; of a large request the last warp looks,
+	 * while the first lends it. */
+	if (small)
+		mine = threadIdx.x < 2 * WARP || (g->in_place && at - lane * 16 < a->length);
+	else
+		mine = fits && last;
+	mine = mine && lane < 2;
 	half = read_quarter(descriptor_at(link, a->position), lane, mine);
 #pragma unroll
 	for (uint32_t i = 0; i < QUICK_LOADS; i++)
 		piece[i] = read_16(from + at + i * QUICK_STEP,
 				   small && at + i * QUICK_STEP < a->length);
 	if (threadIdx.x == WARP && fits && !small)
-		lend(g, k, t);
+		lend(g, t, from);
 	barrier_wait<BARRIER_VERDICT>();
-	differs = __any_sync(ALL_LANES, mine && half_differs(r, half, lane));
-	if (!t->quick) {
-		if (confirms && lane == 0)
-			t->first_fetched = !differs && was_worth_it(t);
-		return false;
-	}
+	*differs = __any_sync(ALL_LANES, mine && half_differs(r, half, lane));
+	if (!t->quick)
+		return last && !*differs && was_worth_it(t);
 	to = input_of(g, k->links, r).to;
-	/* What differs is not written: it might be another reply's place. */
 #pragma unroll
 	for (uint32_t i = 0; i < QUICK_LOADS; i++)
-		if (!differs && at + i * QUICK_STEP < r->length)
+		if (!*differs && at + i * QUICK_STEP < r->length)
 			store_some(to + at + i * QUICK_STEP, piece[i],
 				   r->length - at - i * QUICK_STEP);
-	return differs;
+	return false;
 }
 
-/* Block 0: a batch, gathered if it is quick. What has nothing to run is answered at once. */
-static __device__ void take_quickly(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+/* Thread 0: a quick batch is stored, or <differs> from what it was taken for; is it answered at
+ * once?
+ */
+static __device__ void settle_quick(struct keeper *k, struct turn *t, const struct reply *reply,
+				    bool differs)
 {
 	struct gpu_request *r = &t->request[0];
-	bool differs, again;
-	uint8_t status;
+
+	if (differs) {
+		t->quick = t->built = r->in_place = false;
+		return;
+	}
+	if (t->built)
+		write_header(reply->header, r, reply->length, t->start_ns, t->start_ns);
+	if (t->again) {
+		send_built(k, &k->links[r->link], reply->header, t->start_ns, now_ns());
+		t->quick_left--;
+	}
+}
+
+/* Block 0: a batch, gathered if it is quick. What has nothing to run is answered at once. True for
+ * some thread: what was lent is the batch's first row. */
+static __device__ bool take_quickly(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+{
+	struct reply reply = {};
+	bool differs, again, worth_it = false;
 
 	do {
 		differs = false;
 		if (threadIdx.x < WARP)
-			take_and_judge(g, k, t);
+			take_and_judge(g, k, t, &reply);
 		else
-			differs = fetch_quickly(g, k, t);
+			worth_it = fetch_quickly(g, k, t, &differs);
 		if (!t->quick)
-			return;
+			return worth_it;
 		again = t->again;
 		differs = __syncthreads_or(differs);
-		if (threadIdx.x == 0) {
-			if (differs)
-				t->quick = t->built = r->in_place = false;
-			else if (t->built)
-				write_header(&k->links[r->link], r, reply_length(g, r, &status),
-					     t->start_ns, t->start_ns);
-			if (!differs && again) {
-				send_built(k, r, t->start_ns, now_ns());
-				t->quick_left--;
-			}
-		}
+		if (threadIdx.x == 0)
+			settle_quick(k, t, &reply, differs);
 		__syncwarp();
 	} while (again && !differs);
+	return false;
 }
 
 /* --- behind the model --------------------------------------------------------------------------
@@ -191,18 +210,19 @@ static __device__ struct bytes16 read_early(const struct gpu_loop *g)
 }
 
 /* Block 0: the bytes of a reply that was built, and the doorbell. */
-static __device__ void send_quickly(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				    uint32_t length, struct bytes16 early, uint64_t done_ns)
+static __device__ void send_quickly(struct keeper *k, struct turn *t, uint32_t length,
+				    struct bytes16 early, uint64_t done_ns)
 {
 	const struct gpu_request *r = &t->request[0];
-	uint8_t *to = reply_of(&k->links[r->link], r->slot) + sizeof(struct ring_reply);
+	struct agent_link *link = &k->links[r->link];
+	struct ring_reply *header = header_of(link, r->slot);
 	uint32_t at = threadIdx.x * 16;
 
 	if (at < length)
-		store_some(to + at, early, length - at);
+		store_some((uint8_t *)(header + 1) + at, early, length - at);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		send_built(k, r, t->start_ns, done_ns);
+		send_built(k, link, header, t->start_ns, done_ns);
 	__syncthreads();
 }
 

@@ -88,10 +88,12 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 
 	if (threadIdx.x == 0)
 		t.before = before;
-	read_batch(&g, &t, &k);
-	if (t.stopped)
+	if (blockIdx.x == 0)
+		read_batch(&g, &t, &k);
+	if (g.state->batch.stopped)
 		return;
 	if (blockIdx.x > 0) {
+		__syncthreads();
 		await_published(&g, &t, PUBLISH_STAGED);
 		if (threadIdx.x == 0)
 			t.n = g.state->n_staged;

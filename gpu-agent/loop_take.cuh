@@ -49,21 +49,24 @@ static __device__ void read_again(const struct gpu_loop *g, const struct agent_l
 	understand(g, link, first, second, r);
 }
 
-/* The first request of a batch is in a hurry: as soon as lane <lead> sees its mark, the other warps
- * may fetch it. */
-static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct bytes16 seen,
-				  uint32_t lead, uint32_t l, uint32_t offset)
+/* The first request of a batch is in a hurry: as soon as lane <lead> sees its mark, others may
+ * fetch it. Half of what was seen may be old: what they read must at least lie within the slots. */
+static __device__ void tell_ahead(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
+				  struct bytes16 seen, uint32_t lead, uint32_t l)
 {
 	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
+	uint32_t slot = (uint32_t)what, length = (uint32_t)(what >> 32);
+	const struct agent_link *link = &k->links[l];
+	bool fits = slot < link->slot_count && length <= link->stride && length <= g->max_request;
 
 	__syncwarp(); /* all have seen that nobody was told */
 	if (threadIdx.x == lead)
 		t->ahead = (struct ahead){
 			.told = true,
-			.link = l,
-			.slot = (uint32_t)what,
-			.length = (uint32_t)(what >> 32),
-			.position = k->links[l].position + offset,
+			.link = fits ? l : GPU_NO_LINK,
+			.slot = slot,
+			.length = length,
+			.position = seen.high - 1,
 		};
 	barrier_arrive<BARRIER_AHEAD>();
 }
@@ -71,6 +74,7 @@ static __device__ void tell_ahead(const struct keeper *k, struct turn *t, struct
 /* There is none. */
 static __device__ void tell_nothing(struct turn *t)
 {
+	__syncwarp(); /* all have seen that nobody was told */
 	if (threadIdx.x == 0)
 		t->ahead = (struct ahead){.told = true, .link = GPU_NO_LINK};
 	barrier_arrive<BARRIER_AHEAD>();
@@ -117,7 +121,7 @@ static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, stru
 		return 0;
 	}
 	if (patience && !t->ahead.told)
-		tell_ahead(k, t, seen, __ffs(there) - 1, l, offset);
+		tell_ahead(g, k, t, seen, __ffs(there) - 1, l);
 	/* Up to the first that is not there, and while the batch has room. */
 	run = __ffs(~(there >> group_lane | 0x77777777u)) - 1;
 	mine = mine && lane - group_lane <= run;
