@@ -46,10 +46,9 @@ static void link_died(struct agent_loop *loop, struct agent_link *link)
 static void reap(struct agent_loop *loop, struct agent_link *link)
 {
 	enum mlx5_poll result;
-	uint8_t syndrome;
 
 	do {
-		result = mlx5_cq_poll(&link->queue, &syndrome);
+		result = mlx5_cq_poll(&link->queue, NULL);
 		if (result == MLX5_POLL_ERROR && !link->dead)
 			link_died(loop, link);
 	} while (result == MLX5_POLL_DONE);

@@ -99,7 +99,7 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 	const struct gpu_request *r = &t->request[0];
 	const struct ahead *a = &t->ahead;
 	struct bytes16 piece[QUICK_LOADS], half;
-	bool last = threadIdx.x >= GPU_BLOCK - WARP, mine, fits, small;
+	bool last = threadIdx.x >= GPU_BLOCK - WARP, mine, fits, small, other;
 	const uint8_t *from;
 	uint8_t *to;
 
@@ -124,7 +124,8 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 	if (threadIdx.x == WARP && fits && !small)
 		lend(g, t, from);
 	barrier_wait<BARRIER_VERDICT>();
-	*differs = __any_sync(ALL_LANES, mine && half_differs(r, half, lane));
+	other = half_differs(r, half, lane); /* by all, so that all have waited for it */
+	*differs = __any_sync(ALL_LANES, mine & other);
 	if (!t->quick)
 		return last && !*differs && was_worth_it(t);
 	to = input_of(g, k->links, r).to;

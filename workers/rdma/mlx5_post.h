@@ -271,7 +271,7 @@ enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
 
 /*
  * Read one CQE. MLX5_POLL_DONE: its WQE and all before it are complete. MLX5_POLL_ERROR: the queue
- * is dead; <syndrome> says why (MLX5_SYNDROME_*).
+ * is dead; <syndrome>, unless NULL, says why (MLX5_SYNDROME_*).
  */
 MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 {
@@ -284,7 +284,7 @@ MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 	counter = cqe->wqe_counter;
 	counter = (uint16_t)(counter << 8 | counter >> 8);
 	q->consumer = (uint16_t)(counter + 1);
-	if (op_own >> 4 == MLX5_POST_CQE_ERROR)
+	if (op_own >> 4 == MLX5_POST_CQE_ERROR && syndrome != NULL)
 		*syndrome = cqe->syndrome;
 	/* The CQE was read: the NIC may write over it. */
 	q->cq_index++;
