@@ -9,6 +9,7 @@
 #include "lcore.h"
 #include "rdma_fixture.h"
 #include "registry.h"
+#include "workers_fixture.h"
 
 #define WORKERS 3
 #define SLOTS   4
@@ -66,23 +67,8 @@ static inline void remove_link(struct rig *r, uint16_t worker)
 static inline struct worker *add_worker(struct rig *r, const char *name, uint32_t slots,
 					uint32_t batch)
 {
-	struct worker_spec spec = {
-		.model = "echo",
-		.instance = 1,
-		.slots = slots,
-		.max_request = 1472,
-		.max_reply = 1472,
-		.max_batch = batch,
-		.weight = 1,
-		.heartbeat_ms = 100,
-	};
-	char error[160] = "";
-	struct worker *w;
+	struct worker *w = fixture_register(r->lb->pool, name, slots, batch, 1);
 
-	snprintf(spec.name, sizeof(spec.name), "%s", name);
-	w = workers_register(r->lb->pool, &spec, error, sizeof(error));
-	cr_assert_not_null(w, "%s", error);
-	w->state = WORKER_ACTIVE;
 	add_link(r, w);
 	return w;
 }
