@@ -39,8 +39,8 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* 16 bytes, of a RNIC's behind a mark that this block saw. Zeroes unless <wanted>: no branch,
- * so that nobody waits for them before they are used. */
+/* 16 bytes; of what a RNIC wrote only behind a mark that this block saw. Zeroes unless <wanted>: no
+ * branch, so that nobody waits for them before they are used. */
 static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
 	struct bytes16 v = {};

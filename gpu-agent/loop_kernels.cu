@@ -24,6 +24,7 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 		arrive(g);
 		await_published(g, t, PUBLISH_BATCH);
 	}
+	/* A quick batch comes here only behind what was lent in vain. */
 	read_batch(g, t, NULL);
 	if (!t->quick)
 		gather(g, t, g->links);

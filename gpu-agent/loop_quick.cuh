@@ -137,9 +137,8 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 	return false;
 }
 
-/* Thread 0: a quick batch is stored, or <differs> from what it was taken for; is it answered at
- * once?
- */
+/* Thread 0, when a quick batch is stored: answer it if there is nothing to run. One that <differs>
+ * from what it was taken for goes the way of all. */
 static __device__ void settle_quick(struct keeper *k, struct turn *t, const struct reply *reply,
 				    bool differs)
 {
