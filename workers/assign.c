@@ -152,26 +152,36 @@ static void take_own(struct plan *plan, unsigned int service, const struct worke
 	}
 }
 
-/* Workers of one host have the same number there: that of the first of them. */
+struct at_host {
+	const char *host;
+	uint16_t worker;
+};
+
+static int by_host(const void *a, const void *b)
+{
+	const struct at_host *x = a, *y = b;
+
+	return strcmp(x->host, y->host);
+}
+
+/* Workers of one host have the same number there, that of one of them. */
 static void find_hosts(struct plan *plan)
 {
+	struct at_host at[WORKERS_MAX];
+	unsigned int n = 0;
+
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		const struct worker *worker = workers_get(plan->pool, i);
 		const char *host = worker == NULL ? NULL : workers_label(worker, ASSIGN_HOST_LABEL);
 
 		plan->host[i] = (uint16_t)i;
-		for (unsigned int k = 0; host != NULL && k < i; k++) {
-			const struct worker *other = workers_get(plan->pool, k);
-			const char *its = plan->host[k] != k || other == NULL
-						  ? NULL
-						  : workers_label(other, ASSIGN_HOST_LABEL);
-
-			if (its != NULL && strcmp(its, host) == 0) {
-				plan->host[i] = (uint16_t)k;
-				break;
-			}
-		}
+		if (host != NULL)
+			at[n++] = (struct at_host){.host = host, .worker = (uint16_t)i};
 	}
+	qsort(at, n, sizeof(at[0]), by_host);
+	for (unsigned int i = 1; i < n; i++)
+		if (by_host(&at[i - 1], &at[i]) == 0)
+			plan->host[at[i].worker] = plan->host[at[i - 1].worker];
 	plan->hosts_known = true;
 }
 
@@ -189,44 +199,47 @@ static void count_members(struct plan *plan, const struct worker_set *in, struct
 		crowd->members[plan->host[i]] += worker_set_has(in, i);
 }
 
-/* Is <worker> the better spare? Negative: yes. <mine>: this service's spares before. */
-static int compare(const struct plan *plan, const struct assign_want *want,
-		   const struct crowd *crowd, const struct worker_set *mine,
-		   const struct worker *worker, const struct worker *best)
+static int by_name(const void *a, const void *b)
 {
-	int stays = worker_set_has(mine, best->number) - worker_set_has(mine, worker->number);
-	int takes = worker_set_has(&plan->before, worker->number) -
-		    worker_set_has(&plan->before, best->number);
-	int beside;
+	const struct worker *const *x = a, *const *y = b;
 
-	if (stays != 0)
-		return stays;
-	if (takes != 0)
-		return takes;
-	beside = crowd->members[plan->host[worker->number]] -
-		 crowd->members[plan->host[best->number]];
-	if (beside != 0)
-		return want->placement == ASSIGN_SPREAD ? beside : -beside;
-	return strcmp(worker->spec.name, best->spec.name);
+	return strcmp((*x)->spec.name, (*y)->spec.name);
 }
 
-static const struct worker *best_spare(const struct plan *plan, unsigned int service,
-				       const struct crowd *crowd, const struct worker_set *mine)
+/* Those that may become spares of a service, by name. Returns how many. */
+static unsigned int find_candidates(const struct plan *plan, unsigned int service,
+				    const struct worker *candidate[WORKERS_MAX])
 {
-	const struct assign_want *want = &plan->want[service];
-	const struct worker *best = NULL;
+	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		const struct worker *worker = workers_get(plan->pool, i);
 
-		if (!may_serve(want, worker) || worker->state != WORKER_ACTIVE ||
-		    worker_set_has(&plan->taken, i) ||
-		    worker_set_has(&plan->pinned[service].out, i))
-			continue;
-		if (best == NULL || compare(plan, want, crowd, mine, worker, best) < 0)
-			best = worker;
+		if (may_serve(&plan->want[service], worker) && worker->state == WORKER_ACTIVE &&
+		    !worker_set_has(&plan->taken, i) &&
+		    !worker_set_has(&plan->pinned[service].out, i))
+			candidate[n++] = worker;
 	}
-	return best;
+	qsort(candidate, n, sizeof(*candidate), by_name);
+	return n;
+}
+
+/* Is <worker> a better spare than <best>? <mine>: this service's spares before. */
+static bool is_better(const struct plan *plan, const struct assign_want *want,
+		      const struct crowd *crowd, const struct worker_set *mine,
+		      const struct worker *worker, const struct worker *best)
+{
+	int stays = worker_set_has(mine, worker->number) - worker_set_has(mine, best->number);
+	int takes = worker_set_has(&plan->before, worker->number) -
+		    worker_set_has(&plan->before, best->number);
+	int beside = crowd->members[plan->host[worker->number]] -
+		     crowd->members[plan->host[best->number]];
+
+	if (stays != 0)
+		return stays > 0;
+	if (takes != 0)
+		return takes < 0;
+	return want->placement == ASSIGN_SPREAD ? beside < 0 : beside > 0;
 }
 
 static void take_spares(struct plan *plan, unsigned int service, const struct worker_set *mine,
@@ -234,18 +247,28 @@ static void take_spares(struct plan *plan, unsigned int service, const struct wo
 {
 	const struct assign_want *want = &plan->want[service];
 	uint32_t have = worker_set_count(&result->in), missing = 0;
+	const struct worker *candidate[WORKERS_MAX];
+	unsigned int n;
 	struct crowd crowd;
 
 	if (want->assigned_only && have < want->min_workers)
 		missing = want->min_workers - have;
 	missing = missing < want->spares ? missing : want->spares;
-	if (missing > 0)
-		count_members(plan, &result->in, &crowd);
-	for (; missing > 0; missing--) {
-		const struct worker *spare = best_spare(plan, service, &crowd, mine);
+	if (missing == 0)
+		return;
+	n = find_candidates(plan, service, candidate);
+	count_members(plan, &result->in, &crowd);
+	for (; missing > 0 && n > 0; missing--) {
+		const struct worker *spare;
+		unsigned int best = 0;
 
-		if (spare == NULL)
-			return;
+		/* Of equals the first by name. */
+		for (unsigned int i = 1; i < n; i++)
+			if (is_better(plan, want, &crowd, mine, candidate[i], candidate[best]))
+				best = i;
+		spare = candidate[best];
+		memmove(&candidate[best], &candidate[best + 1],
+			(--n - best) * sizeof(candidate[0]));
 		crowd.members[plan->host[spare->number]]++;
 		worker_set_add(&plan->taken, spare->number);
 		worker_set_add(&result->in, spare->number);

@@ -490,9 +490,9 @@ static void drops_large_ones_that_came_first(struct rig *rig)
 
 		for (uint32_t i = 0; i < n; i++)
 			fill(rig_slot(rig, 0, i), large - 5 * i, round + i);
-		rig_submit(rig, 0, 0, large + becomes[round % 5].more, &becomes[round % 5].with);
 		if (first == RING_CANCELLED)
-			rig_cancel(rig, 0, 0, rig->link[0].position);
+			rig_cancel(rig, 0, 0, rig->link[0].position + 1);
+		rig_submit(rig, 0, 0, large + becomes[round % 5].more, &becomes[round % 5].with);
 		for (uint32_t i = 1; i < n; i++)
 			rig_submit(rig, 0, i, large - 5 * i, NULL);
 		for (uint32_t i = 0; i < n; i++) {
