@@ -257,7 +257,7 @@ static void drops_what_was_cancelled(struct rig *rig)
 {
 	struct rig_reply r;
 
-	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 100000}))
+	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 500000}))
 		return;
 	ask(rig, 0, 5, 10, 0, NULL);
 	rig_cancel(rig, 0, 5, 1);
