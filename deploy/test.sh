@@ -274,7 +274,7 @@ if [[ $kinds == *fuzz* ]]; then
     if ! command -v clang >/dev/null; then
         echo "clang is not installed" >"$logs/output"
         verdict fuzz 77 "$logs/output"
-    elif CC=clang build_or_fail fuzz build-fuzz --buildtype=debugoptimized -Dfuzz=true \
+    elif CC=clang targets=fuzz build_or_fail fuzz build-fuzz --buildtype=debugoptimized -Dfuzz=true \
         -Dcuda=disabled \
         -Dtests=false -Db_sanitize=address,undefined -Db_lundef=false \
         -Dc_args=-fsanitize=fuzzer-no-link; then

@@ -30,7 +30,7 @@ const struct cli_topic cli_topics[] = {
 	 ".Sy n/a\n"
 	 "with the reason why there is nothing to look at.\n"
 	 "Warnings and problems end with a fix: a command, or a key of the configuration.\n"
-	 "A check that does not answer within two seconds is given up, with a warning.\n",
+	 "A check that does not answer within five seconds is given up, with a warning.\n",
 	 NULL},
 };
 const size_t cli_n_topics = CLI_COUNT_OF(cli_topics);

@@ -73,15 +73,15 @@ Test(doctor_run, a_check_that_crashes_is_a_warning)
 	cr_expect_str_eq(d.finding[0].found, "the check itself ended with status 3");
 }
 
-Test(doctor_run, a_check_that_hangs_ends_after_two_seconds_with_the_fix_of_its_row)
+Test(doctor_run, a_check_that_hangs_ends_after_five_seconds_with_the_fix_of_its_row)
 {
 	double start = now();
 
 	run(hang);
-	cr_expect_lt(now() - start, 4);
+	cr_expect_lt(now() - start, 10);
 	cr_assert_eq(d.n, 1);
 	cr_expect_eq(d.finding[0].status, DOCTOR_WARNING);
-	cr_expect_str_eq(d.finding[0].found, "no answer within 2 s");
+	cr_expect_str_eq(d.finding[0].found, "no answer within 5 s");
 	cr_expect_str_eq(d.finding[0].fix, "wait no longer");
 }
 
@@ -311,7 +311,7 @@ Test(doctor_run, a_daemon_that_says_nothing_does_not_keep_us)
 	cr_expect_eq(d.finding[0].status, DOCTOR_NA, "%s", d.finding[0].found);
 	cr_assert_eq(listen(fd, 1), 0);
 	run(check_control);
-	cr_expect_lt(now() - start, 4);
-	cr_expect_str_eq(d.finding[0].found, "no answer within 2 s");
+	cr_expect_lt(now() - start, 10);
+	cr_expect_str_eq(d.finding[0].found, "no answer within 5 s");
 	close(fd);
 }
