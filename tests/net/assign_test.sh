@@ -31,7 +31,7 @@ expect "spares in" "$(cli --json services show own | jq .service.spares_in)" -eq
 cli workers assign w3 own >"$dir/assign.log"
 expect "what assign said" "$(cat "$dir/assign.log")" = "worker w3 serves own,all"
 expect "the spare stepped back" "$(serves own)" = w3
-load_start run echo --to "$vip:8500" --sockets 16 --duration-s 5 --rate 2000
+load_start run echo --to "$vip:8500" --sockets 16 --duration-s 3600 --rate 2000
 wait_for "requests on w3" requests_above w3 500
 cli workers assign w2 own >/dev/null
 wait_for "requests on w2" requests_above w2 500
@@ -47,7 +47,7 @@ wait_for "a spare instead" eval '[ "$(serves own)" = w1 ]'
 wait_for "requests on w1" requests_above w1 500
 start_agent 2 echo --label host=rack1 --label slot=2
 wait_for "w2 again" eval '[ "$(serves own)" = w2 ]'
-load_wait run || true
+load_end run
 expect_none_lost run
 
 cli workers release w1 all >/dev/null

@@ -68,15 +68,21 @@ start_agent 2 echo --model-args delay_us=20000 --max-batch 1
 wait_for "w2 to be active" worker_is w2 active
 bench closed --to "$vip:8501" --window 1 --flows 1 --duration 3 --warmup 0.5 || fail "bench failed"
 expect_none_lost closed
-within "median of a delay of 20 ms" "$(figure closed latency.p50_us)" 20000 22000
-within "replies of one at a time" "$(figure closed answered_rps)" 43 50
+# one_by_one NAME: none is faster than the model, the fastest hardly slower; one begins where
+# another ends, however long a busy machine makes it.
+one_by_one() {
+    within "$1: shortest for a delay of 20 ms" "$(figure "$1" latency.min_us)" 20000 22000
+    within "$1: how many of them at a time" \
+        "$(figure "$1" 'latency.mean_us * .answered_rps / 1e6')" 0.95 1.02
+}
+one_by_one closed
 
 # --- the same through a DPDK port
 ip netns exec "$tag-client" ip addr flush dev c0
 bench dpdk --dpdk net_af_packet0,iface=c0 --address 10.200.0.2/24 --to "$vip:8500" --mix 8,1400 \
     --window 1 --flows 1 --duration 2 --verify echo || fail "bench --dpdk failed: $(tail -n 3 "$dir/dpdk.log")"
 expect_none_lost dpdk
-within "median of a delay of 20 ms" "$(figure dpdk latency.p50_us)" 20000 22000
+one_by_one dpdk
 
 echo "offered $(figure open offered_rps)/s of 2000, a delay of 20 ms measured as" \
     "$(figure closed latency.p50_us) us, $above requests above half of a stall"

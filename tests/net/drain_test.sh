@@ -11,7 +11,7 @@ topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy
 start_lb
 start_agents 2 echo --model-args delay_us=50
 
-load_start run echo --to "$vip:8500" --sockets 32 --duration-s 6 --rate 4000
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 4000
 wait_for "requests on w1" requests_above w1 1000
 state=$(cli --json workers drain w1 | jq -r .worker.state)
 [[ $state = drained || $state = gone ]] || fail "state after doorbell workers drain: $state"
@@ -27,7 +27,7 @@ expect_log w2 drained
 start_agent 2 echo
 wait_for "requests on w2 again" requests_above w2 1000
 
-load_wait run || true
+load_end run
 expect_none_lost run
 expect "requests in flight on drained workers" "$(drops worker_lost)" -eq 0
 echo "$(figure run answered) requests answered over two drains, none lost"

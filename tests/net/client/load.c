@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,13 @@ struct runner {
 	uint32_t cursor; /* the flow whose turn to send it is */
 	uint8_t datagram[LOAD_DATAGRAM_MAX + 1];
 };
+
+static volatile sig_atomic_t told_to_stop;
+
+static void stop_sending(int number)
+{
+	told_to_stop = 1;
+}
 
 static uint64_t now_ns(void)
 {
@@ -262,6 +270,8 @@ static int runner_loop(struct runner *runner)
 	int ret = 0;
 
 	while (ret == 0 && !(runner->load.n_outstanding == 0 && all_sent(runner, now))) {
+		if (told_to_stop && now < runner->stop_ns)
+			runner->stop_ns = now;
 		ret = requests_send(runner, now);
 		if (ret == 0)
 			ret = events_wait(runner, now_ns());
@@ -317,6 +327,8 @@ static void runner_close(struct runner *runner)
 int load_run(const struct load_options *options, const struct load_work *work, uint32_t tag,
 	     struct tally *tally)
 {
+	/* A second one ends the program. */
+	struct sigaction stop = {.sa_handler = stop_sending, .sa_flags = SA_RESETHAND};
 	struct runner *runner = calloc(1, sizeof(*runner));
 	uint64_t now;
 	int ret;
@@ -332,6 +344,8 @@ int load_run(const struct load_options *options, const struct load_work *work, u
 			strerror(-ret));
 		goto close;
 	}
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
 	now = now_ns();
 	tally->start_ns = tally->end_ns = now;
 	runner->next_send_ns = now;

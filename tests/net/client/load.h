@@ -47,7 +47,8 @@ struct load_work {
 uint32_t load_tag(void);
 
 /*
- * Runs to the end and fills <tally>, which the caller finishes with tally_fini() after success.
+ * Runs to the end, or until SIGINT or SIGTERM, after which it sends nothing more and waits for what
+ * is outstanding. Fills <tally>, which the caller finishes with tally_fini() after success.
  * -errno, said on stderr, if the run could not be made; lost and wrong replies are not errors.
  */
 int load_run(const struct load_options *options, const struct load_work *work, uint32_t tag,

@@ -168,6 +168,18 @@ class Echo(unittest.TestCase):
         self.assertTrue(300 <= figures["requests"] <= 501, figures["requests"])
         self.assertGreaterEqual(figures["seconds"], 1)
 
+    def test_a_signal_ends_a_run_in_order(self):
+        with server("echo") as (to, _):
+            args = [CLIENT, "echo", "--to", to, "--json", "-", "--duration-s", "3600", "--sockets",
+                    "4", "--rate", "1000", "--progress"]
+            with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as run:
+                run.stderr.readline()
+                run.terminate()
+                figures = json.loads(run.communicate(timeout=30)[0])
+        self.assertEqual((run.returncode, figures["requests"]), (0, figures["answered"]))
+        self.assertGreater(figures["requests"], 100)
+
     def test_a_stall_shows_in_gap_and_timeline(self):
         with server("echo") as (to, process):
             args = [CLIENT, "echo", "--to", to, "--json", "-", "--duration-s", "1.5", "--sockets",

@@ -8,6 +8,9 @@
 # their own; its other cards are tap devices in whatever namespaces the story says. QEMU is a process
 # of the topology, and ends with it.
 
+# shellcheck disable=SC2034 # of wait_for
+patience_s=60 # an emulated CPU is slow
+
 vm_folder=$root/tests/rdma/vm
 vm_cache=$build/vm-cache
 vm_guest=169.254.7.2 # the same for all: each has its own namespace
