@@ -51,6 +51,16 @@ def client(address, *args):
     return done.returncode, json.loads(done.stdout)
 
 
+@contextlib.contextmanager
+def under_way(address, *args):
+    """A run that has printed its first line of progress, a second after its start."""
+    with subprocess.Popen([CLIENT, "echo", "--to", address, "--json", "-", "--sockets", "4",
+                           "--progress", *args],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        run.stderr.readline()
+        yield run
+
+
 class Digits(unittest.TestCase):
     def test_every_reply_is_the_expected_bytes(self):
         with server("mlp") as (to, _):
@@ -169,31 +179,22 @@ class Echo(unittest.TestCase):
         self.assertGreaterEqual(figures["seconds"], 1)
 
     def test_a_signal_ends_a_run_in_order(self):
-        with server("echo") as (to, _):
-            args = [CLIENT, "echo", "--to", to, "--json", "-", "--duration-s", "3600", "--sockets",
-                    "4", "--rate", "1000", "--progress"]
-            with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) as run:
-                run.stderr.readline()
-                run.terminate()
-                figures = json.loads(run.communicate(timeout=30)[0])
+        with server("echo") as (to, _), under_way(to, "--duration-s", "3600",
+                                                  "--rate", "1000") as run:
+            run.terminate()
+            figures = json.loads(run.communicate(timeout=30)[0])
         self.assertEqual((run.returncode, figures["requests"]), (0, figures["answered"]))
         self.assertGreater(figures["requests"], 100)
 
     def test_a_stall_shows_in_gap_and_timeline(self):
-        with server("echo") as (to, process):
-            args = [CLIENT, "echo", "--to", to, "--json", "-", "--duration-s", "1.5", "--sockets",
-                    "4", "--timeout-ms", "5000", "--progress"]
-            with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) as run:
-                # The first line of progress comes a second after the start.
-                run.stderr.readline()
-                process.send_signal(signal.SIGSTOP)
-                os.waitpid(process.pid, os.WUNTRACED)
-                with self.assertRaises(subprocess.TimeoutExpired):
-                    run.wait(timeout=0.8)
-                process.send_signal(signal.SIGCONT)
-                figures = json.loads(run.communicate(timeout=30)[0])
+        with server("echo") as (to, process), under_way(to, "--duration-s", "1.5",
+                                                        "--timeout-ms", "5000") as run:
+            process.send_signal(signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                run.wait(timeout=0.8)
+            process.send_signal(signal.SIGCONT)
+            figures = json.loads(run.communicate(timeout=30)[0])
         self.assertGreater(figures["longest_gap_ms"], 490)
         self.assertIn(0, figures["timeline"][9:])
         self.assertEqual((figures["lost"], figures["wrong"]), (0, 0))
