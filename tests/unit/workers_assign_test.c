@@ -413,10 +413,10 @@ Test(workers_assign, a_thousand_workers_and_hundreds_of_spares_take_no_time, .ti
 	}
 	s = add_service("s", true);
 	s->min_workers = s->spares = 600;
-	for (unsigned int i = 0; i < 10; i++) {
-		set_state((char[]){'w', (char)('0' + i), '\0'}, WORKER_SUSPECT);
+	for (unsigned int i = 0; i < 50; i++) {
+		set_state((char[]){'w', (char)('0' + i % 10), '\0'}, WORKER_SUSPECT);
 		work_out();
 		cr_assert_eq(worker_set_count(&result[0].in), 600);
-		set_state((char[]){'w', (char)('0' + i), '\0'}, WORKER_ACTIVE);
+		set_state((char[]){'w', (char)('0' + i % 10), '\0'}, WORKER_ACTIVE);
 	}
 }
