@@ -63,11 +63,13 @@ struct gpu_kept {
 struct gpu_batch {
 	uint32_t n, rows; /* requests, and those of them that the model runs; it reads <rows> */
 	bool stopped;
-	/* How it was gathered: loop_quick.cuh, loop_ahead.cuh. */
-	bool quick;         /* all of it is one small request */
-	bool built;         /* and its WQE and its reply's header, but for done_ns, are there */
-	bool first_fetched; /* the first request's payload was where it belongs before the others'
-			     */
+	/* The first request's payload was where it belongs before the others' (loop_ahead.cuh). */
+	bool first_fetched;
+	/* loop_quick.cuh */
+	bool quick;                /* all of it is one small request */
+	bool built;                /* and its WQE and its reply's header are there */
+	uint32_t bytes;            /* then so many of the reply are still to be written */
+	struct ring_reply *header; /* and done_ns there */
 };
 
 /* Of the loop between turns, on the GPU. */

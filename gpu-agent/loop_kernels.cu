@@ -109,8 +109,8 @@ static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, 
 	uint32_t length;
 	uint8_t status;
 
-	if (leaves_quickly(g, t, &length)) {
-		send_quickly(k, t, length, early, done_ns);
+	if (t->built) {
+		send_quickly(k, t, early, done_ns);
 		return;
 	}
 	scatter(g, t, k->links, &length, &status);
@@ -129,7 +129,7 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
 	cudaError_t error;
 
-	g->state->batch.n = 0;
+	g->state->batch = (struct gpu_batch){};
 	g->state->published = 0;
 	g->state->arrived = 0;
 	if (t->stopped)
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	read_batch(&g, &t, &k);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
-			if (!leaves_quickly(&g, &t, &length))
+			if (!t.built)
 				scatter(&g, &t, g.links, &length, &status);
 			arrive(&g);
 		}

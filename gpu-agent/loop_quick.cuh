@@ -35,8 +35,8 @@ struct reply {
 	uint32_t length;
 };
 
-/* One thread: the WQE, if there is room and nothing can change it. Errors go the way of all
- * batches, where they are counted. */
+/* One thread: the WQE, if there is room, nothing can change it, and a block copies the reply in one
+ * step. Errors go the way of all batches, where they are counted. */
 static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 			     const struct gpu_request *r, struct reply *reply)
 {
@@ -46,9 +46,11 @@ static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 		return false;
 	reply->header = header_of(link, r->slot);
 	reply->length = reply_length(g, r, &status);
-	if (status == RING_OK)
-		build_wqe(link, r, reply->length, status);
-	return status == RING_OK;
+	if (status != RING_OK || (!r->in_place && (reply->length > GPU_BLOCK * 16 ||
+						   (uint64_t)g->model.output % 16 != 0)))
+		return false;
+	build_wqe(link, r, reply->length, status);
+	return true;
 }
 
 /* One thread: what was built leaves; everything that it sends is written, behind a barrier. */
@@ -83,6 +85,8 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 			t->start_ns = g->state->start_ns = now_ns();
 			t->built = build(g, &k->links[r->link], r, reply);
 			t->again = t->built && r->in_place && t->quick_left > 0;
+			t->header = reply->header;
+			t->bytes = r->in_place ? 0 : reply->length;
 		}
 		if (quick && !t->again)
 			publish_batch(g, t);
@@ -183,18 +187,6 @@ static __device__ bool take_quickly(const struct gpu_loop *g, struct keeper *k, 
 /* --- behind the model --------------------------------------------------------------------------
  */
 
-/* Is the reply as short as a block copies in one step? The same to all blocks. */
-static __device__ bool leaves_quickly(const struct gpu_loop *g, const struct turn *t,
-				      uint32_t *length)
-{
-	uint8_t status;
-
-	if (t->n == 0 || !t->built)
-		return false;
-	*length = t->request[0].in_place ? 0 : reply_length(g, &t->request[0], &status);
-	return *length <= GPU_BLOCK * 16 && (uint64_t)g->model.output % 16 == 0;
-}
-
 /* What a thread will write of a quick reply, before it is known whether there is one: read beside
  * all that a turn begins with. */
 static __device__ struct bytes16 read_early(const struct gpu_loop *g)
@@ -210,19 +202,16 @@ static __device__ struct bytes16 read_early(const struct gpu_loop *g)
 }
 
 /* Block 0: the bytes of a reply that was built, and the doorbell. */
-static __device__ void send_quickly(struct keeper *k, struct turn *t, uint32_t length,
-				    struct bytes16 early, uint64_t done_ns)
+static __device__ void send_quickly(struct keeper *k, struct turn *t, struct bytes16 early,
+				    uint64_t done_ns)
 {
-	const struct gpu_request *r = &t->request[0];
-	struct agent_link *link = &k->links[r->link];
-	struct ring_reply *header = header_of(link, r->slot);
 	uint32_t at = threadIdx.x * 16;
 
-	if (at < length)
-		store_some((uint8_t *)(header + 1) + at, early, length - at);
+	if (at < t->bytes)
+		store_some((uint8_t *)(t->header + 1) + at, early, t->bytes - at);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		send_built(k, link, header, t->start_ns, done_ns);
+		send_built(k, &k->links[t->request[0].link], t->header, t->start_ns, done_ns);
 	__syncthreads();
 }
 
