@@ -101,9 +101,9 @@ static __device__ void let_help(const struct gpu_loop *g, const struct turn *t, 
 /* One that only copies: until this, or what comes behind it, was published. With what flags? */
 static __device__ uint32_t await_published(const struct gpu_loop *g, struct turn *t, uint32_t what)
 {
-	uint32_t number = PUBLICATIONS * t->before + what, heard;
-
 	if (threadIdx.x == 0) {
+		uint32_t number = PUBLICATIONS * t->before + what, heard;
+
 		do
 			heard = acquire_gpu(&g->state->published);
 		while (heard >> PUBLISH_SHIFT < number);

@@ -93,7 +93,6 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	if (g.state->batch.stopped)
 		return;
 	if (blockIdx.x > 0) {
-		__syncthreads();
 		await_published(&g, &t, PUBLISH_STAGED);
 		if (threadIdx.x == 0)
 			t.n = g.state->n_staged;
