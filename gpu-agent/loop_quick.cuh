@@ -91,7 +91,7 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 		if (quick && !t->again)
 			publish_batch(g, t);
 	}
-	barrier_arrive<BARRIER_VERDICT>();
+	meet<BARRIER_VERDICT>();
 }
 
 /* Another warp of block 0: fetch what is being taken. <differs>: it is not what it was taken for.
@@ -107,7 +107,7 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 	const uint8_t *from;
 	uint8_t *to;
 
-	barrier_wait<BARRIER_AHEAD>();
+	meet<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &k->links[fits ? a->link : 0];
@@ -127,7 +127,7 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 				   small && at + i * QUICK_STEP < a->length);
 	if (threadIdx.x == WARP && fits && !small)
 		lend(g, t, from);
-	barrier_wait<BARRIER_VERDICT>();
+	meet<BARRIER_VERDICT>();
 	other = half_differs(r, half, lane); /* by all, so that all have waited for it */
 	*differs = __any_sync(ALL_LANES, mine & other);
 	if (!t->quick)

@@ -68,7 +68,7 @@ static __device__ void tell_ahead(const struct gpu_loop *g, const struct keeper 
 			.length = length,
 			.position = seen.high - 1,
 		};
-	barrier_arrive<BARRIER_AHEAD>();
+	meet<BARRIER_AHEAD>();
 }
 
 /* There is none. */
@@ -77,7 +77,7 @@ static __device__ void tell_nothing(struct turn *t)
 	__syncwarp(); /* all have seen that nobody was told */
 	if (threadIdx.x == 0)
 		t->ahead = (struct ahead){.told = true, .link = GPU_NO_LINK};
-	barrier_arrive<BARRIER_AHEAD>();
+	meet<BARRIER_AHEAD>();
 }
 
 /* What a look may have missed. */
