@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gpu_load.h"
@@ -15,7 +15,8 @@
 #include "gpu_post.h"
 #include "options.h"
 
-#define GAP_US 20
+#define GAP_US           20
+#define THROUGHPUT_BATCH 32 /* what costs CPU time is told of these */
 
 static char models[4096], weights[4096 + 64];
 
@@ -113,11 +114,22 @@ static void measure_size(struct report *report, const struct size *size, unsigne
 			   size->name);
 }
 
-/* Requests per second and what that costs the process, for a ring that is never empty. */
+/* CPU time of this process's other threads, s: the server's, and CUDA's. */
+static double cpu_of_others(void)
+{
+	struct timespec all, own;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+	return (double)(all.tv_sec - own.tv_sec) + (double)(all.tv_nsec - own.tv_nsec) / 1e9;
+}
+
+/* Requests per second and what they cost the server's CPUs, for a ring that is never empty. */
 static void measure_throughput(struct report *report, uint32_t batch, unsigned int server)
 {
 	uint8_t request[1024];
 	struct gpu_load load = {.request = request, .length = sizeof(request), .echo = true};
+	double rate, cpu, seconds;
 	struct rig rig;
 	uint64_t lost;
 
@@ -127,11 +139,20 @@ static void measure_throughput(struct report *report, uint32_t batch, unsigned i
 					.max_batch = batch,
 					.slots = 256,
 					.ops = servers[server]});
-	report_add(report, gpu_load_throughput(&rig, &load, 256, 0.5, &lost) / 1e3,
-		   "%secho_krps_1kib_batch%u", prefixes[server], batch);
+	cpu = cpu_of_others();
+	seconds = (double)sleeper_now_ns() / 1e9;
+	rate = gpu_load_throughput(&rig, &load, 256, 0.5, &lost);
+	seconds = (double)sleeper_now_ns() / 1e9 - seconds;
+	cpu = cpu_of_others() - cpu;
 	if (lost > 0)
 		die("throughput", "replies are lost");
 	rig_stop(&rig);
+	report_add(report, rate / 1e3, "%secho_krps_1kib_batch%u", prefixes[server], batch);
+	if (batch < THROUGHPUT_BATCH)
+		return;
+	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", prefixes[server]);
+	report_add(report, 1e3 * cpu / (rate * seconds / 1e3), "%scpu_ms_per_1000_requests",
+		   prefixes[server]);
 }
 
 static void measure_mlp(struct report *report, unsigned int server)
@@ -271,7 +292,7 @@ int main(int argc, char **argv)
 			measure_mlp(&report, s);
 		for (unsigned int s = 0; wanted(&o, "throughput") && s < 2; s++) {
 			measure_throughput(&report, 1, s);
-			measure_throughput(&report, 32, s);
+			measure_throughput(&report, THROUGHPUT_BATCH, s);
 		}
 		if (wanted(&o, "busy"))
 			measure_busy(&report);

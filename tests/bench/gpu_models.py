@@ -250,19 +250,19 @@ def rounded(value):
     return round(value, 3 if abs(value) < 10 else 1)
 
 
-def report(series, options):
+def report(series, options, runs):
     return {"bench": "gpu-models", "commit": options.commit, "machine": options.machine,
-            "pages": "4 KiB pages", "runs": options.runs,
+            "pages": "4 KiB pages", "runs": runs,
             "metrics": {name: rounded(statistics.median(v)) for name, v in series.items()},
             "spread": {name: [rounded(percentile(v, 10)), rounded(percentile(v, 90))]
                        for name, v in series.items()}}
 
 
-def write(series, options):
+def write(series, options, runs):
     """After every run: a bench that is cut short leaves what it has."""
     if options.json is not None:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(report(series, options), file, indent=2)
+            json.dump(report(series, options, runs), file, indent=2)
 
 
 def parse():
@@ -314,7 +314,7 @@ def main():
                 print(f"gpu_models.py: {error}; it is left out", file=sys.stderr)
                 del all_cases[name]
                 failed = True
-        write(series, options)
+        write(series, options, run + 1)
     print(f"gpu-models: medians (p10, p90) of {options.runs} runs on "
           f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     for name, values in series.items():
