@@ -276,6 +276,24 @@ run_client() {
     wait "$pid"
 }
 
+# CPU time of the agent so far, ms: of its software RNIC, which is DPDK's one lcore beside the main
+# thread, and of all its other threads.
+agent_cpu() {
+    local file line name used hz rnic=0 others=0 fields
+    hz=$(getconf CLK_TCK)
+    for file in "/proc/$agent_pid/task"/*/stat; do
+        { read -r line <"$file"; } 2>/dev/null || continue # it has ended
+        name=${line#*(}
+        read -ra fields <<<"${line##*) }"
+        used=$(((fields[11] + fields[12]) * 1000 / hz))
+        case $name in
+        rte-worker* | dpdk-worker*) rnic=$((rnic + used)) ;;
+        *) others=$((others + used)) ;;
+        esac
+    done
+    echo "$rnic $others"
+}
+
 # What is asked for, as arguments of all.
 arrange() {
     local pages
@@ -325,9 +343,14 @@ arrange
 start_lb
 start_agent
 status=0
+read -r rnic others < <(agent_cpu)
+began=${EPOCHREALTIME/[.,]/}
 run_client || status=$?
 echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
 is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
+took=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
+read -r rnic_after others_after < <(agent_cpu)
+echo "agent's CPU time meanwhile, of $took ms: software RNIC $((rnic_after - rnic)) ms, all else $((others_after - others)) ms"
 control workers list
 exit $status
