@@ -129,11 +129,12 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
 	cudaError_t error;
 
+	/* Other blocks may not have read yet that it is stopped. */
+	if (t->stopped)
+		return;
 	g->state->batch = (struct gpu_batch){};
 	g->state->published = 0;
 	g->state->arrived = 0;
-	if (t->stopped)
-		return;
 	error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
 	if (error != cudaSuccess)
 		g->shared->launch_error = error;

@@ -21,6 +21,7 @@
 static const char *models, *weights;
 static int gpu;
 static unsigned int failures;
+static const char *skipped; /* why the test that runs cannot */
 
 #define REQUIRE(condition, ...)                                                                    \
 	do {                                                                                       \
@@ -593,7 +594,7 @@ static void starts_again_beside_another_gpu(struct rig *rig)
 	uint64_t start;
 
 	if (gpu < 0 || agent_gpus(why, sizeof(why)) < 2) {
-		printf("       (needs two GPUs)\n");
+		skipped = "needs two GPUs";
 		return;
 	}
 	gpu = 1;
@@ -651,7 +652,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	unsigned int passed = 0, failed = 0;
+	unsigned int passed = 0, failed = 0, left_out = 0;
 	static struct rig rig;
 	char why[256] = "";
 
@@ -671,15 +672,26 @@ int main(int argc, char **argv)
 
 		if (argc > 4 && strcmp(argv[4], tests[i].name) != 0)
 			continue;
+		skipped = NULL;
 		tests[i].run(&rig);
 		rig_stop(&rig);
-		printf("%s %s\n", failures == before ? "ok    " : "FAILED", tests[i].name);
-		fflush(stdout);
-		if (failures == before)
-			passed++;
-		else
+		if (failures != before) {
+			printf("FAILED %s\n", tests[i].name);
 			failed++;
+		} else if (skipped != NULL) {
+			printf("skip   %s: %s\n", tests[i].name, skipped);
+			left_out++;
+		} else {
+			printf("ok     %s\n", tests[i].name);
+			passed++;
+		}
+		fflush(stdout);
 	}
-	printf("Tested: %u | Passing: %u | Failing: %u\n", passed + failed, passed, failed);
+	if (passed + failed + left_out == 0) {
+		fprintf(stderr, "loop_test: no test is called %s\n", argv[4]);
+		return 2;
+	}
+	printf("Tested: %u | Passing: %u | Failing: %u | Skipped: %u\n", passed + failed, passed,
+	       failed, left_out);
 	return failed == 0 ? 0 : 1;
 }
