@@ -276,22 +276,30 @@ run_client() {
     wait "$pid"
 }
 
-# CPU time of the agent so far, ms: of its software RNIC, which is DPDK's one lcore beside the main
-# thread, and of all its other threads.
+# CPU time of the agent's threads so far, us: of its software RNIC, which is DPDK's one lcore beside
+# the main thread, and of all others. None of them ends before the agent does. Not every kernel says.
 agent_cpu() {
-    local file line name used hz rnic=0 others=0 fields
-    hz=$(getconf CLK_TCK)
-    for file in "/proc/$agent_pid/task"/*/stat; do
-        { read -r line <"$file"; } 2>/dev/null || continue # it has ended
-        name=${line#*(}
-        read -ra fields <<<"${line##*) }"
-        used=$(((fields[11] + fields[12]) * 1000 / hz))
+    local task name ns rnic=0 others=0
+    for task in "/proc/$agent_pid/task"/*; do
+        { read -r name <"$task/comm" && read -r ns _ <"$task/schedstat"; } 2>/dev/null || return 1
         case $name in
-        rte-worker* | dpdk-worker*) rnic=$((rnic + used)) ;;
-        *) others=$((others + used)) ;;
+        rte-worker* | dpdk-worker*) rnic=$((rnic + ns / 1000)) ;;
+        *) others=$((others + ns / 1000)) ;;
         esac
     done
     echo "$rnic $others"
+}
+
+# say_agent_cpu BEFORE MICROSECONDS: what it took since then
+say_agent_cpu() {
+    local rnic others rnic_now others_now now
+    if [ -z "$1" ] || ! now=$(agent_cpu); then
+        echo "agent's CPU time: unknown, this kernel has no /proc/PID/task/TID/schedstat"
+        return
+    fi
+    read -r rnic others <<<"$1"
+    read -r rnic_now others_now <<<"$now"
+    echo "agent's CPU time while the client ran, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
 }
 
 # What is asked for, as arguments of all.
@@ -343,14 +351,12 @@ arrange
 start_lb
 start_agent
 status=0
-read -r rnic others < <(agent_cpu)
+before=$(agent_cpu) || before=''
 began=${EPOCHREALTIME/[.,]/}
 run_client || status=$?
 echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
 is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
-took=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
-read -r rnic_after others_after < <(agent_cpu)
-echo "agent's CPU time meanwhile, of $took ms: software RNIC $((rnic_after - rnic)) ms, all else $((others_after - others)) ms"
+say_agent_cpu "$before" $((${EPOCHREALTIME/[.,]/} - began))
 control workers list
 exit $status

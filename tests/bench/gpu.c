@@ -114,7 +114,8 @@ static void measure_size(struct report *report, const struct size *size, unsigne
 			   size->name);
 }
 
-/* CPU time of this process's other threads, s: the server's, and CUDA's. */
+/* CPU time of all threads but this one, which plays load balancer and NIC: the server's and CUDA's,
+ * s. */
 static double cpu_of_others(void)
 {
 	struct timespec all, own;
@@ -151,7 +152,7 @@ static void measure_throughput(struct report *report, uint32_t batch, unsigned i
 	if (batch < THROUGHPUT_BATCH)
 		return;
 	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", prefixes[server]);
-	report_add(report, 1e3 * cpu / (rate * seconds / 1e3), "%scpu_ms_per_1000_requests",
+	report_add(report, 1e6 * cpu / (rate * seconds / 1e3), "%scpu_us_per_1000_requests",
 		   prefixes[server]);
 }
 

@@ -313,6 +313,8 @@ def main():
             except Failed as error:
                 print(f"gpu_models.py: {error}; it is left out", file=sys.stderr)
                 del all_cases[name]
+                for metric in [metric for metric in series if name in metric]:
+                    del series[metric]
                 failed = True
         write(series, options, run + 1)
     print(f"gpu-models: medians (p10, p90) of {options.runs} runs on "
