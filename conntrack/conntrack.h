@@ -30,16 +30,17 @@
 enum flow_family { FLOW_IPV4 = 4, FLOW_IPV6 = 6 };
 
 /*
- * The 5-tuple of a packet from the client. IPv4 addresses are mapped (::ffff:a.b.c.d, RFC 4291
- * 2.5.5.2), so that both families are looked up alike. Addresses and ports are in network order;
- * zero the whole struct before filling it.
+ * The 5-tuple of a packet from the client, and the zone that it came from: a number of the caller's
+ * for a network with addresses of its own, as two networks may use the same ones. IPv4 addresses
+ * are mapped (::ffff:a.b.c.d, RFC 4291 2.5.5.2), so that both families are looked up alike.
+ * Addresses and ports are in network order; zero the whole struct before filling it.
  */
 struct flow_key {
 	struct in6_addr src, dst;
 	uint16_t src_port, dst_port;
 	uint8_t protocol; /* IPPROTO_* */
 	uint8_t family;   /* enum flow_family: what the packet was */
-	uint16_t zero;
+	uint16_t zone;    /* caller's number */
 };
 _Static_assert(sizeof(struct flow_key) == 40, "flow_key is hashed as a whole");
 
@@ -79,17 +80,15 @@ enum flow_event {
 struct flow {
 	uint32_t generation;
 	uint32_t last_seen;     /* ms */
-	struct in6_addr client; /* the key: this, the port and what <local> stands for */
+	struct in6_addr client; /* the key: this, the port, the zone and what <local> stands for */
 	uint16_t client_port;   /* network order */
 	uint16_t local;         /* private: see conntrack_local() */
 	uint8_t state;          /* enum flow_state */
-	/* Where the client's last packet came from: replies leave by it. */
-	uint8_t port;               /* caller's number */
-	uint16_t service;           /* caller's number, also the row of timeouts */
-	uint16_t worker;            /* caller's number */
+	uint8_t spare[7];       /* zero */
+	uint16_t zone;          /* caller's number */
+	uint16_t service;       /* caller's number, also the row of timeouts */
+	uint16_t worker;        /* caller's number */
 	uint16_t worker_generation; /* caller's number; tells a reused worker number from the old */
-	uint8_t client_mac[6];
-	uint16_t vlan; /* TCI in host order, 0 = untagged */
 	/* Counters of 48 bits, in two parts: see conntrack_count_in(). */
 	uint16_t packets_in_high, requests_high;
 	uint64_t bytes_in; /* L4 payload bytes from the client */
@@ -112,8 +111,9 @@ struct conntrack_params {
 	uint64_t seed[2]; /* secret; from getrandom() in production */
 	/*
 	 * New flows that one source (an IPv4 address, an IPv6 /64) may open per second, with as
-	 * many at once; 0 = no limit. Sources share counters by a keyed hash, two each: one is hit
-	 * by another's excess only if both are.
+	 * many at once; 0 = no limit. The same address in another zone is another source. Sources
+	 * share counters by a keyed hash, two each: one is hit by another's excess only if both
+	 * are.
 	 */
 	uint32_t new_flows_per_source;
 	/*
@@ -164,6 +164,18 @@ uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 /* The same for any number of keys. */
 void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
 			  uint32_t hashes[]);
+
+/* What a hash of flows is keyed by, other than a table's own secret. */
+struct conntrack_secret {
+	uint64_t word[8];
+};
+void conntrack_secret_init(struct conntrack_secret *secret, const uint64_t seed[2]);
+/*
+ * Keyed hash of a live flow's addresses, ports and protocol: the same in every process that has the
+ * seed. The zone is not in it, as its number is this process' own.
+ */
+uint32_t conntrack_flow_hash(const struct conntrack *ct, const struct flow *flow,
+			     const struct conntrack_secret *secret);
 
 /*
  * Look up <n> (at most CONNTRACK_BURST_MAX) keys, families mixed as they come. flows[i] is the flow

@@ -150,15 +150,25 @@ void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2]);
  * not in the cache, are done.
  */
 _Static_assert(offsetof(struct flow_key, dst) == 16 && offsetof(struct flow_key, src_port) == 32 &&
+		       offsetof(struct flow_key, zone) == 38 &&
 		       offsetof(struct flow_local, zero) == 16 && sizeof(struct flow_local) == 24 &&
 		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the ports and what follows are one word, the client's port its low half");
+
+/* Of that word: neither the client's port, the lowest 16 bits, nor the zone, the highest. */
+#define KEY_LOCAL_MASK UINT64_C(0x0000ffffffff0000)
+
+/* What that word has of the flow itself. */
+static inline uint64_t key_flow_word(const struct flow *flow)
+{
+	return (uint64_t)flow->zone << 48 | flow->client_port;
+}
 
 /* The local end of <key>: three words. */
 static inline void key_local_words(const struct flow_key *key, uint64_t words[3])
 {
 	memcpy(words, &key->dst, 3 * sizeof(words[0]));
-	words[2] &= ~(uint64_t)UINT16_MAX;
+	words[2] &= KEY_LOCAL_MASK;
 }
 
 /* The key that a flow and its local end were made from. */
@@ -169,7 +179,7 @@ static inline void key_of_flow(struct flow_key *key, const struct flow *flow,
 
 	memcpy(words, &flow->client, 16);
 	memcpy(words + 2, local, sizeof(*local));
-	words[4] |= flow->client_port;
+	words[4] |= key_flow_word(flow);
 	memcpy(key, words, sizeof(words));
 }
 
@@ -183,7 +193,7 @@ static inline bool key_is_of_flow(const struct flow_key *key, const struct flow 
 	memcpy(src, &flow->client, sizeof(src));
 	memcpy(dst, local, sizeof(dst));
 	return ((k[0] ^ src[0]) | (k[1] ^ src[1]) | (k[2] ^ dst[0]) | (k[3] ^ dst[1]) |
-		(k[4] ^ dst[2] ^ flow->client_port)) == 0;
+		(k[4] ^ dst[2] ^ key_flow_word(flow))) == 0;
 }
 
 /* table.c */

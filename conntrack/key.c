@@ -44,6 +44,23 @@ static inline uint32_t hash_key(const uint64_t secret[SECRET_WORDS], const struc
 	return (uint32_t)fold(sum ^ secret[6], secret[7]);
 }
 
+void conntrack_secret_init(struct conntrack_secret *secret, const uint64_t seed[2])
+{
+	_Static_assert(sizeof(secret->word) / sizeof(secret->word[0]) == SECRET_WORDS, "all");
+
+	key_secret_expand(secret->word, seed);
+}
+
+uint32_t conntrack_flow_hash(const struct conntrack *ct, const struct flow *flow,
+			     const struct conntrack_secret *secret)
+{
+	struct flow_key key;
+
+	key_of_flow(&key, flow, conntrack_local(ct, flow));
+	key.zone = 0;
+	return hash_key(secret->word, &key);
+}
+
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
 {
 	return hash_key(ct->secret, key);

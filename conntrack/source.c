@@ -19,11 +19,13 @@ static uint64_t prefix_of(const struct in6_addr *source)
 	return IN6_IS_ADDR_V4MAPPED(source) ? half[1] : half[0];
 }
 
+/* The zone changes the factor, not the prefix: else an address of one zone could stand for
+ * another's in another. */
 static struct source_bucket *bucket_of(struct source_limit *limit, unsigned int row,
-				       uint64_t prefix)
+				       uint64_t prefix, uint16_t zone)
 {
-	unsigned __int128 product =
-		(unsigned __int128)(prefix ^ limit->secret[row]) * (limit->secret[row ^ 1] | 1);
+	uint64_t factor = limit->secret[row ^ 1] ^ zone * UINT64_C(0x9e3779b97f4a7c15);
+	unsigned __int128 product = (unsigned __int128)(prefix ^ limit->secret[row]) * (factor | 1);
 	uint64_t sum = (uint64_t)product ^ (uint64_t)(product >> 64);
 
 	return &limit->bucket[row][sum % SOURCE_BUCKETS];
@@ -42,12 +44,13 @@ static bool take(struct source_bucket *bucket, uint32_t per_second, uint32_t now
 	return true;
 }
 
-bool source_limit_take(struct source_limit *limit, const struct in6_addr *source, uint32_t now_ms)
+bool source_limit_take(struct source_limit *limit, const struct in6_addr *source, uint16_t zone,
+		       uint32_t now_ms)
 {
 	uint64_t prefix = prefix_of(source);
 	bool ok = false;
 
 	for (unsigned int row = 0; row < SOURCE_ROWS; row++)
-		ok |= take(bucket_of(limit, row, prefix), limit->per_second, now_ms);
+		ok |= take(bucket_of(limit, row, prefix, zone), limit->per_second, now_ms);
 	return ok;
 }

@@ -2,7 +2,8 @@
 /*
  * How fast one source may open flows. Two rows of token buckets, a source has one in each, found by
  * a keyed hash; it may go on while either has a token. So memory is bounded however many sources
- * there are, and who shares one bucket with a flood still has the other. Private to this folder.
+ * there are, and who shares one bucket with a flood still has the other. Private to this folder, and
+ * lb/refuse.c, which limits notices by it.
  */
 #ifndef CONNTRACK_SOURCE_H
 #define CONNTRACK_SOURCE_H
@@ -30,7 +31,9 @@ struct source_limit {
 #define SOURCE_PER_SECOND_MAX 4000000u
 
 void source_limit_init(struct source_limit *limit, uint32_t per_second, const uint64_t secret[2]);
-/* One more flow of <source> (an IPv4 address is mapped; of others the first half counts)? */
-bool source_limit_take(struct source_limit *limit, const struct in6_addr *source, uint32_t now_ms);
+/* One more flow of <source> (an IPv4 address is mapped; of others the first half counts) in <zone>?
+ */
+bool source_limit_take(struct source_limit *limit, const struct in6_addr *source, uint16_t zone,
+		       uint32_t now_ms);
 
 #endif

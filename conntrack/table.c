@@ -167,6 +167,7 @@ static void flow_fill(struct flow *flow, struct flow_cold *cold, const struct fl
 	flow->last_seen = now_ms;
 	flow->client = key->src;
 	flow->client_port = key->src_port;
+	flow->zone = key->zone;
 	flow->state = (uint8_t)state;
 	flow->service = service;
 	*cold = (struct flow_cold){.created = now_ms};
@@ -198,7 +199,7 @@ struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *
 	flow = ct->ops->find(ct, key, hash);
 	if (flow != NULL)
 		return flow;
-	if (ct->sources != NULL && !source_limit_take(ct->sources, &key->src, now_ms))
+	if (ct->sources != NULL && !source_limit_take(ct->sources, &key->src, key->zone, now_ms))
 		return refuse(&ct->stats.refused_source, EDQUOT);
 	if (ct->stats.live == ct->capacity && !timers_reclaim(ct, now_ms))
 		return refuse(&ct->stats.refused, ENOSPC);

@@ -22,6 +22,7 @@ extern int control_log;
 struct hello_query {
 	uint32_t version;
 	char model[WORKER_NAME_MAX];
+	uint32_t min_request;
 	struct lb_address address;
 };
 
@@ -29,6 +30,7 @@ static const struct control_param hello_params[] = {
 	{CONTROL_PARAM(hello_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(hello_query, model), CONTROL_TEXT, true},
 	{CONTROL_PARAM(hello_query, address), CONTROL_ADDRESS, true},
+	{CONTROL_PARAM(hello_query, min_request), CONTROL_INTEGER, false, .max = UINT32_MAX},
 };
 
 /* Flat twin of struct lb_registration, for the table. */
@@ -36,8 +38,8 @@ struct register_query {
 	uint32_t version;
 	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
 	uint64_t instance;
-	uint32_t slots, max_request, max_reply, max_batch, weight, heartbeat_ms, max_run_ms,
-		path_mtu;
+	uint32_t slots, min_request, max_request, max_reply, max_batch, weight, heartbeat_ms,
+		max_run_ms, path_mtu;
 	struct lb_address address;
 	const json_t *links, *labels;
 };
@@ -49,6 +51,7 @@ static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, instance), CONTROL_HEX64, true},
 	{CONTROL_PARAM(register_query, slots), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_request), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, min_request), CONTROL_INTEGER, false, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_reply), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_batch), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, weight), CONTROL_INTEGER, true, .max = UINT32_MAX},
@@ -71,7 +74,7 @@ static const struct control_param link_params[] = {
 	{CONTROL_PARAM(lb_link_spec, stride), CONTROL_INTEGER, true, .max = UINT32_MAX},
 };
 
-static bool version_fits(struct control_call *call, uint32_t version)
+bool control_version_fits(struct control_call *call, uint32_t version)
 {
 	if (version >= CONTROL_PROTOCOL_MIN && version <= CONTROL_PROTOCOL)
 		return true;
@@ -86,14 +89,15 @@ json_t *control_agent_hello(struct control_call *call)
 {
 	struct hello_query q = {0};
 	struct lb_hello hello;
-	char error[256] = "", address[LB_ADDRESS_TEXT];
+	char error[400] = "", address[LB_ADDRESS_TEXT];
 
 	if (!control_params_read(call, "params", call->params, hello_params,
 				 CONTROL_COUNT_OF(hello_params), &q) ||
-	    !version_fits(call, q.version))
+	    !control_version_fits(call, q.version))
 		return NULL;
 	memset(&hello, 0, sizeof(hello));
-	if (lb_hello(call->c->lb, q.model, &q.address, &hello, error, sizeof(error)) != 0)
+	if (lb_hello(call->c->lb, q.model, &q.address, &hello, error, sizeof(error)) != 0 ||
+	    lb_request_check(call->c->lb, q.model, q.min_request, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	call->c->greeted = true;
 	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i}", "n_lcores",
@@ -112,6 +116,7 @@ static void fill_worker(const struct register_query *q, struct worker_spec *spec
 	spec->instance = q->instance;
 	spec->slots = q->slots;
 	spec->max_request = q->max_request;
+	spec->min_request = q->min_request;
 	spec->max_reply = q->max_reply;
 	spec->max_batch = q->max_batch;
 	spec->weight = q->weight;
@@ -154,7 +159,7 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 
 	if (!control_params_read(call, "params", call->params, register_params,
 				 CONTROL_COUNT_OF(register_params), &q) ||
-	    !version_fits(call, q.version) || !read_links(call, q.links, r))
+	    !control_version_fits(call, q.version) || !read_links(call, q.links, r))
 		return false;
 	fill_worker(&q, &r->worker);
 	fill_labels(q.labels, &r->worker);
@@ -167,26 +172,42 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			  const struct lb_link_info *info, unsigned int n)
 {
-	json_t *links = json_array();
+	json_t *links = json_array(), *link;
 
-	for (unsigned int i = 0; i < n; i++)
-		json_array_append_new(links,
-				      json_pack("{s:i, s:I, s:I, s:I, s:I, s:I}", "lcore",
-						info[i].lcore, "qpn", (json_int_t)info[i].qpn,
-						"psn", (json_int_t)info[i].psn, "reply_rkey",
-						(json_int_t)info[i].reply_rkey, "reply_address",
-						(json_int_t)info[i].reply_address, "reply_stride",
-						(json_int_t)info[i].reply_stride));
-	return json_pack("{s:i, s:I, s:o}", "worker", worker->number, "path_mtu",
-			 (json_int_t)path_mtu, "links", links);
+	for (unsigned int i = 0; i < n; i++) {
+		link = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I}", "lcore", info[i].lcore, "qpn",
+				 (json_int_t)info[i].qpn, "psn", (json_int_t)info[i].psn,
+				 "reply_rkey", (json_int_t)info[i].reply_rkey, "reply_address",
+				 (json_int_t)info[i].reply_address, "reply_stride",
+				 (json_int_t)info[i].reply_stride);
+		if (info[i].udp_source != 0)
+			json_object_set_new(link, "udp_source", json_integer(info[i].udp_source));
+		json_array_append_new(links, link);
+	}
+	return json_pack("{s:i, s:i, s:I, s:o}", "worker", worker->number, "generation",
+			 worker->generation, "path_mtu", (json_int_t)path_mtu, "links", links);
+}
+
+/* What its certificate does not allow a peer is told to it, and it has to dial again. */
+static bool refuse_by(struct control_call *call, const char *event, const char *what,
+		      const char *worker)
+{
+	static struct log_limit limit;
+	unsigned long unlogged;
+
+	if (log_limit_passes(&limit, control_clock_ms(), &unlogged))
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=%s peer=%s worker=%s asked=%s unlogged=%lu "
+			"certificate=\"%.200s\"\n",
+			event, call->c->peer, worker, what, unlogged, call->c->names);
+	call->c->over = true;
+	return false;
 }
 
 /* May this peer have a worker of this name? Who may not is told so, and has to dial again. */
-static bool name_is_allowed(struct control_call *call, const char *name)
+bool control_name_allowed(struct control_call *call, const char *name)
 {
-	static struct log_limit limit;
 	const char *names = call->c->names;
-	unsigned long unlogged;
 
 	if (!names || secure_names_allow(names, name))
 		return true;
@@ -194,13 +215,37 @@ static bool name_is_allowed(struct control_call *call, const char *name)
 		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
 		     "certificate with that DNS name",
 		     *names ? names : "nobody", name);
-	if (log_limit_passes(&limit, control_clock_ms(), &unlogged))
-		rte_log(RTE_LOG_WARNING, control_log,
-			"control: event=name_refused peer=%s worker=%s unlogged=%lu "
-			"certificate=\"%.200s\"\n",
-			call->c->peer, name, unlogged, names);
-	call->c->over = true;
-	return false;
+	return refuse_by(call, "name_refused", name, name);
+}
+
+/* And at this address, with this model? */
+static bool certificate_allows(struct control_call *call, const struct lb_registration *r)
+{
+	const char *names = call->c->names, *name = r->worker.name;
+	char address[LB_ADDRESS_TEXT];
+
+	if (!names)
+		return true;
+	if (!control_name_allowed(call, name))
+		return false;
+	lb_address_format(&r->address, address, sizeof(address));
+	if (!secure_names_allow_address(names, address)) {
+		control_fail(
+			call, CONTROL_ERROR_REFUSED,
+			"address: the agent's certificate has IP addresses, and %s is none of them "
+			"(%.200s); give --address, or a certificate with that address or with none",
+			address, names);
+		return refuse_by(call, "address_refused", address, name);
+	}
+	if (!secure_names_allow_model(names, r->worker.model)) {
+		control_fail(call, CONTROL_ERROR_REFUSED,
+			     "model: the agent's certificate is for other models than '%s' "
+			     "(%.200s); give a "
+			     "certificate with the URI doorbell:model:%s, or with none",
+			     r->worker.model, names, r->worker.model);
+		return refuse_by(call, "model_refused", r->worker.model, name);
+	}
+	return true;
 }
 
 json_t *control_agent_register(struct control_call *call)
@@ -208,7 +253,7 @@ json_t *control_agent_register(struct control_call *call)
 	struct control_connection *c = call->c;
 	struct lb_link_info info[LB_LCORES_MAX];
 	struct lb_registration registration = {0};
-	char error[256] = "";
+	char error[400] = "";
 	uint32_t path_mtu = 0, version = 0;
 	struct worker *worker;
 	json_t *result;
@@ -223,7 +268,7 @@ json_t *control_agent_register(struct control_call *call)
 	/* all of it before the name is claimed: that may end the worker that has it */
 	if (lb_registration_check(c->lb, &registration, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
-	if (!name_is_allowed(call, registration.worker.name) ||
+	if (!certificate_allows(call, &registration) ||
 	    !control_claim_name(call, &registration.worker))
 		return NULL;
 	memset(info, 0, sizeof(info));
@@ -289,5 +334,8 @@ void control_connection_closed(struct control_connection *c)
 	/* first: the removal is an event, and this connection hears no more of them */
 	worker->owner = NULL;
 	c->worker = NULL;
-	lb_worker_remove(c->lb, worker, "connection closed");
+	if (c->ended)
+		lb_worker_remove(c->lb, worker, "connection closed");
+	else
+		lb_worker_control_lost(c->lb, worker, c->hung_up);
 }

@@ -16,10 +16,9 @@ static const struct control_param assign_params[] = {
 	 .max = LB_SERVICES_MAX},
 };
 
-typedef int assign_act(struct lb *lb, const struct worker *worker, unsigned int service,
-		       char *error, size_t error_size);
+typedef int assign_act(struct lb *lb, const struct worker *worker, const unsigned int *service,
+		       unsigned int n, char *error, size_t error_size);
 
-/* All services first, so that a typing error changes nothing. */
 static bool find_services(struct control_call *call, const json_t *names, unsigned int *service)
 {
 	for (size_t i = 0; i < json_array_size(names); i++) {
@@ -53,9 +52,9 @@ static json_t *act_on(struct control_call *call, assign_act *act)
 				    "no worker '%s'; workers.list has them all", q.name);
 	if (!find_services(call, q.services, service))
 		return NULL;
-	for (size_t i = 0; i < json_array_size(q.services); i++)
-		if (act(lb, worker, service[i], error, sizeof(error)) < 0)
-			return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
+	if (act(lb, worker, service, (unsigned int)json_array_size(q.services), error,
+		sizeof(error)) < 0)
+		return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
 	return json_pack("{s:o}", "worker", control_worker_row(lb, worker));
 }
 

@@ -14,12 +14,18 @@ static const struct control_param query_params[] = {
 };
 
 static const struct control_counter counters[] = {
-	CONTROL_COUNTER(lb_service_stats, requests),  CONTROL_COUNTER(lb_service_stats, replies),
-	CONTROL_COUNTER(lb_service_stats, notices),   CONTROL_COUNTER(lb_service_stats, drops),
-	CONTROL_COUNTER(lb_service_stats, queued),    CONTROL_COUNTER(lb_service_stats, replays),
-	CONTROL_COUNTER(lb_service_stats, bytes_in),  CONTROL_COUNTER(lb_service_stats, bytes_out),
-	CONTROL_COUNTER(lb_service_stats, went_home), CONTROL_COUNTER(lb_service_stats, spilled),
+	CONTROL_COUNTER(lb_service_stats, requests),
+	CONTROL_COUNTER(lb_service_stats, replies),
+	CONTROL_COUNTER(lb_service_stats, notices),
+	CONTROL_COUNTER(lb_service_stats, drops),
+	CONTROL_COUNTER(lb_service_stats, queued),
+	CONTROL_COUNTER(lb_service_stats, replays),
+	CONTROL_COUNTER(lb_service_stats, bytes_in),
+	CONTROL_COUNTER(lb_service_stats, bytes_out),
+	CONTROL_COUNTER(lb_service_stats, went_home),
+	CONTROL_COUNTER(lb_service_stats, spilled),
 	CONTROL_COUNTER(lb_service_stats, moved),
+	CONTROL_COUNTER(lb_service_stats, queue_places),
 };
 
 static const char *const affinities[] = {

@@ -31,6 +31,10 @@ static const struct control_counter lcore_counters[] = {
 	CONTROL_COUNTER(lb_lcore_stats, turns),
 	CONTROL_COUNTER(lb_lcore_stats, idle_turns),
 	CONTROL_COUNTER(lb_lcore_stats, sleeps),
+	CONTROL_COUNTER(lb_lcore_stats, window_held),
+	CONTROL_COUNTER(lb_lcore_stats, window_packets),
+	CONTROL_COUNTER(lb_lcore_stats, queued),
+	CONTROL_COUNTER(lb_lcore_stats, queue_packets),
 };
 
 static const struct control_counter flow_counters[] = {

@@ -8,16 +8,19 @@
 #include "address.h"
 #include "rpc.h"
 #include "flow_trace.h"
+#include "zone.h"
 
 /* Events per call: some 100 bytes each, so that a reply is a line like any other. */
 #define EVENTS_MAX 256
 
 struct trace_query {
 	char flow[160];
+	char zone[ZONE_NAME_MAX]; /* empty: all */
 };
 
 static const struct control_param start_params[] = {
 	{CONTROL_PARAM(trace_query, flow), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(trace_query, zone), CONTROL_TEXT},
 };
 
 struct trace_name {
@@ -63,7 +66,7 @@ static bool read_flow(char *text, struct trace_flow *flow)
 
 json_t *control_trace_start(struct control_call *call)
 {
-	struct trace_query q;
+	struct trace_query q = {.zone = ""};
 	struct trace_flow flow;
 	uint32_t id;
 
@@ -75,6 +78,12 @@ json_t *control_trace_start(struct control_call *call)
 				    "params.flow: give the client's ADDRESS:PORT, and the "
 				    "service's behind a comma if you like, such as "
 				    "10.0.0.2:4000,10.0.0.100:8500 or [2001:db8::2]:4000");
+	flow.in_zone = q.zone[0] != '\0';
+	if (flow.in_zone && !zone_find(lb_config_get(call->c->lb), q.zone, &flow.zone))
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "no zone '%s'; give one of the configuration's zones, or a "
+				    "port, with a dot and a VLAN id behind it for a VLAN",
+				    q.zone);
 	if (lb_trace_start(call->c->lb, &flow, &id) < 0)
 		return NULL;
 	return json_pack("{s:I}", "trace", (json_int_t)id);
@@ -101,10 +110,13 @@ static const char *policy_of(const struct lb *lb, uint16_t service)
 static void describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
 		     size_t size)
 {
+	char zone[ZONE_NAME_MAX];
+
 	switch (e->step) {
 	case TRACE_ARRIVED:
-		snprintf(buf, size, "%u bytes on port %s", e->a,
-			 lb_config_get(lb)->port[e->b % LB_PORTS_MAX].name);
+		snprintf(buf, size, "%u bytes on port %s, zone %s", e->a,
+			 lb_config_get(lb)->port[e->b % LB_PORTS_MAX].name,
+			 zone_name(lb_config_get(lb), (uint16_t)e->c, zone));
 		break;
 	case TRACE_FLOW:
 		*service = (uint16_t)(e->c % LB_SERVICES_MAX);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,15 +14,23 @@ static const struct control_param query_params[] = {
 	{CONTROL_PARAM(worker_query, name), CONTROL_TEXT, .required = true},
 };
 
-struct worker_setting {
+/* What an operator sets for a name, whose worker may have yet to come. */
+struct setting_query {
 	char name[WORKER_NAME_MAX];
+	bool absent;
 	uint32_t weight;
 };
 
 static const struct control_param setting_params[] = {
-	{CONTROL_PARAM(worker_setting, name), CONTROL_TEXT, .required = true},
-	{CONTROL_PARAM(worker_setting, weight), CONTROL_INTEGER, .required = true, .min = 1,
+	{CONTROL_PARAM(setting_query, name), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(setting_query, absent), CONTROL_BOOLEAN},
+};
+
+static const struct control_param weight_params[] = {
+	{CONTROL_PARAM(setting_query, name), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(setting_query, weight), CONTROL_INTEGER, .required = true, .min = 0,
 	 .max = WORKER_WEIGHT_MAX},
+	{CONTROL_PARAM(setting_query, absent), CONTROL_BOOLEAN},
 };
 
 /* What lists show, and what only one worker's page has room for. */
@@ -45,6 +54,7 @@ static const struct control_counter full_counters[] = {
 	CONTROL_COUNTER(lb_link_stats, cnps_sent),
 	CONTROL_COUNTER(lb_link_stats, cnps_received),
 	CONTROL_COUNTER(lb_link_stats, heartbeats),
+	CONTROL_COUNTER(lb_link_stats, unacked),
 };
 
 const char *control_worker_state(const struct lb *lb, const struct worker *worker)
@@ -54,14 +64,21 @@ const char *control_worker_state(const struct lb *lb, const struct worker *worke
 	return worker_state_name(worker->state);
 }
 
-/* Null until the first one came. Both clocks count ms; lb_now_ms() has the low half. */
-static json_t *heartbeat_age(const struct lb *lb, const struct worker *worker)
+/* Both clocks count ms; lb_now_ms() has the low half. */
+int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker)
 {
 	int32_t age = (int32_t)(lb_now_ms(lb) - (uint32_t)worker->heartbeat_ms);
 
 	if (worker->heartbeat_ms == 0)
-		return json_null();
-	return json_integer(age > 0 ? age : 0);
+		return -1;
+	return age > 0 ? age : 0;
+}
+
+static json_t *heartbeat_age(const struct lb *lb, const struct worker *worker)
+{
+	int64_t age = control_heartbeat_age(lb, worker);
+
+	return age < 0 ? json_null() : json_integer(age);
 }
 
 static void add_details(json_t *row, const struct worker *worker, const struct lb_link_stats *stats)
@@ -70,6 +87,7 @@ static void add_details(json_t *row, const struct worker *worker, const struct l
 	char instance[17];
 
 	snprintf(instance, sizeof(instance), "%016" PRIx64, spec->instance);
+	json_object_set_new(row, "min_request", json_integer(spec->min_request));
 	json_object_update_new(row, json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:I}", "number",
 					      worker->number, "generation", worker->generation,
 					      "instance", instance, "max_request",
@@ -117,6 +135,13 @@ static json_t *worker_row(struct lb *lb, const struct worker *worker, bool full)
 			control_text(spec->model), "state", control_worker_state(lb, worker),
 			"reason", control_text(worker->reason), "weight", (json_int_t)spec->weight,
 			"slots", (json_int_t)spec->slots);
+	json_object_set_new(row, "agent_weight", json_integer(worker->own_weight));
+	json_object_set_new(row, "drain", json_boolean(worker->drain));
+	/* Null while its agent is heard. */
+	json_object_set_new(row, "control_lost_ms",
+			    worker->uncontrolled
+				    ? json_integer(lb_now_ms(lb) - worker->uncontrolled_ms)
+				    : json_null());
 	control_counters(row, brief_counters, CONTROL_COUNT_OF(brief_counters), &stats);
 	json_object_set_new(row, "resent", json_integer((json_int_t)stats.packets_resent));
 	json_object_set_new(row, "heartbeat_age_ms", heartbeat_age(lb, worker));
@@ -155,59 +180,153 @@ json_t *control_workers_list(struct control_call *call)
 	return result;
 }
 
-/* NULL after control_fail(). */
-static struct worker *worker_named(struct control_call *call, const char *name)
+json_t *control_workers_show(struct control_call *call)
 {
-	struct worker *worker = workers_find(lb_pool(call->c->lb), name);
-
-	if (!worker)
-		control_fail(call, CONTROL_ERROR_NOT_FOUND,
-			     "no worker '%s'; workers.list has them all", name);
-	return worker;
-}
-
-/* The worker that params name, or NULL after control_fail(). */
-static struct worker *find_worker(struct control_call *call)
-{
+	const struct worker *worker;
 	struct worker_query q;
 
 	if (!control_params_read(call, "params", call->params, query_params,
 				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
-	return worker_named(call, q.name);
+	worker = workers_find(lb_pool(call->c->lb), q.name);
+	if (!worker)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "no worker '%s'; workers.list has them all", q.name);
+	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
 }
 
-json_t *control_workers_show(struct control_call *call)
-{
-	const struct worker *worker = find_worker(call);
+/* --- what operators set ------------------------------------------------------------------------
+ */
 
-	if (!worker)
+static json_t *pins(const struct worker_setting *setting, enum assign_pin pin)
+{
+	json_t *names = json_array();
+
+	for (unsigned int i = 0; setting && i < setting->n_pins; i++)
+		if (setting->pin[i].pin == pin)
+			json_array_append_new(names, control_text(setting->pin[i].service));
+	return names;
+}
+
+/* <setting> is NULL when nothing is set for <name>. Without a worker: what became of the last one.
+ */
+static json_t *setting_row(struct lb *lb, const char *name, const struct worker_setting *setting)
+{
+	const struct worker *worker = workers_find(lb_pool(lb), name);
+	const struct worker *gone = worker ? NULL : workers_find_gone(lb_pool(lb), name);
+
+	return json_pack("{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o}", "name", control_text(name),
+			 "state", worker ? control_worker_state(lb, worker) : "gone", "reason",
+			 control_text(worker ? worker->reason
+				      : gone ? gone->reason
+					     : "it has not registered"),
+			 "lost", (json_int_t)(gone ? lb_worker_lost(lb, gone) : 0), "drain",
+			 setting && setting->drain, "weight",
+			 setting && setting->weight ? json_integer(setting->weight) : json_null(),
+			 "assigned", pins(setting, ASSIGN_IN), "released",
+			 pins(setting, ASSIGN_OUT));
+}
+
+json_t *control_workers_settings(struct control_call *call)
+{
+	const struct worker_settings *settings = lb_settings(call->c->lb);
+	json_t *rows;
+
+	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
-	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+	rows = json_array();
+	for (unsigned int i = 0; i < workers_settings_count(settings); i++) {
+		const struct worker_setting *setting = workers_settings_at(settings, i);
+
+		json_array_append_new(rows, setting_row(call->c->lb, setting->name, setting));
+	}
+	return json_pack("{s:o}", "settings", rows);
+}
+
+/* A typing error must not be kept for a worker that never comes. */
+static bool is_known(struct control_call *call, const struct setting_query *q)
+{
+	struct lb *lb = call->c->lb;
+
+	if (!workers_name_holds(q->name)) {
+		control_fail(call, CONTROL_ERROR_PARAMS,
+			     "params.name: no worker can have this name; use letters, digits and "
+			     "._-");
+		return false;
+	}
+	if (q->absent || workers_find(lb_pool(lb), q->name) ||
+	    workers_settings_find(lb_settings(lb), q->name))
+		return true;
+	control_fail(call, CONTROL_ERROR_NOT_FOUND,
+		     "no worker '%s'; workers.list has them all (absent: true, or --absent, is for "
+		     "one that has yet to register)",
+		     q->name);
+	return false;
+}
+
+/* The reply to a change that came to <ret>. */
+static json_t *changed(struct control_call *call, const char *name, int ret, const char *error)
+{
+	struct lb *lb = call->c->lb;
+	const struct worker *worker = workers_find(lb_pool(lb), name);
+
+	if (ret < 0)
+		return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
+	return json_pack("{s:o, s:o}", "worker",
+			 worker ? worker_row(lb, worker, true) : json_null(), "setting",
+			 setting_row(lb, name, workers_settings_find(lb_settings(lb), name)));
+}
+
+static json_t *set_drain(struct control_call *call, bool drain)
+{
+	struct setting_query q = {0};
+	char error[512] = "";
+	int ret;
+
+	if (!control_params_read(call, "params", call->params, setting_params,
+				 CONTROL_COUNT_OF(setting_params), &q) ||
+	    !is_known(call, &q))
+		return NULL;
+	ret = lb_settings_drain(call->c->lb, q.name, drain, error, sizeof(error));
+	return changed(call, q.name, ret, error);
 }
 
 json_t *control_workers_drain(struct control_call *call)
 {
-	struct worker *worker = find_worker(call);
+	return set_drain(call, true);
+}
 
-	if (!worker)
-		return NULL;
-	if (worker->state != WORKER_DRAINING)
-		lb_worker_drain(call->c->lb, worker);
-	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+json_t *control_workers_resume(struct control_call *call)
+{
+	return set_drain(call, false);
 }
 
 json_t *control_workers_set(struct control_call *call)
 {
-	struct worker_setting setting;
-	struct worker *worker;
+	struct setting_query q = {0};
+	char error[512] = "";
+	int ret;
 
-	if (!control_params_read(call, "params", call->params, setting_params,
-				 CONTROL_COUNT_OF(setting_params), &setting))
+	if (!control_params_read(call, "params", call->params, weight_params,
+				 CONTROL_COUNT_OF(weight_params), &q) ||
+	    !is_known(call, &q))
 		return NULL;
-	worker = worker_named(call, setting.name);
-	if (!worker)
+	ret = lb_settings_weight(call->c->lb, q.name, q.weight, error, sizeof(error));
+	return changed(call, q.name, ret, error);
+}
+
+json_t *control_workers_forget(struct control_call *call)
+{
+	struct worker_query q;
+	char error[512] = "";
+	int ret;
+
+	if (!control_params_read(call, "params", call->params, query_params,
+				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
-	lb_worker_weight(call->c->lb, worker, setting.weight);
-	return json_pack("{s:o}", "worker", worker_row(call->c->lb, worker, true));
+	ret = lb_settings_forget(call->c->lb, q.name, error, sizeof(error));
+	if (ret == -ENOENT)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "%s; workers.settings has all that is", error);
+	return changed(call, q.name, ret, error);
 }

@@ -15,11 +15,19 @@
  *   flows.count    {<filters>, by?, cursor?}                -> {count, groups?, cursor, done}
  *   workers.list   {}                                       -> {workers: [...]}
  *   workers.show   {name}                                   -> {worker}
- *   workers.drain  {name}                                   -> {worker}
+ *   workers.drain  {name, absent?}                          -> {worker, setting}
+ *   workers.resume {name, absent?}                          -> {worker, setting}
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
- *   workers.set    {name, weight}                           -> {worker}
+ *   workers.set    {name, weight, absent?}                  -> {worker, setting}
+ *   workers.forget {name}                                   -> {worker, setting}
+ *   workers.settings {}                                     -> {settings: [setting, ...]}
+ *                  setting: {name, state, reason, lost, drain, weight, assigned, released}. What is
+ *                  set for a name is kept in control.state_file; worker is null when there is none of
+ *                  that name, and then lost is how many requests the last one had when it went.
+ *                  Names that are neither registered nor have a setting need absent: true. Weight 0
+ *                  is the agent's own; forget undoes all that is set for a name.
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
@@ -65,16 +73,18 @@
  *   count  by "service", "worker" or "state" adds groups: [{name, count}]; add them up by name.
  *
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
- *   agent.hello    {version, model, address}                -> struct lb_hello's fields
- *   agent.register {version, name, model, instance, slots, max_request, max_reply, max_batch,
- *                   weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...}, address,
+ *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields
+ *   agent.register {version, name, model, instance, slots, min_request?, max_request, max_reply,
+ *                   max_batch, weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...}, address,
  *                   path_mtu,
  *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
- *                                                           -> {worker, path_mtu, lease_ms, links:
+ *                                                           -> {worker, generation, path_mtu, lease_ms,
+ *                    links:
  *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
  *   agent.renew    {}                                       -> {lease_ms}
+ *   agent.attach   {version, name, instance, worker, generation} -> {lease_ms, state}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
  * version is CONTROL_PROTOCOL, or down to CONTROL_PROTOCOL_MIN for older agents. All numbers are
@@ -82,14 +92,18 @@
  *
  * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
  * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is
- * disconnected. From agent.ready on a registration is a lease: a worker whose agent does not call
- * agent.renew for lease_ms is gone, whatever its connection; calling at a third of it survives the
- * loss of one. (Protocol 1 has no leases.) An agent that registers the name it had with the
+ * disconnected. From agent.ready on a registration is a lease: an agent that does not call
+ * agent.renew for lease_ms is not heard any more; calling at a third of it survives the loss of one. (Protocol 1 has no leases.) An agent that registers the name it had with the
  * instance it had takes over; another instance is refused while the name's worker is heard. An
  * agent whose certificate is not for the name is told so and disconnected.
  *
- * A notification may arrive before the reply of the call that caused it. Closing the
- * connection, or one direction of it, takes the worker out at once.
+ * A worker whose agent is not heard, or whose connection closed, stays as long as heartbeats of its
+ * loop come. A closed connection makes it suspect until the next one. Its agent goes on with it over
+ * another connection by agent.attach instead of a hello, with what agent.register answered; when that
+ * is an error it registers anew. One that was not active yet, was drained, or had called agent.drain
+ * goes with its connection.
+ *
+ * A notification may arrive before the reply of the call that caused it.
  */
 #ifndef CONTROL_H
 #define CONTROL_H

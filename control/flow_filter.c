@@ -63,6 +63,19 @@ static bool worker_read(struct control_call *call, const char *name, struct flow
 	return true;
 }
 
+static bool zone_read(struct control_call *call, const char *name, struct flow_filter *filter)
+{
+	if (!zone_find(lb_config_get(call->c->lb), name, &filter->zone)) {
+		control_fail(call, CONTROL_ERROR_NOT_FOUND,
+			     "no zone '%s'; give one of the configuration's zones, or a port, with "
+			     "a dot and a VLAN id behind it for a VLAN",
+			     name);
+		return false;
+	}
+	filter->by_zone = true;
+	return true;
+}
+
 static bool state_read(struct control_call *call, const char *name, struct flow_filter *filter)
 {
 	char known[256];
@@ -92,6 +105,8 @@ bool flow_filter_read(struct control_call *call, const struct flow_query *query,
 		return false;
 	if (query->worker[0] && !worker_read(call, query->worker, filter))
 		return false;
+	if (query->zone[0] && !zone_read(call, query->zone, filter))
+		return false;
 	if (query->state[0] && !state_read(call, query->state, filter))
 		return false;
 	if (query->client[0] && !client_read(query->client, filter)) {
@@ -100,7 +115,8 @@ bool flow_filter_read(struct control_call *call, const struct flow_query *query,
 			     query->client);
 		return false;
 	}
-	filter->any = !filter->by_service && !filter->by_worker && !filter->state &&
+	filter->any = !filter->by_service && !filter->by_worker && !filter->by_zone &&
+		      !filter->state &&
 		      !filter->client.family && !filter->min_bytes && !filter->min_idle_ms;
 	return true;
 }
@@ -131,6 +147,8 @@ bool flow_filter_matches(const struct flow_filter *filter, const struct flow_inf
 		return false;
 	if (filter->by_worker && (flow->worker != filter->worker ||
 				  flow->worker_generation != filter->worker_generation))
+		return false;
+	if (filter->by_zone && flow->key.zone != filter->zone)
 		return false;
 	if (filter->state && flow->state != filter->state)
 		return false;

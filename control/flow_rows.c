@@ -15,6 +15,7 @@
 enum column {
 	COLUMN_lcore,
 	COLUMN_client,
+	COLUMN_zone,
 	COLUMN_service,
 	COLUMN_worker,
 	COLUMN_state,
@@ -35,9 +36,10 @@ static const struct {
 	const char *name, *key;
 	size_t key_size;
 } columns[COLUMNS] = {
-	COLUMN(lcore),    COLUMN(client),   COLUMN(service),     COLUMN(worker),
-	COLUMN(state),    COLUMN(age_s),    COLUMN(idle_s),      COLUMN(packets_in),
-	COLUMN(bytes_in), COLUMN(requests), COLUMN(packets_out), COLUMN(bytes_out),
+	COLUMN(lcore),      COLUMN(client),   COLUMN(zone),     COLUMN(service),
+	COLUMN(worker),     COLUMN(state),    COLUMN(age_s),    COLUMN(idle_s),
+	COLUMN(packets_in), COLUMN(bytes_in), COLUMN(requests), COLUMN(packets_out),
+	COLUMN(bytes_out),
 };
 
 json_t *flow_rows_columns(void)
@@ -146,6 +148,18 @@ static void add_number(const struct flow_rows *rows, enum column column, uint64_
 	text_integer(rows->text, value);
 }
 
+static void add_zone(struct flow_rows *rows, uint16_t zone)
+{
+	char name[ZONE_NAME_MAX];
+
+	if (rows->zone != zone) {
+		free(rows->zone_name);
+		rows->zone_name = NULL;
+		rows->zone = zone;
+	}
+	add_name(rows->text, &rows->zone_name, zone_name(lb_config_get(rows->lb), zone, name));
+}
+
 static void add_texts(struct flow_rows *rows, const struct flow_info *flow)
 {
 	unsigned int service = flow_service(rows->lb, flow), worker = flow_worker(rows->lb, flow);
@@ -153,6 +167,8 @@ static void add_texts(struct flow_rows *rows, const struct flow_info *flow)
 
 	begin_value(rows, COLUMN_client);
 	add_client(text, &flow->key);
+	begin_value(rows, COLUMN_zone);
+	add_zone(rows, flow->key.zone);
 	begin_value(rows, COLUMN_service);
 	add_name(text, &rows->service[service], flow_service_name(rows->lb, service));
 	begin_value(rows, COLUMN_worker);
@@ -203,6 +219,7 @@ void flow_rows_add_ranked(struct flow_rows *rows, unsigned int lcore, const stru
 void flow_rows_end(struct flow_rows *rows)
 {
 	text_add(rows->text, "]", 1);
+	free(rows->zone_name);
 	for (size_t i = 0; i < CONTROL_COUNT_OF(rows->service); i++)
 		free(rows->service[i]);
 	for (size_t i = 0; i < CONTROL_COUNT_OF(rows->worker); i++)

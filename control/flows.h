@@ -7,6 +7,7 @@
 #define CONTROL_FLOWS_H
 
 #include "rpc.h"
+#include "zone.h"
 
 /* --- flow_filter.c: which flows ------------------------------------------------------------- */
 
@@ -15,6 +16,7 @@ struct flow_query {
 	char service[LB_NAME_MAX], worker[WORKER_NAME_MAX];
 	char client[LB_ADDRESS_TEXT + 4];
 	char state[32];
+	char zone[ZONE_NAME_MAX];
 	uint64_t min_bytes;
 	uint32_t min_idle_s;
 	uint64_t cursor;
@@ -28,6 +30,7 @@ struct flow_query {
 		{FLOW_QUERY_PARAM(object, worker), CONTROL_TEXT},                                  \
 		{FLOW_QUERY_PARAM(object, client), CONTROL_TEXT},                                  \
 		{FLOW_QUERY_PARAM(object, state), CONTROL_TEXT},                                   \
+		{FLOW_QUERY_PARAM(object, zone), CONTROL_TEXT},                                    \
 		{FLOW_QUERY_PARAM(object, min_bytes), CONTROL_INTEGER, .max = INT64_MAX},          \
 		{FLOW_QUERY_PARAM(object, min_idle_s), CONTROL_INTEGER, .max = INT32_MAX / 1000},  \
 	{                                                                                          \
@@ -37,8 +40,8 @@ struct flow_query {
 /* The same, resolved. */
 struct flow_filter {
 	bool any; /* no filter at all */
-	bool by_service, by_worker;
-	uint16_t service, worker, worker_generation;
+	bool by_service, by_worker, by_zone;
+	uint16_t service, worker, worker_generation, zone;
 	enum flow_state state;    /* FLOW_FREE: any */
 	struct lb_address client; /* family 0: any */
 	unsigned int prefix;      /* bits of the mapped form that must agree */
@@ -84,6 +87,9 @@ struct flow_rows {
 	uint64_t n;
 	/* Names as JSON, made when first used. */
 	char *service[LB_SERVICES_MAX + 1], *worker[WORKERS_MAX + 1];
+	/* The last row's zone, as the next row's is mostly the same. */
+	char *zone_name;
+	uint16_t zone;
 };
 
 void flow_rows_begin(struct flow_rows *rows);

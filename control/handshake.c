@@ -20,6 +20,7 @@
 #include "log_limit.h"
 #include "rpc.h"
 #include "secure.h"
+#include "server.h"
 
 extern int control_log;
 
@@ -33,6 +34,7 @@ struct handshake {
 };
 
 struct control_handshakes {
+	time_t not_after; /* of our certificate; 0: none */
 	struct event_base *base;
 	SSL_CTX *context;
 	control_admit *admit;
@@ -248,8 +250,46 @@ static void log_context(const SSL_CTX *context)
 	if (none)
 		rte_log(RTE_LOG_NOTICE, control_log, "control: agents=tls by=token\n");
 	else
-		rte_log(days < 14 ? RTE_LOG_WARNING : RTE_LOG_NOTICE, control_log,
+		rte_log(RTE_LOG_NOTICE, control_log,
 			"control: agents=tls by=certificate days_left=%ld\n", days);
+}
+
+void control_handshakes_remind(struct control_handshakes *h, const struct lb_config *config)
+{
+	char why[160];
+
+	if (secure_validity_at(h->context, time(NULL), &h->not_after, why, sizeof(why)) !=
+	    SECURE_VALID)
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=certificate_validity file=%s reason=\"it %s\"\n",
+			config->agents_certificate, why);
+}
+
+const time_t *control_handshakes_not_after(const struct control_handshakes *h)
+{
+	return &h->not_after;
+}
+
+int control_server_tls_check(const struct lb_config *config, char *why, size_t size)
+{
+	struct secure_files files = files_of(config);
+	enum secure_validity validity;
+	time_t not_after;
+	SSL_CTX *context;
+	char stands[160];
+
+	if (!secure_wanted(&files))
+		return 0;
+	context = secure_context(SECURE_LOAD_BALANCER, &files, why, size);
+	if (!context)
+		return -EINVAL;
+	validity = secure_validity_at(context, time(NULL), &not_after, stands, sizeof(stands));
+	SSL_CTX_free(context);
+	if (validity == SECURE_VALID)
+		return 0;
+	snprintf(why, size, "control.tls.certificate: %.300s %s", config->agents_certificate,
+		 stands);
+	return validity == SECURE_ENDS_SOON ? 1 : -EINVAL;
 }
 
 bool control_handshakes_wanted(const struct lb_config *config)
@@ -277,6 +317,7 @@ int control_handshakes_reload(struct control_handshakes *h, const struct lb_conf
 	SSL_CTX_free(h->context);
 	h->context = context;
 	log_context(context);
+	control_handshakes_remind(h, config);
 	return 0;
 }
 

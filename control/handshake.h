@@ -13,6 +13,7 @@
 
 struct bufferevent;
 #include <stdbool.h>
+#include <time.h>
 
 struct control_handshakes;
 struct event_base;
@@ -25,6 +26,11 @@ typedef void control_admit(void *context, struct bufferevent *bev, const char *p
 
 /* Does <config> name certificates or a token? Otherwise agents come without TLS. */
 bool control_handshakes_wanted(const struct lb_config *config);
+
+/* Look at our certificate again: a warning in the log when it ends soon, or is not valid. */
+void control_handshakes_remind(struct control_handshakes *h, const struct lb_config *config);
+/* When it ends, seconds since 1970, as of the last look; 0 without one. As long as <h>. */
+const time_t *control_handshakes_not_after(const struct control_handshakes *h);
 
 /* Read the certificates or the token of <config>. NULL with a sentence in <error>. */
 struct control_handshakes *control_handshakes_create(struct event_base *base,

@@ -31,6 +31,7 @@ RTE_LOG_REGISTER(control_http_log, doorbell.http, INFO);
 #define SLICE_US        1000
 #define SWEEP_MS        100
 #define STATUS_MS       200 /* how old a status may be */
+#define PAUSE_S         1   /* when nobody can be accepted */
 
 /*
  * One accepted socket. libevent's HTTP server keeps its connections to itself. So each one's
@@ -56,13 +57,18 @@ struct control_http {
 	struct evhttp *server;
 	struct evhttp_bound_socket *bound;
 	struct event *sweeper;
+	struct event *again; /* after a pause: accepting */
 	bool loopback;
 	unsigned int n_connections;
 	LIST_HEAD(, connection) connections;
 	LIST_HEAD(, scrape) scrapes;
 	struct text status;
 	uint64_t status_ms; /* when it was written */
+	LIST_ENTRY(control_http) next;
 };
+
+/* All there are: libevent tells a listener's errors with a context of its own. */
+static LIST_HEAD(, control_http) servers = LIST_HEAD_INITIALIZER(servers);
 
 /* --- connections ------------------------------------------------------------------------------ */
 
@@ -84,7 +90,34 @@ static void forget(struct control_http *http, struct connection *c)
 	LIST_REMOVE(c, next);
 	bufferevent_decref(c->bev);
 	free(c);
-	if (http->n_connections-- == CONNECTIONS_MAX && http->bound)
+	if (http->n_connections-- == CONNECTIONS_MAX && http->bound &&
+	    !event_pending(http->again, EV_TIMEOUT, NULL))
+		evconnlistener_enable(listener_of(http));
+}
+
+/* Out of descriptors: accepting again at once would spin until some are free. */
+static void on_accept_error(struct evconnlistener *listener, void *context)
+{
+	const struct timeval pause = {.tv_sec = PAUSE_S};
+	int error = EVUTIL_SOCKET_ERROR();
+	struct control_http *http;
+
+	LIST_FOREACH (http, &servers, next)
+		if (http->bound && listener_of(http) == listener)
+			break;
+	if (!http)
+		return;
+	rte_log(RTE_LOG_WARNING, control_http_log, "http: event=accept_failed reason=\"%s\"\n",
+		strerror(error));
+	evconnlistener_disable(listener);
+	event_add(http->again, &pause);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *context)
+{
+	struct control_http *http = context;
+
+	if (http->n_connections < CONNECTIONS_MAX)
 		evconnlistener_enable(listener_of(http));
 }
 
@@ -223,6 +256,25 @@ static void reply_page(struct control_http *http, struct evhttp_request *request
 	reply_with(request, "text/html; charset=utf-8", page_html, sizeof(page_html), NULL);
 }
 
+/* Whether to send requests here; whether it lives is another question, which the next answers. */
+static void reply_ready(struct control_http *http, struct evhttp_request *request)
+{
+	static const char ready[] = "ready\n";
+	struct text reasons = {0};
+
+	if (view_ready(&http->view, &reasons)) {
+		text_free(&reasons);
+		reply_with(request, "text/plain; charset=utf-8", ready, sizeof(ready) - 1, NULL);
+		return;
+	}
+	while (reasons.n > 0 && reasons.data[reasons.n - 1] == '\n')
+		reasons.n--;
+	text_add(&reasons, "", 1);
+	refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable",
+	       reasons.failed ? "not ready" : reasons.data);
+	text_free(&reasons);
+}
+
 static void reply_health(struct control_http *http, struct evhttp_request *request)
 {
 	static const char ok[] = "ok\n";
@@ -302,9 +354,43 @@ static void on_slice_written(struct evhttp_connection *evcon, void *context)
 		evbuffer_free(chunk);
 }
 
+/*
+ * How much the peer wants <type>, 0 to 1000, by its Accept header (RFC 9110, 12.5.1); <general>
+ * when that does not name it.
+ */
+static unsigned int wants(struct evhttp_request *request, const char *type, unsigned int general)
+{
+	const char *accept =
+		evhttp_find_header(evhttp_request_get_input_headers(request), "Accept");
+	size_t n = strlen(type);
+	unsigned int most = 0;
+	bool named = false;
+
+	for (; accept && *accept; accept += *accept == ',') {
+		size_t length = strcspn(accept += strspn(accept, " \t"), ",");
+		const char *q = memmem(accept, length, ";q=", 3);
+		double quality;
+
+		if (!q)
+			q = memmem(accept, length, "; q=", 4);
+		quality = q ? strtod(strchr(q, '=') + 1, NULL) : 1;
+		if (length >= n && strncasecmp(accept, type, n) == 0 &&
+		    strchr(";, \t", accept[n]) && quality >= 0 && quality <= 1) {
+			named = true;
+			most = RTE_MAX(most, (unsigned int)(quality * 1000));
+		}
+		accept += length;
+	}
+	return named ? most : general;
+}
+
 static void reply_metrics(struct control_http *http, struct evhttp_request *request)
 {
-	static const char type[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+	/* Who names neither gets what every scraper can read. */
+	bool open = wants(request, "application/openmetrics-text", 0) >
+		    RTE_MIN(wants(request, "text/plain", 0), 999u);
+	const char *type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+				: "text/plain; version=0.0.4; charset=utf-8";
 	struct evhttp_connection *evcon = evhttp_request_get_connection(request);
 	struct scrape *s = is_head(request) ? NULL : calloc(1, sizeof(*s));
 
@@ -319,6 +405,7 @@ static void reply_metrics(struct control_http *http, struct evhttp_request *requ
 	}
 	s->http = http;
 	s->request = request;
+	s->walk.plain = !open;
 	LIST_INSERT_HEAD(&http->scrapes, s, next);
 	evhttp_connection_set_closecb(evcon, on_scrape_closed, s);
 	add_headers(request, type);
@@ -333,10 +420,8 @@ static const struct {
 	const char *path;
 	void (*reply)(struct control_http *http, struct evhttp_request *request);
 } paths[] = {
-	{"/", reply_page},
-	{"/api/status.json", reply_status},
-	{"/metrics", reply_metrics},
-	{"/healthz", reply_health},
+	{"/", reply_page},          {"/api/status.json", reply_status}, {"/metrics", reply_metrics},
+	{"/healthz", reply_health}, {"/livez", reply_health},           {"/readyz", reply_ready},
 };
 
 /* "127.0.0.1", "[::1]" or "localhost", whatever the port; a client without the header is none. */
@@ -384,7 +469,7 @@ static void on_request(struct evhttp_request *request, void *context)
 		}
 	}
 	refuse(request, HTTP_NOTFOUND, "Not Found",
-	       "not here; there are /, /metrics, /api/status.json and /healthz");
+	       "not here; there are /, /metrics, /api/status.json, /readyz, /livez and /healthz");
 }
 
 static bool is_loopback(const struct lb_address *address)
@@ -409,13 +494,15 @@ static bool listen_at(struct control_http *http, const struct lb_address *addres
 			text, port, strerror(errno));
 		return false;
 	}
+	evconnlistener_set_error_cb(listener_of(http), on_accept_error);
 	rte_log(RTE_LOG_INFO, control_http_log, "http: event=listening address=%s port=%u\n", text,
 		control_http_port(http));
 	return true;
 }
 
 struct control_http *control_http_create(struct lb *lb, const struct window *window,
-					 struct event_base *base, uint64_t start_ms)
+					 struct event_base *base, uint64_t start_ms,
+					 const time_t *tls_not_after)
 {
 	const struct lb_config *config = lb_config_get(lb);
 	struct control_http *http;
@@ -425,13 +512,16 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	http = calloc(1, sizeof(*http));
 	if (!http)
 		return NULL;
-	http->view = (struct view){.lb = lb, .window = window, .start_ms = start_ms};
+	http->view = (struct view){
+		.lb = lb, .window = window, .start_ms = start_ms, .tls_not_after = tls_not_after};
 	http->loopback = is_loopback(&config->http_address);
 	LIST_INIT(&http->connections);
 	LIST_INIT(&http->scrapes);
+	LIST_INSERT_HEAD(&servers, http, next);
 	http->server = evhttp_new(base);
 	http->sweeper = event_new(base, -1, EV_PERSIST, on_sweep, http);
-	if (!http->server || !http->sweeper)
+	http->again = evtimer_new(base, on_again, http);
+	if (!http->server || !http->sweeper || !http->again)
 		goto fail;
 	evhttp_set_bevcb(http->server, on_accept, http);
 	evhttp_set_gencb(http->server, on_request, http);
@@ -452,6 +542,7 @@ void control_http_destroy(struct control_http *http)
 {
 	if (!http)
 		return;
+	LIST_REMOVE(http, next);
 	http->bound = NULL; /* goes with the server */
 	if (http->server)
 		evhttp_free(http->server);
@@ -461,6 +552,8 @@ void control_http_destroy(struct control_http *http)
 		forget(http, LIST_FIRST(&http->connections));
 	if (http->sweeper)
 		event_free(http->sweeper);
+	if (http->again)
+		event_free(http->again);
 	text_free(&http->status);
 	free(http);
 }

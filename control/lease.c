@@ -17,16 +17,77 @@ json_t *control_agent_renew(struct control_call *call)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has no worker; call agent.register first");
 	c->renewed = true;
+	lb_worker_control_back(c->lb, c->worker);
 	return json_pack("{s:I}", "lease_ms", (json_int_t)c->lease_ms);
 }
 
 void control_lease_end(struct control_connection *c)
 {
-	char reason[WORKER_REASON_MAX];
+	lb_worker_control_lost(c->lb, c->worker, false);
+}
 
-	snprintf(reason, sizeof(reason), "its lease ended: the agent did not renew it for %u ms",
-		 c->lease_ms);
-	lb_worker_remove(c->lb, c->worker, reason);
+struct attach_query {
+	uint32_t version;
+	char name[WORKER_NAME_MAX];
+	uint64_t instance;
+	uint32_t worker, generation;
+};
+
+static const struct control_param attach_params[] = {
+	{CONTROL_PARAM(attach_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(attach_query, name), CONTROL_TEXT, true},
+	{CONTROL_PARAM(attach_query, instance), CONTROL_HEX64, true},
+	{CONTROL_PARAM(attach_query, worker), CONTROL_INTEGER, true, .max = WORKERS_MAX - 1},
+	{CONTROL_PARAM(attach_query, generation), CONTROL_INTEGER, true, .max = UINT16_MAX},
+};
+
+/* The registration that the agent had over another connection, if it is still there. */
+static struct worker *find_registration(const struct control_call *call,
+					const struct attach_query *q)
+{
+	struct worker *w = workers_find(lb_pool(call->c->lb), q->name);
+
+	return w && w->spec.instance == q->instance && w->number == q->worker &&
+			       w->generation == q->generation && w->ready
+		       ? w
+		       : NULL;
+}
+
+json_t *control_agent_attach(struct control_call *call)
+{
+	struct control_connection *c = call->c, *former;
+	struct attach_query q = {0};
+	struct worker *w;
+
+	if (!control_params_read(call, "params", call->params, attach_params,
+				 CONTROL_COUNT_OF(attach_params), &q) ||
+	    !control_version_fits(call, q.version))
+		return NULL;
+	if (c->worker)
+		return control_fail(call, CONTROL_ERROR_STATE,
+				    "this connection has worker '%s' already; open another "
+				    "connection",
+				    c->worker->spec.name);
+	/* the same right to the name as at its registration */
+	if (!control_name_allowed(call, q.name))
+		return NULL;
+	w = find_registration(call, &q);
+	if (!w)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "this load balancer does not have that registration any more; "
+				    "register again");
+	former = w->owner;
+	if (former) {
+		former->over = true;
+		former->worker = NULL;
+	}
+	w->owner = c;
+	c->worker = w;
+	c->attached = c->renewed = true;
+	c->lease_ms = lb_config_get(c->lb)->lease_ms;
+	lb_worker_control_back(c->lb, w);
+	return json_pack("{s:I, s:s}", "lease_ms", (json_int_t)c->lease_ms, "state",
+			 control_worker_state(c->lb, w));
 }
 
 /* <w> makes room for its successor; its connection, if it is still there, is of no more use. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -68,7 +70,37 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 	return 0;
 }
 
-int control_listen_unix(const char *path, char *error, size_t error_size)
+/* By name or by number. False when there is none. */
+static bool find_group(const char *name, gid_t *gid)
+{
+	const struct group *group = getgrnam(name);
+	char *end;
+	unsigned long number = strtoul(name, &end, 10);
+
+	*gid = group ? group->gr_gid : (gid_t)number;
+	return group || (*end == '\0' && end != name && number < UINT32_MAX);
+}
+
+static int give_to_group(const char *path, const char *name, char *error, size_t error_size)
+{
+	gid_t gid;
+
+	if (!find_group(name, &gid)) {
+		snprintf(error, error_size,
+			 "%s: there is no group '%s' here; make it (groupadd --system %s), or name "
+			 "another in control.socket_group or control.read_only_group",
+			 path, name, name);
+		return -ENOENT;
+	}
+	if (chown(path, (uid_t)-1, gid) == 0)
+		return 0;
+	snprintf(error, error_size,
+		 "cannot give %s to the group '%s': %s; run as root with CAP_CHOWN, or as a member",
+		 path, name, strerror(errno));
+	return -errno;
+}
+
+int control_listen_unix(const char *path, const char *group, char *error, size_t error_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, rc;
@@ -88,6 +120,12 @@ int control_listen_unix(const char *path, char *error, size_t error_size)
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
 		return fail(fd, error, error_size, "cannot listen on", path);
 	/* nobody can connect before listen(), so this leaves no gap */
+	rc = *group ? give_to_group(address.sun_path, group, error, error_size) : 0;
+	if (rc != 0) {
+		close(fd);
+		unlink(path);
+		return rc;
+	}
 	if (chmod(path, 0660) != 0)
 		return fail(fd, error, error_size, "cannot set the mode of", path);
 	return fd;

@@ -4,6 +4,7 @@
  * written whole before the next begins, as the format wants it, and a walk may pause between any
  * two of its items (lcores, services, workers).
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -45,7 +46,7 @@ struct family {
 	enum scope scope;
 	enum source source;
 	size_t offset;
-	double (*value)(const struct item *item);
+	double (*value)(const struct item *item); /* NAN: there is none, and no sample */
 };
 
 static double start_time(const struct item *item)
@@ -54,6 +55,13 @@ static double start_time(const struct item *item)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (double)now.tv_sec - (double)(control_clock_ms() - item->view->start_ms) / 1000;
+}
+
+static double tls_not_after(const struct item *item)
+{
+	const time_t *end = item->view->tls_not_after;
+
+	return end && *end ? (double)*end : NAN;
 }
 
 static double busy(const struct item *item)
@@ -130,9 +138,14 @@ static double active_workers(const struct item *item)
 
 static double heartbeat_age(const struct item *item)
 {
-	int32_t age = (int32_t)(lb_now_ms(item->view->lb) - (uint32_t)item->worker->heartbeat_ms);
+	int64_t age = control_heartbeat_age(item->view->lb, item->worker);
 
-	return age > 0 ? (double)age / 1000 : 0;
+	return age < 0 ? NAN : (double)age / 1000;
+}
+
+static double control_lost(const struct item *item)
+{
+	return item->worker->uncontrolled;
 }
 
 /* The scope, the source and the offset of a counter. */
@@ -145,6 +158,8 @@ static const struct family families[] = {
 	{"build", "info", "", "Versions of the program and of DPDK.", DAEMON, INFO},
 	{"start_time_seconds", "gauge", "seconds", "When it started, since the epoch.", DAEMON,
 	 FUNCTION, 0, start_time},
+	{"tls_not_after_seconds", "gauge", "seconds",
+	 "When the certificate for agents ends, since 1970.", DAEMON, FUNCTION, 0, tls_not_after},
 
 	{"lcore_received_packets", "counter", "packets", "Packets received on all ports.",
 	 OF_LCORE(packets_in)},
@@ -167,6 +182,13 @@ static const struct family families[] = {
 	{"lcore_idle_turns", "counter", "", "Turns that found nothing to do.",
 	 OF_LCORE(idle_turns)},
 	{"lcore_sleeps", "counter", "", "Times that it slept.", OF_LCORE(sleeps)},
+	{"lcore_window_held", "gauge", "", "Packets that workers have not acknowledged.",
+	 OF_LCORE(window_held)},
+	{"lcore_window_limit", "gauge", "", "Unacknowledged packets at most.",
+	 OF_LCORE(window_packets)},
+	{"lcore_queued", "gauge", "", "Requests that wait for a credit.", OF_LCORE(queued)},
+	{"lcore_queued_limit", "gauge", "", "Waiting requests at most, all services together.",
+	 OF_LCORE(queue_packets)},
 	{"lcore_busy_ratio", "gauge", "ratio", "Share of the last second that it worked.", LCORE,
 	 FUNCTION, 0, busy},
 	{"stage_seconds", "counter", "seconds", "Time spent in each stage of the walk.", STAGE,
@@ -212,6 +234,8 @@ static const struct family families[] = {
 	{"service_sent_bytes", "counter", "bytes", "Payload sent to clients.",
 	 OF_SERVICE(bytes_out)},
 	{"service_queued", "gauge", "", "Requests that wait for a credit now.", OF_SERVICE(queued)},
+	{"service_queue_limit", "gauge", "", "Requests that may wait, all lcores together.",
+	 OF_SERVICE(queue_places)},
 	{"service_active_workers", "gauge", "", "Active workers that serve it.", SERVICE, FUNCTION,
 	 0, active_workers},
 	{"service_request_seconds", "histogram", "seconds", "Arrival to reply: all parts together.",
@@ -236,8 +260,12 @@ static const struct family families[] = {
 	{"worker_outstanding", "gauge", "", "Requests sent and not answered.",
 	 OF_WORKER(outstanding)},
 	{"worker_credits", "gauge", "", "Free slots.", OF_WORKER(credits)},
+	{"worker_unacked_packets", "gauge", "packets", "Packets sent and not acknowledged.",
+	 OF_WORKER(unacked)},
 	{"worker_heartbeat_age_seconds", "gauge", "seconds",
 	 "Since the last heartbeat of its slowest link.", WORKER, FUNCTION, 0, heartbeat_age},
+	{"worker_control_lost", "gauge", "", "1 while its agent is not heard.", WORKER, FUNCTION, 0,
+	 control_lost},
 	{"worker_requests", "counter", "", "Requests sent to it.", OF_WORKER(requests)},
 	{"worker_replies", "counter", "", "Replies of it.", OF_WORKER(replies)},
 	{"worker_errors", "counter", "", "Replies with a status other than OK.", OF_WORKER(errors)},
@@ -290,6 +318,8 @@ static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_CANCELLED] = "cancelled",
 	[LB_NOTICE_DEADLINE] = "deadline",
 	[LB_NOTICE_MALFORMED] = "malformed",
+	[LB_NOTICE_STOPPING] = "stopping",
+	[LB_NOTICE_TOO_LARGE] = "too_large",
 };
 
 static uint64_t clock_us(void)
@@ -400,6 +430,22 @@ static void end_sample(struct text *t, double value)
 	text_string(t, " ");
 	put_number(t, value);
 	text_string(t, "\n");
+}
+
+/* The text format 0.0.4 has neither of these types, and names a family as its samples. */
+static void put_plain_family(struct text *t, const struct family *f)
+{
+	bool counter = *f->type == 'c', info = strcmp(f->type, "info") == 0;
+	const char *type = info || strcmp(f->type, "stateset") == 0 ? "gauge" : f->type;
+	const char *values[] = {"# HELP doorbell_", "# TYPE doorbell_"};
+
+	for (unsigned int i = 0; i < CONTROL_COUNT_OF(values); i++) {
+		text_string(t, values[i]);
+		text_string(t, f->name);
+		text_string(t, counter ? "_total " : info ? "_info " : " ");
+		text_string(t, i == 0 ? f->help : type);
+		text_string(t, "\n");
+	}
 }
 
 static void put_family(struct text *t, const struct family *f)
@@ -541,6 +587,7 @@ static void put_item(struct text *t, const struct family *f, struct item *item)
 {
 	const char *base =
 		f->source == FLOWS ? (const char *)&item->flows : (const char *)&item->stats;
+	double value;
 
 	switch (f->source) {
 	case PARTS:
@@ -553,11 +600,13 @@ static void put_item(struct text *t, const struct family *f, struct item *item)
 		put_info(t, f, item);
 		return;
 	default:
+		value = f->source == FUNCTION
+				? f->value(item)
+				: (double)*(const uint64_t *)(const void *)(base + f->offset);
+		if (isnan(value))
+			return;
 		begin_sample(t, f, item, *f->type == 'c' ? "_total" : "");
-		end_sample(t,
-			   f->source == FUNCTION
-				   ? f->value(item)
-				   : (double)*(const uint64_t *)(const void *)(base + f->offset));
+		end_sample(t, value);
 	}
 }
 
@@ -570,7 +619,9 @@ void view_metrics(const struct view *view, struct metrics_walk *walk, uint64_t b
 		const struct family *f = &families[walk->family];
 		unsigned int n = items_of(view, f->scope);
 
-		if (!walk->begun)
+		if (!walk->begun && walk->plain)
+			put_plain_family(out, f);
+		else if (!walk->begun)
 			put_family(out, f);
 		walk->begun = true;
 		for (; walk->item < n; walk->item++) {
@@ -587,6 +638,7 @@ void view_metrics(const struct view *view, struct metrics_walk *walk, uint64_t b
 		walk->item = 0;
 		walk->begun = false;
 	}
-	text_string(out, "# EOF\n");
+	if (!walk->plain)
+		text_string(out, "# EOF\n");
 	walk->done = true;
 }

@@ -11,26 +11,31 @@
 #include "rpc.h"
 
 #define OPERATORS (1u << CONTROL_OPERATOR)
-#define AGENTS    (1u << CONTROL_AGENT)
+/* What changes nothing, costs little, opens no file and shows nobody's payload. */
+#define READERS (OPERATORS | 1u << CONTROL_READER)
+#define AGENTS  (1u << CONTROL_AGENT)
 
 static const struct method {
 	const char *name;
 	unsigned int roles; /* who may call */
 	control_handler *handler;
 } methods[] = {
-	{"version", OPERATORS | AGENTS, control_version},
-	{"flows.list", OPERATORS, control_flows_list},
-	{"flows.count", OPERATORS, control_flows_count},
-	{"flows.top", OPERATORS, control_flows_top},
-	{"workers.list", OPERATORS, control_workers_list},
-	{"workers.show", OPERATORS, control_workers_show},
+	{"version", READERS | AGENTS, control_version},
+	{"flows.list", READERS, control_flows_list},
+	{"flows.count", READERS, control_flows_count},
+	{"flows.top", READERS, control_flows_top},
+	{"workers.list", READERS, control_workers_list},
+	{"workers.show", READERS, control_workers_show},
 	{"workers.drain", OPERATORS, control_workers_drain},
 	{"workers.assign", OPERATORS, control_workers_assign},
 	{"workers.release", OPERATORS, control_workers_release},
-	{"workers.table", OPERATORS, control_workers_table},
+	{"workers.table", READERS, control_workers_table},
 	{"workers.set", OPERATORS, control_workers_set},
-	{"services.list", OPERATORS, control_services_list},
-	{"services.show", OPERATORS, control_services_show},
+	{"workers.resume", OPERATORS, control_workers_resume},
+	{"workers.settings", READERS, control_workers_settings},
+	{"workers.forget", OPERATORS, control_workers_forget},
+	{"services.list", READERS, control_services_list},
+	{"services.show", READERS, control_services_show},
 	{"trace.start", OPERATORS, control_trace_start},
 	{"trace.read", OPERATORS, control_trace_read},
 	{"trace.stop", OPERATORS, control_trace_stop},
@@ -38,18 +43,19 @@ static const struct method {
 	{"capture.data", OPERATORS, control_capture_data},
 	{"capture.read", OPERATORS, control_capture_read},
 	{"capture.stop", OPERATORS, control_capture_stop},
-	{"log.show", OPERATORS, control_log_show},
+	{"log.show", READERS, control_log_show},
 	{"log.level", OPERATORS, control_log_level},
 	{"config.check", OPERATORS, control_config_check},
 	{"config.diff", OPERATORS, control_config_diff},
 	{"config.apply", OPERATORS, control_config_apply},
-	{"stats.show", OPERATORS, control_stats_show},
-	{"status.show", OPERATORS, control_status_show},
+	{"stats.show", READERS, control_stats_show},
+	{"status.show", READERS, control_status_show},
 	{"agent.hello", AGENTS, control_agent_hello},
 	{"agent.register", AGENTS, control_agent_register},
 	{"agent.ready", AGENTS, control_agent_ready},
 	{"agent.drain", AGENTS, control_agent_drain},
 	{"agent.renew", AGENTS, control_agent_renew},
+	{"agent.attach", AGENTS, control_agent_attach},
 };
 
 uint64_t control_clock_ms(void)
@@ -175,6 +181,12 @@ static json_t *call_method(struct control_call *call, const char *name)
 			continue;
 		if (m->roles & 1u << call->c->role)
 			return m->handler(call);
+		if (call->c->role == CONTROL_READER)
+			return control_fail(
+				call, CONTROL_ERROR_STATE,
+				"%s is not for the read-only socket; an operator may, on "
+				"control.socket",
+				name);
 		return control_fail(call, CONTROL_ERROR_STATE, "%s is for %s", name,
 				    whose[m->roles & AGENTS ? CONTROL_AGENT : CONTROL_OPERATOR]);
 	}

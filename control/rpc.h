@@ -18,7 +18,8 @@
 #include "text.h"
 #include "window.h"
 
-enum control_role { CONTROL_OPERATOR, CONTROL_AGENT, CONTROL_ROLES };
+/* A reader is an operator on the read-only socket. */
+enum control_role { CONTROL_OPERATOR, CONTROL_READER, CONTROL_AGENT, CONTROL_ROLES };
 
 /* One peer. Owned by whoever reads its lines: stream.c, a test, the fuzzer. */
 struct control_connection {
@@ -32,6 +33,9 @@ struct control_connection {
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
+	bool hung_up;  /* the peer closed the connection, or its process ended */
+	bool ended;    /* we end all connections */
+	bool attached; /* it took a worker over from another; whoever ends that one clears it */
 	bool over; /* its worker was taken over, or its name refused: nothing more is taken */
 	uint32_t capture;  /* the one that ends with this connection; 0: none */
 	bool raw;          /* it carries a capture's file from now on, and no more messages */
@@ -51,7 +55,7 @@ void control_dispatch(struct control_connection *c, const char *line, size_t n, 
 /* A reply with an error that answers no particular message. The caller owns it. */
 json_t *control_error_reply(int code, const char *message);
 
-/* The peer is gone: so is its worker. Call once, last. */
+/* The peer is gone; its worker stays while its loop beats, unless c->ended. Call once, last. */
 void control_connection_closed(struct control_connection *c);
 
 /*
@@ -60,7 +64,7 @@ void control_connection_closed(struct control_connection *c);
  */
 json_t *control_worker_event(struct control_connection *c);
 
-/* The time of the lease is over: so is the worker. Its event tells the agent. */
+/* The agent was not heard for the time of its lease. */
 void control_lease_end(struct control_connection *c);
 
 /* --- what handlers use -------------------------------------------------------------------- */
@@ -143,7 +147,8 @@ typedef json_t *control_handler(struct control_call *call);
 control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_workers_assign, control_workers_release, control_workers_table;
-control_handler control_workers_set;
+control_handler control_workers_set, control_workers_resume, control_workers_forget,
+	control_workers_settings;
 control_handler control_services_list, control_services_show;
 control_handler control_trace_start, control_trace_read, control_trace_stop;
 control_handler control_capture_start, control_capture_data, control_capture_read,
@@ -152,7 +157,11 @@ control_handler control_log_show, control_log_level;
 control_handler control_config_check, control_config_diff, control_config_apply;
 control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
-	control_agent_drain, control_agent_renew;
+	control_agent_drain, control_agent_renew, control_agent_attach;
+
+/* May this peer have a worker of this name? False after control_fail(), and the connection ends. */
+bool control_name_allowed(struct control_call *call, const char *name);
+bool control_version_fits(struct control_call *call, uint32_t version);
 
 /*
  * Make sure that the name of <spec> is free: an agent that registers again takes over, also while
@@ -165,6 +174,8 @@ int control_service_find(const struct lb_config *config, const char *name);
 
 /* "drained" when it is, else the state's own name. */
 const char *control_worker_state(const struct lb *lb, const struct worker *worker);
+/* Ms since its last heartbeat, of its slowest link; -1 while one of them never had any. */
+int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker);
 /* Everything about it, its labels, the services that it serves. The caller owns them. */
 json_t *control_worker_row(struct lb *lb, const struct worker *worker);
 json_t *control_worker_labels(const struct worker *worker);

@@ -35,6 +35,7 @@ static const struct {
 	const char *name;
 } roles[CONTROL_ROLES] = {
 	[CONTROL_OPERATOR] = {64, "operators"},
+	[CONTROL_READER] = {64, "readers"},
 	[CONTROL_AGENT] = {2048, "agents"},
 };
 
@@ -43,7 +44,8 @@ static const struct {
 /* The usual soft limit of 1024 is below our own. The hard limit stays the administrator's. */
 static void raise_file_limit(void)
 {
-	rlim_t want = FILES_SPARE + roles[CONTROL_OPERATOR].max + roles[CONTROL_AGENT].max;
+	rlim_t want = FILES_SPARE + roles[CONTROL_OPERATOR].max + roles[CONTROL_READER].max +
+		      roles[CONTROL_AGENT].max;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
@@ -118,8 +120,9 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		      int length, void *context)
 {
 	struct control_server *server = context;
-	enum control_role role =
-		listener == server->listener[CONTROL_AGENT] ? CONTROL_AGENT : CONTROL_OPERATOR;
+	enum control_role role = listener == server->listener[CONTROL_AGENT]    ? CONTROL_AGENT
+				 : listener == server->listener[CONTROL_READER] ? CONTROL_READER
+										: CONTROL_OPERATOR;
 	struct bufferevent *bev;
 	char peer[80];
 
@@ -152,7 +155,8 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 	struct control_server *server = context;
 
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
-		evconnlistener_enable(server->listener[i]);
+		if (server->listener[i])
+			evconnlistener_enable(server->listener[i]);
 }
 
 static void on_sample(evutil_socket_t fd, short what, void *context)
@@ -163,6 +167,14 @@ static void on_sample(evutil_socket_t fd, short what, void *context)
 
 	rates_sample(&server->rates, server->lb, now);
 	window_sample(server->window, server->lb, now);
+}
+
+static void on_remind(evutil_socket_t fd, short what, void *context)
+{
+	struct control_server *server = context;
+
+	if (server->handshakes)
+		control_handshakes_remind(server->handshakes, lb_config_get(server->lb));
 }
 
 static void on_worker_event(struct worker *worker, void *context)
@@ -196,30 +208,43 @@ static struct evconnlistener *listen_on(struct control_server *server, int fd, c
 }
 
 /* Remember which file it is: by the time we leave, another may have taken the path. */
-static void remember_socket(struct control_server *server, const char *path)
+static void remember_socket(struct control_server *server, enum control_role role, const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st) == 0) {
-		server->socket_dev = st.st_dev;
-		server->socket_ino = st.st_ino;
+		server->socket[role].dev = st.st_dev;
+		server->socket[role].ino = st.st_ino;
 	}
 }
 
-static void remove_socket(const struct control_server *server, const char *path)
+static void remove_socket(const struct control_server *server, enum control_role role,
+			  const char *path)
 {
 	struct stat st;
 
-	if (server->socket_ino && stat(path, &st) == 0 && st.st_dev == server->socket_dev &&
-	    st.st_ino == server->socket_ino)
+	if (server->socket[role].ino && stat(path, &st) == 0 &&
+	    st.st_dev == server->socket[role].dev && st.st_ino == server->socket[role].ino)
 		unlink(path);
+}
+
+static int open_unix(struct control_server *server, enum control_role role, const char *path,
+		     const char *group, char *error, size_t error_size)
+{
+	int fd = control_listen_unix(path, group, error, error_size);
+
+	if (fd < 0)
+		return fd;
+	remember_socket(server, role, path);
+	server->listener[role] = listen_on(server, fd, error, error_size);
+	return server->listener[role] ? 0 : -EIO;
 }
 
 static int open_listeners(struct control_server *server, char *error, size_t error_size)
 {
 	const struct lb_config *config = lb_config_get(server->lb);
 	struct evconnlistener **listener = server->listener;
-	int fd;
+	int fd, rc;
 
 	if (control_handshakes_wanted(config)) {
 		server->handshakes = control_handshakes_create(server->base, config, on_admit,
@@ -227,13 +252,13 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 		if (!server->handshakes)
 			return -EINVAL;
 	}
-	fd = control_listen_unix(config->control_socket, error, error_size);
-	if (fd < 0)
-		return fd;
-	remember_socket(server, config->control_socket);
-	listener[CONTROL_OPERATOR] = listen_on(server, fd, error, error_size);
-	if (!listener[CONTROL_OPERATOR])
-		return -EIO;
+	rc = open_unix(server, CONTROL_OPERATOR, config->control_socket, config->control_group,
+		       error, error_size);
+	if (rc == 0 && config->control_read_only_socket[0])
+		rc = open_unix(server, CONTROL_READER, config->control_read_only_socket,
+			       config->control_read_only_group, error, error_size);
+	if (rc != 0)
+		return rc;
 	fd = control_listen_tcp(&config->agents_address, config->agents_port, error, error_size);
 	if (fd < 0)
 		return fd;
@@ -267,15 +292,21 @@ static void log_listeners(const struct control_server *server)
 	warn_of_strangers(server);
 }
 
-/* Both timers or none. */
+/* All timers or none. */
 static bool make_timers(struct control_server *server)
 {
-	const struct timeval period = {.tv_sec = RATES_PERIOD_MS / 1000};
+	const struct timeval period = {.tv_sec = RATES_PERIOD_MS / 1000}, day = {.tv_sec = 86400};
 
+	server->reminder = event_new(server->base, -1, EV_PERSIST, on_remind, server);
+	if (server->reminder)
+		event_add(server->reminder, &day);
 	server->retry = evtimer_new(server->base, on_retry, server);
 	server->sampler = event_new(server->base, -1, EV_PERSIST, on_sample, server);
-	if (server->retry && server->sampler && event_add(server->sampler, &period) == 0)
+	if (server->reminder && server->retry && server->sampler &&
+	    event_add(server->sampler, &period) == 0)
 		return true;
+	if (server->reminder)
+		event_free(server->reminder);
 	if (server->retry)
 		event_free(server->retry);
 	if (server->sampler)
@@ -314,7 +345,9 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		return NULL;
 	}
 	log_listeners(server);
-	server->http = control_http_create(lb, server->window, base, server->start_ms);
+	server->http = control_http_create(
+		lb, server->window, base, server->start_ms,
+		server->handshakes ? control_handshakes_not_after(server->handshakes) : NULL);
 	return server;
 }
 
@@ -326,11 +359,15 @@ void control_server_destroy(struct control_server *server)
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
 		if (server->listener[i])
 			evconnlistener_free(server->listener[i]);
-	remove_socket(server, lb_config_get(server->lb)->control_socket);
+	remove_socket(server, CONTROL_OPERATOR, lb_config_get(server->lb)->control_socket);
+	remove_socket(server, CONTROL_READER, lb_config_get(server->lb)->control_read_only_socket);
 	control_handshakes_destroy(server->handshakes);
-	while (!LIST_EMPTY(&server->streams))
+	while (!LIST_EMPTY(&server->streams)) {
+		LIST_FIRST(&server->streams)->c.ended = true;
 		control_stream_destroy(LIST_FIRST(&server->streams));
+	}
 	lb_on_worker_event(server->lb, NULL, NULL);
+	event_free(server->reminder);
 	event_free(server->retry);
 	event_free(server->sampler);
 	window_destroy(server->window);

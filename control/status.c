@@ -168,12 +168,12 @@ static void service_row(const struct view *view, struct text *t, unsigned int nu
 
 static void put_heartbeat_age(const struct view *view, struct text *t, const struct worker *worker)
 {
-	int32_t age = (int32_t)(lb_now_ms(view->lb) - (uint32_t)worker->heartbeat_ms);
+	int64_t age = control_heartbeat_age(view->lb, worker);
 
-	if (worker->heartbeat_ms == 0)
+	if (age < 0)
 		put_null(t, "heartbeat_age_ms");
 	else
-		put_integer(t, "heartbeat_age_ms", age > 0 ? (uint64_t)age : 0);
+		put_integer(t, "heartbeat_age_ms", (uint64_t)age);
 }
 
 static void put_worker_rates(struct text *t, const struct window_worker *rates)

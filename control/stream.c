@@ -3,6 +3,7 @@
  * One connection: lines off a bufferevent, replies onto it. One line per loop turn, so that a peer
  * that sends thousands at once waits for itself only.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,17 @@ static void carry_capture(struct control_stream *s)
 		control_stream_finish(s);
 }
 
+/* The connection that the worker was taken over from is of no more use. */
+static void end_former(struct control_stream *s)
+{
+	struct control_stream *former;
+
+	s->c.attached = false;
+	LIST_FOREACH (former, &s->server->streams, next)
+		if (former != s && former->c.over)
+			control_stream_deadline(former);
+}
+
 static void handle_line(struct control_stream *s, const char *line, size_t n)
 {
 	struct text reply = {0};
@@ -146,6 +158,8 @@ static void handle_line(struct control_stream *s, const char *line, size_t n)
 	if (is_blank(line))
 		return;
 	control_dispatch(&s->c, line, n, &reply);
+	if (s->c.attached)
+		end_former(s);
 	if (s->c.raw) {
 		text_free(&reply);
 		carry_capture(s);
@@ -217,17 +231,29 @@ static void on_written(struct bufferevent *bev, void *context)
 	run_later(s);
 }
 
+/* Did the peer's end close, and the network did not merely fall silent? */
+static bool is_hung_up(short what)
+{
+	int error = EVUTIL_SOCKET_ERROR();
+
+	if (what & BEV_EVENT_TIMEOUT)
+		return false;
+	return what & BEV_EVENT_EOF ||
+	       (error != ETIMEDOUT && error != EHOSTUNREACH && error != ENETUNREACH);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *context)
 {
 	struct control_stream *s = context;
 
 	/* an operator may send everything, shut down its side and read on, as socat does */
-	if (what & BEV_EVENT_EOF && s->c.role == CONTROL_OPERATOR && !s->closing) {
+	if (what & BEV_EVENT_EOF && s->c.role != CONTROL_AGENT && !s->closing) {
 		s->ended = true;
 		bufferevent_disable(bev, EV_READ);
 		run_later(s);
 		return;
 	}
+	s->c.hung_up = is_hung_up(what);
 	control_stream_destroy(s);
 }
 
@@ -235,7 +261,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct control_stream *s = context;
 
-	/* The agent is told, if it still hears us, and may register again. */
+	/* It is heard again when it renews. */
 	if (s->c.worker && !s->closing)
 		control_lease_end(&s->c);
 	else

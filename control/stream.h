@@ -42,8 +42,9 @@ struct control_server {
 	struct lb *lb;
 	struct event_base *base;
 	struct evconnlistener *listener[CONTROL_ROLES];
-	struct event *retry;   /* listens again after running out of descriptors */
-	struct event *sampler; /* of <rates> */
+	struct event *retry;    /* listens again after running out of descriptors */
+	struct event *reminder; /* once a day, of a certificate that ends */
+	struct event *sampler;  /* of <rates> */
 	struct rates rates;
 	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	struct window *window;
@@ -51,8 +52,10 @@ struct control_server {
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
 	uint64_t start_ms;
-	dev_t socket_dev; /* which file at control_socket is ours */
-	ino_t socket_ino;
+	struct {
+		dev_t dev; /* which file at its path is ours */
+		ino_t ino; /* 0: none */
+	} socket[CONTROL_ROLES];
 };
 
 /*
@@ -72,8 +75,11 @@ void control_stream_finish(struct control_stream *s);
 /* Start the time that an agent has when what it has to do has changed, or its lease was renewed. */
 void control_stream_deadline(struct control_stream *s);
 
-/* Bound, not yet listening sockets; or -errno with a sentence in <error>. */
-int control_listen_unix(const char *path, char *error, size_t error_size);
+/*
+ * Bound, not yet listening sockets; or -errno with a sentence in <error>. Members of <group> may
+ * open the file; "": those of our own.
+ */
+int control_listen_unix(const char *path, const char *group, char *error, size_t error_size);
 int control_listen_tcp(const struct lb_address *address, uint16_t port, char *error,
 		       size_t error_size);
 

@@ -145,6 +145,7 @@ static void sample_lcore(struct window *w, const struct lb *lb, unsigned int i)
 		out->requests = per_second(w, now.requests, was->stats.requests);
 		out->replies = per_second(w, now.replies, was->stats.replies);
 		out->drops = per_second(w, sum(now.drop, LB_DROPS), sum(was->stats.drop, LB_DROPS));
+		out->turns = now.turns - was->stats.turns;
 		out->busy = busy_share(w, &now, &was->stats);
 	}
 	was->taken = true;

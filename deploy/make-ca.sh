@@ -6,7 +6,8 @@
 #
 #   deploy/make-ca.sh DIR                        the authority: ca.pem, ca.key
 #   deploy/make-ca.sh DIR lb NAME|IP ...         lb.pem, lb.key, for what agents have in --lb
-#   deploy/make-ca.sh DIR agent NAME ...         NAME.pem, NAME.key, each for the workers of one host
+#   deploy/make-ca.sh DIR agent NAME ...         NAME.pem, NAME.key, each for the workers of one host; NAME,IP,model:MODEL
+#                                                binds them to these addresses and models
 #   deploy/make-ca.sh DIR token                  token, for load balancer and agents without all that
 #
 #   --days N    how long certificates are valid [365; the authority 3650]
@@ -19,7 +20,7 @@ set -euo pipefail
 days='' renew='' arguments=()
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 4,17p' "$0"
+    sed -n 's/^# \{0,1\}//; 4,18p' "$0"
     exit "$1"
 }
 
@@ -138,13 +139,24 @@ make_lb() {
     keep lb || make_certificate lb "${names[0]}" serverAuth "$list"
 }
 
+# "gpu-host-1", or "gpu-host-1,10.9.0.11,model:echo": with these addresses and models, and no others
 make_agents() {
-    local name
+    local name list part parts
     [ ${#names[@]} -gt 0 ] || complain "agent: say the names of the workers"
     for name in "${names[@]}"; do
+        IFS=, read -ra parts <<<"$name"
+        name=${parts[0]}
         [[ $name =~ ^[A-Za-z0-9._-]{1,63}$ && $name != ca && $name != lb && $name != .* ]] ||
             complain "agent: '$name' cannot be a worker's name and its files'"
-        keep "$name" || make_certificate "$name" "$name" clientAuth "DNS:$name"
+        list=DNS:$name
+        for part in "${parts[@]:1}"; do
+            if [[ $part =~ ^model:[A-Za-z0-9._-]+$ ]]; then
+                list+=,URI:doorbell:$part
+            else
+                list+=,$(alternative "$part")
+            fi
+        done
+        keep "$name" || make_certificate "$name" "$name" clientAuth "$list"
     done
 }
 

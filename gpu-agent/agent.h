@@ -16,7 +16,8 @@
 #include "model.h"
 #include "rnic.h"
 
-#define AGENT_NAME_MAX 64
+#define AGENT_NAME_MAX    64
+#define AGENT_WORKERS_MAX 64 /* of one agent */
 
 extern int agent_logtype;
 
@@ -30,6 +31,8 @@ struct agent_options {
 	const char *device;
 	struct rnic_address address, gateway;
 	uint8_t prefix;
+	/* The supervisor has the interface of <device> for all its workers. */
+	bool device_claimed;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
 		memory_mb, traffic_class;
 	bool hugepages;
@@ -39,6 +42,9 @@ struct agent_options {
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
 	unsigned int n_labels;
 	const char *gpus; /* auto, none, all, or a list of numbers */
+	uint32_t workers; /* on CPUs */
+	bool processes;   /* several workers have one each, under a supervisor */
+	uint32_t hang_ms; /* a loop or process that gives no sign for so long is ended */
 	const char *log_level;
 	int log_format; /* enum log_format */
 	/* TLS with the first three or with the token; NULL: none */
@@ -53,6 +59,21 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o);
 /* "10.9.0.11" into <out>. False when it is no address. */
 bool agent_address_parse(const char *text, struct rnic_address *out);
 const char *agent_address_format(const struct rnic_address *address, char *text, size_t size);
+
+/* --- doorbell_agent.c --------------------------------------------------------------------------
+ */
+
+/*
+ * "0,2" into <numbers>, of GPUs 0 to <n_gpus> - 1. How many, or -1 after a complaint.
+ */
+int agent_gpu_list(const char *text, int n_gpus, int numbers[AGENT_WORKERS_MAX]);
+
+/* "host" of several workers is "host-gpu0" and so on. */
+void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *kind, int number);
+
+/* As doorbell_agent_run() without a graph, for a program that may start itself anew for every
+ * worker. */
+int agent_main(int argc, char **argv);
 
 /* --- model_load.c ------------------------------------------------------------------------------
  */
@@ -105,6 +126,7 @@ struct agent_link_offer {
 struct agent_link_answer {
 	uint32_t lcore, qpn, psn, reply_rkey, reply_stride;
 	uint64_t reply_address;
+	uint16_t udp_source; /* that the load balancer wants packets from; 0: any */
 };
 
 /* Memory and queue pairs, one link per lcore of the load balancer. NULL with errno. */

@@ -40,6 +40,23 @@ bool agent_dial_check(const struct agent_options *o, char *error, size_t size)
 	return context != NULL;
 }
 
+bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size)
+{
+	struct secure_files files = files_of(o);
+	enum secure_validity validity;
+	time_t not_after;
+	SSL_CTX *context;
+
+	if (!secure_wanted(&files))
+		return false;
+	context = secure_context(SECURE_AGENT, &files, why, size);
+	if (context == NULL)
+		return true;
+	validity = secure_validity_at(context, time(NULL), &not_after, why, size);
+	SSL_CTX_free(context);
+	return validity != SECURE_VALID;
+}
+
 /* The name or address that the load balancer's certificate must have. */
 static const char *peer_name(const struct agent_options *o)
 {

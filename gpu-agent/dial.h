@@ -18,6 +18,10 @@ bool agent_dial_wants_tls(const struct agent_options *o);
 /* Can the files be used? False with a sentence in <error>. */
 bool agent_dial_check(const struct agent_options *o, char *error, size_t size);
 
+/* Does the certificate end within a week, or is it of no use now? Then <why> says so: "ends ...".
+ */
+bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size);
+
 /*
  * TLS over the connected <plain>, which is consumed. It reports BEV_EVENT_CONNECTED once more when
  * the load balancer has proven who it is to TLS. NULL with a sentence in <error>.

@@ -25,6 +25,7 @@
 #include "log_sink.h"
 #include "notify.h"
 #include "soft_rnic.h"
+#include "supervisor.h"
 #include "verbs_rnic.h"
 
 /* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
@@ -70,10 +71,9 @@ static int start_eal(const struct agent_options *o, char *program)
 	return rte_eal_init(argc, arguments) < 0 ? -rte_errno : 0;
 }
 
-/* --- workers: one, or one per GPU -------------------------------------------------------------
+/* --- workers: one, or several in one process
+ * -------------------------------------------------------------
  */
-
-#define GPUS_MAX 64
 
 struct workers {
 	unsigned int n, left;
@@ -81,9 +81,10 @@ struct workers {
 	struct event_base *base;
 	int stop_fd;
 	struct notify notify;
+	struct event *pulse, *reminder;
 	struct graph_model *graph; /* the model, unless it is a plug-in */
-	struct agent_setup setup[GPUS_MAX];
-	struct agent_session *session[GPUS_MAX];
+	struct agent_setup setup[AGENT_WORKERS_MAX];
+	struct agent_session *session[AGENT_WORKERS_MAX];
 };
 
 static bool has_cuda_side(const struct loaded_model *model)
@@ -91,8 +92,7 @@ static bool has_cuda_side(const struct loaded_model *model)
 	return model->model->capture != NULL;
 }
 
-/* "0,2" into numbers. How many, or -1 after a complaint. */
-static int parse_gpus(const char *text, int n_gpus, int *out)
+int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 {
 	char *end;
 	int n = 0;
@@ -100,7 +100,7 @@ static int parse_gpus(const char *text, int n_gpus, int *out)
 	for (;; text = end + 1) {
 		long gpu = strtol(text, &end, 10);
 
-		if (end == text || gpu >= n_gpus || n == GPUS_MAX) {
+		if (end == text || gpu >= n_gpus || n == AGENT_WORKERS_MAX) {
 			log_sink_say(
 				RTE_LOG_ERR,
 				"doorbell-agent: --gpu: there is no GPU '%.*s' here; they are 0 to "
@@ -141,12 +141,12 @@ static int choose_gpus(const struct agent_options *o, const struct loaded_model 
 	if (n_gpus == 0)
 		goto on_cpu;
 	if (strcmp(o->gpus, "all") == 0) {
-		n_gpus = n_gpus < GPUS_MAX ? n_gpus : GPUS_MAX;
+		n_gpus = n_gpus < AGENT_WORKERS_MAX ? n_gpus : AGENT_WORKERS_MAX;
 		for (int i = 0; i < n_gpus; i++)
 			gpus[i] = i;
 		return n_gpus;
 	}
-	return parse_gpus(automatic ? "0" : o->gpus, n_gpus, gpus);
+	return agent_gpu_list(automatic ? "0" : o->gpus, n_gpus, gpus);
 
 on_cpu:
 	rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s loop=cpu reason=\"%s\"\n", o->name,
@@ -158,6 +158,11 @@ static void unload(struct workers *w)
 {
 	for (unsigned int i = 0; i < w->n; i++)
 		agent_model_unload(&w->setup[i].model);
+}
+
+void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *kind, int number)
+{
+	snprintf(name, AGENT_NAME_MAX, "%.48s-%s%d", host, kind, number);
 }
 
 /* One more worker, whose model is loaded for it alone. False after a complaint. */
@@ -188,8 +193,10 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		setup->model.shape.max_batch = setup->loop->batch_max;
 	}
 	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
-	if (numbered)
-		snprintf(setup->name, sizeof(setup->name), "%.48s-gpu%d", o->name, gpu);
+	if (numbered && gpu >= 0)
+		agent_worker_name(setup->name, o->name, "gpu", gpu);
+	else if (numbered)
+		agent_worker_name(setup->name, o->name, "cpu", (int)w->n - 1);
 	if (gpu >= 0) {
 		agent_gpu_name(gpu, name, sizeof(name));
 		rte_log(RTE_LOG_NOTICE, agent_logtype,
@@ -201,7 +208,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 /* False after a complaint. */
 static bool make_workers(struct workers *w, const struct agent_options *o)
 {
-	int gpus[GPUS_MAX], n;
+	int gpus[AGENT_WORKERS_MAX], n;
 
 	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
 		log_sink_say(RTE_LOG_ERR,
@@ -209,13 +216,23 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 			     w->graph->graph.gpu);
 		return false;
 	}
+	if (w->graph != NULL && o->workers > 1) {
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: --workers: a graph has one worker");
+		return false;
+	}
 	if (w->graph != NULL)
 		return add_worker(w, o, w->graph->graph.gpu, false);
-	if (!add_worker(w, o, -1, false))
+	if (!add_worker(w, o, -1, o->workers > 1))
 		return false;
-	n = choose_gpus(o, &w->setup[0].model, gpus);
-	if (n <= 0)
-		return n == 0;
+	n = o->workers > 1 ? 0 : choose_gpus(o, &w->setup[0].model, gpus);
+	if (n < 0)
+		return false;
+	if (n == 0) {
+		while (w->n < o->workers)
+			if (!add_worker(w, o, -1, true))
+				return false;
+		return true;
+	}
 	/* The first was only asked what it can do. */
 	unload(w);
 	w->n = 0;
@@ -258,13 +275,50 @@ static void on_stop(evutil_socket_t fd, short what, void *context)
 			agent_session_leave(w->session[i]);
 }
 
+/*
+ * What broke one of several for good is mended by a new process only: the others drain, and who
+ * started us starts all of them again.
+ */
 static void on_ended(void *context, bool failed)
 {
 	struct workers *w = context;
 
-	w->failed |= failed;
-	if (--w->left == 0)
+	w->left--;
+	if (failed && !w->failed) {
+		w->failed = true;
+		for (unsigned int i = 0; i < w->n; i++)
+			if (w->session[i] != NULL)
+				agent_session_leave(w->session[i]);
+	}
+	if (w->left == 0)
 		event_base_loopbreak(w->base);
+}
+
+/* A worker that hangs is found by its session; this says that sessions are looked after. */
+static void on_pulse(evutil_socket_t fd, short what, void *context)
+{
+	const struct workers *w = context;
+	uint64_t us = w->notify.watchdog_us / 4;
+	struct timeval t = {.tv_sec = (time_t)(us / 1000000),
+			    .tv_usec = (suseconds_t)(us % 1000000)};
+
+	notify_send(&w->notify, "WATCHDOG=1");
+	evtimer_add(w->pulse, &t);
+}
+
+/* Once a day. */
+static void on_remind(evutil_socket_t fd, short what, void *context)
+{
+	const struct timeval day = {.tv_sec = 86400};
+	struct workers *w = context;
+	char why[512];
+
+	if (agent_dial_ends_soon(w->setup[0].options, why, sizeof(why)))
+		rte_log(RTE_LOG_WARNING, agent_logtype,
+			"agent: worker=%s event=certificate_validity reason=\"the certificate "
+			"%s\"\n",
+			w->setup[0].name, why);
+	evtimer_add(w->reminder, &day);
 }
 
 /* Until all have left. */
@@ -280,18 +334,29 @@ static int serve(struct workers *w, struct rnic *rnic)
 		w->session[i] = agent_session_create(w->base, &w->setup[i], on_ended, w);
 		ready = w->session[i] != NULL;
 	}
-	if (w->base != NULL && ready)
+	if (w->base != NULL && ready) {
 		stop = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
-	ready = stop != NULL;
+		w->pulse = evtimer_new(w->base, on_pulse, w);
+		w->reminder = evtimer_new(w->base, on_remind, w);
+	}
+	ready = stop != NULL && w->pulse != NULL && w->reminder != NULL;
 	if (ready) {
 		event_add(stop, NULL);
 		/* It goes on to look for its load balancer, however long that takes. */
 		notify_send(&w->notify, "READY=1\nSTATUS=model %s, %u worker%s",
 			    w->setup[0].model.model->name, w->n, w->n == 1 ? "" : "s");
+		if (w->notify.watchdog_us > 0)
+			on_pulse(-1, 0, w);
+		on_remind(-1, 0, w);
 		event_base_dispatch(w->base);
 		notify_send(&w->notify, "STOPPING=1");
-		event_free(stop);
 	}
+	if (stop != NULL)
+		event_free(stop);
+	if (w->pulse != NULL)
+		event_free(w->pulse);
+	if (w->reminder != NULL)
+		event_free(w->reminder);
 	for (unsigned int i = 0; i < w->n; i++)
 		agent_session_destroy(w->session[i]);
 	if (w->base != NULL)
@@ -315,6 +380,7 @@ static struct rnic *open_rnic(const struct agent_options *o, bool on_gpu, char *
 		.prefix = o->prefix,
 		.gateway = o->gateway,
 		.idle_sleep = o->idle_sleep,
+		.claimed = o->device_claimed,
 		.gpu_reads = on_gpu,
 		.dcqcn = o->dcqcn,
 	};
@@ -336,10 +402,6 @@ static int run(struct workers *w, struct agent_options *o, char *program)
 	char error[512];
 	bool on_gpu;
 
-	if (!agent_dial_check(o, error, sizeof(error))) {
-		fprintf(stderr, "doorbell-agent: %s\n", error);
-		return ret;
-	}
 	if (!make_workers(w, o))
 		goto unload;
 	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */
@@ -390,11 +452,25 @@ static int watch_stops(void)
 	return fd;
 }
 
-int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph)
+/* Options are cut up where they lie; who starts us again wants them whole. NULL: no memory. */
+static char **copy_arguments(int argc, char **argv)
+{
+	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+
+	for (int i = 0; copy != NULL && i < argc; i++) {
+		copy[i] = strdup(argv[i]);
+		if (copy[i] == NULL)
+			return NULL; /* the program ends */
+	}
+	return copy;
+}
+
+static int run_or_supervise(int argc, char **argv, char **whole, const struct doorbell_graph *graph)
 {
 	static struct workers workers;
 	static struct graph_model model;
 	struct agent_options options;
+	char error[512];
 	int ret;
 
 	optind = 0; /* the process may have parsed options of its own */
@@ -402,6 +478,8 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
 	log_sink_open(options.log_format);
+	log_sink_worker(agent_supervised_name());
+	options.device_claimed = agent_supervisor_claimed(options.device);
 	notify_open(&workers.notify);
 	if (!first_time())
 		return EXIT_FAILURE;
@@ -414,6 +492,29 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 		log_sink_say(RTE_LOG_ERR, "doorbell-agent: no eventfd: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
+	if (!agent_dial_check(&options, error, sizeof(error))) {
+		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
+		return EXIT_FAILURE;
+	}
 	/* The descriptor stays: somebody may be stopping this very moment. */
+	if (whole != NULL && agent_supervisor_wanted(&options))
+		return agent_supervisor_run(argc, whole, &options, &workers.notify,
+					    workers.stop_fd);
 	return run(&workers, &options, argv[0]);
+}
+
+int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph)
+{
+	return run_or_supervise(argc, argv, NULL, graph);
+}
+
+int agent_main(int argc, char **argv)
+{
+	char **whole = copy_arguments(argc, argv);
+
+	if (whole == NULL) {
+		fputs("doorbell-agent: no memory\n", stderr);
+		return EXIT_FAILURE;
+	}
+	return run_or_supervise(argc, argv, whole, NULL);
 }

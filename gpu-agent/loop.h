@@ -17,6 +17,7 @@
 #include "sleeper.h"
 
 #define AGENT_LINKS_MAX 64
+#define AGENT_HANG_MS   10000
 
 /* One link as the loop sees it. Memory belongs to whoever made the link; see memory.h. */
 struct agent_link {
@@ -67,6 +68,7 @@ struct agent_loop_params {
 	uint32_t max_batch;        /* at most shape.max_batch */
 	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0 = take what is there */
 	uint32_t heartbeat_ms;
+	uint32_t hang_ms; /* who does not stop within this never will; 0: AGENT_HANG_MS */
 	bool idle_sleep;
 	unsigned int n_links;
 	struct agent_link *links; /* the loop's while it runs */
@@ -94,8 +96,8 @@ struct agent_loop_ops {
 	 * sentence in <error>. */
 	struct agent_loop *(*start)(const struct agent_loop_params *params, char *error,
 				    size_t size);
-	/* Stop it after its batch, or on a GPU the turns of its graph, and wait for it. NULL is
-	 * fine. */
+	/* Stop it after its batch, or on a GPU the turns of its graph, and wait for it; the process
+	 * ends when that takes longer than hang_ms, as nothing else would end it. NULL is fine. */
 	void (*stop)(struct agent_loop *loop);
 	void (*stats)(const struct agent_loop *loop, struct agent_loop_stats *out);
 	/* Has it ended by itself? Then <why> says what broke, and this process cannot mend it. */

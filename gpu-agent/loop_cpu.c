@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "intake.h"
 #include "loop.h"
@@ -326,6 +327,8 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	if (loop == NULL)
 		goto no_memory;
 	loop->params = *params;
+	if (loop->params.hang_ms == 0)
+		loop->params.hang_ms = AGENT_HANG_MS;
 	b = &loop->batch;
 	b->request = calloc(params->max_batch, sizeof(*b->request));
 	b->link = calloc(params->max_batch, sizeof(*b->link));
@@ -348,13 +351,25 @@ no_memory:
 	return NULL;
 }
 
+/* A thread that is in a model cannot be taken back, nor the memory that it uses. */
 static void stop(struct agent_loop *loop)
 {
+	struct timespec until;
+
 	if (loop == NULL)
 		return;
 	__atomic_store_n(&loop->stop, 1, __ATOMIC_RELEASE);
 	sleeper_wake(loop->params.sleeper);
-	pthread_join(loop->thread, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += loop->params.hang_ms / 1000;
+	until.tv_nsec += loop->params.hang_ms % 1000 * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_clockjoin_np(loop->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		fprintf(stderr, "loop: the model does not end within %u ms; the agent does\n",
+			loop->params.hang_ms);
+		_exit(EXIT_FAILURE);
+	}
 	free_loop(loop);
 }
 

@@ -28,11 +28,9 @@
 
 #define PINS_PER_LINK 9
 
-/* A model that takes longer than this to end, turns without requests included, never will. */
-#define STOP_LIMIT_NS 10000000000ull
-
 struct agent_loop {
 	int gpu;
+	uint64_t hang_ns; /* a model that takes longer to end, turns included, never will */
 	cudaStream_t stream,
 		side; /* the graph's, while it is recorded; the loop runs in the first */
 	cudaEvent_t fork, join;
@@ -311,7 +309,7 @@ static void CUDART_CB ended(void *semaphore)
  * memory that it uses: then the process ends. */
 static void await_end(struct agent_loop *loop)
 {
-	uint64_t limit = sleeper_now_ns() + STOP_LIMIT_NS;
+	uint64_t limit = sleeper_now_ns() + loop->hang_ns;
 	struct timespec until;
 	static sem_t semaphore; /* outlives a callback that comes late */
 
@@ -351,6 +349,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 		return NULL;
 	}
 	loop->gpu = p.gpu;
+	loop->hang_ns = (p.hang_ms == 0 ? AGENT_HANG_MS : p.hang_ms) * 1000000ull;
 	loop->error = error;
 	loop->error_size = size;
 	if (p.max_batch > GPU_BATCH_MAX)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-agent: one per worker. All it does is the library's; signals are the program's.
+ * doorbell-agent: one per worker, or a supervisor of several. All it does is the library's; signals
+ * are the program's.
  */
 #include <signal.h>
 #include <stddef.h>
 
+#include "agent.h"
 #include "doorbell_agent.h"
 
 static void on_signal(int number)
@@ -20,5 +22,5 @@ int main(int argc, char **argv)
 	signal(SIGHUP, SIG_IGN);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
-	return doorbell_agent_run(argc, argv, NULL);
+	return agent_main(argc, argv);
 }

@@ -97,6 +97,17 @@ static const struct row rows[] = {
 	{"gpu", "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
 	 GPUS, AT(gpus)},
+	{"workers", "N", "workers that run the model on CPUs [1]", NUMBER, AT(workers), 1, 64},
+	{"one-process", NULL,
+	 "several workers: all in this process, behind one RNIC [a process each; {n} in --device "
+	 "is "
+	 "then the worker's number, and with the soft engine, or {n}, each has the address behind "
+	 "the one before]",
+	 FLAG_OFF, AT(processes)},
+	{"hang-ms", "MS",
+	 "a loop that gives no sign of life for so long, and --max-run-ms, ends its process "
+	 "[10000]",
+	 NUMBER, AT(hang_ms), 100, 600000},
 	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
 	 true},
 	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
@@ -278,6 +289,12 @@ static int check(const struct agent_options *o)
 		fprintf(stderr, "doorbell-agent: --%s is required (see --help)\n", missing);
 		return 2;
 	}
+	if (o->workers > 1 && strcmp(o->gpus, "auto") != 0 && strcmp(o->gpus, "none") != 0) {
+		fprintf(stderr,
+			"doorbell-agent: --workers is for CPUs, and --gpu makes a worker of "
+			"each GPU; give one of them\n");
+		return 2;
+	}
 	if (o->gateway.family != 0 && o->gateway.family != o->address.family) {
 		fprintf(stderr, "doorbell-agent: --gateway and --address must both be IPv4 or both "
 				"IPv6\n");
@@ -304,6 +321,9 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.may_post = true,
 		.dcqcn = true,
 		.gpus = "auto",
+		.workers = 1,
+		.processes = true,
+		.hang_ms = AGENT_HANG_MS,
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);

@@ -54,6 +54,7 @@ struct rnic_peer {
 	uint32_t qpn;
 	uint32_t psn; /* the first it sends */
 	uint32_t path_mtu;
+	uint16_t udp_source; /* that we are to send from, 0xc000 and up; 0: any */
 	uint8_t ack_timeout, retry_limit;
 };
 

@@ -5,10 +5,12 @@
  * TCP; the methods are listed in control/control.h.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -20,6 +22,8 @@
 
 #include "agent.h"
 #include "dial.h"
+#include "lookup.h"
+#include "roce_wire.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
@@ -44,8 +48,11 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define CHECK_MS 50
 /* Hello, registration, ready: together answered within this, or not at all. */
 #define PATIENCE_MS 5000
-/* A lost SYN is sent again after a second, then two: a new connection is sooner. */
+/* A lost SYN is sent again after a second, then two: a new connection is sooner. Of each address.
+ */
 #define CONNECT_MS 300
+/* Who asks for a name's addresses for longer than this goes on with those it had. */
+#define LOOKUP_MS 1000
 /* A TLS handshake, where hundreds of others may be waiting for theirs. */
 #define SECURE_MS  5000
 #define MAX_RUN_MS 600000
@@ -55,8 +62,10 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
 enum step {
 	STEP_IDLE,
+	STEP_LOOKING_UP,
 	STEP_CONNECTING,
 	STEP_SECURING,
+	STEP_ATTACH, /* to the registration that another connection had */
 	STEP_HELLO,
 	STEP_REGISTER,
 	STEP_READY,
@@ -70,28 +79,58 @@ struct agent_session {
 	void *ended_context;
 	uint64_t instance;
 	struct bufferevent *connection;
+	struct agent_lookup *lookup; /* under way; it may take longer than several tries */
+	struct lookup_addresses known;
+	unsigned int at, tried; /* of those: which one is next, how many were */
 	struct event *retry, *check, *give_up, *renew;
 	struct event *patience; /* for the load balancer's next word before we serve */
 	enum step step;
 	bool leaving;
+	/* The worker serves on while its registration has no connection. */
+	bool kept;
+	int number, generation; /* of the registration */
 	int request_id;
 	unsigned int again_ms; /* the next failure's wait */
 	uint64_t serving_since;
 	uint32_t lease_ms;       /* the registration ends when it is not renewed for so long */
 	unsigned int unanswered; /* renewals */
 	struct agent_worker *worker;
+	uint64_t beats;         /* of the loop, when last looked at */
+	uint64_t checked_ms;    /* when that was */
+	unsigned int silent_ms; /* for so long there were no more */
+	uint64_t halted_ms;     /* the longest that the whole process stood still, in this one */
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
 	char last_reason[512]; /* do not repeat it with every try */
 };
 
 static void start(struct agent_session *s);
+static void take_addresses(struct agent_session *s, const char *why_none);
 
 static void set_timer(struct event *timer, unsigned int ms)
 {
 	struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
 	evtimer_add(timer, &t);
+}
+
+static uint64_t now_ms(void)
+{
+	return sleeper_now_ns() / 1000000;
+}
+
+/* For how long the process has stood still since it was last looked at. */
+static uint64_t halted_ms(const struct agent_session *s)
+{
+	uint64_t since = now_ms() - s->checked_ms;
+
+	return s->checked_ms != 0 && since > CHECK_MS ? since - CHECK_MS : 0;
+}
+
+static void note_halt(struct agent_session *s)
+{
+	if (halted_ms(s) > s->halted_ms)
+		s->halted_ms = halted_ms(s);
 }
 
 /*
@@ -106,7 +145,10 @@ static void learn_run_time(struct agent_session *s)
 	if (s->worker == NULL)
 		return;
 	agent_worker_stats_read(s->worker, &stats);
-	ms = stats.longest_run_ns / 1000000 * 2;
+	ms = stats.longest_run_ns / 1000000;
+	/* Who halts the process halts a batch; batches are no longer for that. */
+	note_halt(s);
+	ms = ms > s->halted_ms ? (ms - s->halted_ms) * 2 : 0;
 	if (ms <= s->max_run_ms || ms < s->hello.worker_timeout_ms / 2)
 		return;
 	s->max_run_ms = ms < MAX_RUN_MS ? ms : MAX_RUN_MS;
@@ -133,11 +175,6 @@ static void end_worker(struct agent_session *s)
 	    (unsigned long)stats.cancelled, (unsigned long)stats.bad);
 }
 
-static uint64_t now_ms(void)
-{
-	return sleeper_now_ns() / 1000000;
-}
-
 /*
  * How long to wait now: doubles with every failure in a row, up to <most>. Half of it is drawn by
  * lot, as hundreds of agents lose one load balancer at the same instant.
@@ -155,20 +192,27 @@ static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 	return ms / 2 + lot % (ms / 2 + 1);
 }
 
-/* Nothing of this registration is left, and no timer. */
-static void close_down(struct agent_session *s)
+/* No connection is left, nor a timer that is about it. */
+static void hang_up(struct agent_session *s)
 {
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
 	s->connection = NULL;
-	learn_run_time(s);
-	end_worker(s);
 	evtimer_del(s->retry);
-	evtimer_del(s->check);
 	evtimer_del(s->patience);
-	evtimer_del(s->give_up);
 	evtimer_del(s->renew);
 	s->step = STEP_IDLE;
+}
+
+/* Nothing of this registration is left, and no timer. */
+static void close_down(struct agent_session *s)
+{
+	hang_up(s);
+	s->kept = false;
+	learn_run_time(s);
+	end_worker(s);
+	evtimer_del(s->check);
+	evtimer_del(s->give_up);
 }
 
 /* No more of this worker; said once. */
@@ -188,13 +232,37 @@ static void fail(struct agent_session *s, unsigned int most_ms, const char *reas
 {
 	unsigned int again_ms = wait_ms(s, most_ms);
 
+	/* Who answers, but does not take us, may not be the one: the next address comes first. */
+	if (s->step > STEP_CONNECTING && s->step < STEP_SERVING)
+		s->at++;
 	if (strcmp(reason, s->last_reason) != 0)
-		LOG(WARNING, "worker=%s not_serving=\"%s\"", s->setup->name, reason);
+		LOG(WARNING, "worker=%s %s=\"%s\"", s->setup->name,
+		    s->kept ? "serving_without_control" : "not_serving", reason);
 	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
-	if (s->leaving)
+	if (s->leaving && !s->kept)
 		return end(s, false);
-	close_down(s);
+	if (s->kept)
+		hang_up(s);
+	else
+		close_down(s);
 	set_timer(s->retry, again_ms);
+}
+
+/* Nothing more comes of the worker: begin anew without it. */
+static void fail_worker(struct agent_session *s, unsigned int most_ms, const char *reason)
+{
+	s->kept = false;
+	fail(s, most_ms, reason);
+}
+
+/*
+ * The connection is lost. What serves has no need of it: the load balancer keeps the worker as long
+ * as it hears the loop, and we go on with it over another connection.
+ */
+static void lose(struct agent_session *s, const char *reason)
+{
+	s->kept = s->step == STEP_SERVING;
+	fail(s, RETRY_MS, reason);
 }
 
 /* --- sending
@@ -219,10 +287,23 @@ static void say_hello(struct agent_session *s)
 
 	s->step = STEP_HELLO;
 	send_request(s, "agent.hello",
-		     json_pack("{s:i, s:s, s:s}", "version", PROTOCOL, "model",
-			       s->setup->model.model->name, "address",
+		     json_pack("{s:i, s:s, s:I, s:s}", "version", PROTOCOL, "model",
+			       s->setup->model.model->name, "min_request",
+			       (json_int_t)s->setup->model.shape.min_request, "address",
 			       agent_address_format(&s->setup->options->address, address,
 						    sizeof(address))));
+}
+
+static void say_attach(struct agent_session *s)
+{
+	char instance[17];
+
+	s->step = STEP_ATTACH;
+	snprintf(instance, sizeof(instance), "%016lx", s->instance);
+	send_request(s, "agent.attach",
+		     json_pack("{s:i, s:s, s:s, s:i, s:i}", "version", PROTOCOL, "name",
+			       s->setup->name, "instance", instance, "worker", s->number,
+			       "generation", s->generation));
 }
 
 static json_t *links_json(const struct agent_session *s)
@@ -268,10 +349,11 @@ static void send_register(struct agent_session *s)
 	snprintf(instance, sizeof(instance), "%016lx", s->instance);
 	send_request(
 		s, "agent.register",
-		json_pack("{s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, "
-			  "s:o}",
-			  "labels", labels_json(o), "version", PROTOCOL, "name", s->setup->name,
-			  "model", s->setup->model.model->name, "instance", instance, "slots",
+		json_pack("{s:I, s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
+			  "s:I, s:o}",
+			  "min_request", (json_int_t)shape->min_request, "labels", labels_json(o),
+			  "version", PROTOCOL, "name", s->setup->name, "model",
+			  s->setup->model.model->name, "instance", instance, "slots",
 			  (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
 			  "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
 			  (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
@@ -328,11 +410,12 @@ static bool read_answers(const struct agent_session *s, json_t *links,
 	if (json_array_size(links) != agent_worker_links(s->worker))
 		return false;
 	json_array_foreach (links, i, row) {
-		json_int_t lcore, qpn, psn, rkey, address, stride;
+		json_int_t lcore, qpn, psn, rkey, address, stride, source = 0;
 
-		if (json_unpack(row, "{s:I, s:I, s:I, s:I, s:I, s:I}", "lcore", &lcore, "qpn", &qpn,
-				"psn", &psn, "reply_rkey", &rkey, "reply_address", &address,
-				"reply_stride", &stride) < 0 ||
+		if (json_unpack(row, "{s:I, s:I, s:I, s:I, s:I, s:I, s?I}", "lcore", &lcore, "qpn",
+				&qpn, "psn", &psn, "reply_rkey", &rkey, "reply_address", &address,
+				"reply_stride", &stride, "udp_source", &source) < 0 ||
+		    (source != 0 && (source < ROCE_SOURCE_MIN || source > UINT16_MAX)) ||
 		    lcore < 0 || lcore >= (json_int_t)agent_worker_links(s->worker) ||
 		    seen & 1ull << lcore)
 			return false;
@@ -344,6 +427,7 @@ static bool read_answers(const struct agent_session *s, json_t *links,
 			.reply_rkey = rkey,
 			.reply_address = address,
 			.reply_stride = stride,
+			.udp_source = source,
 		};
 	}
 	return true;
@@ -356,8 +440,9 @@ static void take_registration(struct agent_session *s, json_t *result)
 	char why[384] = "", reason[512];
 	int path_mtu = 0, lease_ms = 0, ret;
 
-	if (json_unpack(result, "{s:i, s:i, s:o}", "path_mtu", &path_mtu, "lease_ms", &lease_ms,
-			"links", &links) < 0 ||
+	if (json_unpack(result, "{s:i, s:i, s:i, s:i, s:o}", "worker", &s->number, "generation",
+			&s->generation, "path_mtu", &path_mtu, "lease_ms", &lease_ms, "links",
+			&links) < 0 ||
 	    lease_ms < LEASE_MIN_MS || !read_answers(s, links, answers))
 		return fail(s, REFUSED_MS,
 			    "the load balancer's answer to the registration is not "
@@ -372,7 +457,8 @@ static void take_registration(struct agent_session *s, json_t *result)
 	send_request(s, "agent.ready", json_object());
 }
 
-static void take_ready(struct agent_session *s)
+/* From now on the registration is ours to renew. */
+static void serve(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
 	s->serving_since = now_ms();
@@ -380,6 +466,45 @@ static void take_ready(struct agent_session *s)
 	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
 	s->last_reason[0] = '\0';
+}
+
+/* The load balancer has the worker as it was. */
+static void take_attached(struct agent_session *s, json_t *result)
+{
+	int lease_ms = 0;
+
+	if (json_unpack(result, "{s:i}", "lease_ms", &lease_ms) < 0 || lease_ms < LEASE_MIN_MS)
+		return fail_worker(s, REFUSED_MS,
+				   "the load balancer's answer is not understood; do both sides "
+				   "have the same version?");
+	s->lease_ms = lease_ms;
+	s->kept = false;
+	serve(s);
+	LOG(NOTICE, "worker=%s control is back, and it serves on", s->setup->name);
+	if (s->leaving)
+		send_request(s, "agent.drain", json_object());
+}
+
+/* It does not: it was restarted, or took us for dead. The connection is good for a new
+ * registration. */
+static void register_anew(struct agent_session *s, const char *reason)
+{
+	if (s->leaving)
+		return end(s, false);
+	LOG(WARNING, "worker=%s not_serving=\"%s; registering again\"", s->setup->name, reason);
+	s->kept = false;
+	evtimer_del(s->check);
+	learn_run_time(s);
+	end_worker(s);
+	say_hello(s);
+}
+
+static void take_ready(struct agent_session *s)
+{
+	serve(s);
+	s->silent_ms = 0;
+	s->checked_ms = now_ms();
+	s->halted_ms = 0;
 	set_timer(s->check, CHECK_MS);
 	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->setup->name,
 	    s->setup->model.model->name, agent_worker_links(s->worker), s->setup->options->slots);
@@ -393,8 +518,9 @@ static void take_state(struct agent_session *s, json_t *params)
 
 	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
 	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->setup->name, state, reason);
-	if (strcmp(state, "drained") == 0) {
-		/* Nothing is left to answer and nothing more comes. */
+	if (strcmp(state, "drained") == 0 && s->leaving) {
+		/* Nothing is left to answer and nothing more comes. When an operator drained the
+		 * worker it may be resumed: it waits. */
 		end(s, false);
 	} else if (strcmp(state, "gone") == 0) {
 		fail(s, RETRY_MS, reason);
@@ -404,6 +530,8 @@ static void take_state(struct agent_session *s, json_t *params)
 static void take_result(struct agent_session *s, json_t *result)
 {
 	switch (s->step) {
+	case STEP_ATTACH:
+		return take_attached(s, result);
 	case STEP_HELLO:
 		return take_hello(s, result);
 	case STEP_REGISTER:
@@ -430,6 +558,11 @@ static void take_line(struct agent_session *s, const char *line, size_t length)
 	json_unpack(message, "{s?s}", "method", &method);
 	if (error != NULL) {
 		json_unpack(error, "{s:s}", "message", &text);
+		if (s->step == STEP_ATTACH) {
+			register_anew(s, text);
+			json_decref(message);
+			return;
+		}
 		snprintf(reason, sizeof(reason), "refused by the load balancer: %s", text);
 		fail(s, REFUSED_MS, reason);
 	} else if (strcmp(method, "worker.state") == 0) {
@@ -458,6 +591,7 @@ static void on_read(struct bufferevent *connection, void *context)
 }
 
 static void on_event(struct bufferevent *connection, short what, void *context);
+static void try_next(struct agent_session *s, const char *why_not_last);
 
 /* TCP is there: go on with TLS. */
 static void secure(struct agent_session *s)
@@ -481,7 +615,10 @@ static void take_connection(struct agent_session *s)
 	if (!agent_dial_proven(s->connection))
 		return fail(s, REFUSED_MS, "the load balancer did not prove who it is");
 	set_timer(s->patience, PATIENCE_MS);
-	say_hello(s);
+	if (s->kept)
+		say_attach(s);
+	else
+		say_hello(s);
 }
 
 /* The load balancer ended the connection, or TLS did. */
@@ -498,30 +635,73 @@ static void say_end(struct agent_session *s, struct bufferevent *connection)
 		return fail(s, REFUSED_MS,
 			    "the load balancer closed the connection without an answer; does it "
 			    "want TLS (--tls-certificate or --token-file)?");
-	fail(s, RETRY_MS, "the load balancer closed the connection; registering again");
+	lose(s, "the load balancer closed the connection; trying again");
 }
 
 static void on_event(struct bufferevent *connection, short what, void *context)
 {
 	struct agent_session *s = context;
-	char reason[256];
 
 	if (what & BEV_EVENT_CONNECTED)
 		return take_connection(s);
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
-	if (s->step == STEP_CONNECTING) {
-		int dns = bufferevent_socket_get_dns_error(connection);
+	if (s->step == STEP_CONNECTING)
+		return try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+	say_end(s, connection);
+}
 
+/* --- connecting ------------------------------------------------------------------------------ */
+
+static void try_address(struct agent_session *s)
+{
+	const struct lookup_address *a = &s->known.address[s->at % s->known.n];
+	struct bufferevent *connection = bufferevent_socket_new(s->base, -1, BEV_OPT_CLOSE_ON_FREE);
+
+	s->step = STEP_CONNECTING;
+	s->connection = connection;
+	set_timer(s->patience, CONNECT_MS);
+	if (connection == NULL)
+		return fail(s, RETRY_MS, "no memory for a connection");
+	bufferevent_setcb(connection, on_read, NULL, on_event, s);
+	bufferevent_enable(connection, EV_READ | EV_WRITE);
+	/* Unless on_event() has heard of it already, and gone on. */
+	if (bufferevent_socket_connect(connection, (const struct sockaddr *)&a->at, (int)a->size) <
+		    0 &&
+	    s->connection == connection)
+		try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+}
+
+/* The addresses are there, or those from before have to do. */
+static void take_addresses(struct agent_session *s, const char *why_none)
+{
+	char reason[384];
+
+	if (s->known.n == 0) {
 		snprintf(reason, sizeof(reason),
-			 "cannot reach the load balancer at %s:%s: %s; "
-			 "trying again",
-			 s->setup->options->lb_host, s->setup->options->lb_port,
-			 dns != 0 ? evutil_gai_strerror(dns)
-				  : evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+			 "cannot look up the load balancer '%s': %s; trying again",
+			 s->setup->options->lb_host, why_none);
 		return fail(s, RETRY_MS, reason);
 	}
-	say_end(s, connection);
+	s->tried = 0;
+	try_address(s);
+}
+
+/* Each address once, then again in a while. */
+static void try_next(struct agent_session *s, const char *why_not_last)
+{
+	const struct agent_options *o = s->setup->options;
+	char reason[384];
+
+	bufferevent_free(s->connection);
+	s->connection = NULL;
+	s->at++;
+	if (++s->tried < s->known.n)
+		return try_address(s);
+	snprintf(reason, sizeof(reason),
+		 "cannot reach the load balancer at %s:%s (addresses tried: %u): %s; trying again",
+		 o->lb_host, o->lb_port, s->tried, why_not_last);
+	fail(s, RETRY_MS, reason);
 }
 
 /* --- timers
@@ -532,16 +712,42 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 	start(context);
 }
 
+/*
+ * Has the loop not beaten for too long? A machine that stood still makes a look come late, not the
+ * loop hang: a look counts for two at most.
+ */
+static bool hangs(struct agent_session *s)
+{
+	const struct agent_options *o = s->setup->options;
+	uint64_t now = now_ms(), since = now - s->checked_ms;
+	struct agent_loop_stats stats;
+
+	agent_worker_stats_read(s->worker, &stats);
+	s->silent_ms += since < 2 * CHECK_MS ? since : 2 * CHECK_MS;
+	note_halt(s);
+	s->checked_ms = now;
+	if (stats.heartbeats != s->beats)
+		s->silent_ms = 0;
+	s->beats = stats.heartbeats;
+	return s->silent_ms > o->hang_ms + s->max_run_ms;
+}
+
 static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
 	char why[256];
 	bool final;
 
+	if (hangs(s)) {
+		LOG(ERR, "worker=%s the loop has not beaten for %u ms: this process ends",
+		    s->setup->name, s->silent_ms);
+		/* Nothing can take back a thread or a kernel that is in a model. */
+		_exit(EXIT_FAILURE);
+	}
 	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
 		return set_timer(s->check, CHECK_MS);
 	if (!final)
-		return fail(s, RETRY_MS, why);
+		return fail_worker(s, RETRY_MS, why);
 	LOG(ERR, "worker=%s %s", s->setup->name, why);
 	end(s, true);
 }
@@ -555,16 +761,21 @@ static void on_renew(evutil_socket_t fd, short what, void *context)
 	struct agent_session *s = context;
 
 	if (s->unanswered++ >= RENEWALS)
-		return fail(s, RETRY_MS,
-			    "the load balancer did not answer for the time of a lease; "
-			    "registering again");
+		return lose(s, "the load balancer did not answer for the time of a lease; trying "
+			       "again");
 	set_timer(s->renew, s->lease_ms / RENEWALS);
 	send_request(s, "agent.renew", json_object());
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *context)
 {
-	fail(context, RETRY_MS, "the load balancer does not answer; trying again");
+	struct agent_session *s = context;
+
+	if (s->step == STEP_CONNECTING)
+		return try_next(s, "no answer");
+	if (s->step == STEP_LOOKING_UP)
+		return take_addresses(s, "the name server does not answer");
+	fail(s, RETRY_MS, "the load balancer does not answer; trying again");
 }
 
 static void on_give_up(evutil_socket_t fd, short what, void *context)
@@ -575,22 +786,28 @@ static void on_give_up(evutil_socket_t fd, short what, void *context)
 	end(s, false);
 }
 
+static void on_addresses(void *context, const struct lookup_addresses *found, int error)
+{
+	struct agent_session *s = context;
+
+	s->lookup = NULL;
+	if (error == 0)
+		s->known = *found;
+	if (s->step == STEP_LOOKING_UP)
+		take_addresses(s, gai_strerror(error));
+}
+
 static void start(struct agent_session *s)
 {
-	int port = atoi(s->setup->options->lb_port);
+	const struct agent_options *o = s->setup->options;
 
-	s->step = STEP_CONNECTING;
-	set_timer(s->patience, CONNECT_MS);
-	s->connection = bufferevent_socket_new(s->base, -1, BEV_OPT_CLOSE_ON_FREE);
-	if (s->connection == NULL)
-		return fail(s, RETRY_MS, "no memory for a connection");
-	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
-	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
-	/* The resolver blocks for a name; the loop and the RNIC have threads of their own. */
-	if (bufferevent_socket_connect_hostname(s->connection, NULL, AF_UNSPEC,
-						s->setup->options->lb_host, port) < 0 &&
-	    s->step == STEP_CONNECTING && s->connection != NULL)
-		fail(s, RETRY_MS, "cannot connect to the load balancer; trying again");
+	s->step = STEP_LOOKING_UP;
+	set_timer(s->patience, LOOKUP_MS);
+	/* One at a time: it may be older than this try. */
+	if (s->lookup == NULL)
+		s->lookup = agent_lookup_start(s->base, o->lb_host, o->lb_port, on_addresses, s);
+	if (s->lookup == NULL)
+		fail(s, RETRY_MS, "no memory, or no thread, to look up the load balancer's name");
 }
 
 struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
@@ -627,6 +844,7 @@ void agent_session_destroy(struct agent_session *s)
 		return;
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
+	agent_lookup_cancel(s->lookup);
 	end_worker(s);
 	if (s->retry != NULL)
 		event_free(s->retry);
@@ -643,7 +861,7 @@ void agent_session_destroy(struct agent_session *s)
 
 void agent_session_leave(struct agent_session *s)
 {
-	if (s->leaving || s->step < STEP_REGISTER) {
+	if (s->leaving || (s->step < STEP_REGISTER && !s->kept)) {
 		end(s, false);
 		return;
 	}

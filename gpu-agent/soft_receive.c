@@ -73,6 +73,12 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 	if (roce_parse(bth, f->bth_length, &p) != ROCE_PARSED)
 		return false;
 	qp = qp_of(rnic, p.qpn);
+	if (qp != NULL &&
+	    unlikely(qp->direct && qp->resolved && memcmp(frame + 6, qp->path.header, 6) != 0)) {
+		qp->strangers++; /* it may be the peer, moved without a word: its address is asked
+				    for */
+		return false;
+	}
 	if (qp == NULL || roce_path_admit(&qp->path, ip, f->ip_length, length) != ROCE_ADMITTED)
 		return false;
 	if (p.opcode == ROCE_CNP) {
@@ -164,6 +170,7 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	if (txq_room(&rnic->tx) < 2 * BURST)
 		return 0;
 	n = rte_eth_rx_burst(rnic->port.id, 0, packet, BURST);
+	drained_turn(&rnic->drained, now, n < BURST);
 	for (uint16_t i = 0; i < n; i++)
 		receive(rnic, packet[i], now, &to_wake);
 	rnic->stats.packets_in += n;

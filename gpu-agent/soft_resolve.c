@@ -24,6 +24,40 @@ static void ask(struct soft_rnic *rnic, const struct rnic_address *next_hop)
 	txq_push(&rnic->tx, m);
 }
 
+/* Ask the MAC address that we know whether it still has the next hop's address. */
+static void probe(struct soft_rnic *rnic, const struct soft_qp *qp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
+
+	if (m == NULL || txq_room(&rnic->tx) == 0) {
+		rte_pktmbuf_free(m);
+		return; /* asked again soon */
+	}
+	m->data_len = m->pkt_len = neigh_probe_build(
+		rte_pktmbuf_mtod(m, uint8_t *), qp->next_hop.family, &qp->next_hop.addr,
+		&rnic->params.address.addr, rnic->port.mac, qp->path.header);
+	txq_push(&rnic->tx, m);
+}
+
+static uint32_t clock_ms(uint64_t now)
+{
+	return now / (rte_get_tsc_hz() / 1000);
+}
+
+static void look_at_claim(struct soft_rnic *rnic, struct soft_qp *qp, uint64_t now)
+{
+	switch (neigh_claim_due(&qp->claim, clock_ms(now), NEIGH_PROBE_MS)) {
+	case NEIGH_DUE_PROBE:
+		probe(rnic, qp);
+		break;
+	case NEIGH_DUE_MOVE:
+		roce_path_set_mac(&qp->path, qp->claim.mac);
+		break;
+	case NEIGH_DUE_NOTHING:
+		break;
+	}
+}
+
 void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now)
 {
 	uint64_t again = rte_get_tsc_hz() / 1000 * ASK_AGAIN_MS;
@@ -31,17 +65,21 @@ void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now)
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		struct soft_qp *qp = rnic->qp[i];
 
-		bool doubtful = qp->requester.stats.timeouts > qp->timeouts;
+		uint64_t doubts = qp->requester.stats.timeouts + qp->strangers;
+		bool doubtful = doubts > qp->doubts;
 
+		if (qp->connected && qp->claim.open)
+			look_at_claim(rnic, qp, now);
 		if (!qp->connected || (qp->resolved && !doubtful) ||
 		    (qp->asked != 0 && now - qp->asked < again))
 			continue;
-		qp->timeouts = qp->requester.stats.timeouts;
+		qp->doubts = doubts;
 		qp->asked = now;
 		ask(rnic, &qp->next_hop);
 	}
 }
 
+/* The first answer counts; what comes later and differs has to be true. */
 static void learn(struct soft_rnic *rnic, const struct neigh_message *message)
 {
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
@@ -49,6 +87,11 @@ static void learn(struct soft_rnic *rnic, const struct neigh_message *message)
 
 		if (qp->connected && qp->next_hop.family == message->family &&
 		    memcmp(&qp->next_hop.addr, &message->sender, sizeof(message->sender)) == 0) {
+			if (qp->resolved) {
+				neigh_claim_hear(&qp->claim, qp->path.header, message->sender_mac,
+						 clock_ms(rte_rdtsc()));
+				continue;
+			}
 			roce_path_set_mac(&qp->path, message->sender_mac);
 			qp->resolved = true;
 		}

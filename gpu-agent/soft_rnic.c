@@ -32,9 +32,7 @@ static unsigned int turn(struct soft_rnic *rnic, uint64_t *next_check)
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i]->connected)
 			work += soft_send_poll(rnic->qp[i]);
-	for (unsigned int i = 0; rnic->paced > 0 && i < rnic->n_qps; i++)
-		if (rnic->qp[i]->requester.paced)
-			requester_poll(&rnic->qp[i]->requester, now);
+	requester_poll_waiting(&rnic->paced, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
 		soft_resolve_poll(rnic, now);
@@ -71,7 +69,7 @@ static uint64_t sleep_ns(const struct soft_rnic *rnic)
 
 		if (!qp->connected)
 			continue;
-		if (requester_unacked(&qp->requester) > 0 || !qp->resolved ||
+		if (requester_unacked(&qp->requester) > 0 || !qp->resolved || qp->claim.open ||
 		    (qp->sq.next != qp->sq.producer && !qp->dead))
 			until = RTE_MIN(until, now + 5 * ms);
 		until = RTE_MIN(until, requester_deadline(&qp->requester));
@@ -134,8 +132,10 @@ static int open_port(struct soft_rnic *rnic, char *error, size_t size)
 		.mtu = rnic->params.mtu,
 		.pool = &rnic->packets,
 	};
-	int ret = port_claim(&rnic->port, rnic->params.device, error, size);
+	int ret = 0;
 
+	if (!rnic->params.claimed)
+		ret = port_claim(&rnic->port, rnic->params.device, error, size);
 	if (ret == 0)
 		ret = port_open(&rnic->port, &p, error, size);
 
@@ -143,6 +143,7 @@ static int open_port(struct soft_rnic *rnic, char *error, size_t size)
 		return ret;
 	rnic->tx.port = rnic->port.id;
 	rnic->sleeper.blind = rnic->port.n_fds == 0;
+	soft_filter_attach(&rnic->port, &rnic->params.address);
 	for (unsigned int i = 0; ret == 0 && i < rnic->port.n_fds; i++)
 		ret = sleeper_add(&rnic->sleeper, rnic->port.fds[i]);
 	return ret;
@@ -219,12 +220,19 @@ static void add(void *owner, void *argument)
 	struct soft_rnic *rnic = owner;
 	struct soft_qp *qp = argument;
 
-	/* Numbers grow; skip the few whose place is taken. */
-	while (rnic->by_number[rnic->next_qpn % SOFT_RNIC_QPS_MAX] != NULL)
-		rnic->next_qpn++;
-	qp->base.number = qp->sq.qpn = rnic->next_qpn++ & ROCE_PSN_MASK;
 	rnic->by_number[qp->base.number % SOFT_RNIC_QPS_MAX] = qp;
 	rnic->qp[rnic->n_qps++] = qp;
+}
+
+/* Random, as a number is all that a congestion notification takes; one whose place is free. */
+static bool choose_number(const struct soft_rnic *rnic, uint32_t *number)
+{
+	do {
+		if (getrandom(number, sizeof(*number), 0) != sizeof(*number))
+			return false;
+		*number &= ROCE_PSN_MASK;
+	} while (*number < QPN_FIRST || rnic->by_number[*number % SOFT_RNIC_QPS_MAX] != NULL);
+	return true;
 }
 
 static void free_qp(struct soft_qp *qp)
@@ -238,14 +246,14 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 {
 	struct soft_rnic *rnic = (struct soft_rnic *)base;
 	struct soft_qp *qp;
-	uint32_t keys[2];
+	uint32_t keys[2], number;
 
 	if (rnic->n_qps == SOFT_RNIC_QPS_MAX) {
 		errno = ENOSPC;
 		return NULL;
 	}
 	/* Keys are secrets of a kind: who guesses one still needs QPN, PSN and source address. */
-	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys)) {
+	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys) || !choose_number(rnic, &number)) {
 		errno = EIO;
 		return NULL;
 	}
@@ -261,7 +269,9 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 		errno = ENOMEM;
 		return NULL;
 	}
-	qp->base = (struct rnic_qp){.rnic = base, .rkey = keys[0], .lkey = keys[1]};
+	qp->base =
+		(struct rnic_qp){.rnic = base, .number = number, .rkey = keys[0], .lkey = keys[1]};
+	qp->sq.qpn = number;
 	mailbox_send(&rnic->mailbox, add, rnic, qp);
 	qp->base.queue = send_queue_view(&qp->sq);
 	return &qp->base;
@@ -292,8 +302,10 @@ static void connect_qp(void *owner, void *argument)
 		.family = peer->address.family,
 		.source = rnic->params.address.addr,
 		.destination = peer->address.addr,
-		/* One per queue pair, in the dynamic range, so that ECMP spreads them. */
-		.udp_source = 0xc000 | (qp->base.number * 0x9e37u & 0x3fff),
+		/* As the peer wants it; or one per queue pair, so that ECMP spreads them. */
+		.udp_source = peer->udp_source != 0
+				      ? peer->udp_source
+				      : ROCE_SOURCE_MIN | (qp->base.number * 0x9e37u & 0x3fff),
 		.qpn = peer->qpn,
 		.tos = rnic->params.dcqcn ? ROCE_TOS_ECT : ROCE_TOS_DEFAULT,
 		.migrated = true,
@@ -305,8 +317,9 @@ static void connect_qp(void *owner, void *argument)
 		.pool = rnic->small,
 		.held = &rnic->held,
 		.waiting = &rnic->paced,
+		.drained = &rnic->drained.at,
 		.line_rate = rnic->params.dcqcn ? port_line_rate(&rnic->port) : 0,
-		.multi_segment = rnic->port.multi_segment,
+		.multi_segment = rnic->port.segments_max >= REQUESTER_SEGMENTS,
 		.psn = qp->params.psn,
 		.ack_timeout = peer->ack_timeout,
 		.retry_limit = peer->retry_limit,
@@ -326,8 +339,8 @@ static void connect_qp(void *owner, void *argument)
 	if (rnic->params.dcqcn)
 		responder_notify_every(&qp->responder,
 				       rte_get_tsc_hz() / 1000000 * DCQCN_CNP_NS / 1000);
-	qp->next_hop =
-		on_link(&rnic->params, &peer->address) ? peer->address : rnic->params.gateway;
+	qp->direct = on_link(&rnic->params, &peer->address);
+	qp->next_hop = qp->direct ? peer->address : rnic->params.gateway;
 	qp->connected = true;
 }
 
@@ -382,7 +395,6 @@ static const struct rnic_ops ops = {
 struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size)
 {
 	struct soft_rnic *rnic = rte_zmalloc("soft_rnic", sizeof(*rnic), RTE_CACHE_LINE_SIZE);
-	uint32_t random;
 
 	snprintf(error, size, "no memory; raise --memory-mb");
 	if (rnic == NULL)
@@ -393,10 +405,6 @@ struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error
 		.wakes = true,
 	};
 	rnic->params = *params;
-	/* A restarted agent must not get the numbers of its former self. */
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		random = 0;
-	rnic->next_qpn = QPN_FIRST + (random & 0x3fffff);
 	if (create(rnic, error, size) < 0) {
 		close_rnic(&rnic->base);
 		return NULL;

@@ -21,6 +21,7 @@ struct soft_rnic_params {
 	uint8_t prefix;
 	struct rnic_address gateway; /* family 0: none */
 	bool idle_sleep;             /* false when the poster cannot wake us (a GPU) */
+	bool claimed;                /* the interface, by who shares it out among processes */
 	bool gpu_reads;              /* what is placed crosses the bus next */
 	bool dcqcn;                  /* react to congestion */
 };

@@ -6,7 +6,9 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "drained.h"
 #include "mailbox.h"
+#include "neigh.h"
 #include "port.h"
 #include "requester.h"
 #include "responder.h"
@@ -28,11 +30,14 @@ struct soft_qp {
 	struct rnic_qp base;
 	bool connected;
 	bool resolved; /* the next hop's MAC address is known */
+	bool direct;   /* the peer is the next hop: its packets come from that MAC address */
 	bool dead;     /* an error CQE was written */
 	struct rnic_qp_params params;
 	struct rnic_address next_hop;
 	uint64_t asked;    /* TSC of the last question for it */
-	uint64_t timeouts; /* when last looked at: more mean that it may have moved */
+	uint64_t doubts;   /* when last looked at: more mean that it may have moved */
+	uint64_t strangers;       /* packets from other MAC addresses than the peer's */
+	struct neigh_claim claim; /* of another MAC address */
 	struct send_queue sq;
 	uint32_t offset; /* bytes sent of the WQE at sq.next */
 	/* WQEs in flight: ring of wqe_count */
@@ -51,7 +56,8 @@ struct soft_rnic {
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
-	uint32_t paced;              /* queue pairs whose packets wait for their rate */
+	struct requester_list paced; /* queue pairs whose packets wait for their rate */
+	struct drained drained;
 	struct mailbox mailbox;
 	struct sleeper sleeper;
 	int stop; /* atomic */
@@ -59,7 +65,6 @@ struct soft_rnic {
 	unsigned int n_qps;
 	struct soft_qp *qp[SOFT_RNIC_QPS_MAX];        /* live ones, in no order */
 	struct soft_qp *by_number[SOFT_RNIC_QPS_MAX]; /* QPN mod size */
-	uint32_t next_qpn;
 	struct soft_rnic_stats stats;
 };
 
@@ -78,5 +83,10 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic);
 void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now);
 bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t ether_type,
 			  uint32_t offset, uint32_t length);
+/* soft_filter.c: what the kernel need not copy to us. Instructions written to <code>. */
+#define SOFT_FILTER_MAX 16
+struct sock_filter;
+unsigned int soft_filter_make(const struct rnic_address *address, struct sock_filter *code);
+void soft_filter_attach(const struct port *port, const struct rnic_address *address);
 
 #endif

@@ -144,6 +144,7 @@ static int connect_qp(struct rnic_qp *base, const struct rnic_peer *peer)
 		.qpn = peer->qpn,
 		.psn = peer->psn,
 		.path_mtu = peer->path_mtu,
+		.udp_source = peer->udp_source,
 		.ack_timeout = peer->ack_timeout,
 		.retry_limit = peer->retry_limit,
 		.rnr_retry = ROCE_RNR_FOREVER, /* the load balancer is always ready */

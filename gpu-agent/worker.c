@@ -119,6 +119,7 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.qpn = a->qpn,
 		.psn = a->psn,
 		.path_mtu = path_mtu,
+		.udp_source = a->udp_source,
 		.ack_timeout = w->hello.ack_timeout,
 		.retry_limit = w->hello.retry_count,
 	};
@@ -152,6 +153,7 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.max_batch = setup->model.shape.max_batch,
 		.batch_timeout_us = setup->options->batch_timeout_us,
 		.heartbeat_ms = setup->options->heartbeat_ms,
+		.hang_ms = setup->options->hang_ms + setup->options->max_run_ms,
 		.idle_sleep = setup->options->idle_sleep,
 		.n_links = w->n,
 		.links = w->view,

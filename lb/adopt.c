@@ -86,12 +86,9 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 		if (a->lane[k].queue == NULL)
 			return -ENOMEM;
 		for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
-			const struct lb_service_config *s = &a->next->service[i];
-			uint32_t replays = s->replay > 0 ? lb->lcore[k]->kept_max : 0;
-
 			/* Numbers that are free have a queue without a place. */
-			if (a->requeue[i] &&
-			    queue_init(&a->lane[k].queue[i], s->queue, replays) < 0)
+			if (a->requeue[i] && waiting_init(lb->lcore[k], &a->next->service[i],
+							  &a->lane[k].queue[i]) < 0)
 				return -ENOMEM;
 		}
 	}
@@ -160,9 +157,11 @@ static void forget(struct lcore *lc, unsigned int service)
 {
 	struct lcore_service *s = &lc->service[service];
 	struct queue queue = s->queue;
+	uint32_t kept = s->kept;
 
 	memset(s, 0, sizeof(*s));
 	s->queue = queue;
+	s->kept = kept;
 	memset(&lc->latency[service], 0, sizeof(lc->latency[service]));
 }
 
@@ -187,6 +186,7 @@ static void adopt(void *lcore, void *argument)
 		}
 	}
 	lc->services = a->view;
+	replay_share(lc);
 }
 
 /* Publish the tables of those that serve, or of those that leave. What was there stays in <a>. */

@@ -58,9 +58,12 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	if (!neigh_parse(p->kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p->ip_offset, length,
 			 &message))
 		return lcore_drop(lc, m, other);
-	if (message.kind == NEIGH_REPLY && lc->lb->config.port[index].fabric) {
-		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0)
+	if (lc->lb->config.port[index].fabric && neigh_tells(&message) &&
+	    !is_ours(lc, index, &message.sender)) {
+		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0) {
+			__atomic_fetch_add(&lc->lb->punt_lost, 1, __ATOMIC_RELAXED);
 			lcore_drop(lc, m, other);
+		}
 		return;
 	}
 	if (message.kind != NEIGH_REQUEST || !is_ours(lc, index, &message.target))

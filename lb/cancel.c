@@ -26,7 +26,8 @@ static uint32_t find(const struct link *link, uint64_t handle, uint64_t tag, uin
 
 void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot)
 {
-	link_cancel(link, slot, lc->control);
+	if (!link_cancel(link, slot, lc->cancels))
+		lc->stats.drop[LB_DROP_CANCEL_UNSENT]++;
 	replay_forget(lc, link, slot);
 	link_slot_abandon(link, slot);
 }
@@ -40,31 +41,56 @@ static void end(struct lcore *lc, struct link *link, uint32_t number)
 
 /* A look at a link costs as much as one at a slot. */
 static bool cancel_on(struct lcore *lc, struct link *link, const struct flow *flow, uint64_t handle,
-		      uint64_t tag)
+		      uint64_t tag, uint32_t *budget)
 {
 	uint32_t number;
 
-	lc->cancel_budget--;
-	number = find(link, handle, tag, &lc->cancel_budget);
+	--*budget;
+	number = find(link, handle, tag, budget);
 	if (number == SLOT_NONE)
 		return false;
-	egress_notice(lc, flow, LB_NOTICE_CANCELLED, tag);
+	egress_notice(lc, flow, &link->client_path[number], LB_NOTICE_CANCELLED, tag);
 	end(lc, link, number);
 	return true;
 }
 
-void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag)
+static bool find_and_end(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
+			 uint32_t *budget)
 {
 	struct link *last = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
 
-	if (waiting_cancel(lc, flow, handle, tag, &lc->cancel_budget))
-		return;
-	if (last != NULL && lc->cancel_budget > 0 && cancel_on(lc, last, flow, handle, tag))
-		return;
-	for (unsigned int i = 0; i < lc->n_links && lc->cancel_budget > 0; i++)
-		if (lc->links[i] != last && cancel_on(lc, lc->links[i], flow, handle, tag))
-			return;
-	lc->stats.drop[lc->cancel_budget == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;
+	if (waiting_cancel(lc, flow, handle, tag, budget))
+		return true;
+	if (last != NULL && *budget > 0 && cancel_on(lc, last, flow, handle, tag, budget))
+		return true;
+	for (unsigned int i = 0; i<lc->n_active && * budget> 0; i++)
+		if (lc->active[i] != last &&
+		    cancel_on(lc, lc->active[i], flow, handle, tag, budget))
+			return true;
+	return false;
+}
+
+/* A service may have looked at as many as all others have left: none takes the cancels of others.
+ */
+static uint32_t looks_left(struct lcore *lc, struct lcore_service *s)
+{
+	if (s->cancel_window != lc->cancel_window) {
+		s->cancel_window = lc->cancel_window;
+		s->cancel_looks = 0;
+	}
+	return lc->cancel_budget > s->cancel_looks ? (lc->cancel_budget - s->cancel_looks + 1) / 2
+						   : 0;
+}
+
+void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag)
+{
+	struct lcore_service *s = &lc->service[flow->service];
+	uint32_t may = looks_left(lc, s), left = may;
+
+	if (!find_and_end(lc, flow, handle, tag, &left))
+		lc->stats.drop[left == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;
+	s->cancel_looks += may - left;
+	lc->cancel_budget -= may - left;
 }
 
 /* The next in flight of this link whose flow is to be asked for, from the oldest on, around. */
@@ -87,10 +113,11 @@ void cancel_housekeeping(struct lcore *lc)
 	uint32_t budget = SWEEP;
 
 	lc->cancel_budget = BUDGET;
-	for (unsigned int i = 0; i < lc->n_links && budget > 0; i++) {
-		uint16_t at = (lc->first_swept + i) % lc->n_links;
+	lc->cancel_window++;
+	for (unsigned int i = 0; i < lc->n_active && budget > 0; i++) {
+		uint16_t at = (lc->first_swept + i) % lc->n_active;
 
-		sweep(lc, lc->links[at], &budget);
+		sweep(lc, lc->active[at], &budget);
 		/* Where the budget ended goes on first the next time. */
 		if (budget == 0)
 			lc->first_swept = at;

@@ -45,7 +45,8 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 
 	/* Longer than its slots: a reload may have brought it to another model. */
 	if (lc->load.credits[worker] == 0 || length > link->stride ||
-	    !link_reserve(link, requester_packets(&link->requester, length)))
+	    !link_reserve(link, requester_packets(&link->requester, length), link->kept_back,
+			  lc->link_max))
 		return NULL;
 	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
@@ -198,6 +199,10 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 	struct link *link;
 	uint16_t worker;
 
+	/* All load balancers of the cluster choose alike. */
+	if (unlikely(lc->lb->has_cluster_secret) &&
+	    (affinity == LB_AFFINITY_STICKY || table->policy == PICK_MAGLEV))
+		hash = conntrack_flow_hash(lc->ct, flow, &lc->lb->cluster_secret);
 	if (affinity == LB_AFFINITY_STICKY) {
 		link = choose_sticky(lc, table, flow, hash, m->data_len, &choice);
 		*late = choice.late;
@@ -211,6 +216,81 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
 	link = choose(lc, table, worker, hash, m->data_len, &choice);
 	*late = choice.late;
+	if (link != NULL)
+		keep_worker(flow, link);
+	return link;
+}
+
+/* --- how much workers have before them ------------------------------------------------------- */
+
+/* A worker should have this much work before it: it never waits for the next request, though this
+ * lcore may be halted for a moment. */
+#define AHEAD_NS 20e6f
+
+/* How many requests it should have of this lcore at a time, by how fast it answers. */
+static uint32_t depth_of(const struct lcore *lc, const struct link *link)
+{
+	float run = lc->load.run_ns[link->worker], gap = lc->load.gap_ns[link->worker];
+	float depth = RTE_MAX(AHEAD_NS, 2 * run) / RTE_MAX(gap, 1.0f);
+
+	if (!lc->load.meter[link->worker].measured || depth >= (float)link->slots)
+		return link->slots;
+	return RTE_MIN(RTE_MAX((uint32_t)depth + 1, 2 * link->batch_share), link->slots);
+}
+
+bool choose_waits_here(const struct lcore *lc, uint16_t service)
+{
+	const struct lb_service_config *config = lcore_service_config(lc, service);
+
+	return config->affinity == LB_AFFINITY_REQUEST &&
+	       (config->policy == PICK_LEAST_OUTSTANDING || config->policy == PICK_POWER_OF_TWO);
+}
+
+/* Do all services that it serves have their requests wait here? */
+static bool all_wait_here(const struct lcore *lc, const struct link *link)
+{
+	for (unsigned int i = 0; i < lc->services->n; i++) {
+		const struct pick_table *table = lcore_pick_table(lc, i);
+
+		if (table != NULL && workers_pick_table_has(table, link->worker) &&
+		    !choose_waits_here(lc, i))
+			return false;
+	}
+	return true;
+}
+
+void choose_look(const struct lcore *lc, struct link *link)
+{
+	link->kept_back = all_wait_here(lc, link) ? link->slots - depth_of(lc, link) : 0;
+}
+
+/* Take one of the slots that are kept back, too. */
+static struct link *claim_deep(struct lcore *lc, uint16_t worker, uint32_t length,
+			       uint64_t deadline)
+{
+	struct link *link = lc->link[worker];
+
+	if (lc->load.credits[worker] == 0 || length > link->stride ||
+	    (deadline != 0 && !in_time(lc, worker, deadline)) ||
+	    !link_reserve(link, requester_packets(&link->requester, length), 0, lc->link_max))
+		return NULL;
+	workers_load_sent(&lc->load, worker, lc->now);
+	return link;
+}
+
+struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
+			 const struct rte_mbuf *m, uint64_t deadline)
+{
+	const struct pick_table *table = lcore_pick_table(lc, flow->service);
+	uint16_t worker, tries = RTE_MIN(table->n, TRIES);
+	struct link *link;
+
+	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
+	if (worker == WORKER_NONE)
+		return NULL;
+	link = claim_deep(lc, worker, m->data_len, deadline);
+	for (uint16_t i = 0; i < tries && link == NULL; i++)
+		link = claim_deep(lc, table->worker[(hash + i) % table->n], m->data_len, deadline);
 	if (link != NULL)
 		keep_worker(flow, link);
 	return link;

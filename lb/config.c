@@ -97,6 +97,21 @@ static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *
 	return 0;
 }
 
+/* Clients beside workers can forge what workers say: only who says that they do not gets that. */
+static int check_trusted(struct config_yaml *yaml, const struct lb_port_config *port,
+			 unsigned int i)
+{
+	if (port->clients && port->fabric && !port->trusted)
+		return fail_at(yaml, "ports", i, "roles",
+			       "clients on the workers' segment can forge ARP, acknowledgements "
+			       "and congestion notifications; use a port for each role, or say "
+			       "'trusted: true' if nobody there would");
+	if (port->trusted && !(port->clients && port->fabric))
+		return fail_at(yaml, "ports", i, "trusted",
+			       "is for ports with the roles clients and fabric; remove it");
+	return 0;
+}
+
 static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_config *port,
 				unsigned int i)
 {
@@ -152,6 +167,8 @@ static int check_ports(struct config_yaml *yaml, const struct lb_config *config)
 	for (unsigned int i = 0; i < config->n_ports; i++) {
 		int rc = check_fabric_address(yaml, &config->port[i], i);
 
+		if (rc == 0)
+			rc = check_trusted(yaml, &config->port[i], i);
 		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
 			rc = check_port_pair(yaml, config, i, earlier);
 		if (rc < 0)
@@ -166,6 +183,89 @@ static int check_ports(struct config_yaml *yaml, const struct lb_config *config)
 		return config_fail(yaml, line, "ports",
 				   "no port has the role fabric; add it to the workers' port");
 	return 0;
+}
+
+/* --- zones ------------------------------------------------------------------------------------ */
+
+static int check_zone_port(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   const char *name)
+{
+	const struct lb_zone_config *zone = &config->zone[i];
+	unsigned int times = 0;
+
+	for (unsigned int k = 0; k < zone->n_ports; k++)
+		times += strcmp(zone->port[k], name) == 0;
+	if (times > 1)
+		return fail_at(yaml, "zones", i, "ports", "has '%s' twice; list each once", name);
+	for (unsigned int p = 0; p < config->n_ports; p++)
+		if (config->port[p].clients && strcmp(config->port[p].name, name) == 0)
+			return 0;
+	return fail_at(yaml, "zones", i, "ports",
+		       "'%s' is the name of no port with the role clients; use one of those", name);
+}
+
+static bool shares_port(const struct lb_zone_config *a, const struct lb_zone_config *b)
+{
+	for (unsigned int i = 0; i < a->n_ports; i++)
+		for (unsigned int k = 0; k < b->n_ports; k++)
+			if (strcmp(a->port[i], b->port[k]) == 0)
+				return true;
+	return false;
+}
+
+static bool shares_vlan(const struct lb_zone_config *a, const struct lb_zone_config *b)
+{
+	for (unsigned int i = 0; i < a->n_vlans; i++)
+		for (unsigned int k = 0; k < b->n_vlans; k++)
+			if (a->vlan[i] == b->vlan[k])
+				return true;
+	return a->n_vlans == 0 || b->n_vlans == 0;
+}
+
+static int check_zone_pair(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   unsigned int earlier)
+{
+	const struct lb_zone_config *a = &config->zone[earlier], *b = &config->zone[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "zones", i, "name", "'%s' is zones[%u]'s name; use another",
+			       b->name, earlier);
+	if (shares_port(a, b) && shares_vlan(a, b))
+		return fail_at(yaml, "zones", i, "ports",
+			       "zones[%u] has one of these ports with one of these vlans; each can "
+			       "be in one zone only",
+			       earlier);
+	return 0;
+}
+
+static int check_zone(struct config_yaml *yaml, const struct lb_config *config, unsigned int i)
+{
+	const struct lb_zone_config *zone = &config->zone[i];
+	int rc = 0;
+
+	for (unsigned int p = 0; p < config->n_ports; p++)
+		if (strcmp(config->port[p].name, zone->name) == 0)
+			return fail_at(yaml, "zones", i, "name",
+				       "'%s' is ports[%u]'s name; use another", zone->name, p);
+	for (unsigned int k = 0; rc == 0 && k < zone->n_ports; k++)
+		rc = check_zone_port(yaml, config, i, zone->port[k]);
+	for (unsigned int k = 0; rc == 0 && k < zone->n_vlans; k++)
+		for (unsigned int first = 0; rc == 0 && first < k; first++)
+			if (zone->vlan[first] == zone->vlan[k])
+				rc = fail_at(yaml, "zones", i, "vlans",
+					     "has %u twice; list each once", zone->vlan[k]);
+	for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+		rc = check_zone_pair(yaml, config, i, earlier);
+	return rc;
+}
+
+static int check_zones(struct config_yaml *yaml, const struct lb_config *config)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; rc == 0 && i < config->n_zones; i++)
+		rc = check_zone(yaml, config, i);
+	return rc;
 }
 
 static int check_service_pair(struct config_yaml *yaml, const struct lb_config *config,
@@ -319,6 +419,58 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 	return 0;
 }
 
+#define QUEUE_USUAL 1024u
+/* A service that names no queue has at least so many places, or the file is refused. */
+#define QUEUE_LEAST 16u
+
+/* What each of <n> services gets of <packets>: a power of two, so that one service more rarely
+ * changes all. */
+static uint32_t equal_share(uint32_t packets, unsigned int n)
+{
+	uint32_t share = QUEUE_USUAL;
+
+	while (share > 0 && (uint64_t)share * n > packets)
+		share /= 2;
+	return share;
+}
+
+/* Each service's queue is its own, so there must be packets for all of them at once. */
+static int fit_queues(struct config_yaml *yaml, struct lb_config *config)
+{
+	unsigned int unnamed = 0, last = 0;
+	uint64_t sum = 0;
+	uint32_t share;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		if (!config_given(yaml, "services", i, "queue")) {
+			unnamed++;
+			continue;
+		}
+		if (sum <= config->queue_packets)
+			last = i;
+		sum += config->service[i].queue;
+	}
+	if (sum > config->queue_packets)
+		return fail_at(yaml, "services", last, "queue",
+			       "the services' queues hold %lu requests together, and there are "
+			       "packets for %u; lower queues, or use memory.queue_packets: %lu",
+			       sum, config->queue_packets, sum + unnamed * QUEUE_USUAL);
+	share = equal_share(config->queue_packets - sum, unnamed);
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		if (config_given(yaml, "services", i, "queue"))
+			continue;
+		if (share < QUEUE_LEAST)
+			return fail_at(yaml, "services", i, NULL,
+				       "memory.queue_packets: %u leaves %lu packets for queues "
+				       "that no size is given for, too few for %u; lower the other "
+				       "queues, or use %lu",
+				       config->queue_packets, config->queue_packets - sum, unnamed,
+				       sum + unnamed * QUEUE_USUAL);
+		config->service[i].queue = share;
+	}
+	return 0;
+}
+
 static int check_lcores(struct config_yaml *yaml, const struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_lcores; i++)
@@ -342,6 +494,24 @@ static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
 			   "agents have certificates (tls) or a token, not both; remove one");
 }
 
+bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size_t size)
+{
+	const struct lb_address *at = &config->agents_address;
+	bool loopback =
+		at->family == 4 ? at->addr.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&at->addr);
+	char address[LB_ADDRESS_TEXT];
+
+	if (loopback || config->agents_plain || config->agents_ca[0] != '\0' ||
+	    config->agents_token[0] != '\0')
+		return false;
+	snprintf(why, size,
+		 "control.agents: whoever reaches %s port %u could register a worker and read "
+		 "requests; set control.tls or control.token_file (deploy/make-ca.sh makes their "
+		 "files), or control.allow_plain: true where everybody on that network is trusted",
+		 lb_address_format(at, address, sizeof(address)), config->agents_port);
+	return true;
+}
+
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
 		    char *error, size_t error_size)
 {
@@ -356,11 +526,15 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 	if (rc == 0)
 		rc = check_ports(&yaml, config);
 	if (rc == 0)
+		rc = check_zones(&yaml, config);
+	if (rc == 0)
 		rc = check_services(&yaml, config);
 	if (rc == 0)
 		rc = fit_services(&yaml, config);
 	if (rc == 0)
 		rc = fit_timeouts(&yaml, config);
+	if (rc == 0)
+		rc = fit_queues(&yaml, config);
 	if (rc == 0)
 		rc = check_lcores(&yaml, config);
 	if (rc == 0)

@@ -68,6 +68,14 @@ static void format_endpoint(const struct config_key *key, const void *base, char
 	snprintf(buf, size, strchr(address, ':') != NULL ? "[%s]:%u" : "%s:%u", address, *port);
 }
 
+static void format_path_or_off(const struct config_key *key, const void *base, char *buf,
+			       size_t size)
+{
+	const char *path = field(key, base);
+
+	snprintf(buf, size, "%s", path[0] == '\0' ? "off" : path);
+}
+
 static void format_endpoint_or_off(const struct config_key *key, const void *base, char *buf,
 				   size_t size)
 {
@@ -100,6 +108,7 @@ static const struct {
 	{&config_label, format_text},
 	{&config_text, format_text},
 	{&config_path, format_text},
+	{&config_path_or_off, format_path_or_off},
 	{&config_address, format_address},
 	{&config_network, format_network},
 	{&config_endpoint, format_endpoint},

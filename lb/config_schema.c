@@ -75,6 +75,8 @@ static const struct config_key port_rows[] = {
 	 .required = true, .example = "0000:3b:00.0"},
 	{"roles", &config_list, 0, 0, .max = 2, .item = &role, .required = true,
 	 .example = "[clients]"},
+	{"trusted", &config_choice, FIELD(lb_port_config, trusted), .noun = "a yes or no",
+	 .choices = truths, .fallback = "false"},
 	{"engine", &config_choice, FIELD(lb_port_config, verbs), .noun = "an RDMA engine",
 	 .choices = engines, .fallback = "roce"},
 	{"mtu", &config_number, FIELD(lb_port_config, mtu), .noun = "an MTU", .min = 576,
@@ -83,6 +85,8 @@ static const struct config_key port_rows[] = {
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
 	{"tx_descriptors", &config_number, FIELD(lb_port_config, tx_descriptors),
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"offloads", &config_choice, FIELD(lb_port_config, offloads), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true"},
 	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
 	 .noun = "a unicast address with its prefix length",
 	 .example = "10.9.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},
@@ -123,8 +127,9 @@ static const struct config_key service_rows[] = {
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
+	/* without a fallback: what memory.queue_packets leaves, see config.c */
 	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
-	 .min = 0, .max = 1 << 20, .fallback = "1024", LIVE},
+	 .min = 0, .max = 1 << 20, LIVE},
 	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
 	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000", LIVE},
 	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
@@ -147,9 +152,30 @@ static const struct config_key service_rows[] = {
 	{NULL},
 };
 
+static const struct config_key zone_port = {
+	NULL, &config_name, 0, LB_NAME_MAX, .noun = "a port's name", .example = "clients0"};
+static const struct config_key zone_vlan = {
+	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a VLAN id", .min = 0, .max = 4094};
+
+static const struct config_key zone_rows[] = {
+	{"name", &config_name, FIELD(lb_zone_config, name), .noun = "a name", .required = true,
+	 .example = "lan"},
+	{"ports", &config_list, offsetof(struct lb_zone_config, port), LB_NAME_MAX,
+	 SECOND(lb_zone_config, n_ports), .max = LB_PORTS_MAX, .item = &zone_port, .required = true,
+	 .example = "[clients0, clients1]"},
+	{"vlans", &config_list, offsetof(struct lb_zone_config, vlan), sizeof(uint16_t),
+	 SECOND(lb_zone_config, n_vlans), .max = LB_VLANS_MAX, .item = &zone_vlan,
+	 .example = "[100, 101]"},
+	{NULL},
+};
+
 static const struct config_key memory_rows[] = {
 	{"mb", &config_number, FIELD(lb_config, memory_mb), .noun = "a size in MiB", .min = 0,
 	 .max = 1 << 20, .fallback = "0"},
+	{"queue_packets", &config_number, FIELD(lb_config, queue_packets),
+	 .noun = "a number of packets", .min = 0, .max = 1 << 22, .fallback = "8192"},
+	{"window_packets", &config_number, FIELD(lb_config, window_packets),
+	 .noun = "a number of packets", .min = 256, .max = 1 << 20, .fallback = "8192"},
 	{"hugepages", &config_choice, FIELD(lb_config, hugepages), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true"},
 	{NULL},
@@ -168,12 +194,23 @@ static const struct config_key tls_rows[] = {
 static const struct config_key control_rows[] = {
 	{"socket", &config_path, FIELD(lb_config, control_socket), .noun = "an absolute path",
 	 .example = "/run/doorbell/control.sock", .fallback = "/run/doorbell/control.sock"},
+	{"socket_group", &config_label, FIELD(lb_config, control_group), .noun = "a group's name",
+	 .example = "doorbell"},
+	{"read_only_socket", &config_path, FIELD(lb_config, control_read_only_socket),
+	 .noun = "an absolute path", .example = "/run/doorbell/read-only.sock"},
+	{"read_only_group", &config_label, FIELD(lb_config, control_read_only_group),
+	 .noun = "a group's name", .example = "monitoring"},
 	{"agents", &config_endpoint, FIELD(lb_config, agents_address),
 	 SECOND(lb_config, agents_port), .noun = "an address with a port",
 	 .example = "0.0.0.0:4790 or [::]:4790", .fallback = "0.0.0.0:4790"},
 	{"tls", &config_block, .block = tls_rows},
 	{"token_file", &config_path, FIELD(lb_config, agents_token), .noun = "an absolute path",
 	 .example = "/etc/doorbell/token"},
+	{"state_file", &config_path_or_off, FIELD(lb_config, state_file),
+	 .noun = "an absolute path or off", .example = "/var/lib/doorbell/state.json or off",
+	 .fallback = "/var/lib/doorbell/state.json"},
+	{"allow_plain", &config_choice, FIELD(lb_config, agents_plain), .noun = "a yes or no",
+	 .choices = truths, .fallback = "false"},
 	{"http", &config_endpoint_or_off, FIELD(lb_config, http_address),
 	 SECOND(lb_config, http_port), .noun = "an address with a port",
 	 .example = "127.0.0.1:9180, [::1]:9180 or off", .fallback = "127.0.0.1:9180"},
@@ -195,6 +232,8 @@ static const struct config_key workers_rows[] = {
 	 .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
 	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
 	 .min = 0, .max = 1 << 20, .fallback = "16"},
+	{"control_loss_max_percent", &config_number, FIELD(lb_config, control_loss_max_percent),
+	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50", LIVE},
 	{"lease_ms", &config_number, FIELD(lb_config, lease_ms), .noun = "a time in ms", .min = 300,
 	 .max = HOUR_MS, .fallback = "5000"},
 	{NULL},
@@ -209,6 +248,8 @@ static const struct config_key fabric_rows[] = {
 	 .choices = controls, .fallback = "dcqcn"},
 	{"rnr_retry", &config_number, FIELD(lb_config, rnr_retry), .noun = "a number of retries",
 	 .min = 0, .max = 7, .fallback = "7"},
+	{"neighbour_probe_ms", &config_number, FIELD(lb_config, neighbour_probe_ms),
+	 .noun = "a time in ms", .min = 10, .max = 10000, .fallback = "100", LIVE},
 	{NULL},
 };
 
@@ -222,6 +263,7 @@ static const struct config_key log_rows[] = {
 
 static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
 const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
+static const struct config_key zone_item = {NULL, &config_block, .block = zone_rows};
 /* CPU_SETSIZE of glibc is where CPU numbers end. */
 static const struct config_key lcore_item = {
 	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
@@ -234,6 +276,9 @@ static const struct config_key root_rows[] = {
 	 sizeof(struct lb_service_config), SECOND(lb_config, n_services), .max = LB_SERVICES_MAX,
 	 .item = &config_service_item, .required = true,
 	 .example = "[{name: echo, address: 10.0.0.100, ...}]"},
+	{"zones", &config_list, offsetof(struct lb_config, zone), sizeof(struct lb_zone_config),
+	 SECOND(lb_config, n_zones), .max = LB_ZONES_MAX, .item = &zone_item,
+	 .example = "[{name: lan, ports: [clients0, clients1]}]"},
 	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
 	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
 	 .example = "[1, 2]"},
@@ -241,10 +286,18 @@ static const struct config_key root_rows[] = {
 	 .choices = idles, .fallback = "sleep"},
 	{"flows", &config_number, FIELD(lb_config, flows), .noun = "a number of flows", .min = 64,
 	 .max = 1 << 28, .fallback = "1048576"},
+	{"min_source_port", &config_number, FIELD(lb_config, min_source_port), .noun = "a port",
+	 .min = 1, .max = UINT16_MAX, .fallback = "1024"},
 	{"new_flows_per_source", &config_number, FIELD(lb_config, new_flows_per_source),
 	 .noun = "a number of flows per second", .min = 0, .max = 4000000, .fallback = "0"},
+	{"notices_per_source", &config_number, FIELD(lb_config, notices_per_source),
+	 .noun = "a number of notices per second", .min = 1, .max = 4000000, .fallback = "100"},
+	{"cluster_secret_file", &config_path, FIELD(lb_config, cluster_secret),
+	 .noun = "an absolute path", .example = "/etc/doorbell/cluster.secret"},
 	{"reclaim_after_ms", &config_number, FIELD(lb_config, reclaim_after_ms),
 	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "1000"},
+	{"stop_timeout_ms", &config_number, FIELD(lb_config, stop_timeout_ms),
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "10000", LIVE},
 	{"flow_table", &config_choice, FIELD(lb_config, flow_table), .noun = "a flow table",
 	 .choices = tables, .fallback = "tags"},
 	{"memory", &config_block, .block = memory_rows},

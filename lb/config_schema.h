@@ -59,6 +59,7 @@ extern const struct config_kind config_name;            /* text of letters, digi
 extern const struct config_kind config_label;           /* text without spaces */
 extern const struct config_kind config_text;            /* text in printable ASCII */
 extern const struct config_kind config_path;            /* an absolute path */
+extern const struct config_kind config_path_or_off;     /* the same; off leaves it empty */
 extern const struct config_kind config_address;         /* a unicast IP address */
 extern const struct config_kind config_network;         /* address/prefix; prefix into <second> */
 extern const struct config_kind config_endpoint;        /* address:port; port into <second> */

@@ -152,6 +152,14 @@ static bool parse_path(const struct config_key *key, const char *text, void *bas
 	return text[0] == '/' && copy_text(key, text, base, isprint);
 }
 
+static bool parse_path_or_off(const struct config_key *key, const char *text, void *base)
+{
+	if (strcmp(text, "off") != 0)
+		return parse_path(key, text, base);
+	*(char *)field(key, base) = '\0';
+	return true;
+}
+
 static void fix_text(const struct config_key *key, char *buf, size_t size)
 {
 	snprintf(buf, size, "use 1 to %zu characters, e.g. %s", key->size - 1, key->example);
@@ -253,6 +261,7 @@ const struct config_kind config_name = {.parse = parse_name, .fix = fix_name};
 const struct config_kind config_label = {.parse = parse_label, .fix = fix_label};
 const struct config_kind config_text = {.parse = parse_text, .fix = fix_text};
 const struct config_kind config_path = {.parse = parse_path, .fix = fix_text};
+const struct config_kind config_path_or_off = {.parse = parse_path_or_off, .fix = fix_text};
 const struct config_kind config_address = {.parse = parse_address, .fix = fix_example};
 const struct config_kind config_network = {.parse = parse_network, .fix = fix_example};
 const struct config_kind config_endpoint = {.parse = parse_endpoint, .fix = fix_example};

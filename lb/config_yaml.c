@@ -215,3 +215,12 @@ size_t config_locate(struct config_yaml *yaml, const char *list, unsigned int in
 	inner = key != NULL ? config_find(yaml, node, key) : NULL;
 	return config_node_line(inner != NULL ? inner : node);
 }
+
+bool config_given(struct config_yaml *yaml, const char *list, unsigned int index, const char *key)
+{
+	yaml_node_t *node = yaml_document_get_root_node(&yaml->document);
+
+	node = config_find(yaml, node, list);
+	node = node == NULL ? NULL : item_at(yaml, node, index);
+	return node != NULL && config_find(yaml, node, key) != NULL;
+}

@@ -3,6 +3,7 @@
 #ifndef LB_CONFIG_YAML_H
 #define LB_CONFIG_YAML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <yaml.h>
 
@@ -41,5 +42,7 @@ yaml_node_t *config_find(struct config_yaml *yaml, yaml_node_t *mapping, const c
  */
 size_t config_locate(struct config_yaml *yaml, const char *list, unsigned int index,
 		     const char *key, char path[CONFIG_PATH_MAX]);
+/* Does the file say anything of "list[index].key"? */
+bool config_given(struct config_yaml *yaml, const char *list, unsigned int index, const char *key);
 
 #endif

@@ -13,6 +13,7 @@
 	X(ETHERTYPE, "ethertype", "neither IPv4, IPv6 nor ARP")                                    \
 	X(ARP_OTHER, "arp_other", "ARP that asks for none of our addresses")                       \
 	X(ND_OTHER, "nd_other", "neighbour discovery that asks for none of our addresses")         \
+	X(NEIGHBOUR_KEPT, "neighbour_kept", "claims an address that its old holder answers for")   \
 	X(IP_HEADER, "ip_header", "bad IP version, header length or total length")                 \
 	X(IP_CHECKSUM, "ip_checksum", "wrong IPv4 header checksum")                                \
 	X(IP_EXTENSION, "ip_extension", "IPv6 extension header")                                   \
@@ -38,10 +39,13 @@
 	X(ICMP_TIME, "icmp_time_exceeded", "error about a reply: too many hops, or pieces lost")   \
 	X(ICMP_PARAMETER, "icmp_parameter", "error about a reply: a header was not liked")         \
 	X(BAD_SOURCE, "bad_source", "source address or port that cannot be answered")              \
+	X(SOURCE_PORT, "source_port", "from a port below min_source_port: it may answer answers")  \
+	X(LOOP, "loop", "its TTL or hop limit is used up: it may go around between servers")       \
 	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
 	X(NOTICE_RECEIVED, "notice_received", "a notice of another load balancer; never answered") \
 	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
-	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows")                \
+	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows; told so")        \
+	X(NOTICE_LIMIT, "notice_limit", "a notice too many for a source of refused requests")       \
 	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
 	X(SOURCE_LIMIT, "source_limit", "its source opens new flows faster than allowed")          \
 	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
@@ -51,11 +55,16 @@
 	X(CANCELLED, "cancelled", "its client asked to; cancelled reply sent")                     \
 	X(CANCEL_UNKNOWN, "cancel_unknown", "cancels a request that is over or was never there")   \
 	X(CANCEL_LIMIT, "cancel_limit", "more cancels than an lcore looks at in a ms")             \
+	X(CANCEL_UNSENT, "cancel_unsent",                                                          \
+	  "its worker was not told: it does not answer, or has many")                              \
 	X(FRAMING, "framing", "not a request of the service's framing; malformed reply sent")      \
 	X(REQUEST_TIMEOUT, "request_timeout", "the worker did not answer in time; timeout reply")  \
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
+	X(STOPPING, "stopping", "the load balancer is told to stop; stopping reply sent")          \
+	X(STOP_TIMEOUT, "stop_timeout", "in flight when stop_timeout_ms was over; timeout reply")  \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
+	X(TX_REFUSED, "tx_refused", "the port's driver refuses to send it")                        \
 	X(HANDOVER_FULL, "handover_full", "the lcore that owns the flow or queue pair was behind") \
 	X(ROCE_CNP, "roce_cnp", "congestion notification, and congestion control is off")          \
 	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
@@ -63,6 +72,7 @@
 	X(ROCE_ICRC, "roce_icrc", "wrong ICRC")                                                    \
 	X(ROCE_QPN, "roce_qpn", "no such queue pair")                                              \
 	X(ROCE_SOURCE, "roce_source", "not from the queue pair's peer")                            \
+	X(ROCE_MAC, "roce_mac", "not from the worker's MAC address")                               \
 	X(ROCE_OPCODE, "roce_opcode", "opcode that this end does not take, or out of sequence")    \
 	X(ROCE_PSN_AHEAD, "roce_psn_ahead", "gap in the packet sequence; NAK sent once")           \
 	X(ROCE_PSN_DUPLICATE, "roce_psn_duplicate", "packet seen before; acknowledged again")      \

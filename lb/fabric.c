@@ -7,9 +7,26 @@
 
 static struct link *link_of(const struct lcore *lc, uint32_t qpn)
 {
-	struct link *link = lc->link[LINK_QPN_WORKER(qpn)];
+	struct link *link = lc->by_qpn[LINK_QPN_PLACE(qpn)];
 
 	return link != NULL && link->qpn == qpn ? link : NULL;
+}
+
+/*
+ * From the MAC address that its worker's address belongs to? Which of a router's addresses packets
+ * come from says nothing; and a worker's first heartbeat may come before its address is resolved.
+ */
+static bool is_from_worker(const struct link *link, const uint8_t *frame)
+{
+	return likely(memcmp(frame + 6, link->path.header, 6) == 0) || !link->direct ||
+	       !roce_path_is_resolved(&link->path);
+}
+
+/* It may be the worker, moved without a word: the control thread asks for its address. */
+static void drop_stranger(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+{
+	__atomic_store_n(&link->strangers, link->strangers + 1, __ATOMIC_RELAXED);
+	lcore_drop(lc, m, LB_DROP_ROCE_MAC);
 }
 
 static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
@@ -24,6 +41,7 @@ static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
 static void receive_notification(struct lcore *lc, struct link *link, struct rte_mbuf *m)
 {
 	requester_notify(&link->requester, lc->now);
+	lcore_mark_active(lc, link); /* the rate recovers with time */
 	if (lc->lb->config.dcqcn)
 		rte_pktmbuf_free(m);
 	else
@@ -59,11 +77,16 @@ static void gather(struct link *link, struct rte_mbuf *m)
 	link->reply_tail = m;
 }
 
-static void heartbeat(struct lcore *lc, struct link *link)
+/* Heartbeats between two looks at how many requests their worker should have. */
+#define LOOK_EVERY 8
+
+static __rte_noinline void heartbeat(struct lcore *lc, struct link *link)
 {
 	link->stats.heartbeats++;
 	/* The clock starts at 0, which means never. */
 	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
+	if (link->stats.heartbeats % LOOK_EVERY == 1)
+		choose_look(lc, link);
 }
 
 void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
@@ -138,6 +161,8 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 	link = link_of(lc, p.qpn);
 	if (link == NULL)
 		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
+	if (unlikely(!is_from_worker(link, frame)))
+		return drop_stranger(lc, link, m);
 	admission = at->vlan != 0 || lc->lb->port_index[m->port] != link->port
 			    ? ROCE_NOT_PEER
 			    : roce_path_admit(&link->path, ip, ip_length, length);
@@ -158,6 +183,7 @@ static void prefetch_flow(const struct lcore *lc, const struct fabric_burst *f, 
 	const struct link *link = f->reply[i].link;
 	uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
 
+	rte_prefetch0(&link->client_path[number]);
 	conntrack_flow_prefetch(lc->ct, link->slot[number].flow);
 }
 

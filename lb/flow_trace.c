@@ -27,7 +27,7 @@ struct pending {
 /* One lcore's. The lcore writes all of it but <tail>. */
 struct trace {
 	struct flow_key key;
-	bool any_service;
+	bool any_service, any_zone;
 	uint64_t start; /* TSC */
 	uint64_t flow[FLOWS];
 	unsigned int n_flows, n_watched, next_pending;
@@ -62,7 +62,7 @@ static void add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a
 		return;
 	}
 	t->event[t->head % EVENTS] = (struct trace_event){
-		.at_ns = lb_tsc_to_ns(lc->lb, rte_rdtsc() - t->start),
+		.at_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - t->start),
 		.tag = tag,
 		.step = step,
 		.lcore = lc->index,
@@ -92,7 +92,7 @@ static struct watched *find_watched(struct trace *t, const struct rte_mbuf *m)
 static bool is_ours(const struct trace *t, const struct flow_key *key)
 {
 	if (memcmp(&key->src, &t->key.src, sizeof(key->src)) != 0 ||
-	    key->src_port != t->key.src_port)
+	    key->src_port != t->key.src_port || (!t->any_zone && key->zone != t->key.zone))
 		return false;
 	return t->any_service || (memcmp(&key->dst, &t->key.dst, sizeof(key->dst)) == 0 &&
 				  key->dst_port == t->key.dst_port);
@@ -114,7 +114,7 @@ void trace_arrived(struct lcore *lc, const struct burst *b)
 			continue;
 		watch(lc->trace, b->packet[i], 0);
 		add(lc, TRACE_ARRIVED, 0, b->parsed[i].payload_length,
-		    lc->lb->port_index[b->packet[i]->port], 0, 0);
+		    lc->lb->port_index[b->packet[i]->port], b->key[i].zone, 0);
 	}
 }
 
@@ -305,7 +305,9 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 		t[i]->key.src_port = htons(flow->client_port);
 		t[i]->key.dst_port = htons(flow->vip_port);
 		t[i]->any_service = flow->vip_port == 0;
-		t[i]->start = rte_rdtsc();
+		t[i]->key.zone = flow->zone;
+		t[i]->any_zone = !flow->in_zone;
+		t[i]->start = lb_tsc(lb);
 		mailbox_send(&lb->lcore[i]->mailbox, attach, lb->lcore[i], t[i]);
 	}
 	return 0;

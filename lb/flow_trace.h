@@ -17,7 +17,7 @@ struct text;
 
 /* What an event's numbers mean. */
 #define TRACE_STEP_LIST(X)                                                                         \
-	X(ARRIVED, "arrived") /* a: bytes of payload, b: port */                                   \
+	X(ARRIVED, "arrived") /* a: bytes of payload, b: port, c: zone */                          \
 	X(FLOW, "flow")       /* a: 1 if it is new, b: its state, c: its service */                \
 	X(REQUEST, "request") /* a: bytes, b: level of the queue, c: deadline in us, 0: none */    \
 	X(CHOSEN, "chosen")   /* a: worker, b: its credits, c: outstanding, d: how many could */   \
@@ -48,10 +48,15 @@ struct trace_event {
 
 /* --- control thread -------------------------------------------------------------------------- */
 
-/* Which flow: a client, and the service's end unless its port is 0. Ports in host order. */
+/*
+ * Which flow: a client, in one zone or in all, and the service's end unless its port is 0. Ports in
+ * host order.
+ */
 struct trace_flow {
 	struct lb_address client, vip;
 	uint16_t client_port, vip_port;
+	bool in_zone;
+	uint16_t zone;
 };
 
 /*

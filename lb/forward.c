@@ -12,42 +12,49 @@ enum lb_notice forward_notice_of(enum lb_drop reason)
 	switch (reason) {
 	case LB_DROP_DEADLINE:
 		return LB_NOTICE_DEADLINE;
+	case LB_DROP_REQUEST_TOO_LARGE:
+		return LB_NOTICE_TOO_LARGE;
 	case LB_DROP_CANCELLED:
 		return LB_NOTICE_CANCELLED;
 	case LB_DROP_WORKER_LOST:
 		return LB_NOTICE_WORKER_LOST;
+	case LB_DROP_STOPPING:
+		return LB_NOTICE_STOPPING;
 	default:
 		return LB_NOTICE_BUSY;
 	}
 }
 
-void forward_refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow, uint64_t tag,
-		    enum lb_drop reason)
+void forward_refuse(struct lcore *lc, const struct burst *b, unsigned int i, enum lb_drop reason)
 {
+	const struct flow *flow = b->flow[i];
+
 	lc->service[flow->service].stats.drops++;
-	egress_notice(lc, flow, forward_notice_of(reason), tag);
-	lcore_drop(lc, m, reason);
+	egress_notice(lc, flow, &b->path[i], forward_notice_of(reason), b->tag[i]);
+	lcore_drop(lc, b->packet[i], reason);
 }
 
 void forward_assign(struct lcore *lc, struct burst *b)
 {
+	if (unlikely(lc->stop != STOP_NOT))
+		return stop_refuse(lc, b);
+	lcore_limit_links(lc);
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct flow *flow = b->flow[i];
 		bool late = false;
 
 		b->link[i] = NULL;
 		if (unlikely(!choose_may_wait(lc, flow->service))) {
-			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_NO_WORKER);
+			forward_refuse(lc, b, i, LB_DROP_NO_WORKER);
 			continue;
 		}
 		/* Who came first goes first, unless the flow is tied to a worker of its own. */
-		if (likely(!lcore_holds_enough(lc)) &&
-		    (lc->service[flow->service].queue.count == 0 ||
-		     lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW))
+		if (lc->service[flow->service].queue.count == 0 ||
+		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
 			b->link[i] = choose_worker(lc, flow, b->hash[i], b->packet[i],
 						   b->deadline[i], &late);
 		if (unlikely(late))
-			forward_refuse(lc, b->packet[i], flow, b->tag[i], LB_DROP_DEADLINE);
+			forward_refuse(lc, b, i, LB_DROP_DEADLINE);
 		else if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
 		else
@@ -93,10 +100,11 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	if (unlikely(link_send(link, m, &request, b->tag[i], b->arrived[i], lc->now, lc->packets) <
 		     0)) {
 		if (kept)
-			replay_unkeep(lc, link, slot);
+			replay_unkeep(lc, link, slot, flow->service);
 		workers_load_unsent(&lc->load, link->worker);
-		return forward_refuse(lc, m, flow, b->tag[i], LB_DROP_NO_MBUF);
+		return forward_refuse(lc, b, i, LB_DROP_NO_MBUF);
 	}
+	link->client_path[slot] = b->path[i];
 	if (unlikely(b->deadline[i] != 0))
 		link->slot[slot].deadline = b->deadline[i];
 	conntrack_count_request(flow);
@@ -124,6 +132,7 @@ void forward_flush(struct lcore *lc)
 
 		link->dirty = false;
 		link_batch_flush(link);
+		lcore_mark_active(lc, link);
 		link_acknowledge(link, &lc->tx[link->port], lc->control);
 		/* What could not be said now is said next turn. */
 		if (unlikely(link->responder.ack_due && roce_path_is_resolved(&link->path)))

@@ -20,11 +20,14 @@ struct datagram {
 	struct in6_addr src, dst;
 	uint32_t id;
 	uint8_t protocol, family;
+	uint16_t zone;
 	uint8_t n;         /* pieces */
 	uint8_t rejected;  /* LB_DROPS, or why it will never be whole */
 	uint16_t total;    /* 0 until the last piece came */
 	uint16_t received; /* bytes */
+	uint16_t first;    /* bytes of the first piece, 0 until it came */
 	uint16_t start[FRAGMENT_PIECES_MAX], end[FRAGMENT_PIECES_MAX];
+	uint16_t port, vlan; /* that the first fragment came by */
 	uint8_t ip_offset, head_length;
 	uint8_t head[FRAGMENT_HEAD_MAX];
 };
@@ -35,6 +38,8 @@ struct fragment_table {
 	unsigned int waiting, held;
 	uint32_t begun;
 	uint32_t whole; /* index of the datagram to take, or NOBODY */
+	bool told;      /* <first> is of a datagram that the last fragment was too much of */
+	struct fragment_first first;
 	struct set set[FRAGMENT_SETS];
 	struct datagram datagram[FRAGMENT_SETS * FRAGMENT_WAYS];
 	uint8_t data[]; /* <bytes> for each */
@@ -81,6 +86,8 @@ void fragment_read(const uint8_t *frame, const struct parsed *parsed, const stru
 		.dst = key->dst,
 		.protocol = key->protocol,
 		.family = parsed->family,
+		.zone = key->zone,
+		.vlan = parsed->vlan,
 		/* IPv4 counts its offset in units of eight bytes, IPv6 leaves it where it is. */
 		.more = v4 ? word & 0x2000 : word & 1,
 		.offset = v4 ? word << 3 : word & ~7,
@@ -119,12 +126,14 @@ static uint32_t hash_source(const struct fragment_table *t, const struct fragmen
 
 	if (f->family == FLOW_IPV6)
 		memset(net.s6_addr + 8, 0, 8);
-	return hash_address(t, &net, 0);
+	return fold(hash_address(t, &net, 0) ^ f->zone, t->secret[1] | 1);
 }
 
 uint32_t fragment_hash(const struct fragment_table *table, const struct fragment *f)
 {
-	uint64_t rest = (uint64_t)f->id << 16 | (uint64_t)f->family << 8 | f->protocol, sum;
+	uint64_t rest = (uint64_t)f->zone << 48 | (uint64_t)f->id << 16 | (uint64_t)f->family << 8 |
+			f->protocol;
+	uint64_t sum;
 
 	sum = hash_address(table, &f->src, 0);
 	sum = hash_address(table, &f->dst, sum);
@@ -134,7 +143,7 @@ uint32_t fragment_hash(const struct fragment_table *table, const struct fragment
 static bool is_same(const struct datagram *d, const struct fragment *f)
 {
 	return d->id == f->id && d->protocol == f->protocol && d->family == f->family &&
-	       memcmp(&d->src, &f->src, sizeof(d->src)) == 0 &&
+	       d->zone == f->zone && memcmp(&d->src, &f->src, sizeof(d->src)) == 0 &&
 	       memcmp(&d->dst, &f->dst, sizeof(d->dst)) == 0;
 }
 
@@ -213,9 +222,10 @@ static uint32_t start(struct fragment_table *t, struct set *s, uint32_t tag,
 	d->id = f->id;
 	d->protocol = f->protocol;
 	d->family = f->family;
+	d->zone = f->zone;
 	d->n = 0;
 	d->rejected = LB_DROPS;
-	d->total = d->received = 0;
+	d->total = d->received = d->first = 0;
 	t->waiting++;
 	return index;
 }
@@ -279,11 +289,60 @@ static void store(struct fragment_table *t, uint32_t index, const struct fragmen
 	if (!f->more)
 		d->total = f->offset + f->length;
 	if (f->offset == 0) {
+		d->first = f->length;
+		d->port = f->port;
+		d->vlan = f->vlan;
 		d->ip_offset = f->ip_offset;
 		d->head_length = f->head_length;
 		memcpy(d->head, f->head, f->head_length);
 	}
 	t->held++;
+}
+
+static void tell_from_fragment(struct fragment_table *t, const struct fragment *f)
+{
+	t->told = true;
+	t->first = (struct fragment_first){
+		.src = f->src,
+		.dst = f->dst,
+		.protocol = f->protocol,
+		.family = f->family,
+		.zone = f->zone,
+		.port = f->port,
+		.vlan = f->vlan,
+		.head = f->head,
+		.data = f->data,
+		.ip_offset = f->ip_offset,
+		.length = f->length,
+	};
+}
+
+/* Its bytes stay where they are until another takes the place. */
+static void tell_from_datagram(struct fragment_table *t, uint32_t index)
+{
+	const struct datagram *d = &t->datagram[index];
+
+	t->told = true;
+	t->first = (struct fragment_first){
+		.src = d->src,
+		.dst = d->dst,
+		.protocol = d->protocol,
+		.family = d->family,
+		.zone = d->zone,
+		.port = d->port,
+		.vlan = d->vlan,
+		.head = d->head,
+		.data = t->data + (size_t)index * t->bytes,
+		.ip_offset = d->ip_offset,
+		.length = d->first,
+	};
+}
+
+bool fragment_too_large(const struct fragment_table *table, struct fragment_first *first)
+{
+	if (table->told)
+		*first = table->first;
+	return table->told;
 }
 
 bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32_t now_ms,
@@ -295,8 +354,10 @@ bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32
 	struct datagram *d;
 
 	table->whole = NOBODY;
+	table->told = false;
 	index = find(table, s, tag, f);
-	if (index == NOBODY && reason != LB_DROPS) {
+	/* What is too large is remembered, for its first piece, which says who sent it. */
+	if (index == NOBODY && reason != LB_DROPS && reason != LB_DROP_FRAGMENT_TOO_LARGE) {
 		drop[reason]++;
 		return false;
 	}
@@ -305,6 +366,10 @@ bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32
 	d = &table->datagram[index];
 	if (d->rejected != LB_DROPS) {
 		drop[d->rejected]++;
+		if (d->rejected == LB_DROP_FRAGMENT_TOO_LARGE && f->offset == 0 && d->first == 0) {
+			d->first = f->length;
+			tell_from_fragment(table, f);
+		}
 		return false;
 	}
 	if (reason == LB_DROPS)
@@ -312,6 +377,8 @@ bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32
 	if (reason != LB_DROPS) {
 		drop[reason]++;
 		/* Networks do send packets twice: what came first counts. */
+		if (reason == LB_DROP_FRAGMENT_TOO_LARGE && d->first != 0)
+			tell_from_datagram(table, index);
 		if (reason != LB_DROP_FRAGMENT_DUPLICATE)
 			reject(table, d, reason, drop);
 		return false;
@@ -329,6 +396,14 @@ uint32_t fragment_frame_length(const struct fragment_table *table)
 	const struct datagram *d = &table->datagram[table->whole];
 
 	return d->head_length + d->total;
+}
+
+void fragment_origin(const struct fragment_table *table, uint16_t *port, uint16_t *vlan)
+{
+	const struct datagram *d = &table->datagram[table->whole];
+
+	*port = d->port;
+	*vlan = d->vlan;
 }
 
 /* The IP header of what is not a fragment any more. */

@@ -30,6 +30,8 @@ struct fragment {
 	struct in6_addr src, dst; /* IPv4 mapped */
 	uint32_t id;
 	uint8_t protocol, family;
+	uint16_t zone;
+	uint16_t port, vlan; /* that it came by: caller's number, TCI */
 	bool more;
 	uint16_t offset, length; /* bytes of <data>, and where they belong */
 	const uint8_t *data;
@@ -48,7 +50,7 @@ struct fragment_table;
 struct fragment_table *fragment_table_create(const struct fragment_params *params);
 void fragment_table_destroy(struct fragment_table *table);
 
-/* What parse_frame() called a fragment. */
+/* What parse_frame() called a fragment. The port is set by the caller. */
 void fragment_read(const uint8_t *frame, const struct parsed *parsed, const struct flow_key *key,
 		   struct fragment *out);
 
@@ -63,8 +65,27 @@ uint32_t fragment_hash(const struct fragment_table *table, const struct fragment
 bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32_t now_ms,
 		  uint64_t *drop);
 
+/* The first piece of a datagram: its headers, and the first bytes of UDP. */
+struct fragment_first {
+	struct in6_addr src, dst;
+	uint8_t protocol, family;
+	uint16_t zone, port, vlan;
+	const uint8_t *head, *data; /* until the next fragment_add() */
+	uint8_t ip_offset;
+	uint16_t length; /* of <data> */
+};
+
+/*
+ * The last fragment_add() showed that a datagram is too large, and its first piece is there: once
+ * for each. False: it did not.
+ */
+bool fragment_too_large(const struct fragment_table *table, struct fragment_first *first);
+
 /* Bytes of the frame that the last fragment_add() completed. */
 uint32_t fragment_frame_length(const struct fragment_table *table);
+/* The port and VLAN that the first fragment of that frame came by, as its headers are the frame's.
+ */
+void fragment_origin(const struct fragment_table *table, uint16_t *port, uint16_t *vlan);
 /*
  * Write that frame, as if it had never been in pieces: the first fragment's headers, lengths and
  * check sum of IP adjusted. Returns the number of fragments it came in. <frame> may be NULL when

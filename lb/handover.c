@@ -51,10 +51,12 @@ void handover_flush(struct lcore *lc)
 			flush_to(lc, lc->lb->lcore[i], &lc->outbound[i]);
 }
 
-unsigned int handover_spread(struct lcore *lc, struct rte_mbuf **packet, unsigned int n)
+unsigned int handover_spread(struct lcore *lc, uint16_t port, struct rte_mbuf **packet,
+			     unsigned int n)
 {
 	unsigned int kept = 0, owner;
 	struct flow_key key;
+	uint16_t vlan;
 
 	for (unsigned int i = 0; i < n && i < AHEAD; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(packet[i], void *));
@@ -64,8 +66,10 @@ unsigned int handover_spread(struct lcore *lc, struct rte_mbuf **packet, unsigne
 		if (i + AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(packet[i + AHEAD], void *));
 		owner = lc->index;
-		if (parse_flow(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &key))
+		if (parse_flow(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &key, &vlan)) {
+			key.zone = lcore_zone(lc->lb, port, lcore_vlan(m, vlan));
 			owner = owner_by_hash(conntrack_hash(lc->ct, &key), lc->lb->n_lcores);
+		}
 		if (owner == lc->index)
 			packet[kept++] = m;
 		else

@@ -11,6 +11,7 @@
 #include "probe.h"
 #include "registry.h"
 #include "resolve.h"
+#include "stop.h"
 #include "verbs_port.h"
 
 /* A worker that is not active after this long never will be, and holds its name. */
@@ -22,6 +23,8 @@
 #define FLAP_MAX_MS 10000u
 /* No heartbeat comes while a batch runs; how long batches take is looked at over this time. */
 #define RUN_WINDOW_MS 10000u
+/* How the reason of a worker begins that has answered everything. */
+#define DRAINED "drained"
 /* A worker's word; beyond this it is nonsense. */
 #define RUN_MAX_NS UINT64_C(600000000000)
 
@@ -79,12 +82,20 @@ static const char *links_error(const struct lb *lb, const struct worker *w)
 	return NULL;
 }
 
-static uint64_t link_timeouts(const struct lb *lb, const struct worker *w)
+/* What says that the worker's address may have moved to another MAC address. */
+static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
 {
-	struct lb_link_stats stats;
+	uint64_t doubts = 0;
 
-	lb_worker_stats_read(lb, w, &stats);
-	return stats.timeouts;
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link != NULL)
+			doubts += __atomic_load_n(&link->requester.stats.timeouts,
+						  __ATOMIC_RELAXED) +
+				  __atomic_load_n(&link->strangers, __ATOMIC_RELAXED);
+	}
+	return doubts;
 }
 
 /* --- doubt ---------------------------------------------------------------------------------- */
@@ -162,15 +173,58 @@ static uint32_t suspect_after(const struct lb *lb, struct worker *w)
 	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
 }
 
+/* Has a heartbeat come on every link after this? */
+static bool heard_since(const struct lb *lb, const struct worker *w, uint32_t since_ms)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link != NULL &&
+		    (int32_t)(__atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED) - since_ms) <=
+			    0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Many connections that close at once are the control network's fault, not the workers'. So only a
+ * share of a model's workers may be suspect for that alone.
+ */
+static bool may_hint(const struct lb *lb, const struct worker *w)
+{
+	unsigned int all = 0, hinted = 1;
+
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct worker *other = workers_get(lb->pool, i);
+
+		if (other == NULL || strcmp(other->spec.model, w->spec.model) != 0)
+			continue;
+		all++;
+		hinted += other != w && other->doubt.hinted;
+	}
+	return lb->config.suspect_ms != 0 && !w->doubt.silent &&
+	       hinted * 100 <= lb->config.control_loss_max_percent * all;
+}
+
 static void check_silence(struct lb *lb, struct worker *w)
 {
 	uint32_t limit = suspect_after(lb, w), ms = silence(lb, w);
 	char reason[WORKER_REASON_MAX];
-	bool silent = lb->config.suspect_ms != 0 && ms > limit;
+	bool silent;
 
+	w->doubt.hinted = w->doubt.hinted && !heard_since(lb, w, w->doubt.hinted_ms);
+	silent = w->doubt.hinted || (lb->config.suspect_ms != 0 && ms > limit);
 	if (silent == w->doubt.silent)
 		return;
 	w->doubt.silent = silent;
+	/* A hint is no doubt that makes it wait: its next heartbeat ends it. */
+	if (w->doubt.hinted && w->state == WORKER_ACTIVE) {
+		w->doubt.until_ms = lb_now_ms(lb);
+		registry_set_state(lb, w, WORKER_SUSPECT,
+				   "its agent's connection closed; no heartbeat since");
+		return tell_lcores(lb, w, mark_suspect);
+	}
 	/* First nobody picks it, then what it has is picked anew. */
 	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
 		health_hold_ms(&w->doubt, lb_now_ms(lb), 0);
@@ -178,6 +232,15 @@ static void check_silence(struct lb *lb, struct worker *w)
 		registry_set_state(lb, w, WORKER_SUSPECT, reason);
 	}
 	tell_lcores(lb, w, w->doubt.silent ? mark_suspect : mark_trusted);
+}
+
+void health_hint(struct lb *lb, struct worker *w)
+{
+	if (!may_hint(lb, w))
+		return;
+	w->doubt.hinted = true;
+	w->doubt.hinted_ms = lb_now_ms(lb) | 1; /* as heartbeats are noted */
+	check_silence(lb, w);
 }
 
 static bool is_only_one(const struct lb *lb, const struct worker *w)
@@ -200,7 +263,7 @@ static void check_suspect(struct lb *lb, struct worker *w)
 	if (w->doubt.silent || (!waited && !is_only_one(lb, w)))
 		return;
 	w->doubt.rests = false;
-	registry_set_state(lb, w, WORKER_ACTIVE, "");
+	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
 }
 
 /* --- life ----------------------------------------------------------------------------------- */
@@ -208,7 +271,8 @@ static void check_suspect(struct lb *lb, struct worker *w)
 /* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
 static bool can_serve(const struct lb *lb, const struct worker *w)
 {
-	return w->ready && w->heartbeat_ms != 0 && lb->neighbour[w->number].resolved;
+	return w->ready && w->heartbeat_ms != 0 && !w->doubt.silent &&
+	       lb->neighbour[w->number].resolved;
 }
 
 static const char *missing(const struct lb *lb, const struct worker *w)
@@ -226,7 +290,10 @@ static void start_serving(struct lb *lb, struct worker *w)
 {
 	w->active_ms = lb_now_ms(lb);
 	w->warm = lb->config.slow_start_ms == 0 ? WORKER_WARM : WORKER_WARM / 10;
-	registry_set_state(lb, w, WORKER_ACTIVE, "");
+	/* while it answered the probe */
+	if (w->drain)
+		return settings_hold(lb, w);
+	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
 }
 
 static void check_joining(struct lb *lb, struct worker *w)
@@ -238,6 +305,8 @@ static void check_joining(struct lb *lb, struct worker *w)
 			 JOIN_MS / 1000, missing(lb, w));
 		return lb_worker_remove(lb, w, reason);
 	}
+	if (w->state == WORKER_JOINING && can_serve(lb, w) && w->drain)
+		return settings_hold(lb, w);
 	if (w->state == WORKER_JOINING && can_serve(lb, w)) {
 		if (!probe_start(lb, w))
 			return start_serving(lb, w);
@@ -296,7 +365,11 @@ static void check_health(struct lb *lb, struct worker *w)
 			 limit);
 		return lb_worker_remove(lb, w, reason);
 	}
-	resolve_doubt(lb, w->number, link_timeouts(lb, w));
+	/* Its connection closed and its loop stopped: its process has ended. */
+	if (w->doubt.hinted && silence(lb, w) > suspect_after(lb, w))
+		return lb_worker_remove(lb, w,
+					"its agent's connection closed, and its loop is silent");
+	resolve_doubt(lb, w->number, link_doubts(lb, w));
 	check_silence(lb, w);
 	switch (w->state) {
 	case WORKER_JOINING:
@@ -309,8 +382,9 @@ static void check_health(struct lb *lb, struct worker *w)
 	case WORKER_SUSPECT:
 		return check_suspect(lb, w);
 	case WORKER_DRAINING:
-		if (strcmp(w->reason, "drained") != 0 && lb_worker_drained(lb, w))
-			registry_set_state(lb, w, WORKER_DRAINING, "drained");
+		if (strncmp(w->reason, DRAINED, strlen(DRAINED)) != 0 && lb_worker_drained(lb, w))
+			registry_set_state(lb, w, WORKER_DRAINING,
+					   w->leaving ? DRAINED : DRAINED " by an operator");
 		return;
 	default:
 		return;
@@ -324,6 +398,7 @@ void lb_tick(struct lb *lb)
 	leave_tick(lb);
 	trace_tick(lb);
 	capture_tick(lb);
+	stop_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct worker *w = workers_get(lb->pool, i);

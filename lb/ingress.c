@@ -8,15 +8,20 @@
 #include "lcore.h"
 #include "verbs_port.h"
 
+/*
+ * The bit of GOOD is set in NONE, too: the bytes are right, and the checksum is not, as a sender on
+ * the same machine has left it to hardware that the packet never saw.
+ */
 static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
 {
 	uint32_t checked = 0;
 
-	if (port->checks_ipv4 &&
-	    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+	static_assert((RTE_MBUF_F_RX_IP_CKSUM_NONE & RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
+			      (RTE_MBUF_F_RX_L4_CKSUM_NONE & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
+		      "NONE has the bit of GOOD");
+	if (port->checks_ipv4 && m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD)
 		checked |= PARSE_IP_CHECKED;
-	if (port->checks_l4 &&
-	    (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+	if (port->checks_l4 && m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_GOOD)
 		checked |= PARSE_L4_CHECKED;
 	return checked;
 }
@@ -57,14 +62,14 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struc
 	parse_frame_fetching(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
 			     checked_by_nic(port, m), fetch, p, &b->key[b->n]);
 	fetch_rest(fetch);
-	if (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && p->vlan == 0)
-		p->vlan = m->vlan_tci;
+	p->vlan = lcore_vlan(m, p->vlan);
 	switch (p->kind) {
 	case PARSE_UDP:
-		if (config->clients)
-			b->packet[b->n++] = m;
-		else
-			lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+		if (unlikely(!config->clients))
+			return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+		p->port = index;
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
+		b->packet[b->n++] = m;
 		return;
 	case PARSE_ROCE:
 		return sort_roce(lc, m, p, config);
@@ -74,10 +79,16 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struc
 	case PARSE_ICMP_ECHO:
 		return answer_echo(lc, m, p);
 	case PARSE_FRAGMENT:
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		return reassemble_add(lc, m, p, &b->key[b->n], handed);
 	case PARSE_ICMP_ERROR:
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		return icmp_error(lc, m, p, &b->key[b->n], handed);
 	default:
+		/* Less came than the headers say: too large for the way. */
+		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&
+		    config->clients)
+			refuse_cut(lc, m, p, index);
 		return lcore_drop(lc, m, p->reason);
 	}
 }
@@ -132,7 +143,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 		lc->stats.bytes_in += packet[i]->pkt_len;
 	lc->stats.packets_in += n;
 	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
-		kept = handover_spread(lc, packet, n);
+		kept = handover_spread(lc, port, packet, n);
 	sort_burst(lc, packet, kept, false);
 	return n;
 }

@@ -15,12 +15,15 @@
 
 #include "adopt.h"
 #include "capture.h"
+#include "cluster_secret.h"
 #include "eal.h"
 #include "lcore.h"
 #include "leave.h"
 #include "memory.h"
 #include "registry.h"
 #include "resolve.h"
+#include "source.h"
+#include "stop.h"
 #include "verbs_port.h"
 #include "xdp.h"
 
@@ -28,9 +31,6 @@ RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
 #define HANDOVER_SIZE     1024
 #define PUNT_SIZE         64
-#define CONTROL_PER_LCORE 4096
-/* A packet of a message of several has at most a header, a piece and a trailer of its own. */
-#define PIECES_PER_LCORE (3 * LB_HOLD_MAX)
 /* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -89,19 +89,20 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	return 0;
 }
 
-static int create_queues(struct lcore *lc)
+/* What services may have of this lcore's packets. After the ports: they say with whom it shares. */
+static int create_shares(struct lcore *lc)
 {
 	const struct lb_config *config = &lc->lb->config;
 
-	for (unsigned int i = 0; i < config->n_services; i++) {
-		const struct lb_service_config *s = &config->service[i];
-
-		if (queue_init(&lc->service[i].queue, s->queue, s->replay ? lc->kept_max : 0) < 0)
+	lc->waiting_max = config->queue_packets / lc->sharers;
+	lc->window_max = config->window_packets / lc->sharers;
+	lc->kept_max = lb_replays_per_lcore(config) / lc->sharers;
+	lcore_share_windows(lc);
+	replay_share(lc);
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (waiting_init(lc, &config->service[i], &lc->service[i].queue) < 0)
 			return -ENOMEM;
-	}
-	/* Of all that there may ever be, so that none is looked for on the packet path. */
-	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
-	return lc->latency == NULL ? -ENOMEM : 0;
+	return 0;
 }
 
 static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
@@ -149,21 +150,29 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	workers_load_init(&lc->load, lb->tsc_hz);
 	lc->index = index;
 	lc->services = lb->services;
-	lc->hold_max = LB_HOLD_MAX;
-	lc->kept_max = lb_replays_per_lcore(&lb->config);
+	lc->sharers = 1;
 	lc->lane_seed = seed[0] ^ seed[1];
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
 				  port_data_room(largest_mtu(&lb->config, false)));
 	lc->control =
-		create_pool("control", index, CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
-	lc->pieces = create_pool("pieces", index, PIECES_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
+		create_pool("control", index, LB_CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
+	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
+	lc->pieces = create_pool("pieces", index, lb_pieces_per_lcore(&lb->config), LB_POOL_CACHE,
+				 SMALL_DATA_ROOM);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
-	if (lc->packets == NULL || lc->control == NULL || lc->pieces == NULL ||
-	    create_handover(lc) < 0 || mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
+	if (lc->packets == NULL || lc->control == NULL || lc->cancels == NULL ||
+	    lc->pieces == NULL || create_handover(lc) < 0 ||
+	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
-	if (create_queues(lc) < 0 || create_fragments(lc, seed) < 0)
+	lc->notices = malloc(sizeof(*lc->notices));
+	if (lc->notices == NULL)
+		return -ENOMEM;
+	source_limit_init(lc->notices, lb->config.notices_per_source, seed);
+	/* Of all that there may ever be, so that none is looked for on the packet path. */
+	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
+	if (lc->latency == NULL || create_fragments(lc, seed) < 0)
 		return -ENOMEM;
 	return create_conntrack(lc, seed);
 }
@@ -206,8 +215,10 @@ static void destroy_lcore(struct lcore *lc)
 	rte_mempool_free(lc->wholes);
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
+	rte_mempool_free(lc->cancels);
 	rte_mempool_free(lc->pieces);
 	free(lc->latency);
+	free(lc->notices);
 	rte_free(lc);
 }
 
@@ -228,10 +239,12 @@ static int share_queues(struct lb *lb, unsigned int index)
 		lc->carrier[index] = (lb->first_lcore[index] + queue % port->queues) % n;
 		lc->tx[index].port = port->id;
 		lc->tx[index].queue = lc->queue[index];
+		memcpy(lc->tx[index].checksums, port->tx_checksums, sizeof(port->tx_checksums));
 		if (port->queues >= n)
 			continue;
+		/* So many lcores hold packets of one pool. */
 		if (lb->config.port[index].clients)
-			lc->hold_max = LB_HOLD_MAX / n;
+			lc->sharers = RTE_MAX(lc->sharers, (n + port->queues - 1u) / port->queues);
 		if (lc->queue[index] == LCORE_NO_QUEUE)
 			continue;
 		lc->outgoing[index] =
@@ -286,6 +299,12 @@ static int watch_port(struct lb *lb, unsigned int index)
 	return 0;
 }
 
+/* Which checksums a port looks after, for the log. */
+static const char *checksums_text(bool ip, bool udp)
+{
+	return ip && udp ? "ip,udp" : ip ? "ip" : udp ? "udp" : "none";
+}
+
 static int open_port(struct lb *lb, unsigned int index)
 {
 	const struct lb_port_config *config = &lb->config.port[index];
@@ -296,6 +315,9 @@ static int open_port(struct lb *lb, unsigned int index)
 		.rx_descriptors = config->rx_descriptors,
 		.tx_descriptors = config->tx_descriptors,
 		.mtu = config->mtu,
+		.rx_checksums = config->offloads,
+		/* What the fabric carries is protected by ICRCs, which no port computes. */
+		.tx_checksums = config->offloads && config->clients,
 		.pool = pools,
 	};
 	struct port *port = &lb->port[index];
@@ -332,10 +354,14 @@ static int open_port(struct lb *lb, unsigned int index)
 	if (share_queues(lb, index) < 0)
 		return -ENOMEM;
 	LB_LOG(INFO,
-	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u chains=%d "
-	       "wakes=%d",
+	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u segments=%u "
+	       "checks=%s computes=%s wakes=%d",
 	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
-	       port->mac[4], port->mac[5], port->queues, port->multi_segment, port->n_fds > 0);
+	       port->mac[4], port->mac[5], port->queues, port->segments_max,
+	       checksums_text(port->checks_ipv4, port->checks_l4),
+	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
+			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM),
+	       port->n_fds > 0);
 	if (port->n_fds == 0 && lb->config.idle_sleep)
 		LB_LOG(WARNING,
 		       "port=%s cannot wake a sleeping lcore, so idle lcores look at it every %u "
@@ -350,6 +376,53 @@ static int open_port(struct lb *lb, unsigned int index)
 		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
 									 : "");
 	return watch_port(lb, index);
+}
+
+/* Places are zones as they are, unless the configuration says more. */
+static int create_zones(struct lb *lb)
+{
+	if (lb->config.n_zones == 0)
+		return 0;
+	lb->zones = rte_malloc("zones", ZONE_PLACES * sizeof(*lb->zones), RTE_CACHE_LINE_SIZE);
+	if (lb->zones == NULL)
+		return -ENOMEM;
+	for (unsigned int place = 0; place < lb->config.n_ports * ZONE_VLANS; place++)
+		lb->zones[place] = zone_of_place(&lb->config, place);
+	return 0;
+}
+
+/* Does the flow's hash choose the service's workers? */
+static bool chooses_by_hash(const struct lb_service_config *service)
+{
+	return lb_service_used(service) &&
+	       (service->policy == PICK_MAGLEV || service->affinity == LB_AFFINITY_STICKY);
+}
+
+static int read_cluster_secret(struct lb *lb)
+{
+	uint64_t seed[2];
+	char error[512];
+
+	if (lb->config.cluster_secret[0] == '\0') {
+		for (unsigned int i = 0; i < lb->config.n_services; i++)
+			if (chooses_by_hash(&lb->config.service[i])) {
+				LB_LOG(NOTICE,
+				       "service=%s chooses workers by a hash that is random "
+				       "without "
+				       "cluster_secret_file: other load balancers, and this one "
+				       "after a restart, choose others",
+				       lb->config.service[i].name);
+				break;
+			}
+		return 0;
+	}
+	if (lb_cluster_secret_read(lb->config.cluster_secret, seed, error, sizeof(error)) < 0) {
+		LB_LOG(ERR, "%s", error);
+		return -EINVAL;
+	}
+	conntrack_secret_init(&lb->cluster_secret, seed);
+	lb->has_cluster_secret = true;
+	return 0;
 }
 
 static int create_qsbr(struct lb *lb)
@@ -382,21 +455,24 @@ struct lb *lb_create(const struct lb_config *config)
 		LB_LOG(ERR, "no random numbers for hash seeds");
 		goto fail;
 	}
-	lb->qpn_generation = seed[2];
 	lb->service_seed = seed[2];
 	lb->services = adopt_view(lb, config);
 	lb->leave = leave_create();
 	lb->pool = workers_pool_create();
-	lb->pins = workers_assign_pins_create();
+	lb->settings = workers_settings_create();
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
-	if (lb->services == NULL || lb->leave == NULL || lb->pool == NULL || lb->pins == NULL ||
-	    lb->punt == NULL || create_qsbr(lb) < 0)
+	if (lb->services == NULL || lb->leave == NULL || lb->pool == NULL || lb->settings == NULL ||
+	    lb->punt == NULL || create_qsbr(lb) < 0 || create_zones(lb) < 0 ||
+	    read_cluster_secret(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0)
 			goto fail;
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		if (!config->port[i].verbs && open_port(lb, i) < 0)
+			goto fail;
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		if (create_shares(lb->lcore[i]) < 0)
 			goto fail;
 	/* Last: they register all packet memory, also of pools that drivers have made. */
 	for (unsigned int i = 0; i < config->n_ports; i++)
@@ -436,6 +512,8 @@ void lb_stop(struct lb *lb)
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		sleeper_wake(&lb->lcore[i]->sleeper);
 	rte_eal_mp_wait_lcore();
+	if (lb_stop_over(lb))
+		stop_settle(lb);
 }
 
 /* Links whose lcore stopped before it had told everybody. */
@@ -471,10 +549,11 @@ void lb_destroy(struct lb *lb)
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		destroy_lcore(lb->lcore[i]);
 	workers_pool_destroy(lb->pool);
-	workers_assign_pins_destroy(lb->pins);
+	workers_settings_destroy(lb->settings);
 	rte_ring_free(lb->punt);
 	leave_destroy(lb->leave);
 	free((void *)lb->services);
+	rte_free(lb->zones);
 	free(lb->config_path);
 	rte_free(lb->qsbr);
 	rte_free(lb);

@@ -15,6 +15,7 @@
 #include "drop.h"
 #include "latency.h"
 #include "notice.h"
+#include "settings.h"
 #include "workers.h"
 
 struct lb;
@@ -52,11 +53,14 @@ struct lb_lcore_stats {
 	uint64_t stage_cycles[LB_STAGES];
 	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
 	uint64_t turns, idle_turns, sleeps;
+	/* now, and at most: packets that workers have not acknowledged, requests that wait */
+	uint64_t window_held, window_packets, queued, queue_packets;
 };
 
 struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
 	uint64_t queued;  /* waiting now */
+	uint64_t queue_places; /* how many may, all lcores together; nobody else's */
 	uint64_t replays; /* requests sent again, to another worker */
 	/* affinity sticky: requests that went to their flow's home, those that went elsewhere, and
 	 * flows that got another home as theirs had gone */
@@ -69,6 +73,7 @@ struct lb_link_stats {
 	uint64_t faults; /* of these, those that are the worker's: the model failed or refused */
 	uint64_t lost;   /* in flight when the link went down */
 	uint64_t outstanding, credits; /* now */
+	uint64_t unacked;              /* packets that it has not acknowledged, now */
 	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
 	uint64_t packets_received, naks_sent, rnr_naks_received;
 	uint64_t duplicates, out_of_order; /* received; out of order: behind a gap */
@@ -84,6 +89,16 @@ struct lb_link_stats {
 /* Build everything from <config> (EAL is up): ports, tables, lcores. NULL after logging why. */
 struct lb *lb_create(const struct lb_config *config);
 int lb_start(struct lb *lb);
+/*
+ * Stop as a good server does: from now on new requests are refused with a notice, and so are
+ * registrations and changes of the configuration; what is here is served for up to stop_timeout_ms,
+ * then whoever is left is told. lb_tick() sees to it; lb_stop_over() says when there is nothing
+ * more to do. Workers stay until then.
+ */
+void lb_stop_begin(struct lb *lb);
+bool lb_is_stopping(const struct lb *lb);
+bool lb_stop_over(const struct lb *lb);
+/* End the lcores' loops, over or not. */
 void lb_stop(struct lb *lb);
 void lb_destroy(struct lb *lb);
 
@@ -115,6 +130,8 @@ struct lb_link_info {
 	uint32_t reply_rkey;
 	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
 	uint32_t reply_stride;
+	/* Packets from this UDP source port come to the lcore's own queue; 0: none that we know. */
+	uint16_t udp_source;
 };
 
 struct lb_registration {
@@ -140,6 +157,13 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	     struct lb_hello *hello, char *error, size_t error_size);
 
 /*
+ * Can every service of the model carry what it takes: requests of <min_request> bytes or more? 0, or
+ * -EINVAL with a sentence in <error> that names both sizes. For agents, before they make memory.
+ */
+int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
+		     size_t error_size);
+
+/*
  * Could <registration> become a worker, if its name were free and there was room? 0, or -errno with
  * a sentence in <error>. Changes nothing: for whoever has to make room first.
  */
@@ -154,25 +178,53 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 				  size_t error_size);
 /* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
 void lb_worker_ready(struct lb *lb, struct worker *worker);
-/* No new requests. The event fires when nothing is outstanding: reason reads "drained". */
+/* Its agent is about to end: no new requests. The event fires when nothing is outstanding: reason reads "drained". */
 void lb_worker_drain(struct lb *lb, struct worker *worker);
-/* Another share from now on; 1 to WORKER_WEIGHT_MAX. Tables that use it are published again. */
-void lb_worker_weight(struct lb *lb, struct worker *worker, uint32_t weight);
 /* True once a draining worker has answered everything. */
 bool lb_worker_drained(struct lb *lb, const struct worker *worker);
+/*
+ * Its agent is not heard any more: the connection was <closed>, or nothing came for too long. A worker
+ * that serves stays as long as its loop beats; one that was joining, was drained, or was about to
+ * leave is removed.
+ */
+void lb_worker_control_lost(struct lb *lb, struct worker *worker, bool closed);
+/* It is heard again. */
+void lb_worker_control_back(struct lb *lb, struct worker *worker);
 /* Take the links down and free the place; what is in flight is counted as lost. */
 void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason);
+
+/* --- what operators set ------------------------------------------------------------------------ */
+
+/*
+ * Kept by worker name (settings.h), in control.state_file if there is one: a setting holds when the
+ * worker registers again, and when the load balancer starts again. A change returns 0, or -errno with a
+ * sentence in <error>; then nothing has changed, in the file either.
+ */
+
+/* Read the file, before workers can register. */
+int lb_settings_open(struct lb *lb, char *error, size_t error_size);
+const struct worker_settings *lb_settings(const struct lb *lb);
+/* No new requests for the worker of this name, also when it registers later; or again. */
+int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size);
+/* Its share instead of what its agent says, 1 to WORKER_WEIGHT_MAX; 0: what its agent says. */
+int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
+		       size_t error_size);
+/* Nothing is set for this name any more, assignments included. -ENOENT: nothing was. */
+int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t error_size);
+/* Requests that the last worker of this place had in flight when it went. */
+uint64_t lb_worker_lost(const struct lb *lb, const struct worker *worker);
 
 /* --- which workers serve which service -------------------------------------------------------- */
 
 /*
- * Let a worker serve a service, by the service's number, or no longer. Kept under its name: it is
- * the same when it registers again. 0, or -errno with a sentence in <error>.
+ * Let a worker serve <n> services, by their numbers, or no longer: all of them or, after an error,
+ * none. Kept under its name: it is the same when it registers again. 0, or -errno with a sentence in
+ * <error>.
  */
-int lb_worker_assign(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
-		     size_t error_size);
-int lb_worker_release(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
-		      size_t error_size);
+int lb_worker_assign(struct lb *lb, const struct worker *worker, const unsigned int *service,
+		     unsigned int n, char *error, size_t error_size);
+int lb_worker_release(struct lb *lb, const struct worker *worker, const unsigned int *service,
+		      unsigned int n, char *error, size_t error_size);
 /* Is it active, and gets the service's requests? */
 bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service);
 /* How many do; <spares>, if not NULL: how many of them have stepped in by themselves. */

@@ -141,7 +141,7 @@ static void free_numbers(struct lb *lb, struct leave *leave)
 
 void leave_tick(struct lb *lb)
 {
-	uint64_t end = rte_rdtsc() + lb->tsc_per_ms;
+	uint64_t end = lb_tsc(lb) + lb->tsc_per_ms;
 	struct leave *leave = lb->leave;
 
 	if (!leave->walking) {
@@ -159,7 +159,7 @@ void leave_tick(struct lb *lb)
 	}
 	do
 		walk_some(lb, leave);
-	while (leave->walking && rte_rdtsc() < end);
+	while (leave->walking && lb_tsc(lb) < end);
 	if (!leave->walking)
 		free_numbers(lb, leave);
 }

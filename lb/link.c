@@ -13,7 +13,10 @@ static int alloc_slots(struct link *link)
 	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
 	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
 	link->kept = rte_zmalloc("kept", link->slots * sizeof(*link->kept), RTE_CACHE_LINE_SIZE);
-	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL)
+	link->client_path = rte_zmalloc("client_paths", link->slots * sizeof(*link->client_path),
+					RTE_CACHE_LINE_SIZE);
+	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL ||
+	    link->client_path == NULL)
 		return -ENOMEM;
 	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
 	for (uint32_t i = 0; i < link->slots; i++)
@@ -22,6 +25,15 @@ static int alloc_slots(struct link *link)
 	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
 	link->swept_at = link->moved_at = SLOT_NONE;
 	return 0;
+}
+
+/* As many as make one packet, together with its trailer, in one mbuf. */
+static uint32_t batch_max(const struct link_params *p)
+{
+	uint32_t room =
+		p->descriptor_room - RTE_MIN(p->descriptor_room, (uint32_t)ROCE_TRAILER_MAX);
+
+	return RTE_MIN(p->path.mtu, room) / (uint32_t)sizeof(struct ring_descriptor);
 }
 
 struct link *link_create(const struct link_params *p)
@@ -40,6 +52,7 @@ struct link *link_create(const struct link_params *p)
 	link->worker = p->worker;
 	link->worker_generation = p->worker_generation;
 	link->port = p->port;
+	link->direct = p->direct;
 	link->rkey = p->remote->rkey;
 	link->slots = p->slots;
 	link->stride = p->remote->stride;
@@ -52,14 +65,16 @@ struct link *link_create(const struct link_params *p)
 	if (link->latency == NULL || alloc_slots(link) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);
-	link->batch_max = RTE_MIN(p->path.mtu / (uint32_t)sizeof(struct ring_descriptor),
-				  (uint32_t)LINK_DESCRIPTORS_MAX);
+	link->batch_max = batch_max(p);
+	if (link->batch_max == 0)
+		goto fail;
 	rq = (struct requester_params){
 		.path = &link->path,
 		.tx = p->tx,
 		.pool = p->pieces,
 		.held = p->held,
 		.clock = p->clock,
+		.drained = p->drained,
 		.waiting = p->paced,
 		.line_rate = p->line_rate,
 		.multi_segment = p->multi_segment,
@@ -78,17 +93,26 @@ fail:
 	return NULL;
 }
 
-void link_destroy(struct link *link)
+void link_release(struct link *link)
 {
-	if (link == NULL)
-		return;
 	if (link->requester.path != NULL)
 		requester_fini(&link->requester);
 	rte_pktmbuf_free(link->batch);
 	rte_pktmbuf_free(link->reply_head);
-	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++)
+	link->batch = link->reply_head = link->reply_tail = NULL;
+	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++) {
 		rte_pktmbuf_free(link->kept[i].packet);
+		link->kept[i].packet = NULL;
+	}
+}
+
+void link_destroy(struct link *link)
+{
+	if (link == NULL)
+		return;
+	link_release(link);
 	rte_free(link->kept);
+	rte_free(link->client_path);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
 	free(link->latency);
@@ -145,8 +169,12 @@ static void prefetch_next(const struct link *link, const struct ring_descriptor 
 	const uint32_t ahead = 4;
 
 	rte_prefetch0(d + ahead);
-	if (link->n_free > ahead)
-		rte_prefetch0(&link->slot[link->free_slot[link->n_free - ahead]]);
+	if (link->n_free > ahead) {
+		uint16_t number = link->free_slot[link->n_free - ahead];
+
+		rte_prefetch0(&link->slot[number]);
+		rte_prefetch0(&link->client_path[number]);
+	}
 }
 
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
@@ -239,38 +267,63 @@ void link_slot_abandon(struct link *link, uint32_t slot)
 	link->slot[slot].state = SLOT_ABANDONED;
 }
 
-void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
+/* Its packets are not acknowledged, or are not wanted now. */
+static bool is_behind(const struct link *link)
+{
+	const struct requester *rq = &link->requester;
+
+	return link->suspect || rq->early > 0 || rq->retries > 0 || rq->hold_until != 0;
+}
+
+/* May another cancel word be under way? */
+static bool has_cancel_room(struct link *link)
+{
+	const struct requester *rq = &link->requester;
+
+	if (link->n_cancels > 0 && roce_psn_diff(rq->una_psn, link->cancel_psn) > 0)
+		link->n_cancels = 0;
+	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1);
+}
+
+bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 {
 	struct rte_mbuf *m;
 	uint64_t *word;
 
-	if (!requester_room(&link->requester, 1))
-		return;
+	if (is_behind(link) || !has_cancel_room(link))
+		return false;
 	m = rte_pktmbuf_alloc(pool);
 	if (m == NULL)
-		return;
+		return false;
 	word = (uint64_t *)rte_pktmbuf_append(m, sizeof(*word));
 	*word = link->slot[slot].sequence;
+	link->cancel_psn = link->requester.next_psn;
 	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey,
-			    0, REQUESTER_ACK_REQUEST) < 0)
+			    0, REQUESTER_ACK_REQUEST) < 0) {
 		rte_pktmbuf_free(m);
+		return false;
+	}
+	link->n_cancels++;
 	requester_ring(&link->requester);
+	return true;
 }
 
 const char *link_error(const struct link *link)
 {
+	enum requester_error error = __atomic_load_n(&link->requester.error, __ATOMIC_ACQUIRE);
+
 	/* First: what it did ends our sending, too. */
-	if (link->responder.error)
+	if (__atomic_load_n(&link->responder.error, __ATOMIC_RELAXED))
 		return "the worker wrote where or what it may not";
-	if (link->requester.error == REQUESTER_RETRY_EXCEEDED)
+	if (error == REQUESTER_RETRY_EXCEEDED)
 		return "retries exhausted: the worker's queue pair does not acknowledge";
-	if (link->requester.error == REQUESTER_RNR_EXCEEDED)
+	if (error == REQUESTER_RNR_EXCEEDED)
 		return "the worker's queue pair stayed not ready to receive";
-	if (link->requester.error == REQUESTER_NAK)
+	if (error == REQUESTER_NAK)
 		return link->requester.nak == ROCE_NAK_REMOTE_ACCESS
 			       ? "the worker's queue pair refused a WRITE: wrong rkey or range"
 			       : "the worker's queue pair refused a WRITE";
-	if (link->requester.error == REQUESTER_DEVICE)
+	if (error == REQUESTER_DEVICE)
 		return "the RDMA device failed a work request; the worker's queue pair may be gone";
 	return NULL;
 }

@@ -13,14 +13,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client_path.h"
 #include "latency.h"
 #include "lb.h"
 #include "requester.h"
 #include "responder.h"
 #include "ring.h"
 
-/* Descriptors of one descriptor WRITE: what fits the smallest path MTU worth using. */
-#define LINK_DESCRIPTORS_MAX 64
+/* Cancel words of a link that may be unacknowledged: a worker that is slow to do so keeps that many
+ * of the lcore's. */
+#define LINK_CANCELS_MAX 64
 
 enum slot_state {
 	SLOT_FREE = 0,
@@ -56,11 +58,13 @@ struct kept {
 #define SLOT_NONE UINT32_MAX
 
 struct link {
-	uint32_t qpn; /* ours: lcore [23:18], generation [17:10], worker [9:0] */
+	uint32_t qpn; /* ours, see LINK_QPN */
 	uint16_t worker;
 	uint16_t worker_generation;
 	uint16_t port; /* index of the fabric port */
+	bool direct;   /* the worker is no router's: packets come from its own MAC address */
 	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
+	bool active;   /* on the lcore's list of links that housekeeping looks after */
 	bool suspect;  /* its worker may have gone: no new requests */
 	/* the worker's ring */
 	uint32_t rkey;
@@ -71,12 +75,16 @@ struct link {
 	uint64_t position;      /* of the next descriptor */
 	struct rte_mbuf *batch; /* descriptors not sent yet */
 	uint32_t batched;
-	uint32_t batch_max;
+	uint32_t batch_max; /* descriptors of one descriptor WRITE, which is one packet */
+	/* cancel words under way: so many at most, and the PSN of the last */
+	uint32_t n_cancels, cancel_psn;
 	/* credits */
 	struct slot *slot;
+	struct client_path *client_path; /* by slot: the reply's way back */
 	struct kept *kept;   /* by slot */
 	uint16_t *free_slot; /* stack */
 	uint32_t n_free;
+	uint32_t kept_back; /* free slots that requests which can wait here do not get: choose.c */
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
 	uint32_t
@@ -92,9 +100,10 @@ struct link {
 	int buried;              /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
-	/* of its replies since the control thread has looked; both write, and one may win */
+	/* of its replies since the control thread has looked; both write, and one may win (atomic) */
 	uint64_t longest_run_ns;
 	uint8_t probe;         /* enum probe_state (atomic) */
+	uint32_t strangers;    /* packets from other MAC addresses than the worker's (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
 	struct lb_link_stats stats;
 	struct latency *latency; /* LATENCY_LINK_SIZE bytes */
@@ -103,16 +112,23 @@ struct link {
 	struct requester requester; /* large: the window is its tail */
 };
 
-#define LINK_QPN(lcore, generation, worker)                                                        \
-	((uint32_t)(lcore) << 18 | ((uint32_t)(generation)&0xff) << 10 | (worker))
+/*
+ * Queue pair numbers: the lcore in the upper 6 bits, then 18 random bits, as a number is all that a
+ * congestion notification takes. The lowest 11 of them are the link's place in its lcore's table,
+ * which no other link has.
+ */
+#define LINK_TAG_MASK        0x3ffffu
+#define LINK_PLACES          2048
+#define LINK_QPN(lcore, tag) ((uint32_t)(lcore) << 18 | ((tag)&LINK_TAG_MASK))
 #define LINK_QPN_LCORE(qpn)  ((qpn) >> 18)
-#define LINK_QPN_WORKER(qpn) ((qpn)&0x3ff)
-_Static_assert(WORKERS_MAX <= 1024 && LB_LCORES_MAX <= 64, "QPN layout");
+#define LINK_QPN_PLACE(qpn)  ((qpn) & (LINK_PLACES - 1))
+_Static_assert(2 * WORKERS_MAX <= LINK_PLACES && LB_LCORES_MAX <= 64, "QPN layout");
 
 struct link_params {
 	uint32_t qpn;
 	uint16_t worker, worker_generation;
 	uint16_t port;
+	bool direct;
 	const struct lb_link_spec *remote;
 	uint32_t slots;
 	uint32_t batch_share;  /* this lcore's, of what the worker runs at a time */
@@ -123,17 +139,27 @@ struct link_params {
 	struct txq *tx;
 	struct rte_mempool *pieces; /* small mbufs for headers and trailers */
 	uint32_t *held;             /* counts packets that wait for an acknowledgement */
-	const uint64_t *clock;      /* as of requesters */
-	uint32_t *paced;            /* counts links whose packets wait for their rate */
-	uint64_t line_rate;         /* bytes per second; 0: no congestion control */
-	uint64_t notify_interval;   /* TSC; between congestion notifications; 0: none */
+	const uint64_t *clock, *drained; /* as of requesters */
+	struct requester_list *paced; /* links whose packets wait for their rate */
+	uint64_t line_rate;           /* bytes per second; 0: no congestion control */
+	uint64_t notify_interval;     /* TSC; between congestion notifications; 0: none */
 	bool multi_segment;
+	uint32_t descriptor_room; /* in mbufs of descriptors, behind the headroom */
 	uint8_t ack_timeout, retry_limit, rnr_retry;
 };
 
 /* NULL with errno ENOMEM. */
 struct link *link_create(const struct link_params *params);
-/* Frees what it still holds, packets included. */
+/*
+ * Its owner gives back the packets that it holds and takes them off its own counters. What is left
+ * is memory.
+ */
+void link_release(struct link *link);
+/*
+ * Frees it, after link_release() if there is still something to give back: that is for the owner
+ * only. The control thread destroys links that were released, that no lcore ever had, or whose
+ * lcores have stopped.
+ */
 void link_destroy(struct link *link);
 
 static inline uint32_t link_outstanding(const struct link *link)
@@ -141,17 +167,39 @@ static inline uint32_t link_outstanding(const struct link *link)
 	return link->slots - link->n_free;
 }
 
+/* Is there anything that time may do something about: a slot in use, a timer, a rate? */
+static inline bool link_has_work(const struct link *link)
+{
+	return link->n_free != link->slots || requester_unacked(&link->requester) != 0 ||
+	       link->requester.rate.limited;
+}
+
+/* Room for so many packets more, <max> unacknowledged at most? For the first in any case. */
+static inline bool link_room(const struct link *link, uint32_t packets, uint32_t max)
+{
+	uint32_t unacked = requester_unacked(&link->requester);
+
+	if (unlikely(unacked + packets > max &&
+		     (unacked + link->reserved_slots + link->batched > 0 ||
+		      packets > REQUESTER_WINDOW)))
+		return false;
+	return txq_room(link->requester.tx) >= packets;
+}
+
 /*
  * Set aside a slot and room in window and transmit queue for a request of <packets>, its descriptor
- * WRITEs included. False: not now. link_send() or link_unreserve() must follow.
+ * WRITEs included; <kept_back> slots must be left, and <max> packets of the link may be
+ * unacknowledged then. False: not now. link_send() or link_unreserve() must follow.
  */
-static inline bool link_reserve(struct link *link, uint32_t packets)
+static inline bool link_reserve(struct link *link, uint32_t packets, uint32_t kept_back,
+				uint32_t max)
 {
 	/* At worst every descriptor leaves in a WRITE of its own: that bound needs no division. */
 	uint32_t descriptors = link->batched + link->reserved_slots + 1;
 
-	if (link->n_free == link->reserved_slots || link->requester.error != REQUESTER_OK ||
-	    !requester_room(&link->requester, link->reserved_packets + packets + descriptors))
+	if (link->n_free <= link->reserved_slots + kept_back ||
+	    link->requester.error != REQUESTER_OK ||
+	    !link_room(link, link->reserved_packets + packets + descriptors, max))
 		return false;
 	link->reserved_slots++;
 	link->reserved_packets += packets;
@@ -193,8 +241,11 @@ void link_slot_free(struct link *link, uint32_t slot);
 /* The client has had its notice. The slot stays taken until the worker lets go of it. */
 void link_slot_abandon(struct link *link, uint32_t slot);
 
-/* Tell the worker that nobody waits for this slot's answer. The mbuf is of <pool>. Best effort. */
-void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
+/*
+ * Tell the worker that nobody waits for this slot's answer. The mbuf is of <pool>. False: it is not
+ * told, as it does not acknowledge what it has been sent, or there is no room or memory.
+ */
+bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
 
 /* Why the link cannot go on, or NULL. */
 const char *link_error(const struct link *link);

@@ -92,24 +92,50 @@ static unsigned int transmit(struct lcore *lc)
 	return sent + carried;
 }
 
-/* Packets that waited for their link's rate to allow them. */
-static void send_paced(struct lcore *lc)
+/* Timers of the links that have work. Those that have none any more leave the list. */
+static void poll_links(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		if (lc->links[i]->requester.paced)
-			requester_poll(&lc->links[i]->requester, lc->now);
+	unsigned int i = 0;
+
+	while (i < lc->n_active) {
+		struct link *link = lc->active[i];
+
+		requester_poll(&link->requester, lc->now);
+		if (link_has_work(link)) {
+			i++;
+		} else {
+			link->active = false;
+			lc->active[i] = lc->active[--lc->n_active];
+		}
+	}
+}
+
+/* The control thread reads these at any time: each is summed first, then stored once. */
+static void count_sent(struct lcore *lc)
+{
+	uint64_t bytes = 0, refused = 0;
+
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		if (lc->queue[i] == LCORE_NO_QUEUE)
+			continue;
+		bytes += lc->tx[i].bytes;
+		refused += lc->tx[i].refused;
+	}
+	__atomic_store_n(&lc->stats.bytes_out, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&lc->stats.drop[LB_DROP_TX_REFUSED], refused, __ATOMIC_RELAXED);
 }
 
 static void housekeeping(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		requester_poll(&lc->links[i]->requester, lc->now);
+	poll_links(lc);
 	overdue_check(lc);
 	if (lc->n_suspect > 0)
 		replay_suspects(lc);
 	cancel_housekeeping(lc);
 	if (lc->n_waiting > 0)
 		waiting_expire(lc);
+	if (unlikely(lc->stop == STOP_TELLING))
+		stop_tell(lc);
 	if (lc->dying != NULL)
 		overdue_bury(lc);
 	if (lc->now >= lc->next_relax) {
@@ -118,21 +144,18 @@ static void housekeeping(struct lcore *lc)
 	}
 	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
 	lc->errors_passed = 0;
-	lc->stats.bytes_out = 0;
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->queue[i] != LCORE_NO_QUEUE)
-			lc->stats.bytes_out += lc->tx[i].bytes;
+	count_sent(lc);
 	lc->next_housekeeping = lc->now + lc->lb->tsc_per_ms * HOUSEKEEPING_US / 1000;
 }
 
 bool lb_turn(struct lcore *lc)
 {
-	unsigned int work = 0, n;
+	unsigned int work = 0, n, again;
 	uint64_t clock = rte_rdtsc();
 	bool caught_up = true;
 
-	lc->now = clock;
-	lc->now_ms = lb_tsc_to_ms(lc->lb, clock);
+	lc->now = likely(lc->lb->clock == NULL) ? clock : *lc->lb->clock;
+	lc->now_ms = lb_tsc_to_ms(lc->lb, lc->now);
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		n = ingress_receive(lc, i);
 		work += n;
@@ -145,14 +168,16 @@ bool lb_turn(struct lcore *lc)
 		work += n;
 		walk(lc, n, &clock);
 	}
+	caught_up &= rte_ring_empty(lc->handover);
+	drained_turn(&lc->drained, lc->now, caught_up);
 	if (lc->n_waiting > 0) {
 		work += waiting_send(lc);
 		charge(lc, LB_STAGE_SEND, &clock, 0);
 	}
 	if (lc->n_dirty > 0)
 		forward_flush(lc);
-	if (unlikely(lc->paced > 0))
-		send_paced(lc);
+	if (unlikely(!LIST_EMPTY(&lc->paced)))
+		requester_poll_waiting(&lc->paced, lc->now);
 	if (unlikely(!mailbox_empty(&lc->mailbox)))
 		mailbox_run(&lc->mailbox);
 	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
@@ -160,11 +185,13 @@ bool lb_turn(struct lcore *lc)
 	if (n > 0)
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
 	if (lc->now >= lc->next_housekeeping) {
+		again = lc->n_again;
 		housekeeping(lc);
+		work += lc->n_again > again; /* they are sent in the next turn */
 		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
 	}
 	/* Heartbeats that are missing now have not come. */
-	if (caught_up && rte_ring_empty(lc->handover))
+	if (caught_up)
 		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
 	n = transmit(lc);
 	if (n > 0)
@@ -189,14 +216,14 @@ static bool must_stay_awake(const struct lcore *lc)
 /* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
 static uint64_t sleep_ns(const struct lcore *lc)
 {
-	uint64_t now = rte_rdtsc(), ms = lc->lb->tsc_per_ms;
+	uint64_t now = lb_tsc(lc->lb), ms = lc->lb->tsc_per_ms;
 	/* Flows expire a little late; nobody waits for it. */
 	uint64_t until = now + 50 * HOUSEKEEPING_US * ms / 1000;
 
 	if (lc->n_waiting > 0 || lc->dying != NULL)
 		until = now + HOUSEKEEPING_US * ms / 1000;
-	for (unsigned int i = 0; i < lc->n_links; i++) {
-		const struct link *link = lc->links[i];
+	for (unsigned int i = 0; i < lc->n_active; i++) {
+		const struct link *link = lc->active[i];
 
 		if (requester_unacked(&link->requester) > 0 || link_outstanding(link) > 0)
 			until = RTE_MIN(until, now + 5 * HOUSEKEEPING_US * ms / 1000);

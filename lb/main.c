@@ -11,6 +11,7 @@
 #include <rte_eal.h>
 #include <rte_log.h>
 
+#include "cluster_secret.h"
 #include "config.h"
 #include "eal.h"
 #include "lb.h"
@@ -77,25 +78,42 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 static struct supervisor supervisor;
 
-static void on_tick(evutil_socket_t fd, short what, void *lb)
+/* What the callbacks of the event loop share. */
+struct service {
+	struct lb *lb;
+	struct event_base *base;
+	struct control_server *server;
+};
+
+static void on_tick(evutil_socket_t fd, short what, void *context)
 {
-	lb_tick(lb);
-	supervisor_tick(&supervisor, lb, lb_now_ms(lb));
+	const struct service *s = context;
+
+	lb_tick(s->lb);
+	supervisor_tick(&supervisor, s->lb, lb_now_ms(s->lb));
+	if (lb_stop_over(s->lb))
+		event_base_loopbreak(s->base);
 }
 
 static void ignore_change(void *context, const struct lb_config_change *change)
 {
 }
 
-static void on_signal(evutil_socket_t signal, short what, void *base)
+/* The first asks to stop in order, another to end at once. */
+static void on_signal(evutil_socket_t signal, short what, void *context)
 {
-	event_base_loopbreak(base);
-}
+	const struct service *s = context;
 
-struct hangup {
-	struct lb *lb;
-	struct control_server *server;
-};
+	if (lb_is_stopping(s->lb)) {
+		rte_log(RTE_LOG_WARNING, RTE_LOGTYPE_USER1,
+			"lb: stopping: another signal, so what is left ends untold signal=%d\n",
+			(int)signal);
+		event_base_loopbreak(s->base);
+		return;
+	}
+	supervisor_stopping(&supervisor, lb_config_get(s->lb)->stop_timeout_ms);
+	lb_stop_begin(s->lb);
+}
 
 static void reload_tls(struct control_server *server)
 {
@@ -111,14 +129,17 @@ static void reload_tls(struct control_server *server)
 /* The configuration, and renewed certificates. What comes of it is in the log. */
 static void on_hangup(evutil_socket_t signal, short what, void *context)
 {
-	const struct hangup *hangup = context;
+	const struct service *s = context;
 	char error[512];
 
+	/* Nothing to come back to; it would also tell the supervisor that it is ready. */
+	if (lb_is_stopping(s->lb))
+		return;
 	supervisor_reloading(&supervisor);
-	lb_reload_apply(hangup->lb, NULL, ignore_change, NULL, error, sizeof(error));
-	if (control_server_has_tls(hangup->server))
-		reload_tls(hangup->server);
-	supervisor_ready(&supervisor, hangup->lb);
+	lb_reload_apply(s->lb, NULL, ignore_change, NULL, error, sizeof(error));
+	if (control_server_has_tls(s->server))
+		reload_tls(s->server);
+	supervisor_ready(&supervisor, s->lb);
 }
 
 /* Serve until a signal asks to stop. */
@@ -126,7 +147,7 @@ static int serve(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
-	struct hangup reload = {.lb = lb};
+	struct service service = {.lb = lb, .base = base};
 	struct event *tick, *term, *interrupt, *hangup;
 	struct timeval period = {.tv_usec = TICK_MS * 1000};
 	char error[256] = "no memory for the event loop";
@@ -134,10 +155,10 @@ static int serve(struct lb *lb)
 
 	if (base == NULL)
 		goto out;
-	tick = event_new(base, -1, EV_PERSIST, on_tick, lb);
-	term = evsignal_new(base, SIGTERM, on_signal, base);
-	interrupt = evsignal_new(base, SIGINT, on_signal, base);
-	hangup = evsignal_new(base, SIGHUP, on_hangup, &reload);
+	tick = event_new(base, -1, EV_PERSIST, on_tick, &service);
+	term = evsignal_new(base, SIGTERM, on_signal, &service);
+	interrupt = evsignal_new(base, SIGINT, on_signal, &service);
+	hangup = evsignal_new(base, SIGHUP, on_hangup, &service);
 	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
 	event_add(tick, &period);
@@ -146,7 +167,7 @@ static int serve(struct lb *lb)
 	server = control_server_create(lb, base, error, sizeof(error));
 	if (server == NULL)
 		goto out;
-	reload.server = server;
+	service.server = server;
 	event_add(hangup, NULL);
 	if (lb_start(lb) == 0) {
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
@@ -154,7 +175,6 @@ static int serve(struct lb *lb)
 			lb_config_get(lb)->control_socket, control_server_agents_port(server));
 		supervisor_ready(&supervisor, lb);
 		event_base_dispatch(base);
-		supervisor_stopping(&supervisor);
 		ret = EXIT_SUCCESS;
 	}
 	control_server_destroy(server);
@@ -173,9 +193,31 @@ out:
 	return ret;
 }
 
+static bool open_settings(struct lb *lb)
+{
+	char error[512];
+
+	if (lb_settings_open(lb, error, sizeof(error)) == 0)
+		return true;
+	log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
+	return false;
+}
+
+/* What agents would find of our certificate. False after a complaint; a reminder is none. */
+static bool check_tls(const char *file, const struct lb_config *config)
+{
+	char why[512];
+	int ret = control_server_tls_check(config, why, sizeof(why));
+
+	if (ret != 0)
+		fprintf(stderr, "doorbell-lb: %s: %s%s\n", file, ret > 0 ? "soon: " : "", why);
+	return ret >= 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {0};
+	uint64_t seed[2];
 	static struct lb_config config; /* large for a stack */
 	char error[512];
 	struct lb *lb;
@@ -188,6 +230,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
 	}
+	if (config.cluster_secret[0] != '\0' &&
+	    lb_cluster_secret_read(config.cluster_secret, seed, error, sizeof(error)) < 0) {
+		fprintf(stderr, "doorbell-lb: %s: %s\n", options.config, error);
+		return EXIT_FAILURE;
+	}
+	if (lb_config_lets_strangers_in(&config, error, sizeof(error))) {
+		fprintf(stderr, "doorbell-lb: %s: %s\n", options.config, error);
+		return EXIT_FAILURE;
+	}
+	if (options.check && !check_tls(options.config, &config))
+		return EXIT_FAILURE;
 	if (options.check) {
 		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,
 		       config.n_ports, config.n_services, config.n_lcores);
@@ -202,7 +255,7 @@ int main(int argc, char **argv)
 	lb = lb_create(&config);
 	if (lb != NULL)
 		lb_reload_set_file(lb, options.config);
-	ret = lb == NULL ? EXIT_FAILURE : serve(lb);
+	ret = lb == NULL || !open_settings(lb) ? EXIT_FAILURE : serve(lb);
 	lb_destroy(lb);
 	supervisor_close(&supervisor);
 	rte_eal_cleanup();

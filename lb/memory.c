@@ -29,13 +29,19 @@ uint32_t lb_replays_per_lcore(const struct lb_config *config)
 uint32_t lb_packets_per_lcore(const struct lb_config *config)
 {
 	/* Bursts on their way, pool caches, the hand-over ring. */
-	uint32_t n = LB_HOLD_MAX + 3072 + lb_replays_per_lcore(config);
+	uint32_t n = config->queue_packets + config->window_packets + 3072 +
+		     lb_replays_per_lcore(config);
 
 	/* Any other lcore may have them in its cache for this pool. */
 	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
 	return n;
+}
+
+uint32_t lb_pieces_per_lcore(const struct lb_config *config)
+{
+	return 3 * config->window_packets;
 }
 
 /* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
@@ -49,6 +55,7 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 	/* Control frames and pieces are small ones. */
 	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) *
 			(uint64_t)buffer_bytes(config) +
-		(4096 + 3 * LB_HOLD_MAX) * 512ull;
+		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_pieces_per_lcore(config)) *
+			512ull;
 	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }

@@ -21,7 +21,8 @@
 
 enum lb_notice {
 	LB_NOTICE_BUSY = 1,        /* no worker, no credit, or waited too long for one */
-	LB_NOTICE_TIMEOUT = 2,     /* sent to a worker that has not answered in time */
+	LB_NOTICE_TIMEOUT = 2,     /* sent to a worker that has not answered in time, or not before
+				      the load balancer's end */
 	LB_NOTICE_WORKER_LOST = 3, /* the worker died with the request in flight */
 	LB_NOTICE_MODEL_ERROR =
 		4, /* the model refused the request or failed, or its reply did not fit */
@@ -29,6 +30,8 @@ enum lb_notice {
 	LB_NOTICE_CANCELLED = 6,
 	LB_NOTICE_DEADLINE = 7,  /* could not be answered by its deadline, or was not */
 	LB_NOTICE_MALFORMED = 8, /* not a request of this service's framing */
+	LB_NOTICE_STOPPING = 9,  /* never ran: the load balancer ends; ask another, or soon again */
+	LB_NOTICE_TOO_LARGE = 10, /* longer than the service or the way to it allows */
 };
 
 #endif

@@ -9,32 +9,40 @@
 #define BUDGET 64
 
 /* The client's port takes no more: better later than not at all. */
-static bool can_tell(const struct lcore *lc, const struct flow *flow)
+static bool can_tell(const struct lcore *lc, const struct flow *flow,
+		     const struct client_path *path)
 {
-	return flow == NULL || txq_room(&lc->tx[flow->port]) > 0;
+	return flow == NULL || txq_room(&lc->tx[path->port]) > 0;
 }
 
 /* End a request whose time is over. False: its client cannot be told now. */
 static bool end(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
+	const struct client_path *path = &link->client_path[number];
 	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
-	if (!can_tell(lc, flow))
+	if (!can_tell(lc, flow, path))
 		return false;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL)
-		egress_notice(lc, flow, LB_NOTICE_TIMEOUT, slot->tag);
+		egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag);
 	cancel_slot(lc, link, number);
 	return true;
+}
+
+/* TSC. A reply that came while the lcore stood still may lie in a ring: it is in time. */
+static uint64_t without_reply(const struct lcore *lc, const struct slot *slot)
+{
+	return lc->drained.at > slot->sent ? lc->drained.at - slot->sent : 0;
 }
 
 static bool is_overdue(const struct lcore *lc, const struct slot *slot)
 {
 	uint64_t limit = lcore_service_config(lc, slot->service)->request_timeout_ms;
 
-	return lc->now - slot->sent > limit * lc->lb->tsc_per_ms;
+	return without_reply(lc, slot) > limit * lc->lb->tsc_per_ms;
 }
 
 /*
@@ -50,7 +58,7 @@ static void check(struct lcore *lc, struct link *link)
 		number = link->oldest;
 	for (int k = 0; k < BUDGET; k++) {
 		if (number == SLOT_NONE ||
-		    lc->now - link->slot[number].sent <=
+		    without_reply(lc, &link->slot[number]) <=
 			    __atomic_load_n(&lc->lb->shortest_timeout, __ATOMIC_RELAXED)) {
 			number = SLOT_NONE;
 			break;
@@ -65,8 +73,8 @@ static void check(struct lcore *lc, struct link *link)
 
 void overdue_check(struct lcore *lc)
 {
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		check(lc, lc->links[i]);
+	for (unsigned int i = 0; i < lc->n_active; i++)
+		check(lc, lc->active[i]);
 }
 
 /* Nobody will answer it: another worker gets it, or its client is told. False: cannot be told now.
@@ -74,17 +82,18 @@ void overdue_check(struct lcore *lc)
 static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
+	const struct client_path *path = &link->client_path[number];
 	struct flow *flow;
 
-	if (replay_slot(lc, link, number))
+	if (replay_slot(lc, link, number, true))
 		return true;
 	flow = conntrack_flow_get(lc->ct, slot->flow);
-	if (!can_tell(lc, flow))
+	if (!can_tell(lc, flow, path))
 		return false;
 	lc->stats.drop[LB_DROP_WORKER_LOST]++;
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL)
-		egress_notice(lc, flow, LB_NOTICE_WORKER_LOST, slot->tag);
+		egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
 	replay_forget(lc, link, number);
 	return true;
 }
@@ -102,8 +111,8 @@ static bool bury(struct lcore *lc, struct link *link)
 	/* An RDMA device may still read the packets. */
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) != NULL)
 		return false;
-	/* Here and not with the link: the count of held packets is this lcore's. */
-	requester_fini(&link->requester);
+	/* Here and not with the link: what counts held packets is this lcore's. */
+	link_release(link);
 	return true;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "owner.h"
@@ -37,4 +38,22 @@ uint16_t owner_queue_by_rss(const struct port_rss *rss, const struct flow_key *k
 	memcpy(input + 2 * n + 2, &key->dst_port, 2);
 	return rss->queue[owner_toeplitz(rss->key, input, 2 * n + (ports ? 4 : 0)) &
 			  (rss->entries - 1)];
+}
+
+uint16_t owner_source_port(const struct port_rss *rss, const struct flow_key *to, uint16_t queue,
+			   uint32_t random)
+{
+	const uint32_t first = 0xc000, n = 0x4000; /* the dynamic range (RFC 6335) */
+	struct flow_key key = *to;
+
+	if (!rss->known || !(to->family == FLOW_IPV4 ? rss->ports4 : rss->ports6))
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint16_t source = first + (random + i) % n;
+
+		key.src_port = htons(source);
+		if (owner_queue_by_rss(rss, &key) == queue)
+			return source;
+	}
+	return 0;
 }

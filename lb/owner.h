@@ -26,6 +26,13 @@ static inline unsigned int owner_by_hash(uint32_t hash, unsigned int n)
 /* The queue that the NIC puts this flow's packets in. */
 uint16_t owner_queue_by_rss(const struct port_rss *rss, const struct flow_key *key);
 
+/*
+ * A UDP source port from 49152 up, one of several and <random> which, whose packets to <to> come to
+ * <queue>; 0: the NIC does not look at ports, or has no such queue. <to> has all but that port.
+ */
+uint16_t owner_source_port(const struct port_rss *rss, const struct flow_key *to, uint16_t queue,
+			   uint32_t random);
+
 /* The hash that NICs spread packets by: the key's bits from each set bit on, added up. */
 uint32_t owner_toeplitz(const uint8_t *key, const uint8_t *input, unsigned int length);
 

@@ -271,6 +271,7 @@ static inline void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t che
 	if (bad_source4(ip + 12))
 		return drop(out, LB_DROP_BAD_SOURCE);
 	out->family = FLOW_IPV4;
+	out->hops = ip[8];
 	out->l4_offset = out->ip_offset + header;
 	out->l4_length = total - header;
 	map4(&key->src, ip + 12);
@@ -314,6 +315,7 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	if (ip[6] == IPPROTO_HOPOPTS || ip[6] == IPPROTO_ROUTING || ip[6] == IPPROTO_DSTOPTS)
 		return drop(out, LB_DROP_IP_EXTENSION);
 	out->family = FLOW_IPV6;
+	out->hops = ip[7];
 	out->l4_offset = out->ip_offset + IP6_LENGTH;
 	out->l4_length = payload;
 	memcpy(&key->src, ip + 8, 16);
@@ -380,7 +382,7 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	parse_frame_fetching(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
-bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key)
+bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan)
 {
 	uint32_t offset = ETHER_LENGTH, l4;
 	const uint8_t *ip;
@@ -389,7 +391,9 @@ bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key)
 	if (length < ETHER_LENGTH + VLAN_LENGTH + IP4_LENGTH)
 		return false;
 	type = get16(frame + 12);
+	*vlan = 0;
 	if (type == TYPE_VLAN) {
+		*vlan = get16(frame + 14);
 		offset += VLAN_LENGTH;
 		type = get16(frame + 16);
 	}
@@ -419,4 +423,58 @@ bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key)
 	memcpy(&key->src_port, frame + l4, 2);
 	memcpy(&key->dst_port, frame + l4 + 2, 2);
 	return key->dst_port != htons(ROCE_UDP_PORT);
+}
+
+/* The IP header of what is UDP and no fragment: its length; 0: something is wrong with it. */
+static uint32_t cut_header(const uint8_t *ip, uint32_t left, uint16_t type, struct parsed *p,
+			   struct flow_key *key)
+{
+	uint32_t header;
+
+	memset(key, 0, sizeof(*key));
+	key->protocol = IPPROTO_UDP;
+	if (type == TYPE_IP4 && left >= IP4_LENGTH) {
+		header = (ip[0] & 0x0f) * 4u;
+		if (ip[0] >> 4 != 4 || header < IP4_LENGTH || left < header ||
+		    ip[9] != IPPROTO_UDP || (get16(ip + 6) & 0x3fff) != 0 ||
+		    !ip4_sum_ok(ip, header) || bad_source4(ip + 12))
+			return 0;
+		p->family = key->family = FLOW_IPV4;
+		p->hops = ip[8];
+		map4(&key->src, ip + 12);
+		map4(&key->dst, ip + 16);
+		return header;
+	}
+	if (type != TYPE_IP6 || left < IP6_LENGTH || ip[0] >> 4 != 6 || ip[6] != IPPROTO_UDP ||
+	    bad_source6(ip + 8) || is_mapped(ip + 24))
+		return 0;
+	p->family = key->family = FLOW_IPV6;
+	p->hops = ip[7];
+	memcpy(&key->src, ip + 8, 16);
+	memcpy(&key->dst, ip + 24, 16);
+	return IP6_LENGTH;
+}
+
+bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key)
+{
+	uint32_t l4, header;
+	const uint8_t *udp;
+
+	/* What is sent to a group is not answered. */
+	if (length < p->ip_offset || frame[0] & 1)
+		return false;
+	header = cut_header(frame + p->ip_offset, length - p->ip_offset,
+			    get16(frame + p->ip_offset - 2), p, key);
+	l4 = p->ip_offset + header;
+	if (header == 0 || length < l4 + UDP_LENGTH)
+		return false;
+	udp = frame + l4;
+	if (get16(udp + 4) < UDP_LENGTH || get16(udp + 2) == ROCE_UDP_PORT)
+		return false;
+	memcpy(&key->src_port, udp, 2);
+	memcpy(&key->dst_port, udp + 2, 2);
+	p->payload_offset = l4 + UDP_LENGTH;
+	/* Link padding may be among them. */
+	p->payload_length = RTE_MIN(length - l4, (uint32_t)get16(udp + 4)) - UDP_LENGTH;
+	return true;
 }

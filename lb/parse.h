@@ -33,17 +33,20 @@ struct parsed {
 	uint8_t reason;    /* enum lb_drop, for PARSE_DROP and PARSE_ICMP_ERROR */
 	uint8_t family;    /* enum flow_family */
 	uint8_t ip_offset; /* 14, or 18 behind a VLAN tag */
+	uint8_t hops;      /* TTL or hop limit */
+	uint8_t port;      /* the caller's */
 	uint16_t vlan;     /* TCI, 0 = untagged */
 	uint16_t l4_offset;
 	uint16_t l4_length; /* bytes from the L4 header on, link padding left out */
 	uint16_t payload_offset;
 	uint16_t payload_length;
 };
+_Static_assert(sizeof(struct parsed) == 16, "zeroed by one store");
 
 /*
  * <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE. For
  * PARSE_ICMP_ERROR it is the client's flow that the error is about. For PARSE_FRAGMENT it lacks the
- * ports.
+ * ports. The zone is not set: who knows the port does that.
  */
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key);
@@ -54,9 +57,16 @@ void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t m
 			  struct flow_key *key);
 
 /*
- * Whose packet is it? Only that: what parse_frame() calls PARSE_UDP has this key; of what it drops
- * anything may be said.
+ * A frame that parse_frame() dropped as TRUNCATED or UDP_LENGTH: are its headers whole and right,
+ * so that only bytes of a UDP payload are missing? Then <key>, hops, and what there is of the
+ * payload are set. <reason> stays.
  */
-bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key);
+bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key);
+
+/*
+ * Whose packet is it? Only that: what parse_frame() calls PARSE_UDP has this key and this VLAN's
+ * TCI; of what it drops anything may be said.
+ */
+bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan);
 
 #endif

@@ -71,7 +71,8 @@ static void lane_append(struct queue *q, uint32_t place)
 	struct queue_lane *lane = &level->lane[e->request.lane];
 
 	e->next = QUEUE_NONE;
-	if (lane->first == QUEUE_NONE)
+	e->previous = lane->last;
+	if (lane->last == QUEUE_NONE)
 		lane->first = place;
 	else
 		q->entry[lane->last].next = place;
@@ -82,19 +83,20 @@ static void lane_append(struct queue *q, uint32_t place)
 	q->count++;
 }
 
-/* <before>: the one in front of it in its lane, or QUEUE_NONE. */
-static void lane_unlink(struct queue *q, uint32_t place, uint32_t before)
+static void lane_unlink(struct queue *q, uint32_t place)
 {
 	struct queue_entry *e = &q->entry[place];
 	struct queue_level *level = &q->level[e->request.level];
 	struct queue_lane *lane = &level->lane[e->request.lane];
 
-	if (before == QUEUE_NONE)
+	if (e->previous == QUEUE_NONE)
 		lane->first = e->next;
 	else
-		q->entry[before].next = e->next;
-	if (lane->last == place)
-		lane->last = before;
+		q->entry[e->previous].next = e->next;
+	if (e->next == QUEUE_NONE)
+		lane->last = e->previous;
+	else
+		q->entry[e->next].previous = e->previous;
 	if (lane->first == QUEUE_NONE)
 		level->busy &= ~(UINT64_C(1) << e->request.lane);
 	level->length[e->request.lane]--;
@@ -153,7 +155,7 @@ enum queue_verdict queue_push(struct queue *q, const struct waiting *request, bo
 		place = find_displaced(q, request);
 		if (place == QUEUE_NONE)
 			return QUEUE_REFUSED;
-		lane_unlink(q, place, QUEUE_NONE);
+		lane_unlink(q, place);
 		*displaced = release(q, place);
 		verdict = QUEUE_DISPLACED;
 	}
@@ -204,27 +206,20 @@ static void end_turn(struct queue *q, const struct waiting *request)
 void queue_pass(struct queue *q, uint32_t place)
 {
 	end_turn(q, &q->entry[place].request);
-	lane_unlink(q, place, QUEUE_NONE);
+	lane_unlink(q, place);
 	lane_append(q, place);
 }
 
 struct waiting queue_take(struct queue *q, uint32_t place)
 {
 	end_turn(q, &q->entry[place].request);
-	lane_unlink(q, place, QUEUE_NONE);
+	lane_unlink(q, place);
 	return release(q, place);
 }
 
 struct waiting queue_remove(struct queue *q, uint32_t place)
 {
-	const struct waiting *request = &q->entry[place].request;
-	uint32_t at = q->level[request->level].lane[request->lane].first, before = QUEUE_NONE;
-
-	while (at != place) {
-		before = at;
-		at = q->entry[at].next;
-	}
-	lane_unlink(q, place, before);
+	lane_unlink(q, place);
 	return release(q, place);
 }
 

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client_path.h"
+
 struct rte_mbuf;
 
 #define QUEUE_NONE UINT32_MAX
@@ -33,7 +35,8 @@ struct waiting {
 	uint64_t arrived;  /* TSC; when it came from the client */
 	uint64_t since;    /* TSC; when it began to wait */
 	uint64_t deadline; /* TSC; 0: none */
-	uint32_t hash;     /* of the flow */
+	struct client_path path;
+	uint32_t hash; /* of the flow */
 	uint8_t level;
 	uint8_t lane;
 	uint8_t replays; /* so far */
@@ -41,7 +44,8 @@ struct waiting {
 
 struct queue_entry {
 	struct waiting request;
-	uint32_t next;         /* in its lane, or in the list of free entries */
+	uint32_t next;         /* behind it in its lane, or in the list of free entries */
+	uint32_t previous;     /* in front of it in its lane */
 	uint32_t older, newer; /* by arrival in the queue, whatever lane */
 };
 

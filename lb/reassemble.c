@@ -5,8 +5,8 @@
  */
 #include "lcore.h"
 
-/* A frame as if it had never been in pieces; NULL when memory is out. <last> came last. */
-static struct rte_mbuf *make_whole(struct lcore *lc, const struct rte_mbuf *last)
+/* A frame as if it had never been in pieces; NULL when memory is out. */
+static struct rte_mbuf *make_whole(struct lcore *lc)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->wholes);
 
@@ -16,10 +16,10 @@ static struct rte_mbuf *make_whole(struct lcore *lc, const struct rte_mbuf *last
 	}
 	/* It fits: the table takes no more than the clients' MTU, and the buffers hold that. */
 	m->data_len = m->pkt_len = fragment_frame_length(lc->fragments);
+	/* Whoever sent the last fragment by another port does not get the reply there. */
+	fragment_origin(lc->fragments, &m->port, &m->vlan_tci);
+	m->ol_flags = m->vlan_tci == 0 ? 0 : RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 	fragment_take(lc->fragments, rte_pktmbuf_mtod(m, uint8_t *));
-	m->port = last->port;
-	m->vlan_tci = last->vlan_tci;
-	m->ol_flags = last->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED);
 	lc->stats.reassembled++;
 	lc->stats.payload_copies++;
 	return m;
@@ -41,6 +41,7 @@ static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
 	if (p.kind == PARSE_ICMP_ECHO && m->data_len - p.ip_offset > lc->lb->config.port[port].mtu)
 		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
 	owner = lc->index;
+	key.zone = lcore_zone(lc->lb, port, lcore_vlan(m, p.vlan));
 	if (p.kind == PARSE_UDP)
 		owner = handover_owner(lc, port, &key);
 	if (owner != lc->index)
@@ -49,21 +50,46 @@ static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
 		ingress_sort(lc, m);
 }
 
+/* A datagram will never fit: its client is told, if the first piece has enough of it. */
+static void refuse_datagram(struct lcore *lc, const struct fragment_first *first)
+{
+	const uint8_t *ip = first->head + first->ip_offset, *udp = first->data;
+	struct client_path path = {.hops = ip[first->family == FLOW_IPV4 ? 8 : 7],
+				   .port = lc->lb->port_index[first->port],
+				   .vlan = first->vlan};
+	struct flow_key key = {.src = first->src,
+			       .dst = first->dst,
+			       .protocol = first->protocol,
+			       .family = first->family,
+			       .zone = first->zone};
+
+	if (first->protocol != IPPROTO_UDP || first->length < 8)
+		return;
+	memcpy(path.mac, first->head + 6, sizeof(path.mac));
+	memcpy(&key.src_port, udp, 2);
+	memcpy(&key.dst_port, udp + 2, 2);
+	refuse_stranger(lc, &key, &path, udp + 8, first->length - 8);
+}
+
 void reassemble_add(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
 		    const struct flow_key *key, bool handed)
 {
 	struct rte_mbuf *whole = NULL;
+	struct fragment_first first;
 	struct fragment f;
 	unsigned int owner;
 
 	if (!lc->lb->config.port[lc->lb->port_index[m->port]].clients)
 		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
 	fragment_read(rte_pktmbuf_mtod(m, uint8_t *), p, key, &f);
+	f.port = m->port;
 	owner = owner_by_hash(fragment_hash(lc->fragments, &f), lc->lb->n_lcores);
 	if (owner != lc->index && !handed)
 		return handover_add(lc, owner, m);
 	if (fragment_add(lc->fragments, &f, lc->now_ms, lc->stats.drop))
-		whole = make_whole(lc, m);
+		whole = make_whole(lc);
+	if (unlikely(fragment_too_large(lc->fragments, &first)))
+		refuse_datagram(lc, &first);
 	rte_pktmbuf_free(m);
 	if (whole != NULL)
 		sort_whole(lc, whole);

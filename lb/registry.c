@@ -84,6 +84,9 @@ static void attach(void *lcore, void *argument)
 
 	lc->link[link->worker] = link;
 	lc->links[lc->n_links++] = link;
+	if (link->qp == NULL)
+		lc->by_qpn[LINK_QPN_PLACE(link->qpn)] = link;
+	lcore_share_windows(lc);
 	workers_load_open(&lc->load, link->worker, RTE_MIN(link->slots, (uint32_t)UINT16_MAX));
 }
 
@@ -103,13 +106,21 @@ static void detach(void *lcore, void *argument)
 	struct link *link = argument;
 
 	lc->link[link->worker] = NULL;
+	if (lc->by_qpn[LINK_QPN_PLACE(link->qpn)] == link)
+		lc->by_qpn[LINK_QPN_PLACE(link->qpn)] = NULL;
 	workers_load_close(&lc->load, link->worker);
 	remove_from(lc->links, &lc->n_links, link);
 	remove_from(lc->dirty, &lc->n_dirty, link);
+	remove_from(lc->active, &lc->n_active, link);
+	link->active = false;
 	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer)
 		link->stats.lost++;
 	if (link->suspect)
 		lc->n_suspect--;
+	lcore_share_windows(lc);
+	/* Nobody will acknowledge its packets: they are for others. But a device may read them. */
+	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) == NULL)
+		requester_fini(&link->requester);
 	/* Other workers get what it had, or its clients are told as their ports take it. */
 	link->next_dying = lc->dying;
 	lc->dying = link;
@@ -158,6 +169,9 @@ void registry_free_links(struct lb *lb)
 /* --- registration ------------------------------------------------------------------------------
  */
 
+static const char stopping[] =
+	"the load balancer is stopping and takes no workers; try again when it is back";
+
 static int fabric_port(const struct lb *lb, const struct lb_address *agent)
 {
 	int port = resolve_port(&lb->config, agent);
@@ -190,6 +204,36 @@ static bool model_limits(const struct lb_config *config, const char *model, uint
 	return found;
 }
 
+/* The service of the model that carries the least, and less than <bytes>; or NULL. */
+static const struct lb_service_config *too_narrow(const struct lb_config *config, const char *model,
+						  uint32_t bytes)
+{
+	const struct lb_service_config *least = NULL;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
+
+		if (lb_service_serves(s) && strcmp(s->model, model) == 0 &&
+		    s->max_request < (least == NULL ? bytes : least->max_request))
+			least = s;
+	}
+	return least;
+}
+
+int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
+		     size_t error_size)
+{
+	const struct lb_service_config *s = too_narrow(&lb->config, model, min_request);
+
+	if (s == NULL)
+		return 0;
+	return fail(error, error_size, -EINVAL,
+		    "min_request: the model '%s' takes requests of %u bytes or more, and service "
+		    "'%s' carries %u at most, in one datagram; use a model with smaller requests, "
+		    "or raise the service's max_request as far as the clients ports' mtu lets it",
+		    model, min_request, s->name, s->max_request);
+}
+
 int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	     struct lb_hello *hello, char *error, size_t error_size)
 {
@@ -197,6 +241,8 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	int port = fabric_port(lb, agent);
 
 	memset(hello, 0, sizeof(*hello));
+	if (lb_is_stopping(lb))
+		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (port < 0)
 		return fail(error, error_size, -EHOSTUNREACH,
 			    "no fabric port reaches %s; give the agent an address in a fabric "
@@ -250,6 +296,7 @@ static int check_links(const struct lb *lb, const struct lb_registration *r, cha
 static int check_against(const struct worker_spec *w, const struct lb_config *config, char *error,
 			 size_t size)
 {
+	const struct lb_service_config *narrow = too_narrow(config, w->model, w->min_request);
 	uint32_t request, reply;
 
 	if (w->heartbeat_ms * 2 > config->worker_timeout_ms)
@@ -261,6 +308,12 @@ static int check_against(const struct worker_spec *w, const struct lb_config *co
 			    w->heartbeat_ms * 2);
 	if (!model_limits(config, w->model, &request, &reply))
 		return 0; /* nobody asks it any more */
+	if (narrow != NULL)
+		return fail(error, size, -EINVAL,
+			    "max_request: service '%s' would carry %u bytes at most, and worker %s "
+			    "takes requests of %u or more; raise the service's, or stop the worker "
+			    "first",
+			    narrow->name, narrow->max_request, w->name, w->min_request);
 	if (w->max_request < request)
 		return fail(
 			error, size, -EINVAL,
@@ -298,6 +351,8 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 
 	if (!model_limits(&lb->config, r->worker.model, &request, &reply))
 		return fail(error, size, -ENOENT, "model: no service uses '%s'", r->worker.model);
+	if (lb_request_check(lb, r->worker.model, r->worker.min_request, error, size) < 0)
+		return -EINVAL;
 	if (r->worker.max_request < request)
 		return fail(error, size, -EINVAL,
 			    "max_request: the worker takes %u bytes, the services of model '%s' "
@@ -361,17 +416,49 @@ static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 	return link;
 }
 
+/* The worker's UDP source port that has its packets come to this lcore's queue; 0: not known. */
+static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsigned int port,
+			     const struct lb_address *worker, uint32_t random)
+{
+	const struct lb_address *own = &lb->config.port[port].address;
+	struct flow_key key = {
+		.family = worker->family == 4 ? FLOW_IPV4 : FLOW_IPV6,
+		.protocol = IPPROTO_UDP,
+		.src = worker->addr,
+		.dst = own->addr,
+		.dst_port = htons(ROCE_UDP_PORT),
+	};
+
+	if (lb->owner_rule[port] != OWNER_RSS || lb->n_lcores == 1)
+		return 0;
+	return owner_source_port(&lb->port[port].spread, &key, lc->queue[port], random);
+}
+
+/* The lcore looks at its table only to find links, and writes it only when it is told to. */
+static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
+{
+	uint32_t random;
+
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return false;
+		*qpn = LINK_QPN(lc->index, random);
+		/* Numbers 0 and 1 are those of management queue pairs. */
+	} while (*qpn < 2 || lc->by_qpn[LINK_QPN_PLACE(*qpn)] != NULL);
+	return true;
+}
+
 static struct link *make_link(struct lb *lb, const struct worker *w,
 			      const struct lb_registration *r, const struct lb_link_spec *remote,
 			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
 {
 	struct lcore *lc = lb->lcore[remote->lcore];
-	uint32_t random[2];
+	uint32_t random[3];
 	struct link_params p = {
-		.qpn = LINK_QPN(remote->lcore, lb->qpn_generation, w->number),
 		.worker = w->number,
 		.worker_generation = w->generation,
 		.port = port,
+		.direct = resolve_port(&lb->config, &r->address) == (int)port,
 		.remote = remote,
 		.slots = w->spec.slots,
 		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
@@ -389,11 +476,13 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 				.mtu = path_mtu,
 			},
 		.tx = &lc->tx[port],
+		.descriptor_room = rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM,
 		.pieces = lc->pieces,
 		.held = &lc->held,
 		.clock = &lc->now,
+		.drained = &lc->drained.at,
 		.paced = &lc->paced,
-		.multi_segment = lb->port[port].multi_segment,
+		.multi_segment = lb->port[port].segments_max >= REQUESTER_SEGMENTS,
 		.ack_timeout = lb->config.ack_timeout,
 		.retry_limit = lb->config.retry_count,
 		.rnr_retry = lb->config.rnr_retry,
@@ -413,12 +502,15 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	};
 	if (lb->config.port[port].verbs)
 		return make_verbs_link(lb, &p, r, info);
+	if (!choose_qpn(lc, &p.qpn))
+		return NULL;
 	p.reply_rkey = random[1];
 	/* One port per queue pair, spread over the dynamic range, so that ECMP spreads links. */
-	p.path.udp_source = 0xc000 | (random[0] >> 16 & 0x3fff);
+	p.path.udp_source = ROCE_SOURCE_MIN | (random[0] >> 16 & 0x3fff);
 	memcpy(p.path.source_mac, lb->port[port].mac, 6);
 	info->qpn = p.qpn;
 	info->reply_rkey = p.reply_rkey;
+	info->udp_source = reply_source(lb, lc, port, &r->address, random[2]);
 	return link_create(&p);
 }
 
@@ -448,6 +540,8 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 {
 	int ret;
 
+	if (lb_is_stopping(lb))
+		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (!workers_spec_holds(&r->worker, error, error_size))
 		return -EINVAL;
 	if (fabric_port(lb, &r->address) < 0)
@@ -470,9 +564,6 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	if (w == NULL)
 		return NULL;
 	*path_mtu = RTE_MIN(r->path_mtu, port_path_mtu(lb, port));
-	/* Numbers 0 and 1 are those of management queue pairs. */
-	if (++lb->qpn_generation == 0)
-		lb->qpn_generation = 1;
 	for (unsigned int i = 0; i < r->n_links; i++) {
 		link[i] = make_link(lb, w, r, &r->link[i], port, *path_mtu, &info[i]);
 		if (link[i] == NULL)
@@ -480,6 +571,7 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	}
 	w->registered_ms = lb_now_ms(lb);
 	lb->lost[w->number] = 0;
+	settings_apply(lb, w);
 	for (unsigned int i = 0; i < r->n_links; i++)
 		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
 			     lb->lcore[r->link[i].lcore], link[i]);
@@ -503,18 +595,42 @@ void lb_worker_ready(struct lb *lb, struct worker *w)
 
 void lb_worker_drain(struct lb *lb, struct worker *w)
 {
-	if (w->state != WORKER_DRAINING)
-		registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
+	w->leaving = true;
+	/* said again to one that was drained already: its agent waits for that */
+	registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
 }
 
-void lb_worker_weight(struct lb *lb, struct worker *w, uint32_t weight)
+const char *registry_reason(const struct worker *w)
 {
-	if (w->spec.weight == weight)
+	return w->uncontrolled ? "control connection lost" : "";
+}
+
+void lb_worker_control_lost(struct lb *lb, struct worker *w, bool closed)
+{
+	if (w->state == WORKER_JOINING || w->state == WORKER_WARMING || w->leaving ||
+	    lb_worker_drained(lb, w))
+		return lb_worker_remove(lb, w, "connection closed");
+	if (!w->uncontrolled) {
+		w->uncontrolled = true;
+		w->uncontrolled_ms = lb_now_ms(lb);
+		LB_LOG(WARNING, "worker=%s control=lost closed=%d: it stays while its loop beats",
+		       w->spec.name, closed);
+		if (w->state == WORKER_ACTIVE)
+			snprintf(w->reason, sizeof(w->reason), "%s", registry_reason(w));
+	}
+	if (closed)
+		health_hint(lb, w);
+}
+
+void lb_worker_control_back(struct lb *lb, struct worker *w)
+{
+	if (!w->uncontrolled)
 		return;
-	LB_LOG(NOTICE, "worker=%s weight=%u before=%u", w->spec.name, weight, w->spec.weight);
-	w->spec.weight = weight;
+	w->uncontrolled = false;
+	LB_LOG(NOTICE, "worker=%s control=back after_ms=%u", w->spec.name,
+	       lb_now_ms(lb) - w->uncontrolled_ms);
 	if (w->state == WORKER_ACTIVE)
-		registry_publish(lb, w->spec.model);
+		snprintf(w->reason, sizeof(w->reason), "%s", registry_reason(w));
 }
 
 static uint64_t outstanding(const struct lb *lb, const struct worker *w)

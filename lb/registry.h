@@ -34,6 +34,16 @@ void allot_update(struct lb *lb, const struct lb_config *config);
 struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
 			       unsigned int service);
 
+/* settings.c: let a worker be as operators set it: its weight, and whether it takes requests. */
+void settings_apply(struct lb *lb, struct worker *w);
+/* It is ready to serve, and has been drained already. */
+void settings_hold(struct lb *lb, struct worker *w);
+
+/* Why a worker in this state is as it is, where nothing else is to be said: for people. */
+const char *registry_reason(const struct worker *w);
+/* health.c: its agent's connection closed. Suspect it until its next heartbeat, if that may be. */
+void health_hint(struct lb *lb, struct worker *w);
+
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 

@@ -119,7 +119,13 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 	struct reload *r;
 	int ret;
 
-	r = read_file(lb, path, &ret, error, size);
+	if (lb_is_stopping(lb)) {
+		snprintf(error, size, "the load balancer is stopping");
+		r = NULL;
+		ret = -ESHUTDOWN;
+	} else {
+		r = read_file(lb, path, &ret, error, size);
+	}
 	if (r != NULL)
 		ret = plan(lb, r, count, &v, error, size);
 	if (ret == 0 && v.n > 0) {

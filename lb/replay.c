@@ -10,15 +10,47 @@
 /* Slots looked at per link and ms. */
 #define BUDGET 256
 
+/*
+ * Half of the packets that may be kept is divided among the services that want it; the other half
+ * is for all. So no service's requests go without because of another's.
+ */
+void replay_share(struct lcore *lc)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < lc->services->n; i++)
+		n += lc->services->config[i].replay > 0;
+	lc->kept_least = n > 0 ? lc->kept_max / 2 / n : 0;
+	lc->kept_shared_max = lc->kept_max - lc->kept_least * n;
+	lc->kept_shared = 0;
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
+		if (lc->service[i].kept > lc->kept_least)
+			lc->kept_shared += lc->service[i].kept - lc->kept_least;
+}
+
+static bool has_place(const struct lcore *lc, const struct lcore_service *s)
+{
+	return s->kept < lc->kept_least || lc->kept_shared < lc->kept_shared_max;
+}
+
+void replay_left(struct lcore *lc, uint16_t service)
+{
+	if (--lc->service[service].kept >= lc->kept_least)
+		lc->kept_shared--;
+}
+
 bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, unsigned int i)
 {
 	struct rte_mbuf *m = b->packet[i];
 	struct kept *kept = &link->kept[link_next_slot(link)];
+	struct lcore_service *s = &lc->service[b->flow[i]->service];
 
-	if (lc->kept >= lc->kept_max)
+	if (!has_place(lc, s))
 		return false;
 	rte_mbuf_refcnt_update(m, 1);
 	lc->kept++;
+	if (s->kept++ >= lc->kept_least)
+		lc->kept_shared++;
 	*kept = (struct kept){
 		.packet = m,
 		.offset = m->data_off,
@@ -29,14 +61,20 @@ bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, uns
 	return true;
 }
 
-void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot)
+static void let_go(struct lcore *lc, struct link *link, uint32_t slot)
 {
 	rte_pktmbuf_free(link->kept[slot].packet);
 	link->kept[slot].packet = NULL;
 	lc->kept--;
 }
 
-/* The payload in a packet of its own again. NULL: no memory. */
+void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot, uint16_t service)
+{
+	let_go(lc, link, slot);
+	replay_left(lc, service);
+}
+
+/* The payload in a packet of its own again, which its service has kept still. NULL: no memory. */
 static struct rte_mbuf *take_payload(struct lcore *lc, struct link *link, uint32_t slot)
 {
 	const struct kept *kept = &link->kept[slot];
@@ -59,27 +97,28 @@ static struct rte_mbuf *take_payload(struct lcore *lc, struct link *link, uint32
 	memcpy(rte_pktmbuf_append(copy, kept->length), (uint8_t *)m->buf_addr + kept->offset,
 	       kept->length);
 	lc->stats.payload_copies++;
-	replay_unkeep(lc, link, slot);
+	let_go(lc, link, slot);
 	return copy;
 }
 
-/* May this request be sent again, and is there anybody to send it to? */
-static bool may_replay(const struct lcore *lc, const struct link *link, uint32_t number)
+/* May this request be sent again? Where its worker is gone it waits for another to come. */
+static bool may_replay(const struct lcore *lc, const struct link *link, uint32_t number, bool gone)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct kept *kept = &link->kept[number];
 
-	return kept->packet != NULL && slot->chunks == 0 &&
+	return kept->packet != NULL && slot->chunks == 0 && lc->stop < STOP_TELLING &&
 	       kept->replays < lcore_service_config(lc, slot->service)->replay &&
-	       choose_has_workers(lc, slot->service);
+	       (gone || choose_has_workers(lc, slot->service));
 }
 
-bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)
+bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone)
 {
 	const struct slot *slot = &link->slot[number];
 	struct waiting w = {
 		.flow = slot->flow,
 		.tag = slot->tag,
+		.path = link->client_path[number],
 		.arrived = slot->arrived,
 		.since = lc->now,
 		.deadline = slot->deadline,
@@ -90,13 +129,14 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number)
 	struct lcore_service *s = &lc->service[slot->service];
 	struct flow *flow;
 
-	if (!may_replay(lc, link, number))
+	if (!may_replay(lc, link, number, gone))
 		return false;
 	w.packet = take_payload(lc, link, number);
 	if (w.packet == NULL)
 		return false;
-	if (!waiting_push(lc, slot->service, &w, true)) {
+	if (!waiting_push(lc, slot->service, &w)) {
 		rte_pktmbuf_free(w.packet);
+		replay_left(lc, slot->service);
 		return false;
 	}
 	/* It takes longer than flows are told to wait for their answers. */
@@ -116,7 +156,7 @@ static void move(struct lcore *lc, struct link *link)
 		number = link->oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
-		if (replay_slot(lc, link, number))
+		if (replay_slot(lc, link, number, false))
 			cancel_slot(lc, link, number);
 	}
 	link->moved_at = number;
@@ -126,7 +166,7 @@ void replay_suspects(struct lcore *lc)
 {
 	if (lc->kept == 0)
 		return;
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		if (lc->links[i]->suspect)
-			move(lc, lc->links[i]);
+	for (unsigned int i = 0; i < lc->n_active; i++)
+		if (lc->active[i]->suspect)
+			move(lc, lc->active[i]);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
 #include "neigh.h"
 #include "resolve.h"
 
 /* Asks again soon after the first question, then ever later. */
 #define ASK_FIRST_MS 50
 #define ASK_AGAIN_MS 500
+/* Denied claims of a worker's address are logged once in this time, and always counted. */
+#define TELL_AGAIN_MS 10000
 
 static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
 {
@@ -74,6 +78,31 @@ static void ask(void *lcore, void *argument)
 	txq_push(tx, m);
 }
 
+/* Ask the MAC address that we know whether it still has the address. */
+static void probe(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	const struct neighbour *n = argument;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
+	struct txq *tx = &lc->tx[n->port];
+
+	if (m == NULL || txq_room(tx) == 0) {
+		rte_pktmbuf_free(m);
+		return; /* asked again soon */
+	}
+	m->data_len = m->pkt_len = neigh_probe_build(
+		rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family, &n->next_hop.addr,
+		&lc->lb->config.port[n->port].address.addr, lc->lb->port[n->port].mac, n->mac);
+	txq_push(tx, m);
+}
+
+static void count_kept(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+
+	lc->stats.drop[LB_DROP_NEIGHBOUR_KEPT]++;
+}
+
 struct move {
 	uint16_t worker;
 	const uint8_t *mac;
@@ -93,27 +122,110 @@ static void set_mac(void *lcore, void *argument)
 	forward_flush(lc);
 }
 
-static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message)
+static void set(struct lb *lb, unsigned int worker, const uint8_t *mac)
+{
+	struct neighbour *n = &lb->neighbour[worker];
+	struct move move = {.worker = worker, .mac = n->mac};
+
+	n->resolved = true;
+	n->doubtful = false;
+	n->again_ms = 0;
+	memcpy(n->mac, mac, 6);
+	for (unsigned int k = 0; k < lb->n_lcores; k++)
+		mailbox_send(&lb->lcore[k]->mailbox, set_mac, lb->lcore[k], &move);
+}
+
+/* For the log. */
+static const char *mac_text(const uint8_t *mac, char text[18])
+{
+	snprintf(text, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+		 mac[5]);
+	return text;
+}
+
+/* A claim was denied by the old holder, or nobody denied it. Denials are logged now and then. */
+static void tell(const struct lb *lb, unsigned int worker, const uint8_t *claimant, bool moved)
+{
+	const struct worker *w = workers_get(lb->pool, worker);
+	char address[LB_ADDRESS_TEXT], old[18], claimed[18];
+
+	rte_log(moved ? RTE_LOG_NOTICE : RTE_LOG_WARNING, lb_logtype,
+		"lb: worker=%s next_hop=%s mac=%s claimed_by=%s %s\n",
+		w == NULL ? "-" : w->spec.name,
+		lb_address_format(&lb->neighbour[worker].next_hop, address, sizeof(address)),
+		mac_text(lb->neighbour[worker].mac, old), mac_text(claimant, claimed),
+		moved ? "moved=yes: the old one does not answer"
+		      : "moved=no: the old one still answers; two stations have the address, or "
+			"one forges");
+}
+
+static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
+{
+	struct neighbour *n = &lb->neighbour[worker];
+
+	mailbox_send(&lb->lcore[0]->mailbox, count_kept, lb->lcore[0], NULL);
+	if (n->told_ms != 0 && now_ms - n->told_ms < TELL_AGAIN_MS)
+		return;
+	n->told_ms = now_ms | 1;
+	tell(lb, worker, n->claim.mac, false);
+}
+
+/* The first answer counts; what comes later and differs has to be true. */
+static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message,
+		  uint32_t now_ms)
 {
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct neighbour *n = &lb->neighbour[i];
-		struct move move = {.worker = i, .mac = message->sender_mac};
 
 		if (!n->used || n->port != port || n->next_hop.family != message->family ||
 		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0)
 			continue;
-		n->doubtful = false;
-		n->again_ms = 0;
-		if (n->resolved && memcmp(n->mac, message->sender_mac, 6) == 0)
+		if (!n->resolved) {
+			set(lb, i, message->sender_mac);
 			continue;
-		n->resolved = true;
-		memcpy(n->mac, message->sender_mac, 6);
-		for (unsigned int k = 0; k < lb->n_lcores; k++)
-			mailbox_send(&lb->lcore[k]->mailbox, set_mac, lb->lcore[k], &move);
+		}
+		switch (neigh_claim_hear(&n->claim, n->mac, message->sender_mac, now_ms)) {
+		case NEIGH_HEARD_DENIED:
+			keep(lb, i, now_ms);
+			/* fall through */
+		case NEIGH_HEARD_KNOWN:
+			n->doubtful = false;
+			n->again_ms = 0;
+			break;
+		case NEIGH_HEARD_CLAIM:
+			n->claim_lost = __atomic_load_n(&lb->punt_lost, __ATOMIC_RELAXED);
+			break;
+		case NEIGH_HEARD_NOTHING:
+			break;
+		}
 	}
 }
 
-static void take_answer(struct lb *lb, struct rte_mbuf *m)
+/* What is to be done about a claim: ask the old holder, or believe it. */
+static void look_at_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
+{
+	struct neighbour *n = &lb->neighbour[worker];
+	uint32_t lost = __atomic_load_n(&lb->punt_lost, __ATOMIC_RELAXED);
+
+	/* Its answer may be among those that there was no room for: a flood moves nothing. */
+	if (n->claim_lost != lost) {
+		n->claim_lost = lost;
+		n->claim.since = now_ms;
+	}
+	switch (neigh_claim_due(&n->claim, now_ms, lb->config.neighbour_probe_ms)) {
+	case NEIGH_DUE_PROBE:
+		mailbox_send(&lb->lcore[0]->mailbox, probe, lb->lcore[0], n);
+		break;
+	case NEIGH_DUE_MOVE:
+		tell(lb, worker, n->claim.mac, true);
+		set(lb, worker, n->claim.mac);
+		break;
+	case NEIGH_DUE_NOTHING:
+		break;
+	}
+}
+
+static void take_answer(struct lb *lb, struct rte_mbuf *m, uint32_t now_ms)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint16_t index = lb->port_index[m->port];
@@ -125,17 +237,17 @@ static void take_answer(struct lb *lb, struct rte_mbuf *m)
 	if ((p.kind == PARSE_ARP || p.kind == PARSE_ND) &&
 	    neigh_parse(p.kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p.ip_offset,
 			m->data_len - p.ip_offset, &message) &&
-	    message.kind == NEIGH_REPLY)
-		learn(lb, index, &message);
+	    neigh_tells(&message))
+		learn(lb, index, &message, now_ms);
 	rte_pktmbuf_free(m);
 }
 
-void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t timeouts)
+void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t doubts)
 {
 	struct neighbour *n = &lb->neighbour[worker];
 
-	n->doubtful |= timeouts > n->timeouts;
-	n->timeouts = timeouts;
+	n->doubtful |= doubts > n->doubts;
+	n->doubts = doubts;
 }
 
 void resolve_tick(struct lb *lb, uint32_t now_ms)
@@ -143,10 +255,12 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 	struct rte_mbuf *m;
 
 	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
-		take_answer(lb, m);
+		take_answer(lb, m, now_ms);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
 		struct neighbour *n = &lb->neighbour[i];
 
+		if (n->used && n->claim.open)
+			look_at_claim(lb, i, now_ms);
 		if (!n->used || (n->resolved && !n->doubtful) ||
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
 			continue;

@@ -17,8 +17,11 @@ int resolve_gateway_port(const struct lb_config *config, const struct lb_address
 void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct lb_address *address);
 void resolve_stop(struct lb *lb, uint16_t worker);
 
-/* Links to <worker> had so many timeouts in all: more than before means that it may have moved. */
-void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t timeouts);
+/*
+ * Links to <worker> had so many timeouts and packets from strange MAC addresses in all: more than
+ * before means that it may have moved.
+ */
+void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t doubts);
 
 /* Take in answers, ask where one is missing or in doubt. */
 void resolve_tick(struct lb *lb, uint32_t now_ms);

@@ -5,6 +5,9 @@
  */
 #include "lcore.h"
 
+/* Its lcore writes what is read here, at the same time and by design. */
+#define RACING __attribute__((no_sanitize("thread")))
+
 static const char *const stage_names[LB_STAGES] = {
 #define ROW(symbol, name) [LB_STAGE_##symbol] = name,
 	LB_STAGE_LIST(ROW)
@@ -21,12 +24,19 @@ unsigned int lb_lcores(const struct lb *lb)
 	return lb->n_lcores;
 }
 
-void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out)
+RACING void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out)
 {
-	*out = lb->lcore[lcore]->stats;
+	const struct lcore *lc = lb->lcore[lcore];
+
+	*out = lc->stats;
+	out->window_held = lc->held;
+	out->window_packets = lc->window_max;
+	out->queued = lc->n_waiting;
+	out->queue_packets = lc->waiting_max;
 }
 
-void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out)
+RACING void lb_service_stats_read(const struct lb *lb, unsigned int service,
+				  struct lb_service_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
@@ -39,6 +49,7 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 		out->bytes_in += s->stats.bytes_in;
 		out->bytes_out += s->stats.bytes_out;
 		out->queued += s->queue.count;
+		out->queue_places += s->queue.size;
 		out->replays += s->stats.replays;
 		out->went_home += s->stats.went_home;
 		out->spilled += s->stats.spilled;
@@ -46,7 +57,7 @@ void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_
 	}
 }
 
-static void add_link(struct lb_link_stats *out, const struct link *link)
+RACING static void add_link(struct lb_link_stats *out, const struct link *link)
 {
 	const struct requester_stats *rq = &link->requester.stats;
 	uint64_t rate = dcqcn_rate(&link->requester.rate);
@@ -58,6 +69,7 @@ static void add_link(struct lb_link_stats *out, const struct link *link)
 	out->lost += link->stats.lost;
 	out->outstanding += link->slots - link->n_free;
 	out->credits += link->n_free;
+	out->unacked += requester_unacked(&link->requester);
 	out->packets_sent += rq->packets;
 	out->packets_resent += rq->resent;
 	out->acks_received += rq->acks;
@@ -117,5 +129,5 @@ const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore)
 
 uint32_t lb_now_ms(const struct lb *lb)
 {
-	return lb_tsc_to_ms(lb, rte_rdtsc());
+	return lb_tsc_to_ms(lb, lb_tsc(lb));
 }

@@ -52,9 +52,16 @@ void supervisor_reloading(struct supervisor *s)
 	notify_reloading(&s->notify);
 }
 
-void supervisor_stopping(struct supervisor *s)
+/* For what follows: telling clients, closing ports, giving memory back. */
+#define STOP_MORE_MS 10000u
+
+void supervisor_stopping(struct supervisor *s, uint32_t timeout_ms)
 {
-	notify_send(&s->notify, "STOPPING=1\nSTATUS=stopping");
+	s->stopping = true;
+	/* TimeoutStopSec of the unit may be shorter than the configuration says. */
+	notify_send(&s->notify,
+		    "STOPPING=1\nSTATUS=stopping: finishing what is here\nEXTEND_TIMEOUT_USEC=%llu",
+		    (timeout_ms + STOP_MORE_MS) * 1000ull);
 }
 
 void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms)
@@ -65,6 +72,7 @@ void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms)
 		return;
 	if (s->notify.watchdog_us > 0)
 		notify_send(&s->notify, "WATCHDOG=1");
-	say_status(s, lb);
+	if (!s->stopping)
+		say_status(s, lb);
 	s->next_ms = now_ms + (half > 0 && half < STATUS_MS ? half : STATUS_MS);
 }

@@ -15,6 +15,7 @@ struct supervisor {
 	uint64_t next_ms;    /* when to say again that it is alive, and how it is */
 	unsigned int active; /* workers, as it said last */
 	unsigned int services;
+	bool stopping;
 };
 
 void supervisor_open(struct supervisor *s);
@@ -23,7 +24,8 @@ void supervisor_close(struct supervisor *s);
 void supervisor_ready(struct supervisor *s, struct lb *lb);
 /* Around a reload. */
 void supervisor_reloading(struct supervisor *s);
-void supervisor_stopping(struct supervisor *s);
+/* It may take so long. */
+void supervisor_stopping(struct supervisor *s, uint32_t timeout_ms);
 /* Often: every tick of the control thread. */
 void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
- * remember where each client is to be answered.
+ * read how each request's reply goes back.
  */
 #include <errno.h>
 
@@ -19,6 +19,11 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 		*reason = LB_DROP_BAD_SOURCE;
 		return NULL;
 	}
+	/* echo (7), chargen (19) and the like would answer our answers. */
+	if (ntohs(key->src_port) < lc->lb->config.min_source_port) {
+		*reason = LB_DROP_SOURCE_PORT;
+		return NULL;
+	}
 	if (service >= SERVICE_NOT_OURS) {
 		*reason =
 			service == SERVICE_NONE ? LB_DROP_UNKNOWN_SERVICE : LB_DROP_NOT_OUR_ADDRESS;
@@ -33,14 +38,19 @@ static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t
 	return flow;
 }
 
-static void count(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, const struct parsed *p)
-{
-	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+_Static_assert(offsetof(struct parsed, port) == offsetof(struct parsed, hops) + 1 &&
+		       offsetof(struct parsed, vlan) == offsetof(struct parsed, hops) + 2 &&
+		       offsetof(struct client_path, port) ==
+			       offsetof(struct client_path, hops) + 1 &&
+		       offsetof(struct client_path, vlan) == offsetof(struct client_path, hops) + 2,
+	       "copied as one word");
 
-	conntrack_count_in(flow, p->payload_length);
-	memcpy(flow->client_mac, frame + 6, 6);
-	flow->vlan = p->vlan;
-	flow->port = lc->lb->port_index[m->port];
+static inline void read_path(struct client_path *path, const struct rte_mbuf *m,
+			     const struct parsed *p)
+{
+	/* The source address, and two bytes more, as eight are one load and one store. */
+	memcpy(path, rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), 8);
+	memcpy(&path->hops, &p->hops, 4);
 }
 
 void track_burst(struct lcore *lc, struct burst *b)
@@ -58,16 +68,19 @@ void track_burst(struct lcore *lc, struct burst *b)
 			conntrack_insert_prefetch(lc->ct, b->hash[i]);
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		enum lb_drop reason;
+		enum lb_drop reason = LB_DROP_LOOP;
 		struct flow *flow = b->flow[i];
 
-		if (unlikely(flow == NULL))
+		if (unlikely(b->parsed[i].hops <= 1))
+			flow = NULL;
+		else if (unlikely(flow == NULL))
 			flow = admit(lc, &b->key[i], b->hash[i], &reason);
 		if (unlikely(flow == NULL)) {
 			lcore_drop(lc, b->packet[i], reason);
 			continue;
 		}
-		count(lc, flow, b->packet[i], &b->parsed[i]);
+		conntrack_count_in(flow, b->parsed[i].payload_length);
+		read_path(&b->path[kept], b->packet[i], &b->parsed[i]);
 		if (unlikely(kept != i)) {
 			b->packet[kept] = b->packet[i];
 			b->parsed[kept] = b->parsed[i];

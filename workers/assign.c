@@ -1,90 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "assign.h"
-
-struct pin {
-	char worker[WORKER_NAME_MAX], service[WORKER_NAME_MAX];
-	enum assign_pin pin;
-};
-
-/* In no order: an operator says a handful, and they are looked at when workers come and go. */
-struct assign_pins {
-	unsigned int n, room;
-	struct pin *pin;
-};
-
-struct assign_pins *workers_assign_pins_create(void)
-{
-	return calloc(1, sizeof(struct assign_pins));
-}
-
-void workers_assign_pins_destroy(struct assign_pins *pins)
-{
-	if (pins == NULL)
-		return;
-	free(pins->pin);
-	free(pins);
-}
-
-static struct pin *find(const struct assign_pins *pins, const char *worker, const char *service)
-{
-	for (unsigned int i = 0; i < pins->n; i++)
-		if (strcmp(pins->pin[i].worker, worker) == 0 &&
-		    strcmp(pins->pin[i].service, service) == 0)
-			return &pins->pin[i];
-	return NULL;
-}
-
-static struct pin *add(struct assign_pins *pins, const char *worker, const char *service)
-{
-	struct pin *pin;
-
-	if (pins->n == pins->room) {
-		unsigned int room = pins->room == 0 ? 16 : 2 * pins->room;
-
-		pin = reallocarray(pins->pin, room, sizeof(*pin));
-		if (pin == NULL)
-			return NULL;
-		pins->pin = pin;
-		pins->room = room;
-	}
-	pin = &pins->pin[pins->n++];
-	strncpy(pin->worker, worker, sizeof(pin->worker) - 1);
-	strncpy(pin->service, service, sizeof(pin->service) - 1);
-	pin->worker[sizeof(pin->worker) - 1] = pin->service[sizeof(pin->service) - 1] = '\0';
-	return pin;
-}
-
-int workers_assign_pin(struct assign_pins *pins, const char *worker, const char *service,
-		       enum assign_pin what)
-{
-	struct pin *pin = find(pins, worker, service);
-
-	if (what == ASSIGN_AUTO) {
-		if (pin != NULL)
-			*pin = pins->pin[--pins->n];
-		return 0;
-	}
-	if (pin == NULL && pins->n == ASSIGN_PINS_MAX)
-		return -ENOSPC;
-	if (pin == NULL)
-		pin = add(pins, worker, service);
-	if (pin == NULL)
-		return -ENOMEM;
-	pin->pin = what;
-	return 0;
-}
-
-enum assign_pin workers_assign_pinned(const struct assign_pins *pins, const char *worker,
-				      const char *service)
-{
-	const struct pin *pin = find(pins, worker, service);
-
-	return pin == NULL ? ASSIGN_AUTO : pin->pin;
-}
 
 /* --- working it out ------------------------------------------------------------------------- */
 
@@ -104,21 +22,27 @@ struct plan {
 	uint16_t host[WORKERS_MAX];
 };
 
-static void resolve_pins(struct plan *plan, const struct assign_pins *pins)
+static void resolve_pin(struct plan *plan, const struct setting_pin *pin, uint16_t worker)
 {
-	for (unsigned int i = 0; i < pins->n; i++) {
-		const struct pin *pin = &pins->pin[i];
-		const struct worker *worker = workers_find(plan->pool, pin->worker);
+	for (unsigned int s = 0; s < plan->n; s++) {
+		if (strcmp(plan->want[s].service, pin->service) != 0)
+			continue;
+		worker_set_add(pin->pin == ASSIGN_IN ? &plan->pinned[s].in : &plan->pinned[s].out,
+			       worker);
+		if (pin->pin == ASSIGN_IN && plan->want[s].assigned_only)
+			worker_set_add(&plan->taken, worker);
+	}
+}
 
-		for (unsigned int s = 0; worker != NULL && s < plan->n; s++) {
-			if (strcmp(plan->want[s].service, pin->service) != 0)
-				continue;
-			worker_set_add(pin->pin == ASSIGN_IN ? &plan->pinned[s].in
-							     : &plan->pinned[s].out,
-				       worker->number);
-			if (pin->pin == ASSIGN_IN && plan->want[s].assigned_only)
-				worker_set_add(&plan->taken, worker->number);
-		}
+static void resolve_pins(struct plan *plan, const struct worker_settings *settings)
+{
+	for (unsigned int i = 0; i < workers_settings_count(settings); i++) {
+		const struct worker_setting *setting = workers_settings_at(settings, i);
+		const struct worker *worker =
+			setting->n_pins == 0 ? NULL : workers_find(plan->pool, setting->name);
+
+		for (unsigned int k = 0; worker != NULL && k < setting->n_pins; k++)
+			resolve_pin(plan, &setting->pin[k], worker->number);
 	}
 }
 
@@ -276,7 +200,7 @@ static void take_spares(struct plan *plan, unsigned int service, const struct wo
 	}
 }
 
-void workers_assign(struct worker_pool *pool, const struct assign_pins *pins,
+void workers_assign(struct worker_pool *pool, const struct worker_settings *settings,
 		    const struct assign_want *want, unsigned int n, struct assign_result *result)
 {
 	struct plan plan = {.pool = pool, .want = want, .n = n};
@@ -285,7 +209,7 @@ void workers_assign(struct worker_pool *pool, const struct assign_pins *pins,
 	plan.pinned = calloc(n, sizeof(*plan.pinned));
 	/* Without memory all stays as it was; the next change tries again. */
 	if (mine != NULL && plan.pinned != NULL) {
-		resolve_pins(&plan, pins);
+		resolve_pins(&plan, settings);
 		for (unsigned int s = 0; s < n; s++) {
 			mine[s] = result[s].spares;
 			worker_set_join(&plan.before, &mine[s]);

@@ -6,11 +6,10 @@
 #ifndef WORKERS_ASSIGN_H
 #define WORKERS_ASSIGN_H
 
-#include "workers.h"
+#include "settings.h"
 
 /* The label that placement goes by; a worker without it is a host of its own. */
 #define ASSIGN_HOST_LABEL "host"
-#define ASSIGN_PINS_MAX   4096
 
 enum assign_placement { ASSIGN_SPREAD, ASSIGN_PACK };
 
@@ -22,18 +21,6 @@ struct assign_want {
 	uint32_t spares;                 /* so many at most */
 	enum assign_placement placement; /* of spares: on few hosts, or on many */
 };
-
-/* What operators said of a worker and a service. By name: both may leave and come back. */
-enum assign_pin { ASSIGN_AUTO, ASSIGN_IN, ASSIGN_OUT };
-struct assign_pins;
-
-struct assign_pins *workers_assign_pins_create(void);
-void workers_assign_pins_destroy(struct assign_pins *pins);
-/* 0, or -ENOMEM, -ENOSPC (ASSIGN_PINS_MAX are taken). ASSIGN_AUTO forgets what was said. */
-int workers_assign_pin(struct assign_pins *pins, const char *worker, const char *service,
-		       enum assign_pin pin);
-enum assign_pin workers_assign_pinned(const struct assign_pins *pins, const char *worker,
-				      const char *service);
 
 /* What becomes of it: active workers, and those that are suspect or warming and would be in. */
 struct assign_result {
@@ -49,7 +36,7 @@ struct assign_result {
  * stays as long as it is needed; else the placement decides, then the name. Services that come
  * first choose first.
  */
-void workers_assign(struct worker_pool *pool, const struct assign_pins *pins,
+void workers_assign(struct worker_pool *pool, const struct worker_settings *settings,
 		    const struct assign_want *want, unsigned int n, struct assign_result *result);
 
 #endif

@@ -71,6 +71,7 @@ struct number_rule {
 static const struct number_rule number_rules[] = {
 	{"slots", offsetof(struct worker_spec, slots), RING_SLOTS_MIN, WORKER_SLOTS_MAX, true},
 	{"max_request", offsetof(struct worker_spec, max_request), 1, WORKER_BYTES_MAX, false},
+	{"min_request", offsetof(struct worker_spec, min_request), 0, WORKER_BYTES_MAX, false},
 	{"max_reply", offsetof(struct worker_spec, max_reply), 1, WORKER_BYTES_MAX, false},
 	{"max_batch", offsetof(struct worker_spec, max_batch), 1, RING_SLOTS_MAX, false},
 	{"weight", offsetof(struct worker_spec, weight), 1, WORKER_WEIGHT_MAX, false},
@@ -182,7 +183,22 @@ bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t erro
 	for (size_t i = 0; i < sizeof(number_rules) / sizeof(number_rules[0]); i++)
 		if (!number_holds(spec, &number_rules[i], error, error_size))
 			return false;
+	if (spec->min_request > spec->max_request) {
+		snprintf(error, error_size, "min_request is %u, more than max_request %u; use less",
+			 spec->min_request, spec->max_request);
+		return false;
+	}
 	return labels_hold(spec, error, error_size);
+}
+
+bool workers_name_holds(const char *name)
+{
+	size_t length = strnlen(name, WORKER_NAME_MAX);
+
+	for (size_t i = 0; i < length; i++)
+		if (!name_char((unsigned char)name[i]))
+			return false;
+	return length > 0 && length < WORKER_NAME_MAX;
 }
 
 static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spec, char *error,
@@ -247,6 +263,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 	worker->state = WORKER_JOINING;
 	worker->number = number;
 	worker->generation = generation != 0 ? generation : 1;
+	worker->own_weight = spec->weight;
 	return worker;
 }
 
@@ -266,6 +283,15 @@ struct worker *workers_find(struct worker_pool *pool, const char *name)
 		if (worker->state != WORKER_GONE && strcmp(worker->spec.name, name) == 0)
 			return worker;
 	}
+	return NULL;
+}
+
+const struct worker *workers_find_gone(const struct worker_pool *pool, const char *name)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+		if (pool->place[i].state == WORKER_GONE &&
+		    strcmp(pool->place[i].spec.name, name) == 0)
+			return &pool->place[i];
 	return NULL;
 }
 

@@ -53,6 +53,7 @@ struct worker_spec {
 	uint64_t instance;           /* random per agent start: tells a restart from a reconnect */
 	uint32_t slots;              /* per link; power of two, RING_SLOTS_MIN..WORKER_SLOTS_MAX */
 	uint32_t max_request, max_reply; /* bytes the model takes and gives: 1..WORKER_BYTES_MAX */
+	uint32_t min_request;            /* it refuses shorter ones; 0..max_request */
 	uint32_t max_batch;              /* 1..65536 */
 	uint32_t weight;       /* 1..256; round-robin and earliest-finish do not read it */
 	uint32_t heartbeat_ms; /* 10..60000 */
@@ -66,6 +67,8 @@ struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
 	bool moved;                 /* so its requests were told to move */
 	bool rests;                 /* it answers worse than the others */
+	bool hinted;                /* its agent's connection closed, and no heartbeat came since */
+	uint32_t hinted_ms;         /* when it closed */
 	uint32_t since_ms;          /* when it was last doubted */
 	uint32_t until_ms;          /* not before this may it be active again */
 	uint32_t longest_run_ms[2]; /* batches of this window of time, and of the one before */
@@ -80,6 +83,11 @@ struct worker {
 	uint16_t number;     /* index in the pool */
 	uint16_t generation; /* grows each time the place is taken; never 0 */
 	bool ready;          /* the agent's queue pairs can receive */
+	bool drain;          /* an operator drained it (settings.h) */
+	bool uncontrolled;   /* its agent is not heard; its loop may be */
+	uint32_t uncontrolled_ms; /* since when */
+	bool leaving;        /* its agent asked for the drain: it is about to end */
+	uint32_t own_weight; /* what its agent said; spec.weight is what counts */
 	uint16_t warm;       /* per mille of its weight that it gets; 0 as WORKER_WARM, the most */
 	uint32_t active_ms;  /* when it turned active first, on the same clock */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
@@ -103,10 +111,14 @@ void workers_pool_destroy(struct worker_pool *pool);
  */
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size);
+/* Can a worker have this name? */
+bool workers_name_holds(const char *name);
 /* What of it concerns <spec> alone: are its fields in range? Else false, and the same sentence. */
 bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size);
 void workers_remove(struct worker_pool *pool, struct worker *worker);
 struct worker *workers_find(struct worker_pool *pool, const char *name);
+/* What is left of the last worker of this name, which is gone; NULL when its place was taken since. */
+const struct worker *workers_find_gone(const struct worker_pool *pool, const char *name);
 /* NULL when the number's place is free or there is no such number. Numbers run from 0 to
  * WORKERS_MAX - 1. */
 struct worker *workers_get(struct worker_pool *pool, unsigned int number);

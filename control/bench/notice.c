@@ -17,6 +17,8 @@ static const char *const names[NOTICE_CODES] = {
 	[NOTICE_CANCELLED] = "cancelled",
 	[NOTICE_DEADLINE] = "deadline",
 	[NOTICE_MALFORMED] = "malformed",
+	[NOTICE_STOPPING] = "stopping",
+	[NOTICE_TOO_LARGE] = "too_large",
 };
 
 enum notice_code notice_parse(const uint8_t *datagram, size_t length)

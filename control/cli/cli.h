@@ -21,6 +21,7 @@ enum cli_option {
 	CLI_WORKER,
 	CLI_CLIENT,
 	CLI_STATE,
+	CLI_ZONE,
 	CLI_MIN_BYTES,
 	CLI_MIN_IDLE,
 	CLI_LIMIT,
@@ -50,6 +51,8 @@ enum cli_option {
 	CLI_DIRECTION,
 	CLI_SNAPLEN,
 	CLI_FOR_SECONDS,
+	CLI_ABSENT,
+	CLI_TIMEOUT,
 	CLI_OPTIONS,
 };
 
@@ -73,9 +76,10 @@ struct cli {
 	/* of capture */
 	const char *port, *file, *filter, *direction;
 	uint64_t snaplen, seconds;
-	const char *service, *worker, *of_client, *state, *sort, *by;
+	const char *service, *worker, *of_client, *zone, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
-	bool all, no_wait, stream, once;
+	bool all, no_wait, stream, once, absent;
+	uint64_t timeout_s; /* of workers drain; 0: none given */
 	/* doctor */
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
 	uint64_t mtu, memory_mb;
@@ -93,6 +97,7 @@ void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
+cli_run cli_workers_resume, cli_workers_forget, cli_workers_settings;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
 cli_run cli_trace;
@@ -201,7 +206,7 @@ void cli_page_print(FILE *out, const struct cli_column *column, unsigned int n,
 
 /* --- flows: cmd_flow.c, and top.c which keeps the best of many ------------------------------ */
 
-#define CLI_FLOW_COLUMNS 12
+#define CLI_FLOW_COLUMNS 13
 extern const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS];
 
 /* One walk over all flows, page by page. Start with all zeroes but the first two. */

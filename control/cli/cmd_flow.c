@@ -13,12 +13,13 @@
 #define TOP_DEFAULT   20
 
 const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS] = {
-	{"CLIENT", "client", CLI_TEXT},         {"SERVICE", "service", CLI_TEXT},
-	{"WORKER", "worker", CLI_TEXT},         {"STATE", "state", CLI_TEXT},
-	{"LCORE", "lcore", CLI_PLAIN},          {"AGE", "age_s", CLI_SECONDS},
-	{"IDLE", "idle_s", CLI_SECONDS},        {"REQUESTS", "requests", CLI_COUNT},
-	{"PKTS IN", "packets_in", CLI_COUNT},   {"BYTES IN", "bytes_in", CLI_BYTES},
-	{"PKTS OUT", "packets_out", CLI_COUNT}, {"BYTES OUT", "bytes_out", CLI_BYTES},
+	{"CLIENT", "client", CLI_TEXT},        {"ZONE", "zone", CLI_TEXT},
+	{"SERVICE", "service", CLI_TEXT},      {"WORKER", "worker", CLI_TEXT},
+	{"STATE", "state", CLI_TEXT},          {"LCORE", "lcore", CLI_PLAIN},
+	{"AGE", "age_s", CLI_SECONDS},         {"IDLE", "idle_s", CLI_SECONDS},
+	{"REQUESTS", "requests", CLI_COUNT},   {"PKTS IN", "packets_in", CLI_COUNT},
+	{"BYTES IN", "bytes_in", CLI_BYTES},   {"PKTS OUT", "packets_out", CLI_COUNT},
+	{"BYTES OUT", "bytes_out", CLI_BYTES},
 };
 
 /* How rows leave: lines or one array of JSON in parts, or a table in parts. */
@@ -52,9 +53,9 @@ static void add_number(json_t *params, const char *name, uint64_t value)
 json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows)
 {
 	const struct cli *cli = walk->cli;
-	json_t *filters = json_pack("{s:s*, s:s*, s:s*, s:s*, s:I}", "service", cli->service,
-				    "worker", cli->worker, "client", cli->of_client, "state",
-				    cli->state, "cursor", walk->cursor);
+	json_t *filters = json_pack("{s:s*, s:s*, s:s*, s:s*, s:s*, s:I}", "service", cli->service,
+				    "worker", cli->worker, "client", cli->of_client, "zone",
+				    cli->zone, "state", cli->state, "cursor", walk->cursor);
 	json_t *page;
 
 	add_number(filters, "min_bytes", cli->min_bytes);

@@ -92,7 +92,7 @@ int cli_trace(struct cli *cli)
 
 	if (!cli->flow)
 		return cli_usage_error("trace: which flow? give --flow CLIENT:PORT[,VIP:PORT]");
-	result = cli_call(cli, "trace.start", json_pack("{s:s}", "flow", cli->flow));
+	result = cli_call(cli, "trace.start", json_pack("{s:s, s:s*}", "flow", cli->flow, "zone", cli->zone));
 	if (!result)
 		return 1;
 	trace = json_integer_value(json_object_get(result, "trace"));

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 
 #define DRAIN_POLL_MS 200
+/* A worker that answers nothing would be waited for without end. */
+#define DRAIN_TIMEOUT_S  600
+#define EXIT_NOT_DRAINED 3
 
 static const struct cli_column brief[] = {
 	{"NAME", "name", CLI_TEXT},
@@ -37,7 +41,11 @@ static const struct cli_column full[] = {
 	{"services", "services", CLI_TEXT},
 	{"labels", "labels", CLI_TEXT},
 	{"weight", "weight", CLI_PLAIN},
+	{"its agent's", "agent_weight", CLI_PLAIN},
+	{"set to drain", "drain", CLI_TEXT},
+	{"control lost", "control_lost_ms", CLI_MS},
 	{"slots per lcore", "slots", CLI_PLAIN},
+	{"smallest request", "min_request", CLI_BYTES},
 	{"largest request", "max_request", CLI_BYTES},
 	{"largest reply", "max_reply", CLI_BYTES},
 	{"largest batch", "max_batch", CLI_PLAIN},
@@ -119,49 +127,182 @@ static void show_progress(const struct cli *cli, const json_t *result, bool over
 			(long long)json_integer_value(cli_member(result, "worker.outstanding")));
 }
 
-/*
- * Wait until the worker is drained, or gone: its agent leaves once it is drained. Replaces
- * <result>, which turns NULL after an error message.
- */
-static json_t *wait_until_drained(struct cli *cli, json_t *result)
+/* What is set for cli->name, and what became of its last worker; null when nothing is. */
+static json_t *find_setting(struct cli *cli)
+{
+	json_t *all = cli_call(cli, "workers.settings", NULL), *row, *found = NULL;
+	size_t i;
+
+	if (!all)
+		return NULL;
+	json_array_foreach (json_object_get(all, "settings"), i, row)
+		if (strcmp(json_string_value(json_object_get(row, "name")), cli->name) == 0)
+			found = json_incref(row);
+	json_decref(all);
+	return found ? found : json_null();
+}
+
+/* How <name> is now: what workers.drain replied, anew. NULL after an error message. */
+static json_t *look_again(struct cli *cli)
 {
 	char error[512];
 	int code = 0;
-
-	while (result && strcmp(state_of(result), "drained") != 0) {
-		json_t *now;
-
-		show_progress(cli, result, false);
-		control_client_wait(cli->client, DRAIN_POLL_MS);
-		now = control_client_call(cli->client, "workers.show",
+	json_t *now = control_client_call(cli->client, "workers.show",
 					  json_pack("{s:s}", "name", cli->name), &code, error,
 					  sizeof(error));
-		if (!now && code == CONTROL_ERROR_NOT_FOUND) {
-			json_object_set_new(json_object_get(result, "worker"), "state",
-					    json_string("gone"));
-			break;
-		}
+
+	if (now)
+		return now;
+	if (code == CONTROL_ERROR_NOT_FOUND) {
+		json_t *setting = find_setting(cli);
+
+		return setting ? json_pack("{s:n, s:o}", "worker", "setting", setting) : NULL;
+	}
+	cli_error("%s", error);
+	return NULL;
+}
+
+static time_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* Nothing more can come of waiting: drained, gone, or resumed by somebody. */
+static bool is_decided(const json_t *result)
+{
+	const json_t *worker = json_object_get(result, "worker");
+
+	return !json_is_object(worker) || !json_is_true(json_object_get(worker, "drain")) ||
+	       strcmp(state_of(result), "drained") == 0;
+}
+
+/* Replaces <result>, which turns NULL after an error message. */
+static json_t *wait_until_drained(struct cli *cli, json_t *result)
+{
+	time_t end = seconds() + (time_t)(cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
+
+	while (result && !is_decided(result) && seconds() < end) {
+		show_progress(cli, result, false);
+		control_client_wait(cli->client, DRAIN_POLL_MS);
 		json_decref(result);
-		result = now;
+		result = look_again(cli);
 	}
 	show_progress(cli, result, true);
-	if (!result)
-		cli_error("%s", error);
 	return result;
+}
+
+/* What became of a drain, as a sentence, and its exit status. */
+static int conclude(const struct cli *cli, const json_t *result, char *text, size_t size)
+{
+	const json_t *worker = json_object_get(result, "worker");
+	long long lost = json_integer_value(cli_member(result, "setting.lost"));
+
+	if (!json_is_object(worker)) {
+		snprintf(text, size, "gone, with %lld requests in hand", lost);
+		return lost > 0 ? EXIT_NOT_DRAINED : 0;
+	}
+	if (strcmp(state_of(result), "drained") == 0) {
+		snprintf(text, size, "drained");
+		return 0;
+	}
+	if (!json_is_true(json_object_get(worker, "drain"))) {
+		snprintf(text, size, "%s, as it was resumed meanwhile", state_of(result));
+		return EXIT_NOT_DRAINED;
+	}
+	if (cli->no_wait) {
+		snprintf(text, size, "%s", state_of(result));
+		return 0;
+	}
+	snprintf(text, size, "%s, with %lld requests in hand", state_of(result),
+		 (long long)json_integer_value(json_object_get(worker, "outstanding")));
+	return EXIT_NOT_DRAINED;
+}
+
+static json_t *setting_params(const struct cli *cli)
+{
+	json_t *params = json_pack("{s:s}", "name", cli->name);
+
+	if (cli->absent)
+		json_object_set_new(params, "absent", json_true());
+	return params;
+}
+
+/* The worker's state, or that there is none. */
+static const char *whereabouts(const json_t *result)
+{
+	return json_is_object(json_object_get(result, "worker")) ? state_of(result)
+								 : "not registered";
 }
 
 int cli_workers_drain(struct cli *cli)
 {
-	json_t *result = cli_call(cli, "workers.drain", json_pack("{s:s}", "name", cli->name));
+	json_t *result = cli_call(cli, "workers.drain", setting_params(cli));
+	char text[128] = "not registered; drained when it is";
+	int status = 0;
 
-	if (result && !cli->no_wait)
-		result = wait_until_drained(cli, result);
+	if (!result)
+		return 1;
+	if (json_is_object(json_object_get(result, "worker"))) {
+		if (!cli->no_wait)
+			result = wait_until_drained(cli, result);
+		if (!result)
+			return 1;
+		status = conclude(cli, result, text, sizeof(text));
+	}
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		fprintf(cli->out, "worker %s: %s\n", cli->name, text);
+	json_decref(result);
+	return status;
+}
+
+static int set_one(struct cli *cli, const char *method, json_t *params, const char *what)
+{
+	json_t *result = cli_call(cli, method, params);
+
 	if (!result)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
 	else
-		fprintf(cli->out, "worker %s: %s\n", cli->name, state_of(result));
+		fprintf(cli->out, "worker %s: %s%s\n", cli->name, what, whereabouts(result));
+	json_decref(result);
+	return 0;
+}
+
+int cli_workers_resume(struct cli *cli)
+{
+	return set_one(cli, "workers.resume", setting_params(cli), "resumed, ");
+}
+
+int cli_workers_forget(struct cli *cli)
+{
+	return set_one(cli, "workers.forget", json_pack("{s:s}", "name", cli->name),
+		       "nothing is set for it any more, ");
+}
+
+static const struct cli_column settings[] = {
+	{"NAME", "name", CLI_TEXT},         {"STATE", "state", CLI_TEXT},
+	{"DRAIN", "drain", CLI_TEXT},       {"WEIGHT", "weight", CLI_PLAIN},
+	{"ASSIGNED", "assigned", CLI_TEXT}, {"RELEASED", "released", CLI_TEXT},
+	{"REASON", "reason", CLI_TEXT},
+};
+
+int cli_workers_settings(struct cli *cli)
+{
+	struct cli_table table = {.column = settings, .n = CLI_COUNT_OF(settings)};
+	json_t *result = cli_call(cli, "workers.settings", NULL);
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_table_print(cli->out, &table, json_object_get(result, "settings"));
 	json_decref(result);
 	return 0;
 }
@@ -169,7 +310,8 @@ int cli_workers_drain(struct cli *cli)
 int cli_workers_set(struct cli *cli)
 {
 	const char *number = strncmp(cli->value, "weight=", 7) == 0 ? cli->value + 7 : NULL;
-	json_t *result;
+	char what[32];
+	json_t *params;
 	char *end;
 	long weight;
 
@@ -178,14 +320,8 @@ int cli_workers_set(struct cli *cli)
 	weight = strtol(number, &end, 10);
 	if (end == number || *end != '\0')
 		return cli_usage_error("workers set: weight: '%s' is not a number", number);
-	result = cli_call(cli, "workers.set",
-			  json_pack("{s:s, s:I}", "name", cli->name, "weight", (json_int_t)weight));
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		fprintf(cli->out, "worker %s: weight %ld\n", cli->name, weight);
-	json_decref(result);
-	return 0;
+	params = setting_params(cli);
+	json_object_set_new(params, "weight", json_integer(weight));
+	snprintf(what, sizeof(what), "weight %ld, ", weight);
+	return set_one(cli, "workers.set", params, what);
 }

@@ -5,6 +5,7 @@
 static const struct cli_field flow[] = {
 	{"lcore", "", "the data-plane core that owns the flow"},
 	{"client", "", "address:port, or [address]:port for IPv6"},
+	{"zone", "", "where it is: a configured zone or a port, and the VLAN id if there is one"},
 	{"service", "", "its name; \"-\" when there is none any more"},
 	{"worker", "",
 	 "the last one's name, with affinity sticky its home's; \"-\" when there is none any more"},
@@ -50,6 +51,9 @@ static const struct cli_field worker[] = {
 	{"state", "", "joining, warming, active, suspect, draining, drained or gone"},
 	{"reason", "", "why it is not active"},
 	{"weight", "", "its share, for policies that use one"},
+	{"agent_weight", "", "what its agent said; weight differs when an operator set another"},
+	{"drain", "", "true when an operator drained it"},
+	{"control_lost_ms", "ms", "since its agent was heard last; null while it is heard"},
 	{"slots", "", "requests that fit into its memory, per data-plane core"},
 	{"outstanding", "", "requests sent and not answered, now"},
 	{"credits", "", "free slots, now"},
@@ -68,6 +72,26 @@ static const struct cli_field worker[] = {
 	{NULL},
 };
 
+static const struct cli_field setting_list[] = {{"settings", "", "an array"}, {NULL}};
+
+static const struct cli_field set_worker[] = {
+	{"worker", "", "an object, or null when none of this name is registered"},
+	{"setting", "", "an object: what is set for its name"},
+	{NULL},
+};
+
+static const struct cli_field setting[] = {
+	{"name", "", "of the worker"},
+	{"state", "", "as of workers list; gone when none of this name is registered"},
+	{"reason", "", "why it is not active, or why it went"},
+	{"lost", "", "requests that it had in hand when it went"},
+	{"drain", "", "true: it takes no new requests"},
+	{"weight", "", "instead of what its agent says, or null"},
+	{"assigned", "", "an array, the names of services that it was assigned to"},
+	{"released", "", "an array, the names of services that it was released from"},
+	{NULL},
+};
+
 static const struct cli_field worker_place[] = {
 	{"host", "", "the label of this name, or null"},
 	{"slot", "", "the label of this name, or null"},
@@ -83,11 +107,13 @@ static const struct cli_field worker_details[] = {
 	{"number", "", "of its place in the pool"},
 	{"generation", "", "of its place in the pool"},
 	{"instance", "", "16 hexadecimal digits that differ for each start of the agent"},
+	{"min_request", "bytes", "the smallest that its model takes"},
 	{"max_request", "bytes", "the largest"},
 	{"max_reply", "bytes", "the largest"},
 	{"max_batch", "", "requests that the model takes at a time"},
 	{"heartbeat_ms", "ms", "how often a heartbeat is due"},
 	{"heartbeats", "", "received"},
+	{"unacked", "", "packets sent and not acknowledged, now"},
 	{"packets_sent", "", "on the fabric"},
 	{"packets_received", "", "on the fabric"},
 	{"acks_received", "", "of RDMA's reliable connection"},
@@ -128,6 +154,7 @@ static const struct cli_field service[] = {
 	{"notices", "", "busy, timeout and error replies"},
 	{"drops", "", "packets or requests that went no further"},
 	{"queued", "", "requests that wait for a credit, now"},
+	{"queue_places", "", "requests that may wait, all data-plane cores together"},
 	{"replays", "", "requests sent again, to another worker"},
 	{"went_home", "", "requests that went to the home of their flow; affinity sticky"},
 	{"spilled", "", "requests that went elsewhere, as home was saturated; affinity sticky"},
@@ -168,6 +195,10 @@ static const struct cli_field lcore[] = {
 	{"turns", "", "of its loop"},
 	{"idle_turns", "", "that found nothing to do"},
 	{"sleeps", "", "of its loop"},
+	{"window_held", "", "packets that workers have not acknowledged, now"},
+	{"window_packets", "", "of those at most"},
+	{"queued", "", "requests that wait for a credit, now"},
+	{"queue_packets", "", "of those at most, but for requests that are sent again"},
 	{"stages", "", "an object by stage of the walk"},
 	{"drops", "", "an object from each reason that occurred to its count"},
 	{"new_flows_per_s", "1/s", "over the last second"},
@@ -442,10 +473,12 @@ static const struct cli_field log_module[] = {
 	{NULL},
 };
 
-#define WORKER_ONE "workers show,workers drain,workers assign,workers release,workers set"
-#define CONFIGS    "config check,config diff,config apply"
-#define LOGS       "log show,log level"
-#define DOCTORS    "doctor,doctor lb,doctor agent"
+#define WORKER_SHOWN "workers show,workers assign,workers release"
+#define WORKER_SET   "workers drain,workers resume,workers set,workers forget"
+#define WORKER_ONE   WORKER_SHOWN "," WORKER_SET
+#define CONFIGS      "config check,config diff,config apply"
+#define LOGS         "log show,log level"
+#define DOCTORS      "doctor,doctor lb,doctor agent"
 
 const struct cli_fields cli_json[] = {
 	{"flows list,flows top", "", flows},
@@ -457,7 +490,11 @@ const struct cli_fields cli_json[] = {
 	{"workers list", "workers[]", worker},
 	{"workers table", "", worker_list},
 	{"workers table", "workers[]", worker_place},
-	{WORKER_ONE, "", worker_one},
+	{WORKER_SHOWN, "", worker_one},
+	{WORKER_SET, "", set_worker},
+	{WORKER_SET, "setting", setting},
+	{"workers settings", "", setting_list},
+	{"workers settings", "settings[]", setting},
 	{WORKER_ONE, "worker", worker},
 	{WORKER_ONE, "worker", worker_details},
 	{"services list", "", service_list},

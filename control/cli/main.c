@@ -15,7 +15,7 @@
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \
-	 CLI_BIT(CLI_MIN_BYTES) | CLI_BIT(CLI_MIN_IDLE))
+	 CLI_BIT(CLI_ZONE) | CLI_BIT(CLI_MIN_BYTES) | CLI_BIT(CLI_MIN_IDLE))
 #define WATCH CLI_BIT(CLI_WATCH)
 #define AGENT                                                                                      \
 	(CLI_BIT(CLI_LB) | CLI_BIT(CLI_DEVICE) | CLI_BIT(CLI_ADDRESS) | CLI_BIT(CLI_MTU) |         \
@@ -40,16 +40,22 @@ static const struct command {
 	 "how many are, by service, worker or state"},
 	{"workers", "list", NULL, cli_workers_list, WATCH, "the GPUs and how busy they are"},
 	{"workers", "show", "NAME", cli_workers_show, WATCH, "everything about one of them"},
-	{"workers", "drain", "NAME", cli_workers_drain, CLI_BIT(CLI_NO_WAIT),
+	{"workers", "drain", "NAME", cli_workers_drain,
+	 CLI_BIT(CLI_NO_WAIT) | CLI_BIT(CLI_TIMEOUT) | CLI_BIT(CLI_ABSENT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "resume", "NAME", cli_workers_resume, CLI_BIT(CLI_ABSENT),
+	 "let a drained worker take requests again"},
 	{"workers", "assign", "NAME", cli_workers_assign, 0, "let it serve these services",
 	 .more = "SERVICE..."},
 	{"workers", "release", "NAME", cli_workers_release, 0,
 	 "let it serve them no longer; what it has it answers", .more = "SERVICE..."},
 	{"workers", "table", NULL, cli_workers_table, WATCH,
 	 "where workers are: host, slot, services"},
-	{"workers", "set", "NAME weight=N", cli_workers_set, 0,
+	{"workers", "set", "NAME weight=N", cli_workers_set, CLI_BIT(CLI_ABSENT),
 	 "change its share, for policies that use one"},
+	{"workers", "settings", NULL, cli_workers_settings, WATCH,
+	 "what operators set, also for workers that are not there"},
+	{"workers", "forget", "NAME", cli_workers_forget, 0, "undo all that is set for it"},
 	{"services", "list", NULL, cli_services_list, WATCH, "what is served"},
 	{"services", "show", "NAME", cli_services_show, WATCH, "everything about one of them"},
 	{"config", "check", "[FILE]", cli_config_check, 0,
@@ -57,7 +63,7 @@ static const struct command {
 	{"config", "diff", "[FILE]", cli_config_diff, 0, "what it would change"},
 	{"config", "apply", "[FILE]", cli_config_apply, 0, "change it now: all of it, or nothing"},
 	{"trace", NULL, NULL, cli_trace,
-	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOLLOW),
+	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_ZONE) | CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOLLOW),
 	 "every step of one flow's requests"},
 	{"capture", NULL, NULL, cli_capture,
 	 CLI_BIT(CLI_PORT) | CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FILTER) | CLI_BIT(CLI_DIRECTION) |

@@ -18,6 +18,7 @@ const struct option cli_options[] = {
 	{"worker", required_argument, NULL, CLI_WORKER},
 	{"client", required_argument, NULL, CLI_CLIENT},
 	{"state", required_argument, NULL, CLI_STATE},
+	{"zone", required_argument, NULL, CLI_ZONE},
 	{"min-bytes", required_argument, NULL, CLI_MIN_BYTES},
 	{"min-idle", required_argument, NULL, CLI_MIN_IDLE},
 	{"limit", required_argument, NULL, CLI_LIMIT},
@@ -47,6 +48,8 @@ const struct option cli_options[] = {
 	{"direction", required_argument, NULL, CLI_DIRECTION},
 	{"snaplen", required_argument, NULL, CLI_SNAPLEN},
 	{"seconds", required_argument, NULL, CLI_FOR_SECONDS},
+	{"absent", no_argument, NULL, CLI_ABSENT},
+	{"timeout", required_argument, NULL, CLI_TIMEOUT},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -61,6 +64,7 @@ const char *const cli_option_values[] = {
 	[CLI_WORKER] = "=NAME",
 	[CLI_CLIENT] = "=ADDRESS[/PREFIX]",
 	[CLI_STATE] = "=STATE",
+	[CLI_ZONE] = "=NAME",
 	[CLI_MIN_BYTES] = "=N",
 	[CLI_MIN_IDLE] = "=SECONDS",
 	[CLI_LIMIT] = "=ROWS",
@@ -90,6 +94,8 @@ const char *const cli_option_values[] = {
 	[CLI_DIRECTION] = "=WAY",
 	[CLI_SNAPLEN] = "=BYTES",
 	[CLI_FOR_SECONDS] = "=SECONDS",
+	[CLI_ABSENT] = "",
+	[CLI_TIMEOUT] = "=SECONDS",
 };
 
 #define AT(field) offsetof(struct cli, field)
@@ -100,6 +106,7 @@ static const size_t text_at[CLI_OPTIONS] = {
 	[CLI_WORKER] = AT(worker),
 	[CLI_CLIENT] = AT(of_client),
 	[CLI_STATE] = AT(state),
+	[CLI_ZONE] = AT(zone),
 	[CLI_BY] = AT(by),
 	[CLI_CONFIG] = AT(config),
 	[CLI_LB] = AT(lb),
@@ -192,6 +199,12 @@ int cli_take_option(struct cli *cli, int option, char *value)
 		break;
 	case CLI_NO_WAIT:
 		cli->no_wait = true;
+		break;
+	case CLI_ABSENT:
+		cli->absent = true;
+		break;
+	case CLI_TIMEOUT:
+		rc = count_option("timeout", value, SECONDS_MAX, &cli->timeout_s);
 		break;
 	case CLI_MTU:
 		rc = count_option("mtu", value, MTU_MAX, &cli->mtu);

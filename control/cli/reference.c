@@ -54,11 +54,31 @@ const struct cli_about cli_abouts[] = {
 	{"workers show", "Everything about one of them.\n"},
 	{"workers drain",
 	 "Send the worker no new requests and wait until it has answered those that it\n"
-	 "has.\n"},
+	 "has.\n"
+	 "It stays drained, also when it registers again and when the load balancer starts\n"
+	 "again, until\n"
+	 ".Cm workers resume .\n"
+	 "Its agent goes on and can be stopped.\n"
+	 "The wait ends when the worker is drained, and when it has gone: exit status 0 if it\n"
+	 "had nothing in hand then.\n"
+	 "It is 3 if the worker went with requests in hand, was resumed meanwhile, or has not\n"
+	 "answered all within\n"
+	 ".Fl -timeout .\n"},
+	{"workers resume", "Let a drained worker take requests again.\n"},
+	{"workers settings",
+	 "What operators set, by the workers' names, also for workers that are not there:\n"
+	 "drains, weights and assignments.\n"
+	 "It is kept in the file that\n"
+	 ".Sy control.state_file\n"
+	 "names, 4096 names at most.\n"},
+	{"workers forget",
+	 "Undo all that is set for this name: it is as its agent says, serves what all of its\n"
+	 "model serve, and takes requests again.\n"
+	 "For names that will not come back.\n"},
 	{"workers assign", "Let it serve these services, whose model must be its own.\n"},
 	{"workers release",
 	 "Let it serve them no longer; what it has it answers.\n"
-	 "Both are remembered under its name until the load balancer ends.\n"
+	 "Both are kept under its name, and are done for all of the services or none.\n"
 	 "Where a service has\n"
 	 ".Ql workers: assigned ,\n"
 	 "whoever is released may step in as a spare again, but a spare that is released\n"
@@ -69,7 +89,7 @@ const struct cli_about cli_abouts[] = {
 			  ".Sy slot\n"
 			  "that their agents were started with, and which services they serve.\n"},
 	{"workers set", "Change its share, 1 to 256, for policies that use one.\n"
-			"It holds until its agent registers again.\n"},
+			"It stays when its agent registers again; 0 is what its agent says.\n"},
 	{"config check", "Is it right, and could it be applied now?\n"},
 	{"config diff", "What it would change.\n"
 			"HOW is\n"
@@ -159,6 +179,9 @@ const struct cli_option_about cli_option_abouts[] = {
 	{CLI_WORKER, NULL, "Last sent to this worker.\n"},
 	{CLI_CLIENT, NULL, "From this address or network.\n"},
 	{CLI_STATE, NULL, "In this state.\n"},
+	{CLI_ZONE, NULL,
+	 "In this zone: a zone of the configuration or a port, and for a VLAN a dot and its\n"
+	 "id, such as clients0.100.\n"},
 	{CLI_MIN_BYTES, NULL, "That carried so many bytes of payload, both directions together.\n"},
 	{CLI_MIN_IDLE, NULL, "Whose client has been silent for so long.\n"},
 	{CLI_LIMIT, "flows list",
@@ -224,6 +247,9 @@ const struct cli_option_about cli_option_abouts[] = {
 	 "and show the largest first.\n"
 	 "\"-\" stands for services and workers that are no more.\n"},
 	{CLI_NO_WAIT, NULL, "Do not wait.\n"},
+	{CLI_TIMEOUT, NULL, "Wait for so long at most, 600 s by default.\n"},
+	{CLI_ABSENT, NULL,
+	 "Also when there is no worker of this name: it holds when one registers.\n"},
 	{CLI_ALL, NULL, "Show reasons that never occurred, too.\n"},
 	{CLI_ONCE, NULL, "Print it once, as is done where there is no terminal.\n"},
 	{CLI_CONFIG, NULL,
@@ -270,8 +296,9 @@ const char *const cli_option_completions[CLI_OPTIONS] = {
 	[CLI_SERVICE] = "services",
 	[CLI_WORKER] = "workers",
 	[CLI_STATE] = "udp-one-way udp-answered udp-established",
-	[CLI_SORT] = "client service worker state lcore age_s idle_s requests packets_in bytes_in "
-		     "packets_out bytes_out",
+	[CLI_SORT] =
+		"client zone service worker state lcore age_s idle_s requests packets_in bytes_in "
+		"packets_out bytes_out",
 	[CLI_CONFIG] = "files",
 	[CLI_ROOT] = "files",
 	[CLI_FILE] = "files",

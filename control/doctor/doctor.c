@@ -43,6 +43,7 @@ const struct doctor_row doctor_rows[] = {
 	{"port buffers", check_port_frames, PLAN},
 	{"port queues", check_port_queues, PLAN},
 	{"addresses", check_addresses, PLAN},
+	{"proof of agents", check_trust, DOCTOR_LB | ONLY},
 	{"RDMA modules", check_rdma_modules, BOTH},
 	{"RDMA device", check_rdma_device, BOTH},
 	{"RDMA port", check_rdma_port, BOTH},

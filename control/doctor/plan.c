@@ -93,6 +93,11 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 	snprintf(plan->control_socket, sizeof(plan->control_socket), "%s", config->control_socket);
 	plan->agents_address = config->agents_address;
 	plan->agents_port = config->agents_port;
+	memcpy(plan->tls_certificate, config->agents_certificate, sizeof(plan->tls_certificate));
+	memcpy(plan->tls_key, config->agents_key, sizeof(plan->tls_key));
+	memcpy(plan->tls_ca, config->agents_ca, sizeof(plan->tls_ca));
+	memcpy(plan->token_file, config->agents_token, sizeof(plan->token_file));
+	lb_config_lets_strangers_in(config, plan->strangers, sizeof(plan->strangers));
 	for (unsigned int i = 0; i < config->n_services; i++)
 		plan->vip[plan->n_vips++] = config->service[i].vip;
 	plan->known = true;

@@ -59,6 +59,10 @@ struct doctor_plan {
 	char control_socket[108];
 	struct lb_address agents_address;
 	uint16_t agents_port;
+	/* what agents' connections are protected with; empty: not given */
+	char tls_certificate[LB_FILE_MAX], tls_key[LB_FILE_MAX], tls_ca[LB_FILE_MAX];
+	char token_file[LB_FILE_MAX];
+	char strangers[512]; /* why the daemon would not start without, or empty */
 	unsigned int n_vips;
 	struct lb_address vip[LB_SERVICES_MAX];
 	/* agent */

@@ -202,6 +202,42 @@ long secure_days_left(const SSL_CTX *context, bool *none)
 	return seconds < 0 && days == 0 ? -1 : days;
 }
 
+static time_t seconds_of(const ASN1_TIME *time)
+{
+	struct tm tm;
+
+	return ASN1_TIME_to_tm(time, &tm) == 1 ? timegm(&tm) : 0;
+}
+
+enum secure_validity secure_validity_at(const SSL_CTX *context, time_t now, time_t *not_after,
+					char *why, size_t size)
+{
+	const X509 *certificate = SSL_CTX_get0_certificate(context);
+	time_t begin, end;
+	char when[32];
+	struct tm tm;
+
+	*not_after = 0;
+	if (!certificate)
+		return SECURE_VALID;
+	begin = seconds_of(X509_get0_notBefore(certificate));
+	*not_after = end = seconds_of(X509_get0_notAfter(certificate));
+	gmtime_r(now < begin ? &begin : &end, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", &tm);
+	if (now < begin) {
+		snprintf(why, size, "is not valid before %s; is the clock right?", when);
+		return SECURE_NOT_YET;
+	}
+	if (now > end) {
+		snprintf(why, size, "ended %s; renew it", when);
+		return SECURE_ENDED;
+	}
+	if (end - now >= SECURE_REMIND_DAYS * 86400l)
+		return SECURE_VALID;
+	snprintf(why, size, "ends %s; renew it before", when);
+	return SECURE_ENDS_SOON;
+}
+
 SSL *secure_accept(SSL_CTX *context)
 {
 	SSL *ssl = SSL_new(context);

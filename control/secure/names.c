@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which workers a certificate may register. */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -8,24 +9,66 @@
 
 #include "secure.h"
 
+/* What else than DNS names a certificate says, as it stands among them; those have no colon. */
+#define ADDRESS   "ip:"
+#define MODEL     "model:"
+#define MODEL_URI "doorbell:model:"
+
+/* False when there is no room. */
+static bool append(const char *kind, const char *text, size_t n, char *names, size_t size)
+{
+	size_t used = strlen(names), k = strlen(kind);
+
+	if (used + 1 + k + n + 1 > size)
+		return false;
+	if (used > 0)
+		names[used++] = ' ';
+	memcpy(names + used, kind, k);
+	memcpy(names + used + k, text, n);
+	names[used + k + n] = '\0';
+	return true;
+}
+
+static bool is_plain(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-*", text[i] ? text[i] : ' '))
+			return false;
+	return n > 0;
+}
+
 /* Add one name; those that could not be a host's are left out. False when there is no room. */
 static bool add(const ASN1_STRING *string, char *names, size_t size)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(string);
-	size_t n = (size_t)ASN1_STRING_length(string), used = strlen(names);
+	size_t n = (size_t)ASN1_STRING_length(string);
 
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)text[i]) && !strchr("._-*", text[i] ? text[i] : ' '))
-			return true;
-	if (n == 0)
+	return !is_plain(text, n) || append("", text, n, names, size);
+}
+
+/* One that we cannot read binds, too: to nothing that there is. */
+static bool add_address(const ASN1_OCTET_STRING *string, char *names, size_t size)
+{
+	const unsigned char *bytes = ASN1_STRING_get0_data(string);
+	int n = ASN1_STRING_length(string);
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	if (n == 4 || n == 16)
+		inet_ntop(n == 4 ? AF_INET : AF_INET6, bytes, text, sizeof(text));
+	return append(ADDRESS, text, strlen(text), names, size);
+}
+
+/* "doorbell:model:echo"; other URIs are somebody else's business. */
+static bool add_uri(const ASN1_STRING *string, char *names, size_t size)
+{
+	const char *text = (const char *)ASN1_STRING_get0_data(string);
+	size_t n = (size_t)ASN1_STRING_length(string), k = strlen(MODEL_URI);
+
+	if (n < k || strncasecmp(text, MODEL_URI, k) != 0)
 		return true;
-	if (used + 1 + n + 1 > size)
-		return false;
-	if (used > 0)
-		names[used++] = ' ';
-	memcpy(names + used, text, n);
-	names[used + n] = '\0';
-	return true;
+	if (!is_plain(text + k, n - k))
+		return append(MODEL, "?", 1, names, size);
+	return append(MODEL, text + k, n - k, names, size);
 }
 
 static bool add_common_name(const X509 *certificate, char *names, size_t size)
@@ -51,6 +94,10 @@ static bool add_all(const X509 *certificate, char *names, size_t size)
 
 		if (name->type == GEN_DNS)
 			room = add(name->d.dNSName, names, size);
+		else if (name->type == GEN_IPADD)
+			room = add_address(name->d.iPAddress, names, size);
+		else if (name->type == GEN_URI)
+			room = add_uri(name->d.uniformResourceIdentifier, names, size);
 	}
 	GENERAL_NAMES_free(others);
 	return room;
@@ -64,14 +111,48 @@ bool secure_peer_names(const SSL *ssl, char *names, size_t size)
 	return !certificate || add_all(certificate, names, size);
 }
 
-/* "gpu-host" of "gpu-host-gpu3"; all of it when that is not how it ends. */
-static size_t without_gpu(const char *worker)
+/* "gpu-host" of "gpu-host-gpu3" or "gpu-host-cpu3"; all of it when that is not how it ends. */
+static size_t without_number(const char *worker)
 {
 	size_t n = strlen(worker), end = n;
 
 	while (end > 0 && isdigit((unsigned char)worker[end - 1]))
 		end--;
-	return end < n && end > 4 && memcmp(worker + end - 4, "-gpu", 4) == 0 ? end - 4 : n;
+	if (end == n || end <= 4)
+		return n;
+	return memcmp(worker + end - 4, "-gpu", 4) == 0 || memcmp(worker + end - 4, "-cpu", 4) == 0
+		       ? end - 4
+		       : n;
+}
+
+/* Does none of <names> begin with <kind>, or one of them go on with <value>? */
+static bool bound_to(const char *names, const char *kind, const char *value)
+{
+	size_t k = strlen(kind), n = strlen(value);
+	bool bound = false;
+
+	while (*names) {
+		size_t length = strcspn(names, " ");
+
+		if (length > k && memcmp(names, kind, k) == 0) {
+			bound = true;
+			if (length == k + n && strncasecmp(names + k, value, n) == 0)
+				return true;
+		}
+		names += length;
+		names += strspn(names, " ");
+	}
+	return !bound;
+}
+
+bool secure_names_allow_address(const char *names, const char *address)
+{
+	return bound_to(names, ADDRESS, address);
+}
+
+bool secure_names_allow_model(const char *names, const char *model)
+{
+	return bound_to(names, MODEL, model);
 }
 
 static bool equal(const char *name, size_t n, const char *worker, size_t worker_n)
@@ -83,6 +164,9 @@ static bool allows(const char *name, size_t n, const char *worker, size_t worker
 {
 	const char *dot;
 
+	/* what binds is no name */
+	if (memchr(name, ':', n))
+		return false;
 	if (equal(name, n, worker, worker_n))
 		return n > 0 && !memchr(name, '*', n);
 	if (n < 3 || name[0] != '*' || name[1] != '.' || memchr(name + 1, '*', n - 1))
@@ -94,7 +178,7 @@ static bool allows(const char *name, size_t n, const char *worker, size_t worker
 
 bool secure_names_allow(const char *names, const char *worker)
 {
-	size_t n = strlen(worker), host = without_gpu(worker);
+	size_t n = strlen(worker), host = without_number(worker);
 
 	while (*names) {
 		size_t length = strcspn(names, " ");

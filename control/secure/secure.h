@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <openssl/ssl.h>
 
@@ -37,6 +38,23 @@ SSL_CTX *secure_context(enum secure_side side, const struct secure_files *files,
 /* Days until the certificate of <context> ends, negative when it has; 0 with <none> set without. */
 long secure_days_left(const SSL_CTX *context, bool *none);
 
+/* How long before its end a certificate's owner is reminded of it. */
+#define SECURE_REMIND_DAYS 7
+
+enum secure_validity {
+	SECURE_VALID, /* or there is no certificate */
+	SECURE_ENDS_SOON,
+	SECURE_ENDED,
+	SECURE_NOT_YET,
+};
+
+/*
+ * How <context>'s certificate stands at <now>, seconds since 1970; if not SECURE_VALID, a sentence
+ * in <why>, with the fix. <not_after>: when it ends; 0 without a certificate.
+ */
+enum secure_validity secure_validity_at(const SSL_CTX *context, time_t now, time_t *not_after,
+					char *why, size_t size);
+
 /*
  * One connection of a load balancer; of an agent, which wants a certificate for <peer>, a host name
  * or an address. NULL when memory is out. The caller frees it with SSL_free().
@@ -60,17 +78,22 @@ void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, ch
 
 /*
  * The DNS names of the peer's certificate, or its common name if it has no subjectAltName,
- * separated by blanks. "" when the peer has no certificate. False when it has more than <size> can
- * hold.
+ * separated by blanks. With them what it binds a worker to: "ip:10.9.0.11" for an IP address of its
+ * subjectAltName, "model:echo" for the URI doorbell:model:echo. "" when the peer has no
+ * certificate. False when it has more than <size> can hold.
  */
 bool secure_peer_names(const SSL *ssl, char *names, size_t size);
 
 /*
  * May a certificate with these <names> register worker <worker>? It may when one of them is the
- * worker's name, or that less "-gpu" and digits, as an agent with several GPUs calls its workers; a
- * name "*.rest" stands for any one label before ".rest". Case does not matter. Pure.
+ * worker's name, or that less "-gpu" or "-cpu" and digits, as an agent with several calls its
+ * workers; a name "*.rest" stands for any one label before ".rest". Case does not matter. Pure.
  */
 bool secure_names_allow(const char *names, const char *worker);
+
+/* With this address on the fabric; serving this model? Anything if <names> bind to none. Pure. */
+bool secure_names_allow_address(const char *names, const char *address);
+bool secure_names_allow_model(const char *names, const char *model);
 
 /* --- tokens --------------------------------------------------------------------------------- */
 

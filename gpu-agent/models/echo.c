@@ -63,10 +63,11 @@ static void echo_sleep(uint64_t ns)
 static int echo_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		     void **state, char *error, size_t error_size)
 {
-	uint32_t max_request = ECHO_REQUEST_DEFAULT;
+	uint32_t max_request = ECHO_REQUEST_DEFAULT, min_request = 0;
 	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
+		{.key = "min_request", .number = &min_request, .max = ECHO_REQUEST_MAX},
 		{.key = "delay_us", .number = &delay_us, .max = ECHO_DELAY_MAX_US},
 		{.key = "batch_us", .number = &batch_us, .max = ECHO_DELAY_MAX_US},
 		{.key = "sleep", .number = &asleep, .max = 1},
@@ -80,6 +81,11 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 			      error_size);
 	if (ret != 0)
 		return ret;
+	if (min_request > max_request) {
+		snprintf(error, error_size, "min_request=%u: must not be more than max_request, %u",
+			 min_request, max_request);
+		return -EINVAL;
+	}
 	echo = calloc(1, sizeof(*echo));
 	if (echo == NULL) {
 		snprintf(error, error_size, "out of memory");
@@ -91,7 +97,11 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 	echo->fail_every = fail_every;
 	echo->kernel = kernel;
 	*shape = (struct agent_model_shape){
-		.max_request = max_request, .max_reply = max_request, .max_batch = max_batch};
+		.min_request = min_request,
+		.max_request = max_request,
+		.max_reply = max_request,
+		.max_batch = max_batch,
+	};
 	*state = echo;
 	return 0;
 }

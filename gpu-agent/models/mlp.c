@@ -183,6 +183,7 @@ static int mlp_open(const char *arguments, uint32_t max_batch, struct agent_mode
 	if (mlp->from == NULL || mlp->to == NULL)
 		goto no_memory;
 	mlp->rows = rows_agree(mlp) ? MLP_TILE : 1;
+	shape->min_request = MLP_ID_SIZE + mlp->weights.inputs;
 	shape->max_request = MLP_ID_SIZE + mlp->weights.inputs;
 	shape->max_reply = MLP_REPLY_HEADER + mlp->weights.outputs * (uint32_t)sizeof(float);
 	shape->max_batch = max_batch;

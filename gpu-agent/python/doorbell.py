@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Serve a PyTorch module from the GPU it is on: no CPU takes part in a request.
+"""Serve a PyTorch module from the GPU it is on: Python takes no part in a request, and with an RDMA
+device no CPU does.
 
     import torch, doorbell
-    doorbell.serve(module, torch.rand(1, 3, 224, 224, device="cuda"), model="resnet50",
+    doorbell.serve(module, torch.rand(1, 256, device="cuda"), model="classifier",
                    lb="10.201.0.254:4790", device="mlx5_0", engine="verbs",
                    address="10.201.0.11/24")
 
 A request is the bytes of one row of the module's input, a reply those of one row of its output, as
-they lie in memory. The module is captured as a CUDA graph; what it does must be the same for every
+they lie in memory; each must fit one datagram of a client. The module is captured as a CUDA graph; what it does must be the same for every
 batch. The agent is libdoorbell-agent.so, loaded into this process.
 """
 import contextlib

@@ -24,13 +24,19 @@ static inline enum lb_drop read(const struct lb_service_config *config, const ui
 	return out->length > config->max_request ? LB_DROP_REQUEST_TOO_LARGE : LB_DROPS;
 }
 
-static void refuse(struct lcore *lc, struct rte_mbuf *m, const struct flow *flow,
+static void refuse(struct lcore *lc, const struct burst *b, unsigned int i,
 		   const struct framed *framed, enum lb_drop reason)
 {
+	const struct flow *flow = b->flow[i];
+
 	lc->service[flow->service].stats.drops++;
-	if (reason == LB_DROP_FRAMING)
-		egress_notice(lc, flow, LB_NOTICE_MALFORMED, framed->tag);
-	lcore_drop(lc, m, reason);
+	if (reason == LB_DROP_FRAMING && refuse_may_tell(lc, &flow->client, flow->zone))
+		egress_notice(lc, flow, &b->path[i], LB_NOTICE_MALFORMED, framed->tag);
+	if (reason == LB_DROP_REQUEST_TOO_LARGE &&
+	    b->parsed[i].payload_length >= LB_NOTICE_LENGTH &&
+	    refuse_may_tell(lc, &flow->client, flow->zone))
+		egress_notice(lc, flow, &b->path[i], LB_NOTICE_TOO_LARGE, framed->tag);
+	lcore_drop(lc, b->packet[i], reason);
 }
 
 /* TSC of the request's deadline; 0: none. */
@@ -57,6 +63,8 @@ static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, un
 	/* No client is more urgent than its service. */
 	b->standing[kept] = (struct standing){.level = RTE_MAX(framed->priority, config->priority)};
 	b->packet[kept] = m;
+	if (unlikely(kept != i))
+		b->path[kept] = b->path[i];
 	b->hash[kept] = b->hash[i];
 	b->handle[kept] = b->handle[i];
 	b->flow[kept] = b->flow[i];
@@ -77,7 +85,7 @@ void framing_cut(struct lcore *lc, struct burst *b)
 			     p->payload_length, &framed);
 
 		if (unlikely(reason != LB_DROPS)) {
-			refuse(lc, m, flow, &framed, reason);
+			refuse(lc, b, i, &framed, reason);
 			continue;
 		}
 		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);

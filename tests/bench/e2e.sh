@@ -44,7 +44,7 @@ fi
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
 lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
-client_args=() agent_args=() pids=() dir=''
+lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
     sed -n '4,29s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
@@ -55,7 +55,8 @@ while [ $# -gt 0 ]; do
     case $1 in
     --no-huge) huge=no ;;
     --form-only) form_only=yes ;;
-    --smoke) client_args+=(--requests 2000 --timeout-ms 5000) ;;
+    # A short lease, so that a run sees renewals.
+    --smoke) client_args+=(--requests 2000 --timeout-ms 5000) lease_ms=1000 ;;
     --progress) client_args+=("$1") ;;
     -h | --help) usage 0 ;;
     --*)
@@ -230,7 +231,7 @@ flows: 131072
 memory: {mb: $lb_mb, hugepages: $([ $huge = yes ] && echo true || echo false)}
 control: {socket: "$dir/control.sock", agents: "127.0.0.1:$agents_port"}
 # A busy machine is not a dead worker.
-workers: {timeout_ms: 10000}
+workers: {timeout_ms: 10000, lease_ms: $lease_ms}
 END
 }
 

@@ -91,7 +91,7 @@ void floor_forward(struct clients *c, struct load *load, struct turns *turns)
 		begin = turns_begin();
 		forward_burst(nic->port);
 		turns_end(turns, begin);
-		rte_pktmbuf_free_bulk(packet, nic_collect(nic, packet, NIC_SIZE));
+		rte_pktmbuf_free_bulk(packet, nic_collect(nic, 0, packet, NIC_SIZE));
 	}
 }
 

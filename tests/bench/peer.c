@@ -26,7 +26,10 @@ static void add_worker(struct peer *peer, unsigned int w)
 		.worker = {.slots = PEER_SLOTS,
 			   .max_request = MAX_BYTES,
 			   .max_reply = MAX_BYTES,
-			   .max_batch = 64,
+			   /* As many as it has slots: however slow the machine is, its requests
+			    * never wait in the load balancer (lb/choose.c), which would count
+			    * them as missing here. */
+			   .max_batch = PEER_SLOTS,
 			   .weight = 1,
 			   .heartbeat_ms = 1000,
 			   .instance = w + 1},
@@ -235,7 +238,7 @@ static void take(struct peer *peer, const struct rte_mbuf *m)
 void peer_receive(struct peer *peer)
 {
 	struct rte_mbuf *packet[NIC_SIZE];
-	unsigned int n = nic_collect(&peer->rig->fabric, packet, NIC_SIZE);
+	unsigned int n = nic_collect(&peer->rig->fabric, 0, packet, NIC_SIZE);
 
 	for (unsigned int i = 0; i < n; i++) {
 		take(peer, packet[i]);

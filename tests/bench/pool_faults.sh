@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What faults cost clients, by the net stories replay, churn and overload: medians of their figures
-# over the runs, and the spread.
+# What faults cost clients, by the net stories replay_tail, replay, churn and overload: medians of
+# their figures over the runs, and the spread. affected_* are of the worst of the three faults.
 #
 #   pool_faults.sh [--runs N] [--json FILE] [--commit TEXT] [--machine TEXT]
 #
@@ -30,16 +30,26 @@ STORY_FIGURES=$(mktemp)
 trap 'rm -f "$STORY_FIGURES"' EXIT
 export STORY_FIGURES DOORBELL_BUILD=${BUILD:-$root/build-bench} CHURN_EVENTS=100
 for ((i = 1; i <= runs; i++)); do
-    for story in replay churn overload; do
-        "$root/tests/net/${story}_test.sh" 2>/dev/null | tail -n 1
+    for story in replay_tail replay churn overload; do
+        "$root/tests/net/${story}_test.sh" 2>/dev/null | tail -n 3
     done
 done
 
-result=$(jq -Rn --arg commit "$commit" --arg machine "$machine" --argjson runs "$runs" '
+result=$(jq -Rn '
     [inputs | split(" ") | {key: .[0], value: (.[1] | tonumber)}] | group_by(.key) |
     map({key: .[0].key, value: (map(.value) | sort)}) |
-    {bench: "pool-faults", commit: $commit, machine: $machine, runs: $runs,
-     metrics: (map({key, value: .value[(.value | length) / 2 | floor]}) | from_entries),
-     spread: (map({key, value: [.value[0], .value[-1]]}) | from_entries)}' <"$STORY_FIGURES")
+    {metrics: (map({key, value: .value[(.value | length) / 2 | floor]}) | from_entries),
+     spread: (map({key, value: [.value[0], .value[-1]]}) | from_entries)} |
+    .metrics as $m | ("kill9", "halt", "cut" | select($m[. + "_affected"])) as $fault |
+    [., $fault]' <"$STORY_FIGURES" |
+    jq -s '
+    max_by(.[0].metrics[.[1] + "_over_undisturbed"]) as [$all, $worst] |
+    ("affected", "affected_max_ms", "affected_p99_ms", "undisturbed_p99_ms", "detection_ms",
+     "over_undisturbed") as $key | [$all, $worst, $key]' |
+    jq -s --arg commit "$commit" --arg machine "$machine" --argjson runs "$runs" '
+    reduce .[] as [$all, $worst, $key] (.[0][0];
+        .metrics[$key] = $all.metrics[$worst + "_" + $key] |
+        .spread[$key] = $all.spread[$worst + "_" + $key]) |
+    {bench: "pool-faults", commit: $commit, machine: $machine, runs: $runs} + .')
 [ -z "$json" ] || echo "$result" >"$json"
 jq -r '.metrics as $m | .spread as $s | $m | keys[] | "\(.) \($m[.]) (\($s[.][0]), \($s[.][1]))"' <<<"$result"

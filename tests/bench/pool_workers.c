@@ -22,6 +22,8 @@
 	"--control, tells when all are active. With --events, things happen to them then; with\n"  \
 	"--roll, each is restarted in turn. Ends with SIGTERM. Prints JSON lines."
 #define POLL_MS 20
+/* Loops stop as events, and their process goes on: hundreds of others are in it. */
+#define HANG_MS 600000
 
 /* --- options -------------------------------------------------------------------------------------
  */
@@ -74,6 +76,7 @@ static int check(struct pool_options *o)
 	o->agent.max_batch = (uint32_t)o->max_batch;
 	o->agent.heartbeat_ms = (uint32_t)o->heartbeat_ms;
 	o->agent.max_run_ms = 0;
+	o->agent.hang_ms = HANG_MS;
 	o->agent.weight = 1;
 	o->agent.mtu = (uint32_t)o->mtu;
 	o->agent.memory_mb = (uint32_t)o->memory_mb;

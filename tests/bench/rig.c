@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 
 #include "eal.h"
@@ -27,7 +26,7 @@ static const char config_text[] =
 	"     address: " RIG_LB_FABRIC "/24}\n"
 	"services:\n"
 	"  - {name: one, address: " RIG_VIP ", port: %d, model: one, flow_timeout_ms: %u,\n"
-	"     one_way_timeout_ms: %u, request_timeout_ms: %u}\n"
+	"     one_way_timeout_ms: %u, request_timeout_ms: %u, queue_timeout_ms: 100}\n"
 	"  - {name: many, address: " RIG_VIP ", port: %d, model: many, flow_timeout_ms: 3600000,\n"
 	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
 	"lcores: [%d]\n"
@@ -67,38 +66,13 @@ static int read_config(struct lb_config *config, const struct rig_options *o)
 	int length, ret;
 
 	length = snprintf(text, sizeof(text), config_text, RIG_SERVICE_UDP, timeout, timeout,
-			  RTE_MIN(timeout - 1000, 600000u), RIG_SERVICE_UDP + 1, stay_on_this_cpu(),
+			  RTE_MIN(timeout - 100, 600000u), RIG_SERVICE_UDP + 1, stay_on_this_cpu(),
 			  o->flows != 0 ? o->flows : 1048576, o->hugepages ? "true" : "false",
 			  o->mb != 0 ? o->mb : 1792);
 	ret = lb_config_parse("bench", text, length, config, error, sizeof(error));
 	if (ret < 0)
 		fprintf(stderr, "%s\n", error);
 	return ret;
-}
-
-static struct rte_ring *create_ring(const char *port, const char *direction)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "%s_%s", port, direction);
-	return rte_ring_create(name, NIC_SIZE, SOCKET_ID_ANY,
-			       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-}
-
-/* lb_create() finds the port by its name, net_ring_<name>. */
-static int create_port(struct nic *nic, const char *name)
-{
-	int port;
-
-	nic->rx = create_ring(name, "rx");
-	nic->tx = create_ring(name, "tx");
-	if (nic->rx == NULL || nic->tx == NULL)
-		return -ENOMEM;
-	port = rte_eth_from_rings(name, &nic->rx, 1, &nic->tx, 1, 0);
-	if (port < 0)
-		return -ENODEV;
-	nic->port = port;
-	return 0;
 }
 
 /* Buffers as large as those that the load balancer's own ports receive into. */
@@ -121,9 +95,9 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 	if (ret == 0)
 		ret = lb_eal_init(config, "walk", error, sizeof(error));
 	if (ret == 0)
-		ret = create_port(&rig->clients, "clients");
+		ret = nic_create(&rig->clients, "clients", 1);
 	if (ret == 0)
-		ret = create_port(&rig->fabric, "fabric");
+		ret = nic_create(&rig->fabric, "fabric", 1);
 	if (ret == 0) {
 		rig->lb = lb_create(config);
 		ret = rig->lb == NULL ? -ENOMEM : 0;
@@ -146,26 +120,14 @@ void rig_destroy(struct rig *rig)
 {
 	lb_destroy(rig->lb);
 	rte_mempool_free(rig->received);
-	rte_ring_free(rig->clients.rx);
-	rte_ring_free(rig->clients.tx);
-	rte_ring_free(rig->fabric.rx);
-	rte_ring_free(rig->fabric.tx);
+	nic_destroy(&rig->clients);
+	nic_destroy(&rig->fabric);
 }
 
 void nic_deliver(const struct nic *nic, struct rte_mbuf *const packet[], unsigned int n)
 {
-	for (unsigned int i = 0; i < n; i++) {
-		packet[i]->port = nic->port;
-		packet[i]->ol_flags = nic->ol_flags;
-		packet[i]->nb_segs = 1;
-	}
-	if (rte_ring_sp_enqueue_bulk(nic->rx, (void *const *)packet, n, NULL) != n)
+	if (!nic_receive(nic, 0, packet, n))
 		rig_die("a port's queue is full");
-}
-
-unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsigned int max)
-{
-	return rte_ring_sc_dequeue_burst(nic->tx, (void **)packet, max, NULL);
 }
 
 void rig_alloc(const struct rig *rig, struct rte_mbuf *packet[], unsigned int n)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "lcore.h"
+#include "nic.h"
 
 /* Packets of one batch: all are in memory before the first is worked on. */
 #define RIG_BATCH 4096
@@ -28,13 +29,6 @@ enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_SERVICES };
 #define RIG_LB_FABRIC   "10.9.0.1"
 #define RIG_HOST        "10.9.0.2" /* the workers'; several GPUs, one address */
 #define RIG_PATH_MTU    4096
-
-/* A port, seen from outside: what it receives and what it has sent. */
-struct nic {
-	uint16_t port;
-	uint64_t ol_flags; /* what it says about every packet it receives; 0 = nothing */
-	struct rte_ring *rx, *tx;
-};
 
 struct rig {
 	struct lb *lb;
@@ -58,10 +52,6 @@ void rig_destroy(struct rig *rig);
 
 /* Receive <n> packets as a driver does: it has just written each mbuf's first cache line. */
 void nic_deliver(const struct nic *nic, struct rte_mbuf *const packet[], unsigned int n);
-/* What the port has sent since last time, at most <max>. */
-unsigned int nic_collect(const struct nic *nic, struct rte_mbuf *packet[], unsigned int max);
-/* As many as the rig ever has in a port. */
-#define NIC_SIZE 1024
 
 /*
  * Mbufs for received frames. They come from a pool of their own, which is little larger than a

@@ -5,6 +5,8 @@
 #
 #   tests/bench/run.sh list
 #   tests/bench/run.sh walk [--json FILE] [--runs N]
+#   tests/bench/run.sh walk-budget [--update] [--functions] [--json FILE]
+#   tests/bench/run.sh walk-ab OLD NEW [--rounds N] [--only SCENARIO]
 #   tests/bench/run.sh conntrack [--only 64k|1m|8m|30m] [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
@@ -17,6 +19,8 @@
 #   tests/bench/run.sh pool [--only pick|maglev|sim] [--runs N] [--json FILE]
 #   tests/bench/run.sh size [--rounds N] [--seconds S] [--loads "30 50 70 85"] [--only single|batch] ...
 #   tests/bench/run.sh pool-faults [--runs N] [--json FILE]
+#   tests/bench/run.sh stop [--runs N] [--json FILE]
+#   tests/bench/run.sh isolation [--runs N] [--json FILE]
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
@@ -34,12 +38,14 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,27s/^# \{0,1\}//p' "$0"
+    sed -n '3,29s/^# \{0,1\}//p' "$0"
 }
 
 list() {
     cat <<END
 walk               cycles per packet of the load balancer's walk, stage by stage
+walk-budget        instructions per packet of the same, exact, beside their budget
+walk-ab            cycles of the walk of two builds, in turn: their ratio
 conntrack          cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows
 conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows
 wire-100g          Gbit/s per core from end to end, generator and load balancer joined by memif
@@ -51,6 +57,8 @@ e2e                latency and requests/s through doorbell-lb and doorbell-agent
 pool               what choosing a worker costs, and what policies do to latency (simulated)
 size               what doorbell size predicts beside what doorbell bench measures, at four loads
 pool-faults        what kill -9, a halt, 100 comings and goings, and three times the load cost clients
+isolation          what eight saturated services cost a ninth with a worker of its own
+stop               how many requests end in silence when the load balancer is stopped under load
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -183,6 +191,16 @@ walk)
     # 1792 MiB and a few pages that the EAL wants on top
     run_bench walk 1024 "$@"
     ;;
+walk-ab)
+    shift
+    take_hugepages 1024 || set -- "$@" --no-huge
+    "$root/tests/bench/walk_ab.sh" "$@"
+    ;;
+walk-budget)
+    shift
+    build tests/bench/bench-walk-budget
+    "$root/tests/bench/walk_budget.py" "$build/tests/bench/bench-walk-budget" "$@"
+    ;;
 conntrack)
     shift
     # 8 million flows in three tables, or 30 million in two
@@ -211,6 +229,16 @@ pool-faults)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
     BUILD=$build exec "$root/tests/bench/pool_faults.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+isolation)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so
+    BUILD=$build exec "$root/tests/bench/isolation.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+stop)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
+    BUILD=$build exec "$root/tests/bench/stop.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 pool-live)
     shift

@@ -37,7 +37,9 @@ def watch(done):
 
 def get(path):
     begin = time.monotonic()
-    text = urllib.request.urlopen("http://127.0.0.1:9180" + path, timeout=30).read()
+    wanted = urllib.request.Request("http://127.0.0.1:9180" + path,
+                                    headers={"Accept": "application/openmetrics-text, application/json"})
+    text = urllib.request.urlopen(wanted, timeout=30).read()
     return text, (time.monotonic() - begin) * 1e3
 
 

@@ -18,18 +18,25 @@
 #include "walk_batch.h"
 
 #define RUNS_DEFAULT 9
-#define TIMEOUT_MS   5000
 #define REPLY        64
-#define FLOWS        12000000u
-#define FLOWS_8M     8000000u
-#define FLOWS_DUMP   10000000u
 #define DUMP_WINDOWS 4 /* pairs per run: their difference is small */
 #define MEMORY_MB    3072
 
 /* Batches per figure: 2048 turns. */
 #define WINDOW 16
 
+/* How large all is; --smoke makes it small, and its figures mean nothing. */
+struct size {
+	uint32_t timeout_ms;
+	uint32_t flows, many, dumped; /* of the table; drawn from; while it is dumped */
+};
+
+static const struct size full = {5000, 12000000, 8000000, 10000000};
+/* Those drawn from come beside the traffic's: 200,000 active ones, and those of the last timeout. */
+static const struct size smoke = {600, 1250000, 500000, 625000};
+
 struct bench_traffic {
+	struct size size;
 	struct bench b;
 	struct load trace, many, few;
 	struct report report;
@@ -111,7 +118,7 @@ static void measure_forward(struct bench_traffic *t)
 /* Flows begin and none ends, until the oldest is almost as old as the timeout. */
 static void insert_only(struct bench_traffic *t)
 {
-	while (seconds(&t->b) < TIMEOUT_MS * 0.9 / 1000)
+	while (seconds(&t->b) < t->size.timeout_ms * 0.9 / 1000)
 		measure_trace(t, "insert_only", 1010);
 	report_add(&t->report, (double)conntrack_count(t->b.rig.lc->ct), "flows_insert_only");
 }
@@ -122,7 +129,7 @@ static void with_deletion(struct bench_traffic *t)
 	struct conntrack_stats before, after;
 	double start;
 
-	while (seconds(&t->b) < TIMEOUT_MS * 2.2 / 1000) {
+	while (seconds(&t->b) < t->size.timeout_ms * 2.2 / 1000) {
 		batch(&t->b, &t->trace);
 		forget(&t->b);
 	}
@@ -152,7 +159,7 @@ static void many_flows(struct bench_traffic *t)
 	open.in_turn = true;
 	open.reply = REPLY;
 	open.payload = REPLY;
-	for (uint32_t sent = 0; sent < FLOWS_8M; sent += RIG_BATCH) {
+	for (uint32_t sent = 0; sent < t->size.many; sent += RIG_BATCH) {
 		batch(&t->b, &open);
 		forget(&t->b);
 	}
@@ -170,16 +177,16 @@ static void many_flows(struct bench_traffic *t)
  */
 static void dumped(struct bench_traffic *t)
 {
-	uint32_t first = t->few.flows, opened = FLOWS_8M;
+	uint32_t first = t->few.flows, opened = t->size.many;
 	struct load open = t->many;
 	struct dumper dumper;
 	double bytes, cycles[2];
 
 	open.in_turn = true;
 	open.reply = open.payload = REPLY;
-	open.flows = FLOWS_DUMP;
+	open.flows = t->size.dumped;
 	open.next = opened;
-	for (; opened < FLOWS_DUMP; opened += RIG_BATCH) {
+	for (; opened < t->size.dumped; opened += RIG_BATCH) {
 		batch(&t->b, &open);
 		forget(&t->b);
 	}
@@ -241,17 +248,24 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "--write") == 0)
 		return write_trace(argc, argv);
+	t.size = full;
+	if (argc > 1 && strcmp(argv[1], "--smoke") == 0) {
+		t.size = smoke;
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
 	if (!bench_options_read(&o, argc, argv, "traffic", NULL, RUNS_DEFAULT))
 		return 2;
 	if (rig_create(&t.b.rig, &(struct rig_options){.hugepages = o.hugepages,
-						       .flows = FLOWS,
+						       .flows = t.size.flows,
 						       .mb = MEMORY_MB,
-						       .timeout_ms = TIMEOUT_MS}) < 0)
+						       .timeout_ms = t.size.timeout_ms}) < 0)
 		return 1;
 	t.runs = o.runs;
 	t.trace = (struct load){.service = RIG_ONE_WORKER, .trace = trace_create(), .reply = REPLY};
 	t.many = (struct load){.service = RIG_MANY_WORKERS,
-			       .flows = FLOWS_8M,
+			       .flows = t.size.many,
 			       .payload = 1024,
 			       .reply = REPLY,
 			       .nic_checks = true};

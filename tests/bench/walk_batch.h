@@ -18,6 +18,7 @@ struct bench {
 	struct turns untimed; /* turns in between */
 	uint64_t worked;      /* TSC cycles inside lb_turn(), all turns together */
 	uint64_t bytes;       /* of the frames of requests */
+	void (*between)(const struct rig *rig); /* called before each turn, unless NULL */
 };
 
 /* Of the frames of the batch that was prepared last. */
@@ -25,5 +26,8 @@ uint64_t batch_bytes(const struct clients *c);
 
 /* Ends the bench when anything is lost, copied, moved or wrong. */
 void batch_run(struct bench *b, struct load *load);
+/* The same in two halves: the requests, then their replies. */
+void batch_requests(struct bench *b, struct load *load);
+void batch_replies(struct bench *b, const struct load *load);
 
 #endif

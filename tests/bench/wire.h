@@ -33,6 +33,15 @@
 #define WIRE_STRIDE    1536
 #define WIRE_BYTES_MAX 1472 /* of a request */
 #define WIRE_FIRST_PSN 0xfffff0u
+/*
+ * How often the worker's loop beats on each queue, as an agent's does by default; what it
+ * announces, after twice which it is suspect; and how long it may be silent before it is removed.
+ * Silence is what a busy machine makes of beats, so these are longer than a daemon's, but a run
+ * with --smoke outlasts them all.
+ */
+#define WIRE_BEAT_MS      20
+#define WIRE_HEARTBEAT_MS 500
+#define WIRE_DEAD_MS      2000
 /* The worker's queue pair, rkey and memory for one lcore of the load balancer. */
 #define WIRE_QPN(lcore)         (0x100u + (lcore))
 #define WIRE_RKEY(lcore)        (0x1000u + (lcore))
@@ -53,7 +62,7 @@ struct wire_options {
 	uint16_t lb_cpu[WIRE_QUEUES_MAX], gen_cpu[WIRE_THREADS_MAX];
 	unsigned int runs,
 		tries; /* spans measured per scenario; how often, to get each undisturbed */
-	uint32_t measure_ms;
+	uint32_t measure_ms, smoke_ms;
 	uint32_t flows;
 	uint32_t outstanding; /* requests per queue without a reply: the window that is kept full */
 	unsigned int ring;    /* log2 of the slots of a memif ring */
@@ -129,7 +138,7 @@ struct wire_answer {
 	int status; /* 0 or -errno */
 	uint64_t tsc, tsc_hz;
 	struct wire_address address; /* the load balancer's first answer */
-	char unwanted[128];          /* which of them, if any */
+	char unwanted[512];          /* which of them, if any */
 	union {
 		struct wire_lb_counters lb[WIRE_QUEUES_MAX];
 		struct {

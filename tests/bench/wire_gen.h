@@ -81,14 +81,17 @@ struct gen_worker {
 	uint64_t number;           /* of the request that must be announced next */
 	uint64_t slot[WIRE_SLOTS]; /* the number of the request that lies there, plus one; 0 = none
 				    */
-	uint32_t length[WIRE_SLOTS]; /* its bytes */
-	struct rte_mempool *packets; /* this side's alone */
+	uint32_t length[WIRE_SLOTS];    /* its bytes */
+	struct rte_mempool *packets;    /* this side's alone */
+	uint64_t beat_every, next_beat; /* TSC ticks */
+	uint32_t beats;
 	struct gen_out out;
 } __rte_cache_aligned;
 
 void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_t port,
 		     uint16_t queue, const struct wire_address *lb, struct rte_mempool *packets);
-bool gen_worker_turn(struct gen_worker *w);
+/* <now>: TSC ticks. */
+bool gen_worker_turn(struct gen_worker *w, uint64_t now);
 /* Has the load balancer acknowledged all that was sent to it? For any thread. */
 static inline bool gen_worker_acked(const struct gen_worker *w)
 {

@@ -17,7 +17,9 @@
 #define OUTSTANDING   512
 #define REPLY_BYTES   64
 #define SMOKE_FLOWS   10000
-#define SMOKE_MS      50
+/* One span of conntrack-scale, or all five of wire-100g, outlast WIRE_DEAD_MS. */
+#define SMOKE_MS_100G  500
+#define SMOKE_MS_SCALE 2500
 /* A whole burst, and the requester's window less descriptors. */
 #define OUTSTANDING_MIN 32
 #define OUTSTANDING_MAX 896
@@ -190,7 +192,7 @@ static bool take_option(struct wire_options *o, int c)
 		o->new_capacity_per_lcore = SMOKE_NEW_CAPACITY;
 		o->new_timeout_ms = SMOKE_NEW_MS;
 		o->flows = SMOKE_FLOWS;
-		o->measure_ms = SMOKE_MS;
+		o->measure_ms = o->smoke_ms;
 		o->runs = o->tries = 1;
 		o->verify = true;
 		return true;
@@ -323,6 +325,7 @@ bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wir
 		.runs = RUNS_DEFAULT,
 		.tries = TRIES_DEFAULT,
 		.measure_ms = MEASURE_MS,
+		.smoke_ms = bench == WIRE_BENCH_100G ? SMOKE_MS_100G : SMOKE_MS_SCALE,
 		.flows = FLOWS_DEFAULT,
 		.outstanding = OUTSTANDING,
 		.reply = REPLY_BYTES,

@@ -25,11 +25,24 @@ static void take_answer(const struct wire_child *c, struct wire_answer *a)
 		wire_die("%s is gone; its reason is above", c->name);
 }
 
-static void order(const struct wire_child *c, const struct wire_order *what, struct wire_answer *a)
+static bool ask(const struct wire_child *c, const struct wire_order *what, struct wire_answer *a)
 {
-	if (send(c->socket, what, sizeof(*what), MSG_NOSIGNAL) != sizeof(*what))
-		wire_die("%s is gone; its reason is above", c->name);
-	take_answer(c, a);
+	return send(c->socket, what, sizeof(*what), MSG_NOSIGNAL) == sizeof(*what) &&
+	       recv(c->socket, a, sizeof(*a), 0) == sizeof(*a);
+}
+
+/* The load balancer may know why the generator got what it did not expect. */
+static void order(const struct wire_parent *p, const struct wire_child *c,
+		  const struct wire_order *what, struct wire_answer *a)
+{
+	static const struct wire_order why = {.kind = WIRE_SNAPSHOT};
+
+	if (ask(c, what, a))
+		return;
+	if (c == &p->gen && ask(&p->lb, &why, a) && a->lb[0].unwanted > 0)
+		wire_die("%s is gone; the load balancer counts what must not happen:%s", c->name,
+			 a->unwanted);
+	wire_die("%s is gone; its reason is above", c->name);
 }
 
 /* --- children ------------------------------------------------------------------------------------
@@ -57,12 +70,12 @@ static void start_child(struct wire_child *c, const char *name,
 	take_answer(c, ready);
 }
 
-static void end_child(const struct wire_child *c)
+static void end_child(const struct wire_parent *p, const struct wire_child *c)
 {
 	static const struct wire_order end = {.kind = WIRE_END};
 	struct wire_answer a;
 
-	order(c, &end, &a);
+	order(p, c, &end, &a);
 	wire_child_end(c);
 }
 
@@ -71,11 +84,11 @@ void wire_parent_end(struct wire_parent *p)
 	static const struct wire_order stop = {.kind = WIRE_STOP};
 	struct wire_answer a;
 
-	order(&p->gen, &stop, &a);
-	order(&p->lb, &stop, &a);
+	order(p, &p->gen, &stop, &a);
+	order(p, &p->lb, &stop, &a);
 	wire_child_let_go(&p->gen);
-	end_child(&p->lb);
-	end_child(&p->gen);
+	end_child(p, &p->lb);
+	end_child(p, &p->gen);
 }
 
 void wire_parent_start(struct wire_parent *p)
@@ -86,8 +99,8 @@ void wire_parent_start(struct wire_parent *p)
 	start_child(&p->gen, "generator", wire_gen_main, &p->o, &a);
 	start_child(&p->lb, "load balancer", wire_lb_main, &p->o, &a);
 	join.address = a.address;
-	order(&p->gen, &join, &a);
-	order(&p->lb, &join, &a);
+	order(p, &p->gen, &join, &a);
+	order(p, &p->lb, &join, &a);
 }
 
 /* --- loads ---------------------------------------------------------------------------------------
@@ -97,8 +110,8 @@ void wire_parent_sample(const struct wire_parent *p, struct wire_sample *s)
 {
 	static const struct wire_order what = {.kind = WIRE_SNAPSHOT};
 
-	order(&p->gen, &what, &s->gen);
-	order(&p->lb, &what, &s->lb);
+	order(p, &p->gen, &what, &s->gen);
+	order(p, &p->lb, &what, &s->lb);
 	if (s->lb.lb[0].unwanted > 0)
 		wire_die("the load balancer counts what must not happen:%s", s->lb.unwanted);
 }
@@ -108,8 +121,8 @@ static void begin(const struct wire_parent *p, const struct wire_load *load)
 	struct wire_order start = {.kind = WIRE_START, .load = *load};
 	struct wire_answer a;
 
-	order(&p->lb, &start, &a);
-	order(&p->gen, &start, &a);
+	order(p, &p->lb, &start, &a);
+	order(p, &p->gen, &start, &a);
 }
 
 /* Whatever was sent must have arrived, once it had the time. */
@@ -120,7 +133,7 @@ static void finish(struct wire_parent *p)
 	struct wire_answer a;
 	uint64_t lost = 0;
 
-	order(&p->gen, &drain, &a);
+	order(p, &p->gen, &drain, &a);
 	wire_parent_sample(p, &s);
 	for (unsigned int q = 0; q < p->o.lcores; q++)
 		lost += s.gen.gen.queue[q].sent - s.gen.gen.queue[q].answered;

@@ -3,6 +3,7 @@
  * The worker: one queue pair per lcore of the load balancer. It checks PSN, rkey, address and
  * descriptor of every WRITE, acknowledges once per burst, and answers each request at once.
  */
+#include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "neigh.h"
@@ -23,12 +24,12 @@ static struct rte_mbuf *new_packet(struct gen_worker *w)
 	return m;
 }
 
-/* The loop's sign of life, which makes the worker active. */
+/* The loop's sign of life: the first makes the worker active. */
 static void heartbeat(struct gen_worker *w)
 {
 	struct rte_mbuf *m = new_packet(w);
 
-	writer_begin(&w->writer, m, 0, 0, RING_IMM_HEARTBEAT | 1);
+	writer_begin(&w->writer, m, 0, 0, RING_IMM_HEARTBEAT | (w->beats++ & 0xfffff));
 	writer_end(&w->writer, m);
 }
 
@@ -50,7 +51,7 @@ void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_
 	w->writer.rkey = w->link.reply_rkey;
 	w->acked = roce_psn_add(WIRE_FIRST_PSN, ROCE_PSN_MASK);
 	w->epsn = w->link.psn;
-	heartbeat(w);
+	w->beat_every = rte_get_tsc_hz() / 1000 * WIRE_BEAT_MS;
 }
 
 static void answer_arp(struct gen_worker *w, const uint8_t *frame)
@@ -187,7 +188,17 @@ static void acknowledge(struct gen_worker *w)
 	w->counters.acks_sent++;
 }
 
-bool gen_worker_turn(struct gen_worker *w)
+/* Beats do not pile up behind a load balancer that takes nothing. */
+static void beat_when_due(struct gen_worker *w, uint64_t now)
+{
+	if (likely(now < w->next_beat))
+		return;
+	w->next_beat = now + w->beat_every;
+	if (gen_out_room(&w->out) > GEN_PENDING / 2)
+		heartbeat(w);
+}
+
+bool gen_worker_turn(struct gen_worker *w, uint64_t now)
 {
 	struct rte_mbuf *packet[2 * GEN_BURST];
 	unsigned int n = 0;
@@ -200,6 +211,7 @@ bool gen_worker_turn(struct gen_worker *w)
 	rte_pktmbuf_free_bulk(packet, n);
 	if (w->ack_due)
 		acknowledge(w);
+	beat_when_due(w, now);
 	if (w->out.n > 0)
 		gen_out_flush(&w->out);
 	return n > 0;

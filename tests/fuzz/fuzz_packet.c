@@ -48,7 +48,7 @@ static void check_parsed(const uint8_t *frame, uint32_t length, const struct par
 		require(key->src_port != 0, "a source that cannot be answered");
 		/* fall through */
 	case PARSE_ROCE:
-		require(key->family == p->family && key->protocol == 17 && key->zero == 0,
+		require(key->family == p->family && key->protocol == 17 && key->zone == 0,
 			"half a key");
 		require(p->payload_offset == p->l4_offset + 8 &&
 				p->payload_length + 8u <= p->l4_length,
@@ -82,10 +82,12 @@ static void check_flow(const uint8_t *frame, uint32_t length, const struct parse
 		       const struct flow_key *key)
 {
 	struct flow_key flow;
+	uint16_t vlan;
 
-	if (parse_flow(frame, length, &flow))
+	if (parse_flow(frame, length, &flow, &vlan))
 		require(p->kind == PARSE_DROP ||
-				(p->kind == PARSE_UDP && memcmp(&flow, key, sizeof(flow)) == 0),
+				(p->kind == PARSE_UDP && p->vlan == vlan &&
+				 memcmp(&flow, key, sizeof(flow)) == 0),
 			"another flow");
 	else
 		require(p->kind != PARSE_UDP, "a request of no flow");

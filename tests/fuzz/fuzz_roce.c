@@ -36,7 +36,8 @@ struct world {
 	uint32_t message_length, message_bytes;
 	struct roce_path path;
 	struct txq tx;
-	uint32_t held, waiting;
+	uint32_t held;
+	struct requester_list waiting;
 	struct requester rq;
 	uint64_t now;
 };
@@ -225,7 +226,7 @@ static void check_window(const struct world *w)
 		"has sent what is not built");
 	require(w->held == (uint32_t)unacked, "packets miscounted");
 	require(w->tx.n <= TXQ_SIZE, "the transmit queue burst");
-	require(w->waiting == rq->paced, "who waits for the rate is miscounted");
+	require(LIST_EMPTY(&w->waiting) == !rq->paced, "the list of those that wait for the rate");
 	for (int32_t i = 0; i < unacked; i++)
 		require(rq->window[(rq->una_psn + i) % REQUESTER_WINDOW] != NULL,
 			"a hole in the window");
@@ -304,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += step(w, data + at, size - at);
 	op_transmit(w);
 	requester_fini(&w->rq);
-	require(w->waiting == 0, "waits for the rate after the end");
+	require(LIST_EMPTY(&w->waiting), "waits for the rate after the end");
 	free(w->memory);
 	require(rte_mempool_full(packets) && rte_mempool_full(small), "a buffer leaked");
 	return 0;

@@ -44,7 +44,7 @@ static void names(const uint8_t *data, size_t size)
 		*worker++ = '\0';
 		if (secure_names_allow(text, worker))
 			require(*worker && (strcasestr(text, worker) || strchr(text, '*') ||
-					    strstr(worker, "-gpu")),
+					    strstr(worker, "-gpu") || strstr(worker, "-cpu")),
 				"a name from nowhere is allowed");
 	}
 	free(text);

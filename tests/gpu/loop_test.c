@@ -513,7 +513,7 @@ static void drops_large_ones_that_came_first(struct rig *rig)
 	pause_us(1000);
 }
 
-static void says_what_the_model_refused(struct rig *rig)
+static void refuses_sizes_that_the_model_does_not_take(struct rig *rig)
 {
 	char arguments[512];
 	struct rig_reply r;
@@ -523,7 +523,7 @@ static void says_what_the_model_refused(struct rig *rig)
 		return;
 	ask(rig, 0, 0, 71, 0, NULL);
 	REQUIRE(await(rig, 0, &r), "no reply");
-	REQUIRE(r.status == RING_ERROR, "status %u", r.status);
+	REQUIRE(r.status == RING_BAD, "status %u", r.status);
 	ask(rig, 0, 1, 72, 1, NULL);
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.status == RING_OK && r.header->length == 8 + 4 + 40, "status %u length %u",
@@ -644,7 +644,7 @@ static const struct {
 	TEST(moves_large_payloads),
 	TEST(serves_what_came_while_a_batch_ran),
 	TEST(drops_large_ones_that_came_first),
-	TEST(says_what_the_model_refused),
+	TEST(refuses_sizes_that_the_model_does_not_take),
 	TEST(computes_what_the_model_computes),
 	TEST(stops_at_once),
 	TEST(starts_again_beside_another_gpu),

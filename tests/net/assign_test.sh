@@ -10,7 +10,8 @@ topology_up "story$$" 3
 topology_config "
   - {name: own, address: $vip, port: 8500, model: echo, policy: round-robin, workers: assigned,
      min_workers: 1, spares: 1}
-  - {name: all, address: $vip, port: 8501, model: echo, policy: round-robin}" "workers: {suspect_ms: 0, timeout_ms: 3000}"
+  - {name: all, address: $vip, port: 8501, model: echo, policy: round-robin}
+  - {name: other, address: $vip, port: 8502, model: mlp}" "workers: {suspect_ms: 0, timeout_ms: 3000}"
 start_lb
 for i in 1 2 3; do
     start_agent $i echo --label host=rack$((i / 2)) --label slot=$i --label gpu=none
@@ -54,6 +55,19 @@ cli workers release w1 all >/dev/null
 expect "without w1" "$(serves all)" = w2,w3
 ! cli workers release w1 all 2>"$dir/release.log" || fail "w1 was released twice"
 grep -q "worker 'w1' does not serve 'all'" "$dir/release.log" || fail "it said: $(cat "$dir/release.log")"
+# One of several services is impossible: nothing changes.
+cli workers release w2 own >/dev/null
+services=$(cli --json workers show w2 | jq -c .worker.services)
+! cli workers assign w2 own other 2>"$dir/assign.log" || fail "w2 was assigned to a service of another model"
+grep -q "worker 'w2' runs the model 'echo', and service 'other' needs 'mlp'" "$dir/assign.log" ||
+    fail "it said: $(cat "$dir/assign.log")"
+expect "services of w2 after an assignment that failed" \
+    "$(cli --json workers show w2 | jq -c .worker.services)" = "$services"
+cli workers assign w2 own >/dev/null
+! cli workers release w2 own other 2>"$dir/release.log" || fail "w2 was released from what it does not serve"
+grep -q "worker 'w2' does not serve 'other'" "$dir/release.log" || fail "it said: $(cat "$dir/release.log")"
+expect "own after a release that failed" "$(serves own)" = w2
+
 cli workers assign w1 all >/dev/null
 expect "with w1 again" "$(serves all)" = w1,w2,w3
 echo "$(figure run answered) requests answered while workers were assigned and released, none lost"

@@ -6,6 +6,7 @@ usage: bad_clients.py INTERFACE LB-MAC TIMES    sends each of them so often, and
                                                 is to be counted, and how many were answered
 """
 import json
+import socket
 import sys
 import time
 
@@ -14,6 +15,8 @@ from scapy.all import (ARP, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, ICMPv6ND_NS, 
 
 VIP, VIP6 = "10.200.0.100", "fd00:200::100"
 ECHO, SMALL, CLOSED, ROCE = 8500, 8501, 8999, 4791
+TOO_LARGE = b"\xdbDBN\x01\x0a"
+SO_RCVBUFFORCE = 33
 
 
 def rows(mac, broadcast="ff:ff:ff:ff:ff:ff"):
@@ -113,13 +116,17 @@ def main():
     expected = {}
     frames = rows(mac)
     watch = conf.L2listen(iface=interface)
+    watch.ins.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 25)
+    # Notices come here; without a socket the kernel would answer them.
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.bind(("10.200.0.2", 40000))
     out = conf.L2socket(iface=interface)
     for name, _, frame in frames:
         for _ in range(times):
             out.outs.send(bytes(frame))
         expected[name] = expected.get(name, 0) + times
     end = time.monotonic() + 0.3
-    answered = 0
+    answered = told = 0
     watch.ins.settimeout(0.05)
     while time.monotonic() < end:
         try:
@@ -127,8 +134,13 @@ def main():
         except TimeoutError:
             continue
         # address[2] is 4 for what this interface itself sent
-        answered += address[2] != 4 and data[6:12] == bytes.fromhex(mac.replace(":", ""))
-    print(json.dumps({"expected": expected, "answered": answered}))
+        if address[2] == 4 or data[6:12] != bytes.fromhex(mac.replace(":", "")):
+            continue
+        if data[42:].startswith(TOO_LARGE):
+            told += 1
+        else:
+            answered += 1
+    print(json.dumps({"expected": expected, "answered": answered, "told": told}))
 
 
 main()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Whatever clients send that is wrong is counted under its own name, each packet once, and answered
-# by nothing; requests go on as if nothing had been.
+# by nothing, but for what is too large, which is told so; requests go on as if nothing had been.
 . "$(dirname "$0")/story.sh"
 
 /usr/bin/python3 -c 'import scapy.all' 2>/dev/null || skip "needs python3-scapy"
@@ -27,6 +27,8 @@ was=$(counted)
 sent=$(ip netns exec "$tag-client" /usr/bin/python3 "$here/bad_clients.py" c0 "$mac" 7 \
     2>"$dir/scapy.log")
 expect "packets answered" "$(jq .answered <<<"$sent")" -eq 0
+# Three rows: beyond max_request, beyond the MTU, beyond the port's buffers.
+expect "packets that were too large and told so" "$(jq .told <<<"$sent")" -eq 21
 
 # Kernels talk, too: multicast reports in IPv6 extension headers, address resolution, the agents'
 # TCP connections. So does a worker whose acknowledgement came late: it sends its replies again.

@@ -40,6 +40,8 @@ def harmless(last, ack):
         ["roce_qpn", write(last, qpn=last.qpn ^ 0x400)],   # another generation of the link
         ["roce_qpn", write(last, qpn=last.qpn ^ 0x3ff)],   # another worker
         ["roce_qpn", write(last, qpn=last.qpn | 0xfc0000)],  # an lcore that is not there
+        ["roce_mac", write(last, source_mac=bytes.fromhex("020000006666"))],
+        ["roce_mac", write(ack, source_mac=bytes.fromhex("020000006666"))],
         ["roce_source", write(last, source="10.201.0.77")],
         ["roce_source", write(last, destination="10.201.0.77")],
         # What is not served has a PSN like what is; in order it would end the link.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker is drained under load, by the operator and by SIGTERM to its agent: nothing is lost, its
-# agent ends by itself, and started again under the same name it gets traffic again.
+# A worker is drained under load, by the operator and by SIGTERM to its agent: nothing is lost. The
+# operator's drain stays until it is resumed, also for a new agent of the name; the other agent ends by
+# itself, and started again under the same name it gets traffic again.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
@@ -13,13 +14,14 @@ start_agents 2 echo --model-args delay_us=50
 
 load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 4000
 wait_for "requests on w1" requests_above w1 1000
-state=$(cli --json workers drain w1 | jq -r .worker.state)
-[[ $state = drained || $state = gone ]] || fail "state after doorbell workers drain: $state"
-wait "$pid_w1" || fail "the drained agent ended with status $?"
+expect "state after doorbell workers drain" "$(cli --json workers drain w1 | jq -r .worker.state)" = drained
 expect_log w1 drained
-
-start_agent 1 echo
-wait_for "requests on w1 again" requests_above w1 1000
+is_running "$pid_w1" || fail "the agent of a drained worker ended"
+before=$(worker w1 requests)
+wait_for "requests on w2" requests_above w2 $(($(worker w2 requests) + 2000))
+expect "requests of w1 while it was drained" "$(worker w1 requests)" -eq "$before"
+cli workers resume w1 >/dev/null
+wait_for "requests on w1 again" requests_above w1 $((before + 1000))
 
 stop "$pid_w2" TERM
 expect "exit status of the agent of w2" "$status" -eq 0

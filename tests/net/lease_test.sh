@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # An agent's control connection is cut, while its requests go on: nothing of TCP comes through, in
-# neither direction. The worker goes when its lease ends. When the network is mended the agent is
-# back under its name, as the same worker, before either side has found the old connection dead.
+# neither direction. When its lease ends the worker is marked, and serves on, as its loop is heard over
+# the fabric. When the network is mended the agent goes on with the same registration, before either side
+# has found the old connection dead. The same when the connection is reset; and when the agent is killed
+# the worker gets nothing more at once.
 . "$(dirname "$0")/story.sh"
 
 command -v openssl >/dev/null || skip "needs the openssl program"
@@ -26,19 +28,22 @@ mend_control() {
 
 load_start run echo --to "$vip:8500" --sockets 8 --duration-s 3600 --rate 2000 --window 32
 wait_for "requests on w1" requests_above w1 500
+generation=$(worker w1 generation)
 cut_control
-wait_for "w1 to be gone" eval '! worker_known w1'
-expect_log lb "worker=w1 number=$number state=gone reason=\"its lease ended: the agent did not renew it for 2000 ms\""
-expect_log w1 "not_serving="
-# Longer than the agent's slowest tries are apart.
-sleep 3
-worker_known w1 && fail "w1 is back without a network"
+wait_for "w1 to be marked" eval '[ "$(worker w1 control_lost_ms)" != null ]'
+expect "its state" "$(worker w1 state) $(worker w1 reason)" = "active control connection lost"
+expect_log w1 "serving_without_control="
+# Longer than a lease, and than TCP takes to find the connection dead.
+sleep 12
+expect "w1 without its control connection" "$(worker w1 state)" = active
+wait_for "requests of w1 meanwhile" requests_above w1 $(($(worker w1 requests) + 1000))
 mend_control
 start_ms=$(date +%s%3N)
-wait_for "w1 to be active again" worker_is w1 active
+wait_for "w1 to be heard again" eval '[ "$(worker w1 control_lost_ms)" = null ]'
 took_ms=$(($(date +%s%3N) - start_ms))
-expect "ms until w1 was back" "$took_ms" -lt 2000
-expect "its number" "$(worker w1 number)" = "$number"
+expect "ms until w1 was heard" "$took_ms" -lt 3000
+expect "its registration" "$(worker w1 number) $(worker w1 generation)" = "$number $generation"
+expect_log w1 "control is back"
 
 # A cut that is shorter than a lease is not noticed.
 before=$(worker w1 requests)
@@ -47,8 +52,36 @@ sleep 0.3
 mend_control
 # 1000/s, for longer than a lease.
 wait_for "requests of w1 since" requests_above w1 "$((before + 3000))"
-expect "state after a short cut" "$(worker w1 state)" = active
+expect "state after a short cut" "$(worker w1 state) $(worker w1 control_lost_ms)" = "active null"
+
+# A connection that is reset is another one in a moment. ss needs CONFIG_INET_DIAG_DESTROY for it.
+if ip netns exec "$tag-lb" ss -K dst 10.201.0.101 sport = :4790 2>/dev/null | grep -q ESTAB; then
+    expect_log lb "worker=w1 control=lost closed=1"
+    wait_for "w1 to be heard again" eval '[ "$(worker w1 control_lost_ms)" = null ]'
+    expect "its registration after a reset" "$(worker w1 number) $(worker w1 generation) $(worker w1 state)" \
+        = "$number $generation active"
+else
+    echo "this kernel destroys no sockets for ss -K: reset connections were not looked at"
+fi
 load_end run
-expect "wrong replies" "$(figure run wrong)" -eq 0
-expect "requests without reply or notice" "$(figure run lost)" -eq 0
-echo "w1 was gone with its lease, and back $took_ms ms after its network"
+expect_none_lost run
+
+# A killed agent is one whose connection closes and whose loop is silent: told apart at once.
+load_start last echo --to "$vip:8500" --sockets 8 --duration-s 3600 --rate 2000 --window 32
+wait_for "requests on w2" requests_above w2 $(($(worker w2 requests) + 500))
+kill -KILL "$pid_w1"
+wait_for "w1 to be gone" eval '! worker_known w1'
+expect_log lb "worker=w1 number=$number state=suspect reason=\"its agent's connection closed; no heartbeat since\""
+expect_log lb "worker=w1 number=$number state=gone reason=\"its agent's connection closed, and its loop is silent\""
+# An agent that leaves in order is gone with its last answer; so is one whose worker was drained before.
+stop "$pid_w2" TERM
+expect "exit status of w2" "$status" -eq 0
+load_end last
+start_agent 2 echo --token-file "$dir/ca/token"
+wait_for "w2 to be active" worker_is w2 active
+cli workers drain w2 >/dev/null
+SECONDS=0
+stop "$pid_w2" TERM
+expect "s that a drained agent took to leave" "$SECONDS" -le 3
+expect "its exit status" "$status" -eq 0
+echo "w1 served without its control connection, and was heard again $took_ms ms after its network"

@@ -9,7 +9,8 @@
 get() {
     ip netns exec "$tag-lb" python3 -c "
 import sys, urllib.request
-sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:9180$1', timeout=10).read().decode())"
+sys.stdout.write(urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:9180$1',
+    headers={'Accept': 'application/openmetrics-text'}), timeout=10).read().decode())"
 }
 
 # metric SAMPLE: its value

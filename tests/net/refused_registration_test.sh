@@ -26,6 +26,9 @@ digits=$root/gpu-agent/models/digits/digits.safetensors
 refused "no service uses model 'mlp'" mlp --model-args "weights=$digits"
 refused "max_request: the worker takes 100 bytes, the services of model 'echo' send up to 1472" \
     echo --model-args max_request=100
+# A model that wants more than any datagram carries, before its memory is made and without it.
+refused "the model 'echo' takes requests of 602112 bytes or more, and service 'echo' carries 1472 at most" \
+    echo --model-args max_request=602112,min_request=602112
 refused "name 'w1' is in use by another live agent; use another name" echo --name w1
 refused "heartbeat_ms: 300 is more than half of the load balancer's workers.timeout_ms 400" \
     echo --heartbeat-ms 300
@@ -35,6 +38,11 @@ refused "no fabric port reaches 10.9.0.1" echo --address 10.9.0.1/24
 answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.254 4790 slots=3)
 expect "answer to slots=3" "$answer" = "slots is 3; use a power of two from 2 to 32768"
 
+answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.254 4790 min_request=1473 \
+    max_request=2048)
+[[ $answer == "min_request: the model 'echo' takes requests of 1473 bytes or more"* ]] ||
+    fail "answer to min_request=1473: $answer"
+
 # What the agent knows to be wrong it says at once, and ends.
 start_agent 2 echo --slots 100
 stop "$pid_w2" CONT
@@ -43,4 +51,12 @@ expect_log w2 "--slots: '100' is not a power of two from 2 to 32768"
 
 load run echo --to "$vip:8500" --sockets 4 --requests 100 || true
 expect_all run 400
-echo "six registrations refused, each with its reason"
+
+# A worker that is there keeps the services from becoming too narrow for it.
+start_agent 2 echo --model-args min_request=1000
+wait_for "w2 to be active" worker_is w2 active
+sed -i 's/model: echo}/model: echo, max_request: 999}/' "$dir/lb.yaml"
+! cli config apply 2>"$dir/apply.log" || fail "a service was made too narrow for w2"
+grep -q "service 'echo' would carry 999 bytes at most, and worker w2 takes requests of 1000 or more" "$dir/apply.log" ||
+    fail "it said: $(cat "$dir/apply.log")"
+echo "eight registrations refused, each with its reason"

@@ -89,8 +89,6 @@ expect_none_lost still
 expect "workers given up for the load balancer's halt" "$(gone)" -eq "$before"
 
 record kill9_errors_with_replay $(($(figure killed lost) + $(figure killed refused) + $(figure killed wrong)))
-record kill9_added_p99_ms "$(added killed)"
-record halt_added_p99_ms "$(added halted)"
 record replayed "$again"
 echo "capacity $capacity/s; p99 $(figure base p99_us) us; killed: $(added killed) ms more; halted: $(added halted) ms more;" \
     "$again sent again"

@@ -52,7 +52,7 @@ fi
 for unit in doorbell-lb doorbell-agent@; do
     # Where the program is here, not where it will be installed; an instance for the template.
     name=${unit/@/@0}.service
-    sed -E "s#^ExecStart=.*/(doorbell-[a-z]+)#ExecStart=/bin/true#" \
+    sed -E "s#^(Exec[A-Za-z]+)=/[^ ]*/doorbell[a-z-]*#\1=/bin/true#" \
         "$build/deploy/$unit.service" >"$dir/$name"
     complaints=$(systemd-analyze verify --man=no "$dir/$name" 2>&1 | grep -F "$name" || true)
     [ -z "$complaints" ] || fail "systemd-analyze of $unit: $complaints"

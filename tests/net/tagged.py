@@ -14,7 +14,7 @@ MAGIC = b"\xdbDBQ"
 NOTICE = b"\xdbDBN"
 REQUEST, CANCEL, REPLY = 1, 2, 3
 CODES = {1: "busy", 2: "timeout", 3: "worker_lost", 4: "model_error", 5: "expired",
-         6: "cancelled", 7: "deadline", 8: "malformed"}
+         6: "cancelled", 7: "deadline", 8: "malformed", 9: "stopping", 10: "too_large"}
 
 
 def header(ident, kind=REQUEST, priority=0, deadline_us=0):

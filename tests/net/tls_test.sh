@@ -68,6 +68,13 @@ start_lb
     refused "the agent finds our certificate bad" "is not for the name or address in --lb" \
         $(with "$ca" w3) --tls-name lb.example
     refused "event=name_refused" "the agent's certificate is for w2, not for 'w3'" $(with "$ca" w2)
+    "$make_ca" "$ca" agent "w3,10.201.0.99,10.201.0.98" --renew >>"$dir/make-ca.log"
+    refused "event=address_refused" "address: the agent's certificate has IP addresses, and 10.201.0.13 is none" \
+        $(with "$ca" w3)
+    "$make_ca" "$ca" agent "w3,10.201.0.13,model:mlp" --renew >>"$dir/make-ca.log"
+    refused "event=model_refused" "model: the agent's certificate is for other models than 'echo'" \
+        $(with "$ca" w3)
+    "$make_ca" "$ca" agent "w3,10.201.0.13,model:echo,model:mlp" --renew --days 3 >>"$dir/make-ca.log"
     refused "did not sign our certificate" "does not have our token, but certificates" \
         --token-file "$ca/token"
 }
@@ -81,6 +88,7 @@ expect_log lb "event=tls_reloaded"
 # shellcheck disable=SC2046
 start_agent 3 echo $(with "$ca" w3)
 wait_for "w3 to be active" worker_is w3 active
+expect_log w3 "event=certificate_validity reason=\"the certificate ends "
 serve renewed
 for w in 1 2 3; do
     p=pid_w$w
@@ -88,8 +96,29 @@ for w in 1 2 3; do
 done
 stop "$pid_lb"
 
+# check EXPECTED-STATUS TEXT: of doorbell-lb --check
+check() {
+    local code=0
+    "$build/doorbell-lb" --config "$dir/lb.yaml" --check >"$dir/check" 2>&1 || code=$?
+    expect "exit status of --check" "$code" -eq "$1"
+    grep -qF -- "$2" "$dir/check" || fail "--check says: $(cat "$dir/check")"
+}
+check 0 good
+"$make_ca" "$ca" lb 10.201.0.254 --renew --days 3 >>"$dir/make-ca.log"
+check 0 "soon: control.tls.certificate: $ca/lb.pem ends "
+rm "$ca/lb.key"
+check 1 "$ca/lb.key"
+
+# Without either, strangers are let in only if the file says so.
 topology_config "$service"
-sed -i "s|^control: {|&token_file: $ca/token, |" "$dir/lb.yaml"
+check 0 good
+sed -i 's|, allow_plain: true||' "$dir/lb.yaml"
+check 1 "control.agents: whoever reaches 10.201.0.254 port 4790 could register a worker"
+sed -i 's|10.201.0.254:4790|127.0.0.1:4790|' "$dir/lb.yaml"
+check 0 good
+
+topology_config "$service"
+sed -i "s|, allow_plain: true||; s|^control: {|&token_file: $ca/token, |" "$dir/lb.yaml"
 start_lb
 start_agents 2 echo --token-file "$ca/token"
 serve token
@@ -97,4 +126,4 @@ refused "the agent has another token, or none" "does it have the same token" --t
 refused "that is not TLS" "does it want TLS"
 stranger
 
-echo "two workers served with certificates, then with a token; eight that do not belong were refused"
+echo "two workers served with certificates, then with a token; ten that do not belong were refused"

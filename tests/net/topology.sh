@@ -119,7 +119,7 @@ $1
 lcores: [${lcores:-$(cpu 1)}]
 flows: ${flows:-65536}
 memory: {hugepages: false}
-control: {socket: "$dir/control.sock", agents: "10.201.0.254:4790"}
+control: {socket: "$dir/control.sock", state_file: "$dir/state.json", agents: "10.201.0.254:4790", allow_plain: true}
 ${2:-}
 END
 }

@@ -30,5 +30,7 @@ expect "w1 per thousand at 9 to 1" "$more" -lt 970
 if error=$(cli workers set w1 weight=1000 2>&1); then
     fail "a weight of 1000 was taken"
 fi
-[[ $error == *"from 1 to 256"* ]] || fail "the error was: $error"
+[[ $error == *"from 0 to 256"* ]] || fail "the error was: $error"
+cli workers set w1 weight=0
+expect "its weight, the agent's own again" "$(worker w1 weight)" -eq 1
 echo "w1 got $even of 1000 at 1 to 1, $more at 9 to 1"

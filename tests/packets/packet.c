@@ -99,6 +99,8 @@ static void put_ether(struct writer *w, const struct packet *p)
 		type = p->ether_type;
 	put(w, p->to == TO_US ? packet_our_mac : to[p->to], 6);
 	put(w, packet_their_mac, 6);
+	if (p->station != 0)
+		w->end[-1] = p->station;
 	if (p->tagged) {
 		put16(w, 0x8100);
 		put16(w, p->tci);
@@ -127,7 +129,7 @@ static void put_ip4(struct writer *w, const struct packet *p)
 	put16(w, 0); /* length: later */
 	put16(w, 0x1234);
 	put16(w, p->fragment);
-	put8(w, 64);
+	put8(w, p->hops != 0 ? p->hops & 0xff : 64);
 	put8(w, next_of(p));
 	put16(w, 0); /* check sum: later */
 	w->addresses = w->end;
@@ -145,7 +147,7 @@ static void put_ip6(struct writer *w, const struct packet *p)
 	put16(w, 0);
 	put16(w, 0); /* length: later */
 	put8(w, p->fragment_header ? IPPROTO_FRAGMENT : next_of(p));
-	put8(w, 255);
+	put8(w, p->hops != 0 ? p->hops & 0xff : 255);
 	w->addresses = w->end;
 	put_address(w, 6, p->source != NULL ? p->source : PACKET_SOURCE6);
 	put_address(w, 6, p->destination != NULL ? p->destination : PACKET_DESTINATION6);
@@ -163,6 +165,8 @@ static void put_payload(struct writer *w, const struct packet *p)
 		put8(w, 0x40 + i);
 	if (p->body != NULL)
 		put_hex(w, p->body);
+	if (p->bytes != NULL)
+		put(w, p->bytes, p->n_bytes);
 }
 
 static void put_l4(struct writer *w, const struct packet *p)

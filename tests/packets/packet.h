@@ -22,12 +22,15 @@ extern const uint8_t packet_our_mac[6], packet_their_mac[6];
 #define PACKET_SOURCE_PORT      40000
 #define PACKET_DESTINATION_PORT 8000
 
+#define PACKET_HOPS_0 256
+
 enum packet_to { TO_US, TO_BROADCAST, TO_GROUP4, TO_GROUP6, TO_ALL_GROUP6, TO_ANOTHER };
 enum packet_sum { SUM_RIGHT, SUM_WRONG, SUM_NONE };
 
 struct packet {
 	enum packet_to to;
-	bool tagged; /* 802.1Q */
+	uint8_t station; /* last byte of the sender's MAC address, instead of the usual one */
+	bool tagged;     /* 802.1Q */
 	uint16_t tci;
 	uint16_t inner_type; /* behind the tag, instead of the right one */
 	uint16_t ether_type;
@@ -39,6 +42,7 @@ struct packet {
 	uint16_t fragment;             /* flags and offset */
 	bool fragment_header;          /* IPv6: with one, that says <fragment> */
 	uint16_t next; /* protocol or next header, instead of the right one; 256 for 0 */
+	uint16_t hops; /* TTL or hop limit, instead of 64 or 255 (IPv6); PACKET_HOPS_0 for 0 */
 	int total;     /* added to the IP length */
 	enum packet_sum ip_sum;
 	/* UDP, unless <icmp> is set */
@@ -48,9 +52,11 @@ struct packet {
 	enum packet_sum l4_sum;
 	bool icmp;
 	uint8_t icmp_type, icmp_code;
-	/* bytes of payload: 0x40, 0x41, ...; or, in hexadecimal, <body> */
+	/* bytes of payload: 0x40, 0x41, ...; then, in hexadecimal, <body>; then <bytes> */
 	uint16_t payload;
 	const char *body;
+	const void *bytes;
+	uint16_t n_bytes;
 	/* link layer */
 	uint8_t padding; /* bytes behind the IP packet */
 	int length;      /* when not 0, the frame is cut to this many bytes */

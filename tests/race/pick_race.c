@@ -75,10 +75,10 @@ static struct lb *small_lb(struct worker *worker[])
 	char error[256];
 
 	lb->pool = workers_pool_create();
-	lb->pins = workers_assign_pins_create();
+	lb->settings = workers_settings_create();
 	lb->tsc_per_ms = 1000000;
 	lb->qsbr = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(LCORES), RTE_CACHE_LINE_SIZE);
-	if (!lb->pool || !lb->pins || !lb->qsbr || rte_rcu_qsbr_init(lb->qsbr, LCORES) != 0)
+	if (!lb->pool || !lb->settings || !lb->qsbr || rte_rcu_qsbr_init(lb->qsbr, LCORES) != 0)
 		abort();
 	lb->config.n_services = PICK_POLICIES;
 	for (unsigned int i = 0; i < PICK_POLICIES; i++) {
@@ -139,7 +139,7 @@ int main(void)
 	for (unsigned int i = 0; i < PICK_POLICIES; i++)
 		workers_pick_table_destroy(lb->pick[i]);
 	workers_pool_destroy(lb->pool);
-	workers_assign_pins_destroy(lb->pins);
+	workers_settings_destroy(lb->settings);
 	rte_free(lb->qsbr);
 	free(lb);
 	return wrong == 0 && idle == 0 ? 0 : 1;

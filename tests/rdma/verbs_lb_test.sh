@@ -40,7 +40,7 @@ lcores: [0]
 flows: 4096
 memory: {hugepages: false}
 workers: {timeout_ms: 5000, suspect_ms: 1000}
-control: {socket: /root/control.sock, agents: "10.201.0.1:4790"}
+control: {socket: /root/control.sock, agents: "10.201.0.1:4790", allow_plain: true}
 END
 vm_put front "$dir/lb.yaml" /root/lb.yaml
 # The command line tool runs here, not at the expense of the machine that it asks.

@@ -94,11 +94,12 @@ Test(conntrack_table, reused_memory_starts_clean)
 	conntrack_count_request(flow);
 	conntrack_count_out(ct, flow, 9);
 	flow->worker = 3;
-	flow->vlan = 7;
+	flow->spare[0] = 7;
 	conntrack_flow_remove(ct, flow);
 	cr_assert_eq(fixture_insert(ct, 2, 0), flow);
 	info = fixture_info(ct, flow);
-	cr_assert_eq(info.requests + info.worker + flow->vlan + info.bytes_out + info.packets_out,
+	cr_assert_eq(info.requests + info.worker + flow->spare[0] + info.bytes_out +
+			     info.packets_out,
 		     0);
 	conntrack_destroy(ct);
 }
@@ -182,6 +183,60 @@ static struct flow_key key_to_port(uint32_t n)
 static struct flow *insert_key(struct conntrack *ct, struct flow_key key)
 {
 	return conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key), FLOW_UDP_ONE_WAY, 0, 0);
+}
+
+/* Two tenants may have the same addresses: what one sends is never the other's. */
+Test(conntrack_table, zones_keep_equal_addresses_apart)
+{
+	for (enum conntrack_table table = 0; table < CONNTRACK_TABLES; table++) {
+		struct conntrack_params params = fixture_params("t", 1000);
+		struct flow *flow[2][100], *found;
+		struct conntrack *ct;
+
+		params.table = table;
+		ct = conntrack_create(&params);
+		for (uint16_t n = 0; n < 200; n++) {
+			struct flow_key key = fixture_key(7 + n / 100);
+			uint32_t hash;
+
+			key.zone = n % 100 * 641;
+			hash = conntrack_hash(ct, &key);
+			conntrack_lookup_burst(ct, &key, &hash, 1, &found);
+			cr_assert_null(found, "zone %u", key.zone);
+			flow[n / 100][n % 100] = insert_key(ct, key);
+		}
+		for (uint16_t n = 0; n < 200; n++) {
+			struct flow_key key = fixture_key(7 + n / 100);
+			uint32_t hash;
+
+			key.zone = n % 100 * 641;
+			hash = conntrack_hash(ct, &key);
+			conntrack_lookup_burst(ct, &key, &hash, 1, &found);
+			cr_assert_eq(found, flow[n / 100][n % 100], "zone %u", key.zone);
+			cr_assert_eq(fixture_info(ct, found).key.zone, key.zone);
+			conntrack_flow_remove(ct, found);
+			conntrack_lookup_burst(ct, &key, &hash, 1, &found);
+			cr_assert_null(found, "zone %u", key.zone);
+		}
+		cr_assert_eq(conntrack_count(ct), 0);
+		conntrack_destroy(ct);
+	}
+}
+
+/* Who can choose VLAN tags must not use up the numbers of destinations. */
+Test(conntrack_table, zones_take_no_numbers_of_destinations)
+{
+	struct conntrack *ct = fixture_table("t", 70000);
+
+	for (uint32_t zone = 0; zone <= UINT16_MAX; zone++) {
+		struct flow_key key = fixture_key4(1);
+
+		key.zone = (uint16_t)zone;
+		cr_assert_not_null(insert_key(ct, key), "zone %u", zone);
+	}
+	for (uint32_t n = 0; n < CONNTRACK_LOCALS_MAX - 1; n++)
+		cr_assert_not_null(insert_key(ct, key_to_port(n)), "%u", n);
+	conntrack_destroy(ct);
 }
 
 Test(conntrack_table, destinations_are_counted_and_their_numbers_used_again)

@@ -17,10 +17,12 @@ static pid_t server;
 static void serve(void)
 {
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
+	struct worker *hung = fake_lb_worker(f.lb, "hung");
 
 	for (uint32_t n = 0; n < 2500; n++)
 		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
 	fake_lb_outstanding(f.lb, busy, 12);
+	fake_lb_outstanding(f.lb, hung, 5);
 	for (unsigned int turns = 0;; turns++) {
 		event_base_loop(f.base, EVLOOP_ONCE);
 		if (busy->state == WORKER_DRAINING && turns % 8 == 0)
@@ -80,7 +82,7 @@ static const struct row rows[] = {
 	{"version", 0, "doorbell-lb  " DOORBELL_VERSION "\n"},
 	{"--version", 0, "doorbell " DOORBELL_VERSION "\n"},
 	{"--help", 0, "usage: doorbell"},
-	{"top", 0, "2 of 2 workers active, 0 requests/s, 0 waiting, 0 drops/s\n"},
+	{"top", 0, "3 of 3 workers active, 0 requests/s, 0 waiting, 0 drops/s\n"},
 	{"top --once", 0, "SERVICE  WORKERS  WAITING  REQUESTS/S"},
 	{"top", 0, "\ngpu1    active           12      118"},
 	{"workers list", 0, "NAME  MODEL  STATE"},
@@ -93,17 +95,33 @@ static const struct row rows[] = {
 	{"workers drain gpu0", 0, "worker gpu0: drained\n"},
 	{"workers drain --no-wait gpu1", 0, "worker gpu1: draining\n"},
 	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
+	{"workers resume gpu1", 0, "worker gpu1: resumed, active\n"},
+	{"workers drain hung --timeout 1", 3, "worker hung: draining, with 5 requests in hand\n"},
+	{"workers forget hung", 0, "worker hung: nothing is set for it any more, active\n"},
+	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
+	{"workers drain --timeout 0 gpu1", 2, "--timeout: cannot use '0'; give a number from 1"},
 	{"workers table", 0, "HOST  SLOT  NAME  MODEL  STATE    SERVICES  LABELS\n"},
 	{"workers table --json", 0, "\"host\": null,\n"},
 	{"workers release gpu0 chat", 0, "worker gpu0 serves -\n"},
 	{"workers assign gpu0 chat nope", 1, "doorbell: no service 'nope'; services.list has"},
 	{"workers assign gpu0", 2, "workers assign: give SERVICE... after the name"},
 	{"workers assign", 2, "workers assign: which one? give its name"},
-	{"workers set gpu0 weight=7", 0, "worker gpu0: weight 7\n"},
+	{"workers set gpu0 weight=7", 0, "worker gpu0: weight 7, drained\n"},
 	{"workers show gpu0 --json", 0, "\"weight\": 7,"},
 	{"workers set gpu0 weight=7 --json", 0, "\"weight\": 7,"},
-	{"workers set gpu0 weight=0", 1, "doorbell: params.weight: cannot use 0; give an integer"},
-	{"workers set gpu0 weight=257", 1, "give an integer from 1 to 256"},
+	{"workers set gpu0 weight=257", 1, "give an integer from 0 to 256"},
+	{"workers settings", 0, "NAME  STATE    DRAIN  WEIGHT  ASSIGNED  RELEASED  REASON\n"},
+	{"workers settings", 0, "gpu0  drained  yes         7  -"},
+	{"workers set gpu0 weight=0", 0, "worker gpu0: weight 0, drained\n"},
+	{"workers show gpu0", 0, "\nweight            1\n"},
+	{"workers resume gpu0", 0, "worker gpu0: resumed, active\n"},
+	{"workers resume nobody", 1, "doorbell: no worker 'nobody'; workers.list has them all (abs"},
+	{"workers drain nobody --absent", 0, "worker nobody: not registered; drained when it is\n"},
+	{"workers settings", 0, "nobody  gone"},
+	{"workers resume nobody", 0, "worker nobody: resumed, not registered\n"},
+	{"workers drain no/body --absent", 1, "params.name: no worker can have this name; use"},
+	{"workers forget nobody", 1, "doorbell: nothing is set for a worker 'nobody'; workers.s"},
+	{"workers forget gpu1", 0, "worker gpu1: nothing is set for it any more, active\n"},
 	{"workers set gpu0 weight=", 2, "workers set: weight: '' is not a number\n"},
 	{"workers set gpu0 wait=1", 2, "workers set: cannot set 'wait=1'; give weight=N\n"},
 	{"workers set gpu0", 2, "workers set: give NAME weight=N\n"},
@@ -184,15 +202,15 @@ static const struct row rows[] = {
 	{"flows list --state udp-one-way --limit 1 --json", 0, "\"state\":\"udp-one-way\""},
 	{"flows list --state asleep", 1, "no state 'asleep'; states are: udp-one-way, "},
 	{"flows count --min-bytes 1 --min-idle=1", 0, "0\n"},
-	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  chat     gpu0"},
+	{"flows list --client 10.0.0.2", 0, "10.0.0.2:1026  front  chat     gpu0"},
 	{"flows list --service nope", 1, "doorbell: no service 'nope'"},
 	{"", 2, "usage: doorbell"},
 	{"gpus", 2,
 	 "objects are: flows, workers, services, config, trace, capture, log, stats, top, version, "
 	 "doctor\n"},
 	{"workers", 2,
-	 "verbs are: list, show NAME, drain NAME, assign NAME, release NAME, table, set NAME "
-	 "weight=N\n"},
+	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
+	 "set NAME weight=N, settings, forget NAME\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers show", 2, "workers show: which one? give its name"},
 	{"workers list gpu0", 2, "'workers list' does not take 'gpu0'"},
@@ -203,7 +221,7 @@ static const struct row rows[] = {
 	{"flows list --stream", 2, "--stream: give --json with it, and neither --sort"},
 	{"flows list --json --stream --watch", 2, "--stream: give --json with it"},
 	{"flows top --sort bytes_in", 2, "--sort does not fit 'flows top'"},
-	{"flows list --sort size", 2, "--sort: no field 'size'; fields are: client, service"},
+	{"flows list --sort size", 2, "--sort: no field 'size'; fields are: client, zone"},
 	{"flows list --watch=0", 2, "--watch: cannot use '0'"},
 	{"doctor --root /nonexistent", 0, "ok       control socket           doorbell-lb "},
 	{"doctor --root /nonexistent", 0, " warnings, 0 problems, "},
@@ -351,7 +369,7 @@ Test(control_cli, names_every_command_for_the_shell)
 	int status;
 	char *text = doorbell("--commands", &status);
 
-	cr_assert_not_null(strstr(text, "workers drain NAME --no-wait\n"));
+	cr_assert_not_null(strstr(text, "workers drain NAME --no-wait --absent --timeout=\n"));
 	cr_assert_not_null(strstr(text, "stats - - --all --watch\n"));
 	free(text);
 	tear_down();
@@ -378,9 +396,10 @@ static char *complete(const char *words)
 static const struct {
 	const char *words, *offers;
 } completions[] = {
-	{"doorbell wor", "workers workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain assign release table set"},
-	{"doorbell workers show \"\"", "gpu0 gpu1"},
+	{"doorbell wor",
+	 "workers workers workers workers workers workers workers workers workers workers"},
+	{"doorbell --json workers \"\"", "list show drain resume assign release table set settings forget"},
+	{"doorbell workers show \"\"", "gpu0 gpu1 hung"},
 	{"doorbell services show v", "vision"},
 	{"doorbell workers assign g", "gpu0 gpu1"},
 	{"doorbell workers assign gpu0 ch", "chat"},
@@ -443,7 +462,7 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 		execl(DOORBELL_CLI, DOORBELL_CLI, "top", NULL);
 		_exit(127);
 	}
-	see(terminal, "2 of 2 workers active");
+	see(terminal, "3 of 3 workers active");
 	see(terminal, "now WORKER");
 	cr_assert_eq(write(terminal, "s", 1), 1);
 	see(terminal, "now STATE");
@@ -562,6 +581,9 @@ static const struct {
 	{"workers list", ""},
 	{"workers show", "gpu0"},
 	{"workers drain", "--no-wait gpu0"},
+	{"workers settings", ""},
+	{"workers forget", "gpu0"},
+	{"workers resume", "gpu0"},
 	{"workers table", ""},
 	{"workers assign", "gpu1 chat"},
 	{"workers release", "gpu1 chat"},

@@ -136,8 +136,8 @@ static const struct row operator_rows[] = {
 	{CALL("flows.list", "{\"limit\":1.5}"), "-32602"},
 	{CALL("flows.list", "{\"limit\":99999999}"), "to 16384"},
 	{CALL("flows.list", "{\"lmit\":1}"),
-	 "params.lmit: unknown; known are service, worker, client, state, min_bytes, min_idle_s, "
-	 "cursor, limit, compact"},
+	 "params.lmit: unknown; known are service, worker, client, state, zone, min_bytes, "
+	 "min_idle_s, cursor, limit, compact"},
 	{CALL("flows.count", "{\"limit\":1}"), "params.limit: unknown"},
 	{CALL("flows.count", "{\"by\":\"client\"}"),
 	 "params.by: cannot use 'client'; give service, worker or state"},
@@ -146,6 +146,7 @@ static const struct row operator_rows[] = {
 	{CALL("flows.top", "{\"limit\":1001}"), "params.limit: cannot use 1001"},
 	{CALL("flows.top", "{\"compact\":true}"), "params.compact: unknown"},
 	{CALL("flows.list", "{\"state\":\"free\"}"), "no state 'free'; states are: udp-one-way, "},
+	{CALL("flows.list", "{\"zone\":\"nowhere\"}"), "no zone 'nowhere'"},
 	{CALL("flows.list", "{\"min_bytes\":\"1k\"}"), "params.min_bytes: cannot use"},
 	{CALL("flows.list", "{\"min_idle_s\":3000000}"), "-32602"},
 	{CALL("flows.list", "{\"cursor\":-1}"), "-32602"},
@@ -177,6 +178,9 @@ static const struct row agent_rows[] = {
 	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
 	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
 	 "\"retry_count\": 7}"},
+	{CALL("agent.hello",
+	      "{\"version\":2,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
+	 "-32002, \"message\": \"min_request: 1473 are more than 1472"},
 	{CALL("agent.ready", "{}"), "this connection has no worker; call agent.register first"},
 	{CALL("agent.drain", "{}"), "-32003"},
 	{CALL("agent.register", SPEC("\"g\"", "1", "\"12\"", "64", LINKS)),
@@ -208,7 +212,7 @@ static const struct row agent_rows[] = {
 	 "protocol 3"},
 	{CALL("agent.register", SPEC("\"gpu0\"", "1", "\"00000000deadbeef\"", "64", LINKS)),
 	 "name 'gpu0' is in use"},
-	{REGISTER, "{\"worker\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
+	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
 		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
 		   "\"reply_stride\": 2048}, {\"lcore\": 1,"},
 	{REGISTER, "this connection has worker 'gpu1' already"},
@@ -345,6 +349,42 @@ Test(control_dispatch, keeps_errors_valid_when_a_message_is_cut_inside_a_charact
 		cr_assert_not_null(json_string_value(
 			json_object_get(json_object_get(reply, "error"), "message")));
 		json_decref(reply);
+	}
+	fake_lb_destroy(lb);
+}
+
+Test(control_dispatch, readers_may_look_and_change_nothing)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_READER};
+	static const char *const may[] = {"version", "workers.list", "workers.table",
+					  "services.list", "stats.show", "status.show",
+					  "flows.count", "log.show"};
+	static const char *const may_not[] = {
+		"workers.drain", "workers.assign", "workers.release", "workers.set",
+		"trace.start",	 "trace.read",	   "capture.start",   "capture.data",
+		"capture.read",	 "log.level",	   "config.check",    "config.diff",
+		"config.apply",	 "agent.hello",	   "agent.register"};
+	char line[128];
+
+	for (size_t i = 0; i < CONTROL_COUNT_OF(may); i++) {
+		struct text reply = {0};
+
+		snprintf(line, sizeof(line), CALL("%s", "{}"), may[i]);
+		control_dispatch(&c, line, strlen(line), &reply);
+		text_add(&reply, "", 1);
+		cr_expect_not_null(strstr(reply.data, "\"result\""), "%s: %s", may[i], reply.data);
+		text_free(&reply);
+	}
+	for (size_t i = 0; i < CONTROL_COUNT_OF(may_not); i++) {
+		struct text reply = {0};
+
+		snprintf(line, sizeof(line), CALL("%s", "{}"), may_not[i]);
+		control_dispatch(&c, line, strlen(line), &reply);
+		text_add(&reply, "", 1);
+		cr_expect_not_null(strstr(reply.data, "is not for the read-only socket"), "%s: %s",
+				   may_not[i], reply.data);
+		text_free(&reply);
 	}
 	fake_lb_destroy(lb);
 }

@@ -15,8 +15,11 @@
 #define LCORES 2
 
 struct lb {
+	bool halted, stopping;
+	uint64_t turns;
 	struct lb_config config;
 	struct worker_pool *pool;
+	struct worker_settings *settings;
 	struct conntrack *ct[LCORES];
 	uint32_t now_ms;
 	lb_worker_event event;
@@ -67,14 +70,17 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	if (!lb)
 		abort();
 	lb->now_ms = 100000;
+	lb->turns = 999;
 	lb->config.n_lcores = LCORES;
 	lb->config.lcore_cpu[0] = 2;
 	lb->config.lcore_cpu[1] = 3;
 	lb_address_parse("127.0.0.1", &lb->config.agents_address);
+	strcpy(lb->config.port[lb->config.n_ports++].name, "front");
 	lb->config.lease_ms = 5000;
 	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
 	lb->pool = workers_pool_create();
+	lb->settings = workers_settings_create();
 	for (unsigned int i = 0; i < LCORES; i++) {
 		lb->ct[i] = fixture_table(names[i], flows);
 		if (!lb->ct[i])
@@ -88,7 +94,23 @@ void fake_lb_destroy(struct lb *lb)
 	for (unsigned int i = 0; i < LCORES; i++)
 		conntrack_destroy(lb->ct[i]);
 	workers_pool_destroy(lb->pool);
+	workers_settings_destroy(lb->settings);
 	free(lb);
+}
+
+void fake_lb_halt(struct lb *lb)
+{
+	lb->halted = true;
+}
+
+void fake_lb_stopping(struct lb *lb)
+{
+	lb->stopping = true;
+}
+
+bool lb_is_stopping(const struct lb *lb)
+{
+	return lb->stopping;
 }
 
 struct lb_config *fake_lb_config(struct lb *lb)
@@ -222,6 +244,15 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	return 0;
 }
 
+int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
+		     size_t error_size)
+{
+	if (min_request <= 1472)
+		return 0;
+	snprintf(error, error_size, "min_request: %u are more than 1472", min_request);
+	return -EINVAL;
+}
+
 int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
 			  char *error, size_t error_size)
 {
@@ -294,27 +325,80 @@ unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsig
 	return n;
 }
 
-int lb_worker_assign(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
-		     size_t error_size)
+int lb_worker_assign(struct lb *lb, const struct worker *worker, const unsigned int *service,
+		     unsigned int n, char *error, size_t error_size)
 {
-	if (strcmp(worker->spec.model, lb->config.service[service].model) != 0) {
-		snprintf(error, error_size, "another model");
-		return -EINVAL;
+	for (unsigned int i = 0; i < n; i++) {
+		if (strcmp(worker->spec.model, lb->config.service[service[i]].model) != 0) {
+			snprintf(error, error_size, "another model");
+			return -EINVAL;
+		}
 	}
-	lb->released[worker->number][service] = false;
+	for (unsigned int i = 0; i < n; i++)
+		lb->released[worker->number][service[i]] = false;
 	return 0;
 }
 
-int lb_worker_release(struct lb *lb, const struct worker *worker, unsigned int service, char *error,
-		      size_t error_size)
+int lb_worker_release(struct lb *lb, const struct worker *worker, const unsigned int *service,
+		      unsigned int n, char *error, size_t error_size)
 {
-	lb->released[worker->number][service] = true;
+	for (unsigned int i = 0; i < n; i++)
+		lb->released[worker->number][service[i]] = true;
 	return 0;
 }
 
-void lb_worker_weight(struct lb *lb, struct worker *worker, uint32_t weight)
+const struct worker_settings *lb_settings(const struct lb *lb)
 {
-	worker->spec.weight = weight;
+	return lb->settings;
+}
+
+int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
+{
+	struct worker *worker = workers_find(lb->pool, name);
+	int ret = workers_settings_drain(lb->settings, name, drain);
+
+	if (ret < 0)
+		snprintf(error, error_size, "no room");
+	if (ret < 0 || !worker)
+		return ret;
+	worker->drain = drain;
+	if (drain && worker->state != WORKER_DRAINING) {
+		worker->state = WORKER_DRAINING;
+		snprintf(worker->reason, sizeof(worker->reason), "an operator drains it");
+		tell(lb, worker);
+	} else if (!drain && worker->state == WORKER_DRAINING) {
+		worker->state = WORKER_ACTIVE;
+		worker->reason[0] = '\0';
+		tell(lb, worker);
+	}
+	return 0;
+}
+
+int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
+		       size_t error_size)
+{
+	struct worker *worker = workers_find(lb->pool, name);
+
+	if (worker)
+		worker->spec.weight = weight ? weight : worker->own_weight;
+	return workers_settings_weight(lb->settings, name, weight);
+}
+
+int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t error_size)
+{
+	if (!workers_settings_find(lb->settings, name)) {
+		snprintf(error, error_size, "nothing is set for a worker '%s'", name);
+		return -ENOENT;
+	}
+	lb_settings_drain(lb, name, false, error, error_size);
+	lb_settings_weight(lb, name, 0, error, error_size);
+	workers_settings_forget(lb->settings, name);
+	return 0;
+}
+
+uint64_t lb_worker_lost(const struct lb *lb, const struct worker *worker)
+{
+	return lb->outstanding[worker->number];
 }
 
 bool lb_worker_drained(struct lb *lb, const struct worker *worker)
@@ -330,6 +414,23 @@ void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason)
 	tell(lb, worker);
 }
 
+void lb_worker_control_lost(struct lb *lb, struct worker *worker, bool closed)
+{
+	if (worker->state != WORKER_ACTIVE) {
+		lb_worker_remove(lb, worker, "connection closed");
+		return;
+	}
+	worker->uncontrolled = true;
+	snprintf(worker->reason, sizeof(worker->reason), "control connection lost%s",
+		 closed ? ", closed" : "");
+}
+
+void lb_worker_control_back(struct lb *lb, struct worker *worker)
+{
+	worker->uncontrolled = false;
+	worker->reason[0] = '\0';
+}
+
 unsigned int lb_lcores(const struct lb *lb)
 {
 	return LCORES;
@@ -340,7 +441,8 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	memset(out, 0, sizeof(*out));
 	out->packets_in = 1234567 * (lcore + 1);
 	out->bytes_in = 3565158;
-	out->turns = 1000;
+	/* They turn between any two looks, unless they stand still. */
+	out->turns = lb->halted ? lb->turns : ++((struct lb *)lb)->turns;
 	out->idle_turns = 250;
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
 	out->stage_items[LB_STAGE_INGRESS] = 100;

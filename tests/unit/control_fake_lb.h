@@ -27,6 +27,9 @@ struct lb_config *fake_lb_config(struct lb *lb);
 void fake_lb_count(struct lb *lb, uint64_t requests);
 /* The histograms of every service and every worker, to change before use. */
 struct latency *fake_lb_latency(struct lb *lb);
+/* From now on its lcores do not turn; it is being stopped. */
+void fake_lb_halt(struct lb *lb);
+void fake_lb_stopping(struct lb *lb);
 /* Move the clock. */
 void fake_lb_at(struct lb *lb, uint32_t now_ms);
 

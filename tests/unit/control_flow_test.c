@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conntrack_fixture.h"
 #include "control_fake_lb.h"
 #include "control_say.h"
 
@@ -129,8 +130,8 @@ Test(control_flow, a_row_says_who_where_and_how_much)
 		conntrack_count_out(fake_lb_conntrack(lb, 1), flow, 512);
 	flow->last_seen += 4000;
 	fake_lb_at(lb, 107500);
-	expected = json_pack("[{s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}]",
-			     "lcore", 1, "client", "10.0.0.2:1026", "service", "chat", "worker",
+	expected = json_pack("[{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}]",
+			     "lcore", 1, "client", "10.0.0.2:1026", "zone", "front", "service", "chat", "worker",
 			     "gpu0", "state", conntrack_state_name(FLOW_UDP_ONE_WAY), "age_s", 7,
 			     "idle_s", 3, "packets_in", 10, "bytes_in", 14720, "requests", 9,
 			     "packets_out", 8, "bytes_out", 4096);
@@ -188,6 +189,31 @@ Test(control_flow, filters_choose_by_state_bytes_and_silence)
 	expect_rows("\"min_idle_s\":10,", 1);
 	expect_rows("\"min_idle_s\":9,", 11);
 	expect_rows("\"min_idle_s\":9,\"min_bytes\":20,\"state\":\"udp-established\",", 1);
+}
+
+/* Two tenants with the same addresses: the fixture's port is the first, so a VLAN id is its zone. */
+Test(control_flow, flows_say_and_are_chosen_by_their_zone)
+{
+	unsigned int calls;
+	json_t *rows;
+
+	for (uint16_t vlan = 0; vlan < 3; vlan++)
+		for (uint32_t n = 0; n < 10u + vlan; n++) {
+			struct flow_key key = fixture_key4(n);
+			struct conntrack *ct = fake_lb_conntrack(lb, 0);
+
+			key.zone = vlan;
+			cr_assert_not_null(conntrack_flow_insert(ct, &key, conntrack_hash(ct, &key),
+								 FLOW_UDP_ONE_WAY, 0, 0));
+		}
+	expect_rows("\"zone\":\"front\",", 10);
+	expect_rows("\"zone\":\"front.1\",", 11);
+	expect_rows("\"zone\":\"front.2\",", 12);
+	expect_rows("\"zone\":\"front.3\",", 0);
+	rows = all_rows("\"zone\":\"front.2\",", &calls);
+	cr_assert_str_eq(json_string_value(json_object_get(json_array_get(rows, 5), "zone")),
+			 "front.2");
+	json_decref(rows);
 }
 
 Test(control_flow, compact_rows_say_the_same_as_objects)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The HTTP server as browsers, Prometheus and worse see it: the bytes of requests and replies. */
 #include <strings.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "control_fixture.h"
 #include "rpc.h"
@@ -107,6 +109,9 @@ struct row {
 
 #define END " HTTP/1.1\r\nHost: 127.0.0.1:9180\r\nConnection: close\r\n\r\n"
 
+#define ACCEPT(types)                                                                              \
+	" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: " types "\r\n\r\n"
+
 static const struct row rows[] = {
 	{"GET /healthz" END, "200 OK", NULL},
 	{"GET /healthz" END, "\r\n\r\nok\n", NULL},
@@ -119,11 +124,29 @@ static const struct row rows[] = {
 	{"GET /api/status.json" END, "Content-Type: application/json", NULL},
 	{"GET /api/status.json" END, "\"name\":\"chat\"", NULL},
 	{"HEAD /api/status.json" END, "200 OK", "chat"},
-	{"GET /metrics" END, "application/openmetrics-text; version=1.0.0; charset=utf-8", NULL},
+	{"GET /metrics" END, "text/plain; version=0.0.4; charset=utf-8", "# EOF"},
+	{"GET /metrics" ACCEPT("application/openmetrics-text"),
+	 "application/openmetrics-text; version=1.0.0; charset=utf-8", NULL},
+	{"GET /metrics" ACCEPT("application/openmetrics-text;version=1.0.0;q=0.5,"
+			       "application/openmetrics-text;version=0.0.1;q=0.4,"
+			       "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"),
+	 "# EOF\n", NULL},
+	{"GET /metrics" ACCEPT("text/plain;q=0.9, application/openmetrics-text; q=0.1"),
+	 "text/plain; version=0.0.4", "# EOF"},
+	{"GET /metrics" ACCEPT("application/openmetrics-text;q=0"), "text/plain; version=0.0.4",
+	 "# EOF"},
+	{"GET /metrics" ACCEPT("application/openmetrics-textual"), "text/plain; version=0.0.4",
+	 "# EOF"},
+	{"GET /metrics" ACCEPT("*/*"), "# TYPE doorbell_worker_requests_total counter\n", "# UNIT"},
+	{"GET /metrics" END, "# TYPE doorbell_worker_info gauge\ndoorbell_worker_info{",
+	 "stateset"},
+	{"GET /readyz" END, "200 OK", "503"},
+	{"GET /readyz" END, "\r\n\r\nready\n", NULL},
+	{"GET /livez" END, "\r\n\r\nok\n", NULL},
 	{"GET /metrics" END, "doorbell_worker_requests_total{worker=\"gpu0\"} 110", NULL},
-	{"GET /metrics" END, "# EOF\n", NULL},
 	{"HEAD /metrics" END, "200 OK", "doorbell_worker"},
-	{"GET /metrics HTTP/1.0\r\n\r\n", "# EOF\n", "chunked"},
+	{"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text\r\n\r\n", "# EOF\n",
+	 "chunked"},
 	{"GET /../../etc/passwd" END, "404 Not Found", "root:"},
 	{"GET /%2e%2e/etc/passwd" END, "404 Not Found", "root:"},
 	{"GET //etc/passwd" END, "404 Not Found", "root:"},
@@ -261,6 +284,39 @@ Test(control_http, connections_beyond_the_limit_wait_until_others_end)
 	for (int i = 0; i < 64; i++)
 		if (i != 5)
 			close(idle[i]);
+	stop();
+}
+
+Test(control_http, without_descriptors_the_listener_pauses_instead_of_spinning)
+{
+	struct rlimit before, none;
+	struct timespec begin, end;
+	int fd, spare;
+	char *reply;
+
+	start(0);
+	fd = connect_http();
+	say(fd, "GET /healthz" END);
+	spare = dup(0);
+	close(spare);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = before;
+	none.rlim_cur = (rlim_t)spare; /* the lowest free number is too high */
+	setrlimit(RLIMIT_NOFILE, &none);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < 5; i++) {
+		const struct timeval time = {.tv_usec = 60000};
+
+		event_base_loopexit(f.base, &time);
+		event_base_dispatch(f.base);
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	setrlimit(RLIMIT_NOFILE, &before); /* what reports wants descriptors, too */
+	cr_expect_lt((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000,
+		     30, "300 ms without descriptors took that many of CPU time");
+	reply = hear(fd);
+	cr_expect_not_null(strstr(reply, "200 OK"), "nobody was accepted afterwards");
+	free(reply);
 	stop();
 }
 

@@ -73,17 +73,82 @@ static void turn_for(unsigned int ms)
 	event_base_dispatch(f.base);
 }
 
-Test(control_lease, an_agent_that_does_not_renew_loses_its_worker_and_may_register_again)
+static const struct worker *gpu1(void)
+{
+	const struct worker *worker = workers_find(lb_pool(f.lb), "gpu1");
+
+	cr_assert_not_null(worker, "gpu1 was removed");
+	return worker;
+}
+
+Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 {
 	int fd = serving(2, ONE);
 
-	fixture_expect(&f, fd,
-		       "{\"state\":\"gone\",\"reason\":\"its lease ended: the agent did not renew "
-		       "it for 400 ms\"}");
-	cr_assert_null(workers_find(lb_pool(f.lb), "gpu1"));
-	send_register(fd, 2, ONE);
-	fixture_expect(&f, fd, "\"lease_ms\":400");
+	turn_for(LEASE_MS / 2);
+	cr_assert_not(gpu1()->uncontrolled);
+	turn_for(LEASE_MS);
+	cr_assert(gpu1()->uncontrolled);
+	cr_assert_str_eq(gpu1()->reason, "control connection lost");
+	cr_assert_eq(gpu1()->state, WORKER_ACTIVE);
+	fixture_send(fd, CALL("agent.renew"));
+	fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
+	cr_assert_not(gpu1()->uncontrolled);
+	turn_for(2 * LEASE_MS);
+	cr_assert(gpu1()->uncontrolled, "its lease ran again");
 	close(fd);
+	tear_down();
+}
+
+#define ATTACH(name, instance, worker, generation)                                                 \
+	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"      \
+	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                     \
+	",\"generation\":" generation "}}"
+
+Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same_agent)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	const struct worker *worker = gpu1();
+
+	close(first);
+	for (int i = 0; i < 100 && worker->owner; i++)
+		turn_for(10);
+	cr_assert_null(worker->owner);
+	cr_assert_str_eq(worker->reason, "control connection lost, closed");
+	fixture_send(second, ATTACH("gpu1", TWO, "0", "1"));
+	fixture_expect(&f, second, "does not have that registration any more; register again");
+	fixture_send(second, ATTACH("gpu1", ONE, "0", "2"));
+	fixture_expect(&f, second, "does not have that registration any more; register again");
+	fixture_send(second, ATTACH("gpu1", ONE, "1", "1"));
+	fixture_expect(&f, second, "does not have that registration any more; register again");
+	fixture_send(second, ATTACH("gpu2", ONE, "0", "1"));
+	fixture_expect(&f, second, "does not have that registration any more; register again");
+	cr_assert_null(worker->owner);
+	fixture_send(second, ATTACH("gpu1", ONE, "0", "1"));
+	fixture_expect(&f, second, "{\"lease_ms\":400,\"state\":\"active\"}");
+	cr_assert_eq(gpu1(), worker);
+	cr_assert_not(worker->uncontrolled);
+	fixture_send(second, ATTACH("gpu1", ONE, "0", "1"));
+	fixture_expect(&f, second, "this connection has worker 'gpu1' already");
+	/* its lease runs over this connection now */
+	turn_for(2 * LEASE_MS);
+	cr_assert(worker->uncontrolled);
+	close(second);
+	tear_down();
+}
+
+Test(control_lease, attaching_takes_the_worker_from_a_connection_that_is_still_open)
+{
+	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+
+	fixture_send(second, ATTACH("gpu1", ONE, "0", "1"));
+	fixture_expect(&f, second, "\"lease_ms\":400");
+	fixture_expect_end(&f, first);
+	turn_for(50);
+	cr_assert_not(gpu1()->uncontrolled, "it did not go with <first>");
+	cr_assert_not_null(gpu1()->owner);
+	close(first);
+	close(second);
 	tear_down();
 }
 
@@ -96,12 +161,12 @@ Test(control_lease, renewing_keeps_the_worker_and_nothing_else_does)
 		fixture_send(fd, CALL("agent.renew"));
 		fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
 	}
-	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
+	cr_assert_not(gpu1()->uncontrolled);
 	turn_for(LEASE_MS / 2);
 	fixture_send(fd, CALL("version"));
 	fixture_expect(&f, fd, "\"protocol\"");
 	turn_for(LEASE_MS);
-	cr_assert_null(workers_find(lb_pool(f.lb), "gpu1"));
+	cr_assert(gpu1()->uncontrolled);
 	close(fd);
 	tear_down();
 }

@@ -97,7 +97,7 @@ Test(control_metrics, every_notice_code_that_clients_may_see_has_a_name)
 	expect_line("doorbell_notices_total{code=\"cancelled\"} 2\n");
 	/* the fake load balancer sent every code that fits */
 	expect_line("doorbell_notices_total{code=\"15\"} 2\n");
-	for (unsigned int i = LB_NOTICE_BUSY; i <= LB_NOTICE_MALFORMED; i++) {
+	for (unsigned int i = LB_NOTICE_BUSY; i <= LB_NOTICE_TOO_LARGE; i++) {
 		char part[64];
 		unsigned int slices;
 		char *text = write_all(UINT32_MAX, &slices);
@@ -152,6 +152,7 @@ Test(control_metrics, writing_in_pieces_writes_the_same)
 		snprintf(name, sizeof(name), "gpu%u", i);
 		fake_lb_worker(lb, name);
 	}
+	fake_lb_halt(lb); /* counters that stay */
 	whole = write_all(UINT32_MAX, &one);
 	pieces = write_all(0, &slices);
 	cr_expect_eq(one, 1);
@@ -226,4 +227,68 @@ Test(control_metrics, every_metric_that_the_dashboard_draws_is_exported)
 	cr_expect_gt(n_seen, 20);
 	free(text);
 	free(dashboard);
+}
+
+Test(control_metrics, a_worker_that_has_not_beaten_has_no_age_of_a_heartbeat)
+{
+	struct worker *worker = fake_lb_worker(lb, "gpu0");
+	unsigned int slices;
+	char *text;
+
+	expect_line("doorbell_worker_heartbeat_age_seconds{worker=\"gpu0\"} 0\n");
+	worker->heartbeat_ms = 0;
+	text = write_all(UINT32_MAX, &slices);
+	cr_expect_null(strstr(text, "doorbell_worker_heartbeat_age_seconds{"));
+	free(text);
+}
+
+/* The first reason why it is not ready, or NULL. The caller frees it. */
+static char *not_ready(void)
+{
+	struct text reasons = {0};
+
+	if (view_ready(&view, &reasons)) {
+		cr_expect_eq(reasons.n, 0);
+		return NULL;
+	}
+	text_add(&reasons, "", 1);
+	return reasons.data;
+}
+
+Test(control_metrics, it_is_ready_while_lcores_turn_and_a_service_has_a_worker)
+{
+	struct worker *worker;
+	char *reason = not_ready();
+
+	cr_assert_str_eq(reason, "no service has an active worker\n");
+	free(reason);
+	worker = fake_lb_worker(lb, "gpu0");
+	cr_expect_null(not_ready());
+	window_sample(window, lb, 1000);
+	window_sample(window, lb, 2000);
+	cr_expect_null(not_ready());
+	fake_lb_halt(lb);
+	window_sample(window, lb, 3000);
+	reason = not_ready();
+	cr_assert_not_null(reason);
+	cr_expect_not_null(strstr(reason, "lcore 1 has not turned for a second\n"));
+	free(reason);
+	fake_lb_stopping(lb);
+	reason = not_ready();
+	cr_assert_not_null(reason);
+	cr_expect_eq(strncmp(reason, "it is stopping\n", 15), 0);
+	free(reason);
+	fake_lb_kill(lb, worker);
+}
+
+Test(control_metrics, the_end_of_the_certificate_is_there_where_one_is)
+{
+	time_t end = 1795327200;
+	unsigned int slices;
+	char *text = write_all(UINT32_MAX, &slices);
+
+	cr_expect_null(strstr(text, "\ndoorbell_tls_not_after_seconds "));
+	free(text);
+	view.tls_not_after = &end;
+	expect_line("doorbell_tls_not_after_seconds 1795327200\n");
 }

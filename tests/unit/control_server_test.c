@@ -417,3 +417,45 @@ Test(control_server, client_says_when_the_server_went_away)
 				"directory; is it running? (--socket to choose another)");
 	tear_down();
 }
+
+Test(control_sockets, a_read_only_socket_and_groups, .timeout = 60)
+{
+	struct lb_config *config;
+	struct fixture g;
+	char read_only[108];
+	struct stat st;
+	char *reply;
+	int fd;
+
+	control_fixture_prepare(&g);
+	config = fake_lb_config(g.lb);
+	snprintf(read_only, sizeof(read_only), "%.60s/run/read-only.sock", g.folder);
+	snprintf(config->control_read_only_socket, sizeof(config->control_read_only_socket), "%s",
+		 read_only);
+	snprintf(config->control_group, sizeof(config->control_group), "no-such-group");
+	g.server = control_server_create(g.lb, g.base, g.error, sizeof(g.error));
+	cr_assert_null(g.server);
+	cr_expect_not_null(strstr(g.error, "there is no group 'no-such-group'"), "%s", g.error);
+	/* Ours by number: whoever runs this is in it. */
+	snprintf(config->control_group, sizeof(config->control_group), "%u", (unsigned)getgid());
+	g.server = control_server_create(g.lb, g.base, g.error, sizeof(g.error));
+	cr_assert_not_null(g.server, "%s", g.error);
+	cr_assert_eq(stat(g.socket, &st), 0);
+	cr_expect_eq(st.st_gid, getgid());
+	cr_expect_eq(st.st_mode & 07777, 0660);
+	cr_assert_eq(stat(read_only, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0660);
+	snprintf(g.socket, sizeof(g.socket), "%s", read_only);
+	fd = fixture_connect_unix(&g);
+	fixture_send(fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"workers.list\"}");
+	reply = fixture_line(&g, fd);
+	cr_expect_not_null(strstr(reply, "\"result\""), "%s", reply);
+	free(reply);
+	fixture_send(fd, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"workers.drain\"}");
+	reply = fixture_line(&g, fd);
+	cr_expect_not_null(strstr(reply, "is not for the read-only socket"), "%s", reply);
+	free(reply);
+	close(fd);
+	control_fixture_stop(&g);
+	cr_expect_neq(stat(read_only, &st), 0, "the socket is left behind");
+}

@@ -315,3 +315,33 @@ Test(doctor_run, a_daemon_that_says_nothing_does_not_keep_us)
 	cr_expect_str_eq(d.finding[0].found, "no answer within 5 s");
 	close(fd);
 }
+
+/* Of a plan with these files. */
+static const struct doctor_finding *trust(const char *certificate, const char *token,
+					  const char *strangers)
+{
+	d.n = 0;
+	snprintf(d.plan.tls_certificate, sizeof(d.plan.tls_certificate), "%s", certificate);
+	snprintf(d.plan.token_file, sizeof(d.plan.token_file), "%s", token);
+	snprintf(d.plan.strangers, sizeof(d.plan.strangers), "%s", strangers);
+	check_trust(&d);
+	cr_assert_eq(d.n, 1);
+	return &d.finding[0];
+}
+
+Test(doctor_run, what_agents_prove_is_looked_at)
+{
+	char path[] = "/tmp/doorbell-token-XXXXXX";
+	int fd = mkstemp(path); /* 0600 */
+
+	cr_assert_geq(fd, 0);
+	dprintf(fd, "%s\n", "6a1e0f3b5c7d29488fe0b1a2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6");
+	close(fd);
+	cr_expect_eq(trust("", path, "")->status, DOCTOR_OK);
+	unlink(path);
+	cr_expect_eq(trust("", path, "")->status, DOCTOR_PROBLEM);
+	cr_expect_not_null(strstr(d.finding[0].found, path), "%s", d.finding[0].found);
+	cr_expect_eq(trust("/none.pem", "", "")->status, DOCTOR_PROBLEM);
+	cr_expect_eq(trust("", "", "control.agents: whoever")->status, DOCTOR_PROBLEM);
+	cr_expect_eq(trust("", "", "")->status, DOCTOR_NA);
+}

@@ -37,6 +37,9 @@ static int parse(const char *text)
 	PORTS "services:\n  - {name: echo, address: 10.0.0.100, port: 8500, model: echo, " extra   \
 	      "}\n" LCORES
 
+/* The same with one zone. */
+#define ZONES_WITH(zone) GOOD "zones:\n  - {" zone "}\n"
+
 struct row {
 	const char *text;
 	const char *expected; /* substring of the error */
@@ -152,6 +155,8 @@ static const struct row value_rows[] = {
 	 "memory.mb: '1048577' is not a size in MiB; use 0 to 1048576"},
 	{GOOD "control: {socket: run/sock}\n",
 	 "control.socket: 'run/sock' is not an absolute path; use 1 to 107"},
+	{GOOD "control: {state_file: state.json}\n",
+	 "control.state_file: 'state.json' is not an absolute path or off; use 1 to 255 characters"},
 	{GOOD "control: {agents: 0.0.0.0}\n",
 	 "control.agents: '0.0.0.0' is not an address with a port; use e.g."},
 	{GOOD "control: {agents: \"0.0.0.0:0\"}\n", "control.agents: '0.0.0.0:0' is not"},
@@ -237,6 +242,19 @@ static const struct row value_rows[] = {
 	 "equal; use 100 or more"},
 	{SERVICE_WITH("queue: 1048577"),
 	 "services[0].queue: '1048577' is not a number of requests"},
+	{SERVICE_WITH("queue: 8193"),
+	 "lb.yaml:5: services[0].queue: the services' queues hold 8193 requests together, and "
+	 "there "
+	 "are packets for 8192; lower queues, or use memory.queue_packets: 8193"},
+	{SERVICE_WITH("queue: 1025") "memory: {queue_packets: 1024}\n",
+	 "services[0].queue: the services' queues hold 1025 requests together, and there are "
+	 "packets "
+	 "for 1024"},
+	{GOOD "memory: {queue_packets: 15}\n",
+	 "services[0]: memory.queue_packets: 15 leaves 15 packets for queues that no size is given "
+	 "for, too few for 1; lower the other queues, or use 1024"},
+	{GOOD "memory: {window_packets: 255}\n",
+	 "memory.window_packets: '255' is not a number of packets; use 256 to 1048576"},
 	{SERVICE_WITH("queue_timeout_ms: 0"),
 	 "services[0].queue_timeout_ms: '0' is not a time in ms"},
 	{SERVICE_WITH("request_timeout_ms: 3600001"),
@@ -284,6 +302,11 @@ static const struct row check_rows[] = {
 	 "ports[1].gateway: is the port's own address"},
 	{FABRIC_WITH("address: 10.9.0.1/24, gateway: 10.9.0.255"),
 	 "ports[1].gateway: is the network's or its broadcast"},
+	{FABRIC_WITH("address: 10.9.0.1/24, trusted: true"),
+	 "ports[1].trusted: is for ports with the roles clients and fabric; remove it"},
+	{"ports:\n  - {name: b, device: d0, roles: [clients, fabric], address: "
+	 "10.9.0.1/24}\n" SERVICES LCORES,
+	 "lb.yaml:2: ports[0].roles: clients on the workers' segment can forge"},
 	{CLIENTS_WITH("address: 10.1.0.1/24"), "ports[0].address: only fabric ports have one"},
 	{CLIENTS_WITH("gateway: 10.1.0.1"), "ports[0].gateway: only fabric ports have one"},
 	{PORTS SERVICES "  - {name: echo, address: 10.0.0.101, port: 1, model: a}\n" LCORES,
@@ -304,6 +327,21 @@ static const struct row check_rows[] = {
 	       "1453}\n" LCORES,
 	 "services[0].max_reply: 1453 bytes do not fit one datagram; use 1 to 1452 (MTU 1500 less "
 	 "48 of headers)"},
+	{ZONES_WITH("name: c0, ports: [c0]"), "lb.yaml:8: zones[0].name: 'c0' is ports[0]'s name"},
+	{ZONES_WITH("name: lan, ports: [f0]"),
+	 "lb.yaml:8: zones[0].ports: 'f0' is the name of no port with the role clients"},
+	{ZONES_WITH("name: lan, ports: [c0, c0]"), "zones[0].ports: has 'c0' twice"},
+	{ZONES_WITH("name: lan, ports: [c0], vlans: [5, 6, 5]"), "zones[0].vlans: has 5 twice"},
+	{ZONES_WITH("name: lan, ports: [c0], vlans: [4095]"),
+	 "zones[0].vlans[0]: '4095' is not a VLAN id; use 0 to 4094"},
+	{ZONES_WITH("name: lan"), "zones[0]: 'ports' is missing"},
+	{ZONES_WITH("name: lan, ports: [c0], vlans: [5]}\n  - {name: lan, ports: [c0], vlans: [6]"),
+	 "lb.yaml:9: zones[1].name: 'lan' is zones[0]'s name"},
+	{ZONES_WITH("name: a, ports: [c0], vlans: [5, 7]}\n  - {name: b, ports: [c0], vlans: [7]"),
+	 "lb.yaml:9: zones[1].ports: zones[0] has one of these ports with one of these vlans"},
+	{ZONES_WITH("name: a, ports: [c0]}\n  - {name: b, ports: [c0], vlans: [7]"),
+	 "lb.yaml:9: zones[1].ports: zones[0] has one of these ports with one of these vlans"},
+	{GOOD "min_source_port: 0\n", "min_source_port: '0' is not a port; use 1 to 65535"},
 };
 
 Test(lb_config, keys_that_contradict_each_other_are_refused)
@@ -352,8 +390,11 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert(config.idle_sleep);
 	cr_assert_eq(config.flows, 1048576);
 	cr_assert_eq(config.memory_mb, 0);
+	cr_assert_eq(config.queue_packets, 8192);
+	cr_assert_eq(config.window_packets, 8192);
 	cr_assert(config.hugepages);
 	cr_assert_str_eq(config.control_socket, "/run/doorbell/control.sock");
+	cr_assert_str_eq(config.state_file, "/var/lib/doorbell/state.json");
 	cr_assert_str_empty(config.agents_ca);
 	cr_assert_str_empty(config.agents_token);
 	cr_assert_eq(config.lease_ms, 5000);
@@ -374,6 +415,8 @@ static const char everything[] =
 	"  - name: both\n"
 	"    device: 'net_memif0,socket=/tmp/m'\n"
 	"    roles: [clients, fabric]\n"
+	"    trusted: true\n"
+	"    offloads: false\n"
 	"    mtu: 9000\n"
 	"    rx_descriptors: 512\n"
 	"    tx_descriptors: 256\n"
@@ -389,10 +432,11 @@ static const char everything[] =
 	"lcores: [5]\n"
 	"idle: poll\n"
 	"flows: 64\n"
-	"memory: {mb: 64, hugepages: false}\n"
-	"control: {socket: /tmp/s, agents: '[::]:1', tls: {certificate: /c, key: /k, ca: /a}}\n"
+	"memory: {mb: 64, hugepages: false, queue_packets: 1024, window_packets: 256}\n"
+	"control: {socket: /tmp/s, state_file: off, agents: '[::]:1', tls: {certificate: /c, key: /k, ca: /a}}\n"
 	"workers: {timeout_ms: 20, lease_ms: 300}\n"
-	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off}\n"
+	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off,\n"
+	"  neighbour_probe_ms: 70}\n"
 	"log_level: debug\n";
 
 Test(lb_config, every_key_reaches_its_field)
@@ -404,7 +448,8 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(parse(everything), 0, "%s", error);
 	cr_assert_str_eq(port->name, "both");
 	cr_assert_str_eq(port->device, "net_memif0,socket=/tmp/m");
-	cr_assert(port->clients && port->fabric);
+	cr_assert(port->clients && port->fabric && port->trusted && !port->offloads);
+	cr_assert_eq(config.neighbour_probe_ms, 70);
 	cr_assert_eq(port->mtu, 9000);
 	cr_assert_eq(port->rx_descriptors, 512);
 	cr_assert_eq(port->tx_descriptors, 256);
@@ -434,8 +479,11 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_not(config.idle_sleep);
 	cr_assert_eq(config.flows, 64);
 	cr_assert_eq(config.memory_mb, 64);
+	cr_assert_eq(config.queue_packets, 1024);
+	cr_assert_eq(config.window_packets, 256);
 	cr_assert_not(config.hugepages);
 	cr_assert_str_eq(config.control_socket, "/tmp/s");
+	cr_assert_str_eq(config.state_file, "");
 	cr_assert_str_eq(config.agents_certificate, "/c");
 	cr_assert_str_eq(config.agents_key, "/k");
 	cr_assert_str_eq(config.agents_ca, "/a");
@@ -590,9 +638,79 @@ Test(lb_config, a_named_pipe_is_refused_and_holds_nobody_up, .timeout = 10)
 	rmdir(folder);
 }
 
+/* <n> services, the first of them with <extra> keys. */
+static void parse_services(unsigned int n, const char *extra, const char *more)
+{
+	static char text[64 * 1024];
+	int length = snprintf(text, sizeof(text), PORTS LCORES "%sservices:\n", more);
+
+	for (unsigned int i = 0; i < n; i++)
+		length +=
+			snprintf(text + length, sizeof(text) - length,
+				 "  - {name: s%u, address: 10.0.0.100, port: %u, model: echo%s}\n",
+				 i, 1000 + i, i == 0 ? extra : "");
+	cr_assert_eq(parse(text), 0, "%s", error);
+}
+
+Test(lb_config, queues_without_a_size_share_what_is_left)
+{
+	static const struct {
+		unsigned int n;
+		const char *extra, *more;
+		uint32_t first, others;
+	} rows[] = {
+		{1, "", "", 1024, 0},
+		{8, "", "", 1024, 1024},
+		{9, "", "", 512, 512},
+		{16, "", "", 512, 512},
+		{256, "", "", 32, 32},
+		{256, "", "memory: {queue_packets: 262144}\n", 1024, 1024},
+		{2, ", queue: 7168", "", 7168, 1024},
+		{2, ", queue: 7169", "", 7169, 512},
+		{3, ", queue: 0", "", 0, 1024},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		parse_services(rows[i].n, rows[i].extra, rows[i].more);
+		cr_expect_eq(config.service[0].queue, rows[i].first, "row %u", i);
+		for (unsigned int k = 1; k < rows[i].n; k++)
+			cr_expect_eq(config.service[k].queue, rows[i].others, "row %u", i);
+	}
+}
+
 Test(lb_config, the_sample_configuration_loads)
 {
 	cr_assert_eq(lb_config_load(SAMPLE_CONFIG, &config, error, sizeof(error)), 0, "%s", error);
 	cr_assert_eq(config.n_ports, 2);
 	cr_assert_eq(config.n_services, 1);
+}
+
+Test(lb_config, strangers_are_let_in_only_when_the_file_says_so)
+{
+	static const struct {
+		const char *control;
+		bool strangers;
+	} rows[] = {
+		{"", true},
+		{"control: {agents: '10.0.0.1:4790'}\n", true},
+		{"control: {agents: '[fd00::1]:4790'}\n", true},
+		{"control: {agents: '10.0.0.1:4790', allow_plain: false}\n", true},
+		{"control: {agents: '10.0.0.1:4790', allow_plain: true}\n", false},
+		{"control: {agents: '127.0.0.1:4790'}\n", false},
+		{"control: {agents: '[::1]:4790'}\n", false},
+		{"control: {token_file: /t}\n", false},
+		{"control: {tls: {certificate: /a, key: /b, ca: /c}}\n", false},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[4096], why[512] = "";
+
+		snprintf(text, sizeof(text), "%s%s", GOOD, rows[i].control);
+		cr_assert_eq(lb_config_parse("lb.yaml", text, strlen(text), &config, error,
+					     sizeof(error)),
+			     0, "%s", error);
+		cr_expect_eq(lb_config_lets_strangers_in(&config, why, sizeof(why)),
+			     rows[i].strangers, "%s", rows[i].control);
+		cr_expect(!rows[i].strangers || strstr(why, "control.allow_plain: true"), "%s", why);
+	}
 }

@@ -7,9 +7,10 @@
 #define DESCRIPTORS 0x7f0000200000
 #define CANCELS     0x7f0000300000
 #define STRIDE      4096
-#define QPN         LINK_QPN(3, 7, 5)
+#define QPN         LINK_QPN(3, 0x1c05)
 
-static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
+/* With <room> bytes behind the headroom of what descriptors are gathered in. */
+static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uint32_t room)
 {
 	struct lb_link_spec remote = {
 		.qpn = 0x11,
@@ -34,6 +35,7 @@ static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
 		.pieces = f->small,
 		.held = &f->held,
 		.multi_segment = true,
+		.descriptor_room = room,
 		.ack_timeout = 14,
 		.retry_limit = 7,
 		.rnr_retry = 2,
@@ -43,6 +45,12 @@ static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
 
 	cr_assert(link);
 	return link;
+}
+
+static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
+{
+	return link_in(f, slots, mtu,
+		       rte_pktmbuf_data_room_size(f->packets) - RTE_PKTMBUF_HEADROOM);
 }
 
 static int send_length(struct fixture *f, struct link *link, uint32_t length)
@@ -58,7 +66,7 @@ static int send_length(struct fixture *f, struct link *link, uint32_t length)
 
 static void send_one(struct fixture *f, struct link *link)
 {
-	cr_assert(link_reserve(link, 1));
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	cr_assert_eq(send_length(f, link, 10), 0);
 }
 
@@ -91,6 +99,22 @@ static void expect_descriptors(struct fixture *f, unsigned int i, uint32_t slots
 		cr_expect_eq(d.flow, 0x1234);
 		cr_expect_eq(d.service, 4);
 	}
+}
+
+/* An RDMA device's path MTU may be 4096 where the ports' MTU, and so the packets' memory, is less.
+ */
+Test(lb_link, descriptors_stay_in_the_memory_they_are_gathered_in)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_in(f, 256, 4096, 2048);
+
+	/* 32 would fill it, and leave no room for the ICRC. */
+	for (unsigned int i = 0; i < 31; i++)
+		send_one(f, link);
+	cr_expect_eq(link->batched, 0, "%u descriptors of 64 bytes in 2048", link->batched);
+	expect_descriptors(f, f->tx.n - 1, 256, 0, 31);
+	link_destroy(link);
+	fixture_destroy(f);
 }
 
 Test(lb_link, writes_the_payload_to_a_slot_and_announces_it)
@@ -151,19 +175,20 @@ Test(lb_link, never_sends_without_a_credit)
 	struct link *link = link_on(f, 4, 1024);
 
 	for (unsigned int i = 0; i < 4; i++)
-		cr_assert(link_reserve(link, 1));
-	cr_expect_not(link_reserve(link, 1), "what is assigned counts before it is written");
+		cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
+	cr_expect_not(link_reserve(link, 1, 0, REQUESTER_WINDOW),
+		      "what is assigned counts before it is written");
 	link_unreserve(link, 1);
-	cr_expect(link_reserve(link, 1));
+	cr_expect(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	for (unsigned int i = 0; i < 4; i++)
 		cr_assert_eq(send_length(f, link, 10), 0);
-	cr_expect_not(link_reserve(link, 1));
+	cr_expect_not(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	cr_expect_eq(link->reserved_slots, 0);
 	cr_expect_eq(link->reserved_packets, 0);
 	link_slot_free(link, 2);
 	cr_expect_eq(link->slot[2].state, SLOT_FREE);
 	cr_expect_eq(link_outstanding(link), 3);
-	cr_assert(link_reserve(link, 1));
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	cr_assert_eq(send_length(f, link, 10), 0);
 	cr_expect_eq(link->slot[2].sequence, 5, "the slot that came free");
 	link_destroy(link);
@@ -221,7 +246,7 @@ static void fill_the_window(struct fixture *f, uint32_t mtu, uint32_t packets)
 	uint32_t length = packets * mtu, sent = 0, n;
 
 	do {
-		for (n = 0; n < 32 && link_reserve(link, packets); n++)
+		for (n = 0; n < 32 && link_reserve(link, packets, 0, REQUESTER_WINDOW); n++)
 			;
 		for (uint32_t i = 0; i < n; i++) {
 			cr_assert_eq(send_length(f, link, length), 0);
@@ -257,7 +282,7 @@ Test(lb_link, reserves_room_on_a_ring_that_wraps_all_the_time)
 	struct link *link = link_on(f, 2, 1024);
 
 	for (;;) {
-		if (!link_reserve(link, 1))
+		if (!link_reserve(link, 1, 0, REQUESTER_WINDOW))
 			break;
 		cr_assert_eq(send_length(f, link, 10), 0);
 		link_batch_flush(link);
@@ -293,7 +318,7 @@ static void send_without_memory(struct fixture *f, struct link *link, unsigned i
 
 	cr_assert_eq(rte_pktmbuf_alloc_bulk(f->small, small, n), 0);
 	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, descriptors, 4 - spare), 0);
-	cr_assert(link_reserve(link, 3));
+	cr_assert(link_reserve(link, 3, 0, REQUESTER_WINDOW));
 	memcpy(before, link, sizeof(*before));
 	cr_expect_eq(link_send(link, m, &request, 0, 0, 0, pool), -ENOMEM);
 	expect_unchanged(link, before);
@@ -303,7 +328,7 @@ static void send_without_memory(struct fixture *f, struct link *link, unsigned i
 	rte_pktmbuf_free_bulk(small, n);
 	rte_pktmbuf_free_bulk(descriptors, 4 - spare);
 	/* With memory again, the next request takes the slot and the position. */
-	cr_assert(link_reserve(link, 1));
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	cr_expect_eq(link_send(link, fixture_message(f, 10), &request, 0, 0, 0, pool), 0);
 	cr_expect_eq(link->position, before->position + 1);
 	cr_expect_eq(link->slot[1].state, SLOT_BUSY);
@@ -344,11 +369,11 @@ Test(lb_link, takes_nothing_when_the_queue_pair_is_dead)
 	struct link *link = link_on(f, 4, 1024);
 
 	send_one(f, link);
-	cr_assert(link_reserve(link, 1));
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	requester_ack(&link->requester, 0x100, ROCE_NAK_REMOTE_ACCESS, 0);
 	cr_expect_eq(send_length(f, link, 10), -EPIPE);
 	cr_expect_eq(link->reserved_slots, 0);
-	cr_expect_not(link_reserve(link, 1));
+	cr_expect_not(link_reserve(link, 1, 0, REQUESTER_WINDOW));
 	/* The announcement of the first request goes the same way; nothing leaks. */
 	link_batch_flush(link);
 	link_cancel(link, 0, f->small);
@@ -435,7 +460,7 @@ Test(lb_link, cancels_by_the_sequence_in_the_slots_word)
 	send_one(f, link);
 	link_batch_flush(link);
 	fixture_sent(f);
-	link_cancel(link, 1, f->small);
+	cr_expect(link_cancel(link, 1, f->small));
 	p = fixture_packet(f, 0, frame);
 	cr_expect_eq(p.va, CANCELS + 8);
 	cr_expect_eq(p.length, 8);
@@ -459,8 +484,40 @@ Test(lb_link, skips_a_cancel_that_has_no_room)
 			     0);
 		fixture_sent(f);
 	}
-	link_cancel(link, 0, f->small);
+	cr_expect_not(link_cancel(link, 0, f->small));
 	cr_expect_eq(requester_unacked(&link->requester), REQUESTER_WINDOW);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, a_worker_that_does_not_acknowledge_gets_few_cancels)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 256, 1024);
+	unsigned int sent = 0;
+
+	for (unsigned int i = 0; i < 256; i++) {
+		send_one(f, link);
+		fixture_sent(f);
+	}
+	link_batch_flush(link);
+	for (unsigned int i = 0; i < 256; i++) {
+		sent += link_cancel(link, i, f->small);
+		fixture_sent(f);
+	}
+	cr_expect_eq(sent, LINK_CANCELS_MAX);
+	acknowledge(f, link);
+	cr_expect(link_cancel(link, 0, f->small), "they have arrived");
+	acknowledge(f, link);
+	link->suspect = true;
+	cr_expect_not(link_cancel(link, 0, f->small));
+	link->suspect = false;
+	cr_expect(link_cancel(link, 0, f->small));
+	link->requester.early = 1;
+	cr_expect_not(link_cancel(link, 0, f->small));
+	link->requester.early = 0;
+	link->requester.retries = 1;
+	cr_expect_not(link_cancel(link, 0, f->small));
 	link_destroy(link);
 	fixture_destroy(f);
 }
@@ -501,14 +558,13 @@ Test(lb_link, says_why_it_cannot_go_on)
 	fixture_destroy(f);
 }
 
-Test(lb_link, names_lcore_and_worker_in_its_queue_pair_number)
+Test(lb_link, names_lcore_and_place_in_its_queue_pair_number)
 {
 	cr_expect_eq(LINK_QPN_LCORE(QPN), 3);
-	cr_expect_eq(LINK_QPN_WORKER(QPN), 5);
-	cr_expect_eq(LINK_QPN_LCORE(LINK_QPN(63, 0xffff, 1023)), 63);
-	cr_expect_eq(LINK_QPN_WORKER(LINK_QPN(63, 0xffff, 1023)), 1023);
-	cr_expect_leq(LINK_QPN(63, 0xffff, 1023), ROCE_PSN_MASK, "24 bits");
-	cr_expect_neq(LINK_QPN(1, 1, 1), LINK_QPN(1, 2, 1), "a new generation is another pair");
+	cr_expect_eq(LINK_QPN_PLACE(QPN), 0x405);
+	cr_expect_eq(LINK_QPN_LCORE(LINK_QPN(63, UINT32_MAX)), 63);
+	cr_expect_eq(LINK_QPN_PLACE(LINK_QPN(63, UINT32_MAX)), LINK_PLACES - 1);
+	cr_expect_leq(LINK_QPN(63, UINT32_MAX), ROCE_PSN_MASK, "24 bits");
 }
 
 Test(lb_link, an_abandoned_slot_is_taken_but_nobody_waits_for_it)

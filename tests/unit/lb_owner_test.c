@@ -130,3 +130,38 @@ Test(lb_owner, shares_hashes_evenly_and_leaves_their_bits_mixed)
 		}
 	}
 }
+
+/* Every port that is found has its packets in the queue asked for, and it is not always the same.
+ */
+Test(lb_owner, finds_a_source_port_for_a_queue)
+{
+	struct port_rss rss = rss_of(true);
+	uint16_t seen = 0;
+
+	for (unsigned int i = 0; i < PORT_RSS_ENTRIES_MAX; i++)
+		rss.queue[i] = i % 3;
+	for (unsigned int i = 0; i < 3 * 64; i++) {
+		struct flow_key key = key_of(i % (sizeof(rows) / sizeof(rows[0])));
+		uint16_t source;
+
+		key.dst_port = htons(4791);
+		source = owner_source_port(&rss, &key, i % 3, i * 0x9e3779b1u);
+		cr_assert_geq(source, 0xc000);
+		cr_expect_neq(source, seen);
+		seen = source;
+		key.src_port = htons(source);
+		cr_expect_eq(owner_queue_by_rss(&rss, &key), i % 3, "source port %u", source);
+	}
+}
+
+Test(lb_owner, finds_no_source_port_where_ports_do_not_matter)
+{
+	struct port_rss rss = rss_of(false);
+	struct flow_key key = key_of(0);
+
+	cr_expect_eq(owner_source_port(&rss, &key, rss.queue[0], 7), 0);
+	rss = rss_of(true);
+	cr_expect_eq(owner_source_port(&rss, &key, 5, 7), 0, "no such queue");
+	rss.known = false;
+	cr_expect_eq(owner_source_port(&rss, &key, rss.queue[0], 7), 0);
+}

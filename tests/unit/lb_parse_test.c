@@ -90,13 +90,20 @@ Test(lb_parse, knows_the_flow_of_every_request_without_checking_it)
 		uint8_t frame[PACKET_MAX];
 		uint32_t length = packet_build(&row->packet, frame);
 		struct flow_key key, expected = key_of(&row->packet);
-		bool is_flow = parse_flow(frame, length, &key);
+		uint16_t vlan;
+		bool is_flow = parse_flow(frame, length, &key, &vlan);
+		struct parsed parsed;
+		struct flow_key full;
 
 		if (row->kind == PARSE_DROP)
 			continue;
 		cr_expect_eq(is_flow, row->kind == PARSE_UDP, "%s", row->name);
 		if (is_flow)
 			cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
+		if (!is_flow)
+			continue;
+		parse_frame(frame, length, packet_our_mac, 0, &parsed, &full);
+		cr_expect_eq(vlan, parsed.vlan, "%s: VLAN", row->name);
 	}
 }
 

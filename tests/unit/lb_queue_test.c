@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "queue.h"
 
@@ -211,6 +212,88 @@ Test(queue, all_are_looked_at_in_turn_whoever_goes_meanwhile)
 	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
 }
 
+static uint64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The time to remove all requests of one lane, newest first; the best of five rounds. */
+static uint64_t time_removals(uint32_t n)
+{
+	static uint32_t place[8192];
+	uint64_t best = UINT64_MAX;
+
+	cr_assert_eq(queue_init(&q, n, 0), 0);
+	for (int round = 0; round < 5; round++) {
+		uint64_t start;
+
+		for (uint32_t i = 0; i < n; i++) {
+			push(2, 9, i, NULL);
+			place[i] = q.newest;
+		}
+		start = nanoseconds();
+		for (uint32_t i = n; i-- > 0;)
+			cr_assert_eq(queue_remove(&q, place[i]).tag, i);
+		start = nanoseconds() - start;
+		best = start < best ? start : best;
+	}
+	queue_fini(&q);
+	return best;
+}
+
+/* 32 times as many requests: 1024 times the work if a removal walked the lane. */
+Test(queue, a_removal_costs_the_same_in_a_long_lane)
+{
+	uint64_t few = time_removals(256), many = time_removals(8192);
+
+	cr_log_info("256: %lu ns, 8192: %lu ns", few, many);
+	cr_expect_leq(many, few * 32 * 8, "%lu ns for 8192, %lu ns for 256", many, few);
+}
+
+/* What the lanes link must be what the queue counts, in both directions. */
+static void check_lanes(void)
+{
+	uint32_t all = 0;
+
+	for (unsigned int i = 0; i < QUEUE_LEVELS; i++) {
+		uint32_t of_level = 0;
+
+		for (unsigned int k = 0; k < QUEUE_LANES; k++) {
+			const struct queue_lane *lane = &q.level[i].lane[k];
+			uint32_t n = 0, previous = QUEUE_NONE;
+
+			for (uint32_t at = lane->first; at != QUEUE_NONE; at = q.entry[at].next) {
+				cr_assert_eq(q.entry[at].previous, previous);
+				cr_assert_eq(queue_at(&q, at)->level, i);
+				cr_assert_eq(queue_at(&q, at)->lane, k);
+				previous = at;
+				n++;
+			}
+			cr_assert_eq(lane->last, previous);
+			cr_assert_eq(q.level[i].length[k], n);
+			cr_assert_eq(q.level[i].busy >> k & 1, n > 0);
+			of_level += n;
+		}
+		cr_assert_eq(q.level[i].count, of_level);
+		all += of_level;
+	}
+	cr_assert_eq(q.count, all);
+}
+
+/* A place somewhere in the middle. */
+static uint32_t any_place(void)
+{
+	uint32_t place = queue_oldest(&q);
+
+	for (int i = rand() % 16; i > 0 && place != QUEUE_NONE; i--)
+		if (queue_newer(&q, place) != QUEUE_NONE)
+			place = queue_newer(&q, place);
+	return place;
+}
+
 /* Against a plain list: everything that went in comes out once, oldest first by age. */
 Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 {
@@ -253,7 +336,7 @@ Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 			}
 			break;
 		default:
-			place = queue_oldest(&q);
+			place = any_place();
 			if (place == QUEUE_NONE || rand() % 4 != 0)
 				break;
 			out = queue_remove(&q, place);
@@ -262,6 +345,8 @@ Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 			inside--;
 		}
 		cr_assert_eq(q.count, inside);
+		if (step % 64 == 0)
+			check_lanes();
 		for (place = queue_oldest(&q); step % 64 == 0 && place != QUEUE_NONE;
 		     place = queue_newer(&q, place)) {
 			cr_assert(in[queue_at(&q, place)->tag]);

@@ -28,7 +28,7 @@ static inline struct link *add_link(struct rig *r, const struct worker *w)
 {
 	struct lb_link_spec remote = {.qpn = 0x11, .rkey = FIXTURE_RKEY, .stride = 4096};
 	struct link_params params = {
-		.qpn = LINK_QPN(0, 7, w->number),
+		.qpn = LINK_QPN(0, 0x1c00 | w->number),
 		.worker = w->number,
 		.worker_generation = w->generation,
 		.remote = &remote,
@@ -40,6 +40,7 @@ static inline struct link *add_link(struct rig *r, const struct worker *w)
 		.pieces = r->f->small,
 		.held = &r->lc->held,
 		.multi_segment = true,
+		.descriptor_room = rte_pktmbuf_data_room_size(r->f->packets) - RTE_PKTMBUF_HEADROOM,
 		.ack_timeout = 14,
 		.retry_limit = 7,
 		.rnr_retry = 2,
@@ -58,6 +59,9 @@ static inline void remove_link(struct rig *r, uint16_t worker)
 	for (unsigned int i = 0; i < r->lc->n_links; i++)
 		if (r->lc->links[i]->worker == worker)
 			r->lc->links[i] = r->lc->links[--r->lc->n_links];
+	for (unsigned int i = 0; i < r->lc->n_active; i++)
+		if (r->lc->active[i]->worker == worker)
+			r->lc->active[i] = r->lc->active[--r->lc->n_active];
 	link_destroy(r->lc->link[worker]);
 	r->lc->link[worker] = NULL;
 	workers_load_close(&r->lc->load, worker);
@@ -122,11 +126,14 @@ static inline struct rig *rig_create(enum pick_policy policy, enum lb_affinity a
 	r->lb->tsc_per_ms = 1000000;
 	r->lb->n_lcores = 1;
 	r->lb->pool = workers_pool_create();
-	r->lb->pins = workers_assign_pins_create();
+	r->lb->settings = workers_settings_create();
 	r->lc->lb = r->lb;
 	r->lc->services = r->view;
 	r->lc->packets = r->f->packets;
-	r->lc->hold_max = LB_HOLD_MAX;
+	r->lc->control = r->lc->cancels = r->f->small;
+	r->lc->sharers = 1;
+	r->lc->waiting_max = r->lc->window_max = 8192;
+	lcore_share_windows(r->lc);
 	r->lc->ct = conntrack_create(&params);
 	cr_assert(r->lc->ct);
 	cr_assert_eq(queue_init(&r->lc->service[0].queue, 64, 0), 0);
@@ -154,7 +161,7 @@ static inline void rig_destroy(struct rig *r)
 	while (r->lc->n_links > 0)
 		remove_link(r, r->lc->links[0]->worker);
 	workers_pick_table_destroy(r->lb->pick[0]);
-	workers_assign_pins_destroy(r->lb->pins);
+	workers_settings_destroy(r->lb->settings);
 	workers_pool_destroy(r->lb->pool);
 	conntrack_destroy(r->lc->ct);
 	fixture_destroy(r->f);

@@ -27,7 +27,8 @@ enum trouble { CUT, SENDER_PAUSED, RECEIVER_PAUSED, PORT_STUCK, NO_BUFFERS, NO_A
 struct world {
 	struct roce_path path, back;
 	struct txq tx;
-	uint32_t held, waiting;
+	uint32_t held;
+	struct requester_list waiting;
 	struct rte_mempool *packets, *small;
 	struct requester rq;
 	struct responder responder;
@@ -127,7 +128,7 @@ static void world_destroy(struct world *w)
 	give_back(w);
 	rte_pktmbuf_free_bulk(w->tx.packet, w->tx.n);
 	requester_fini(&w->rq);
-	cr_expect_eq(w->waiting, 0);
+	cr_expect(LIST_EMPTY(&w->waiting));
 	cr_expect_eq(w->held, 0);
 	cr_expect_eq(rte_mempool_in_use_count(w->packets) + rte_mempool_in_use_count(w->small), 0);
 	faults_destroy(w->there);
@@ -208,14 +209,13 @@ static void sender_turn(struct world *w)
 	for (unsigned int i = 0; i < burst; i++, work++)
 		if (!write_one(w, i + 1 == burst ? REQUESTER_ACK_REQUEST : 0))
 			break;
-	if (w->waiting > 0)
-		requester_poll(&w->rq, w->clock);
+	requester_poll_waiting(&w->waiting, w->clock);
 	if (w->ns >= w->next_check) {
 		requester_poll(&w->rq, w->clock);
 		w->next_check = w->ns + MS;
 	}
 	work += sender_transmit(w);
-	cr_assert_eq(w->waiting, w->rq.paced);
+	cr_assert_eq(LIST_EMPTY(&w->waiting), !w->rq.paced);
 	w->idle = work > 0 ? 0 : w->idle + 1;
 	w->send_turn = w->ns + 2 * US;
 	if (w->idle < 10 || w->tx.n > 0)

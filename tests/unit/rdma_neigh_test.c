@@ -351,3 +351,84 @@ Test(rdma_neigh, sums_odd_lengths)
 	ip[42] = 0x01;
 	cr_expect_eq(neigh_icmp6_checksum(ip, 3), (uint16_t) ~(58 + 3 + 0x8000 + 0x0100));
 }
+
+/* --- addresses that move -------------------------------------------------------------------------
+ */
+
+static const uint8_t new_mac[6] = {2, 0, 0, 0, 0, 9};
+
+Test(rdma_neigh, a_claim_is_denied_by_the_old_holder)
+{
+	struct neigh_claim c = {0};
+
+	cr_expect_eq(neigh_claim_hear(&c, their_mac, their_mac, 1000), NEIGH_HEARD_KNOWN);
+	cr_expect_eq(neigh_claim_due(&c, 1000, 100), NEIGH_DUE_NOTHING);
+	cr_expect_eq(neigh_claim_hear(&c, their_mac, new_mac, 1000), NEIGH_HEARD_CLAIM);
+	cr_expect_eq(neigh_claim_due(&c, 1000, 100), NEIGH_DUE_PROBE);
+	cr_expect_eq(neigh_claim_hear(&c, their_mac, new_mac, 1005), NEIGH_HEARD_NOTHING);
+	cr_expect_eq(neigh_claim_hear(&c, their_mac, their_mac, 1010), NEIGH_HEARD_DENIED);
+	cr_expect_eq(neigh_claim_due(&c, 5000, 100), NEIGH_DUE_NOTHING);
+}
+
+/* Also where the clock wraps meanwhile, and where nobody looked for long. */
+Test(rdma_neigh, a_claim_that_nobody_denies_moves_after_several_questions)
+{
+	uint32_t begin = UINT32_MAX - 50;
+	struct neigh_claim c = {0};
+	unsigned int probes = 0;
+	enum neigh_due due = NEIGH_DUE_NOTHING;
+
+	neigh_claim_hear(&c, their_mac, new_mac, begin);
+	for (uint32_t ms = 0; ms <= 100 && due != NEIGH_DUE_MOVE; ms++) {
+		due = neigh_claim_due(&c, begin + ms, 100);
+		probes += due == NEIGH_DUE_PROBE;
+		cr_expect(due != NEIGH_DUE_MOVE || ms == 100, "after %u ms", ms);
+	}
+	cr_expect_eq(due, NEIGH_DUE_MOVE);
+	cr_expect_eq(probes, 4);
+	cr_expect_arr_eq(c.mac, new_mac, 6);
+	cr_expect_not(c.open);
+	neigh_claim_hear(&c, their_mac, new_mac, 0);
+	cr_expect_eq(neigh_claim_due(&c, 10000, 100), NEIGH_DUE_PROBE, "never before it was asked");
+}
+
+Test(rdma_neigh, groups_and_zeros_claim_nothing)
+{
+	static const uint8_t macs[][6] = {
+		{0}, {1, 0, 0x5e, 0, 0, 1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+	struct neigh_claim c = {0};
+
+	for (unsigned int i = 0; i < sizeof(macs) / sizeof(macs[0]); i++)
+		cr_expect_eq(neigh_claim_hear(&c, their_mac, macs[i], 1), NEIGH_HEARD_NOTHING);
+	cr_expect_not(c.open);
+}
+
+Test(rdma_neigh, asks_one_station_whether_it_has_an_address)
+{
+	struct in6_addr target = {.s6_addr = {[10] = 0xff, 0xff, 10, 9, 0, 2}};
+	struct in6_addr own = {.s6_addr = {[10] = 0xff, 0xff, 10, 9, 0, 1}};
+	uint8_t frame[NEIGH_FRAME_MAX], reply[NEIGH_FRAME_MAX];
+	struct neigh_message m;
+	uint32_t n;
+
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		if (family == 6) {
+			target = (struct in6_addr){.s6_addr = {0xfd, [15] = 2}};
+			own = (struct in6_addr){.s6_addr = {0xfd, [15] = 1}};
+		}
+		n = neigh_probe_build(frame, family, &target, &own, new_mac, their_mac);
+		cr_expect_arr_eq(frame, their_mac, 6);
+		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, frame + 14, n - 14, &m));
+		cr_expect_eq(m.kind, NEIGH_REQUEST);
+		cr_expect_not(neigh_tells(&m));
+		cr_expect(IN6_ARE_ADDR_EQUAL(&m.target, &target));
+		cr_expect(IN6_ARE_ADDR_EQUAL(&m.sender, &own));
+		cr_expect_arr_eq(m.sender_mac, new_mac, 6);
+		n = neigh_reply_build(reply, &m, their_mac);
+		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, reply + 14, n - 14, &m));
+		cr_expect(neigh_tells(&m));
+		n = neigh_announcement_build(frame, family, &target, their_mac);
+		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, frame + 14, n - 14, &m));
+		cr_expect(neigh_tells(&m));
+	}
+}

@@ -20,7 +20,8 @@
 struct sender {
 	struct roce_path path, back;
 	struct txq tx;
-	uint32_t held, waiting;
+	uint32_t held;
+	struct requester_list waiting;
 	struct requester rq;
 	struct responder responder;
 	uint64_t bytes; /* arrived */
@@ -96,7 +97,7 @@ static void network_destroy(struct network *n)
 
 		rte_pktmbuf_free_bulk(s->tx.packet, s->tx.n);
 		requester_fini(&s->rq);
-		cr_expect_eq(s->waiting, 0, "nobody waits any more");
+		cr_expect(LIST_EMPTY(&s->waiting), "nobody waits any more");
 		cr_expect_eq(s->held, 0);
 	}
 	cr_expect_eq(rte_mempool_in_use_count(n->packets), 0);
@@ -190,8 +191,7 @@ static void turn(struct network *n, uint64_t line_rate, unsigned int active)
 		while (requester_unacked(&s->rq) < 512 && s->rq.stats.packets < ready &&
 		       !s->rq.paced)
 			write_one(n, s);
-		if (s->waiting > 0)
-			requester_poll(&s->rq, n->clock);
+		requester_poll_waiting(&s->waiting, n->clock);
 		transmit(n, s);
 	}
 	deliver(n);
@@ -285,7 +285,7 @@ Test(rdma_pace, holds_packets_back_in_the_window_and_wakes_in_time)
 	sent = s->tx.n;
 	cr_expect_lt(sent, 5);
 	cr_expect_eq(requester_unacked(&s->rq), 11);
-	cr_expect_eq(s->waiting, 1);
+	cr_expect_eq(LIST_FIRST(&s->waiting), &s->rq);
 	cr_expect_eq(requester_deadline(&s->rq), s->rq.rate.next);
 	n->clock = requester_deadline(&s->rq) - 1;
 	s->rq.rate.timer_due = UINT64_MAX / 4;
@@ -295,7 +295,7 @@ Test(rdma_pace, holds_packets_back_in_the_window_and_wakes_in_time)
 	requester_poll(&s->rq, n->clock);
 	cr_expect_eq(s->tx.n, sent + 1);
 	/* In time, nobody waits and nothing was taken for lost. */
-	while (s->waiting > 0) {
+	while (!LIST_EMPTY(&s->waiting)) {
 		n->clock = requester_deadline(&s->rq);
 		requester_poll(&s->rq, n->clock);
 	}
@@ -314,14 +314,15 @@ Test(rdma_pace, is_not_held_up_once_the_limit_is_gone)
 	requester_notify(&s->rq, n->clock);
 	for (unsigned int i = 0; i < 500; i++)
 		write_one(n, s);
-	cr_expect_eq(s->waiting, 1);
+	cr_expect_eq(LIST_FIRST(&s->waiting), &s->rq);
 	set_time(n, 100000 * US);
 	while (s->tx.n < 500) {
-		cr_assert_eq(s->waiting, s->rq.send_psn != s->rq.next_psn && s->rq.rate.limited);
+		cr_assert_eq(LIST_EMPTY(&s->waiting),
+			     s->rq.send_psn == s->rq.next_psn || !s->rq.rate.limited);
 		requester_poll(&s->rq, n->clock);
 	}
 	cr_expect_not(s->rq.rate.limited);
-	cr_expect_eq(s->waiting, 0);
+	cr_expect(LIST_EMPTY(&s->waiting));
 	network_destroy(n);
 }
 
@@ -338,10 +339,10 @@ Test(rdma_pace, waits_for_nothing_after_an_error)
 	}
 	for (unsigned int i = 0; i < 10; i++)
 		write_one(n, s);
-	cr_expect_eq(s->waiting, 1);
+	cr_expect_eq(LIST_FIRST(&s->waiting), &s->rq);
 	requester_ack(&s->rq, 0, ROCE_NAK_REMOTE_ACCESS, n->clock);
 	requester_poll(&s->rq, n->clock);
-	cr_expect_eq(s->waiting, 0);
+	cr_expect(LIST_EMPTY(&s->waiting));
 	cr_expect_eq(requester_deadline(&s->rq), UINT64_MAX);
 	network_destroy(n);
 }

@@ -115,6 +115,45 @@ Test(secure_files, knows_how_long_the_certificate_lasts)
 	}
 }
 
+Test(secure_files, says_in_time_that_a_certificate_ends)
+{
+	struct secure_files files = {lb.certificate_path, lb.key_path, ca.certificate_path, NULL};
+	struct secure_files token = {.token = secure_text_file(&f, SECURE_TOKEN)};
+	const long day = 86400;
+	const struct {
+		long at; /* from its end */
+		enum secure_validity expected;
+		const char *why;
+	} rows[] = {
+		{-41 * day, SECURE_NOT_YET, "is the clock right?"},
+		{-8 * day, SECURE_VALID, ""},
+		{-7 * day - 1, SECURE_VALID, ""},
+		{-7 * day + 1, SECURE_ENDS_SOON, "renew it before"},
+		{-1, SECURE_ENDS_SOON, "ends "},
+		{1, SECURE_ENDED, "ended "},
+	};
+	char error[512], why[160];
+	time_t end, ignored;
+	SSL_CTX *context = secure_context(SECURE_LOAD_BALANCER, &files, error, sizeof(error));
+
+	cr_assert_not_null(context, "%s", error);
+	secure_validity_at(context, time(NULL), &end, why, sizeof(why));
+	cr_expect(labs(end - time(NULL) - 30 * day) < 60, "%ld", (long)end);
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		why[0] = '\0';
+		cr_expect_eq(
+			secure_validity_at(context, end + rows[i].at, &ignored, why, sizeof(why)),
+			rows[i].expected, "%ld", rows[i].at);
+		cr_expect_not_null(strstr(why, rows[i].why), "%s", why);
+	}
+	SSL_CTX_free(context);
+	context = secure_context(SECURE_LOAD_BALANCER, &token, error, sizeof(error));
+	cr_assert_not_null(context, "%s", error);
+	cr_expect_eq(secure_validity_at(context, end, &ignored, why, sizeof(why)), SECURE_VALID);
+	cr_expect_eq(ignored, 0);
+	SSL_CTX_free(context);
+}
+
 #define HEX_32 SECURE_TOKEN
 #define HEX_31 "6a1e0f3b5c7d29488fe0b1a2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5"
 
@@ -173,6 +212,7 @@ Test(secure_files, a_certificate_allows_its_names_and_the_gpus_of_its_host)
 		{"GPU-Host-1", "gpu-host-1", true},
 		{"gpu-host-1", "gpu-host-1-gpu0", true},
 		{"gpu-host-1", "gpu-host-1-gpu15", true},
+		{"gpu-host-1", "gpu-host-1-cpu1", true},
 		{"a b c", "c", true},
 		{"*.rack1.example", "h7.rack1.example", true},
 		{"*.rack1.example", "h7.rack1.example-gpu3", true},
@@ -192,9 +232,40 @@ Test(secure_files, a_certificate_allows_its_names_and_the_gpus_of_its_host)
 		{"*.example", "a.b.example", false},
 		{"*.", "a.", false},
 		{"*.*.example", "a.*.example", false},
+		{"ip:10.9.0.11 model:echo", "ip:10.9.0.11", false},
+		{"ip:10.9.0.11 model:echo gpu1", "gpu1", true},
 	};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		cr_expect_eq(secure_names_allow(rows[i].names, rows[i].worker), rows[i].allowed,
 			     "'%s' and '%s'", rows[i].names, rows[i].worker);
+}
+
+Test(secure_files, a_certificate_may_bind_the_address_and_the_model)
+{
+	static const struct {
+		const char *names, *address, *model;
+		bool address_allowed, model_allowed;
+	} rows[] = {
+		{"w1", "10.9.0.11", "echo", true, true},
+		{"w1 ip:10.9.0.11", "10.9.0.11", "echo", true, true},
+		{"w1 ip:10.9.0.11", "10.9.0.1", "echo", false, true},
+		{"w1 ip:10.9.0.11", "10.9.0.111", "echo", false, true},
+		{"w1 ip:10.9.0.11 ip:10.9.0.12", "10.9.0.12", "echo", true, true},
+		{"w1 ip:fd00::b", "fd00::b", "echo", true, true},
+		{"w1 ip:fd00::b", "10.9.0.11", "echo", false, true},
+		{"w1 ip:?", "10.9.0.11", "echo", false, true},
+		{"w1 model:mlp", "10.9.0.11", "echo", true, false},
+		{"w1 model:mlp model:echo", "10.9.0.11", "echo", true, true},
+		{"w1 model:echo2", "10.9.0.11", "echo", true, false},
+		{"", "10.9.0.11", "echo", true, true},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(secure_names_allow_address(rows[i].names, rows[i].address),
+			     rows[i].address_allowed, "'%s' and %s", rows[i].names,
+			     rows[i].address);
+		cr_expect_eq(secure_names_allow_model(rows[i].names, rows[i].model),
+			     rows[i].model_allowed, "'%s' and %s", rows[i].names, rows[i].model);
+	}
 }

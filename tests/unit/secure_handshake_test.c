@@ -150,7 +150,10 @@ Test(secure_handshake, the_common_name_counts_only_without_other_names)
 		{NULL, "gpu1"},
 		{"DNS:gpu2", "gpu2"},
 		{"DNS:gpu2,DNS:gpu3", "gpu2 gpu3"},
-		{"IP:10.0.0.9", ""},
+		{"IP:10.0.0.9", "ip:10.0.0.9"},
+		{"DNS:gpu2,IP:fd00::b,URI:doorbell:model:echo,URI:https://example.org",
+		 "gpu2 ip:fd00::b model:echo"},
+		{"URI:doorbell:model:a b", "model:?"},
 		{"email:gpu@example.com", ""},
 	};
 	struct secure_files for_lb = files_of(&lb, &ca);

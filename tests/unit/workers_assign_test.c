@@ -10,7 +10,7 @@
 #define SERVICES 3
 
 static struct worker_pool *pool;
-static struct assign_pins *pins;
+static struct worker_settings *settings;
 static struct assign_want want[SERVICES];
 static struct assign_result result[SERVICES];
 static unsigned int n_services;
@@ -18,13 +18,13 @@ static unsigned int n_services;
 static void setup(void)
 {
 	pool = workers_pool_create();
-	pins = workers_assign_pins_create();
+	settings = workers_settings_create();
 }
 
 static void teardown(void)
 {
 	workers_pool_destroy(pool);
-	workers_assign_pins_destroy(pins);
+	workers_settings_destroy(settings);
 }
 
 TestSuite(workers_assign, .init = setup, .fini = teardown);
@@ -95,7 +95,7 @@ static const char *names(const struct worker_set *set)
 
 static void work_out(void)
 {
-	workers_assign(pool, pins, want, n_services, result);
+	workers_assign(pool, settings, want, n_services, result);
 }
 
 Test(workers_assign, a_service_has_all_active_workers_of_its_model)
@@ -113,11 +113,11 @@ Test(workers_assign, who_was_released_from_one_service_still_serves_the_others)
 	add_workers("abc");
 	add_service("s", false);
 	add_service("t", false);
-	workers_assign_pin(pins, "b", "s", ASSIGN_OUT);
+	workers_settings_pin(settings, "b", "s", ASSIGN_OUT);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "ac");
 	cr_assert_str_eq(names(&result[1].in), "abc");
-	workers_assign_pin(pins, "b", "s", ASSIGN_AUTO);
+	workers_settings_pin(settings, "b", "s", ASSIGN_AUTO);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "abc");
 }
@@ -129,8 +129,8 @@ Test(workers_assign, a_service_of_assigned_workers_has_no_others)
 	add_service("s", true);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "");
-	workers_assign_pin(pins, "c", "s", ASSIGN_IN);
-	workers_assign_pin(pins, "d", "s", ASSIGN_IN); /* of another model */
+	workers_settings_pin(settings, "c", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "d", "s", ASSIGN_IN); /* of another model */
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "c");
 }
@@ -140,8 +140,8 @@ Test(workers_assign, one_worker_may_be_assigned_to_several_services)
 	add_workers("ab");
 	add_service("s", true);
 	add_service("t", true);
-	workers_assign_pin(pins, "a", "s", ASSIGN_IN);
-	workers_assign_pin(pins, "a", "t", ASSIGN_IN);
+	workers_settings_pin(settings, "a", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "a", "t", ASSIGN_IN);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "a");
 	cr_assert_str_eq(names(&result[1].in), "a");
@@ -151,7 +151,7 @@ Test(workers_assign, an_assignment_outlives_the_worker)
 {
 	add_workers("ab");
 	add_service("s", true);
-	workers_assign_pin(pins, "b", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "b", "s", ASSIGN_IN);
 	workers_remove(pool, workers_find(pool, "a"));
 	workers_remove(pool, workers_find(pool, "b"));
 	work_out();
@@ -169,8 +169,8 @@ Test(workers_assign, spares_step_in_below_the_minimum_and_back_when_not_needed)
 	s = add_service("s", true);
 	s->min_workers = 2;
 	s->spares = 2;
-	workers_assign_pin(pins, "a", "s", ASSIGN_IN);
-	workers_assign_pin(pins, "b", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "a", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "b", "s", ASSIGN_IN);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "ab");
 	set_state("a", WORKER_SUSPECT);
@@ -232,7 +232,7 @@ Test(workers_assign, a_spare_that_was_released_stays_out)
 	add_workers("ab");
 	s = add_service("s", true);
 	s->min_workers = s->spares = 1;
-	workers_assign_pin(pins, "a", "s", ASSIGN_OUT);
+	workers_settings_pin(settings, "a", "s", ASSIGN_OUT);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "b");
 }
@@ -245,7 +245,7 @@ Test(workers_assign, workers_assigned_elsewhere_are_nobodys_spares)
 	s = add_service("s", true);
 	s->min_workers = s->spares = 2;
 	add_service("t", true);
-	workers_assign_pin(pins, "a", "t", ASSIGN_IN);
+	workers_settings_pin(settings, "a", "t", ASSIGN_IN);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "b");
 	cr_assert_str_eq(names(&result[1].in), "a");
@@ -285,7 +285,7 @@ Test(workers_assign, pack_takes_spares_beside_those_that_serve)
 	s->min_workers = 3;
 	s->spares = 2;
 	s->placement = ASSIGN_PACK;
-	workers_assign_pin(pins, "e", "s", ASSIGN_IN);
+	workers_settings_pin(settings, "e", "s", ASSIGN_IN);
 	work_out();
 	cr_assert_str_eq(names(&result[0].in), "ade");
 	s->min_workers = 4;
@@ -303,7 +303,7 @@ Test(workers_assign, requests_may_wait_for_those_that_will_be_in)
 	set_state("c", WORKER_JOINING);
 	add_service("s", false);
 	add_service("t", true);
-	workers_assign_pin(pins, "b", "t", ASSIGN_IN);
+	workers_settings_pin(settings, "b", "t", ASSIGN_IN);
 	work_out();
 	cr_assert_eq(result[0].soon, 2);
 	cr_assert_eq(result[1].soon, 1);
@@ -331,19 +331,19 @@ Test(workers_assign, pins_are_found_changed_and_forgotten)
 {
 	char worker[16];
 
-	cr_assert_eq(workers_assign_pinned(pins, "a", "s"), ASSIGN_AUTO);
-	for (unsigned int i = 0; i < ASSIGN_PINS_MAX; i++) {
+	cr_assert_eq(workers_settings_pinned(settings, "a", "s"), ASSIGN_AUTO);
+	for (unsigned int i = 0; i < SETTINGS_PINS_MAX; i++) {
 		snprintf(worker, sizeof(worker), "w%u", i);
-		cr_assert_eq(workers_assign_pin(pins, worker, "s", ASSIGN_IN), 0);
+		cr_assert_eq(workers_settings_pin(settings, worker, "s", ASSIGN_IN), 0);
 	}
-	cr_assert_eq(workers_assign_pin(pins, "x", "s", ASSIGN_IN), -ENOSPC);
-	cr_assert_eq(workers_assign_pin(pins, "w7", "s", ASSIGN_OUT), 0);
-	cr_assert_eq(workers_assign_pinned(pins, "w7", "s"), ASSIGN_OUT);
-	cr_assert_eq(workers_assign_pin(pins, "w7", "s", ASSIGN_AUTO), 0);
-	cr_assert_eq(workers_assign_pinned(pins, "w7", "s"), ASSIGN_AUTO);
-	cr_assert_eq(workers_assign_pinned(pins, "w4095", "s"), ASSIGN_IN);
-	cr_assert_eq(workers_assign_pin(pins, "x", "s", ASSIGN_IN), 0);
-	cr_assert_eq(workers_assign_pin(pins, "nobody", "s", ASSIGN_AUTO), 0);
+	cr_assert_eq(workers_settings_pin(settings, "x", "s", ASSIGN_IN), -ENOSPC);
+	cr_assert_eq(workers_settings_pin(settings, "w7", "s", ASSIGN_OUT), 0);
+	cr_assert_eq(workers_settings_pinned(settings, "w7", "s"), ASSIGN_OUT);
+	cr_assert_eq(workers_settings_pin(settings, "w7", "s", ASSIGN_AUTO), 0);
+	cr_assert_eq(workers_settings_pinned(settings, "w7", "s"), ASSIGN_AUTO);
+	cr_assert_eq(workers_settings_pinned(settings, "w4095", "s"), ASSIGN_IN);
+	cr_assert_eq(workers_settings_pin(settings, "x", "s", ASSIGN_IN), 0);
+	cr_assert_eq(workers_settings_pin(settings, "nobody", "s", ASSIGN_AUTO), 0);
 }
 
 /* Whatever happens, each service has only active workers of its model, and no spare too many. */
@@ -370,7 +370,7 @@ Test(workers_assign, chance_breaks_no_rule)
 	for (unsigned int round = 0; round < 2000; round++) {
 		snprintf(name, sizeof(name), "w%ld", random() % 60);
 		if (random() % 4 == 0)
-			workers_assign_pin(pins, name, want[random() % SERVICES].service,
+			workers_settings_pin(settings, name, want[random() % SERVICES].service,
 					   random() % 3);
 		else
 			set_state(name, states[random() % 4]);
@@ -394,7 +394,7 @@ Test(workers_assign, chance_breaks_no_rule)
 				cr_assert_eq(w->state, WORKER_ACTIVE);
 				cr_assert_str_eq(w->spec.model, "m");
 				cr_assert_neq(
-					workers_assign_pinned(pins, w->spec.name, want[s].service),
+					workers_settings_pinned(settings, w->spec.name, want[s].service),
 					ASSIGN_OUT);
 			}
 		}

@@ -15,6 +15,7 @@
 static struct {
 	pthread_mutex_t lock;
 	enum log_format format;
+	const char *worker;      /* NULL: none to name */
 	char text[LOG_TEXT_MAX]; /* of a line whose end has not come yet */
 	size_t length;
 	char out[LOG_LINE_MAX];
@@ -35,9 +36,24 @@ static void write_all(const char *bytes, size_t n)
 	}
 }
 
+static void name_worker(void)
+{
+	size_t room = sizeof(sink.text) - sink.length;
+	int n;
+
+	if (sink.worker == NULL || memmem(sink.text, sink.length, "worker=", 7) != NULL)
+		return;
+	n = snprintf(sink.text + sink.length, room, " worker=%s", sink.worker);
+	if (n > 0 && (size_t)n < room)
+		sink.length += (size_t)n;
+}
+
 static void end_line(int level)
 {
-	struct log_line line = {.level = level, .text = sink.text, .length = sink.length};
+	struct log_line line = {.level = level, .text = sink.text};
+
+	name_worker();
+	line.length = sink.length;
 
 	clock_gettime(CLOCK_REALTIME, &line.time);
 	write_all(sink.out, log_line_write(sink.format, &line, sink.out));
@@ -83,6 +99,13 @@ void log_sink_format(enum log_format format)
 {
 	pthread_mutex_lock(&sink.lock);
 	sink.format = format;
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void log_sink_worker(const char *name)
+{
+	pthread_mutex_lock(&sink.lock);
+	sink.worker = name;
 	pthread_mutex_unlock(&sink.lock);
 }
 

@@ -238,3 +238,62 @@ uint32_t neigh_announcement_build(uint8_t *frame, uint8_t family, const struct i
 		return neigh_request_build(frame, 4, address, address, our_mac);
 	return neigh_reply_build(frame, &probe, our_mac);
 }
+
+uint32_t neigh_probe_build(uint8_t *frame, uint8_t family, const struct in6_addr *target,
+			   const struct in6_addr *our_address, const uint8_t our_mac[6],
+			   const uint8_t their_mac[6])
+{
+	uint32_t length;
+
+	if (family == 6)
+		return nd_build(frame, ND_SOLICIT, 0, our_address, target, target, our_mac,
+				their_mac);
+	length = neigh_request_build(frame, 4, target, our_address, our_mac);
+	memcpy(frame, their_mac, 6);
+	return length;
+}
+
+bool neigh_tells(const struct neigh_message *message)
+{
+	static const struct in6_addr none4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+
+	if (message->kind == NEIGH_REPLY)
+		return true;
+	return message->kind == NEIGH_REQUEST && message->family == 4 &&
+	       IN6_ARE_ADDR_EQUAL(&message->sender, &message->target) &&
+	       !IN6_ARE_ADDR_EQUAL(&message->sender, &none4);
+}
+
+enum neigh_heard neigh_claim_hear(struct neigh_claim *claim, const uint8_t known[6],
+				  const uint8_t mac[6], uint32_t now)
+{
+	static const uint8_t none[6];
+
+	if (memcmp(known, mac, 6) == 0) {
+		if (!claim->open)
+			return NEIGH_HEARD_KNOWN;
+		claim->open = false;
+		return NEIGH_HEARD_DENIED;
+	}
+	if (claim->open || mac[0] & 1 || memcmp(mac, none, 6) == 0)
+		return NEIGH_HEARD_NOTHING;
+	*claim = (struct neigh_claim){.open = true, .since = now};
+	memcpy(claim->mac, mac, 6);
+	return NEIGH_HEARD_CLAIM;
+}
+
+enum neigh_due neigh_claim_due(struct neigh_claim *claim, uint32_t now, uint32_t bound)
+{
+	if (!claim->open)
+		return NEIGH_DUE_NOTHING;
+	/* One answer may be lost, so it is asked again; and never moved before it was asked. */
+	if (claim->probes > 1 && now - claim->since >= bound) {
+		claim->open = false;
+		return NEIGH_DUE_MOVE;
+	}
+	if (claim->probes > 0 && now - claim->probed < bound / 4)
+		return NEIGH_DUE_NOTHING;
+	claim->probes++;
+	claim->probed = now;
+	return NEIGH_DUE_PROBE;
+}

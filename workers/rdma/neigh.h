@@ -36,6 +36,42 @@ struct neigh_message {
 bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
 		 struct neigh_message *message);
 
+/*
+ * Does it tell an address's MAC address unasked or as an answer? A gratuitous ARP request does,
+ * too: so bonds announce that another of their NICs took over.
+ */
+bool neigh_tells(const struct neigh_message *message);
+
+/*
+ * Another MAC address than the known one claims an address that packets are sent to. Whoever is on
+ * the segment can do that, so the old holder is asked first, by unicast; only if it stays silent
+ * does the address move. Times are in ms of a clock that may wrap.
+ */
+#define NEIGH_PROBE_MS 100 /* for the old holder to deny it, where nothing else is configured */
+
+struct neigh_claim {
+	bool open;
+	uint8_t mac[6];
+	unsigned int probes;
+	uint32_t since, probed;
+};
+
+enum neigh_heard {
+	NEIGH_HEARD_KNOWN,   /* nothing new */
+	NEIGH_HEARD_CLAIM,   /* somebody else has it, or says so: neigh_claim_due() goes on */
+	NEIGH_HEARD_DENIED,  /* the old holder answered: the claim is over */
+	NEIGH_HEARD_NOTHING, /* that cannot be one station's address, or a claim is open */
+};
+
+/* <mac> says that it has the address for which <known> is known. */
+enum neigh_heard neigh_claim_hear(struct neigh_claim *claim, const uint8_t known[6],
+				  const uint8_t mac[6], uint32_t now);
+
+enum neigh_due { NEIGH_DUE_NOTHING, NEIGH_DUE_PROBE, NEIGH_DUE_MOVE };
+
+/* What is to be done about the claim now: the old holder has <bound> to deny it. */
+enum neigh_due neigh_claim_due(struct neigh_claim *claim, uint32_t now, uint32_t bound);
+
 /* Answer a NEIGH_REQUEST for one of our addresses. Returns the frame's length. */
 uint32_t neigh_reply_build(uint8_t *frame, const struct neigh_message *request,
 			   const uint8_t our_mac[6]);
@@ -47,6 +83,11 @@ uint32_t neigh_announcement_build(uint8_t *frame, uint8_t family, const struct i
 /* Ask for <target>'s MAC address. Returns the frame's length. */
 uint32_t neigh_request_build(uint8_t *frame, uint8_t family, const struct in6_addr *target,
 			     const struct in6_addr *our_address, const uint8_t our_mac[6]);
+
+/* Ask <their_mac>, and nobody else, whether it has <target>. Returns the frame's length. */
+uint32_t neigh_probe_build(uint8_t *frame, uint8_t family, const struct in6_addr *target,
+			   const struct in6_addr *our_address, const uint8_t our_mac[6],
+			   const uint8_t their_mac[6]);
 
 /* ICMPv6 check sum over pseudo header and message; <ip> points at the IPv6 header. Also verifies:
  * a good message sums to 0. */

@@ -12,6 +12,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
@@ -112,8 +113,10 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 	return -EBUSY;
 }
 
-static const char *probe_hint(int error)
+static const char *probe_hint(const char *device, int error)
 {
+	if (strncmp(device, "net_", 4) != 0)
+		return "; the driver's reason is above; doorbell doctor says what is missing";
 	switch (error) {
 	case EPERM:
 	case EACCES:
@@ -139,21 +142,53 @@ static int probe(struct port *port, const char *device, char *error, size_t erro
 		ret = rte_eth_dev_get_port_by_name(name, &port->id);
 	if (ret != 0)
 		snprintf(error, error_size, "device '%s' cannot be opened: %s%s", device,
-			 strerror(ret < 0 ? -ret : EINVAL), probe_hint(-ret));
+			 strerror(ret < 0 ? -ret : EINVAL), probe_hint(device, -ret));
 	return ret;
 }
 
-static void choose_features(struct port *port, const struct rte_eth_dev_info *info,
-			    struct rte_eth_conf *conf, uint8_t *rss_key)
+#define RSS_HASHES (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP)
+
+/*
+ * Mbufs of one packet, as the driver tells it. Drivers that have no limit say 0 or the largest
+ * number; segment offload, which has a limit of its own, is not used.
+ */
+static uint16_t segments_max(const struct rte_eth_dev_info *info)
+{
+	uint16_t n = info->tx_desc_lim.nb_mtu_seg_max;
+
+	if (!(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+		return 1;
+	if (n == 0)
+		n = info->tx_desc_lim.nb_seg_max;
+	return n == 0 ? UINT16_MAX : n;
+}
+
+static void choose_checksums(struct port *port, uint64_t offloads)
+{
+	port->tx_checksums[0] = port->tx_checksums[1] = 0;
+	if (offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) {
+		port->tx_checksums[0] = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+		port->tx_checksums[1] = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+	}
+	if (offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+		port->tx_checksums[0] |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+}
+
+static void choose_features(struct port *port, const struct port_params *p,
+			    const struct rte_eth_dev_info *info, struct rte_eth_conf *conf,
+			    uint8_t *rss_key)
 {
 	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-	uint64_t hash = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP;
+	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	uint64_t hash = RSS_HASHES;
 
-	conf->rxmode.offloads = info->rx_offload_capa & rx;
+	conf->rxmode.offloads = p->rx_checksums ? info->rx_offload_capa & rx : 0;
 	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	conf->txmode.offloads |= p->tx_checksums ? info->tx_offload_capa & tx : 0;
 	port->checks_ipv4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	port->checks_l4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-	port->multi_segment = conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	port->segments_max = segments_max(info);
+	choose_checksums(port, conf->txmode.offloads);
 	port->rss = port->queues > 1 && (info->flow_type_rss_offloads & hash) != 0;
 	if (!port->rss)
 		return;
@@ -211,7 +246,6 @@ static int setup_queues(struct port *port, const struct port_params *p,
 
 	/* Packets stay referenced until acknowledged: the driver must not assume it frees them. */
 	txconf.offloads &= ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	txconf.offloads |= port->multi_segment ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
 	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
 		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool[q]);
@@ -241,6 +275,20 @@ static int set_mtu(struct port *port, uint16_t mtu)
 	return rte_eth_dev_set_mtu(port->id, mtu);
 }
 
+/*
+ * All packets of a NIC that has several queues but cannot spread packets come to the first: lcores
+ * with the others would have nothing to do. Software ports spread as they like.
+ */
+static uint16_t useful_queues(const struct rte_eth_dev_info *info, uint16_t wanted)
+{
+	const struct rte_bus *bus = rte_dev_bus(info->device);
+	bool nic = bus != NULL && strcmp(rte_bus_name(bus), "pci") == 0;
+
+	if (nic && (info->flow_type_rss_offloads & RSS_HASHES) == 0)
+		return 1;
+	return RTE_MIN(wanted, RTE_MIN(info->max_rx_queues, info->max_tx_queues));
+}
+
 static int start(struct port *port, const struct port_params *p, char *error, size_t error_size)
 {
 	struct rte_eth_dev_info info;
@@ -253,7 +301,7 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	ret = rte_eth_dev_info_get(port->id, &info);
 	if (ret < 0)
 		goto fail;
-	port->queues = RTE_MIN(p->queues, RTE_MIN(info.max_rx_queues, info.max_tx_queues));
+	port->queues = useful_queues(&info, p->queues);
 	/* This driver spreads packets over all sockets that it was told to open, read or not. */
 	if (strcmp(info.driver_name, "net_af_packet") == 0 && info.max_rx_queues > p->queues) {
 		snprintf(error, error_size,
@@ -262,7 +310,7 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 			 p->device, info.max_rx_queues, p->queues, p->queues);
 		return -EINVAL;
 	}
-	choose_features(port, &info, &conf, rss_key);
+	choose_features(port, p, &info, &conf, rss_key);
 	step = "configuration";
 	ret = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
 	if (ret < 0)

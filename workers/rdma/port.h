@@ -35,10 +35,15 @@ struct port {
 	uint16_t queues;
 	uint16_t mtu;
 	uint8_t mac[6];
-	bool multi_segment; /* sends mbuf chains */
-	bool checks_ipv4;   /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
-	bool checks_l4;     /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
-	bool rss;           /* spreads flows over its queues */
+	uint16_t segments_max; /* mbufs of a packet that it sends; 1: no chains */
+	/*
+	 * What the ol_flags of a UDP datagram over IPv4 and IPv6 ask of the port; 0: it computes no
+	 * checksums. The UDP checksum field has the pseudo-header's sum then, the IPv4 header's 0.
+	 */
+	uint64_t tx_checksums[2];
+	bool checks_ipv4; /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
+	bool checks_l4;   /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
+	bool rss;         /* spreads flows over its queues */
 	struct port_rss spread;
 	int claim;          /* socket whose name nobody else can have; 0 = none */
 	unsigned int n_fds; /* pollable sockets behind the port; 0 = cannot wake a sleeper */
@@ -50,6 +55,7 @@ struct port_params {
 	uint16_t queues;    /* wanted; a port may give fewer */
 	uint16_t rx_descriptors, tx_descriptors;
 	uint16_t mtu;                    /* IP MTU */
+	bool rx_checksums, tx_checksums; /* use the port's, where it has them */
 	struct rte_mempool *const *pool; /* receive buffers, one per queue */
 };
 

@@ -10,6 +10,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 	rq->pool = p->pool;
 	rq->held = p->held;
 	rq->clock = p->clock;
+	rq->drained = p->drained;
 	rq->multi_segment = p->multi_segment;
 	rq->next_psn = rq->una_psn = rq->send_psn = rq->sent_psn = p->psn & ROCE_PSN_MASK;
 	rq->retry_limit = p->retry_limit;
@@ -80,15 +81,20 @@ static void update_waiting(struct requester *rq)
 	if (paced == rq->paced)
 		return;
 	rq->paced = paced;
-	if (rq->waiting != NULL)
-		*rq->waiting += paced ? 1 : -1;
+	if (rq->waiting == NULL)
+		return;
+	if (paced)
+		LIST_INSERT_HEAD(rq->waiting, rq, also_waiting);
+	else
+		LIST_REMOVE(rq, also_waiting);
 }
 
 void requester_fini(struct requester *rq)
 {
 	rq->rate.limited = false;
 	update_waiting(rq);
-	retire(rq, rq->next_psn);
+	if (rq->una_psn != rq->next_psn)
+		retire(rq, rq->next_psn);
 }
 
 void requester_pump_paced(struct requester *rq, unsigned int burst)
@@ -109,7 +115,8 @@ void requester_pump_paced(struct requester *rq, unsigned int burst)
 
 static enum requester_verdict give_up(struct requester *rq, enum requester_error error)
 {
-	rq->error = error;
+	/* Another thread may ask why it failed. */
+	__atomic_store_n(&rq->error, error, __ATOMIC_RELEASE);
 	return REQUESTER_FAILED;
 }
 
@@ -282,7 +289,8 @@ static bool time_out(struct requester *rq, uint64_t now)
 		rq->timer = now;
 		return true;
 	}
-	rq->stats.timeouts++;
+	/* The control thread reads it under way, to doubt the neighbour. */
+	__atomic_store_n(&rq->stats.timeouts, rq->stats.timeouts + 1, __ATOMIC_RELAXED);
 	if (rq->retries >= rq->retry_limit) {
 		give_up(rq, REQUESTER_RETRY_EXCEEDED);
 		return false;
@@ -307,17 +315,20 @@ static void resume(struct requester *rq, uint64_t now)
 
 static void poll_timers(struct requester *rq, uint64_t now)
 {
+	/* May be before the timer was started. */
+	uint64_t heard = rq->drained != NULL ? *rq->drained : now;
+
 	if (rq->hold_until != 0) {
 		if (now < rq->hold_until)
 			return;
 		rq->hold_until = 0;
 		rq->went_back = false;
 		rq->timer = now;
-	} else if (rq->timeout != 0 && (int64_t)(now - rq->timer) >= (int64_t)rq->timeout) {
+	} else if (rq->timeout != 0 && (int64_t)(heard - rq->timer) >= (int64_t)rq->timeout) {
 		/* signed: the timer may have been started after <now> was read */
 		if (!time_out(rq, now))
 			return;
-	} else if (rq->timeout != 0 && now >= early_at(rq)) {
+	} else if (rq->timeout != 0 && heard >= early_at(rq)) {
 		rq->early++;
 		rq->stats.early++;
 		limit_window(rq);
@@ -338,4 +349,15 @@ void requester_poll(struct requester *rq, uint64_t now)
 		poll_timers(rq, now);
 	if (unlikely(rq->paced))
 		update_waiting(rq);
+}
+
+void requester_poll_waiting(struct requester_list *waiting, uint64_t now)
+{
+	struct requester *rq, *next;
+
+	for (rq = LIST_FIRST(waiting); rq != NULL; rq = next) {
+		/* It may leave the list, and no other does meanwhile. */
+		next = LIST_NEXT(rq, also_waiting);
+		requester_poll(rq, now);
+	}
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rte_mbuf.h>
 
@@ -21,6 +22,8 @@
 
 /* Packets that may be unacknowledged. */
 #define REQUESTER_WINDOW 1024
+/* Mbufs of one packet at most: headers, a piece of the message, pad and ICRC. */
+#define REQUESTER_SEGMENTS 3
 /* Packets sent again per call after a loss, so that a retransmission does not cause the next. */
 #define REQUESTER_RESEND_BURST 64
 /* Who asks for the deadline is told to go on with a resend after so long; one who polls more often
@@ -55,6 +58,10 @@ struct requester_stats {
 
 struct requester;
 
+/* Requesters of one owner that hold packets back until their rate allows them. All zero is empty.
+ */
+LIST_HEAD(requester_list, requester);
+
 /* Somebody else who sends what a requester's window holds, as verbs_send.h does. */
 struct requester_engine {
 	/* As requester_write(). */
@@ -69,8 +76,9 @@ struct requester {
 	struct txq *tx;
 	struct rte_mempool *pool; /* small mbufs for headers and trailers */
 	const uint64_t *clock;    /* the owner's time, or NULL */
+	const uint64_t *drained;  /* what arrived before this time was taken, or NULL */
 	uint32_t *held;           /* packets in windows, all of one owner's requesters together */
-	bool multi_segment;       /* the port sends mbuf chains; if not, pieces are copied */
+	bool multi_segment;       /* the port sends REQUESTER_SEGMENTS; if not, pieces are copied */
 	uint32_t next_psn;        /* the next packet gets this */
 	uint32_t una_psn;         /* oldest that is not acknowledged */
 	uint32_t send_psn;        /* next to hand to the port: behind next_psn after a loss */
@@ -92,15 +100,16 @@ struct requester {
 	uint64_t sample;       /* the last, in which so many were acknowledged: */
 	uint32_t sample_packets;
 	bool went_back; /* to una_psn, because of a NAK: another one brings nothing new */
-	uint8_t nak;    /* syndrome of a fatal NAK */
-	enum requester_error error;
+	uint8_t nak;    /* syndrome of a fatal NAK; set before <error> */
+	enum requester_error error; /* any thread may read it (atomic) */
 	/* NULL: we send. With an engine a PSN is one of its work requests. */
 	const struct requester_engine *engine;
 	void *engine_context;
-	bool paced; /* packets wait for the rate to allow them: counted in <waiting> */
+	bool paced; /* packets wait for the rate to allow them: on the list <waiting> */
 	struct dcqcn rate;
-	uint32_t *waiting;
+	struct requester_list *waiting;
 	struct requester_stats stats;
+	LIST_ENTRY(requester) also_waiting;
 	struct rte_mbuf *window[REQUESTER_WINDOW];
 };
 
@@ -111,21 +120,29 @@ struct requester_params {
 	uint32_t *held; /* counted up and down; outlives the requester */
 	/* What time it is for the owner's turn, TSC cycles. NULL: the TSC is read when needed. */
 	const uint64_t *clock;
+	/*
+	 * The owner's drained.h: an acknowledgement is missing when it had not arrived by that
+	 * time. NULL: when it is not in by the time that requester_poll() is called with.
+	 */
+	const uint64_t *drained;
 	bool multi_segment;
 	uint32_t psn;        /* first PSN */
 	uint8_t ack_timeout; /* 4.096 us x 2^n; 0 = never */
 	uint8_t retry_limit;
 	uint64_t line_rate; /* bytes per second; 0: no rate control */
 	/*
-	 * Of one owner's requesters together: how many hold packets back for the rate's sake. While
-	 * there are any, requester_poll() is due every turn. NULL: nobody asks.
+	 * Of one owner's requesters together: those that hold packets back for the rate's sake.
+	 * While there are any, requester_poll_waiting() is due every turn. NULL: no list is kept.
 	 */
-	uint32_t *waiting;
+	struct requester_list *waiting;
 	uint8_t rnr_retry; /* RNR NAKs without progress that are put up with; or ROCE_RNR_FOREVER */
 };
 
 void requester_init(struct requester *rq, const struct requester_params *params);
-/* Frees what is not acknowledged. */
+/*
+ * Frees what is not acknowledged. Once nothing is, it touches nothing of the owner's, so that any
+ * thread may do it again.
+ */
 void requester_fini(struct requester *rq);
 
 #define REQUESTER_IMM         0x1u /* WRITE WITH IMMEDIATE */
@@ -190,6 +207,8 @@ void requester_notify(struct requester *rq, uint64_t now);
 
 /* Timers and what is left to retransmit. Cheap when there is nothing to do. */
 void requester_poll(struct requester *rq, uint64_t now);
+/* The same for all that hold packets back for the rate's sake. */
+void requester_poll_waiting(struct requester_list *waiting, uint64_t now);
 
 /*
  * When requester_poll() must be called next, or UINT64_MAX: the transmit timer, the pacer, the end

@@ -17,7 +17,7 @@ static void note_ack(struct responder *r, uint32_t psn, uint8_t syndrome)
 static enum responder_verdict refuse(struct responder *r, const struct roce_packet *p, uint8_t nak,
 				     enum responder_verdict verdict)
 {
-	r->error = true;
+	__atomic_store_n(&r->error, true, __ATOMIC_RELAXED);
 	r->stats.naks++;
 	note_ack(r, p->psn, nak);
 	return verdict;

@@ -35,7 +35,7 @@ struct responder {
 	uint32_t mtu;
 	uint32_t epsn; /* next expected */
 	uint32_t msn;  /* completed messages */
-	bool error;    /* refused something for good: takes nothing any more */
+	bool error;    /* refused something for good: takes nothing any more (atomic) */
 	bool nak_sent; /* since the last packet in order */
 	bool in_message;
 	uint64_t va;   /* where the next packet of the message goes */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define ROCE_UDP_PORT       4791
+#define ROCE_SOURCE_MIN     0xc000 /* UDP source ports: the dynamic range */
 #define ROCE_PKEY_DEFAULT   0xffff
 #define ROCE_PSN_MASK       0xffffffu
 #define ROCE_ICRC_LENGTH    4

@@ -2,12 +2,14 @@
 /*
  * One lcore's transmit queue on one port: packets gather here during a turn and leave in bursts.
  * What the port does not take stays and goes first next time, so a full NIC ring loses nothing;
- * whoever fills the queue asks txq_room() first. Owner: the lcore of the queue.
+ * whoever fills the queue asks txq_room() first. Owner: the lcore of the queue. What the driver
+ * refuses is freed and counted: it would hold up all that is behind it.
  */
 #ifndef RDMA_TXQ_H
 #define RDMA_TXQ_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -18,7 +20,9 @@ struct txq {
 	uint16_t port;
 	uint16_t queue;
 	uint16_t n;
+	uint64_t checksums[2];   /* as the port's tx_checksums */
 	uint64_t packets, bytes; /* handed to the port */
+	uint64_t refused;        /* by the driver */
 	struct rte_mbuf *packet[TXQ_SIZE];
 };
 
@@ -34,10 +38,30 @@ static inline void txq_push(struct txq *q, struct rte_mbuf *m)
 	q->bytes += m->pkt_len;
 }
 
+/* For drivers whose NICs want more written into packets than rte_mbuf.h asks of us. */
+static __rte_noinline void txq_prepare(struct txq *q)
+{
+	uint16_t good = 0;
+
+	for (;;) {
+		good += rte_eth_tx_prepare(q->port, q->queue, q->packet + good, q->n - good);
+		if (good >= q->n)
+			return;
+		rte_pktmbuf_free(q->packet[good]);
+		q->refused++;
+		q->n--;
+		memmove(q->packet + good, q->packet + good + 1,
+			(q->n - good) * sizeof(q->packet[0]));
+	}
+}
+
 /* Hand as much as possible to the port; returns how many packets it took. */
 static inline unsigned int txq_flush(struct txq *q)
 {
 	uint16_t sent = 0, n;
+
+	if (unlikely((q->checksums[0] | q->checksums[1]) != 0))
+		txq_prepare(q);
 
 	while (sent < q->n) {
 		n = rte_eth_tx_burst(q->port, q->queue, q->packet + sent, q->n - sent);

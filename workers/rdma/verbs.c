@@ -306,8 +306,13 @@ static int to_receive(const struct verbs_device *d, struct ibv_qp *qp, uint8_t g
 			},
 	};
 
-	/* The device derives the UDP source port from it, by which ECMP spreads links. */
-	if (getrandom(&flow_label, sizeof(flow_label), 0) == sizeof(flow_label))
+	/*
+	 * The device derives the UDP source port from it, by which ECMP spreads links: 0xc000, and
+	 * the label's lower 14 bits with its upper 6 added without carry. rdma_rxe asks nobody.
+	 */
+	if (peer->udp_source != 0)
+		attr.ah_attr.grh.flow_label = peer->udp_source - ROCE_SOURCE_MIN;
+	else if (getrandom(&flow_label, sizeof(flow_label), 0) == sizeof(flow_label))
 		attr.ah_attr.grh.flow_label = flow_label & FLOW_LABELS;
 	memcpy(attr.ah_attr.grh.dgid.raw, &peer->address, sizeof(peer->address));
 	return modify(qp, &attr,

@@ -61,6 +61,7 @@ struct verbs_peer {
 	uint32_t qpn;
 	uint32_t psn; /* the first it sends */
 	uint32_t path_mtu;
+	uint16_t udp_source;              /* that we are to send from, 0xc000 and up; 0: any */
 	uint8_t ack_timeout, retry_limit; /* as in IBTA 9.9.2.1.1 and 9.7.6.1.2 */
 	uint8_t rnr_retry;                /* or ROCE_RNR_FOREVER */
 };

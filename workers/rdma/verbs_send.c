@@ -319,7 +319,7 @@ static void ring(struct requester *rq)
 		return;
 	qp->posting = false;
 	if (ibv_wr_complete(qp->ex) != 0)
-		rq->error = REQUESTER_DEVICE;
+		__atomic_store_n(&rq->error, REQUESTER_DEVICE, __ATOMIC_RELEASE);
 }
 
 static const struct requester_engine engine = {.write = write_mbuf, .ring = ring};
@@ -358,5 +358,5 @@ void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uin
 	if (likely(wc->status == IBV_WC_SUCCESS))
 		requester_ack(rq, wc->wr_id & ROCE_PSN_MASK, ROCE_CREDITS_UNUSED, now);
 	else if (rq->error == REQUESTER_OK)
-		rq->error = error_of(rq, wc->status);
+		__atomic_store_n(&rq->error, error_of(rq, wc->status), __ATOMIC_RELEASE);
 }

@@ -2,6 +2,8 @@
 #include "command.h"
 #include "pattern.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,10 +40,40 @@ static bool echo_check(void *context, uint64_t id, const uint8_t *reply, size_t 
 	return memcmp(reply + skip, echo->expected + skip, length - skip) == 0;
 }
 
+static const char *const outcomes[] = {
+	[RECORD_UNSENT] = "unsent", [RECORD_SENT] = "sent", [RECORD_ANSWERED] = "answered",
+	[RECORD_WRONG] = "wrong",   [RECORD_LOST] = "lost", [RECORD_REFUSED] = "refused",
+};
+
+/* What became of each request: its id, how that ended, and for an answer the us that it took. */
+static int records_write(const char *path, const struct tally *tally, uint32_t tag)
+{
+	FILE *stream = fopen(path, "we");
+	int ret;
+
+	if (stream == NULL) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return -errno;
+	}
+	for (size_t i = 0; i < tally->n_records; i++) {
+		const struct record *record = &tally->records[i];
+		bool answered = record->state == RECORD_ANSWERED;
+
+		if (record->state != RECORD_UNSENT)
+			fprintf(stream, "%016" PRIx64 " %s %" PRIu64 "\n", (uint64_t)tag << 32 | i,
+				outcomes[record->state], answered ? record->ns / 1000 : 0);
+	}
+	ret = ferror(stream) ? -EIO : 0;
+	fclose(stream);
+	return ret;
+}
+
 int command_echo(int argc, char **argv)
 {
 	static struct echo echo;
 	uint64_t requests = 1000, min = 1, max = 1472;
+	uint32_t tag = load_tag();
+	const char *records = NULL;
 	struct run_options run = {.load = {.sockets = 64, .window = 4, .timeout_ms = 2000}};
 	const struct load_work work = {&echo, echo_length, echo_build, echo_check};
 	const struct option_row table[] = {
@@ -51,6 +83,8 @@ int command_echo(int argc, char **argv)
 		 "send for so long instead of a number of requests"},
 		{"min-size", OPTION_NUMBER, &min, 1, LOAD_DATAGRAM_MAX, "smallest request, bytes"},
 		{"max-size", OPTION_NUMBER, &max, 1, LOAD_DATAGRAM_MAX, "largest request, bytes"},
+		{"records", OPTION_TEXT, &records, 0, 0,
+		 "write to this file what became of each request"},
 		{0},
 	};
 	struct tally tally;
@@ -65,7 +99,11 @@ int command_echo(int argc, char **argv)
 	}
 	run.load.requests = run.load.duration_s > 0 ? 0 : requests * run.load.sockets;
 	pattern_sizes_init(&echo.sizes, (uint32_t)min, (uint32_t)max);
-	if (load_run(&run.load, &work, load_tag(), &tally) != 0)
+	if (load_run(&run.load, &work, tag, &tally) != 0)
 		return COMMAND_ERROR;
+	if (records != NULL && records_write(records, &tally, tag) != 0) {
+		tally_fini(&tally);
+		return COMMAND_ERROR;
+	}
 	return run_report(&run, &tally, NULL);
 }

@@ -283,7 +283,7 @@ static void endpoint_init(struct rig *rig, struct rig_qp *qp, const struct rig_q
 		.tx = &rig->tx,
 		.pool = rig->small,
 		.held = &rig->held,
-		.multi_segment = rig->port.multi_segment,
+		.multi_segment = rig->port.segments_max >= REQUESTER_SEGMENTS,
 		.psn = o->psn,
 		.ack_timeout = o->timeout,
 		.retry_limit = o->retries,

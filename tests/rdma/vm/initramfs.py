@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the initramfs of a virtual machine: what every one needs, and the files that are asked for.
 
-usage: initramfs.py OUT.cpio KERNEL-FOLDER VM-EXEC [PATH|PATH=GUEST-PATH]...
+usage: initramfs.py OUT.cpio KERNEL-FOLDER VM-EXEC [PATH|PATH=GUEST-PATH|--module=NAME]...
 
 A file is found in the guest at the same path as here, unless another is given; folders bring all
-that they hold. Programs and shared objects bring the libraries that they are linked with.
+that they hold. Programs and shared objects bring the libraries that they are linked with. The guest
+loads each NAME, and what it depends on, after the modules that every machine has.
 KERNEL-FOLDER is what kernel.py made. Needs neither root nor cpio.
 """
 import glob
@@ -111,8 +112,8 @@ def lean(module):
     return module.replace(b"\0.BTF\0", b"\0.off\0")
 
 
-def put_modules(archive, folder):
-    """Those of MODULES and what they depend on; /modules/order says in which order."""
+def put_modules(archive, folder, names):
+    """Those of <names> and what they depend on; /modules/order says in which order."""
     paths = {module_name(p): p for p in glob.glob(f"{folder}/*.ko")}
     order = []
 
@@ -124,8 +125,8 @@ def put_modules(archive, folder):
             visit(needed.replace("-", "_"))
         order.append(name)
 
-    for name in MODULES:
-        visit(name)
+    for name in names:
+        visit(name.replace("-", "_"))
     for name in order:
         archive.put(f"/modules/{name}.ko", lean(contents(paths[name])))
     archive.put("/modules/order", "".join(f"{name}\n" for name in order).encode())
@@ -133,6 +134,7 @@ def put_modules(archive, folder):
 
 def main():
     out, kernel, vm_exec, *wanted = sys.argv[1:]
+    modules = [w.partition("=")[2] for w in wanted if w.startswith("--module=")]
     archive = Archive(out)
     for folder in FOLDERS:
         archive.folder(folder)
@@ -142,7 +144,7 @@ def main():
     archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
     archive.put("/init", contents(INIT))
     archive.put("/usr/lib/busybox/busybox", contents(f"{kernel}/busybox"))
-    put_modules(archive, f"{kernel}/modules")
+    put_modules(archive, f"{kernel}/modules", MODULES + modules)
     put_file(archive, vm_exec, "/usr/bin/vm-exec")
     for pattern in OPENED:
         for path in glob.glob(pattern):
@@ -153,7 +155,7 @@ def main():
         if path is None:
             sys.exit(f"initramfs.py: no {program} here (package iproute2)")
         put_file(archive, path, f"/usr/sbin/{program}")
-    for item in wanted:
+    for item in (w for w in wanted if not w.startswith("--module=")):
         path, _, guest = item.partition("=")
         if not os.path.exists(path):
             sys.exit(f"initramfs.py: there is no {path}")

@@ -18,7 +18,8 @@ import sys
 import tarfile
 
 MODULES = re.compile(r"/kernel/(drivers/infiniband/(core|sw/rxe)|drivers/virtio|drivers/net/[^/]*$"
-                     r"|net/(core|ipv4|ipv6)/[^/]*$|crypto/crc32|arch/x86/crypto/crc32|lib/|fs/configfs)")
+                     r"|net/(core|ipv4|ipv6)/[^/]*$|crypto/crc32|arch/x86/crypto/crc32|lib/|fs/configfs"
+                     r"|drivers/vfio|virt/lib)")
 # How a compressed kernel may begin inside vmlinuz (linux/scripts/extract-vmlinux knows as much).
 PACKINGS = [(b"\xfd7zXZ\0", lambda b: lzma.LZMADecompressor().decompress(b)),
             (b"\x1f\x8b\x08", lambda b: gzip.zlib.decompressobj(31).decompress(b)),
@@ -79,7 +80,7 @@ def main():
     for name, read in members(busybox):
         if name.endswith("/bin/busybox"):
             write(f"{folder}/busybox", read(), 0o755)
-    for needed in ("vmlinux", "modules/rdma_rxe.ko", "busybox"):
+    for needed in ("vmlinux", "modules/rdma_rxe.ko", "modules/vfio-pci.ko", "busybox"):
         if not os.path.exists(f"{folder}/{needed}"):
             sys.exit(f"kernel.py: there is no {needed} in the packages")
 

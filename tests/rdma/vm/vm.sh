@@ -16,7 +16,7 @@ vm_cache=$build/vm-cache
 vm_guest=169.254.7.2 # the same for all: each has its own namespace
 vm_port=7100         # the next that vm_socket uses there
 # what vm_start was told of each machine, by its name
-declare -A vm_image vm_memory vm_smp vm_mtu vm_nics vm_number vm_accel
+declare -A vm_image vm_memory vm_smp vm_mtu vm_nics vm_pci vm_number vm_accel
 
 # What a machine needs that is not there: the story is skipped, with the reason.
 vm_check() {
@@ -40,6 +40,8 @@ vm_kernel() {
     flock "$lock"
     package=$(vm_kernel_package)
     kernel=$vm_cache/$package
+    # Unpacked by an older kernel.py, it lacks modules.
+    [ -e "$kernel/modules/vfio-pci.ko" ] || [ -z "$package" ] || rm -rf "$kernel"
     if [ -z "$package" ] || { [ ! -d "$kernel" ] && ! vm_fetch "$package"; }; then
         kernel=$(find "$vm_cache" -mindepth 1 -maxdepth 1 -name 'linux-image-*' 2>/dev/null |
             sort -V | tail -n 1)
@@ -83,7 +85,7 @@ vm_download() {
     apt-get download "${1%%_*}" busybox-static
 }
 
-# vm_build NAME [PATH|PATH=GUEST-PATH]...: what machine NAME has on its only file system. To be called
+# vm_build NAME [PATH|PATH=GUEST-PATH|--module=NAME]...: what machine NAME has on its only file system. To be called
 # before vm_start; once for several machines that start alike: vm_start --image.
 vm_build() {
     local name=$1
@@ -103,11 +105,26 @@ vm_dpdk_drivers() {
     done
 }
 
+# The drivers that a DPDK program opens by name for the cards of --pci. The buses are not among them:
+# libraries that the drivers are linked with bring those, and a second copy of one stops the EAL.
+vm_pci_drivers() {
+    local folder name
+    for folder in /usr/lib/*/dpdk/pmds-*; do
+        for name in mempool_ring net_virtio net_e1000 net_vmxnet3; do
+            echo "$folder/librte_$name.so"
+        done
+    done
+}
+
 # vm_start NAME [--image NAME] [--memory MB] [--smp N] [--mtu M] [--nic PLACE:TAP[=ADDRESS,...]]...
+#          [--pci PLACE:TAP=SLOT,QUEUES,DEVICE]...
 #
 # Boots the machine. Each --nic is a card of it, eth0, eth1 ..., with these addresses (as 10.0.0.2/24),
 # an rdma_rxe device (rxe0, rxe1 ...) on it, and a tap device at its other end in namespace
 # <tag>-PLACE.
+#
+# Each --pci is a card that the guest's kernel need not have a driver for: DEVICE is QEMU's, with its
+# options, at PCI address 0000:00:SLOT.0 behind an emulated IOMMU; its tap device has QUEUES queues.
 vm_start() {
     vm_power "$@"
     vm_ready "$1"
@@ -119,6 +136,7 @@ vm_power() {
     local name=$1 accel=tcg i
     shift
     vm_image[$name]=$name vm_memory[$name]=192 vm_smp[$name]=1 vm_mtu[$name]=1500 vm_nics[$name]=
+    vm_pci[$name]=
     while [ $# -gt 0 ]; do
         case $1 in
         --image) vm_image[$name]=$2 ;;
@@ -126,6 +144,7 @@ vm_power() {
         --smp) vm_smp[$name]=$2 ;;
         --mtu) vm_mtu[$name]=$2 ;;
         --nic) vm_nics[$name]+=" $2" ;;
+        --pci) vm_pci[$name]+=" $2" ;;
         *) fail "vm_start: $1?" ;;
         esac
         shift 2
@@ -138,6 +157,9 @@ vm_power() {
         i=${i%%=*}
         vm_tap "$name" "${i#*:}"
     done
+    for i in ${vm_pci[$name]}; do
+        vm_tap_pci "$name" "$i"
+    done
     # Only real KVM: what else answers at /dev/kvm may emulate, and then a kernel does not get far.
     if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
         accel=kvm
@@ -149,6 +171,20 @@ vm_tap() {
     ip -n "$tag-$1" tuntap add "$2" mode tap
     ip netns exec "$tag-$1" sysctl -qw "net.ipv6.conf.$2.disable_ipv6=1"
     ip -n "$tag-$1" link set "$2" mtu "${vm_mtu[$1]}" up
+}
+
+# vm_tap_pci NAME PLACE:TAP=SLOT,QUEUES,DEVICE: QEMU opens it in the machine's namespace
+vm_tap_pci() {
+    local tap=${2%%=*} queues
+    IFS=, read -r _ queues _ <<<"${2#*=}"
+    tap=${tap#*:}
+    if [ "$queues" -gt 1 ]; then
+        ip -n "$tag-$1" tuntap add "$tap" mode tap multi_queue
+    else
+        ip -n "$tag-$1" tuntap add "$tap" mode tap
+    fi
+    ip netns exec "$tag-$1" sysctl -qw "net.ipv6.conf.$tap.disable_ipv6=1"
+    ip -n "$tag-$1" link set "$tap" mtu "${vm_mtu[$1]}" up
 }
 
 # vm_ready NAME: when it has booted, its cards are plugged in.
@@ -164,6 +200,10 @@ vm_ready() {
         "the end of its console: $(tail -n 15 "$dir/$name-console.log" "$dir/$name-qemu.log")"
     for nic in ${vm_nics[$name]}; do
         vm_plug "$name" $((i++)) "$nic"
+    done
+    for nic in ${vm_pci[$name]}; do
+        nic=${nic%%=*}
+        vm_move "$name" "${nic%%:*}" "${nic#*:}"
     done
 }
 
@@ -182,7 +222,7 @@ vm_hurry+=" tsc=reliable no_timer_check init_on_alloc=0"
 
 # vm_qemu NAME ACCELERATOR
 vm_qemu() {
-    local name=$1 cards=() i=0 tap card cpu=max
+    local name=$1 cards=() i=0 tap card cpu=max slot queues iommu=
     [ "$2" != kvm ] || cpu=host
     for tap in control ${vm_nics[$name]}; do
         tap=${tap%%=*}
@@ -193,13 +233,30 @@ vm_qemu() {
             -device "$card,mac=$(printf '02:00:00:%02x:00:%02x' "${vm_number[$name]}" $i)")
         i=$((i + 1))
     done
+    for tap in ${vm_pci[$name]}; do
+        IFS=, read -r slot queues card <<<"${tap#*=}"
+        tap=${tap%%=*}
+        card+=,mac=$(printf '02:00:00:%02x:00:%02x' "${vm_number[$name]}" $i)
+        # shellcheck disable=SC2054 # commas of QEMU's
+        cards+=(-netdev "tap,id=n$i,ifname=${tap#*:},queues=$queues,script=no,downscript=no"
+            -device "$card,netdev=n$i,id=${tap#*:},addr=$slot,romfile=")
+        i=$((i + 1))
+        iommu=intel_iommu=on
+    done
+    [ -z "$iommu" ] || cards=(-machine q35 -device intel-iommu "${cards[@]}")
     vm_accel[$name]=$2
     : >"$dir/$name-console.log"
     start "$name-qemu" "$name" qemu-system-x86_64 -accel "$2" -cpu $cpu -smp "${vm_smp[$name]}" \
         -m "${vm_memory[$name]}" -nographic -nodefaults -no-reboot \
         -serial "file:$dir/$name-console.log" -kernel "$kernel/vmlinux" \
         -initrd "$dir/${vm_image[$name]}.cpio" "${cards[@]}" -append \
-        "console=ttyS0 panic=-1 $vm_hurry vm.control=$vm_guest/30"
+        "console=ttyS0 panic=-1 $vm_hurry $iommu vm.control=$vm_guest/30" \
+        -qmp "unix:$dir/$name-qmp.sock,server=on,wait=off"
+}
+
+# vm_link NAME TAP on|off: the cable of one of its cards of --pci
+vm_link() {
+    "$vm_folder/link.py" "$dir/$1-qmp.sock" "$2" "$3" || fail "the cable of $2"
 }
 
 # vm_wait NAME SECONDS: until it is ready, false if it is not, or has ended
@@ -211,13 +268,18 @@ vm_wait() {
     done
 }
 
-# vm_plug NAME I NIC: the tap device to where the story wants it; the card up, with its addresses.
+# vm_move NAME PLACE TAP: the tap device to where the story wants it
+vm_move() {
+    ip -n "$tag-$1" link set "$3" netns "$tag-$2"
+    ip netns exec "$tag-$2" sysctl -qw "net.ipv6.conf.$3.disable_ipv6=1"
+    ip -n "$tag-$2" link set "$3" mtu "${vm_mtu[$1]}" up
+}
+
+# vm_plug NAME I NIC: its tap device moved; the card up, with its addresses.
 vm_plug() {
     local place=${3%%:*} tap=${3#*:} mtu=${vm_mtu[$1]} address commands
     tap=${tap%%=*}
-    ip -n "$tag-$1" link set "$tap" netns "$tag-$place"
-    ip netns exec "$tag-$place" sysctl -qw "net.ipv6.conf.$tap.disable_ipv6=1"
-    ip -n "$tag-$place" link set "$tap" mtu "$mtu" up
+    vm_move "$1" "$place" "$tap"
     commands="set -e
         echo 0 >/proc/sys/net/ipv6/conf/eth$2/accept_dad
         ip link set eth$2 mtu $mtu up"
@@ -268,7 +330,7 @@ vm_socket() {
 vm_stop() {
     local nic
     stop "$(vm_pid "$1")"
-    for nic in ${vm_nics[$1]}; do
+    for nic in ${vm_nics[$1]} ${vm_pci[$1]}; do
         nic=${nic%%=*}
         ip -n "$tag-${nic%%:*}" link del "${nic#*:}"
     done

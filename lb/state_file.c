@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+/* Beyond what SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
+#define BYTES_MAX (4u << 20)
+
+struct reading {
+	const char *path;
+	struct worker_settings *settings;
+	char *error;
+	size_t size;
+};
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, size, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+#define REMEDY                                                                                     \
+	"; mend it, or move it away to start without what operators set (drains, weights, "        \
+	"assignments)"
+
+static int bad(const struct reading *r, size_t row, const char *what)
+{
+	return fail(r->error, r->size, -EINVAL, "%s: workers[%zu].%s" REMEDY, r->path, row, what);
+}
+
+static int read_pins(const struct reading *r, size_t row, const char *name, const char *key,
+		     const json_t *services, enum assign_pin pin)
+{
+	char what[64];
+	size_t i;
+	json_t *service;
+
+	snprintf(what, sizeof(what), "%s is not an array of services' names", key);
+	if (!json_is_array(services))
+		return bad(r, row, what);
+	json_array_foreach ((json_t *)services, i, service) {
+		const char *text = json_string_value(service);
+
+		if (text == NULL || !workers_name_holds(text))
+			return bad(r, row, what);
+		if (workers_settings_pinned(r->settings, name, text) != ASSIGN_AUTO)
+			return bad(r, row, "assigned or released names a service twice");
+		if (workers_settings_pin(r->settings, name, text, pin) < 0)
+			return bad(r, row, "assigned or released has too many services");
+	}
+	return 0;
+}
+
+static int read_member(const struct reading *r, size_t row, const char *name, const char *key,
+		       const json_t *value)
+{
+	json_int_t weight = json_integer_value(value);
+	int ret = 0;
+
+	if (strcmp(key, "name") == 0)
+		return 0;
+	if (strcmp(key, "assigned") == 0)
+		return read_pins(r, row, name, key, value, ASSIGN_IN);
+	if (strcmp(key, "released") == 0)
+		return read_pins(r, row, name, key, value, ASSIGN_OUT);
+	if (strcmp(key, "drain") == 0) {
+		if (!json_is_boolean(value))
+			return bad(r, row, "drain is neither true nor false");
+		ret = workers_settings_drain(r->settings, name, json_is_true(value));
+	} else if (strcmp(key, "weight") == 0) {
+		if (!json_is_integer(value) || weight < 1 || weight > WORKER_WEIGHT_MAX)
+			return bad(r, row, "weight is not an integer from 1 to 256");
+		ret = workers_settings_weight(r->settings, name, (uint32_t)weight);
+	} else {
+		return bad(r, row, "name has members that this version does not know");
+	}
+	return ret < 0 ? bad(r, row, "name is one too many") : 0;
+}
+
+static int read_worker(const struct reading *r, size_t row, const json_t *worker)
+{
+	const char *name = json_string_value(json_object_get(worker, "name"));
+	const char *key;
+	json_t *value;
+
+	if (name == NULL || !workers_name_holds(name))
+		return bad(r, row, "name is missing, or no worker can have it");
+	if (workers_settings_find(r->settings, name) != NULL)
+		return bad(r, row, "name is there twice");
+	json_object_foreach ((json_t *)worker, key, value) {
+		int ret = read_member(r, row, name, key, value);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int read_root(const struct reading *r, const json_t *root)
+{
+	const json_t *version = json_object_get(root, "version");
+	const json_t *workers = json_object_get(root, "workers");
+	size_t i;
+	json_t *worker;
+
+	if (json_is_integer(version) && json_integer_value(version) > STATE_FILE_VERSION)
+		return fail(r->error, r->size, -EINVAL,
+			    "%s: is of version %lld, and this doorbell-lb knows %d; install the "
+			    "newer one again, or move the file away to start without what "
+			    "operators set (drains, weights, assignments)",
+			    r->path, (long long)json_integer_value(version), STATE_FILE_VERSION);
+	if (!json_is_integer(version) || json_integer_value(version) != STATE_FILE_VERSION ||
+	    !json_is_array(workers) || json_object_size(root) != 2)
+		return fail(r->error, r->size, -EINVAL,
+			    "%s: is not an object with version and workers" REMEDY, r->path);
+	json_array_foreach ((json_t *)workers, i, worker) {
+		int ret = read_worker(r, i, worker);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int read_stream(const struct reading *r, FILE *stream)
+{
+	json_error_t where;
+	json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &where);
+	int ret;
+
+	if (root == NULL)
+		return fail(r->error, r->size, -EINVAL, "%s:%d: is not JSON: %s" REMEDY, r->path,
+			    where.line, where.text);
+	ret = read_root(r, root);
+	json_decref(root);
+	return ret;
+}
+
+static void note(struct state_file *f, const struct stat *st)
+{
+	f->exists = true;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->changed = st->st_mtim;
+}
+
+int state_file_load(struct state_file *f, struct worker_settings *settings, char *error,
+		    size_t error_size)
+{
+	struct reading r = {f->path, settings, error, error_size};
+	/* a FIFO must not keep the daemon from starting */
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+	struct stat st;
+	FILE *stream;
+
+	f->exists = false;
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		ret = -errno;
+		fail(error, error_size, 0,
+		     "%s: cannot be read: %s; make it readable, or set control.state_file", f->path,
+		     strerror(-ret));
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	stream = S_ISREG(st.st_mode) && st.st_size <= BYTES_MAX ? fdopen(fd, "r") : NULL;
+	if (stream == NULL) {
+		close(fd);
+		return fail(error, error_size, -EINVAL,
+			    "%s: is not a file of at most %u bytes" REMEDY, f->path, BYTES_MAX);
+	}
+	note(f, &st);
+	ret = read_stream(&r, stream);
+	fclose(stream);
+	return ret;
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static json_t *pins_json(const struct worker_setting *setting, enum assign_pin pin)
+{
+	json_t *names = json_array();
+
+	for (unsigned int i = 0; i < setting->n_pins; i++)
+		if (setting->pin[i].pin == pin)
+			json_array_append_new(names, json_string(setting->pin[i].service));
+	return names;
+}
+
+static void add_pins(json_t *worker, const char *key, json_t *names)
+{
+	if (json_array_size(names) > 0)
+		json_object_set(worker, key, names);
+	json_decref(names);
+}
+
+static json_t *worker_json(const struct worker_setting *setting)
+{
+	json_t *worker = json_pack("{s:s}", "name", setting->name);
+
+	if (setting->drain)
+		json_object_set_new(worker, "drain", json_true());
+	if (setting->weight != 0)
+		json_object_set_new(worker, "weight", json_integer(setting->weight));
+	add_pins(worker, "assigned", pins_json(setting, ASSIGN_IN));
+	add_pins(worker, "released", pins_json(setting, ASSIGN_OUT));
+	return worker;
+}
+
+/* The file's text, which the caller frees; NULL when memory is short. */
+static char *make_text(const struct worker_settings *settings)
+{
+	json_t *workers = json_array(), *root;
+	char *text;
+
+	for (unsigned int i = 0; i < workers_settings_count(settings); i++)
+		json_array_append_new(workers, worker_json(workers_settings_at(settings, i)));
+	root = json_pack("{s:i, s:o}", "version", STATE_FILE_VERSION, "workers", workers);
+	/* what memory was short for is missing, and must not be taken for all of it */
+	if (json_array_size(workers) != workers_settings_count(settings)) {
+		json_decref(root);
+		return NULL;
+	}
+	text = json_dumps(root, JSON_INDENT(1));
+	json_decref(root);
+	return text;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left > 0) {
+		ssize_t n = write(fd, text, left);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		left -= (size_t)n;
+	}
+	return 0;
+}
+
+/* The file beside the one that it is to replace, on the disk. */
+static int write_beside(const char *path, const char *text, struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write_all(fd, text);
+	if (ret == 0 && write_all(fd, "\n") < 0)
+		ret = -errno;
+	if (ret == 0 && (fsync(fd) < 0 || fstat(fd, st) < 0))
+		ret = -errno;
+	if (close(fd) < 0 && ret == 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(path);
+	return ret;
+}
+
+/* The descriptor of the folder of <path>, which is made if it is missing; or -errno. */
+static int open_folder(const char *path)
+{
+	char copy[PATH_MAX];
+	const char *folder;
+	int fd;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	folder = dirname(copy);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && mkdir(folder, 0750) == 0)
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Is the file as we left it? One that was removed may be written again. */
+static bool is_ours(const struct state_file *f)
+{
+	struct stat st;
+
+	if (stat(f->path, &st) < 0)
+		return true;
+	return f->exists && st.st_dev == f->dev && st.st_ino == f->ino &&
+	       st.st_mtim.tv_sec == f->changed.tv_sec && st.st_mtim.tv_nsec == f->changed.tv_nsec;
+}
+
+static int replace(struct state_file *f, const char *text)
+{
+	int folder = open_folder(f->path), ret;
+	char beside[PATH_MAX];
+	struct stat st;
+
+	if (folder < 0)
+		return folder;
+	snprintf(beside, sizeof(beside), "%s.new", f->path);
+	ret = write_beside(beside, text, &st);
+	if (ret == 0 && rename(beside, f->path) < 0) {
+		ret = -errno;
+		unlink(beside);
+	}
+	if (ret == 0) {
+		note(f, &st);
+		/* after this error a power failure decides which of the two files is there */
+		if (fsync(folder) < 0)
+			ret = -errno;
+	}
+	close(folder);
+	return ret;
+}
+
+int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
+		    size_t error_size)
+{
+	char *text;
+	int ret;
+
+	if (!is_ours(f))
+		return fail(error, error_size, -ESTALE,
+			    "%s: another program has changed it since it was read, so nothing was "
+			    "set; is it another load balancer's control.state_file, too? Restart "
+			    "doorbell-lb to have what is in it",
+			    f->path);
+	text = make_text(settings);
+	ret = text == NULL ? -ENOMEM : replace(f, text);
+	free(text);
+	if (ret < 0)
+		fail(error, error_size, 0,
+		     "%s: cannot be written: %s; nothing was set, as it would not outlive the load "
+		     "balancer: make its folder writable, or set control.state_file",
+		     f->path, strerror(-ret));
+	return ret;
+}

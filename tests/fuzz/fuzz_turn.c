@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes as a story over the whole turn: a load balancer of two lcores that share a queue, clients
+ * that send good and bad frames, workers that join, answer, lie, fall silent and die, time that
+ * passes, an operator who changes the configuration. The first byte of an operation says which, the
+ * next ones how. README.md of tests/walk says what must hold; the load balancer is the same for all
+ * inputs and must be empty after each.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "adopt.h"
+#include "config_diff.h"
+#include "registry.h"
+#include "request.h"
+#include "worker.h"
+
+#define LCORES      2
+#define WORKERS     4  /* at a time */
+#define JOINS       12 /* in an input */
+#define CLIENTS_MAX 256
+#define FLOWS_MS    30000
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct client {
+	struct in6_addr address;
+	uint16_t port;
+};
+
+/* One input. */
+struct story {
+	const uint8_t *at, *end;
+	struct walk *w;
+	unsigned int n_clients;
+	struct client client[CLIENTS_MAX];
+	unsigned int joins, reloads;
+	uint64_t requests; /* well-formed ones that reached the port */
+	bool odd;          /* frames came that may or may not be requests */
+};
+
+static const char *const services[] = {
+	WALK_SERVICE("a", 8000, "echo",
+		     ", replay: 1, queue: 8, queue_timeout_ms: 50, request_timeout_ms: 200, "
+		     "flow_timeout_ms: 1000, one_way_timeout_ms: 500") //
+	WALK_SERVICE("b", 8001, "echo",
+		     ", framing: tagged, queue: 4, queue_timeout_ms: 50, request_timeout_ms: 100, "
+		     "affinity: flow, payload_crc: true") //
+	WALK_SERVICE("c", 8002, "other", ", affinity: sticky, deadline_ms: 20"),
+	WALK_SERVICE("a", 8000, "echo", ", queue: 2, queue_timeout_ms: 50, max_request: 300") //
+	WALK_SERVICE("c", 8002, "other", ", affinity: flow, policy: maglev, probe_bytes: 20"),
+	WALK_SERVICE("a", 8000, "other", ", replay: 2, queue: 0")                     //
+	WALK_SERVICE("b", 8001, "echo", ", framing: tagged, policy: earliest-finish") //
+	WALK_SERVICE("d", 8003, "echo", ", max_reply: 60, policy: power-of-two"),
+};
+
+static struct lb_config configs[RTE_DIM(services)];
+static struct walk *walk;
+static uint64_t random_state;
+
+/* Much is reached by way of DPDK's memory only, which is not searched for pointers. */
+const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+
+/* The same input gives the same numbers. See -Wl,--wrap in meson.build. */
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned int flags)
+{
+	uint8_t *at = buffer;
+
+	for (size_t i = 0; i < size; i++) {
+		random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+		at[i] = random_state >> 56;
+	}
+	return size;
+}
+
+/* Keeping account of how rare each feature is would take longer than the inputs. */
+static void add_flag(int *argc, char ***argv)
+{
+	static char flag[] = "-entropic=0";
+	char **more = calloc(*argc + 2, sizeof(*more));
+
+	walk_need(more != NULL);
+	memcpy(more, *argv, *argc * sizeof(*more));
+	more[(*argc)++] = flag;
+	*argv = more;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct walk_params params = {
+		.services = services[0], .lcores = LCORES, .queues = 1, .flows = 256};
+	char text[8192], error[512];
+
+	add_flag(argc, argv);
+	for (size_t i = 0; i < RTE_DIM(services); i++) {
+		walk_yaml(&params, services[i], text, sizeof(text));
+		walk_need(lb_config_parse("fuzz", text, strlen(text), &configs[i], error,
+					  sizeof(error)) == 0,
+			  "%s", error);
+	}
+	walk = walk_create(&params);
+	return 0;
+}
+
+static uint8_t byte(struct story *s)
+{
+	return s->at < s->end ? *s->at++ : 0;
+}
+
+static uint16_t word(struct story *s)
+{
+	uint16_t low = byte(s);
+
+	return low | byte(s) << 8;
+}
+
+/* --- clients ------------------------------------------------------------------------------------
+ */
+
+/* Whoever may be answered from now on. */
+static void note_client(struct story *s, const uint8_t *frame, uint32_t length)
+{
+	struct flow_key key;
+	uint16_t vlan;
+
+	if (s->n_clients < CLIENTS_MAX && parse_flow(frame, length, &key, &vlan))
+		s->client[s->n_clients++] =
+			(struct client){.address = key.src, .port = ntohs(key.src_port)};
+}
+
+static void deliver(struct story *s, unsigned int port, const uint8_t *frame, uint32_t length)
+{
+	if (!s->w->config.port[port].fabric)
+		note_client(s, frame, length);
+	walk_send_frame(s->w, port, 0, frame, length);
+}
+
+static struct packet client_packet(struct story *s)
+{
+	uint8_t who = byte(s), how = byte(s);
+	struct packet p = {
+		.family = 4,
+		.source_port = 2000 + who % 16,
+		.tagged = how & 1,
+		.tci = how >> 1 & 3,
+		.destination_port = 8000 + (how >> 3 & 3),
+		.station = 7 + (who >> 4 & 1),
+	};
+
+	if (who & 0x20)
+		p.source = "192.0.2.8";
+	return p;
+}
+
+static void plain_request(struct story *s)
+{
+	struct packet p = client_packet(s);
+	uint8_t frame[PACKET_MAX];
+
+	p.payload = word(s) % 1480;
+	s->requests++;
+	deliver(s, 0, frame, packet_build(&p, frame));
+}
+
+static void tagged_request(struct story *s, uint8_t kind)
+{
+	struct packet p = client_packet(s), tagged;
+	struct walk_tagged t = {.kind = kind, .id = byte(s) % 8};
+	uint8_t frame[PACKET_MAX], how = byte(s);
+
+	t.priority = how % 6;
+	t.deadline_us = (how >> 4) * 1000;
+	tagged = walk_tagged(&t);
+	p.bytes = tagged.bytes;
+	p.n_bytes = tagged.n_bytes;
+	s->requests += kind != LB_REQUEST_CANCEL;
+	s->odd |= kind == LB_REQUEST_CANCEL; /* to a plain service it is a request */
+	deliver(s, 0, frame, packet_build(&p, frame));
+}
+
+static void mutated_frame(struct story *s)
+{
+	struct packet p = client_packet(s);
+	uint8_t frame[PACKET_MAX], what = byte(s);
+	uint32_t length;
+
+	p.payload = byte(s);
+	if (what & 1) {
+		p.family = 6;
+		p.source = NULL;
+	}
+	if (what & 2) {
+		p.icmp = true;
+		p.icmp_type = byte(s);
+		p.icmp_code = byte(s) % 8;
+	}
+	if (what & 4)
+		p.options = byte(s) % 11 * 4;
+	if (what & 8)
+		p.length = word(s) % 1600;
+	length = packet_build(&p, frame);
+	for (unsigned int n = what >> 4; n > 0; n--)
+		frame[14 + word(s) % 128] ^= byte(s);
+	s->odd = true;
+	deliver(s, byte(s) & 1, frame, length);
+}
+
+static void pieces(struct story *s)
+{
+	struct packet p = client_packet(s);
+	uint8_t frame[PACKET_MAX], piece[PACKET_MAX], mask = byte(s);
+	uint32_t bytes = 8 + byte(s) * 8, length, head;
+
+	p.payload = word(s) % 1480;
+	length = packet_build(&p, frame);
+	head = p.tagged ? 38 : 34;
+	s->odd = true;
+	for (uint32_t at = 0, n = 0; head + at < length && n < 8; at += bytes, n++)
+		if (mask >> n & 1)
+			deliver(s, 0, piece, packet_cut(frame, length, at, bytes, piece));
+	note_client(s, frame, length);
+}
+
+/* An ICMP error about a reply to some client. */
+static void icmp_error_frame(struct story *s)
+{
+	struct packet about = client_packet(s), p;
+	uint8_t bytes[PACKET_MAX], frame[PACKET_MAX];
+
+	p = (struct packet){.family = 4,
+			    .icmp = true,
+			    .icmp_type = byte(s) % 16,
+			    .icmp_code = byte(s) % 8,
+			    .bytes = bytes + 14};
+	about.destination = about.source != NULL ? about.source : PACKET_SOURCE4;
+	about.source = PACKET_DESTINATION4;
+	RTE_SWAP(about.source_port, about.destination_port);
+	about.tagged = false;
+	about.payload = 8;
+	p.n_bytes = packet_build(&about, bytes) - 14;
+	deliver(s, 0, frame, packet_build(&p, frame));
+}
+
+static void raw_frame(struct story *s)
+{
+	uint8_t frame[256] = {0}, port = byte(s) & 1, n = byte(s);
+
+	n = RTE_MIN(n, (uint8_t)RTE_MIN(s->end - s->at, 255));
+	memcpy(frame, s->w->lb->port[port].mac, 6);
+	memcpy(frame + 6, packet_their_mac, 6);
+	if (n > 12)
+		memcpy(frame + 12, s->at, n - 12);
+	s->at += n > 12 ? n - 12 : 0;
+	s->odd = true;
+	deliver(s, port, frame, RTE_MAX(n, 1));
+}
+
+/* --- workers ------------------------------------------------------------------------------------
+ */
+
+static struct walk_worker *pick(struct story *s)
+{
+	unsigned int n = s->w->n_workers, first = byte(s);
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct walk_worker *v = s->w->worker[(first + i) % n];
+
+		if (!v->gone)
+			return v;
+	}
+	return NULL;
+}
+
+static void join(struct story *s)
+{
+	static const uint32_t mtus[] = {256, 512, 1024, 4096};
+	uint8_t how = byte(s);
+	struct walk_worker_params p = {
+		.slots = 2u << (how & 3),
+		.path_mtu = mtus[how >> 2 & 3],
+		.model = how & 16 ? "other" : "echo",
+		.weight = 1 + (how >> 5),
+	};
+	struct walk_worker *v;
+
+	if (s->joins++ >= JOINS)
+		return;
+	v = walk_worker_register(s->w, &p);
+	if (v == NULL)
+		return;
+	v->answers = byte(s) & 1;
+	lb_worker_ready(s->w->lb, walk_worker_of(v));
+	v->beat_at = 0;
+	for (int i = 0; i < 2; i++) {
+		walk_tick(s->w);
+		walk_turn(s->w);
+		walk_turn(s->w);
+	}
+	walk_tick(s->w);
+}
+
+static void leave(struct story *s)
+{
+	struct walk_worker *v = pick(s);
+	uint8_t how = byte(s);
+
+	if (v == NULL)
+		return;
+	if (how & 1)
+		v->gone = true;
+	if (how & 2 && walk_worker_of(v) != NULL)
+		lb_worker_remove(s->w->lb, walk_worker_of(v), "it leaves");
+	if (how & 4 && walk_worker_of(v) != NULL)
+		lb_worker_drain(s->w->lb, walk_worker_of(v));
+	if (how & 8)
+		lb_settings_weight(s->w->lb, v->name, 1 + (how >> 4), s->w->error,
+				   sizeof(s->w->error));
+}
+
+static void change_manner(struct story *s)
+{
+	static const uint8_t naks[] = {0, ROCE_NAK_SEQUENCE, ROCE_NAK_REMOTE_ACCESS,
+				       ROCE_AETH_RNR | 3};
+	struct walk_worker *v = pick(s);
+	uint8_t how = byte(s);
+
+	if (v == NULL)
+		return;
+	v->answers = how & 1;
+	v->acknowledges = !(how & 2);
+	v->beats = !(how & 4);
+	v->nak = how & 8 ? naks[how >> 6] : 0;
+	v->lose = how >> 4 & 3;
+	v->status = how & 128 ? byte(s) % 6 : RING_OK;
+	v->delay_ms = how & 64 ? byte(s) % 32 : 0;
+}
+
+static void answer(struct story *s)
+{
+	static const uint8_t bytes[1500];
+	struct walk_worker *v = pick(s);
+	uint8_t which = byte(s), lies = byte(s);
+	struct walk_reply r = {0};
+
+	if (v == NULL || v->n_requests == 0)
+		return;
+	r.more = which & 0x80;
+	if (which & 0x40) {
+		r.bytes = bytes;
+		r.n_bytes = word(s) % sizeof(bytes);
+	}
+	if (lies & 1)
+		r.psn = (int8_t)byte(s);
+	if (lies & 2)
+		r.imm = (uint32_t)word(s) << (byte(s) & 16);
+	if (lies & 4)
+		r.va = (int16_t)word(s);
+	if (lies & 8)
+		r.header_length = byte(s);
+	if (lies & 16)
+		r.sequence = byte(s);
+	if (lies & 32) {
+		uint8_t more = byte(s);
+
+		r.rkey = more & 1;
+		r.qpn = more >> 1 & 3;
+		r.no_imm = more & 8;
+		r.bad_icrc = more & 16;
+		r.forged_source = more & 32;
+	}
+	if (lies & 64)
+		r.opcode = byte(s);
+	if (lies & 128)
+		r.cut = word(s) % 1600;
+	r.status = which & 0x20 ? byte(s) % 8 : RING_OK;
+	walk_answer(v, (which & 0x1f) % v->n_requests, &r);
+}
+
+static void acknowledge(struct story *s)
+{
+	struct walk_worker *v = pick(s);
+	uint8_t lcore = byte(s) % LCORES;
+	int8_t psn = byte(s);
+
+	if (v != NULL)
+		walk_acknowledge(v, lcore, psn, byte(s));
+}
+
+static void beat_or_notify(struct story *s)
+{
+	struct walk_worker *v = pick(s);
+	uint8_t how = byte(s);
+
+	if (v == NULL)
+		return;
+	if (how & 1)
+		walk_beat(v);
+	else
+		walk_notify(v, how % LCORES);
+}
+
+/* --- the rest -----------------------------------------------------------------------------------
+ */
+
+static void reload(struct story *s)
+{
+	static struct lb_config next;
+	char error[512];
+	uint8_t which = byte(s) % RTE_DIM(configs);
+
+	if (s->reloads++ >= 4)
+		return;
+	if (lb_config_merge(&s->w->lb->config, &configs[which], &next, error, sizeof(error)) == 0 &&
+	    registry_check_config(s->w->lb, &next, error, sizeof(error)) == 0)
+		adopt_config(s->w->lb, &next, error, sizeof(error));
+}
+
+static void pass(struct story *s)
+{
+	uint8_t how = byte(s);
+
+	if (how < 64)
+		walk_jump_us(s->w, how * 10);
+	else if (how < 192)
+		walk_pass(s->w, how % 16 + 1);
+	else
+		walk_jump(s->w, (how - 191) * 10);
+	walk_turn(s->w);
+}
+
+static void check_client_frames(struct story *s)
+{
+	static struct walk_frame f;
+
+	while (walk_take(s->w, 0, &f)) {
+		bool known = f.kind != WALK_UDP;
+
+		for (unsigned int i = 0; i < s->n_clients && !known; i++)
+			known = s->client[i].port == f.destination_port &&
+				memcmp(&s->client[i].address, &f.destination, 16) == 0;
+		walk_expect(known || s->n_clients == CLIENTS_MAX, "a reply to nobody who asked");
+		walk_expect(f.kind != WALK_UDP || f.sums_hold, "a frame with wrong sums");
+	}
+}
+
+static void check_link(const struct link *link)
+{
+	uint32_t busy = 0, listed = 0, taken = 0;
+
+	for (uint32_t i = 0; i < link->slots; i++) {
+		busy += link->slot[i].state == SLOT_BUSY;
+		taken += link->slot[i].state != SLOT_FREE;
+	}
+	for (uint32_t i = link->oldest; i != SLOT_NONE && listed <= link->slots;
+	     i = link->slot[i].newer)
+		listed++;
+	walk_expect(listed == busy, "%u slots are listed, %u busy", listed, busy);
+	walk_expect(taken == link->slots - link->n_free, "%u slots are taken of %u, %u are free",
+		    taken, link->slots, link->n_free);
+	walk_expect(link->reserved_slots == 0 && link->reserved_packets == 0, "reserved");
+}
+
+static void check_lcores(const struct walk *w)
+{
+	for (unsigned int i = 0; i < LCORES; i++) {
+		const struct lcore *lc = w->lb->lcore[i];
+		uint32_t queued = 0;
+
+		for (unsigned int k = 0; k < LB_SERVICES_MAX; k++)
+			queued += lc->service[k].queue.count;
+		walk_expect(queued == lc->n_waiting, "%u wait, %u are queued", lc->n_waiting,
+			    queued);
+		for (unsigned int k = 0; k < lc->n_links; k++)
+			check_link(lc->links[k]);
+	}
+}
+
+/* How many requests have ended, in whatever way but silence. */
+static uint64_t ended(const struct walk *w)
+{
+	struct lb_lcore_stats s = walk_stats(w);
+	uint64_t n = s.replies + s.notices;
+
+	for (unsigned int i = 0; i < LB_DROPS; i++)
+		n += s.drop[i];
+	return n;
+}
+
+static void operate(struct story *s)
+{
+	switch (byte(s) % 20) {
+	case 0:
+	case 1:
+	case 2:
+		return plain_request(s);
+	case 3:
+		return tagged_request(s, LB_REQUEST_REQUEST);
+	case 4:
+		return tagged_request(s, LB_REQUEST_CANCEL);
+	case 5:
+		return mutated_frame(s);
+	case 6:
+		return pieces(s);
+	case 7:
+		return icmp_error_frame(s);
+	case 8:
+		return raw_frame(s);
+	case 9:
+		return join(s);
+	case 10:
+		return leave(s);
+	case 11:
+		return change_manner(s);
+	case 12:
+	case 13:
+		return answer(s);
+	case 14:
+		return acknowledge(s);
+	case 15:
+		return beat_or_notify(s);
+	case 16:
+		return reload(s);
+	case 17:
+		return pass(s);
+	case 18:
+		return walk_turn_lcore(s->w, byte(s) % LCORES);
+	default:
+		return walk_turn(s->w);
+	}
+}
+
+/* Nothing may be left of an input when the next one begins. */
+static void finish(struct story *s)
+{
+	static struct story back = {.at = (const uint8_t *)"", .end = (const uint8_t *)"" + 1};
+	struct walk *w = s->w;
+
+	walk_quiesce(w);
+	walk_jump(w, FLOWS_MS + 1000);
+	for (unsigned int i = 0; i < LCORES; i++)
+		while (conntrack_count(w->lb->lcore[i]->ct) > 0)
+			walk_turn(w);
+	if (s->reloads == 0)
+		return;
+	back.w = w;
+	back.at = (const uint8_t *)"";
+	back.reloads = 0;
+	reload(&back);
+	for (unsigned int i = 0; i < 40 && w->lb->config.n_services > 3; i++) {
+		walk_jump(w, 250);
+		walk_tick(w);
+		walk_turn(w);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct story s;
+	uint64_t before;
+
+	s = (struct story){.at = data, .end = data + size, .w = walk};
+	random_state = 1;
+	before = ended(walk);
+	walk_jump(walk, 1);
+	while (s.at < s.end) {
+		operate(&s);
+		check_client_frames(&s);
+	}
+	walk_turns(walk, 3);
+	check_client_frames(&s);
+	check_lcores(walk);
+	finish(&s);
+	walk_expect(ended(walk) - before >= s.requests, "%lu requests, %lu ends", s.requests,
+		    ended(walk) - before);
+	if (walk_failures() > 0)
+		abort();
+	return 0;
+}

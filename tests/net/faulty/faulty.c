@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A model for tests: echoes, but for two requests. One that begins with "CRASH" ends the process by
+ * a fault, as a bug in a model would; one that begins with "HANG" never returns.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model.h"
+
+#define REQUEST_MAX 1472
+
+static int faulty_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		       void **state, char *error, size_t error_size)
+{
+	*shape = (struct agent_model_shape){
+		.max_request = REQUEST_MAX,
+		.max_reply = REQUEST_MAX,
+		.max_batch = max_batch,
+	};
+	*state = NULL;
+	return 0;
+}
+
+static bool begins(const struct agent_model_item *item, const char *word)
+{
+	size_t n = strlen(word);
+
+	return item->request_length >= n && memcmp(item->request, word, n) == 0;
+}
+
+static void faulty_run(void *state, struct agent_model_item *items, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (begins(&items[i], "CRASH"))
+			raise(SIGSEGV);
+		while (begins(&items[i], "HANG"))
+			pause();
+		memcpy(items[i].reply, items[i].request, items[i].request_length);
+		items[i].reply_length = items[i].request_length;
+		items[i].status = 0;
+	}
+}
+
+static void faulty_close(void *state)
+{
+}
+
+const struct agent_model agent_model = {
+	.abi = AGENT_MODEL_ABI,
+	.name = "faulty",
+	.open = faulty_open,
+	.run = faulty_run,
+	.close = faulty_close,
+};

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# One agent, two workers, a process each. One of them is killed, then halted, then crashes in its
+# model, then hangs there: each time it is back by itself, and the other never notices. No GPU is
+# needed. When the agent is asked to leave both drain; when it is killed nothing is left of it.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 1
+topology_config "
+  - {name: echo, address: $vip, port: 8500, model: faulty, replay: 2}
+  - {name: poison, address: $vip, port: 8501, model: faulty}" "workers: {timeout_ms: 300}"
+start_lb
+
+start_both() {
+    : >"$dir/w1.log"
+    start_agent 1 "$build/tests/net/faulty/faulty.so" --workers 2 --hang-ms 1000
+    wait_for "w1-cpu0 to be active" worker_is w1-cpu0 active
+    wait_for "w1-cpu1 to be active" worker_is w1-cpu1 active
+}
+
+# pid_of WORKER: its process
+pid_of() {
+    pgrep -P "$pid_w1" -f -- "--name $1 "
+}
+
+# Looks at a worker again and again: state, age of the oldest heartbeat in ms.
+watch_worker() {
+    trap 'exit 0' TERM
+    while :; do
+        cli --json workers show "$1" 2>/dev/null |
+            jq -r '.worker | "\(.state) \(.heartbeat_age_ms)"' || echo gone 0
+    done >"$dir/$1.seen"
+}
+
+# is_new WORKER PID: another process has its name
+is_new() {
+    local now
+    now=$(pid_of "$1") && [ "$now" != "$2" ] && worker_is "$1" active
+}
+
+# One request to the service without replay; a notice is its answer.
+poison() {
+    ip netns exec "$tag-client" python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.sendto(sys.argv[2].encode(), (sys.argv[1], 8501))
+assert len(s.recv(2048)) == 16' "$vip" "$1" || fail "no notice for the request that says $1"
+}
+
+# One of them has ended: its name in $victim.
+victim_is_known() {
+    for victim in w1-cpu0 w1-cpu1; do
+        ! is_running "${pid_before[$victim]}" && return
+    done
+    return 1
+}
+
+start_both
+expect "processes" "$(pgrep -c -P "$pid_w1")" -eq 2
+expect "addresses" "$(grep -oE 'address=[0-9.]+' "$dir/w1.log" | sort | xargs)" = \
+    "address=10.201.0.11 address=10.201.0.12"
+declare -A pid_before watcher
+report=
+for fault in kill halt CRASH HANG; do
+    load_start "$fault" echo --to "$vip:8500" --sockets 32 --duration-s 60 --rate 2000 --window 8 \
+        --timeout-ms 8000
+    for w in w1-cpu0 w1-cpu1; do
+        wait_for "requests on $w" requests_above "$w" 100
+        pid_before[$w]=$(pid_of "$w")
+        watch_worker "$w" &
+        watcher[$w]=$!
+        topology_pids+=("$!")
+    done
+    lost_before="$(worker w1-cpu0 lost) $(worker w1-cpu1 lost)"
+    begin=$(date +%s%N)
+    case $fault in
+    kill) kill -KILL "${pid_before[w1-cpu0]}" ;;
+    halt) kill -STOP "${pid_before[w1-cpu0]}" ;;
+    *) poison "$fault" ;;
+    esac
+    wait_for "the process to end ($fault)" victim_is_known
+    wait_for "$victim to be back ($fault)" is_new "$victim" "${pid_before[$victim]}"
+    took=$((($(date +%s%N) - begin) / 1000000))
+    wait_for "requests on the new $victim" requests_above "$victim" 50
+    for w in w1-cpu0 w1-cpu1; do
+        stop "${watcher[$w]}"
+    done
+    load_end "$fault"
+    expect_none_lost "$fault"
+    other=w1-cpu$((1 - ${victim#w1-cpu}))
+    expect "process of $other ($fault)" "$(pid_of "$other")" -eq "${pid_before[$other]}"
+    expect "states of $other ($fault)" "$(cut -d' ' -f1 "$dir/$other.seen" | sort -u)" = active
+    # Beats come every 20 ms; suspect is who misses them for 50 ms, which a busy machine may do.
+    oldest=$(cut -d' ' -f2 "$dir/$other.seen" | sort -n | tail -n 1)
+    expect "oldest heartbeat of $other, ms ($fault)" "$oldest" -lt 200
+    expect "lost by $other ($fault)" "$(worker "$other" lost)" -eq \
+        "$(cut -d' ' -f$((1 + ${other#w1-cpu})) <<<"$lost_before")"
+    report+="$fault $took ms, "
+done
+expect_log w1 "signal=11"
+expect_log w1 "gives no sign of life: killed"
+grep -E "the loop has not beaten|the model does not end" "$dir/w1.log" >/dev/null ||
+    fail "the hung worker did not say why it ends"
+
+# Asked to leave: both drain, and it ends well.
+stop "$pid_w1"
+expect "exit status" "$status" -eq 0
+expect "workers that have left" "$(grep -c "exit_status=0: has left" "$dir/w1.log")" -eq 2
+
+# Killed: no worker outlives it.
+start_both
+workers=$(pgrep -P "$pid_w1")
+stop "$pid_w1" KILL
+for pid in $workers; do
+    wait_for "process $pid to end" eval "! is_running $pid"
+done
+
+# What is wrong with the command line is said, and not tried for ever.
+: >"$dir/w1.log"
+start_agent 1 no-such-model --workers 2
+wait_for "the agent to end" eval "! is_running $pid_w1"
+stop "$pid_w1"
+expect "exit status of an agent without a model" "$status" -eq 1
+expect_log w1 "no worker has come up"
+echo "back after ${report%, }; the other never noticed"

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What DPDK's libraries do between threads made visible to ThreadSanitizer: they were built without
+ * it, so it would not see that packets went through their rings and pools from one thread to
+ * another, nor that a thread has waited for others.
+ */
+#ifndef RACE_SEEN_H
+#define RACE_SEEN_H
+
+#include "walk.h"
+
+/* Before the first load balancer: pools that keep their packets behind a mutex. */
+void seen_pools(void);
+/* Ports of <w> take packets from their rings by code of this program. */
+void seen_ports(struct walk *w);
+
+/* A thread per lcore runs its loop, until all are told to stop. */
+void seen_start(struct walk *w);
+void seen_stop(struct walk *w);
+
+#endif

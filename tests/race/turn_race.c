@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control thread does all that it ever does, while lcores serve: ticks, counters and histograms
+ * read, flows dumped, services reloaded, workers assigned, weighted and drained. ThreadSanitizer
+ * sees what is read or changed without order between the threads.
+ */
+#include <stdio.h>
+
+#include "reload.h"
+#include "seen.h"
+#include "worker.h"
+
+#define LCORES   2
+#define ROUNDS   1500
+#define WORKERS  3
+#define PER_TURN 6
+#define END_MS   5000
+
+static const char *const services[] = {
+	WALK_SERVICE("a", 8000, "echo", ", queue: 64") //
+	WALK_SERVICE("b", 8001, "echo", ", policy: power-of-two"),
+	WALK_SERVICE("a", 8000, "echo", ", queue: 8, affinity: sticky") //
+	WALK_SERVICE("c", 8002, "echo", ", policy: maglev"),
+};
+
+static void ask(struct walk *w, unsigned int round)
+{
+	struct packet p = {.family = 4, .payload = 300};
+
+	for (unsigned int i = 0; i < PER_TURN; i++) {
+		p.source_port = 2000 + (round * PER_TURN + i) % 97;
+		p.destination_port = 8000 + i % 3;
+		walk_send_on(w, 0, i % LCORES, &p);
+	}
+}
+
+static uint64_t dump(struct walk *w)
+{
+	struct flow_info row[64];
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < LCORES; i++) {
+		uint32_t cursor = 0;
+
+		while (cursor != CONNTRACK_DUMP_END)
+			n += conntrack_dump(lb_conntrack(w->lb, i), &cursor, row, 64);
+	}
+	return n;
+}
+
+/* What a scrape of the metrics reads. */
+static void read_all(struct walk *w)
+{
+	struct lb_lcore_stats lcore;
+	struct lb_service_stats service;
+	struct lb_link_stats link;
+	struct conntrack_stats flows;
+	struct latency latency;
+
+	for (unsigned int i = 0; i < LCORES; i++) {
+		lb_lcore_stats_read(w->lb, i, &lcore);
+		conntrack_stats_read(lb_conntrack(w->lb, i), &flows);
+	}
+	for (unsigned int i = 0; i < lb_config_get(w->lb)->n_services; i++) {
+		lb_service_stats_read(w->lb, i, &service);
+		lb_service_latency_read(w->lb, i, &latency);
+	}
+	for (unsigned int i = 0; i < w->n_workers; i++) {
+		struct worker *worker = walk_worker_of(w->worker[i]);
+
+		if (worker == NULL)
+			continue;
+		lb_worker_stats_read(w->lb, worker, &link);
+		lb_worker_latency_read(w->lb, worker, &latency);
+	}
+}
+
+static void reload(struct walk *w, const struct walk_params *params, unsigned int n)
+{
+	char text[4096];
+
+	walk_yaml(params, services[n % RTE_DIM(services)], text, sizeof(text));
+	walk_need(walk_reload(w, text) == 0, "%s", w->error);
+}
+
+static void round_of(struct walk *w)
+{
+	walk_wire(w);
+	walk_forget(w, 0);
+	walk_tick(w);
+}
+
+static void finish(struct walk *w)
+{
+	uint64_t until = rte_rdtsc() + END_MS * w->lb->tsc_per_ms;
+
+	walk_remove_workers(w);
+	while (w->lb->dying != NULL && rte_rdtsc() < until)
+		round_of(w);
+	walk_need(w->lb->dying == NULL, "a link is never buried");
+}
+
+int main(void)
+{
+	const struct walk_params params = {
+		.lcores = LCORES,
+		.threads = true,
+		.services = services[0],
+		/* A machine that is busy with other tests is not a worker's fault. */
+		.more = "workers: {timeout_ms: 10000, suspect_ms: 5000}\n"};
+	struct lb_lcore_stats stats;
+	uint64_t flows = 0;
+	struct walk *w;
+
+	seen_pools();
+	w = walk_create(&params);
+	seen_ports(w);
+	seen_start(w);
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		struct walk_worker *v = walk_worker_register(w, NULL);
+
+		walk_need(v != NULL, "%s", w->error);
+		lb_worker_ready(w->lb, walk_worker_of(v));
+		v->beat_at = 0;
+	}
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		ask(w, i);
+		round_of(w);
+		if (i % 10 == 0)
+			read_all(w);
+		if (i % 50 == 0)
+			flows += dump(w);
+		if (i % 100 == 50)
+			reload(w, &params, i / 100);
+	}
+	finish(w);
+	seen_stop(w);
+	stats = walk_stats(w);
+	printf("%lu requests, %lu replies, %lu flows dumped\n", stats.requests, stats.replies,
+	       flows);
+	walk_need(stats.replies > 0 && flows > 0);
+	walk_destroy(w);
+	return walk_failures() > 0;
+}

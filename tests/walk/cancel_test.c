@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that their clients do not want any more, and tagged framing. */
+#include "request.h"
+#include "worker.h"
+
+static struct walk *tagged_walk(unsigned int lcores)
+{
+	return walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("a", 8000, "echo", ", framing: tagged"),
+		.lcores = lcores});
+}
+
+static void send_tagged(struct walk *w, uint8_t kind, uint64_t id, struct walk_tagged *t)
+{
+	struct packet p;
+
+	*t = (struct walk_tagged){.kind = kind, .id = id};
+	p = walk_tagged(t);
+	walk_send(w, 0, &p);
+	walk_settle(w);
+}
+
+WALK(a_tagged_request_comes_back_with_its_id)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, NULL);
+	static struct walk_frame f;
+	struct walk_tagged t;
+
+	send_tagged(w, 0, 77, &t);
+	walk_expect_eq(v->answered, 1);
+	walk_need(walk_take(w, 0, &f));
+	walk_expect_eq(f.n_payload, 32);
+	walk_expect_eq(f.payload[5], LB_REQUEST_REPLY);
+	walk_expect_eq(f.payload[8], 77);
+	walk_expect(memcmp(f.payload + 24, t.bytes + 24, 8) == 0);
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+WALK(a_cancel_of_a_request_in_flight)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct walk_tagged a, b, c;
+	struct packet p;
+
+	v->answers = false;
+	send_tagged(w, 0, 1, &a);
+	send_tagged(w, 0, 2, &b);
+	send_tagged(w, LB_REQUEST_CANCEL, 1, &c);
+	p = walk_tagged(&a);
+	walk_expect_notice(w, 0, &p, LB_NOTICE_CANCELLED);
+	walk_expect_drops(w, {LB_DROP_CANCELLED, 1});
+	walk_expect(v->request[0].cancelled && !v->request[1].cancelled);
+	/* Only the other one's reply reaches the client. */
+	v->answers = true;
+	walk_settle(w);
+	walk_expect_eq(walk_count(w, 0), 1);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 1});
+	walk_expect_eq(walk_worker_stats(v).outstanding, 0);
+	walk_destroy(w);
+}
+
+WALK(a_cancel_of_a_request_that_waits)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 2});
+	struct walk_tagged t, c;
+	struct packet p;
+
+	v->answers = false;
+	for (uint64_t id = 1; id <= 3; id++)
+		send_tagged(w, 0, id, &t);
+	walk_expect_eq(walk_service_stats(w, 0).queued, 1);
+	send_tagged(w, LB_REQUEST_CANCEL, 3, &c);
+	p = walk_tagged(&t);
+	walk_expect_notice(w, 0, &p, LB_NOTICE_CANCELLED);
+	walk_expect_eq(walk_service_stats(w, 0).queued, 0);
+	walk_expect_drops(w, {LB_DROP_CANCELLED, 1});
+	walk_expect_eq(v->n_requests, 2);
+	walk_destroy(w);
+}
+
+WALK(a_cancel_of_nothing_is_counted_and_not_answered)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_tagged t;
+
+	walk_worker(w, NULL);
+	send_tagged(w, 0, 1, &t);
+	walk_forget(w, 0);
+	send_tagged(w, LB_REQUEST_CANCEL, 1, &t);
+	send_tagged(w, LB_REQUEST_CANCEL, 99, &t);
+	walk_expect_silence(w, 0);
+	walk_expect_drops(w, {LB_DROP_CANCEL_UNKNOWN, 2});
+	walk_destroy(w);
+}
+
+WALK(nobody_cancels_anothers_request)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct walk_tagged t, c = {.kind = LB_REQUEST_CANCEL, .id = 1};
+	struct packet p = walk_tagged(&c);
+
+	v->answers = false;
+	send_tagged(w, 0, 1, &t);
+	p.source_port = 40001;
+	walk_send(w, 0, &p);
+	p.source_port = 40000;
+	p.source = "192.0.2.8";
+	walk_send(w, 0, &p);
+	walk_settle(w);
+	walk_expect_silence(w, 0);
+	walk_expect(!v->request[0].cancelled);
+	walk_expect_drops(w, {LB_DROP_CANCEL_UNKNOWN, 2});
+	walk_destroy(w);
+}
+
+WALK(cancels_beyond_the_budget_are_counted)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 256});
+	struct walk_tagged t;
+	uint64_t dropped;
+
+	v->answers = false;
+	for (uint64_t id = 0; id < 256; id++)
+		send_tagged(w, 0, id, &t);
+	for (int i = 0; i < 40; i++)
+		send_tagged(w, LB_REQUEST_CANCEL, 1000 + i, &t);
+	dropped = walk_stats(w).drop[LB_DROP_CANCEL_LIMIT];
+	walk_expect(dropped > 0 && dropped + walk_stats(w).drop[LB_DROP_CANCEL_UNKNOWN] == 40,
+		    "%lu", dropped);
+	/* A ms later there is a new one. */
+	walk_pass(w, 2);
+	send_tagged(w, LB_REQUEST_CANCEL, 255, &t);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_CANCELLED], 1);
+	walk_destroy(w);
+}
+
+WALK(what_is_no_tagged_request_is_told_so)
+{
+	struct walk *w = tagged_walk(1);
+	struct packet plain = {.family = 4, .payload = 100};
+
+	walk_worker(w, NULL);
+	walk_send(w, 0, &plain);
+	walk_settle(w);
+	walk_expect_notice(w, 0, &plain, LB_NOTICE_MALFORMED);
+	walk_expect_drops(w, {LB_DROP_FRAMING, 1});
+	walk_destroy(w);
+}
+
+WALK(a_requests_own_deadline_is_what_the_worker_gets)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct walk_tagged t = {.id = 1, .deadline_us = 30000};
+	struct packet p = walk_tagged(&t);
+
+	v->answers = false;
+	walk_send(w, 0, &p);
+	walk_settle(w);
+	walk_need(v->n_requests == 1);
+	walk_expect_eq(v->request[0].deadline_us, 30000);
+	walk_jump(w, 31);
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_notice(w, 0, &p, LB_NOTICE_DEADLINE);
+	walk_expect_drops(w, {LB_DROP_DEADLINE, 1});
+	walk_destroy(w);
+}
+
+WALK(a_flow_that_is_over_frees_its_slots)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("a", 8000, "echo",
+					 ", queue_timeout_ms: 1, request_timeout_ms: 3000, "
+					 "one_way_timeout_ms: 3001"),
+		.more = "workers: {timeout_ms: 60000, suspect_ms: 0}\n"});
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct packet ask = {.family = 4, .payload = 10};
+	struct flow *flow;
+
+	v->answers = false;
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	flow = walk_flow(w, &ask);
+	walk_need(flow != NULL && v->n_requests == 1);
+	conntrack_flow_remove(w->lb->lcore[0]->ct, flow);
+	walk_pass(w, 2);
+	walk_expect(v->request[0].cancelled);
+	walk_expect_drops(w, {LB_DROP_CANCELLED, 1});
+	walk_expect_silence(w, 0);
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 1});
+	walk_destroy(w);
+}

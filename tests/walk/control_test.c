@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What operators set, what agents may register, and workers whose agents are not heard.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "walk.h"
+#include "worker.h"
+
+static const struct packet ask = {.family = 4, .payload = 100};
+
+static enum worker_state state_of(const struct walk_worker *v)
+{
+	const struct worker *w = walk_worker_of(v);
+
+	return w == NULL ? WORKER_GONE : w->state;
+}
+
+static void set_drain(struct walk *w, const char *name, bool drain)
+{
+	walk_need(lb_settings_drain(w->lb, name, drain, w->error, sizeof(w->error)) == 0, "%s",
+		  w->error);
+}
+
+WALK(a_drained_worker_that_registers_again_gets_nothing_until_it_is_resumed)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *first = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+	struct walk_worker *second;
+
+	set_drain(w, "a", true);
+	walk_expect_eq(state_of(first), WORKER_DRAINING);
+	lb_worker_remove(w->lb, walk_worker_of(first), "connection closed");
+	first->gone = true;
+	second = walk_worker_register(w, &(struct walk_worker_params){.name = "a"});
+	walk_need(second != NULL, "%s", w->error);
+	walk_expect(!walk_worker_start(second), "it is active");
+	walk_expect_eq(state_of(second), WORKER_DRAINING);
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_forget(w, 0);
+	walk_expect_drops(w, {LB_DROP_NO_WORKER, 1});
+	set_drain(w, "a", false);
+	walk_pass(w, 50);
+	walk_expect_eq(state_of(second), WORKER_ACTIVE);
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_echo(w, 0, &ask);
+	walk_destroy(w);
+}
+
+WALK(an_operators_weight_overrides_the_agents_also_when_it_registers_again)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v =
+		walk_worker(w, &(struct walk_worker_params){.name = "a", .weight = 3});
+
+	walk_need(lb_settings_weight(w->lb, "a", 7, w->error, sizeof(w->error)) == 0);
+	walk_expect_eq(walk_worker_of(v)->spec.weight, 7);
+	lb_worker_remove(w->lb, walk_worker_of(v), "connection closed");
+	v->gone = true;
+	v = walk_worker(w, &(struct walk_worker_params){.name = "a", .weight = 5});
+	walk_expect_eq(walk_worker_of(v)->spec.weight, 7);
+	walk_need(lb_settings_forget(w->lb, "a", w->error, sizeof(w->error)) == 0);
+	walk_expect_eq(walk_worker_of(v)->spec.weight, 5);
+	walk_expect_eq((uint64_t)-lb_settings_forget(w->lb, "a", w->error, sizeof(w->error)),
+		       ENOENT);
+	walk_destroy(w);
+}
+
+WALK(assignments_are_made_whole_or_not_at_all)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("own", 8000, "echo", ", workers: assigned") WALK_SERVICE(
+			"other", 8001, "mlp", "") WALK_SERVICE("third", 8002, "echo", "")});
+	struct walk_worker *v = walk_worker(w, NULL);
+	const unsigned int bad[] = {0, 1}, good[] = {0, 2, 0}, again[] = {2, 0};
+	struct worker *k = walk_worker_of(v);
+
+	walk_expect(lb_worker_assign(w->lb, k, bad, 2, w->error, sizeof(w->error)) < 0);
+	walk_expect(!lb_worker_serves(w->lb, k, 0), "the first of two was assigned");
+	walk_expect(strstr(w->error, "service 'other' needs 'mlp'") != NULL, "%s", w->error);
+	walk_expect(lb_worker_assign(w->lb, k, good, 3, w->error, sizeof(w->error)) == 0);
+	walk_expect(lb_worker_serves(w->lb, k, 0));
+	walk_expect(lb_worker_release(w->lb, k, bad, 2, w->error, sizeof(w->error)) < 0);
+	walk_expect(lb_worker_serves(w->lb, k, 0), "the first of two was released");
+	walk_expect(lb_worker_release(w->lb, k, again, 2, w->error, sizeof(w->error)) == 0);
+	walk_expect(!lb_worker_serves(w->lb, k, 0));
+	walk_expect(!lb_worker_serves(w->lb, k, 2));
+	walk_destroy(w);
+}
+
+WALK(a_worker_whose_model_wants_more_than_a_datagram_is_refused)
+{
+	struct walk *w = walk_create(
+		&(struct walk_params){.services = WALK_SERVICE("echo", 8000, "echo", "")});
+	struct lb_registration r;
+
+	walk_worker_registration(w, NULL, &r);
+	r.worker.min_request = r.worker.max_request = 602112;
+	walk_expect(walk_worker_register_as(w, &r) == NULL);
+	walk_expect(strstr(w->error, "602112 bytes or more") != NULL &&
+			    strstr(w->error, "1472 at most") != NULL,
+		    "%s", w->error);
+	r.worker.min_request = 1473;
+	walk_expect(lb_registration_check(w->lb, &r, w->error, sizeof(w->error)) < 0);
+	walk_destroy(w);
+}
+
+WALK(a_reload_that_makes_a_service_too_narrow_for_its_worker_is_refused)
+{
+	struct walk *w = walk_create(NULL);
+	struct lb_registration r;
+	struct walk_worker *v;
+	char text[4096];
+
+	walk_worker_registration(w, NULL, &r);
+	r.worker.min_request = 1000;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	walk_yaml(NULL, WALK_SERVICE("echo", 8000, "echo", ", max_request: 999"), text,
+		  sizeof(text));
+	walk_expect(walk_reload(w, text) < 0);
+	walk_expect(strstr(w->error, "takes requests of 1000 or more") != NULL, "%s", w->error);
+	walk_yaml(NULL, WALK_SERVICE("echo", 8000, "echo", ", max_request: 1000"), text,
+		  sizeof(text));
+	walk_expect(walk_reload(w, text) == 0, "%s", w->error);
+	walk_destroy(w);
+}
+
+/* --- agents that are not heard ------------------------------------------------------------------
+ */
+
+static void close_connection(struct walk *w, const struct walk_worker *v)
+{
+	lb_worker_control_lost(w->lb, walk_worker_of(v), true);
+}
+
+WALK(a_worker_stays_while_its_loop_beats_though_its_connection_closed)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *a = walk_worker(w, NULL), *b = walk_worker(w, NULL);
+	const struct worker *k = walk_worker_of(a);
+
+	close_connection(w, a);
+	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	walk_pass(w, 30);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect(strcmp(k->reason, "control connection lost") == 0, "%s", k->reason);
+	walk_pass(w, 30000);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	for (unsigned int i = 0; i < 8; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_eq(walk_count(w, 0), 8);
+	walk_forget(w, 0);
+	walk_expect(a->answered > 0, "it got no requests");
+	lb_worker_control_back(w->lb, walk_worker_of(a));
+	walk_expect(k->reason[0] == '\0' && !k->uncontrolled, "%s", k->reason);
+	walk_destroy(w);
+}
+
+WALK(a_worker_whose_lease_ends_stays_while_its_loop_beats)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *a = walk_worker(w, NULL);
+
+	lb_worker_control_lost(w->lb, walk_worker_of(a), false);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_pass(w, 10000);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	/* and goes as any other when it does not */
+	a->beats = false;
+	walk_pass(w, 700);
+	walk_expect_eq(state_of(a), WORKER_GONE);
+	walk_destroy(w);
+}
+
+WALK(an_agent_that_was_killed_is_suspect_at_once_and_its_requests_go_elsewhere)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services =
+			WALK_SERVICE("echo", 8000, "echo", ", policy: round-robin, replay: 1")});
+	struct walk_worker *a = walk_worker(w, NULL), *b = walk_worker(w, NULL);
+
+	a->answers = false;
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	if (a->n_requests == 0) {
+		walk_forget(w, 0);
+		walk_send(w, 0, &ask);
+		walk_settle(w);
+	}
+	walk_need(a->n_requests == 1);
+	walk_forget(w, 0);
+	a->gone = true;
+	close_connection(w, a);
+	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	/* no time has passed */
+	walk_settle(w);
+	walk_expect_eq(walk_count(w, 0), 1);
+	walk_expect_echo(w, 0, &ask);
+	walk_pass(w, 100);
+	walk_expect_eq(state_of(a), WORKER_GONE);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+/* How many of <n> workers take no requests right after all connections closed. */
+static unsigned int suspects_of(unsigned int n, const char *more)
+{
+	struct walk *w = walk_create(&(struct walk_params){.more = more});
+	struct walk_worker *v[8];
+	unsigned int suspects = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		v[i] = walk_worker(w, NULL);
+	for (unsigned int i = 0; i < n; i++)
+		close_connection(w, v[i]);
+	for (unsigned int i = 0; i < n; i++)
+		suspects += state_of(v[i]) == WORKER_SUSPECT;
+	walk_pass(w, 1000);
+	for (unsigned int i = 0; i < n; i++)
+		walk_expect_eq(state_of(v[i]), WORKER_ACTIVE);
+	walk_destroy(w);
+	return suspects;
+}
+
+WALK(all_connections_at_once_take_no_more_than_their_share)
+{
+	walk_expect_eq(suspects_of(8, NULL), 4);
+	walk_expect_eq(suspects_of(1, NULL), 0);
+	walk_expect_eq(suspects_of(8, "workers: {control_loss_max_percent: 25}\n"), 2);
+	walk_expect_eq(suspects_of(8, "workers: {control_loss_max_percent: 0}\n"), 0);
+	walk_expect_eq(suspects_of(8, "workers: {control_loss_max_percent: 100}\n"), 8);
+	walk_expect_eq(suspects_of(8, "workers: {suspect_ms: 0}\n"), 0);
+}
+
+WALK(closed_connections_make_nobody_wait_longer_each_time)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *a = walk_worker(w, NULL), *b = walk_worker(w, NULL);
+
+	for (unsigned int i = 0; i < 10; i++) {
+		close_connection(w, a);
+		walk_expect_eq(state_of(a), WORKER_SUSPECT);
+		walk_pass(w, 40);
+		walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	}
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+WALK(who_joins_is_drained_or_leaves_goes_with_its_connection)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *joining = walk_worker_register(w, NULL);
+	struct walk_worker *drained, *leaving;
+
+	walk_need(joining != NULL, "%s", w->error);
+	close_connection(w, joining);
+	walk_expect_eq(state_of(joining), WORKER_GONE);
+	joining->gone = true;
+	drained = walk_worker(w, &(struct walk_worker_params){.name = "d"});
+	set_drain(w, "d", true);
+	close_connection(w, drained);
+	walk_expect_eq(state_of(drained), WORKER_GONE);
+	drained->gone = true;
+	leaving = walk_worker(w, NULL);
+	lb_worker_drain(w->lb, walk_worker_of(leaving));
+	close_connection(w, leaving);
+	walk_expect_eq(state_of(leaving), WORKER_GONE);
+	leaving->gone = true;
+	walk_destroy(w);
+}
+
+static unsigned int drained_events;
+
+static void count_drained(struct worker *worker, void *context)
+{
+	drained_events += worker->state == WORKER_DRAINING;
+}
+
+WALK(an_agent_that_leaves_a_drained_worker_is_told_at_once)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.name = "d"});
+
+	set_drain(w, "d", true);
+	walk_pass(w, 50);
+	lb_on_worker_event(w->lb, count_drained, NULL);
+	drained_events = 0;
+	lb_worker_drain(w->lb, walk_worker_of(v));
+	walk_expect(drained_events > 0);
+	lb_on_worker_event(w->lb, NULL, NULL);
+	walk_destroy(w);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Workers that join, are doubted, come back, drain and die; the control thread's side of it. */
+#include "worker.h"
+
+static const struct packet ask = {.family = 4, .payload = 100};
+
+static enum worker_state state_of(const struct walk_worker *v)
+{
+	const struct worker *worker = walk_worker_of(v);
+
+	return worker == NULL ? WORKER_GONE : worker->state;
+}
+
+WALK(a_worker_that_lacks_something_is_removed_with_the_reason)
+{
+	static const struct {
+		const char *name, *reason;
+		bool resolves, ready, beats;
+	} rows[] = {
+		{"no address", "does not answer ARP", false, true, true},
+		{"no ready", "no agent.ready came", true, false, true},
+		{"no heartbeat", "no heartbeat of its loop came", true, true, false},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		struct walk *w = walk_create(NULL);
+		struct walk_worker *v = walk_worker_register(w, NULL);
+		struct worker *worker = walk_worker_of(v);
+
+		walk_context("%s", rows[i].name);
+		v->resolves = rows[i].resolves;
+		v->beats = rows[i].beats;
+		v->beat_at = 0;
+		if (rows[i].ready)
+			lb_worker_ready(w->lb, worker);
+		walk_pass(w, 9900);
+		walk_expect_eq(state_of(v), WORKER_JOINING);
+		walk_pass(w, 200);
+		walk_expect_eq(state_of(v), WORKER_GONE);
+		walk_expect(strstr(worker->reason, rows[i].reason) != NULL, "%s", worker->reason);
+		walk_destroy(w);
+	}
+}
+
+WALK(a_silent_worker_is_suspect_then_dead)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *a = walk_worker(w, NULL), *b = walk_worker(w, NULL);
+
+	a->beats = false;
+	walk_pass(w, 40);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_pass(w, 40);
+	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	for (int i = 0; i < 8; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_eq(a->answered, 0);
+	walk_expect_eq(b->answered, 8);
+	walk_pass(w, 450);
+	walk_expect_eq(state_of(a), WORKER_GONE);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+WALK(a_worker_that_beats_again_is_active_again)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	v->beats = false;
+	walk_pass(w, 100);
+	walk_expect_eq(state_of(v), WORKER_SUSPECT);
+	v->beats = true;
+	walk_pass(w, 40);
+	walk_expect_eq(state_of(v), WORKER_ACTIVE);
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_echo(w, 0, &ask);
+	walk_destroy(w);
+}
+
+WALK(who_comes_and_goes_waits_longer_and_longer)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	uint32_t waited[3] = {0};
+
+	walk_worker(w, NULL); /* or it would be the only one, which waits for nothing */
+	for (int i = 0; i < 3; i++) {
+		v->beats = false;
+		while (state_of(v) == WORKER_ACTIVE)
+			walk_pass(w, 10);
+		v->beats = true;
+		while (state_of(v) == WORKER_SUSPECT && waited[i] < 2000) {
+			walk_pass(w, 10);
+			waited[i] += 10;
+		}
+	}
+	walk_expect(waited[0] < waited[1] && waited[1] < waited[2], "%u, %u, %u", waited[0],
+		    waited[1], waited[2]);
+	walk_destroy(w);
+}
+
+WALK(a_batch_may_be_long_if_the_agent_said_so)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.max_run_ms = 1000});
+
+	v->beats = false;
+	walk_pass(w, 1000);
+	walk_expect_eq(state_of(v), WORKER_ACTIVE);
+	walk_pass(w, 600);
+	walk_expect_eq(state_of(v), WORKER_GONE);
+	walk_destroy(w);
+}
+
+WALK(a_stalled_load_balancer_blames_nobody)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	/* Heartbeats came, and lie in the ring while the lcore does not turn. */
+	for (int i = 0; i < 40; i++) {
+		walk_jump(w, 10);
+		walk_beat(v);
+		walk_tick(w);
+	}
+	walk_expect_eq(state_of(v), WORKER_ACTIVE);
+	walk_pass(w, 20);
+	walk_expect_eq(state_of(v), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+WALK(a_draining_worker_finishes_what_it_has)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *a = walk_worker(w, NULL), *b = walk_worker(w, NULL);
+
+	a->answers = b->answers = false;
+	for (int i = 0; i < 4; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_eq(a->n_requests, 2);
+	lb_worker_drain(w->lb, walk_worker_of(a));
+	for (int i = 0; i < 4; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_eq(a->n_requests, 2);
+	walk_expect_eq(b->n_requests, 6);
+	walk_expect(!lb_worker_drained(w->lb, walk_worker_of(a)));
+	walk_answer_all(a);
+	walk_pass(w, 10);
+	walk_expect_eq(walk_count(w, 0), 2);
+	walk_expect(lb_worker_drained(w->lb, walk_worker_of(a)));
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+WALK(a_worker_that_comes_back_under_its_name)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.name = "x"}), *again;
+
+	walk_expect(walk_worker_register(w, &(struct walk_worker_params){.name = "x"}) == NULL);
+	lb_worker_remove(w->lb, walk_worker_of(v), "it starts again");
+	v->gone = true;
+	again = walk_worker(w, &(struct walk_worker_params){.name = "x"});
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_expect_echo(w, 0, &ask);
+	walk_expect_eq(again->answered, 1);
+	walk_destroy(w);
+}
+
+WALK(replies_of_a_worker_that_was_removed_reach_nobody)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	v->answers = false;
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_pass(w, 3);
+	walk_expect_notice(w, 0, &ask, LB_NOTICE_WORKER_LOST);
+	walk_expect_silence(w, 0);
+	v->gone = true;
+	walk_destroy(w);
+}
+
+WALK(a_worker_that_acknowledges_nothing_is_given_up)
+{
+	struct walk *w = walk_create(&(struct walk_params){.more = "fabric: {ack_timeout: 8, "
+								   "retry_count: 2}\n"});
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	v->answers = v->acknowledges = false;
+	walk_send(w, 0, &ask);
+	walk_pass(w, 40);
+	walk_expect_eq(state_of(v), WORKER_GONE);
+	walk_pass(w, 2);
+	walk_expect_notice(w, 0, &ask, LB_NOTICE_WORKER_LOST);
+	walk_destroy(w);
+}
+
+WALK(a_probe_comes_before_the_first_request)
+{
+	static const struct {
+		const char *name;
+		uint8_t status;
+		enum worker_state state;
+	} rows[] = {{"good", RING_OK, WORKER_ACTIVE}, {"bad", RING_ERROR, WORKER_GONE}};
+
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		struct walk *w = walk_create(&(struct walk_params){
+			.services = WALK_SERVICE("a", 8000, "echo", ", probe_bytes: 64"),
+			.lcores = 2});
+		struct walk_worker *v = walk_worker_register(w, NULL);
+
+		walk_context("%s", rows[i].name);
+		v->answers = false;
+		walk_expect(!walk_worker_start(v));
+		walk_expect_eq(state_of(v), WORKER_WARMING);
+		walk_expect_eq(v->n_requests, 2);
+		walk_expect_eq(v->request[0].length, 64);
+		v->status = rows[i].status;
+		walk_answer_all(v);
+		walk_pass(w, 20);
+		walk_expect_eq(state_of(v), rows[i].state);
+		walk_expect_silence(w, 0);
+		walk_destroy(w);
+	}
+}
+
+WALK(a_worker_that_fails_often_is_put_out_for_a_while)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v[4];
+
+	for (int i = 0; i < 4; i++)
+		v[i] = walk_worker(w, NULL);
+	v[0]->status = RING_ERROR;
+	for (int k = 0; k < 250 && state_of(v[0]) == WORKER_ACTIVE; k++) {
+		for (int i = 0; i < 4; i++)
+			walk_send(w, 0, &ask);
+		walk_pass(w, 10);
+		walk_forget(w, 0);
+	}
+	walk_expect_eq(state_of(v[0]), WORKER_SUSPECT);
+	for (int i = 1; i < 4; i++)
+		walk_expect_eq(state_of(v[i]), WORKER_ACTIVE);
+	v[0]->status = RING_OK;
+	walk_pass(w, 5200);
+	walk_expect_eq(state_of(v[0]), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+WALK(the_clock_may_wrap)
+{
+	struct walk *w = walk_create(&(struct walk_params){.start_ms = UINT32_MAX - 300});
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	for (int i = 0; i < 60; i++) {
+		walk_send(w, 0, &ask);
+		walk_pass(w, 10);
+		walk_expect_echo(w, 0, &ask);
+	}
+	walk_expect_eq(state_of(v), WORKER_ACTIVE);
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
