@@ -218,17 +218,15 @@ bool control_name_allowed(struct control_call *call, const char *name)
 	return refuse_by(call, "name_refused", name, name);
 }
 
-/* And at this address, with this model? */
-static bool certificate_allows(struct control_call *call, const struct lb_registration *r)
+bool control_binding_allowed(struct control_call *call, const char *name,
+			     const struct lb_address *at, const char *model)
 {
-	const char *names = call->c->names, *name = r->worker.name;
+	const char *names = call->c->names;
 	char address[LB_ADDRESS_TEXT];
 
 	if (!names)
 		return true;
-	if (!control_name_allowed(call, name))
-		return false;
-	lb_address_format(&r->address, address, sizeof(address));
+	lb_address_format(at, address, sizeof(address));
 	if (!secure_names_allow_address(names, address)) {
 		control_fail(
 			call, CONTROL_ERROR_REFUSED,
@@ -237,13 +235,13 @@ static bool certificate_allows(struct control_call *call, const struct lb_regist
 			address, names);
 		return refuse_by(call, "address_refused", address, name);
 	}
-	if (!secure_names_allow_model(names, r->worker.model)) {
+	if (!secure_names_allow_model(names, model)) {
 		control_fail(call, CONTROL_ERROR_REFUSED,
 			     "model: the agent's certificate is for other models than '%s' "
 			     "(%.200s); give a "
 			     "certificate with the URI doorbell:model:%s, or with none",
-			     r->worker.model, names, r->worker.model);
-		return refuse_by(call, "model_refused", r->worker.model, name);
+			     model, names, model);
+		return refuse_by(call, "model_refused", model, name);
 	}
 	return true;
 }
@@ -268,7 +266,9 @@ json_t *control_agent_register(struct control_call *call)
 	/* all of it before the name is claimed: that may end the worker that has it */
 	if (lb_registration_check(c->lb, &registration, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
-	if (!certificate_allows(call, &registration) ||
+	if (!control_name_allowed(call, registration.worker.name) ||
+	    !control_binding_allowed(call, registration.worker.name, &registration.address,
+				     registration.worker.model) ||
 	    !control_claim_name(call, &registration.worker))
 		return NULL;
 	memset(info, 0, sizeof(info));

@@ -99,8 +99,9 @@
  *
  * A worker whose agent is not heard, or whose connection closed, stays as long as heartbeats of its
  * loop come. A closed connection makes it suspect until the next one. Its agent goes on with it over
- * another connection by agent.attach instead of a hello, with what agent.register answered; when that
- * is an error it registers anew. One that was not active yet, was drained, or had called agent.drain
+ * another connection by agent.attach instead of a hello, with what agent.register answered and a
+ * certificate that allows the worker's name, address and model; when that is an error it registers
+ * anew. One that was not active yet, was drained, or had called agent.drain
  * goes with its connection.
  *
  * A notification may arrive before the reply of the call that caused it.

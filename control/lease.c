@@ -68,7 +68,8 @@ json_t *control_agent_attach(struct control_call *call)
 				    "this connection has worker '%s' already; open another "
 				    "connection",
 				    c->worker->spec.name);
-	/* the same right to the name as at its registration */
+	/* the same right to the name as at its registration, and below to the rest of it: its
+	 * certificate may be another by now */
 	if (!control_name_allowed(call, q.name))
 		return NULL;
 	w = find_registration(call, &q);
@@ -76,6 +77,9 @@ json_t *control_agent_attach(struct control_call *call)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
 				    "this load balancer does not have that registration any more; "
 				    "register again");
+	if (!control_binding_allowed(call, w->spec.name, lb_worker_address(c->lb, w),
+				     w->spec.model))
+		return NULL;
 	former = w->owner;
 	if (former) {
 		former->over = true;

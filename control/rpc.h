@@ -161,6 +161,9 @@ control_handler control_agent_hello, control_agent_register, control_agent_ready
 
 /* May this peer have a worker of this name? False after control_fail(), and the connection ends. */
 bool control_name_allowed(struct control_call *call, const char *name);
+/* And at this address, with this model? The same. */
+bool control_binding_allowed(struct control_call *call, const char *name,
+			     const struct lb_address *address, const char *model);
 bool control_version_fits(struct control_call *call, uint32_t version);
 
 /*

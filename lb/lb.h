@@ -176,6 +176,8 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *reg
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
 				  size_t error_size);
+/* Its RoCEv2 endpoint, as it registered. As long as the worker. */
+const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker);
 /* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
 void lb_worker_ready(struct lb *lb, struct worker *worker);
 /* Its agent is about to end: no new requests. The event fires when nothing is outstanding: reason reads "drained". */

@@ -183,6 +183,7 @@ struct neighbour {
 	bool resolved;
 	uint8_t mac[6];
 	uint16_t port;               /* index of the fabric port */
+	struct lb_address address;   /* the worker's */
 	struct lb_address next_hop;  /* the worker itself or the gateway */
 	bool doubtful;               /* it may have moved: ask again */
 	uint64_t doubts;             /* of its links, when last looked at */

@@ -586,6 +586,11 @@ no_link:
 	return NULL;
 }
 
+const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *w)
+{
+	return &lb->neighbour[w->number].address;
+}
+
 void lb_worker_ready(struct lb *lb, struct worker *w)
 {
 	w->ready = true;

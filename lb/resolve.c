@@ -52,6 +52,7 @@ void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct l
 		.used = lb->verbs[port] == NULL,
 		.resolved = lb->verbs[port] != NULL,
 		.port = port,
+		.address = *address,
 		.next_hop = direct ? *address : lb->config.port[port].gateway,
 	};
 }

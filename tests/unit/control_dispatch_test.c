@@ -295,6 +295,43 @@ Test(control_dispatch, takes_an_agent_from_hello_to_drain)
 	fake_lb_destroy(lb);
 }
 
+/* An agent's connection that shows a certificate with <names> asks for gpu1's registration. */
+static void expect_attach(struct lb *lb, const char *names, const char *expect)
+{
+	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT, .names = names};
+	const struct row attach = {CALL("agent.attach",
+					"{\"version\":2,\"name\":\"gpu1\",\"instance\":"
+					"\"00000000deadbeef\",\"worker\":0,\"generation\":1}"),
+				   expect};
+
+	check_rows(&c, &attach, 1);
+	cr_expect_eq(c.worker != NULL, strstr(expect, "lease_ms") != NULL, "%s", names);
+	cr_expect_eq(c.over, c.worker == NULL, "%s", names);
+	control_connection_closed(&c);
+}
+
+Test(control_dispatch, a_certificate_binds_who_comes_back_as_well)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT};
+
+	json_decref(control_say(&c, REGISTER, strlen(REGISTER)));
+	cr_assert_not_null(c.worker);
+	lb_worker_ready(lb, c.worker);
+	fake_lb_heartbeat(lb, c.worker);
+	expect_attach(lb, "gpu2", "name: the agent's certificate is for gpu2, not for 'gpu1'");
+	expect_attach(lb, "gpu1 ip:10.9.0.3",
+		      "address: the agent's certificate has IP addresses, "
+		      "and 10.9.0.2 is none of them");
+	expect_attach(lb, "gpu1 model:vit",
+		      "model: the agent's certificate is for other models "
+		      "than 'llama'");
+	cr_assert_not_null(c.worker, "it was taken from its connection");
+	expect_attach(lb, "gpu1 ip:10.9.0.2 model:llama", "\"lease_ms\": 5000");
+	control_connection_closed(&c);
+	fake_lb_destroy(lb);
+}
+
 /* What the connection hears of its worker now. */
 static void expect_event(struct control_connection *c, const char *state, const char *reason)
 {

@@ -26,6 +26,7 @@ struct lb {
 	void *context;
 	unsigned int outstanding[WORKERS_MAX];
 	bool released[WORKERS_MAX][2];
+	struct lb_address address[WORKERS_MAX];
 	char removed[WORKER_REASON_MAX];
 	struct latency latency; /* of every service and worker */
 	uint64_t counted;
@@ -285,8 +286,14 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 						.reply_stride = 2048};
 	*path_mtu = registration->path_mtu < 1024 ? registration->path_mtu : 1024;
 	lb->outstanding[worker->number] = 0;
+	lb->address[worker->number] = registration->address;
 	tell(lb, worker);
 	return worker;
+}
+
+const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker)
+{
+	return &lb->address[worker->number];
 }
 
 void lb_worker_ready(struct lb *lb, struct worker *worker)
