@@ -90,13 +90,16 @@ static inline uint64_t checksum_add(const void *bytes, uint32_t length)
 	return checksum_add_fetching(bytes, length, &(struct fetch){0});
 }
 
+/* A number and its halves swapped: the upper half of what they add up to is the sum of both halves,
+ * with its carry. */
 static inline uint16_t checksum_fold(uint64_t sum)
 {
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
+	uint32_t half;
+
+	sum += sum << 32 | sum >> 32;
+	half = sum >> 32;
+	half += half << 16 | half >> 16;
+	return half >> 16;
 }
 
 /* Pseudo header of UDP: <addresses> points at source and destination in the IP header. */

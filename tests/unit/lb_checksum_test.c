@@ -76,6 +76,21 @@ Test(lb_checksum, loses_no_carry_in_the_longest_packet)
 		expect_same(1, length);
 }
 
+/* In ones' complement: 0 stays 0, and every other multiple of 65535 is 65535. */
+Test(lb_checksum, folds_every_carry_into_sixteen_bits)
+{
+	static const uint64_t parts[] = {0, 1, 2, 0x7fff, 0x8000, 0xfffe, 0xffff};
+	const unsigned int n = sizeof(parts) / sizeof(parts[0]);
+
+	for (unsigned int i = 0; i < n * n * n * n; i++) {
+		uint64_t sum = parts[i % n] | parts[i / n % n] << 16 | parts[i / n / n % n] << 32 |
+			       parts[i / n / n / n] << 48;
+		uint16_t expected = sum == 0 ? 0 : (sum - 1) % 0xffff + 1;
+
+		cr_assert_eq(checksum_fold(sum), expected, "%#lx", sum);
+	}
+}
+
 Test(lb_checksum, adds_parts_in_any_order)
 {
 	uint64_t sum;
