@@ -14,10 +14,13 @@
 #define UDP_LENGTH   8
 
 /* Bytes of all headers before the payload of a datagram that goes this way. */
-static uint32_t headers_length(const struct client_path *path, enum flow_family family)
+static uint16_t headers_length(const struct client_path *path, enum flow_family family)
 {
-	return ETHER_LENGTH + (path->vlan ? VLAN_LENGTH : 0) + (family == FLOW_IPV4 ? 20 : 40) +
-	       UDP_LENGTH;
+	uint16_t length = ETHER_LENGTH + (family == FLOW_IPV4 ? 20 : 40) + UDP_LENGTH;
+
+	if (path->vlan != 0)
+		length += VLAN_LENGTH;
+	return length;
 }
 
 static void put16(uint8_t *at, uint16_t value)
