@@ -14,16 +14,13 @@
  */
 static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
 {
-	uint32_t checked = 0;
+	uint64_t good = m->ol_flags & port->rx_checksums;
 
 	static_assert((RTE_MBUF_F_RX_IP_CKSUM_NONE & RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
 			      (RTE_MBUF_F_RX_L4_CKSUM_NONE & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
 		      "NONE has the bit of GOOD");
-	if (port->checks_ipv4 && m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD)
-		checked |= PARSE_IP_CHECKED;
-	if (port->checks_l4 && m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_GOOD)
-		checked |= PARSE_L4_CHECKED;
-	return checked;
+	return (good & RTE_MBUF_F_RX_IP_CKSUM_GOOD ? PARSE_IP_CHECKED : 0) |
+	       (good & RTE_MBUF_F_RX_L4_CKSUM_GOOD ? PARSE_L4_CHECKED : 0);
 }
 
 /* RoCE packets belong to the lcore that owns the queue pair, wherever they came in. */
@@ -50,10 +47,10 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	}
 }
 
-/* <handed>: another lcore received it and says that it is ours. */
-static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struct fetch *fetch)
+/* Port <index> received it; <handed>: another lcore did, and says that it is ours. */
+static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint16_t index,
+				     bool handed, struct fetch fetch)
 {
-	uint16_t index = lc->lb->port_index[m->port];
 	const struct port *port = &lc->lb->port[index];
 	const struct lb_port_config *config = &lc->lb->config.port[index];
 	struct burst *b = &lc->burst;
@@ -61,7 +58,6 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struc
 
 	parse_frame_fetching(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
 			     checked_by_nic(port, m), fetch, p, &b->key[b->n]);
-	fetch_rest(fetch);
 	p->vlan = lcore_vlan(m, p->vlan);
 	switch (p->kind) {
 	case PARSE_UDP:
@@ -95,7 +91,7 @@ static inline void sort(struct lcore *lc, struct rte_mbuf *m, bool handed, struc
 
 void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
 {
-	sort(lc, m, false, &(struct fetch){0});
+	sort(lc, m, lc->lb->port_index[m->port], false, (struct fetch){0});
 }
 
 /*
@@ -109,10 +105,12 @@ static inline struct fetch whole(const struct rte_mbuf *m)
 	return (struct fetch){frame, frame + m->data_len};
 }
 
-static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int n, bool handed)
+/* Of a burst that was handed over, each packet may have come to another port than <port>. */
+static __rte_always_inline void sort_burst(struct lcore *lc, struct rte_mbuf **packet,
+					   unsigned int n, uint16_t port, bool handed)
 {
 	const unsigned int ahead = 3;
-	struct fetch fetch = {0};
+	struct fetch fetch;
 
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
@@ -122,9 +120,9 @@ static void sort_burst(struct lcore *lc, struct rte_mbuf **packet, unsigned int 
 		fetch_rest(&fetch);
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		if (i + ahead < n)
-			fetch = whole(packet[i + ahead]);
-		sort(lc, packet[i], handed, &fetch);
+		fetch = i + ahead < n ? whole(packet[i + ahead]) : (struct fetch){0};
+		sort(lc, packet[i], handed ? lc->lb->port_index[packet[i]->port] : port, handed,
+		     fetch);
 	}
 	if (lc->n_outbound > 0)
 		handover_flush(lc);
@@ -144,7 +142,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	lc->stats.packets_in += n;
 	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
 		kept = handover_spread(lc, port, packet, n);
-	sort_burst(lc, packet, kept, false);
+	sort_burst(lc, packet, kept, port, false);
 	return n;
 }
 
@@ -154,6 +152,6 @@ unsigned int ingress_handover(struct lcore *lc)
 	unsigned int n;
 
 	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
-	sort_burst(lc, packet, n, true);
+	sort_burst(lc, packet, n, 0, true);
 	return n;
 }

@@ -358,7 +358,8 @@ static int open_port(struct lb *lb, unsigned int index)
 	       "checks=%s computes=%s wakes=%d",
 	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
 	       port->mac[4], port->mac[5], port->queues, port->segments_max,
-	       checksums_text(port->checks_ipv4, port->checks_l4),
+	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+			      port->rx_checksums & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
 	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
 			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM),
 	       port->n_fds > 0);

@@ -340,9 +340,9 @@ static inline bool for_us(const uint8_t *destination, const uint8_t *mac)
 	       (destination[0] == 0x33 && destination[1] == 0x33);
 }
 
-void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
-			  uint32_t checked, struct fetch *fetch, struct parsed *out,
-			  struct flow_key *key)
+static inline void parse_ether(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
+			       uint32_t checked, struct fetch *fetch, struct parsed *out,
+			       struct flow_key *key)
 {
 	uint16_t type;
 
@@ -376,10 +376,18 @@ void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t m
 		drop(out, LB_DROP_NOT_OUR_MAC);
 }
 
+void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
+			  uint32_t checked, struct fetch fetch, struct parsed *out,
+			  struct flow_key *key)
+{
+	parse_ether(frame, length, mac, checked, &fetch, out, key);
+	fetch_rest(&fetch);
+}
+
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key)
 {
-	parse_frame_fetching(frame, length, mac, checked, &(struct fetch){0}, out, key);
+	parse_ether(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan)

@@ -51,9 +51,10 @@ _Static_assert(sizeof(struct parsed) == 16, "zeroed by one store");
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key);
 
-/* The same; meanwhile asks for lines of <fetch>, as far as there is work enough to hide them. */
+/* The same; meanwhile asks for the lines of <fetch>, one by one as far as there is work enough to
+ * hide them. */
 void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
-			  uint32_t checked, struct fetch *fetch, struct parsed *out,
+			  uint32_t checked, struct fetch fetch, struct parsed *out,
 			  struct flow_key *key);
 
 /*

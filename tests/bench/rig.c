@@ -104,7 +104,8 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 	}
 	/* Rings have no check sums to verify; what is set in a packet counts all the same. */
 	for (unsigned int i = 0; ret == 0 && i < config->n_ports; i++)
-		rig->lb->port[i].checks_ipv4 = rig->lb->port[i].checks_l4 = true;
+		rig->lb->port[i].rx_checksums =
+			RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	free(config);
 	if (ret == 0)
 		ret = create_pool(rig);

@@ -140,7 +140,8 @@ static void set_ports(struct walk *w, const struct walk_params *p)
 
 		memcpy(port->mac, packet_our_mac, 6);
 		port->mac[4] = w->config.port[i].clients ? 0 : 0xfa;
-		port->checks_ipv4 = port->checks_l4 = p->verified;
+		port->rx_checksums =
+			p->verified ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD : 0;
 		if (p->no_chains)
 			port->segments_max = 1;
 	}

@@ -185,8 +185,11 @@ static void choose_features(struct port *port, const struct port_params *p,
 	conf->rxmode.offloads = p->rx_checksums ? info->rx_offload_capa & rx : 0;
 	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	conf->txmode.offloads |= p->tx_checksums ? info->tx_offload_capa & tx : 0;
-	port->checks_ipv4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	port->checks_l4 = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	port->rx_checksums = 0;
+	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
+		port->rx_checksums |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+		port->rx_checksums |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	port->segments_max = segments_max(info);
 	choose_checksums(port, conf->txmode.offloads);
 	port->rss = port->queues > 1 && (info->flow_type_rss_offloads & hash) != 0;

@@ -41,9 +41,8 @@ struct port {
 	 * checksums. The UDP checksum field has the pseudo-header's sum then, the IPv4 header's 0.
 	 */
 	uint64_t tx_checksums[2];
-	bool checks_ipv4; /* sets RTE_MBUF_F_RX_IP_CKSUM_* */
-	bool checks_l4;   /* sets RTE_MBUF_F_RX_L4_CKSUM_* */
-	bool rss;         /* spreads flows over its queues */
+	uint64_t rx_checksums; /* RTE_MBUF_F_RX_*_CKSUM_GOOD of what it verifies */
+	bool rss;              /* spreads flows over its queues */
 	struct port_rss spread;
 	int claim;          /* socket whose name nobody else can have; 0 = none */
 	unsigned int n_fds; /* pollable sockets behind the port; 0 = cannot wake a sleeper */
