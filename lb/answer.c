@@ -58,7 +58,8 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	if (!neigh_parse(p->kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p->ip_offset, length,
 			 &message))
 		return lcore_drop(lc, m, other);
-	if (lc->lb->config.port[index].fabric && neigh_tells(&message) &&
+	/* The fabric has no VLANs. */
+	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 && neigh_tells(&message) &&
 	    !is_ours(lc, index, &message.sender)) {
 		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0) {
 			__atomic_fetch_add(&lc->lb->punt_lost, 1, __ATOMIC_RELAXED);
@@ -66,7 +67,8 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 		}
 		return;
 	}
-	if (message.kind != NEIGH_REQUEST || !is_ours(lc, index, &message.target))
+	if (message.kind != NEIGH_REQUEST || !is_ours(lc, index, &message.target) ||
+	    message.sender_mac[0] & 1)
 		return lcore_drop(lc, m, other);
 	/* A solicitation may leave its own address out: then it is the frame's. */
 	if (memcmp(message.sender_mac, no_mac, 6) == 0)

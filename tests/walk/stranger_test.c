@@ -326,3 +326,41 @@ WALK(a_client_claims_a_workers_address)
 	walk_expect_drops(w, {LB_DROP_ARP_OTHER, 1});
 	walk_destroy(w);
 }
+
+/* The fabric has no VLANs: who sends with a tag is somewhere else. */
+WALK(an_address_is_not_claimed_from_a_vlan)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	uint8_t frame[NEIGH_FRAME_MAX + 4];
+
+	v->resolves = false;
+	say(frame, v, SAID_UNASKED, stranger_mac);
+	memmove(frame + 16, frame + 12, NEIGH_FRAME_MAX - 12);
+	memcpy(frame + 12, (uint8_t[]){0x81, 0, 0, 77}, 4);
+	walk_send_frame(w, w->fabric, 0, frame, 14 + 4 + 28);
+	walk_pass(w, 300);
+	walk_expect(reached_at(v, v->mac));
+	walk_expect_drops(w, {LB_DROP_ARP_OTHER, 1});
+	walk_destroy(w);
+}
+
+/* RFC 1812, 3.3.2: no station has a group's address. */
+WALK(no_worker_is_at_a_groups_address)
+{
+	static const uint8_t group[2][6] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0}};
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker_register(w, NULL);
+	uint8_t frame[NEIGH_FRAME_MAX];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		walk_send_frame(w, w->fabric, 0, frame, say(frame, v, SAID_UNASKED, group[i]));
+		memcpy(frame + 6, stranger_mac, 6);
+		walk_send_frame(w, w->fabric, 0, frame, 14 + 28);
+	}
+	walk_turn(w);
+	walk_expect(walk_worker_start(v));
+	walk_expect(reached_at(v, v->mac));
+	expect_served(w);
+	walk_destroy(w);
+}

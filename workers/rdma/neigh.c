@@ -256,7 +256,11 @@ uint32_t neigh_probe_build(uint8_t *frame, uint8_t family, const struct in6_addr
 bool neigh_tells(const struct neigh_message *message)
 {
 	static const struct in6_addr none4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+	static const uint8_t none[6];
 
+	/* No station has a group's address (RFC 1812, 3.3.2). */
+	if (message->sender_mac[0] & 1 || memcmp(message->sender_mac, none, 6) == 0)
+		return false;
 	if (message->kind == NEIGH_REPLY)
 		return true;
 	return message->kind == NEIGH_REQUEST && message->family == 4 &&

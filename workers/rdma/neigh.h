@@ -37,8 +37,8 @@ bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
 		 struct neigh_message *message);
 
 /*
- * Does it tell an address's MAC address unasked or as an answer? A gratuitous ARP request does,
- * too: so bonds announce that another of their NICs took over.
+ * Does it tell an address's MAC address, one that a station can have, unasked or as an answer? A
+ * gratuitous ARP request does, too: so bonds announce that another of their NICs took over.
  */
 bool neigh_tells(const struct neigh_message *message);
 
