@@ -235,7 +235,7 @@ uint32_t queue_find(const struct queue *q, uint8_t lane, uint64_t flow, uint64_t
 		    uint32_t *budget)
 {
 	for (unsigned int i = 0; i < QUEUE_LEVELS; i++) {
-		uint32_t at = q->level[i].lane[lane].first;
+		uint32_t at = q->level[i].lane[i == QUEUE_LEVEL_REPLAY ? 0 : lane].first;
 
 		for (; at != QUEUE_NONE && *budget > 0; at = q->entry[at].next, --*budget)
 			if (q->entry[at].request.flow == flow && q->entry[at].request.tag == tag)

@@ -22,7 +22,8 @@ struct rte_mbuf;
 
 #define QUEUE_NONE UINT32_MAX
 /* Level 0 is for requests that were sent before, to a worker that was lost (replay.c). They are
- * beyond the size that newcomers are held to, and never displaced. */
+ * beyond the size that newcomers are held to, never displaced, and all in lane 0: the oldest goes
+ * first, whoever's it is. */
 #define QUEUE_LEVEL_REPLAY 0
 #define QUEUE_LEVELS       5
 #define QUEUE_LANES        64
@@ -118,8 +119,8 @@ static inline uint32_t queue_newer(const struct queue *q, uint32_t place)
  * removed. QUEUE_NONE when nobody waits. */
 uint32_t queue_look(struct queue *q);
 
-/* The request of this flow with this tag in its lane, or QUEUE_NONE. Takes each it looks at from
- * <*budget>. */
+/* The request of this flow with this tag in its lane, or in that of those sent before, or
+ * QUEUE_NONE. Takes each it looks at from <*budget>. */
 uint32_t queue_find(const struct queue *q, uint8_t lane, uint64_t flow, uint64_t tag,
 		    uint32_t *budget);
 

@@ -124,6 +124,7 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 		.deadline = slot->deadline,
 		.hash = link->kept[number].hash,
 		.level = QUEUE_LEVEL_REPLAY,
+		.lane = 0,
 		.replays = link->kept[number].replays + 1,
 	};
 	struct lcore_service *s = &lc->service[slot->service];

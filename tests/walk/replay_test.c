@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests of workers that are lost or suspect: to another worker, or a notice. */
+#include "request.h"
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 700};
@@ -181,4 +182,26 @@ WALK(many_requests_of_a_dead_worker_all_end)
 		walk_expect_eq(walk_stats(w).notices, replay ? 0 : 256);
 		walk_destroy(w);
 	}
+}
+
+WALK(a_request_that_waits_to_be_sent_again_can_be_cancelled)
+{
+	struct walk *w = walk_with(", replay: 1, framing: tagged, queue_timeout_ms: 500", NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct walk_tagged t = {.id = 7}, c = {.kind = LB_REQUEST_CANCEL, .id = 7};
+	struct packet p = walk_tagged(&t), cancel = walk_tagged(&c);
+
+	v->answers = false;
+	walk_send(w, 0, &p);
+	walk_settle(w);
+	lb_worker_remove(w->lb, walk_worker_of(v), "killed");
+	v->gone = true;
+	walk_pass(w, 5);
+	walk_expect_eq(walk_service_stats(w, 0).queued, 1);
+	walk_send(w, 0, &cancel);
+	walk_turn(w);
+	walk_expect_notice(w, 0, &p, LB_NOTICE_CANCELLED);
+	walk_expect_drops(w, {LB_DROP_CANCELLED, 1});
+	walk_expect_eq(walk_service_stats(w, 0).queued, 0);
+	walk_destroy(w);
 }
