@@ -20,6 +20,8 @@ enum lb_notice forward_notice_of(enum lb_drop reason)
 		return LB_NOTICE_WORKER_LOST;
 	case LB_DROP_STOPPING:
 		return LB_NOTICE_STOPPING;
+	case LB_DROP_STOP_TIMEOUT:
+		return LB_NOTICE_TIMEOUT;
 	default:
 		return LB_NOTICE_BUSY;
 	}

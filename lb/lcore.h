@@ -442,8 +442,8 @@ bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, 
 		    uint32_t *budget);
 /* From now on the service's requests wait in <*queue>, which then is the old one, empty. */
 void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
-/* End the oldest of each service, <budget> at most, as far as their clients can be told. */
-void waiting_end(struct lcore *lc, unsigned int budget, enum lb_drop reason);
+/* The load balancer ends: end <budget> of each service, as far as their clients can be told. */
+void waiting_end(struct lcore *lc, unsigned int budget);
 /* cancel.c: requests that nobody waits for any more. */
 void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
 /* Its client has been told, or has gone: the worker need not run it, and the slot waits for it. */

@@ -87,8 +87,8 @@ struct link {
 	uint32_t kept_back; /* free slots that requests which can wait here do not get: choose.c */
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
-	uint32_t
-		overdue_at; /* the search for overdue ones goes on here; SLOT_NONE: at the oldest */
+	/* the search for clients who are to be told goes on here; SLOT_NONE: at the oldest */
+	uint32_t overdue_at;
 	/* the same of the searches for those whose flow has gone, and for those to be replayed */
 	uint32_t swept_at, moved_at;
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */

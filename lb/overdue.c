@@ -15,21 +15,20 @@ static bool can_tell(const struct lcore *lc, const struct flow *flow,
 	return flow == NULL || txq_room(&lc->tx[path->port]) > 0;
 }
 
-/* End a request whose time is over. False: its client cannot be told now. */
-static bool end(struct lcore *lc, struct link *link, uint32_t number)
+/* End a request whose time is over, if its client can be told now. */
+static void end(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct client_path *path = &link->client_path[number];
 	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
 	if (!can_tell(lc, flow, path))
-		return false;
+		return;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL)
 		egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag);
 	cancel_slot(lc, link, number);
-	return true;
 }
 
 /* TSC. A reply that came while the lcore stood still may lie in a ring: it is in time. */
@@ -47,8 +46,8 @@ static bool is_overdue(const struct lcore *lc, const struct slot *slot)
 
 /*
  * From the oldest on, until one is younger than any service's limit: those behind it are younger
- * still. Services with longer limits may leave some in between, so a search that its budget ends
- * goes on where it was.
+ * still. Services with longer limits and clients that cannot be told may leave some in between, so
+ * a search that its budget ends goes on where it was.
  */
 static void check(struct lcore *lc, struct link *link)
 {
@@ -64,8 +63,8 @@ static void check(struct lcore *lc, struct link *link)
 			break;
 		}
 		newer = link->slot[number].newer;
-		if (is_overdue(lc, &link->slot[number]) && !end(lc, link, number))
-			break;
+		if (is_overdue(lc, &link->slot[number]))
+			end(lc, link, number);
 		number = newer;
 	}
 	link->overdue_at = number;
@@ -101,11 +100,17 @@ static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
 /* Give up what a link that is gone had in flight. True when all is done. */
 static bool bury(struct lcore *lc, struct link *link)
 {
-	for (int k = 0; k < BUDGET && link->oldest != SLOT_NONE; k++) {
-		if (!give_up(lc, link, link->oldest))
-			return false;
-		link_slot_free(link, link->oldest);
+	uint32_t number = link->overdue_at, newer;
+
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->oldest;
+	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
+		newer = link->slot[number].newer;
+		if (give_up(lc, link, number))
+			link_slot_free(link, number);
 	}
+	/* Those whose clients cannot be told now may fill the budget: on behind them. */
+	link->overdue_at = number;
 	if (link->oldest != SLOT_NONE)
 		return false;
 	/* An RDMA device may still read the packets. */

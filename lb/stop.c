@@ -27,8 +27,9 @@ void stop_refuse(struct lcore *lc, struct burst *b)
 	}
 }
 
-/* It may run or have run: not to be told from one that its worker takes too long for. */
-static bool tell_sender(struct lcore *lc, struct link *link, uint32_t number)
+/* It may run or have run: not to be told from one that its worker takes too long for. Nothing
+ * happens while its port takes no notice. */
+static void tell_sender(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct client_path *path = &link->client_path[number];
 	const struct slot *slot = &link->slot[number];
@@ -36,26 +37,32 @@ static bool tell_sender(struct lcore *lc, struct link *link, uint32_t number)
 
 	if (flow != NULL && (txq_room(&lc->tx[path->port]) == 0 ||
 			     !egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag)))
-		return false;
+		return;
 	lc->stats.drop[LB_DROP_STOP_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
 	/* No cancel word: it would take the memory of a notice, and the worker is about to lose its
 	 * links anyway. */
 	replay_forget(lc, link, number);
 	link_slot_abandon(link, number);
-	return true;
 }
 
+/* Those whose clients cannot be told now are passed over, as another port's may. */
 static void tell_senders(struct lcore *lc, struct link *link)
 {
-	for (int k = 0; k < BUDGET && link->oldest != SLOT_NONE; k++)
-		if (!tell_sender(lc, link, link->oldest))
-			return;
+	uint32_t number = link->overdue_at, newer;
+
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->oldest;
+	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
+		newer = link->slot[number].newer;
+		tell_sender(lc, link, number);
+	}
+	link->overdue_at = number;
 }
 
 void stop_tell(struct lcore *lc)
 {
-	waiting_end(lc, BUDGET, LB_DROP_STOPPING);
+	waiting_end(lc, BUDGET);
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		tell_senders(lc, lc->links[i]);
 	for (struct link *link = lc->dying; link != NULL; link = link->next_dying)

@@ -225,8 +225,11 @@ static bool try_first(struct lcore *lc, uint16_t service, unsigned int level, st
 			put_into_burst(b, b->n++, &w, flow, link);
 		}
 	}
-	if (reason != LB_DROPS && !can_tell(lc, &w))
-		return false;
+	/* Clients of other ports may be told. */
+	if (reason != LB_DROPS && !can_tell(lc, &w)) {
+		queue_pass(queue, place);
+		return true;
+	}
 	queue_take(queue, place);
 	left(lc, service, &w);
 	if (reason != LB_DROPS)
@@ -242,13 +245,14 @@ static bool is_full(const struct queue *queue)
 
 /*
  * The queue is full, but rings may not be: who waits first goes into one, in the newcomer's place
- * in the burst, and the newcomer waits instead. False: nothing has changed.
+ * in the burst, and the newcomer waits instead. Not who was sent before: that would leave no place.
+ * False: nothing has changed.
  */
 static bool send_deep(struct lcore *lc, struct burst *b, unsigned int i, const struct waiting *w)
 {
 	uint16_t service = b->flow[i]->service;
 	struct queue *queue = &lc->service[service].queue;
-	uint32_t place = queue_first(queue, 0);
+	uint32_t place = queue_first(queue, QUEUE_LEVEL_REPLAY + 1);
 	const struct waiting first = place == QUEUE_NONE ? *w : *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, first.flow);
 	struct link *link =
@@ -263,7 +267,9 @@ static bool send_deep(struct lcore *lc, struct burst *b, unsigned int i, const s
 	queue_take(queue, place);
 	left(lc, service, &first);
 	lc->service[service].window_sent++;
-	waiting_push(lc, service, w);
+	/* A service that leaves may have more places than there are packets for. */
+	if (!waiting_push(lc, service, w))
+		end(lc, service, w, LB_DROP_QUEUE_FULL);
 	return true;
 }
 
@@ -370,8 +376,8 @@ static bool send_late(struct lcore *lc, uint16_t service, uint32_t place)
 	return true;
 }
 
-/* False: its client cannot be told now. */
-static bool expire_one(struct lcore *lc, uint16_t service, uint32_t place)
+/* Nothing happens if its time is not over, or its client cannot be told now. */
+static void expire_one(struct lcore *lc, uint16_t service, uint32_t place)
 {
 	struct queue *queue = &lc->service[service].queue;
 	const struct waiting *w = queue_at(queue, place);
@@ -380,34 +386,37 @@ static bool expire_one(struct lcore *lc, uint16_t service, uint32_t place)
 
 	if ((reason == LB_DROP_QUEUE_TIMEOUT || reason == LB_DROP_WORKER_LOST) &&
 	    send_late(lc, service, place))
-		return true;
-	if (reason == LB_DROPS)
-		return true;
-	if (!can_tell(lc, w))
-		return false;
+		return;
+	if (reason == LB_DROPS || !can_tell(lc, w))
+		return;
 	ended = queue_remove(queue, place);
 	left(lc, service, &ended);
 	end(lc, service, &ended, reason);
-	return true;
 }
 
-void waiting_end(struct lcore *lc, unsigned int budget, enum lb_drop reason)
+/* Nothing happens while its client cannot be told. Who was sent before may have run. */
+static void end_last(struct lcore *lc, uint16_t service, uint32_t place)
+{
+	struct queue *queue = &lc->service[service].queue;
+	struct waiting w = *queue_at(queue, place);
+	enum lb_drop reason = w.replays > 0 ? LB_DROP_STOP_TIMEOUT : LB_DROP_STOPPING;
+
+	if (!can_tell(lc, &w) || !tell(lc, &w, reason))
+		return;
+	lc->service[service].stats.drops++;
+	queue_remove(queue, place);
+	left(lc, service, &w);
+	lcore_drop(lc, w.packet, reason);
+}
+
+void waiting_end(struct lcore *lc, unsigned int budget)
 {
 	for (unsigned int i = next_service(lc, 0); i < LB_SERVICES_MAX;
 	     i = next_service(lc, i + 1)) {
 		struct queue *queue = &lc->service[i].queue;
 
-		for (unsigned int k = 0; k < budget && queue->count > 0; k++) {
-			uint32_t place = queue_oldest(queue);
-			struct waiting w = *queue_at(queue, place);
-
-			if (!can_tell(lc, &w) || !tell(lc, &w, reason))
-				return;
-			lc->service[i].stats.drops++;
-			queue_remove(queue, place);
-			left(lc, i, &w);
-			lcore_drop(lc, w.packet, reason);
-		}
+		for (unsigned int k = RTE_MIN(budget, queue->count); k > 0; k--)
+			end_last(lc, i, queue_look(queue));
 	}
 }
 
@@ -420,12 +429,10 @@ static void expire(struct lcore *lc, uint16_t service)
 
 	for (unsigned int i = 0; i < BUDGET && place != QUEUE_NONE; i++, place = newer) {
 		newer = queue_newer(queue, place);
-		if (!expire_one(lc, service, place))
-			return;
+		expire_one(lc, service, place);
 	}
 	for (unsigned int i = 0; i < BUDGET && queue->count > BUDGET; i++)
-		if (!expire_one(lc, service, queue_look(queue)))
-			return;
+		expire_one(lc, service, queue_look(queue));
 }
 
 void waiting_expire(struct lcore *lc)

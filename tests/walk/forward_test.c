@@ -258,3 +258,48 @@ WALK(a_full_transmit_queue_loses_nothing)
 	walk_expect_eq(walk_count(w, 0), 700);
 	walk_destroy(w);
 }
+
+/* Nobody serves now, and a suspect worker may in a moment: whatever the policy, requests wait. */
+WALK(requests_wait_for_the_only_worker_whatever_the_policy)
+{
+	static const char *const policies[] = {"round-robin",  "weighted",
+					       "maglev",       "least-outstanding",
+					       "power-of-two", "earliest-finish"};
+	static const char *const affinities[] = {"request", "flow", "sticky"};
+	char services[512];
+
+	for (unsigned int i = 0; i < RTE_DIM(policies) * RTE_DIM(affinities) * 2; i++) {
+		const char *policy = policies[i % 6], *affinity = affinities[i / 6 % 3];
+		struct walk_worker *v;
+		struct walk *w;
+
+		snprintf(services, sizeof(services),
+			 "  - {name: echo, address: " PACKET_DESTINATION4
+			 ", port: 8000, model: echo, queue: 2, queue_timeout_ms: 200, policy: %s, "
+			 "affinity: %s%s}\n",
+			 policy, affinity, i / 18 ? ", deadline_ms: 5000" : "");
+		walk_context("%s", services);
+		w = walk_create(&(struct walk_params){
+			.services = services,
+			.more = "workers: {timeout_ms: 5000, suspect_ms: 30}\n"});
+		v = walk_worker(w, NULL);
+		v->beats = false;
+		walk_pass(w, 100);
+		walk_need(walk_worker_of(v) != NULL && walk_worker_of(v)->state == WORKER_SUSPECT);
+		for (int k = 0; k < 4; k++) {
+			struct packet p = ask;
+
+			p.source_port = 3000 + k;
+			walk_send(w, 0, &p);
+		}
+		walk_settle(w);
+		walk_expect_eq(walk_service_stats(w, 0).queued, 2);
+		walk_expect_drops(w, {LB_DROP_QUEUE_FULL, 2});
+		v->beats = true;
+		walk_pass(w, 100);
+		walk_expect_eq(v->answered, 2);
+		walk_expect_no_drops(w);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
+}

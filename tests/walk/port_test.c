@@ -145,3 +145,136 @@ WALK(bytes_out_never_runs_backwards)
 	walk_expect(watch.values > 1);
 	walk_destroy(w);
 }
+
+/* --- a port that takes nothing ------------------------------------------------------------------
+ */
+
+static uint16_t take_nothing(void *queue, struct rte_mbuf **packet, uint16_t n)
+{
+	return 0;
+}
+
+/* Clients of port 0, whose cable is out: its queue is full. */
+static eth_tx_burst_t block(struct walk *w)
+{
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[w->nic[0].port];
+	eth_tx_burst_t was = ops->tx_pkt_burst;
+	struct packet p = {.family = 4, .payload = 40};
+
+	ops->tx_pkt_burst = take_nothing;
+	for (unsigned int i = 0; i < TXQ_SIZE; i++) {
+		p.source_port = 2000 + i % 64;
+		walk_send(w, 0, &p);
+		walk_turn(w);
+	}
+	walk_settle(w);
+	walk_expect_eq(txq_room(&w->lb->lcore[0]->tx[0]), 0);
+	return was;
+}
+
+static struct walk *walk_of_two_ports(const char *service, const char *more)
+{
+	char services[512];
+
+	snprintf(services, sizeof(services),
+		 "  - {name: echo, address: " PACKET_DESTINATION4 ", port: 8000, model: echo%s}\n",
+		 service);
+	return walk_create(
+		&(struct walk_params){.client_ports = 2, .services = services, .more = more});
+}
+
+/* A request of each port's client; the blocked port's is the older one. */
+static void ask_on_both(struct walk *w, struct packet *other)
+{
+	struct packet blocked = {.family = 4, .payload = 40, .source_port = 3000};
+
+	*other = (struct packet){.family = 4, .payload = 40, .source_port = 3001};
+	walk_send(w, 0, &blocked);
+	walk_settle(w);
+	walk_send(w, 1, other);
+	walk_settle(w);
+}
+
+static void unblock(struct walk *w, eth_tx_burst_t was)
+{
+	rte_eth_fp_ops[w->nic[0].port].tx_pkt_burst = was;
+	walk_settle(w);
+}
+
+WALK(a_port_that_takes_nothing_holds_up_no_other_ports_timeouts)
+{
+	struct walk *w = walk_of_two_ports(", request_timeout_ms: 100", NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	eth_tx_burst_t was = block(w);
+	struct packet other;
+
+	v->answers = false;
+	ask_on_both(w, &other);
+	walk_pass(w, 110);
+	walk_expect_notice(w, 1, &other, LB_NOTICE_TIMEOUT);
+	walk_expect_drops(w, {LB_DROP_REQUEST_TIMEOUT, 1});
+	unblock(w, was);
+	walk_pass(w, 2);
+	walk_expect_drops(w, {LB_DROP_REQUEST_TIMEOUT, 1});
+	walk_destroy(w);
+}
+
+WALK(nor_those_who_wait)
+{
+	struct walk *w = walk_of_two_ports(", queue_timeout_ms: 100", NULL);
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 2});
+	eth_tx_burst_t was = block(w);
+	struct packet other;
+
+	v->answers = false;
+	ask_on_both(w, &other); /* these take the slots */
+	ask_on_both(w, &other);
+	walk_pass(w, 110);
+	walk_expect_notice(w, 1, &other, LB_NOTICE_BUSY);
+	walk_expect_drops(w, {LB_DROP_QUEUE_TIMEOUT, 1});
+	unblock(w, was);
+	walk_pass(w, 2);
+	walk_expect_drops(w, {LB_DROP_QUEUE_TIMEOUT, 1});
+	walk_destroy(w);
+}
+
+WALK(nor_the_clients_of_a_worker_that_is_gone)
+{
+	struct walk *w = walk_of_two_ports("", NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	eth_tx_burst_t was = block(w);
+	struct packet other;
+
+	v->answers = false;
+	ask_on_both(w, &other);
+	lb_worker_remove(w->lb, walk_worker_of(v), "killed");
+	v->gone = true;
+	walk_pass(w, 5);
+	walk_expect_notice(w, 1, &other, LB_NOTICE_WORKER_LOST);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	unblock(w, was);
+	walk_pass(w, 2);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	walk_destroy(w);
+}
+
+WALK(nor_those_who_are_to_be_told_at_the_end)
+{
+	struct walk *w = walk_of_two_ports("", "stop_timeout_ms: 50\n");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 2});
+	eth_tx_burst_t was = block(w);
+	struct packet sent, waiting;
+
+	v->answers = false;
+	ask_on_both(w, &sent);
+	ask_on_both(w, &waiting);
+	lb_stop_begin(w->lb);
+	walk_pass(w, 100);
+	walk_expect_eq(walk_count(w, 1), 2);
+	walk_expect_drops(w, {LB_DROP_STOPPING, 1}, {LB_DROP_STOP_TIMEOUT, 1});
+	unblock(w, was);
+	walk_pass(w, 50);
+	walk_expect(lb_stop_over(w->lb));
+	walk_expect_drops(w, {LB_DROP_STOPPING, 1}, {LB_DROP_STOP_TIMEOUT, 1});
+	walk_destroy(w);
+}

@@ -308,3 +308,60 @@ WALK(policies_that_promise_turns_fill_rings)
 	walk_expect_eq(v->n_requests, 16);
 	walk_destroy(w);
 }
+
+/* A queue that is full of newcomers, and in front of them requests that were sent before: whoever
+ * comes next is told or waits, and is not lost between the two. */
+WALK(a_newcomer_behind_replays_is_not_lost)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("echo", 8000, "echo",
+					 ", queue: 4, queue_timeout_ms: 900, replay: 1")});
+	struct walk_worker *v = slow_worker(w), *other;
+	unsigned int asked = 0;
+	struct outcome o;
+
+	other = walk_worker(w, &(struct walk_worker_params){.slots = 4});
+	other->answers = false;
+	while (walk_service_stats(w, 0).queued < 4 && asked < 30)
+		ask_many(w, 1, 3000 + asked++);
+	walk_expect_eq(other->n_requests, 4);
+	walk_expect(v->n_requests < 8);
+	walk_expect_no_drops(w);
+	lb_worker_remove(w->lb, walk_worker_of(other), "killed");
+	other->gone = true;
+	walk_turns(w, 2);
+	walk_jump(w, 1);
+	walk_turns(w, 2);
+	walk_expect_eq(walk_service_stats(w, 0).replays, 4);
+	/* Slots are left for all of these. */
+	for (unsigned int i = 0; i < 3; i++)
+		ask_many(w, 1, 4000 + asked++);
+	walk_expect_no_drops(w);
+	v->answers = true;
+	walk_pass(w, 600);
+	o = take_all(w);
+	walk_expect_eq(o.replies, asked);
+	walk_destroy(w);
+}
+
+/* `stopping` would say that it never ran. */
+WALK(who_was_sent_before_may_have_run_and_is_told_so)
+{
+	struct walk *w = walk_create(
+		&(struct walk_params){.services = REPLAYED, .more = "stop_timeout_ms: 50\n"});
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct packet mine = ask_from(1000);
+
+	v->answers = false;
+	walk_send(w, 0, &mine);
+	walk_turns(w, 2);
+	lb_worker_remove(w->lb, walk_worker_of(v), "killed");
+	v->gone = true;
+	walk_pass(w, 5);
+	lb_stop_begin(w->lb);
+	walk_pass(w, 70);
+	walk_expect_notice(w, 0, &mine, LB_NOTICE_TIMEOUT);
+	walk_expect_drops(w, {LB_DROP_STOP_TIMEOUT, 1});
+	walk_expect(lb_stop_over(w->lb));
+	walk_destroy(w);
+}
