@@ -18,6 +18,7 @@
 #include "log_sink.h"
 #include "reload.h"
 #include "server.h"
+#include "state_file.h"
 #include "supervisor.h"
 
 #define TICK_MS 20
@@ -27,7 +28,9 @@ static void usage(FILE *to)
 	fputs("usage: doorbell-lb --config FILE [--check]\n"
 	      "\n"
 	      "  -c, --config FILE  configuration (YAML); deploy/doorbell.yaml is a sample\n"
-	      "      --check        read the configuration, say what is wrong with it, and exit\n"
+	      "      --check        read the configuration and the files that it names, say what "
+	      "is\n"
+	      "                     wrong with them, and exit\n"
 	      "  -V, --version      print the version\n"
 	      "  -h, --help         this text\n",
 	      to);
@@ -214,6 +217,19 @@ static bool check_tls(const char *file, const struct lb_config *config)
 	return ret >= 0;
 }
 
+/* What operators set, as a start would find it. False after a complaint. */
+static bool check_state_file(const char *file, const struct lb_config *config)
+{
+	unsigned int n;
+	char why[512];
+
+	if (config->state_file[0] == '\0' ||
+	    state_file_check(config->state_file, &n, why, sizeof(why)) == 0)
+		return true;
+	fprintf(stderr, "doorbell-lb: %s: control.state_file: %s\n", file, why);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {0};
@@ -239,7 +255,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "doorbell-lb: %s: %s\n", options.config, error);
 		return EXIT_FAILURE;
 	}
-	if (options.check && !check_tls(options.config, &config))
+	if (options.check &&
+	    (!check_tls(options.config, &config) || !check_state_file(options.config, &config)))
 		return EXIT_FAILURE;
 	if (options.check) {
 		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,

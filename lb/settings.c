@@ -50,6 +50,7 @@ static int finish(struct lb *lb, struct worker_settings *next, int ret, char *er
 
 int lb_settings_open(struct lb *lb, char *error, size_t error_size)
 {
+	unsigned int n;
 	int ret;
 
 	if (lb->config.state_file[0] == '\0')
@@ -59,6 +60,9 @@ int lb_settings_open(struct lb *lb, char *error, size_t error_size)
 	if (ret == 0)
 		LB_LOG(INFO, "state_file=%s workers=%u", lb->state_file.path,
 		       workers_settings_count(lb->settings));
+	/* Better now than when somebody wants to drain a worker at night. */
+	if (ret == 0 && state_file_check(lb->state_file.path, &n, error, error_size) < 0)
+		LB_LOG(WARNING, "state_file=%s reason=\"%s\"", lb->state_file.path, error);
 	return ret;
 }
 

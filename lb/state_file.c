@@ -196,6 +196,60 @@ int state_file_load(struct state_file *f, struct worker_settings *settings, char
 	return ret;
 }
 
+/* Is there anybody else who could change it, or for whom alone it can be read? */
+static int check_owner(const char *path, char *error, size_t size)
+{
+	unsigned int us = geteuid();
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (st.st_uid != 0 && st.st_uid != us)
+		return fail(
+			error, size, -EPERM,
+			"%s: belongs to user %u, not to %u, who looks at it, nor to root: who owns "
+			"it decides what workers get; chown %u %s",
+			path, st.st_uid, us, us, path);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return fail(error, size, -EPERM, "%s: others may write it; chmod go-w %s", path,
+			    path);
+	return 0;
+}
+
+/* Its folder, or the one that this would be made in. */
+static int check_folder(const char *path, char *error, size_t size)
+{
+	char copy[PATH_MAX];
+	const char *folder;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	folder = dirname(copy);
+	if (access(folder, F_OK) < 0 && errno == ENOENT)
+		folder = dirname(copy);
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	return fail(error, size, -errno,
+		    "%s: cannot be written: %s: %s, so every drain, weight and assignment would be "
+		    "refused; make its folder writable, or set control.state_file",
+		    path, folder, strerror(errno));
+}
+
+int state_file_check(const char *path, unsigned int *n, char *error, size_t error_size)
+{
+	struct worker_settings *settings = workers_settings_create();
+	struct state_file f = {.path = path};
+	int ret;
+
+	if (settings == NULL)
+		return fail(error, error_size, -ENOMEM, "no memory to read %s; try again", path);
+	ret = state_file_load(&f, settings, error, error_size);
+	*n = workers_settings_count(settings);
+	workers_settings_destroy(settings);
+	if (ret == 0)
+		ret = check_owner(path, error, error_size);
+	return ret < 0 ? ret : check_folder(path, error, error_size);
+}
+
 /* --- writing -------------------------------------------------------------------------------- */
 
 static json_t *pins_json(const struct worker_setting *setting, enum assign_pin pin)

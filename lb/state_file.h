@@ -33,6 +33,13 @@ int state_file_load(struct state_file *f, struct worker_settings *settings, char
 		    size_t error_size);
 
 /*
+ * What would a start find, and could anything be kept? Nothing is written. 0 and in <n> the names
+ * that have settings; or -errno with a sentence that names the file and, behind the last "; ", says
+ * what to do. -EPERM: somebody else than this process' user and root may write the file.
+ */
+int state_file_check(const char *path, unsigned int *n, char *error, size_t error_size);
+
+/*
  * Write <settings>; the file's folder is made if it is missing. 0; or -errno with a sentence, and
  * then the file is as it was. -ESTALE: another program has changed it.
  */

@@ -70,7 +70,11 @@ const struct cli_about cli_abouts[] = {
 	 "drains, weights and assignments.\n"
 	 "It is kept in the file that\n"
 	 ".Sy control.state_file\n"
-	 "names, 4096 names at most.\n"},
+	 "names, 4096 names at most.\n"
+	 ".Ql doorbell-lb --check\n"
+	 "and\n"
+	 ".Cm doctor\n"
+	 "say what is wrong with that file before a start does.\n"},
 	{"workers forget",
 	 "Undo all that is set for this name: it is as its agent says, serves what all of its\n"
 	 "model serve, and takes requests again.\n"

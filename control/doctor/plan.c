@@ -97,6 +97,7 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 	memcpy(plan->tls_key, config->agents_key, sizeof(plan->tls_key));
 	memcpy(plan->tls_ca, config->agents_ca, sizeof(plan->tls_ca));
 	memcpy(plan->token_file, config->agents_token, sizeof(plan->token_file));
+	memcpy(plan->state_file, config->state_file, sizeof(plan->state_file));
 	lb_config_lets_strangers_in(config, plan->strangers, sizeof(plan->strangers));
 	for (unsigned int i = 0; i < config->n_services; i++)
 		plan->vip[plan->n_vips++] = config->service[i].vip;

@@ -62,6 +62,7 @@ struct doctor_plan {
 	/* what agents' connections are protected with; empty: not given */
 	char tls_certificate[LB_FILE_MAX], tls_key[LB_FILE_MAX], tls_ca[LB_FILE_MAX];
 	char token_file[LB_FILE_MAX];
+	char state_file[LB_FILE_MAX];
 	char strangers[512]; /* why the daemon would not start without, or empty */
 	unsigned int n_vips;
 	struct lb_address vip[LB_SERVICES_MAX];

@@ -101,4 +101,23 @@ wait "$pid" || code=$?
 expect "exit status with a damaged file" "$code" -eq 1
 expect_log lb "$dir/state.json:1: is not JSON"
 expect "the damaged file" "$(cat "$dir/state.json")" = '{"version": 1, "wor'
+
+# check EXPECTED-STATUS TEXT DOCTOR: --check, and the doctor, say so before a start does
+check() {
+    local code=0 said
+    "$build/doorbell-lb" --config "$dir/lb.yaml" --check >"$dir/check" 2>&1 || code=$?
+    expect "exit status of --check" "$code" -eq "$1"
+    grep -qF -- "$2" "$dir/check" || fail "--check says: $(cat "$dir/check")"
+    # It has other complaints on some machines.
+    said=$({ "$build/control/doorbell" --json doctor lb --config "$dir/lb.yaml" || true; } |
+        jq -r '.checks[] | select(.name == "operators'"' settings"'") | "\(.status) \(.found)"')
+    expect "the doctor: $said" "${said%% *}" = "$3"
+}
+check 1 "control.state_file: $dir/state.json:1: is not JSON" problem
+echo '{"version": 1, "workers": []}' >"$dir/state.json"
+check 0 good ok
+chown 12345 "$dir/state.json"
+check 1 "control.state_file: $dir/state.json: belongs to user 12345" problem
+rm "$dir/state.json"
+check 0 good ok
 echo "drain, weight and assignment held over two agents, a cut cable and three load balancers"

@@ -345,3 +345,32 @@ Test(doctor_run, what_agents_prove_is_looked_at)
 	cr_expect_eq(trust("", "", "control.agents: whoever")->status, DOCTOR_PROBLEM);
 	cr_expect_eq(trust("", "", "")->status, DOCTOR_NA);
 }
+
+Test(doctor_run, what_operators_set_is_looked_at)
+{
+	char path[] = "/tmp/doorbell-state-XXXXXX";
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	dprintf(fd, "{\"version\": 1, \"workers\": [{\"name\": \"w1\", \"drain\": true}]}\n");
+	close(fd);
+	plan_none();
+	d.n = 0;
+	check_state_file(&d);
+	cr_expect_eq(d.finding[0].status, DOCTOR_NA, "none is configured");
+	snprintf(d.plan.state_file, sizeof(d.plan.state_file), "%s", path);
+	d.n = 0;
+	check_state_file(&d);
+	cr_expect_eq(d.finding[0].status, DOCTOR_OK, "%s", d.finding[0].found);
+	cr_expect_not_null(strstr(d.finding[0].found, "settings of 1 worker"), "%s",
+			   d.finding[0].found);
+	cr_assert_eq(truncate(path, 20), 0);
+	d.n = 0;
+	check_state_file(&d);
+	cr_expect_eq(d.finding[0].status, DOCTOR_PROBLEM);
+	cr_expect_not_null(strstr(d.finding[0].found, path), "%s", d.finding[0].found);
+	cr_expect_not_null(strstr(d.finding[0].found, ":1: is not JSON"), "%s", d.finding[0].found);
+	cr_expect_not_null(strstr(d.finding[0].fix, "mend it, or move it away"), "%s",
+			   d.finding[0].fix);
+	unlink(path);
+}

@@ -247,3 +247,60 @@ Test(lb_state_file, is_not_readable_for_everybody)
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 0007, 0);
 }
+
+/* What a look before the start says of the file; -errno or 0. */
+static int check(unsigned int *n)
+{
+	error[0] = '\0';
+	return state_file_check(path, n, error, sizeof(error));
+}
+
+Test(lb_state_file, a_look_says_what_a_start_would_find)
+{
+	unsigned int n = 7;
+
+	put("{\"version\": 1, \"workers\": [{\"name\": \"w1\", \"drain\": true}]}\n");
+	cr_expect_eq(check(&n), 0, "%s", error);
+	cr_expect_eq(n, 1);
+	put("{\"version\": 1,\n \"workers\": [{\"name\": \"w1\", \"dra");
+	cr_expect_eq(check(&n), -EINVAL);
+	cr_expect_not_null(strstr(error, "/state.json:2: is not JSON"), "%s", error);
+	cr_expect_not_null(strstr(error, "; mend it, or move it away"), "%s", error);
+	unlink(path);
+	cr_expect_eq(check(&n), 0, "one that is not there is empty: %s", error);
+	cr_expect_eq(n, 0);
+	cr_expect_eq(access(path, F_OK), -1, "a look makes no file");
+}
+
+Test(lb_state_file, a_look_says_where_nothing_could_be_kept)
+{
+	unsigned int n;
+
+	snprintf(path, sizeof(path), "%s/sub/state.json", folder);
+	cr_expect_eq(check(&n), 0, "its folder would be made: %s", error);
+	snprintf(path, sizeof(path), "%s/sub/sub/state.json", folder);
+	cr_expect_eq(check(&n), -ENOENT);
+	cr_expect_not_null(strstr(error, "/sub/sub/state.json: cannot be written: "), "%s", error);
+	cr_expect_not_null(strstr(error, "; make its folder writable, or set control.state_file"),
+			   "%s", error);
+	snprintf(path, sizeof(path), "/dev/null/state.json");
+	cr_expect_eq(check(&n), -ENOTDIR, "%s", error);
+}
+
+Test(lb_state_file, a_look_names_an_owner_who_is_not_us)
+{
+	unsigned int n;
+
+	put("{\"version\": 1, \"workers\": []}\n");
+	cr_expect_eq(check(&n), 0, "%s", error);
+	if (geteuid() != 0)
+		cr_skip_test("needs root to give a file away");
+	cr_assert_eq(chown(path, 12345, 0), 0);
+	cr_expect_eq(check(&n), -EPERM);
+	cr_expect_not_null(strstr(error, "/state.json: belongs to user 12345"), "%s", error);
+	cr_expect_not_null(strstr(error, "; chown 0 "), "%s", error);
+	cr_assert_eq(chown(path, 0, 0), 0);
+	cr_assert_eq(chmod(path, 0622), 0);
+	cr_expect_eq(check(&n), -EPERM);
+	cr_expect_not_null(strstr(error, "others may write it; chmod go-w "), "%s", error);
+}
