@@ -13,6 +13,17 @@ start_agents 2 echo
 load run echo --to "$vip:8500" --sockets 64 --requests 200 || true
 expect_all run 12800
 
+# threads NAME: CPU time of each thread of the three so far, ns, and how often it went to sleep
+threads() {
+    local p t
+    for p in "$pid_lb" "$pid_w1" "$pid_w2"; do
+        for t in /proc/"$p"/task/*; do
+            echo "${t##*/} $(cat "/proc/$p/comm"):$(cat "$t/comm") $(cut -d' ' -f1 "$t/schedstat")" \
+                "$(awk '/^voluntary/ { print $2 }' "$t/status")"
+        done
+    done | sort >"$dir/$1"
+}
+
 # CPU time of the three so far, in ticks
 ticks() {
     local p
@@ -22,9 +33,13 @@ ticks() {
 }
 
 seconds=10
+threads before
 before=$(ticks)
 sleep $seconds
 used=$(($(ticks) - before))
+threads after
+join "$dir/before" "$dir/after" | awk -v s=$seconds '$6 - $3 > 1e6 * s / 10 {
+    printf "%-30s %4.1f ms/s, %.0f sleeps/s\n", $2, ($6 - $3) / 1e6 / s, ($7 - $4) / s }' >"$dir/threads.log"
 percent=$(awk -v t=$used -v hz="$(getconf CLK_TCK)" -v s=$seconds 'BEGIN { print 100 * t / hz / s }')
 expect "CPU ticks in $seconds s" "$used" -lt $(($(getconf CLK_TCK) * seconds / 20))
 
@@ -32,4 +47,5 @@ load after echo --to "$vip:8500" --sockets 8 --requests 100 || true
 expect_all after 800
 rss=$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid_lb/status")
 agent=$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid_w1/status")
+cat "$dir/threads.log"
 echo "idle: $percent % of one core; RSS: load balancer for $flows flows $rss MiB, agent $agent MiB"
