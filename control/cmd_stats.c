@@ -106,6 +106,17 @@ static json_t *lcore_row(struct lb *lb, const struct rates *rates, unsigned int 
 	return row;
 }
 
+static json_t *ports(const struct lb *lb)
+{
+	const struct lb_config *config = lb_config_get(lb);
+	json_t *rows = json_array();
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s}", "port", config->port[i].name,
+						      "link", lb_port_up(lb, i) ? "up" : "down"));
+	return rows;
+}
+
 json_t *control_stats_show(struct control_call *call)
 {
 	struct lb *lb = call->c->lb;
@@ -118,9 +129,9 @@ json_t *control_stats_show(struct control_call *call)
 	lcores = json_array();
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
 		json_array_append_new(lcores, lcore_row(lb, call->c->rates, i, q.all));
-	result = json_pack("{s:I, s:o}", "uptime_s",
+	result = json_pack("{s:I, s:o, s:o}", "uptime_s",
 			   (json_int_t)((control_clock_ms() - call->c->server_start_ms) / 1000),
-			   "lcores", lcores);
+			   "ports", ports(lb), "lcores", lcores);
 	if (q.all) {
 		json_t *reasons = json_object();
 

@@ -16,7 +16,7 @@
 #include "view.h"
 
 /* What a family has a sample of. Each has its labels and its source of values. */
-enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, SERVICE, POOL, WORKER };
+enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, PORT, SERVICE, POOL, WORKER };
 
 enum source {
 	FIELD,    /* a uint64_t of the scope's struct, at <offset> */
@@ -129,6 +129,11 @@ static double stage_items(const struct item *item)
 	return (double)stats.stage_items[stage];
 }
 
+static double port_is_up(const struct item *item)
+{
+	return lb_port_up(item->view->lb, item->number);
+}
+
 static double active_workers(const struct item *item)
 {
 	struct lb *lb = item->view->lb;
@@ -195,6 +200,7 @@ static const struct family families[] = {
 	 FUNCTION, 0, stage_seconds},
 	{"stage_items", "counter", "items", "Packets, requests or replies that each stage handled.",
 	 STAGE, FUNCTION, 0, stage_items},
+	{"port_up", "gauge", "", "1 while the port has a link.", PORT, FUNCTION, 0, port_is_up},
 	{"drops", "counter", "", "What went no further, by reason.", DROP, FUNCTION, 0, dropped},
 	{"notices", "counter", "", "Notices sent to clients, by code.", NOTICE, FUNCTION, 0,
 	 noticed},
@@ -395,6 +401,9 @@ static void put_labels(struct text *t, const struct family *f, const struct item
 		else
 			put_number_label(t, "code", item->number);
 		break;
+	case PORT:
+		put_label(t, "port", config->port[item->number].name);
+		break;
 	case SERVICE:
 		put_label(t, "service", config->service[item->number].name);
 		break;
@@ -479,6 +488,8 @@ static unsigned int items_of(const struct view *view, enum scope scope)
 		return LB_DROPS;
 	case NOTICE:
 		return LB_NOTICE_CODES;
+	case PORT:
+		return lb_config_get(view->lb)->n_ports;
 	case SERVICE:
 		return lb_config_get(view->lb)->n_services;
 	case WORKER:

@@ -503,7 +503,6 @@ int lb_start(struct lb *lb)
 	/* From here on what belongs to an lcore is done by it. */
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		mailbox_wait_open(&lb->lcore[i]->mailbox);
-	resolve_announce(lb);
 	return 0;
 }
 

@@ -235,6 +235,9 @@ unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsig
 /* --- seeing ---------------------------------------------------------------------------------- */
 
 unsigned int lb_lcores(const struct lb *lb);
+
+/* Did the port of this index of the configuration have a link, at most some 100 ms ago? */
+bool lb_port_up(const struct lb *lb, unsigned int port);
 void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
 /* Sum over the worker's links; zeroes when it has none. */

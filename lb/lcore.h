@@ -227,6 +227,8 @@ struct lb {
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
+	uint32_t cables_ms;         /* when ports were asked for their link */
+	bool cable[LB_PORTS_MAX];   /* it had one then */
 	enum stop_stage stop_stage;
 	uint32_t stop_begin_ms, stop_stage_ms; /* when the end began, and this stage of it */
 	struct capture *capture; /* or NULL; the last one also when it is over */

@@ -9,6 +9,8 @@
 #define ASK_AGAIN_MS 500
 /* Denied claims of a worker's address are logged once in this time, and always counted. */
 #define TELL_AGAIN_MS 10000
+/* Ports are asked this often whether they have a link: some ask a chip on a slow bus. */
+#define CABLES_MS 100
 
 static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
 {
@@ -251,26 +253,6 @@ void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t doubts)
 	n->doubts = doubts;
 }
 
-void resolve_tick(struct lb *lb, uint32_t now_ms)
-{
-	struct rte_mbuf *m;
-
-	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
-		take_answer(lb, m, now_ms);
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct neighbour *n = &lb->neighbour[i];
-
-		if (n->used && n->claim.open)
-			look_at_claim(lb, i, now_ms);
-		if (!n->used || (n->resolved && !n->doubtful) ||
-		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
-			continue;
-		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
-		n->asked_ms = now_ms | 1;
-		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
-	}
-}
-
 struct announcement {
 	uint16_t port;
 	const struct lb_address *address;
@@ -306,15 +288,54 @@ void resolve_announce_vip(struct lb *lb, const struct lb_address *vip)
 			announce_on(lb, i, vip);
 }
 
-void resolve_announce(struct lb *lb)
+static void announce_all_on(struct lb *lb, uint16_t port)
 {
 	const struct lb_config *config = &lb->config;
 
-	for (unsigned int i = 0; i < config->n_ports; i++) {
-		if (config->port[i].fabric && !config->port[i].verbs)
-			announce_on(lb, i, &config->port[i].address);
-	}
-	for (unsigned int k = 0; k < config->n_services; k++)
+	if (config->port[port].fabric)
+		announce_on(lb, port, &config->port[port].address);
+	for (unsigned int k = 0; config->port[port].clients && k < config->n_services; k++)
 		if (lb_service_used(&config->service[k]))
-			resolve_announce_vip(lb, &config->service[k].vip);
+			announce_on(lb, port, &config->service[k].vip);
+}
+
+/* What was announced while a port had no link was lost. */
+static void look_at_cables(struct lb *lb, uint32_t now_ms)
+{
+	bool first = lb->cables_ms == 0;
+
+	if (!first && now_ms - lb->cables_ms < CABLES_MS)
+		return;
+	lb->cables_ms = now_ms | 1;
+	for (unsigned int i = 0; i < lb->config.n_ports; i++) {
+		bool up = lb->verbs[i] != NULL || port_up(&lb->port[i]);
+
+		if (up && !lb->cable[i] && lb->verbs[i] == NULL)
+			announce_all_on(lb, i);
+		if (up != lb->cable[i] || first)
+			LB_LOG(NOTICE, "port=%s link=%s", lb->config.port[i].name,
+			       up ? "up" : "down");
+		lb->cable[i] = up;
+	}
+}
+
+void resolve_tick(struct lb *lb, uint32_t now_ms)
+{
+	struct rte_mbuf *m;
+
+	look_at_cables(lb, now_ms);
+	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
+		take_answer(lb, m, now_ms);
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		struct neighbour *n = &lb->neighbour[i];
+
+		if (n->used && n->claim.open)
+			look_at_claim(lb, i, now_ms);
+		if (!n->used || (n->resolved && !n->doubtful) ||
+		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
+			continue;
+		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
+		n->asked_ms = now_ms | 1;
+		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
+	}
 }

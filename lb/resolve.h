@@ -23,13 +23,13 @@ void resolve_stop(struct lb *lb, uint16_t worker);
  */
 void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t doubts);
 
-/* Take in answers, ask where one is missing or in doubt. */
+/* Take in answers, ask where one is missing or in doubt, look after the ports' cables. */
 void resolve_tick(struct lb *lb, uint32_t now_ms);
 
-/* Tell the neighbours where our addresses are now: gratuitous ARP, unsolicited advertisements. */
-void resolve_announce(struct lb *lb);
-
-/* The same for one more VIP. */
+/*
+ * Tell the neighbours where a VIP is now, by gratuitous ARP or an unsolicited advertisement. What
+ * begins with the load balancer is announced by resolve_tick(), on each port when it gets a link.
+ */
 void resolve_announce_vip(struct lb *lb, const struct lb_address *vip);
 
 #endif

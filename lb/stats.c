@@ -19,6 +19,11 @@ const char *lb_stage_name(enum lb_stage stage)
 	return stage_names[stage];
 }
 
+bool lb_port_up(const struct lb *lb, unsigned int port)
+{
+	return port < lb->config.n_ports && lb->cable[port];
+}
+
 unsigned int lb_lcores(const struct lb *lb)
 {
 	return lb->n_lcores;

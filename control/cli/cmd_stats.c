@@ -136,6 +136,17 @@ done:
 	json_decref(rows);
 }
 
+static void print_dead_ports(struct cli *cli, const json_t *ports)
+{
+	json_t *port;
+	size_t i;
+
+	json_array_foreach (ports, i, port)
+		if (strcmp(json_string_value(json_object_get(port, "link")), "up") != 0)
+			fprintf(cli->out, "port %s has no link\n",
+				json_string_value(json_object_get(port, "port")));
+}
+
 static void print_stats(struct cli *cli, json_t *result)
 {
 	struct cli_table traffic_table = {.column = traffic, .n = CLI_COUNT_OF(traffic)};
@@ -143,9 +154,11 @@ static void print_stats(struct cli *cli, json_t *result)
 	json_t *lcores = json_object_get(result, "lcores");
 	char uptime[CLI_VALUE_MAX];
 
-	fprintf(cli->out, "up %s\n\n",
+	fprintf(cli->out, "up %s\n",
 		cli_format_value(CLI_SECONDS, json_object_get(result, "uptime_s"), uptime,
 				 sizeof(uptime)));
+	print_dead_ports(cli, json_object_get(result, "ports"));
+	fputc('\n', cli->out);
 	add_busy(lcores);
 	cli_table_print(cli->out, &traffic_table, lcores);
 	fprintf(cli->out, "\ncycles per item, by stage\n");

@@ -174,8 +174,15 @@ static const struct cli_field service[] = {
 
 static const struct cli_field stats[] = {
 	{"uptime_s", "s", "of the daemon"},
+	{"ports", "", "an array"},
 	{"lcores", "", "an array"},
 	{"reasons", "", "with --all: an object from each drop reason's name to its meaning"},
+	{NULL},
+};
+
+static const struct cli_field port[] = {
+	{"port", "", "its name"},
+	{"link", "", "up or down: whether its cable carries a signal"},
 	{NULL},
 };
 
@@ -509,6 +516,7 @@ const struct cli_fields cli_json[] = {
 	{LOGS, "", log_modules},
 	{LOGS, "modules[]", log_module},
 	{"stats", "", stats},
+	{"stats", "ports[]", port},
 	{"stats", "lcores[]", lcore},
 	{"stats", "lcores[].stages.<>", stage},
 	{"stats", "lcores[].flows", table},

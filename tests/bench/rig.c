@@ -85,6 +85,18 @@ static int create_pool(struct rig *rig)
 	return rig->received == NULL ? -ENOMEM : 0;
 }
 
+/* The load balancer tells its neighbours where it is, at the first tick. */
+static void forget_announcements(struct rig *rig)
+{
+	const struct nic *const nics[] = {&rig->clients, &rig->fabric};
+	struct rte_mbuf *packet[LB_SERVICES_MAX + 1];
+
+	lb_tick(rig->lb);
+	lb_turn(rig->lb->lcore[0]);
+	for (unsigned int i = 0; i < RTE_DIM(nics); i++)
+		rte_pktmbuf_free_bulk(packet, nic_collect(nics[i], 0, packet, RTE_DIM(packet)));
+}
+
 int rig_create(struct rig *rig, const struct rig_options *options)
 {
 	struct lb_config *config = calloc(1, sizeof(*config));
@@ -107,6 +119,8 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 		rig->lb->port[i].rx_checksums =
 			RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	free(config);
+	if (ret == 0)
+		forget_announcements(rig);
 	if (ret == 0)
 		ret = create_pool(rig);
 	if (ret < 0) {

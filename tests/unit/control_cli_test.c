@@ -183,6 +183,8 @@ static const struct row rows[] = {
 	{"log level", 2, "log level: which one? give its name"},
 	{"stats", 0, "1    3   75%       0     2.5M   3.4 MiB"},
 	{"stats", 0, "     10  ip_checksum  wrong IPv4 header checksum\n"},
+	{"stats", 0, "port fabric has no link\n"},
+	{"stats --json", 0, "\"link\": \"up\""},
 	{"stats", 0, "LCORE  FLOWS    OF  NEW/S   LOAD  BUCKETS/LOOKUP   LAG"},
 	{"stats", 0, "    0   1250  4096  "},
 	{"stats --all", 0, "nd_other"},

@@ -77,6 +77,7 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	lb->config.lcore_cpu[1] = 3;
 	lb_address_parse("127.0.0.1", &lb->config.agents_address);
 	strcpy(lb->config.port[lb->config.n_ports++].name, "front");
+	strcpy(lb->config.port[lb->config.n_ports++].name, "fabric");
 	lb->config.lease_ms = 5000;
 	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
@@ -436,6 +437,11 @@ void lb_worker_control_back(struct lb *lb, struct worker *worker)
 {
 	worker->uncontrolled = false;
 	worker->reason[0] = '\0';
+}
+
+bool lb_port_up(const struct lb *lb, unsigned int port)
+{
+	return port == 0;
 }
 
 unsigned int lb_lcores(const struct lb *lb)

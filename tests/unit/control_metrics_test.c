@@ -93,6 +93,8 @@ Test(control_metrics, drops_are_summed_over_lcores_and_every_reason_has_a_sample
 
 Test(control_metrics, every_notice_code_that_clients_may_see_has_a_name)
 {
+	expect_line("doorbell_port_up{port=\"front\"} 1\n");
+	expect_line("doorbell_port_up{port=\"fabric\"} 0\n");
 	expect_line("doorbell_notices_total{code=\"busy\"} 14\n");
 	expect_line("doorbell_notices_total{code=\"cancelled\"} 2\n");
 	/* the fake load balancer sent every code that fits */

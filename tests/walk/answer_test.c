@@ -2,6 +2,8 @@
 /* What is answered on the spot: ARP, neighbour discovery, pings; and ICMP errors about replies. */
 #include <arpa/inet.h>
 
+#include <rte_ethdev.h>
+
 #include "checksum.h"
 #include "neigh.h"
 #include "worker.h"
@@ -98,6 +100,59 @@ WALK(an_answer_that_nobody_asked_for_moves_no_client)
 	walk_send_frame(w, 0, 0, frame, neigh_reply_build(frame, &question, packet_their_mac));
 	walk_turn(w);
 	walk_expect_drops(w, {LB_DROP_ARP_OTHER, 1});
+	walk_destroy(w);
+}
+
+/* --- cables ---------------------------------------------------------------------------------- */
+
+/* How many packets were sent since there were <*before>. */
+static uint64_t sent_since(struct walk *w, uint64_t *before)
+{
+	uint64_t n = w->lb->lcore[0]->stats.packets_out - *before;
+
+	*before += n;
+	return n;
+}
+
+/* One of each family waits on the clients' port, with our MAC address. */
+static void expect_announcements(struct walk *w)
+{
+	static struct walk_frame f;
+	unsigned int said4 = 0, said6 = 0;
+
+	while (walk_take(w, 0, &f)) {
+		walk_expect(memcmp(f.source_mac, packet_our_mac, 6) == 0);
+		said4 += f.kind == WALK_ARP;
+		said6 += f.kind == WALK_ND;
+	}
+	walk_expect_eq(said4, 1);
+	walk_expect_eq(said6, 1);
+}
+
+/*
+ * The neighbours may have missed that we are here while a port had no link: real ports have none in
+ * the first seconds.
+ */
+WALK(addresses_are_announced_when_a_cable_is_plugged_in)
+{
+	static const unsigned int addresses[] = {2, 1};
+	struct walk *w = walk_create(NULL);
+	uint64_t sent = 0;
+
+	sent_since(w, &sent);
+	for (unsigned int port = 0; port < 2; port++) {
+		walk_context("port %u", port);
+		walk_expect(lb_port_up(w->lb, port));
+		walk_need(rte_eth_dev_set_link_down(w->nic[port].port) == 0);
+		walk_pass(w, 500);
+		walk_expect(!lb_port_up(w->lb, port));
+		walk_expect_eq(sent_since(w, &sent), 0);
+		walk_need(rte_eth_dev_set_link_up(w->nic[port].port) == 0);
+		walk_pass(w, 500);
+		walk_expect(lb_port_up(w->lb, port));
+		walk_expect_eq(sent_since(w, &sent), addresses[port]);
+	}
+	expect_announcements(w);
 	walk_destroy(w);
 }
 

@@ -147,6 +147,12 @@ static void set_ports(struct walk *w, const struct walk_params *p)
 	}
 }
 
+static void forget_all(struct walk *w)
+{
+	for (unsigned int i = 0; i < w->n_ports; i++)
+		walk_forget(w, i);
+}
+
 static struct walk *create(const char *text, const struct walk_params *p)
 {
 	struct walk *w = calloc(1, sizeof(*w));
@@ -167,6 +173,10 @@ static struct walk *create(const char *text, const struct walk_params *p)
 	w->lb->clock = &w->clock;
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++)
 		w->lb->lcore[i]->now = w->clock;
+	/* It says where it is. */
+	walk_tick(w);
+	walk_turn(w);
+	forget_all(w);
 	return w;
 }
 
@@ -219,12 +229,6 @@ void walk_remove_workers(struct walk *w)
 	}
 	for (unsigned int i = 0; i < w->n_workers; i++)
 		w->worker[i]->gone = true;
-}
-
-static void forget_all(struct walk *w)
-{
-	for (unsigned int i = 0; i < w->n_ports; i++)
-		walk_forget(w, i);
 }
 
 /* Does anything wait in a port's ring, or for another lcore? */

@@ -370,6 +370,14 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	return 0;
 }
 
+bool port_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->id, &link) != 0 ||
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
 uint64_t port_line_rate(const struct port *port)
 {
 	struct rte_eth_link link;

@@ -69,6 +69,9 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
 void port_close(struct port *port);
 
+/* Does the port have a link? Yes, where it cannot say. Asks the hardware, so not for each packet. */
+bool port_up(const struct port *port);
+
 /* Bytes per second that the port's link carries; what a virtual port does not say is a guess. */
 uint64_t port_line_rate(const struct port *port);
 
