@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <openssl/sha.h>
 
 #include "rpc.h"
 
@@ -81,12 +84,26 @@ static json_t *heartbeat_age(const struct lb *lb, const struct worker *worker)
 	return age < 0 ? json_null() : json_integer(age);
 }
 
+/*
+ * Tells two starts of an agent apart. The instance itself is what its agent shows to take over what
+ * it left behind: who sees workers must not be able to.
+ */
+static void print_instance(const struct worker_spec *spec, char text[17])
+{
+	uint64_t instance = htobe64(spec->instance), first;
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+
+	SHA256((const unsigned char *)&instance, sizeof(instance), digest);
+	memcpy(&first, digest, sizeof(first));
+	snprintf(text, 17, "%016" PRIx64, be64toh(first));
+}
+
 static void add_details(json_t *row, const struct worker *worker, const struct lb_link_stats *stats)
 {
 	const struct worker_spec *spec = &worker->spec;
 	char instance[17];
 
-	snprintf(instance, sizeof(instance), "%016" PRIx64, spec->instance);
+	print_instance(spec, instance);
 	json_object_set_new(row, "min_request", json_integer(spec->min_request));
 	json_object_update_new(row, json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:I}", "number",
 					      worker->number, "generation", worker->generation,

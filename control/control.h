@@ -24,15 +24,13 @@
  *   workers.forget {name}                                   -> {worker, setting}
  *   workers.settings {}                                     -> {settings: [setting, ...]}
  *                  setting: {name, state, reason, lost, drain, weight, assigned, released}. What is
- *                  set for a name is kept in control.state_file; worker is null when there is none of
- *                  that name, and then lost is how many requests the last one had when it went.
- *                  Names that are neither registered nor have a setting need absent: true. Weight 0
- *                  is the agent's own; forget undoes all that is set for a name.
- *   services.list  {}                                       -> {services: [...]}
- *   services.show  {name}                                   -> {service}
- *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
- *   trace.start    {flow}                                   -> {trace}
- *   trace.read     {trace}                                  -> {events, lost}
+ *                  set for a name is kept in control.state_file; worker is null when there is none
+ * of that name, and then lost is how many requests the last one had when it went. Names that are
+ * neither registered nor have a setting need absent: true. Weight 0 is the agent's own; forget
+ * undoes all that is set for a name. services.list  {}                                       ->
+ * {services: [...]} services.show  {name}                                   -> {service} stats.show
+ * {all?}                                   -> {lcores: [...], uptime_s, reasons?} trace.start
+ * {flow}                                   -> {trace} trace.read     {trace} -> {events, lost}
  *   trace.stop     {trace}                                  -> {}
  *                  flow: "CLIENT:PORT" or "CLIENT:PORT,VIP:PORT"; events: [{at_ns, lcore, request,
  *                  step, what}]. One trace at a time; one that is not read for 10 s ends.
@@ -75,11 +73,10 @@
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
  *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, min_request?, max_request, max_reply,
- *                   max_batch, weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...}, address,
- *                   path_mtu,
- *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
- *                                                           -> {worker, generation, path_mtu, lease_ms,
- *                    links:
+ *                   max_batch, weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...},
+ * address, path_mtu, links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
+ *                                                           -> {worker, generation, path_mtu,
+ * lease_ms, links:
  *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
@@ -88,21 +85,23 @@
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
  * version is CONTROL_PROTOCOL, or down to CONTROL_PROTOCOL_MIN for older agents. All numbers are
- * JSON integers; instance is 16 hexadecimal digits; the worker in a reply is its number.
+ * JSON integers; instance is 16 hexadecimal digits, by chance and told to nobody else; the worker
+ * in a reply is its number.
  *
  * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
  * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is
  * disconnected. From agent.ready on a registration is a lease: an agent that does not call
- * agent.renew for lease_ms is not heard any more; calling at a third of it survives the loss of one. (Protocol 1 has no leases.) An agent that registers the name it had with the
- * instance it had takes over; another instance is refused while the name's worker is heard. An
- * agent whose certificate is not for the name is told so and disconnected.
+ * agent.renew for lease_ms is not heard any more; calling at a third of it survives the loss of
+ * one. (Protocol 1 has no leases.) An agent that registers the name it had with the instance it had
+ * takes over; another instance is refused while the name's worker is heard. An agent whose
+ * certificate is not for the name is told so and disconnected.
  *
  * A worker whose agent is not heard, or whose connection closed, stays as long as heartbeats of its
- * loop come. A closed connection makes it suspect until the next one. Its agent goes on with it over
- * another connection by agent.attach instead of a hello, with what agent.register answered and a
- * certificate that allows the worker's name, address and model; when that is an error it registers
- * anew. One that was not active yet, was drained, or had called agent.drain
- * goes with its connection.
+ * loop come. A closed connection makes it suspect until the next one. Its agent goes on with it
+ * over another connection by agent.attach instead of a hello, with what agent.register answered and
+ * a certificate that allows the worker's name, address and model; when that is an error it
+ * registers anew. One that was not active yet, was drained, or had called agent.drain goes with its
+ * connection.
  *
  * A notification may arrive before the reply of the call that caused it.
  */

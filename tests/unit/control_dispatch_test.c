@@ -53,7 +53,8 @@ static const struct row operator_rows[] = {
 	{"{\"jsonrpc\":\"2.0\",\"method\":\"version\"}", NULL},
 	{"{\"jsonrpc\":\"2.0\",\"method\":\"no.such\"}", NULL},
 	{CALL("capture.start", "{}"), "params.port: missing; give a string"},
-	{CALL("capture.start", "{\"port\":\"x\"}"), "-32001, \"message\": \"no port 'x'; ports are"},
+	{CALL("capture.start", "{\"port\":\"x\"}"),
+	 "-32001, \"message\": \"no port 'x'; ports are"},
 	{CALL("capture.start", "{\"port\":\"clients\",\"filter\":\"udp\"}"),
 	 "params.program: missing; give what libpcap makes of the filter"},
 	{CALL("capture.start", "{\"port\":\"clients\",\"direction\":\"up\"}"),
@@ -83,7 +84,7 @@ static const struct row operator_rows[] = {
 	{CALL("flows.top", "{}"), "\"done\": true, \"flows\": []"},
 	{CALL("workers.list", "{}"), "\"name\": \"gpu0\", \"model\": \"llama\""},
 	{CALL("workers.list", "{}"), "\"mean_wait_us\": 15, \"mean_run_us\": 400"},
-	{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"instance\": \"0000000000001234\""},
+	{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"instance\": \"d06fe3d3b531814e\""},
 	{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"labels\": {}, \"services\": [\"chat\"]"},
 	{CALL("workers.table", "{}"),
 	 "{\"host\": null, \"slot\": null, \"name\": \"gpu0\", \"model\": \"llama\", "
@@ -385,6 +386,28 @@ Test(control_dispatch, keeps_errors_valid_when_a_message_is_cut_inside_a_charact
 		reply = control_say(&c, line, strlen(line));
 		cr_assert_not_null(json_string_value(
 			json_object_get(json_object_get(reply, "error"), "message")));
+		json_decref(reply);
+	}
+	fake_lb_destroy(lb);
+}
+
+/* Who knows a worker's instance may take its name over. */
+Test(control_dispatch, readers_do_not_learn_what_takes_a_worker_over)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_READER};
+	static const char *const looks[] = {CALL("workers.show", "{\"name\":\"gpu0\"}"),
+					    CALL("workers.list", "{}"), CALL("workers.table", "{}"),
+					    CALL("status.show", "{}"), CALL("stats.show", "{}")};
+
+	fake_lb_worker(lb, "gpu0");
+	for (size_t i = 0; i < CONTROL_COUNT_OF(looks); i++) {
+		json_t *reply = control_say(&c, looks[i], strlen(looks[i]));
+		char *text = json_dumps(reply, 0);
+
+		cr_expect_not_null(json_object_get(reply, "result"), "%s", text);
+		cr_expect_null(strstr(text, "0000000000001234"), "%s", text);
+		free(text);
 		json_decref(reply);
 	}
 	fake_lb_destroy(lb);
