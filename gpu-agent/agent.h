@@ -45,6 +45,7 @@ struct agent_options {
 	uint32_t workers; /* on CPUs */
 	bool processes;   /* several workers have one each, under a supervisor */
 	uint32_t hang_ms; /* a loop or process that gives no sign for so long is ended */
+	uint32_t start_ms; /* a worker's process of several that is not up after so long is ended */
 	const char *log_level;
 	int log_format; /* enum log_format */
 	/* TLS with the first three or with the token; NULL: none */

@@ -108,6 +108,10 @@ static const struct row rows[] = {
 	 "a loop that gives no sign of life for so long, and --max-run-ms, ends its process "
 	 "[10000]",
 	 NUMBER, AT(hang_ms), 100, 600000},
+	{"start-ms", "MS",
+	 "several workers: one that has not loaded its model after so long is ended, and started "
+	 "again [90000]",
+	 NUMBER, AT(start_ms), 100, 3600000},
 	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
 	 true},
 	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
@@ -324,6 +328,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.workers = 1,
 		.processes = true,
 		.hang_ms = AGENT_HANG_MS,
+		.start_ms = 90000, /* as systemd waits */
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);

@@ -248,6 +248,15 @@ static bool make_children(struct supervisor *s)
 	return n > 0;
 }
 
+static void expect_a_sign(struct child *c)
+{
+	const struct agent_options *o = c->supervisor->options;
+	uint64_t ms = c->ready ? o->hang_ms + o->max_run_ms + GRACE_MS : o->start_ms;
+
+	c->silent_at = now_ms() + ms;
+	set_timer(c->silence, ms);
+}
+
 /* --- starting ----------------------------------------------------------------------------------
  */
 
@@ -308,6 +317,7 @@ static void start(struct child *c)
 		become(c, self);
 	if (c->pid > 0) {
 		SAY(INFO, "worker=%s pid=%d address=%s started", c->name, c->pid, c->address);
+		expect_a_sign(c);
 		return;
 	}
 	c->pid = 0;
@@ -334,15 +344,6 @@ static void say_status(const struct supervisor *s)
 		    s->anybody_ready ? "READY=1\n" : "", s->options->model, ready, s->n);
 }
 
-static void expect_a_sign(struct child *c)
-{
-	const struct agent_options *o = c->supervisor->options;
-	uint64_t ms = o->hang_ms + o->max_run_ms + GRACE_MS;
-
-	c->silent_at = now_ms() + ms;
-	set_timer(c->silence, ms);
-}
-
 static void on_silence(evutil_socket_t fd, short what, void *context)
 {
 	struct child *c = context;
@@ -352,7 +353,13 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 		expect_a_sign(c);
 		return;
 	}
-	SAY(ERR, "worker=%s pid=%d gives no sign of life: killed", c->name, c->pid);
+	if (c->ready)
+		SAY(ERR, "worker=%s pid=%d gives no sign of life: killed", c->name, c->pid);
+	else
+		SAY(ERR,
+		    "worker=%s pid=%d is not up after %u ms: killed; give --start-ms if its model "
+		    "takes longer to load",
+		    c->name, c->pid, c->supervisor->options->start_ms);
 	kill(c->pid, SIGKILL);
 }
 

@@ -3,7 +3,8 @@
 #
 # One agent, two workers, a process each. One of them is killed, then halted, then crashes in its
 # model, then hangs there: each time it is back by itself, and the other never notices. No GPU is
-# needed. When the agent is asked to leave both drain; when it is killed nothing is left of it.
+# needed. When the agent is asked to leave both drain. One that hangs while it starts is started again.
+# When the agent is killed nothing is left of it.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1
@@ -14,7 +15,7 @@ start_lb
 
 start_both() {
     : >"$dir/w1.log"
-    start_agent 1 "$build/tests/net/faulty/faulty.so" --workers 2 --hang-ms 1000
+    start_agent 1 "$build/tests/net/faulty/faulty.so" --workers 2 --hang-ms 1000 "$@"
     wait_for "w1-cpu0 to be active" worker_is w1-cpu0 active
     wait_for "w1-cpu1 to be active" worker_is w1-cpu1 active
 }
@@ -109,8 +110,13 @@ stop "$pid_w1"
 expect "exit status" "$status" -eq 0
 expect "workers that have left" "$(grep -c "exit_status=0: has left" "$dir/w1.log")" -eq 2
 
+# One that hangs before it is up is ended, too, and comes up the second time.
+touch "$dir/hang"
+start_both --model-args "hang=$dir/hang" --start-ms 3000
+expect_log w1 "is not up after 3000 ms: killed"
+expect "workers that were started" "$(grep -c "started$" "$dir/w1.log")" -eq 3
+
 # Killed: no worker outlives it.
-start_both
 workers=$(pgrep -P "$pid_w1")
 stop "$pid_w1" KILL
 for pid in $workers; do

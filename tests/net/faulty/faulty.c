@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A model for tests: echoes, but for two requests. One that begins with "CRASH" ends the process by
- * a fault, as a bug in a model would; one that begins with "HANG" never returns.
+ * a fault, as a bug in a model would; one that begins with "HANG" never returns. Given the
+ * argument hang=FILE, the first process that finds FILE removes it and hangs while it opens the
+ * model.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -21,6 +23,9 @@ static int faulty_open(const char *arguments, uint32_t max_batch, struct agent_m
 		.max_batch = max_batch,
 	};
 	*state = NULL;
+	if (arguments != NULL && strncmp(arguments, "hang=", 5) == 0 && unlink(arguments + 5) == 0)
+		for (;;)
+			pause();
 	return 0;
 }
 
