@@ -8,6 +8,7 @@
 
 #include "reload.h"
 #include "seen.h"
+#include "settings.h"
 #include "worker.h"
 
 #define LCORES   2

@@ -238,7 +238,7 @@ WALK(packet_memory_that_is_out_is_told_and_counted)
 
 WALK(a_full_transmit_queue_loses_nothing)
 {
-	struct walk *w = walk_create(NULL);
+	struct walk *w = walk_create(&(struct walk_params){.packets = 8192});
 	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 1024});
 	struct packet p = ask;
 

@@ -22,6 +22,7 @@ static struct walk *create(unsigned int n, const struct walk_params *params, con
 				   ", port: %u, model: busy%s}\n",
 				   i, BUSY_PORT + i, more);
 	p.services = services;
+	p.packets = 8192;
 	return walk_create(&p);
 }
 

@@ -108,7 +108,8 @@ WALK(more_than_a_port_takes_at_a_time_are_told_all_the_same)
 	struct walk *w = walk_create(&(struct walk_params){
 		.services = WALK_SERVICE("echo", 8000, "echo", ", queue: 4096"),
 		.more = "stop_timeout_ms: 0\n",
-		.flows = 8192});
+		.flows = 8192,
+		.packets = 8192});
 	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 1024});
 	unsigned int told = 0;
 

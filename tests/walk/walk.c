@@ -16,8 +16,10 @@
 #define MEMORY_MB "768"
 /* Rings have their own size, and the load balancer less memory to fill. */
 #define DESCRIPTORS "rx_descriptors: 64, tx_descriptors: 64"
-#define TICK_MS     10
-#define SETTLE_MAX  3000 /* longer than the default queue_timeout_ms */
+/* Most of the time that a row takes is for making them. */
+#define PACKETS    1024
+#define TICK_MS    10
+#define SETTLE_MAX 3000 /* longer than the default queue_timeout_ms */
 
 static const char services_default[] =
 	"  - {name: echo, address: " PACKET_DESTINATION4 ", port: 8000, model: echo}\n"
@@ -107,7 +109,10 @@ void walk_yaml(const struct walk_params *params, const char *services, char *tex
 	for (unsigned int i = 1; i < lcores; i++)
 		add(&t, ", %u", i);
 	add(&t, "]\nflows: %u\n", p->flows != 0 ? p->flows : 1024 * lcores);
-	add(&t, "memory: {hugepages: false, mb: " MEMORY_MB "}\n");
+	add(&t,
+	    "memory: {hugepages: false, mb: " MEMORY_MB
+	    ", queue_packets: %u, window_packets: %u}\n",
+	    p->packets != 0 ? p->packets : PACKETS, p->packets != 0 ? p->packets : PACKETS);
 	add(&t, "%s", p->more != NULL ? p->more : "");
 }
 

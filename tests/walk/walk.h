@@ -80,6 +80,7 @@ struct walk_params {
 	unsigned int lcores;       /* 0: 1 */
 	uint16_t queues;           /* of each port; 0: one per lcore */
 	uint32_t flows;            /* 0: 1024 per lcore */
+	uint32_t packets;          /* that wait, and as many unacknowledged; 0: 1024 per lcore */
 	bool fabric6;              /* the fabric port, the last one, has an IPv6 address */
 	bool no_chains;            /* ports send packets of one segment only */
 	bool verified;             /* NICs verify checksums */
