@@ -8,7 +8,6 @@
 
 #include "reload.h"
 #include "seen.h"
-#include "settings.h"
 #include "worker.h"
 
 #define LCORES   2
@@ -84,6 +83,38 @@ static void reload(struct walk *w, const struct walk_params *params, unsigned in
 	walk_need(walk_reload(w, text) == 0, "%s", w->error);
 }
 
+/*
+ * What operators say of workers: one of them is drained, given another weight, assigned to a service
+ * and released from it, and after that is as its agent says.
+ */
+static void set(struct walk *w, unsigned int n)
+{
+	struct worker *worker = walk_worker_of(w->worker[n / 5 % WORKERS]);
+	unsigned int service = 0;
+	int ret;
+
+	walk_need(worker != NULL, "a worker was lost");
+	switch (n % 5) {
+	case 0:
+		ret = lb_settings_drain(w->lb, worker->spec.name, true, w->error,
+					sizeof(w->error));
+		break;
+	case 1:
+		ret = lb_settings_weight(w->lb, worker->spec.name, 1 + n % 7, w->error,
+					 sizeof(w->error));
+		break;
+	case 2:
+		ret = lb_worker_assign(w->lb, worker, &service, 1, w->error, sizeof(w->error));
+		break;
+	case 3:
+		ret = lb_worker_release(w->lb, worker, &service, 1, w->error, sizeof(w->error));
+		break;
+	default:
+		ret = lb_settings_forget(w->lb, worker->spec.name, w->error, sizeof(w->error));
+	}
+	walk_need(ret == 0, "change %u: %s", n, w->error);
+}
+
 static void round_of(struct walk *w)
 {
 	walk_wire(w);
@@ -131,6 +162,8 @@ int main(void)
 			read_all(w);
 		if (i % 50 == 0)
 			flows += dump(w);
+		if (i % 15 == 0)
+			set(w, i / 15);
 		if (i % 100 == 50)
 			reload(w, &params, i / 100);
 	}
