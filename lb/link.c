@@ -282,7 +282,8 @@ static bool has_cancel_room(struct link *link)
 
 	if (link->n_cancels > 0 && roce_psn_diff(rq->una_psn, link->cancel_psn) > 0)
 		link->n_cancels = 0;
-	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1);
+	/* Descriptors that have yet to be written have room there: at worst a WRITE each. */
+	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1 + link->batched);
 }
 
 bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)

@@ -199,3 +199,28 @@ WALK(a_flow_that_is_over_frees_its_slots)
 	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 1});
 	walk_destroy(w);
 }
+
+/* Requests that were written and not announced, as their descriptors have yet to go, and cancels
+ * that come before those: the window must have room for all. */
+WALK(cancels_leave_the_window_room_for_what_is_to_be_announced)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("a", 8000, "echo", ", framing: tagged"), .packets = 8192});
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 1024});
+	struct link *link = w->lb->lcore[0]->link[0];
+	struct requester *rq = &link->requester;
+	struct walk_tagged t;
+
+	v->answers = v->acknowledges = false;
+	for (uint64_t id = 1; requester_unacked(rq) < REQUESTER_WINDOW - 2; id++)
+		send_tagged(w, 0, id, &t);
+	walk_expect_eq(requester_unacked(rq), REQUESTER_WINDOW - 2);
+	/* As after requests that housekeeping sends: announced in the next turn. */
+	link->batched = 1;
+	walk_expect(link_cancel(link, link->newest, w->lb->lcore[0]->cancels));
+	walk_expect(!link_cancel(link, link->newest, w->lb->lcore[0]->cancels));
+	link->batched = 0;
+	v->acknowledges = v->answers = true;
+	walk_settle(w);
+	walk_destroy(w);
+}
