@@ -28,7 +28,8 @@ static void transmit(struct lcore *lc, struct rte_mbuf *m, uint16_t port)
 	txq_push(&lc->tx[port], m);
 }
 
-/* Put the VLAN tag of the question into the answer. The frame has an untagged Ethernet header. */
+/* Put the VLAN tag of the question into the answer. The frame has an untagged Ethernet header, and
+ * headroom. */
 static void tag(struct rte_mbuf *m, uint16_t vlan)
 {
 	uint8_t *at;
@@ -37,7 +38,7 @@ static void tag(struct rte_mbuf *m, uint16_t vlan)
 		return;
 	at = (uint8_t *)rte_pktmbuf_prepend(m, VLAN_LENGTH);
 	if (at == NULL)
-		return; /* cannot be: the headroom was just reset */
+		return; /* cannot be: nothing was put in front of what was received */
 	memmove(at, at + VLAN_LENGTH, 12);
 	at[12] = 0x81;
 	at[13] = 0x00;
@@ -124,5 +125,8 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 	memcpy(&sum, icmp + 2, 2);
 	sum = checksum_fold((uint64_t)sum + (v4 ? htons(8 << 8) : 0xffff - htons(1 << 8)));
 	memcpy(icmp + 2, &sum, 2);
+	/* What the port took off goes on again. */
+	if (p->ip_offset == ETHER_LENGTH)
+		tag(m, p->vlan);
 	transmit(lc, m, index);
 }

@@ -128,17 +128,36 @@ static __rte_always_inline void sort_burst(struct lcore *lc, struct rte_mbuf **p
 		handover_flush(lc);
 }
 
+/*
+ * Nothing that we take is longer than a buffer, and some drivers give what is in several, asked or
+ * not. The first one tells what it was, or that it was too long.
+ */
+static __rte_noinline void cut_chains(struct rte_mbuf **packet, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		rte_pktmbuf_free(packet[i]->next);
+		packet[i]->next = NULL;
+		packet[i]->nb_segs = 1;
+		packet[i]->pkt_len = packet[i]->data_len;
+	}
+}
+
 unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 {
 	struct rte_mbuf *packet[LB_BURST];
 	const struct port *p = &lc->lb->port[port];
+	uint16_t segments = 0;
 	unsigned int n, kept;
 
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
 		return lc->lb->verbs[port] == NULL ? 0 : verbs_port_poll(lc, port);
 	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		lc->stats.bytes_in += packet[i]->pkt_len;
+		segments |= packet[i]->nb_segs;
+	}
+	if (unlikely(segments > 1))
+		cut_chains(packet, n);
 	lc->stats.packets_in += n;
 	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
 		kept = handover_spread(lc, port, packet, n);

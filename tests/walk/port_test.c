@@ -278,3 +278,90 @@ WALK(nor_those_who_are_to_be_told_at_the_end)
 	walk_expect_drops(w, {LB_DROP_STOPPING, 1}, {LB_DROP_STOP_TIMEOUT, 1});
 	walk_destroy(w);
 }
+
+/* --- frames in several buffers -------------------------------------------------------------------
+ */
+
+/* Some drivers give what is longer than a buffer in several, asked or not. Whoever sends such
+ * frames may have put the rest behind an honest packet. */
+static void send_chained(struct walk *w, unsigned int port, const struct packet *packet)
+{
+	uint8_t frame[PACKET_MAX];
+	uint32_t length = packet_build(packet, frame);
+	struct rte_mempool *pool = w->lb->lcore[0]->packets;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool), *rest = rte_pktmbuf_alloc(pool);
+
+	walk_need(m != NULL && rest != NULL);
+	memcpy(rte_pktmbuf_append(m, length), frame, length);
+	memset(rte_pktmbuf_append(rest, 600), 0x77, 600);
+	walk_need(nic_receive(&w->nic[port], 0, &m, 1));
+	walk_need(rte_pktmbuf_chain(m, rest) == 0);
+}
+
+WALK(of_a_frame_in_several_buffers_the_first_counts)
+{
+	static const struct walk_row rows[] = {
+		{.name = "request", .in = {.family = 4, .payload = 100}},
+		{.name = "IPv6", .in = {.family = 6, .payload = 100}},
+		{.name = "too long",
+		 .in = {.family = 4, .payload = 1000, .length = 600},
+		 .out = WALK_NOTICE,
+		 .code = LB_NOTICE_TOO_LARGE,
+		 .dropped = true,
+		 .drop = LB_DROP_TRUNCATED},
+	};
+	/* Who has 198.51.100.1? */
+	static const struct packet arp = {.to = TO_BROADCAST,
+					  .ether_type = 0x0806,
+					  .body = "0001080006040001020000000007c0000207000000000000"
+						  "c6336401"};
+	struct walk *w = walk_create(NULL);
+	struct walk_frame f;
+
+	walk_worker(w, NULL);
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+		struct packet whole = rows[i].in;
+
+		whole.length = 0;
+		walk_context("%s", rows[i].name);
+		send_chained(w, 0, &rows[i].in);
+		walk_settle(w);
+		if (rows[i].out == WALK_NOTICE)
+			walk_expect_notice(w, 0, &whole, rows[i].code);
+		else
+			walk_expect_echo(w, 0, &rows[i].in);
+		if (rows[i].dropped)
+			walk_expect_drops(w, {rows[i].drop, 1});
+	}
+	walk_context("%s", "");
+	send_chained(w, 0, &arp);
+	walk_settle(w);
+	walk_expect(walk_take(w, 0, &f) && f.kind == WALK_ARP);
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+/* --- a tag that the port took off ----------------------------------------------------------------
+ */
+
+WALK(a_ping_whose_tag_the_port_took_off_is_answered_with_it)
+{
+	struct packet ping = {.family = 4, .icmp = true, .icmp_type = 8, .payload = 40};
+	struct walk *w = walk_create(NULL);
+	uint8_t frame[PACKET_MAX];
+	uint32_t length = packet_build(&ping, frame);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->lb->lcore[0]->packets);
+	struct walk_frame f;
+
+	walk_need(m != NULL);
+	memcpy(rte_pktmbuf_append(m, length), frame, length);
+	walk_need(nic_receive(&w->nic[0], 0, &m, 1));
+	m->vlan_tci = 77;
+	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	walk_settle(w);
+	walk_need(walk_take(w, 0, &f));
+	walk_expect_eq(f.kind, WALK_ICMP);
+	walk_expect(f.tagged && f.tci == 77);
+	walk_expect(f.sums_hold);
+	walk_destroy(w);
+}
