@@ -187,6 +187,7 @@ static void adopt(void *lcore, void *argument)
 	}
 	lc->services = a->view;
 	replay_share(lc);
+	waiting_share(lc);
 }
 
 /* Publish the tables of those that serve, or of those that leave. What was there stays in <a>. */

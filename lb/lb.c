@@ -94,11 +94,12 @@ static int create_shares(struct lcore *lc)
 {
 	const struct lb_config *config = &lc->lb->config;
 
-	lc->waiting_max = config->queue_packets / lc->sharers;
+	lc->waiting_least = config->queue_packets / lc->sharers;
 	lc->window_max = config->window_packets / lc->sharers;
 	lc->kept_max = lb_replays_per_lcore(config) / lc->sharers;
 	lcore_share_windows(lc);
 	replay_share(lc);
+	waiting_share(lc);
 	for (unsigned int i = 0; i < config->n_services; i++)
 		if (waiting_init(lc, &config->service[i], &lc->service[i].queue) < 0)
 			return -ENOMEM;

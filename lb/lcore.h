@@ -152,6 +152,7 @@ struct lcore {
 	uint32_t n_waiting;              /* requests in the queues of all services */
 	uint32_t n_again;                /* those of them that were sent before */
 	uint32_t waiting_max;            /* of the others */
+	uint32_t waiting_least;          /* that it is, however short the queues are */
 	uint64_t waiting[LB_SERVICES_MAX / 64]; /* a bit per service with requests in its queue */
 	struct link *links[WORKERS_MAX]; /* those that exist, in no order */
 	struct link *dirty[WORKERS_MAX];
@@ -433,6 +434,8 @@ void replay_left(struct lcore *lc, uint16_t service);
 /* The queue that a service with this configuration has on this lcore. 0 or -ENOMEM. */
 int waiting_init(const struct lcore *lc, const struct lb_service_config *config,
 		 struct queue *queue);
+/* Services have come or gone, or their queues are others. */
+void waiting_share(struct lcore *lc);
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i);
 unsigned int waiting_send(struct lcore *lc);
 /* False: no room. The packet stays the caller's then. */

@@ -22,12 +22,26 @@ static uint8_t lane_of(const struct lcore *lc, const struct flow *flow)
 	return (word ^ word >> 32) * 0xd6e8feb86659fd93ull >> 58;
 }
 
+static uint32_t size_of(const struct lcore *lc, const struct lb_service_config *config)
+{
+	return (config->queue + lc->sharers - 1) / lc->sharers;
+}
+
 int waiting_init(const struct lcore *lc, const struct lb_service_config *config,
 		 struct queue *queue)
 {
-	uint32_t size = (config->queue + lc->sharers - 1) / lc->sharers;
+	return queue_init(queue, size_of(lc, config), config->replay > 0 ? lc->kept_max : 0);
+}
 
-	return queue_init(queue, size, config->replay > 0 ? lc->kept_max : 0);
+/* Sizes are rounded up: where lcores share a queue, together by some packets more than there are. */
+void waiting_share(struct lcore *lc)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < lc->services->n; i++)
+		if (lb_service_serves(&lc->services->config[i]))
+			sum += size_of(lc, &lc->services->config[i]);
+	lc->waiting_max = RTE_MAX(lc->waiting_least, sum);
 }
 
 /* The first service from <from> on with requests that wait, or LB_SERVICES_MAX. */

@@ -14,7 +14,8 @@ static struct walk *create(unsigned int n, const struct walk_params *params, con
 	static char services[8192];
 	struct walk_params p = *params;
 	int length = snprintf(services, sizeof(services), "%s",
-			      WALK_SERVICE("healthy", 8000, "healthy", ""));
+			      p.packets == 0 ? WALK_SERVICE("healthy", 8000, "healthy", "")
+					     : WALK_SERVICE("healthy", 8000, "healthy", ", queue: 0"));
 
 	for (unsigned int i = 0; i < n; i++)
 		length += snprintf(services + length, sizeof(services) - length,
@@ -22,7 +23,8 @@ static struct walk *create(unsigned int n, const struct walk_params *params, con
 				   ", port: %u, model: busy%s}\n",
 				   i, BUSY_PORT + i, more);
 	p.services = services;
-	p.packets = 8192;
+	if (p.packets == 0)
+		p.packets = 8192;
 	return walk_create(&p);
 }
 
@@ -211,5 +213,26 @@ WALK(an_idle_lcore_looks_at_no_link)
 	}
 	lc->n_links = n;
 	munmap(forbidden, sizeof(*forbidden));
+	walk_destroy(w);
+}
+
+/* Shares are rounded up where lcores share a queue: so must be what they are shares of. */
+WALK(short_queues_that_lcores_share_have_their_places)
+{
+	struct walk *w = create(50,
+				&(struct walk_params){
+					.lcores = 4, .queues = 1, .flows = 16384, .packets = 256},
+				", queue: 5");
+	struct walk_worker *busy =
+		walk_worker(w, &(struct walk_worker_params){.model = "busy", .slots = 2});
+
+	busy->answers = false;
+	for (unsigned int i = 0; i < 50; i++) {
+		flood(w, BUSY_PORT + i, 64);
+		walk_context("service %u", i);
+		walk_expect_eq(walk_service_stats(w, 1 + i).queued,
+			       walk_service_stats(w, 1 + i).queue_places);
+	}
+	walk_context("%s", "");
 	walk_destroy(w);
 }
