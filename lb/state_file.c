@@ -5,16 +5,21 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 /* Beyond what SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
 #define BYTES_MAX (4u << 20)
+/* Who waits for the disk looks after workers: no longer than this. */
+#define WAIT_MS 1000
 
 struct reading {
 	const char *path;
@@ -363,22 +368,59 @@ static bool is_ours(const struct state_file *f)
 	       st.st_mtim.tv_sec == f->changed.tv_sec && st.st_mtim.tv_nsec == f->changed.tv_nsec;
 }
 
-static int replace(struct state_file *f, const char *text)
+/*
+ * One change on its way to the disk. A thread of its own takes it there: a disk or a server that
+ * does not answer must not stop the control thread, which looks after workers. The last user frees
+ * it.
+ */
+struct state_write {
+	unsigned int users;     /* atomic */
+	struct state_file file; /* the thread's; the control thread's once it is over */
+	char path[PATH_MAX];
+	char *text;
+	int ret;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t ended;
+	bool over, given_up, renaming;
+};
+
+static void put(struct state_write *w)
 {
-	int folder = open_folder(f->path), ret;
-	char beside[PATH_MAX];
+	if (__atomic_sub_fetch(&w->users, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	pthread_cond_destroy(&w->ended);
+	pthread_mutex_destroy(&w->lock);
+	free(w->text);
+	free(w);
+}
+
+/* May the file be replaced? Who has been told that nothing was set must not find it set later. */
+static bool begin_rename(struct state_write *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->renaming = !w->given_up;
+	pthread_mutex_unlock(&w->lock);
+	return w->renaming;
+}
+
+static int replace(struct state_write *w)
+{
+	int folder = open_folder(w->path), ret;
+	char beside[PATH_MAX + 8];
 	struct stat st;
 
 	if (folder < 0)
 		return folder;
-	snprintf(beside, sizeof(beside), "%s.new", f->path);
-	ret = write_beside(beside, text, &st);
-	if (ret == 0 && rename(beside, f->path) < 0) {
+	snprintf(beside, sizeof(beside), "%s.new", w->path);
+	ret = write_beside(beside, w->text, &st);
+	if (ret == 0 && !begin_rename(w))
+		ret = -ECANCELED;
+	if (ret == 0 && rename(beside, w->path) < 0)
 		ret = -errno;
+	if (ret < 0) {
 		unlink(beside);
-	}
-	if (ret == 0) {
-		note(f, &st);
+	} else {
+		note(&w->file, &st);
 		/* after this error a power failure decides which of the two files is there */
 		if (fsync(folder) < 0)
 			ret = -errno;
@@ -387,25 +429,168 @@ static int replace(struct state_file *f, const char *text)
 	return ret;
 }
 
+static void *write_out(void *argument)
+{
+	struct state_write *w = argument;
+	int ret = is_ours(&w->file) ? replace(w) : -ESTALE;
+
+	pthread_mutex_lock(&w->lock);
+	w->ret = ret;
+	w->over = true;
+	pthread_cond_signal(&w->ended);
+	pthread_mutex_unlock(&w->lock);
+	put(w);
+	return NULL;
+}
+
+/* Signals are the main thread's. 0 or -errno. */
+static int start_thread(struct state_write *w)
+{
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int ret;
+
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	__atomic_add_fetch(&w->users, 1, __ATOMIC_RELAXED);
+	ret = pthread_create(&thread, &attributes, write_out, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (ret != 0)
+		put(w);
+	return -ret;
+}
+
+/* Takes <text>. NULL when memory is short. */
+static struct state_write *write_create(const struct state_file *f, char *text)
+{
+	struct state_write *w = text == NULL ? NULL : calloc(1, sizeof(*w));
+	pthread_condattr_t attributes;
+
+	if (w == NULL) {
+		free(text);
+		return NULL;
+	}
+	w->users = 1;
+	w->text = text;
+	snprintf(w->path, sizeof(w->path), "%s", f->path);
+	w->file = *f;
+	w->file.path = w->path;
+	w->file.writing = NULL;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->ended, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return w;
+}
+
+/* Wait for its end, <ms> at most; then give it up. Is it over? <renaming>: it is too late for that.
+ */
+static bool await(struct state_write *w, unsigned int ms, bool *renaming)
+{
+	struct timespec until;
+	int ret = 0;
+	bool over;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&w->lock);
+	while (!w->over && ret == 0)
+		ret = pthread_cond_timedwait(&w->ended, &w->lock, &until);
+	w->given_up = true;
+	over = w->over;
+	*renaming = w->renaming;
+	pthread_mutex_unlock(&w->lock);
+	return over;
+}
+
+/* The change is over: the file is as it left it. Its result. */
+static int take_over(struct state_file *f, struct state_write *w)
+{
+	int ret = w->ret;
+
+	f->exists = w->file.exists;
+	f->dev = w->file.dev;
+	f->ino = w->file.ino;
+	f->changed = w->file.changed;
+	f->writing = NULL;
+	put(w);
+	return ret;
+}
+
+/* Is the one before still on its way? */
+static bool is_busy(struct state_file *f)
+{
+	bool renaming;
+
+	if (f->writing == NULL)
+		return false;
+	if (!await(f->writing, 0, &renaming))
+		return true;
+	take_over(f, f->writing);
+	return false;
+}
+
+static int write_text(struct state_file *f, char *text)
+{
+	struct state_write *w = write_create(f, text);
+	int ret = w == NULL ? -ENOMEM : start_thread(w);
+	bool renaming;
+
+	if (ret < 0) {
+		if (w != NULL)
+			put(w);
+		return ret;
+	}
+	if (await(w, WAIT_MS, &renaming))
+		return take_over(f, w);
+	f->writing = w;
+	return renaming ? -EINPROGRESS : -ETIMEDOUT;
+}
+
 int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
 		    size_t error_size)
 {
-	char *text;
-	int ret;
+	int ret = is_busy(f) ? -EBUSY : write_text(f, make_text(settings));
 
-	if (!is_ours(f))
-		return fail(error, error_size, -ESTALE,
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ESTALE:
+		return fail(error, error_size, ret,
 			    "%s: another program has changed it since it was read, so nothing was "
 			    "set; is it another load balancer's control.state_file, too? Restart "
 			    "doorbell-lb to have what is in it",
 			    f->path);
-	text = make_text(settings);
-	ret = text == NULL ? -ENOMEM : replace(f, text);
-	free(text);
-	if (ret < 0)
-		fail(error, error_size, 0,
-		     "%s: cannot be written: %s; nothing was set, as it would not outlive the load "
-		     "balancer: make its folder writable, or set control.state_file",
-		     f->path, strerror(-ret));
-	return ret;
+	case -EBUSY:
+	case -ETIMEDOUT:
+	case -EINPROGRESS:
+		return fail(
+			error, error_size, ret,
+			"%s: its disk does not answer within %d ms; nothing was set%s: mend it, "
+			"or restart doorbell-lb with another control.state_file",
+			f->path, WAIT_MS,
+			ret == -EINPROGRESS ? ", but it may be after a restart" : "");
+	case -ENOSPC:
+	case -EDQUOT:
+		return fail(error, error_size, ret,
+			    "%s: cannot be written: %s; nothing was set, as it would not outlive "
+			    "the load balancer: make room there, or set control.state_file",
+			    f->path, strerror(-ret));
+	default:
+		return fail(
+			error, error_size, ret,
+			"%s: cannot be written: %s; nothing was set, as it would not outlive "
+			"the load balancer: make its folder writable, or set control.state_file",
+			f->path, strerror(-ret));
+	}
 }

@@ -22,6 +22,7 @@ struct state_file {
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed;
+	struct state_write *writing; /* a change that the disk did not take in time, or NULL */
 };
 
 /*
@@ -41,7 +42,9 @@ int state_file_check(const char *path, unsigned int *n, char *error, size_t erro
 
 /*
  * Write <settings>; the file's folder is made if it is missing. 0; or -errno with a sentence, and
- * then the file is as it was. -ESTALE: another program has changed it.
+ * then the file is as it was. -ESTALE: another program has changed it. -ETIMEDOUT, and -EBUSY while
+ * that lasts: the disk does not answer, for which nobody waits longer than a second. -EINPROGRESS:
+ * the same, but the file may change when it does.
  */
 int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
 		    size_t error_size);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "state_file.h"
@@ -246,6 +247,49 @@ Test(lb_state_file, is_not_readable_for_everybody)
 	save();
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 0007, 0);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* A pipe that nobody reads, in place of the file beside, makes the write wait as a frozen disk
+ * does. */
+Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 30)
+{
+	char beside[128], text[512];
+	double begin;
+	int fd, ret;
+
+	cr_assert_eq(workers_settings_drain(settings, "w1", true), 0);
+	save();
+	snprintf(beside, sizeof(beside), "%s.new", path);
+	cr_assert_eq(mkfifo(beside, 0600), 0);
+	cr_assert_eq(workers_settings_drain(settings, "w2", true), 0);
+	begin = now();
+	cr_expect_eq(state_file_save(&file, settings, error, sizeof(error)), -ETIMEDOUT);
+	cr_expect_lt(now() - begin, 5);
+	cr_expect_not_null(strstr(error, "does not answer"), "%s", error);
+	cr_expect_not_null(strstr(error, "nothing was set"), "%s", error);
+	begin = now();
+	cr_expect_eq(state_file_save(&file, settings, error, sizeof(error)), -EBUSY);
+	cr_expect_lt(now() - begin, 0.5, "the next one waits for nothing");
+	/* It answers again: what was given up does not come after all. */
+	fd = open(beside, O_RDONLY);
+	cr_assert_geq(fd, 0);
+	while (read(fd, text, sizeof(text)) > 0)
+		;
+	close(fd);
+	do {
+		ret = state_file_save(&file, settings, error, sizeof(error));
+	} while (ret == -EBUSY && now() - begin < 10);
+	cr_expect_eq(ret, 0, "%s", error);
+	cr_expect_eq(load_again(), 0, "%s", error);
+	cr_expect_eq(workers_settings_count(settings), 2);
 }
 
 /* What a look before the start says of the file; -errno or 0. */
