@@ -15,10 +15,11 @@ _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit settings")
 static int refuse(int ret, char *error, size_t error_size)
 {
 	if (ret == -ENOSPC)
-		snprintf(
-			error, error_size,
-			"settings of %d workers, or %d assignments, are kept already; release some",
-			SETTINGS_MAX, SETTINGS_PINS_MAX);
+		snprintf(error, error_size,
+			 "settings of %d workers, or %d assignments, are kept already; doorbell "
+			 "workers "
+			 "settings lists them, workers forget NAME undoes one",
+			 SETTINGS_MAX, SETTINGS_PINS_MAX);
 	else
 		snprintf(error, error_size, "no memory for one more setting");
 	return ret;
