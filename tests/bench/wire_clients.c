@@ -200,6 +200,9 @@ static void take_answer(struct gen_clients *c, const struct rte_mbuf *m)
 	uint32_t length = c->load.forward ? c->load.frame : WIRE_CLIENT_HEADERS + c->o->reply;
 	uint64_t due = c->number + c->answered - c->first, number;
 
+	/* The load balancer says where it is when the port gets its link. */
+	if (unlikely(h->ether.ether_type == htons(RTE_ETHER_TYPE_ARP)))
+		return;
 	memcpy(&number, h->number, sizeof(number));
 	if (m->data_len != length || number != due)
 		wire_die("queue %u: a frame of %u bytes with number %lu came for the clients, "
