@@ -84,11 +84,8 @@ json_t *control_workers_table(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
 	rows = json_array();
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(lb_pool(lb), i);
-
-		if (!worker)
-			continue;
+	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
+	     worker = workers_next(lb_pool(lb), worker)) {
 		json_array_append_new(rows, json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "host",
 						      label(worker, ASSIGN_HOST_LABEL), "slot",
 						      label(worker, "slot"), "name",

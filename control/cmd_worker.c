@@ -187,12 +187,9 @@ json_t *control_workers_list(struct control_call *call)
 		return NULL;
 	rows = json_array();
 	result = json_object();
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(lb_pool(lb), i);
-
-		if (worker)
-			json_array_append_new(rows, worker_row(lb, worker, false));
-	}
+	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
+	     worker = workers_next(lb_pool(lb), worker))
+		json_array_append_new(rows, worker_row(lb, worker, false));
 	json_object_set_new(result, "workers", rows);
 	return result;
 }

@@ -252,12 +252,9 @@ void view_status(const struct view *view, struct text *t)
 			service_row(view, t, i);
 	close_array(t, rows);
 	rows = open_array(t, "workers");
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(lb_pool(view->lb), i);
-
-		if (worker)
-			worker_row(view, t, worker);
-	}
+	for (const struct worker *worker = workers_next(lb_pool(view->lb), NULL); worker;
+	     worker = workers_next(lb_pool(view->lb), worker))
+		worker_row(view, t, worker);
 	close_array(t, rows);
 	rows = open_array(t, "lcores");
 	for (unsigned int i = 0; i < lb_lcores(view->lb); i++)

@@ -198,12 +198,9 @@ void window_sample(struct window *w, struct lb *lb, uint64_t now_ms)
 			forget_service(w, i);
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
 		sample_lcore(w, lb, i);
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(lb_pool(lb), i);
-
-		if (worker)
-			sample_worker(w, lb, worker);
-	}
+	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
+	     worker = workers_next(lb_pool(lb), worker))
+		sample_worker(w, lb, worker);
 	w->at_ms = now_ms;
 	w->samples += w->samples < 2;
 }

@@ -61,22 +61,22 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 }
 
 /* All workers of one model, from the first of it on. */
-static void judge(struct lb *lb, unsigned int first, const char *model)
+static void judge(struct lb *lb, struct worker *first)
 {
 	static struct worker *worker[WORKERS_MAX];
 	static struct outlier_window window[WORKERS_MAX];
 	static enum outlier_verdict verdict[WORKERS_MAX];
 	const struct outlier_rules rules = {
-		.error_percent = spreads_requests(lb, model) ? lb->config.eject_error_percent : 0,
+		.error_percent = spreads_requests(lb, first->spec.model)
+					 ? lb->config.eject_error_percent
+					 : 0,
 		.latency_factor = lb->config.eject_latency_factor,
 		.replies_min = REPLIES_MIN,
 	};
 	unsigned int n = 0, out = 0;
 
-	for (unsigned int i = first; i < WORKERS_MAX; i++) {
-		struct worker *w = workers_get(lb->pool, i);
-
-		if (w == NULL || strcmp(w->spec.model, model) != 0)
+	for (struct worker *w = first; w != NULL; w = workers_next(lb->pool, w)) {
+		if (strcmp(w->spec.model, first->spec.model) != 0)
 			continue;
 		if (w->state == WORKER_ACTIVE) {
 			worker[n] = w;
@@ -92,15 +92,13 @@ static void judge(struct lb *lb, unsigned int first, const char *model)
 			eject(lb, worker[i], &window[i], verdict[i]);
 }
 
-static bool is_first_of_model(struct lb *lb, unsigned int number, const char *model)
+static bool is_first_of_model(struct lb *lb, const struct worker *worker)
 {
-	for (unsigned int i = 0; i < number; i++) {
-		const struct worker *w = workers_get(lb->pool, i);
+	const struct worker *w = workers_next(lb->pool, NULL);
 
-		if (w != NULL && strcmp(w->spec.model, model) == 0)
-			return false;
-	}
-	return true;
+	while (strcmp(w->spec.model, worker->spec.model) != 0)
+		w = workers_next(lb->pool, w);
+	return w == worker;
 }
 
 void eject_tick(struct lb *lb)
@@ -112,10 +110,8 @@ void eject_tick(struct lb *lb)
 	if (now - lb->judged_ms < WINDOW_MS)
 		return;
 	lb->judged_ms = now;
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *w = workers_get(lb->pool, i);
-
-		if (w != NULL && is_first_of_model(lb, i, w->spec.model))
-			judge(lb, i, w->spec.model);
-	}
+	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w))
+		if (is_first_of_model(lb, w))
+			judge(lb, w);
 }

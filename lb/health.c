@@ -195,10 +195,9 @@ static bool may_hint(const struct lb *lb, const struct worker *w)
 {
 	unsigned int all = 0, hinted = 1;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *other = workers_get(lb->pool, i);
-
-		if (other == NULL || strcmp(other->spec.model, w->spec.model) != 0)
+	for (const struct worker *other = workers_next(lb->pool, NULL); other != NULL;
+	     other = workers_next(lb->pool, other)) {
+		if (strcmp(other->spec.model, w->spec.model) != 0)
 			continue;
 		all++;
 		hinted += other != w && other->doubt.hinted;
@@ -245,13 +244,10 @@ void health_hint(struct lb *lb, struct worker *w)
 
 static bool is_only_one(const struct lb *lb, const struct worker *w)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *other = workers_get(lb->pool, i);
-
-		if (other != NULL && other->state == WORKER_ACTIVE &&
-		    strcmp(other->spec.model, w->spec.model) == 0)
+	for (const struct worker *other = workers_next(lb->pool, NULL); other != NULL;
+	     other = workers_next(lb->pool, other))
+		if (other->state == WORKER_ACTIVE && strcmp(other->spec.model, w->spec.model) == 0)
 			return false;
-	}
 	return true;
 }
 
@@ -400,11 +396,8 @@ void lb_tick(struct lb *lb)
 	capture_tick(lb);
 	stop_tick(lb);
 	resolve_tick(lb, lb_now_ms(lb));
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct worker *w = workers_get(lb->pool, i);
-
-		if (w != NULL && w->state != WORKER_GONE)
-			check_health(lb, w);
-	}
+	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w))
+		check_health(lb, w);
 	eject_tick(lb);
 }

@@ -333,9 +333,9 @@ static int check_against(const struct worker_spec *w, const struct lb_config *co
 int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
 			  size_t size)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *w = workers_get(lb->pool, i);
-		int ret = w == NULL ? 0 : check_against(&w->spec, config, error, size);
+	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w)) {
+		int ret = check_against(&w->spec, config, error, size);
 
 		if (ret < 0)
 			return ret;

@@ -177,19 +177,20 @@ static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
 static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message,
 		  uint32_t now_ms)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct neighbour *n = &lb->neighbour[i];
+	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w)) {
+		struct neighbour *n = &lb->neighbour[w->number];
 
 		if (!n->used || n->port != port || n->next_hop.family != message->family ||
 		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0)
 			continue;
 		if (!n->resolved) {
-			set(lb, i, message->sender_mac);
+			set(lb, w->number, message->sender_mac);
 			continue;
 		}
 		switch (neigh_claim_hear(&n->claim, n->mac, message->sender_mac, now_ms)) {
 		case NEIGH_HEARD_DENIED:
-			keep(lb, i, now_ms);
+			keep(lb, w->number, now_ms);
 			/* fall through */
 		case NEIGH_HEARD_KNOWN:
 			n->doubtful = false;
@@ -326,11 +327,12 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 	look_at_cables(lb, now_ms);
 	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
 		take_answer(lb, m, now_ms);
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct neighbour *n = &lb->neighbour[i];
+	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w)) {
+		struct neighbour *n = &lb->neighbour[w->number];
 
 		if (n->used && n->claim.open)
-			look_at_claim(lb, i, now_ms);
+			look_at_claim(lb, w->number, now_ms);
 		if (!n->used || (n->resolved && !n->doubtful) ||
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
 			continue;

@@ -48,7 +48,7 @@ static void resolve_pins(struct plan *plan, const struct worker_settings *settin
 
 static bool may_serve(const struct assign_want *want, const struct worker *worker)
 {
-	return worker != NULL && strcmp(worker->spec.model, want->model) == 0;
+	return strcmp(worker->spec.model, want->model) == 0;
 }
 
 /* Those that are in without anybody's stepping in. */
@@ -58,21 +58,21 @@ static void take_own(struct plan *plan, unsigned int service, const struct worke
 	const struct assign_want *want = &plan->want[service];
 	const struct pinned *pinned = &plan->pinned[service];
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(plan->pool, i);
+	for (const struct worker *w = workers_next(plan->pool, NULL); w != NULL;
+	     w = workers_next(plan->pool, w)) {
 		bool own;
 
-		if (!may_serve(want, worker))
+		if (!may_serve(want, w))
 			continue;
-		own = want->assigned_only ? worker_set_has(&pinned->in, i)
-					  : !worker_set_has(&pinned->out, i);
-		if (own && worker->state == WORKER_ACTIVE)
-			worker_set_add(&result->in, i);
-		if (!own && !worker_set_has(spares, i))
+		own = want->assigned_only ? worker_set_has(&pinned->in, w->number)
+					  : !worker_set_has(&pinned->out, w->number);
+		if (own && w->state == WORKER_ACTIVE)
+			worker_set_add(&result->in, w->number);
+		if (!own && !worker_set_has(spares, w->number))
 			continue;
-		result->soon += worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING;
-		if (worker->state == WORKER_SUSPECT && !worker->doubt.rests)
-			worker_set_add(&result->away, i);
+		result->soon += w->state == WORKER_SUSPECT || w->state == WORKER_WARMING;
+		if (w->state == WORKER_SUSPECT && !w->doubt.rests)
+			worker_set_add(&result->away, w->number);
 	}
 }
 
@@ -94,13 +94,13 @@ static void find_hosts(struct plan *plan)
 	struct at_host at[WORKERS_MAX];
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(plan->pool, i);
-		const char *host = worker == NULL ? NULL : workers_label(worker, ASSIGN_HOST_LABEL);
+	for (const struct worker *w = workers_next(plan->pool, NULL); w != NULL;
+	     w = workers_next(plan->pool, w)) {
+		const char *host = workers_label(w, ASSIGN_HOST_LABEL);
 
-		plan->host[i] = (uint16_t)i;
+		plan->host[w->number] = w->number;
 		if (host != NULL)
-			at[n++] = (struct at_host){.host = host, .worker = (uint16_t)i};
+			at[n++] = (struct at_host){.host = host, .worker = w->number};
 	}
 	qsort(at, n, sizeof(at[0]), by_host);
 	for (unsigned int i = 1; i < n; i++)
@@ -119,8 +119,9 @@ static void count_members(struct plan *plan, const struct worker_set *in, struct
 	if (!plan->hosts_known)
 		find_hosts(plan);
 	memset(crowd, 0, sizeof(*crowd));
-	for (unsigned int i = 0; i < WORKERS_MAX; i++)
-		crowd->members[plan->host[i]] += worker_set_has(in, i);
+	for (const struct worker *w = workers_next(plan->pool, NULL); w != NULL;
+	     w = workers_next(plan->pool, w))
+		crowd->members[plan->host[w->number]] += worker_set_has(in, w->number);
 }
 
 static int by_name(const void *a, const void *b)
@@ -136,14 +137,12 @@ static unsigned int find_candidates(const struct plan *plan, unsigned int servic
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(plan->pool, i);
-
-		if (may_serve(&plan->want[service], worker) && worker->state == WORKER_ACTIVE &&
-		    !worker_set_has(&plan->taken, i) &&
-		    !worker_set_has(&plan->pinned[service].out, i))
-			candidate[n++] = worker;
-	}
+	for (const struct worker *w = workers_next(plan->pool, NULL); w != NULL;
+	     w = workers_next(plan->pool, w))
+		if (may_serve(&plan->want[service], w) && w->state == WORKER_ACTIVE &&
+		    !worker_set_has(&plan->taken, w->number) &&
+		    !worker_set_has(&plan->pinned[service].out, w->number))
+			candidate[n++] = w;
 	qsort(candidate, n, sizeof(*candidate), by_name);
 	return n;
 }

@@ -27,12 +27,10 @@ static unsigned int members_of(struct worker_pool *pool, const struct worker_set
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(pool, i);
-
-		if (worker != NULL && worker->state == WORKER_ACTIVE && worker_set_has(in, i))
-			member[n++] = worker;
-	}
+	for (const struct worker *w = workers_next(pool, NULL); w != NULL;
+	     w = workers_next(pool, w))
+		if (w->state == WORKER_ACTIVE && worker_set_has(in, w->number))
+			member[n++] = w;
 	return n;
 }
 
@@ -76,13 +74,12 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 	struct worker_set in = {0};
 	uint16_t soon = 0;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		const struct worker *worker = workers_get(pool, i);
-
-		if (worker == NULL || strcmp(worker->spec.model, model) != 0)
+	for (const struct worker *w = workers_next(pool, NULL); w != NULL;
+	     w = workers_next(pool, w)) {
+		if (strcmp(w->spec.model, model) != 0)
 			continue;
-		worker_set_add(&in, i);
-		soon += worker->state == WORKER_SUSPECT || worker->state == WORKER_WARMING;
+		worker_set_add(&in, w->number);
+		soon += w->state == WORKER_SUSPECT || w->state == WORKER_WARMING;
 	}
 	return workers_pick_table_create_of(pool, &in, soon, policy);
 }

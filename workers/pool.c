@@ -9,6 +9,7 @@
 
 /* Lookups walk the places: the control thread makes a handful per registration. */
 struct worker_pool {
+	unsigned int n; /* the places before this one have or had a worker */
 	struct worker place[WORKERS_MAX];
 };
 
@@ -226,7 +227,7 @@ static struct worker *free_place(struct worker_pool *pool, const char *name)
 {
 	struct worker *lowest = NULL;
 
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+	for (unsigned int i = 0; i < pool->n; i++) {
 		struct worker *place = &pool->place[i];
 
 		if (place->state != WORKER_GONE)
@@ -236,6 +237,8 @@ static struct worker *free_place(struct worker_pool *pool, const char *name)
 		if (lowest == NULL)
 			lowest = place;
 	}
+	if (lowest == NULL && pool->n < WORKERS_MAX)
+		lowest = &pool->place[pool->n++];
 	return lowest;
 }
 
@@ -277,18 +280,15 @@ void workers_remove(struct worker_pool *pool, struct worker *worker)
 
 struct worker *workers_find(struct worker_pool *pool, const char *name)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct worker *worker = &pool->place[i];
-
-		if (worker->state != WORKER_GONE && strcmp(worker->spec.name, name) == 0)
-			return worker;
-	}
+	for (struct worker *w = workers_next(pool, NULL); w != NULL; w = workers_next(pool, w))
+		if (strcmp(w->spec.name, name) == 0)
+			return w;
 	return NULL;
 }
 
 const struct worker *workers_find_gone(const struct worker_pool *pool, const char *name)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++)
+	for (unsigned int i = 0; i < pool->n; i++)
 		if (pool->place[i].state == WORKER_GONE &&
 		    strcmp(pool->place[i].spec.name, name) == 0)
 			return &pool->place[i];
@@ -300,6 +300,14 @@ struct worker *workers_get(struct worker_pool *pool, unsigned int number)
 	if (number >= WORKERS_MAX || pool->place[number].state == WORKER_GONE)
 		return NULL;
 	return &pool->place[number];
+}
+
+struct worker *workers_next(struct worker_pool *pool, const struct worker *worker)
+{
+	for (unsigned int i = worker == NULL ? 0 : worker->number + 1; i < pool->n; i++)
+		if (pool->place[i].state != WORKER_GONE)
+			return &pool->place[i];
+	return NULL;
 }
 
 uint32_t workers_weight(const struct worker *worker)

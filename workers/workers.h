@@ -122,6 +122,9 @@ const struct worker *workers_find_gone(const struct worker_pool *pool, const cha
 /* NULL when the number's place is free or there is no such number. Numbers run from 0 to
  * WORKERS_MAX - 1. */
 struct worker *workers_get(struct worker_pool *pool, unsigned int number);
+/* The one with the next higher number, also when <worker> has gone meanwhile; the first, of NULL.
+ * NULL: there is none. */
+struct worker *workers_next(struct worker_pool *pool, const struct worker *worker);
 /*
  * Its weight times WORKER_WARM, or less while it warms up: 1 to 256 x WORKER_WARM. Maglev looks at
  * spec.weight alone, as each step would move flows.

@@ -106,6 +106,26 @@ Test(workers_pool, a_name_that_comes_back_gets_its_number_back_if_that_is_free)
 	workers_pool_destroy(pool);
 }
 
+Test(workers_pool, those_that_are_there_come_in_the_order_of_their_numbers)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct worker *a, *b, *c, *d;
+
+	cr_assert_null(workers_next(pool, NULL));
+	a = must_register(pool, "a");
+	b = must_register(pool, "b");
+	c = must_register(pool, "c");
+	d = must_register(pool, "d");
+	workers_remove(pool, b);
+	cr_assert_eq(workers_next(pool, NULL), a);
+	cr_assert_eq(workers_next(pool, a), c);
+	workers_remove(pool, c);
+	cr_assert_eq(workers_next(pool, c), d, "it may have gone meanwhile");
+	cr_assert_null(workers_next(pool, d));
+	cr_assert_eq(must_register(pool, "b"), workers_next(pool, a));
+	workers_pool_destroy(pool);
+}
+
 Test(workers_pool, a_generation_is_never_zero)
 {
 	struct worker_pool *pool = workers_pool_create();

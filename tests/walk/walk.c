@@ -226,12 +226,10 @@ static void check_lcore(const struct lcore *lc)
 
 void walk_remove_workers(struct walk *w)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		struct worker *worker = workers_get(w->lb->pool, i);
+	struct worker *worker;
 
-		if (worker != NULL)
-			lb_worker_remove(w->lb, worker, "the row is over");
-	}
+	while ((worker = workers_next(w->lb->pool, NULL)) != NULL)
+		lb_worker_remove(w->lb, worker, "the row is over");
 	for (unsigned int i = 0; i < w->n_workers; i++)
 		w->worker[i]->gone = true;
 }
