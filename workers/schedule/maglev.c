@@ -98,20 +98,33 @@ static void fill(struct pick_table *table, struct taken *taken, struct walk *wal
 	}
 }
 
-static int maglev_prepare(struct pick_table *table, const struct worker *const *member)
+static int fill_all(struct pick_table *table, const struct worker *const *member)
 {
 	struct walk *walk = walks_create(table, member);
 	struct taken *taken = calloc(1, sizeof(*taken));
+	int ret = walk != NULL && taken != NULL ? 0 : -ENOMEM;
 
-	table->entry = malloc(SIZE * sizeof(*table->entry));
-	table->n_entries = SIZE;
-	if (walk != NULL && taken != NULL && table->entry != NULL)
+	if (ret == 0)
 		fill(table, taken, walk);
-	else
-		table->n_entries = 0;
 	free(walk);
 	free(taken);
-	return table->n_entries != 0 ? schedule_prepare_cost(table, member) : -ENOMEM;
+	return ret;
+}
+
+static int maglev_prepare(struct pick_table *table, const struct worker *const *member)
+{
+	int ret = 0;
+
+	/* One worker has them all, and one says as much. */
+	table->n_entries = table->n == 1 ? 1 : SIZE;
+	table->entry = malloc(table->n_entries * sizeof(*table->entry));
+	if (table->entry == NULL)
+		return -ENOMEM;
+	if (table->n == 1)
+		table->entry[0] = table->worker[0];
+	else
+		ret = fill_all(table, member);
+	return ret == 0 ? schedule_prepare_cost(table, member) : ret;
 }
 
 static uint16_t maglev_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,
