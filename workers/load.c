@@ -76,12 +76,17 @@ void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_
 
 void workers_load_relax(struct pick_load *load)
 {
-	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
-		if (!load->meter[i].measured || load->outstanding[i] != 0)
-			continue;
-		load->run_ns[i] -= load->run_ns[i] / RELAX;
-		load->gap_ns[i] -= load->gap_ns[i] / RELAX;
-		load->changed[i / LOAD_BLOCK] = (uint32_t)(load->changes + LOAD_RECENT + 1);
+	/* Who has nothing to do has credits. */
+	for (unsigned int block = 0; block < LOAD_BLOCKS; block++) {
+		for (uint32_t lanes = load->open[block]; lanes != 0; lanes &= lanes - 1) {
+			uint32_t i = block * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+
+			if (!load->meter[i].measured || load->outstanding[i] != 0)
+				continue;
+			load->run_ns[i] -= load->run_ns[i] / RELAX;
+			load->gap_ns[i] -= load->gap_ns[i] / RELAX;
+			load->changed[block] = (uint32_t)(load->changes + LOAD_RECENT + 1);
+		}
 	}
 	/* More than is known one by one: policies look at <changed>. */
 	load->changes += LOAD_RECENT + 1;
