@@ -19,6 +19,7 @@ struct lane {
 /* A change on its way. By service number where an array. */
 struct adoption {
 	const struct lb_config *next;
+	unsigned int n; /* numbers are below this, before and afterwards */
 	struct service_view *view;
 	struct lane *lane; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
@@ -63,7 +64,8 @@ static void note_change(void *changed, const struct lb_config_change *change)
 
 static void compare(struct adoption *a, const struct lb_config *now)
 {
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+	a->n = RTE_MAX(now->n_services, a->next->n_services);
+	for (unsigned int i = 0; i < a->n; i++) {
 		const struct lb_service_config *from = &now->service[i], *to = &a->next->service[i];
 
 		a->fresh[i] = !lb_service_used(from) && lb_service_used(to);
@@ -82,10 +84,10 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 	if (a->lane == NULL)
 		return -ENOMEM;
 	for (unsigned int k = 0; k < lb->n_lcores; k++) {
-		a->lane[k].queue = calloc(LB_SERVICES_MAX, sizeof(struct queue));
+		a->lane[k].queue = calloc(a->n, sizeof(struct queue));
 		if (a->lane[k].queue == NULL)
 			return -ENOMEM;
-		for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+		for (unsigned int i = 0; i < a->n; i++) {
 			/* Numbers that are free have a queue without a place. */
 			if (a->requeue[i] && waiting_init(lb->lcore[k], &a->next->service[i],
 							  &a->lane[k].queue[i]) < 0)
@@ -101,7 +103,7 @@ static bool shares_workers(const struct adoption *a, const struct lb_config *now
 {
 	const char *model = a->next->service[i].model;
 
-	for (unsigned int k = 0; k < LB_SERVICES_MAX; k++)
+	for (unsigned int k = 0; k < a->n; k++)
 		if (a->changed[k] && (strcmp(a->next->service[k].model, model) == 0 ||
 				      strcmp(now->service[k].model, model) == 0))
 			return true;
@@ -112,7 +114,7 @@ static bool shares_workers(const struct adoption *a, const struct lb_config *now
 static int make_picks(struct lb *lb, struct adoption *a)
 {
 	allot_update(lb, a->next);
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+	for (unsigned int i = 0; i < a->n; i++) {
 		const struct lb_service_config *s = &a->next->service[i];
 
 		a->repick[i] = a->changed[i] || shares_workers(a, &lb->config, i);
@@ -173,7 +175,7 @@ static void adopt(void *lcore, void *argument)
 	struct lcore *lc = lcore;
 	uint32_t timeout_ms[FLOW_STATES] = {0};
 
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+	for (unsigned int i = 0; i < a->n; i++) {
 		const struct lb_service_config *s = &a->view->config[i];
 
 		if (a->requeue[i])
@@ -193,7 +195,7 @@ static void adopt(void *lcore, void *argument)
 /* Publish the tables of those that serve, or of those that leave. What was there stays in <a>. */
 static void publish(struct lb *lb, struct adoption *a, bool serving)
 {
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+	for (unsigned int i = 0; i < a->n; i++) {
 		struct pick_table *old = lb->pick[i];
 
 		if (!a->repick[i] || lb_service_serves(&a->next->service[i]) != serving)
@@ -258,7 +260,7 @@ static void remember(struct lb *lb, const struct lb_config *next)
 
 static void discard(const struct lb *lb, struct adoption *a)
 {
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+	for (unsigned int i = 0; i < a->n; i++) {
 		workers_pick_table_destroy(a->pick[i]);
 		for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
 			if (a->lane[k].queue != NULL && a->requeue[i])

@@ -34,24 +34,18 @@ static void report(const struct walk *w, const char *path, const char *from, con
 	w->visit(w->context, &change);
 }
 
-static void diff_key(const struct walk *w, const struct config_key *key, const char *path,
+static void diff_key(const struct walk *w, const struct config_key *key, const char *outer,
 		     const void *from, const void *to);
 
 /* What goes behind a path is short. */
 #define OUTER(path) (int)(LB_CONFIG_KEY_MAX - 40), path
 
-static void diff_block(const struct walk *w, const struct config_key *rows, const char *outer,
+static void diff_block(const struct walk *w, const struct config_key *rows, const char *path,
 		       const void *from, const void *to)
 {
-	char path[LB_CONFIG_KEY_MAX];
-
-	for (const struct config_key *row = rows; row->name != NULL; row++) {
-		if (row->alias)
-			continue;
-		snprintf(path, sizeof(path), "%.*s%s%s", OUTER(outer), *outer != '\0' ? "." : "",
-			 row->name);
-		diff_key(w, row, path, from, to);
-	}
+	for (const struct config_key *row = rows; row->name != NULL; row++)
+		if (!row->alias)
+			diff_key(w, row, path, from, to);
 }
 
 static unsigned int count_of(const struct config_key *key, const void *base)
@@ -77,21 +71,32 @@ static void diff_list(const struct walk *w, const struct config_key *key, const 
 	report(w, path, before, after, key->effect);
 }
 
-static void diff_key(const struct walk *w, const struct config_key *key, const char *path,
+/* A list's items have no name. */
+static const char *path_of(const struct config_key *key, const char *outer,
+			   char path[LB_CONFIG_KEY_MAX])
+{
+	if (key->name == NULL)
+		return outer;
+	snprintf(path, LB_CONFIG_KEY_MAX, "%.*s%s%s", OUTER(outer), *outer != '\0' ? "." : "",
+		 key->name);
+	return path;
+}
+
+static void diff_key(const struct walk *w, const struct config_key *key, const char *outer,
 		     const void *from, const void *to)
 {
-	char before[LB_CONFIG_VALUE_MAX], after[LB_CONFIG_VALUE_MAX];
+	char before[LB_CONFIG_VALUE_MAX], after[LB_CONFIG_VALUE_MAX], path[LB_CONFIG_KEY_MAX];
 
 	if (key->kind == &config_block)
-		return diff_block(w, key->block, path, from, to);
+		return diff_block(w, key->block, path_of(key, outer, path), from, to);
 	if (key->item == &config_service_item)
 		return; /* matched by name, not by place */
 	if (key->kind == &config_list && key->size != 0)
-		return diff_list(w, key, path, from, to);
+		return diff_list(w, key, path_of(key, outer, path), from, to);
 	config_format(key, from, before, sizeof(before));
 	config_format(key, to, after, sizeof(after));
 	if (strcmp(before, after) != 0)
-		report(w, path, before, after, key->effect);
+		report(w, path_of(key, outer, path), before, after, key->effect);
 }
 
 static void service_diff(const struct walk *w, const struct lb_service_config *from,

@@ -12,8 +12,7 @@ int queue_init(struct queue *q, uint32_t size, uint32_t replays)
 	q->places = size + replays;
 	q->free = q->oldest = q->newest = q->look = QUEUE_NONE;
 	for (unsigned int level = 0; level < QUEUE_LEVELS; level++)
-		for (unsigned int lane = 0; lane < QUEUE_LANES; lane++)
-			q->level[level].lane[lane] = (struct queue_lane){QUEUE_NONE, QUEUE_NONE};
+		memset(q->level[level].lane, 0xff, sizeof(q->level[level].lane)); /* QUEUE_NONE */
 	if (q->places == 0)
 		return 0;
 	q->entry = calloc(q->places, sizeof(*q->entry));
