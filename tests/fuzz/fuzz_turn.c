@@ -22,7 +22,8 @@
 #define WORKERS     4  /* at a time */
 #define JOINS       12 /* in an input */
 #define CLIENTS_MAX 256
-#define FLOWS_MS    30000
+#define FLOWS_MS    1000
+#define BEGIN_MS    UINT64_C(1024) /* a whole number of a flow table's ticks */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,22 +44,25 @@ struct story {
 	bool odd;          /* frames came that may or may not be requests */
 };
 
+/* Small and quick: an input can fill them and see them time out. */
+#define SERVICE(name, port, model, queue, timeout_ms, more)                                        \
+	WALK_SERVICE(name, port, model,                                                            \
+		     ", queue: " #queue ", queue_timeout_ms: 50, request_timeout_ms: " #timeout_ms \
+		     ", flow_timeout_ms: 1000, one_way_timeout_ms: 500" more)
+
 static const char *const services[] = {
-	WALK_SERVICE("a", 8000, "echo",
-		     ", replay: 1, queue: 8, queue_timeout_ms: 50, request_timeout_ms: 200, "
-		     "flow_timeout_ms: 1000, one_way_timeout_ms: 500") //
-	WALK_SERVICE("b", 8001, "echo",
-		     ", framing: tagged, queue: 4, queue_timeout_ms: 50, request_timeout_ms: 100, "
-		     "affinity: flow, payload_crc: true") //
-	WALK_SERVICE("c", 8002, "other", ", affinity: sticky, deadline_ms: 20"),
-	WALK_SERVICE("a", 8000, "echo", ", queue: 2, queue_timeout_ms: 50, max_request: 300") //
-	WALK_SERVICE("c", 8002, "other", ", affinity: flow, policy: maglev, probe_bytes: 20"),
-	WALK_SERVICE("a", 8000, "other", ", replay: 2, queue: 0")                     //
-	WALK_SERVICE("b", 8001, "echo", ", framing: tagged, policy: earliest-finish") //
-	WALK_SERVICE("d", 8003, "echo", ", max_reply: 60, policy: power-of-two"),
+	SERVICE("a", 8000, "echo", 8, 200, ", replay: 1") //
+	SERVICE("b", 8001, "echo", 4, 100,
+		", framing: tagged, affinity: flow, payload_crc: true") //
+	SERVICE("c", 8002, "other", 8, 400, ", affinity: sticky, deadline_ms: 20"),
+	SERVICE("a", 8000, "echo", 2, 400, ", max_request: 300") //
+	SERVICE("c", 8002, "other", 8, 400, ", affinity: flow, policy: maglev, probe_bytes: 20"),
+	SERVICE("a", 8000, "other", 0, 400, ", replay: 2")                               //
+	SERVICE("b", 8001, "echo", 8, 400, ", framing: tagged, policy: earliest-finish") //
+	SERVICE("d", 8003, "echo", 8, 400, ", max_reply: 60, policy: power-of-two"),
 };
 
-static struct lb_config configs[RTE_DIM(services)];
+static struct lb_config configs[RTE_DIM(services)], only_first;
 static struct walk *walk;
 static uint64_t random_state;
 
@@ -94,23 +98,6 @@ static void add_flag(int *argc, char ***argv)
 	memcpy(more, *argv, *argc * sizeof(*more));
 	more[(*argc)++] = flag;
 	*argv = more;
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	struct walk_params params = {
-		.services = services[0], .lcores = LCORES, .queues = 1, .flows = 256};
-	char text[8192], error[512];
-
-	add_flag(argc, argv);
-	for (size_t i = 0; i < RTE_DIM(services); i++) {
-		walk_yaml(&params, services[i], text, sizeof(text));
-		walk_need(lb_config_parse("fuzz", text, strlen(text), &configs[i], error,
-					  sizeof(error)) == 0,
-			  "%s", error);
-	}
-	walk = walk_create(&params);
-	return 0;
 }
 
 static uint8_t byte(struct story *s)
@@ -413,17 +400,22 @@ static void beat_or_notify(struct story *s)
 /* --- the rest -----------------------------------------------------------------------------------
  */
 
-static void reload(struct story *s)
+static void apply(struct walk *w, const struct lb_config *file)
 {
 	static struct lb_config next;
 	char error[512];
+
+	if (lb_config_merge(&w->lb->config, file, &next, error, sizeof(error)) == 0 &&
+	    registry_check_config(w->lb, &next, error, sizeof(error)) == 0)
+		adopt_config(w->lb, &next, error, sizeof(error));
+}
+
+static void reload(struct story *s)
+{
 	uint8_t which = byte(s) % RTE_DIM(configs);
 
-	if (s->reloads++ >= 4)
-		return;
-	if (lb_config_merge(&s->w->lb->config, &configs[which], &next, error, sizeof(error)) == 0 &&
-	    registry_check_config(s->w->lb, &next, error, sizeof(error)) == 0)
-		adopt_config(s->w->lb, &next, error, sizeof(error));
+	if (s->reloads++ < 4)
+		apply(s->w, &configs[which]);
 }
 
 static void pass(struct story *s)
@@ -540,28 +532,97 @@ static void operate(struct story *s)
 	}
 }
 
-/* Nothing may be left of an input when the next one begins. */
-static void finish(struct story *s)
-{
-	static struct story back = {.at = (const uint8_t *)"", .end = (const uint8_t *)"" + 1};
-	struct walk *w = s->w;
+/* Nothing may be left of an input when the next one begins, also of what decides nothing but how it
+ * goes on: a finding must be seen again without the inputs that came before it. */
 
-	walk_quiesce(w);
-	walk_jump(w, FLOWS_MS + 1000);
-	for (unsigned int i = 0; i < LCORES; i++)
-		while (conntrack_count(w->lb->lcore[i]->ct) > 0)
-			walk_turn(w);
-	if (s->reloads == 0)
-		return;
-	back.w = w;
-	back.at = (const uint8_t *)"";
-	back.reloads = 0;
-	reload(&back);
-	for (unsigned int i = 0; i < 40 && w->lb->config.n_services > 3; i++) {
+static void wait_for_services(struct walk *w, unsigned int n)
+{
+	for (unsigned int i = 0; i < 40 && w->lb->config.n_services > n; i++) {
 		walk_jump(w, 250);
 		walk_tick(w);
 		walk_turn(w);
 	}
+	walk_expect(w->lb->config.n_services == n, "%u services are left, not %u",
+		    w->lb->config.n_services, n);
+}
+
+/* The first service is in all files; the others get their numbers anew. */
+static void restore_services(struct walk *w)
+{
+	apply(w, &only_first);
+	wait_for_services(w, 1);
+	apply(w, &configs[0]);
+}
+
+static void forget_settings(struct lb *lb)
+{
+	char name[WORKER_NAME_MAX], error[256];
+
+	while (workers_settings_count(lb_settings(lb)) > 0) {
+		snprintf(name, sizeof(name), "%s", workers_settings_at(lb_settings(lb), 0)->name);
+		walk_need(lb_settings_forget(lb, name, error, sizeof(error)) == 0, "%s", error);
+	}
+}
+
+static void forget_picks(struct lcore *lc)
+{
+	for (unsigned int i = 0; i < lc->services->n; i++) {
+		struct lcore_service *s = &lc->service[i];
+
+		memset(&s->pick, 0, sizeof(s->pick));
+		memset(&s->all, 0, sizeof(s->all));
+		s->interval = s->window_start = s->measured = s->window_sent = 0;
+	}
+}
+
+static void finish(struct story *s)
+{
+	struct walk *w = s->w;
+	const struct lb *lb = w->lb;
+
+	walk_quiesce(w);
+	walk_jump(w, FLOWS_MS + 1000);
+	for (unsigned int i = 0; i < LCORES; i++)
+		while (conntrack_count(lb->lcore[i]->ct) > 0)
+			walk_turn(w);
+	forget_settings(w->lb);
+	if (s->reloads > 0)
+		restore_services(w);
+	for (unsigned int i = 0; i < LCORES; i++)
+		forget_picks(lb->lcore[i]);
+	/* Timers that go by the clock begin where they began for the others. */
+	w->clock = lb->tsc_start +
+		   (lb_tsc_to_ms(lb, w->clock) / BEGIN_MS + 2) * BEGIN_MS * lb->tsc_per_ms;
+	walk_tick(w);
+	walk_turn(w);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct walk_params params = {
+		.services = services[0],
+		.more = "workers: {replay_mb: 1}\n",
+		.lcores = LCORES,
+		.queues = 1,
+		.flows = 256,
+	};
+	char text[8192], error[512];
+
+	add_flag(argc, argv);
+	for (size_t i = 0; i < RTE_DIM(services); i++) {
+		walk_yaml(&params, services[i], text, sizeof(text));
+		walk_need(lb_config_parse("fuzz", text, strlen(text), &configs[i], error,
+					  sizeof(error)) == 0,
+			  "%s", error);
+	}
+	only_first = configs[0];
+	only_first.n_services = 1;
+	walk = walk_create(&params);
+	/* Who comes back gets its number back: so each has the same in all inputs. */
+	for (unsigned int i = 0; i < JOINS; i++)
+		walk_need(walk_worker_register(walk, NULL) != NULL, "%s", walk->error);
+	finish(&(struct story){.w = walk});
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -137,6 +137,8 @@ struct walk_worker *walk_worker_register_as(struct walk *w, const struct lb_regi
 	v->address = r->address;
 	snprintf(v->name, sizeof(v->name), "%s", r->worker.name);
 	memcpy(v->mac, (uint8_t[]){2, 0, 0, 0, 0xf1, w->n_workers}, 6);
+	v->request = calloc(r->n_links * r->worker.slots, sizeof(*v->request));
+	walk_need(v->request != NULL, "no memory");
 	for (unsigned int i = 0; i < r->n_links; i++)
 		open_link(v, &info[i]);
 	v->resolves = v->acknowledges = v->answers = v->beats = true;
@@ -206,6 +208,7 @@ void walk_worker_free(struct walk_worker *v)
 		free(v->link[i].written);
 		free(v->link[i].taken);
 	}
+	free(v->request);
 	free(v);
 }
 
@@ -414,7 +417,8 @@ static void announce(struct walk_worker *v, unsigned int lcore, const struct rin
 	walk_expect(d->sequence == l->sequence + 1 && index == l->sequence % slots,
 		    "%s: descriptor %lu at %lu", v->name, d->sequence, index);
 	l->sequence = d->sequence;
-	walk_need(d->slot < slots && v->n_requests < WALK_REQUESTS_MAX, "slot %u", d->slot);
+	walk_need(d->slot < slots && v->n_requests < v->registration.n_links * slots, "slot %u",
+		  d->slot);
 	bytes = l->memory + (spec->slots - spec->descriptors) + (uint64_t)d->slot * spec->stride;
 	walk_expect(!l->taken[d->slot], "%s: slot %u before it was answered", v->name, d->slot);
 	walk_expect(l->written[d->slot] == d->length, "%s: %u bytes in slot %u, not %u", v->name,

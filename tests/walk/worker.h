@@ -12,8 +12,6 @@
 #include "ring.h"
 #include "walk.h"
 
-#define WALK_REQUESTS_MAX 4096
-
 struct walk_worker_params {
 	const char *name;                /* NULL: gpu0, gpu1 ... */
 	const char *model;               /* NULL: echo */
@@ -69,9 +67,9 @@ struct walk_worker {
 	uint32_t path_mtu;
 	struct walk_link link[LB_LCORES_MAX];
 	unsigned int n_requests;
-	struct walk_request request[WALK_REQUESTS_MAX]; /* oldest first */
-	uint64_t answered;                              /* requests */
-	uint64_t beat_at;                               /* TSC: the next heartbeat */
+	struct walk_request *request; /* oldest first; room for one per slot of each link */
+	uint64_t answered;            /* requests */
+	uint64_t beat_at;             /* TSC: the next heartbeat */
 	/* What it does; rows change it. All true at first. */
 	bool resolves;     /* answers ARP and neighbour solicitations */
 	bool acknowledges; /* WRITEs */
