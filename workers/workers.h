@@ -212,6 +212,8 @@ struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
 struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
 					     enum pick_policy policy);
 void workers_pick_table_destroy(struct pick_table *table);
+/* Entries of maglev's tables, a prime. Tests that make tables all the time take a smaller one. */
+extern uint32_t workers_maglev_size;
 
 /*
  * What one lcore remembers of its picks in one service. It starts as zeros and outlives tables;

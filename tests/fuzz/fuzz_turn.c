@@ -609,6 +609,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	char text[8192], error[512];
 
 	add_flag(argc, argv);
+	workers_maglev_size = 251;
 	for (size_t i = 0; i < RTE_DIM(services); i++) {
 		walk_yaml(&params, services[i], text, sizeof(text));
 		walk_need(lb_config_parse("fuzz", text, strlen(text), &configs[i], error,

@@ -19,6 +19,8 @@
 #define SIZE 262147
 _Static_assert(WORKERS_MAX < SIZE / 200, "every worker gets its share of entries");
 
+uint32_t workers_maglev_size = SIZE;
+
 /* One worker's walk through the table. */
 struct walk {
 	const struct worker *worker;
@@ -56,31 +58,29 @@ static struct walk *walks_create(const struct pick_table *table, const struct wo
 		const char *name = member[i]->spec.name;
 
 		walk[i].worker = member[i];
-		walk[i].next = name_hash(name, 0) % SIZE;
-		walk[i].skip = name_hash(name, 0x9e3779b97f4a7c15ull) % (SIZE - 1) + 1;
+		walk[i].next = name_hash(name, 0) % table->n_entries;
+		walk[i].skip = name_hash(name, 0x9e3779b97f4a7c15ull) % (table->n_entries - 1) + 1;
 	}
 	qsort(walk, table->n, sizeof(*walk), by_name);
 	return walk;
 }
 
-/* Which entries are taken: one bit each, so that the search stays in the first-level cache. */
-struct taken {
-	uint64_t word[SIZE / 64 + 1];
-};
-
-/* The size is prime, so every skip visits every entry. */
-static void claim_next(struct pick_table *table, struct taken *taken, struct walk *walk)
+/*
+ * The size is prime, so every skip visits every entry. <taken>: one bit each, so that the search
+ * stays in the first-level cache.
+ */
+static void claim_next(struct pick_table *table, uint64_t *taken, struct walk *walk)
 {
-	uint32_t at = walk->next, skip = walk->skip;
+	uint32_t at = walk->next, skip = walk->skip, n = table->n_entries;
 
-	while (taken->word[at / 64] >> at % 64 & 1)
-		at = at + skip < SIZE ? at + skip : at + skip - SIZE;
-	taken->word[at / 64] |= UINT64_C(1) << at % 64;
+	while (taken[at / 64] >> at % 64 & 1)
+		at = at + skip < n ? at + skip : at + skip - n;
+	taken[at / 64] |= UINT64_C(1) << at % 64;
 	table->entry[at] = walk->worker->number;
 	walk->next = at;
 }
 
-static void fill(struct pick_table *table, struct taken *taken, struct walk *walk)
+static void fill(struct pick_table *table, uint64_t *taken, struct walk *walk)
 {
 	unsigned int n = table->n, claimed = 0;
 	uint32_t heaviest = 0;
@@ -88,7 +88,7 @@ static void fill(struct pick_table *table, struct taken *taken, struct walk *wal
 	for (unsigned int i = 0; i < n; i++)
 		if (walk[i].worker->spec.weight > heaviest)
 			heaviest = walk[i].worker->spec.weight;
-	for (unsigned int i = 0; claimed < SIZE; i = i + 1 == n ? 0 : i + 1) {
+	for (unsigned int i = 0; claimed < table->n_entries; i = i + 1 == n ? 0 : i + 1) {
 		walk[i].owed += walk[i].worker->spec.weight;
 		if (walk[i].owed < heaviest)
 			continue;
@@ -101,7 +101,7 @@ static void fill(struct pick_table *table, struct taken *taken, struct walk *wal
 static int fill_all(struct pick_table *table, const struct worker *const *member)
 {
 	struct walk *walk = walks_create(table, member);
-	struct taken *taken = calloc(1, sizeof(*taken));
+	uint64_t *taken = calloc(table->n_entries / 64 + 1, sizeof(*taken));
 	int ret = walk != NULL && taken != NULL ? 0 : -ENOMEM;
 
 	if (ret == 0)
@@ -116,7 +116,7 @@ static int maglev_prepare(struct pick_table *table, const struct worker *const *
 	int ret = 0;
 
 	/* One worker has them all, and one says as much. */
-	table->n_entries = table->n == 1 ? 1 : SIZE;
+	table->n_entries = table->n == 1 ? 1 : workers_maglev_size;
 	table->entry = malloc(table->n_entries * sizeof(*table->entry));
 	if (table->entry == NULL)
 		return -ENOMEM;
