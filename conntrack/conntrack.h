@@ -165,7 +165,7 @@ uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key);
 void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
 			  uint32_t hashes[]);
 
-/* What a hash of flows is keyed by, other than a table's own secret. */
+/* The key of a hash of flows, other than a table's own secret. */
 struct conntrack_secret {
 	uint64_t word[8];
 };

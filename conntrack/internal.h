@@ -158,7 +158,7 @@ _Static_assert(offsetof(struct flow_key, dst) == 16 && offsetof(struct flow_key,
 /* Of that word: neither the client's port, the lowest 16 bits, nor the zone, the highest. */
 #define KEY_LOCAL_MASK UINT64_C(0x0000ffffffff0000)
 
-/* What that word has of the flow itself. */
+/* The flow's own part of that word. */
 static inline uint64_t key_flow_word(const struct flow *flow)
 {
 	return (uint64_t)flow->zone << 48 | flow->client_port;

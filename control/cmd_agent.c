@@ -188,7 +188,7 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			 worker->generation, "path_mtu", (json_int_t)path_mtu, "links", links);
 }
 
-/* What its certificate does not allow a peer is told to it, and it has to dial again. */
+/* A peer is told what its certificate does not allow, and has to dial again. */
 static bool refuse_by(struct control_call *call, const char *event, const char *what,
 		      const char *worker)
 {

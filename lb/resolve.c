@@ -64,21 +64,30 @@ void resolve_stop(struct lb *lb, uint16_t worker)
 	lb->neighbour[worker].used = false;
 }
 
+/* NULL when memory or room is short: we ask again soon, and neighbours ask us. */
+static struct rte_mbuf *packet_for(struct lcore *lc, uint16_t port)
+{
+	return txq_room(&lc->tx[port]) == 0 ? NULL : rte_pktmbuf_alloc(lc->control);
+}
+
+static void send_on(struct lcore *lc, uint16_t port, struct rte_mbuf *m, uint32_t length)
+{
+	m->data_len = m->pkt_len = length;
+	txq_push(&lc->tx[port], m);
+}
+
 static void ask(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
-	struct txq *tx = &lc->tx[n->port];
+	struct rte_mbuf *m = packet_for(lc, n->port);
 
-	if (m == NULL || txq_room(tx) == 0) {
-		rte_pktmbuf_free(m);
-		return; /* asked again soon */
-	}
-	m->data_len = m->pkt_len = neigh_request_build(
-		rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family, &n->next_hop.addr,
-		&lc->lb->config.port[n->port].address.addr, lc->lb->port[n->port].mac);
-	txq_push(tx, m);
+	if (m != NULL)
+		send_on(lc, n->port, m,
+			neigh_request_build(rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family,
+					    &n->next_hop.addr,
+					    &lc->lb->config.port[n->port].address.addr,
+					    lc->lb->port[n->port].mac));
 }
 
 /* Ask the MAC address that we know whether it still has the address. */
@@ -86,17 +95,14 @@ static void probe(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
-	struct txq *tx = &lc->tx[n->port];
+	struct rte_mbuf *m = packet_for(lc, n->port);
 
-	if (m == NULL || txq_room(tx) == 0) {
-		rte_pktmbuf_free(m);
-		return; /* asked again soon */
-	}
-	m->data_len = m->pkt_len = neigh_probe_build(
-		rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family, &n->next_hop.addr,
-		&lc->lb->config.port[n->port].address.addr, lc->lb->port[n->port].mac, n->mac);
-	txq_push(tx, m);
+	if (m != NULL)
+		send_on(lc, n->port, m,
+			neigh_probe_build(rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family,
+					  &n->next_hop.addr,
+					  &lc->lb->config.port[n->port].address.addr,
+					  lc->lb->port[n->port].mac, n->mac));
 }
 
 static void count_kept(void *lcore, void *argument)
@@ -264,15 +270,12 @@ static void announce(void *lcore, void *argument)
 	struct lcore *lc = lcore;
 	const struct announcement *a = argument;
 	const uint8_t *mac = lc->lb->port[a->port].mac;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
+	struct rte_mbuf *m = packet_for(lc, a->port);
 
-	if (m == NULL || txq_room(&lc->tx[a->port]) == 0) {
-		rte_pktmbuf_free(m);
-		return; /* neighbours will ask */
-	}
-	m->data_len = m->pkt_len = neigh_announcement_build(
-		rte_pktmbuf_mtod(m, uint8_t *), a->address->family, &a->address->addr, mac);
-	txq_push(&lc->tx[a->port], m);
+	if (m != NULL)
+		send_on(lc, a->port, m,
+			neigh_announcement_build(rte_pktmbuf_mtod(m, uint8_t *), a->address->family,
+						 &a->address->addr, mac));
 }
 
 static void announce_on(struct lb *lb, uint16_t port, const struct lb_address *address)

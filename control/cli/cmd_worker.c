@@ -127,7 +127,7 @@ static void show_progress(const struct cli *cli, const json_t *result, bool over
 			(long long)json_integer_value(cli_member(result, "worker.outstanding")));
 }
 
-/* What is set for cli->name, and what became of its last worker; null when nothing is. */
+/* The settings of cli->name, and the fate of its last worker; null when nothing is set. */
 static json_t *find_setting(struct cli *cli)
 {
 	json_t *all = cli_call(cli, "workers.settings", NULL), *row, *found = NULL;
@@ -194,7 +194,7 @@ static json_t *wait_until_drained(struct cli *cli, json_t *result)
 	return result;
 }
 
-/* What became of a drain, as a sentence, and its exit status. */
+/* A sentence on how a drain ended, and the exit status for it. */
 static int conclude(const struct cli *cli, const json_t *result, char *text, size_t size)
 {
 	const json_t *worker = json_object_get(result, "worker");
