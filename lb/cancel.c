@@ -11,12 +11,12 @@
 
 /* Slots looked at per ms. */
 #define BUDGET 4096
-/* Flows asked for per ms whether they are still there. */
+/* Flows asked for per ms whether they are still there, and workers told what they were not. */
 #define SWEEP 64
 
 static uint32_t find(const struct link *link, uint64_t handle, uint64_t tag, uint32_t *budget)
 {
-	uint32_t number = link->newest;
+	uint32_t number = link->busy.newest;
 
 	for (; number != SLOT_NONE && *budget > 0; number = link->slot[number].older, --*budget)
 		if (link->slot[number].flow == handle && link->slot[number].tag == tag)
@@ -26,10 +26,8 @@ static uint32_t find(const struct link *link, uint64_t handle, uint64_t tag, uin
 
 void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot)
 {
-	if (!link_cancel(link, slot, lc->cancels))
-		lc->stats.drop[LB_DROP_CANCEL_UNSENT]++;
 	replay_forget(lc, link, slot);
-	link_slot_abandon(link, slot);
+	link_cancel(link, slot, lc->cancels);
 }
 
 static void end(struct lcore *lc, struct link *link, uint32_t number)
@@ -99,7 +97,7 @@ static void sweep(struct lcore *lc, struct link *link, uint32_t *budget)
 	uint32_t number = link->swept_at, newer;
 
 	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->oldest;
+		number = link->busy.oldest;
 	for (; number != SLOT_NONE && *budget > 0; number = newer, --*budget) {
 		newer = link->slot[number].newer;
 		if (conntrack_flow_get(lc->ct, link->slot[number].flow) == NULL)
@@ -117,6 +115,7 @@ void cancel_housekeeping(struct lcore *lc)
 	for (unsigned int i = 0; i < lc->n_active && budget > 0; i++) {
 		uint16_t at = (lc->first_swept + i) % lc->n_active;
 
+		budget -= link_tell(lc->active[at], budget, lc->cancels);
 		sweep(lc, lc->active[at], &budget);
 		/* Where the budget ended goes on first the next time. */
 		if (budget == 0)

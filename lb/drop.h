@@ -44,8 +44,8 @@
 	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
 	X(NOTICE_RECEIVED, "notice_received", "a notice of another load balancer; never answered") \
 	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
-	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows; told so")        \
-	X(NOTICE_LIMIT, "notice_limit", "a notice too many for a source of refused requests")       \
+	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows; told so")       \
+	X(NOTICE_LIMIT, "notice_limit", "a notice too many for a source of refused requests")      \
 	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
 	X(SOURCE_LIMIT, "source_limit", "its source opens new flows faster than allowed")          \
 	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
@@ -56,7 +56,7 @@
 	X(CANCEL_UNKNOWN, "cancel_unknown", "cancels a request that is over or was never there")   \
 	X(CANCEL_LIMIT, "cancel_limit", "more cancels than an lcore looks at in a ms")             \
 	X(CANCEL_UNSENT, "cancel_unsent",                                                          \
-	  "its worker was not told: it does not answer, or has many")                              \
+	  "its worker, which was behind, answered before it could be told")                        \
 	X(FRAMING, "framing", "not a request of the service's framing; malformed reply sent")      \
 	X(REQUEST_TIMEOUT, "request_timeout", "the worker did not answer in time; timeout reply")  \
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \

@@ -309,6 +309,7 @@ static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
+	lc->stats.drop[LB_DROP_CANCEL_UNSENT] += slot->untold;
 	replay_forget(lc, link, number);
 	link_slot_free(link, number);
 	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);

@@ -180,7 +180,8 @@ void trace_sent(struct lcore *lc, const struct burst *b)
 		if (link == NULL || !is_our_flow(lc->trace, b->handle[i]))
 			continue;
 		/* The youngest come first: those of this burst. */
-		for (number = link->newest; number != SLOT_NONE; number = link->slot[number].older)
+		for (number = link->busy.newest; number != SLOT_NONE;
+		     number = link->slot[number].older)
 			if (link->slot[number].flow == b->handle[i] &&
 			    link->slot[number].tag == b->tag[i])
 				break;

@@ -44,7 +44,7 @@ void leave_destroy(struct leave *leave)
 
 static void look_at_link(const struct link *link, struct look *look)
 {
-	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer)
+	for (uint32_t i = link->busy.oldest; i != SLOT_NONE; i = link->slot[i].newer)
 		look->busy[link->slot[i].service] = true;
 }
 

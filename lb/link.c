@@ -22,8 +22,8 @@ static int alloc_slots(struct link *link)
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->oldest = link->newest = link->overdue_at = SLOT_NONE;
-	link->swept_at = link->moved_at = SLOT_NONE;
+	link->busy = link->untold = (struct slot_list){SLOT_NONE, SLOT_NONE};
+	link->overdue_at = link->swept_at = link->moved_at = SLOT_NONE;
 	return 0;
 }
 
@@ -138,29 +138,31 @@ void link_batch_flush(struct link *link)
 }
 
 /* Slots in use form a list by age, so that overdue requests are found without a search. */
-static void append(struct link *link, uint32_t number)
+static void append(struct slot *slots, struct slot_list *list, uint32_t number)
 {
-	struct slot *slot = &link->slot[number];
+	struct slot *slot = &slots[number];
 
-	slot->older = link->newest;
+	slot->older = list->newest;
 	slot->newer = SLOT_NONE;
-	if (link->newest == SLOT_NONE)
-		link->oldest = number;
+	if (list->newest == SLOT_NONE)
+		list->oldest = number;
 	else
-		link->slot[link->newest].newer = number;
-	link->newest = number;
+		slots[list->newest].newer = number;
+	list->newest = number;
 }
 
-static void unlink_slot(struct link *link, const struct slot *slot)
+static void take_off(struct slot *slots, struct slot_list *list, uint32_t number)
 {
+	const struct slot *slot = &slots[number];
+
 	if (slot->older == SLOT_NONE)
-		link->oldest = slot->newer;
+		list->oldest = slot->newer;
 	else
-		link->slot[slot->older].newer = slot->newer;
+		slots[slot->older].newer = slot->newer;
 	if (slot->newer == SLOT_NONE)
-		link->newest = slot->older;
+		list->newest = slot->older;
 	else
-		link->slot[slot->newer].older = slot->older;
+		slots[slot->newer].older = slot->older;
 }
 
 /* What the next requests of this burst will write: cold stores would hold up all that follow. */
@@ -211,7 +213,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 		.service = request->service,
 		.state = SLOT_BUSY,
 	};
-	append(link, number);
+	append(link->slot, &link->busy, number);
 	link->batched++;
 	link->stats.requests++;
 	/* A WRITE is contiguous: it ends where the ring wraps. */
@@ -253,18 +255,22 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 	txq_push(tx, m);
 }
 
-void link_slot_free(struct link *link, uint32_t slot)
+void link_slot_free(struct link *link, uint32_t number)
 {
-	if (link->slot[slot].state == SLOT_BUSY)
-		unlink_slot(link, &link->slot[slot]);
-	link->slot[slot].state = SLOT_FREE;
-	link->free_slot[link->n_free++] = slot;
+	struct slot *slot = &link->slot[number];
+
+	if (slot->state == SLOT_BUSY)
+		take_off(link->slot, &link->busy, number);
+	else if (unlikely(slot->untold))
+		take_off(link->slot, &link->untold, number);
+	slot->state = SLOT_FREE;
+	link->free_slot[link->n_free++] = number;
 }
 
-void link_slot_abandon(struct link *link, uint32_t slot)
+void link_slot_abandon(struct link *link, uint32_t number)
 {
-	unlink_slot(link, &link->slot[slot]);
-	link->slot[slot].state = SLOT_ABANDONED;
+	take_off(link->slot, &link->busy, number);
+	link->slot[number].state = SLOT_ABANDONED;
 }
 
 /* Its packets are not acknowledged, or are not wanted now. */
@@ -286,7 +292,7 @@ static bool has_cancel_room(struct link *link)
 	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1 + link->batched);
 }
 
-bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
+static bool tell(struct link *link, uint32_t number, struct rte_mempool *pool)
 {
 	struct rte_mbuf *m;
 	uint64_t *word;
@@ -297,9 +303,9 @@ bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 	if (m == NULL)
 		return false;
 	word = (uint64_t *)rte_pktmbuf_append(m, sizeof(*word));
-	*word = link->slot[slot].sequence;
+	*word = link->slot[number].sequence;
 	link->cancel_psn = link->requester.next_psn;
-	if (requester_write(&link->requester, m, link->cancels + slot * sizeof(*word), link->rkey,
+	if (requester_write(&link->requester, m, link->cancels + number * sizeof(*word), link->rkey,
 			    0, REQUESTER_ACK_REQUEST) < 0) {
 		rte_pktmbuf_free(m);
 		return false;
@@ -307,6 +313,30 @@ bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool)
 	link->n_cancels++;
 	requester_ring(&link->requester);
 	return true;
+}
+
+void link_cancel(struct link *link, uint32_t number, struct rte_mempool *pool)
+{
+	link_slot_abandon(link, number);
+	/* In turn, as all of them cost the worker the same. */
+	if (link->untold.oldest == SLOT_NONE && tell(link, number, pool))
+		return;
+	link->slot[number].untold = true;
+	append(link->slot, &link->untold, number);
+}
+
+uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool)
+{
+	uint32_t n = 0, number;
+
+	for (; n < max; n++) {
+		number = link->untold.oldest;
+		if (number == SLOT_NONE || !tell(link, number, pool))
+			break;
+		take_off(link->slot, &link->untold, number);
+		link->slot[number].untold = false;
+	}
+	return n;
 }
 
 const char *link_error(const struct link *link)

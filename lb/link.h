@@ -41,8 +41,15 @@ struct slot {
 	uint64_t tag;      /* first 8 bytes of the request, for a notice */
 	uint16_t service;
 	uint8_t state;         /* enum slot_state */
+	bool untold;           /* abandoned, and the worker does not know yet */
 	uint32_t chunks;       /* of the reply, so far */
-	uint32_t older, newer; /* neighbours in the order of sending; SLOT_NONE at the ends */
+	uint32_t older, newer; /* neighbours in its list; SLOT_NONE at the ends */
+};
+_Static_assert(sizeof(struct slot) == 64, "a cache line");
+
+/* Slots in the order in which they came. */
+struct slot_list {
+	uint32_t oldest, newest; /* SLOT_NONE: none */
 };
 
 enum probe_state { PROBE_WAITING, PROBE_GOOD, PROBE_BAD };
@@ -81,12 +88,13 @@ struct link {
 	/* credits */
 	struct slot *slot;
 	struct client_path *client_path; /* by slot: the reply's way back */
-	struct kept *kept;   /* by slot */
-	uint16_t *free_slot; /* stack */
+	struct kept *kept;               /* by slot */
+	uint16_t *free_slot;             /* stack */
 	uint32_t n_free;
 	uint32_t kept_back; /* free slots that requests which can wait here do not get: choose.c */
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
-	uint32_t oldest, newest; /* slots whose clients wait, in the order of sending */
+	struct slot_list busy;                     /* whose clients wait, in the order of sending */
+	struct slot_list untold; /* of which the worker is to be told that nobody waits */
 	/* the search for clients who are to be told goes on here; SLOT_NONE: at the oldest */
 	uint32_t overdue_at;
 	/* the same of the searches for those whose flow has gone, and for those to be replayed */
@@ -100,7 +108,7 @@ struct link {
 	int buried;              /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
-	/* of its replies since the control thread has looked; both write, and one may win (atomic) */
+	/* of its replies since the control thread has looked; both write, one may win (atomic) */
 	uint64_t longest_run_ns;
 	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t strangers;    /* packets from other MAC addresses than the worker's (atomic) */
@@ -137,12 +145,12 @@ struct link_params {
 	uint32_t psn; /* the first we send */
 	struct roce_path_spec path;
 	struct txq *tx;
-	struct rte_mempool *pieces; /* small mbufs for headers and trailers */
-	uint32_t *held;             /* counts packets that wait for an acknowledgement */
+	struct rte_mempool *pieces;      /* small mbufs for headers and trailers */
+	uint32_t *held;                  /* counts packets that wait for an acknowledgement */
 	const uint64_t *clock, *drained; /* as of requesters */
-	struct requester_list *paced; /* links whose packets wait for their rate */
-	uint64_t line_rate;           /* bytes per second; 0: no congestion control */
-	uint64_t notify_interval;     /* TSC; between congestion notifications; 0: none */
+	struct requester_list *paced;    /* links whose packets wait for their rate */
+	uint64_t line_rate;              /* bytes per second; 0: no congestion control */
+	uint64_t notify_interval;        /* TSC; between congestion notifications; 0: none */
 	bool multi_segment;
 	uint32_t descriptor_room; /* in mbufs of descriptors, behind the headroom */
 	uint8_t ack_timeout, retry_limit, rnr_retry;
@@ -242,10 +250,13 @@ void link_slot_free(struct link *link, uint32_t slot);
 void link_slot_abandon(struct link *link, uint32_t slot);
 
 /*
- * Tell the worker that nobody waits for this slot's answer. The mbuf is of <pool>. False: it is not
- * told, as it does not acknowledge what it has been sent, or there is no room or memory.
+ * The client has had its notice, and the worker is to be told that nobody waits for the answer: at
+ * once, or with a later link_tell() when it does not acknowledge what it has been sent, or there is
+ * no room or memory. Mbufs are of <pool>.
  */
-bool link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
+void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
+/* Tell the worker of up to <max> slots that it has yet to be told of. How many it was told of. */
+uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool);
 
 /* Why the link cannot go on, or NULL. */
 const char *link_error(const struct link *link);

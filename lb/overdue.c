@@ -54,7 +54,7 @@ static void check(struct lcore *lc, struct link *link)
 	uint32_t number = link->overdue_at, newer;
 
 	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->oldest;
+		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET; k++) {
 		if (number == SLOT_NONE ||
 		    without_reply(lc, &link->slot[number]) <=
@@ -103,7 +103,7 @@ static bool bury(struct lcore *lc, struct link *link)
 	uint32_t number = link->overdue_at, newer;
 
 	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->oldest;
+		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
 		if (give_up(lc, link, number))
@@ -111,7 +111,7 @@ static bool bury(struct lcore *lc, struct link *link)
 	}
 	/* Those whose clients cannot be told now may fill the budget: on behind them. */
 	link->overdue_at = number;
-	if (link->oldest != SLOT_NONE)
+	if (link->busy.oldest != SLOT_NONE)
 		return false;
 	/* An RDMA device may still read the packets. */
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) != NULL)

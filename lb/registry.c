@@ -113,7 +113,7 @@ static void detach(void *lcore, void *argument)
 	remove_from(lc->dirty, &lc->n_dirty, link);
 	remove_from(lc->active, &lc->n_active, link);
 	link->active = false;
-	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer)
+	for (uint32_t i = link->busy.oldest; i != SLOT_NONE; i = link->slot[i].newer)
 		link->stats.lost++;
 	if (link->suspect)
 		lc->n_suspect--;

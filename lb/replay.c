@@ -154,7 +154,7 @@ static void move(struct lcore *lc, struct link *link)
 	uint32_t number = link->moved_at, newer;
 
 	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->oldest;
+		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
 		if (replay_slot(lc, link, number, false))

@@ -52,7 +52,7 @@ static void tell_senders(struct lcore *lc, struct link *link)
 	uint32_t number = link->overdue_at, newer;
 
 	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->oldest;
+		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
 		tell_sender(lc, link, number);
@@ -80,7 +80,7 @@ struct look {
 
 static void look_at_link(const struct link *link, struct look *look)
 {
-	for (uint32_t i = link->oldest; i != SLOT_NONE; i = link->slot[i].newer) {
+	for (uint32_t i = link->busy.oldest; i != SLOT_NONE; i = link->slot[i].newer) {
 		look->in_flight++;
 		if (!look->count)
 			return;

@@ -446,18 +446,28 @@ static void check_client_frames(struct story *s)
 	}
 }
 
+static uint32_t listed(const struct link *link, const struct slot_list *list)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = list->oldest; i != SLOT_NONE && n <= link->slots; i = link->slot[i].newer)
+		n++;
+	return n;
+}
+
 static void check_link(const struct link *link)
 {
-	uint32_t busy = 0, listed = 0, taken = 0;
+	uint32_t busy = 0, untold = 0, taken = 0;
 
 	for (uint32_t i = 0; i < link->slots; i++) {
 		busy += link->slot[i].state == SLOT_BUSY;
+		untold += link->slot[i].state == SLOT_ABANDONED && link->slot[i].untold;
 		taken += link->slot[i].state != SLOT_FREE;
 	}
-	for (uint32_t i = link->oldest; i != SLOT_NONE && listed <= link->slots;
-	     i = link->slot[i].newer)
-		listed++;
-	walk_expect(listed == busy, "%u slots are listed, %u busy", listed, busy);
+	walk_expect(listed(link, &link->busy) == busy, "%u slots are listed, %u busy",
+		    listed(link, &link->busy), busy);
+	walk_expect(listed(link, &link->untold) == untold, "%u slots are listed, %u untold",
+		    listed(link, &link->untold), untold);
 	walk_expect(taken == link->slots - link->n_free, "%u slots are taken of %u, %u are free",
 		    taken, link->slots, link->n_free);
 	walk_expect(link->reserved_slots == 0 && link->reserved_packets == 0, "reserved");

@@ -189,9 +189,9 @@ Test(lb_share, no_service_takes_all_that_may_be_kept_for_replays)
 	for (unsigned int i = 0; i < r->lc->n_links; i++) {
 		struct link *link = r->lc->links[i];
 
-		while (link->oldest != SLOT_NONE) {
-			replay_forget(r->lc, link, link->oldest);
-			link_slot_free(link, link->oldest);
+		while (link->busy.oldest != SLOT_NONE) {
+			replay_forget(r->lc, link, link->busy.oldest);
+			link_slot_free(link, link->busy.oldest);
 		}
 	}
 	cr_expect_eq(r->lc->kept, 0);

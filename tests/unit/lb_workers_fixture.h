@@ -232,15 +232,15 @@ static inline void answer(struct rig *r, uint16_t worker)
 {
 	struct link *link = r->lc->link[worker];
 
-	cr_assert_neq(link->oldest, SLOT_NONE, "worker %u owes nothing", worker);
-	link_slot_free(link, link->oldest);
+	cr_assert_neq(link->busy.oldest, SLOT_NONE, "worker %u owes nothing", worker);
+	link_slot_free(link, link->busy.oldest);
 	workers_load_answered(&r->lc->load, worker, r->lc->now, 0);
 }
 
 static inline void answer_all(struct rig *r)
 {
 	for (unsigned int i = 0; i < r->lc->n_links; i++)
-		while (r->lc->links[i]->oldest != SLOT_NONE)
+		while (r->lc->links[i]->busy.oldest != SLOT_NONE)
 			answer(r, r->lc->links[i]->worker);
 }
 

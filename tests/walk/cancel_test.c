@@ -217,10 +217,84 @@ WALK(cancels_leave_the_window_room_for_what_is_to_be_announced)
 	walk_expect_eq(requester_unacked(rq), REQUESTER_WINDOW - 2);
 	/* As after requests that housekeeping sends: announced in the next turn. */
 	link->batched = 1;
-	walk_expect(link_cancel(link, link->newest, w->lb->lcore[0]->cancels));
-	walk_expect(!link_cancel(link, link->newest, w->lb->lcore[0]->cancels));
+	for (unsigned int i = 0; i < 2; i++) {
+		uint32_t newest = link->busy.newest;
+
+		cancel_slot(w->lb->lcore[0], link, newest);
+		walk_expect_eq(link->slot[newest].untold, i == 1);
+	}
 	link->batched = 0;
 	v->acknowledges = v->answers = true;
+	walk_settle(w);
+	walk_destroy(w);
+}
+
+/* 200 requests that their client no longer waits for, at a worker that takes its time to
+ * acknowledge. */
+static struct walk *given_up(struct walk_worker **v)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("a", 8000, "echo", ", request_timeout_ms: 20"),
+		.more = "workers: {suspect_ms: 0}\n"});
+	struct packet ask = {.family = 4, .payload = 10};
+
+	*v = walk_worker(w, &(struct walk_worker_params){.slots = 256});
+	(*v)->answers = false;
+	for (unsigned int i = 0; i < 200; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_need((*v)->n_requests == 200);
+	(*v)->acknowledges = false;
+	walk_pass(w, 30);
+	walk_expect_drops(w, {LB_DROP_REQUEST_TIMEOUT, 200});
+	return w;
+}
+
+static unsigned int cancelled(const struct walk_worker *v)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < v->n_requests; i++)
+		n += v->request[i].cancelled;
+	return n;
+}
+
+WALK(a_worker_that_was_behind_is_told_once_it_has_caught_up)
+{
+	struct walk_worker *v;
+	struct walk *w = given_up(&v);
+
+	walk_expect_eq(cancelled(v), LINK_CANCELS_MAX);
+	v->acknowledges = true;
+	walk_pass(w, 40);
+	walk_expect_eq(cancelled(v), 200);
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 200});
+	walk_expect_eq(walk_worker_stats(v).outstanding, 0);
+	walk_destroy(w);
+}
+
+WALK(a_worker_is_not_told_of_what_it_has_answered_by_then)
+{
+	struct walk_worker *v;
+	struct walk *w = given_up(&v);
+	struct packet ask = {.family = 4, .payload = 10};
+
+	walk_need(!v->request[150].cancelled);
+	while (v->n_requests > 100)
+		walk_answer(v, 100, &(struct walk_reply){0});
+	walk_settle(w);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 100}, {LB_DROP_CANCEL_UNSENT, 100});
+	/* Its slots are others' by then. */
+	v->acknowledges = true;
+	for (unsigned int i = 0; i < 100; i++)
+		walk_send(w, 0, &ask);
+	walk_pass(w, 15);
+	walk_need(v->n_requests == 200);
+	walk_expect_eq(cancelled(v), 100);
+	walk_expect(!v->request[150].cancelled);
+	walk_answer_all(v);
 	walk_settle(w);
 	walk_destroy(w);
 }
