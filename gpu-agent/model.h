@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a model author implements: a shared object that exports one symbol, `agent_model`, of type
- * struct agent_model. The agent loads it with --model PATH (or --model NAME for those it ships),
- * opens it once, and calls run() from its loop with batches of requests that it gathered. A model
- * that also runs on a GPU has capture(), which is called once and puts its work into the loop's
- * graph; run() is not called then.
+ * struct agent_model. Installed as <doorbell/model.h>; `pkg-config --cflags doorbell-model` finds
+ * it, and `pkg-config --variable=modelsdir doorbell-model` names the folder for plug-ins. The agent
+ * loads one with --model PATH, or with --model NAME when NAME.so lies in that folder, opens it
+ * once, and calls run() from its loop with batches of requests that it gathered. A model that also
+ * runs on a GPU has capture(), which is called once and puts its work into the loop's graph; run()
+ * is not called then.
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -74,5 +76,16 @@ struct agent_model {
 	 */
 	int (*capture)(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size);
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The symbol that a plug-in defines. */
+extern const struct agent_model agent_model __attribute__((visibility("default")));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

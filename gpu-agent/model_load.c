@@ -2,31 +2,79 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent.h"
 
-/* Plug-ins lie in models/ beside the agent while building, in DOORBELL_MODELS once installed. */
-static void plugin_path(char *path, size_t size, const char *name)
+/* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
+static const char *const beside_agent[] = {"models", DOORBELL_MODELS_FROM_AGENT};
+
+/* The folder <relative> to the one that the agent is in, without "..". False when there is none. */
+static bool folder_beside_agent(char folder[PATH_MAX], const char *relative)
 {
-	char self[PATH_MAX / 2];
-	ssize_t n;
+	char self[PATH_MAX / 2], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
+
+	if (n < 0)
+		return false;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash == NULL)
+		return false;
+	*slash = '\0';
+	snprintf(path, sizeof(path), "%s/%s", self, relative);
+	return realpath(path, folder) != NULL;
+}
+
+static bool is_file(char *path, size_t size, const char *folder, const char *name, const char *end)
+{
+	int n = snprintf(path, size, "%s/%s%s", folder, name, end);
+
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+/*
+ * The file that <name> means: a path where it has a '/'; otherwise NAME.so in a folder of plug-ins,
+ * and what ends in .so may also be a file in the current folder, which comes first. When there is
+ * none, -ENOENT, and <error> names the folders.
+ */
+static int plugin_path(char *path, size_t size, const char *name, char *error, size_t error_size)
+{
+	size_t length = strlen(name), said;
+	bool is_library = length > 3 && strcmp(name + length - 3, ".so") == 0;
+	const char *end = is_library ? "" : ".so";
+	char folder[PATH_MAX];
 
 	if (strchr(name, '/') != NULL) {
 		snprintf(path, size, "%s", name);
-		return;
+		return 0;
 	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(self, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	snprintf(path, size, "%s/models/%s.so", self, name);
-	if (access(path, R_OK) != 0)
-		snprintf(path, size, DOORBELL_MODELS "/%s.so", name);
+	if (is_library && is_file(path, size, ".", name, ""))
+		return 0;
+	said = (size_t)snprintf(error, error_size, "there is no model '%s': no file %s%s in ", name,
+				name, end);
+	for (size_t i = 0; i < sizeof(beside_agent) / sizeof(beside_agent[0]); i++) {
+		if (!folder_beside_agent(folder, beside_agent[i]) ||
+		    strcmp(folder, DOORBELL_MODELS) == 0)
+			continue;
+		if (is_file(path, size, folder, name, end))
+			return 0;
+		if (said < error_size)
+			said += (size_t)snprintf(error + said, error_size - said, "%s, ", folder);
+	}
+	if (is_file(path, size, DOORBELL_MODELS, name, end))
+		return 0;
+	if (said < error_size)
+		snprintf(error + said, error_size - said,
+			 DOORBELL_MODELS "%s; give --model the name of one that is there, such as "
+					 "echo, or the path of a .so",
+			 is_library ? ", or here" : "");
+	return -ENOENT;
 }
 
 static int check(const struct loaded_model *m, const char *path, char *error, size_t size)
@@ -68,13 +116,12 @@ int agent_model_load(struct loaded_model *m, const char *name, const char *argum
 	int ret;
 
 	memset(m, 0, sizeof(*m));
-	plugin_path(path, sizeof(path), name);
+	ret = plugin_path(path, sizeof(path), name, error, size);
+	if (ret < 0)
+		return ret;
 	m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (m->library == NULL) {
-		snprintf(error, size,
-			 "model '%s' cannot be loaded: %s; give --model a plug-in's "
-			 "name (echo, mlp) or the path of a .so",
-			 name, dlerror());
+		snprintf(error, size, "model '%s' cannot be loaded: %s", name, dlerror());
 		return -ENOENT;
 	}
 	m->model = dlsym(m->library, AGENT_MODEL_SYMBOL);

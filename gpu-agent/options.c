@@ -92,7 +92,7 @@ static const struct row rows[] = {
 	{"proxy", NULL, "verbs: post through a thread also where a ConnectX could be rung directly",
 	 FLAG_OFF, AT(may_post)},
 	{"name", "NAME", "what people call the worker [host name]", NAME},
-	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or a .so", TEXT, AT(model)},
+	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or the path of a .so", TEXT, AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
 	{"gpu", "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
@@ -135,6 +135,8 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+#define USAGE_COLUMN 27 /* where help begins, behind two spaces */
+
 static void usage(FILE *to)
 {
 	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVICE --address IP/PREFIX "
@@ -145,10 +147,14 @@ static void usage(FILE *to)
 
 		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
 			 rows[i].value == NULL ? "" : rows[i].value);
-		fprintf(to, "  %-27s%s\n", left, rows[i].help);
+		/* What does not fit before the column has a line of its own. */
+		if (strlen(left) > USAGE_COLUMN - 2)
+			fprintf(to, "  %s\n  %-*s%s\n", left, USAGE_COLUMN, "", rows[i].help);
+		else
+			fprintf(to, "  %-*s%s\n", USAGE_COLUMN, left, rows[i].help);
 	}
-	fprintf(to, "  %-27s%s\n  %-27s%s\n", "--version", "print the version", "--help",
-		"this text");
+	fprintf(to, "  %-*s%s\n  %-*s%s\n", USAGE_COLUMN, "--version", "print the version",
+		USAGE_COLUMN, "--help", "this text");
 }
 
 static int complain(const struct row *row, const char *value, const char *fix)

@@ -16,7 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../gpu-agent/python")]
-import doorbell  # noqa: E402
+import doorbell_agent  # noqa: E402
 import gpu_http  # noqa: E402
 
 GAP_US = 20
@@ -75,7 +75,7 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Item), ctypes.c_uin
 
 def load_library():
     path = os.environ.get("BENCH_GPU_LIBRARY", os.path.join(HERE, "libbench-gpu.so"))
-    lib, graph = ctypes.CDLL(path), ctypes.POINTER(doorbell.Graph)
+    lib, graph = ctypes.CDLL(path), ctypes.POINTER(doorbell_agent.Graph)
     for name, result, arguments in (
             ("start", ctypes.c_void_p, [graph, ctypes.c_int, RUN, ctypes.c_uint32,
                                         ctypes.c_char_p, ctypes.c_size_t]),
@@ -106,7 +106,7 @@ class Case:
         device = next(module.parameters()).device
         with torch.no_grad():
             self.expected = module(self.requests.to(device)).cpu()
-        self.captured = doorbell.capture(module, self.requests.to(device), batch)
+        self.captured = doorbell_agent.capture(module, self.requests.to(device), batch)
         self.graph = self.captured.describe()
         self.device = device
         self.run = RUN(self.answer)
@@ -302,7 +302,7 @@ def main():
         try:
             all_cases[name] = {batch: Case(torch, name, module, row, batch)
                                for batch in (1,) + BATCHES}
-        except doorbell.Error as error:
+        except doorbell_agent.Error as error:
             print(f"gpu_models.py: {name}: {error}; it is left out", file=sys.stderr)
             failed = True
     for run in range(options.runs):

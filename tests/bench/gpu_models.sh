@@ -6,7 +6,7 @@
 #   tests/bench/gpu_models.sh run [--runs N] [--json FILE] [--only mlp,superres,squeezenet,resnet50]
 #   tests/bench/gpu_models.sh bundle DIRECTORY
 #
-# bundle puts there the bench, doorbell.py with the agent's library, its test and examples, the
+# bundle puts there the bench, doorbell_agent.py with the agent's library, its test and examples, the
 # libraries that a machine without DPDK lacks, and the commit. There: python3 DIRECTORY/gpu_models.py --help
 #
 # BUILD is the build directory of run (default: build-bench, made when it is not there).

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""doorbell.serve() where a GPU and PyTorch are: that it gets as far as the load balancer, which is
-not there, and what it says of modules that it cannot serve. Each in a process, as it serves once.
+"""doorbell_agent.serve() where a GPU and PyTorch are: that it gets as far as the load balancer,
+which is not there, and what it says of modules that it cannot serve. Each in a
+process, as it serves once.
 
-DOORBELL_LIBRARY says where libdoorbell-agent.so is, unless it is beside doorbell.py.
+DOORBELL_LIBRARY says where libdoorbell-agent.so is, unless it is beside doorbell_agent.py.
 """
 import os
 import signal
@@ -39,10 +40,10 @@ def looking(torch):
 
 def serve(case):
     import torch
-    import doorbell
+    import doorbell_agent
     try:
-        doorbell.serve(globals()[case](torch), torch.rand(1, 16, device="cuda"), **OPTIONS)
-    except doorbell.Error as error:
+        doorbell_agent.serve(globals()[case](torch), torch.rand(1, 16, device="cuda"), **OPTIONS)
+    except doorbell_agent.Error as error:
         sys.exit(f"Error: {error}")
     print("returned")
 

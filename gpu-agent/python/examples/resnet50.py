@@ -5,9 +5,9 @@ A request of 602,112 bytes does not fit a datagram, so no load balancer can send
 import torch
 import torchvision
 
-import doorbell
+import doorbell_agent
 
 module = torchvision.models.resnet50(weights=None).eval().cuda()
 example = torch.rand(1, 3, 224, 224, device="cuda")
-doorbell.serve(module, example, model="resnet50", max_batch=8, lb="10.201.0.254:4790",
-               device="net_af_packet0,iface=eth1", address="10.201.0.11/24")
+doorbell_agent.serve(module, example, model="resnet50", max_batch=8, lb="10.201.0.254:4790",
+                     device="net_af_packet0,iface=eth1", address="10.201.0.11/24")

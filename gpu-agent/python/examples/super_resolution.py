@@ -6,10 +6,10 @@ A request of 200,704 bytes does not fit a datagram, so no load balancer can send
 import torch
 from torch.nn import Conv2d, PixelShuffle, Sequential, Tanh
 
-import doorbell
+import doorbell_agent
 
 module = Sequential(Conv2d(1, 64, 5, padding=2), Tanh(), Conv2d(64, 32, 3, padding=1), Tanh(),
                     Conv2d(32, 9, 3, padding=1), PixelShuffle(3)).eval().cuda()
 example = torch.rand(1, 1, 224, 224, device="cuda")
-doorbell.serve(module, example, model="super-resolution", lb="10.201.0.254:4790",
+doorbell_agent.serve(module, example, model="super-resolution", lb="10.201.0.254:4790",
                device="net_af_packet0,iface=eth1", address="10.201.0.11/24")

@@ -2,14 +2,14 @@
 """Serve a PyTorch module from the GPU it is on: Python takes no part in a request, and with an RDMA
 device no CPU does.
 
-    import torch, doorbell
-    doorbell.serve(module, torch.rand(1, 256, device="cuda"), model="classifier",
-                   lb="10.201.0.254:4790", device="mlx5_0", engine="verbs",
-                   address="10.201.0.11/24")
+    import torch, doorbell_agent
+    doorbell_agent.serve(module, torch.rand(1, 256, device="cuda"), model="classifier",
+                         lb="10.201.0.254:4790", device="mlx5_0", engine="verbs",
+                         address="10.201.0.11/24")
 
 A request is the bytes of one row of the module's input, a reply those of one row of its output, as
-they lie in memory; each must fit one datagram of a client. The module is captured as a CUDA graph; what it does must be the same for every
-batch. The agent is libdoorbell-agent.so, loaded into this process.
+they lie in memory; each must fit one datagram of a client. The module is captured as a CUDA graph;
+what it does must be the same for every batch. The agent is libdoorbell-agent.so, loaded into this process.
 """
 import contextlib
 import ctypes
@@ -20,6 +20,7 @@ import threading
 BATCH_MAX = 128  # of the loop on a GPU
 WARM_UPS = 3
 LIBRARY = "libdoorbell-agent.so"
+LIBRARY_FOLDER = "@libdir@"  # meson writes here where it installs the library
 
 
 class Error(RuntimeError):
@@ -145,11 +146,13 @@ def command_line(**options):
 
 
 def load_library(path=None):
-    """<path>, or $DOORBELL_LIBRARY, or the library beside this file, or the system's."""
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), LIBRARY)
+    """<path>, or $DOORBELL_LIBRARY, or the library beside this file, where it was installed, or
+    the system's."""
     path = path or os.environ.get("DOORBELL_LIBRARY")
     if path is None:
-        path = beside if os.path.exists(beside) else LIBRARY
+        folders = (os.path.dirname(os.path.abspath(__file__)), LIBRARY_FOLDER)
+        files = [os.path.join(folder, LIBRARY) for folder in folders]
+        path = next(filter(os.path.exists, files), LIBRARY)
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
