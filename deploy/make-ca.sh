@@ -139,7 +139,7 @@ make_lb() {
     keep lb || make_certificate lb "${names[0]}" serverAuth "$list"
 }
 
-# "gpu-host-1", or "gpu-host-1,10.9.0.11,model:echo": with these addresses and models, and no others
+# "gpu-host-1", or "gpu-host-1,10.201.0.11,model:echo": with these addresses and models, and no others
 make_agents() {
     local name list part parts
     [ ${#names[@]} -gt 0 ] || complain "agent: say the names of the workers"

@@ -134,7 +134,7 @@ static const struct row rows[] = {
 	{"config apply", 0, "/etc/doorbell/fake.yaml: applied, 0 changes\n"},
 	{"config check " SAMPLE_CONFIG, 0, "good, but cannot be applied: flows changed: needs a"},
 	{"config check --json " SAMPLE_CONFIG, 0, "\"applies\": false"},
-	{"config diff " SAMPLE_CONFIG, 0, "services[echo]"},
+	{"config diff " SAMPLE_CONFIG, 0, "services[digits]"},
 	{"config diff --json " SAMPLE_CONFIG, 0, "\"effect\": \"restart\""},
 	{"config apply " SAMPLE_CONFIG, 1, "doorbell: flows changed: needs a restart\n"},
 	{"config apply /nonexistent", 1, "doorbell: /nonexistent: No such file or directory\n"},

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The programs of the client guide (deploy/docs/client.md), as they stand there: each gets its answer,
+# and each says which notice it got where no worker is.
+. "$(dirname "$0")/story.sh"
+
+examples=$root/deploy/docs/examples
+command -v cc >/dev/null || skip "no C compiler for first_request.c"
+
+topology_up "story$$" 1
+# The sample's own services, and nothing else of it.
+topology_config "$(sed -n '/^services:/,/^$/{/^services:/d;p}' "$root/deploy/sample/doorbell.yaml")"
+start_lb
+cc -Wall -Wextra -Werror -O2 -o "$dir/first_request" "$examples/first_request.c"
+
+# example NAME: its words in $dir/NAME.said, its exit status in $status
+example() {
+    local name=$1 command=("$dir/$1")
+    [ "${name%.py}" = "$name" ] || command=(python3 "$examples/$name")
+    status=0
+    ip netns exec "$tag-client" "${command[@]}" >"$dir/$name.said" 2>&1 || status=$?
+}
+
+for name in first_request first_request.py; do
+    example "$name"
+    expect "$name without a worker: exit status" "$status" -eq 1
+    expect "$name without a worker" "$(cat "$dir/$name.said")" = "no reply: notice code 1"
+done
+example tagged_request.py
+expect "tagged_request.py without a worker" "$(sort "$dir/tagged_request.py.said" | paste -sd' ')" = \
+    "request 7: notice 1 request 8: notice 1"
+
+start_agents 1 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
+for name in first_request first_request.py; do
+    example "$name"
+    expect "$name: exit status" "$status" -eq 0
+    expect "$name" "$(cat "$dir/$name.said")" = "this picture shows a 0"
+done
+example tagged_request.py
+expect "tagged_request.py: exit status" "$status" -eq 0
+grep -qx "request 7: reply of 52 bytes" "$dir/tagged_request.py.said" ||
+    fail "tagged_request.py: $(cat "$dir/tagged_request.py.said")"
+grep -qEx "request 8: (reply of 52 bytes|notice 6)" "$dir/tagged_request.py.said" ||
+    fail "tagged_request.py: $(cat "$dir/tagged_request.py.said")"
+
+# Nobody listens where no load balancer is: the program ends by itself and says so.
+stop "$pid_lb"
+example first_request.py
+expect "first_request.py without a load balancer: exit status" "$status" -ne 0
+expect "first_request.py without a load balancer" "$(tail -n 1 "$dir/first_request.py.said")" = \
+    "TimeoutError: timed out"
+echo "$(cat "$dir/first_request.said"), from C and from Python; tagged: $(paste -sd, "$dir/tagged_request.py.said")"
