@@ -13,6 +13,7 @@
 #include "histogram.h"
 #include "ledger.h"
 #include "mix.h"
+#include "order.h"
 #include "transport.h"
 
 #include <pthread.h>
@@ -22,6 +23,14 @@
 #define BENCH_THREADS_MAX 64
 #define BENCH_FLOWS_MAX   65536
 #define BENCH_WINDOW_MAX  65536
+
+/* What is compared of a reply. */
+enum bench_verify {
+	BENCH_VERIFY_NONE,
+	BENCH_VERIFY_ID,   /* it begins with the request's first 8 bytes */
+	BENCH_VERIFY_ECHO, /* it is the request */
+	BENCH_VERIFIES
+};
 
 struct bench_options {
 	struct mix mix;
@@ -34,15 +43,16 @@ struct bench_options {
 	uint64_t timeout_ms;
 	uint64_t seed;
 	uint64_t allow_lost;
-	bool even;        /* arrivals at even distances instead of Poisson's */
-	bool verify_echo; /* the reply must be the request */
-	bool quiet;       /* no progress */
-	bool spin;        /* never sleep */
+	bool even;   /* arrivals at even distances instead of Poisson's */
+	bool remote; /* targets may be anybody's */
+	bool quiet;  /* no progress */
+	bool spin;   /* never sleep */
 	bool json;
 	const char *hgrm;                     /* file for the distribution */
 	const char *dpdk, *address, *gateway; /* DPDK mode */
-	const char *verify;                   /* "id" or "echo", as given */
-	const char *arrivals;                 /* "poisson" or "even", as given */
+	enum bench_verify compare;
+	const char *verify;   /* name of <compare>, as given */
+	const char *arrivals; /* "poisson" or "even", as given */
 };
 
 /* One thread of a run: its flows, its requests. */
@@ -73,6 +83,8 @@ void bench_thread_fini(struct bench_thread *thread);
 /* Reads the command line. 0, 1 after --help, -EINVAL after saying what is wrong. <options> gets
  * defaults first. */
 int bench_options_read(int argc, char **argv, struct bench_options *options);
+/* What --verify calls it. */
+const char *bench_verify_name(enum bench_verify verify);
 /* Their names, for completion. */
 void bench_options_names(void);
 

@@ -34,6 +34,7 @@ struct engine {
 	uint8_t *room; /* of the staged */
 	uint32_t room_each;
 	uint8_t *expected;
+	struct order order; /* with BENCH_VERIFY_NONE only */
 };
 
 uint64_t bench_now_ns(void)
@@ -186,6 +187,7 @@ static int send_staged(struct engine *e)
 	if (sent < 0)
 		return sent;
 	for (int i = 0; i < sent; i++) {
+		uint64_t id = ledger_next_id(&thread->ledger);
 		int ret;
 
 		e->staged[i].sent_ns = now;
@@ -193,6 +195,11 @@ static int send_staged(struct engine *e)
 		if (ret < 0)
 			return ret;
 		count_sent(thread, &e->staged[i]);
+		if (e->options->compare == BENCH_VERIFY_NONE) {
+			ret = order_sent(&e->order, &thread->ledger, e->staged[i].flow, id);
+			if (ret < 0)
+				return ret;
+		}
 	}
 	keep_unsent(e, (unsigned int)sent);
 	return 0;
@@ -209,11 +216,47 @@ static bool is_right(struct engine *e, uint64_t id, const struct transport_datag
 		return true; /* the ledger knows better */
 	if (flight->flow != datagram->flow)
 		return false;
-	if (!e->options->verify_echo)
+	if (e->options->compare != BENCH_VERIFY_ECHO)
 		return true;
 	request_build(id, e->expected, flight->size);
 	return datagram->length == flight->size &&
 	       memcmp(datagram->bytes, e->expected, flight->size) == 0;
+}
+
+/* Does it name a request of its flow? Of a model that knows nothing of ids one in 2^32 seems to. */
+static bool names_request(const struct engine *e, uint64_t id,
+			  const struct transport_datagram *datagram)
+{
+	const struct flight *flight = ledger_find(&e->thread->ledger, id);
+
+	return ledger_knows(&e->thread->ledger, id) &&
+	       (flight == NULL || flight->flow == datagram->flow);
+}
+
+/*
+ * Which request it answers. What says nothing about that answers, where replies may hold anything,
+ * the oldest request of its flow. False: none, and it is counted.
+ */
+static bool find_request(struct engine *e, const struct transport_datagram *datagram,
+			 enum notice_code code, uint64_t *id)
+{
+	struct ledger_counts *counts = &e->thread->ledger.counts;
+	bool has_id = datagram->length >= MIX_SIZE_MIN;
+
+	if (has_id)
+		*id = id_read(datagram->bytes + (code != NOTICE_NONE ? NOTICE_ID_AT : 0));
+	if (e->options->compare != BENCH_VERIFY_NONE || (has_id && code != NOTICE_NONE)) {
+		counts->strangers += !has_id;
+		return has_id;
+	}
+	if ((has_id && names_request(e, *id, datagram)) ||
+	    order_oldest(&e->order, &e->thread->ledger, datagram->flow, id))
+		return true;
+	if (order_is_late(&e->order, datagram->flow))
+		counts->late++;
+	else
+		counts->duplicates++;
+	return false;
 }
 
 static void take(struct engine *e, const struct transport_datagram *datagram, uint64_t now)
@@ -223,11 +266,8 @@ static void take(struct engine *e, const struct transport_datagram *datagram, ui
 	struct flight flight;
 	uint64_t id;
 
-	if (datagram->length < MIX_SIZE_MIN) {
-		thread->ledger.counts.strangers++;
+	if (!find_request(e, datagram, code, &id))
 		return;
-	}
-	id = id_read(datagram->bytes + (code != NOTICE_NONE ? NOTICE_ID_AT : 0));
 	switch (ledger_settle(&thread->ledger, id, code, is_right(e, id, datagram), &flight)) {
 	case LEDGER_ANSWERED:
 		thread->last_answer_ns = now;
@@ -267,8 +307,11 @@ static void expire(struct engine *e, uint64_t now)
 	uint64_t timeout = e->options->timeout_ms * 1000000;
 	struct flight flight;
 
-	while (now > timeout && ledger_expire(&e->thread->ledger, now - timeout, &flight))
+	while (now > timeout && ledger_expire(&e->thread->ledger, now - timeout, &flight)) {
 		turn_add(e, flight.flow);
+		if (e->options->compare == BENCH_VERIFY_NONE)
+			order_lost(&e->order, flight.flow);
+	}
 }
 
 /* --- the loop ----------------------------------------------------------------------------------
@@ -382,7 +425,8 @@ static void engine_init(struct engine *e, struct bench_thread *thread)
 	e->room_each = params.largest;
 	e->room = malloc((size_t)e->room_each * TRANSPORT_BURST);
 	e->expected = malloc(e->room_each);
-	if (e->room == NULL || e->expected == NULL || windows_init(e) != 0) {
+	if (e->room == NULL || e->expected == NULL || windows_init(e) != 0 ||
+	    order_init(&e->order, e->flows) != 0) {
 		snprintf(thread->error, sizeof(thread->error), "out of memory");
 		return;
 	}
@@ -397,6 +441,7 @@ static void engine_fini(struct engine *e)
 	free(e->room);
 	free(e->expected);
 	free(e->turn);
+	order_fini(&e->order);
 }
 
 static void engine_start(struct engine *e)

@@ -179,6 +179,13 @@ void histogram_print(const struct histogram *histogram, FILE *out)
 	fprintf(out, "#[Buckets = %12d, SubBuckets     = %12u]\n", DOUBLINGS + 1, LINEAR);
 }
 
+/* A time of no value is null, not 0. */
+static void us_json(json_t *object, const struct histogram *histogram, const char *name, double ns)
+{
+	json_object_set_new(object, name,
+			    histogram->count != 0 ? json_real(ns / 1e3) : json_null());
+}
+
 json_t *histogram_json(const struct histogram *histogram, bool rows)
 {
 	static const struct {
@@ -189,18 +196,17 @@ json_t *histogram_json(const struct histogram *histogram, bool rows)
 		      {"p99_us", 0.99},
 		      {"p999_us", 0.999},
 		      {"p9999_us", 0.9999}};
-	json_t *object = json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t)histogram->count,
-				   "min_us", (double)histogram->min_ns / 1e3, "mean_us",
-				   histogram_mean_ns(histogram) / 1e3, "stddev_us",
-				   histogram_deviation_ns(histogram) / 1e3);
+	json_t *object = json_pack("{s:I}", "count", (json_int_t)histogram->count);
 	json_t *list;
 	struct row row;
 
+	us_json(object, histogram, "min_us", (double)histogram->min_ns);
+	us_json(object, histogram, "mean_us", histogram_mean_ns(histogram));
+	us_json(object, histogram, "stddev_us", histogram_deviation_ns(histogram));
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
-		json_object_set_new(
-			object, points[i].name,
-			json_real((double)histogram_value_ns(histogram, points[i].of) / 1e3));
-	json_object_set_new(object, "max_us", json_real((double)histogram->max_ns / 1e3));
+		us_json(object, histogram, points[i].name,
+			(double)histogram_value_ns(histogram, points[i].of));
+	us_json(object, histogram, "max_us", (double)histogram->max_ns);
 	if (!rows)
 		return object;
 	list = json_array();

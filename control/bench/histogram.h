@@ -43,7 +43,8 @@ void histogram_print(const struct histogram *histogram, FILE *out);
 
 /*
  * {"count", "min_us", "mean_us", "stddev_us", "p50_us", "p90_us", "p99_us", "p999_us", "p9999_us",
- * "max_us", "percentiles": [[percent, us, count], ...]}; the last only with <rows>.
+ * "max_us", "percentiles": [[percent, us, count], ...]}; the last only with <rows>. Without values
+ * all but "count" and "percentiles" are null.
  */
 json_t *histogram_json(const struct histogram *histogram, bool rows);
 

@@ -96,7 +96,7 @@ int ledger_sent(struct ledger *ledger, const struct flight *flight)
 	return 0;
 }
 
-static bool is_ours(const struct ledger *ledger, uint64_t id)
+bool ledger_knows(const struct ledger *ledger, uint64_t id)
 {
 	return id >> 32 == ledger->tag && (uint32_t)id < ledger->next;
 }
@@ -105,7 +105,7 @@ const struct flight *ledger_find(const struct ledger *ledger, uint64_t id)
 {
 	uint32_t index = (uint32_t)id;
 
-	if (!is_ours(ledger, id) || state_of(ledger, index) != STATE_SENT)
+	if (!ledger_knows(ledger, id) || state_of(ledger, index) != STATE_SENT)
 		return NULL;
 	return flight_of(ledger, index);
 }
@@ -142,7 +142,7 @@ enum ledger_verdict ledger_settle(struct ledger *ledger, uint64_t id, enum notic
 {
 	if (code != NOTICE_NONE)
 		ledger->counts.notices[code]++;
-	if (!is_ours(ledger, id)) {
+	if (!ledger_knows(ledger, id)) {
 		ledger->counts.strangers++;
 		return LEDGER_STRANGER;
 	}

@@ -59,6 +59,8 @@ uint64_t ledger_next_id(const struct ledger *ledger);
 /* -ENOMEM. */
 int ledger_sent(struct ledger *ledger, const struct flight *flight);
 
+/* Was a request of this run sent with this id? */
+bool ledger_knows(const struct ledger *ledger, uint64_t id);
 /* The outstanding request with this id, or NULL. */
 const struct flight *ledger_find(const struct ledger *ledger, uint64_t id);
 

@@ -12,8 +12,11 @@
 	"doorbell bench --to ADDR:PORT [--mix SIZE:WEIGHT,...] (--rate N | --window N) [...]\n"    \
 	"Sends requests from UDP sockets and accounts for every one. --rate is an open loop:\n"    \
 	"requests leave at random times, whatever has been answered, and latency counts from\n"    \
-	"when they were due. --window is a closed loop. Exits with 1 if requests were lost or\n"   \
-	"replies wrong."
+	"when they were due. --window is a closed loop. Requests are random bytes, and what a\n"   \
+	"model makes of them is its own affair: replies are counted, and compared only with\n"     \
+	"--verify. Targets are this machine's addresses and services of the load balancer here\n"  \
+	"($DOORBELL_SOCKET); others need --remote. Exits with 1 if requests were lost, answered\n" \
+	"twice or answered wrongly."
 
 #define RATE_MAX     100000000
 #define SECONDS_MAX  1000000
@@ -64,7 +67,11 @@
 			 &(o)->verify,                                                              \
 			 0,                                                                         \
 			 0,                                                                         \
-			 "replies: id (first 8 bytes; default) or echo (every byte)"},              \
+			 "replies: none (any will do; default), id (begin with the request's "      \
+			 "first 8 "                                                                 \
+			 "bytes) or echo (are the request)"},                                       \
+			{"remote", OPTION_FLAG, &(o)->remote,                                       \
+			 0,        0,           "--to may be an address of another machine"},       \
 			{"allow-lost",     OPTION_NUMBER,                                           \
 			 &(o)->allow_lost, 0,                                                       \
 			 UINT64_MAX,       "do not fail if no more than so many are lost"},         \
@@ -107,10 +114,28 @@ static int choose(const char *given, const char *first, const char *second, bool
 	return given == NULL || *is_second || strcmp(given, first) == 0 ? 0 : -EINVAL;
 }
 
+static const char *const verify_names[BENCH_VERIFIES] = {
+	[BENCH_VERIFY_NONE] = "none", [BENCH_VERIFY_ID] = "id", [BENCH_VERIFY_ECHO] = "echo"};
+
+const char *bench_verify_name(enum bench_verify verify)
+{
+	return verify_names[verify];
+}
+
+static int check_verify(struct bench_options *o)
+{
+	for (int i = 0; i < BENCH_VERIFIES && o->verify != NULL; i++)
+		if (strcmp(o->verify, verify_names[i]) == 0) {
+			o->compare = i;
+			return 0;
+		}
+	return o->verify == NULL ? 0 : complain("--verify: give none, id or echo");
+}
+
 static int check_words(struct bench_options *o)
 {
-	if (choose(o->verify, "id", "echo", &o->verify_echo) != 0)
-		return complain("--verify: give id or echo");
+	if (check_verify(o) != 0)
+		return -EINVAL;
 	if (choose(o->arrivals, "poisson", "even", &o->even) != 0)
 		return complain("--arrivals: give poisson or even");
 	if (o->arrivals != NULL && o->rate == 0)

@@ -79,8 +79,9 @@ static void sums_rates(struct sums *sums, const struct bench_options *o,
 
 static bool lag_matters(const struct sums *sums)
 {
-	return (double)histogram_value_ns(&sums->lag, 0.99) >
-	       LAG_TOLERATED * (double)histogram_value_ns(&sums->latency, 0.5);
+	return sums->latency.count != 0 &&
+	       (double)histogram_value_ns(&sums->lag, 0.99) >
+		       LAG_TOLERATED * (double)histogram_value_ns(&sums->latency, 0.5);
 }
 
 /* --- text --------------------------------------------------------------------------------------
@@ -91,8 +92,12 @@ static double us(const struct histogram *histogram, double of)
 	return (double)histogram_value_ns(histogram, of) / 1e3;
 }
 
-static void print_latency(FILE *out, const char *what, const struct histogram *h)
+static void print_latency(FILE *out, const char *what, const char *none, const struct histogram *h)
 {
+	if (h->count == 0) {
+		fprintf(out, "%-11s -  %s\n", what, none);
+		return;
+	}
 	fprintf(out,
 		"%-11s p50 %.1f us  p90 %.1f us  p99 %.1f us  p99.9 %.1f us  max %.1f us  mean "
 		"%.1f us\n",
@@ -118,6 +123,7 @@ static void print_notices(FILE *out, const struct ledger_counts *counts)
 static void print_text(FILE *out, const struct bench_options *o, const struct sums *sums)
 {
 	const struct ledger_counts *c = &sums->counts;
+	const char *none;
 
 	fprintf(out,
 		"requests    %" PRIu64 "  answered %" PRIu64 "  lost %" PRIu64 "  refused %" PRIu64
@@ -130,12 +136,14 @@ static void print_text(FILE *out, const struct bench_options *o, const struct su
 			sums->unreachable);
 	fprintf(out, "rate        %.1f/s sent, %.1f/s answered, over %.3f s\n", sums->offered,
 		sums->achieved, sums->seconds);
-	print_latency(out, "latency", &sums->latency);
+	none = c->answered == 0 ? "no request was answered"
+				: "no request was answered after the warm-up";
+	print_latency(out, "latency", none, &sums->latency);
 	for (unsigned int i = 0; i < o->mix.n_targets && o->mix.n_targets > 1; i++)
-		print_latency(out, o->mix.target[i].name, &sums->by_target[i]);
+		print_latency(out, o->mix.target[i].name, none, &sums->by_target[i]);
 	if (o->rate == 0)
 		return;
-	print_latency(out, "sent late", &sums->lag);
+	print_latency(out, "sent late", "no request was sent after the warm-up", &sums->lag);
 	if (lag_matters(sums))
 		fprintf(out, "            which the latencies above contain; give --threads or "
 			     "--spin to be earlier\n");
@@ -188,6 +196,7 @@ static json_t *report_json(const struct bench_options *o, const struct sums *sum
 			  (json_int_t)sums->unsent, "unreachable", (json_int_t)sums->unreachable,
 			  "counted", (json_int_t)sums->counted, "notices_by_code", notices_json(c));
 
+	json_object_set_new(object, "verify", json_string(bench_verify_name(o->compare)));
 	json_object_update(object, counts);
 	json_decref(counts);
 	json_object_set_new(object, "offered_rps", json_real(sums->offered));

@@ -111,6 +111,9 @@ cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 int cli_bench(int argc, char **argv);
 int cli_size(int argc, char **argv);
 
+/* $DOORBELL_SOCKET, or where doorbell-lb has it by default. */
+const char *cli_default_socket(void);
+
 /* "doorbell: ..." on stderr; returns 1. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bench: the load generator is in control/bench. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "bench.h"
 #include "cli.h"
+#include "local_address.h"
 
 /* Beside this program, or where programs are found. */
 #define DPDK_PROGRAM "doorbell-bench"
@@ -31,6 +33,68 @@ static int become_dpdk(char **argv)
 			       strerror(errno));
 }
 
+/* The services of the load balancer here, or NULL: there is none that we may ask. */
+static json_t *services_here(void)
+{
+	char error[512];
+	int code;
+	struct control_client *client =
+		control_client_connect(cli_default_socket(), error, sizeof(error));
+	json_t *result = NULL;
+
+	if (client == NULL)
+		return NULL;
+	result = control_client_call(client, "services.list", NULL, &code, error, sizeof(error));
+	control_client_close(client);
+	return result;
+}
+
+static bool is_service(const json_t *services, const struct address *to)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&to->socket;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to->socket;
+	char text[INET6_ADDRSTRLEN];
+	const json_t *service;
+	size_t i;
+
+	if (to->socket.ss_family == AF_INET)
+		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+	json_array_foreach (json_object_get(services, "services"), i, service) {
+		const char *address = json_string_value(json_object_get(service, "vip"));
+
+		if (address != NULL && strcmp(address, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A wrong digit in --to must not put a stranger's machine under load. */
+static int check_targets(const struct bench_options *options)
+{
+	json_t *services;
+	int ret = 0;
+
+	if (options->remote)
+		return 0;
+	services = services_here();
+	for (unsigned int i = 0; i < options->mix.n_targets && ret == 0; i++) {
+		const struct mix_target *target = &options->mix.target[i];
+
+		if (!is_service(services, &target->to) && !local_address_is(&target->to))
+			ret = cli_usage_error(
+				"bench: --to %s is neither this machine's nor a service of %s; add "
+				"--remote to send load to another machine, or set DOORBELL_SOCKET "
+				"to the control socket of the load balancer that serves it",
+				target->name,
+				services != NULL ? "the load balancer here"
+						 : "a load balancer here (none answers)");
+	}
+	json_decref(services);
+	return ret;
+}
+
 int cli_bench(int argc, char **argv)
 {
 	struct bench_options options;
@@ -38,6 +102,9 @@ int cli_bench(int argc, char **argv)
 
 	if (ret != 0)
 		return ret > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+	ret = check_targets(&options);
+	if (ret != 0)
+		return ret;
 	if (options.dpdk != NULL)
 		return become_dpdk(argv);
 	return bench_run(&options, &transport_udp);

@@ -352,7 +352,8 @@ static const struct cli_field bench[] = {
 	{"due", "", "requests that became due"},
 	{"unsent", "", "those of them that the generator could not send"},
 	{"requests", "", "sent; each is answered, wrong, refused or lost in the end"},
-	{"answered", "", "with the right bytes"},
+	{"verify", "", "what was compared of replies: none, id or echo"},
+	{"answered", "", "with the right bytes; any are with verify none"},
 	{"wrong", "", "with others"},
 	{"refused", "", "with a notice"},
 	{"lost", "", "without a reply in time"},
@@ -378,7 +379,7 @@ static const struct cli_field bench_target[] = {
 
 static const struct cli_field distribution[] = {
 	{"count", "", "of values"},
-	{"min_us", "us", "the least"},
+	{"min_us", "us", "the least; this and the others are null where there is no value"},
 	{"mean_us", "us", "their mean"},
 	{"stddev_us", "us", "their standard deviation"},
 	{"p50_us", "us", "percentile"},

@@ -340,7 +340,7 @@ static int run_own(int argc, char **argv)
 	return -1;
 }
 
-static const char *default_socket(void)
+const char *cli_default_socket(void)
 {
 	const char *path = getenv("DOORBELL_SOCKET");
 
@@ -349,7 +349,7 @@ static const char *default_socket(void)
 
 int main(int argc, char **argv)
 {
-	struct cli cli = {.socket = default_socket()};
+	struct cli cli = {.socket = cli_default_socket()};
 	const struct command *c;
 	uint64_t given = 0;
 	int option, rc = run_own(argc, argv);

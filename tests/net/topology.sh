@@ -31,6 +31,8 @@ topology_up() {
     dir=$(mktemp -d "/tmp/doorbell-$tag.XXXXXX")
     # Where DPDK puts its sockets; it leaves the folder behind.
     export RUNTIME_DIRECTORY=$dir
+    # doorbell bench sends to addresses that this load balancer serves.
+    export DOORBELL_SOCKET=$dir/control.sock
     for i in client lb fabric $(seq -f 'w%g' 1 "$workers"); do
         namespace_add "$tag-$i"
     done
