@@ -3,7 +3,7 @@
  * How fast one source may open flows. Two rows of token buckets, a source has one in each, found by
  * a keyed hash; it may go on while either has a token. So memory is bounded however many sources
  * there are, and who shares one bucket with a flood still has the other. Private to this folder, and
- * lb/refuse.c, which limits notices by it.
+ * lb/walk/refuse.c, which limits notices by it.
  */
 #ifndef CONNTRACK_SOURCE_H
 #define CONNTRACK_SOURCE_H

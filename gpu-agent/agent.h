@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loop.h"
-#include "memory.h"
+#include "loop/loop.h"
+#include "loop/memory.h"
 #include "model.h"
-#include "rnic.h"
+#include "rnic/rnic.h"
 
 #define AGENT_NAME_MAX    64
 #define AGENT_WORKERS_MAX 64 /* of one agent */

@@ -9,7 +9,7 @@
 
 #include "agent.h"
 #include "dial.h"
-#include "secure.h"
+#include "secure/secure.h"
 
 static struct secure_files files_of(const struct agent_options *o)
 {

@@ -21,12 +21,12 @@
 #include "agent.h"
 #include "dial.h"
 #include "doorbell_agent.h"
-#include "graph_model.h"
-#include "log_sink.h"
-#include "notify.h"
-#include "soft_rnic.h"
+#include "loop/graph_model.h"
+#include "runtime/log_sink.h"
+#include "runtime/notify.h"
+#include "rnic/soft_rnic.h"
 #include "supervisor.h"
-#include "verbs_rnic.h"
+#include "rnic/verbs_rnic.h"
 
 /* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
 static int start_eal(const struct agent_options *o, char *program)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent.h"
-#include "log_line.h"
+#include "runtime/log_line.h"
 
 bool agent_address_parse(const char *text, struct rnic_address *out)
 {

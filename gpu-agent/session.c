@@ -2,7 +2,7 @@
 /*
  * The conversation with the load balancer: hello, register, ready, and again from the start
  * whenever the connection, the lease or a link is lost. JSON-RPC 2.0, one message per line over
- * TCP; the methods are listed in control/control.h.
+ * TCP; the methods are listed in control/protocol/control.h.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -23,7 +23,7 @@
 #include "agent.h"
 #include "dial.h"
 #include "lookup.h"
-#include "roce_wire.h"
+#include "rdma/roce_wire.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 

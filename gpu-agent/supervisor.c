@@ -21,9 +21,9 @@
 #include <rte_log.h>
 
 #include "agent.h"
-#include "log_sink.h"
-#include "notify.h"
-#include "port.h"
+#include "runtime/log_sink.h"
+#include "runtime/notify.h"
+#include "runtime/port.h"
 
 /* A worker that ended by a fault is back this soon, and ever later while it goes on to. */
 #define AGAIN_MS     100

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "agent.h"
-#include "roce_wire.h"
+#include "rdma/roce_wire.h"
 
 struct worker_link {
 	struct link_memory memory;

@@ -13,19 +13,19 @@
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
-#include "adopt.h"
-#include "capture.h"
-#include "cluster_secret.h"
-#include "eal.h"
-#include "lcore.h"
-#include "leave.h"
-#include "memory.h"
-#include "registry.h"
-#include "resolve.h"
+#include "reload/apply.h"
+#include "observe/capture.h"
+#include "config/cluster_secret.h"
+#include "ports/eal.h"
+#include "lcore/lcore.h"
+#include "reload/retire.h"
+#include "config/memory.h"
+#include "membership/registry.h"
+#include "membership/resolve.h"
 #include "source.h"
 #include "stop.h"
-#include "verbs_port.h"
-#include "xdp.h"
+#include "ports/verbs_port.h"
+#include "ports/xdp.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config.h"
+#include "config/config.h"
 #include "conntrack.h"
-#include "drop.h"
-#include "latency.h"
-#include "notice.h"
+#include "packet/drop.h"
+#include "lcore/latency.h"
+#include "packet/notice.h"
 #include "settings.h"
 #include "workers.h"
 

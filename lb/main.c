@@ -11,14 +11,14 @@
 #include <rte_eal.h>
 #include <rte_log.h>
 
-#include "cluster_secret.h"
-#include "config.h"
-#include "eal.h"
+#include "config/cluster_secret.h"
+#include "config/config.h"
+#include "ports/eal.h"
 #include "lb.h"
-#include "log_sink.h"
-#include "reload.h"
-#include "server.h"
-#include "state_file.h"
+#include "runtime/log_sink.h"
+#include "reload/reload.h"
+#include "server/server.h"
+#include "config/state_file.h"
 #include "supervisor.h"
 
 #define TICK_MS 20

@@ -6,7 +6,7 @@
 #ifndef LB_STOP_H
 #define LB_STOP_H
 
-#include "lcore.h"
+#include "lcore/lcore.h"
 
 /* Control thread, each tick. */
 void stop_tick(struct lb *lb);

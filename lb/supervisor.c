@@ -4,7 +4,7 @@
 #include <rte_log.h>
 
 #include "lb.h"
-#include "log_sink.h"
+#include "runtime/log_sink.h"
 
 /* How often the line that people read may change. */
 #define STATUS_MS 1000u

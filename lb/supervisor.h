@@ -6,7 +6,7 @@
 #ifndef LB_SUPERVISOR_H
 #define LB_SUPERVISOR_H
 
-#include "notify.h"
+#include "runtime/notify.h"
 
 struct lb;
 

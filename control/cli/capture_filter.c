@@ -4,7 +4,7 @@
 
 #include <pcap/pcap.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define SNAPLEN 65535 /* of no consequence for which packets are taken */
 

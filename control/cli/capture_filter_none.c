@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 char *cli_capture_filter(const char *expression, char *error, size_t size)
 {

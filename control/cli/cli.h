@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "client.h"
+#include "protocol/client.h"
 
 /* One bit per option of which a command may allow or refuse the use. */
 enum cli_option {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static const struct cli_column columns[] = {
 	{"HOST", "host", CLI_TEXT},     {"SLOT", "slot", CLI_TEXT},

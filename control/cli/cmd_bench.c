@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "cli.h"
-#include "local_address.h"
+#include "cli/bench/bench.h"
+#include "cli/cli.h"
+#include "cli/bench/local_address.h"
 
 /* Beside this program, or where programs are found. */
 #define DPDK_PROGRAM "doorbell-bench"

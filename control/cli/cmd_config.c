@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static const struct cli_column columns[] = {
 	{"KEY", "key", CLI_TEXT},

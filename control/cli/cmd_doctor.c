@@ -2,9 +2,9 @@
 /* doctor: the checks are in control/doctor; here they are printed. */
 #include <string.h>
 
-#include "cli.h"
-#include "control.h"
-#include "doctor.h"
+#include "cli/cli.h"
+#include "protocol/control.h"
+#include "cli/doctor/doctor.h"
 
 #define NAME_WIDTH 24
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define PAGE          16384 /* rows asked for at a time: the most that the daemon gives */
 #define LIMIT_DEFAULT 1000  /* where not all can be shown: sorted, or watched */

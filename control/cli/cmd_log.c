@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli.h"
+#include "cli/cli.h"
 
 static const struct cli_column columns[] = {
 	{"MODULE", "module", CLI_TEXT},

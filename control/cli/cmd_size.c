@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "size.h"
+#include "cli/cli.h"
+#include "cli/size/size.h"
 
 int cli_size(int argc, char **argv)
 {

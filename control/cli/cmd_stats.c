@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define STAGES_MAX (CLI_COLUMNS_MAX - 1)
 #define KEY_MAX    64

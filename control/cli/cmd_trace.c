@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define POLL_MS       100
 #define COUNT_DEFAULT 1

@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define DRAIN_POLL_MS 200
 /* A worker that answers nothing would be waited for without end. */

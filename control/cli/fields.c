@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The members of all that is printed with --json. */
-#include "reference.h"
+#include "cli/reference.h"
 
 static const struct cli_field flow[] = {
 	{"lcore", "", "the data-plane core that owns the flow"},

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "cli.h"
-#include "reference.h"
-#include "size.h"
+#include "cli/bench/bench.h"
+#include "cli/cli.h"
+#include "cli/reference.h"
+#include "cli/size/size.h"
 
 #define FILTERS                                                                                    \
 	(CLI_BIT(CLI_SERVICE) | CLI_BIT(CLI_WORKER) | CLI_BIT(CLI_CLIENT) | CLI_BIT(CLI_STATE) |   \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference.h"
+#include "cli/reference.h"
 
 const char *cli_command_words(const struct cli_command *c, char *buf, size_t size)
 {

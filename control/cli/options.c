@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define WATCH_DEFAULT_S 2
 #define WATCH_MAX_S     86400

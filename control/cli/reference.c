@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "reference.h"
+#include "cli/reference.h"
 
 const struct cli_topic cli_topics[] = {
 	{"Flows", "flows", "A flow is one client's address and port talking to one service.\n",

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 /* A part of the COMMANDS section: the commands of these objects. */
 struct cli_topic {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 int cli_top_init(struct cli_top *top, size_t want, const char *field)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 /* A value being written, cut where its buffer ends. printf takes most of a long list's time. */
 struct out {

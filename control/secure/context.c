@@ -11,7 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 
 #define CHAIN_BYTES_MAX 16384 /* of the peer's certificates; OpenSSL would take 100 KiB */
 #define CHAIN_DEPTH_MAX 4

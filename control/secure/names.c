@@ -7,7 +7,7 @@
 
 #include <openssl/x509v3.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 
 /* What else than DNS names a certificate says, as it stands among them; those have no colon. */
 #define ADDRESS   "ip:"

@@ -6,7 +6,7 @@
 #include <openssl/sslerr.h>
 #include <openssl/x509_vfy.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 
 /* What the other side's alert means here (RFC 8446, 6.2); NULL: nothing on that side. */
 static const struct {

@@ -9,7 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 
 #define TEXT_MAX     4096
 #define DIFFERENT    12 /* 32 random bytes have fewer different ones than this never */

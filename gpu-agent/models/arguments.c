@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "arguments.h"
+#include "models/arguments.h"
 
 #include <errno.h>
 #include <stdio.h>

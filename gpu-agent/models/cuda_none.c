@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "echo_cuda.h"
-#include "mlp_cuda.h"
+#include "models/echo_cuda.h"
+#include "models/mlp_cuda.h"
 
 int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
 		    char *error, size_t size)

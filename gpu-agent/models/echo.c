@@ -6,8 +6,8 @@
  * N-th request is refused; kernel=1: on a GPU, copy by a kernel, as a model that computes something
  * would be run, instead of sending the input.
  */
-#include "arguments.h"
-#include "echo_cuda.h"
+#include "models/arguments.h"
+#include "models/echo_cuda.h"
 #include "model.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "echo_cuda.h"
+#include "models/echo_cuda.h"
 
 static __device__ uint64_t now_ns()
 {

@@ -7,9 +7,9 @@
  * Request: 8 bytes of the client's own, then one byte per input of the first layer. Reply: the same
  * 8 bytes, the best class (u8), 3 zero bytes, one little-endian f32 score per output of the last.
  */
-#include "arguments.h"
-#include "mlp_cuda.h"
-#include "mlp_weights.h"
+#include "models/arguments.h"
+#include "models/mlp_cuda.h"
+#include "models/mlp_weights.h"
 #include "model.h"
 
 #include <cblas.h>

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "mlp_cuda.h"
+#include "models/mlp_cuda.h"
 
 #define THREADS    128
 #define SHARED_MAX (48u << 10)

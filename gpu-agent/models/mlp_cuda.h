@@ -5,7 +5,7 @@
 #ifndef MODELS_MLP_CUDA_H
 #define MODELS_MLP_CUDA_H
 
-#include "mlp_weights.h"
+#include "models/mlp_weights.h"
 #include "model.h"
 
 #ifdef __cplusplus

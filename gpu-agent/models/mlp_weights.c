@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mlp_weights.h"
+#include "models/mlp_weights.h"
 
-#include "safetensors.h"
+#include "models/safetensors.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "drop.h"
-#include "notice.h"
+#include "packet/drop.h"
+#include "packet/notice.h"
 
 /* A request in its datagram. */
 struct framed {

@@ -3,8 +3,8 @@
  * Tagged framing (request.h): a header in front of every request says its id, and may say how
  * urgent it is and by when it must be answered. The worker sees what is behind it.
  */
-#include "../request.h"
-#include "framing.h"
+#include "packet/request.h"
+#include "framing/framing.h"
 
 enum lb_drop framing_tagged_read(const uint8_t *payload, uint32_t length, struct framed *out)
 {

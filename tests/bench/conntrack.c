@@ -133,7 +133,7 @@ static void miss(struct pair *p, struct draw *draw)
 	look_up(p, draw, p->oldest + p->flows, false);
 }
 
-/* What a request does to its flow after the lookup; lb/track.c. */
+/* What a request does to its flow after the lookup; lb/walk/track.c. */
 static inline void use(struct flow *flow, uint32_t now_ms)
 {
 	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);

@@ -11,7 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "load.h"
-#include "port.h"
+#include "runtime/port.h"
 
 #define E2E_BURST       32
 #define E2E_WINDOW_MAX  1024 /* as many as a memif ring has places */

@@ -12,7 +12,7 @@
 #include <rte_udp.h>
 
 #include "e2e.h"
-#include "neigh.h"
+#include "runtime/neigh.h"
 #include "wire_child.h"
 
 /* Flows are ports of a few addresses of 10.200.1.0/24. */

@@ -3,7 +3,7 @@
 
 #include "digit_work.h"
 #include "e2e.h"
-#include "pattern.h"
+#include "cli/bench/pattern.h"
 #include "wire_child.h"
 
 /* Requests are cut out of noise, each at a place of its own: so a reply with another's bytes is

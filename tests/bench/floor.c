@@ -6,7 +6,7 @@
 #include <rte_hash.h>
 #include <rte_malloc.h>
 
-#include "checksum.h"
+#include "packet/checksum.h"
 #include "floor.h"
 #include "swap.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demote.h"
+#include "loop/demote.h"
 #include "gpu_load.h"
 
 #define PATIENCE_NS 2000000000ull

@@ -6,7 +6,7 @@
 #include "gpu_load.h"
 #include "gpu_models.h"
 #include "gpu_peer.h"
-#include "graph_model.h"
+#include "loop/graph_model.h"
 
 #define WARM        50
 #define PATIENCE_NS 5000000000ull

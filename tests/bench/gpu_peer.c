@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu_peer.h"
-#include "intake.h"
+#include "loop/intake.h"
 
 #define PINS_MAX   (2 * AGENT_LINKS_MAX)
 #define ALONE_RUNS 200

@@ -8,7 +8,7 @@
 #ifndef BENCH_GPU_PEER_H
 #define BENCH_GPU_PEER_H
 
-#include "loop.h"
+#include "loop/loop.h"
 
 extern const struct agent_loop_ops gpu_peer;
 

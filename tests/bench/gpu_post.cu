@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "gpu_post.h"
-#include "mlx5_post.h"
+#include "rdma/mlx5_post.h"
 
 #define WQES   4096
 #define ROUNDS 1000

@@ -27,7 +27,7 @@ static void add_worker(struct peer *peer, unsigned int w)
 			   .max_request = MAX_BYTES,
 			   .max_reply = MAX_BYTES,
 			   /* As many as it has slots: however slow the machine is, its requests
-			    * never wait in the load balancer (lb/choose.c), which would count
+			    * never wait in the load balancer (lb/walk/choose.c), which would count
 			    * them as missing here. */
 			   .max_batch = PEER_SLOTS,
 			   .weight = 1,

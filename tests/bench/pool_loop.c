@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One thread that runs the loops of all workers: each takes requests, is busy until the model would
- * be done, and answers, as gpu-agent/loop_cpu.c does with a thread per worker.
+ * be done, and answers, as gpu-agent/loop/loop_cpu.c does with a thread per worker.
  */
 #include "pool_workers.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "intake.h"
+#include "loop/intake.h"
 
 #define NAP_NS 200000ull /* how late a request may be seen by an idle loop */
 

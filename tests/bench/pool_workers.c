@@ -12,9 +12,9 @@
 
 #include <rte_eal.h>
 
-#include "client.h"
-#include "option_table.h"
-#include "soft_rnic.h"
+#include "protocol/client.h"
+#include "cli/bench/option_table.h"
+#include "rnic/soft_rnic.h"
 
 #define USAGE                                                                                      \
 	"bench-pool-workers --lb HOST:PORT --device DEVARGS --address IP/PREFIX [...]\n"           \

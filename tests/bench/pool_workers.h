@@ -11,7 +11,7 @@
 #include <event2/event.h>
 
 #include "agent.h"
-#include "arrivals.h"
+#include "cli/bench/arrivals.h"
 
 #define POOL_WORKERS_MAX 1024
 

@@ -16,7 +16,7 @@
 
 #include "rdma.h"
 #include "rdma_report.h"
-#include "requester.h"
+#include "rdma/requester.h"
 #include "wire_cpus.h"
 
 #define RUNS_DEFAULT  9

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "rdma.h"
-#include "requester.h"
-#include "responder.h"
+#include "rdma/requester.h"
+#include "rdma/responder.h"
 #include "turns.h"
 #include "wire_child.h"
 
@@ -97,7 +97,7 @@ static void copy_burst(struct bench *b, struct rte_mbuf **m)
 	}
 }
 
-/* As lb/fabric.c, from the packet's place to the reply's bytes. */
+/* As lb/walk/fabric.c, from the packet's place to the reply's bytes. */
 static void reply_burst(struct bench *b, struct rte_mbuf **m)
 {
 	struct responder_placement at;

@@ -14,11 +14,11 @@
 #include <rte_launch.h>
 #include <rte_malloc.h>
 
-#include "port.h"
+#include "runtime/port.h"
 #include "rdma.h"
-#include "responder.h"
-#include "soft_rnic.h"
-#include "txq.h"
+#include "rdma/responder.h"
+#include "rnic/soft_rnic.h"
+#include "runtime/txq.h"
 #include "wire_child.h"
 
 #define MEMORY_MB   112

@@ -11,11 +11,11 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "frame.h"
-#include "neigh.h"
-#include "port.h"
+#include "runtime/frame.h"
+#include "runtime/neigh.h"
+#include "runtime/port.h"
 #include "rdma.h"
-#include "requester.h"
+#include "rdma/requester.h"
 #include "wire_child.h"
 
 #define MEMORY_MB 64

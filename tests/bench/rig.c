@@ -8,7 +8,7 @@
 
 #include <rte_ethdev.h>
 
-#include "eal.h"
+#include "ports/eal.h"
 #include "rig.h"
 
 #define POOL_CACHE 256

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lcore.h"
+#include "lcore/lcore.h"
 #include "nic.h"
 
 /* Packets of one batch: all are in memory before the first is worked on. */

@@ -28,7 +28,7 @@ TOTAL_TOLERANCE = 0.005
 SLACK = 0.03
 # Stages with fewer instructions per packet have no row of their own.
 SMALL = 1.0
-# Functions of lb/loop.c that are not a stage, but call them.
+# Functions of lb/walk/loop.c that are not a stage, but call them.
 LOOP = {"lb_turn", "walk", "walk_requests", "walk_replies", "charge", "housekeeping"}
 SKIPPED = 77
 
@@ -116,7 +116,7 @@ def count(bench):
         missing = sum(p.self_cost.values()) - sum(p.stages().values())
         if missing != 0:
             sys.exit(f"{scenario}: stages and whole differ by {missing} instructions: LOOP of "
-                     "walk_budget.py does not name the functions of lb/loop.c")
+                     "walk_budget.py does not name the functions of lb/walk/loop.c")
     if not packets:
         sys.exit("callgrind counted nothing")
     return {s: {"stages": {k: v / packets[s] for k, v in stages[s].items() if v > 0},

@@ -10,7 +10,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "checksum.h"
+#include "packet/checksum.h"
 #include "wire_gen.h"
 
 #define PORTS_PER_CLIENT 60000

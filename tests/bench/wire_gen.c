@@ -18,7 +18,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
-#include "port.h"
+#include "runtime/port.h"
 #include "wire_gen.h"
 
 /* Received frames live for one burst; what is sent lives until it is copied. */

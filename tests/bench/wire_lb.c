@@ -16,8 +16,8 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
-#include "eal.h"
-#include "lcore.h"
+#include "ports/eal.h"
+#include "lcore/lcore.h"
 #include "swap.h"
 #include "wire.h"
 

@@ -228,7 +228,7 @@ uint32_t wire_options_capacity(const struct wire_options *o)
 	return o->capacity > 0 ? o->capacity : RTE_MAX(1048576u, o->flows + o->flows / 20);
 }
 
-/* The load balancer sizes itself; see lb/memory.c and MEMORY_MB in wire_gen.c. */
+/* The load balancer sizes itself; see lb/config/memory.c and MEMORY_MB in wire_gen.c. */
 unsigned int wire_options_pages(const struct wire_options *o)
 {
 	return (160 + wire_options_capacity(o) * 160ull / 1000000 + 112 * o->lcores) / 2;

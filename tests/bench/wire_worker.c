@@ -6,7 +6,7 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
-#include "neigh.h"
+#include "runtime/neigh.h"
 #include "ring.h"
 #include "wire_gen.h"
 

@@ -3,7 +3,7 @@
 #include <endian.h>
 #include <errno.h>
 
-#include "neigh.h"
+#include "runtime/neigh.h"
 #include "writer.h"
 
 #define ARP_LENGTH 28

@@ -8,7 +8,7 @@
 
 #include <rte_mbuf.h>
 
-#include "path.h"
+#include "rdma/path.h"
 
 struct writer {
 	struct roce_path path;

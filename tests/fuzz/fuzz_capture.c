@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture_filter.h"
+#include "observe/capture_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "config_diff.h"
+#include "config/config.h"
+#include "config/config_diff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

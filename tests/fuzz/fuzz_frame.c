@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger.h"
-#include "port_frame.h"
+#include "cli/bench/ledger.h"
+#include "cli/bench/port_frame.h"
 
 #define FLOWS 4
 #define SENT  16

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "framing/framing.h"
-#include "request.h"
+#include "packet/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-#include "neigh.h"
-#include "parse.h"
-#include "path.h"
+#include "runtime/frame.h"
+#include "runtime/neigh.h"
+#include "packet/parse.h"
+#include "rdma/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

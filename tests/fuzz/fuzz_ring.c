@@ -12,7 +12,7 @@
 
 #include <isa-l/crc.h>
 
-#include "intake.h"
+#include "loop/intake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

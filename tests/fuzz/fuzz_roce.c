@@ -17,8 +17,8 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-#include "requester.h"
-#include "responder.h"
+#include "rdma/requester.h"
+#include "rdma/responder.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

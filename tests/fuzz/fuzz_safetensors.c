@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whatever the bytes, a file that parses has its tensors inside it, each of the size it claims. */
-#include "safetensors.h"
+#include "models/safetensors.h"
 
 #include <stdlib.h>
 

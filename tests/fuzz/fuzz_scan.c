@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "scan.h"
+#include "protocol/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

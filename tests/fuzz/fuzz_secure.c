@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

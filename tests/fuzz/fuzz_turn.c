@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "adopt.h"
-#include "config_diff.h"
-#include "registry.h"
-#include "request.h"
+#include "reload/apply.h"
+#include "config/config_diff.h"
+#include "membership/registry.h"
+#include "packet/request.h"
 #include "worker.h"
 
 #define LCORES      2

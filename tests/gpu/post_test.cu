@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-#include "mlx5_post.h"
+#include "rdma/mlx5_post.h"
 #include "ring.h"
 
 #define WQES 64

@@ -9,7 +9,7 @@
 #define GPU_RIG_H
 
 #include "agent.h"
-#include "send_queue.h"
+#include "rnic/send_queue.h"
 
 struct rig_params {
 	const char *models; /* folder of plug-ins */

@@ -5,9 +5,9 @@
 # their codes, and a load balancer that stood still, which all that were due meanwhile have waited for.
 . "$(dirname "$0")/story.sh"
 
-[ -x "$build/control/bench/doorbell-bench" ] || fail "doorbell-bench is not built"
+[ -x "$build/control/cli/bench/doorbell-bench" ] || fail "doorbell-bench is not built"
 # The CLI finds the program of DPDK mode in $PATH.
-PATH=$PATH:$build/control/bench
+PATH=$PATH:$build/control/cli/bench
 
 # bench NAME ARGUMENTS...: its figures in $dir/NAME.json
 bench() {

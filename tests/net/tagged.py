@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of tagged framing (lb/request.h): one scenario per call, figures as JSON.
+"""A client of tagged framing (lb/packet/request.h): one scenario per call, figures as JSON.
 
 tagged.py ADDRESS PORT SCENARIO [SOURCE ...]
 """

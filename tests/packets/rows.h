@@ -4,7 +4,7 @@
 #define PACKETS_ROWS_H
 
 #include "packet.h"
-#include "parse.h"
+#include "packet/parse.h"
 
 struct packet_row {
 	const char *name;

@@ -13,7 +13,7 @@
 
 #include <rte_cycles.h>
 
-#include "capture_writer.h"
+#include "observe/capture_writer.h"
 
 #define LCORES    2
 #define PACKETS   50000

@@ -11,7 +11,7 @@
 #include <rte_malloc.h>
 
 #include "../unit/conntrack_fixture.h"
-#include "registry.h"
+#include "membership/registry.h"
 
 #define LCORES   2
 #define WORKERS  6

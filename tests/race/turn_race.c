@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "reload.h"
+#include "reload/reload.h"
 #include "seen.h"
 #include "worker.h"
 

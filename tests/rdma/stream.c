@@ -5,9 +5,9 @@
 
 #include <rte_cycles.h>
 
-#include "frame.h"
-#include "requester.h"
-#include "responder.h"
+#include "runtime/frame.h"
+#include "rdma/requester.h"
+#include "rdma/responder.h"
 #include "stream.h"
 
 #define TURN_NS   1000

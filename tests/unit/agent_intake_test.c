@@ -4,7 +4,7 @@
 #include <isa-l/crc.h>
 #include <string.h>
 
-#include "intake.h"
+#include "loop/intake.h"
 
 #define SLOTS       4
 #define STRIDE      128

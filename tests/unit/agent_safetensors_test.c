@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "safetensors.h"
+#include "models/safetensors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

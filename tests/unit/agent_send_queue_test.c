@@ -2,7 +2,7 @@
 /* The NIC's side of a send queue against the poster's: what one writes the other must read. */
 #include <criterion/criterion.h>
 
-#include "send_queue.h"
+#include "rnic/send_queue.h"
 
 #define COUNT 8
 #define QPN   0x1234

@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-#include "soft_rnic_private.h"
+#include "rnic/soft_rnic_private.h"
 
 static int ends[2];
 

@@ -10,8 +10,8 @@
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include "frame.h"
-#include "soft_rnic_private.h"
+#include "runtime/frame.h"
+#include "rnic/soft_rnic_private.h"
 #include "writer.h"
 
 #define RING     1024

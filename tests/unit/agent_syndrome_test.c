@@ -2,7 +2,7 @@
 /* Each way for a requester to fail has its own syndrome in the CQE. */
 #include <criterion/criterion.h>
 
-#include "soft_syndrome.h"
+#include "rnic/soft_syndrome.h"
 
 Test(agent_syndrome, tells_each_failure_as_an_mlx5_nic_does)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "arrivals.h"
+#include "cli/bench/arrivals.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

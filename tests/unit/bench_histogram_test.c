@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "histogram.h"
+#include "cli/bench/histogram.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ledger.h"
+#include "cli/bench/ledger.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mix.h"
+#include "cli/bench/mix.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

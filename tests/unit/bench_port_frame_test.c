@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port_frame.h"
+#include "cli/bench/port_frame.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "door.h"
-#include "log_limit.h"
+#include "server/door.h"
+#include "server/log_limit.h"
 
 #define START 1000000
 

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "address.h"
-#include "capture.h"
+#include "config/address.h"
+#include "observe/capture.h"
 #include "conntrack_fixture.h"
 #include "control_fake_lb.h"
-#include "reload.h"
-#include "flow_trace.h"
+#include "reload/reload.h"
+#include "observe/flow_trace.h"
 
 #define LCORES 2
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "control_fixture.h"
-#include "rpc.h"
+#include "server/rpc.h"
 
 static struct fixture f;
 

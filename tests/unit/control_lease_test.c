@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For how long a worker is its agent's, and who may take its name over. */
-#include "control.h"
+#include "protocol/control.h"
 #include "control_fixture.h"
 
 #define LEASE_MS 400

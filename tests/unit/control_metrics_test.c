@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "control_fake_lb.h"
-#include "rpc.h"
-#include "view.h"
+#include "server/rpc.h"
+#include "view/view.h"
 
 static struct lb *lb;
 static struct window *window;

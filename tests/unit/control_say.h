@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc.h"
+#include "server/rpc.h"
 
 /* The caller owns the reply; NULL for none. Ends the process when it is no JSON on one line. */
 static inline json_t *control_say(struct control_connection *c, const char *line, size_t n)

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "scan.h"
+#include "protocol/scan.h"
 
 struct row {
 	const char *object;

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "client.h"
+#include "protocol/client.h"
 #include "control_fixture.h"
 
 #define VERSION_CALL "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}"

@@ -5,9 +5,9 @@
 #include <openssl/err.h>
 
 #include "control_fixture.h"
-#include "door.h"
-#include "handshake.h"
-#include "secure.h"
+#include "server/door.h"
+#include "server/handshake.h"
+#include "secure/secure.h"
 #include "secure_fixture.h"
 
 #define LINK(n)                                                                                    \

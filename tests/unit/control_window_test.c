@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "control_fake_lb.h"
-#include "rpc.h"
-#include "view.h"
+#include "server/rpc.h"
+#include "view/view.h"
 
 static struct lb *lb;
 static struct window *w;

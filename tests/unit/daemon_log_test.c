@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include "log_line.h"
+#include "runtime/log_line.h"
 
 static char out[LOG_LINE_MAX + 1];
 

@@ -11,7 +11,7 @@
 
 #include <criterion/criterion.h>
 
-#include "notify.h"
+#include "runtime/notify.h"
 
 static int listener;
 static char said[4096];

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "cli/doctor/check.h"
 
 static struct doctor d;
 static char root[] = "/tmp/doorbell-doctor.XXXXXX";

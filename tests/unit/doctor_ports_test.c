@@ -5,7 +5,7 @@
 
 #include "doctor_fixture.h"
 
-#include "probe.h"
+#include "cli/doctor/probe.h"
 
 TestSuite(doctor_ports, .init = set_up, .fini = tear_down, .timeout = 60);
 

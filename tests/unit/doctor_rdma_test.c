@@ -2,7 +2,7 @@
 /* RDMA devices and GPUs of a machine that is files. */
 #include "doctor_fixture.h"
 
-#include "check_gpu.h"
+#include "cli/doctor/check_gpu.h"
 
 TestSuite(doctor_rdma, .init = set_up, .fini = tear_down, .timeout = 60);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "address.h"
+#include "config/address.h"
 
 struct row {
 	const char *text;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture_filter.h"
+#include "observe/capture_filter.h"
 #include "rows.h"
 
 /* As the CLI does. */

@@ -8,7 +8,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
-#include "capture_writer.h"
+#include "observe/capture_writer.h"
 #include "rdma_fixture.h"
 
 #define RING 4096

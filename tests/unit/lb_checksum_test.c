@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "checksum.h"
+#include "packet/checksum.h"
 
 #define BYTES 65535
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cluster_secret.h"
+#include "config/cluster_secret.h"
 
 #define GOOD "00112233445566778899aabbccddeeff0123456789ABCDEFfedcba9876543210"
 

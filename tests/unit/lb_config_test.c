@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "config/config.h"
 
 /* Too large for the stack of a test process with sanitizers. */
 static struct lb_config config;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fragment.h"
+#include "packet/fragment.h"
 #include "packet.h"
 
 #define BYTES 1480

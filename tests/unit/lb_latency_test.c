@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "latency.h"
+#include "lcore/latency.h"
 
 Test(lb_latency, buckets_follow_each_other_without_gap_or_overlap)
 {

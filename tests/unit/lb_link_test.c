@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A link: credits, which slot and which ring entry a request goes to, and what a burst reserves. */
-#include "link.h"
+#include "lcore/link.h"
 #include "rdma_fixture.h"
 
 #define SLOTS       0x7f0000100000

@@ -7,7 +7,7 @@
 #include <rte_hash_crc.h>
 #include <rte_thash.h>
 
-#include "owner.h"
+#include "packet/owner.h"
 
 /* The key and the rows that NIC vendors verify with (Microsoft's "Verifying the RSS hash"). */
 static const uint8_t published_key[40] = {

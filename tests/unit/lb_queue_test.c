@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "queue.h"
+#include "lcore/queue.h"
 
 static struct queue q;
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "config_diff.h"
+#include "config/config.h"
+#include "config/config_diff.h"
 
 #define PORTS                                                                                      \
 	"ports:\n"                                                                                 \

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "request.h"
+#include "packet/request.h"
 
 static const uint8_t sample[28] = {0xdb, 'D', 'B', 'Q', 1,   1,   3,   0,  'i',  'd',
 				   'e',  'n', 't', 'i', 't', 'y', 0,   0,  0x27, 0x10,

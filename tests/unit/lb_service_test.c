@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "service.h"
+#include "lcore/service.h"
 
 /* Both are large. */
 static struct lb_config config;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "state_file.h"
+#include "config/state_file.h"
 
 static char folder[64], path[96], error[512];
 static struct state_file file;

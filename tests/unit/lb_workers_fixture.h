@@ -6,9 +6,9 @@
 #ifndef LB_WORKERS_FIXTURE_H
 #define LB_WORKERS_FIXTURE_H
 
-#include "lcore.h"
+#include "lcore/lcore.h"
 #include "rdma_fixture.h"
-#include "registry.h"
+#include "membership/registry.h"
 #include "workers_fixture.h"
 
 #define WORKERS 3

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "zone.h"
+#include "config/zone.h"
 
 /* Too large for the stack of a test process with sanitizers. */
 static struct lb_config config;

@@ -2,7 +2,7 @@
 /* The rate control step by step, against rates worked out by hand. 1 cycle is 1 ns here. */
 #include <criterion/criterion.h>
 
-#include "dcqcn.h"
+#include "rdma/dcqcn.h"
 
 #define HZ   1000000000ull
 #define LINE 1250000000.0 /* 10 Gbit/s */

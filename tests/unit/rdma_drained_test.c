@@ -2,7 +2,7 @@
 /* Timers of a thread that stood still: what lies in its receive ring is not missing. */
 #include "rdma_fixture.h"
 
-#include "drained.h"
+#include "runtime/drained.h"
 
 #define ACK_OK 0x1f
 

@@ -15,9 +15,9 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "frame.h"
+#include "runtime/frame.h"
 #include "rdma_vectors.h"
-#include "requester.h"
+#include "rdma/requester.h"
 
 /* Longest message of the tests, and its mbuf: headroom, message, pad and ICRC. */
 #define FIXTURE_MESSAGE_MAX 8000

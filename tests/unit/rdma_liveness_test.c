@@ -8,7 +8,7 @@
 #include "rdma_fixture.h"
 
 #include "faults.h"
-#include "responder.h"
+#include "rdma/responder.h"
 
 #define US    1000ul
 #define MS    1000000ul

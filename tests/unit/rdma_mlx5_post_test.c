@@ -2,7 +2,7 @@
 /* Posting WQEs by hand: the bytes a ConnectX expects, and its completions read back. */
 #include <criterion/criterion.h>
 
-#include "mlx5_post.h"
+#include "rdma/mlx5_post.h"
 
 #define WQES 8
 #define CQES 4

@@ -7,7 +7,7 @@
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 
-#include "mlx5_post.h"
+#include "rdma/mlx5_post.h"
 
 static void build_with_rdma_core(uint8_t *at, uint16_t index, uint32_t qpn,
 				 const struct mlx5_write *w)

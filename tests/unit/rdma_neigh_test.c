@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "neigh.h"
+#include "runtime/neigh.h"
 #include "rdma_vectors.h"
 
 #define ARP 0x0806

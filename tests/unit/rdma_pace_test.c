@@ -6,7 +6,7 @@
 #include "rdma_fixture.h"
 
 #include "faults.h"
-#include "responder.h"
+#include "rdma/responder.h"
 
 #define MTU     1024
 #define MESSAGE 1024

@@ -9,7 +9,7 @@
 
 #include "faults.h"
 #include "rdma_fixture.h"
-#include "responder.h"
+#include "rdma/responder.h"
 
 #define PEERS_LENGTH_MAX 5000
 #define PEERS_TURN_NS    1000

@@ -5,7 +5,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "responder.h"
+#include "rdma/responder.h"
 
 #define VA     0x7f0000000000ull
 #define LENGTH 0x10000ull

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sleeper.h"
+#include "runtime/sleeper.h"
 
 Test(rdma_sleeper, spins_then_yields_then_sleeps)
 {

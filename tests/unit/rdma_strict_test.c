@@ -8,9 +8,9 @@
 #include <endian.h>
 
 #include "faults.h"
-#include "frame.h"
+#include "runtime/frame.h"
 #include "rdma_vectors.h"
-#include "responder.h"
+#include "rdma/responder.h"
 
 #define QPN  0x11
 #define PSN  0x100

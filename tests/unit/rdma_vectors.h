@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "path.h"
+#include "rdma/path.h"
 
 /* Hexadecimal digits to bytes, white space skipped. Returns the number of bytes. */
 static inline uint32_t vector_bytes(const char *text, uint8_t *out)

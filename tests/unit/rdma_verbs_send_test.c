@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verbs_send.h"
+#include "rdma/verbs_send.h"
 
 #define ROOM 64
 

@@ -2,7 +2,7 @@
 /* Files, tokens and names: what is taken, and what is said of the rest. */
 #include <criterion/criterion.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 #include "secure_fixture.h"
 
 static struct secure_fixture f;

@@ -4,7 +4,7 @@
 
 #include <openssl/err.h>
 
-#include "secure.h"
+#include "secure/secure.h"
 #include "secure_fixture.h"
 
 static struct secure_fixture f;

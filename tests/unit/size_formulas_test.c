@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hand-made sums, each written out beside what is expected. */
-#include "size.h"
+#include "cli/size/size.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The simulation against queues whose answers are known in closed form. */
-#include "events.h"
-#include "size.h"
+#include "cli/size/events.h"
+#include "cli/size/size.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include <rte_ethdev.h>
 
-#include "checksum.h"
-#include "neigh.h"
+#include "packet/checksum.h"
+#include "runtime/neigh.h"
 #include "worker.h"
 
 static struct in6_addr address(const char *text)

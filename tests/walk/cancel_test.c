@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that their clients do not want any more, and tagged framing. */
-#include "request.h"
+#include "packet/request.h"
 #include "worker.h"
 
 static struct walk *tagged_walk(unsigned int lcores)

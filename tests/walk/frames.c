@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checksum.h"
-#include "request.h"
+#include "packet/checksum.h"
+#include "packet/request.h"
 #include "walk.h"
 
 /* --- in -----------------------------------------------------------------------------------------

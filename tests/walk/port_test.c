@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "checksum.h"
+#include "packet/checksum.h"
 #include "worker.h"
 
 static const struct packet ask4 = {.family = 4, .payload = 100};

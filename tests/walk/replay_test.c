@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests of workers that are lost or suspect: to another worker, or a notice. */
-#include "request.h"
+#include "packet/request.h"
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 700};

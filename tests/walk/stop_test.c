@@ -2,7 +2,7 @@
 /* The end of a load balancer, and of its workers: nobody is left without a word. */
 #include "worker.h"
 
-#include "reload.h"
+#include "reload/reload.h"
 
 static struct packet ask_from(uint16_t port)
 {

@@ -3,7 +3,7 @@
  * A stranger on the wire, a client or another host of the fabric: what it forges of a worker
  * changes nothing. A worker that really moved is found again.
  */
-#include "neigh.h"
+#include "runtime/neigh.h"
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};

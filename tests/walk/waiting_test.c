@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests without a credit: who waits, who goes first, who is told that it was too long. */
-#include "request.h"
+#include "packet/request.h"
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};

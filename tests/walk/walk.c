@@ -10,7 +10,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "reload.h"
+#include "reload/reload.h"
 #include "worker.h"
 
 #define MEMORY_MB "768"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lcore.h"
+#include "lcore/lcore.h"
 #include "nic.h"
 #include "packet.h"
 

@@ -6,8 +6,8 @@
 
 #include <rte_ethdev.h>
 
-#include "frame.h"
-#include "neigh.h"
+#include "runtime/frame.h"
+#include "runtime/neigh.h"
 #include "worker.h"
 
 #define FIRST_PSN          0xfffff0u /* wraps early */

@@ -8,7 +8,7 @@
 #ifndef WALK_WORKER_H
 #define WALK_WORKER_H
 
-#include "responder.h"
+#include "rdma/responder.h"
 #include "ring.h"
 #include "walk.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dcqcn.h"
+#include "rdma/dcqcn.h"
 
 #define NS_PER_S 1000000000ull
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <endian.h>
 
-#include "path.h"
+#include "rdma/path.h"
 
 #define TTL 64
 

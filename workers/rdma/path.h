@@ -17,7 +17,7 @@
 
 #include <isa-l/crc.h>
 
-#include "roce_wire.h"
+#include "rdma/roce_wire.h"
 
 /* CRC-32 of the eight 0xff bytes that stand for the InfiniBand LRH (IBTA annex A17.3.3). */
 #define ROCE_ICRC_SEED 0x2144df1cu

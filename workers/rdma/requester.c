@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The window: what becomes of packets once they are built. */
-#include "requester_private.h"
+#include "rdma/requester_private.h"
 
 void requester_init(struct requester *rq, const struct requester_params *p)
 {

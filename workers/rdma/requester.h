@@ -16,9 +16,9 @@
 
 #include <rte_mbuf.h>
 
-#include "dcqcn.h"
-#include "path.h"
-#include "txq.h"
+#include "rdma/dcqcn.h"
+#include "rdma/path.h"
+#include "runtime/txq.h"
 
 /* Packets that may be unacknowledged. */
 #define REQUESTER_WINDOW 1024

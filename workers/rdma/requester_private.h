@@ -5,7 +5,7 @@
 
 #include <rte_cycles.h>
 
-#include "requester.h"
+#include "rdma/requester.h"
 
 #define REQUESTER_WINDOW_MASK (REQUESTER_WINDOW - 1)
 

@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 
-#include "requester_private.h"
+#include "rdma/requester_private.h"
 
 /* A message on its way to being packets. */
 struct cutter {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "responder.h"
+#include "rdma/responder.h"
 
 void responder_init(struct responder *r, const struct rdma_region *region, uint32_t mtu,
 		    uint32_t psn)

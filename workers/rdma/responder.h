@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "roce_wire.h"
+#include "rdma/roce_wire.h"
 
 /* The memory a peer may write. */
 struct rdma_region {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <endian.h>
 
-#include "roce_wire.h"
+#include "rdma/roce_wire.h"
 
 static const uint8_t traits[256] = {
 	/* Requests of RC, reserved ones too; those from 0d to 10 and 12 are responses. */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "roce_wire.h"
-#include "verbs.h"
-#include "verbs_reach.h"
+#include "rdma/roce_wire.h"
+#include "rdma/verbs.h"
+#include "rdma/verbs_reach.h"
 
 #define HOP_LIMIT   64
 #define GIDS_MAX    256

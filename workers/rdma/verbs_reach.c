@@ -10,7 +10,7 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
-#include "verbs_reach.h"
+#include "rdma/verbs_reach.h"
 
 /* An answer takes less than a millisecond in a data centre. */
 #define TRIES   8

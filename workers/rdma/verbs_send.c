@@ -8,7 +8,7 @@
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
-#include "verbs_send.h"
+#include "rdma/verbs_send.h"
 
 #define RECEIVE_BIT UINT64_C(0x80000000)
 /* Receives posted per call. */

@@ -10,8 +10,8 @@
 #ifndef RDMA_VERBS_SEND_H
 #define RDMA_VERBS_SEND_H
 
-#include "requester.h"
-#include "verbs.h"
+#include "rdma/requester.h"
+#include "rdma/verbs.h"
 
 /* --- packet memory ---------------------------------------------------------------------------- */
 

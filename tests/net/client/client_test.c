@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's pure parts; selftest.py runs the whole. */
-#include "notice.h"
-#include "option_table.h"
-#include "pattern.h"
+#include "cli/bench/notice.h"
+#include "cli/bench/option_table.h"
+#include "cli/bench/pattern.h"
 #include "tally.h"
 
 #include <criterion/criterion.h>

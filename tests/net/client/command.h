@@ -4,7 +4,7 @@
 #define CLIENT_COMMAND_H
 
 #include "load.h"
-#include "option_table.h"
+#include "cli/bench/option_table.h"
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command.h"
-#include "pattern.h"
+#include "cli/bench/pattern.h"
 
 #include <errno.h>
 #include <inttypes.h>

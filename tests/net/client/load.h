@@ -9,7 +9,7 @@
 #ifndef CLIENT_LOAD_H
 #define CLIENT_LOAD_H
 
-#include "option_table.h"
+#include "cli/bench/option_table.h"
 #include "tally.h"
 
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * the client's own tests, and the figure to compare a load balancer with. It can misbehave in the
  * ways that the client must notice.
  */
-#include "notice.h"
-#include "option_table.h"
+#include "cli/bench/notice.h"
+#include "cli/bench/option_table.h"
 #include "plugin.h"
 
 #include <errno.h>

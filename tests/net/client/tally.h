@@ -6,7 +6,7 @@
 #ifndef CLIENT_TALLY_H
 #define CLIENT_TALLY_H
 
-#include "notice.h"
+#include "cli/bench/notice.h"
 
 #include <jansson.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
 
 #include <rte_ethdev.h>
 
-#include "frame.h"
-#include "neigh.h"
+#include "runtime/frame.h"
+#include "runtime/neigh.h"
 #include "rig.h"
 
 #define BURST     32

@@ -15,12 +15,12 @@
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
-#include "path.h"
-#include "port.h"
-#include "requester.h"
-#include "responder.h"
-#include "roce_wire.h"
-#include "txq.h"
+#include "rdma/path.h"
+#include "runtime/port.h"
+#include "rdma/requester.h"
+#include "rdma/responder.h"
+#include "rdma/roce_wire.h"
+#include "runtime/txq.h"
 
 /* What the peer may write here: addresses on the wire start at RIG_VA. */
 #define RIG_VA     0x700000001000ull

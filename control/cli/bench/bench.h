@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doorbell bench: sends requests as many clients would, and finds out what became of every one.
+ *
+ * Open loop: requests are due at times that no reply changes, and latency counts from when a
+ * request was due, so that a service that stalls is charged for all that had to wait (no
+ * coordinated omission). Closed loop: each flow keeps a window outstanding, and latency counts from
+ * sending.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "cli/bench/histogram.h"
+#include "cli/bench/ledger.h"
+#include "cli/bench/mix.h"
+#include "cli/bench/order.h"
+#include "cli/bench/transport.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BENCH_THREADS_MAX 64
+#define BENCH_FLOWS_MAX   65536
+#define BENCH_WINDOW_MAX  65536
+
+/* What is compared of a reply. */
+enum bench_verify {
+	BENCH_VERIFY_NONE,
+	BENCH_VERIFY_ID,   /* it begins with the request's first 8 bytes */
+	BENCH_VERIFY_ECHO, /* it is the request */
+	BENCH_VERIFIES
+};
+
+struct bench_options {
+	struct mix mix;
+	double rate;     /* per second over all threads; 0: closed loop */
+	uint64_t window; /* outstanding per flow; 0: no limit, open loop only */
+	uint64_t flows;  /* per target */
+	uint64_t threads;
+	double duration_s, warmup_s;
+	uint64_t requests; /* end after so many, all threads together; 0: by time only */
+	uint64_t timeout_ms;
+	uint64_t seed;
+	uint64_t allow_lost;
+	bool even;   /* arrivals at even distances instead of Poisson's */
+	bool remote; /* targets may be anybody's */
+	bool quiet;  /* no progress */
+	bool spin;   /* never sleep */
+	bool json;
+	const char *hgrm;                     /* file for the distribution */
+	const char *dpdk, *address, *gateway; /* DPDK mode */
+	enum bench_verify compare;
+	const char *verify;   /* name of <compare>, as given */
+	const char *arrivals; /* "poisson" or "even", as given */
+};
+
+/* One thread of a run: its flows, its requests. */
+struct bench_thread {
+	pthread_t thread;
+	const struct bench_options *options;
+	const struct transport_ops *ops;
+	unsigned int number;
+	pthread_barrier_t *gate; /* passed twice: when all are ready, and at the start */
+	uint64_t start_ns;       /* of the run: warm-up begins; 0: there will be none */
+	struct ledger ledger;
+	struct histogram latency[MIX_TARGETS]; /* of the answered, without warm-up */
+	struct histogram lag;                  /* from due to sent */
+	uint64_t due;                          /* became due within the run, all of it */
+	uint64_t unsent;                       /* due and not sent when the run ended */
+	uint64_t counted, answered_counted;    /* sent and answered, without warm-up */
+	uint64_t unreachable;
+	uint64_t first_ns, last_ns; /* of what was sent, without warm-up */
+	uint64_t last_answer_ns;
+	char error[256]; /* why it ended early; "" if it did not */
+};
+
+/* Memory for its figures. -ENOMEM; either way bench_thread_fini() frees it. */
+int bench_thread_init(struct bench_thread *thread, const struct bench_options *options,
+		      const struct transport_ops *ops, unsigned int number, uint32_t tag);
+void bench_thread_fini(struct bench_thread *thread);
+
+/* Reads the command line. 0, 1 after --help, -EINVAL after saying what is wrong. <options> gets
+ * defaults first. */
+int bench_options_read(int argc, char **argv, struct bench_options *options);
+/* What --verify calls it. */
+const char *bench_verify_name(enum bench_verify verify);
+/* Their names, for completion. */
+void bench_options_names(void);
+
+/* engine.c: the body of a thread; argument and result are its struct bench_thread. */
+void *bench_thread_run(void *thread);
+uint64_t bench_now_ns(void);
+
+/* run.c: everything; the exit status: 0, 1 when requests were lost or wrong, 2 when it could not be
+ * done. */
+int bench_run(const struct bench_options *options, const struct transport_ops *ops);
+
+/* report.c: what all threads found, together; <threads> ended. Returns the exit status. */
+int bench_report(const struct bench_options *options, struct bench_thread *threads, unsigned int n,
+		 FILE *out);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doorbell-bench: the load generator on a DPDK port. Its options are those of doorbell bench, which
+ * becomes this program with --dpdk.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "cli/bench/bench.h"
+#include "cli/bench/port_transport.h"
+
+#define EXIT_ERROR 2
+#define MEMORY_MB  "128"
+
+/* One lcore that floats over the CPUs we may use, memory of 4 KiB pages: it has to start anywhere.
+ */
+static int start_eal(const struct bench_options *o)
+{
+	char lcores[2048], *argument[16] = {"doorbell-bench", lcores};
+	size_t n = (size_t)snprintf(lcores, sizeof(lcores), "--lcores=0@(");
+	int argc = 2;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
+		if (CPU_ISSET(i, &set))
+			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
+	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	argument[argc++] = "--no-huge";
+	argument[argc++] = "--no-shconf";
+	argument[argc++] = "-m";
+	argument[argc++] = MEMORY_MB;
+	/* A PCI device is named by its address; nothing else is probed. */
+	if (strchr(o->dpdk, ':') != NULL && strncmp(o->dpdk, "net_", 4) != 0) {
+		argument[argc++] = "--allow";
+		argument[argc++] = (char *)(uintptr_t)o->dpdk;
+	} else {
+		argument[argc++] = "--no-pci";
+	}
+	argument[argc++] = "--no-telemetry";
+	argument[argc++] = "--log-level=lib.*:warning";
+	argument[argc++] = "--log-level=pmd.*:warning";
+	return rte_eal_init(argc, argument) < 0 ? -rte_errno : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_options options;
+	int ret = bench_options_read(argc, argv, &options);
+
+	if (ret != 0)
+		return ret > 0 ? EXIT_SUCCESS : EXIT_ERROR;
+	if (options.dpdk == NULL) {
+		fprintf(stderr,
+			"doorbell-bench: give --dpdk DEVICE; without, use doorbell bench\n");
+		return EXIT_ERROR;
+	}
+	if (start_eal(&options) < 0) {
+		fprintf(stderr, "doorbell-bench: the EAL did not start (reason above)\n");
+		return EXIT_ERROR;
+	}
+	ret = bench_run(&options, &transport_port);
+	rte_eal_cleanup();
+	return ret;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is sent where: targets with their shares, and the sizes of each with their weights. */
+#ifndef BENCH_MIX_H
+#define BENCH_MIX_H
+
+#include "cli/bench/arrivals.h"
+#include "cli/bench/option_table.h"
+
+#include <stdint.h>
+
+#define MIX_TARGETS      16
+#define MIX_SIZES        32
+#define MIX_SIZE_MIN     8 /* the id */
+#define MIX_SIZE_MAX     65507
+#define MIX_SIZE_DEFAULT 64
+
+struct mix_target {
+	struct address to;
+	char name[64]; /* as it was given */
+	double share;
+	unsigned int n_sizes;
+	uint32_t size[MIX_SIZES];
+	double weight[MIX_SIZES];
+};
+
+/* Fill with mix_to(), mix_share() and mix_sizes(), which are OPTION_CALLs: the latter two are of
+ * the target before them; sizes before any target are of all that name none. */
+struct mix {
+	struct mix_target target[MIX_TARGETS];
+	unsigned int n_targets;
+	struct mix_target rest; /* sizes for those without */
+	double shares;          /* sum, once complete */
+};
+
+/* <mix> is a struct mix; 0, or -EINVAL with a sentence. */
+int mix_to(void *mix, const char *text, char *error, size_t size);
+int mix_share(void *mix, const char *text, char *error, size_t size);
+/* "64" or "64:9,1024:1" */
+int mix_sizes(void *mix, const char *text, char *error, size_t size);
+
+/* When all options were read. */
+void mix_complete(struct mix *mix);
+
+unsigned int mix_draw_target(const struct mix *mix, struct draw *draw);
+uint32_t mix_draw_size(const struct mix_target *target, struct draw *draw);
+uint32_t mix_largest(const struct mix *mix);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requests of each flow in the order in which they left: which one a reply answers that does
+ * not say so. Requests that ended meanwhile are passed over, so what is kept per flow is about what
+ * is outstanding. One thread owns it.
+ */
+#ifndef BENCH_ORDER_H
+#define BENCH_ORDER_H
+
+#include "cli/bench/ledger.h"
+
+struct order_flow {
+	uint64_t *id; /* of the n-th request at n modulo <room>, a power of two */
+	uint64_t first, end, room;
+	uint64_t lost; /* given up, and no reply has come that may be theirs */
+};
+
+struct order {
+	struct order_flow *flow;
+	uint32_t flows;
+};
+
+/* -ENOMEM. */
+int order_init(struct order *order, uint32_t flows);
+void order_fini(struct order *order);
+
+/* -ENOMEM. */
+int order_sent(struct order *order, const struct ledger *ledger, uint32_t flow, uint64_t id);
+
+/* The oldest outstanding request of <flow>; false: it has none. */
+bool order_oldest(struct order *order, const struct ledger *ledger, uint32_t flow, uint64_t *id);
+
+void order_lost(struct order *order, uint32_t flow);
+/* Is a reply, for which nothing is outstanding, one to a request that was given up? Once for each.
+ */
+bool order_is_late(struct order *order, uint32_t flow);
+
+#endif

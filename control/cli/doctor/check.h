@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What checks are made of: the table, how they look at the system, how they say what they found.
+ * Private to this folder and its unit tests.
+ */
+#ifndef DOCTOR_CHECK_H
+#define DOCTOR_CHECK_H
+
+#include "cli/doctor/plan.h"
+
+struct doctor {
+	const char *root;
+	struct doctor_plan plan;
+	unsigned int n;
+	struct doctor_finding finding[DOCTOR_FINDINGS_MAX];
+};
+
+typedef void doctor_check(struct doctor *d);
+
+/* The check has nothing to say when neither program was named. */
+#define DOCTOR_NOT_ALONE 4u
+
+/* One row per check. */
+struct doctor_row {
+	const char *name;
+	doctor_check *check;
+	unsigned int sides; /* of enum doctor_side, and DOCTOR_NOT_ALONE */
+	const char *slow;   /* what helps when it does not answer in time */
+};
+
+extern const struct doctor_row doctor_rows[];
+extern const unsigned int doctor_n_rows;
+
+#define DOCTOR_LIMIT_MS 5000 /* of one check; what is emulated, or cold, takes its time */
+
+/* Run one check in a process of its own; what it found is in <d> after it. */
+void doctor_run_row(struct doctor *d, const struct doctor_row *row);
+
+/* --- report.c ------------------------------------------------------------------------------- */
+
+/* Add a finding; what comes from files is cleaned of control characters. */
+void doctor_report(struct doctor *d, enum doctor_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* What mends the finding before it. */
+void doctor_fix(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- system.c: reads, all of them bounded, below <root> --------------------------------------- */
+
+/*
+ * The beginning of a file as text without trailing blanks; zeroes become blanks. Returns its
+ * length, or -errno with an empty text.
+ */
+int doctor_read(const struct doctor *d, char *text, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* A number, decimal or with 0x. 0, -errno, or -EINVAL when it is none. */
+int doctor_read_number(const struct doctor *d, long long *number, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+bool doctor_exists(const struct doctor *d, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The last part of what a symbolic link points to; an empty text when it is none. */
+void doctor_read_link(const struct doctor *d, char *text, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#define DOCTOR_NAME_MAX  64
+#define DOCTOR_NAMES_MAX 256
+
+/* What a folder holds, sorted; names that are longer are left out. */
+struct doctor_names {
+	unsigned int n;
+	char name[DOCTOR_NAMES_MAX][DOCTOR_NAME_MAX];
+};
+void doctor_list(const struct doctor *d, struct doctor_names *names, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The first of them in one text: "eth0, eth1, ..."; "none" when there are none. */
+const char *doctor_names_text(const struct doctor_names *names, char *text, size_t size);
+
+/* Is <word> one of those in <text>, which blanks and commas part? */
+bool doctor_has_word(const char *text, const char *word);
+/* What follows <label> on a line that begins with it, or NULL. */
+const char *doctor_line(const char *text, const char *label);
+
+#define DOCTOR_CPUS 1024
+
+/* CPUs as in "0-3,8". */
+struct doctor_cpus {
+	bool has[DOCTOR_CPUS];
+	unsigned int n;
+};
+/* False when the text is no such list; what was understood before the fault is in it. */
+bool doctor_cpus_parse(struct doctor_cpus *cpus, const char *text);
+
+/* Does the capability with this number work here? */
+bool doctor_capable(const struct doctor *d, unsigned int capability);
+#define DOCTOR_CAP_NET_ADMIN 12
+#define DOCTOR_CAP_NET_RAW   13
+#define DOCTOR_CAP_IPC_LOCK  14
+
+/* The NUMA node of a device's folder, or -1. */
+int doctor_port_node(const struct doctor *d, const struct plan_port *port);
+/*
+ * The kernel interface that packets of the port pass, or that shares the hardware with it; an empty
+ * text when there is none.
+ */
+void doctor_port_interface(const struct doctor *d, const struct plan_port *port, char *name,
+			   size_t size);
+/* Says so when there are none. */
+bool doctor_no_ports(struct doctor *d);
+/* Is the program that is planned already running? Then it has what it needs. */
+bool doctor_is_running(const struct doctor *d);
+
+/* --- the checks, by file ------------------------------------------------------------------------
+ */
+
+doctor_check check_configuration, check_privileges;                              /* check_self.c */
+doctor_check check_hugepages, check_hugepages_node, check_memory, check_memlock; /* _memory */
+doctor_check check_cpu_flags, check_cpu_icrc, check_clock;                       /* _cpu */
+doctor_check check_lcores, check_lcores_isolated, check_lcores_smt, check_lcores_node; /* _lcores */
+doctor_check check_port_device, check_port_driver, check_iommu, check_port_link;       /* _nic */
+doctor_check check_port_mtu, check_port_frames, check_port_queues;                     /* _port */
+doctor_check check_rdma_modules, check_rdma_device, check_rdma_port, check_rdma_gid,
+	check_rdma_pkey, check_rdma_mtu;                                         /* _rdma */
+doctor_check check_gpu_driver, check_gpu_memory, check_gpu_doorbell, check_gpus; /* _gpu */
+doctor_check check_addresses, check_roce_port, check_agents_port;                /* _net */
+doctor_check check_trust;                                                        /* _trust */
+doctor_check check_state_file;                                                   /* _state */
+doctor_check check_control, check_lb_reachable, check_fabric_mtu;                /* _reach */
+
+#endif

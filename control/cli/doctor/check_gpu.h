@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DOCTOR_CHECK_GPU_H
+#define DOCTOR_CHECK_GPU_H
+
+#include "cli/doctor/check.h"
+#include "cli/doctor/cuda.h"
+
+/* Say what these attributes of a GPU mean for an agent. Apart from reading them, for tests. */
+void check_gpu_judge(struct doctor *d, unsigned int index, const struct cuda_gpu *gpu);
+
+#endif

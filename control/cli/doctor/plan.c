@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/control.h"
+#include "config/device.h"
+#include "config/memory.h"
+#include "cli/doctor/plan.h"
+
+/* Defaults of doorbell-agent; see gpu-agent/options.c. */
+#define AGENT_MTU       1500
+#define AGENT_MEMORY_MB 128
+
+static bool starts(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+unsigned long plan_devarg(const char *device, const char *key, unsigned long otherwise)
+{
+	size_t n = strlen(key);
+
+	for (const char *at = strchr(device, ','); at != NULL; at = strchr(at + 1, ','))
+		if (strncmp(at + 1, key, n) == 0 && at[1 + n] == '=' && at[2 + n] >= '0' &&
+		    at[2 + n] <= '9')
+			return strtoul(at + 2 + n, NULL, 10);
+	return otherwise;
+}
+
+static void copy(char *to, size_t size, const char *from, size_t n)
+{
+	n = n < size ? n : size - 1;
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+void plan_device(struct plan_port *port, const char *device)
+{
+	const char *at = strstr(device, "iface=");
+	int n = (int)strcspn(device, ",");
+
+	copy(port->device, sizeof(port->device), device, strlen(device));
+	port->kind = starts(device, "net_af_packet") || starts(device, "eth_af_packet")
+			     ? PLAN_AF_PACKET
+		     : starts(device, "net_af_xdp") ? PLAN_AF_XDP
+						    : PLAN_VIRTUAL;
+	if (lb_device_is_pci(device)) {
+		port->kind = PLAN_PCI;
+		snprintf(port->pci, sizeof(port->pci), "%s%.*s", n < 10 ? "0000:" : "", n, device);
+	} else if (port->kind != PLAN_VIRTUAL && at != NULL) {
+		copy(port->interface, sizeof(port->interface), at + 6, strcspn(at + 6, ","));
+	}
+}
+
+static void take_rdma(struct doctor_plan *plan, const char *key, const char *device,
+		      const struct lb_address *address, uint32_t mtu)
+{
+	struct plan_rdma *rdma = &plan->rdma[plan->n_rdma++];
+
+	snprintf(rdma->key, sizeof(rdma->key), "%s", key);
+	snprintf(rdma->name, sizeof(rdma->name), "%s", device);
+	rdma->address = *address;
+	rdma->mtu = (uint16_t)mtu;
+}
+
+static void from_config(struct doctor_plan *plan, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		const struct lb_port_config *from = &config->port[i];
+		struct plan_port *port;
+		char key[40];
+
+		snprintf(key, sizeof(key), "ports[%u].device", i);
+		if (from->verbs) {
+			take_rdma(plan, key, from->device, &from->address, from->mtu);
+			continue;
+		}
+		port = &plan->port[plan->n_ports++];
+		plan_device(port, from->device);
+		snprintf(port->key, sizeof(port->key), "%s", key);
+		snprintf(port->name, sizeof(port->name), "%s", from->name);
+		snprintf(port->mtu_key, sizeof(port->mtu_key), "ports[%u].mtu", i);
+		port->mtu = from->mtu;
+		port->fabric = from->fabric;
+		port->address = from->address;
+	}
+	plan->n_cpus = config->n_lcores;
+	memcpy(plan->cpu, config->lcore_cpu, sizeof(plan->cpu));
+	plan->memory_mb = lb_memory_mb(config);
+	plan->hugepages = config->hugepages;
+	snprintf(plan->control_socket, sizeof(plan->control_socket), "%s", config->control_socket);
+	plan->agents_address = config->agents_address;
+	plan->agents_port = config->agents_port;
+	memcpy(plan->tls_certificate, config->agents_certificate, sizeof(plan->tls_certificate));
+	memcpy(plan->tls_key, config->agents_key, sizeof(plan->tls_key));
+	memcpy(plan->tls_ca, config->agents_ca, sizeof(plan->tls_ca));
+	memcpy(plan->token_file, config->agents_token, sizeof(plan->token_file));
+	memcpy(plan->state_file, config->state_file, sizeof(plan->state_file));
+	lb_config_lets_strangers_in(config, plan->strangers, sizeof(plan->strangers));
+	for (unsigned int i = 0; i < config->n_services; i++)
+		plan->vip[plan->n_vips++] = config->service[i].vip;
+	plan->known = true;
+}
+
+static void make_lb(struct doctor_plan *plan, const struct doctor_question *q)
+{
+	static struct lb_config config; /* large for a stack */
+
+	plan->hugepages = true;
+	plan->agents_port = 4790;
+	if (q->config == NULL)
+		return;
+	if (lb_config_load(q->config, &config, plan->error, sizeof(plan->error)) == 0)
+		from_config(plan, &config);
+}
+
+/* "10.9.0.11/24" or without the length. */
+static void take_address(struct doctor_plan *plan, const char *option, const char *text,
+			 struct lb_address *out)
+{
+	char host[LB_ADDRESS_TEXT];
+
+	if (text == NULL)
+		return;
+	snprintf(host, sizeof(host), "%.*s", (int)strcspn(text, "/"), text);
+	if (lb_address_parse(host, out) < 0)
+		snprintf(plan->error, sizeof(plan->error), "%s: '%s' is no IP address", option,
+			 text);
+}
+
+/* "10.0.0.1:4790", "[fd00::1]:4790", "front.example:4790" */
+static void take_lb(struct doctor_plan *plan, const char *text)
+{
+	const char *colon = text ? strrchr(text, ':') : NULL;
+	int n = colon ? (int)(colon - text) : 0;
+	char *end = NULL;
+
+	if (text == NULL)
+		return;
+	if (n > 2 && text[0] == '[' && text[n - 1] == ']') {
+		text++;
+		n -= 2;
+	}
+	if (n < 1 || n >= PLAN_HOST_MAX || strtoul(colon + 1, &end, 10) - 1 > 65534 || *end) {
+		snprintf(plan->error, sizeof(plan->error),
+			 "--lb: give HOST:PORT, such as 10.0.0.1:4790 or [fd00::1]:4790");
+		return;
+	}
+	snprintf(plan->lb_host, sizeof(plan->lb_host), "%.*s", n, text);
+	snprintf(plan->lb_port, sizeof(plan->lb_port), "%s", colon + 1);
+}
+
+static void make_agent(struct doctor_plan *plan, const struct doctor_question *q)
+{
+	bool verbs = q->engine != NULL && strcmp(q->engine, "verbs") == 0;
+
+	plan->memory_mb = q->memory_mb ? q->memory_mb : AGENT_MEMORY_MB;
+	/* The engine verbs has no packets. */
+	plan->hugepages = !q->no_hugepages && !verbs;
+	take_address(plan, "--address", q->address, &plan->address);
+	take_address(plan, "--lb-fabric-address", q->lb_fabric_address, &plan->lb_fabric_address);
+	take_lb(plan, q->lb);
+	if (q->engine != NULL && !verbs && strcmp(q->engine, "soft") != 0)
+		snprintf(plan->error, sizeof(plan->error),
+			 "--engine: '%s' is neither soft nor verbs", q->engine);
+	if (q->device != NULL && !verbs) {
+		struct plan_port *port = &plan->port[plan->n_ports++];
+
+		plan_device(port, q->device);
+		snprintf(port->key, sizeof(port->key), "--device");
+		snprintf(port->name, sizeof(port->name), "device");
+		snprintf(port->mtu_key, sizeof(port->mtu_key), "--mtu");
+		port->mtu = q->mtu ? (uint16_t)q->mtu : AGENT_MTU;
+		port->fabric = true;
+		port->address = plan->address;
+	}
+	if (q->device != NULL && verbs)
+		take_rdma(plan, "--device", q->device, &plan->address, q->mtu);
+	plan->known = plan->error[0] == '\0' && q->device != NULL;
+}
+
+void plan_make(struct doctor_plan *plan, const struct doctor_question *question)
+{
+	memset(plan, 0, sizeof(*plan));
+	plan->side = question->side;
+	if (question->side == DOCTOR_AGENT)
+		make_agent(plan, question);
+	else
+		make_lb(plan, question);
+	/* Whoever names a socket means that daemon, whatever the file says. */
+	if (question->socket != NULL)
+		snprintf(plan->control_socket, sizeof(plan->control_socket), "%s",
+			 question->socket);
+	else if (question->side != DOCTOR_AGENT && plan->control_socket[0] == '\0')
+		snprintf(plan->control_socket, sizeof(plan->control_socket), CONTROL_SOCKET);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pings of several sizes that no router may cut: which come back? From an ordinary socket, one
+ * packet per size, a second at most.
+ */
+#ifndef DOCTOR_PROBE_H
+#define DOCTOR_PROBE_H
+
+#include <net/if.h>
+#include <stdbool.h>
+
+#include "config/address.h"
+
+#define PROBE_SIZES_MAX 8
+
+struct probe {
+	unsigned int n;
+	struct probe_size {
+		unsigned int bytes; /* of the whole IP packet */
+		unsigned int tag;   /* the caller's */
+		bool too_long;      /* for our own interface */
+		bool answered;
+	} size[PROBE_SIZES_MAX];
+};
+
+void probe_add(struct probe *probe, unsigned int bytes, unsigned int tag);
+
+/* The interface by which the kernel sends there; an empty text without a route. */
+void probe_route(const struct lb_address *to, char interface[IF_NAMESIZE]);
+
+/* Send all, wait for the answers. 0, or -errno when nothing could be sent. */
+int probe_run(struct probe *probe, const struct lb_address *to);
+
+#endif

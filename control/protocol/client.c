@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "protocol/client.h"
+
+#define ANSWER_TIMEOUT_S 10
+
+struct control_client {
+	int fd;   /* for sending */
+	FILE *in; /* the same socket, for lines */
+	json_int_t id;
+	char *line; /* getline()'s */
+	size_t line_size;
+};
+
+struct control_client *control_client_wrap(int fd, char *error, size_t error_size)
+{
+	const struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+	struct control_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		goto failed;
+	client->fd = fd;
+	client->in = fdopen(fd, "r");
+	if (!client->in)
+		goto failed;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	return client;
+
+failed:
+	snprintf(error, error_size, "out of memory");
+	free(client);
+	close(fd);
+	return NULL;
+}
+
+/* A socket that is connected to <path>, or -1 with a sentence in <error>. */
+static int open_socket(const char *path, char *error, size_t error_size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (*path == '\0' || strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(error, error_size, "socket path '%s': give 1 to %zu bytes", path,
+			 sizeof(address.sun_path) - 1);
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+		snprintf(error, error_size,
+			 "cannot reach doorbell-lb at %s: %s; is it running? (--socket to choose "
+			 "another)",
+			 path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+struct control_client *control_client_connect(const char *path, char *error, size_t error_size)
+{
+	int fd = open_socket(path, error, error_size);
+
+	return fd < 0 ? NULL : control_client_wrap(fd, error, error_size);
+}
+
+void control_client_close(struct control_client *client)
+{
+	if (!client)
+		return;
+	fclose(client->in);
+	free(client->line);
+	free(client);
+}
+
+static int send_all(int fd, const char *data, size_t n)
+{
+	while (n > 0) {
+		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return -errno;
+		data += sent;
+		n -= (size_t)sent;
+	}
+	return 0;
+}
+
+/* As a line; <id> 0: nobody is to answer. Takes over <params>. */
+static int send_message(int fd, json_int_t id, const char *method, json_t *params)
+{
+	json_t *message =
+		json_pack("{s:s, s:o*, s:s, s:o*}", "jsonrpc", "2.0", "id",
+			  id ? json_integer(id) : NULL, "method", method, "params", params);
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	size_t n;
+	int rc;
+
+	json_decref(message);
+	if (!text)
+		return -ENOMEM;
+	n = strlen(text);
+	text[n] = '\n'; /* in the terminator's place: the length goes along */
+	rc = send_all(fd, text, n + 1);
+	free(text);
+	return rc;
+}
+
+int control_client_stream(const char *path, const char *method, json_t *params, char *error,
+			  size_t error_size)
+{
+	int fd = open_socket(path, error, error_size), rc;
+
+	if (fd < 0) {
+		json_decref(params);
+		return -1;
+	}
+	rc = send_message(fd, 0, method, params);
+	if (rc == 0)
+		return fd;
+	snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
+	close(fd);
+	return -1;
+}
+
+/* The line without <rows>, which are part of it. */
+static json_t *load_without(const struct control_client *client, size_t n, const struct scan *rows)
+{
+	size_t before = (size_t)(rows->at - client->line);
+	size_t after = n - (size_t)(rows->end - client->line);
+	char *text = malloc(before + 2 + after);
+	json_t *message;
+
+	if (!text)
+		return NULL;
+	memcpy(text, client->line, before);
+	memcpy(text + before, "[]", 2);
+	memcpy(text + before + 2, rows->end, after);
+	message = json_loadb(text, before + 2 + after, 0, NULL);
+	free(text);
+	return message;
+}
+
+/*
+ * The next message, or NULL with errno; 0 at the end of the stream. If <member> is an array of its
+ * result, that goes to <rows> and not into the message.
+ */
+static json_t *receive(struct control_client *client, const char *member, struct scan *rows)
+{
+	struct scan line, result;
+	json_t *message;
+	ssize_t n;
+
+	errno = 0;
+	n = getline(&client->line, &client->line_size, client->in);
+	if (n < 0)
+		return NULL;
+	line = (struct scan){client->line, client->line + n};
+	if (member && scan_member(line, "result", &result) && scan_member(result, member, rows) &&
+	    *rows->at == '[')
+		message = load_without(client, (size_t)n, rows);
+	else
+		message = json_loadb(client->line, (size_t)n, 0, NULL);
+	if (!message)
+		errno = EPROTO;
+	return message;
+}
+
+static const char *why_nothing_came(int err)
+{
+	if (err == 0)
+		return "it closed the connection";
+	if (err == EAGAIN)
+		return "no answer in time";
+	if (err == EPROTO)
+		return "it answered with something else than JSON-RPC";
+	return strerror(err);
+}
+
+/* The reply to the last call, passing over notifications. */
+static json_t *receive_reply(struct control_client *client, const char *member, struct scan *rows)
+{
+	json_t *message;
+
+	while ((message = receive(client, member, rows))) {
+		const json_t *id = json_object_get(message, "id");
+
+		/* an error with id null is about our line, too */
+		if (json_is_null(id) || json_integer_value(id) == client->id)
+			return message;
+		json_decref(message);
+	}
+	return NULL;
+}
+
+json_t *control_client_call(struct control_client *client, const char *method, json_t *params,
+			    int *code, char *error, size_t error_size)
+{
+	return control_client_call_rows(client, method, params, NULL, NULL, code, error,
+					error_size);
+}
+
+json_t *control_client_call_rows(struct control_client *client, const char *method, json_t *params,
+				 const char *member, struct scan *rows, int *code, char *error,
+				 size_t error_size)
+{
+	json_t *reply, *result, *fault;
+	int rc = send_message(client->fd, ++client->id, method, params);
+
+	*code = 0;
+	if (rows)
+		rows->at = rows->end = NULL;
+	/* a server that refused us said why before it closed: read that first */
+	if (rc != 0 && rc != -EPIPE) {
+		snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
+		return NULL;
+	}
+	reply = receive_reply(client, member, rows);
+	if (!reply) {
+		snprintf(error, error_size, "lost doorbell-lb: %s", why_nothing_came(errno));
+		return NULL;
+	}
+	result = json_incref(json_object_get(reply, "result"));
+	if (!result) {
+		const char *message;
+
+		fault = json_object_get(reply, "error");
+		message = json_string_value(json_object_get(fault, "message"));
+		*code = (int)json_integer_value(json_object_get(fault, "code"));
+		snprintf(error, error_size, "%s", message ? message : "an error without a message");
+	}
+	json_decref(reply);
+	return result;
+}
+
+int control_client_wait(struct control_client *client, int ms)
+{
+	struct pollfd poller = {.fd = client->fd, .events = POLLRDHUP};
+
+	return poll(&poller, 1, ms) > 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/address.h"
+#include "server/rpc.h"
+#include "observe/flow_trace.h"
+#include "config/zone.h"
+
+/* Events per call: some 100 bytes each, so that a reply is a line like any other. */
+#define EVENTS_MAX 256
+
+struct trace_query {
+	char flow[160];
+	char zone[ZONE_NAME_MAX]; /* empty: all */
+};
+
+static const struct control_param start_params[] = {
+	{CONTROL_PARAM(trace_query, flow), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(trace_query, zone), CONTROL_TEXT},
+};
+
+struct trace_name {
+	uint32_t trace;
+};
+
+static const struct control_param name_params[] = {
+	{CONTROL_PARAM(trace_name, trace), CONTROL_INTEGER, .required = true, .max = UINT32_MAX},
+};
+
+/* "10.0.0.2:4000" or "[2001:db8::1]:4000"; <text> is cut into pieces. */
+static bool read_end(char *text, struct lb_address *address, uint16_t *port)
+{
+	char *colon = strrchr(text, ':'), *end;
+	unsigned long number;
+	size_t n;
+
+	if (!colon || colon[1] < '0' || colon[1] > '9')
+		return false;
+	number = strtoul(colon + 1, &end, 10);
+	if (*end != '\0' || number < 1 || number > UINT16_MAX)
+		return false;
+	*colon = '\0';
+	*port = (uint16_t)number;
+	n = strlen(text);
+	if (n > 2 && text[0] == '[' && text[n - 1] == ']') {
+		text[n - 1] = '\0';
+		return lb_address_parse(text + 1, address) == 0 && address->family == 6;
+	}
+	return lb_address_parse(text, address) == 0 && address->family == 4;
+}
+
+static bool read_flow(char *text, struct trace_flow *flow)
+{
+	char *comma = strchr(text, ',');
+
+	memset(flow, 0, sizeof(*flow));
+	if (comma)
+		*comma = '\0';
+	return read_end(text, &flow->client, &flow->client_port) &&
+	       (!comma || read_end(comma + 1, &flow->vip, &flow->vip_port));
+}
+
+json_t *control_trace_start(struct control_call *call)
+{
+	struct trace_query q = {.zone = ""};
+	struct trace_flow flow;
+	uint32_t id;
+
+	if (!control_params_read(call, "params", call->params, start_params,
+				 CONTROL_COUNT_OF(start_params), &q))
+		return NULL;
+	if (!read_flow(q.flow, &flow))
+		return control_fail(call, CONTROL_ERROR_PARAMS,
+				    "params.flow: give the client's ADDRESS:PORT, and the "
+				    "service's behind a comma if you like, such as "
+				    "10.0.0.2:4000,10.0.0.100:8500 or [2001:db8::2]:4000");
+	flow.in_zone = q.zone[0] != '\0';
+	if (flow.in_zone && !zone_find(lb_config_get(call->c->lb), q.zone, &flow.zone))
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "no zone '%s'; give one of the configuration's zones, or a "
+				    "port, with a dot and a VLAN id behind it for a VLAN",
+				    q.zone);
+	if (lb_trace_start(call->c->lb, &flow, &id) < 0)
+		return NULL;
+	return json_pack("{s:I}", "trace", (json_int_t)id);
+}
+
+static const char *worker_name(struct lb *lb, uint32_t number)
+{
+	const struct worker *worker = workers_get(lb_pool(lb), number);
+
+	return worker ? worker->spec.name : "one that has gone";
+}
+
+static const char *service_name(const struct lb *lb, uint32_t number)
+{
+	return number < LB_SERVICES_MAX ? lb_config_get(lb)->service[number].name : "-";
+}
+
+static const char *policy_of(const struct lb *lb, uint16_t service)
+{
+	return pick_policy_name(lb_config_get(lb)->service[service].policy);
+}
+
+/* What happened, for people. <service>: of the flow, as far as it is known. */
+static void describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
+		     size_t size)
+{
+	char zone[ZONE_NAME_MAX];
+
+	switch (e->step) {
+	case TRACE_ARRIVED:
+		snprintf(buf, size, "%u bytes on port %s, zone %s", e->a,
+			 lb_config_get(lb)->port[e->b % LB_PORTS_MAX].name,
+			 zone_name(lb_config_get(lb), (uint16_t)e->c, zone));
+		break;
+	case TRACE_FLOW:
+		*service = (uint16_t)(e->c % LB_SERVICES_MAX);
+		snprintf(buf, size, "%s flow of service %s, %s", e->a ? "a new" : "a known",
+			 service_name(lb, e->c), conntrack_state_name(e->b));
+		break;
+	case TRACE_REQUEST:
+		snprintf(buf, size,
+			 e->c ? "%u bytes, level %u, to be answered in %u us"
+			      : "%u bytes, level %u, no deadline",
+			 e->a, e->b, e->c);
+		break;
+	case TRACE_CHOSEN:
+		snprintf(buf, size, "worker %s by %s of %u; it has %u credits and %u outstanding",
+			 worker_name(lb, e->a), policy_of(lb, *service), e->d, e->b, e->c);
+		break;
+	case TRACE_WAITING:
+		snprintf(buf, size, "none of %u workers has a credit for it; %u in the queue", e->b,
+			 e->a);
+		break;
+	case TRACE_SENT:
+		snprintf(buf, size, "to worker %s, slot %u, up to PSN %u, %u us after it came",
+			 worker_name(lb, e->a), e->b, (e->c - 1) & 0xffffff, e->d);
+		break;
+	case TRACE_ACKED:
+		snprintf(buf, size, "by worker %s, up to PSN %u", worker_name(lb, e->a),
+			 (e->c - 1) & 0xffffff);
+		break;
+	case TRACE_REPLY:
+		snprintf(buf, size, "from worker %s, slot %u, status %u, %u bytes",
+			 worker_name(lb, e->a), e->b, e->c, e->d);
+		break;
+	case TRACE_TIMES:
+		snprintf(buf, size, "it waited there for %u us and ran for %u us", e->a, e->b);
+		break;
+	case TRACE_ANSWERED:
+		snprintf(buf, size, "to the client%s", e->b ? "; more follows" : "");
+		break;
+	case TRACE_NOTICE:
+		snprintf(buf, size, "code %u to the client", e->a);
+		break;
+	case TRACE_DROPPED:
+		snprintf(buf, size, "%s", e->a < LB_DROPS ? lb_drop_name(e->a) : "?");
+		break;
+	default:
+		buf[0] = '\0';
+	}
+}
+
+static json_t *event_row(struct lb *lb, const struct trace_event *e, uint16_t *service)
+{
+	char what[160], tag[17];
+
+	describe(lb, e, service, what, sizeof(what));
+	snprintf(tag, sizeof(tag), "%016" PRIx64, e->tag);
+	return json_pack("{s:I, s:i, s:o, s:s, s:o}", "at_ns", (json_int_t)e->at_ns, "lcore",
+			 e->lcore, "request", e->tag ? json_string(tag) : json_null(), "step",
+			 lb_trace_step_name(e->step), "what", control_text(what));
+}
+
+json_t *control_trace_read(struct control_call *call)
+{
+	/* There is one trace at a time; its service is said before it matters. */
+	static uint16_t service;
+	static struct trace_event event[EVENTS_MAX];
+	struct trace_name name;
+	uint64_t lost = 0;
+	json_t *rows;
+	int n;
+
+	if (!control_params_read(call, "params", call->params, name_params,
+				 CONTROL_COUNT_OF(name_params), &name))
+		return NULL;
+	n = lb_trace_read(call->c->lb, name.trace, event, EVENTS_MAX, &lost);
+	if (n < 0)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "trace %u has ended: another was started, or nobody read it "
+				    "for %u s",
+				    name.trace, LB_TRACE_IDLE_MS / 1000);
+	rows = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(rows, event_row(call->c->lb, &event[i], &service));
+	return json_pack("{s:o, s:I}", "events", rows, "lost", (json_int_t)lost);
+}
+
+json_t *control_trace_stop(struct control_call *call)
+{
+	struct trace_name name;
+
+	if (!control_params_read(call, "params", call->params, name_params,
+				 CONTROL_COUNT_OF(name_params), &name))
+		return NULL;
+	lb_trace_stop(call->c->lb, name.trace);
+	return json_object();
+}

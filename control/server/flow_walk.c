@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A walk through all tables, in steps that end by the clock: how long a flow takes depends on what
+ * is done with it, on the caches and on who else has the CPU, but health checks and registrations
+ * wait for no more than one step.
+ */
+#include <time.h>
+
+#include "server/flows.h"
+
+#define STEP_NS 1000000u /* then the rest of the control thread's work comes first */
+#define CHUNK   128      /* flows copied at a time, on the stack */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void walk_chunk(struct flow_walk *walk, const struct flow_filter *filter)
+{
+	struct flow_info flow[CHUNK];
+	uint64_t left = walk->limit - walk->matched;
+	unsigned int n;
+
+	/* never copy a flow that could not be returned: the cursor would be past it */
+	n = conntrack_dump(lb_conntrack(walk->lb, walk->lcore), &walk->at, flow,
+			   left < CHUNK ? (unsigned int)left : CHUNK);
+	for (unsigned int i = 0; i < n; i++) {
+		if (!flow_filter_matches(filter, &flow[i]))
+			continue;
+		walk->matched++;
+		walk->visit(walk->context, walk->lcore, &flow[i]);
+	}
+	if (walk->at == CONNTRACK_DUMP_END) {
+		walk->lcore++;
+		walk->at = 0;
+	}
+}
+
+void flow_walk_step(struct flow_walk *walk, const struct flow_filter *filter)
+{
+	uint64_t end = now_ns() + STEP_NS;
+
+	while (walk->lcore < lb_lcores(walk->lb) && walk->matched < walk->limit) {
+		walk_chunk(walk, filter);
+		if (now_ns() >= end)
+			break;
+	}
+}
+
+void flow_walk_from(struct flow_walk *walk, uint64_t cursor)
+{
+	walk->lcore = (unsigned int)(cursor >> 32);
+	walk->at = (uint32_t)cursor;
+}
+
+void flow_walk_say(const struct flow_walk *walk, json_t *result)
+{
+	uint64_t cursor = (uint64_t)walk->lcore << 32 | walk->at;
+
+	json_object_set_new(result, "cursor", json_integer((json_int_t)cursor));
+	json_object_set_new(result, "done", json_boolean(walk->lcore >= lb_lcores(walk->lb)));
+}

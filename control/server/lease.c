@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose a worker's name is, and for how long: a registration is a lease that its agent renews, and
+ * an agent that comes back may take over what it left behind.
+ */
+#include <stdio.h>
+
+#include "server/rpc.h"
+
+json_t *control_agent_renew(struct control_call *call)
+{
+	struct control_connection *c = call->c;
+
+	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
+		return NULL;
+	if (!c->worker)
+		return control_fail(call, CONTROL_ERROR_STATE,
+				    "this connection has no worker; call agent.register first");
+	c->renewed = true;
+	lb_worker_control_back(c->lb, c->worker);
+	return json_pack("{s:I}", "lease_ms", (json_int_t)c->lease_ms);
+}
+
+void control_lease_end(struct control_connection *c)
+{
+	lb_worker_control_lost(c->lb, c->worker, false);
+}
+
+struct attach_query {
+	uint32_t version;
+	char name[WORKER_NAME_MAX];
+	uint64_t instance;
+	uint32_t worker, generation;
+};
+
+static const struct control_param attach_params[] = {
+	{CONTROL_PARAM(attach_query, version), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(attach_query, name), CONTROL_TEXT, true},
+	{CONTROL_PARAM(attach_query, instance), CONTROL_HEX64, true},
+	{CONTROL_PARAM(attach_query, worker), CONTROL_INTEGER, true, .max = WORKERS_MAX - 1},
+	{CONTROL_PARAM(attach_query, generation), CONTROL_INTEGER, true, .max = UINT16_MAX},
+};
+
+/* The registration that the agent had over another connection, if it is still there. */
+static struct worker *find_registration(const struct control_call *call,
+					const struct attach_query *q)
+{
+	struct worker *w = workers_find(lb_pool(call->c->lb), q->name);
+
+	return w && w->spec.instance == q->instance && w->number == q->worker &&
+			       w->generation == q->generation && w->ready
+		       ? w
+		       : NULL;
+}
+
+json_t *control_agent_attach(struct control_call *call)
+{
+	struct control_connection *c = call->c, *former;
+	struct attach_query q = {0};
+	struct worker *w;
+
+	if (!control_params_read(call, "params", call->params, attach_params,
+				 CONTROL_COUNT_OF(attach_params), &q) ||
+	    !control_version_fits(call, q.version))
+		return NULL;
+	if (c->worker)
+		return control_fail(call, CONTROL_ERROR_STATE,
+				    "this connection has worker '%s' already; open another "
+				    "connection",
+				    c->worker->spec.name);
+	/* the same right to the name as at its registration, and below to the rest of it: its
+	 * certificate may be another by now */
+	if (!control_name_allowed(call, q.name))
+		return NULL;
+	w = find_registration(call, &q);
+	if (!w)
+		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
+				    "this load balancer does not have that registration any more; "
+				    "register again");
+	if (!control_binding_allowed(call, w->spec.name, lb_worker_address(c->lb, w),
+				     w->spec.model))
+		return NULL;
+	former = w->owner;
+	if (former) {
+		former->over = true;
+		former->worker = NULL;
+	}
+	w->owner = c;
+	c->worker = w;
+	c->attached = c->renewed = true;
+	c->lease_ms = lb_config_get(c->lb)->lease_ms;
+	lb_worker_control_back(c->lb, w);
+	return json_pack("{s:I, s:s}", "lease_ms", (json_int_t)c->lease_ms, "state",
+			 control_worker_state(c->lb, w));
+}
+
+/* <w> makes room for its successor; its connection, if it is still there, is of no more use. */
+static void supersede(struct lb *lb, struct worker *w, const char *reason)
+{
+	struct control_connection *former = w->owner;
+
+	if (former)
+		former->over = true;
+	lb_worker_remove(lb, w, reason);
+	/* nobody listens to events in unit tests */
+	if (former)
+		former->worker = NULL;
+}
+
+bool control_claim_name(struct control_call *call, const struct worker_spec *spec)
+{
+	struct lb *lb = call->c->lb;
+	struct worker *w = workers_find(lb_pool(lb), spec->name);
+	const struct control_connection *former;
+
+	if (!w)
+		return true;
+	if (w->spec.instance == spec->instance) {
+		supersede(lb, w, "its agent registers again");
+		return true;
+	}
+	/* Health knows what is missing and what only waits in a queue. */
+	if (w->doubt.silent) {
+		supersede(lb, w, "another agent takes its name, as its loop is silent");
+		return true;
+	}
+	former = w->owner;
+	/* the same words each time, as agents say a reason once */
+	control_fail(call, CONTROL_ERROR_REFUSED,
+		     "name '%s' is in use by another live agent; use another name or stop that "
+		     "agent (%s)",
+		     spec->name, former ? former->peer : "at an unknown address");
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/rpc.h"
+#include "view/view.h"
+
+static void say(struct text *out, const char *reason)
+{
+	text_string(out, reason);
+	text_string(out, "\n");
+}
+
+/* An idle lcore still turns some twenty times a second. */
+static bool lcores_turn(const struct view *view, struct text *out)
+{
+	unsigned int halted = 0;
+	char reason[96];
+
+	for (unsigned int i = 0; i < lb_lcores(view->lb); i++) {
+		const struct window_lcore *w = window_lcore(view->window, i);
+
+		if (!w || w->turns > 0)
+			continue;
+		snprintf(reason, sizeof(reason), "lcore %u has not turned for a second", i);
+		say(out, reason);
+		halted++;
+	}
+	return halted == 0;
+}
+
+static bool can_serve(const struct view *view, struct text *out)
+{
+	const struct lb_config *config = lb_config_get(view->lb);
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (lb_service_serves(&config->service[i]) &&
+		    lb_service_workers(view->lb, i, NULL) > 0)
+			return true;
+	say(out, "no service has an active worker");
+	return false;
+}
+
+bool view_ready(const struct view *view, struct text *out)
+{
+	bool stopping = lb_is_stopping(view->lb), turning, serving;
+
+	if (stopping)
+		say(out, "it is stopping");
+	turning = lcores_turn(view, out);
+	serving = can_serve(view, out);
+	return !stopping && turning && serving;
+}

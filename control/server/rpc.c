@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * JSON-RPC: a line becomes a call, its handler's result becomes a reply.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/rpc.h"
+
+#define OPERATORS (1u << CONTROL_OPERATOR)
+/* What changes nothing, costs little, opens no file and shows nobody's payload. */
+#define READERS (OPERATORS | 1u << CONTROL_READER)
+#define AGENTS  (1u << CONTROL_AGENT)
+
+static const struct method {
+	const char *name;
+	unsigned int roles; /* who may call */
+	control_handler *handler;
+} methods[] = {
+	{"version", READERS | AGENTS, control_version},
+	{"flows.list", READERS, control_flows_list},
+	{"flows.count", READERS, control_flows_count},
+	{"flows.top", READERS, control_flows_top},
+	{"workers.list", READERS, control_workers_list},
+	{"workers.show", READERS, control_workers_show},
+	{"workers.drain", OPERATORS, control_workers_drain},
+	{"workers.assign", OPERATORS, control_workers_assign},
+	{"workers.release", OPERATORS, control_workers_release},
+	{"workers.table", READERS, control_workers_table},
+	{"workers.set", OPERATORS, control_workers_set},
+	{"workers.resume", OPERATORS, control_workers_resume},
+	{"workers.settings", READERS, control_workers_settings},
+	{"workers.forget", OPERATORS, control_workers_forget},
+	{"services.list", READERS, control_services_list},
+	{"services.show", READERS, control_services_show},
+	{"trace.start", OPERATORS, control_trace_start},
+	{"trace.read", OPERATORS, control_trace_read},
+	{"trace.stop", OPERATORS, control_trace_stop},
+	{"capture.start", OPERATORS, control_capture_start},
+	{"capture.data", OPERATORS, control_capture_data},
+	{"capture.read", OPERATORS, control_capture_read},
+	{"capture.stop", OPERATORS, control_capture_stop},
+	{"log.show", READERS, control_log_show},
+	{"log.level", OPERATORS, control_log_level},
+	{"config.check", OPERATORS, control_config_check},
+	{"config.diff", OPERATORS, control_config_diff},
+	{"config.apply", OPERATORS, control_config_apply},
+	{"stats.show", READERS, control_stats_show},
+	{"status.show", READERS, control_status_show},
+	{"agent.hello", AGENTS, control_agent_hello},
+	{"agent.register", AGENTS, control_agent_register},
+	{"agent.ready", AGENTS, control_agent_ready},
+	{"agent.drain", AGENTS, control_agent_drain},
+	{"agent.renew", AGENTS, control_agent_renew},
+	{"agent.attach", AGENTS, control_agent_attach},
+};
+
+uint64_t control_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Messages repeat what the peer sent, perhaps cut inside a character: keep them plain ASCII. */
+static void make_ascii(char *s)
+{
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
+}
+
+json_t *control_fail(struct control_call *call, int code, const char *format, ...)
+{
+	va_list ap;
+
+	call->code = code;
+	va_start(ap, format);
+	vsnprintf(call->message, sizeof(call->message), format, ap);
+	va_end(ap);
+	make_ascii(call->message);
+	return NULL;
+}
+
+json_t *control_text(const char *text)
+{
+	json_t *string = json_string(text);
+	char *copy;
+
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	make_ascii(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+void control_counters(json_t *object, const struct control_counter *table, size_t n,
+		      const void *base)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t *value = (const void *)((const char *)base + table[i].offset);
+
+		json_object_set_new(object, table[i].name, json_integer((json_int_t)*value));
+	}
+}
+
+json_t *control_mean(uint64_t sum, uint64_t n)
+{
+	return n ? json_integer((json_int_t)(sum / n)) : json_null();
+}
+
+static json_t *error_value(int code, const char *message)
+{
+	return json_pack("{s:i, s:s}", "code", code, "message", message);
+}
+
+json_t *control_error_reply(int code, const char *message)
+{
+	return json_pack("{s:s, s:n, s:o}", "jsonrpc", "2.0", "id", "error",
+			 error_value(code, message));
+}
+
+/* Both take <value> over. */
+static void reply_with(struct text *reply, const json_t *id, const char *member, json_t *value)
+{
+	text_string(reply, "{\"jsonrpc\":\"2.0\",\"id\":");
+	if (id)
+		text_json(reply, id);
+	else
+		text_string(reply, "null");
+	text_string(reply, ",\"");
+	text_string(reply, member);
+	text_string(reply, "\":");
+	text_json(reply, value);
+	text_string(reply, "}");
+	json_decref(value);
+}
+
+static void reply_result(struct text *reply, const json_t *id, json_t *result,
+			 const struct control_call *call)
+{
+	bool alone = json_object_size(result) == 0;
+
+	reply_with(reply, id, "result", result);
+	if (call->written.failed)
+		reply->failed = true;
+	if (call->written.n == 0 || reply->failed)
+		return;
+	reply->n -= 2; /* into the result again */
+	text_string(reply, alone ? "\"" : ",\"");
+	text_string(reply, call->written_name);
+	text_string(reply, "\":");
+	text_add(reply, call->written.data, call->written.n);
+	text_string(reply, "}}");
+}
+
+static void reply_error(struct text *reply, const json_t *id, int code, const char *message)
+{
+	reply_with(reply, id, "error", error_value(code, message));
+}
+
+static json_t *call_method(struct control_call *call, const char *name)
+{
+	static const char *const whose[CONTROL_ROLES] = {
+		[CONTROL_OPERATOR] = "operators, on the UNIX socket",
+		[CONTROL_AGENT] = "agents, on the TCP port",
+	};
+
+	for (size_t i = 0; i < CONTROL_COUNT_OF(methods); i++) {
+		const struct method *m = &methods[i];
+
+		if (strcmp(m->name, name) != 0)
+			continue;
+		if (m->roles & 1u << call->c->role)
+			return m->handler(call);
+		if (call->c->role == CONTROL_READER)
+			return control_fail(
+				call, CONTROL_ERROR_STATE,
+				"%s is not for the read-only socket; an operator may, on "
+				"control.socket",
+				name);
+		return control_fail(call, CONTROL_ERROR_STATE, "%s is for %s", name,
+				    whose[m->roles & AGENTS ? CONTROL_AGENT : CONTROL_OPERATOR]);
+	}
+	return control_fail(call, CONTROL_ERROR_METHOD,
+			    "no method '%.60s'; control.h lists those of protocol %d", name,
+			    CONTROL_PROTOCOL);
+}
+
+static bool id_is_usable(const json_t *id)
+{
+	return !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
+}
+
+/* What is wrong with a message before its method matters, or NULL. */
+static const char *envelope_fault(const json_t *message)
+{
+	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
+	const json_t *id = json_object_get(message, "id");
+
+	if (json_is_array(message))
+		return "batches are not supported; send one message per line";
+	if (!json_is_object(message))
+		return "not a request; send {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": ...}";
+	if (!version || strcmp(version, "2.0") != 0)
+		return "jsonrpc: missing or not \"2.0\"; send \"jsonrpc\": \"2.0\"";
+	if (!id_is_usable(id))
+		return "id: give a string, a number or null";
+	if (!json_is_string(json_object_get(message, "method")))
+		return "method: missing or not a string; give a method's name";
+	return NULL;
+}
+
+static void dispatch_message(struct control_connection *c, json_t *message, struct text *reply)
+{
+	struct control_call call = {.c = c};
+	const char *fault = envelope_fault(message);
+	json_t *id = json_object_get(message, "id"), *empty = NULL, *result;
+
+	if (fault) {
+		reply_error(reply, id_is_usable(id) ? id : NULL, CONTROL_ERROR_REQUEST, fault);
+		return;
+	}
+	call.params = json_object_get(message, "params");
+	if (!call.params)
+		call.params = empty = json_object();
+	result = call_method(&call, json_string_value(json_object_get(message, "method")));
+	json_decref(empty);
+	if (!result && call.code == 0)
+		control_fail(&call, CONTROL_ERROR_INTERNAL, "out of memory");
+	if (!id)
+		json_decref(result);
+	else if (result)
+		reply_result(reply, id, result, &call);
+	else
+		reply_error(reply, id, call.code, call.message);
+	text_free(&call.written);
+}
+
+void control_dispatch(struct control_connection *c, const char *line, size_t n, struct text *reply)
+{
+	struct control_call call = {.c = c};
+	json_error_t error;
+	json_t *message;
+
+	message = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
+	if (!message) {
+		control_fail(&call, CONTROL_ERROR_PARSE,
+			     "not JSON, column %d: %s; send one object per line", error.column,
+			     error.text);
+		reply_error(reply, NULL, call.code, call.message);
+		return;
+	}
+	dispatch_message(c, message, reply);
+	json_decref(message);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+
+#include <cuda_runtime_api.h>
+
+#include "loop/gpu_graph.h"
+#include "loop/graph_model.h"
+
+/* 0, or -errno when <at> is no memory of the graph's GPU. */
+static int check_buffer(const struct doorbell_graph *g, const void *at, const char *what,
+			char *error, size_t size)
+{
+	struct cudaPointerAttributes seen;
+	cudaError_t ret = cudaPointerGetAttributes(&seen, at);
+
+	if (ret == cudaSuccess && seen.type == cudaMemoryTypeDevice && seen.device == g->gpu)
+		return 0;
+	cudaGetLastError();
+	snprintf(error, size, "its %s is no memory of GPU %d", what, g->gpu);
+	return -EINVAL;
+}
+
+static int check_graph(const struct doorbell_graph *g, char *error, size_t size)
+{
+	cudaError_t cuda;
+	int ret;
+
+	if (g->graph == NULL || g->request_bytes == 0 || g->reply_bytes == 0 || g->batch == 0) {
+		snprintf(error, size, "there is no graph, or its requests or replies are empty");
+		return -EINVAL;
+	}
+	cuda = cudaSetDevice(g->gpu);
+	if (cuda != cudaSuccess) {
+		cudaGetLastError();
+		snprintf(error, size, "GPU %d: %s", g->gpu, cudaGetErrorString(cuda));
+		return -ENODEV;
+	}
+	ret = check_buffer(g, g->input, "input", error, size);
+	if (ret == 0)
+		ret = check_buffer(g, g->output, "output", error, size);
+	return ret < 0 ? ret : gpu_graph_check(g->graph, error, size);
+}
+
+static int open_graph(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		      void **state, char *error, size_t size)
+{
+	struct graph_model *m;
+	void *at;
+	int ret;
+
+	if (sscanf(arguments, "%p", &at) != 1)
+		return -EINVAL;
+	m = at;
+	ret = check_graph(&m->graph, error, size);
+	if (ret < 0)
+		return ret;
+	*shape = (struct agent_model_shape){
+		.min_request = m->graph.request_bytes,
+		.max_request = m->graph.request_bytes,
+		.max_reply = m->graph.reply_bytes,
+		.max_batch = m->graph.batch < max_batch ? m->graph.batch : max_batch,
+	};
+	*state = m;
+	return 0;
+}
+
+/* The loop on a CPU is never started with it; whoever does it all the same gets error replies. */
+static void run(void *state, struct agent_model_item *items, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		items[i].status = -ENODEV;
+}
+
+static int capture(void *state, struct agent_model_gpu *gpu, char *error, size_t size)
+{
+	const struct doorbell_graph *g = &((struct graph_model *)state)->graph;
+
+	gpu->input = (void *)(uintptr_t)g->input;
+	gpu->output = (void *)(uintptr_t)g->output;
+	gpu->input_stride = g->request_bytes;
+	gpu->output_stride = g->reply_bytes;
+	gpu->statuses = NULL;
+	gpu->reply_lengths = NULL;
+	gpu->reply_length = g->reply_bytes;
+	return gpu_graph_embed(gpu->stream, g->graph, error, size);
+}
+
+static void close_graph(void *state)
+{
+}
+
+void graph_model_init(struct graph_model *m, const char *name, const struct doorbell_graph *graph)
+{
+	*m = (struct graph_model){
+		.model = {.abi = AGENT_MODEL_ABI,
+			  .name = name,
+			  .open = open_graph,
+			  .run = run,
+			  .close = close_graph,
+			  .capture = capture},
+		.graph = *graph,
+	};
+	snprintf(m->arguments, sizeof(m->arguments), "%p", (void *)m);
+}

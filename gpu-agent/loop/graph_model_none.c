@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Built without CUDA: no graph can be served. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "loop/graph_model.h"
+
+static int open_graph(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		      void **state, char *error, size_t size)
+{
+	snprintf(error, size, "this agent was built without CUDA");
+	return -ENOTSUP;
+}
+
+void graph_model_init(struct graph_model *m, const char *name, const struct doorbell_graph *graph)
+{
+	*m = (struct graph_model){
+		.model = {.abi = AGENT_MODEL_ABI, .name = name, .open = open_graph}};
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop on a CPU thread: the default where no GPU is, and the double that tests run. It does
+ * what the GPU's loop does, in the same order, with the same posting routine.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "loop/intake.h"
+#include "loop/loop.h"
+
+struct batch {
+	uint32_t n;
+	struct intake *request;
+	struct agent_link **link;
+	struct agent_model_item *item; /* of those that run, packed */
+	uint32_t *runs;                /* item i belongs to request runs[i] */
+	uint32_t n_runs;
+	uint64_t start_ns, done_ns;
+};
+
+struct agent_loop {
+	struct agent_loop_params params;
+	struct batch batch;
+	unsigned int first_link; /* links take turns at being looked at first */
+	uint64_t next_heartbeat;
+	uint32_t idle;
+	int stop; /* atomic */
+	pthread_t thread;
+	struct agent_loop_stats stats;
+};
+
+/* --- posting -----------------------------------------------------------------------------------
+ */
+
+static void link_died(struct agent_loop *loop, struct agent_link *link)
+{
+	link->dead = true;
+	link->built = 0;
+	loop->stats.dead_links++;
+}
+
+/* Read completions, so that the queue has room again. */
+static void reap(struct agent_loop *loop, struct agent_link *link)
+{
+	enum mlx5_poll result;
+
+	do {
+		result = mlx5_cq_poll(&link->queue, NULL);
+		if (result == MLX5_POLL_ERROR && !link->dead)
+			link_died(loop, link);
+	} while (result == MLX5_POLL_DONE);
+}
+
+/* One doorbell for all that was built. */
+static void ring(struct agent_loop *loop, struct agent_link *link)
+{
+	if (link->built == 0)
+		return;
+	mlx5_ring(&link->queue, link->built);
+	link->built = 0;
+	if (loop->params.kick != NULL)
+		loop->params.kick(loop->params.kick_context);
+}
+
+static void post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
+{
+	reap(loop, link);
+	/* A full queue empties as the peer acknowledges; a peer that does not ends it in an error.
+	 */
+	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
+		if (__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
+			return;
+		ring(loop, link);
+		sched_yield();
+		reap(loop, link);
+	}
+	if (link->dead)
+		return;
+	mlx5_wqe_build(&link->queue, link->built++, write);
+}
+
+static void heartbeat(struct agent_loop *loop, uint64_t now)
+{
+	if (now < loop->next_heartbeat)
+		return;
+	loop->next_heartbeat = now + loop->params.heartbeat_ms * 1000000ull;
+	for (unsigned int i = 0; i < loop->params.n_links; i++) {
+		struct agent_link *link = &loop->params.links[i];
+		struct mlx5_write write = agent_heartbeat(link);
+
+		post(loop, link, &write);
+		ring(loop, link);
+	}
+	loop->stats.heartbeats++;
+}
+
+/* --- wait_inputs ---------------------------------------------------------------------------------
+ */
+
+/* Take what one ring has, up to a full batch. */
+static void take(struct agent_loop *loop, struct agent_link *link, uint64_t now)
+{
+	const struct intake_ring ring = {
+		.slots = link->slots,
+		.slot_count = link->slot_count,
+		.stride = link->stride,
+		.min_request = loop->params.shape.min_request,
+		.max_request = loop->params.shape.max_request,
+	};
+	struct batch *b = &loop->batch;
+
+	while (b->n < loop->params.max_batch) {
+		uint32_t index = link->position & (link->slot_count - 1);
+		struct intake *request = &b->request[b->n];
+
+		if (!intake_take(&link->descriptors[index], link->position, &ring, now, request))
+			return;
+		link->position++;
+		if (request->slot == UINT32_MAX) {
+			loop->stats.bad++;
+			continue;
+		}
+		b->link[b->n++] = link;
+	}
+}
+
+static void take_all(struct agent_loop *loop, uint64_t now)
+{
+	for (unsigned int i = 0; i < loop->params.n_links; i++)
+		take(loop, &loop->params.links[(loop->first_link + i) % loop->params.n_links], now);
+	loop->first_link++;
+}
+
+static void back_off(struct agent_loop *loop, uint64_t now)
+{
+	uint64_t left = loop->next_heartbeat > now ? loop->next_heartbeat - now : 0;
+
+	loop->idle++;
+	switch (loop->params.idle_sleep ? sleeper_step(loop->params.sleeper, loop->idle)
+					: SLEEPER_SPIN) {
+	case SLEEPER_SPIN:
+		break;
+	case SLEEPER_YIELD:
+		sleeper_yield(loop->params.sleeper);
+		break;
+	case SLEEPER_SLEEP:
+		sleeper_prepare(loop->params.sleeper);
+		take_all(loop, now);
+		if (loop->batch.n > 0 || __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
+			sleeper_cancel(loop->params.sleeper);
+		else
+			sleeper_wait(loop->params.sleeper, left);
+		break;
+	}
+}
+
+/* Until there is a batch: full, or its first request has waited long enough. False: stop. */
+static bool wait_inputs(struct agent_loop *loop)
+{
+	uint64_t timeout = loop->params.batch_timeout_us * 1000ull;
+	struct batch *b = &loop->batch;
+	uint64_t now;
+
+	b->n = 0;
+	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
+		now = sleeper_now_ns();
+		heartbeat(loop, now);
+		take_all(loop, now);
+		if (b->n == loop->params.max_batch ||
+		    (b->n > 0 && now - b->request[0].seen_ns >= timeout)) {
+			loop->idle = 0;
+			return true;
+		}
+		if (b->n == 0)
+			back_off(loop, now);
+	}
+	return false;
+}
+
+/* --- gather, model, scatter ---------------------------------------------------------------------
+ */
+
+static uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
+{
+	return link->replies + (uint64_t)slot * link->reply_stride;
+}
+
+/* On a CPU the model reads the slots and writes the reply buffers where they are. */
+static void gather(struct agent_loop *loop)
+{
+	struct batch *b = &loop->batch;
+
+	b->start_ns = sleeper_now_ns();
+	b->n_runs = 0;
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct intake *request = &b->request[i];
+		const struct agent_link *link = b->link[i];
+
+		request->status = intake_recheck(request, link->cancels, b->start_ns);
+		if (request->status != RING_OK)
+			continue;
+		b->item[b->n_runs] = (struct agent_model_item){
+			.request = link->slots + (uint64_t)request->slot * link->stride,
+			.request_length = request->length,
+			.reply = reply_of(link, request->slot) + sizeof(struct ring_reply),
+		};
+		b->runs[b->n_runs++] = i;
+	}
+}
+
+static void run_model(struct agent_loop *loop)
+{
+	struct batch *b = &loop->batch;
+
+	if (b->n_runs > 0)
+		loop->params.model->run(loop->params.model_state, b->item, b->n_runs);
+	b->done_ns = sleeper_now_ns();
+	if (b->done_ns - b->start_ns > loop->stats.longest_run_ns)
+		loop->stats.longest_run_ns = b->done_ns - b->start_ns;
+}
+
+static void scatter(struct agent_loop *loop)
+{
+	struct batch *b = &loop->batch;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct ring_reply header = {
+			.sequence = b->request[i].sequence,
+			.seen_ns = b->request[i].seen_ns,
+			.start_ns = b->start_ns,
+			.done_ns = b->done_ns,
+		};
+
+		memcpy(reply_of(b->link[i], b->request[i].slot), &header, sizeof(header));
+	}
+	for (uint32_t i = 0; i < b->n_runs; i++) {
+		const struct agent_model_item *item = &b->item[i];
+		struct intake *request = &b->request[b->runs[i]];
+		uint32_t length = item->reply_length;
+
+		if (item->status != 0 || length > loop->params.max_reply) {
+			request->status = RING_ERROR;
+			continue;
+		}
+		memcpy(reply_of(b->link[b->runs[i]], request->slot) +
+			       offsetof(struct ring_reply, length),
+		       &length, sizeof(length));
+	}
+}
+
+/* --- send_outputs --------------------------------------------------------------------------------
+ */
+
+static void count(struct agent_loop_stats *stats, uint8_t status)
+{
+	stats->requests++;
+	stats->errors += status == RING_ERROR;
+	stats->expired += status == RING_EXPIRED;
+	stats->cancelled += status == RING_CANCELLED;
+	stats->bad += status == RING_BAD;
+}
+
+static void send_outputs(struct agent_loop *loop)
+{
+	struct batch *b = &loop->batch;
+	uint32_t length;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct agent_link *link = b->link[i];
+		const struct intake *request = &b->request[i];
+		const uint8_t *reply = reply_of(link, request->slot);
+		struct mlx5_write write = {
+			.remote_address = link->remote_address +
+					  (uint64_t)request->slot * link->remote_stride,
+			.local_address = (uintptr_t)reply,
+			.rkey = link->remote_rkey,
+			.lkey = link->lkey,
+			.imm = ring_imm(request->slot, request->status, false),
+			.with_imm = true,
+			.signal = true,
+		};
+
+		memcpy(&length, reply + offsetof(struct ring_reply, length), sizeof(length));
+		write.length = sizeof(struct ring_reply) + length;
+		post(loop, link, &write);
+		count(&loop->stats, request->status);
+	}
+	for (unsigned int i = 0; i < loop->params.n_links; i++)
+		ring(loop, &loop->params.links[i]);
+	loop->stats.batches++;
+}
+
+/* --- life
+ * ------------------------------------------------------------------------------------------ */
+
+static void *run(void *argument)
+{
+	struct agent_loop *loop = argument;
+
+	while (wait_inputs(loop)) {
+		gather(loop);
+		run_model(loop);
+		scatter(loop);
+		send_outputs(loop);
+	}
+	return NULL;
+}
+
+static void free_loop(struct agent_loop *loop)
+{
+	free(loop->batch.request);
+	free(loop->batch.link);
+	free(loop->batch.item);
+	free(loop->batch.runs);
+	free(loop);
+}
+
+static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+{
+	struct agent_loop *loop = calloc(1, sizeof(*loop));
+	struct batch *b;
+
+	if (loop == NULL)
+		goto no_memory;
+	loop->params = *params;
+	if (loop->params.hang_ms == 0)
+		loop->params.hang_ms = AGENT_HANG_MS;
+	b = &loop->batch;
+	b->request = calloc(params->max_batch, sizeof(*b->request));
+	b->link = calloc(params->max_batch, sizeof(*b->link));
+	b->item = calloc(params->max_batch, sizeof(*b->item));
+	b->runs = calloc(params->max_batch, sizeof(*b->runs));
+	if (b->request == NULL || b->link == NULL || b->item == NULL || b->runs == NULL)
+		goto no_memory;
+	if (pthread_create(&loop->thread, NULL, run, loop) != 0) {
+		snprintf(error, size, "no thread for the loop; is there a limit on processes?");
+		free_loop(loop);
+		return NULL;
+	}
+	pthread_setname_np(loop->thread, "agent-loop");
+	return loop;
+
+no_memory:
+	snprintf(error, size, "no memory for batches of %u", params->max_batch);
+	if (loop != NULL)
+		free_loop(loop);
+	return NULL;
+}
+
+/* A thread that is in a model cannot be taken back, nor the memory that it uses. */
+static void stop(struct agent_loop *loop)
+{
+	struct timespec until;
+
+	if (loop == NULL)
+		return;
+	__atomic_store_n(&loop->stop, 1, __ATOMIC_RELEASE);
+	sleeper_wake(loop->params.sleeper);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += loop->params.hang_ms / 1000;
+	until.tv_nsec += loop->params.hang_ms % 1000 * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_clockjoin_np(loop->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		fprintf(stderr, "loop: the model does not end within %u ms; the agent does\n",
+			loop->params.hang_ms);
+		_exit(EXIT_FAILURE);
+	}
+	free_loop(loop);
+}
+
+static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+{
+	*out = loop->stats;
+}
+
+static bool failed(const struct agent_loop *loop, char *why, size_t size)
+{
+	return false;
+}
+
+const struct agent_loop_ops agent_loop_cpu = {
+	.name = "cpu",
+	.batch_max = UINT32_MAX,
+	.start = start,
+	.stop = stop,
+	.stats = read_stats,
+	.failed = failed,
+};

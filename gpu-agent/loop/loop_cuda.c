@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Host side of the loop on a GPU: memory, the graph, start and stop. Nothing here runs while
+ * requests are served.
+ */
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loop/gpu_graph.h"
+#include "loop/gpu_pin.h"
+#include "loop/loop_cuda.h"
+
+/* Copying blocks: enough to fill the bus, few enough to leave the GPU to the model. */
+#define BLOCKS_MAX 64
+
+/* Launching the graph again takes longer than going on in it: so it has as many turns, until it has
+ * so many nodes of the model. */
+#define TURNS_MAX       16
+#define MODEL_NODES_MAX 64
+/* Turns of a kernel that needs no model; then others on the GPU get a chance. */
+#define KERNEL_TURNS 4096
+/* A batch as large as this crosses the bus in some 5 us: worth staging while the model runs. But a
+ * graph with a branch runs some microseconds longer, so who asked for batches of one is spared. */
+#define STAGE_BYTES (256u << 10)
+
+#define PINS_PER_LINK 9
+
+struct agent_loop {
+	int gpu;
+	uint64_t hang_ns; /* a model that takes longer to end, turns included, never will */
+	cudaStream_t stream,
+		side; /* the graph's, while it is recorded; the loop runs in the first */
+	cudaEvent_t fork, join;
+	cudaGraphExec_t exec;
+	struct gpu_shared *shared;
+	/* device memory */
+	void *buffers[10];
+	unsigned int n_buffers;
+	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
+	unsigned int n_pinned;
+	/* for whoever says what went wrong */
+	char *error;
+	size_t error_size;
+	bool failed;
+};
+
+static bool check(struct agent_loop *loop, cudaError_t ret, const char *what)
+{
+	if (ret == cudaSuccess)
+		return !loop->failed;
+	if (!loop->failed)
+		snprintf(loop->error, loop->error_size, "GPU %d: %s: %s (%s)", loop->gpu, what,
+			 cudaGetErrorString(ret), cudaGetErrorName(ret));
+	loop->failed = true;
+	return false;
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+static void *device_buffer(struct agent_loop *loop, size_t size)
+{
+	void *at = NULL;
+
+	if (loop->failed || !check(loop, cudaMalloc(&at, size), "no memory on the GPU"))
+		return NULL;
+	loop->buffers[loop->n_buffers++] = at;
+	check(loop, cudaMemset(at, 0, size), "cannot clear memory");
+	return at;
+}
+
+/* Let the GPU see host memory under the same address. */
+static void pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
+{
+	if (loop->failed || at == NULL)
+		return;
+	if (check(loop, gpu_pin(at, size, io),
+		  io ? "cannot map the NIC's doorbell; the driver must allow "
+		       "PeerMappingOverride (doorbell doctor agent)"
+		     : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
+		loop->pinned[loop->n_pinned++] = at;
+}
+
+static void pin_link(struct agent_loop *loop, const struct agent_link *link)
+{
+	size_t slots = link->slot_count;
+
+	pin(loop, link->descriptors, slots * sizeof(*link->descriptors), false);
+	pin(loop, link->slots, slots * link->stride, false);
+	pin(loop, link->cancels, slots * sizeof(*link->cancels), false);
+	pin(loop, link->replies, slots * link->reply_stride, false);
+	pin(loop, link->queue.wqes, link->queue.wqe_count * sizeof(*link->queue.wqes), false);
+	pin(loop, link->queue.cqes, link->queue.cqe_count * sizeof(*link->queue.cqes), false);
+	pin(loop, link->queue.record, 2 * sizeof(*link->queue.record), false);
+	pin(loop, link->queue.cq_record, sizeof(*link->queue.cq_record), false);
+	pin(loop, link->queue.doorbell, sizeof(*link->queue.doorbell), link->doorbell_is_io);
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* What the kernels get. */
+static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loop_params *p)
+{
+	uint32_t batch = p->max_batch;
+	size_t in = round_up(p->shape.max_request, 256), out = round_up(p->shape.max_reply, 256);
+	struct gpu_loop g = {
+		.n_links = p->n_links,
+		.max_batch = batch,
+		.min_request = p->shape.min_request,
+		.max_request = p->shape.max_request,
+		.max_reply = p->max_reply,
+		.batch_timeout_ns = p->batch_timeout_us * 1000ull,
+		.heartbeat_ns = p->heartbeat_ms * 1000000ull,
+		.links = device_buffer(loop, p->n_links * sizeof(*p->links)),
+		.state = device_buffer(loop, sizeof(struct gpu_state)),
+		.request = device_buffer(loop, batch * sizeof(struct gpu_request)),
+		.lengths = device_buffer(loop, batch * sizeof(uint32_t)),
+		.shared = loop->shared,
+	};
+
+	g.model = (struct agent_model_gpu){
+		.stream = loop->stream,
+		.max_batch = batch,
+		.rows = &g.state->batch.rows,
+		.lengths = g.lengths,
+		.input = device_buffer(loop, batch * in),
+		.output = device_buffer(loop, batch * out),
+		.input_stride = in,
+		.output_stride = out,
+		.reply_lengths = device_buffer(loop, 2 * batch * sizeof(uint32_t)),
+	};
+	g.model.statuses = (int32_t *)g.model.reply_lengths + batch;
+	return g;
+}
+
+/* --- the graph ---------------------------------------------------------------------------------
+ */
+
+static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
+{
+	size_t pieces = (size_t)batch * ((bytes + GPU_PIECE - 1) / GPU_PIECE);
+	size_t blocks = (pieces + GPU_BLOCK / 32 - 1) / (GPU_BLOCK / 32);
+
+	return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
+}
+
+/* The model's graph, which may put its own buffers into <g>. */
+static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop_params *p,
+				struct gpu_loop *g)
+{
+	cudaGraph_t graph = NULL;
+	char why[320] = "";
+
+	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+		   "cannot record a graph"))
+		return NULL;
+	if (p->model->capture(p->model_state, &g->model, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
+		loop->failed = true;
+	}
+	if (!loop->failed &&
+	    (g->model.rows != &g->state->batch.rows || g->model.lengths != g->lengths)) {
+		snprintf(loop->error, loop->error_size,
+			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
+			 p->model->name);
+		loop->failed = true;
+	}
+	/* Whatever went wrong, recording must end. */
+	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
+	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
+		loop->failed = true;
+	}
+	return graph;
+}
+
+/* Payload crosses the bus beside the model, if it is much. */
+static void make_stage(struct agent_loop *loop, const struct agent_loop_params *p,
+		       struct gpu_loop *g, size_t nodes)
+{
+	size_t row = round_up(p->shape.max_request, 256);
+
+	if (nodes == 0 || g->max_batch == 1 || copy_blocks(g->max_batch, g->max_request) == 1 ||
+	    (size_t)g->max_batch * p->shape.max_request < STAGE_BYTES)
+		return;
+	g->staged = device_buffer(loop, g->max_batch * sizeof(*g->staged));
+	g->stage = device_buffer(loop, g->max_batch * row);
+	g->stage_stride = row;
+	if (check(loop, cudaStreamCreateWithFlags(&loop->side, cudaStreamNonBlocking),
+		  "no stream") &&
+	    check(loop, cudaEventCreateWithFlags(&loop->fork, cudaEventDisableTiming), "no event"))
+		check(loop, cudaEventCreateWithFlags(&loop->join, cudaEventDisableTiming),
+		      "no event");
+}
+
+/* The model, and beside it a stage. */
+static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
+		       unsigned int blocks, unsigned int turn)
+{
+	char why[320] = "";
+
+	if (g->staged != NULL)
+		check(loop, cudaEventRecord(loop->fork, loop->stream), "cannot record a fork");
+	if (gpu_graph_embed(loop->stream, model, why, sizeof(why)) < 0) {
+		snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
+		loop->failed = true;
+	}
+	if (g->staged == NULL || loop->failed)
+		return;
+	if (check(loop, cudaStreamWaitEvent(loop->side, loop->fork, 0), "cannot record a fork") &&
+	    check(loop, gpu_stage(g, blocks, turn, loop->side), "cannot record a stage") &&
+	    check(loop, cudaEventRecord(loop->join, loop->side), "cannot record a join"))
+		check(loop, cudaStreamWaitEvent(loop->stream, loop->join, 0),
+		      "cannot record a join");
+}
+
+/* Turns with the model between them; one that only sends, and launches it all again. */
+static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
+			 size_t nodes)
+{
+	unsigned int in = copy_blocks(g->max_batch, g->max_request);
+	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
+	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX, most = gpu_turn_blocks();
+
+	/* The first has no hand free while a request is taken. */
+	blocks += blocks > 1;
+	if (blocks > most)
+		blocks = most < 3 ? 1 : most;
+	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
+		turns /= 2;
+	if (nodes == 0 && blocks == 1)
+		turns = 1; /* the kernel goes on by itself */
+	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
+		check(loop,
+		      gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
+			       nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
+		      "cannot record a turn");
+		if (nodes > 0)
+			record_run(loop, g, model, blocks, i);
+	}
+	check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream), "cannot record the end");
+}
+
+static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
+		   cudaGraph_t model)
+{
+	const struct agent_model_gpu *m = &g->model;
+	size_t nodes = gpu_graph_nodes(model);
+	cudaGraph_t graph = NULL;
+
+	g->in_place = nodes == 0 && m->output == m->input && m->output_stride == m->input_stride &&
+		      m->reply_lengths == m->lengths && m->statuses == NULL;
+	g->foreseen = (nodes > 0 || g->in_place) && m->statuses == NULL &&
+		      (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
+	make_stage(loop, p, g, nodes);
+	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+		   "cannot record a graph"))
+		return;
+	record_turns(loop, g, model, nodes);
+	check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
+	if (check(loop,
+		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
+		  "the graph cannot be launched from the GPU") &&
+	    check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
+		check(loop, cudaGraphLaunch(loop->exec, loop->stream), "cannot launch the graph");
+	if (graph != NULL)
+		cudaGraphDestroy(graph);
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+static void destroy(struct agent_loop *loop)
+{
+	cudaSetDevice(loop->gpu);
+	if (loop->exec != NULL)
+		cudaGraphExecDestroy(loop->exec);
+	if (loop->stream != NULL)
+		cudaStreamDestroy(loop->stream);
+	if (loop->side != NULL)
+		cudaStreamDestroy(loop->side);
+	if (loop->fork != NULL)
+		cudaEventDestroy(loop->fork);
+	if (loop->join != NULL)
+		cudaEventDestroy(loop->join);
+	for (unsigned int i = 0; i < loop->n_pinned; i++)
+		gpu_unpin(loop->pinned[i]);
+	for (unsigned int i = 0; i < loop->n_buffers; i++)
+		cudaFree(loop->buffers[i]);
+	if (loop->shared != NULL)
+		cudaFreeHost(loop->shared);
+	free(loop);
+	/* What went wrong here is not the next loop's. */
+	cudaGetLastError();
+}
+
+static void CUDART_CB ended(void *semaphore)
+{
+	sem_post(semaphore);
+}
+
+/* Until the graph has ended, or failed. A kernel that never ends cannot be taken back, nor the
+ * memory that it uses: then the process ends. */
+static void await_end(struct agent_loop *loop)
+{
+	uint64_t limit = sleeper_now_ns() + loop->hang_ns;
+	struct timespec until;
+	static sem_t semaphore; /* outlives a callback that comes late */
+
+	sem_init(&semaphore, 0, 0);
+	cudaLaunchHostFunc(loop->stream, ended, &semaphore);
+	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		sem_timedwait(&semaphore, &until);
+		if (sleeper_now_ns() > limit) {
+			fprintf(stderr, "GPU %d: the model does not end; the agent does\n",
+				loop->gpu);
+			_exit(EXIT_FAILURE);
+		}
+	}
+}
+
+static void stop(struct agent_loop *loop)
+{
+	if (loop == NULL)
+		return;
+	cudaSetDevice(loop->gpu);
+	__atomic_store_n(&loop->shared->stop, 1, __ATOMIC_RELEASE);
+	await_end(loop);
+	destroy(loop);
+}
+
+static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+{
+	struct agent_loop_params p = *params;
+	struct agent_loop *loop = calloc(1, sizeof(*loop));
+	cudaGraph_t model = NULL;
+	struct gpu_loop g;
+
+	if (loop == NULL) {
+		snprintf(error, size, "no memory");
+		return NULL;
+	}
+	loop->gpu = p.gpu;
+	loop->hang_ns = (p.hang_ms == 0 ? AGENT_HANG_MS : p.hang_ms) * 1000000ull;
+	loop->error = error;
+	loop->error_size = size;
+	if (p.max_batch > GPU_BATCH_MAX)
+		p.max_batch = GPU_BATCH_MAX;
+	cudaGetLastError();
+	/* The host sleeps when it waits for a GPU, instead of spinning. */
+	if (!check(loop, cudaSetDevice(p.gpu), "cannot be used") ||
+	    !check(loop, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cannot be set up") ||
+	    !check(loop, cudaStreamCreateWithFlags(&loop->stream, cudaStreamNonBlocking),
+		   "no stream") ||
+	    !check(loop,
+		   cudaHostAlloc((void **)&loop->shared, sizeof(*loop->shared),
+				 cudaHostAllocMapped | cudaHostAllocPortable),
+		   "no pinned memory"))
+		goto fail;
+	memset(loop->shared, 0, sizeof(*loop->shared));
+	for (unsigned int i = 0; i < p.n_links && !loop->failed; i++)
+		pin_link(loop, &p.links[i]);
+	g = make_loop(loop, &p);
+	if (loop->failed)
+		goto fail;
+	model = record_model(loop, &p, &g);
+	if (!loop->failed && check(loop,
+				   cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
+					      cudaMemcpyHostToDevice),
+				   "cannot copy"))
+		launch(loop, &p, &g, model);
+	if (model != NULL)
+		cudaGraphDestroy(model);
+	if (loop->failed)
+		goto fail;
+	return loop;
+
+fail:
+	destroy(loop);
+	return NULL;
+}
+
+static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+{
+	*out = loop->shared->stats;
+}
+
+static bool failed(const struct agent_loop *loop, char *why, size_t size)
+{
+	cudaError_t ret;
+
+	cudaSetDevice(loop->gpu);
+	ret = cudaStreamQuery(loop->stream);
+	if (ret == cudaErrorNotReady)
+		return false;
+	/* The graph has ended though nobody stopped it. */
+	if (ret == cudaSuccess)
+		ret = (cudaError_t)loop->shared->launch_error;
+	snprintf(why, size, "GPU %d: the loop has ended: %s", loop->gpu,
+		 ret == cudaSuccess ? "nobody says why" : cudaGetErrorString(ret));
+	return true;
+}
+
+const struct agent_loop_ops agent_loop_cuda = {
+	.name = "cuda",
+	.batch_max = GPU_BATCH_MAX,
+	.start = start,
+	.stop = stop,
+	.stats = read_stats,
+	.failed = failed,
+};
+
+int agent_gpus(char *why, size_t size)
+{
+	int n = 0;
+	cudaError_t ret = cudaGetDeviceCount(&n);
+
+	if (ret != cudaSuccess)
+		n = 0;
+	if (n == 0)
+		snprintf(why, size, "%s",
+			 ret == cudaErrorInsufficientDriver
+				 ? "no NVIDIA driver, or one older than this CUDA"
+			 : ret == cudaSuccess ? "no GPU"
+					      : cudaGetErrorString(ret));
+	cudaGetLastError();
+	return n;
+}
+
+void agent_gpu_name(int gpu, char *name, size_t size)
+{
+	struct cudaDeviceProp properties;
+
+	name[0] = '\0';
+	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
+		snprintf(name, size, "%s", properties.name);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying many requests of any length with all warps of a grid. Private to loop_kernels.cu.
+ */
+#ifndef AGENT_LOOP_SPANS_CUH
+#define AGENT_LOOP_SPANS_CUH
+
+#include "loop/loop_cuda.h"
+
+#define WARP      32u
+#define ALL_LANES 0xffffffffu
+
+struct span {
+	const uint8_t *from;
+	uint8_t *to;
+	uint32_t length;
+};
+
+struct spans {
+	struct span span[GPU_BATCH_MAX];
+	uint32_t
+		first[GPU_BATCH_MAX + 1]; /* piece that each begins with; the last: pieces in all */
+	uint32_t warp_sum[GPU_BLOCK / WARP];
+};
+
+/* Thread i brings span i, or one without length. The whole block calls it. */
+static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
+{
+	uint32_t i = threadIdx.x, lane = i % WARP, warp = i / WARP;
+	uint32_t pieces = i < n ? (mine.length + GPU_PIECE - 1) / GPU_PIECE : 0, sum = pieces;
+
+	if (n == 1) { /* the usual batch of those who are in a hurry */
+		if (i == 0) {
+			s->span[0] = mine;
+			s->first[0] = 0;
+			s->first[1] = pieces;
+		}
+		__syncthreads();
+		return;
+	}
+	for (uint32_t d = 1; d < WARP; d *= 2) {
+		uint32_t before = __shfl_up_sync(ALL_LANES, sum, d);
+
+		sum += lane >= d ? before : 0;
+	}
+	if (lane == WARP - 1)
+		s->warp_sum[warp] = sum;
+	__syncthreads();
+	for (uint32_t w = 0; w < warp; w++)
+		sum += s->warp_sum[w];
+	if (i < n) {
+		s->span[i] = mine;
+		s->first[i] = sum - pieces;
+		if (i == n - 1)
+			s->first[n] = sum;
+	}
+	__syncthreads();
+}
+
+struct bytes16 {
+	uint64_t low, high;
+};
+
+/* 16 bytes; unaligned ones only up to <n>, by loads that do not wait for each other. */
+static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
+{
+	struct bytes16 v = {};
+
+	if ((uint64_t)from % 16 == 0) {
+		ulonglong2 both = *(const ulonglong2 *)from;
+
+		return (struct bytes16){both.x, both.y};
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 16; i++)
+		if (i < n)
+			*(i < 8 ? &v.low : &v.high) |= (uint64_t)from[i] << i % 8 * 8;
+	return v;
+}
+
+static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
+{
+	if (n >= 16 && (uint64_t)to % 16 == 0) {
+		*(ulonglong2 *)to = make_ulonglong2(v.low, v.high);
+		return;
+	}
+#pragma unroll 1
+	for (uint32_t i = 0; i < n && i < 16; i++)
+		to[i] = (uint8_t)((i < 8 ? v.low : v.high) >> i % 8 * 8);
+}
+
+/* One warp, one piece, 16 bytes a lane. */
+static __device__ void copy_piece(const struct span *s, uint32_t piece)
+{
+	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
+
+	if (at < s->length)
+		store_some(s->to + at, load_some(s->from + at, s->length - at), s->length - at);
+}
+
+/* A block's share, the <block>th of <blocks>. Thread i of each brings span i, or one without
+ * length. */
+static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				  uint32_t blocks)
+{
+	uint32_t warps = blocks * blockDim.x / WARP;
+
+	if (n == 0)
+		return;
+	spans_set(s, n, mine);
+#pragma unroll 1
+	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
+	     piece += warps) {
+		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
+
+#pragma unroll 1
+		while (high - low > 1) {
+			uint32_t middle = (low + high) / 2;
+
+			if (s->first[middle] <= piece)
+				low = middle;
+			else
+				high = middle;
+		}
+		copy_piece(&s->span[low], piece - s->first[low]);
+	}
+}
+
+/* A word a thread of <n> elements, as far as they go: nobody waits for it before it is used. */
+template <typename T> static __device__ uint64_t load_word(const T *from, uint32_t n)
+{
+	uint64_t word = 0;
+
+	static_assert(sizeof(T) % 8 == 0, "copied by words");
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %2, 0;\n\t"
+		     "@p ld.global.u64 %0, [%1];\n\t}"
+		     : "+l"(word)
+		     : "l"((const uint64_t *)from + threadIdx.x),
+		       "r"((uint32_t)(threadIdx.x < n * sizeof(T) / 8))
+		     : "memory");
+	return word;
+}
+
+/* That word, and those that were one too many for the block. */
+template <typename T>
+static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t word)
+{
+	if (threadIdx.x < n * sizeof(T) / 8)
+		((uint64_t *)to)[threadIdx.x] = word;
+	for (uint32_t i = threadIdx.x + blockDim.x; i < n * sizeof(T) / 8; i += blockDim.x)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+}
+
+/* <threads> threads copy <n> elements by words. */
+template <typename T>
+static __device__ void copy_words(T *to, const T *from, uint32_t n, uint32_t threads = GPU_BLOCK)
+{
+	static_assert(sizeof(T) % 8 == 0, "copied by words");
+	for (uint32_t i = threadIdx.x; i < n * sizeof(T) / 8; i += threads)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "loop/memory.h"
+#include "ring.h"
+
+#define PAGE 4096
+
+/* Where a reply begins in its place, so that the bytes behind its header are aligned. */
+#define LEAD (RING_ALIGNMENT - sizeof(struct ring_reply))
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
+		       uint32_t max_reply)
+{
+	uint32_t stride = round_up(max_request, RING_ALIGNMENT);
+	uint32_t reply_stride = round_up(sizeof(struct ring_reply) + max_reply, RING_ALIGNMENT);
+	size_t descriptors = round_up(slots * sizeof(struct ring_descriptor), PAGE);
+	size_t payload = round_up((size_t)slots * stride, PAGE);
+	size_t cancels = round_up(slots * sizeof(uint64_t), PAGE);
+	size_t writable = descriptors + payload + cancels;
+	size_t replies = round_up(LEAD + (size_t)slots * reply_stride, PAGE);
+	void *base;
+
+	base = mmap(NULL, writable + replies, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	*memory = (struct link_memory){
+		.base = base,
+		.size = writable + replies,
+		.descriptors = (uintptr_t)base,
+		.slots = (uintptr_t)base + descriptors,
+		.cancels = (uintptr_t)base + descriptors + payload,
+		.stride = stride,
+		.writable = {.va = (uintptr_t)base, .length = writable, .dmabuf_fd = -1},
+		.replies = (uintptr_t)base + writable + LEAD,
+		.reply_stride = reply_stride,
+		.sendable = {.va = (uintptr_t)base + writable, .length = replies, .dmabuf_fd = -1},
+	};
+	return 0;
+}
+
+void link_memory_destroy(struct link_memory *memory)
+{
+	if (memory->base != NULL)
+		munmap(memory->base, memory->size);
+	memory->base = NULL;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An RNIC as a worker sees it: it makes memory known to the fabric, places what the peer WRITEs
+ * there, and sends what is posted in mlx5 format. Two engines: `soft`, which is a software RNIC in
+ * this process (soft_rnic.h), and `verbs`, an RDMA device through rdma-core (verbs_rnic.h).
+ *
+ * Threads: all calls belong to the main thread and return when what they ask for is done; only
+ * kick() is for whoever posts.
+ */
+#ifndef AGENT_RNIC_H
+#define AGENT_RNIC_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rdma/mlx5_post.h"
+#include "runtime/sleeper.h"
+
+struct rnic_address {
+	uint8_t family;       /* 4 or 6 */
+	struct in6_addr addr; /* IPv4 as ::ffff:a.b.c.d */
+};
+
+/* Memory of this process, or of a GPU that it has mapped. */
+struct rnic_span {
+	uint64_t va;
+	uint64_t length;
+	int dmabuf_fd; /* what the driver exported it as; -1 for host memory */
+	uint64_t dmabuf_offset;
+};
+
+struct rnic_qp_params {
+	struct rnic_span writable; /* what the peer may WRITE */
+	struct rnic_span sendable; /* what may be posted */
+	uint32_t wqe_count;        /* power of two */
+	uint32_t psn;              /* the first we send */
+	struct sleeper *wake;      /* woken when something was written or failed, or NULL */
+	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails, or NULL */
+};
+
+/* A queue pair. Its owner reads these; an engine has more behind them. */
+struct rnic_qp {
+	struct rnic *rnic;
+	uint32_t number;
+	uint32_t rkey;           /* of <writable> */
+	uint32_t lkey;           /* of <sendable> */
+	struct mlx5_queue queue; /* as the poster sees it; copy it, the copy is the poster's own */
+};
+
+struct rnic_peer {
+	struct rnic_address address;
+	uint32_t qpn;
+	uint32_t psn; /* the first it sends */
+	uint32_t path_mtu;
+	uint16_t udp_source; /* that we are to send from, 0xc000 and up; 0: any */
+	uint8_t ack_timeout, retry_limit;
+};
+
+struct rnic_ops {
+	/* A queue pair that cannot send or receive yet. NULL with errno. */
+	struct rnic_qp *(*create)(struct rnic *rnic, const struct rnic_qp_params *params);
+	/* From here on it receives, and sends as soon as the peer's MAC address is known. 0 or
+	 * -errno. */
+	int (*connect)(struct rnic_qp *qp, const struct rnic_peer *peer);
+	/* NULL is fine. Nothing is read or written behind the caller's back any more. */
+	void (*destroy)(struct rnic_qp *qp);
+	/* Doorbells were rung: look, in case you sleep. */
+	void (*kick)(struct rnic *rnic);
+	/* All queue pairs have been destroyed. */
+	void (*close)(struct rnic *rnic);
+};
+
+struct rnic {
+	const struct rnic_ops *ops;
+	uint32_t path_mtu; /* largest of the port */
+	bool wakes;        /* wakes sleepers when something was written; if not, they must look */
+};
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The receive side of the software RNIC: WRITEs are checked like on a NIC and placed in memory,
+ * acknowledgements retire what was sent. One ACK per queue pair and burst.
+ */
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+
+#include "loop/demote.h"
+#include "runtime/frame.h"
+#include "rnic/soft_rnic_private.h"
+
+#define BURST 32
+#define LINE  64
+
+/*
+ * Place bytes as a NIC's DMA does: whoever sees the last word of a cache line sees all of the line,
+ * and whoever sees a line sees all lines and WRITEs before it. Descriptors are polled by their last
+ * word, so this order is what makes the ring sound.
+ */
+static void place(uint8_t *to, const uint8_t *from, uint32_t length)
+{
+	uint64_t mark;
+
+	while (length >= LINE && (uintptr_t)to % LINE == 0) {
+		memcpy(to, from, LINE - sizeof(mark));
+		memcpy(&mark, from + LINE - sizeof(mark), sizeof(mark));
+		__atomic_store_n((uint64_t *)(to + LINE - sizeof(mark)), mark, __ATOMIC_RELEASE);
+		to += LINE;
+		from += LINE;
+		length -= LINE;
+	}
+	if (length == sizeof(mark) && (uintptr_t)to % sizeof(mark) == 0) {
+		memcpy(&mark, from, sizeof(mark));
+		__atomic_store_n((uint64_t *)to, mark, __ATOMIC_RELEASE);
+	} else {
+		memcpy(to, from, length);
+	}
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static struct soft_qp *qp_of(struct soft_rnic *rnic, uint32_t qpn)
+{
+	struct soft_qp *qp = rnic->by_number[qpn % SOFT_RNIC_QPS_MAX];
+
+	return qp != NULL && qp->base.number == qpn && qp->connected ? qp : NULL;
+}
+
+static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const uint8_t *bth)
+{
+	struct responder_placement at;
+
+	if (responder_receive(&qp->responder, p, &at) != RESPONDER_ACCEPT)
+		return false;
+	if (p->payload_length > 0) {
+		place((uint8_t *)(uintptr_t)at.va, bth + p->payload_offset, p->payload_length);
+		if (soft_rnic_of(qp)->params.gpu_reads)
+			demote((void *)(uintptr_t)at.va, p->payload_length);
+	}
+	soft_rnic_of(qp)->stats.writes_placed++;
+	return at.last;
+}
+
+/* False when the packet is none of ours. */
+static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const struct roce_frame *f,
+			 uint64_t now, struct soft_qp **to_wake)
+{
+	const uint8_t *ip = frame + f->ip_offset, *bth = frame + f->bth_offset;
+	uint32_t length = f->bth_offset + f->bth_length - f->ip_offset;
+	struct roce_packet p;
+	struct soft_qp *qp;
+
+	if (roce_parse(bth, f->bth_length, &p) != ROCE_PARSED)
+		return false;
+	qp = qp_of(rnic, p.qpn);
+	if (qp != NULL &&
+	    unlikely(qp->direct && qp->resolved && memcmp(frame + 6, qp->path.header, 6) != 0)) {
+		qp->strangers++; /* it may be the peer, moved without a word: its address is asked
+				    for */
+		return false;
+	}
+	if (qp == NULL || roce_path_admit(&qp->path, ip, f->ip_length, length) != ROCE_ADMITTED)
+		return false;
+	if (p.opcode == ROCE_CNP) {
+		requester_notify(&qp->requester, now);
+	} else if (p.opcode == ROCE_ACK) {
+		requester_ack(&qp->requester, p.psn, p.syndrome, now);
+		soft_send_acked(qp);
+	} else {
+		if (unlikely(roce_is_marked(ip)))
+			responder_marked(&qp->responder, now);
+		if (receive_write(qp, &p, bth))
+			*to_wake = qp;
+	}
+	return true;
+}
+
+static void receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
+		    struct soft_qp **to_wake)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	bool good = false;
+	struct roce_frame f;
+
+	switch (frame_locate(frame, m->data_len, &f)) {
+	case FRAME_ROCE:
+		if (memcmp(frame, rnic->port.mac, 6) == 0)
+			good = receive_roce(rnic, frame, &f, now, to_wake);
+		break;
+	case FRAME_ARP:
+		/* Answers in the packet that asked. */
+		if (soft_resolve_receive(rnic, m, 0x0806, f.ip_offset, f.l3_length))
+			return;
+		break;
+	case FRAME_ICMP6:
+		if (soft_resolve_receive(rnic, m, 0x86dd, f.ip_offset, f.l3_length))
+			return;
+		break;
+	default:
+		break;
+	}
+	rnic->stats.dropped += !good;
+	rte_pktmbuf_free(m);
+}
+
+static void notify(struct soft_rnic *rnic, struct soft_qp *qp)
+{
+	struct rte_mbuf *m;
+
+	if (!qp->resolved || txq_room(&rnic->tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(rnic->small);
+	if (m == NULL)
+		return;
+	responder_notification_due(&qp->responder);
+	m->data_len = m->pkt_len = roce_cnp_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path);
+	txq_push(&rnic->tx, m);
+}
+
+static void acknowledge(struct soft_rnic *rnic)
+{
+	uint32_t psn, msn;
+	uint8_t syndrome;
+	struct rte_mbuf *m;
+
+	for (unsigned int i = 0; i < rnic->n_qps; i++) {
+		struct soft_qp *qp = rnic->qp[i];
+
+		if (unlikely(qp->responder.notification_due))
+			notify(rnic, qp);
+		if (!qp->responder.ack_due || !qp->resolved || txq_room(&rnic->tx) == 0)
+			continue;
+		m = rte_pktmbuf_alloc(rnic->small);
+		if (m == NULL)
+			return; /* stays due */
+		responder_ack_due(&qp->responder, &psn, &syndrome, &msn);
+		m->data_len = m->pkt_len = roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path,
+							  psn, syndrome, msn);
+		txq_push(&rnic->tx, m);
+	}
+}
+
+unsigned int soft_receive_poll(struct soft_rnic *rnic)
+{
+	struct rte_mbuf *packet[BURST];
+	struct soft_qp *to_wake = NULL;
+	uint64_t now = rte_rdtsc();
+	uint16_t n;
+
+	if (txq_room(&rnic->tx) < 2 * BURST)
+		return 0;
+	n = rte_eth_rx_burst(rnic->port.id, 0, packet, BURST);
+	drained_turn(&rnic->drained, now, n < BURST);
+	for (uint16_t i = 0; i < n; i++)
+		receive(rnic, packet[i], now, &to_wake);
+	rnic->stats.packets_in += n;
+	if (n > 0)
+		acknowledge(rnic);
+	/* All queue pairs of an agent serve the same loop: one wake-up is enough. */
+	if (to_wake != NULL && to_wake->params.wake != NULL)
+		sleeper_wake(to_wake->params.wake);
+	return n;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A software RNIC: one thread that does for a worker what a ConnectX does. It reads mlx5-format
+ * WQEs when a doorbell rings, sends them as RoCEv2 RC, places incoming RDMA WRITEs in memory, and
+ * reports with mlx5-format CQEs. Whoever posts to it (the CPU loop, a GPU) runs the code that a
+ * real NIC would see.
+ *
+ * Threads: as in rnic.h; what belongs to the RNIC's thread is handed over to it.
+ */
+#ifndef AGENT_SOFT_RNIC_H
+#define AGENT_SOFT_RNIC_H
+
+#include "rnic/rnic.h"
+
+#define SOFT_RNIC_QPS_MAX 1024
+
+struct soft_rnic_params {
+	const char *device;          /* DPDK devargs */
+	uint16_t mtu;                /* IP MTU */
+	struct rnic_address address; /* ours; must not be the kernel's */
+	uint8_t prefix;
+	struct rnic_address gateway; /* family 0: none */
+	bool idle_sleep;             /* false when the poster cannot wake us (a GPU) */
+	bool claimed;                /* the interface, by who shares it out among processes */
+	bool gpu_reads;              /* what is placed crosses the bus next */
+	bool dcqcn;                  /* react to congestion */
+};
+
+/* The EAL is up and has a worker lcore to spare. NULL with a sentence in <error>. */
+struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size);
+
+struct soft_rnic_stats {
+	uint64_t packets_in, packets_out;
+	uint64_t wqes, cqes, writes_placed;
+	uint64_t dropped; /* not RoCE, not ours, malformed, bad ICRC, wrong source */
+	uint64_t resent, naks_sent, naks_received;
+	uint64_t busy; /* TSC cycles of turns with work */
+};
+void soft_rnic_stats_read(const struct rnic *rnic, struct soft_rnic_stats *out);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the software RNIC share. Owner of everything: the RNIC's thread. */
+#ifndef AGENT_SOFT_RNIC_PRIVATE_H
+#define AGENT_SOFT_RNIC_PRIVATE_H
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "runtime/drained.h"
+#include "runtime/mailbox.h"
+#include "runtime/neigh.h"
+#include "runtime/port.h"
+#include "rdma/requester.h"
+#include "rdma/responder.h"
+#include "rnic/send_queue.h"
+#include "rnic/soft_rnic.h"
+#include "runtime/txq.h"
+
+/* Packets that may wait for acknowledgements; the pool has more, so that receiving goes on. */
+#define SOFT_HOLD_MAX 4096
+
+/* A WQE on the wire: complete when the peer has acknowledged its last packet. */
+struct soft_sent {
+	uint32_t end_psn; /* one past its last */
+	uint16_t index;
+	bool signal;
+};
+
+struct soft_qp {
+	struct rnic_qp base;
+	bool connected;
+	bool resolved; /* the next hop's MAC address is known */
+	bool direct;   /* the peer is the next hop: its packets come from that MAC address */
+	bool dead;     /* an error CQE was written */
+	struct rnic_qp_params params;
+	struct rnic_address next_hop;
+	uint64_t asked;    /* TSC of the last question for it */
+	uint64_t doubts;   /* when last looked at: more mean that it may have moved */
+	uint64_t strangers;       /* packets from other MAC addresses than the peer's */
+	struct neigh_claim claim; /* of another MAC address */
+	struct send_queue sq;
+	uint32_t offset; /* bytes sent of the WQE at sq.next */
+	/* WQEs in flight: ring of wqe_count */
+	struct soft_sent *sent;
+	uint16_t sent_head, sent_tail;
+	struct roce_path path;
+	struct responder responder;
+	struct requester requester;
+};
+
+struct soft_rnic {
+	struct rnic base;
+	struct soft_rnic_params params;
+	struct port port;
+	struct txq tx;
+	struct rte_mempool *packets; /* received, and sent until acknowledged */
+	struct rte_mempool *small;   /* ACKs and ARP */
+	uint32_t held;               /* packets that wait for an acknowledgement */
+	struct requester_list paced; /* queue pairs whose packets wait for their rate */
+	struct drained drained;
+	struct mailbox mailbox;
+	struct sleeper sleeper;
+	int stop; /* atomic */
+	unsigned int lcore;
+	unsigned int n_qps;
+	struct soft_qp *qp[SOFT_RNIC_QPS_MAX];        /* live ones, in no order */
+	struct soft_qp *by_number[SOFT_RNIC_QPS_MAX]; /* QPN mod size */
+	struct soft_rnic_stats stats;
+};
+
+static inline struct soft_rnic *soft_rnic_of(const struct soft_qp *qp)
+{
+	return (struct soft_rnic *)qp->base.rnic;
+}
+
+/* soft_send.c: WQEs to packets, acknowledgements to CQEs. */
+unsigned int soft_send_poll(struct soft_qp *qp);
+void soft_send_acked(struct soft_qp *qp);
+void soft_send_check(struct soft_qp *qp, uint64_t now);
+/* soft_receive.c: packets to memory. */
+unsigned int soft_receive_poll(struct soft_rnic *rnic);
+/* soft_resolve.c: whose MAC address is what. */
+void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now);
+bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t ether_type,
+			  uint32_t offset, uint32_t length);
+/* soft_filter.c: what the kernel need not copy to us. Instructions written to <code>. */
+#define SOFT_FILTER_MAX 16
+struct sock_filter;
+unsigned int soft_filter_make(const struct rnic_address *address, struct sock_filter *code);
+void soft_filter_attach(const struct port *port, const struct rnic_address *address);
+
+#endif

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration file: read by the schema, then checked for what no single key can tell. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/config_schema.h"
+#include "packet/request.h"
+
+/* What is added to the longest a request may take. */
+#define LINGER_MS     1000
+#define ROCE_UDP_PORT 4791
+#define UDP_IN_IPV4   28 /* bytes of headers in one datagram */
+#define UDP_IN_IPV6   48
+
+__attribute__((format(printf, 5, 6))) static int fail_at(struct config_yaml *yaml, const char *list,
+							 unsigned int index, const char *key,
+							 const char *format, ...)
+{
+	char path[CONFIG_PATH_MAX], sentence[512];
+	size_t line = config_locate(yaml, list, index, key, path);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	return config_fail(yaml, line, path, "%s", sentence);
+}
+
+/* Do the first <bits> of both agree? */
+static bool same_prefix(const struct lb_address *a, const struct lb_address *b, unsigned int bits)
+{
+	const uint8_t *x = a->addr.s6_addr, *y = b->addr.s6_addr;
+
+	if (memcmp(x, y, bits / 8) != 0)
+		return false;
+	return bits % 8 == 0 || (x[bits / 8] ^ y[bits / 8]) >> (8 - bits % 8) == 0;
+}
+
+/* Bits of the port's prefix within the 128 of an address as it is kept. */
+static unsigned int prefix_bits(const struct lb_port_config *port)
+{
+	return port->prefix + (port->address.family == 4 ? 96 : 0);
+}
+
+/* The first (<last> false) or the last address of the port's network. */
+static struct lb_address network_edge(const struct lb_port_config *port, bool last)
+{
+	struct lb_address edge = port->address;
+
+	for (unsigned int bit = prefix_bits(port); bit < 128; bit++) {
+		uint8_t mask = 0x80 >> bit % 8;
+
+		if (last)
+			edge.addr.s6_addr[bit / 8] |= mask;
+		else
+			edge.addr.s6_addr[bit / 8] &= ~mask;
+	}
+	return edge;
+}
+
+/* IPv4 gives the first and last address of a network a meaning, unless it has only two or one. */
+static bool is_network_edge(const struct lb_port_config *port, const struct lb_address *address)
+{
+	struct lb_address first = network_edge(port, false), last = network_edge(port, true);
+
+	return port->address.family == 4 && port->prefix <= 30 &&
+	       (lb_address_equal(address, &first) || lb_address_equal(address, &last));
+}
+
+static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *port,
+			 unsigned int i)
+{
+	char network[LB_ADDRESS_TEXT];
+	struct lb_address first;
+
+	if (port->gateway.family == 0)
+		return 0;
+	if (port->gateway.family != port->address.family ||
+	    !same_prefix(&port->gateway, &port->address, prefix_bits(port))) {
+		first = network_edge(port, false);
+		return fail_at(yaml, "ports", i, "gateway", "outside %s/%u; use an address in it",
+			       lb_address_format(&first, network, sizeof(network)), port->prefix);
+	}
+	if (lb_address_equal(&port->gateway, &port->address))
+		return fail_at(yaml, "ports", i, "gateway",
+			       "is the port's own address; use the router's");
+	if (is_network_edge(port, &port->gateway))
+		return fail_at(yaml, "ports", i, "gateway",
+			       "is the network's or its broadcast address; use the router's");
+	return 0;
+}
+
+/* Clients beside workers can forge what workers say: only who says that they do not gets that. */
+static int check_trusted(struct config_yaml *yaml, const struct lb_port_config *port,
+			 unsigned int i)
+{
+	if (port->clients && port->fabric && !port->trusted)
+		return fail_at(yaml, "ports", i, "roles",
+			       "clients on the workers' segment can forge ARP, acknowledgements "
+			       "and congestion notifications; use a port for each role, or say "
+			       "'trusted: true' if nobody there would");
+	if (port->trusted && !(port->clients && port->fabric))
+		return fail_at(yaml, "ports", i, "trusted",
+			       "is for ports with the roles clients and fabric; remove it");
+	return 0;
+}
+
+static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_config *port,
+				unsigned int i)
+{
+	if (port->verbs && (port->clients || !port->fabric))
+		return fail_at(yaml, "ports", i, "engine",
+			       "verbs is for ports whose only role is fabric; clients need a DPDK "
+			       "device");
+	if (port->verbs && port->gateway.family != 0)
+		return fail_at(yaml, "ports", i, "gateway",
+			       "the kernel routes for engine verbs; remove it");
+	if (!port->fabric && port->address.family != 0)
+		return fail_at(yaml, "ports", i, "address",
+			       "only fabric ports have one; remove it or add fabric to roles");
+	if (!port->fabric && port->gateway.family != 0)
+		return fail_at(yaml, "ports", i, "gateway",
+			       "only fabric ports have one; remove it or add fabric to roles");
+	if (!port->fabric)
+		return 0;
+	if (port->address.family == 0)
+		return fail_at(yaml, "ports", i, NULL,
+			       "a fabric port needs an address; add e.g. 'address: 10.9.0.1/24'");
+	if (is_network_edge(port, &port->address))
+		return fail_at(yaml, "ports", i, "address",
+			       "is the network's or its broadcast address; use another in it");
+	return check_gateway(yaml, port, i);
+}
+
+static int check_port_pair(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   unsigned int earlier)
+{
+	const struct lb_port_config *a = &config->port[earlier], *b = &config->port[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "ports", i, "name", "'%s' is ports[%u]'s name; use another",
+			       b->name, earlier);
+	if (strcmp(a->device, b->device) == 0)
+		return fail_at(
+			yaml, "ports", i, "device",
+			"ports[%u] has this device; use another, or give one port both roles",
+			earlier);
+	if (a->fabric && b->fabric && lb_address_equal(&a->address, &b->address))
+		return fail_at(yaml, "ports", i, "address",
+			       "ports[%u] has this address; use another", earlier);
+	return 0;
+}
+
+static int check_ports(struct config_yaml *yaml, const struct lb_config *config)
+{
+	size_t line = config_node_line(
+		config_find(yaml, yaml_document_get_root_node(&yaml->document), "ports"));
+	bool clients = false, fabric = false;
+
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		int rc = check_fabric_address(yaml, &config->port[i], i);
+
+		if (rc == 0)
+			rc = check_trusted(yaml, &config->port[i], i);
+		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+			rc = check_port_pair(yaml, config, i, earlier);
+		if (rc < 0)
+			return rc;
+		clients |= config->port[i].clients;
+		fabric |= config->port[i].fabric;
+	}
+	if (!clients)
+		return config_fail(yaml, line, "ports",
+				   "no port has the role clients; add it to the port they reach");
+	if (!fabric)
+		return config_fail(yaml, line, "ports",
+				   "no port has the role fabric; add it to the workers' port");
+	return 0;
+}
+
+/* --- zones ------------------------------------------------------------------------------------ */
+
+static int check_zone_port(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   const char *name)
+{
+	const struct lb_zone_config *zone = &config->zone[i];
+	unsigned int times = 0;
+
+	for (unsigned int k = 0; k < zone->n_ports; k++)
+		times += strcmp(zone->port[k], name) == 0;
+	if (times > 1)
+		return fail_at(yaml, "zones", i, "ports", "has '%s' twice; list each once", name);
+	for (unsigned int p = 0; p < config->n_ports; p++)
+		if (config->port[p].clients && strcmp(config->port[p].name, name) == 0)
+			return 0;
+	return fail_at(yaml, "zones", i, "ports",
+		       "'%s' is the name of no port with the role clients; use one of those", name);
+}
+
+static bool shares_port(const struct lb_zone_config *a, const struct lb_zone_config *b)
+{
+	for (unsigned int i = 0; i < a->n_ports; i++)
+		for (unsigned int k = 0; k < b->n_ports; k++)
+			if (strcmp(a->port[i], b->port[k]) == 0)
+				return true;
+	return false;
+}
+
+static bool shares_vlan(const struct lb_zone_config *a, const struct lb_zone_config *b)
+{
+	for (unsigned int i = 0; i < a->n_vlans; i++)
+		for (unsigned int k = 0; k < b->n_vlans; k++)
+			if (a->vlan[i] == b->vlan[k])
+				return true;
+	return a->n_vlans == 0 || b->n_vlans == 0;
+}
+
+static int check_zone_pair(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
+			   unsigned int earlier)
+{
+	const struct lb_zone_config *a = &config->zone[earlier], *b = &config->zone[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "zones", i, "name", "'%s' is zones[%u]'s name; use another",
+			       b->name, earlier);
+	if (shares_port(a, b) && shares_vlan(a, b))
+		return fail_at(yaml, "zones", i, "ports",
+			       "zones[%u] has one of these ports with one of these vlans; each can "
+			       "be in one zone only",
+			       earlier);
+	return 0;
+}
+
+static int check_zone(struct config_yaml *yaml, const struct lb_config *config, unsigned int i)
+{
+	const struct lb_zone_config *zone = &config->zone[i];
+	int rc = 0;
+
+	for (unsigned int p = 0; p < config->n_ports; p++)
+		if (strcmp(config->port[p].name, zone->name) == 0)
+			return fail_at(yaml, "zones", i, "name",
+				       "'%s' is ports[%u]'s name; use another", zone->name, p);
+	for (unsigned int k = 0; rc == 0 && k < zone->n_ports; k++)
+		rc = check_zone_port(yaml, config, i, zone->port[k]);
+	for (unsigned int k = 0; rc == 0 && k < zone->n_vlans; k++)
+		for (unsigned int first = 0; rc == 0 && first < k; first++)
+			if (zone->vlan[first] == zone->vlan[k])
+				rc = fail_at(yaml, "zones", i, "vlans",
+					     "has %u twice; list each once", zone->vlan[k]);
+	for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+		rc = check_zone_pair(yaml, config, i, earlier);
+	return rc;
+}
+
+static int check_zones(struct config_yaml *yaml, const struct lb_config *config)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; rc == 0 && i < config->n_zones; i++)
+		rc = check_zone(yaml, config, i);
+	return rc;
+}
+
+static int check_service_pair(struct config_yaml *yaml, const struct lb_config *config,
+			      unsigned int i, unsigned int earlier)
+{
+	const struct lb_service_config *a = &config->service[earlier], *b = &config->service[i];
+
+	if (strcmp(a->name, b->name) == 0)
+		return fail_at(yaml, "services", i, "name",
+			       "'%s' is services[%u]'s name; use another", b->name, earlier);
+	if (lb_address_equal(&a->vip, &b->vip) && a->port == b->port && a->protocol == b->protocol)
+		return fail_at(yaml, "services", i, "port",
+			       "services[%u] has this address, port and protocol; use another port",
+			       earlier);
+	return 0;
+}
+
+static int check_services(struct config_yaml *yaml, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		int rc = 0;
+
+		if (config->service[i].port == ROCE_UDP_PORT)
+			return fail_at(yaml, "services", i, "port",
+				       "%u is RoCEv2's own port; use another", ROCE_UDP_PORT);
+		for (unsigned int p = 0; rc == 0 && p < config->n_ports; p++)
+			if (lb_address_equal(&config->service[i].vip, &config->port[p].address))
+				rc = fail_at(yaml, "services", i, "address",
+					     "is the fabric address of ports[%u]; use another", p);
+		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
+			rc = check_service_pair(yaml, config, i, earlier);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static uint16_t smallest_clients_mtu(const struct lb_config *config)
+{
+	uint16_t mtu = UINT16_MAX;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].clients && config->port[i].mtu < mtu)
+			mtu = config->port[i].mtu;
+	return mtu;
+}
+
+/* Left out means the largest that fits; more would have to be fragmented. */
+static int fit_datagram(struct config_yaml *yaml, unsigned int service, const char *key,
+			uint32_t *bytes, uint16_t mtu, unsigned int headers)
+{
+	uint32_t limit = mtu - headers;
+
+	if (*bytes > limit)
+		return fail_at(yaml, "services", service, key,
+			       "%u bytes do not fit one datagram; use 1 to %u (MTU %u less %u of "
+			       "headers)",
+			       *bytes, limit, mtu, headers);
+	if (*bytes == 0)
+		*bytes = limit;
+	return 0;
+}
+
+/* A flow must outlive its requests, or their answers find nobody. 0 means left out. */
+static int outlive(struct config_yaml *yaml, unsigned int i, const char *key, uint32_t *ms,
+		   uint32_t usual, const struct lb_service_config *service)
+{
+	uint32_t request = service->queue_timeout_ms + service->request_timeout_ms;
+
+	if (*ms == 0)
+		*ms = usual > request + LINGER_MS ? usual : request + LINGER_MS;
+	if (*ms < request)
+		return fail_at(yaml, "services", i, key,
+			       "%u ms is less than a request may take (queue_timeout_ms + "
+			       "request_timeout_ms), so late answers would find no flow; use %u or "
+			       "more",
+			       *ms, request);
+	return 0;
+}
+
+static int fit_timeouts(struct config_yaml *yaml, struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		struct lb_service_config *s = &config->service[i];
+		int rc = outlive(yaml, i, "flow_timeout_ms", &s->flow_timeout_ms, 30000, s);
+
+		if (rc == 0)
+			rc = outlive(yaml, i, "one_way_timeout_ms", &s->one_way_timeout_ms, 5000,
+				     s);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Where all workers serve there are none to step in. */
+static int check_spares(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
+{
+	const char *key = s->spares > 0 ? "spares" : "min_workers";
+
+	if (!s->assigned_only && (s->spares > 0 || s->min_workers > 0))
+		return fail_at(yaml, "services", i, key,
+			       "this service has all workers of its model; set workers: assigned, "
+			       "or leave %s out",
+			       key);
+	if (s->spares > 0 && s->min_workers == 0)
+		return fail_at(yaml, "services", i, key,
+			       "spares step in when there are fewer than min_workers; set "
+			       "min_workers, too");
+	return 0;
+}
+
+/* Who owes less than the mean can hardly be saturated. */
+static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
+{
+	if (s->sticky_load_percent == 0 || s->sticky_load_percent >= 100)
+		return 0;
+	return fail_at(yaml, "services", i, "sticky_load_percent",
+		       "%u %% of the mean is less than all have when loads are equal; use 100 or "
+		       "more, or 0 for no bound",
+		       s->sticky_load_percent);
+}
+
+static int fit_services(struct config_yaml *yaml, struct lb_config *config)
+{
+	uint16_t mtu = smallest_clients_mtu(config);
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		struct lb_service_config *service = &config->service[i];
+		unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
+		int rc;
+
+		if (service->framing == LB_FRAMING_TAGGED)
+			headers += LB_REQUEST_LENGTH;
+		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+
+		if (rc == 0 && service->probe_bytes > service->max_request)
+			rc = fail_at(yaml, "services", i, "probe_bytes",
+				     "%u bytes are more than max_request, which is %u; use 0 to %u",
+				     service->probe_bytes, service->max_request,
+				     service->max_request);
+		if (rc == 0)
+			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
+		if (rc == 0)
+			rc = check_spares(yaml, i, service);
+		if (rc == 0)
+			rc = check_sticky(yaml, i, service);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+#define QUEUE_USUAL 1024u
+/* A service that names no queue has at least so many places, or the file is refused. */
+#define QUEUE_LEAST 16u
+
+/* What each of <n> services gets of <packets>: a power of two, so that one service more rarely
+ * changes all. */
+static uint32_t equal_share(uint32_t packets, unsigned int n)
+{
+	uint32_t share = QUEUE_USUAL;
+
+	while (share > 0 && (uint64_t)share * n > packets)
+		share /= 2;
+	return share;
+}
+
+/* Each service's queue is its own, so there must be packets for all of them at once. */
+static int fit_queues(struct config_yaml *yaml, struct lb_config *config)
+{
+	unsigned int unnamed = 0, last = 0;
+	uint64_t sum = 0;
+	uint32_t share;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		if (!config_given(yaml, "services", i, "queue")) {
+			unnamed++;
+			continue;
+		}
+		if (sum <= config->queue_packets)
+			last = i;
+		sum += config->service[i].queue;
+	}
+	if (sum > config->queue_packets)
+		return fail_at(yaml, "services", last, "queue",
+			       "the services' queues hold %lu requests together, and there are "
+			       "packets for %u; lower queues, or use memory.queue_packets: %lu",
+			       sum, config->queue_packets, sum + unnamed * QUEUE_USUAL);
+	share = equal_share(config->queue_packets - sum, unnamed);
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		if (config_given(yaml, "services", i, "queue"))
+			continue;
+		if (share < QUEUE_LEAST)
+			return fail_at(yaml, "services", i, NULL,
+				       "memory.queue_packets: %u leaves %lu packets for queues "
+				       "that no size is given for, too few for %u; lower the other "
+				       "queues, or use %lu",
+				       config->queue_packets, config->queue_packets - sum, unnamed,
+				       sum + unnamed * QUEUE_USUAL);
+		config->service[i].queue = share;
+	}
+	return 0;
+}
+
+static int check_lcores(struct config_yaml *yaml, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_lcores; i++)
+		for (unsigned int earlier = 0; earlier < i; earlier++)
+			if (config->lcore_cpu[i] == config->lcore_cpu[earlier])
+				return fail_at(yaml, "lcores", i, NULL,
+					       "CPU %u is lcores[%u] already; list each once",
+					       config->lcore_cpu[i], earlier);
+	return 0;
+}
+
+/* Which of both an agent would need could not be told. */
+static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *node;
+
+	if (config->agents_ca[0] == '\0' || config->agents_token[0] == '\0')
+		return 0;
+	node = config_find(yaml, config_find(yaml, root, "control"), "token_file");
+	return config_fail(yaml, config_node_line(node), "control.token_file",
+			   "agents have certificates (tls) or a token, not both; remove one");
+}
+
+bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size_t size)
+{
+	const struct lb_address *at = &config->agents_address;
+	bool loopback =
+		at->family == 4 ? at->addr.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&at->addr);
+	char address[LB_ADDRESS_TEXT];
+
+	if (loopback || config->agents_plain || config->agents_ca[0] != '\0' ||
+	    config->agents_token[0] != '\0')
+		return false;
+	snprintf(why, size,
+		 "control.agents: whoever reaches %s port %u could register a worker and read "
+		 "requests; set control.tls or control.token_file (deploy/make-ca.sh makes their "
+		 "files), or control.allow_plain: true where everybody on that network is trusted",
+		 lb_address_format(at, address, sizeof(address)), config->agents_port);
+	return true;
+}
+
+int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
+		    char *error, size_t error_size)
+{
+	struct config_yaml yaml = {.name = name, .error = error, .error_size = error_size};
+	int rc;
+
+	memset(config, 0, sizeof(*config));
+	rc = config_yaml_open(&yaml, text, length);
+	if (rc < 0)
+		return rc;
+	rc = config_read(&yaml, &config_root, config);
+	if (rc == 0)
+		rc = check_ports(&yaml, config);
+	if (rc == 0)
+		rc = check_zones(&yaml, config);
+	if (rc == 0)
+		rc = check_services(&yaml, config);
+	if (rc == 0)
+		rc = fit_services(&yaml, config);
+	if (rc == 0)
+		rc = fit_timeouts(&yaml, config);
+	if (rc == 0)
+		rc = fit_queues(&yaml, config);
+	if (rc == 0)
+		rc = check_lcores(&yaml, config);
+	if (rc == 0)
+		rc = check_trust(&yaml, config);
+	config_yaml_close(&yaml);
+	return rc;
+}
+
+/* A named pipe or a terminal would hold up the daemon, which reads files while it serves. */
+static int open_regular(const char *path, char *error, size_t error_size)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc;
+	struct stat st;
+
+	if (fd < 0) {
+		rc = -errno;
+		snprintf(error, error_size, "%s: cannot open: %s", path, strerror(-rc));
+		return rc;
+	}
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	snprintf(error, error_size, "%s: not a regular file; give one", path);
+	close(fd);
+	return -EINVAL;
+}
+
+int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
+{
+	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
+	int rc = open_regular(path, error, error_size);
+	size_t length;
+	FILE *file;
+	char *text;
+
+	if (rc < 0)
+		return rc;
+	file = fdopen(rc, "r");
+	if (file == NULL) {
+		snprintf(error, error_size, "%s: out of memory", path);
+		close(rc);
+		return -ENOMEM;
+	}
+	rc = 0;
+	text = malloc(room);
+	if (text == NULL) {
+		snprintf(error, error_size, "%s: out of memory", path);
+		fclose(file);
+		return -ENOMEM;
+	}
+	length = fread(text, 1, room, file);
+	if (ferror(file)) {
+		rc = -errno;
+		snprintf(error, error_size, "%s: cannot read: %s", path, strerror(-rc));
+	} else {
+		rc = lb_config_parse(path, text, length, config, error, error_size);
+	}
+	free(text);
+	fclose(file);
+	return rc;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
+#include "config/config_schema.h"
+#include "conntrack.h"
+#include "runtime/log_line.h"
+
+#define FIELD(type, member)  offsetof(struct type, member), sizeof(((struct type *)0)->member)
+#define SECOND(type, member) .second = offsetof(struct type, member)
+
+#define HOUR_MS 3600000
+
+/* What a running load balancer can change; see enum lb_config_effect. */
+#define LIVE    .effect = LB_CONFIG_LIVE
+#define REPLACE .effect = LB_CONFIG_REPLACE
+
+static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
+static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
+static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}};
+static const struct config_choice framings[] = {
+	{"datagram", LB_FRAMING_DATAGRAM}, {"tagged", LB_FRAMING_TAGGED}, {NULL, 0}};
+static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
+						  {"info"},  {"debug"},   {NULL}};
+
+static const struct config_choice log_formats[] = {
+	{"text", LOG_FORMAT_TEXT},
+	{"logfmt", LOG_FORMAT_LOGFMT},
+	{"json", LOG_FORMAT_JSON},
+	{NULL, 0},
+};
+
+static const struct config_choice controls[] = {{"dcqcn", true}, {"off", false}, {NULL, 0}};
+
+static const struct config_choice tables[] = {
+	{"tags", CONNTRACK_TABLE_TAGS},
+	{"rte_hash", CONNTRACK_TABLE_RTE_HASH},
+	{NULL, 0},
+};
+
+static const struct config_choice engines[] = {{"roce", false}, {"verbs", true}, {NULL, 0}};
+
+static const struct config_choice roles[] = {
+	{"clients", offsetof(struct lb_port_config, clients)},
+	{"fabric", offsetof(struct lb_port_config, fabric)},
+	{NULL, 0},
+};
+
+static const struct config_choice policies[] = {
+	{"round-robin", PICK_ROUND_ROBIN},
+	{"weighted", PICK_WEIGHTED},
+	{"maglev", PICK_MAGLEV},
+	{"least-outstanding", PICK_LEAST_OUTSTANDING},
+	{"power-of-two", PICK_POWER_OF_TWO},
+	{"earliest-finish", PICK_EARLIEST_FINISH},
+	{NULL, 0},
+};
+
+static const struct config_choice members[] = {{"all", false}, {"assigned", true}, {NULL, 0}};
+static const struct config_choice placements[] = {
+	{"spread", ASSIGN_SPREAD}, {"pack", ASSIGN_PACK}, {NULL, 0}};
+
+static const struct config_choice affinities[] = {
+	{"flow", LB_AFFINITY_FLOW},
+	{"request", LB_AFFINITY_REQUEST},
+	{"sticky", LB_AFFINITY_STICKY},
+	{NULL, 0},
+};
+
+static const struct config_key role = {NULL, &config_flag, .choices = roles, .noun = "a role"};
+
+/* A row starts with its key, its kind and its field; what follows is named. */
+static const struct config_key port_rows[] = {
+	{"name", &config_name, FIELD(lb_port_config, name), .noun = "a name", .required = true,
+	 .example = "clients0"},
+	{"device", &config_text, FIELD(lb_port_config, device), .noun = "a device",
+	 .required = true, .example = "0000:3b:00.0"},
+	{"roles", &config_list, 0, 0, .max = 2, .item = &role, .required = true,
+	 .example = "[clients]"},
+	{"trusted", &config_choice, FIELD(lb_port_config, trusted), .noun = "a yes or no",
+	 .choices = truths, .fallback = "false"},
+	{"engine", &config_choice, FIELD(lb_port_config, verbs), .noun = "an RDMA engine",
+	 .choices = engines, .fallback = "roce"},
+	{"mtu", &config_number, FIELD(lb_port_config, mtu), .noun = "an MTU", .min = 576,
+	 .max = 9600, .fallback = "1500"},
+	{"rx_descriptors", &config_number, FIELD(lb_port_config, rx_descriptors),
+	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"tx_descriptors", &config_number, FIELD(lb_port_config, tx_descriptors),
+	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"offloads", &config_choice, FIELD(lb_port_config, offloads), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true"},
+	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
+	 .noun = "a unicast address with its prefix length",
+	 .example = "10.9.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},
+	{"gateway", &config_address, FIELD(lb_port_config, gateway), .noun = "a unicast address",
+	 .example = "10.9.0.254"},
+	{NULL},
+};
+
+static const struct config_key service_rows[] = {
+	{"name", &config_name, FIELD(lb_service_config, name), .noun = "a name", .required = true,
+	 .example = "echo"},
+	{"address", &config_address, FIELD(lb_service_config, vip), .noun = "a unicast address",
+	 .required = true, .example = "10.0.0.100", REPLACE},
+	{"port", &config_number, FIELD(lb_service_config, port), .noun = "a port", .min = 1,
+	 .max = UINT16_MAX, .required = true, .example = "8500", REPLACE},
+	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
+	 .choices = protocols, .fallback = "udp", REPLACE},
+	{"framing", &config_choice, FIELD(lb_service_config, framing), .noun = "a framing",
+	 .choices = framings, .fallback = "datagram", REPLACE},
+	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
+	 .required = true, .example = "echo", LIVE},
+	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
+	 .choices = policies, .fallback = "least-outstanding", LIVE},
+	{"workers", &config_choice, FIELD(lb_service_config, assigned_only),
+	 .noun = "a choice of workers", .choices = members, .fallback = "all", LIVE},
+	{"min_workers", &config_number, FIELD(lb_service_config, min_workers),
+	 .noun = "a number of workers", .min = 0, .max = WORKERS_MAX, .fallback = "0", LIVE},
+	{"spares", &config_number, FIELD(lb_service_config, spares), .noun = "a number of workers",
+	 .min = 0, .max = WORKERS_MAX, .fallback = "0", LIVE},
+	{"placement", &config_choice, FIELD(lb_service_config, placement), .noun = "a placement",
+	 .choices = placements, .fallback = "spread", LIVE},
+	{"affinity", &config_choice, FIELD(lb_service_config, affinity), .noun = "an affinity",
+	 .choices = affinities, .fallback = "request", LIVE},
+	{"sticky_load_percent", &config_number, FIELD(lb_service_config, sticky_load_percent),
+	 .noun = "a percentage", .min = 0, .max = 100000, .fallback = "125", LIVE},
+	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
+	{"max_request", &config_number, FIELD(lb_service_config, max_request),
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
+	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
+	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
+	/* without a fallback: what memory.queue_packets leaves, see config.c */
+	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
+	 .min = 0, .max = 1 << 20, LIVE},
+	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "1000", LIVE},
+	{"request_timeout_ms", &config_number, FIELD(lb_service_config, request_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000", LIVE},
+	/* without a fallback: 0 until the two above are known, see config.c */
+	{"flow_timeout_ms", &config_number, FIELD(lb_service_config, flow_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
+	{"one_way_timeout_ms", &config_number, FIELD(lb_service_config, one_way_timeout_ms),
+	 .noun = "a time in ms", .min = 1, .max = 24 * HOUR_MS, LIVE},
+	{"payload_crc", &config_choice, FIELD(lb_service_config, payload_crc),
+	 .noun = "a yes or no", .choices = truths, .fallback = "false", LIVE},
+	{"deadline_ms", &config_number, FIELD(lb_service_config, deadline_ms),
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
+	{"priority", &config_number, FIELD(lb_service_config, priority), .noun = "a priority",
+	 .min = 1, .max = 4, .fallback = "2", LIVE},
+	{"replay", &config_number, FIELD(lb_service_config, replay),
+	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0", LIVE},
+	{"probe_bytes", &config_number, FIELD(lb_service_config, probe_bytes),
+	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0", LIVE},
+	{NULL},
+};
+
+static const struct config_key zone_port = {
+	NULL, &config_name, 0, LB_NAME_MAX, .noun = "a port's name", .example = "clients0"};
+static const struct config_key zone_vlan = {
+	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a VLAN id", .min = 0, .max = 4094};
+
+static const struct config_key zone_rows[] = {
+	{"name", &config_name, FIELD(lb_zone_config, name), .noun = "a name", .required = true,
+	 .example = "lan"},
+	{"ports", &config_list, offsetof(struct lb_zone_config, port), LB_NAME_MAX,
+	 SECOND(lb_zone_config, n_ports), .max = LB_PORTS_MAX, .item = &zone_port, .required = true,
+	 .example = "[clients0, clients1]"},
+	{"vlans", &config_list, offsetof(struct lb_zone_config, vlan), sizeof(uint16_t),
+	 SECOND(lb_zone_config, n_vlans), .max = LB_VLANS_MAX, .item = &zone_vlan,
+	 .example = "[100, 101]"},
+	{NULL},
+};
+
+static const struct config_key memory_rows[] = {
+	{"mb", &config_number, FIELD(lb_config, memory_mb), .noun = "a size in MiB", .min = 0,
+	 .max = 1 << 20, .fallback = "0"},
+	{"queue_packets", &config_number, FIELD(lb_config, queue_packets),
+	 .noun = "a number of packets", .min = 0, .max = 1 << 22, .fallback = "8192"},
+	{"window_packets", &config_number, FIELD(lb_config, window_packets),
+	 .noun = "a number of packets", .min = 256, .max = 1 << 20, .fallback = "8192"},
+	{"hugepages", &config_choice, FIELD(lb_config, hugepages), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true"},
+	{NULL},
+};
+
+static const struct config_key tls_rows[] = {
+	{"certificate", &config_path, FIELD(lb_config, agents_certificate),
+	 .noun = "an absolute path", .required = true, .example = "/etc/doorbell/lb.pem"},
+	{"key", &config_path, FIELD(lb_config, agents_key), .noun = "an absolute path",
+	 .required = true, .example = "/etc/doorbell/lb.key"},
+	{"ca", &config_path, FIELD(lb_config, agents_ca), .noun = "an absolute path",
+	 .required = true, .example = "/etc/doorbell/ca.pem"},
+	{NULL},
+};
+
+static const struct config_key control_rows[] = {
+	{"socket", &config_path, FIELD(lb_config, control_socket), .noun = "an absolute path",
+	 .example = "/run/doorbell/control.sock", .fallback = "/run/doorbell/control.sock"},
+	{"socket_group", &config_label, FIELD(lb_config, control_group), .noun = "a group's name",
+	 .example = "doorbell"},
+	{"read_only_socket", &config_path, FIELD(lb_config, control_read_only_socket),
+	 .noun = "an absolute path", .example = "/run/doorbell/read-only.sock"},
+	{"read_only_group", &config_label, FIELD(lb_config, control_read_only_group),
+	 .noun = "a group's name", .example = "monitoring"},
+	{"agents", &config_endpoint, FIELD(lb_config, agents_address),
+	 SECOND(lb_config, agents_port), .noun = "an address with a port",
+	 .example = "0.0.0.0:4790 or [::]:4790", .fallback = "0.0.0.0:4790"},
+	{"tls", &config_block, .block = tls_rows},
+	{"token_file", &config_path, FIELD(lb_config, agents_token), .noun = "an absolute path",
+	 .example = "/etc/doorbell/token"},
+	{"state_file", &config_path_or_off, FIELD(lb_config, state_file),
+	 .noun = "an absolute path or off", .example = "/var/lib/doorbell/state.json or off",
+	 .fallback = "/var/lib/doorbell/state.json"},
+	{"allow_plain", &config_choice, FIELD(lb_config, agents_plain), .noun = "a yes or no",
+	 .choices = truths, .fallback = "false"},
+	{"http", &config_endpoint_or_off, FIELD(lb_config, http_address),
+	 SECOND(lb_config, http_port), .noun = "an address with a port",
+	 .example = "127.0.0.1:9180, [::1]:9180 or off", .fallback = "127.0.0.1:9180"},
+	{NULL},
+};
+
+static const struct config_key workers_rows[] = {
+	{"timeout_ms", &config_number, FIELD(lb_config, worker_timeout_ms), .noun = "a time in ms",
+	 .min = 20, .max = HOUR_MS, .fallback = "500", LIVE},
+	{"suspect_ms", &config_number, FIELD(lb_config, suspect_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "50", LIVE},
+	{"eject_error_percent", &config_number, FIELD(lb_config, eject_error_percent),
+	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50", LIVE},
+	{"eject_latency_factor", &config_number, FIELD(lb_config, eject_latency_factor),
+	 .noun = "a factor", .min = 0, .max = 1000, .fallback = "0", LIVE},
+	{"eject_ms", &config_number, FIELD(lb_config, eject_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "5000", LIVE},
+	{"slow_start_ms", &config_number, FIELD(lb_config, slow_start_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "0", LIVE},
+	{"replay_mb", &config_number, FIELD(lb_config, replay_mb), .noun = "a size in MiB",
+	 .min = 0, .max = 1 << 20, .fallback = "16"},
+	{"control_loss_max_percent", &config_number, FIELD(lb_config, control_loss_max_percent),
+	 .noun = "a percentage", .min = 0, .max = 100, .fallback = "50", LIVE},
+	{"lease_ms", &config_number, FIELD(lb_config, lease_ms), .noun = "a time in ms", .min = 300,
+	 .max = HOUR_MS, .fallback = "5000"},
+	{NULL},
+};
+
+static const struct config_key fabric_rows[] = {
+	{"ack_timeout", &config_number, FIELD(lb_config, ack_timeout),
+	 .noun = "a RoCE timeout exponent", .min = 1, .max = 31, .fallback = "14"},
+	{"retry_count", &config_number, FIELD(lb_config, retry_count),
+	 .noun = "a number of retries", .min = 0, .max = 7, .fallback = "7"},
+	{"congestion_control", &config_choice, FIELD(lb_config, dcqcn), .noun = "a rate control",
+	 .choices = controls, .fallback = "dcqcn"},
+	{"rnr_retry", &config_number, FIELD(lb_config, rnr_retry), .noun = "a number of retries",
+	 .min = 0, .max = 7, .fallback = "7"},
+	{"neighbour_probe_ms", &config_number, FIELD(lb_config, neighbour_probe_ms),
+	 .noun = "a time in ms", .min = 10, .max = 10000, .fallback = "100", LIVE},
+	{NULL},
+};
+
+static const struct config_key log_rows[] = {
+	{"level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
+	 .choices = log_levels, .fallback = "info", LIVE},
+	{"format", &config_choice, FIELD(lb_config, log_format), .noun = "a log format",
+	 .choices = log_formats, .fallback = "text", LIVE},
+	{NULL},
+};
+
+static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
+const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
+static const struct config_key zone_item = {NULL, &config_block, .block = zone_rows};
+/* CPU_SETSIZE of glibc is where CPU numbers end. */
+static const struct config_key lcore_item = {
+	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
+
+static const struct config_key root_rows[] = {
+	{"ports", &config_list, offsetof(struct lb_config, port), sizeof(struct lb_port_config),
+	 SECOND(lb_config, n_ports), .max = LB_PORTS_MAX, .item = &port_item, .required = true,
+	 .example = "[{name: port0, device: \"0000:3b:00.0\", ...}]"},
+	{"services", &config_list, offsetof(struct lb_config, service),
+	 sizeof(struct lb_service_config), SECOND(lb_config, n_services), .max = LB_SERVICES_MAX,
+	 .item = &config_service_item, .required = true,
+	 .example = "[{name: echo, address: 10.0.0.100, ...}]"},
+	{"zones", &config_list, offsetof(struct lb_config, zone), sizeof(struct lb_zone_config),
+	 SECOND(lb_config, n_zones), .max = LB_ZONES_MAX, .item = &zone_item,
+	 .example = "[{name: lan, ports: [clients0, clients1]}]"},
+	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
+	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
+	 .example = "[1, 2]"},
+	{"idle", &config_choice, FIELD(lb_config, idle_sleep), .noun = "a way to idle",
+	 .choices = idles, .fallback = "sleep"},
+	{"flows", &config_number, FIELD(lb_config, flows), .noun = "a number of flows", .min = 64,
+	 .max = 1 << 28, .fallback = "1048576"},
+	{"min_source_port", &config_number, FIELD(lb_config, min_source_port), .noun = "a port",
+	 .min = 1, .max = UINT16_MAX, .fallback = "1024"},
+	{"new_flows_per_source", &config_number, FIELD(lb_config, new_flows_per_source),
+	 .noun = "a number of flows per second", .min = 0, .max = 4000000, .fallback = "0"},
+	{"notices_per_source", &config_number, FIELD(lb_config, notices_per_source),
+	 .noun = "a number of notices per second", .min = 1, .max = 4000000, .fallback = "100"},
+	{"cluster_secret_file", &config_path, FIELD(lb_config, cluster_secret),
+	 .noun = "an absolute path", .example = "/etc/doorbell/cluster.secret"},
+	{"reclaim_after_ms", &config_number, FIELD(lb_config, reclaim_after_ms),
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "1000"},
+	{"stop_timeout_ms", &config_number, FIELD(lb_config, stop_timeout_ms),
+	 .noun = "a time in ms", .min = 0, .max = HOUR_MS, .fallback = "10000", LIVE},
+	{"flow_table", &config_choice, FIELD(lb_config, flow_table), .noun = "a flow table",
+	 .choices = tables, .fallback = "tags"},
+	{"memory", &config_block, .block = memory_rows},
+	{"control", &config_block, .block = control_rows},
+	{"workers", &config_block, .block = workers_rows},
+	{"fabric", &config_block, .block = fabric_rows},
+	{"log", &config_block, .block = log_rows},
+	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
+	 .choices = log_levels, .alias = true},
+	{NULL},
+};
+
+const struct config_key config_root = {NULL, &config_block, .block = root_rows};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lcore/lcore.h"
+#include "config/memory.h"
+
+/* Around an mbuf's data. */
+#define MBUF_BYTES 192
+
+/* Of the largest packet that any port receives. */
+static uint32_t buffer_bytes(const struct lb_config *config)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (port_data_room(config->port[i].mtu) > bytes)
+			bytes = port_data_room(config->port[i].mtu);
+	return bytes + MBUF_BYTES;
+}
+
+uint32_t lb_replays_per_lcore(const struct lb_config *config)
+{
+	uint64_t bytes = (uint64_t)config->replay_mb << 20;
+	bool any = false;
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		any |= config->service[i].replay > 0;
+	return any ? bytes / buffer_bytes(config) / config->n_lcores : 0;
+}
+
+uint32_t lb_packets_per_lcore(const struct lb_config *config)
+{
+	/* Bursts on their way, pool caches, the hand-over ring. */
+	uint32_t n = config->queue_packets + config->window_packets + 3072 +
+		     lb_replays_per_lcore(config);
+
+	/* Any other lcore may have them in its cache for this pool. */
+	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
+	return n;
+}
+
+uint32_t lb_pieces_per_lcore(const struct lb_config *config)
+{
+	return 3 * config->window_packets;
+}
+
+/* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
+unsigned int lb_memory_mb(const struct lb_config *config)
+{
+	uint64_t per_flow = config->flow_table == CONNTRACK_TABLE_TAGS ? 148 : 352;
+	uint64_t flows = config->flows * per_flow, lcore;
+
+	if (config->memory_mb != 0)
+		return config->memory_mb;
+	/* Control frames and pieces are small ones. */
+	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) *
+			(uint64_t)buffer_bytes(config) +
+		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_pieces_per_lcore(config)) *
+			512ull;
+	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
+}

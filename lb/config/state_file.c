@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+/* Beyond what SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
+#define BYTES_MAX (4u << 20)
+/* Who waits for the disk looks after workers: no longer than this. */
+#define WAIT_MS 1000
+
+struct reading {
+	const char *path;
+	struct worker_settings *settings;
+	char *error;
+	size_t size;
+};
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, size, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+#define REMEDY                                                                                     \
+	"; mend it, or move it away to start without what operators set (drains, weights, "        \
+	"assignments)"
+
+static int bad(const struct reading *r, size_t row, const char *what)
+{
+	return fail(r->error, r->size, -EINVAL, "%s: workers[%zu].%s" REMEDY, r->path, row, what);
+}
+
+static int read_pins(const struct reading *r, size_t row, const char *name, const char *key,
+		     const json_t *services, enum assign_pin pin)
+{
+	char what[64];
+	size_t i;
+	json_t *service;
+
+	snprintf(what, sizeof(what), "%s is not an array of services' names", key);
+	if (!json_is_array(services))
+		return bad(r, row, what);
+	json_array_foreach ((json_t *)services, i, service) {
+		const char *text = json_string_value(service);
+
+		if (text == NULL || !workers_name_holds(text))
+			return bad(r, row, what);
+		if (workers_settings_pinned(r->settings, name, text) != ASSIGN_AUTO)
+			return bad(r, row, "assigned or released names a service twice");
+		if (workers_settings_pin(r->settings, name, text, pin) < 0)
+			return bad(r, row, "assigned or released has too many services");
+	}
+	return 0;
+}
+
+static int read_member(const struct reading *r, size_t row, const char *name, const char *key,
+		       const json_t *value)
+{
+	json_int_t weight = json_integer_value(value);
+	int ret = 0;
+
+	if (strcmp(key, "name") == 0)
+		return 0;
+	if (strcmp(key, "assigned") == 0)
+		return read_pins(r, row, name, key, value, ASSIGN_IN);
+	if (strcmp(key, "released") == 0)
+		return read_pins(r, row, name, key, value, ASSIGN_OUT);
+	if (strcmp(key, "drain") == 0) {
+		if (!json_is_boolean(value))
+			return bad(r, row, "drain is neither true nor false");
+		ret = workers_settings_drain(r->settings, name, json_is_true(value));
+	} else if (strcmp(key, "weight") == 0) {
+		if (!json_is_integer(value) || weight < 1 || weight > WORKER_WEIGHT_MAX)
+			return bad(r, row, "weight is not an integer from 1 to 256");
+		ret = workers_settings_weight(r->settings, name, (uint32_t)weight);
+	} else {
+		return bad(r, row, "name has members that this version does not know");
+	}
+	return ret < 0 ? bad(r, row, "name is one too many") : 0;
+}
+
+static int read_worker(const struct reading *r, size_t row, const json_t *worker)
+{
+	const char *name = json_string_value(json_object_get(worker, "name"));
+	const char *key;
+	json_t *value;
+
+	if (name == NULL || !workers_name_holds(name))
+		return bad(r, row, "name is missing, or no worker can have it");
+	if (workers_settings_find(r->settings, name) != NULL)
+		return bad(r, row, "name is there twice");
+	json_object_foreach ((json_t *)worker, key, value) {
+		int ret = read_member(r, row, name, key, value);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int read_root(const struct reading *r, const json_t *root)
+{
+	const json_t *version = json_object_get(root, "version");
+	const json_t *workers = json_object_get(root, "workers");
+	size_t i;
+	json_t *worker;
+
+	if (json_is_integer(version) && json_integer_value(version) > STATE_FILE_VERSION)
+		return fail(r->error, r->size, -EINVAL,
+			    "%s: is of version %lld, and this doorbell-lb knows %d; install the "
+			    "newer one again, or move the file away to start without what "
+			    "operators set (drains, weights, assignments)",
+			    r->path, (long long)json_integer_value(version), STATE_FILE_VERSION);
+	if (!json_is_integer(version) || json_integer_value(version) != STATE_FILE_VERSION ||
+	    !json_is_array(workers) || json_object_size(root) != 2)
+		return fail(r->error, r->size, -EINVAL,
+			    "%s: is not an object with version and workers" REMEDY, r->path);
+	json_array_foreach ((json_t *)workers, i, worker) {
+		int ret = read_worker(r, i, worker);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int read_stream(const struct reading *r, FILE *stream)
+{
+	json_error_t where;
+	json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &where);
+	int ret;
+
+	if (root == NULL)
+		return fail(r->error, r->size, -EINVAL, "%s:%d: is not JSON: %s" REMEDY, r->path,
+			    where.line, where.text);
+	ret = read_root(r, root);
+	json_decref(root);
+	return ret;
+}
+
+static void note(struct state_file *f, const struct stat *st)
+{
+	f->exists = true;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->changed = st->st_mtim;
+}
+
+int state_file_load(struct state_file *f, struct worker_settings *settings, char *error,
+		    size_t error_size)
+{
+	struct reading r = {f->path, settings, error, error_size};
+	/* a FIFO must not keep the daemon from starting */
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+	struct stat st;
+	FILE *stream;
+
+	f->exists = false;
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		ret = -errno;
+		fail(error, error_size, 0,
+		     "%s: cannot be read: %s; make it readable, or set control.state_file", f->path,
+		     strerror(-ret));
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	stream = S_ISREG(st.st_mode) && st.st_size <= BYTES_MAX ? fdopen(fd, "r") : NULL;
+	if (stream == NULL) {
+		close(fd);
+		return fail(error, error_size, -EINVAL,
+			    "%s: is not a file of at most %u bytes" REMEDY, f->path, BYTES_MAX);
+	}
+	note(f, &st);
+	ret = read_stream(&r, stream);
+	fclose(stream);
+	return ret;
+}
+
+/* Is there anybody else who could change it, or for whom alone it can be read? */
+static int check_owner(const char *path, char *error, size_t size)
+{
+	unsigned int us = geteuid();
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (st.st_uid != 0 && st.st_uid != us)
+		return fail(
+			error, size, -EPERM,
+			"%s: belongs to user %u, not to %u, who looks at it, nor to root: who owns "
+			"it decides what workers get; chown %u %s",
+			path, st.st_uid, us, us, path);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return fail(error, size, -EPERM, "%s: others may write it; chmod go-w %s", path,
+			    path);
+	return 0;
+}
+
+/* Its folder, or the one that this would be made in. */
+static int check_folder(const char *path, char *error, size_t size)
+{
+	char copy[PATH_MAX];
+	const char *folder;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	folder = dirname(copy);
+	if (access(folder, F_OK) < 0 && errno == ENOENT)
+		folder = dirname(copy);
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	return fail(error, size, -errno,
+		    "%s: cannot be written: %s: %s, so every drain, weight and assignment would be "
+		    "refused; make its folder writable, or set control.state_file",
+		    path, folder, strerror(errno));
+}
+
+int state_file_check(const char *path, unsigned int *n, char *error, size_t error_size)
+{
+	struct worker_settings *settings = workers_settings_create();
+	struct state_file f = {.path = path};
+	int ret;
+
+	if (settings == NULL)
+		return fail(error, error_size, -ENOMEM, "no memory to read %s; try again", path);
+	ret = state_file_load(&f, settings, error, error_size);
+	*n = workers_settings_count(settings);
+	workers_settings_destroy(settings);
+	if (ret == 0)
+		ret = check_owner(path, error, error_size);
+	return ret < 0 ? ret : check_folder(path, error, error_size);
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static json_t *pins_json(const struct worker_setting *setting, enum assign_pin pin)
+{
+	json_t *names = json_array();
+
+	for (unsigned int i = 0; i < setting->n_pins; i++)
+		if (setting->pin[i].pin == pin)
+			json_array_append_new(names, json_string(setting->pin[i].service));
+	return names;
+}
+
+static void add_pins(json_t *worker, const char *key, json_t *names)
+{
+	if (json_array_size(names) > 0)
+		json_object_set(worker, key, names);
+	json_decref(names);
+}
+
+static json_t *worker_json(const struct worker_setting *setting)
+{
+	json_t *worker = json_pack("{s:s}", "name", setting->name);
+
+	if (setting->drain)
+		json_object_set_new(worker, "drain", json_true());
+	if (setting->weight != 0)
+		json_object_set_new(worker, "weight", json_integer(setting->weight));
+	add_pins(worker, "assigned", pins_json(setting, ASSIGN_IN));
+	add_pins(worker, "released", pins_json(setting, ASSIGN_OUT));
+	return worker;
+}
+
+/* The file's text, which the caller frees; NULL when memory is short. */
+static char *make_text(const struct worker_settings *settings)
+{
+	json_t *workers = json_array(), *root;
+	char *text;
+
+	for (unsigned int i = 0; i < workers_settings_count(settings); i++)
+		json_array_append_new(workers, worker_json(workers_settings_at(settings, i)));
+	root = json_pack("{s:i, s:o}", "version", STATE_FILE_VERSION, "workers", workers);
+	/* what memory was short for is missing, and must not be taken for all of it */
+	if (json_array_size(workers) != workers_settings_count(settings)) {
+		json_decref(root);
+		return NULL;
+	}
+	text = json_dumps(root, JSON_INDENT(1));
+	json_decref(root);
+	return text;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left > 0) {
+		ssize_t n = write(fd, text, left);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		left -= (size_t)n;
+	}
+	return 0;
+}
+
+/* The file beside the one that it is to replace, on the disk. */
+static int write_beside(const char *path, const char *text, struct stat *st)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write_all(fd, text);
+	if (ret == 0 && write_all(fd, "\n") < 0)
+		ret = -errno;
+	if (ret == 0 && (fsync(fd) < 0 || fstat(fd, st) < 0))
+		ret = -errno;
+	if (close(fd) < 0 && ret == 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(path);
+	return ret;
+}
+
+/* The descriptor of the folder of <path>, which is made if it is missing; or -errno. */
+static int open_folder(const char *path)
+{
+	char copy[PATH_MAX];
+	const char *folder;
+	int fd;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	folder = dirname(copy);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && mkdir(folder, 0750) == 0)
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Is the file as we left it? One that was removed may be written again. */
+static bool is_ours(const struct state_file *f)
+{
+	struct stat st;
+
+	if (stat(f->path, &st) < 0)
+		return true;
+	return f->exists && st.st_dev == f->dev && st.st_ino == f->ino &&
+	       st.st_mtim.tv_sec == f->changed.tv_sec && st.st_mtim.tv_nsec == f->changed.tv_nsec;
+}
+
+/*
+ * One change on its way to the disk. A thread of its own takes it there: a disk or a server that
+ * does not answer must not stop the control thread, which looks after workers. The last user frees
+ * it.
+ */
+struct state_write {
+	unsigned int users;     /* atomic */
+	struct state_file file; /* the thread's; the control thread's once it is over */
+	char path[PATH_MAX];
+	char *text;
+	int ret;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t ended;
+	bool over, given_up, renaming;
+};
+
+static void put(struct state_write *w)
+{
+	if (__atomic_sub_fetch(&w->users, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	pthread_cond_destroy(&w->ended);
+	pthread_mutex_destroy(&w->lock);
+	free(w->text);
+	free(w);
+}
+
+/* May the file be replaced? Who has been told that nothing was set must not find it set later. */
+static bool begin_rename(struct state_write *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->renaming = !w->given_up;
+	pthread_mutex_unlock(&w->lock);
+	return w->renaming;
+}
+
+static int replace(struct state_write *w)
+{
+	int folder = open_folder(w->path), ret;
+	char beside[PATH_MAX + 8];
+	struct stat st;
+
+	if (folder < 0)
+		return folder;
+	snprintf(beside, sizeof(beside), "%s.new", w->path);
+	ret = write_beside(beside, w->text, &st);
+	if (ret == 0 && !begin_rename(w))
+		ret = -ECANCELED;
+	if (ret == 0 && rename(beside, w->path) < 0)
+		ret = -errno;
+	if (ret < 0) {
+		unlink(beside);
+	} else {
+		note(&w->file, &st);
+		/* after this error a power failure decides which of the two files is there */
+		if (fsync(folder) < 0)
+			ret = -errno;
+	}
+	close(folder);
+	return ret;
+}
+
+static void *write_out(void *argument)
+{
+	struct state_write *w = argument;
+	int ret = is_ours(&w->file) ? replace(w) : -ESTALE;
+
+	pthread_mutex_lock(&w->lock);
+	w->ret = ret;
+	w->over = true;
+	pthread_cond_signal(&w->ended);
+	pthread_mutex_unlock(&w->lock);
+	put(w);
+	return NULL;
+}
+
+/* Signals are the main thread's. 0 or -errno. */
+static int start_thread(struct state_write *w)
+{
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int ret;
+
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	__atomic_add_fetch(&w->users, 1, __ATOMIC_RELAXED);
+	ret = pthread_create(&thread, &attributes, write_out, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (ret != 0)
+		put(w);
+	return -ret;
+}
+
+/* Takes <text>. NULL when memory is short. */
+static struct state_write *write_create(const struct state_file *f, char *text)
+{
+	struct state_write *w = text == NULL ? NULL : calloc(1, sizeof(*w));
+	pthread_condattr_t attributes;
+
+	if (w == NULL) {
+		free(text);
+		return NULL;
+	}
+	w->users = 1;
+	w->text = text;
+	snprintf(w->path, sizeof(w->path), "%s", f->path);
+	w->file = *f;
+	w->file.path = w->path;
+	w->file.writing = NULL;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->ended, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return w;
+}
+
+/* Wait for its end, <ms> at most; then give it up. Is it over? <renaming>: it is too late for that.
+ */
+static bool await(struct state_write *w, unsigned int ms, bool *renaming)
+{
+	struct timespec until;
+	int ret = 0;
+	bool over;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&w->lock);
+	while (!w->over && ret == 0)
+		ret = pthread_cond_timedwait(&w->ended, &w->lock, &until);
+	w->given_up = true;
+	over = w->over;
+	*renaming = w->renaming;
+	pthread_mutex_unlock(&w->lock);
+	return over;
+}
+
+/* The change is over: the file is as it left it. Its result. */
+static int take_over(struct state_file *f, struct state_write *w)
+{
+	int ret = w->ret;
+
+	f->exists = w->file.exists;
+	f->dev = w->file.dev;
+	f->ino = w->file.ino;
+	f->changed = w->file.changed;
+	f->writing = NULL;
+	put(w);
+	return ret;
+}
+
+/* Is the one before still on its way? */
+static bool is_busy(struct state_file *f)
+{
+	bool renaming;
+
+	if (f->writing == NULL)
+		return false;
+	if (!await(f->writing, 0, &renaming))
+		return true;
+	take_over(f, f->writing);
+	return false;
+}
+
+static int write_text(struct state_file *f, char *text)
+{
+	struct state_write *w = write_create(f, text);
+	int ret = w == NULL ? -ENOMEM : start_thread(w);
+	bool renaming;
+
+	if (ret < 0) {
+		if (w != NULL)
+			put(w);
+		return ret;
+	}
+	if (await(w, WAIT_MS, &renaming))
+		return take_over(f, w);
+	f->writing = w;
+	return renaming ? -EINPROGRESS : -ETIMEDOUT;
+}
+
+int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
+		    size_t error_size)
+{
+	int ret = is_busy(f) ? -EBUSY : write_text(f, make_text(settings));
+
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ESTALE:
+		return fail(error, error_size, ret,
+			    "%s: another program has changed it since it was read, so nothing was "
+			    "set; is it another load balancer's control.state_file, too? Restart "
+			    "doorbell-lb to have what is in it",
+			    f->path);
+	case -EBUSY:
+	case -ETIMEDOUT:
+	case -EINPROGRESS:
+		return fail(
+			error, error_size, ret,
+			"%s: its disk does not answer within %d ms; nothing was set%s: mend it, "
+			"or restart doorbell-lb with another control.state_file",
+			f->path, WAIT_MS,
+			ret == -EINPROGRESS ? ", but it may be after a restart" : "");
+	case -ENOSPC:
+	case -EDQUOT:
+		return fail(error, error_size, ret,
+			    "%s: cannot be written: %s; nothing was set, as it would not outlive "
+			    "the load balancer: make room there, or set control.state_file",
+			    f->path, strerror(-ret));
+	default:
+		return fail(
+			error, error_size, ret,
+			"%s: cannot be written: %s; nothing was set, as it would not outlive "
+			"the load balancer: make its folder writable, or set control.state_file",
+			f->path, strerror(-ret));
+	}
+}

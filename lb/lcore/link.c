@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "lcore/link.h"
+
+static int alloc_slots(struct link *link)
+{
+	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
+	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
+	link->kept = rte_zmalloc("kept", link->slots * sizeof(*link->kept), RTE_CACHE_LINE_SIZE);
+	link->client_path = rte_zmalloc("client_paths", link->slots * sizeof(*link->client_path),
+					RTE_CACHE_LINE_SIZE);
+	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL ||
+	    link->client_path == NULL)
+		return -ENOMEM;
+	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
+	for (uint32_t i = 0; i < link->slots; i++)
+		link->free_slot[i] = link->slots - 1 - i;
+	link->n_free = link->slots;
+	link->busy = link->untold = (struct slot_list){SLOT_NONE, SLOT_NONE};
+	link->overdue_at = link->swept_at = link->moved_at = SLOT_NONE;
+	return 0;
+}
+
+/* As many as make one packet, together with its trailer, in one mbuf. */
+static uint32_t batch_max(const struct link_params *p)
+{
+	uint32_t room =
+		p->descriptor_room - RTE_MIN(p->descriptor_room, (uint32_t)ROCE_TRAILER_MAX);
+
+	return RTE_MIN(p->path.mtu, room) / (uint32_t)sizeof(struct ring_descriptor);
+}
+
+struct link *link_create(const struct link_params *p)
+{
+	struct link *link = rte_zmalloc("link", sizeof(*link), RTE_CACHE_LINE_SIZE);
+	struct rdma_region replies = {
+		.rkey = p->reply_rkey,
+		.length = (uint64_t)p->slots * p->reply_stride,
+		.stride = p->reply_stride,
+	};
+	struct requester_params rq;
+
+	if (link == NULL)
+		goto fail;
+	link->qpn = p->qpn;
+	link->worker = p->worker;
+	link->worker_generation = p->worker_generation;
+	link->port = p->port;
+	link->direct = p->direct;
+	link->rkey = p->remote->rkey;
+	link->slots = p->slots;
+	link->stride = p->remote->stride;
+	link->batch_share = p->batch_share;
+	link->descriptors = p->remote->descriptors;
+	link->slot_address = p->remote->slots;
+	link->cancels = p->remote->cancels;
+	link->reply_shift = rte_log2_u32(p->reply_stride);
+	link->latency = latency_create(1, LATENCY_LINK_SIZE);
+	if (link->latency == NULL || alloc_slots(link) < 0)
+		goto fail;
+	roce_path_init(&link->path, &p->path);
+	link->batch_max = batch_max(p);
+	if (link->batch_max == 0)
+		goto fail;
+	rq = (struct requester_params){
+		.path = &link->path,
+		.tx = p->tx,
+		.pool = p->pieces,
+		.held = p->held,
+		.clock = p->clock,
+		.drained = p->drained,
+		.waiting = p->paced,
+		.line_rate = p->line_rate,
+		.multi_segment = p->multi_segment,
+		.psn = p->psn,
+		.ack_timeout = p->ack_timeout,
+		.retry_limit = p->retry_limit,
+		.rnr_retry = p->rnr_retry,
+	};
+	requester_init(&link->requester, &rq);
+	responder_init(&link->responder, &replies, p->path.mtu, p->remote->psn);
+	responder_notify_every(&link->responder, p->notify_interval);
+	return link;
+fail:
+	link_destroy(link);
+	errno = ENOMEM;
+	return NULL;
+}
+
+void link_release(struct link *link)
+{
+	if (link->requester.path != NULL)
+		requester_fini(&link->requester);
+	rte_pktmbuf_free(link->batch);
+	rte_pktmbuf_free(link->reply_head);
+	link->batch = link->reply_head = link->reply_tail = NULL;
+	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++) {
+		rte_pktmbuf_free(link->kept[i].packet);
+		link->kept[i].packet = NULL;
+	}
+}
+
+void link_destroy(struct link *link)
+{
+	if (link == NULL)
+		return;
+	link_release(link);
+	rte_free(link->kept);
+	rte_free(link->client_path);
+	rte_free(link->slot);
+	rte_free(link->free_slot);
+	free(link->latency);
+	rte_free(link);
+}
+
+void link_batch_flush(struct link *link)
+{
+	uint64_t first = (link->position - link->batched) & (link->slots - 1);
+
+	if (link->batched == 0)
+		return;
+	link->batch->data_len = link->batched * sizeof(struct ring_descriptor);
+	link->batch->pkt_len = link->batch->data_len;
+	link->batched = 0;
+	/* Headroom and window were made sure of: only a dead queue pair refuses. */
+	if (requester_write(&link->requester, link->batch,
+			    link->descriptors + first * sizeof(struct ring_descriptor), link->rkey,
+			    0, REQUESTER_ACK_REQUEST) < 0)
+		rte_pktmbuf_free(link->batch);
+	link->batch = NULL;
+	requester_ring(&link->requester);
+}
+
+/* Slots in use form a list by age, so that overdue requests are found without a search. */
+static void append(struct slot *slots, struct slot_list *list, uint32_t number)
+{
+	struct slot *slot = &slots[number];
+
+	slot->older = list->newest;
+	slot->newer = SLOT_NONE;
+	if (list->newest == SLOT_NONE)
+		list->oldest = number;
+	else
+		slots[list->newest].newer = number;
+	list->newest = number;
+}
+
+static void take_off(struct slot *slots, struct slot_list *list, uint32_t number)
+{
+	const struct slot *slot = &slots[number];
+
+	if (slot->older == SLOT_NONE)
+		list->oldest = slot->newer;
+	else
+		slots[slot->older].newer = slot->newer;
+	if (slot->newer == SLOT_NONE)
+		list->newest = slot->older;
+	else
+		slots[slot->newer].older = slot->older;
+}
+
+/* What the next requests of this burst will write: cold stores would hold up all that follow. */
+static void prefetch_next(const struct link *link, const struct ring_descriptor *d)
+{
+	const uint32_t ahead = 4;
+
+	rte_prefetch0(d + ahead);
+	if (link->n_free > ahead) {
+		uint16_t number = link->free_slot[link->n_free - ahead];
+
+		rte_prefetch0(&link->slot[number]);
+		rte_prefetch0(&link->client_path[number]);
+	}
+}
+
+int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool)
+{
+	uint32_t number = link_next_slot(link);
+	struct ring_descriptor *d;
+	struct slot *slot = &link->slot[number];
+	int ret;
+
+	link_unreserve(link, requester_packets(&link->requester, m->data_len));
+	/* First the descriptor's memory: a payload that nobody announces would wait for ever. */
+	if (link->batch == NULL)
+		link->batch = rte_pktmbuf_alloc(pool);
+	if (link->batch == NULL)
+		return -ENOMEM;
+	ret = requester_write(&link->requester, m,
+			      link->slot_address + (uint64_t)number * link->stride, link->rkey, 0,
+			      0);
+	if (ret < 0)
+		return ret;
+	link->n_free--;
+	d = rte_pktmbuf_mtod(link->batch, struct ring_descriptor *) + link->batched;
+	prefetch_next(link, d);
+	*d = *request;
+	d->slot = number;
+	d->sequence = ++link->position;
+	*slot = (struct slot){
+		.sequence = d->sequence,
+		.flow = request->flow,
+		.arrived = arrived,
+		.sent = now,
+		.tag = tag,
+		.service = request->service,
+		.state = SLOT_BUSY,
+	};
+	append(link->slot, &link->busy, number);
+	link->batched++;
+	link->stats.requests++;
+	/* A WRITE is contiguous: it ends where the ring wraps. */
+	if (link->batched == link->batch_max || (link->position & (link->slots - 1)) == 0)
+		link_batch_flush(link);
+	return 0;
+}
+
+static void notify(struct link *link, struct txq *tx, struct rte_mempool *pool)
+{
+	struct rte_mbuf *m;
+
+	if (!roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return;
+	responder_notification_due(&link->responder);
+	m->data_len = m->pkt_len = roce_cnp_build(rte_pktmbuf_mtod(m, uint8_t *), &link->path);
+	txq_push(tx, m);
+}
+
+void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool)
+{
+	uint32_t psn, msn;
+	uint8_t syndrome;
+	struct rte_mbuf *m;
+
+	if (unlikely(link->responder.notification_due))
+		notify(link, tx, pool);
+	if (!link->responder.ack_due || !roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
+		return;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return;
+	responder_ack_due(&link->responder, &psn, &syndrome, &msn);
+	m->data_len = m->pkt_len =
+		roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &link->path, psn, syndrome, msn);
+	txq_push(tx, m);
+}
+
+void link_slot_free(struct link *link, uint32_t number)
+{
+	struct slot *slot = &link->slot[number];
+
+	if (slot->state == SLOT_BUSY)
+		take_off(link->slot, &link->busy, number);
+	else if (unlikely(slot->untold))
+		take_off(link->slot, &link->untold, number);
+	slot->state = SLOT_FREE;
+	link->free_slot[link->n_free++] = number;
+}
+
+void link_slot_abandon(struct link *link, uint32_t number)
+{
+	take_off(link->slot, &link->busy, number);
+	link->slot[number].state = SLOT_ABANDONED;
+}
+
+/* Its packets are not acknowledged, or are not wanted now. */
+static bool is_behind(const struct link *link)
+{
+	const struct requester *rq = &link->requester;
+
+	return link->suspect || rq->early > 0 || rq->retries > 0 || rq->hold_until != 0;
+}
+
+/* May another cancel word be under way? */
+static bool has_cancel_room(struct link *link)
+{
+	const struct requester *rq = &link->requester;
+
+	if (link->n_cancels > 0 && roce_psn_diff(rq->una_psn, link->cancel_psn) > 0)
+		link->n_cancels = 0;
+	/* Descriptors that have yet to be written have room there: at worst a WRITE each. */
+	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1 + link->batched);
+}
+
+static bool tell(struct link *link, uint32_t number, struct rte_mempool *pool)
+{
+	struct rte_mbuf *m;
+	uint64_t *word;
+
+	if (is_behind(link) || !has_cancel_room(link))
+		return false;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		return false;
+	word = (uint64_t *)rte_pktmbuf_append(m, sizeof(*word));
+	*word = link->slot[number].sequence;
+	link->cancel_psn = link->requester.next_psn;
+	if (requester_write(&link->requester, m, link->cancels + number * sizeof(*word), link->rkey,
+			    0, REQUESTER_ACK_REQUEST) < 0) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	link->n_cancels++;
+	requester_ring(&link->requester);
+	return true;
+}
+
+void link_cancel(struct link *link, uint32_t number, struct rte_mempool *pool)
+{
+	link_slot_abandon(link, number);
+	/* In turn, as all of them cost the worker the same. */
+	if (link->untold.oldest == SLOT_NONE && tell(link, number, pool))
+		return;
+	link->slot[number].untold = true;
+	append(link->slot, &link->untold, number);
+}
+
+uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool)
+{
+	uint32_t n = 0, number;
+
+	for (; n < max; n++) {
+		number = link->untold.oldest;
+		if (number == SLOT_NONE || !tell(link, number, pool))
+			break;
+		take_off(link->slot, &link->untold, number);
+		link->slot[number].untold = false;
+	}
+	return n;
+}
+
+const char *link_error(const struct link *link)
+{
+	enum requester_error error = __atomic_load_n(&link->requester.error, __ATOMIC_ACQUIRE);
+
+	/* First: what it did ends our sending, too. */
+	if (__atomic_load_n(&link->responder.error, __ATOMIC_RELAXED))
+		return "the worker wrote where or what it may not";
+	if (error == REQUESTER_RETRY_EXCEEDED)
+		return "retries exhausted: the worker's queue pair does not acknowledge";
+	if (error == REQUESTER_RNR_EXCEEDED)
+		return "the worker's queue pair stayed not ready to receive";
+	if (error == REQUESTER_NAK)
+		return link->requester.nak == ROCE_NAK_REMOTE_ACCESS
+			       ? "the worker's queue pair refused a WRITE: wrong rkey or range"
+			       : "the worker's queue pair refused a WRITE";
+	if (error == REQUESTER_DEVICE)
+		return "the RDMA device failed a work request; the worker's queue pair may be gone";
+	return NULL;
+}

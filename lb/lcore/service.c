@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "lcore/service.h"
+
+static uint32_t slot_of(const struct service_table *t, const struct in6_addr *a, uint16_t port,
+			uint8_t protocol)
+{
+	uint64_t words[2];
+
+	memcpy(words, a, sizeof(words));
+	words[0] = (words[0] ^ t->seed) * 0x9e3779b97f4a7c15ull;
+	words[1] = (words[1] ^ words[0] >> 32 ^ ((uint64_t)port << 8 | protocol)) *
+		   0xc2b2ae3d27d4eb4full;
+	return (words[1] >> 32 ^ words[0]) & (SERVICE_TABLE_SIZE - 1);
+}
+
+/* The entry, or the free one where it would go. The table is never full. */
+static const struct service_entry *find(const struct service_table *t, const struct in6_addr *a,
+					uint16_t port, uint8_t protocol)
+{
+	uint32_t i = slot_of(t, a, port, protocol);
+
+	for (;; i = (i + 1) & (SERVICE_TABLE_SIZE - 1)) {
+		const struct service_entry *e = &t->entry[i];
+
+		if (!e->used || (e->port == port && e->protocol == protocol &&
+				 memcmp(&e->address, a, sizeof(*a)) == 0))
+			return e;
+	}
+}
+
+static void add(struct service_table *t, const struct in6_addr *a, uint16_t port, uint8_t protocol,
+		uint16_t service)
+{
+	struct service_entry *e = (struct service_entry *)find(t, a, port, protocol);
+
+	*e = (struct service_entry){
+		.address = *a, .port = port, .protocol = protocol, .used = 1, .service = service};
+}
+
+void service_table_init(struct service_table *table, const struct lb_config *config, uint64_t seed)
+{
+	_Static_assert(SERVICE_TABLE_SIZE >= 4 * LB_SERVICES_MAX, "half of it stays free");
+
+	memset(table, 0, sizeof(*table));
+	table->seed = seed;
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
+
+		if (!lb_service_used(s))
+			continue;
+		if (!s->leaving)
+			add(table, &s->vip.addr, htons(s->port), s->protocol, i);
+		add(table, &s->vip.addr, 0, 0, SERVICE_NONE);
+	}
+}
+
+void service_view_init(struct service_view *view, const struct lb_config *config, uint64_t seed)
+{
+	view->n = config->n_services;
+	service_table_init(&view->table, config, seed);
+	memcpy(view->config, config->service, sizeof(view->config));
+}
+
+uint16_t service_lookup(const struct service_table *table, const struct flow_key *key)
+{
+	const struct service_entry *e = find(table, &key->dst, key->dst_port, key->protocol);
+
+	if (e->used)
+		return e->service;
+	return find(table, &key->dst, 0, 0)->used ? SERVICE_NONE : SERVICE_NOT_OURS;
+}
+
+bool service_has_address(const struct service_table *table, const struct in6_addr *address)
+{
+	return find(table, address, 0, 0)->used;
+}

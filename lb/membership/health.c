@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which workers are alive: a worker is as healthy as its slowest link's last heartbeat. Without
+ * heartbeats it is suspect first (nothing new goes to it, what it has goes elsewhere if that may
+ * be), and dead later, or at once when a link has failed. Control thread.
+ */
+#include <stdio.h>
+
+#include "observe/capture.h"
+#include "reload/retire.h"
+#include "membership/probe.h"
+#include "membership/registry.h"
+#include "membership/resolve.h"
+#include "stop.h"
+#include "ports/verbs_port.h"
+
+/* A worker that is not active after this long never will be, and holds its name. */
+#define JOIN_MS 10000u
+/* Heartbeats that may be missing: one may be late. */
+#define MISSED_BEATS 2
+/* Doubted again within this time, a worker waits longer and longer until it is active again. */
+#define FLAP_MS     10000u
+#define FLAP_MAX_MS 10000u
+/* No heartbeat comes while a batch runs; how long batches take is looked at over this time. */
+#define RUN_WINDOW_MS 10000u
+/* How the reason of a worker begins that has answered everything. */
+#define DRAINED "drained"
+/* A worker's word; beyond this it is nonsense. */
+#define RUN_MAX_NS UINT64_C(600000000000)
+
+/* When the slowest link's last heartbeat came; 0 while one never had any. */
+static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
+{
+	uint32_t now = lb_now_ms(lb), slowest = now;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+		uint32_t at =
+			link == NULL ? 0 : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
+
+		if (at == 0)
+			return 0;
+		if ((int32_t)(slowest - at) > 0)
+			slowest = at;
+	}
+	return slowest | 1; /* 0 means never */
+}
+
+/*
+ * For how long no heartbeat came while its lcore had nothing left to receive: what waits in a queue
+ * of a busy or halted lcore is not missing.
+ */
+static uint32_t silence(const struct lb *lb, const struct worker *w)
+{
+	int32_t longest = 0;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct lcore *lc = lb->lcore[i];
+		const struct link *link = lc->link[w->number];
+		uint32_t until = __atomic_load_n(&lc->caught_up_ms, __ATOMIC_RELAXED), at;
+		int32_t age;
+
+		if (link == NULL)
+			continue;
+		at = __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
+		age = until - at;
+		if (at != 0 && age > longest)
+			longest = age;
+	}
+	return longest;
+}
+
+static const char *links_error(const struct lb *lb, const struct worker *w)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+		const char *error = link == NULL ? NULL : link_error(link);
+
+		if (error != NULL)
+			return error;
+	}
+	return NULL;
+}
+
+/* What says that the worker's address may have moved to another MAC address. */
+static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
+{
+	uint64_t doubts = 0;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link != NULL)
+			doubts += __atomic_load_n(&link->requester.stats.timeouts,
+						  __ATOMIC_RELAXED) +
+				  __atomic_load_n(&link->strangers, __ATOMIC_RELAXED);
+	}
+	return doubts;
+}
+
+/* --- doubt ---------------------------------------------------------------------------------- */
+
+static void mark_suspect(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	struct link *link = argument;
+
+	lc->n_suspect += !link->suspect;
+	link->suspect = true;
+	lc->next_housekeeping = 0;
+}
+
+static void mark_trusted(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	struct link *link = argument;
+
+	lc->n_suspect -= link->suspect;
+	link->suspect = false;
+}
+
+static void tell_lcores(struct lb *lb, const struct worker *w, mailbox_call what)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link != NULL)
+			mailbox_send(&lb->lcore[i]->mailbox, what, lb->lcore[i], link);
+	}
+}
+
+uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t first_ms)
+{
+	uint32_t hold = first_ms;
+
+	doubt->times =
+		doubt->since_ms != 0 && now_ms - doubt->since_ms < FLAP_MS ? doubt->times + 1 : 0;
+	doubt->since_ms = now_ms;
+	if (doubt->times > 0)
+		hold = RTE_MIN(RTE_MAX(first_ms, 50u) * (UINT64_C(1) << RTE_MIN(doubt->times, 16u)),
+			       (uint64_t)RTE_MAX(FLAP_MAX_MS, first_ms));
+	doubt->until_ms = now_ms + hold;
+	return hold;
+}
+
+/* Its longest batch in a while, from its replies: agents are not always told how long theirs take.
+ */
+static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
+{
+	uint32_t *longest = w->doubt.longest_run_ms;
+	uint32_t now = lb_now_ms(lb);
+	uint64_t ns;
+
+	if (now - w->doubt.window_ms > RUN_WINDOW_MS) {
+		w->doubt.window_ms = now;
+		longest[1] = longest[0];
+		longest[0] = 0;
+	}
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link == NULL)
+			continue;
+		ns = __atomic_exchange_n(&link->longest_run_ns, 0, __ATOMIC_RELAXED);
+		longest[0] = RTE_MAX(longest[0], (uint32_t)(RTE_MIN(ns, RUN_MAX_NS) / 1000000));
+	}
+	return RTE_MAX(longest[0], longest[1]);
+}
+
+static uint32_t suspect_after(const struct lb *lb, struct worker *w)
+{
+	return RTE_MAX(lb->config.suspect_ms, MISSED_BEATS * w->spec.heartbeat_ms) +
+	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
+}
+
+/* Has a heartbeat come on every link after this? */
+static bool heard_since(const struct lb *lb, const struct worker *w, uint32_t since_ms)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link != NULL &&
+		    (int32_t)(__atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED) - since_ms) <=
+			    0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Many connections that close at once are the control network's fault, not the workers'. So only a
+ * share of a model's workers may be suspect for that alone.
+ */
+static bool may_hint(const struct lb *lb, const struct worker *w)
+{
+	unsigned int all = 0, hinted = 1;
+
+	for (const struct worker *other = workers_next(lb->pool, NULL); other != NULL;
+	     other = workers_next(lb->pool, other)) {
+		if (strcmp(other->spec.model, w->spec.model) != 0)
+			continue;
+		all++;
+		hinted += other != w && other->doubt.hinted;
+	}
+	return lb->config.suspect_ms != 0 && !w->doubt.silent &&
+	       hinted * 100 <= lb->config.control_loss_max_percent * all;
+}
+
+static void check_silence(struct lb *lb, struct worker *w)
+{
+	uint32_t limit = suspect_after(lb, w), ms = silence(lb, w);
+	char reason[WORKER_REASON_MAX];
+	bool silent;
+
+	w->doubt.hinted = w->doubt.hinted && !heard_since(lb, w, w->doubt.hinted_ms);
+	silent = w->doubt.hinted || (lb->config.suspect_ms != 0 && ms > limit);
+	if (silent == w->doubt.silent)
+		return;
+	w->doubt.silent = silent;
+	/* A hint is no doubt that makes it wait: its next heartbeat ends it. */
+	if (w->doubt.hinted && w->state == WORKER_ACTIVE) {
+		w->doubt.until_ms = lb_now_ms(lb);
+		registry_set_state(lb, w, WORKER_SUSPECT,
+				   "its agent's connection closed; no heartbeat since");
+		return tell_lcores(lb, w, mark_suspect);
+	}
+	/* First nobody picks it, then what it has is picked anew. */
+	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
+		health_hold_ms(&w->doubt, lb_now_ms(lb), 0);
+		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", ms);
+		registry_set_state(lb, w, WORKER_SUSPECT, reason);
+	}
+	tell_lcores(lb, w, w->doubt.silent ? mark_suspect : mark_trusted);
+}
+
+void health_hint(struct lb *lb, struct worker *w)
+{
+	if (!may_hint(lb, w))
+		return;
+	w->doubt.hinted = true;
+	w->doubt.hinted_ms = lb_now_ms(lb) | 1; /* as heartbeats are noted */
+	check_silence(lb, w);
+}
+
+static bool is_only_one(const struct lb *lb, const struct worker *w)
+{
+	for (const struct worker *other = workers_next(lb->pool, NULL); other != NULL;
+	     other = workers_next(lb->pool, other))
+		if (other->state == WORKER_ACTIVE && strcmp(other->spec.model, w->spec.model) == 0)
+			return false;
+	return true;
+}
+
+/* Who has to wait for coming and going too often does not where nobody else could serve. */
+static void check_suspect(struct lb *lb, struct worker *w)
+{
+	bool waited = (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0;
+
+	if (w->doubt.silent || (!waited && !is_only_one(lb, w)))
+		return;
+	w->doubt.rests = false;
+	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+/* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
+static bool can_serve(const struct lb *lb, const struct worker *w)
+{
+	return w->ready && w->heartbeat_ms != 0 && !w->doubt.silent &&
+	       lb->neighbour[w->number].resolved;
+}
+
+static const char *missing(const struct lb *lb, const struct worker *w)
+{
+	if (w->state == WORKER_WARMING)
+		return "it did not answer the probe request";
+	if (!w->ready)
+		return "no agent.ready came";
+	if (!lb->neighbour[w->number].resolved)
+		return "its address does not answer ARP or neighbour discovery";
+	return "no heartbeat of its loop came";
+}
+
+static void start_serving(struct lb *lb, struct worker *w)
+{
+	w->active_ms = lb_now_ms(lb);
+	w->warm = lb->config.slow_start_ms == 0 ? WORKER_WARM : WORKER_WARM / 10;
+	/* while it answered the probe */
+	if (w->drain)
+		return settings_hold(lb, w);
+	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
+}
+
+static void check_joining(struct lb *lb, struct worker *w)
+{
+	char reason[WORKER_REASON_MAX];
+
+	if (lb_now_ms(lb) - (uint32_t)w->registered_ms > JOIN_MS) {
+		snprintf(reason, sizeof(reason), "did not get ready within %u s: %s",
+			 JOIN_MS / 1000, missing(lb, w));
+		return lb_worker_remove(lb, w, reason);
+	}
+	if (w->state == WORKER_JOINING && can_serve(lb, w) && w->drain)
+		return settings_hold(lb, w);
+	if (w->state == WORKER_JOINING && can_serve(lb, w)) {
+		if (!probe_start(lb, w))
+			return start_serving(lb, w);
+		return registry_set_state(lb, w, WORKER_WARMING,
+					  "waiting for its answer to a probe");
+	}
+	if (w->state != WORKER_WARMING)
+		return;
+	switch (probe_result(lb, w)) {
+	case PROBE_GOOD:
+		return start_serving(lb, w);
+	case PROBE_BAD:
+		return lb_worker_remove(lb, w,
+					"its model refused the probe request; see probe_bytes of "
+					"its services");
+	default:
+		return;
+	}
+}
+
+/* A worker that has just become active gets more and more, in tenths of its weight. */
+static void check_warm(struct lb *lb, struct worker *w)
+{
+	uint16_t warm = workers_warm(lb_now_ms(lb) - w->active_ms, lb->config.slow_start_ms);
+
+	warm -= warm % (WORKER_WARM / 10);
+	if (warm == w->warm)
+		return;
+	w->warm = warm;
+	registry_publish(lb, w->spec.model);
+}
+
+/*
+ * Silent for <limit> ms; or for many times that, whatever its lcore may have left to receive. The
+ * clock wraps after 49 days; ages do not.
+ */
+static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
+{
+	int32_t age = lb_now_ms(lb) - w->heartbeat_ms;
+
+	return silence(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
+}
+
+static void check_health(struct lb *lb, struct worker *w)
+{
+	uint32_t limit = lb->config.worker_timeout_ms + w->spec.max_run_ms;
+	const char *error = links_error(lb, w);
+	char reason[WORKER_REASON_MAX];
+
+	w->heartbeat_ms = last_heartbeat(lb, w);
+	if (error != NULL)
+		return lb_worker_remove(lb, w, error);
+	if (w->heartbeat_ms != 0 && is_dead(lb, w, limit)) {
+		snprintf(reason, sizeof(reason),
+			 "no heartbeat from its loop for %u ms (is a batch longer? --max-run-ms)",
+			 limit);
+		return lb_worker_remove(lb, w, reason);
+	}
+	/* Its connection closed and its loop stopped: its process has ended. */
+	if (w->doubt.hinted && silence(lb, w) > suspect_after(lb, w))
+		return lb_worker_remove(lb, w,
+					"its agent's connection closed, and its loop is silent");
+	resolve_doubt(lb, w->number, link_doubts(lb, w));
+	check_silence(lb, w);
+	switch (w->state) {
+	case WORKER_JOINING:
+	case WORKER_WARMING:
+		return check_joining(lb, w);
+	case WORKER_ACTIVE:
+		if (w->warm != WORKER_WARM)
+			check_warm(lb, w);
+		return;
+	case WORKER_SUSPECT:
+		return check_suspect(lb, w);
+	case WORKER_DRAINING:
+		if (strncmp(w->reason, DRAINED, strlen(DRAINED)) != 0 && lb_worker_drained(lb, w))
+			registry_set_state(lb, w, WORKER_DRAINING,
+					   w->leaving ? DRAINED : DRAINED " by an operator");
+		return;
+	default:
+		return;
+	}
+}
+
+void lb_tick(struct lb *lb)
+{
+	registry_free_links(lb);
+	verbs_ports_tick(lb);
+	leave_tick(lb);
+	trace_tick(lb);
+	capture_tick(lb);
+	stop_tick(lb);
+	resolve_tick(lb, lb_now_ms(lb));
+	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w))
+		check_health(lb, w);
+	eject_tick(lb);
+}

@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Workers come and go: registration, links on every lcore, pick tables. All of it runs on the
+ * control thread; what belongs to an lcore is done by that lcore, by command.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include <rte_malloc.h>
+
+#include "lcore/lcore.h"
+#include "membership/registry.h"
+#include "membership/resolve.h"
+#include "ports/verbs_port.h"
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int fail(char *error, size_t size, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, size, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+/* --- publishing pick tables ---------------------------------------------------------------- */
+
+void registry_publish(struct lb *lb, const char *model)
+{
+	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
+	unsigned int n = lb->config.n_services;
+
+	allot_update(lb, &lb->config);
+	for (unsigned int i = 0; i < n; i++) {
+		const struct lb_service_config *s = &lb->config.service[i];
+
+		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
+			continue;
+		table = allot_table(lb, s, i);
+		if (table == NULL) {
+			/* The old table still works: links that went away have no credits. */
+			LB_LOG(ERR, "no memory for the pick table service=%s", s->name);
+			continue;
+		}
+		old[i] = lb->pick[i];
+		__atomic_store_n(&lb->pick[i], table, __ATOMIC_RELEASE);
+	}
+	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
+	for (unsigned int i = 0; i < n; i++)
+		workers_pick_table_destroy(old[i]);
+}
+
+/* Do pick tables tell of workers in this state? */
+static bool is_of_tables(enum worker_state state)
+{
+	return state == WORKER_ACTIVE || state == WORKER_SUSPECT || state == WORKER_WARMING;
+}
+
+void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
+			const char *reason)
+{
+	bool picked = is_of_tables(w->state) || is_of_tables(state);
+
+	w->state = state;
+	snprintf(w->reason, sizeof(w->reason), "%s", reason);
+	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
+	       worker_state_name(state), reason);
+	if (picked)
+		registry_publish(lb, w->spec.model);
+	if (lb->on_event != NULL)
+		lb->on_event(w, lb->on_event_context);
+}
+
+/* --- links, by command on their lcore -------------------------------------------------------- */
+
+static void attach(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	struct link *link = argument;
+
+	lc->link[link->worker] = link;
+	lc->links[lc->n_links++] = link;
+	if (link->qp == NULL)
+		lc->by_qpn[LINK_QPN_PLACE(link->qpn)] = link;
+	lcore_share_windows(lc);
+	workers_load_open(&lc->load, link->worker, RTE_MIN(link->slots, (uint32_t)UINT16_MAX));
+}
+
+static void remove_from(struct link **list, uint16_t *n, const struct link *link)
+{
+	for (uint16_t i = 0; i < *n; i++) {
+		if (list[i] == link) {
+			list[i] = list[--*n];
+			return;
+		}
+	}
+}
+
+static void detach(void *lcore, void *argument)
+{
+	struct lcore *lc = lcore;
+	struct link *link = argument;
+
+	lc->link[link->worker] = NULL;
+	if (lc->by_qpn[LINK_QPN_PLACE(link->qpn)] == link)
+		lc->by_qpn[LINK_QPN_PLACE(link->qpn)] = NULL;
+	workers_load_close(&lc->load, link->worker);
+	remove_from(lc->links, &lc->n_links, link);
+	remove_from(lc->dirty, &lc->n_dirty, link);
+	remove_from(lc->active, &lc->n_active, link);
+	link->active = false;
+	for (uint32_t i = link->busy.oldest; i != SLOT_NONE; i = link->slot[i].newer)
+		link->stats.lost++;
+	if (link->suspect)
+		lc->n_suspect--;
+	lcore_share_windows(lc);
+	/* Nobody will acknowledge its packets: they are for others. But a device may read them. */
+	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) == NULL)
+		requester_fini(&link->requester);
+	/* Other workers get what it had, or its clients are told as their ports take it. */
+	link->next_dying = lc->dying;
+	lc->dying = link;
+}
+
+static void drop_links(struct lb *lb, struct worker *w)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct link *link = lb->lcore[i]->link[w->number];
+
+		if (link == NULL)
+			continue;
+		mailbox_send(&lb->lcore[i]->mailbox, detach, lb->lcore[i], link);
+		verbs_link_stop(link);
+		lb->lost[w->number] += link->stats.lost;
+		link->next_grave = lb->dying;
+		lb->dying = link;
+	}
+}
+
+void registry_destroy_link(struct lb *lb, struct link *link)
+{
+	if (link == NULL)
+		return;
+	verbs_link_stop(link);
+	link_destroy(link);
+}
+
+/* Free the links whose lcores are done with them. */
+void registry_free_links(struct lb *lb)
+{
+	struct link **at = &lb->dying;
+
+	while (*at != NULL) {
+		struct link *link = *at;
+
+		if (__atomic_load_n(&link->buried, __ATOMIC_ACQUIRE)) {
+			*at = link->next_grave;
+			link_destroy(link);
+		} else {
+			at = &link->next_grave;
+		}
+	}
+}
+
+/* --- registration ------------------------------------------------------------------------------
+ */
+
+static const char stopping[] =
+	"the load balancer is stopping and takes no workers; try again when it is back";
+
+static int fabric_port(const struct lb *lb, const struct lb_address *agent)
+{
+	int port = resolve_port(&lb->config, agent);
+
+	return port < 0 ? resolve_gateway_port(&lb->config, agent) : port;
+}
+
+static uint32_t port_path_mtu(const struct lb *lb, unsigned int port)
+{
+	return lb->config.port[port].verbs ? verbs_port_path_mtu(lb, port)
+					   : roce_path_mtu(lb->config.port[port].mtu);
+}
+
+/* Largest request and reply of the services that use a model; false when none does. */
+static bool model_limits(const struct lb_config *config, const char *model, uint32_t *request,
+			 uint32_t *reply)
+{
+	bool found = false;
+
+	*request = *reply = 0;
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
+
+		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
+			continue;
+		found = true;
+		*request = RTE_MAX(*request, s->max_request);
+		*reply = RTE_MAX(*reply, s->max_reply);
+	}
+	return found;
+}
+
+/* The service of the model that carries the least, and less than <bytes>; or NULL. */
+static const struct lb_service_config *too_narrow(const struct lb_config *config, const char *model,
+						  uint32_t bytes)
+{
+	const struct lb_service_config *least = NULL;
+
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *s = &config->service[i];
+
+		if (lb_service_serves(s) && strcmp(s->model, model) == 0 &&
+		    s->max_request < (least == NULL ? bytes : least->max_request))
+			least = s;
+	}
+	return least;
+}
+
+int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
+		     size_t error_size)
+{
+	const struct lb_service_config *s = too_narrow(&lb->config, model, min_request);
+
+	if (s == NULL)
+		return 0;
+	return fail(error, error_size, -EINVAL,
+		    "min_request: the model '%s' takes requests of %u bytes or more, and service "
+		    "'%s' carries %u at most, in one datagram; use a model with smaller requests, "
+		    "or raise the service's max_request as far as the clients ports' mtu lets it",
+		    model, min_request, s->name, s->max_request);
+}
+
+int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
+	     struct lb_hello *hello, char *error, size_t error_size)
+{
+	char text[LB_ADDRESS_TEXT];
+	int port = fabric_port(lb, agent);
+
+	memset(hello, 0, sizeof(*hello));
+	if (lb_is_stopping(lb))
+		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
+	if (port < 0)
+		return fail(error, error_size, -EHOSTUNREACH,
+			    "no fabric port reaches %s; give the agent an address in a fabric "
+			    "port's subnet, or that port a gateway",
+			    lb_address_format(agent, text, sizeof(text)));
+	if (!model_limits(&lb->config, model, &hello->max_request, &hello->max_reply))
+		return fail(error, error_size, -ENOENT,
+			    "no service uses model '%s'; start the agent with a model that a "
+			    "service names, or add the service",
+			    model);
+	hello->n_lcores = lb->n_lcores;
+	hello->path_mtu = port_path_mtu(lb, port);
+	hello->address = lb->config.port[port].address;
+	hello->worker_timeout_ms = lb->config.worker_timeout_ms;
+	hello->ack_timeout = lb->config.ack_timeout;
+	hello->retry_count = lb->config.retry_count;
+	return 0;
+}
+
+static int check_links(const struct lb *lb, const struct lb_registration *r, char *error,
+		       size_t size)
+{
+	uint64_t seen = 0;
+
+	if (r->n_links != lb->n_lcores)
+		return fail(error, size, -EINVAL, "links: %u given, one per lcore wanted: %u",
+			    r->n_links, lb->n_lcores);
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		const struct lb_link_spec *l = &r->link[i];
+
+		if (l->lcore >= lb->n_lcores || seen & 1ull << l->lcore)
+			return fail(error, size, -EINVAL,
+				    "links[%u].lcore: %u is out of range or given twice", i,
+				    l->lcore);
+		seen |= 1ull << l->lcore;
+		if (l->qpn < 2 || l->qpn > ROCE_PSN_MASK)
+			return fail(error, size, -EINVAL,
+				    "links[%u].qpn: %u is not a queue pair number (2..16777215)", i,
+				    l->qpn);
+		if (l->psn > ROCE_PSN_MASK)
+			return fail(error, size, -EINVAL, "links[%u].psn: more than 24 bits", i);
+		if (l->stride % RING_ALIGNMENT != 0 || l->stride < r->worker.max_request)
+			return fail(error, size, -EINVAL,
+				    "links[%u].stride: %u must be a multiple of %d and hold a "
+				    "request of %u bytes",
+				    i, l->stride, RING_ALIGNMENT, r->worker.max_request);
+	}
+	return 0;
+}
+
+static int check_against(const struct worker_spec *w, const struct lb_config *config, char *error,
+			 size_t size)
+{
+	const struct lb_service_config *narrow = too_narrow(config, w->model, w->min_request);
+	uint32_t request, reply;
+
+	if (w->heartbeat_ms * 2 > config->worker_timeout_ms)
+		return fail(error, size, -EINVAL,
+			    "workers.timeout_ms: %u is less than twice the heartbeat_ms %u of "
+			    "worker %s; use %u or more, or start it again with a lower "
+			    "--heartbeat-ms",
+			    config->worker_timeout_ms, w->heartbeat_ms, w->name,
+			    w->heartbeat_ms * 2);
+	if (!model_limits(config, w->model, &request, &reply))
+		return 0; /* nobody asks it any more */
+	if (narrow != NULL)
+		return fail(error, size, -EINVAL,
+			    "max_request: service '%s' would carry %u bytes at most, and worker %s "
+			    "takes requests of %u or more; raise the service's, or stop the worker "
+			    "first",
+			    narrow->name, narrow->max_request, w->name, w->min_request);
+	if (w->max_request < request)
+		return fail(
+			error, size, -EINVAL,
+			"max_request: a service of model '%s' would send up to %u bytes, worker "
+			"%s takes %u; lower the service's, or drain the worker first and start "
+			"it again with more",
+			w->model, request, w->name, w->max_request);
+	if (w->max_reply > reply)
+		return fail(error, size, -EINVAL,
+			    "max_reply: the services of model '%s' would give their clients at "
+			    "most %u bytes, worker %s answers with up to %u; raise the service's, "
+			    "or drain the worker first",
+			    w->model, reply, w->name, w->max_reply);
+	return 0;
+}
+
+int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
+			  size_t size)
+{
+	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w)) {
+		int ret = check_against(&w->spec, config, error, size);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* Can this worker serve every service of its model? */
+static int check_worker(const struct lb *lb, const struct lb_registration *r, char *error,
+			size_t size)
+{
+	uint32_t request, reply;
+
+	if (!model_limits(&lb->config, r->worker.model, &request, &reply))
+		return fail(error, size, -ENOENT, "model: no service uses '%s'", r->worker.model);
+	if (lb_request_check(lb, r->worker.model, r->worker.min_request, error, size) < 0)
+		return -EINVAL;
+	if (r->worker.max_request < request)
+		return fail(error, size, -EINVAL,
+			    "max_request: the worker takes %u bytes, the services of model '%s' "
+			    "send up to %u; raise the model's max_request or lower the service's",
+			    r->worker.max_request, r->worker.model, request);
+	if (r->worker.max_reply > reply)
+		return fail(
+			error, size, -EINVAL,
+			"max_reply: %u bytes, but the services of model '%s' give their clients "
+			"at most %u",
+			r->worker.max_reply, r->worker.model, reply);
+	if (lb_owns_address(lb, &r->address.addr))
+		return fail(error, size, -EINVAL,
+			    "address: it is the load balancer's own; give the agent another");
+	if (r->worker.heartbeat_ms * 2 > lb->config.worker_timeout_ms)
+		return fail(error, size, -EINVAL,
+			    "heartbeat_ms: %u is more than half of the load balancer's "
+			    "workers.timeout_ms %u; lower --heartbeat-ms",
+			    r->worker.heartbeat_ms, lb->config.worker_timeout_ms);
+	if (r->path_mtu < ROCE_MTU_MIN || r->path_mtu > ROCE_MTU_MAX ||
+	    (r->path_mtu & (r->path_mtu - 1)) != 0)
+		return fail(error, size, -EINVAL,
+			    "path_mtu: %u is none of 256, 512, 1024, 2048, 4096", r->path_mtu);
+	return 0;
+}
+
+/* The queue pair is the RDMA device's: it has its number, its key, and memory for replies. */
+static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
+				    const struct lb_registration *r, struct lb_link_info *info)
+{
+	struct verbs_link_params params = {
+		.port = p->port,
+		.lcore = p->remote->lcore,
+		.slots = p->slots,
+		.reply_stride = p->reply_stride,
+		.worker = p->worker,
+	};
+	struct verbs_link made = {0};
+	struct link *link;
+	int ret = verbs_link_create(lb, &params, &made);
+
+	if (ret < 0) {
+		errno = -ret;
+		return NULL;
+	}
+	p->qpn = info->qpn = made.qpn;
+	info->reply_rkey = made.reply_rkey;
+	info->reply_address = made.reply_address;
+	link = link_create(p);
+	if (link == NULL) {
+		verbs_link_discard(&made);
+		errno = ENOMEM;
+		return NULL;
+	}
+	ret = verbs_link_connect(lb, link, &made, r, p->remote, p->psn, p->path.mtu);
+	if (ret < 0) {
+		registry_destroy_link(lb, link);
+		errno = -ret;
+		return NULL;
+	}
+	return link;
+}
+
+/* The worker's UDP source port that has its packets come to this lcore's queue; 0: not known. */
+static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsigned int port,
+			     const struct lb_address *worker, uint32_t random)
+{
+	const struct lb_address *own = &lb->config.port[port].address;
+	struct flow_key key = {
+		.family = worker->family == 4 ? FLOW_IPV4 : FLOW_IPV6,
+		.protocol = IPPROTO_UDP,
+		.src = worker->addr,
+		.dst = own->addr,
+		.dst_port = htons(ROCE_UDP_PORT),
+	};
+
+	if (lb->owner_rule[port] != OWNER_RSS || lb->n_lcores == 1)
+		return 0;
+	return owner_source_port(&lb->port[port].spread, &key, lc->queue[port], random);
+}
+
+/* The lcore looks at its table only to find links, and writes it only when it is told to. */
+static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
+{
+	uint32_t random;
+
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return false;
+		*qpn = LINK_QPN(lc->index, random);
+		/* Numbers 0 and 1 are those of management queue pairs. */
+	} while (*qpn < 2 || lc->by_qpn[LINK_QPN_PLACE(*qpn)] != NULL);
+	return true;
+}
+
+static struct link *make_link(struct lb *lb, const struct worker *w,
+			      const struct lb_registration *r, const struct lb_link_spec *remote,
+			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
+{
+	struct lcore *lc = lb->lcore[remote->lcore];
+	uint32_t random[3];
+	struct link_params p = {
+		.worker = w->number,
+		.worker_generation = w->generation,
+		.port = port,
+		.direct = resolve_port(&lb->config, &r->address) == (int)port,
+		.remote = remote,
+		.slots = w->spec.slots,
+		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
+		/* There is no memory behind it: a power of two costs nothing and is checked fast.
+		 */
+		.reply_stride = rte_align32pow2(sizeof(struct ring_reply) + w->spec.max_reply),
+		.path =
+			{
+				.family = r->address.family,
+				.source = lb->config.port[port].address.addr,
+				.destination = r->address.addr,
+				.qpn = remote->qpn,
+				.tos = lb->config.dcqcn ? ROCE_TOS_ECT : ROCE_TOS_DEFAULT,
+				.migrated = true,
+				.mtu = path_mtu,
+			},
+		.tx = &lc->tx[port],
+		.descriptor_room = rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM,
+		.pieces = lc->pieces,
+		.held = &lc->held,
+		.clock = &lc->now,
+		.drained = &lc->drained.at,
+		.paced = &lc->paced,
+		.multi_segment = lb->port[port].segments_max >= REQUESTER_SEGMENTS,
+		.ack_timeout = lb->config.ack_timeout,
+		.retry_limit = lb->config.retry_count,
+		.rnr_retry = lb->config.rnr_retry,
+	};
+
+	if (lb->config.dcqcn) {
+		p.line_rate = port_line_rate(&lb->port[port]);
+		p.notify_interval = lb->tsc_hz / 1000000 * DCQCN_CNP_NS / 1000;
+	}
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return NULL;
+	p.psn = random[0] & ROCE_PSN_MASK;
+	*info = (struct lb_link_info){
+		.lcore = remote->lcore,
+		.psn = p.psn,
+		.reply_stride = p.reply_stride,
+	};
+	if (lb->config.port[port].verbs)
+		return make_verbs_link(lb, &p, r, info);
+	if (!choose_qpn(lc, &p.qpn))
+		return NULL;
+	p.reply_rkey = random[1];
+	/* One port per queue pair, spread over the dynamic range, so that ECMP spreads links. */
+	p.path.udp_source = ROCE_SOURCE_MIN | (random[0] >> 16 & 0x3fff);
+	memcpy(p.path.source_mac, lb->port[port].mac, 6);
+	info->qpn = p.qpn;
+	info->reply_rkey = p.reply_rkey;
+	info->udp_source = reply_source(lb, lc, port, &r->address, random[2]);
+	return link_create(&p);
+}
+
+/* A format, for strerror(). */
+static const char *no_link_reason(int error)
+{
+	switch (error) {
+	case ENOMEM:
+		return "the load balancer has no memory for the links; ask for fewer --slots, or "
+		       "raise its memory.mb";
+	case ENOSPC:
+		return "the load balancer's RDMA device has no room for what the links may "
+		       "complete; ask for fewer --slots";
+	case EOPNOTSUPP:
+		return "the load balancer's RDMA device takes no work requests by ibv_wr_start(); "
+		       "use engine: roce there";
+	case EADDRNOTAVAIL:
+		return "the load balancer's RDMA device has lost its address; give it to its "
+		       "network interface again";
+	default:
+		return "the load balancer's RDMA device cannot reach the worker: %s";
+	}
+}
+
+int lb_registration_check(const struct lb *lb, const struct lb_registration *r, char *error,
+			  size_t error_size)
+{
+	int ret;
+
+	if (lb_is_stopping(lb))
+		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
+	if (!workers_spec_holds(&r->worker, error, error_size))
+		return -EINVAL;
+	if (fabric_port(lb, &r->address) < 0)
+		return fail(error, error_size, -EHOSTUNREACH, "address: no fabric port reaches it");
+	ret = check_worker(lb, r, error, error_size);
+	return ret < 0 ? ret : check_links(lb, r, error, error_size);
+}
+
+struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,
+				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
+				  size_t error_size)
+{
+	struct link *link[LB_LCORES_MAX] = {NULL};
+	int port = fabric_port(lb, &r->address);
+	struct worker *w;
+
+	if (lb_registration_check(lb, r, error, error_size) < 0)
+		return NULL;
+	w = workers_register(lb->pool, &r->worker, error, error_size);
+	if (w == NULL)
+		return NULL;
+	*path_mtu = RTE_MIN(r->path_mtu, port_path_mtu(lb, port));
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		link[i] = make_link(lb, w, r, &r->link[i], port, *path_mtu, &info[i]);
+		if (link[i] == NULL)
+			goto no_link;
+	}
+	w->registered_ms = lb_now_ms(lb);
+	lb->lost[w->number] = 0;
+	settings_apply(lb, w);
+	for (unsigned int i = 0; i < r->n_links; i++)
+		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
+			     lb->lcore[r->link[i].lcore], link[i]);
+	registry_set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
+	resolve_start(lb, w->number, port, &r->address);
+	return w;
+no_link:
+	fail(error, error_size, 0, no_link_reason(errno), strerror(errno));
+	for (unsigned int i = 0; i < r->n_links; i++)
+		registry_destroy_link(lb, link[i]);
+	workers_remove(lb->pool, w);
+	return NULL;
+}
+
+const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *w)
+{
+	return &lb->neighbour[w->number].address;
+}
+
+void lb_worker_ready(struct lb *lb, struct worker *w)
+{
+	w->ready = true;
+	if (w->state == WORKER_JOINING)
+		snprintf(w->reason, sizeof(w->reason), "waiting for the loop's first heartbeat");
+}
+
+void lb_worker_drain(struct lb *lb, struct worker *w)
+{
+	w->leaving = true;
+	/* said again to one that was drained already: its agent waits for that */
+	registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
+}
+
+const char *registry_reason(const struct worker *w)
+{
+	return w->uncontrolled ? "control connection lost" : "";
+}
+
+void lb_worker_control_lost(struct lb *lb, struct worker *w, bool closed)
+{
+	if (w->state == WORKER_JOINING || w->state == WORKER_WARMING || w->leaving ||
+	    lb_worker_drained(lb, w))
+		return lb_worker_remove(lb, w, "connection closed");
+	if (!w->uncontrolled) {
+		w->uncontrolled = true;
+		w->uncontrolled_ms = lb_now_ms(lb);
+		LB_LOG(WARNING, "worker=%s control=lost closed=%d: it stays while its loop beats",
+		       w->spec.name, closed);
+		if (w->state == WORKER_ACTIVE)
+			snprintf(w->reason, sizeof(w->reason), "%s", registry_reason(w));
+	}
+	if (closed)
+		health_hint(lb, w);
+}
+
+void lb_worker_control_back(struct lb *lb, struct worker *w)
+{
+	if (!w->uncontrolled)
+		return;
+	w->uncontrolled = false;
+	LB_LOG(NOTICE, "worker=%s control=back after_ms=%u", w->spec.name,
+	       lb_now_ms(lb) - w->uncontrolled_ms);
+	if (w->state == WORKER_ACTIVE)
+		snprintf(w->reason, sizeof(w->reason), "%s", registry_reason(w));
+}
+
+static uint64_t outstanding(const struct lb *lb, const struct worker *w)
+{
+	struct lb_link_stats stats;
+
+	lb_worker_stats_read(lb, w, &stats);
+	return stats.outstanding;
+}
+
+bool lb_worker_drained(struct lb *lb, const struct worker *w)
+{
+	return w->state == WORKER_DRAINING && outstanding(lb, w) == 0;
+}
+
+void lb_worker_remove(struct lb *lb, struct worker *w, const char *reason)
+{
+	uint16_t number = w->number;
+
+	/* First nobody picks it, then nobody has it, then the place is free. */
+	registry_set_state(lb, w, WORKER_GONE, reason);
+	drop_links(lb, w);
+	resolve_stop(lb, number);
+	if (lb->lost[number] > 0)
+		LB_LOG(WARNING, "worker=%s lost=%lu", w->spec.name, lb->lost[number]);
+	workers_remove(lb->pool, w);
+}
+
+void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context)
+{
+	lb->on_event = event;
+	lb->on_event_context = context;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What operators set for workers. A change is made in a copy, which takes the place of what was
+ * there when all of it has gone well: so it is made whole or not at all. Control thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "membership/registry.h"
+#include "settings.h"
+
+_Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit settings");
+
+/* Returns <ret>, after saying why something cannot be set. */
+static int refuse(int ret, char *error, size_t error_size)
+{
+	if (ret == -ENOSPC)
+		snprintf(error, error_size,
+			 "settings of %d workers, or %d assignments, are kept already; doorbell "
+			 "workers "
+			 "settings lists them, workers forget NAME undoes one",
+			 SETTINGS_MAX, SETTINGS_PINS_MAX);
+	else
+		snprintf(error, error_size, "no memory for one more setting");
+	return ret;
+}
+
+static struct worker_settings *begin(const struct lb *lb, char *error, size_t error_size)
+{
+	struct worker_settings *next = workers_settings_clone(lb->settings);
+
+	if (next == NULL)
+		refuse(-ENOMEM, error, error_size);
+	return next;
+}
+
+/* The end of a change that came to <ret>: <next> is kept, or it is as before. Takes <next>. */
+static int finish(struct lb *lb, struct worker_settings *next, int ret, char *error,
+		  size_t error_size)
+{
+	if (ret == 0 && lb->state_file.path != NULL)
+		ret = state_file_save(&lb->state_file, next, error, error_size);
+	if (ret < 0) {
+		workers_settings_destroy(next);
+		return ret;
+	}
+	workers_settings_destroy(lb->settings);
+	lb->settings = next;
+	return 0;
+}
+
+int lb_settings_open(struct lb *lb, char *error, size_t error_size)
+{
+	unsigned int n;
+	int ret;
+
+	if (lb->config.state_file[0] == '\0')
+		return 0;
+	lb->state_file.path = lb->config.state_file;
+	ret = state_file_load(&lb->state_file, lb->settings, error, error_size);
+	if (ret == 0)
+		LB_LOG(INFO, "state_file=%s workers=%u", lb->state_file.path,
+		       workers_settings_count(lb->settings));
+	/* Better now than when somebody wants to drain a worker at night. */
+	if (ret == 0 && state_file_check(lb->state_file.path, &n, error, error_size) < 0)
+		LB_LOG(WARNING, "state_file=%s reason=\"%s\"", lb->state_file.path, error);
+	return ret;
+}
+
+const struct worker_settings *lb_settings(const struct lb *lb)
+{
+	return lb->settings;
+}
+
+/* --- a worker's part of it ---------------------------------------------------------------------
+ */
+
+#define HELD "drained by an operator; doorbell workers resume undoes it"
+
+static void set_weight(struct lb *lb, struct worker *w, uint32_t weight)
+{
+	if (w->spec.weight == weight)
+		return;
+	LB_LOG(NOTICE, "worker=%s weight=%u before=%u", w->spec.name, weight, w->spec.weight);
+	w->spec.weight = weight;
+	if (w->state == WORKER_ACTIVE)
+		registry_publish(lb, w->spec.model);
+}
+
+static void hold(struct lb *lb, struct worker *w)
+{
+	/* one that is joining gets nothing yet, and is held when it could */
+	if (w->state == WORKER_ACTIVE || w->state == WORKER_SUSPECT)
+		registry_set_state(lb, w, WORKER_DRAINING, "an operator drains it");
+}
+
+static void resume(struct lb *lb, struct worker *w)
+{
+	if (w->state != WORKER_DRAINING || w->leaving)
+		return;
+	if (w->active_ms == 0) {
+		w->registered_ms = lb_now_ms(lb);
+		return registry_set_state(lb, w, WORKER_JOINING, "resumed");
+	}
+	if (w->doubt.silent || w->doubt.rests)
+		return registry_set_state(lb, w, WORKER_SUSPECT,
+					  w->doubt.silent ? "resumed; its loop is silent"
+							  : "resumed; it rests");
+	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
+}
+
+void settings_hold(struct lb *lb, struct worker *w)
+{
+	registry_set_state(lb, w, WORKER_DRAINING, HELD);
+}
+
+void settings_apply(struct lb *lb, struct worker *w)
+{
+	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
+	bool drain = s != NULL && s->drain, before = w->drain;
+
+	set_weight(lb, w, s != NULL && s->weight != 0 ? s->weight : w->own_weight);
+	w->drain = drain;
+	if (drain && !before)
+		hold(lb, w);
+	else if (!drain && before)
+		resume(lb, w);
+}
+
+static void apply_to(struct lb *lb, const char *name)
+{
+	struct worker *w = workers_find(lb->pool, name);
+
+	if (w != NULL)
+		settings_apply(lb, w);
+}
+
+static int finish_one(struct lb *lb, struct worker_settings *next, const char *name, int ret,
+		      char *error, size_t error_size)
+{
+	if (ret < 0)
+		refuse(ret, error, error_size);
+	ret = finish(lb, next, ret, error, error_size);
+	if (ret == 0)
+		apply_to(lb, name);
+	return ret;
+}
+
+int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
+{
+	struct worker_settings *next = begin(lb, error, error_size);
+	int ret = next == NULL ? -ENOMEM : workers_settings_drain(next, name, drain);
+
+	if (next == NULL)
+		return ret;
+	ret = finish_one(lb, next, name, ret, error, error_size);
+	if (ret == 0)
+		LB_LOG(NOTICE, "worker=%s operator=%s", name, drain ? "drain" : "resume");
+	return ret;
+}
+
+int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
+		       size_t error_size)
+{
+	struct worker_settings *next = begin(lb, error, error_size);
+	int ret = next == NULL ? -ENOMEM : workers_settings_weight(next, name, weight);
+
+	return next == NULL ? ret : finish_one(lb, next, name, ret, error, error_size);
+}
+
+int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t error_size)
+{
+	struct worker_settings *next = begin(lb, error, error_size);
+	const struct worker *w = workers_find(lb->pool, name);
+	int ret;
+
+	if (next == NULL)
+		return -ENOMEM;
+	if (!workers_settings_forget(next, name)) {
+		workers_settings_destroy(next);
+		snprintf(error, error_size, "nothing is set for a worker '%s'", name);
+		return -ENOENT;
+	}
+	ret = finish_one(lb, next, name, 0, error, error_size);
+	if (ret == 0 && w != NULL)
+		registry_publish(lb, w->spec.model);
+	if (ret == 0)
+		LB_LOG(NOTICE, "worker=%s operator=forget", name);
+	return ret;
+}
+
+uint64_t lb_worker_lost(const struct lb *lb, const struct worker *w)
+{
+	return lb->lost[w->number];
+}
+
+/* --- assignments --------------------------------------------------------------------------- */
+
+/* What becomes of a worker's assignment to a service; -errno after a sentence in <error>. */
+typedef int pin_rule(const struct lb *lb, const struct worker *w, unsigned int service, char *error,
+		     size_t error_size);
+
+static int assigned_pin(const struct lb *lb, const struct worker *w, unsigned int service,
+			char *error, size_t error_size)
+{
+	const struct lb_service_config *s = &lb->config.service[service];
+
+	if (strcmp(w->spec.model, s->model) != 0) {
+		snprintf(error, error_size,
+			 "worker '%s' runs the model '%s', and service '%s' needs '%s'; assign a "
+			 "worker of that model",
+			 w->spec.name, w->spec.model, s->name, s->model);
+		return -EINVAL;
+	}
+	/* Where all serve, it is enough that it is not released any more. */
+	return s->assigned_only ? ASSIGN_IN : ASSIGN_AUTO;
+}
+
+/* It need not be active: a worker that is silent or drained can be released, too. */
+static bool would_serve(const struct lb *lb, const struct worker *w, unsigned int service,
+			enum assign_pin pin)
+{
+	const struct lb_service_config *s = &lb->config.service[service];
+
+	if (strcmp(w->spec.model, s->model) != 0)
+		return false;
+	return (s->assigned_only ? pin == ASSIGN_IN : pin != ASSIGN_OUT) ||
+	       lb_worker_serves(lb, w, service);
+}
+
+static int released_pin(const struct lb *lb, const struct worker *w, unsigned int service,
+			char *error, size_t error_size)
+{
+	const struct lb_service_config *s = &lb->config.service[service];
+	enum assign_pin pin = workers_settings_pinned(lb->settings, w->spec.name, s->name);
+
+	if (pin != ASSIGN_IN && !would_serve(lb, w, service, pin)) {
+		snprintf(error, error_size, "worker '%s' does not serve '%s'", w->spec.name,
+			 s->name);
+		return -EINVAL;
+	}
+	/* Back to those that may step in as spares; a spare itself, or one of all, stays out. */
+	return pin == ASSIGN_IN && s->assigned_only ? ASSIGN_AUTO : ASSIGN_OUT;
+}
+
+static int pin_all(struct lb *lb, const struct worker *w, const unsigned int *service,
+		   unsigned int n, pin_rule *rule, char *error, size_t error_size)
+{
+	struct worker_settings *next = begin(lb, error, error_size);
+	int ret = 0;
+
+	if (next == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; ret == 0 && i < n; i++) {
+		int pin = rule(lb, w, service[i], error, error_size);
+
+		if (pin >= 0) {
+			ret = workers_settings_pin(next, w->spec.name,
+						   lb->config.service[service[i]].name, pin);
+			if (ret < 0)
+				refuse(ret, error, error_size);
+		} else {
+			ret = pin;
+		}
+	}
+	ret = finish(lb, next, ret, error, error_size);
+	if (ret < 0)
+		return ret;
+	for (unsigned int i = 0; i < n; i++)
+		LB_LOG(NOTICE, "worker=%s service=%s assignment=%s", w->spec.name,
+		       lb->config.service[service[i]].name,
+		       rule == assigned_pin ? "assigned" : "released");
+	registry_publish(lb, w->spec.model);
+	return 0;
+}
+
+int lb_worker_assign(struct lb *lb, const struct worker *w, const unsigned int *service,
+		     unsigned int n, char *error, size_t error_size)
+{
+	return pin_all(lb, w, service, n, assigned_pin, error, error_size);
+}
+
+int lb_worker_release(struct lb *lb, const struct worker *w, const unsigned int *service,
+		      unsigned int n, char *error, size_t error_size)
+{
+	return pin_all(lb, w, service, n, released_pin, error, error_size);
+}

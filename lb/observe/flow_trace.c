@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "observe/flow_trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lcore/lcore.h"
+
+#define EVENTS  1024 /* a power of two */
+#define FLOWS   4    /* of the same client port, with different services */
+#define PENDING 16   /* requests whose packets wait for an acknowledgement */
+#define WATCHED (2 * LB_BURST)
+
+/* A packet of the flow in the burst that is being worked on. Only compared, never read. */
+struct watched {
+	const struct rte_mbuf *packet;
+	uint64_t tag;
+};
+
+struct pending {
+	const struct link *link; /* NULL: free. Only compared, until it is found to be there. */
+	uint16_t worker;
+	uint32_t psn;
+	uint64_t tag;
+};
+
+/* One lcore's. The lcore writes all of it but <tail>. */
+struct trace {
+	struct flow_key key;
+	bool any_service, any_zone;
+	uint64_t start; /* TSC */
+	uint64_t flow[FLOWS];
+	unsigned int n_flows, n_watched, next_pending;
+	struct watched watched[WATCHED];
+	struct pending pending[PENDING];
+	uint64_t lost;       /* atomic */
+	uint32_t head, tail; /* atomic: events ever written, ever read */
+	struct trace_event event[EVENTS];
+};
+
+static const char *const names[TRACE_STEPS] = {
+#define ROW(symbol, name) [TRACE_##symbol] = name,
+	TRACE_STEP_LIST(ROW)
+#undef ROW
+};
+
+const char *lb_trace_step_name(enum trace_step step)
+{
+	return (unsigned int)step < TRACE_STEPS ? names[step] : "unknown";
+}
+
+/* --- on the lcore ------------------------------------------------------------------------------
+ */
+
+static void add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a, uint32_t b,
+		uint32_t c, uint32_t d)
+{
+	struct trace *t = lc->trace;
+
+	if (t->head - __atomic_load_n(&t->tail, __ATOMIC_ACQUIRE) == EVENTS) {
+		__atomic_store_n(&t->lost, t->lost + 1, __ATOMIC_RELAXED);
+		return;
+	}
+	t->event[t->head % EVENTS] = (struct trace_event){
+		.at_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - t->start),
+		.tag = tag,
+		.step = step,
+		.lcore = lc->index,
+		.a = a,
+		.b = b,
+		.c = c,
+		.d = d,
+	};
+	/* Whoever sees the head sees the event. */
+	__atomic_store_n(&t->head, t->head + 1, __ATOMIC_RELEASE);
+}
+
+static void watch(struct trace *t, const struct rte_mbuf *m, uint64_t tag)
+{
+	if (t->n_watched < WATCHED)
+		t->watched[t->n_watched++] = (struct watched){.packet = m, .tag = tag};
+}
+
+static struct watched *find_watched(struct trace *t, const struct rte_mbuf *m)
+{
+	for (unsigned int i = 0; i < t->n_watched; i++)
+		if (t->watched[i].packet == m)
+			return &t->watched[i];
+	return NULL;
+}
+
+static bool is_ours(const struct trace *t, const struct flow_key *key)
+{
+	if (memcmp(&key->src, &t->key.src, sizeof(key->src)) != 0 ||
+	    key->src_port != t->key.src_port || (!t->any_zone && key->zone != t->key.zone))
+		return false;
+	return t->any_service || (memcmp(&key->dst, &t->key.dst, sizeof(key->dst)) == 0 &&
+				  key->dst_port == t->key.dst_port);
+}
+
+static bool is_our_flow(const struct trace *t, uint64_t handle)
+{
+	for (unsigned int i = 0; i < RTE_MIN(t->n_flows, (unsigned int)FLOWS); i++)
+		if (t->flow[i] == handle)
+			return true;
+	return false;
+}
+
+void trace_arrived(struct lcore *lc, const struct burst *b)
+{
+	lc->trace->n_watched = 0;
+	for (unsigned int i = 0; i < b->n; i++) {
+		if (!is_ours(lc->trace, &b->key[i]))
+			continue;
+		watch(lc->trace, b->packet[i], 0);
+		add(lc, TRACE_ARRIVED, 0, b->parsed[i].payload_length,
+		    lc->lb->port_index[b->packet[i]->port], b->key[i].zone, 0);
+	}
+}
+
+void trace_tracked(struct lcore *lc, const struct burst *b)
+{
+	struct trace *t = lc->trace;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		const struct flow *flow = b->flow[i];
+
+		if (find_watched(t, b->packet[i]) == NULL)
+			continue;
+		if (!is_our_flow(t, b->handle[i]))
+			t->flow[t->n_flows++ % FLOWS] = b->handle[i];
+		add(lc, TRACE_FLOW, 0, flow->packets_in_low == 1 && flow->packets_in_high == 0,
+		    flow->state, flow->service, 0);
+	}
+}
+
+void trace_assigned(struct lcore *lc, const struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct watched *w = find_watched(lc->trace, b->packet[i]);
+		uint16_t service, could;
+
+		/* What was dropped is not watched any more. */
+		if (w == NULL)
+			continue;
+		service = b->flow[i]->service;
+		could = lcore_pick_table(lc, service) == NULL ? 0
+							      : lcore_pick_table(lc, service)->n;
+		w->tag = b->tag[i];
+		add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len, b->standing[i].level,
+		    b->deadline[i] > lc->now ? lb_tsc_to_ns(lc->lb, b->deadline[i] - lc->now) / 1000
+					     : 0,
+		    0);
+		if (b->link[i] == NULL)
+			add(lc, TRACE_WAITING, b->tag[i], lc->service[service].queue.count, could,
+			    0, 0);
+		else
+			add(lc, TRACE_CHOSEN, b->tag[i], b->link[i]->worker,
+			    lc->load.credits[b->link[i]->worker],
+			    lc->load.outstanding[b->link[i]->worker], could);
+	}
+}
+
+static void expect_ack(struct trace *t, const struct link *link, uint64_t tag)
+{
+	t->pending[t->next_pending++ % PENDING] = (struct pending){
+		.link = link,
+		.worker = link->worker,
+		.psn = link->requester.next_psn,
+		.tag = tag,
+	};
+}
+
+void trace_sent(struct lcore *lc, const struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		const struct link *link = b->link[i];
+		uint32_t number;
+
+		if (link == NULL || !is_our_flow(lc->trace, b->handle[i]))
+			continue;
+		/* The youngest come first: those of this burst. */
+		for (number = link->busy.newest; number != SLOT_NONE;
+		     number = link->slot[number].older)
+			if (link->slot[number].flow == b->handle[i] &&
+			    link->slot[number].tag == b->tag[i])
+				break;
+		if (number == SLOT_NONE || link->slot[number].sent != lc->now)
+			continue;
+		add(lc, TRACE_SENT, b->tag[i], link->worker, number, link->requester.next_psn,
+		    lb_tsc_to_ns(lc->lb, lc->now - b->arrived[i]) / 1000);
+		expect_ack(lc->trace, link, b->tag[i]);
+	}
+}
+
+static void look_for_acks(struct lcore *lc)
+{
+	for (unsigned int i = 0; i < PENDING; i++) {
+		struct pending *p = &lc->trace->pending[i];
+
+		if (p->link == NULL)
+			continue;
+		if (lc->link[p->worker] != p->link) {
+			p->link = NULL; /* the worker has gone, and its link may be, too */
+			continue;
+		}
+		if (roce_psn_diff(p->link->requester.una_psn, p->psn) < 0)
+			continue;
+		add(lc, TRACE_ACKED, p->tag, p->worker, 0, p->link->requester.una_psn, 0);
+		p->link = NULL;
+	}
+}
+
+void trace_replies(struct lcore *lc, const struct fabric_burst *f)
+{
+	lc->trace->n_watched = 0;
+	look_for_acks(lc);
+	for (unsigned int i = 0; i < f->n_replies; i++) {
+		const struct link *link = f->reply[i].link;
+		const struct rte_mbuf *m = f->reply[i].message;
+		uint32_t number = ring_imm_slot(f->reply[i].imm);
+		struct ring_reply header;
+
+		if (number >= link->slots || !is_our_flow(lc->trace, link->slot[number].flow) ||
+		    m->data_len < sizeof(header))
+			continue;
+		memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
+		watch(lc->trace, m, link->slot[number].tag);
+		add(lc, TRACE_REPLY, link->slot[number].tag, link->worker, number,
+		    ring_imm_status(f->reply[i].imm), m->pkt_len - sizeof(header));
+		add(lc, TRACE_TIMES, link->slot[number].tag,
+		    (header.start_ns - header.seen_ns) / 1000,
+		    (header.done_ns - header.start_ns) / 1000, 0, 0);
+	}
+}
+
+void trace_answered(struct lcore *lc, const struct fabric_burst *f)
+{
+	for (unsigned int i = 0; i < f->n_replies; i++) {
+		const struct watched *w = find_watched(lc->trace, f->reply[i].message);
+
+		if (w != NULL && ring_imm_status(f->reply[i].imm) == RING_OK)
+			add(lc, TRACE_ANSWERED, w->tag, 0, !!(f->reply[i].imm & RING_IMM_MORE), 0,
+			    0);
+	}
+}
+
+void trace_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
+{
+	if (is_our_flow(lc->trace, conntrack_handle(lc->ct, flow)))
+		add(lc, TRACE_NOTICE, tag, code, 0, 0, 0);
+}
+
+void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reason)
+{
+	struct watched *w = find_watched(lc->trace, m);
+
+	if (w == NULL)
+		return;
+	add(lc, TRACE_DROPPED, w->tag, reason, 0, 0, 0);
+	w->packet = NULL;
+}
+
+/* --- on the control thread ---------------------------------------------------------------------
+ */
+
+static void attach(void *lcore, void *trace)
+{
+	struct lcore *lc = lcore;
+
+	lc->trace = trace;
+}
+
+static void end(struct lb *lb)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct trace *t = lb->lcore[i]->trace;
+
+		if (t == NULL)
+			continue;
+		mailbox_send(&lb->lcore[i]->mailbox, attach, lb->lcore[i], NULL);
+		free(t);
+	}
+	lb->tracing = false;
+}
+
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
+{
+	struct trace *t[LB_LCORES_MAX];
+	unsigned int n = 0;
+
+	end(lb);
+	while (n < lb->n_lcores && (t[n] = calloc(1, sizeof(*t[n]))) != NULL)
+		n++;
+	if (n < lb->n_lcores) {
+		while (n > 0)
+			free(t[--n]);
+		return -ENOMEM;
+	}
+	*id = ++lb->trace_id;
+	lb->tracing = true;
+	lb->trace_read_ms = lb_now_ms(lb);
+	for (unsigned int i = 0; i < n; i++) {
+		t[i]->key.src = flow->client.addr;
+		t[i]->key.dst = flow->vip.addr;
+		t[i]->key.src_port = htons(flow->client_port);
+		t[i]->key.dst_port = htons(flow->vip_port);
+		t[i]->any_service = flow->vip_port == 0;
+		t[i]->key.zone = flow->zone;
+		t[i]->any_zone = !flow->in_zone;
+		t[i]->start = lb_tsc(lb);
+		mailbox_send(&lb->lcore[i]->mailbox, attach, lb->lcore[i], t[i]);
+	}
+	return 0;
+}
+
+int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
+		  uint64_t *lost)
+{
+	unsigned int got = 0;
+
+	if (!lb->tracing || id != lb->trace_id)
+		return -ENOENT;
+	lb->trace_read_ms = lb_now_ms(lb);
+	*lost = 0;
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		struct trace *t = lb->lcore[i]->trace;
+		uint32_t head = __atomic_load_n(&t->head, __ATOMIC_ACQUIRE);
+
+		while (got < n && t->tail != head) {
+			out[got++] = t->event[t->tail % EVENTS];
+			/* The place is the lcore's again. */
+			__atomic_store_n(&t->tail, t->tail + 1, __ATOMIC_RELEASE);
+		}
+		*lost += __atomic_load_n(&t->lost, __ATOMIC_RELAXED);
+	}
+	return (int)got;
+}
+
+void lb_trace_stop(struct lb *lb, uint32_t id)
+{
+	if (lb->tracing && id == lb->trace_id)
+		end(lb);
+}
+
+void trace_tick(struct lb *lb)
+{
+	if (lb->tracing && lb_now_ms(lb) - lb->trace_read_ms > LB_TRACE_IDLE_MS)
+		end(lb);
+}

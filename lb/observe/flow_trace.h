@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Trace: what happens to the requests of one flow, step by step. Off, it costs a burst a branch per
+ * stage. On, the lcore writes events of fixed size into a ring that the control thread empties;
+ * when that is full, events are lost and counted, and nothing waits.
+ */
+#ifndef LB_FLOW_TRACE_H
+#define LB_FLOW_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/address.h"
+
+struct lb;
+struct text;
+
+/* What an event's numbers mean. */
+#define TRACE_STEP_LIST(X)                                                                         \
+	X(ARRIVED, "arrived") /* a: bytes of payload, b: port, c: zone */                          \
+	X(FLOW, "flow")       /* a: 1 if it is new, b: its state, c: its service */                \
+	X(REQUEST, "request") /* a: bytes, b: level of the queue, c: deadline in us, 0: none */    \
+	X(CHOSEN, "chosen")   /* a: worker, b: its credits, c: outstanding, d: how many could */   \
+	X(WAITING, "waiting") /* a: requests in the queue, b: workers that could be chosen */      \
+	X(SENT, "sent")       /* a: worker, b: slot, c: first PSN not used, d: us since it came */ \
+	X(ACKED, "acked")     /* a: worker, c: first PSN not acknowledged */                       \
+	X(REPLY, "reply")     /* a: worker, b: slot, c: status, d: bytes */                        \
+	X(TIMES, "times")     /* of the worker. a: us it waited there, b: us it ran */             \
+	X(ANSWERED, "answered") /* a: chunk, b: 1 if more follow */                                \
+	X(NOTICE, "notice")     /* a: code of notice.h */                                          \
+	X(DROPPED, "dropped")   /* a: reason of drop.h */
+
+enum trace_step {
+#define TRACE_STEP_ENUM(symbol, name) TRACE_##symbol,
+	TRACE_STEP_LIST(TRACE_STEP_ENUM)
+#undef TRACE_STEP_ENUM
+		TRACE_STEPS,
+};
+const char *lb_trace_step_name(enum trace_step step);
+
+struct trace_event {
+	uint64_t at_ns; /* since the trace began */
+	uint64_t tag;   /* of the request, 0: not known yet */
+	uint8_t step;   /* enum trace_step */
+	uint8_t lcore;
+	uint32_t a, b, c, d;
+};
+
+/* --- control thread -------------------------------------------------------------------------- */
+
+/*
+ * Which flow: a client, in one zone or in all, and the service's end unless its port is 0. Ports in
+ * host order.
+ */
+struct trace_flow {
+	struct lb_address client, vip;
+	uint16_t client_port, vip_port;
+	bool in_zone;
+	uint16_t zone;
+};
+
+/*
+ * Begin; one that runs already ends. 0 or -ENOMEM. It ends by itself when it was not read for
+ * LB_TRACE_IDLE_MS.
+ */
+#define LB_TRACE_IDLE_MS 10000u
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id);
+/* Events so far that were not read, in the order of each lcore. -ENOENT: this trace has ended. */
+int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
+		  uint64_t *lost);
+void lb_trace_stop(struct lb *lb, uint32_t id);
+
+/* --- private to lb/: hooks, on the lcore, only while lc->trace is not NULL ---------------------
+ */
+
+struct lcore;
+struct burst;
+struct fabric_burst;
+struct flow;
+struct rte_mbuf;
+
+void trace_arrived(struct lcore *lc, const struct burst *b);
+void trace_tracked(struct lcore *lc, const struct burst *b);
+void trace_assigned(struct lcore *lc, const struct burst *b);
+void trace_sent(struct lcore *lc, const struct burst *b);
+void trace_replies(struct lcore *lc, const struct fabric_burst *f);
+void trace_answered(struct lcore *lc, const struct fabric_burst *f);
+void trace_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
+void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reason);
+
+/* Control thread, every tick: ends a trace that nobody reads. */
+void trace_tick(struct lb *lb);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include "config/device.h"
+#include "ports/eal.h"
+#include "config/memory.h"
+
+#define ARGUMENTS_MAX 64
+
+struct arguments {
+	int n;
+	char *text[ARGUMENTS_MAX + 1]; /* the EAL wants a NULL behind the last */
+};
+
+static void add(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct arguments *a, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	if (a->n < ARGUMENTS_MAX && vasprintf(&a->text[a->n], format, list) >= 0)
+		a->n++;
+	va_end(list);
+}
+
+/*
+ * EAL lcore 0 is the control thread and floats over all CPUs that we may use; the data-plane cores
+ * are lcores 1, 2 ..., each tied to its CPU.
+ */
+static void add_lcores(struct arguments *a, const struct lb_config *config)
+{
+	char cpus[1024] = "", map[2048];
+	size_t n = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < CPU_SETSIZE && n < sizeof(cpus) - 8; i++)
+		if (CPU_ISSET(i, &set))
+			n += snprintf(cpus + n, sizeof(cpus) - n, "%s%d", n ? "," : "", i);
+	n = snprintf(map, sizeof(map), "0@(%s)", cpus);
+	for (unsigned int i = 0; i < config->n_lcores && n < sizeof(map) - 16; i++)
+		n += snprintf(map + n, sizeof(map) - n, ",%u@%u", i + 1, config->lcore_cpu[i]);
+	add(a, "--lcores=%s", map);
+}
+
+static void add_devices(struct arguments *a, const struct lb_config *config)
+{
+	bool any = false, shared = false;
+
+	for (unsigned int i = 0; i < config->n_ports; i++) {
+		shared |= strstr(config->port[i].device, "zero-copy=yes") != NULL;
+		if (!lb_device_is_pci(config->port[i].device))
+			continue;
+		add(a, "--allow=%s", config->port[i].device);
+		any = true;
+	}
+	if (!any)
+		add(a, "--no-pci");
+	/* A memif port without copies hands its peer our packet memory: one file, or it refuses. */
+	if (shared)
+		add(a, "--single-file-segments");
+}
+
+/* The EAL answers an impossible CPU with its usage text. */
+static int check_cpus(const struct lb_config *config, char *error, size_t size)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (unsigned int i = 0; i < config->n_lcores; i++)
+		if (config->lcore_cpu[i] >= CPU_SETSIZE || !CPU_ISSET(config->lcore_cpu[i], &set)) {
+			snprintf(error, size,
+				 "lcores[%u]: CPU %u is not there for this process; taskset -cp $$ "
+				 "shows those that are",
+				 i, config->lcore_cpu[i]);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+/* Without hugepages the kernel promises any amount and kills the process when it is used. */
+static int check_memory(const struct lb_config *config, char *error, size_t size)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	unsigned long available_kb = 0;
+	char line[128];
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (sscanf(line, "MemAvailable: %lu kB", &available_kb) == 1)
+			break;
+	if (file != NULL)
+		fclose(file);
+	if (config->hugepages || available_kb == 0 || lb_memory_mb(config) <= available_kb / 1024)
+		return 0;
+	snprintf(error, size,
+		 "%u MiB are needed for %u flows and the packets, %lu MiB are free; lower flows or "
+		 "memory.mb",
+		 lb_memory_mb(config), config->flows, available_kb / 1024);
+	return -ENOMEM;
+}
+
+int lb_eal_init(const struct lb_config *config, const char *program, char *error, size_t size)
+{
+	struct arguments a = {0};
+	char *parsed[ARGUMENTS_MAX + 1];
+	int ret = check_cpus(config, error, size);
+
+	if (ret == 0)
+		ret = check_memory(config, error, size);
+	if (ret < 0)
+		return ret;
+	add(&a, "%s", program);
+	add(&a, "--file-prefix=doorbell");
+	if (config->hugepages) {
+		add(&a, "--in-memory");
+	} else {
+		add(&a, "--no-huge");
+		add(&a, "--no-shconf");
+	}
+	add(&a, "-m");
+	add(&a, "%u", lb_memory_mb(config));
+	add_lcores(&a, config);
+	add_devices(&a, config);
+	add(&a, "--log-level=lib.*:warning");
+	add(&a, "--log-level=pmd.*:warning");
+	add(&a, "--log-level=doorbell.*:%s", config->log_level);
+	/* The EAL reorders what it is given; keep ours to free it. */
+	memcpy(parsed, a.text, sizeof(parsed));
+	ret = rte_eal_init(a.n, parsed);
+	for (int i = 0; i < a.n; i++)
+		free(a.text[i]);
+	if (ret >= 0)
+		return 0;
+	if (config->hugepages)
+		snprintf(error, size,
+			 "the EAL did not start (its reason is above); are %u MiB of hugepages "
+			 "free? "
+			 "memory.hugepages: false goes without",
+			 lb_memory_mb(config));
+	else
+		snprintf(error, size, "the EAL did not start; its reason is above");
+	return -rte_errno;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+
+#include "ports/xdp.h"
+
+#define PROGRAM_NAME "doorbell_steer" /* the kernel cuts names to 15 characters */
+#define KEEP_NAME    "doorbell_keep"
+#define MAPS_MAX     8
+
+bool xdp_wants(const char *device)
+{
+	return strncmp(device, "net_af_xdp", 10) == 0 && strstr(device, "xdp_prog=") == NULL;
+}
+
+static unsigned int interface_of(const char *device)
+{
+	char name[IF_NAMESIZE] = "";
+	const char *at = strstr(device, "iface=");
+
+	if (at != NULL)
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 6, ","), at + 6);
+	return if_nametoindex(name);
+}
+
+/* The program on the interface, or -1; fills <info> and its map ids. */
+static int attached(unsigned int interface, struct bpf_prog_info *info, __u32 *maps)
+{
+	__u32 id = 0, size = sizeof(*info);
+	int fd;
+
+	if (bpf_xdp_query_id(interface, 0, &id) != 0 || id == 0)
+		return -1;
+	fd = bpf_prog_get_fd_by_id(id);
+	if (fd < 0)
+		return -1;
+	memset(info, 0, sizeof(*info));
+	info->nr_map_ids = MAPS_MAX;
+	info->map_ids = (__u64)(unsigned long)maps;
+	if (bpf_obj_get_info_by_fd(fd, info, &size) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void detach_stale(unsigned int interface)
+{
+	struct bpf_prog_info info;
+	__u32 maps[MAPS_MAX];
+	int fd = attached(interface, &info, maps);
+
+	if (fd < 0)
+		return;
+	if (strncmp(info.name, PROGRAM_NAME, sizeof(info.name) - 1) == 0)
+		bpf_xdp_detach(interface, 0, NULL);
+	close(fd);
+}
+
+/* The object lies beside the program while building, in DOORBELL_LIBDIR once installed. */
+static void program_path(char *path, size_t size)
+{
+	char self[PATH_MAX / 2], *slash;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	snprintf(path, size, "%s/lb/steer.bpf.o", self);
+	if (access(path, R_OK) != 0)
+		snprintf(path, size, DOORBELL_LIBDIR "/steer.bpf.o");
+}
+
+int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *error, size_t size)
+{
+	unsigned int interface = interface_of(device);
+	char path[PATH_MAX];
+
+	if (interface == 0) {
+		snprintf(error, size, "device '%s': no such interface; write iface=NAME", device);
+		return -ENODEV;
+	}
+	detach_stale(interface);
+	program_path(path, sizeof(path));
+	snprintf(devargs, devargs_size, "%s,xdp_prog=%s", device, path);
+	return 0;
+}
+
+static int add_address(int map, const struct lb_address *address)
+{
+	__u8 one = 1;
+
+	return bpf_map_update_elem(map, &address->addr, &one, BPF_ANY);
+}
+
+static int fill(int map, const struct lb_config *config, unsigned int index)
+{
+	const struct lb_port_config *port = &config->port[index];
+	int ret = 0;
+
+	if (port->fabric)
+		ret = add_address(map, &port->address);
+	for (unsigned int i = 0; port->clients && ret == 0 && i < config->n_services; i++)
+		if (lb_service_used(&config->service[i]))
+			ret = add_address(map, &config->service[i].vip);
+	return ret;
+}
+
+int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char *error, size_t size)
+{
+	struct bpf_prog_info info;
+	struct bpf_map_info map_info;
+	__u32 maps[MAPS_MAX], length;
+	int program = attached(interface_of(config->port[index].device), &info, maps);
+	int ret = -ENOENT;
+
+	for (__u32 i = 0; program >= 0 && ret == -ENOENT && i < info.nr_map_ids && i < MAPS_MAX;
+	     i++) {
+		int map = bpf_map_get_fd_by_id(maps[i]);
+
+		length = sizeof(map_info);
+		memset(&map_info, 0, sizeof(map_info));
+		if (map >= 0 && bpf_obj_get_info_by_fd(map, &map_info, &length) == 0 &&
+		    strcmp(map_info.name, KEEP_NAME) == 0)
+			ret = fill(map, config, index);
+		if (map >= 0)
+			close(map);
+	}
+	if (program >= 0)
+		close(program);
+	if (ret < 0)
+		snprintf(error, size, "device '%s': the XDP program takes no addresses: %s",
+			 config->port[index].device, strerror(-ret));
+	return ret;
+}

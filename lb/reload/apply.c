@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reload/apply.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/config_diff.h"
+#include "runtime/log_sink.h"
+#include "membership/registry.h"
+#include "membership/resolve.h"
+#include "ports/xdp.h"
+
+/* What one lcore gets; afterwards what it had. */
+struct lane {
+	struct queue *queue; /* by service number */
+};
+
+/* A change on its way. By service number where an array. */
+struct adoption {
+	const struct lb_config *next;
+	unsigned int n; /* numbers are below this, before and afterwards */
+	struct service_view *view;
+	struct lane *lane; /* by lcore */
+	struct pick_table *pick[LB_SERVICES_MAX];
+	bool changed[LB_SERVICES_MAX]; /* it has another configuration than before, or none */
+	bool fresh[LB_SERVICES_MAX];   /* the number was free */
+	bool repick[LB_SERVICES_MAX];  /* it has another pick table */
+	bool requeue[LB_SERVICES_MAX]; /* the place where requests wait is another */
+};
+
+struct service_view *adopt_view(const struct lb *lb, const struct lb_config *config)
+{
+	struct service_view *view = malloc(sizeof(*view));
+
+	if (view != NULL)
+		service_view_init(view, config, lb->service_seed);
+	return view;
+}
+
+void adopt_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES])
+{
+	timeout_ms[FLOW_UDP_ONE_WAY] = service->one_way_timeout_ms;
+	timeout_ms[FLOW_UDP_ANSWERED] = service->one_way_timeout_ms;
+	timeout_ms[FLOW_UDP_ESTABLISHED] = service->flow_timeout_ms;
+}
+
+uint64_t adopt_shortest_timeout(const struct lb *lb, const struct lb_config *config)
+{
+	uint64_t ms = UINT32_MAX;
+
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (lb_service_used(&config->service[i]))
+			ms = RTE_MIN(ms, (uint64_t)config->service[i].request_timeout_ms);
+	return ms * lb->tsc_per_ms;
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static void note_change(void *changed, const struct lb_config_change *change)
+{
+	*(bool *)changed = true;
+}
+
+static void compare(struct adoption *a, const struct lb_config *now)
+{
+	a->n = RTE_MAX(now->n_services, a->next->n_services);
+	for (unsigned int i = 0; i < a->n; i++) {
+		const struct lb_service_config *from = &now->service[i], *to = &a->next->service[i];
+
+		a->fresh[i] = !lb_service_used(from) && lb_service_used(to);
+		a->changed[i] = lb_service_used(from) != lb_service_used(to) ||
+				from->leaving != to->leaving;
+		if (lb_service_used(to))
+			lb_config_diff_service(from, to, note_change, &a->changed[i]);
+		a->requeue[i] = lb_service_used(from) != lb_service_used(to) ||
+				from->queue != to->queue || (from->replay > 0) != (to->replay > 0);
+	}
+}
+
+static int make_queues(const struct lb *lb, struct adoption *a)
+{
+	a->lane = calloc(lb->n_lcores, sizeof(*a->lane));
+	if (a->lane == NULL)
+		return -ENOMEM;
+	for (unsigned int k = 0; k < lb->n_lcores; k++) {
+		a->lane[k].queue = calloc(a->n, sizeof(struct queue));
+		if (a->lane[k].queue == NULL)
+			return -ENOMEM;
+		for (unsigned int i = 0; i < a->n; i++) {
+			/* Numbers that are free have a queue without a place. */
+			if (a->requeue[i] && waiting_init(lb->lcore[k], &a->next->service[i],
+							  &a->lane[k].queue[i]) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* May the workers of the <i>-th be others than before? Services of a model take each other's
+ * spares. */
+static bool shares_workers(const struct adoption *a, const struct lb_config *now, unsigned int i)
+{
+	const char *model = a->next->service[i].model;
+
+	for (unsigned int k = 0; k < a->n; k++)
+		if (a->changed[k] && (strcmp(a->next->service[k].model, model) == 0 ||
+				      strcmp(now->service[k].model, model) == 0))
+			return true;
+	return false;
+}
+
+/* Numbers that nobody has need no table. */
+static int make_picks(struct lb *lb, struct adoption *a)
+{
+	allot_update(lb, a->next);
+	for (unsigned int i = 0; i < a->n; i++) {
+		const struct lb_service_config *s = &a->next->service[i];
+
+		a->repick[i] = a->changed[i] || shares_workers(a, &lb->config, i);
+		if (!a->repick[i] || !lb_service_used(s))
+			continue;
+		a->pick[i] = allot_table(lb, s, i);
+		if (a->pick[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Ports that leave to the kernel what is not for us learn of new VIPs. */
+static int steer(const struct lb *lb, const struct lb_config *next, char *error, size_t size)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; ret == 0 && i < next->n_ports; i++)
+		if (!next->port[i].verbs && xdp_wants(next->port[i].device))
+			ret = xdp_keep_addresses(next, i, error, size);
+	return ret;
+}
+
+static int make(struct lb *lb, struct adoption *a, char *error, size_t size)
+{
+	snprintf(error, size, "no memory for the changed services; the old ones go on");
+	a->view = adopt_view(lb, a->next);
+	if (a->view == NULL || make_queues(lb, a) < 0 || make_picks(lb, a) < 0)
+		return -ENOMEM;
+	return steer(lb, a->next, error, size);
+}
+
+/* --- changing over --------------------------------------------------------------------------- */
+
+struct call {
+	struct adoption *a;
+	struct lane *lane;
+};
+
+/* Another had this number before. */
+static void forget(struct lcore *lc, unsigned int service)
+{
+	struct lcore_service *s = &lc->service[service];
+	struct queue queue = s->queue;
+	uint32_t kept = s->kept;
+
+	memset(s, 0, sizeof(*s));
+	s->queue = queue;
+	s->kept = kept;
+	memset(&lc->latency[service], 0, sizeof(lc->latency[service]));
+}
+
+/* On the lcore, between two turns. */
+static void adopt(void *lcore, void *argument)
+{
+	const struct call *call = argument;
+	const struct adoption *a = call->a;
+	struct lcore *lc = lcore;
+	uint32_t timeout_ms[FLOW_STATES] = {0};
+
+	for (unsigned int i = 0; i < a->n; i++) {
+		const struct lb_service_config *s = &a->view->config[i];
+
+		if (a->requeue[i])
+			waiting_move(lc, i, &call->lane->queue[i]);
+		if (a->fresh[i])
+			forget(lc, i);
+		if (a->changed[i] && lb_service_used(s)) {
+			adopt_timeouts(s, timeout_ms);
+			conntrack_timeouts_set(lc->ct, i, timeout_ms);
+		}
+	}
+	lc->services = a->view;
+	replay_share(lc);
+	waiting_share(lc);
+}
+
+/* Publish the tables of those that serve, or of those that leave. What was there stays in <a>. */
+static void publish(struct lb *lb, struct adoption *a, bool serving)
+{
+	for (unsigned int i = 0; i < a->n; i++) {
+		struct pick_table *old = lb->pick[i];
+
+		if (!a->repick[i] || lb_service_serves(&a->next->service[i]) != serving)
+			continue;
+		__atomic_store_n(&lb->pick[i], a->pick[i], __ATOMIC_RELEASE);
+		a->pick[i] = old;
+	}
+}
+
+static void change_over(struct lb *lb, struct adoption *a)
+{
+	uint64_t shortest = adopt_shortest_timeout(lb, a->next);
+	struct service_view *old = (struct service_view *)lb->services;
+
+	/* Too short means looking in vain, too long that one is overlooked: the shorter until all
+	 * have changed. */
+	__atomic_store_n(&lb->shortest_timeout, RTE_MIN(shortest, lb->shortest_timeout),
+			 __ATOMIC_RELAXED);
+	publish(lb, a, true);
+	__atomic_store_n(&lb->services, a->view, __ATOMIC_RELEASE);
+	for (unsigned int k = 0; k < lb->n_lcores; k++) {
+		struct call call = {.a = a, .lane = &a->lane[k]};
+
+		mailbox_send(&lb->lcore[k]->mailbox, adopt, lb->lcore[k], &call);
+	}
+	__atomic_store_n(&lb->shortest_timeout, shortest, __ATOMIC_RELAXED);
+	publish(lb, a, false);
+	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
+	a->view = old; /* each lcore was between two turns since */
+}
+
+/* --- the control thread's own ---------------------------------------------------------------- */
+
+static bool has_vip(const struct lb_config *config, const struct lb_address *vip)
+{
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (lb_service_used(&config->service[i]) &&
+		    lb_address_equal(&config->service[i].vip, vip))
+			return true;
+	return false;
+}
+
+static void announce_new(struct lb *lb, const struct lb_config *before)
+{
+	for (unsigned int i = 0; i < lb->config.n_services; i++) {
+		const struct lb_address *vip = &lb->config.service[i].vip;
+
+		if (lb_service_used(&lb->config.service[i]) && !has_vip(before, vip))
+			resolve_announce_vip(lb, vip);
+	}
+}
+
+static void remember(struct lb *lb, const struct lb_config *next)
+{
+	if (strcmp(lb->config.log_level, next->log_level) != 0)
+		rte_log_set_level_pattern("doorbell.*", log_level_number(next->log_level));
+	log_sink_format(next->log_format);
+	lb_config_copy_live(next, &lb->config);
+	lb->config.n_services = next->n_services;
+	memcpy(lb->config.service, next->service, sizeof(next->service));
+}
+
+static void discard(const struct lb *lb, struct adoption *a)
+{
+	for (unsigned int i = 0; i < a->n; i++) {
+		workers_pick_table_destroy(a->pick[i]);
+		for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
+			if (a->lane[k].queue != NULL && a->requeue[i])
+				queue_fini(&a->lane[k].queue[i]);
+	}
+	for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
+		free(a->lane[k].queue);
+	free(a->lane);
+	free(a->view);
+}
+
+int adopt_config(struct lb *lb, const struct lb_config *next, char *error, size_t size)
+{
+	struct adoption *a = calloc(1, sizeof(*a));
+	struct lb_config *before = malloc(sizeof(*before));
+	int ret = -ENOMEM;
+
+	if (a == NULL || before == NULL) {
+		snprintf(error, size, "no memory");
+		goto out;
+	}
+	a->next = next;
+	*before = lb->config;
+	compare(a, before);
+	ret = make(lb, a, error, size);
+	if (ret == 0) {
+		change_over(lb, a);
+		remember(lb, next);
+		announce_new(lb, before);
+	} else {
+		allot_update(lb, &lb->config);
+	}
+	discard(lb, a);
+out:
+	free(before);
+	free(a);
+	return ret;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reload/reload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "reload/apply.h"
+#include "config/memory.h"
+#include "membership/registry.h"
+
+/* What a reload needs, too large for a stack. */
+struct reload {
+	struct lb_config file, next;
+};
+
+void lb_reload_set_file(struct lb *lb, const char *path)
+{
+	free(lb->config_path);
+	/* Whoever starts us may go elsewhere. */
+	lb->config_path = realpath(path, NULL);
+}
+
+const char *lb_reload_file(const struct lb *lb)
+{
+	return lb->config_path;
+}
+
+/* NULL with -errno in <ret>. */
+static struct reload *read_file(struct lb *lb, const char *path, int *ret, char *error, size_t size)
+{
+	struct reload *r;
+
+	if (path == NULL)
+		path = lb->config_path;
+	if (path == NULL) {
+		snprintf(error, size, "no file was given; name one");
+		*ret = -EINVAL;
+		return NULL;
+	}
+	r = malloc(sizeof(*r));
+	if (r == NULL) {
+		snprintf(error, size, "no memory for the configuration");
+		*ret = -ENOMEM;
+		return NULL;
+	}
+	*ret = lb_config_load(path, &r->file, error, size);
+	if (*ret == 0)
+		return r;
+	free(r);
+	return NULL;
+}
+
+static int plan(struct lb *lb, struct reload *r, lb_config_visit *visit, void *context, char *error,
+		size_t size)
+{
+	int ret;
+
+	lb_config_diff(&lb->config, &r->file, visit, context);
+	ret = lb_config_merge(&lb->config, &r->file, &r->next, error, size);
+	if (ret < 0)
+		return ret;
+	if (lb->lcore[0]->kept_max == 0 && lb_replays_per_lcore(&r->next) > 0) {
+		snprintf(error, size,
+			 "services: replay changed from 0: needs a restart, as packets are set "
+			 "aside for it then; nothing was applied");
+		return -EBUSY;
+	}
+	return registry_check_config(lb, &r->next, error, size) < 0 ? -EBUSY : 0;
+}
+
+int lb_reload_diff(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		   char *error, size_t size)
+{
+	int ret;
+	struct reload *r = read_file(lb, path, &ret, error, size);
+
+	if (r != NULL)
+		lb_config_diff(&lb->config, &r->file, visit, context);
+	free(r);
+	return ret;
+}
+
+int lb_reload_check(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		    char *error, size_t size)
+{
+	int ret;
+	struct reload *r = read_file(lb, path, &ret, error, size);
+
+	if (r != NULL)
+		ret = plan(lb, r, visit, context, error, size);
+	free(r);
+	return ret;
+}
+
+struct visitor {
+	lb_config_visit *visit;
+	void *context;
+	unsigned int n;
+};
+
+static void count(void *context, const struct lb_config_change *change)
+{
+	struct visitor *v = context;
+
+	v->n++;
+	v->visit(v->context, change);
+}
+
+static void log_change(void *context, const struct lb_config_change *c)
+{
+	LB_LOG(NOTICE, "config key=%s from=\"%s\" to=\"%s\"", c->key, c->from, c->to);
+}
+
+int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
+		    char *error, size_t size)
+{
+	struct visitor v = {.visit = visit, .context = context};
+	struct reload *r;
+	int ret;
+
+	if (lb_is_stopping(lb)) {
+		snprintf(error, size, "the load balancer is stopping");
+		r = NULL;
+		ret = -ESHUTDOWN;
+	} else {
+		r = read_file(lb, path, &ret, error, size);
+	}
+	if (r != NULL)
+		ret = plan(lb, r, count, &v, error, size);
+	if (ret == 0 && v.n > 0) {
+		lb_config_diff(&lb->config, &r->file, log_change, NULL);
+		ret = adopt_config(lb, &r->next, error, size);
+	}
+	if (ret == 0)
+		LB_LOG(NOTICE, "config applied changes=%u file=%s", v.n,
+		       path != NULL ? path : lb->config_path);
+	else
+		LB_LOG(ERR, "config refused, the old one goes on reason=\"%s\"", error);
+	free(r);
+	return ret;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow payload to requests. What is left of the packet is the request's bytes, where the NIC put
+ * them.
+ */
+#include "lcore/lcore.h"
+#include "framing/framing.h"
+
+/* Why a datagram is no request, or LB_DROPS. */
+static inline enum lb_drop read(const struct lb_service_config *config, const uint8_t *payload,
+				uint32_t length, struct framed *out)
+{
+	enum lb_drop reason;
+
+	if (length == 0)
+		return LB_DROP_EMPTY_REQUEST;
+	reason = likely(config->framing == LB_FRAMING_DATAGRAM)
+			 ? framing_datagram_read(payload, length, out)
+			 : framing_tagged_read(payload, length, out);
+	if (unlikely(reason != LB_DROPS) || out->cancel)
+		return reason;
+	if (unlikely(out->length == 0))
+		return LB_DROP_EMPTY_REQUEST;
+	return out->length > config->max_request ? LB_DROP_REQUEST_TOO_LARGE : LB_DROPS;
+}
+
+static void refuse(struct lcore *lc, const struct burst *b, unsigned int i,
+		   const struct framed *framed, enum lb_drop reason)
+{
+	const struct flow *flow = b->flow[i];
+
+	lc->service[flow->service].stats.drops++;
+	if (reason == LB_DROP_FRAMING && refuse_may_tell(lc, &flow->client, flow->zone))
+		egress_notice(lc, flow, &b->path[i], LB_NOTICE_MALFORMED, framed->tag);
+	if (reason == LB_DROP_REQUEST_TOO_LARGE &&
+	    b->parsed[i].payload_length >= LB_NOTICE_LENGTH &&
+	    refuse_may_tell(lc, &flow->client, flow->zone))
+		egress_notice(lc, flow, &b->path[i], LB_NOTICE_TOO_LARGE, framed->tag);
+	lcore_drop(lc, b->packet[i], reason);
+}
+
+/* TSC of the request's deadline; 0: none. */
+static inline uint64_t deadline_of(const struct lcore *lc, const struct lb_service_config *config,
+				   const struct framed *framed)
+{
+	uint64_t us = framed->deadline_us != 0 ? framed->deadline_us
+					       : config->deadline_ms * UINT64_C(1000);
+
+	return likely(us == 0) ? 0 : lc->now + us * lc->lb->tsc_per_ms / 1000;
+}
+
+static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, unsigned int i,
+			const struct framed *framed, const struct lb_service_config *config)
+{
+	struct rte_mbuf *m = b->packet[i];
+
+	rte_pktmbuf_adj(m, b->parsed[i].payload_offset + framed->offset);
+	/* Not rte_pktmbuf_trim(), which would fetch the mbuf's second cache line */
+	m->data_len = m->pkt_len = framed->length;
+	b->tag[kept] = framed->tag;
+	b->arrived[kept] = lc->now;
+	b->deadline[kept] = deadline_of(lc, config, framed);
+	/* No client is more urgent than its service. */
+	b->standing[kept] = (struct standing){.level = RTE_MAX(framed->priority, config->priority)};
+	b->packet[kept] = m;
+	if (unlikely(kept != i))
+		b->path[kept] = b->path[i];
+	b->hash[kept] = b->hash[i];
+	b->handle[kept] = b->handle[i];
+	b->flow[kept] = b->flow[i];
+}
+
+void framing_cut(struct lcore *lc, struct burst *b)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct rte_mbuf *m = b->packet[i];
+		const struct parsed *p = &b->parsed[i];
+		struct flow *flow = b->flow[i];
+		const struct lb_service_config *config = lcore_service_config(lc, flow->service);
+		struct framed framed;
+		enum lb_drop reason =
+			read(config, rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset),
+			     p->payload_length, &framed);
+
+		if (unlikely(reason != LB_DROPS)) {
+			refuse(lc, b, i, &framed, reason);
+			continue;
+		}
+		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
+		if (unlikely(framed.cancel)) {
+			cancel_request(lc, flow, b->handle[i], framed.tag);
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		lc->service[flow->service].stats.bytes_in += framed.length;
+		keep(lc, b, kept++, i, &framed, config);
+	}
+	b->n = kept;
+}

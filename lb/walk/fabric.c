@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A
+ * reply is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
+ */
+#include "lcore/lcore.h"
+
+static struct link *link_of(const struct lcore *lc, uint32_t qpn)
+{
+	struct link *link = lc->by_qpn[LINK_QPN_PLACE(qpn)];
+
+	return link != NULL && link->qpn == qpn ? link : NULL;
+}
+
+/*
+ * From the MAC address that its worker's address belongs to? Which of a router's addresses packets
+ * come from says nothing; and a worker's first heartbeat may come before its address is resolved.
+ */
+static bool is_from_worker(const struct link *link, const uint8_t *frame)
+{
+	return likely(memcmp(frame + 6, link->path.header, 6) == 0) || !link->direct ||
+	       !roce_path_is_resolved(&link->path);
+}
+
+/* It may be the worker, moved without a word: the control thread asks for its address. */
+static void drop_stranger(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+{
+	__atomic_store_n(&link->strangers, link->strangers + 1, __ATOMIC_RELAXED);
+	lcore_drop(lc, m, LB_DROP_ROCE_MAC);
+}
+
+static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+			const struct roce_packet *p)
+{
+	if (requester_ack(&link->requester, p->psn, p->syndrome, lc->now) == REQUESTER_BEYOND)
+		lc->stats.drop[LB_DROP_ROCE_ACK_WINDOW]++;
+	rte_pktmbuf_free(m);
+}
+
+/* The worker saw congestion on the way of what we sent. */
+static void receive_notification(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+{
+	requester_notify(&link->requester, lc->now);
+	lcore_mark_active(lc, link); /* the rate recovers with time */
+	if (lc->lb->config.dcqcn)
+		rte_pktmbuf_free(m);
+	else
+		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
+}
+
+static enum lb_drop drop_of(enum responder_verdict verdict)
+{
+	switch (verdict) {
+	case RESPONDER_DUPLICATE:
+		return LB_DROP_ROCE_PSN_DUPLICATE;
+	case RESPONDER_AHEAD:
+		return LB_DROP_ROCE_PSN_AHEAD;
+	case RESPONDER_INVALID:
+		return LB_DROP_ROCE_OPCODE;
+	case RESPONDER_ACCESS:
+		return LB_DROP_ROCE_ACCESS;
+	default:
+		return LB_DROP_ROCE_LINK_DOWN;
+	}
+}
+
+/* Add a packet's payload, already stripped, to the message it belongs to. */
+static void gather(struct link *link, struct rte_mbuf *m)
+{
+	if (link->reply_head == NULL) {
+		link->reply_head = m;
+	} else {
+		link->reply_tail->next = m;
+		link->reply_head->nb_segs++;
+		link->reply_head->pkt_len += m->pkt_len;
+	}
+	link->reply_tail = m;
+}
+
+/* Heartbeats between two looks at how many requests their worker should have. */
+#define LOOK_EVERY 8
+
+static __rte_noinline void heartbeat(struct lcore *lc, struct link *link)
+{
+	link->stats.heartbeats++;
+	/* The clock starts at 0, which means never. */
+	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
+	if (link->stats.heartbeats % LOOK_EVERY == 1)
+		choose_look(lc, link);
+}
+
+void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
+		    struct fabric_burst *f)
+{
+	if (imm & RING_IMM_HEARTBEAT) {
+		heartbeat(lc, link);
+		rte_pktmbuf_free(message);
+		return;
+	}
+	f->reply[f->n_replies].message = message;
+	f->reply[f->n_replies].link = link;
+	f->reply[f->n_replies++].imm = imm;
+	rte_prefetch0(&link->slot[ring_imm_slot(imm) & (link->slots - 1)]);
+}
+
+/* The message is complete: a reply, a heartbeat, or nothing that we know. */
+static void complete(struct lcore *lc, struct link *link, const struct responder_placement *place,
+		     struct fabric_burst *f)
+{
+	struct rte_mbuf *message = link->reply_head;
+
+	link->reply_head = link->reply_tail = NULL;
+	if (!place->has_imm)
+		lcore_drop(lc, message, LB_DROP_REPLY_UNANNOUNCED);
+	else if (!(place->imm & RING_IMM_HEARTBEAT) &&
+		 ring_imm_slot(place->imm) != link->reply_slot)
+		lcore_drop(lc, message, LB_DROP_REPLY_MALFORMED);
+	else
+		fabric_message(lc, link, message, place->imm, f);
+}
+
+static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+			  const struct parsed *at, const struct roce_packet *p,
+			  struct fabric_burst *f)
+{
+	struct responder_placement place;
+	enum responder_verdict verdict = responder_receive(&link->responder, p, &place);
+
+	if (unlikely(roce_is_marked(rte_pktmbuf_mtod_offset(m, uint8_t *, at->ip_offset))))
+		responder_marked(&link->responder, lc->now);
+	if (link->responder.ack_due || unlikely(link->responder.notification_due))
+		lcore_mark_dirty(lc, link);
+	if (verdict != RESPONDER_ACCEPT)
+		return lcore_drop(lc, m, drop_of(verdict));
+	rte_pktmbuf_adj(m, at->payload_offset + p->payload_offset);
+	m->data_len = m->pkt_len = p->payload_length;
+	if (place.first)
+		link->reply_slot = place.va >> link->reply_shift;
+	gather(link, m);
+	if (place.last)
+		complete(lc, link, &place, f);
+}
+
+static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *at,
+		    struct fabric_burst *f)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint8_t *ip = frame + at->ip_offset;
+	uint32_t ip_length = at->l4_offset - at->ip_offset;
+	uint32_t length = at->payload_offset + at->payload_length - at->ip_offset;
+	struct roce_packet p;
+	enum roce_admission admission;
+	struct link *link;
+	enum roce_parse_result result =
+		roce_parse(frame + at->payload_offset, at->payload_length, &p);
+
+	if (result != ROCE_PARSED)
+		return lcore_drop(lc, m,
+				  result == ROCE_PARSE_OPCODE ? LB_DROP_ROCE_OPCODE
+							      : LB_DROP_ROCE_MALFORMED);
+	link = link_of(lc, p.qpn);
+	if (link == NULL)
+		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
+	if (unlikely(!is_from_worker(link, frame)))
+		return drop_stranger(lc, link, m);
+	admission = at->vlan != 0 || lc->lb->port_index[m->port] != link->port
+			    ? ROCE_NOT_PEER
+			    : roce_path_admit(&link->path, ip, ip_length, length);
+	if (unlikely(admission != ROCE_ADMITTED))
+		return lcore_drop(lc, m,
+				  admission == ROCE_NOT_PEER ? LB_DROP_ROCE_SOURCE
+							     : LB_DROP_ROCE_ICRC);
+	if (p.opcode == ROCE_CNP)
+		receive_notification(lc, link, m);
+	else if (p.opcode == ROCE_ACK)
+		receive_ack(lc, link, m, &p);
+	else
+		receive_write(lc, link, m, at, &p, f);
+}
+
+static void prefetch_flow(const struct lcore *lc, const struct fabric_burst *f, unsigned int i)
+{
+	const struct link *link = f->reply[i].link;
+	uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
+
+	rte_prefetch0(&link->client_path[number]);
+	conntrack_flow_prefetch(lc->ct, link->slot[number].flow);
+}
+
+void fabric_receive(struct lcore *lc, struct fabric_burst *f)
+{
+	/* A reply's slot was prefetched when the reply came in; this much later it is there. */
+	const unsigned int behind = 2;
+	unsigned int prefetched = 0;
+
+	for (unsigned int i = 0; i < f->n; i++) {
+		receive(lc, f->packet[i], &f->parsed[i], f);
+		if (f->n_replies > prefetched + behind)
+			prefetch_flow(lc, f, prefetched++);
+	}
+	while (prefetched < f->n_replies)
+		prefetch_flow(lc, f, prefetched++);
+}

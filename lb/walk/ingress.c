@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks
+ * for an address is answered here, everything else is dropped under its own name.
+ */
+#include <rte_ethdev.h>
+
+#include "lcore/lcore.h"
+#include "ports/verbs_port.h"
+
+/*
+ * The bit of GOOD is set in NONE, too: the bytes are right, and the checksum is not, as a sender on
+ * the same machine has left it to hardware that the packet never saw.
+ */
+static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
+{
+	uint64_t good = m->ol_flags & port->rx_checksums;
+
+	static_assert((RTE_MBUF_F_RX_IP_CKSUM_NONE & RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
+			      (RTE_MBUF_F_RX_L4_CKSUM_NONE & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
+		      "NONE has the bit of GOOD");
+	return (good & RTE_MBUF_F_RX_IP_CKSUM_GOOD ? PARSE_IP_CHECKED : 0) |
+	       (good & RTE_MBUF_F_RX_L4_CKSUM_GOOD ? PARSE_L4_CHECKED : 0);
+}
+
+/* RoCE packets belong to the lcore that owns the queue pair, wherever they came in. */
+static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
+		      const struct lb_port_config *port)
+{
+	struct fabric_burst *f = &lc->fabric;
+	const uint8_t *qpn;
+	unsigned int owner;
+
+	if (!port->fabric)
+		return lcore_drop(lc, m, LB_DROP_ROCE_CLIENT_PORT);
+	if (p->payload_length < ROCE_BTH_LENGTH + ROCE_ICRC_LENGTH)
+		return lcore_drop(lc, m, LB_DROP_ROCE_MALFORMED);
+	qpn = rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset + 5);
+	owner = LINK_QPN_LCORE((uint32_t)qpn[0] << 16 | qpn[1] << 8 | qpn[2]);
+	if (owner >= lc->lb->n_lcores)
+		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
+	if (owner == lc->index) {
+		f->packet[f->n] = m;
+		f->parsed[f->n++] = *p;
+	} else {
+		handover_add(lc, owner, m);
+	}
+}
+
+/* Port <index> received it; <handed>: another lcore did, and says that it is ours. */
+static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint16_t index,
+				     bool handed, struct fetch fetch)
+{
+	const struct port *port = &lc->lb->port[index];
+	const struct lb_port_config *config = &lc->lb->config.port[index];
+	struct burst *b = &lc->burst;
+	struct parsed *p = &b->parsed[b->n];
+
+	parse_frame_fetching(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
+			     checked_by_nic(port, m), fetch, p, &b->key[b->n]);
+	p->vlan = lcore_vlan(m, p->vlan);
+	switch (p->kind) {
+	case PARSE_UDP:
+		if (unlikely(!config->clients))
+			return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+		p->port = index;
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
+		b->packet[b->n++] = m;
+		return;
+	case PARSE_ROCE:
+		return sort_roce(lc, m, p, config);
+	case PARSE_ARP:
+	case PARSE_ND:
+		return answer_neighbour(lc, m, p);
+	case PARSE_ICMP_ECHO:
+		return answer_echo(lc, m, p);
+	case PARSE_FRAGMENT:
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
+		return reassemble_add(lc, m, p, &b->key[b->n], handed);
+	case PARSE_ICMP_ERROR:
+		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
+		return icmp_error(lc, m, p, &b->key[b->n], handed);
+	default:
+		/* Less came than the headers say: too large for the way. */
+		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&
+		    config->clients)
+			refuse_cut(lc, m, p, index);
+		return lcore_drop(lc, m, p->reason);
+	}
+}
+
+void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
+{
+	sort(lc, m, lc->lb->port_index[m->port], false, (struct fetch){0});
+}
+
+/*
+ * Every packet is read from end to end soon: a client's for its check sum here, one from the fabric
+ * for its ICRC, which would wait for the hardware's prefetcher at the start of each.
+ */
+static inline struct fetch whole(const struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	return (struct fetch){frame, frame + m->data_len};
+}
+
+/* Of a burst that was handed over, each packet may have come to another port than <port>. */
+static __rte_always_inline void sort_burst(struct lcore *lc, struct rte_mbuf **packet,
+					   unsigned int n, uint16_t port, bool handed)
+{
+	const unsigned int ahead = 3;
+	struct fetch fetch;
+
+	lc->burst.n = 0;
+	lc->fabric.n = 0;
+	lc->fabric.n_replies = 0;
+	for (unsigned int i = 0; i < n && i < ahead; i++) {
+		fetch = whole(packet[i]);
+		fetch_rest(&fetch);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		fetch = i + ahead < n ? whole(packet[i + ahead]) : (struct fetch){0};
+		sort(lc, packet[i], handed ? lc->lb->port_index[packet[i]->port] : port, handed,
+		     fetch);
+	}
+	if (lc->n_outbound > 0)
+		handover_flush(lc);
+}
+
+/*
+ * Nothing that we take is longer than a buffer, and some drivers give what is in several, asked or
+ * not. The first one tells what it was, or that it was too long.
+ */
+static __rte_noinline void cut_chains(struct rte_mbuf **packet, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		rte_pktmbuf_free(packet[i]->next);
+		packet[i]->next = NULL;
+		packet[i]->nb_segs = 1;
+		packet[i]->pkt_len = packet[i]->data_len;
+	}
+}
+
+unsigned int ingress_receive(struct lcore *lc, uint16_t port)
+{
+	struct rte_mbuf *packet[LB_BURST];
+	const struct port *p = &lc->lb->port[port];
+	uint16_t segments = 0;
+	unsigned int n, kept;
+
+	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
+		return lc->lb->verbs[port] == NULL ? 0 : verbs_port_poll(lc, port);
+	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
+	for (unsigned int i = 0; i < n; i++) {
+		lc->stats.bytes_in += packet[i]->pkt_len;
+		segments |= packet[i]->nb_segs;
+	}
+	if (unlikely(segments > 1))
+		cut_chains(packet, n);
+	lc->stats.packets_in += n;
+	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
+		kept = handover_spread(lc, port, packet, n);
+	sort_burst(lc, packet, kept, port, false);
+	return n;
+}
+
+unsigned int ingress_handover(struct lcore *lc)
+{
+	struct rte_mbuf *packet[LB_BURST];
+	unsigned int n;
+
+	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
+	sort_burst(lc, packet, n, 0, true);
+	return n;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk, as one lcore runs it: one burst after the other, every stage over the whole burst.
+ *
+ *   client  -> ingress -> track -> cut -> assign -> send -> fabric port
+ *   worker  -> ingress -> fabric -> egress                -> client port
+ */
+
+#include "lcore/lcore.h"
+#include "ports/verbs_port.h"
+
+/* Housekeeping runs this often while awake. */
+#define HOUSEKEEPING_US 1000
+/* Flows looked at per turn and port: outruns the burst of new flows that each may bring. */
+#define EXPIRE_BUDGET (2 * LB_BURST)
+
+/* Charge the time since <*since> to a stage. */
+static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
+{
+	uint64_t now = rte_rdtsc();
+
+	lc->stats.stage_cycles[stage] += now - *since;
+	lc->stats.stage_items[stage] += items;
+	*since = now;
+}
+
+/* What came from clients goes to workers. */
+static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
+{
+	unsigned int n = b->n;
+
+	if (n == 0)
+		return;
+	if (unlikely(lc->trace != NULL))
+		trace_arrived(lc, b);
+	track_burst(lc, b);
+	if (unlikely(lc->trace != NULL))
+		trace_tracked(lc, b);
+	framing_cut(lc, b);
+	charge(lc, LB_STAGE_CONNTRACK, clock, n);
+	forward_assign(lc, b);
+	if (unlikely(lc->trace != NULL))
+		trace_assigned(lc, b);
+	charge(lc, LB_STAGE_ASSIGN, clock, b->n);
+	forward_send(lc, b);
+	forward_flush(lc);
+	charge(lc, LB_STAGE_SEND, clock, b->n);
+}
+
+/* What came from workers goes to clients. */
+static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
+{
+	if (f->n + f->n_replies == 0)
+		return;
+	fabric_receive(lc, f);
+	if (unlikely(lc->trace != NULL))
+		trace_replies(lc, f);
+	forward_flush(lc); /* acknowledgements */
+	charge(lc, LB_STAGE_FABRIC, clock, f->n);
+	if (f->n_replies == 0)
+		return;
+	egress_send(lc, f);
+	if (unlikely(lc->trace != NULL))
+		trace_answered(lc, f);
+	charge(lc, LB_STAGE_EGRESS, clock, f->n_replies);
+}
+
+static void walk(struct lcore *lc, unsigned int received, uint64_t *clock)
+{
+	if (received == 0)
+		return;
+	charge(lc, LB_STAGE_INGRESS, clock, received);
+	walk_replies(lc, &lc->fabric, clock);
+	walk_requests(lc, &lc->burst, clock);
+}
+
+static unsigned int transmit(struct lcore *lc)
+{
+	unsigned int sent = 0, carried = 0;
+
+	if (unlikely(lc->carries))
+		handover_carry(lc);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		if (lc->tx[i].n == 0)
+			continue;
+		if (likely(lc->queue[i] != LCORE_NO_QUEUE))
+			sent += txq_flush(&lc->tx[i]);
+		else
+			carried += handover_transmit(lc, i);
+	}
+	lc->stats.packets_out += sent;
+	return sent + carried;
+}
+
+/* Timers of the links that have work. Those that have none any more leave the list. */
+static void poll_links(struct lcore *lc)
+{
+	unsigned int i = 0;
+
+	while (i < lc->n_active) {
+		struct link *link = lc->active[i];
+
+		requester_poll(&link->requester, lc->now);
+		if (link_has_work(link)) {
+			i++;
+		} else {
+			link->active = false;
+			lc->active[i] = lc->active[--lc->n_active];
+		}
+	}
+}
+
+/* The control thread reads these at any time: each is summed first, then stored once. */
+static void count_sent(struct lcore *lc)
+{
+	uint64_t bytes = 0, refused = 0;
+
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		if (lc->queue[i] == LCORE_NO_QUEUE)
+			continue;
+		bytes += lc->tx[i].bytes;
+		refused += lc->tx[i].refused;
+	}
+	__atomic_store_n(&lc->stats.bytes_out, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&lc->stats.drop[LB_DROP_TX_REFUSED], refused, __ATOMIC_RELAXED);
+}
+
+static void housekeeping(struct lcore *lc)
+{
+	poll_links(lc);
+	overdue_check(lc);
+	if (lc->n_suspect > 0)
+		replay_suspects(lc);
+	cancel_housekeeping(lc);
+	if (lc->n_waiting > 0)
+		waiting_expire(lc);
+	if (unlikely(lc->stop == STOP_TELLING))
+		stop_tell(lc);
+	if (lc->dying != NULL)
+		overdue_bury(lc);
+	if (lc->now >= lc->next_relax) {
+		lc->next_relax = lc->now + lc->lb->tsc_per_ms * LOAD_RELAX_MS;
+		workers_load_relax(&lc->load);
+	}
+	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
+	lc->errors_passed = 0;
+	count_sent(lc);
+	lc->next_housekeeping = lc->now + lc->lb->tsc_per_ms * HOUSEKEEPING_US / 1000;
+}
+
+bool lb_turn(struct lcore *lc)
+{
+	unsigned int work = 0, n, again;
+	uint64_t clock = rte_rdtsc();
+	bool caught_up = true;
+
+	lc->now = likely(lc->lb->clock == NULL) ? clock : *lc->lb->clock;
+	lc->now_ms = lb_tsc_to_ms(lc->lb, lc->now);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
+		n = ingress_receive(lc, i);
+		work += n;
+		caught_up &= n < LB_BURST || !lc->lb->config.port[i].fabric;
+		walk(lc, n, &clock);
+	}
+	/* Each port of each other lcore may have sent a burst. */
+	for (unsigned int i = 0; i < lc->lb->config.n_ports && !rte_ring_empty(lc->handover); i++) {
+		n = ingress_handover(lc);
+		work += n;
+		walk(lc, n, &clock);
+	}
+	caught_up &= rte_ring_empty(lc->handover);
+	drained_turn(&lc->drained, lc->now, caught_up);
+	if (lc->n_waiting > 0) {
+		work += waiting_send(lc);
+		charge(lc, LB_STAGE_SEND, &clock, 0);
+	}
+	if (lc->n_dirty > 0)
+		forward_flush(lc);
+	if (unlikely(!LIST_EMPTY(&lc->paced)))
+		requester_poll_waiting(&lc->paced, lc->now);
+	if (unlikely(!mailbox_empty(&lc->mailbox)))
+		mailbox_run(&lc->mailbox);
+	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
+	work += n;
+	if (n > 0)
+		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
+	if (lc->now >= lc->next_housekeeping) {
+		again = lc->n_again;
+		housekeeping(lc);
+		work += lc->n_again > again; /* they are sent in the next turn */
+		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
+	}
+	/* Heartbeats that are missing now have not come. */
+	if (caught_up)
+		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
+	n = transmit(lc);
+	if (n > 0)
+		charge(lc, LB_STAGE_TRANSMIT, &clock, n);
+	rte_rcu_qsbr_quiescent(lc->lb->qsbr, lc->index);
+	lc->stats.turns++;
+	return work + n > 0;
+}
+
+/* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
+static bool must_stay_awake(const struct lcore *lc)
+{
+	if (conntrack_is_behind(lc->ct) || handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
+	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
+		return true;
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		if (lc->tx[i].n > 0 || (lc->lb->verbs[i] != NULL && verbs_port_arm(lc, i)))
+			return true;
+	return false;
+}
+
+/* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
+static uint64_t sleep_ns(const struct lcore *lc)
+{
+	uint64_t now = lb_tsc(lc->lb), ms = lc->lb->tsc_per_ms;
+	/* Flows expire a little late; nobody waits for it. */
+	uint64_t until = now + 50 * HOUSEKEEPING_US * ms / 1000;
+
+	if (lc->n_waiting > 0 || lc->dying != NULL)
+		until = now + HOUSEKEEPING_US * ms / 1000;
+	for (unsigned int i = 0; i < lc->n_active; i++) {
+		const struct link *link = lc->active[i];
+
+		if (requester_unacked(&link->requester) > 0 || link_outstanding(link) > 0)
+			until = RTE_MIN(until, now + 5 * HOUSEKEEPING_US * ms / 1000);
+		until = RTE_MIN(until, requester_deadline(&link->requester));
+	}
+	return until <= now ? 1 : (until - now) * 1000000 / ms;
+}
+
+static void sleep_until_work(struct lcore *lc)
+{
+	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
+	sleeper_prepare(&lc->sleeper);
+	if (must_stay_awake(lc)) {
+		sleeper_cancel(&lc->sleeper);
+	} else {
+		lc->stats.sleeps++;
+		sleeper_wait(&lc->sleeper, sleep_ns(lc));
+		verbs_ports_awake(lc);
+		lc->next_housekeeping = 0;
+	}
+	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
+}
+
+static void back_off(struct lcore *lc)
+{
+	lc->stats.idle_turns++;
+	lc->idle_turns++;
+	if (!lc->lb->config.idle_sleep)
+		return;
+	switch (sleeper_step(&lc->sleeper, lc->idle_turns)) {
+	case SLEEPER_SPIN:
+		rte_pause();
+		break;
+	case SLEEPER_YIELD:
+		sleeper_yield(&lc->sleeper);
+		break;
+	case SLEEPER_SLEEP:
+		sleep_until_work(lc);
+		break;
+	}
+}
+
+int lb_loop(void *lcore)
+{
+	struct lcore *lc = lcore;
+
+	rte_rcu_qsbr_thread_register(lc->lb->qsbr, lc->index);
+	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
+	mailbox_open(&lc->mailbox);
+	while (!__atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE)) {
+		if (lb_turn(lc))
+			lc->idle_turns = 0;
+		else
+			back_off(lc);
+	}
+	mailbox_close(&lc->mailbox);
+	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
+	rte_rcu_qsbr_thread_unregister(lc->lb->qsbr, lc->index);
+	return 0;
+}

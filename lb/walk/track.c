@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
+ * read how each request's reply goes back.
+ */
+#include <errno.h>
+
+#include "lcore/lcore.h"
+
+/* The first packet of a flow: is there a service for it, and room? */
+static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
+			  enum lb_drop *reason)
+{
+	uint16_t service = service_lookup(&lc->services->table, key);
+	struct flow *flow;
+
+	/* From ourselves to ourselves: answers would go round for ever. */
+	if (lb_owns_address(lc->lb, &key->src)) {
+		*reason = LB_DROP_BAD_SOURCE;
+		return NULL;
+	}
+	/* echo (7), chargen (19) and the like would answer our answers. */
+	if (ntohs(key->src_port) < lc->lb->config.min_source_port) {
+		*reason = LB_DROP_SOURCE_PORT;
+		return NULL;
+	}
+	if (service >= SERVICE_NOT_OURS) {
+		*reason =
+			service == SERVICE_NONE ? LB_DROP_UNKNOWN_SERVICE : LB_DROP_NOT_OUR_ADDRESS;
+		return NULL;
+	}
+	flow = conntrack_flow_insert(lc->ct, key, hash, FLOW_UDP_ONE_WAY, service, lc->now_ms);
+	if (flow == NULL) {
+		*reason = errno == EDQUOT ? LB_DROP_SOURCE_LIMIT : LB_DROP_FLOW_TABLE_FULL;
+		return NULL;
+	}
+	flow->worker = WORKER_NONE;
+	return flow;
+}
+
+_Static_assert(offsetof(struct parsed, port) == offsetof(struct parsed, hops) + 1 &&
+		       offsetof(struct parsed, vlan) == offsetof(struct parsed, hops) + 2 &&
+		       offsetof(struct client_path, port) ==
+			       offsetof(struct client_path, hops) + 1 &&
+		       offsetof(struct client_path, vlan) == offsetof(struct client_path, hops) + 2,
+	       "copied as one word");
+
+static inline void read_path(struct client_path *path, const struct rte_mbuf *m,
+			     const struct parsed *p)
+{
+	/* The source address, and two bytes more, as eight are one load and one store. */
+	memcpy(path, rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), 8);
+	memcpy(&path->hops, &p->hops, 4);
+}
+
+void track_burst(struct lcore *lc, struct burst *b)
+{
+	unsigned int n = b->n, kept = 0;
+
+	conntrack_hash_burst(lc->ct, b->key, n, b->hash);
+	conntrack_lookup_burst(lc->ct, b->key, b->hash, n, b->flow);
+	/* All before the first insert, which may end a flow that was silent for long: none of
+	 * these. */
+	for (unsigned int i = 0; i < n; i++) {
+		if (likely(b->flow[i] != NULL))
+			conntrack_touch(b->flow[i], lc->now_ms);
+		else
+			conntrack_insert_prefetch(lc->ct, b->hash[i]);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		enum lb_drop reason = LB_DROP_LOOP;
+		struct flow *flow = b->flow[i];
+
+		if (unlikely(b->parsed[i].hops <= 1))
+			flow = NULL;
+		else if (unlikely(flow == NULL))
+			flow = admit(lc, &b->key[i], b->hash[i], &reason);
+		if (unlikely(flow == NULL)) {
+			lcore_drop(lc, b->packet[i], reason);
+			continue;
+		}
+		conntrack_count_in(flow, b->parsed[i].payload_length);
+		read_path(&b->path[kept], b->packet[i], &b->parsed[i]);
+		if (unlikely(kept != i)) {
+			b->packet[kept] = b->packet[i];
+			b->parsed[kept] = b->parsed[i];
+			b->hash[kept] = b->hash[i];
+		}
+		b->handle[kept] = conntrack_handle(lc->ct, flow);
+		b->flow[kept++] = flow;
+	}
+	b->n = kept;
+}

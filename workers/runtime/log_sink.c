@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/log_sink.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_log.h>
+
+/* Of the whole process, as stderr is. */
+static struct {
+	pthread_mutex_t lock;
+	enum log_format format;
+	const char *worker;      /* NULL: none to name */
+	char text[LOG_TEXT_MAX]; /* of a line whose end has not come yet */
+	size_t length;
+	char out[LOG_LINE_MAX];
+} sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A log that nobody takes is lost: there is nobody to tell. */
+static void write_all(const char *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t written = write(STDERR_FILENO, bytes, n);
+
+		if (written < 0 && errno != EINTR)
+			return;
+		if (written > 0) {
+			bytes += written;
+			n -= (size_t)written;
+		}
+	}
+}
+
+static void name_worker(void)
+{
+	size_t room = sizeof(sink.text) - sink.length;
+	int n;
+
+	if (sink.worker == NULL || memmem(sink.text, sink.length, "worker=", 7) != NULL)
+		return;
+	n = snprintf(sink.text + sink.length, room, " worker=%s", sink.worker);
+	if (n > 0 && (size_t)n < room)
+		sink.length += (size_t)n;
+}
+
+static void end_line(int level)
+{
+	struct log_line line = {.level = level, .text = sink.text};
+
+	name_worker();
+	line.length = sink.length;
+
+	clock_gettime(CLOCK_REALTIME, &line.time);
+	write_all(sink.out, log_line_write(sink.format, &line, sink.out));
+	sink.length = 0;
+}
+
+static void take(int level, const char *bytes, size_t n)
+{
+	pthread_mutex_lock(&sink.lock);
+	for (size_t i = 0; i < n; i++) {
+		if (bytes[i] == '\n')
+			end_line(level);
+		else if (sink.length < sizeof(sink.text))
+			sink.text[sink.length++] = bytes[i];
+	}
+	pthread_mutex_unlock(&sink.lock);
+}
+
+/* By the thread that logs, while its message is the current one: rte_log() flushes. */
+static ssize_t on_write(void *cookie, const char *bytes, size_t n)
+{
+	take(rte_log_cur_msg_loglevel(), bytes, n);
+	return (ssize_t)n;
+}
+
+int log_sink_open(enum log_format format)
+{
+	static const cookie_io_functions_t functions = {.write = on_write};
+	static FILE *stream; /* for good: somebody may be logging */
+
+	log_sink_format(format);
+	if (stream == NULL) {
+		stream = fopencookie(NULL, "w", functions);
+		if (stream == NULL)
+			return -errno;
+		/* A message is one write then, with its own level. */
+		setvbuf(stream, NULL, _IONBF, 0);
+	}
+	return rte_openlog_stream(stream) == 0 ? 0 : -EINVAL;
+}
+
+void log_sink_format(enum log_format format)
+{
+	pthread_mutex_lock(&sink.lock);
+	sink.format = format;
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void log_sink_worker(const char *name)
+{
+	pthread_mutex_lock(&sink.lock);
+	sink.worker = name;
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void log_sink_say(int level, const char *format, ...)
+{
+	char text[LOG_TEXT_MAX];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	take(level, text, strlen(text));
+	take(level, "\n", 1);
+}

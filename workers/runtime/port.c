@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <linux/if_packet.h>
+#include <net/if.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "runtime/port.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
+#define FDS_MAX 1024
+
+/* The process's packet sockets; returns how many. */
+static unsigned int packet_sockets(int *fds, unsigned int max)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	unsigned int n = 0;
+
+	if (dir == NULL)
+		return 0;
+	while (n < max && (entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name), domain;
+		socklen_t size = sizeof(domain);
+
+		if (entry->d_name[0] == '.' ||
+		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0)
+			continue;
+		if (domain == AF_PACKET || domain == AF_XDP)
+			fds[n++] = fd;
+	}
+	closedir(dir);
+	return n;
+}
+
+static bool contains(const int *fds, unsigned int n, int fd)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (fds[i] == fd)
+			return true;
+	return false;
+}
+
+/* Drivers do not tell their sockets, so take those that appeared while the port came up. */
+static void sockets_since(struct port *port, const int *before, unsigned int n_before)
+{
+	int now[FDS_MAX];
+	unsigned int n = packet_sockets(now, FDS_MAX);
+
+	port->n_fds = 0;
+	for (unsigned int i = 0; i < n && port->n_fds < PORT_FDS_MAX; i++)
+		if (!contains(before, n_before, now[i]))
+			port->fds[port->n_fds++] = now[i];
+}
+
+/* The interface that devargs name, or an empty text. */
+static void interface_name(const char *device, char name[IF_NAMESIZE])
+{
+	const char *at = strstr(device, "iface=");
+
+	name[0] = '\0';
+	if (at != NULL)
+		snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(at + 6, ","), at + 6);
+}
+
+int port_claim(struct port *port, const char *device, char *error, size_t error_size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char interface[IF_NAMESIZE];
+	int length;
+
+	memset(port, 0, sizeof(*port));
+	interface_name(device, interface);
+	if (interface[0] == '\0')
+		return 0;
+	if (if_nametoindex(interface) == 0) {
+		snprintf(error, error_size,
+			 "device '%s': there is no interface '%s' in this network namespace (ip "
+			 "link "
+			 "shows them)",
+			 device, interface);
+		return -ENODEV;
+	}
+	/* A name in the abstract namespace: as wide as the network namespace, and never left
+	 * behind. */
+	length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "doorbell/%s",
+			  interface);
+	port->claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (port->claim >= 0 && bind(port->claim, (struct sockaddr *)&address,
+				     offsetof(struct sockaddr_un, sun_path) + 1 + length) == 0)
+		return 0;
+	snprintf(error, error_size,
+		 "device '%s': another doorbell process or port has interface '%s'; stop that one "
+		 "first",
+		 device, interface);
+	if (port->claim >= 0)
+		close(port->claim);
+	port->claim = 0;
+	return -EBUSY;
+}
+
+static const char *probe_hint(const char *device, int error)
+{
+	if (strncmp(device, "net_", 4) != 0)
+		return "; the driver's reason is above; doorbell doctor says what is missing";
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		return "; run as root or with CAP_NET_RAW and CAP_NET_ADMIN";
+	case EBUSY:
+		return "; is its name used by another port?";
+	default:
+		return "; write a PCI address, or devargs such as net_af_packet0,iface=eth1";
+	}
+}
+
+static int probe(struct port *port, const char *device, char *error, size_t error_size)
+{
+	char name[256];
+	int ret;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
+	/* A device may have come with the EAL already. */
+	if (rte_eth_dev_get_port_by_name(name, &port->id) == 0)
+		return 0;
+	ret = rte_dev_probe(device);
+	if (ret == 0)
+		ret = rte_eth_dev_get_port_by_name(name, &port->id);
+	if (ret != 0)
+		snprintf(error, error_size, "device '%s' cannot be opened: %s%s", device,
+			 strerror(ret < 0 ? -ret : EINVAL), probe_hint(device, -ret));
+	return ret;
+}
+
+#define RSS_HASHES (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP)
+
+/*
+ * Mbufs of one packet, as the driver tells it. Drivers that have no limit say 0 or the largest
+ * number; segment offload, which has a limit of its own, is not used.
+ */
+static uint16_t segments_max(const struct rte_eth_dev_info *info)
+{
+	uint16_t n = info->tx_desc_lim.nb_mtu_seg_max;
+
+	if (!(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+		return 1;
+	if (n == 0)
+		n = info->tx_desc_lim.nb_seg_max;
+	return n == 0 ? UINT16_MAX : n;
+}
+
+static void choose_checksums(struct port *port, uint64_t offloads)
+{
+	port->tx_checksums[0] = port->tx_checksums[1] = 0;
+	if (offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) {
+		port->tx_checksums[0] = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+		port->tx_checksums[1] = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+	}
+	if (offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+		port->tx_checksums[0] |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+}
+
+static void choose_features(struct port *port, const struct port_params *p,
+			    const struct rte_eth_dev_info *info, struct rte_eth_conf *conf,
+			    uint8_t *rss_key)
+{
+	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	uint64_t hash = RSS_HASHES;
+
+	conf->rxmode.offloads = p->rx_checksums ? info->rx_offload_capa & rx : 0;
+	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	conf->txmode.offloads |= p->tx_checksums ? info->tx_offload_capa & tx : 0;
+	port->rx_checksums = 0;
+	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
+		port->rx_checksums |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+		port->rx_checksums |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	port->segments_max = segments_max(info);
+	choose_checksums(port, conf->txmode.offloads);
+	port->rss = port->queues > 1 && (info->flow_type_rss_offloads & hash) != 0;
+	if (!port->rss)
+		return;
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & hash;
+	/* A secret key: clients must not be able to aim at one lcore. */
+	if (info->hash_key_size > 0 && info->hash_key_size <= 64 &&
+	    getrandom(rss_key, info->hash_key_size, 0) == info->hash_key_size) {
+		conf->rx_adv_conf.rss_conf.rss_key = rss_key;
+		conf->rx_adv_conf.rss_conf.rss_key_len = info->hash_key_size;
+	}
+}
+
+static bool read_table(uint16_t id, uint16_t entries, struct port_rss *rss)
+{
+	struct rte_eth_rss_reta_entry64 table[PORT_RSS_ENTRIES_MAX / RTE_ETH_RETA_GROUP_SIZE];
+
+	if (entries == 0 || entries > PORT_RSS_ENTRIES_MAX || !RTE_IS_POWER_OF_2(entries))
+		return false;
+	for (unsigned int i = 0; i < RTE_DIM(table); i++)
+		table[i].mask = UINT64_MAX;
+	if (rte_eth_dev_rss_reta_query(id, table, entries) != 0)
+		return false;
+	for (uint16_t i = 0; i < entries; i++)
+		rss->queue[i] =
+			table[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE];
+	rss->entries = entries;
+	return true;
+}
+
+/* What the NIC does, which need not be all that it was asked for. */
+static void read_rss(struct port *port, const struct rte_eth_dev_info *info)
+{
+	struct port_rss *rss = &port->spread;
+	struct rte_eth_rss_conf conf = {.rss_key = rss->key, .rss_key_len = sizeof(rss->key)};
+
+	memset(rss, 0, sizeof(*rss));
+	if (!port->rss || info->hash_key_size < 40 || info->hash_key_size > sizeof(rss->key) ||
+	    rte_eth_dev_rss_hash_conf_get(port->id, &conf) != 0)
+		return;
+	rss->key_length = info->hash_key_size;
+	rss->ip4 = conf.rss_hf & RTE_ETH_RSS_IPV4;
+	rss->ip6 = conf.rss_hf & RTE_ETH_RSS_IPV6;
+	rss->ports4 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+	rss->ports6 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	rss->known = read_table(port->id, info->reta_size, rss);
+}
+
+static int setup_queues(struct port *port, const struct port_params *p,
+			const struct rte_eth_dev_info *info)
+{
+	uint16_t rx = p->rx_descriptors, tx = p->tx_descriptors;
+	int socket = rte_eth_dev_socket_id(port->id), ret;
+	struct rte_eth_txconf txconf = info->default_txconf;
+
+	/* Packets stay referenced until acknowledged: the driver must not assume it frees them. */
+	txconf.offloads &= ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
+	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
+		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool[q]);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(port->id, q, tx, socket, &txconf);
+	}
+	return ret;
+}
+
+/* Some drivers tell a largest MTU, some a largest frame. */
+static uint32_t largest_mtu(const struct rte_eth_dev_info *info)
+{
+	uint32_t frame = info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN
+				 ? info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN
+				 : UINT16_MAX;
+
+	return RTE_MIN(frame, (uint32_t)info->max_mtu);
+}
+
+static int set_mtu(struct port *port, uint16_t mtu)
+{
+	uint16_t now = 0;
+
+	port->mtu = mtu;
+	if (rte_eth_dev_get_mtu(port->id, &now) == 0 && now == mtu)
+		return 0;
+	return rte_eth_dev_set_mtu(port->id, mtu);
+}
+
+/*
+ * All packets of a NIC that has several queues but cannot spread packets come to the first: lcores
+ * with the others would have nothing to do. Software ports spread as they like.
+ */
+static uint16_t useful_queues(const struct rte_eth_dev_info *info, uint16_t wanted)
+{
+	const struct rte_bus *bus = rte_dev_bus(info->device);
+	bool nic = bus != NULL && strcmp(rte_bus_name(bus), "pci") == 0;
+
+	if (nic && (info->flow_type_rss_offloads & RSS_HASHES) == 0)
+		return 1;
+	return RTE_MIN(wanted, RTE_MIN(info->max_rx_queues, info->max_tx_queues));
+}
+
+static int start(struct port *port, const struct port_params *p, char *error, size_t error_size)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {0};
+	struct rte_ether_addr mac;
+	uint8_t rss_key[64];
+	const char *step = "information";
+	int ret;
+
+	ret = rte_eth_dev_info_get(port->id, &info);
+	if (ret < 0)
+		goto fail;
+	port->queues = useful_queues(&info, p->queues);
+	/* This driver spreads packets over all sockets that it was told to open, read or not. */
+	if (strcmp(info.driver_name, "net_af_packet") == 0 && info.max_rx_queues > p->queues) {
+		snprintf(error, error_size,
+			 "device '%s': qpairs=%u, but only %u are served; write "
+			 "qpairs=%u",
+			 p->device, info.max_rx_queues, p->queues, p->queues);
+		return -EINVAL;
+	}
+	choose_features(port, p, &info, &conf, rss_key);
+	step = "configuration";
+	ret = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
+	if (ret < 0)
+		goto fail;
+	step = "MTU";
+	ret = set_mtu(port, p->mtu);
+	/* Only now: drivers that cannot set one take more than they say. */
+	if (ret < 0 && ret != -ENOTSUP && p->mtu > largest_mtu(&info)) {
+		snprintf(error, error_size,
+			 "device '%s': its driver %s takes an MTU of %u at most; lower mtu",
+			 p->device, info.driver_name, largest_mtu(&info));
+		return ret;
+	}
+	if (ret < 0 && ret != -ENOTSUP)
+		goto fail;
+	step = "queue set-up";
+	ret = setup_queues(port, p, &info);
+	if (ret < 0)
+		goto fail;
+	step = "start";
+	ret = rte_eth_dev_start(port->id);
+	if (ret < 0)
+		goto fail;
+	read_rss(port, &info);
+	/* Neighbour discovery comes by multicast. Software ports hear everything anyway. */
+	rte_eth_allmulticast_enable(port->id);
+	step = "MAC address";
+	ret = rte_eth_macaddr_get(port->id, &mac);
+	if (ret < 0)
+		goto fail;
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	return 0;
+fail:
+	snprintf(error, error_size, "device '%s': %s failed: %s%s", p->device, step, strerror(-ret),
+		 strcmp(step, "MTU") == 0 ? "; set the interface's first: ip link set dev ... mtu"
+					  : "");
+	return ret;
+}
+
+int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size)
+{
+	int before[FDS_MAX], ret;
+	unsigned int n_before = packet_sockets(before, FDS_MAX);
+
+	ret = probe(port, params->device, error, error_size);
+	if (ret < 0)
+		return ret;
+	ret = start(port, params, error, error_size);
+	if (ret < 0) {
+		rte_eth_dev_close(port->id);
+		return ret;
+	}
+	sockets_since(port, before, n_before);
+	return 0;
+}
+
+bool port_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->id, &link) != 0 ||
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+uint64_t port_line_rate(const struct port *port)
+{
+	struct rte_eth_link link;
+	uint32_t mbit = 10000;
+
+	if (rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_speed != 0 &&
+	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		mbit = link.link_speed;
+	return mbit * 1000000ull / 8;
+}
+
+void port_close(struct port *port)
+{
+	rte_eth_dev_stop(port->id);
+	rte_eth_dev_close(port->id);
+	if (port->claim > 0)
+		close(port->claim);
+}
