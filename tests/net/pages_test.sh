@@ -9,7 +9,7 @@ set -euo pipefail
 story=pages
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(realpath "${DOORBELL_BUILD:-$root/build}")
-pages=(README.md deploy/docs/client.md)
+pages=(README.md deploy/docs/client.md deploy/docs/install.md deploy/docs/model.md deploy/docs/symptoms.md)
 
 skip() {
     echo "skipped $story: $*"
@@ -19,6 +19,7 @@ skip() {
 fail() {
     echo "FAILED $story: $*" >&2
     [ ! -s "$dir/output" ] || tail -n 20 "$dir/output" >&2
+    grep -h " warning \| error " "$dir"/background.* | tail -n 5 >&2 || true
     tail -n 5 "$dir"/background.* >&2 2>/dev/null || true
     exit 1
 }

@@ -194,20 +194,58 @@ def check_notices(root):
         problem(page, f"has the notices {told}, notice.h has {made}")
 
 
+def words_of_programs(root):
+    """All that is in string literals, those that go on in the next line joined; conversions are *."""
+    text = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith((".", "build", "tests"))]
+        text += [read(os.path.join(folder, name)) for name in files if name.endswith((".c", ".h"))]
+    joined = re.sub(r'"\s*\n\s*"', "", "\n".join(text)).replace('\\"', '"')
+    return re.sub(r"%[-0-9.*]*(?:l|ll|z)?[a-z]|\"\s*PRI\w+\s*\"", "*", joined)
+
+
+def check_symptoms(root):
+    """What the first column says a program prints, a program prints."""
+    page = os.path.join(root, "deploy/docs/symptoms.md")
+    programs, drops, checked = words_of_programs(root), source(root, "drop.h"), 0
+    for row in re.findall(r"^\| (.*?) \|", read(page), re.MULTILINE):
+        for said in re.findall(r"`([^`]+)`", row):
+            checked += 1
+            if row.startswith("drops") or ", drops " in row and re.fullmatch(r"\w+", said):
+                if f'"{said}"' not in drops and said not in source(root, "notice.h").lower():
+                    problem(page, f"{said} is no reason to drop, and no notice")
+                continue
+            for part in said.split("*"):
+                if len(part.strip()) > 3 and part.strip() not in programs:
+                    problem(page, f"no program says {part.strip()!r}")
+    if checked < 40:
+        problem(page, f"only {checked} of its symptoms have words that can be looked up")
+
+
+def check_paths(page, text):
+    """Scripts and programs of the tree that commands name."""
+    for line in command_lines(text):
+        for path in re.findall(r"(?<![\w/.-])((?:tests|deploy)/[\w./-]+\.(?:sh|py|yaml|c))\b", line):
+            if not os.path.exists(path):
+                problem(page, f"names {path}, which is not there")
+
+
 def main():
     root, version = sys.argv[1], sys.argv[5]
     doorbell, agent, lb = (os.path.abspath(program) for program in sys.argv[2:5])
     programs, checked = Programs(doorbell, agent, lb), 0
     os.chdir(root)
     docs = sorted(f"deploy/docs/{name}" for name in os.listdir("deploy/docs") if name.endswith(".md"))
-    pages = [name for name in sorted(os.listdir(".")) if name.endswith(".md")] + docs
+    pages = [name for name in sorted(os.listdir(".")) if name.endswith(".md")] + docs + ["tests/README.md"]
     for page in pages:
         text = read(page)
         check_blocks(page, text)
         check_included(page, text)
         check_links(page, text)
+        check_paths(page, text)
         checked += programs.check(page, text)
     check_notices(".")
+    check_symptoms(".")
     if f"Version {version}" not in read("README.md"):
         problem("README.md", f"does not say Version {version}, which meson.build has")
     for program in (doorbell, agent, lb):
