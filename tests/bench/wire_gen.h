@@ -74,7 +74,8 @@ struct gen_worker {
 	uint16_t queue;
 	struct writer writer; /* to the load balancer */
 	struct lb_link_info link;
-	uint32_t acked;     /* the last of ours that it acknowledged */
+	uint32_t acked;     /* PSN of the last packet of ours that it acknowledged */
+	uint32_t replied;   /* PSN of our last reply */
 	uint32_t epsn, msn; /* of its next WRITE; of messages taken */
 	bool ack_due;
 	uint64_t sequence;         /* of its last descriptor */
@@ -92,12 +93,14 @@ void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_
 		     uint16_t queue, const struct wire_address *lb, struct rte_mempool *packets);
 /* <now>: TSC ticks. */
 bool gen_worker_turn(struct gen_worker *w, uint64_t now);
-/* Has the load balancer acknowledged all that was sent to it? For any thread. */
+/*
+ * Has the load balancer acknowledged every reply? For any thread. Heartbeats do not count: on a
+ * busy machine the next one leaves in the turn that takes the acknowledgement of the one before.
+ */
 static inline bool gen_worker_acked(const struct gen_worker *w)
 {
-	uint32_t acked = __atomic_load_n(&w->acked, __ATOMIC_RELAXED);
-
-	return roce_psn_add(acked, 1) == __atomic_load_n(&w->writer.psn, __ATOMIC_RELAXED);
+	return roce_psn_diff(__atomic_load_n(&w->acked, __ATOMIC_RELAXED),
+			     __atomic_load_n(&w->replied, __ATOMIC_RELAXED)) >= 0;
 }
 
 #endif

@@ -49,7 +49,7 @@ void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_
 	roce_path_init(&w->writer.path, &path);
 	w->writer.psn = WIRE_FIRST_PSN;
 	w->writer.rkey = w->link.reply_rkey;
-	w->acked = roce_psn_add(WIRE_FIRST_PSN, ROCE_PSN_MASK);
+	w->acked = w->replied = roce_psn_add(WIRE_FIRST_PSN, ROCE_PSN_MASK);
 	w->epsn = w->link.psn;
 	w->beat_every = rte_get_tsc_hz() / 1000 * WIRE_BEAT_MS;
 }
@@ -86,6 +86,7 @@ static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_
 
 	memcpy(at, &header, sizeof(header));
 	payload_write(at + sizeof(header), w->o->reply, number);
+	w->replied = roce_psn_add(w->writer.psn, ROCE_PSN_MASK);
 	writer_end(&w->writer, m);
 }
 
