@@ -35,6 +35,7 @@ struct handshake {
 
 struct control_handshakes {
 	time_t not_after; /* of our certificate; 0: none */
+	uint32_t limit_ms;
 	struct event_base *base;
 	SSL_CTX *context;
 	control_admit *admit;
@@ -167,8 +168,8 @@ static struct bufferevent *begin_tls(struct control_handshakes *h, int fd)
 static void start(struct control_handshakes *h, int fd, struct door_source *source,
 		  const char *peer)
 {
-	const struct timeval limit = {.tv_sec = CONTROL_HANDSHAKE_MS / 1000,
-				      .tv_usec = CONTROL_HANDSHAKE_MS % 1000 * 1000};
+	const struct timeval limit = {.tv_sec = h->limit_ms / 1000,
+				      .tv_usec = h->limit_ms % 1000 * 1000};
 	struct handshake *s = calloc(1, sizeof(*s));
 
 	if (!s) {
@@ -321,6 +322,11 @@ int control_handshakes_reload(struct control_handshakes *h, const struct lb_conf
 	return 0;
 }
 
+void control_handshakes_limit(struct control_handshakes *h, uint32_t ms)
+{
+	h->limit_ms = ms;
+}
+
 struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     const struct lb_config *config,
 						     control_admit *admit, void *context,
@@ -333,6 +339,7 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 		return NULL;
 	}
 	h->base = base;
+	h->limit_ms = CONTROL_HANDSHAKE_MS;
 	h->admit = admit;
 	h->admit_context = context;
 	TAILQ_INIT(&h->pending);

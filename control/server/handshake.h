@@ -8,6 +8,7 @@
 #define CONTROL_HANDSHAKE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define CONTROL_HANDSHAKE_MS 5000
 
@@ -42,6 +43,9 @@ void control_handshakes_destroy(struct control_handshakes *h);
 /* Read the files again, for connections that come from now on. On -EINVAL all stays as it was. */
 int control_handshakes_reload(struct control_handshakes *h, const struct lb_config *config,
 			      char *error, size_t error_size);
+
+/* Handshakes that begin from now on may take so long; by default CONTROL_HANDSHAKE_MS. */
+void control_handshakes_limit(struct control_handshakes *h, uint32_t ms);
 
 /* Begin one on <fd>, which is taken over. */
 void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,

@@ -322,6 +322,7 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 	if (server) {
 		server->lb = lb;
 		server->base = base;
+		server->hello_ms = CONTROL_HELLO_S * 1000;
 	}
 	if (server)
 		server->window = window_create();
@@ -372,6 +373,13 @@ void control_server_destroy(struct control_server *server)
 	event_free(server->sampler);
 	window_destroy(server->window);
 	free(server);
+}
+
+void control_server_limits(struct control_server *server, uint32_t handshake_ms, uint32_t hello_ms)
+{
+	if (server->handshakes != NULL)
+		control_handshakes_limit(server->handshakes, handshake_ms);
+	server->hello_ms = hello_ms;
 }
 
 bool control_server_has_tls(const struct control_server *server)

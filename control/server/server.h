@@ -26,6 +26,12 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 /* Close every connection, which removes the agents' workers, and remove the socket. */
 void control_server_destroy(struct control_server *server);
 
+/*
+ * How long agents that connect from now on may take: for the TLS handshake, and from then to their
+ * first word; by default 5 s, and CONTROL_HELLO_S of control.h.
+ */
+void control_server_limits(struct control_server *server, uint32_t handshake_ms, uint32_t hello_ms);
+
 /* Do agents come with TLS? */
 bool control_server_has_tls(const struct control_server *server);
 

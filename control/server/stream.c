@@ -91,9 +91,9 @@ static void keep_lease(struct control_stream *s)
 }
 
 /* Once each time that it gets there: lines alone win no time. */
-static void enter(struct control_stream *s, enum stream_phase phase, unsigned int seconds)
+static void enter(struct control_stream *s, enum stream_phase phase, uint32_t ms)
 {
-	const struct timeval limit = {.tv_sec = seconds};
+	const struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
 	if (s->phase == phase)
 		return;
@@ -111,9 +111,9 @@ void control_stream_deadline(struct control_stream *s)
 		s->phase = STREAM_SERVING;
 		keep_lease(s);
 	} else if (s->c.greeted || s->phase == STREAM_SERVING) {
-		enter(s, STREAM_REGISTERING, CONTROL_REGISTER_S);
+		enter(s, STREAM_REGISTERING, CONTROL_REGISTER_S * 1000);
 	} else if (s->phase == STREAM_NEW) {
-		enter(s, STREAM_GREETING, CONTROL_HELLO_S);
+		enter(s, STREAM_GREETING, s->server->hello_ms);
 	}
 }
 

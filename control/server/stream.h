@@ -51,6 +51,7 @@ struct control_server {
 	struct control_http *http; /* NULL: off */
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];
+	uint32_t hello_ms; /* for an agent's first word */
 	uint64_t start_ms;
 	struct {
 		dev_t dev; /* which file at its path is ours */

@@ -73,15 +73,16 @@ Test(doctor_run, a_check_that_crashes_is_a_warning)
 	cr_expect_str_eq(d.finding[0].found, "the check itself ended with status 3");
 }
 
-Test(doctor_run, a_check_that_hangs_ends_after_five_seconds_with_the_fix_of_its_row)
+Test(doctor_run, a_check_that_hangs_ends_at_the_limit_with_the_fix_of_its_row)
 {
 	double start = now();
 
+	d.limit_ms = 1000;
 	run(hang);
-	cr_expect_lt(now() - start, 10);
+	cr_expect_geq(now() - start, 1);
 	cr_assert_eq(d.n, 1);
 	cr_expect_eq(d.finding[0].status, DOCTOR_WARNING);
-	cr_expect_str_eq(d.finding[0].found, "no answer within 5 s");
+	cr_expect_str_eq(d.finding[0].found, "no answer within 1 s");
 	cr_expect_str_eq(d.finding[0].fix, "wait no longer");
 }
 
@@ -301,7 +302,6 @@ Test(doctor_run, a_daemon_that_says_nothing_does_not_keep_us)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	double start = now();
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", root);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -310,9 +310,9 @@ Test(doctor_run, a_daemon_that_says_nothing_does_not_keep_us)
 	run(check_control);
 	cr_expect_eq(d.finding[0].status, DOCTOR_NA, "%s", d.finding[0].found);
 	cr_assert_eq(listen(fd, 1), 0);
+	d.limit_ms = 1000;
 	run(check_control);
-	cr_expect_lt(now() - start, 10);
-	cr_expect_str_eq(d.finding[0].found, "no answer within 5 s");
+	cr_expect_str_eq(d.finding[0].found, "no answer within 1 s");
 	close(fd);
 }
 

@@ -10,6 +10,7 @@
 
 struct doctor {
 	const char *root;
+	uint32_t limit_ms; /* of one check; 0: DOCTOR_LIMIT_MS */
 	struct doctor_plan plan;
 	unsigned int n;
 	struct doctor_finding finding[DOCTOR_FINDINGS_MAX];
@@ -31,7 +32,7 @@ struct doctor_row {
 extern const struct doctor_row doctor_rows[];
 extern const unsigned int doctor_n_rows;
 
-#define DOCTOR_LIMIT_MS 5000 /* of one check; what is emulated, or cold, takes its time */
+#define DOCTOR_LIMIT_MS 5000 /* what is emulated, or cold, takes its time */
 
 /* Run one check in a process of its own; what it found is in <d> after it. */
 void doctor_run_row(struct doctor *d, const struct doctor_row *row);

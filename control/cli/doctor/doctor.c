@@ -98,10 +98,15 @@ static void look(struct doctor *d, const struct doctor_row *row, int to)
 	_exit(0);
 }
 
+static uint32_t limit_ms(const struct doctor *d)
+{
+	return d->limit_ms != 0 ? d->limit_ms : DOCTOR_LIMIT_MS;
+}
+
 /* Findings until the end of the pipe. False when the time was over first. */
 static bool collect(struct doctor *d, int from, size_t *size)
 {
-	long end = now_ms() + DOCTOR_LIMIT_MS;
+	long end = now_ms() + limit_ms(d);
 
 	for (;;) {
 		struct pollfd p = {.fd = from, .events = POLLIN};
@@ -176,7 +181,7 @@ void doctor_run_row(struct doctor *d, const struct doctor_row *row)
 	d->n = (unsigned int)(size / sizeof(d->finding[0]));
 	terminate(d);
 	if (!ended) {
-		doctor_report(d, DOCTOR_WARNING, "no answer within %d s", DOCTOR_LIMIT_MS / 1000);
+		doctor_report(d, DOCTOR_WARNING, "no answer within %u s", limit_ms(d) / 1000);
 		doctor_fix(d, "%s", row->slow ? row->slow : "something hangs; dmesg tells more");
 	} else if (status != 0) {
 		doctor_report(d, DOCTOR_WARNING, "the check itself ended with %s %d",
