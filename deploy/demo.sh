@@ -90,6 +90,9 @@ built=$(seconds "$started")
 
 step 2 "network: a client, a load balancer and two workers, each in a namespace of its own"
 topology_up "demo$$" 2
+# A small machine may halt a process for a second: no worker is doubted for that.
+# shellcheck disable=SC2034
+default_workers="{timeout_ms: 5000, suspect_ms: 0}" default_fabric="{ack_timeout: 17}"
 topology_config "  - {name: digits, address: $vip, port: $port, model: mlp, max_request: 72}"
 echo "client 10.200.0.2 ── 10.200.0.100 (VIP) load balancer 10.201.0.1 ══ RoCEv2 ══ workers 10.201.0.11, .12"
 echo "ports: $(grep -o 'net_[^"]*' "$dir/lb.yaml" | paste -sd' ')"

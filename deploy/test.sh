@@ -6,7 +6,7 @@
 #   unit     unit tests, built with warnings as errors
 #   asan     the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   race     threads against each other under ThreadSanitizer
-#   fuzz     each fuzzer for 10 seconds, from its corpus
+#   fuzz     each fuzzer for 10 seconds, from its corpus; FUZZ_SEED=N: another order than 1's
 #   story    each story of tests/net (and other folders' *_test.sh), against the release build; up to
 #            three at a time those that say `# Runs beside another`
 #   demo     deploy/demo.sh, and the figures that it writes
@@ -41,6 +41,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+# What takes longer hangs. tests/net/beside.sh has the same limit.
+story_limit_s=300
 passed=0 failed=0 skipped=0
 failures=()
 logs=$(mktemp -d /tmp/doorbell-test.XXXXXX)
@@ -137,7 +139,7 @@ meson_results() {
 fuzz() {
     local name=$1 binary=$2 corpus=$logs/corpus-$1
     mkdir -p "$corpus"
-    (cd "$corpus" && "$binary" -max_total_time=10 -timeout=10 -rss_limit_mb=4096 \
+    (cd "$corpus" && "$binary" -seed="${FUZZ_SEED:-1}" -max_total_time=10 -timeout=60 -rss_limit_mb=4096 \
         -artifact_prefix="$logs/" "$corpus" "$root/tests/fuzz/corpus/$name") >"$logs/fuzz-$name" 2>&1
 }
 
@@ -200,7 +202,7 @@ story_name() {
 story_start() {
     local name
     name=$(story_name "$1")
-    DOORBELL_BUILD=$root/build timeout -k 15 180 "$1" >"$logs/${name//\//-}" 2>&1 </dev/null &
+    DOORBELL_BUILD=$root/build timeout -k 15 $story_limit_s "$1" >"$logs/${name//\//-}" 2>&1 </dev/null &
     running[$!]=$name
     queue+=("$name")
     began[$name]=$SECONDS

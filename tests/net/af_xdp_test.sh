@@ -5,6 +5,7 @@
 # balancer's addresses and leave everything else alone; a program that a killed daemon left behind
 # does not keep the next one from starting.
 . "$(dirname "$0")/story.sh"
+device_frames= # of af_packet
 
 [ -f "$build/lb/steer.bpf.o" ] || skip "this build has no XDP program (clang or libbpf-dev missing)"
 

@@ -4,12 +4,13 @@
 # Workers come and go under load: first all are restarted one by one, then they join, leave, are
 # killed or stopped at random. Nothing is lost and nothing comes twice.
 #
-#   CHURN_EVENTS=100 CHURN_SEED=7 tests/net/churn_test.sh
+#   CHURN_EVENTS=100 CHURN_SEED=7 tests/net/churn_test.sh (default: 30 events of seed 1)
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 events=${CHURN_EVENTS:-30}
-RANDOM=${CHURN_SEED:-$$}
-seed=${CHURN_SEED:-$$}
+seed=${CHURN_SEED:-1}
+RANDOM=$seed
 workers=5
 
 topology_up "story$$" "$workers"

@@ -4,23 +4,26 @@
 # A worker's cable is pulled: no FIN, no RST, nothing. Its requests end with notices, the other
 # worker serves on, and when the cable is back the worker is too.
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 topology_up "story$$" 2
 # In turn: shares are then the same however fast a worker happens to be.
-topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}"
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, queue: 8192}"
 start_lb
 start_agents 2 echo
 
-load_start run echo --to "$vip:8500" --sockets 32 --duration-s 4 --rate 4000 --window 64
-wait_for "requests on w1" requests_above w1 1000
+watch_delays
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 2000 --window 64
+wait_for "requests on w1" requests_above w1 500
 ip -n "$tag-fabric" link set w1 down
 wait_for "w1 to be given up" eval '! worker_known w1'
-load_wait run || true
+wait_for "requests on w2 since" requests_above w2 $(($(worker w2 requests) + 1000))
+load_end run
 
 expect "wrong replies" "$(figure run wrong)" -eq 0
 expect "requests without reply or notice" "$(figure run lost)" -eq 0
 expect "notices" "$(figure run refused)" -eq "$(drops worker_lost)"
-expect "longest silence on a socket, ms" "$(figure run longest_gap_ms | cut -d. -f1)" -lt 1000
+expect_ms "longest silence on a socket" "$(figure run longest_gap_ms | cut -d. -f1)" 1000
 
 ip -n "$tag-fabric" link set w1 up
 wait_for "w1 to be active again" worker_is w1 active

@@ -5,6 +5,7 @@
 # and after the start of a good configuration; then one thing at a time is broken, and the doctor
 # names it and its fix, and the fix mends it.
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 # doctor PLACE ARGUMENTS...: JSON in $dir/doctor.json, exit status in $status
 doctor() {

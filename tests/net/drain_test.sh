@@ -12,22 +12,22 @@ topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy
 start_lb
 start_agents 2 echo --model-args delay_us=50
 
-load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 4000
-wait_for "requests on w1" requests_above w1 1000
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 1500
+wait_for "requests on w1" requests_above w1 500
 expect "state after doorbell workers drain" "$(cli --json workers drain w1 | jq -r .worker.state)" = drained
 expect_log w1 drained
 is_running "$pid_w1" || fail "the agent of a drained worker ended"
 before=$(worker w1 requests)
-wait_for "requests on w2" requests_above w2 $(($(worker w2 requests) + 2000))
+wait_for "requests on w2" requests_above w2 $(($(worker w2 requests) + 1000))
 expect "requests of w1 while it was drained" "$(worker w1 requests)" -eq "$before"
 cli workers resume w1 >/dev/null
-wait_for "requests on w1 again" requests_above w1 $((before + 1000))
+wait_for "requests on w1 again" requests_above w1 $((before + 500))
 
 stop "$pid_w2" TERM
 expect "exit status of the agent of w2" "$status" -eq 0
 expect_log w2 drained
 start_agent 2 echo
-wait_for "requests on w2 again" requests_above w2 1000
+wait_for "requests on w2 again" requests_above w2 500
 
 load_end run
 expect_none_lost run

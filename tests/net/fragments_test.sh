@@ -47,6 +47,7 @@ stop "$pid_w1"
 
 [ -f "$build/lb/steer.bpf.o" ] || skip "no XDP program in this build: IPv4 in pieces was not tried"
 lcores=
+device_frames= # of af_packet
 topology_config "$services"
 sed -i 's/net_af_packet0/net_af_xdp0/' "$dir/lb.yaml"
 start_lb

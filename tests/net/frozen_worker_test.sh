@@ -4,26 +4,29 @@
 # A worker's loop hangs while its host and its TCP connection live on. Heartbeats come from the
 # loop, so it is dead to the load balancer after workers.timeout_ms; it comes back when it runs again.
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 topology_up "story$$" 2
 # In turn: shares are then the same however fast a worker happens to be.
-topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}"
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, queue: 8192}"
 start_lb
 start_agents 2 echo
 
-load_start run echo --to "$vip:8500" --sockets 32 --duration-s 4 --rate 4000 --window 64
-wait_for "requests on w1" requests_above w1 1000
+watch_delays
+load_start run echo --to "$vip:8500" --sockets 32 --duration-s 3600 --rate 2000 --window 64
+wait_for "requests on w1" requests_above w1 500
 kill -STOP "$pid_w1"
 wait_for "w1 to be given up" eval '! worker_known w1'
 expect_log lb "no heartbeat from its loop for 500 ms"
-load_wait run || true
+wait_for "requests on w2 since" requests_above w2 $(($(worker w2 requests) + 1000))
+load_end run
 
 lost=$(drops worker_lost)
 expect "wrong replies" "$(figure run wrong)" -eq 0
 expect "requests without reply or notice" "$(figure run lost)" -eq 0
 expect "in flight on w1" "$lost" -gt 0
 expect "notices" "$(figure run refused)" -eq "$lost"
-expect "longest silence on a socket, ms" "$(figure run longest_gap_ms | cut -d. -f1)" -lt 1000
+expect_ms "longest silence on a socket" "$(figure run longest_gap_ms | cut -d. -f1)" 1000
 
 kill -CONT "$pid_w1"
 wait_for "w1 to be active again" worker_is w1 active

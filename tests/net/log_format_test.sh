@@ -4,6 +4,7 @@
 # Both daemons log JSON, a line an object, DPDK's lines too; the format and the level change under
 # way.
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 # json_lines NAME: every line of its log is an object with time, level and module
 json_lines() {

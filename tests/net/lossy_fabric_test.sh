@@ -7,8 +7,7 @@
 
 topology_up "story$$" 1
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
-    "workers: {timeout_ms: 5000}
-fabric: {ack_timeout: 13}"
+    "fabric: {ack_timeout: 16}"
 fault_wire w1 --drop 0.01 --duplicate 0.005 --reorder 0.005 --corrupt 0.002 --seed "${SEED:-1}"
 start_lb
 start_agents 1 echo

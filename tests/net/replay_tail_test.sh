@@ -9,9 +9,9 @@
 #
 # TAIL_FAULTS: which (default: kill9 halt cut).
 . "$(dirname "$0")/story.sh"
+default_workers='' default_fabric=''
 
 topology_up "story$$" 4
-device_options=",framecnt=4096"
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, replay: 2}"
 start_lb
@@ -58,6 +58,7 @@ told() {
     before=$(($(worker w1 requests) + 1200))
     offer "$fault"
     wait_for "requests on w1" begun
+    watch_delays
     at=$(date +%s.%N)
     "$fault"
     load_wait "$fault"
@@ -69,19 +70,26 @@ told() {
         "$at" "$(figure base p99_us)" >"$dir/$fault.tail"
     rm "$dir/$fault.watched" "$dir/watch-$fault.log"
     expect "$fault: affected" "$(jq .affected "$dir/$fault.tail")" -gt 0
-    jq -e '.over_undisturbed <= 1.5 and .detection_ms < 400' "$dir/$fault.tail" >/dev/null
+}
+
+# tail_figure JQ: whole ms
+tail_figure() {
+    jq "$1 | floor" "$dir/$fault.tail"
+}
+
+tail_of_fault() {
+    offer base
+    load_wait base
+    expect_none_lost base
+    told "$fault"
+    [ -z "${STORY_FIGURES:-}" ] || return 0
+    in_time "$fault: until the load balancer doubted it" "$(tail_figure .detection_ms)" 400 &&
+        in_time "$fault: the slowest from then on" "$(tail_figure '.affected_max_ms - .detection_ms')" \
+            "$(tail_figure '1.5 * .undisturbed_p99_ms + 1')"
 }
 
 for fault in ${TAIL_FAULTS:-kill9 halt cut}; do
-    # That the machine itself halts everybody for a while, as shared ones do, is no reason to fail.
-    for try in 1 2 3; do
-        offer base
-        load_wait base
-        expect_none_lost base
-        ! told "$fault" || break
-        [ "$try" -lt 3 ] || [ -n "${STORY_FIGURES:-}" ] || fail "$fault: $(cat "$dir/$fault.tail")"
-        [ -z "${STORY_FIGURES:-}" ] || break
-    done
+    measure tail_of_fault
     for key in affected affected_max_ms affected_p99_ms undisturbed_p99_ms detection_ms over_undisturbed; do
         record "${fault}_$key" "$(jq ".$key" "$dir/$fault.tail")"
     done

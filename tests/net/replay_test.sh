@@ -9,7 +9,7 @@
 
 topology_up "story$$" 4
 topology_config "
-  - {name: echo, address: $vip, port: 8500, model: echo, replay: 2}" "workers: {timeout_ms: 300}"
+  - {name: echo, address: $vip, port: 8500, model: echo, replay: 2}" "workers: {timeout_ms: 1000}"
 start_lb
 # 4 ms for one request at a time, as a device would: up to 250/s each.
 model=(echo --model-args batch_us=4000,sleep=1 --max-batch 1)
@@ -53,24 +53,20 @@ halt_w2() {
     wait_for "w2 to be back" worker_is w2 active
 }
 
-# disturb RUN COMMAND: nothing may be lost in any try; that the machine itself halts everybody for
-# a while, as shared ones do, is no reason to fail one.
+# disturb RUN COMMAND: nothing may be lost in any try
 disturb() {
-    local try
-    for try in 1 2 3; do
-        offer "$1"
-        "$2"
-        expect_none_lost "$1"
-        (($(added "$1") >= 150)) || return 0
-    done
-    fail "$1: added to p99, ms: $(added "$1") in try $try, expected less than 150"
+    watch_delays
+    offer "$1"
+    "$2"
+    expect_none_lost "$1"
+    in_time "$1: added to p99" "$(added "$1")" 150
 }
 
 offer base
 load_wait base
 expect_none_lost base
-disturb killed kill_w1
-disturb halted halt_w2
+measure disturb killed kill_w1
+measure disturb halted halt_w2
 again=$(cli --json services list | jq ".services[0].replays")
 expect "requests sent again" "$again" -gt 0
 
@@ -81,8 +77,7 @@ before=$(gone)
 offer still
 wait_for "requests on w1" requests_above w1 500
 kill -STOP "$pid_lb"
-# Longer than a worker may be silent; the agents' queue pairs give up after half a second.
-sleep 0.4
+sleep 1.4 # longer than a worker may be silent
 kill -CONT "$pid_lb"
 load_wait still
 expect_none_lost still

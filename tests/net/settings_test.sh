@@ -9,7 +9,8 @@
 topology_up "story$$" 2
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}
-  - {name: own, address: $vip, port: 8501, model: echo, workers: assigned}"
+  - {name: own, address: $vip, port: 8501, model: echo, workers: assigned}" \
+    "workers: {timeout_ms: 3000, suspect_ms: 0}"
 start_lb
 start_agents 2 echo
 
@@ -82,7 +83,7 @@ start_agent 1 echo --model-args delay_us=3000000 --max-run-ms 4000
 wait_for "w1 to be active" worker_is w1 active
 load_start last echo --to "$vip:8500" --sockets 1 --requests 1
 wait_for "a request on w1" requests_above w1 0
-timeout 15 "$build/control/doorbell" --socket "$dir/control.sock" workers drain w1 >"$dir/drain.log" 2>&1 &
+timeout 60 "$build/control/doorbell" --socket "$dir/control.sock" workers drain w1 >"$dir/drain.log" 2>&1 &
 drain=$!
 wait_for "w1 to be draining" worker_is w1 draining
 kill -KILL "$pid_w1"

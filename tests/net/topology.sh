@@ -105,15 +105,21 @@ cpu() {
 }
 
 # topology_config SERVICES-YAML [EXTRA-YAML]: writes $dir/lb.yaml. May be set before: flows, lcores,
-# device_options (of both ports).
+# device_frames and device_options (of both ports), and default_workers and default_fabric: lines for
+# an EXTRA-YAML that has no key of that name.
 topology_config() {
+    local extra=${2:-} key value
+    for key in workers fabric; do
+        value=default_$key
+        [ -z "${!value:-}" ] || grep -q "^$key:" <<<"$extra" || extra+=$'\n'"$key: ${!value}"
+    done
     cat >"$dir/lb.yaml" <<END
 ports:
   - name: clients
-    device: "net_af_packet0,iface=clients${device_options:-}"
+    device: "net_af_packet0,iface=clients${device_frames:-}${device_options:-}"
     roles: [clients]
   - name: fabric
-    device: "net_af_packet1,iface=fabric${device_options:-}"
+    device: "net_af_packet1,iface=fabric${device_frames:-}${device_options:-}"
     roles: [fabric]
     address: 10.201.0.1/24
 services:
@@ -122,7 +128,7 @@ lcores: [${lcores:-$(cpu 1)}]
 flows: ${flows:-65536}
 memory: {hugepages: false}
 control: {socket: "$dir/control.sock", state_file: "$dir/state.json", agents: "10.201.0.254:4790", allow_plain: true}
-${2:-}
+$extra
 END
 }
 
@@ -138,9 +144,10 @@ start() {
 }
 
 # stop PID [SIGNAL]: end a process that start made, and wait for it. Its exit status is in $status,
-# 137 when it did not end within 10 s. (Not SIGINT: the shell makes background processes ignore it.)
+# 137 when it did not end within $stop_s. (Not SIGINT: the shell makes background processes ignore it.)
+stop_s=30
 stop() {
-    local i left=() end=$((SECONDS + 10))
+    local i left=() end=$((SECONDS + stop_s))
     kill "-${2:-TERM}" "$1" 2>/dev/null || true
     while is_running "$1" && ((SECONDS <= end)); do
         sleep 0.02
@@ -189,7 +196,7 @@ client() {
 }
 
 # wait_for WHAT COMMAND...: until it succeeds, or fail after $patience_s
-patience_s=20
+patience_s=60
 wait_for() {
     local what=$1 end=$((SECONDS + patience_s))
     shift
@@ -232,9 +239,9 @@ topology_stop() {
     topology_reap
 }
 
-# Waits for what was asked to end; what does not within 5 s is killed.
+# Waits for what was asked to end; what does not within 20 s is killed.
 topology_reap() {
-    local i end=$((SECONDS + 5))
+    local i end=$((SECONDS + 20))
     for i in "${topology_pids[@]}"; do
         while is_running "$i" && ((SECONDS <= end)); do
             sleep 0.02
