@@ -54,3 +54,26 @@ void text_integer(struct text *text, uint64_t value)
 	} while (value > 0);
 	text_add(text, digits + at, DIGITS_MOST - at);
 }
+
+void text_make_ascii(char *s)
+{
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
+}
+
+json_t *control_text(const char *text)
+{
+	json_t *string = json_string(text);
+	char *copy;
+
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	text_make_ascii(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}

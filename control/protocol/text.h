@@ -30,6 +30,13 @@ void text_json(struct text *text, const json_t *value);
 
 void text_integer(struct text *text, uint64_t value);
 
+/* What is no printable ASCII becomes '?'. */
+void text_make_ascii(char *s);
+
+/* A string for people; bytes that are not UTF-8 become '?'. The caller owns it; NULL when memory is
+ * short. */
+json_t *control_text(const char *text);
+
 static inline void text_add(struct text *text, const char *data, size_t n)
 {
 	if (!text_reserve(text, n))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "view/row.h"
 #include "server/rpc.h"
 
 struct assign_query {
@@ -55,7 +56,7 @@ static json_t *act_on(struct control_call *call, assign_act *act)
 	if (act(lb, worker, service, (unsigned int)json_array_size(q.services), error,
 		sizeof(error)) < 0)
 		return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
-	return json_pack("{s:o}", "worker", control_worker_row(lb, worker));
+	return control_worker_page(call, worker);
 }
 
 json_t *control_workers_assign(struct control_call *call)
@@ -69,31 +70,42 @@ json_t *control_workers_release(struct control_call *call)
 }
 
 /* A label, or null. */
-static json_t *label(const struct worker *worker, const char *key)
+static void write_label(struct json_writer *w, const char *name, const struct worker *worker,
+			const char *key)
 {
 	const char *value = workers_label(worker, key);
 
-	return value ? control_text(value) : json_null();
+	if (value)
+		writer_string(w, name, value);
+	else
+		writer_null(w, name);
+}
+
+static void write_place(struct json_writer *w, struct lb *lb, const struct worker *worker)
+{
+	writer_open_object(w, NULL);
+	write_label(w, "host", worker, ASSIGN_HOST_LABEL);
+	write_label(w, "slot", worker, "slot");
+	writer_string(w, "name", worker->spec.name);
+	writer_string(w, "model", worker->spec.model);
+	writer_string(w, "state", control_worker_state(lb, worker));
+	worker_row_write_services(w, lb, worker);
+	worker_row_write_labels(w, worker);
+	writer_close_object(w);
 }
 
 json_t *control_workers_table(struct control_call *call)
 {
+	struct json_writer w = {.out = &call->written};
 	struct lb *lb = call->c->lb;
-	json_t *rows;
 
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
-	rows = json_array();
+	call->written_name = "workers";
+	writer_open_array(&w, NULL);
 	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
-	     worker = workers_next(lb_pool(lb), worker)) {
-		json_array_append_new(rows, json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "host",
-						      label(worker, ASSIGN_HOST_LABEL), "slot",
-						      label(worker, "slot"), "name",
-						      control_text(worker->spec.name), "model",
-						      control_text(worker->spec.model), "state",
-						      control_worker_state(lb, worker), "services",
-						      control_worker_services(lb, worker), "labels",
-						      control_worker_labels(worker)));
-	}
-	return json_pack("{s:o}", "workers", rows);
+	     worker = workers_next(lb_pool(lb), worker))
+		write_place(&w, lb, worker);
+	writer_close_array(&w);
+	return json_object();
 }

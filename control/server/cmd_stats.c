@@ -17,93 +17,100 @@ static const struct control_param query_params[] = {
 	{CONTROL_PARAM(stats_query, all), CONTROL_BOOLEAN},
 };
 
-static const struct control_counter lcore_counters[] = {
-	CONTROL_COUNTER(lb_lcore_stats, packets_in),
-	CONTROL_COUNTER(lb_lcore_stats, bytes_in),
-	CONTROL_COUNTER(lb_lcore_stats, packets_out),
-	CONTROL_COUNTER(lb_lcore_stats, bytes_out),
-	CONTROL_COUNTER(lb_lcore_stats, reassembled),
-	CONTROL_COUNTER(lb_lcore_stats, handed_over),
-	CONTROL_COUNTER(lb_lcore_stats, requests),
-	CONTROL_COUNTER(lb_lcore_stats, replies),
-	CONTROL_COUNTER(lb_lcore_stats, notices),
-	CONTROL_COUNTER(lb_lcore_stats, payload_copies),
-	CONTROL_COUNTER(lb_lcore_stats, turns),
-	CONTROL_COUNTER(lb_lcore_stats, idle_turns),
-	CONTROL_COUNTER(lb_lcore_stats, sleeps),
-	CONTROL_COUNTER(lb_lcore_stats, window_held),
-	CONTROL_COUNTER(lb_lcore_stats, window_packets),
-	CONTROL_COUNTER(lb_lcore_stats, queued),
-	CONTROL_COUNTER(lb_lcore_stats, queue_packets),
+static const struct writer_counter lcore_counters[] = {
+	WRITER_COUNTER(lb_lcore_stats, packets_in),
+	WRITER_COUNTER(lb_lcore_stats, bytes_in),
+	WRITER_COUNTER(lb_lcore_stats, packets_out),
+	WRITER_COUNTER(lb_lcore_stats, bytes_out),
+	WRITER_COUNTER(lb_lcore_stats, reassembled),
+	WRITER_COUNTER(lb_lcore_stats, handed_over),
+	WRITER_COUNTER(lb_lcore_stats, requests),
+	WRITER_COUNTER(lb_lcore_stats, replies),
+	WRITER_COUNTER(lb_lcore_stats, notices),
+	WRITER_COUNTER(lb_lcore_stats, payload_copies),
+	WRITER_COUNTER(lb_lcore_stats, turns),
+	WRITER_COUNTER(lb_lcore_stats, idle_turns),
+	WRITER_COUNTER(lb_lcore_stats, sleeps),
+	WRITER_COUNTER(lb_lcore_stats, window_held),
+	WRITER_COUNTER(lb_lcore_stats, window_packets),
+	WRITER_COUNTER(lb_lcore_stats, queued),
+	WRITER_COUNTER(lb_lcore_stats, queue_packets),
 };
 
-static const struct control_counter flow_counters[] = {
-	CONTROL_COUNTER(conntrack_stats, live),
-	CONTROL_COUNTER(conntrack_stats, inserted),
-	CONTROL_COUNTER(conntrack_stats, expired),
-	CONTROL_COUNTER(conntrack_stats, removed),
-	CONTROL_COUNTER(conntrack_stats, reclaimed),
-	CONTROL_COUNTER(conntrack_stats, refused),
-	CONTROL_COUNTER(conntrack_stats, refused_source),
-	CONTROL_COUNTER(conntrack_stats, capacity),
-	CONTROL_COUNTER(conntrack_stats, lag_ms),
+static const struct writer_counter flow_counters[] = {
+	WRITER_COUNTER(conntrack_stats, live),           WRITER_COUNTER(conntrack_stats, inserted),
+	WRITER_COUNTER(conntrack_stats, expired),        WRITER_COUNTER(conntrack_stats, removed),
+	WRITER_COUNTER(conntrack_stats, reclaimed),      WRITER_COUNTER(conntrack_stats, refused),
+	WRITER_COUNTER(conntrack_stats, refused_source), WRITER_COUNTER(conntrack_stats, capacity),
+	WRITER_COUNTER(conntrack_stats, lag_ms),
 };
 
-static json_t *stages(const struct lb_lcore_stats *stats)
+static void write_stages(struct json_writer *w, const struct lb_lcore_stats *stats)
 {
-	json_t *all = json_object();
-
-	for (unsigned int i = 0; i < LB_STAGES; i++)
-		json_object_set_new(
-			all, lb_stage_name(i),
-			json_pack("{s:I, s:I, s:o}", "cycles", (json_int_t)stats->stage_cycles[i],
-				  "items", (json_int_t)stats->stage_items[i], "cycles_per_item",
-				  control_mean(stats->stage_cycles[i], stats->stage_items[i])));
-	return all;
+	writer_open_object(w, "stages");
+	for (unsigned int i = 0; i < LB_STAGES; i++) {
+		writer_open_object(w, lb_stage_name(i));
+		writer_integer(w, "cycles", stats->stage_cycles[i]);
+		writer_integer(w, "items", stats->stage_items[i]);
+		writer_mean(w, "cycles_per_item", stats->stage_cycles[i], stats->stage_items[i]);
+		writer_close_object(w);
+	}
+	writer_close_object(w);
 }
 
-static json_t *drops(const struct lb_lcore_stats *stats, bool zeroes_too)
+static void write_drops(struct json_writer *w, const struct lb_lcore_stats *stats, bool zeroes_too)
 {
-	json_t *all = json_object();
-
+	writer_open_object(w, "drops");
 	for (unsigned int i = 0; i < LB_DROPS; i++)
 		if (stats->drop[i] || zeroes_too)
-			json_object_set_new(all, lb_drop_name(i),
-					    json_integer((json_int_t)stats->drop[i]));
-	return all;
+			writer_integer(w, lb_drop_name(i), stats->drop[i]);
+	writer_close_object(w);
 }
 
 /* To three digits; null when there is nothing to divide by. */
-static json_t *ratio(uint64_t part, uint64_t whole)
+static void write_ratio(struct json_writer *w, const char *key, uint64_t part, uint64_t whole)
 {
-	return whole ? json_real((double)(1000 * part / whole) / 1000) : json_null();
+	if (whole)
+		writer_real(w, key, (double)(1000 * part / whole) / 1000, 3);
+	else
+		writer_null(w, key);
 }
 
-static json_t *lcore_row(struct lb *lb, const struct rates *rates, unsigned int lcore, bool all)
+static void write_flows(struct json_writer *w, const struct lb *lb, unsigned int lcore)
 {
-	const struct conntrack *ct = lb_conntrack(lb, lcore);
-	struct lb_lcore_stats stats;
 	struct conntrack_stats flows;
-	json_t *row = json_object(), *table = json_object();
+
+	memset(&flows, 0, sizeof(flows));
+	conntrack_stats_read(lb_conntrack(lb, lcore), &flows);
+	writer_open_object(w, "flows");
+	writer_counters(w, flow_counters, CONTROL_COUNT_OF(flow_counters), &flows);
+	if (lb_config_get(lb)->flow_table == CONNTRACK_TABLE_TAGS) {
+		write_ratio(w, "load", flows.live, flows.places);
+		write_ratio(w, "buckets_per_lookup", flows.live + flows.detours, flows.live);
+	}
+	writer_close_object(w);
+}
+
+static void write_lcore(struct json_writer *w, const struct control_connection *c,
+			unsigned int lcore, bool all)
+{
+	const struct window_lcore *rates = window_lcore(c->window, lcore);
+	struct lb_lcore_stats stats;
 
 	memset(&stats, 0, sizeof(stats));
-	memset(&flows, 0, sizeof(flows));
-	lb_lcore_stats_read(lb, lcore, &stats);
-	conntrack_stats_read(ct, &flows);
-	json_object_set_new(row, "lcore", json_integer((json_int_t)lcore));
-	json_object_set_new(row, "cpu", json_integer(lb_config_get(lb)->lcore_cpu[lcore]));
-	control_counters(row, lcore_counters, CONTROL_COUNT_OF(lcore_counters), &stats);
-	json_object_set_new(row, "stages", stages(&stats));
-	json_object_set_new(row, "drops", drops(&stats, all));
-	control_counters(table, flow_counters, CONTROL_COUNT_OF(flow_counters), &flows);
-	if (lb_config_get(lb)->flow_table == CONNTRACK_TABLE_TAGS) {
-		json_object_set_new(table, "load", ratio(flows.live, flows.places));
-		json_object_set_new(table, "buckets_per_lookup",
-				    ratio(flows.live + flows.detours, flows.live));
-	}
-	json_object_set_new(row, "flows", table);
-	json_object_set_new(row, "new_flows_per_s", rates_new_flows(rates, lcore));
-	return row;
+	lb_lcore_stats_read(c->lb, lcore, &stats);
+	writer_open_object(w, NULL);
+	writer_integer(w, "lcore", lcore);
+	writer_integer(w, "cpu", lb_config_get(c->lb)->lcore_cpu[lcore]);
+	writer_counters(w, lcore_counters, CONTROL_COUNT_OF(lcore_counters), &stats);
+	write_stages(w, &stats);
+	write_drops(w, &stats, all);
+	write_flows(w, c->lb, lcore);
+	if (rates)
+		writer_integer(w, "new_flows_per_s", rates->new_flows);
+	else
+		writer_null(w, "new_flows_per_s");
+	writer_close_object(w);
 }
 
 static json_t *ports(const struct lb *lb)
@@ -119,19 +126,22 @@ static json_t *ports(const struct lb *lb)
 
 json_t *control_stats_show(struct control_call *call)
 {
+	struct json_writer w = {.out = &call->written};
 	struct lb *lb = call->c->lb;
 	struct stats_query q = {0};
-	json_t *lcores, *result;
+	json_t *result;
 
 	if (!control_params_read(call, "params", call->params, query_params,
 				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
-	lcores = json_array();
+	call->written_name = "lcores";
+	writer_open_array(&w, NULL);
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
-		json_array_append_new(lcores, lcore_row(lb, call->c->rates, i, q.all));
-	result = json_pack("{s:I, s:o, s:o}", "uptime_s",
+		write_lcore(&w, call->c, i, q.all);
+	writer_close_array(&w);
+	result = json_pack("{s:I, s:o}", "uptime_s",
 			   (json_int_t)((control_clock_ms() - call->c->server_start_ms) / 1000),
-			   "ports", ports(lb), "lcores", lcores);
+			   "ports", ports(lb));
 	if (q.all) {
 		json_t *reasons = json_object();
 

@@ -66,14 +66,6 @@ uint64_t control_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Messages repeat what the peer sent, perhaps cut inside a character: keep them plain ASCII. */
-static void make_ascii(char *s)
-{
-	for (; *s; s++)
-		if (*s < ' ' || *s > '~')
-			*s = '?';
-}
-
 json_t *control_fail(struct control_call *call, int code, const char *format, ...)
 {
 	va_list ap;
@@ -82,39 +74,9 @@ json_t *control_fail(struct control_call *call, int code, const char *format, ..
 	va_start(ap, format);
 	vsnprintf(call->message, sizeof(call->message), format, ap);
 	va_end(ap);
-	make_ascii(call->message);
+	/* it repeats what the peer sent, perhaps cut inside a character */
+	text_make_ascii(call->message);
 	return NULL;
-}
-
-json_t *control_text(const char *text)
-{
-	json_t *string = json_string(text);
-	char *copy;
-
-	if (string)
-		return string;
-	copy = strdup(text);
-	if (!copy)
-		return NULL;
-	make_ascii(copy);
-	string = json_string(copy);
-	free(copy);
-	return string;
-}
-
-void control_counters(json_t *object, const struct control_counter *table, size_t n,
-		      const void *base)
-{
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t *value = (const void *)((const char *)base + table[i].offset);
-
-		json_object_set_new(object, table[i].name, json_integer((json_int_t)*value));
-	}
-}
-
-json_t *control_mean(uint64_t sum, uint64_t n)
-{
-	return n ? json_integer((json_int_t)(sum / n)) : json_null();
 }
 
 static json_t *error_value(int code, const char *message)
@@ -128,43 +90,51 @@ json_t *control_error_reply(int code, const char *message)
 			 error_value(code, message));
 }
 
-/* Both take <value> over. */
-static void reply_with(struct text *reply, const json_t *id, const char *member, json_t *value)
+/* The envelope; the result or the error comes next, then reply_end(). */
+static void reply_begin(struct json_writer *w, const json_t *id)
 {
-	text_string(reply, "{\"jsonrpc\":\"2.0\",\"id\":");
+	writer_open_object(w, NULL);
+	writer_string(w, "jsonrpc", "2.0");
 	if (id)
-		text_json(reply, id);
+		writer_value(w, "id", id);
 	else
-		text_string(reply, "null");
-	text_string(reply, ",\"");
-	text_string(reply, member);
-	text_string(reply, "\":");
-	text_json(reply, value);
-	text_string(reply, "}");
-	json_decref(value);
+		writer_null(w, "id");
 }
 
+static void reply_end(struct json_writer *w)
+{
+	writer_close_object(w);
+}
+
+/* Takes <result> over. What the handler wrote is its last member. */
 static void reply_result(struct text *reply, const json_t *id, json_t *result,
 			 const struct control_call *call)
 {
-	bool alone = json_object_size(result) == 0;
+	struct json_writer w = {.out = reply};
+	const char *name;
+	json_t *value;
 
-	reply_with(reply, id, "result", result);
-	if (call->written.failed)
-		reply->failed = true;
-	if (call->written.n == 0 || reply->failed)
-		return;
-	reply->n -= 2; /* into the result again */
-	text_string(reply, alone ? "\"" : ",\"");
-	text_string(reply, call->written_name);
-	text_string(reply, "\":");
-	text_add(reply, call->written.data, call->written.n);
-	text_string(reply, "}}");
+	reply_begin(&w, id);
+	writer_open_object(&w, "result");
+	json_object_foreach (result, name, value)
+		writer_value(&w, name, value);
+	if (call->written.n > 0)
+		writer_written(&w, call->written_name, call->written.data, call->written.n);
+	writer_close_object(&w);
+	reply_end(&w);
+	json_decref(result);
+	reply->failed |= call->written.failed;
 }
 
 static void reply_error(struct text *reply, const json_t *id, int code, const char *message)
 {
-	reply_with(reply, id, "error", error_value(code, message));
+	struct json_writer w = {.out = reply};
+	json_t *error = error_value(code, message);
+
+	reply_begin(&w, id);
+	writer_value(&w, "error", error);
+	reply_end(&w);
+	json_decref(error);
 }
 
 static json_t *call_method(struct control_call *call, const char *name)

@@ -13,8 +13,8 @@
 #include <jansson.h>
 
 #include "protocol/control.h"
+#include "protocol/json_writer.h"
 #include "lb.h"
-#include "view/rates.h"
 #include "protocol/text.h"
 #include "view/window.h"
 
@@ -28,8 +28,7 @@ struct control_connection {
 	bool greeted;                /* an agent that said a good hello */
 	struct worker *worker;       /* the one that this agent registered, or NULL */
 	uint64_t server_start_ms;    /* control_clock_ms() when the server started */
-	const struct rates *rates;   /* the server's, or NULL */
-	const struct window *window; /* the same */
+	const struct window *window; /* the server's, or NULL */
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
@@ -116,27 +115,6 @@ struct control_param {
 bool control_params_read(struct control_call *call, const char *where, const json_t *object,
 			 const struct control_param *table, size_t n, void *out);
 
-/* A string for people; bytes that are not UTF-8 become '?'. */
-json_t *control_text(const char *text);
-
-/* One uint64_t counter of a struct, by its JSON name. */
-struct control_counter {
-	const char *name;
-	size_t offset;
-};
-
-#define CONTROL_COUNTER(object, member)                                                            \
-	{                                                                                          \
-#member, offsetof(struct object, member)                                           \
-	}
-
-/* Add <n> counters of <base> to <object>. */
-void control_counters(json_t *object, const struct control_counter *table, size_t n,
-		      const void *base);
-
-/* <sum> / <n>, or null when there is nothing to divide. */
-json_t *control_mean(uint64_t sum, uint64_t n);
-
 #define CONTROL_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- handlers, one file per object --------------------------------------------------------- */
@@ -179,9 +157,7 @@ int control_service_find(const struct lb_config *config, const char *name);
 const char *control_worker_state(const struct lb *lb, const struct worker *worker);
 /* Ms since its last heartbeat, of its slowest link; -1 while one of them never had any. */
 int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker);
-/* Everything about it, its labels, the services that it serves. The caller owns them. */
-json_t *control_worker_row(struct lb *lb, const struct worker *worker);
-json_t *control_worker_labels(const struct worker *worker);
-json_t *control_worker_services(const struct lb *lb, const struct worker *worker);
+/* The result of <call> is all about <worker>. */
+json_t *control_worker_page(struct control_call *call, const struct worker *worker);
 
 #endif

@@ -165,7 +165,6 @@ static void on_sample(evutil_socket_t fd, short what, void *context)
 
 	uint64_t now = control_clock_ms();
 
-	rates_sample(&server->rates, server->lb, now);
 	window_sample(server->window, server->lb, now);
 }
 
@@ -295,7 +294,7 @@ static void log_listeners(const struct control_server *server)
 /* All timers or none. */
 static bool make_timers(struct control_server *server)
 {
-	const struct timeval period = {.tv_sec = RATES_PERIOD_MS / 1000}, day = {.tv_sec = 86400};
+	const struct timeval period = {.tv_sec = WINDOW_PERIOD_MS / 1000}, day = {.tv_sec = 86400};
 
 	server->reminder = event_new(server->base, -1, EV_PERSIST, on_remind, server);
 	if (server->reminder)
@@ -334,7 +333,6 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		return NULL;
 	}
 	server->start_ms = control_clock_ms();
-	rates_sample(&server->rates, lb, server->start_ms);
 	window_sample(server->window, lb, server->start_ms);
 	LIST_INIT(&server->streams);
 	/* libevent writes with writev(), which has no MSG_NOSIGNAL */

@@ -280,7 +280,6 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	s->c.lb = server->lb;
 	s->c.role = role;
 	s->c.server_start_ms = server->start_ms;
-	s->c.rates = &server->rates;
 	s->c.names = s->names = names;
 	s->c.window = server->window;
 	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);

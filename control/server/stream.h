@@ -44,8 +44,7 @@ struct control_server {
 	struct evconnlistener *listener[CONTROL_ROLES];
 	struct event *retry;    /* listens again after running out of descriptors */
 	struct event *reminder; /* once a day, of a certificate that ends */
-	struct event *sampler;  /* of <rates> */
-	struct rates rates;
+	struct event *sampler;  /* of <window> */
 	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	struct window *window;
 	struct control_http *http; /* NULL: off */

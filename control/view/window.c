@@ -15,6 +15,7 @@ struct service_sample {
 
 struct lcore_sample {
 	bool taken;
+	uint64_t inserted; /* flows */
 	struct lb_lcore_stats stats;
 };
 
@@ -135,20 +136,25 @@ static void sample_lcore(struct window *w, const struct lb *lb, unsigned int i)
 {
 	struct lcore_sample *was = &w->lcore_was[i];
 	struct window_lcore *out = &w->lcore[i];
+	struct conntrack_stats flows;
 	struct lb_lcore_stats now;
 
 	memset(&now, 0, sizeof(now));
+	memset(&flows, 0, sizeof(flows));
 	lb_lcore_stats_read(lb, i, &now);
+	conntrack_stats_read(lb_conntrack(lb, i), &flows);
 	if (was->taken) {
 		out->packets_in = per_second(w, now.packets_in, was->stats.packets_in);
 		out->packets_out = per_second(w, now.packets_out, was->stats.packets_out);
 		out->requests = per_second(w, now.requests, was->stats.requests);
 		out->replies = per_second(w, now.replies, was->stats.replies);
 		out->drops = per_second(w, sum(now.drop, LB_DROPS), sum(was->stats.drop, LB_DROPS));
+		out->new_flows = per_second(w, flows.inserted, was->inserted);
 		out->turns = now.turns - was->stats.turns;
 		out->busy = busy_share(w, &now, &was->stats);
 	}
 	was->taken = true;
+	was->inserted = flows.inserted;
 	was->stats = now;
 }
 

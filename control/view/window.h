@@ -25,6 +25,7 @@ struct window_service {
 
 struct window_lcore {
 	uint64_t packets_in, packets_out, requests, replies, drops; /* per second */
+	uint64_t new_flows;                                         /* per second */
 	uint64_t turns;                                             /* in the window, of its loop */
 	double busy; /* share of the time that it worked, 0 to 1 */
 };
@@ -42,6 +43,8 @@ struct window;
 /* NULL when memory is short. */
 struct window *window_create(void);
 void window_destroy(struct window *w);
+
+#define WINDOW_PERIOD_MS 1000 /* between samples */
 
 /* Take a sample. Nothing when no time has passed since the last. */
 void window_sample(struct window *w, struct lb *lb, uint64_t now_ms);

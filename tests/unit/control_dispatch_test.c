@@ -249,36 +249,6 @@ Test(control_dispatch, answers_operators)
 	fake_lb_destroy(lb);
 }
 
-static json_int_t new_flows_per_s(const struct rates *rates, unsigned int lcore)
-{
-	json_t *rate = rates_new_flows(rates, lcore);
-	json_int_t value = json_is_integer(rate) ? json_integer_value(rate) : -1;
-
-	json_decref(rate);
-	return value;
-}
-
-Test(control_dispatch, counts_new_flows_per_second_of_each_lcore)
-{
-	struct lb *lb = fake_lb_create();
-	struct rates rates = {0};
-
-	for (uint32_t n = 0; n < 10; n++)
-		fake_lb_flow(lb, 0, n, 0, NULL);
-	cr_assert_eq(new_flows_per_s(NULL, 0), -1);
-	rates_sample(&rates, lb, 5000);
-	cr_assert_eq(new_flows_per_s(&rates, 0), -1, "one sample is no rate");
-	for (uint32_t n = 10; n < 1010; n++)
-		fake_lb_flow(lb, n % 4 == 0, n, 0, NULL);
-	rates_sample(&rates, lb, 5000); /* too soon: nothing to divide by */
-	rates_sample(&rates, lb, 7000);
-	cr_assert_eq(new_flows_per_s(&rates, 0), 375);
-	cr_assert_eq(new_flows_per_s(&rates, 1), 125);
-	rates_sample(&rates, lb, 8000);
-	cr_assert_eq(new_flows_per_s(&rates, 0), 0);
-	fake_lb_destroy(lb);
-}
-
 Test(control_dispatch, takes_an_agent_from_hello_to_drain)
 {
 	struct lb *lb = fake_lb_create();

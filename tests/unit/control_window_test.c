@@ -76,6 +76,22 @@ Test(control_window, rates_are_per_second_however_late_the_sample_is)
 	cr_expect_eq(window_ms(w), 500, "a sample in no time counted");
 }
 
+Test(control_window, new_flows_per_second_are_of_each_lcore)
+{
+	for (uint32_t n = 0; n < 10; n++)
+		fake_lb_flow(lb, 0, n, 0, NULL);
+	window_sample(w, lb, 5000);
+	cr_expect_null(window_lcore(w, 0), "one sample is no rate");
+	for (uint32_t n = 10; n < 1010; n++)
+		fake_lb_flow(lb, n % 4 == 0, n, 0, NULL);
+	window_sample(w, lb, 5000); /* too soon: nothing to divide by */
+	window_sample(w, lb, 7000);
+	cr_expect_eq(window_lcore(w, 0)->new_flows, 375);
+	cr_expect_eq(window_lcore(w, 1)->new_flows, 125);
+	window_sample(w, lb, 8000);
+	cr_expect_eq(window_lcore(w, 0)->new_flows, 0);
+}
+
 Test(control_window, a_service_that_takes_anothers_number_starts_anew)
 {
 	uint8_t family = fake_lb_config(lb)->service[0].vip.family;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Workers and services as JSON objects: each has one writer, and whoever shows them says how much.
+ * Private to this folder and its tests.
+ */
+#ifndef CONTROL_ROW_H
+#define CONTROL_ROW_H
+
+#include "protocol/json_writer.h"
+#include "lb.h"
+
+enum row_detail {
+	ROW_LIST, /* what a list shows */
+	ROW_PAGE, /* and what only one object's page has room for */
+};
+
+/* <key> is NULL for an element of an array. */
+void worker_row_write(struct json_writer *w, const char *key, struct lb *lb,
+		      const struct worker *worker, enum row_detail detail);
+/* name, model, state, reason, weight, counters and the heartbeat's age: all rows of it begin so. */
+void worker_row_write_summary(struct json_writer *w, struct lb *lb, const struct worker *worker,
+			      const struct lb_link_stats *stats);
+void worker_row_write_labels(struct json_writer *w, const struct worker *worker);
+/* The services that it serves. */
+void worker_row_write_services(struct json_writer *w, const struct lb *lb,
+			       const struct worker *worker);
+
+void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number);
+/* name, address, model, policy, workers and counters: all rows of it begin so. */
+void service_row_write_summary(struct json_writer *w, struct lb *lb, unsigned int number,
+			       const struct lb_service_stats *stats);
+
+#endif
