@@ -136,31 +136,63 @@ int control_client_stream(const char *path, const char *method, json_t *params, 
 	return -1;
 }
 
-/* The line without <rows>, which are part of it. */
-static json_t *load_without(const struct control_client *client, size_t n, const struct scan *rows)
+static json_t *load_value(struct scan text)
 {
-	size_t before = (size_t)(rows->at - client->line);
-	size_t after = n - (size_t)(rows->end - client->line);
-	char *text = malloc(before + 2 + after);
-	json_t *message;
-
-	if (!text)
-		return NULL;
-	memcpy(text, client->line, before);
-	memcpy(text + before, "[]", 2);
-	memcpy(text + before + 2, rows->end, after);
-	message = json_loadb(text, before + 2 + after, 0, NULL);
-	free(text);
-	return message;
+	return json_loadb(text.at, (size_t)(text.end - text.at), JSON_DECODE_ANY, NULL);
 }
 
 /*
- * The next message, or NULL with errno; 0 at the end of the stream. If <member> is an array of its
- * result, that goes to <rows> and not into the message.
+ * <text>, an object, as a value; but its member <name> stays text, in <member>, which is not
+ * touched when there is none. NULL when it is no JSON object.
  */
+static json_t *load_object(struct scan text, const char *name, struct scan *member)
+{
+	json_t *object = json_object();
+	struct scan key, value;
+	bool good = object;
+
+	while (good && scan_next_member(&text, &key, &value)) {
+		char *key_text = strndup(key.at, (size_t)(key.end - key.at));
+
+		if (key_text && strcmp(key_text, name) == 0)
+			*member = value;
+		else
+			good = key_text &&
+			       json_object_set_new(object, key_text, load_value(value)) == 0;
+		free(key_text);
+	}
+	if (good && scan_object_ended(text))
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* A reply whose result has the array <member>: that goes to <rows>, and an empty one in its place.
+ */
+static json_t *load_reply(struct scan line, const char *member, struct scan *rows)
+{
+	struct scan text = {NULL, NULL};
+	json_t *reply = load_object(line, "result", &text), *result;
+
+	if (!reply || !text.at)
+		return reply;
+	result = load_object(text, member, rows);
+	if (rows->at && *rows->at == '[') {
+		json_object_set_new(result, member, json_array());
+	} else if (rows->at) {
+		json_decref(result);
+		result = load_value(text);
+		rows->at = rows->end = NULL;
+	}
+	if (json_object_set_new(reply, "result", result) == 0)
+		return reply;
+	json_decref(reply);
+	return NULL;
+}
+
+/* The next message, or NULL with errno; 0 at the end of the stream. <rows> as load_reply() says. */
 static json_t *receive(struct control_client *client, const char *member, struct scan *rows)
 {
-	struct scan line, result;
 	json_t *message;
 	ssize_t n;
 
@@ -168,10 +200,8 @@ static json_t *receive(struct control_client *client, const char *member, struct
 	n = getline(&client->line, &client->line_size, client->in);
 	if (n < 0)
 		return NULL;
-	line = (struct scan){client->line, client->line + n};
-	if (member && scan_member(line, "result", &result) && scan_member(result, member, rows) &&
-	    *rows->at == '[')
-		message = load_without(client, (size_t)n, rows);
+	if (member)
+		message = load_reply((struct scan){client->line, client->line + n}, member, rows);
 	else
 		message = json_loadb(client->line, (size_t)n, 0, NULL);
 	if (!message)

@@ -3,16 +3,16 @@
 
 #include "protocol/scan.h"
 
-static void skip_blanks(struct scan *s)
+static void scan_skip_blanks(struct scan *s)
 {
 	while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
 		s->at++;
 }
 
 /* Take <c>, if that is what comes. */
-static bool take(struct scan *s, char c)
+static bool scan_take(struct scan *s, char c)
 {
-	skip_blanks(s);
+	scan_skip_blanks(s);
 	if (s->at == s->end || *s->at != c)
 		return false;
 	s->at++;
@@ -20,7 +20,7 @@ static bool take(struct scan *s, char c)
 }
 
 /* <at> is behind the opening quote, then behind the closing one. */
-static bool skip_string(struct scan *s)
+static bool scan_skip_string(struct scan *s)
 {
 	for (; s->at < s->end; s->at++) {
 		if (*s->at == '"') {
@@ -36,7 +36,7 @@ static bool skip_string(struct scan *s)
 }
 
 /* To the end of the innermost array or object that is open at <at>, or of a lone value. */
-static bool skip_value(struct scan *s)
+static bool scan_skip_value(struct scan *s)
 {
 	unsigned int depth = 0;
 
@@ -46,7 +46,7 @@ static bool skip_value(struct scan *s)
 		if (depth == 0 && (c == ',' || c == ']' || c == '}'))
 			return true;
 		s->at++;
-		if (c == '"' && !skip_string(s))
+		if (c == '"' && !scan_skip_string(s))
 			return false;
 		if ((unsigned char)c < ' ' && c != '\t')
 			return false;
@@ -58,45 +58,61 @@ static bool skip_value(struct scan *s)
 	return depth == 0;
 }
 
-static bool take_value(struct scan *s, struct scan *value)
+static bool scan_take_value(struct scan *s, struct scan *value)
 {
-	skip_blanks(s);
+	scan_skip_blanks(s);
 	value->at = s->at;
-	if (!skip_value(s))
+	if (!scan_skip_value(s))
 		return false;
 	value->end = s->at;
 	return value->end > value->at;
 }
 
+bool scan_next_member(struct scan *rest, struct scan *name, struct scan *value)
+{
+	bool first = scan_take(rest, '{');
+	struct scan next = *rest;
+
+	/* <*rest> stays before what is no member, so that no end is found behind it */
+	if ((!first && !scan_take(&next, ',')) || !scan_take(&next, '"'))
+		return false;
+	name->at = next.at;
+	if (!scan_skip_string(&next))
+		return false;
+	name->end = next.at - 1;
+	if (!scan_take(&next, ':') || !scan_take_value(&next, value))
+		return false;
+	*rest = next;
+	return true;
+}
+
+bool scan_object_ended(struct scan rest)
+{
+	if (!scan_take(&rest, '}'))
+		return false;
+	do
+		scan_skip_blanks(&rest);
+	while (scan_take(&rest, '\r') || scan_take(&rest, '\n'));
+	return rest.at == rest.end;
+}
+
 bool scan_member(struct scan object, const char *name, struct scan *value)
 {
 	size_t n = strlen(name);
+	struct scan key;
 
-	if (!take(&object, '{'))
-		return false;
-	do {
-		struct scan key;
-
-		if (!take(&object, '"'))
-			return false;
-		key.at = object.at;
-		if (!skip_string(&object))
-			return false;
-		key.end = object.at - 1;
-		if (!take(&object, ':') || !take_value(&object, value))
-			return false;
+	while (scan_next_member(&object, &key, value))
 		if ((size_t)(key.end - key.at) == n && memcmp(key.at, name, n) == 0)
 			return true;
-	} while (take(&object, ','));
 	return false;
 }
 
 bool scan_element(struct scan *rest, struct scan *value)
 {
-	if (!take(rest, '[') && !take(rest, ','))
+	if (!scan_take(rest, '[') && !scan_take(rest, ','))
 		return false;
-	skip_blanks(rest);
+	scan_skip_blanks(rest);
 	if (rest->at < rest->end && *rest->at == ']')
 		return false;
-	return take_value(rest, value);
+	return scan_take_value(rest, value);
 }

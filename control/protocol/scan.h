@@ -13,6 +13,14 @@ struct scan {
 	const char *at, *end;
 };
 
+/*
+ * The next member of an object: start with all of it, <*rest> moves on. <name> is between its
+ * quotes. False: that was the last, see scan_object_ended().
+ */
+bool scan_next_member(struct scan *rest, struct scan *name, struct scan *value);
+/* After the last member: was it an object to its end, with nothing behind it? */
+bool scan_object_ended(struct scan rest);
+
 /* The value of the object's member <name>, brackets or quotes included. False: it has none. */
 bool scan_member(struct scan object, const char *name, struct scan *value);
 

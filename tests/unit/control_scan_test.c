@@ -51,6 +51,30 @@ Test(control_scan, members_are_found_whole_or_not_at_all)
 	}
 }
 
+/* How many members; -1 when it is no object to its end. */
+static int members(const char *object)
+{
+	struct scan rest = {object, object + strlen(object)}, name, value;
+	int n = 0;
+
+	while (scan_next_member(&rest, &name, &value))
+		n++;
+	return scan_object_ended(rest) ? n : -1;
+}
+
+Test(control_scan, an_object_ends_with_its_brace)
+{
+	cr_expect_eq(members("{\"a\":1,\"b\":[2,3]}\n"), 2);
+	cr_expect_eq(members("{\"a\":1} \n"), 1);
+	cr_expect_eq(members("{}"), 0);
+	cr_expect_eq(members("{,}"), -1);
+	cr_expect_eq(members("{\"a\":1"), -1);
+	cr_expect_eq(members("{\"a\":1}x"), -1);
+	cr_expect_eq(members("{\"a\":1,}"), -1);
+	cr_expect_eq(members("{\"a\":1,\"b\"}"), -1);
+	cr_expect_eq(members("[1]"), -1);
+}
+
 static size_t elements(const char *array)
 {
 	struct scan rest = {array, array + strlen(array)}, value;
