@@ -24,6 +24,7 @@
 #include "dial.h"
 #include "lookup.h"
 #include "rdma/roce_wire.h"
+#include "repeat.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
@@ -92,6 +93,7 @@ struct agent_session {
 	int request_id;
 	unsigned int again_ms; /* the next failure's wait */
 	uint64_t serving_since;
+	bool served;             /* this worker; it has figures then */
 	uint32_t lease_ms;       /* the registration ends when it is not renewed for so long */
 	unsigned int unanswered; /* renewals */
 	struct agent_worker *worker;
@@ -101,7 +103,7 @@ struct agent_session {
 	uint64_t halted_ms;     /* the longest that the whole process stood still, in this one */
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as told, or as measured if that was more */
-	char last_reason[512]; /* do not repeat it with every try */
+	struct repeat failure; /* why it does not serve, which comes with every try */
 };
 
 static void start(struct agent_session *s);
@@ -168,6 +170,9 @@ static void end_worker(struct agent_session *s)
 	agent_worker_stats_read(s->worker, &stats);
 	agent_worker_destroy(s->worker);
 	s->worker = NULL;
+	if (!s->served)
+		return;
+	s->served = false;
 	LOG(INFO,
 	    "worker=%s ran requests=%lu batches=%lu errors=%lu expired=%lu cancelled=%lu bad=%lu",
 	    s->setup->name, (unsigned long)stats.requests, (unsigned long)stats.batches,
@@ -227,7 +232,23 @@ static void end(struct agent_session *s, bool failed)
 		ended(s->ended_context, failed);
 }
 
-/* Say why, once, and begin anew in a while, <most_ms> at most. */
+/* Once, and then how often it came, at growing intervals. */
+static void say_failure(struct agent_session *s, const char *reason)
+{
+	const char *what = s->kept ? "serving_without_control" : "not_serving";
+	uint64_t now = now_ms();
+
+	if (!repeat_says(&s->failure, reason, now))
+		return;
+	if (s->failure.times == 1)
+		LOG(WARNING, "worker=%s %s=\"%s\"", s->setup->name, what, reason);
+	else
+		LOG(WARNING, "worker=%s %s=\"%s\" times=%lu for_s=%lu", s->setup->name, what,
+		    reason, (unsigned long)s->failure.times,
+		    (unsigned long)((now - s->failure.first_ms) / 1000));
+}
+
+/* Say why, and begin anew in a while, <most_ms> at most. */
 static void fail(struct agent_session *s, unsigned int most_ms, const char *reason)
 {
 	unsigned int again_ms = wait_ms(s, most_ms);
@@ -235,10 +256,7 @@ static void fail(struct agent_session *s, unsigned int most_ms, const char *reas
 	/* Who answers, but does not take us, may not be the one: the next address comes first. */
 	if (s->step > STEP_CONNECTING && s->step < STEP_SERVING)
 		s->at++;
-	if (strcmp(reason, s->last_reason) != 0)
-		LOG(WARNING, "worker=%s %s=\"%s\"", s->setup->name,
-		    s->kept ? "serving_without_control" : "not_serving", reason);
-	snprintf(s->last_reason, sizeof(s->last_reason), "%s", reason);
+	say_failure(s, reason);
 	if (s->leaving && !s->kept)
 		return end(s, false);
 	if (s->kept)
@@ -465,7 +483,8 @@ static void serve(struct agent_session *s)
 	s->unanswered = 0;
 	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
-	s->last_reason[0] = '\0';
+	s->failure = (struct repeat){0};
+	s->served = true;
 }
 
 /* The load balancer has the worker as it was. */

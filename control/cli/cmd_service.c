@@ -21,6 +21,7 @@ static const struct cli_column brief[] = {
 	{"DROPS", "drops", CLI_COUNT},
 	{"BYTES IN", "bytes_in", CLI_BYTES},
 	{"BYTES OUT", "bytes_out", CLI_BYTES},
+	{"REASON", "reason", CLI_TEXT},
 };
 
 static const struct cli_column full[] = {
@@ -30,6 +31,7 @@ static const struct cli_column full[] = {
 	{"protocol", "protocol", CLI_TEXT},
 	{"model", "model", CLI_TEXT},
 	{"state", "state", CLI_TEXT},
+	{"reason", "reason", CLI_TEXT},
 	{"policy", "policy", CLI_TEXT},
 	{"affinity", "affinity", CLI_TEXT},
 	{"sticky load, %", "sticky_load_percent", CLI_PLAIN},

@@ -77,6 +77,27 @@ static const struct cli_column full[] = {
 	{"timeouts", "timeouts", CLI_COUNT},
 };
 
+static const struct cli_column refused[] = {
+	{"LAST", "last_s", CLI_SECONDS}, {"TIMES", "times", CLI_COUNT},
+	{"PEER", "peer", CLI_TEXT},      {"NAME", "worker", CLI_TEXT},
+	{"MODEL", "model", CLI_TEXT},    {"REASON", "reason", CLI_TEXT},
+};
+
+int cli_workers_refused(struct cli *cli)
+{
+	struct cli_table table = {.column = refused, .n = CLI_COUNT_OF(refused)};
+	json_t *result = cli_call(cli, "workers.refused", NULL);
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_table_print(cli->out, &table, json_object_get(result, "refused"));
+	json_decref(result);
+	return 0;
+}
+
 int cli_workers_list(struct cli *cli)
 {
 	struct cli_table table = {.column = brief, .n = CLI_COUNT_OF(brief)};

@@ -129,6 +129,23 @@ static const struct cli_field worker_details[] = {
 	{NULL},
 };
 
+static const struct cli_field refused_list[] = {
+	{"total", "", "tries that were refused since the load balancer started"},
+	{"refused", "", "an array, the latest first; tries of one agent for one reason are one"},
+	{NULL},
+};
+
+static const struct cli_field refused[] = {
+	{"last_s", "s", "since the last try"},
+	{"first_s", "s", "since the first one"},
+	{"times", "", "how many there were"},
+	{"peer", "", "the agent's address"},
+	{"worker", "", "its name; null where it was refused before it said that"},
+	{"model", "", "its model; null likewise"},
+	{"reason", "", "as its agent was told"},
+	{NULL},
+};
+
 static const struct cli_field service_list[] = {{"services", "", "an array"}, {NULL}};
 static const struct cli_field service_one[] = {{"service", "", "an object"}, {NULL}};
 
@@ -137,7 +154,9 @@ static const struct cli_field service[] = {
 	{"vip", "", "the address where it is reached"},
 	{"port", "", "the port where it is reached"},
 	{"protocol", "", "udp"},
-	{"state", "", "serving, or leaving: it was taken out of the configuration"},
+	{"state", "",
+	 "serving; down: no worker serves it; leaving: it was taken out of the configuration"},
+	{"reason", "", "why it does not serve; null while it does"},
 	{"model", "", "whose workers get its requests"},
 	{"policy", "", "how they are chosen"},
 	{"affinity", "", "request, flow or sticky: for how long"},
@@ -496,6 +515,8 @@ const struct cli_fields cli_json[] = {
 	{"flows count", "groups[]", flow_group},
 	{"workers list", "", worker_list},
 	{"workers list", "workers[]", worker},
+	{"workers refused", "", refused_list},
+	{"workers refused", "refused[]", refused},
 	{"workers table", "", worker_list},
 	{"workers table", "workers[]", worker_place},
 	{WORKER_SHOWN, "", worker_one},

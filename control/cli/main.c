@@ -51,6 +51,8 @@ static const struct command {
 	 "let it serve them no longer; what it has it answers", .more = "SERVICE..."},
 	{"workers", "table", NULL, cli_workers_table, WATCH,
 	 "where workers are: host, slot, services"},
+	{"workers", "refused", NULL, cli_workers_refused, WATCH,
+	 "agents that wanted to register and may not, and why"},
 	{"workers", "set", "NAME weight=N", cli_workers_set, CLI_BIT(CLI_ABSENT),
 	 "change its share, for policies that use one"},
 	{"workers", "settings", NULL, cli_workers_settings, WATCH,

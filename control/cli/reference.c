@@ -52,6 +52,12 @@ const struct cli_about cli_abouts[] = {
 	 "from sending the\n"
 	 "request to the last piece of its reply, by the load balancer's.\n"},
 	{"workers show", "Everything about one of them.\n"},
+	{"workers refused",
+	 "Agents that wanted to register lately and were refused, the latest first, each with\n"
+	 "the reason that it was told.\n"
+	 "An agent tries again every 2 s until what is wrong is mended; its tries for one\n"
+	 "reason are one row.\n"
+	 "32 of them are kept.\n"},
 	{"workers drain",
 	 "Send the worker no new requests and wait until it has answered those that it\n"
 	 "has.\n"

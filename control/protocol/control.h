@@ -22,6 +22,7 @@
  *   workers.table  {}                                       -> {workers: [...]}
  *   workers.set    {name, weight, absent?}                  -> {worker, setting}
  *   workers.forget {name}                                   -> {worker, setting}
+ *   workers.refused {}                                      -> {total, refused: [row, ...]}
  *   workers.settings {}                                     -> {settings: [setting, ...]}
  *                  setting: {name, state, reason, lost, drain, weight, assigned, released}. What is
  *                  set for a name is kept in control.state_file; worker is null when there is none

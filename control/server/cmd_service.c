@@ -38,7 +38,7 @@ json_t *control_services_list(struct control_call *call)
 	writer_open_array(&w, NULL);
 	for (unsigned int i = 0; i < lb_config_get(lb)->n_services; i++)
 		if (lb_service_used(&lb_config_get(lb)->service[i]))
-			service_row_write(&w, NULL, lb, i);
+			service_row_write(&w, NULL, lb, i, call->c->refusals);
 	writer_close_array(&w);
 	return json_object();
 }
@@ -57,6 +57,6 @@ json_t *control_services_show(struct control_call *call)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
 				    "no service '%s'; services.list has them all", q.name);
 	call->written_name = "service";
-	service_row_write(&w, NULL, call->c->lb, (unsigned int)number);
+	service_row_write(&w, NULL, call->c->lb, (unsigned int)number, call->c->refusals);
 	return json_object();
 }

@@ -21,6 +21,7 @@
 #include "server/rpc.h"
 #include "secure/secure.h"
 #include "server/server.h"
+#include "view/refusals.h"
 
 extern int control_log;
 
@@ -43,12 +44,14 @@ struct control_handshakes {
 	TAILQ_HEAD(handshake_list, handshake) pending; /* the oldest first */
 	struct door door;
 	struct log_limit limit;
+	struct refusals *refusals;
 };
 
 static void log_refusal(struct control_handshakes *h, const char *peer, const char *reason)
 {
 	unsigned long unlogged;
 
+	refusals_note(h->refusals, peer, NULL, NULL, reason, control_clock_ms());
 	if (log_limit_passes(&h->limit, control_clock_ms(), &unlogged))
 		rte_log(RTE_LOG_WARNING, control_log,
 			"control: event=agent_refused peer=%s unlogged=%lu reason=\"%s\"\n", peer,
@@ -330,7 +333,8 @@ void control_handshakes_limit(struct control_handshakes *h, uint32_t ms)
 struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     const struct lb_config *config,
 						     control_admit *admit, void *context,
-						     char *error, size_t error_size)
+						     struct refusals *refusals, char *error,
+						     size_t error_size)
 {
 	struct control_handshakes *h = calloc(1, sizeof(*h));
 
@@ -342,6 +346,7 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 	h->limit_ms = CONTROL_HANDSHAKE_MS;
 	h->admit = admit;
 	h->admit_context = context;
+	h->refusals = refusals;
 	TAILQ_INIT(&h->pending);
 	if (control_handshakes_reload(h, config, error, error_size) == 0)
 		return h;

@@ -19,6 +19,7 @@ struct bufferevent;
 struct control_handshakes;
 struct event_base;
 struct lb_config;
+struct refusals;
 struct sockaddr;
 
 /* The handshake is over, the peer is who it says. <bev> and <names>, from malloc(), are the
@@ -33,11 +34,13 @@ void control_handshakes_remind(struct control_handshakes *h, const struct lb_con
 /* When it ends, seconds since 1970, as of the last look; 0 without one. As long as <h>. */
 const time_t *control_handshakes_not_after(const struct control_handshakes *h);
 
-/* Read the certificates or the token of <config>. NULL with a sentence in <error>. */
+/* Read the certificates or the token of <config>. Who is refused is noted in <refusals>, which lives
+ * longer. NULL with a sentence in <error>. */
 struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     const struct lb_config *config,
 						     control_admit *admit, void *context,
-						     char *error, size_t error_size);
+						     struct refusals *refusals, char *error,
+						     size_t error_size);
 void control_handshakes_destroy(struct control_handshakes *h);
 
 /* Read the files again, for connections that come from now on. On -EINVAL all stays as it was. */

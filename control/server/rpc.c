@@ -30,6 +30,7 @@ static const struct method {
 	{"workers.assign", OPERATORS, control_workers_assign},
 	{"workers.release", OPERATORS, control_workers_release},
 	{"workers.table", READERS, control_workers_table},
+	{"workers.refused", READERS, control_workers_refused},
 	{"workers.set", OPERATORS, control_workers_set},
 	{"workers.resume", OPERATORS, control_workers_resume},
 	{"workers.settings", READERS, control_workers_settings},
@@ -189,6 +190,18 @@ static const char *envelope_fault(const json_t *message)
 	return NULL;
 }
 
+/* What an agent needs to become a worker did not work. */
+static void note_refusal(const struct control_call *call, const char *method)
+{
+	const char *name = json_string_value(json_object_get(call->params, "name"));
+	const char *model = json_string_value(json_object_get(call->params, "model"));
+
+	if (call->c->role == CONTROL_AGENT &&
+	    (strcmp(method, "agent.hello") == 0 || strcmp(method, "agent.register") == 0))
+		refusals_note(call->c->refusals, call->c->peer, name, model, call->message,
+			      control_clock_ms());
+}
+
 static void dispatch_message(struct control_connection *c, json_t *message, struct text *reply)
 {
 	struct control_call call = {.c = c};
@@ -203,15 +216,17 @@ static void dispatch_message(struct control_connection *c, json_t *message, stru
 	if (!call.params)
 		call.params = empty = json_object();
 	result = call_method(&call, json_string_value(json_object_get(message, "method")));
-	json_decref(empty);
 	if (!result && call.code == 0)
 		control_fail(&call, CONTROL_ERROR_INTERNAL, "out of memory");
+	if (!result)
+		note_refusal(&call, json_string_value(json_object_get(message, "method")));
 	if (!id)
 		json_decref(result);
 	else if (result)
 		reply_result(reply, id, result, &call);
 	else
 		reply_error(reply, id, call.code, call.message);
+	json_decref(empty);
 	text_free(&call.written);
 }
 

@@ -15,6 +15,7 @@
 #include "protocol/control.h"
 #include "protocol/json_writer.h"
 #include "lb.h"
+#include "view/refusals.h"
 #include "protocol/text.h"
 #include "view/window.h"
 
@@ -29,6 +30,7 @@ struct control_connection {
 	struct worker *worker;       /* the one that this agent registered, or NULL */
 	uint64_t server_start_ms;    /* control_clock_ms() when the server started */
 	const struct window *window; /* the server's, or NULL */
+	struct refusals *refusals;   /* the same: it is noted there when it may not register */
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
@@ -125,6 +127,7 @@ typedef json_t *control_handler(struct control_call *call);
 control_handler control_flows_list, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_workers_assign, control_workers_release, control_workers_table;
+control_handler control_workers_refused;
 control_handler control_workers_set, control_workers_resume, control_workers_forget,
 	control_workers_settings;
 control_handler control_services_list, control_services_show;

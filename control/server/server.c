@@ -247,7 +247,8 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 
 	if (control_handshakes_wanted(config)) {
 		server->handshakes = control_handshakes_create(server->base, config, on_admit,
-							       server, error, error_size);
+							       server, &server->refusals, error,
+							       error_size);
 		if (!server->handshakes)
 			return -EINVAL;
 	}
@@ -346,7 +347,8 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 	log_listeners(server);
 	server->http = control_http_create(
 		lb, server->window, base, server->start_ms,
-		server->handshakes ? control_handshakes_not_after(server->handshakes) : NULL);
+		server->handshakes ? control_handshakes_not_after(server->handshakes) : NULL,
+		&server->refusals);
 	return server;
 }
 

@@ -282,6 +282,7 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	s->c.server_start_ms = server->start_ms;
 	s->c.names = s->names = names;
 	s->c.window = server->window;
+	s->c.refusals = &server->refusals;
 	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);
 	s->timer = event_new(server->base, -1, 0, on_timer, s);
 	if (!s->timer)

@@ -47,6 +47,7 @@ struct control_server {
 	struct event *sampler;  /* of <window> */
 	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	struct window *window;
+	struct refusals refusals;
 	struct control_http *http; /* NULL: off */
 	LIST_HEAD(, control_stream) streams;
 	unsigned int n_streams[CONTROL_ROLES];

@@ -502,7 +502,8 @@ static bool listen_at(struct control_http *http, const struct lb_address *addres
 
 struct control_http *control_http_create(struct lb *lb, const struct window *window,
 					 struct event_base *base, uint64_t start_ms,
-					 const time_t *tls_not_after)
+					 const time_t *tls_not_after,
+					 const struct refusals *refusals)
 {
 	const struct lb_config *config = lb_config_get(lb);
 	struct control_http *http;
@@ -512,8 +513,11 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	http = calloc(1, sizeof(*http));
 	if (!http)
 		return NULL;
-	http->view = (struct view){
-		.lb = lb, .window = window, .start_ms = start_ms, .tls_not_after = tls_not_after};
+	http->view = (struct view){.lb = lb,
+				   .window = window,
+				   .start_ms = start_ms,
+				   .tls_not_after = tls_not_after,
+				   .refusals = refusals};
 	http->loopback = is_loopback(&config->http_address);
 	LIST_INIT(&http->connections);
 	LIST_INIT(&http->scrapes);

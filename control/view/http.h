@@ -23,6 +23,7 @@
 
 struct control_http;
 struct event_base;
+struct refusals;
 
 /*
  * Listen where the configuration says. NULL when that is off, or after logging why it cannot: the
@@ -30,7 +31,8 @@ struct event_base;
  */
 struct control_http *control_http_create(struct lb *lb, const struct window *window,
 					 struct event_base *base, uint64_t start_ms,
-					 const time_t *tls_not_after);
+					 const time_t *tls_not_after,
+					 const struct refusals *refusals);
 void control_http_destroy(struct control_http *http);
 
 /* Where it listens; 0 for NULL. */

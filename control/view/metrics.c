@@ -64,6 +64,11 @@ static double tls_not_after(const struct item *item)
 	return end && *end ? (double)*end : NAN;
 }
 
+static double registrations_refused(const struct item *item)
+{
+	return item->view->refusals ? (double)item->view->refusals->total : 0;
+}
+
 static double busy(const struct item *item)
 {
 	const struct window_lcore *w = window_lcore(item->view->window, item->number);
@@ -165,6 +170,9 @@ static const struct family families[] = {
 	 FUNCTION, 0, start_time},
 	{"tls_not_after_seconds", "gauge", "seconds",
 	 "When the certificate for agents ends, since 1970.", DAEMON, FUNCTION, 0, tls_not_after},
+	{"registrations_refused", "counter", "",
+	 "Tries of agents to register that were refused; doorbell workers refused says why.", DAEMON,
+	 FUNCTION, 0, registrations_refused},
 
 	{"lcore_received_packets", "counter", "packets", "Packets received on all ports.",
 	 OF_LCORE(packets_in)},

@@ -9,6 +9,8 @@
 #include "protocol/json_writer.h"
 #include "lb.h"
 
+struct refusals;
+
 enum row_detail {
 	ROW_LIST, /* what a list shows */
 	ROW_PAGE, /* and what only one object's page has room for */
@@ -25,7 +27,11 @@ void worker_row_write_labels(struct json_writer *w, const struct worker *worker)
 void worker_row_write_services(struct json_writer *w, const struct lb *lb,
 			       const struct worker *worker);
 
-void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number);
+void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number,
+		       const struct refusals *refusals);
+/* "serving"; or "leaving" or "down", and <reason> says why. <refusals> may be NULL. */
+const char *service_state(struct lb *lb, unsigned int number, const struct refusals *refusals,
+			  char *reason, size_t size);
 /* name, address, model, policy, workers and counters: all rows of it begin so. */
 void service_row_write_summary(struct json_writer *w, struct lb *lb, unsigned int number,
 			       const struct lb_service_stats *stats);

@@ -67,17 +67,23 @@ static void service_row_write_members(struct json_writer *w, struct lb *lb, unsi
 	writer_string(w, "placement", s->placement == ASSIGN_PACK ? "pack" : "spread");
 }
 
-void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number)
+void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number,
+		       const struct refusals *refusals)
 {
 	const struct lb_service_config *s = &lb_config_get(lb)->service[number];
 	struct lb_service_stats stats;
+	char reason[768];
 
 	memset(&stats, 0, sizeof(stats));
 	lb_service_stats_read(lb, number, &stats);
 	writer_open_object(w, key);
 	service_row_write_summary(w, lb, number, &stats);
 	writer_string(w, "affinity", affinities[s->affinity]);
-	writer_string(w, "state", s->leaving ? "leaving" : "serving");
+	writer_string(w, "state", service_state(lb, number, refusals, reason, sizeof(reason)));
+	if (reason[0] != '\0')
+		writer_string(w, "reason", reason);
+	else
+		writer_null(w, "reason");
 	writer_counters(w, more_counters, CONTROL_COUNT_OF(more_counters), &stats);
 	service_row_write_limits(w, s);
 	service_row_write_members(w, lb, number);

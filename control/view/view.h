@@ -13,12 +13,14 @@
 
 #include "lb.h"
 #include "protocol/text.h"
+#include "view/refusals.h"
 #include "view/window.h"
 
 struct view {
 	struct lb *lb;
 	const struct window *window; /* may be NULL: no rates then */
 	uint64_t start_ms;           /* control_clock_ms() when the server started */
+	const struct refusals *refusals; /* may be NULL: none then */
 	const time_t *tls_not_after; /* when our certificate ends; NULL, or to 0: there is none */
 };
 

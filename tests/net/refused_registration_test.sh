@@ -8,7 +8,26 @@
 topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {timeout_ms: 400}"
 start_lb
+
+# service FIELD: of the one there is
+service() {
+    cli --json services show echo | jq -r ".service.$1"
+}
+expect "state of a service without workers" "$(service state)" = down
+expect "why" "$(service reason)" = "no worker is registered for model 'echo'"
+start_agent 1 echo --model-args max_request=100
+expect_log w1 "max_request: the worker takes 100 bytes"
+[[ $(service reason) == *"; one at 10.201.0.101 was refused: max_request: the worker takes 100 bytes"* ]] ||
+    fail "the service does not say what was refused: $(service reason)"
+stop "$pid_w1"
+: >"$dir/w1.log"
 start_agents 1 echo
+expect "state of a service with a worker" "$(service state)" = serving
+expect "why not" "$(service reason)" = null
+cli workers drain w1 >/dev/null
+expect "why, with a drained worker" "$(service reason)" = \
+    "all 1 workers of model 'echo' are drained; doorbell workers resume NAME"
+cli workers resume w1 >/dev/null
 
 # refused TEXT AGENT-OPTIONS...: on the second worker's host
 refused() {
@@ -21,6 +40,19 @@ refused() {
     stop "$pid_w2"
     expect "exit status of a refused agent" "$status" -eq 0
 }
+
+# Tries of one agent for one reason: a row for operators that counts them, a line in the agent's log.
+tried_thrice() {
+    [ "$(cli --json workers refused | jq '[.refused[] | select(.worker == "w2").times] | add // 0')" -ge 3 ]
+}
+start_agent 2 echo --model-args max_request=100
+wait_for "three refusals" tried_thrice
+expect "rows for w2" "$(cli --json workers refused | jq '[.refused[] | select(.worker == "w2")] | length')" -eq 1
+cli workers refused | grep -q "10.201.0.102  *w2  *echo  *max_request: the worker takes 100 bytes" ||
+    fail "doorbell workers refused: $(cli workers refused)"
+stop "$pid_w2"
+expect "lines about it in the agent's log" "$(grep -c not_serving "$dir/w2.log")" -eq 1
+expect "figures of workers that never served" "$(grep -c 'ran requests' "$dir/w2.log" || true)" -eq 0
 
 digits=$root/gpu-agent/models/digits/digits.safetensors
 refused "no service uses model 'mlp'" mlp --model-args "weights=$digits"

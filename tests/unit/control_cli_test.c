@@ -212,7 +212,7 @@ static const struct row rows[] = {
 	 "doctor\n"},
 	{"workers", 2,
 	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
-	 "set NAME weight=N, settings, forget NAME\n"},
+	 "refused, set NAME weight=N, settings, forget NAME\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers show", 2, "workers show: which one? give its name"},
 	{"workers list gpu0", 2, "'workers list' does not take 'gpu0'"},
@@ -399,8 +399,8 @@ static const struct {
 	const char *words, *offers;
 } completions[] = {
 	{"doorbell wor",
-	 "workers workers workers workers workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain resume assign release table set settings forget"},
+	 "workers workers workers workers workers workers workers workers workers workers workers"},
+	{"doorbell --json workers \"\"", "list show drain resume assign release table refused set settings forget"},
 	{"doorbell workers show \"\"", "gpu0 gpu1 hung"},
 	{"doorbell services show v", "vision"},
 	{"doorbell workers assign g", "gpu0 gpu1"},
@@ -590,6 +590,7 @@ static const struct {
 	{"workers assign", "gpu1 chat"},
 	{"workers release", "gpu1 chat"},
 	{"workers set", "gpu0 weight=7"},
+	{"workers refused", ""},
 	{"services list", ""},
 	{"services show", "chat"},
 	{"config check", SAMPLE_CONFIG},
@@ -637,12 +638,39 @@ static unsigned int start_echo(pid_t *pid)
 	return ntohs(address.sin_port);
 }
 
+/* An agent that leaves out most of what it has to say. */
+static void be_refused(void)
+{
+	int fd = fixture_connect_agent(&f);
+	char byte;
+
+	fixture_send(fd, "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"agent.register\", "
+			 "\"params\": {\"name\": \"gpu9\", \"model\": \"chat\"}}");
+	cr_assert_eq(read(fd, &byte, 1), 1);
+	close(fd);
+}
+
+Test(control_cli, who_was_refused_is_seen)
+{
+	char *text;
+	int status;
+
+	be_refused();
+	be_refused();
+	text = doorbell("workers refused", &status);
+	cr_expect_eq(status, 0);
+	cr_expect_not_null(strstr(text, " 2  127.0.0.1  gpu9  chat   params.version: "), "%s", text);
+	free(text);
+	tear_down();
+}
+
 Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_round)
 {
 	pid_t echo;
 	unsigned int port = start_echo(&echo);
 	char file[128];
 
+	be_refused();
 	read_reference();
 	for (size_t i = 0; i < sizeof(printing) / sizeof(printing[0]); i++) {
 		const char *arguments = printing[i].arguments, *hole = strstr(arguments, "%u");

@@ -294,3 +294,14 @@ Test(control_metrics, the_end_of_the_certificate_is_there_where_one_is)
 	view.tls_not_after = &end;
 	expect_line("doorbell_tls_not_after_seconds 1795327200\n");
 }
+
+Test(control_metrics, refused_registrations_are_counted)
+{
+	struct refusals refusals = {0};
+
+	expect_line("doorbell_registrations_refused_total 0\n");
+	view.refusals = &refusals;
+	refusals_note(&refusals, "10.0.0.5:1", "gpu0", "chat", "no service", 1);
+	refusals_note(&refusals, "10.0.0.5:2", "gpu0", "chat", "no service", 2);
+	expect_line("doorbell_registrations_refused_total 2\n");
+}
