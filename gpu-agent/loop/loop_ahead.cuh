@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A large request that comes first is in a hurry, too. As soon as the polling warp sees its mark,
- * the blocks that only copy bring its payload to the model's first row, where it will belong if
- * nothing speaks against it. Private to loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu,
+ * inlined.
  *
- *   first warp        sees a mark      takes, publishes
- *   another of its    tells
- *   other blocks           copy ------------------------- the rest of the batch
+ * The shortcut "ahead" for a large request that comes first: as soon as warp 0 of block 0 sees its
+ * mark, the helpers copy its payload to the model's first row, where it will most likely belong.
+ * The state table is in loop_kernels.cu.
+ *
+ *   block 0, warp 0    sees the mark      takes the batch, publishes it
+ *   block 0, warp 1       starts the helpers
+ *   helpers                   copy the first request ------------ copy the rest of the batch
  */
 #ifndef AGENT_LOOP_AHEAD_CUH
 #define AGENT_LOOP_AHEAD_CUH
 
 #include "loop/loop_gather.cuh"
 
-/* Is it what was taken first? */
-static __device__ bool is_first(const struct ahead *a, const struct turn *t)
+/* Is request <a> the first of the batch that was taken? */
+static __device__ bool is_first_request(const struct first_seen *a, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
@@ -22,53 +25,55 @@ static __device__ bool is_first(const struct ahead *a, const struct turn *t)
 	       a->position + 1 == r->sequence && r->stage == 0;
 }
 
-/* Block 0, at the beginning of a turn: nothing is lent, but may be. */
-static __device__ void begin_lending(struct turn *t)
+/* Block 0, at the beginning of a turn: the helpers copy nothing ahead yet. */
+static __device__ void ahead_reset(struct turn *t)
 {
 	if (threadIdx.x > 0)
 		return;
-	t->may_lend = true;
+	t->may_start_ahead = true;
 	t->first_fetched = false;
-	t->lent.link = GPU_NO_LINK;
+	t->ahead.link = GPU_NO_LINK;
 }
 
-/* Block 0, one thread. What has nothing to run belongs where only taking tells. */
-static __device__ void lend(const struct gpu_loop *g, struct turn *t, const uint8_t *payload)
+/* Block 0, one thread: let the helpers copy <payload>. Not for a model that runs nothing: its
+ * requests are copied to their replies' places, and only the taken request says which. */
+static __device__ void ahead_start(const struct gpu_loop *g, struct turn *t, const uint8_t *payload)
 {
-	if (gridDim.x == 1 || g->in_place || !t->may_lend)
+	if (gridDim.x == 1 || g->in_place || !t->may_start_ahead)
 		return;
-	t->may_lend = false;
-	t->lent = t->ahead;
+	t->may_start_ahead = false;
+	t->ahead = t->first;
 	g->state->ahead = payload;
-	g->state->ahead_length = t->ahead.length;
-	publish(g, t, PUBLISH_AHEAD, PUBLISH_LENT);
+	g->state->ahead_length = t->first.length;
+	publish_number(g, t, PUBLISH_AHEAD, PUBLISH_HAS_AHEAD);
 }
 
-static __device__ bool is_lent(const struct turn *t)
+static __device__ bool ahead_started(const struct turn *t)
 {
-	return t->lent.link != GPU_NO_LINK;
+	return t->ahead.link != GPU_NO_LINK;
 }
 
-/* Is it the batch's first row? */
-static __device__ bool was_worth_it(const struct turn *t)
+/* Is what the helpers copied ahead the batch's first row? */
+static __device__ bool ahead_hit(const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
-	return is_lent(t) && is_first(&t->lent, t) && r->row == 0 && r->status == RING_OK;
+	return ahead_started(t) && is_first_request(&t->ahead, t) && r->row == 0 &&
+	       r->status == RING_OK;
 }
 
-/* Block 0: nobody may go on writing that row. */
-static __device__ void take_back(const struct gpu_loop *g, struct turn *t)
+/* Block 0: wait until no helper writes that row any more. */
+static __device__ void ahead_withdraw(const struct gpu_loop *g, struct turn *t)
 {
-	let_help(g, t, PUBLISH_MISS, PUBLISH_LENT);
+	publish_to_helpers(g, t, PUBLISH_MISS, PUBLISH_HAS_AHEAD);
 	await_arrivals(g, t, ARRIVE_AHEAD);
 	if (threadIdx.x == 0)
-		t->lent.link = GPU_NO_LINK;
+		t->ahead.link = GPU_NO_LINK;
 	__syncthreads();
 }
 
-/* A block that only copies. */
-static __device__ void fetch_ahead(const struct gpu_loop *g, struct turn *t)
+/* A helper. */
+static __device__ void ahead_copy(const struct gpu_loop *g, struct turn *t)
 {
 	struct span mine = {
 		.from = g->state->ahead,

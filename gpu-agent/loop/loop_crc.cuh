@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * zlib's CRC-32 (polynomial 0x04c11db7, reflected) by all threads of a block: each sums its share,
- * and shares are joined by multiplying with x^(8 * bytes behind it) modulo the polynomial. Bits are
- * reflected: bit 31 is x^0. For requests whose sender asked for the check; not meant to be fast.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu,
+ * inlined.
+ *
+ * zlib's CRC-32 (polynomial 0x04c11db7, reflected) by all threads of a block: each computes its
+ * share, and shares are joined by multiplying with x^(8 * bytes behind it) modulo the polynomial.
+ * Bits are reflected: bit 31 is x^0. For requests whose sender asked for the check; not meant to be
+ * fast.
  */
 #ifndef AGENT_LOOP_CRC_CUH
 #define AGENT_LOOP_CRC_CUH
@@ -37,7 +41,7 @@ static __device__ uint32_t crc_shift(uint32_t bytes)
 	return result;
 }
 
-/* The same to every thread of the block. */
+/* All threads of the block call it, and get the same sum. */
 static __device__ uint32_t crc32_of(const uint8_t *data, uint32_t length)
 {
 	__shared__ uint32_t joined;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host side of the loop on a GPU: memory, the graph, start and stop. Nothing here runs while
- * requests are served.
+ * requests are served. Main thread.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -13,26 +13,26 @@
 #include "loop/gpu_pin.h"
 #include "loop/loop_cuda.h"
 
-/* Copying blocks: enough to fill the bus, few enough to leave the GPU to the model. */
+/* Blocks that copy: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
 
-/* Launching the graph again takes longer than going on in it: so it has as many turns, until it has
- * so many nodes of the model. */
+/* Launching the graph again takes longer than going on within it: a graph has this many turns, or
+ * fewer when it would have more than this many nodes of the model. */
 #define TURNS_MAX       16
 #define MODEL_NODES_MAX 64
-/* Turns of a kernel that needs no model; then others on the GPU get a chance. */
+/* Turns of one kernel without a model between them; then others on the GPU get a chance. */
 #define KERNEL_TURNS 4096
-/* A batch as large as this crosses the bus in some 5 us: worth staging while the model runs. But a
- * graph with a branch runs some microseconds longer, so who asked for batches of one is spared. */
+/* Bytes: a batch as large as this crosses the bus in some 5 us, which is worth staging while the
+ * model runs. Not with batches of one, which are for low latency: a graph with a branch runs some
+ * microseconds longer. */
 #define STAGE_BYTES (256u << 10)
 
 #define PINS_PER_LINK 9
 
 struct agent_loop {
 	int gpu;
-	uint64_t hang_ns; /* a model that takes longer to end, turns included, never will */
-	cudaStream_t stream,
-		side; /* the graph's, while it is recorded; the loop runs in the first */
+	uint64_t hang_ns;          /* a model that does not end within this is taken for hung */
+	cudaStream_t stream, side; /* for recording the graph; the loop runs in the first */
 	cudaEvent_t fork, join;
 	cudaGraphExec_t exec;
 	struct gpu_shared *shared;
@@ -41,13 +41,13 @@ struct agent_loop {
 	unsigned int n_buffers;
 	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
-	/* for whoever says what went wrong */
+	/* the first error; memory of start()'s caller */
 	char *error;
 	size_t error_size;
 	bool failed;
 };
 
-static bool check(struct agent_loop *loop, cudaError_t ret, const char *what)
+static bool cuda_check(struct agent_loop *loop, cudaError_t ret, const char *what)
 {
 	if (ret == cudaSuccess)
 		return !loop->failed;
@@ -65,22 +65,22 @@ static void *device_buffer(struct agent_loop *loop, size_t size)
 {
 	void *at = NULL;
 
-	if (loop->failed || !check(loop, cudaMalloc(&at, size), "no memory on the GPU"))
+	if (loop->failed || !cuda_check(loop, cudaMalloc(&at, size), "no memory on the GPU"))
 		return NULL;
 	loop->buffers[loop->n_buffers++] = at;
-	check(loop, cudaMemset(at, 0, size), "cannot clear memory");
+	cuda_check(loop, cudaMemset(at, 0, size), "cannot clear memory");
 	return at;
 }
 
-/* Let the GPU see host memory under the same address. */
+/* Pin host memory, so that the GPU sees it at the same address. */
 static void pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
 {
 	if (loop->failed || at == NULL)
 		return;
-	if (check(loop, gpu_pin(at, size, io),
-		  io ? "cannot map the NIC's doorbell; the driver must allow "
-		       "PeerMappingOverride (doorbell doctor agent)"
-		     : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
+	if (cuda_check(loop, gpu_pin(at, size, io),
+		       io ? "cannot map the NIC's doorbell; the driver must allow "
+			    "PeerMappingOverride (doorbell doctor agent)"
+			  : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
 		loop->pinned[loop->n_pinned++] = at;
 }
 
@@ -104,7 +104,7 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* What the kernels get. */
+/* The kernels' parameter, with its buffers on the GPU. */
 static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loop_params *p)
 {
 	uint32_t batch = p->max_batch;
@@ -150,15 +150,15 @@ static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
 	return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
 }
 
-/* The model's graph, which may put its own buffers into <g>. */
+/* Record the model's graph. The model may put its own buffers into <g>. */
 static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop_params *p,
 				struct gpu_loop *g)
 {
 	cudaGraph_t graph = NULL;
 	char why[320] = "";
 
-	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
-		   "cannot record a graph"))
+	if (!cuda_check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+			"cannot record a graph"))
 		return NULL;
 	if (p->model->capture(p->model_state, &g->model, why, sizeof(why)) < 0) {
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
@@ -171,8 +171,9 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 			 p->model->name);
 		loop->failed = true;
 	}
-	/* Whatever went wrong, recording must end. */
-	check(loop, cudaStreamEndCapture(loop->stream, &graph), "the model broke the recording");
+	/* Recording must end, also after an error. */
+	cuda_check(loop, cudaStreamEndCapture(loop->stream, &graph),
+		   "the model broke the recording");
 	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
@@ -180,7 +181,7 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 	return graph;
 }
 
-/* Payload crosses the bus beside the model, if it is much. */
+/* Prepare a stage, if batches are large: payload then crosses the bus while the model runs. */
 static void make_stage(struct agent_loop *loop, const struct agent_loop_params *p,
 		       struct gpu_loop *g, size_t nodes)
 {
@@ -192,35 +193,38 @@ static void make_stage(struct agent_loop *loop, const struct agent_loop_params *
 	g->staged = device_buffer(loop, g->max_batch * sizeof(*g->staged));
 	g->stage = device_buffer(loop, g->max_batch * row);
 	g->stage_stride = row;
-	if (check(loop, cudaStreamCreateWithFlags(&loop->side, cudaStreamNonBlocking),
-		  "no stream") &&
-	    check(loop, cudaEventCreateWithFlags(&loop->fork, cudaEventDisableTiming), "no event"))
-		check(loop, cudaEventCreateWithFlags(&loop->join, cudaEventDisableTiming),
-		      "no event");
+	if (cuda_check(loop, cudaStreamCreateWithFlags(&loop->side, cudaStreamNonBlocking),
+		       "no stream") &&
+	    cuda_check(loop, cudaEventCreateWithFlags(&loop->fork, cudaEventDisableTiming),
+		       "no event"))
+		cuda_check(loop, cudaEventCreateWithFlags(&loop->join, cudaEventDisableTiming),
+			   "no event");
 }
 
-/* The model, and beside it a stage. */
+/* Record the model, and a stage beside it. */
 static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
 		       unsigned int blocks, unsigned int turn)
 {
 	char why[320] = "";
 
 	if (g->staged != NULL)
-		check(loop, cudaEventRecord(loop->fork, loop->stream), "cannot record a fork");
+		cuda_check(loop, cudaEventRecord(loop->fork, loop->stream), "cannot record a fork");
 	if (gpu_graph_embed(loop->stream, model, why, sizeof(why)) < 0) {
 		snprintf(loop->error, loop->error_size, "GPU %d: %s", loop->gpu, why);
 		loop->failed = true;
 	}
 	if (g->staged == NULL || loop->failed)
 		return;
-	if (check(loop, cudaStreamWaitEvent(loop->side, loop->fork, 0), "cannot record a fork") &&
-	    check(loop, gpu_stage(g, blocks, turn, loop->side), "cannot record a stage") &&
-	    check(loop, cudaEventRecord(loop->join, loop->side), "cannot record a join"))
-		check(loop, cudaStreamWaitEvent(loop->stream, loop->join, 0),
-		      "cannot record a join");
+	if (cuda_check(loop, cudaStreamWaitEvent(loop->side, loop->fork, 0),
+		       "cannot record a fork") &&
+	    cuda_check(loop, gpu_stage(g, blocks, turn, loop->side), "cannot record a stage") &&
+	    cuda_check(loop, cudaEventRecord(loop->join, loop->side), "cannot record a join"))
+		cuda_check(loop, cudaStreamWaitEvent(loop->stream, loop->join, 0),
+			   "cannot record a join");
 }
 
-/* Turns with the model between them; one that only sends, and launches it all again. */
+/* Record turns with the model between them, and a last one that only sends and launches the graph
+ * again. */
 static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
 			 size_t nodes)
 {
@@ -228,23 +232,24 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
 	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX, most = gpu_turn_blocks();
 
-	/* The first has no hand free while a request is taken. */
+	/* One more: block 0 does not copy while it takes requests. */
 	blocks += blocks > 1;
 	if (blocks > most)
 		blocks = most < 3 ? 1 : most;
 	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
 		turns /= 2;
 	if (nodes == 0 && blocks == 1)
-		turns = 1; /* the kernel goes on by itself */
+		turns = 1; /* one kernel does many turns */
 	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
-		check(loop,
-		      gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
-			       nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
-		      "cannot record a turn");
+		cuda_check(loop,
+			   gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
+				    nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
+			   "cannot record a turn");
 		if (nodes > 0)
 			record_run(loop, g, model, blocks, i);
 	}
-	check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream), "cannot record the end");
+	cuda_check(loop, gpu_turn(g, blocks, GPU_SEND, 1, turns, loop->stream),
+		   "cannot record the end");
 }
 
 static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
@@ -256,19 +261,21 @@ static void launch(struct agent_loop *loop, const struct agent_loop_params *p, s
 
 	g->in_place = nodes == 0 && m->output == m->input && m->output_stride == m->input_stride &&
 		      m->reply_lengths == m->lengths && m->statuses == NULL;
-	g->foreseen = (nodes > 0 || g->in_place) && m->statuses == NULL &&
-		      (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
+	g->reply_known = (nodes > 0 || g->in_place) && m->statuses == NULL &&
+			 (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
 	make_stage(loop, p, g, nodes);
-	if (!check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
-		   "cannot record a graph"))
+	if (!cuda_check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+			"cannot record a graph"))
 		return;
 	record_turns(loop, g, model, nodes);
-	check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
-	if (check(loop,
-		  cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
-		  "the graph cannot be launched from the GPU") &&
-	    check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
-		check(loop, cudaGraphLaunch(loop->exec, loop->stream), "cannot launch the graph");
+	cuda_check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
+	if (cuda_check(
+		    loop,
+		    cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
+		    "the graph cannot be launched from the GPU") &&
+	    cuda_check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
+		cuda_check(loop, cudaGraphLaunch(loop->exec, loop->stream),
+			   "cannot launch the graph");
 	if (graph != NULL)
 		cudaGraphDestroy(graph);
 }
@@ -276,7 +283,7 @@ static void launch(struct agent_loop *loop, const struct agent_loop_params *p, s
 /* --- life --------------------------------------------------------------------------------------
  */
 
-static void destroy(struct agent_loop *loop)
+static void loop_cuda_destroy(struct agent_loop *loop)
 {
 	cudaSetDevice(loop->gpu);
 	if (loop->exec != NULL)
@@ -296,48 +303,50 @@ static void destroy(struct agent_loop *loop)
 	if (loop->shared != NULL)
 		cudaFreeHost(loop->shared);
 	free(loop);
-	/* What went wrong here is not the next loop's. */
+	/* Clear the error, or the next loop would see it. */
 	cudaGetLastError();
 }
 
-static void CUDART_CB ended(void *semaphore)
+static void CUDART_CB on_graph_end(void *semaphore)
 {
 	sem_post(semaphore);
 }
 
-/* Until the graph has ended, or failed. A kernel that never ends cannot be taken back, nor the
- * memory that it uses: then the process ends. */
+/* Wait until the graph has ended, or failed. A kernel that does not end cannot be stopped, nor its
+ * memory freed: then the process exits. */
 static void await_end(struct agent_loop *loop)
 {
 	uint64_t limit = sleeper_now_ns() + loop->hang_ns;
 	struct timespec until;
-	static sem_t semaphore; /* outlives a callback that comes late */
+	static sem_t semaphore; /* static: a late callback may still post it */
 
 	sem_init(&semaphore, 0, 0);
-	cudaLaunchHostFunc(loop->stream, ended, &semaphore);
+	cudaLaunchHostFunc(loop->stream, on_graph_end, &semaphore);
 	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec++;
 		sem_timedwait(&semaphore, &until);
 		if (sleeper_now_ns() > limit) {
-			fprintf(stderr, "GPU %d: the model does not end; the agent does\n",
-				loop->gpu);
+			fprintf(stderr,
+				"GPU %d: the model does not end within %llu ms; the agent exits\n",
+				loop->gpu, (unsigned long long)(loop->hang_ns / 1000000));
 			_exit(EXIT_FAILURE);
 		}
 	}
 }
 
-static void stop(struct agent_loop *loop)
+static void loop_cuda_stop(struct agent_loop *loop)
 {
 	if (loop == NULL)
 		return;
 	cudaSetDevice(loop->gpu);
 	__atomic_store_n(&loop->shared->stop, 1, __ATOMIC_RELEASE);
 	await_end(loop);
-	destroy(loop);
+	loop_cuda_destroy(loop);
 }
 
-static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params, char *error,
+					  size_t size)
 {
 	struct agent_loop_params p = *params;
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
@@ -355,15 +364,16 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	if (p.max_batch > GPU_BATCH_MAX)
 		p.max_batch = GPU_BATCH_MAX;
 	cudaGetLastError();
-	/* The host sleeps when it waits for a GPU, instead of spinning. */
-	if (!check(loop, cudaSetDevice(p.gpu), "cannot be used") ||
-	    !check(loop, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cannot be set up") ||
-	    !check(loop, cudaStreamCreateWithFlags(&loop->stream, cudaStreamNonBlocking),
-		   "no stream") ||
-	    !check(loop,
-		   cudaHostAlloc((void **)&loop->shared, sizeof(*loop->shared),
-				 cudaHostAllocMapped | cudaHostAllocPortable),
-		   "no pinned memory"))
+	/* Waiting for the GPU sleeps instead of spinning. */
+	if (!cuda_check(loop, cudaSetDevice(p.gpu), "cannot be used") ||
+	    !cuda_check(loop, cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync),
+			"cannot be set up") ||
+	    !cuda_check(loop, cudaStreamCreateWithFlags(&loop->stream, cudaStreamNonBlocking),
+			"no stream") ||
+	    !cuda_check(loop,
+			cudaHostAlloc((void **)&loop->shared, sizeof(*loop->shared),
+				      cudaHostAllocMapped | cudaHostAllocPortable),
+			"no pinned memory"))
 		goto fail;
 	memset(loop->shared, 0, sizeof(*loop->shared));
 	for (unsigned int i = 0; i < p.n_links && !loop->failed; i++)
@@ -372,10 +382,10 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	if (loop->failed)
 		goto fail;
 	model = record_model(loop, &p, &g);
-	if (!loop->failed && check(loop,
-				   cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
-					      cudaMemcpyHostToDevice),
-				   "cannot copy"))
+	if (!loop->failed && cuda_check(loop,
+					cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
+						   cudaMemcpyHostToDevice),
+					"cannot copy"))
 		launch(loop, &p, &g, model);
 	if (model != NULL)
 		cudaGraphDestroy(model);
@@ -384,16 +394,16 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	return loop;
 
 fail:
-	destroy(loop);
+	loop_cuda_destroy(loop);
 	return NULL;
 }
 
-static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+static void loop_cuda_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
 {
 	*out = loop->shared->stats;
 }
 
-static bool failed(const struct agent_loop *loop, char *why, size_t size)
+static bool loop_cuda_failed(const struct agent_loop *loop, char *why, size_t size)
 {
 	cudaError_t ret;
 
@@ -401,21 +411,21 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 	ret = cudaStreamQuery(loop->stream);
 	if (ret == cudaErrorNotReady)
 		return false;
-	/* The graph has ended though nobody stopped it. */
+	/* The graph has ended without a stop. */
 	if (ret == cudaSuccess)
 		ret = (cudaError_t)loop->shared->launch_error;
 	snprintf(why, size, "GPU %d: the loop has ended: %s", loop->gpu,
-		 ret == cudaSuccess ? "nobody says why" : cudaGetErrorString(ret));
+		 ret == cudaSuccess ? "CUDA reports no error" : cudaGetErrorString(ret));
 	return true;
 }
 
 const struct agent_loop_ops agent_loop_cuda = {
 	.name = "cuda",
 	.batch_max = GPU_BATCH_MAX,
-	.start = start,
-	.stop = stop,
-	.stats = read_stats,
-	.failed = failed,
+	.start = loop_cuda_start,
+	.stop = loop_cuda_stop,
+	.stats = loop_cuda_stats,
+	.failed = loop_cuda_failed,
 };
 
 int agent_gpus(char *why, size_t size)

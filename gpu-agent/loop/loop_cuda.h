@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop on a GPU: what its host side (loop_cuda.c) and its kernels (loop_kernels.cu) share.
+ * The facade between the host side of the loop on a GPU (loop_cuda.c) and its two kernels.
  *
- *   turn        sends the outputs of the batch that the model is done with: copies replies to where
- *               the RNIC reads them, posts; then polls the rings until there is a batch again, and
- *               copies it into the model's input
+ *   turn        loop_kernels.cu: sends the replies of the batch that the model is done with (copies
+ *               them to where the RNIC reads them, posts); then polls the rings until there is a
+ *               batch again, and copies it into the model's input
  *   the model   as its capture() recorded it
- *   stage       beside the model, where requests are large: takes what has come meanwhile, and
- *               copies it next to the model's input, so that the bus is busy while the model is
+ *   stage       loop_stage.cu: beside the model, where requests are large; takes what has come
+ *               meanwhile and copies it next to the model's input, so that the bus is busy while
+ *               the model is
  *
  * One graph holds a few turns, each followed by the model, and a last one that only sends and
  * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
- * no graph between turns: then one kernel goes on turning.
+ * no graph between turns: one kernel runs many turns.
  *
  * Requests, rings and queues lie in memory that both the GPU and the RNIC see.
  */
@@ -22,10 +23,10 @@
 
 #include <cuda_runtime_api.h>
 
-/* A batch lies in the shared memory of one block while it is taken. */
+/* Requests; a batch lies in the shared memory of one block while it is taken. */
 #define GPU_BATCH_MAX 128
 #define GPU_BLOCK     256 /* threads; no less than 2 * GPU_BATCH_MAX */
-/* Payload is copied in pieces of this many bytes, one warp each. */
+/* Bytes; payload is copied in pieces of this size, one warp each. */
 #define GPU_PIECE   512
 #define GPU_NO_ROW  UINT32_MAX
 #define GPU_NO_SLOT UINT32_MAX
@@ -36,52 +37,54 @@ struct gpu_request {
 	uint64_t sequence, seen_ns;
 	uint32_t slot, length, deadline_us, crc32;
 	uint32_t link;
-	uint32_t ahead; /* its WQE is the so many-th of its link's in this batch */
-	uint32_t row;   /* of the model, or GPU_NO_ROW: is only answered */
+	uint32_t ahead; /* which WQE of its link's in this batch it has, from 0 */
+	uint32_t row;   /* of the model; GPU_NO_ROW: it does not run, it is only answered */
 	uint32_t flags; /* of the descriptor */
 	uint32_t stage; /* 0, or 1 + where its payload was staged */
 	uint8_t status; /* enum ring_status */
-	bool in_place;  /* is gathered to where its reply leaves from */
+	bool in_place;  /* its payload is copied to the place of its reply */
 };
 
 /* Read and written by host and GPU, in pinned host memory. */
 struct gpu_shared {
 	uint32_t stop; /* host: end after this batch */
-	/* Of the GPU. */
+	/* Written by the GPU. */
 	uint32_t launch_error; /* cudaError_t of the relaunch; the loop has ended */
 	struct agent_loop_stats stats;
 };
 
-/* What block 0 takes into its own memory and puts back. */
-struct gpu_kept {
+/* State of the loop that block 0 copies into its shared memory, and stores when its kernel ends. */
+struct gpu_carried {
 	struct agent_loop_stats stats;
-	uint64_t first_link; /* links take turns at being looked at first */
-	uint64_t next_heartbeat, last_look;
+	uint64_t first_link; /* number of the link that is polled first; the next one each time */
+	uint64_t next_heartbeat, last_poll;
 };
 
-/* A batch, as one turn leaves it to the next. */
+/* A batch, as one turn leaves it to the next. The shortcuts (quick, ahead, staged) and who writes
+ * these fields: the table in loop_kernels.cu. */
 struct gpu_batch {
-	uint32_t n, rows; /* requests, and those of them that the model runs; it reads <rows> */
+	uint32_t n, rows; /* requests; those of them that the model runs (it reads <rows>) */
 	bool stopped;
-	/* The first request's payload was where it belongs before the others' (loop_ahead.cuh). */
+	/* The first request's payload was copied ahead of the others'. */
 	bool first_fetched;
-	/* loop_quick.cuh */
-	bool quick;                /* all of it is one small request */
-	bool built;                /* and its WQE and its reply's header are there */
-	uint32_t bytes;            /* then so many of the reply are still to be written */
-	struct ring_reply *header; /* and done_ns there */
+	/* These are of the shortcut "quick". */
+	bool quick;     /* the batch is one small request, which is in the model's input */
+	bool prebuilt;  /* its WQE and its reply's header are built before the model has run */
+	uint32_t bytes; /* prebuilt: bytes of the reply that are still to be written */
+	struct ring_reply *header; /* prebuilt: where done_ns is still to be written */
 };
 
-/* Of the loop between turns, on the GPU. */
+/* State of the loop between turns, in the GPU's memory. */
 struct gpu_state {
 	struct gpu_batch batch;
 	uint32_t n_staged; /* requests that a stage took, for the turn behind it */
 	uint64_t start_ns; /* of the batch */
-	/* Between block 0 and those that only copy, in one graph (loop_gather.cuh). */
+	/* Between block 0 and its helpers, the blocks that only copy, within one graph
+	 * (loop_gather.cuh). */
 	uint32_t published, arrived;
-	const uint8_t *ahead; /* payload to be copied before its request was taken */
+	const uint8_t *ahead; /* payload that the helpers copy before its request is taken */
 	uint32_t ahead_length;
-	struct gpu_kept kept;
+	struct gpu_carried carried;
 };
 
 /* Fixed for the loop's life; a parameter of every kernel. Pointers are to the GPU's memory. */
@@ -89,20 +92,20 @@ struct gpu_loop {
 	uint32_t n_links, max_batch;
 	uint32_t min_request, max_request, max_reply;
 	uint64_t batch_timeout_ns, heartbeat_ns;
-	bool in_place; /* nothing to run, and the reply is the request */
-	bool foreseen; /* a reply's length is known before the model has run, and none fails */
+	bool in_place;    /* the model runs nothing: the reply is the request, in the same buffer */
+	bool reply_known; /* a reply's length is known before the model has run, and none fails */
 	struct agent_link *links;
 	struct gpu_state *state;
 	struct gpu_request *request; /* [max_batch] */
 	struct gpu_request *staged;  /* [max_batch]; NULL: nothing is staged */
-	uint8_t *stage; /* their payloads, as far apart as the model's rows were made */
+	uint8_t *stage;              /* their payloads, <stage_stride> bytes apart */
 	size_t stage_stride;
 	uint32_t *lengths;         /* [max_batch]: of rows, for the model */
 	struct gpu_shared *shared; /* pinned */
 	struct agent_model_gpu model;
 };
 
-/* What a turn does; the last of a graph only sends. */
+/* What a turn does; the last one of a graph only sends. */
 #define GPU_SEND 1u
 #define GPU_WAIT 2u
 
@@ -110,17 +113,17 @@ struct gpu_loop {
 extern "C" {
 #endif
 
-/* Blocks of turns that a GPU runs at the same time, if nothing else runs there: they wait for each
- * other. 0: it cannot tell. The current device's. */
+/* How many blocks of a turn the current GPU runs at the same time, if nothing else runs on it: they
+ * wait for each other. 0: CUDA cannot tell. */
 unsigned int gpu_turn_blocks(void);
 
-/* Put <turns> turns without a model between them onto <stream>; with more than one block only one.
- * <before>: how many waited before it in the same graph. */
+/* Record one kernel of <turns> turns onto <stream>, without a model between them. With more than
+ * one block, <turns> is 1. <before>: waiting turns before it in the same graph. */
 cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,
 		     unsigned int turns, unsigned int before, cudaStream_t stream);
 
-/* Put a stage onto <stream>: what has come by then is taken and copied while the model runs. It is
- * in the same graph and as wide as its turns, between number <before> and the next. */
+/* Record a stage onto <stream>: it takes and copies what has come by then, while the model runs. It
+ * is in the same graph as its turns and as wide, between turn <before> and the next. */
 cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks, unsigned int before,
 		      cudaStream_t stream);
 

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the agent is built without CUDA: no GPU is ever found.
+ * Stands in for loop_cuda.c where the agent is built without CUDA: there is never a GPU.
  */
 #include <stdio.h>
 
 #include "loop/loop.h"
 
-static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+static struct agent_loop *loop_none_start(const struct agent_loop_params *params, char *error,
+					  size_t size)
 {
 	agent_gpus(error, size);
 	return NULL;
 }
 
-static void stop(struct agent_loop *loop)
+static void loop_none_stop(struct agent_loop *loop)
 {
 }
 
-static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+static void loop_none_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
 {
 }
 
-static bool failed(const struct agent_loop *loop, char *why, size_t size)
+static bool loop_none_failed(const struct agent_loop *loop, char *why, size_t size)
 {
 	return false;
 }
@@ -28,10 +29,10 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 const struct agent_loop_ops agent_loop_cuda = {
 	.name = "cuda",
 	.batch_max = 1,
-	.start = start,
-	.stop = stop,
-	.stats = read_stats,
-	.failed = failed,
+	.start = loop_none_start,
+	.stop = loop_none_stop,
+	.stats = loop_none_stats,
+	.failed = loop_none_failed,
 };
 
 int agent_gpus(char *why, size_t size)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all parts of a turn use: reading what a NIC or a host writes, barriers, posting. Private to
- * loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
+ * loop_stage.cu, inlined.
+ *
+ * What all parts of a turn use: reading what a NIC or a host writes, barriers, posting.
  *
  * Order across the bus: a load-acquire at system scope of the mark (a descriptor's sequence) makes
  * everything written before it visible to this thread, and a barrier to its block. Writes of a
@@ -13,7 +15,7 @@
 
 #include "loop/loop_spans.cuh"
 
-static __device__ __forceinline__ uint64_t now_ns()
+static __device__ __forceinline__ uint64_t globaltimer_ns()
 {
 	uint64_t t;
 
@@ -21,12 +23,12 @@ static __device__ __forceinline__ uint64_t now_ns()
 	return t;
 }
 
-/* A descriptor is read 16 bytes a lane: a warp's load of a line crosses the bus once, while several
- * loads of one line wait for each other. */
+/* Lanes per descriptor, 16 bytes each: one warp-wide load of a line crosses the bus once, but
+ * several loads of the same line wait for each other. */
 #define QUARTERS 4u
 
-/* Of the last quarter, <high> is the mark. Each is an acquire by itself: what the other lanes have
- * may be older than the mark. */
+/* Load-acquire 16 bytes of a descriptor. <high> of the last quarter is the mark. Each lane's load
+ * is an acquire by itself: what the other lanes have read may be older than the mark. */
 static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ring_descriptor *d,
 								 uint32_t quarter)
 {
@@ -39,8 +41,8 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* 16 bytes; of what a RNIC wrote only behind a mark that this block saw. Zeroes unless <wanted>: no
- * branch, so that nobody waits for them before they are used. */
+/* Load 16 bytes, or zeros unless <wanted>. Of what the RNIC wrote, only after this block saw the
+ * mark. A predicated load instead of a branch: it is waited for only where its value is used. */
 static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
 	struct bytes16 v = {};
@@ -109,7 +111,7 @@ static __device__ __forceinline__ void fence_gpu()
  */
 enum { BARRIER_AHEAD = 1, BARRIER_VERDICT };
 
-template <int barrier> static __device__ __forceinline__ void meet()
+template <int barrier> static __device__ __forceinline__ void barrier_sync()
 {
 	__syncwarp();
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
@@ -118,82 +120,83 @@ template <int barrier> static __device__ __forceinline__ void meet()
 /* --- a turn ------------------------------------------------------------------------------------
  */
 
-/* The first request that polling found, for those who fetch it before it is taken. */
-struct ahead {
-	bool told;
+/* The first request that polling saw, for the warps and blocks that fetch it before it is taken. */
+struct first_seen {
+	bool announced;
 	uint32_t link, slot, length; /* GPU_NO_LINK: none that can be fetched */
 	uint64_t position;
 };
 
-/* What a block has of the batch. */
+/* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
 	uint32_t n_staged;
 	uint64_t start_ns;
 	bool any_crc;
-	bool odd;        /* some request is bad, or has a deadline or a sum */
-	uint32_t before; /* turns of this graph */
-	uint32_t heard;  /* of what block 0 published */
-	/* loop_ahead.cuh */
-	struct ahead ahead, lent; /* <lent>: what the blocks that only copy were told of */
-	bool may_lend;
-	/* loop_quick.cuh */
-	bool again;          /* the batch is answered at once */
-	uint32_t quick_left; /* so many more this kernel may answer without a turn */
+	bool needs_recheck;   /* some request is bad, or has a deadline or a checksum */
+	uint32_t before;      /* turns of this graph before this one */
+	uint32_t seen_number; /* what block 0 published last, as this block read it */
+	/* the shortcut "ahead": loop_ahead.cuh */
+	struct first_seen first, ahead; /* <ahead>: the one that the helpers copy ahead */
+	bool may_start_ahead;
+	/* the shortcut "quick": loop_quick.cuh */
+	bool answer_now;       /* the poll answers the batch, without a turn */
+	uint32_t answers_left; /* how many more this kernel may answer so */
 };
 
 /* --- posting -----------------------------------------------------------------------------------
  */
 
-/* What block 0 keeps of the loop between batches. */
-struct keeper {
-	struct gpu_kept kept;
+/* Block 0's copy of the loop's state, in shared memory while the kernel runs. */
+struct block0 {
+	struct gpu_carried carried;
 	struct agent_link links[AGENT_LINKS_MAX];
-	bool open[AGENT_LINKS_MAX]; /* gets a doorbell */
+	bool open[AGENT_LINKS_MAX]; /* WQEs were built for it: ring its doorbell */
 };
 
-/* Read a completion, if there is one. */
-static __device__ void reap(struct keeper *k, struct agent_link *link)
+/* Read one completion, if there is one. */
+static __device__ void reap_completion(struct block0 *b, struct agent_link *link)
 {
-	/* A load that nobody uses would be waited for wherever its register is needed next. */
+	/* NULL: an unused load would be waited for wherever its register is needed next. */
 	if (mlx5_cq_poll(&link->queue, NULL) != MLX5_POLL_ERROR || link->dead)
 		return;
 	link->dead = true;
-	atomicAdd((unsigned long long *)&k->kept.stats.dead_links, 1);
+	atomicAdd((unsigned long long *)&b->carried.stats.dead_links, 1);
 }
 
-/* Wait until what was counted fits. A peer that does not acknowledge ends it in an error. */
-static __device__ bool make_room(const struct gpu_loop *g, struct keeper *k,
-				 struct agent_link *link)
+/* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
+ * loop is to stop. It does end: the queue pair of a peer that does not acknowledge fails. */
+static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
+				  struct agent_link *link)
 {
 	while (!link->dead && mlx5_room(&link->queue) < link->built) {
-		reap(k, link);
+		reap_completion(b, link);
 		if (relaxed_sys(&g->shared->stop))
 			return false;
 	}
 	return !link->dead;
 }
 
-static __device__ uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
+static __device__ uint8_t *reply_at(const struct agent_link *link, uint32_t slot)
 {
 	return link->replies + (uint64_t)slot * link->reply_stride;
 }
 
-static __device__ struct ring_reply *header_of(const struct agent_link *link, uint32_t slot)
+static __device__ struct ring_reply *reply_header_at(const struct agent_link *link, uint32_t slot)
 {
-	return (struct ring_reply *)reply_of(link, slot);
+	return (struct ring_reply *)reply_at(link, slot);
 }
 
-/* Where nothing is to be run the reply's own place can be the model's input, unless a sum is to be
- * checked first. */
+/* May the request be copied to the place of its reply, from where the NIC sends it? Only where the
+ * model runs nothing, and there is no checksum to verify first. */
 static __device__ bool may_be_in_place(const struct gpu_loop *g, const struct gpu_request *r)
 {
 	return g->in_place && r->status == RING_OK && !(r->flags & RING_HAS_CRC) &&
 	       r->length <= g->max_reply;
 }
 
-/* Bytes of the reply; <status> says why there is none. */
+/* Length of the reply in bytes; <status> says why it is 0. */
 static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct gpu_request *r,
 					uint8_t *status)
 {
@@ -215,7 +218,8 @@ static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct g
 	return length;
 }
 
-/* A CQE is for all WQEs before it: four a lap are enough to find room in time. */
+/* Shall this WQE ask for a CQE? A CQE completes all WQEs before it: four per lap of the queue are
+ * enough. */
 static __device__ bool wants_cqe(const struct mlx5_queue *q, uint32_t ahead)
 {
 	uint32_t apart = q->wqe_count / 4;
@@ -228,7 +232,7 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 {
 	struct mlx5_write write = {
 		.remote_address = link->remote_address + (uint64_t)r->slot * link->remote_stride,
-		.local_address = (uint64_t)reply_of(link, r->slot),
+		.local_address = (uint64_t)reply_at(link, r->slot),
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,
 		.length = (uint32_t)sizeof(struct ring_reply) + length,
@@ -237,7 +241,7 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 		.signal = wants_cqe(&link->queue, r->ahead),
 	};
 
-	if (r->slot == GPU_NO_SLOT) { /* there must be a WQE: send a heartbeat */
+	if (r->slot == GPU_NO_SLOT) { /* its WQE is counted already: make it a heartbeat */
 		write.imm = RING_IMM_HEARTBEAT;
 		write.length = 0;
 	}
@@ -251,10 +255,10 @@ static __device__ void write_header(struct ring_reply *header, const struct gpu_
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
-	*(uint64_t *)&header->length = length; /* and chunk 0 */
+	*(uint64_t *)&header->length = length; /* one store for length and chunk, which is 0 */
 }
 
-/* One thread: a batch of <n> was answered. */
+/* One thread: count a batch of <n> requests. */
 static __device__ void count_batch(struct agent_loop_stats *stats, uint32_t n, uint64_t ran_ns)
 {
 	stats->batches++;
@@ -263,8 +267,8 @@ static __device__ void count_batch(struct agent_loop_stats *stats, uint32_t n, u
 		stats->longest_run_ns = ran_ns;
 }
 
-static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
-			     uint64_t ran_ns)
+static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
+				     uint64_t ran_ns)
 {
 	bool mine = threadIdx.x < n;
 	uint32_t failed = __syncthreads_count(mine && status != RING_OK), by[RING_BAD + 1] = {};
@@ -281,36 +285,36 @@ static __device__ void count(struct agent_loop_stats *stats, uint32_t n, uint8_t
 	stats->bad += by[RING_BAD];
 }
 
-/* Headers and WQEs of a batch, by all threads of a block, thread i for request i, whose reply has
- * <length> bytes. */
-static __device__ void build_batch(const struct gpu_loop *g, struct keeper *k,
+/* All threads of block 0: build headers and WQEs. Thread i does request i, whose reply has <length>
+ * bytes. */
+static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
 				   const struct gpu_request *request, uint32_t n, uint32_t length,
 				   uint8_t status, uint64_t start_ns, uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;
 
 	if (i < g->n_links)
-		k->open[i] = k->links[i].built > 0 && make_room(g, k, &k->links[i]);
+		b->open[i] = b->links[i].built > 0 && await_room(g, b, &b->links[i]);
 	__syncthreads();
-	if (i < n && k->open[request[i].link]) {
-		struct agent_link *link = &k->links[request[i].link];
+	if (i < n && b->open[request[i].link]) {
+		struct agent_link *link = &b->links[request[i].link];
 
 		if (request[i].slot != GPU_NO_SLOT)
-			write_header(header_of(link, request[i].slot), &request[i], length,
+			write_header(reply_header_at(link, request[i].slot), &request[i], length,
 				     start_ns, done_ns);
 		build_wqe(link, &request[i], length, status);
 	}
 }
 
-/* One doorbell per link, behind a barrier. */
-static __device__ void ring_batch(const struct gpu_loop *g, struct keeper *k)
+/* Ring one doorbell per link. A barrier after build_batch() comes first. */
+static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 {
 	uint32_t i = threadIdx.x;
 
 	if (i < g->n_links) {
-		if (k->open[i])
-			mlx5_ring(&k->links[i].queue, k->links[i].built);
-		k->links[i].built = 0;
+		if (b->open[i])
+			mlx5_ring(&b->links[i].queue, b->links[i].built);
+		b->links[i].built = 0;
 	}
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gather: all blocks copy the batch to where the model, or the NIC, reads it. Private to
- * loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
+ * loop_stage.cu, inlined.
+ *
+ * gather: all blocks copy the batch to where the model, or the NIC, reads it; and how block 0 and
+ * the helpers tell each other how far they are.
  */
 #ifndef AGENT_LOOP_GATHER_CUH
 #define AGENT_LOOP_GATHER_CUH
@@ -9,32 +12,33 @@
 #include "loop/loop_crc.cuh"
 #include "loop/loop_take.cuh"
 
-/* Request <i> of the batch, for the other blocks, the model, and the turn behind it. */
+/* Publish request <i> of the batch for the helpers, the model and the next turn. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
 {
 	const struct gpu_request *r = &t->request[i];
 
 	g->request[i] = *r;
-	/* A model may trust lengths, also of what turned out bad when it had its row. */
+	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
 	if (r->row != GPU_NO_ROW)
 		g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
 }
 
 /*
- * What the blocks of a graph tell each other is counted from its beginning. In each turn block 0
- * publishes the batch, before it perhaps a request that comes ahead of it, and that this was in
- * vain (loop_ahead.cuh); in each stage what it has taken. The others arrive when they have sent,
- * when they have copied what came ahead, and when they have gathered; and when they have staged.
+ * Block 0 and the helpers tell each other how far they are by two numbers, which count from the
+ * beginning of the graph. In each turn block 0 publishes: a request to copy ahead, that this was in
+ * vain (both only at times), the batch; in each stage what it has taken. Each helper reports: it
+ * has sent, it has copied ahead, it has gathered; and that it has staged.
  */
 enum { PUBLISH_AHEAD = 1, PUBLISH_MISS, PUBLISH_BATCH, PUBLISH_STAGED, PUBLICATIONS = 4 };
 enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED, ARRIVE_STAGED };
-/* Beside the number of what was published. */
-#define PUBLISH_SHIFT 2
-#define PUBLISH_LENT  1u /* something came ahead */
-#define PUBLISH_DONE  2u /* nothing is left to copy */
+/* Flags in the bits below the number. */
+#define PUBLISH_SHIFT     2
+#define PUBLISH_HAS_AHEAD 1u /* the helpers are to copy, or have copied, the first request ahead   \
+			      */
+#define PUBLISH_DONE 2u      /* nothing is left to copy in this turn */
 
-/* One that only copies: it has, <times> at once. */
-static __device__ void arrive(const struct gpu_loop *g, uint32_t times = 1)
+/* A helper: report <times> steps done. */
+static __device__ void report_arrival(const struct gpu_loop *g, uint32_t times = 1)
 {
 	__syncthreads();
 	if (threadIdx.x == 0) {
@@ -43,15 +47,14 @@ static __device__ void arrive(const struct gpu_loop *g, uint32_t times = 1)
 	}
 }
 
-/* The same where only the next turn counts it: this kernel ends behind it, which is fence enough.
- */
-static __device__ void leave(const struct gpu_loop *g, uint32_t times)
+/* The same at the end of the kernel, which is fence enough: only the next turn reads the count. */
+static __device__ void report_arrival_at_exit(const struct gpu_loop *g, uint32_t times)
 {
 	if (threadIdx.x == 0)
 		atomicAdd(&g->state->arrived, times);
 }
 
-/* Block 0: until all have. */
+/* Block 0: wait until every helper has reported <arrival>. */
 static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
 				      uint32_t arrival)
 {
@@ -66,8 +69,8 @@ static __device__ void await_arrivals(const struct gpu_loop *g, const struct tur
 	__syncthreads();
 }
 
-/* For the next kernel, and the other blocks. Thread i brings request i: for a batch of one the
- * first is enough. */
+/* Block 0: publish the batch for the next kernel and the helpers. Thread i does request i; a batch
+ * of one needs thread 0 only. */
 static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t)
 {
 	uint32_t i = threadIdx.x;
@@ -78,56 +81,58 @@ static __device__ void publish_batch(const struct gpu_loop *g, const struct turn
 		g->state->batch = *t;
 }
 
-/* Block 0, one thread: and all that was written before. */
-static __device__ void publish(const struct gpu_loop *g, const struct turn *t, uint32_t what,
-			       uint32_t flags)
+/* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.
+ */
+static __device__ void publish_number(const struct gpu_loop *g, const struct turn *t, uint32_t what,
+				      uint32_t flags)
 {
 	uint32_t number = PUBLICATIONS * t->before + what;
 
 	release_gpu(&g->state->published, number << PUBLISH_SHIFT | flags);
 }
 
-/* Block 0: the others may begin. */
-static __device__ void let_help(const struct gpu_loop *g, const struct turn *t, uint32_t what,
-				uint32_t flags)
+/* Block 0: publish number <what> after a barrier of the block. */
+static __device__ void publish_to_helpers(const struct gpu_loop *g, const struct turn *t,
+					  uint32_t what, uint32_t flags)
 {
 	if (gridDim.x == 1)
 		return;
 	__syncthreads();
 	if (threadIdx.x == 0)
-		publish(g, t, what, flags);
+		publish_number(g, t, what, flags);
 }
 
-/* One that only copies: until this, or what comes behind it, was published. With what flags? */
+/* A helper: wait until number <what> or a later one is published. Returns the number and its flags.
+ */
 static __device__ uint32_t await_published(const struct gpu_loop *g, struct turn *t, uint32_t what)
 {
 	if (threadIdx.x == 0) {
-		uint32_t number = PUBLICATIONS * t->before + what, heard;
+		uint32_t number = PUBLICATIONS * t->before + what, seen_number;
 
 		do
-			heard = acquire_gpu(&g->state->published);
-		while (heard >> PUBLISH_SHIFT < number);
-		t->heard = heard;
+			seen_number = acquire_gpu(&g->state->published);
+		while (seen_number >> PUBLISH_SHIFT < number);
+		t->seen_number = seen_number;
 	}
 	__syncthreads();
-	return t->heard;
+	return t->seen_number;
 }
 
-static __device__ void put_back(const struct gpu_loop *g, const struct keeper *k)
+static __device__ void store_carried(const struct gpu_loop *g, const struct block0 *b)
 {
 	__syncthreads();
-	copy_words(g->links, k->links, g->n_links);
-	copy_words(&g->state->kept, &k->kept, 1);
+	copy_words(g->links, b->links, g->n_links);
+	copy_words(&g->state->carried, &b->carried, 1);
 }
 
-/* The batch as block 0, or the turn before this one, published it; and for block 0 what it keeps of
- * the loop. All loads are on their way before one is waited for. */
-static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct keeper *k)
+/* Load the batch as the last turn, or block 0, published it; block 0 loads the loop's state, too.
+ * All loads are issued before the first is waited for. */
+static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
 {
 	const struct gpu_state *s = g->state;
 	bool keeps = blockIdx.x == 0;
 	uint64_t link = load_word(g->links, keeps ? g->n_links : 0);
-	uint64_t kept = load_word(&s->kept, keeps ? 1 : 0);
+	uint64_t carried = load_word(&s->carried, keeps ? 1 : 0);
 	uint64_t request = load_word(g->request, g->max_batch);
 
 	if (threadIdx.x == 0) {
@@ -141,8 +146,8 @@ static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, stru
 	}
 	store_words(t->request, g->request, g->max_batch, request);
 	if (keeps) {
-		store_words(k->links, g->links, g->n_links, link);
-		store_words(&k->kept, &s->kept, 1, kept);
+		store_words(b->links, g->links, g->n_links, link);
+		store_words(&b->carried, &s->carried, 1, carried);
 	}
 	__syncthreads();
 }
@@ -155,42 +160,42 @@ static __device__ struct span input_of(const struct gpu_loop *g, const struct ag
 	return (struct span){
 		.from = r->stage != 0 ? g->stage + (r->stage - 1) * g->stage_stride
 				      : link->slots + (uint64_t)r->slot * link->stride,
-		.to = r->in_place ? reply_of(link, r->slot) + sizeof(struct ring_reply)
+		.to = r->in_place ? reply_at(link, r->slot) + sizeof(struct ring_reply)
 				  : (uint8_t *)g->model.input + r->row * g->model.input_stride,
 		.length = r->length,
 	};
 }
 
-/* Is request <i> of the batch still to be brought, and confirmed? */
-static __device__ bool is_wanted(const struct turn *t, uint32_t i)
+/* Must request <i> still be copied and confirmed? */
+static __device__ bool is_to_gather(const struct turn *t, uint32_t i)
 {
 	return i < t->n && t->request[i].row != GPU_NO_ROW && !(i == 0 && t->first_fetched);
 }
 
-static __device__ void gather(const struct gpu_loop *g, struct turn *t,
-			      const struct agent_link *links)
+static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
+				    const struct agent_link *links)
 {
 	uint32_t i = threadIdx.x;
 	struct span mine = {};
 
-	if (is_wanted(t, i) && t->request[i].status == RING_OK)
+	if (is_to_gather(t, i) && t->request[i].status == RING_OK)
 		mine = input_of(g, links, &t->request[i]);
 	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
 }
 
-/* The halves of request i's descriptor that matter, for threads 2i and 2i + 1, cross the bus beside
- * the payload. */
-static __device__ struct bytes16 read_half(const struct keeper *k, const struct turn *t)
+/* Read again the two halves of request i's descriptor that matter, by threads 2i and 2i + 1. They
+ * cross the bus beside the payload. */
+static __device__ struct bytes16 read_half(const struct block0 *b, const struct turn *t)
 {
 	uint32_t i = threadIdx.x / 2 < GPU_BATCH_MAX ? threadIdx.x / 2 : 0;
 	const struct gpu_request *r = &t->request[i];
 	uint32_t link = i < t->n ? r->link : 0;
 
-	return read_quarter(descriptor_at(&k->links[link], r->sequence - 1), threadIdx.x % 2,
-			    is_wanted(t, i));
+	return read_quarter(descriptor_at(&b->links[link], r->sequence - 1), threadIdx.x % 2,
+			    is_to_gather(t, i));
 }
 
-/* Is half <i> of a descriptor not what it was taken for? */
+/* Does half <i> of the descriptor differ from what the request was taken for? */
 static __device__ bool half_differs(const struct gpu_request *r, struct bytes16 half, uint32_t i)
 {
 	return i == 0 ? half.low != (r->slot | (uint64_t)r->length << 32) ||
@@ -198,12 +203,12 @@ static __device__ bool half_differs(const struct gpu_request *r, struct bytes16 
 		      : half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
 }
 
-/* Block 0: is any of the batch not what it was taken for? */
+/* Block 0: does any descriptor of the batch differ from what its request was taken for? */
 static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
 {
 	uint32_t i = threadIdx.x / 2;
 
-	return __syncthreads_or(is_wanted(t, i) &&
+	return __syncthreads_or(is_to_gather(t, i) &&
 				half_differs(&t->request[i], half, threadIdx.x % 2));
 }
 
@@ -212,8 +217,8 @@ static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
  * reply. Descriptors must be confirmed first: an old one would name a slot whose reply may be on
  * its way.
  */
-static __device__ void settle_places(const struct gpu_loop *g, const struct keeper *k,
-				     struct turn *t)
+static __device__ void choose_in_place(const struct gpu_loop *g, const struct block0 *b,
+				       struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
 	bool mine = threadIdx.x < t->n && r->row != GPU_NO_ROW && r->length >= IN_PLACE_MIN &&
@@ -221,27 +226,27 @@ static __device__ void settle_places(const struct gpu_loop *g, const struct keep
 
 	if (!__syncthreads_or(mine))
 		return;
-	if (!any_differs(t, read_half(k, t)) && mine)
+	if (!any_differs(t, read_half(b, t)) && mine)
 		r->in_place = true;
 	__syncthreads();
 }
 
-/* Block 0: read all of the batch again, and gather it anew. */
-static __device__ void gather_again(const struct gpu_loop *g, const struct keeper *k,
+/* Block 0: read all descriptors of the batch again, and copy all payloads again. */
+static __device__ void gather_again(const struct gpu_loop *g, const struct block0 *b,
 				    struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
 	bool runs = threadIdx.x < t->n && r->row != GPU_NO_ROW;
 	struct span mine = {};
 
-	/* Nobody else may still write these rows. */
+	/* The helpers have stopped writing these rows. */
 	await_arrivals(g, t, ARRIVE_GATHERED);
 	if (runs) {
-		read_again(g, &k->links[r->link], r);
+		reread_descriptor(g, &b->links[r->link], r);
 		r->stage = 0;
 		r->in_place = false;
 		if (r->status == RING_OK)
-			mine = input_of(g, k->links, r);
+			mine = input_of(g, b->links, r);
 		publish_request(g, t, threadIdx.x);
 	}
 	if (__syncthreads_or(runs && r->flags & RING_HAS_CRC))
@@ -250,7 +255,7 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct keepe
 	__syncthreads();
 }
 
-/* Block 0: where the load balancer sent sums, what does not hold is not answered with a result. */
+/* Block 0: verify the checksums that the load balancer sent. A request that fails gets RING_BAD. */
 static __device__ void check_crcs(const struct gpu_loop *g, struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);

@@ -1,87 +1,125 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A turn of the loop on a GPU. Block 0 polls, takes and posts, and has the links to itself; the
- * other blocks only help to copy.
+ * The kernel of a turn of the loop on a GPU. Block 0 polls, takes and posts; it alone has the
+ * links. The other blocks are its helpers: they only copy. A batch of requests may take one of
+ * three shortcuts: "quick" (loop_quick.cuh), "ahead" (loop_ahead.cuh) and "staged" (loop_stage.cu).
+ *
+ *   state     field, written by               left for                       skips
+ *
+ *   polled    -                               seen: a mark is there          -
+ *                                             taken: no mark was announced
+ *   seen      turn.first                      quick: the batch is this one   -
+ *             announce_first(): block 0,      request, <= 7168 bytes, no
+ *             warp 0                          checksum; fetched meanwhile
+ *                                             ahead: it is larger, there are
+ *                                             helpers, and a model runs
+ *                                             taken: anything else
+ *   quick     gpu_batch.quick                 prebuilt: reply length known,  gather, and waiting
+ *             quick_take(): block 0,          room in the queue              for the helpers
+ *             thread 0                        taken: its descriptor differs
+ *                                             (quick_settle() clears both)
+ *                                             sent: by the next turn
+ *   prebuilt  gpu_batch.prebuilt              answered: the model runs       scatter, building the
+ *             quick_take(): block 0,          nothing and answers_left > 0   WQE after the model
+ *             thread 0                        sent: by the next turn
+ *   answered  turn.answer_now                 polled: reply posted in the    the turn and the model
+ *             quick_take(): block 0,          poll itself
+ *             thread 0
+ *   ahead     turn.ahead                      taken, hit: it is row 0 of     hit: copying row 0
+ *             ahead_start(): block 0,         the batch; first_fetched is    after the batch was
+ *             thread 32                       set, PUBLISH_BATCH follows     taken
+ *                                             taken, miss: ahead_withdraw()  miss: nothing
+ *                                             and PUBLISH_MISS; copied anew
+ *   staged    gpu_state.n_staged, and         taken: begin_with_staged() in  the bus, in the turn;
+ *             gpu_request.stage               the next turn, which then      its batch is never
+ *             publish_staged(): block 0       announces no request           quick or ahead
+ *             of loop_stage.cu
+ *   taken     gpu_batch.n, rows               sent: after gather, the model  -
+ *             publish_batch(): block 0        and scatter
+ *
+ * A descriptor is read together with its mark, so half of it may be older. Each state that copies
+ * before the descriptor is confirmed reads it again (half_differs()) before the copy counts.
  */
 #include "loop/loop_quick.cuh"
-#include "loop/loop_stage.cuh"
 
-/* One of the blocks that only copy. */
+/* A helper's part in waiting and gathering. */
 static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 {
-	uint32_t heard = await_published(g, t, PUBLISH_AHEAD);
-	bool lent = heard & PUBLISH_LENT;
+	uint32_t seen_number = await_published(g, t, PUBLISH_AHEAD);
+	bool has_ahead = seen_number & PUBLISH_HAS_AHEAD;
 
-	if (lent) {
-		fetch_ahead(g, t);
-		heard = await_published(g, t, PUBLISH_MISS);
+	if (has_ahead) {
+		ahead_copy(g, t);
+		seen_number = await_published(g, t, PUBLISH_MISS);
 	}
-	if (heard & PUBLISH_DONE) {
-		leave(g, 2);
+	if (seen_number & PUBLISH_DONE) {
+		report_arrival_at_exit(g, 2);
 		return;
 	}
-	if (lent) {
-		arrive(g);
+	if (has_ahead) {
+		report_arrival(g);
 		await_published(g, t, PUBLISH_BATCH);
 	}
-	/* A quick batch comes here only behind what was lent in vain. */
+	/* A quick batch comes here only after an unnecessary copy ahead. */
 	read_batch(g, t, NULL);
 	if (!t->quick)
-		gather(g, t, g->links);
-	arrive(g, lent ? 1 : 2);
+		gather_batch(g, t, g->links);
+	report_arrival(g, has_ahead ? 1 : 2);
 }
 
-static __device__ void wait_gather(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	uint32_t flags;
 	struct bytes16 half;
-	bool worth_it;
+	bool hit;
 
-	begin_lending(t);
+	ahead_reset(t);
 	await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		worth_it = __syncthreads_or(take_quickly(g, k, t));
-		if (worth_it && threadIdx.x == 0)
+		hit = __syncthreads_or(quick_wait(g, b, t));
+		if (hit && threadIdx.x == 0)
 			t->first_fetched = true;
-		else if (!worth_it && is_lent(t))
-			take_back(g, t);
+		else if (!hit && ahead_started(t))
+			ahead_withdraw(g, t);
 		if (t->stopped || t->rows > 0)
 			break;
-		/* Nothing to run: answer, and go on waiting. */
+		/* No request of the batch runs: send the replies, and go on polling. */
 		uint8_t status = threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK;
-		uint64_t now = now_ns();
+		uint64_t now = globaltimer_ns();
 
-		build_batch(g, k, t->request, t->n, 0, status, now, now);
+		build_batch(g, b, t->request, t->n, 0, status, now, now);
 		__syncthreads();
-		ring_batch(g, k);
-		count(&k->kept.stats, t->n, status, 0);
+		ring_batch(g, b);
+		count_replies(&b->carried.stats, t->n, status, 0);
 		__syncthreads();
 	}
 	if (t->quick) {
-		let_help(g, t, PUBLISH_BATCH, PUBLISH_DONE);
+		publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
 		return;
 	}
 	if (g->in_place)
-		settle_places(g, k, t);
+		choose_in_place(g, b, t);
 	publish_batch(g, t);
-	flags = is_lent(t) ? PUBLISH_LENT : 0;
-	if (worth_it && t->n == 1 && !t->any_crc)
+	flags = ahead_started(t) ? PUBLISH_HAS_AHEAD : 0;
+	if (hit && t->n == 1 && !t->any_crc)
 		flags |= PUBLISH_DONE;
-	let_help(g, t, PUBLISH_BATCH, flags);
-	/* A thread that seldom copies says when. */
+	publish_to_helpers(g, t, PUBLISH_BATCH, flags);
+	/* The last thread reads the clock: it seldom has a piece to copy. */
 	if (threadIdx.x == GPU_BLOCK - 1)
-		g->state->start_ns = t->start_ns = now_ns();
-	half = read_half(k, t);
-	gather(g, t, k->links);
+		g->state->start_ns = t->start_ns = globaltimer_ns();
+	half = read_half(b, t);
+	gather_batch(g, t, b->links);
 	if (any_differs(t, half))
-		gather_again(g, k, t);
+		gather_again(g, b, t);
 	if (t->any_crc)
 		check_crcs(g, t);
 }
 
-/* Replies, to where the RNIC reads them; where there are other blocks the first has other work. */
-static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
-			       const struct agent_link *links, uint32_t *length, uint8_t *status)
+/* Copy the model's output to where the RNIC reads it. With helpers, block 0 copies nothing: it
+ * builds WQEs meanwhile. */
+static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
+				       const struct agent_link *links, uint32_t *length,
+				       uint8_t *status)
 {
 	uint32_t i = threadIdx.x;
 	struct span mine = {};
@@ -94,7 +132,7 @@ static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 		*length = reply_length(g, r, status);
 		mine.length = r->in_place ? 0 : *length;
 		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
-		mine.to = reply_of(&links[r->link], r->slot) + sizeof(struct ring_reply);
+		mine.to = reply_at(&links[r->link], r->slot) + sizeof(struct ring_reply);
 	}
 	if (gridDim.x == 1)
 		copy_spans(&t->spans, t->n, mine, 0, 1);
@@ -102,34 +140,34 @@ static __device__ void scatter(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-static __device__ void scatter_send(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				    struct bytes16 early)
+static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					struct bytes16 early)
 {
-	uint64_t done_ns = now_ns();
+	uint64_t done_ns = globaltimer_ns();
 	uint32_t length;
 	uint8_t status;
 
-	if (t->built) {
-		send_quickly(k, t, early, done_ns);
+	if (t->prebuilt) {
+		quick_send(b, t, early, done_ns);
 		return;
 	}
-	scatter(g, t, k->links, &length, &status);
+	scatter_replies(g, t, b->links, &length, &status);
 	if (t->n > 0)
-		build_batch(g, k, t->request, t->n, length, status, t->start_ns, done_ns);
+		build_batch(g, b, t->request, t->n, length, status, t->start_ns, done_ns);
 	await_arrivals(g, t, ARRIVE_SENT);
 	if (t->n > 0) {
-		ring_batch(g, k);
-		count(&k->kept.stats, t->n, status, done_ns - t->start_ns);
+		ring_batch(g, b);
+		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
 	}
 	__syncthreads();
 }
 
-/* The end of a graph, where all is sent: all over again, unless the host said stop. */
+/* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
 static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
 	cudaError_t error;
 
-	/* Other blocks may not have read yet that it is stopped. */
+	/* Leave the state alone: helpers may not have read <stopped> yet. */
 	if (t->stopped)
 		return;
 	g->state->batch = (struct gpu_batch){};
@@ -145,38 +183,39 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	     uint32_t before)
 {
 	__shared__ struct turn t;
-	__shared__ struct keeper k;
+	__shared__ struct block0 b;
 	uint32_t length;
 	struct bytes16 early = {};
 	uint8_t status;
 
 	if (what & GPU_SEND && blockIdx.x == 0)
-		early = read_early(&g);
+		early = quick_read_reply(&g);
 	if (threadIdx.x == 0)
 		t.before = before;
-	read_batch(&g, &t, &k);
+	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
-			if (!t.built)
-				scatter(&g, &t, g.links, &length, &status);
-			arrive(&g);
+			if (!t.prebuilt)
+				scatter_replies(&g, &t, g.links, &length, &status);
+			report_arrival(&g);
 		}
 		if (what & GPU_WAIT && !t.stopped)
 			help_gather(&g, &t);
 		return;
 	}
-	if (threadIdx.x == 0) /* nobody else looks at it */
-		t.quick_left = turns;
+	if (threadIdx.x == 0) /* only thread 0 reads it */
+		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
 		if (what & GPU_SEND)
-			scatter_send(&g, &k, &t, early);
+			scatter_and_post(&g, &b, &t, early);
 		if (what & GPU_WAIT)
-			wait_gather(&g, &k, &t);
+			wait_and_gather(&g, &b, &t);
 	}
-	/* A quick reply waits for nobody; but who comes late must not count in the next graph. */
+	/* A quick reply does not wait for the helpers; but a late report must not count in the next
+	 * graph. */
 	if (!(what & GPU_WAIT) && !t.stopped)
 		await_arrivals(&g, &t, ARRIVE_SENT);
-	put_back(&g, &k);
+	store_carried(&g, &b);
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);
 }
@@ -198,12 +237,5 @@ extern "C" cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks
 				unsigned int turns, unsigned int before, cudaStream_t stream)
 {
 	turn<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, what, turns, before);
-	return cudaGetLastError();
-}
-
-extern "C" cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks,
-				 unsigned int before, cudaStream_t stream)
-{
-	stage<<<blocks, GPU_BLOCK, 0, stream>>>(*loop, before);
 	return cudaGetLastError();
 }

@@ -1,50 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small request that comes alone is in a hurry. As soon as the polling warp sees its mark, the
- * other warps of block 0 fetch it, and while it crosses the bus the first takes it from the ring,
- * builds its WQE and the header of its reply. Behind the model only the reply's bytes, its time and
- * the doorbell are left. What does not suit goes the way of all batches. Private to
- * loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu,
+ * inlined.
  *
- *   first warp   sees a mark        takes, builds               header, rings
- *   others       wait       fetch ------------------- confirm, store
- *   barrier            AHEAD                   VERDICT          all
+ * The shortcut "quick" for a small request that comes alone: as soon as warp 0 of block 0 sees its
+ * mark, the other warps fetch it. While it crosses the bus, warp 0 takes it from the ring and
+ * builds its WQE and the header of its reply. After the model only the reply's bytes, its time and
+ * the doorbell are left. A request that does not qualify goes the way of all batches. The state
+ * table is in loop_kernels.cu.
+ *
+ *   warp 0        sees the mark    takes, builds               writes the header, rings
+ *   other warps   wait         fetch ------------------- confirm, store
+ *   barrier                  AHEAD                   VERDICT                  block
  */
 #ifndef AGENT_LOOP_QUICK_CUH
 #define AGENT_LOOP_QUICK_CUH
 
 #include "loop/loop_ahead.cuh"
 
-/* Payload that a thread has in flight. */
+/* 16-byte loads that a thread has in flight. */
 #define QUICK_LOADS 2
-#define QUICK_STEP  ((GPU_BLOCK - WARP) * 16)
-#define QUICK_MAX   (QUICK_LOADS * QUICK_STEP)
+#define QUICK_STEP  ((GPU_BLOCK - WARP) * 16)  /* bytes that the fetching warps load at once */
+#define QUICK_MAX   (QUICK_LOADS * QUICK_STEP) /* bytes of the longest quick request */
 
-/* Is all of the batch one request, which is being fetched? */
+/* Is the batch exactly the one request that is being fetched? */
 static __device__ bool is_quick(const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
 	return t->n == 1 && t->rows == 1 && r->length <= QUICK_MAX && !(r->flags & RING_HAS_CRC) &&
-	       is_first(&t->ahead, t);
+	       is_first_request(&t->first, t);
 }
 
-/* What thread 0 knows of a reply before there is one. */
-struct reply {
+/* What thread 0 knows of a reply before the model has run. */
+struct quick_reply {
 	struct ring_reply *header;
 	uint32_t length;
 };
 
-/* One thread: the WQE, if there is room, nothing can change it, and a block copies the reply in one
- * step. Errors go the way of all batches, where they are counted. */
-static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
-			     const struct gpu_request *r, struct reply *reply)
+/* One thread: build the WQE ahead of the model. False when the queue has no room, the reply is not
+ * known yet, it is an error (those are counted elsewhere), or the block could not copy it in one
+ * step. */
+static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
+				   const struct gpu_request *r, struct quick_reply *reply)
 {
 	uint8_t status;
 
-	if (!g->foreseen || link->dead || mlx5_room(&link->queue) < link->built)
+	if (!g->reply_known || link->dead || mlx5_room(&link->queue) < link->built)
 		return false;
-	reply->header = header_of(link, r->slot);
+	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
 	if (status != RING_OK || (!r->in_place && (reply->length > GPU_BLOCK * 16 ||
 						   (uint64_t)g->model.output % 16 != 0)))
@@ -53,24 +57,24 @@ static __device__ bool build(const struct gpu_loop *g, struct agent_link *link,
 	return true;
 }
 
-/* One thread: what was built leaves; everything that it sends is written, behind a barrier. */
-static __device__ void send_built(struct keeper *k, struct agent_link *link,
+/* One thread: send the prebuilt reply. A barrier has made all its bytes visible. */
+static __device__ void quick_post(struct block0 *b, struct agent_link *link,
 				  struct ring_reply *header, uint64_t start_ns, uint64_t done_ns)
 {
 	header->done_ns = done_ns;
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
-	count_batch(&k->kept.stats, 1, done_ns - start_ns);
+	count_batch(&b->carried.stats, 1, done_ns - start_ns);
 }
 
-/* The first warp: a batch. Is it quick? If so, all but its payload is ready now. */
-static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				      struct reply *reply)
+/* Warp 0: take a batch. If it is quick, prepare everything but its payload. */
+static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
 	bool quick;
 
-	take_batch(g, k, t);
+	take_batch(g, b, t);
 	__syncwarp();
 	if (threadIdx.x == 0)
 		r->in_place = may_be_in_place(g, r);
@@ -79,42 +83,42 @@ static __device__ void take_and_judge(const struct gpu_loop *g, struct keeper *k
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
-		t->built = t->again = false;
+		t->prebuilt = t->answer_now = false;
 		r->in_place = quick && r->in_place;
 		if (quick) {
-			t->start_ns = g->state->start_ns = now_ns();
-			t->built = build(g, &k->links[r->link], r, reply);
-			t->again = t->built && r->in_place && t->quick_left > 0;
+			t->start_ns = g->state->start_ns = globaltimer_ns();
+			t->prebuilt = quick_build(g, &b->links[r->link], r, reply);
+			t->answer_now = t->prebuilt && r->in_place && t->answers_left > 0;
 			t->header = reply->header;
 			t->bytes = r->in_place ? 0 : reply->length;
 		}
-		if (quick && !t->again)
+		if (quick && !t->answer_now)
 			publish_batch(g, t);
 	}
-	meet<BARRIER_VERDICT>();
+	barrier_sync<BARRIER_VERDICT>();
 }
 
-/* Another warp of block 0: fetch what is being taken. <differs>: it is not what it was taken for.
- * True: it was lent, and not in vain. */
-static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keeper *k,
-				     struct turn *t, bool *differs)
+/* The other warps of block 0: fetch the request while warp 0 takes it. <differs>: its descriptor is
+ * not what it was taken for. True: the helpers copy it ahead, and it is the batch's first row. */
+static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
+				   bool *differs)
 {
 	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
 	const struct gpu_request *r = &t->request[0];
-	const struct ahead *a = &t->ahead;
+	const struct first_seen *a = &t->first;
 	struct bytes16 piece[QUICK_LOADS], half;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, mine, fits, small, other;
 	const uint8_t *from;
 	uint8_t *to;
 
-	meet<BARRIER_AHEAD>();
+	barrier_sync<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
-	const struct agent_link *link = &k->links[fits ? a->link : 0];
+	const struct agent_link *link = &b->links[fits ? a->link : 0];
 	from = link->slots + (uint64_t)a->slot * link->stride;
-	/* As few warps as can confirm: loads of one line wait for each other. In the reply's place
-	 * each warp writes only what it has confirmed; of a large request the last warp looks,
-	 * while the first lends it. */
+	/* Confirm with as few warps as possible, as loads of one line wait for each other. In the
+	 * reply's own place each warp writes only what it has confirmed itself. A large request is
+	 * confirmed by the last warp, while the first of these starts the helpers. */
 	if (small)
 		mine = threadIdx.x < 2 * WARP || (g->in_place && at - lane * 16 < a->length);
 	else
@@ -126,13 +130,14 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 		piece[i] = read_16(from + at + i * QUICK_STEP,
 				   small && at + i * QUICK_STEP < a->length);
 	if (threadIdx.x == WARP && fits && !small)
-		lend(g, t, from);
-	meet<BARRIER_VERDICT>();
-	other = half_differs(r, half, lane); /* by all, so that all have waited for it */
+		ahead_start(g, t, from);
+	barrier_sync<BARRIER_VERDICT>();
+	other = half_differs(r, half,
+			     lane); /* on all lanes, so that all have waited for the load */
 	*differs = __any_sync(ALL_LANES, mine & other);
 	if (!t->quick)
-		return last && !*differs && was_worth_it(t);
-	to = input_of(g, k->links, r).to;
+		return last && !*differs && ahead_hit(t);
+	to = input_of(g, b->links, r).to;
 #pragma unroll
 	for (uint32_t i = 0; i < QUICK_LOADS; i++)
 		if (!*differs && at + i * QUICK_STEP < r->length)
@@ -141,69 +146,69 @@ static __device__ bool fetch_quickly(const struct gpu_loop *g, const struct keep
 	return false;
 }
 
-/* Thread 0, when a quick batch is stored: answer it if there is nothing to run. One that <differs>
- * from what it was taken for goes the way of all. */
-static __device__ void settle_quick(struct keeper *k, struct turn *t, const struct reply *reply,
-				    bool differs)
+/* Thread 0, once a quick request is stored: write its header; answer it if nothing runs. If its
+ * descriptor <differs>, it goes the long way. */
+static __device__ void quick_settle(struct block0 *b, struct turn *t,
+				    const struct quick_reply *reply, bool differs)
 {
 	struct gpu_request *r = &t->request[0];
 
 	if (differs) {
-		t->quick = t->built = r->in_place = false;
+		t->quick = t->prebuilt = r->in_place = false;
 		return;
 	}
-	if (t->built)
+	if (t->prebuilt)
 		write_header(reply->header, r, reply->length, t->start_ns, t->start_ns);
-	if (t->again) {
-		send_built(k, &k->links[r->link], reply->header, t->start_ns, now_ns());
-		t->quick_left--;
+	if (t->answer_now) {
+		quick_post(b, &b->links[r->link], reply->header, t->start_ns, globaltimer_ns());
+		t->answers_left--;
 	}
 }
 
-/* Block 0: a batch, gathered if it is quick. What has nothing to run is answered at once. True for
- * some thread: what was lent is the batch's first row. */
-static __device__ bool take_quickly(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+/* Block 0: wait for a batch. It is gathered already if it is quick, and answered already if nothing
+ * runs. True in some thread: what the helpers copied ahead is the batch's first row. */
+static __device__ bool quick_wait(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
-	struct reply reply = {};
-	bool differs, again, worth_it = false;
+	struct quick_reply reply = {};
+	bool differs, answer_now, hit = false;
 
 	do {
 		differs = false;
 		if (threadIdx.x < WARP)
-			take_and_judge(g, k, t, &reply);
+			quick_take(g, b, t, &reply);
 		else
-			worth_it = fetch_quickly(g, k, t, &differs);
+			hit = quick_fetch(g, b, t, &differs);
 		if (!t->quick)
-			return worth_it;
-		again = t->again;
+			return hit;
+		answer_now = t->answer_now;
 		differs = __syncthreads_or(differs);
 		if (threadIdx.x == 0)
-			settle_quick(k, t, &reply, differs);
+			quick_settle(b, t, &reply, differs);
 		__syncwarp();
-	} while (again && !differs);
+	} while (answer_now && !differs);
 	return false;
 }
 
 /* --- behind the model --------------------------------------------------------------------------
  */
 
-/* What a thread will write of a quick reply, before it is known whether there is one: read beside
- * all that a turn begins with. */
-static __device__ struct bytes16 read_early(const struct gpu_loop *g)
+/* Load the thread's 16 bytes of the reply before it is known whether the batch is quick: the load
+ * overlaps the others at the beginning of a turn. */
+static __device__ struct bytes16 quick_read_reply(const struct gpu_loop *g)
 {
 	const struct agent_model_gpu *m = &g->model;
-	/* Of replies as long as their requests a model need not have room for longer ones. */
+	/* A model whose replies are as long as their requests has no room for longer ones. */
 	uint32_t length =
 		m->reply_lengths == NULL ? m->reply_length : min(g->max_request, g->max_reply);
 	uint32_t at = threadIdx.x * 16;
 
 	return read_16((const uint8_t *)m->output + at,
-		       g->foreseen && (uint64_t)m->output % 16 == 0 && at < length);
+		       g->reply_known && (uint64_t)m->output % 16 == 0 && at < length);
 }
 
-/* Block 0: the bytes of a reply that was built, and the doorbell. */
-static __device__ void send_quickly(struct keeper *k, struct turn *t, struct bytes16 early,
-				    uint64_t done_ns)
+/* Block 0: write the bytes of a prebuilt reply, and ring. */
+static __device__ void quick_send(struct block0 *b, struct turn *t, struct bytes16 early,
+				  uint64_t done_ns)
 {
 	uint32_t at = threadIdx.x * 16;
 
@@ -211,7 +216,7 @@ static __device__ void send_quickly(struct keeper *k, struct turn *t, struct byt
 		store_some((uint8_t *)(t->header + 1) + at, early, t->bytes - at);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		send_built(k, &k->links[t->request[0].link], t->header, t->start_ns, done_ns);
+		quick_post(b, &b->links[t->request[0].link], t->header, t->start_ns, done_ns);
 	__syncthreads();
 }
 

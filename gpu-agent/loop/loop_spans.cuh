@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying many requests of any length with all warps of a grid. Private to loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
+ * loop_stage.cu, inlined.
+ *
+ * Copying many requests of any length with all warps of a grid.
  */
 #ifndef AGENT_LOOP_SPANS_CUH
 #define AGENT_LOOP_SPANS_CUH
@@ -18,18 +21,18 @@ struct span {
 
 struct spans {
 	struct span span[GPU_BATCH_MAX];
-	uint32_t
-		first[GPU_BATCH_MAX + 1]; /* piece that each begins with; the last: pieces in all */
+	uint32_t first[GPU_BATCH_MAX + 1]; /* first piece of each span; one more: pieces in all */
 	uint32_t warp_sum[GPU_BLOCK / WARP];
 };
 
-/* Thread i brings span i, or one without length. The whole block calls it. */
+/* Number the pieces of all spans. The whole block calls it; thread i passes span i, or one of
+ * length 0. */
 static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
 {
 	uint32_t i = threadIdx.x, lane = i % WARP, warp = i / WARP;
 	uint32_t pieces = i < n ? (mine.length + GPU_PIECE - 1) / GPU_PIECE : 0, sum = pieces;
 
-	if (n == 1) { /* the usual batch of those who are in a hurry */
+	if (n == 1) { /* the batch of a client that wants low latency */
 		if (i == 0) {
 			s->span[0] = mine;
 			s->first[0] = 0;
@@ -61,7 +64,8 @@ struct bytes16 {
 	uint64_t low, high;
 };
 
-/* 16 bytes; unaligned ones only up to <n>, by loads that do not wait for each other. */
+/* Load 16 bytes; from an unaligned address only the first <n>, by loads that do not wait for each
+ * other. */
 static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
 {
 	struct bytes16 v = {};
@@ -89,7 +93,7 @@ static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
 		to[i] = (uint8_t)((i < 8 ? v.low : v.high) >> i % 8 * 8);
 }
 
-/* One warp, one piece, 16 bytes a lane. */
+/* One warp copies one piece, 16 bytes a lane. */
 static __device__ void copy_piece(const struct span *s, uint32_t piece)
 {
 	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
@@ -98,8 +102,8 @@ static __device__ void copy_piece(const struct span *s, uint32_t piece)
 		store_some(s->to + at, load_some(s->from + at, s->length - at), s->length - at);
 }
 
-/* A block's share, the <block>th of <blocks>. Thread i of each brings span i, or one without
- * length. */
+/* Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of
+ * length 0. */
 static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
 				  uint32_t blocks)
 {
@@ -126,7 +130,7 @@ static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
 	}
 }
 
-/* A word a thread of <n> elements, as far as they go: nobody waits for it before it is used. */
+/* Load one word per thread of <n> elements. It is waited for only where it is used. */
 template <typename T> static __device__ uint64_t load_word(const T *from, uint32_t n)
 {
 	uint64_t word = 0;
@@ -142,7 +146,7 @@ template <typename T> static __device__ uint64_t load_word(const T *from, uint32
 	return word;
 }
 
-/* That word, and those that were one too many for the block. */
+/* Store that word, and copy those beyond the block's number of threads. */
 template <typename T>
 static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t word)
 {
@@ -152,7 +156,7 @@ static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t wo
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
-/* <threads> threads copy <n> elements by words. */
+/* Copy <n> elements by words, with <threads> threads. */
 template <typename T>
 static __device__ void copy_words(T *to, const T *from, uint32_t n, uint32_t threads = GPU_BLOCK)
 {

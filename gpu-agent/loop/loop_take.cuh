@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait_inputs: one warp polls the rings until there is a batch. Private to loop_kernels.cu.
+ * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
+ * loop_stage.cu, inlined.
+ *
+ * wait_inputs: one warp polls the rings until there is a batch.
  */
 #ifndef AGENT_LOOP_TAKE_CUH
 #define AGENT_LOOP_TAKE_CUH
 
 #include "loop/loop_device.cuh"
 
-/* Descriptors that a warp looks at, side by side. */
-#define LOOK (WARP / QUARTERS)
-/* A reply as large as this saves more, gathered in place, than confirming it first costs. */
+/* Descriptors that a warp reads side by side. */
+#define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
+/* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
-/* A request that may have waited longer may have been cancelled. */
+/* Read the cancel word of a request that may have waited longer than this. */
 #define CANCEL_AGE_NS 20000
+
+/* Lanes that read a mark: the last of each descriptor's four. */
+#define MARK_LANES 0x88888888u
 
 static __device__ const struct ring_descriptor *descriptor_at(const struct agent_link *link,
 							      uint64_t position)
@@ -20,11 +26,11 @@ static __device__ const struct ring_descriptor *descriptor_at(const struct agent
 	return &link->descriptors[position & (link->slot_count - 1)];
 }
 
-/* What a descriptor says in its first 32 bytes: slot, length, service, flags; flow, deadline and
- * sum. */
-static __device__ void understand(const struct gpu_loop *g, const struct agent_link *link,
-				  struct bytes16 first, struct bytes16 second,
-				  struct gpu_request *r)
+/* Parse the first 32 bytes of a descriptor: slot, length, service, flags; flow, deadline and
+ * checksum. */
+static __device__ void parse_descriptor(const struct gpu_loop *g, const struct agent_link *link,
+					struct bytes16 first, struct bytes16 second,
+					struct gpu_request *r)
 {
 	r->slot = (uint32_t)first.low;
 	r->length = (uint32_t)(first.low >> 32);
@@ -39,74 +45,77 @@ static __device__ void understand(const struct gpu_loop *g, const struct agent_l
 		r->slot = GPU_NO_SLOT;
 }
 
-/* Again, from behind the mark. */
-static __device__ void read_again(const struct gpu_loop *g, const struct agent_link *link,
-				  struct gpu_request *r)
+/* Read the descriptor again: these loads come after the mark, so they are not older than it. */
+static __device__ void reread_descriptor(const struct gpu_loop *g, const struct agent_link *link,
+					 struct gpu_request *r)
 {
 	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
 	struct bytes16 first = read_quarter(d, 0), second = read_quarter(d, 1);
 
-	understand(g, link, first, second, r);
+	parse_descriptor(g, link, first, second, r);
 }
 
-/* The first request of a batch is in a hurry: as soon as lane <lead> sees its mark, others may
- * fetch it. Half of what was seen may be old: what they read must at least lie within the slots. */
-static __device__ void tell_ahead(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
-				  struct bytes16 seen, uint32_t lead, uint32_t l)
+/* Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
+ * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
+ * at least lie within the slots. */
+static __device__ void announce_first(const struct gpu_loop *g, const struct block0 *b,
+				      struct turn *t, struct bytes16 seen, uint32_t lead,
+				      uint32_t l)
 {
 	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
 	uint32_t slot = (uint32_t)what, length = (uint32_t)(what >> 32);
-	const struct agent_link *link = &k->links[l];
+	const struct agent_link *link = &b->links[l];
 	bool fits = slot < link->slot_count && length <= link->stride && length <= g->max_request;
 
-	__syncwarp(); /* all have seen that nobody was told */
+	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
-		t->ahead = (struct ahead){
-			.told = true,
+		t->first = (struct first_seen){
+			.announced = true,
 			.link = fits ? l : GPU_NO_LINK,
 			.slot = slot,
 			.length = length,
 			.position = seen.high - 1,
 		};
-	meet<BARRIER_AHEAD>();
+	barrier_sync<BARRIER_AHEAD>();
 }
 
-/* There is none. */
-static __device__ void tell_nothing(struct turn *t)
+/* Warp 0: there is no first request to fetch. */
+static __device__ void announce_none(struct turn *t)
 {
-	__syncwarp(); /* all have seen that nobody was told */
+	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == 0)
-		t->ahead = (struct ahead){.told = true, .link = GPU_NO_LINK};
-	meet<BARRIER_AHEAD>();
+		t->first = (struct first_seen){.announced = true, .link = GPU_NO_LINK};
+	barrier_sync<BARRIER_AHEAD>();
 }
 
-/* What a look may have missed. */
-#define LOOK_MORE 1u /* some link had as many descriptors as were looked at */
-#define LOOK_LEFT 2u /* and not all of them fitted */
+/* What poll_descriptors() may have left in the rings. */
+#define POLL_MORE 1u /* some link had as many descriptors as were read */
+#define POLL_LEFT 2u /* not all of them fitted into the batch */
 
 /*
- * Look at the next 2^<shift> descriptors of as many links as a warp has lanes for, four lanes a
- * descriptor; take those that are there. Returns LOOK_*.
+ * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
+ * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
+ * with <first_link>. <stop> gets the host's stop word. Returns POLL_*.
  */
-static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop,
-				bool patience)
+static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct block0 *b,
+					    struct turn *t, uint32_t base, uint32_t shift,
+					    uint64_t now, uint32_t *stop, bool may_wait)
 {
 	uint32_t lane = threadIdx.x, index = lane / QUARTERS, part = lane % QUARTERS;
 	uint32_t group = index >> shift, offset = index & ((1u << shift) - 1), l;
 	uint32_t below = (1u << lane) - 1, group_lane = group << shift << 2;
 	uint32_t of_group = (shift == 3 ? ALL_LANES : ((1u << (4u << shift)) - 1) << group_lane);
-	uint32_t there, run, takers, kept, missed = 0;
+	uint32_t there, run, takers, carried, missed = 0;
 	bool has_link = base + group < g->n_links, mine, good = false;
 	struct bytes16 seen, first, second;
 	struct gpu_request r = {};
 	struct agent_link *link;
 	uint8_t op_own;
 
-	l = k->kept.first_link + base + (has_link ? group : 0);
+	l = b->carried.first_link + base + (has_link ? group : 0);
 	l -= l >= g->n_links ? g->n_links : 0;
-	link = &k->links[l];
-	/* The stop word and the NIC's next completion cross the bus beside the descriptors. */
+	link = &b->links[l];
+	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
 	op_own = relaxed_sys(mlx5_cqe_next(&link->queue));
 	seen = acquire_quarter(descriptor_at(link, link->position + offset), part);
@@ -114,77 +123,79 @@ static __device__ uint32_t look(const struct gpu_loop *g, struct keeper *k, stru
 	       seen.high == link->position + offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
-		/* Nothing else to do: completions may be read. */
+		/* The rings are empty: time to read a completion. */
 		if (has_link && offset == 0 && part == 0 && mlx5_cqe_new(&link->queue, op_own))
-			reap(k, link);
+			reap_completion(b, link);
 		__syncwarp();
 		return 0;
 	}
-	if (patience && !t->ahead.told)
-		tell_ahead(g, k, t, seen, __ffs(there) - 1, l);
-	/* Up to the first that is not there, and while the batch has room. */
-	run = __ffs(~(there >> group_lane | 0x77777777u)) - 1;
+	if (may_wait && !t->first.announced)
+		announce_first(g, b, t, seen, __ffs(there) - 1, l);
+	/* Take up to the first that is missing, and while the batch has room. */
+	run = __ffs(~(there >> group_lane | ~MARK_LANES)) - 1;
 	mine = mine && lane - group_lane <= run;
 	takers = __ballot_sync(ALL_LANES, mine);
 	mine = mine && t->n + __popc(takers & below) < g->max_batch &&
 	       link->built + __popc(takers & below & of_group) < link->slot_count;
 	takers = __ballot_sync(ALL_LANES, mine);
-	first.low = __shfl_sync(ALL_LANES, seen.low, lane & ~3u);
-	first.high = __shfl_sync(ALL_LANES, seen.high, lane & ~3u);
-	second.high = __shfl_sync(ALL_LANES, seen.high, (lane & ~3u) + 1);
+	first.low = __shfl_sync(ALL_LANES, seen.low, lane & ~(QUARTERS - 1));
+	first.high = __shfl_sync(ALL_LANES, seen.high, lane & ~(QUARTERS - 1));
+	second.high = __shfl_sync(ALL_LANES, seen.high, (lane & ~(QUARTERS - 1)) + 1);
 	second.low = 0;
 	if (mine) {
 		r.sequence = seen.high;
 		r.seen_ns = now;
 		r.link = l;
-		understand(g, link, first, second, &r);
-		/* Half of what looks bad may be old: be sure. */
+		parse_descriptor(g, link, first, second, &r);
+		/* Half of the descriptor may have been old: read it again before the request is
+		 * called bad. */
 		if (r.status != RING_OK)
-			read_again(g, link, &r);
+			reread_descriptor(g, link, &r);
 		good = r.slot != GPU_NO_SLOT;
 	}
-	kept = __ballot_sync(ALL_LANES, good);
+	carried = __ballot_sync(ALL_LANES, good);
 	if (good) {
-		r.ahead = link->built + __popc(kept & below & of_group);
-		r.row = t->n + __popc(kept & below);
+		r.ahead = link->built + __popc(carried & below & of_group);
+		r.row = t->n + __popc(carried & below);
 		t->request[r.row] = r;
 		if (r.status != RING_OK || r.deadline_us != 0 || r.flags != 0)
-			t->odd = true;
+			t->needs_recheck = true;
 	}
 	__syncwarp();
 	if (has_link && offset == 0 && part == 0) {
 		link->position += __popc(takers & of_group);
-		link->built += __popc(kept & of_group);
+		link->built += __popc(carried & of_group);
 	}
 	if (lane == 0) {
-		t->n += __popc(kept);
-		k->kept.stats.bad += __popc(takers) - __popc(kept);
+		t->n += __popc(carried);
+		b->carried.stats.bad += __popc(takers) - __popc(carried);
 	}
 	__syncwarp();
-	if (__any_sync(ALL_LANES, has_link && (there & of_group) == (0x88888888u & of_group)))
-		missed |= LOOK_MORE;
-	return there == takers ? missed : missed | LOOK_LEFT;
+	if (__any_sync(ALL_LANES, has_link && (there & of_group) == (MARK_LANES & of_group)))
+		missed |= POLL_MORE;
+	return there == takers ? missed : missed | POLL_LEFT;
 }
 
-/* Into the host's copy, which anybody may read: 8 bytes a lane. */
-static __device__ void publish_stats(const struct gpu_loop *g, const struct keeper *k)
+/* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
+static __device__ void publish_stats(const struct gpu_loop *g, const struct block0 *b)
 {
-	static_assert(sizeof(k->kept.stats) % 8 == 0, "copied by words");
+	static_assert(sizeof(b->carried.stats) % 8 == 0, "copied by words");
 	__syncwarp();
-	if (threadIdx.x < sizeof(k->kept.stats) / 8)
+	if (threadIdx.x < sizeof(b->carried.stats) / 8)
 		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
-			((const volatile uint64_t *)&k->kept.stats)[threadIdx.x];
+			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
 }
 
-static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uint64_t now)
+static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b, uint64_t now)
 {
-	__syncwarp(); /* all lanes have seen that it is due */
+	__syncwarp(); /* all lanes have read next_heartbeat */
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		struct agent_link *link = &k->links[l];
+		struct agent_link *link = &b->links[l];
 		struct mlx5_write write;
 
-		/* Also where no look ever finds the rings empty. */
-		reap(k, link);
+		/* Under full load polling never finds the rings empty, and never reads a
+		 * completion. */
+		reap_completion(b, link);
 		if (link->dead || mlx5_room(&link->queue) == 0)
 			continue;
 		write = agent_heartbeat(link);
@@ -192,96 +203,98 @@ static __device__ void heartbeat(const struct gpu_loop *g, struct keeper *k, uin
 		mlx5_ring(&link->queue, 1);
 	}
 	if (threadIdx.x == 0) {
-		k->kept.next_heartbeat = now + g->heartbeat_ns;
-		k->kept.stats.heartbeats++;
+		b->carried.next_heartbeat = now + g->heartbeat_ns;
+		b->carried.stats.heartbeats++;
 	}
-	publish_stats(g, k);
+	publish_stats(g, b);
 	__syncwarp();
 }
 
-/* Until there is a batch: full, or its first request has waited long enough; or, without
- * <patience>, as far as it is there. True: some of it may have waited for long. */
-static __device__ bool wait_inputs(const struct gpu_loop *g, struct keeper *k, struct turn *t,
-				   bool patience)
+/* Warp 0: poll until there is a batch: it is full, or its first request has waited for
+ * batch_timeout_ns. Unless it <may_wait>, take what is there. True: some of it may have waited
+ * longer than CANCEL_AGE_NS. */
+static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					bool may_wait)
 {
 	uint32_t shift = 3, stop = 0, missed;
-	uint64_t last_look = k->kept.last_look, now;
+	uint64_t last_poll = b->carried.last_poll, now;
 	bool more, seen_empty = false;
 
-	while (shift > 0 && g->n_links << shift > LOOK)
+	while (shift > 0 && g->n_links << shift > DESCRIPTORS_PER_POLL)
 		shift--;
 	for (;;) {
 		uint32_t before = t->n;
 
-		/* One clock and one stop for all lanes. */
-		now = __shfl_sync(ALL_LANES, now_ns(), 0);
-		if (patience && now >= k->kept.next_heartbeat)
-			heartbeat(g, k, now);
+		/* All lanes use the same time. */
+		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+		if (may_wait && now >= b->carried.next_heartbeat)
+			post_heartbeats(g, b, now);
 		missed = 0;
-		for (uint32_t base = 0; base < g->n_links; base += LOOK >> shift)
-			missed |= look(g, k, t, base, shift, now, &stop, patience);
-		if (patience && __any_sync(ALL_LANES, stop)) {
+		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift)
+			missed |= poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+		if (may_wait && __any_sync(ALL_LANES, stop)) {
 			__syncwarp();
 			if (threadIdx.x == 0)
 				t->stopped = true;
 			return false;
 		}
-		/* More than its slots a link cannot have; what a load balancer says beyond waits.
-		 */
-		more = missed & LOOK_MORE && t->n > before;
+		/* A link has no more requests than slots: descriptors beyond that wait. */
+		more = missed & POLL_MORE && t->n > before;
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
 			if (!seen_empty)
-				publish_stats(g, k);
+				publish_stats(g, b);
 			seen_empty = true;
-			last_look = now;
-			if (!patience)
+			last_poll = now;
+			if (!may_wait)
 				break;
 		}
 		if (t->n > 0 && !more &&
-		    (!patience || now - t->request[0].seen_ns >= g->batch_timeout_ns))
+		    (!may_wait || now - t->request[0].seen_ns >= g->batch_timeout_ns))
 			break;
 	}
 	__syncwarp();
-	/* Nothing that is there now was there then, unless it was missed. */
+	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0)
-		k->kept.last_look = missed == 0 ? now : last_look;
-	return now - last_look > CANCEL_AGE_NS;
+		b->carried.last_poll = missed == 0 ? now : last_poll;
+	return now - last_poll > CANCEL_AGE_NS;
 }
 
-static __device__ bool is_late(const struct gpu_request *r)
+static __device__ bool is_expired(const struct gpu_request *r)
 {
-	return r->deadline_us != 0 && now_ns() - r->seen_ns > r->deadline_us * 1000ull;
+	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns > r->deadline_us * 1000ull;
 }
 
-/* Is it still worth running? What may have waited is read again, from behind its mark. */
-static __device__ void recheck(const struct gpu_loop *g, const struct keeper *k,
+/* Is the client still there, and the deadline not passed? A request that may have waited is read
+ * again, after its mark. */
+static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 			       struct gpu_request *r, bool aged)
 {
-	const struct agent_link *link = &k->links[r->link];
+	const struct agent_link *link = &b->links[r->link];
 	uint32_t slot = r->slot;
 	uint64_t cancelled;
 
 	if (aged) {
 		cancelled = relaxed_sys(&link->cancels[slot]);
-		read_again(g, link, r);
+		reread_descriptor(g, link, r);
 		if (r->slot != slot && r->slot != GPU_NO_SLOT)
 			cancelled = relaxed_sys(&link->cancels[r->slot]);
 		if (r->status == RING_OK && cancelled == r->sequence)
 			r->status = RING_CANCELLED;
 	}
-	if (r->status != RING_OK || !is_late(r))
+	if (r->status != RING_OK || !is_expired(r))
 		return;
-	/* Half of what says so may be old: be sure. */
+	/* Half of the descriptor may have been old: read it again before the request counts as
+	 * expired. */
 	if (!aged)
-		read_again(g, link, r);
-	if (r->status == RING_OK && is_late(r))
+		reread_descriptor(g, link, r);
+	if (r->status == RING_OK && is_expired(r))
 		r->status = RING_EXPIRED;
 }
 
-/* What is not worth running gets no row. */
-static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper *k, struct turn *t,
+/* Number the rows of the requests that run; the others get none. */
+static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
 				   bool aged)
 {
 	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
@@ -292,7 +305,7 @@ static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper
 		bool run = i < t->n && r->status == RING_OK;
 
 		if (run) {
-			recheck(g, k, r, aged);
+			recheck(g, b, r, aged);
 			run = r->status == RING_OK;
 		}
 		runs = __ballot_sync(ALL_LANES, run);
@@ -307,44 +320,45 @@ static __device__ void choose_rows(const struct gpu_loop *g, const struct keeper
 	}
 }
 
-/* The batch begins with what was staged while the last one ran. Its deadlines may have passed. */
-static __device__ void adopt_staged(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+/* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.
+ */
+static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	copy_words(t->request, g->staged, t->n_staged, WARP);
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		k->links[l].built = k->links[l].staged;
-		k->links[l].staged = 0;
+		b->links[l].built = b->links[l].staged;
+		b->links[l].staged = 0;
 	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->n = t->n_staged;
 		t->n_staged = g->state->n_staged = 0;
-		t->odd = true;
+		t->needs_recheck = true;
 	}
 	__syncwarp();
 }
 
-static __device__ void take_batch(const struct gpu_loop *g, struct keeper *k, struct turn *t)
+static __device__ void take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	bool aged;
 
 	if (threadIdx.x == 0) {
-		k->kept.first_link =
-			k->kept.first_link + 1 < g->n_links ? k->kept.first_link + 1 : 0;
+		b->carried.first_link =
+			b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
 		t->n = 0;
-		t->odd = t->any_crc = t->ahead.told = false;
+		t->needs_recheck = t->any_crc = t->first.announced = false;
 	}
 	__syncwarp();
 	if (t->n_staged > 0) {
-		adopt_staged(g, k, t);
-		tell_nothing(t); /* what comes now is not the first */
+		begin_with_staged(g, b, t);
+		announce_none(t); /* the first request is taken already */
 	}
-	aged = wait_inputs(g, k, t, true);
+	aged = poll_until_batch(g, b, t, true);
 	__syncwarp();
-	if (!t->ahead.told)
-		tell_nothing(t);
-	if (t->odd || aged)
-		choose_rows(g, k, t, aged);
+	if (!t->first.announced)
+		announce_none(t);
+	if (t->needs_recheck || aged)
+		choose_rows(g, b, t, aged);
 	else if (threadIdx.x == 0)
 		t->rows = t->n;
 	__syncwarp();

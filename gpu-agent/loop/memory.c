@@ -10,7 +10,7 @@
 /* Where a reply begins in its place, so that the bytes behind its header are aligned. */
 #define LEAD (RING_ALIGNMENT - sizeof(struct ring_reply))
 
-static size_t round_up(size_t n, size_t to)
+static size_t link_memory_round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
@@ -18,13 +18,14 @@ static size_t round_up(size_t n, size_t to)
 int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
 		       uint32_t max_reply)
 {
-	uint32_t stride = round_up(max_request, RING_ALIGNMENT);
-	uint32_t reply_stride = round_up(sizeof(struct ring_reply) + max_reply, RING_ALIGNMENT);
-	size_t descriptors = round_up(slots * sizeof(struct ring_descriptor), PAGE);
-	size_t payload = round_up((size_t)slots * stride, PAGE);
-	size_t cancels = round_up(slots * sizeof(uint64_t), PAGE);
+	uint32_t stride = link_memory_round_up(max_request, RING_ALIGNMENT);
+	uint32_t reply_stride =
+		link_memory_round_up(sizeof(struct ring_reply) + max_reply, RING_ALIGNMENT);
+	size_t descriptors = link_memory_round_up(slots * sizeof(struct ring_descriptor), PAGE);
+	size_t payload = link_memory_round_up((size_t)slots * stride, PAGE);
+	size_t cancels = link_memory_round_up(slots * sizeof(uint64_t), PAGE);
 	size_t writable = descriptors + payload + cancels;
-	size_t replies = round_up(LEAD + (size_t)slots * reply_stride, PAGE);
+	size_t replies = link_memory_round_up(LEAD + (size_t)slots * reply_stride, PAGE);
 	void *base;
 
 	base = mmap(NULL, writable + replies, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -4,7 +4,7 @@
 
 #include "models/echo_cuda.h"
 
-static __device__ uint64_t now_ns()
+static __device__ uint64_t echo_globaltimer_ns()
 {
 	uint64_t t;
 
@@ -12,16 +12,16 @@ static __device__ uint64_t now_ns()
 	return t;
 }
 
-static __global__ void delay(const uint32_t *rows, uint64_t batch_ns, uint64_t delay_ns)
+static __global__ void echo_delay(const uint32_t *rows, uint64_t batch_ns, uint64_t delay_ns)
 {
-	uint64_t end = now_ns() + batch_ns + *rows * delay_ns;
+	uint64_t end = echo_globaltimer_ns() + batch_ns + *rows * delay_ns;
 
-	while (now_ns() < end)
+	while (echo_globaltimer_ns() < end)
 		;
 }
 
-/* Rows are padded to more than 16 bytes. */
-static __global__ void copy(struct agent_model_gpu gpu)
+/* Copies whole units of 16 bytes: strides of rows are multiples of 256. */
+static __global__ void echo_copy(struct agent_model_gpu gpu)
 {
 	uint32_t row = blockIdx.y;
 
@@ -39,8 +39,8 @@ extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, si
 {
 	uint32_t blocks = gpu->input_stride / 4096 + 1;
 
-	copy<<<dim3(blocks < 64 ? blocks : 64, gpu->max_batch), 256, 0,
-	       (cudaStream_t)gpu->stream>>>(*gpu);
+	echo_copy<<<dim3(blocks < 64 ? blocks : 64, gpu->max_batch), 256, 0,
+		    (cudaStream_t)gpu->stream>>>(*gpu);
 	cudaError_t ret = cudaGetLastError();
 
 	if (ret == cudaSuccess)
@@ -49,11 +49,11 @@ extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, si
 	return -EIO;
 }
 
-extern "C" int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
-			       char *error, size_t size)
+extern "C" int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us,
+			       uint32_t delay_us, char *error, size_t size)
 {
-	delay<<<1, 1, 0, (cudaStream_t)gpu->stream>>>(gpu->rows, batch_us * 1000ull,
-						       delay_us * 1000ull);
+	echo_delay<<<1, 1, 0, (cudaStream_t)gpu->stream>>>(gpu->rows, batch_us * 1000ull,
+							   delay_us * 1000ull);
 	cudaError_t ret = cudaGetLastError();
 
 	if (ret == cudaSuccess)

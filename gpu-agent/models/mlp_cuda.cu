@@ -15,15 +15,15 @@ struct device_layer {
 };
 
 struct mlp_cuda {
-	float *floats; /* all weights */
+	float *floats; /* weights and biases of all layers */
 	struct device_layer *layers;
 	uint32_t n_layers, inputs, outputs, width;
 	float scale;
 };
 
-/* The layer's outputs for one request. */
-static __device__ void forward(const struct device_layer *layer, const float *from, float *to,
-			       bool last)
+/* All threads of a block: compute the layer's outputs for one request. */
+static __device__ void mlp_forward_layer(const struct device_layer *layer, const float *from,
+					 float *to, bool last)
 {
 	for (uint32_t o = threadIdx.x; o < layer->outputs; o += blockDim.x) {
 		float sum = layer->bias[o];
@@ -36,7 +36,8 @@ static __device__ void forward(const struct device_layer *layer, const float *fr
 	__syncthreads();
 }
 
-static __device__ void reply(uint8_t *to, const uint8_t *request, const float *scores, uint32_t n)
+static __device__ void mlp_write_reply(uint8_t *to, const uint8_t *request, const float *scores,
+				       uint32_t n)
 {
 	float *out = (float *)(to + MLP_REPLY_HEADER);
 	uint32_t best = 0;
@@ -77,16 +78,17 @@ static __global__ void __launch_bounds__(THREADS)
 	for (uint32_t l = 0; l < m.n_layers; l++) {
 		float *swap = from;
 
-		forward(&m.layers[l], from, to, l + 1 == m.n_layers);
+		mlp_forward_layer(&m.layers[l], from, to, l + 1 == m.n_layers);
 		from = to;
 		to = swap;
 	}
-	reply((uint8_t *)gpu.output + row * gpu.output_stride, request, from, m.outputs);
+	mlp_write_reply((uint8_t *)gpu.output + row * gpu.output_stride, request, from, m.outputs);
 }
 
-/* Weights of all layers, transposed, with their biases behind; and where each begins. */
-static void lay_out(const struct mlp_weights *w, float *floats, const float *device,
-		    struct device_layer *layers)
+/* Write the weights of all layers, transposed, each with its biases behind it, to <floats>; fill
+ * <layers> with where they will begin on the <device>. */
+static void mlp_pack_weights(const struct mlp_weights *w, float *floats, const float *device,
+			     struct device_layer *layers)
 {
 	size_t at = 0;
 
@@ -133,7 +135,7 @@ extern "C" struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *w, char *e
 	if (ret == cudaSuccess)
 		ret = cudaMalloc((void **)&m->layers, w->n_layers * sizeof(*layers));
 	if (ret == cudaSuccess) {
-		lay_out(w, floats, m->floats, layers);
+		mlp_pack_weights(w, floats, m->floats, layers);
 		ret = cudaMemcpy(m->floats, floats, n * sizeof(float), cudaMemcpyHostToDevice);
 	}
 	if (ret == cudaSuccess)
@@ -142,7 +144,8 @@ extern "C" struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *w, char *e
 	free(floats);
 	if (ret == cudaSuccess)
 		return m;
-	snprintf(error, size, "weights do not get onto the GPU: %s", cudaGetErrorString(ret));
+	snprintf(error, size, "the weights cannot be copied to the GPU: %s",
+		 cudaGetErrorString(ret));
 	mlp_cuda_destroy(m);
 	return NULL;
 }
