@@ -14,7 +14,7 @@
 #define WORKERS  6  /* at a time */
 #define CHANGE   40 /* rounds between two changes */
 #define PER_TURN 4  /* requests of a round */
-#define END_MS   60000 /* of patience */
+#define END_MS   60000
 
 static void ask(struct walk *w, unsigned int round)
 {

@@ -14,7 +14,7 @@
 #define ROUNDS   1500
 #define WORKERS  3
 #define PER_TURN 6
-#define END_MS   60000 /* of patience */
+#define END_MS   60000
 
 static const char *const services[] = {
 	WALK_SERVICE("a", 8000, "echo", ", queue: 64") //
