@@ -14,7 +14,7 @@ mac_of() {
     ip -n "$tag-$1" -j link show "$2" | jq -r '.[].address'
 }
 
-load_start run echo --to "$vip:8500" --sockets 8 --rate 2000 --requests 1000 --timeout-ms 1000
+load_start run echo --to "$vip:8500" --sockets 8 --rate 2000 --requests 1000
 wait_for "requests on their way" requests_above w1 100
 # Out of the switch's ports, to the load balancer and to the worker.
 ip netns exec "$tag-fabric" /usr/bin/python3 "$here/bad_neighbour.py" lb 10.201.0.11 \

@@ -111,20 +111,22 @@ expect_log() {
     wait_for "'$2' in the log of $1" grep -qF -- "$2" "$dir/$1.log" || fail "$1 did not say: $2"
 }
 
-# load NAME ARGUMENTS...: doorbell-client with its figures in $dir/NAME.json. Its exit status tells
-# of lost and wrong replies; stories that allow some use `|| true` and look at the figures.
+# load NAME COMMAND ARGUMENTS...: doorbell-client with its figures in $dir/NAME.json. Its exit status
+# tells of lost and wrong replies; stories that allow some use `|| true` and look at the figures. What
+# is not answered in 10 s is lost, unless ARGUMENTS say otherwise.
 load() {
-    local name=$1
-    shift
-    client "$@" --json "$dir/$name.json" >>"$dir/$name.log" 2>&1
+    local name=$1 command=$2
+    shift 2
+    client "$command" --timeout-ms 10000 "$@" --json "$dir/$name.json" >>"$dir/$name.log" 2>&1
 }
 
 # load_start NAME ARGUMENTS...: the same in the background; load_wait NAME waits for its end, load_end
 # NAME lets it send nothing more and waits for its replies.
 load_start() {
-    local name=$1
-    shift
-    start "$name" client "$build/tests/net/client/doorbell-client" "$@" --json "$dir/$name.json"
+    local name=$1 command=$2
+    shift 2
+    start "$name" client "$build/tests/net/client/doorbell-client" "$command" --timeout-ms 10000 "$@" \
+        --json "$dir/$name.json"
 }
 
 load_wait() {
