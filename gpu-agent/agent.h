@@ -13,7 +13,8 @@
 
 #include "loop/loop.h"
 #include "loop/memory.h"
-#include "model.h"
+#include "loop/model_load.h"
+#include "models/model.h"
 #include "rnic/rnic.h"
 
 #define AGENT_NAME_MAX    64
@@ -75,24 +76,6 @@ void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *
 /* As doorbell_agent_run() without a graph, for a program that may start itself anew for every
  * worker. */
 int agent_main(int argc, char **argv);
-
-/* --- model_load.c ------------------------------------------------------------------------------
- */
-
-struct loaded_model {
-	void *library;
-	const struct agent_model *model;
-	void *state;
-	struct agent_model_shape shape;
-};
-
-/* <name> is a path, or the name of a plug-in in the models folder. 0, or -errno and <error>. */
-int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,
-		     uint32_t max_batch, char *error, size_t size);
-/* The same with a model that is there already, and outlives <m>. */
-int agent_model_adopt(struct loaded_model *m, const struct agent_model *model,
-		      const char *arguments, uint32_t max_batch, char *error, size_t size);
-void agent_model_unload(struct loaded_model *m);
 
 /* --- worker.c: the links and the loop of one registration ---------------------------------------
  */

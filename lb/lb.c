@@ -2,6 +2,8 @@
 /*
  * Build a load balancer from its configuration, run it, take it apart.
  */
+#include "lb.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,19 +15,28 @@
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
-#include "reload/apply.h"
-#include "observe/capture.h"
 #include "config/cluster_secret.h"
-#include "ports/eal.h"
-#include "lcore/lcore.h"
-#include "reload/retire.h"
 #include "config/memory.h"
+#include "lcore/lcore.h"
+#include "membership/eject.h"
+#include "membership/health.h"
 #include "membership/registry.h"
 #include "membership/resolve.h"
-#include "source.h"
-#include "stop.h"
+#include "observe/capture.h"
+#include "observe/flow_trace.h"
+#include "observe/stats.h"
+#include "packet/fragment.h"
+#include "ports/eal.h"
 #include "ports/verbs_port.h"
 #include "ports/xdp.h"
+#include "reload/apply.h"
+#include "reload/retire.h"
+#include "source.h"
+#include "stop.h"
+#include "walk/choose.h"
+#include "walk/loop.h"
+#include "walk/replay.h"
+#include "walk/waiting.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
@@ -560,16 +571,6 @@ void lb_destroy(struct lb *lb)
 	rte_free(lb);
 }
 
-bool lb_owns_address(const struct lb *lb, const struct in6_addr *address)
-{
-	for (unsigned int i = 0; i < lb->config.n_ports; i++)
-		if (lb->config.port[i].fabric &&
-		    memcmp(&lb->config.port[i].address.addr, address, sizeof(*address)) == 0)
-			return true;
-	return service_has_address(&__atomic_load_n(&lb->services, __ATOMIC_ACQUIRE)->table,
-				   address);
-}
-
 const struct lb_config *lb_config_get(const struct lb *lb)
 {
 	return &lb->config;
@@ -578,4 +579,17 @@ const struct lb_config *lb_config_get(const struct lb *lb)
 struct worker_pool *lb_pool(struct lb *lb)
 {
 	return lb->pool;
+}
+
+void lb_tick(struct lb *lb)
+{
+	registry_free_links(lb);
+	verbs_ports_tick(lb);
+	leave_tick(lb);
+	trace_tick(lb);
+	capture_tick(lb);
+	stop_tick(lb);
+	resolve_tick(lb, lb_now_ms(lb));
+	health_tick(lb);
+	eject_tick(lb);
 }

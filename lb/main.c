@@ -17,7 +17,8 @@
 #include "lb.h"
 #include "runtime/log_sink.h"
 #include "reload/reload.h"
-#include "server/server.h"
+#include "server.h"
+#include "server/handshake.h"
 #include "config/state_file.h"
 #include "supervisor.h"
 

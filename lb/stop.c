@@ -10,67 +10,14 @@
 
 #include <rte_ethdev.h>
 
-/* Requests told of per link and ms, and per ms of those that wait: bounds a turn. */
-#define BUDGET 256
+#include "lcore/lcore.h"
+#include "observe/stats.h"
+#include "walk/handover.h"
+
 /* Clients' ports that take no notices for so long have no clients any more. */
 #define TELL_MS 1000u
 /* NICs get so long to send what they were given. */
 #define SETTLE_MS 50
-
-/* --- on the lcore ---------------------------------------------------------------------------- */
-
-void stop_refuse(struct lcore *lc, struct burst *b)
-{
-	for (unsigned int i = 0; i < b->n; i++) {
-		b->link[i] = NULL;
-		forward_refuse(lc, b, i, LB_DROP_STOPPING);
-	}
-}
-
-/* It may run or have run: not to be told from one that its worker takes too long for. Nothing
- * happens while its port takes no notice. */
-static void tell_sender(struct lcore *lc, struct link *link, uint32_t number)
-{
-	const struct client_path *path = &link->client_path[number];
-	const struct slot *slot = &link->slot[number];
-	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
-
-	if (flow != NULL && (txq_room(&lc->tx[path->port]) == 0 ||
-			     !egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag)))
-		return;
-	lc->stats.drop[LB_DROP_STOP_TIMEOUT]++;
-	lc->service[slot->service].stats.drops++;
-	/* No cancel word: it would take the memory of a notice, and the worker is about to lose its
-	 * links anyway. */
-	replay_forget(lc, link, number);
-	link_slot_abandon(link, number);
-}
-
-/* Those whose clients cannot be told now are passed over, as another port's may. */
-static void tell_senders(struct lcore *lc, struct link *link)
-{
-	uint32_t number = link->overdue_at, newer;
-
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
-	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
-		newer = link->slot[number].newer;
-		tell_sender(lc, link, number);
-	}
-	link->overdue_at = number;
-}
-
-void stop_tell(struct lcore *lc)
-{
-	waiting_end(lc, BUDGET);
-	for (unsigned int i = 0; i < lc->n_links; i++)
-		tell_senders(lc, lc->links[i]);
-	for (struct link *link = lc->dying; link != NULL; link = link->next_dying)
-		tell_senders(lc, link);
-}
-
-/* --- on the control thread ---------------------------------------------------------------------
- */
 
 struct look {
 	bool count; /* all of them: takes a while */
@@ -151,7 +98,7 @@ void lb_stop_begin(struct lb *lb)
 
 bool lb_is_stopping(const struct lb *lb)
 {
-	return lb->stop_stage != STOP_NOT;
+	return lb_is_winding_down(lb);
 }
 
 bool lb_stop_over(const struct lb *lb)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/refusals.h"
+#include "server/refusals.h"
 #include "server/rpc.h"
 
 static int by_last(const void *a, const void *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "view/row.h"
+#include "server/row.h"
 #include "server/rpc.h"
 
 struct service_query {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/row.h"
+#include "server/row.h"
 #include "server/rpc.h"
 
 struct worker_query {

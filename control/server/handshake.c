@@ -20,8 +20,7 @@
 #include "server/log_limit.h"
 #include "server/rpc.h"
 #include "secure/secure.h"
-#include "server/server.h"
-#include "view/refusals.h"
+#include "server/refusals.h"
 
 extern int control_log;
 

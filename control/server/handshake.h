@@ -57,4 +57,11 @@ void control_handshake_start(struct control_handshakes *h, int fd, const struct 
 /* Under way now. */
 unsigned int control_handshakes_pending(const struct control_handshakes *h);
 
+struct lb_config;
+/*
+ * Can the files of <config> be used, and is their certificate valid? 0; 1 with a sentence in <why>
+ * when it ends soon; -EINVAL with one when they are of no use now. Needs no server.
+ */
+int control_server_tls_check(const struct lb_config *config, char *why, size_t size);
+
 #endif

@@ -15,9 +15,9 @@
 #include "protocol/control.h"
 #include "protocol/json_writer.h"
 #include "lb.h"
-#include "view/refusals.h"
+#include "server/refusals.h"
 #include "protocol/text.h"
-#include "view/window.h"
+#include "server/window.h"
 
 /* A reader is an operator on the read-only socket. */
 enum control_role { CONTROL_OPERATOR, CONTROL_READER, CONTROL_AGENT, CONTROL_ROLES };

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "view/window.h"
+#include "server/window.h"
 
 struct control_http;
 struct event_base;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "view/row.h"
+#include "server/row.h"
 #include "server/rpc.h"
 #include "view/view.h"
 

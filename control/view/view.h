@@ -13,8 +13,8 @@
 
 #include "lb.h"
 #include "protocol/text.h"
-#include "view/refusals.h"
-#include "view/window.h"
+#include "server/refusals.h"
+#include "server/window.h"
 
 struct view {
 	struct lb *lb;

@@ -7,7 +7,7 @@
 #define AGENT_GRAPH_MODEL_H
 
 #include "doorbell_agent.h"
-#include "model.h"
+#include "models/model.h"
 
 struct graph_model {
 	struct agent_model model;

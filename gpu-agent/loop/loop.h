@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "rdma/mlx5_post.h"
-#include "model.h"
+#include "models/model.h"
 #include "ring.h"
 #include "runtime/sleeper.h"
 

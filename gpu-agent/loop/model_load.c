@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "loop/model_load.h"
 
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
 static const char *const beside_agent[] = {"models", DOORBELL_MODELS_FROM_AGENT};

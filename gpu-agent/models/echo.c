@@ -8,7 +8,7 @@
  */
 #include "models/arguments.h"
 #include "models/echo_cuda.h"
-#include "model.h"
+#include "models/model.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef MODELS_ECHO_CUDA_H
 #define MODELS_ECHO_CUDA_H
 
-#include "model.h"
+#include "models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,7 +10,7 @@
 #include "models/arguments.h"
 #include "models/mlp_cuda.h"
 #include "models/mlp_weights.h"
-#include "model.h"
+#include "models/model.h"
 
 #include <cblas.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #define MODELS_MLP_CUDA_H
 
 #include "models/mlp_weights.h"
-#include "model.h"
+#include "models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
-#include "loop/demote.h"
-#include "runtime/frame.h"
+#include "rnic/demote.h"
+#include "rdma/frame.h"
 #include "rnic/soft_rnic_private.h"
 
 #define BURST 32

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lcore/lcore.h"
 #include "config/memory.h"
+
+#include "conntrack.h"
+#include "runtime/port.h"
+#include "runtime/txq.h"
 
 /* Around an mbuf's data. */
 #define MBUF_BYTES 192

@@ -8,6 +8,16 @@
 
 #include "config/config.h"
 
+/* Datagrams that came in fragments, on their way or held back. */
+#define LB_WHOLES_PER_LCORE 1023
+/* What an lcore keeps of each other's packets to free them together; half more in the worst case.
+ */
+#define LB_POOL_CACHE 256
+
+/* ACKs, notices, ARP. */
+#define LB_CONTROL_PER_LCORE 4096
+#define LB_CANCELS_PER_LCORE 2047
+
 /* Packets that one lcore keeps at most for a replay: workers.replay_mb. */
 uint32_t lb_replays_per_lcore(const struct lb_config *config);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "lcore/link.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include <rte_common.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
-
-#include "lcore/link.h"
 
 static int alloc_slots(struct link *link)
 {
@@ -337,6 +337,12 @@ uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool)
 		link->slot[number].untold = false;
 	}
 	return n;
+}
+
+void link_probe_answered(struct link *link, uint32_t status)
+{
+	__atomic_store_n(&link->probe, status == RING_OK ? PROBE_GOOD : PROBE_BAD,
+			 __ATOMIC_RELEASE);
 }
 
 const char *link_error(const struct link *link)

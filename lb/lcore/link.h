@@ -15,7 +15,8 @@
 
 #include "packet/client_path.h"
 #include "lcore/latency.h"
-#include "lb.h"
+#include "lcore/counters.h"
+#include "lcore/link_spec.h"
 #include "rdma/requester.h"
 #include "rdma/responder.h"
 #include "ring.h"
@@ -257,6 +258,9 @@ void link_slot_abandon(struct link *link, uint32_t slot);
 void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
 /* Tell the worker of up to <max> slots that it has yet to be told of. How many it was told of. */
 uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool);
+
+/* A slot in state SLOT_PROBE was answered with this status (enum ring_status). Its lcore. */
+void link_probe_answered(struct link *link, uint32_t status);
 
 /* Why the link cannot go on, or NULL. */
 const char *link_error(const struct link *link);

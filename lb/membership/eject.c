@@ -3,9 +3,14 @@
  * Workers that answer much worse than the others of their model get nothing new for a while
  * (workers/outlier.h says who). What they have, they finish. Control thread, once a second.
  */
+#include "membership/eject.h"
+
 #include <stdio.h>
 
+#include "lcore/lcore.h"
+#include "membership/health.h"
 #include "membership/registry.h"
+#include "observe/stats.h"
 
 #define WINDOW_MS   1000u
 #define REPLIES_MIN 20

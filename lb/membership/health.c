@@ -4,15 +4,16 @@
  * heartbeats it is suspect first (nothing new goes to it, what it has goes elsewhere if that may
  * be), and dead later, or at once when a link has failed. Control thread.
  */
+#include "membership/health.h"
+
 #include <stdio.h>
 
-#include "observe/capture.h"
-#include "reload/retire.h"
+#include "lcore/lcore.h"
+#include "membership/operator_settings.h"
 #include "membership/probe.h"
 #include "membership/registry.h"
 #include "membership/resolve.h"
-#include "stop.h"
-#include "ports/verbs_port.h"
+#include "observe/stats.h"
 
 /* A worker that is not active after this long never will be, and holds its name. */
 #define JOIN_MS 10000u
@@ -387,17 +388,9 @@ static void check_health(struct lb *lb, struct worker *w)
 	}
 }
 
-void lb_tick(struct lb *lb)
+void health_tick(struct lb *lb)
 {
-	registry_free_links(lb);
-	verbs_ports_tick(lb);
-	leave_tick(lb);
-	trace_tick(lb);
-	capture_tick(lb);
-	stop_tick(lb);
-	resolve_tick(lb, lb_now_ms(lb));
 	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
 	     w = workers_next(lb->pool, w))
 		check_health(lb, w);
-	eject_tick(lb);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "membership/probe.h"
 
+#include "lcore/lcore.h"
+
 static uint32_t bytes_wanted(const struct lb *lb, const struct worker *w, uint16_t *service)
 {
 	uint32_t bytes = 0;
@@ -100,9 +102,4 @@ enum probe_state probe_result(const struct lb *lb, const struct worker *w)
 			result = PROBE_WAITING;
 	}
 	return result;
-}
-
-void probe_reply(struct link *link, uint32_t status)
-{
-	set(link, status == RING_OK ? PROBE_GOOD : PROBE_BAD);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Before its first request a new worker must answer a probe: a request of zeros, as long as its
- * services say (probe_bytes), on every link (private to lb/). Control thread, but for
- * probe_reply().
+ * services say (probe_bytes), on every link (private to lb/). Control thread.
  */
 #ifndef LB_PROBE_H
 #define LB_PROBE_H
@@ -14,8 +13,5 @@ bool probe_start(struct lb *lb, struct worker *w);
 
 /* BAD as soon as one link's is, GOOD when all are, WAITING until then. */
 enum probe_state probe_result(const struct lb *lb, const struct worker *w);
-
-/* Its lcore: what a slot in state SLOT_PROBE was answered with. */
-void probe_reply(struct link *link, uint32_t status);
 
 #endif

@@ -3,6 +3,8 @@
  * Workers come and go: registration, links on every lcore, pick tables. All of it runs on the
  * control thread; what belongs to an lcore is done by that lcore, by command.
  */
+#include "membership/registry.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -10,9 +12,13 @@
 #include <rte_malloc.h>
 
 #include "lcore/lcore.h"
-#include "membership/registry.h"
+#include "membership/health.h"
+#include "membership/operator_settings.h"
 #include "membership/resolve.h"
+#include "membership/service_workers.h"
+#include "observe/stats.h"
 #include "ports/verbs_port.h"
+#include "walk/choose.h"
 
 static int fail(char *error, size_t size, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -241,7 +247,7 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	int port = fabric_port(lb, agent);
 
 	memset(hello, 0, sizeof(*hello));
-	if (lb_is_stopping(lb))
+	if (lb_is_winding_down(lb))
 		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (port < 0)
 		return fail(error, error_size, -EHOSTUNREACH,
@@ -540,7 +546,7 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 {
 	int ret;
 
-	if (lb_is_stopping(lb))
+	if (lb_is_winding_down(lb))
 		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (!workers_spec_holds(&r->worker, error, error_size))
 		return -EINVAL;

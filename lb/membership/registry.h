@@ -1,9 +1,81 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What health.c needs of registry.c (private to lb/). Control thread. */
+/*
+ * Workers come and go: registration, links on every lcore, pick tables. Control thread only.
+ */
 #ifndef LB_REGISTRY_H
 #define LB_REGISTRY_H
 
-#include "lcore/lcore.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "lcore/link_spec.h"
+#include "workers.h"
+
+struct lb;
+struct link;
+
+/* --- what agents ask for ----------------------------------------------------------------------- */
+
+/* What an agent needs to know before it allocates. */
+struct lb_hello {
+	unsigned int n_lcores;
+	uint32_t path_mtu;               /* of the fabric port that reaches <address> */
+	struct lb_address address;       /* the load balancer's own on that port */
+	uint32_t max_request, max_reply; /* largest over the services of the model */
+	uint32_t worker_timeout_ms;
+	uint8_t ack_timeout, retry_count;
+};
+
+/* 0, or -errno with a sentence in <error> that tells the agent's operator what to change. */
+int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
+	     struct lb_hello *hello, char *error, size_t error_size);
+
+/*
+ * Can every service of the model carry what it takes: requests of <min_request> bytes or more? 0, or
+ * -EINVAL with a sentence in <error> that names both sizes. For agents, before they make memory.
+ */
+int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
+		     size_t error_size);
+
+/*
+ * Could <registration> become a worker, if its name were free and there was room? 0, or -errno with
+ * a sentence in <error>. Changes nothing: for whoever has to make room first.
+ */
+int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
+			  char *error, size_t error_size);
+/*
+ * Register a worker and set up its links: state joining. NULL with a sentence in <error>.
+ * <info> has room for one entry per lcore; <path_mtu> is what both ends will use.
+ */
+struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
+				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
+				  size_t error_size);
+/* Its RoCEv2 endpoint, as it registered. As long as the worker. */
+const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker);
+/* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
+void lb_worker_ready(struct lb *lb, struct worker *worker);
+/* Its agent is about to end: no new requests. The event fires when nothing is outstanding: reason reads "drained". */
+void lb_worker_drain(struct lb *lb, struct worker *worker);
+/* True once a draining worker has answered everything. */
+bool lb_worker_drained(struct lb *lb, const struct worker *worker);
+/*
+ * Its agent is not heard any more: the connection was <closed>, or nothing came for too long. A worker
+ * that serves stays as long as its loop beats; one that was joining, was drained, or was about to
+ * leave is removed.
+ */
+void lb_worker_control_lost(struct lb *lb, struct worker *worker, bool closed);
+/* It is heard again. */
+void lb_worker_control_back(struct lb *lb, struct worker *worker);
+/* Take the links down and free the place; what is in flight is counted as lost. */
+void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason);
+
+/* A worker changed state; runs on the control thread, inside lb_tick() or an lb_worker_* call. */
+typedef void (*lb_worker_event)(struct worker *worker, void *context);
+void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
+
+/* --- private to lb/ ---------------------------------------------------------------------------- */
 
 /* Change a worker's state: log it, publish new pick tables if that matters, tell the owner. */
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
@@ -19,31 +91,8 @@ void registry_publish(struct lb *lb, const char *model);
 int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
 			  size_t size);
 
-/*
- * A worker is doubted once more: note it, and say for how long it is to wait: <first_ms>, and each
- * time longer when it was doubted shortly before.
- */
-uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t first_ms);
-
-/* eject.c: workers that answer worse than the others. */
-void eject_tick(struct lb *lb);
-
-/* allot.c: which workers serve which service. */
-void allot_update(struct lb *lb, const struct lb_config *config);
-/* As workers_pick_table_create_of(). */
-struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
-			       unsigned int service);
-
-/* settings.c: let a worker be as operators set it: its weight, and whether it takes requests. */
-void settings_apply(struct lb *lb, struct worker *w);
-/* It is ready to serve, and has been drained already. */
-void settings_hold(struct lb *lb, struct worker *w);
-
 /* Why a worker in this state is as it is, where nothing else is to be said: for people. */
 const char *registry_reason(const struct worker *w);
-/* health.c: its agent's connection closed. Suspect it until its next heartbeat, if that may be. */
-void health_hint(struct lb *lb, struct worker *w);
-
 /* A link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "membership/resolve.h"
+
 #include <stdio.h>
 
+#include "lcore/lcore.h"
+#include "packet/parse.h"
 #include "runtime/neigh.h"
-#include "membership/resolve.h"
+#include "walk/forward.h"
 
 /* Asks again soon after the first question, then ever later. */
 #define ASK_FIRST_MS 50

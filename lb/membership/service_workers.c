@@ -3,6 +3,9 @@
  * Which workers serve which service: workers/assign.h works it out; this is where it is asked. Control
  * thread.
  */
+#include "membership/service_workers.h"
+
+#include "lcore/lcore.h"
 #include "membership/registry.h"
 
 /* Work out anew who serves what of <config>; tables are made of it by allot_table(). */

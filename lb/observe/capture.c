@@ -13,8 +13,9 @@
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 
-#include "observe/capture_writer.h"
 #include "lcore/lcore.h"
+#include "observe/capture_writer.h"
+#include "observe/stats.h"
 
 /* What all rings take together, and one of them at most; powers of two. */
 #define RINGS_MAX (32u << 20)

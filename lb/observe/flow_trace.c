@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lcore/lcore.h"
+#include "observe/stats.h"
 
 #define EVENTS  1024 /* a power of two */
 #define FLOWS   4    /* of the same client port, with different services */

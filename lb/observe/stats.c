@@ -3,6 +3,8 @@
  * Counters as the control plane reads them: straight from their owners' memory, no locks. Each is a
  * 64-bit word that only its lcore writes, so a reader sees it at most a moment old.
  */
+#include "observe/stats.h"
+
 #include "lcore/lcore.h"
 
 /* Its lcore writes what is read here, at the same time and by design. */

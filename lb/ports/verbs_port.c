@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ports/verbs_port.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <rte_malloc.h>
 
-#include "ports/verbs_port.h"
-#include "rdma/verbs_send.h"
+#include "lcore/lcore.h"
+#include "ports/verbs_port_private.h"
 
 /* Queue pairs that a completion queue is sized for; more share it, the device permitting. */
 #define LINKS_USUAL 64
 /* Receives beyond the slots: heartbeats, and chunks of replies. */
 #define RECEIVES_MORE 64
-
-/* What one lcore has of it. */
-struct lane {
-	struct verbs_lane lane;
-	/* Taken before completions are: a reply that found no packet would be lost. */
-	unsigned int n_spare;
-	struct rte_mbuf *spare[LB_BURST];
-} __rte_cache_aligned;
-
-struct verbs_port {
-	struct verbs_device device;
-	struct verbs_memory *memory;
-	uint32_t serial; /* of links: tells a completion of a former one */
-	struct lane lane[];
-};
 
 /* --- the device
  * ----------------------------------------------------------------------------------- */
@@ -147,11 +134,6 @@ void verbs_ports_tick(struct lb *lb)
 /* --- links
  * ----------------------------------------------------------------------------------------- */
 
-/* As many serial numbers as there is room for: one comes again after four million links. */
-#define TAG(serial, worker) ((uint32_t)(serial) << 10 | (worker))
-#define TAG_WORKER(tag)     ((tag)&0x3ff)
-_Static_assert(WORKERS_MAX <= 1024, "tags");
-
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct verbs_link *out)
 {
 	struct verbs_port *port = lb->verbs[p->port];
@@ -212,91 +194,6 @@ void verbs_link_discard(struct verbs_link *made)
  * ------------------------------------------------------------------------------------ */
 
 /* NULL when it is of a link that has gone: some providers keep those. */
-static struct link *link_of(const struct lcore *lc, const struct ibv_wc *wc)
-{
-	uint32_t tag = verbs_wc_tag(wc);
-	struct link *link = TAG_WORKER(tag) < WORKERS_MAX ? lc->link[TAG_WORKER(tag)] : NULL;
-
-	return link != NULL && link->qp != NULL && link->qp->tag == tag ? link : NULL;
-}
-
-/* The slot's place is the worker's to write again as soon as the slot is free. */
-static struct rte_mbuf *copy_message(struct lcore *lc, struct lane *lane, const struct link *link,
-				     const struct ibv_wc *wc, uint32_t imm)
-{
-	struct rte_mbuf *m = lane->spare[lane->n_spare - 1];
-	uint64_t offset = (uint64_t)(ring_imm_slot(imm) & (link->slots - 1)) << link->reply_shift;
-
-	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->reply_shift, m) < 0)
-		return NULL;
-	lane->n_spare--;
-	return m;
-}
-
-static void receive(struct lcore *lc, struct lane *lane, struct link *link, const struct ibv_wc *wc)
-{
-	uint32_t imm = rte_be_to_cpu_32(wc->imm_data);
-	struct rte_mbuf *m;
-
-	verbs_qp_received(link->qp, wc);
-	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
-		/* A receive fails for what the peer did, or is flushed for whatever reason. */
-		link->responder.error |= wc->status != IBV_WC_WR_FLUSH_ERR;
-		return verbs_requester_complete(&link->requester, wc, lc->now);
-	}
-	link->responder.stats.packets++;
-	lc->stats.packets_in++;
-	lc->stats.bytes_in += wc->byte_len;
-	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
-		lc->stats.drop[LB_DROP_ROCE_OPCODE]++;
-		return;
-	}
-	m = copy_message(lc, lane, link, wc, imm);
-	if (unlikely(m == NULL)) {
-		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
-		return;
-	}
-	fabric_message(lc, link, m, imm, &lc->fabric);
-}
-
-static unsigned int refill_spares(struct lcore *lc, struct lane *lane)
-{
-	unsigned int missing = LB_BURST - lane->n_spare;
-
-	if (missing > 0 &&
-	    rte_pktmbuf_alloc_bulk(lc->packets, lane->spare + lane->n_spare, missing) == 0)
-		lane->n_spare = LB_BURST;
-	return lane->n_spare;
-}
-
-unsigned int verbs_port_poll(struct lcore *lc, unsigned int index)
-{
-	struct lane *lane = &lc->lb->verbs[index]->lane[lc->index];
-	struct ibv_wc wc[LB_BURST];
-	struct link *link;
-	int n;
-
-	lc->burst.n = 0;
-	lc->fabric.n = 0;
-	lc->fabric.n_replies = 0;
-	n = ibv_poll_cq(lane->lane.cq, refill_spares(lc, lane), wc);
-	for (int i = 0; i < n; i++) {
-		link = link_of(lc, &wc[i]);
-		if (link == NULL)
-			continue;
-		if (verbs_wc_is_receive(&wc[i]))
-			receive(lc, lane, link, &wc[i]);
-		else
-			verbs_requester_complete(&link->requester, &wc[i], lc->now);
-	}
-	for (int i = 0; i < n; i++) {
-		link = verbs_wc_is_receive(&wc[i]) ? link_of(lc, &wc[i]) : NULL;
-		if (link != NULL)
-			verbs_qp_refill(link->qp);
-	}
-	return n > 0 ? n : 0;
-}
-
 bool verbs_port_arm(const struct lcore *lc, unsigned int index)
 {
 	return verbs_lane_arm(&lc->lb->verbs[index]->lane[lc->index].lane);

@@ -49,8 +49,6 @@ void verbs_link_discard(struct verbs_link *made);
 /* --- lcores
  * --------------------------------------------------------------------------------------- */
 
-/* Completions to the lcore's bursts, as ingress_receive() does with packets. */
-unsigned int verbs_port_poll(struct lcore *lc, unsigned int port);
 /* Before a sleep: true if it must not happen yet. After it. */
 bool verbs_port_arm(const struct lcore *lc, unsigned int port);
 void verbs_ports_awake(struct lcore *lc);

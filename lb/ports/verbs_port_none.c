@@ -2,6 +2,7 @@
 /* Ports of engine verbs where rdma-core was not there to build them: none opens. */
 #include <errno.h>
 
+#include "lcore/lcore.h"
 #include "ports/verbs_port.h"
 
 int verbs_port_open(struct lb *lb, unsigned int port)
@@ -44,11 +45,6 @@ void verbs_link_stop(struct link *link)
 
 void verbs_link_discard(struct verbs_link *made)
 {
-}
-
-unsigned int verbs_port_poll(struct lcore *lc, unsigned int port)
-{
-	return 0;
 }
 
 bool verbs_port_arm(const struct lcore *lc, unsigned int port)

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 
 #include "config/config_diff.h"
-#include "runtime/log_sink.h"
+#include "lcore/lcore.h"
 #include "membership/registry.h"
 #include "membership/resolve.h"
+#include "membership/service_workers.h"
 #include "ports/xdp.h"
+#include "runtime/log_sink.h"
+#include "walk/replay.h"
+#include "walk/waiting.h"
 
 /* What one lcore gets; afterwards what it had. */
 struct lane {

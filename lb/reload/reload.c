@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "reload/apply.h"
 #include "config/memory.h"
+#include "lcore/lcore.h"
 #include "membership/registry.h"
+#include "reload/apply.h"
 
 /* What a reload needs, too large for a stack. */
 struct reload {
@@ -119,7 +120,7 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 	struct reload *r;
 	int ret;
 
-	if (lb_is_stopping(lb)) {
+	if (lb_is_winding_down(lb)) {
 		snprintf(error, size, "the load balancer is stopping");
 		r = NULL;
 		ret = -ESHUTDOWN;

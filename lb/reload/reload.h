@@ -7,7 +7,9 @@
 #define LB_RELOAD_H
 
 #include "config/config_diff.h"
-#include "lb.h"
+#include "config/config.h"
+
+struct lb;
 
 /* The file that the load balancer was started with; what the calls below read for a NULL. */
 void lb_reload_set_file(struct lb *lb, const char *path);

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "reload/apply.h"
 #include "lcore/lcore.h"
+#include "observe/stats.h"
+#include "reload/apply.h"
 
 /* Looking through what is in flight takes its lcore a moment: not at every tick. */
 #define LOOK_EVERY_MS 250u

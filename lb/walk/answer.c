@@ -3,9 +3,13 @@
  * What is answered on the spot, in the packet that asked: ARP and neighbour solicitations for VIPs
  * and fabric addresses, and pings to them. Answers to our own questions go to the control thread.
  */
-#include "packet/checksum.h"
+#include "walk/answer.h"
+
 #include "lcore/lcore.h"
+#include "packet/checksum.h"
+#include "packet/parse.h"
 #include "runtime/neigh.h"
+#include "walk/drop_packet.h"
 
 #define ETHER_LENGTH 14
 #define VLAN_LENGTH  4

@@ -7,7 +7,12 @@
  * the slots in use, newest first, its flow's last worker before the others. What that may cost per
  * ms is bounded for all cancels of an lcore together, as anybody can send them.
  */
+#include "walk/cancel.h"
+
 #include "lcore/lcore.h"
+#include "walk/egress.h"
+#include "walk/replay.h"
+#include "walk/waiting.h"
 
 /* Slots looked at per ms. */
 #define BUDGET 4096

@@ -3,6 +3,8 @@
  * Which worker takes a request: the policy's choice, or the flow's own, among those that have a
  * credit and would be done in time.
  */
+#include "walk/choose.h"
+
 #include "lcore/lcore.h"
 
 bool choose_has_workers(const struct lcore *lc, uint16_t service)

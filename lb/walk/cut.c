@@ -3,8 +3,15 @@
  * Flow payload to requests. What is left of the packet is the request's bytes, where the NIC put
  * them.
  */
-#include "lcore/lcore.h"
+#include "walk/cut.h"
+
 #include "framing/framing.h"
+#include "lcore/lcore.h"
+#include "packet/parse.h"
+#include "walk/cancel.h"
+#include "walk/drop_packet.h"
+#include "walk/egress.h"
+#include "walk/refuse.h"
 
 /* Why a datagram is no request, or LB_DROPS. */
 static inline enum lb_drop read(const struct lb_service_config *config, const uint8_t *payload,
@@ -70,7 +77,7 @@ static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, un
 	b->flow[kept] = b->flow[i];
 }
 
-void framing_cut(struct lcore *lc, struct burst *b)
+void cut_burst(struct lcore *lc, struct burst *b)
 {
 	unsigned int kept = 0;
 

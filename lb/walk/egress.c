@@ -4,10 +4,15 @@
  * that the request came by, which is the way back. Headers go in front of the reply's bytes where
  * they lie. Notices are built here too: they take the same way.
  */
-#include "packet/checksum.h"
+#include "walk/egress.h"
+
 #include "lcore/lcore.h"
-#include "membership/probe.h"
+#include "observe/flow_trace.h"
+#include "packet/checksum.h"
 #include "packet/request.h"
+#include "walk/cancel.h"
+#include "walk/drop_packet.h"
+#include "walk/replay.h"
 
 #define ETHER_LENGTH 14
 #define VLAN_LENGTH  4
@@ -348,7 +353,7 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	if (!(imm & RING_IMM_MORE))
 		finish(lc, link, number, status, &header);
 	if (unlikely(slot.state == SLOT_PROBE)) {
-		probe_reply(link, status);
+		link_probe_answered(link, status);
 		rte_pktmbuf_free(m);
 		return;
 	}

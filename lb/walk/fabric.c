@@ -3,7 +3,11 @@
  * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A
  * reply is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
  */
+#include "walk/fabric.h"
+
 #include "lcore/lcore.h"
+#include "walk/choose.h"
+#include "walk/drop_packet.h"
 
 static struct link *link_of(const struct lcore *lc, uint32_t qpn)
 {

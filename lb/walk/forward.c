@@ -3,9 +3,18 @@
  * Requests to workers: WRITE the payload where it lies and announce it with a descriptor. A client
  * that cannot be served is told so.
  */
+#include "walk/forward.h"
+
 #include <isa-l/crc.h>
 
 #include "lcore/lcore.h"
+#include "observe/flow_trace.h"
+#include "walk/choose.h"
+#include "walk/drop_packet.h"
+#include "walk/egress.h"
+#include "walk/replay.h"
+#include "walk/stopping.h"
+#include "walk/waiting.h"
 
 enum lb_notice forward_notice_of(enum lb_drop reason)
 {
@@ -39,7 +48,7 @@ void forward_refuse(struct lcore *lc, const struct burst *b, unsigned int i, enu
 void forward_assign(struct lcore *lc, struct burst *b)
 {
 	if (unlikely(lc->stop != STOP_NOT))
-		return stop_refuse(lc, b);
+		return stopping_refuse(lc, b);
 	lcore_limit_links(lc);
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct flow *flow = b->flow[i];

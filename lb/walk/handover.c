@@ -4,10 +4,13 @@
  * pair, what goes out through a port where an lcore has no queue goes to one that has. A packet is
  * handed over once: who gets it keeps it.
  */
+#include "walk/handover.h"
+
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
 
 #include "lcore/lcore.h"
+#include "walk/drop_packet.h"
 
 #define AHEAD 8
 

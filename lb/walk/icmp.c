@@ -4,7 +4,12 @@
  * say. They are never answered and never believed far: whoever guesses a client's address and port
  * can forge one (RFC 5927). So no flow ends by one, no reply changes its size or its headers.
  */
+#include "walk/icmp.h"
+
 #include "lcore/lcore.h"
+#include "packet/parse.h"
+#include "walk/drop_packet.h"
+#include "walk/handover.h"
 
 /* Errors that a lcore passes on in a millisecond, where nobody knows who owns their flow. */
 #define PASS_MAX 32

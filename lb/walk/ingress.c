@@ -3,10 +3,20 @@
  * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks
  * for an address is answered here, everything else is dropped under its own name.
  */
+#include "walk/ingress.h"
+
 #include <rte_ethdev.h>
 
 #include "lcore/lcore.h"
+#include "packet/parse.h"
 #include "ports/verbs_port.h"
+#include "walk/answer.h"
+#include "walk/drop_packet.h"
+#include "walk/fabric_verbs.h"
+#include "walk/handover.h"
+#include "walk/icmp.h"
+#include "walk/reassemble.h"
+#include "walk/refuse.h"
 
 /*
  * The bit of GOOD is set in NONE, too: the bytes are right, and the checksum is not, as a sender on
@@ -150,7 +160,7 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 	unsigned int n, kept;
 
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
-		return lc->lb->verbs[port] == NULL ? 0 : verbs_port_poll(lc, port);
+		return lc->lb->verbs[port] == NULL ? 0 : fabric_verbs_poll(lc, port);
 	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
 	for (unsigned int i = 0; i < n; i++) {
 		lc->stats.bytes_in += packet[i]->pkt_len;

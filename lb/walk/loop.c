@@ -5,9 +5,24 @@
  *   client  -> ingress -> track -> cut -> assign -> send -> fabric port
  *   worker  -> ingress -> fabric -> egress                -> client port
  */
+#include "walk/loop.h"
 
 #include "lcore/lcore.h"
+#include "observe/flow_trace.h"
+#include "packet/fragment.h"
 #include "ports/verbs_port.h"
+#include "walk/cancel.h"
+#include "walk/cut.h"
+#include "walk/egress.h"
+#include "walk/fabric.h"
+#include "walk/forward.h"
+#include "walk/handover.h"
+#include "walk/ingress.h"
+#include "walk/overdue.h"
+#include "walk/replay.h"
+#include "walk/stopping.h"
+#include "walk/track.h"
+#include "walk/waiting.h"
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
@@ -36,7 +51,7 @@ static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 	track_burst(lc, b);
 	if (unlikely(lc->trace != NULL))
 		trace_tracked(lc, b);
-	framing_cut(lc, b);
+	cut_burst(lc, b);
 	charge(lc, LB_STAGE_CONNTRACK, clock, n);
 	forward_assign(lc, b);
 	if (unlikely(lc->trace != NULL))
@@ -135,7 +150,7 @@ static void housekeeping(struct lcore *lc)
 	if (lc->n_waiting > 0)
 		waiting_expire(lc);
 	if (unlikely(lc->stop == STOP_TELLING))
-		stop_tell(lc);
+		stopping_tell(lc);
 	if (lc->dying != NULL)
 		overdue_bury(lc);
 	if (lc->now >= lc->next_relax) {

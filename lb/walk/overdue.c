@@ -3,7 +3,12 @@
  * Requests that a worker has not answered in time. The client gets a notice and the worker a cancel
  * word; the slot stays taken until the worker lets go of it, or it would be written under its feet.
  */
+#include "walk/overdue.h"
+
 #include "lcore/lcore.h"
+#include "walk/cancel.h"
+#include "walk/egress.h"
+#include "walk/replay.h"
 
 /* Requests ended per link and call: bounds a turn. */
 #define BUDGET 64

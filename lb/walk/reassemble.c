@@ -3,7 +3,15 @@
  * Fragments from clients: all of a datagram's meet on one lcore, and the frame that they make goes
  * on to the lcore that owns its flow, which parses it like any other.
  */
+#include "walk/reassemble.h"
+
 #include "lcore/lcore.h"
+#include "packet/fragment.h"
+#include "packet/parse.h"
+#include "walk/drop_packet.h"
+#include "walk/handover.h"
+#include "walk/ingress.h"
+#include "walk/refuse.h"
 
 /* A frame as if it had never been in pieces; NULL when memory is out. */
 static struct rte_mbuf *make_whole(struct lcore *lc)

@@ -4,11 +4,14 @@
  * are told, but no source gets more of these notices than notices_per_source allows, and none that
  * is longer than the bytes that it answers. So nobody is flooded in a forged source's name.
  */
-#include "lcore/lcore.h"
-#include "packet/request.h"
-#include "source.h"
+#include "walk/refuse.h"
 
 #include "framing/framing.h"
+#include "lcore/lcore.h"
+#include "packet/parse.h"
+#include "packet/request.h"
+#include "source.h"
+#include "walk/egress.h"
 
 bool refuse_may_tell(struct lcore *lc, const struct in6_addr *source, uint16_t zone)
 {

@@ -5,7 +5,12 @@
  * were put around it. The slot of the first attempt is abandoned, so that only one reply can ever
  * reach the client.
  */
+#include "walk/replay.h"
+
 #include "lcore/lcore.h"
+#include "walk/cancel.h"
+#include "walk/choose.h"
+#include "walk/waiting.h"
 
 /* Slots looked at per link and ms. */
 #define BUDGET 256

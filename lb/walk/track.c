@@ -3,9 +3,13 @@
  * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
  * read how each request's reply goes back.
  */
+#include "walk/track.h"
+
 #include <errno.h>
 
 #include "lcore/lcore.h"
+#include "packet/parse.h"
+#include "walk/drop_packet.h"
 
 /* The first packet of a flow: is there a service for it, and room? */
 static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,

@@ -3,7 +3,14 @@
  * Requests without a credit wait here (queue.h): one bounded queue per service and lcore. A request
  * leaves it for a worker, or with a notice when it has waited too long.
  */
+#include "walk/waiting.h"
+
 #include "lcore/lcore.h"
+#include "walk/choose.h"
+#include "walk/drop_packet.h"
+#include "walk/egress.h"
+#include "walk/forward.h"
+#include "walk/replay.h"
 
 /* Requests looked at per service and ms whose time may be over: so many of the oldest, and so many
  * of all. */

@@ -20,7 +20,7 @@
 #include <rte_common.h>
 
 #include "../unit/control_fake_lb.h"
-#include "server/server.h"
+#include "server.h"
 
 #define FLOWS_DEFAULT 10000000u
 #define LCORES        2u

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/demote.h"
+#include "rnic/demote.h"
 #include "gpu_load.h"
 
 #define PATIENCE_NS 2000000000ull

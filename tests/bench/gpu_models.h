@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "doorbell_agent.h"
-#include "model.h"
+#include "models/model.h"
 
 /* Who serves the graph. */
 enum gpu_models_server {

@@ -3,6 +3,8 @@
 
 #include "peer.h"
 #include "ring.h"
+#include "lb.h"
+#include "walk/loop.h"
 
 #define QPN(w)         (0x100u + (w))
 #define RKEY(w)        (0x1000u + (w))

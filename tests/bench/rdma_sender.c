@@ -11,7 +11,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "runtime/neigh.h"
 #include "runtime/port.h"
 #include "rdma.h"

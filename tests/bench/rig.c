@@ -10,6 +10,8 @@
 
 #include "ports/eal.h"
 #include "rig.h"
+#include "lb.h"
+#include "walk/loop.h"
 
 #define POOL_CACHE 256
 /* ACKs, and what the cache keeps to itself. */

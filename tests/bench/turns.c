@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "turns.h"
+#include "walk/loop.h"
 
 void turns_end(struct turns *turns, uint64_t begin)
 {

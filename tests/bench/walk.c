@@ -9,6 +9,7 @@
 
 #include <rte_eal.h>
 
+#include "lb.h"
 #include "floor.h"
 #include "options.h"
 #include "walk_batch.h"

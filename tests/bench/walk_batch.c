@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "walk_batch.h"
+#include "lb.h"
+#include "walk/loop.h"
 
 /* What must not happen, whatever is measured. */
 static void check_counters(const struct bench *b, uint64_t requests, uint64_t replies)

@@ -20,6 +20,8 @@
 #include "lcore/lcore.h"
 #include "swap.h"
 #include "wire.h"
+#include "lb.h"
+#include "walk/loop.h"
 
 #define TICK_MS      50
 #define JOIN_TICK_MS 1

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "packet/fragment.h"
+#include "packet/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "runtime/neigh.h"
 #include "packet/parse.h"
 #include "rdma/path.h"

@@ -22,7 +22,7 @@
 
 #include "../unit/control_fake_lb.h"
 #include "secure/secure.h"
-#include "server/server.h"
+#include "server.h"
 
 #define TOKEN "6a1e0f3b5c7d29488fe0b1a2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6"
 

@@ -17,6 +17,7 @@
 #include "membership/registry.h"
 #include "packet/request.h"
 #include "worker.h"
+#include "lb.h"
 
 #define LCORES      2
 #define WORKERS     4  /* at a time */

@@ -8,6 +8,7 @@
 
 #include "seen.h"
 #include "worker.h"
+#include "lb.h"
 
 #define LCORES   2
 #define ROUNDS   4000

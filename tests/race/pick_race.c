@@ -12,6 +12,7 @@
 
 #include "../unit/conntrack_fixture.h"
 #include "membership/registry.h"
+#include "lb.h"
 
 #define LCORES   2
 #define WORKERS  6

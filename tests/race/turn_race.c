@@ -9,6 +9,7 @@
 #include "reload/reload.h"
 #include "seen.h"
 #include "worker.h"
+#include "lb.h"
 
 #define LCORES   2
 #define ROUNDS   1500

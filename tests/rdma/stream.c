@@ -5,7 +5,7 @@
 
 #include <rte_cycles.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rdma/requester.h"
 #include "rdma/responder.h"
 #include "stream.h"

@@ -22,7 +22,7 @@
 #include <netinet/in.h>
 
 #include "faults.h"
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 
 #define FRAME_MAX 65536
 

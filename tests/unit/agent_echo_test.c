@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "model.h"
+#include "models/model.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

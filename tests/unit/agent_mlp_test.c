@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the trained weights and the real images, which lie beside the model. */
-#include "model.h"
+#include "models/model.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

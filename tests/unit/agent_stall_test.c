@@ -10,7 +10,7 @@
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rnic/soft_rnic_private.h"
 #include "writer.h"
 

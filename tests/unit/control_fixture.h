@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 #include "control_fake_lb.h"
-#include "server/server.h"
+#include "server.h"
 
 struct fixture {
 	char folder[64];

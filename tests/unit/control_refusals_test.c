@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "view/refusals.h"
+#include "server/refusals.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -4,6 +4,10 @@
 #include <sys/mman.h>
 
 #include "lb_workers_fixture.h"
+#include "walk/cancel.h"
+#include "walk/forward.h"
+#include "walk/overdue.h"
+#include "walk/replay.h"
 
 /* What housekeeping does for links each ms, without the timers that loop.c runs. */
 static void look_after(struct rig *r)

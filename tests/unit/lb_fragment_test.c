@@ -9,6 +9,7 @@
 
 #include "packet/fragment.h"
 #include "packet.h"
+#include "packet/parse.h"
 
 #define BYTES 1480
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What services share on an lcore, and what of it nobody can take from them. */
 #include "lb_workers_fixture.h"
+#include "walk/cancel.h"
+#include "walk/forward.h"
+#include "walk/replay.h"
+#include "walk/waiting.h"
 
 /* Another service of the same model, with the same workers. */
 static void add_service(struct rig *r, uint16_t number, uint32_t queue)

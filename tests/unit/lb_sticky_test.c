@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Affinity sticky: who gets the requests of a flow, which wait, and what becomes of its home. */
 #include "lb_workers_fixture.h"
+#include "walk/choose.h"
 
 static void expect_counts(const struct rig *r, uint64_t went_home, uint64_t spilled, uint64_t moved)
 {

@@ -10,6 +10,9 @@
 #include "rdma_fixture.h"
 #include "membership/registry.h"
 #include "workers_fixture.h"
+#include "lb.h"
+#include "walk/forward.h"
+#include "walk/waiting.h"
 
 #define WORKERS 3
 #define SLOTS   4

@@ -15,7 +15,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rdma_vectors.h"
 #include "rdma/requester.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "packet.h"
 
 #define ACK "1100ffff 00000022 00000101 1f000002 c46c4143"

@@ -8,7 +8,7 @@
 #include <endian.h>
 
 #include "faults.h"
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rdma_vectors.h"
 #include "rdma/responder.h"
 

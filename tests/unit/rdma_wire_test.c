@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <endian.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rdma_vectors.h"
 
 #define ICRC ROCE_ICRC_LENGTH

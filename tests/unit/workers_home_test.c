@@ -2,7 +2,7 @@
 /* Flows with a home: where it is, whether it has room, and who takes what it does not. */
 #include <criterion/criterion.h>
 
-#include "home.h"
+#include "schedule/home.h"
 #include "workers_fixture.h"
 
 #define SLOTS 64

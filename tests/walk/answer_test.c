@@ -7,6 +7,7 @@
 #include "packet/checksum.h"
 #include "runtime/neigh.h"
 #include "worker.h"
+#include "lb.h"
 
 static struct in6_addr address(const char *text)
 {

@@ -2,6 +2,7 @@
 /* Requests that their clients do not want any more, and tagged framing. */
 #include "packet/request.h"
 #include "worker.h"
+#include "walk/cancel.h"
 
 static struct walk *tagged_walk(unsigned int lcores)
 {

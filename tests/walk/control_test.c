@@ -8,6 +8,7 @@
 
 #include "walk.h"
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 

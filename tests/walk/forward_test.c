@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests to workers: what the worker is told, who gets them, and when there is no room. */
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 

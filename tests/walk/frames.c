@@ -7,6 +7,7 @@
 #include "packet/checksum.h"
 #include "packet/request.h"
 #include "walk.h"
+#include "lb.h"
 
 /* --- in -----------------------------------------------------------------------------------------
  */

@@ -5,6 +5,7 @@
 
 #include "packet/checksum.h"
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask4 = {.family = 4, .payload = 100};
 static const struct packet ask6 = {.family = 6, .payload = 100};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registrations that are refused, each with a sentence that names what is wrong. */
 #include "worker.h"
+#include "lb.h"
 
 struct refusal {
 	const char *name, *sentence;

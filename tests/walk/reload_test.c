@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A running load balancer takes another configuration, with requests on their way. */
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 

@@ -2,6 +2,7 @@
 /* Requests of workers that are lost or suspect: to another worker, or a notice. */
 #include "packet/request.h"
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 700};
 

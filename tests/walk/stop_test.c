@@ -3,6 +3,7 @@
 #include "worker.h"
 
 #include "reload/reload.h"
+#include "lb.h"
 
 static struct packet ask_from(uint16_t port)
 {

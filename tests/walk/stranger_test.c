@@ -5,6 +5,7 @@
  */
 #include "runtime/neigh.h"
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 static const uint8_t stranger_mac[6] = {2, 0, 0, 0, 0x66, 0x66};

@@ -2,6 +2,7 @@
 /* Requests without a credit: who waits, who goes first, who is told that it was too long. */
 #include "packet/request.h"
 #include "worker.h"
+#include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 

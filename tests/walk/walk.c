@@ -12,6 +12,9 @@
 
 #include "reload/reload.h"
 #include "worker.h"
+#include "lb.h"
+#include "walk/handover.h"
+#include "walk/loop.h"
 
 #define MEMORY_MB "768"
 /* Rings have their own size, and the load balancer less memory to fill. */

@@ -6,9 +6,10 @@
 
 #include <rte_ethdev.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "runtime/neigh.h"
 #include "worker.h"
+#include "lb.h"
 
 #define FIRST_PSN          0xfffff0u /* wraps early */
 #define QPN(number, lcore) (0x1000u + (number)*LB_LCORES_MAX + (lcore))

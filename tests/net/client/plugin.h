@@ -3,7 +3,7 @@
 #ifndef CLIENT_PLUGIN_H
 #define CLIENT_PLUGIN_H
 
-#include "model.h"
+#include "models/model.h"
 
 struct plugin {
 	void *library;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model.h"
+#include "models/model.h"
 
 #define REQUEST_MAX 1472
 

@@ -9,7 +9,7 @@
 
 #include <rte_ethdev.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "runtime/neigh.h"
 #include "rig.h"
 

@@ -23,7 +23,7 @@
 #include "config/address.h"
 #include "server/handshake.h"
 #include "view/http.h"
-#include "server/server.h"
+#include "server.h"
 #include "server/stream.h"
 
 RTE_LOG_REGISTER(control_log, doorbell.control, INFO);

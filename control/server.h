@@ -41,12 +41,6 @@ bool control_server_has_tls(const struct control_server *server);
  */
 int control_server_tls_reload(struct control_server *server, char *error, size_t error_size);
 
-/*
- * Can the files of <config> be used, and is their certificate valid? 0; 1 with a sentence in <why>
- * when it ends soon; -EINVAL with one when they are of no use now. Needs no server.
- */
-int control_server_tls_check(const struct lb_config *config, char *why, size_t size);
-
 /* The TCP port that agents reach; differs from the configuration when that says 0, "any". */
 uint16_t control_server_agents_port(const struct control_server *server);
 

@@ -4,7 +4,7 @@
 
 #include <rte_cycles.h>
 
-#include "view/window.h"
+#include "server/window.h"
 
 /* What the last sample saw. */
 struct service_sample {

@@ -3,10 +3,16 @@
  * What operators set for workers. A change is made in a copy, which takes the place of what was
  * there when all of it has gone well: so it is made whole or not at all. Control thread.
  */
+#include "membership/operator_settings.h"
+
 #include <errno.h>
 #include <stdio.h>
 
+#include "config/state_file.h"
+#include "lcore/lcore.h"
 #include "membership/registry.h"
+#include "membership/service_workers.h"
+#include "observe/stats.h"
 #include "settings.h"
 
 _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit settings");

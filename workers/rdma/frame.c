@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <netinet/in.h>
 
-#include "runtime/frame.h"
+#include "rdma/frame.h"
 #include "rdma/roce_wire.h"
 
 #define ETHER 14

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/address.h"
-#include "view/row.h"
+#include "server/row.h"
 #include "server/rpc.h"
 
 static const struct writer_counter summary_counters[] = {

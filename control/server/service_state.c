@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/refusals.h"
-#include "view/row.h"
+#include "server/refusals.h"
+#include "server/row.h"
 
 /* What the workers of a service's model do, and why one of them does not serve. */
 struct census {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "home.h"
+#include "schedule/home.h"
 #include "schedule/schedule.h"
 
 /* So many are compared with the home when it has a credit. */

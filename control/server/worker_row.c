@@ -6,7 +6,7 @@
 
 #include <openssl/sha.h>
 
-#include "view/row.h"
+#include "server/row.h"
 #include "server/rpc.h"
 
 #define BYTES_PER_MBIT 125000

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two halves of a link (a queue pair and a ring between one lcore and one worker), as agent and load
+ * balancer tell each other.
+ */
+#ifndef LB_LINK_SPEC_H
+#define LB_LINK_SPEC_H
+
+#include <stdint.h>
+
+#include "config/config.h"
+#include "workers.h"
+
+/* The agent's half of one link. */
+struct lb_link_spec {
+	uint16_t lcore;
+	uint32_t qpn, psn; /* the agent's queue pair and the first PSN it sends */
+	uint32_t rkey;     /* of the memory below */
+	uint64_t descriptors, slots, cancels; /* addresses */
+	uint32_t stride;                      /* bytes from slot to slot */
+};
+
+/* The load balancer's half of one link. */
+struct lb_link_info {
+	uint16_t lcore;
+	uint32_t qpn, psn;
+	uint32_t reply_rkey;
+	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
+	uint32_t reply_stride;
+	/* Packets from this UDP source port come to the lcore's own queue; 0: none that we know. */
+	uint16_t udp_source;
+};
+
+struct lb_registration {
+	struct worker_spec worker;
+	struct lb_address address; /* of the agent's RoCEv2 endpoint */
+	uint32_t path_mtu;         /* largest the agent can take: 256..4096 */
+	unsigned int n_links;      /* one per lcore */
+	struct lb_link_spec link[LB_LCORES_MAX];
+};
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters as the control plane reads them: straight from their owners' memory, without locks. Each is a
+ * 64-bit word that only its lcore writes. Any thread.
+ */
+#ifndef LB_STATS_H
+#define LB_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lcore/counters.h"
+#include "lcore/latency.h"
+#include "workers.h"
+
+struct conntrack;
+struct lb;
+
+const char *lb_stage_name(enum lb_stage stage);
+
+unsigned int lb_lcores(const struct lb *lb);
+
+/* Did the port of this index of the configuration have a link, at most some 100 ms ago? */
+bool lb_port_up(const struct lb *lb, unsigned int port);
+void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
+void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
+/* Sum over the worker's links; zeroes when it has none. */
+void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
+			  struct lb_link_stats *out);
+/* The histograms of a service, and of a worker's links: its first LATENCY_LINK_PARTS. */
+void lb_service_latency_read(const struct lb *lb, unsigned int service, struct latency *out);
+void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out);
+/* One lcore's flow table, for conntrack_dump(), conntrack_count() and conntrack_stats_read(). */
+const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore);
+/* The clock that flows' last_seen and created are in, ms. */
+uint32_t lb_now_ms(const struct lb *lb);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lcore's part of stopping: refuse new requests, and tell the clients of those that are still here
+ * when the time is over. stop.c sets the stage.
+ */
+#include "walk/stopping.h"
+
+#include "lcore/lcore.h"
+#include "walk/egress.h"
+#include "walk/forward.h"
+#include "walk/replay.h"
+#include "walk/waiting.h"
+
+/* Requests told of per link and ms, and per ms of those that wait: bounds an iteration. */
+#define BUDGET 256
+
+void stopping_refuse(struct lcore *lc, struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		b->link[i] = NULL;
+		forward_refuse(lc, b, i, LB_DROP_STOPPING);
+	}
+}
+
+/* It may run or have run: not to be told from one that its worker takes too long for. Nothing
+ * happens while its port takes no notice. */
+static void stopping_tell_slot(struct lcore *lc, struct link *link, uint32_t number)
+{
+	const struct client_path *path = &link->client_path[number];
+	const struct slot *slot = &link->slot[number];
+	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
+
+	if (flow != NULL && (txq_room(&lc->tx[path->port]) == 0 ||
+			     !egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag)))
+		return;
+	lc->stats.drop[LB_DROP_STOP_TIMEOUT]++;
+	lc->service[slot->service].stats.drops++;
+	/* No cancel word: it would take the memory of a notice, and the worker is about to lose its
+	 * links anyway. */
+	replay_forget(lc, link, number);
+	link_slot_abandon(link, number);
+}
+
+/* Those whose clients cannot be told now are passed over, as another port's may. */
+static void stopping_tell_link(struct lcore *lc, struct link *link)
+{
+	uint32_t number = link->overdue_at, newer;
+
+	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
+		number = link->busy.oldest;
+	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
+		newer = link->slot[number].newer;
+		stopping_tell_slot(lc, link, number);
+	}
+	link->overdue_at = number;
+}
+
+void stopping_tell(struct lcore *lc)
+{
+	waiting_end(lc, BUDGET);
+	for (unsigned int i = 0; i < lc->n_links; i++)
+		stopping_tell_link(lc, lc->links[i]);
+	for (struct link *link = lc->dying; link != NULL; link = link->next_dying)
+		stopping_tell_link(lc, link);
+}
