@@ -115,6 +115,15 @@ int cli_size(int argc, char **argv);
 /* $DOORBELL_SOCKET, or where doorbell-lb has it by default. */
 const char *cli_default_socket(void);
 
+/* Help for the commands of an object, or with <verb> for one. How many there are. */
+unsigned int cli_help_print(FILE *out, const char *object, const char *verb);
+
+/* The daemon's <message> with the command line's words for methods and parameters; in <buf>. */
+const char *cli_words(const char *message, char *buf, size_t size);
+
+/* What the daemon said, in these words; as cli_error(). */
+int cli_daemon_error(const char *message);
+
 /* "doorbell: ..." on stderr; returns 1. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

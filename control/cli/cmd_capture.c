@@ -206,7 +206,7 @@ static int take(struct cli *cli, json_int_t capture)
 	in = control_client_stream(cli->socket, "capture.data",
 				   json_pack("{s:I}", "capture", capture), error, sizeof(error));
 	if (in < 0)
-		rc = cli_error("%s", error);
+		rc = cli_daemon_error(error);
 	else
 		rc = copy(cli, capture, in, out);
 	if (in >= 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "config/config.h"
 
 static const struct cli_column columns[] = {
 	{"KEY", "key", CLI_TEXT},
@@ -12,6 +13,10 @@ static const struct cli_column columns[] = {
 	{"TO", "to", CLI_TEXT},
 	{"HOW", "effect", CLI_TEXT},
 };
+
+#define NO_DAEMON                                                                                  \
+	"no doorbell-lb answers here that it could be applied to (doorbell-lb --config FILE "      \
+	"--check also reads the files that it names)"
 
 /* Call with the file that was named, or none; NULL after an error message. */
 static json_t *call_with_file(struct cli *cli, const char *method)
@@ -53,11 +58,38 @@ static const char *plural(const json_t *result)
 	return count(result) == 1 ? "" : "s";
 }
 
+static int print_alone(struct cli *cli)
+{
+	json_t *result = json_pack("{s:s, s:b, s:s, s:[]}", "file", cli->name, "applies", 0,
+				   "reason", NO_DAEMON, "changes");
+	int rc = cli_print_json(cli, result);
+
+	json_decref(result);
+	return rc;
+}
+
+/* Without a daemon: as doorbell-lb --check reads it, less the files that it names. */
+static int check_alone(struct cli *cli)
+{
+	static struct lb_config config;
+	char error[8192];
+
+	if (lb_config_load(cli->name, &config, error, sizeof(error)) < 0)
+		return cli_error("%s", error);
+	if (cli->json)
+		return print_alone(cli);
+	fprintf(cli->out, "%s: good; " NO_DAEMON "\n", cli->name);
+	return 0;
+}
+
 int cli_config_check(struct cli *cli)
 {
-	json_t *result = call_with_file(cli, "config.check");
+	json_t *result;
 	const char *reason;
 
+	if (cli->client == NULL)
+		return check_alone(cli);
+	result = call_with_file(cli, "config.check");
 	if (!result)
 		return 1;
 	reason = json_string_value(json_object_get(result, "reason"));

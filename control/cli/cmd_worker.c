@@ -179,7 +179,7 @@ static json_t *look_again(struct cli *cli)
 
 		return setting ? json_pack("{s:n, s:o}", "worker", "setting", setting) : NULL;
 	}
-	cli_error("%s", error);
+	cli_daemon_error(error);
 	return NULL;
 }
 

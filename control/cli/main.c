@@ -133,6 +133,13 @@ int cli_usage_error(const char *format, ...)
 	return EXIT_USAGE;
 }
 
+int cli_daemon_error(const char *message)
+{
+	char words[1024];
+
+	return cli_error("%s", cli_words(message, words, sizeof(words)));
+}
+
 json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const char *member,
 		      struct scan *rows)
 {
@@ -142,7 +149,7 @@ json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const
 						  error, sizeof(error));
 
 	if (!result)
-		cli_error("%s", error);
+		cli_daemon_error(error);
 	return result;
 }
 
@@ -160,25 +167,24 @@ int cli_print_json(struct cli *cli, const json_t *value)
 
 static void print_help(FILE *out)
 {
-	fprintf(out, "usage: doorbell [--socket PATH] [--json] <object> <verb> [...]\n\n");
+	fprintf(out, "usage: doorbell [--socket PATH] [--json] <object> <verb> [...]\n"
+		     "       doorbell help [<object> [<verb>]]\n\n");
 	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
 		const struct command *c = &commands[i];
 		char words[64];
 
 		snprintf(words, sizeof(words), "%s %s %s %s", c->object, c->verb ? c->verb : "",
 			 c->operand ? c->operand : "", c->more ? c->more : "");
-		fprintf(out, "  %-20s %s\n", words, c->help);
-		for (int o = 0; o < CLI_OPTIONS; o++)
-			if (c->options & CLI_BIT(o) & ~WATCH)
-				fprintf(out, "  %-20s   --%s%s\n", "", cli_options[o].name,
-					cli_option_values[o]);
+		fprintf(out, "  %-28s %s\n", words, c->help);
 	}
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
-		fprintf(out, "  %-20s %s\n", own_commands[i].name, own_commands[i].help);
-	fprintf(out, "\n  --watch[=SECONDS]    again every 2 s, or as often as said\n"
-		     "  --json               for programs; the fields are in doorbell(1)\n"
-		     "  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
-		     "                       " CONTROL_SOCKET "\n");
+		fprintf(out, "  %-28s %s\n", own_commands[i].name, own_commands[i].help);
+	fprintf(out,
+		"\nEach has options of its own: doorbell help <object> <verb>. Many take these:\n"
+		"  --watch[=SECONDS]    again every 2 s, or as often as said\n"
+		"  --json               for programs; the fields are in doorbell(1)\n"
+		"  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
+		"                       " CONTROL_SOCKET "\n");
 }
 
 /* One command per line, then its options: what the completion script offers. */
@@ -281,9 +287,9 @@ static int check_operands(const struct command *c, const char *verb, char **rest
 		return n == 0 ? cli_usage_error("%s %s: which one? give its name", c->object, verb)
 			      : cli_usage_error("%s %s: give %s", c->object, verb, c->operand);
 	if (n > operands(c, false))
-		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell --help",
+		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell help %s",
 				       c->object, c->verb ? " " : "", verb,
-				       rest[operands(c, false)]);
+				       rest[operands(c, false)], c->object);
 	return 0;
 }
 
@@ -293,8 +299,9 @@ static int check_use(const struct command *c, uint64_t given, bool json, char **
 
 	for (int o = 0; o < CLI_OPTIONS; o++)
 		if (given & CLI_BIT(o) & ~c->options)
-			return cli_usage_error("--%s does not fit '%s%s%s'; see doorbell --help",
-					       cli_options[o].name, c->object, blank, verb);
+			return cli_usage_error("--%s does not fit '%s%s%s'; see doorbell help %s",
+					       cli_options[o].name, c->object, blank, verb,
+					       c->object);
 	if (given & CLI_BIT(CLI_STREAM) && (!json || given & (CLI_BIT(CLI_SORT) | WATCH)))
 		return cli_usage_error(
 			"--stream: give --json with it, and neither --sort nor --watch");
@@ -307,6 +314,12 @@ static int check_use(const struct command *c, uint64_t given, bool json, char **
 	return check_operands(c, verb, rest);
 }
 
+/* Does it do something useful without the daemon, too? */
+static bool may_be_alone(const struct cli *cli, const struct command *c)
+{
+	return c->alone || (c->run == cli_config_check && cli->name != NULL);
+}
+
 static int run(struct cli *cli, const struct command *c)
 {
 	char error[512];
@@ -315,8 +328,13 @@ static int run(struct cli *cli, const struct command *c)
 	cli->out = stdout;
 	if (!c->alone) {
 		cli->client = control_client_connect(cli->socket, error, sizeof(error));
-		if (!cli->client)
-			return cli_error("%s", error);
+		if (!cli->client && !may_be_alone(cli, c))
+			return cli_error(
+				"%s%s", error,
+				c->run == cli_config_check
+					? "; a file is checked without it: doorbell config "
+					  "check FILE, or doorbell-lb --config FILE --check"
+					: "");
 	}
 	rc = cli->watch ? cli_watch(cli, c->run) : c->run(cli);
 	control_client_close(cli->client);
@@ -342,6 +360,34 @@ static int run_own(int argc, char **argv)
 	return -1;
 }
 
+/* "help bench" is "bench --help". -1: it is none of these. */
+static int help_own(const char *name)
+{
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
+		if (strcmp(name, own_commands[i].name) == 0)
+			return own_commands[i].run(
+				2, (char *[]){(char *)(uintptr_t)name, "--help", NULL});
+	return -1;
+}
+
+/* Of what the words name; without words, the list of everything. */
+static int print_help_of(char **words)
+{
+	char list[256];
+
+	if (!words[0]) {
+		print_help(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (cli_help_print(stdout, words[0], words[1]) > 0)
+		return EXIT_SUCCESS;
+	if (cli_help_print(stderr, words[0], NULL) > 0)
+		return cli_usage_error("%s has no verb '%s'; verbs are: %s", words[0], words[1],
+				       words_after(words[0], list, sizeof(list)));
+	return cli_usage_error("no object '%s'; objects are: %s", words[0],
+			       words_after(NULL, list, sizeof(list)));
+}
+
 const char *cli_default_socket(void)
 {
 	const char *path = getenv("DOORBELL_SOCKET");
@@ -354,14 +400,21 @@ int main(int argc, char **argv)
 	struct cli cli = {.socket = cli_default_socket()};
 	const struct command *c;
 	uint64_t given = 0;
-	int option, rc = run_own(argc, argv);
+	bool help = argc > 1 && strcmp(argv[1], "help") == 0;
+	int option, rc;
 
+	if (help) {
+		argv[1] = argv[0];
+		argc--;
+		argv++;
+	}
+	rc = help && argc > 1 ? help_own(argv[1]) : run_own(argc, argv);
 	if (rc >= 0)
 		return rc;
 	while ((option = getopt_long(argc, argv, "", cli_options, NULL)) != -1) {
 		if (option == OPT_HELP) {
-			print_help(stdout);
-			return EXIT_SUCCESS;
+			help = true;
+			continue;
 		}
 		if (option == OPT_VERSION) {
 			printf("doorbell " DOORBELL_VERSION "\n");
@@ -380,6 +433,8 @@ int main(int argc, char **argv)
 			given |= CLI_BIT(option);
 	}
 	argv += optind;
+	if (help)
+		return print_help_of(argv);
 	c = find_command(&argv);
 	if (!c)
 		return EXIT_USAGE;

@@ -52,7 +52,7 @@ static void print_value(const char *value)
 }
 
 /* The text for this command, else for its object, else for all. */
-static const char *option_text(int option, const struct cli_command *c)
+const char *cli_option_text(int option, const struct cli_command *c)
 {
 	const char *best = NULL;
 	char words[64];
@@ -96,7 +96,7 @@ static void print_options(const struct cli_command *c, uint64_t options)
 		return;
 	printf(".Bl -tag -width Ds\n");
 	for (int o = 0; o < CLI_OPTIONS; o++) {
-		const char *text = options & CLI_BIT(o) ? option_text(o, c) : NULL;
+		const char *text = options & CLI_BIT(o) ? cli_option_text(o, c) : NULL;
 
 		if (!text)
 			continue;

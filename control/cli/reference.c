@@ -175,10 +175,10 @@ const struct cli_about cli_abouts[] = {
 	{"doctor", "What can be said of the machine alone: memory, CPU flags and clock, RDMA\n"
 		   "devices, GPUs.\n"},
 	{"doctor lb", "Whether\n"
-		      ".Xr doorbell-lb 1\n"
+		      ".Nm doorbell-lb\n"
 		      "can run here.\n"},
 	{"doctor agent", "Whether\n"
-			 ".Xr doorbell-agent 1\n"
+			 ".Nm doorbell-agent\n"
 			 "can run here.\n"
 			 "It takes those of its options that matter.\n"},
 };

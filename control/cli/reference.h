@@ -73,6 +73,9 @@ struct cli_command {
 /* The <i>-th; false when there are no more. */
 bool cli_command_get(size_t i, struct cli_command *out);
 
+/* What an option means to <c>, as mdoc; NULL: nothing is said. */
+const char *cli_option_text(int option, const struct cli_command *c);
+
 /* "flows list" into <buf>, which is returned. */
 const char *cli_command_words(const struct cli_command *c, char *buf, size_t size);
 

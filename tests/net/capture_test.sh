@@ -66,7 +66,7 @@ requests() {
 refused "no port 'nope'; ports are: clients, fabric" --port nope
 refused "--filter: can't parse filter expression: syntax error" --port clients --filter "udp port"
 refused "it jumps back" --port clients --filter "ip6 protochain 17"
-refused "params.snaplen: cannot use 13" --port clients --snaplen 13
+refused "--snaplen: cannot use 13" --port clients --snaplen 13
 
 # Both directions of the clients' port, while others cannot capture.
 capture clients --port clients --filter "udp port 8500"
