@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	struct options options = {0};
 	uint64_t seed[2];
 	static struct lb_config config; /* large for a stack */
-	char error[512];
+	char error[4096]; /* a line for each fault of the file */
 	struct lb *lb;
 	int ret = parse_options(argc, argv, &options);
 

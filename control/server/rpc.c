@@ -67,6 +67,20 @@ uint64_t control_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* Of a configuration each fault has a line of its own; nothing else has any. */
+static void make_lines_ascii(char *text)
+{
+	char *end;
+
+	while ((end = strchr(text, '\n')) != NULL) {
+		*end = '\0';
+		text_make_ascii(text);
+		*end = '\n';
+		text = end + 1;
+	}
+	text_make_ascii(text);
+}
+
 json_t *control_fail(struct control_call *call, int code, const char *format, ...)
 {
 	va_list ap;
@@ -76,7 +90,10 @@ json_t *control_fail(struct control_call *call, int code, const char *format, ..
 	vsnprintf(call->message, sizeof(call->message), format, ap);
 	va_end(ap);
 	/* it repeats what the peer sent, perhaps cut inside a character */
-	text_make_ascii(call->message);
+	if (code == CONTROL_ERROR_CONFIG)
+		make_lines_ascii(call->message);
+	else
+		text_make_ascii(call->message);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The walk of the schema's tables over the YAML tree. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,17 +13,20 @@ static const char *const node_names[] = {
 	[YAML_MAPPING_NODE] = "a block of keys",
 };
 
+static const char *found_name(const yaml_node_t *node)
+{
+	if (node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0)
+		return "nothing";
+	return node_names[node->type];
+}
+
 static int expect_type(struct config_yaml *yaml, yaml_node_t *node, yaml_node_type_t type,
 		       const char *path)
 {
-	const char *found = node_names[node->type];
-
 	if (node->type == type)
 		return 0;
-	if (node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0)
-		found = "nothing";
 	return config_fail(yaml, config_node_line(node), path, "expected %s, found %s",
-			   node_names[type], found);
+			   node_names[type], found_name(node));
 }
 
 static void path_join(char path[CONFIG_PATH_MAX], const char *outer, const char *name)
@@ -164,28 +168,29 @@ static int read_block(struct config_yaml *yaml, const struct config_key *key, ya
 	if (rc < 0)
 		return rc;
 	apply_defaults(key->block, base);
-	for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-		rc = read_pair(yaml, key->block, node, pair, path, base);
-		if (rc < 0)
-			return rc;
-	}
+	/* What is wrong with one key is not the fault of the next. */
+	for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++)
+		if (read_pair(yaml, key->block, node, pair, path, base) < 0)
+			rc = -EINVAL;
 	for (const struct config_key *row = key->block; row->name != NULL; row++)
 		if (row->required && config_find(yaml, node, row->name) == NULL)
-			return config_fail(yaml, config_node_line(node), path,
-					   "'%s' is missing; add e.g. '%s: %s'", row->name,
-					   row->name, row->example);
-	return 0;
+			rc = config_fail(yaml, config_node_line(node), path,
+					 "'%s' is missing; add e.g. '%s: %s'", row->name, row->name,
+					 row->example);
+	return rc;
 }
 
 static int read_list(struct config_yaml *yaml, const struct config_key *key, yaml_node_t *node,
 		     const char *path, void *base)
 {
-	int rc = expect_type(yaml, node, YAML_SEQUENCE_NODE, path);
 	const yaml_node_item_t *item = node->data.sequence.items.start;
 	size_t n;
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
+	if (node->type != YAML_SEQUENCE_NODE)
+		return config_fail(yaml, config_node_line(node), path,
+				   "expected a list, found %s; write e.g. '%s: %s'",
+				   found_name(node), key->name, key->example);
 	n = node->data.sequence.items.top - item;
 	if (n == 0 || n > key->max)
 		return config_fail(yaml, config_node_line(node), path,
@@ -195,14 +200,13 @@ static int read_list(struct config_yaml *yaml, const struct config_key *key, yam
 		char inner[CONFIG_PATH_MAX];
 
 		snprintf(inner, sizeof(inner), "%s[%zu]", path, i);
-		rc = read_key(yaml, key->item, entry, inner,
-			      (char *)base + key->offset + i * key->size);
-		if (rc < 0)
-			return rc;
+		if (read_key(yaml, key->item, entry, inner,
+			     (char *)base + key->offset + i * key->size) < 0)
+			rc = -EINVAL;
 	}
 	if (key->size != 0)
 		*(unsigned int *)((char *)base + key->second) = n;
-	return 0;
+	return rc;
 }
 
 const struct config_kind config_block = {.read = read_block};

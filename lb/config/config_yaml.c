@@ -10,14 +10,20 @@
 
 int config_fail(struct config_yaml *yaml, size_t line, const char *path, const char *format, ...)
 {
-	char sentence[768];
+	char sentence[768], full[1024];
+	size_t used = yaml->faults == 0 ? 0 : strnlen(yaml->error, yaml->error_size);
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	snprintf(yaml->error, yaml->error_size, "%s:%zu: %s%s%s", yaml->name, line, path,
+	snprintf(full, sizeof(full), "%s:%zu: %s%s%s", yaml->name, line, path,
 		 *path != '\0' ? ": " : "", sentence);
+	yaml->faults++;
+	if (yaml->faults == 1)
+		snprintf(yaml->error, yaml->error_size, "%s", full);
+	else if (yaml->faults <= CONFIG_FAULTS_MAX && used + 1 + strlen(full) < yaml->error_size)
+		snprintf(yaml->error + used, yaml->error_size - used, "\n%s", full);
 	return -EINVAL;
 }
 
@@ -54,6 +60,18 @@ static int out_of_memory(struct config_yaml *yaml)
 	return -ENOMEM;
 }
 
+/* Is line <number>, from 1, indented by a tab? YAML has none there. */
+static bool is_tabbed(const char *text, size_t length, size_t number)
+{
+	size_t at = 0;
+
+	for (; number > 1 && at < length; at++)
+		number -= text[at] == '\n';
+	while (at < length && text[at] == ' ')
+		at++;
+	return at < length && text[at] == '\t';
+}
+
 static int syntax_error(struct config_yaml *yaml, const yaml_parser_t *parser, const char *text,
 			size_t length)
 {
@@ -62,6 +80,9 @@ static int syntax_error(struct config_yaml *yaml, const yaml_parser_t *parser, c
 
 	if (parser->error == YAML_MEMORY_ERROR)
 		return out_of_memory(yaml);
+	if (is_tabbed(text, length, line))
+		return config_fail(yaml, line, "",
+				   "not YAML: a tab indents this line; indent with spaces");
 	if (parser->context != NULL)
 		return config_fail(yaml, line, "", "not YAML: %s %s that starts on line %zu",
 				   problem, parser->context, parser->context_mark.line + 1);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <yaml.h>
 
+#define CONFIG_FAULTS_MAX 8 /* that one run tells of */
 #define CONFIG_BYTES_MAX (1u << 20)
 #define CONFIG_DEPTH_MAX 16
 #define CONFIG_PATH_MAX  160 /* "services[12].request_timeout_ms" */
@@ -17,6 +18,7 @@ struct config_yaml {
 	yaml_document_t document;
 	char *error;
 	size_t error_size;
+	unsigned int faults; /* found so far; <error> has a line for each, as many as fit */
 };
 
 /* 0 with a tree whose root is a mapping, or -errno with <error> filled and nothing to close. */
@@ -24,8 +26,9 @@ int config_yaml_open(struct config_yaml *yaml, const char *text, size_t length);
 void config_yaml_close(struct config_yaml *yaml);
 
 /*
- * Write "name:line: path: sentence" as the error; an empty <path> is left out. Returns -EINVAL, so
- * that callers can return it.
+ * Add "name:line: path: sentence" to the error, on a line of its own; an empty <path> is left out. Up
+ * to CONFIG_FAULTS_MAX are kept, and none is cut but the first. Returns -EINVAL, so that callers can
+ * return it.
  */
 int config_fail(struct config_yaml *yaml, size_t line, const char *path, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -137,7 +137,8 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 		LB_LOG(NOTICE, "config applied changes=%u file=%s", v.n,
 		       path != NULL ? path : lb->config_path);
 	else
-		LB_LOG(ERR, "config refused, the old one goes on reason=\"%s\"", error);
+		LB_LOG(ERR, "config refused, the old one goes on reason=\"%.*s\"",
+		       (int)strcspn(error, "\n"), error); /* the first fault: logs have lines */
 	free(r);
 	return ret;
 }

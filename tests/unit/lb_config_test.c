@@ -11,7 +11,7 @@
 
 /* Too large for the stack of a test process with sanitizers. */
 static struct lb_config config;
-static char error[512];
+static char error[2048];
 
 static int parse(const char *text)
 {
@@ -55,7 +55,8 @@ static void assert_refused(const struct row *rows, size_t n)
 		cr_expect_not_null(strstr(error, rows[i].expected), "row %zu: got '%s' not '%s'", i,
 				   error, rows[i].expected);
 		cr_expect_eq(strncmp(error, "lb.yaml:", 8), 0, "row %zu: '%s'", i, error);
-		cr_expect_null(strchr(error, '\n'), "row %zu: '%s'", i, error);
+		for (const char *line = error; (line = strchr(line, '\n')) != NULL;)
+			cr_expect_eq(strncmp(++line, "lb.yaml:", 8), 0, "row %zu: '%s'", i, error);
 	}
 }
 
@@ -107,7 +108,8 @@ static const struct row shape_rows[] = {
 	{GOOD "flows: {a: 5}\n", "lb.yaml:7: flows: expected one value, found a block of keys"},
 	{GOOD "memory: 5\n", "lb.yaml:7: memory: expected a block of keys, found one value"},
 	{GOOD "control:\n", "lb.yaml:7: control: expected a block of keys, found nothing"},
-	{PORTS SERVICES "lcores: 1\n", "lb.yaml:6: lcores: expected a list, found one value"},
+	{PORTS SERVICES "lcores: 1\n",
+	 "lb.yaml:6: lcores: expected a list, found one value; write e.g. 'lcores: [1, 2]'"},
 	{PORTS "services: {name: echo}\n" LCORES,
 	 "lb.yaml:4: services: expected a list, found a block"},
 	{PORTS "services:\n  - echo\n" LCORES,
@@ -156,7 +158,8 @@ static const struct row value_rows[] = {
 	{GOOD "control: {socket: run/sock}\n",
 	 "control.socket: 'run/sock' is not an absolute path; use 1 to 107"},
 	{GOOD "control: {state_file: state.json}\n",
-	 "control.state_file: 'state.json' is not an absolute path or off; use 1 to 255 characters"},
+	 "control.state_file: 'state.json' is not an absolute path or off; use 1 to 255 "
+	 "characters"},
 	{GOOD "control: {agents: 0.0.0.0}\n",
 	 "control.agents: '0.0.0.0' is not an address with a port; use e.g."},
 	{GOOD "control: {agents: \"0.0.0.0:0\"}\n", "control.agents: '0.0.0.0:0' is not"},
@@ -433,7 +436,8 @@ static const char everything[] =
 	"idle: poll\n"
 	"flows: 64\n"
 	"memory: {mb: 64, hugepages: false, queue_packets: 1024, window_packets: 256}\n"
-	"control: {socket: /tmp/s, state_file: off, agents: '[::]:1', tls: {certificate: /c, key: /k, ca: /a}}\n"
+	"control: {socket: /tmp/s, state_file: off, agents: '[::]:1', tls: {certificate: /c, key: "
+	"/k, ca: /a}}\n"
 	"workers: {timeout_ms: 20, lease_ms: 300}\n"
 	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off,\n"
 	"  neighbour_probe_ms: 70}\n"
@@ -711,6 +715,46 @@ Test(lb_config, strangers_are_let_in_only_when_the_file_says_so)
 			     0, "%s", error);
 		cr_expect_eq(lb_config_lets_strangers_in(&config, why, sizeof(why)),
 			     rows[i].strangers, "%s", rows[i].control);
-		cr_expect(!rows[i].strangers || strstr(why, "control.allow_plain: true"), "%s", why);
+		cr_expect(!rows[i].strangers || strstr(why, "control.allow_plain: true"), "%s",
+			  why);
 	}
+}
+
+Test(lb_config, faults_that_have_nothing_to_do_with_each_other_come_in_one_run)
+{
+	cr_assert_eq(parse("ports:\n"
+			   "  - {name: p, device: d, roles: clients}\n"
+			   "services:\n"
+			   "  - {name: echo, address: 10.0.0.300, port: 0, model: echo}\n"
+			   "flows: many\n"),
+		     -EINVAL);
+	cr_assert_str_eq(
+		error, "lb.yaml:2: ports[0].roles: expected a list, found one value; write e.g. "
+		       "'roles: [clients]'\n"
+		       "lb.yaml:4: services[0].address: '10.0.0.300' is not a unicast address; use "
+		       "e.g. 10.0.0.100\n"
+		       "lb.yaml:4: services[0].port: '0' is not a port; use 1 to 65535\n"
+		       "lb.yaml:5: flows: 'many' is not a number of flows; use 64 to 268435456\n"
+		       "lb.yaml:1: 'lcores' is missing; add e.g. 'lcores: [1, 2]'");
+}
+
+Test(lb_config, the_faults_of_one_run_are_bounded_and_whole)
+{
+	char text[4096] = "ports:\n", *line = error;
+	unsigned int lines = 1;
+
+	for (int i = 0; i < 100; i++)
+		strcat(text, "  - {nome: x}\n");
+	cr_assert_eq(parse(text), -EINVAL);
+	for (; (line = strchr(line, '\n')) != NULL; line++)
+		lines++;
+	cr_assert_leq(lines, 8);
+	cr_assert_gt(lines, 1);
+	cr_assert(error[strlen(error) - 1] == '?' || strstr(error, "e.g.") != NULL, "%s", error);
+}
+
+Test(lb_config, a_tab_is_named_with_what_to_use_instead)
+{
+	cr_assert_eq(parse("ports:\n\t- name: p\n"), -EINVAL);
+	cr_assert_str_eq(error, "lb.yaml:2: not YAML: a tab indents this line; indent with spaces");
 }
