@@ -4,22 +4,15 @@
 
 #include "lcore/latency.h"
 
-static const struct {
-	const char *name, *text;
-} parts[LATENCY_PARTS] = {
-#define ROW(symbol, name, text) [LATENCY_##symbol] = {name, text},
+static const char *const part_names[LATENCY_PARTS] = {
+#define ROW(symbol, name) [LATENCY_##symbol] = name,
 	LATENCY_PART_LIST(ROW)
 #undef ROW
 };
 
 const char *latency_part_name(enum latency_part part)
 {
-	return parts[part].name;
-}
-
-const char *latency_part_text(enum latency_part part)
-{
-	return parts[part].text;
+	return part_names[part];
 }
 
 /*

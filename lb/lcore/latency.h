@@ -39,17 +39,16 @@
 #define LATENCY_MAX_NS    ((uint64_t)LATENCY_MAX_UNITS << LATENCY_UNIT_BITS)
 #define LATENCY_BUCKETS   ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
-/* X(symbol, "name", "what it means") */
 #define LATENCY_PART_LIST(X)                                                                       \
-	X(WIRE, "wire", "on the fabric both ways, and in the agent around the model")              \
-	X(WAIT, "wait", "in the worker's memory until the model began")                            \
-	X(RUN, "run", "in the model")                                                              \
-	X(TOTAL, "total", "all of it")                                                             \
-	X(QUEUE, "queue", "in the load balancer until it was sent to a worker")                    \
-	X(REPLY, "reply", "in the load balancer from the last chunk received to the reply sent")
+	X(WIRE, "wire")   /* on the fabric both ways, and in the agent around the model */         \
+	X(WAIT, "wait")   /* in the worker's memory until the model began */                       \
+	X(RUN, "run")     /* in the model */                                                       \
+	X(TOTAL, "total") /* all of it */                                                          \
+	X(QUEUE, "queue") /* in the load balancer until it was sent to a worker */                 \
+	X(REPLY, "reply") /* in the load balancer, from the last chunk received to the reply sent */
 
 enum latency_part {
-#define LATENCY_PART_ENUM(symbol, name, text) LATENCY_##symbol,
+#define LATENCY_PART_ENUM(symbol, name) LATENCY_##symbol,
 	LATENCY_PART_LIST(LATENCY_PART_ENUM)
 #undef LATENCY_PART_ENUM
 		LATENCY_PARTS,
@@ -58,7 +57,6 @@ enum latency_part {
 };
 
 const char *latency_part_name(enum latency_part part);
-const char *latency_part_text(enum latency_part part);
 
 struct latency {
 	uint64_t sum_ns[LATENCY_PARTS];

@@ -26,11 +26,6 @@ static const char *const policies[SIZE_POLICIES] = {
 	[SIZE_RANDOM] = "random",
 };
 
-const char *size_policy_name(enum size_policy policy)
-{
-	return policies[policy];
-}
-
 enum size_policy size_policy_find(const char *name)
 {
 	enum size_policy policy = 0;

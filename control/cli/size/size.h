@@ -42,7 +42,6 @@ struct size_question {
 	uint64_t seed, simulated; /* requests */
 };
 
-const char *size_policy_name(enum size_policy policy);
 /* SIZE_POLICIES if there is none of that name. */
 enum size_policy size_policy_find(const char *name);
 
