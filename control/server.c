@@ -163,7 +163,7 @@ static void on_sample(evutil_socket_t fd, short what, void *context)
 {
 	struct control_server *server = context;
 
-	uint64_t now = control_clock_ms();
+	uint64_t now = clock_now_ms();
 
 	window_sample(server->window, server->lb, now);
 }
@@ -333,7 +333,7 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 		free(server);
 		return NULL;
 	}
-	server->start_ms = control_clock_ms();
+	server->start_ms = clock_now_ms();
 	window_sample(server->window, lb, server->start_ms);
 	LIST_INIT(&server->streams);
 	/* libevent writes with writev(), which has no MSG_NOSIGNAL */

@@ -16,6 +16,7 @@
 #include "loop/model_load.h"
 #include "models/model.h"
 #include "rnic/rnic.h"
+#include "runtime/endpoint.h"
 
 #define AGENT_NAME_MAX    64
 #define AGENT_WORKERS_MAX 64 /* of one agent */
@@ -25,7 +26,7 @@ extern int agent_logtype;
 #define AGENT_LABELS_MAX 16
 
 struct agent_options {
-	const char *lb_host, *lb_port; /* where to register */
+	struct endpoint lb; /* where to register */
 	char name[AGENT_NAME_MAX];
 	const char *model, *model_arguments;
 	bool verbs; /* the RNIC is an RDMA device; if not, a DPDK device is made one */
@@ -42,16 +43,16 @@ struct agent_options {
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
 	unsigned int n_labels;
-	const char *gpus; /* auto, none, all, or a list of numbers */
-	uint32_t workers; /* on CPUs */
-	bool processes;   /* several workers have one each, under a supervisor */
-	uint32_t hang_ms; /* a loop or process that gives no sign for so long is ended */
+	const char *gpus;  /* auto, none, all, or a list of numbers */
+	uint32_t workers;  /* on CPUs */
+	bool processes;    /* several workers have one each, under a supervisor */
+	uint32_t hang_ms;  /* a loop or process that gives no sign for so long is ended */
 	uint32_t start_ms; /* a worker's process of several that is not up after so long is ended */
 	const char *log_level;
 	int log_format; /* enum log_format */
 	/* TLS with the first three or with the token; NULL: none */
 	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
-	const char *tls_name; /* in the load balancer's certificate; NULL: <lb_host> */
+	const char *tls_name; /* in the load balancer's certificate; NULL: <lb.host> */
 };
 
 /* Fills <o> from the command line. 0 to go on, 1 to exit well, 2 after a usage error was printed.

@@ -60,7 +60,7 @@ bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size)
 /* The name or address that the load balancer's certificate must have. */
 static const char *peer_name(const struct agent_options *o)
 {
-	return o->tls_name != NULL ? o->tls_name : o->lb_host;
+	return o->tls_name != NULL ? o->tls_name : o->lb.host;
 }
 
 static struct bufferevent *handshake(struct event_base *base, int fd, const struct agent_options *o,

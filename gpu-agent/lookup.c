@@ -2,8 +2,6 @@
 #include "lookup.h"
 
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +10,8 @@
 #include <unistd.h>
 
 #include <event2/event.h>
+
+#include "runtime/detached.h"
 
 /* The asker and the thread have one each time; the last one frees it. */
 struct agent_lookup {
@@ -26,7 +26,7 @@ struct agent_lookup {
 	void *context;
 };
 
-static void put(struct agent_lookup *l)
+static void lookup_put(struct agent_lookup *l)
 {
 	if (__atomic_sub_fetch(&l->users, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
@@ -38,7 +38,7 @@ static void put(struct agent_lookup *l)
 }
 
 /* False when the name is one (not an address) and <flags> say not to ask. */
-static bool ask(struct agent_lookup *l, int flags)
+static bool lookup_ask(struct agent_lookup *l, int flags)
 {
 	struct addrinfo hints = {.ai_flags = flags, .ai_socktype = SOCK_STREAM}, *list = NULL;
 	const uint64_t one = 1;
@@ -63,33 +63,23 @@ static bool ask(struct agent_lookup *l, int flags)
 	return write(l->fd, &one, sizeof(one)) == sizeof(one);
 }
 
-static void *run(void *argument)
+static void *lookup_run(void *argument)
 {
 	struct agent_lookup *l = argument;
 
-	ask(l, AI_ADDRCONFIG | AI_NUMERICSERV);
-	put(l);
+	lookup_ask(l, AI_ADDRCONFIG | AI_NUMERICSERV);
+	lookup_put(l);
 	return NULL;
 }
 
-/* Signals are the main thread's. */
-static bool start_thread(struct agent_lookup *l)
+static bool lookup_start_thread(struct agent_lookup *l)
 {
-	sigset_t all, before;
-	pthread_attr_t attributes;
-	pthread_t thread;
 	int ret;
 
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_add_fetch(&l->users, 1, __ATOMIC_RELAXED);
-	ret = pthread_create(&thread, &attributes, run, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	ret = detached_start(lookup_run, l);
 	if (ret != 0)
-		put(l);
+		lookup_put(l);
 	return ret == 0;
 }
 
@@ -103,7 +93,7 @@ static void on_answer(evutil_socket_t fd, short what, void *context)
 	event_free(l->event);
 	l->event = NULL;
 	l->done(l->context, &l->found, l->error);
-	put(l);
+	lookup_put(l);
 }
 
 void agent_lookup_cancel(struct agent_lookup *l)
@@ -112,7 +102,7 @@ void agent_lookup_cancel(struct agent_lookup *l)
 		return;
 	event_free(l->event);
 	l->event = NULL;
-	put(l);
+	lookup_put(l);
 }
 
 struct agent_lookup *
@@ -135,13 +125,13 @@ agent_lookup_start(struct event_base *base, const char *host, const char *port,
 	if (l->event == NULL || event_add(l->event, NULL) < 0)
 		goto fail;
 	/* An address needs no thread. */
-	if (!ask(l, AI_NUMERICHOST | AI_NUMERICSERV) && !start_thread(l))
+	if (!lookup_ask(l, AI_NUMERICHOST | AI_NUMERICSERV) && !lookup_start_thread(l))
 		goto fail;
 	return l;
 
 fail:
 	if (l->event != NULL)
 		event_free(l->event);
-	put(l);
+	lookup_put(l);
 	return NULL;
 }

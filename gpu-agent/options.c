@@ -92,7 +92,8 @@ static const struct row rows[] = {
 	{"proxy", NULL, "verbs: post through a thread also where a ConnectX could be rung directly",
 	 FLAG_OFF, AT(may_post)},
 	{"name", "NAME", "what people call the worker [host name]", NAME},
-	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or the path of a .so", TEXT, AT(model)},
+	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or the path of a .so", TEXT,
+	 AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
 	{"gpu", "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
@@ -198,22 +199,11 @@ static int set_prefix(const struct row *row, char *value, struct agent_options *
 	return 0;
 }
 
-static int set_host_port(const struct row *row, char *value, struct agent_options *o)
+static int set_host_port(const struct row *row, const char *value, struct endpoint *lb)
 {
-	char *colon = strrchr(value, ':'), *end;
-
-	if (colon == NULL || colon == value || strtoul(colon + 1, &end, 10) - 1 > 65534 ||
-	    *end != '\0')
-		return complain(row, value,
-				"is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
-	*colon = '\0';
-	o->lb_port = colon + 1;
-	o->lb_host = value;
-	if (value[0] == '[' && colon[-1] == ']') {
-		colon[-1] = '\0';
-		o->lb_host = value + 1;
-	}
-	return 0;
+	if (endpoint_parse(value, lb) == 0)
+		return 0;
+	return complain(row, value, "is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
 }
 
 static int set(const struct row *row, char *value, struct agent_options *o)
@@ -232,7 +222,7 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 	case PREFIX:
 		return set_prefix(row, value, o);
 	case HOST_PORT:
-		return set_host_port(row, value, o);
+		return set_host_port(row, value, &o->lb);
 	case NAME:
 		if (strlen(value) >= AGENT_NAME_MAX)
 			return complain(row, value, "is longer than 63 characters");
@@ -289,7 +279,7 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 
 static int check(const struct agent_options *o)
 {
-	const char *missing = o->lb_host == NULL       ? "lb"
+	const char *missing = o->lb.host[0] == '\0'    ? "lb"
 			      : o->device == NULL      ? "device"
 			      : o->address.family == 0 ? "address"
 			      : o->model == NULL       ? "model"

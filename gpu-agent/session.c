@@ -23,8 +23,10 @@
 #include "agent.h"
 #include "dial.h"
 #include "lookup.h"
+#include "protocol/worker_state.h"
 #include "rdma/roce_wire.h"
 #include "repeat.h"
+#include "runtime/clock.h"
 
 RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 
@@ -116,15 +118,10 @@ static void set_timer(struct event *timer, unsigned int ms)
 	evtimer_add(timer, &t);
 }
 
-static uint64_t now_ms(void)
-{
-	return sleeper_now_ns() / 1000000;
-}
-
 /* For how long the process has stood still since it was last looked at. */
 static uint64_t halted_ms(const struct agent_session *s)
 {
-	uint64_t since = now_ms() - s->checked_ms;
+	uint64_t since = clock_now_ms() - s->checked_ms;
 
 	return s->checked_ms != 0 && since > CHECK_MS ? since - CHECK_MS : 0;
 }
@@ -188,7 +185,7 @@ static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 {
 	unsigned int ms, lot = 0;
 
-	if (s->step == STEP_SERVING && now_ms() - s->serving_since >= SERVED_MS)
+	if (s->step == STEP_SERVING && clock_now_ms() - s->serving_since >= SERVED_MS)
 		s->again_ms = AGAIN_MS;
 	ms = s->again_ms < most ? s->again_ms : most;
 	s->again_ms = 2 * s->again_ms < REFUSED_MS ? 2 * s->again_ms : REFUSED_MS;
@@ -236,7 +233,7 @@ static void end(struct agent_session *s, bool failed)
 static void say_failure(struct agent_session *s, const char *reason)
 {
 	const char *what = s->kept ? "serving_without_control" : "not_serving";
-	uint64_t now = now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (!repeat_says(&s->failure, reason, now))
 		return;
@@ -479,7 +476,7 @@ static void take_registration(struct agent_session *s, json_t *result)
 static void serve(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
-	s->serving_since = now_ms();
+	s->serving_since = clock_now_ms();
 	s->unanswered = 0;
 	set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
@@ -522,7 +519,7 @@ static void take_ready(struct agent_session *s)
 {
 	serve(s);
 	s->silent_ms = 0;
-	s->checked_ms = now_ms();
+	s->checked_ms = clock_now_ms();
 	s->halted_ms = 0;
 	set_timer(s->check, CHECK_MS);
 	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->setup->name,
@@ -537,11 +534,11 @@ static void take_state(struct agent_session *s, json_t *params)
 
 	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
 	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->setup->name, state, reason);
-	if (strcmp(state, "drained") == 0 && s->leaving) {
+	if (control_state_find(state) == CONTROL_STATE_DRAINED && s->leaving) {
 		/* Nothing is left to answer and nothing more comes. When an operator drained the
 		 * worker it may be resumed: it waits. */
 		end(s, false);
-	} else if (strcmp(state, "gone") == 0) {
+	} else if (control_state_find(state) == CONTROL_STATE_GONE) {
 		fail(s, RETRY_MS, reason);
 	}
 }
@@ -699,7 +696,7 @@ static void take_addresses(struct agent_session *s, const char *why_none)
 	if (s->known.n == 0) {
 		snprintf(reason, sizeof(reason),
 			 "cannot look up the load balancer '%s': %s; trying again",
-			 s->setup->options->lb_host, why_none);
+			 s->setup->options->lb.host, why_none);
 		return fail(s, RETRY_MS, reason);
 	}
 	s->tried = 0;
@@ -719,7 +716,7 @@ static void try_next(struct agent_session *s, const char *why_not_last)
 		return try_address(s);
 	snprintf(reason, sizeof(reason),
 		 "cannot reach the load balancer at %s:%s (addresses tried: %u): %s; trying again",
-		 o->lb_host, o->lb_port, s->tried, why_not_last);
+		 o->lb.host, o->lb.port_text, s->tried, why_not_last);
 	fail(s, RETRY_MS, reason);
 }
 
@@ -738,7 +735,7 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 static bool hangs(struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
-	uint64_t now = now_ms(), since = now - s->checked_ms;
+	uint64_t now = clock_now_ms(), since = now - s->checked_ms;
 	struct agent_loop_stats stats;
 
 	agent_worker_stats_read(s->worker, &stats);
@@ -824,7 +821,8 @@ static void start(struct agent_session *s)
 	set_timer(s->patience, LOOKUP_MS);
 	/* One at a time: it may be older than this try. */
 	if (s->lookup == NULL)
-		s->lookup = agent_lookup_start(s->base, o->lb_host, o->lb_port, on_addresses, s);
+		s->lookup =
+			agent_lookup_start(s->base, o->lb.host, o->lb.port_text, on_addresses, s);
 	if (s->lookup == NULL)
 		fail(s, RETRY_MS, "no memory, or no thread, to look up the load balancer's name");
 }

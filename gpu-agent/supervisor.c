@@ -21,6 +21,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "runtime/clock.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
 #include "runtime/port.h"
@@ -74,11 +75,6 @@ struct supervisor {
 };
 
 #define SAY(level, format, ...) log_sink_say(RTE_LOG_##level, "agent: " format, ##__VA_ARGS__)
-
-static uint64_t now_ms(void)
-{
-	return sleeper_now_ns() / 1000000;
-}
 
 static void set_timer(struct event *timer, uint64_t ms)
 {
@@ -253,7 +249,7 @@ static void expect_a_sign(struct child *c)
 	const struct agent_options *o = c->supervisor->options;
 	uint64_t ms = c->ready ? o->hang_ms + o->max_run_ms + GRACE_MS : o->start_ms;
 
-	c->silent_at = now_ms() + ms;
+	c->silent_at = clock_now_ms() + ms;
 	set_timer(c->silence, ms);
 }
 
@@ -349,7 +345,7 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 	struct child *c = context;
 
 	/* We may have stood still ourselves, and our workers with us. */
-	if (now_ms() > c->silent_at + GRACE_MS) {
+	if (clock_now_ms() > c->silent_at + GRACE_MS) {
 		expect_a_sign(c);
 		return;
 	}
@@ -367,7 +363,7 @@ static void took_sign(struct child *c, const char *text)
 {
 	if (strncmp(text, "READY=1", 7) == 0 && !c->ready) {
 		c->ready = true;
-		c->ready_since = now_ms();
+		c->ready_since = clock_now_ms();
 		c->supervisor->anybody_ready = true;
 		say_status(c->supervisor);
 	}
@@ -436,7 +432,7 @@ static void take_end(struct child *c, int status)
 {
 	struct supervisor *s = c->supervisor;
 	bool good = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
-	bool was_well = c->ready && now_ms() - c->ready_since >= WELL_MS;
+	bool was_well = c->ready && clock_now_ms() - c->ready_since >= WELL_MS;
 	unsigned int wait_ms;
 	char how[96];
 	pid_t pid = c->pid;

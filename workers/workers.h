@@ -65,7 +65,6 @@ struct worker_spec {
 /* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
 struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
-	bool moved;                 /* so its requests were told to move */
 	bool rests;                 /* it answers worse than the others */
 	bool hinted;                /* its agent's connection closed, and no heartbeat came since */
 	uint32_t hinted_ms;         /* when it closed */
@@ -84,6 +83,7 @@ struct worker {
 	uint16_t generation; /* grows each time the place is taken; never 0 */
 	bool ready;          /* the agent's queue pairs can receive */
 	bool drain;          /* an operator drained it (settings.h) */
+	bool drained;        /* while draining: all is answered, and that has been said */
 	bool uncontrolled;   /* its agent is not heard; its loop may be */
 	uint32_t uncontrolled_ms; /* since when */
 	bool leaving;        /* its agent asked for the drain: it is about to end */

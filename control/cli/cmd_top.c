@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "protocol/worker_state.h"
 
 #define PERIOD_MS 1000
 
@@ -138,7 +139,7 @@ static unsigned int active(const json_t *rows)
 	json_array_foreach (rows, i, row) {
 		const char *state = json_string_value(json_object_get(row, "state"));
 
-		n += state && strcmp(state, "active") == 0;
+		n += control_state_find(state) == CONTROL_STATE_ACTIVE;
 	}
 	return n;
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "protocol/worker_state.h"
+#include "runtime/clock.h"
 
 #define DRAIN_POLL_MS 200
 /* A worker that answers nothing would be waited for without end. */
@@ -128,11 +130,17 @@ int cli_workers_show(struct cli *cli)
 	return 0;
 }
 
-static const char *state_of(const json_t *result)
+/* As the server names it, which may know more states than we do. */
+static const char *state_name(const json_t *result)
 {
 	const char *state = json_string_value(cli_member(result, "worker.state"));
 
 	return state ? state : "?";
+}
+
+static bool is_drained(const json_t *result)
+{
+	return control_state_find(state_name(result)) == CONTROL_STATE_DRAINED;
 }
 
 /* One line that is written over on a terminal; nothing elsewhere. */
@@ -144,7 +152,7 @@ static void show_progress(const struct cli *cli, const json_t *result, bool over
 		fprintf(stderr, "\r\033[K");
 	else
 		fprintf(stderr, "\rworker %s: %s, %lld outstanding\033[K", cli->name,
-			state_of(result),
+			state_name(result),
 			(long long)json_integer_value(cli_member(result, "worker.outstanding")));
 }
 
@@ -183,29 +191,21 @@ static json_t *look_again(struct cli *cli)
 	return NULL;
 }
 
-static time_t seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 /* Nothing more can come of waiting: drained, gone, or resumed by somebody. */
 static bool is_decided(const json_t *result)
 {
 	const json_t *worker = json_object_get(result, "worker");
 
 	return !json_is_object(worker) || !json_is_true(json_object_get(worker, "drain")) ||
-	       strcmp(state_of(result), "drained") == 0;
+	       is_drained(result);
 }
 
 /* Replaces <result>, which turns NULL after an error message. */
 static json_t *wait_until_drained(struct cli *cli, json_t *result)
 {
-	time_t end = seconds() + (time_t)(cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
+	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
 
-	while (result && !is_decided(result) && seconds() < end) {
+	while (result && !is_decided(result) && clock_now_ms() < end) {
 		show_progress(cli, result, false);
 		control_client_wait(cli->client, DRAIN_POLL_MS);
 		json_decref(result);
@@ -225,19 +225,19 @@ static int conclude(const struct cli *cli, const json_t *result, char *text, siz
 		snprintf(text, size, "gone, with %lld requests in hand", lost);
 		return lost > 0 ? EXIT_NOT_DRAINED : 0;
 	}
-	if (strcmp(state_of(result), "drained") == 0) {
+	if (is_drained(result)) {
 		snprintf(text, size, "drained");
 		return 0;
 	}
 	if (!json_is_true(json_object_get(worker, "drain"))) {
-		snprintf(text, size, "%s, as it was resumed meanwhile", state_of(result));
+		snprintf(text, size, "%s, as it was resumed meanwhile", state_name(result));
 		return EXIT_NOT_DRAINED;
 	}
 	if (cli->no_wait) {
-		snprintf(text, size, "%s", state_of(result));
+		snprintf(text, size, "%s", state_name(result));
 		return 0;
 	}
-	snprintf(text, size, "%s, with %lld requests in hand", state_of(result),
+	snprintf(text, size, "%s, with %lld requests in hand", state_name(result),
 		 (long long)json_integer_value(json_object_get(worker, "outstanding")));
 	return EXIT_NOT_DRAINED;
 }
@@ -254,7 +254,7 @@ static json_t *setting_params(const struct cli *cli)
 /* The worker's state, or that there is none. */
 static const char *whereabouts(const json_t *result)
 {
-	return json_is_object(json_object_get(result, "worker")) ? state_of(result)
+	return json_is_object(json_object_get(result, "worker")) ? state_name(result)
 								 : "not registered";
 }
 

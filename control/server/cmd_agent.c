@@ -195,7 +195,7 @@ static bool refuse_by(struct control_call *call, const char *event, const char *
 	static struct log_limit limit;
 	unsigned long unlogged;
 
-	if (log_limit_passes(&limit, control_clock_ms(), &unlogged))
+	if (log_limit_passes(&limit, clock_now_ms(), &unlogged))
 		rte_log(RTE_LOG_WARNING, control_log,
 			"control: event=%s peer=%s worker=%s asked=%s unlogged=%lu "
 			"certificate=\"%.200s\"\n",
@@ -312,7 +312,7 @@ json_t *control_agent_drain(struct control_call *call)
 json_t *control_worker_event(struct control_connection *c)
 {
 	struct worker *worker = c->worker;
-	json_t *params = json_pack("{s:s, s:o}", "state", control_worker_state(c->lb, worker),
+	json_t *params = json_pack("{s:s, s:o}", "state", control_worker_state_name(c->lb, worker),
 				   "reason", control_text(worker->reason));
 
 	if (worker->state == WORKER_GONE) {

@@ -88,7 +88,7 @@ static void write_place(struct json_writer *w, struct lb *lb, const struct worke
 	write_label(w, "slot", worker, "slot");
 	writer_string(w, "name", worker->spec.name);
 	writer_string(w, "model", worker->spec.model);
-	writer_string(w, "state", control_worker_state(lb, worker));
+	writer_string(w, "state", control_worker_state_name(lb, worker));
 	worker_row_write_services(w, lb, worker);
 	worker_row_write_labels(w, worker);
 	writer_close_object(w);

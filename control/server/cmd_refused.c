@@ -33,7 +33,7 @@ json_t *control_workers_refused(struct control_call *call)
 	const struct refusals *refusals = call->c->refusals;
 	const struct refusal *sorted[REFUSALS_MAX];
 	unsigned int n = refusals != NULL ? refusals->n : 0;
-	uint64_t now_ms = control_clock_ms();
+	uint64_t now_ms = clock_now_ms();
 	json_t *rows;
 
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))

@@ -140,7 +140,7 @@ json_t *control_stats_show(struct control_call *call)
 		write_lcore(&w, call->c, i, q.all);
 	writer_close_array(&w);
 	result = json_pack("{s:I, s:o}", "uptime_s",
-			   (json_int_t)((control_clock_ms() - call->c->server_start_ms) / 1000),
+			   (json_int_t)((clock_now_ms() - call->c->server_start_ms) / 1000),
 			   "ports", ports(lb));
 	if (q.all) {
 		json_t *reasons = json_object();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "runtime/endpoint.h"
 #include "server/rpc.h"
 #include "observe/flow_trace.h"
 #include "config/zone.h"
@@ -31,26 +32,15 @@ static const struct control_param name_params[] = {
 	{CONTROL_PARAM(trace_name, trace), CONTROL_INTEGER, .required = true, .max = UINT32_MAX},
 };
 
-/* "10.0.0.2:4000" or "[2001:db8::1]:4000"; <text> is cut into pieces. */
-static bool read_end(char *text, struct lb_address *address, uint16_t *port)
+/* "10.0.0.2:4000" or "[2001:db8::1]:4000" */
+static bool read_end(const char *text, struct lb_address *address, uint16_t *port)
 {
-	char *colon = strrchr(text, ':'), *end;
-	unsigned long number;
-	size_t n;
+	struct endpoint end;
 
-	if (!colon || colon[1] < '0' || colon[1] > '9')
+	if (endpoint_parse(text, &end) != 0 || lb_address_parse(end.host, address) != 0)
 		return false;
-	number = strtoul(colon + 1, &end, 10);
-	if (*end != '\0' || number < 1 || number > UINT16_MAX)
-		return false;
-	*colon = '\0';
-	*port = (uint16_t)number;
-	n = strlen(text);
-	if (n > 2 && text[0] == '[' && text[n - 1] == ']') {
-		text[n - 1] = '\0';
-		return lb_address_parse(text + 1, address) == 0 && address->family == 6;
-	}
-	return lb_address_parse(text, address) == 0 && address->family == 4;
+	*port = end.port;
+	return address->family == (end.bracketed ? 6 : 4);
 }
 
 static bool read_flow(char *text, struct trace_flow *flow)

@@ -33,11 +33,25 @@ static const struct control_param weight_params[] = {
 	{CONTROL_PARAM(setting_query, absent), CONTROL_BOOLEAN},
 };
 
-const char *control_worker_state(const struct lb *lb, const struct worker *worker)
+enum control_state control_worker_state(const struct lb *lb, const struct worker *worker)
 {
+	static const enum control_state states[WORKER_STATES] = {
+		[WORKER_GONE] = CONTROL_STATE_GONE,
+		[WORKER_JOINING] = CONTROL_STATE_JOINING,
+		[WORKER_WARMING] = CONTROL_STATE_WARMING,
+		[WORKER_ACTIVE] = CONTROL_STATE_ACTIVE,
+		[WORKER_SUSPECT] = CONTROL_STATE_SUSPECT,
+		[WORKER_DRAINING] = CONTROL_STATE_DRAINING,
+	};
+
 	if (worker->state == WORKER_DRAINING && lb_worker_drained((struct lb *)lb, worker))
-		return "drained";
-	return worker_state_name(worker->state);
+		return CONTROL_STATE_DRAINED;
+	return states[worker->state];
+}
+
+const char *control_worker_state_name(const struct lb *lb, const struct worker *worker)
+{
+	return control_state_name(control_worker_state(lb, worker));
 }
 
 json_t *control_worker_page(struct control_call *call, const struct worker *worker)
@@ -100,16 +114,18 @@ static json_t *setting_row(struct lb *lb, const char *name, const struct worker_
 	const struct worker *worker = workers_find(lb_pool(lb), name);
 	const struct worker *gone = worker ? NULL : workers_find_gone(lb_pool(lb), name);
 
-	return json_pack("{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o}", "name", control_text(name),
-			 "state", worker ? control_worker_state(lb, worker) : "gone", "reason",
-			 control_text(worker ? worker->reason
-				      : gone ? gone->reason
-					     : "it has not registered"),
-			 "lost", (json_int_t)(gone ? lb_worker_lost(lb, gone) : 0), "drain",
-			 setting && setting->drain, "weight",
-			 setting && setting->weight ? json_integer(setting->weight) : json_null(),
-			 "assigned", pins(setting, ASSIGN_IN), "released",
-			 pins(setting, ASSIGN_OUT));
+	return json_pack(
+		"{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o}", "name", control_text(name), "state",
+		worker ? control_worker_state_name(lb, worker)
+		       : control_state_name(CONTROL_STATE_GONE),
+		"reason",
+		control_text(worker ? worker->reason
+			     : gone ? gone->reason
+				    : "it has not registered"),
+		"lost", (json_int_t)(gone ? lb_worker_lost(lb, gone) : 0), "drain",
+		setting && setting->drain, "weight",
+		setting && setting->weight ? json_integer(setting->weight) : json_null(),
+		"assigned", pins(setting, ASSIGN_IN), "released", pins(setting, ASSIGN_OUT));
 }
 
 json_t *control_workers_settings(struct control_call *call)

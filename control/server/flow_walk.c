@@ -4,20 +4,12 @@
  * is done with it, on the caches and on who else has the CPU, but health checks and registrations
  * wait for no more than one step.
  */
-#include <time.h>
 
+#include "runtime/clock.h"
 #include "server/flows.h"
 
 #define STEP_NS 1000000u /* then the rest of the control thread's work comes first */
 #define CHUNK   128      /* flows copied at a time, on the stack */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void walk_chunk(struct flow_walk *walk, const struct flow_filter *filter)
 {
@@ -42,11 +34,11 @@ static void walk_chunk(struct flow_walk *walk, const struct flow_filter *filter)
 
 void flow_walk_step(struct flow_walk *walk, const struct flow_filter *filter)
 {
-	uint64_t end = now_ns() + STEP_NS;
+	uint64_t end = clock_now_ns() + STEP_NS;
 
 	while (walk->lcore < lb_lcores(walk->lb) && walk->matched < walk->limit) {
 		walk_chunk(walk, filter);
-		if (now_ns() >= end)
+		if (clock_now_ns() >= end)
 			break;
 	}
 }

@@ -15,7 +15,7 @@
 #include <rte_log.h>
 
 #include "config/config.h"
-#include "server/door.h"
+#include "server/handshake_limit.h"
 #include "server/handshake.h"
 #include "server/log_limit.h"
 #include "server/rpc.h"
@@ -28,7 +28,7 @@ struct handshake {
 	struct control_handshakes *all;
 	struct bufferevent *bev;
 	struct event *timer;
-	struct door_source *source;
+	struct handshake_source *source;
 	char peer[80];
 	TAILQ_ENTRY(handshake) next;
 };
@@ -41,29 +41,30 @@ struct control_handshakes {
 	control_admit *admit;
 	void *admit_context;
 	TAILQ_HEAD(handshake_list, handshake) pending; /* the oldest first */
-	struct door door;
-	struct log_limit limit;
+	struct handshake_limit limit;
+	struct log_limit logged;
 	struct refusals *refusals;
 };
 
-static void log_refusal(struct control_handshakes *h, const char *peer, const char *reason)
+static void handshake_log_refusal(struct control_handshakes *h, const char *peer,
+				  const char *reason)
 {
 	unsigned long unlogged;
 
-	refusals_note(h->refusals, peer, NULL, NULL, reason, control_clock_ms());
-	if (log_limit_passes(&h->limit, control_clock_ms(), &unlogged))
+	refusals_note(h->refusals, peer, NULL, NULL, reason, clock_now_ms());
+	if (log_limit_passes(&h->logged, clock_now_ms(), &unlogged))
 		rte_log(RTE_LOG_WARNING, control_log,
 			"control: event=agent_refused peer=%s unlogged=%lu reason=\"%s\"\n", peer,
 			unlogged, reason);
 }
 
 /* <bev> stays where it is. */
-static void leave(struct handshake *s, enum door_end end)
+static void handshake_leave(struct handshake *s, enum handshake_end end)
 {
 	struct control_handshakes *h = s->all;
 
 	TAILQ_REMOVE(&h->pending, s, next);
-	door_leave(&h->door, s->source, end, control_clock_ms());
+	handshake_limit_leave(&h->limit, s->source, end, clock_now_ms());
 	event_free(s->timer);
 	free(s);
 }
@@ -84,18 +85,18 @@ static bool has_cost(const struct handshake *s)
 	return SSL_get_state(bufferevent_openssl_get_ssl(s->bev)) != TLS_ST_BEFORE;
 }
 
-static void refuse(struct handshake *s, enum door_end end, const char *reason)
+static void handshake_refuse(struct handshake *s, enum handshake_end end, const char *reason)
 {
 	struct bufferevent *bev = s->bev;
 
-	log_refusal(s->all, s->peer, reason);
+	handshake_log_refusal(s->all, s->peer, reason);
 	read_rest(bufferevent_getfd(bev));
-	leave(s, end);
+	handshake_leave(s, end);
 	bufferevent_free(bev);
 }
 
 /* The workers that the peer's certificate allows. False after refusing it. */
-static bool read_names(struct handshake *s, const SSL *ssl, char **names)
+static bool handshake_read_names(struct handshake *s, const SSL *ssl, char **names)
 {
 	char buffer[SECURE_NAMES_MAX];
 
@@ -103,16 +104,17 @@ static bool read_names(struct handshake *s, const SSL *ssl, char **names)
 	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)))
 		return true;
 	if (!secure_peer_names(ssl, buffer, sizeof(buffer))) {
-		refuse(s, DOOR_FAILED, "its certificate has more names than fit 1023 bytes");
+		handshake_refuse(s, HANDSHAKE_FAILED,
+				 "its certificate has more names than fit 1023 bytes");
 		return false;
 	}
 	*names = strdup(buffer);
 	if (!*names)
-		refuse(s, DOOR_GIVEN_UP, "no memory");
+		handshake_refuse(s, HANDSHAKE_GIVEN_UP, "no memory");
 	return *names;
 }
 
-static void on_done(struct handshake *s)
+static void handshake_done(struct handshake *s)
 {
 	struct control_handshakes *h = s->all;
 	struct bufferevent *bev = s->bev;
@@ -120,13 +122,13 @@ static void on_done(struct handshake *s)
 	char peer[sizeof(s->peer)], *names;
 
 	if (!secure_proven(ssl)) {
-		refuse(s, DOOR_FAILED, "the handshake did not prove who it is");
+		handshake_refuse(s, HANDSHAKE_FAILED, "the handshake did not prove who it is");
 		return;
 	}
-	if (!read_names(s, ssl, &names))
+	if (!handshake_read_names(s, ssl, &names))
 		return;
 	snprintf(peer, sizeof(peer), "%s", s->peer);
-	leave(s, DOOR_PROVEN);
+	handshake_leave(s, HANDSHAKE_PROVEN);
 	h->admit(h->admit_context, bev, peer, names);
 }
 
@@ -137,18 +139,19 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	char reason[256];
 
 	if (what & BEV_EVENT_CONNECTED) {
-		on_done(s);
+		handshake_done(s);
 		return;
 	}
 	code = bufferevent_get_openssl_error(bev);
 	secure_reason(SECURE_LOAD_BALANCER, bufferevent_openssl_get_ssl(bev), code, reason,
 		      sizeof(reason));
-	refuse(s, code != 0 || has_cost(s) ? DOOR_FAILED : DOOR_GIVEN_UP, reason);
+	handshake_refuse(s, code != 0 || has_cost(s) ? HANDSHAKE_FAILED : HANDSHAKE_GIVEN_UP,
+			 reason);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	refuse(context, DOOR_GIVEN_UP, "the handshake took too long");
+	handshake_refuse(context, HANDSHAKE_GIVEN_UP, "the handshake took too long");
 }
 
 /* Of <fd>, which is closed when this fails. */
@@ -167,8 +170,8 @@ static struct bufferevent *begin_tls(struct control_handshakes *h, int fd)
 	return bev;
 }
 
-static void start(struct control_handshakes *h, int fd, struct door_source *source,
-		  const char *peer)
+static void handshake_begin(struct control_handshakes *h, int fd, struct handshake_source *source,
+			    const char *peer)
 {
 	const struct timeval limit = {.tv_sec = h->limit_ms / 1000,
 				      .tv_usec = h->limit_ms % 1000 * 1000};
@@ -176,7 +179,7 @@ static void start(struct control_handshakes *h, int fd, struct door_source *sour
 
 	if (!s) {
 		close(fd);
-		goto leave_door;
+		goto leave_limit;
 	}
 	s->bev = begin_tls(h, fd);
 	if (!s->bev)
@@ -198,12 +201,12 @@ free_bev:
 	bufferevent_free(s->bev);
 free_handshake:
 	free(s);
-leave_door:
-	door_leave(&h->door, source, DOOR_GIVEN_UP, control_clock_ms());
+leave_limit:
+	handshake_limit_leave(&h->limit, source, HANDSHAKE_GIVEN_UP, clock_now_ms());
 }
 
 /* Whoever means well is done within milliseconds: the oldest is the least likely to. */
-static void make_room(struct control_handshakes *h, const struct door_source *loser)
+static void make_room(struct control_handshakes *h, const struct handshake_source *loser)
 {
 	struct handshake *s;
 
@@ -211,28 +214,24 @@ static void make_room(struct control_handshakes *h, const struct door_source *lo
 		if (s->source == loser)
 			break;
 	if (s)
-		refuse(s, DOOR_GIVEN_UP, "others were waiting");
+		handshake_refuse(s, HANDSHAKE_GIVEN_UP, "others were waiting");
 }
 
 void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,
 			     const char *peer)
 {
-	struct door_source *source, *loser;
+	struct handshake_source *source, *loser;
 
-	source = door_enter(&h->door, address, control_clock_ms(), &loser);
+	source = handshake_limit_enter(&h->limit, address, clock_now_ms(), &loser);
 	if (loser)
 		make_room(h, loser);
 	if (!source) {
-		log_refusal(h, peer, "its address has failed too often, or too many under way");
+		handshake_log_refusal(h, peer,
+				      "its address has failed too often, or too many under way");
 		close(fd);
 		return;
 	}
-	start(h, fd, source, peer);
-}
-
-unsigned int control_handshakes_pending(const struct control_handshakes *h)
-{
-	return h->door.pending;
+	handshake_begin(h, fd, source, peer);
 }
 
 static struct secure_files files_of(const struct lb_config *config)
@@ -360,7 +359,7 @@ void control_handshakes_destroy(struct control_handshakes *h)
 	while (!TAILQ_EMPTY(&h->pending)) {
 		struct bufferevent *bev = TAILQ_FIRST(&h->pending)->bev;
 
-		leave(TAILQ_FIRST(&h->pending), DOOR_GIVEN_UP);
+		handshake_leave(TAILQ_FIRST(&h->pending), HANDSHAKE_GIVEN_UP);
 		bufferevent_free(bev);
 	}
 	SSL_CTX_free(h->context);

@@ -2,7 +2,7 @@
 /*
  * TLS on the agents' port: connections between accept() and the end of their handshake. Until then
  * they are none of the server's business: they send nothing but TLS, have CONTROL_HANDSHAKE_MS, and
- * are bounded by door.h. Private to server.c and this file's tests.
+ * are bounded by handshake_limit.h. Private to server.c and this file's tests.
  */
 #ifndef CONTROL_HANDSHAKE_H
 #define CONTROL_HANDSHAKE_H
@@ -53,9 +53,6 @@ void control_handshakes_limit(struct control_handshakes *h, uint32_t ms);
 /* Begin one on <fd>, which is taken over. */
 void control_handshake_start(struct control_handshakes *h, int fd, const struct sockaddr *address,
 			     const char *peer);
-
-/* Under way now. */
-unsigned int control_handshakes_pending(const struct control_handshakes *h);
 
 struct lb_config;
 /*

@@ -91,7 +91,7 @@ json_t *control_agent_attach(struct control_call *call)
 	c->lease_ms = lb_config_get(c->lb)->lease_ms;
 	lb_worker_control_back(c->lb, w);
 	return json_pack("{s:I, s:s}", "lease_ms", (json_int_t)c->lease_ms, "state",
-			 control_worker_state(c->lb, w));
+			 control_worker_state_name(c->lb, w));
 }
 
 /* <w> makes room for its successor; its connection, if it is still there, is of no more use. */

@@ -17,7 +17,7 @@ struct refusal {
 	char peer[64]; /* its address, without the port, which is another with every try */
 	char worker[WORKER_NAME_MAX], model[WORKER_NAME_MAX]; /* "" where it did not get to say */
 	char reason[400];
-	uint64_t times, first_ms, last_ms; /* on control_clock_ms() */
+	uint64_t times, first_ms, last_ms; /* on clock_now_ms() */
 };
 
 /* Begin with zeroes. */

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/rpc.h"
+#include "runtime/clock.h"
 
 #define OPERATORS (1u << CONTROL_OPERATOR)
 /* What changes nothing, costs little, opens no file and shows nobody's payload. */
@@ -58,14 +58,6 @@ static const struct method {
 	{"agent.renew", AGENTS, control_agent_renew},
 	{"agent.attach", AGENTS, control_agent_attach},
 };
-
-uint64_t control_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* Of a configuration each fault has a line of its own; nothing else has any. */
 static void make_lines_ascii(char *text)
@@ -216,7 +208,7 @@ static void note_refusal(const struct control_call *call, const char *method)
 	if (call->c->role == CONTROL_AGENT &&
 	    (strcmp(method, "agent.hello") == 0 || strcmp(method, "agent.register") == 0))
 		refusals_note(call->c->refusals, call->c->peer, name, model, call->message,
-			      control_clock_ms());
+			      clock_now_ms());
 }
 
 static void dispatch_message(struct control_connection *c, json_t *message, struct text *reply)

@@ -17,6 +17,8 @@
 #include "lb.h"
 #include "server/refusals.h"
 #include "protocol/text.h"
+#include "protocol/worker_state.h"
+#include "runtime/clock.h"
 #include "server/window.h"
 
 /* A reader is an operator on the read-only socket. */
@@ -28,24 +30,21 @@ struct control_connection {
 	enum control_role role;
 	bool greeted;                /* an agent that said a good hello */
 	struct worker *worker;       /* the one that this agent registered, or NULL */
-	uint64_t server_start_ms;    /* control_clock_ms() when the server started */
+	uint64_t server_start_ms;    /* clock_now_ms() when the server started */
 	const struct window *window; /* the server's, or NULL */
 	struct refusals *refusals;   /* the same: it is noted there when it may not register */
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
 	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
-	bool hung_up;  /* the peer closed the connection, or its process ended */
-	bool ended;    /* we end all connections */
+	bool hung_up;                /* the peer closed the connection, or its process ended */
+	bool ended;                  /* we end all connections */
 	bool attached; /* it took a worker over from another; whoever ends that one clears it */
-	bool over; /* its worker was taken over, or its name refused: nothing more is taken */
+	bool over;     /* its worker was taken over, or its name refused: nothing more is taken */
 	uint32_t capture;  /* the one that ends with this connection; 0: none */
 	bool raw;          /* it carries a capture's file from now on, and no more messages */
 	uint32_t carried;  /* which one's; 0: none, it is to be closed */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
-
-/* Monotonic, ms. */
-uint64_t control_clock_ms(void);
 
 /*
  * Handle one line. Adds the reply to <reply>, complete JSON-RPC with the line's id on one line but
@@ -156,8 +155,8 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 /* Index of the service of this name, or -1. */
 int control_service_find(const struct lb_config *config, const char *name);
 
-/* "drained" when it is, else the state's own name. */
-const char *control_worker_state(const struct lb *lb, const struct worker *worker);
+enum control_state control_worker_state(const struct lb *lb, const struct worker *worker);
+const char *control_worker_state_name(const struct lb *lb, const struct worker *worker);
 /* Ms since its last heartbeat, of its slowest link; -1 while one of them never had any. */
 int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker);
 /* The result of <call> is all about <worker>. */

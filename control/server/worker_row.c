@@ -59,7 +59,7 @@ void worker_row_write_summary(struct json_writer *w, struct lb *lb, const struct
 {
 	writer_string(w, "name", worker->spec.name);
 	writer_string(w, "model", worker->spec.model);
-	writer_string(w, "state", control_worker_state(lb, worker));
+	writer_string(w, "state", control_worker_state_name(lb, worker));
 	writer_string(w, "reason", worker->reason);
 	writer_integer(w, "weight", worker->spec.weight);
 	writer_counters(w, summary_counters, CONTROL_COUNT_OF(summary_counters), stats);

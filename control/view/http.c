@@ -125,7 +125,7 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 static void on_sweep(evutil_socket_t fd, short what, void *context)
 {
 	struct control_http *http = context;
-	uint64_t now = control_clock_ms();
+	uint64_t now = clock_now_ms();
 	struct connection *c, *next;
 
 	for (c = LIST_FIRST(&http->connections); c; c = next) {
@@ -141,7 +141,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 
 static void set_deadline(struct connection *c, unsigned int seconds)
 {
-	c->deadline_ms = control_clock_ms() + seconds * 1000;
+	c->deadline_ms = clock_now_ms() + seconds * 1000;
 }
 
 /* Called for each connection that is accepted; NULL lets libevent do without us. */
@@ -285,7 +285,7 @@ static void reply_health(struct control_http *http, struct evhttp_request *reque
 /* However many ask, it is written a few times a second: with many workers that takes a while. */
 static void write_status(struct control_http *http)
 {
-	uint64_t now = control_clock_ms();
+	uint64_t now = clock_now_ms();
 
 	if (http->status.n > 0 && !http->status.failed && now - http->status_ms < STATUS_MS)
 		return;

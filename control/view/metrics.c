@@ -12,6 +12,7 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
+#include "runtime/clock.h"
 #include "server/rpc.h"
 #include "view/view.h"
 
@@ -51,10 +52,9 @@ struct family {
 
 static double start_time(const struct item *item)
 {
-	struct timespec now;
+	uint64_t now_s = clock_wall_ns() / 1000000000;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec - (double)(control_clock_ms() - item->view->start_ms) / 1000;
+	return (double)now_s - (double)(clock_now_ms() - item->view->start_ms) / 1000;
 }
 
 static double tls_not_after(const struct item *item)
@@ -335,14 +335,6 @@ static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_STOPPING] = "stopping",
 	[LB_NOTICE_TOO_LARGE] = "too_large",
 };
-
-static uint64_t clock_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* --- text --------------------------------------------------------------------------------------
  */
@@ -632,7 +624,7 @@ static void put_item(struct text *t, const struct family *f, struct item *item)
 void view_metrics(const struct view *view, struct metrics_walk *walk, uint64_t budget_us,
 		  struct text *out)
 {
-	uint64_t end = clock_us() + budget_us;
+	uint64_t end = clock_now_us() + budget_us;
 
 	for (; walk->family < CONTROL_COUNT_OF(families); walk->family++) {
 		const struct family *f = &families[walk->family];
@@ -649,7 +641,7 @@ void view_metrics(const struct view *view, struct metrics_walk *walk, uint64_t b
 			if (!read_item(&item, f))
 				continue;
 			put_item(out, f, &item);
-			if (clock_us() > end) {
+			if (clock_now_us() > end) {
 				walk->item++;
 				return;
 			}

@@ -121,7 +121,7 @@ void view_status(const struct view *view, struct text *out)
 
 	writer_open_object(&w, NULL);
 	writer_string(&w, "version", DOORBELL_VERSION);
-	writer_integer(&w, "uptime_ms", control_clock_ms() - view->start_ms);
+	writer_integer(&w, "uptime_ms", clock_now_ms() - view->start_ms);
 	writer_integer(&w, "window_ms", window_ms(view->window));
 	writer_open_array(&w, "services");
 	for (unsigned int i = 0; i < lb_config_get(view->lb)->n_services; i++)

@@ -11,6 +11,7 @@
 
 #include "loop/intake.h"
 #include "loop/loop.h"
+#include "runtime/clock.h"
 
 struct batch {
 	uint32_t n;
@@ -167,7 +168,7 @@ static bool wait_inputs(struct agent_loop *loop)
 
 	b->n = 0;
 	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
-		now = sleeper_now_ns();
+		now = clock_now_ns();
 		heartbeat(loop, now);
 		take_all(loop, now);
 		if (b->n == loop->params.max_batch ||
@@ -194,7 +195,7 @@ static void gather(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
 
-	b->start_ns = sleeper_now_ns();
+	b->start_ns = clock_now_ns();
 	b->n_runs = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct intake *request = &b->request[i];
@@ -218,7 +219,7 @@ static void run_model(struct agent_loop *loop)
 
 	if (b->n_runs > 0)
 		loop->params.model->run(loop->params.model_state, b->item, b->n_runs);
-	b->done_ns = sleeper_now_ns();
+	b->done_ns = clock_now_ns();
 	if (b->done_ns - b->start_ns > loop->stats.longest_run_ns)
 		loop->stats.longest_run_ns = b->done_ns - b->start_ns;
 }
@@ -360,11 +361,7 @@ static void stop(struct agent_loop *loop)
 		return;
 	__atomic_store_n(&loop->stop, 1, __ATOMIC_RELEASE);
 	sleeper_wake(loop->params.sleeper);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += loop->params.hang_ms / 1000;
-	until.tv_nsec += loop->params.hang_ms % 1000 * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	until = clock_after_ms(CLOCK_MONOTONIC, loop->params.hang_ms);
 	if (pthread_clockjoin_np(loop->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
 		fprintf(stderr, "loop: the model does not end within %u ms; the agent does\n",
 			loop->params.hang_ms);

@@ -316,17 +316,16 @@ static void CUDART_CB on_graph_end(void *semaphore)
  * memory freed: then the process exits. */
 static void await_end(struct agent_loop *loop)
 {
-	uint64_t limit = sleeper_now_ns() + loop->hang_ns;
+	uint64_t limit = clock_now_ns() + loop->hang_ns;
 	struct timespec until;
 	static sem_t semaphore; /* static: a late callback may still post it */
 
 	sem_init(&semaphore, 0, 0);
 	cudaLaunchHostFunc(loop->stream, on_graph_end, &semaphore);
 	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
+		until = clock_after_ms(CLOCK_REALTIME, 1000);
 		sem_timedwait(&semaphore, &until);
-		if (sleeper_now_ns() > limit) {
+		if (clock_now_ns() > limit) {
 			fprintf(stderr,
 				"GPU %d: the model does not end within %llu ms; the agent exits\n",
 				loop->gpu, (unsigned long long)(loop->hang_ns / 1000000));

@@ -187,9 +187,9 @@ static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
 			work += post(rnic->qp[i]);
 	if (work == 0 || ++rnic->busy == BUSY_TURNS) {
 		rnic->busy = 0;
-		if (sleeper_now_ns() >= *next_check) {
+		if (clock_now_ns() >= *next_check) {
 			check(rnic);
-			*next_check = sleeper_now_ns() + CHECK_NS;
+			*next_check = clock_now_ns() + CHECK_NS;
 		}
 	}
 	pthread_mutex_unlock(&rnic->lock);

@@ -6,15 +6,16 @@
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
+
+#include "runtime/clock.h"
+#include "runtime/detached.h"
 
 /* Beyond what SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
 #define BYTES_MAX (4u << 20)
@@ -384,7 +385,7 @@ struct state_write {
 	bool over, given_up, renaming;
 };
 
-static void put(struct state_write *w)
+static void write_put(struct state_write *w)
 {
 	if (__atomic_sub_fetch(&w->users, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
@@ -439,29 +440,20 @@ static void *write_out(void *argument)
 	w->over = true;
 	pthread_cond_signal(&w->ended);
 	pthread_mutex_unlock(&w->lock);
-	put(w);
+	write_put(w);
 	return NULL;
 }
 
-/* Signals are the main thread's. 0 or -errno. */
-static int start_thread(struct state_write *w)
+/* 0 or -errno. */
+static int write_start(struct state_write *w)
 {
-	sigset_t all, before;
-	pthread_attr_t attributes;
-	pthread_t thread;
 	int ret;
 
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_add_fetch(&w->users, 1, __ATOMIC_RELAXED);
-	ret = pthread_create(&thread, &attributes, write_out, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	ret = detached_start(write_out, w);
 	if (ret != 0)
-		put(w);
-	return -ret;
+		write_put(w);
+	return ret;
 }
 
 /* Takes <text>. NULL when memory is short. */
@@ -490,19 +482,12 @@ static struct state_write *write_create(const struct state_file *f, char *text)
 
 /* Wait for its end, <ms> at most; then give it up. Is it over? <renaming>: it is too late for that.
  */
-static bool await(struct state_write *w, unsigned int ms, bool *renaming)
+static bool write_await(struct state_write *w, unsigned int ms, bool *renaming)
 {
-	struct timespec until;
+	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
 	int ret = 0;
 	bool over;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	pthread_mutex_lock(&w->lock);
 	while (!w->over && ret == 0)
 		ret = pthread_cond_timedwait(&w->ended, &w->lock, &until);
@@ -523,7 +508,7 @@ static int take_over(struct state_file *f, struct state_write *w)
 	f->ino = w->file.ino;
 	f->changed = w->file.changed;
 	f->writing = NULL;
-	put(w);
+	write_put(w);
 	return ret;
 }
 
@@ -534,7 +519,7 @@ static bool is_busy(struct state_file *f)
 
 	if (f->writing == NULL)
 		return false;
-	if (!await(f->writing, 0, &renaming))
+	if (!write_await(f->writing, 0, &renaming))
 		return true;
 	take_over(f, f->writing);
 	return false;
@@ -543,15 +528,15 @@ static bool is_busy(struct state_file *f)
 static int write_text(struct state_file *f, char *text)
 {
 	struct state_write *w = write_create(f, text);
-	int ret = w == NULL ? -ENOMEM : start_thread(w);
+	int ret = w == NULL ? -ENOMEM : write_start(w);
 	bool renaming;
 
 	if (ret < 0) {
 		if (w != NULL)
-			put(w);
+			write_put(w);
 		return ret;
 	}
-	if (await(w, WAIT_MS, &renaming))
+	if (write_await(w, WAIT_MS, &renaming))
 		return take_over(f, w);
 	f->writing = w;
 	return renaming ? -EINPROGRESS : -ETIMEDOUT;

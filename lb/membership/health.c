@@ -24,8 +24,6 @@
 #define FLAP_MAX_MS 10000u
 /* No heartbeat comes while a batch runs; how long batches take is looked at over this time. */
 #define RUN_WINDOW_MS 10000u
-/* How the reason of a worker begins that has answered everything. */
-#define DRAINED "drained"
 /* A worker's word; beyond this it is nonsense. */
 #define RUN_MAX_NS UINT64_C(600000000000)
 
@@ -347,6 +345,15 @@ static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 	return silence(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
 }
 
+static void check_draining(struct lb *lb, struct worker *w)
+{
+	if (w->drained || !lb_worker_drained(lb, w))
+		return;
+	registry_set_state(lb, w, WORKER_DRAINING,
+			   w->leaving ? "drained" : "drained by an operator");
+	w->drained = true;
+}
+
 static void check_health(struct lb *lb, struct worker *w)
 {
 	uint32_t limit = lb->config.worker_timeout_ms + w->spec.max_run_ms;
@@ -379,10 +386,7 @@ static void check_health(struct lb *lb, struct worker *w)
 	case WORKER_SUSPECT:
 		return check_suspect(lb, w);
 	case WORKER_DRAINING:
-		if (strncmp(w->reason, DRAINED, strlen(DRAINED)) != 0 && lb_worker_drained(lb, w))
-			registry_set_state(lb, w, WORKER_DRAINING,
-					   w->leaving ? DRAINED : DRAINED " by an operator");
-		return;
+		return check_draining(lb, w);
 	default:
 		return;
 	}

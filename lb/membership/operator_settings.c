@@ -118,6 +118,7 @@ static void resume(struct lb *lb, struct worker *w)
 void settings_hold(struct lb *lb, struct worker *w)
 {
 	registry_set_state(lb, w, WORKER_DRAINING, HELD);
+	w->drained = true;
 }
 
 void settings_apply(struct lb *lb, struct worker *w)

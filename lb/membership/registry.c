@@ -72,6 +72,7 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 	bool picked = is_of_tables(w->state) || is_of_tables(state);
 
 	w->state = state;
+	w->drained = false;
 	snprintf(w->reason, sizeof(w->reason), "%s", reason);
 	LB_LOG(NOTICE, "worker=%s number=%u state=%s reason=\"%s\"", w->spec.name, w->number,
 	       worker_state_name(state), reason);

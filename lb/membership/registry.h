@@ -56,7 +56,7 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker);
 /* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
 void lb_worker_ready(struct lb *lb, struct worker *worker);
-/* Its agent is about to end: no new requests. The event fires when nothing is outstanding: reason reads "drained". */
+/* Its agent is about to end: no new requests. The event fires when nothing is outstanding. */
 void lb_worker_drain(struct lb *lb, struct worker *worker);
 /* True once a draining worker has answered everything. */
 bool lb_worker_drained(struct lb *lb, const struct worker *worker);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "observe/capture_tap.h"
 
-#include <time.h>
-
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
+#include "runtime/clock.h"
 #include "runtime/txq.h"
 
 #define MACS_LENGTH (2 * RTE_ETHER_ADDR_LEN)
@@ -63,15 +62,6 @@ static bool take(struct capture_tap *tap, const struct rte_mbuf *m, uint64_t tsc
 	return true;
 }
 
-/* The wall clock, and not cycles: the TSC's rate is known to some per mille only. */
-static uint64_t wall_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static bool is_wanted(struct capture_tap *tap, const struct rte_mbuf *m)
 {
 	uint32_t n = RTE_MIN(m->pkt_len, (uint32_t)sizeof(tap->joined));
@@ -96,7 +86,7 @@ static void take_burst(struct capture_tap *tap, struct rte_mbuf **packet, unsign
 			continue;
 		}
 		if (ns == 0)
-			ns = wall_clock_ns();
+			ns = clock_wall_ns();
 		if (!take(tap, packet[i], tsc, ns, direction))
 			count(&tap->dropped);
 	}

@@ -13,6 +13,8 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "runtime/clock.h"
+
 #define BUFFER     (256u << 10)
 #define PACKET_MAX (UINT16_MAX + PCAPNG_PACKET_OVERHEAD)
 #define PAUSE_US   1000 /* while there is nothing to write */
@@ -30,14 +32,6 @@ static bool is_set(const bool *flag)
 static void set(bool *flag)
 {
 	__atomic_store_n(flag, true, __ATOMIC_RELEASE);
-}
-
-static uint64_t wall_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* The reader has no room. False: it is not worth waiting for any longer. */
@@ -116,7 +110,7 @@ static bool write_until(struct capture_writer *w, uint64_t until)
 
 static void write_statistics(struct capture_writer *w)
 {
-	struct pcapng_statistics s = {.start_ns = w->start_ns, .end_ns = wall_clock_ns()};
+	struct pcapng_statistics s = {.start_ns = w->start_ns, .end_ns = clock_wall_ns()};
 
 	for (unsigned int i = 0; i < w->n_taps; i++) {
 		s.dropped += w->tap[i].dropped;
@@ -136,7 +130,7 @@ static void *run(void *argument)
 
 	/* Of this thread only: whoever else wants the CPU goes first. */
 	setpriority(PRIO_PROCESS, 0, NICE);
-	w->start_ns = wall_clock_ns();
+	w->start_ns = clock_wall_ns();
 	w->n = pcapng_section(w->buf, BUFFER, "doorbell-lb " DOORBELL_VERSION);
 	w->n += pcapng_interface(w->buf + w->n, BUFFER - w->n, &w->interface);
 	flush(w);

@@ -3,13 +3,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rte_ethdev.h>
 #include <rte_pause.h>
 
 #include "e2e.h"
 #include "flow.h"
+#include "runtime/clock.h"
 #include "wire_child.h"
 
 #define EXPIRE_EVERY_NS 1000000ull
@@ -30,14 +30,6 @@ struct loop {
 	unsigned int n_out; /* packets that the ring had no place for */
 	struct rte_mbuf *out[E2E_BURST];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
 
 static struct flow *flow_of(struct loop *l, uint32_t index)
 {
@@ -80,7 +72,7 @@ static bool send_requests(struct loop *l)
 		return false;
 	for (unsigned int i = 0; i < n; i++)
 		build(l, l->out[i], l->next + i);
-	now = now_ns();
+	now = clock_now_ns();
 	for (unsigned int i = 0; i < n; i++)
 		if (flow_sent(&l->load, flow_of(l, l->next + i), l->next + i, now) != 0)
 			wire_die("no memory for the account of %" PRIu64 " requests", l->requests);
@@ -111,7 +103,7 @@ static bool take_replies(struct loop *l)
 
 	if (n == 0)
 		return false;
-	now = now_ns();
+	now = clock_now_ns();
 	for (unsigned int i = 0; i < n; i++)
 		take(l, packet[i], now);
 	rte_pktmbuf_free_bulk(packet, n);
@@ -192,7 +184,7 @@ void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct
 	uint64_t now;
 
 	open_flows(&l);
-	now = now_ns();
+	now = clock_now_ns();
 	tally->start_ns = tally->end_ns = l.last_reply_ns = now;
 	l.next_expire_ns = l.next_progress_ns = now;
 	for (unsigned int turn = 1; l.next < requests || l.load.n_outstanding > 0; turn++) {
@@ -201,7 +193,7 @@ void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct
 		busy |= send_requests(&l);
 		if (busy && turn % BUSY_TURNS != 0)
 			continue;
-		now = now_ns();
+		now = clock_now_ns();
 		if (now >= l.next_expire_ns)
 			expire(&l, now);
 		if (!busy)

@@ -141,9 +141,9 @@ static void measure_throughput(struct report *report, uint32_t batch, unsigned i
 					.slots = 256,
 					.ops = servers[server]});
 	cpu = cpu_of_others();
-	seconds = (double)sleeper_now_ns() / 1e9;
+	seconds = (double)clock_now_ns() / 1e9;
 	rate = gpu_load_throughput(&rig, &load, 256, 0.5, &lost);
-	seconds = (double)sleeper_now_ns() / 1e9 - seconds;
+	seconds = (double)clock_now_ns() / 1e9 - seconds;
 	cpu = cpu_of_others() - cpu;
 	if (lost > 0)
 		die("throughput", "replies are lost");

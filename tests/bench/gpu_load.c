@@ -23,9 +23,9 @@ static double at(const double *sorted, uint32_t n, double share)
 
 static void pause_us(uint32_t us)
 {
-	uint64_t end = sleeper_now_ns() + us * 1000ull;
+	uint64_t end = clock_now_ns() + us * 1000ull;
 
-	while (us > 0 && sleeper_now_ns() < end)
+	while (us > 0 && clock_now_ns() < end)
 		;
 }
 
@@ -42,12 +42,12 @@ static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, s
 	uint64_t start, now;
 
 	fill(rig, 0, slot, load);
-	start = sleeper_now_ns();
+	start = clock_now_ns();
 	rig_submit(rig, 0, slot, load->length, NULL);
 	do {
 		if (rig_reply(rig, 0, r))
-			return (sleeper_now_ns() - start) / 1e3;
-		now = sleeper_now_ns();
+			return (clock_now_ns() - start) / 1e3;
+		now = clock_now_ns();
 	} while (now - start < PATIENCE_NS);
 	return -1;
 }
@@ -110,7 +110,7 @@ int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_la
 double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_t window,
 			   double seconds, uint64_t *lost)
 {
-	uint64_t start = sleeper_now_ns(), end = start + seconds * 1e9, last = start, now = start;
+	uint64_t start = clock_now_ns(), end = start + seconds * 1e9, last = start, now = start;
 	uint64_t sent = 0, answered = 0;
 	uint32_t per_link = window / rig->n_links;
 	struct rig_reply r;
@@ -125,7 +125,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 		for (uint32_t l = 0; l < rig->n_links; l++) {
 			while (rig_reply(rig, l, &r)) {
 				answered++;
-				last = sleeper_now_ns();
+				last = clock_now_ns();
 				if (last >= end)
 					continue;
 				fill(rig, l, r.slot, load);
@@ -133,7 +133,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 				sent++;
 			}
 		}
-		now = sleeper_now_ns();
+		now = clock_now_ns();
 	}
 	*lost = sent - answered;
 	return answered / ((last - start) / 1e9);

@@ -57,7 +57,7 @@ void gpu_models_stop(struct gpu_models *m)
 uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t n, uint8_t *replies)
 {
 	const struct doorbell_graph *g = &m->model.graph;
-	uint64_t end = sleeper_now_ns() + PATIENCE_NS;
+	uint64_t end = clock_now_ns() + PATIENCE_NS;
 	uint32_t came = 0, good = 0;
 	struct rig_reply r;
 
@@ -66,7 +66,7 @@ uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t 
 		       g->request_bytes);
 	for (uint32_t i = 0; i < n; i++)
 		rig_submit(&m->rig, 0, i, g->request_bytes, NULL);
-	while (came < n && sleeper_now_ns() < end) {
+	while (came < n && clock_now_ns() < end) {
 		if (!rig_reply(&m->rig, 0, &r))
 			continue;
 		came++;

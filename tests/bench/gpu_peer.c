@@ -145,7 +145,7 @@ double gpu_model_alone_us(const struct agent_model *model, void *state,
 
 static uint32_t take(struct agent_loop *loop)
 {
-	uint64_t now = sleeper_now_ns();
+	uint64_t now = clock_now_ns();
 	uint32_t n = 0;
 
 	for (unsigned int l = 0; l < loop->params.n_links; l++) {
@@ -208,7 +208,7 @@ static void run_batch(struct agent_loop *loop, uint32_t n)
 
 static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
 {
-	uint64_t done = sleeper_now_ns();
+	uint64_t done = clock_now_ns();
 	uint8_t syndrome;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -249,7 +249,7 @@ static void *run(void *argument)
 	cudaSetDevice(loop->params.gpu);
 	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t n = take(loop);
-		uint64_t start = sleeper_now_ns();
+		uint64_t start = clock_now_ns();
 
 		if (n == 0)
 			continue;

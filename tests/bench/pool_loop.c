@@ -197,7 +197,7 @@ static uint64_t turn(struct agent_loop *loop, uint64_t now)
 static void *run(void *argument)
 {
 	while (!__atomic_load_n(&all.stop, __ATOMIC_ACQUIRE)) {
-		uint64_t now = sleeper_now_ns(), until = now + NAP_NS;
+		uint64_t now = clock_now_ns(), until = now + NAP_NS;
 		struct timespec nap = {0};
 
 		pthread_mutex_lock(&all.lock);
@@ -207,7 +207,7 @@ static void *run(void *argument)
 			until = due < until ? due : until;
 		}
 		pthread_mutex_unlock(&all.lock);
-		now = sleeper_now_ns();
+		now = clock_now_ns();
 		if (until <= now)
 			continue;
 		nap.tv_nsec = (long)(until - now);

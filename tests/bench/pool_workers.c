@@ -47,25 +47,11 @@ static bool take_address(struct pool_options *o)
 	return agent_address_parse(text, &o->agent.address);
 }
 
-/* "10.201.0.254:4790" */
-static bool take_lb(struct pool_options *o)
-{
-	static char host[64];
-	const char *colon = strrchr(o->lb, ':');
-
-	if (colon == NULL || (size_t)(colon - o->lb) >= sizeof(host))
-		return false;
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - o->lb), o->lb);
-	o->agent.lb_host = host;
-	o->agent.lb_port = colon + 1;
-	return true;
-}
-
 static int check(struct pool_options *o)
 {
 	if (o->lb == NULL || o->agent.device == NULL || o->address == NULL)
 		return complain("give --lb, --device and --address");
-	if (!take_lb(o))
+	if (endpoint_parse(o->lb, &o->agent.lb) != 0)
 		return complain("--lb: must be like 10.201.0.254:4790");
 	if (!take_address(o))
 		return complain("--address: must be like 10.201.0.11/24");
@@ -154,7 +140,7 @@ static int start_eal(const struct pool_options *o)
 
 static double seconds_since(const struct pool *pool)
 {
-	return (double)(sleeper_now_ns() - pool->start_ns) / 1e9;
+	return (double)(clock_now_ns() - pool->start_ns) / 1e9;
 }
 
 void pool_say(const struct pool *pool, const char *event, const struct pool_worker *worker)
@@ -272,7 +258,7 @@ static void on_poll(evutil_socket_t fd, short what, void *context)
 		return (void)event_base_loopbreak(pool->base);
 	if (n < (json_int_t)pool->options.workers)
 		return (void)evtimer_add(watch->timer, &again);
-	pool->registered_ns = sleeper_now_ns();
+	pool->registered_ns = clock_now_ns();
 	printf("{\"at_s\": %.3f, \"event\": \"active\", \"workers\": %lu}\n", seconds_since(pool),
 	       pool->options.workers);
 	fflush(stdout);
@@ -327,7 +313,7 @@ static int serve(struct pool *pool)
 	int ret = 0;
 
 	event_add(end, NULL);
-	pool->start_ns = sleeper_now_ns();
+	pool->start_ns = clock_now_ns();
 	for (uint64_t i = 0; i < pool->options.workers && ret == 0; i++) {
 		init_worker(pool, i);
 		ret = pool_join(&pool->worker[i]);

@@ -73,10 +73,10 @@ static bool filled(const uint8_t *at, uint32_t n, uint32_t seed)
 
 static bool await(struct rig *rig, uint32_t link, struct rig_reply *r)
 {
-	uint64_t end = sleeper_now_ns() + PATIENCE;
+	uint64_t end = clock_now_ns() + PATIENCE;
 
 	while (!rig_reply(rig, link, r))
-		if (sleeper_now_ns() > end)
+		if (clock_now_ns() > end)
 			return false;
 	return true;
 }
@@ -101,10 +101,10 @@ static bool echoes(struct rig *rig, uint32_t link, uint32_t slot, uint32_t lengt
 
 static bool silent(struct rig *rig, uint32_t link, unsigned int ms)
 {
-	uint64_t end = sleeper_now_ns() + ms * 1000000ull;
+	uint64_t end = clock_now_ns() + ms * 1000000ull;
 	struct rig_reply r;
 
-	while (sleeper_now_ns() < end)
+	while (clock_now_ns() < end)
 		if (rig_reply(rig, link, &r))
 			return false;
 	return true;
@@ -112,9 +112,9 @@ static bool silent(struct rig *rig, uint32_t link, unsigned int ms)
 
 static void pause_us(uint32_t us)
 {
-	uint64_t end = sleeper_now_ns() + us * 1000ull;
+	uint64_t end = clock_now_ns() + us * 1000ull;
 
-	while (sleeper_now_ns() < end)
+	while (clock_now_ns() < end)
 		;
 }
 
@@ -130,9 +130,9 @@ static struct agent_loop_stats stats_of(struct rig *rig)
  */
 #define COUNTED(field, n)                                                                          \
 	do {                                                                                       \
-		uint64_t end_ = sleeper_now_ns() + PATIENCE;                                       \
+		uint64_t end_ = clock_now_ns() + PATIENCE;                                         \
                                                                                                    \
-		while (stats_of(rig).field < (n) && sleeper_now_ns() < end_)                       \
+		while (stats_of(rig).field < (n) && clock_now_ns() < end_)                         \
 			;                                                                          \
 		REQUIRE(stats_of(rig).field == (n), "the loop counted %lu " #field,                \
 			(unsigned long)stats_of(rig).field);                                       \
@@ -307,14 +307,14 @@ static void checks_sums(struct rig *rig)
 
 static void posts_heartbeats_when_idle(struct rig *rig)
 {
-	uint64_t end = sleeper_now_ns() + PATIENCE;
+	uint64_t end = clock_now_ns() + PATIENCE;
 	struct rig_reply r;
 
 	if (!begin(rig, (struct rig_params){.links = 2, .heartbeat_ms = 10}))
 		return;
 	while (rig->link[0].heartbeats < 20 || rig->link[1].heartbeats < 20) {
 		REQUIRE(!rig_reply(rig, 0, &r) && !rig_reply(rig, 1, &r), "a reply to nothing");
-		REQUIRE(sleeper_now_ns() < end, "%lu heartbeats",
+		REQUIRE(clock_now_ns() < end, "%lu heartbeats",
 			(unsigned long)rig->link[0].heartbeats);
 	}
 }
@@ -322,7 +322,7 @@ static void posts_heartbeats_when_idle(struct rig *rig)
 /* A loop that always has work must say that it lives, all the same. */
 static void posts_heartbeats_under_load(struct rig *rig)
 {
-	uint64_t end = sleeper_now_ns() + PATIENCE;
+	uint64_t end = clock_now_ns() + PATIENCE;
 	struct rig_reply r;
 
 	if (!begin(rig, (struct rig_params){.heartbeat_ms = 10, .max_batch = 2}))
@@ -332,7 +332,7 @@ static void posts_heartbeats_under_load(struct rig *rig)
 	while (rig->link[0].heartbeats < 20) {
 		REQUIRE(await(rig, 0, &r), "no reply");
 		ask(rig, 0, r.slot, 10, r.slot, NULL);
-		REQUIRE(sleeper_now_ns() < end, "%lu heartbeats",
+		REQUIRE(clock_now_ns() < end, "%lu heartbeats",
 			(unsigned long)rig->link[0].heartbeats);
 	}
 }
@@ -347,10 +347,10 @@ static void goes_on_when_a_link_fails(struct rig *rig)
 	REQUIRE(echoes(rig, 0, 0, 10, 0) && echoes(rig, 1, 0, 10, 1), "does not begin");
 	rig_break(rig, 0, MLX5_SYNDROME_RETRY_EXCEEDED);
 	ask(rig, 0, 1, 10, 2, NULL);
-	end = sleeper_now_ns() + PATIENCE;
+	end = clock_now_ns() + PATIENCE;
 	for (uint32_t i = 1; stats_of(rig).dead_links == 0 || i < 100; i++) {
 		REQUIRE(echoes(rig, 1, i % SLOTS, 10, i), "the other link stops, too");
-		REQUIRE(sleeper_now_ns() < end, "the dead link is not seen");
+		REQUIRE(clock_now_ns() < end, "the dead link is not seen");
 	}
 	/* What was posted before the loop saw it: a NIC would flush that. */
 	while (rig_reply(rig, 0, &r))
@@ -413,9 +413,9 @@ static void tells_when_it_saw_ran_and_ended(struct rig *rig)
 			r.header->done_ns - r.header->start_ns < PATIENCE,
 		"seen %lu start %lu done %lu", (unsigned long)r.header->seen_ns,
 		(unsigned long)r.header->start_ns, (unsigned long)r.header->done_ns);
-	end = sleeper_now_ns() + PATIENCE;
+	end = clock_now_ns() + PATIENCE;
 	while (stats_of(rig).longest_run_ns < 2000000)
-		REQUIRE(sleeper_now_ns() < end, "the longest run was %lu ns",
+		REQUIRE(clock_now_ns() < end, "the longest run was %lu ns",
 			(unsigned long)stats_of(rig).longest_run_ns);
 }
 
@@ -592,11 +592,11 @@ static void stops_at_once(struct rig *rig)
 		for (uint32_t i = 0; busy && i < SLOTS; i++)
 			ask(rig, 0, i, 10, i, NULL);
 		before = replies_of(rig);
-		start = sleeper_now_ns();
+		start = clock_now_ns();
 		rig->ops->stop(rig->loop);
 		rig->loop = NULL;
-		REQUIRE(sleeper_now_ns() - start < PATIENCE, "took %lu us, busy %d",
-			(unsigned long)(sleeper_now_ns() - start) / 1000, busy);
+		REQUIRE(clock_now_ns() - start < PATIENCE, "took %lu us, busy %d",
+			(unsigned long)(clock_now_ns() - start) / 1000, busy);
 		after = replies_of(rig);
 		/* A batch that ends before it is told, and the one that runs. */
 		REQUIRE(after <= 4, "%u requests after %u were run", after, before);
@@ -620,9 +620,9 @@ static void starts_again_beside_another_gpu(struct rig *rig)
 	if (begin(&other, (struct rig_params){0})) {
 		gpu = 0;
 		for (uint32_t i = 0; i < 3; i++) {
-			start = sleeper_now_ns();
+			start = clock_now_ns();
 			if (!begin(rig, (struct rig_params){0}) || !echoes(rig, 0, i, 100, i) ||
-			    !echoes(&other, 0, i, 100, i) || sleeper_now_ns() - start > PATIENCE) {
+			    !echoes(&other, 0, i, 100, i) || clock_now_ns() - start > PATIENCE) {
 				printf("    time %u\n", i);
 				failures++;
 			}

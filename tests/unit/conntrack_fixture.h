@@ -14,7 +14,7 @@
 
 #include "conntrack.h"
 
-/* Each test program is built once per table. */
+/* Which index: tests that ask the index itself are built once for each. */
 #ifndef FIXTURE_TABLE
 #define FIXTURE_TABLE CONNTRACK_TABLE_TAGS
 #endif

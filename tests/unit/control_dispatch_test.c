@@ -249,6 +249,27 @@ Test(control_dispatch, answers_operators)
 	fake_lb_destroy(lb);
 }
 
+Test(control_dispatch, a_state_has_one_name_at_both_ends)
+{
+	struct lb *lb = fake_lb_create();
+	struct worker *worker = fake_lb_worker(lb, "gpu0");
+
+	fake_lb_outstanding(lb, worker, 1); /* draining and not drained */
+	for (enum worker_state state = 0; state < WORKER_STATES; state++) {
+		worker->state = state;
+		cr_expect_str_eq(control_worker_state_name(lb, worker), worker_state_name(state));
+		cr_expect_eq(control_state_find(worker_state_name(state)),
+			     control_worker_state(lb, worker));
+	}
+	worker->state = WORKER_DRAINING;
+	fake_lb_outstanding(lb, worker, 0);
+	cr_expect_eq(control_worker_state(lb, worker), CONTROL_STATE_DRAINED);
+	cr_expect_eq(control_state_find("drained"), CONTROL_STATE_DRAINED);
+	cr_expect_eq(control_state_find("of another version"), CONTROL_STATES);
+	worker->state = WORKER_ACTIVE;
+	fake_lb_destroy(lb);
+}
+
 Test(control_dispatch, takes_an_agent_from_hello_to_drain)
 {
 	struct lb *lb = fake_lb_create();

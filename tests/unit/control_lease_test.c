@@ -85,12 +85,12 @@ static const struct worker *gpu1(void)
 /* It is heard, or has said nothing since <said_ms> for as long as its lease: a halted machine. */
 static bool is_kept(uint64_t said_ms)
 {
-	return !gpu1()->uncontrolled || control_clock_ms() - said_ms >= LEASE_MS;
+	return !gpu1()->uncontrolled || clock_now_ms() - said_ms >= LEASE_MS;
 }
 
 Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 {
-	uint64_t said_ms = control_clock_ms();
+	uint64_t said_ms = clock_now_ms();
 	int fd = serving(2, ONE);
 
 	turn_for(LEASE_MS / 2);
@@ -148,7 +148,7 @@ Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same
 Test(control_lease, attaching_takes_the_worker_from_a_connection_that_is_still_open)
 {
 	int first = serving(2, ONE), second = fixture_connect_agent(&f);
-	uint64_t said_ms = control_clock_ms();
+	uint64_t said_ms = clock_now_ms();
 
 	fixture_send(second, ATTACH("gpu1", ONE, "0", "1"));
 	fixture_expect(&f, second, "\"lease_ms\":400");
@@ -163,13 +163,13 @@ Test(control_lease, attaching_takes_the_worker_from_a_connection_that_is_still_o
 
 Test(control_lease, renewing_keeps_the_worker_and_nothing_else_does)
 {
-	uint64_t said_ms = control_clock_ms();
+	uint64_t said_ms = clock_now_ms();
 	int fd = serving(2, ONE);
 
 	for (int i = 0; i < 6; i++) {
 		turn_for(LEASE_MS / 2);
 		cr_assert(is_kept(said_ms), "after %d renewals", i);
-		said_ms = control_clock_ms();
+		said_ms = clock_now_ms();
 		fixture_send(fd, CALL("agent.renew"));
 		fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
 	}

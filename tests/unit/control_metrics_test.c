@@ -21,7 +21,7 @@ static void set_up(void)
 	fake_eal();
 	lb = fake_lb_create();
 	window = window_create();
-	view = (struct view){.lb = lb, .window = window, .start_ms = control_clock_ms()};
+	view = (struct view){.lb = lb, .window = window, .start_ms = clock_now_ms()};
 	l = fake_lb_latency(lb);
 	l->bucket[LATENCY_RUN][latency_bucket(20000)] = 30;
 	l->bucket[LATENCY_RUN][latency_bucket(3000000)] = 70;

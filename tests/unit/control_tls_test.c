@@ -6,7 +6,7 @@
 
 #include "control_fixture.h"
 #include "protocol/control.h"
-#include "server/door.h"
+#include "server/handshake_limit.h"
 #include "server/handshake.h"
 #include "server/rpc.h"
 #include "secure/secure.h"
@@ -377,7 +377,7 @@ Test(control_tls, ends_a_handshake_that_takes_too_long)
 
 	start_server();
 	control_server_limits(f.server, HANDSHAKE_LIMIT_MS, CONTROL_HELLO_S * 1000);
-	start_ms = control_clock_ms();
+	start_ms = clock_now_ms();
 	silent = fixture_connect_agent(&f);
 	slow = fixture_connect_agent(&f);
 	/* A byte now and then does not help: the record that it begins has 200. */
@@ -388,8 +388,8 @@ Test(control_tls, ends_a_handshake_that_takes_too_long)
 		poll(NULL, 0, 20);
 	}
 	cr_assert(has_ended(slow), "it was still open after %lu ms",
-		  (unsigned long)(control_clock_ms() - start_ms));
-	cr_assert_geq(control_clock_ms() - start_ms,
+		  (unsigned long)(clock_now_ms() - start_ms));
+	cr_assert_geq(clock_now_ms() - start_ms,
 		      HANDSHAKE_LIMIT_MS * 9 / 10); /* coarse clocks */
 	fixture_expect_end(&f, silent);
 	close(silent);
@@ -400,7 +400,7 @@ Test(control_tls, ends_a_handshake_that_takes_too_long)
 #define ALL 512
 
 /* So many that say nothing, from one source. */
-static void fill_door(int *fds)
+static void fill_handshakes(int *fds)
 {
 	for (unsigned int i = 0; i < ALL; i++) {
 		fds[i] = dial_from(2);
@@ -425,7 +425,7 @@ Test(control_tls, when_512_are_under_way_the_greediest_source_makes_room)
 	int fds[ALL], one_more, other;
 
 	start_server();
-	fill_door(fds);
+	fill_handshakes(fds);
 	one_more = dial_from(2);
 	turn();
 	cr_assert(has_ended(one_more));
@@ -441,14 +441,14 @@ Test(control_tls, when_512_are_under_way_the_greediest_source_makes_room)
 	tear_down();
 }
 
-Test(control_tls, agents_work_on_and_new_ones_come_while_strangers_fill_the_door)
+Test(control_tls, agents_work_on_and_new_ones_come_while_strangers_fill_all_places)
 {
 	struct tls_client c, second;
 	int fds[ALL];
 
 	start_server();
 	c = registered();
-	fill_door(fds);
+	fill_handshakes(fds);
 	second = client_of(context_of(&agent, &ca));
 	cr_assert(settle(&second, NULL));
 	say(&second, REGISTER_CALL("gpu1-gpu1"));
@@ -500,10 +500,10 @@ Test(control_tls, who_fails_often_is_not_let_in_for_a_while_and_others_are)
 		turn();
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	back = DOOR_SOURCE_REFILL * (unsigned int)(end.tv_sec - start.tv_sec + 1);
+	back = HANDSHAKE_SOURCE_REFILL * (unsigned int)(end.tv_sec - start.tv_sec + 1);
 	cr_assert(shut_out);
-	cr_assert_geq(failed, DOOR_SOURCE_FAILURES, "after %u", failed);
-	cr_assert_leq(failed, DOOR_SOURCE_FAILURES + back, "after %u", failed);
+	cr_assert_geq(failed, HANDSHAKE_SOURCE_FAILURES, "after %u", failed);
+	cr_assert_leq(failed, HANDSHAKE_SOURCE_FAILURES + back, "after %u", failed);
 	other = dial_from(2);
 	turn();
 	cr_assert(!has_ended(other));

@@ -127,7 +127,7 @@ Test(control_window, a_worker_that_takes_anothers_place_starts_anew)
 
 static json_t *status(void)
 {
-	const struct view view = {.lb = lb, .window = w, .start_ms = control_clock_ms()};
+	const struct view view = {.lb = lb, .window = w, .start_ms = clock_now_ms()};
 	struct text text = {0};
 	json_t *value;
 

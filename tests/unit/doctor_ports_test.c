@@ -362,8 +362,8 @@ Test(doctor_ports, connects_to_the_load_balancer_as_an_agent_would)
 	unsigned int port = listener(&fd);
 
 	plan_agent();
-	strcpy(d.plan.lb_host, "127.0.0.1");
-	snprintf(d.plan.lb_port, sizeof(d.plan.lb_port), "%u", port);
+	strcpy(d.plan.lb.host, "127.0.0.1");
+	snprintf(d.plan.lb.port_text, sizeof(d.plan.lb.port_text), "%u", port);
 	d.n = 0;
 	check_lb_reachable(&d);
 	cr_expect_eq(worst()->status, DOCTOR_OK, "%s", worst()->found);
@@ -372,7 +372,7 @@ Test(doctor_ports, connects_to_the_load_balancer_as_an_agent_would)
 	check_lb_reachable(&d);
 	cr_expect_eq(worst()->status, DOCTOR_PROBLEM, "%s", worst()->found);
 	cr_expect(strstr(worst()->fix, "start doorbell-lb there"), "%s", worst()->fix);
-	strcpy(d.plan.lb_host, "no such host");
+	strcpy(d.plan.lb.host, "no such host");
 	d.n = 0;
 	check_lb_reachable(&d);
 	cr_expect_eq(worst()->status, DOCTOR_PROBLEM, "%s", worst()->found);

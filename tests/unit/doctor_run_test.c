@@ -248,8 +248,8 @@ Test(doctor_run, an_agents_options_become_a_plan)
 
 	plan_make(&d.plan, &q);
 	cr_expect(d.plan.known);
-	cr_expect_str_eq(d.plan.lb_host, "fd00::1");
-	cr_expect_str_eq(d.plan.lb_port, "4790");
+	cr_expect_str_eq(d.plan.lb.host, "fd00::1");
+	cr_expect_str_eq(d.plan.lb.port_text, "4790");
 	cr_expect_eq(d.plan.address.family, 4);
 	cr_expect_eq(d.plan.port[0].mtu, 1500);
 	cr_expect_eq(d.plan.memory_mb, 128);

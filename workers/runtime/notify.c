@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
+
 #define MESSAGE_MAX 1024
 
 static uint64_t watchdog(void)
@@ -86,10 +88,6 @@ int notify_send(const struct notify *notify, const char *format, ...)
 
 int notify_reloading(const struct notify *notify)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	return notify_send(notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
-			   (unsigned long long)now.tv_sec * 1000000 +
-				   (unsigned long long)now.tv_nsec / 1000);
+			   (unsigned long long)clock_now_us());
 }

@@ -88,17 +88,17 @@ enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_turns)
 {
 	if (idle_turns < SLEEPER_SPINS)
 		return SLEEPER_SPIN;
-	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || sleeper_now_ns() < s->crowded_until)
+	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || clock_now_ns() < s->crowded_until)
 		return SLEEPER_SLEEP;
 	return SLEEPER_YIELD;
 }
 
 void sleeper_yield(struct sleeper *s)
 {
-	uint64_t before = sleeper_now_ns(), after;
+	uint64_t before = clock_now_ns(), after;
 
 	sched_yield();
-	after = sleeper_now_ns();
+	after = clock_now_ns();
 	if (after - before > SLEEPER_CROWDED_NS)
 		s->crowded_until = after + SLEEPER_SHUN_NS;
 }

@@ -16,7 +16,8 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "runtime/clock.h"
 
 #define SLEEPER_FDS_MAX 64
 
@@ -27,15 +28,6 @@ struct sleeper {
 	bool blind;                         /* some port cannot wake us: sleep only briefly */
 	uint64_t crowded_until;             /* ns, CLOCK_MONOTONIC: others want this CPU */
 };
-
-/* A clock that never steps; shared by all who sleep. */
-static inline uint64_t sleeper_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* Longest sleep next to a port without a descriptor. */
 #define SLEEPER_BLIND_NS 100000

@@ -90,7 +90,6 @@ void bench_options_names(void);
 
 /* engine.c: the body of a thread; argument and result are its struct bench_thread. */
 void *bench_thread_run(void *thread);
-uint64_t bench_now_ns(void);
 
 /* run.c: everything; the exit status: 0, 1 when requests were lost or wrong, 2 when it could not be
  * done. */

@@ -4,13 +4,13 @@
 #include "cli/bench/bench.h"
 
 #include "cli/bench/pattern.h"
+#include "runtime/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #define SECOND_NS  1000000000ull
 #define NAP_MAX_NS 5000000ull /* how late the end or a lost request may be noticed */
@@ -36,14 +36,6 @@ struct engine {
 	uint8_t *expected;
 	struct order order; /* with BENCH_VERIFY_NONE only */
 };
-
-uint64_t bench_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
 
 /* --- bytes -------------------------------------------------------------------------------------
  */
@@ -182,7 +174,7 @@ static int send_staged(struct engine *e)
 
 	if (e->n_staged == 0)
 		return 0;
-	now = bench_now_ns();
+	now = clock_now_ns();
 	sent = thread->ops->send(e->transport, e->datagram, e->n_staged, &thread->unreachable);
 	if (sent < 0)
 		return sent;
@@ -296,7 +288,7 @@ static int receive(struct engine *e, uint64_t wait_ns)
 
 	if (got <= 0)
 		return got;
-	now = bench_now_ns();
+	now = clock_now_ns();
 	for (int i = 0; i < got; i++)
 		take(e, &datagram[i], now);
 	return 0;
@@ -346,7 +338,7 @@ static int turns(struct engine *e)
 	int ret = 0;
 
 	for (;;) {
-		uint64_t now = bench_now_ns();
+		uint64_t now = clock_now_ns();
 
 		if (e->options->rate != 0)
 			stage_due(e, now);
@@ -355,14 +347,14 @@ static int turns(struct engine *e)
 		ret = send_staged(e);
 		if (ret < 0)
 			return ret;
-		now = bench_now_ns();
+		now = clock_now_ns();
 		if (!is_sending(e, now) &&
 		    (thread->ledger.outstanding == 0 && (e->n_staged == 0 || now >= e->stop_ns)))
 			return 0;
 		ret = receive(e, nap_ns(e, now));
 		if (ret < 0)
 			return ret;
-		expire(e, bench_now_ns());
+		expire(e, clock_now_ns());
 	}
 }
 

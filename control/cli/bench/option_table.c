@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/bench/option_table.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -9,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/endpoint.h"
 
 #define OPTIONS_MAX 48
 
@@ -43,32 +44,12 @@ static int real_parse(const char *text, double min, double max, double *real)
 
 int address_parse(const char *text, struct address *address)
 {
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->socket;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&address->socket;
-	const char *colon = strrchr(text, ':');
-	char host[INET6_ADDRSTRLEN + 2];
-	uint64_t port;
-	size_t length;
+	struct endpoint endpoint;
 
-	if (colon == NULL || number_parse(colon + 1, 1, 65535, &port) != 0)
-		return -EINVAL;
-	length = (size_t)(colon - text);
-	if (length < 2 || length >= sizeof(host))
-		return -EINVAL;
-	memcpy(host, text, length);
-	host[length] = '\0';
 	memset(address, 0, sizeof(*address));
-	if (host[0] == '[' && host[length - 1] == ']') {
-		host[length - 1] = '\0';
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons((uint16_t)port);
-		address->length = sizeof(*v6);
-		return inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
-	}
-	v4->sin_family = AF_INET;
-	v4->sin_port = htons((uint16_t)port);
-	address->length = sizeof(*v4);
-	return inet_pton(AF_INET, host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
+	if (endpoint_parse(text, &endpoint) != 0)
+		return -EINVAL;
+	return endpoint_socket(&endpoint, &address->socket, &address->length);
 }
 
 static int option_set(const struct option_row *option, const char *text)

@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "runtime/clock.h"
+
 #define EXIT_ERROR 2
 
 int bench_thread_init(struct bench_thread *thread, const struct bench_options *options,
@@ -75,7 +77,7 @@ static void join_all(struct bench_thread *threads, unsigned int n, bool quiet)
 {
 	struct ledger_counts last = {0};
 	double last_seconds = 0;
-	uint64_t start = bench_now_ns();
+	uint64_t start = clock_now_ns();
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -84,7 +86,7 @@ static void join_all(struct bench_thread *threads, unsigned int n, bool quiet)
 		while (i < n && pthread_timedjoin_np(threads[i].thread, NULL, &until) == 0)
 			i++;
 		if (i < n && !quiet)
-			progress(threads, n, (double)(bench_now_ns() - start) / 1e9, &last,
+			progress(threads, n, (double)(clock_now_ns() - start) / 1e9, &last,
 				 &last_seconds);
 	}
 }
@@ -123,7 +125,7 @@ static bool open_gate(struct bench_thread *threads, unsigned int n, pthread_barr
 
 	pthread_barrier_wait(gate);
 	failed = say_errors(threads, n);
-	start = failed ? 0 : bench_now_ns();
+	start = failed ? 0 : clock_now_ns();
 	for (unsigned int i = 0; i < n; i++)
 		threads[i].start_ns = start;
 	pthread_barrier_wait(gate);
@@ -158,7 +160,7 @@ int bench_run(const struct bench_options *options, const struct transport_ops *o
 	int ret = threads != NULL ? 0 : -ENOMEM;
 
 	if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
-		tag = (uint32_t)bench_now_ns();
+		tag = (uint32_t)clock_now_ns();
 	for (unsigned int i = 0; i < n && ret == 0; i++)
 		ret = bench_thread_init(&threads[i], options, ops, i, tag);
 	if (ret == 0)

@@ -107,7 +107,7 @@ static int try_connect(const struct addrinfo *to, int wait_ms)
 
 static void say_why_not(struct doctor *d, int err)
 {
-	const char *host = d->plan.lb_host, *port = d->plan.lb_port;
+	const char *host = d->plan.lb.host, *port = d->plan.lb.port_text;
 
 	doctor_report(d, DOCTOR_PROBLEM, "%s port %s: %s", host, port, strerror(err));
 	if (err == ECONNREFUSED)
@@ -129,13 +129,13 @@ void check_lb_reachable(struct doctor *d)
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
 	int ret, n = 0;
 
-	if (d->plan.lb_host[0] == '\0') {
+	if (d->plan.lb.host[0] == '\0') {
 		doctor_report(d, DOCTOR_NA, "no --lb HOST:PORT given");
 		return;
 	}
-	ret = getaddrinfo(d->plan.lb_host, d->plan.lb_port, &hints, &list);
+	ret = getaddrinfo(d->plan.lb.host, d->plan.lb.port_text, &hints, &list);
 	if (ret != 0) {
-		doctor_report(d, DOCTOR_PROBLEM, "%s: %s", d->plan.lb_host, gai_strerror(ret));
+		doctor_report(d, DOCTOR_PROBLEM, "%s: %s", d->plan.lb.host, gai_strerror(ret));
 		doctor_fix(d, "--lb: a name that getent hosts finds, or an address");
 		return;
 	}
@@ -148,8 +148,8 @@ void check_lb_reachable(struct doctor *d)
 	if (ret < 0)
 		say_why_not(d, -ret);
 	else
-		doctor_report(d, DOCTOR_OK, "%s port %s takes connections", d->plan.lb_host,
-			      d->plan.lb_port);
+		doctor_report(d, DOCTOR_OK, "%s port %s takes connections", d->plan.lb.host,
+			      d->plan.lb.port_text);
 }
 
 /* --- the fabric ------------------------------------------------------------------------------ */

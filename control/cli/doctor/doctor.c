@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/check.h"
+#include "runtime/clock.h"
 
 #define BOTH DOCTOR_MACHINE
 /* Is about what was configured: says nothing of a machine alone. */
@@ -67,14 +68,6 @@ const struct doctor_row doctor_rows[] = {
 
 const unsigned int doctor_n_rows = sizeof(doctor_rows) / sizeof(doctor_rows[0]);
 
-static long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The child: look, write what was found, end without what exit() would do a second time. */
 static void look(struct doctor *d, const struct doctor_row *row, int to)
 {
@@ -106,11 +99,11 @@ static uint32_t limit_ms(const struct doctor *d)
 /* Findings until the end of the pipe. False when the time was over first. */
 static bool collect(struct doctor *d, int from, size_t *size)
 {
-	long end = now_ms() + limit_ms(d);
+	uint64_t end = clock_now_ms() + limit_ms(d);
 
 	for (;;) {
 		struct pollfd p = {.fd = from, .events = POLLIN};
-		long left = end - now_ms();
+		long left = (long)(end - clock_now_ms());
 		ssize_t n;
 
 		if (left <= 0)

@@ -130,26 +130,11 @@ static void take_address(struct doctor_plan *plan, const char *option, const cha
 			 text);
 }
 
-/* "10.0.0.1:4790", "[fd00::1]:4790", "front.example:4790" */
 static void take_lb(struct doctor_plan *plan, const char *text)
 {
-	const char *colon = text ? strrchr(text, ':') : NULL;
-	int n = colon ? (int)(colon - text) : 0;
-	char *end = NULL;
-
-	if (text == NULL)
-		return;
-	if (n > 2 && text[0] == '[' && text[n - 1] == ']') {
-		text++;
-		n -= 2;
-	}
-	if (n < 1 || n >= PLAN_HOST_MAX || strtoul(colon + 1, &end, 10) - 1 > 65534 || *end) {
+	if (text != NULL && endpoint_parse(text, &plan->lb) != 0)
 		snprintf(plan->error, sizeof(plan->error),
 			 "--lb: give HOST:PORT, such as 10.0.0.1:4790 or [fd00::1]:4790");
-		return;
-	}
-	snprintf(plan->lb_host, sizeof(plan->lb_host), "%.*s", n, text);
-	snprintf(plan->lb_port, sizeof(plan->lb_port), "%s", colon + 1);
 }
 
 static void make_agent(struct doctor_plan *plan, const struct doctor_question *q)

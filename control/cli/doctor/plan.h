@@ -11,10 +11,10 @@
 
 #include "config/config.h"
 #include "cli/doctor/doctor.h"
+#include "runtime/endpoint.h"
 
 #define PLAN_RDMA_MAX LB_PORTS_MAX
 #define PLAN_PCI_MAX  16
-#define PLAN_HOST_MAX 256
 
 enum plan_kind {
 	PLAN_PCI,
@@ -67,7 +67,7 @@ struct doctor_plan {
 	unsigned int n_vips;
 	struct lb_address vip[LB_SERVICES_MAX];
 	/* agent */
-	char lb_host[PLAN_HOST_MAX], lb_port[8];
+	struct endpoint lb;
 	struct lb_address address, lb_fabric_address;
 };
 

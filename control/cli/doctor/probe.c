@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/doctor/probe.h"
+#include "runtime/clock.h"
 
 #define WAIT_MS   1000
 #define BYTES_MAX 9216
@@ -168,17 +168,9 @@ static bool receive(struct probe *probe, int fd, const struct lb_address *to, ui
 	return true;
 }
 
-static long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 int probe_run(struct probe *probe, const struct lb_address *to)
 {
-	long end = now_ms() + WAIT_MS;
+	uint64_t end = clock_now_ms() + WAIT_MS;
 	uint64_t cookie = 0;
 	int fd = open_icmp(to), missing;
 
@@ -189,7 +181,7 @@ int probe_run(struct probe *probe, const struct lb_address *to)
 	missing = send_all(probe, fd, to, cookie);
 	while (missing > 0) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		long left = end - now_ms();
+		long left = (long)(end - clock_now_ms());
 
 		if (left <= 0 || poll(&p, 1, (int)left) != 1)
 			break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "load.h"
 #include "flow.h"
+#include "runtime/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,20 +41,12 @@ static void stop_sending(int number)
 	told_to_stop = 1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 uint32_t load_tag(void)
 {
 	uint32_t tag;
 
 	if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
-		tag = (uint32_t)now_ns();
+		tag = (uint32_t)clock_now_ns();
 	return tag;
 }
 
@@ -124,7 +117,7 @@ static int request_send(struct runner *runner, struct flow *flow)
 	load->work->build(load->work->context, id, runner->datagram);
 	for (int i = 0; length >= LOAD_ID_MIN && i < 8; i++)
 		runner->datagram[i] = (uint8_t)(id >> 8 * i);
-	now = now_ns();
+	now = clock_now_ns();
 	ret = datagram_send(runner, flow, length);
 	if (ret <= 0)
 		return ret;
@@ -177,7 +170,7 @@ static int flow_drain(struct runner *runner, struct flow *flow)
 		if (length < 0)
 			continue;
 		ret = flow_received(&runner->load, flow, runner->datagram, (size_t)length,
-				    now_ns());
+				    clock_now_ns());
 		if (ret != 0)
 			return ret;
 	}
@@ -266,7 +259,7 @@ static void gaps_close(struct runner *runner)
 
 static int runner_loop(struct runner *runner)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int ret = 0;
 
 	while (ret == 0 && !(runner->load.n_outstanding == 0 && all_sent(runner, now))) {
@@ -274,8 +267,8 @@ static int runner_loop(struct runner *runner)
 			runner->stop_ns = now;
 		ret = requests_send(runner, now);
 		if (ret == 0)
-			ret = events_wait(runner, now_ns());
-		now = now_ns();
+			ret = events_wait(runner, clock_now_ns());
+		now = clock_now_ns();
 		expire(runner, now);
 	}
 	if (runner->stop_ns != UINT64_MAX)
@@ -346,7 +339,7 @@ int load_run(const struct load_options *options, const struct load_work *work, u
 	}
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	now = now_ns();
+	now = clock_now_ns();
 	tally->start_ns = tally->end_ns = now;
 	runner->next_send_ns = now;
 	runner->next_expire_ns = now;
