@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent's pieces as doorbell_agent.c puts them together (private to gpu-agent/): options, the
- * model, the worker (links, loop) and the conversation with the load balancer. Main thread
- * throughout.
+ * The facade of gpu-agent/, private to it: declares what options.c, doorbell_agent.c, worker.c and
+ * session.c define. Main thread throughout.
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -12,9 +11,7 @@
 #include <stdint.h>
 
 #include "loop/loop.h"
-#include "loop/memory.h"
 #include "loop/model_load.h"
-#include "models/model.h"
 #include "rnic/rnic.h"
 #include "runtime/endpoint.h"
 
@@ -26,40 +23,40 @@ extern int agent_logtype;
 #define AGENT_LABELS_MAX 16
 
 struct agent_options {
-	struct endpoint lb; /* where to register */
+	struct endpoint lb; /* the load balancer's address for agents */
 	char name[AGENT_NAME_MAX];
 	const char *model, *model_arguments;
-	bool verbs; /* the RNIC is an RDMA device; if not, a DPDK device is made one */
+	bool verbs; /* an RDMA device is the RNIC; otherwise the software RNIC on a DPDK device */
 	const char *device;
 	struct rnic_address address, gateway;
 	uint8_t prefix;
-	/* The supervisor has the interface of <device> for all its workers. */
+	/* The supervisor has claimed the interface of <device> for all its workers. */
 	bool device_claimed;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
 		memory_mb, traffic_class;
 	bool hugepages;
 	bool idle_sleep;
-	bool may_post; /* the loop may ring an RDMA device itself, where it can */
+	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
 	unsigned int n_labels;
 	const char *gpus;  /* auto, none, all, or a list of numbers */
-	uint32_t workers;  /* on CPUs */
-	bool processes;    /* several workers have one each, under a supervisor */
-	uint32_t hang_ms;  /* a loop or process that gives no sign for so long is ended */
-	uint32_t start_ms; /* a worker's process of several that is not up after so long is ended */
+	uint32_t workers;  /* number of workers on CPUs */
+	bool processes;    /* several workers have a process each, under a supervisor */
+	uint32_t hang_ms;  /* a loop or process that gives no sign of life for this long is ended */
+	uint32_t start_ms; /* a supervised worker that is not up after this long is ended */
 	const char *log_level;
 	int log_format; /* enum log_format */
-	/* TLS with the first three or with the token; NULL: none */
+	/* TLS by the first three, or by the token; NULL: not given */
 	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
-	const char *tls_name; /* in the load balancer's certificate; NULL: <lb.host> */
+	const char *tls_name; /* expected in the load balancer's certificate; NULL: <lb.host> */
 };
 
-/* Fills <o> from the command line. 0 to go on, 1 to exit well, 2 after a usage error was printed.
- */
+/* Parse the command line into <o>. 0 to go on, 1 to exit with success, 2 after a usage error was
+ * printed. */
 int agent_options_parse(int argc, char **argv, struct agent_options *o);
 
-/* "10.9.0.11" into <out>. False when it is no address. */
+/* Parse "10.9.0.11" or "fd00::11" into <out>. False when it is not an IP address. */
 bool agent_address_parse(const char *text, struct rnic_address *out);
 const char *agent_address_format(const struct rnic_address *address, char *text, size_t size);
 
@@ -67,33 +64,34 @@ const char *agent_address_format(const struct rnic_address *address, char *text,
  */
 
 /*
- * "0,2" into <numbers>, of GPUs 0 to <n_gpus> - 1. How many, or -1 after a complaint.
+ * Parse "0,2" into <numbers>, each from 0 to <n_gpus> - 1. How many there are, or -1 after an error
+ * was logged.
  */
 int agent_gpu_list(const char *text, int n_gpus, int numbers[AGENT_WORKERS_MAX]);
 
-/* "host" of several workers is "host-gpu0" and so on. */
+/* Name one of several workers: "host" becomes "host-gpu0" and so on. */
 void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *kind, int number);
 
-/* As doorbell_agent_run() without a graph, for a program that may start itself anew for every
- * worker. */
+/* Run the agent without a graph, as a program that may start itself again for every worker. Returns
+ * its exit status. */
 int agent_main(int argc, char **argv);
 
 /* --- worker.c: the links and the loop of one registration ---------------------------------------
  */
 
-/* What a worker is made of. */
+/* The parts of a worker; they outlive it. */
 struct agent_setup {
 	char name[AGENT_NAME_MAX];
 	struct rnic *rnic;
 	struct loaded_model model;
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
-	int gpu; /* for a loop on a GPU */
+	int gpu; /* CUDA device number, for a loop on a GPU */
 };
 
 struct agent_worker;
 
-/* What the load balancer said to agent.hello. */
+/* The load balancer's answer to agent.hello. */
 struct agent_hello {
 	uint32_t n_lcores;
 	uint32_t path_mtu;
@@ -103,7 +101,7 @@ struct agent_hello {
 	uint8_t ack_timeout, retry_count;
 };
 
-/* Our half of a link, to be sent to the load balancer; and its half, as it answered. */
+/* Our half of a link, which is sent to the load balancer; and its half, which it answers with. */
 struct agent_link_offer {
 	uint32_t qpn, psn, rkey, stride;
 	uint64_t descriptors, slots, cancels;
@@ -111,13 +109,14 @@ struct agent_link_offer {
 struct agent_link_answer {
 	uint32_t lcore, qpn, psn, reply_rkey, reply_stride;
 	uint64_t reply_address;
-	uint16_t udp_source; /* that the load balancer wants packets from; 0: any */
+	uint16_t udp_source; /* UDP source port that the load balancer wants packets from; 0: any */
 };
 
-/* Memory and queue pairs, one link per lcore of the load balancer. NULL with errno. */
+/* Create memory and queue pairs: one link per lcore of the load balancer. NULL with errno. */
 struct agent_worker *agent_worker_create(const struct agent_setup *setup,
 					 const struct agent_hello *hello);
-/* Longest reply: the model's, or what the services let through if that is less. */
+/* Bytes of the longest reply: the model's, or the longest that the services allow if that is less.
+ */
 uint32_t agent_worker_max_reply(const struct agent_worker *w);
 unsigned int agent_worker_links(const struct agent_worker *w);
 struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigned int lcore);
@@ -126,7 +125,8 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		       uint32_t path_mtu, char *error, size_t size);
 /* Stop the loop, free links and memory. */
 void agent_worker_destroy(struct agent_worker *w);
-/* Nothing more comes of this registration, as <why> says; <final>: nor of another. */
+/* Has this registration failed? Then <why> says why; <final>: registering again does not help
+ * either. */
 bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, size_t size);
 void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out);
 
@@ -136,14 +136,14 @@ void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_sta
 struct agent_session;
 struct event_base;
 
-/* NULL when memory is out. <setup> outlives it. <ended> is called once the worker has left, or
- * failed for good. */
+/* Start a session. <setup> outlives it. <ended> is called once the worker has left, or has failed
+ * for good. NULL when memory is out. */
 struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
 					   void (*ended)(void *context, bool failed),
 					   void *context);
 void agent_session_destroy(struct agent_session *s);
 
-/* Drain, then end. A second call ends it at once. */
+/* Drain, then end. A second call ends the session at once. */
 void agent_session_leave(struct agent_session *s);
 
 #endif

@@ -11,7 +11,7 @@
 #include "dial.h"
 #include "secure/secure.h"
 
-static struct secure_files files_of(const struct agent_options *o)
+static struct secure_files dial_files(const struct agent_options *o)
 {
 	return (struct secure_files){
 		.certificate = o->tls_certificate,
@@ -23,14 +23,14 @@ static struct secure_files files_of(const struct agent_options *o)
 
 bool agent_dial_wants_tls(const struct agent_options *o)
 {
-	struct secure_files files = files_of(o);
+	struct secure_files files = dial_files(o);
 
 	return secure_wanted(&files);
 }
 
 bool agent_dial_check(const struct agent_options *o, char *error, size_t size)
 {
-	struct secure_files files = files_of(o);
+	struct secure_files files = dial_files(o);
 	SSL_CTX *context;
 
 	if (!secure_wanted(&files))
@@ -42,7 +42,7 @@ bool agent_dial_check(const struct agent_options *o, char *error, size_t size)
 
 bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size)
 {
-	struct secure_files files = files_of(o);
+	struct secure_files files = dial_files(o);
 	enum secure_validity validity;
 	time_t not_after;
 	SSL_CTX *context;
@@ -57,24 +57,24 @@ bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size)
 	return validity != SECURE_VALID;
 }
 
-/* The name or address that the load balancer's certificate must have. */
-static const char *peer_name(const struct agent_options *o)
+/* The name or address that must be in the load balancer's certificate. */
+static const char *dial_peer_name(const struct agent_options *o)
 {
 	return o->tls_name != NULL ? o->tls_name : o->lb.host;
 }
 
-static struct bufferevent *handshake(struct event_base *base, int fd, const struct agent_options *o,
-				     char *error, size_t size)
+static struct bufferevent *dial_handshake(struct event_base *base, int fd,
+					  const struct agent_options *o, char *error, size_t size)
 {
-	struct secure_files files = files_of(o);
+	struct secure_files files = dial_files(o);
 	SSL_CTX *context = secure_context(SECURE_AGENT, &files, error, size);
 	struct bufferevent *connection = NULL;
 	SSL *ssl;
 
 	if (context == NULL)
 		return NULL;
-	ssl = secure_dial(context, peer_name(o));
-	SSL_CTX_free(context); /* <ssl> has it */
+	ssl = secure_dial(context, dial_peer_name(o));
+	SSL_CTX_free(context); /* <ssl> holds a reference */
 	if (ssl != NULL)
 		connection = bufferevent_openssl_socket_new(
 			base, fd, ssl, BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
@@ -93,7 +93,7 @@ struct bufferevent *agent_dial_secure(struct event_base *base, struct buffereven
 
 	bufferevent_setfd(plain, -1);
 	bufferevent_free(plain);
-	connection = handshake(base, fd, o, error, size);
+	connection = dial_handshake(base, fd, o, error, size);
 	if (connection == NULL)
 		close(fd);
 	return connection;
@@ -116,8 +116,8 @@ bool agent_dial_reason(struct bufferevent *connection, char *reason, size_t size
 		return false;
 	code = bufferevent_get_openssl_error(connection);
 	/*
-	 * A refusal may come when our side is done with the handshake: then writing may fail before
-	 * the alert that says why was read.
+	 * A refusal may arrive after our side has finished the handshake: then a write may fail
+	 * before the alert with the reason was read.
 	 */
 	if (code == 0) {
 		ERR_clear_error();

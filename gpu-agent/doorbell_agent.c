@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads the model, brings up the RNIC, and lets the session talk to the load balancer; after that
- * this thread sleeps.
+ * Composes the agent: loads the model, starts the RNIC, and starts the sessions with the load
+ * balancer; after that this thread sleeps. Main thread, except doorbell_agent_stop().
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,8 +28,8 @@
 #include "supervisor.h"
 #include "rnic/verbs_rnic.h"
 
-/* The EAL's command line. lcore 0 is this thread, lcore 1 the RNIC; both float over all CPUs. */
-static int start_eal(const struct agent_options *o, char *program)
+/* Start the EAL. lcore 0 is this thread, lcore 1 the RNIC; both may run on all CPUs. */
+static int agent_start_eal(const struct agent_options *o, char *program)
 {
 	char lcores[2048], memory[16], level[64], *arguments[16];
 	cpu_set_t set;
@@ -47,7 +47,7 @@ static int start_eal(const struct agent_options *o, char *program)
 	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s", o->log_level);
 	arguments[argc++] = program;
 	arguments[argc++] = lcores;
-	/* The verbs engine has no packets: nothing of it needs hugepages. */
+	/* The verbs engine has no packets, so it needs no hugepages. */
 	if (o->hugepages && !o->verbs) {
 		arguments[argc++] = "--in-memory";
 	} else {
@@ -56,7 +56,7 @@ static int start_eal(const struct agent_options *o, char *program)
 	}
 	arguments[argc++] = "-m";
 	arguments[argc++] = memory;
-	/* A PCI device is named by its address, which has colons; nothing else is probed. */
+	/* The name of a PCI device is its address, which has colons; no other device is probed. */
 	if (!o->verbs && strchr(o->device, ':') != NULL && strncmp(o->device, "net_", 4) != 0) {
 		arguments[argc++] = "--allow";
 		arguments[argc++] = (char *)o->device;
@@ -82,7 +82,7 @@ struct workers {
 	int stop_fd;
 	struct notify notify;
 	struct event *pulse, *reminder;
-	struct graph_model *graph; /* the model, unless it is a plug-in */
+	struct graph_model *graph; /* the model; NULL: a plug-in */
 	struct agent_setup setup[AGENT_WORKERS_MAX];
 	struct agent_session *session[AGENT_WORKERS_MAX];
 };
@@ -111,7 +111,9 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 		for (int i = 0; i < n; i++)
 			if (out[i] == gpu) {
 				log_sink_say(RTE_LOG_ERR,
-					     "doorbell-agent: --gpu: %ld is there twice", gpu);
+					     "doorbell-agent: --gpu: GPU %ld is given twice; give "
+					     "it once",
+					     gpu);
 				return -1;
 			}
 		out[n++] = gpu;
@@ -120,7 +122,8 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 	}
 }
 
-/* Which GPUs run <model>. 0: the CPU does; -1 after a complaint. What was chosen is said. */
+/* Choose the GPUs that run <model>, and log the choice. 0: the CPU runs it; -1 after an error was
+ * logged. */
 static int choose_gpus(const struct agent_options *o, const struct loaded_model *model, int *gpus)
 {
 	bool automatic = strcmp(o->gpus, "auto") == 0;
@@ -154,7 +157,7 @@ on_cpu:
 	return 0;
 }
 
-static void unload(struct workers *w)
+static void unload_models(struct workers *w)
 {
 	for (unsigned int i = 0; i < w->n; i++)
 		agent_model_unload(&w->setup[i].model);
@@ -165,7 +168,8 @@ void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *
 	snprintf(name, AGENT_NAME_MAX, "%.48s-%s%d", host, kind, number);
 }
 
-/* One more worker, whose model is loaded for it alone. False after a complaint. */
+/* Add a worker, with a model loaded for it alone. <gpu> -1: on a CPU. False after an error was
+ * logged. */
 static bool add_worker(struct workers *w, const struct agent_options *o, int gpu, bool numbered)
 {
 	struct agent_setup *setup = &w->setup[w->n];
@@ -173,8 +177,8 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	int ret;
 
 	if (w->graph != NULL)
-		ret = agent_model_adopt(&setup->model, &w->graph->model, w->graph->arguments,
-					o->max_batch, error, sizeof(error));
+		ret = agent_model_open(&setup->model, &w->graph->model, w->graph->arguments,
+				       o->max_batch, error, sizeof(error));
 	else
 		ret = agent_model_load(&setup->model, o->model, o->model_arguments, o->max_batch,
 				       error, sizeof(error));
@@ -188,7 +192,8 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	setup->gpu = gpu;
 	if (setup->model.shape.max_batch > setup->loop->batch_max) {
 		rte_log(RTE_LOG_NOTICE, agent_logtype,
-			"agent: worker=%s max_batch=%u: more than %u is not for this loop\n",
+			"agent: worker=%s max_batch=%u: this loop takes %u at most, and uses "
+			"that\n",
 			o->name, setup->model.shape.max_batch, setup->loop->batch_max);
 		setup->model.shape.max_batch = setup->loop->batch_max;
 	}
@@ -205,19 +210,22 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	return true;
 }
 
-/* False after a complaint. */
+/* Add all workers that the options ask for. False after an error was logged. */
 static bool make_workers(struct workers *w, const struct agent_options *o)
 {
 	int gpus[AGENT_WORKERS_MAX], n;
 
 	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
 		log_sink_say(RTE_LOG_ERR,
-			     "doorbell-agent: --gpu: the graph is on GPU %d and stays there",
+			     "doorbell-agent: --gpu: the graph can run on its GPU %d only; leave "
+			     "--gpu out",
 			     w->graph->graph.gpu);
 		return false;
 	}
 	if (w->graph != NULL && o->workers > 1) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: --workers: a graph has one worker");
+		log_sink_say(
+			RTE_LOG_ERR,
+			"doorbell-agent: --workers: a graph is served by one worker; leave it out");
 		return false;
 	}
 	if (w->graph != NULL)
@@ -233,8 +241,8 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 				return false;
 		return true;
 	}
-	/* The first was only asked what it can do. */
-	unload(w);
+	/* The first one served only to ask whether the model has a CUDA side. */
+	unload_models(w);
 	w->n = 0;
 	for (int i = 0; i < n; i++)
 		if (!add_worker(w, o, gpus[i], n > 1))
@@ -246,7 +254,7 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
  */
 
 static int stop_fd = -1; /* atomic */
-static int stops;        /* atomic: asked for */
+static int stops;        /* atomic: requests to stop that were not handled yet */
 
 void doorbell_agent_stop(void)
 {
@@ -258,28 +266,28 @@ void doorbell_agent_stop(void)
 	fd = __atomic_load_n(&stop_fd, __ATOMIC_SEQ_CST);
 	if (fd >= 0)
 		written = write(fd, &one, sizeof(one));
-	(void)written; /* fails only when it is full of others */
+	(void)written; /* fails only when the counter is full of earlier requests */
 	errno = before;
 }
 
-static void on_stop(evutil_socket_t fd, short what, void *context)
+static void agent_on_stop(evutil_socket_t fd, short what, void *context)
 {
 	struct workers *w = context;
 	uint64_t ignored;
 
 	if (read(fd, &ignored, sizeof(ignored)) < 0)
 		return;
-	/* The second time they end at once. */
+	/* The second request ends them at once. */
 	for (int n = __atomic_exchange_n(&stops, 0, __ATOMIC_SEQ_CST); n > 0; n--)
 		for (unsigned int i = 0; i < w->n; i++)
 			agent_session_leave(w->session[i]);
 }
 
 /*
- * What broke one of several for good is mended by a new process only: the others drain, and who
- * started us starts all of them again.
+ * A worker has ended. If it failed for good, only a new process helps: the others drain, and the
+ * service manager or supervisor starts all of them again.
  */
-static void on_ended(void *context, bool failed)
+static void on_worker_ended(void *context, bool failed)
 {
 	struct workers *w = context;
 
@@ -294,8 +302,8 @@ static void on_ended(void *context, bool failed)
 		event_base_loopbreak(w->base);
 }
 
-/* A worker that hangs is found by its session; this says that sessions are looked after. */
-static void on_pulse(evutil_socket_t fd, short what, void *context)
+/* Tell the watchdog that this thread runs. A loop that hangs is found by its session. */
+static void agent_on_pulse(evutil_socket_t fd, short what, void *context)
 {
 	const struct workers *w = context;
 	uint64_t us = w->notify.watchdog_us / 4;
@@ -306,8 +314,8 @@ static void on_pulse(evutil_socket_t fd, short what, void *context)
 	evtimer_add(w->pulse, &t);
 }
 
-/* Once a day. */
-static void on_remind(evutil_socket_t fd, short what, void *context)
+/* Once a day: warn before the certificate ends. */
+static void on_certificate_check(evutil_socket_t fd, short what, void *context)
 {
 	const struct timeval day = {.tv_sec = 86400};
 	struct workers *w = context;
@@ -321,8 +329,8 @@ static void on_remind(evutil_socket_t fd, short what, void *context)
 	evtimer_add(w->reminder, &day);
 }
 
-/* Until all have left. */
-static int serve(struct workers *w, struct rnic *rnic)
+/* Run all sessions until every worker has left. Returns the exit status. */
+static int serve_until_left(struct workers *w, struct rnic *rnic)
 {
 	struct event *stop = NULL;
 	bool ready = true;
@@ -331,23 +339,23 @@ static int serve(struct workers *w, struct rnic *rnic)
 	w->left = w->n;
 	for (unsigned int i = 0; ready && w->base != NULL && i < w->n; i++) {
 		w->setup[i].rnic = rnic;
-		w->session[i] = agent_session_create(w->base, &w->setup[i], on_ended, w);
+		w->session[i] = agent_session_create(w->base, &w->setup[i], on_worker_ended, w);
 		ready = w->session[i] != NULL;
 	}
 	if (w->base != NULL && ready) {
-		stop = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, on_stop, w);
-		w->pulse = evtimer_new(w->base, on_pulse, w);
-		w->reminder = evtimer_new(w->base, on_remind, w);
+		stop = event_new(w->base, w->stop_fd, EV_READ | EV_PERSIST, agent_on_stop, w);
+		w->pulse = evtimer_new(w->base, agent_on_pulse, w);
+		w->reminder = evtimer_new(w->base, on_certificate_check, w);
 	}
 	ready = stop != NULL && w->pulse != NULL && w->reminder != NULL;
 	if (ready) {
 		event_add(stop, NULL);
-		/* It goes on to look for its load balancer, however long that takes. */
+		/* Ready, though it may still take long to find the load balancer. */
 		notify_send(&w->notify, "READY=1\nSTATUS=model %s, %u worker%s",
 			    w->setup[0].model.model->name, w->n, w->n == 1 ? "" : "s");
 		if (w->notify.watchdog_us > 0)
-			on_pulse(-1, 0, w);
-		on_remind(-1, 0, w);
+			agent_on_pulse(-1, 0, w);
+		on_certificate_check(-1, 0, w);
 		event_base_dispatch(w->base);
 		notify_send(&w->notify, "STOPPING=1");
 	}
@@ -364,7 +372,8 @@ static int serve(struct workers *w, struct rnic *rnic)
 	return ready && !w->failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static struct rnic *open_rnic(const struct agent_options *o, bool on_gpu, char *error, size_t size)
+static struct rnic *agent_open_rnic(const struct agent_options *o, bool on_gpu, char *error,
+				    size_t size)
 {
 	struct verbs_rnic_params verbs = {
 		.device = o->device,
@@ -395,7 +404,7 @@ static struct rnic *open_rnic(const struct agent_options *o, bool on_gpu, char *
 	return rnic;
 }
 
-static int run(struct workers *w, struct agent_options *o, char *program)
+static int run_workers(struct workers *w, struct agent_options *o, char *program)
 {
 	struct rnic *rnic = NULL;
 	int ret = EXIT_FAILURE;
@@ -404,42 +413,45 @@ static int run(struct workers *w, struct agent_options *o, char *program)
 
 	if (!make_workers(w, o))
 		goto unload;
-	/* A GPU rings in memory and wakes nobody: whoever sends for it must look. */
+	/* A GPU's doorbell is a write to memory, which does not wake a thread: the RNIC must poll.
+	 */
 	on_gpu = w->setup[0].loop == &agent_loop_cuda;
 	if (on_gpu)
 		o->idle_sleep = false;
-	if (start_eal(o, program) < 0) {
+	if (agent_start_eal(o, program) < 0) {
 		log_sink_say(RTE_LOG_ERR,
 			     "doorbell-agent: the EAL did not start (reason above); %s",
-			     o->hugepages ? "are there free hugepages? --no-hugepages goes without"
+			     o->hugepages ? "are there free hugepages? --no-hugepages does without"
 					  : "is there enough memory for --memory-mb?");
 		goto unload;
 	}
-	rnic = open_rnic(o, on_gpu, error, sizeof(error));
+	rnic = agent_open_rnic(o, on_gpu, error, sizeof(error));
 	if (rnic == NULL)
 		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
 	else
-		ret = serve(w, rnic);
+		ret = serve_until_left(w, rnic);
 	if (rnic != NULL)
 		rnic->ops->close(rnic);
 	rte_eal_cleanup();
 unload:
-	unload(w);
+	unload_models(w);
 	return ret;
 }
 
-/* The EAL, which cannot start twice, and what of it is static. */
+/* Is this the first run in this process? The EAL cannot start twice. */
 static bool first_time(void)
 {
 	static int ran; /* atomic */
 
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
 		return true;
-	log_sink_say(RTE_LOG_ERR, "doorbell-agent: runs once in a process, and has done so");
+	log_sink_say(RTE_LOG_ERR,
+		     "doorbell-agent: it can run only once per process, and has run already");
 	return false;
 }
 
-/* What was asked for before there was a descriptor is put into it. */
+/* Open the descriptor for requests to stop, and put earlier requests into it. -1 when there is
+ * none. */
 static int watch_stops(void)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -452,7 +464,8 @@ static int watch_stops(void)
 	return fd;
 }
 
-/* Options are cut up where they lie; who starts us again wants them whole. NULL: no memory. */
+/* Copy the arguments: parsing the options cuts them up, and the supervisor passes them on whole.
+ * NULL: no memory. */
 static char **copy_arguments(int argc, char **argv)
 {
 	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
@@ -460,7 +473,7 @@ static char **copy_arguments(int argc, char **argv)
 	for (int i = 0; copy != NULL && i < argc; i++) {
 		copy[i] = strdup(argv[i]);
 		if (copy[i] == NULL)
-			return NULL; /* the program ends */
+			return NULL; /* not freed: the program ends */
 	}
 	return copy;
 }
@@ -473,7 +486,7 @@ static int run_or_supervise(int argc, char **argv, char **whole, const struct do
 	char error[512];
 	int ret;
 
-	optind = 0; /* the process may have parsed options of its own */
+	optind = 0; /* restart getopt: the process may have parsed options of its own */
 	ret = agent_options_parse(argc, argv, &options);
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
@@ -496,11 +509,11 @@ static int run_or_supervise(int argc, char **argv, char **whole, const struct do
 		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
 		return EXIT_FAILURE;
 	}
-	/* The descriptor stays: somebody may be stopping this very moment. */
+	/* The descriptor stays open: doorbell_agent_stop() may be using it in another thread. */
 	if (whole != NULL && agent_supervisor_wanted(&options))
 		return agent_supervisor_run(argc, whole, &options, &workers.notify,
 					    workers.stop_fd);
-	return run(&workers, &options, argv[0]);
+	return run_workers(&workers, &options, argv[0]);
 }
 
 int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-agent as a library: libdoorbell-agent.so exports these two calls, and nothing else. A
- * process that has captured a model as a CUDA graph serves it without a plug-in.
+ * The agent as a library: libdoorbell-agent.so exports these two calls and nothing else. With them
+ * a process that has captured a model as a CUDA graph serves it without a plug-in.
  */
 #ifndef DOORBELL_AGENT_H
 #define DOORBELL_AGENT_H
@@ -13,9 +13,10 @@ extern "C" {
 #endif
 
 /*
- * A model on a GPU. Graph and buffers stay the caller's; they must live, and nobody else touch
- * them, while the agent runs. Requests and replies all have the same size, and lie one behind the
- * other. The graph reads <batch> of them whatever came; what it makes of the rest nobody sees.
+ * A model on a GPU. The caller owns graph and buffers; they must live, and only the agent may use
+ * them, while the agent runs. All requests have the same size, and all replies; they lie one after
+ * the other. The graph always processes <batch> requests; results for rows without a request are
+ * not used.
  */
 struct doorbell_graph {
 	void *graph;        /* cudaGraph_t: kernels, copies within the device, memsets */
@@ -23,21 +24,20 @@ struct doorbell_graph {
 	const void *output; /* batch * reply_bytes */
 	uint32_t request_bytes, reply_bytes;
 	uint32_t batch;
-	int32_t gpu; /* CUDA's number of the device they are on */
+	int32_t gpu; /* CUDA number of the device that they are on */
 };
 
 /*
- * Run the agent with the command line of doorbell-agent until it has left, as the program does, on
- * this thread and with what it says on stderr. <graph>: the model, instead of a plug-in; then
- * --model is what services call it. NULL: --model is a plug-in. Once in a process. <argv> is as
- * main() gets it: writable, and there until this returns. Returns the program's exit status.
- * Signals are the caller's, who ignores SIGPIPE.
+ * Run the agent with the command line of doorbell-agent until it has left; returns the program's
+ * exit status. It runs on the calling thread, and logs to stderr. <graph> is the model, and --model
+ * is what services call it; NULL: --model is a plug-in. Once per process. <argv> is as main() gets
+ * it: writable, and valid until this returns. The caller handles signals, and ignores SIGPIPE.
  */
 int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph);
 
 /*
  * Drain, then return from doorbell_agent_run(); a second call ends it at once. From any thread, or
- * from a signal handler. What comes before a run has begun is not lost: it ends it.
+ * from a signal handler. A call before the run has begun is not lost: the run ends then.
  */
 void doorbell_agent_stop(void);
 

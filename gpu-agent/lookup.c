@@ -13,7 +13,7 @@
 
 #include "runtime/detached.h"
 
-/* The asker and the thread have one each time; the last one frees it. */
+/* references: one of the caller, one of the thread; the last one frees it */
 struct agent_lookup {
 	unsigned int users; /* atomic */
 	char *host, *port;
@@ -37,7 +37,7 @@ static void lookup_put(struct agent_lookup *l)
 	free(l);
 }
 
-/* False when the name is one (not an address) and <flags> say not to ask. */
+/* Look up the addresses. False when <flags> allow only an address, and the name is not one. */
 static bool lookup_ask(struct agent_lookup *l, int flags)
 {
 	struct addrinfo hints = {.ai_flags = flags, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -59,11 +59,11 @@ static bool lookup_ask(struct agent_lookup *l, int flags)
 		freeaddrinfo(list);
 	if (l->error == 0 && l->found.n == 0)
 		l->error = EAI_NONAME;
-	/* The number publishes what was found: the asker reads it first. */
+	/* The eventfd's number publishes the result: the caller reads it first. */
 	return write(l->fd, &one, sizeof(one)) == sizeof(one);
 }
 
-static void *lookup_run(void *argument)
+static void *lookup_thread(void *argument)
 {
 	struct agent_lookup *l = argument;
 
@@ -77,7 +77,7 @@ static bool lookup_start_thread(struct agent_lookup *l)
 	int ret;
 
 	__atomic_add_fetch(&l->users, 1, __ATOMIC_RELAXED);
-	ret = detached_start(lookup_run, l);
+	ret = detached_start(lookup_thread, l);
 	if (ret != 0)
 		lookup_put(l);
 	return ret == 0;
@@ -124,7 +124,7 @@ agent_lookup_start(struct event_base *base, const char *host, const char *port,
 		l->event = event_new(base, l->fd, EV_READ, on_answer, l);
 	if (l->event == NULL || event_add(l->event, NULL) < 0)
 		goto fail;
-	/* An address needs no thread. */
+	/* An IP address needs no lookup, so no thread. */
 	if (!lookup_ask(l, AI_NUMERICHOST | AI_NUMERICSERV) && !lookup_start_thread(l))
 		goto fail;
 	return l;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-agent: one per worker, or a supervisor of several. All it does is the library's; signals
- * are the program's.
+ * The program doorbell-agent: one worker, or a supervisor of several. The library does the work;
+ * the program handles signals.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -9,14 +9,14 @@
 #include "agent.h"
 #include "doorbell_agent.h"
 
-static void on_signal(int number)
+static void main_on_signal(int number)
 {
 	doorbell_agent_stop();
 }
 
 int main(int argc, char **argv)
 {
-	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction stop = {.sa_handler = main_on_signal, .sa_flags = SA_RESTART};
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -54,7 +54,7 @@ enum kind {
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
 
-/* One row per option: it makes the parser, the checks and the help. */
+/* One row per option: parser, checks and help use it. */
 struct row {
 	const char *name, *value, *help;
 	enum kind kind;
@@ -70,10 +70,13 @@ static const struct row rows[] = {
 	{"tls-certificate", "FILE", "TLS: the agent's certificate (PEM), whose DNS name is --name",
 	 TEXT, AT(tls_certificate)},
 	{"tls-key", "FILE", "TLS: its key", TEXT, AT(tls_key)},
-	{"tls-ca", "FILE", "TLS: who signed the load balancer's certificate", TEXT, AT(tls_ca)},
-	{"tls-name", "NAME|IP", "TLS: what the load balancer's certificate is for [HOST of --lb]",
-	 TEXT, AT(tls_name)},
-	{"token-file", "FILE", "TLS by a token that load balancer and agents share, instead", TEXT,
+	{"tls-ca", "FILE", "TLS: certificate of the authority that signed the load balancer's",
+	 TEXT, AT(tls_ca)},
+	{"tls-name", "NAME|IP",
+	 "TLS: name or address in the load balancer's certificate [HOST of --lb]", TEXT,
+	 AT(tls_name)},
+	{"token-file", "FILE",
+	 "TLS by a token that load balancer and agents share, instead of certificates", TEXT,
 	 AT(token_file)},
 	{"engine", "ENGINE", "soft: a software RNIC on a DPDK device; verbs: an RDMA device [soft]",
 	 ENGINE},
@@ -87,11 +90,12 @@ static const struct row rows[] = {
 	{"gateway", "IP", "soft: next hop to load balancers outside the subnet", ADDRESS,
 	 AT(gateway)},
 	{"mtu", "BYTES", "soft: IP MTU of the device [1500]", NUMBER, AT(mtu), 576, 9216},
-	{"traffic-class", "N", "verbs: DSCP and ECN bits of what is sent [0]", NUMBER,
+	{"traffic-class", "N", "verbs: DSCP and ECN bits of the packets sent [0]", NUMBER,
 	 AT(traffic_class), 0, 255},
-	{"proxy", NULL, "verbs: post through a thread also where a ConnectX could be rung directly",
+	{"proxy", NULL,
+	 "verbs: post through the proxy thread, also where the loop could ring a ConnectX itself",
 	 FLAG_OFF, AT(may_post)},
-	{"name", "NAME", "what people call the worker [host name]", NAME},
+	{"name", "NAME", "the worker's name [host name]", NAME},
 	{"model", "NAME|PATH", "plug-in to serve (required): echo, mlp, or the path of a .so", TEXT,
 	 AT(model)},
 	{"model-args", "K=V,...", "arguments of the plug-in", TEXT, AT(model_arguments)},
@@ -102,29 +106,29 @@ static const struct row rows[] = {
 	{"one-process", NULL,
 	 "several workers: all in this process, behind one RNIC [a process each; {n} in --device "
 	 "is "
-	 "then the worker's number, and with the soft engine, or {n}, each has the address behind "
-	 "the one before]",
+	 "then the worker's number, and with the soft engine, or {n}, each worker has the next "
+	 "address]",
 	 FLAG_OFF, AT(processes)},
 	{"hang-ms", "MS",
-	 "a loop that gives no sign of life for so long, and --max-run-ms, ends its process "
+	 "a loop that gives no sign of life for this and --max-run-ms together ends its process "
 	 "[10000]",
 	 NUMBER, AT(hang_ms), 100, 600000},
 	{"start-ms", "MS",
-	 "several workers: one that has not loaded its model after so long is ended, and started "
+	 "several workers: one that has not loaded its model after this is ended, and started "
 	 "again [90000]",
 	 NUMBER, AT(start_ms), 100, 3600000},
 	{"slots", "N", "request slots per link, a power of two [256]", NUMBER, AT(slots), 2, 32768,
 	 true},
 	{"max-batch", "N", "requests per run of the model [32]", NUMBER, AT(max_batch), 1, 65536},
-	{"batch-timeout-us", "US", "wait for a batch to fill [0: never]", NUMBER,
+	{"batch-timeout-us", "US", "wait this long for a batch to fill [0: do not wait]", NUMBER,
 	 AT(batch_timeout_us), 0, 1000000},
 	{"heartbeat-ms", "MS", "heartbeat of the loop [20]", NUMBER, AT(heartbeat_ms), 10, 60000},
-	{"max-run-ms", "MS", "longest batch; no heartbeat comes meanwhile [0]", NUMBER,
-	 AT(max_run_ms), 0, 600000},
+	{"max-run-ms", "MS", "run time of the longest batch, during which no heartbeat is sent [0]",
+	 NUMBER, AT(max_run_ms), 0, 600000},
 	{"weight", "N", "share of the requests, or of the flows under maglev, 1..256 [1]", NUMBER,
 	 AT(weight), 1, 256},
-	{"label", "KEY=VALUE", "what operators sort workers by: host=..., gpu=...; up to 16 times",
-	 LABEL},
+	{"label", "KEY=VALUE",
+	 "a label that operators filter workers by: host=..., gpu=...; up to 16 times", LABEL},
 	{"congestion-control", "dcqcn|off", "of the software RNIC [dcqcn]", CONTROL, AT(dcqcn)},
 	{"memory-mb", "MB", "packet memory [128]", NUMBER, AT(memory_mb), 64, 65536},
 	{"no-hugepages", NULL, "use ordinary pages", FLAG_OFF, AT(hugepages)},
@@ -136,9 +140,9 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-#define USAGE_COLUMN 27 /* where help begins, behind two spaces */
+#define USAGE_COLUMN 27 /* column of the help, after two spaces */
 
-static void usage(FILE *to)
+static void print_options(FILE *to)
 {
 	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVICE --address IP/PREFIX "
 	      "--model NAME [options]\n\n",
@@ -148,17 +152,17 @@ static void usage(FILE *to)
 
 		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
 			 rows[i].value == NULL ? "" : rows[i].value);
-		/* What does not fit before the column has a line of its own. */
+		/* A longer option has a line of its own. */
 		if (strlen(left) > USAGE_COLUMN - 2)
 			fprintf(to, "  %s\n  %-*s%s\n", left, USAGE_COLUMN, "", rows[i].help);
 		else
 			fprintf(to, "  %-*s%s\n", USAGE_COLUMN, left, rows[i].help);
 	}
 	fprintf(to, "  %-*s%s\n  %-*s%s\n", USAGE_COLUMN, "--version", "print the version",
-		USAGE_COLUMN, "--help", "this text");
+		USAGE_COLUMN, "--help", "print this help");
 }
 
-static int complain(const struct row *row, const char *value, const char *fix)
+static int report_option(const struct row *row, const char *value, const char *fix)
 {
 	fprintf(stderr, "doorbell-agent: --%s: '%s' %s\n", row->name, value, fix);
 	return 2;
@@ -175,7 +179,7 @@ static int set_number(const struct row *row, const char *value, void *field)
 	    n > row->max || (row->power_of_two && (n & (n - 1)) != 0)) {
 		snprintf(fix, sizeof(fix), "is not %s from %u to %u",
 			 row->power_of_two ? "a power of two" : "a number", row->min, row->max);
-		return complain(row, value, fix);
+		return report_option(row, value, fix);
 	}
 	*(uint32_t *)field = n;
 	return 0;
@@ -187,14 +191,15 @@ static int set_prefix(const struct row *row, char *value, struct agent_options *
 	unsigned long bits;
 
 	if (slash == NULL)
-		return complain(row, value, "has no prefix length; write 10.9.0.11/24");
+		return report_option(row, value, "has no prefix length; write 10.9.0.11/24");
 	*slash = '\0';
 	if (!agent_address_parse(value, &o->address))
-		return complain(row, value, "is no IP address");
+		return report_option(row, value, "is no IP address");
 	bits = strtoul(slash + 1, &end, 10);
 	if (*end != '\0' || end == slash + 1 || bits == 0 ||
 	    bits > (o->address.family == 4 ? 32 : 128))
-		return complain(row, slash + 1, "is no prefix length");
+		return report_option(row, slash + 1,
+				     "is not a prefix length, 1 to 32 (IPv4) or 1 to 128 (IPv6)");
 	o->prefix = bits;
 	return 0;
 }
@@ -203,10 +208,10 @@ static int set_host_port(const struct row *row, const char *value, struct endpoi
 {
 	if (endpoint_parse(value, lb) == 0)
 		return 0;
-	return complain(row, value, "is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
+	return report_option(row, value, "is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
 }
 
-static int set(const struct row *row, char *value, struct agent_options *o)
+static int set_option(const struct row *row, char *value, struct agent_options *o)
 {
 	void *field = (char *)o + row->offset;
 
@@ -217,37 +222,38 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 	case NUMBER:
 		return set_number(row, value, field);
 	case ADDRESS:
-		return agent_address_parse(value, field) ? 0
-							 : complain(row, value, "is no IP address");
+		return agent_address_parse(value, field)
+			       ? 0
+			       : report_option(row, value, "is no IP address");
 	case PREFIX:
 		return set_prefix(row, value, o);
 	case HOST_PORT:
 		return set_host_port(row, value, &o->lb);
 	case NAME:
 		if (strlen(value) >= AGENT_NAME_MAX)
-			return complain(row, value, "is longer than 63 characters");
+			return report_option(row, value, "is longer than 63 characters");
 		if (value[0] == '\0' || value[strspn(value, NAME_CHARACTERS)] != '\0')
-			return complain(row, value,
-					"may have letters, digits, '.', '_' and '-' only");
+			return report_option(row, value,
+					     "may have letters, digits, '.', '_' and '-' only");
 		snprintf(o->name, sizeof(o->name), "%s", value);
 		return 0;
 	case ENGINE:
 		o->verbs = strcmp(value, "verbs") == 0;
 		return o->verbs || strcmp(value, "soft") == 0
 			       ? 0
-			       : complain(row, value, "is neither soft nor verbs");
+			       : report_option(row, value, "is neither soft nor verbs");
 	case LEVEL:
 		for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 			if (strcmp(value, levels[i]) == 0) {
 				o->log_level = levels[i];
 				return 0;
 			}
-		return complain(row, value, "is none of error, warning, notice, info, debug");
+		return report_option(row, value, "is none of error, warning, notice, info, debug");
 	case FORMAT:
 		o->log_format = log_format_named(value);
 		return o->log_format < (int)LOG_FORMATS
 			       ? 0
-			       : complain(row, value, "is none of text, logfmt, json");
+			       : report_option(row, value, "is none of text, logfmt, json");
 	case GPUS:
 		*(const char **)field = value;
 		return strcmp(value, "auto") == 0 || strcmp(value, "all") == 0 ||
@@ -255,19 +261,20 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 				       (value[0] != '\0' &&
 					value[strspn(value, "0123456789,")] == '\0')
 			       ? 0
-			       : complain(row, value,
-					  "is neither auto, all, none, nor numbers of GPUs like "
-					  "0,2");
+			       : report_option(
+					 row, value,
+					 "is neither auto, all, none, nor numbers of GPUs like "
+					 "0,2");
 	case LABEL:
 		if (strchr(value, '=') == NULL || value[0] == '=')
-			return complain(row, value, "is not KEY=VALUE; write host=rack2-7");
+			return report_option(row, value, "is not KEY=VALUE; write host=rack2-7");
 		if (o->n_labels == AGENT_LABELS_MAX)
-			return complain(row, value, "is one label too many; give at most 16");
+			return report_option(row, value, "is one label too many; give at most 16");
 		o->label[o->n_labels++] = value;
 		return 0;
 	case CONTROL:
 		if (strcmp(value, "dcqcn") != 0 && strcmp(value, "off") != 0)
-			return complain(row, value, "is neither dcqcn nor off");
+			return report_option(row, value, "is neither dcqcn nor off");
 		*(bool *)field = value[0] == 'd';
 		return 0;
 	case FLAG_OFF:
@@ -277,7 +284,7 @@ static int set(const struct row *row, char *value, struct agent_options *o)
 	return 2;
 }
 
-static int check(const struct agent_options *o)
+static int options_check(const struct agent_options *o)
 {
 	const char *missing = o->lb.host[0] == '\0'    ? "lb"
 			      : o->device == NULL      ? "device"
@@ -324,7 +331,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.workers = 1,
 		.processes = true,
 		.hang_ms = AGENT_HANG_MS,
-		.start_ms = 90000, /* as systemd waits */
+		.start_ms = 90000, /* systemd's own default */
 		.log_level = "info",
 	};
 	gethostname(o->name, sizeof(o->name) - 1);
@@ -340,14 +347,14 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 			return 1;
 		}
 		if (c == 'h') {
-			usage(stdout);
+			print_options(stdout);
 			return 1;
 		}
 		if (c < 256) {
 			fputs("doorbell-agent: see --help\n", stderr);
 			return 2;
 		}
-		ret = set(&rows[c - 256], optarg, o);
+		ret = set_option(&rows[c - 256], optarg, o);
 		if (ret != 0)
 			return ret;
 	}
@@ -356,5 +363,5 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 			argv[optind]);
 		return 2;
 	}
-	return check(o);
+	return options_check(o);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sentence that comes again and again: it is said once, then with its count after a minute, two
- * more, four more, and so on to every hour.
+ * Thins out a log line that comes again and again: logged at once, then with a count after one
+ * minute, two more, four more, and so on, at most once per hour. Pure.
  */
 #ifndef REPEAT_H
 #define REPEAT_H
@@ -12,15 +12,15 @@
 #define REPEAT_FIRST_MS 60000
 #define REPEAT_MOST_MS  3600000
 
-/* Begin with zeroes, and again when what the sentence was about is over. */
+/* Zero it at first, and again when the condition is over. */
 struct repeat {
 	char text[512];
-	uint64_t times; /* that it came */
-	uint64_t first_ms, said_ms;
-	uint64_t wait_ms; /* from then to the next time */
+	uint64_t times; /* how often it came */
+	uint64_t first_ms, logged_ms;
+	uint64_t wait_ms; /* from logged_ms to the next line */
 };
 
-/* <text> comes at <now_ms>: is it to be said? Where times > 1, with that and for how long. */
-bool repeat_says(struct repeat *repeat, const char *text, uint64_t now_ms);
+/* <text> comes at <now_ms>: is a line due? When times > 1 it should name times and first_ms. */
+bool repeat_is_due(struct repeat *repeat, const char *text, uint64_t now_ms);
 
 #endif

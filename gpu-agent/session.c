@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conversation with the load balancer: hello, register, ready, and again from the start
- * whenever the connection, the lease or a link is lost. JSON-RPC 2.0, one message per line over
- * TCP; the methods are listed in control/protocol/control.h.
+ * The session with the load balancer: hello, register, ready; again from the start whenever the
+ * connection, the lease or a link is lost. JSON-RPC 2.0, one message per line over TCP;
+ * control/protocol/control.h lists the methods. Main thread.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -36,30 +36,31 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define PROTOCOL     2
 #define LINE_MAX_LEN 65536
 /*
- * After a failure the next try comes soon, the ones after it ever later, up to this: a load
- * balancer that is back must not wait long for its workers, nor be run over by them. A refusal is
- * worth trying again too: it may still know our former self, or the operator may fix it there.
+ * ms between tries. After a failure the first try comes soon, later ones after ever longer waits up
+ * to RETRY_MS: a load balancer that is back must not wait long for its workers, nor be overrun by
+ * them. A refusal is retried too: the load balancer may still know our earlier registration, or the
+ * operator may fix it there.
  */
 #define AGAIN_MS   50
 #define RETRY_MS   250
 #define REFUSED_MS 2000
-/* Who served for this long starts over with the soonest try. */
+/* After serving for this many ms the next wait is AGAIN_MS again. */
 #define SERVED_MS 1000
-/* A drain that takes longer than this is cut short. */
+/* ms; a drain that takes longer is cut short. */
 #define LEAVE_MS 30000
-/* How often links are looked at. */
+/* ms between checks of the links and the loop. */
 #define CHECK_MS 50
-/* Hello, registration, ready: together answered within this, or not at all. */
+/* ms; hello, registration and ready must all be answered within this. */
 #define PATIENCE_MS 5000
-/* A lost SYN is sent again after a second, then two: a new connection is sooner. Of each address.
- */
+/* ms per address. TCP sends a lost SYN again only after a second, then two: a new connection is
+ * faster. */
 #define CONNECT_MS 300
-/* Who asks for a name's addresses for longer than this goes on with those it had. */
+/* ms; after this without an answer, the addresses of the last lookup are used. */
 #define LOOKUP_MS 1000
-/* A TLS handshake, where hundreds of others may be waiting for theirs. */
+/* ms for a TLS handshake, when hundreds of agents connect at once. */
 #define SECURE_MS  5000
 #define MAX_RUN_MS 600000
-/* How often a lease is renewed within its time: one renewal may be lost. */
+/* Renewals per lease: one may be lost. */
 #define RENEWALS     3
 #define LEASE_MIN_MS 100
 
@@ -68,7 +69,7 @@ enum step {
 	STEP_LOOKING_UP,
 	STEP_CONNECTING,
 	STEP_SECURING,
-	STEP_ATTACH, /* to the registration that another connection had */
+	STEP_ATTACH, /* asks for the registration of an earlier connection */
 	STEP_HELLO,
 	STEP_REGISTER,
 	STEP_READY,
@@ -82,43 +83,43 @@ struct agent_session {
 	void *ended_context;
 	uint64_t instance;
 	struct bufferevent *connection;
-	struct agent_lookup *lookup; /* under way; it may take longer than several tries */
+	struct agent_lookup *lookup; /* running; it may take longer than several tries */
 	struct lookup_addresses known;
-	unsigned int at, tried; /* of those: which one is next, how many were */
+	unsigned int at, tried; /* of <known>: the next one; how many were tried */
 	struct event *retry, *check, *give_up, *renew;
-	struct event *patience; /* for the load balancer's next word before we serve */
+	struct event *patience; /* limits the wait for an answer until we serve */
 	enum step step;
 	bool leaving;
-	/* The worker serves on while its registration has no connection. */
-	bool kept;
+	/* The worker goes on serving while its registration has no connection. */
+	bool detached;
 	int number, generation; /* of the registration */
 	int request_id;
-	unsigned int again_ms; /* the next failure's wait */
+	unsigned int again_ms; /* wait after the next failure */
 	uint64_t serving_since;
-	bool served;             /* this worker; it has figures then */
-	uint32_t lease_ms;       /* the registration ends when it is not renewed for so long */
-	unsigned int unanswered; /* renewals */
+	bool served;             /* this worker has served: its counters are worth a log line */
+	uint32_t lease_ms;       /* the registration ends when it is not renewed for this long */
+	unsigned int unanswered; /* renewals without an answer */
 	struct agent_worker *worker;
-	uint64_t beats;         /* of the loop, when last looked at */
-	uint64_t checked_ms;    /* when that was */
-	unsigned int silent_ms; /* for so long there were no more */
-	uint64_t halted_ms;     /* the longest that the whole process stood still, in this one */
+	uint64_t beats;         /* heartbeats of the loop at the last check */
+	uint64_t checked_ms;    /* time of the last check */
+	unsigned int silent_ms; /* for how long there were no new ones */
+	uint64_t halted_ms;     /* longest halt of the whole process during this registration */
 	struct agent_hello hello;
-	uint32_t max_run_ms;   /* as told, or as measured if that was more */
-	struct repeat failure; /* why it does not serve, which comes with every try */
+	uint32_t max_run_ms;   /* as given, or as measured if that was more */
+	struct repeat failure; /* why it does not serve; logged at growing intervals */
 };
 
-static void start(struct agent_session *s);
+static void session_start_try(struct agent_session *s);
 static void take_addresses(struct agent_session *s, const char *why_none);
 
-static void set_timer(struct event *timer, unsigned int ms)
+static void session_set_timer(struct event *timer, unsigned int ms)
 {
 	struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
 	evtimer_add(timer, &t);
 }
 
-/* For how long the process has stood still since it was last looked at. */
+/* For how many ms the process has been halted since the last check. */
 static uint64_t halted_ms(const struct agent_session *s)
 {
 	uint64_t since = clock_now_ms() - s->checked_ms;
@@ -133,8 +134,9 @@ static void note_halt(struct agent_session *s)
 }
 
 /*
- * A batch that takes longer than the load balancer waits for a heartbeat looks like a hung loop. So
- * tell it next time how long batches were, with room to spare.
+ * Learn the longest batch. To the load balancer a batch that takes longer than its wait for a
+ * heartbeat looks like a hung loop: the next registration tells it how long batches were, with a
+ * margin.
  */
 static void learn_run_time(struct agent_session *s)
 {
@@ -145,19 +147,19 @@ static void learn_run_time(struct agent_session *s)
 		return;
 	agent_worker_stats_read(s->worker, &stats);
 	ms = stats.longest_run_ns / 1000000;
-	/* Who halts the process halts a batch; batches are no longer for that. */
+	/* A halt of the process also halts a batch; it does not count as run time. */
 	note_halt(s);
 	ms = ms > s->halted_ms ? (ms - s->halted_ms) * 2 : 0;
 	if (ms <= s->max_run_ms || ms < s->hello.worker_timeout_ms / 2)
 		return;
 	s->max_run_ms = ms < MAX_RUN_MS ? ms : MAX_RUN_MS;
 	LOG(WARNING,
-	    "worker=%s longest_batch_ms=%lu max_run_ms=%u: the load balancer takes so long "
-	    "a silence for death; give --max-run-ms, or lower --max-batch",
+	    "worker=%s longest_batch_ms=%lu max_run_ms=%u: the load balancer takes such "
+	    "a silence for a failure; give --max-run-ms, or lower --max-batch",
 	    s->setup->name, (unsigned long)(ms / 2), s->max_run_ms);
 }
 
-/* What one registration came to. */
+/* Destroy the worker, and log what this registration did. */
 static void end_worker(struct agent_session *s)
 {
 	struct agent_loop_stats stats;
@@ -178,8 +180,8 @@ static void end_worker(struct agent_session *s)
 }
 
 /*
- * How long to wait now: doubles with every failure in a row, up to <most>. Half of it is drawn by
- * lot, as hundreds of agents lose one load balancer at the same instant.
+ * ms to wait before the next try: doubles with every failure in a row, up to <most>. Half of it is
+ * random, as hundreds of agents lose one load balancer at the same instant.
  */
 static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 {
@@ -194,8 +196,8 @@ static unsigned int wait_ms(struct agent_session *s, unsigned int most)
 	return ms / 2 + lot % (ms / 2 + 1);
 }
 
-/* No connection is left, nor a timer that is about it. */
-static void hang_up(struct agent_session *s)
+/* Close the connection, and stop its timers. */
+static void close_connection(struct agent_session *s)
 {
 	if (s->connection != NULL)
 		bufferevent_free(s->connection);
@@ -206,36 +208,36 @@ static void hang_up(struct agent_session *s)
 	s->step = STEP_IDLE;
 }
 
-/* Nothing of this registration is left, and no timer. */
-static void close_down(struct agent_session *s)
+/* End this registration: connection, worker and all timers. */
+static void session_reset(struct agent_session *s)
 {
-	hang_up(s);
-	s->kept = false;
+	close_connection(s);
+	s->detached = false;
 	learn_run_time(s);
 	end_worker(s);
 	evtimer_del(s->check);
 	evtimer_del(s->give_up);
 }
 
-/* No more of this worker; said once. */
-static void end(struct agent_session *s, bool failed)
+/* End the session, and report it to its owner once. */
+static void session_end(struct agent_session *s, bool failed)
 {
 	void (*ended)(void *context, bool failed) = s->ended;
 
 	s->ended = NULL;
 	s->leaving = true;
-	close_down(s);
+	session_reset(s);
 	if (ended != NULL)
 		ended(s->ended_context, failed);
 }
 
-/* Once, and then how often it came, at growing intervals. */
-static void say_failure(struct agent_session *s, const char *reason)
+/* Log why the worker does not serve: once, then with a count at growing intervals. */
+static void log_failure(struct agent_session *s, const char *reason)
 {
-	const char *what = s->kept ? "serving_without_control" : "not_serving";
+	const char *what = s->detached ? "serving_without_control" : "not_serving";
 	uint64_t now = clock_now_ms();
 
-	if (!repeat_says(&s->failure, reason, now))
+	if (!repeat_is_due(&s->failure, reason, now))
 		return;
 	if (s->failure.times == 1)
 		LOG(WARNING, "worker=%s %s=\"%s\"", s->setup->name, what, reason);
@@ -245,39 +247,40 @@ static void say_failure(struct agent_session *s, const char *reason)
 		    (unsigned long)((now - s->failure.first_ms) / 1000));
 }
 
-/* Say why, and begin anew in a while, <most_ms> at most. */
-static void fail(struct agent_session *s, unsigned int most_ms, const char *reason)
+/* Log <reason>, and try again after a wait of at most <most_ms>. */
+static void session_fail(struct agent_session *s, unsigned int most_ms, const char *reason)
 {
 	unsigned int again_ms = wait_ms(s, most_ms);
 
-	/* Who answers, but does not take us, may not be the one: the next address comes first. */
+	/* An address that answers but refuses us may be the wrong one: the next try takes the next
+	 * address. */
 	if (s->step > STEP_CONNECTING && s->step < STEP_SERVING)
 		s->at++;
-	say_failure(s, reason);
-	if (s->leaving && !s->kept)
-		return end(s, false);
-	if (s->kept)
-		hang_up(s);
+	log_failure(s, reason);
+	if (s->leaving && !s->detached)
+		return session_end(s, false);
+	if (s->detached)
+		close_connection(s);
 	else
-		close_down(s);
-	set_timer(s->retry, again_ms);
+		session_reset(s);
+	session_set_timer(s->retry, again_ms);
 }
 
-/* Nothing more comes of the worker: begin anew without it. */
-static void fail_worker(struct agent_session *s, unsigned int most_ms, const char *reason)
+/* Give up the worker, and register again without it. */
+static void session_fail_worker(struct agent_session *s, unsigned int most_ms, const char *reason)
 {
-	s->kept = false;
-	fail(s, most_ms, reason);
+	s->detached = false;
+	session_fail(s, most_ms, reason);
 }
 
 /*
- * The connection is lost. What serves has no need of it: the load balancer keeps the worker as long
- * as it hears the loop, and we go on with it over another connection.
+ * The connection is lost. A worker that serves does not need it: the load balancer keeps the worker
+ * as long as it hears the loop's heartbeats, and we attach to it over another connection.
  */
-static void lose(struct agent_session *s, const char *reason)
+static void session_lose_connection(struct agent_session *s, const char *reason)
 {
-	s->kept = s->step == STEP_SERVING;
-	fail(s, RETRY_MS, reason);
+	s->detached = s->step == STEP_SERVING;
+	session_fail(s, RETRY_MS, reason);
 }
 
 /* --- sending
@@ -291,12 +294,12 @@ static void send_request(struct agent_session *s, const char *method, json_t *pa
 
 	json_decref(message);
 	if (text == NULL)
-		return fail(s, RETRY_MS, "no memory for a request");
+		return session_fail(s, RETRY_MS, "no memory for a request");
 	evbuffer_add_printf(bufferevent_get_output(s->connection), "%s\n", text);
 	free(text);
 }
 
-static void say_hello(struct agent_session *s)
+static void send_hello(struct agent_session *s)
 {
 	char address[INET6_ADDRSTRLEN];
 
@@ -309,7 +312,7 @@ static void say_hello(struct agent_session *s)
 						    sizeof(address))));
 }
 
-static void say_attach(struct agent_session *s)
+static void send_attach(struct agent_session *s)
 {
 	char instance[17];
 
@@ -339,7 +342,7 @@ static json_t *links_json(const struct agent_session *s)
 	return links;
 }
 
-/* The load balancer says what is wrong with them. */
+/* Labels are not checked here: the load balancer rejects bad ones with a reason. */
 static json_t *labels_json(const struct agent_options *o)
 {
 	json_t *labels = json_object();
@@ -393,9 +396,9 @@ static void take_hello(struct agent_session *s, json_t *result)
 			"retry_count", &retry) < 0 ||
 	    lcores < 1 || lcores > AGENT_LINKS_MAX || ack < 0 || ack > 31 || retry < 0 ||
 	    retry > 7 || !agent_address_parse(address, &s->hello.address))
-		return fail(s, REFUSED_MS,
-			    "the load balancer's hello is not understood; do both "
-			    "sides have the same version?");
+		return session_fail(s, REFUSED_MS,
+				    "the load balancer's hello is not understood; do both "
+				    "sides have the same version?");
 	s->hello.n_lcores = lcores;
 	s->hello.path_mtu = path_mtu;
 	s->hello.max_request = request;
@@ -405,16 +408,16 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.retry_count = retry;
 	s->worker = agent_worker_create(s->setup, &s->hello);
 	if (s->worker == NULL) {
-		snprintf(reason, sizeof(reason), "%d rings of %u slots cannot be made: %s; %s",
+		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s; %s",
 			 lcores, s->setup->options->slots, strerror(errno),
 			 errno == ENODEV ? "start the agent again when the RDMA device works"
 					 : "lower --slots if they are too many");
-		return fail(s, REFUSED_MS, reason);
+		return session_fail(s, REFUSED_MS, reason);
 	}
 	send_register(s);
 }
 
-/* The load balancer's half of every link, each lcore once. */
+/* Read the load balancer's half of every link; each lcore must occur once. */
 static bool read_answers(const struct agent_session *s, json_t *links,
 			 struct agent_link_answer *answers)
 {
@@ -459,69 +462,71 @@ static void take_registration(struct agent_session *s, json_t *result)
 			&s->generation, "path_mtu", &path_mtu, "lease_ms", &lease_ms, "links",
 			&links) < 0 ||
 	    lease_ms < LEASE_MIN_MS || !read_answers(s, links, answers))
-		return fail(s, REFUSED_MS,
-			    "the load balancer's answer to the registration is not "
-			    "understood; do both sides have the same version?");
+		return session_fail(s, REFUSED_MS,
+				    "the load balancer's answer to the registration is not "
+				    "understood; do both sides have the same version?");
 	ret = agent_worker_start(s->worker, answers, path_mtu, why, sizeof(why));
 	if (ret < 0) {
 		snprintf(reason, sizeof(reason), "the links cannot be set up: %s", why);
-		return fail(s, REFUSED_MS, reason);
+		return session_fail(s, REFUSED_MS, reason);
 	}
 	s->lease_ms = lease_ms;
 	s->step = STEP_READY;
 	send_request(s, "agent.ready", json_object());
 }
 
-/* From now on the registration is ours to renew. */
-static void serve(struct agent_session *s)
+/* Begin to serve: from now on the registration must be renewed. */
+static void session_serve(struct agent_session *s)
 {
 	s->step = STEP_SERVING;
 	s->serving_since = clock_now_ms();
 	s->unanswered = 0;
-	set_timer(s->renew, s->lease_ms / RENEWALS);
+	session_set_timer(s->renew, s->lease_ms / RENEWALS);
 	evtimer_del(s->patience);
 	s->failure = (struct repeat){0};
 	s->served = true;
 }
 
-/* The load balancer has the worker as it was. */
+/* Attached: the load balancer still has the worker. */
 static void take_attached(struct agent_session *s, json_t *result)
 {
 	int lease_ms = 0;
 
 	if (json_unpack(result, "{s:i}", "lease_ms", &lease_ms) < 0 || lease_ms < LEASE_MIN_MS)
-		return fail_worker(s, REFUSED_MS,
-				   "the load balancer's answer is not understood; do both sides "
-				   "have the same version?");
+		return session_fail_worker(
+			s, REFUSED_MS,
+			"the load balancer's answer is not understood; do both sides "
+			"have the same version?");
 	s->lease_ms = lease_ms;
-	s->kept = false;
-	serve(s);
-	LOG(NOTICE, "worker=%s control is back, and it serves on", s->setup->name);
+	s->detached = false;
+	session_serve(s);
+	LOG(NOTICE, "worker=%s control is back, and the worker has served all the time",
+	    s->setup->name);
 	if (s->leaving)
 		send_request(s, "agent.drain", json_object());
 }
 
-/* It does not: it was restarted, or took us for dead. The connection is good for a new
- * registration. */
-static void register_anew(struct agent_session *s, const char *reason)
+/* Not attached: the load balancer was restarted, or has given the worker up. The connection is good
+ * for a new registration. */
+static void register_again(struct agent_session *s, const char *reason)
 {
 	if (s->leaving)
-		return end(s, false);
+		return session_end(s, false);
 	LOG(WARNING, "worker=%s not_serving=\"%s; registering again\"", s->setup->name, reason);
-	s->kept = false;
+	s->detached = false;
 	evtimer_del(s->check);
 	learn_run_time(s);
 	end_worker(s);
-	say_hello(s);
+	send_hello(s);
 }
 
 static void take_ready(struct agent_session *s)
 {
-	serve(s);
+	session_serve(s);
 	s->silent_ms = 0;
 	s->checked_ms = clock_now_ms();
 	s->halted_ms = 0;
-	set_timer(s->check, CHECK_MS);
+	session_set_timer(s->check, CHECK_MS);
 	LOG(NOTICE, "worker=%s model=%s registered links=%u slots=%u", s->setup->name,
 	    s->setup->model.model->name, agent_worker_links(s->worker), s->setup->options->slots);
 	if (s->leaving)
@@ -535,11 +540,11 @@ static void take_state(struct agent_session *s, json_t *params)
 	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
 	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->setup->name, state, reason);
 	if (control_state_find(state) == CONTROL_STATE_DRAINED && s->leaving) {
-		/* Nothing is left to answer and nothing more comes. When an operator drained the
-		 * worker it may be resumed: it waits. */
-		end(s, false);
+		/* Every request is answered, and no more will come. When an operator drained the
+		 * worker, it waits: it may be resumed. */
+		session_end(s, false);
 	} else if (control_state_find(state) == CONTROL_STATE_GONE) {
-		fail(s, RETRY_MS, reason);
+		session_fail(s, RETRY_MS, reason);
 	}
 }
 
@@ -554,7 +559,7 @@ static void take_result(struct agent_session *s, json_t *result)
 		return take_registration(s, result);
 	case STEP_READY:
 		return take_ready(s);
-	default: /* to agent.renew, or agent.drain */
+	default: /* the answer to agent.renew or agent.drain */
 		s->unanswered = 0;
 	}
 }
@@ -566,21 +571,21 @@ static void take_line(struct agent_session *s, const char *line, size_t length)
 	char reason[512];
 
 	if (message == NULL)
-		return fail(s, REFUSED_MS,
-			    "the load balancer sent a line that is not JSON; is "
-			    "--lb its port for agents?");
+		return session_fail(s, REFUSED_MS,
+				    "the load balancer sent a line that is not JSON; is "
+				    "--lb its port for agents?");
 	error = json_object_get(message, "error");
 	result = json_object_get(message, "result");
 	json_unpack(message, "{s?s}", "method", &method);
 	if (error != NULL) {
 		json_unpack(error, "{s:s}", "message", &text);
 		if (s->step == STEP_ATTACH) {
-			register_anew(s, text);
+			register_again(s, text);
 			json_decref(message);
 			return;
 		}
 		snprintf(reason, sizeof(reason), "refused by the load balancer: %s", text);
-		fail(s, REFUSED_MS, reason);
+		session_fail(s, REFUSED_MS, reason);
 	} else if (strcmp(method, "worker.state") == 0) {
 		take_state(s, json_object_get(message, "params"));
 	} else if (result != NULL) {
@@ -589,7 +594,7 @@ static void take_line(struct agent_session *s, const char *line, size_t length)
 	json_decref(message);
 }
 
-static void on_read(struct bufferevent *connection, void *context)
+static void session_on_read(struct bufferevent *connection, void *context)
 {
 	struct agent_session *s = context;
 	struct evbuffer *input = bufferevent_get_input(connection);
@@ -603,14 +608,16 @@ static void on_read(struct bufferevent *connection, void *context)
 		free(line);
 	}
 	if (s->connection == connection && evbuffer_get_length(input) > LINE_MAX_LEN)
-		fail(s, REFUSED_MS, "the load balancer sent an endless line");
+		session_fail(s, REFUSED_MS,
+			     "the load balancer sent a line longer than 64 KiB; is --lb its port "
+			     "for agents?");
 }
 
-static void on_event(struct bufferevent *connection, short what, void *context);
+static void session_on_event(struct bufferevent *connection, short what, void *context);
 static void try_next(struct agent_session *s, const char *why_not_last);
 
-/* TCP is there: go on with TLS. */
-static void secure(struct agent_session *s)
+/* TCP is connected: start TLS. */
+static void start_tls(struct agent_session *s)
 {
 	char reason[512];
 
@@ -618,43 +625,44 @@ static void secure(struct agent_session *s)
 	s->connection = agent_dial_secure(s->base, s->connection, s->setup->options, reason,
 					  sizeof(reason));
 	if (s->connection == NULL)
-		return fail(s, REFUSED_MS, reason);
-	bufferevent_setcb(s->connection, on_read, NULL, on_event, s);
+		return session_fail(s, REFUSED_MS, reason);
+	bufferevent_setcb(s->connection, session_on_read, NULL, session_on_event, s);
 	bufferevent_enable(s->connection, EV_READ | EV_WRITE);
-	set_timer(s->patience, SECURE_MS);
+	session_set_timer(s->patience, SECURE_MS);
 }
 
 static void take_connection(struct agent_session *s)
 {
 	if (s->step == STEP_CONNECTING && agent_dial_wants_tls(s->setup->options))
-		return secure(s);
+		return start_tls(s);
 	if (!agent_dial_proven(s->connection))
-		return fail(s, REFUSED_MS, "the load balancer did not prove who it is");
-	set_timer(s->patience, PATIENCE_MS);
-	if (s->kept)
-		say_attach(s);
+		return session_fail(s, REFUSED_MS, "the load balancer did not prove its identity");
+	session_set_timer(s->patience, PATIENCE_MS);
+	if (s->detached)
+		send_attach(s);
 	else
-		say_hello(s);
+		send_hello(s);
 }
 
-/* The load balancer ended the connection, or TLS did. */
-static void say_end(struct agent_session *s, struct bufferevent *connection)
+/* The load balancer, or TLS, has ended the connection: find the reason. */
+static void report_lost_connection(struct agent_session *s, struct bufferevent *connection)
 {
 	char why[256], reason[384];
 
-	/* A refusal of our certificate comes behind the handshake, in place of an answer. */
+	/* A refusal of our certificate arrives after the handshake, in place of an answer. */
 	if (s->step <= STEP_HELLO && agent_dial_reason(connection, why, sizeof(why))) {
 		snprintf(reason, sizeof(reason), "TLS: %s", why);
-		return fail(s, REFUSED_MS, reason);
+		return session_fail(s, REFUSED_MS, reason);
 	}
 	if (s->step == STEP_HELLO && !agent_dial_wants_tls(s->setup->options))
-		return fail(s, REFUSED_MS,
-			    "the load balancer closed the connection without an answer; does it "
-			    "want TLS (--tls-certificate or --token-file)?");
-	lose(s, "the load balancer closed the connection; trying again");
+		return session_fail(
+			s, REFUSED_MS,
+			"the load balancer closed the connection without an answer; does it "
+			"want TLS (--tls-certificate or --token-file)?");
+	session_lose_connection(s, "the load balancer closed the connection; trying again");
 }
 
-static void on_event(struct bufferevent *connection, short what, void *context)
+static void session_on_event(struct bufferevent *connection, short what, void *context)
 {
 	struct agent_session *s = context;
 
@@ -664,7 +672,7 @@ static void on_event(struct bufferevent *connection, short what, void *context)
 		return;
 	if (s->step == STEP_CONNECTING)
 		return try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
-	say_end(s, connection);
+	report_lost_connection(s, connection);
 }
 
 /* --- connecting ------------------------------------------------------------------------------ */
@@ -676,19 +684,19 @@ static void try_address(struct agent_session *s)
 
 	s->step = STEP_CONNECTING;
 	s->connection = connection;
-	set_timer(s->patience, CONNECT_MS);
+	session_set_timer(s->patience, CONNECT_MS);
 	if (connection == NULL)
-		return fail(s, RETRY_MS, "no memory for a connection");
-	bufferevent_setcb(connection, on_read, NULL, on_event, s);
+		return session_fail(s, RETRY_MS, "no memory for a connection");
+	bufferevent_setcb(connection, session_on_read, NULL, session_on_event, s);
 	bufferevent_enable(connection, EV_READ | EV_WRITE);
-	/* Unless on_event() has heard of it already, and gone on. */
+	/* Unless session_on_event() was called already, and has gone on. */
 	if (bufferevent_socket_connect(connection, (const struct sockaddr *)&a->at, (int)a->size) <
 		    0 &&
 	    s->connection == connection)
 		try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
-/* The addresses are there, or those from before have to do. */
+/* Connect to the addresses just found, or else to those of the last lookup. */
 static void take_addresses(struct agent_session *s, const char *why_none)
 {
 	char reason[384];
@@ -697,13 +705,13 @@ static void take_addresses(struct agent_session *s, const char *why_none)
 		snprintf(reason, sizeof(reason),
 			 "cannot look up the load balancer '%s': %s; trying again",
 			 s->setup->options->lb.host, why_none);
-		return fail(s, RETRY_MS, reason);
+		return session_fail(s, RETRY_MS, reason);
 	}
 	s->tried = 0;
 	try_address(s);
 }
 
-/* Each address once, then again in a while. */
+/* Try each address once, then wait. */
 static void try_next(struct agent_session *s, const char *why_not_last)
 {
 	const struct agent_options *o = s->setup->options;
@@ -717,22 +725,22 @@ static void try_next(struct agent_session *s, const char *why_not_last)
 	snprintf(reason, sizeof(reason),
 		 "cannot reach the load balancer at %s:%s (addresses tried: %u): %s; trying again",
 		 o->lb.host, o->lb.port_text, s->tried, why_not_last);
-	fail(s, RETRY_MS, reason);
+	session_fail(s, RETRY_MS, reason);
 }
 
 /* --- timers
  * --------------------------------------------------------------------------------------- */
 
-static void on_retry(evutil_socket_t fd, short what, void *context)
+static void session_on_retry(evutil_socket_t fd, short what, void *context)
 {
-	start(context);
+	session_start_try(context);
 }
 
 /*
- * Has the loop not beaten for too long? A machine that stood still makes a look come late, not the
- * loop hang: a look counts for two at most.
+ * Has the loop not sent a heartbeat for too long? After a halt of the machine a check comes late
+ * though the loop does not hang: so one check counts for two intervals at most.
  */
-static bool hangs(struct agent_session *s)
+static bool loop_hangs(struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
 	uint64_t now = clock_now_ms(), since = now - s->checked_ms;
@@ -754,32 +762,34 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 	char why[256];
 	bool final;
 
-	if (hangs(s)) {
-		LOG(ERR, "worker=%s the loop has not beaten for %u ms: this process ends",
+	if (loop_hangs(s)) {
+		LOG(ERR, "worker=%s the loop has sent no heartbeat for %u ms: this process exits",
 		    s->setup->name, s->silent_ms);
-		/* Nothing can take back a thread or a kernel that is in a model. */
+		/* A thread or a kernel inside a model cannot be stopped. */
 		_exit(EXIT_FAILURE);
 	}
 	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
-		return set_timer(s->check, CHECK_MS);
+		return session_set_timer(s->check, CHECK_MS);
 	if (!final)
-		return fail_worker(s, RETRY_MS, why);
+		return session_fail_worker(s, RETRY_MS, why);
 	LOG(ERR, "worker=%s %s", s->setup->name, why);
-	end(s, true);
+	session_end(s, true);
 }
 
 /*
- * Without an answer for so long we are gone there: begin anew as soon as somebody hears us. Not by
- * the clock: a machine that stood still must ask first.
+ * Renew the lease. After too many renewals without an answer the registration has ended there:
+ * connect again. This counts renewals, not time: after a halt of the machine the load balancer must
+ * be asked first.
  */
 static void on_renew(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
 
 	if (s->unanswered++ >= RENEWALS)
-		return lose(s, "the load balancer did not answer for the time of a lease; trying "
-			       "again");
-	set_timer(s->renew, s->lease_ms / RENEWALS);
+		return session_lose_connection(
+			s, "the load balancer has not answered for the time of a lease; trying "
+			   "again");
+	session_set_timer(s->renew, s->lease_ms / RENEWALS);
 	send_request(s, "agent.renew", json_object());
 }
 
@@ -791,7 +801,7 @@ static void on_patience(evutil_socket_t fd, short what, void *context)
 		return try_next(s, "no answer");
 	if (s->step == STEP_LOOKING_UP)
 		return take_addresses(s, "the name server does not answer");
-	fail(s, RETRY_MS, "the load balancer does not answer; trying again");
+	session_fail(s, RETRY_MS, "the load balancer does not answer; trying again");
 }
 
 static void on_give_up(evutil_socket_t fd, short what, void *context)
@@ -799,7 +809,7 @@ static void on_give_up(evutil_socket_t fd, short what, void *context)
 	struct agent_session *s = context;
 
 	LOG(WARNING, "worker=%s the drain takes too long; leaving now", s->setup->name);
-	end(s, false);
+	session_end(s, false);
 }
 
 static void on_addresses(void *context, const struct lookup_addresses *found, int error)
@@ -813,18 +823,19 @@ static void on_addresses(void *context, const struct lookup_addresses *found, in
 		take_addresses(s, gai_strerror(error));
 }
 
-static void start(struct agent_session *s)
+static void session_start_try(struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
 
 	s->step = STEP_LOOKING_UP;
-	set_timer(s->patience, LOOKUP_MS);
-	/* One at a time: it may be older than this try. */
+	session_set_timer(s->patience, LOOKUP_MS);
+	/* One lookup at a time: this one may have been started by an earlier try. */
 	if (s->lookup == NULL)
 		s->lookup =
 			agent_lookup_start(s->base, o->lb.host, o->lb.port_text, on_addresses, s);
 	if (s->lookup == NULL)
-		fail(s, RETRY_MS, "no memory, or no thread, to look up the load balancer's name");
+		session_fail(s, RETRY_MS,
+			     "no memory, or no thread, to look up the load balancer's name");
 }
 
 struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
@@ -838,7 +849,7 @@ struct agent_session *agent_session_create(struct event_base *base, const struct
 	s->setup = setup;
 	s->ended = ended;
 	s->ended_context = context;
-	s->retry = evtimer_new(base, on_retry, s);
+	s->retry = evtimer_new(base, session_on_retry, s);
 	s->check = evtimer_new(base, on_check, s);
 	s->give_up = evtimer_new(base, on_give_up, s);
 	s->patience = evtimer_new(base, on_patience, s);
@@ -851,7 +862,7 @@ struct agent_session *agent_session_create(struct event_base *base, const struct
 		agent_session_destroy(s);
 		return NULL;
 	}
-	start(s);
+	session_start_try(s);
 	return s;
 }
 
@@ -878,12 +889,12 @@ void agent_session_destroy(struct agent_session *s)
 
 void agent_session_leave(struct agent_session *s)
 {
-	if (s->leaving || (s->step < STEP_REGISTER && !s->kept)) {
-		end(s, false);
+	if (s->leaving || (s->step < STEP_REGISTER && !s->detached)) {
+		session_end(s, false);
 		return;
 	}
 	s->leaving = true;
-	set_timer(s->give_up, LEAVE_MS);
+	session_set_timer(s->give_up, LEAVE_MS);
 	if (s->step == STEP_SERVING)
 		send_request(s, "agent.drain", json_object());
 }

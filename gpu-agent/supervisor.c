@@ -26,36 +26,37 @@
 #include "runtime/notify.h"
 #include "runtime/port.h"
 
-/* A worker that ended by a fault is back this soon, and ever later while it goes on to. */
+/* ms before a worker that ended by a fault is restarted: the first time, and at most, as it doubles
+ * with every fault. */
 #define AGAIN_MS     100
 #define AGAIN_MAX_MS 10000
-/* Who was ready for so long starts over with the soonest. */
+/* A worker that was ready for this many ms starts over with AGAIN_MS. */
 #define WELL_MS 10000
-/* A worker finds out by itself that its loop hangs, and says why: this much before we end it. */
+/* ms that a worker has to find a hang of its own loop, and log it, before it is killed. */
 #define GRACE_MS 1000
-/* Drains end by themselves (session.c: LEAVE_MS); what does not is killed. */
+/* ms; drains end by themselves (session.c: LEAVE_MS), and a worker that takes longer is killed. */
 #define LEAVE_MS 35000
-/* The second time they are to end at once. */
+/* ms; the same after a second request to stop. */
 #define AT_ONCE_MS 2000
-/* The driver may have to be loaded for that. */
+/* ms to count the GPUs, which may have to load the driver. */
 #define COUNT_MS 60000
 
-#define EXIT_USAGE      2 /* no other start helps */
+#define EXIT_USAGE      2 /* bad options: a restart does not help */
 #define EXTRA_ARGUMENTS 16
 #define NUMBER_MARK     "{n}"
-/* What workers know of us, in their environment. */
+/* Environment variables by which a worker knows its supervisor. */
 #define CLAIMED "DOORBELL_CLAIMED_DEVICE"
 #define WORKER  "DOORBELL_WORKER"
 
 struct child {
 	struct supervisor *supervisor;
 	char name[AGENT_NAME_MAX], address[INET6_ADDRSTRLEN + 4];
-	int number; /* of its GPU, or of the worker */
+	int number; /* of its GPU, or its own */
 	char *device;
 	pid_t pid; /* 0: not running */
 	bool ready, left;
 	uint64_t ready_since,
-		silent_at; /* ms; the second: when it will have been silent too long */
+		silent_at; /* ms; the second: when it will have been silent for too long */
 	unsigned int again_ms;
 	struct event *again, *silence;
 };
@@ -69,14 +70,14 @@ struct supervisor {
 	struct event_base *base;
 	struct event *ended, *said, *stop, *kill, *pulse;
 	unsigned int n, stops;
-	bool anybody_ready; /* ever */
+	bool ever_ready; /* since the start */
 	int status;
 	struct child child[AGENT_WORKERS_MAX];
 };
 
-#define SAY(level, format, ...) log_sink_say(RTE_LOG_##level, "agent: " format, ##__VA_ARGS__)
+#define REPORT(level, format, ...) log_sink_say(RTE_LOG_##level, "agent: " format, ##__VA_ARGS__)
 
-static void set_timer(struct event *timer, uint64_t ms)
+static void supervisor_set_timer(struct event *timer, uint64_t ms)
 {
 	struct timeval t = {.tv_sec = (time_t)(ms / 1000),
 			    .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
@@ -106,8 +107,8 @@ bool agent_supervisor_claimed(const char *device)
  */
 
 /*
- * A process that has asked the driver cannot fork safely any more, and may hang in it: so a child
- * asks. How many, or -1 after a complaint.
+ * Count the GPUs. A child process asks the driver, because a process that has used it cannot fork
+ * safely any more, and the driver may hang. -1 after an error was logged.
  */
 static int count_gpus(void)
 {
@@ -120,7 +121,7 @@ static int count_gpus(void)
 	pid_t pid;
 
 	if (pipe(ends) < 0 || (pid = fork()) < 0) {
-		SAY(ERR, "--gpu all: %s", strerror(errno));
+		REPORT(ERR, "--gpu all: %s", strerror(errno));
 		return -1;
 	}
 	if (pid == 0) {
@@ -131,18 +132,19 @@ static int count_gpus(void)
 	readable.fd = ends[0];
 	if (poll(&readable, 1, COUNT_MS) == 1 &&
 	    read(ends[0], &answer, sizeof(answer)) != sizeof(answer))
-		snprintf(answer.why, sizeof(answer.why), "the driver ended who asked");
+		snprintf(answer.why, sizeof(answer.why),
+			 "the process that asked the driver has ended without an answer");
 	close(ends[0]);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	if (answer.n > 0)
 		return answer.n;
-	SAY(ERR, "--gpu all: %s", answer.why);
+	REPORT(ERR, "--gpu all: %s", answer.why);
 	return -1;
 }
 
-/* The numbers of the workers. How many, or -1 after a complaint. */
-static int list(const struct agent_options *o, int *numbers)
+/* Fill <numbers> with those of the workers. How many there are, or -1 after an error was logged. */
+static int list_workers(const struct agent_options *o, int *numbers)
 {
 	int n = (int)o->workers;
 
@@ -157,7 +159,8 @@ static int list(const struct agent_options *o, int *numbers)
 	return n;
 }
 
-/* The address <n> behind --address, with its prefix length. False when the subnet ends before. */
+/* Write the address <n> after --address, with its prefix length. False when the subnet ends before
+ * it. */
 static bool address_behind(const struct agent_options *o, unsigned int n, char *text, size_t size)
 {
 	unsigned int bits = o->address.family == 4 ? 96u + o->prefix : o->prefix, carry = n;
@@ -173,7 +176,7 @@ static bool address_behind(const struct agent_options *o, unsigned int n, char *
 	for (unsigned int i = 0; i < bits; i++)
 		if ((address.addr.s6_addr[i / 8] ^ o->address.addr.s6_addr[i / 8]) & 0x80 >> i % 8)
 			return false;
-	/* IPv4's last address of a subnet is all of its hosts'. */
+	/* The last IPv4 address of a subnet is its broadcast address. */
 	for (unsigned int i = bits; i < 128; i++)
 		last &= (address.addr.s6_addr[i / 8] & 0x80 >> i % 8) != 0;
 	if (n > 0 && last && o->address.family == 4)
@@ -184,7 +187,7 @@ static bool address_behind(const struct agent_options *o, unsigned int n, char *
 	return true;
 }
 
-/* --device with the worker's number in it. NULL when memory is out. */
+/* Fill the worker's number into --device. NULL when memory is out. */
 static char *device_of(const struct agent_options *o, int number)
 {
 	const char *mark = strstr(o->device, NUMBER_MARK);
@@ -198,8 +201,8 @@ static char *device_of(const struct agent_options *o, int number)
 		       : text;
 }
 
-/* Packet sockets are shared by interface, RDMA devices by nature; whatever else is one process's.
- */
+/* Can several processes use --device? Packet sockets share an interface, and RDMA devices are
+ * shared anyway; any other device belongs to one process. */
 static bool can_be_shared(const struct agent_options *o)
 {
 	return o->verbs || strncmp(o->device, "net_af_packet", 13) == 0 ||
@@ -213,14 +216,13 @@ static bool make_children(struct supervisor *s)
 	int numbers[AGENT_WORKERS_MAX], n;
 
 	if (!can_be_shared(o)) {
-		SAY(ERR,
-		    "--device %s can be one process's only: give each worker its own "
-		    "with " NUMBER_MARK
-		    " in place of its number, or all of them one with --one-process",
-		    o->device);
+		REPORT(ERR,
+		       "--device %s can belong to one process only: give each worker its own "
+		       "with " NUMBER_MARK " in place of its number, or use --one-process",
+		       o->device);
 		return false;
 	}
-	n = list(o, numbers);
+	n = list_workers(o, numbers);
 	for (int i = 0; i < n; i++) {
 		struct child *c = &s->child[i];
 
@@ -233,10 +235,11 @@ static bool make_children(struct supervisor *s)
 			return false;
 		if (!address_behind(o, own_address ? (unsigned int)i : 0, c->address,
 				    sizeof(c->address))) {
-			SAY(ERR,
-			    "--address: %d workers take as many addresses in a row, and the subnet "
-			    "ends before; begin with a lower one, or give --one-process",
-			    n);
+			REPORT(ERR,
+			       "--address: %d workers need as many consecutive addresses, and the "
+			       "subnet "
+			       "ends before that; begin with a lower one, or give --one-process",
+			       n);
 			return false;
 		}
 		s->n++;
@@ -244,20 +247,21 @@ static bool make_children(struct supervisor *s)
 	return n > 0;
 }
 
-static void expect_a_sign(struct child *c)
+static void child_watch(struct child *c)
 {
 	const struct agent_options *o = c->supervisor->options;
 	uint64_t ms = c->ready ? o->hang_ms + o->max_run_ms + GRACE_MS : o->start_ms;
 
 	c->silent_at = clock_now_ms() + ms;
-	set_timer(c->silence, ms);
+	supervisor_set_timer(c->silence, ms);
 }
 
 /* --- starting ----------------------------------------------------------------------------------
  */
 
-/* What was given, and behind it what is this worker's: the last one counts. */
-static void arguments(const struct child *c, char **out, char *number)
+/* Build the child's argument list: the original one, then what differs for this worker. The last
+ * one of an option counts. */
+static void child_arguments(const struct child *c, char **out, char *number)
 {
 	const struct supervisor *s = c->supervisor;
 	int n = s->argc;
@@ -277,8 +281,8 @@ static void arguments(const struct child *c, char **out, char *number)
 	out[n] = NULL;
 }
 
-/* In the new process; does not return. */
-static void become(const struct child *c, pid_t parent)
+/* Become the worker, in the new process. Does not return. */
+static void child_exec(const struct child *c, pid_t parent)
 {
 	const struct supervisor *s = c->supervisor;
 	char **argv = calloc((size_t)s->argc + EXTRA_ARGUMENTS, sizeof(*argv)), number[16],
@@ -286,13 +290,15 @@ static void become(const struct child *c, pid_t parent)
 
 	if (argv == NULL)
 		_exit(EXIT_FAILURE);
-	/* Without us nobody would start it again, or end it. It may have happened already. */
+	/* Without its supervisor a worker would have no restart and no end. The parent may be gone
+	 * already. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
-	/* A terminal's Ctrl-C is for us, who pass it on: twice would end it at once. */
+	/* Ctrl-C in a terminal must reach the supervisor only, which passes it on: a second one
+	 * would end the worker at once. */
 	setpgid(0, 0);
-	arguments(c, argv, number);
+	child_arguments(c, argv, number);
 	snprintf(watchdog, sizeof(watchdog), "%llu",
 		 (s->options->hang_ms + s->options->max_run_ms) * 1000ull);
 	setenv("NOTIFY_SOCKET", s->notify_name, 1);
@@ -303,76 +309,77 @@ static void become(const struct child *c, pid_t parent)
 	_exit(EXIT_FAILURE);
 }
 
-static void start(struct child *c)
+static void child_start(struct child *c)
 {
 	pid_t self = getpid();
 
 	c->ready = false;
 	c->pid = fork();
 	if (c->pid == 0)
-		become(c, self);
+		child_exec(c, self);
 	if (c->pid > 0) {
-		SAY(INFO, "worker=%s pid=%d address=%s started", c->name, c->pid, c->address);
-		expect_a_sign(c);
+		REPORT(INFO, "worker=%s pid=%d address=%s started", c->name, c->pid, c->address);
+		child_watch(c);
 		return;
 	}
 	c->pid = 0;
-	SAY(ERR, "worker=%s no process for it: %s", c->name, strerror(errno));
-	set_timer(c->again, AGAIN_MAX_MS);
+	REPORT(ERR, "worker=%s cannot start its process: %s", c->name, strerror(errno));
+	supervisor_set_timer(c->again, AGAIN_MAX_MS);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *context)
+static void child_on_again(evutil_socket_t fd, short what, void *context)
 {
-	start(context);
+	child_start(context);
 }
 
 /* --- watching ----------------------------------------------------------------------------------
  */
 
-static void say_status(const struct supervisor *s)
+static void send_status(const struct supervisor *s)
 {
 	unsigned int ready = 0;
 
 	for (unsigned int i = 0; i < s->n; i++)
 		ready += s->child[i].ready;
-	/* It serves as soon as one of them does; who is missing is in the status. */
+	/* The service is ready as soon as one worker is; the status says how many are. */
 	notify_send(s->notify, "%sSTATUS=model %s, %u of %u workers up",
-		    s->anybody_ready ? "READY=1\n" : "", s->options->model, ready, s->n);
+		    s->ever_ready ? "READY=1\n" : "", s->options->model, ready, s->n);
 }
 
-static void on_silence(evutil_socket_t fd, short what, void *context)
+static void child_on_silence(evutil_socket_t fd, short what, void *context)
 {
 	struct child *c = context;
 
-	/* We may have stood still ourselves, and our workers with us. */
+	/* This process may have been halted itself, and its workers with it. */
 	if (clock_now_ms() > c->silent_at + GRACE_MS) {
-		expect_a_sign(c);
+		child_watch(c);
 		return;
 	}
 	if (c->ready)
-		SAY(ERR, "worker=%s pid=%d gives no sign of life: killed", c->name, c->pid);
+		REPORT(ERR, "worker=%s pid=%d gives no sign of life: killed", c->name, c->pid);
 	else
-		SAY(ERR,
-		    "worker=%s pid=%d is not up after %u ms: killed; give --start-ms if its model "
-		    "takes longer to load",
-		    c->name, c->pid, c->supervisor->options->start_ms);
+		REPORT(ERR,
+		       "worker=%s pid=%d is not up after %u ms: killed; give --start-ms if its "
+		       "model "
+		       "takes longer to load",
+		       c->name, c->pid, c->supervisor->options->start_ms);
 	kill(c->pid, SIGKILL);
 }
 
-static void took_sign(struct child *c, const char *text)
+static void child_took_sign(struct child *c, const char *text)
 {
 	if (strncmp(text, "READY=1", 7) == 0 && !c->ready) {
 		c->ready = true;
 		c->ready_since = clock_now_ms();
-		c->supervisor->anybody_ready = true;
-		say_status(c->supervisor);
+		c->supervisor->ever_ready = true;
+		send_status(c->supervisor);
 	}
 	if (c->ready)
-		expect_a_sign(c);
+		child_watch(c);
 }
 
-/* A datagram of one of ours; the kernel says whose. */
-static void on_said(evutil_socket_t fd, short what, void *context)
+/* Read a worker's datagram; the kernel adds its process id. */
+static void on_notification(evutil_socket_t fd, short what, void *context)
 {
 	struct supervisor *s = context;
 	char text[1024], control[CMSG_SPACE(sizeof(struct ucred))];
@@ -391,10 +398,10 @@ static void on_said(evutil_socket_t fd, short what, void *context)
 	memcpy(&who, CMSG_DATA(c), sizeof(who));
 	for (unsigned int i = 0; i < s->n; i++)
 		if (who.pid > 0 && s->child[i].pid == who.pid)
-			took_sign(&s->child[i], text);
+			child_took_sign(&s->child[i], text);
 }
 
-static void describe(int status, char *text, size_t size)
+static void describe_exit(int status, char *text, size_t size)
 {
 	if (WIFSIGNALED(status))
 		snprintf(text, size, "signal=%d name=\"%s\"", WTERMSIG(status),
@@ -403,16 +410,16 @@ static void describe(int status, char *text, size_t size)
 		snprintf(text, size, "exit_status=%d", WEXITSTATUS(status));
 }
 
-/* No worker has ever come up, and each has tried: it is not a fault that passes. */
-static bool hopeless(const struct supervisor *s)
+/* Has every worker failed at least once, and none ever been ready? Then restarts do not help. */
+static bool no_worker_ever_ready(const struct supervisor *s)
 {
 	for (unsigned int i = 0; i < s->n; i++)
 		if (s->child[i].again_ms == AGAIN_MS && !s->child[i].left)
 			return false;
-	return !s->anybody_ready;
+	return !s->ever_ready;
 }
 
-static void leave(struct supervisor *s)
+static void supervisor_stop_children(struct supervisor *s)
 {
 	s->stops++;
 	for (unsigned int i = 0; i < s->n; i++) {
@@ -425,10 +432,10 @@ static void leave(struct supervisor *s)
 	}
 	if (s->stops == 1)
 		notify_send(s->notify, "STOPPING=1");
-	set_timer(s->kill, s->stops == 1 ? LEAVE_MS : AT_ONCE_MS);
+	supervisor_set_timer(s->kill, s->stops == 1 ? LEAVE_MS : AT_ONCE_MS);
 }
 
-static void take_end(struct child *c, int status)
+static void child_ended(struct child *c, int status)
 {
 	struct supervisor *s = c->supervisor;
 	bool good = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
@@ -440,33 +447,33 @@ static void take_end(struct child *c, int status)
 	c->pid = 0;
 	c->ready = false;
 	evtimer_del(c->silence);
-	describe(status, how, sizeof(how));
+	describe_exit(status, how, sizeof(how));
 	if (good || s->stops > 0) {
 		c->left = true;
 		if (!good)
 			s->status = EXIT_FAILURE;
-		SAY(NOTICE, "worker=%s pid=%d %s: has left", c->name, pid, how);
+		REPORT(NOTICE, "worker=%s pid=%d %s: has left", c->name, pid, how);
 		return;
 	}
 	if (was_well)
 		c->again_ms = AGAIN_MS;
 	wait_ms = c->again_ms;
 	c->again_ms = 2 * c->again_ms < AGAIN_MAX_MS ? 2 * c->again_ms : AGAIN_MAX_MS;
-	say_status(s);
-	if ((WIFEXITED(status) && WEXITSTATUS(status) == EXIT_USAGE) || hopeless(s)) {
+	send_status(s);
+	if ((WIFEXITED(status) && WEXITSTATUS(status) == EXIT_USAGE) || no_worker_ever_ready(s)) {
 		s->status = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
-		SAY(ERR, "worker=%s pid=%d %s: no worker has come up, so the agent ends", c->name,
-		    pid, how);
+		REPORT(ERR, "worker=%s pid=%d %s: no worker has come up, so the agent ends",
+		       c->name, pid, how);
 		c->left = true;
-		leave(s);
+		supervisor_stop_children(s);
 		return;
 	}
-	SAY(ERR, "worker=%s pid=%d %s again_ms=%u: ended by a fault, is started again", c->name,
-	    pid, how, wait_ms);
-	set_timer(c->again, wait_ms);
+	REPORT(ERR, "worker=%s pid=%d %s again_ms=%u: ended by a fault, starting it again", c->name,
+	       pid, how, wait_ms);
+	supervisor_set_timer(c->again, wait_ms);
 }
 
-static void on_ended(evutil_socket_t number, short what, void *context)
+static void on_child_ended(evutil_socket_t number, short what, void *context)
 {
 	struct supervisor *s = context;
 	bool all_left = true;
@@ -476,7 +483,7 @@ static void on_ended(evutil_socket_t number, short what, void *context)
 		int status;
 
 		if (c->pid > 0 && waitpid(c->pid, &status, WNOHANG) == c->pid)
-			take_end(c, status);
+			child_ended(c, status);
 	}
 	for (unsigned int i = 0; i < s->n; i++)
 		all_left &= s->child[i].left || (s->stops > 0 && s->child[i].pid == 0);
@@ -484,16 +491,16 @@ static void on_ended(evutil_socket_t number, short what, void *context)
 		event_base_loopbreak(s->base);
 }
 
-static void on_stop(evutil_socket_t fd, short what, void *context)
+static void supervisor_on_stop(evutil_socket_t fd, short what, void *context)
 {
 	uint64_t times;
 
 	if (read(fd, &times, sizeof(times)) != sizeof(times))
 		return;
 	for (; times > 0; times--)
-		leave(context);
-	/* They may all have been between two lives. */
-	on_ended(SIGCHLD, EV_SIGNAL, context);
+		supervisor_stop_children(context);
+	/* All workers may be waiting for their restart: then no process ends any more. */
+	on_child_ended(SIGCHLD, EV_SIGNAL, context);
 }
 
 static void on_kill(evutil_socket_t fd, short what, void *context)
@@ -502,25 +509,25 @@ static void on_kill(evutil_socket_t fd, short what, void *context)
 
 	for (unsigned int i = 0; i < s->n; i++)
 		if (s->child[i].pid > 0) {
-			SAY(ERR, "worker=%s pid=%d does not leave: killed", s->child[i].name,
-			    s->child[i].pid);
+			REPORT(ERR, "worker=%s pid=%d does not leave: killed", s->child[i].name,
+			       s->child[i].pid);
 			kill(s->child[i].pid, SIGKILL);
 		}
 }
 
-static void on_pulse(evutil_socket_t fd, short what, void *context)
+static void supervisor_on_pulse(evutil_socket_t fd, short what, void *context)
 {
 	const struct supervisor *s = context;
 
 	notify_send(s->notify, "WATCHDOG=1");
-	set_timer(s->pulse, s->notify->watchdog_us / 4000);
+	supervisor_set_timer(s->pulse, s->notify->watchdog_us / 4000);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------
  */
 
-/* A socket without a file, which only says what the kernel knows of senders. */
-static int open_socket(struct supervisor *s)
+/* Open an abstract socket, which also reports the senders' process ids. */
+static int open_notify_socket(struct supervisor *s)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	socklen_t size = sizeof(address.sun_family);
@@ -546,16 +553,16 @@ static bool make_events(struct supervisor *s)
 	s->base = event_base_new();
 	if (s->base == NULL)
 		return false;
-	s->ended = evsignal_new(s->base, SIGCHLD, on_ended, s);
-	s->said = event_new(s->base, s->notify_fd, EV_READ | EV_PERSIST, on_said, s);
-	s->stop = event_new(s->base, s->stop_fd, EV_READ | EV_PERSIST, on_stop, s);
+	s->ended = evsignal_new(s->base, SIGCHLD, on_child_ended, s);
+	s->said = event_new(s->base, s->notify_fd, EV_READ | EV_PERSIST, on_notification, s);
+	s->stop = event_new(s->base, s->stop_fd, EV_READ | EV_PERSIST, supervisor_on_stop, s);
 	s->kill = evtimer_new(s->base, on_kill, s);
-	s->pulse = evtimer_new(s->base, on_pulse, s);
+	s->pulse = evtimer_new(s->base, supervisor_on_pulse, s);
 	made = s->ended != NULL && s->said != NULL && s->stop != NULL && s->kill != NULL &&
 	       s->pulse != NULL;
 	for (unsigned int i = 0; i < s->n; i++) {
-		s->child[i].again = evtimer_new(s->base, on_again, &s->child[i]);
-		s->child[i].silence = evtimer_new(s->base, on_silence, &s->child[i]);
+		s->child[i].again = evtimer_new(s->base, child_on_again, &s->child[i]);
+		s->child[i].silence = evtimer_new(s->base, child_on_silence, &s->child[i]);
 		made &= s->child[i].again != NULL && s->child[i].silence != NULL;
 	}
 	return made && event_add(s->ended, NULL) == 0 && event_add(s->said, NULL) == 0 &&
@@ -568,7 +575,7 @@ static void free_event(struct event *event)
 		event_free(event);
 }
 
-static void destroy(struct supervisor *s)
+static void supervisor_destroy(struct supervisor *s)
 {
 	for (unsigned int i = 0; i < s->n; i++) {
 		free_event(s->child[i].again);
@@ -586,8 +593,9 @@ static void destroy(struct supervisor *s)
 		close(s->notify_fd);
 }
 
-/* What the workers share is claimed once, and by us, who are there between two lives of theirs. */
-static bool claim(const struct agent_options *o)
+/* Claim the device that the workers share once, in this process, which lives on while they restart.
+ */
+static bool claim_device(const struct agent_options *o)
 {
 	struct port port;
 	char error[512];
@@ -606,7 +614,7 @@ static bool claim(const struct agent_options *o)
 int agent_supervisor_run(int argc, char **argv, const struct agent_options *o,
 			 const struct notify *notify, int stop_fd)
 {
-	static struct supervisor s; /* large, and there is one */
+	static struct supervisor s; /* static: it is large */
 	int ret;
 
 	s = (struct supervisor){.options = o,
@@ -616,17 +624,18 @@ int agent_supervisor_run(int argc, char **argv, const struct agent_options *o,
 				.stop_fd = stop_fd,
 				.notify_fd = -1,
 				.status = EXIT_FAILURE};
-	ret = open_socket(&s);
+	ret = open_notify_socket(&s);
 	if (ret < 0)
-		SAY(ERR, "no socket for the workers' signs of life: %s", strerror(-ret));
-	if (ret == 0 && claim(o) && make_children(&s) && make_events(&s)) {
+		REPORT(ERR, "cannot open a socket for the workers' notifications: %s",
+		       strerror(-ret));
+	if (ret == 0 && claim_device(o) && make_children(&s) && make_events(&s)) {
 		s.status = EXIT_SUCCESS;
 		for (unsigned int i = 0; i < s.n; i++)
-			start(&s.child[i]);
+			child_start(&s.child[i]);
 		if (notify->watchdog_us > 0)
-			on_pulse(-1, 0, &s);
+			supervisor_on_pulse(-1, 0, &s);
 		event_base_dispatch(s.base);
 	}
-	destroy(&s);
+	supervisor_destroy(&s);
 	return s.status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One registration: memory, queue pairs and the loop that serves them.
+ * One registration: its memory, its queue pairs and the loop that serves them. Main thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "agent.h"
+#include "loop/link_memory.h"
 #include "rdma/roce_wire.h"
 
 struct worker_link {
@@ -20,12 +21,12 @@ struct worker_link {
 struct agent_worker {
 	const struct agent_setup *setup;
 	struct agent_hello hello;
-	struct sleeper sleeper; /* of the loop */
+	struct sleeper sleeper; /* where the loop sleeps */
 	uint32_t failed;        /* atomic; set by the RNIC when a queue pair fails */
 	struct agent_loop *loop;
 	unsigned int n;
 	struct worker_link link[AGENT_LINKS_MAX];
-	struct agent_link view[AGENT_LINKS_MAX];
+	struct agent_link loop_link[AGENT_LINKS_MAX];
 };
 
 static int create_link(struct agent_worker *w, struct worker_link *link)
@@ -44,7 +45,7 @@ static int create_link(struct agent_worker *w, struct worker_link *link)
 	p = (struct rnic_qp_params){
 		.writable = link->memory.writable,
 		.sendable = link->memory.sendable,
-		/* Every slot may have its reply on the way, and heartbeats come between. */
+		/* Every slot may have a reply in flight, and heartbeats come on top. */
 		.wqe_count = 2 * slots,
 		.psn = link->psn,
 		.wake = &w->sleeper,
@@ -103,7 +104,7 @@ struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigne
 	};
 }
 
-static void kick(void *context)
+static void worker_kick(void *context)
 {
 	struct rnic *rnic = context;
 
@@ -124,7 +125,7 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.retry_limit = w->hello.retry_count,
 	};
 
-	w->view[a->lcore] = (struct agent_link){
+	w->loop_link[a->lcore] = (struct agent_link){
 		.descriptors = (const void *)(uintptr_t)link->memory.descriptors,
 		.slots = (const void *)(uintptr_t)link->memory.slots,
 		.cancels = (const void *)(uintptr_t)link->memory.cancels,
@@ -156,9 +157,9 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.hang_ms = setup->options->hang_ms + setup->options->max_run_ms,
 		.idle_sleep = setup->options->idle_sleep,
 		.n_links = w->n,
-		.links = w->view,
+		.links = w->loop_link,
 		.sleeper = &w->sleeper,
-		.kick = kick,
+		.kick = worker_kick,
 		.kick_context = setup->rnic,
 		.gpu = setup->gpu,
 	};
@@ -184,7 +185,7 @@ void agent_worker_destroy(struct agent_worker *w)
 {
 	if (w == NULL)
 		return;
-	/* First nobody posts, then nobody writes, then the memory goes. */
+	/* In this order: the loop stops posting, the RNIC stops writing, the memory is freed. */
 	w->setup->loop->stop(w->loop);
 	for (unsigned int i = 0; i < AGENT_LINKS_MAX; i++) {
 		w->setup->rnic->ops->destroy(w->link[i].qp);

@@ -5,7 +5,7 @@
 
 #include "loop/gpu_graph.h"
 
-/* Deeper than anything a framework captures. */
+/* Child graphs in child graphs; frameworks capture fewer levels. */
 #define DEPTH_MAX 16
 
 static const char *const reasons[] = {
@@ -35,7 +35,7 @@ static const char *memory_reason(cudaGraphNode_t node)
 	return NULL;
 }
 
-static int check(cudaGraph_t graph, int depth, char *error, size_t size)
+static int check_nodes(cudaGraph_t graph, int depth, char *error, size_t size)
 {
 	cudaGraphNode_t *nodes = NULL;
 	enum cudaGraphNodeType type;
@@ -63,13 +63,13 @@ static int check(cudaGraph_t graph, int depth, char *error, size_t size)
 			reason = memory_reason(nodes[i]);
 		else if (type == cudaGraphNodeTypeGraph &&
 			 cudaGraphChildGraphNodeGetGraph(nodes[i], &child) == cudaSuccess)
-			ret = check(child, depth + 1, error, size);
+			ret = check_nodes(child, depth + 1, error, size);
 		else if (type != cudaGraphNodeTypeKernel && type != cudaGraphNodeTypeMemset &&
 			 type != cudaGraphNodeTypeEmpty)
 			reason = (size_t)type < sizeof(reasons) / sizeof(reasons[0]) &&
 						 reasons[type] != NULL
 					 ? reasons[type]
-					 : "is of a kind that is not known here";
+					 : "is of an unknown kind";
 	}
 	free(nodes);
 	if (reason == NULL)
@@ -83,7 +83,7 @@ static int check(cudaGraph_t graph, int depth, char *error, size_t size)
 
 int gpu_graph_check(cudaGraph_t graph, char *error, size_t size)
 {
-	int ret = check(graph, 0, error, size);
+	int ret = check_nodes(graph, 0, error, size);
 
 	cudaGetLastError();
 	return ret;
@@ -113,7 +113,7 @@ size_t gpu_graph_nodes(cudaGraph_t graph)
 	return sum;
 }
 
-/* Names of CUDA 12, which had older forms of these. */
+/* CUDA 12 has these under versioned names. */
 #if CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo            cudaStreamGetCaptureInfo_v3
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2

@@ -14,7 +14,7 @@ struct pinned {
 static struct pinned *table;
 static size_t n_pinned, capacity;
 
-static struct pinned *find(uintptr_t at)
+static struct pinned *find_pinned(uintptr_t at)
 {
 	for (size_t i = 0; i < n_pinned; i++)
 		if (table[i].from <= at && at < table[i].to)
@@ -22,7 +22,7 @@ static struct pinned *find(uintptr_t at)
 	return NULL;
 }
 
-static cudaError_t grow(void)
+static cudaError_t grow_table(void)
 {
 	struct pinned *larger;
 
@@ -40,18 +40,18 @@ cudaError_t gpu_pin(const volatile void *at, size_t size, bool io)
 {
 	uintptr_t from = (uintptr_t)at / PAGE * PAGE;
 	uintptr_t to = ((uintptr_t)at + size + PAGE - 1) / PAGE * PAGE;
-	struct pinned *known = find((uintptr_t)at);
+	struct pinned *known = find_pinned((uintptr_t)at);
 	cudaError_t ret;
 	void *seen;
 
 	if (known != NULL) {
-		/* Another user's pages are ours as well only if they are all of ours. */
+		/* Pages that are pinned already must hold all of this range. */
 		if (known->to < to)
 			return cudaErrorHostMemoryAlreadyRegistered;
 		known->users++;
 		return cudaSuccess;
 	}
-	ret = grow();
+	ret = grow_table();
 	if (ret != cudaSuccess)
 		return ret;
 	ret = cudaHostRegister((void *)from, to - from,
@@ -72,7 +72,7 @@ cudaError_t gpu_pin(const volatile void *at, size_t size, bool io)
 
 void gpu_unpin(const volatile void *at)
 {
-	struct pinned *known = find((uintptr_t)at);
+	struct pinned *known = find_pinned((uintptr_t)at);
 
 	if (known == NULL || --known->users > 0)
 		return;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host memory that GPUs see. Loops may share pages (a NIC puts the records of several queues into
- * one): each page is registered with CUDA once in the process, and given back by the last.
- *
- * Main thread.
+ * Pins host memory for GPUs. Loops may share pages (a NIC puts the records of several queues into
+ * one): a page is registered with CUDA once per process, and unregistered by its last user. Main
+ * thread.
  */
 #ifndef AGENT_GPU_PIN_H
 #define AGENT_GPU_PIN_H
@@ -13,9 +12,9 @@
 
 #include <cuda_runtime_api.h>
 
-/* The pages of <at>, which the GPU will see under the same address. <io>: a device's register. */
+/* Pin the pages of <at>; the GPU sees them at the same address. <io>: a device's register. */
 cudaError_t gpu_pin(const volatile void *at, size_t size, bool io);
-/* What gpu_pin() was given. */
+/* Undo one gpu_pin() of <at>. */
 void gpu_unpin(const volatile void *at);
 
 #endif

@@ -7,9 +7,9 @@
 #include "loop/gpu_graph.h"
 #include "loop/graph_model.h"
 
-/* 0, or -errno when <at> is no memory of the graph's GPU. */
-static int check_buffer(const struct doorbell_graph *g, const void *at, const char *what,
-			char *error, size_t size)
+/* 0, or -EINVAL when <at> is not memory of the graph's GPU. */
+static int graph_model_check_buffer(const struct doorbell_graph *g, const void *at,
+				    const char *what, char *error, size_t size)
 {
 	struct cudaPointerAttributes seen;
 	cudaError_t ret = cudaPointerGetAttributes(&seen, at);
@@ -17,11 +17,11 @@ static int check_buffer(const struct doorbell_graph *g, const void *at, const ch
 	if (ret == cudaSuccess && seen.type == cudaMemoryTypeDevice && seen.device == g->gpu)
 		return 0;
 	cudaGetLastError();
-	snprintf(error, size, "its %s is no memory of GPU %d", what, g->gpu);
+	snprintf(error, size, "its %s is not in memory of GPU %d", what, g->gpu);
 	return -EINVAL;
 }
 
-static int check_graph(const struct doorbell_graph *g, char *error, size_t size)
+static int graph_model_check(const struct doorbell_graph *g, char *error, size_t size)
 {
 	cudaError_t cuda;
 	int ret;
@@ -36,14 +36,14 @@ static int check_graph(const struct doorbell_graph *g, char *error, size_t size)
 		snprintf(error, size, "GPU %d: %s", g->gpu, cudaGetErrorString(cuda));
 		return -ENODEV;
 	}
-	ret = check_buffer(g, g->input, "input", error, size);
+	ret = graph_model_check_buffer(g, g->input, "input", error, size);
 	if (ret == 0)
-		ret = check_buffer(g, g->output, "output", error, size);
+		ret = graph_model_check_buffer(g, g->output, "output", error, size);
 	return ret < 0 ? ret : gpu_graph_check(g->graph, error, size);
 }
 
-static int open_graph(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
-		      void **state, char *error, size_t size)
+static int graph_model_open(const char *arguments, uint32_t max_batch,
+			    struct agent_model_shape *shape, void **state, char *error, size_t size)
 {
 	struct graph_model *m;
 	void *at;
@@ -52,7 +52,7 @@ static int open_graph(const char *arguments, uint32_t max_batch, struct agent_mo
 	if (sscanf(arguments, "%p", &at) != 1)
 		return -EINVAL;
 	m = at;
-	ret = check_graph(&m->graph, error, size);
+	ret = graph_model_check(&m->graph, error, size);
 	if (ret < 0)
 		return ret;
 	*shape = (struct agent_model_shape){
@@ -65,14 +65,14 @@ static int open_graph(const char *arguments, uint32_t max_batch, struct agent_mo
 	return 0;
 }
 
-/* The loop on a CPU is never started with it; whoever does it all the same gets error replies. */
-static void run(void *state, struct agent_model_item *items, uint32_t n)
+/* The agent never runs such a model on a CPU; requests would get error replies. */
+static void graph_model_run(void *state, struct agent_model_item *items, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		items[i].status = -ENODEV;
 }
 
-static int capture(void *state, struct agent_model_gpu *gpu, char *error, size_t size)
+static int graph_model_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t size)
 {
 	const struct doorbell_graph *g = &((struct graph_model *)state)->graph;
 
@@ -86,7 +86,7 @@ static int capture(void *state, struct agent_model_gpu *gpu, char *error, size_t
 	return gpu_graph_embed(gpu->stream, g->graph, error, size);
 }
 
-static void close_graph(void *state)
+static void graph_model_close(void *state)
 {
 }
 
@@ -95,10 +95,10 @@ void graph_model_init(struct graph_model *m, const char *name, const struct door
 	*m = (struct graph_model){
 		.model = {.abi = AGENT_MODEL_ABI,
 			  .name = name,
-			  .open = open_graph,
-			  .run = run,
-			  .close = close_graph,
-			  .capture = capture},
+			  .open = graph_model_open,
+			  .run = graph_model_run,
+			  .close = graph_model_close,
+			  .capture = graph_model_capture},
 		.graph = *graph,
 	};
 	snprintf(m->arguments, sizeof(m->arguments), "%p", (void *)m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model made at run time from a CUDA graph that somebody else has captured. It runs on that
- * graph's GPU only.
+ * A model made at run time from a CUDA graph that the process has captured. It runs on that graph's
+ * GPU only.
  */
 #ifndef AGENT_GRAPH_MODEL_H
 #define AGENT_GRAPH_MODEL_H
@@ -11,12 +11,13 @@
 
 struct graph_model {
 	struct agent_model model;
-	/* For its open(), which gets a text and nothing else: where this struct lies. */
+	/* The text for its open(): the address of this struct. */
 	char arguments[24];
 	struct doorbell_graph graph;
 };
 
-/* <m> stays where it is, and <name> and what <graph> names live, while the model is in use. */
+/* Fill <m>. It must not move, and <name> and the memory of <graph> must live, while the model is in
+ * use. */
 void graph_model_init(struct graph_model *m, const char *name, const struct doorbell_graph *graph);
 
 #endif

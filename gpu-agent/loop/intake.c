@@ -3,8 +3,8 @@
 
 #include "loop/intake.h"
 
-/* Acquire: what was written before the mark (the payload, the rest of the descriptor) is visible.
- */
+/* Load-acquire of the mark: what was written before it (the payload, the rest of the descriptor) is
+ * visible after it. */
 static uint64_t sequence_before_descriptor(const struct ring_descriptor *d)
 {
 	return __atomic_load_n(&d->sequence, __ATOMIC_ACQUIRE);

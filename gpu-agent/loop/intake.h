@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the loop makes of a descriptor: pure, shared by the loops, and what the fuzzer feeds. The
- * bytes come over the network, so nothing in them is trusted.
+ * Parses and checks descriptors: pure, used by the CPU loop, its tests and the fuzzer. The bytes
+ * come over the network, so nothing in them is trusted.
  */
 #ifndef AGENT_INTAKE_H
 #define AGENT_INTAKE_H
@@ -18,7 +18,7 @@ struct intake {
 	uint32_t slot;
 	uint32_t length;
 	uint32_t deadline_us;
-	uint8_t status; /* enum ring_status: RING_OK runs, everything else is only answered */
+	uint8_t status; /* enum ring_status; the model runs RING_OK only */
 };
 
 /* The payload area of one ring, and what the model takes. */
@@ -29,14 +29,14 @@ struct intake_ring {
 };
 
 /*
- * Is the descriptor at <position> there? Then fill <out> and return true. <at> is the ring entry. A
- * descriptor that cannot be answered (no such slot) is skipped by setting <out>->slot to
- * UINT32_MAX.
+ * Take the descriptor at <position> from the ring entry <at>, if it is there: fill <out> and return
+ * true. A request without a valid slot cannot be answered: <out>->slot is UINT32_MAX.
  */
 bool intake_take(const struct ring_descriptor *at, uint64_t position,
 		 const struct intake_ring *ring, uint64_t now_ns, struct intake *out);
 
-/* Just before the model runs: has the client gone, or the deadline passed? */
+/* Check once more, just before the model runs: has the client gone, or the deadline passed? Returns
+ * enum ring_status. */
 uint8_t intake_recheck(const struct intake *request, const uint64_t *cancels, uint64_t now_ns);
 
 #endif

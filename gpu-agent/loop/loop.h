@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent's loop: wait_inputs -> gather -> model -> scatter -> send_outputs -> again. This header
- * is what the rest of the agent sees of it; loop_cpu.c runs it on a CPU thread, loop_cuda.c on a
+ * The facade of loop/: wait_inputs -> gather -> model -> scatter -> send_outputs -> again. The rest
+ * of the agent sees only this header; loop_cpu.c runs the loop on a CPU thread, loop_cuda.c on a
  * GPU.
  */
 #ifndef AGENT_LOOP_H
@@ -16,10 +16,11 @@
 #include "ring.h"
 #include "runtime/sleeper.h"
 
-#define AGENT_LINKS_MAX 64
-#define AGENT_HANG_MS   10000
+#define AGENT_LINKS_MAX      64
+#define AGENT_HANG_MS        10000
+#define AGENT_HEARTBEAT_MASK 0xfffffu /* bits of the counter in a heartbeat (ring.h) */
 
-/* One link as the loop sees it. Memory belongs to whoever made the link; see memory.h. */
+/* One link as the loop sees it. Its memory belongs to the worker (link_memory.h). */
 struct agent_link {
 	/* written by the load balancer */
 	const struct ring_descriptor *descriptors;
@@ -27,8 +28,8 @@ struct agent_link {
 	const uint64_t *cancels;
 	uint32_t slot_count; /* power of two */
 	uint32_t stride;
-	/* written by the loop, read by the RNIC: slot i's reply lies at replies + i * reply_stride
-	 */
+	/* written by the loop, read by the RNIC: the reply of slot i is at replies + i *
+	 * reply_stride */
 	uint8_t *replies;
 	uint32_t reply_stride;
 	uint32_t lkey;
@@ -41,18 +42,18 @@ struct agent_link {
 	/* the loop's own */
 	uint64_t position; /* of the next descriptor */
 	uint32_t heartbeats;
-	uint32_t built;  /* WQEs that wait for the doorbell */
-	uint32_t staged; /* those of requests that wait behind them (loop_cuda) */
-	bool dead;       /* the queue pair failed: nothing more is posted */
+	uint32_t built;  /* WQEs that were built, but not rung yet */
+	uint32_t staged; /* WQEs that the requests of the next batch will need (loop_cuda) */
+	bool dead;       /* the queue pair failed: post nothing more */
 };
 
-/* The WRITE that says: still here. */
+/* Build the WRITE of a heartbeat. It carries no data, only an immediate value with a counter. */
 MLX5_FN struct mlx5_write agent_heartbeat(struct agent_link *link)
 {
 	struct mlx5_write write = {
 		.remote_address = link->remote_address,
 		.rkey = link->remote_rkey,
-		.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & 0xfffff),
+		.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & AGENT_HEARTBEAT_MASK),
 		.with_imm = true,
 		.signal = true,
 	};
@@ -64,22 +65,24 @@ struct agent_loop_params {
 	const struct agent_model *model;
 	void *model_state;
 	struct agent_model_shape shape;
-	uint32_t max_reply;        /* longer replies end as errors: no client could get them */
-	uint32_t max_batch;        /* at most shape.max_batch */
-	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0 = take what is there */
+	uint32_t max_reply; /* bytes; a longer reply becomes an error reply, as no client could get
+			       it */
+	uint32_t max_batch; /* at most shape.max_batch */
+	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0: take what is there */
 	uint32_t heartbeat_ms;
-	uint32_t hang_ms; /* who does not stop within this never will; 0: AGENT_HANG_MS */
+	uint32_t hang_ms; /* a loop that does not stop within this is taken for hung; 0:
+			     AGENT_HANG_MS */
 	bool idle_sleep;
 	unsigned int n_links;
-	struct agent_link *links; /* the loop's while it runs */
-	struct sleeper *sleeper;  /* whoever writes descriptors wakes it */
-	/* Called after doorbells were rung, in case the RNIC sleeps; may be NULL. */
+	struct agent_link *links; /* owned by the loop while it runs */
+	struct sleeper *sleeper;  /* the RNIC wakes it when it has written descriptors */
+	/* Called after doorbells were rung, to wake an RNIC that sleeps; may be NULL. */
 	void (*kick)(void *context);
 	void *kick_context;
-	int gpu; /* CUDA's number; loop_cuda only */
+	int gpu; /* CUDA device number; loop_cuda only */
 };
 
-/* Counters of the loop; anybody may read them. */
+/* Counters of the loop; any thread may read them. */
 struct agent_loop_stats {
 	uint64_t batches, requests, errors, expired, cancelled, bad;
 	uint64_t heartbeats;
@@ -92,24 +95,26 @@ struct agent_loop;
 struct agent_loop_ops {
 	const char *name;
 	uint32_t batch_max; /* requests; larger batches are cut */
-	/* Start the loop: on a thread of its own, or on the GPU. Copies <params>. NULL with a
+	/* Start the loop on a thread of its own, or on the GPU. Copies <params>. NULL with a
 	 * sentence in <error>. */
 	struct agent_loop *(*start)(const struct agent_loop_params *params, char *error,
 				    size_t size);
-	/* Stop it after its batch, or on a GPU the turns of its graph, and wait for it; the process
-	 * ends when that takes longer than hang_ms, as nothing else would end it. NULL is fine. */
+	/* Stop the loop after its batch (on a GPU: after the turns of its graph) and wait for it.
+	 * Exits the process when that takes longer than hang_ms, as nothing else could end the
+	 * loop. NULL is fine. */
 	void (*stop)(struct agent_loop *loop);
 	void (*stats)(const struct agent_loop *loop, struct agent_loop_stats *out);
-	/* Has it ended by itself? Then <why> says what broke, and this process cannot mend it. */
+	/* Has the loop ended by itself? Then <why> says what broke; this process cannot repair it.
+	 */
 	bool (*failed)(const struct agent_loop *loop, char *why, size_t size);
 };
 
 extern const struct agent_loop_ops agent_loop_cpu;
 extern const struct agent_loop_ops agent_loop_cuda;
 
-/* GPUs that agent_loop_cuda can run on, or 0 and why in <why>. */
+/* Number of GPUs that agent_loop_cuda can run on; when 0, <why> says why. */
 int agent_gpus(char *why, size_t size);
-/* What the GPU is called, or "". */
+/* The GPU's product name, or "". */
 void agent_gpu_name(int gpu, char *name, size_t size);
 
 #endif

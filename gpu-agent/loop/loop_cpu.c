@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop on a CPU thread: the default where no GPU is, and the double that tests run. It does
+ * The loop on a CPU thread: the default where there is no GPU, and what most tests run. It does
  * what the GPU's loop does, in the same order, with the same posting routine.
  */
 #include <pthread.h>
@@ -17,8 +17,8 @@ struct batch {
 	uint32_t n;
 	struct intake *request;
 	struct agent_link **link;
-	struct agent_model_item *item; /* of those that run, packed */
-	uint32_t *runs;                /* item i belongs to request runs[i] */
+	struct agent_model_item *item; /* the requests that run, without gaps */
+	uint32_t *runs;                /* request number of each item */
 	uint32_t n_runs;
 	uint64_t start_ns, done_ns;
 };
@@ -26,7 +26,8 @@ struct batch {
 struct agent_loop {
 	struct agent_loop_params params;
 	struct batch batch;
-	unsigned int first_link; /* links take turns at being looked at first */
+	unsigned int
+		first_link; /* number of the link that is polled first; the next one each time */
 	uint64_t next_heartbeat;
 	uint32_t idle;
 	int stop; /* atomic */
@@ -44,8 +45,8 @@ static void link_died(struct agent_loop *loop, struct agent_link *link)
 	loop->stats.dead_links++;
 }
 
-/* Read completions, so that the queue has room again. */
-static void reap(struct agent_loop *loop, struct agent_link *link)
+/* Read completions until none is left: they make room in the queue. */
+static void link_reap(struct agent_loop *loop, struct agent_link *link)
 {
 	enum mlx5_poll result;
 
@@ -56,8 +57,8 @@ static void reap(struct agent_loop *loop, struct agent_link *link)
 	} while (result == MLX5_POLL_DONE);
 }
 
-/* One doorbell for all that was built. */
-static void ring(struct agent_loop *loop, struct agent_link *link)
+/* Ring one doorbell for all WQEs that were built. */
+static void link_ring(struct agent_loop *loop, struct agent_link *link)
 {
 	if (link->built == 0)
 		return;
@@ -67,24 +68,25 @@ static void ring(struct agent_loop *loop, struct agent_link *link)
 		loop->params.kick(loop->params.kick_context);
 }
 
-static void post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
+static void link_post(struct agent_loop *loop, struct agent_link *link,
+		      const struct mlx5_write *write)
 {
-	reap(loop, link);
-	/* A full queue empties as the peer acknowledges; a peer that does not ends it in an error.
-	 */
+	link_reap(loop, link);
+	/* A full queue empties as the peer acknowledges; the queue pair of a peer that does not
+	 * acknowledge fails. */
 	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
 		if (__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
 			return;
-		ring(loop, link);
+		link_ring(loop, link);
 		sched_yield();
-		reap(loop, link);
+		link_reap(loop, link);
 	}
 	if (link->dead)
 		return;
 	mlx5_wqe_build(&link->queue, link->built++, write);
 }
 
-static void heartbeat(struct agent_loop *loop, uint64_t now)
+static void loop_heartbeat(struct agent_loop *loop, uint64_t now)
 {
 	if (now < loop->next_heartbeat)
 		return;
@@ -93,8 +95,8 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 		struct agent_link *link = &loop->params.links[i];
 		struct mlx5_write write = agent_heartbeat(link);
 
-		post(loop, link, &write);
-		ring(loop, link);
+		link_post(loop, link, &write);
+		link_ring(loop, link);
 	}
 	loop->stats.heartbeats++;
 }
@@ -102,8 +104,8 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 /* --- wait_inputs ---------------------------------------------------------------------------------
  */
 
-/* Take what one ring has, up to a full batch. */
-static void take(struct agent_loop *loop, struct agent_link *link, uint64_t now)
+/* Take the requests of one ring, until the batch is full. */
+static void take_ring(struct agent_loop *loop, struct agent_link *link, uint64_t now)
 {
 	const struct intake_ring ring = {
 		.slots = link->slots,
@@ -129,14 +131,15 @@ static void take(struct agent_loop *loop, struct agent_link *link, uint64_t now)
 	}
 }
 
-static void take_all(struct agent_loop *loop, uint64_t now)
+static void take_all_rings(struct agent_loop *loop, uint64_t now)
 {
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		take(loop, &loop->params.links[(loop->first_link + i) % loop->params.n_links], now);
+		take_ring(loop, &loop->params.links[(loop->first_link + i) % loop->params.n_links],
+			  now);
 	loop->first_link++;
 }
 
-static void back_off(struct agent_loop *loop, uint64_t now)
+static void loop_back_off(struct agent_loop *loop, uint64_t now)
 {
 	uint64_t left = loop->next_heartbeat > now ? loop->next_heartbeat - now : 0;
 
@@ -150,7 +153,7 @@ static void back_off(struct agent_loop *loop, uint64_t now)
 		break;
 	case SLEEPER_SLEEP:
 		sleeper_prepare(loop->params.sleeper);
-		take_all(loop, now);
+		take_all_rings(loop, now);
 		if (loop->batch.n > 0 || __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
 			sleeper_cancel(loop->params.sleeper);
 		else
@@ -159,7 +162,8 @@ static void back_off(struct agent_loop *loop, uint64_t now)
 	}
 }
 
-/* Until there is a batch: full, or its first request has waited long enough. False: stop. */
+/* Wait until there is a batch: it is full, or its first request has waited for batch_timeout_us.
+ * False: stop. */
 static bool wait_inputs(struct agent_loop *loop)
 {
 	uint64_t timeout = loop->params.batch_timeout_us * 1000ull;
@@ -169,15 +173,15 @@ static bool wait_inputs(struct agent_loop *loop)
 	b->n = 0;
 	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
 		now = clock_now_ns();
-		heartbeat(loop, now);
-		take_all(loop, now);
+		loop_heartbeat(loop, now);
+		take_all_rings(loop, now);
 		if (b->n == loop->params.max_batch ||
 		    (b->n > 0 && now - b->request[0].seen_ns >= timeout)) {
 			loop->idle = 0;
 			return true;
 		}
 		if (b->n == 0)
-			back_off(loop, now);
+			loop_back_off(loop, now);
 	}
 	return false;
 }
@@ -190,7 +194,8 @@ static uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
 	return link->replies + (uint64_t)slot * link->reply_stride;
 }
 
-/* On a CPU the model reads the slots and writes the reply buffers where they are. */
+/* Nothing is copied on a CPU: the model reads the slots and writes the reply buffers where they
+ * are. */
 static void gather(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
@@ -256,7 +261,7 @@ static void scatter(struct agent_loop *loop)
 /* --- send_outputs --------------------------------------------------------------------------------
  */
 
-static void count(struct agent_loop_stats *stats, uint8_t status)
+static void loop_count(struct agent_loop_stats *stats, uint8_t status)
 {
 	stats->requests++;
 	stats->errors += status == RING_ERROR;
@@ -287,18 +292,18 @@ static void send_outputs(struct agent_loop *loop)
 
 		memcpy(&length, reply + offsetof(struct ring_reply, length), sizeof(length));
 		write.length = sizeof(struct ring_reply) + length;
-		post(loop, link, &write);
-		count(&loop->stats, request->status);
+		link_post(loop, link, &write);
+		loop_count(&loop->stats, request->status);
 	}
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		ring(loop, &loop->params.links[i]);
+		link_ring(loop, &loop->params.links[i]);
 	loop->stats.batches++;
 }
 
-/* --- life
- * ------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------------
+ */
 
-static void *run(void *argument)
+static void *loop_thread(void *argument)
 {
 	struct agent_loop *loop = argument;
 
@@ -320,7 +325,8 @@ static void free_loop(struct agent_loop *loop)
 	free(loop);
 }
 
-static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params, char *error,
+					 size_t size)
 {
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
 	struct batch *b;
@@ -337,8 +343,10 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	b->runs = calloc(params->max_batch, sizeof(*b->runs));
 	if (b->request == NULL || b->link == NULL || b->item == NULL || b->runs == NULL)
 		goto no_memory;
-	if (pthread_create(&loop->thread, NULL, run, loop) != 0) {
-		snprintf(error, size, "no thread for the loop; is there a limit on processes?");
+	if (pthread_create(&loop->thread, NULL, loop_thread, loop) != 0) {
+		snprintf(error, size,
+			 "cannot start a thread for the loop; is there a limit on processes "
+			 "(ulimit -u)?");
 		free_loop(loop);
 		return NULL;
 	}
@@ -352,8 +360,8 @@ no_memory:
 	return NULL;
 }
 
-/* A thread that is in a model cannot be taken back, nor the memory that it uses. */
-static void stop(struct agent_loop *loop)
+/* A thread inside a model cannot be stopped, nor its memory freed: then the process exits. */
+static void loop_cpu_stop(struct agent_loop *loop)
 {
 	struct timespec until;
 
@@ -363,19 +371,19 @@ static void stop(struct agent_loop *loop)
 	sleeper_wake(loop->params.sleeper);
 	until = clock_after_ms(CLOCK_MONOTONIC, loop->params.hang_ms);
 	if (pthread_clockjoin_np(loop->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
-		fprintf(stderr, "loop: the model does not end within %u ms; the agent does\n",
+		fprintf(stderr, "loop: the model does not end within %u ms; the agent exits\n",
 			loop->params.hang_ms);
 		_exit(EXIT_FAILURE);
 	}
 	free_loop(loop);
 }
 
-static void read_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
+static void loop_cpu_stats(const struct agent_loop *loop, struct agent_loop_stats *out)
 {
 	*out = loop->stats;
 }
 
-static bool failed(const struct agent_loop *loop, char *why, size_t size)
+static bool loop_cpu_failed(const struct agent_loop *loop, char *why, size_t size)
 {
 	return false;
 }
@@ -383,8 +391,8 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 const struct agent_loop_ops agent_loop_cpu = {
 	.name = "cpu",
 	.batch_max = UINT32_MAX,
-	.start = start,
-	.stop = stop,
-	.stats = read_stats,
-	.failed = failed,
+	.start = loop_cpu_start,
+	.stop = loop_cpu_stop,
+	.stats = loop_cpu_stats,
+	.failed = loop_cpu_failed,
 };

@@ -105,7 +105,7 @@ struct gpu_loop {
 	struct agent_model_gpu model;
 };
 
-/* What a turn does; the last one of a graph only sends. */
+/* Parts of a turn; the last one of a graph only sends. */
 #define GPU_SEND 1u
 #define GPU_WAIT 2u
 

@@ -3,7 +3,7 @@
  * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
  * loop_stage.cu, inlined.
  *
- * What all parts of a turn use: reading what a NIC or a host writes, barriers, posting.
+ * Used by all parts of a turn: reading memory that a NIC or the host writes, barriers, posting.
  *
  * Order across the bus: a load-acquire at system scope of the mark (a descriptor's sequence) makes
  * everything written before it visible to this thread, and a barrier to its block. Writes of a

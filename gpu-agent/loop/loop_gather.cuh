@@ -32,10 +32,11 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
 enum { PUBLISH_AHEAD = 1, PUBLISH_MISS, PUBLISH_BATCH, PUBLISH_STAGED, PUBLICATIONS = 4 };
 enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED, ARRIVE_STAGED };
 /* Flags in the bits below the number. */
-#define PUBLISH_SHIFT     2
-#define PUBLISH_HAS_AHEAD 1u /* the helpers are to copy, or have copied, the first request ahead   \
-			      */
-#define PUBLISH_DONE 2u      /* nothing is left to copy in this turn */
+#define PUBLISH_SHIFT 2
+#define PUBLISH_HAS_AHEAD                                                                          \
+	1u              /* the helpers are to copy, or have copied, the first request ahead        \
+			 */
+#define PUBLISH_DONE 2u /* nothing is left to copy in this turn */
 
 /* A helper: report <times> steps done. */
 static __device__ void report_arrival(const struct gpu_loop *g, uint32_t times = 1)

@@ -32,7 +32,7 @@ static __device__ bool is_quick(const struct turn *t)
 	       is_first_request(&t->first, t);
 }
 
-/* What thread 0 knows of a reply before the model has run. */
+/* A reply as far as thread 0 knows it before the model has run. */
 struct quick_reply {
 	struct ring_reply *header;
 	uint32_t length;

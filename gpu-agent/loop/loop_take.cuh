@@ -88,7 +88,7 @@ static __device__ void announce_none(struct turn *t)
 	barrier_sync<BARRIER_AHEAD>();
 }
 
-/* What poll_descriptors() may have left in the rings. */
+/* Results of poll_descriptors(): descriptors that it may have left in the rings. */
 #define POLL_MORE 1u /* some link had as many descriptors as were read */
 #define POLL_LEFT 2u /* not all of them fitted into the batch */
 

@@ -13,7 +13,7 @@
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
 static const char *const beside_agent[] = {"models", DOORBELL_MODELS_FROM_AGENT};
 
-/* The folder <relative> to the one that the agent is in, without "..". False when there is none. */
+/* Find <folder>, given relative to the agent's own, without "..". False when it does not exist. */
 static bool folder_beside_agent(char folder[PATH_MAX], const char *relative)
 {
 	char self[PATH_MAX / 2], path[PATH_MAX];
@@ -39,9 +39,9 @@ static bool is_file(char *path, size_t size, const char *folder, const char *nam
 }
 
 /*
- * The file that <name> means: a path where it has a '/'; otherwise NAME.so in a folder of plug-ins,
- * and what ends in .so may also be a file in the current folder, which comes first. When there is
- * none, -ENOENT, and <error> names the folders.
+ * Find the file that <name> means: a path if it has a '/'; otherwise NAME.so in a folder of
+ * plug-ins. A name that ends in .so may also be a file in the current folder, which comes first.
+ * -ENOENT when there is none; <error> then names the folders.
  */
 static int plugin_path(char *path, size_t size, const char *name, char *error, size_t error_size)
 {
@@ -77,7 +77,7 @@ static int plugin_path(char *path, size_t size, const char *name, char *error, s
 	return -ENOENT;
 }
 
-static int check(const struct loaded_model *m, const char *path, char *error, size_t size)
+static int check_abi(const struct loaded_model *m, const char *path, char *error, size_t size)
 {
 	if (m->model->abi != AGENT_MODEL_ABI) {
 		snprintf(error, size,
@@ -102,8 +102,8 @@ static int open_model(struct loaded_model *m, const char *arguments, uint32_t ma
 	return ret;
 }
 
-int agent_model_adopt(struct loaded_model *m, const struct agent_model *model,
-		      const char *arguments, uint32_t max_batch, char *error, size_t size)
+int agent_model_open(struct loaded_model *m, const struct agent_model *model, const char *arguments,
+		     uint32_t max_batch, char *error, size_t size)
 {
 	*m = (struct loaded_model){.model = model};
 	return open_model(m, arguments, max_batch, error, size);
@@ -126,12 +126,12 @@ int agent_model_load(struct loaded_model *m, const char *name, const char *argum
 	}
 	m->model = dlsym(m->library, AGENT_MODEL_SYMBOL);
 	if (m->model == NULL) {
-		snprintf(error, size, "'%s' is no model: it exports no symbol '%s'", path,
+		snprintf(error, size, "'%s' is not a model: it exports no symbol '%s'", path,
 			 AGENT_MODEL_SYMBOL);
 		ret = -EINVAL;
 		goto fail;
 	}
-	ret = check(m, path, error, size);
+	ret = check_abi(m, path, error, size);
 	if (ret < 0)
 		goto fail;
 	ret = open_model(m, arguments, max_batch, error, size);

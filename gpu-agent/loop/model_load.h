@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Load a model plug-in and start its model. Not for use by several threads at a time.
+ * Loads and opens models: plug-ins, or one that is in the process already. Main thread.
  */
-#ifndef LOOP_MODEL_LOAD_H
-#define LOOP_MODEL_LOAD_H
-
-#include <stddef.h>
-#include <stdint.h>
+#ifndef AGENT_MODEL_LOAD_H
+#define AGENT_MODEL_LOAD_H
 
 #include "models/model.h"
 
 struct loaded_model {
-	void *library;
+	void *library; /* NULL: not a plug-in */
 	const struct agent_model *model;
 	void *state;
 	struct agent_model_shape shape;
 };
 
-/* <name> is a path, or the name of a plug-in in the models folder. 0, or -errno and <error>. */
+/* Load the plug-in <name>, a path or a name in the models folder, and open it. 0, or -errno and
+ * <error>. */
 int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,
 		     uint32_t max_batch, char *error, size_t size);
-/* The same with a model that is there already, and outlives <m>. */
-int agent_model_adopt(struct loaded_model *m, const struct agent_model *model,
-		      const char *arguments, uint32_t max_batch, char *error, size_t size);
+/* Open <model>, which is loaded already and outlives <m>. 0, or -errno and <error>. */
+int agent_model_open(struct loaded_model *m, const struct agent_model *model, const char *arguments,
+		     uint32_t max_batch, char *error, size_t size);
+/* Close the model and unload its plug-in. */
 void agent_model_unload(struct loaded_model *m);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text of --model-args, "key=value,key=value", against a table of what the model knows.
- * A value cannot contain a comma.
+ * Parses the text of --model-args, "key=value,key=value", by a table of the model's keys. A value
+ * cannot contain a comma.
  */
 #ifndef MODELS_ARGUMENTS_H
 #define MODELS_ARGUMENTS_H
@@ -11,7 +11,7 @@
 
 #define ARGUMENT_TEXT_SIZE 4096
 
-/* Exactly one of number and text is set: where the value goes, and what it keeps by default. */
+/* One key. Exactly one of <number> and <text> is set: it holds the default, and gets the value. */
 struct argument {
 	const char *key;
 	uint32_t *number; /* min..max */
@@ -20,8 +20,8 @@ struct argument {
 	char *text; /* ARGUMENT_TEXT_SIZE bytes; must not be empty */
 };
 
-/* Fills what <table> points to. -EINVAL with a sentence in <error> for an unknown key, a missing
- * value or one out of range. */
+/* Parse <text> into the variables that <table> points to. -EINVAL with a sentence in <error> for an
+ * unknown key, a missing value or one out of range. */
 int arguments_parse(const char *text, const struct argument *table, size_t n, char *error,
 		    size_t error_size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where plug-ins are built without CUDA. The agent does not ask for the GPU side then.
+ * Stands in for the CUDA sides of plug-ins where they are built without CUDA. The agent then never
+ * calls them.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The echo model: the reply is the request. Arguments: max_request, the longest request in bytes;
- * delay_us, for tests that need a slow worker: so much busy work per request; batch_us: the same
- * per batch; sleep=1: the CPU sleeps instead, as a host does beside its GPU; fail_every=N: each
- * N-th request is refused; kernel=1: on a GPU, copy by a kernel, as a model that computes something
- * would be run, instead of sending the input.
+ * The echo model: the reply is the request. Arguments: max_request, bytes of the longest request;
+ * min_request, bytes of the shortest; delay_us, us of work per request, for tests that need a slow
+ * worker; batch_us, us per batch; sleep=1, the CPU sleeps for these times, as a host does beside
+ * its GPU; fail_every=N, each N-th request gets an error; kernel=1, on a GPU a kernel copies the
+ * request, as a model that computes something would, instead of sending the input.
  */
 #include "models/arguments.h"
 #include "models/echo_cuda.h"
@@ -23,7 +23,7 @@
 
 struct echo {
 	uint32_t delay_us, batch_us, sleep, fail_every, kernel;
-	uint32_t requests; /* since the last that was refused */
+	uint32_t requests; /* since the last one that failed */
 };
 
 static uint64_t echo_now_ns(void)
@@ -34,7 +34,7 @@ static uint64_t echo_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Works instead of sleeping: a slow model keeps its worker busy. */
+/* Busy-wait: a slow model keeps its worker busy. */
 static void echo_work(uint64_t ns)
 {
 	uint64_t end = echo_now_ns() + ns;
@@ -43,7 +43,7 @@ static void echo_work(uint64_t ns)
 		;
 }
 
-/* Until then, less what the system is usually late; the rest is work. */
+/* Sleep until shortly before the end, as the system wakes late, and busy-wait for the rest. */
 static void echo_sleep(uint64_t ns)
 {
 	uint64_t now = echo_now_ns(), end = now + ns;
@@ -126,7 +126,7 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 		echo_work(takes_ns);
 }
 
-/* Nothing to compute: what was gathered is what is sent, unless a kernel is asked for. */
+/* No work to record: what was gathered is sent, unless a kernel is asked for. */
 static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
 {
 	const struct echo *echo = state;
@@ -143,7 +143,8 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 		gpu->output_stride = gpu->input_stride;
 	}
 	if (echo->fail_every != 0) {
-		snprintf(error, error_size, "fail_every is for CPUs only");
+		snprintf(error, error_size,
+			 "fail_every=N works on CPUs only; leave it out, or give --gpu none");
 		return -ENOTSUP;
 	}
 	if (echo->delay_us == 0 && echo->batch_us == 0)

@@ -8,11 +8,12 @@
 extern "C" {
 #endif
 
-/* Keep the GPU busy for so long per batch, and per request of it. 0, or -errno and <error>. */
+/* Record a kernel that keeps the GPU busy for <batch_us> per batch and <delay_us> per request. 0,
+ * or -errno and <error>. */
 int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
 		    char *error, size_t size);
 
-/* Copy input to output. 0, or -errno and <error>. */
+/* Record a kernel that copies input to output. 0, or -errno and <error>. */
 int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size);
 
 #ifdef __cplusplus

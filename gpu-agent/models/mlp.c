@@ -19,17 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Products are always of this many rows, so that BLAS picks the same kernel for every batch. */
+/* Rows per product: always the same, so that BLAS picks the same kernel for every batch. */
 #define MLP_TILE 16
 
 struct mlp {
 	struct mlp_weights weights;
-	/* Rows of a tile that carry requests; the rest stay zero. MLP_TILE unless this machine's
-	 * BLAS gives a row other bits at another place. */
+	/* Rows of a tile that carry requests; the rest stay zero. MLP_TILE, or 1 where this
+	 * machine's BLAS gives a row different bits at another place of the tile. */
 	uint32_t rows;
-	float *from; /* MLP_TILE x width each; a layer reads one and writes the other */
+	float *from; /* MLP_TILE x width floats each; a layer reads one and writes the other */
 	float *to;
-	struct mlp_cuda *cuda; /* once captured */
+	struct mlp_cuda *cuda; /* NULL until captured */
 };
 
 static void layer_forward(const struct mlp_layer *layer, const float *from, float *to, bool last)
@@ -44,7 +44,8 @@ static void layer_forward(const struct mlp_layer *layer, const float *from, floa
 		to[i] = to[i] > 0 ? to[i] : 0;
 }
 
-/* Takes the inputs from mlp->from; the scores are in the returned one of the two buffers. */
+/* Run all layers on the inputs in mlp->from. Returns the one of the two buffers that has the
+ * scores. */
 static const float *tile_forward(struct mlp *mlp)
 {
 	float *from = mlp->from, *to = mlp->to;
@@ -59,7 +60,7 @@ static const float *tile_forward(struct mlp *mlp)
 	return from;
 }
 
-/* One pattern in all rows of a tile must give one result in all rows, to the bit. */
+/* Do equal rows of a tile give equal results, to the bit? */
 static bool rows_agree(struct mlp *mlp)
 {
 	size_t outputs = mlp->weights.outputs, inputs = mlp->weights.inputs;
@@ -170,7 +171,7 @@ static int mlp_open(const char *arguments, uint32_t max_batch, struct agent_mode
 		snprintf(error, error_size, "needs the argument weights=PATH");
 		return -EINVAL;
 	}
-	/* One request's products are far too small to share, and the agent counts on one thread. */
+	/* One thread: a request's products are too small to share, and the agent expects one. */
 	openblas_set_num_threads(1);
 	mlp = calloc(1, sizeof(*mlp));
 	if (mlp == NULL)

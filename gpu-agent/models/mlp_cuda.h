@@ -14,11 +14,11 @@ extern "C" {
 
 struct mlp_cuda;
 
-/* Copies <weights> to the current GPU. NULL with a sentence in <error>. */
+/* Copy <weights> to the current GPU. NULL with a sentence in <error>. */
 struct mlp_cuda *mlp_cuda_create(const struct mlp_weights *weights, char *error, size_t size);
-/* 0, or -errno and <error>. */
+/* Record the model's kernel. 0, or -errno and <error>. */
 int mlp_cuda_capture(struct mlp_cuda *mlp, struct agent_model_gpu *gpu, char *error, size_t size);
-/* NULL is fine. */
+/* Free it. NULL is fine. */
 void mlp_cuda_destroy(struct mlp_cuda *mlp);
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ float *mlp_floats_create(size_t n)
 	return floats;
 }
 
-/* Copies: the file's bytes have any alignment and are gone after open(). */
+/* Copy the tensor: the file's bytes have any alignment, and are freed after loading. */
 static int tensor_copy(const struct safetensors_tensor *tensor, float **floats, char *error,
 		       size_t error_size)
 {
@@ -43,7 +43,8 @@ static int tensor_copy(const struct safetensors_tensor *tensor, float **floats, 
 	return 0;
 }
 
-/* The tensor <name> if it has the right type and <rank> usable dimensions. */
+/* Find the tensor <name>. NULL with <error> unless it is F32, with <rank> dimensions of 1 to
+ * MLP_WIDTH_MAX. */
 static const struct safetensors_tensor *tensor_get(const struct safetensors *file, const char *name,
 						   uint32_t rank, char *error, size_t error_size)
 {
@@ -121,7 +122,7 @@ static int layers_load(struct mlp_weights *weights, const struct safetensors *fi
 {
 	char name[32] = "layers.0.weight";
 
-	/* The first layer must be there; the first one missing after it ends the list. */
+	/* The first layer is required; the first missing one after it ends the list. */
 	do {
 		const struct mlp_layer *layer = &weights->layers[weights->n_layers];
 		int ret = layer_load(weights, file, weights->n_layers, error, error_size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layers of a multi-layer perceptron as read from a safetensors file: layers.N.weight [out, in]
+ * Reads the layers of a multi-layer perceptron from a safetensors file: layers.N.weight [out, in]
  * and layers.N.bias [out], both F32 and finite; input_scale of __metadata__, 1 if there is none.
  */
 #ifndef MODELS_MLP_WEIGHTS_H
@@ -13,7 +13,8 @@
 #define MLP_WIDTH_MAX   65535
 #define MLP_CLASSES_MAX 256 /* the class is one byte of the reply */
 
-/* Request: an id of the client's, then pixels. Reply: the id, the class, 3 zeros, then scores. */
+/* Request: an id that the client chooses, then pixels. Reply: the id, the class, 3 zeros, then
+ * scores. */
 #define MLP_ID_SIZE      8
 #define MLP_REPLY_HEADER (MLP_ID_SIZE + 4)
 
@@ -29,15 +30,16 @@ struct mlp_weights {
 	uint32_t inputs;   /* of the first layer */
 	uint32_t outputs;  /* of the last */
 	uint32_t width;    /* the widest of all inputs and outputs */
-	float scale;       /* what an input is multiplied by */
+	float scale;       /* factor for every input */
 	struct mlp_layer layers[MLP_LAYERS_MAX];
 };
 
-/* <weights> must be zeroed; fini() is right after a failure, too. Errors name file and tensor. */
+/* Load <path> into <weights>, which must be zeroed. 0, or -errno and an <error> that names file and
+ * tensor; mlp_weights_fini() is needed in both cases. */
 int mlp_weights_load(struct mlp_weights *weights, const char *path, char *error, size_t error_size);
 void mlp_weights_fini(struct mlp_weights *weights);
 
-/* <n> zeroes aligned for vector loads, or NULL; for free(). */
+/* Allocate <n> zeros, aligned for vector loads; freed by free(). NULL: no memory. */
 float *mlp_floats_create(size_t n);
 
 #endif

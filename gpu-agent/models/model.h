@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a model author implements: a shared object that exports one symbol, `agent_model`, of type
- * struct agent_model. Installed as <doorbell/model.h>; `pkg-config --cflags doorbell-model` finds
- * it, and `pkg-config --variable=modelsdir doorbell-model` names the folder for plug-ins. The agent
- * loads one with --model PATH, or with --model NAME when NAME.so lies in that folder, opens it
- * once, and calls run() from its loop with batches of requests that it gathered. A model that also
- * runs on a GPU has capture(), which is called once and puts its work into the loop's graph; run()
- * is not called then.
+ * The interface of a model: a shared object that exports one symbol, `agent_model`, of type struct
+ * agent_model. Installed as <doorbell/model.h>; `pkg-config --cflags doorbell-model` finds it, and
+ * `pkg-config --variable=modelsdir doorbell-model` prints the folder for plug-ins. The agent loads
+ * one with --model PATH, or with --model NAME when NAME.so is in that folder, opens it once, and
+ * calls run() from its loop with the batches of requests that it gathered. A model that also runs
+ * on a GPU has capture(), which is called once and records its work into the loop's graph; run() is
+ * not called then.
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -17,12 +17,12 @@
 #define AGENT_MODEL_ABI    2
 #define AGENT_MODEL_SYMBOL "agent_model"
 
-/* What the opened model needs; fixed for its life. */
+/* The sizes of an opened model; fixed for its life. */
 struct agent_model_shape {
 	uint32_t max_request; /* bytes; longer requests are refused before they reach the model */
 	uint32_t max_reply;   /* bytes; each reply buffer has this much room */
 	uint32_t max_batch;   /* requests per batch */
-	uint32_t min_request; /* bytes; so are shorter ones */
+	uint32_t min_request; /* bytes; shorter requests are refused, too */
 };
 
 /* One request of a batch. Buffers belong to the agent and are valid during run() only. */
@@ -35,20 +35,21 @@ struct agent_model_item {
 };
 
 /*
- * A batch on a GPU. <rows> and <lengths> are the agent's; the other buffers may be replaced by the
- * model's own, which live as long as it does. All of it is device memory. A request's row is the
- * same in every array. Rows from *rows on hold nothing, and are not looked at. Replies are read in
- * aligned units of 16 bytes: what follows the last one in its unit must be readable, too.
+ * A batch on a GPU. The agent owns <rows> and <lengths>; the model may replace the other buffers by
+ * its own, which live as long as it does. All of it is device memory. A request has the same row in
+ * every array. Rows from *rows on hold no request; their results are not read. Replies are read in
+ * aligned units of 16 bytes, so the rest of a reply's last unit must be readable, too.
  */
 struct agent_model_gpu {
 	void *stream; /* cudaStream_t, being captured on the current device */
 	uint32_t max_batch;
 	const uint32_t *rows; /* how many requests the batch has */
-	uint32_t *lengths;    /* their bytes; only read */
+	uint32_t *lengths;    /* bytes of each request; read only */
 	void *input;          /* row i at input + i * input_stride */
 	void *output;
-	size_t input_stride, output_stride; /* multiples of 16, unless the model's own */
-	/* Set by the model's work for every row, or replaced by NULL: then every reply has
+	size_t input_stride,
+		output_stride; /* bytes; multiples of 16, unless the model replaced the buffer */
+	/* Written by the model's work for every row, or replaced by NULL: then every reply has
 	 * <reply_length> bytes and none fails. */
 	uint32_t *reply_lengths;
 	int32_t *statuses; /* 0, or -errno; NULL: all 0 */
@@ -57,22 +58,22 @@ struct agent_model_gpu {
 
 struct agent_model {
 	uint32_t abi;     /* AGENT_MODEL_ABI */
-	const char *name; /* what services call it in the load balancer's configuration */
+	const char *name; /* the model's name in the load balancer's configuration */
 	/*
-	 * <arguments> is the text of --model-args ("key=value,key=value") or "". Fills <shape>; may
-	 * lower or raise max_batch up to the <max_batch> the operator asked for, never above.
+	 * Open the model. <arguments> is the text of --model-args ("key=value,key=value") or "".
+	 * Fills <shape>; it may choose a max_batch below the operator's <max_batch>, never above.
 	 * Returns 0 and a state that close() frees, or -errno with a sentence in <error>.
 	 */
 	int (*open)(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		    void **state, char *error, size_t error_size);
-	/* Answer <n> requests (1..max_batch). One thread at a time. Must give the same bytes for
-	 * the same request whatever its batch. */
+	/* Answer <n> requests (1..max_batch). Called by one thread at a time. A request must get
+	 * the same bytes in every batch. */
 	void (*run)(void *state, struct agent_model_item *items, uint32_t n);
 	void (*close)(void *state);
 	/*
-	 * Put what run() does onto gpu->stream, which records it. Only kernels, copies within the
-	 * device and memsets can be launched from a GPU. NULL: the model runs on CPUs only. 0 or
-	 * -errno with a sentence in <error>.
+	 * Record what run() does onto gpu->stream. A GPU can launch only kernels, copies within the
+	 * device and memsets. NULL: the model runs on CPUs only. 0 or -errno with a sentence in
+	 * <error>.
 	 */
 	int (*capture)(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size);
 };

@@ -18,7 +18,7 @@ struct safetensors {
 	struct safetensors_tensor tensors[];
 };
 
-/* Where a sentence about what is wrong goes. */
+/* The caller's buffer for the error sentence. */
 struct report {
 	char *text;
 	size_t size;
@@ -33,7 +33,8 @@ static const struct dtype {
 	{"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8},
 };
 
-/* Parts of the sentence come from the file: nothing in it may upset a terminal or a log. */
+/* Format the error. Parts of it come from the file, so unprintable bytes are replaced: they could
+ * upset a terminal or a log. */
 static int report_text(struct report *report, const char *format, va_list arguments)
 {
 	vsnprintf(report->text, report->size, format, arguments);
@@ -167,7 +168,7 @@ static int by_place(const void *a, const void *b)
 	return (x->size > y->size) - (x->size < y->size);
 }
 
-/* The format allows neither overlaps nor holes: the tensors follow each other to the end. */
+/* Check that tensors follow each other to the end: the format allows neither overlaps nor holes. */
 static int check_layout(struct safetensors *file, const uint8_t *data, uint64_t data_size,
 			struct report *report)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the safetensors format: a little-endian u64 length, a JSON header of that length that names
- * each tensor's type, shape and bytes, then the bytes. Works on memory, trusts nothing in it.
+ * Parses the safetensors format: a little-endian u64 length, a JSON header of that length that
+ * names each tensor's type, shape and bytes, then the bytes. Works on memory, and trusts nothing in
+ * it.
  */
 #ifndef MODELS_SAFETENSORS_H
 #define MODELS_SAFETENSORS_H
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 #define SAFETENSORS_RANK_MAX 8
-/* The limit of the format's own description: no header is longer. */
+/* Bytes; the format's own limit. */
 #define SAFETENSORS_HEADER_MAX 100000000
 
 struct safetensors_tensor {
@@ -26,19 +27,19 @@ struct safetensors_tensor {
 struct safetensors;
 
 /*
- * Parses <size> bytes, which must outlive the result. Every tensor of the result lies inside them,
- * none overlaps another, and each has exactly the bytes that its type and shape say. On failure
- * returns -EINVAL or -ENOMEM with a sentence in <error> that names the tensor and the problem.
+ * Parse <size> bytes, which must outlive the result. Every tensor of the result lies inside them,
+ * none overlaps another, and each has exactly the bytes that its type and shape need. On failure
+ * returns -EINVAL or -ENOMEM, with a sentence in <error> that names the tensor and the problem.
  */
 int safetensors_parse(const void *bytes, size_t size, struct safetensors **result, char *error,
 		      size_t error_size);
 void safetensors_destroy(struct safetensors *file);
 
-/* In the order of their bytes; NULL past the last. */
+/* The tensor at <index>, in the order of their bytes; NULL past the last. */
 const struct safetensors_tensor *safetensors_at(const struct safetensors *file, size_t index);
-/* NULL if there is no such tensor. */
+/* The tensor <name>; NULL if there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
-/* A text of __metadata__, or NULL. */
+/* The value of <key> in __metadata__, or NULL. */
 const char *safetensors_metadata(const struct safetensors *file, const char *key);
 
 #endif

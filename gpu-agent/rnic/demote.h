@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hand written cache lines on to the last level, where a NIC's DMA would have put them: a GPU reads
- * lines that lie dirty in a core's own cache at half the bus's rate (measured on an H200 beside
- * Sapphire Rapids: 588 KiB in 24.7 us, handed on in 13.3 us). A processor that has no CLDEMOTE
- * takes it for a no-op (Intel SDM vol. 2, CLDEMOTE).
+ * Moves written cache lines to the last-level cache, where a NIC's DMA would have put them. A GPU
+ * reads lines that are dirty in a core's own cache at half the bus's rate (measured on an H200
+ * beside Sapphire Rapids: 588 KiB in 24.7 us, demoted in 13.3 us). A processor without CLDEMOTE
+ * executes it as a no-op (Intel SDM vol. 2, CLDEMOTE).
  */
 #ifndef AGENT_DEMOTE_H
 #define AGENT_DEMOTE_H

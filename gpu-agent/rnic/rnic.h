@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An RNIC as a worker sees it: it makes memory known to the fabric, places what the peer WRITEs
- * there, and sends what is posted in mlx5 format. Two engines: `soft`, which is a software RNIC in
- * this process (soft_rnic.h), and `verbs`, an RDMA device through rdma-core (verbs_rnic.h).
+ * The interface between a worker and its RNIC, which registers memory, places what the peer WRITEs
+ * there, and sends what is posted in mlx5 format. Two engines implement it: `soft`, a software RNIC
+ * in this process (soft_rnic.h), and `verbs`, an RDMA device through rdma-core (verbs_rnic.h).
  *
- * Threads: all calls belong to the main thread and return when what they ask for is done; only
- * kick() is for whoever posts.
+ * Threads: all calls belong to the main thread and return when they are done; only kick() is called
+ * by the poster's thread.
  */
 #ifndef AGENT_RNIC_H
 #define AGENT_RNIC_H
@@ -27,55 +27,57 @@ struct rnic_address {
 struct rnic_span {
 	uint64_t va;
 	uint64_t length;
-	int dmabuf_fd; /* what the driver exported it as; -1 for host memory */
+	int dmabuf_fd; /* the driver's dma-buf of it; -1 for host memory */
 	uint64_t dmabuf_offset;
 };
 
 struct rnic_qp_params {
-	struct rnic_span writable; /* what the peer may WRITE */
-	struct rnic_span sendable; /* what may be posted */
+	struct rnic_span writable; /* memory that the peer may WRITE to */
+	struct rnic_span sendable; /* memory that may be sent from */
 	uint32_t wqe_count;        /* power of two */
-	uint32_t psn;              /* the first we send */
-	struct sleeper *wake;      /* woken when something was written or failed, or NULL */
-	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails, or NULL */
+	uint32_t psn;              /* the first that we send */
+	struct sleeper
+		*wake; /* woken when something was written or the queue pair failed; NULL: none */
+	uint32_t *failed; /* set to 1 (atomic) when the queue pair fails; NULL: none */
 };
 
-/* A queue pair. Its owner reads these; an engine has more behind them. */
+/* A queue pair. Its owner reads these fields; an engine has more behind them. */
 struct rnic_qp {
 	struct rnic *rnic;
 	uint32_t number;
 	uint32_t rkey;           /* of <writable> */
 	uint32_t lkey;           /* of <sendable> */
-	struct mlx5_queue queue; /* as the poster sees it; copy it, the copy is the poster's own */
+	struct mlx5_queue queue; /* as the poster sees it; the poster works on a copy of its own */
 };
 
 struct rnic_peer {
 	struct rnic_address address;
 	uint32_t qpn;
-	uint32_t psn; /* the first it sends */
+	uint32_t psn; /* the first that it sends */
 	uint32_t path_mtu;
-	uint16_t udp_source; /* that we are to send from, 0xc000 and up; 0: any */
+	uint16_t udp_source; /* UDP source port to send from, 0xc000 and up; 0: any */
 	uint8_t ack_timeout, retry_limit;
 };
 
 struct rnic_ops {
-	/* A queue pair that cannot send or receive yet. NULL with errno. */
+	/* Create a queue pair, which cannot send or receive yet. NULL with errno. */
 	struct rnic_qp *(*create)(struct rnic *rnic, const struct rnic_qp_params *params);
-	/* From here on it receives, and sends as soon as the peer's MAC address is known. 0 or
-	 * -errno. */
+	/* Connect: from here on it receives, and sends as soon as the peer's MAC address is known.
+	 * 0 or -errno. */
 	int (*connect)(struct rnic_qp *qp, const struct rnic_peer *peer);
-	/* NULL is fine. Nothing is read or written behind the caller's back any more. */
+	/* Destroy it: after this the RNIC neither reads nor writes the caller's memory. NULL is
+	 * fine. */
 	void (*destroy)(struct rnic_qp *qp);
-	/* Doorbells were rung: look, in case you sleep. */
+	/* Wake the RNIC, if it sleeps, after doorbells were rung. */
 	void (*kick)(struct rnic *rnic);
-	/* All queue pairs have been destroyed. */
+	/* Close the RNIC; all queue pairs have been destroyed. */
 	void (*close)(struct rnic *rnic);
 };
 
 struct rnic {
 	const struct rnic_ops *ops;
 	uint32_t path_mtu; /* largest of the port */
-	bool wakes;        /* wakes sleepers when something was written; if not, they must look */
+	bool wakes; /* it wakes sleepers when something was written; if not, they must poll */
 };
 
 #endif

@@ -5,9 +5,10 @@
 
 #include "rnic/send_queue.h"
 
-#define PAGE 4096
+#define PAGE    4096
+#define DS_MASK 0x3fu /* of qpn_ds: 16-byte segments of the WQE */
 
-/* Pages of its own, so that each can be mapped for a GPU. */
+/* Each piece has pages of its own, so that it can be mapped for a GPU. */
 static void *queue_memory(size_t size)
 {
 	size_t whole = (size + PAGE - 1) / PAGE * PAGE;
@@ -58,13 +59,14 @@ struct mlx5_queue send_queue_view(const struct send_queue *q)
 	};
 }
 
-bool send_queue_look(struct send_queue *q)
+bool send_queue_update(struct send_queue *q)
 {
 	uint64_t bell = __atomic_load_n(q->doorbell, __ATOMIC_ACQUIRE);
 
 	if (bell != q->rung) {
 		q->rung = bell;
-		/* The record counts, the bell only says "look" (as a NIC treats it). */
+		/* The record holds the position; the doorbell only says that it has changed (a NIC
+		 * does the same). */
 		q->producer = be32toh(__atomic_load_n(&q->record[1], __ATOMIC_ACQUIRE));
 	}
 	return q->next != q->producer;
@@ -88,7 +90,7 @@ uint8_t send_queue_read(const struct send_queue *q, const struct rnic_span *send
 		.with_imm = opcode == MLX5_OP_RDMA_WRITE_IMM,
 		.signal = (wqe->fm_ce_se & MLX5_CE_ALWAYS) != 0,
 	};
-	switch (qpn_ds & 0x3f) {
+	switch (qpn_ds & DS_MASK) {
 	case 2: /* control and remote address: a message without data */
 		return 0;
 	case 3:
@@ -115,7 +117,7 @@ void send_queue_report(struct send_queue *q, uint16_t index, uint8_t opcode, uin
 	cqe->opcode_qpn = htobe32(q->qpn);
 	cqe->wqe_counter = htobe16(index);
 	cqe->syndrome = syndrome;
-	/* The owner bit makes it valid: last, and after the rest. */
+	/* The owner bit makes the CQE valid: written last. */
 	__atomic_store_n(&cqe->op_own, (uint8_t)(opcode << 4 | owner), __ATOMIC_RELEASE);
 	q->cq_index++;
 }

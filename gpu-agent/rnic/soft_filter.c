@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Several workers may share an interface, each with an address and packet sockets of its own. The
- * kernel copies every frame to all of them; a filter in the kernel leaves out what another has.
+ * kernel copies every frame to all of these sockets; this filter in the kernel drops the frames of
+ * other workers.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <linux/if_ether.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -19,7 +21,7 @@
 #define UNLESS(value, beyond) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, beyond)
 #define ANSWER(bytes)         BPF_STMT(BPF_RET | BPF_K, bytes)
 
-static uint32_t word(const struct rnic_address *address, unsigned int i)
+static uint32_t address_word(const struct rnic_address *address, unsigned int i)
 {
 	uint32_t w;
 
@@ -28,28 +30,29 @@ static uint32_t word(const struct rnic_address *address, unsigned int i)
 }
 
 /*
- * Out goes only what is certainly another's: unicast IP of our family to another address. A frame
- * with a VLAN tag in it, ARP, multicast (neighbour discovery) are looked at by who receives.
+ * Drop only what certainly belongs to another: unicast IP of our family to another address. The
+ * receiver itself sorts out frames with a VLAN tag, ARP and multicast (neighbour discovery).
  */
 unsigned int soft_filter_make(const struct rnic_address *address, struct sock_filter *code)
 {
 	const struct sock_filter four[] = {
-		LOAD(H, ETHER_TYPE),         UNLESS(0x0800, 2), LOAD(W, IPV4_TARGET),
-		UNLESS(word(address, 3), 1), ANSWER(ALL),       ANSWER(0),
+		LOAD(H, ETHER_TYPE),  UNLESS(ETH_P_IP, 2),
+		LOAD(W, IPV4_TARGET), UNLESS(address_word(address, 3), 1),
+		ANSWER(ALL),          ANSWER(0),
 	};
 	const struct sock_filter six[] = {
 		LOAD(H, ETHER_TYPE),
-		UNLESS(0x86dd, 10),
+		UNLESS(ETH_P_IPV6, 10),
 		LOAD(B, IPV6_TARGET),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xff, 8, 0),
 		LOAD(W, IPV6_TARGET),
-		UNLESS(word(address, 0), 7),
+		UNLESS(address_word(address, 0), 7),
 		LOAD(W, IPV6_TARGET + 4),
-		UNLESS(word(address, 1), 5),
+		UNLESS(address_word(address, 1), 5),
 		LOAD(W, IPV6_TARGET + 8),
-		UNLESS(word(address, 2), 3),
+		UNLESS(address_word(address, 2), 3),
 		LOAD(W, IPV6_TARGET + 12),
-		UNLESS(word(address, 3), 1),
+		UNLESS(address_word(address, 3), 1),
 		ANSWER(ALL),
 		ANSWER(0),
 	};
@@ -62,7 +65,8 @@ unsigned int soft_filter_make(const struct rnic_address *address, struct sock_fi
 	return sizeof(six) / sizeof(six[0]);
 }
 
-/* Without it everything works, and costs more: nobody needs to hear of a failure. */
+/* Attach the filter. Errors are ignored: without it everything works, at a higher cost per frame.
+ */
 void soft_filter_attach(const struct port *port, const struct rnic_address *address)
 {
 	struct sock_filter code[SOFT_FILTER_MAX];

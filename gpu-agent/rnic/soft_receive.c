@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive side of the software RNIC: WRITEs are checked like on a NIC and placed in memory,
- * acknowledgements retire what was sent. One ACK per queue pair and burst.
+ * The receive side of the software RNIC: WRITEs are checked as on a NIC and placed in memory;
+ * acknowledgements retire what was sent. It sends one ACK per queue pair and burst.
  */
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -14,11 +14,11 @@
 #define LINE  64
 
 /*
- * Place bytes as a NIC's DMA does: whoever sees the last word of a cache line sees all of the line,
- * and whoever sees a line sees all lines and WRITEs before it. Descriptors are polled by their last
- * word, so this order is what makes the ring sound.
+ * Place bytes as a NIC's DMA does: a thread that sees the last word of a cache line sees all of the
+ * line, and one that sees a line sees all lines and WRITEs before it. Descriptors are polled by
+ * their last word, so the ring depends on this order.
  */
-static void place(uint8_t *to, const uint8_t *from, uint32_t length)
+static void place_payload(uint8_t *to, const uint8_t *from, uint32_t length)
 {
 	uint64_t mark;
 
@@ -39,21 +39,22 @@ static void place(uint8_t *to, const uint8_t *from, uint32_t length)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static struct soft_qp *qp_of(struct soft_rnic *rnic, uint32_t qpn)
+static struct soft_qp *find_connected_qp(struct soft_rnic *rnic, uint32_t qpn)
 {
 	struct soft_qp *qp = rnic->by_number[qpn % SOFT_RNIC_QPS_MAX];
 
 	return qp != NULL && qp->base.number == qpn && qp->connected ? qp : NULL;
 }
 
-static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const uint8_t *bth)
+static bool receive_roce_write(struct soft_qp *qp, const struct roce_packet *p, const uint8_t *bth)
 {
 	struct responder_placement at;
 
 	if (responder_receive(&qp->responder, p, &at) != RESPONDER_ACCEPT)
 		return false;
 	if (p->payload_length > 0) {
-		place((uint8_t *)(uintptr_t)at.va, bth + p->payload_offset, p->payload_length);
+		place_payload((uint8_t *)(uintptr_t)at.va, bth + p->payload_offset,
+			      p->payload_length);
 		if (soft_rnic_of(qp)->params.gpu_reads)
 			demote((void *)(uintptr_t)at.va, p->payload_length);
 	}
@@ -61,7 +62,7 @@ static bool receive_write(struct soft_qp *qp, const struct roce_packet *p, const
 	return at.last;
 }
 
-/* False when the packet is none of ours. */
+/* False when the packet is not for one of our queue pairs. */
 static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const struct roce_frame *f,
 			 uint64_t now, struct soft_qp **to_wake)
 {
@@ -72,11 +73,11 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 
 	if (roce_parse(bth, f->bth_length, &p) != ROCE_PARSED)
 		return false;
-	qp = qp_of(rnic, p.qpn);
+	qp = find_connected_qp(rnic, p.qpn);
 	if (qp != NULL &&
 	    unlikely(qp->direct && qp->resolved && memcmp(frame + 6, qp->path.header, 6) != 0)) {
-		qp->strangers++; /* it may be the peer, moved without a word: its address is asked
-				    for */
+		qp->strangers++; /* it may be the peer after a move: soft_resolve_poll() asks for
+				    its address */
 		return false;
 	}
 	if (qp == NULL || roce_path_admit(&qp->path, ip, f->ip_length, length) != ROCE_ADMITTED)
@@ -89,14 +90,14 @@ static bool receive_roce(struct soft_rnic *rnic, const uint8_t *frame, const str
 	} else {
 		if (unlikely(roce_is_marked(ip)))
 			responder_marked(&qp->responder, now);
-		if (receive_write(qp, &p, bth))
+		if (receive_roce_write(qp, &p, bth))
 			*to_wake = qp;
 	}
 	return true;
 }
 
-static void receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
-		    struct soft_qp **to_wake)
+static void receive_frame(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
+			  struct soft_qp **to_wake)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	bool good = false;
@@ -108,12 +109,12 @@ static void receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
 			good = receive_roce(rnic, frame, &f, now, to_wake);
 		break;
 	case FRAME_ARP:
-		/* Answers in the packet that asked. */
-		if (soft_resolve_receive(rnic, m, 0x0806, f.ip_offset, f.l3_length))
+		/* The reply is built in the request's mbuf. */
+		if (soft_resolve_receive(rnic, m, RTE_ETHER_TYPE_ARP, f.ip_offset, f.l3_length))
 			return;
 		break;
 	case FRAME_ICMP6:
-		if (soft_resolve_receive(rnic, m, 0x86dd, f.ip_offset, f.l3_length))
+		if (soft_resolve_receive(rnic, m, RTE_ETHER_TYPE_IPV6, f.ip_offset, f.l3_length))
 			return;
 		break;
 	default:
@@ -123,7 +124,7 @@ static void receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint64_t now,
 	rte_pktmbuf_free(m);
 }
 
-static void notify(struct soft_rnic *rnic, struct soft_qp *qp)
+static void send_notification(struct soft_rnic *rnic, struct soft_qp *qp)
 {
 	struct rte_mbuf *m;
 
@@ -137,7 +138,7 @@ static void notify(struct soft_rnic *rnic, struct soft_qp *qp)
 	txq_push(&rnic->tx, m);
 }
 
-static void acknowledge(struct soft_rnic *rnic)
+static void send_acknowledgements(struct soft_rnic *rnic)
 {
 	uint32_t psn, msn;
 	uint8_t syndrome;
@@ -147,12 +148,12 @@ static void acknowledge(struct soft_rnic *rnic)
 		struct soft_qp *qp = rnic->qp[i];
 
 		if (unlikely(qp->responder.notification_due))
-			notify(rnic, qp);
+			send_notification(rnic, qp);
 		if (!qp->responder.ack_due || !qp->resolved || txq_room(&rnic->tx) == 0)
 			continue;
 		m = rte_pktmbuf_alloc(rnic->small);
 		if (m == NULL)
-			return; /* stays due */
+			return; /* the acknowledgement stays due */
 		responder_ack_due(&qp->responder, &psn, &syndrome, &msn);
 		m->data_len = m->pkt_len = roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path,
 							  psn, syndrome, msn);
@@ -172,11 +173,11 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	n = rte_eth_rx_burst(rnic->port.id, 0, packet, BURST);
 	drained_turn(&rnic->drained, now, n < BURST);
 	for (uint16_t i = 0; i < n; i++)
-		receive(rnic, packet[i], now, &to_wake);
+		receive_frame(rnic, packet[i], now, &to_wake);
 	rnic->stats.packets_in += n;
 	if (n > 0)
-		acknowledge(rnic);
-	/* All queue pairs of an agent serve the same loop: one wake-up is enough. */
+		send_acknowledgements(rnic);
+	/* All queue pairs of a process share a wake-up: one is enough. */
 	if (to_wake != NULL && to_wake->params.wake != NULL)
 		sleeper_wake(to_wake->params.wake);
 	return n;

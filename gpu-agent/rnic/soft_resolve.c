@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ARP and neighbour discovery of the software RNIC: answers for its own address, asks for its
+ * ARP and neighbour discovery of the software RNIC: it answers for its own address, asks for its
  * peers' next hops until it knows them, and follows changes.
  */
 #include <rte_cycles.h>
@@ -10,7 +10,7 @@
 
 #define ASK_AGAIN_MS 200
 
-static void ask(struct soft_rnic *rnic, const struct rnic_address *next_hop)
+static void resolve_ask(struct soft_rnic *rnic, const struct rnic_address *next_hop)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
 
@@ -24,14 +24,14 @@ static void ask(struct soft_rnic *rnic, const struct rnic_address *next_hop)
 	txq_push(&rnic->tx, m);
 }
 
-/* Ask the MAC address that we know whether it still has the next hop's address. */
-static void probe(struct soft_rnic *rnic, const struct soft_qp *qp)
+/* Ask the known MAC address, by unicast, whether it still has the next hop's address. */
+static void resolve_probe(struct soft_rnic *rnic, const struct soft_qp *qp)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
 
 	if (m == NULL || txq_room(&rnic->tx) == 0) {
 		rte_pktmbuf_free(m);
-		return; /* asked again soon */
+		return; /* retried at the next poll */
 	}
 	m->data_len = m->pkt_len = neigh_probe_build(
 		rte_pktmbuf_mtod(m, uint8_t *), qp->next_hop.family, &qp->next_hop.addr,
@@ -44,11 +44,11 @@ static uint32_t clock_ms(uint64_t now)
 	return now / (rte_get_tsc_hz() / 1000);
 }
 
-static void look_at_claim(struct soft_rnic *rnic, struct soft_qp *qp, uint64_t now)
+static void resolve_claim(struct soft_rnic *rnic, struct soft_qp *qp, uint64_t now)
 {
 	switch (neigh_claim_due(&qp->claim, clock_ms(now), NEIGH_PROBE_MS)) {
 	case NEIGH_DUE_PROBE:
-		probe(rnic, qp);
+		resolve_probe(rnic, qp);
 		break;
 	case NEIGH_DUE_MOVE:
 		roce_path_set_mac(&qp->path, qp->claim.mac);
@@ -69,18 +69,18 @@ void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now)
 		bool doubtful = doubts > qp->doubts;
 
 		if (qp->connected && qp->claim.open)
-			look_at_claim(rnic, qp, now);
+			resolve_claim(rnic, qp, now);
 		if (!qp->connected || (qp->resolved && !doubtful) ||
 		    (qp->asked != 0 && now - qp->asked < again))
 			continue;
 		qp->doubts = doubts;
 		qp->asked = now;
-		ask(rnic, &qp->next_hop);
+		resolve_ask(rnic, &qp->next_hop);
 	}
 }
 
-/* The first answer counts; what comes later and differs has to be true. */
-static void learn(struct soft_rnic *rnic, const struct neigh_message *message)
+/* Learn a MAC address. The first answer counts; a later one that differs is verified first. */
+static void resolve_learn(struct soft_rnic *rnic, const struct neigh_message *message)
 {
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		struct soft_qp *qp = rnic->qp[i];
@@ -109,8 +109,8 @@ bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t e
 		return false;
 	if (memcmp(message.sender_mac, no_mac, 6) == 0)
 		memcpy(message.sender_mac, frame + 6, 6);
-	/* Who asks for us tells its own address along the way (RFC 826). */
-	learn(rnic, &message);
+	/* A request for our address carries its sender's own (RFC 826). */
+	resolve_learn(rnic, &message);
 	if (message.kind != NEIGH_REQUEST ||
 	    memcmp(&message.target, &rnic->params.address.addr, sizeof(message.target)) != 0 ||
 	    txq_room(&rnic->tx) == 0)

@@ -13,7 +13,7 @@
 
 #include "rnic/soft_rnic_private.h"
 
-/* Room for rings, window and transmit queue. */
+/* mbufs for rings, window and transmit queue. */
 #define PACKETS     (SOFT_HOLD_MAX + 2 * DESCRIPTORS + TXQ_SIZE + 1024)
 #define SMALL       4095
 #define SMALL_ROOM  (RTE_PKTMBUF_HEADROOM + 128)
@@ -21,10 +21,13 @@
 #define DESCRIPTORS 1024
 #define CHECK_US    1000
 #define QPN_FIRST   0x11 /* 0 and 1 are reserved */
+/* UDP source ports: ROCE_SOURCE_MIN and 14 bits, which an odd factor spreads. */
+#define SOURCE_SPREAD 0x9e37u
+#define SOURCE_MASK   0x3fffu
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
-static unsigned int turn(struct soft_rnic *rnic, uint64_t *next_check)
+static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 {
 	unsigned int work = soft_receive_poll(rnic);
 	uint64_t now = rte_rdtsc();
@@ -46,8 +49,8 @@ static unsigned int turn(struct soft_rnic *rnic, uint64_t *next_check)
 	return work;
 }
 
-/* Asked after sleeper_prepare(): did a doorbell ring, a letter come, or is something unsent? */
-static bool must_stay_awake(const struct soft_rnic *rnic)
+/* Called after sleeper_prepare(): has a doorbell rung or a message come, or is a packet unsent? */
+static bool soft_rnic_has_work(const struct soft_rnic *rnic)
 {
 	if (rnic->tx.n > 0 || !mailbox_empty(&rnic->mailbox) ||
 	    __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
@@ -58,8 +61,8 @@ static bool must_stay_awake(const struct soft_rnic *rnic)
 	return false;
 }
 
-/* How long nothing will be due that no packet and no doorbell announces. */
-static uint64_t sleep_ns(const struct soft_rnic *rnic)
+/* ns until something is due that no packet and no doorbell announces. */
+static uint64_t soft_rnic_sleep_ns(const struct soft_rnic *rnic)
 {
 	uint64_t now = rte_rdtsc(), ms = rte_get_tsc_hz() / 1000;
 	uint64_t until = now + 100 * ms;
@@ -77,7 +80,7 @@ static uint64_t sleep_ns(const struct soft_rnic *rnic)
 	return until <= now ? 1 : (until - now) * 1000000 / ms;
 }
 
-static void back_off(struct soft_rnic *rnic, unsigned int idle, uint64_t *next_check)
+static void soft_rnic_back_off(struct soft_rnic *rnic, unsigned int idle, uint64_t *next_check)
 {
 	switch (rnic->params.idle_sleep ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
@@ -88,17 +91,17 @@ static void back_off(struct soft_rnic *rnic, unsigned int idle, uint64_t *next_c
 		break;
 	case SLEEPER_SLEEP:
 		sleeper_prepare(&rnic->sleeper);
-		if (must_stay_awake(rnic)) {
+		if (soft_rnic_has_work(rnic)) {
 			sleeper_cancel(&rnic->sleeper);
 		} else {
-			sleeper_wait(&rnic->sleeper, sleep_ns(rnic));
+			sleeper_wait(&rnic->sleeper, soft_rnic_sleep_ns(rnic));
 		}
 		*next_check = 0;
 		break;
 	}
 }
 
-static int loop(void *argument)
+static int soft_rnic_thread(void *argument)
 {
 	struct soft_rnic *rnic = argument;
 	uint64_t next_check = 0;
@@ -108,11 +111,11 @@ static int loop(void *argument)
 	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t begin = rte_rdtsc();
 
-		if (turn(rnic, &next_check) > 0) {
+		if (soft_rnic_poll(rnic, &next_check) > 0) {
 			rnic->stats.busy += rte_rdtsc() - begin;
 			idle = 0;
 		} else {
-			back_off(rnic, idle++, &next_check);
+			soft_rnic_back_off(rnic, idle++, &next_check);
 		}
 	}
 	mailbox_close(&rnic->mailbox);
@@ -122,7 +125,7 @@ static int loop(void *argument)
 /* --- life --------------------------------------------------------------------------------------
  */
 
-static int open_port(struct soft_rnic *rnic, char *error, size_t size)
+static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 {
 	struct port_params p = {
 		.device = rnic->params.device,
@@ -149,7 +152,7 @@ static int open_port(struct soft_rnic *rnic, char *error, size_t size)
 	return ret;
 }
 
-static int create(struct soft_rnic *rnic, char *error, size_t size)
+static int soft_rnic_start(struct soft_rnic *rnic, char *error, size_t size)
 {
 	int ret = sleeper_init(&rnic->sleeper);
 
@@ -165,11 +168,12 @@ static int create(struct soft_rnic *rnic, char *error, size_t size)
 			 rte_strerror(rte_errno));
 		return -ENOMEM;
 	}
-	ret = open_port(rnic, error, size);
+	ret = soft_rnic_open_port(rnic, error, size);
 	if (ret < 0)
 		return ret;
 	rnic->lcore = rte_get_next_lcore(-1, 1, 0);
-	if (rnic->lcore >= RTE_MAX_LCORE || rte_eal_remote_launch(loop, rnic, rnic->lcore) != 0) {
+	if (rnic->lcore >= RTE_MAX_LCORE ||
+	    rte_eal_remote_launch(soft_rnic_thread, rnic, rnic->lcore) != 0) {
 		snprintf(error, size, "no lcore for the software RNIC");
 		return -EBUSY;
 	}
@@ -177,7 +181,7 @@ static int create(struct soft_rnic *rnic, char *error, size_t size)
 	return 0;
 }
 
-static void close_rnic(struct rnic *base)
+static void soft_rnic_close(struct rnic *base)
 {
 	struct soft_rnic *rnic = (struct soft_rnic *)base;
 
@@ -195,7 +199,7 @@ static void close_rnic(struct rnic *base)
 	rte_free(rnic);
 }
 
-static void kick(struct rnic *base)
+static void soft_rnic_kick(struct rnic *base)
 {
 	sleeper_wake(&((struct soft_rnic *)base)->sleeper);
 }
@@ -215,7 +219,7 @@ void soft_rnic_stats_read(const struct rnic *base, struct soft_rnic_stats *out)
 
 /* --- queue pairs ----------------------------------------------------------------------------- */
 
-static void add(void *owner, void *argument)
+static void soft_qp_add(void *owner, void *argument)
 {
 	struct soft_rnic *rnic = owner;
 	struct soft_qp *qp = argument;
@@ -224,8 +228,9 @@ static void add(void *owner, void *argument)
 	rnic->qp[rnic->n_qps++] = qp;
 }
 
-/* Random, as a number is all that a congestion notification takes; one whose place is free. */
-static bool choose_number(const struct soft_rnic *rnic, uint32_t *number)
+/* Choose a random queue pair number whose place is free. Random, because a congestion notification
+ * needs no more than this number. */
+static bool choose_qpn(const struct soft_rnic *rnic, uint32_t *number)
 {
 	do {
 		if (getrandom(number, sizeof(*number), 0) != sizeof(*number))
@@ -235,14 +240,14 @@ static bool choose_number(const struct soft_rnic *rnic, uint32_t *number)
 	return true;
 }
 
-static void free_qp(struct soft_qp *qp)
+static void soft_qp_free(struct soft_qp *qp)
 {
 	send_queue_destroy(&qp->sq);
 	free(qp->sent);
 	rte_free(qp);
 }
 
-static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params *params)
+static struct rnic_qp *soft_qp_create(struct rnic *base, const struct rnic_qp_params *params)
 {
 	struct soft_rnic *rnic = (struct soft_rnic *)base;
 	struct soft_qp *qp;
@@ -252,8 +257,8 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 		errno = ENOSPC;
 		return NULL;
 	}
-	/* Keys are secrets of a kind: who guesses one still needs QPN, PSN and source address. */
-	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys) || !choose_number(rnic, &number)) {
+	/* Random keys: an attacker who guesses one still needs QPN, PSN and source address. */
+	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys) || !choose_qpn(rnic, &number)) {
 		errno = EIO;
 		return NULL;
 	}
@@ -265,14 +270,14 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 	qp->params = *params;
 	qp->sent = calloc(params->wqe_count, sizeof(*qp->sent));
 	if (qp->sent == NULL || send_queue_create(&qp->sq, params->wqe_count) < 0) {
-		free_qp(qp);
+		soft_qp_free(qp);
 		errno = ENOMEM;
 		return NULL;
 	}
 	qp->base =
 		(struct rnic_qp){.rnic = base, .number = number, .rkey = keys[0], .lkey = keys[1]};
 	qp->sq.qpn = number;
-	mailbox_send(&rnic->mailbox, add, rnic, qp);
+	mailbox_send(&rnic->mailbox, soft_qp_add, rnic, qp);
 	qp->base.queue = send_queue_view(&qp->sq);
 	return &qp->base;
 }
@@ -292,7 +297,7 @@ struct connection {
 	const struct rnic_peer *peer;
 };
 
-static void connect_qp(void *owner, void *argument)
+static void soft_qp_set_peer(void *owner, void *argument)
 {
 	struct soft_rnic *rnic = owner;
 	const struct connection *c = argument;
@@ -302,10 +307,12 @@ static void connect_qp(void *owner, void *argument)
 		.family = peer->address.family,
 		.source = rnic->params.address.addr,
 		.destination = peer->address.addr,
-		/* As the peer wants it; or one per queue pair, so that ECMP spreads them. */
-		.udp_source = peer->udp_source != 0
-				      ? peer->udp_source
-				      : ROCE_SOURCE_MIN | (qp->base.number * 0x9e37u & 0x3fff),
+		/* The port that the peer asked for; otherwise one per queue pair, so that ECMP
+		   spreads them. */
+		.udp_source =
+			peer->udp_source != 0
+				? peer->udp_source
+				: ROCE_SOURCE_MIN | (qp->base.number * SOURCE_SPREAD & SOURCE_MASK),
 		.qpn = peer->qpn,
 		.tos = rnic->params.dcqcn ? ROCE_TOS_ECT : ROCE_TOS_DEFAULT,
 		.migrated = true,
@@ -344,7 +351,7 @@ static void connect_qp(void *owner, void *argument)
 	qp->connected = true;
 }
 
-static int connect_peer(struct rnic_qp *base, const struct rnic_peer *peer)
+static int soft_qp_connect(struct rnic_qp *base, const struct rnic_peer *peer)
 {
 	struct soft_qp *qp = (struct soft_qp *)base;
 	struct soft_rnic *rnic = soft_rnic_of(qp);
@@ -354,11 +361,11 @@ static int connect_peer(struct rnic_qp *base, const struct rnic_peer *peer)
 		return -EAFNOSUPPORT;
 	if (!on_link(&rnic->params, &peer->address) && rnic->params.gateway.family == 0)
 		return -EHOSTUNREACH;
-	mailbox_send(&rnic->mailbox, connect_qp, rnic, &c);
+	mailbox_send(&rnic->mailbox, soft_qp_set_peer, rnic, &c);
 	return 0;
 }
 
-static void take_out(void *owner, void *argument)
+static void soft_qp_remove(void *owner, void *argument)
 {
 	struct soft_rnic *rnic = owner;
 	struct soft_qp *qp = argument;
@@ -371,25 +378,25 @@ static void take_out(void *owner, void *argument)
 		requester_fini(&qp->requester);
 }
 
-static void destroy_qp(struct rnic_qp *base)
+static void soft_qp_destroy(struct rnic_qp *base)
 {
 	struct soft_qp *qp = (struct soft_qp *)base;
 
 	if (qp == NULL)
 		return;
-	mailbox_send(&soft_rnic_of(qp)->mailbox, take_out, soft_rnic_of(qp), qp);
-	free_qp(qp);
+	mailbox_send(&soft_rnic_of(qp)->mailbox, soft_qp_remove, soft_rnic_of(qp), qp);
+	soft_qp_free(qp);
 }
 
 /* --- life of the whole ------------------------------------------------------------------------
  */
 
-static const struct rnic_ops ops = {
-	.create = create_qp,
-	.connect = connect_peer,
-	.destroy = destroy_qp,
-	.kick = kick,
-	.close = close_rnic,
+static const struct rnic_ops soft_rnic_ops = {
+	.create = soft_qp_create,
+	.connect = soft_qp_connect,
+	.destroy = soft_qp_destroy,
+	.kick = soft_rnic_kick,
+	.close = soft_rnic_close,
 };
 
 struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size)
@@ -400,13 +407,13 @@ struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error
 	if (rnic == NULL)
 		return NULL;
 	rnic->base = (struct rnic){
-		.ops = &ops,
+		.ops = &soft_rnic_ops,
 		.path_mtu = roce_path_mtu(params->mtu),
 		.wakes = true,
 	};
 	rnic->params = *params;
-	if (create(rnic, error, size) < 0) {
-		close_rnic(&rnic->base);
+	if (soft_rnic_start(rnic, error, size) < 0) {
+		soft_rnic_close(&rnic->base);
 		return NULL;
 	}
 	return &rnic->base;

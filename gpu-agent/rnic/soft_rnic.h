@@ -2,10 +2,10 @@
 /*
  * A software RNIC: one thread that does for a worker what a ConnectX does. It reads mlx5-format
  * WQEs when a doorbell rings, sends them as RoCEv2 RC, places incoming RDMA WRITEs in memory, and
- * reports with mlx5-format CQEs. Whoever posts to it (the CPU loop, a GPU) runs the code that a
- * real NIC would see.
+ * reports with mlx5-format CQEs. Its posters (the CPU loop, a GPU) run the code that a real NIC
+ * would serve.
  *
- * Threads: as in rnic.h; what belongs to the RNIC's thread is handed over to it.
+ * Threads: as in rnic.h; calls that change the RNIC's state are passed to its thread.
  */
 #ifndef AGENT_SOFT_RNIC_H
 #define AGENT_SOFT_RNIC_H
@@ -17,16 +17,17 @@
 struct soft_rnic_params {
 	const char *device;          /* DPDK devargs */
 	uint16_t mtu;                /* IP MTU */
-	struct rnic_address address; /* ours; must not be the kernel's */
+	struct rnic_address address; /* our own; the kernel must not have it */
 	uint8_t prefix;
 	struct rnic_address gateway; /* family 0: none */
-	bool idle_sleep;             /* false when the poster cannot wake us (a GPU) */
-	bool claimed;                /* the interface, by who shares it out among processes */
-	bool gpu_reads;              /* what is placed crosses the bus next */
-	bool dcqcn;                  /* react to congestion */
+	bool idle_sleep;             /* false when the poster cannot wake the RNIC (a GPU) */
+	bool claimed;   /* the supervisor has claimed the interface for all its workers */
+	bool gpu_reads; /* a GPU reads what is placed: demote its cache lines */
+	bool dcqcn;     /* react to congestion */
 };
 
-/* The EAL is up and has a worker lcore to spare. NULL with a sentence in <error>. */
+/* Start the RNIC. The EAL is up and has a worker lcore to spare. NULL with a sentence in <error>.
+ */
 struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size);
 
 struct soft_rnic_stats {
@@ -34,7 +35,7 @@ struct soft_rnic_stats {
 	uint64_t wqes, cqes, writes_placed;
 	uint64_t dropped; /* not RoCE, not ours, malformed, bad ICRC, wrong source */
 	uint64_t resent, naks_sent, naks_received;
-	uint64_t busy; /* TSC cycles of turns with work */
+	uint64_t busy; /* TSC cycles of polls with work */
 };
 void soft_rnic_stats_read(const struct rnic *rnic, struct soft_rnic_stats *out);
 

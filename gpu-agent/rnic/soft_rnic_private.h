@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the software RNIC share. Owner of everything: the RNIC's thread. */
+/* Facade of the software RNIC's files, private to them. All of it is owned by the RNIC's thread. */
 #ifndef AGENT_SOFT_RNIC_PRIVATE_H
 #define AGENT_SOFT_RNIC_PRIVATE_H
 
@@ -16,10 +16,10 @@
 #include "rnic/soft_rnic.h"
 #include "runtime/txq.h"
 
-/* Packets that may wait for acknowledgements; the pool has more, so that receiving goes on. */
+/* Packets that may wait for acknowledgements; the pool holds more, so that receiving goes on. */
 #define SOFT_HOLD_MAX 4096
 
-/* A WQE on the wire: complete when the peer has acknowledged its last packet. */
+/* A WQE on the wire. It is complete when the peer has acknowledged its last packet. */
 struct soft_sent {
 	uint32_t end_psn; /* one past its last */
 	uint16_t index;
@@ -34,13 +34,14 @@ struct soft_qp {
 	bool dead;     /* an error CQE was written */
 	struct rnic_qp_params params;
 	struct rnic_address next_hop;
-	uint64_t asked;    /* TSC of the last question for it */
-	uint64_t doubts;   /* when last looked at: more mean that it may have moved */
+	uint64_t asked;  /* TSC of the last request for it */
+	uint64_t doubts; /* timeouts and strangers at that time; more of them mean that it may have
+			    moved */
 	uint64_t strangers;       /* packets from other MAC addresses than the peer's */
 	struct neigh_claim claim; /* of another MAC address */
 	struct send_queue sq;
 	uint32_t offset; /* bytes sent of the WQE at sq.next */
-	/* WQEs in flight: ring of wqe_count */
+	/* WQEs in flight: a ring of wqe_count entries */
 	struct soft_sent *sent;
 	uint16_t sent_head, sent_tail;
 	struct roce_path path;
@@ -56,7 +57,8 @@ struct soft_rnic {
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
-	struct requester_list paced; /* queue pairs whose packets wait for their rate */
+	struct requester_list
+		paced; /* queue pairs whose packets wait for their turn at the sending rate */
 	struct drained drained;
 	struct mailbox mailbox;
 	struct sleeper sleeper;
@@ -73,17 +75,18 @@ static inline struct soft_rnic *soft_rnic_of(const struct soft_qp *qp)
 	return (struct soft_rnic *)qp->base.rnic;
 }
 
-/* soft_send.c: WQEs to packets, acknowledgements to CQEs. */
+/* soft_send.c: makes packets of WQEs, and CQEs of acknowledgements. */
 unsigned int soft_send_poll(struct soft_qp *qp);
 void soft_send_acked(struct soft_qp *qp);
 void soft_send_check(struct soft_qp *qp, uint64_t now);
-/* soft_receive.c: packets to memory. */
+/* soft_receive.c: places packets in memory. */
 unsigned int soft_receive_poll(struct soft_rnic *rnic);
-/* soft_resolve.c: whose MAC address is what. */
+/* soft_resolve.c: finds the MAC addresses of next hops. */
 void soft_resolve_poll(struct soft_rnic *rnic, uint64_t now);
 bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t ether_type,
 			  uint32_t offset, uint32_t length);
-/* soft_filter.c: what the kernel need not copy to us. Instructions written to <code>. */
+/* soft_filter.c: a socket filter against copies of other processes' packets. soft_filter_make()
+ * returns the number of instructions that it wrote to <code>. */
 #define SOFT_FILTER_MAX 16
 struct sock_filter;
 unsigned int soft_filter_make(const struct rnic_address *address, struct sock_filter *code);

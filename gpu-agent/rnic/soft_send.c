@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send side of the software RNIC: WQEs leave as packets; when the peer has acknowledged a WQE,
- * its CQE is written.
+ * The send side of the software RNIC: it sends WQEs as packets, and writes a WQE's CQE when the
+ * peer has acknowledged it.
  */
 #include <rte_cycles.h>
 
 #include "rnic/soft_rnic_private.h"
 #include "rnic/soft_syndrome.h"
 
-/* Packets built per queue pair and turn, so that one cannot starve the others. */
+/* Packets built per queue pair and poll, so that one queue pair cannot starve the others. */
 #define BURST 64
 
-static void report(struct soft_qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome)
+static void soft_send_report(struct soft_qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome)
 {
 	send_queue_report(&qp->sq, index, opcode, syndrome);
 	soft_rnic_of(qp)->stats.cqes++;
 }
 
 /* An error ends the queue pair, as on hardware: everything posted later is flushed. */
-static void fail(struct soft_qp *qp, uint16_t index, uint8_t syndrome)
+static void soft_send_fail(struct soft_qp *qp, uint16_t index, uint8_t syndrome)
 {
 	if (qp->dead)
 		return;
 	qp->dead = true;
-	report(qp, index, MLX5_POST_CQE_ERROR, syndrome);
+	soft_send_report(qp, index, MLX5_POST_CQE_ERROR, syndrome);
 	if (qp->params.failed != NULL)
 		__atomic_store_n(qp->params.failed, 1, __ATOMIC_RELEASE);
 	if (qp->params.wake != NULL)
 		sleeper_wake(qp->params.wake);
 }
 
-/* One packet of the current WQE. False when memory or the window is out. */
+/* Send one packet of the current WQE. False when there is no memory, or the window is full. */
 static bool send_piece(struct soft_qp *qp, const struct send_work *w)
 {
 	uint32_t payload = RTE_MIN(w->length - qp->offset, qp->path.mtu);
@@ -56,7 +56,7 @@ static bool send_piece(struct soft_qp *qp, const struct send_work *w)
 	return true;
 }
 
-static void finish(struct soft_qp *qp, const struct send_work *w)
+static void soft_send_finish(struct soft_qp *qp, const struct send_work *w)
 {
 	qp->sent[qp->sent_tail++ & (qp->sq.count - 1)] = (struct soft_sent){
 		.end_psn = qp->requester.next_psn,
@@ -74,12 +74,12 @@ unsigned int soft_send_poll(struct soft_qp *qp)
 	struct send_work w;
 	uint8_t syndrome;
 
-	if (!send_queue_look(&qp->sq) || !qp->resolved || qp->dead)
+	if (!send_queue_update(&qp->sq) || !qp->resolved || qp->dead)
 		return 0;
 	while (qp->sq.next != qp->sq.producer && packets < BURST) {
 		syndrome = send_queue_read(&qp->sq, &qp->params.sendable, qp->base.lkey, &w);
 		if (syndrome != 0) {
-			fail(qp, qp->sq.next, syndrome);
+			soft_send_fail(qp, qp->sq.next, syndrome);
 			break;
 		}
 		do {
@@ -88,7 +88,7 @@ unsigned int soft_send_poll(struct soft_qp *qp)
 			packets++;
 		} while (qp->offset < w.length && packets < BURST);
 		if (qp->offset == w.length)
-			finish(qp, &w);
+			soft_send_finish(qp, &w);
 	}
 	return packets;
 }
@@ -101,7 +101,7 @@ void soft_send_acked(struct soft_qp *qp)
 		if (roce_psn_diff(s->end_psn, qp->requester.una_psn) > 0)
 			break;
 		if (s->signal)
-			report(qp, s->index, MLX5_POST_CQE_OK, 0);
+			soft_send_report(qp, s->index, MLX5_POST_CQE_OK, 0);
 		qp->sent_head++;
 	}
 }
@@ -115,8 +115,8 @@ void soft_send_check(struct soft_qp *qp, uint64_t now)
 		return;
 	index = qp->sent_head != qp->sent_tail ? qp->sent[qp->sent_head & (qp->sq.count - 1)].index
 					       : qp->sq.next;
-	fail(qp, index,
-	     qp->requester.error == REQUESTER_OK
-		     ? MLX5_SYNDROME_FLUSHED
-		     : soft_syndrome(qp->requester.error, qp->requester.nak));
+	soft_send_fail(qp, index,
+		       qp->requester.error == REQUESTER_OK
+			       ? MLX5_SYNDROME_FLUSHED
+			       : soft_syndrome(qp->requester.error, qp->requester.nak));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why a queue pair failed, in the terms of an mlx5 error CQE. Pure. */
+/* Maps a requester's error to the syndrome of an mlx5 error CQE. Pure. */
 #ifndef AGENT_SOFT_SYNDROME_H
 #define AGENT_SOFT_SYNDROME_H
 
 #include "rdma/mlx5_post.h"
 #include "rdma/requester.h"
 
-/* Of a requester in error; <nak> is what a fatal NAK said. */
+/* The syndrome for <error>; <nak> is the fatal NAK's code, if there was one. */
 static inline uint8_t soft_syndrome(enum requester_error error, uint8_t nak)
 {
 	if (error == REQUESTER_RETRY_EXCEEDED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ConnectX gives its send queue, doorbell and completion queue to whoever wants to post by hand:
- * then the loop rings the NIC itself and no proxy is in between. Not yet run on hardware.
+ * Direct posting: a ConnectX gives its send queue, doorbell and completion queue to the poster, so
+ * the loop rings the NIC itself, without the proxy. Not yet run on hardware.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ int verbs_direct_view(struct ibv_qp *ibv_qp, struct ibv_cq *ibv_cq, struct mlx5_
 
 	if (ret != 0)
 		return -ret;
-	/* What mlx5_post.h counts on; environment variables of libmlx5 can change it. */
+	/* mlx5_post.h assumes these; environment variables of libmlx5 can change them. */
 	if (qp.sq.stride != MLX5_WQEBB || cq.cqe_size != sizeof(struct mlx5_cqe) ||
 	    (qp.sq.wqe_cnt & (qp.sq.wqe_cnt - 1)) != 0 || (cq.cqe_cnt & (cq.cqe_cnt - 1)) != 0)
 		return -ENOTSUP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs engine where rdma-core was not there to build it. */
+/* Stands in for the verbs engine where the agent is built without rdma-core. */
 #include <stdio.h>
 
 #include "rnic/verbs_rnic.h"

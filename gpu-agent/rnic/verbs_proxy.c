@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The proxy of the verbs engine: WQEs that the loop posted leave by ibv_post_send(), completions
- * come back to it as CQEs. It also watches the health of all queue pairs.
+ * The proxy of the verbs engine: it sends the WQEs that the loop posted by ibv_post_send(), and
+ * writes their completions back as CQEs. It also watches the state of all queue pairs.
  */
 #include <endian.h>
 #include <errno.h>
 
 #include "rnic/verbs_private.h"
 
-/* Work requests per ibv_post_send(), and completions per look. */
+/* Work requests per ibv_post_send(), and completions per ibv_poll_cq(). */
 #define BURST 32
-/* A queue pair may fail without a word: the peer wrote where it may not, and rxe tells nobody. */
+/* ns between checks of the queue pairs' states: one may fail without an event (rxe sends none when
+ * the peer wrote outside its region). */
 #define CHECK_NS 20000000ull
-/* With work in every turn, the time for that is looked at this seldom. */
+/* While there is work in every poll, the clock is read every so many polls. */
 #define BUSY_TURNS 1024
 
 /* An error ends the queue pair: everything posted later is flushed. */
-static void fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
+static void proxy_fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
 {
 	if (qp->dead)
 		return;
 	qp->dead = true;
-	/* With the device's own queues, the device has written the CQE. */
+	/* With direct posting the device has written the CQE. */
 	if (qp->cq == NULL)
 		send_queue_report(&qp->sq, index, MLX5_POST_CQE_ERROR, syndrome);
 	if (qp->params.failed != NULL)
@@ -32,8 +33,8 @@ static void fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
 
 /* --- WQEs to work requests ------------------------------------------------------------------- */
 
-static void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct verbs_qp *qp,
-		 const struct send_work *w)
+static void fill_work_request(struct ibv_send_wr *wr, struct ibv_sge *sge,
+			      const struct verbs_qp *qp, const struct send_work *w)
 {
 	*sge = (struct ibv_sge){.addr = w->local, .length = w->length, .lkey = qp->base.lkey};
 	*wr = (struct ibv_send_wr){
@@ -48,7 +49,7 @@ static void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct verbs
 	};
 }
 
-static unsigned int post(struct verbs_qp *qp)
+static unsigned int proxy_post(struct verbs_qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
 	struct ibv_send_wr wr[BURST], *bad = NULL;
@@ -57,29 +58,28 @@ static unsigned int post(struct verbs_qp *qp)
 	unsigned int n = 0;
 	uint8_t syndrome = 0;
 
-	if (qp->dead || !send_queue_look(sq))
+	if (qp->dead || !send_queue_update(sq))
 		return 0;
-	/* The poster has no more than <count> on their way, and the device's queue is no shorter.
-	 */
+	/* The poster has at most <count> WQEs in flight, and the device's queue is no shorter. */
 	while (n < BURST && sq->next != sq->producer) {
 		syndrome = send_queue_read(sq, &qp->params.sendable, qp->base.lkey, &w);
 		if (syndrome != 0)
 			break;
 		qp->signal[w.index & (sq->count - 1)] = w.signal;
-		fill(&wr[n], &sge[n], qp, &w);
+		fill_work_request(&wr[n], &sge[n], qp, &w);
 		sq->next++;
 		n++;
 	}
 	if (n > 0) {
 		wr[n - 1].next = NULL;
-		/* Or the device's queue would fill with what nobody asked to hear of. */
+		/* The last one always: without completions the device's queue would fill up. */
 		wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
 		if (ibv_post_send(qp->qp, wr, &bad) != 0)
-			fail(qp, bad == NULL ? wr[0].wr_id : bad->wr_id,
-			     MLX5_SYNDROME_LOCAL_OPERATION);
+			proxy_fail(qp, bad == NULL ? wr[0].wr_id : bad->wr_id,
+				   MLX5_SYNDROME_LOCAL_OPERATION);
 	}
 	if (syndrome != 0)
-		fail(qp, sq->next, syndrome);
+		proxy_fail(qp, sq->next, syndrome);
 	return n;
 }
 
@@ -107,23 +107,23 @@ static uint8_t syndrome_of(enum ibv_wc_status status)
 	}
 }
 
-static void complete(struct verbs_qp *qp, const struct ibv_wc *wc)
+static void proxy_complete(struct verbs_qp *qp, const struct ibv_wc *wc)
 {
 	uint16_t index = wc->wr_id;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		return fail(qp, index, syndrome_of(wc->status));
+		return proxy_fail(qp, index, syndrome_of(wc->status));
 	qp->done = index + 1;
 	if (qp->signal[index & (qp->sq.count - 1)] && !qp->dead)
 		send_queue_report(&qp->sq, index, MLX5_POST_CQE_OK, 0);
 }
 
-static struct verbs_qp *find(const struct verbs_rnic *rnic, uint32_t number)
+static struct verbs_qp *proxy_find_qp(const struct verbs_rnic *rnic, uint32_t number)
 {
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i]->base.number == number)
 			return rnic->qp[i];
-	return NULL; /* it was destroyed: some providers keep what was completed before */
+	return NULL; /* it was destroyed; some providers still report what completed before */
 }
 
 static unsigned int poll_completions(struct verbs_rnic *rnic)
@@ -132,10 +132,10 @@ static unsigned int poll_completions(struct verbs_rnic *rnic)
 	int n = ibv_poll_cq(rnic->cq, BURST, wc);
 
 	for (int i = 0; i < n; i++) {
-		struct verbs_qp *qp = find(rnic, wc[i].qp_num);
+		struct verbs_qp *qp = proxy_find_qp(rnic, wc[i].qp_num);
 
 		if (qp != NULL)
-			complete(qp, &wc[i]);
+			proxy_complete(qp, &wc[i]);
 	}
 	return n > 0 ? n : 0;
 }
@@ -148,16 +148,17 @@ static void check_state(struct verbs_qp *qp)
 	struct ibv_qp_attr attr;
 	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
 
-	/* A device that was taken away answers EIO. */
+	/* A device that was removed answers EIO. */
 	if (ret == EIO || ret == ENODEV || (ret == 0 && attr.qp_state == IBV_QPS_ERR))
-		fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
+		proxy_fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
 }
 
-static void check(struct verbs_rnic *rnic)
+static void proxy_check(struct verbs_rnic *rnic)
 {
 	struct ibv_async_event event;
 
-	/* The rest shows in the queue pairs' states; unread they would keep waking us. */
+	/* Other events show in the queue pairs' states; unread they would keep waking this thread.
+	 */
 	while (ibv_get_async_event(rnic->device.context, &event) == 0) {
 		if (event.event_type == IBV_EVENT_DEVICE_FATAL ||
 		    event.event_type == IBV_EVENT_CQ_ERR)
@@ -168,7 +169,7 @@ static void check(struct verbs_rnic *rnic)
 		struct verbs_qp *qp = rnic->qp[i];
 
 		if (rnic->gone)
-			fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
+			proxy_fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
 		else if (qp->connected && !qp->dead)
 			check_state(qp);
 	}
@@ -176,7 +177,7 @@ static void check(struct verbs_rnic *rnic)
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
-static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
+static unsigned int proxy_poll(struct verbs_rnic *rnic, uint64_t *next_check)
 {
 	unsigned int work;
 
@@ -184,11 +185,11 @@ static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
 	work = poll_completions(rnic);
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i]->connected && rnic->qp[i]->cq == NULL)
-			work += post(rnic->qp[i]);
+			work += proxy_post(rnic->qp[i]);
 	if (work == 0 || ++rnic->busy == BUSY_TURNS) {
 		rnic->busy = 0;
 		if (clock_now_ns() >= *next_check) {
-			check(rnic);
+			proxy_check(rnic);
 			*next_check = clock_now_ns() + CHECK_NS;
 		}
 	}
@@ -196,8 +197,8 @@ static unsigned int turn(struct verbs_rnic *rnic, uint64_t *next_check)
 	return work;
 }
 
-/* Asked after sleeper_prepare(): did something complete, or a doorbell ring? */
-static bool must_stay_awake(struct verbs_rnic *rnic)
+/* Called after sleeper_prepare(): has something completed, or a doorbell rung? */
+static bool proxy_has_work(struct verbs_rnic *rnic)
 {
 	bool rings;
 
@@ -210,12 +211,12 @@ static bool must_stay_awake(struct verbs_rnic *rnic)
 	return rings;
 }
 
-/* Sleep until a doorbell, a completion or an event. */
-static void sleep_until_work(struct verbs_rnic *rnic)
+/* Sleep until a doorbell, a completion or an event wakes it. */
+static void proxy_sleep(struct verbs_rnic *rnic)
 {
 	sleeper_prepare(&rnic->sleeper);
-	/* Armed, then looked at once more: what completes in between raises the channel. */
-	if (ibv_req_notify_cq(rnic->cq, 0) != 0 || must_stay_awake(rnic) ||
+	/* Arm the channel, then check once more: what completes in between raises the channel. */
+	if (ibv_req_notify_cq(rnic->cq, 0) != 0 || proxy_has_work(rnic) ||
 	    __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
 		sleeper_cancel(&rnic->sleeper);
 	else
@@ -223,7 +224,7 @@ static void sleep_until_work(struct verbs_rnic *rnic)
 	verbs_channel_drain(rnic->channel);
 }
 
-static void back_off(struct verbs_rnic *rnic, unsigned int idle)
+static void proxy_back_off(struct verbs_rnic *rnic, unsigned int idle)
 {
 	switch (rnic->params.idle_sleep ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
@@ -232,7 +233,7 @@ static void back_off(struct verbs_rnic *rnic, unsigned int idle)
 		sleeper_yield(&rnic->sleeper);
 		break;
 	case SLEEPER_SLEEP:
-		sleep_until_work(rnic);
+		proxy_sleep(rnic);
 		break;
 	}
 }
@@ -244,10 +245,10 @@ void *verbs_proxy(void *argument)
 	unsigned int idle = 0;
 
 	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
-		if (turn(rnic, &next_check) > 0)
+		if (proxy_poll(rnic, &next_check) > 0)
 			idle = 0;
 		else
-			back_off(rnic, idle++);
+			proxy_back_off(rnic, idle++);
 	}
 	return NULL;
 }

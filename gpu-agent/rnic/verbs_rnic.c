@@ -7,16 +7,16 @@
 #include "rdma/roce_wire.h"
 #include "rnic/verbs_private.h"
 
-/* Completions of the usual queue pairs that the proxy serves; for more it grows. */
+/* Entries of the proxy's completion queue at first; it grows with more queue pairs. */
 #define CQ_ENTRIES 8192
 
 /* --- queue pairs ----------------------------------------------------------------------------- */
 
 /*
- * No relaxed ordering: descriptors must not overtake payloads. Memory of a GPU is known by its
- * dma-buf, or to nvidia-peermem by its address.
+ * Register memory, without relaxed ordering: descriptors must not overtake payloads. GPU memory is
+ * registered by its dma-buf, or by its address where nvidia-peermem is loaded.
  */
-static struct ibv_mr *make_known(struct ibv_pd *pd, const struct rnic_span *span, int access)
+static struct ibv_mr *register_memory(struct ibv_pd *pd, const struct rnic_span *span, int access)
 {
 	struct ibv_mr *mr = NULL;
 
@@ -26,7 +26,7 @@ static struct ibv_mr *make_known(struct ibv_pd *pd, const struct rnic_span *span
 	return mr != NULL ? mr : ibv_reg_mr(pd, (void *)(uintptr_t)span->va, span->length, access);
 }
 
-static int make_queues(struct verbs_rnic *rnic, struct verbs_qp *qp)
+static int verbs_qp_make_queues(struct verbs_rnic *rnic, struct verbs_qp *qp)
 {
 	uint32_t count = qp->params.wqe_count;
 	struct ibv_qp_init_attr attr = {
@@ -66,7 +66,7 @@ static int make_queues(struct verbs_rnic *rnic, struct verbs_qp *qp)
 	return 0;
 }
 
-static void destroy_qp(struct rnic_qp *base)
+static void verbs_qp_destroy(struct rnic_qp *base)
 {
 	struct verbs_qp *qp = (struct verbs_qp *)base;
 	struct verbs_rnic *rnic;
@@ -93,7 +93,7 @@ static void destroy_qp(struct rnic_qp *base)
 	free(qp);
 }
 
-static int fill_qp(struct verbs_rnic *rnic, struct verbs_qp *qp)
+static int verbs_qp_fill(struct verbs_rnic *rnic, struct verbs_qp *qp)
 {
 	struct ibv_pd *pd = rnic->device.pd;
 
@@ -101,19 +101,19 @@ static int fill_qp(struct verbs_rnic *rnic, struct verbs_qp *qp)
 		return -ENODEV;
 	if (rnic->n_qps == VERBS_RNIC_QPS_MAX || qp->params.wqe_count > rnic->device.wr_max)
 		return -ENOSPC;
-	qp->writable = make_known(pd, &qp->params.writable,
-				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	qp->writable = register_memory(pd, &qp->params.writable,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (qp->writable == NULL)
 		return -errno;
-	qp->sendable = make_known(pd, &qp->params.sendable, 0);
+	qp->sendable = register_memory(pd, &qp->params.sendable, 0);
 	if (qp->sendable == NULL)
 		return -errno;
 	qp->base.rkey = qp->writable->rkey;
 	qp->base.lkey = qp->sendable->lkey;
-	return make_queues(rnic, qp);
+	return verbs_qp_make_queues(rnic, qp);
 }
 
-static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params *params)
+static struct rnic_qp *verbs_qp_create(struct rnic *base, const struct rnic_qp_params *params)
 {
 	struct verbs_rnic *rnic = (struct verbs_rnic *)base;
 	struct verbs_qp *qp = calloc(1, sizeof(*qp));
@@ -123,9 +123,9 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 		return NULL;
 	qp->base.rnic = base;
 	qp->params = *params;
-	ret = fill_qp(rnic, qp);
+	ret = verbs_qp_fill(rnic, qp);
 	if (ret < 0) {
-		destroy_qp(&qp->base);
+		verbs_qp_destroy(&qp->base);
 		errno = -ret;
 		return NULL;
 	}
@@ -135,7 +135,7 @@ static struct rnic_qp *create_qp(struct rnic *base, const struct rnic_qp_params 
 	return &qp->base;
 }
 
-static int connect_qp(struct rnic_qp *base, const struct rnic_peer *peer)
+static int verbs_qp_connect(struct rnic_qp *base, const struct rnic_peer *peer)
 {
 	struct verbs_qp *qp = (struct verbs_qp *)base;
 	struct verbs_rnic *rnic = (struct verbs_rnic *)base->rnic;
@@ -164,7 +164,7 @@ static int connect_qp(struct rnic_qp *base, const struct rnic_peer *peer)
 
 /* --- life of the whole ----------------------------------------------------------------------- */
 
-static void kick(struct rnic *base)
+static void verbs_rnic_kick(struct rnic *base)
 {
 	struct verbs_rnic *rnic = (struct verbs_rnic *)base;
 
@@ -172,7 +172,7 @@ static void kick(struct rnic *base)
 		sleeper_wake(&rnic->sleeper);
 }
 
-static void close_rnic(struct rnic *base)
+static void verbs_rnic_close(struct rnic *base)
 {
 	struct verbs_rnic *rnic = (struct verbs_rnic *)base;
 
@@ -191,12 +191,12 @@ static void close_rnic(struct rnic *base)
 	free(rnic);
 }
 
-static const struct rnic_ops ops = {
-	.create = create_qp,
-	.connect = connect_qp,
-	.destroy = destroy_qp,
-	.kick = kick,
-	.close = close_rnic,
+static const struct rnic_ops verbs_rnic_ops = {
+	.create = verbs_qp_create,
+	.connect = verbs_qp_connect,
+	.destroy = verbs_qp_destroy,
+	.kick = verbs_rnic_kick,
+	.close = verbs_rnic_close,
 };
 
 static int start_proxy(struct verbs_rnic *rnic)
@@ -236,12 +236,12 @@ struct rnic *verbs_rnic_create(const struct verbs_rnic_params *params, char *des
 		snprintf(error, size, "no memory");
 		return NULL;
 	}
-	rnic->base.ops = &ops;
+	rnic->base.ops = &verbs_rnic_ops;
 	rnic->params = *params;
 	pthread_mutex_init(&rnic->lock, NULL);
 	ret = sleeper_init(&rnic->sleeper);
 	if (ret < 0) {
-		snprintf(error, size, "no event to sleep on: %s", strerror(-ret));
+		snprintf(error, size, "cannot open an event to sleep on: %s", strerror(-ret));
 		goto fail;
 	}
 	if (verbs_open(&rnic->device, &open, error, size) < 0)
@@ -250,7 +250,7 @@ struct rnic *verbs_rnic_create(const struct verbs_rnic_params *params, char *des
 	rnic->base.path_mtu = rnic->device.path_mtu;
 	ret = start_proxy(rnic);
 	if (ret < 0) {
-		snprintf(error, size, "RDMA device '%s' gives no completion queue: %s",
+		snprintf(error, size, "cannot create a completion queue on RDMA device '%s': %s",
 			 params->device, strerror(-ret));
 		goto fail;
 	}
@@ -259,6 +259,6 @@ struct rnic *verbs_rnic_create(const struct verbs_rnic_params *params, char *des
 		 rnic->direct ? "direct" : "proxy");
 	return &rnic->base;
 fail:
-	close_rnic(&rnic->base);
+	verbs_rnic_close(&rnic->base);
 	return NULL;
 }

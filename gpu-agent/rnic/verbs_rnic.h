@@ -2,8 +2,8 @@
 /*
  * Engine `verbs`: an RDMA device through rdma-core. The device places what the load balancer
  * WRITEs. How replies leave depends on the device: a ConnectX gives its queues to the poster
- * (mlx5dv_init_obj); for any other, a thread of this process, the proxy, reads the poster's WQEs
- * and posts them by ibv_post_send().
+ * (mlx5dv_init_obj); for any other device, a thread of this process (the proxy) reads the poster's
+ * WQEs and posts them by ibv_post_send().
  *
  * Threads: as in rnic.h.
  */
@@ -19,12 +19,12 @@ struct verbs_rnic_params {
 	struct rnic_address address;
 	uint8_t traffic_class;
 	bool idle_sleep;   /* false when the poster cannot wake the proxy (a GPU) */
-	bool always_proxy; /* also where the device would give its queues away */
+	bool always_proxy; /* use the proxy also where the device would give its queues away */
 };
 
 /*
- * NULL with a sentence in <error>; also where this was built without rdma-core. <description> gets
- * what was found, see verbs_describe().
+ * Open the device. NULL with a sentence in <error>, also where this was built without rdma-core.
+ * <description> gets what was found, see verbs_describe().
  */
 struct rnic *verbs_rnic_create(const struct verbs_rnic_params *params, char *description,
 			       size_t description_size, char *error, size_t size);

@@ -17,7 +17,7 @@ static int load(struct loaded_model *m, const struct rig_params *p, char *error,
 	char path[PATH_MAX];
 
 	if (p->own != NULL)
-		return agent_model_adopt(m, p->own, p->arguments, p->max_batch, error, size);
+		return agent_model_open(m, p->own, p->arguments, p->max_batch, error, size);
 	snprintf(path, sizeof(path), "%s/%s.so", p->models, p->model);
 	return agent_model_load(m, path, p->arguments, p->max_batch, error, size);
 }
@@ -156,7 +156,7 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 	struct send_queue *sq = &l->sq;
 	uint8_t syndrome;
 
-	while (send_queue_look(sq)) {
+	while (send_queue_update(sq)) {
 		syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
 		if (syndrome != 0 || out->work.rkey != RKEY || !out->work.with_imm) {
 			fprintf(stderr, "link %u: WQE %u is bad, syndrome %#x\n", link, sq->next,

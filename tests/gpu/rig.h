@@ -9,6 +9,7 @@
 #define GPU_RIG_H
 
 #include "agent.h"
+#include "loop/link_memory.h"
 #include "rnic/send_queue.h"
 
 struct rig_params {

@@ -102,7 +102,7 @@ for fault in kill halt CRASH HANG; do
 done
 expect_log w1 "signal=11"
 expect_log w1 "gives no sign of life: killed"
-grep -E "the loop has not beaten|the model does not end" "$dir/w1.log" >/dev/null ||
+grep -E "the loop has sent no heartbeat|the model does not end" "$dir/w1.log" >/dev/null ||
     fail "the hung worker did not say why it ends"
 
 # Asked to leave: both drain, and it ends well.

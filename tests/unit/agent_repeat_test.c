@@ -10,7 +10,7 @@ static unsigned int said(struct repeat *repeat, uint64_t from_ms, uint64_t to_ms
 	unsigned int n = 0;
 
 	for (uint64_t now = from_ms; now < to_ms; now += 2000)
-		n += repeat_says(repeat, "refused", now);
+		n += repeat_is_due(repeat, "refused", now);
 	return n;
 }
 
@@ -18,13 +18,13 @@ Test(repeat, a_sentence_is_said_once_and_then_ever_more_seldom)
 {
 	struct repeat repeat = {0};
 
-	cr_assert(repeat_says(&repeat, "refused", 1000));
+	cr_assert(repeat_is_due(&repeat, "refused", 1000));
 	cr_assert_eq(said(&repeat, 3000, 61000), 0);
-	cr_assert(repeat_says(&repeat, "refused", 61000));
+	cr_assert(repeat_is_due(&repeat, "refused", 61000));
 	cr_assert_eq(repeat.times, 31);
 	cr_assert_eq(repeat.first_ms, 1000);
 	cr_assert_eq(said(&repeat, 63000, 181000), 0);
-	cr_assert(repeat_says(&repeat, "refused", 181000));
+	cr_assert(repeat_is_due(&repeat, "refused", 181000));
 }
 
 Test(repeat, a_day_of_tries_is_some_thirty_lines)
@@ -40,10 +40,10 @@ Test(repeat, another_sentence_is_said_at_once)
 {
 	struct repeat repeat = {0};
 
-	cr_assert(repeat_says(&repeat, "refused", 0));
-	cr_assert(repeat_says(&repeat, "no answer", 1));
+	cr_assert(repeat_is_due(&repeat, "refused", 0));
+	cr_assert(repeat_is_due(&repeat, "no answer", 1));
 	cr_assert_eq(repeat.times, 1);
-	cr_assert(repeat_says(&repeat, "refused", 2));
+	cr_assert(repeat_is_due(&repeat, "refused", 2));
 }
 
 Test(repeat, a_long_sentence_is_the_same_as_itself)
@@ -53,6 +53,6 @@ Test(repeat, a_long_sentence_is_the_same_as_itself)
 
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	cr_assert(repeat_says(&repeat, text, 0));
-	cr_assert_not(repeat_says(&repeat, text, 1));
+	cr_assert(repeat_is_due(&repeat, text, 0));
+	cr_assert_not(repeat_is_due(&repeat, text, 1));
 }

@@ -41,7 +41,7 @@ static uint8_t read_one(struct fixture *f, const struct mlx5_write *w, struct se
 	mlx5_wqe_build(&f->poster, 0, w);
 	mlx5_ring(&f->poster, 1);
 	cr_assert(send_queue_rings(&f->nic));
-	cr_assert(send_queue_look(&f->nic));
+	cr_assert(send_queue_update(&f->nic));
 	return send_queue_read(&f->nic, &sendable, LKEY, work);
 }
 
@@ -53,7 +53,7 @@ Test(agent_send_queue, reads_what_was_posted)
 
 	init(&f);
 	cr_expect(!send_queue_rings(&f.nic));
-	cr_expect(!send_queue_look(&f.nic), "nothing was posted");
+	cr_expect(!send_queue_update(&f.nic), "nothing was posted");
 	cr_assert_eq(read_one(&f, &w, &work), 0);
 	cr_expect_eq(work.remote, w.remote_address);
 	cr_expect_eq(work.local, w.local_address);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of one link: what the load balancer writes (descriptors, slots, cancel words: one
- * region) and what the RNIC reads (replies: one region). Host memory here; GPU
- * memory will be another file with the same calls.
+ * The memory of one link, in host memory: one region that the load balancer writes (descriptors,
+ * slots, cancel words), one that the RNIC reads (replies). Main thread.
  */
-#ifndef AGENT_MEMORY_H
-#define AGENT_MEMORY_H
+#ifndef AGENT_LINK_MEMORY_H
+#define AGENT_LINK_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +24,7 @@ struct link_memory {
 	struct rnic_span sendable;
 };
 
-/* Zeroed, page-aligned. 0 or -errno. */
+/* Allocate the memory of <slots> slots, zeroed and page-aligned. 0 or -errno. */
 int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
 		       uint32_t max_reply);
 void link_memory_destroy(struct link_memory *memory);

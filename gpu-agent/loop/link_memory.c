@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "loop/memory.h"
+#include "loop/link_memory.h"
 #include "ring.h"
 
 #define PAGE 4096
 
-/* Where a reply begins in its place, so that the bytes behind its header are aligned. */
+/* Bytes before a reply's header, so that the bytes after the header are aligned. */
 #define LEAD (RING_ALIGNMENT - sizeof(struct ring_reply))
 
 static size_t link_memory_round_up(size_t n, size_t to)
