@@ -92,6 +92,108 @@ static __device__ void announce_none(struct turn *t)
 #define POLL_MORE 1u /* some link had as many descriptors as were read */
 #define POLL_LEFT 2u /* not all of them fitted into the batch */
 
+/* A lane's part of a poll: a quarter of one descriptor of one link. */
+struct poll_lane {
+	struct agent_link *link;
+	uint32_t link_number;
+	bool has_link;        /* false: this lane's link does not exist, it only helps others */
+	uint32_t offset;      /* of its descriptor, from link->position on */
+	uint32_t part;        /* which quarter */
+	uint32_t first_lane;  /* the first lane of the same link */
+	uint32_t link_lanes;  /* mask of the lanes of the same link */
+	uint32_t lower_lanes; /* mask of the lanes before this one */
+};
+
+static __device__ struct poll_lane poll_lane_of(const struct gpu_loop *g, struct block0 *b,
+						uint32_t base, uint32_t shift)
+{
+	uint32_t lane = threadIdx.x, index = lane / QUARTERS, part = lane % QUARTERS;
+	uint32_t group = index >> shift, offset = index & ((1u << shift) - 1), l;
+	uint32_t below = (1u << lane) - 1, first_lane = group << shift << 2;
+	uint32_t lanes = (shift == 3 ? ALL_LANES : ((1u << (4u << shift)) - 1) << first_lane);
+	bool has_link = base + group < g->n_links;
+
+	l = b->carried.first_link + base + (has_link ? group : 0);
+	l -= l >= g->n_links ? g->n_links : 0;
+	return (struct poll_lane){
+		.link = &b->links[l],
+		.link_number = l,
+		.has_link = has_link,
+		.offset = offset,
+		.part = part,
+		.first_lane = first_lane,
+		.link_lanes = lanes,
+		.lower_lanes = below,
+	};
+}
+
+/* Which lanes take the request whose mark they have read? <there>: the lanes whose mark is there.
+ * They take up to the first that is missing, and while the batch has room. */
+static __device__ bool takes_request(const struct gpu_loop *g, const struct turn *t,
+				     const struct poll_lane *p, uint32_t there, bool mine)
+{
+	uint32_t run = __ffs(~(there >> p->first_lane | ~MARK_LANES)) - 1, takers;
+
+	mine = mine && threadIdx.x - p->first_lane <= run;
+	takers = __ballot_sync(ALL_LANES, mine);
+	return mine && t->n + __popc(takers & p->lower_lanes) < g->max_batch &&
+	       p->link->built + __popc(takers & p->lower_lanes & p->link_lanes) <
+		       p->link->slot_count;
+}
+
+/* Make request <r> of the descriptor that four lanes have <seen>, on the lane that takes it
+ * (<mine>); all lanes call it. False when it has no valid slot, so that nothing can answer it. */
+static __device__ bool make_request(const struct gpu_loop *g, const struct poll_lane *p,
+				    struct bytes16 seen, uint64_t now, bool mine,
+				    struct gpu_request *r)
+{
+	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1);
+	struct bytes16 first, second;
+	bool good = false;
+
+	first.low = __shfl_sync(ALL_LANES, seen.low, first_part);
+	first.high = __shfl_sync(ALL_LANES, seen.high, first_part);
+	second.high = __shfl_sync(ALL_LANES, seen.high, first_part + 1);
+	second.low = 0;
+	if (mine) {
+		r->sequence = seen.high;
+		r->seen_ns = now;
+		r->link = p->link_number;
+		parse_descriptor(g, p->link, first, second, r);
+		/* Half of the descriptor may have been old: read it again before the request is
+		 * called bad. */
+		if (r->status != RING_OK)
+			reread_descriptor(g, p->link, r);
+		good = r->slot != GPU_NO_SLOT;
+	}
+	return good;
+}
+
+/* Add the request of each <good> lane to the batch; <takers> have taken one, good or not. */
+static __device__ void add_requests(struct block0 *b, struct turn *t, const struct poll_lane *p,
+				    struct gpu_request *r, uint32_t takers, bool good)
+{
+	uint32_t added = __ballot_sync(ALL_LANES, good);
+
+	if (good) {
+		r->ahead = p->link->built + __popc(added & p->lower_lanes & p->link_lanes);
+		r->row = t->n + __popc(added & p->lower_lanes);
+		t->request[r->row] = *r;
+		if (r->status != RING_OK || r->deadline_us != 0 || r->flags != 0)
+			t->needs_recheck = true;
+	}
+	__syncwarp();
+	if (p->has_link && p->offset == 0 && p->part == 0) {
+		p->link->position += __popc(takers & p->link_lanes);
+		p->link->built += __popc(added & p->link_lanes);
+	}
+	if (threadIdx.x == 0) {
+		t->n += __popc(added);
+		b->carried.stats.bad += __popc(takers) - __popc(added);
+	}
+	__syncwarp();
+}
+
 /*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
@@ -101,77 +203,36 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    struct turn *t, uint32_t base, uint32_t shift,
 					    uint64_t now, uint32_t *stop, bool may_wait)
 {
-	uint32_t lane = threadIdx.x, index = lane / QUARTERS, part = lane % QUARTERS;
-	uint32_t group = index >> shift, offset = index & ((1u << shift) - 1), l;
-	uint32_t below = (1u << lane) - 1, group_lane = group << shift << 2;
-	uint32_t of_group = (shift == 3 ? ALL_LANES : ((1u << (4u << shift)) - 1) << group_lane);
-	uint32_t there, run, takers, carried, missed = 0;
-	bool has_link = base + group < g->n_links, mine, good = false;
-	struct bytes16 seen, first, second;
+	struct poll_lane p = poll_lane_of(g, b, base, shift);
+	uint32_t there, takers, missed = 0;
 	struct gpu_request r = {};
-	struct agent_link *link;
+	struct bytes16 seen;
+	bool mine, good;
 	uint8_t op_own;
 
-	l = b->carried.first_link + base + (has_link ? group : 0);
-	l -= l >= g->n_links ? g->n_links : 0;
-	link = &b->links[l];
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
-	op_own = relaxed_sys(mlx5_cqe_next(&link->queue));
-	seen = acquire_quarter(descriptor_at(link, link->position + offset), part);
-	mine = part == QUARTERS - 1 && has_link && offset < link->slot_count &&
-	       seen.high == link->position + offset + 1;
+	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
+	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
+	       seen.high == p.link->position + p.offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
 		/* The rings are empty: time to read a completion. */
-		if (has_link && offset == 0 && part == 0 && mlx5_cqe_new(&link->queue, op_own))
-			reap_completion(b, link);
+		if (p.has_link && p.offset == 0 && p.part == 0 &&
+		    mlx5_cqe_new(&p.link->queue, op_own))
+			reap_completion(b, p.link);
 		__syncwarp();
 		return 0;
 	}
 	if (may_wait && !t->first.announced)
-		announce_first(g, b, t, seen, __ffs(there) - 1, l);
-	/* Take up to the first that is missing, and while the batch has room. */
-	run = __ffs(~(there >> group_lane | ~MARK_LANES)) - 1;
-	mine = mine && lane - group_lane <= run;
+		announce_first(g, b, t, seen, __ffs(there) - 1, p.link_number);
+	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
-	mine = mine && t->n + __popc(takers & below) < g->max_batch &&
-	       link->built + __popc(takers & below & of_group) < link->slot_count;
-	takers = __ballot_sync(ALL_LANES, mine);
-	first.low = __shfl_sync(ALL_LANES, seen.low, lane & ~(QUARTERS - 1));
-	first.high = __shfl_sync(ALL_LANES, seen.high, lane & ~(QUARTERS - 1));
-	second.high = __shfl_sync(ALL_LANES, seen.high, (lane & ~(QUARTERS - 1)) + 1);
-	second.low = 0;
-	if (mine) {
-		r.sequence = seen.high;
-		r.seen_ns = now;
-		r.link = l;
-		parse_descriptor(g, link, first, second, &r);
-		/* Half of the descriptor may have been old: read it again before the request is
-		 * called bad. */
-		if (r.status != RING_OK)
-			reread_descriptor(g, link, &r);
-		good = r.slot != GPU_NO_SLOT;
-	}
-	carried = __ballot_sync(ALL_LANES, good);
-	if (good) {
-		r.ahead = link->built + __popc(carried & below & of_group);
-		r.row = t->n + __popc(carried & below);
-		t->request[r.row] = r;
-		if (r.status != RING_OK || r.deadline_us != 0 || r.flags != 0)
-			t->needs_recheck = true;
-	}
-	__syncwarp();
-	if (has_link && offset == 0 && part == 0) {
-		link->position += __popc(takers & of_group);
-		link->built += __popc(carried & of_group);
-	}
-	if (lane == 0) {
-		t->n += __popc(carried);
-		b->carried.stats.bad += __popc(takers) - __popc(carried);
-	}
-	__syncwarp();
-	if (__any_sync(ALL_LANES, has_link && (there & of_group) == (MARK_LANES & of_group)))
+	good = make_request(g, &p, seen, now, mine, &r);
+	add_requests(b, t, &p, &r, takers, good);
+	if (__any_sync(ALL_LANES,
+		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
 		missed |= POLL_MORE;
 	return there == takers ? missed : missed | POLL_LEFT;
 }
