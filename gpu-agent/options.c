@@ -142,7 +142,7 @@ static const struct row rows[] = {
 
 #define USAGE_COLUMN 27 /* column of the help, after two spaces */
 
-static void print_options(FILE *to)
+static void print_help(FILE *to)
 {
 	fputs("usage: doorbell-agent --lb HOST:PORT --device DEVICE --address IP/PREFIX "
 	      "--model NAME [options]\n\n",
@@ -347,7 +347,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 			return 1;
 		}
 		if (c == 'h') {
-			print_options(stdout);
+			print_help(stdout);
 			return 1;
 		}
 		if (c < 256) {

@@ -196,7 +196,7 @@ static uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
 
 /* Nothing is copied on a CPU: the model reads the slots and writes the reply buffers where they
  * are. */
-static void gather(struct agent_loop *loop)
+static void gather_items(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
 
@@ -308,7 +308,7 @@ static void *loop_thread(void *argument)
 	struct agent_loop *loop = argument;
 
 	while (wait_inputs(loop)) {
-		gather(loop);
+		gather_items(loop);
 		run_model(loop);
 		scatter(loop);
 		send_outputs(loop);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Serve a PyTorch module from the GPU it is on: Python takes no part in a request, and with an RDMA
-device no CPU does.
+"""Serve a PyTorch module from the GPU that it is on. Python takes no part in a request, and with an
+RDMA device the CPU does not either.
 
     import torch, doorbell_agent
     doorbell_agent.serve(module, torch.rand(1, 256, device="cuda"), model="classifier",
@@ -36,7 +36,7 @@ class Graph(ctypes.Structure):
 
 
 class Captured:
-    """A module as a CUDA graph, with what the graph's memory hangs on."""
+    """A module as a CUDA graph, with the tensors that keep the graph's memory alive."""
 
     def __init__(self, graph, inputs, outputs):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
@@ -51,7 +51,7 @@ def row_bytes(tensor):
     return tensor.numel() // tensor.shape[0] * tensor.element_size()
 
 
-# --- what cannot be served ----------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------------------
 
 def check_example(example, max_batch):
     if not is_tensor(example) or len(example.shape) == 0 or example.shape[0] == 0:
@@ -64,7 +64,7 @@ def check_example(example, max_batch):
 
 
 def check_module(module, device):
-    """<module> may also be a function, which says nothing about itself."""
+    """<module> may also be a function, which has no parameters to check."""
     if getattr(module, "training", False):
         raise Error("the module is in training mode; call its eval() first")
     for kind in ("parameters", "buffers"):
@@ -101,7 +101,8 @@ def is_tensor(thing):
 def capture(module, example, max_batch=1):
     """<module> for batches of <max_batch> rows like <example>'s, as a CUDA graph.
 
-    What runs it loads its kernels here: loading one later waits for a kernel that never ends.
+    Running the module here loads all its kernels: loading one later would wait for the loop's
+    kernel, which never ends.
     """
     import torch
 
@@ -165,12 +166,12 @@ def load_library(path=None):
 
 
 def run(library, words, graph):
-    """doorbell_agent_run(); this thread holds no lock of Python's meanwhile."""
+    """Call doorbell_agent_run(). ctypes releases Python's global lock meanwhile."""
     texts = [ctypes.create_string_buffer(os.fsencode(word)) for word in words]
     argv = (ctypes.c_void_p * (len(texts) + 1))(*map(ctypes.addressof, texts), None)
     status = library.doorbell_agent_run(len(texts), argv, graph)
     if status != 0:
-        raise Error(f"the agent ended with status {status}; it has said why on stderr")
+        raise Error(f"the agent ended with status {status}; its reason is on stderr")
 
 
 @contextlib.contextmanager
@@ -195,7 +196,7 @@ def run_until_stopped(library, words, graph):
     def agent():
         try:
             run(library, words, graph)
-        except BaseException as error:  # for the thread that waits
+        except BaseException as error:  # raised again in the waiting thread
             errors.append(error)
         finally:
             ended.set()

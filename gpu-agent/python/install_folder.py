@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where this Python looks for modules below a prefix; an empty line if nowhere.
+"""Print the folder below PREFIX in which this Python looks for modules, or an empty line.
 
 usage: install_folder.py PREFIX
 """
@@ -13,7 +13,7 @@ def below(folder, prefix):
 
 
 def install_folder(folders, prefix):
-    """Of Debian's folders below /usr, those below /usr/local are not for packages."""
+    """Skip /usr/local when the prefix is /usr: Debian keeps it free of packages."""
     for folder in folders:
         if below(folder, prefix) and not (prefix == "/usr" and below(folder, "/usr/local")):
             return folder

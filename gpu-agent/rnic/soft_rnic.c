@@ -230,7 +230,7 @@ static void soft_qp_add(void *owner, void *argument)
 
 /* Choose a random queue pair number whose place is free. Random, because a congestion notification
  * needs no more than this number. */
-static bool choose_qpn(const struct soft_rnic *rnic, uint32_t *number)
+static bool choose_random_qpn(const struct soft_rnic *rnic, uint32_t *number)
 {
 	do {
 		if (getrandom(number, sizeof(*number), 0) != sizeof(*number))
@@ -258,7 +258,7 @@ static struct rnic_qp *soft_qp_create(struct rnic *base, const struct rnic_qp_pa
 		return NULL;
 	}
 	/* Random keys: an attacker who guesses one still needs QPN, PSN and source address. */
-	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys) || !choose_qpn(rnic, &number)) {
+	if (getrandom(keys, sizeof(keys), 0) != sizeof(keys) || !choose_random_qpn(rnic, &number)) {
 		errno = EIO;
 		return NULL;
 	}
