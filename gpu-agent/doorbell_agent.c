@@ -71,9 +71,7 @@ static int agent_start_eal(const struct agent_options *o, char *program)
 	return rte_eal_init(argc, arguments) < 0 ? -rte_errno : 0;
 }
 
-/* --- workers: one, or several in one process
- * -------------------------------------------------------------
- */
+/* --- workers: one, or several in one process ------------------------------------------------ */
 
 struct workers {
 	unsigned int n, left;

@@ -283,8 +283,7 @@ static void session_lose_connection(struct agent_session *s, const char *reason)
 	session_fail(s, RETRY_MS, reason);
 }
 
-/* --- sending
- * --------------------------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------------------------- */
 
 static void send_request(struct agent_session *s, const char *method, json_t *params)
 {
@@ -381,8 +380,7 @@ static void send_register(struct agent_session *s)
 			  (json_int_t)s->setup->rnic->path_mtu, "links", links_json(s)));
 }
 
-/* --- receiving
- * -------------------------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------------------------ */
 
 static void take_hello(struct agent_session *s, json_t *result)
 {
@@ -728,8 +726,7 @@ static void try_next(struct agent_session *s, const char *why_not_last)
 	session_fail(s, RETRY_MS, reason);
 }
 
-/* --- timers
- * --------------------------------------------------------------------------------------- */
+/* --- timers --------------------------------------------------------------------------------- */
 
 static void session_on_retry(evutil_socket_t fd, short what, void *context)
 {

@@ -55,8 +55,8 @@ struct child {
 	char *device;
 	pid_t pid; /* 0: not running */
 	bool ready, left;
-	uint64_t ready_since,
-		silent_at; /* ms; the second: when it will have been silent for too long */
+	uint64_t ready_since; /* ms */
+	uint64_t silent_at;   /* ms; when it will have been silent for too long */
 	unsigned int again_ms;
 	struct event *again, *silence;
 };

@@ -26,8 +26,7 @@ struct batch {
 struct agent_loop {
 	struct agent_loop_params params;
 	struct batch batch;
-	unsigned int
-		first_link; /* number of the link that is polled first; the next one each time */
+	unsigned int first_link; /* link that is polled first; the next one each time */
 	uint64_t next_heartbeat;
 	uint32_t idle;
 	int stop; /* atomic */

@@ -24,19 +24,21 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
 }
 
 /*
- * Block 0 and the helpers tell each other how far they are by two numbers, which count from the
- * beginning of the graph. In each turn block 0 publishes: a request to copy ahead, that this was in
- * vain (both only at times), the batch; in each stage what it has taken. Each helper reports: it
- * has sent, it has copied ahead, it has gathered; and that it has staged.
+ * Block 0 and the helpers tell each other how far they are by two numbers, which are counted from
+ * the beginning of the graph.
+ *
+ *   block 0 publishes, per turn    a request to copy ahead; that it was copied in vain; the batch.
+ *                                  The first two may be left out, and the number skips them.
+ *                      per stage   the requests that it has taken
+ *   a helper reports,  per turn    it has sent; it has copied ahead; it has gathered
+ *                      per stage   it has staged
  */
 enum { PUBLISH_AHEAD = 1, PUBLISH_MISS, PUBLISH_BATCH, PUBLISH_STAGED, PUBLICATIONS = 4 };
 enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED, ARRIVE_STAGED };
 /* Flags in the bits below the number. */
-#define PUBLISH_SHIFT 2
-#define PUBLISH_HAS_AHEAD                                                                          \
-	1u              /* the helpers are to copy, or have copied, the first request ahead        \
-			 */
-#define PUBLISH_DONE 2u /* nothing is left to copy in this turn */
+#define PUBLISH_SHIFT     2
+#define PUBLISH_HAS_AHEAD 1u /* the helpers copy the first request ahead, or have done so */
+#define PUBLISH_DONE      2u /* nothing is left to copy in this turn */
 
 /* A helper: report <times> steps done. */
 static __device__ void report_arrival(const struct gpu_loop *g, uint32_t times = 1)
@@ -119,6 +121,7 @@ static __device__ uint32_t await_published(const struct gpu_loop *g, struct turn
 	return t->seen_number;
 }
 
+/* Block 0, at the end of its kernel: store the state of links and loop. */
 static __device__ void store_carried(const struct gpu_loop *g, const struct block0 *b)
 {
 	__syncthreads();

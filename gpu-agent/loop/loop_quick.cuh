@@ -132,8 +132,8 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	if (threadIdx.x == WARP && fits && !small)
 		ahead_start(g, t, from);
 	barrier_sync<BARRIER_VERDICT>();
-	other = half_differs(r, half,
-			     lane); /* on all lanes, so that all have waited for the load */
+	/* On all lanes, so that all have waited for the load. */
+	other = half_differs(r, half, lane);
 	*differs = __any_sync(ALL_LANES, mine & other);
 	if (!t->quick)
 		return last && !*differs && ahead_hit(t);

@@ -47,8 +47,8 @@ struct agent_model_gpu {
 	uint32_t *lengths;    /* bytes of each request; read only */
 	void *input;          /* row i at input + i * input_stride */
 	void *output;
-	size_t input_stride,
-		output_stride; /* bytes; multiples of 16, unless the model replaced the buffer */
+	/* Bytes; multiples of 16, unless the model replaced the buffer. */
+	size_t input_stride, output_stride;
 	/* Written by the model's work for every row, or replaced by NULL: then every reply has
 	 * <reply_length> bytes and none fails. */
 	uint32_t *reply_lengths;

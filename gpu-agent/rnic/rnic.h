@@ -36,9 +36,8 @@ struct rnic_qp_params {
 	struct rnic_span sendable; /* memory that may be sent from */
 	uint32_t wqe_count;        /* power of two */
 	uint32_t psn;              /* the first that we send */
-	struct sleeper
-		*wake; /* woken when something was written or the queue pair failed; NULL: none */
-	uint32_t *failed; /* set to 1 (atomic) when the queue pair fails; NULL: none */
+	struct sleeper *wake;      /* woken by a write or by a failure of the queue pair, or NULL */
+	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails; NULL: none */
 };
 
 /* A queue pair. Its owner reads these fields; an engine has more behind them. */

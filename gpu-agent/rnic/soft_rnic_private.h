@@ -34,9 +34,8 @@ struct soft_qp {
 	bool dead;     /* an error CQE was written */
 	struct rnic_qp_params params;
 	struct rnic_address next_hop;
-	uint64_t asked;  /* TSC of the last request for it */
-	uint64_t doubts; /* timeouts and strangers at that time; more of them mean that it may have
-			    moved */
+	uint64_t asked;           /* TSC of the last request for it */
+	uint64_t doubts;          /* timeouts and strangers then; more of them: it may have moved */
 	uint64_t strangers;       /* packets from other MAC addresses than the peer's */
 	struct neigh_claim claim; /* of another MAC address */
 	struct send_queue sq;
@@ -57,8 +56,7 @@ struct soft_rnic {
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
-	struct requester_list
-		paced; /* queue pairs whose packets wait for their turn at the sending rate */
+	struct requester_list paced; /* queue pairs that wait until their rate lets them send */
 	struct drained drained;
 	struct mailbox mailbox;
 	struct sleeper sleeper;
