@@ -21,7 +21,8 @@
  * balancer's reply region, struct ring_reply first and the chunk's bytes after it. The last chunk
  * frees the slot.
  *
- * All fields are little-endian, as on every CPU and GPU this runs on.
+ * All fields are little-endian, as on every CPU and GPU this runs on. ring.md follows one request
+ * byte by byte.
  */
 #ifndef WORKERS_RING_H
 #define WORKERS_RING_H

@@ -2,6 +2,8 @@
 /* The ring contract: what two programs and a GPU agree on, so it must not move. */
 #include <criterion/criterion.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ring.h"
@@ -84,4 +86,84 @@ Test(ring, has_room_for_every_slot_number)
 	cr_expect_eq(RING_SLOTS_MAX & (RING_SLOTS_MAX - 1), 0);
 	cr_expect_eq(RING_SLOTS_MIN & (RING_SLOTS_MIN - 1), 0);
 	cr_expect_leq(RING_SLOTS_MAX, 1u << 20);
+}
+
+/* The bytes of one dump in workers/ring.md: lines of an address, bytes, and a note behind two blanks. */
+static size_t read_dump(const char *name, uint8_t *bytes, size_t size)
+{
+	FILE *page = fopen(RING_PAGE, "r");
+	char line[256], mark[64];
+	bool found = false;
+	size_t n = 0;
+
+	cr_assert_not_null(page);
+	snprintf(mark, sizeof(mark), "<!-- bytes: %s -->\n", name);
+	while (fgets(line, sizeof(line), page) != NULL) {
+		char *at = line, *end;
+
+		if (!found) {
+			found = strcmp(line, mark) == 0;
+			continue;
+		}
+		if (strcmp(line, "```\n") == 0) {
+			if (n > 0)
+				break;
+			continue;
+		}
+		strtoul(at, &end, 16);
+		at = end + 1; /* one of the two blanks behind the address */
+		while (at[0] == ' ' && at[1] != ' ' && at[1] != '\n') {
+			cr_assert_lt(n, size);
+			bytes[n++] = (uint8_t)strtoul(at, &end, 16);
+			cr_assert_eq(end - at, 3, "%s: not a byte: %s", name, at);
+			at = end;
+		}
+	}
+	cr_assert(found, "%s has no dump '%s'", RING_PAGE, name);
+	fclose(page);
+	return n;
+}
+
+static void expect_dump(const char *name, const void *bytes, size_t length)
+{
+	uint8_t told[256];
+	size_t n = read_dump(name, told, sizeof(told));
+
+	cr_expect_eq(n, length, "%s: the page has %zu bytes, not %zu", name, n, length);
+	cr_expect_arr_eq(told, bytes, length, "%s: the page has other bytes", name);
+}
+
+Test(ring, is_what_its_page_shows_byte_by_byte)
+{
+	const struct ring_descriptor d = {
+		.slot = 1,
+		.length = 5,
+		.service = 0,
+		.flags = RING_HAS_CRC,
+		.flow = 0x0000000700000042,
+		.deadline_us = 500000,
+		.crc32 = 0x3610a686, /* of "hello" */
+		.sequence = 3,
+	};
+	const struct ring_reply header = {
+		.sequence = 3,
+		.seen_ns = 1000000,
+		.start_ns = 1004000,
+		.done_ns = 1054000,
+		.length = 5,
+	};
+	uint8_t reply[sizeof(header) + 5];
+	uint32_t immediate = ring_imm(1, RING_OK, 0), refusal = ring_imm(1, RING_ERROR, 0);
+	uint32_t heartbeat = RING_IMM_HEARTBEAT | 9;
+	uint64_t cancel = d.sequence;
+
+	memcpy(reply, &header, sizeof(header));
+	memcpy(reply + sizeof(header), "HELLO", 5);
+	expect_dump("payload", "hello", 5);
+	expect_dump("descriptor", &d, sizeof(d));
+	expect_dump("reply", reply, sizeof(reply));
+	expect_dump("immediate", &immediate, sizeof(immediate));
+	expect_dump("refusal", &refusal, sizeof(refusal));
+	expect_dump("cancel", &cancel, sizeof(cancel));
+	expect_dump("heartbeat", &heartbeat, sizeof(heartbeat));
 }
