@@ -8,7 +8,10 @@
 #
 #   --json FILE   write the figures there: requests, answered, lost, accuracy, p50_us, p99_us, rps,
 #                 workers (each with name and requests)
-#   --keep        leave everything running until Ctrl-C, to look around
+#   --keep        leave everything running until Ctrl-C, to look around, with a place for a third worker
+#
+# Where nothing is installed and compiled yet the first step takes two to four minutes, and says how far it is; after
+# that all of it takes seconds.
 #
 # Needs root (namespaces, packages) on Debian 12 or 13. Leaves nothing behind but build/ and the
 # packages it installed. Exits 1 unless every picture was answered, by both workers, and at least
@@ -23,7 +26,7 @@ json='' keep=no child=
 started=$(date +%s%N)
 
 usage() {
-    sed -n '4,16s/^# \{0,1\}//p' "$0"
+    sed -n '4,19s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 
@@ -71,6 +74,8 @@ finish() {
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
         tail -n 20 "$dir"/*.log 2>/dev/null >&2 || true
     fi
+    # What was started by hand in the place for a third worker.
+    [ -z "${tag:-}" ] || ip netns pids "$tag-w3" 2>/dev/null | xargs -r kill || true
     topology_down
     exit $code
 }
@@ -84,12 +89,14 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 1
 fi
 
-step 1 "packages and build (deploy/setup.sh)"
+step 1 "packages and build (deploy/setup.sh): minutes the first time, then a second"
 run "$root/deploy/setup.sh" --demo
 built=$(seconds "$started")
 
 step 2 "network: a client, a load balancer and two workers, each in a namespace of its own"
-topology_up "demo$$" 2
+workers=2
+[ $keep = no ] || workers=3
+topology_up "demo$$" $workers
 # A small machine may halt a process for a second: no worker is doubted for that.
 # shellcheck disable=SC2034
 default_workers="{timeout_ms: 5000, suspect_ms: 0}" default_fabric="{ack_timeout: 17}"
@@ -140,9 +147,22 @@ if [ $keep = yes ]; then
     cat <<END
 
 Still running. In another terminal, as root:
-  $build/control/doorbell --socket $dir/control.sock --watch stats
+
+  # services, workers and where time goes; then one worker takes no more requests, and takes them again
+  export DOORBELL_SOCKET=$dir/control.sock
+  $build/control/doorbell top
+  $build/control/doorbell workers drain w1
+  $build/control/doorbell workers resume w1
+
+  # a third worker, and requests for all three
+  ip netns exec $tag-w3 $build/gpu-agent/doorbell-agent --name w3 --lb 10.201.0.254:4790 --device net_af_packet0,iface=w0 --address 10.201.0.13/24 --no-hugepages --model mlp --model-args weights=$digits/digits.safetensors &
+  ip netns exec $tag-client $build/control/doorbell bench --to $vip:$port --mix 72:1 --rate 5000 --duration 5
+
+  # the status page's data, and the packets between load balancer and workers
+  ip netns exec $tag-lb python3 -c "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9180/metrics').read().decode())"
   ip netns exec $tag-client $build/tests/net/client/doorbell-client digits --to $vip:$port --data $digits/digits.bin
-  tcpdump: ip netns exec $tag-fabric tcpdump -n -i lb udp port 4791
+  ip netns exec $tag-fabric tcpdump -n -c 10 -i lb udp port 4791
+
 Ctrl-C ends it.
 END
     run sleep infinity
