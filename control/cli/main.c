@@ -182,9 +182,17 @@ static void print_help(FILE *out)
 	fprintf(out,
 		"\nEach has options of its own: doorbell help <object> <verb>. Many take these:\n"
 		"  --watch[=SECONDS]    again every 2 s, or as often as said\n"
-		"  --json               for programs; the fields are in doorbell(1)\n"
+		"  --json               for programs; the fields are in doorbell-json(5)\n"
 		"  --socket PATH        of doorbell-lb; default $DOORBELL_SOCKET, or\n"
-		"                       " CONTROL_SOCKET "\n");
+		"                       " CONTROL_SOCKET "\n"
+		"\nexamples:\n"
+		"  doorbell workers list\n"
+		"  doorbell flows top --by requests --limit 10\n"
+		"  doorbell workers drain w1\n"
+		"  doorbell services list --json\n"
+		"  doorbell doctor lb --config /etc/doorbell/doorbell.yaml\n"
+		"  doorbell bench --to 10.200.0.100:8500 --rate 20000 --duration 30\n"
+		"  doorbell size --rate 20000 --batch-us 200 --each-us 50 --p99-us 5000\n");
 }
 
 /* One command per line, then its options: what the completion script offers. */

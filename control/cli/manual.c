@@ -183,50 +183,6 @@ static void print_man_commands(void)
 	}
 }
 
-/* --- the man page's fields -----------------------------------------------------------------------
- */
-
-/* Of the same commands as the block before? Then no new title. */
-static bool goes_on(size_t i)
-{
-	return i > 0 && strcmp(cli_json[i].commands, cli_json[i - 1].commands) == 0;
-}
-
-static void print_title(const char *commands)
-{
-	printf(".Ss ");
-	for (; *commands; commands++)
-		printf(*commands == ',' ? ", " : "%c", *commands);
-	putchar('\n');
-}
-
-static void print_man_json(void)
-{
-	for (size_t i = 0; i < cli_n_json; i++) {
-		const struct cli_fields *block = &cli_json[i];
-
-		if (!goes_on(i))
-			print_title(block->commands);
-		if (*block->at)
-			printf("%s.Sy %s :\n", goes_on(i) ? ".Pp\n" : "", block->at);
-		printf(".Bl -tag -width heartbeat_age_ms -compact\n");
-		for (const struct cli_field *f = block->field; f->name; f++) {
-			printf(".It Sy %s\n%s", f->name, f->text);
-			printf(*f->unit ? " (%s)\n" : "%s\n", f->unit);
-		}
-		printf(".El\n");
-	}
-}
-
-/* A line per field: commands, path, unit, meaning. */
-static void print_fields(void)
-{
-	for (size_t i = 0; i < cli_n_json; i++)
-		for (const struct cli_field *f = cli_json[i].field; f->name; f++)
-			printf("%s\t%s%s%s\t%s\t%s\n", cli_json[i].commands, cli_json[i].at,
-			       *cli_json[i].at ? "." : "", f->name, f->unit, f->text);
-}
-
 /* --- completion ----------------------------------------------------------------------------------
  */
 
@@ -266,10 +222,8 @@ static const struct {
 	void (*print)(void);
 } parts[] = {
 	{"man-commands", print_man_commands},
-	{"man-json", print_man_json},
 	{"completion-values", print_completion_values},
 	{"completion-options", print_completion_options},
-	{"fields", print_fields},
 };
 
 int cli_make(const char *part)

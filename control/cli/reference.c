@@ -175,10 +175,10 @@ const struct cli_about cli_abouts[] = {
 	{"doctor", "What can be said of the machine alone: memory, CPU flags and clock, RDMA\n"
 		   "devices, GPUs.\n"},
 	{"doctor lb", "Whether\n"
-		      ".Nm doorbell-lb\n"
+		      ".Xr doorbell-lb 8\n"
 		      "can run here.\n"},
 	{"doctor agent", "Whether\n"
-			 ".Nm doorbell-agent\n"
+			 ".Xr doorbell-agent 8\n"
 			 "can run here.\n"
 			 "It takes those of its options that matter.\n"},
 };
@@ -212,7 +212,7 @@ const struct cli_option_about cli_option_abouts[] = {
 	 "Only packets that this takes, as of\n"
 	 ".Xr pcap-filter 7 :\n"
 	 "for example\n"
-	 ".Ql udp port 8500 and host 10.0.0.2 .\n"
+	 ".Ql udp port 8500 and host 10.200.0.2 .\n"
 	 "Names in it are looked up here.\n"
 	 "Where the NIC takes VLAN tags out, the filter sees packets without them.\n"},
 	{CLI_DIRECTION, NULL,
@@ -230,7 +230,7 @@ const struct cli_option_about cli_option_abouts[] = {
 	{CLI_FOLLOW, NULL, "End with control-C.\n"},
 	{CLI_SORT, NULL,
 	 "Sort by this field of\n"
-	 ".Sx JSON FIELDS :\n"
+	 ".Xr doorbell-json 5 :\n"
 	 "numbers with the largest first, text in alphabetical order.\n"
 	 "The whole table is sent; only the rows that are shown are kept.\n"
 	 "For bytes, packets and requests,\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said of commands, options and JSON fields beyond their names: one table each, of which
+ * What is said of commands and options beyond their names: one table each, of which
  * the man page's sections and the shell's completion are made (manual.c), and by which tests find
  * what is not documented. Texts are mdoc(7).
  */
@@ -43,26 +43,6 @@ extern const size_t cli_n_option_abouts;
 /* What completes an option's value: "workers", "services", "files", or the words themselves. */
 extern const char *const cli_option_completions[CLI_OPTIONS];
 
-/*
- * One member of what a command prints with --json. A path goes into objects by dots, into arrays by
- * [], and into objects with names that are no fields by <>: "lcores[].stages.<>.cycles".
- */
-struct cli_field {
-	const char *name;
-	const char *unit; /* "s", "ms", "us", "bytes", "share" (0 to 1) ..., or "" */
-	const char *text;
-};
-
-/* The members at <at> ("" is the whole) of what these commands print. */
-struct cli_fields {
-	const char *commands; /* "workers list" or several with commas between */
-	const char *at;
-	const struct cli_field *field; /* ends with a row without a name */
-};
-
-extern const struct cli_fields cli_json[];
-extern const size_t cli_n_json;
-
 /* One command of main.c's table. */
 struct cli_command {
 	const char *object, *verb, *operand, *more; /* but the object: NULL where there is none */
@@ -83,8 +63,8 @@ const char *cli_command_words(const struct cli_command *c, char *buf, size_t siz
 bool cli_list_has(const char *list, char separator, const char *word);
 
 /*
- * Print one of the parts that files in deploy/ are made of: man-commands, man-json,
- * completion-values, completion-options, or fields (tab separated, for tests). An exit status.
+ * Print one of the parts that files in deploy/ are made of: man-commands,
+ * completion-values or completion-options. An exit status.
  */
 int cli_make(const char *part);
 

@@ -56,7 +56,7 @@
  *                  restart. A bad file, and what apply cannot take, is CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
- * The fields of flows, workers, services and lcores are listed in doorbell(1). A count that does
+ * The fields of flows, workers, services and lcores are listed in doorbell-json(5). A count that does
  * not exist yet is null.
  *
  * One flows.* call works for a millisecond or so and then returns, so that the control thread never

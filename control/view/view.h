@@ -24,7 +24,7 @@ struct view {
 	const time_t *tls_not_after; /* when our certificate ends; NULL, or to 0: there is none */
 };
 
-/* One object; doorbell(1) lists its members under "top". */
+/* One object; doorbell-json(5) lists its members under "top". */
 void view_status(const struct view *view, struct text *out);
 
 /*

@@ -230,6 +230,28 @@ def check_paths(page, text):
                 problem(page, f"names {path}, which is not there")
 
 
+def check_manuals(programs):
+    for name, page in (("doorbell-agent", "deploy/doorbell-agent.8"), ("doorbell-lb", "deploy/doorbell-lb.8")):
+        told = set(re.findall(r"Fl -([\w-]+)", read(page)))
+        made = {option.lstrip("-") for option in programs.options[name]}
+        if told | {"help", "version"} != made | {"help", "version"}:
+            problem(page, f"differs from {name} --help: {sorted(told ^ made)}")
+    page = "deploy/doorbell.yaml.5"
+    made = set(re.findall(r'^\t\{"(\w+)", &config_', source(".", "config_schema.c"), re.MULTILINE))
+    made -= {"memory", "control", "workers", "fabric", "log", "certificate", "key", "ca", "services", "zones"}
+    missing = {key for key in made if not re.search(rf"^\.It Sy .*\b{key}\b", read(page), re.MULTILINE)}
+    if missing:
+        problem(page, f"says nothing of {sorted(missing)}")
+    defaults = dict(re.findall(r'"(\w+)", &config_[^{}]*?\.fallback = "([^"]*)"', source(".", "config_schema.c")))
+    for key, default in defaults.items():
+        if not re.search(rf"^\.It Sy .*\b{key}\b.*Pq {re.escape(default)}$", read(page), re.MULTILINE):
+            problem(page, f"{key}: the default is {default}, the page says another")
+    for page in sorted(f"deploy/{name}" for name in os.listdir("deploy") if re.search(r"\.[158]$", name)):
+        for name, section in re.findall(r"\.Xr ([\w.-]+) (\d)", read(page)):
+            if name.startswith("doorbell") and not os.path.exists(f"deploy/{name}.{section}"):
+                problem(page, f"cites {name}({section}), which is not there")
+
+
 def main():
     root, version = sys.argv[1], sys.argv[5]
     doorbell, agent, lb = (os.path.abspath(program) for program in sys.argv[2:5])
@@ -246,6 +268,13 @@ def main():
         checked += programs.check(page, text)
     check_notices(".")
     check_symptoms(".")
+    check_manuals(programs)
+    help_text = Programs.help_of(doorbell)
+    for line in help_text[help_text.index("\nexamples:"):].splitlines():
+        if line.startswith("  doorbell "):
+            programs.check_doorbell("doorbell --help", shlex.split(line)[1:])
+    for line in re.findall(r"^\.Dl [$#] (.*)$", read("deploy/doorbell.1"), re.MULTILINE):
+        programs.check("deploy/doorbell.1", f"```sh\n{line}\n```\n")
     if f"Version {version}" not in read("README.md"):
         problem("README.md", f"does not say Version {version}, which meson.build has")
     for program in (doorbell, agent, lb):

@@ -84,7 +84,7 @@
 			 0,                                                                         \
 			 "file for the distribution as HdrHistogram's plotter reads it"},           \
 			{"json", OPTION_FLAG, &(o)->json,                                           \
-			 0,      0,           "print JSON; the fields are in doorbell(1)"},         \
+			 0,      0,           "print JSON; the fields are in doorbell-json(5)"},         \
 			{"quiet", OPTION_FLAG, &(o)->quiet, 0, 0, "no line per second on stderr"},  \
 			{"spin", OPTION_FLAG, &(o)->spin,                                           \
 			 0,      0,           "never sleep: exacter, a CPU per thread"},            \

@@ -127,7 +127,7 @@ static int take_spread(void *value, const char *text, char *error, size_t size)
 			{"simulated", OPTION_NUMBER, &(q)->simulated,                              \
 			 100,         20000000,      "requests to simulate"},                      \
 			{"json", OPTION_FLAG, json,                                                \
-			 0,      0,           "print JSON; the fields are in doorbell(1)"},        \
+			 0,      0,           "print JSON; the fields are in doorbell-json(5)"},        \
 			{0},                                                                       \
 	}
 
