@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * conntrack-scale: wire-100g with more and more load balancer cores. Requests of a million flows,
- * and such that each open a flow. See README.md.
+ * and such that each open a flow. See conntrack.md.
  */
 #include <poll.h>
 #include <stdio.h>
