@@ -87,6 +87,16 @@ def anchors(text):
     return made
 
 
+def tracked_pages(but):
+    """The other pages of the tree, beside their code: only their links are checked."""
+    for folder, folders, files in os.walk("."):
+        folders[:] = [f for f in folders if not f.startswith((".", "build"))]
+        for name in files:
+            page = os.path.normpath(os.path.join(folder, name))
+            if name.endswith(".md") and page not in but:
+                yield page
+
+
 def check_links(page, text):
     plain = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", plain):
@@ -266,6 +276,8 @@ def main():
         check_links(page, text)
         check_paths(page, text)
         checked += programs.check(page, text)
+    for page in tracked_pages(pages):
+        check_links(page, read(page))
     check_notices(".")
     check_symptoms(".")
     check_manuals(programs)
