@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /*
- * IPv4 addresses are kept as ::ffff:a.b.c.d in <addr>; <family> is 4 or 6, or 0 when not set.
+ * IPv4 addresses are stored as ::ffff:a.b.c.d in <addr>; <family> is 4 or 6, or 0 when not set.
  * The padding after <family> is zero in what lb_address_parse() fills.
  */
 struct lb_address {
@@ -19,17 +19,17 @@ struct lb_address {
 	struct in6_addr addr;
 };
 
-/* Room for any address as text, terminator included. */
+/* Bytes of any address as text, terminator included. */
 #define LB_ADDRESS_TEXT INET6_ADDRSTRLEN
 
 /*
- * "10.0.0.1" or "2001:db8::1"; no port, prefix, zone or brackets. A mapped "::ffff:10.0.0.1" is the
- * IPv4 address. Returns 0, or -EINVAL and leaves <out> alone.
+ * Parse "10.0.0.1" or "2001:db8::1", without port, prefix, zone or brackets. A mapped
+ * "::ffff:10.0.0.1" is the IPv4 address. Returns 0, or -EINVAL and leaves <out> unchanged.
  */
 int lb_address_parse(const char *text, struct lb_address *out);
 
-/* Returns <buf>: the shortest usual form, "none" when not set; cut short when <size> is too small.
- */
+/* Write the address to <buf> in inet_ntop()'s form, "none" when not set; cut short when <size> is
+ * too small. Returns <buf>. */
 const char *lb_address_format(const struct lb_address *address, char *buf, size_t size);
 
 bool lb_address_equal(const struct lb_address *a, const struct lb_address *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration file: read by the schema, then checked for what no single key can tell. */
+/* The configuration file: read by the schema, then checked across keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,8 +13,7 @@
 #include "config/config_schema.h"
 #include "packet/request.h"
 
-/* What is added to the longest a request may take. */
-#define LINGER_MS     1000
+#define LINGER_MS     1000 /* a flow's default timeout beyond the longest time of a request */
 #define ROCE_UDP_PORT 4791
 #define UDP_IN_IPV4   28 /* bytes of headers in one datagram */
 #define UDP_IN_IPV6   48
@@ -33,7 +32,7 @@ __attribute__((format(printf, 5, 6))) static int fail_at(struct config_yaml *yam
 	return config_fail(yaml, line, path, "%s", sentence);
 }
 
-/* Do the first <bits> of both agree? */
+/* True when the first <bits> of both are equal. */
 static bool same_prefix(const struct lb_address *a, const struct lb_address *b, unsigned int bits)
 {
 	const uint8_t *x = a->addr.s6_addr, *y = b->addr.s6_addr;
@@ -43,13 +42,13 @@ static bool same_prefix(const struct lb_address *a, const struct lb_address *b, 
 	return bits % 8 == 0 || (x[bits / 8] ^ y[bits / 8]) >> (8 - bits % 8) == 0;
 }
 
-/* Bits of the port's prefix within the 128 of an address as it is kept. */
+/* The port's prefix length in the 128-bit form of its address. */
 static unsigned int prefix_bits(const struct lb_port_config *port)
 {
 	return port->prefix + (port->address.family == 4 ? 96 : 0);
 }
 
-/* The first (<last> false) or the last address of the port's network. */
+/* The first address of the port's network, or the last one if <last>. */
 static struct lb_address network_edge(const struct lb_port_config *port, bool last)
 {
 	struct lb_address edge = port->address;
@@ -65,7 +64,7 @@ static struct lb_address network_edge(const struct lb_port_config *port, bool la
 	return edge;
 }
 
-/* IPv4 gives the first and last address of a network a meaning, unless it has only two or one. */
+/* The network's own or its broadcast address: IPv4 only, and not in a /31 or /32 (RFC 3021). */
 static bool is_network_edge(const struct lb_port_config *port, const struct lb_address *address)
 {
 	struct lb_address first = network_edge(port, false), last = network_edge(port, true);
@@ -97,15 +96,15 @@ static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *
 	return 0;
 }
 
-/* Clients beside workers can forge what workers say: only who says that they do not gets that. */
+/* Clients on the workers' segment can forge workers' packets: refused unless declared trusted. */
 static int check_trusted(struct config_yaml *yaml, const struct lb_port_config *port,
 			 unsigned int i)
 {
 	if (port->clients && port->fabric && !port->trusted)
 		return fail_at(yaml, "ports", i, "roles",
 			       "clients on the workers' segment can forge ARP, acknowledgements "
-			       "and congestion notifications; use a port for each role, or say "
-			       "'trusted: true' if nobody there would");
+			       "and congestion notifications; use a port for each role, or set "
+			       "'trusted: true' if no client there would do so");
 	if (port->trusted && !(port->clients && port->fabric))
 		return fail_at(yaml, "ports", i, "trusted",
 			       "is for ports with the roles clients and fabric; remove it");
@@ -313,7 +312,7 @@ static uint16_t smallest_clients_mtu(const struct lb_config *config)
 	return mtu;
 }
 
-/* Left out means the largest that fits; more would have to be fragmented. */
+/* 0 (left out) becomes the largest size that fits without fragments; a larger one is refused. */
 static int fit_datagram(struct config_yaml *yaml, unsigned int service, const char *key,
 			uint32_t *bytes, uint16_t mtu, unsigned int headers)
 {
@@ -329,9 +328,9 @@ static int fit_datagram(struct config_yaml *yaml, unsigned int service, const ch
 	return 0;
 }
 
-/* A flow must outlive its requests, or their answers find nobody. 0 means left out. */
-static int outlive(struct config_yaml *yaml, unsigned int i, const char *key, uint32_t *ms,
-		   uint32_t usual, const struct lb_service_config *service)
+/* A flow must outlive its requests, or their answers find no flow. 0 means left out. */
+static int fit_flow_timeout(struct config_yaml *yaml, unsigned int i, const char *key, uint32_t *ms,
+			    uint32_t usual, const struct lb_service_config *service)
 {
 	uint32_t request = service->queue_timeout_ms + service->request_timeout_ms;
 
@@ -350,18 +349,19 @@ static int fit_timeouts(struct config_yaml *yaml, struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		struct lb_service_config *s = &config->service[i];
-		int rc = outlive(yaml, i, "flow_timeout_ms", &s->flow_timeout_ms, 30000, s);
+		int rc =
+			fit_flow_timeout(yaml, i, "flow_timeout_ms", &s->flow_timeout_ms, 30000, s);
 
 		if (rc == 0)
-			rc = outlive(yaml, i, "one_way_timeout_ms", &s->one_way_timeout_ms, 5000,
-				     s);
+			rc = fit_flow_timeout(yaml, i, "one_way_timeout_ms", &s->one_way_timeout_ms,
+					      5000, s);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* Where all workers serve there are none to step in. */
+/* A service with all workers of its model has none left to step in. */
 static int check_spares(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
 {
 	const char *key = s->spares > 0 ? "spares" : "min_workers";
@@ -378,7 +378,7 @@ static int check_spares(struct config_yaml *yaml, unsigned int i, const struct l
 	return 0;
 }
 
-/* Who owes less than the mean can hardly be saturated. */
+/* A worker with fewer outstanding requests than the mean cannot be saturated. */
 static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
 {
 	if (s->sticky_load_percent == 0 || s->sticky_load_percent >= 100)
@@ -420,11 +420,11 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 }
 
 #define QUEUE_USUAL 1024u
-/* A service that names no queue has at least so many places, or the file is refused. */
+/* Fewest places of a service that names no queue; with fewer the file is refused. */
 #define QUEUE_LEAST 16u
 
-/* What each of <n> services gets of <packets>: a power of two, so that one service more rarely
- * changes all. */
+/* Each of <n> services' share of <packets>: a power of two, so that a service more or less rarely
+ * changes the others' shares. */
 static uint32_t equal_share(uint32_t packets, unsigned int n)
 {
 	uint32_t share = QUEUE_USUAL;
@@ -434,7 +434,7 @@ static uint32_t equal_share(uint32_t packets, unsigned int n)
 	return share;
 }
 
-/* Each service's queue is its own, so there must be packets for all of them at once. */
+/* Queues are not shared between services, so there must be packets for all of them at once. */
 static int fit_queues(struct config_yaml *yaml, struct lb_config *config)
 {
 	unsigned int unnamed = 0, last = 0;
@@ -482,7 +482,7 @@ static int check_lcores(struct config_yaml *yaml, const struct lb_config *config
 	return 0;
 }
 
-/* Which of both an agent would need could not be told. */
+/* With both, an agent could not know which one it needs. */
 static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *node;
@@ -505,9 +505,10 @@ bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size
 	    config->agents_token[0] != '\0')
 		return false;
 	snprintf(why, size,
-		 "control.agents: whoever reaches %s port %u could register a worker and read "
-		 "requests; set control.tls or control.token_file (deploy/make-ca.sh makes their "
-		 "files), or control.allow_plain: true where everybody on that network is trusted",
+		 "control.agents: any host that reaches %s port %u could register a worker and "
+		 "read requests; set control.tls or control.token_file (deploy/make-ca.sh makes "
+		 "their files), or control.allow_plain: true where all hosts on that network are "
+		 "trusted",
 		 lb_address_format(at, address, sizeof(address)), config->agents_port);
 	return true;
 }
@@ -543,8 +544,9 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 	return rc;
 }
 
-/* A named pipe or a terminal would hold up the daemon, which reads files while it serves. */
-static int open_regular(const char *path, char *error, size_t error_size)
+/* Reading a named pipe or a terminal would block the control thread, which reads while it serves.
+ */
+static int config_open_regular(const char *path, char *error, size_t error_size)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc;
 	struct stat st;
@@ -564,7 +566,7 @@ static int open_regular(const char *path, char *error, size_t error_size)
 int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
 {
 	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
-	int rc = open_regular(path, error, error_size);
+	int rc = config_open_regular(path, error, error_size);
 	size_t length;
 	FILE *file;
 	char *text;

@@ -19,31 +19,32 @@
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
 #define LB_ZONES_MAX    64
-#define LB_VLANS_MAX    64 /* that a zone may list */
+#define LB_VLANS_MAX    64 /* VLAN ids that one zone may list */
 #define LB_FILE_MAX     256
 
 struct lb_port_config {
-	char name[LB_NAME_MAX]; /* what people call it */
+	char name[LB_NAME_MAX]; /* its name in the CLI, logs and metrics */
 	char device[256];       /* DPDK devargs: "net_af_packet0,iface=eth1" or "0000:3b:00.0" */
-	bool clients;           /* services answer here */
-	bool fabric;            /* workers are reached here */
+	bool clients;           /* services answer on this port */
+	bool fabric;            /* workers are reached through this port */
 	bool verbs;             /* fabric only: <device> is an RDMA device, not a DPDK one */
 	uint16_t mtu;           /* bytes of IP packet; default 1500 */
 	uint16_t rx_descriptors, tx_descriptors; /* default 1024 */
-	bool trusted;  /* both roles: clients there may forge what workers say; default false */
-	bool offloads; /* the port's checksums are used, where it has them; default true */
+	bool trusted;  /* with both roles: clients here do not forge workers' packets; default false
+			*/
+	bool offloads; /* use the port's checksum offloads where it has them; default true */
 	/* fabric only */
 	struct lb_address address; /* the load balancer's own RoCEv2 address on this port */
-	uint8_t prefix;            /* its length */
+	uint8_t prefix;            /* prefix length of <address>, bits */
 	struct lb_address gateway; /* family 0 when not set */
 };
 
-/* Places that clients come from, and that are one network; see zone.h. */
+/* Ports and VLANs that together form one client network; see zone.h. */
 struct lb_zone_config {
 	char name[LB_NAME_MAX];
 	unsigned int n_ports;
-	char port[LB_PORTS_MAX][LB_NAME_MAX]; /* names of clients ports */
-	/* VLAN ids, 0 = untagged: all of them one zone. None: each VLAN id is a zone of its own. */
+	char port[LB_PORTS_MAX][LB_NAME_MAX]; /* names of ports with the role clients */
+	/* VLAN ids (0 = untagged) that form the zone. None: each VLAN id is a zone of its own. */
 	unsigned int n_vlans;
 	uint16_t vlan[LB_VLANS_MAX];
 };
@@ -59,52 +60,55 @@ struct lb_service_config {
 	enum lb_framing framing; /* default datagram */
 	char model[WORKER_NAME_MAX];
 	enum pick_policy policy; /* default least-outstanding */
-	bool assigned_only;      /* only workers assigned to it serve it; default false: all of its
-				    model */
+	bool assigned_only;      /* only workers assigned to it serve it; default false: all workers
+				    of its model do */
 	/*
-	 * With fewer active workers, up to <spares> others of its model that nobody has assigned
-	 * step in; both only when assigned_only, default 0.
+	 * When fewer than <min_workers> workers are active, up to <spares> unassigned workers of
+	 * the model step in. Only with assigned_only; default 0.
 	 */
 	uint32_t min_workers, spares;
 	enum assign_placement placement; /* of spares, by the label host; default spread */
 	uint32_t slow_start_ms;          /* until a new worker has its full weight; default 0 */
 	enum lb_affinity affinity;       /* default request */
 	/*
-	 * Affinity sticky: a worker that owes more than a batch and more than so many percent of
-	 * the mean is saturated. 100 to 100000, default 125; 0: only when it has no free slot.
+	 * Affinity sticky: a worker is saturated when it has no free slot, or when its outstanding
+	 * requests exceed a batch and this percentage of the mean. 100 to 100000, default 125; 0:
+	 * only when it has no free slot.
 	 */
 	uint32_t sticky_load_percent;
 	/*
-	 * Bytes of one datagram. Default and limit: what fits the smallest MTU of the clients
-	 * ports, less 28 bytes of headers for an IPv4 address and 48 for IPv6, and 24 more when
-	 * tagged; 1472 for IPv4 at MTU 1500.
+	 * Payload bytes of one datagram. Default and limit: the smallest MTU of the clients ports,
+	 * less headers: 28 bytes for an IPv4 VIP, 48 for IPv6, and 24 more with framing tagged;
+	 * 1472 for IPv4 at MTU 1500.
 	 */
 	uint32_t max_request, max_reply;
 	/*
-	 * Requests that may wait for a credit, per lcore. Default 1024, or the largest power of two
-	 * that the services without one can have of memory.queue_packets, if that is less.
+	 * Requests that may wait for a credit, per lcore. Default 1024, or, if that is less, the
+	 * largest power of two that each service without this key can have of
+	 * memory.queue_packets.
 	 */
 	uint32_t queue;
 	uint32_t queue_timeout_ms;   /* default 1000 */
 	uint32_t request_timeout_ms; /* from sending to the last reply chunk; default 10000 */
-	/* neither shorter than queue_timeout_ms + request_timeout_ms */
-	uint32_t flow_timeout_ms;    /* answered clients that spoke again; default 30000 */
-	uint32_t one_way_timeout_ms; /* all others; default 5000, or a second more than that sum */
-	bool payload_crc;            /* descriptors carry a CRC-32 of the payload; default false */
+	/* Both are at least queue_timeout_ms + request_timeout_ms. */
+	uint32_t flow_timeout_ms; /* clients that sent again after an answer; default 30000 */
+	uint32_t
+		one_way_timeout_ms; /* all others; default 5000, or that sum and a second if more */
+	bool payload_crc;           /* descriptors carry a CRC-32 of the payload; default false */
 	/*
-	 * From the request's arrival to its reply; what cannot make it is refused early. 0, the
-	 * default: none. A tagged request may bring its own.
+	 * From the request's arrival to its reply. A request that cannot be answered in time is
+	 * refused early. 0, the default: no deadline. A tagged request may bring its own.
 	 */
 	uint32_t deadline_ms;
-	uint8_t priority; /* 1 (first) to 4, and no request is more urgent; default 2 */
+	uint8_t priority; /* 1 (first) to 4 (last), the most urgent a request may ask; default 2 */
 	/*
 	 * How often a request may be sent to another worker when its own is lost or suspect;
 	 * default 0. Only for models that may run a request twice.
 	 */
 	uint8_t replay;
-	uint32_t probe_bytes; /* of zeros, that a new worker must answer first; 0, the default: none
-			       */
-	/* not in the file: it was taken out of it, and has requests and flows still */
+	/* Zero bytes of the request that a new worker must answer first; 0, the default: none. */
+	uint32_t probe_bytes;
+	/* Not a key: the file no longer has this service, but it still has requests or flows. */
 	bool leaving;
 };
 
@@ -114,98 +118,104 @@ struct lb_config {
 	unsigned int n_zones;
 	struct lb_zone_config zone[LB_ZONES_MAX];
 	/*
-	 * As read: in the file's order. In a running load balancer a service's place is its number,
-	 * which it keeps: places between others may be free, all zero. See lb_service_used().
+	 * After reading: in the file's order. In a running load balancer the index is the service's
+	 * number, which never changes, so entries in between may be free (all zero). See
+	 * lb_service_used().
 	 */
 	unsigned int n_services;
 	struct lb_service_config service[LB_SERVICES_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
-	uint32_t stop_timeout_ms; /* for what is here when it is told to stop; default 10000 */
+	uint32_t stop_timeout_ms; /* to finish admitted requests after a stop; default 10000 */
 	bool idle_sleep; /* idle lcores yield, then sleep; default true. false = busy polling */
 	uint32_t flows;  /* capacity, all lcores together; default 1048576 */
-	/* Requests from lower ports are refused: services that answer any datagram are there. */
-	uint16_t min_source_port;      /* default 1024; 1: none is refused */
-	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0 */
+	/* Requests from lower ports are refused: services there (echo, DNS) answer any datagram. */
+	uint16_t min_source_port;      /* default 1024; 1: no port is refused */
+	uint32_t new_flows_per_source; /* per second and lcore, see conntrack.h; default 0: no limit
+					*/
 	/* Notices about requests that were not admitted, per second and lcore; default 100. */
 	uint32_t notices_per_source;
-	uint32_t reclaim_after_ms;     /* see conntrack.h; default 1000 */
-	char cluster_secret[LB_FILE_MAX]; /* file; empty: a random one, see cluster_secret.h */
-	uint8_t flow_table;            /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
-	uint32_t memory_mb;            /* EAL memory; 0 = sized from flows and ports */
+	uint32_t reclaim_after_ms;        /* see conntrack.h; default 1000 */
+	char cluster_secret[LB_FILE_MAX]; /* file; empty: a random seed, see cluster_secret.h */
+	uint8_t flow_table;               /* enum conntrack_table; default CONNTRACK_TABLE_TAGS */
+	uint32_t memory_mb;               /* EAL memory; 0 = sized from flows and ports */
 	/*
-	 * Packet buffers of one lcore, beside those that ports receive into. For requests that
-	 * wait: at least the sum of the services' queues. For packets that wait for workers'
-	 * acknowledgements: all links' windows together.
+	 * Packet buffers of one lcore, beside those that ports receive into. <queue_packets> hold
+	 * waiting requests: at least the sum of the services' queues. <window_packets> hold packets
+	 * that workers have not acknowledged: all links' windows together.
 	 */
 	uint32_t queue_packets, window_packets; /* default 8192 each */
-	bool hugepages;                /* default true; false = --no-huge */
-	/* what operators set for workers; default /var/lib/doorbell/state.json; empty: not kept */
+	bool hugepages;                         /* default true; false = --no-huge */
+	/* Operators' settings for workers; default /var/lib/doorbell/state.json; empty: not kept.
+	 */
 	char state_file[LB_FILE_MAX];
-	char control_socket[108];      /* default /run/doorbell/control.sock */
-	/* Whose members may open it, and the one below; empty, the default: root's only. */
+	char control_socket[108]; /* default /run/doorbell/control.sock */
+	/* Groups whose members may open the sockets; empty, the default: only root may. */
 	char control_group[32], control_read_only_group[32];
 	char control_read_only_socket[108]; /* for methods that only read; empty: none */
 	struct lb_address agents_address;   /* where agents register (TCP); default 0.0.0.0 */
 	uint16_t agents_port;               /* default 4790 */
 	struct lb_address http_address;     /* status page, metrics; default 127.0.0.1; 0: off */
 	uint16_t http_port;                 /* default 9180 */
-	uint32_t worker_timeout_ms;         /* no heartbeat for this long = dead; default 500 */
-	uint32_t suspect_ms; /* no heartbeat for this long = gets no new requests; default 50; 0:
-				never */
-	/* Workers that fail this share of requests are out for a while; default 50; 0: never. */
+	uint32_t worker_timeout_ms;         /* no heartbeat for this long: dead; default 500 */
+	/* No heartbeat for this long: suspect, gets no new requests; default 50; 0: never. */
+	uint32_t suspect_ms;
+	/* A worker that fails this share of its requests is ejected; default 50; 0: never. */
 	uint8_t eject_error_percent;
-	/* So are those that take this many times the median; 0, the default: never. */
+	/* A worker that takes this many times the median is ejected; 0, the default: never. */
 	uint16_t eject_latency_factor;
-	uint32_t eject_ms;      /* for how long the first time; default 5000 */
-	uint32_t slow_start_ms; /* a new worker gets its weight bit by bit; 0, the default: at once
-				 */
-	uint32_t replay_mb;     /* of payloads kept for a replay, all lcores; default 16 */
+	uint32_t eject_ms;      /* duration of the first ejection; default 5000 */
+	uint32_t slow_start_ms; /* a new worker's weight grows for so long; 0, the default: it has
+				   all of it at once */
+	uint32_t replay_mb;     /* MiB of packets kept for replays, all lcores; default 16 */
 	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
 	uint8_t retry_count;    /* RoCE: default 7 */
-	uint8_t rnr_retry;      /* RoCE: default 7, which is for ever */
-	/* How long the old MAC address of a worker may take to deny that another has its address.
+	uint8_t rnr_retry;      /* RoCE: default 7, without limit */
+	/*
+	 * When another MAC address claims a worker's IP address: how long the old one is given to
+	 * answer, and so to deny it; default 100.
 	 */
-	uint32_t neighbour_probe_ms; /* default 100 */
-	bool dcqcn;             /* react to congestion on the fabric; default true */
-	char log_level[16];     /* error, warning, notice, info, debug; default info */
-	uint8_t log_format;     /* enum log_format of log_line.h; default text */
+	uint32_t neighbour_probe_ms;
+	bool dcqcn;         /* react to congestion on the fabric; default true */
+	char log_level[16]; /* error, warning, notice, info, debug; default info */
+	uint8_t log_format; /* enum log_format of log_line.h; default text */
 
-	/* agents: TLS 1.3 with the first three or with the token; all empty: not protected */
+	/* Agents use TLS 1.3 with the first three or with the token; all empty: no protection. */
 	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
 	char agents_token[LB_FILE_MAX];
-	bool agents_plain; /* may register without either, also from other hosts; default false */
-	uint32_t lease_ms; /* an agent that does not renew for this long is not heard; default 5000 */
-	/* Of a model's workers, at most this share is suspect for a closed connection; default 50 */
+	bool agents_plain; /* other hosts' agents may register without either; default false */
+	uint32_t lease_ms; /* an agent that does not renew for this long is lost; default 5000 */
+	/* At most this share of a model's workers is suspect for a closed connection; default 50.
+	 */
 	uint8_t control_loss_max_percent;
 };
 
 /*
- * May strangers register workers, though the file does not say so? Then <why> names the keys and the
- * fix.
+ * True when agents may register without authentication and the file does not allow it explicitly.
+ * <why> then names the keys and the fix.
  */
 bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size_t size);
 
-/* Is this a service, or a free place between others? */
+/* True for a service, false for a free entry between others. */
 static inline bool lb_service_used(const struct lb_service_config *service)
 {
 	return service->vip.family != 0;
 }
 
-/* Does it take new requests? */
+/* True when the service takes new requests. */
 static inline bool lb_service_serves(const struct lb_service_config *service)
 {
 	return lb_service_used(service) && !service->leaving;
 }
 
 /*
- * Read and check <path>. Returns 0, or -errno with one line in <error>:
+ * Read and check the file <path>. Returns 0, or -errno with one line in <error>:
  * "lb.yaml:12: services[1].port: '70000' is not a port; use 1 to 65535".
- * <config> is complete only after 0; the caller owns it and there is nothing in it to free.
+ * <config> is complete only after 0; the caller owns it and has nothing in it to free.
  */
 int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size);
 
-/* The same from memory; <name> is what errors call it. For tests and the fuzzer. */
+/* The same for a text in memory; errors call it <name>. For tests and the fuzzer. */
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
 		    char *error, size_t error_size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The walk of the schema's tables over two configurations at once. */
+/* Walks the schema's tables over two configurations at once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ const char *lb_config_effect_name(enum lb_config_effect effect)
 	return effects[effect];
 }
 
-static void report(const struct walk *w, const char *path, const char *from, const char *to,
-		   enum lb_config_effect effect)
+static void report_change(const struct walk *w, const char *path, const char *from, const char *to,
+			  enum lb_config_effect effect)
 {
 	struct lb_config_change change = {.effect = effect};
 
@@ -37,7 +37,7 @@ static void report(const struct walk *w, const char *path, const char *from, con
 static void diff_key(const struct walk *w, const struct config_key *key, const char *outer,
 		     const void *from, const void *to);
 
-/* What goes behind a path is short. */
+/* Print a path and leave room for the 40 characters that may follow it. */
 #define OUTER(path) (int)(LB_CONFIG_KEY_MAX - 40), path
 
 static void diff_block(const struct walk *w, const struct config_key *rows, const char *path,
@@ -68,10 +68,10 @@ static void diff_list(const struct walk *w, const struct config_key *key, const 
 		return;
 	snprintf(before, sizeof(before), "%u entries", n);
 	snprintf(after, sizeof(after), "%u entries", m);
-	report(w, path, before, after, key->effect);
+	report_change(w, path, before, after, key->effect);
 }
 
-/* A list's items have no name. */
+/* The path of <key> in <outer>; an item of a list has no name and keeps its list's path. */
 static const char *path_of(const struct config_key *key, const char *outer,
 			   char path[LB_CONFIG_KEY_MAX])
 {
@@ -96,7 +96,7 @@ static void diff_key(const struct walk *w, const struct config_key *key, const c
 	config_format(key, from, before, sizeof(before));
 	config_format(key, to, after, sizeof(after));
 	if (strcmp(before, after) != 0)
-		report(w, path_of(key, outer, path), before, after, key->effect);
+		report_change(w, path_of(key, outer, path), before, after, key->effect);
 }
 
 static void service_diff(const struct walk *w, const struct lb_service_config *from,
@@ -127,8 +127,8 @@ static const struct lb_service_config *service_named(const struct lb_config *con
 	return NULL;
 }
 
-/* A service that comes or goes, in few words. */
-static void summary(const struct lb_service_config *s, char *buf, size_t size)
+/* One line that describes a service that was added or removed. */
+static void service_summary(const struct lb_service_config *s, char *buf, size_t size)
 {
 	char address[LB_ADDRESS_TEXT];
 
@@ -147,8 +147,8 @@ static void diff_services(const struct walk *w, const struct lb_config *from,
 		if (!lb_service_serves(s) || service_named(to, s->name) != NULL)
 			continue;
 		snprintf(path, sizeof(path), "services[%s]", s->name);
-		summary(s, text, sizeof(text));
-		report(w, path, text, "", LB_CONFIG_LIVE);
+		service_summary(s, text, sizeof(text));
+		report_change(w, path, text, "", LB_CONFIG_LIVE);
 	}
 	for (unsigned int i = 0; i < to->n_services; i++) {
 		const struct lb_service_config *s = &to->service[i];
@@ -161,8 +161,8 @@ static void diff_services(const struct walk *w, const struct lb_config *from,
 			continue;
 		}
 		snprintf(path, sizeof(path), "services[%s]", s->name);
-		summary(s, text, sizeof(text));
-		report(w, path, "", text, LB_CONFIG_LIVE);
+		service_summary(s, text, sizeof(text));
+		report_change(w, path, "", text, LB_CONFIG_LIVE);
 	}
 }
 

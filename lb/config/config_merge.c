@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file's services onto the numbers of those that run; what a running load balancer cannot take.
- */
+/* Maps a file's services to the numbers of the running ones; refuses what needs a restart. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,14 +7,14 @@
 #include "config/config.h"
 #include "config/config_diff.h"
 
-/* The changes that need a restart, as one sentence. */
+/* Collects the changes that need a restart in one sentence. */
 struct refusal {
 	char *error;
 	size_t size, used;
 	unsigned int n;
 };
 
-static void collect(void *context, const struct lb_config_change *change)
+static void collect_restart(void *context, const struct lb_config_change *change)
 {
 	struct refusal *r = context;
 
@@ -33,13 +32,12 @@ static int refuse_restarts(const struct lb_config *now, const struct lb_config *
 {
 	struct refusal r = {.error = error, .size = size};
 
-	lb_config_diff(now, file, collect, &r);
+	lb_config_diff(now, file, collect_restart, &r);
 	if (r.n == 0)
 		return 0;
 	if (r.used < size)
 		snprintf(error + r.used, size - r.used,
-			 ": need%s a restart, nothing was applied; restart doorbell-lb, or take %s "
-			 "back",
+			 ": need%s a restart, nothing was applied; restart doorbell-lb, or undo %s",
 			 r.n == 1 ? "s" : "", r.n == 1 ? "it" : "them");
 	return -EBUSY;
 }
@@ -49,8 +47,8 @@ static void note_replace(void *replaced, const struct lb_config_change *change)
 	*(bool *)replaced |= change->effect == LB_CONFIG_REPLACE;
 }
 
-/* May <b> go on under <a>'s number? Not where that would change which flows are its own. */
-static bool is_same(const struct lb_service_config *a, const struct lb_service_config *b)
+/* True when <b> may keep <a>'s number: not when that would change which flows belong to it. */
+static bool keeps_number(const struct lb_service_config *a, const struct lb_service_config *b)
 {
 	bool replaced = false;
 
@@ -60,12 +58,12 @@ static bool is_same(const struct lb_service_config *a, const struct lb_service_c
 	return !replaced;
 }
 
-/* The number under which <s> runs or is leaving, else a free one; LB_SERVICES_MAX: none is. */
+/* The number under which <s> runs or is leaving, else a free one; LB_SERVICES_MAX: none is free. */
 static unsigned int number_for(const struct lb_config *now, const struct lb_config *next,
 			       const struct lb_service_config *s)
 {
 	for (unsigned int i = 0; i < now->n_services; i++)
-		if (is_same(&now->service[i], s) && next->service[i].leaving)
+		if (keeps_number(&now->service[i], s) && next->service[i].leaving)
 			return i;
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
 		if (!lb_service_used(&next->service[i]))
@@ -73,8 +71,8 @@ static unsigned int number_for(const struct lb_config *now, const struct lb_conf
 	return LB_SERVICES_MAX;
 }
 
-static int place(const struct lb_config *now, const struct lb_config *file, struct lb_config *next,
-		 char *error, size_t size)
+static int place_services(const struct lb_config *now, const struct lb_config *file,
+			  struct lb_config *next, char *error, size_t size)
 {
 	for (unsigned int i = 0; i < file->n_services; i++) {
 		unsigned int number = number_for(now, next, &file->service[i]);
@@ -105,5 +103,5 @@ int lb_config_merge(const struct lb_config *now, const struct lb_config *file,
 	memcpy(next->service, now->service, sizeof(next->service));
 	for (unsigned int i = 0; i < next->n_services; i++)
 		next->service[i].leaving = lb_service_used(&next->service[i]);
-	return place(now, file, next, error, error_size);
+	return place_services(now, file, next, error, error_size);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The walk of the schema's tables over the YAML tree. */
+/* Walks the schema's tables over the YAML tree. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int read_value(struct config_yaml *yaml, const struct config_key *key, ya
 
 	if (rc < 0)
 		return rc;
-	/* a text that goes on behind a NUL would be read in part */
+	/* a text that contains a NUL would be read in part */
 	if (strlen(text) == length && key->kind->parse(key, text, base))
 		return 0;
 	key->kind->fix(key, fix, sizeof(fix));
@@ -67,7 +67,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 	return least < c ? least : c;
 }
 
-/* Levenshtein's distance; a text of 32 bytes or more is far from every key. */
+/* Levenshtein distance; 32 for texts of 32 bytes or more, which is far from every key. */
 static unsigned int distance(const char *a, size_t a_length, const char *b)
 {
 	unsigned int row[33];
@@ -91,7 +91,7 @@ static unsigned int distance(const char *a, size_t a_length, const char *b)
 	return row[b_length];
 }
 
-/* The key that was meant, if one is near; else all of them. */
+/* Suggest the key that is nearest to the text; list all keys if none is near. */
 static void hint_for(const struct config_key *rows, const char *text, size_t length, char *buf,
 		     size_t size)
 {
@@ -168,7 +168,7 @@ static int read_block(struct config_yaml *yaml, const struct config_key *key, ya
 	if (rc < 0)
 		return rc;
 	apply_defaults(key->block, base);
-	/* What is wrong with one key is not the fault of the next. */
+	/* Go on after a fault: the other keys are independent of it. */
 	for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++)
 		if (read_pair(yaml, key->block, node, pair, path, base) < 0)
 			rc = -EINVAL;
@@ -180,8 +180,8 @@ static int read_block(struct config_yaml *yaml, const struct config_key *key, ya
 	return rc;
 }
 
-static int read_list(struct config_yaml *yaml, const struct config_key *key, yaml_node_t *node,
-		     const char *path, void *base)
+static int read_sequence(struct config_yaml *yaml, const struct config_key *key, yaml_node_t *node,
+			 const char *path, void *base)
 {
 	const yaml_node_item_t *item = node->data.sequence.items.start;
 	size_t n;
@@ -210,7 +210,7 @@ static int read_list(struct config_yaml *yaml, const struct config_key *key, yam
 }
 
 const struct config_kind config_block = {.read = read_block};
-const struct config_kind config_list = {.read = read_list};
+const struct config_kind config_list = {.read = read_sequence};
 
 int config_read(struct config_yaml *yaml, const struct config_key *root, void *base)
 {

@@ -9,7 +9,7 @@
 
 #define HOUR_MS 3600000
 
-/* What a running load balancer can change; see enum lb_config_effect. */
+/* Keys that a running load balancer can change; see enum lb_config_effect. */
 #define LIVE    .effect = LB_CONFIG_LIVE
 #define REPLACE .effect = LB_CONFIG_REPLACE
 
@@ -67,7 +67,7 @@ static const struct config_choice affinities[] = {
 
 static const struct config_key role = {NULL, &config_flag, .choices = roles, .noun = "a role"};
 
-/* A row starts with its key, its kind and its field; what follows is named. */
+/* A row starts with its key, its kind and its field; all other members are named. */
 static const struct config_key port_rows[] = {
 	{"name", &config_name, FIELD(lb_port_config, name), .noun = "a name", .required = true,
 	 .example = "clients0"},
@@ -127,7 +127,7 @@ static const struct config_key service_rows[] = {
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
-	/* without a fallback: what memory.queue_packets leaves, see config.c */
+	/* without a fallback: a share of memory.queue_packets, see config.c */
 	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
 	 .min = 0, .max = 1 << 20, LIVE},
 	{"queue_timeout_ms", &config_number, FIELD(lb_service_config, queue_timeout_ms),
@@ -264,7 +264,7 @@ static const struct config_key log_rows[] = {
 static const struct config_key port_item = {NULL, &config_block, .block = port_rows};
 const struct config_key config_service_item = {NULL, &config_block, .block = service_rows};
 static const struct config_key zone_item = {NULL, &config_block, .block = zone_rows};
-/* CPU_SETSIZE of glibc is where CPU numbers end. */
+/* CPU numbers end at glibc's CPU_SETSIZE. */
 static const struct config_key lcore_item = {
 	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the configuration file may say, as tables: config_schema.c holds the rows, config_read.c
+ * The keys of the configuration file, as tables: config_schema.c holds the rows, config_read.c
  * walks them over the YAML tree, config_value.c turns one value into one field, config_format.c
- * a field into text again. Private to config*.c.
+ * turns a field into text again. Private to config*.c.
  */
 #ifndef LB_CONFIG_SCHEMA_H
 #define LB_CONFIG_SCHEMA_H
@@ -16,20 +16,20 @@
 
 struct config_key;
 
-/* A word that a key accepts and what is stored for it. */
+/* A word that a key accepts and the value that is stored for it. */
 struct config_choice {
 	const char *name; /* NULL ends the list */
 	size_t value;
 };
 
-/* How a value of some type is read. Either <read> or both others are set. */
+/* How values of one type are read. Either <read> is set, or <parse> and <fix> are. */
 struct config_kind {
 	/* lists and blocks: read <node> into the struct at <base> */
 	int (*read)(struct config_yaml *yaml, const struct config_key *key, yaml_node_t *node,
 		    const char *path, void *base);
-	/* single values: store what <text> says, or false */
+	/* single values: store the value of <text>; false: it has none */
 	bool (*parse)(const struct config_key *key, const char *text, void *base);
-	/* what would have been right: "use 1 to 65535" */
+	/* write the values that are allowed: "use 1 to 65535" */
 	void (*fix)(const struct config_key *key, char *buf, size_t size);
 };
 
@@ -41,14 +41,14 @@ struct config_key {
 	size_t second;        /* offset of a prefix, a port or a list's count */
 	uint32_t min, max;    /* of numbers; <max> also of list entries */
 	const char *noun;     /* ends the sentence "'x' is not" */
-	const char *example;  /* a value that would do */
+	const char *example;  /* a valid value */
 	const char *fallback; /* used when the key is left out; parsed like a value */
 	bool required;
-	bool alias;                   /* another name of a field that a row has already */
-	enum lb_config_effect effect; /* of a change: nothing said, nothing but a restart */
+	bool alias;                   /* a second name for another row's field */
+	enum lb_config_effect effect; /* of a change; when left out, a restart */
 	const struct config_choice *choices;
 	const struct config_key *block; /* rows of a block, ended by a row without name */
-	const struct config_key *item;  /* what a list is made of */
+	const struct config_key *item;  /* each entry of a list */
 };
 
 extern const struct config_kind config_number;          /* decimal, into 1, 2 or 4 bytes */
@@ -77,7 +77,8 @@ extern const struct config_key config_service_item;
 /* Fill <base> from the tree, defaults included. 0, or -EINVAL with the error written. */
 int config_read(struct config_yaml *yaml, const struct config_key *root, void *base);
 
-/* The value as a file would have it; empty for what is not stored. Values that differ look so. */
+/* Write the value as a file would have it; empty if it is not stored. Different values have
+ * different texts. */
 void config_format(const struct config_key *key, const void *base, char *buf, size_t size);
 
 #endif

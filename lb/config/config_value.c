@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One value of the configuration file, from text to field. */
+/* Turns the text of one value of the configuration file into its field. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,23 +8,23 @@
 #include "config/address.h"
 #include "config/config_schema.h"
 
-static void *field(const struct config_key *key, void *base)
+static void *value_field(const struct config_key *key, void *base)
 {
 	return (char *)base + key->offset;
 }
 
-static void store(const struct config_key *key, void *base, uint32_t value)
+static void store_number(const struct config_key *key, void *base, uint32_t value)
 {
 	if (key->size == sizeof(uint8_t))
-		*(uint8_t *)field(key, base) = value;
+		*(uint8_t *)value_field(key, base) = value;
 	else if (key->size == sizeof(uint16_t))
-		*(uint16_t *)field(key, base) = value;
+		*(uint16_t *)value_field(key, base) = value;
 	else if (key->size == sizeof(uint32_t))
-		*(uint32_t *)field(key, base) = value;
+		*(uint32_t *)value_field(key, base) = value;
 }
 
 /* Decimal digits only: no sign, no space, no base prefix. */
-static bool number_parse(const char *text, uint32_t min, uint32_t max, uint32_t *value)
+static bool parse_uint(const char *text, uint32_t min, uint32_t max, uint32_t *value)
 {
 	uint64_t sum = 0;
 
@@ -45,9 +45,9 @@ static bool parse_number(const struct config_key *key, const char *text, void *b
 {
 	uint32_t value;
 
-	if (!number_parse(text, key->min, key->max, &value))
+	if (!parse_uint(text, key->min, key->max, &value))
 		return false;
-	store(key, base, value);
+	store_number(key, base, value);
 	return true;
 }
 
@@ -70,7 +70,7 @@ static bool parse_choice(const struct config_key *key, const char *text, void *b
 
 	if (choice == NULL)
 		return false;
-	store(key, base, choice->value);
+	store_number(key, base, choice->value);
 	return true;
 }
 
@@ -78,7 +78,7 @@ static bool parse_word(const struct config_key *key, const char *text, void *bas
 {
 	if (choice_find(key, text) == NULL)
 		return false;
-	snprintf(field(key, base), key->size, "%s", text);
+	snprintf(value_field(key, base), key->size, "%s", text);
 	return true;
 }
 
@@ -103,7 +103,7 @@ static void fix_choices(const struct config_key *key, char *buf, size_t size)
 	}
 }
 
-static int name_char(int c)
+static int is_name_char(int c)
 {
 	return isalnum(c) || c == '.' || c == '_' || c == '-';
 }
@@ -118,13 +118,13 @@ static bool copy_text(const struct config_key *key, const char *text, void *base
 	for (size_t i = 0; i < length; i++)
 		if (!allowed((unsigned char)text[i]))
 			return false;
-	memcpy(field(key, base), text, length + 1);
+	memcpy(value_field(key, base), text, length + 1);
 	return true;
 }
 
 static bool parse_name(const struct config_key *key, const char *text, void *base)
 {
-	return copy_text(key, text, base, name_char);
+	return copy_text(key, text, base, is_name_char);
 }
 
 static void fix_name(const struct config_key *key, char *buf, size_t size)
@@ -156,7 +156,7 @@ static bool parse_path_or_off(const struct config_key *key, const char *text, vo
 {
 	if (strcmp(text, "off") != 0)
 		return parse_path(key, text, base);
-	*(char *)field(key, base) = '\0';
+	*(char *)value_field(key, base) = '\0';
 	return true;
 }
 
@@ -165,7 +165,7 @@ static void fix_text(const struct config_key *key, char *buf, size_t size)
 	snprintf(buf, size, "use 1 to %zu characters, e.g. %s", key->size - 1, key->example);
 }
 
-/* Can a machine on a wire have this address? */
+/* True for an address that a host on a network can have. */
 static bool is_unicast(const struct lb_address *address)
 {
 	const uint8_t *b = address->addr.s6_addr;
@@ -176,18 +176,19 @@ static bool is_unicast(const struct lb_address *address)
 	       !IN6_IS_ADDR_MULTICAST(&address->addr);
 }
 
-static bool parse_address(const struct config_key *key, const char *text, void *base)
+static bool parse_unicast(const struct config_key *key, const char *text, void *base)
 {
 	struct lb_address address;
 
 	if (lb_address_parse(text, &address) < 0 || !is_unicast(&address))
 		return false;
-	memcpy(field(key, base), &address, sizeof(address));
+	memcpy(value_field(key, base), &address, sizeof(address));
 	return true;
 }
 
 /* Cut "left<mark>right" at the last mark; false when a half does not fit or is missing. */
-static bool split(const char *text, char mark, char left[LB_ADDRESS_TEXT + 2], const char **right)
+static bool split_last(const char *text, char mark, char left[LB_ADDRESS_TEXT + 2],
+		       const char **right)
 {
 	const char *cut = strrchr(text, mark);
 	size_t length = cut != NULL ? (size_t)(cut - text) : 0;
@@ -207,11 +208,10 @@ static bool parse_network(const struct config_key *key, const char *text, void *
 	const char *right;
 	uint32_t prefix;
 
-	if (!split(text, '/', left, &right) || lb_address_parse(left, &address) < 0 ||
-	    !is_unicast(&address) ||
-	    !number_parse(right, 1, address.family == 4 ? 32 : 128, &prefix))
+	if (!split_last(text, '/', left, &right) || lb_address_parse(left, &address) < 0 ||
+	    !is_unicast(&address) || !parse_uint(right, 1, address.family == 4 ? 32 : 128, &prefix))
 		return false;
-	memcpy(field(key, base), &address, sizeof(address));
+	memcpy(value_field(key, base), &address, sizeof(address));
 	*((uint8_t *)base + key->second) = prefix;
 	return true;
 }
@@ -225,7 +225,7 @@ static bool parse_endpoint(const struct config_key *key, const char *text, void 
 	uint32_t port;
 	size_t length;
 
-	if (!split(text, ':', left, &right) || !number_parse(right, 1, UINT16_MAX, &port))
+	if (!split_last(text, ':', left, &right) || !parse_uint(right, 1, UINT16_MAX, &port))
 		return false;
 	length = strlen(left);
 	if (left[0] == '[' && left[length - 1] == ']') {
@@ -234,7 +234,7 @@ static bool parse_endpoint(const struct config_key *key, const char *text, void 
 	}
 	if (lb_address_parse(host, &address) < 0 || (address.family == 6) != (host != left))
 		return false;
-	memcpy(field(key, base), &address, sizeof(address));
+	memcpy(value_field(key, base), &address, sizeof(address));
 	*(uint16_t *)((char *)base + key->second) = port;
 	return true;
 }
@@ -243,7 +243,7 @@ static bool parse_endpoint_or_off(const struct config_key *key, const char *text
 {
 	if (strcmp(text, "off") != 0)
 		return parse_endpoint(key, text, base);
-	memset(field(key, base), 0, sizeof(struct lb_address));
+	memset(value_field(key, base), 0, sizeof(struct lb_address));
 	*(uint16_t *)((char *)base + key->second) = 0;
 	return true;
 }
@@ -262,7 +262,7 @@ const struct config_kind config_label = {.parse = parse_label, .fix = fix_label}
 const struct config_kind config_text = {.parse = parse_text, .fix = fix_text};
 const struct config_kind config_path = {.parse = parse_path, .fix = fix_text};
 const struct config_kind config_path_or_off = {.parse = parse_path_or_off, .fix = fix_text};
-const struct config_kind config_address = {.parse = parse_address, .fix = fix_example};
+const struct config_kind config_address = {.parse = parse_unicast, .fix = fix_example};
 const struct config_kind config_network = {.parse = parse_network, .fix = fix_example};
 const struct config_kind config_endpoint = {.parse = parse_endpoint, .fix = fix_example};
 const struct config_kind config_endpoint_or_off = {.parse = parse_endpoint_or_off,

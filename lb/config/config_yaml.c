@@ -42,7 +42,7 @@ const char *config_quote(const char *text, size_t length, char quote[CONFIG_QUOT
 	return quote;
 }
 
-/* libyaml reports what it cannot decode by byte offset, everything else by line. */
+/* libyaml reports undecodable bytes by their offset, everything else by line. */
 static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t length)
 {
 	size_t line = 1;
@@ -119,8 +119,8 @@ static int check_event(struct config_yaml *yaml, const yaml_event_t *event, unsi
 }
 
 /*
- * Look at the stream of events before a tree is built of it: the tree hides aliases, which can make
- * it a graph, and a hostile depth.
+ * Check the stream of events before the tree is built: the tree would hide aliases, which can make
+ * it a graph, and building it would recurse into a hostile depth.
  */
 static int check_events(struct config_yaml *yaml, const char *text, size_t length)
 {

@@ -8,10 +8,10 @@
 #include <yaml.h>
 
 #define CONFIG_FAULTS_MAX 8 /* that one run tells of */
-#define CONFIG_BYTES_MAX (1u << 20)
-#define CONFIG_DEPTH_MAX 16
-#define CONFIG_PATH_MAX  160 /* "services[12].request_timeout_ms" */
-#define CONFIG_QUOTE_MAX 64
+#define CONFIG_BYTES_MAX  (1u << 20)
+#define CONFIG_DEPTH_MAX  16
+#define CONFIG_PATH_MAX   160 /* "services[12].request_timeout_ms" */
+#define CONFIG_QUOTE_MAX  64
 
 struct config_yaml {
 	const char *name; /* of the file, for errors */
@@ -21,31 +21,33 @@ struct config_yaml {
 	unsigned int faults; /* found so far; <error> has a line for each, as many as fit */
 };
 
-/* 0 with a tree whose root is a mapping, or -errno with <error> filled and nothing to close. */
+/* Build the tree. 0 and its root is a mapping; or -errno with <error> filled and nothing to close.
+ */
 int config_yaml_open(struct config_yaml *yaml, const char *text, size_t length);
 void config_yaml_close(struct config_yaml *yaml);
 
 /*
- * Add "name:line: path: sentence" to the error, on a line of its own; an empty <path> is left out. Up
- * to CONFIG_FAULTS_MAX are kept, and none is cut but the first. Returns -EINVAL, so that callers can
- * return it.
+ * Add "name:line: path: sentence" to the error, on a line of its own; an empty <path> is left out.
+ * Up to CONFIG_FAULTS_MAX faults are kept, and only the first may be cut short. Returns -EINVAL for
+ * the caller to return.
  */
 int config_fail(struct config_yaml *yaml, size_t line, const char *path, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The node's line in the file, from 1. */
 size_t config_node_line(const yaml_node_t *node);
-/* <text> as it may stand in a one-line error: unprintable bytes as '?', long texts cut short. */
+/* Make <text> fit for a one-line error: unprintable bytes as '?', long texts cut short. */
 const char *config_quote(const char *text, size_t length, char quote[CONFIG_QUOTE_MAX]);
 
 /* The value of <key> in a mapping, or NULL. */
 yaml_node_t *config_find(struct config_yaml *yaml, yaml_node_t *mapping, const char *key);
 /*
- * "list[index].key" with its line, for checks that come after reading; <key> may be NULL. A key
- * that was left out has the line of its entry.
+ * Write "list[index].key" to <path> and return its line, for checks after reading; <key> may be
+ * NULL. A key that was left out has the line of its entry.
  */
 size_t config_locate(struct config_yaml *yaml, const char *list, unsigned int index,
 		     const char *key, char path[CONFIG_PATH_MAX]);
-/* Does the file say anything of "list[index].key"? */
+/* True when the file has the key "list[index].key". */
 bool config_given(struct config_yaml *yaml, const char *list, unsigned int index, const char *key);
 
 #endif

@@ -5,10 +5,9 @@
 #include "runtime/port.h"
 #include "runtime/txq.h"
 
-/* Around an mbuf's data. */
-#define MBUF_BYTES 192
+#define MBUF_BYTES 192 /* of one mbuf beside its data: struct, pool header, alignment */
 
-/* Of the largest packet that any port receives. */
+/* Bytes of a buffer for the largest packet that any port receives. */
 static uint32_t buffer_bytes(const struct lb_config *config)
 {
 	uint32_t bytes = 0;
@@ -31,11 +30,11 @@ uint32_t lb_replays_per_lcore(const struct lb_config *config)
 
 uint32_t lb_packets_per_lcore(const struct lb_config *config)
 {
-	/* Bursts on their way, pool caches, the hand-over ring. */
+	/* 3072: bursts in progress, pool caches, the hand-over ring */
 	uint32_t n = config->queue_packets + config->window_packets + 3072 +
 		     lb_replays_per_lcore(config);
 
-	/* Any other lcore may have them in its cache for this pool. */
+	/* Every other lcore may hold some in its cache for this pool. */
 	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		n += config->port[i].rx_descriptors + config->port[i].tx_descriptors + TXQ_SIZE;
@@ -47,7 +46,10 @@ uint32_t lb_pieces_per_lcore(const struct lb_config *config)
 	return 3 * config->window_packets;
 }
 
-/* Estimated from what lb_create() allocates; a third more than measured, as blocks do not fit. */
+/*
+ * An estimate of what lb_create() allocates. A third is added to the measured sum, as allocations
+ * leave gaps.
+ */
 unsigned int lb_memory_mb(const struct lb_config *config)
 {
 	uint64_t per_flow = config->flow_table == CONNTRACK_TABLE_TAGS ? 148 : 352;
@@ -55,7 +57,7 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 
 	if (config->memory_mb != 0)
 		return config->memory_mb;
-	/* Control frames and pieces are small ones. */
+	/* Buffers for control frames and indirect mbufs are small: 512 bytes. */
 	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) *
 			(uint64_t)buffer_bytes(config) +
 		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_pieces_per_lcore(config)) *

@@ -17,9 +17,9 @@
 #include "runtime/clock.h"
 #include "runtime/detached.h"
 
-/* Beyond what SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
+/* More than SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
 #define BYTES_MAX (4u << 20)
-/* Who waits for the disk looks after workers: no longer than this. */
+/* The control thread, which supervises workers, waits for the disk this long at most. */
 #define WAIT_MS 1000
 
 struct reading {
@@ -29,10 +29,10 @@ struct reading {
 	size_t size;
 };
 
-static int fail(char *error, size_t size, int code, const char *format, ...)
+static int state_file_fail(char *error, size_t size, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-static int fail(char *error, size_t size, int code, const char *format, ...)
+static int state_file_fail(char *error, size_t size, int code, const char *format, ...)
 {
 	va_list arguments;
 
@@ -45,12 +45,13 @@ static int fail(char *error, size_t size, int code, const char *format, ...)
 /* --- reading -------------------------------------------------------------------------------- */
 
 #define REMEDY                                                                                     \
-	"; mend it, or move it away to start without what operators set (drains, weights, "        \
+	"; repair it, or move it away to start without operators' settings (drains, weights, "     \
 	"assignments)"
 
-static int bad(const struct reading *r, size_t row, const char *what)
+static int bad_member(const struct reading *r, size_t row, const char *what)
 {
-	return fail(r->error, r->size, -EINVAL, "%s: workers[%zu].%s" REMEDY, r->path, row, what);
+	return state_file_fail(r->error, r->size, -EINVAL, "%s: workers[%zu].%s" REMEDY, r->path,
+			       row, what);
 }
 
 static int read_pins(const struct reading *r, size_t row, const char *name, const char *key,
@@ -62,16 +63,16 @@ static int read_pins(const struct reading *r, size_t row, const char *name, cons
 
 	snprintf(what, sizeof(what), "%s is not an array of services' names", key);
 	if (!json_is_array(services))
-		return bad(r, row, what);
+		return bad_member(r, row, what);
 	json_array_foreach ((json_t *)services, i, service) {
 		const char *text = json_string_value(service);
 
 		if (text == NULL || !workers_name_holds(text))
-			return bad(r, row, what);
+			return bad_member(r, row, what);
 		if (workers_settings_pinned(r->settings, name, text) != ASSIGN_AUTO)
-			return bad(r, row, "assigned or released names a service twice");
+			return bad_member(r, row, "assigned or released names a service twice");
 		if (workers_settings_pin(r->settings, name, text, pin) < 0)
-			return bad(r, row, "assigned or released has too many services");
+			return bad_member(r, row, "assigned or released has too many services");
 	}
 	return 0;
 }
@@ -90,16 +91,16 @@ static int read_member(const struct reading *r, size_t row, const char *name, co
 		return read_pins(r, row, name, key, value, ASSIGN_OUT);
 	if (strcmp(key, "drain") == 0) {
 		if (!json_is_boolean(value))
-			return bad(r, row, "drain is neither true nor false");
+			return bad_member(r, row, "drain is neither true nor false");
 		ret = workers_settings_drain(r->settings, name, json_is_true(value));
 	} else if (strcmp(key, "weight") == 0) {
 		if (!json_is_integer(value) || weight < 1 || weight > WORKER_WEIGHT_MAX)
-			return bad(r, row, "weight is not an integer from 1 to 256");
+			return bad_member(r, row, "weight is not an integer from 1 to 256");
 		ret = workers_settings_weight(r->settings, name, (uint32_t)weight);
 	} else {
-		return bad(r, row, "name has members that this version does not know");
+		return bad_member(r, row, "name has keys that this version does not know");
 	}
-	return ret < 0 ? bad(r, row, "name is one too many") : 0;
+	return ret < 0 ? bad_member(r, row, "name is one more than the file may have") : 0;
 }
 
 static int read_worker(const struct reading *r, size_t row, const json_t *worker)
@@ -109,9 +110,9 @@ static int read_worker(const struct reading *r, size_t row, const json_t *worker
 	json_t *value;
 
 	if (name == NULL || !workers_name_holds(name))
-		return bad(r, row, "name is missing, or no worker can have it");
+		return bad_member(r, row, "name is missing, or no worker can have it");
 	if (workers_settings_find(r->settings, name) != NULL)
-		return bad(r, row, "name is there twice");
+		return bad_member(r, row, "name is there twice");
 	json_object_foreach ((json_t *)worker, key, value) {
 		int ret = read_member(r, row, name, key, value);
 
@@ -129,15 +130,17 @@ static int read_root(const struct reading *r, const json_t *root)
 	json_t *worker;
 
 	if (json_is_integer(version) && json_integer_value(version) > STATE_FILE_VERSION)
-		return fail(r->error, r->size, -EINVAL,
-			    "%s: is of version %lld, and this doorbell-lb knows %d; install the "
-			    "newer one again, or move the file away to start without what "
-			    "operators set (drains, weights, assignments)",
-			    r->path, (long long)json_integer_value(version), STATE_FILE_VERSION);
+		return state_file_fail(
+			r->error, r->size, -EINVAL,
+			"%s: has version %lld, and this doorbell-lb reads version %d; install "
+			"the newer doorbell-lb again, or move the file away to start without "
+			"operators' settings (drains, weights, assignments)",
+			r->path, (long long)json_integer_value(version), STATE_FILE_VERSION);
 	if (!json_is_integer(version) || json_integer_value(version) != STATE_FILE_VERSION ||
 	    !json_is_array(workers) || json_object_size(root) != 2)
-		return fail(r->error, r->size, -EINVAL,
-			    "%s: is not an object with version and workers" REMEDY, r->path);
+		return state_file_fail(r->error, r->size, -EINVAL,
+				       "%s: is not an object with version and workers" REMEDY,
+				       r->path);
 	json_array_foreach ((json_t *)workers, i, worker) {
 		int ret = read_worker(r, i, worker);
 
@@ -154,14 +157,14 @@ static int read_stream(const struct reading *r, FILE *stream)
 	int ret;
 
 	if (root == NULL)
-		return fail(r->error, r->size, -EINVAL, "%s:%d: is not JSON: %s" REMEDY, r->path,
-			    where.line, where.text);
+		return state_file_fail(r->error, r->size, -EINVAL, "%s:%d: is not JSON: %s" REMEDY,
+				       r->path, where.line, where.text);
 	ret = read_root(r, root);
 	json_decref(root);
 	return ret;
 }
 
-static void note(struct state_file *f, const struct stat *st)
+static void state_file_note(struct state_file *f, const struct stat *st)
 {
 	f->exists = true;
 	f->dev = st->st_dev;
@@ -173,7 +176,7 @@ int state_file_load(struct state_file *f, struct worker_settings *settings, char
 		    size_t error_size)
 {
 	struct reading r = {f->path, settings, error, error_size};
-	/* a FIFO must not keep the daemon from starting */
+	/* O_NONBLOCK: a FIFO must not keep the daemon from starting */
 	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
 	struct stat st;
 	FILE *stream;
@@ -183,9 +186,10 @@ int state_file_load(struct state_file *f, struct worker_settings *settings, char
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		ret = -errno;
-		fail(error, error_size, 0,
-		     "%s: cannot be read: %s; make it readable, or set control.state_file", f->path,
-		     strerror(-ret));
+		state_file_fail(
+			error, error_size, 0,
+			"%s: cannot be read: %s; make it readable, or set control.state_file",
+			f->path, strerror(-ret));
 		if (fd >= 0)
 			close(fd);
 		return ret;
@@ -193,16 +197,17 @@ int state_file_load(struct state_file *f, struct worker_settings *settings, char
 	stream = S_ISREG(st.st_mode) && st.st_size <= BYTES_MAX ? fdopen(fd, "r") : NULL;
 	if (stream == NULL) {
 		close(fd);
-		return fail(error, error_size, -EINVAL,
-			    "%s: is not a file of at most %u bytes" REMEDY, f->path, BYTES_MAX);
+		return state_file_fail(error, error_size, -EINVAL,
+				       "%s: is not a file of at most %u bytes" REMEDY, f->path,
+				       BYTES_MAX);
 	}
-	note(f, &st);
+	state_file_note(f, &st);
 	ret = read_stream(&r, stream);
 	fclose(stream);
 	return ret;
 }
 
-/* Is there anybody else who could change it, or for whom alone it can be read? */
+/* -EPERM when a user other than root and this process' own could change the file. */
 static int check_owner(const char *path, char *error, size_t size)
 {
 	unsigned int us = geteuid();
@@ -211,18 +216,18 @@ static int check_owner(const char *path, char *error, size_t size)
 	if (stat(path, &st) < 0)
 		return 0;
 	if (st.st_uid != 0 && st.st_uid != us)
-		return fail(
+		return state_file_fail(
 			error, size, -EPERM,
-			"%s: belongs to user %u, not to %u, who looks at it, nor to root: who owns "
-			"it decides what workers get; chown %u %s",
+			"%s: belongs to user %u, neither to root nor to this process' user %u: its "
+			"owner decides what workers get; chown %u %s",
 			path, st.st_uid, us, us, path);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return fail(error, size, -EPERM, "%s: others may write it; chmod go-w %s", path,
-			    path);
+		return state_file_fail(error, size, -EPERM,
+				       "%s: others may write it; chmod go-w %s", path, path);
 	return 0;
 }
 
-/* Its folder, or the one that this would be made in. */
+/* -errno when the file's folder, or the parent it would be made in, is not writable. */
 static int check_folder(const char *path, char *error, size_t size)
 {
 	char copy[PATH_MAX];
@@ -234,10 +239,11 @@ static int check_folder(const char *path, char *error, size_t size)
 		folder = dirname(copy);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
-	return fail(error, size, -errno,
-		    "%s: cannot be written: %s: %s, so every drain, weight and assignment would be "
-		    "refused; make its folder writable, or set control.state_file",
-		    path, folder, strerror(errno));
+	return state_file_fail(
+		error, size, -errno,
+		"%s: cannot be written: %s: %s, so every drain, weight and assignment would be "
+		"refused; make its folder writable, or set control.state_file",
+		path, folder, strerror(errno));
 }
 
 int state_file_check(const char *path, unsigned int *n, char *error, size_t error_size)
@@ -247,7 +253,8 @@ int state_file_check(const char *path, unsigned int *n, char *error, size_t erro
 	int ret;
 
 	if (settings == NULL)
-		return fail(error, error_size, -ENOMEM, "no memory to read %s; try again", path);
+		return state_file_fail(error, error_size, -ENOMEM,
+				       "no memory to read %s; try again", path);
 	ret = state_file_load(&f, settings, error, error_size);
 	*n = workers_settings_count(settings);
 	workers_settings_destroy(settings);
@@ -297,7 +304,7 @@ static char *make_text(const struct worker_settings *settings)
 	for (unsigned int i = 0; i < workers_settings_count(settings); i++)
 		json_array_append_new(workers, worker_json(workers_settings_at(settings, i)));
 	root = json_pack("{s:i, s:o}", "version", STATE_FILE_VERSION, "workers", workers);
-	/* what memory was short for is missing, and must not be taken for all of it */
+	/* entries may be missing when memory is short: never write an incomplete file */
 	if (json_array_size(workers) != workers_settings_count(settings)) {
 		json_decref(root);
 		return NULL;
@@ -307,7 +314,7 @@ static char *make_text(const struct worker_settings *settings)
 	return text;
 }
 
-static int write_all(int fd, const char *text)
+static int state_file_write_all(int fd, const char *text)
 {
 	size_t left = strlen(text);
 
@@ -324,15 +331,15 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-/* The file beside the one that it is to replace, on the disk. */
+/* Write and sync the file that is to replace the old one. */
 static int write_beside(const char *path, const char *text, struct stat *st)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640), ret;
 
 	if (fd < 0)
 		return -errno;
-	ret = write_all(fd, text);
-	if (ret == 0 && write_all(fd, "\n") < 0)
+	ret = state_file_write_all(fd, text);
+	if (ret == 0 && state_file_write_all(fd, "\n") < 0)
 		ret = -errno;
 	if (ret == 0 && (fsync(fd) < 0 || fstat(fd, st) < 0))
 		ret = -errno;
@@ -343,7 +350,7 @@ static int write_beside(const char *path, const char *text, struct stat *st)
 	return ret;
 }
 
-/* The descriptor of the folder of <path>, which is made if it is missing; or -errno. */
+/* Open the folder of <path>; make it if it is missing. Its descriptor, or -errno. */
 static int open_folder(const char *path)
 {
 	char copy[PATH_MAX];
@@ -358,8 +365,8 @@ static int open_folder(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Is the file as we left it? One that was removed may be written again. */
-static bool is_ours(const struct state_file *f)
+/* True when the file is as this process left it, or was removed: it may be written again. */
+static bool state_file_is_unchanged(const struct state_file *f)
 {
 	struct stat st;
 
@@ -370,17 +377,17 @@ static bool is_ours(const struct state_file *f)
 }
 
 /*
- * One change on its way to the disk. A thread of its own takes it there: a disk or a server that
- * does not answer must not stop the control thread, which looks after workers. The last user frees
+ * One change on its way to the disk. A thread of its own writes it: a disk or a file server that
+ * does not answer must not stop the control thread, which supervises workers. The last user frees
  * it.
  */
 struct state_write {
 	unsigned int users;     /* atomic */
-	struct state_file file; /* the thread's; the control thread's once it is over */
+	struct state_file file; /* the thread's; the control thread's once <over> */
 	char path[PATH_MAX];
 	char *text;
 	int ret;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t ended;
 	bool over, given_up, renaming;
 };
@@ -395,7 +402,8 @@ static void write_put(struct state_write *w)
 	free(w);
 }
 
-/* May the file be replaced? Who has been told that nothing was set must not find it set later. */
+/* True when the file may be replaced. A change that was reported as failed must not come after all.
+ */
 static bool begin_rename(struct state_write *w)
 {
 	pthread_mutex_lock(&w->lock);
@@ -404,7 +412,7 @@ static bool begin_rename(struct state_write *w)
 	return w->renaming;
 }
 
-static int replace(struct state_write *w)
+static int write_replace(struct state_write *w)
 {
 	int folder = open_folder(w->path), ret;
 	char beside[PATH_MAX + 8];
@@ -421,7 +429,7 @@ static int replace(struct state_write *w)
 	if (ret < 0) {
 		unlink(beside);
 	} else {
-		note(&w->file, &st);
+		state_file_note(&w->file, &st);
 		/* after this error a power failure decides which of the two files is there */
 		if (fsync(folder) < 0)
 			ret = -errno;
@@ -433,7 +441,7 @@ static int replace(struct state_write *w)
 static void *write_out(void *argument)
 {
 	struct state_write *w = argument;
-	int ret = is_ours(&w->file) ? replace(w) : -ESTALE;
+	int ret = state_file_is_unchanged(&w->file) ? write_replace(w) : -ESTALE;
 
 	pthread_mutex_lock(&w->lock);
 	w->ret = ret;
@@ -444,7 +452,7 @@ static void *write_out(void *argument)
 	return NULL;
 }
 
-/* 0 or -errno. */
+/* Start the thread that writes. 0 or -errno. */
 static int write_start(struct state_write *w)
 {
 	int ret;
@@ -456,7 +464,7 @@ static int write_start(struct state_write *w)
 	return ret;
 }
 
-/* Takes <text>. NULL when memory is short. */
+/* Takes ownership of <text>. NULL when memory is short. */
 static struct state_write *write_create(const struct state_file *f, char *text)
 {
 	struct state_write *w = text == NULL ? NULL : calloc(1, sizeof(*w));
@@ -480,7 +488,9 @@ static struct state_write *write_create(const struct state_file *f, char *text)
 	return w;
 }
 
-/* Wait for its end, <ms> at most; then give it up. Is it over? <renaming>: it is too late for that.
+/*
+ * Wait <ms> at most for its end, then give it up. True when it is over. <renaming>: it can no
+ * longer be given up.
  */
 static bool write_await(struct state_write *w, unsigned int ms, bool *renaming)
 {
@@ -498,8 +508,8 @@ static bool write_await(struct state_write *w, unsigned int ms, bool *renaming)
 	return over;
 }
 
-/* The change is over: the file is as it left it. Its result. */
-static int take_over(struct state_file *f, struct state_write *w)
+/* Take over the state in which a finished change left the file. Returns the change's result. */
+static int write_take_result(struct state_file *f, struct state_write *w)
 {
 	int ret = w->ret;
 
@@ -512,8 +522,8 @@ static int take_over(struct state_file *f, struct state_write *w)
 	return ret;
 }
 
-/* Is the one before still on its way? */
-static bool is_busy(struct state_file *f)
+/* True while the previous change is still on its way. */
+static bool state_file_is_busy(struct state_file *f)
 {
 	bool renaming;
 
@@ -521,11 +531,11 @@ static bool is_busy(struct state_file *f)
 		return false;
 	if (!write_await(f->writing, 0, &renaming))
 		return true;
-	take_over(f, f->writing);
+	write_take_result(f, f->writing);
 	return false;
 }
 
-static int write_text(struct state_file *f, char *text)
+static int state_file_write_text(struct state_file *f, char *text)
 {
 	struct state_write *w = write_create(f, text);
 	int ret = w == NULL ? -ENOMEM : write_start(w);
@@ -537,7 +547,7 @@ static int write_text(struct state_file *f, char *text)
 		return ret;
 	}
 	if (write_await(w, WAIT_MS, &renaming))
-		return take_over(f, w);
+		return write_take_result(f, w);
 	f->writing = w;
 	return renaming ? -EINPROGRESS : -ETIMEDOUT;
 }
@@ -545,34 +555,36 @@ static int write_text(struct state_file *f, char *text)
 int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
 		    size_t error_size)
 {
-	int ret = is_busy(f) ? -EBUSY : write_text(f, make_text(settings));
+	int ret = state_file_is_busy(f) ? -EBUSY : state_file_write_text(f, make_text(settings));
 
 	switch (ret) {
 	case 0:
 		return 0;
 	case -ESTALE:
-		return fail(error, error_size, ret,
-			    "%s: another program has changed it since it was read, so nothing was "
-			    "set; is it another load balancer's control.state_file, too? Restart "
-			    "doorbell-lb to have what is in it",
-			    f->path);
+		return state_file_fail(
+			error, error_size, ret,
+			"%s: another program has changed it since it was read, so nothing was "
+			"set; is it another load balancer's control.state_file, too? Restart "
+			"doorbell-lb to use what is in it",
+			f->path);
 	case -EBUSY:
 	case -ETIMEDOUT:
 	case -EINPROGRESS:
-		return fail(
+		return state_file_fail(
 			error, error_size, ret,
-			"%s: its disk does not answer within %d ms; nothing was set%s: mend it, "
-			"or restart doorbell-lb with another control.state_file",
+			"%s: its disk did not answer within %d ms; nothing was set%s: repair the "
+			"disk, or restart doorbell-lb with another control.state_file",
 			f->path, WAIT_MS,
 			ret == -EINPROGRESS ? ", but it may be after a restart" : "");
 	case -ENOSPC:
 	case -EDQUOT:
-		return fail(error, error_size, ret,
-			    "%s: cannot be written: %s; nothing was set, as it would not outlive "
-			    "the load balancer: make room there, or set control.state_file",
-			    f->path, strerror(-ret));
+		return state_file_fail(
+			error, error_size, ret,
+			"%s: cannot be written: %s; nothing was set, as it would not outlive "
+			"the load balancer: make room there, or set control.state_file",
+			f->path, strerror(-ret));
 	default:
-		return fail(
+		return state_file_fail(
 			error, error_size, ret,
 			"%s: cannot be written: %s; nothing was set, as it would not outlive "
 			"the load balancer: make its folder writable, or set control.state_file",

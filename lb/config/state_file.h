@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file in which what operators set outlives the load balancer (control.state_file): JSON,
+ * The file that keeps operators' settings over restarts (control.state_file): JSON,
  *   {"version": 1, "workers": [{"name", "drain"?, "weight"?, "assigned"?, "released"?}, ...]}
  * It is replaced whole: another file is written beside it, synced, and renamed over it. Pure but
  * for the file; control thread.
@@ -26,25 +26,25 @@ struct state_file {
 };
 
 /*
- * Read <f->path> into <settings>, which is empty. A file that is not there is an empty one. 0; or
- * -errno with a sentence in <error> that names the file and says what to do: the file stays as it
- * is.
+ * Read <f->path> into <settings>, which must be empty. A missing file counts as an empty one. 0; or
+ * -errno with a sentence in <error> that names the file and the fix. Never changes the file.
  */
 int state_file_load(struct state_file *f, struct worker_settings *settings, char *error,
 		    size_t error_size);
 
 /*
- * What would a start find, and could anything be kept? Nothing is written. 0 and in <n> the names
- * that have settings; or -errno with a sentence that names the file and, behind the last "; ", says
- * what to do. -EPERM: somebody else than this process' user and root may write the file.
+ * Check what a start would find and whether settings could be kept. Writes nothing. 0 and in <n>
+ * the number of workers that have settings; or -errno with a sentence that names the file and,
+ * behind the last "; ", the fix. -EPERM: a user other than root and this process' own may write the
+ * file.
  */
 int state_file_check(const char *path, unsigned int *n, char *error, size_t error_size);
 
 /*
- * Write <settings>; the file's folder is made if it is missing. 0; or -errno with a sentence, and
- * then the file is as it was. -ESTALE: another program has changed it. -ETIMEDOUT, and -EBUSY while
- * that lasts: the disk does not answer, for which nobody waits longer than a second. -EINPROGRESS:
- * the same, but the file may change when it does.
+ * Write <settings>; make the file's folder if it is missing. 0; or -errno with a sentence, and the
+ * file is as it was. -ESTALE: another program has changed it. -ETIMEDOUT, and -EBUSY while that
+ * lasts: the disk did not answer within a second. -EINPROGRESS: the same, but the file may still
+ * change when the disk answers.
  */
 int state_file_save(struct state_file *f, const struct worker_settings *settings, char *error,
 		    size_t error_size);

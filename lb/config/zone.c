@@ -6,7 +6,7 @@
 
 #include "config/zone.h"
 
-/* The index of a port of this name; LB_PORTS_MAX: there is none. */
+/* The index of the port of this name, or LB_PORTS_MAX. */
 static unsigned int port_named(const struct lb_config *config, const char *name)
 {
 	for (unsigned int i = 0; i < config->n_ports; i++)
@@ -54,14 +54,14 @@ static unsigned int lowest_port(const struct lb_config *config, const struct lb_
 	return lowest;
 }
 
-/* Without VLANs of its own it is a zone for each VLAN id. */
-static uint16_t number(const struct lb_config *config, const struct lb_zone_config *zone,
-		       uint16_t vlan)
+/* The zone's number. A zone that lists no VLANs has one for each VLAN id. */
+static uint16_t zone_number(const struct lb_config *config, const struct lb_zone_config *zone,
+			    uint16_t vlan)
 {
 	return zone_place(lowest_port(config, zone), zone->n_vlans == 0 ? vlan : lowest_vlan(zone));
 }
 
-static const struct lb_zone_config *configured(const struct lb_config *config, uint16_t place)
+static const struct lb_zone_config *zone_configured(const struct lb_config *config, uint16_t place)
 {
 	const char *port = config->port[place / ZONE_VLANS].name;
 
@@ -74,14 +74,14 @@ static const struct lb_zone_config *configured(const struct lb_config *config, u
 
 uint16_t zone_of_place(const struct lb_config *config, uint16_t place)
 {
-	const struct lb_zone_config *zone = configured(config, place);
+	const struct lb_zone_config *zone = zone_configured(config, place);
 
-	return zone == NULL ? place : number(config, zone, place % ZONE_VLANS);
+	return zone == NULL ? place : zone_number(config, zone, place % ZONE_VLANS);
 }
 
 const char *zone_name(const struct lb_config *config, uint16_t zone, char name[ZONE_NAME_MAX])
 {
-	const struct lb_zone_config *own = configured(config, zone);
+	const struct lb_zone_config *own = zone_configured(config, zone);
 	const char *base = own != NULL ? own->name : config->port[zone / ZONE_VLANS].name;
 
 	if (zone % ZONE_VLANS == 0 || (own != NULL && own->n_vlans > 0))
@@ -91,9 +91,9 @@ const char *zone_name(const struct lb_config *config, uint16_t zone, char name[Z
 	return name;
 }
 
-/* The zone of this name and VLAN id. Only of those that have one for each may the id be other than
- * 0. */
-static bool find(const struct lb_config *config, const char *base, uint16_t vlan, uint16_t *zone)
+/* The zone of this name and VLAN id. The id is 0 except for zones that have one per VLAN id. */
+static bool zone_find_base(const struct lb_config *config, const char *base, uint16_t vlan,
+			   uint16_t *zone)
 {
 	unsigned int port = port_named(config, base);
 
@@ -102,11 +102,11 @@ static bool find(const struct lb_config *config, const char *base, uint16_t vlan
 
 		if (strcmp(own->name, base) != 0 || (own->n_vlans > 0 && vlan != 0))
 			continue;
-		*zone = number(config, own, vlan);
+		*zone = zone_number(config, own, vlan);
 		return true;
 	}
-	/* What belongs to a configured zone is called by that one's name. */
-	if (port == LB_PORTS_MAX || configured(config, zone_place(port, vlan)) != NULL)
+	/* A port and VLAN of a configured zone go by the zone's name only. */
+	if (port == LB_PORTS_MAX || zone_configured(config, zone_place(port, vlan)) != NULL)
 		return false;
 	*zone = zone_place(port, vlan);
 	return true;
@@ -119,7 +119,7 @@ bool zone_find(const struct lb_config *config, const char *name, uint16_t *zone)
 	unsigned long vlan;
 	char *end;
 
-	if (find(config, name, 0, zone))
+	if (zone_find_base(config, name, 0, zone))
 		return true;
 	if (dot == NULL || !isdigit((unsigned char)dot[1]) || (size_t)(dot - name) >= sizeof(base))
 		return false;
@@ -128,5 +128,5 @@ bool zone_find(const struct lb_config *config, const char *name, uint16_t *zone)
 		return false;
 	memcpy(base, name, dot - name);
 	base[dot - name] = '\0';
-	return find(config, base, (uint16_t)vlan, zone);
+	return zone_find_base(config, base, (uint16_t)vlan, zone);
 }

@@ -113,7 +113,7 @@ check 1 "$ca/lb.key"
 topology_config "$service"
 check 0 good
 sed -i 's|, allow_plain: true||' "$dir/lb.yaml"
-check 1 "control.agents: whoever reaches 10.201.0.254 port 4790 could register a worker"
+check 1 "control.agents: any host that reaches 10.201.0.254 port 4790 could register a worker"
 sed -i 's|10.201.0.254:4790|127.0.0.1:4790|' "$dir/lb.yaml"
 check 0 good
 

@@ -370,7 +370,7 @@ Test(doctor_run, what_operators_set_is_looked_at)
 	cr_expect_eq(d.finding[0].status, DOCTOR_PROBLEM);
 	cr_expect_not_null(strstr(d.finding[0].found, path), "%s", d.finding[0].found);
 	cr_expect_not_null(strstr(d.finding[0].found, ":1: is not JSON"), "%s", d.finding[0].found);
-	cr_expect_not_null(strstr(d.finding[0].fix, "mend it, or move it away"), "%s",
+	cr_expect_not_null(strstr(d.finding[0].fix, "repair it, or move it away"), "%s",
 			   d.finding[0].fix);
 	unlink(path);
 }

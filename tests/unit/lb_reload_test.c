@@ -143,7 +143,7 @@ Test(lb_reload, what_needs_a_restart_is_refused_by_name_and_nothing_is_merged)
 	memset(&next, 0x5a, sizeof(next));
 	cr_expect_eq(merge(PORTS "services:\n" CHAT ", queue: 5}\nflows: 128\n"), -EBUSY);
 	cr_expect_str_eq(error, "flows changed from '1048576' to '128': needs a restart, nothing "
-				"was applied; restart doorbell-lb, or take it back");
+				"was applied; restart doorbell-lb, or undo it");
 	cr_expect_eq(next.n_services, 0x5a5a5a5a);
 }
 
@@ -153,7 +153,7 @@ Test(lb_reload, several_that_need_a_restart_are_all_named)
 	cr_expect_eq(merge(PORTS "services:\n" CHAT "}\nflows: 128\nidle: poll\n"), -EBUSY);
 	cr_expect_str_eq(error, "idle changed from 'sleep' to 'poll'; flows changed from "
 				"'1048576' to '128': need a restart, nothing was applied; restart "
-				"doorbell-lb, or take them back");
+				"doorbell-lb, or undo them");
 }
 
 Test(lb_reload, so_many_refusals_that_they_do_not_fit_are_cut)

@@ -126,7 +126,7 @@ Test(lb_state_file, holds_as_much_as_may_be_set)
 	cr_assert_null(workers_settings_find(settings, "one-more"));
 }
 
-#define FIX "move it away to start without what operators set"
+#define FIX "move it away to start without operators' settings"
 
 static const struct {
 	const char *text, *expect;
@@ -146,7 +146,7 @@ static const struct {
 	 "weight is not an integer from 1 to 256"},
 	{"{\"version\": 1, \"workers\": [{\"name\": \"a\", \"weight\": 0}]}", "weight is not"},
 	{"{\"version\": 1, \"workers\": [{\"name\": \"a\", \"pace\": 0}]}",
-	 "members that this version does not know"},
+	 "keys that this version does not know"},
 	{"{\"version\": 1, \"workers\": [{\"name\": \"a\", \"assigned\": \"b\"}]}",
 	 "assigned is not an array"},
 	{"{\"version\": 1, \"workers\": [{\"name\": \"a\", \"released\": [\"b c\"]}]}",
@@ -175,7 +175,7 @@ Test(lb_state_file, a_newer_versions_file_is_refused)
 {
 	put("{\"version\": 2, \"workers\": {}}");
 	cr_assert_eq(load_again(), -EINVAL);
-	cr_assert(strstr(error, "is of version 2, and this doorbell-lb knows 1; install the newer"),
+	cr_assert(strstr(error, "has version 2, and this doorbell-lb reads version 1; install the newer"),
 		  "%s", error);
 }
 
@@ -273,7 +273,7 @@ Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 60)
 	begin = now();
 	cr_expect_eq(state_file_save(&file, settings, error, sizeof(error)), -ETIMEDOUT);
 	waited = now() - begin;
-	cr_expect_not_null(strstr(error, "does not answer"), "%s", error);
+	cr_expect_not_null(strstr(error, "did not answer"), "%s", error);
 	cr_expect_not_null(strstr(error, "nothing was set"), "%s", error);
 	begin = now();
 	cr_expect_eq(state_file_save(&file, settings, error, sizeof(error)), -EBUSY);
@@ -309,7 +309,7 @@ Test(lb_state_file, a_look_says_what_a_start_would_find)
 	put("{\"version\": 1,\n \"workers\": [{\"name\": \"w1\", \"dra");
 	cr_expect_eq(check(&n), -EINVAL);
 	cr_expect_not_null(strstr(error, "/state.json:2: is not JSON"), "%s", error);
-	cr_expect_not_null(strstr(error, "; mend it, or move it away"), "%s", error);
+	cr_expect_not_null(strstr(error, "; repair it, or move it away"), "%s", error);
 	unlink(path);
 	cr_expect_eq(check(&n), 0, "one that is not there is empty: %s", error);
 	cr_expect_eq(n, 0);
