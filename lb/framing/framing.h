@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the framings share (private to lb/): a datagram's payload in, where the request lies out. */
+/* Framings (private to lb/): find the request in a datagram's payload. */
 #ifndef LB_FRAMING_H
 #define LB_FRAMING_H
 
@@ -16,13 +16,13 @@ struct framed {
 	uint64_t tag;
 	uint32_t deadline_us; /* 0: the service's */
 	uint8_t priority;     /* 0: the service's */
-	bool cancel;          /* no request: ends the one with this tag */
+	bool cancel;          /* not a request: cancels the one with this tag */
 };
 
-/* framing/tagged.c: LB_DROPS when it is a request or a cancel, or why it is not. Pure. */
+/* framing/tagged.c: LB_DROP_NONE for a request or a cancel, or why it is neither. Pure. */
 enum lb_drop framing_tagged_read(const uint8_t *payload, uint32_t length, struct framed *out);
 
-/* Answering a notice with a notice would never end. */
+/* Notices are never answered: two load balancers would go on for ever. */
 static inline bool framing_is_notice(const uint8_t *payload, uint32_t length)
 {
 	return length == LB_NOTICE_LENGTH && memcmp(payload, LB_NOTICE_MAGIC, 4) == 0;
@@ -46,7 +46,7 @@ static inline enum lb_drop framing_datagram_read(const uint8_t *payload, uint32_
 	if (framing_is_notice(payload, length))
 		return LB_DROP_NOTICE_RECEIVED;
 	*out = (struct framed){.length = length, .tag = framing_first_bytes(payload, length)};
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
 #endif

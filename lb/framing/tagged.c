@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tagged framing (request.h): a header in front of every request says its id, and may say how
- * urgent it is and by when it must be answered. The worker sees what is behind it.
+ * Tagged framing (request.h): a header in front of every request carries its id, and may carry its
+ * priority and deadline. The worker gets the bytes behind it.
  */
 #include "packet/request.h"
 #include "framing/framing.h"
@@ -23,5 +23,5 @@ enum lb_drop framing_tagged_read(const uint8_t *payload, uint32_t length, struct
 		.priority = request.priority,
 		.cancel = request.kind == LB_REQUEST_CANCEL,
 	};
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Internet check sum (RFC 1071), eight 32-bit words at a time: a 1 KiB payload is summed in a
- * few dozen cycles. Sums are in memory order: store a result as it is.
+ * The Internet checksum (RFC 1071), eight 32-bit words at a time: a few dozen cycles per 1 KiB of
+ * payload. Sums are in memory order: store a result as it is.
  */
 #ifndef LB_CHECKSUM_H
 #define LB_CHECKSUM_H
@@ -12,12 +12,12 @@
 #include "conntrack.h"
 #include "packet/fetch.h"
 
-/* Lowered by the compiler to what the CPU has. */
+/* Vector types; the compiler lowers them to the CPU's instructions. */
 typedef uint32_t checksum_lanes __attribute__((vector_size(32)));
 typedef uint32_t checksum_half __attribute__((vector_size(16)));
 typedef uint64_t checksum_pair __attribute__((vector_size(16)));
 
-/* For a header or what is left over; carries go around at once. */
+/* Sum a header, or the bytes behind the last whole vector; carries are added at once. */
 static inline uint64_t checksum_add_few(const uint8_t *at, uint32_t length)
 {
 	uint64_t sum = 0, eight;
@@ -42,7 +42,7 @@ static inline uint64_t checksum_add_few(const uint8_t *at, uint32_t length)
 	return (sum & 0xffffffff) + (sum >> 32) + four + two + one;
 }
 
-/* Lanes of 32 bits, none above 2^29, to one number. */
+/* Add up the 32-bit lanes, none above 2^29. */
 static inline uint64_t checksum_lanes_add(checksum_lanes lanes)
 {
 	checksum_half low, high;
@@ -56,7 +56,7 @@ static inline uint64_t checksum_lanes_add(checksum_lanes lanes)
 	return pair[0] + pair[1];
 }
 
-/* As checksum_add(); asks for a line of <fetch> with each that it sums up. */
+/* As checksum_add(); also prefetches one line of <fetch> per line that it sums. */
 static inline __attribute__((always_inline)) uint64_t
 checksum_add_fetching(const void *bytes, uint32_t length, struct fetch *fetch)
 {
@@ -65,8 +65,8 @@ checksum_add_fetching(const void *bytes, uint32_t length, struct fetch *fetch)
 	checksum_lanes words0 = {0}, words1 = {0}, highs0 = {0}, highs1 = {0}, a, b;
 
 	/*
-	 * The sums of the upper halves fit, those of the whole words wrap around; but what is left
-	 * of them without the upper halves is the sum of the lower ones, which fits, too.
+	 * The sums of the upper halves fit in 32 bits, those of the whole words wrap. But a word's
+	 * sum less its upper halves' is the sum of the lower halves, which fits, too.
 	 */
 	for (; at != end; at += 64) {
 		memcpy(&a, at, 32);
@@ -84,14 +84,14 @@ checksum_add_fetching(const void *bytes, uint32_t length, struct fetch *fetch)
 	       checksum_add_few(at, length & 63);
 }
 
-/* Not folded; add several with +. <bytes> needs no alignment. Up to 64 KiB per call. */
+/* The sum of <bytes>, not folded; add several with +. Any alignment, up to 64 KiB per call. */
 static inline uint64_t checksum_add(const void *bytes, uint32_t length)
 {
 	return checksum_add_fetching(bytes, length, &(struct fetch){0});
 }
 
-/* A number and its halves swapped: the upper half of what they add up to is the sum of both halves,
- * with its carry. */
+/* Fold to 16 bits: a number plus itself with swapped halves has the sum of both halves, carry
+ * included, in its upper half. */
 static inline uint16_t checksum_fold(uint64_t sum)
 {
 	uint32_t half;
@@ -102,7 +102,7 @@ static inline uint16_t checksum_fold(uint64_t sum)
 	return half >> 16;
 }
 
-/* Pseudo header of UDP: <addresses> points at source and destination in the IP header. */
+/* The sum of UDP's pseudo-header: <addresses> points at source and destination in the IP header. */
 static inline uint64_t checksum_pseudo(const void *addresses, enum flow_family family,
 				       uint8_t protocol, uint16_t length)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way back to a client: by the port, VLAN and station that the request came by. Kept with each
- * request, never with its flow: no later packet, whoever sent it, can move a reply that is owed.
+ * The way back to a client: the port, VLAN and MAC address that its request came by. Kept with each
+ * request, never with its flow, so that no later packet, forged or not, can divert its reply.
  */
 #ifndef LB_CLIENT_PATH_H
 #define LB_CLIENT_PATH_H
 
 #include <stdint.h>
 
-/* A reply's TTL or hop limit, where its request came with more. */
+/* The largest TTL or hop limit of a reply. */
 #define CLIENT_PATH_HOPS 64
 
 struct client_path {
@@ -22,9 +22,8 @@ struct client_path {
 _Static_assert(sizeof(struct client_path) == 16, "copied as one register");
 
 /*
- * The TTL or hop limit of what goes back: less than the request's. Should the client be another
- * load balancer that takes a reply for a request, what goes around between them ends, without
- * anybody remembering it.
+ * The TTL or hop limit of a reply: less than its request's. Should the client be another load
+ * balancer that takes replies for requests, the loop between the two ends without any state.
  */
 static inline uint8_t client_path_hops(const struct client_path *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every reason for which a packet or a request leaves the walk. One list: it makes the counters,
- * and the names that the CLI and metrics print. Each lcore counts for itself.
+ * Every reason for which a packet or a request leaves the walk. One list makes the counters and the
+ * names that the CLI and metrics print. Each lcore has its own counters.
  */
 #ifndef LB_DROP_H
 #define LB_DROP_H
@@ -13,74 +13,73 @@
 	X(ETHERTYPE, "ethertype", "neither IPv4, IPv6 nor ARP")                                    \
 	X(ARP_OTHER, "arp_other", "ARP that asks for none of our addresses")                       \
 	X(ND_OTHER, "nd_other", "neighbour discovery that asks for none of our addresses")         \
-	X(NEIGHBOUR_KEPT, "neighbour_kept", "claims an address that its old holder answers for")   \
+	X(NEIGHBOUR_KEPT, "neighbour_kept", "claim of an address whose old holder still answers")  \
 	X(IP_HEADER, "ip_header", "bad IP version, header length or total length")                 \
 	X(IP_CHECKSUM, "ip_checksum", "wrong IPv4 header checksum")                                \
 	X(IP_EXTENSION, "ip_extension", "IPv6 extension header")                                   \
-	X(FRAGMENT, "fragment", "IP fragment of what is never put together: fabric, RoCE, ND")     \
-	X(FRAGMENT_MALFORMED, "fragment_malformed", "empty, odd or beyond the end: all refused")   \
-	X(FRAGMENT_OVERLAP, "fragment_overlap", "overlaps another: all of the datagram refused")   \
-	X(FRAGMENT_DUPLICATE, "fragment_duplicate", "came twice; the first counts")                \
-	X(FRAGMENT_TOO_LARGE, "fragment_too_large", "of a datagram beyond the clients' MTU")       \
-	X(FRAGMENT_TOO_MANY, "fragment_too_many", "of a datagram in more than 32 pieces")          \
-	X(FRAGMENT_SOURCE, "fragment_source", "its source began too many datagrams after it")      \
-	X(FRAGMENT_FULL, "fragment_full", "made room for other sources' fragments")                \
-	X(FRAGMENT_TIMEOUT, "fragment_timeout", "the rest did not come within a second")           \
+	X(FRAGMENT, "fragment", "fragment of fabric, RoCE or ND traffic: never reassembled")       \
+	X(FRAGMENT_MALFORMED, "fragment_malformed", "fragment empty, of odd length or past end")   \
+	X(FRAGMENT_OVERLAP, "fragment_overlap", "fragment overlaps another; datagram refused")     \
+	X(FRAGMENT_DUPLICATE, "fragment_duplicate", "fragment came twice; the first one counts")   \
+	X(FRAGMENT_TOO_LARGE, "fragment_too_large", "fragment of a datagram above the MTU")        \
+	X(FRAGMENT_TOO_MANY, "fragment_too_many", "fragment of a datagram in more than 32 pieces") \
+	X(FRAGMENT_SOURCE, "fragment_source", "displaced: its source began too many datagrams")    \
+	X(FRAGMENT_FULL, "fragment_full", "displaced by other sources' fragments: table full")     \
+	X(FRAGMENT_TIMEOUT, "fragment_timeout", "the other fragments did not come in a second")    \
 	X(NOT_OUR_ADDRESS, "not_our_address", "IP packet for none of our addresses")               \
 	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP")                                      \
 	X(UDP_LENGTH, "udp_length", "UDP length disagrees with the IP length")                     \
 	X(UDP_CHECKSUM, "udp_checksum", "wrong UDP checksum")                                      \
 	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP")          \
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
-	X(ICMP_NO_FLOW, "icmp_no_flow", "error about a packet of no flow of ours")                 \
-	X(ICMP_PORT, "icmp_port_unreachable", "error about a reply: the client has gone")          \
-	X(ICMP_UNREACHABLE, "icmp_unreachable", "error about a reply: no way to the client")       \
-	X(ICMP_TOO_BIG, "icmp_too_big", "a reply did not fit the way; lower max_reply")            \
-	X(ICMP_TIME, "icmp_time_exceeded", "error about a reply: too many hops, or pieces lost")   \
-	X(ICMP_PARAMETER, "icmp_parameter", "error about a reply: a header was not liked")         \
+	X(ICMP_NO_FLOW, "icmp_no_flow", "ICMP error about a packet of no known flow")              \
+	X(ICMP_PORT, "icmp_port_unreachable", "ICMP error about a reply: client's port closed")    \
+	X(ICMP_UNREACHABLE, "icmp_unreachable", "ICMP error about a reply: client unreachable")    \
+	X(ICMP_TOO_BIG, "icmp_too_big", "a reply exceeded the path's MTU; lower max_reply")        \
+	X(ICMP_TIME, "icmp_time_exceeded", "ICMP error about a reply: time exceeded")              \
+	X(ICMP_PARAMETER, "icmp_parameter", "ICMP error about a reply: header rejected")           \
 	X(BAD_SOURCE, "bad_source", "source address or port that cannot be answered")              \
-	X(SOURCE_PORT, "source_port", "from a port below min_source_port: it may answer answers")  \
-	X(LOOP, "loop", "its TTL or hop limit is used up: it may go around between servers")       \
+	X(SOURCE_PORT, "source_port", "source port below min_source_port: may answer replies")     \
+	X(LOOP, "loop", "TTL or hop limit used up: may circulate between servers")                 \
 	X(UNKNOWN_SERVICE, "unknown_service", "no service on this address and port")               \
-	X(NOTICE_RECEIVED, "notice_received", "a notice of another load balancer; never answered") \
+	X(NOTICE_RECEIVED, "notice_received", "notice of another load balancer; never answered")   \
 	X(EMPTY_REQUEST, "empty_request", "datagram without payload")                              \
-	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows; told so")       \
-	X(NOTICE_LIMIT, "notice_limit", "a notice too many for a source of refused requests")      \
+	X(REQUEST_TOO_LARGE, "request_too_large", "longer than the service allows; notice sent")   \
+	X(NOTICE_LIMIT, "notice_limit", "refused without a notice: its source had too many")       \
 	X(FLOW_TABLE_FULL, "flow_table_full", "no room for a new flow")                            \
 	X(SOURCE_LIMIT, "source_limit", "its source opens new flows faster than allowed")          \
-	X(NO_WORKER, "no_worker", "no active worker; busy reply sent")                             \
-	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy reply sent")            \
-	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy reply sent")         \
-	X(DEADLINE, "deadline", "not to be answered by its deadline, or not in time; told so")     \
-	X(CANCELLED, "cancelled", "its client asked to; cancelled reply sent")                     \
-	X(CANCEL_UNKNOWN, "cancel_unknown", "cancels a request that is over or was never there")   \
-	X(CANCEL_LIMIT, "cancel_limit", "more cancels than an lcore looks at in a ms")             \
-	X(CANCEL_UNSENT, "cancel_unsent",                                                          \
-	  "its worker, which was behind, answered before it could be told")                        \
-	X(FRAMING, "framing", "not a request of the service's framing; malformed reply sent")      \
-	X(REQUEST_TIMEOUT, "request_timeout", "the worker did not answer in time; timeout reply")  \
-	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; error reply sent")         \
-	X(STOPPING, "stopping", "the load balancer is told to stop; stopping reply sent")          \
-	X(STOP_TIMEOUT, "stop_timeout", "in flight when stop_timeout_ms was over; timeout reply")  \
+	X(NO_WORKER, "no_worker", "no active worker; busy notice sent")                            \
+	X(QUEUE_FULL, "queue_full", "no credit and the queue is full; busy notice sent")           \
+	X(QUEUE_TIMEOUT, "queue_timeout", "waited too long for a credit; busy notice sent")        \
+	X(DEADLINE, "deadline", "cannot be, or was not, answered by its deadline; notice sent")    \
+	X(CANCELLED, "cancelled", "cancelled by its client; cancelled notice sent")                \
+	X(CANCEL_UNKNOWN, "cancel_unknown", "cancel of a request that is over or never existed")   \
+	X(CANCEL_LIMIT, "cancel_limit", "more cancels in a ms than an lcore searches for")         \
+	X(CANCEL_UNSENT, "cancel_unsent", "request answered before its cancel could be sent")      \
+	X(FRAMING, "framing", "not valid in the service's framing; malformed notice sent")         \
+	X(REQUEST_TIMEOUT, "request_timeout", "worker did not answer in time; timeout notice")     \
+	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; worker-lost notice sent")  \
+	X(STOPPING, "stopping", "the load balancer is stopping; stopping notice sent")             \
+	X(STOP_TIMEOUT, "stop_timeout", "in flight when stop_timeout_ms ended; timeout notice")    \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \
 	X(TX_REFUSED, "tx_refused", "the port's driver refuses to send it")                        \
-	X(HANDOVER_FULL, "handover_full", "the lcore that owns the flow or queue pair was behind") \
-	X(ROCE_CNP, "roce_cnp", "congestion notification, and congestion control is off")          \
+	X(HANDOVER_FULL, "handover_full", "the flow's or queue pair's lcore did not keep up")      \
+	X(ROCE_CNP, "roce_cnp", "congestion notification while congestion control is off")         \
 	X(ROCE_CLIENT_PORT, "roce_client_port", "RoCE packet on a port that is not fabric")        \
 	X(ROCE_MALFORMED, "roce_malformed", "RoCE packet with bad version, P_Key, length or pad")  \
 	X(ROCE_ICRC, "roce_icrc", "wrong ICRC")                                                    \
 	X(ROCE_QPN, "roce_qpn", "no such queue pair")                                              \
 	X(ROCE_SOURCE, "roce_source", "not from the queue pair's peer")                            \
 	X(ROCE_MAC, "roce_mac", "not from the worker's MAC address")                               \
-	X(ROCE_OPCODE, "roce_opcode", "opcode that this end does not take, or out of sequence")    \
+	X(ROCE_OPCODE, "roce_opcode", "opcode not supported here, or out of sequence")             \
 	X(ROCE_PSN_AHEAD, "roce_psn_ahead", "gap in the packet sequence; NAK sent once")           \
 	X(ROCE_PSN_DUPLICATE, "roce_psn_duplicate", "packet seen before; acknowledged again")      \
 	X(ROCE_ACCESS, "roce_access", "wrong rkey or outside the region; queue pair stopped")      \
-	X(ROCE_ACK_WINDOW, "roce_ack_window", "acknowledges what was not sent")                    \
-	X(ROCE_LINK_DOWN, "roce_link_down", "for a queue pair in error")                           \
+	X(ROCE_ACK_WINDOW, "roce_ack_window", "acknowledges a packet that was not sent")           \
+	X(ROCE_LINK_DOWN, "roce_link_down", "for a queue pair in the error state")                 \
 	X(REPLY_UNANNOUNCED, "reply_unannounced", "reply bytes without an immediate")              \
-	X(REPLY_STALE, "reply_stale", "answers a request that is over")                            \
+	X(REPLY_STALE, "reply_stale", "answers a request that is already over")                    \
 	X(REPLY_NO_FLOW, "reply_no_flow", "the client's flow has expired")                         \
 	X(REPLY_TOO_LARGE, "reply_too_large", "does not fit one datagram of the service")          \
 	X(REPLY_MALFORMED, "reply_malformed", "reply header disagrees with the message")
@@ -90,6 +89,7 @@ enum lb_drop {
 	LB_DROP_LIST(LB_DROP_ENUM)
 #undef LB_DROP_ENUM
 		LB_DROPS,
+	LB_DROP_NONE = LB_DROPS, /* not dropped */
 };
 
 const char *lb_drop_name(enum lb_drop reason);

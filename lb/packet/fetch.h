@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes that will be read soon, asked for a line at a time while others are worked on. Asked for in
- * one go, as many lines as a packet has wait for the few places that a core has for lines on their
- * way, and so do the loads of whoever works meanwhile.
+ * Prefetches of bytes that will be read soon, one cache line at a time between other work. A core
+ * has few line fill buffers: all lines of a packet asked for at once would wait for them, and so
+ * would the loads of the work meanwhile.
  */
 #ifndef LB_FETCH_H
 #define LB_FETCH_H
@@ -12,7 +12,7 @@
 #define FETCH_LINE 64
 
 struct fetch {
-	const uint8_t *at, *end; /* equal: nothing is left to ask for */
+	const uint8_t *at, *end; /* equal: nothing is left to prefetch */
 };
 
 static inline void fetch_line(struct fetch *f)

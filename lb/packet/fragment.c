@@ -6,14 +6,14 @@
 #include "packet/checksum.h"
 #include "packet/fragment.h"
 
-#define NOBODY UINT32_MAX
+#define NO_DATAGRAM UINT32_MAX
 
-/* The datagrams of a source are looked for in one set: four lines of the cache. */
+/* All datagrams of a source are in one set: four cache lines. */
 struct set {
 	uint32_t tag[FRAGMENT_WAYS];    /* hash of the datagram's name; 0 = free */
 	uint32_t source[FRAGMENT_WAYS]; /* hash of its source */
 	uint32_t since[FRAGMENT_WAYS];  /* ms */
-	uint32_t number[FRAGMENT_WAYS]; /* counted as they begin: many do in one ms */
+	uint32_t number[FRAGMENT_WAYS]; /* sequence number, as many begin within one ms */
 };
 
 struct datagram {
@@ -21,11 +21,11 @@ struct datagram {
 	uint32_t id;
 	uint8_t protocol, family;
 	uint16_t zone;
-	uint8_t n;         /* pieces */
-	uint8_t rejected;  /* LB_DROPS, or why it will never be whole */
-	uint16_t total;    /* 0 until the last piece came */
+	uint8_t n;         /* fragments that came */
+	uint8_t rejected;  /* LB_DROP_NONE, or why it will never be complete */
+	uint16_t total;    /* bytes; 0 until the last fragment came */
 	uint16_t received; /* bytes */
-	uint16_t first;    /* bytes of the first piece, 0 until it came */
+	uint16_t first;    /* bytes of the first fragment, 0 until it came */
 	uint16_t start[FRAGMENT_PIECES_MAX], end[FRAGMENT_PIECES_MAX];
 	uint16_t port, vlan; /* that the first fragment came by */
 	uint8_t ip_offset, head_length;
@@ -37,8 +37,8 @@ struct fragment_table {
 	uint16_t bytes;
 	unsigned int waiting, held;
 	uint32_t begun;
-	uint32_t whole; /* index of the datagram to take, or NOBODY */
-	bool told;      /* <first> is of a datagram that the last fragment was too much of */
+	uint32_t whole; /* index of the datagram to take, or NO_DATAGRAM */
+	bool too_large; /* <first> is of a datagram that the last fragment made too large */
 	struct fragment_first first;
 	struct set set[FRAGMENT_SETS];
 	struct datagram datagram[FRAGMENT_SETS * FRAGMENT_WAYS];
@@ -54,7 +54,7 @@ struct fragment_table *fragment_table_create(const struct fragment_params *param
 		return NULL;
 	t->bytes = params->bytes;
 	memcpy(t->secret, params->seed, sizeof(t->secret));
-	t->whole = NOBODY;
+	t->whole = NO_DATAGRAM;
 	return t;
 }
 
@@ -63,12 +63,12 @@ void fragment_table_destroy(struct fragment_table *table)
 	free(table);
 }
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t fragment_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static void fragment_put16(uint8_t *at, uint16_t value)
 {
 	at[0] = value >> 8;
 	at[1] = value & 0xff;
@@ -79,7 +79,7 @@ void fragment_read(const uint8_t *frame, const struct parsed *parsed, const stru
 {
 	const uint8_t *ip = frame + parsed->ip_offset, *extension = ip + 40;
 	bool v4 = parsed->family == FLOW_IPV4;
-	uint16_t word = get16(v4 ? ip + 6 : extension + 2);
+	uint16_t word = fragment_get16(v4 ? ip + 6 : extension + 2);
 
 	*out = (struct fragment){
 		.src = key->src,
@@ -88,7 +88,7 @@ void fragment_read(const uint8_t *frame, const struct parsed *parsed, const stru
 		.family = parsed->family,
 		.zone = key->zone,
 		.vlan = parsed->vlan,
-		/* IPv4 counts its offset in units of eight bytes, IPv6 leaves it where it is. */
+		/* The offset is in units of eight bytes; in IPv6 its field is shifted already. */
 		.more = v4 ? word & 0x2000 : word & 1,
 		.offset = v4 ? word << 3 : word & ~7,
 		.length = parsed->l4_length,
@@ -98,13 +98,13 @@ void fragment_read(const uint8_t *frame, const struct parsed *parsed, const stru
 		.head_length = v4 ? parsed->l4_offset : parsed->ip_offset + 40,
 	};
 	if (v4)
-		out->id = get16(ip + 4);
+		out->id = fragment_get16(ip + 4);
 	else
 		memcpy(&out->id, extension + 4, 4);
 }
 
-/* 128-bit product, folded: nobody who does not know the secret can aim at a place. */
-static uint64_t fold(uint64_t a, uint64_t b)
+/* A folded 128-bit product: without the secret, a sender cannot choose its place. */
+static uint64_t hash_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -116,17 +116,17 @@ static uint64_t hash_address(const struct fragment_table *t, const struct in6_ad
 	uint64_t word[2];
 
 	memcpy(word, a, sizeof(word));
-	return fold(word[0] ^ t->secret[0] ^ sum, word[1] ^ t->secret[1]);
+	return hash_fold(word[0] ^ t->secret[0] ^ sum, word[1] ^ t->secret[1]);
 }
 
-/* An IPv6 source owns its /64, and could be another one in it with every packet. */
+/* An IPv6 source counts as its /64, in which it could use another address for every packet. */
 static uint32_t hash_source(const struct fragment_table *t, const struct fragment *f)
 {
 	struct in6_addr net = f->src;
 
 	if (f->family == FLOW_IPV6)
 		memset(net.s6_addr + 8, 0, 8);
-	return fold(hash_address(t, &net, 0) ^ f->zone, t->secret[1] | 1);
+	return hash_fold(hash_address(t, &net, 0) ^ f->zone, t->secret[1] | 1);
 }
 
 uint32_t fragment_hash(const struct fragment_table *table, const struct fragment *f)
@@ -137,10 +137,10 @@ uint32_t fragment_hash(const struct fragment_table *table, const struct fragment
 
 	sum = hash_address(table, &f->src, 0);
 	sum = hash_address(table, &f->dst, sum);
-	return fold(sum ^ rest, table->secret[1] | 1);
+	return hash_fold(sum ^ rest, table->secret[1] | 1);
 }
 
-static bool is_same(const struct datagram *d, const struct fragment *f)
+static bool datagram_matches(const struct datagram *d, const struct fragment *f)
 {
 	return d->id == f->id && d->protocol == f->protocol && d->family == f->family &&
 	       d->zone == f->zone && memcmp(&d->src, &f->src, sizeof(d->src)) == 0 &&
@@ -152,25 +152,25 @@ static uint32_t index_of(const struct fragment_table *t, const struct set *s, un
 	return (uint32_t)(s - t->set) * FRAGMENT_WAYS + way;
 }
 
-static void forget(struct fragment_table *t, uint32_t index)
+static void datagram_forget(struct fragment_table *t, uint32_t index)
 {
 	t->held -= t->datagram[index].n;
 	t->waiting--;
 	t->set[index / FRAGMENT_WAYS].tag[index % FRAGMENT_WAYS] = 0;
 }
 
-static uint32_t find(const struct fragment_table *t, const struct set *s, uint32_t tag,
-		     const struct fragment *f)
+static uint32_t datagram_find(const struct fragment_table *t, const struct set *s, uint32_t tag,
+			      const struct fragment *f)
 {
 	for (unsigned int way = 0; way < FRAGMENT_WAYS; way++)
-		if (s->tag[way] == tag && is_same(&t->datagram[index_of(t, s, way)], f))
+		if (s->tag[way] == tag && datagram_matches(&t->datagram[index_of(t, s, way)], f))
 			return index_of(t, s, way);
-	return NOBODY;
+	return NO_DATAGRAM;
 }
 
 /*
- * A place for a datagram of <source>. Who has its share already loses its own oldest; a full set
- * loses its oldest: what is to become whole does so soon.
+ * Find a place for a datagram of <source>. A source with its full share loses its own oldest
+ * datagram, a full set its oldest: datagrams that complete at all complete soon.
  */
 static unsigned int make_place(struct fragment_table *t, struct set *s, uint32_t source,
 			       uint64_t *drop)
@@ -202,12 +202,13 @@ static unsigned int make_place(struct fragment_table *t, struct set *s, uint32_t
 		reason = LB_DROP_FRAGMENT_FULL;
 	}
 	drop[reason] += t->datagram[index_of(t, s, way)].n;
-	forget(t, index_of(t, s, way));
+	datagram_forget(t, index_of(t, s, way));
 	return way;
 }
 
-static uint32_t start(struct fragment_table *t, struct set *s, uint32_t tag,
-		      const struct fragment *f, uint32_t source, uint32_t now_ms, uint64_t *drop)
+static uint32_t datagram_start(struct fragment_table *t, struct set *s, uint32_t tag,
+			       const struct fragment *f, uint32_t source, uint32_t now_ms,
+			       uint64_t *drop)
 {
 	unsigned int way = make_place(t, s, source, drop);
 	uint32_t index = index_of(t, s, way);
@@ -224,28 +225,27 @@ static uint32_t start(struct fragment_table *t, struct set *s, uint32_t tag,
 	d->family = f->family;
 	d->zone = f->zone;
 	d->n = 0;
-	d->rejected = LB_DROPS;
+	d->rejected = LB_DROP_NONE;
 	d->total = d->received = d->first = 0;
 	t->waiting++;
 	return index;
 }
 
 /*
- * What is wrong with this fragment, as far as it can tell itself. Only the last may end where it
- * likes: the others are cut at multiples of eight bytes, so that every first one has all of UDP's
- * header.
+ * Check a fragment by itself. Only the last one may have any length: the others end at multiples of
+ * eight bytes, so that every first one holds the whole UDP header.
  */
-static enum lb_drop check_alone(const struct fragment_table *t, const struct fragment *f)
+static enum lb_drop check_fragment(const struct fragment_table *t, const struct fragment *f)
 {
 	if (f->length == 0 || (f->more && f->length % 8 != 0))
 		return LB_DROP_FRAGMENT_MALFORMED;
 	if ((uint32_t)f->offset + f->length > t->bytes)
 		return LB_DROP_FRAGMENT_TOO_LARGE;
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
-/* Does it go with those that came before? */
-static enum lb_drop check_against(const struct datagram *d, const struct fragment *f)
+/* Check a fragment against those that came before. */
+static enum lb_drop check_order(const struct datagram *d, const struct fragment *f)
 {
 	uint16_t end = f->offset + f->length;
 
@@ -257,20 +257,20 @@ static enum lb_drop check_against(const struct datagram *d, const struct fragmen
 		if (!f->more && d->end[i] > end)
 			return LB_DROP_FRAGMENT_MALFORMED;
 	}
-	/* Behind the end, or a second end. */
+	/* past the end, or a second last fragment */
 	if (d->total != 0 && (!f->more || end > d->total))
 		return LB_DROP_FRAGMENT_MALFORMED;
 	if (d->n == FRAGMENT_PIECES_MAX)
 		return LB_DROP_FRAGMENT_TOO_MANY;
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
 /*
- * Never whole, and what is yet to come goes the same way (RFC 5722, RFC 8200 4.5): so the place
- * stays taken until its time is over.
+ * The datagram will never be complete, and its later fragments are dropped, too (RFC 5722, RFC 8200
+ * 4.5): so its place stays taken until the timeout.
  */
-static void reject(struct fragment_table *t, struct datagram *d, enum lb_drop reason,
-		   uint64_t *drop)
+static void datagram_reject(struct fragment_table *t, struct datagram *d, enum lb_drop reason,
+			    uint64_t *drop)
 {
 	drop[reason] += d->n;
 	t->held -= d->n;
@@ -278,7 +278,7 @@ static void reject(struct fragment_table *t, struct datagram *d, enum lb_drop re
 	d->rejected = reason;
 }
 
-static void store(struct fragment_table *t, uint32_t index, const struct fragment *f)
+static void datagram_store(struct fragment_table *t, uint32_t index, const struct fragment *f)
 {
 	struct datagram *d = &t->datagram[index];
 
@@ -299,9 +299,9 @@ static void store(struct fragment_table *t, uint32_t index, const struct fragmen
 	t->held++;
 }
 
-static void tell_from_fragment(struct fragment_table *t, const struct fragment *f)
+static void first_from_fragment(struct fragment_table *t, const struct fragment *f)
 {
-	t->told = true;
+	t->too_large = true;
 	t->first = (struct fragment_first){
 		.src = f->src,
 		.dst = f->dst,
@@ -317,12 +317,12 @@ static void tell_from_fragment(struct fragment_table *t, const struct fragment *
 	};
 }
 
-/* Its bytes stay where they are until another takes the place. */
-static void tell_from_datagram(struct fragment_table *t, uint32_t index)
+/* Its bytes stay in place until another datagram takes the place. */
+static void first_from_datagram(struct fragment_table *t, uint32_t index)
 {
 	const struct datagram *d = &t->datagram[index];
 
-	t->told = true;
+	t->too_large = true;
 	t->first = (struct fragment_first){
 		.src = d->src,
 		.dst = d->dst,
@@ -340,9 +340,9 @@ static void tell_from_datagram(struct fragment_table *t, uint32_t index)
 
 bool fragment_too_large(const struct fragment_table *table, struct fragment_first *first)
 {
-	if (table->told)
+	if (table->too_large)
 		*first = table->first;
-	return table->told;
+	return table->too_large;
 }
 
 bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32_t now_ms,
@@ -350,41 +350,42 @@ bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32
 {
 	uint32_t source = hash_source(table, f), tag = fragment_hash(table, f) | 1, index;
 	struct set *s = &table->set[source % FRAGMENT_SETS];
-	enum lb_drop reason = check_alone(table, f);
+	enum lb_drop reason = check_fragment(table, f);
 	struct datagram *d;
 
-	table->whole = NOBODY;
-	table->told = false;
-	index = find(table, s, tag, f);
-	/* What is too large is remembered, for its first piece, which says who sent it. */
-	if (index == NOBODY && reason != LB_DROPS && reason != LB_DROP_FRAGMENT_TOO_LARGE) {
+	table->whole = NO_DATAGRAM;
+	table->too_large = false;
+	index = datagram_find(table, s, tag, f);
+	/* One that is too large gets a place: its first fragment says which client to notify. */
+	if (index == NO_DATAGRAM && reason != LB_DROP_NONE &&
+	    reason != LB_DROP_FRAGMENT_TOO_LARGE) {
 		drop[reason]++;
 		return false;
 	}
-	if (index == NOBODY)
-		index = start(table, s, tag, f, source, now_ms, drop);
+	if (index == NO_DATAGRAM)
+		index = datagram_start(table, s, tag, f, source, now_ms, drop);
 	d = &table->datagram[index];
-	if (d->rejected != LB_DROPS) {
+	if (d->rejected != LB_DROP_NONE) {
 		drop[d->rejected]++;
 		if (d->rejected == LB_DROP_FRAGMENT_TOO_LARGE && f->offset == 0 && d->first == 0) {
 			d->first = f->length;
-			tell_from_fragment(table, f);
+			first_from_fragment(table, f);
 		}
 		return false;
 	}
-	if (reason == LB_DROPS)
-		reason = check_against(d, f);
-	if (reason != LB_DROPS) {
+	if (reason == LB_DROP_NONE)
+		reason = check_order(d, f);
+	if (reason != LB_DROP_NONE) {
 		drop[reason]++;
-		/* Networks do send packets twice: what came first counts. */
+		/* Networks do duplicate packets: the first one counts. */
 		if (reason == LB_DROP_FRAGMENT_TOO_LARGE && d->first != 0)
-			tell_from_datagram(table, index);
+			first_from_datagram(table, index);
 		if (reason != LB_DROP_FRAGMENT_DUPLICATE)
-			reject(table, d, reason, drop);
+			datagram_reject(table, d, reason, drop);
 		return false;
 	}
-	store(table, index, f);
-	/* No byte came twice, so the number of them tells. */
+	datagram_store(table, index, f);
+	/* No byte came twice, so their number tells whether it is complete. */
 	if (d->total == 0 || d->received < d->total)
 		return false;
 	table->whole = index;
@@ -406,20 +407,20 @@ void fragment_origin(const struct fragment_table *table, uint16_t *port, uint16_
 	*vlan = d->vlan;
 }
 
-/* The IP header of what is not a fragment any more. */
-static void mend_header(const struct datagram *d, uint8_t *ip)
+/* Make the IP header that of an unfragmented datagram. */
+static void unfragment_header(const struct datagram *d, uint8_t *ip)
 {
 	uint32_t length = d->head_length - d->ip_offset;
 	uint16_t sum;
 
 	if (d->family == FLOW_IPV6) {
-		put16(ip + 4, d->total);
+		fragment_put16(ip + 4, d->total);
 		ip[6] = d->protocol;
 		return;
 	}
-	put16(ip + 2, length + d->total);
-	put16(ip + 6, 0);
-	put16(ip + 10, 0);
+	fragment_put16(ip + 2, length + d->total);
+	fragment_put16(ip + 6, 0);
+	fragment_put16(ip + 10, 0);
 	sum = ~checksum_fold(checksum_add_few(ip, length));
 	memcpy(ip + 10, &sum, 2);
 }
@@ -432,12 +433,12 @@ unsigned int fragment_take(struct fragment_table *table, uint8_t *frame)
 
 	if (frame != NULL) {
 		memcpy(frame, d->head, d->head_length);
-		mend_header(d, frame + d->ip_offset);
+		unfragment_header(d, frame + d->ip_offset);
 		memcpy(frame + d->head_length, table->data + (size_t)index * table->bytes,
 		       d->total);
 	}
-	forget(table, index);
-	table->whole = NOBODY;
+	datagram_forget(table, index);
+	table->whole = NO_DATAGRAM;
 	return pieces;
 }
 
@@ -452,7 +453,7 @@ void fragment_expire(struct fragment_table *table, uint32_t now_ms, uint64_t *dr
 		    now_ms - s->since[i % FRAGMENT_WAYS] < FRAGMENT_TIMEOUT_MS)
 			continue;
 		drop[LB_DROP_FRAGMENT_TIMEOUT] += table->datagram[i].n;
-		forget(table, i);
+		datagram_forget(table, i);
 	}
 }
 

@@ -9,7 +9,7 @@ uint32_t owner_toeplitz(const uint8_t *key, const uint8_t *input, unsigned int l
 	uint64_t window = 0;
 	uint32_t hash = 0;
 
-	/* Its upper half is what the next bit adds. */
+	/* The window's upper half is XORed in if the next bit is set. */
 	for (unsigned int i = 0; i < 4; i++)
 		window = window << 8 | key[i];
 	window <<= 32;

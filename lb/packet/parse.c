@@ -31,24 +31,24 @@
 #define ICMP4_FRAGMENTATION_NEEDED 4
 #define ICMP6_PORT_UNREACHABLE     4
 
-static inline uint16_t get16(const uint8_t *at)
+static inline uint16_t parse_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static inline void drop(struct parsed *out, enum lb_drop reason)
+static inline void parse_drop(struct parsed *out, enum lb_drop reason)
 {
 	out->kind = PARSE_DROP;
 	out->reason = reason;
 }
 
-static inline void map4(struct in6_addr *mapped, const uint8_t *address)
+static inline void parse_map4(struct in6_addr *mapped, const uint8_t *address)
 {
 	mapped->s6_addr32[2] = htonl(0xffff);
 	memcpy(&mapped->s6_addr32[3], address, 4);
 }
 
-/* What an error tells, or LB_DROPS for what is none (RFC 792, RFC 4443). */
+/* The counter for an ICMP error, or LB_DROP_NONE if it is no error (RFC 792, RFC 4443). */
 static enum lb_drop icmp_error4(uint8_t type, uint8_t code)
 {
 	switch (type) {
@@ -62,7 +62,7 @@ static enum lb_drop icmp_error4(uint8_t type, uint8_t code)
 	case 12:
 		return LB_DROP_ICMP_PARAMETER;
 	default:
-		return LB_DROPS;
+		return LB_DROP_NONE;
 	}
 }
 
@@ -79,11 +79,11 @@ static enum lb_drop icmp_error6(uint8_t type, uint8_t code)
 	case 4:
 		return LB_DROP_ICMP_PARAMETER;
 	default:
-		return LB_DROPS;
+		return LB_DROP_NONE;
 	}
 }
 
-/* Where the UDP header is in the packet that an error is about, or why it has none: LB_DROPS. */
+/* Find the UDP header in the packet that an error is about. LB_DROP_NONE, or why it has none. */
 static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_family family,
 				   const uint8_t **udp)
 {
@@ -96,19 +96,19 @@ static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_f
 		header = (ip[0] & 0x0f) * 4u;
 	if (ip[0] >> 4 != (v4 ? 4 : 6) || header < IP4_LENGTH)
 		return LB_DROP_IP_HEADER;
-	if (v4 && (get16(ip + 6) & 0x1fff) != 0) /* a part without ports; we send none */
+	if (v4 && (parse_get16(ip + 6) & 0x1fff) != 0) /* a fragment without ports; we send none */
 		return LB_DROP_ICMP_NO_FLOW;
 	if (ip[v4 ? 9 : 6] != IPPROTO_UDP)
 		return LB_DROP_ICMP_OTHER;
 	if (left < header + UDP_LENGTH)
 		return LB_DROP_TRUNCATED;
 	*udp = ip + header;
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
 /*
- * An error carries the start of the packet that it is about: a reply of ours, so the client is its
- * destination. Whoever sent it, it came to the address that the reply came from.
+ * An error carries the start of the packet that it is about: a reply of ours, so its destination is
+ * the client. The error must have come to the address that the reply came from.
  */
 static void parse_icmp_error(const uint8_t *icmp, struct parsed *out, const uint8_t *addresses,
 			     struct flow_key *key, enum lb_drop what)
@@ -119,13 +119,13 @@ static void parse_icmp_error(const uint8_t *icmp, struct parsed *out, const uint
 	uint32_t n = v4 ? 4 : 16;
 
 	reason = find_inner_udp(ip, out->l4_length - ICMP_LENGTH, out->family, &udp);
-	if (reason != LB_DROPS)
-		return drop(out, reason);
+	if (reason != LB_DROP_NONE)
+		return parse_drop(out, reason);
 	ip += v4 ? 12 : 8;
 	if (memcmp(ip, addresses + n, n) != 0)
-		return drop(out, LB_DROP_ICMP_NO_FLOW);
+		return parse_drop(out, LB_DROP_ICMP_NO_FLOW);
 	if (v4)
-		map4(&key->src, ip + n);
+		parse_map4(&key->src, ip + n);
 	else
 		memcpy(&key->src, ip + n, n);
 	memcpy(&key->src_port, udp + 2, 2);
@@ -144,20 +144,20 @@ static void parse_icmp(const uint8_t *frame, struct parsed *out, const uint8_t *
 	enum lb_drop error;
 
 	if (out->l4_length < ICMP_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	if (!v4)
 		sum += checksum_pseudo(addresses, FLOW_IPV6, IPPROTO_ICMPV6, out->l4_length);
 	if (checksum_fold(sum) != 0xffff)
-		return drop(out, LB_DROP_ICMP_CHECKSUM);
+		return parse_drop(out, LB_DROP_ICMP_CHECKSUM);
 	error = v4 ? icmp_error4(icmp[0], icmp[1]) : icmp_error6(icmp[0], icmp[1]);
 	if (!v4 && icmp[0] >= ICMP6_ND_FIRST && icmp[0] <= ICMP6_ND_LAST)
 		out->kind = PARSE_ND;
 	else if (icmp[0] == (v4 ? ICMP4_ECHO : ICMP6_ECHO) && icmp[1] == 0)
 		out->kind = PARSE_ICMP_ECHO;
-	else if (error != LB_DROPS)
+	else if (error != LB_DROP_NONE)
 		parse_icmp_error(icmp, out, addresses, key, error);
 	else
-		drop(out, LB_DROP_ICMP_OTHER);
+		parse_drop(out, LB_DROP_ICMP_OTHER);
 }
 
 static __rte_always_inline void parse_udp(const uint8_t *frame, uint32_t checked,
@@ -168,42 +168,42 @@ static __rte_always_inline void parse_udp(const uint8_t *frame, uint32_t checked
 	uint16_t length;
 
 	if (out->l4_length < UDP_LENGTH)
-		return drop(out, LB_DROP_UDP_LENGTH);
-	length = get16(udp + 4);
+		return parse_drop(out, LB_DROP_UDP_LENGTH);
+	length = parse_get16(udp + 4);
 	if (length < UDP_LENGTH || length > out->l4_length)
-		return drop(out, LB_DROP_UDP_LENGTH);
+		return parse_drop(out, LB_DROP_UDP_LENGTH);
 	memcpy(&key->src_port, udp, 2);
 	memcpy(&key->dst_port, udp + 2, 2);
 	out->payload_offset = out->l4_offset + UDP_LENGTH;
 	out->payload_length = length - UDP_LENGTH;
-	if (get16(udp + 2) == ROCE_UDP_PORT) {
-		out->kind = PARSE_ROCE; /* the ICRC protects it; senders leave the check sum 0 */
+	if (parse_get16(udp + 2) == ROCE_UDP_PORT) {
+		out->kind = PARSE_ROCE; /* the ICRC protects it; senders leave the checksum 0 */
 		return;
 	}
 	out->kind = PARSE_UDP;
 	if (key->src_port == 0)
-		return drop(out, LB_DROP_BAD_SOURCE);
+		return parse_drop(out, LB_DROP_BAD_SOURCE);
 	if (checked & PARSE_L4_CHECKED)
 		return;
-	if (get16(udp + 6) == 0) {
-		/* Sent without one: allowed over IPv4 only (RFC 768, RFC 8200 8.1). */
+	if (parse_get16(udp + 6) == 0) {
+		/* no checksum: allowed over IPv4 only (RFC 768, RFC 8200 8.1) */
 		if (out->family == FLOW_IPV6)
-			drop(out, LB_DROP_UDP_CHECKSUM);
+			parse_drop(out, LB_DROP_UDP_CHECKSUM);
 		return;
 	}
 	if (checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_UDP, length) +
 			  checksum_add_fetching(udp, length, fetch)) != 0xffff)
-		drop(out, LB_DROP_UDP_CHECKSUM);
+		parse_drop(out, LB_DROP_UDP_CHECKSUM);
 }
 
-/* An address that no answer can go to: unspecified, loopback, multicast, broadcast. */
+/* True for a source that cannot be answered: unspecified, loopback, multicast, broadcast. */
 static inline bool bad_source4(const uint8_t *a)
 {
 	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
 }
 
-/* A mapped IPv4 address has no business on the wire, and would be taken for the IPv4 one. */
-static inline bool is_mapped(const uint8_t *a)
+/* A mapped IPv4 address must not be on the wire, and would be taken for the IPv4 one. */
+static inline bool parse_is_mapped(const uint8_t *a)
 {
 	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -214,7 +214,7 @@ static inline bool bad_source6(const uint8_t *a)
 {
 	static const uint8_t zeros[15];
 
-	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1) || is_mapped(a);
+	return a[0] == 0xff || (memcmp(a, zeros, 15) == 0 && a[15] <= 1) || parse_is_mapped(a);
 }
 
 /* Inlined: every packet comes through here, and its family is known. */
@@ -229,7 +229,7 @@ static __rte_always_inline void parse_l4(const uint8_t *frame, uint8_t protocol,
 	else if (protocol == (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
 		parse_icmp(frame, out, addresses, key);
 	else
-		drop(out, LB_DROP_L4_PROTOCOL);
+		parse_drop(out, LB_DROP_L4_PROTOCOL);
 }
 
 static inline bool ip4_sum_ok(const uint8_t *ip, uint32_t header)
@@ -246,10 +246,10 @@ static void parse_fragment(struct parsed *out, uint8_t protocol, struct flow_key
 	key->protocol = protocol;
 	key->family = out->family;
 	out->kind = PARSE_FRAGMENT;
-	/* The others would be dropped when whole. */
+	/* Other protocols would be dropped after reassembly. */
 	if (protocol != IPPROTO_UDP &&
 	    protocol != (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
-		drop(out, LB_DROP_L4_PROTOCOL);
+		parse_drop(out, LB_DROP_L4_PROTOCOL);
 }
 
 static inline void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t checked,
@@ -259,24 +259,24 @@ static inline void parse_ip4(const uint8_t *frame, uint32_t length, uint32_t che
 	uint32_t left = length - out->ip_offset, header, total;
 
 	if (left < IP4_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	header = (ip[0] & 0x0f) * 4u;
-	total = get16(ip + 2);
+	total = parse_get16(ip + 2);
 	if (ip[0] >> 4 != 4 || header < IP4_LENGTH || total < header)
-		return drop(out, LB_DROP_IP_HEADER);
+		return parse_drop(out, LB_DROP_IP_HEADER);
 	if (total > left)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	if (!(checked & PARSE_IP_CHECKED) && !ip4_sum_ok(ip, header))
-		return drop(out, LB_DROP_IP_CHECKSUM);
+		return parse_drop(out, LB_DROP_IP_CHECKSUM);
 	if (bad_source4(ip + 12))
-		return drop(out, LB_DROP_BAD_SOURCE);
+		return parse_drop(out, LB_DROP_BAD_SOURCE);
 	out->family = FLOW_IPV4;
 	out->hops = ip[8];
 	out->l4_offset = out->ip_offset + header;
 	out->l4_length = total - header;
-	map4(&key->src, ip + 12);
-	map4(&key->dst, ip + 16);
-	if ((get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
+	parse_map4(&key->src, ip + 12);
+	parse_map4(&key->dst, ip + 16);
+	if ((parse_get16(ip + 6) & 0x3fff) != 0) /* more fragments, or not the first */
 		return parse_fragment(out, ip[9], key);
 	parse_l4(frame, ip[9], checked, fetch, out, ip + 12, key);
 }
@@ -288,14 +288,14 @@ static void parse_fragment6(const uint8_t *frame, uint32_t checked, struct fetch
 	const uint8_t *extension = frame + out->l4_offset;
 
 	if (out->l4_length < FRAGMENT_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	out->l4_offset += FRAGMENT_LENGTH;
 	out->l4_length -= FRAGMENT_LENGTH;
-	if ((get16(extension + 2) & 0xfff9) != 0)
+	if ((parse_get16(extension + 2) & 0xfff9) != 0)
 		return parse_fragment(out, extension[0], key);
-	/* All of a datagram in one: it has nothing to do with any other (RFC 6946). */
+	/* an atomic fragment, which is the whole datagram (RFC 6946) */
 	if (extension[0] == IPPROTO_ICMPV6)
-		return drop(out, LB_DROP_FRAGMENT);
+		return parse_drop(out, LB_DROP_FRAGMENT);
 	parse_l4(frame, extension[0], checked, fetch, out, addresses, key);
 }
 
@@ -306,30 +306,30 @@ static void parse_ip6(const uint8_t *frame, uint32_t length, uint32_t checked, s
 	uint32_t left = length - out->ip_offset, payload;
 
 	if (left < IP6_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
-	payload = get16(ip + 4);
+		return parse_drop(out, LB_DROP_TRUNCATED);
+	payload = parse_get16(ip + 4);
 	if (ip[0] >> 4 != 6)
-		return drop(out, LB_DROP_IP_HEADER);
+		return parse_drop(out, LB_DROP_IP_HEADER);
 	if (payload > left - IP6_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	if (ip[6] == IPPROTO_HOPOPTS || ip[6] == IPPROTO_ROUTING || ip[6] == IPPROTO_DSTOPTS)
-		return drop(out, LB_DROP_IP_EXTENSION);
+		return parse_drop(out, LB_DROP_IP_EXTENSION);
 	out->family = FLOW_IPV6;
 	out->hops = ip[7];
 	out->l4_offset = out->ip_offset + IP6_LENGTH;
 	out->l4_length = payload;
 	memcpy(&key->src, ip + 8, 16);
 	memcpy(&key->dst, ip + 24, 16);
-	if (is_mapped(ip + 24))
-		return drop(out, LB_DROP_NOT_OUR_ADDRESS);
+	if (parse_is_mapped(ip + 24))
+		return parse_drop(out, LB_DROP_NOT_OUR_ADDRESS);
 	if (ip[6] == IPPROTO_FRAGMENT)
 		parse_fragment6(frame, checked, fetch, out, ip + 8, key);
 	else
 		parse_l4(frame, ip[6], checked, fetch, out, ip + 8, key);
-	/* Duplicate address detection asks from ::, everybody else needs a real address. */
+	/* Only duplicate address detection may come from ::. */
 	if (out->kind != PARSE_DROP && bad_source6(ip + 8) &&
 	    !(out->kind == PARSE_ND && memcmp(ip + 8, &in6addr_any, 16) == 0))
-		drop(out, LB_DROP_BAD_SOURCE);
+		parse_drop(out, LB_DROP_BAD_SOURCE);
 }
 
 static inline bool for_us(const uint8_t *destination, const uint8_t *mac)
@@ -349,18 +349,18 @@ static inline void parse_ether(const uint8_t *frame, uint32_t length, const uint
 	*out = (struct parsed){.ip_offset = ETHER_LENGTH};
 	memset(key, 0, sizeof(*key));
 	if (length < ETHER_LENGTH)
-		return drop(out, LB_DROP_TRUNCATED);
+		return parse_drop(out, LB_DROP_TRUNCATED);
 	if (!for_us(frame, mac))
-		return drop(out, LB_DROP_NOT_OUR_MAC);
-	if (frame[6] & 1) /* nobody is a group */
-		return drop(out, LB_DROP_BAD_SOURCE);
-	type = get16(frame + 12);
+		return parse_drop(out, LB_DROP_NOT_OUR_MAC);
+	if (frame[6] & 1) /* a group address is no sender */
+		return parse_drop(out, LB_DROP_BAD_SOURCE);
+	type = parse_get16(frame + 12);
 	if (type == TYPE_VLAN) {
 		if (length < ETHER_LENGTH + VLAN_LENGTH)
-			return drop(out, LB_DROP_TRUNCATED);
-		out->vlan = get16(frame + 14);
+			return parse_drop(out, LB_DROP_TRUNCATED);
+		out->vlan = parse_get16(frame + 14);
 		out->ip_offset += VLAN_LENGTH;
-		type = get16(frame + 16);
+		type = parse_get16(frame + 16);
 	}
 	if (type == TYPE_IP4)
 		parse_ip4(frame, length, checked, fetch, out, key);
@@ -369,11 +369,11 @@ static inline void parse_ether(const uint8_t *frame, uint32_t length, const uint
 	else if (type == TYPE_ARP)
 		out->kind = PARSE_ARP;
 	else
-		return drop(out, LB_DROP_ETHERTYPE);
+		return parse_drop(out, LB_DROP_ETHERTYPE);
 	/* Only ARP and neighbour discovery may come by broadcast or multicast. */
 	if (frame[0] & 1 && out->kind != PARSE_ARP && out->kind != PARSE_ND &&
 	    out->kind != PARSE_DROP)
-		drop(out, LB_DROP_NOT_OUR_MAC);
+		parse_drop(out, LB_DROP_NOT_OUR_MAC);
 }
 
 void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
@@ -398,25 +398,25 @@ bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uin
 
 	if (length < ETHER_LENGTH + VLAN_LENGTH + IP4_LENGTH)
 		return false;
-	type = get16(frame + 12);
+	type = parse_get16(frame + 12);
 	*vlan = 0;
 	if (type == TYPE_VLAN) {
-		*vlan = get16(frame + 14);
+		*vlan = parse_get16(frame + 14);
 		offset += VLAN_LENGTH;
-		type = get16(frame + 16);
+		type = parse_get16(frame + 16);
 	}
 	ip = frame + offset;
 	memset(key, 0, sizeof(*key));
 	key->protocol = IPPROTO_UDP;
-	if (type == TYPE_IP4 && ip[9] == IPPROTO_UDP && (get16(ip + 6) & 0x3fff) == 0) {
+	if (type == TYPE_IP4 && ip[9] == IPPROTO_UDP && (parse_get16(ip + 6) & 0x3fff) == 0) {
 		key->family = FLOW_IPV4;
-		map4(&key->src, ip + 12);
-		map4(&key->dst, ip + 16);
+		parse_map4(&key->src, ip + 12);
+		parse_map4(&key->dst, ip + 16);
 		l4 = offset + (ip[0] & 0x0f) * 4u;
 	} else if (type == TYPE_IP6 && length >= offset + IP6_LENGTH + FRAGMENT_LENGTH) {
 		l4 = offset + IP6_LENGTH;
 		if (ip[6] == IPPROTO_FRAGMENT && ip[IP6_LENGTH] == IPPROTO_UDP &&
-		    (get16(ip + IP6_LENGTH + 2) & 0xfff9) == 0)
+		    (parse_get16(ip + IP6_LENGTH + 2) & 0xfff9) == 0)
 			l4 += FRAGMENT_LENGTH;
 		else if (ip[6] != IPPROTO_UDP)
 			return false;
@@ -433,7 +433,7 @@ bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uin
 	return key->dst_port != htons(ROCE_UDP_PORT);
 }
 
-/* The IP header of what is UDP and no fragment: its length; 0: something is wrong with it. */
+/* Bytes of the IP header of an unfragmented UDP packet; 0: it is invalid. */
 static uint32_t cut_header(const uint8_t *ip, uint32_t left, uint16_t type, struct parsed *p,
 			   struct flow_key *key)
 {
@@ -444,17 +444,17 @@ static uint32_t cut_header(const uint8_t *ip, uint32_t left, uint16_t type, stru
 	if (type == TYPE_IP4 && left >= IP4_LENGTH) {
 		header = (ip[0] & 0x0f) * 4u;
 		if (ip[0] >> 4 != 4 || header < IP4_LENGTH || left < header ||
-		    ip[9] != IPPROTO_UDP || (get16(ip + 6) & 0x3fff) != 0 ||
+		    ip[9] != IPPROTO_UDP || (parse_get16(ip + 6) & 0x3fff) != 0 ||
 		    !ip4_sum_ok(ip, header) || bad_source4(ip + 12))
 			return 0;
 		p->family = key->family = FLOW_IPV4;
 		p->hops = ip[8];
-		map4(&key->src, ip + 12);
-		map4(&key->dst, ip + 16);
+		parse_map4(&key->src, ip + 12);
+		parse_map4(&key->dst, ip + 16);
 		return header;
 	}
 	if (type != TYPE_IP6 || left < IP6_LENGTH || ip[0] >> 4 != 6 || ip[6] != IPPROTO_UDP ||
-	    bad_source6(ip + 8) || is_mapped(ip + 24))
+	    bad_source6(ip + 8) || parse_is_mapped(ip + 24))
 		return 0;
 	p->family = key->family = FLOW_IPV6;
 	p->hops = ip[7];
@@ -468,21 +468,21 @@ bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct f
 	uint32_t l4, header;
 	const uint8_t *udp;
 
-	/* What is sent to a group is not answered. */
+	/* Packets to a group are not answered. */
 	if (length < p->ip_offset || frame[0] & 1)
 		return false;
 	header = cut_header(frame + p->ip_offset, length - p->ip_offset,
-			    get16(frame + p->ip_offset - 2), p, key);
+			    parse_get16(frame + p->ip_offset - 2), p, key);
 	l4 = p->ip_offset + header;
 	if (header == 0 || length < l4 + UDP_LENGTH)
 		return false;
 	udp = frame + l4;
-	if (get16(udp + 4) < UDP_LENGTH || get16(udp + 2) == ROCE_UDP_PORT)
+	if (parse_get16(udp + 4) < UDP_LENGTH || parse_get16(udp + 2) == ROCE_UDP_PORT)
 		return false;
 	memcpy(&key->src_port, udp, 2);
 	memcpy(&key->dst_port, udp + 2, 2);
 	p->payload_offset = l4 + UDP_LENGTH;
-	/* Link padding may be among them. */
-	p->payload_length = RTE_MIN(length - l4, (uint32_t)get16(udp + 4)) - UDP_LENGTH;
+	/* Link padding may follow the payload. */
+	p->payload_length = RTE_MIN(length - l4, (uint32_t)parse_get16(udp + 4)) - UDP_LENGTH;
 	return true;
 }

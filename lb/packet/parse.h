@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is this frame? Headers to a flow key, or the reason to drop it. Pure: bytes in, verdict out;
- * it knows neither services nor queue pairs, and never reads past the frame.
+ * Parses a frame's headers into a flow key, or the reason to drop it. Pure: bytes in, verdict out.
+ * It knows neither services nor queue pairs, and never reads past the frame.
  */
 #ifndef LB_PARSE_H
 #define LB_PARSE_H
@@ -18,13 +18,13 @@ enum parse_kind {
 	PARSE_ROCE, /* UDP to port 4791: payload is BTH to ICRC */
 	PARSE_ARP,
 	PARSE_ND,
-	PARSE_ICMP_ECHO,  /* an echo request, check sum verified */
-	PARSE_ICMP_ERROR, /* about a UDP packet to <key>'s source; <reason> is what to count */
-	PARSE_FRAGMENT,   /* of UDP or ICMP; L4 is its part, see fragment_read() */
+	PARSE_ICMP_ECHO,  /* an echo request, checksum verified */
+	PARSE_ICMP_ERROR, /* about a UDP packet to <key>'s source; <reason> is the counter */
+	PARSE_FRAGMENT,   /* of UDP or ICMP; L4 is the fragment's part, see fragment_read() */
 	PARSE_DROP,       /* see reason */
 };
 
-/* What the NIC has verified already. */
+/* Checksums that the NIC has verified already. */
 #define PARSE_IP_CHECKED 0x1u
 #define PARSE_L4_CHECKED 0x2u
 
@@ -37,36 +37,36 @@ struct parsed {
 	uint8_t port;      /* the caller's */
 	uint16_t vlan;     /* TCI, 0 = untagged */
 	uint16_t l4_offset;
-	uint16_t l4_length; /* bytes from the L4 header on, link padding left out */
+	uint16_t l4_length; /* bytes from the L4 header on, without link padding */
 	uint16_t payload_offset;
 	uint16_t payload_length;
 };
 _Static_assert(sizeof(struct parsed) == 16, "zeroed by one store");
 
 /*
- * <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE. For
- * PARSE_ICMP_ERROR it is the client's flow that the error is about. For PARSE_FRAGMENT it lacks the
- * ports. The zone is not set: who knows the port does that.
+ * Parse a frame. <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE.
+ * For PARSE_ICMP_ERROR it is the client's flow that the error is about. For PARSE_FRAGMENT it lacks
+ * the ports. The caller, which knows the port, sets the zone.
  */
 void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], uint32_t checked,
 		 struct parsed *out, struct flow_key *key);
 
-/* The same; meanwhile asks for the lines of <fetch>, one by one as far as there is work enough to
- * hide them. */
+/* The same; meanwhile prefetches the lines of <fetch>, one by one as far as there is work to hide
+ * them behind. */
 void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t mac[6],
 			  uint32_t checked, struct fetch fetch, struct parsed *out,
 			  struct flow_key *key);
 
 /*
- * A frame that parse_frame() dropped as TRUNCATED or UDP_LENGTH: are its headers whole and right,
- * so that only bytes of a UDP payload are missing? Then <key>, hops, and what there is of the
- * payload are set. <reason> stays.
+ * For a frame that parse_frame() dropped as TRUNCATED or UDP_LENGTH: true when its headers are
+ * complete and valid, so that only bytes of the UDP payload are missing. Then <key>, hops and the
+ * part of the payload that came are set. <reason> stays.
  */
 bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key);
 
 /*
- * Whose packet is it? Only that: what parse_frame() calls PARSE_UDP has this key and this VLAN's
- * TCI; of what it drops anything may be said.
+ * Read only the flow key and the VLAN's TCI. Right for frames that parse_frame() calls PARSE_UDP;
+ * for those that it drops the result may be anything.
  */
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan);
 

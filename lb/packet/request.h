@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients of a service with `framing: tagged` put in front of every request, and find in front
- * of every reply. Numbers are in network byte order.
+ * The header in front of every request and every reply of a service with `framing: tagged`. Numbers
+ * are in network byte order.
  *
  *   0  4  magic 0xDB 'D' 'B' 'Q'
  *   4  1  version, 1
  *   5  1  kind, below
- *   6  1  request: priority, 1 (first) to 4 (last); the service's if it is 0 or more urgent
+ *   6  1  request: priority, 1 (first) to 4 (last); the service's if 0 or more urgent than it
  *         reply: 1 = more chunks follow
  *   7  1  zero
  *   8  8  id, the client's own; comes back in the reply or the notice (notice.h)
@@ -15,8 +15,8 @@
  *  20  4  zero
  *  24     the request's or reply's bytes; a cancel has none
  *
- * A cancel ends the sender's request with this id if it still waits or runs, which is then answered
- * with a notice that says so; of a request that is over nothing is said.
+ * A cancel ends the sender's request with this id if it still waits or runs; the request is then
+ * answered with a notice. A cancel of a request that is over has no answer.
  */
 #ifndef LB_REQUEST_H
 #define LB_REQUEST_H
@@ -32,7 +32,7 @@ enum lb_request_kind {
 	LB_REQUEST_REPLY = 3,
 };
 
-/* Parsed; host byte order, but for the id, which nobody here reads. */
+/* A parsed header; host byte order except the id, which is copied as it is. */
 struct lb_request {
 	uint8_t kind;
 	uint8_t priority;
@@ -40,10 +40,10 @@ struct lb_request {
 	uint32_t deadline_us;
 };
 
-/* 0, or -EINVAL: not a request or cancel of this version. Pure. */
+/* Parse a header. 0, or -EINVAL: not a request or cancel of this version. Pure. */
 int lb_request_parse(const uint8_t *at, uint32_t length, struct lb_request *request);
 
-/* LB_REQUEST_LENGTH bytes in front of a reply's. */
+/* Write the LB_REQUEST_LENGTH bytes in front of a reply's. */
 void lb_request_write_reply(uint8_t *at, uint64_t id, uint32_t chunk, int more);
 
 #endif

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0 || size > UINT16_MAX)
 		return 0;
 	reason = framing_tagged_read(data, (uint32_t)size, &framed);
-	if (reason != LB_DROPS) {
+	if (reason != LB_DROP_NONE) {
 		require(reason == LB_DROP_FRAMING || reason == LB_DROP_NOTICE_RECEIVED);
 		return 0;
 	}

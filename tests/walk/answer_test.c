@@ -41,14 +41,14 @@ struct question {
 	uint8_t family;
 	const char *target;
 	uint16_t vlan;
-	enum lb_drop drop; /* LB_DROPS: it is answered */
+	enum lb_drop drop; /* LB_DROP_NONE: it is answered */
 };
 
 static const struct question questions[] = {
-	{"VIP", 0, 4, PACKET_DESTINATION4, 0, LB_DROPS},
-	{"VIP behind a VLAN tag", 0, 4, PACKET_DESTINATION4, 7, LB_DROPS},
-	{"IPv6 VIP", 0, 6, PACKET_DESTINATION6, 0, LB_DROPS},
-	{"IPv6 VIP behind a VLAN tag", 0, 6, PACKET_DESTINATION6, 7, LB_DROPS},
+	{"VIP", 0, 4, PACKET_DESTINATION4, 0, LB_DROP_NONE},
+	{"VIP behind a VLAN tag", 0, 4, PACKET_DESTINATION4, 7, LB_DROP_NONE},
+	{"IPv6 VIP", 0, 6, PACKET_DESTINATION6, 0, LB_DROP_NONE},
+	{"IPv6 VIP behind a VLAN tag", 0, 6, PACKET_DESTINATION6, 7, LB_DROP_NONE},
 	{"another address", 0, 4, "198.51.100.2", 0, LB_DROP_ARP_OTHER},
 	{"another IPv6 address", 0, 6, "2001:db8:ffff::2", 0, LB_DROP_ND_OTHER},
 	{"the fabric's address, on the clients' port", 0, 4, "10.9.0.1", 0, LB_DROP_ARP_OTHER},
@@ -65,7 +65,7 @@ WALK(questions_for_our_addresses_are_answered_where_they_live)
 
 		walk_context("%s", q->name);
 		ask_for(w, q->port, q->family, q->target, q->vlan);
-		if (q->drop != LB_DROPS) {
+		if (q->drop != LB_DROP_NONE) {
 			walk_expect_drops(w, {q->drop, 1});
 			walk_expect_silence(w, q->port);
 			continue;
@@ -170,7 +170,7 @@ static void one_ping(struct walk *w, const char *name, struct packet p, enum lb_
 	walk_context("%s", name);
 	walk_send(w, 0, &p);
 	walk_turn(w);
-	if (drop != LB_DROPS) {
+	if (drop != LB_DROP_NONE) {
 		walk_expect_drops(w, {drop, 1});
 		walk_expect_silence(w, 0);
 		return;
@@ -195,21 +195,21 @@ WALK(pings_to_our_addresses_are_answered)
 	struct packet p6 = {.family = 6, .icmp = true, .icmp_type = 128, .payload = 56};
 	struct packet p;
 
-	one_ping(w, "IPv4", p4, LB_DROPS);
-	one_ping(w, "IPv6", p6, LB_DROPS);
+	one_ping(w, "IPv4", p4, LB_DROP_NONE);
+	one_ping(w, "IPv6", p6, LB_DROP_NONE);
 	p = p4;
 	p.tagged = true;
 	p.tci = 9;
-	one_ping(w, "tagged", p, LB_DROPS);
+	one_ping(w, "tagged", p, LB_DROP_NONE);
 	p = p4;
 	p.payload = 0;
-	one_ping(w, "empty", p, LB_DROPS);
+	one_ping(w, "empty", p, LB_DROP_NONE);
 	p.payload = 1472;
-	one_ping(w, "long", p, LB_DROPS);
+	one_ping(w, "long", p, LB_DROP_NONE);
 	p.payload = 7;
-	one_ping(w, "odd", p, LB_DROPS);
+	one_ping(w, "odd", p, LB_DROP_NONE);
 	p.options = 8;
-	one_ping(w, "with options", p, LB_DROPS);
+	one_ping(w, "with options", p, LB_DROP_NONE);
 	p = p4;
 	p.destination = "198.51.100.77";
 	one_ping(w, "another address", p, LB_DROP_NOT_OUR_ADDRESS);
