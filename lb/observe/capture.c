@@ -17,7 +17,7 @@
 #include "observe/capture_writer.h"
 #include "observe/stats.h"
 
-/* What all rings take together, and one of them at most; powers of two. */
+/* Bytes of all rings together, and of one at most; powers of two. */
 #define RINGS_MAX (32u << 20)
 #define RING_MAX  (8u << 20)
 
@@ -29,12 +29,12 @@ struct capture {
 	pid_t reader;      /* the process with the socket's other end; 0: not known */
 	const struct port *port;
 	struct capture_filter *filter; /* NULL: all packets */
-	struct capture_tap *tap;       /* of the lcores that have a queue there */
+	struct capture_tap *tap;       /* one per lcore that has a queue of the port */
 	unsigned int n_taps;
 	struct capture_writer writer;
 	bool writing; /* there is a thread to join */
 	bool done;
-	uint64_t filtered, dropped; /* of taps that are no more */
+	uint64_t filtered, dropped; /* of taps that were freed */
 };
 
 static const char *const states[CAPTURE_STATES] = {
@@ -55,7 +55,7 @@ static bool is_over(const struct capture *c)
 
 /* --- making one ------------------------------------------------------------------------------ */
 
-static int find_port(const struct lb *lb, const char *name, char *error, size_t size)
+static int capture_find_port(const struct lb *lb, const char *name, char *error, size_t size)
 {
 	char names[256] = "";
 	size_t at = 0;
@@ -119,7 +119,7 @@ static void free_taps(struct capture *c)
 	c->filter = NULL;
 }
 
-static void discard(struct capture *c)
+static void capture_free(struct capture *c)
 {
 	if (c == NULL)
 		return;
@@ -127,16 +127,16 @@ static void discard(struct capture *c)
 	free(c);
 }
 
-static int make(struct capture *c, const struct lb *lb, char *error, size_t size)
+static int capture_make(struct capture *c, const struct lb *lb, char *error, size_t size)
 {
-	int port = find_port(lb, c->params.port, error, size);
+	int port = capture_find_port(lb, c->params.port, error, size);
 
 	if (port < 0)
 		return port;
 	if (lb->config.port[port].verbs) {
 		snprintf(error, size,
-			 "port %s is an RDMA device, which shows its packets to nobody here; "
-			 "capture on the switch, or on the other side",
+			 "port %s is an RDMA device, whose packets this host cannot see; capture "
+			 "on the switch, or on the other side",
 			 c->params.port);
 		return -ENOTSUP;
 	}
@@ -164,7 +164,7 @@ static int make(struct capture *c, const struct lb *lb, char *error, size_t size
 	return 0;
 }
 
-static int check_alone(const struct lb *lb, char *error, size_t size)
+static int check_no_other(const struct lb *lb, char *error, size_t size)
 {
 	const struct capture *c = lb->capture;
 	char reader[32] = "";
@@ -174,8 +174,8 @@ static int check_alone(const struct lb *lb, char *error, size_t size)
 	if (c->reader > 0)
 		snprintf(reader, sizeof(reader), " by process %d", (int)c->reader);
 	snprintf(error, size,
-		 "port %s is being captured to %s%s, since %u s; there is one capture at a time: "
-		 "end that one first",
+		 "port %s is being captured to %s%s, for %u s now; only one capture runs at a "
+		 "time: end that one first",
 		 c->params.port, c->params.file, reader, (lb_now_ms(lb) - c->since_ms) / 1000);
 	return -EBUSY;
 }
@@ -183,7 +183,7 @@ static int check_alone(const struct lb *lb, char *error, size_t size)
 int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_t *id, char *error,
 		     size_t size)
 {
-	int ret = check_alone(lb, error, size);
+	int ret = check_no_other(lb, error, size);
 	struct capture *c;
 
 	if (ret < 0)
@@ -194,21 +194,21 @@ int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_
 		return -ENOMEM;
 	}
 	c->params = *params;
-	ret = make(c, lb, error, size);
+	ret = capture_make(c, lb, error, size);
 	if (ret < 0) {
-		discard(c);
+		capture_free(c);
 		return ret;
 	}
 	c->id = *id = ++lb->capture_id;
 	c->since_ms = lb_now_ms(lb);
-	discard(lb->capture);
+	capture_free(lb->capture);
 	lb->capture = c;
 	return 0;
 }
 
 /* --- beginning and ending -------------------------------------------------------------------- */
 
-static void attach(struct capture *c)
+static void capture_attach(struct capture *c)
 {
 	for (unsigned int i = 0; i < c->n_taps; i++) {
 		struct capture_tap *tap = &c->tap[i];
@@ -222,8 +222,8 @@ static void attach(struct capture *c)
 	}
 }
 
-/* DPDK takes them off its lists and leaves their memory to us. */
-static void detach(struct lb *lb, struct capture *c)
+/* DPDK takes the callbacks off its lists and leaves their memory to us. */
+static void capture_detach(struct lb *lb, struct capture *c)
 {
 	for (unsigned int i = 0; i < c->n_taps; i++) {
 		if (c->tap[i].in != NULL)
@@ -231,7 +231,7 @@ static void detach(struct lb *lb, struct capture *c)
 		if (c->tap[i].out != NULL)
 			rte_eth_remove_tx_callback(c->port->id, c->tap[i].queue, c->tap[i].out);
 	}
-	/* Each lcore was between two turns since: nobody is in one any more, or will be. */
+	/* Wait until each lcore has begun another poll: then none runs a callback, or will. */
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
 	for (unsigned int i = 0; i < c->n_taps; i++) {
 		rte_free((void *)(uintptr_t)c->tap[i].in);
@@ -249,11 +249,11 @@ static bool is_attached(const struct capture *c)
 	return true;
 }
 
-static int begin(struct lb *lb, struct capture *c, int fd)
+static int capture_begin(struct lb *lb, struct capture *c, int fd)
 {
 	int ret;
 
-	attach(c);
+	capture_attach(c);
 	c->writer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	c->writer.tap = c->tap;
 	c->writer.n_taps = c->n_taps;
@@ -263,7 +263,7 @@ static int begin(struct lb *lb, struct capture *c, int fd)
 	if (ret == 0)
 		ret = capture_writer_start(&c->writer);
 	if (ret < 0) {
-		detach(lb, c);
+		capture_detach(lb, c);
 		if (c->writer.fd >= 0)
 			close(c->writer.fd);
 		return ret;
@@ -274,13 +274,13 @@ static int begin(struct lb *lb, struct capture *c, int fd)
 	return 0;
 }
 
-/* The lcores stop at once, the thread when it has written what they took. */
-static void end(struct lb *lb, struct capture *c, enum capture_state why)
+/* The lcores stop at once, the thread once it has written what they copied. */
+static void capture_end(struct lb *lb, struct capture *c, enum capture_state why)
 {
 	if (is_over(c))
 		return;
 	if (c->state == CAPTURE_RUNNING)
-		detach(lb, c);
+		capture_detach(lb, c);
 	c->state = why;
 	if (c->writing) {
 		capture_writer_end(&c->writer);
@@ -290,7 +290,7 @@ static void end(struct lb *lb, struct capture *c, enum capture_state why)
 	c->done = true;
 }
 
-static void bury(struct capture *c)
+static void capture_reap(struct capture *c)
 {
 	capture_writer_join(&c->writer);
 	c->writing = false;
@@ -310,15 +310,15 @@ int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
 
 	if (c == NULL || c->id != id || c->state != CAPTURE_WAITING)
 		return -ENOENT;
-	ret = begin(lb, c, fd);
+	ret = capture_begin(lb, c, fd);
 	if (ret < 0) {
 		LB_LOG(ERR, "event=capture_failed port=%s reason=\"%s\"", c->params.port,
 		       strerror(-ret));
-		end(lb, c, CAPTURE_DISCONNECTED);
+		capture_end(lb, c, CAPTURE_DISCONNECTED);
 		return ret;
 	}
-	/* Who sees clients' data is worth a line; before what they wrote, which may look like it.
-	 */
+	/* Log which process sees clients' data. Its id comes before the text that it chose, which
+	 * could imitate one. */
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	c->reader = peer.pid;
 	LB_LOG(NOTICE, "event=capture_started port=%s pid=%d uid=%d file=\"%s\" filter=\"%s\"",
@@ -335,22 +335,22 @@ void capture_tick(struct lb *lb)
 		return;
 	age_ms = lb_now_ms(lb) - c->since_ms;
 	if (__atomic_load_n(&c->writer.failed, __ATOMIC_ACQUIRE))
-		end(lb, c, CAPTURE_DISCONNECTED);
+		capture_end(lb, c, CAPTURE_DISCONNECTED);
 	else if (__atomic_load_n(&c->writer.full, __ATOMIC_ACQUIRE))
-		end(lb, c, CAPTURE_COUNT);
+		capture_end(lb, c, CAPTURE_COUNT);
 	else if (c->state == CAPTURE_RUNNING && c->params.seconds > 0 &&
 		 age_ms / 1000 >= c->params.seconds)
-		end(lb, c, CAPTURE_TIME);
+		capture_end(lb, c, CAPTURE_TIME);
 	else if (c->state == CAPTURE_WAITING && age_ms >= LB_CAPTURE_WAIT_MS)
-		end(lb, c, CAPTURE_DISCONNECTED);
+		capture_end(lb, c, CAPTURE_DISCONNECTED);
 	if (c->writing && __atomic_load_n(&c->writer.done, __ATOMIC_ACQUIRE))
-		bury(c);
+		capture_reap(c);
 }
 
 void lb_capture_stop(struct lb *lb, uint32_t id)
 {
 	if (lb->capture != NULL && lb->capture->id == id)
-		end(lb, lb->capture, CAPTURE_STOPPED);
+		capture_end(lb, lb->capture, CAPTURE_STOPPED);
 }
 
 int lb_capture_read(const struct lb *lb, uint32_t id, struct capture_status *out)
@@ -380,9 +380,9 @@ void capture_destroy(struct lb *lb)
 
 	if (c == NULL)
 		return;
-	end(lb, c, CAPTURE_STOPPED);
+	capture_end(lb, c, CAPTURE_STOPPED);
 	if (c->writing)
-		bury(c);
-	discard(c);
+		capture_reap(c);
+	capture_free(c);
 	lb->capture = NULL;
 }

@@ -10,7 +10,7 @@
 #include <pcap/pcap.h>
 #include <rte_common.h>
 
-/* More than any sane expression takes; its text fits a line of the control protocol. */
+/* More than any useful expression takes; its text fits a line of the control protocol. */
 #define INSTRUCTIONS_MAX 1024
 
 struct capture_filter {
@@ -18,7 +18,7 @@ struct capture_filter {
 	struct bpf_insn instruction[INSTRUCTIONS_MAX];
 };
 
-/* Digits only, and what must follow them. */
+/* Read digits, and the character <end> behind them. Returns what follows, or NULL. */
 static const char *read_number(const char *at, uint64_t max, char end, uint64_t *out)
 {
 	char *rest;
@@ -37,10 +37,10 @@ static const char *read_instruction(const char *at, char end, struct bpf_insn *o
 	uint64_t code, jt, jf, k;
 
 	at = read_number(at, UINT16_MAX, ' ', &code);
-	at = at ? read_number(at, UINT8_MAX, ' ', &jt) : NULL;
-	at = at ? read_number(at, UINT8_MAX, ' ', &jf) : NULL;
-	at = at ? read_number(at, UINT32_MAX, end, &k) : NULL;
-	if (at)
+	at = at != NULL ? read_number(at, UINT8_MAX, ' ', &jt) : NULL;
+	at = at != NULL ? read_number(at, UINT8_MAX, ' ', &jf) : NULL;
+	at = at != NULL ? read_number(at, UINT32_MAX, end, &k) : NULL;
+	if (at != NULL)
 		*out = (struct bpf_insn){(uint16_t)code, (uint8_t)jt, (uint8_t)jf, (uint32_t)k};
 	return at;
 }
@@ -51,20 +51,20 @@ static const char *read_program(const char *at, struct capture_filter *filter)
 	uint64_t n;
 
 	at = read_number(at, UINT32_MAX, ',', &n);
-	if (at && n > INSTRUCTIONS_MAX)
+	if (at != NULL && n > INSTRUCTIONS_MAX)
 		return "it has more than 1024 instructions; use a shorter expression";
-	for (uint64_t i = 0; at && i < n; i++)
+	for (uint64_t i = 0; at != NULL && i < n; i++)
 		at = read_instruction(at, i + 1 < n ? ',' : '\0', &filter->instruction[i]);
-	if (!at || n == 0)
+	if (at == NULL || n == 0)
 		return "this is not a program of the classic BPF";
 	filter->n = (unsigned int)n;
 	return NULL;
 }
 
-/* --- is it one that can be run? libpcap's own check lets through what its interpreter aborts at.
+/* --- is the program safe to run? libpcap's own check accepts code on which its interpreter aborts.
  */
 
-/* What an instruction's number is limited by. */
+/* The limits for an instruction's operand. */
 enum limit { UNKNOWN, NONE, NOT_ZERO, SHIFT, MEMORY, JUMP, BRANCH };
 
 static const uint8_t limits[256] = {
@@ -119,7 +119,7 @@ static const uint8_t limits[256] = {
 	[BPF_MISC | BPF_TXA] = NONE,
 };
 
-/* <left>: instructions behind it, into which jumps may go. */
+/* <left>: the number of instructions behind it, the only targets of jumps. */
 static bool is_good(const struct bpf_insn *in, unsigned int left)
 {
 	switch (in->code < RTE_DIM(limits) ? limits[in->code] : UNKNOWN) {
@@ -148,7 +148,7 @@ static bool can_be_run(const struct capture_filter *filter)
 	return BPF_CLASS(filter->instruction[filter->n - 1].code) == BPF_RET;
 }
 
-/* What leads from <in> to those behind it, of which <next> is the first, has written <written>. */
+/* All successors of <in> may count on the words <written>; <next> is the instruction behind it. */
 static void lead_on(const struct bpf_insn *in, uint16_t written, uint16_t *next)
 {
 	switch (limits[in->code]) {
@@ -166,13 +166,13 @@ static void lead_on(const struct bpf_insn *in, uint16_t written, uint16_t *next)
 }
 
 /*
- * The interpreter's memory is a piece of the lcore's stack that nobody clears: a program that looks
- * at it tells by the packets that it takes what is there. So each way to a load must go by a store.
- * As all jumps go forward, one look at each instruction is enough.
+ * The interpreter's memory is a part of the lcore's stack that is not cleared: a program that reads
+ * it would reveal its contents by the packets that match. So every path to a load must pass a store
+ * of the same word. As all jumps go forward, one pass over the instructions is enough.
  */
 static bool reads_what_it_wrote(const struct capture_filter *filter)
 {
-	uint16_t written[INSTRUCTIONS_MAX]; /* before it runs, on all ways there: a bit per word */
+	uint16_t written[INSTRUCTIONS_MAX]; /* bit per word: written on all paths to it */
 
 	static_assert(BPF_MEMWORDS <= 16, "bits for all words");
 	memset(written, 0xff, sizeof(written));
@@ -203,11 +203,11 @@ static const char *check_program(const struct capture_filter *filter)
 struct capture_filter *capture_filter_create(const char *program, char *error, size_t size)
 {
 	struct capture_filter *filter = malloc(sizeof(*filter));
-	const char *fault = filter ? read_program(program, filter) : "no memory";
+	const char *fault = filter != NULL ? read_program(program, filter) : "no memory";
 
-	if (!fault)
+	if (fault == NULL)
 		fault = check_program(filter);
-	if (!fault)
+	if (fault == NULL)
 		return filter;
 	snprintf(error, size, "%s", fault);
 	free(filter);

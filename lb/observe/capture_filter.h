@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which packets a capture takes: a program of the classic BPF, as libpcap makes of an expression.
- * It ends for every packet, as it only jumps forward.
+ * The filter of a capture: a classic BPF program, which libpcap made of an expression. It ends for
+ * every packet, as it only jumps forward.
  */
 #ifndef CAPTURE_FILTER_H
 #define CAPTURE_FILTER_H
@@ -13,13 +13,13 @@
 struct capture_filter;
 
 /*
- * <program>: how many instructions, and each with a comma before it as "code jt jf k", in decimal.
- * NULL with a sentence in <error>.
+ * Read <program>: the number of instructions, then each behind a comma as "code jt jf k", in
+ * decimal. NULL with a sentence in <error>.
  */
 struct capture_filter *capture_filter_create(const char *program, char *error, size_t size);
 void capture_filter_destroy(struct capture_filter *filter);
 
-/* Is a packet of <length> bytes, of which <n> are here, to be taken? On any thread. */
+/* True if a packet of <length> bytes, of which <n> are in memory, matches. On any thread. */
 bool capture_filter_takes(const struct capture_filter *filter, const uint8_t *packet, uint32_t n,
 			  uint32_t length);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where libpcap was not there when this was built. */
+/* For builds without libpcap: every filter is refused. */
 #include "observe/capture_filter.h"
 
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* A length that no packet has: the rest up to the end is not used. */
+/* A length that no packet has: the rest of the ring up to its end is unused. */
 #define REST UINT32_MAX
 
 int capture_ring_init(struct capture_ring *ring, size_t size)
 {
-	/* An lcore must not wait for the kernel to find a page. */
+	/* MAP_POPULATE: an lcore must not wait for a page fault. */
 	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
@@ -21,12 +21,12 @@ int capture_ring_init(struct capture_ring *ring, size_t size)
 
 void capture_ring_fini(struct capture_ring *ring)
 {
-	if (ring->data)
+	if (ring->data != NULL)
 		munmap(ring->data, ring->size);
 	ring->data = NULL;
 }
 
-static struct capture_packet *at(const struct capture_ring *ring, uint64_t place)
+static struct capture_packet *ring_at(const struct capture_ring *ring, uint64_t place)
 {
 	return (struct capture_packet *)(void *)(ring->data + (place & (ring->size - 1)));
 }
@@ -48,8 +48,8 @@ struct capture_packet *capture_ring_take(struct capture_ring *ring, uint32_t len
 	if (skipped + room > ring->size - used)
 		return NULL;
 	if (skipped > 0)
-		at(ring, ring->next)->length = REST;
-	packet = at(ring, ring->next + skipped);
+		ring_at(ring, ring->next)->length = REST;
+	packet = ring_at(ring, ring->next + skipped);
 	packet->length = length;
 	ring->next += skipped + room;
 	return packet;
@@ -57,13 +57,13 @@ struct capture_packet *capture_ring_take(struct capture_ring *ring, uint32_t len
 
 void capture_ring_publish(struct capture_ring *ring)
 {
-	/* Whoever sees the head sees the packets. */
+	/* Release: a reader that sees the new head sees the packets. */
 	__atomic_store_n(&ring->head, ring->next, __ATOMIC_RELEASE);
 }
 
-static void release(struct capture_ring *ring, uint64_t bytes)
+static void ring_release(struct capture_ring *ring, uint64_t bytes)
 {
-	/* The place is the lcore's again. */
+	/* Release: the lcore may write the bytes again. */
 	__atomic_store_n(&ring->tail, ring->tail + bytes, __ATOMIC_RELEASE);
 }
 
@@ -73,13 +73,13 @@ const struct capture_packet *capture_ring_peek(struct capture_ring *ring)
 
 	if (ring->tail == head)
 		return NULL;
-	/* A rest is published together with the packet behind it. */
-	if (at(ring, ring->tail)->length == REST)
-		release(ring, ring->size - (ring->tail & (ring->size - 1)));
-	return at(ring, ring->tail);
+	/* An unused rest is published together with the packet behind it. */
+	if (ring_at(ring, ring->tail)->length == REST)
+		ring_release(ring, ring->size - (ring->tail & (ring->size - 1)));
+	return ring_at(ring, ring->tail);
 }
 
 void capture_ring_drop(struct capture_ring *ring)
 {
-	release(ring, room_of(at(ring, ring->tail)->length));
+	ring_release(ring, room_of(ring_at(ring, ring->tail)->length));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of packets on their way from one lcore to the thread that writes them. Bounded: what does
- * not fit is not taken, and neither side ever waits for the other. Pure: no DPDK.
+ * A ring of packet copies from one lcore to the thread that writes them. Bounded: a packet that
+ * does not fit is not taken, and neither side waits for the other. Pure; no DPDK.
  */
 #ifndef CAPTURE_RING_H
 #define CAPTURE_RING_H
@@ -16,10 +16,10 @@
 enum capture_direction { CAPTURE_IN = 1, CAPTURE_OUT = 2 };
 
 struct capture_packet {
-	uint64_t tsc;      /* when, for the order among lcores */
-	uint64_t ns;       /* when, since 1970 */
-	uint32_t length;   /* bytes that were taken, behind this header */
-	uint32_t original; /* and there were */
+	uint64_t tsc;      /* time, for the order among lcores */
+	uint64_t ns;       /* time since 1970 */
+	uint32_t length;   /* bytes copied, behind this header */
+	uint32_t original; /* bytes of the whole packet */
 	uint16_t queue;
 	uint8_t direction;
 	uint8_t filler[5];
@@ -34,16 +34,17 @@ struct capture_ring {
 	uint64_t tail __attribute__((aligned(64))); /* atomic, writer's: bytes ever read */
 };
 
-/* <size>: a power of two. Its pages are there from the start. 0 or -ENOMEM. */
+/* Create a ring of <size> bytes, a power of two, with all pages populated. 0 or -ENOMEM. */
 int capture_ring_init(struct capture_ring *ring, size_t size);
 void capture_ring_fini(struct capture_ring *ring);
 
-/* Lcore: room for a packet of <length> bytes, or NULL; fill header (but its length) and data. */
+/* Lcore: room for a packet of <length> bytes, or NULL. The caller fills header (except its length)
+ * and data. */
 struct capture_packet *capture_ring_take(struct capture_ring *ring, uint32_t length);
-/* Lcore: let the writer see what was taken so far. */
+/* Lcore: let the writer see all packets taken so far. */
 void capture_ring_publish(struct capture_ring *ring);
 
-/* Writer: the oldest packet, or NULL; its bytes follow it. Valid until it is dropped. */
+/* Writer: the oldest packet, or NULL; its bytes follow it. Valid until capture_ring_drop(). */
 const struct capture_packet *capture_ring_peek(struct capture_ring *ring);
 void capture_ring_drop(struct capture_ring *ring);
 

@@ -10,13 +10,13 @@
 #define MACS_LENGTH (2 * RTE_ETHER_ADDR_LEN)
 #define TAG_LENGTH  4
 
-static void count(uint64_t *counter)
+static void tap_count(uint64_t *counter)
 {
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-/* <n> bytes from <offset> on, of all segments. */
-static void copy(uint8_t *to, const struct rte_mbuf *m, uint32_t offset, uint32_t n)
+/* Copy <n> bytes from <offset> on, across segments. */
+static void tap_copy(uint8_t *to, const struct rte_mbuf *m, uint32_t offset, uint32_t n)
 {
 	for (; m != NULL && n > 0; m = m->next) {
 		uint32_t part = m->data_len > offset ? RTE_MIN(m->data_len - offset, n) : 0;
@@ -28,20 +28,20 @@ static void copy(uint8_t *to, const struct rte_mbuf *m, uint32_t offset, uint32_
 	}
 }
 
-/* The NIC took the tag out, and the file shall have what was on the wire. */
-static void copy_tagged(uint8_t *to, const struct rte_mbuf *m, uint32_t n)
+/* Put the VLAN tag back that the NIC stripped: the file shows the frame as it was on the wire. */
+static void tap_copy_tagged(uint8_t *to, const struct rte_mbuf *m, uint32_t n)
 {
 	const uint8_t tag[TAG_LENGTH] = {RTE_ETHER_TYPE_VLAN >> 8, RTE_ETHER_TYPE_VLAN & 0xff,
 					 (uint8_t)(m->vlan_tci >> 8), (uint8_t)m->vlan_tci};
 	uint32_t part = RTE_MIN(n, (uint32_t)MACS_LENGTH), cut = RTE_MIN(n - part, sizeof(tag));
 
-	copy(to, m, 0, part);
+	tap_copy(to, m, 0, part);
 	memcpy(to + part, tag, cut);
-	copy(to + part + cut, m, part, n - part - cut);
+	tap_copy(to + part + cut, m, part, n - part - cut);
 }
 
-static bool take(struct capture_tap *tap, const struct rte_mbuf *m, uint64_t tsc, uint64_t ns,
-		 enum capture_direction direction)
+static bool tap_take(struct capture_tap *tap, const struct rte_mbuf *m, uint64_t tsc, uint64_t ns,
+		     enum capture_direction direction)
 {
 	bool tagged = direction == CAPTURE_IN && m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED;
 	uint32_t original = m->pkt_len + (tagged ? TAG_LENGTH : 0);
@@ -56,13 +56,13 @@ static bool take(struct capture_tap *tap, const struct rte_mbuf *m, uint64_t tsc
 	packet->queue = tap->queue;
 	packet->direction = direction;
 	if (unlikely(tagged))
-		copy_tagged(capture_packet_data(packet), m, packet->length);
+		tap_copy_tagged(capture_packet_data(packet), m, packet->length);
 	else
-		copy(capture_packet_data(packet), m, 0, packet->length);
+		tap_copy(capture_packet_data(packet), m, 0, packet->length);
 	return true;
 }
 
-static bool is_wanted(struct capture_tap *tap, const struct rte_mbuf *m)
+static bool tap_wants(struct capture_tap *tap, const struct rte_mbuf *m)
 {
 	uint32_t n = RTE_MIN(m->pkt_len, (uint32_t)sizeof(tap->joined));
 
@@ -71,24 +71,25 @@ static bool is_wanted(struct capture_tap *tap, const struct rte_mbuf *m)
 	if (likely(m->next == NULL))
 		return capture_filter_takes(tap->filter, rte_pktmbuf_mtod(m, const uint8_t *),
 					    m->data_len, m->data_len);
-	copy(tap->joined, m, 0, n);
+	tap_copy(tap->joined, m, 0, n);
 	return capture_filter_takes(tap->filter, tap->joined, n, m->pkt_len);
 }
 
-static void take_burst(struct capture_tap *tap, struct rte_mbuf **packet, unsigned int n,
-		       enum capture_direction direction)
+static void tap_take_burst(struct capture_tap *tap, struct rte_mbuf **packet, unsigned int n,
+			   enum capture_direction direction)
 {
 	uint64_t tsc = rte_rdtsc(), ns = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
-		if (!is_wanted(tap, packet[i])) {
-			count(&tap->filtered);
+		if (!tap_wants(tap, packet[i])) {
+			tap_count(&tap->filtered);
 			continue;
 		}
 		if (ns == 0)
-			ns = clock_wall_ns();
-		if (!take(tap, packet[i], tsc, ns, direction))
-			count(&tap->dropped);
+			ns = clock_wall_ns(); /* not the TSC: DPDK knows its rate to some per mille
+						 only */
+		if (!tap_take(tap, packet[i], tsc, ns, direction))
+			tap_count(&tap->dropped);
 	}
 	capture_ring_publish(&tap->ring);
 }
@@ -97,7 +98,7 @@ uint16_t capture_tap_in(uint16_t port, uint16_t queue, struct rte_mbuf **packet,
 			uint16_t max, void *tap)
 {
 	if (n > 0)
-		take_burst(tap, packet, n, CAPTURE_IN);
+		tap_take_burst(tap, packet, n, CAPTURE_IN);
 	return n;
 }
 
@@ -105,12 +106,13 @@ uint16_t capture_tap_out(uint16_t port, uint16_t queue, struct rte_mbuf **packet
 			 void *argument)
 {
 	struct capture_tap *tap = argument;
-	/* What a full port did not take is offered again, and is to be seen once: number them. */
+	/* Packets that a full port did not take are offered again. Their numbers show which were
+	 * captured already. */
 	uint64_t first = tap->tx->packets + (uint64_t)(packet - tap->tx->packet);
 	uint16_t seen = tap->sent > first ? (uint16_t)RTE_MIN(tap->sent - first, n) : 0;
 
 	if (seen < n)
-		take_burst(tap, packet + seen, n - seen, CAPTURE_OUT);
+		tap_take_burst(tap, packet + seen, n - seen, CAPTURE_OUT);
 	tap->sent = RTE_MAX(tap->sent, first + n);
 	return n;
 }

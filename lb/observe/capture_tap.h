@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where packets are taken for a capture: one lcore's queue of a port, each way. The callbacks are
- * DPDK's, so a queue that is not captured pays nothing for it (private to lb/).
+ * Copies packets for a capture: on one lcore's queue of a port, each way (private to lb/). It uses
+ * DPDK's callbacks, so a queue that is not captured pays nothing.
  */
 #ifndef CAPTURE_TAP_H
 #define CAPTURE_TAP_H
@@ -13,18 +13,18 @@ struct rte_eth_rxtx_callback;
 struct rte_mbuf;
 struct txq;
 
-/* The lcore writes what is above the line, once it has the callbacks. */
+/* The lcore writes the members above the line, once it has the callbacks. */
 struct capture_tap {
 	struct capture_ring ring;
-	uint64_t sent;              /* packets of <tx>, ever, that were looked at */
+	uint64_t sent;              /* packets of <tx>, ever, that were seen here */
 	uint64_t filtered, dropped; /* atomic */
 	/* --- */
-	const struct capture_filter *filter; /* NULL: all */
+	const struct capture_filter *filter; /* NULL: all packets match */
 	uint32_t snaplen;
 	uint16_t queue;
 	const struct txq *tx;
-	const struct rte_eth_rxtx_callback *in, *out; /* of the control thread */
-	uint8_t joined[UINT16_MAX]; /* of the lcore: a packet of several pieces, for the filter */
+	const struct rte_eth_rxtx_callback *in, *out; /* the control thread's */
+	uint8_t joined[UINT16_MAX]; /* the lcore's: a packet of several segments, for the filter */
 };
 
 /* rte_rx_callback_fn, rte_tx_callback_fn; the argument is the tap. */

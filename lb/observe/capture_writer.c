@@ -17,31 +17,31 @@
 
 #define BUFFER     (256u << 10)
 #define PACKET_MAX (UINT16_MAX + PCAPNG_PACKET_OVERHEAD)
-#define PAUSE_US   1000 /* while there is nothing to write */
+#define PAUSE_US   1000 /* between looks at empty rings */
 #define POLL_MS    20
-#define STUCK_MS   10000 /* a reader that takes nothing when all is over has forgotten us */
+#define STUCK_MS   10000 /* give up on a reader that takes nothing for so long after the end */
 #define NICE       10
-/* Younger ones wait: another lcore may be about to publish one that is older still. */
+/* Younger packets wait: another lcore may still publish an older one. */
 #define HOLD_BACK_MS 2
 
-static bool is_set(const bool *flag)
+static bool writer_is_set(const bool *flag)
 {
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
-static void set(bool *flag)
+static void writer_set(bool *flag)
 {
 	__atomic_store_n(flag, true, __ATOMIC_RELEASE);
 }
 
-/* The reader has no room. False: it is not worth waiting for any longer. */
+/* Wait until the socket has room. False: give up. */
 static bool wait_for_room(struct capture_writer *w)
 {
 	struct pollfd poller = {.fd = w->fd, .events = POLLOUT};
 
-	if (is_set(&w->hurry))
+	if (writer_is_set(&w->hurry))
 		return false;
-	if (poll(&poller, 1, POLL_MS) != 0 || !is_set(&w->ending)) {
+	if (poll(&poller, 1, POLL_MS) != 0 || !writer_is_set(&w->ending)) {
 		w->stuck_ms = 0;
 		return true;
 	}
@@ -49,7 +49,7 @@ static bool wait_for_room(struct capture_writer *w)
 	return w->stuck_ms < STUCK_MS;
 }
 
-static void flush(struct capture_writer *w)
+static void writer_flush(struct capture_writer *w)
 {
 	size_t at = 0;
 
@@ -59,14 +59,14 @@ static void flush(struct capture_writer *w)
 		if (sent >= 0)
 			at += (size_t)sent;
 		else if (errno != EINTR && (errno != EAGAIN || !wait_for_room(w)))
-			set(&w->failed);
+			writer_set(&w->failed);
 	}
 	__atomic_store_n(&w->bytes, w->bytes + at, __ATOMIC_RELAXED);
 	w->n = 0;
 }
 
-/* The tap whose packet is the oldest, among those up to <until>; or NULL. */
-static struct capture_tap *oldest(struct capture_writer *w, uint64_t until)
+/* The tap with the oldest packet up to <until>, or NULL. */
+static struct capture_tap *oldest_tap(struct capture_writer *w, uint64_t until)
 {
 	struct capture_tap *first = NULL;
 
@@ -84,27 +84,27 @@ static struct capture_tap *oldest(struct capture_writer *w, uint64_t until)
 static void write_packet(struct capture_writer *w, const struct capture_packet *packet)
 {
 	if (w->failed || w->full)
-		return; /* only to make room, until the control thread has seen it */
+		return; /* the ring only has to be emptied until the control thread ends it */
 	if (BUFFER - w->n < PACKET_MAX)
-		flush(w);
+		writer_flush(w);
 	w->n += pcapng_packet(w->buf + w->n, BUFFER - w->n, packet);
 	__atomic_store_n(&w->packets, w->packets + 1, __ATOMIC_RELAXED);
 	if (w->packets == w->count)
-		set(&w->full);
+		writer_set(&w->full);
 }
 
-/* Returns whether there was anything. */
+/* Write all packets up to <until>. True if there was one. */
 static bool write_until(struct capture_writer *w, uint64_t until)
 {
 	struct capture_tap *tap;
 	bool any = false;
 
-	while ((tap = oldest(w, until)) != NULL) {
+	while ((tap = oldest_tap(w, until)) != NULL) {
 		write_packet(w, capture_ring_peek(&tap->ring));
 		capture_ring_drop(&tap->ring);
 		any = true;
 	}
-	flush(w);
+	writer_flush(w);
 	return any;
 }
 
@@ -119,23 +119,23 @@ static void write_statistics(struct capture_writer *w)
 	s.received += w->packets;
 	s.accepted = w->packets + s.dropped;
 	w->n += pcapng_statistics(w->buf, BUFFER, &s);
-	flush(w);
+	writer_flush(w);
 }
 
-static void *run(void *argument)
+static void *writer_run(void *argument)
 {
 	struct capture_writer *w = argument;
 	const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
 	bool last;
 
-	/* Of this thread only: whoever else wants the CPU goes first. */
+	/* This thread's only: all others that want the CPU go first. */
 	setpriority(PRIO_PROCESS, 0, NICE);
 	w->start_ns = clock_wall_ns();
 	w->n = pcapng_section(w->buf, BUFFER, "doorbell-lb " DOORBELL_VERSION);
 	w->n += pcapng_interface(w->buf + w->n, BUFFER - w->n, &w->interface);
-	flush(w);
+	writer_flush(w);
 	do {
-		last = is_set(&w->ending);
+		last = writer_is_set(&w->ending);
 		if (!write_until(w,
 				 last ? UINT64_MAX : rte_rdtsc() - HOLD_BACK_MS * w->tsc_per_ms) &&
 		    !last)
@@ -144,7 +144,7 @@ static void *run(void *argument)
 	write_statistics(w);
 	shutdown(w->fd, SHUT_WR);
 	close(w->fd);
-	set(&w->done);
+	writer_set(&w->done);
 	return NULL;
 }
 
@@ -156,10 +156,10 @@ int capture_writer_start(struct capture_writer *w)
 	w->buf = malloc(BUFFER);
 	if (w->buf == NULL)
 		return -ENOMEM;
-	/* Signals are for the control thread, whose child this is. */
+	/* Signals are for the control thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&w->thread, NULL, run, w);
+	ret = -pthread_create(&w->thread, NULL, writer_run, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (ret == 0) {
 		pthread_setname_np(w->thread, "capture");
@@ -172,13 +172,13 @@ int capture_writer_start(struct capture_writer *w)
 
 void capture_writer_end(struct capture_writer *w)
 {
-	set(&w->ending);
+	writer_set(&w->ending);
 }
 
 void capture_writer_join(struct capture_writer *w)
 {
-	set(&w->hurry);
-	set(&w->ending);
+	writer_set(&w->hurry);
+	writer_set(&w->ending);
 	pthread_join(w->thread, NULL);
 	free(w->buf);
 	w->buf = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that writes a capture: from the lcores' rings, in the order of time, to a socket whose
- * other end may read as slowly as it likes. All calls are the control thread's, and none waits for
- * the socket (private to lb/).
+ * The thread that writes a capture from the lcores' rings to a socket, in the order of time
+ * (private to lb/). The socket's reader may be arbitrarily slow. All calls are the control
+ * thread's, and none waits for the socket.
  */
 #ifndef CAPTURE_WRITER_H
 #define CAPTURE_WRITER_H
@@ -15,18 +15,19 @@
 #include "observe/pcapng.h"
 
 struct capture_writer {
-	/* filled before the start, and left alone until the thread was joined */
-	int fd; /* the thread's to close */
+	/* set before the start, and not changed until the thread was joined */
+	int fd; /* the thread closes it */
 	struct capture_tap *tap;
 	unsigned int n_taps;
 	struct pcapng_interface interface;
 	uint64_t count; /* packets to write, 0: any number */
 	uint64_t tsc_per_ms;
-	/* atomic, the thread's */
+	/* atomic, written by the thread */
 	uint64_t packets, bytes;
-	bool full, failed; /* it has <count> of them; its reader has gone, or reads no more */
+	bool full,
+		failed; /* <count> packets are written; the reader has gone, or stopped reading */
 	bool done;
-	/* atomic, of the control thread */
+	/* atomic, written by the control thread */
 	bool ending, hurry;
 	/* the thread's own */
 	uint64_t start_ns, stuck_ms;
@@ -35,11 +36,11 @@ struct capture_writer {
 	pthread_t thread;
 };
 
-/* 0 or -errno. */
+/* Start the thread. 0 or -errno. */
 int capture_writer_start(struct capture_writer *w);
-/* No lcore takes any more: write what there is, then the statistics, and be done. */
+/* The lcores have stopped: let the thread write what is in the rings, then the statistics. */
 void capture_writer_end(struct capture_writer *w);
-/* Over, without what is not written yet. */
+/* End the thread now, without what is not written yet. */
 void capture_writer_join(struct capture_writer *w);
 
 #endif

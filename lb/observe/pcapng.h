@@ -14,19 +14,19 @@
 
 struct pcapng_interface {
 	const char *name, *description;
-	const char *filter; /* as people wrote it; NULL: none */
+	const char *filter; /* the expression; NULL: none */
 	const uint8_t *mac;
 	uint32_t snaplen;
 };
 
 struct pcapng_statistics {
 	uint64_t start_ns, end_ns;
-	uint64_t received; /* all that was looked at */
-	uint64_t accepted; /* by the filter */
-	uint64_t dropped;  /* accepted, and lost */
+	uint64_t received; /* all packets seen */
+	uint64_t accepted; /* packets that matched the filter */
+	uint64_t dropped;  /* packets that matched, and are missing in the file */
 };
 
-/* What a packet takes beyond its bytes. */
+/* Bytes that a packet's block takes beyond its data, at most. */
 #define PCAPNG_PACKET_OVERHEAD 64
 
 size_t pcapng_section(uint8_t *buf, size_t size, const char *program);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters as the control plane reads them: straight from their owners' memory, no locks. Each is a
- * 64-bit word that only its lcore writes, so a reader sees it at most a moment old.
+ * Reads counters for the control plane straight from their owners' memory, without locks. Each is a
+ * 64-bit word that only its lcore writes, so a reader may see a value that is a moment old.
  */
 #include "observe/stats.h"
 
 #include "lcore/lcore.h"
 
-/* Its lcore writes what is read here, at the same time and by design. */
+/* The lcore writes these words while they are read here, by design. */
 #define RACING __attribute__((no_sanitize("thread")))
 
 static const char *const stage_names[LB_STAGES] = {
@@ -64,7 +64,7 @@ RACING void lb_service_stats_read(const struct lb *lb, unsigned int service,
 	}
 }
 
-RACING static void add_link(struct lb_link_stats *out, const struct link *link)
+RACING static void stats_add_link(struct lb_link_stats *out, const struct link *link)
 {
 	const struct requester_stats *rq = &link->requester.stats;
 	uint64_t rate = dcqcn_rate(&link->requester.rate);
@@ -102,12 +102,12 @@ void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 			  struct lb_link_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	/* The control thread makes and destroys links, so they cannot go away under it. */
+	/* The control thread makes and destroys links, so none goes away meanwhile. */
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		const struct link *link = lb->lcore[i]->link[worker->number];
 
 		if (link != NULL)
-			add_link(out, link);
+			stats_add_link(out, link);
 	}
 }
 

@@ -70,7 +70,7 @@ refused "--snaplen: cannot use 13" --port clients --snaplen 13
 
 # Both directions of the clients' port, while others cannot capture.
 capture clients --port clients --filter "udp port 8500"
-refused "port clients is being captured to $dir/clients.pcapng by process $pid_clients, since" --port fabric
+refused "port clients is being captured to $dir/clients.pcapng by process $pid_clients, for" --port fabric
 expect_log lb "event=capture_started port=clients pid=$pid_clients uid=$(id -u) file="
 requests both
 kill -INT "$pid_clients"
