@@ -21,9 +21,10 @@ struct arguments {
 	char *text[ARGUMENTS_MAX + 1]; /* the EAL wants a NULL behind the last */
 };
 
-static void add(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void arguments_add(struct arguments *a, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void add(struct arguments *a, const char *format, ...)
+static void arguments_add(struct arguments *a, const char *format, ...)
 {
 	va_list list;
 
@@ -34,8 +35,8 @@ static void add(struct arguments *a, const char *format, ...)
 }
 
 /*
- * EAL lcore 0 is the control thread and floats over all CPUs that we may use; the data-plane cores
- * are lcores 1, 2 ..., each tied to its CPU.
+ * EAL lcore 0 is the control thread and may run on all CPUs of this process; the data-plane cores
+ * are lcores 1, 2 ..., each bound to its CPU.
  */
 static void add_lcores(struct arguments *a, const struct lb_config *config)
 {
@@ -51,7 +52,7 @@ static void add_lcores(struct arguments *a, const struct lb_config *config)
 	n = snprintf(map, sizeof(map), "0@(%s)", cpus);
 	for (unsigned int i = 0; i < config->n_lcores && n < sizeof(map) - 16; i++)
 		n += snprintf(map + n, sizeof(map) - n, ",%u@%u", i + 1, config->lcore_cpu[i]);
-	add(a, "--lcores=%s", map);
+	arguments_add(a, "--lcores=%s", map);
 }
 
 static void add_devices(struct arguments *a, const struct lb_config *config)
@@ -62,17 +63,17 @@ static void add_devices(struct arguments *a, const struct lb_config *config)
 		shared |= strstr(config->port[i].device, "zero-copy=yes") != NULL;
 		if (!lb_device_is_pci(config->port[i].device))
 			continue;
-		add(a, "--allow=%s", config->port[i].device);
+		arguments_add(a, "--allow=%s", config->port[i].device);
 		any = true;
 	}
 	if (!any)
-		add(a, "--no-pci");
-	/* A memif port without copies hands its peer our packet memory: one file, or it refuses. */
+		arguments_add(a, "--no-pci");
+	/* A zero-copy memif port shares our packet memory with its peer, as a single file only. */
 	if (shared)
-		add(a, "--single-file-segments");
+		arguments_add(a, "--single-file-segments");
 }
 
-/* The EAL answers an impossible CPU with its usage text. */
+/* The EAL would answer a CPU that does not exist with its usage text. */
 static int check_cpus(const struct lb_config *config, char *error, size_t size)
 {
 	cpu_set_t set;
@@ -81,16 +82,17 @@ static int check_cpus(const struct lb_config *config, char *error, size_t size)
 	sched_getaffinity(0, sizeof(set), &set);
 	for (unsigned int i = 0; i < config->n_lcores; i++)
 		if (config->lcore_cpu[i] >= CPU_SETSIZE || !CPU_ISSET(config->lcore_cpu[i], &set)) {
-			snprintf(error, size,
-				 "lcores[%u]: CPU %u is not there for this process; taskset -cp $$ "
-				 "shows those that are",
-				 i, config->lcore_cpu[i]);
+			snprintf(
+				error, size,
+				"lcores[%u]: this process may not use CPU %u; taskset -cp $$ shows "
+				"those that it may",
+				i, config->lcore_cpu[i]);
 			return -EINVAL;
 		}
 	return 0;
 }
 
-/* Without hugepages the kernel promises any amount and kills the process when it is used. */
+/* Without hugepages the kernel grants any amount, and kills the process when it uses it. */
 static int check_memory(const struct lb_config *config, char *error, size_t size)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
@@ -104,10 +106,11 @@ static int check_memory(const struct lb_config *config, char *error, size_t size
 		fclose(file);
 	if (config->hugepages || available_kb == 0 || lb_memory_mb(config) <= available_kb / 1024)
 		return 0;
-	snprintf(error, size,
-		 "%u MiB are needed for %u flows and the packets, %lu MiB are free; lower flows or "
-		 "memory.mb",
-		 lb_memory_mb(config), config->flows, available_kb / 1024);
+	snprintf(
+		error, size,
+		"%u MiB of memory are needed for %u flows and the packets, %lu MiB are free; lower "
+		"flows or memory.mb",
+		lb_memory_mb(config), config->flows, available_kb / 1024);
 	return -ENOMEM;
 }
 
@@ -121,22 +124,22 @@ int lb_eal_init(const struct lb_config *config, const char *program, char *error
 		ret = check_memory(config, error, size);
 	if (ret < 0)
 		return ret;
-	add(&a, "%s", program);
-	add(&a, "--file-prefix=doorbell");
+	arguments_add(&a, "%s", program);
+	arguments_add(&a, "--file-prefix=doorbell");
 	if (config->hugepages) {
-		add(&a, "--in-memory");
+		arguments_add(&a, "--in-memory");
 	} else {
-		add(&a, "--no-huge");
-		add(&a, "--no-shconf");
+		arguments_add(&a, "--no-huge");
+		arguments_add(&a, "--no-shconf");
 	}
-	add(&a, "-m");
-	add(&a, "%u", lb_memory_mb(config));
+	arguments_add(&a, "-m");
+	arguments_add(&a, "%u", lb_memory_mb(config));
 	add_lcores(&a, config);
 	add_devices(&a, config);
-	add(&a, "--log-level=lib.*:warning");
-	add(&a, "--log-level=pmd.*:warning");
-	add(&a, "--log-level=doorbell.*:%s", config->log_level);
-	/* The EAL reorders what it is given; keep ours to free it. */
+	arguments_add(&a, "--log-level=lib.*:warning");
+	arguments_add(&a, "--log-level=pmd.*:warning");
+	arguments_add(&a, "--log-level=doorbell.*:%s", config->log_level);
+	/* The EAL reorders the array that it is given; keep ours to free the texts. */
 	memcpy(parsed, a.text, sizeof(parsed));
 	ret = rte_eal_init(a.n, parsed);
 	for (int i = 0; i < a.n; i++)
@@ -146,8 +149,7 @@ int lb_eal_init(const struct lb_config *config, const char *program, char *error
 	if (config->hugepages)
 		snprintf(error, size,
 			 "the EAL did not start (its reason is above); are %u MiB of hugepages "
-			 "free? "
-			 "memory.hugepages: false goes without",
+			 "free? memory.hugepages: false runs without hugepages",
 			 lb_memory_mb(config));
 	else
 		snprintf(error, size, "the EAL did not start; its reason is above");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The EAL's command line, made from the configuration, so that operators never write one.
+ * Starts the EAL with arguments made from the configuration, so that operators never write them.
  */
 #ifndef LB_EAL_H
 #define LB_EAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * XDP program for AF_XDP ports: takes what is for the load balancer's addresses to its socket, and
- * leaves everything else (ssh, other hosts' ARP, BGP) to the kernel. The driver loads it and fills
+ * XDP program for AF_XDP ports: redirects packets for the load balancer's addresses to its socket,
+ * and leaves all others (ssh, other hosts' ARP, BGP) to the kernel. The driver loads it and fills
  * <xsks_map>; lb/ports/xdp.c fills <doorbell_keep>.
  */
 #include <linux/bpf.h>
@@ -59,16 +59,16 @@ struct neighbour_message {
 	struct address target;
 };
 
-static __always_inline int keep(const struct address *a)
+static __always_inline int is_kept(const struct address *a)
 {
 	return bpf_map_lookup_elem(&doorbell_keep, a) != 0;
 }
 
-static __always_inline int keep4(__u32 ip)
+static __always_inline int is_kept4(__u32 ip)
 {
 	struct address a = {{0, 0, bpf_htonl(0xffff), ip}};
 
-	return keep(&a);
+	return is_kept(&a);
 }
 
 static __always_inline int ours_arp(const void *at, const void *end)
@@ -79,7 +79,7 @@ static __always_inline int ours_arp(const void *at, const void *end)
 	if ((const void *)(arp + 1) > end)
 		return 0;
 	__builtin_memcpy(&target, arp->target, sizeof(target));
-	return keep4(target);
+	return is_kept4(target);
 }
 
 static __always_inline int ours_ip6(const void *at, const void *end)
@@ -91,13 +91,13 @@ static __always_inline int ours_ip6(const void *at, const void *end)
 	if ((const void *)(ip + 1) > end)
 		return 0;
 	__builtin_memcpy(&a, &ip->daddr, sizeof(a));
-	if (keep(&a))
+	if (is_kept(&a))
 		return 1;
-	/* A solicitation goes to a multicast group; what it asks for is inside. */
+	/* A solicitation goes to a multicast group; the address that it asks for is inside. */
 	if (ip->nexthdr != IPPROTO_ICMPV6 || (const void *)(nd + 1) > end || nd->type != ND_SOLICIT)
 		return 0;
 	__builtin_memcpy(&a, &nd->target, sizeof(a));
-	return keep(&a);
+	return is_kept(&a);
 }
 
 SEC("xdp")
@@ -123,13 +123,13 @@ int doorbell_steer(struct xdp_md *context)
 	}
 	if (type == bpf_htons(ETH_P_IP)) {
 		ip = at;
-		ours = (const void *)(ip + 1) <= end && keep4(ip->daddr);
+		ours = (const void *)(ip + 1) <= end && is_kept4(ip->daddr);
 	} else if (type == bpf_htons(ETH_P_IPV6)) {
 		ours = ours_ip6(at, end);
 	} else if (type == bpf_htons(ETH_P_ARP)) {
 		ours = ours_arp(at, end);
 	}
-	/* A queue without a socket: the kernel may have it. */
+	/* XDP_PASS as the fallback: packets of a queue without a socket go to the kernel. */
 	return ours ? bpf_redirect_map(&xsks_map, context->rx_queue_index, XDP_PASS) : XDP_PASS;
 }
 

@@ -21,7 +21,7 @@ bool xdp_wants(const char *device)
 	return strncmp(device, "net_af_xdp", 10) == 0 && strstr(device, "xdp_prog=") == NULL;
 }
 
-static unsigned int interface_of(const char *device)
+static unsigned int xdp_interface(const char *device)
 {
 	char name[IF_NAMESIZE] = "";
 	const char *at = strstr(device, "iface=");
@@ -31,8 +31,8 @@ static unsigned int interface_of(const char *device)
 	return if_nametoindex(name);
 }
 
-/* The program on the interface, or -1; fills <info> and its map ids. */
-static int attached(unsigned int interface, struct bpf_prog_info *info, __u32 *maps)
+/* A descriptor of the program on the interface, or -1; fills <info> and its map ids. */
+static int xdp_attached(unsigned int interface, struct bpf_prog_info *info, __u32 *maps)
 {
 	__u32 id = 0, size = sizeof(*info);
 	int fd;
@@ -56,7 +56,7 @@ static void detach_stale(unsigned int interface)
 {
 	struct bpf_prog_info info;
 	__u32 maps[MAPS_MAX];
-	int fd = attached(interface, &info, maps);
+	int fd = xdp_attached(interface, &info, maps);
 
 	if (fd < 0)
 		return;
@@ -65,7 +65,7 @@ static void detach_stale(unsigned int interface)
 	close(fd);
 }
 
-/* The object lies beside the program while building, in DOORBELL_LIBDIR once installed. */
+/* The object file is beside the program in a build folder, in DOORBELL_LIBDIR once installed. */
 static void program_path(char *path, size_t size)
 {
 	char self[PATH_MAX / 2], *slash;
@@ -82,11 +82,12 @@ static void program_path(char *path, size_t size)
 
 int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *error, size_t size)
 {
-	unsigned int interface = interface_of(device);
+	unsigned int interface = xdp_interface(device);
 	char path[PATH_MAX];
 
 	if (interface == 0) {
-		snprintf(error, size, "device '%s': no such interface; write iface=NAME", device);
+		snprintf(error, size, "device '%s': no such network interface; write iface=NAME",
+			 device);
 		return -ENODEV;
 	}
 	detach_stale(interface);
@@ -95,23 +96,23 @@ int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *er
 	return 0;
 }
 
-static int add_address(int map, const struct lb_address *address)
+static int xdp_map_add(int map, const struct lb_address *address)
 {
 	__u8 one = 1;
 
 	return bpf_map_update_elem(map, &address->addr, &one, BPF_ANY);
 }
 
-static int fill(int map, const struct lb_config *config, unsigned int index)
+static int xdp_fill_map(int map, const struct lb_config *config, unsigned int index)
 {
 	const struct lb_port_config *port = &config->port[index];
 	int ret = 0;
 
 	if (port->fabric)
-		ret = add_address(map, &port->address);
+		ret = xdp_map_add(map, &port->address);
 	for (unsigned int i = 0; port->clients && ret == 0 && i < config->n_services; i++)
 		if (lb_service_used(&config->service[i]))
-			ret = add_address(map, &config->service[i].vip);
+			ret = xdp_map_add(map, &config->service[i].vip);
 	return ret;
 }
 
@@ -120,7 +121,7 @@ int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char 
 	struct bpf_prog_info info;
 	struct bpf_map_info map_info;
 	__u32 maps[MAPS_MAX], length;
-	int program = attached(interface_of(config->port[index].device), &info, maps);
+	int program = xdp_attached(xdp_interface(config->port[index].device), &info, maps);
 	int ret = -ENOENT;
 
 	for (__u32 i = 0; program >= 0 && ret == -ENOENT && i < info.nr_map_ids && i < MAPS_MAX;
@@ -131,14 +132,14 @@ int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char 
 		memset(&map_info, 0, sizeof(map_info));
 		if (map >= 0 && bpf_obj_get_info_by_fd(map, &map_info, &length) == 0 &&
 		    strcmp(map_info.name, KEEP_NAME) == 0)
-			ret = fill(map, config, index);
+			ret = xdp_fill_map(map, config, index);
 		if (map >= 0)
 			close(map);
 	}
 	if (program >= 0)
 		close(program);
 	if (ret < 0)
-		snprintf(error, size, "device '%s': the XDP program takes no addresses: %s",
+		snprintf(error, size, "device '%s': cannot give the XDP program our addresses: %s",
 			 config->port[index].device, strerror(-ret));
 	return ret;
 }

@@ -14,8 +14,7 @@ int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *er
 {
 	snprintf(error, size,
 		 "device '%s': this build has no XDP program; install clang and libbpf-dev and "
-		 "build "
-		 "with -Dxdp=enabled, use net_af_packet, or name a program with xdp_prog=",
+		 "build with -Dxdp=enabled, use net_af_packet, or name a program with xdp_prog=",
 		 device);
 	return -ENOTSUP;
 }
