@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Build a load balancer from its configuration, run it, take it apart.
+ * Builds a load balancer from its configuration, starts and stops it, takes it apart.
  */
 #include "lb.h"
 
@@ -40,9 +40,9 @@
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
-#define HANDOVER_SIZE     1024
-#define PUNT_SIZE         64
-/* Headers or a trailer, an ACK, a notice: with headroom for the headers of a notice. */
+#define HANDOVER_SIZE 1024
+#define PUNT_SIZE     64
+/* Data room of small mbufs: headers or a trailer, an ACK, a notice with headroom for headers. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
 static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, unsigned int n,
@@ -100,7 +100,7 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	return 0;
 }
 
-/* What services may have of this lcore's packets. After the ports: they say with whom it shares. */
+/* Divide this lcore's packets among services. After the ports, which set how many lcores share. */
 static int create_shares(struct lcore *lc)
 {
 	const struct lb_config *config = &lc->lb->config;
@@ -127,7 +127,7 @@ static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
 	return mtu;
 }
 
-/* What this lcore exchanges with the others. */
+/* The rings between this lcore and the others. */
 static int create_handover(struct lcore *lc)
 {
 	lc->outbound = rte_zmalloc("outbound", lc->lb->n_lcores * sizeof(*lc->outbound),
@@ -136,15 +136,16 @@ static int create_handover(struct lcore *lc)
 	return lc->outbound == NULL || lc->handover == NULL ? -ENOMEM : 0;
 }
 
-/* They have buffers of their own: no flood of fragments takes those that ports receive into. */
+/* Reassembly has buffers of its own: a flood of fragments cannot take those of the ports. */
 static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 {
 	uint16_t mtu = largest_mtu(&lc->lb->config, true);
-	/* A datagram without an IP header; its frame may have a header of the longest kind. */
+	/* The datagram without its IP header; the frame may have the longest kind of header. */
 	struct fragment_params params = {.bytes = mtu - 20, .seed = {seed[0], seed[1]}};
 
 	lc->fragments = fragment_table_create(&params);
-	/* Without caches: those of other lcores, where most are freed, would soon hold them all. */
+	/* No caches: most buffers are freed on other lcores, whose caches would soon hold them all.
+	 */
 	lc->wholes = create_pool("wholes", lc->index, LB_WHOLES_PER_LCORE, 0, port_data_room(mtu));
 	return lc->fragments == NULL || lc->wholes == NULL ? -ENOMEM : 0;
 }
@@ -182,7 +183,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	if (lc->notices == NULL)
 		return -ENOMEM;
 	source_limit_init(lc->notices, lb->config.notices_per_source, seed);
-	/* Of all that there may ever be, so that none is looked for on the packet path. */
+	/* For every possible service, so that the packet path needs no check. */
 	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
 	if (lc->latency == NULL || create_fragments(lc, seed) < 0)
 		return -ENOMEM;
@@ -197,7 +198,7 @@ static void drain(struct rte_ring *ring)
 		rte_pktmbuf_free(m);
 }
 
-/* Its packets may be from any lcore's pool, so all give back theirs before the first pool goes. */
+/* Packets may be of any lcore's pool, so all lcores free theirs before the first pool is freed. */
 static void free_packets(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->services->n; i++) {
@@ -235,8 +236,8 @@ static void destroy_lcore(struct lcore *lc)
 }
 
 /*
- * Which queue of the port is whose. Where there are fewer queues than lcores, those without one
- * give what they send to one that has.
+ * Divide the port's queues among lcores. With fewer queues than lcores, those without a queue pass
+ * their packets to one that has.
  */
 static int share_queues(struct lb *lb, unsigned int index)
 {
@@ -254,7 +255,7 @@ static int share_queues(struct lb *lb, unsigned int index)
 		memcpy(lc->tx[index].checksums, port->tx_checksums, sizeof(port->tx_checksums));
 		if (port->queues >= n)
 			continue;
-		/* So many lcores hold packets of one pool. */
+		/* The number of lcores that hold packets of one pool. */
 		if (lb->config.port[index].clients)
 			lc->sharers = RTE_MAX(lc->sharers, (n + port->queues - 1u) / port->queues);
 		if (lc->queue[index] == LCORE_NO_QUEUE)
@@ -275,7 +276,7 @@ static enum owner_rule owner_rule(const struct lb *lb, const struct port *port)
 	return port->spread.known ? OWNER_RSS : OWNER_RECEIVER;
 }
 
-/* The next port with few queues begins behind those that this one keeps busy. */
+/* Ports with fewer queues than lcores start at different lcores, behind those in use already. */
 static void choose_first(struct lb *lb, unsigned int index)
 {
 	unsigned int first = 0;
@@ -286,7 +287,8 @@ static void choose_first(struct lb *lb, unsigned int index)
 	lb->first_lcore[index] = first % lb->n_lcores;
 }
 
-/* A sleeping lcore wakes for its own queue where the port has a socket per queue. */
+/* Let ports wake sleeping lcores: each by its own queue where the port has a descriptor per queue.
+ */
 static int watch_port(struct lb *lb, unsigned int index)
 {
 	const struct port *port = &lb->port[index];
@@ -311,7 +313,7 @@ static int watch_port(struct lb *lb, unsigned int index)
 	return 0;
 }
 
-/* Which checksums a port looks after, for the log. */
+/* Names of the checksums that a port checks or computes, for the log. */
 static const char *checksums_text(bool ip, bool udp)
 {
 	return ip && udp ? "ip,udp" : ip ? "ip" : udp ? "udp" : "none";
@@ -328,7 +330,7 @@ static int open_port(struct lb *lb, unsigned int index)
 		.tx_descriptors = config->tx_descriptors,
 		.mtu = config->mtu,
 		.rx_checksums = config->offloads,
-		/* What the fabric carries is protected by ICRCs, which no port computes. */
+		/* RoCE packets are protected by ICRCs, which no port computes. */
 		.tx_checksums = config->offloads && config->clients,
 		.pool = pools,
 	};
@@ -353,7 +355,8 @@ static int open_port(struct lb *lb, unsigned int index)
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
-	/* Replies got lost there when lcores freed each other's packets; not understood yet. */
+	/* Replies were lost there when lcores freed each other's packets; the cause is not known.
+	 */
 	if (steered && port->queues < lb->n_lcores) {
 		LB_LOG(ERR,
 		       "port=%s has queues=%u for lcores=%u, and lcores cannot share a queue of "
@@ -377,8 +380,7 @@ static int open_port(struct lb *lb, unsigned int index)
 	       port->n_fds > 0);
 	if (port->n_fds == 0 && lb->config.idle_sleep)
 		LB_LOG(WARNING,
-		       "port=%s cannot wake a sleeping lcore, so idle lcores look at it every %u "
-		       "us; "
+		       "port=%s cannot wake a sleeping lcore, so idle lcores poll it every %u us; "
 		       "idle: poll avoids losing the start of a burst",
 		       config->name, SLEEPER_BLIND_NS / 1000);
 	if (port->queues < lb->n_lcores)
@@ -391,7 +393,7 @@ static int open_port(struct lb *lb, unsigned int index)
 	return watch_port(lb, index);
 }
 
-/* Places are zones as they are, unless the configuration says more. */
+/* Make the table from place to zone; without configured zones a place is its own zone. */
 static int create_zones(struct lb *lb)
 {
 	if (lb->config.n_zones == 0)
@@ -404,7 +406,7 @@ static int create_zones(struct lb *lb)
 	return 0;
 }
 
-/* Does the flow's hash choose the service's workers? */
+/* True when the flow's hash chooses the service's worker. */
 static bool chooses_by_hash(const struct lb_service_config *service)
 {
 	return lb_service_used(service) &&
@@ -421,9 +423,8 @@ static int read_cluster_secret(struct lb *lb)
 			if (chooses_by_hash(&lb->config.service[i])) {
 				LB_LOG(NOTICE,
 				       "service=%s chooses workers by a hash that is random "
-				       "without "
-				       "cluster_secret_file: other load balancers, and this one "
-				       "after a restart, choose others",
+				       "without cluster_secret_file: other load balancers, and "
+				       "this one after a restart, choose other workers",
 				       lb->config.service[i].name);
 				break;
 			}
@@ -512,7 +513,7 @@ int lb_start(struct lb *lb)
 		LB_LOG(ERR, "the EAL has %u lcores for %u configured", index, lb->n_lcores);
 		return -EINVAL;
 	}
-	/* From here on what belongs to an lcore is done by it. */
+	/* From here on only the lcore itself changes its structures. */
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		mailbox_wait_open(&lb->lcore[i]->mailbox);
 	return 0;
@@ -528,7 +529,7 @@ void lb_stop(struct lb *lb)
 		stop_settle(lb);
 }
 
-/* Links whose lcore stopped before it had told everybody. */
+/* Free links whose lcore stopped before it had notified all of their clients. */
 static void destroy_dying(struct lb *lb)
 {
 	struct link *link, *next;

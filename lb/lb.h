@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The load balancer as the control plane sees it. Every call here runs on the control thread and
- * never waits for the packet path longer than one of its turns.
+ * The load balancer's interface for the control plane. Every call runs on the control thread and
+ * never waits for the packet path longer than one of its polls.
  */
 #ifndef LB_H
 #define LB_H
@@ -26,17 +26,18 @@
 
 struct lb;
 
-/* Build everything from <config> (EAL is up): ports, tables, lcores. NULL after logging why. */
+/* Build ports, tables and lcores from <config>; the EAL is up. NULL after logging why. */
 struct lb *lb_create(const struct lb_config *config);
+/* Start the lcores' loops. 0, or -errno after logging why. */
 int lb_start(struct lb *lb);
-/* End the lcores' loops, over or not. */
+/* End the lcores' loops, whether the graceful stop is over or not. */
 void lb_stop(struct lb *lb);
 void lb_destroy(struct lb *lb);
 
 const struct lb_config *lb_config_get(const struct lb *lb);
 struct worker_pool *lb_pool(struct lb *lb);
 
-/* Regular work of the control thread: health, address resolution. Call every 10 to 50 ms. */
+/* The control thread's regular work: health, address resolution. Call every 10 to 50 ms. */
 void lb_tick(struct lb *lb);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-lb: puts the modules together. The only file that sees all of them.
+ * doorbell-lb: puts the modules together; the only file that includes all of them.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -29,9 +29,8 @@ static void usage(FILE *to)
 	fputs("usage: doorbell-lb --config FILE [--check]\n"
 	      "\n"
 	      "  -c, --config FILE  configuration (YAML); deploy/doorbell.yaml is a sample\n"
-	      "      --check        read the configuration and the files that it names, say what "
-	      "is\n"
-	      "                     wrong with them, and exit\n"
+	      "      --check        check the configuration and the files that it names, report\n"
+	      "                     what is wrong with them, and exit\n"
 	      "  -V, --version      print the version\n"
 	      "  -h, --help         this text\n",
 	      to);
@@ -82,7 +81,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 static struct supervisor supervisor;
 
-/* What the callbacks of the event loop share. */
+/* Shared by the callbacks of the event loop. */
 struct service {
 	struct lb *lb;
 	struct event_base *base;
@@ -103,14 +102,15 @@ static void ignore_change(void *context, const struct lb_config_change *change)
 {
 }
 
-/* The first asks to stop in order, another to end at once. */
+/* The first signal begins a graceful stop, a second one ends the process at once. */
 static void on_signal(evutil_socket_t signal, short what, void *context)
 {
 	const struct service *s = context;
 
 	if (lb_is_stopping(s->lb)) {
 		rte_log(RTE_LOG_WARNING, RTE_LOGTYPE_USER1,
-			"lb: stopping: another signal, so what is left ends untold signal=%d\n",
+			"lb: stopping: another signal, so clients of the rest get no notices "
+			"signal=%d\n",
 			(int)signal);
 		event_base_loopbreak(s->base);
 		return;
@@ -130,13 +130,13 @@ static void reload_tls(struct control_server *server)
 			error);
 }
 
-/* The configuration, and renewed certificates. What comes of it is in the log. */
+/* Reload the configuration and renewed certificates. The log has the results. */
 static void on_hangup(evutil_socket_t signal, short what, void *context)
 {
 	const struct service *s = context;
 	char error[512];
 
-	/* Nothing to come back to; it would also tell the supervisor that it is ready. */
+	/* A stop goes on; a reload would also report to the supervisor that it is ready. */
 	if (lb_is_stopping(s->lb))
 		return;
 	supervisor_reloading(&supervisor);
@@ -187,7 +187,7 @@ static int serve(struct lb *lb)
 	event_free(term);
 	event_free(interrupt);
 	event_free(hangup);
-	/* A connection whose callback was due is freed by the loop only. */
+	/* Connections whose callbacks are due are freed by the event loop only. */
 	event_base_loop(base, EVLOOP_NONBLOCK);
 out:
 	if (base != NULL)
@@ -207,7 +207,7 @@ static bool open_settings(struct lb *lb)
 	return false;
 }
 
-/* What agents would find of our certificate. False after a complaint; a reminder is none. */
+/* Check our certificate as agents would. False after printing an error; a warning is none. */
 static bool check_tls(const char *file, const struct lb_config *config)
 {
 	char why[512];
@@ -218,7 +218,7 @@ static bool check_tls(const char *file, const struct lb_config *config)
 	return ret >= 0;
 }
 
-/* What operators set, as a start would find it. False after a complaint. */
+/* Check the file of operators' settings as a start would. False after printing an error. */
 static bool check_state_file(const char *file, const struct lb_config *config)
 {
 	unsigned int n;
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 
 	if (ret != 0)
 		return ret == 2 ? 2 : EXIT_SUCCESS;
-	signal(SIGHUP, SIG_IGN); /* until there is a server to tell; log rotation must not end us */
+	signal(SIGHUP, SIG_IGN); /* until the event loop handles it; log rotation must not end us */
 	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;

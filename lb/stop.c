@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a load balancer: it refuses, serves out, tells whoever is left, and is over. Each
- * stage is one word of every lcore, changed between two turns; the control thread looks how far
- * they are.
+ * A graceful stop: the load balancer refuses new requests, finishes those that it has, sends
+ * notices to the clients of the rest, and ends. The stage is one word per lcore, changed between
+ * two polls; the control thread watches how far the lcores are.
  */
 #include "stop.h"
 
@@ -14,15 +14,16 @@
 #include "observe/stats.h"
 #include "walk/handover.h"
 
-/* Clients' ports that take no notices for so long have no clients any more. */
+/* Time to send notices; clients' ports that do not take them in this time are given up. */
 #define TELL_MS 1000u
-/* NICs get so long to send what they were given. */
+/* Time for NICs to send the last packets. */
 #define SETTLE_MS 50
 
 struct look {
-	bool count; /* all of them: takes a while */
+	bool count; /* count all requests, which takes a while; else only find out if there are any
+		     */
 	unsigned int waiting, in_flight;
-	bool sending; /* packets that no port has taken yet */
+	bool sending; /* there are packets that no port has taken yet */
 };
 
 static void look_at_link(const struct link *link, struct look *look)
@@ -110,7 +111,7 @@ static void tell(struct lb *lb)
 {
 	struct look look = look_at_all(lb, true);
 
-	LB_LOG(WARNING, "stopping: out of time, telling clients waiting=%u in_flight=%u",
+	LB_LOG(WARNING, "stopping: out of time, sending notices waiting=%u in_flight=%u",
 	       look.waiting, look.in_flight);
 	enter(lb, STOP_TELLING);
 }
@@ -120,7 +121,8 @@ static void give_up(struct lb *lb)
 	struct look look = look_at_all(lb, true);
 
 	LB_LOG(WARNING,
-	       "stopping: the clients' ports take no more, so nobody tells untold=%u sending=%d",
+	       "stopping: the clients' ports take no more packets, notices given up unsent=%u "
+	       "sending=%d",
 	       look.waiting + look.in_flight, look.sending);
 	lb->stop_stage = STOP_OVER;
 }
@@ -134,7 +136,8 @@ void stop_tick(struct lb *lb)
 		return;
 	look = look_at_all(lb, false);
 	if (look.waiting + look.in_flight == 0 && !look.sending) {
-		LB_LOG(NOTICE, "stopped: all answered or told refused=%lu out_of_time=%lu ms=%u",
+		LB_LOG(NOTICE,
+		       "stopped: all answered or notified refused=%lu out_of_time=%lu ms=%u",
 		       dropped(lb, LB_DROP_STOPPING), dropped(lb, LB_DROP_STOP_TIMEOUT),
 		       lb_now_ms(lb) - lb->stop_begin_ms);
 		lb->stop_stage = STOP_OVER;
@@ -145,7 +148,7 @@ void stop_tick(struct lb *lb)
 	}
 }
 
-/* May a queue of the port hold a packet that was not sent yet? Of drivers that do not tell: yes. */
+/* True when a queue of the port may hold an unsent packet; also if the driver cannot tell. */
 static bool is_sending(const struct lb *lb, unsigned int index)
 {
 	const struct port *port = &lb->port[index];

@@ -6,8 +6,7 @@
 #include "lb.h"
 #include "runtime/log_sink.h"
 
-/* How often the line that people read may change. */
-#define STATUS_MS 1000u
+#define STATUS_MS 1000u /* between changes of the status line, at least */
 
 void supervisor_open(struct supervisor *s)
 {
@@ -25,7 +24,7 @@ void supervisor_close(struct supervisor *s)
 	notify_close(&s->notify);
 }
 
-/* What has changed since it was said last. */
+/* Send the status line if it has changed. */
 static void say_status(struct supervisor *s, struct lb *lb)
 {
 	const struct lb_config *config = lb_config_get(lb);
@@ -52,15 +51,15 @@ void supervisor_reloading(struct supervisor *s)
 	notify_reloading(&s->notify);
 }
 
-/* For what follows: telling clients, closing ports, giving memory back. */
+/* Beyond stop_timeout_ms: to send notices, close ports, free memory. */
 #define STOP_MORE_MS 10000u
 
 void supervisor_stopping(struct supervisor *s, uint32_t timeout_ms)
 {
 	s->stopping = true;
-	/* TimeoutStopSec of the unit may be shorter than the configuration says. */
+	/* The unit's TimeoutStopSec may be shorter than stop_timeout_ms. */
 	notify_send(&s->notify,
-		    "STOPPING=1\nSTATUS=stopping: finishing what is here\nEXTEND_TIMEOUT_USEC=%llu",
+		    "STOPPING=1\nSTATUS=stopping: finishing requests\nEXTEND_TIMEOUT_USEC=%llu",
 		    (timeout_ms + STOP_MORE_MS) * 1000ull);
 }
 

@@ -27,7 +27,7 @@ struct lb_link_info {
 	uint32_t reply_rkey;
 	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
 	uint32_t reply_stride;
-	/* Packets from this UDP source port come to the lcore's own queue; 0: none that we know. */
+	/* Packets from this UDP source port come to the lcore's own queue; 0: not known. */
 	uint16_t udp_source;
 };
 

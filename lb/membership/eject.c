@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers that answer much worse than the others of their model get nothing new for a while
- * (workers/outlier.h says who). What they have, they finish. Control thread, once a second.
+ * Ejects workers that answer much worse than the others of their model (workers/outlier.h has the
+ * rules): for a while they get no new requests, and finish those that they have. Control thread,
+ * once a second.
  */
 #include "membership/eject.h"
 
@@ -15,7 +16,7 @@
 #define WINDOW_MS   1000u
 #define REPLIES_MIN 20
 
-/* What a worker did since the last look. */
+/* The worker's replies, errors and times since the last call. */
 static struct outlier_window window_of(const struct lb *lb, struct worker *w)
 {
 	struct outlier_window *last = &w->doubt.window, now, since;
@@ -51,8 +52,10 @@ static void eject(struct lb *lb, struct worker *w, const struct outlier_window *
 	registry_set_state(lb, w, WORKER_SUSPECT, reason);
 }
 
-/* Where flows have workers of their own, one client's bad requests would eject one worker after the
- * other: who fails alone there need not be at fault. */
+/*
+ * True when each request may go to any worker. Where flows keep to one worker, a client's bad
+ * requests all fail on that one, which is not at fault then: its errors must not eject it.
+ */
 static bool spreads_requests(const struct lb *lb, const char *model)
 {
 	for (unsigned int i = 0; i < lb->config.n_services; i++) {
@@ -65,7 +68,7 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 	return true;
 }
 
-/* All workers of one model, from the first of it on. */
+/* Judge all workers of one model; <first> is the first of them in the pool. */
 static void judge(struct lb *lb, struct worker *first)
 {
 	static struct worker *worker[WORKERS_MAX];

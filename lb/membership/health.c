@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which workers are alive: a worker is as healthy as its slowest link's last heartbeat. Without
- * heartbeats it is suspect first (nothing new goes to it, what it has goes elsewhere if that may
- * be), and dead later, or at once when a link has failed. Control thread.
+ * Health of workers: a worker is as healthy as its slowest link's last heartbeat. Without
+ * heartbeats it is suspect first (it gets no new requests, and those that it has are replayed
+ * elsewhere where services allow it), and dead later, or at once when a link has failed. Control
+ * thread.
  */
 #include "membership/health.h"
 
@@ -15,19 +16,19 @@
 #include "membership/resolve.h"
 #include "observe/stats.h"
 
-/* A worker that is not active after this long never will be, and holds its name. */
+/* A worker that is not active after this long is removed, as it would hold its name for ever. */
 #define JOIN_MS 10000u
-/* Heartbeats that may be missing: one may be late. */
+/* Periods without a heartbeat until a worker is suspect: one heartbeat may be late. */
 #define MISSED_BEATS 2
-/* Doubted again within this time, a worker waits longer and longer until it is active again. */
+/* A worker that is suspect again within this time waits longer each time, up to FLAP_MAX_MS. */
 #define FLAP_MS     10000u
 #define FLAP_MAX_MS 10000u
-/* No heartbeat comes while a batch runs; how long batches take is looked at over this time. */
+/* No heartbeat comes while a batch runs; the longest batch is measured over this time. */
 #define RUN_WINDOW_MS 10000u
-/* A worker's word; beyond this it is nonsense. */
+/* ns; cap on the run time that a worker may report (10 min) */
 #define RUN_MAX_NS UINT64_C(600000000000)
 
-/* When the slowest link's last heartbeat came; 0 while one never had any. */
+/* Time of the slowest link's last heartbeat, ms; 0 while a link has had none. */
 static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
 {
 	uint32_t now = lb_now_ms(lb), slowest = now;
@@ -46,8 +47,8 @@ static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
 }
 
 /*
- * For how long no heartbeat came while its lcore had nothing left to receive: what waits in a queue
- * of a busy or halted lcore is not missing.
+ * Time without a heartbeat, ms, up to when the lcore had last received all there was: a heartbeat
+ * that waits in the queue of a busy or halted lcore is not missing.
  */
 static uint32_t silence(const struct lb *lb, const struct worker *w)
 {
@@ -81,7 +82,7 @@ static const char *links_error(const struct lb *lb, const struct worker *w)
 	return NULL;
 }
 
-/* What says that the worker's address may have moved to another MAC address. */
+/* Count signs that the worker's address may have moved to another MAC address. */
 static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
 {
 	uint64_t doubts = 0;
@@ -90,9 +91,9 @@ static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
 		const struct link *link = lb->lcore[i]->link[w->number];
 
 		if (link != NULL)
-			doubts += __atomic_load_n(&link->requester.stats.timeouts,
-						  __ATOMIC_RELAXED) +
-				  __atomic_load_n(&link->strangers, __ATOMIC_RELAXED);
+			doubts +=
+				__atomic_load_n(&link->requester.stats.timeouts, __ATOMIC_RELAXED) +
+				__atomic_load_n(&link->strangers, __ATOMIC_RELAXED);
 	}
 	return doubts;
 }
@@ -142,8 +143,7 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t fi
 	return hold;
 }
 
-/* Its longest batch in a while, from its replies: agents are not always told how long theirs take.
- */
+/* The worker's longest batch of late, ms, from its replies: --max-run-ms is not always set. */
 static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
 {
 	uint32_t *longest = w->doubt.longest_run_ms;
@@ -172,7 +172,7 @@ static uint32_t suspect_after(const struct lb *lb, struct worker *w)
 	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
 }
 
-/* Has a heartbeat come on every link after this? */
+/* True when a heartbeat has come on every link since then. */
 static bool heard_since(const struct lb *lb, const struct worker *w, uint32_t since_ms)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
@@ -187,8 +187,8 @@ static bool heard_since(const struct lb *lb, const struct worker *w, uint32_t si
 }
 
 /*
- * Many connections that close at once are the control network's fault, not the workers'. So only a
- * share of a model's workers may be suspect for that alone.
+ * True when a closed connection may make the worker suspect. Many connections that close at once
+ * point at the control network, so only a share of a model's workers may be suspect for that alone.
  */
 static bool may_hint(const struct lb *lb, const struct worker *w)
 {
@@ -216,14 +216,14 @@ static void check_silence(struct lb *lb, struct worker *w)
 	if (silent == w->doubt.silent)
 		return;
 	w->doubt.silent = silent;
-	/* A hint is no doubt that makes it wait: its next heartbeat ends it. */
+	/* A closed connection alone makes it suspect until its next heartbeat only. */
 	if (w->doubt.hinted && w->state == WORKER_ACTIVE) {
 		w->doubt.until_ms = lb_now_ms(lb);
 		registry_set_state(lb, w, WORKER_SUSPECT,
 				   "its agent's connection closed; no heartbeat since");
 		return tell_lcores(lb, w, mark_suspect);
 	}
-	/* First nobody picks it, then what it has is picked anew. */
+	/* First it leaves the pick tables, then its requests are assigned again. */
 	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
 		health_hold_ms(&w->doubt, lb_now_ms(lb), 0);
 		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", ms);
@@ -250,7 +250,7 @@ static bool is_only_one(const struct lb *lb, const struct worker *w)
 	return true;
 }
 
-/* Who has to wait for coming and going too often does not where nobody else could serve. */
+/* Hold back a flapping worker, unless it is the only one that can serve. */
 static void check_suspect(struct lb *lb, struct worker *w)
 {
 	bool waited = (int32_t)(lb_now_ms(lb) - w->doubt.until_ms) >= 0;
@@ -263,7 +263,7 @@ static void check_suspect(struct lb *lb, struct worker *w)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-/* Its heartbeats may come before its address is resolved: nothing could be sent to it. */
+/* True when it can get requests. Heartbeats may come before its address is resolved. */
 static bool can_serve(const struct lb *lb, const struct worker *w)
 {
 	return w->ready && w->heartbeat_ms != 0 && !w->doubt.silent &&
@@ -285,7 +285,7 @@ static void start_serving(struct lb *lb, struct worker *w)
 {
 	w->active_ms = lb_now_ms(lb);
 	w->warm = lb->config.slow_start_ms == 0 ? WORKER_WARM : WORKER_WARM / 10;
-	/* while it answered the probe */
+	/* an operator drained it while it answered the probe */
 	if (w->drain)
 		return settings_hold(lb, w);
 	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
@@ -296,8 +296,8 @@ static void check_joining(struct lb *lb, struct worker *w)
 	char reason[WORKER_REASON_MAX];
 
 	if (lb_now_ms(lb) - (uint32_t)w->registered_ms > JOIN_MS) {
-		snprintf(reason, sizeof(reason), "did not get ready within %u s: %s",
-			 JOIN_MS / 1000, missing(lb, w));
+		snprintf(reason, sizeof(reason), "was not ready within %u s: %s", JOIN_MS / 1000,
+			 missing(lb, w));
 		return lb_worker_remove(lb, w, reason);
 	}
 	if (w->state == WORKER_JOINING && can_serve(lb, w) && w->drain)
@@ -322,7 +322,7 @@ static void check_joining(struct lb *lb, struct worker *w)
 	}
 }
 
-/* A worker that has just become active gets more and more, in tenths of its weight. */
+/* Slow start: raise the weight of a new worker in tenths. */
 static void check_warm(struct lb *lb, struct worker *w)
 {
 	uint16_t warm = workers_warm(lb_now_ms(lb) - w->active_ms, lb->config.slow_start_ms);
@@ -335,8 +335,8 @@ static void check_warm(struct lb *lb, struct worker *w)
 }
 
 /*
- * Silent for <limit> ms; or for many times that, whatever its lcore may have left to receive. The
- * clock wraps after 49 days; ages do not.
+ * True after <limit> ms of silence; or after ten times that even if its lcore still has packets to
+ * receive. The clock wraps after 49 days; differences do not.
  */
 static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 {
@@ -369,7 +369,7 @@ static void check_health(struct lb *lb, struct worker *w)
 			 limit);
 		return lb_worker_remove(lb, w, reason);
 	}
-	/* Its connection closed and its loop stopped: its process has ended. */
+	/* A closed connection and a stopped loop: its process has ended. */
 	if (w->doubt.hinted && silence(lb, w) > suspect_after(lb, w))
 		return lb_worker_remove(lb, w,
 					"its agent's connection closed, and its loop is silent");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What operators set for workers. A change is made in a copy, which takes the place of what was
- * there when all of it has gone well: so it is made whole or not at all. Control thread.
+ * Operators' settings for workers. A change is made in a copy, which replaces the settings once all
+ * of it succeeded: a change is made whole or not at all. Control thread.
  */
 #include "membership/operator_settings.h"
 
@@ -17,14 +17,13 @@
 
 _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit settings");
 
-/* Returns <ret>, after saying why something cannot be set. */
+/* Write to <error> why a setting cannot be kept. Returns <ret>. */
 static int refuse(int ret, char *error, size_t error_size)
 {
 	if (ret == -ENOSPC)
 		snprintf(error, error_size,
 			 "settings of %d workers, or %d assignments, are kept already; doorbell "
-			 "workers "
-			 "settings lists them, workers forget NAME undoes one",
+			 "workers settings lists them, doorbell workers forget NAME removes one",
 			 SETTINGS_MAX, SETTINGS_PINS_MAX);
 	else
 		snprintf(error, error_size, "no memory for one more setting");
@@ -40,7 +39,8 @@ static struct worker_settings *begin(const struct lb *lb, char *error, size_t er
 	return next;
 }
 
-/* The end of a change that came to <ret>: <next> is kept, or it is as before. Takes <next>. */
+/* End a change whose result so far is <ret>: keep <next>, or discard it on an error. Takes <next>.
+ */
 static int finish(struct lb *lb, struct worker_settings *next, int ret, char *error,
 		  size_t error_size)
 {
@@ -67,7 +67,7 @@ int lb_settings_open(struct lb *lb, char *error, size_t error_size)
 	if (ret == 0)
 		LB_LOG(INFO, "state_file=%s workers=%u", lb->state_file.path,
 		       workers_settings_count(lb->settings));
-	/* Better now than when somebody wants to drain a worker at night. */
+	/* Warn at the start already, and not when the first drain is refused. */
 	if (ret == 0 && state_file_check(lb->state_file.path, &n, error, error_size) < 0)
 		LB_LOG(WARNING, "state_file=%s reason=\"%s\"", lb->state_file.path, error);
 	return ret;
@@ -78,7 +78,7 @@ const struct worker_settings *lb_settings(const struct lb *lb)
 	return lb->settings;
 }
 
-/* --- a worker's part of it ---------------------------------------------------------------------
+/* --- applying settings to a worker -------------------------------------------------------------
  */
 
 #define HELD "drained by an operator; doorbell workers resume undoes it"
@@ -95,7 +95,7 @@ static void set_weight(struct lb *lb, struct worker *w, uint32_t weight)
 
 static void hold(struct lb *lb, struct worker *w)
 {
-	/* one that is joining gets nothing yet, and is held when it could */
+	/* a joining worker gets no requests yet, and is drained when it becomes ready */
 	if (w->state == WORKER_ACTIVE || w->state == WORKER_SUSPECT)
 		registry_set_state(lb, w, WORKER_DRAINING, "an operator drains it");
 }
@@ -111,7 +111,7 @@ static void resume(struct lb *lb, struct worker *w)
 	if (w->doubt.silent || w->doubt.rests)
 		return registry_set_state(lb, w, WORKER_SUSPECT,
 					  w->doubt.silent ? "resumed; its loop is silent"
-							  : "resumed; it rests");
+							  : "resumed; still ejected");
 	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
 }
 
@@ -203,7 +203,7 @@ uint64_t lb_worker_lost(const struct lb *lb, const struct worker *w)
 
 /* --- assignments --------------------------------------------------------------------------- */
 
-/* What becomes of a worker's assignment to a service; -errno after a sentence in <error>. */
+/* A rule for a worker's assignment to a service: enum assign_pin, or -errno and <error>. */
 typedef int pin_rule(const struct lb *lb, const struct worker *w, unsigned int service, char *error,
 		     size_t error_size);
 
@@ -219,11 +219,11 @@ static int assigned_pin(const struct lb *lb, const struct worker *w, unsigned in
 			 w->spec.name, w->spec.model, s->name, s->model);
 		return -EINVAL;
 	}
-	/* Where all serve, it is enough that it is not released any more. */
+	/* Where all workers serve, undoing a release is enough. */
 	return s->assigned_only ? ASSIGN_IN : ASSIGN_AUTO;
 }
 
-/* It need not be active: a worker that is silent or drained can be released, too. */
+/* True when it serves, or would if active: a silent or drained worker can be released, too. */
 static bool would_serve(const struct lb *lb, const struct worker *w, unsigned int service,
 			enum assign_pin pin)
 {
@@ -246,7 +246,7 @@ static int released_pin(const struct lb *lb, const struct worker *w, unsigned in
 			 s->name);
 		return -EINVAL;
 	}
-	/* Back to those that may step in as spares; a spare itself, or one of all, stays out. */
+	/* An assigned worker may step in as a spare again; a spare, or one of all, stays out. */
 	return pin == ASSIGN_IN && s->assigned_only ? ASSIGN_AUTO : ASSIGN_OUT;
 }
 

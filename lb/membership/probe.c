@@ -58,8 +58,8 @@ static void send_probe(void *lcore, void *argument)
 	struct rte_mbuf *m = zeros(lc, order->bytes);
 
 	if (m == NULL ||
-	    !link_reserve(link, requester_packets(&link->requester, order->bytes),
-			  0, REQUESTER_WINDOW) ||
+	    !link_reserve(link, requester_packets(&link->requester, order->bytes), 0,
+			  REQUESTER_WINDOW) ||
 	    link_send(link, m, &request, 0, lc->now, lc->now, lc->packets) < 0) {
 		rte_pktmbuf_free(m);
 		return set(link, PROBE_BAD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers come and go: registration, links on every lcore, pick tables. All of it runs on the
- * control thread; what belongs to an lcore is done by that lcore, by command.
+ * Registration and removal of workers: links on every lcore, pick tables. All of it runs on the
+ * control thread; an lcore's own structures are changed by that lcore, on command.
  */
 #include "membership/registry.h"
 
@@ -48,7 +48,7 @@ void registry_publish(struct lb *lb, const char *model)
 			continue;
 		table = allot_table(lb, s, i);
 		if (table == NULL) {
-			/* The old table still works: links that went away have no credits. */
+			/* The old table still works: links that are gone have no credits. */
 			LB_LOG(ERR, "no memory for the pick table service=%s", s->name);
 			continue;
 		}
@@ -60,7 +60,7 @@ void registry_publish(struct lb *lb, const char *model)
 		workers_pick_table_destroy(old[i]);
 }
 
-/* Do pick tables tell of workers in this state? */
+/* True for states in which a worker counts in pick tables. */
 static bool is_of_tables(enum worker_state state)
 {
 	return state == WORKER_ACTIVE || state == WORKER_SUSPECT || state == WORKER_WARMING;
@@ -82,7 +82,7 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 		lb->on_event(w, lb->on_event_context);
 }
 
-/* --- links, by command on their lcore -------------------------------------------------------- */
+/* --- links: run on their lcore, on command ---------------------------------------------------- */
 
 static void attach(void *lcore, void *argument)
 {
@@ -125,10 +125,11 @@ static void detach(void *lcore, void *argument)
 	if (link->suspect)
 		lc->n_suspect--;
 	lcore_share_windows(lc);
-	/* Nobody will acknowledge its packets: they are for others. But a device may read them. */
+	/* Its packets will not be acknowledged, so free them, unless a device may still read them.
+	 */
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) == NULL)
 		requester_fini(&link->requester);
-	/* Other workers get what it had, or its clients are told as their ports take it. */
+	/* Its requests go to other workers, or their clients get notices as the ports have room. */
 	link->next_dying = lc->dying;
 	lc->dying = link;
 }
@@ -211,7 +212,7 @@ static bool model_limits(const struct lb_config *config, const char *model, uint
 	return found;
 }
 
-/* The service of the model that carries the least, and less than <bytes>; or NULL. */
+/* The service of the model with the smallest max_request, if that is below <bytes>; or NULL. */
 static const struct lb_service_config *too_narrow(const struct lb_config *config, const char *model,
 						  uint32_t bytes)
 {
@@ -314,7 +315,7 @@ static int check_against(const struct worker_spec *w, const struct lb_config *co
 			    config->worker_timeout_ms, w->heartbeat_ms, w->name,
 			    w->heartbeat_ms * 2);
 	if (!model_limits(config, w->model, &request, &reply))
-		return 0; /* nobody asks it any more */
+		return 0; /* no service uses it any more */
 	if (narrow != NULL)
 		return fail(error, size, -EINVAL,
 			    "max_request: service '%s' would carry %u bytes at most, and worker %s "
@@ -350,7 +351,7 @@ int registry_check_config(const struct lb *lb, const struct lb_config *config, c
 	return 0;
 }
 
-/* Can this worker serve every service of its model? */
+/* Check that this worker can serve every service of its model. */
 static int check_worker(const struct lb *lb, const struct lb_registration *r, char *error,
 			size_t size)
 {
@@ -386,7 +387,7 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 	return 0;
 }
 
-/* The queue pair is the RDMA device's: it has its number, its key, and memory for replies. */
+/* A link whose queue pair is the RDMA device's: its number, its key, its memory for replies. */
 static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 				    const struct lb_registration *r, struct lb_link_info *info)
 {
@@ -423,7 +424,7 @@ static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 	return link;
 }
 
-/* The worker's UDP source port that has its packets come to this lcore's queue; 0: not known. */
+/* A UDP source port with which the worker's packets come to this lcore's queue; 0: not known. */
 static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsigned int port,
 			     const struct lb_address *worker, uint32_t random)
 {
@@ -441,7 +442,7 @@ static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsign
 	return owner_source_port(&lb->port[port].spread, &key, lc->queue[port], random);
 }
 
-/* The lcore looks at its table only to find links, and writes it only when it is told to. */
+/* The lcore only reads its table of queue pairs, except on command, so it can be read here. */
 static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
 {
 	uint32_t random;
@@ -450,7 +451,7 @@ static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return false;
 		*qpn = LINK_QPN(lc->index, random);
-		/* Numbers 0 and 1 are those of management queue pairs. */
+		/* 0 and 1 are management queue pairs (IBTA) */
 	} while (*qpn < 2 || lc->by_qpn[LINK_QPN_PLACE(*qpn)] != NULL);
 	return true;
 }
@@ -469,7 +470,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		.remote = remote,
 		.slots = w->spec.slots,
 		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
-		/* There is no memory behind it: a power of two costs nothing and is checked fast.
+		/* A power of two is fast to check, and costs no memory, as there is none behind it.
 		 */
 		.reply_stride = rte_align32pow2(sizeof(struct ring_reply) + w->spec.max_reply),
 		.path =
@@ -512,7 +513,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	if (!choose_qpn(lc, &p.qpn))
 		return NULL;
 	p.reply_rkey = random[1];
-	/* One port per queue pair, spread over the dynamic range, so that ECMP spreads links. */
+	/* One source port per queue pair, so that ECMP spreads links over paths. */
 	p.path.udp_source = ROCE_SOURCE_MIN | (random[0] >> 16 & 0x3fff);
 	memcpy(p.path.source_mac, lb->port[port].mac, 6);
 	info->qpn = p.qpn;
@@ -521,7 +522,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	return link_create(&p);
 }
 
-/* A format, for strerror(). */
+/* A printf format; its argument is strerror(<error>). */
 static const char *no_link_reason(int error)
 {
 	switch (error) {
@@ -608,7 +609,7 @@ void lb_worker_ready(struct lb *lb, struct worker *w)
 void lb_worker_drain(struct lb *lb, struct worker *w)
 {
 	w->leaving = true;
-	/* said again to one that was drained already: its agent waits for that */
+	/* also for a worker that an operator drained before: its agent waits for the event */
 	registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
 }
 
@@ -662,7 +663,8 @@ void lb_worker_remove(struct lb *lb, struct worker *w, const char *reason)
 {
 	uint16_t number = w->number;
 
-	/* First nobody picks it, then nobody has it, then the place is free. */
+	/* First it leaves the pick tables, then the lcores drop its links, then its place is free.
+	 */
 	registry_set_state(lb, w, WORKER_GONE, reason);
 	drop_links(lb, w);
 	resolve_stop(lb, number);

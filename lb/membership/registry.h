@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers come and go: registration, links on every lcore, pick tables. Control thread only.
+ * Registers and removes workers: links on every lcore, pick tables. Control thread only.
  */
 #ifndef LB_REGISTRY_H
 #define LB_REGISTRY_H
@@ -16,9 +16,10 @@
 struct lb;
 struct link;
 
-/* --- what agents ask for ----------------------------------------------------------------------- */
+/* --- requests of agents ------------------------------------------------------------------------
+ */
 
-/* What an agent needs to know before it allocates. */
+/* The values that an agent needs before it allocates memory. */
 struct lb_hello {
 	unsigned int n_lcores;
 	uint32_t path_mtu;               /* of the fabric port that reaches <address> */
@@ -28,20 +29,20 @@ struct lb_hello {
 	uint8_t ack_timeout, retry_count;
 };
 
-/* 0, or -errno with a sentence in <error> that tells the agent's operator what to change. */
+/* Fill <hello>. 0, or -errno with a sentence in <error> that names the fix on the agent's side. */
 int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	     struct lb_hello *hello, char *error, size_t error_size);
 
 /*
- * Can every service of the model carry what it takes: requests of <min_request> bytes or more? 0, or
- * -EINVAL with a sentence in <error> that names both sizes. For agents, before they make memory.
+ * Check that every service of the model can carry requests of <min_request> bytes. 0, or -EINVAL
+ * with a sentence in <error> that names both sizes. For agents, before they allocate memory.
  */
 int lb_request_check(const struct lb *lb, const char *model, uint32_t min_request, char *error,
 		     size_t error_size);
 
 /*
- * Could <registration> become a worker, if its name were free and there was room? 0, or -errno with
- * a sentence in <error>. Changes nothing: for whoever has to make room first.
+ * Check that <registration> could become a worker if its name were free and there was room. 0, or
+ * -errno with a sentence in <error>. Changes nothing, so that the caller may make room first.
  */
 int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
 			  char *error, size_t error_size);
@@ -52,48 +53,49 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *reg
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,
 				  size_t error_size);
-/* Its RoCEv2 endpoint, as it registered. As long as the worker. */
+/* The worker's RoCEv2 address, as registered. Valid as long as the worker. */
 const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker);
 /* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
 void lb_worker_ready(struct lb *lb, struct worker *worker);
-/* Its agent is about to end: no new requests. The event fires when nothing is outstanding. */
+/* The agent is about to end: no new requests. The event fires when nothing is outstanding. */
 void lb_worker_drain(struct lb *lb, struct worker *worker);
 /* True once a draining worker has answered everything. */
 bool lb_worker_drained(struct lb *lb, const struct worker *worker);
 /*
- * Its agent is not heard any more: the connection was <closed>, or nothing came for too long. A worker
- * that serves stays as long as its loop beats; one that was joining, was drained, or was about to
- * leave is removed.
+ * The connection to its agent is lost: it was <closed>, or nothing came for too long. A worker that
+ * serves stays as long as its loop's heartbeats come; one that was joining, drained or leaving is
+ * removed.
  */
 void lb_worker_control_lost(struct lb *lb, struct worker *worker, bool closed);
-/* It is heard again. */
+/* The agent is connected again. */
 void lb_worker_control_back(struct lb *lb, struct worker *worker);
-/* Take the links down and free the place; what is in flight is counted as lost. */
+/* Take the links down and free the place; requests in flight are counted as lost. */
 void lb_worker_remove(struct lb *lb, struct worker *worker, const char *reason);
 
-/* A worker changed state; runs on the control thread, inside lb_tick() or an lb_worker_* call. */
+/* Called when a worker changed state, inside lb_tick() or an lb_worker_* call. */
 typedef void (*lb_worker_event)(struct worker *worker, void *context);
 void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
 
-/* --- private to lb/ ---------------------------------------------------------------------------- */
+/* --- private to lb/ ----------------------------------------------------------------------------
+ */
 
-/* Change a worker's state: log it, publish new pick tables if that matters, tell the owner. */
+/* Change a worker's state: log it, publish new pick tables if needed, call the event's callback. */
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
-/* Publish new pick tables for every service that <model> serves. */
+/* Publish new pick tables for every service of <model>. */
 void registry_publish(struct lb *lb, const char *model);
 
 /*
- * Could the workers that are there serve what <config> says? 0, or -EINVAL with a sentence in
- * <error> that names worker, key and fix.
+ * Check that the registered workers can serve the services of <config>. 0, or -EINVAL with a
+ * sentence in <error> that names worker, key and fix.
  */
 int registry_check_config(const struct lb *lb, const struct lb_config *config, char *error,
 			  size_t size);
 
-/* Why a worker in this state is as it is, where nothing else is to be said: for people. */
+/* The reason text of a worker that has no other: empty, or that its control connection is lost. */
 const char *registry_reason(const struct worker *w);
-/* A link that no lcore knows. NULL is fine. */
+/* Destroy a link that no lcore knows. NULL is fine. */
 void registry_destroy_link(struct lb *lb, struct link *link);
 
 /* Free the links of gone workers whose lcores are done with them. */

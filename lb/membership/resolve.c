@@ -8,17 +8,17 @@
 #include "runtime/neigh.h"
 #include "walk/forward.h"
 
-/* Asks again soon after the first question, then ever later. */
+/* Between requests for an address: the interval doubles from the first to the second, ms. */
 #define ASK_FIRST_MS 50
 #define ASK_AGAIN_MS 500
 /* Denied claims of a worker's address are logged once in this time, and always counted. */
 #define TELL_AGAIN_MS 10000
-/* Ports are asked this often whether they have a link: some ask a chip on a slow bus. */
+/* Between looks at the ports' link state, which some drivers read over a slow bus. */
 #define CABLES_MS 100
 
 static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
 {
-	/* IPv4 lies behind the 96 bits of the mapped form. */
+	/* An IPv4 address follows the 96 bits of the mapped form's prefix. */
 	unsigned int bits = net->family == 4 ? 96u + prefix : prefix;
 
 	if (a->family != net->family)
@@ -54,7 +54,7 @@ void resolve_start(struct lb *lb, uint16_t worker, uint16_t port, const struct l
 	bool direct = resolve_port(&lb->config, address) == port;
 
 	lb->neighbour[worker] = (struct neighbour){
-		/* The kernel resolves what an RDMA device sends to. */
+		/* For an RDMA device the kernel resolves the address. */
 		.used = lb->verbs[port] == NULL,
 		.resolved = lb->verbs[port] != NULL,
 		.port = port,
@@ -68,7 +68,7 @@ void resolve_stop(struct lb *lb, uint16_t worker)
 	lb->neighbour[worker].used = false;
 }
 
-/* NULL when memory or room is short: we ask again soon, and neighbours ask us. */
+/* A packet to send, or NULL when memory or room is short: all that is sent here is repeated. */
 static struct rte_mbuf *packet_for(struct lcore *lc, uint16_t port)
 {
 	return txq_room(&lc->tx[port]) == 0 ? NULL : rte_pktmbuf_alloc(lc->control);
@@ -94,7 +94,7 @@ static void ask(void *lcore, void *argument)
 					    lc->lb->port[n->port].mac));
 }
 
-/* Ask the MAC address that we know whether it still has the address. */
+/* Ask the known MAC address whether it still has the IP address. */
 static void probe(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
@@ -148,7 +148,7 @@ static void set(struct lb *lb, unsigned int worker, const uint8_t *mac)
 		mailbox_send(&lb->lcore[k]->mailbox, set_mac, lb->lcore[k], &move);
 }
 
-/* For the log. */
+/* Format a MAC address for the log. */
 static const char *mac_text(const uint8_t *mac, char text[18])
 {
 	snprintf(text, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
@@ -156,7 +156,7 @@ static const char *mac_text(const uint8_t *mac, char text[18])
 	return text;
 }
 
-/* A claim was denied by the old holder, or nobody denied it. Denials are logged now and then. */
+/* Log the outcome of a claim: <moved>, or denied by the old holder. */
 static void tell(const struct lb *lb, unsigned int worker, const uint8_t *claimant, bool moved)
 {
 	const struct worker *w = workers_get(lb->pool, worker);
@@ -167,9 +167,9 @@ static void tell(const struct lb *lb, unsigned int worker, const uint8_t *claima
 		w == NULL ? "-" : w->spec.name,
 		lb_address_format(&lb->neighbour[worker].next_hop, address, sizeof(address)),
 		mac_text(lb->neighbour[worker].mac, old), mac_text(claimant, claimed),
-		moved ? "moved=yes: the old one does not answer"
-		      : "moved=no: the old one still answers; two stations have the address, or "
-			"one forges");
+		moved ? "moved=yes: the old MAC address does not answer"
+		      : "moved=no: the old MAC address still answers; two stations use the IP "
+			"address, or one forges");
 }
 
 static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
@@ -183,7 +183,8 @@ static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
 	tell(lb, worker, n->claim.mac, false);
 }
 
-/* The first answer counts; what comes later and differs has to be true. */
+/* Use an answer. The first one counts; a later one with another MAC address is a claim to verify.
+ */
 static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message,
 		  uint32_t now_ms)
 {
@@ -215,13 +216,14 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 	}
 }
 
-/* What is to be done about a claim: ask the old holder, or believe it. */
+/* Proceed with a claim: ask the old holder, or accept it. */
 static void look_at_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
 {
 	struct neighbour *n = &lb->neighbour[worker];
 	uint32_t lost = __atomic_load_n(&lb->punt_lost, __ATOMIC_RELAXED);
 
-	/* Its answer may be among those that there was no room for: a flood moves nothing. */
+	/* Packets were lost, the old holder's answer perhaps among them: wait again, so that a
+	 * flood cannot move an address. */
 	if (n->claim_lost != lost) {
 		n->claim_lost = lost;
 		n->claim.since = now_ms;
@@ -307,7 +309,7 @@ static void announce_all_on(struct lb *lb, uint16_t port)
 			announce_on(lb, port, &config->service[k].vip);
 }
 
-/* What was announced while a port had no link was lost. */
+/* Announce addresses again on ports that came up: announcements without a link were lost. */
 static void look_at_cables(struct lb *lb, uint32_t now_ms)
 {
 	bool first = lb->cables_ms == 0;

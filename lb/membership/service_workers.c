@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which workers serve which service: workers/assign.h works it out; this is where it is asked. Control
- * thread.
+ * The workers of each service, as workers/assign.h computes them, and the services' pick tables.
+ * Control thread.
  */
 #include "membership/service_workers.h"
 
 #include "lcore/lcore.h"
 #include "membership/registry.h"
 
-/* Work out anew who serves what of <config>; tables are made of it by allot_table(). */
+/* Compute the workers of each service of <config>; service_workers_table() uses the result. */
 void allot_update(struct lb *lb, const struct lb_config *config)
 {
 	static struct assign_want want[LB_SERVICES_MAX];
@@ -18,7 +18,7 @@ void allot_update(struct lb *lb, const struct lb_config *config)
 
 		want[i] = (struct assign_want){
 			.service = s->name,
-			/* No worker has none: nobody serves those that leave. */
+			/* An empty model matches no worker: a leaving service gets none. */
 			.model = lb_service_serves(s) ? s->model : "",
 			.assigned_only = s->assigned_only,
 			.min_workers = s->min_workers,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which workers serve which service (workers/assign.h works it out). Control thread only.
+ * The workers of each service (workers/assign.h computes them). Control thread only.
  */
 #ifndef LB_SERVICE_WORKERS_H
 #define LB_SERVICE_WORKERS_H
@@ -12,16 +12,17 @@
 
 struct lb;
 
-/* Is it active, and gets the service's requests? */
+/* True when the worker gets the service's requests: it is active, and assigned if need be. */
 bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service);
-/* How many do; <spares>, if not NULL: how many of them have stepped in by themselves. */
+/* The number of workers that serve it; <spares>, if not NULL: how many of them are spares. */
 unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares);
 
-/* --- private to lb/ ---------------------------------------------------------------------------- */
+/* --- private to lb/ ----------------------------------------------------------------------------
+ */
 
-/* Work it out again for the services of <config>. */
+/* Compute the workers of each service of <config>. */
 void allot_update(struct lb *lb, const struct lb_config *config);
-/* The pick table of a service; as workers_pick_table_create_of(). */
+/* Create the pick table of a service; as workers_pick_table_create_of(). */
 struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
 			       unsigned int service);
 

@@ -12,20 +12,20 @@
 #define PENDING 16   /* requests whose packets wait for an acknowledgement */
 #define WATCHED (2 * LB_BURST)
 
-/* A packet of the flow in the burst that is being worked on. Only compared, never read. */
+/* A packet of the flow in the current burst. The pointer is only compared, never followed. */
 struct watched {
 	const struct rte_mbuf *packet;
 	uint64_t tag;
 };
 
 struct pending {
-	const struct link *link; /* NULL: free. Only compared, until it is found to be there. */
+	const struct link *link; /* NULL: free. Only compared, until it is known to be alive. */
 	uint16_t worker;
 	uint32_t psn;
 	uint64_t tag;
 };
 
-/* One lcore's. The lcore writes all of it but <tail>. */
+/* The trace of one lcore, which writes all members but <tail>. */
 struct trace {
 	struct flow_key key;
 	bool any_service, any_zone;
@@ -72,7 +72,7 @@ static void add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a
 		.c = c,
 		.d = d,
 	};
-	/* Whoever sees the head sees the event. */
+	/* Release: a reader that sees the new head sees the event. */
 	__atomic_store_n(&t->head, t->head + 1, __ATOMIC_RELEASE);
 }
 
@@ -141,7 +141,7 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 		struct watched *w = find_watched(lc->trace, b->packet[i]);
 		uint16_t service, could;
 
-		/* What was dropped is not watched any more. */
+		/* A dropped packet is not watched any more. */
 		if (w == NULL)
 			continue;
 		service = b->flow[i]->service;
@@ -180,7 +180,7 @@ void trace_sent(struct lcore *lc, const struct burst *b)
 
 		if (link == NULL || !is_our_flow(lc->trace, b->handle[i]))
 			continue;
-		/* The youngest come first: those of this burst. */
+		/* From the newest on: the slots of this burst. */
 		for (number = link->busy.newest; number != SLOT_NONE;
 		     number = link->slot[number].older)
 			if (link->slot[number].flow == b->handle[i] &&
@@ -202,7 +202,7 @@ static void look_for_acks(struct lcore *lc)
 		if (p->link == NULL)
 			continue;
 		if (lc->link[p->worker] != p->link) {
-			p->link = NULL; /* the worker has gone, and its link may be, too */
+			p->link = NULL; /* the worker has gone, and its link may be freed */
 			continue;
 		}
 		if (roce_psn_diff(p->link->requester.una_psn, p->psn) < 0)
@@ -330,7 +330,7 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 
 		while (got < n && t->tail != head) {
 			out[got++] = t->event[t->tail % EVENTS];
-			/* The place is the lcore's again. */
+			/* Release: the lcore may write the place again. */
 			__atomic_store_n(&t->tail, t->tail + 1, __ATOMIC_RELEASE);
 		}
 		*lost += __atomic_load_n(&t->lost, __ATOMIC_RELAXED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trace: what happens to the requests of one flow, step by step. Off, it costs a burst a branch per
- * stage. On, the lcore writes events of fixed size into a ring that the control thread empties;
- * when that is full, events are lost and counted, and nothing waits.
+ * Trace: records the steps of one flow's requests. Off, it costs each burst one branch per stage.
+ * On, the lcore writes events of fixed size into a ring that the control thread empties; when the
+ * ring is full, events are lost and counted, and nothing waits.
  */
 #ifndef LB_FLOW_TRACE_H
 #define LB_FLOW_TRACE_H
@@ -15,14 +15,14 @@
 struct lb;
 struct text;
 
-/* What an event's numbers mean. */
+/* The steps, and the meaning of an event's numbers. */
 #define TRACE_STEP_LIST(X)                                                                         \
 	X(ARRIVED, "arrived") /* a: bytes of payload, b: port, c: zone */                          \
 	X(FLOW, "flow")       /* a: 1 if it is new, b: its state, c: its service */                \
 	X(REQUEST, "request") /* a: bytes, b: level of the queue, c: deadline in us, 0: none */    \
-	X(CHOSEN, "chosen")   /* a: worker, b: its credits, c: outstanding, d: how many could */   \
+	X(CHOSEN, "chosen")   /* a: worker, b: its credits, c: outstanding, d: candidates */       \
 	X(WAITING, "waiting") /* a: requests in the queue, b: workers that could be chosen */      \
-	X(SENT, "sent")       /* a: worker, b: slot, c: first PSN not used, d: us since it came */ \
+	X(SENT, "sent")       /* a: worker, b: slot, c: next PSN, d: us since the request came */  \
 	X(ACKED, "acked")     /* a: worker, c: first PSN not acknowledged */                       \
 	X(REPLY, "reply")     /* a: worker, b: slot, c: status, d: bytes */                        \
 	X(TIMES, "times")     /* of the worker. a: us it waited there, b: us it ran */             \
@@ -49,8 +49,8 @@ struct trace_event {
 /* --- control thread -------------------------------------------------------------------------- */
 
 /*
- * Which flow: a client, in one zone or in all, and the service's end unless its port is 0. Ports in
- * host order.
+ * The flow to trace: a client, in one zone or in all, and a service's VIP and port, or any service
+ * if the port is 0. Ports in host order.
  */
 struct trace_flow {
 	struct lb_address client, vip;
@@ -60,12 +60,12 @@ struct trace_flow {
 };
 
 /*
- * Begin; one that runs already ends. 0 or -ENOMEM. It ends by itself when it was not read for
- * LB_TRACE_IDLE_MS.
+ * Begin a trace; a running one ends. 0 or -ENOMEM. A trace that is not read for LB_TRACE_IDLE_MS
+ * ends by itself.
  */
 #define LB_TRACE_IDLE_MS 10000u
 int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id);
-/* Events so far that were not read, in the order of each lcore. -ENOENT: this trace has ended. */
+/* Read up to <n> events, in order per lcore. Returns their number, or -ENOENT: it has ended. */
 int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
 		  uint64_t *lost);
 void lb_trace_stop(struct lb *lb, uint32_t id);
@@ -88,7 +88,7 @@ void trace_answered(struct lcore *lc, const struct fabric_burst *f);
 void trace_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
 void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reason);
 
-/* Control thread, every tick: ends a trace that nobody reads. */
+/* Control thread, every tick: end a trace that is not read any more. */
 void trace_tick(struct lb *lb);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters as the control plane reads them: straight from their owners' memory, without locks. Each is a
- * 64-bit word that only its lcore writes. Any thread.
+ * Reads counters straight from their owners' memory, without locks. Each is a 64-bit word that only
+ * its lcore writes. Any thread.
  */
 #ifndef LB_STATS_H
 #define LB_STATS_H
@@ -20,7 +20,7 @@ const char *lb_stage_name(enum lb_stage stage);
 
 unsigned int lb_lcores(const struct lb *lb);
 
-/* Did the port of this index of the configuration have a link, at most some 100 ms ago? */
+/* True when the configuration's port of this index has a link, as of about 100 ms ago. */
 bool lb_port_up(const struct lb *lb, unsigned int port);
 void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
@@ -32,7 +32,7 @@ void lb_service_latency_read(const struct lb *lb, unsigned int service, struct l
 void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, struct latency *out);
 /* One lcore's flow table, for conntrack_dump(), conntrack_count() and conntrack_stats_read(). */
 const struct conntrack *lb_conntrack(const struct lb *lb, unsigned int lcore);
-/* The clock that flows' last_seen and created are in, ms. */
+/* The clock of flows' last_seen and created, ms. */
 uint32_t lb_now_ms(const struct lb *lb);
 
 #endif

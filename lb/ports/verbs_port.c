@@ -10,7 +10,7 @@
 #include "lcore/lcore.h"
 #include "ports/verbs_port_private.h"
 
-/* Queue pairs that a completion queue is sized for; more share it, the device permitting. */
+/* Queue pairs that a completion queue is sized for; it grows for more where the device can. */
 #define LINKS_USUAL 64
 /* Receives beyond the slots: heartbeats, and chunks of replies. */
 #define RECEIVES_MORE 64
@@ -93,7 +93,7 @@ uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port)
 	return lb->verbs[port]->device.path_mtu;
 }
 
-/* What ends links shows there; this is why, or what nobody else would say. */
+/* Log a device event. Links report their own failures; this names the cause. */
 static void tell(const struct lb_port_config *config, enum ibv_event_type event)
 {
 	switch (event) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports of engine verbs where rdma-core was not there to build them: none opens. */
+/* Ports of engine verbs in builds without rdma-core: opening one fails. */
 #include <errno.h>
 
 #include "lcore/lcore.h"

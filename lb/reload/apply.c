@@ -15,22 +15,22 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
-/* What one lcore gets; afterwards what it had. */
+/* The new queues of one lcore; after the change its old ones. */
 struct lane {
 	struct queue *queue; /* by service number */
 };
 
-/* A change on its way. By service number where an array. */
+/* A change in progress. Arrays are by service number. */
 struct adoption {
 	const struct lb_config *next;
 	unsigned int n; /* numbers are below this, before and afterwards */
 	struct service_view *view;
 	struct lane *lane; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
-	bool changed[LB_SERVICES_MAX]; /* it has another configuration than before, or none */
-	bool fresh[LB_SERVICES_MAX];   /* the number was free */
-	bool repick[LB_SERVICES_MAX];  /* it has another pick table */
-	bool requeue[LB_SERVICES_MAX]; /* the place where requests wait is another */
+	bool changed[LB_SERVICES_MAX]; /* its configuration changed, or it was removed */
+	bool fresh[LB_SERVICES_MAX];   /* the number was free before */
+	bool repick[LB_SERVICES_MAX];  /* it gets a new pick table */
+	bool requeue[LB_SERVICES_MAX]; /* it gets a new queue */
 };
 
 struct service_view *adopt_view(const struct lb *lb, const struct lb_config *config)
@@ -92,7 +92,7 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 		if (a->lane[k].queue == NULL)
 			return -ENOMEM;
 		for (unsigned int i = 0; i < a->n; i++) {
-			/* Numbers that are free have a queue without a place. */
+			/* Free numbers have a queue without places. */
 			if (a->requeue[i] && waiting_init(lb->lcore[k], &a->next->service[i],
 							  &a->lane[k].queue[i]) < 0)
 				return -ENOMEM;
@@ -101,8 +101,7 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 	return 0;
 }
 
-/* May the workers of the <i>-th be others than before? Services of a model take each other's
- * spares. */
+/* True when service <i> may get other workers: services of a model compete for spares. */
 static bool shares_workers(const struct adoption *a, const struct lb_config *now, unsigned int i)
 {
 	const char *model = a->next->service[i].model;
@@ -114,7 +113,7 @@ static bool shares_workers(const struct adoption *a, const struct lb_config *now
 	return false;
 }
 
-/* Numbers that nobody has need no table. */
+/* Make the new pick tables. Free numbers need none. */
 static int make_picks(struct lb *lb, struct adoption *a)
 {
 	allot_update(lb, a->next);
@@ -131,7 +130,7 @@ static int make_picks(struct lb *lb, struct adoption *a)
 	return 0;
 }
 
-/* Ports that leave to the kernel what is not for us learn of new VIPs. */
+/* Give new VIPs to the XDP programs, which leave packets for other addresses to the kernel. */
 static int steer(const struct lb *lb, const struct lb_config *next, char *error, size_t size)
 {
 	int ret = 0;
@@ -144,7 +143,7 @@ static int steer(const struct lb *lb, const struct lb_config *next, char *error,
 
 static int make(struct lb *lb, struct adoption *a, char *error, size_t size)
 {
-	snprintf(error, size, "no memory for the changed services; the old ones go on");
+	snprintf(error, size, "no memory for the changed services; the old ones stay in use");
 	a->view = adopt_view(lb, a->next);
 	if (a->view == NULL || make_queues(lb, a) < 0 || make_picks(lb, a) < 0)
 		return -ENOMEM;
@@ -158,7 +157,7 @@ struct call {
 	struct lane *lane;
 };
 
-/* Another had this number before. */
+/* Clear the counters and queue of a number that another service had before. */
 static void forget(struct lcore *lc, unsigned int service)
 {
 	struct lcore_service *s = &lc->service[service];
@@ -171,7 +170,7 @@ static void forget(struct lcore *lc, unsigned int service)
 	memset(&lc->latency[service], 0, sizeof(lc->latency[service]));
 }
 
-/* On the lcore, between two turns. */
+/* On the lcore, between two polls: take over the new services. */
 static void adopt(void *lcore, void *argument)
 {
 	const struct call *call = argument;
@@ -196,7 +195,7 @@ static void adopt(void *lcore, void *argument)
 	waiting_share(lc);
 }
 
-/* Publish the tables of those that serve, or of those that leave. What was there stays in <a>. */
+/* Publish the tables of services that serve, or of those that leave. The old ones go to <a>. */
 static void publish(struct lb *lb, struct adoption *a, bool serving)
 {
 	for (unsigned int i = 0; i < a->n; i++) {
@@ -214,7 +213,7 @@ static void change_over(struct lb *lb, struct adoption *a)
 	uint64_t shortest = adopt_shortest_timeout(lb, a->next);
 	struct service_view *old = (struct service_view *)lb->services;
 
-	/* Too short means looking in vain, too long that one is overlooked: the shorter until all
+	/* Too short costs a vain look, too long misses a timeout: keep the shorter until all lcores
 	 * have changed. */
 	__atomic_store_n(&lb->shortest_timeout, RTE_MIN(shortest, lb->shortest_timeout),
 			 __ATOMIC_RELAXED);
@@ -228,7 +227,7 @@ static void change_over(struct lb *lb, struct adoption *a)
 	__atomic_store_n(&lb->shortest_timeout, shortest, __ATOMIC_RELAXED);
 	publish(lb, a, false);
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
-	a->view = old; /* each lcore was between two turns since */
+	a->view = old; /* no lcore uses it any more */
 }
 
 /* --- the control thread's own ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "membership/registry.h"
 #include "reload/apply.h"
 
-/* What a reload needs, too large for a stack. */
+/* Configurations of a reload, too large for a stack. */
 struct reload {
 	struct lb_config file, next;
 };
@@ -18,7 +18,7 @@ struct reload {
 void lb_reload_set_file(struct lb *lb, const char *path)
 {
 	free(lb->config_path);
-	/* Whoever starts us may go elsewhere. */
+	/* An absolute path, as a daemon's working directory may change. */
 	lb->config_path = realpath(path, NULL);
 }
 
@@ -63,8 +63,8 @@ static int plan(struct lb *lb, struct reload *r, lb_config_visit *visit, void *c
 		return ret;
 	if (lb->lcore[0]->kept_max == 0 && lb_replays_per_lcore(&r->next) > 0) {
 		snprintf(error, size,
-			 "services: replay changed from 0: needs a restart, as packets are set "
-			 "aside for it then; nothing was applied");
+			 "services: replay changed from 0: needs a restart, which reserves packets "
+			 "for it; nothing was applied");
 		return -EBUSY;
 	}
 	return registry_check_config(lb, &r->next, error, size) < 0 ? -EBUSY : 0;
@@ -137,7 +137,7 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 		LB_LOG(NOTICE, "config applied changes=%u file=%s", v.n,
 		       path != NULL ? path : lb->config_path);
 	else
-		LB_LOG(ERR, "config refused, the old one goes on reason=\"%.*s\"",
+		LB_LOG(ERR, "config refused, the old one stays in use reason=\"%.*s\"",
 		       (int)strcspn(error, "\n"), error); /* the first fault: logs have lines */
 	free(r);
 	return ret;

@@ -8,26 +8,26 @@
 #include "observe/stats.h"
 #include "reload/apply.h"
 
-/* Looking through what is in flight takes its lcore a moment: not at every tick. */
+/* Searching the requests in flight takes time on the lcores: not at every tick. */
 #define LOOK_EVERY_MS 250u
 #define ROWS          256
 
 struct leave {
 	uint32_t looked_ms;
-	/* A walk over all flows, for the services that had nothing in flight when it began. */
+	/* A walk over all flows, to end those of the services in <done>. */
 	bool walking;
-	bool done[LB_SERVICES_MAX]; /* they are what it is for */
+	bool done[LB_SERVICES_MAX]; /* had nothing in flight when the walk began */
 	unsigned int lcore;
 	uint32_t cursor;
 	struct lb_config next; /* large for a stack */
 };
 
-/* Of one lcore: who has requests there. */
+/* The services that have requests queued or in flight. */
 struct look {
 	bool busy[LB_SERVICES_MAX];
 };
 
-/* Flows to end, on their lcore. */
+/* Flows that their lcore is to end. */
 struct farewell {
 	unsigned int n;
 	uint64_t flow[ROWS];
@@ -67,7 +67,7 @@ static bool is_leaving(const struct lb *lb, unsigned int service)
 	return lb_service_used(&lb->config.service[service]) && lb->config.service[service].leaving;
 }
 
-/* Who has no request anywhere any more? True: somebody. */
+/* Find the leaving services without any request. True if there is one. */
 static bool find_done(struct lb *lb, struct leave *leave)
 {
 	struct look all = {0};
@@ -103,7 +103,7 @@ static void walk_some(struct lb *lb, struct leave *leave)
 	unsigned int n = conntrack_dump(lc->ct, &leave->cursor, rows, ROWS);
 
 	for (unsigned int i = 0; i < n; i++)
-		/* It may have come back meanwhile. */
+		/* The service may be in the configuration again. */
 		if (rows[i].service < LB_SERVICES_MAX && leave->done[rows[i].service] &&
 		    is_leaving(lb, rows[i].service))
 			farewell.flow[farewell.n++] = rows[i].handle;
@@ -116,8 +116,8 @@ static void walk_some(struct lb *lb, struct leave *leave)
 }
 
 /*
- * Nothing names them any more: no flow, and no new one could begin since they left. Slots that
- * were abandoned may still, and only their counters would hear of it.
+ * Free the numbers of retired services: no flow names them any more, and none could begin since
+ * they were removed. Abandoned slots may still name them, and affect counters only.
  */
 static void free_numbers(struct lb *lb, struct leave *leave)
 {
@@ -128,14 +128,14 @@ static void free_numbers(struct lb *lb, struct leave *leave)
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		if (!leave->done[i] || !is_leaving(lb, i))
 			continue;
-		LB_LOG(NOTICE, "service=%s number=%u has left", lb->config.service[i].name, i);
+		LB_LOG(NOTICE, "service=%s number=%u retired", lb->config.service[i].name, i);
 		memset(&leave->next.service[i], 0, sizeof(leave->next.service[i]));
 		any = true;
 	}
 	while (leave->next.n_services > 1 &&
 	       !lb_service_used(&leave->next.service[leave->next.n_services - 1]))
 		leave->next.n_services--;
-	/* Without memory it is tried again. */
+	/* Without memory the next tick tries again. */
 	if (any && adopt_config(lb, &leave->next, error, sizeof(error)) < 0)
 		LB_LOG(WARNING, "reason=\"%s\"", error);
 }

@@ -103,7 +103,7 @@ load_wait_lb() {
 wait_for "the load balancer to end once all is answered" load_wait_lb
 stop "$pid_lb"
 expect "exit status" "$status" -eq 0
-expect_log lb "stopped: all answered or told"
+expect_log lb "stopped: all answered or notified"
 end
 
 # Nothing to wait for, no worker at all; then a second signal in the middle.
