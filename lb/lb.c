@@ -87,7 +87,7 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	p->reclaim_after_ms = config->reclaim_after_ms;
 	memcpy(p->seed, seed, sizeof(p->seed));
 	for (unsigned int i = 0; i < config->n_services; i++)
-		adopt_timeouts(&config->service[i], p->timeout_ms[i]);
+		apply_timeouts(&config->service[i], p->timeout_ms[i]);
 	lc->ct = conntrack_create(p);
 	free(p);
 	if (lc->ct == NULL) {
@@ -117,7 +117,7 @@ static int create_shares(struct lcore *lc)
 	return 0;
 }
 
-static uint16_t largest_mtu(const struct lb_config *config, bool of_clients)
+static uint16_t lb_largest_mtu(const struct lb_config *config, bool of_clients)
 {
 	uint16_t mtu = 0;
 
@@ -139,7 +139,7 @@ static int create_handover(struct lcore *lc)
 /* Reassembly has buffers of its own: a flood of fragments cannot take those of the ports. */
 static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 {
-	uint16_t mtu = largest_mtu(&lc->lb->config, true);
+	uint16_t mtu = lb_largest_mtu(&lc->lb->config, true);
 	/* The datagram without its IP header; the frame may have the longest kind of header. */
 	struct fragment_params params = {.bytes = mtu - 20, .seed = {seed[0], seed[1]}};
 
@@ -168,7 +168,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
-				  port_data_room(largest_mtu(&lb->config, false)));
+				  port_data_room(lb_largest_mtu(&lb->config, false)));
 	lc->control =
 		create_pool("control", index, LB_CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
 	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
@@ -190,7 +190,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	return create_conntrack(lc, seed);
 }
 
-static void drain(struct rte_ring *ring)
+static void lb_drain_ring(struct rte_ring *ring)
 {
 	struct rte_mbuf *m;
 
@@ -210,9 +210,9 @@ static void free_packets(struct lcore *lc)
 	}
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
 		rte_pktmbuf_free_bulk(lc->tx[i].packet, lc->tx[i].n);
-		drain(lc->outgoing[i]);
+		lb_drain_ring(lc->outgoing[i]);
 	}
-	drain(lc->handover);
+	lb_drain_ring(lc->handover);
 }
 
 static void destroy_lcore(struct lcore *lc)
@@ -319,7 +319,7 @@ static const char *checksums_text(bool ip, bool udp)
 	return ip && udp ? "ip,udp" : ip ? "ip" : udp ? "udp" : "none";
 }
 
-static int open_port(struct lb *lb, unsigned int index)
+static int lb_open_port(struct lb *lb, unsigned int index)
 {
 	const struct lb_port_config *config = &lb->config.port[index];
 	struct rte_mempool *pools[LB_LCORES_MAX];
@@ -464,26 +464,26 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->tsc_per_ms = lb->tsc_hz / 1000;
 	lb->ns_per_tsc = (1000000000ull << 32) / lb->tsc_hz;
 	lb->tsc_start = rte_rdtsc();
-	lb->shortest_timeout = adopt_shortest_timeout(lb, config);
+	lb->shortest_timeout = apply_shortest_timeout(lb, config);
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed)) {
 		LB_LOG(ERR, "no random numbers for hash seeds");
 		goto fail;
 	}
 	lb->service_seed = seed[2];
-	lb->services = adopt_view(lb, config);
-	lb->leave = leave_create();
+	lb->services = apply_snapshot(lb, config);
+	lb->retire = retire_create();
 	lb->pool = workers_pool_create();
 	lb->settings = workers_settings_create();
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
-	if (lb->services == NULL || lb->leave == NULL || lb->pool == NULL || lb->settings == NULL ||
-	    lb->punt == NULL || create_qsbr(lb) < 0 || create_zones(lb) < 0 ||
-	    read_cluster_secret(lb) < 0)
+	if (lb->services == NULL || lb->retire == NULL || lb->pool == NULL ||
+	    lb->settings == NULL || lb->punt == NULL || create_qsbr(lb) < 0 ||
+	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0)
 			goto fail;
 	for (unsigned int i = 0; i < config->n_ports; i++)
-		if (!config->port[i].verbs && open_port(lb, i) < 0)
+		if (!config->port[i].verbs && lb_open_port(lb, i) < 0)
 			goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_shares(lb->lcore[i]) < 0)
@@ -554,7 +554,7 @@ void lb_destroy(struct lb *lb)
 			port_close(&lb->port[i]);
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
 		verbs_port_close(lb, i);
-	drain(lb->punt);
+	lb_drain_ring(lb->punt);
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
 		workers_pick_table_destroy(lb->pick[i]);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
@@ -564,7 +564,7 @@ void lb_destroy(struct lb *lb)
 	workers_pool_destroy(lb->pool);
 	workers_settings_destroy(lb->settings);
 	rte_ring_free(lb->punt);
-	leave_destroy(lb->leave);
+	retire_destroy(lb->retire);
 	free((void *)lb->services);
 	rte_free(lb->zones);
 	free(lb->config_path);
@@ -586,7 +586,7 @@ void lb_tick(struct lb *lb)
 {
 	registry_free_links(lb);
 	verbs_ports_tick(lb);
-	leave_tick(lb);
+	retire_tick(lb);
 	trace_tick(lb);
 	capture_tick(lb);
 	stop_tick(lb);

@@ -24,7 +24,7 @@
 
 #define TICK_MS 20
 
-static void usage(FILE *to)
+static void print_usage(FILE *to)
 {
 	fputs("usage: doorbell-lb --config FILE [--check]\n"
 	      "\n"
@@ -65,15 +65,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 			puts("doorbell-lb " DOORBELL_VERSION);
 			return 1;
 		case 'h':
-			usage(stdout);
+			print_usage(stdout);
 			return 1;
 		default:
-			usage(stderr);
+			print_usage(stderr);
 			return 2;
 		}
 	}
 	if (o->config == NULL || optind != argc) {
-		usage(stderr);
+		print_usage(stderr);
 		return 2;
 	}
 	return 0;
@@ -103,7 +103,7 @@ static void ignore_change(void *context, const struct lb_config_change *change)
 }
 
 /* The first signal begins a graceful stop, a second one ends the process at once. */
-static void on_signal(evutil_socket_t signal, short what, void *context)
+static void on_stop_signal(evutil_socket_t signal, short what, void *context)
 {
 	const struct service *s = context;
 
@@ -147,7 +147,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *context)
 }
 
 /* Serve until a signal asks to stop. */
-static int serve(struct lb *lb)
+static int serve_until_stopped(struct lb *lb)
 {
 	struct event_base *base = event_base_new();
 	struct control_server *server = NULL;
@@ -160,8 +160,8 @@ static int serve(struct lb *lb)
 	if (base == NULL)
 		goto out;
 	tick = event_new(base, -1, EV_PERSIST, on_tick, &service);
-	term = evsignal_new(base, SIGTERM, on_signal, &service);
-	interrupt = evsignal_new(base, SIGINT, on_signal, &service);
+	term = evsignal_new(base, SIGTERM, on_stop_signal, &service);
+	interrupt = evsignal_new(base, SIGINT, on_stop_signal, &service);
 	hangup = evsignal_new(base, SIGHUP, on_hangup, &service);
 	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
@@ -273,7 +273,7 @@ int main(int argc, char **argv)
 	lb = lb_create(&config);
 	if (lb != NULL)
 		lb_reload_set_file(lb, options.config);
-	ret = lb == NULL || !open_settings(lb) ? EXIT_FAILURE : serve(lb);
+	ret = lb == NULL || !open_settings(lb) ? EXIT_FAILURE : serve_until_stopped(lb);
 	lb_destroy(lb);
 	supervisor_close(&supervisor);
 	rte_eal_cleanup();

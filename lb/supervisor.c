@@ -25,7 +25,7 @@ void supervisor_close(struct supervisor *s)
 }
 
 /* Send the status line if it has changed. */
-static void say_status(struct supervisor *s, struct lb *lb)
+static void supervisor_send_status(struct supervisor *s, struct lb *lb)
 {
 	const struct lb_config *config = lb_config_get(lb);
 	unsigned int active = workers_count(lb_pool(lb), WORKER_ACTIVE), services = 0;
@@ -43,7 +43,7 @@ static void say_status(struct supervisor *s, struct lb *lb)
 void supervisor_ready(struct supervisor *s, struct lb *lb)
 {
 	notify_send(&s->notify, "READY=1");
-	say_status(s, lb);
+	supervisor_send_status(s, lb);
 }
 
 void supervisor_reloading(struct supervisor *s)
@@ -72,6 +72,6 @@ void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms)
 	if (s->notify.watchdog_us > 0)
 		notify_send(&s->notify, "WATCHDOG=1");
 	if (!s->stopping)
-		say_status(s, lb);
+		supervisor_send_status(s, lb);
 	s->next_ms = now_ms + (half > 0 && half < STATUS_MS ? half : STATUS_MS);
 }

@@ -23,7 +23,7 @@
 
 struct capture;
 struct lcore;
-struct leave;
+struct retire;
 struct link;
 struct verbs_port;
 struct worker;
@@ -86,7 +86,7 @@ struct lb {
 	struct worker_pool *pool;
 	struct worker_settings *settings; /* what operators set, by worker name: settings.c */
 	struct state_file state_file;     /* where it is kept; without a path it is not */
-	struct assign_result allot[LB_SERVICES_MAX];
+	struct assign_result assigned[LB_SERVICES_MAX];
 	struct neighbour neighbour[WORKERS_MAX];
 	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
 	uint32_t judged_ms;         /* when outliers were looked for */
@@ -100,7 +100,7 @@ struct lb {
 	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */
 	char *config_path;     /* of the file that it was started with, or NULL */
-	struct leave *leave;   /* services that were taken out: leave.c */
+	struct retire *retire; /* removed services: reload/retire.c */
 	struct link *dying;    /* detached links that their lcores have not buried yet */
 	void (*on_event)(struct worker *worker, void *context); /* see lb_on_worker_event() */
 	void *on_event_context;

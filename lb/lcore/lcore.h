@@ -47,7 +47,7 @@ struct lcore {
 	struct lb *lb;
 	struct conntrack *ct;
 	struct trace *trace; /* of a flow, or NULL: flow_trace.c; changes between turns only */
-	const struct service_view *services; /* changes between turns only: adopt.c */
+	const struct service_view *services; /* changes between polls only: reload/apply.c */
 	uint64_t now;                        /* TSC at the turn's start */
 	uint32_t now_ms;
 	struct rte_mempool *packets; /* what the NIC receives into; descriptors; joined replies */

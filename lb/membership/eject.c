@@ -17,7 +17,7 @@
 #define REPLIES_MIN 20
 
 /* The worker's replies, errors and times since the last call. */
-static struct outlier_window window_of(const struct lb *lb, struct worker *w)
+static struct outlier_window eject_window(const struct lb *lb, struct worker *w)
 {
 	struct outlier_window *last = &w->doubt.window, now, since;
 	struct lb_link_stats stats;
@@ -69,7 +69,7 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 }
 
 /* Judge all workers of one model; <first> is the first of them in the pool. */
-static void judge(struct lb *lb, struct worker *first)
+static void eject_judge(struct lb *lb, struct worker *first)
 {
 	static struct worker *worker[WORKERS_MAX];
 	static struct outlier_window window[WORKERS_MAX];
@@ -88,10 +88,10 @@ static void judge(struct lb *lb, struct worker *first)
 			continue;
 		if (w->state == WORKER_ACTIVE) {
 			worker[n] = w;
-			window[n++] = window_of(lb, w);
+			window[n++] = eject_window(lb, w);
 		} else {
 			out += w->state == WORKER_SUSPECT;
-			window_of(lb, w);
+			eject_window(lb, w);
 		}
 	}
 	outlier_judge(&rules, window, n, out, verdict);
@@ -121,5 +121,5 @@ void eject_tick(struct lb *lb)
 	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
 	     w = workers_next(lb->pool, w))
 		if (is_first_of_model(lb, w))
-			judge(lb, w);
+			eject_judge(lb, w);
 }

@@ -50,7 +50,7 @@ static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
  * Time without a heartbeat, ms, up to when the lcore had last received all there was: a heartbeat
  * that waits in the queue of a busy or halted lcore is not missing.
  */
-static uint32_t silence(const struct lb *lb, const struct worker *w)
+static uint32_t health_silence_ms(const struct lb *lb, const struct worker *w)
 {
 	int32_t longest = 0;
 
@@ -166,7 +166,7 @@ static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
 	return RTE_MAX(longest[0], longest[1]);
 }
 
-static uint32_t suspect_after(const struct lb *lb, struct worker *w)
+static uint32_t suspect_after_ms(const struct lb *lb, struct worker *w)
 {
 	return RTE_MAX(lb->config.suspect_ms, MISSED_BEATS * w->spec.heartbeat_ms) +
 	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
@@ -207,7 +207,7 @@ static bool may_hint(const struct lb *lb, const struct worker *w)
 
 static void check_silence(struct lb *lb, struct worker *w)
 {
-	uint32_t limit = suspect_after(lb, w), ms = silence(lb, w);
+	uint32_t limit = suspect_after_ms(lb, w), ms = health_silence_ms(lb, w);
 	char reason[WORKER_REASON_MAX];
 	bool silent;
 
@@ -264,13 +264,13 @@ static void check_suspect(struct lb *lb, struct worker *w)
 /* --- life ----------------------------------------------------------------------------------- */
 
 /* True when it can get requests. Heartbeats may come before its address is resolved. */
-static bool can_serve(const struct lb *lb, const struct worker *w)
+static bool health_can_serve(const struct lb *lb, const struct worker *w)
 {
 	return w->ready && w->heartbeat_ms != 0 && !w->doubt.silent &&
 	       lb->neighbour[w->number].resolved;
 }
 
-static const char *missing(const struct lb *lb, const struct worker *w)
+static const char *health_missing(const struct lb *lb, const struct worker *w)
 {
 	if (w->state == WORKER_WARMING)
 		return "it did not answer the probe request";
@@ -297,12 +297,12 @@ static void check_joining(struct lb *lb, struct worker *w)
 
 	if (lb_now_ms(lb) - (uint32_t)w->registered_ms > JOIN_MS) {
 		snprintf(reason, sizeof(reason), "was not ready within %u s: %s", JOIN_MS / 1000,
-			 missing(lb, w));
+			 health_missing(lb, w));
 		return lb_worker_remove(lb, w, reason);
 	}
-	if (w->state == WORKER_JOINING && can_serve(lb, w) && w->drain)
+	if (w->state == WORKER_JOINING && health_can_serve(lb, w) && w->drain)
 		return settings_hold(lb, w);
-	if (w->state == WORKER_JOINING && can_serve(lb, w)) {
+	if (w->state == WORKER_JOINING && health_can_serve(lb, w)) {
 		if (!probe_start(lb, w))
 			return start_serving(lb, w);
 		return registry_set_state(lb, w, WORKER_WARMING,
@@ -342,7 +342,7 @@ static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 {
 	int32_t age = lb_now_ms(lb) - w->heartbeat_ms;
 
-	return silence(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
+	return health_silence_ms(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
 }
 
 static void check_draining(struct lb *lb, struct worker *w)
@@ -370,7 +370,7 @@ static void check_health(struct lb *lb, struct worker *w)
 		return lb_worker_remove(lb, w, reason);
 	}
 	/* A closed connection and a stopped loop: its process has ended. */
-	if (w->doubt.hinted && silence(lb, w) > suspect_after(lb, w))
+	if (w->doubt.hinted && health_silence_ms(lb, w) > suspect_after_ms(lb, w))
 		return lb_worker_remove(lb, w,
 					"its agent's connection closed, and its loop is silent");
 	resolve_doubt(lb, w->number, link_doubts(lb, w));

@@ -18,7 +18,7 @@
 _Static_assert(LB_NAME_MAX <= WORKER_NAME_MAX, "names of services fit settings");
 
 /* Write to <error> why a setting cannot be kept. Returns <ret>. */
-static int refuse(int ret, char *error, size_t error_size)
+static int settings_refuse(int ret, char *error, size_t error_size)
 {
 	if (ret == -ENOSPC)
 		snprintf(error, error_size,
@@ -30,19 +30,19 @@ static int refuse(int ret, char *error, size_t error_size)
 	return ret;
 }
 
-static struct worker_settings *begin(const struct lb *lb, char *error, size_t error_size)
+static struct worker_settings *settings_begin(const struct lb *lb, char *error, size_t error_size)
 {
 	struct worker_settings *next = workers_settings_clone(lb->settings);
 
 	if (next == NULL)
-		refuse(-ENOMEM, error, error_size);
+		settings_refuse(-ENOMEM, error, error_size);
 	return next;
 }
 
 /* End a change whose result so far is <ret>: keep <next>, or discard it on an error. Takes <next>.
  */
-static int finish(struct lb *lb, struct worker_settings *next, int ret, char *error,
-		  size_t error_size)
+static int settings_finish(struct lb *lb, struct worker_settings *next, int ret, char *error,
+			   size_t error_size)
 {
 	if (ret == 0 && lb->state_file.path != NULL)
 		ret = state_file_save(&lb->state_file, next, error, error_size);
@@ -93,14 +93,14 @@ static void set_weight(struct lb *lb, struct worker *w, uint32_t weight)
 		registry_publish(lb, w->spec.model);
 }
 
-static void hold(struct lb *lb, struct worker *w)
+static void settings_drain_now(struct lb *lb, struct worker *w)
 {
 	/* a joining worker gets no requests yet, and is drained when it becomes ready */
 	if (w->state == WORKER_ACTIVE || w->state == WORKER_SUSPECT)
 		registry_set_state(lb, w, WORKER_DRAINING, "an operator drains it");
 }
 
-static void resume(struct lb *lb, struct worker *w)
+static void settings_resume(struct lb *lb, struct worker *w)
 {
 	if (w->state != WORKER_DRAINING || w->leaving)
 		return;
@@ -129,9 +129,9 @@ void settings_apply(struct lb *lb, struct worker *w)
 	set_weight(lb, w, s != NULL && s->weight != 0 ? s->weight : w->own_weight);
 	w->drain = drain;
 	if (drain && !before)
-		hold(lb, w);
+		settings_drain_now(lb, w);
 	else if (!drain && before)
-		resume(lb, w);
+		settings_resume(lb, w);
 }
 
 static void apply_to(struct lb *lb, const char *name)
@@ -142,12 +142,12 @@ static void apply_to(struct lb *lb, const char *name)
 		settings_apply(lb, w);
 }
 
-static int finish_one(struct lb *lb, struct worker_settings *next, const char *name, int ret,
-		      char *error, size_t error_size)
+static int settings_finish_one(struct lb *lb, struct worker_settings *next, const char *name,
+			       int ret, char *error, size_t error_size)
 {
 	if (ret < 0)
-		refuse(ret, error, error_size);
-	ret = finish(lb, next, ret, error, error_size);
+		settings_refuse(ret, error, error_size);
+	ret = settings_finish(lb, next, ret, error, error_size);
 	if (ret == 0)
 		apply_to(lb, name);
 	return ret;
@@ -155,12 +155,12 @@ static int finish_one(struct lb *lb, struct worker_settings *next, const char *n
 
 int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
 {
-	struct worker_settings *next = begin(lb, error, error_size);
+	struct worker_settings *next = settings_begin(lb, error, error_size);
 	int ret = next == NULL ? -ENOMEM : workers_settings_drain(next, name, drain);
 
 	if (next == NULL)
 		return ret;
-	ret = finish_one(lb, next, name, ret, error, error_size);
+	ret = settings_finish_one(lb, next, name, ret, error, error_size);
 	if (ret == 0)
 		LB_LOG(NOTICE, "worker=%s operator=%s", name, drain ? "drain" : "resume");
 	return ret;
@@ -169,15 +169,15 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size)
 {
-	struct worker_settings *next = begin(lb, error, error_size);
+	struct worker_settings *next = settings_begin(lb, error, error_size);
 	int ret = next == NULL ? -ENOMEM : workers_settings_weight(next, name, weight);
 
-	return next == NULL ? ret : finish_one(lb, next, name, ret, error, error_size);
+	return next == NULL ? ret : settings_finish_one(lb, next, name, ret, error, error_size);
 }
 
 int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t error_size)
 {
-	struct worker_settings *next = begin(lb, error, error_size);
+	struct worker_settings *next = settings_begin(lb, error, error_size);
 	const struct worker *w = workers_find(lb->pool, name);
 	int ret;
 
@@ -188,7 +188,7 @@ int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t erro
 		snprintf(error, error_size, "nothing is set for a worker '%s'", name);
 		return -ENOENT;
 	}
-	ret = finish_one(lb, next, name, 0, error, error_size);
+	ret = settings_finish_one(lb, next, name, 0, error, error_size);
 	if (ret == 0 && w != NULL)
 		registry_publish(lb, w->spec.model);
 	if (ret == 0)
@@ -253,7 +253,7 @@ static int released_pin(const struct lb *lb, const struct worker *w, unsigned in
 static int pin_all(struct lb *lb, const struct worker *w, const unsigned int *service,
 		   unsigned int n, pin_rule *rule, char *error, size_t error_size)
 {
-	struct worker_settings *next = begin(lb, error, error_size);
+	struct worker_settings *next = settings_begin(lb, error, error_size);
 	int ret = 0;
 
 	if (next == NULL)
@@ -265,12 +265,12 @@ static int pin_all(struct lb *lb, const struct worker *w, const unsigned int *se
 			ret = workers_settings_pin(next, w->spec.name,
 						   lb->config.service[service[i]].name, pin);
 			if (ret < 0)
-				refuse(ret, error, error_size);
+				settings_refuse(ret, error, error_size);
 		} else {
 			ret = pin;
 		}
 	}
-	ret = finish(lb, next, ret, error, error_size);
+	ret = settings_finish(lb, next, ret, error, error_size);
 	if (ret < 0)
 		return ret;
 	for (unsigned int i = 0; i < n; i++)

@@ -25,12 +25,12 @@ struct order {
 	uint16_t service;
 };
 
-static void set(struct link *link, enum probe_state state)
+static void probe_set(struct link *link, enum probe_state state)
 {
 	__atomic_store_n(&link->probe, state, __ATOMIC_RELEASE);
 }
 
-static struct rte_mbuf *zeros(struct lcore *lc, uint32_t bytes)
+static struct rte_mbuf *probe_packet(struct lcore *lc, uint32_t bytes)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
 	char *at = m == NULL ? NULL : rte_pktmbuf_append(m, bytes);
@@ -55,20 +55,20 @@ static void send_probe(void *lcore, void *argument)
 		.deadline_us = config->request_timeout_ms * 1000,
 	};
 	uint32_t slot = link_next_slot(link);
-	struct rte_mbuf *m = zeros(lc, order->bytes);
+	struct rte_mbuf *m = probe_packet(lc, order->bytes);
 
 	if (m == NULL ||
 	    !link_reserve(link, requester_packets(&link->requester, order->bytes), 0,
 			  REQUESTER_WINDOW) ||
 	    link_send(link, m, &request, 0, lc->now, lc->now, lc->packets) < 0) {
 		rte_pktmbuf_free(m);
-		return set(link, PROBE_BAD);
+		return probe_set(link, PROBE_BAD);
 	}
 	workers_load_sent(&lc->load, link->worker, lc->now);
 	/* No client waits for it. */
 	link_slot_abandon(link, slot);
 	link->slot[slot].state = SLOT_PROBE;
-	set(link, PROBE_WAITING);
+	probe_set(link, PROBE_WAITING);
 	lcore_mark_dirty(lc, link);
 }
 

@@ -20,10 +20,10 @@
 #include "ports/verbs_port.h"
 #include "walk/choose.h"
 
-static int fail(char *error, size_t size, int code, const char *format, ...)
+static int registry_fail(char *error, size_t size, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-static int fail(char *error, size_t size, int code, const char *format, ...)
+static int registry_fail(char *error, size_t size, int code, const char *format, ...)
 {
 	va_list arguments;
 
@@ -40,13 +40,13 @@ void registry_publish(struct lb *lb, const char *model)
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
 	unsigned int n = lb->config.n_services;
 
-	allot_update(lb, &lb->config);
+	service_workers_update(lb, &lb->config);
 	for (unsigned int i = 0; i < n; i++) {
 		const struct lb_service_config *s = &lb->config.service[i];
 
 		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
 			continue;
-		table = allot_table(lb, s, i);
+		table = service_workers_table(lb, s, i);
 		if (table == NULL) {
 			/* The old table still works: links that are gone have no credits. */
 			LB_LOG(ERR, "no memory for the pick table service=%s", s->name);
@@ -84,7 +84,7 @@ void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state
 
 /* --- links: run on their lcore, on command ---------------------------------------------------- */
 
-static void attach(void *lcore, void *argument)
+static void registry_attach_link(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	struct link *link = argument;
@@ -107,7 +107,7 @@ static void remove_from(struct link **list, uint16_t *n, const struct link *link
 	}
 }
 
-static void detach(void *lcore, void *argument)
+static void registry_detach_link(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	struct link *link = argument;
@@ -141,7 +141,7 @@ static void drop_links(struct lb *lb, struct worker *w)
 
 		if (link == NULL)
 			continue;
-		mailbox_send(&lb->lcore[i]->mailbox, detach, lb->lcore[i], link);
+		mailbox_send(&lb->lcore[i]->mailbox, registry_detach_link, lb->lcore[i], link);
 		verbs_link_stop(link);
 		lb->lost[w->number] += link->stats.lost;
 		link->next_grave = lb->dying;
@@ -235,11 +235,12 @@ int lb_request_check(const struct lb *lb, const char *model, uint32_t min_reques
 
 	if (s == NULL)
 		return 0;
-	return fail(error, error_size, -EINVAL,
-		    "min_request: the model '%s' takes requests of %u bytes or more, and service "
-		    "'%s' carries %u at most, in one datagram; use a model with smaller requests, "
-		    "or raise the service's max_request as far as the clients ports' mtu lets it",
-		    model, min_request, s->name, s->max_request);
+	return registry_fail(
+		error, error_size, -EINVAL,
+		"min_request: the model '%s' takes requests of %u bytes or more, and service "
+		"'%s' carries %u at most, in one datagram; use a model with smaller requests, "
+		"or raise the service's max_request as far as the clients ports' mtu lets it",
+		model, min_request, s->name, s->max_request);
 }
 
 int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
@@ -250,17 +251,19 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 
 	memset(hello, 0, sizeof(*hello));
 	if (lb_is_winding_down(lb))
-		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
+		return registry_fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (port < 0)
-		return fail(error, error_size, -EHOSTUNREACH,
-			    "no fabric port reaches %s; give the agent an address in a fabric "
-			    "port's subnet, or that port a gateway",
-			    lb_address_format(agent, text, sizeof(text)));
+		return registry_fail(
+			error, error_size, -EHOSTUNREACH,
+			"no fabric port reaches %s; give the agent an address in a fabric "
+			"port's subnet, or that port a gateway",
+			lb_address_format(agent, text, sizeof(text)));
 	if (!model_limits(&lb->config, model, &hello->max_request, &hello->max_reply))
-		return fail(error, error_size, -ENOENT,
-			    "no service uses model '%s'; start the agent with a model that a "
-			    "service names, or add the service",
-			    model);
+		return registry_fail(
+			error, error_size, -ENOENT,
+			"no service uses model '%s'; start the agent with a model that a "
+			"service names, or add the service",
+			model);
 	hello->n_lcores = lb->n_lcores;
 	hello->path_mtu = port_path_mtu(lb, port);
 	hello->address = lb->config.port[port].address;
@@ -276,65 +279,71 @@ static int check_links(const struct lb *lb, const struct lb_registration *r, cha
 	uint64_t seen = 0;
 
 	if (r->n_links != lb->n_lcores)
-		return fail(error, size, -EINVAL, "links: %u given, one per lcore wanted: %u",
-			    r->n_links, lb->n_lcores);
+		return registry_fail(error, size, -EINVAL,
+				     "links: %u given, one per lcore wanted: %u", r->n_links,
+				     lb->n_lcores);
 	for (unsigned int i = 0; i < r->n_links; i++) {
 		const struct lb_link_spec *l = &r->link[i];
 
 		if (l->lcore >= lb->n_lcores || seen & 1ull << l->lcore)
-			return fail(error, size, -EINVAL,
-				    "links[%u].lcore: %u is out of range or given twice", i,
-				    l->lcore);
+			return registry_fail(error, size, -EINVAL,
+					     "links[%u].lcore: %u is out of range or given twice",
+					     i, l->lcore);
 		seen |= 1ull << l->lcore;
 		if (l->qpn < 2 || l->qpn > ROCE_PSN_MASK)
-			return fail(error, size, -EINVAL,
-				    "links[%u].qpn: %u is not a queue pair number (2..16777215)", i,
-				    l->qpn);
+			return registry_fail(
+				error, size, -EINVAL,
+				"links[%u].qpn: %u is not a queue pair number (2..16777215)", i,
+				l->qpn);
 		if (l->psn > ROCE_PSN_MASK)
-			return fail(error, size, -EINVAL, "links[%u].psn: more than 24 bits", i);
+			return registry_fail(error, size, -EINVAL,
+					     "links[%u].psn: more than 24 bits", i);
 		if (l->stride % RING_ALIGNMENT != 0 || l->stride < r->worker.max_request)
-			return fail(error, size, -EINVAL,
-				    "links[%u].stride: %u must be a multiple of %d and hold a "
-				    "request of %u bytes",
-				    i, l->stride, RING_ALIGNMENT, r->worker.max_request);
+			return registry_fail(
+				error, size, -EINVAL,
+				"links[%u].stride: %u must be a multiple of %d and hold a "
+				"request of %u bytes",
+				i, l->stride, RING_ALIGNMENT, r->worker.max_request);
 	}
 	return 0;
 }
 
-static int check_against(const struct worker_spec *w, const struct lb_config *config, char *error,
-			 size_t size)
+static int registry_check_spec(const struct worker_spec *w, const struct lb_config *config,
+			       char *error, size_t size)
 {
 	const struct lb_service_config *narrow = too_narrow(config, w->model, w->min_request);
 	uint32_t request, reply;
 
 	if (w->heartbeat_ms * 2 > config->worker_timeout_ms)
-		return fail(error, size, -EINVAL,
-			    "workers.timeout_ms: %u is less than twice the heartbeat_ms %u of "
-			    "worker %s; use %u or more, or start it again with a lower "
-			    "--heartbeat-ms",
-			    config->worker_timeout_ms, w->heartbeat_ms, w->name,
-			    w->heartbeat_ms * 2);
+		return registry_fail(
+			error, size, -EINVAL,
+			"workers.timeout_ms: %u is less than twice the heartbeat_ms %u of "
+			"worker %s; use %u or more, or start it again with a lower "
+			"--heartbeat-ms",
+			config->worker_timeout_ms, w->heartbeat_ms, w->name, w->heartbeat_ms * 2);
 	if (!model_limits(config, w->model, &request, &reply))
 		return 0; /* no service uses it any more */
 	if (narrow != NULL)
-		return fail(error, size, -EINVAL,
-			    "max_request: service '%s' would carry %u bytes at most, and worker %s "
-			    "takes requests of %u or more; raise the service's, or stop the worker "
-			    "first",
-			    narrow->name, narrow->max_request, w->name, w->min_request);
+		return registry_fail(
+			error, size, -EINVAL,
+			"max_request: service '%s' would carry %u bytes at most, and worker %s "
+			"takes requests of %u or more; raise the service's, or stop the worker "
+			"first",
+			narrow->name, narrow->max_request, w->name, w->min_request);
 	if (w->max_request < request)
-		return fail(
+		return registry_fail(
 			error, size, -EINVAL,
 			"max_request: a service of model '%s' would send up to %u bytes, worker "
 			"%s takes %u; lower the service's, or drain the worker first and start "
 			"it again with more",
 			w->model, request, w->name, w->max_request);
 	if (w->max_reply > reply)
-		return fail(error, size, -EINVAL,
-			    "max_reply: the services of model '%s' would give their clients at "
-			    "most %u bytes, worker %s answers with up to %u; raise the service's, "
-			    "or drain the worker first",
-			    w->model, reply, w->name, w->max_reply);
+		return registry_fail(
+			error, size, -EINVAL,
+			"max_reply: the services of model '%s' would give their clients at "
+			"most %u bytes, worker %s answers with up to %u; raise the service's, "
+			"or drain the worker first",
+			w->model, reply, w->name, w->max_reply);
 	return 0;
 }
 
@@ -343,7 +352,7 @@ int registry_check_config(const struct lb *lb, const struct lb_config *config, c
 {
 	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
 	     w = workers_next(lb->pool, w)) {
-		int ret = check_against(&w->spec, config, error, size);
+		int ret = registry_check_spec(&w->spec, config, error, size);
 
 		if (ret < 0)
 			return ret;
@@ -358,32 +367,36 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 	uint32_t request, reply;
 
 	if (!model_limits(&lb->config, r->worker.model, &request, &reply))
-		return fail(error, size, -ENOENT, "model: no service uses '%s'", r->worker.model);
+		return registry_fail(error, size, -ENOENT, "model: no service uses '%s'",
+				     r->worker.model);
 	if (lb_request_check(lb, r->worker.model, r->worker.min_request, error, size) < 0)
 		return -EINVAL;
 	if (r->worker.max_request < request)
-		return fail(error, size, -EINVAL,
-			    "max_request: the worker takes %u bytes, the services of model '%s' "
-			    "send up to %u; raise the model's max_request or lower the service's",
-			    r->worker.max_request, r->worker.model, request);
+		return registry_fail(
+			error, size, -EINVAL,
+			"max_request: the worker takes %u bytes, the services of model '%s' "
+			"send up to %u; raise the model's max_request or lower the service's",
+			r->worker.max_request, r->worker.model, request);
 	if (r->worker.max_reply > reply)
-		return fail(
+		return registry_fail(
 			error, size, -EINVAL,
 			"max_reply: %u bytes, but the services of model '%s' give their clients "
 			"at most %u",
 			r->worker.max_reply, r->worker.model, reply);
 	if (lb_owns_address(lb, &r->address.addr))
-		return fail(error, size, -EINVAL,
-			    "address: it is the load balancer's own; give the agent another");
+		return registry_fail(
+			error, size, -EINVAL,
+			"address: it is the load balancer's own; give the agent another");
 	if (r->worker.heartbeat_ms * 2 > lb->config.worker_timeout_ms)
-		return fail(error, size, -EINVAL,
-			    "heartbeat_ms: %u is more than half of the load balancer's "
-			    "workers.timeout_ms %u; lower --heartbeat-ms",
-			    r->worker.heartbeat_ms, lb->config.worker_timeout_ms);
+		return registry_fail(error, size, -EINVAL,
+				     "heartbeat_ms: %u is more than half of the load balancer's "
+				     "workers.timeout_ms %u; lower --heartbeat-ms",
+				     r->worker.heartbeat_ms, lb->config.worker_timeout_ms);
 	if (r->path_mtu < ROCE_MTU_MIN || r->path_mtu > ROCE_MTU_MAX ||
 	    (r->path_mtu & (r->path_mtu - 1)) != 0)
-		return fail(error, size, -EINVAL,
-			    "path_mtu: %u is none of 256, 512, 1024, 2048, 4096", r->path_mtu);
+		return registry_fail(error, size, -EINVAL,
+				     "path_mtu: %u is none of 256, 512, 1024, 2048, 4096",
+				     r->path_mtu);
 	return 0;
 }
 
@@ -549,11 +562,12 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 	int ret;
 
 	if (lb_is_winding_down(lb))
-		return fail(error, error_size, -ESHUTDOWN, "%s", stopping);
+		return registry_fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (!workers_spec_holds(&r->worker, error, error_size))
 		return -EINVAL;
 	if (fabric_port(lb, &r->address) < 0)
-		return fail(error, error_size, -EHOSTUNREACH, "address: no fabric port reaches it");
+		return registry_fail(error, error_size, -EHOSTUNREACH,
+				     "address: no fabric port reaches it");
 	ret = check_worker(lb, r, error, error_size);
 	return ret < 0 ? ret : check_links(lb, r, error, error_size);
 }
@@ -581,13 +595,13 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	lb->lost[w->number] = 0;
 	settings_apply(lb, w);
 	for (unsigned int i = 0; i < r->n_links; i++)
-		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, attach,
+		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, registry_attach_link,
 			     lb->lcore[r->link[i].lcore], link[i]);
 	registry_set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
 	resolve_start(lb, w->number, port, &r->address);
 	return w;
 no_link:
-	fail(error, error_size, 0, no_link_reason(errno), strerror(errno));
+	registry_fail(error, error_size, 0, no_link_reason(errno), strerror(errno));
 	for (unsigned int i = 0; i < r->n_links; i++)
 		registry_destroy_link(lb, link[i]);
 	workers_remove(lb->pool, w);

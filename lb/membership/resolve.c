@@ -80,7 +80,7 @@ static void send_on(struct lcore *lc, uint16_t port, struct rte_mbuf *m, uint32_
 	txq_push(&lc->tx[port], m);
 }
 
-static void ask(void *lcore, void *argument)
+static void resolve_ask(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
@@ -95,7 +95,7 @@ static void ask(void *lcore, void *argument)
 }
 
 /* Ask the known MAC address whether it still has the IP address. */
-static void probe(void *lcore, void *argument)
+static void resolve_probe(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
@@ -121,7 +121,7 @@ struct move {
 	const uint8_t *mac;
 };
 
-static void set_mac(void *lcore, void *argument)
+static void resolve_set_link_mac(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	const struct move *move = argument;
@@ -135,7 +135,7 @@ static void set_mac(void *lcore, void *argument)
 	forward_flush(lc);
 }
 
-static void set(struct lb *lb, unsigned int worker, const uint8_t *mac)
+static void resolve_set_mac(struct lb *lb, unsigned int worker, const uint8_t *mac)
 {
 	struct neighbour *n = &lb->neighbour[worker];
 	struct move move = {.worker = worker, .mac = n->mac};
@@ -145,7 +145,7 @@ static void set(struct lb *lb, unsigned int worker, const uint8_t *mac)
 	n->again_ms = 0;
 	memcpy(n->mac, mac, 6);
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		mailbox_send(&lb->lcore[k]->mailbox, set_mac, lb->lcore[k], &move);
+		mailbox_send(&lb->lcore[k]->mailbox, resolve_set_link_mac, lb->lcore[k], &move);
 }
 
 /* Format a MAC address for the log. */
@@ -157,7 +157,8 @@ static const char *mac_text(const uint8_t *mac, char text[18])
 }
 
 /* Log the outcome of a claim: <moved>, or denied by the old holder. */
-static void tell(const struct lb *lb, unsigned int worker, const uint8_t *claimant, bool moved)
+static void resolve_log_claim(const struct lb *lb, unsigned int worker, const uint8_t *claimant,
+			      bool moved)
 {
 	const struct worker *w = workers_get(lb->pool, worker);
 	char address[LB_ADDRESS_TEXT], old[18], claimed[18];
@@ -172,7 +173,7 @@ static void tell(const struct lb *lb, unsigned int worker, const uint8_t *claima
 			"address, or one forges");
 }
 
-static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
+static void resolve_deny_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
 {
 	struct neighbour *n = &lb->neighbour[worker];
 
@@ -180,13 +181,13 @@ static void keep(struct lb *lb, unsigned int worker, uint32_t now_ms)
 	if (n->told_ms != 0 && now_ms - n->told_ms < TELL_AGAIN_MS)
 		return;
 	n->told_ms = now_ms | 1;
-	tell(lb, worker, n->claim.mac, false);
+	resolve_log_claim(lb, worker, n->claim.mac, false);
 }
 
 /* Use an answer. The first one counts; a later one with another MAC address is a claim to verify.
  */
-static void learn(struct lb *lb, uint16_t port, const struct neigh_message *message,
-		  uint32_t now_ms)
+static void resolve_learn(struct lb *lb, uint16_t port, const struct neigh_message *message,
+			  uint32_t now_ms)
 {
 	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
 	     w = workers_next(lb->pool, w)) {
@@ -196,12 +197,12 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 		    memcmp(&n->next_hop.addr, &message->sender, sizeof(message->sender)) != 0)
 			continue;
 		if (!n->resolved) {
-			set(lb, w->number, message->sender_mac);
+			resolve_set_mac(lb, w->number, message->sender_mac);
 			continue;
 		}
 		switch (neigh_claim_hear(&n->claim, n->mac, message->sender_mac, now_ms)) {
 		case NEIGH_HEARD_DENIED:
-			keep(lb, w->number, now_ms);
+			resolve_deny_claim(lb, w->number, now_ms);
 			/* fall through */
 		case NEIGH_HEARD_KNOWN:
 			n->doubtful = false;
@@ -217,7 +218,7 @@ static void learn(struct lb *lb, uint16_t port, const struct neigh_message *mess
 }
 
 /* Proceed with a claim: ask the old holder, or accept it. */
-static void look_at_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
+static void resolve_proceed_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
 {
 	struct neighbour *n = &lb->neighbour[worker];
 	uint32_t lost = __atomic_load_n(&lb->punt_lost, __ATOMIC_RELAXED);
@@ -230,11 +231,11 @@ static void look_at_claim(struct lb *lb, unsigned int worker, uint32_t now_ms)
 	}
 	switch (neigh_claim_due(&n->claim, now_ms, lb->config.neighbour_probe_ms)) {
 	case NEIGH_DUE_PROBE:
-		mailbox_send(&lb->lcore[0]->mailbox, probe, lb->lcore[0], n);
+		mailbox_send(&lb->lcore[0]->mailbox, resolve_probe, lb->lcore[0], n);
 		break;
 	case NEIGH_DUE_MOVE:
-		tell(lb, worker, n->claim.mac, true);
-		set(lb, worker, n->claim.mac);
+		resolve_log_claim(lb, worker, n->claim.mac, true);
+		resolve_set_mac(lb, worker, n->claim.mac);
 		break;
 	case NEIGH_DUE_NOTHING:
 		break;
@@ -254,7 +255,7 @@ static void take_answer(struct lb *lb, struct rte_mbuf *m, uint32_t now_ms)
 	    neigh_parse(p.kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p.ip_offset,
 			m->data_len - p.ip_offset, &message) &&
 	    neigh_tells(&message))
-		learn(lb, index, &message, now_ms);
+		resolve_learn(lb, index, &message, now_ms);
 	rte_pktmbuf_free(m);
 }
 
@@ -310,7 +311,7 @@ static void announce_all_on(struct lb *lb, uint16_t port)
 }
 
 /* Announce addresses again on ports that came up: announcements without a link were lost. */
-static void look_at_cables(struct lb *lb, uint32_t now_ms)
+static void resolve_check_cables(struct lb *lb, uint32_t now_ms)
 {
 	bool first = lb->cables_ms == 0;
 
@@ -333,7 +334,7 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 {
 	struct rte_mbuf *m;
 
-	look_at_cables(lb, now_ms);
+	resolve_check_cables(lb, now_ms);
 	while (rte_ring_sc_dequeue(lb->punt, (void **)&m) == 0)
 		take_answer(lb, m, now_ms);
 	for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
@@ -341,12 +342,12 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 		struct neighbour *n = &lb->neighbour[w->number];
 
 		if (n->used && n->claim.open)
-			look_at_claim(lb, w->number, now_ms);
+			resolve_proceed_claim(lb, w->number, now_ms);
 		if (!n->used || (n->resolved && !n->doubtful) ||
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
 			continue;
 		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
 		n->asked_ms = now_ms | 1;
-		mailbox_send(&lb->lcore[0]->mailbox, ask, lb->lcore[0], n);
+		mailbox_send(&lb->lcore[0]->mailbox, resolve_ask, lb->lcore[0], n);
 	}
 }

@@ -9,7 +9,7 @@
 #include "membership/registry.h"
 
 /* Compute the workers of each service of <config>; service_workers_table() uses the result. */
-void allot_update(struct lb *lb, const struct lb_config *config)
+void service_workers_update(struct lb *lb, const struct lb_config *config)
 {
 	static struct assign_want want[LB_SERVICES_MAX];
 
@@ -26,30 +26,30 @@ void allot_update(struct lb *lb, const struct lb_config *config)
 			.placement = s->placement,
 		};
 	}
-	workers_assign(lb->pool, lb->settings, want, config->n_services, lb->allot);
+	workers_assign(lb->pool, lb->settings, want, config->n_services, lb->assigned);
 }
 
-struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
-			       unsigned int service)
+struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,
+					 unsigned int service)
 {
-	const struct assign_result *allot = &lb->allot[service];
+	const struct assign_result *assigned = &lb->assigned[service];
 
 	struct pick_table *table =
-		workers_pick_table_create_of(lb->pool, &allot->in, allot->soon, s->policy);
+		workers_pick_table_create_of(lb->pool, &assigned->in, assigned->soon, s->policy);
 
 	if (table != NULL)
-		table->away = allot->away;
+		table->away = assigned->away;
 	return table;
 }
 
 bool lb_worker_serves(const struct lb *lb, const struct worker *w, unsigned int service)
 {
-	return worker_set_has(&lb->allot[service].in, w->number);
+	return worker_set_has(&lb->assigned[service].in, w->number);
 }
 
 unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares)
 {
 	if (spares != NULL)
-		*spares = worker_set_count(&lb->allot[service].spares);
-	return worker_set_count(&lb->allot[service].in);
+		*spares = worker_set_count(&lb->assigned[service].spares);
+	return worker_set_count(&lb->assigned[service].in);
 }

@@ -21,9 +21,9 @@ unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsig
  */
 
 /* Compute the workers of each service of <config>. */
-void allot_update(struct lb *lb, const struct lb_config *config);
+void service_workers_update(struct lb *lb, const struct lb_config *config);
 /* Create the pick table of a service; as workers_pick_table_create_of(). */
-struct pick_table *allot_table(struct lb *lb, const struct lb_service_config *s,
-			       unsigned int service);
+struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,
+					 unsigned int service);
 
 #endif

@@ -53,8 +53,8 @@ const char *lb_trace_step_name(enum trace_step step)
 /* --- on the lcore ------------------------------------------------------------------------------
  */
 
-static void add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a, uint32_t b,
-		uint32_t c, uint32_t d)
+static void trace_add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a, uint32_t b,
+		      uint32_t c, uint32_t d)
 {
 	struct trace *t = lc->trace;
 
@@ -90,7 +90,7 @@ static struct watched *find_watched(struct trace *t, const struct rte_mbuf *m)
 	return NULL;
 }
 
-static bool is_ours(const struct trace *t, const struct flow_key *key)
+static bool trace_is_ours(const struct trace *t, const struct flow_key *key)
 {
 	if (memcmp(&key->src, &t->key.src, sizeof(key->src)) != 0 ||
 	    key->src_port != t->key.src_port || (!t->any_zone && key->zone != t->key.zone))
@@ -99,7 +99,7 @@ static bool is_ours(const struct trace *t, const struct flow_key *key)
 				  key->dst_port == t->key.dst_port);
 }
 
-static bool is_our_flow(const struct trace *t, uint64_t handle)
+static bool trace_is_our_flow(const struct trace *t, uint64_t handle)
 {
 	for (unsigned int i = 0; i < RTE_MIN(t->n_flows, (unsigned int)FLOWS); i++)
 		if (t->flow[i] == handle)
@@ -111,11 +111,11 @@ void trace_arrived(struct lcore *lc, const struct burst *b)
 {
 	lc->trace->n_watched = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
-		if (!is_ours(lc->trace, &b->key[i]))
+		if (!trace_is_ours(lc->trace, &b->key[i]))
 			continue;
 		watch(lc->trace, b->packet[i], 0);
-		add(lc, TRACE_ARRIVED, 0, b->parsed[i].payload_length,
-		    lc->lb->port_index[b->packet[i]->port], b->key[i].zone, 0);
+		trace_add(lc, TRACE_ARRIVED, 0, b->parsed[i].payload_length,
+			  lc->lb->port_index[b->packet[i]->port], b->key[i].zone, 0);
 	}
 }
 
@@ -128,10 +128,11 @@ void trace_tracked(struct lcore *lc, const struct burst *b)
 
 		if (find_watched(t, b->packet[i]) == NULL)
 			continue;
-		if (!is_our_flow(t, b->handle[i]))
+		if (!trace_is_our_flow(t, b->handle[i]))
 			t->flow[t->n_flows++ % FLOWS] = b->handle[i];
-		add(lc, TRACE_FLOW, 0, flow->packets_in_low == 1 && flow->packets_in_high == 0,
-		    flow->state, flow->service, 0);
+		trace_add(lc, TRACE_FLOW, 0,
+			  flow->packets_in_low == 1 && flow->packets_in_high == 0, flow->state,
+			  flow->service, 0);
 	}
 }
 
@@ -148,17 +149,19 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 		could = lcore_pick_table(lc, service) == NULL ? 0
 							      : lcore_pick_table(lc, service)->n;
 		w->tag = b->tag[i];
-		add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len, b->standing[i].level,
-		    b->deadline[i] > lc->now ? lb_tsc_to_ns(lc->lb, b->deadline[i] - lc->now) / 1000
-					     : 0,
-		    0);
+		trace_add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len,
+			  b->standing[i].level,
+			  b->deadline[i] > lc->now
+				  ? lb_tsc_to_ns(lc->lb, b->deadline[i] - lc->now) / 1000
+				  : 0,
+			  0);
 		if (b->link[i] == NULL)
-			add(lc, TRACE_WAITING, b->tag[i], lc->service[service].queue.count, could,
-			    0, 0);
+			trace_add(lc, TRACE_WAITING, b->tag[i], lc->service[service].queue.count,
+				  could, 0, 0);
 		else
-			add(lc, TRACE_CHOSEN, b->tag[i], b->link[i]->worker,
-			    lc->load.credits[b->link[i]->worker],
-			    lc->load.outstanding[b->link[i]->worker], could);
+			trace_add(lc, TRACE_CHOSEN, b->tag[i], b->link[i]->worker,
+				  lc->load.credits[b->link[i]->worker],
+				  lc->load.outstanding[b->link[i]->worker], could);
 	}
 }
 
@@ -178,7 +181,7 @@ void trace_sent(struct lcore *lc, const struct burst *b)
 		const struct link *link = b->link[i];
 		uint32_t number;
 
-		if (link == NULL || !is_our_flow(lc->trace, b->handle[i]))
+		if (link == NULL || !trace_is_our_flow(lc->trace, b->handle[i]))
 			continue;
 		/* From the newest on: the slots of this burst. */
 		for (number = link->busy.newest; number != SLOT_NONE;
@@ -188,8 +191,8 @@ void trace_sent(struct lcore *lc, const struct burst *b)
 				break;
 		if (number == SLOT_NONE || link->slot[number].sent != lc->now)
 			continue;
-		add(lc, TRACE_SENT, b->tag[i], link->worker, number, link->requester.next_psn,
-		    lb_tsc_to_ns(lc->lb, lc->now - b->arrived[i]) / 1000);
+		trace_add(lc, TRACE_SENT, b->tag[i], link->worker, number, link->requester.next_psn,
+			  lb_tsc_to_ns(lc->lb, lc->now - b->arrived[i]) / 1000);
 		expect_ack(lc->trace, link, b->tag[i]);
 	}
 }
@@ -207,7 +210,7 @@ static void look_for_acks(struct lcore *lc)
 		}
 		if (roce_psn_diff(p->link->requester.una_psn, p->psn) < 0)
 			continue;
-		add(lc, TRACE_ACKED, p->tag, p->worker, 0, p->link->requester.una_psn, 0);
+		trace_add(lc, TRACE_ACKED, p->tag, p->worker, 0, p->link->requester.una_psn, 0);
 		p->link = NULL;
 	}
 }
@@ -222,16 +225,17 @@ void trace_replies(struct lcore *lc, const struct fabric_burst *f)
 		uint32_t number = ring_imm_slot(f->reply[i].imm);
 		struct ring_reply header;
 
-		if (number >= link->slots || !is_our_flow(lc->trace, link->slot[number].flow) ||
+		if (number >= link->slots ||
+		    !trace_is_our_flow(lc->trace, link->slot[number].flow) ||
 		    m->data_len < sizeof(header))
 			continue;
 		memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
 		watch(lc->trace, m, link->slot[number].tag);
-		add(lc, TRACE_REPLY, link->slot[number].tag, link->worker, number,
-		    ring_imm_status(f->reply[i].imm), m->pkt_len - sizeof(header));
-		add(lc, TRACE_TIMES, link->slot[number].tag,
-		    (header.start_ns - header.seen_ns) / 1000,
-		    (header.done_ns - header.start_ns) / 1000, 0, 0);
+		trace_add(lc, TRACE_REPLY, link->slot[number].tag, link->worker, number,
+			  ring_imm_status(f->reply[i].imm), m->pkt_len - sizeof(header));
+		trace_add(lc, TRACE_TIMES, link->slot[number].tag,
+			  (header.start_ns - header.seen_ns) / 1000,
+			  (header.done_ns - header.start_ns) / 1000, 0, 0);
 	}
 }
 
@@ -241,15 +245,15 @@ void trace_answered(struct lcore *lc, const struct fabric_burst *f)
 		const struct watched *w = find_watched(lc->trace, f->reply[i].message);
 
 		if (w != NULL && ring_imm_status(f->reply[i].imm) == RING_OK)
-			add(lc, TRACE_ANSWERED, w->tag, 0, !!(f->reply[i].imm & RING_IMM_MORE), 0,
-			    0);
+			trace_add(lc, TRACE_ANSWERED, w->tag, 0,
+				  !!(f->reply[i].imm & RING_IMM_MORE), 0, 0);
 	}
 }
 
 void trace_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
 {
-	if (is_our_flow(lc->trace, conntrack_handle(lc->ct, flow)))
-		add(lc, TRACE_NOTICE, tag, code, 0, 0, 0);
+	if (trace_is_our_flow(lc->trace, conntrack_handle(lc->ct, flow)))
+		trace_add(lc, TRACE_NOTICE, tag, code, 0, 0, 0);
 }
 
 void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reason)
@@ -258,28 +262,28 @@ void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reas
 
 	if (w == NULL)
 		return;
-	add(lc, TRACE_DROPPED, w->tag, reason, 0, 0, 0);
+	trace_add(lc, TRACE_DROPPED, w->tag, reason, 0, 0, 0);
 	w->packet = NULL;
 }
 
 /* --- on the control thread ---------------------------------------------------------------------
  */
 
-static void attach(void *lcore, void *trace)
+static void trace_attach(void *lcore, void *trace)
 {
 	struct lcore *lc = lcore;
 
 	lc->trace = trace;
 }
 
-static void end(struct lb *lb)
+static void trace_end(struct lb *lb)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		struct trace *t = lb->lcore[i]->trace;
 
 		if (t == NULL)
 			continue;
-		mailbox_send(&lb->lcore[i]->mailbox, attach, lb->lcore[i], NULL);
+		mailbox_send(&lb->lcore[i]->mailbox, trace_attach, lb->lcore[i], NULL);
 		free(t);
 	}
 	lb->tracing = false;
@@ -290,7 +294,7 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 	struct trace *t[LB_LCORES_MAX];
 	unsigned int n = 0;
 
-	end(lb);
+	trace_end(lb);
 	while (n < lb->n_lcores && (t[n] = calloc(1, sizeof(*t[n]))) != NULL)
 		n++;
 	if (n < lb->n_lcores) {
@@ -310,7 +314,7 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 		t[i]->key.zone = flow->zone;
 		t[i]->any_zone = !flow->in_zone;
 		t[i]->start = lb_tsc(lb);
-		mailbox_send(&lb->lcore[i]->mailbox, attach, lb->lcore[i], t[i]);
+		mailbox_send(&lb->lcore[i]->mailbox, trace_attach, lb->lcore[i], t[i]);
 	}
 	return 0;
 }
@@ -341,11 +345,11 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 void lb_trace_stop(struct lb *lb, uint32_t id)
 {
 	if (lb->tracing && id == lb->trace_id)
-		end(lb);
+		trace_end(lb);
 }
 
 void trace_tick(struct lb *lb)
 {
 	if (lb->tracing && lb_now_ms(lb) - lb->trace_read_ms > LB_TRACE_IDLE_MS)
-		end(lb);
+		trace_end(lb);
 }

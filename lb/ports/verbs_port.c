@@ -94,7 +94,7 @@ uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port)
 }
 
 /* Log a device event. Links report their own failures; this names the cause. */
-static void tell(const struct lb_port_config *config, enum ibv_event_type event)
+static void verbs_port_log_event(const struct lb_port_config *config, enum ibv_event_type event)
 {
 	switch (event) {
 	case IBV_EVENT_PORT_ERR:
@@ -125,7 +125,7 @@ void verbs_ports_tick(struct lb *lb)
 		struct verbs_port *port = lb->verbs[i];
 
 		while (port != NULL && ibv_get_async_event(port->device.context, &event) == 0) {
-			tell(&lb->config.port[i], event.event_type);
+			verbs_port_log_event(&lb->config.port[i], event.event_type);
 			ibv_ack_async_event(&event);
 		}
 	}

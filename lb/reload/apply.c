@@ -16,16 +16,16 @@
 #include "walk/waiting.h"
 
 /* The new queues of one lcore; after the change its old ones. */
-struct lane {
+struct lcore_queues {
 	struct queue *queue; /* by service number */
 };
 
 /* A change in progress. Arrays are by service number. */
-struct adoption {
+struct change {
 	const struct lb_config *next;
 	unsigned int n; /* numbers are below this, before and afterwards */
 	struct service_view *view;
-	struct lane *lane; /* by lcore */
+	struct lcore_queues *queues; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
 	bool changed[LB_SERVICES_MAX]; /* its configuration changed, or it was removed */
 	bool fresh[LB_SERVICES_MAX];   /* the number was free before */
@@ -33,7 +33,7 @@ struct adoption {
 	bool requeue[LB_SERVICES_MAX]; /* it gets a new queue */
 };
 
-struct service_view *adopt_view(const struct lb *lb, const struct lb_config *config)
+struct service_view *apply_snapshot(const struct lb *lb, const struct lb_config *config)
 {
 	struct service_view *view = malloc(sizeof(*view));
 
@@ -42,14 +42,14 @@ struct service_view *adopt_view(const struct lb *lb, const struct lb_config *con
 	return view;
 }
 
-void adopt_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES])
+void apply_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES])
 {
 	timeout_ms[FLOW_UDP_ONE_WAY] = service->one_way_timeout_ms;
 	timeout_ms[FLOW_UDP_ANSWERED] = service->one_way_timeout_ms;
 	timeout_ms[FLOW_UDP_ESTABLISHED] = service->flow_timeout_ms;
 }
 
-uint64_t adopt_shortest_timeout(const struct lb *lb, const struct lb_config *config)
+uint64_t apply_shortest_timeout(const struct lb *lb, const struct lb_config *config)
 {
 	uint64_t ms = UINT32_MAX;
 
@@ -66,7 +66,7 @@ static void note_change(void *changed, const struct lb_config_change *change)
 	*(bool *)changed = true;
 }
 
-static void compare(struct adoption *a, const struct lb_config *now)
+static void apply_compare(struct change *a, const struct lb_config *now)
 {
 	a->n = RTE_MAX(now->n_services, a->next->n_services);
 	for (unsigned int i = 0; i < a->n; i++) {
@@ -82,19 +82,19 @@ static void compare(struct adoption *a, const struct lb_config *now)
 	}
 }
 
-static int make_queues(const struct lb *lb, struct adoption *a)
+static int apply_make_queues(const struct lb *lb, struct change *a)
 {
-	a->lane = calloc(lb->n_lcores, sizeof(*a->lane));
-	if (a->lane == NULL)
+	a->queues = calloc(lb->n_lcores, sizeof(*a->queues));
+	if (a->queues == NULL)
 		return -ENOMEM;
 	for (unsigned int k = 0; k < lb->n_lcores; k++) {
-		a->lane[k].queue = calloc(a->n, sizeof(struct queue));
-		if (a->lane[k].queue == NULL)
+		a->queues[k].queue = calloc(a->n, sizeof(struct queue));
+		if (a->queues[k].queue == NULL)
 			return -ENOMEM;
 		for (unsigned int i = 0; i < a->n; i++) {
 			/* Free numbers have a queue without places. */
 			if (a->requeue[i] && waiting_init(lb->lcore[k], &a->next->service[i],
-							  &a->lane[k].queue[i]) < 0)
+							  &a->queues[k].queue[i]) < 0)
 				return -ENOMEM;
 		}
 	}
@@ -102,7 +102,7 @@ static int make_queues(const struct lb *lb, struct adoption *a)
 }
 
 /* True when service <i> may get other workers: services of a model compete for spares. */
-static bool shares_workers(const struct adoption *a, const struct lb_config *now, unsigned int i)
+static bool shares_workers(const struct change *a, const struct lb_config *now, unsigned int i)
 {
 	const char *model = a->next->service[i].model;
 
@@ -114,16 +114,16 @@ static bool shares_workers(const struct adoption *a, const struct lb_config *now
 }
 
 /* Make the new pick tables. Free numbers need none. */
-static int make_picks(struct lb *lb, struct adoption *a)
+static int apply_make_picks(struct lb *lb, struct change *a)
 {
-	allot_update(lb, a->next);
+	service_workers_update(lb, a->next);
 	for (unsigned int i = 0; i < a->n; i++) {
 		const struct lb_service_config *s = &a->next->service[i];
 
 		a->repick[i] = a->changed[i] || shares_workers(a, &lb->config, i);
 		if (!a->repick[i] || !lb_service_used(s))
 			continue;
-		a->pick[i] = allot_table(lb, s, i);
+		a->pick[i] = service_workers_table(lb, s, i);
 		if (a->pick[i] == NULL)
 			return -ENOMEM;
 	}
@@ -131,7 +131,7 @@ static int make_picks(struct lb *lb, struct adoption *a)
 }
 
 /* Give new VIPs to the XDP programs, which leave packets for other addresses to the kernel. */
-static int steer(const struct lb *lb, const struct lb_config *next, char *error, size_t size)
+static int apply_steer(const struct lb *lb, const struct lb_config *next, char *error, size_t size)
 {
 	int ret = 0;
 
@@ -141,24 +141,24 @@ static int steer(const struct lb *lb, const struct lb_config *next, char *error,
 	return ret;
 }
 
-static int make(struct lb *lb, struct adoption *a, char *error, size_t size)
+static int apply_prepare(struct lb *lb, struct change *a, char *error, size_t size)
 {
 	snprintf(error, size, "no memory for the changed services; the old ones stay in use");
-	a->view = adopt_view(lb, a->next);
-	if (a->view == NULL || make_queues(lb, a) < 0 || make_picks(lb, a) < 0)
+	a->view = apply_snapshot(lb, a->next);
+	if (a->view == NULL || apply_make_queues(lb, a) < 0 || apply_make_picks(lb, a) < 0)
 		return -ENOMEM;
-	return steer(lb, a->next, error, size);
+	return apply_steer(lb, a->next, error, size);
 }
 
 /* --- changing over --------------------------------------------------------------------------- */
 
 struct call {
-	struct adoption *a;
-	struct lane *lane;
+	struct change *a;
+	struct lcore_queues *queues;
 };
 
 /* Clear the counters and queue of a number that another service had before. */
-static void forget(struct lcore *lc, unsigned int service)
+static void apply_reset_service(struct lcore *lc, unsigned int service)
 {
 	struct lcore_service *s = &lc->service[service];
 	struct queue queue = s->queue;
@@ -171,10 +171,10 @@ static void forget(struct lcore *lc, unsigned int service)
 }
 
 /* On the lcore, between two polls: take over the new services. */
-static void adopt(void *lcore, void *argument)
+static void apply_on_lcore(void *lcore, void *argument)
 {
 	const struct call *call = argument;
-	const struct adoption *a = call->a;
+	const struct change *a = call->a;
 	struct lcore *lc = lcore;
 	uint32_t timeout_ms[FLOW_STATES] = {0};
 
@@ -182,11 +182,11 @@ static void adopt(void *lcore, void *argument)
 		const struct lb_service_config *s = &a->view->config[i];
 
 		if (a->requeue[i])
-			waiting_move(lc, i, &call->lane->queue[i]);
+			waiting_move(lc, i, &call->queues->queue[i]);
 		if (a->fresh[i])
-			forget(lc, i);
+			apply_reset_service(lc, i);
 		if (a->changed[i] && lb_service_used(s)) {
-			adopt_timeouts(s, timeout_ms);
+			apply_timeouts(s, timeout_ms);
 			conntrack_timeouts_set(lc->ct, i, timeout_ms);
 		}
 	}
@@ -196,7 +196,7 @@ static void adopt(void *lcore, void *argument)
 }
 
 /* Publish the tables of services that serve, or of those that leave. The old ones go to <a>. */
-static void publish(struct lb *lb, struct adoption *a, bool serving)
+static void apply_publish(struct lb *lb, struct change *a, bool serving)
 {
 	for (unsigned int i = 0; i < a->n; i++) {
 		struct pick_table *old = lb->pick[i];
@@ -208,24 +208,24 @@ static void publish(struct lb *lb, struct adoption *a, bool serving)
 	}
 }
 
-static void change_over(struct lb *lb, struct adoption *a)
+static void change_over(struct lb *lb, struct change *a)
 {
-	uint64_t shortest = adopt_shortest_timeout(lb, a->next);
+	uint64_t shortest = apply_shortest_timeout(lb, a->next);
 	struct service_view *old = (struct service_view *)lb->services;
 
 	/* Too short costs a vain look, too long misses a timeout: keep the shorter until all lcores
 	 * have changed. */
 	__atomic_store_n(&lb->shortest_timeout, RTE_MIN(shortest, lb->shortest_timeout),
 			 __ATOMIC_RELAXED);
-	publish(lb, a, true);
+	apply_publish(lb, a, true);
 	__atomic_store_n(&lb->services, a->view, __ATOMIC_RELEASE);
 	for (unsigned int k = 0; k < lb->n_lcores; k++) {
-		struct call call = {.a = a, .lane = &a->lane[k]};
+		struct call call = {.a = a, .queues = &a->queues[k]};
 
-		mailbox_send(&lb->lcore[k]->mailbox, adopt, lb->lcore[k], &call);
+		mailbox_send(&lb->lcore[k]->mailbox, apply_on_lcore, lb->lcore[k], &call);
 	}
 	__atomic_store_n(&lb->shortest_timeout, shortest, __ATOMIC_RELAXED);
-	publish(lb, a, false);
+	apply_publish(lb, a, false);
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
 	a->view = old; /* no lcore uses it any more */
 }
@@ -251,7 +251,7 @@ static void announce_new(struct lb *lb, const struct lb_config *before)
 	}
 }
 
-static void remember(struct lb *lb, const struct lb_config *next)
+static void apply_remember(struct lb *lb, const struct lb_config *next)
 {
 	if (strcmp(lb->config.log_level, next->log_level) != 0)
 		rte_log_set_level_pattern("doorbell.*", log_level_number(next->log_level));
@@ -261,23 +261,23 @@ static void remember(struct lb *lb, const struct lb_config *next)
 	memcpy(lb->config.service, next->service, sizeof(next->service));
 }
 
-static void discard(const struct lb *lb, struct adoption *a)
+static void apply_discard(const struct lb *lb, struct change *a)
 {
 	for (unsigned int i = 0; i < a->n; i++) {
 		workers_pick_table_destroy(a->pick[i]);
-		for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
-			if (a->lane[k].queue != NULL && a->requeue[i])
-				queue_fini(&a->lane[k].queue[i]);
+		for (unsigned int k = 0; a->queues != NULL && k < lb->n_lcores; k++)
+			if (a->queues[k].queue != NULL && a->requeue[i])
+				queue_fini(&a->queues[k].queue[i]);
 	}
-	for (unsigned int k = 0; a->lane != NULL && k < lb->n_lcores; k++)
-		free(a->lane[k].queue);
-	free(a->lane);
+	for (unsigned int k = 0; a->queues != NULL && k < lb->n_lcores; k++)
+		free(a->queues[k].queue);
+	free(a->queues);
 	free(a->view);
 }
 
-int adopt_config(struct lb *lb, const struct lb_config *next, char *error, size_t size)
+int apply_config(struct lb *lb, const struct lb_config *next, char *error, size_t size)
 {
-	struct adoption *a = calloc(1, sizeof(*a));
+	struct change *a = calloc(1, sizeof(*a));
 	struct lb_config *before = malloc(sizeof(*before));
 	int ret = -ENOMEM;
 
@@ -287,16 +287,16 @@ int adopt_config(struct lb *lb, const struct lb_config *next, char *error, size_
 	}
 	a->next = next;
 	*before = lb->config;
-	compare(a, before);
-	ret = make(lb, a, error, size);
+	apply_compare(a, before);
+	ret = apply_prepare(lb, a, error, size);
 	if (ret == 0) {
 		change_over(lb, a);
-		remember(lb, next);
+		apply_remember(lb, next);
 		announce_new(lb, before);
 	} else {
-		allot_update(lb, &lb->config);
+		service_workers_update(lb, &lb->config);
 	}
-	discard(lb, a);
+	apply_discard(lb, a);
 out:
 	free(before);
 	free(a);

@@ -4,8 +4,8 @@
  * by service number is made first, then each lcore takes it over between two polls, then the old is
  * freed. Control thread.
  */
-#ifndef LB_ADOPT_H
-#define LB_ADOPT_H
+#ifndef LB_APPLY_H
+#define LB_APPLY_H
 
 #include "lcore/lcore.h"
 
@@ -13,12 +13,12 @@
  * Apply the services of <next> and its other values that can change at run time. 0, or -errno with
  * a sentence in <error>: then nothing has changed.
  */
-int adopt_config(struct lb *lb, const struct lb_config *next, char *error, size_t size);
+int apply_config(struct lb *lb, const struct lb_config *next, char *error, size_t size);
 
 /* The lcores' services for <config>. NULL without memory; the caller frees it. */
-struct service_view *adopt_view(const struct lb *lb, const struct lb_config *config);
-void adopt_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES]);
+struct service_view *apply_snapshot(const struct lb *lb, const struct lb_config *config);
+void apply_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES]);
 /* The shortest request timeout of the services, TSC cycles. */
-uint64_t adopt_shortest_timeout(const struct lb *lb, const struct lb_config *config);
+uint64_t apply_shortest_timeout(const struct lb *lb, const struct lb_config *config);
 
 #endif

@@ -52,8 +52,8 @@ static struct reload *read_file(struct lb *lb, const char *path, int *ret, char 
 	return NULL;
 }
 
-static int plan(struct lb *lb, struct reload *r, lb_config_visit *visit, void *context, char *error,
-		size_t size)
+static int reload_plan(struct lb *lb, struct reload *r, lb_config_visit *visit, void *context,
+		       char *error, size_t size)
 {
 	int ret;
 
@@ -89,7 +89,7 @@ int lb_reload_check(struct lb *lb, const char *path, lb_config_visit *visit, voi
 	struct reload *r = read_file(lb, path, &ret, error, size);
 
 	if (r != NULL)
-		ret = plan(lb, r, visit, context, error, size);
+		ret = reload_plan(lb, r, visit, context, error, size);
 	free(r);
 	return ret;
 }
@@ -100,7 +100,7 @@ struct visitor {
 	unsigned int n;
 };
 
-static void count(void *context, const struct lb_config_change *change)
+static void count_change(void *context, const struct lb_config_change *change)
 {
 	struct visitor *v = context;
 
@@ -128,10 +128,10 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 		r = read_file(lb, path, &ret, error, size);
 	}
 	if (r != NULL)
-		ret = plan(lb, r, count, &v, error, size);
+		ret = reload_plan(lb, r, count_change, &v, error, size);
 	if (ret == 0 && v.n > 0) {
 		lb_config_diff(&lb->config, &r->file, log_change, NULL);
-		ret = adopt_config(lb, &r->next, error, size);
+		ret = apply_config(lb, &r->next, error, size);
 	}
 	if (ret == 0)
 		LB_LOG(NOTICE, "config applied changes=%u file=%s", v.n,

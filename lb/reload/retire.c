@@ -12,7 +12,7 @@
 #define LOOK_EVERY_MS 250u
 #define ROWS          256
 
-struct leave {
+struct retire {
 	uint32_t looked_ms;
 	/* A walk over all flows, to end those of the services in <done>. */
 	bool walking;
@@ -23,43 +23,43 @@ struct leave {
 };
 
 /* The services that have requests queued or in flight. */
-struct look {
+struct busy {
 	bool busy[LB_SERVICES_MAX];
 };
 
 /* Flows that their lcore is to end. */
-struct farewell {
+struct flows_to_end {
 	unsigned int n;
 	uint64_t flow[ROWS];
 };
 
-struct leave *leave_create(void)
+struct retire *retire_create(void)
 {
-	return calloc(1, sizeof(struct leave));
+	return calloc(1, sizeof(struct retire));
 }
 
-void leave_destroy(struct leave *leave)
+void retire_destroy(struct retire *retire)
 {
-	free(leave);
+	free(retire);
 }
 
-static void look_at_link(const struct link *link, struct look *look)
+static void mark_busy_link(const struct link *link, struct busy *busy)
 {
 	for (uint32_t i = link->busy.oldest; i != SLOT_NONE; i = link->slot[i].newer)
-		look->busy[link->slot[i].service] = true;
+		busy->busy[link->slot[i].service] = true;
 }
 
-static void look(void *lcore, void *argument)
+static void mark_busy(void *lcore, void *argument)
 {
 	const struct lcore *lc = lcore;
-	struct look *l = argument;
+	struct busy *busy = argument;
 
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
-		l->busy[i] |= lc->service[i].queue.count > 0;
+		busy->busy[i] |= lc->service[i].queue.count > 0;
 	for (unsigned int i = 0; i < lc->n_links; i++)
-		look_at_link(lc->links[i], l);
+		mark_busy_link(lc->links[i], busy);
 	for (const struct link *link = lc->dying; link != NULL; link = link->next_dying)
-		look_at_link(link, l);
+		mark_busy_link(link, busy);
 }
 
 static bool is_leaving(const struct lb *lb, unsigned int service)
@@ -68,23 +68,23 @@ static bool is_leaving(const struct lb *lb, unsigned int service)
 }
 
 /* Find the leaving services without any request. True if there is one. */
-static bool find_done(struct lb *lb, struct leave *leave)
+static bool find_idle(struct lb *lb, struct retire *retire)
 {
-	struct look all = {0};
+	struct busy all = {0};
 	bool any = false;
 
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		mailbox_send(&lb->lcore[k]->mailbox, look, lb->lcore[k], &all);
+		mailbox_send(&lb->lcore[k]->mailbox, mark_busy, lb->lcore[k], &all);
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
-		leave->done[i] = i < lb->config.n_services && is_leaving(lb, i) && !all.busy[i];
-		any |= leave->done[i];
+		retire->done[i] = i < lb->config.n_services && is_leaving(lb, i) && !all.busy[i];
+		any |= retire->done[i];
 	}
 	return any;
 }
 
 static void end_flows(void *lcore, void *argument)
 {
-	const struct farewell *f = argument;
+	const struct flows_to_end *f = argument;
 	struct lcore *lc = lcore;
 
 	for (unsigned int i = 0; i < f->n; i++) {
@@ -95,72 +95,72 @@ static void end_flows(void *lcore, void *argument)
 	}
 }
 
-static void walk_some(struct lb *lb, struct leave *leave)
+static void end_some_flows(struct lb *lb, struct retire *retire)
 {
-	struct lcore *lc = lb->lcore[leave->lcore];
+	struct lcore *lc = lb->lcore[retire->lcore];
 	struct flow_info rows[ROWS];
-	struct farewell farewell = {0};
-	unsigned int n = conntrack_dump(lc->ct, &leave->cursor, rows, ROWS);
+	struct flows_to_end ending = {0};
+	unsigned int n = conntrack_dump(lc->ct, &retire->cursor, rows, ROWS);
 
 	for (unsigned int i = 0; i < n; i++)
 		/* The service may be in the configuration again. */
-		if (rows[i].service < LB_SERVICES_MAX && leave->done[rows[i].service] &&
+		if (rows[i].service < LB_SERVICES_MAX && retire->done[rows[i].service] &&
 		    is_leaving(lb, rows[i].service))
-			farewell.flow[farewell.n++] = rows[i].handle;
-	if (farewell.n > 0)
-		mailbox_send(&lc->mailbox, end_flows, lc, &farewell);
-	if (leave->cursor != CONNTRACK_DUMP_END)
+			ending.flow[ending.n++] = rows[i].handle;
+	if (ending.n > 0)
+		mailbox_send(&lc->mailbox, end_flows, lc, &ending);
+	if (retire->cursor != CONNTRACK_DUMP_END)
 		return;
-	leave->cursor = 0;
-	leave->walking = ++leave->lcore < lb->n_lcores;
+	retire->cursor = 0;
+	retire->walking = ++retire->lcore < lb->n_lcores;
 }
 
 /*
  * Free the numbers of retired services: no flow names them any more, and none could begin since
  * they were removed. Abandoned slots may still name them, and affect counters only.
  */
-static void free_numbers(struct lb *lb, struct leave *leave)
+static void free_numbers(struct lb *lb, struct retire *retire)
 {
 	char error[128];
 	bool any = false;
 
-	leave->next = lb->config;
+	retire->next = lb->config;
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
-		if (!leave->done[i] || !is_leaving(lb, i))
+		if (!retire->done[i] || !is_leaving(lb, i))
 			continue;
 		LB_LOG(NOTICE, "service=%s number=%u retired", lb->config.service[i].name, i);
-		memset(&leave->next.service[i], 0, sizeof(leave->next.service[i]));
+		memset(&retire->next.service[i], 0, sizeof(retire->next.service[i]));
 		any = true;
 	}
-	while (leave->next.n_services > 1 &&
-	       !lb_service_used(&leave->next.service[leave->next.n_services - 1]))
-		leave->next.n_services--;
+	while (retire->next.n_services > 1 &&
+	       !lb_service_used(&retire->next.service[retire->next.n_services - 1]))
+		retire->next.n_services--;
 	/* Without memory the next tick tries again. */
-	if (any && adopt_config(lb, &leave->next, error, sizeof(error)) < 0)
+	if (any && apply_config(lb, &retire->next, error, sizeof(error)) < 0)
 		LB_LOG(WARNING, "reason=\"%s\"", error);
 }
 
-void leave_tick(struct lb *lb)
+void retire_tick(struct lb *lb)
 {
 	uint64_t end = lb_tsc(lb) + lb->tsc_per_ms;
-	struct leave *leave = lb->leave;
+	struct retire *retire = lb->retire;
 
-	if (!leave->walking) {
+	if (!retire->walking) {
 		bool any = false;
 
-		if (lb_now_ms(lb) - leave->looked_ms < LOOK_EVERY_MS)
+		if (lb_now_ms(lb) - retire->looked_ms < LOOK_EVERY_MS)
 			return;
-		leave->looked_ms = lb_now_ms(lb);
+		retire->looked_ms = lb_now_ms(lb);
 		for (unsigned int i = 0; i < lb->config.n_services; i++)
 			any |= is_leaving(lb, i);
-		if (!any || !find_done(lb, leave))
+		if (!any || !find_idle(lb, retire))
 			return;
-		leave->walking = true;
-		leave->lcore = leave->cursor = 0;
+		retire->walking = true;
+		retire->lcore = retire->cursor = 0;
 	}
 	do
-		walk_some(lb, leave);
-	while (leave->walking && lb_tsc(lb) < end);
-	if (!leave->walking)
-		free_numbers(lb, leave);
+		end_some_flows(lb, retire);
+	while (retire->walking && lb_tsc(lb) < end);
+	if (!retire->walking)
+		free_numbers(lb, retire);
 }

@@ -4,16 +4,16 @@
  * requests; once those in flight are answered, their flows are ended, and then their numbers are
  * free. Control thread.
  */
-#ifndef LB_LEAVE_H
-#define LB_LEAVE_H
+#ifndef LB_RETIRE_H
+#define LB_RETIRE_H
 
 struct lb;
-struct leave;
+struct retire;
 
-struct leave *leave_create(void);
-void leave_destroy(struct leave *leave);
+struct retire *retire_create(void);
+void retire_destroy(struct retire *retire);
 
 /* End some of their flows; works for about a millisecond. */
-void leave_tick(struct lb *lb);
+void retire_tick(struct lb *lb);
 
 #endif

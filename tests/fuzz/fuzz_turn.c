@@ -408,7 +408,7 @@ static void apply(struct walk *w, const struct lb_config *file)
 
 	if (lb_config_merge(&w->lb->config, file, &next, error, sizeof(error)) == 0 &&
 	    registry_check_config(w->lb, &next, error, sizeof(error)) == 0)
-		adopt_config(w->lb, &next, error, sizeof(error));
+		apply_config(w->lb, &next, error, sizeof(error));
 }
 
 static void reload(struct story *s)

@@ -84,8 +84,8 @@ static inline void publish(struct rig *r)
 {
 	workers_pick_table_destroy(r->lb->pick[0]);
 	r->lb->config.service[0] = *r->service;
-	allot_update(r->lb, &r->lb->config);
-	r->lb->pick[0] = allot_table(r->lb, r->service, 0);
+	service_workers_update(r->lb, &r->lb->config);
+	r->lb->pick[0] = service_workers_table(r->lb, r->service, 0);
 	cr_assert(r->lb->pick[0]);
 }
 
