@@ -174,7 +174,7 @@ fuzz_one() {
 stories() {
     local path beside=() running=() queue=() n=0
     local -A began=() result=()
-    for path in "$root"/tests/*/*_test.sh; do
+    for path in "$root"/tests/*/*_test.sh "$root"/tests/bench/*/*_test.sh; do
         wanted "$(story_name "$path")" || continue
         ((n++)) || title "stories"
         if grep -q '^# Runs beside' "$path"; then

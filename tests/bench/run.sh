@@ -138,7 +138,7 @@ bundle() {
         carry_libraries "$static/gpu-agent/models/$name.so" "$to/models"
     done
     cp "$root"/gpu-agent/models/digits/digits.{bin,safetensors} "$to/digits/"
-    cp "$root"/tests/bench/{e2e,hugepages}.sh "$to/"
+    cp "$root"/tests/bench/{e2e/e2e,hugepages}.sh "$to/"
     commit >"$to/commit"
     [ -r "$to/models/mlp.so" ] || echo "without the model mlp, which needs OpenBLAS" >&2
     ls "$to" "$to/models"
@@ -163,7 +163,7 @@ gpu() {
 e2e() {
     build tests/bench/bench-e2e "${programs[@]}" gpu-agent/models/{echo,mlp}.so
     # It has hugepages of its own to give back.
-    BUILD=$build exec "$root/tests/bench/e2e.sh" --commit "$(commit)" "$@"
+    BUILD=$build exec "$root/tests/bench/e2e/e2e.sh" --commit "$(commit)" "$@"
 }
 
 pool() {
@@ -173,7 +173,7 @@ pool() {
 
 size() {
     build "${programs[@]}" gpu-agent/models/echo.so
-    BUILD=$build exec "$root/tests/bench/size.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    BUILD=$build exec "$root/tests/bench/stories/size.sh" --commit "$(commit)" --machine "$(machine)" "$@"
 }
 
 flows() {
@@ -194,12 +194,12 @@ walk)
 walk-ab)
     shift
     take_hugepages 1024 || set -- "$@" --no-huge
-    "$root/tests/bench/walk_ab.sh" "$@"
+    "$root/tests/bench/walk/walk_ab.sh" "$@"
     ;;
 walk-budget)
     shift
     build tests/bench/bench-walk-budget
-    "$root/tests/bench/walk_budget.py" "$build/tests/bench/bench-walk-budget" "$@"
+    "$root/tests/bench/walk/walk_budget.py" "$build/tests/bench/bench-walk-budget" "$@"
     ;;
 conntrack)
     shift
@@ -228,22 +228,22 @@ bundle)
 pool-faults)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
-    BUILD=$build exec "$root/tests/bench/pool_faults.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    BUILD=$build exec "$root/tests/bench/stories/pool_faults.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 isolation)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so
-    BUILD=$build exec "$root/tests/bench/isolation.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    BUILD=$build exec "$root/tests/bench/stories/isolation.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 stop)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
-    BUILD=$build exec "$root/tests/bench/stop.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    BUILD=$build exec "$root/tests/bench/stories/stop.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 pool-live)
     shift
     build "${programs[@]}" tests/bench/bench-pool-workers
-    BUILD=$build exec "$root/tests/bench/pool_live.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    BUILD=$build exec "$root/tests/bench/pool/pool_live.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)
     "$@"

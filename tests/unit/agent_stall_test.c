@@ -12,7 +12,7 @@
 
 #include "rdma/frame.h"
 #include "rnic/soft_rnic_private.h"
-#include "writer.h"
+#include "common/writer.h"
 
 #define RING     1024
 #define PEER_QPN 0x77

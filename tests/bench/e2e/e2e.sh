@@ -1,0 +1,364 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A real doorbell-lb, a real doorbell-agent and a client, joined by memif: no network interface, no
+# namespace and no packet of the kernel's is needed (agents register over TCP on 127.0.0.1).
+#
+#   e2e.sh [options]
+#
+#   --window N          requests without a reply, all flows together; 1 measures latency [1]
+#   --size BYTES        of an echo request, 12 to 9188 [1024]
+#   --requests N        [100000]         --runs N   [1]
+#   --flows N           UDP flows [64]   --timeout-ms MS   then a request is lost [1000]
+#   --model NAME        a plug-in in models/. What begins with mlp gets pictures of digits, whose answers
+#                       are compared with those of mlp.so, others get echo requests [echo]
+#   --form-only         of digits: check the form of answers and count the right ones; for models
+#                       that round differently
+#   --agent-args TEXT   more arguments for doorbell-agent; words as in a shell
+#   --idle poll|sleep   threads without work spin, or leave the CPU [poll if there are 4 CPUs]
+#   --fabric-mtu BYTES  [4200]
+#   --lb-cpu N, --client-cpu N, --agent-cpus LIST   where they run [cores of their own]
+#   --no-huge           4 KiB pages; also when hugepages cannot be had
+#   --smoke             2,000 requests
+#   --json FILE, --commit TEXT, --machine TEXT, --progress
+#   --keep-logs DIR     copy configuration and logs there
+#
+# The programs lie beside this script (tests/bench/run.sh bundle), or in BUILD, a build directory.
+# Exits 1 when a reply was lost or wrong.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ -x "$here/doorbell-lb" ]; then
+    lb=$here/doorbell-lb agent=$here/doorbell-agent cli=$here/doorbell client=$here/bench-e2e
+    models=$here/models digits=$here/digits hugepages_sh=$here/hugepages.sh
+else
+    root=$(cd "$here/../../.." && pwd)
+    build=$(cd "${BUILD:-$root/build-bench}" && pwd)
+    lb=$build/doorbell-lb agent=$build/gpu-agent/doorbell-agent cli=$build/control/doorbell
+    client=$build/tests/bench/bench-e2e
+    models=$build/gpu-agent/models digits=$root/gpu-agent/models/digits
+    hugepages_sh=$root/tests/bench/hugepages.sh
+fi
+# shellcheck source=tests/bench/hugepages.sh
+. "$hugepages_sh"
+
+vip=10.200.0.100 port=8500
+size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
+lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+lease_ms=5000 client_args=() agent_args=() pids=() dir=''
+
+usage() {
+    sed -n '4,29s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit "$1"
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --no-huge) huge=no ;;
+    --form-only) form_only=yes ;;
+    # A short lease, so that a run sees renewals.
+    --smoke) client_args+=(--requests 2000 --timeout-ms 5000) lease_ms=1000 ;;
+    --progress) client_args+=("$1") ;;
+    -h | --help) usage 0 ;;
+    --*)
+        [ $# -gt 1 ] || usage 2 >&2
+        case $1 in
+        --window) window=$2 client_args+=("$1" "$2") ;;
+        --size) size=$2 client_args+=("$1" "$2") ;;
+        --requests | --runs | --flows | --timeout-ms | --json) client_args+=("$1" "$2") ;;
+        --model) model=$2 ;;
+        --agent-args) agent_text=$2 ;;
+        --idle) idle=$2 ;;
+        --fabric-mtu) fabric_mtu=$2 ;;
+        --lb-cpu) lb_cpu=$2 ;;
+        --client-cpu) client_cpu=$2 ;;
+        --agent-cpus) agent_cpus=$2 ;;
+        --commit) commit=$2 ;;
+        --machine) machine=$2 ;;
+        --keep-logs) keep_logs=$2 ;;
+        *) usage 2 >&2 ;;
+        esac
+        shift
+        ;;
+    *) usage 2 >&2 ;;
+    esac
+    shift
+done
+
+die() {
+    echo "e2e: $*" >&2
+    exit 1
+}
+
+# --- processes ------------------------------------------------------------------------------------
+
+# is_running PID: and not merely waiting for its exit status to be read
+is_running() {
+    local state
+    { read -r state <"/proc/$1/stat"; } 2>/dev/null || return 1
+    state=${state##*) }
+    [ "${state%% *}" != Z ]
+}
+
+# start NAME COMMAND...: in the background, output to $dir/NAME.log, process id in $pid
+start() {
+    local name=$1
+    shift
+    "$@" >"$dir/$name.log" 2>&1 </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+
+# The last started first; who does not end when asked to is killed.
+stop_all() {
+    local i p end
+    for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
+        p=${pids[i]} end=$((SECONDS + 5))
+        kill "$p" 2>/dev/null || true
+        while is_running "$p" && ((SECONDS <= end)); do
+            sleep 0.02
+        done
+        kill -KILL "$p" 2>/dev/null || true
+        wait "$p" 2>/dev/null || true
+    done
+    pids=()
+}
+
+finish() {
+    local code=$? log
+    trap - EXIT
+    trap '' INT TERM HUP PIPE
+    set +e # what follows is done whatever happens, and when nobody reads any more
+    stop_all
+    if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
+        for log in "$dir"/*.log; do
+            [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 15 "$log")" >&2
+        done
+    fi
+    if [ -n "$keep_logs" ] && [ -n "$dir" ]; then
+        mkdir -p "$keep_logs"
+        cp "$dir"/lb.yaml "$dir"/*.log "$keep_logs/"
+    fi
+    [ -z "$dir" ] || rm -rf "$dir"
+    give_back_hugepages
+    exit $code
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# wait_for SECONDS WHAT PID COMMAND...: until it succeeds; false when process PID ends before
+wait_for() {
+    local end=$((SECONDS + $1)) what=$2 pid=$3
+    shift 3
+    until "$@" >/dev/null 2>&1; do
+        is_running "$pid" || return 1
+        ((SECONDS <= end)) || die "timed out waiting for $what"
+        sleep 0.05
+    done
+}
+
+# --- where things run ------------------------------------------------------------------------------
+
+# The CPUs that we may use: a line of first threads of cores, and one of second ones.
+cpus() {
+    local c first firsts=() seconds=() list
+    list=$(taskset -cp $$)
+    for c in $(echo "${list##*: }" | tr ',' '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done); do
+        first=$c
+        read -r first 2>/dev/null <"/sys/devices/system/cpu/cpu$c/topology/thread_siblings_list" || true
+        if [ "${first%%[,-]*}" = "$c" ]; then
+            firsts+=("$c")
+        else
+            seconds+=("$c")
+        fi
+    done
+    echo "${firsts[@]}"
+    echo "${seconds[@]}"
+}
+
+# Who was not given CPUs gets a core of its own, the agent all that are left; with fewer than four
+# CPUs the client and the agent share all. Second threads are used when there are too few cores.
+choose_cpus() {
+    local c left=() all lines
+    mapfile -t lines <<<"$(cpus)"
+    read -ra all <<<"${lines[0]}"
+    [ ${#all[@]} -ge 5 ] || read -ra all <<<"${lines[*]}"
+    if [ -z "$idle" ]; then
+        ((${#all[@]} < 4)) && idle="sleep" || idle="poll"
+    fi
+    for c in "${all[@]}"; do
+        [ "$c" = "$lb_cpu" ] || [ "$c" = "$client_cpu" ] || left+=("$c")
+    done
+    [ -n "$lb_cpu" ] || { lb_cpu=${left[0]} && left=("${left[@]:1}"); }
+    if [ ${#all[@]} -ge 4 ] && [ -z "$client_cpu" ]; then
+        client_cpu=${left[0]} left=("${left[@]:1}")
+    fi
+    if [ ${#all[@]} -ge 4 ] && [ -z "$agent_cpus" ]; then
+        agent_cpus=$(IFS=, && echo "${left[*]}")
+    fi
+}
+
+# on CPUS COMMAND...
+on() {
+    local cpus=$1
+    shift
+    if [ -n "$cpus" ]; then
+        exec taskset -c "$cpus" "$@"
+    fi
+    exec "$@"
+}
+
+# --- the parts --------------------------------------------------------------------------------------
+
+write_config() {
+    cat >"$dir/lb.yaml" <<END
+ports:
+  - name: clients
+    device: "net_memif_clients,role=server,socket=$tag-clients,rsize=10"
+    roles: [clients]
+    mtu: $mtu
+  - name: fabric
+    device: "net_memif_fabric,role=server,socket=$tag-fabric,rsize=10"
+    roles: [fabric]
+    mtu: $fabric_mtu
+    address: 10.201.0.1/24
+services:
+  - {name: e2e, address: $vip, port: $port, model: $model, max_request: $longest, max_reply: $longest}
+lcores: [$lb_cpu]
+idle: $idle
+flows: 131072
+memory: {mb: $lb_mb, hugepages: $([ $huge = yes ] && echo true || echo false)}
+control: {socket: "$dir/control.sock", agents: "127.0.0.1:$agents_port"}
+# A busy machine is not a dead worker.
+workers: {timeout_ms: 10000, lease_ms: $lease_ms}
+END
+}
+
+control() {
+    "$cli" --socket "$dir/control.sock" "$@"
+}
+
+# On the first port for agents that nobody else has.
+start_lb() {
+    local attempt
+    for attempt in 1 2 3 4 5; do
+        agents_port=$((20000 + RANDOM % 12000))
+        write_config
+        start lb "$lb" --config "$dir/lb.yaml"
+        if wait_for 30 "the load balancer" "$pid" control version; then
+            lb_pid=$pid
+            return
+        fi
+        grep -qi 'in use' "$dir/lb.log" || break
+    done
+    die "the load balancer did not start (attempt $attempt)"
+}
+
+start_agent() {
+    start agent on "$agent_cpus" "$agent" --lb "127.0.0.1:$agents_port" --name gpu0 \
+        --device "net_memif_agent,role=client,socket=$tag-fabric,rsize=10,bsize=$((fabric_mtu + 64))" \
+        --address 10.201.0.11/24 --mtu "$fabric_mtu" --model "$models/$model.so" "${agent_args[@]}"
+    agent_pid=$pid
+    wait_for 120 "the agent" "$agent_pid" is_active || die "the agent ended"
+}
+
+is_active() {
+    [[ $(control workers list) == *" active "* ]]
+}
+
+run_client() {
+    # In the background, so that a signal is acted upon at once.
+    on "$client_cpu" "$client" --to "$vip:$port" \
+        --device "net_memif_client,role=client,socket=$tag-clients,rsize=10,bsize=$((mtu + 64))" \
+        "${client_args[@]}" </dev/null &
+    pid=$!
+    pids+=("$pid")
+    wait "$pid"
+}
+
+# CPU time of the agent's threads so far, us: of its software RNIC, which is DPDK's one lcore beside
+# the main thread, and of all others. None of them ends before the agent does. Not every kernel says.
+agent_cpu() {
+    local task name ns rnic=0 others=0
+    for task in "/proc/$agent_pid/task"/*; do
+        { read -r name <"$task/comm" && read -r ns _ <"$task/schedstat"; } 2>/dev/null || return 1
+        case $name in
+        rte-worker* | dpdk-worker*) rnic=$((rnic + ns / 1000)) ;;
+        *) others=$((others + ns / 1000)) ;;
+        esac
+    done
+    echo "$rnic $others"
+}
+
+# say_agent_cpu BEFORE MICROSECONDS: what it took since then
+say_agent_cpu() {
+    local rnic others rnic_now others_now now
+    if [ -z "$1" ] || ! now=$(agent_cpu); then
+        echo "agent's CPU time: unknown, this kernel has no /proc/PID/task/TID/schedstat"
+        return
+    fi
+    read -r rnic others <<<"$1"
+    read -r rnic_now others_now <<<"$now"
+    echo "agent's CPU time while the client ran, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
+}
+
+# What is asked for, as arguments of all.
+arrange() {
+    local pages
+    [ -r "$models/$model.so" ] || die "the model $model is not here: $models/$model.so"
+    case $model in
+    mlp*)
+        longest=72
+        agent_args=(--model-args "weights=$digits/digits.safetensors")
+        client_args+=(--data "$digits/digits.bin")
+        [ $form_only = yes ] ||
+            client_args+=(--model "$models/mlp.so" --weights "$digits/digits.safetensors")
+        ;;
+    *)
+        longest=$((size > 1472 ? size : 1472))
+        agent_args=(--model-args "max_request=$longest")
+        ;;
+    esac
+    mtu=$((longest > 1472 ? longest + 28 : 1500))
+    lb_mb=$((mtu > 4200 || fabric_mtu > 4200 ? 768 : 448))
+    agent_mb=128
+    [[ ! $agent_text =~ --memory-mb[=\ ]+([0-9]+) ]] || agent_mb=${BASH_REMATCH[1]}
+    [ "$idle" = sleep ] && client_args+=(--yield) || agent_args+=(--busy-poll)
+    # One ring has to hold a window, and the default is 256.
+    [ "$window" -le 256 ] || agent_args+=(--slots 1024)
+    # and 96 MiB of the client
+    pages=$(((lb_mb + agent_mb + 96) / 2 + 8))
+    if [ $huge = yes ] && ! take_hugepages $pages; then
+        echo "no hugepages to be had: running on 4 KiB pages" >&2
+        huge=no
+    fi
+    [ $huge = yes ] || { client_args+=(--no-huge) && agent_args+=(--no-hugepages); }
+    # As a shell would split it, but nothing in it is run.
+    [ -z "$agent_text" ] || mapfile -t -O ${#agent_args[@]} agent_args < <(xargs -n 1 <<<"$agent_text")
+}
+
+for program in "$lb" "$agent" "$cli" "$client"; do
+    [ -x "$program" ] || die "$program is not there"
+done
+[ -n "$commit" ] || commit=$(cat "$here/commit" 2>/dev/null || echo unknown)
+client_args+=(--commit "$commit" --machine "${machine:-$(machine)}")
+tag=doorbell-e2e-$$
+dir=$(mktemp -d "${TMPDIR:-/tmp}/$tag.XXXXXX")
+# Where DPDK puts its sockets.
+export RUNTIME_DIRECTORY=$dir
+choose_cpus
+arrange
+start_lb
+start_agent
+status=0
+before=$(agent_cpu) || before=''
+began=${EPOCHREALTIME/[.,]/}
+run_client || status=$?
+echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
+is_running "$lb_pid" || die "the load balancer ended during the run"
+is_running "$agent_pid" || die "the agent ended during the run"
+say_agent_cpu "$before" $((${EPOCHREALTIME/[.,]/} - began))
+control workers list
+exit $status

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop on a GPU beside the same work mediated by a CPU: posting, echo by size, the perceptron,
+ * throughput, and all of it while every core is busy. Needs a GPU; no NIC and no DPDK.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/gpu_load.h"
+#include "gpu/gpu_peer.h"
+#include "gpu/gpu_post.h"
+#include "common/options.h"
+
+#define GAP_US           20
+#define THROUGHPUT_BATCH 32 /* what costs CPU time is told of these */
+
+static char models[4096], weights[4096 + 64];
+
+static const struct size {
+	const char *name;
+	uint32_t bytes, slots, n;
+} sizes[] = {
+	{"64b", 64, 64, 2000},      {"1kib", 1024, 64, 2000},   {"16kib", 16384, 16, 1000},
+	{"256kib", 262144, 8, 500}, {"588kib", 602112, 8, 300}, {"1mib", 1u << 20, 8, 200},
+	{"4mib", 4u << 20, 4, 100},
+};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "bench-gpu: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void begin(struct rig *rig, struct rig_params p)
+{
+	char error[512] = "";
+
+	p.models = models;
+	p.links = p.links == 0 ? 1 : p.links;
+	p.heartbeat_ms = 100;
+	if (rig_start(rig, &p, error, sizeof(error)) < 0)
+		die("the loop does not start", error);
+}
+
+static const struct agent_loop_ops *const servers[] = {&agent_loop_cuda, &gpu_peer};
+static const char *const prefixes[] = {"", "cpu_mediated_"};
+
+static void check(const struct gpu_latency *l, const char *what)
+{
+	char why[96];
+
+	snprintf(why, sizeof(why), "%lu replies lost, %lu wrong", (unsigned long)l->lost,
+		 (unsigned long)l->wrong);
+	if (l->lost + l->wrong > 0)
+		die(what, why);
+}
+
+/* --- parts -------------------------------------------------------------------------------------
+ */
+
+static void measure_post(struct report *report)
+{
+	report_add(report, gpu_post_us(1), "post_single_us");
+	report_add(report, gpu_post_us(16), "post_batched16_us");
+	report_add(report, gpu_copy_gbytes(1), "pcie_gbytes_per_s");
+	report_add(report, gpu_copy_gbytes(0), "pcie_back_gbytes_per_s");
+}
+
+/* <kernel>: the model runs one, as all do that compute something; if not, there is nothing to run.
+ */
+static void measure_size(struct report *report, const struct size *size, unsigned int server,
+			 bool kernel)
+{
+	const char *model = kernel ? "echo" : "nothing";
+	uint8_t *request = malloc(size->bytes);
+	char arguments[64];
+	struct gpu_load load = {
+		.request = request, .length = size->bytes, .echo = true, .warm = 20, .n = size->n};
+	struct gpu_latency gap, none;
+	struct rig rig;
+
+	snprintf(arguments, sizeof(arguments), "max_request=%u,kernel=%u", size->bytes, kernel);
+	for (uint32_t i = 0; i < size->bytes; i++)
+		request[i] = i * 31 + (i >> 9);
+	begin(&rig, (struct rig_params){.model = "echo",
+					.arguments = arguments,
+					.max_batch = 1,
+					.slots = size->slots,
+					.ops = servers[server]});
+	load.gap_us = GAP_US;
+	gpu_load_latency(&rig, &load, &gap);
+	load.gap_us = 0;
+	gpu_load_latency(&rig, &load, &none);
+	rig_stop(&rig);
+	free(request);
+	check(&gap, size->name);
+	check(&none, size->name);
+	report_add(report, gap.p50_us, "%s%s_p50_us_%s", prefixes[server], model, size->name);
+	report_add(report, gap.p99_us, "%s%s_p99_us_%s", prefixes[server], model, size->name);
+	report_add(report, none.p50_us, "%s%s_back_to_back_p50_us_%s", prefixes[server], model,
+		   size->name);
+	if (server == 0) {
+		report_add(report, gap.taken_us, "%s_taken_us_%s", model, size->name);
+		report_add(report, gap.run_us, "%s_run_us_%s", model, size->name);
+		report_add(report, gap.outside_us, "%s_outside_us_%s", model, size->name);
+	}
+	if (server == 0 && !kernel)
+		report_add(report, size->bytes / gap.gpu_p50_us / 1e3, "gather_gbytes_per_s_%s",
+			   size->name);
+}
+
+/* CPU time of all threads but this one, which plays load balancer and NIC: the server's and CUDA's,
+ * s. */
+static double cpu_of_others(void)
+{
+	struct timespec all, own;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+	return (double)(all.tv_sec - own.tv_sec) + (double)(all.tv_nsec - own.tv_nsec) / 1e9;
+}
+
+/* Requests per second and what they cost the server's CPUs, for a ring that is never empty. */
+static void measure_throughput(struct report *report, uint32_t batch, unsigned int server)
+{
+	uint8_t request[1024];
+	struct gpu_load load = {.request = request, .length = sizeof(request), .echo = true};
+	double rate, cpu, seconds;
+	struct rig rig;
+	uint64_t lost;
+
+	memset(request, 0x5a, sizeof(request));
+	begin(&rig, (struct rig_params){.model = "echo",
+					.arguments = "max_request=1024",
+					.max_batch = batch,
+					.slots = 256,
+					.ops = servers[server]});
+	cpu = cpu_of_others();
+	seconds = (double)clock_now_ns() / 1e9;
+	rate = gpu_load_throughput(&rig, &load, 256, 0.5, &lost);
+	seconds = (double)clock_now_ns() / 1e9 - seconds;
+	cpu = cpu_of_others() - cpu;
+	if (lost > 0)
+		die("throughput", "replies are lost");
+	rig_stop(&rig);
+	report_add(report, rate / 1e3, "%secho_krps_1kib_batch%u", prefixes[server], batch);
+	if (batch < THROUGHPUT_BATCH)
+		return;
+	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", prefixes[server]);
+	report_add(report, 1e6 * cpu / (rate * seconds / 1e3), "%scpu_us_per_1000_requests",
+		   prefixes[server]);
+}
+
+static void measure_mlp(struct report *report, unsigned int server)
+{
+	static uint8_t request[72];
+	struct gpu_load load = {
+		.request = request, .length = sizeof(request), .warm = 50, .n = 2000};
+	char arguments[5000], error[256];
+	struct gpu_latency gap, none;
+	struct rig rig;
+
+	for (unsigned int i = 8; i < sizeof(request); i++)
+		request[i] = i % 17;
+	snprintf(arguments, sizeof(arguments), "weights=%s", weights);
+	begin(&rig, (struct rig_params){.model = "mlp",
+					.arguments = arguments,
+					.max_batch = 1,
+					.slots = 64,
+					.ops = servers[server]});
+	load.gap_us = GAP_US;
+	gpu_load_latency(&rig, &load, &gap);
+	load.gap_us = 0;
+	gpu_load_latency(&rig, &load, &none);
+	check(&gap, "mlp");
+	check(&none, "mlp");
+	report_add(report, gap.p50_us, "%sdigits_p50_us", prefixes[server]);
+	report_add(report, gap.p99_us, "%sdigits_p99_us", prefixes[server]);
+	report_add(report, none.p50_us, "%sdigits_back_to_back_p50_us", prefixes[server]);
+	rig.ops->stop(rig.loop);
+	rig.loop = NULL;
+	if (server == 0)
+		report_add(report,
+			   gpu_model_alone_us(rig.model.model, rig.model.state, &rig.model.shape, 1,
+					      0, error, sizeof(error)),
+			   "digits_alone_us");
+	rig_stop(&rig);
+}
+
+static int busy; /* atomic */
+
+static void *burn(void *argument)
+{
+	while (__atomic_load_n(&busy, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* The GPU's part of a request, by its own clock, with idle cores and with a thread on each. */
+static void measure_busy(struct report *report)
+{
+	uint8_t request[1024] = {1};
+	struct gpu_load load = {.request = request,
+				.length = sizeof(request),
+				.echo = true,
+				.warm = 50,
+				.n = 3000,
+				.gap_us = GAP_US};
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t *threads = calloc(cores, sizeof(*threads));
+	struct gpu_latency idle, crowded;
+	struct rig rig;
+
+	begin(&rig, (struct rig_params){.model = "echo",
+					.arguments = "max_request=1024",
+					.max_batch = 1,
+					.slots = 64,
+					.ops = servers[0]});
+	gpu_load_latency(&rig, &load, &idle);
+	__atomic_store_n(&busy, 1, __ATOMIC_RELAXED);
+	for (long i = 0; i < cores; i++)
+		pthread_create(&threads[i], NULL, burn, NULL);
+	gpu_load_latency(&rig, &load, &crowded);
+	__atomic_store_n(&busy, 0, __ATOMIC_RELAXED);
+	for (long i = 0; i < cores; i++)
+		pthread_join(threads[i], NULL);
+	rig_stop(&rig);
+	free(threads);
+	report_add(report, idle.gpu_p99_us, "gpu_p99_us_idle");
+	report_add(report, crowded.gpu_p99_us, "gpu_p99_us_busy");
+	report_add(report, crowded.gpu_p99_us / idle.gpu_p99_us, "p99_busy_over_idle");
+}
+
+/* --- */
+
+static bool wanted(const struct bench_options *o, const char *part)
+{
+	return o->only == NULL || strcmp(o->only, part) == 0;
+}
+
+static void print(const struct report *report)
+{
+	for (unsigned int i = 0; i < report->n; i++)
+		printf("%-44s %10.2f  (%.2f, %.2f)\n", report->series[i]->name,
+		       report_median(report, report->series[i]->name),
+		       report_percentile(report, report->series[i]->name, 10),
+		       report_percentile(report, report->series[i]->name, 90));
+}
+
+/* Plug-ins and weights lie beside the bench, or where the build puts them. */
+static void find_models(void)
+{
+	char self[4000];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n < 0 ? 0 : n] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(models, sizeof(models), "%s/models", self);
+	snprintf(weights, sizeof(weights), "%s/digits/digits.safetensors", self);
+	if (access(models, R_OK) != 0)
+		snprintf(models, sizeof(models), "%s/../../gpu-agent/models", self);
+	if (access(weights, R_OK) != 0)
+		snprintf(weights, sizeof(weights), "%s/digits.safetensors", DIGITS_FOLDER);
+}
+
+int main(int argc, char **argv)
+{
+	struct report report = {0};
+	struct report_origin origin;
+	struct bench_options o;
+	char why[256] = "";
+
+	if (!bench_options_read(&o, argc, argv, "gpu", "post, echo, throughput, mlp or busy", 5))
+		return 2;
+	if (agent_gpus(why, sizeof(why)) == 0) {
+		printf("skipped: %s\n", why);
+		return 77;
+	}
+	find_models();
+	origin = bench_origin(&o, "gpu", false);
+	for (unsigned int run = 0; run < o.runs; run++) {
+		if (wanted(&o, "post"))
+			measure_post(&report);
+		for (size_t i = 0; wanted(&o, "echo") && i < SIZES; i++)
+			for (unsigned int s = 0; s < 4; s++)
+				measure_size(&report, &sizes[i], s % 2, s / 2);
+		for (unsigned int s = 0; wanted(&o, "mlp") && s < 2; s++)
+			measure_mlp(&report, s);
+		for (unsigned int s = 0; wanted(&o, "throughput") && s < 2; s++) {
+			measure_throughput(&report, 1, s);
+			measure_throughput(&report, THROUGHPUT_BATCH, s);
+		}
+		if (wanted(&o, "busy"))
+			measure_busy(&report);
+	}
+	agent_gpu_name(0, why, sizeof(why));
+	printf("gpu: medians (p10, p90) of %u runs on %s\n", o.runs, why);
+	print(&report);
+	return bench_write(&o, &report, &origin) < 0;
+}

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Models of PyTorch on a GPU: build and run the bench, or carry it to a machine that has both.
+#
+#   tests/bench/gpu/gpu_models.sh run [--runs N] [--json FILE] [--only mlp,superres,squeezenet,resnet50]
+#   tests/bench/gpu/gpu_models.sh bundle DIRECTORY
+#
+# bundle puts there the bench, doorbell_agent.py with the agent's library, its test and examples, the
+# libraries that a machine without DPDK lacks, and the commit. There: python3 DIRECTORY/gpu_models.py --help
+#
+# BUILD is the build directory of run (default: build-bench, made when it is not there).
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+
+usage() {
+    sed -n '4,12s/^# \{0,1\}//p' "$0"
+}
+
+# build DIRECTORY SETUP_OPTION... -- TARGET...
+build() {
+    local to=$1 options=()
+    shift
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    if [ ! -f "$to/build.ninja" ]; then
+        meson setup --buildtype=release "${options[@]}" "$to" "$root" >&2
+    fi
+    ninja -C "$to" "$@" >&2
+}
+
+commit() {
+    git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
+}
+
+machine() {
+    local model gpu
+    model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || gpu=
+    echo "${gpu:-no GPU}, ${model:-$(uname -m)}, $(nproc) CPUs, Linux $(uname -r)"
+}
+
+run() {
+    local build=${BUILD:-$root/build-bench}
+    build "$build" -- tests/bench/libbench-gpu.so
+    BENCH_GPU_LIBRARY=$build/tests/bench/libbench-gpu.so exec python3 "$root/tests/bench/gpu/gpu_models.py" \
+        --commit "$(commit)" --machine "$(machine)" "$@"
+}
+
+# What LIBRARY needs beyond libc, each with what it needs itself.
+libraries_of() {
+    ldd "$1" | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|libpthread|librt)\.so/ { print $3 }'
+}
+
+bundle() {
+    local static=$root/build-static to=${1:?bundle needs a directory} name
+    local targets=(gpu-agent/libdoorbell-agent.so tests/bench/libbench-gpu.so)
+    build "$static" -Dstatic=true -Dxdp=disabled -Dcuda=enabled -- "${targets[@]}"
+    mkdir -p "$to"
+    for name in "${targets[@]}"; do
+        cp "$static/$name" "$to/"
+        libraries_of "$static/$name" | xargs -I{} cp -L {} "$to/"
+    done
+    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/{bench/gpu/gpu_models,bench/gpu/gpu_http,gpu/python_test}.py "$to/"
+    commit >"$to/commit"
+    ls "$to"
+}
+
+case ${1:-} in
+run)
+    shift
+    run "$@"
+    ;;
+bundle)
+    shift
+    bundle "$@"
+    ;;
+-h | --help)
+    usage
+    ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac

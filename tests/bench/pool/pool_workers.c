@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/pool_workers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include <rte_eal.h>
+
+#include "protocol/client.h"
+#include "cli/bench/option_table.h"
+#include "rnic/soft_rnic.h"
+
+#define USAGE                                                                                      \
+	"bench-pool-workers --lb HOST:PORT --device DEVARGS --address IP/PREFIX [...]\n"           \
+	"Registers many workers, named p0, p1 ..., that echo and take as long as is said. With\n"  \
+	"--control, tells when all are active. With --events, things happen to them then; with\n"  \
+	"--roll, each is restarted in turn. Ends with SIGTERM. Prints JSON lines."
+#define POLL_MS 20
+/* Loops stop as events, and their process goes on: hundreds of others are in it. */
+#define HANG_MS 600000
+
+/* --- options -------------------------------------------------------------------------------------
+ */
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "bench-pool-workers: %s\n", what);
+	return 2;
+}
+
+/* "10.201.0.11/24" into the agent's options. */
+static bool take_address(struct pool_options *o)
+{
+	char text[64];
+	const char *slash = strchr(o->address, '/');
+
+	if (slash == NULL || (size_t)(slash - o->address) >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", (int)(slash - o->address), o->address);
+	o->agent.prefix = (uint8_t)atoi(slash + 1);
+	return agent_address_parse(text, &o->agent.address);
+}
+
+static int check(struct pool_options *o)
+{
+	if (o->lb == NULL || o->agent.device == NULL || o->address == NULL)
+		return complain("give --lb, --device and --address");
+	if (endpoint_parse(o->lb, &o->agent.lb) != 0)
+		return complain("--lb: must be like 10.201.0.254:4790");
+	if (!take_address(o))
+		return complain("--address: must be like 10.201.0.11/24");
+	if ((o->events != 0 || o->roll) && o->control == NULL)
+		return complain("--events and --roll begin when all are active: give --control");
+	o->exponential = o->run_times != NULL && strcmp(o->run_times, "exponential") == 0;
+	o->agent.slots = (uint32_t)o->slots;
+	o->agent.max_batch = (uint32_t)o->max_batch;
+	o->agent.heartbeat_ms = (uint32_t)o->heartbeat_ms;
+	o->agent.max_run_ms = 0;
+	o->agent.hang_ms = HANG_MS;
+	o->agent.weight = 1;
+	o->agent.mtu = (uint32_t)o->mtu;
+	o->agent.memory_mb = (uint32_t)o->memory_mb;
+	o->agent.idle_sleep = true;
+	o->agent.dcqcn = false;
+	return 0;
+}
+
+/* 0 to go on, 1 after --help, 2 after a usage error. */
+static int parse(int argc, char **argv, struct pool_options *o)
+{
+	const struct option_row table[] = {
+		{"lb", OPTION_TEXT, &o->lb, 0, 0, "where to register (needed)"},
+		{"device", OPTION_TEXT, &o->agent.device, 0, 0, "DPDK device of all (needed)"},
+		{"address", OPTION_TEXT, &o->address, 0, 0, "RoCEv2 address of all (needed)"},
+		{"workers", OPTION_NUMBER, &o->workers, 1, POOL_WORKERS_MAX, "how many"},
+		{"slots", OPTION_NUMBER, &o->slots, 2, 32768, "per link, a power of two"},
+		{"max-batch", OPTION_NUMBER, &o->max_batch, 1, 65536, "requests"},
+		{"max-request", OPTION_NUMBER, &o->max_request, 64, 65536, "bytes"},
+		{"batch-us", OPTION_REAL, &o->batch_us, 0, 10000000, "time of a batch"},
+		{"each-us", OPTION_REAL, &o->each_us, 0, 10000000, "and of each request in it"},
+		{"run-times", OPTION_TEXT, &o->run_times, 0, 0, "fixed or exponential"},
+		{"slow", OPTION_NUMBER, &o->slow, 0, POOL_WORKERS_MAX,
+		 "so many of them, the first"},
+		{"slow-factor", OPTION_REAL, &o->slow_factor, 0, 1000, "take so much longer"},
+		{"heartbeat-ms", OPTION_NUMBER, &o->heartbeat_ms, 10, 60000, "of each"},
+		{"mtu", OPTION_NUMBER, &o->mtu, 576, 9216, "IP"},
+		{"memory-mb", OPTION_NUMBER, &o->memory_mb, 64, 65536, "packet memory"},
+		{"control", OPTION_TEXT, &o->control, 0, 0, "control socket of the load balancer"},
+		{"service", OPTION_TEXT, &o->service, 0, 0, "whose workers they are"},
+		{"events", OPTION_NUMBER, &o->events, 0, 1000000, "that happen to them"},
+		{"seconds", OPTION_SECONDS, &o->seconds, 0, 0, "in which they do"},
+		{"hang", OPTION_FLAG, &o->hang, 0, 0, "loops that stop are among them"},
+		{"roll", OPTION_FLAG, &o->roll, 0, 0, "restart each, one by one"},
+		{"seed", OPTION_NUMBER, &o->seed, 0, UINT64_MAX, "of what happens"},
+		{0},
+	};
+	int ret = options_parse(argc, argv, USAGE, table);
+
+	if (ret != 0)
+		return ret > 0 ? 1 : 2;
+	return check(o);
+}
+
+static int start_eal(const struct pool_options *o)
+{
+	char lcores[2048], memory[16];
+	char *argument[] = {"bench-pool-workers",
+			    lcores,
+			    "-m",
+			    memory,
+			    "--no-huge",
+			    "--no-shconf",
+			    "--no-pci",
+			    "--no-telemetry",
+			    "--log-level=lib.*:warning",
+			    "--log-level=pmd.*:error",
+			    "--log-level=doorbell.*:warning",
+			    NULL};
+	size_t n = (size_t)snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(");
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
+		if (CPU_ISSET(i, &set))
+			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
+	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(memory, sizeof(memory), "%lu", o->memory_mb);
+	return rte_eal_init(11, argument) < 0 ? -1 : 0;
+}
+
+/* --- workers -------------------------------------------------------------------------------------
+ */
+
+static double seconds_since(const struct pool *pool)
+{
+	return (double)(clock_now_ns() - pool->start_ns) / 1e9;
+}
+
+void pool_say(const struct pool *pool, const char *event, const struct pool_worker *worker)
+{
+	printf("{\"at_s\": %.3f, \"event\": \"%s\"", seconds_since(pool), event);
+	if (worker != NULL)
+		printf(", \"worker\": \"%s\"", worker->setup.name);
+	printf("}\n");
+	fflush(stdout);
+}
+
+/* Outside of the session's own call. */
+static void bury(evutil_socket_t fd, short what, void *context)
+{
+	struct pool_worker *worker = context;
+
+	agent_session_destroy(worker->session);
+	worker->session = NULL;
+	worker->state = POOL_AWAY;
+	pool_churn_left(worker);
+}
+
+static void on_ended(void *context, bool failed)
+{
+	struct pool_worker *worker = context;
+
+	event_base_once(worker->pool->base, -1, EV_TIMEOUT, bury, worker, NULL);
+}
+
+int pool_join(struct pool_worker *worker)
+{
+	worker->session =
+		agent_session_create(worker->pool->base, &worker->setup, on_ended, worker);
+	worker->state = worker->session != NULL ? POOL_SERVING : POOL_AWAY;
+	return worker->session != NULL ? 0 : -ENOMEM;
+}
+
+void pool_leave(struct pool_worker *worker)
+{
+	worker->state = POOL_LEAVING;
+	agent_session_leave(worker->session);
+}
+
+void pool_kill(struct pool_worker *worker)
+{
+	agent_session_destroy(worker->session);
+	worker->session = NULL;
+	worker->state = POOL_AWAY;
+}
+
+static const struct agent_model echo = {.abi = AGENT_MODEL_ABI, .name = "echo"};
+
+static void init_worker(struct pool *pool, uint64_t i)
+{
+	const struct pool_options *o = &pool->options;
+	struct pool_worker *worker = &pool->worker[i];
+	double factor = i < o->slow ? o->slow_factor : 1;
+
+	*worker = (struct pool_worker){
+		.pool = pool,
+		.setup =
+			{
+				.rnic = pool->rnic,
+				.options = &o->agent,
+				.loop = &pool_loop,
+				.model = {.model = &echo,
+					  .state = &worker->model,
+					  .shape = {.max_request = (uint32_t)o->max_request,
+						    .max_reply = (uint32_t)o->max_request,
+						    .max_batch = (uint32_t)o->max_batch}},
+			},
+		.model = {.batch_us = o->batch_us * factor,
+			  .each_us = o->each_us * factor,
+			  .exponential = o->exponential},
+	};
+	draw_init(&worker->model.draw, o->seed, 1 + i);
+	snprintf(worker->setup.name, sizeof(worker->setup.name), "p%lu", i);
+}
+
+/* --- until all are active ------------------------------------------------------------------------
+ */
+
+struct watch {
+	struct pool *pool;
+	struct control_client *client;
+	struct event *timer;
+};
+
+/* -1 when it cannot be known. */
+static json_int_t active(struct watch *watch)
+{
+	json_int_t n = -1;
+	char error[256];
+	int code;
+	json_t *result =
+		control_client_call(watch->client, "services.show",
+				    json_pack("{s:s}", "name", watch->pool->options.service), &code,
+				    error, sizeof(error));
+
+	if (result == NULL)
+		fprintf(stderr, "bench-pool-workers: %s\n", error);
+	json_unpack(result, "{s:{s:I}}", "service", "workers", &n);
+	json_decref(result);
+	return n;
+}
+
+static void on_poll(evutil_socket_t fd, short what, void *context)
+{
+	struct timeval again = {.tv_usec = POLL_MS * 1000};
+	struct watch *watch = context;
+	struct pool *pool = watch->pool;
+	json_int_t n = active(watch);
+
+	if (n < 0)
+		return (void)event_base_loopbreak(pool->base);
+	if (n < (json_int_t)pool->options.workers)
+		return (void)evtimer_add(watch->timer, &again);
+	pool->registered_ns = clock_now_ns();
+	printf("{\"at_s\": %.3f, \"event\": \"active\", \"workers\": %lu}\n", seconds_since(pool),
+	       pool->options.workers);
+	fflush(stdout);
+	pool_churn_start(pool);
+}
+
+static bool watch_start(struct watch *watch, struct pool *pool)
+{
+	char error[256];
+
+	watch->pool = pool;
+	if (pool->options.control == NULL)
+		return true;
+	watch->client = control_client_connect(pool->options.control, error, sizeof(error));
+	if (watch->client == NULL) {
+		complain(error);
+		return false;
+	}
+	watch->timer = evtimer_new(pool->base, on_poll, watch);
+	on_poll(-1, 0, watch);
+	return true;
+}
+
+static void watch_end(struct watch *watch)
+{
+	if (watch->timer != NULL)
+		event_free(watch->timer);
+	control_client_close(watch->client);
+}
+
+/* --- the program ---------------------------------------------------------------------------------
+ */
+
+static void on_signal(evutil_socket_t fd, short what, void *context)
+{
+	event_base_loopbreak(context);
+}
+
+static void sum_up(const struct pool *pool)
+{
+	printf("{\"at_s\": %.3f, \"event\": \"end\", \"register_s\": %.3f, \"joins\": %lu, "
+	       "\"leaves\": %lu, \"kills\": %lu, \"hangs\": %lu}\n",
+	       seconds_since(pool),
+	       pool->registered_ns != 0 ? (double)(pool->registered_ns - pool->start_ns) / 1e9 : 0,
+	       pool->joins, pool->leaves, pool->kills, pool->hangs);
+}
+
+static int serve(struct pool *pool)
+{
+	struct event *end = evsignal_new(pool->base, SIGTERM, on_signal, pool->base);
+	struct watch watch = {0};
+	int ret = 0;
+
+	event_add(end, NULL);
+	pool->start_ns = clock_now_ns();
+	for (uint64_t i = 0; i < pool->options.workers && ret == 0; i++) {
+		init_worker(pool, i);
+		ret = pool_join(&pool->worker[i]);
+	}
+	if (ret == 0 && watch_start(&watch, pool))
+		event_base_dispatch(pool->base);
+	else
+		ret = -EIO;
+	watch_end(&watch);
+	for (uint64_t i = 0; i < pool->options.workers; i++)
+		agent_session_destroy(pool->worker[i].session);
+	if (pool->next_event != NULL)
+		event_free(pool->next_event);
+	event_free(end);
+	sum_up(pool);
+	return ret == 0 && (pool->options.control == NULL || pool->registered_ns != 0) ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static struct pool pool = {
+		.options = {.workers = 512,
+			    .slots = 32,
+			    .max_batch = 8,
+			    .max_request = 1472,
+			    .each_us = 1000,
+			    .slow_factor = 5,
+			    .seconds = 60,
+			    .heartbeat_ms = 100,
+			    .mtu = 1500,
+			    .memory_mb = 256,
+			    .service = "echo"},
+	};
+	struct pool_options *o = &pool.options;
+	int ret = parse(argc, argv, o);
+	char error[512];
+
+	if (ret != 0)
+		return ret == 1 ? 0 : ret;
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); /* naps of the loops' thread are short */
+	if (start_eal(o) < 0)
+		return complain("the EAL did not start (reason above)");
+	pool.rnic = soft_rnic_create(&(struct soft_rnic_params){.device = o->agent.device,
+								.mtu = (uint16_t)o->mtu,
+								.address = o->agent.address,
+								.prefix = o->agent.prefix,
+								.idle_sleep = true},
+				     error, sizeof(error));
+	if (pool.rnic == NULL)
+		return complain(error);
+	pool.base = event_base_new();
+	if (pool.base == NULL || pool_loop_open() != 0)
+		return complain("no memory or no thread");
+	ret = serve(&pool);
+	pool_loop_close();
+	event_base_free(pool.base);
+	pool.rnic->ops->close(pool.rnic);
+	rte_eal_cleanup();
+	return ret;
+}
