@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * conntrack: cycles of what the packet path does to the flow table, from 64 k to 30 M flows, next
- * to the same on bare rte_hash with the same keys and hashes. See conntrack.md.
+ * to the same on bare rte_hash with the same keys and hashes. See README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * traffic: the whole walk on one lcore under made-up campus traffic, before the first flow expires
  * and while as many expire as begin, beside plain forwarding of the same packets; and the walk at 8
- * million flows beside the walk at a thousand. See conntrack.md.
+ * million flows beside the walk at a thousand. See README.md.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * e2e: a client of a real doorbell-lb with a real doorbell-agent behind it, over memif. The daemons
- * are started by e2e.sh; this is the client's program. One thread. See e2e.md.
+ * are started by e2e.sh; this is the client's program. One thread. See README.md.
  */
 #ifndef BENCH_E2E_H
 #define BENCH_E2E_H

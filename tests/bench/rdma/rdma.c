@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rdma: the cost of the RoCEv2 endpoint, in cycles, over memif to the software RNIC, and over links
- * that lose packets. This is the parent: what is measured and when. See rdma.md.
+ * that lose packets. This is the parent: what is measured and when. See README.md.
  */
 #include <getopt.h>
 #include <stdarg.h>

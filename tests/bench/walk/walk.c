@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * walk: TSC cycles per packet of the load balancer's whole walk on one lcore, stage by stage, next
- * to what forwarding, a table lookup and the ICRC alone cost in the same run. See walk.md.
+ * to what forwarding, a table lookup and the ICRC alone cost in the same run. See README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * walk-budget: instructions per packet of the load balancer's whole walk, exact. Runs under
  * `valgrind --tool=callgrind`, which counts; walk_budget.py starts it, reads the counts and
- * compares them with walk_budget.json. Seeds and clock are the same in every run. See walk.md.
+ * compares them with walk_budget.json. Seeds and clock are the same in every run. See README.md.
  */
 #include <stdio.h>
 #include <string.h>

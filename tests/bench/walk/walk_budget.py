@@ -7,7 +7,7 @@
     walk_budget.py BENCH --functions   print the functions of each scenario, dearest first
     walk_budget.py BENCH --json FILE   also write the counts to FILE
 
-BENCH is bench-walk-budget. walk.md says what is counted."""
+BENCH is bench-walk-budget. README.md says what is counted."""
 import argparse
 import collections
 import json

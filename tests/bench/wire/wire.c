@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wire-100g: what one load balancer core carries from end to end, over two memif ports, with a
- * million flows and real packets. This is the parent: what is measured and when. See wire.md.
+ * million flows and real packets. This is the parent: what is measured and when. See README.md.
  */
 #include <stdio.h>
 

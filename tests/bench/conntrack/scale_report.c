@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/scale_report.h"
+#include "conntrack/scale_report.h"
 #include "wire/wire_cpus.h"
 
 const struct scale_part_info scale_parts[SCALE_PARTS] = {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * conntrack-scale: wire-100g with more and more load balancer cores. Requests of a million flows,
- * and such that each open a flow. See conntrack.md.
+ * and such that each open a flow. See README.md.
  */
 #include <poll.h>
 #include <stdio.h>
 
 #include <rte_common.h>
 
-#include "wire/scale_report.h"
+#include "conntrack/scale_report.h"
 #include "wire/wire_parent.h"
 
 /* Beyond a flow's lifetime: as many end as begin, and the tables' memory has been touched. */
