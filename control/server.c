@@ -266,7 +266,7 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	return listener[CONTROL_AGENT] ? 0 : -EIO;
 }
 
-/* Said at every start: a port that is open to whoever reaches it should be meant so. */
+/* Warn at every start about a port that takes agents without certificate or token. */
 static void warn_of_strangers(const struct control_server *server)
 {
 	const struct lb_address *at = &lb_config_get(server->lb)->agents_address;
@@ -275,7 +275,7 @@ static void warn_of_strangers(const struct control_server *server)
 
 	if (!server->handshakes && !loopback)
 		rte_log(RTE_LOG_WARNING, control_log,
-			"control: agents=plain: whoever reaches the agents' port may register a "
+			"control: agents=plain: anyone who reaches the agents' port may register a "
 			"worker and read requests; set control.tls or control.token_file\n");
 }
 

@@ -99,7 +99,7 @@ static int send_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-/* As a line; <id> 0: nobody is to answer. Takes over <params>. */
+/* Send a message as one line; <id> 0: a notification, without a reply. Takes over <params>. */
 static int send_message(int fd, json_int_t id, const char *method, json_t *params)
 {
 	json_t *message =

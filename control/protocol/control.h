@@ -86,7 +86,7 @@
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
  * version is CONTROL_PROTOCOL, or down to CONTROL_PROTOCOL_MIN for older agents. All numbers are
- * JSON integers; instance is 16 hexadecimal digits, by chance and told to nobody else; the worker
+ * JSON integers; instance is 16 random hexadecimal digits, a secret of the agent; the worker
  * in a reply is its number.
  *
  * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of

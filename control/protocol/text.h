@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-/* Start with all zeroes. Not terminated. Whoever has it calls text_free(), or keeps <data>. */
+/* Start with all zeroes. Not terminated. Its owner calls text_free(), or keeps <data>. */
 struct text {
 	char *data;
 	size_t n, size;
@@ -30,7 +30,7 @@ void text_json(struct text *text, const json_t *value);
 
 void text_integer(struct text *text, uint64_t value);
 
-/* What is no printable ASCII becomes '?'. */
+/* Replace every byte that is not printable ASCII by '?'. */
 void text_make_ascii(char *s);
 
 /* A string for people; bytes that are not UTF-8 become '?'. The caller owns it; NULL when memory is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker's state as the protocol names it, for both ends: nobody compares the words. */
+/* A worker's state as the protocol names it, for both ends: neither compares the words. */
 #ifndef CONTROL_WORKER_STATE_H
 #define CONTROL_WORKER_STATE_H
 

@@ -43,7 +43,7 @@ static bool fail(char *error, size_t size, const char *doing, const char *path, 
 static int open_regular(const char *what, const char *path, struct stat *st, char *error,
 			size_t error_size)
 {
-	/* without O_NONBLOCK a named pipe would hold up whoever starts us */
+	/* without O_NONBLOCK a named pipe would block the start of the program */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
@@ -96,7 +96,7 @@ long secure_read_secret(const char *what, const char *path, char *text, size_t s
 	return n;
 }
 
-/* Nobody is there to type it. */
+/* Refuse keys with a passphrase: a daemon has no terminal to ask for one. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
 {
 	return 0;
@@ -135,13 +135,13 @@ static bool use_certificates(SSL_CTX *context, const struct secure_files *files,
 		return false;
 	if (!can_be_read("authority", files->ca, error, size))
 		return false;
-	/* The authorities' names are not sent: they are nobody's business before the handshake. */
+	/* The authorities' names are not sent: a peer need not know them before the handshake. */
 	if (SSL_CTX_load_verify_file(context, files->ca) != 1)
 		return fail(error, size, "cannot use the authority", files->ca, NULL);
 	return true;
 }
 
-/* What holds for everybody; only its cost differs between settings. */
+/* Settings of every context, for both sides. */
 static bool set_up(SSL_CTX *context)
 {
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);

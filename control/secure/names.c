@@ -9,7 +9,7 @@
 
 #include "secure/secure.h"
 
-/* What else than DNS names a certificate says, as it stands among them; those have no colon. */
+/* Prefixes that mark addresses and models among the DNS names, which have no colon. */
 #define ADDRESS   "ip:"
 #define MODEL     "model:"
 #define MODEL_URI "doorbell:model:"

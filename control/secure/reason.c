@@ -8,7 +8,7 @@
 
 #include "secure/secure.h"
 
-/* What the other side's alert means here (RFC 8446, 6.2); NULL: nothing on that side. */
+/* Alerts of the peer (RFC 8446, 6.2) as sentences for each side; NULL: no meaning on that side. */
 static const struct {
 	int code;
 	const char *agent, *load_balancer;
@@ -46,7 +46,7 @@ static const struct {
 	 "the agent has an error of its own; see its log"},
 };
 
-/* What we found ourselves. */
+/* Errors that this side found, as sentences for each side. */
 static const struct {
 	int code;
 	const char *agent, *load_balancer;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS 1.3 between agents and load balancers, for both sides: contexts from files, who the peer is,
- * and sentences for what went wrong. Knows OpenSSL, and nothing of ours: no sockets, no events.
+ * Facade of secure/: TLS 1.3 between agents and load balancers, for both sides: contexts from
+ * files, the peer's identity, and sentences for errors. Depends on OpenSSL and on no other folder:
+ * no sockets, no events.
  *
  * Either both sides have certificates of one authority, or both have the same token, which TLS uses
  * as an external pre-shared key with a fresh Diffie-Hellman exchange (RFC 8446, 4.2.9 and 4.2.11).

@@ -167,7 +167,7 @@ const struct secure_tokens *secure_context_tokens(const SSL_CTX *context)
 	return tokens_index < 0 ? NULL : SSL_CTX_get_ex_data(context, tokens_index);
 }
 
-/* What OpenSSL takes for a pre-shared key: a session that never was. NULL when memory is out. */
+/* A pre-shared key, in the form that OpenSSL wants: a made-up session. NULL: out of memory. */
 static SSL_SESSION *make_session(SSL *ssl, const struct secure_token *token)
 {
 	const SSL_CIPHER *suite = SSL_CIPHER_find(ssl, (const unsigned char *)SUITE_SHA256);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What agents call. Ranges here are those of the wire; what a pool or a port can serve is for
- * workers and lb to say, in their own sentences.
+ * The methods that agents call. Ranges here are those of the wire; workers/ and lb/ check what a
+ * pool or a port can serve, and write the error texts for it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static void fill_worker(const struct register_query *q, struct worker_spec *spec
 	spec->max_run_ms = q->max_run_ms;
 }
 
-/* What they may be is for workers_register() to say; too long a text stays too long. */
+/* A text that does not fit is left without its NUL: workers_register() refuses it. */
 static void fill_labels(const json_t *labels, struct worker_spec *spec)
 {
 	const char *key;
@@ -214,7 +214,7 @@ bool control_name_allowed(struct control_call *call, const char *name)
 	control_fail(call, CONTROL_ERROR_REFUSED,
 		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
 		     "certificate with that DNS name",
-		     *names ? names : "nobody", name);
+		     *names ? names : "no name", name);
 	return refuse_by(call, "name_refused", name, name);
 }
 

@@ -85,7 +85,7 @@ static const char *state_name(struct lb *lb, unsigned int state)
 	return conntrack_state_name(state);
 }
 
-/* What flows can be counted by. */
+/* The properties that flows can be counted by. */
 static const struct grouping {
 	const char *name;
 	unsigned int (*group)(struct lb *lb, const struct flow_info *flow);

@@ -96,7 +96,7 @@ static const char *policy_of(const struct lb *lb, uint16_t service)
 	return pick_policy_name(lb_config_get(lb)->service[service].policy);
 }
 
-/* What happened, for people. <service>: of the flow, as far as it is known. */
+/* Describe an event in words. <service>: the flow's, as far as it is known. */
 static void describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
 		     size_t size)
 {
@@ -183,8 +183,8 @@ json_t *control_trace_read(struct control_call *call)
 	n = lb_trace_read(call->c->lb, name.trace, event, EVENTS_MAX, &lost);
 	if (n < 0)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
-				    "trace %u has ended: another was started, or nobody read it "
-				    "for %u s",
+				    "trace %u has ended: another was started, or it was not "
+				    "read for %u s",
 				    name.trace, LB_TRACE_IDLE_MS / 1000);
 	rows = json_array();
 	for (int i = 0; i < n; i++)

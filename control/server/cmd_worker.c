@@ -14,7 +14,7 @@ static const struct control_param query_params[] = {
 	{CONTROL_PARAM(worker_query, name), CONTROL_TEXT, .required = true},
 };
 
-/* What an operator sets for a name, whose worker may have yet to come. */
+/* An operator's setting for a name; a worker of that name need not be registered yet. */
 struct setting_query {
 	char name[WORKER_NAME_MAX];
 	bool absent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the flows.* methods share: filters, the walk through the lcores' tables in bounded steps,
- * and rows as text. Private to cmd_flow*.c and flow_*.c.
+ * Facade of the flow_*.c files, for the flows.* methods: filters, the walk through the lcores'
+ * tables in bounded steps, and rows as text. Private to cmd_flow*.c and flow_*.c.
  */
 #ifndef CONTROL_FLOWS_H
 #define CONTROL_FLOWS_H

@@ -79,7 +79,7 @@ static void read_rest(int fd)
 			return;
 }
 
-/* Who sent no hello has cost a place for a while, and no CPU: a check whether the port is open. */
+/* A peer that sent no hello, such as a port check, took a place for a while, but no CPU time. */
 static bool has_cost(const struct handshake *s)
 {
 	return SSL_get_state(bufferevent_openssl_get_ssl(s->bev)) != TLS_ST_BEFORE;
@@ -205,7 +205,7 @@ leave_limit:
 	handshake_limit_leave(&h->limit, source, HANDSHAKE_GIVEN_UP, clock_now_ms());
 }
 
-/* Whoever means well is done within milliseconds: the oldest is the least likely to. */
+/* End the oldest handshake of <loser>: an honest peer is done within milliseconds. */
 static void make_room(struct control_handshakes *h, const struct handshake_source *loser)
 {
 	struct handshake *s;

@@ -22,8 +22,8 @@ struct lb_config;
 struct refusals;
 struct sockaddr;
 
-/* The handshake is over, the peer is who it says. <bev> and <names>, from malloc(), are the
- * callee's; <names> are the workers that it may register, NULL for any (secure.h). */
+/* The handshake is over and the peer's identity is proven. The callee takes <bev> and <names>,
+ * which is from malloc(): the workers that the peer may register, NULL for any (secure.h). */
 typedef void control_admit(void *context, struct bufferevent *bev, const char *peer, char *names);
 
 /* Does <config> name certificates or a token? Otherwise agents come without TLS. */
@@ -34,8 +34,8 @@ void control_handshakes_remind(struct control_handshakes *h, const struct lb_con
 /* When it ends, seconds since 1970, as of the last look; 0 without one. As long as <h>. */
 const time_t *control_handshakes_not_after(const struct control_handshakes *h);
 
-/* Read the certificates or the token of <config>. Who is refused is noted in <refusals>, which lives
- * longer. NULL with a sentence in <error>. */
+/* Read the certificates or the token of <config>. Who is refused is noted in <refusals>, which
+ * lives longer. NULL with a sentence in <error>. */
 struct control_handshakes *control_handshakes_create(struct event_base *base,
 						     const struct lb_config *config,
 						     control_admit *admit, void *context,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose a worker's name is, and for how long: a registration is a lease that its agent renews, and
- * an agent that comes back may take over what it left behind.
+ * The ownership of worker names: a registration is a lease that its agent renews, and an agent that
+ * comes back may take over the worker that it left behind.
  */
 #include <stdio.h>
 
@@ -102,7 +102,7 @@ static void supersede(struct lb *lb, struct worker *w, const char *reason)
 	if (former)
 		former->over = true;
 	lb_worker_remove(lb, w, reason);
-	/* nobody listens to events in unit tests */
+	/* unit tests have no listener for worker events */
 	if (former)
 		former->worker = NULL;
 }

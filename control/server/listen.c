@@ -119,7 +119,7 @@ int control_listen_unix(const char *path, const char *group, char *error, size_t
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
 		return fail(fd, error, error_size, "cannot listen on", path);
-	/* nobody can connect before listen(), so this leaves no gap */
+	/* no client can connect before listen(), so this leaves no gap */
 	rc = *group ? give_to_group(address.sun_path, group, error, error_size) : 0;
 	if (rc != 0) {
 		close(fd);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers and services as JSON objects: each has one writer, and whoever shows them says how much.
+ * Workers and services as JSON objects: each has one writer, and its caller chooses the detail.
  * Private to this folder and its tests.
+ *
+ * Facade of worker_row.c, service_row.c and service_state.c.
  */
 #ifndef CONTROL_ROW_H
 #define CONTROL_ROW_H

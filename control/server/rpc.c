@@ -11,7 +11,7 @@
 #include "runtime/clock.h"
 
 #define OPERATORS (1u << CONTROL_OPERATOR)
-/* What changes nothing, costs little, opens no file and shows nobody's payload. */
+/* For methods that change nothing, cost little, open no file and show no payload. */
 #define READERS (OPERATORS | 1u << CONTROL_READER)
 #define AGENTS  (1u << CONTROL_AGENT)
 
@@ -180,7 +180,7 @@ static bool id_is_usable(const json_t *id)
 	return !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
 }
 
-/* What is wrong with a message before its method matters, or NULL. */
+/* Check the JSON-RPC envelope of a message. Returns the error text, or NULL when it is valid. */
 static const char *envelope_fault(const json_t *message)
 {
 	const char *version = json_string_value(json_object_get(message, "jsonrpc"));
@@ -199,7 +199,7 @@ static const char *envelope_fault(const json_t *message)
 	return NULL;
 }
 
-/* What an agent needs to become a worker did not work. */
+/* Note that an agent could not register, for the status of its service. */
 static void note_refusal(const struct control_call *call, const char *method)
 {
 	const char *name = json_string_value(json_object_get(call->params, "name"));

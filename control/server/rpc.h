@@ -2,6 +2,8 @@
 /*
  * The pure half of control: a line in, a reply out, no sockets. For this folder, its unit tests and
  * the fuzzer.
+ *
+ * Facade of rpc.c, params.c, lease.c, worker_row.c and the cmd_*.c files that share functions.
  */
 #ifndef CONTROL_RPC_H
 #define CONTROL_RPC_H
@@ -24,7 +26,7 @@
 /* A reader is an operator on the read-only socket. */
 enum control_role { CONTROL_OPERATOR, CONTROL_READER, CONTROL_AGENT, CONTROL_ROLES };
 
-/* One peer. Owned by whoever reads its lines: stream.c, a test, the fuzzer. */
+/* One peer. Owned by the code that reads its lines: stream.c, a test, the fuzzer. */
 struct control_connection {
 	struct lb *lb;
 	enum control_role role;
@@ -35,10 +37,10 @@ struct control_connection {
 	struct refusals *refusals;   /* the same: it is noted there when it may not register */
 	char peer[80];               /* for people */
 	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
-	bool renewed;                /* the lease begins anew; whoever keeps the time clears it */
+	bool renewed;                /* the lease begins anew; the owner of the timer clears it */
 	bool hung_up;                /* the peer closed the connection, or its process ended */
 	bool ended;                  /* we end all connections */
-	bool attached; /* it took a worker over from another; whoever ends that one clears it */
+	bool attached; /* it took a worker over; cleared when the former connection is ended */
 	bool over;     /* its worker was taken over, or its name refused: nothing more is taken */
 	uint32_t capture;  /* the one that ends with this connection; 0: none */
 	bool raw;          /* it carries a capture's file from now on, and no more messages */

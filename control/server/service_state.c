@@ -7,7 +7,7 @@
 #include "server/refusals.h"
 #include "server/row.h"
 
-/* What the workers of a service's model do, and why one of them does not serve. */
+/* The workers of a service's model by state, and one that gives a reason not to serve. */
 struct census {
 	unsigned int n, by_state[WORKER_STATES], drained;
 	const struct worker *with_reason;
@@ -70,7 +70,7 @@ static void add_states(const struct census *c, char *buf, size_t size)
 		add(buf, size, "%s%u drained", separator, c->drained);
 }
 
-/* Nobody serves it. */
+/* Explain why no worker serves the service. */
 static void explain(struct lb *lb, const struct lb_service_config *s,
 		    const struct refusals *refusals, char *buf, size_t size)
 {

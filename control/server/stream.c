@@ -25,7 +25,7 @@ static void run_later(struct control_stream *s)
 	bufferevent_trigger(s->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
-/* Whoever calls this may still use <s>: the timer does the rest. */
+/* End the stream from its timer, so that the caller may still use <s>. */
 static void abandon(struct control_stream *s)
 {
 	s->closing = true;
@@ -132,7 +132,7 @@ static bool is_blank(const char *line)
 	return line[strspn(line, " \t\r")] == '\0';
 }
 
-/* From now on the socket carries a capture's file; nobody here writes to it any more. */
+/* From now on the socket carries a capture's file; this thread does not write to it any more. */
 static void carry_capture(struct control_stream *s)
 {
 	if (s->c.carried == 0 ||

@@ -2,6 +2,8 @@
 /*
  * The thin half of control: sockets around struct control_connection. Private to server.c,
  * stream.c and listen.c.
+ *
+ * Facade of stream.c and listen.c.
  */
 #ifndef CONTROL_STREAM_H
 #define CONTROL_STREAM_H

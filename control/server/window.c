@@ -6,7 +6,7 @@
 
 #include "server/window.h"
 
-/* What the last sample saw. */
+/* A service's values at the last sample. */
 struct service_sample {
 	bool taken;
 	struct lb_service_stats stats;

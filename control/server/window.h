@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happened in the last second: counters and histograms as they were a second ago, less those
- * of now. The control thread takes a sample a second, so whoever asks sees rates and percentiles at
- * once and need not come back. Private to this folder and its tests.
+ * Rates and percentiles of the last second: the counters and histograms of now, less those of a
+ * second ago. The control thread takes a sample a second, so one request is enough to see them.
+ * Private to this folder and its tests.
  */
 #ifndef CONTROL_WINDOW_H
 #define CONTROL_WINDOW_H

@@ -31,7 +31,7 @@ RTE_LOG_REGISTER(control_http_log, doorbell.http, INFO);
 #define SLICE_US        1000
 #define SWEEP_MS        100
 #define STATUS_MS       200 /* how old a status may be */
-#define PAUSE_S         1   /* when nobody can be accepted */
+#define PAUSE_S         1   /* after accept() failed, for want of descriptors */
 
 /*
  * One accepted socket. libevent's HTTP server keeps its connections to itself. So each one's
@@ -386,7 +386,7 @@ static unsigned int wants(struct evhttp_request *request, const char *type, unsi
 
 static void reply_metrics(struct control_http *http, struct evhttp_request *request)
 {
-	/* Who names neither gets what every scraper can read. */
+	/* without a preference: Prometheus' text, which every scraper can read */
 	bool open = wants(request, "application/openmetrics-text", 0) >
 		    RTE_MIN(wants(request, "text/plain", 0), 999u);
 	const char *type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -5,7 +5,7 @@
  *
  *   GET /                 the status page, self-contained
  *   GET /api/status.json  what it shows; doorbell-json(5) lists the members under "top"
- *   GET /metrics          OpenMetrics to whoever's Accept header prefers it, else Prometheus' text
+ *   GET /metrics          OpenMetrics if the Accept header prefers it, else Prometheus' text
  *   GET /livez            "ok", as long as the control thread runs; also as /healthz
  *   GET /readyz           "ready", or 503 and a line per reason why requests are not for here
  *

@@ -16,7 +16,7 @@
 #include "server/rpc.h"
 #include "view/view.h"
 
-/* What a family has a sample of. Each has its labels and its source of values. */
+/* A family has one sample per item of its scope. Each has its labels and its source of values. */
 enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, PORT, SERVICE, POOL, WORKER };
 
 enum source {
@@ -28,7 +28,7 @@ enum source {
 	INFO,     /* 1, with labels that tell something */
 };
 
-/* What samples are made from, read once per item. */
+/* The values that an item's samples are made from, read once per item. */
 struct item {
 	const struct view *view;
 	unsigned int number;

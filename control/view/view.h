@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What can be seen of a load balancer, as text: status as JSON, for the status page and doorbell
- * top, and metrics for Prometheus. Pure but for reading counters; on the control thread. Private to
- * this folder and its tests.
+ * Facade of status.c, ready.c and metrics.c: the state of a load balancer as text. Status is JSON,
+ * for the status page and doorbell top; metrics are for Prometheus. Pure but for reading counters;
+ * on the control thread. Private to this folder and its tests.
  */
 #ifndef CONTROL_VIEW_H
 #define CONTROL_VIEW_H
