@@ -92,8 +92,8 @@ static void peer_name(const struct sockaddr *address, char *buf, size_t size)
 	}
 }
 
-static void serve(struct control_server *server, struct bufferevent *bev, enum control_role role,
-		  const char *peer, char *names)
+static void server_serve(struct control_server *server, struct bufferevent *bev,
+			 enum control_role role, const char *peer, char *names)
 {
 	bool full = server->n_streams[role] >= roles[role].max;
 	struct control_stream *s = control_stream_create(server, bev, role, peer, names);
@@ -113,11 +113,11 @@ static void serve(struct control_server *server, struct bufferevent *bev, enum c
 /* An agent whose handshake was good. */
 static void on_admit(void *context, struct bufferevent *bev, const char *peer, char *names)
 {
-	serve(context, bev, CONTROL_AGENT, peer, names);
+	server_serve(context, bev, CONTROL_AGENT, peer, names);
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
-		      int length, void *context)
+static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd,
+			     struct sockaddr *address, int length, void *context)
 {
 	struct control_server *server = context;
 	enum control_role role = listener == server->listener[CONTROL_AGENT]    ? CONTROL_AGENT
@@ -133,13 +133,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	}
 	bev = bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (bev)
-		serve(server, bev, role, peer, NULL);
+		server_serve(server, bev, role, peer, NULL);
 	else
 		close(fd);
 }
 
 /* Out of descriptors: accepting again at once would spin until some are free. */
-static void on_accept_error(struct evconnlistener *listener, void *context)
+static void server_on_accept_error(struct evconnlistener *listener, void *context)
 {
 	const struct timeval pause = {.tv_sec = 1};
 	struct control_server *server = context;
@@ -194,11 +194,11 @@ static struct evconnlistener *listen_on(struct control_server *server, int fd, c
 					size_t error_size)
 {
 	struct evconnlistener *listener =
-		evconnlistener_new(server->base, on_accept, server,
+		evconnlistener_new(server->base, server_on_accept, server,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, fd);
 
 	if (listener) {
-		evconnlistener_set_error_cb(listener, on_accept_error);
+		evconnlistener_set_error_cb(listener, server_on_accept_error);
 		return listener;
 	}
 	snprintf(error, error_size, "cannot listen for control connections: %s", strerror(errno));
@@ -246,9 +246,9 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	int fd, rc;
 
 	if (control_handshakes_wanted(config)) {
-		server->handshakes = control_handshakes_create(server->base, config, on_admit,
-							       server, &server->refusals, error,
-							       error_size);
+		server->handshakes =
+			control_handshakes_create(server->base, config, on_admit, server,
+						  &server->refusals, error, error_size);
 		if (!server->handshakes)
 			return -EINVAL;
 	}

@@ -44,7 +44,7 @@ failed:
 }
 
 /* A socket that is connected to <path>, or -1 with a sentence in <error>. */
-static int open_socket(const char *path, char *error, size_t error_size)
+static int client_open_socket(const char *path, char *error, size_t error_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
@@ -70,7 +70,7 @@ static int open_socket(const char *path, char *error, size_t error_size)
 
 struct control_client *control_client_connect(const char *path, char *error, size_t error_size)
 {
-	int fd = open_socket(path, error, error_size);
+	int fd = client_open_socket(path, error, error_size);
 
 	return fd < 0 ? NULL : control_client_wrap(fd, error, error_size);
 }
@@ -84,7 +84,7 @@ void control_client_close(struct control_client *client)
 	free(client);
 }
 
-static int send_all(int fd, const char *data, size_t n)
+static int client_send_all(int fd, const char *data, size_t n)
 {
 	while (n > 0) {
 		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
@@ -114,7 +114,7 @@ static int send_message(int fd, json_int_t id, const char *method, json_t *param
 		return -ENOMEM;
 	n = strlen(text);
 	text[n] = '\n'; /* in the terminator's place: the length goes along */
-	rc = send_all(fd, text, n + 1);
+	rc = client_send_all(fd, text, n + 1);
 	free(text);
 	return rc;
 }
@@ -122,7 +122,7 @@ static int send_message(int fd, json_int_t id, const char *method, json_t *param
 int control_client_stream(const char *path, const char *method, json_t *params, char *error,
 			  size_t error_size)
 {
-	int fd = open_socket(path, error, error_size), rc;
+	int fd = client_open_socket(path, error, error_size), rc;
 
 	if (fd < 0) {
 		json_decref(params);
@@ -191,7 +191,7 @@ static json_t *load_reply(struct scan line, const char *member, struct scan *row
 }
 
 /* The next message, or NULL with errno; 0 at the end of the stream. <rows> as load_reply() says. */
-static json_t *receive(struct control_client *client, const char *member, struct scan *rows)
+static json_t *client_receive(struct control_client *client, const char *member, struct scan *rows)
 {
 	json_t *message;
 	ssize_t n;
@@ -225,7 +225,7 @@ static json_t *receive_reply(struct control_client *client, const char *member, 
 {
 	json_t *message;
 
-	while ((message = receive(client, member, rows))) {
+	while ((message = client_receive(client, member, rows))) {
 		const json_t *id = json_object_get(message, "id");
 
 		/* an error with id null is about our line, too */

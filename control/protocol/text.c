@@ -31,7 +31,7 @@ void text_free(struct text *text)
 	*text = (struct text){0};
 }
 
-static int append(const char *data, size_t n, void *text)
+static int text_append(const char *data, size_t n, void *text)
 {
 	text_add(text, data, n);
 	return 0;
@@ -39,7 +39,7 @@ static int append(const char *data, size_t n, void *text)
 
 void text_json(struct text *text, const json_t *value)
 {
-	if (json_dump_callback(value, append, text, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+	if (json_dump_callback(value, text_append, text, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
 		text->failed = true;
 }
 

@@ -28,7 +28,8 @@ bool secure_wanted(const struct secure_files *files)
 }
 
 /* "<doing> <path>: <OpenSSL's or the system's reason>" */
-static bool fail(char *error, size_t size, const char *doing, const char *path, const char *why)
+static bool context_fail(char *error, size_t size, const char *doing, const char *path,
+			 const char *why)
 {
 	unsigned long code = ERR_peek_last_error();
 
@@ -40,8 +41,8 @@ static bool fail(char *error, size_t size, const char *doing, const char *path, 
 }
 
 /* -1 with a sentence. Of a named pipe nothing is read: OpenSSL would wait for what comes. */
-static int open_regular(const char *what, const char *path, struct stat *st, char *error,
-			size_t error_size)
+static int context_open_file(const char *what, const char *path, struct stat *st, char *error,
+			     size_t error_size)
 {
 	/* without O_NONBLOCK a named pipe would block the start of the program */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -61,7 +62,7 @@ static int open_regular(const char *what, const char *path, struct stat *st, cha
 static bool can_be_read(const char *what, const char *path, char *error, size_t size)
 {
 	struct stat st;
-	int fd = open_regular(what, path, &st, error, size);
+	int fd = context_open_file(what, path, &st, error, size);
 
 	if (fd >= 0)
 		close(fd);
@@ -81,7 +82,7 @@ long secure_read_secret(const char *what, const char *path, char *text, size_t s
 			size_t error_size)
 {
 	struct stat st;
-	int fd = open_regular(what, path, &st, error, error_size);
+	int fd = context_open_file(what, path, &st, error, error_size);
 	ssize_t n = -1;
 
 	if (fd < 0)
@@ -110,10 +111,10 @@ static bool use_key(SSL_CTX *context, const struct secure_files *files, char *er
 		return false;
 	if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1)
 		return true;
-	return fail(error, size, "cannot use the key", files->key,
-		    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
-			    ? "it does not belong to the certificate"
-			    : NULL);
+	return context_fail(error, size, "cannot use the key", files->key,
+			    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
+				    ? "it does not belong to the certificate"
+				    : NULL);
 }
 
 static bool use_certificates(SSL_CTX *context, const struct secure_files *files, char *error,
@@ -130,14 +131,15 @@ static bool use_certificates(SSL_CTX *context, const struct secure_files *files,
 	if (!can_be_read("certificate", files->certificate, error, size))
 		return false;
 	if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
-		return fail(error, size, "cannot use the certificate", files->certificate, NULL);
+		return context_fail(error, size, "cannot use the certificate", files->certificate,
+				    NULL);
 	if (!use_key(context, files, error, size))
 		return false;
 	if (!can_be_read("authority", files->ca, error, size))
 		return false;
 	/* The authorities' names are not sent: a peer need not know them before the handshake. */
 	if (SSL_CTX_load_verify_file(context, files->ca) != 1)
-		return fail(error, size, "cannot use the authority", files->ca, NULL);
+		return context_fail(error, size, "cannot use the authority", files->ca, NULL);
 	return true;
 }
 

@@ -15,7 +15,7 @@
 #define MODEL_URI "doorbell:model:"
 
 /* False when there is no room. */
-static bool append(const char *kind, const char *text, size_t n, char *names, size_t size)
+static bool names_append(const char *kind, const char *text, size_t n, char *names, size_t size)
 {
 	size_t used = strlen(names), k = strlen(kind);
 
@@ -29,7 +29,7 @@ static bool append(const char *kind, const char *text, size_t n, char *names, si
 	return true;
 }
 
-static bool is_plain(const char *text, size_t n)
+static bool names_is_plain(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-*", text[i] ? text[i] : ' '))
@@ -38,16 +38,16 @@ static bool is_plain(const char *text, size_t n)
 }
 
 /* Add one name; those that could not be a host's are left out. False when there is no room. */
-static bool add(const ASN1_STRING *string, char *names, size_t size)
+static bool names_add(const ASN1_STRING *string, char *names, size_t size)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(string);
 	size_t n = (size_t)ASN1_STRING_length(string);
 
-	return !is_plain(text, n) || append("", text, n, names, size);
+	return !names_is_plain(text, n) || names_append("", text, n, names, size);
 }
 
 /* One that we cannot read binds, too: to nothing that there is. */
-static bool add_address(const ASN1_OCTET_STRING *string, char *names, size_t size)
+static bool names_add_address(const ASN1_OCTET_STRING *string, char *names, size_t size)
 {
 	const unsigned char *bytes = ASN1_STRING_get0_data(string);
 	int n = ASN1_STRING_length(string);
@@ -55,7 +55,7 @@ static bool add_address(const ASN1_OCTET_STRING *string, char *names, size_t siz
 
 	if (n == 4 || n == 16)
 		inet_ntop(n == 4 ? AF_INET : AF_INET6, bytes, text, sizeof(text));
-	return append(ADDRESS, text, strlen(text), names, size);
+	return names_append(ADDRESS, text, strlen(text), names, size);
 }
 
 /* "doorbell:model:echo"; other URIs are somebody else's business. */
@@ -66,9 +66,9 @@ static bool add_uri(const ASN1_STRING *string, char *names, size_t size)
 
 	if (n < k || strncasecmp(text, MODEL_URI, k) != 0)
 		return true;
-	if (!is_plain(text + k, n - k))
-		return append(MODEL, "?", 1, names, size);
-	return append(MODEL, text + k, n - k, names, size);
+	if (!names_is_plain(text + k, n - k))
+		return names_append(MODEL, "?", 1, names, size);
+	return names_append(MODEL, text + k, n - k, names, size);
 }
 
 static bool add_common_name(const X509 *certificate, char *names, size_t size)
@@ -77,7 +77,7 @@ static bool add_common_name(const X509 *certificate, char *names, size_t size)
 	int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
 
 	return at < 0 ||
-	       add(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), names, size);
+	       names_add(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), names, size);
 }
 
 /* A certificate that says by extension what it is for is for nothing else, whatever that is. */
@@ -93,9 +93,9 @@ static bool add_all(const X509 *certificate, char *names, size_t size)
 		const GENERAL_NAME *name = sk_GENERAL_NAME_value(others, i);
 
 		if (name->type == GEN_DNS)
-			room = add(name->d.dNSName, names, size);
+			room = names_add(name->d.dNSName, names, size);
 		else if (name->type == GEN_IPADD)
-			room = add_address(name->d.iPAddress, names, size);
+			room = names_add_address(name->d.iPAddress, names, size);
 		else if (name->type == GEN_URI)
 			room = add_uri(name->d.uniformResourceIdentifier, names, size);
 	}

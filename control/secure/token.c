@@ -43,7 +43,7 @@ static int from_base64(const char *text, size_t n, uint8_t *out)
 	return length < 0 ? -1 : length - padding;
 }
 
-static bool is_hex(const char *text, size_t n)
+static bool token_is_hex(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!isxdigit((unsigned char)text[i]))
@@ -52,7 +52,7 @@ static bool is_hex(const char *text, size_t n)
 }
 
 /* A check for typing errors, "0000..." and the like, not for entropy. */
-static bool looks_random(const uint8_t *bytes, int n)
+static bool token_looks_random(const uint8_t *bytes, int n)
 {
 	bool seen[256] = {false};
 	int different = 0;
@@ -82,7 +82,7 @@ static bool parse_line(const char *line, size_t n, unsigned int number, struct s
 		       char *why, size_t why_size)
 {
 	uint8_t bytes[DECODED_MAX];
-	int length = is_hex(line, n) ? from_hex(line, n, bytes) : from_base64(line, n, bytes);
+	int length = token_is_hex(line, n) ? from_hex(line, n, bytes) : from_base64(line, n, bytes);
 	bool good = false;
 
 	if (length < 0)
@@ -95,7 +95,7 @@ static bool parse_line(const char *line, size_t n, unsigned int number, struct s
 			 "line %u has %d bytes, and needs %d to %d; make it with openssl rand -hex "
 			 "32",
 			 number, length, SECURE_TOKEN_MIN, SECURE_TOKEN_MAX);
-	else if (!looks_random(bytes, length))
+	else if (!token_looks_random(bytes, length))
 		snprintf(why, why_size, "line %u is not random; make it with openssl rand -hex 32",
 			 number);
 	else

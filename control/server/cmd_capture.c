@@ -75,7 +75,7 @@ static bool read_query(struct control_call *call, struct capture_query *q)
 	return read_direction(call, q);
 }
 
-static int code_of(int error)
+static int capture_error_code(int error)
 {
 	switch (error) {
 	case -ENOENT:
@@ -100,7 +100,7 @@ json_t *control_capture_start(struct control_call *call)
 	if (q && read_query(call, q)) {
 		ret = lb_capture_start(call->c->lb, &q->lb, &id, error, sizeof(error));
 		if (ret < 0) {
-			control_fail(call, code_of(ret), "%s", error);
+			control_fail(call, capture_error_code(ret), "%s", error);
 		} else {
 			call->c->capture = id;
 			result = json_pack("{s:I}", "capture", (json_int_t)id);

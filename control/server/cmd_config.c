@@ -30,8 +30,8 @@ typedef int reload_call(struct lb *lb, const char *path, lb_config_visit *visit,
 			char *error, size_t size);
 
 /* {file, changes} of one of the calls of reload.h; <ret> and <error> are its own. */
-static json_t *ask(struct control_call *call, reload_call *reload, int *ret, char *error,
-		   size_t size)
+static json_t *config_call(struct control_call *call, reload_call *reload, int *ret, char *error,
+			   size_t size)
 {
 	struct config_query q = {.file = ""};
 	struct lb *lb = call->c->lb;
@@ -63,7 +63,7 @@ json_t *control_config_check(struct control_call *call)
 {
 	char error[512];
 	int ret = 0;
-	json_t *result = ask(call, lb_reload_check, &ret, error, sizeof(error));
+	json_t *result = config_call(call, lb_reload_check, &ret, error, sizeof(error));
 
 	if (!result || !is_bad(ret)) {
 		if (result)
@@ -81,7 +81,7 @@ static json_t *all_or_nothing(struct control_call *call, reload_call *reload)
 {
 	char error[512];
 	int ret = 0;
-	json_t *result = ask(call, reload, &ret, error, sizeof(error));
+	json_t *result = config_call(call, reload, &ret, error, sizeof(error));
 
 	if (!result || ret == 0)
 		return result;

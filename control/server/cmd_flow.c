@@ -75,12 +75,12 @@ static unsigned int flow_service_of(struct lb *lb, const struct flow_info *flow)
 	return flow_service(lb, flow);
 }
 
-static const char *service_name(struct lb *lb, unsigned int service)
+static const char *flow_group_service_name(struct lb *lb, unsigned int service)
 {
 	return flow_service_name(lb, service);
 }
 
-static const char *state_name(struct lb *lb, unsigned int state)
+static const char *flow_group_state_name(struct lb *lb, unsigned int state)
 {
 	return conntrack_state_name(state);
 }
@@ -91,9 +91,9 @@ static const struct grouping {
 	unsigned int (*group)(struct lb *lb, const struct flow_info *flow);
 	const char *(*group_name)(struct lb *lb, unsigned int group);
 } groupings[] = {
-	{"service", flow_service_of, service_name},
+	{"service", flow_service_of, flow_group_service_name},
 	{"worker", flow_worker, flow_worker_name},
-	{"state", flow_state_of, state_name},
+	{"state", flow_state_of, flow_group_state_name},
 };
 
 struct count {

@@ -60,7 +60,7 @@ struct top {
 	struct ranked *heap;
 };
 
-static void swap(struct ranked *a, struct ranked *b)
+static void ranked_swap(struct ranked *a, struct ranked *b)
 {
 	struct ranked old = *a;
 
@@ -71,7 +71,7 @@ static void swap(struct ranked *a, struct ranked *b)
 static void sift_up(struct ranked *heap, unsigned int at)
 {
 	for (; at > 0 && heap[at].value < heap[(at - 1) / 2].value; at = (at - 1) / 2)
-		swap(&heap[at], &heap[(at - 1) / 2]);
+		ranked_swap(&heap[at], &heap[(at - 1) / 2]);
 }
 
 static void sift_down(struct ranked *heap, unsigned int n)
@@ -83,7 +83,7 @@ static void sift_down(struct ranked *heap, unsigned int n)
 			child++;
 		if (heap[at].value <= heap[child].value)
 			return;
-		swap(&heap[at], &heap[child]);
+		ranked_swap(&heap[at], &heap[child]);
 		at = child;
 	}
 }
@@ -104,7 +104,7 @@ static void top_add(void *context, unsigned int lcore, const struct flow_info *f
 	}
 }
 
-static int compare(const void *a, const void *b)
+static int ranked_compare(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 
@@ -115,7 +115,7 @@ static void write_rows(struct control_call *call, struct top *top)
 {
 	struct flow_rows rows = {.lb = call->c->lb, .text = &call->written};
 
-	qsort(top->heap, top->n, sizeof(*top->heap), compare);
+	qsort(top->heap, top->n, sizeof(*top->heap), ranked_compare);
 	flow_rows_begin(&rows);
 	for (unsigned int i = 0; i < top->n; i++)
 		flow_rows_add_ranked(&rows, top->heap[i].lcore, &top->heap[i].flow,

@@ -91,8 +91,8 @@ static void write_flows(struct json_writer *w, const struct lb *lb, unsigned int
 	writer_close_object(w);
 }
 
-static void write_lcore(struct json_writer *w, const struct control_connection *c,
-			unsigned int lcore, bool all)
+static void stats_write_lcore(struct json_writer *w, const struct control_connection *c,
+			      unsigned int lcore, bool all)
 {
 	const struct window_lcore *rates = window_lcore(c->window, lcore);
 	struct lb_lcore_stats stats;
@@ -137,7 +137,7 @@ json_t *control_stats_show(struct control_call *call)
 	call->written_name = "lcores";
 	writer_open_array(&w, NULL);
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
-		write_lcore(&w, call->c, i, q.all);
+		stats_write_lcore(&w, call->c, i, q.all);
 	writer_close_array(&w);
 	result = json_pack("{s:I, s:o}", "uptime_s",
 			   (json_int_t)((clock_now_ms() - call->c->server_start_ms) / 1000),

@@ -86,7 +86,7 @@ static const char *worker_name(struct lb *lb, uint32_t number)
 	return worker ? worker->spec.name : "one that has gone";
 }
 
-static const char *service_name(const struct lb *lb, uint32_t number)
+static const char *trace_service_name(const struct lb *lb, uint32_t number)
 {
 	return number < LB_SERVICES_MAX ? lb_config_get(lb)->service[number].name : "-";
 }
@@ -97,8 +97,8 @@ static const char *policy_of(const struct lb *lb, uint16_t service)
 }
 
 /* Describe an event in words. <service>: the flow's, as far as it is known. */
-static void describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
-		     size_t size)
+static void trace_describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
+			   size_t size)
 {
 	char zone[ZONE_NAME_MAX];
 
@@ -111,7 +111,7 @@ static void describe(struct lb *lb, const struct trace_event *e, uint16_t *servi
 	case TRACE_FLOW:
 		*service = (uint16_t)(e->c % LB_SERVICES_MAX);
 		snprintf(buf, size, "%s flow of service %s, %s", e->a ? "a new" : "a known",
-			 service_name(lb, e->c), conntrack_state_name(e->b));
+			 trace_service_name(lb, e->c), conntrack_state_name(e->b));
 		break;
 	case TRACE_REQUEST:
 		snprintf(buf, size,
@@ -160,7 +160,7 @@ static json_t *event_row(struct lb *lb, const struct trace_event *e, uint16_t *s
 {
 	char what[160], tag[17];
 
-	describe(lb, e, service, what, sizeof(what));
+	trace_describe(lb, e, service, what, sizeof(what));
 	snprintf(tag, sizeof(tag), "%016" PRIx64, e->tag);
 	return json_pack("{s:I, s:i, s:o, s:s, s:o}", "at_ns", (json_int_t)e->at_ns, "lcore",
 			 e->lcore, "request", e->tag ? json_string(tag) : json_null(), "step",

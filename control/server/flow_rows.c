@@ -142,7 +142,7 @@ static void begin_value(const struct flow_rows *rows, enum column column)
 		text_add(rows->text, columns[column].key + skip, columns[column].key_size - skip);
 }
 
-static void add_number(const struct flow_rows *rows, enum column column, uint64_t value)
+static void row_add_number(const struct flow_rows *rows, enum column column, uint64_t value)
 {
 	begin_value(rows, column);
 	text_integer(rows->text, value);
@@ -184,15 +184,15 @@ static void add_values(struct flow_rows *rows, unsigned int lcore, const struct 
 	text_reserve(rows->text, ROW_ROOM);
 	text_string(rows->text, rows->n++ ? "," : "");
 	text_add(rows->text, rows->compact ? "[" : "{", 1);
-	add_number(rows, COLUMN_lcore, lcore);
+	row_add_number(rows, COLUMN_lcore, lcore);
 	add_texts(rows, flow);
-	add_number(rows, COLUMN_age_s, seconds_since(flow->created, rows->now_ms));
-	add_number(rows, COLUMN_idle_s, seconds_since(flow->last_seen, rows->now_ms));
-	add_number(rows, COLUMN_packets_in, flow->packets_in);
-	add_number(rows, COLUMN_bytes_in, flow->bytes_in);
-	add_number(rows, COLUMN_requests, flow->requests);
-	add_number(rows, COLUMN_packets_out, flow->packets_out);
-	add_number(rows, COLUMN_bytes_out, flow->bytes_out);
+	row_add_number(rows, COLUMN_age_s, seconds_since(flow->created, rows->now_ms));
+	row_add_number(rows, COLUMN_idle_s, seconds_since(flow->last_seen, rows->now_ms));
+	row_add_number(rows, COLUMN_packets_in, flow->packets_in);
+	row_add_number(rows, COLUMN_bytes_in, flow->bytes_in);
+	row_add_number(rows, COLUMN_requests, flow->requests);
+	row_add_number(rows, COLUMN_packets_out, flow->packets_out);
+	row_add_number(rows, COLUMN_bytes_out, flow->bytes_out);
 }
 
 void flow_rows_begin(struct flow_rows *rows)

@@ -132,7 +132,7 @@ static void handshake_done(struct handshake *s)
 	h->admit(h->admit_context, bev, peer, names);
 }
 
-static void on_event(struct bufferevent *bev, short what, void *context)
+static void handshake_on_event(struct bufferevent *bev, short what, void *context)
 {
 	struct handshake *s = context;
 	unsigned long code;
@@ -149,7 +149,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 			 reason);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static void handshake_on_timer(evutil_socket_t fd, short what, void *context)
 {
 	handshake_refuse(context, HANDSHAKE_GIVEN_UP, "the handshake took too long");
 }
@@ -184,14 +184,14 @@ static void handshake_begin(struct control_handshakes *h, int fd, struct handsha
 	s->bev = begin_tls(h, fd);
 	if (!s->bev)
 		goto free_handshake;
-	s->timer = evtimer_new(h->base, on_timer, s);
+	s->timer = evtimer_new(h->base, handshake_on_timer, s);
 	if (!s->timer)
 		goto free_bev;
 	s->all = h;
 	s->source = source;
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	TAILQ_INSERT_TAIL(&h->pending, s, next);
-	bufferevent_setcb(s->bev, NULL, NULL, on_event, s);
+	bufferevent_setcb(s->bev, NULL, NULL, handshake_on_event, s);
 	bufferevent_setwatermark(s->bev, EV_READ, 0, CONTROL_LINE_MAX + 1);
 	bufferevent_enable(s->bev, EV_READ | EV_WRITE);
 	event_add(s->timer, &limit);

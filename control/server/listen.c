@@ -12,7 +12,7 @@
 #include "config/address.h"
 #include "server/stream.h"
 
-static int fail(int fd, char *error, size_t error_size, const char *doing, const char *what)
+static int listen_fail(int fd, char *error, size_t error_size, const char *doing, const char *what)
 {
 	int err = errno;
 
@@ -33,7 +33,7 @@ static int make_parent(const char *path, char *error, size_t error_size)
 		return 0;
 	*slash = '\0';
 	if (mkdir(parent, 0755) != 0 && errno != EEXIST)
-		return fail(-1, error, error_size, "cannot make the directory", parent);
+		return listen_fail(-1, error, error_size, "cannot make the directory", parent);
 	return 0;
 }
 
@@ -45,7 +45,8 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 	int fd, err;
 
 	if (lstat(path, &st) != 0)
-		return errno == ENOENT ? 0 : fail(-1, error, error_size, "cannot look at", path);
+		return errno == ENOENT ? 0
+				       : listen_fail(-1, error, error_size, "cannot look at", path);
 	if (!S_ISSOCK(st.st_mode)) {
 		snprintf(error, error_size,
 			 "%s exists and is not a socket; remove it or set another control socket",
@@ -54,7 +55,7 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return fail(-1, error, error_size, "cannot make a socket for", path);
+		return listen_fail(-1, error, error_size, "cannot make a socket for", path);
 	/* a listener with a full backlog says EAGAIN: it is there all the same */
 	err = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0 : errno;
 	close(fd);
@@ -66,7 +67,7 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 		return -EADDRINUSE;
 	}
 	if (unlink(path) != 0 && errno != ENOENT)
-		return fail(-1, error, error_size, "cannot remove the stale socket", path);
+		return listen_fail(-1, error, error_size, "cannot remove the stale socket", path);
 	return 0;
 }
 
@@ -118,7 +119,7 @@ int control_listen_unix(const char *path, const char *group, char *error, size_t
 		return rc;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
-		return fail(fd, error, error_size, "cannot listen on", path);
+		return listen_fail(fd, error, error_size, "cannot listen on", path);
 	/* no client can connect before listen(), so this leaves no gap */
 	rc = *group ? give_to_group(address.sun_path, group, error, error_size) : 0;
 	if (rc != 0) {
@@ -127,7 +128,7 @@ int control_listen_unix(const char *path, const char *group, char *error, size_t
 		return rc;
 	}
 	if (chmod(path, 0660) != 0)
-		return fail(fd, error, error_size, "cannot set the mode of", path);
+		return listen_fail(fd, error, error_size, "cannot set the mode of", path);
 	return fd;
 }
 
@@ -162,9 +163,9 @@ int control_listen_tcp(const struct lb_address *address, uint16_t port, char *er
 	snprintf(what, sizeof(what), "for agents on %s port %u", text, port);
 	fd = socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return fail(fd, error, error_size, "cannot listen", what);
+		return listen_fail(fd, error, error_size, "cannot listen", what);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
 	    bind(fd, (const struct sockaddr *)&storage, length) != 0)
-		return fail(fd, error, error_size, "cannot listen", what);
+		return listen_fail(fd, error, error_size, "cannot listen", what);
 	return fd;
 }

@@ -11,7 +11,7 @@
 #include "config/address.h"
 #include "server/rpc.h"
 
-static void store(void *member, size_t size, uint64_t value)
+static void param_store(void *member, size_t size, uint64_t value)
 {
 	switch (size) {
 	case 2:
@@ -33,7 +33,7 @@ static bool read_integer(const struct control_param *p, const json_t *value, voi
 		return false;
 	if ((uint64_t)number < p->min || (uint64_t)number > p->max)
 		return false;
-	store(member, p->size, (uint64_t)number);
+	param_store(member, p->size, (uint64_t)number);
 	return true;
 }
 
@@ -105,7 +105,7 @@ static void want_boolean(const struct control_param *p, char *buf, size_t size)
 	snprintf(buf, size, "true or false");
 }
 
-static bool read_list(const struct control_param *p, const json_t *value, void *member)
+static bool param_read_list(const struct control_param *p, const json_t *value, void *member)
 {
 	size_t n = json_array_size(value);
 
@@ -128,7 +128,7 @@ static bool read_names(const struct control_param *p, const json_t *value, void 
 	json_array_foreach ((json_t *)value, i, name)
 		if (!json_is_string(name))
 			return false;
-	return read_list(p, value, member);
+	return param_read_list(p, value, member);
 }
 
 static void want_names(const struct control_param *p, char *buf, size_t size)
@@ -166,7 +166,7 @@ static const struct {
 	[CONTROL_HEX64] = {read_hex64, want_hex64},
 	[CONTROL_ADDRESS] = {read_address, want_address},
 	[CONTROL_BOOLEAN] = {read_boolean, want_boolean},
-	[CONTROL_LIST] = {read_list, want_list},
+	[CONTROL_LIST] = {param_read_list, want_list},
 	[CONTROL_NAMES] = {read_names, want_names},
 	[CONTROL_MAP] = {read_map, want_map},
 };

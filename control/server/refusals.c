@@ -5,26 +5,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static void copy(char *to, size_t size, const char *text)
+static void refusal_copy(char *to, size_t size, const char *text)
 {
 	snprintf(to, size, "%s", text != NULL ? text : "");
 }
 
-static bool is_same(const struct refusal *a, const struct refusal *b)
+static bool refusal_is_same(const struct refusal *a, const struct refusal *b)
 {
 	return strcmp(a->peer, b->peer) == 0 && strcmp(a->worker, b->worker) == 0 &&
 	       strcmp(a->model, b->model) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
 /* The row of <what>, or the one that it takes. */
-static struct refusal *place(struct refusals *refusals, const struct refusal *what)
+static struct refusal *refusal_place(struct refusals *refusals, const struct refusal *what)
 {
 	struct refusal *quiet = &refusals->row[0];
 
 	for (unsigned int i = 0; i < refusals->n; i++) {
 		struct refusal *row = &refusals->row[i];
 
-		if (is_same(row, what))
+		if (refusal_is_same(row, what))
 			return row;
 		if (row->last_ms < quiet->last_ms)
 			quiet = row;
@@ -43,14 +43,14 @@ void refusals_note(struct refusals *refusals, const char *peer, const char *work
 
 	if (refusals == NULL)
 		return;
-	copy(what.peer, sizeof(what.peer), peer);
+	refusal_copy(what.peer, sizeof(what.peer), peer);
 	colon = strrchr(what.peer, ':');
 	if (colon != NULL)
 		*colon = '\0';
-	copy(what.worker, sizeof(what.worker), worker);
-	copy(what.model, sizeof(what.model), model);
-	copy(what.reason, sizeof(what.reason), reason);
-	row = place(refusals, &what);
+	refusal_copy(what.worker, sizeof(what.worker), worker);
+	refusal_copy(what.model, sizeof(what.model), model);
+	refusal_copy(what.reason, sizeof(what.reason), reason);
+	row = refusal_place(refusals, &what);
 	row->times++;
 	row->last_ms = now_ms;
 	refusals->total++;

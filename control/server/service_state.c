@@ -32,10 +32,10 @@ static struct census count_workers(struct lb *lb, const char *model)
 	return c;
 }
 
-static void add(char *buf, size_t size, const char *format, ...)
+static void state_add(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void add(char *buf, size_t size, const char *format, ...)
+static void state_add(char *buf, size_t size, const char *format, ...)
 {
 	size_t used = strlen(buf);
 	va_list ap;
@@ -50,7 +50,7 @@ static void add_refusals(const struct refusals *refusals, const char *model, cha
 	const struct refusal *latest = refusals_latest(refusals, model);
 
 	if (latest != NULL)
-		add(buf, size, "; one at %s was refused: %s", latest->peer, latest->reason);
+		state_add(buf, size, "; one at %s was refused: %s", latest->peer, latest->reason);
 }
 
 static void add_states(const struct census *c, char *buf, size_t size)
@@ -60,14 +60,14 @@ static void add_states(const struct census *c, char *buf, size_t size)
 	for (unsigned int s = WORKER_GONE + 1; s < WORKER_STATES; s++) {
 		if (c->by_state[s] == 0)
 			continue;
-		add(buf, size, "%s%u %s", separator, c->by_state[s],
-		    worker_state_name((enum worker_state)s));
+		state_add(buf, size, "%s%u %s", separator, c->by_state[s],
+			  worker_state_name((enum worker_state)s));
 		if (s == WORKER_ACTIVE)
-			add(buf, size, " for other services");
+			state_add(buf, size, " for other services");
 		separator = ", ";
 	}
 	if (c->drained != 0)
-		add(buf, size, "%s%u drained", separator, c->drained);
+		state_add(buf, size, "%s%u drained", separator, c->drained);
 }
 
 /* Explain why no worker serves the service. */
@@ -78,22 +78,22 @@ static void explain(struct lb *lb, const struct lb_service_config *s,
 
 	buf[0] = '\0';
 	if (c.n == 0) {
-		add(buf, size, "no worker is registered for model '%s'", s->model);
+		state_add(buf, size, "no worker is registered for model '%s'", s->model);
 		add_refusals(refusals, s->model, buf, size);
 		return;
 	}
 	if (c.drained == c.n) {
-		add(buf, size,
-		    "all %u workers of model '%s' are drained; doorbell workers resume NAME", c.n,
-		    s->model);
+		state_add(buf, size,
+			  "all %u workers of model '%s' are drained; doorbell workers resume NAME",
+			  c.n, s->model);
 		return;
 	}
-	add(buf, size, "of %u workers of model '%s': ", c.n, s->model);
+	state_add(buf, size, "of %u workers of model '%s': ", c.n, s->model);
 	add_states(&c, buf, size);
 	if (c.by_state[WORKER_ACTIVE] != 0)
-		add(buf, size, "; doorbell workers assign NAME %s", s->name);
+		state_add(buf, size, "; doorbell workers assign NAME %s", s->name);
 	else if (c.with_reason != NULL)
-		add(buf, size, "; %s: %s", c.with_reason->spec.name, c.with_reason->reason);
+		state_add(buf, size, "; %s: %s", c.with_reason->spec.name, c.with_reason->reason);
 }
 
 const char *service_state(struct lb *lb, unsigned int number, const struct refusals *refusals,

@@ -46,7 +46,7 @@ void control_stream_finish(struct control_stream *s)
 	event_add(s->timer, &linger);
 }
 
-static void free_text(const void *data, size_t n, void *context)
+static void stream_free_text(const void *data, size_t n, void *context)
 {
 	free(context);
 }
@@ -58,8 +58,8 @@ static void send_text(struct control_stream *s, struct text *text)
 
 	text_string(text, "\n");
 	/* a page of flows is too large to copy once more */
-	if (text->failed ||
-	    evbuffer_add_reference(output, text->data, text->n, free_text, text->data) != 0) {
+	if (text->failed || evbuffer_add_reference(output, text->data, text->n, stream_free_text,
+						   text->data) != 0) {
 		text_free(text);
 		abandon(s);
 	} else if (evbuffer_get_length(output) > OUTPUT_MAX) {
@@ -91,7 +91,7 @@ static void keep_lease(struct control_stream *s)
 }
 
 /* Once each time that it gets there: lines alone win no time. */
-static void enter(struct control_stream *s, enum stream_phase phase, uint32_t ms)
+static void stream_enter(struct control_stream *s, enum stream_phase phase, uint32_t ms)
 {
 	const struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
@@ -111,9 +111,9 @@ void control_stream_deadline(struct control_stream *s)
 		s->phase = STREAM_SERVING;
 		keep_lease(s);
 	} else if (s->c.greeted || s->phase == STREAM_SERVING) {
-		enter(s, STREAM_REGISTERING, CONTROL_REGISTER_S * 1000);
+		stream_enter(s, STREAM_REGISTERING, CONTROL_REGISTER_S * 1000);
 	} else if (s->phase == STREAM_NEW) {
-		enter(s, STREAM_GREETING, s->server->hello_ms);
+		stream_enter(s, STREAM_GREETING, s->server->hello_ms);
 	}
 }
 
@@ -242,7 +242,7 @@ static bool is_hung_up(short what)
 	       (error != ETIMEDOUT && error != EHOSTUNREACH && error != ENETUNREACH);
 }
 
-static void on_event(struct bufferevent *bev, short what, void *context)
+static void stream_on_event(struct bufferevent *bev, short what, void *context)
 {
 	struct control_stream *s = context;
 
@@ -257,7 +257,7 @@ static void on_event(struct bufferevent *bev, short what, void *context)
 	control_stream_destroy(s);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static void stream_on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct control_stream *s = context;
 
@@ -284,11 +284,11 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	s->c.window = server->window;
 	s->c.refusals = &server->refusals;
 	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);
-	s->timer = event_new(server->base, -1, 0, on_timer, s);
+	s->timer = event_new(server->base, -1, 0, stream_on_timer, s);
 	if (!s->timer)
 		goto free_stream;
 	s->bev = bev;
-	bufferevent_setcb(s->bev, on_read, on_written, on_event, s);
+	bufferevent_setcb(s->bev, on_read, on_written, stream_on_event, s);
 	bufferevent_setwatermark(s->bev, EV_READ, 0, CONTROL_LINE_MAX + 1);
 	bufferevent_setwatermark(s->bev, EV_WRITE, OUTPUT_RESUME, 0);
 	bufferevent_set_timeouts(s->bev, NULL, &write_timeout);

@@ -44,9 +44,9 @@ struct control_server {
 	struct lb *lb;
 	struct event_base *base;
 	struct evconnlistener *listener[CONTROL_ROLES];
-	struct event *retry;    /* listens again after running out of descriptors */
-	struct event *reminder; /* once a day, of a certificate that ends */
-	struct event *sampler;  /* of <window> */
+	struct event *retry;                   /* listens again after running out of descriptors */
+	struct event *reminder;                /* once a day, of a certificate that ends */
+	struct event *sampler;                 /* of <window> */
 	struct control_handshakes *handshakes; /* of agents; NULL when they come without TLS */
 	struct window *window;
 	struct refusals refusals;

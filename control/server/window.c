@@ -57,7 +57,8 @@ static uint64_t per_second(const struct window *w, uint64_t now, uint64_t before
 	return now > before ? ((now - before) * 1000 + w->ms / 2) / w->ms : 0;
 }
 
-static void sum_up(struct window_latency *out, const struct latency *l, enum latency_part part)
+static void window_sum_up(struct window_latency *out, const struct latency *l,
+			  enum latency_part part)
 {
 	*out = (struct window_latency){.count = latency_count(l->bucket[part])};
 	if (out->count == 0)
@@ -95,7 +96,7 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 		out->bytes_out = per_second(w, now.bytes_out, was->stats.bytes_out);
 		latency_since(&w->latency, &was->latency);
 		for (unsigned int p = 0; p < LATENCY_PARTS; p++)
-			sum_up(&out->part[p], &w->latency, p);
+			window_sum_up(&out->part[p], &w->latency, p);
 		was->latency = all;
 	} else {
 		was->latency = w->latency;
@@ -113,7 +114,7 @@ static void forget_service(struct window *w, unsigned int i)
 		w->service_was[i]->taken = false;
 }
 
-static uint64_t sum(const uint64_t *values, unsigned int n)
+static uint64_t window_sum(const uint64_t *values, unsigned int n)
 {
 	uint64_t all = 0;
 
@@ -126,7 +127,8 @@ static uint64_t sum(const uint64_t *values, unsigned int n)
 static double busy_share(const struct window *w, const struct lb_lcore_stats *now,
 			 const struct lb_lcore_stats *was)
 {
-	uint64_t cycles = sum(now->stage_cycles, LB_STAGES) - sum(was->stage_cycles, LB_STAGES);
+	uint64_t cycles =
+		window_sum(now->stage_cycles, LB_STAGES) - window_sum(was->stage_cycles, LB_STAGES);
 	double all = (double)rte_get_tsc_hz() * (double)w->ms / 1000;
 
 	return all <= 0 ? 0 : (double)cycles > all ? 1 : (double)cycles / all;
@@ -148,7 +150,8 @@ static void sample_lcore(struct window *w, const struct lb *lb, unsigned int i)
 		out->packets_out = per_second(w, now.packets_out, was->stats.packets_out);
 		out->requests = per_second(w, now.requests, was->stats.requests);
 		out->replies = per_second(w, now.replies, was->stats.replies);
-		out->drops = per_second(w, sum(now.drop, LB_DROPS), sum(was->stats.drop, LB_DROPS));
+		out->drops = per_second(w, window_sum(now.drop, LB_DROPS),
+					window_sum(was->stats.drop, LB_DROPS));
 		out->new_flows = per_second(w, flows.inserted, was->inserted);
 		out->turns = now.turns - was->stats.turns;
 		out->busy = busy_share(w, &now, &was->stats);

@@ -31,7 +31,7 @@ RTE_LOG_REGISTER(control_http_log, doorbell.http, INFO);
 #define SLICE_US        1000
 #define SWEEP_MS        100
 #define STATUS_MS       200 /* how old a status may be */
-#define PAUSE_S         1   /* after accept() failed, for want of descriptors */
+#define PAUSE_S         1   /* from a failed accept() to the next */
 
 /*
  * One accepted socket. libevent's HTTP server keeps its connections to itself. So each one's
@@ -85,7 +85,7 @@ static bool is_served(const struct connection *c)
 	return on_event != NULL;
 }
 
-static void forget(struct control_http *http, struct connection *c)
+static void http_forget(struct control_http *http, struct connection *c)
 {
 	LIST_REMOVE(c, next);
 	bufferevent_decref(c->bev);
@@ -96,7 +96,7 @@ static void forget(struct control_http *http, struct connection *c)
 }
 
 /* Out of descriptors: accepting again at once would spin until some are free. */
-static void on_accept_error(struct evconnlistener *listener, void *context)
+static void http_on_accept_error(struct evconnlistener *listener, void *context)
 {
 	const struct timeval pause = {.tv_sec = PAUSE_S};
 	int error = EVUTIL_SOCKET_ERROR();
@@ -131,7 +131,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 	for (c = LIST_FIRST(&http->connections); c; c = next) {
 		next = LIST_NEXT(c, next);
 		if (!is_served(c))
-			forget(http, c);
+			http_forget(http, c);
 		else if (now > c->deadline_ms)
 			shutdown(bufferevent_getfd(c->bev), SHUT_RDWR); /* it notices */
 	}
@@ -145,7 +145,7 @@ static void set_deadline(struct connection *c, unsigned int seconds)
 }
 
 /* Called for each connection that is accepted; NULL lets libevent do without us. */
-static struct bufferevent *on_accept(struct event_base *base, void *context)
+static struct bufferevent *http_on_accept(struct event_base *base, void *context)
 {
 	const struct timeval period = {.tv_usec = SWEEP_MS * 1000};
 	struct control_http *http = context;
@@ -212,7 +212,8 @@ static bool is_head(struct evhttp_request *request)
 	return evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
 }
 
-static void refuse(struct evhttp_request *request, int code, const char *reason, const char *text)
+static void http_refuse(struct evhttp_request *request, int code, const char *reason,
+			const char *text)
 {
 	struct evbuffer *body = evbuffer_new();
 
@@ -226,7 +227,7 @@ static void refuse(struct evhttp_request *request, int code, const char *reason,
 		evbuffer_free(body);
 }
 
-static void free_text(const void *data, size_t n, void *context)
+static void http_free_text(const void *data, size_t n, void *context)
 {
 	free(context);
 }
@@ -270,8 +271,8 @@ static void reply_ready(struct control_http *http, struct evhttp_request *reques
 	while (reasons.n > 0 && reasons.data[reasons.n - 1] == '\n')
 		reasons.n--;
 	text_add(&reasons, "", 1);
-	refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable",
-	       reasons.failed ? "not ready" : reasons.data);
+	http_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable",
+		    reasons.failed ? "not ready" : reasons.data);
 	text_free(&reasons);
 }
 
@@ -302,10 +303,10 @@ static void reply_status(struct control_http *http, struct evhttp_request *reque
 	text_add(&text, http->status.data, http->status.n);
 	if (http->status.failed || text.failed) {
 		text_free(&text);
-		refuse(request, HTTP_INTERNAL, "Internal Server Error", "out of memory");
+		http_refuse(request, HTTP_INTERNAL, "Internal Server Error", "out of memory");
 		return;
 	}
-	reply_with(request, "application/json", text.data, text.n, free_text);
+	reply_with(request, "application/json", text.data, text.n, http_free_text);
 }
 
 /* --- metrics: a slice of them whenever the one before is written --------------------------------
@@ -342,7 +343,7 @@ static void on_slice_written(struct evhttp_connection *evcon, void *context)
 	else
 		text.failed = true; /* nothing more to come */
 	if (!chunk || text.failed || text.n == 0 ||
-	    evbuffer_add_reference(chunk, text.data, text.n, free_text, text.data) != 0) {
+	    evbuffer_add_reference(chunk, text.data, text.n, http_free_text, text.data) != 0) {
 		text_free(&text);
 		evhttp_connection_set_closecb(evcon, NULL, NULL);
 		end_scrape(s);
@@ -396,7 +397,8 @@ static void reply_metrics(struct control_http *http, struct evhttp_request *requ
 
 	if (!s) {
 		if (!is_head(request)) {
-			refuse(request, HTTP_INTERNAL, "Internal Server Error", "out of memory");
+			http_refuse(request, HTTP_INTERNAL, "Internal Server Error",
+				    "out of memory");
 			return;
 		}
 		add_headers(request, type);
@@ -454,12 +456,12 @@ static void on_request(struct evhttp_request *request, void *context)
 		set_deadline(c, REPLY_S);
 	evhttp_request_set_on_complete_cb(request, on_complete, http);
 	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && !is_head(request)) {
-		refuse(request, HTTP_BADMETHOD, "Method Not Allowed", "GET or HEAD, please");
+		http_refuse(request, HTTP_BADMETHOD, "Method Not Allowed", "GET or HEAD, please");
 		return;
 	}
 	if (http->loopback && !host_is_loopback(request)) {
-		refuse(request, 403, "Forbidden",
-		       "the Host header names no loopback address; use the address itself");
+		http_refuse(request, 403, "Forbidden",
+			    "the Host header names no loopback address; use the address itself");
 		return;
 	}
 	for (size_t i = 0; i < CONTROL_COUNT_OF(paths); i++) {
@@ -468,11 +470,12 @@ static void on_request(struct evhttp_request *request, void *context)
 			return;
 		}
 	}
-	refuse(request, HTTP_NOTFOUND, "Not Found",
-	       "not here; there are /, /metrics, /api/status.json, /readyz, /livez and /healthz");
+	http_refuse(
+		request, HTTP_NOTFOUND, "Not Found",
+		"not here; there are /, /metrics, /api/status.json, /readyz, /livez and /healthz");
 }
 
-static bool is_loopback(const struct lb_address *address)
+static bool http_is_loopback(const struct lb_address *address)
 {
 	static const struct in6_addr one = IN6ADDR_LOOPBACK_INIT;
 
@@ -494,7 +497,7 @@ static bool listen_at(struct control_http *http, const struct lb_address *addres
 			text, port, strerror(errno));
 		return false;
 	}
-	evconnlistener_set_error_cb(listener_of(http), on_accept_error);
+	evconnlistener_set_error_cb(listener_of(http), http_on_accept_error);
 	rte_log(RTE_LOG_INFO, control_http_log, "http: event=listening address=%s port=%u\n", text,
 		control_http_port(http));
 	return true;
@@ -518,7 +521,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 				   .start_ms = start_ms,
 				   .tls_not_after = tls_not_after,
 				   .refusals = refusals};
-	http->loopback = is_loopback(&config->http_address);
+	http->loopback = http_is_loopback(&config->http_address);
 	LIST_INIT(&http->connections);
 	LIST_INIT(&http->scrapes);
 	LIST_INSERT_HEAD(&servers, http, next);
@@ -527,7 +530,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	http->again = evtimer_new(base, on_again, http);
 	if (!http->server || !http->sweeper || !http->again)
 		goto fail;
-	evhttp_set_bevcb(http->server, on_accept, http);
+	evhttp_set_bevcb(http->server, http_on_accept, http);
 	evhttp_set_gencb(http->server, on_request, http);
 	evhttp_set_max_headers_size(http->server, HEADERS_MAX);
 	evhttp_set_max_body_size(http->server, BODY_MAX);
@@ -553,7 +556,7 @@ void control_http_destroy(struct control_http *http)
 	while (!LIST_EMPTY(&http->scrapes))
 		end_scrape(LIST_FIRST(&http->scrapes));
 	while (!LIST_EMPTY(&http->connections))
-		forget(http, LIST_FIRST(&http->connections));
+		http_forget(http, LIST_FIRST(&http->connections));
 	if (http->sweeper)
 		event_free(http->sweeper);
 	if (http->again)

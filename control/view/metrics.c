@@ -102,7 +102,7 @@ static uint64_t sum_of_lcores(const struct view *view, size_t offset)
 	return sum;
 }
 
-static double dropped(const struct item *item)
+static double metrics_dropped(const struct item *item)
 {
 	return (double)sum_of_lcores(item->view, offsetof(struct lb_lcore_stats, drop) +
 							 item->number * sizeof(uint64_t));
@@ -171,8 +171,8 @@ static const struct family families[] = {
 	{"tls_not_after_seconds", "gauge", "seconds",
 	 "When the certificate for agents ends, since 1970.", DAEMON, FUNCTION, 0, tls_not_after},
 	{"registrations_refused", "counter", "",
-	 "Tries of agents to register that were refused; doorbell workers refused says why.", DAEMON,
-	 FUNCTION, 0, registrations_refused},
+	 "Tries of agents to register that were refused; doorbell workers refused says why.",
+	 DAEMON, FUNCTION, 0, registrations_refused},
 
 	{"lcore_received_packets", "counter", "packets", "Packets received on all ports.",
 	 OF_LCORE(packets_in)},
@@ -209,7 +209,8 @@ static const struct family families[] = {
 	{"stage_items", "counter", "items", "Packets, requests or replies that each stage handled.",
 	 STAGE, FUNCTION, 0, stage_items},
 	{"port_up", "gauge", "", "1 while the port has a link.", PORT, FUNCTION, 0, port_is_up},
-	{"drops", "counter", "", "What went no further, by reason.", DROP, FUNCTION, 0, dropped},
+	{"drops", "counter", "", "What went no further, by reason.", DROP, FUNCTION, 0,
+	 metrics_dropped},
 	{"notices", "counter", "", "Notices sent to clients, by code.", NOTICE, FUNCTION, 0,
 	 noticed},
 
@@ -339,7 +340,7 @@ static const char *const notices[LB_NOTICE_CODES] = {
 /* --- text --------------------------------------------------------------------------------------
  */
 
-static void put_number(struct text *t, double value)
+static void metrics_put_number(struct text *t, double value)
 {
 	char number[32];
 
@@ -350,7 +351,7 @@ static void put_number(struct text *t, double value)
 }
 
 /* Quoted, as label values are; what is no ASCII was refused when it came in. */
-static void put_quoted(struct text *t, const char *value)
+static void metrics_put_quoted(struct text *t, const char *value)
 {
 	text_string(t, "\"");
 	for (; *value; value++) {
@@ -369,7 +370,7 @@ static void put_label(struct text *t, const char *name, const char *value)
 	text_string(t, t->data[t->n - 1] == '{' ? "" : ",");
 	text_string(t, name);
 	text_string(t, "=");
-	put_quoted(t, value);
+	metrics_put_quoted(t, value);
 }
 
 static void put_number_label(struct text *t, const char *name, unsigned int value)
@@ -437,7 +438,7 @@ static void end_sample(struct text *t, double value)
 	else
 		text_string(t, "}");
 	text_string(t, " ");
-	put_number(t, value);
+	metrics_put_number(t, value);
 	text_string(t, "\n");
 }
 

@@ -2,7 +2,7 @@
 #include "server/rpc.h"
 #include "view/view.h"
 
-static void say(struct text *out, const char *reason)
+static void ready_add_reason(struct text *out, const char *reason)
 {
 	text_string(out, reason);
 	text_string(out, "\n");
@@ -20,13 +20,13 @@ static bool lcores_turn(const struct view *view, struct text *out)
 		if (!w || w->turns > 0)
 			continue;
 		snprintf(reason, sizeof(reason), "lcore %u has not turned for a second", i);
-		say(out, reason);
+		ready_add_reason(out, reason);
 		halted++;
 	}
 	return halted == 0;
 }
 
-static bool can_serve(const struct view *view, struct text *out)
+static bool ready_can_serve(const struct view *view, struct text *out)
 {
 	const struct lb_config *config = lb_config_get(view->lb);
 
@@ -34,7 +34,7 @@ static bool can_serve(const struct view *view, struct text *out)
 		if (lb_service_serves(&config->service[i]) &&
 		    lb_service_workers(view->lb, i, NULL) > 0)
 			return true;
-	say(out, "no service has an active worker");
+	ready_add_reason(out, "no service has an active worker");
 	return false;
 }
 
@@ -43,8 +43,8 @@ bool view_ready(const struct view *view, struct text *out)
 	bool stopping = lb_is_stopping(view->lb), turning, serving;
 
 	if (stopping)
-		say(out, "it is stopping");
+		ready_add_reason(out, "it is stopping");
 	turning = lcores_turn(view, out);
-	serving = can_serve(view, out);
+	serving = ready_can_serve(view, out);
 	return !stopping && turning && serving;
 }

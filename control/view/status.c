@@ -91,7 +91,7 @@ static void write_worker(struct json_writer *w, const struct view *view,
 	writer_close_object(w);
 }
 
-static void write_lcore(struct json_writer *w, const struct view *view, unsigned int lcore)
+static void status_write_lcore(struct json_writer *w, const struct view *view, unsigned int lcore)
 {
 	static const struct window_lcore none;
 	const struct window_lcore *rates = window_lcore(view->window, lcore);
@@ -135,7 +135,7 @@ void view_status(const struct view *view, struct text *out)
 	writer_close_array(&w);
 	writer_open_array(&w, "lcores");
 	for (unsigned int i = 0; i < lb_lcores(view->lb); i++)
-		write_lcore(&w, view, i);
+		status_write_lcore(&w, view, i);
 	writer_close_array(&w);
 	writer_close_object(&w);
 }

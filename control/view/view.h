@@ -18,8 +18,8 @@
 
 struct view {
 	struct lb *lb;
-	const struct window *window; /* may be NULL: no rates then */
-	uint64_t start_ms;           /* clock_now_ms() when the server started */
+	const struct window *window;     /* may be NULL: no rates then */
+	uint64_t start_ms;               /* clock_now_ms() when the server started */
 	const struct refusals *refusals; /* may be NULL: none then */
 	const time_t *tls_not_after; /* when our certificate ends; NULL, or to 0: there is none */
 };
