@@ -43,7 +43,7 @@ int cli_workers_release(struct cli *cli)
 }
 
 /* What orders the table: by host, then slot (numbers by size), then name. */
-static int compare(const void *a, const void *b)
+static int assign_compare_rows(const void *a, const void *b)
 {
 	json_t *const *x = a, *const *y = b;
 	static const char *const keys[] = {"host", "slot", "name"};
@@ -68,7 +68,7 @@ static void sort(json_t *rows)
 		return;
 	for (size_t i = 0; i < n; i++)
 		row[i] = json_incref(json_array_get(rows, i));
-	qsort(row, n, sizeof(*row), compare);
+	qsort(row, n, sizeof(*row), assign_compare_rows);
 	for (size_t i = 0; i < n; i++)
 		json_array_set_new(rows, i, row[i]);
 	free(row);

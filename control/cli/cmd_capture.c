@@ -39,7 +39,7 @@ static json_t *file_for_people(const struct cli *cli)
 	return json_string(place);
 }
 
-static void add_number(json_t *params, const char *name, uint64_t value)
+static void capture_add_number(json_t *params, const char *name, uint64_t value)
 {
 	if (value > 0)
 		json_object_set_new(params, name, json_integer((json_int_t)value));
@@ -52,9 +52,9 @@ static json_t *make_params(struct cli *cli)
 				   cli->direction, "file", file_for_people(cli));
 	char error[512], *program;
 
-	add_number(params, "snaplen", cli->snaplen);
-	add_number(params, "count", cli->limit);
-	add_number(params, "seconds", cli->seconds);
+	capture_add_number(params, "snaplen", cli->snaplen);
+	capture_add_number(params, "count", cli->limit);
+	capture_add_number(params, "seconds", cli->seconds);
 	if (!cli->filter)
 		return params;
 	program = cli_capture_filter(cli->filter, error, sizeof(error));
@@ -84,7 +84,7 @@ static int open_file(const struct cli *cli)
 	return fd;
 }
 
-static int write_all(const struct cli *cli, int out, const char *data, size_t n)
+static int capture_write_all(const struct cli *cli, int out, const char *data, size_t n)
 {
 	while (n > 0) {
 		ssize_t written = write(out, data, n);
@@ -114,7 +114,7 @@ static int ask_to_stop(struct cli *cli, json_int_t capture, bool *asked)
 }
 
 /* From the socket to the file, until the capture is over. An exit status. */
-static int copy(struct cli *cli, json_int_t capture, int in, int out)
+static int capture_copy(struct cli *cli, json_int_t capture, int in, int out)
 {
 	char *data = malloc(CHUNK);
 	bool asked = false, began = false;
@@ -135,7 +135,7 @@ static int copy(struct cli *cli, json_int_t capture, int in, int out)
 		if (!began && !cli->json)
 			fprintf(stderr, "doorbell: capturing port %s; control-C ends\n", cli->port);
 		began = true;
-		rc = write_all(cli, out, data, (size_t)n);
+		rc = capture_write_all(cli, out, data, (size_t)n);
 	}
 	free(data);
 	return rc;
@@ -196,7 +196,7 @@ static int tell_end(struct cli *cli, json_int_t capture)
 	return rc;
 }
 
-static int take(struct cli *cli, json_int_t capture)
+static int capture_take(struct cli *cli, json_int_t capture)
 {
 	char error[512];
 	int out = open_file(cli), in, rc;
@@ -208,7 +208,7 @@ static int take(struct cli *cli, json_int_t capture)
 	if (in < 0)
 		rc = cli_daemon_error(error);
 	else
-		rc = copy(cli, capture, in, out);
+		rc = capture_copy(cli, capture, in, out);
 	if (in >= 0)
 		close(in);
 	if (out != STDOUT_FILENO && close(out) != 0 && rc == 0)
@@ -250,5 +250,5 @@ int cli_capture(struct cli *cli)
 	json_decref(result);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	return take(cli, capture);
+	return capture_take(cli, capture);
 }

@@ -33,7 +33,7 @@ static json_t *call_with_file(struct cli *cli, const char *method)
 	return cli_call(cli, method, json_pack("{s:s}", "file", path));
 }
 
-static size_t count(const json_t *result)
+static size_t config_count_changes(const json_t *result)
 {
 	return json_array_size(json_object_get(result, "changes"));
 }
@@ -42,7 +42,7 @@ static void print_changes(struct cli *cli, const json_t *result)
 {
 	struct cli_table table = {.column = columns, .n = CLI_COUNT_OF(columns)};
 
-	if (count(result) > 0)
+	if (config_count_changes(result) > 0)
 		cli_table_print(cli->out, &table, json_object_get(result, "changes"));
 }
 
@@ -55,7 +55,7 @@ static const char *file_of(const json_t *result)
 
 static const char *plural(const json_t *result)
 {
-	return count(result) == 1 ? "" : "s";
+	return config_count_changes(result) == 1 ? "" : "s";
 }
 
 static int print_alone(struct cli *cli)
@@ -69,7 +69,7 @@ static int print_alone(struct cli *cli)
 }
 
 /* Without a daemon: as doorbell-lb --check reads it, less the files that it names. */
-static int check_alone(struct cli *cli)
+static int config_check_alone(struct cli *cli)
 {
 	static struct lb_config config;
 	char error[8192];
@@ -88,7 +88,7 @@ int cli_config_check(struct cli *cli)
 	const char *reason;
 
 	if (cli->client == NULL)
-		return check_alone(cli);
+		return config_check_alone(cli);
 	result = call_with_file(cli, "config.check");
 	if (!result)
 		return 1;
@@ -98,8 +98,8 @@ int cli_config_check(struct cli *cli)
 	else if (reason)
 		fprintf(cli->out, "%s: good, but cannot be applied: %s\n", file_of(result), reason);
 	else
-		fprintf(cli->out, "%s: good, %zu change%s\n", file_of(result), count(result),
-			plural(result));
+		fprintf(cli->out, "%s: good, %zu change%s\n", file_of(result),
+			config_count_changes(result), plural(result));
 	json_decref(result);
 	return 0;
 }
@@ -112,7 +112,7 @@ int cli_config_diff(struct cli *cli)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
-	else if (count(result) == 0)
+	else if (config_count_changes(result) == 0)
 		fprintf(cli->out, "%s: as it runs\n", file_of(result));
 	else
 		print_changes(cli, result);
@@ -130,8 +130,8 @@ int cli_config_apply(struct cli *cli)
 		cli_print_json(cli, result);
 	} else {
 		print_changes(cli, result);
-		fprintf(cli->out, "%s: applied, %zu change%s\n", file_of(result), count(result),
-			plural(result));
+		fprintf(cli->out, "%s: applied, %zu change%s\n", file_of(result),
+			config_count_changes(result), plural(result));
 	}
 	json_decref(result);
 	return 0;

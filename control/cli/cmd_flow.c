@@ -44,7 +44,7 @@ bool cli_flow_field(const char *name, char *fields, size_t size)
 	return found;
 }
 
-static void add_number(json_t *params, const char *name, uint64_t value)
+static void flow_add_number(json_t *params, const char *name, uint64_t value)
 {
 	if (value)
 		json_object_set_new(params, name, json_integer((json_int_t)value));
@@ -58,8 +58,8 @@ json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows)
 				    cli->zone, "state", cli->state, "cursor", walk->cursor);
 	json_t *page;
 
-	add_number(filters, "min_bytes", cli->min_bytes);
-	add_number(filters, "min_idle_s", cli->min_idle_s);
+	flow_add_number(filters, "min_bytes", cli->min_bytes);
+	flow_add_number(filters, "min_idle_s", cli->min_idle_s);
 	json_object_update(params, filters);
 	json_decref(filters);
 	page = cli_call_rows(walk->cli, walk->method, params, rows ? "flows" : NULL, rows);

@@ -75,7 +75,7 @@ struct order {
 };
 
 /* Numbers with the largest first, text by alphabet; what is alike keeps the pool's order. */
-static int compare(const void *a, const void *b, void *context)
+static int top_compare_rows(const void *a, const void *b, void *context)
 {
 	const struct order *order = context;
 	const char *key = workers[order->column].key;
@@ -102,7 +102,7 @@ static json_t *sorted(const json_t *rows, struct order *order)
 	for (size_t i = 0; row && i < n; i++)
 		row[i] = json_array_get(rows, i);
 	if (row)
-		qsort_r(row, n, sizeof(*row), compare, order);
+		qsort_r(row, n, sizeof(*row), top_compare_rows, order);
 	for (size_t i = 0; row && i < n; i++)
 		json_array_append(out, row[i]);
 	free(row);
@@ -202,7 +202,7 @@ static int once(struct cli *cli, struct order *order)
 static struct termios as_it_was;
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void top_on_signal(int number)
 {
 	interrupted = 1;
 }
@@ -211,7 +211,7 @@ static void on_signal(int number)
 static void take_terminal(void)
 {
 	/* A call goes on; only waiting ends. */
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = top_on_signal, .sa_flags = SA_RESTART};
 	struct termios raw;
 
 	tcgetattr(STDIN_FILENO, &as_it_was);

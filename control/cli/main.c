@@ -106,7 +106,7 @@ static const struct own_command {
 	{"size", cli_size, size_options_names, "how many workers a service needs; see size --help"},
 };
 
-static void complain(const char *format, va_list ap)
+static void cli_print_error(const char *format, va_list ap)
 {
 	fprintf(stderr, "doorbell: ");
 	vfprintf(stderr, format, ap);
@@ -118,7 +118,7 @@ int cli_error(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	complain(format, ap);
+	cli_print_error(format, ap);
 	va_end(ap);
 	return EXIT_FAILURE;
 }
@@ -128,7 +128,7 @@ int cli_usage_error(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	complain(format, ap);
+	cli_print_error(format, ap);
 	va_end(ap);
 	return EXIT_USAGE;
 }
@@ -328,7 +328,7 @@ static bool may_be_alone(const struct cli *cli, const struct command *c)
 	return c->alone || (c->run == cli_config_check && cli->name != NULL);
 }
 
-static int run(struct cli *cli, const struct command *c)
+static int run_command(struct cli *cli, const struct command *c)
 {
 	char error[512];
 	int rc;
@@ -452,5 +452,5 @@ int main(int argc, char **argv)
 	cli.name = argv[0];
 	cli.value = argv[0] ? argv[1] : NULL;
 	cli.more = argv[0] ? argv + 1 : NULL;
-	return run(&cli, c);
+	return run_command(&cli, c);
 }

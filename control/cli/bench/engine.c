@@ -251,7 +251,7 @@ static bool find_request(struct engine *e, const struct transport_datagram *data
 	return false;
 }
 
-static void take(struct engine *e, const struct transport_datagram *datagram, uint64_t now)
+static void engine_take(struct engine *e, const struct transport_datagram *datagram, uint64_t now)
 {
 	enum notice_code code = notice_parse(datagram->bytes, datagram->length);
 	struct bench_thread *thread = e->thread;
@@ -278,7 +278,7 @@ static void take(struct engine *e, const struct transport_datagram *datagram, ui
 }
 
 /* -errno. */
-static int receive(struct engine *e, uint64_t wait_ns)
+static int engine_receive(struct engine *e, uint64_t wait_ns)
 {
 	struct transport_datagram datagram[TRANSPORT_BURST];
 	struct bench_thread *thread = e->thread;
@@ -290,11 +290,11 @@ static int receive(struct engine *e, uint64_t wait_ns)
 		return got;
 	now = clock_now_ns();
 	for (int i = 0; i < got; i++)
-		take(e, &datagram[i], now);
+		engine_take(e, &datagram[i], now);
 	return 0;
 }
 
-static void expire(struct engine *e, uint64_t now)
+static void engine_expire(struct engine *e, uint64_t now)
 {
 	uint64_t timeout = e->options->timeout_ms * 1000000;
 	struct flight flight;
@@ -351,10 +351,10 @@ static int turns(struct engine *e)
 		if (!is_sending(e, now) &&
 		    (thread->ledger.outstanding == 0 && (e->n_staged == 0 || now >= e->stop_ns)))
 			return 0;
-		ret = receive(e, nap_ns(e, now));
+		ret = engine_receive(e, nap_ns(e, now));
 		if (ret < 0)
 			return ret;
-		expire(e, clock_now_ns());
+		engine_expire(e, clock_now_ns());
 	}
 }
 

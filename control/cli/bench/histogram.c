@@ -30,7 +30,7 @@ void histogram_fini(struct histogram *histogram)
 	free(histogram->counts);
 }
 
-static unsigned int bucket_of(uint64_t ns)
+static unsigned int histogram_bucket(uint64_t ns)
 {
 	unsigned int shift;
 
@@ -61,7 +61,7 @@ void histogram_record(struct histogram *histogram, uint64_t ns)
 		histogram->max_ns = ns;
 	histogram->sum += value;
 	histogram->squares += value * value;
-	histogram->counts[bucket_of(ns < HISTOGRAM_MAX_NS ? ns : HISTOGRAM_MAX_NS)]++;
+	histogram->counts[histogram_bucket(ns < HISTOGRAM_MAX_NS ? ns : HISTOGRAM_MAX_NS)]++;
 }
 
 void histogram_merge(struct histogram *to, const struct histogram *from)

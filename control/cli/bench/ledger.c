@@ -111,7 +111,8 @@ const struct flight *ledger_find(const struct ledger *ledger, uint64_t id)
 }
 
 /* <index>, which is outstanding, is no longer. */
-static void end(struct ledger *ledger, uint64_t index, enum state state, struct flight *flight)
+static void ledger_end_request(struct ledger *ledger, uint64_t index, enum state state,
+			       struct flight *flight)
 {
 	*flight = *flight_of(ledger, index);
 	state_set(ledger, index, state);
@@ -124,11 +125,11 @@ static enum ledger_verdict settle_first(struct ledger *ledger, uint64_t index,
 					enum notice_code code, bool right, struct flight *flight)
 {
 	if (code != NOTICE_NONE) {
-		end(ledger, index, STATE_REFUSED, flight);
+		ledger_end_request(ledger, index, STATE_REFUSED, flight);
 		ledger->counts.refused++;
 		return LEDGER_REFUSED;
 	}
-	end(ledger, index, STATE_DONE, flight);
+	ledger_end_request(ledger, index, STATE_DONE, flight);
 	if (right) {
 		ledger->counts.answered++;
 		return LEDGER_ANSWERED;
@@ -163,7 +164,7 @@ bool ledger_expire(struct ledger *ledger, uint64_t before_ns, struct flight *fli
 	if (ledger->oldest == ledger->next ||
 	    flight_of(ledger, ledger->oldest)->sent_ns >= before_ns)
 		return false;
-	end(ledger, ledger->oldest, STATE_LOST, flight);
+	ledger_end_request(ledger, ledger->oldest, STATE_LOST, flight);
 	ledger->counts.lost++;
 	return true;
 }

@@ -13,7 +13,7 @@
 
 #define NAMESPACES "/run/netns"
 
-static bool is_same(const struct address *a, const struct sockaddr *b)
+static bool local_address_is_same(const struct address *a, const struct sockaddr *b)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&a->socket;
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&a->socket;
@@ -43,7 +43,7 @@ static bool is_of_interfaces(const struct address *address)
 	if (getifaddrs(&list) != 0)
 		return false;
 	for (const struct ifaddrs *i = list; i != NULL && !found; i = i->ifa_next)
-		found = is_same(address, i->ifa_addr);
+		found = local_address_is_same(address, i->ifa_addr);
 	freeifaddrs(list);
 	return found;
 }

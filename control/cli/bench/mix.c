@@ -8,7 +8,7 @@
 
 #define WEIGHT_MAX 1e9
 
-static int refuse(char *error, size_t size, const char *why)
+static int mix_error(char *error, size_t size, const char *why)
 {
 	snprintf(error, size, "%s", why);
 	return -EINVAL;
@@ -20,10 +20,10 @@ int mix_to(void *context, const char *text, char *error, size_t size)
 	struct mix_target *target = &mix->target[mix->n_targets];
 
 	if (mix->n_targets == MIX_TARGETS)
-		return refuse(error, size, "that is one target too many; give at most 16");
+		return mix_error(error, size, "that is one target too many; give at most 16");
 	*target = (struct mix_target){.share = 1};
 	if (address_parse(text, &target->to) != 0)
-		return refuse(error, size, "must be like 192.0.2.1:9000 or [2001:db8::1]:9000");
+		return mix_error(error, size, "must be like 192.0.2.1:9000 or [2001:db8::1]:9000");
 	snprintf(target->name, sizeof(target->name), "%s", text);
 	mix->n_targets++;
 	return 0;
@@ -42,9 +42,9 @@ int mix_share(void *context, const char *text, char *error, size_t size)
 	char *end;
 
 	if (mix->n_targets == 0)
-		return refuse(error, size, "give it behind the --to that it is of");
+		return mix_error(error, size, "give it behind the --to that it is of");
 	if (!weight_parse(text, &end, &mix->target[mix->n_targets - 1].share) || *end != '\0')
-		return refuse(error, size, "must be a number above 0");
+		return mix_error(error, size, "must be a number above 0");
 	return 0;
 }
 
@@ -78,7 +78,7 @@ int mix_sizes(void *context, const char *text, char *error, size_t size)
 		if (*at != ',')
 			break;
 	}
-	return refuse(
+	return mix_error(
 		error, size,
 		"must be sizes from 8 to 65507 bytes with weights, at most 32, like 64:9,1024:1");
 }

@@ -101,14 +101,15 @@
 			{0},                                                                        \
 	}
 
-static int complain(const char *what)
+static int bench_options_error(const char *what)
 {
 	fprintf(stderr, "doorbell bench: %s\n", what);
 	return -EINVAL;
 }
 
 /* One of two words; the first is also the default. */
-static int choose(const char *given, const char *first, const char *second, bool *is_second)
+static int option_is_second(const char *given, const char *first, const char *second,
+			    bool *is_second)
 {
 	*is_second = given != NULL && strcmp(given, second) == 0;
 	return given == NULL || *is_second || strcmp(given, first) == 0 ? 0 : -EINVAL;
@@ -129,46 +130,51 @@ static int check_verify(struct bench_options *o)
 			o->compare = i;
 			return 0;
 		}
-	return o->verify == NULL ? 0 : complain("--verify: give none, id or echo");
+	return o->verify == NULL ? 0 : bench_options_error("--verify: give none, id or echo");
 }
 
 static int check_words(struct bench_options *o)
 {
 	if (check_verify(o) != 0)
 		return -EINVAL;
-	if (choose(o->arrivals, "poisson", "even", &o->even) != 0)
-		return complain("--arrivals: give poisson or even");
+	if (option_is_second(o->arrivals, "poisson", "even", &o->even) != 0)
+		return bench_options_error("--arrivals: give poisson or even");
 	if (o->arrivals != NULL && o->rate == 0)
-		return complain("--arrivals is of an open loop: give --rate too");
+		return bench_options_error("--arrivals is of an open loop: give --rate too");
 	return 0;
 }
 
 static int check_dpdk(const struct bench_options *o)
 {
 	if (o->dpdk == NULL && (o->address != NULL || o->gateway != NULL))
-		return complain("--address and --gateway are of --dpdk; sockets have the kernel's");
+		return bench_options_error(
+			"--address and --gateway are of --dpdk; sockets have the kernel's");
 	if (o->dpdk != NULL && o->address == NULL)
-		return complain("--dpdk: give --address too, like 192.0.2.7/24: one that nobody "
-				"else has, the kernel included");
+		return bench_options_error(
+			"--dpdk: give --address too, like 192.0.2.7/24: one that nobody "
+			"else has, the kernel included");
 	if (o->dpdk != NULL && o->threads > 1)
-		return complain("--dpdk: one thread drives the port; leave --threads away");
+		return bench_options_error(
+			"--dpdk: one thread drives the port; leave --threads away");
 	return 0;
 }
 
 static int check_mix(const struct mix *mix, double rate, uint64_t window)
 {
 	if (mix->n_targets == 0)
-		return complain("where to? give --to ADDR:PORT");
+		return bench_options_error("where to? give --to ADDR:PORT");
 	if (rate == 0 && window == 0)
-		return complain("give --rate N for an open loop, or --window N for a closed one");
+		return bench_options_error(
+			"give --rate N for an open loop, or --window N for a closed one");
 	for (unsigned int i = 0; i < mix->n_targets; i++)
 		if (mix->target[i].share != 1 && window != 0)
-			return complain("--share: with --window every flow sends as it may; leave "
-					"one of them away");
+			return bench_options_error(
+				"--share: with --window every flow sends as it may; leave "
+				"one of them away");
 	return 0;
 }
 
-static int check(struct bench_options *o)
+static int bench_options_check(struct bench_options *o)
 {
 	int ret = check_mix(&o->mix, o->rate, o->window);
 
@@ -177,9 +183,10 @@ static int check(struct bench_options *o)
 	if (ret == 0)
 		ret = check_dpdk(o);
 	if (ret == 0 && o->duration_s == 0)
-		ret = complain("--duration: give a number of seconds above 0");
+		ret = bench_options_error("--duration: give a number of seconds above 0");
 	if (ret == 0 && o->threads > o->flows)
-		ret = complain("--threads: each needs a flow; give as many --flows at least");
+		ret = bench_options_error(
+			"--threads: each needs a flow; give as many --flows at least");
 	return ret;
 }
 
@@ -207,7 +214,7 @@ int bench_options_read(int argc, char **argv, struct bench_options *options)
 	if (ret != 0)
 		return ret;
 	mix_complete(&options->mix);
-	return check(options);
+	return bench_options_check(options);
 }
 
 void bench_options_names(void)

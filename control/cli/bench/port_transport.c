@@ -145,7 +145,7 @@ static void take_arp(struct transport *t, const struct rte_mbuf *m)
 	}
 }
 
-static void ask(struct transport *t, unsigned int i)
+static void port_send_arp(struct transport *t, unsigned int i)
 {
 	struct in6_addr target = mapped(t->next_hop[i]), ours = mapped(t->address);
 	uint8_t frame[NEIGH_FRAME_MAX];
@@ -173,7 +173,7 @@ static int resolve(struct transport *t, const struct mix *mix, char *error, size
 
 	for (unsigned int i = 0; i < t->n_peers; i++) {
 		for (int turn = 0; turn < ASK_TURNS && !t->known[i]; turn++) {
-			ask(t, i);
+			port_send_arp(t, i);
 			for (int n = 0; n < ASK_EVERY_MS / 5 && !t->known[i]; n++)
 				listen_ms(t, 5);
 		}
@@ -192,8 +192,8 @@ static int resolve(struct transport *t, const struct mix *mix, char *error, size
 /* --- life --------------------------------------------------------------------------------------
  */
 
-static int open_port(struct transport *t, const struct transport_params *params, char *error,
-		     size_t size)
+static int transport_open_port(struct transport *t, const struct transport_params *params,
+			       char *error, size_t size)
 {
 	uint32_t mtu = RTE_MAX(params->largest + FRAME_HEADERS - RTE_ETHER_HDR_LEN, (uint32_t)MTU);
 	struct port_params p = {.device = params->device,
@@ -243,7 +243,7 @@ static struct transport *transport_open(const struct transport_params *params, c
 	for (unsigned int i = 0; i < t->n_peers && ret == 0; i++)
 		ret = choose_hop(t, i, &params->mix->target[i], error, size);
 	if (ret == 0)
-		ret = open_port(t, params, error, size);
+		ret = transport_open_port(t, params, error, size);
 	if (ret != 0) {
 		free(t);
 		return NULL;

@@ -18,7 +18,7 @@
 
 /* --- the daemon ------------------------------------------------------------------------------ */
 
-static int open_socket(const char *path)
+static int reach_open_socket(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, err;
@@ -71,7 +71,7 @@ void check_control(struct doctor *d)
 		doctor_report(d, DOCTOR_NA, "no control socket here");
 		return;
 	}
-	fd = open_socket(path);
+	fd = reach_open_socket(path);
 	if (fd >= 0) {
 		compare_versions(d, fd);
 	} else if (fd == -ENOENT || fd == -ECONNREFUSED) {

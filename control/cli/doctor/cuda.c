@@ -46,7 +46,7 @@ static int value(const struct driver *driver, int attribute, int device)
 	return driver->attribute(&result, attribute, device) == 0 ? result : CUDA_NO_VALUE;
 }
 
-static void describe(const struct driver *driver, int device, struct cuda_gpu *gpu)
+static void cuda_read_gpu(const struct driver *driver, int device, struct cuda_gpu *gpu)
 {
 	if (driver->name(gpu->name, sizeof(gpu->name), device) != 0)
 		snprintf(gpu->name, sizeof(gpu->name), "unnamed");
@@ -87,6 +87,6 @@ int cuda_gpus(const char *library, struct cuda_gpu gpu[CUDA_GPUS_MAX], char *err
 		return failed(&driver, "cuDeviceGetCount", ret, error, size);
 	n = n < 0 ? 0 : n < CUDA_GPUS_MAX ? n : CUDA_GPUS_MAX;
 	for (int i = 0; i < n; i++)
-		describe(&driver, i, &gpu[i]);
+		cuda_read_gpu(&driver, i, &gpu[i]);
 	return n;
 }

@@ -120,7 +120,7 @@ static bool collect(struct doctor *d, int from, size_t *size)
 }
 
 /* A child that hangs in the kernel cannot be killed: leave it to init after a moment. */
-static int bury(pid_t child)
+static int doctor_wait_child(pid_t child)
 {
 	const struct timespec moment = {.tv_nsec = 2000000};
 	int status = 0;
@@ -170,7 +170,7 @@ void doctor_run_row(struct doctor *d, const struct doctor_row *row)
 	close(pipe_fd[0]);
 	if (!ended)
 		kill(child, SIGKILL);
-	status = bury(child);
+	status = doctor_wait_child(child);
 	d->n = (unsigned int)(size / sizeof(d->finding[0]));
 	terminate(d);
 	if (!ended) {

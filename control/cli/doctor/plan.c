@@ -29,7 +29,7 @@ unsigned long plan_devarg(const char *device, const char *key, unsigned long oth
 	return otherwise;
 }
 
-static void copy(char *to, size_t size, const char *from, size_t n)
+static void plan_copy_text(char *to, size_t size, const char *from, size_t n)
 {
 	n = n < size ? n : size - 1;
 	memcpy(to, from, n);
@@ -41,7 +41,7 @@ void plan_device(struct plan_port *port, const char *device)
 	const char *at = strstr(device, "iface=");
 	int n = (int)strcspn(device, ",");
 
-	copy(port->device, sizeof(port->device), device, strlen(device));
+	plan_copy_text(port->device, sizeof(port->device), device, strlen(device));
 	port->kind = starts(device, "net_af_packet") || starts(device, "eth_af_packet")
 			     ? PLAN_AF_PACKET
 		     : starts(device, "net_af_xdp") ? PLAN_AF_XDP
@@ -50,7 +50,8 @@ void plan_device(struct plan_port *port, const char *device)
 		port->kind = PLAN_PCI;
 		snprintf(port->pci, sizeof(port->pci), "%s%.*s", n < 10 ? "0000:" : "", n, device);
 	} else if (port->kind != PLAN_VIRTUAL && at != NULL) {
-		copy(port->interface, sizeof(port->interface), at + 6, strcspn(at + 6, ","));
+		plan_copy_text(port->interface, sizeof(port->interface), at + 6,
+			       strcspn(at + 6, ","));
 	}
 }
 

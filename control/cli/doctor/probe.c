@@ -148,7 +148,7 @@ static int send_all(struct probe *probe, int fd, const struct lb_address *to, ui
 }
 
 /* Take one packet in; true when it is an answer that was missing. */
-static bool receive(struct probe *probe, int fd, const struct lb_address *to, uint64_t cookie)
+static bool probe_receive(struct probe *probe, int fd, const struct lb_address *to, uint64_t cookie)
 {
 	uint8_t bytes[BYTES_MAX];
 	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -185,7 +185,7 @@ int probe_run(struct probe *probe, const struct lb_address *to)
 
 		if (left <= 0 || poll(&p, 1, (int)left) != 1)
 			break;
-		missing -= receive(probe, fd, to, cookie);
+		missing -= probe_receive(probe, fd, to, cookie);
 	}
 	close(fd);
 	return missing < 0 ? missing : 0;

@@ -125,7 +125,7 @@ void doctor_read_link(const struct doctor *d, char *text, size_t size, const cha
 	snprintf(text, size, "%s", slash ? slash + 1 : to);
 }
 
-static int by_name(const void *a, const void *b)
+static int names_compare(const void *a, const void *b)
 {
 	return strverscmp(a, b);
 }
@@ -152,7 +152,7 @@ void doctor_list(const struct doctor *d, struct doctor_names *names, const char 
 			strcpy(names->name[names->n++], entry->d_name);
 	}
 	closedir(dir);
-	qsort(names->name, names->n, sizeof(names->name[0]), by_name);
+	qsort(names->name, names->n, sizeof(names->name[0]), names_compare);
 }
 
 const char *doctor_names_text(const struct doctor_names *names, char *text, size_t size)

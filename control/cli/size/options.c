@@ -147,25 +147,28 @@ static const struct size_question defaults = {
 	.simulated = 200000,
 };
 
-static int complain(const char *what)
+static int size_options_error(const char *what)
 {
 	fprintf(stderr, "doorbell size: %s\n", what);
 	return -EINVAL;
 }
 
-static int check(const struct size_question *q)
+static int size_options_check(const struct size_question *q)
 {
 	if (q->rate == 0)
-		return complain("--rate: give requests per second, above 0");
+		return size_options_error("--rate: give requests per second, above 0");
 	if (q->each_us == 0 && q->batch_us == 0)
-		return complain("how long does the model take? give --each-us, --batch-us or both; "
-				"`doorbell workers list` shows RUN of a worker that serves it");
+		return size_options_error(
+			"how long does the model take? give --each-us, --batch-us or both; "
+			"`doorbell workers list` shows RUN of a worker that serves it");
 	if (q->client_gbps == 0 || q->fabric_gbps == 0 || q->worker_gbps == 0)
-		return complain("--client-gbps, --fabric-gbps, --worker-gbps: give links above 0");
+		return size_options_error(
+			"--client-gbps, --fabric-gbps, --worker-gbps: give links above 0");
 	if (q->workers == 0 && size_workers_least(q) > SIZE_WORKERS_MAX)
-		return complain("--rate: one load balancer has at most 1024 workers, and these "
-				"need more; give a larger --max-batch, or divide the rate among "
-				"load balancers");
+		return size_options_error(
+			"--rate: one load balancer has at most 1024 workers, and these "
+			"need more; give a larger --max-batch, or divide the rate among "
+			"load balancers");
 	return 0;
 }
 
@@ -177,7 +180,7 @@ int size_options_read(int argc, char **argv, struct size_question *q, bool *json
 	*q = defaults;
 	*json = false;
 	ret = options_parse(argc, argv, USAGE, table);
-	return ret != 0 ? ret : check(q);
+	return ret != 0 ? ret : size_options_check(q);
 }
 
 void size_options_names(void)

@@ -76,7 +76,7 @@ const char *size_term_name(enum size_term term)
 /* --- small parts -------------------------------------------------------------------------------
  */
 
-static void add(struct simulation *s, double at, enum kind kind, uint32_t subject)
+static void simulate_add_event(struct simulation *s, double at, enum kind kind, uint32_t subject)
 {
 	if (events_add(&s->events, at, kind, subject) != 0)
 		s->error = -ENOMEM;
@@ -160,7 +160,7 @@ static uint32_t choose_of_two(struct simulation *s)
 	return s->worker[b].outstanding < s->worker[a].outstanding ? b : a;
 }
 
-static uint32_t choose(struct simulation *s)
+static uint32_t simulate_choose_worker(struct simulation *s)
 {
 	uint32_t worker;
 
@@ -189,13 +189,13 @@ static void forward(struct simulation *s, uint32_t number, uint32_t worker)
 	r->worker = worker;
 	if (++w->outstanding > s->result->most_outstanding)
 		s->result->most_outstanding = w->outstanding;
-	add(s, pass(r, &s->fabric_out_free, s->now, s->fabric_request_us) + s->q->rtt_us / 4,
+	simulate_add_event(s, pass(r, &s->fabric_out_free, s->now, s->fabric_request_us) + s->q->rtt_us / 4,
 	    AT_WORKER, number);
 }
 
 static void at_balancer(struct simulation *s, uint32_t number)
 {
-	uint32_t worker = s->queue.n == 0 ? choose(s) : NOBODY;
+	uint32_t worker = s->queue.n == 0 ? simulate_choose_worker(s) : NOBODY;
 
 	s->request[number].at_balancer = s->now;
 	if (worker == NOBODY)
@@ -211,7 +211,7 @@ static void arrive(struct simulation *s)
 
 	r->due = s->arrivals.next_ns / 1e3;
 	arrivals_take(&s->arrivals);
-	add(s, pass(r, &s->client_in_free, r->due, s->request_us) + s->q->rtt_us / 4, AT_BALANCER,
+	simulate_add_event(s, pass(r, &s->client_in_free, r->due, s->request_us) + s->q->rtt_us / 4, AT_BALANCER,
 	    number);
 }
 
@@ -223,7 +223,7 @@ static void back_at_balancer(struct simulation *s, uint32_t number)
 	s->worker[r->worker].outstanding--;
 	r->end = pass(r, &s->client_out_free, at, s->reply_us) + s->q->rtt_us / 4;
 	if (s->queue.n != 0)
-		forward(s, pop(s, &s->queue), choose(s));
+		forward(s, pop(s, &s->queue), simulate_choose_worker(s));
 }
 
 /* --- a worker ------------------------------------------------------------------------------------
@@ -244,11 +244,11 @@ static void run_batch(struct simulation *s, uint32_t worker)
 	s->busy_us += takes;
 	s->batches++;
 	s->batched += w->batch.n;
-	add(s, s->now + takes, BATCH_DONE, worker);
+	simulate_add_event(s, s->now + takes, BATCH_DONE, worker);
 }
 
 /* Takes what is there; runs when the batch is full, or need not wait. */
-static void take(struct simulation *s, uint32_t worker)
+static void simulate_take_batch(struct simulation *s, uint32_t worker)
 {
 	struct worker *w = &s->worker[worker];
 
@@ -261,7 +261,7 @@ static void take(struct simulation *s, uint32_t worker)
 	} else if (!w->filling) {
 		w->filling = true;
 		w->timer++;
-		add(s, s->now + s->q->batch_timeout_us, BATCH_TIMEOUT,
+		simulate_add_event(s, s->now + s->q->batch_timeout_us, BATCH_TIMEOUT,
 		    worker | w->timer % 1024 << 16);
 	}
 }
@@ -274,7 +274,7 @@ static void at_worker(struct simulation *s, uint32_t number)
 	r->at_worker = s->now;
 	push(s, &w->waiting, number);
 	if (!w->running)
-		take(s, r->worker);
+		simulate_take_batch(s, r->worker);
 }
 
 static void batch_timeout(struct simulation *s, uint32_t subject)
@@ -296,10 +296,10 @@ static void batch_done(struct simulation *s, uint32_t worker)
 		struct request *r = &s->request[number];
 
 		r->done = s->now;
-		add(s, pass(r, &w->link_free, s->now, s->worker_reply_us) + s->q->rtt_us / 4,
+		simulate_add_event(s, pass(r, &w->link_free, s->now, s->worker_reply_us) + s->q->rtt_us / 4,
 		    BACK_AT_BALANCER, number);
 	}
-	take(s, worker);
+	simulate_take_batch(s, worker);
 }
 
 /* --- what came of it -----------------------------------------------------------------------------
