@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CLI, private to this folder and its unit tests. main.c has the table of commands,
- * options.c that of options, one cmd_*.c per object runs them, table.c and units.c print.
+ * Facade of cli/, private to this folder and its unit tests. main.c has the table of commands,
+ * help.c prints it, options.c has the table of options, one cmd_*.c per object runs commands,
+ * watch.c repeats them, table.c, units.c and top.c print.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -15,7 +16,7 @@
 
 #include "protocol/client.h"
 
-/* One bit per option of which a command may allow or refuse the use. */
+/* One bit per option; each command has a mask of those that it takes. */
 enum cli_option {
 	CLI_SERVICE,
 	CLI_WORKER,
@@ -58,7 +59,7 @@ enum cli_option {
 
 #define CLI_BIT(option) (UINT64_C(1) << (option))
 
-/* Values above CLI_OPTIONS: options that fit every command. */
+/* Values above CLI_OPTIONS: options of all commands. */
 enum { OPT_SOCKET = CLI_OPTIONS, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_COMMANDS, OPT_MAKE };
 
 #define EXIT_USAGE 2
@@ -89,10 +90,10 @@ struct cli {
 /* Run one command. Returns the exit status; errors are on stderr already. */
 typedef int cli_run(struct cli *cli);
 
-/* The same again and again, as --watch says; ends with the first that fails. */
+/* Run a command repeatedly, as --watch says; ends with the first run that fails. */
 int cli_watch(struct cli *cli, cli_run *run);
 
-/* Over what was on the terminal before, as much as fits. */
+/* Draw <text> over the previous one on the terminal, as many lines as fit. */
 void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
@@ -121,7 +122,7 @@ unsigned int cli_help_print(FILE *out, const char *object, const char *verb);
 /* The daemon's <message> with the command line's words for methods and parameters; in <buf>. */
 const char *cli_words(const char *message, char *buf, size_t size);
 
-/* What the daemon said, in these words; as cli_error(). */
+/* Print the daemon's error in the command line's words, as cli_error() does. */
 int cli_daemon_error(const char *message);
 
 /* "doorbell: ..." on stderr; returns 1. */
@@ -148,7 +149,7 @@ json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const
 		      struct scan *rows);
 
 /*
- * What libpcap makes of a filter for Ethernet, as capture.start takes it; the caller frees it. NULL
+ * libpcap's program for a filter on Ethernet, as capture.start takes it; the caller frees it. NULL
  * with a sentence in <error>. capture_filter.c, or where there is no libpcap capture_filter_none.c.
  */
 char *cli_capture_filter(const char *expression, char *error, size_t size);
@@ -156,7 +157,7 @@ char *cli_capture_filter(const char *expression, char *error, size_t size);
 /* Print a whole result as JSON. Returns 0. */
 int cli_print_json(struct cli *cli, const json_t *value);
 
-/* Is this a field that flows can be sorted by? <fields> gets the list of those that are. */
+/* True when flows can be sorted by this field. <fields> gets the list of those that are. */
 bool cli_flow_field(const char *name, char *fields, size_t size);
 
 /* --- printing ---------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ int cli_workers_release(struct cli *cli)
 	return act(cli, "workers.release");
 }
 
-/* What orders the table: by host, then slot (numbers by size), then name. */
+/* Order of the table: by host, then slot (numbers by size), then name. */
 static int assign_compare_rows(const void *a, const void *b)
 {
 	json_t *const *x = a, *const *y = b;

@@ -233,7 +233,7 @@ static int check_use(const struct cli *cli)
 
 int cli_capture(struct cli *cli)
 {
-	/* A call goes on; only waiting ends. Another signal ends it all: nobody may read us. */
+	/* The first signal ends waiting, not a call; the second ends the process. */
 	struct sigaction action = {.sa_handler = on_interrupt,
 				   .sa_flags = SA_RESTART | SA_RESETHAND};
 	json_t *params, *result;

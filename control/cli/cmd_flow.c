@@ -140,7 +140,7 @@ static int print_as_they_come(struct cli_walk *walk, uint64_t limit, struct outp
 			return 1;
 		print_text_rows(o, json_object_get(page, "columns"), rows);
 		json_decref(page);
-		/* a filter may let few pass: who waits for them sees each */
+		/* with a narrow filter rows are rare: show each page at once */
 		fflush(o->cli->out);
 	}
 	return 0;

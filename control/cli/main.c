@@ -33,9 +33,10 @@ static const struct command {
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
-	 "who is talking"},
+	 "flows and their counters, one per line"},
 	{"flows", "top", NULL, cli_flows_top,
-	 FILTERS | CLI_BIT(CLI_BY) | CLI_BIT(CLI_LIMIT) | WATCH, "who talks most"},
+	 FILTERS | CLI_BIT(CLI_BY) | CLI_BIT(CLI_LIMIT) | WATCH,
+	 "the flows with the highest counters"},
 	{"flows", "count", NULL, cli_flows_count, FILTERS | CLI_BIT(CLI_BY) | WATCH,
 	 "how many are, by service, worker or state"},
 	{"workers", "list", NULL, cli_workers_list, WATCH, "the GPUs and how busy they are"},

@@ -91,8 +91,8 @@ const struct cli_about cli_abouts[] = {
 	 "Both are kept under its name, and are done for all of the services or none.\n"
 	 "Where a service has\n"
 	 ".Ql workers: assigned ,\n"
-	 "whoever is released may step in as a spare again, but a spare that is released\n"
-	 "stays out.\n"},
+	 "a worker that is released may step in as a spare again, but a spare that is\n"
+	 "released stays out.\n"},
 	{"workers table", "Where they are: by the labels\n"
 			  ".Sy host\n"
 			  "and\n"
@@ -125,12 +125,12 @@ const struct cli_about cli_abouts[] = {
 	 "sequence numbers, acknowledgements, replies, and notices or drops with their\n"
 	 "reason.\n"
 	 "IPv6 addresses stand in brackets.\n"
-	 "There is one trace at a time; one that nobody reads ends after 10 s.\n"},
+	 "There is one trace at a time; one without a reader ends after 10 s.\n"},
 	{"capture",
 	 "What a port receives and sends, to a file in the pcapng format with times in\n"
 	 "nanoseconds, until control-C, as many packets or as long as is asked for.\n"
 	 "The file is this program's: it is made with this user's rights, readable by\n"
-	 "nobody else, and never over one that exists.\n"
+	 "no other user, and never over one that exists.\n"
 	 "Requests and replies are in it as they travel, unencrypted.\n"
 	 ".Pp\n"
 	 "There is one capture at a time, and the load balancer's log says which process and\n"
@@ -288,7 +288,7 @@ const struct cli_option_about cli_option_abouts[] = {
 	{CLI_NO_HUGEPAGES, NULL, "Packet memory is of ordinary pages.\n"},
 	{CLI_LB_FABRIC_ADDRESS, NULL,
 	 "The load balancer's address on the fabric.\n"
-	 "Pings that nobody may fragment are sent there, as large as RoCE packets are.\n"
+	 "Pings that no router may fragment are sent there, as large as RoCE packets are.\n"
 	 "That needs a kernel interface on the fabric, which the line says if there is\n"
 	 "none.\n"},
 	{CLI_ROOT, NULL,

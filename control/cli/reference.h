@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said of commands and options beyond their names: one table each, of which
- * the man page's sections and the shell's completion are made (manual.c), and by which tests find
- * what is not documented. Texts are mdoc(7).
+ * Facade of the reference texts: one table each for commands and options (reference.c). manual.c
+ * makes the man page's sections and the shell's completion of them; tests use them to find missing
+ * documentation. main.c has the table of commands. Texts are mdoc(7).
  */
 #ifndef CLI_REFERENCE_H
 #define CLI_REFERENCE_H
@@ -30,7 +30,7 @@ struct cli_about {
 extern const struct cli_about cli_abouts[];
 extern const size_t cli_n_abouts;
 
-/* What an option means; <command> is an object, a command, or NULL for all others. */
+/* Meaning of an option; <command> is an object, a command, or NULL for all others. */
 struct cli_option_about {
 	int option;
 	const char *command;
@@ -40,7 +40,7 @@ struct cli_option_about {
 extern const struct cli_option_about cli_option_abouts[];
 extern const size_t cli_n_option_abouts;
 
-/* What completes an option's value: "workers", "services", "files", or the words themselves. */
+/* Completion of an option's value: "workers", "services", "files", or the words themselves. */
 extern const char *const cli_option_completions[CLI_OPTIONS];
 
 /* One command of main.c's table. */
@@ -53,13 +53,13 @@ struct cli_command {
 /* The <i>-th; false when there are no more. */
 bool cli_command_get(size_t i, struct cli_command *out);
 
-/* What an option means to <c>, as mdoc; NULL: nothing is said. */
+/* Meaning of an option for <c>, as mdoc; NULL: undocumented. */
 const char *cli_option_text(int option, const struct cli_command *c);
 
 /* "flows list" into <buf>, which is returned. */
 const char *cli_command_words(const struct cli_command *c, char *buf, size_t size);
 
-/* Is <word> one of <list>, which has <separator> between its words? */
+/* True when <word> is one of <list>, whose words are parted by <separator>. */
 bool cli_list_has(const char *list, char separator, const char *word);
 
 /*

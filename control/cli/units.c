@@ -148,7 +148,7 @@ static void format_real(enum cli_format format, double value, struct out *out)
 	put(out, text);
 }
 
-/* What others chose must not move the cursor. */
+/* Texts from clients and workers must not move the cursor. */
 static void format_text(const char *value, struct out *out)
 {
 	char *start = out->at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell bench: sends requests as many clients would, and finds out what became of every one.
+ * Facade of bench/: sends requests as many clients would, and accounts for every one. Options are
+ * read by options.c, run.c starts the threads, engine.c is the body of each, report.c prints.
  *
  * Open loop: requests are due at times that no reply changes, and latency counts from when a
  * request was due, so that a service that stalls is charged for all that had to wait (no
@@ -24,7 +25,7 @@
 #define BENCH_FLOWS_MAX   65536
 #define BENCH_WINDOW_MAX  65536
 
-/* What is compared of a reply. */
+/* Part of a reply that is compared. */
 enum bench_verify {
 	BENCH_VERIFY_NONE,
 	BENCH_VERIFY_ID,   /* it begins with the request's first 8 bytes */
@@ -44,7 +45,7 @@ struct bench_options {
 	uint64_t seed;
 	uint64_t allow_lost;
 	bool even;   /* arrivals at even distances instead of Poisson's */
-	bool remote; /* targets may be anybody's */
+	bool remote; /* targets may belong to other machines */
 	bool quiet;  /* no progress */
 	bool spin;   /* never sleep */
 	bool json;
@@ -75,15 +76,15 @@ struct bench_thread {
 	char error[256]; /* why it ended early; "" if it did not */
 };
 
-/* Memory for its figures. -ENOMEM; either way bench_thread_fini() frees it. */
+/* Allocate the memory of its counters. -ENOMEM; bench_thread_fini() frees it in either case. */
 int bench_thread_init(struct bench_thread *thread, const struct bench_options *options,
 		      const struct transport_ops *ops, unsigned int number, uint32_t tag);
 void bench_thread_fini(struct bench_thread *thread);
 
-/* Reads the command line. 0, 1 after --help, -EINVAL after saying what is wrong. <options> gets
- * defaults first. */
+/* Fill <options> with defaults, then read the command line. 0; 1 after --help; -EINVAL after an
+ * error message. */
 int bench_options_read(int argc, char **argv, struct bench_options *options);
-/* What --verify calls it. */
+/* Name of <verify> as --verify takes it. */
 const char *bench_verify_name(enum bench_verify verify);
 /* Their names, for completion. */
 void bench_options_names(void);
@@ -91,11 +92,11 @@ void bench_options_names(void);
 /* engine.c: the body of a thread; argument and result are its struct bench_thread. */
 void *bench_thread_run(void *thread);
 
-/* run.c: everything; the exit status: 0, 1 when requests were lost or wrong, 2 when it could not be
- * done. */
+/* run.c: run the whole benchmark. Returns the exit status: 0; 1 when requests were lost or wrong; 2
+ * when it could not run. */
 int bench_run(const struct bench_options *options, const struct transport_ops *ops);
 
-/* report.c: what all threads found, together; <threads> ended. Returns the exit status. */
+/* report.c: print the sum over all threads, which have ended. Returns the exit status. */
 int bench_report(const struct bench_options *options, struct bench_thread *threads, unsigned int n,
 		 FILE *out);
 

@@ -127,7 +127,7 @@ static void stage_due(struct engine *e, uint64_t now)
 	}
 }
 
-/* Closed loop: whoever has room in its window. */
+/* Closed loop: stage requests of the flows that have room in their window. */
 static void stage_windows(struct engine *e, uint64_t now)
 {
 	while (e->n_staged < TRANSPORT_BURST && e->turn_head != e->turn_tail && now < e->stop_ns &&
@@ -358,7 +358,7 @@ static int turns(struct engine *e)
 	}
 }
 
-/* What became due and could not leave: the generator, not the service, was too slow. */
+/* Count requests that were due but not sent: the generator, not the service, was too slow. */
 static void count_unsent(struct engine *e)
 {
 	e->thread->unsent = e->n_staged;
@@ -396,7 +396,7 @@ static int windows_init(struct engine *e)
 	return 0;
 }
 
-/* What failed is in the thread's error. */
+/* Set up all of <e>. On failure the reason is in the thread's error. */
 static void engine_init(struct engine *e, struct bench_thread *thread)
 {
 	const struct bench_options *o = thread->options;

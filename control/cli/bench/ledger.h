@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What became of each request of one thread. Every request ends once: answered, wrong, refused or
- * lost; what comes after that is counted beside it as late or as a duplicate, however much later,
- * as two bits per request are kept to the end.
+ * Outcome of each request of one thread. Every request ends once: answered, wrong, refused or lost.
+ * A later reply counts as late or as a duplicate, at any distance, as two bits per request are kept
+ * to the end of the run.
  *
  * Knows no sockets and no clock. One thread owns it; others may read <counts>, which are then a
  * moment old.
@@ -54,12 +54,12 @@ struct ledger {
 int ledger_init(struct ledger *ledger, uint32_t tag);
 void ledger_fini(struct ledger *ledger);
 
-/* The id of the next request; ledger_sent() says that it left. */
+/* The id of the next request; call ledger_sent() when it left. */
 uint64_t ledger_next_id(const struct ledger *ledger);
 /* -ENOMEM. */
 int ledger_sent(struct ledger *ledger, const struct flight *flight);
 
-/* Was a request of this run sent with this id? */
+/* True when a request of this run was sent with this id. */
 bool ledger_knows(const struct ledger *ledger, uint64_t id);
 /* The outstanding request with this id, or NULL. */
 const struct flight *ledger_find(const struct ledger *ledger, uint64_t id);
@@ -69,7 +69,7 @@ const struct flight *ledger_find(const struct ledger *ledger, uint64_t id);
 enum ledger_verdict ledger_settle(struct ledger *ledger, uint64_t id, enum notice_code code,
 				  bool right, struct flight *flight);
 
-/* Gives up one request that was sent before <before_ns>, the oldest first. False: there is none. */
+/* Give up the oldest request that was sent before <before_ns>. False: there is none. */
 bool ledger_expire(struct ledger *ledger, uint64_t before_ns, struct flight *flight);
 
 void ledger_counts_add(struct ledger_counts *to, const struct ledger_counts *from);

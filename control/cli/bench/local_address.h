@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is an address one of this machine's? Load for others must be asked for by name. */
+/* Tells addresses of this machine from others: load for other machines needs --remote. */
 #ifndef BENCH_LOCAL_ADDRESS_H
 #define BENCH_LOCAL_ADDRESS_H
 
@@ -7,7 +7,8 @@
 
 #include "cli/bench/option_table.h"
 
-/* One of this network namespace's, or of a named one's (ip netns), as far as we may enter those. */
+/* True when the address is of this network namespace, or of a named one (ip netns) that this user
+ * may enter. */
 bool local_address_is(const struct address *address);
 
 #endif

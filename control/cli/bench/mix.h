@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is sent where: targets with their shares, and the sizes of each with their weights. */
+/* Mix of requests: targets with their shares, and the sizes of each with their weights. */
 #ifndef BENCH_MIX_H
 #define BENCH_MIX_H
 

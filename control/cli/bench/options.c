@@ -11,7 +11,7 @@
 #define USAGE                                                                                      \
 	"doorbell bench --to ADDR:PORT [--mix SIZE:WEIGHT,...] (--rate N | --window N) [...]\n"    \
 	"Sends requests from UDP sockets and accounts for every one. --rate is an open loop:\n"    \
-	"requests leave at random times, whatever has been answered, and latency counts from\n"    \
+	"requests leave at random times that no reply changes, and latency counts from\n"          \
 	"when they were due. --window is a closed loop. Requests are random bytes, and what a\n"   \
 	"model makes of them is its own affair: replies are counted, and compared only with\n"     \
 	"--verify. Targets are this machine's addresses and services of the load balancer here\n"  \
@@ -150,9 +150,8 @@ static int check_dpdk(const struct bench_options *o)
 		return bench_options_error(
 			"--address and --gateway are of --dpdk; sockets have the kernel's");
 	if (o->dpdk != NULL && o->address == NULL)
-		return bench_options_error(
-			"--dpdk: give --address too, like 192.0.2.7/24: one that nobody "
-			"else has, the kernel included");
+		return bench_options_error("--dpdk: give --address too, like 192.0.2.7/24, "
+					   "which no other host and no kernel interface has");
 	if (o->dpdk != NULL && o->threads > 1)
 		return bench_options_error(
 			"--dpdk: one thread drives the port; leave --threads away");
@@ -162,7 +161,7 @@ static int check_dpdk(const struct bench_options *o)
 static int check_mix(const struct mix *mix, double rate, uint64_t window)
 {
 	if (mix->n_targets == 0)
-		return bench_options_error("where to? give --to ADDR:PORT");
+		return bench_options_error("the target is missing: give --to ADDR:PORT");
 	if (rate == 0 && window == 0)
 		return bench_options_error(
 			"give --rate N for an open loop, or --window N for a closed one");

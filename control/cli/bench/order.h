@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requests of each flow in the order in which they left: which one a reply answers that does
- * not say so. Requests that ended meanwhile are passed over, so what is kept per flow is about what
- * is outstanding. One thread owns it.
+ * The requests of each flow in the order in which they left: finds the request of a reply
+ * without an id. Skips requests that have ended, so memory per flow follows the outstanding
+ * requests. One thread owns it.
  */
 #ifndef BENCH_ORDER_H
 #define BENCH_ORDER_H
@@ -31,7 +31,7 @@ int order_sent(struct order *order, const struct ledger *ledger, uint32_t flow, 
 bool order_oldest(struct order *order, const struct ledger *ledger, uint32_t flow, uint64_t *id);
 
 void order_lost(struct order *order, uint32_t flow);
-/* Is a reply, for which nothing is outstanding, one to a request that was given up? Once for each.
+/* True when a reply without an outstanding request answers one that was given up; once for each.
  */
 bool order_is_late(struct order *order, uint32_t flow);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What echo requests contain: sizes that sweep a range, bytes that follow from the id. */
+/* Contents of echo requests: sizes that sweep a range, bytes computed from the id. */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
 
@@ -17,7 +17,7 @@ void pattern_sizes_init(struct pattern_sizes *sizes, uint32_t min, uint32_t max)
  * have (nearly) every size once, spread evenly. */
 uint32_t pattern_size(const struct pattern_sizes *sizes, uint32_t index);
 
-/* Fills <bytes>, of any alignment, with what follows from <id>. */
+/* Fills <bytes>, of any alignment, with bytes computed from <id>. */
 void pattern_fill(uint64_t id, uint8_t *bytes, size_t length);
 
 #endif

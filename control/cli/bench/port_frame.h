@@ -19,7 +19,7 @@ struct frame_peer {
 	uint8_t mac[6];
 };
 
-/* Headers and check sums in front of a payload that is at FRAME_HEADERS already. */
+/* Write headers and checksums in front of a payload that is at FRAME_HEADERS already. */
 void frame_finish(uint8_t *frame, uint32_t length, uint32_t flow, uint32_t our_address,
 		  const uint8_t our_mac[6], const struct frame_peer *peer);
 

@@ -181,7 +181,7 @@ static int resolve(struct transport *t, const struct mix *mix, char *error, size
 			continue;
 		inet_ntop(AF_INET, &t->next_hop[i], hop, sizeof(hop));
 		snprintf(error, size,
-			 "--to %s: nobody answers ARP for %s; is the device's cable in that "
+			 "--to %s: no answer to ARP for %s; is the device's cable in that "
 			 "network?",
 			 mix->target[i].name, hop);
 		return -EHOSTUNREACH;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run found: text, JSON and the distribution's file. */
+/* Results of a run: as text, as JSON, and the file with the latency distribution. */
 #include "cli/bench/bench.h"
 
 #include <errno.h>

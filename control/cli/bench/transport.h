@@ -39,7 +39,7 @@ struct transport_ops {
 	int (*send)(struct transport *transport, const struct transport_datagram *datagram,
 		    unsigned int n, uint64_t *unreachable);
 	/*
-	 * What came, at most a burst; waits for the first until <wait_ns> from now. The bytes are
+	 * Receive at most a burst; waits up to <wait_ns> for the first datagram. The bytes are
 	 * good until the next call. How many, or -errno.
 	 */
 	int (*receive)(struct transport *transport, struct transport_datagram *datagram,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What checks are made of: the table, how they look at the system, how they say what they found.
+ * Facade of doctor/: the table of checks (doctor.c), findings (report.c), reads of the system
+ * (system.c), facts that several checks use (facts.c), and the checks of all check_*.c.
  * Private to this folder and its unit tests.
  */
 #ifndef DOCTOR_CHECK_H
@@ -42,7 +43,7 @@ void doctor_run_row(struct doctor *d, const struct doctor_row *row);
 /* Add a finding; what comes from files is cleaned of control characters. */
 void doctor_report(struct doctor *d, enum doctor_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What mends the finding before it. */
+/* Add the remedy of the finding before it. */
 void doctor_fix(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- system.c: reads, all of them bounded, below <root> --------------------------------------- */
@@ -65,7 +66,7 @@ void doctor_read_link(const struct doctor *d, char *text, size_t size, const cha
 #define DOCTOR_NAME_MAX  64
 #define DOCTOR_NAMES_MAX 256
 
-/* What a folder holds, sorted; names that are longer are left out. */
+/* Names in a folder, sorted; longer names are left out. */
 struct doctor_names {
 	unsigned int n;
 	char name[DOCTOR_NAMES_MAX][DOCTOR_NAME_MAX];
@@ -77,7 +78,7 @@ const char *doctor_names_text(const struct doctor_names *names, char *text, size
 
 /* Is <word> one of those in <text>, which blanks and commas part? */
 bool doctor_has_word(const char *text, const char *word);
-/* What follows <label> on a line that begins with it, or NULL. */
+/* The text behind <label> on a line that begins with it, or NULL. */
 const char *doctor_line(const char *text, const char *label);
 
 #define DOCTOR_CPUS 1024
@@ -90,7 +91,7 @@ struct doctor_cpus {
 /* False when the text is no such list; what was understood before the fault is in it. */
 bool doctor_cpus_parse(struct doctor_cpus *cpus, const char *text);
 
-/* Does the capability with this number work here? */
+/* True when the capability with this number works here. */
 bool doctor_capable(const struct doctor *d, unsigned int capability);
 #define DOCTOR_CAP_NET_ADMIN 12
 #define DOCTOR_CAP_NET_RAW   13
@@ -104,9 +105,9 @@ int doctor_port_node(const struct doctor *d, const struct plan_port *port);
  */
 void doctor_port_interface(const struct doctor *d, const struct plan_port *port, char *name,
 			   size_t size);
-/* Says so when there are none. */
+/* True when no port is planned, after reporting that. */
 bool doctor_no_ports(struct doctor *d);
-/* Is the program that is planned already running? Then it has what it needs. */
+/* True when the planned program already runs: it has its resources then. */
 bool doctor_is_running(const struct doctor *d);
 
 /* --- the checks, by file ------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the CPU can do, and its clock. */
+/* Instruction sets of the CPU, and its clock. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static unsigned int missing(const char *have, const char *const *want, char *tex
 
 void check_cpu_flags(struct doctor *d)
 {
-	/* x86-64-v3, which the programs are built for if nobody chose otherwise */
+	/* x86-64-v3, the default target of the build */
 	static const char *const v3[] = {"avx2", "bmi1",  "bmi2", "fma",
 					 "f16c", "movbe", "abm",  NULL};
 	char text[16384], lacks[160];
@@ -75,12 +75,12 @@ void check_cpu_icrc(struct doctor *d)
 	if (missing(have, fast, lacks, sizeof(lacks)) == 0) {
 		doctor_report(d, DOCTOR_OK, "VPCLMULQDQ and AVX-512");
 	} else if (missing(have, fair, ignored, sizeof(ignored)) == 0) {
-		doctor_report(d, DOCTOR_WARNING, "check sums of RoCE packets without: %s", lacks);
+		doctor_report(d, DOCTOR_WARNING, "checksums of RoCE packets without: %s", lacks);
 		doctor_fix(d,
 			   "works, with more cycles per byte: give it one more lcore, a CPU with "
 			   "VPCLMULQDQ, or in a VM the host's CPU (-cpu host)");
 	} else {
-		doctor_report(d, DOCTOR_WARNING, "check sums of RoCE packets without PCLMULQDQ");
+		doctor_report(d, DOCTOR_WARNING, "checksums of RoCE packets without PCLMULQDQ");
 		doctor_fix(d, "use a CPU with PCLMULQDQ; in a VM give it the host's (-cpu host)");
 	}
 }

@@ -19,7 +19,7 @@
 #define OWNER        100 /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER */
 #define SM_ACQUIRE   7   /* compute capability that has ld.acquire.sys */
 
-/* A GPU on the PCI bus, whatever drives it. */
+/* A GPU on the PCI bus, with any driver or none. */
 static bool has_gpu(const struct doctor *d)
 {
 	static struct doctor_names names;

@@ -39,7 +39,8 @@ static void read_sizes(const struct doctor *d, const char *folder, struct sizes 
 		    doctor_read_number(d, &s->total[s->n], "%s/%s/nr_hugepages", folder,
 				       names.name[i]) < 0)
 			continue;
-		/* promised to somebody who has not touched them yet; nodes do not count them */
+		/* reserved by a process that has not touched them yet; per-node counts leave them
+		 * out */
 		doctor_read_number(d, &reserved, "%s/%s/resv_hugepages", folder, names.name[i]);
 		if (s->free[s->n] < 0 || reserved < 0)
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel's network has that must be ours alone, or must be there. */
+/* Addresses and ports that the kernel must not use, and those that it must have. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>

@@ -12,17 +12,17 @@
 #define PORTS_MAX 8
 #define GIDS_MAX  256
 #define PKEYS_MAX 128
-/* What the kernel takes off an interface's MTU for the longest RoCEv2 headers there are. */
+/* Bytes; the kernel subtracts them from an interface's MTU for the longest RoCEv2 headers. */
 #define KERNEL_HEADERS 96
 
 struct device {
 	const char *name;
-	const struct plan_rdma *plan; /* NULL: nobody said that it would be used */
+	const struct plan_rdma *plan; /* NULL: neither configuration nor options name it */
 };
 
 typedef void judge(struct doctor *d, const struct device *device, const char *port);
 
-/* What is wrong with a device that nobody chose may not matter. */
+/* A fault of a device that the plan does not name may not matter. */
 static enum doctor_status bad(const struct device *device)
 {
 	return device->plan ? DOCTOR_PROBLEM : DOCTOR_WARNING;

@@ -178,7 +178,7 @@ static bool may_probe(struct doctor *d, const char *target, const char *route)
 	return false;
 }
 
-/* What the ring's packets and their headers come to, less what IPv4 is shorter. */
+/* Bytes of the ring's IP packets with all headers; an IPv4 header is 20 bytes shorter. */
 static unsigned int packet_bytes(unsigned int path_mtu, const struct lb_address *to)
 {
 	return path_mtu + 80 - (to->family == 4 ? 20 : 0);

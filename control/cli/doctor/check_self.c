@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was asked, and what whoever asks may do. */
+/* The configuration or options that were given, and the privileges of this user. */
 #include "cli/doctor/check.h"
 
 void check_configuration(struct doctor *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What agents and load balancer prove to each other: the files, and when a certificate ends. */
+/* Files with which agents and load balancer prove their identity, and when a certificate ends. */
 #include "cli/doctor/check.h"
 #include "secure/secure.h"
 
@@ -31,7 +31,8 @@ void check_trust(struct doctor *d)
 	SSL_CTX *context;
 
 	if (p->strangers[0] != '\0') {
-		doctor_report(d, DOCTOR_PROBLEM, "whoever reaches the agents' port could register");
+		doctor_report(d, DOCTOR_PROBLEM,
+			      "every host that reaches the agents' port could register");
 		doctor_fix(d, "control.tls or control.token_file; or control.allow_plain: true");
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the CUDA driver tells about GPUs. It is looked for at run time, so that nothing here needs
- * CUDA to be built or started.
+ * Attributes of GPUs, read from the CUDA driver. The library is loaded at run time, so that the
+ * CLI builds and starts without CUDA.
  */
 #ifndef DOCTOR_CUDA_H
 #define DOCTOR_CUDA_H

@@ -137,7 +137,7 @@ static int doctor_wait_child(pid_t child)
 	return 0;
 }
 
-/* What came from a child that may have broken its memory. */
+/* End every text with a zero: the child that wrote them may have broken its memory. */
 static void terminate(struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->n; i++) {

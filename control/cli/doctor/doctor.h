@@ -13,11 +13,11 @@
 
 enum doctor_status { DOCTOR_OK, DOCTOR_NA, DOCTOR_WARNING, DOCTOR_PROBLEM };
 
-/* Bits: which of the two programs shall run here. Both: nothing was said, so look at the machine.
+/* Bits: which of the two programs shall run here. Both: no side was named, so look at the machine.
  */
 enum doctor_side { DOCTOR_LB = 1, DOCTOR_AGENT = 2, DOCTOR_MACHINE = 3 };
 
-/* What the operator said; NULL or 0 for what was not. */
+/* The operator's options; NULL or 0 for those that were not given. */
 struct doctor_question {
 	enum doctor_side side;
 	const char *root; /* where /sys and /proc are looked for: "" or a folder */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What several checks want to know about the machine. */
+/* Facts about the machine that several checks use. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

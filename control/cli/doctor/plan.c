@@ -175,7 +175,7 @@ void plan_make(struct doctor_plan *plan, const struct doctor_question *question)
 		make_agent(plan, question);
 	else
 		make_lb(plan, question);
-	/* Whoever names a socket means that daemon, whatever the file says. */
+	/* --socket takes precedence over the configuration file. */
 	if (question->socket != NULL)
 		snprintf(plan->control_socket, sizeof(plan->control_socket), "%s",
 			 question->socket);

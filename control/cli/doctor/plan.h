@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is to run on this machine, as the checks see it: made from the load balancer's configuration
- * or the agent's options by plan.c, the only file here that knows either. Private to this folder
- * and its unit tests.
+ * The program that is to run on this machine, as the checks see it: made from the load balancer's
+ * configuration or the agent's options by plan.c, the only file here that knows either. Private to
+ * this folder and its unit tests.
  */
 #ifndef DOCTOR_PLAN_H
 #define DOCTOR_PLAN_H

@@ -16,7 +16,7 @@
 #define ANY_PORT  4791 /* only the route is asked for */
 #define FILLING   0x5a
 
-/* Type, code, check sum, identifier, number (RFC 792, RFC 4443), and ours. */
+/* Type, code, checksum, identifier, number (RFC 792, RFC 4443), and ours. */
 struct echo {
 	uint8_t type, code;
 	uint16_t sum, id, number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pings of several sizes that no router may cut: which come back? From an ordinary socket, one
- * packet per size, a second at most.
+ * Send pings of several sizes that no router may fragment, and note which are answered. One
+ * packet per size from an ordinary socket; takes 1 s at most.
  */
 #ifndef DOCTOR_PROBE_H
 #define DOCTOR_PROBE_H

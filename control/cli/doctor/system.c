@@ -52,7 +52,7 @@ static int read_all(int fd, char *text, size_t size)
 
 static int read_path(const char *path, char *text, size_t size)
 {
-	/* Nobody writes to a pipe that lies in the way; do not wait for it. */
+	/* A pipe in place of the file may have no writer: do not wait for one. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), n;
 
 	text[0] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only libibverbs can tell: verbs.c where it is, verbs_none.c elsewhere. */
+/* Values that only libibverbs knows: verbs.c where it is installed, verbs_none.c elsewhere. */
 #ifndef DOCTOR_VERBS_H
 #define DOCTOR_VERBS_H
 

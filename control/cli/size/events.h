@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens next in a simulation: a heap by time; equal times in the order they were added. */
+/* Events of a simulation: a heap by time; equal times leave in the order they were added. */
 #ifndef SIZE_EVENTS_H
 #define SIZE_EVENTS_H
 

@@ -3,7 +3,7 @@
 
 #include "cli/size/size.h"
 
-/* Per frame: preamble and start 8, Ethernet 14, check sum 4, gap 12. */
+/* Per frame: preamble and start 8, Ethernet 14, checksum 4, gap 12. */
 #define FRAME 38
 #define IP    20
 #define UDP   8

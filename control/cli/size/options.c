@@ -72,7 +72,7 @@ static int take_spread(void *value, const char *text, char *error, size_t size)
 			 "the model's time for each request of a batch (one of these is needed)"}, \
 			{"batch-us",     OPTION_REAL,                                              \
 			 &(q)->batch_us, 0,                                                        \
-			 US_MAX,         "the model's time for a batch, whatever its size"},       \
+			 US_MAX,         "the model's time for a batch, independent of its size"}, \
 			{"max-batch", OPTION_NUMBER, &(q)->max_batch,                              \
 			 1,           65536,         "requests in a batch"},                       \
 			{"batch-timeout-us",                                                       \
@@ -159,7 +159,7 @@ static int size_options_check(const struct size_question *q)
 		return size_options_error("--rate: give requests per second, above 0");
 	if (q->each_us == 0 && q->batch_us == 0)
 		return size_options_error(
-			"how long does the model take? give --each-us, --batch-us or both; "
+			"the run time of the model is missing: give --each-us, --batch-us or both; "
 			"`doorbell workers list` shows RUN of a worker that serves it");
 	if (q->client_gbps == 0 || q->fabric_gbps == 0 || q->worker_gbps == 0)
 		return size_options_error(

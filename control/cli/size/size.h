@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell size: from what a service is asked and what its model takes, how many workers, links and
- * slots it needs, and what latency to expect. Formulas give bounds, a simulation of the very queues
- * gives percentiles. Pure: no sockets, no clock. README.md has the formulas and their sources.
+ * Facade of size/: computes from the load of a service and the run time of its model how many
+ * workers, links and slots it needs, and its latency. Formulas give bounds, a simulation of the
+ * same queues gives percentiles. Pure: no sockets, no clock. README.md has the formulas and their
+ * sources. Each part below names the file that defines it.
  */
 #ifndef SIZE_H
 #define SIZE_H
@@ -29,7 +30,7 @@ struct size_question {
 	double batch_us, each_us; /* the model takes batch_us + n * each_us for n requests */
 	uint64_t max_batch;
 	double batch_timeout_us; /* a batch waits so long to fill */
-	uint64_t workers;        /* 0: as few as needed */
+	uint64_t workers;        /* 0: the fewest that suffice */
 	uint64_t slots;          /* per worker and data-plane core */
 	uint64_t lcores;
 	double p99_us; /* allowed; 0: not asked, stable is enough */
@@ -38,7 +39,7 @@ struct size_question {
 	uint64_t mtu;   /* IP, of the fabric and the clients' network */
 	double epsilon; /* share of the model's time that remoting may add */
 	enum size_policy policy;
-	bool exponential;         /* run times vary like that around their mean */
+	bool exponential;         /* run times vary exponentially around their mean */
 	uint64_t seed, simulated; /* requests */
 };
 
@@ -73,7 +74,7 @@ double size_slot_rate(const struct size_question *q, double held_us);
 /* Bytes in flight that fill a link. */
 double size_window_bytes(double gbps, double rtt_us);
 
-/* What the network adds to a request, as a share of what the model takes for it alone. */
+/* Time that the network adds to a request, as a share of the model's time for it alone. */
 double size_cost(const struct size_question *q);
 /* The round trip that would make it epsilon; 0 if none would. */
 double size_cost_rtt_us(const struct size_question *q);
