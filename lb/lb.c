@@ -107,7 +107,7 @@ static int create_shares(struct lcore *lc)
 
 	lc->waiting_least = config->queue_packets / lc->sharers;
 	lc->window_max = config->window_packets / lc->sharers;
-	lc->kept_max = lb_replays_per_lcore(config) / lc->sharers;
+	lc->replay_copies_max = lb_replays_per_lcore(config) / lc->sharers;
 	lcore_share_windows(lc);
 	replay_share(lc);
 	waiting_share(lc);
@@ -146,8 +146,8 @@ static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 	lc->fragments = fragment_table_create(&params);
 	/* No caches: most buffers are freed on other lcores, whose caches would soon hold them all.
 	 */
-	lc->wholes = create_pool("wholes", lc->index, LB_WHOLES_PER_LCORE, 0, port_data_room(mtu));
-	return lc->fragments == NULL || lc->wholes == NULL ? -ENOMEM : 0;
+	lc->reassembled_pool = create_pool("reassembled", lc->index, LB_WHOLES_PER_LCORE, 0, port_data_room(mtu));
+	return lc->fragments == NULL || lc->reassembled_pool == NULL ? -ENOMEM : 0;
 }
 
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
@@ -164,7 +164,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->index = index;
 	lc->services = lb->services;
 	lc->sharers = 1;
-	lc->lane_seed = seed[0] ^ seed[1];
+	lc->client_queue_seed = seed[0] ^ seed[1];
 	if (sleeper_init(&lc->sleeper) < 0)
 		return -errno;
 	lc->packets = create_pool("packets", index, packets, LB_POOL_CACHE,
@@ -172,11 +172,11 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->control =
 		create_pool("control", index, LB_CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
 	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
-	lc->pieces = create_pool("pieces", index, lb_pieces_per_lcore(&lb->config), LB_POOL_CACHE,
+	lc->indirect_pool = create_pool("indirect", index, lb_pieces_per_lcore(&lb->config), LB_POOL_CACHE,
 				 SMALL_DATA_ROOM);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->cancels == NULL ||
-	    lc->pieces == NULL || create_handover(lc) < 0 ||
+	    lc->indirect_pool == NULL || create_handover(lc) < 0 ||
 	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
 		return -ENOMEM;
 	lc->notices = malloc(sizeof(*lc->notices));
@@ -225,11 +225,11 @@ static void destroy_lcore(struct lcore *lc)
 		rte_ring_free(lc->outgoing[i]);
 	mailbox_fini(&lc->mailbox);
 	fragment_table_destroy(lc->fragments);
-	rte_mempool_free(lc->wholes);
+	rte_mempool_free(lc->reassembled_pool);
 	rte_mempool_free(lc->packets);
 	rte_mempool_free(lc->control);
 	rte_mempool_free(lc->cancels);
-	rte_mempool_free(lc->pieces);
+	rte_mempool_free(lc->indirect_pool);
 	free(lc->latency);
 	free(lc->notices);
 	rte_free(lc);
@@ -534,8 +534,8 @@ static void destroy_dying(struct lb *lb)
 {
 	struct link *link, *next;
 
-	for (link = lb->dying; link != NULL; link = next) {
-		next = link->next_grave;
+	for (link = lb->detached; link != NULL; link = next) {
+		next = link->next_to_free;
 		registry_destroy_link(lb, link);
 	}
 }

@@ -43,7 +43,7 @@ static void count_lcore(void *lcore, void *argument)
 	left->waiting += lc->n_waiting;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		count_link(lc->links[i], left);
-	for (const struct link *link = lc->dying; link != NULL; link = link->next_dying)
+	for (const struct link *link = lc->detached; link != NULL; link = link->next_detached)
 		count_link(link, left);
 	left->sending |= !rte_ring_empty(lc->handover) || handover_waits(lc);
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)

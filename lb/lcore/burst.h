@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts (private to lb/): what travels from stage to stage, by value and in an lcore's memory.
+ * Bursts (private to lb/): the packets that travel from stage to stage. They lie in an lcore's
+ * memory, an array per field.
  */
 #ifndef LB_BURST_H
 #define LB_BURST_H
@@ -15,13 +16,13 @@
 
 struct link;
 
-/* How a request ranks, and how often it was sent to a worker that was lost. */
-struct standing {
-	uint8_t level; /* of the queue, see queue.h */
+/* Where a request queues, and how often it was sent to a worker that was lost. */
+struct priority {
+	uint8_t level; /* of the queue, see queue.h; lower goes first */
 	uint8_t replays;
 };
 
-/* Client requests on their way through the stages. Index i is one packet everywhere. */
+/* Client requests on their way through the stages. Index i is the same packet in all arrays. */
 struct burst {
 	unsigned int n;
 	struct rte_mbuf *packet[LB_BURST];
@@ -34,7 +35,7 @@ struct burst {
 	uint64_t tag[LB_BURST];      /* for notices: the request's id, or its first 8 bytes */
 	uint64_t arrived[LB_BURST];  /* TSC */
 	uint64_t deadline[LB_BURST]; /* TSC; 0: none */
-	struct standing standing[LB_BURST];
+	struct priority priority[LB_BURST];
 	struct link *link[LB_BURST];
 };
 

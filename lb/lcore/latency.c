@@ -16,24 +16,25 @@ const char *latency_part_name(enum latency_part part)
 }
 
 /*
- * The C library's memory: what the EAL has is sized for packets and flows, and a set is touched in
- * few places, so that small pages cost little.
+ * Memory of the C library: the EAL's is sized for packets and flows, and few cache lines of a set
+ * are used, so that small pages cost little.
  */
 struct latency *latency_create(size_t n, size_t size)
 {
 	size_t bytes = (n * size + 63) / 64 * 64;
 	struct latency *l = aligned_alloc(64, bytes);
 
-	/* Touched now: a page fault on the packet path would cost as much as 20 requests. */
+	/* Touch the pages now: a page fault on the packet path costs as much as 20 requests. */
 	if (l != NULL)
 		memset(l, 0, bytes);
 	return l;
 }
 
-/* Its lcore writes what is read here, at the same time and by design. */
+/* Readers race with the lcore that writes, by design; see latency.h. */
 #define RACING __attribute__((no_sanitize("thread")))
 
-RACING static void merge(struct latency *to, const struct latency *from, unsigned int n)
+RACING static void latency_merge_parts(struct latency *to, const struct latency *from,
+				       unsigned int n)
 {
 	for (unsigned int p = 0; p < n; p++) {
 		to->sum_ns[p] += from->sum_ns[p];
@@ -43,37 +44,38 @@ RACING static void merge(struct latency *to, const struct latency *from, unsigne
 	to->unsplit_ns += from->unsplit_ns;
 }
 
-static uint64_t less(uint64_t all, uint64_t part)
+static uint64_t latency_less(uint64_t all, uint64_t part)
 {
 	return all > part ? all - part : 0;
 }
 
 RACING void latency_merge_link(struct latency *to, const struct latency *from)
 {
-	merge(to, from, LATENCY_LINK_PARTS);
-	to->sum_ns[LATENCY_WIRE] +=
-		less(from->sum_ns[LATENCY_TOTAL],
-		     from->unsplit_ns + from->sum_ns[LATENCY_WAIT] + from->sum_ns[LATENCY_RUN]);
+	latency_merge_parts(to, from, LATENCY_LINK_PARTS);
+	to->sum_ns[LATENCY_WIRE] += latency_less(from->sum_ns[LATENCY_TOTAL],
+						 from->unsplit_ns + from->sum_ns[LATENCY_WAIT] +
+							 from->sum_ns[LATENCY_RUN]);
 }
 
 RACING void latency_merge_service(struct latency *to, const struct latency *from)
 {
 	uint64_t waited = latency_count(from->bucket[LATENCY_QUEUE]);
 
-	merge(to, from, LATENCY_PARTS);
-	to->bucket[LATENCY_QUEUE][0] += less(latency_count(from->bucket[LATENCY_TOTAL]), waited);
-	to->sum_ns[LATENCY_WIRE] +=
-		less(from->sum_ns[LATENCY_TOTAL],
-		     from->unsplit_ns + from->sum_ns[LATENCY_QUEUE] + from->sum_ns[LATENCY_WAIT] +
-			     from->sum_ns[LATENCY_RUN] + from->sum_ns[LATENCY_REPLY]);
+	latency_merge_parts(to, from, LATENCY_PARTS);
+	to->bucket[LATENCY_QUEUE][0] +=
+		latency_less(latency_count(from->bucket[LATENCY_TOTAL]), waited);
+	to->sum_ns[LATENCY_WIRE] += latency_less(
+		from->sum_ns[LATENCY_TOTAL],
+		from->unsplit_ns + from->sum_ns[LATENCY_QUEUE] + from->sum_ns[LATENCY_WAIT] +
+			from->sum_ns[LATENCY_RUN] + from->sum_ns[LATENCY_REPLY]);
 }
 
 void latency_since(struct latency *to, const struct latency *from)
 {
 	for (unsigned int p = 0; p < LATENCY_PARTS; p++) {
-		to->sum_ns[p] = less(to->sum_ns[p], from->sum_ns[p]);
+		to->sum_ns[p] = latency_less(to->sum_ns[p], from->sum_ns[p]);
 		for (unsigned int i = 0; i < LATENCY_BUCKETS; i++)
-			to->bucket[p][i] = less(to->bucket[p][i], from->bucket[p][i]);
+			to->bucket[p][i] = latency_less(to->bucket[p][i], from->bucket[p][i]);
 	}
 }
 

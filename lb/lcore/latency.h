@@ -4,27 +4,28 @@
  * and one per link. Pure; no DPDK.
  *
  * Owner: one lcore writes, with plain stores of 64-bit words; any thread may read them, a moment
- * old, without locks. The parts of one request, each by the clock of who saw both ends:
+ * old, without locks. The parts of one request, each measured with one clock, which saw its start
+ * and its end:
  *
- *   queue   from its arrival (the start of the turn that received it) to its descriptor being sent:
- *           0 unless it waited for a credit
- *   wire    what is left of sent to last chunk received: both ways over the fabric, and what the
- *           agent does around the model
+ *   queue   from its arrival (the start of the iteration that received it) until its descriptor is
+ *           sent: 0 unless it waited for a credit
+ *   wire    from sent to the last chunk received, less wait and run: both ways over the fabric, and
+ *           the agent's work around the model
  *   wait    in the worker's memory until the model began, by the worker's clock
  *   run     in the model, by the worker's clock
- *   reply   from the start of the turn that received the last chunk to the turn's replies being
- *           written for their clients
+ *   reply   from the start of the iteration that received the last chunk until the iteration writes
+ *           its replies for their clients
  *   total   of a service: arrival to reply, the sum of all above; of a link: sent to last chunk
  *
- * A reply whose header makes no sense (a clock that went back) counts in queue, reply and total
- * only. Answers that came too late for the client count like others: the worker took that long.
+ * A reply whose times are inconsistent (a clock that went back) counts in queue, reply and total
+ * only. Replies that came too late for the client count like others: the worker took that long.
  *
  * Buckets: 1.024 us each below 32 of them, then 16 in each power of two, so that a bucket's middle
- * is at most 3.2 % from any value in it. What takes 137 s or longer is in the last. A histogram has
+ * is at most 3.2 % from any value in it. Values of 137 s and more are in the last. A histogram has
  * 3 KiB, a service's set 18 KiB per lcore and a link's 12 KiB: 24 MiB for 512 workers and 4 lcores.
  *
- * What can be told from the rest is not written, as stores are what a reply's count costs: the
- * first bucket of queue, and the sum of wire. latency_merge() adds them.
+ * Stores are the cost of counting a reply. Values that follow from the others are therefore not
+ * stored: the first bucket of queue, and the sum of wire. The merge functions add them.
  */
 #ifndef LB_LATENCY_H
 #define LB_LATENCY_H
@@ -32,9 +33,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LATENCY_UNIT_BITS 10 /* ns in a bucket of the lowest */
-#define LATENCY_SUB_BITS  4
-#define LATENCY_MAX_BITS  27 /* of a time in units */
+#define LATENCY_UNIT_BITS 10 /* log2 of the ns in one unit, the lowest bucket */
+#define LATENCY_SUB_BITS  4  /* log2 of the buckets in each power of two */
+#define LATENCY_MAX_BITS  27 /* bits of the longest time, in units */
 #define LATENCY_MAX_UNITS ((1u << LATENCY_MAX_BITS) - 1)
 #define LATENCY_MAX_NS    ((uint64_t)LATENCY_MAX_UNITS << LATENCY_UNIT_BITS)
 #define LATENCY_BUCKETS   ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
@@ -60,8 +61,7 @@ const char *latency_part_name(enum latency_part part);
 
 struct latency {
 	uint64_t sum_ns[LATENCY_PARTS];
-	uint64_t unsplit_ns; /* of total, from sending to last chunk, where wait and run are unknown
-			      */
+	uint64_t unsplit_ns; /* of total, sent to last chunk, of replies without wait and run */
 	uint64_t pad;
 	uint64_t bucket[LATENCY_PARTS][LATENCY_BUCKETS];
 };
@@ -74,12 +74,12 @@ struct latency {
 struct latency_sample {
 	uint64_t queue_ns, total_ns, wait_ns, run_ns; /* total: sent to last chunk */
 	int split; /* wait and run are known, and no longer than total together */
-	/* the same for all replies of a turn */
+	/* the same for all replies of an iteration */
 	uint64_t reply_ns;
 	unsigned int reply_bucket;
 };
 
-/* Of a time that is no longer than LATENCY_MAX_NS. */
+/* The bucket of a time that is at most LATENCY_MAX_NS. */
 static inline unsigned int latency_bucket_of(uint64_t ns)
 {
 	uint64_t units = ns >> LATENCY_UNIT_BITS;
@@ -94,12 +94,12 @@ static inline unsigned int latency_bucket(uint64_t ns)
 	return latency_bucket_of(ns < LATENCY_MAX_NS ? ns : LATENCY_MAX_NS);
 }
 
-/* Count a reply in the sets of its service and its link. For the lcore that owns both. */
+/* Count a reply in the sets of its service and its link. On the lcore that owns both. */
 static inline void latency_add(struct latency *service, struct latency *link,
 			       const struct latency_sample *s)
 {
 	uint64_t whole = s->queue_ns + s->total_ns + s->reply_ns;
-	/* to count by; no part is longer than the whole */
+	/* to find the buckets with; no part is longer than the whole */
 	uint64_t total = s->total_ns, wait = s->wait_ns, run = s->run_ns;
 	unsigned int at;
 
@@ -140,29 +140,33 @@ static inline void latency_add(struct latency *service, struct latency *link,
 	link->sum_ns[LATENCY_RUN] += s->run_ns;
 }
 
-/* Zeroed, its pages touched. <size> is sizeof(struct latency) or LATENCY_LINK_SIZE. Or NULL. */
+/*
+ * Allocate <n> zeroed sets of <size> bytes, sizeof(struct latency) or LATENCY_LINK_SIZE, and touch
+ * their pages. The caller frees them with free(). NULL: no memory.
+ */
 struct latency *latency_create(size_t n, size_t size);
 
 /* --- for readers ----------------------------------------------------------------------------- */
 
 /*
- * Add <from> to <to>, and what its lcore did not write. A reader may catch the lcore between two
- * stores: counts of parts may differ by a few, and nothing falls below zero.
+ * Add <from> to <to>, with the values that its lcore did not store. A reader may read between two
+ * stores of the lcore: counts of parts may differ by a few, and nothing falls below zero.
  */
 void latency_merge_service(struct latency *to, const struct latency *from);
-/* The same for a link's set; <to> has to have no more than that either. */
+/* The same for a link's set; <to> may be no larger than LATENCY_LINK_SIZE. */
 void latency_merge_link(struct latency *to, const struct latency *from);
 
-/* <to> less <from>: what came in between. */
+/* Subtract the earlier set <from> from <to>: what was counted in between is left. */
 void latency_since(struct latency *to, const struct latency *from);
 
+/* The number of values in a histogram. */
 uint64_t latency_count(const uint64_t bucket[LATENCY_BUCKETS]);
 
-/* The first time of a bucket, and the one behind its last. */
+/* ns; the shortest time of a bucket, and the shortest of the next bucket. */
 uint64_t latency_lower_ns(unsigned int bucket);
 uint64_t latency_upper_ns(unsigned int bucket);
 
-/* The middle of the bucket that <q> (0 to 1) of all values reach, us; 0 when there are none. */
+/* us; the middle of the bucket in which quantile <q> (0 to 1) lies; 0 for an empty histogram. */
 double latency_quantile_us(const uint64_t bucket[LATENCY_BUCKETS], double q);
 
 #endif

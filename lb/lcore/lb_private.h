@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The load balancer's own state (private to lb/): written by the control thread, read by lcores where a
- * comment says so.
+ * The load balancer's own state (private to lb/): written by the control thread, read by lcores
+ * where a comment says so.
  */
 #ifndef LB_PRIVATE_H
 #define LB_PRIVATE_H
@@ -32,15 +32,15 @@ extern int lb_logtype;
 #define LB_LOG(level, format, ...)                                                                 \
 	rte_log(RTE_LOG_##level, lb_logtype, "lb: " format "\n", ##__VA_ARGS__)
 
-/* How far the end of the load balancer is; see stop.c. */
+/* The stages of stopping; see stop.c. */
 enum stop_stage {
 	STOP_NOT,
-	STOP_REFUSING, /* nothing new; what is here is served */
-	STOP_TELLING,  /* its time is over: whoever is left is told */
+	STOP_REFUSING, /* new requests are refused, those that are here are served */
+	STOP_TELLING,  /* the time is over: clients whose requests are still here get a notice */
 	STOP_OVER,
 };
 
-/* How a worker's address is reached; by worker number. */
+/* How a worker's address is reached; an array by worker number. */
 struct neighbour {
 	bool used;
 	bool resolved;
@@ -48,65 +48,64 @@ struct neighbour {
 	uint16_t port;               /* index of the fabric port */
 	struct lb_address address;   /* the worker's */
 	struct lb_address next_hop;  /* the worker itself or the gateway */
-	bool doubtful;               /* it may have moved: ask again */
-	uint64_t doubts;             /* of its links, when last looked at */
-	struct neigh_claim claim;    /* of another MAC address, in ms */
-	uint32_t claim_lost;         /* the load balancer's punt_lost when it began */
-	uint32_t told_ms;            /* when a claim that was denied was logged last; 0: never */
-	uint32_t asked_ms, again_ms; /* when, and how long an answer may take */
+	bool doubtful;               /* the address may have moved: ask again */
+	uint64_t doubts;             /* its links' timeouts and strangers at the last check */
+	struct neigh_claim claim;    /* another MAC address claims the address; times in ms */
+	uint32_t claim_lost;         /* the load balancer's punt_lost when the claim began */
+	uint32_t told_ms;            /* when a denied claim was last logged; 0: never */
+	uint32_t asked_ms, again_ms; /* when it was asked for, and ms until it is asked for again */
 };
 
 struct lb {
 	struct lb_config config;
 	unsigned int n_lcores;
 	struct port port[LB_PORTS_MAX];
-	struct verbs_port *verbs[LB_PORTS_MAX]; /* instead of it, for ports of engine verbs */
+	struct verbs_port *verbs[LB_PORTS_MAX]; /* of ports with engine verbs, instead of <port> */
 	uint16_t port_index[RTE_MAX_ETHPORTS];  /* DPDK port id to ours */
-	/* Queue q of a port belongs to lcore (first + q) mod n: short ports keep different ones
-	 * busy.
-	 */
+	/* Queue q of a port belongs to lcore (first + q) mod n: ports with few queues use different
+	 * lcores. */
 	uint16_t first_lcore[LB_PORTS_MAX];
 	enum owner_rule owner_rule[LB_PORTS_MAX];
 	bool has_cluster_secret;
-	struct conntrack_secret cluster_secret; /* of the hash that workers are chosen by */
-	uint16_t *zones;                     /* by place, see zone.h; NULL: each place is a zone */
-	const struct service_view *services; /* atomic; as the lcores have it, or will at once */
+	struct conntrack_secret cluster_secret; /* keys the hash that chooses workers */
+	uint16_t *zones; /* by place, see zone.h; NULL: each place is a zone */
+	const struct service_snapshot *services; /* atomic; what lcores use or are about to */
 	struct lcore *lcore[LB_LCORES_MAX];
 	/* published to the lcores; replaced under <qsbr> */
 	struct pick_table *pick[LB_SERVICES_MAX];
 	struct rte_rcu_qsbr *qsbr;
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
 	uint32_t punt_lost;    /* those that the ring had no room for (atomic) */
-	int stop;              /* atomic: the lcores' loops end */
+	int stop;              /* atomic; 1: the lcores leave their loops */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
 	uint64_t ns_per_tsc;       /* x 2^32 */
-	const uint64_t *clock;     /* tests set the time by it; NULL: the TSC */
-	uint64_t shortest_timeout; /* TSC; atomic; of any service's requests */
+	const uint64_t *clock;     /* TSC that tests set; NULL: read the CPU's */
+	uint64_t shortest_timeout; /* TSC; atomic; the shortest request_timeout of all services */
 	/* control thread only */
 	struct worker_pool *pool;
-	struct worker_settings *settings; /* what operators set, by worker name: settings.c */
-	struct state_file state_file;     /* where it is kept; without a path it is not */
+	struct worker_settings *settings; /* of operators, by worker name: operator_settings.c */
+	struct state_file state_file;     /* where they are stored; without a path they are not */
 	struct assign_result assigned[LB_SERVICES_MAX];
 	struct neighbour neighbour[WORKERS_MAX];
-	uint64_t lost[WORKERS_MAX]; /* requests in flight when the last worker there went */
-	uint32_t judged_ms;         /* when outliers were looked for */
-	uint32_t cables_ms;         /* when ports were asked for their link */
-	bool cable[LB_PORTS_MAX];   /* it had one then */
+	uint64_t lost[WORKERS_MAX]; /* requests in flight when this number's last worker went */
+	uint32_t judged_ms;         /* when outliers were last looked for */
+	uint32_t cables_ms;         /* when the ports' link state was last read */
+	bool cable[LB_PORTS_MAX];   /* the port's link was up then */
 	enum stop_stage stop_stage;
-	uint32_t stop_begin_ms, stop_stage_ms; /* when the end began, and this stage of it */
-	struct capture *capture; /* or NULL; the last one also when it is over */
+	uint32_t stop_begin_ms, stop_stage_ms; /* when stopping began, and when this stage did */
+	struct capture *capture; /* the last one, running or over; NULL: there was none */
 	uint32_t capture_id;
 	bool tracing;
 	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */
 	char *config_path;     /* of the file that it was started with, or NULL */
-	struct retire *retire; /* removed services: reload/retire.c */
-	struct link *dying;    /* detached links that their lcores have not buried yet */
+	struct retire *retire; /* services that a reload removed: retire.c */
+	struct link *detached; /* links to free when their lcores have reaped them */
 	void (*on_event)(struct worker *worker, void *context); /* see lb_on_worker_event() */
 	void *on_event_context;
 };
 
-/* The zone that a packet of <port> (an index) comes from. */
+/* The zone of a packet that came by <port> (an index) with this VLAN tag. */
 static inline uint16_t lcore_zone(const struct lb *lb, uint16_t port, uint16_t vlan)
 {
 	uint16_t place = zone_place(port, vlan);
@@ -114,13 +113,13 @@ static inline uint16_t lcore_zone(const struct lb *lb, uint16_t port, uint16_t v
 	return likely(lb->zones == NULL) ? place : lb->zones[place];
 }
 
-/* Has stopping begun? Then nothing is to be changed any more. */
+/* True once stopping has begun: the control thread changes nothing any more. */
 static inline bool lb_is_winding_down(const struct lb *lb)
 {
 	return lb->stop_stage != STOP_NOT;
 }
 
-/* A VIP or a fabric address? */
+/* Is this address a VIP or the address of a fabric port? */
 static inline bool lb_owns_address(const struct lb *lb, const struct in6_addr *address)
 {
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
@@ -131,7 +130,7 @@ static inline bool lb_owns_address(const struct lb *lb, const struct in6_addr *a
 				   address);
 }
 
-/* What time it is, TSC. Lcores ask once per turn and then use <now>. */
+/* The time in TSC cycles. Lcores read it once per iteration into lcore.now. */
 static inline uint64_t lb_tsc(const struct lb *lb)
 {
 	return unlikely(lb->clock != NULL) ? *lb->clock : rte_rdtsc();
@@ -142,7 +141,7 @@ static inline uint32_t lb_tsc_to_ms(const struct lb *lb, uint64_t tsc)
 	return (tsc - lb->tsc_start) / lb->tsc_per_ms;
 }
 
-/* A time. Multiplied, as it is asked for per reply and a division takes as long as much of one. */
+/* TSC cycles to ns by multiply and shift: a 64-bit division per reply is too slow. */
 static inline uint64_t lb_tsc_to_ns(const struct lb *lb, uint64_t tsc)
 {
 	return (uint64_t)((unsigned __int128)tsc * lb->ns_per_tsc >> 32);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one data-plane core owns (private to lb/). Nothing here is shared on the packet path but the
- * read-only pick tables and the configuration of the services.
+ * The state of one data-plane core (private to lb/). On the packet path an lcore shares nothing but
+ * the read-only pick tables and the configuration of the services. Lcore and control thread share
+ * what is marked atomic; mailbox calls change the rest between iterations of the loop.
  */
 #ifndef LB_LCORE_H
 #define LB_LCORE_H
@@ -28,13 +29,15 @@ struct trace;
 /* One service on one lcore. */
 struct lcore_service {
 	struct pick_state pick;
-	struct home_load all; /* of affinity sticky */
+	struct home_load all; /* of affinity sticky: load of all its preferred workers */
 	struct queue queue;
-	uint32_t kept; /* packets kept for a replay, and those that wait to be sent again */
-	/* what its cancels have looked at, since housekeeping number <cancel_window> */
-	uint32_t cancel_looks;
+	uint32_t replay_copies; /* kept until the reply comes, and those that wait to be resent */
+	/* slots and requests that its cancels have visited since housekeeping number
+	 * <cancel_window> */
+	uint32_t cancel_visits;
 	uint64_t cancel_window;
-	/* how fast the queue moves: TSC between requests that leave it, and what it is from */
+	/* how fast the queue moves: TSC between requests that leave it, and the window in which
+	 * this is measured (waiting.c) */
 	uint64_t interval, window_start, measured;
 	uint32_t window_sent;
 	struct lb_service_stats stats;
@@ -46,72 +49,78 @@ struct lcore {
 	unsigned int index;
 	struct lb *lb;
 	struct conntrack *ct;
-	struct trace *trace; /* of a flow, or NULL: flow_trace.c; changes between turns only */
-	const struct service_view *services; /* changes between polls only: reload/apply.c */
-	uint64_t now;                        /* TSC at the turn's start */
+	struct trace *trace; /* of a flow, or NULL; see observe/flow_trace.c; changes between
+				iterations */
+	const struct service_snapshot *services; /* changes between iterations: reload/apply.c */
+	uint64_t now;                            /* TSC at the start of the iteration */
 	uint32_t now_ms;
 	struct rte_mempool *packets; /* what the NIC receives into; descriptors; joined replies */
 	struct rte_mempool *control; /* ACKs, notices, ARP: never short because data is held */
-	struct rte_mempool *cancels; /* words for workers: held until they are acknowledged */
-	struct rte_mempool *pieces;  /* headers and trailers of messages of several packets */
-	uint32_t sharers;            /* lcores that hold packets of one pool, itself included */
-	uint32_t held;               /* packets that wait for a worker's acknowledgement */
-	uint32_t window_max;         /* of those */
-	uint32_t window_least;       /* of those, what each link may have in any case */
-	uint32_t link_max;           /* of those, what each link may have now */
-	uint32_t kept, kept_max;     /* packets kept for a replay (replay.c) */
-	uint32_t kept_least;         /* of those, what each service may have in any case */
-	uint32_t kept_shared, kept_shared_max; /* those beyond it, all services together */
+	struct rte_mempool
+		*cancels; /* cancel words for workers: held until they are acknowledged */
+	struct rte_mempool *indirect_pool; /* headers and trailers of messages of several packets */
+	uint32_t sharers;      /* lcores that hold packets of one pool, this one included */
+	uint32_t held;         /* packets that wait for a worker's acknowledgement */
+	uint32_t window_max;   /* limit of <held> */
+	uint32_t window_least; /* part of <window_max> that each link may have in any case */
+	uint32_t link_max;     /* packets that each link may have unacknowledged now */
+	/* packets kept for a replay, and their limit (replay.c); the part of the limit that each
+	 * service may have in any case; those beyond that part, all services together, and their
+	 * limit */
+	uint32_t replay_copies, replay_copies_max;
+	uint32_t replay_copies_least;
+	uint32_t replay_copies_shared, replay_copies_shared_max;
 	uint32_t caught_up_ms;       /* when nothing was left to receive (atomic) */
-	struct drained drained;      /* the same for timers of its own, which must run on */
+	struct drained drained;      /* the same for the lcore's own timers, which must run on */
 	uint16_t n_suspect;          /* links of workers that may have gone */
-	uint8_t stop;                /* enum stop_stage; changes between turns only */
-	uint32_t cancel_budget; /* slots that cancels may look at until the next housekeeping */
-	uint64_t cancel_window; /* number of the last */
-	uint16_t first_swept;   /* active link whose flows are asked for first */
-	uint64_t lane_seed;     /* which clients share a lane of the queues */
+	uint8_t stop;                /* enum stop_stage; changes between iterations */
+	uint32_t cancel_budget;      /* slots that cancels may visit until the next housekeeping */
+	uint64_t cancel_window;      /* number of the last housekeeping */
+	uint16_t first_swept;        /* active link whose flows are looked up first */
+	uint64_t client_queue_seed;  /* of the hash that gives each client its queue */
 	struct requester_list paced; /* links whose packets wait for their rate (dcqcn.h) */
-	struct rte_mempool *wholes;  /* datagrams that came in fragments */
+	struct rte_mempool *reassembled_pool; /* datagrams that came in fragments */
 	struct fragment_table *fragments;
 	struct source_limit *notices; /* about requests that were not admitted */
-	uint32_t errors_passed;    /* ICMP errors, since the last housekeeping */
-	struct rte_ring *handover; /* frames that came to the wrong lcore */
-	struct mailbox mailbox;    /* what the control thread wants done */
+	uint32_t errors_passed;       /* ICMP errors passed on since the last housekeeping */
+	struct rte_ring *handover;    /* frames that other lcores received for this one */
+	struct mailbox mailbox;       /* calls of the control thread */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping, next_relax; /* TSC */
 	unsigned int idle_turns;
 	uint16_t n_links, n_dirty, n_active;
-	uint16_t first_waiting;          /* service whose queue is looked at first */
-	uint32_t n_waiting;              /* requests in the queues of all services */
-	uint32_t n_again;                /* those of them that were sent before */
-	uint32_t waiting_max;            /* of the others */
-	uint32_t waiting_least;          /* that it is, however short the queues are */
+	uint16_t first_waiting; /* service whose queue is served first */
+	uint32_t n_waiting;     /* requests in the queues of all services */
+	uint32_t n_again;       /* of <n_waiting>, those that were sent before */
+	uint32_t waiting_max;   /* limit of the others */
+	uint32_t waiting_least; /* the least that <waiting_max> is, however short the queues are */
 	uint64_t waiting[LB_SERVICES_MAX / 64]; /* a bit per service with requests in its queue */
-	struct link *links[WORKERS_MAX]; /* those that exist, in no order */
-	struct link *dirty[WORKERS_MAX];
-	struct link *active[WORKERS_MAX]; /* those with work: see link_has_work() */
-	struct link *link[WORKERS_MAX]; /* by worker number */
-	struct link *by_qpn[LINK_PLACES]; /* those with queue pairs of our own, by LINK_QPN_PLACE */
-	struct link *dying;             /* detached; their clients are being told */
+	struct link *links[WORKERS_MAX];        /* all links, in no order */
+	struct link *dirty[WORKERS_MAX];        /* those with descriptors or ACKs to send */
+	struct link *active[WORKERS_MAX];       /* those with work: see link_has_work() */
+	struct link *link[WORKERS_MAX];         /* by worker number */
+	struct link *by_qpn[LINK_PLACES];       /* those of engine roce, by LINK_QPN_PLACE */
+	struct link *detached; /* no longer in use; their clients are being notified */
 	struct pick_load load;
 	struct lcore_service service[LB_SERVICES_MAX];
 	struct latency *latency; /* by service number; see latency.h */
-	uint64_t reply_ns;       /* from the turn's start to its replies being written */
+	uint64_t reply_ns;       /* from the start of the iteration until its replies are written */
 	unsigned int reply_bucket;
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;
 	unsigned int n_outbound;
-	struct outbound *outbound;      /* by lcore */
-	uint16_t queue[LB_PORTS_MAX];   /* of each port, or LCORE_NO_QUEUE */
-	uint16_t carrier[LB_PORTS_MAX]; /* the lcore that sends there for one without a queue */
-	struct rte_ring
-		*outgoing[LB_PORTS_MAX]; /* from those it carries for; NULL: there are none */
-	bool carries;
+	struct outbound *outbound;    /* by lcore */
+	uint16_t queue[LB_PORTS_MAX]; /* of each port, or LCORE_NO_QUEUE */
+	uint16_t
+		carrier[LB_PORTS_MAX]; /* the lcore that sends for this one where it has no queue */
+	/* packets of the lcores that this one sends for; NULL: there are no such lcores */
+	struct rte_ring *outgoing[LB_PORTS_MAX];
+	bool carries; /* one of <outgoing> is not NULL */
 	struct txq tx[LB_PORTS_MAX];
 } __rte_cache_aligned;
 
-/* The TCI of a packet's VLAN tag, which is in the frame (<parsed>) or was taken off by the port. */
+/* The TCI of a packet's VLAN tag: in the frame (<parsed>), or stripped by the port. 0: no tag. */
 static inline uint16_t lcore_vlan(const struct rte_mbuf *m, uint16_t parsed)
 {
 	return m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && parsed == 0 ? m->vlan_tci : parsed;
@@ -123,7 +132,7 @@ static inline const struct lb_service_config *lcore_service_config(const struct 
 	return &lc->services->config[service];
 }
 
-/* NULL: nobody serves it. Valid for this turn. */
+/* The service's pick table, valid for this iteration. NULL: the service has no workers. */
 static inline const struct pick_table *lcore_pick_table(const struct lcore *lc, uint16_t service)
 {
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
@@ -137,7 +146,7 @@ static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 	}
 }
 
-/* Housekeeping looks after it until it has no work any more. */
+/* Put the link on the list that housekeeping visits, until it has no work any more. */
 static inline void lcore_mark_active(struct lcore *lc, struct link *link)
 {
 	if (unlikely(!link->active) && link_has_work(link)) {
@@ -147,20 +156,20 @@ static inline void lcore_mark_active(struct lcore *lc, struct link *link)
 }
 
 /*
- * Packets that wait for acknowledgements are bounded, so that receiving never starves. A quarter of
- * them is divided among the links. Of what is left of the rest each link may have a quarter: with
- * few links each may fill its window, and however many are not acknowledged, the others have their
- * part.
+ * Packets that wait for acknowledgements are bounded, so that receiving never runs out of packets.
+ * A quarter of the limit is divided among the links, at least LCORE_LINKS_FEW. Of the unused part
+ * of the rest each link may have a quarter. So with few links each may fill its window, and a link
+ * always has its own part, however many packets of other links are not acknowledged.
  */
 #define LCORE_LINKS_FEW 4
 
-/* After links came or went. */
+/* Work out the links' own parts again, after links came or went. */
 static inline void lcore_share_windows(struct lcore *lc)
 {
 	lc->window_least = lc->window_max / 4 / RTE_MAX(lc->n_links, LCORE_LINKS_FEW);
 }
 
-/* Before a burst is assigned. */
+/* Work out how many packets each link may have unacknowledged, before a burst is assigned. */
 static inline void lcore_limit_links(struct lcore *lc)
 {
 	int32_t left = (int32_t)(lc->window_max - lc->window_max / 4 - lc->held);

@@ -8,27 +8,28 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-static int alloc_slots(struct link *link)
+static int link_alloc_slots(struct link *link)
 {
 	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
 	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
-	link->kept = rte_zmalloc("kept", link->slots * sizeof(*link->kept), RTE_CACHE_LINE_SIZE);
+	link->replay_copy = rte_zmalloc("replay_copy", link->slots * sizeof(*link->replay_copy),
+					RTE_CACHE_LINE_SIZE);
 	link->client_path = rte_zmalloc("client_paths", link->slots * sizeof(*link->client_path),
 					RTE_CACHE_LINE_SIZE);
-	if (link->slot == NULL || link->free_slot == NULL || link->kept == NULL ||
+	if (link->slot == NULL || link->free_slot == NULL || link->replay_copy == NULL ||
 	    link->client_path == NULL)
 		return -ENOMEM;
 	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
-	link->busy = link->untold = (struct slot_list){SLOT_NONE, SLOT_NONE};
+	link->busy = link->cancel_due = (struct slot_list){SLOT_NONE, SLOT_NONE};
 	link->overdue_at = link->swept_at = link->moved_at = SLOT_NONE;
 	return 0;
 }
 
-/* As many as make one packet, together with its trailer, in one mbuf. */
-static uint32_t batch_max(const struct link_params *p)
+/* Descriptors of one WRITE: it must be one packet and fit one mbuf, with its trailer. */
+static uint32_t link_batch_max(const struct link_params *p)
 {
 	uint32_t room =
 		p->descriptor_room - RTE_MIN(p->descriptor_room, (uint32_t)ROCE_TRAILER_MAX);
@@ -62,16 +63,16 @@ struct link *link_create(const struct link_params *p)
 	link->cancels = p->remote->cancels;
 	link->reply_shift = rte_log2_u32(p->reply_stride);
 	link->latency = latency_create(1, LATENCY_LINK_SIZE);
-	if (link->latency == NULL || alloc_slots(link) < 0)
+	if (link->latency == NULL || link_alloc_slots(link) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);
-	link->batch_max = batch_max(p);
+	link->batch_max = link_batch_max(p);
 	if (link->batch_max == 0)
 		goto fail;
 	rq = (struct requester_params){
 		.path = &link->path,
 		.tx = p->tx,
-		.pool = p->pieces,
+		.pool = p->indirect_pool,
 		.held = p->held,
 		.clock = p->clock,
 		.drained = p->drained,
@@ -100,9 +101,9 @@ void link_release(struct link *link)
 	rte_pktmbuf_free(link->batch);
 	rte_pktmbuf_free(link->reply_head);
 	link->batch = link->reply_head = link->reply_tail = NULL;
-	for (uint32_t i = 0; link->kept != NULL && i < link->slots; i++) {
-		rte_pktmbuf_free(link->kept[i].packet);
-		link->kept[i].packet = NULL;
+	for (uint32_t i = 0; link->replay_copy != NULL && i < link->slots; i++) {
+		rte_pktmbuf_free(link->replay_copy[i].packet);
+		link->replay_copy[i].packet = NULL;
 	}
 }
 
@@ -111,7 +112,7 @@ void link_destroy(struct link *link)
 	if (link == NULL)
 		return;
 	link_release(link);
-	rte_free(link->kept);
+	rte_free(link->replay_copy);
 	rte_free(link->client_path);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
@@ -128,7 +129,7 @@ void link_batch_flush(struct link *link)
 	link->batch->data_len = link->batched * sizeof(struct ring_descriptor);
 	link->batch->pkt_len = link->batch->data_len;
 	link->batched = 0;
-	/* Headroom and window were made sure of: only a dead queue pair refuses. */
+	/* Headroom and window were reserved: only a failed queue pair refuses. */
 	if (requester_write(&link->requester, link->batch,
 			    link->descriptors + first * sizeof(struct ring_descriptor), link->rkey,
 			    0, REQUESTER_ACK_REQUEST) < 0)
@@ -137,8 +138,8 @@ void link_batch_flush(struct link *link)
 	requester_ring(&link->requester);
 }
 
-/* Slots in use form a list by age, so that overdue requests are found without a search. */
-static void append(struct slot *slots, struct slot_list *list, uint32_t number)
+/* Slots in use form a list by age, so that overdue requests need no search. */
+static void link_list_append(struct slot *slots, struct slot_list *list, uint32_t number)
 {
 	struct slot *slot = &slots[number];
 
@@ -151,7 +152,7 @@ static void append(struct slot *slots, struct slot_list *list, uint32_t number)
 	list->newest = number;
 }
 
-static void take_off(struct slot *slots, struct slot_list *list, uint32_t number)
+static void link_list_remove(struct slot *slots, struct slot_list *list, uint32_t number)
 {
 	const struct slot *slot = &slots[number];
 
@@ -165,8 +166,8 @@ static void take_off(struct slot *slots, struct slot_list *list, uint32_t number
 		slots[slot->newer].older = slot->older;
 }
 
-/* What the next requests of this burst will write: cold stores would hold up all that follow. */
-static void prefetch_next(const struct link *link, const struct ring_descriptor *d)
+/* Prefetch what the next requests of this burst write: stores that miss the cache would stall. */
+static void link_prefetch_next(const struct link *link, const struct ring_descriptor *d)
 {
 	const uint32_t ahead = 4;
 
@@ -188,7 +189,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	int ret;
 
 	link_unreserve(link, requester_packets(&link->requester, m->data_len));
-	/* First the descriptor's memory: a payload that nobody announces would wait for ever. */
+	/* Descriptors' memory first: a payload without a descriptor would never be served. */
 	if (link->batch == NULL)
 		link->batch = rte_pktmbuf_alloc(pool);
 	if (link->batch == NULL)
@@ -200,7 +201,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 		return ret;
 	link->n_free--;
 	d = rte_pktmbuf_mtod(link->batch, struct ring_descriptor *) + link->batched;
-	prefetch_next(link, d);
+	link_prefetch_next(link, d);
 	*d = *request;
 	d->slot = number;
 	d->sequence = ++link->position;
@@ -213,7 +214,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 		.service = request->service,
 		.state = SLOT_BUSY,
 	};
-	append(link->slot, &link->busy, number);
+	link_list_append(link->slot, &link->busy, number);
 	link->batched++;
 	link->stats.requests++;
 	/* A WRITE is contiguous: it ends where the ring wraps. */
@@ -222,7 +223,7 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	return 0;
 }
 
-static void notify(struct link *link, struct txq *tx, struct rte_mempool *pool)
+static void link_send_cnp(struct link *link, struct txq *tx, struct rte_mempool *pool)
 {
 	struct rte_mbuf *m;
 
@@ -243,7 +244,7 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 	struct rte_mbuf *m;
 
 	if (unlikely(link->responder.notification_due))
-		notify(link, tx, pool);
+		link_send_cnp(link, tx, pool);
 	if (!link->responder.ack_due || !roce_path_is_resolved(&link->path) || txq_room(tx) == 0)
 		return;
 	m = rte_pktmbuf_alloc(pool);
@@ -260,44 +261,44 @@ void link_slot_free(struct link *link, uint32_t number)
 	struct slot *slot = &link->slot[number];
 
 	if (slot->state == SLOT_BUSY)
-		take_off(link->slot, &link->busy, number);
-	else if (unlikely(slot->untold))
-		take_off(link->slot, &link->untold, number);
+		link_list_remove(link->slot, &link->busy, number);
+	else if (unlikely(slot->cancel_due))
+		link_list_remove(link->slot, &link->cancel_due, number);
 	slot->state = SLOT_FREE;
 	link->free_slot[link->n_free++] = number;
 }
 
 void link_slot_abandon(struct link *link, uint32_t number)
 {
-	take_off(link->slot, &link->busy, number);
+	link_list_remove(link->slot, &link->busy, number);
 	link->slot[number].state = SLOT_ABANDONED;
 }
 
-/* Its packets are not acknowledged, or are not wanted now. */
-static bool is_behind(const struct link *link)
+/* Does the worker not acknowledge packets, or not want any now? */
+static bool link_is_behind(const struct link *link)
 {
 	const struct requester *rq = &link->requester;
 
 	return link->suspect || rq->early > 0 || rq->retries > 0 || rq->hold_until != 0;
 }
 
-/* May another cancel word be under way? */
-static bool has_cancel_room(struct link *link)
+/* Is there room for another unacknowledged cancel word? */
+static bool link_has_cancel_room(struct link *link)
 {
 	const struct requester *rq = &link->requester;
 
 	if (link->n_cancels > 0 && roce_psn_diff(rq->una_psn, link->cancel_psn) > 0)
 		link->n_cancels = 0;
-	/* Descriptors that have yet to be written have room there: at worst a WRITE each. */
+	/* Room must be left for gathered descriptors: at worst each takes a WRITE of its own. */
 	return link->n_cancels < LINK_CANCELS_MAX && requester_room(rq, 1 + link->batched);
 }
 
-static bool tell(struct link *link, uint32_t number, struct rte_mempool *pool)
+static bool link_write_cancel(struct link *link, uint32_t number, struct rte_mempool *pool)
 {
 	struct rte_mbuf *m;
 	uint64_t *word;
 
-	if (is_behind(link) || !has_cancel_room(link))
+	if (link_is_behind(link) || !link_has_cancel_room(link))
 		return false;
 	m = rte_pktmbuf_alloc(pool);
 	if (m == NULL)
@@ -318,23 +319,23 @@ static bool tell(struct link *link, uint32_t number, struct rte_mempool *pool)
 void link_cancel(struct link *link, uint32_t number, struct rte_mempool *pool)
 {
 	link_slot_abandon(link, number);
-	/* In turn, as all of them cost the worker the same. */
-	if (link->untold.oldest == SLOT_NONE && tell(link, number, pool))
+	/* In order: not before cancel words that are due already. */
+	if (link->cancel_due.oldest == SLOT_NONE && link_write_cancel(link, number, pool))
 		return;
-	link->slot[number].untold = true;
-	append(link->slot, &link->untold, number);
+	link->slot[number].cancel_due = true;
+	link_list_append(link->slot, &link->cancel_due, number);
 }
 
-uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool)
+uint32_t link_send_cancels(struct link *link, uint32_t max, struct rte_mempool *pool)
 {
 	uint32_t n = 0, number;
 
 	for (; n < max; n++) {
-		number = link->untold.oldest;
-		if (number == SLOT_NONE || !tell(link, number, pool))
+		number = link->cancel_due.oldest;
+		if (number == SLOT_NONE || !link_write_cancel(link, number, pool))
 			break;
-		take_off(link->slot, &link->untold, number);
-		link->slot[number].untold = false;
+		link_list_remove(link->slot, &link->cancel_due, number);
+		link->slot[number].cancel_due = false;
 	}
 	return n;
 }
@@ -349,7 +350,7 @@ const char *link_error(const struct link *link)
 {
 	enum requester_error error = __atomic_load_n(&link->requester.error, __ATOMIC_ACQUIRE);
 
-	/* First: what it did ends our sending, too. */
+	/* Checked first: it also ends the sending side. */
 	if (__atomic_load_n(&link->responder.error, __ATOMIC_RELAXED))
 		return "the worker wrote where or what it may not";
 	if (error == REQUESTER_RETRY_EXCEEDED)

@@ -4,8 +4,8 @@
  * sees it (private to lb/). Keeps the credits (free slots), remembers what is in flight in which
  * slot, and gathers descriptors so that a burst for one worker shares one WRITE.
  *
- * Owner: its lcore, from link_attach() on. The control thread builds it, reads its counters, and
- * destroys it after the lcore has let go.
+ * Owner: its lcore, from the mailbox call that attaches it on. The control thread builds it, reads
+ * its counters, and destroys it after the lcore has set <reaped>.
  */
 #ifndef LB_LINK_H
 #define LB_LINK_H
@@ -21,15 +21,15 @@
 #include "rdma/responder.h"
 #include "ring.h"
 
-/* Cancel words of a link that may be unacknowledged: a worker that is slow to do so keeps that many
- * of the lcore's. */
+/* Limit of a link's unacknowledged cancel words: a worker that is slow to acknowledge them holds
+ * that many of the lcore's mbufs. */
 #define LINK_CANCELS_MAX 64
 
 enum slot_state {
 	SLOT_FREE = 0,
 	SLOT_BUSY,
-	SLOT_PROBE,     /* no client's: is the worker well? */
-	SLOT_ABANDONED, /* the client has had its notice; the worker still owes an answer */
+	SLOT_PROBE,     /* a health probe of the load balancer's own */
+	SLOT_ABANDONED, /* the client has had its notice; the worker still owes a reply */
 };
 
 /* A request in flight. */
@@ -37,27 +37,27 @@ struct slot {
 	uint64_t sequence; /* of its descriptor */
 	uint64_t flow;     /* conntrack handle */
 	uint64_t arrived;  /* TSC: when the request came */
-	uint64_t deadline; /* TSC: by when it is to be answered; 0: no limit */
+	uint64_t deadline; /* TSC: when its reply is due; 0: no limit */
 	uint64_t sent;     /* TSC */
-	uint64_t tag;      /* first 8 bytes of the request, for a notice */
+	uint64_t tag;      /* for a notice: the request's id, or its first 8 bytes */
 	uint16_t service;
 	uint8_t state;         /* enum slot_state */
-	bool untold;           /* abandoned, and the worker does not know yet */
+	bool cancel_due;       /* abandoned, and its cancel word has not been sent yet */
 	uint32_t chunks;       /* of the reply, so far */
 	uint32_t older, newer; /* neighbours in its list; SLOT_NONE at the ends */
 };
 _Static_assert(sizeof(struct slot) == 64, "a cache line");
 
-/* Slots in the order in which they came. */
+/* Slots in the order in which they were added. */
 struct slot_list {
 	uint32_t oldest, newest; /* SLOT_NONE: none */
 };
 
 enum probe_state { PROBE_WAITING, PROBE_GOOD, PROBE_BAD };
 
-/* What it takes to send it again; beside the slots, as few services want it. */
-struct kept {
-	struct rte_mbuf *packet; /* a reference to what holds the payload; NULL: not kept */
+/* Replay state per slot; a separate array because few services enable it. */
+struct replay_copy {
+	struct rte_mbuf *packet; /* a reference to the payload's mbuf; NULL: none is kept */
 	uint16_t offset, length; /* of the payload in its buffer */
 	uint8_t replays;         /* so far */
 	uint32_t hash;
@@ -70,46 +70,48 @@ struct link {
 	uint16_t worker;
 	uint16_t worker_generation;
 	uint16_t port; /* index of the fabric port */
-	bool direct;   /* the worker is no router's: packets come from its own MAC address */
+	bool direct;   /* no router in between: packets come from the worker's own MAC address */
 	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
-	bool active;   /* on the lcore's list of links that housekeeping looks after */
+	bool active;   /* on the lcore's list of links that housekeeping visits */
 	bool suspect;  /* its worker may have gone: no new requests */
 	/* the worker's ring */
 	uint32_t rkey;
 	uint32_t slots; /* power of two */
 	uint32_t stride;
-	uint32_t batch_share; /* of what the worker runs at a time, what is this lcore's */
+	uint32_t batch_share; /* this lcore's part of the requests that the worker runs at a time */
 	uint64_t descriptors, slot_address, cancels;
 	uint64_t position;      /* of the next descriptor */
 	struct rte_mbuf *batch; /* descriptors not sent yet */
 	uint32_t batched;
-	uint32_t batch_max; /* descriptors of one descriptor WRITE, which is one packet */
-	/* cancel words under way: so many at most, and the PSN of the last */
+	uint32_t batch_max; /* descriptors in one descriptor WRITE, which is one packet */
+	/* cancel words that may be unacknowledged, and the PSN of the last */
 	uint32_t n_cancels, cancel_psn;
 	/* credits */
 	struct slot *slot;
 	struct client_path *client_path; /* by slot: the reply's way back */
-	struct kept *kept;               /* by slot */
+	struct replay_copy *replay_copy; /* by slot */
 	uint16_t *free_slot;             /* stack */
 	uint32_t n_free;
-	uint32_t kept_back; /* free slots that requests which can wait here do not get: choose.c */
+	uint32_t kept_back; /* free slots withheld from requests that can wait here: choose.c */
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
-	struct slot_list busy;                     /* whose clients wait, in the order of sending */
-	struct slot_list untold; /* of which the worker is to be told that nobody waits */
-	/* the search for clients who are to be told goes on here; SLOT_NONE: at the oldest */
+	struct slot_list busy;                     /* in state SLOT_BUSY, in the order of sending */
+	struct slot_list cancel_due; /* those whose cancel word has not been sent yet */
+	/* where the next search for overdue requests starts; SLOT_NONE: at the oldest */
 	uint32_t overdue_at;
-	/* the same of the searches for those whose flow has gone, and for those to be replayed */
+	/* the same for requests whose flow has gone, and for those to be replayed */
 	uint32_t swept_at, moved_at;
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
-	uint32_t reply_slot;  /* that the message being received is addressed to */
+	uint32_t reply_slot;  /* the slot of the message being received */
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
-	/* after link_detach: the lcore tells the clients, then the control thread frees the link */
-	struct link *next_dying; /* on the lcore's list */
-	struct link *next_grave; /* on the control thread's */
-	int buried;              /* atomic */
+	/* once detached: the lcore notifies the clients and sets <reaped>, then the control thread
+	 * frees the link */
+	struct link *next_detached; /* on the lcore's list */
+	struct link *next_to_free;  /* on the control thread's */
+	int reaped;                 /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
-	/* of its replies since the control thread has looked; both write, one may win (atomic) */
+	/* ns; of the replies since the control thread last read and reset it (atomic). Both write,
+	 * so one value may be lost */
 	uint64_t longest_run_ns;
 	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t strangers;    /* packets from other MAC addresses than the worker's (atomic) */
@@ -122,9 +124,9 @@ struct link {
 };
 
 /*
- * Queue pair numbers: the lcore in the upper 6 bits, then 18 random bits, as a number is all that a
- * congestion notification takes. The lowest 11 of them are the link's place in its lcore's table,
- * which no other link has.
+ * Queue pair numbers: the lcore in the upper 6 bits, then 18 bits that cannot be guessed, because
+ * the number alone authorizes a congestion notification. The lowest 11 bits are the link's place in
+ * its lcore's table, unique in it.
  */
 #define LINK_TAG_MASK        0x3ffffu
 #define LINK_PLACES          2048
@@ -140,34 +142,33 @@ struct link_params {
 	bool direct;
 	const struct lb_link_spec *remote;
 	uint32_t slots;
-	uint32_t batch_share;  /* this lcore's, of what the worker runs at a time */
+	uint32_t batch_share; /* this lcore's part of the requests that the worker runs at a time */
 	uint32_t reply_stride; /* power of two */
 	uint32_t reply_rkey;
 	uint32_t psn; /* the first we send */
 	struct roce_path_spec path;
 	struct txq *tx;
-	struct rte_mempool *pieces;      /* small mbufs for headers and trailers */
-	uint32_t *held;                  /* counts packets that wait for an acknowledgement */
-	const uint64_t *clock, *drained; /* as of requesters */
-	struct requester_list *paced;    /* links whose packets wait for their rate */
-	uint64_t line_rate;              /* bytes per second; 0: no congestion control */
-	uint64_t notify_interval;        /* TSC; between congestion notifications; 0: none */
+	struct rte_mempool *indirect_pool; /* small mbufs for headers and trailers */
+	uint32_t *held;                    /* counts packets that wait for an acknowledgement */
+	const uint64_t *clock, *drained;   /* see struct requester_params */
+	struct requester_list *paced;      /* links whose packets wait for their rate */
+	uint64_t line_rate;                /* bytes per second; 0: no congestion control */
+	uint64_t notify_interval;          /* TSC between congestion notifications; 0: send none */
 	bool multi_segment;
 	uint32_t descriptor_room; /* in mbufs of descriptors, behind the headroom */
 	uint8_t ack_timeout, retry_limit, rnr_retry;
 };
 
-/* NULL with errno ENOMEM. */
+/* Allocate a link. NULL with errno ENOMEM. Control thread. */
 struct link *link_create(const struct link_params *params);
 /*
- * Its owner gives back the packets that it holds and takes them off its own counters. What is left
- * is memory.
+ * Give back the packets that the link holds and take them off the owner's counters. Only memory is
+ * left. Owner only.
  */
 void link_release(struct link *link);
 /*
- * Frees it, after link_release() if there is still something to give back: that is for the owner
- * only. The control thread destroys links that were released, that no lcore ever had, or whose
- * lcores have stopped.
+ * Free the link, after link_release() if that has not been done yet. The control thread destroys
+ * links that were released, that no lcore ever had, or whose lcores have stopped.
  */
 void link_destroy(struct link *link);
 
@@ -176,14 +177,14 @@ static inline uint32_t link_outstanding(const struct link *link)
 	return link->slots - link->n_free;
 }
 
-/* Is there anything that time may do something about: a slot in use, a timer, a rate? */
+/* Does the link need housekeeping: is a slot in use, a timer running, or a rate limited? */
 static inline bool link_has_work(const struct link *link)
 {
 	return link->n_free != link->slots || requester_unacked(&link->requester) != 0 ||
 	       link->requester.rate.limited;
 }
 
-/* Room for so many packets more, <max> unacknowledged at most? For the first in any case. */
+/* May <packets> more be sent, with at most <max> unacknowledged? A link without any may always. */
 static inline bool link_room(const struct link *link, uint32_t packets, uint32_t max)
 {
 	uint32_t unacked = requester_unacked(&link->requester);
@@ -239,30 +240,30 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool);
 
 /*
- * One acknowledgement for all packets that asked for one, and what there is to say of congestion;
- * stays due when there is no room.
+ * Send one acknowledgement for all packets that asked for one, and a congestion notification if one
+ * is due. Both stay due when there is no room or memory.
  */
 void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *pool);
 
-/* The reply's last chunk came, or nobody waits for it any more: the slot is free. */
+/* Free the slot: the reply's last chunk came, or none will come. */
 void link_slot_free(struct link *link, uint32_t slot);
 
-/* The client has had its notice. The slot stays taken until the worker lets go of it. */
+/* The client has had its notice. The slot stays in use until the worker has replied. */
 void link_slot_abandon(struct link *link, uint32_t slot);
 
 /*
- * The client has had its notice, and the worker is to be told that nobody waits for the answer: at
- * once, or with a later link_tell() when it does not acknowledge what it has been sent, or there is
- * no room or memory. Mbufs are of <pool>.
+ * Abandon the slot and send the worker a cancel word for it, in an mbuf of <pool>. A later
+ * link_send_cancels() sends it while the worker does not acknowledge, or there is no room or
+ * memory.
  */
 void link_cancel(struct link *link, uint32_t slot, struct rte_mempool *pool);
-/* Tell the worker of up to <max> slots that it has yet to be told of. How many it was told of. */
-uint32_t link_tell(struct link *link, uint32_t max, struct rte_mempool *pool);
+/* Send up to <max> cancel words that are due. Returns how many. */
+uint32_t link_send_cancels(struct link *link, uint32_t max, struct rte_mempool *pool);
 
-/* A slot in state SLOT_PROBE was answered with this status (enum ring_status). Its lcore. */
+/* Record the answer to a probe, an enum ring_status, for the control thread. On its lcore. */
 void link_probe_answered(struct link *link, uint32_t status);
 
-/* Why the link cannot go on, or NULL. */
+/* The reason why the link has failed, for logs and operators, or NULL. Any thread. */
 const char *link_error(const struct link *link);
 
 #endif

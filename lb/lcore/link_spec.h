@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two halves of a link (a queue pair and a ring between one lcore and one worker), as agent and load
- * balancer tell each other.
+ * The parameters of a link (a queue pair and a ring between one lcore and one worker) that agent
+ * and load balancer exchange.
  */
 #ifndef LB_LINK_SPEC_H
 #define LB_LINK_SPEC_H
@@ -27,14 +27,14 @@ struct lb_link_info {
 	uint32_t reply_rkey;
 	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
 	uint32_t reply_stride;
-	/* Packets from this UDP source port come to the lcore's own queue; 0: not known. */
+	/* UDP source port whose packets the NIC gives to the lcore's own queue; 0: not known. */
 	uint16_t udp_source;
 };
 
 struct lb_registration {
 	struct worker_spec worker;
 	struct lb_address address; /* of the agent's RoCEv2 endpoint */
-	uint32_t path_mtu;         /* largest the agent can take: 256..4096 */
+	uint32_t path_mtu;         /* the largest that the agent can receive: 256..4096 */
 	unsigned int n_links;      /* one per lcore */
 	struct lb_link_spec link[LB_LCORES_MAX];
 };

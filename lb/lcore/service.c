@@ -3,8 +3,8 @@
 
 #include "lcore/service.h"
 
-static uint32_t slot_of(const struct service_table *t, const struct in6_addr *a, uint16_t port,
-			uint8_t protocol)
+static uint32_t service_slot(const struct service_table *t, const struct in6_addr *a, uint16_t port,
+			     uint8_t protocol)
 {
 	uint64_t words[2];
 
@@ -15,11 +15,12 @@ static uint32_t slot_of(const struct service_table *t, const struct in6_addr *a,
 	return (words[1] >> 32 ^ words[0]) & (SERVICE_TABLE_SIZE - 1);
 }
 
-/* The entry, or the free one where it would go. The table is never full. */
-static const struct service_entry *find(const struct service_table *t, const struct in6_addr *a,
-					uint16_t port, uint8_t protocol)
+/* Find the entry, or the free one where it would go. The table is never full. */
+static const struct service_entry *service_find(const struct service_table *t,
+						const struct in6_addr *a, uint16_t port,
+						uint8_t protocol)
 {
-	uint32_t i = slot_of(t, a, port, protocol);
+	uint32_t i = service_slot(t, a, port, protocol);
 
 	for (;; i = (i + 1) & (SERVICE_TABLE_SIZE - 1)) {
 		const struct service_entry *e = &t->entry[i];
@@ -30,10 +31,10 @@ static const struct service_entry *find(const struct service_table *t, const str
 	}
 }
 
-static void add(struct service_table *t, const struct in6_addr *a, uint16_t port, uint8_t protocol,
-		uint16_t service)
+static void service_add(struct service_table *t, const struct in6_addr *a, uint16_t port,
+			uint8_t protocol, uint16_t service)
 {
-	struct service_entry *e = (struct service_entry *)find(t, a, port, protocol);
+	struct service_entry *e = (struct service_entry *)service_find(t, a, port, protocol);
 
 	*e = (struct service_entry){
 		.address = *a, .port = port, .protocol = protocol, .used = 1, .service = service};
@@ -51,28 +52,30 @@ void service_table_init(struct service_table *table, const struct lb_config *con
 		if (!lb_service_used(s))
 			continue;
 		if (!s->leaving)
-			add(table, &s->vip.addr, htons(s->port), s->protocol, i);
-		add(table, &s->vip.addr, 0, 0, SERVICE_NONE);
+			service_add(table, &s->vip.addr, htons(s->port), s->protocol, i);
+		service_add(table, &s->vip.addr, 0, 0, SERVICE_NONE);
 	}
 }
 
-void service_view_init(struct service_view *view, const struct lb_config *config, uint64_t seed)
+void service_snapshot_init(struct service_snapshot *snapshot, const struct lb_config *config,
+			   uint64_t seed)
 {
-	view->n = config->n_services;
-	service_table_init(&view->table, config, seed);
-	memcpy(view->config, config->service, sizeof(view->config));
+	snapshot->n = config->n_services;
+	service_table_init(&snapshot->table, config, seed);
+	memcpy(snapshot->config, config->service, sizeof(snapshot->config));
 }
 
 uint16_t service_lookup(const struct service_table *table, const struct flow_key *key)
 {
-	const struct service_entry *e = find(table, &key->dst, key->dst_port, key->protocol);
+	const struct service_entry *e =
+		service_find(table, &key->dst, key->dst_port, key->protocol);
 
 	if (e->used)
 		return e->service;
-	return find(table, &key->dst, 0, 0)->used ? SERVICE_NONE : SERVICE_NOT_OURS;
+	return service_find(table, &key->dst, 0, 0)->used ? SERVICE_NONE : SERVICE_NOT_OURS;
 }
 
 bool service_has_address(const struct service_table *table, const struct in6_addr *address)
 {
-	return find(table, address, 0, 0)->used;
+	return service_find(table, address, 0, 0)->used;
 }

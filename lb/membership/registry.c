@@ -130,8 +130,8 @@ static void registry_detach_link(void *lcore, void *argument)
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) == NULL)
 		requester_fini(&link->requester);
 	/* Its requests go to other workers, or their clients get notices as the ports have room. */
-	link->next_dying = lc->dying;
-	lc->dying = link;
+	link->next_detached = lc->detached;
+	lc->detached = link;
 }
 
 static void drop_links(struct lb *lb, struct worker *w)
@@ -144,8 +144,8 @@ static void drop_links(struct lb *lb, struct worker *w)
 		mailbox_send(&lb->lcore[i]->mailbox, registry_detach_link, lb->lcore[i], link);
 		verbs_link_stop(link);
 		lb->lost[w->number] += link->stats.lost;
-		link->next_grave = lb->dying;
-		lb->dying = link;
+		link->next_to_free = lb->detached;
+		lb->detached = link;
 	}
 }
 
@@ -160,16 +160,16 @@ void registry_destroy_link(struct lb *lb, struct link *link)
 /* Free the links whose lcores are done with them. */
 void registry_free_links(struct lb *lb)
 {
-	struct link **at = &lb->dying;
+	struct link **at = &lb->detached;
 
 	while (*at != NULL) {
 		struct link *link = *at;
 
-		if (__atomic_load_n(&link->buried, __ATOMIC_ACQUIRE)) {
-			*at = link->next_grave;
+		if (__atomic_load_n(&link->reaped, __ATOMIC_ACQUIRE)) {
+			*at = link->next_to_free;
 			link_destroy(link);
 		} else {
-			at = &link->next_grave;
+			at = &link->next_to_free;
 		}
 	}
 }
@@ -498,7 +498,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 			},
 		.tx = &lc->tx[port],
 		.descriptor_room = rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM,
-		.pieces = lc->pieces,
+		.indirect_pool = lc->indirect_pool,
 		.held = &lc->held,
 		.clock = &lc->now,
 		.drained = &lc->drained.at,

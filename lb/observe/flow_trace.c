@@ -150,7 +150,7 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 							      : lcore_pick_table(lc, service)->n;
 		w->tag = b->tag[i];
 		trace_add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len,
-			  b->standing[i].level,
+			  b->priority[i].level,
 			  b->deadline[i] > lc->now
 				  ? lb_tsc_to_ns(lc->lb, b->deadline[i] - lc->now) / 1000
 				  : 0,

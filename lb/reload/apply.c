@@ -24,7 +24,7 @@ struct lcore_queues {
 struct change {
 	const struct lb_config *next;
 	unsigned int n; /* numbers are below this, before and afterwards */
-	struct service_view *view;
+	struct service_snapshot *view;
 	struct lcore_queues *queues; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
 	bool changed[LB_SERVICES_MAX]; /* its configuration changed, or it was removed */
@@ -33,12 +33,12 @@ struct change {
 	bool requeue[LB_SERVICES_MAX]; /* it gets a new queue */
 };
 
-struct service_view *apply_snapshot(const struct lb *lb, const struct lb_config *config)
+struct service_snapshot *apply_snapshot(const struct lb *lb, const struct lb_config *config)
 {
-	struct service_view *view = malloc(sizeof(*view));
+	struct service_snapshot *view = malloc(sizeof(*view));
 
 	if (view != NULL)
-		service_view_init(view, config, lb->service_seed);
+		service_snapshot_init(view, config, lb->service_seed);
 	return view;
 }
 
@@ -162,11 +162,11 @@ static void apply_reset_service(struct lcore *lc, unsigned int service)
 {
 	struct lcore_service *s = &lc->service[service];
 	struct queue queue = s->queue;
-	uint32_t kept = s->kept;
+	uint32_t kept = s->replay_copies;
 
 	memset(s, 0, sizeof(*s));
 	s->queue = queue;
-	s->kept = kept;
+	s->replay_copies = kept;
 	memset(&lc->latency[service], 0, sizeof(lc->latency[service]));
 }
 
@@ -211,7 +211,7 @@ static void apply_publish(struct lb *lb, struct change *a, bool serving)
 static void change_over(struct lb *lb, struct change *a)
 {
 	uint64_t shortest = apply_shortest_timeout(lb, a->next);
-	struct service_view *old = (struct service_view *)lb->services;
+	struct service_snapshot *old = (struct service_snapshot *)lb->services;
 
 	/* Too short costs a vain look, too long misses a timeout: keep the shorter until all lcores
 	 * have changed. */

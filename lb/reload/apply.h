@@ -16,7 +16,7 @@
 int apply_config(struct lb *lb, const struct lb_config *next, char *error, size_t size);
 
 /* The lcores' services for <config>. NULL without memory; the caller frees it. */
-struct service_view *apply_snapshot(const struct lb *lb, const struct lb_config *config);
+struct service_snapshot *apply_snapshot(const struct lb *lb, const struct lb_config *config);
 void apply_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES]);
 /* The shortest request timeout of the services, TSC cycles. */
 uint64_t apply_shortest_timeout(const struct lb *lb, const struct lb_config *config);

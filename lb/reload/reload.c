@@ -61,7 +61,7 @@ static int reload_plan(struct lb *lb, struct reload *r, lb_config_visit *visit, 
 	ret = lb_config_merge(&lb->config, &r->file, &r->next, error, size);
 	if (ret < 0)
 		return ret;
-	if (lb->lcore[0]->kept_max == 0 && lb_replays_per_lcore(&r->next) > 0) {
+	if (lb->lcore[0]->replay_copies_max == 0 && lb_replays_per_lcore(&r->next) > 0) {
 		snprintf(error, size,
 			 "services: replay changed from 0: needs a restart, which reserves packets "
 			 "for it; nothing was applied");

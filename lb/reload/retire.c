@@ -58,7 +58,7 @@ static void mark_busy(void *lcore, void *argument)
 		busy->busy[i] |= lc->service[i].queue.count > 0;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		mark_busy_link(lc->links[i], busy);
-	for (const struct link *link = lc->dying; link != NULL; link = link->next_dying)
+	for (const struct link *link = lc->detached; link != NULL; link = link->next_detached)
 		mark_busy_link(link, busy);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is answered on the spot, in the packet that asked: ARP and neighbour solicitations for VIPs
- * and fabric addresses, and pings to them. Answers to our own questions go to the control thread.
+ * Answer ARP requests, neighbour solicitations and pings for VIPs and fabric addresses, in the
+ * packet that asked. Replies to the load balancer's own requests go to the control thread.
  */
 #include "walk/answer.h"
 
@@ -15,8 +15,8 @@
 #define VLAN_LENGTH  4
 #define TTL          64
 
-/* VIPs live on client ports, the fabric address on its port. */
-static bool is_ours(const struct lcore *lc, uint16_t port, const struct in6_addr *address)
+/* VIPs belong to all client ports, a fabric address to its own port. */
+static bool answer_for_us(const struct lcore *lc, uint16_t port, const struct in6_addr *address)
 {
 	const struct lb_port_config *config = &lc->lb->config.port[port];
 
@@ -25,16 +25,16 @@ static bool is_ours(const struct lcore *lc, uint16_t port, const struct in6_addr
 	return config->fabric && memcmp(&config->address.addr, address, sizeof(*address)) == 0;
 }
 
-static void transmit(struct lcore *lc, struct rte_mbuf *m, uint16_t port)
+static void answer_transmit(struct lcore *lc, struct rte_mbuf *m, uint16_t port)
 {
 	if (txq_room(&lc->tx[port]) == 0)
 		return lcore_drop(lc, m, LB_DROP_NO_TX);
 	txq_push(&lc->tx[port], m);
 }
 
-/* Put the VLAN tag of the question into the answer. The frame has an untagged Ethernet header, and
+/* Put the VLAN tag of the request into the reply. The frame has an untagged Ethernet header, and
  * headroom. */
-static void tag(struct rte_mbuf *m, uint16_t vlan)
+static void answer_put_vlan(struct rte_mbuf *m, uint16_t vlan)
 {
 	uint8_t *at;
 
@@ -42,7 +42,7 @@ static void tag(struct rte_mbuf *m, uint16_t vlan)
 		return;
 	at = (uint8_t *)rte_pktmbuf_prepend(m, VLAN_LENGTH);
 	if (at == NULL)
-		return; /* cannot be: nothing was put in front of what was received */
+		return; /* cannot happen: a received frame has all of its headroom */
 	memmove(at, at + VLAN_LENGTH, 12);
 	at[12] = 0x81;
 	at[13] = 0x00;
@@ -65,28 +65,28 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 		return lcore_drop(lc, m, other);
 	/* The fabric has no VLANs. */
 	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 && neigh_tells(&message) &&
-	    !is_ours(lc, index, &message.sender)) {
+	    !answer_for_us(lc, index, &message.sender)) {
 		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0) {
 			__atomic_fetch_add(&lc->lb->punt_lost, 1, __ATOMIC_RELAXED);
 			lcore_drop(lc, m, other);
 		}
 		return;
 	}
-	if (message.kind != NEIGH_REQUEST || !is_ours(lc, index, &message.target) ||
+	if (message.kind != NEIGH_REQUEST || !answer_for_us(lc, index, &message.target) ||
 	    message.sender_mac[0] & 1)
 		return lcore_drop(lc, m, other);
-	/* A solicitation may leave its own address out: then it is the frame's. */
+	/* A solicitation may omit the sender's MAC address: then it is the frame's source. */
 	if (memcmp(message.sender_mac, no_mac, 6) == 0)
 		memcpy(message.sender_mac, frame + 6, 6);
 	rte_pktmbuf_reset(m);
 	m->port = lc->lb->port[index].id;
 	frame = (uint8_t *)rte_pktmbuf_append(m, NEIGH_FRAME_MAX);
 	m->data_len = m->pkt_len = neigh_reply_build(frame, &message, lc->lb->port[index].mac);
-	tag(m, p->vlan);
-	transmit(lc, m, index);
+	answer_put_vlan(m, p->vlan);
+	answer_transmit(lc, m, index);
 }
 
-static void swap(uint8_t *a, uint8_t *b, unsigned int length)
+static void answer_swap(uint8_t *a, uint8_t *b, unsigned int length)
 {
 	for (unsigned int i = 0; i < length; i++) {
 		uint8_t byte = a[i];
@@ -111,11 +111,11 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 	} else {
 		memcpy(&target, ip + 24, 16);
 	}
-	if (!is_ours(lc, index, &target))
+	if (!answer_for_us(lc, index, &target))
 		return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
 	memcpy(frame, frame + 6, 6);
 	memcpy(frame + 6, lc->lb->port[index].mac, 6);
-	swap(ip + (v4 ? 12 : 8), ip + (v4 ? 16 : 24), v4 ? 4 : 16);
+	answer_swap(ip + (v4 ? 12 : 8), ip + (v4 ? 16 : 24), v4 ? 4 : 16);
 	if (v4) {
 		ip[8] = TTL;
 		ip[10] = ip[11] = 0;
@@ -125,12 +125,14 @@ void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 		ip[7] = TTL;
 	}
 	icmp[0] = v4 ? 0 : 129; /* echo reply */
-	/* Only the type changed: adjust the sum, swapped addresses do not matter (RFC 1624). */
+	/* Only the type changed: adjust the checksum; swapped addresses do not change it (RFC
+	 * 1624).
+	 */
 	memcpy(&sum, icmp + 2, 2);
 	sum = checksum_fold((uint64_t)sum + (v4 ? htons(8 << 8) : 0xffff - htons(1 << 8)));
 	memcpy(icmp + 2, &sum, 2);
-	/* What the port took off goes on again. */
+	/* Put back the VLAN tag that the port stripped. */
 	if (p->ip_offset == ETHER_LENGTH)
-		tag(m, p->vlan);
-	transmit(lc, m, index);
+		answer_put_vlan(m, p->vlan);
+	answer_transmit(lc, m, index);
 }

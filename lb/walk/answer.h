@@ -8,8 +8,8 @@
 #include "lcore/lcore.h"
 #include "packet/parse.h"
 
-/* Answer an ARP request or a neighbour solicitation, or pass an answer on to the control thread. Takes
- * the packet. */
+/* Answer an ARP request or a neighbour solicitation, or pass an answer on to the control thread.
+ * Takes the packet. */
 void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);
 /* Answer a ping. Takes the packet. */
 void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p);

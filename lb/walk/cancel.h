@@ -9,9 +9,11 @@
 
 /* End the flow's request with this tag, wherever it is. */
 void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
-/* The client has been told or has gone: tell the worker not to run it. The slot stays taken until then. */
+/* The client has been told or has gone: tell the worker not to run it. The slot stays taken until
+ * then. */
 void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot);
-/* Once per millisecond: send cancel words that could not go at once; end requests whose flow has gone. */
+/* Once per millisecond: send cancel words that could not go at once; end requests whose flow has
+ * gone. */
 void cancel_housekeeping(struct lcore *lc);
 
 #endif

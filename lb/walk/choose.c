@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which worker takes a request: the policy's choice, or the flow's own, among those that have a
- * credit and would be done in time.
+ * Choose the worker of a request: the policy's choice, or the flow's own worker, among those that
+ * have a credit and would be done in time. A flow's home is its preferred worker (session
+ * affinity): requests go there while it has room.
  */
 #include "walk/choose.h"
 
@@ -14,21 +15,21 @@ bool choose_has_workers(const struct lcore *lc, uint16_t service)
 	return table != NULL && table->n > 0;
 }
 
-/* Is it the same worker still that the flow's requests went to? */
-static bool knows_worker(const struct lcore *lc, const struct flow *flow)
+/* Is the worker that the flow's last request went to still registered? */
+static bool choose_knows_worker(const struct lcore *lc, const struct flow *flow)
 {
 	const struct link *link = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
 
 	return link != NULL && link->worker_generation == flow->worker_generation;
 }
 
-static bool keeps_worker(const struct lcore *lc, const struct pick_table *table,
-			 const struct flow *flow)
+static bool choose_keeps_worker(const struct lcore *lc, const struct pick_table *table,
+				const struct flow *flow)
 {
-	return workers_pick_table_has(table, flow->worker) && knows_worker(lc, flow);
+	return workers_pick_table_has(table, flow->worker) && choose_knows_worker(lc, flow);
 }
 
-static void keep_worker(struct flow *flow, const struct link *link)
+static void choose_remember(struct flow *flow, const struct link *link)
 {
 	flow->worker = link->worker;
 	flow->worker_generation = link->worker_generation;
@@ -37,15 +38,15 @@ static void keep_worker(struct flow *flow, const struct link *link)
 struct choice {
 	uint16_t service;
 	uint64_t deadline; /* TSC; 0: none */
-	bool late;         /* out: there are credits, and nobody would be done in time */
+	bool late;         /* out: there are credits, but no worker would be done in time */
 };
 
-/* Take a credit of <worker> for a request of <packets>. NULL when it cannot have another now. */
-static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
+/* Take a credit of <worker> for a request of <length> bytes. NULL: it has no room for one now. */
+static struct link *choose_claim(struct lcore *lc, uint16_t worker, uint32_t length)
 {
 	struct link *link = lc->link[worker];
 
-	/* Longer than its slots: a reload may have brought it to another model. */
+	/* Longer than the worker's slots: a reload may have given the flow to another model. */
 	if (lc->load.credits[worker] == 0 || length > link->stride ||
 	    !link_reserve(link, requester_packets(&link->requester, length), link->kept_back,
 			  lc->link_max))
@@ -54,84 +55,83 @@ static struct link *claim(struct lcore *lc, uint16_t worker, uint32_t length)
 	return link;
 }
 
-/* So many are asked at most when the policy's choice will not do: requests must not cost more, the
- * more workers there are. */
+/* Fallback probes per request; keeps the cost independent of the pool's size. */
 #define TRIES 32
 
-/* The policy's choice cannot take it: whoever can. */
-static struct link *claim_any(struct lcore *lc, const struct pick_table *table, uint32_t hash,
-			      uint32_t length)
+/* The policy's choice has no room: try others, from a place that the hash gives. */
+static struct link *choose_claim_any(struct lcore *lc, const struct pick_table *table,
+				     uint32_t hash, uint32_t length)
 {
 	uint16_t tries = RTE_MIN(table->n, TRIES);
 	struct link *link = NULL;
 
 	for (uint16_t i = 0; i < tries && link == NULL; i++)
-		link = claim(lc, table->worker[(hash + i) % table->n], length);
+		link = choose_claim(lc, table->worker[(hash + i) % table->n], length);
 	return link;
 }
 
 /*
- * Is <worker> expected to be done with one more by then, with a quarter to spare? What is admitted
- * up to the last moment is late whenever something takes longer than usual.
+ * Would <worker> finish one more request by <deadline>, with a quarter of the time to spare? The
+ * margin covers requests that run longer than the average.
  */
-static bool in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
+static bool choose_in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
 	uint64_t ns = workers_expected_finish_ns(&lc->load, worker);
 
 	return lc->now + ns * lc->lb->tsc_per_ms / 800000 <= deadline;
 }
 
-/* The policy's choice would be late: one who would not be. */
-static uint16_t pick_in_time(const struct lcore *lc, const struct pick_table *table, uint32_t hash,
-			     uint64_t deadline)
+/* The policy's choice would be late: find a worker that would not be. */
+static uint16_t choose_pick_in_time(const struct lcore *lc, const struct pick_table *table,
+				    uint32_t hash, uint64_t deadline)
 {
 	uint16_t tries = RTE_MIN(table->n, TRIES);
 
-	/* It has asked that of all. */
+	/* This policy has compared all workers already. */
 	if (table->policy == PICK_EARLIEST_FINISH)
 		return WORKER_NONE;
 	for (uint16_t i = 0; i < tries; i++) {
 		uint16_t worker = table->worker[(hash + i) % table->n];
 
-		if (lc->load.credits[worker] != 0 && in_time(lc, worker, deadline))
+		if (lc->load.credits[worker] != 0 && choose_in_time(lc, worker, deadline))
 			return worker;
 	}
 	return WORKER_NONE;
 }
 
-/* The policy's choice is <worker>, and a request of <length> goes there or elsewhere. */
-static struct link *choose(struct lcore *lc, const struct pick_table *table, uint16_t worker,
-			   uint32_t hash, uint32_t length, struct choice *choice)
+/* Take a credit for a request of <length>: of <worker>, the policy's choice, or of another. */
+static struct link *choose_from(struct lcore *lc, const struct pick_table *table, uint16_t worker,
+				uint32_t hash, uint32_t length, struct choice *choice)
 {
 	struct link *link;
 
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
-	    !in_time(lc, worker, choice->deadline)) {
-		worker = pick_in_time(lc, table, hash, choice->deadline);
+	    !choose_in_time(lc, worker, choice->deadline)) {
+		worker = choose_pick_in_time(lc, table, hash, choice->deadline);
 		choice->late = worker == WORKER_NONE;
-		return choice->late ? NULL : claim(lc, worker, length);
+		return choice->late ? NULL : choose_claim(lc, worker, length);
 	}
-	link = worker == WORKER_NONE ? NULL : claim(lc, worker, length);
+	link = worker == WORKER_NONE ? NULL : choose_claim(lc, worker, length);
 	if (likely(link != NULL))
 		return link;
-	/* Others than maglev have looked at all, and nobody has a credit. With a deadline, better
-	 * wait than go to just anybody. */
+	/* All policies but maglev have compared all workers: none has a credit. With a deadline,
+	 * waiting is better than a worker that was not checked for it. */
 	if ((worker == WORKER_NONE && table->policy != PICK_MAGLEV) || choice->deadline != 0)
 		return NULL;
-	return claim_any(lc, table, hash, length);
+	return choose_claim_any(lc, table, hash, length);
 }
 
 /* --- sticky flows ---------------------------------------------------------------------------- */
 
-static bool could_take(const struct lcore *lc, const struct pick_table *table, uint16_t worker,
-		       uint64_t deadline)
+static bool choose_could_take(const struct lcore *lc, const struct pick_table *table,
+			      uint16_t worker, uint64_t deadline)
 {
 	return workers_pick_table_has(table, worker) && lc->load.credits[worker] != 0 &&
-	       (likely(deadline == 0) || in_time(lc, worker, deadline));
+	       (likely(deadline == 0) || choose_in_time(lc, worker, deadline));
 }
 
-static bool has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
-		     uint16_t home)
+static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
+			    uint16_t home)
 {
 	return workers_home_has_room(table, &lc->load, home, lc->link[home]->batch_share,
 				     lcore_service_config(lc, service)->sticky_load_percent,
@@ -139,10 +139,11 @@ static bool has_room(struct lcore *lc, const struct pick_table *table, uint16_t 
 }
 
 /*
- * Count where the request went, and remember the flow's home. One that is only saturated or silent
- * stays home: what it keeps of the flow is worth coming back to.
+ * Count where the request went, and remember the flow's home. A home that is only saturated or
+ * silent remains the home: the state that it caches for the flow is worth coming back to.
  */
-static void settle(struct lcore *lc, struct flow *flow, uint16_t home, const struct link *link)
+static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t home,
+			  const struct link *link)
 {
 	struct lb_service_stats *stats = &lc->service[flow->service].stats;
 
@@ -157,38 +158,38 @@ static void settle(struct lcore *lc, struct flow *flow, uint16_t home, const str
 				    link->worker_generation == flow->worker_generation)))
 		return;
 	stats->moved += flow->worker != WORKER_NONE;
-	keep_worker(flow, link);
+	choose_remember(flow, link);
 }
 
-/* Home as long as there is room; else who is there, or home if it could take it all the same. */
+/* Choose the home while it has room, else another worker, else the home if it has a credit. */
 static struct link *choose_sticky(struct lcore *lc, const struct pick_table *table,
 				  struct flow *flow, uint32_t hash, uint32_t length,
 				  struct choice *choice)
 {
-	uint16_t last = knows_worker(lc, flow) ? flow->worker : WORKER_NONE;
+	uint16_t last = choose_knows_worker(lc, flow) ? flow->worker : WORKER_NONE;
 	uint16_t home = workers_home(table, hash, last);
-	bool could = could_take(lc, table, home, choice->deadline);
+	bool could = choose_could_take(lc, table, home, choice->deadline);
 	struct pick_state *state = &lc->service[choice->service].pick;
 	struct link *link = NULL;
 	uint16_t other = home;
 
-	if (likely(could && has_room(lc, table, flow->service, home))) {
-		link = claim(lc, home, length);
-		/* It has a slot, but its link takes nothing now: nobody is to be compared with it.
+	if (likely(could && choose_has_room(lc, table, flow->service, home))) {
+		link = choose_claim(lc, home, length);
+		/* It has a credit, but its link has no room now: compare no other worker with it.
 		 */
 		if (unlikely(link == NULL))
 			other = WORKER_NONE;
 	}
 	if (unlikely(link == NULL)) {
 		other = workers_pick_elsewhere(table, &lc->load, hash, other, state);
-		link = choose(lc, table, other, hash, length, choice);
+		link = choose_from(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {
-		link = claim(lc, home, length);
+		link = choose_claim(lc, home, length);
 		choice->late = false;
 	}
 	if (likely(link != NULL))
-		settle(lc, flow, home, link);
+		choose_settle(lc, flow, home, link);
 	return link;
 }
 
@@ -201,7 +202,7 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 	struct link *link;
 	uint16_t worker;
 
-	/* All load balancers of the cluster choose alike. */
+	/* All load balancers of the cluster choose the same worker. */
 	if (unlikely(lc->lb->has_cluster_secret) &&
 	    (affinity == LB_AFFINITY_STICKY || table->policy == PICK_MAGLEV))
 		hash = conntrack_flow_hash(lc->ct, flow, &lc->lb->cluster_secret);
@@ -211,26 +212,26 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 		return link;
 	}
 	*late = false;
-	if (affinity == LB_AFFINITY_FLOW && keeps_worker(lc, table, flow)) {
-		*late = deadline != 0 && !in_time(lc, flow->worker, deadline);
-		return *late ? NULL : claim(lc, flow->worker, m->data_len);
+	if (affinity == LB_AFFINITY_FLOW && choose_keeps_worker(lc, table, flow)) {
+		*late = deadline != 0 && !choose_in_time(lc, flow->worker, deadline);
+		return *late ? NULL : choose_claim(lc, flow->worker, m->data_len);
 	}
 	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
-	link = choose(lc, table, worker, hash, m->data_len, &choice);
+	link = choose_from(lc, table, worker, hash, m->data_len, &choice);
 	*late = choice.late;
 	if (link != NULL)
-		keep_worker(flow, link);
+		choose_remember(flow, link);
 	return link;
 }
 
-/* --- how much workers have before them ------------------------------------------------------- */
+/* --- how many requests a worker's ring holds -------------------------------------------------- */
 
-/* A worker should have this much work before it: it never waits for the next request, though this
- * lcore may be halted for a moment. */
+/* ns; work that a worker's ring should hold, so that the worker does not run dry while this lcore
+ * is descheduled. */
 #define AHEAD_NS 20e6f
 
-/* How many requests it should have of this lcore at a time, by how fast it answers. */
-static uint32_t depth_of(const struct lcore *lc, const struct link *link)
+/* Requests of this lcore that the worker should have at a time, by how fast it answers. */
+static uint32_t choose_depth(const struct lcore *lc, const struct link *link)
 {
 	float run = lc->load.run_ns[link->worker], gap = lc->load.gap_ns[link->worker];
 	float depth = RTE_MAX(AHEAD_NS, 2 * run) / RTE_MAX(gap, 1.0f);
@@ -248,8 +249,8 @@ bool choose_waits_here(const struct lcore *lc, uint16_t service)
 	       (config->policy == PICK_LEAST_OUTSTANDING || config->policy == PICK_POWER_OF_TWO);
 }
 
-/* Do all services that it serves have their requests wait here? */
-static bool all_wait_here(const struct lcore *lc, const struct link *link)
+/* Do the requests of all services of the link's worker wait here? */
+static bool choose_all_wait_here(const struct lcore *lc, const struct link *link)
 {
 	for (unsigned int i = 0; i < lc->services->n; i++) {
 		const struct pick_table *table = lcore_pick_table(lc, i);
@@ -261,19 +262,19 @@ static bool all_wait_here(const struct lcore *lc, const struct link *link)
 	return true;
 }
 
-void choose_look(const struct lcore *lc, struct link *link)
+void choose_set_depth(const struct lcore *lc, struct link *link)
 {
-	link->kept_back = all_wait_here(lc, link) ? link->slots - depth_of(lc, link) : 0;
+	link->kept_back = choose_all_wait_here(lc, link) ? link->slots - choose_depth(lc, link) : 0;
 }
 
-/* Take one of the slots that are kept back, too. */
-static struct link *claim_deep(struct lcore *lc, uint16_t worker, uint32_t length,
-			       uint64_t deadline)
+/* Like choose_claim(), but also takes the slots that are kept back. */
+static struct link *choose_claim_deep(struct lcore *lc, uint16_t worker, uint32_t length,
+				      uint64_t deadline)
 {
 	struct link *link = lc->link[worker];
 
 	if (lc->load.credits[worker] == 0 || length > link->stride ||
-	    (deadline != 0 && !in_time(lc, worker, deadline)) ||
+	    (deadline != 0 && !choose_in_time(lc, worker, deadline)) ||
 	    !link_reserve(link, requester_packets(&link->requester, length), 0, lc->link_max))
 		return NULL;
 	workers_load_sent(&lc->load, worker, lc->now);
@@ -290,10 +291,11 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
 	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
 	if (worker == WORKER_NONE)
 		return NULL;
-	link = claim_deep(lc, worker, m->data_len, deadline);
+	link = choose_claim_deep(lc, worker, m->data_len, deadline);
 	for (uint16_t i = 0; i < tries && link == NULL; i++)
-		link = claim_deep(lc, table->worker[(hash + i) % table->n], m->data_len, deadline);
+		link = choose_claim_deep(lc, table->worker[(hash + i) % table->n], m->data_len,
+					 deadline);
 	if (link != NULL)
-		keep_worker(flow, link);
+		choose_remember(flow, link);
 	return link;
 }

@@ -8,13 +8,14 @@
 
 #include "lcore/lcore.h"
 
-/* Does the service have workers, or may it have some in a moment? */
+/* Does the service have workers, or will it have some soon? */
 static inline bool choose_may_wait(const struct lcore *lc, uint16_t service)
 {
 	const struct pick_table *table = lcore_pick_table(lc, service);
 
 	return table != NULL && table->n + table->soon > 0;
 }
+/* Does the service have workers now? */
 bool choose_has_workers(const struct lcore *lc, uint16_t service);
 /*
  * Take a credit for this request; returns the link, or NULL. <*late> is set when no worker would be
@@ -24,17 +25,18 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 			   const struct rte_mbuf *m, uint64_t deadline, bool *late);
 /*
  * May the service's requests wait here, in their order, instead of in workers' rings? Yes for
- * policies that want the least busy worker: the first worker that is free takes the next request. The
- * other policies promise turns, weights or a preferred worker, or count on what workers have queued.
+ * policies that want the least busy worker: the first worker that is free takes the next request.
+ * The other policies promise turns, weights or a preferred worker, or count on what workers have
+ * queued.
  */
 bool choose_waits_here(const struct lcore *lc, uint16_t service);
 /*
- * For such a service: the same as choose_worker(), from workers that have as much queued as they
- * should have. NULL also when no worker would be done in time.
+ * For such a service: the same as choose_worker(), but also from workers whose rings hold as much
+ * as they should. NULL also when no worker would be done in time.
  */
 struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
 			 const struct rte_mbuf *m, uint64_t deadline);
 /* Work out how many of the link's slots are kept back from now on. */
-void choose_look(const struct lcore *lc, struct link *link);
+void choose_set_depth(const struct lcore *lc, struct link *link);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow payload to requests. What is left of the packet is the request's bytes, where the NIC put
- * them.
+ * Datagrams to requests. Each packet is trimmed to the request's bytes, which stay where the NIC
+ * put them.
  */
 #include "walk/cut.h"
 
@@ -13,9 +13,9 @@
 #include "walk/egress.h"
 #include "walk/refuse.h"
 
-/* Why a datagram is no request, or LB_DROPS. */
-static inline enum lb_drop read(const struct lb_service_config *config, const uint8_t *payload,
-				uint32_t length, struct framed *out)
+/* Read a datagram. Returns LB_DROPS, or the reason why it is no valid request. */
+static inline enum lb_drop cut_read(const struct lb_service_config *config, const uint8_t *payload,
+				    uint32_t length, struct framed *out)
 {
 	enum lb_drop reason;
 
@@ -31,24 +31,24 @@ static inline enum lb_drop read(const struct lb_service_config *config, const ui
 	return out->length > config->max_request ? LB_DROP_REQUEST_TOO_LARGE : LB_DROPS;
 }
 
-static void refuse(struct lcore *lc, const struct burst *b, unsigned int i,
-		   const struct framed *framed, enum lb_drop reason)
+static void cut_refuse(struct lcore *lc, const struct burst *b, unsigned int i,
+		       const struct framed *framed, enum lb_drop reason)
 {
 	const struct flow *flow = b->flow[i];
 
 	lc->service[flow->service].stats.drops++;
-	if (reason == LB_DROP_FRAMING && refuse_may_tell(lc, &flow->client, flow->zone))
+	if (reason == LB_DROP_FRAMING && refuse_may_notify(lc, &flow->client, flow->zone))
 		egress_notice(lc, flow, &b->path[i], LB_NOTICE_MALFORMED, framed->tag);
 	if (reason == LB_DROP_REQUEST_TOO_LARGE &&
 	    b->parsed[i].payload_length >= LB_NOTICE_LENGTH &&
-	    refuse_may_tell(lc, &flow->client, flow->zone))
+	    refuse_may_notify(lc, &flow->client, flow->zone))
 		egress_notice(lc, flow, &b->path[i], LB_NOTICE_TOO_LARGE, framed->tag);
 	lcore_drop(lc, b->packet[i], reason);
 }
 
 /* TSC of the request's deadline; 0: none. */
-static inline uint64_t deadline_of(const struct lcore *lc, const struct lb_service_config *config,
-				   const struct framed *framed)
+static inline uint64_t cut_deadline(const struct lcore *lc, const struct lb_service_config *config,
+				    const struct framed *framed)
 {
 	uint64_t us = framed->deadline_us != 0 ? framed->deadline_us
 					       : config->deadline_ms * UINT64_C(1000);
@@ -56,8 +56,8 @@ static inline uint64_t deadline_of(const struct lcore *lc, const struct lb_servi
 	return likely(us == 0) ? 0 : lc->now + us * lc->lb->tsc_per_ms / 1000;
 }
 
-static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, unsigned int i,
-			const struct framed *framed, const struct lb_service_config *config)
+static inline void cut_keep(struct lcore *lc, struct burst *b, unsigned int kept, unsigned int i,
+			    const struct framed *framed, const struct lb_service_config *config)
 {
 	struct rte_mbuf *m = b->packet[i];
 
@@ -66,9 +66,9 @@ static inline void keep(struct lcore *lc, struct burst *b, unsigned int kept, un
 	m->data_len = m->pkt_len = framed->length;
 	b->tag[kept] = framed->tag;
 	b->arrived[kept] = lc->now;
-	b->deadline[kept] = deadline_of(lc, config, framed);
-	/* No client is more urgent than its service. */
-	b->standing[kept] = (struct standing){.level = RTE_MAX(framed->priority, config->priority)};
+	b->deadline[kept] = cut_deadline(lc, config, framed);
+	/* A client's priority cannot exceed its service's; a lower number is more urgent. */
+	b->priority[kept] = (struct priority){.level = RTE_MAX(framed->priority, config->priority)};
 	b->packet[kept] = m;
 	if (unlikely(kept != i))
 		b->path[kept] = b->path[i];
@@ -88,11 +88,11 @@ void cut_burst(struct lcore *lc, struct burst *b)
 		const struct lb_service_config *config = lcore_service_config(lc, flow->service);
 		struct framed framed;
 		enum lb_drop reason =
-			read(config, rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset),
-			     p->payload_length, &framed);
+			cut_read(config, rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset),
+				 p->payload_length, &framed);
 
 		if (unlikely(reason != LB_DROPS)) {
-			refuse(lc, b, i, &framed, reason);
+			cut_refuse(lc, b, i, &framed, reason);
 			continue;
 		}
 		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
@@ -102,7 +102,7 @@ void cut_burst(struct lcore *lc, struct burst *b)
 			continue;
 		}
 		lc->service[flow->service].stats.bytes_in += framed.length;
-		keep(lc, b, kept++, i, &framed, config);
+		cut_keep(lc, b, kept++, i, &framed, config);
 	}
 	b->n = kept;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams to requests (private to lb/): leaves each packet with the payload of one request, as the
- * service's framing says (framing/framing.h). Runs on the lcore.
+ * Datagrams to requests (private to lb/): leaves each packet with the payload of one request, as
+ * the service's framing says (framing/framing.h). Runs on the lcore.
  */
 #ifndef WALK_CUT_H
 #define WALK_CUT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replies to client packets: the slot tells the flow, which is the client's address, and the path
- * that the request came by, which is the way back. Headers go in front of the reply's bytes where
- * they lie. Notices are built here too: they take the same way.
+ * Replies to client packets. The slot gives the flow, which has the client's address, and the path
+ * that the request came by, which is the way back. Headers are written in front of the reply's
+ * bytes, without a copy. Notices (the error datagrams that clients see) are built here too.
  */
 #include "walk/egress.h"
 
@@ -18,8 +18,8 @@
 #define VLAN_LENGTH  4
 #define UDP_LENGTH   8
 
-/* Bytes of all headers before the payload of a datagram that goes this way. */
-static uint16_t headers_length(const struct client_path *path, enum flow_family family)
+/* Bytes of all headers in front of a datagram's payload. */
+static uint16_t egress_headers_length(const struct client_path *path, enum flow_family family)
 {
 	uint16_t length = ETHER_LENGTH + (family == FLOW_IPV4 ? 20 : 40) + UDP_LENGTH;
 
@@ -28,36 +28,36 @@ static uint16_t headers_length(const struct client_path *path, enum flow_family 
 	return length;
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static void egress_put16(uint8_t *at, uint16_t value)
 {
 	at[0] = value >> 8;
 	at[1] = value & 0xff;
 }
 
-static uint8_t *ether_write(uint8_t *at, const struct lcore *lc, const struct client_path *path,
-			    enum flow_family family)
+static uint8_t *egress_write_ether(uint8_t *at, const struct lcore *lc,
+				   const struct client_path *path, enum flow_family family)
 {
 	memcpy(at, path->mac, 6);
 	memcpy(at + 6, lc->lb->port[path->port].mac, 6);
 	at += 12;
 	if (path->vlan) {
-		put16(at, 0x8100);
-		put16(at + 2, path->vlan);
+		egress_put16(at, 0x8100);
+		egress_put16(at + 2, path->vlan);
 		at += VLAN_LENGTH;
 	}
-	put16(at, family == FLOW_IPV4 ? 0x0800 : 0x86dd);
+	egress_put16(at, family == FLOW_IPV4 ? 0x0800 : 0x86dd);
 	return at + 2;
 }
 
-static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, const struct flow_local *local,
-			  uint8_t hops, uint16_t udp_length)
+static uint8_t *egress_write_ip4(uint8_t *ip, const struct flow *flow,
+				 const struct flow_local *local, uint8_t hops, uint16_t udp_length)
 {
 	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 0, IPPROTO_UDP};
 	uint16_t sum;
 
 	memcpy(ip, start, sizeof(start)); /* do not fragment, so no identification (RFC 6864) */
 	ip[8] = hops;
-	put16(ip + 2, 20 + udp_length);
+	egress_put16(ip + 2, 20 + udp_length);
 	memcpy(ip + 12, &local->address.s6_addr32[3], 4);
 	memcpy(ip + 16, &flow->client.s6_addr32[3], 4);
 	sum = ~checksum_fold(checksum_add_few(ip, 20));
@@ -65,21 +65,21 @@ static uint8_t *ip4_write(uint8_t *ip, const struct flow *flow, const struct flo
 	return ip + 20;
 }
 
-static uint8_t *ip6_write(uint8_t *ip, const struct flow *flow, const struct flow_local *local,
-			  uint8_t hops, uint16_t udp_length)
+static uint8_t *egress_write_ip6(uint8_t *ip, const struct flow *flow,
+				 const struct flow_local *local, uint8_t hops, uint16_t udp_length)
 {
 	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 0};
 
 	memcpy(ip, start, sizeof(start));
 	ip[7] = hops;
-	put16(ip + 4, udp_length);
+	egress_put16(ip + 4, udp_length);
 	memcpy(ip + 8, &local->address, 16);
 	memcpy(ip + 24, &flow->client, 16);
 	return ip + 40;
 }
 
-/* Sum over a chain's bytes. */
-static uint64_t sum_message(const struct rte_mbuf *m)
+/* The checksum over a chain's bytes, not folded. */
+static uint64_t egress_sum_message(const struct rte_mbuf *m)
 {
 	uint64_t sum = 0;
 	uint32_t offset = 0;
@@ -94,8 +94,9 @@ static uint64_t sum_message(const struct rte_mbuf *m)
 	return sum;
 }
 
-/* What <flags> name is for the port to compute. The IPv4 checksum starts at 0. */
-static void leave_to_port(struct rte_mbuf *m, uint8_t *ip, uint32_t l2, uint32_t l3, uint64_t flags)
+/* Let the port compute the checksums that <flags> name. It expects 0 in the IPv4 checksum. */
+static void egress_offload(struct rte_mbuf *m, uint8_t *ip, uint32_t l2, uint32_t l3,
+			   uint64_t flags)
 {
 	m->ol_flags |= flags;
 	m->tx_offload = rte_mbuf_tx_offload(l2, l3, 0, 0, 0, 0, 0);
@@ -104,8 +105,9 @@ static void leave_to_port(struct rte_mbuf *m, uint8_t *ip, uint32_t l2, uint32_t
 }
 
 /* Put the client's headers before the payload in <m> and send it. Takes <m>. */
-static bool transmit(struct lcore *lc, const struct flow *flow, const struct flow_local *local,
-		     const struct client_path *path, struct rte_mbuf *m)
+static bool egress_transmit(struct lcore *lc, const struct flow *flow,
+			    const struct flow_local *local, const struct client_path *path,
+			    struct rte_mbuf *m)
 {
 	struct txq *tx = &lc->tx[path->port];
 	uint16_t length = UDP_LENGTH + m->pkt_len, sum;
@@ -113,38 +115,38 @@ static bool transmit(struct lcore *lc, const struct flow *flow, const struct flo
 	uint8_t *at, *ip, *udp;
 
 	if (!(checksums & RTE_MBUF_F_TX_UDP_CKSUM))
-		total = sum_message(m);
-	at = (uint8_t *)rte_pktmbuf_prepend(m, headers_length(path, local->family));
+		total = egress_sum_message(m);
+	at = (uint8_t *)rte_pktmbuf_prepend(m, egress_headers_length(path, local->family));
 	if (unlikely(at == NULL || txq_room(tx) == 0)) {
 		lcore_drop(lc, m, LB_DROP_NO_TX);
 		return false;
 	}
-	ip = ether_write(at, lc, path, local->family);
+	ip = egress_write_ether(at, lc, path, local->family);
 	if (local->family == FLOW_IPV4)
-		udp = ip4_write(ip, flow, local, client_path_hops(path), length);
+		udp = egress_write_ip4(ip, flow, local, client_path_hops(path), length);
 	else
-		udp = ip6_write(ip, flow, local, client_path_hops(path), length);
+		udp = egress_write_ip6(ip, flow, local, client_path_hops(path), length);
 	memcpy(udp, &local->port, 2);
 	memcpy(udp + 2, &flow->client_port, 2);
-	put16(udp + 4, length);
-	put16(udp + 6, 0);
+	egress_put16(udp + 4, length);
+	egress_put16(udp + 6, 0);
 	total += checksum_pseudo(local->family == FLOW_IPV4 ? ip + 12 : ip + 8, local->family,
 				 IPPROTO_UDP, length);
 	if (checksums & RTE_MBUF_F_TX_UDP_CKSUM) {
-		sum = checksum_fold(total); /* where the port goes on */
+		sum = checksum_fold(total); /* of the pseudo header; the port adds the rest */
 	} else {
 		sum = ~checksum_fold(total + checksum_add_few(udp, UDP_LENGTH));
 		sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
 	}
 	memcpy(udp + 6, &sum, 2);
 	if (checksums != 0)
-		leave_to_port(m, ip, ip - at, udp - ip, checksums);
+		egress_offload(m, ip, ip - at, udp - ip, checksums);
 	txq_push(tx, m);
 	return true;
 }
 
-/* NULL, counted, when memory is out. */
-static struct rte_mbuf *make_notice(struct lcore *lc, uint8_t code, uint64_t tag)
+/* Make a notice without headers. NULL, and counted: no memory. */
+static struct rte_mbuf *egress_make_notice(struct lcore *lc, uint8_t code, uint64_t tag)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->control);
 	uint8_t *at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, LB_NOTICE_LENGTH);
@@ -161,7 +163,7 @@ static struct rte_mbuf *make_notice(struct lcore *lc, uint8_t code, uint64_t tag
 	return m;
 }
 
-static void count_notice(struct lcore *lc, uint16_t service, uint8_t code)
+static void egress_count_notice(struct lcore *lc, uint16_t service, uint8_t code)
 {
 	lc->stats.notices++;
 	lc->stats.notice[code % LB_NOTICE_CODES]++;
@@ -171,34 +173,34 @@ static void count_notice(struct lcore *lc, uint16_t service, uint8_t code)
 bool egress_notice(struct lcore *lc, const struct flow *flow, const struct client_path *path,
 		   uint8_t code, uint64_t tag)
 {
-	struct rte_mbuf *m = make_notice(lc, code, tag);
+	struct rte_mbuf *m = egress_make_notice(lc, code, tag);
 
 	if (unlikely(lc->trace != NULL))
 		trace_notice(lc, flow, code, tag);
-	if (m == NULL || !transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
+	if (m == NULL || !egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
-	count_notice(lc, flow->service, code);
+	egress_count_notice(lc, flow->service, code);
 	return true;
 }
 
 void egress_notice_stranger(struct lcore *lc, uint16_t service, const struct flow_key *key,
 			    const struct client_path *path, uint8_t code, uint64_t tag)
 {
-	struct rte_mbuf *m = make_notice(lc, code, tag);
+	struct rte_mbuf *m = egress_make_notice(lc, code, tag);
 	struct flow_local local = {
 		.address = key->dst,
 		.port = key->dst_port,
 		.protocol = key->protocol,
 		.family = key->family,
 	};
-	/* Not in the table: only its address is looked at. */
+	/* Not in the flow table: only its address and port are used. */
 	struct flow sender = {.client = key->src, .client_port = key->src_port};
 
-	if (m != NULL && transmit(lc, &sender, &local, path, m))
-		count_notice(lc, service, code);
+	if (m != NULL && egress_transmit(lc, &sender, &local, path, m))
+		egress_count_notice(lc, service, code);
 }
 
-static uint8_t notice_of(uint32_t status)
+static uint8_t egress_notice_of(uint32_t status)
 {
 	switch (status) {
 	case RING_EXPIRED:
@@ -210,8 +212,8 @@ static uint8_t notice_of(uint32_t status)
 	}
 }
 
-/* The port does not send chains that long: one copy. Counted. NULL when memory is out. */
-static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
+/* Copy a chain with more segments than the port sends into one mbuf. Counted. NULL: no memory. */
+static struct rte_mbuf *egress_join(struct lcore *lc, struct rte_mbuf *m)
 {
 	struct rte_mbuf *whole = rte_pktmbuf_alloc(lc->packets);
 	uint8_t *at;
@@ -230,8 +232,8 @@ static struct rte_mbuf *join(struct lcore *lc, struct rte_mbuf *m)
 	return whole;
 }
 
-/* Tagged framing: which request this answers. */
-static bool add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t chunk, bool more)
+/* Tagged framing: put the id of the request in front of its reply. */
+static bool egress_add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t chunk, bool more)
 {
 	uint8_t *at = (uint8_t *)rte_pktmbuf_prepend(m, LB_REQUEST_LENGTH);
 
@@ -241,9 +243,9 @@ static bool add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t chunk, 
 	return true;
 }
 
-/* The chunk's bytes to the flow's client. Takes <m>, stripped of the reply header. True: sent. */
-static bool send_chunk(struct lcore *lc, struct flow *flow, const struct client_path *path,
-		       struct rte_mbuf *m, uint64_t tag, uint32_t chunk, bool more)
+/* Send a chunk of a reply to the flow's client. Takes <m>, without the reply header. True: sent. */
+static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct client_path *path,
+			      struct rte_mbuf *m, uint64_t tag, uint32_t chunk, bool more)
 {
 	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
@@ -254,18 +256,18 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, const struct client_
 		return false;
 	}
 	if (m->nb_segs > 1 && m->nb_segs > lc->lb->port[path->port].segments_max) {
-		m = join(lc, m);
+		m = egress_join(lc, m);
 		if (m == NULL) {
 			lc->stats.drop[LB_DROP_NO_MBUF]++;
 			return false;
 		}
 	}
 	if (lcore_service_config(lc, flow->service)->framing == LB_FRAMING_TAGGED &&
-	    !add_request_header(m, tag, chunk, more)) {
+	    !egress_add_request_header(m, tag, chunk, more)) {
 		lcore_drop(lc, m, LB_DROP_NO_TX);
 		return false;
 	}
-	if (!transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
+	if (!egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
 	conntrack_touch(flow, lc->now_ms);
@@ -274,9 +276,9 @@ static bool send_chunk(struct lcore *lc, struct flow *flow, const struct client_
 	return true;
 }
 
-/* Where the request's time went; see latency.h. */
-static void measure(struct lcore *lc, struct link *link, const struct slot *slot,
-		    const struct ring_reply *header)
+/* Count the parts of the request's time; see latency.h. */
+static void egress_measure(struct lcore *lc, struct link *link, const struct slot *slot,
+			   const struct ring_reply *header)
 {
 	struct latency_sample s = {
 		.queue_ns = lb_tsc_to_ns(lc->lb, slot->sent - slot->arrived),
@@ -287,42 +289,42 @@ static void measure(struct lcore *lc, struct link *link, const struct slot *slot
 		.reply_bucket = lc->reply_bucket,
 	};
 
-	/* Modulo 2^64, so a clock that went back makes something huge. */
+	/* Modulo 2^64: a clock that went back gives a huge value. */
 	s.split = s.wait_ns <= s.total_ns && s.run_ns <= s.total_ns - s.wait_ns;
 	latency_add(&lc->latency[slot->service], link->latency, &s);
 }
 
-/* How long its batch ran; 0 where the times make no sense. */
-static uint64_t ran_ns(const struct ring_reply *header)
+/* ns that the request's batch ran; 0 when the worker's times are inconsistent. */
+static uint64_t egress_run_ns(const struct ring_reply *header)
 {
 	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns)
 		return 0;
 	return header->done_ns - header->start_ns;
 }
 
-/* The last chunk is in: times and counters, and the slot is a credit again. */
-static void finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
-		   const struct ring_reply *header)
+/* The last chunk has arrived: count it and its times, and free the slot, which is a credit. */
+static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, uint32_t status,
+			  const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
-	uint64_t run_ns = ran_ns(header);
+	uint64_t run_ns = egress_run_ns(header);
 
 	if (likely(slot->state != SLOT_PROBE))
-		measure(lc, link, slot, header);
+		egress_measure(lc, link, slot, header);
 	if (run_ns > __atomic_load_n(&link->longest_run_ns, __ATOMIC_RELAXED))
 		__atomic_store_n(&link->longest_run_ns, run_ns, __ATOMIC_RELAXED);
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
-	lc->stats.drop[LB_DROP_CANCEL_UNSENT] += slot->untold;
+	lc->stats.drop[LB_DROP_CANCEL_UNSENT] += slot->cancel_due;
 	replay_forget(lc, link, number);
 	link_slot_free(link, number);
 	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
-/* Does the header say what the message and the slot say? */
-static enum lb_drop check(const struct link *link, const struct rte_mbuf *m, uint32_t number,
-			  const struct ring_reply *header)
+/* Does the reply's header agree with its message and its slot? LB_DROPS, or the reason. */
+static enum lb_drop egress_check(const struct link *link, const struct rte_mbuf *m, uint32_t number,
+				 const struct ring_reply *header)
 {
 	if (number >= link->slots || header->length != m->pkt_len - sizeof(*header))
 		return LB_DROP_REPLY_MALFORMED;
@@ -332,7 +334,7 @@ static enum lb_drop check(const struct link *link, const struct rte_mbuf *m, uin
 	return LB_DROPS;
 }
 
-static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
+static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
 {
 	uint32_t number = ring_imm_slot(imm), status = ring_imm_status(imm);
 	struct ring_reply header;
@@ -344,14 +346,14 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	if (unlikely(m->data_len < sizeof(header)))
 		return lcore_drop(lc, m, LB_DROP_REPLY_MALFORMED);
 	memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
-	reason = check(link, m, number, &header);
+	reason = egress_check(link, m, number, &header);
 	if (unlikely(reason != LB_DROPS))
 		return lcore_drop(lc, m, reason);
 	slot = link->slot[number];
 	path = &link->client_path[number];
 	link->slot[number].chunks++;
 	if (!(imm & RING_IMM_MORE))
-		finish(lc, link, number, status, &header);
+		egress_finish(lc, link, number, status, &header);
 	if (unlikely(slot.state == SLOT_PROBE)) {
 		link_probe_answered(link, status);
 		rte_pktmbuf_free(m);
@@ -362,21 +364,21 @@ static void send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, 
 	flow = conntrack_flow_get(lc->ct, slot.flow);
 	if (unlikely(flow == NULL))
 		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
-	/* In time or not at all; of a reply that comes in pieces, the first counts. */
+	/* A late reply is not sent; of a reply in several chunks, the first decides. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
 		egress_notice(lc, flow, path, LB_NOTICE_DEADLINE, slot.tag);
-		/* Nobody waits for the chunks that follow. */
+		/* The chunks that follow are not wanted. */
 		if (imm & RING_IMM_MORE)
 			cancel_slot(lc, link, number);
 		return lcore_drop(lc, m, LB_DROP_DEADLINE);
 	}
 	if (unlikely(status != RING_OK)) {
-		egress_notice(lc, flow, path, notice_of(status), slot.tag);
+		egress_notice(lc, flow, path, egress_notice_of(status), slot.tag);
 		rte_pktmbuf_free(m);
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));
-	if (send_chunk(lc, flow, path, m, slot.tag, slot.chunks, imm & RING_IMM_MORE) &&
+	if (egress_send_chunk(lc, flow, path, m, slot.tag, slot.chunks, imm & RING_IMM_MORE) &&
 	    !(imm & RING_IMM_MORE)) {
 		lc->stats.replies++;
 		lc->service[slot.service].stats.replies++;
@@ -388,5 +390,5 @@ void egress_send(struct lcore *lc, struct fabric_burst *f)
 	lc->reply_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - lc->now);
 	lc->reply_bucket = latency_bucket(lc->reply_ns);
 	for (unsigned int i = 0; i < f->n_replies; i++)
-		send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
+		egress_send_reply(lc, f->reply[i].link, f->reply[i].message, f->reply[i].imm);
 }

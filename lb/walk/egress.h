@@ -11,8 +11,8 @@
 /* Send the replies of the burst to their clients; their slots are credits again. */
 void egress_send(struct lcore *lc, struct fabric_burst *f);
 /*
- * Send a notice about a request of <flow> that came by <path>. False: there is no room or memory for
- * it now.
+ * Send a notice about a request of <flow> that came by <path>. False: there is no room or memory
+ * for it now.
  */
 bool egress_notice(struct lcore *lc, const struct flow *flow, const struct client_path *path,
 		   uint8_t code, uint64_t tag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCE packets from the workers: acknowledgements retire what we sent, WRITEs carry replies. A
- * reply is stripped of its RoCE headers where it lies and handed on as a chain of mbufs.
+ * RoCE packets from the workers: acknowledgements release packets that were sent, WRITEs carry
+ * replies. A reply loses its RoCE headers without a copy and is passed on as a chain of mbufs.
  */
 #include "walk/fabric.h"
 
@@ -9,7 +9,7 @@
 #include "walk/choose.h"
 #include "walk/drop_packet.h"
 
-static struct link *link_of(const struct lcore *lc, uint32_t qpn)
+static struct link *fabric_link_of(const struct lcore *lc, uint32_t qpn)
 {
 	struct link *link = lc->by_qpn[LINK_QPN_PLACE(qpn)];
 
@@ -17,32 +17,32 @@ static struct link *link_of(const struct lcore *lc, uint32_t qpn)
 }
 
 /*
- * From the MAC address that its worker's address belongs to? Which of a router's addresses packets
- * come from says nothing; and a worker's first heartbeat may come before its address is resolved.
+ * Did the frame come from its worker's MAC address? Behind a router the MAC address is not the
+ * worker's, and a worker's first heartbeat may come before its address is resolved: both pass.
  */
-static bool is_from_worker(const struct link *link, const uint8_t *frame)
+static bool fabric_is_from_worker(const struct link *link, const uint8_t *frame)
 {
 	return likely(memcmp(frame + 6, link->path.header, 6) == 0) || !link->direct ||
 	       !roce_path_is_resolved(&link->path);
 }
 
-/* It may be the worker, moved without a word: the control thread asks for its address. */
-static void drop_stranger(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+/* The worker may have moved to another MAC address: the control thread asks for it again. */
+static void fabric_drop_stranger(struct lcore *lc, struct link *link, struct rte_mbuf *m)
 {
 	__atomic_store_n(&link->strangers, link->strangers + 1, __ATOMIC_RELAXED);
 	lcore_drop(lc, m, LB_DROP_ROCE_MAC);
 }
 
-static void receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
-			const struct roce_packet *p)
+static void fabric_receive_ack(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+			       const struct roce_packet *p)
 {
 	if (requester_ack(&link->requester, p->psn, p->syndrome, lc->now) == REQUESTER_BEYOND)
 		lc->stats.drop[LB_DROP_ROCE_ACK_WINDOW]++;
 	rte_pktmbuf_free(m);
 }
 
-/* The worker saw congestion on the way of what we sent. */
-static void receive_notification(struct lcore *lc, struct link *link, struct rte_mbuf *m)
+/* The worker reports congestion on the path of packets that were sent to it. */
+static void fabric_receive_notification(struct lcore *lc, struct link *link, struct rte_mbuf *m)
 {
 	requester_notify(&link->requester, lc->now);
 	lcore_mark_active(lc, link); /* the rate recovers with time */
@@ -52,7 +52,7 @@ static void receive_notification(struct lcore *lc, struct link *link, struct rte
 		lcore_drop(lc, m, LB_DROP_ROCE_CNP);
 }
 
-static enum lb_drop drop_of(enum responder_verdict verdict)
+static enum lb_drop fabric_drop_of(enum responder_verdict verdict)
 {
 	switch (verdict) {
 	case RESPONDER_DUPLICATE:
@@ -69,7 +69,7 @@ static enum lb_drop drop_of(enum responder_verdict verdict)
 }
 
 /* Add a packet's payload, already stripped, to the message it belongs to. */
-static void gather(struct link *link, struct rte_mbuf *m)
+static void fabric_gather(struct link *link, struct rte_mbuf *m)
 {
 	if (link->reply_head == NULL) {
 		link->reply_head = m;
@@ -81,23 +81,23 @@ static void gather(struct link *link, struct rte_mbuf *m)
 	link->reply_tail = m;
 }
 
-/* Heartbeats between two looks at how many requests their worker should have. */
-#define LOOK_EVERY 8
+/* Heartbeats from one calculation of the worker's ring depth to the next. */
+#define DEPTH_EVERY 8
 
-static __rte_noinline void heartbeat(struct lcore *lc, struct link *link)
+static __rte_noinline void fabric_heartbeat(struct lcore *lc, struct link *link)
 {
 	link->stats.heartbeats++;
 	/* The clock starts at 0, which means never. */
 	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
-	if (link->stats.heartbeats % LOOK_EVERY == 1)
-		choose_look(lc, link);
+	if (link->stats.heartbeats % DEPTH_EVERY == 1)
+		choose_set_depth(lc, link);
 }
 
 void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
 		    struct fabric_burst *f)
 {
 	if (imm & RING_IMM_HEARTBEAT) {
-		heartbeat(lc, link);
+		fabric_heartbeat(lc, link);
 		rte_pktmbuf_free(message);
 		return;
 	}
@@ -107,9 +107,9 @@ void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *messag
 	rte_prefetch0(&link->slot[ring_imm_slot(imm) & (link->slots - 1)]);
 }
 
-/* The message is complete: a reply, a heartbeat, or nothing that we know. */
-static void complete(struct lcore *lc, struct link *link, const struct responder_placement *place,
-		     struct fabric_burst *f)
+/* A message is complete: pass on a reply or a heartbeat, drop anything else. */
+static void fabric_complete(struct lcore *lc, struct link *link,
+			    const struct responder_placement *place, struct fabric_burst *f)
 {
 	struct rte_mbuf *message = link->reply_head;
 
@@ -123,9 +123,9 @@ static void complete(struct lcore *lc, struct link *link, const struct responder
 		fabric_message(lc, link, message, place->imm, f);
 }
 
-static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *m,
-			  const struct parsed *at, const struct roce_packet *p,
-			  struct fabric_burst *f)
+static void fabric_receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *m,
+				 const struct parsed *at, const struct roce_packet *p,
+				 struct fabric_burst *f)
 {
 	struct responder_placement place;
 	enum responder_verdict verdict = responder_receive(&link->responder, p, &place);
@@ -135,18 +135,18 @@ static void receive_write(struct lcore *lc, struct link *link, struct rte_mbuf *
 	if (link->responder.ack_due || unlikely(link->responder.notification_due))
 		lcore_mark_dirty(lc, link);
 	if (verdict != RESPONDER_ACCEPT)
-		return lcore_drop(lc, m, drop_of(verdict));
+		return lcore_drop(lc, m, fabric_drop_of(verdict));
 	rte_pktmbuf_adj(m, at->payload_offset + p->payload_offset);
 	m->data_len = m->pkt_len = p->payload_length;
 	if (place.first)
 		link->reply_slot = place.va >> link->reply_shift;
-	gather(link, m);
+	fabric_gather(link, m);
 	if (place.last)
-		complete(lc, link, &place, f);
+		fabric_complete(lc, link, &place, f);
 }
 
-static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *at,
-		    struct fabric_burst *f)
+static void fabric_receive_one(struct lcore *lc, struct rte_mbuf *m, const struct parsed *at,
+			       struct fabric_burst *f)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	const uint8_t *ip = frame + at->ip_offset;
@@ -162,11 +162,11 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 		return lcore_drop(lc, m,
 				  result == ROCE_PARSE_OPCODE ? LB_DROP_ROCE_OPCODE
 							      : LB_DROP_ROCE_MALFORMED);
-	link = link_of(lc, p.qpn);
+	link = fabric_link_of(lc, p.qpn);
 	if (link == NULL)
 		return lcore_drop(lc, m, LB_DROP_ROCE_QPN);
-	if (unlikely(!is_from_worker(link, frame)))
-		return drop_stranger(lc, link, m);
+	if (unlikely(!fabric_is_from_worker(link, frame)))
+		return fabric_drop_stranger(lc, link, m);
 	admission = at->vlan != 0 || lc->lb->port_index[m->port] != link->port
 			    ? ROCE_NOT_PEER
 			    : roce_path_admit(&link->path, ip, ip_length, length);
@@ -175,14 +175,15 @@ static void receive(struct lcore *lc, struct rte_mbuf *m, const struct parsed *a
 				  admission == ROCE_NOT_PEER ? LB_DROP_ROCE_SOURCE
 							     : LB_DROP_ROCE_ICRC);
 	if (p.opcode == ROCE_CNP)
-		receive_notification(lc, link, m);
+		fabric_receive_notification(lc, link, m);
 	else if (p.opcode == ROCE_ACK)
-		receive_ack(lc, link, m, &p);
+		fabric_receive_ack(lc, link, m, &p);
 	else
-		receive_write(lc, link, m, at, &p, f);
+		fabric_receive_write(lc, link, m, at, &p, f);
 }
 
-static void prefetch_flow(const struct lcore *lc, const struct fabric_burst *f, unsigned int i)
+static void fabric_prefetch_flow(const struct lcore *lc, const struct fabric_burst *f,
+				 unsigned int i)
 {
 	const struct link *link = f->reply[i].link;
 	uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
@@ -193,15 +194,16 @@ static void prefetch_flow(const struct lcore *lc, const struct fabric_burst *f, 
 
 void fabric_receive(struct lcore *lc, struct fabric_burst *f)
 {
-	/* A reply's slot was prefetched when the reply came in; this much later it is there. */
+	/* A reply's slot was prefetched when the reply came in; this many replies later the slot is
+	 * in the cache. */
 	const unsigned int behind = 2;
 	unsigned int prefetched = 0;
 
 	for (unsigned int i = 0; i < f->n; i++) {
-		receive(lc, f->packet[i], &f->parsed[i], f);
+		fabric_receive_one(lc, f->packet[i], &f->parsed[i], f);
 		if (f->n_replies > prefetched + behind)
-			prefetch_flow(lc, f, prefetched++);
+			fabric_prefetch_flow(lc, f, prefetched++);
 	}
 	while (prefetched < f->n_replies)
-		prefetch_flow(lc, f, prefetched++);
+		fabric_prefetch_flow(lc, f, prefetched++);
 }

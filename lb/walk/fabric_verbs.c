@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completions of RDMA devices to replies: what fabric.c does for ports of engine roce. Replies lie in
- * memory of the link and are copied into packets from there. Runs on the lcore.
+ * Completions of RDMA devices to replies, as fabric.c does for ports of engine roce. Replies lie
+ * in memory of the link and are copied into packets from there. Runs on the lcore.
  */
 #include "walk/fabric_verbs.h"
 
@@ -9,7 +9,7 @@
 #include "ports/verbs_port_private.h"
 #include "walk/fabric.h"
 
-static struct link *link_of(const struct lcore *lc, const struct ibv_wc *wc)
+static struct link *fabric_verbs_link_of(const struct lcore *lc, const struct ibv_wc *wc)
 {
 	uint32_t tag = verbs_wc_tag(wc);
 	struct link *link = TAG_WORKER(tag) < WORKERS_MAX ? lc->link[TAG_WORKER(tag)] : NULL;
@@ -17,9 +17,10 @@ static struct link *link_of(const struct lcore *lc, const struct ibv_wc *wc)
 	return link != NULL && link->qp != NULL && link->qp->tag == tag ? link : NULL;
 }
 
-/* The slot's place is the worker's to write again as soon as the slot is free. */
-static struct rte_mbuf *copy_message(struct lcore *lc, struct verbs_port_lane *lane, const struct link *link,
-				     const struct ibv_wc *wc, uint32_t imm)
+/* Copy a reply out: the worker may overwrite its place as soon as the slot is free. */
+static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lane *lane,
+					  const struct link *link, const struct ibv_wc *wc,
+					  uint32_t imm)
 {
 	struct rte_mbuf *m = lane->spare[lane->n_spare - 1];
 	uint64_t offset = (uint64_t)(ring_imm_slot(imm) & (link->slots - 1)) << link->reply_shift;
@@ -30,14 +31,15 @@ static struct rte_mbuf *copy_message(struct lcore *lc, struct verbs_port_lane *l
 	return m;
 }
 
-static void receive(struct lcore *lc, struct verbs_port_lane *lane, struct link *link, const struct ibv_wc *wc)
+static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lane *lane, struct link *link,
+				 const struct ibv_wc *wc)
 {
 	uint32_t imm = rte_be_to_cpu_32(wc->imm_data);
 	struct rte_mbuf *m;
 
 	verbs_qp_received(link->qp, wc);
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {
-		/* A receive fails for what the peer did, or is flushed for whatever reason. */
+		/* A receive fails because of the peer, unless it was flushed. */
 		link->responder.error |= wc->status != IBV_WC_WR_FLUSH_ERR;
 		return verbs_requester_complete(&link->requester, wc, lc->now);
 	}
@@ -48,7 +50,7 @@ static void receive(struct lcore *lc, struct verbs_port_lane *lane, struct link 
 		lc->stats.drop[LB_DROP_ROCE_OPCODE]++;
 		return;
 	}
-	m = copy_message(lc, lane, link, wc, imm);
+	m = fabric_verbs_copy(lc, lane, link, wc, imm);
 	if (unlikely(m == NULL)) {
 		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
 		return;
@@ -56,7 +58,7 @@ static void receive(struct lcore *lc, struct verbs_port_lane *lane, struct link 
 	fabric_message(lc, link, m, imm, &lc->fabric);
 }
 
-static unsigned int refill_spares(struct lcore *lc, struct verbs_port_lane *lane)
+static unsigned int fabric_verbs_refill(struct lcore *lc, struct verbs_port_lane *lane)
 {
 	unsigned int missing = LB_BURST - lane->n_spare;
 
@@ -76,18 +78,18 @@ unsigned int fabric_verbs_poll(struct lcore *lc, unsigned int index)
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
 	lc->fabric.n_replies = 0;
-	n = ibv_poll_cq(lane->lane.cq, refill_spares(lc, lane), wc);
+	n = ibv_poll_cq(lane->lane.cq, fabric_verbs_refill(lc, lane), wc);
 	for (int i = 0; i < n; i++) {
-		link = link_of(lc, &wc[i]);
+		link = fabric_verbs_link_of(lc, &wc[i]);
 		if (link == NULL)
 			continue;
 		if (verbs_wc_is_receive(&wc[i]))
-			receive(lc, lane, link, &wc[i]);
+			fabric_verbs_receive(lc, lane, link, &wc[i]);
 		else
 			verbs_requester_complete(&link->requester, &wc[i], lc->now);
 	}
 	for (int i = 0; i < n; i++) {
-		link = verbs_wc_is_receive(&wc[i]) ? link_of(lc, &wc[i]) : NULL;
+		link = verbs_wc_is_receive(&wc[i]) ? fabric_verbs_link_of(lc, &wc[i]) : NULL;
 		if (link != NULL)
 			verbs_qp_refill(link->qp);
 	}

@@ -7,7 +7,8 @@
 
 #include "lcore/lcore.h"
 
-/* Poll the completions of <port>, an index, into the lcore's bursts. Returns how many there were. */
+/* Poll the completions of <port>, an index, into the lcore's bursts. Returns how many there were.
+ */
 unsigned int fabric_verbs_poll(struct lcore *lc, unsigned int port);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to workers: WRITE the payload where it lies and announce it with a descriptor. A client
- * that cannot be served is told so.
+ * Requests to workers: WRITE the payload out of the packet that it came in, and announce it with a
+ * descriptor. A client whose request cannot be served gets a notice.
  */
 #include "walk/forward.h"
 
@@ -59,7 +59,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 			forward_refuse(lc, b, i, LB_DROP_NO_WORKER);
 			continue;
 		}
-		/* Who came first goes first, unless the flow is tied to a worker of its own. */
+		/* Requests that wait go first, unless the flow is tied to a worker of its own. */
 		if (lc->service[flow->service].queue.count == 0 ||
 		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
 			b->link[i] = choose_worker(lc, flow, b->hash[i], b->packet[i],
@@ -69,15 +69,15 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		else if (unlikely(b->link[i] == NULL))
 			waiting_add(lc, b, i);
 		else
-			/* The headers go in front of the payload, where the NIC has not written. */
+			/* The RoCE headers go in front of the payload: that line is not cached. */
 			rte_prefetch0(rte_pktmbuf_mtod_offset(b->packet[i], uint8_t *,
 							      -RTE_CACHE_LINE_SIZE));
 	}
 }
 
-/* The worker's time, of what is left. */
-static uint32_t deadline_us(const struct lcore *lc, const struct lb_service_config *config,
-			    uint64_t deadline)
+/* us that the worker has: until the deadline, at most request_timeout, at least 1. */
+static uint32_t forward_deadline_us(const struct lcore *lc, const struct lb_service_config *config,
+				    uint64_t deadline)
 {
 	uint64_t limit = config->request_timeout_ms * UINT64_C(1000), left;
 
@@ -87,7 +87,7 @@ static uint32_t deadline_us(const struct lcore *lc, const struct lb_service_conf
 	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
-static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
+static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 {
 	struct rte_mbuf *m = b->packet[i];
 	struct link *link = b->link[i];
@@ -97,7 +97,7 @@ static void send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.length = m->data_len,
 		.service = flow->service,
 		.flow = b->handle[i],
-		.deadline_us = deadline_us(lc, config, b->deadline[i]),
+		.deadline_us = forward_deadline_us(lc, config, b->deadline[i]),
 	};
 	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
 	uint32_t slot = link_next_slot(link);
@@ -128,7 +128,7 @@ void forward_send(struct lcore *lc, struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++)
 		if (likely(b->link[i] != NULL))
-			send_one(lc, b, i);
+			forward_send_one(lc, b, i);
 	if (unlikely(lc->trace != NULL))
 		trace_sent(lc, b);
 }
@@ -145,7 +145,7 @@ void forward_flush(struct lcore *lc)
 		link_batch_flush(link);
 		lcore_mark_active(lc, link);
 		link_acknowledge(link, &lc->tx[link->port], lc->control);
-		/* What could not be said now is said next turn. */
+		/* An acknowledgement that found no room is sent in the next iteration. */
 		if (unlikely(link->responder.ack_due && roce_path_is_resolved(&link->path)))
 			lcore_mark_dirty(lc, link);
 	}

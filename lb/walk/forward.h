@@ -9,8 +9,8 @@
 #include "lcore/burst.h"
 #include "lcore/lcore.h"
 
-/* Choose a worker for each request of the burst. Without a credit a request waits; it is refused when it
- * cannot. */
+/* Choose a worker for each request of the burst. Without a credit a request waits; it is refused
+ * when it cannot. */
 void forward_assign(struct lcore *lc, struct burst *b);
 /* Write the payloads to the slots of the chosen workers. */
 void forward_send(struct lcore *lc, struct burst *b);

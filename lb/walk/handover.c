@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets between lcores, in bursts: what came in goes to the lcore that owns its flow or its queue
- * pair, what goes out through a port where an lcore has no queue goes to one that has. A packet is
- * handed over once: who gets it keeps it.
+ * Packets between lcores, in bursts: a received packet goes to the lcore that owns its flow or its
+ * queue pair, and a packet for a port where an lcore has no queue goes to an lcore that has one. A
+ * packet is handed over at most once: its receiver keeps it.
  */
 #include "walk/handover.h"
 
@@ -33,7 +33,7 @@ void handover_add(struct lcore *lc, unsigned int owner, struct rte_mbuf *m)
 	lc->n_outbound++;
 }
 
-static void flush_to(struct lcore *lc, struct lcore *owner, struct outbound *out)
+static void handover_flush_to(struct lcore *lc, struct lcore *owner, struct outbound *out)
 {
 	unsigned int sent;
 
@@ -51,7 +51,7 @@ void handover_flush(struct lcore *lc)
 {
 	for (unsigned int i = 0; lc->n_outbound > 0; i++)
 		if (lc->outbound[i].n > 0)
-			flush_to(lc, lc->lb->lcore[i], &lc->outbound[i]);
+			handover_flush_to(lc, lc->lb->lcore[i], &lc->outbound[i]);
 }
 
 unsigned int handover_spread(struct lcore *lc, uint16_t port, struct rte_mbuf **packet,

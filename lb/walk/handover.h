@@ -10,14 +10,14 @@
 #include "lcore/lcore.h"
 
 /*
- * Give a packet to lcore <owner>, by handover_flush() at the latest; at most LB_BURST packets to one
- * lcore until then. Takes the packet.
+ * Give a packet to lcore <owner>, by handover_flush() at the latest; at most LB_BURST packets to
+ * one lcore until then. Takes the packet.
  */
 void handover_add(struct lcore *lc, unsigned int owner, struct rte_mbuf *m);
 void handover_flush(struct lcore *lc);
 /*
- * The lcore that owns a flow, worked out from a port where its client's packets arrive. The receiver
- * itself when the answer is uncertain.
+ * The lcore that owns a flow, worked out from a port where its client's packets arrive. The
+ * receiver itself when the answer is uncertain.
  */
 unsigned int handover_owner(const struct lcore *lc, uint16_t port, const struct flow_key *key);
 /*
@@ -26,7 +26,8 @@ unsigned int handover_owner(const struct lcore *lc, uint16_t port, const struct 
  */
 unsigned int handover_spread(struct lcore *lc, uint16_t port, struct rte_mbuf **packet,
 			     unsigned int n);
-/* Pass on what this lcore sends through a port where it has no queue. Returns the number of packets. */
+/* Pass on what this lcore sends through a port where it has no queue. Returns the number of
+ * packets. */
 unsigned int handover_transmit(struct lcore *lc, unsigned int port);
 /* Send what other lcores passed on. */
 void handover_carry(struct lcore *lc);

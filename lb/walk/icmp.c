@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP errors about our replies find the flow that the reply was for, and are counted by what they
- * say. They are never answered and never believed far: whoever guesses a client's address and port
- * can forge one (RFC 5927). So no flow ends by one, no reply changes its size or its headers.
+ * ICMP errors about replies: find the flow that the reply was for, and count the error by its kind.
+ * Errors are never answered. Anyone who guesses a client's address and port can forge one
+ * (RFC 5927), so an error neither ends a flow nor changes the size or the headers of replies.
  */
 #include "walk/icmp.h"
 
@@ -11,11 +11,12 @@
 #include "walk/drop_packet.h"
 #include "walk/handover.h"
 
-/* Errors that a lcore passes on in a millisecond, where nobody knows who owns their flow. */
+/* Errors per ms that an lcore passes on because the owner of their flow is not known. */
 #define PASS_MAX 32
 
-/* Not here: the next one may know. How many have yet to be asked travels with the packet. */
-static void pass_on(struct lcore *lc, struct rte_mbuf *m, unsigned int left)
+/* Pass the error to the next lcore, which may have its flow. The number of lcores that are left
+ * travels in the packet. */
+static void icmp_pass_on(struct lcore *lc, struct rte_mbuf *m, unsigned int left)
 {
 	if (left == 0 || lc->errors_passed >= PASS_MAX)
 		return lcore_drop(lc, m, LB_DROP_ICMP_NO_FLOW);
@@ -48,5 +49,5 @@ void icmp_error(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
 		return lcore_drop(lc, m, p->reason);
 	}
 	left = handed ? m->hash.usr : known ? 0 : lc->lb->n_lcores - 1;
-	pass_on(lc, m, left);
+	icmp_pass_on(lc, m, left);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive a burst and sort it: client requests and RoCE packets go on to their stages, what asks
- * for an address is answered here, everything else is dropped under its own name.
+ * Receive a burst and sort it: client requests and RoCE packets go on to their stages, requests for
+ * an address are answered here, everything else is dropped and counted under its reason.
  */
 #include "walk/ingress.h"
 
@@ -19,10 +19,10 @@
 #include "walk/refuse.h"
 
 /*
- * The bit of GOOD is set in NONE, too: the bytes are right, and the checksum is not, as a sender on
- * the same machine has left it to hardware that the packet never saw.
+ * NONE includes the bit of GOOD: it means that the bytes are intact although the checksum is wrong,
+ * because a sender on the same machine left the checksum to hardware that the packet never passed.
  */
-static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m)
+static uint32_t ingress_checked_by_nic(const struct port *port, const struct rte_mbuf *m)
 {
 	uint64_t good = m->ol_flags & port->rx_checksums;
 
@@ -33,9 +33,9 @@ static uint32_t checked_by_nic(const struct port *port, const struct rte_mbuf *m
 	       (good & RTE_MBUF_F_RX_L4_CKSUM_GOOD ? PARSE_L4_CHECKED : 0);
 }
 
-/* RoCE packets belong to the lcore that owns the queue pair, wherever they came in. */
-static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
-		      const struct lb_port_config *port)
+/* A RoCE packet belongs to the lcore that owns its queue pair, whatever queue it came by. */
+static void ingress_sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
+			      const struct lb_port_config *port)
 {
 	struct fabric_burst *f = &lc->fabric;
 	const uint8_t *qpn;
@@ -57,9 +57,9 @@ static void sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	}
 }
 
-/* Port <index> received it; <handed>: another lcore did, and says that it is ours. */
-static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint16_t index,
-				     bool handed, struct fetch fetch)
+/* Sort one packet of port <index>. <handed>: another lcore received it and passed it on. */
+static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mbuf *m,
+						 uint16_t index, bool handed, struct fetch fetch)
 {
 	const struct port *port = &lc->lb->port[index];
 	const struct lb_port_config *config = &lc->lb->config.port[index];
@@ -67,7 +67,7 @@ static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint1
 	struct parsed *p = &b->parsed[b->n];
 
 	parse_frame_fetching(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, port->mac,
-			     checked_by_nic(port, m), fetch, p, &b->key[b->n]);
+			     ingress_checked_by_nic(port, m), fetch, p, &b->key[b->n]);
 	p->vlan = lcore_vlan(m, p->vlan);
 	switch (p->kind) {
 	case PARSE_UDP:
@@ -78,7 +78,7 @@ static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint1
 		b->packet[b->n++] = m;
 		return;
 	case PARSE_ROCE:
-		return sort_roce(lc, m, p, config);
+		return ingress_sort_roce(lc, m, p, config);
 	case PARSE_ARP:
 	case PARSE_ND:
 		return answer_neighbour(lc, m, p);
@@ -91,7 +91,7 @@ static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint1
 		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		return icmp_error(lc, m, p, &b->key[b->n], handed);
 	default:
-		/* Less came than the headers say: too large for the way. */
+		/* Shorter than its headers say: it was too large for a buffer or the path. */
 		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&
 		    config->clients)
 			refuse_cut(lc, m, p, index);
@@ -101,23 +101,23 @@ static __rte_always_inline void sort(struct lcore *lc, struct rte_mbuf *m, uint1
 
 void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
 {
-	sort(lc, m, lc->lb->port_index[m->port], false, (struct fetch){0});
+	ingress_sort_one(lc, m, lc->lb->port_index[m->port], false, (struct fetch){0});
 }
 
 /*
- * Every packet is read from end to end soon: a client's for its check sum here, one from the fabric
- * for its ICRC, which would wait for the hardware's prefetcher at the start of each.
+ * Prefetch a packet from end to end. All its bytes are read soon, for a client's checksum or the
+ * fabric's ICRC, and the hardware's prefetcher would start too late for each.
  */
-static inline struct fetch whole(const struct rte_mbuf *m)
+static inline struct fetch ingress_fetch(const struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	return (struct fetch){frame, frame + m->data_len};
 }
 
-/* Of a burst that was handed over, each packet may have come to another port than <port>. */
-static __rte_always_inline void sort_burst(struct lcore *lc, struct rte_mbuf **packet,
-					   unsigned int n, uint16_t port, bool handed)
+/* Sort a burst of <port>. <handed>: the packets came from other lcores and name their own ports. */
+static __rte_always_inline void ingress_sort_burst(struct lcore *lc, struct rte_mbuf **packet,
+						   unsigned int n, uint16_t port, bool handed)
 {
 	const unsigned int ahead = 3;
 	struct fetch fetch;
@@ -126,23 +126,23 @@ static __rte_always_inline void sort_burst(struct lcore *lc, struct rte_mbuf **p
 	lc->fabric.n = 0;
 	lc->fabric.n_replies = 0;
 	for (unsigned int i = 0; i < n && i < ahead; i++) {
-		fetch = whole(packet[i]);
+		fetch = ingress_fetch(packet[i]);
 		fetch_rest(&fetch);
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		fetch = i + ahead < n ? whole(packet[i + ahead]) : (struct fetch){0};
-		sort(lc, packet[i], handed ? lc->lb->port_index[packet[i]->port] : port, handed,
-		     fetch);
+		fetch = i + ahead < n ? ingress_fetch(packet[i + ahead]) : (struct fetch){0};
+		ingress_sort_one(lc, packet[i], handed ? lc->lb->port_index[packet[i]->port] : port,
+				 handed, fetch);
 	}
 	if (lc->n_outbound > 0)
 		handover_flush(lc);
 }
 
 /*
- * Nothing that we take is longer than a buffer, and some drivers give what is in several, asked or
- * not. The first one tells what it was, or that it was too long.
+ * Cut chains to their first buffer. No valid packet is longer than a buffer, but some drivers
+ * deliver chains unasked. The parser finds out from the first buffer that the packet is too long.
  */
-static __rte_noinline void cut_chains(struct rte_mbuf **packet, unsigned int n)
+static __rte_noinline void ingress_cut_chains(struct rte_mbuf **packet, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		rte_pktmbuf_free(packet[i]->next);
@@ -167,11 +167,11 @@ unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 		segments |= packet[i]->nb_segs;
 	}
 	if (unlikely(segments > 1))
-		cut_chains(packet, n);
+		ingress_cut_chains(packet, n);
 	lc->stats.packets_in += n;
 	if (unlikely(lc->lb->owner_rule[port] == OWNER_HASH) && lc->lb->config.port[port].clients)
 		kept = handover_spread(lc, port, packet, n);
-	sort_burst(lc, packet, kept, port, false);
+	ingress_sort_burst(lc, packet, kept, port, false);
 	return n;
 }
 
@@ -181,6 +181,6 @@ unsigned int ingress_handover(struct lcore *lc)
 	unsigned int n;
 
 	n = rte_ring_sc_dequeue_burst(lc->handover, (void **)packet, LB_BURST, NULL);
-	sort_burst(lc, packet, n, 0, true);
+	ingress_sort_burst(lc, packet, n, 0, true);
 	return n;
 }

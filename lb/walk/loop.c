@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk, as one lcore runs it: one burst after the other, every stage over the whole burst.
+ * The walk as one lcore runs it: burst by burst, each stage over the whole burst.
  *
  *   client  -> ingress -> track -> cut -> assign -> send -> fabric port
  *   worker  -> ingress -> fabric -> egress                -> client port
@@ -26,11 +26,11 @@
 
 /* Housekeeping runs this often while awake. */
 #define HOUSEKEEPING_US 1000
-/* Flows looked at per turn and port: outruns the burst of new flows that each may bring. */
+/* Flows checked for expiry per iteration and port: more than the new flows of one burst. */
 #define EXPIRE_BUDGET (2 * LB_BURST)
 
 /* Charge the time since <*since> to a stage. */
-static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
+static void loop_charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
 {
 	uint64_t now = rte_rdtsc();
 
@@ -39,8 +39,8 @@ static void charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsig
 	*since = now;
 }
 
-/* What came from clients goes to workers. */
-static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
+/* Send the clients' requests of the burst to workers. */
+static void loop_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 {
 	unsigned int n = b->n;
 
@@ -52,18 +52,18 @@ static void walk_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 	if (unlikely(lc->trace != NULL))
 		trace_tracked(lc, b);
 	cut_burst(lc, b);
-	charge(lc, LB_STAGE_CONNTRACK, clock, n);
+	loop_charge(lc, LB_STAGE_CONNTRACK, clock, n);
 	forward_assign(lc, b);
 	if (unlikely(lc->trace != NULL))
 		trace_assigned(lc, b);
-	charge(lc, LB_STAGE_ASSIGN, clock, b->n);
+	loop_charge(lc, LB_STAGE_ASSIGN, clock, b->n);
 	forward_send(lc, b);
 	forward_flush(lc);
-	charge(lc, LB_STAGE_SEND, clock, b->n);
+	loop_charge(lc, LB_STAGE_SEND, clock, b->n);
 }
 
-/* What came from workers goes to clients. */
-static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
+/* Send the workers' replies of the burst to clients. */
+static void loop_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
 {
 	if (f->n + f->n_replies == 0)
 		return;
@@ -71,25 +71,25 @@ static void walk_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clo
 	if (unlikely(lc->trace != NULL))
 		trace_replies(lc, f);
 	forward_flush(lc); /* acknowledgements */
-	charge(lc, LB_STAGE_FABRIC, clock, f->n);
+	loop_charge(lc, LB_STAGE_FABRIC, clock, f->n);
 	if (f->n_replies == 0)
 		return;
 	egress_send(lc, f);
 	if (unlikely(lc->trace != NULL))
 		trace_answered(lc, f);
-	charge(lc, LB_STAGE_EGRESS, clock, f->n_replies);
+	loop_charge(lc, LB_STAGE_EGRESS, clock, f->n_replies);
 }
 
-static void walk(struct lcore *lc, unsigned int received, uint64_t *clock)
+static void loop_walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 {
 	if (received == 0)
 		return;
-	charge(lc, LB_STAGE_INGRESS, clock, received);
-	walk_replies(lc, &lc->fabric, clock);
-	walk_requests(lc, &lc->burst, clock);
+	loop_charge(lc, LB_STAGE_INGRESS, clock, received);
+	loop_replies(lc, &lc->fabric, clock);
+	loop_requests(lc, &lc->burst, clock);
 }
 
-static unsigned int transmit(struct lcore *lc)
+static unsigned int loop_transmit(struct lcore *lc)
 {
 	unsigned int sent = 0, carried = 0;
 
@@ -107,8 +107,8 @@ static unsigned int transmit(struct lcore *lc)
 	return sent + carried;
 }
 
-/* Timers of the links that have work. Those that have none any more leave the list. */
-static void poll_links(struct lcore *lc)
+/* Run the timers of the active links. Links without work leave the list. */
+static void loop_poll_links(struct lcore *lc)
 {
 	unsigned int i = 0;
 
@@ -125,8 +125,8 @@ static void poll_links(struct lcore *lc)
 	}
 }
 
-/* The control thread reads these at any time: each is summed first, then stored once. */
-static void count_sent(struct lcore *lc)
+/* Sum the ports' counters. The control thread reads them at any time, so each is stored once. */
+static void loop_count_sent(struct lcore *lc)
 {
 	uint64_t bytes = 0, refused = 0;
 
@@ -140,9 +140,9 @@ static void count_sent(struct lcore *lc)
 	__atomic_store_n(&lc->stats.drop[LB_DROP_TX_REFUSED], refused, __ATOMIC_RELAXED);
 }
 
-static void housekeeping(struct lcore *lc)
+static void loop_housekeeping(struct lcore *lc)
 {
-	poll_links(lc);
+	loop_poll_links(lc);
 	overdue_check(lc);
 	if (lc->n_suspect > 0)
 		replay_suspects(lc);
@@ -150,20 +150,20 @@ static void housekeeping(struct lcore *lc)
 	if (lc->n_waiting > 0)
 		waiting_expire(lc);
 	if (unlikely(lc->stop == STOP_TELLING))
-		stopping_tell(lc);
-	if (lc->dying != NULL)
-		overdue_bury(lc);
+		stopping_notify(lc);
+	if (lc->detached != NULL)
+		overdue_reap(lc);
 	if (lc->now >= lc->next_relax) {
 		lc->next_relax = lc->now + lc->lb->tsc_per_ms * LOAD_RELAX_MS;
 		workers_load_relax(&lc->load);
 	}
 	fragment_expire(lc->fragments, lc->now_ms, lc->stats.drop);
 	lc->errors_passed = 0;
-	count_sent(lc);
+	loop_count_sent(lc);
 	lc->next_housekeeping = lc->now + lc->lb->tsc_per_ms * HOUSEKEEPING_US / 1000;
 }
 
-bool lb_turn(struct lcore *lc)
+bool lb_poll(struct lcore *lc)
 {
 	unsigned int work = 0, n, again;
 	uint64_t clock = rte_rdtsc();
@@ -175,19 +175,19 @@ bool lb_turn(struct lcore *lc)
 		n = ingress_receive(lc, i);
 		work += n;
 		caught_up &= n < LB_BURST || !lc->lb->config.port[i].fabric;
-		walk(lc, n, &clock);
+		loop_walk(lc, n, &clock);
 	}
 	/* Each port of each other lcore may have sent a burst. */
 	for (unsigned int i = 0; i < lc->lb->config.n_ports && !rte_ring_empty(lc->handover); i++) {
 		n = ingress_handover(lc);
 		work += n;
-		walk(lc, n, &clock);
+		loop_walk(lc, n, &clock);
 	}
 	caught_up &= rte_ring_empty(lc->handover);
 	drained_turn(&lc->drained, lc->now, caught_up);
 	if (lc->n_waiting > 0) {
 		work += waiting_send(lc);
-		charge(lc, LB_STAGE_SEND, &clock, 0);
+		loop_charge(lc, LB_STAGE_SEND, &clock, 0);
 	}
 	if (lc->n_dirty > 0)
 		forward_flush(lc);
@@ -198,26 +198,26 @@ bool lb_turn(struct lcore *lc)
 	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
 	work += n;
 	if (n > 0)
-		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
+		loop_charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
 	if (lc->now >= lc->next_housekeeping) {
 		again = lc->n_again;
-		housekeeping(lc);
-		work += lc->n_again > again; /* they are sent in the next turn */
-		charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
+		loop_housekeeping(lc);
+		work += lc->n_again > again; /* they are sent in the next iteration */
+		loop_charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 1);
 	}
-	/* Heartbeats that are missing now have not come. */
+	/* Nothing is left to receive: a heartbeat that is missing now was not delivered. */
 	if (caught_up)
 		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
-	n = transmit(lc);
+	n = loop_transmit(lc);
 	if (n > 0)
-		charge(lc, LB_STAGE_TRANSMIT, &clock, n);
+		loop_charge(lc, LB_STAGE_TRANSMIT, &clock, n);
 	rte_rcu_qsbr_quiescent(lc->lb->qsbr, lc->index);
 	lc->stats.turns++;
 	return work + n > 0;
 }
 
-/* Is anything left that a sleep would delay? Asked after sleeper_prepare(). */
-static bool must_stay_awake(const struct lcore *lc)
+/* Is there work that a sleep would delay? Call after sleeper_prepare(). */
+static bool loop_must_stay_awake(const struct lcore *lc)
 {
 	if (conntrack_is_behind(lc->ct) || handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
 	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
@@ -228,14 +228,14 @@ static bool must_stay_awake(const struct lcore *lc)
 	return false;
 }
 
-/* How long nothing will be due: requests in flight and waiting ones want the timers checked. */
-static uint64_t sleep_ns(const struct lcore *lc)
+/* ns until the next timer is due. Requests in flight and waiting ones have timers. */
+static uint64_t loop_sleep_ns(const struct lcore *lc)
 {
 	uint64_t now = lb_tsc(lc->lb), ms = lc->lb->tsc_per_ms;
-	/* Flows expire a little late; nobody waits for it. */
+	/* Flows may expire a little late. */
 	uint64_t until = now + 50 * HOUSEKEEPING_US * ms / 1000;
 
-	if (lc->n_waiting > 0 || lc->dying != NULL)
+	if (lc->n_waiting > 0 || lc->detached != NULL)
 		until = now + HOUSEKEEPING_US * ms / 1000;
 	for (unsigned int i = 0; i < lc->n_active; i++) {
 		const struct link *link = lc->active[i];
@@ -247,22 +247,22 @@ static uint64_t sleep_ns(const struct lcore *lc)
 	return until <= now ? 1 : (until - now) * 1000000 / ms;
 }
 
-static void sleep_until_work(struct lcore *lc)
+static void loop_sleep(struct lcore *lc)
 {
 	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);
 	sleeper_prepare(&lc->sleeper);
-	if (must_stay_awake(lc)) {
+	if (loop_must_stay_awake(lc)) {
 		sleeper_cancel(&lc->sleeper);
 	} else {
 		lc->stats.sleeps++;
-		sleeper_wait(&lc->sleeper, sleep_ns(lc));
+		sleeper_wait(&lc->sleeper, loop_sleep_ns(lc));
 		verbs_ports_awake(lc);
 		lc->next_housekeeping = 0;
 	}
 	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
 }
 
-static void back_off(struct lcore *lc)
+static void loop_back_off(struct lcore *lc)
 {
 	lc->stats.idle_turns++;
 	lc->idle_turns++;
@@ -276,7 +276,7 @@ static void back_off(struct lcore *lc)
 		sleeper_yield(&lc->sleeper);
 		break;
 	case SLEEPER_SLEEP:
-		sleep_until_work(lc);
+		loop_sleep(lc);
 		break;
 	}
 }
@@ -289,10 +289,10 @@ int lb_loop(void *lcore)
 	rte_rcu_qsbr_thread_online(lc->lb->qsbr, lc->index);
 	mailbox_open(&lc->mailbox);
 	while (!__atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE)) {
-		if (lb_turn(lc))
+		if (lb_poll(lc))
 			lc->idle_turns = 0;
 		else
-			back_off(lc);
+			loop_back_off(lc);
 	}
 	mailbox_close(&lc->mailbox);
 	rte_rcu_qsbr_thread_offline(lc->lb->qsbr, lc->index);

@@ -8,7 +8,7 @@
 #include "lcore/lcore.h"
 
 /* One iteration. True: there was something to do. Runs on the lcore, which tests may play. */
-bool lb_turn(struct lcore *lc);
+bool lb_poll(struct lcore *lc);
 /* Iterate until the load balancer stops. <lcore> is a struct lcore; for rte_eal_remote_launch(). */
 int lb_loop(void *lcore);
 

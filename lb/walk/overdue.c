@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests that a worker has not answered in time. The client gets a notice and the worker a cancel
- * word; the slot stays taken until the worker lets go of it, or it would be written under its feet.
+ * word. The slot stays in use until the worker replies, because the worker may still read it.
  */
 #include "walk/overdue.h"
 
@@ -10,24 +10,24 @@
 #include "walk/egress.h"
 #include "walk/replay.h"
 
-/* Requests ended per link and call: bounds a turn. */
+/* Requests ended per link and call: bounds the time of an iteration. */
 #define BUDGET 64
 
-/* The client's port takes no more: better later than not at all. */
-static bool can_tell(const struct lcore *lc, const struct flow *flow,
-		     const struct client_path *path)
+/* Can the client get a notice now? If its port has no room, the notice is sent later. */
+static bool overdue_can_notify(const struct lcore *lc, const struct flow *flow,
+			       const struct client_path *path)
 {
 	return flow == NULL || txq_room(&lc->tx[path->port]) > 0;
 }
 
-/* End a request whose time is over, if its client can be told now. */
-static void end(struct lcore *lc, struct link *link, uint32_t number)
+/* End a request whose time is over, if its client can be notified now. */
+static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct client_path *path = &link->client_path[number];
 	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
-	if (!can_tell(lc, flow, path))
+	if (!overdue_can_notify(lc, flow, path))
 		return;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
@@ -36,25 +36,26 @@ static void end(struct lcore *lc, struct link *link, uint32_t number)
 	cancel_slot(lc, link, number);
 }
 
-/* TSC. A reply that came while the lcore stood still may lie in a ring: it is in time. */
-static uint64_t without_reply(const struct lcore *lc, const struct slot *slot)
+/* TSC cycles that the request has been in flight, up to the last time that nothing was left to
+ * receive: a reply that waits in a ring because the lcore was descheduled is in time. */
+static uint64_t overdue_age(const struct lcore *lc, const struct slot *slot)
 {
 	return lc->drained.at > slot->sent ? lc->drained.at - slot->sent : 0;
 }
 
-static bool is_overdue(const struct lcore *lc, const struct slot *slot)
+static bool overdue_is(const struct lcore *lc, const struct slot *slot)
 {
 	uint64_t limit = lcore_service_config(lc, slot->service)->request_timeout_ms;
 
-	return without_reply(lc, slot) > limit * lc->lb->tsc_per_ms;
+	return overdue_age(lc, slot) > limit * lc->lb->tsc_per_ms;
 }
 
 /*
- * From the oldest on, until one is younger than any service's limit: those behind it are younger
- * still. Services with longer limits and clients that cannot be told may leave some in between, so
- * a search that its budget ends goes on where it was.
+ * End overdue requests from the oldest on, up to one that is younger than the shortest limit of all
+ * services. Requests of services with longer limits, or whose clients cannot be notified now, stay
+ * in between, so a search that used up its budget continues where it ended.
  */
-static void check(struct lcore *lc, struct link *link)
+static void overdue_check_link(struct lcore *lc, struct link *link)
 {
 	uint32_t number = link->overdue_at, newer;
 
@@ -62,14 +63,14 @@ static void check(struct lcore *lc, struct link *link)
 		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET; k++) {
 		if (number == SLOT_NONE ||
-		    without_reply(lc, &link->slot[number]) <=
+		    overdue_age(lc, &link->slot[number]) <=
 			    __atomic_load_n(&lc->lb->shortest_timeout, __ATOMIC_RELAXED)) {
 			number = SLOT_NONE;
 			break;
 		}
 		newer = link->slot[number].newer;
-		if (is_overdue(lc, &link->slot[number]))
-			end(lc, link, number);
+		if (overdue_is(lc, &link->slot[number]))
+			overdue_end_slot(lc, link, number);
 		number = newer;
 	}
 	link->overdue_at = number;
@@ -78,12 +79,12 @@ static void check(struct lcore *lc, struct link *link)
 void overdue_check(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->n_active; i++)
-		check(lc, lc->active[i]);
+		overdue_check_link(lc, lc->active[i]);
 }
 
-/* Nobody will answer it: another worker gets it, or its client is told. False: cannot be told now.
- */
-static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
+/* The worker will not answer: queue the request for another worker, or notify its client. False:
+ * the client cannot be notified now. */
+static bool overdue_give_up(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct client_path *path = &link->client_path[number];
@@ -92,7 +93,7 @@ static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
 	if (replay_slot(lc, link, number, true))
 		return true;
 	flow = conntrack_flow_get(lc->ct, slot->flow);
-	if (!can_tell(lc, flow, path))
+	if (!overdue_can_notify(lc, flow, path))
 		return false;
 	lc->stats.drop[LB_DROP_WORKER_LOST]++;
 	lc->service[slot->service].stats.drops++;
@@ -102,8 +103,8 @@ static bool give_up(struct lcore *lc, struct link *link, uint32_t number)
 	return true;
 }
 
-/* Give up what a link that is gone had in flight. True when all is done. */
-static bool bury(struct lcore *lc, struct link *link)
+/* End the requests in flight of a detached link. True: all are ended and the link is released. */
+static bool overdue_reap_link(struct lcore *lc, struct link *link)
 {
 	uint32_t number = link->overdue_at, newer;
 
@@ -111,34 +112,35 @@ static bool bury(struct lcore *lc, struct link *link)
 		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
-		if (give_up(lc, link, number))
+		if (overdue_give_up(lc, link, number))
 			link_slot_free(link, number);
 	}
-	/* Those whose clients cannot be told now may fill the budget: on behind them. */
+	/* Requests whose clients cannot be notified now may use up the budget: continue after them.
+	 */
 	link->overdue_at = number;
 	if (link->busy.oldest != SLOT_NONE)
 		return false;
 	/* An RDMA device may still read the packets. */
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) != NULL)
 		return false;
-	/* Here and not with the link: what counts held packets is this lcore's. */
+	/* The lcore releases it, as the counter of held packets is the lcore's. */
 	link_release(link);
 	return true;
 }
 
-void overdue_bury(struct lcore *lc)
+void overdue_reap(struct lcore *lc)
 {
-	struct link **at = &lc->dying;
+	struct link **at = &lc->detached;
 
 	while (*at != NULL) {
 		struct link *link = *at;
 
-		if (!bury(lc, link)) {
-			at = &link->next_dying;
+		if (!overdue_reap_link(lc, link)) {
+			at = &link->next_detached;
 			continue;
 		}
-		*at = link->next_dying;
-		/* From here on it is the control thread's. */
-		__atomic_store_n(&link->buried, 1, __ATOMIC_RELEASE);
+		*at = link->next_detached;
+		/* Now the link belongs to the control thread. */
+		__atomic_store_n(&link->reaped, 1, __ATOMIC_RELEASE);
 	}
 }

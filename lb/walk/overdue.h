@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that get no answer (private to lb/): too late, or their worker is gone. Runs on the lcore.
+ * Requests that get no answer (private to lb/): too late, or their worker is gone. Runs on the
+ * lcore.
  */
 #ifndef WALK_OVERDUE_H
 #define WALK_OVERDUE_H
@@ -10,6 +11,6 @@
 /* Once per millisecond: end requests that their workers have not answered in time. */
 void overdue_check(struct lcore *lc);
 /* Once per millisecond: end the requests of links that are detached, then give the links back. */
-void overdue_bury(struct lcore *lc);
+void overdue_reap(struct lcore *lc);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fragments from clients: all of a datagram's meet on one lcore, and the frame that they make goes
- * on to the lcore that owns its flow, which parses it like any other.
+ * Fragments from clients: all fragments of a datagram go to one lcore. The reassembled frame goes
+ * to the lcore that owns its flow, which parses it like any other frame.
  */
 #include "walk/reassemble.h"
 
@@ -13,10 +13,10 @@
 #include "walk/ingress.h"
 #include "walk/refuse.h"
 
-/* A frame as if it had never been in pieces; NULL when memory is out. */
-static struct rte_mbuf *make_whole(struct lcore *lc)
+/* Build the frame as if it had not been fragmented. NULL, and counted: no memory. */
+static struct rte_mbuf *reassemble_make_frame(struct lcore *lc)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->wholes);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->reassembled_pool);
 
 	if (m == NULL) {
 		lc->stats.drop[LB_DROP_NO_MBUF] += fragment_take(lc->fragments, NULL);
@@ -24,7 +24,7 @@ static struct rte_mbuf *make_whole(struct lcore *lc)
 	}
 	/* It fits: the table takes no more than the clients' MTU, and the buffers hold that. */
 	m->data_len = m->pkt_len = fragment_frame_length(lc->fragments);
-	/* Whoever sent the last fragment by another port does not get the reply there. */
+	/* The first fragment's port: a last fragment by another port cannot redirect the reply. */
 	fragment_origin(lc->fragments, &m->port, &m->vlan_tci);
 	m->ol_flags = m->vlan_tci == 0 ? 0 : RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 	fragment_take(lc->fragments, rte_pktmbuf_mtod(m, uint8_t *));
@@ -33,8 +33,8 @@ static struct rte_mbuf *make_whole(struct lcore *lc)
 	return m;
 }
 
-/* RoCE and neighbour discovery (RFC 6980) do not come in pieces; the rest goes its usual way. */
-static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
+/* Sort a reassembled frame. RoCE and neighbour discovery (RFC 6980) may not be fragmented. */
+static void reassemble_sort(struct lcore *lc, struct rte_mbuf *m)
 {
 	uint16_t port = lc->lb->port_index[m->port];
 	struct flow_key key;
@@ -45,7 +45,7 @@ static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
 		    &key);
 	if (p.kind == PARSE_ROCE || p.kind == PARSE_ND)
 		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
-	/* An answer as long as the question would not leave by a port of a smaller MTU. */
+	/* The echo reply is as long as the request: it may not fit the port's MTU. */
 	if (p.kind == PARSE_ICMP_ECHO && m->data_len - p.ip_offset > lc->lb->config.port[port].mtu)
 		return lcore_drop(lc, m, LB_DROP_FRAGMENT);
 	owner = lc->index;
@@ -58,8 +58,8 @@ static void sort_whole(struct lcore *lc, struct rte_mbuf *m)
 		ingress_sort(lc, m);
 }
 
-/* A datagram will never fit: its client is told, if the first piece has enough of it. */
-static void refuse_datagram(struct lcore *lc, const struct fragment_first *first)
+/* The datagram is too large: notify its client, if the first fragment has the UDP header. */
+static void reassemble_refuse(struct lcore *lc, const struct fragment_first *first)
 {
 	const uint8_t *ip = first->head + first->ip_offset, *udp = first->data;
 	struct client_path path = {.hops = ip[first->family == FLOW_IPV4 ? 8 : 7],
@@ -95,10 +95,10 @@ void reassemble_add(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p
 	if (owner != lc->index && !handed)
 		return handover_add(lc, owner, m);
 	if (fragment_add(lc->fragments, &f, lc->now_ms, lc->stats.drop))
-		whole = make_whole(lc);
+		whole = reassemble_make_frame(lc);
 	if (unlikely(fragment_too_large(lc->fragments, &first)))
-		refuse_datagram(lc, &first);
+		reassemble_refuse(lc, &first);
 	rte_pktmbuf_free(m);
 	if (whole != NULL)
-		sort_whole(lc, whole);
+		reassemble_sort(lc, whole);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that are never admitted because they are too large or no requests at all: their clients
- * are told, but no source gets more of these notices than notices_per_source allows, and none that
- * is longer than the bytes that it answers. So nobody is flooded in a forged source's name.
+ * Requests that are never admitted because they are too large or malformed: their clients get a
+ * notice, but no source gets more of them than notices_per_source allows, and no notice is longer
+ * than the datagram that it answers. So the notices cannot flood the owner of a forged address.
  */
 #include "walk/refuse.h"
 
@@ -13,7 +13,7 @@
 #include "source.h"
 #include "walk/egress.h"
 
-bool refuse_may_tell(struct lcore *lc, const struct in6_addr *source, uint16_t zone)
+bool refuse_may_notify(struct lcore *lc, const struct in6_addr *source, uint16_t zone)
 {
 	if (source_limit_take(lc->notices, source, zone, lc->now_ms))
 		return true;
@@ -21,9 +21,9 @@ bool refuse_may_tell(struct lcore *lc, const struct in6_addr *source, uint16_t z
 	return false;
 }
 
-/* What a notice says of the request: its id, or its first bytes. */
-static uint64_t tag_of(const struct lb_service_config *config, const uint8_t *payload,
-		       uint32_t length)
+/* The tag of the notice: the request's id, or its first 8 bytes. */
+static uint64_t refuse_tag(const struct lb_service_config *config, const uint8_t *payload,
+			   uint32_t length)
 {
 	struct lb_request request;
 
@@ -46,10 +46,10 @@ void refuse_stranger(struct lcore *lc, const struct flow_key *key, const struct 
 	config = lcore_service_config(lc, service);
 	lc->service[service].stats.drops++;
 	if (length < LB_NOTICE_LENGTH || framing_is_notice(payload, LB_NOTICE_LENGTH) ||
-	    !refuse_may_tell(lc, &key->src, key->zone))
+	    !refuse_may_notify(lc, &key->src, key->zone))
 		return;
 	egress_notice_stranger(lc, service, key, path, LB_NOTICE_TOO_LARGE,
-			       tag_of(config, payload, length));
+			       refuse_tag(config, payload, length));
 }
 
 void refuse_cut(struct lcore *lc, const struct rte_mbuf *m, struct parsed *p, uint16_t port)

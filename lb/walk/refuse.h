@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that are never admitted (private to lb/): too large, cut short, or no request. Runs on the
- * lcore.
+ * Requests that are never admitted (private to lb/): too large, cut short, or no request. Runs on
+ * the lcore.
  */
 #ifndef WALK_REFUSE_H
 #define WALK_REFUSE_H
@@ -10,7 +10,7 @@
 #include "packet/parse.h"
 
 /* May this source get another notice about such a request? Counted as notice_limit if not. */
-bool refuse_may_tell(struct lcore *lc, const struct in6_addr *source, uint16_t zone);
+bool refuse_may_notify(struct lcore *lc, const struct in6_addr *source, uint16_t zone);
 /*
  * Not all bytes of this datagram were taken: tell its client, if it was for one of our services.
  * <payload> holds the first <length> bytes.

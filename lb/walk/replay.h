@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replay (private to lb/): a request whose worker is lost or suspect goes to another worker. Runs on
- * the lcore.
+ * Replay (private to lb/): a request whose worker is lost or suspect goes to another worker. Runs
+ * on the lcore.
  */
 #ifndef WALK_REPLAY_H
 #define WALK_REPLAY_H
@@ -9,18 +9,19 @@
 #include "lcore/burst.h"
 #include "lcore/lcore.h"
 
-/* Keep a copy of request <i> until its reply comes, if its service allows replays. False: not kept. */
+/* Keep a copy of request <i> until its reply comes, if its service allows replays. False: not kept.
+ */
 bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, unsigned int i);
 void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot, uint16_t service);
 /* The slot's request has ended, with a reply or without one. */
 static inline void replay_forget(struct lcore *lc, struct link *link, uint32_t slot)
 {
-	if (unlikely(lc->kept > 0) && link->kept[slot].packet != NULL)
+	if (unlikely(lc->replay_copies > 0) && link->replay_copy[slot].packet != NULL)
 		replay_unkeep(lc, link, slot, link->slot[slot].service);
 }
 /*
- * Queue the slot's request to be sent again. False: it cannot be; then its client is to be told, or,
- * when <gone> is false, its worker may still answer.
+ * Queue the slot's request to be sent again. False: it cannot be; then its client is to be told,
+ * or, when <gone> is false, its worker may still answer.
  */
 bool replay_slot(struct lcore *lc, struct link *link, uint32_t slot, bool gone);
 /* Queue the requests of suspect workers to be sent to others. */

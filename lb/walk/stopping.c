@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lcore's part of stopping: refuse new requests, and tell the clients of those that are still here
- * when the time is over. stop.c sets the stage.
+ * The lcore's part of stopping: refuse new requests, and notify the clients of those that are still
+ * here when the time is over. stop.c sets the stage.
  */
 #include "walk/stopping.h"
 
@@ -11,7 +11,7 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
-/* Requests told of per link and ms, and per ms of those that wait: bounds an iteration. */
+/* Notices per link and ms, and per service and ms for those that wait: bounds an iteration. */
 #define BUDGET 256
 
 void stopping_refuse(struct lcore *lc, struct burst *b)
@@ -22,9 +22,9 @@ void stopping_refuse(struct lcore *lc, struct burst *b)
 	}
 }
 
-/* It may run or have run: not to be told from one that its worker takes too long for. Nothing
- * happens while its port takes no notice. */
-static void stopping_tell_slot(struct lcore *lc, struct link *link, uint32_t number)
+/* Send the client a timeout notice: the request may have run, as after a timeout. Does nothing
+ * while the client's port has no room. */
+static void stopping_notify_slot(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct client_path *path = &link->client_path[number];
 	const struct slot *slot = &link->slot[number];
@@ -41,8 +41,8 @@ static void stopping_tell_slot(struct lcore *lc, struct link *link, uint32_t num
 	link_slot_abandon(link, number);
 }
 
-/* Those whose clients cannot be told now are passed over, as another port's may. */
-static void stopping_tell_link(struct lcore *lc, struct link *link)
+/* Requests whose client's port has no room are passed over: other ports may have room. */
+static void stopping_notify_link(struct lcore *lc, struct link *link)
 {
 	uint32_t number = link->overdue_at, newer;
 
@@ -50,16 +50,16 @@ static void stopping_tell_link(struct lcore *lc, struct link *link)
 		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
 		newer = link->slot[number].newer;
-		stopping_tell_slot(lc, link, number);
+		stopping_notify_slot(lc, link, number);
 	}
 	link->overdue_at = number;
 }
 
-void stopping_tell(struct lcore *lc)
+void stopping_notify(struct lcore *lc)
 {
 	waiting_end(lc, BUDGET);
 	for (unsigned int i = 0; i < lc->n_links; i++)
-		stopping_tell_link(lc, lc->links[i]);
-	for (struct link *link = lc->dying; link != NULL; link = link->next_dying)
-		stopping_tell_link(lc, link);
+		stopping_notify_link(lc, lc->links[i]);
+	for (struct link *link = lc->detached; link != NULL; link = link->next_detached)
+		stopping_notify_link(lc, link);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to flows: look the burst up, start tracking new ones whose service exists, count, and
- * read how each request's reply goes back.
+ * Requests to flows: look up the flows of a burst, start tracking new flows whose service exists,
+ * count, and note the path by which each reply goes back.
  */
 #include "walk/track.h"
 
@@ -11,19 +11,19 @@
 #include "packet/parse.h"
 #include "walk/drop_packet.h"
 
-/* The first packet of a flow: is there a service for it, and room? */
-static struct flow *admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
-			  enum lb_drop *reason)
+/* Start tracking a flow with its first packet. NULL with <*reason>: no service, or no room. */
+static struct flow *track_admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,
+				enum lb_drop *reason)
 {
 	uint16_t service = service_lookup(&lc->services->table, key);
 	struct flow *flow;
 
-	/* From ourselves to ourselves: answers would go round for ever. */
+	/* Our own source address: the replies would come back to us, for ever. */
 	if (lb_owns_address(lc->lb, &key->src)) {
 		*reason = LB_DROP_BAD_SOURCE;
 		return NULL;
 	}
-	/* echo (7), chargen (19) and the like would answer our answers. */
+	/* echo (7), chargen (19) and similar services would answer the replies. */
 	if (ntohs(key->src_port) < lc->lb->config.min_source_port) {
 		*reason = LB_DROP_SOURCE_PORT;
 		return NULL;
@@ -49,10 +49,10 @@ _Static_assert(offsetof(struct parsed, port) == offsetof(struct parsed, hops) + 
 		       offsetof(struct client_path, vlan) == offsetof(struct client_path, hops) + 2,
 	       "copied as one word");
 
-static inline void read_path(struct client_path *path, const struct rte_mbuf *m,
-			     const struct parsed *p)
+static inline void track_read_path(struct client_path *path, const struct rte_mbuf *m,
+				   const struct parsed *p)
 {
-	/* The source address, and two bytes more, as eight are one load and one store. */
+	/* 8 bytes are one load and one store: the source MAC address and 2 bytes more. */
 	memcpy(path, rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), 8);
 	memcpy(&path->hops, &p->hops, 4);
 }
@@ -63,8 +63,7 @@ void track_burst(struct lcore *lc, struct burst *b)
 
 	conntrack_hash_burst(lc->ct, b->key, n, b->hash);
 	conntrack_lookup_burst(lc->ct, b->key, b->hash, n, b->flow);
-	/* All before the first insert, which may end a flow that was silent for long: none of
-	 * these. */
+	/* Touch all flows before the first insert, which may end idle flows to make room. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (likely(b->flow[i] != NULL))
 			conntrack_touch(b->flow[i], lc->now_ms);
@@ -78,13 +77,13 @@ void track_burst(struct lcore *lc, struct burst *b)
 		if (unlikely(b->parsed[i].hops <= 1))
 			flow = NULL;
 		else if (unlikely(flow == NULL))
-			flow = admit(lc, &b->key[i], b->hash[i], &reason);
+			flow = track_admit(lc, &b->key[i], b->hash[i], &reason);
 		if (unlikely(flow == NULL)) {
 			lcore_drop(lc, b->packet[i], reason);
 			continue;
 		}
 		conntrack_count_in(flow, b->parsed[i].payload_length);
-		read_path(&b->path[kept], b->packet[i], &b->parsed[i]);
+		track_read_path(&b->path[kept], b->packet[i], &b->parsed[i]);
 		if (unlikely(kept != i)) {
 			b->packet[kept] = b->packet[i];
 			b->parsed[kept] = b->parsed[i];

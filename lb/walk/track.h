@@ -8,7 +8,8 @@
 #include "lcore/burst.h"
 #include "lcore/lcore.h"
 
-/* Find the flow of each packet of the burst, or start tracking it. Packets without a service are dropped. */
+/* Find the flow of each packet of the burst, or start tracking it. Packets without a service are
+ * dropped. */
 void track_burst(struct lcore *lc, struct burst *b);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests without a credit (private to lb/): one bounded queue per service and lcore (lcore/queue.h).
- * Runs on the lcore, but for waiting_init().
+ * Requests without a credit (private to lb/): one bounded queue per service and lcore
+ * (lcore/queue.h). Runs on the lcore, but for waiting_init().
  */
 #ifndef WALK_WAITING_H
 #define WALK_WAITING_H
@@ -9,7 +9,8 @@
 #include "lcore/burst.h"
 #include "lcore/lcore.h"
 
-/* Make the queue that a service with this configuration has on this lcore. 0 or -ENOMEM. Control thread. */
+/* Make the queue that a service with this configuration has on this lcore. 0 or -ENOMEM. Control
+ * thread. */
 int waiting_init(const struct lcore *lc, const struct lb_service_config *config,
 		 struct queue *queue);
 /* Work out the shares again, after services have come or gone or their queues have changed. */
@@ -22,12 +23,14 @@ unsigned int waiting_send(struct lcore *lc);
 bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w);
 /* End requests that have waited too long. */
 void waiting_expire(struct lcore *lc);
-/* End the flow's request with this tag, if it waits here. Each request looked at costs one of <budget>. */
+/* End the flow's request with this tag, if it waits here. Each request looked at costs one of
+ * <budget>. */
 bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
 		    uint32_t *budget);
 /* Move the service's requests to <*queue>, which then is the old queue, empty. */
 void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
-/* The load balancer stops: end up to <budget> requests of each service whose clients can be told. */
+/* The load balancer stops: end up to <budget> requests of each service whose clients can be told.
+ */
 void waiting_end(struct lcore *lc, unsigned int budget);
 
 #endif

@@ -103,9 +103,9 @@ static void finish(struct walk *w)
 	uint64_t until = rte_rdtsc() + END_MS * w->lb->tsc_per_ms;
 
 	walk_remove_workers(w);
-	while ((w->lb->dying != NULL || any_waits(w)) && rte_rdtsc() < until)
+	while ((w->lb->detached != NULL || any_waits(w)) && rte_rdtsc() < until)
 		round_of(w);
-	walk_need(w->lb->dying == NULL, "a link is never buried");
+	walk_need(w->lb->detached == NULL, "a link is never reaped");
 	walk_need(!any_waits(w), "requests wait for ever");
 }
 

@@ -29,10 +29,10 @@ Test(lb_active, idle_links_are_not_looked_at)
 	cr_assert_neq(forbidden, MAP_FAILED);
 	while (r->lc->n_links < WORKERS_MAX)
 		r->lc->links[r->lc->n_links++] = forbidden;
-	r->lc->kept = 1; /* or nothing is looked for */
+	r->lc->replay_copies = 1; /* or nothing is looked for */
 	look_after(r);
 	cancel_request(r->lc, flow, conntrack_handle(r->lc->ct, flow), 1);
-	r->lc->kept = 0;
+	r->lc->replay_copies = 0;
 	r->lc->n_links = n;
 	munmap(forbidden, sizeof(*forbidden));
 	rig_destroy(r);

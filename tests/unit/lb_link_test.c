@@ -32,7 +32,7 @@ static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uin
 		.psn = 0x100,
 		.path = vector_spec(4, false, mtu),
 		.tx = &f->tx,
-		.pieces = f->small,
+		.indirect_pool = f->small,
 		.held = &f->held,
 		.multi_segment = true,
 		.descriptor_room = room,
@@ -486,9 +486,9 @@ Test(lb_link, puts_off_a_cancel_that_has_no_room)
 	}
 	link_cancel(link, link->busy.oldest, f->small);
 	cr_expect_eq(requester_unacked(&link->requester), REQUESTER_WINDOW);
-	cr_expect_eq(link_tell(link, 1, f->small), 0);
+	cr_expect_eq(link_send_cancels(link, 1, f->small), 0);
 	acknowledge(f, link);
-	cr_expect_eq(link_tell(link, 1, f->small), 1);
+	cr_expect_eq(link_send_cancels(link, 1, f->small), 1);
 	link_destroy(link);
 	fixture_destroy(f);
 }
@@ -497,7 +497,7 @@ Test(lb_link, a_worker_that_does_not_acknowledge_gets_few_cancels)
 {
 	struct fixture *f = fixture_create(4, 1024, 0, true);
 	struct link *link = link_on(f, 256, 1024);
-	unsigned int untold = 0;
+	unsigned int cancel_due = 0;
 
 	for (unsigned int i = 0; i < 256; i++) {
 		send_one(f, link);
@@ -507,30 +507,30 @@ Test(lb_link, a_worker_that_does_not_acknowledge_gets_few_cancels)
 	for (unsigned int i = 0; i < 256; i++) {
 		link_cancel(link, i, f->small);
 		fixture_sent(f);
-		untold += link->slot[i].untold;
+		cancel_due += link->slot[i].cancel_due;
 	}
-	cr_expect_eq(untold, 256 - LINK_CANCELS_MAX);
+	cr_expect_eq(cancel_due, 256 - LINK_CANCELS_MAX);
 	acknowledge(f, link);
-	cr_expect_eq(link_tell(link, 5, f->small), 5, "they have arrived");
+	cr_expect_eq(link_send_cancels(link, 5, f->small), 5, "they have arrived");
 	acknowledge(f, link);
 	link->suspect = true;
-	cr_expect_eq(link_tell(link, 5, f->small), 0);
+	cr_expect_eq(link_send_cancels(link, 5, f->small), 0);
 	link->suspect = false;
-	cr_expect_eq(link_tell(link, 1, f->small), 1);
+	cr_expect_eq(link_send_cancels(link, 1, f->small), 1);
 	link->requester.early = 1;
-	cr_expect_eq(link_tell(link, 5, f->small), 0);
+	cr_expect_eq(link_send_cancels(link, 5, f->small), 0);
 	link->requester.early = 0;
 	link->requester.retries = 1;
-	cr_expect_eq(link_tell(link, 5, f->small), 0);
+	cr_expect_eq(link_send_cancels(link, 5, f->small), 0);
 	link->requester.retries = 0;
-	link_slot_free(link, link->untold.oldest);
-	untold -= 7;
-	cr_expect_eq(link_tell(link, 256, f->small), LINK_CANCELS_MAX - 1);
+	link_slot_free(link, link->cancel_due.oldest);
+	cancel_due -= 7;
+	cr_expect_eq(link_send_cancels(link, 256, f->small), LINK_CANCELS_MAX - 1);
 	fixture_sent(f);
 	acknowledge(f, link);
-	untold -= LINK_CANCELS_MAX - 1;
-	cr_expect_eq(link_tell(link, 256, f->small),
-		     RTE_MIN(untold, (unsigned int)LINK_CANCELS_MAX));
+	cancel_due -= LINK_CANCELS_MAX - 1;
+	cr_expect_eq(link_send_cancels(link, 256, f->small),
+		     RTE_MIN(cancel_due, (unsigned int)LINK_CANCELS_MAX));
 	link_destroy(link);
 	fixture_destroy(f);
 }

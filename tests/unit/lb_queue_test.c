@@ -14,9 +14,10 @@ static void fini(void)
 
 TestSuite(queue, .fini = fini);
 
-static enum queue_verdict push(uint8_t level, uint8_t lane, uint64_t tag, struct waiting *displaced)
+static enum queue_verdict push(uint8_t level, uint8_t client, uint64_t tag,
+			       struct waiting *displaced)
 {
-	struct waiting w = {.flow = lane, .tag = tag, .level = level, .lane = lane};
+	struct waiting w = {.flow = client, .tag = tag, .level = level, .client_queue = client};
 	struct waiting ignored;
 
 	return queue_push(&q, &w, true, displaced != NULL ? displaced : &ignored);
@@ -69,7 +70,7 @@ Test(queue, a_higher_level_goes_first)
 	cr_expect_eq(take(), 4);
 }
 
-Test(queue, when_full_the_longest_lane_of_the_lowest_level_gives_up_its_oldest)
+Test(queue, when_full_the_longest_client_queue_of_the_lowest_level_gives_up_its_oldest)
 {
 	struct waiting out = {0};
 
@@ -120,17 +121,17 @@ Test(queue, those_ahead_are_the_turns_of_others_and_ones_own)
 	for (uint64_t i = 0; i < 50; i++)
 		push(2, 7, i, NULL);
 	cr_expect_eq(queue_ahead(&q, 2, 7), 50);
-	cr_expect_eq(queue_ahead(&q, 2, 1), 1, "one turn of the long lane");
+	cr_expect_eq(queue_ahead(&q, 2, 1), 1, "one turn of the long client queue");
 	push(2, 1, 60, NULL);
-	cr_expect_eq(queue_ahead(&q, 2, 1), 3, "its own, and two turns of the long lane");
+	cr_expect_eq(queue_ahead(&q, 2, 1), 3, "its own, and two turns of the long client queue");
 	push(1, 9, 70, NULL);
-	cr_expect_eq(queue_ahead(&q, 2, 2), 3, "the higher level, and a turn of each lane");
+	cr_expect_eq(queue_ahead(&q, 2, 2), 3, "the higher level, and a turn of each client queue");
 	cr_expect_eq(queue_ahead(&q, 1, 2), 1);
 }
 
 Test(queue, without_leave_to_grow_a_newcomer_is_in_only_for_another)
 {
-	struct waiting w = {.level = 2, .lane = 3, .tag = 30}, out;
+	struct waiting w = {.level = 2, .client_queue = 3, .tag = 30}, out;
 
 	cr_assert_eq(queue_init(&q, 100, 0), 0);
 	cr_expect_eq(queue_push(&q, &w, false, &out), QUEUE_REFUSED);
@@ -158,7 +159,7 @@ Test(queue, a_queue_without_places_refuses)
 	cr_expect_eq(queue_first(&q, 0), QUEUE_NONE);
 }
 
-Test(queue, who_is_passed_over_goes_behind_its_lane_and_the_next_lane_has_its_turn)
+Test(queue, a_request_passed_over_goes_to_the_end_and_the_next_client_has_its_turn)
 {
 	cr_assert_eq(queue_init(&q, 8, 0), 0);
 	push(2, 1, 10, NULL);
@@ -194,22 +195,22 @@ Test(queue, all_are_looked_at_in_turn_whoever_goes_meanwhile)
 	uint32_t place;
 
 	cr_assert_eq(queue_init(&q, 8, 0), 0);
-	cr_expect_eq(queue_look(&q), QUEUE_NONE);
+	cr_expect_eq(queue_scan(&q), QUEUE_NONE);
 	for (uint64_t tag = 0; tag < 4; tag++)
 		push(2, tag % 2, tag, NULL);
-	place = queue_look(&q);
+	place = queue_scan(&q);
 	cr_expect_eq(queue_at(&q, place)->tag, 0);
 	queue_remove(&q, place);
 	/* The next one goes before it was looked at. */
 	queue_remove(&q, queue_oldest(&q));
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 3);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 2);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 3);
 	push(2, 0, 4, NULL);
 	/* Behind the newest comes the oldest. */
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 3);
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 4);
-	cr_expect_eq(queue_at(&q, queue_look(&q))->tag, 2);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 2);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 3);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 4);
+	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 2);
 }
 
 /* Of this thread's CPU time: what others do meanwhile is not counted. */
@@ -221,7 +222,7 @@ static uint64_t nanoseconds(void)
 	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 }
 
-/* The time to remove all requests of one lane, newest first; the best of five rounds. */
+/* The time to remove all requests of one client queue, newest first; the best of five rounds. */
 static uint64_t time_removals(uint32_t n)
 {
 	static uint32_t place[8192];
@@ -245,8 +246,8 @@ static uint64_t time_removals(uint32_t n)
 	return best;
 }
 
-/* 32 times as many requests: 1024 times the work if a removal walked the lane. */
-Test(queue, a_removal_costs_the_same_in_a_long_lane)
+/* 32 times as many requests: 1024 times the work if a removal walked the client queue. */
+Test(queue, a_removal_costs_the_same_in_a_long_client_queue)
 {
 	uint64_t few = time_removals(256), many = time_removals(8192);
 
@@ -254,26 +255,26 @@ Test(queue, a_removal_costs_the_same_in_a_long_lane)
 	cr_expect_leq(many, few * 32 * 8, "%lu ns for 8192, %lu ns for 256", many, few);
 }
 
-/* What the lanes link must be what the queue counts, in both directions. */
-static void check_lanes(void)
+/* What the client queues link must be what the queue counts, in both directions. */
+static void check_client_queues(void)
 {
 	uint32_t all = 0;
 
 	for (unsigned int i = 0; i < QUEUE_LEVELS; i++) {
 		uint32_t of_level = 0;
 
-		for (unsigned int k = 0; k < QUEUE_LANES; k++) {
-			const struct queue_lane *lane = &q.level[i].lane[k];
+		for (unsigned int k = 0; k < QUEUE_CLIENTS; k++) {
+			const struct client_queue *queue = &q.level[i].client[k];
 			uint32_t n = 0, previous = QUEUE_NONE;
 
-			for (uint32_t at = lane->first; at != QUEUE_NONE; at = q.entry[at].next) {
+			for (uint32_t at = queue->first; at != QUEUE_NONE; at = q.entry[at].next) {
 				cr_assert_eq(q.entry[at].previous, previous);
 				cr_assert_eq(queue_at(&q, at)->level, i);
-				cr_assert_eq(queue_at(&q, at)->lane, k);
+				cr_assert_eq(queue_at(&q, at)->client_queue, k);
 				previous = at;
 				n++;
 			}
-			cr_assert_eq(lane->last, previous);
+			cr_assert_eq(queue->last, previous);
 			cr_assert_eq(q.level[i].length[k], n);
 			cr_assert_eq(q.level[i].busy >> k & 1, n > 0);
 			of_level += n;
@@ -347,7 +348,7 @@ Test(queue, random_work_loses_nothing_and_keeps_the_order_of_age)
 		}
 		cr_assert_eq(q.count, inside);
 		if (step % 64 == 0)
-			check_lanes();
+			check_client_queues();
 		for (place = queue_oldest(&q); step % 64 == 0 && place != QUEUE_NONE;
 		     place = queue_newer(&q, place)) {
 			cr_assert(in[queue_at(&q, place)->tag]);

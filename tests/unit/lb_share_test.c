@@ -40,7 +40,7 @@ static void wait_in(struct rig *r, uint16_t service, struct rte_mbuf *m, struct 
 		.flow = conntrack_handle(r->lc->ct, flow),
 		.since = r->lc->now,
 		.level = 2,
-		.lane = service % QUEUE_LANES,
+		.client_queue = service % QUEUE_CLIENTS,
 	};
 
 	cr_assert(waiting_push(r->lc, service, &w));
@@ -85,7 +85,7 @@ static unsigned int ask_unacknowledged(struct rig *r, struct flow *flow, unsigne
 			.packet[0] = fixture_message(r->f, 100),
 			.flow[0] = flow,
 			.handle[0] = conntrack_handle(r->lc->ct, flow),
-			.standing[0].level = 2,
+			.priority[0].level = 2,
 		};
 		forward_assign(r->lc, b);
 		forward_send(r->lc, b);
@@ -181,15 +181,15 @@ Test(lb_share, no_service_takes_all_that_may_be_kept_for_replays)
 	r->service->replay = 1;
 	publish(r);
 	add_service(r, 1, 64);
-	r->lc->kept_max = 20;
+	r->lc->replay_copies_max = 20;
 	replay_share(r->lc);
 	for (unsigned int i = 0; i < 24; i++)
 		cr_assert_neq(ask(r, flow[0]), NOBODY);
-	cr_expect_eq(r->lc->service[0].kept, 15);
+	cr_expect_eq(r->lc->service[0].replay_copies, 15);
 	for (unsigned int i = 0; i < 10; i++)
 		cr_assert_neq(ask(r, flow[1]), NOBODY);
-	cr_expect_eq(r->lc->service[1].kept, 5);
-	cr_expect_eq(r->lc->kept, 20);
+	cr_expect_eq(r->lc->service[1].replay_copies, 5);
+	cr_expect_eq(r->lc->replay_copies, 20);
 	for (unsigned int i = 0; i < r->lc->n_links; i++) {
 		struct link *link = r->lc->links[i];
 
@@ -198,9 +198,9 @@ Test(lb_share, no_service_takes_all_that_may_be_kept_for_replays)
 			link_slot_free(link, link->busy.oldest);
 		}
 	}
-	cr_expect_eq(r->lc->kept, 0);
-	cr_expect_eq(r->lc->kept_shared, 0);
-	cr_expect_eq(r->lc->service[0].kept + r->lc->service[1].kept, 0);
+	cr_expect_eq(r->lc->replay_copies, 0);
+	cr_expect_eq(r->lc->replay_copies_shared, 0);
+	cr_expect_eq(r->lc->service[0].replay_copies + r->lc->service[1].replay_copies, 0);
 	remove_service(r, 1);
 	rig_destroy(r);
 }

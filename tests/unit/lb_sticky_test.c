@@ -109,7 +109,7 @@ Test(lb_sticky, who_waits_keeps_its_place_while_nobody_is_free)
 	struct rig *r = rig_of(PICK_MAGLEV, LB_AFFINITY_STICKY);
 	struct flow *first = flow_of(r, 1), *second = flow_of(r, 2);
 
-	second->client = first->client; /* they share a lane */
+	second->client = first->client; /* they share a client queue */
 	for (unsigned int i = 0; i <= WORKERS * SLOTS; i++)
 		ask(r, first);
 	for (unsigned int i = 0; i < LB_BURST + 8; i++)

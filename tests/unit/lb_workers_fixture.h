@@ -22,7 +22,7 @@ struct rig {
 	struct fixture *f;
 	struct lb *lb;
 	struct lcore *lc;
-	struct service_view *view;
+	struct service_snapshot *view;
 	struct lb_service_config *service;
 	struct burst burst;
 };
@@ -40,7 +40,7 @@ static inline struct link *add_link(struct rig *r, const struct worker *w)
 		.reply_stride = 2048,
 		.path = vector_spec(4, false, 1024),
 		.tx = &r->f->tx,
-		.pieces = r->f->small,
+		.indirect_pool = r->f->small,
 		.held = &r->lc->held,
 		.multi_segment = true,
 		.descriptor_room = rte_pktmbuf_data_room_size(r->f->packets) - RTE_PKTMBUF_HEADROOM,
@@ -219,7 +219,7 @@ static inline uint16_t ask_by(struct rig *r, struct flow *flow, uint64_t deadlin
 		.handle[0] = conntrack_handle(r->lc->ct, flow),
 		.hash[0] = hash_of(flow),
 		.deadline[0] = deadline,
-		.standing[0].level = 2,
+		.priority[0].level = 2,
 	};
 	forward_assign(r->lc, b);
 	forward_send(r->lc, b);

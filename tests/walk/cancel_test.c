@@ -222,7 +222,7 @@ WALK(cancels_leave_the_window_room_for_what_is_to_be_announced)
 		uint32_t newest = link->busy.newest;
 
 		cancel_slot(w->lb->lcore[0], link, newest);
-		walk_expect_eq(link->slot[newest].untold, i == 1);
+		walk_expect_eq(link->slot[newest].cancel_due, i == 1);
 	}
 	link->batched = 0;
 	v->acknowledges = v->answers = true;

@@ -216,7 +216,7 @@ WALK(packet_memory_that_is_out_is_told_and_counted)
 {
 	struct walk *w = walk_create(NULL);
 	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.path_mtu = 256});
-	struct rte_mempool *pieces = w->lb->lcore[0]->pieces;
+	struct rte_mempool *pieces = w->lb->lcore[0]->indirect_pool;
 	unsigned int n = rte_mempool_avail_count(pieces);
 	struct rte_mbuf **taken = calloc(n, sizeof(*taken));
 	struct packet large = {.family = 4, .payload = 1400};

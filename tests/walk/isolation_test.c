@@ -187,7 +187,7 @@ WALK(cancels_for_dead_workers_leave_memory_for_acks_and_notices)
 	walk_expect_eq(told, walk_stats(w).drop[LB_DROP_REQUEST_TIMEOUT]);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_NO_MBUF], 0);
 	for (unsigned int i = 0; i < lc->n_links; i++)
-		untold += lc->links[i]->untold.oldest != SLOT_NONE;
+		untold += lc->links[i]->cancel_due.oldest != SLOT_NONE;
 	walk_expect_eq(untold, DEAD);
 	acks = healthy->link[0].acks;
 	walk_expect_eq(answered(w, 100), 100);

@@ -102,13 +102,13 @@ WALK(clients_take_turns)
 	struct packet greedy = ask, modest = {.family = 4, .payload = 20, .source = "192.0.2.99"};
 	unsigned int at = 0;
 
-	/* By a random seed one time in 64 they would share a lane. */
-	w->lb->lcore[0]->lane_seed = 1;
+	/* By a random seed one time in 64 they would share a client queue. */
+	w->lb->lcore[0]->client_queue_seed = 1;
 	for (int i = 0; i < 20; i++)
 		walk_send(w, 0, &greedy);
 	walk_send(w, 0, &modest);
 	walk_settle(w);
-	/* It is among the next two, whatever the lanes of the two are called. */
+	/* It is among the next two, whatever the order of their client queues. */
 	for (at = 0; at < 20 && v->request[v->n_requests - 1].length != 20; at++) {
 		walk_answer(v, 0, NULL);
 		walk_settle(w);

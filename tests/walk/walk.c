@@ -213,9 +213,10 @@ static void expect_returned(const char *pool, const struct rte_mempool *p, unsig
 static void check_lcore(const struct lcore *lc)
 {
 	walk_expect(lc->held == 0, "lcore %u: held is %u", lc->index, lc->held);
-	walk_expect(lc->kept == 0, "lcore %u: kept is %u", lc->index, lc->kept);
-	walk_expect(lc->kept_shared == 0, "lcore %u: kept_shared is %u", lc->index,
-		    lc->kept_shared);
+	walk_expect(lc->replay_copies == 0, "lcore %u: replay_copies is %u", lc->index,
+		    lc->replay_copies);
+	walk_expect(lc->replay_copies_shared == 0, "lcore %u: replay_copies_shared is %u",
+		    lc->index, lc->replay_copies_shared);
 	walk_expect(lc->n_again == 0, "lcore %u: n_again is %u", lc->index, lc->n_again);
 	walk_expect(lc->n_waiting == 0, "lcore %u: n_waiting is %u", lc->index, lc->n_waiting);
 	walk_expect(lc->n_suspect == 0, "lcore %u: n_suspect is %u", lc->index, lc->n_suspect);
@@ -223,8 +224,8 @@ static void check_lcore(const struct lcore *lc)
 	expect_returned("packets", lc->packets, lc->index);
 	expect_returned("control", lc->control, lc->index);
 	expect_returned("cancels", lc->cancels, lc->index);
-	expect_returned("pieces", lc->pieces, lc->index);
-	expect_returned("wholes", lc->wholes, lc->index);
+	expect_returned("indirect_pool", lc->indirect_pool, lc->index);
+	expect_returned("reassembled_pool", lc->reassembled_pool, lc->index);
 }
 
 void walk_remove_workers(struct walk *w)
@@ -253,7 +254,7 @@ static bool nothing_waits(const struct walk *w)
 /* Links end in housekeeping, so many requests a time; requests that wait end so many a turn. */
 static bool is_busy(const struct walk *w)
 {
-	bool busy = w->lb->dying != NULL || !nothing_waits(w);
+	bool busy = w->lb->detached != NULL || !nothing_waits(w);
 
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++) {
 		const struct lcore *lc = w->lb->lcore[i];
@@ -275,7 +276,7 @@ void walk_quiesce(struct walk *w)
 		walk_tick(w);
 		forget_all(w);
 	}
-	walk_expect(w->lb->dying == NULL, "links of workers that are gone are left");
+	walk_expect(w->lb->detached == NULL, "links of workers that are gone are left");
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++)
 		check_lcore(w->lb->lcore[i]);
 	while (w->n_workers > 0)
@@ -366,7 +367,7 @@ static bool turn(struct walk *w)
 	bool work = false;
 
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++)
-		work |= lb_turn(w->lb->lcore[i]);
+		work |= lb_poll(w->lb->lcore[i]);
 	return wire(w) | work;
 }
 
@@ -383,7 +384,7 @@ void walk_turns(struct walk *w, unsigned int n)
 
 void walk_turn_lcore(struct walk *w, unsigned int lcore)
 {
-	lb_turn(w->lb->lcore[lcore]);
+	lb_poll(w->lb->lcore[lcore]);
 }
 
 void walk_settle(struct walk *w)

@@ -76,9 +76,9 @@ static void heartbeat(struct peer *peer, struct peer_worker *p)
 
 static void turn_and_tick(struct peer *peer)
 {
-	lb_turn(peer->rig->lc);
+	lb_poll(peer->rig->lc);
 	peer_receive(peer);
-	lb_turn(peer->rig->lc); /* what we answered */
+	lb_poll(peer->rig->lc); /* what we answered */
 	lb_tick(peer->rig->lb);
 }
 

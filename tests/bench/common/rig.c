@@ -94,7 +94,7 @@ static void forget_announcements(struct rig *rig)
 	struct rte_mbuf *packet[LB_SERVICES_MAX + 1];
 
 	lb_tick(rig->lb);
-	lb_turn(rig->lb->lcore[0]);
+	lb_poll(rig->lb->lcore[0]);
 	for (unsigned int i = 0; i < RTE_DIM(nics); i++)
 		rte_pktmbuf_free_bulk(packet, nic_collect(nics[i], 0, packet, RTE_DIM(packet)));
 }

@@ -20,7 +20,7 @@ void turns_turn(struct turns *turns, struct lcore *lc)
 
 	memcpy(before, lc->stats.stage_cycles, sizeof(before));
 	begin = turns_begin();
-	lb_turn(lc);
+	lb_poll(lc);
 	turns_end(turns, begin);
 	for (unsigned int s = 0; s < LB_STAGES; s++)
 		turns->stage[turns->n - 1][s] = (uint32_t)(lc->stats.stage_cycles[s] - before[s]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Timed turns of the loop. Only lb_turn() is inside the clock; what it did stage by stage comes
+ * Timed turns of the loop. Only lb_poll() is inside the clock; what it did stage by stage comes
  * from the lcore's own counters.
  */
 #ifndef BENCH_TURNS_H

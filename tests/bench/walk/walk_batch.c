@@ -48,7 +48,7 @@ static void settle(struct bench *b)
 {
 	while (peer_owes_acks(&b->peer)) {
 		peer_acknowledge(&b->peer);
-		lb_turn(b->rig.lc);
+		lb_poll(b->rig.lc);
 		peer_receive(&b->peer);
 	}
 }

@@ -16,7 +16,7 @@ struct bench {
 	struct peer peer;
 	struct turns requests, replies;
 	struct turns untimed; /* turns in between */
-	uint64_t worked;      /* TSC cycles inside lb_turn(), all turns together */
+	uint64_t worked;      /* TSC cycles inside lb_poll(), all turns together */
 	uint64_t bytes;       /* of the frames of requests */
 	void (*between)(const struct rig *rig); /* called before each turn, unless NULL */
 };

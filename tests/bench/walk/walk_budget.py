@@ -29,7 +29,7 @@ SLACK = 0.03
 # Stages with fewer instructions per packet have no row of their own.
 SMALL = 1.0
 # Functions of lb/walk/loop.c that are not a stage, but call them.
-LOOP = {"lb_turn", "walk", "walk_requests", "walk_replies", "charge", "housekeeping"}
+LOOP = {"lb_poll", "loop_walk", "loop_requests", "loop_replies", "loop_charge", "loop_housekeeping"}
 SKIPPED = 77
 
 
@@ -99,7 +99,7 @@ def count(bench):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "walk")
         command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no",
-                   "--toggle-collect=lb_turn", "--callgrind-out-file=" + out, bench]
+                   "--toggle-collect=lb_poll", "--callgrind-out-file=" + out, bench]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if run.returncode != 0:
             sys.exit(f"{' '.join(command)} ended with status {run.returncode}:\n{run.stdout}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The load balancer's process: the daemon's own lb_create() and lb_turn() on lcores of their own,
+ * The load balancer's process: the daemon's own lb_create() and lb_poll() on lcores of their own,
  * and a control thread that ticks and takes the parent's orders. The same lcores and ports also
  * forward without looking, for comparison.
  */
@@ -202,7 +202,7 @@ static int run(void *runner)
 		uint64_t begin = rte_rdtsc();
 
 		__atomic_store_n(&r->seen, phase, __ATOMIC_RELEASE);
-		if (phase == PHASE_WALK ? lb_turn(lc) : forward_turn(r)) {
+		if (phase == PHASE_WALK ? lb_poll(lc) : forward_turn(r)) {
 			r->busy += rte_rdtsc() - begin;
 			r->turns++;
 		}
