@@ -13,6 +13,7 @@
 #include "../unit/conntrack_fixture.h"
 #include "membership/registry.h"
 #include "lb.h"
+#include "lcore/lb_private.h"
 
 #define LCORES   2
 #define WORKERS  6
