@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes are a configuration or get one line that says why not. */
+/* Reads any bytes as a configuration: it is accepted, or refused with one line that says why. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void no_change(void *context, const struct lb_config_change *change)
 	require(false);
 }
 
-/* What runs differs in nothing from itself, and goes on under the same numbers. */
+/* A configuration has no difference from itself, and its services keep their numbers. */
 static void check_reload(const struct lb_config *config)
 {
 	static struct lb_config next;
@@ -42,7 +42,7 @@ static void check_error(const char *error, size_t size)
 		require(*error >= ' ' && *error <= '~');
 }
 
-/* What the rest of the load balancer takes for granted. */
+/* Asserts the invariants that the rest of the load balancer relies on. */
 static void check_config(const struct lb_config *config)
 {
 	require(config->n_ports >= 1 && config->n_ports <= LB_PORTS_MAX);

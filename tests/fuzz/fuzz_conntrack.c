@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as a story: the first four say which table and where its clock starts, every five after that are one
- * operation on the flow table and on a plain model of it, which must agree.
+ * Bytes as operations: the first four say which table and where its clock starts, every five after
+ * that are one operation on the flow table and on a plain model of it, which must agree.
  */
 #include <stdio.h>
 

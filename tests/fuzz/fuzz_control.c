@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as lines, each said by an operator and by an agent. Whatever comes in, a reply is JSON-RPC
- * that can be written out, and an agent that leaves takes its worker along.
+ * Bytes as lines, each sent by an operator and by an agent. For every input the reply is JSON-RPC
+ * that can be written out, and when an agent disconnects its worker is removed.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any datagram is a tagged request or cancel that lies within it, or has a reason why it is not. */
+/* Reads any datagram as a tagged request or cancel that lies within it, or refuses it with a
+ * reason. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	require(framed.offset + framed.length == size && framed.priority <= 4);
 	require(!framed.cancel || framed.length == 0);
-	/* What answers it is no request itself: two load balancers never talk for ever. */
+	/* A reply must not parse as a request, or two load balancers would answer each other for
+	 * ever. */
 	lb_request_write_reply(reply, framed.tag, 1, 0);
 	require(lb_request_parse(reply, sizeof(reply), &request) < 0);
 	require(memcmp(reply + 8, &framed.tag, sizeof(framed.tag)) == 0);

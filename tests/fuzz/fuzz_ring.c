@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as a ring that a hostile peer has written: the agent must never be led outside the memory
- * of its slots and cancel words, which lie on heap blocks of their exact size.
+ * Bytes as a ring that a hostile peer wrote: the agent must never access anything outside the
+ * memory of its slots and cancel words, which lie on heap blocks of their exact size.
  *
  * Header: log2 of slots, stride in units of 64, largest request (16 bits), position (8 bytes). Then
  * descriptors of 64 bytes, each preceded by a byte of HELP_*.
@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What bytes alone would hardly ever get right. */
+/* Fields that random bytes would hardly ever get right. */
 #define HELP_SEQUENCE 0x01 /* the descriptor is due */
 #define HELP_CRC      0x02 /* its CRC is right, if there are bytes to sum */
 #define HELP_CANCEL   0x04 /* the client has gone */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whatever the bytes, a file that parses has its tensors inside it, each of the size it claims. */
+/* Any file that parses has its tensors inside it, each of the size that it claims. */
 #include "models/safetensors.h"
 
 #include <stdlib.h>

@@ -22,7 +22,7 @@ static void require(bool holds, const char *what)
 	abort();
 }
 
-/* What both take for the same: one line, and no names written with escapes. */
+/* Inputs that both parsers read alike: one line, and no names written with escapes. */
 static bool is_simple(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A token file, and names as a certificate of somebody else's may have them. What is taken for a
- * token has a key and a name; a name that is allowed is one that stands there.
+ * Bytes as a token file, and as the names in a certificate of a stranger. A token that is accepted
+ * has a key and a name; a name that is allowed is one of the list.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,8 @@
  *   1  the hello of an agent that has the token, changed by them (exclusive or)
  *   2  as lines of an agent that has the token, through TLS
  *   3  as lines of an operator
- * Whatever comes, a stranger hears TLS or nothing, and when everybody has left nothing is left.
+ * For every input: a stranger receives TLS records or nothing, and after the connections have
+ * closed no worker of theirs remains.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as a story over the whole turn: a load balancer of two lcores that share a queue, clients
+ * Bytes as operations on a whole load balancer: two lcores that share a queue, clients
  * that send good and bad frames, workers that join, answer, lie, fall silent and die, time that
  * passes, an operator who changes the configuration. The first byte of an operation says which, the
  * next ones how. README.md of tests/walk says what must hold; the load balancer is the same for all
@@ -631,7 +631,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	only_first = configs[0];
 	only_first.n_services = 1;
 	walk = walk_create(&params);
-	/* Who comes back gets its number back: so each has the same in all inputs. */
+	/* A worker that returns gets its old number: each has the same one in all inputs. */
 	for (unsigned int i = 0; i < JOINS; i++)
 		walk_need(walk_worker_register(walk, NULL) != NULL, "%s", walk->error);
 	finish(&(struct story){.w = walk});

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker's loop must do, whatever it runs on: the same list for the C loop and for the CUDA
- * loop.
+ * Tests a worker's loop: the same requirements for the C loop and for the CUDA loop.
  *
  *   loop_test cpu|cuda MODELS_FOLDER WEIGHTS [TEST]
  *
- * Exit status 77 where there is no GPU.
+ * Exits with 77 where there is no GPU.
  */
 #include <isa-l/crc.h>
 #include <stdio.h>
@@ -352,7 +351,7 @@ static void goes_on_when_a_link_fails(struct rig *rig)
 		REQUIRE(echoes(rig, 1, i % SLOTS, 10, i), "the other link stops, too");
 		REQUIRE(clock_now_ns() < end, "the dead link is not seen");
 	}
-	/* What was posted before the loop saw it: a NIC would flush that. */
+	/* Discard replies posted before the loop saw the error: a NIC would flush them. */
 	while (rig_reply(rig, 0, &r))
 		;
 	ask(rig, 0, 2, 10, 3, NULL);
@@ -430,7 +429,7 @@ static void moves_large_payloads(struct rig *rig)
 		REQUIRE(echoes(rig, 0, i % 4, lengths[i], i), "%u bytes", lengths[i]);
 }
 
-/* What comes while a batch runs waits for it, in its slot or beside the model's input. */
+/* Requests that come while a batch runs wait for it, in their slot or beside the model's input. */
 static void serves_what_came_while_a_batch_ran(struct rig *rig)
 {
 	const uint32_t large = 200000, slots = 8;

@@ -14,7 +14,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../gpu-agent/python")]
-# Nobody listens there.
+# No process listens there.
 OPTIONS = {"lb": "127.0.0.1:1", "device": "net_ring0", "address": "10.201.0.11/24",
            "model": "test", "max_batch": 4, "no_hugepages": True}
 

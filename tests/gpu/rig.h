@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker's loop, on the CPU or on a GPU, whose load balancer and NIC the caller plays: it writes
- * requests into the rings and finds what the loop posts. For tests and benches; needs no DPDK.
+ * A worker's loop, on the CPU or on a GPU, whose load balancer and NIC are played by the caller: it
+ * writes requests into the rings and reads what the loop posts. For tests and benches; needs no
+ * DPDK.
  *
  * Owner: one thread.
  */

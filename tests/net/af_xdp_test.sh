@@ -25,7 +25,7 @@ expect "answered over IPv6" "$(figure six answered)" -eq 8000
 ip netns exec "$tag-client" ping -qc 3 -i 0.2 -W 1 10.200.0.254 >"$dir/ping" ||
     fail "the kernel's own address does not answer: $(cat "$dir/ping")"
 
-# What is not ours never reaches the daemon.
+# Packets for other addresses never reach the daemon.
 expect "frames for others that reached it" "$(drops l4_protocol)" -eq 0
 
 stop "$pid_lb" KILL

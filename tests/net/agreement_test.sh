@@ -3,7 +3,7 @@
 #
 # Load balancers with the same cluster_secret_file send each flow to the same worker: here one after the
 # other, the second with its ports in another order and workers that come in any order. Without the file
-# each has a hash of its own.
+# each uses a hash of its own.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Whatever clients send that is wrong is counted under its own name, each packet once, and answered
-# by nothing, but for what is too large, which is told so; requests go on as if nothing had been.
+# Each kind of invalid packet from a client is counted under its own name, once per packet, and gets no
+# answer; only a request that is too large gets a notice. Other requests are served as before.
 . "$(dirname "$0")/story.sh"
 
 /usr/bin/python3 -c 'import scapy.all' 2>/dev/null || skip "needs python3-scapy"

@@ -44,7 +44,7 @@ def harmless(last, ack):
         ["roce_mac", write(ack, source_mac=bytes.fromhex("020000006666"))],
         ["roce_source", write(last, source="10.201.0.77")],
         ["roce_source", write(last, destination="10.201.0.77")],
-        # What is not served has a PSN like what is; in order it would end the link.
+        # Refused packets have a PSN like served ones; in order they would end the link.
         ["roce_psn_duplicate", write(last, opcode=0x04, payload=bytes(16))],  # SEND only
         ["roce_psn_duplicate", write(last, opcode=0x0c, payload=bytes(16))],  # RDMA READ request
         ["roce_opcode", write(last, opcode=0x64, payload=bytes(16))],  # UD SEND only

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Spoofed RoCE packets on the fabric: each is counted under its own name, no client is answered with
-# their bytes, and what the worker and the load balancer have between them goes on. Only who knows
-# all keys and the exact PSN can end a link, as on any RC queue pair; its worker is back in a moment.
+# Spoofed RoCE packets on the fabric: each is counted under its own name, no client gets a reply with
+# their bytes, and the link between worker and load balancer goes on. Only a sender that knows all keys
+# and the exact PSN can end a link, as on any RC queue pair; its worker is back in a moment.
 . "$(dirname "$0")/story.sh"
 
 command -v tcpdump >/dev/null || skip "needs tcpdump"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Says by ARP, in every way, that an address is somebody else's: bad_neighbour.py INTERFACE IP TO-MAC
+"""Claims an address of another host by ARP, in every way: bad_neighbour.py INTERFACE IP TO-MAC
 TO-IP TIMES
 
 Every 50 ms an unasked reply, a gratuitous request and a gratuitous reply, from 02:00:00:00:66:66.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What doorbell bench measures is what happened: the rate asked for, a delay that is known, notices by
-# their codes, and a load balancer that stood still, which all that were due meanwhile have waited for.
+# doorbell bench measures what happened: the rate that was asked for, a known delay, notices by their
+# codes, and a stop of the load balancer, as latency of all requests that were due meanwhile.
 . "$(dirname "$0")/story.sh"
 
 [ -x "$build/control/cli/bench/doorbell-bench" ] || fail "doorbell-bench is not built"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Who cannot be served is told so at once: no worker, queue full, waited too long. Each notice is
-# counted under its reason, and no request ends in silence.
+# A request that cannot be served gets a notice at once: no worker, queue full, waited too long. Each
+# notice is counted under its reason, and no request ends in silence.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# An operator takes packets of a running load balancer: both directions of clients' and fabric port,
-# as a filter, a length and a number say, in a file that Wireshark reads; one capture at a time; and
+# An operator captures packets of a running load balancer: both directions of clients' and fabric port,
+# limited by a filter, a length and a number, in a file that Wireshark reads; one capture at a time; and
 # no request is lost meanwhile or afterwards.
 . "$(dirname "$0")/story.sh"
 
@@ -122,7 +122,7 @@ none_runs() {
 }
 wait_for "the end of that" none_runs
 
-# Who reads too slowly loses packets of the file, which are counted, and nobody else anything.
+# A slow reader loses packets of its file, which are counted; nothing else is lost.
 mkfifo "$dir/pipe"
 exec 9<>"$dir/pipe"
 start slow lb bash -c "exec '$build/control/doorbell' --socket '$dir/control.sock' capture \
@@ -142,7 +142,7 @@ expect "packets of the slow capture and dropped ones" "$((captured + dropped))" 
 expect "dropped ones" "$dropped" -gt 0
 expect "packets in its file" "$(packets slow)" -eq "$captured"
 
-# What was captured is the load balancer's no more.
+# After a capture the load balancer holds none of its packets.
 wait_for "the end of it all" eval 'cli capture --port clients --count 1 --seconds 1 --file - >/dev/null'
 requests afterwards
 expect "requests that got no answer" "$(cli --json services show echo |

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A fabric that is too slow for what comes: its switch marks packets, whoever receives them notifies
-# the sender, and the sender has a rate. With congestion control off nobody speaks of any of it. (How
+# A fabric that is too slow for what comes: its switch marks packets, the receiver notifies
+# the sender, and the sender limits its rate. With congestion control off none of this happens. (How
 # well the rate fits is for rdma_pace: here a scheduler's milliseconds are longer than its steps.)
 . "$(dirname "$0")/story.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker's cable is pulled: no FIN, no RST, nothing. Its requests end with notices, the other
-# worker serves on, and when the cable is back the worker is too.
+# worker goes on serving, and when the cable is back the worker serves again.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# doorbell doctor where it is known what is right and what is wrong: nothing to complain of before
-# and after the start of a good configuration; then one thing at a time is broken, and the doctor
-# names it and its fix, and the fix mends it.
+# doorbell doctor against known states of the machine: it finds nothing before and after the start of a
+# good configuration; then the test breaks one thing at a time, and the doctor names it and a fix that
+# works.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

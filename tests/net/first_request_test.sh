@@ -44,7 +44,7 @@ grep -qx "request 7: reply of 52 bytes" "$dir/tagged_request.py.said" ||
 grep -qEx "request 8: (reply of 52 bytes|notice 6)" "$dir/tagged_request.py.said" ||
     fail "tagged_request.py: $(cat "$dir/tagged_request.py.said")"
 
-# Nobody listens where no load balancer is: the program ends by itself and says so.
+# Without a load balancer no one listens: the program ends by itself and says so.
 stop "$pid_lb"
 example first_request.py
 expect "first_request.py without a load balancer: exit status" "$status" -ne 0

@@ -25,7 +25,7 @@ def main(interface, mac, vip, port, rate):
     ether = bytes.fromhex(mac.replace(":", "")) + link.getsockname()[4] + b"\x08\x00"
     rng, sent, begin = random.Random(1), 0, time.monotonic()
     while not stop:
-        # 198.18.0.0/15 is for benchmarks (RFC 2544); check sums of 0 mean none.
+        # 198.18.0.0/15 is for benchmarks (RFC 2544); checksums of 0 mean none.
         frames = [ether + wire.ipv4(f"198.{rng.randint(18, 19)}.{rng.randint(0, 255)}."
                                     f"{rng.randint(1, 254)}", vip,
                                     struct.pack(">HHHH", rng.randint(1024, 65535), port, 8 + 64, 0)

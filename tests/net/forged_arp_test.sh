@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A stranger on the fabric says that the worker's address is its own, and tells the worker the same of
-# the load balancer's: both ask whom they know first, and go on as before. No request is lost.
+# the load balancer's: both ask the host that they know first, and go on as before. No request is lost.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker's loop hangs while its host and its TCP connection live on. Heartbeats come from the
-# loop, so it is dead to the load balancer after workers.timeout_ms; it comes back when it runs again.
+# A worker's loop hangs while its host and its TCP connection live on. Heartbeats come from the loop,
+# so the load balancer declares it dead after workers.timeout_ms; it serves again when it runs again.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

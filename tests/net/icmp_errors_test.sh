@@ -3,7 +3,7 @@
 #
 # Errors about replies find the flow that the reply was for, on whichever core it is, and are counted
 # by what they say: the client closed its socket, or a link on the way is too small. Forged ones that
-# name no flow are counted, too; nobody is answered, and no flow ends by one.
+# name no flow are counted, too; none is answered, and none ends a flow.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

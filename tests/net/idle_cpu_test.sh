@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Nobody asks anything: load balancer and two agents together take less than 5 % of one core, and
-# the load balancer's memory for a million flows is said.
+# Without requests, the load balancer and two agents together take less than 5 % of one core, and
+# the test prints the load balancer's memory for a million flows.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
@@ -32,7 +32,7 @@ stolen() {
 seconds=5
 stolen=$(stolen)
 threads before
-sleep $seconds # as long as nobody asks anything: what is measured
+sleep $seconds # the measured time, without requests
 threads after
 stolen=$(($(stolen) - stolen))
 used=$(join "$dir/before" "$dir/after" | awk '{ n += $6 - $3 } END { print int(n / 1e6) }')

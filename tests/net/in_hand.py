@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which requests a worker had in its hands, seen on the wire, and what became of them.
+"""The requests that a worker held, read from a capture of the fabric, and how each one ended.
 
 in_hand.py watch INTERFACE ADDRESS OUT
     until SIGTERM, on the interface that the load balancer sends by: writes OUT, a line per request that

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Eight services that are offered twice what their worker can do, with full queues, and a ninth with a
+# Eight services with twice the load that their worker can serve and full queues, and a ninth with a
 # worker of its own on the same lcore: the ninth loses nothing, and waits no longer than alone.
 #
 # ISOLATION_SECONDS is how long each measurement takes (default 4).

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker's process is killed under load: what it had in hand ends with a notice that is counted,
+# A worker's process is killed under load: each request that it held ends with a notice that is counted,
 # and its flows are served by the other worker within a second.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Both daemons log JSON, a line an object, DPDK's lines too; the format and the level change under
-# way.
+# Both daemons log JSON, one object per line, DPDK's lines too; the format and the level change while
+# they run.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

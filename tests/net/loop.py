@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datagrams in another's name.
+"""Datagrams with a forged source address.
 
 usage: loop.py send INTERFACE SOURCE-MAC SOURCE SOURCE-PORT LB-MAC VIP PORT COUNT
        loop.py echo ADDRESS PORT    answer what comes until SIGTERM; then print how much that was

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A datagram in another's name makes two load balancers, or one and an echo server, take each other's
-# replies for requests. Between load balancers it ends with its hops; an echo server on port 7 is not
-# answered at all.
+# A datagram with a forged source makes two load balancers, or one and an echo server, take each
+# other's replies for requests. Between load balancers it ends with its hops; an echo server on port 7
+# is not answered at all.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
@@ -80,7 +80,7 @@ around() {
     forge "$(mac lb2 clients)" $vip2 8500 "$(mac lb clients)" $vip 8500 "$1"
     wait_for "$1 datagrams to have no hops left" eval "[ \$(both loops) -ge $loops ]"
     requests=$(both requests)
-    # What was on its way is before these.
+    # Datagrams that were on their way come before these.
     clients_ask
     after=$(($(both requests) - requests - 80))
     expect "requests of $1 datagrams after the last" $after -eq 0

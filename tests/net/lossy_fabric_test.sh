@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A bad fabric: packets are lost, repeated, damaged and overtaken, in both directions. The reliable
-# connection repairs it; clients get every answer, and only they were patient.
+# connection repairs it; clients get every answer without sending anything twice.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Metrics and status over HTTP: what clients and workers did is what they say, and Prometheus' format
-# is kept. Requests that waited for a credit have waited; the parts of the time make the whole.
+# Metrics and status over HTTP: they report what clients and workers did, in Prometheus' format.
+# Requests that waited for a credit are counted as waiting; the parts of the latency add up to it.
 . "$(dirname "$0")/story.sh"
 
 # get PATH: from the load balancer's own loopback

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two data-plane cores, ports with one queue each: whoever receives hands packets to the core that
-# owns their flow, and whoever has a queue sends for the one that has none. Both do their share.
+# Two data-plane cores, ports with one queue each: the core that receives hands packets to the core
+# that owns their flow, and the core with a queue sends for the one without. Both serve requests.
 . "$(dirname "$0")/story.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"

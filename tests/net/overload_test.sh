@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three times what two workers can do, with a deadline: they stay busy with what can make it, the
-# rest is refused at once, and whoever gets a reply gets it in time.
+# Three times the load that two workers can serve, with a deadline: they stay busy with requests that
+# can meet it, the others are refused at once, and every reply is in time.
 . "$(dirname "$0")/story.sh"
 
 deadline_ms=150

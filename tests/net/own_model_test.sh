@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A model of one's own: a plug-in that is built outside the tree, with nothing but what `meson install`
-# put there, is loaded by path, by file and by name, and answers. What else a new user looks for is
-# installed as well.
+# A user's own model: a plug-in that is built outside the tree, with nothing but what `meson install`
+# put there, is loaded by path, by file and by name, and answers. The other files that a new
+# user needs are installed as well.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

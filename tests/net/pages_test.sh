@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every command on the pages for users that can run here does: the blocks marked `sh` of README.md and
-# deploy/docs, in order, with the programs installed in /usr/local, in the network of deploy/sample. All of it in
-# a mount and a process namespace, so that nothing of it stays: neither files in /usr/local, /etc and /run, nor processes.
+# Runs every command on the pages for users that can run here: the blocks marked `sh` of README.md and
+# deploy/docs, in order, with the programs installed in /usr/local, in the network of deploy/sample.
+# All of it in a mount and a process namespace, so that nothing of it stays: neither files in
+# /usr/local, /etc and /run, nor processes.
 set -euo pipefail
 
 story=pages
@@ -52,7 +53,7 @@ cd "$root"
 mount --bind "$dir/root/usr/local" /usr/local
 mkdir -p "$dir/bin"
 mount -t tmpfs tmpfs /run
-# What pages put into /etc/doorbell and /var/lib/doorbell is here only.
+# Files that the pages put into /etc/doorbell and /var/lib/doorbell exist in this namespace only.
 for folder in /etc /var/lib; do
     mkdir -p "$dir/over$folder"/{upper,work}
     mount -t overlay overlay -o "lowerdir=$folder,upperdir=$dir/over$folder/upper,workdir=$dir/over$folder/work" \

@@ -72,7 +72,7 @@ doctor() {
     vm_run front "$build/control/doorbell doctor lb --config /root/lb.yaml" || true
 }
 
-# What dpdk-devbind.py does; there is no Python in the machine.
+# Binds the cards as dpdk-devbind.py does; there is no Python in the machine.
 bind() {
     local at=/sys/bus/pci/devices/$1
     vm_run front "echo vfio-pci >$at/driver_override
@@ -211,7 +211,7 @@ says_of clients segments 16
 serve vmxnet3
 lb_stop
 
-# Who comes next opens the same cards again. Without offloads, all checksums are computed here.
+# The next process opens the same cards again. Without offloads, all checksums are computed here.
 config c-virtio f-virtio "1, 2" ", offloads: false"
 lb_start
 wait_for "workers on virtio again" both_active

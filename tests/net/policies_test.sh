@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Each policy serves, and divides the work as its name says.
+# Each policy serves requests, and divides them among the workers as documented.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Whatever ends a link, its worker serves again within a second of the trouble's end: the agent's
+# After any loss of a link its worker serves again within a second of the trouble's end: the agent's
 # process killed and started anew (other queue pair numbers, other keys), the cable out for longer
-# than anybody waits, garbage in the worker's name that ends the queue pair.
+# than any retry, garbage in the worker's name that ends the queue pair.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

@@ -75,7 +75,7 @@ answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.2
 [[ $answer == "min_request: the model 'echo' takes requests of 1473 bytes or more"* ]] ||
     fail "answer to min_request=1473: $answer"
 
-# What the agent knows to be wrong it says at once, and ends.
+# The agent reports an error that it can see itself at once, and ends.
 start_agent 2 echo --slots 100
 stop "$pid_w2" CONT
 expect "exit status of a wrong option" "$status" -eq 2

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The configuration changes 24 times under a steady load: another service comes and goes, policy,
-# queue and times change, and every third file is broken. No packet is lost; a broken file, and what
-# would need a restart, change nothing and say why. Whoever talks to a service that goes is told.
+# queue and times change, and every third file is broken. No packet is lost; a broken file, or one
+# that needs a restart, changes nothing and the error says why. Clients of a removed service get a
+# notice.
 . "$(dirname "$0")/story.sh"
 
 vip2=10.200.0.101
@@ -73,7 +74,7 @@ for i in $(seq 2 25); do
     fi
 done
 
-# What needs a restart is named, and keeps the rest from being applied.
+# A change that needs a restart is named, and nothing else of the file is applied.
 config 26
 sed -i 's/^flows: .*/flows: 1000/' "$dir/lb.yaml"
 refused "flows changed from '65536' to '1000': needs a restart"

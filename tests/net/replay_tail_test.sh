@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What a fault costs exactly those whose requests the failed worker had: four workers at 20 ms per
+# The cost of a fault to the clients whose requests the failed worker had: four workers at 20 ms per
 # batch of 16, 800 requests outstanding, replay allowed. One is killed, halted, or its cable is cut.
-# Nobody sees an error, and the slowest of the affected has its answer within 1.5 times what 99 % have
+# No client sees an error, and the slowest of the affected has its answer within 1.5 times what 99 % have
 # undisturbed, plus the time until the load balancer doubted the worker; and that takes no longer for a
 # worker which was halted once.
 #

@@ -3,8 +3,8 @@
 #
 # Four workers at 70 % of what they can do on this machine, replay allowed. One is killed, then
 # another stops answering without going away: no client sees an error, a wrong byte or a reply twice,
-# and what was in their hands comes from the others soon. Then the load balancer itself stands still:
-# it doubts nobody for that.
+# and the requests that they held are answered by the others soon. Then the load balancer itself is
+# stopped for a while: it suspects no worker for that.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 4

@@ -3,14 +3,14 @@
 #
 # Agents know their load balancer by name. Of two addresses the first is dead: the second is tried.
 # Then the name server no longer answers: one of two workers of a process loses its connection, and
-# speaks again to the address that it had; the other, in the same process, keeps its lease. A load balancer
-# that starts again gets both back. An agent that has never heard an address says why.
+# speaks again to the address that it had; the other, in the same process, keeps its lease. A load
+# balancer that starts again gets both back. An agent that has never heard an address says why.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {lease_ms: 3000, timeout_ms: 5000, suspect_ms: 0}"
 
-# What programs in the workers' namespaces see in /etc. Nobody has 10.201.0.77, or .253.
+# Files that programs in the workers' namespaces see in /etc. 10.201.0.77 and .253 are unused.
 netns_etc=()
 etc_of() {
     mkdir -p "/etc/netns/$tag-$1"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What goes over the fabric is RoCEv2 to others as well: Wireshark finds no malformed packet, and an
-# ICRC of our own making fits every one of them.
+# The packets on the fabric are valid RoCEv2 to other programs: Wireshark finds no malformed packet, and
+# an ICRC computed by a second implementation matches each.
 . "$(dirname "$0")/story.sh"
 
 for program in tcpdump tshark; do

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What operators set is kept by name: a drain, a weight and an assignment survive the agent's restart, a
-# cut cable, and the load balancer's restart and death; resume and forget undo them. What cannot be kept
-# is refused, and waiting for a drain ends when its worker goes.
+# Operators' settings are kept by worker name: a drain, a weight and an assignment survive the agent's
+# restart, a cut cable, and the load balancer's restart and death; resume and forget undo them. A
+# setting that cannot be saved is refused, and waiting for a drain ends when its worker goes.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
@@ -76,7 +76,7 @@ expect_all run 200
 expect "requests of w1 when it was resumed" "$(worker w1 requests)" -gt 0
 expect "what is left" "$(jq -c .workers "$dir/state.json")" = "[]"
 
-# Who waits for a drain hears when the worker goes, and that it had something in hand.
+# A command that waits for a drain reports that the worker went, and that it had requests in hand.
 stop "$pid_w2"
 stop "$pid_w1"
 start_agent 1 echo --model-args delay_us=3000000 --max-run-ms 4000

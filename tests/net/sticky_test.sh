@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# affinity: sticky. Flows stay with their workers while those have room. What a hot worker cannot take
-# goes to others as long as it is hot, and no request waits beside a free slot. A worker that drains
-# gives its flows away for good.
+# affinity: sticky. Flows stay with their workers while those have room. Requests that a hot worker
+# has no room for go to others as long as it is hot, and no request waits beside a free slot. A worker
+# that drains gives its flows away for good.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
@@ -112,7 +112,7 @@ shares 400
 expect "requests that wait for any slot" "$(service queued)" -gt 0
 all_took "short rings"
 
-# Whose home drains moves; the rest is spilled as before.
+# Flows whose preferred worker drains move; the others spill as before.
 moved=$(service moved)
 expect "moved" "$moved" -eq 0
 cli workers drain w1 >/dev/null

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The load balancer is told to stop with the slots of two workers full and its queue full: no request
-# ends in silence. Those that it has time for get their replies, those that it has not a notice, new
-# ones are refused at once; another signal ends it at once.
+# ends in silence. Requests that it has time for get their replies, the others a notice, and
+# new ones are refused at once; a second signal ends it at once.
 #
-# STOP_ROUNDS is how often the first part is told (default 2).
+# STOP_ROUNDS is how often the first part runs (default 2).
 . "$(dirname "$0")/story.sh"
 
 in_hand=3072

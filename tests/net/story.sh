@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What every net story starts with; sourced. A story is one behaviour, seen from outside: the real
-# daemons in namespaces of their own, kernel sockets as clients. It exits 0 when all it expected
-# came true, 1 after saying what did not, 77 with the reason when it cannot be told here.
+# Functions for net tests; sourced by each. A net test checks one behaviour from outside: the real
+# daemons in namespaces of their own, kernel sockets as clients. It exits with 0 when every expectation
+# held, with 1 after naming the one that did not, and with 77 and the reason when it cannot run here.
 #
 #   DOORBELL_BUILD=/path/to/build tests/net/echo_v4_v6_test.sh
 #
-# With DOORBELL_KEEP set, a story that failed stops with everything still up, to look around.
+# With DOORBELL_KEEP set, a test that failed stops with everything still up, to look around.
 #
-# A story must come out the same on a busy machine: it waits for events and never for a time, compares
-# what happened at the same time, and has a limit in ms only where the product promises one, by
-# expect_ms. tests/net/beside.sh runs it beside other load.
+# A net test must give the same result on a busy machine: it waits for events and never for a time,
+# compares what happened at the same time, and has a limit in ms only where the product promises one,
+# by expect_ms. tests/net/beside.sh runs it beside other load.
 set -euo pipefail
 
 story=$(basename "$0" _test.sh)
@@ -62,20 +62,20 @@ delays() {
     awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { print "stolen", int($9 * 1e6 / hz) }' /proc/stat
 }
 
-# watch_delays: from now on, for expect_ms
+# watch_delays: remembers the delays so far, for expect_ms
 watch_delays() {
     delays >"$dir/delays"
 }
 
-# delayed_ms: the machine's part since watch_delays: what delays says now, less what it said then
+# delayed_ms: prints for how many ms threads waited for a CPU since watch_delays
 delayed_ms() {
     delays | awk 'NR == FNR { was[$1] = $2; next } { us += $2 - was[$1] } END { print int(us / 1000) }' \
         "$dir/delays" -
 }
 
-# in_time WHAT TOOK LIMIT: TOOK ms for something that began at watch_delays are less than LIMIT. It fails
-# the test where the machine's part does not explain what is too long; where it does, nothing can be
-# said: returns 1 with the reason in $disturbed.
+# in_time WHAT TOOK LIMIT: checks that TOOK ms, counted from watch_delays, are less than LIMIT. It fails
+# the test when the machine's delays do not explain the excess; when they do, there is no verdict: it
+# returns 1 with the reason in $disturbed.
 in_time() {
     local delayed
     [ "$2" -ge "$3" ] || return 0
@@ -86,7 +86,7 @@ in_time() {
     return 1
 }
 
-# The test goes on after what could not be judged, and is skipped in the end with the reasons.
+# The test goes on after a check without a verdict, and is skipped in the end with the reasons.
 excuses=
 excuse() {
     excuses+="${excuses:+; }$1"
@@ -97,8 +97,8 @@ expect_ms() {
     in_time "$@" || excuse "$disturbed"
 }
 
-# measure COMMAND...: again where the machine disturbed it, three times at most. COMMAND begins with
-# watch_delays and ends with in_time.
+# measure COMMAND...: runs COMMAND, and again when the machine disturbed it, three times at most.
+# COMMAND begins with watch_delays and ends with in_time.
 measure() {
     for try in 1 2 3; do
         ! "$@" || return 0
@@ -106,14 +106,14 @@ measure() {
     excuse "$disturbed"
 }
 
-# expect_log NAME TEXT: NAME has said TEXT, or does within the wait
+# expect_log NAME TEXT: the log of NAME has TEXT, or gets it within the wait
 expect_log() {
     wait_for "'$2' in the log of $1" grep -qF -- "$2" "$dir/$1.log" || fail "$1 did not say: $2"
 }
 
-# load NAME COMMAND ARGUMENTS...: doorbell-client with its figures in $dir/NAME.json. Its exit status
-# tells of lost and wrong replies; stories that allow some use `|| true` and look at the figures. What
-# is not answered in 10 s is lost, unless ARGUMENTS say otherwise.
+# load NAME COMMAND ARGUMENTS...: runs doorbell-client with its figures in $dir/NAME.json. Its exit
+# status tells of lost and wrong replies; tests that allow some use `|| true` and check the figures. A
+# request without an answer within 10 s is lost, unless ARGUMENTS say otherwise.
 load() {
     local name=$1 command=$2
     shift 2
@@ -121,7 +121,7 @@ load() {
 }
 
 # load_start NAME ARGUMENTS...: the same in the background; load_wait NAME waits for its end, load_end
-# NAME lets it send nothing more and waits for its replies.
+# NAME stops its sending and waits for its replies.
 load_start() {
     local name=$1 command=$2
     shift 2
@@ -170,7 +170,7 @@ expect_none_lost() {
     expect "$1: answered" "$(figure "$1" answered)" -eq "$(figure "$1" requests)"
 }
 
-# drops REASON: how often, over all lcores
+# drops REASON: prints the number of drops for REASON, over all lcores
 drops() {
     cli --json stats --all | jq "[.lcores[].drops.$1 // 0] | add"
 }
@@ -195,7 +195,7 @@ fault_wire() {
     expect_log "wire-$w" ready
 }
 
-# What a build with sanitizers has to say, which some of it says at the end.
+# Prints the reports of sanitizers, some of which come at the end of a process; false if there are none.
 sanitizer_reports() {
     [ -n "$dir" ] && grep -E -A40 'Sanitizer: |runtime error: ' "$dir"/*.log 2>/dev/null
 }
@@ -207,7 +207,7 @@ story_end() {
         echo "skipped $story: the machine was too busy: $excuses"
         code=77
     fi
-    trap '' PIPE # what was started must end even when nobody reads on
+    trap '' PIPE # the processes must be ended even when the output is read no further
     if [ $code -ne 0 ] && [ $code -ne 77 ] && [ -n "$dir" ]; then
         for log in "$dir"/*.log; do
             [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 25 "$log")" >&2 || true

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # One agent, two workers, a process each. One of them is killed, then halted, then crashes in its
-# model, then hangs there: each time it is back by itself, and the other never notices. No GPU is
-# needed. When the agent is asked to leave both drain. One that hangs while it starts is started again.
-# When the agent is killed nothing is left of it.
+# model, then hangs there: each time it is restarted, and the other is not disturbed. No GPU
+# is needed. SIGTERM to the agent drains both. A worker that hangs while it starts is started again.
+# When the agent is killed no process of it remains.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1
@@ -123,7 +123,7 @@ for pid in $workers; do
     wait_for "process $pid to end" eval "! is_running $pid"
 done
 
-# What is wrong with the command line is said, and not tried for ever.
+# An error in the command line is reported, and the process is not restarted for ever.
 : >"$dir/w1.log"
 start_agent 1 no-such-model --workers 2
 wait_for "the agent to end" eval "! is_running $pid_w1"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Both daemons tell who started them that they serve, how they are, that they live, reload and stop;
-# and systemd finds nothing wrong with their units.
+# Both daemons notify their service manager (sd_notify: ready, status, watchdog, reload, stop), and
+# systemd-analyze finds no fault in their units.
 . "$(dirname "$0")/story.sh"
 
 # listen NAME: what comes to $dir/NAME.notify goes to $dir/NAME.said, a line per datagram

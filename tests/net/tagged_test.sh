@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Tagged framing: ids come back with replies and notices; deadlines, priorities and cancels do what
-# lb/packet/request.h says; who floods the queue waits for itself.
+# lb/packet/request.h says; a client that floods the queue delays only itself.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

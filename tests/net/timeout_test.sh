@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker that is too slow: the client gets a timeout notice in time, the worker is told that
-# nobody waits, and the slots come back when it lets go of them.
+# A worker that is too slow: the client gets a timeout notice in time, the request is
+# cancelled at the worker, and the slots return when the worker releases them.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Agents register over TLS 1.3. With certificates, and then with a token, two of them serve; one that
-# does not belong is refused, and both sides say why. Who has neither hears nothing.
+# does not belong is refused, and both sides log why. A stranger with neither gets no answer.
 . "$(dirname "$0")/story.sh"
 
 command -v openssl >/dev/null || skip "needs the openssl program"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The network that the demo and the net stories run in, and the daemons in it; sourced, not run.
+# The network that the demo and the net tests run in, and the daemons in it; sourced, not run.
 #
 #   namespace <tag>-client           namespace <tag>-lb              namespaces <tag>-w1 ... <tag>-wN
 #     c0 10.200.0.2/24  ──veth──  clients (VIPs 10.200.0.100)
@@ -14,7 +14,7 @@
 # bridge's ports, in namespace <tag>-fabric, are lb and w1 ... wN: what crosses the fabric is seen
 # there.
 #
-# Whoever sources this has set $build, the build directory, and calls topology_down in a trap.
+# A script that sources this sets $build, the build directory, first, and calls topology_down in a trap.
 
 # After su without a login shell, root does not find ip and sysctl.
 PATH=$PATH:/usr/sbin:/sbin
@@ -23,7 +23,7 @@ topology_namespaces=()
 dir=
 
 # topology_up TAG WORKERS: the namespaces, and $dir for logs and sockets. A tag that ends in the
-# caller's process id keeps runs apart; what runs left behind that were killed is removed here.
+# caller's process id keeps runs apart; leftovers of runs that were killed are removed here.
 topology_up() {
     local workers=$2 i
     tag=$1
@@ -44,7 +44,7 @@ topology_up() {
     veth "$tag-client" c0 "$tag-lb" clients
     ip -n "$tag-client" addr add 10.200.0.2/24 dev c0
     ip -n "$tag-client" addr add fd00:200::2/64 dev c0 nodad
-    # What waits for an address to be resolved is dropped beyond a few hundred packets: not here.
+    # By default a kernel drops all but a few hundred packets that wait for an address: raise that.
     ip netns exec "$tag-client" sysctl -qw net.ipv{4,6}.neigh.c0.unres_qlen_bytes=16777216
     # A switch of its own namespace joins the load balancer and the workers.
     ip -n "$tag-fabric" link add br0 type bridge mcast_snooping 0
@@ -66,7 +66,7 @@ namespace_add() {
     ip -n "$1" link set lo up
 }
 
-# Namespaces, with what runs in them, and folders of earlier runs whose process is gone.
+# Removes namespaces (and their processes) and folders of earlier runs whose process is gone.
 topology_sweep() {
     local name pid
     for name in $(ip netns list | awk '{ print $1 }'; ls /tmp); do
@@ -91,7 +91,7 @@ veth() {
     local ns if
     for ns_if in "$1 $2" "$3 $4"; do
         read -r ns if <<<"$ns_if"
-        # Local senders leave check sums to hardware that a veth does not have; segments stay whole
+        # Local senders leave checksums to hardware that a veth does not have; segments stay whole
         # only without offloads.
         ip netns exec "$ns" ethtool -K "$if" tx off tso off gso off gro off >/dev/null 2>&1 || true
         ip -n "$ns" link set "$if" up
@@ -132,8 +132,8 @@ $extra
 END
 }
 
-# start NAME PLACE COMMAND...: in the background in namespace <tag>-PLACE, output to $dir/NAME.log,
-# process id in $pid and $pid_NAME.
+# start NAME PLACE COMMAND...: runs COMMAND in the background in namespace <tag>-PLACE, output to
+# $dir/NAME.log, process id in $pid and $pid_NAME.
 start() {
     local name=$1 place=$2
     shift 2
@@ -143,7 +143,7 @@ start() {
     printf -v "pid_${name//-/_}" %s "$pid"
 }
 
-# stop PID [SIGNAL]: end a process that start made, and wait for it. Its exit status is in $status,
+# stop PID [SIGNAL]: ends a process that start made, and waits for it. Its exit status is in $status,
 # 137 when it did not end within $stop_s. (Not SIGINT: the shell makes background processes ignore it.)
 stop_s=30
 stop() {
@@ -175,7 +175,7 @@ start_agent() {
         --model "$model" --no-hugepages "$@"
 }
 
-# start_agents COUNT MODEL [OPTIONS...]: w1 ... wCOUNT, and wait until they are active
+# start_agents COUNT MODEL [OPTIONS...]: starts w1 ... wCOUNT, and waits until they are active
 start_agents() {
     local count=$1 i
     shift
@@ -195,7 +195,7 @@ client() {
     ip netns exec "$tag-client" "$build/tests/net/client/doorbell-client" "$@"
 }
 
-# wait_for WHAT COMMAND...: until it succeeds, or fail after $patience_s
+# wait_for WHAT COMMAND...: repeats COMMAND until it succeeds; fails the test after $patience_s
 patience_s=60
 wait_for() {
     local what=$1 end=$((SECONDS + patience_s))
@@ -218,7 +218,7 @@ worker_is() {
     [ "$(worker "$1" state)" = "$2" ]
 }
 
-# Ends what was started, agents before the load balancer, and removes namespaces and $dir.
+# Ends the processes that start made, agents before the load balancer; removes namespaces and $dir.
 topology_down() {
     local i
     topology_stop
@@ -239,7 +239,7 @@ topology_stop() {
     topology_reap
 }
 
-# Waits for what was asked to end; what does not within 20 s is killed.
+# Waits for processes that were asked to end, and kills those that have not ended within 20 s.
 topology_reap() {
     local i end=$((SECONDS + 20))
     for i in "${topology_pids[@]}"; do
@@ -255,7 +255,7 @@ topology_reap() {
     topology_pids=()
 }
 
-# is_running PID: and not merely waiting for its exit status to be read
+# is_running PID: true unless the process has ended, zombies included
 is_running() {
     [ "$(awk '{ print $3 }' "/proc/$1/stat" 2>/dev/null || echo Z)" != Z ]
 }

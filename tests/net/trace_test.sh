@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The trace of one flow shows every step of its requests, and why one of them goes no further; other
-# flows do not show.
+# The trace of one flow shows every step of its requests, and the reason where one ends; other flows
+# do not appear.
 . "$(dirname "$0")/story.sh"
 
 # ask TO COUNT: from port 4000, one request after the other

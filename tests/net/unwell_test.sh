@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker whose model refuses the probe request never serves. One that fails most of its requests
-# while others do not rests for a while, and again for longer; the only worker never does.
+# while others do not is ejected for a while, and again for longer; the only worker never is.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker's weight changes under way: its share of the flows follows at once, and nothing is lost.
+# A worker's weight changes while it serves: its share of the flows follows at once, and nothing is lost.
 . "$(dirname "$0")/story.sh"
 
 # share NAME: requests that w1 got of a load, per thousand

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames and RoCEv2 packets for the stories: an implementation of the wire that shares nothing with
+"""Frames and RoCEv2 packets for the net tests: an implementation of the wire that shares nothing with
 the programs under test. Layouts: IBTA volume 1, chapter 9 (BTH, RETH, AETH, ImmDt) and annex A17."""
 import dataclasses
 import socket
@@ -18,13 +18,13 @@ def icrc(packet):
     a router may change set to ones (annex A17.3)."""
     masked = bytearray(packet)
     if packet[0] >> 4 == 4:
-        masked[1] = masked[8] = masked[10] = masked[11] = 0xff  # TOS, TTL, header check sum
+        masked[1] = masked[8] = masked[10] = masked[11] = 0xff  # TOS, TTL, header checksum
         udp_at = 20
     else:
         masked[0] |= 0x0f                                       # traffic class, flow label,
         masked[1] = masked[2] = masked[3] = masked[7] = 0xff    # hop limit
         udp_at = 40
-    masked[udp_at + 6] = masked[udp_at + 7] = 0xff              # UDP check sum
+    masked[udp_at + 6] = masked[udp_at + 7] = 0xff              # UDP checksum
     masked[udp_at + 8 + 4] = 0xff                               # BTH reserved byte
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + masked))
 

@@ -131,7 +131,7 @@ static void put_ip4(struct writer *w, const struct packet *p)
 	put16(w, p->fragment);
 	put8(w, p->hops != 0 ? p->hops & 0xff : 64);
 	put8(w, next_of(p));
-	put16(w, 0); /* check sum: later */
+	put16(w, 0); /* checksum: later */
 	w->addresses = w->end;
 	put_address(w, 4, p->source != NULL ? p->source : PACKET_SOURCE4);
 	put_address(w, 4, p->destination != NULL ? p->destination : PACKET_DESTINATION4);
@@ -175,7 +175,7 @@ static void put_l4(struct writer *w, const struct packet *p)
 	if (p->icmp) {
 		put8(w, p->icmp_type);
 		put8(w, p->icmp_code);
-		put16(w, 0); /* check sum: later */
+		put16(w, 0); /* checksum: later */
 		put(w, "\x12\x34\x00\x01", 4);
 	} else {
 		put16(w, p->no_source_port     ? 0

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client, a worker or a stranger may send, and what the load balancer must make of it. */
+/* Frames that a client, a worker or a stranger may send, and what the parser must return for each.
+ */
 #ifndef PACKETS_ROWS_H
 #define PACKETS_ROWS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two lcores copy packets into their rings while the thread of a capture writes them and another
- * reads its file: every packet comes as it was, or is counted as one for which there was no room.
+ * reads its file: every packet arrives unchanged, or is counted as dropped for want of room.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Workers come, go and die while lcores serve: a whole load balancer whose lcores are threads, with
- * this thread as its control thread, its clients and its workers. ThreadSanitizer sees what belongs
- * to an lcore and is touched by the control thread; at the end no packet may be held or missing.
+ * this thread as its control thread, its clients and its workers. ThreadSanitizer
+ * reports data of an lcore that the control thread touches; at the end no packet may be held or
+ * missing.
  */
 #include <stdio.h>
 

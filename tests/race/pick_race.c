@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread publishes pick tables while lcores pick from them and say now and then that
- * they hold none. ThreadSanitizer sees a table that is freed or changed too early; the lcores see
- * one that is not whole.
+ * The control thread publishes pick tables while lcores pick from them and report quiescent states
+ * now and then. ThreadSanitizer reports a table that is freed or changed too early; the lcores
+ * report one that is incomplete.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What DPDK's libraries do between threads made visible to ThreadSanitizer: they were built without
- * it, so it would not see that packets went through their rings and pools from one thread to
- * another, nor that a thread has waited for others.
+ * Makes the synchronisation inside DPDK's libraries visible to ThreadSanitizer. They are built
+ * without it, so it does not see that packets pass from one thread to another through their rings
+ * and pools, nor that a thread has waited for others.
  */
 #ifndef RACE_SEEN_H
 #define RACE_SEEN_H

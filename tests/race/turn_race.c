@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread does all that it ever does, while lcores serve: ticks, counters and histograms
- * read, flows dumped, services reloaded, workers assigned, weighted and drained. ThreadSanitizer
- * sees what is read or changed without order between the threads.
+ * The control thread does all of its work while lcores serve: it ticks, reads counters and
+ * histograms, dumps flows, reloads services, and assigns, weights and drains workers.
+ * ThreadSanitizer reports data that the threads read or change without synchronisation.
  */
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static uint64_t dump(struct walk *w)
 	return n;
 }
 
-/* What a scrape of the metrics reads. */
+/* Reads what a scrape of the metrics reads. */
 static void read_all(struct walk *w)
 {
 	struct lb_lcore_stats lcore;
@@ -85,8 +85,8 @@ static void reload(struct walk *w, const struct walk_params *params, unsigned in
 }
 
 /*
- * What operators say of workers: one of them is drained, given another weight, assigned to a service
- * and released from it, and after that is as its agent says.
+ * Changes a worker as an operator does: drains it, gives it another weight, assigns it to a
+ * service, releases it, and then resets it to what its agent registered.
  */
 static void set(struct walk *w, unsigned int n)
 {

@@ -111,7 +111,7 @@ static bool mark(uint8_t *frame, uint32_t length)
 	if (frame[12] == 0x08 && frame[13] == 0x00) {
 		if ((ip[1] & 3) == 0)
 			return false;
-		/* The check sum follows the change (RFC 1624). */
+		/* The checksum follows the change (RFC 1624). */
 		sum = (uint16_t) ~(ip[10] << 8 | ip[11]) + (3 - (ip[1] & 3));
 		sum = ~((sum & 0xffff) + (sum >> 16));
 		ip[10] = sum >> 8;

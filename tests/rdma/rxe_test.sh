@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Our RoCEv2 endpoint and Linux's, rdma_rxe, understand each other: as requester and responder, with
-# packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6. And what we sent is
-# to Wireshark, and to an ICRC of another making, what we meant.
+# packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6. Wireshark
+# and a second implementation of the ICRC read the packets that we sent as we meant them.
 #
 # Runs beside another: it waits about as long as it computes.
 . "$(dirname "$0")/../net/story.sh"

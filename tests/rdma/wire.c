@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bad wire between two interfaces, for net stories: forwards all frames, and does to RoCE packets
- * in both directions what the options say. Everything else (registration, address resolution) only
- * takes as long. SIGUSR1 cuts the wire, SIGUSR2 mends it; SIGTERM ends it, and it says what it did.
+ * A bad wire between two interfaces, for net tests: forwards all frames, and applies the faults of
+ * the options to RoCE packets in both directions. Other frames (registration, address resolution)
+ * are only delayed. SIGUSR1 cuts the wire, SIGUSR2 mends it; SIGTERM ends the program, which prints
+ * its counts.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the loop makes of descriptors, good and hostile. */
+/* Descriptors, good and hostile, and what the loop makes of each. */
 #include <criterion/criterion.h>
 #include <isa-l/crc.h>
 #include <string.h>

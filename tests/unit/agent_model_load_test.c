@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What --model may be: a path, NAME.so in the current folder, or a name. */
+/* --model takes a path, NAME.so in the current folder, or a name. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* How often the same sentence is said when it comes every 2 s from <from_ms> to <to_ms>. */
+/* Returns how often the same line is logged when it comes every 2 s from <from_ms> to <to_ms>. */
 static unsigned int said(struct repeat *repeat, uint64_t from_ms, uint64_t to_ms)
 {
 	unsigned int n = 0;

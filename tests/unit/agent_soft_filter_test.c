@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel leaves out before it copies a frame to a software RNIC: asked of the kernel. */
+/* The socket filter of a software RNIC, run by the kernel: which frames it drops before the copy.
+ */
 #include <linux/filter.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A software RNIC whose thread stood still: acknowledgements that came meanwhile lie in its receive
- * ring, behind other packets, and what they acknowledge is not sent again. The port is two rings.
+ * A software RNIC whose thread was not scheduled: acknowledgements that came meanwhile lie in its
+ * receive ring behind other packets, and the packets that they acknowledge are not sent again. The
+ * port is two rings.
  */
 #include <criterion/criterion.h>
 
@@ -222,7 +223,7 @@ Test(agent_stall, an_acknowledgement_in_the_ring_counts_before_the_timer, .timeo
 	f.rnic->ops->close(f.rnic);
 }
 
-/* What is really lost is sent again, although nothing else comes. */
+/* A packet that is really lost is sent again, although nothing else comes. */
 Test(agent_stall, a_lost_packet_is_sent_again, .timeout = 60)
 {
 	struct soft_rnic_stats stats;

@@ -102,7 +102,7 @@ Test(histogram, without_values_everything_is_zero)
 	free(text);
 }
 
-/* What a reader of .hgrm files relies on: four columns, rising, and the last row without the
+/* Readers of .hgrm files rely on this form: four columns, rising, and the last row without the
  * fourth. */
 Test(histogram, the_text_is_a_percentile_distribution)
 {

@@ -76,7 +76,7 @@ Test(port_frame, only_the_target_of_a_flow_answers_it)
 	cr_assert_not(take(FRAME_HEADERS + LENGTH), "another's");
 }
 
-/* MAC addresses are the NIC's to check; anything else is covered by a check sum or looked at. */
+/* MAC addresses are the NIC's to check; anything else is covered by a checksum or compared. */
 Test(port_frame, no_wrong_bit_behind_the_mac_addresses_is_taken)
 {
 	uint32_t whole = reply(2, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doorbell bench as its users run it, towards services of which each test says what they answer. */
+/* doorbell bench as its users run it, against services whose answers each test sets. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <jansson.h>

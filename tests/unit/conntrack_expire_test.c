@@ -8,7 +8,7 @@
 
 TestSuite(conntrack_expire, .init = fixture_eal);
 
-/* The clock may start anywhere: each story is told at several places, wraps among them. */
+/* Start values of the clock: each case runs from several, some of which make it wrap. */
 static const uint32_t clocks[] = {
 	0, 1, 31, 1000000007, INT32_MAX - 2000u, UINT32_MAX - 2000u, UINT32_MAX};
 #define CLOCKS (sizeof(clocks) / sizeof(clocks[0]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of conntrack share: EAL, parameters, keys by number, short calls. */
+/* Fixture of the tests of conntrack: EAL, parameters, keys by number, short calls. */
 #ifndef CONNTRACK_FIXTURE_H
 #define CONNTRACK_FIXTURE_H
 

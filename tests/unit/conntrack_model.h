@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The flow table against a plain model of it: an array with a place per key, searched by nobody.
+ * The flow table against a plain model of it: an array with one place per key, without any search.
  * Five bytes are one operation on both; model_step() returns a sentence when they disagree. Used
  * with random bytes by the unit test and with a fuzzer's bytes by the fuzz target.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a flood may and may not do to a table. */
+/* A flood against the flow table: which flows it may displace, and which it may not. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>

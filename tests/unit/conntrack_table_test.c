@@ -223,7 +223,7 @@ Test(conntrack_table, zones_keep_equal_addresses_apart)
 	}
 }
 
-/* Who can choose VLAN tags must not use up the numbers of destinations. */
+/* A sender that can choose VLAN tags must not use up the numbers of destinations. */
 Test(conntrack_table, zones_take_no_numbers_of_destinations)
 {
 	struct conntrack *ct = fixture_table("t", 70000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ends send is never refused; what somebody sends who cannot see them changes nothing. */
+/* No segment of the two ends is refused; no segment of a blind attacker changes the connection. */
 #include <criterion/criterion.h>
 
 #include "conntrack_tcp_sim.h"
@@ -108,7 +108,7 @@ static bool worth_an_attack(const struct sim *sim)
 	return sim->track.state >= TCP_STATE_SYN_RECV && sim->track.state <= TCP_STATE_LAST_ACK;
 }
 
-/* What is let pass reaches the end, and the end answers. */
+/* Sends forged segments. One that the tracker lets pass reaches the end, and the end answers. */
 static void attack(struct sim *sim, uint64_t seed)
 {
 	enum tcp_direction from = sim_random(sim, 2);

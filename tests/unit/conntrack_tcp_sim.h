@@ -248,7 +248,7 @@ static void sim_act(struct sim *sim, enum tcp_direction from)
 
 /* Receiving */
 
-/* What is next is taken, what is not waits while there is room. */
+/* Takes the next bytes of the stream in order; holds others back while there is room. */
 static void sim_hold(struct sim_end *e, uint32_t from, uint32_t to)
 {
 	if (!sim_after(to, e->rcv))

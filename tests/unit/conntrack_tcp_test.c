@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stories of one connection, a row per segment, numbers relative to each end's SYN (as tcpdump
- * prints them). Each is told from several initial numbers, so that each crosses 2^32 and 2^31.
+ * Cases of one connection, a row per segment, numbers relative to each end's SYN (as tcpdump
+ * prints them). Each runs from several initial numbers, so that each crosses 2^32 and 2^31.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static uint8_t flags_of(const char *letters)
 	return flags;
 }
 
-/* What a challenge may change: the server's answer to it, and which SYN it was for. */
+/* Compares all fields but those a challenge ACK may change: the server's answer, and its SYN. */
 static bool same_but_kept(const struct tcp_track *a, const struct tcp_track *b)
 {
 	struct tcp_track x = *a;
@@ -681,7 +681,7 @@ STORY(time_wait_outlives_a_reset, false,
 	{S, "R",  1, 0, 0, 0, DUP(TIME_WAIT)},
 	{S, "R",  90000, 0, 0, 0, BAD(RST_SEQ, TIME_WAIT)})
 
-/* What is on its way when a connection is reset may arrive, and be reset again. */
+/* Segments in flight when a connection is reset may arrive, and be reset again. */
 STORY(a_reset_connection_drains, false,
 	OPENED,
 	{S, "PA", 1,   1,   W, 100, OK(ESTABLISHED)},

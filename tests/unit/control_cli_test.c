@@ -391,7 +391,7 @@ Test(control_cli, names_every_command_for_the_shell)
 	tear_down();
 }
 
-/* What bash offers for these words, the last of which is being typed. */
+/* Returns the completions that bash offers for these words; the last one is being typed. */
 static char *complete(const char *words)
 {
 	char command[1024], *line = calloc(1, 512);
@@ -492,7 +492,7 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 	tear_down();
 }
 
-/* What doorbell-json(5) says: the paths of each command's fields, and whether they were seen. */
+/* The fields that doorbell-json(5) documents: their paths by command, and whether they were seen. */
 struct documented {
 	char commands[128], path[96];
 	bool seen;

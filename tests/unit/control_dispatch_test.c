@@ -324,7 +324,7 @@ Test(control_dispatch, a_certificate_binds_who_comes_back_as_well)
 	fake_lb_destroy(lb);
 }
 
-/* What the connection hears of its worker now. */
+/* Expects the next event on the connection to be this state of its worker. */
 static void expect_event(struct control_connection *c, const char *state, const char *reason)
 {
 	json_t *note = control_worker_event(c);
@@ -382,7 +382,7 @@ Test(control_dispatch, keeps_errors_valid_when_a_message_is_cut_inside_a_charact
 	fake_lb_destroy(lb);
 }
 
-/* Who knows a worker's instance may take its name over. */
+/* A client that knows a worker's instance may take its name over. */
 Test(control_dispatch, readers_do_not_learn_what_takes_a_worker_over)
 {
 	struct lb *lb = fake_lb_create();

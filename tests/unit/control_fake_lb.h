@@ -23,7 +23,7 @@ void fake_lb_destroy(struct lb *lb);
 
 /* The configuration, to change before use. */
 struct lb_config *fake_lb_config(struct lb *lb);
-/* What every service and every lcore has counted of requests, besides what it always has. */
+/* Adds <requests> to the counters of every service and every lcore. */
 void fake_lb_count(struct lb *lb, uint64_t requests);
 /* The histograms of every service and every worker, to change before use. */
 struct latency *fake_lb_latency(struct lb *lb);
@@ -42,11 +42,11 @@ struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore);
 
 /* Add a worker that nobody registered; it is active. */
 struct worker *fake_lb_worker(struct lb *lb, const char *name);
-/* What a heartbeat does. */
+/* Applies the effect of a heartbeat. */
 void fake_lb_heartbeat(struct lb *lb, struct worker *worker);
 /* How many requests wait for an answer. Zero ends a drain. */
 void fake_lb_outstanding(struct lb *lb, struct worker *worker, unsigned int n);
-/* What a silent heartbeat does. */
+/* Applies the effect of missed heartbeats: the worker is dead. */
 void fake_lb_kill(struct lb *lb, struct worker *worker);
 /* The reason of the last removal, "" before it. */
 const char *fake_lb_removed(const struct lb *lb);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A control server on a socket in a temporary folder, turned by the test itself. */
+/* A control server on a socket in a temporary folder; the test itself runs its loop. */
 #ifndef CONTROL_FIXTURE_H
 #define CONTROL_FIXTURE_H
 

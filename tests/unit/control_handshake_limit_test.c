@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What strangers may do to the agents' port, and what they cannot do to others. */
+/* Strangers on the agents' port: the limits that they meet, and that they take nothing from others.
+ */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>

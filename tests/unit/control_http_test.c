@@ -35,7 +35,7 @@ static void stop(void)
 
 TestSuite(control_http, .timeout = 60);
 
-/* What libevent has allocated and not freed. */
+/* Number of libevent's allocations that are not freed. */
 static long allocated;
 
 static void *counted_malloc(size_t size)

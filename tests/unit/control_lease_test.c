@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For how long a worker is its agent's, and who may take its name over. */
+/* A worker's lease: how long its agent holds it, and which agent may take the name over. */
 #include "protocol/control.h"
 #include "control_fixture.h"
 #include "server/rpc.h"

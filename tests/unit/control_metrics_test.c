@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metrics' text: what a sample says, that it may be written in pieces, and that it is clean. */
+/* The metrics' text: values of samples, output in parts, and the rules of the format. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

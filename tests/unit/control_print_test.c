@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people read: units, tables, pages. */
+/* Output for people: units, tables, pages. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line to control_dispatch() and its reply as a value, for tests and the fuzzer. */
+/* Passes a line to control_dispatch() and returns the reply as JSON, for tests and the fuzzer. */
 #ifndef CONTROL_SAY_H
 #define CONTROL_SAY_H
 

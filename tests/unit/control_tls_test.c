@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agents' port with TLS, over real sockets: who gets in, and what everybody else costs. */
+/* The agents' port with TLS, over real sockets: who is let in, and what the others cost. */
 #include <fcntl.h>
 
 #include <openssl/err.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A message in, one line out that its readers cannot misread. */
+/* The log sink writes each message as one line that no reader can misread. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>

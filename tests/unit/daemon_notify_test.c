@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a daemon says to a socket that somebody else made. */
+/* Messages of a daemon to the notify socket of its service manager. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A healthy machine with two NUMA nodes, two NICs, an RDMA device and a GPU, as files below a
- * temporary folder; and rows that each change a file of it and say what the doctor then finds.
+ * temporary folder; and rows that each change one file of it and give the finding that the doctor
+ * then reports.
  */
 #ifndef DOCTOR_FIXTURE_H
 #define DOCTOR_FIXTURE_H

@@ -420,7 +420,7 @@ Test(doctor_ports, pings_of_all_sizes_come_back_from_this_host)
 			cr_skip_test("this host has no %s", here[i]);
 		cr_expect_str_eq(name, "lo");
 		probe_add(&probe, 84, 1);
-		probe_add(&probe, 1501, 2); /* odd: the check sum must be right, too */
+		probe_add(&probe, 1501, 2); /* odd: the checksum must be right, too */
 		probe_add(&probe, 4176, 3);
 		probe_add(&probe, 9217, 4); /* more than is ever asked */
 		cr_assert_eq(probe.n, 3);

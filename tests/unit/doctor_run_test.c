@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doctor as a whole: a check that crashes or hangs takes nothing with it, files may hold
- * anything, and what it was asked becomes what it looks for.
+ * The doctor as a whole: a check that crashes or hangs does not stop the others, files may hold any
+ * bytes, and its arguments select the checks.
  */
 #include <signal.h>
 #include <sys/socket.h>

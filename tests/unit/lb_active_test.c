@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links with something to wait for are looked after; the others cost nothing, however many. */
+/* Housekeeping visits the links that wait for something; idle ones cost nothing. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
@@ -9,7 +9,7 @@
 #include "walk/overdue.h"
 #include "walk/replay.h"
 
-/* What housekeeping does for links each ms, without the timers that loop.c runs. */
+/* Does what housekeeping does for links each ms, without the timers that loop.c runs. */
 static void look_after(struct rig *r)
 {
 	overdue_check(r->lc);

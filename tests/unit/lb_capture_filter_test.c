@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filters of captures: what comes of an expression, and of a text that is no program. */
+/* Filters of captures: the program of an expression, and the error for a text that is none. */
 #include <criterion/criterion.h>
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Internet check sum against RFC 1071 read literally: one 16-bit word after the other. */
+/* The Internet checksum against RFC 1071 read literally: one 16-bit word after the other. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

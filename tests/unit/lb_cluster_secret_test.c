@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster's secret: what its file must be. */
+/* The cluster's secret: the digits and the mode that its file must have. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fragments to datagrams: in any order, never of two, never for long, and every one accounted for.
+/* Reassembly: fragments in any order, never of two datagrams, a time limit, and counts that add up.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -229,7 +229,7 @@ Test(lb_fragment, refuses_all_of_a_datagram_whose_pieces_overlap)
 		cr_expect_not(add(&f, 1, 1, rows[i].offset, rows[i].length, rows[i].more));
 		cr_expect_eq(f.drop[LB_DROP_FRAGMENT_OVERLAP], 2, "row %u", i);
 		cr_expect_eq(fragment_held(f.table), 0);
-		/* What would have made it whole comes too late. */
+		/* The missing fragment comes too late. */
 		cr_expect_not(add(&f, 1, 1, 0, 8, true));
 		cr_expect_not(add(&f, 1, 1, 24, 8, false));
 		cr_expect_eq(f.drop[LB_DROP_FRAGMENT_OVERLAP], 4);

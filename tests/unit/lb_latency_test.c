@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Histograms: buckets without gaps, how far a quantile may be off, and what a reply counts in. */
+/* Latency histograms: buckets without gaps, the error of a quantile, and where a reply is counted.
+ */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who owns a flow: the NIC's hash, computed as NICs compute it, and one of ours. */
+/* The lcore that owns a flow: by the NIC's hash, computed as NICs compute it, or by one of ours. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <string.h>
@@ -107,7 +107,7 @@ Test(lb_owner, hashes_any_bytes_as_dpdk_does)
 	}
 }
 
-/* What one lcore gets must not look alike to its flow table. */
+/* Hashes of the flows of one lcore must still differ in the bits that its flow table uses. */
 Test(lb_owner, shares_hashes_evenly_and_leaves_their_bits_mixed)
 {
 	for (unsigned int n = 1; n <= 64; n++) {

@@ -82,7 +82,7 @@ Test(lb_parse, gives_the_verdict_of_every_row)
 		check(&packet_rows[i]);
 }
 
-/* What an lcore looks at to find whose packet it is. */
+/* The fields by which an lcore finds the owner of a packet, read without any check. */
 Test(lb_parse, knows_the_flow_of_every_request_without_checking_it)
 {
 	for (unsigned int i = 0; i < packet_rows_n; i++) {
@@ -129,7 +129,7 @@ Test(lb_parse, has_rows_for_every_reason_and_kind)
 		cr_expect_gt(by_reason[reasons[i]], 0, "%s", lb_drop_name(reasons[i]));
 }
 
-/* What was cut is never accepted, but for link padding, and nothing points outside the frame. */
+/* A frame cut short is never accepted, except for link padding, and no offset leaves the frame. */
 static void check_cut(const struct packet_row *row, const uint8_t *frame, uint32_t whole,
 		      uint32_t length)
 {

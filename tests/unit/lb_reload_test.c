@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a new configuration changes, and what of it a running load balancer can take. */
+/* The differences of a new configuration, and which of them a running load balancer can apply. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static int merge(const char *text)
 	return lb_config_merge(&now, &file, &next, error, sizeof(error));
 }
 
-/* What was merged runs from now on. */
+/* The merged configuration becomes the running one. */
 static void go_on(void)
 {
 	now = next;

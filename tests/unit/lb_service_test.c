@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which service a packet is for. */
+/* The service that a packet is for. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What services share on an lcore, and what of it nobody can take from them. */
+/* Resources that services share on an lcore, and the part that is reserved for each. */
 #include "lb_workers_fixture.h"
 #include "walk/cancel.h"
 #include "walk/forward.h"

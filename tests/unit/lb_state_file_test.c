@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What operators set goes into a file whole, and comes back whole or with a sentence. */
+/* Operators' settings are written to the file atomically, and read back complete or with an error.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -292,7 +293,7 @@ Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 60)
 	cr_expect_eq(workers_settings_count(settings), 2);
 }
 
-/* What a look before the start says of the file; -errno or 0. */
+/* Checks the file as before a start; returns -errno or 0, and the number of entries in <n>. */
 static int check(unsigned int *n)
 {
 	error[0] = '\0';

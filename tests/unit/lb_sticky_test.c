@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Affinity sticky: who gets the requests of a flow, which wait, and what becomes of its home. */
+/* Sticky affinity: which worker gets a flow's requests, which ones wait, and when the home moves.
+ */
 #include "lb_workers_fixture.h"
 #include "walk/choose.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One lcore with a service and links whose other ends are played here: requests come one at a time,
- * and workers answer when they are told to.
+ * One lcore with a service and links whose other ends this file plays: requests come one at a time,
+ * and workers answer when a test calls for it.
  */
 #ifndef LB_WORKERS_FIXTURE_H
 #define LB_WORKERS_FIXTURE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which places are one zone, by a configuration, and what people call it. */
+/* Zones of a configuration: which ports and VLANs form one, and its name. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,7 +16,7 @@ LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{((?:{LABEL}(?:,(?!\}})|(?=\}})))*)\}})? (\S+)$")
 SUFFIXES = {"counter": ["_total"], "gauge": [""], "info": ["_info"], "stateset": [""],
             "histogram": ["_bucket", "_sum", "_count"]}
-# What a name may not hold: other units than the base ones.
+# Units that a name may not hold: all but the base ones.
 FOREIGN = re.compile(r"_(milliseconds|microseconds|ms|us|kilobytes|megabytes|bits|percent|minutes)(_|$)")
 
 

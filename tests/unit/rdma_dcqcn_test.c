@@ -175,7 +175,7 @@ Test(rdma_dcqcn, spaces_packets_at_its_rate)
 	uint64_t sent = 0;
 
 	dcqcn_notify(&d, 1000 * US);
-	/* What was not sent in the past may be made up, for a bounded time only. */
+	/* Unused rate of the past may be used now, for a bounded time only. */
 	for (; dcqcn_may_send(&d, 1001 * US); sent += 1000)
 		dcqcn_sent(&d, 1000, 1001 * US);
 	cr_expect_leq(sent * 16 / 10, DCQCN_BURST_NS + 1 * US + 1600);

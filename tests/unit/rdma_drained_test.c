@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timers of a thread that stood still: what lies in its receive ring is not missing. */
+/* Timers after the thread was not scheduled: packets in its receive ring are not taken for lost. */
 #include "rdma_fixture.h"
 
 #include "runtime/drained.h"

@@ -207,7 +207,7 @@ static uint16_t sum16(const uint8_t *bytes, unsigned int n)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* An IPv4 header with this TOS and a right check sum, as the second frame of a busy switch. */
+/* An IPv4 header with this TOS and a right checksum, as the second frame of a busy switch. */
 static uint8_t tos_after(uint8_t tos, uint64_t mark_bytes)
 {
 	struct faults *f = faults(
@@ -222,7 +222,7 @@ static uint8_t tos_after(uint8_t tos, uint64_t mark_bytes)
 	faults_take(f, UINT64_MAX, frame, sizeof(frame));
 	cr_expect_eq(frame[15], tos, "nothing waited for the first");
 	faults_take(f, UINT64_MAX, frame, sizeof(frame));
-	cr_expect_eq(sum16(frame + 14, 20), 0xffff, "TOS %02x: check sum", tos);
+	cr_expect_eq(sum16(frame + 14, 20), 0xffff, "TOS %02x: checksum", tos);
 	faults_destroy(f);
 	return frame[15];
 }

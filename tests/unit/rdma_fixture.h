@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of the requester and of links share: EAL, pools, a transmit queue that the test
+ * Fixture of the tests of the requester and of links: EAL, pools, a transmit queue that the test
  * itself empties, so that it sees each mbuf as the port would.
  */
 #ifndef RDMA_FIXTURE_H
@@ -128,7 +128,7 @@ static inline void fixture_write(struct fixture *f, uint32_t length, uint32_t fl
 		     0);
 }
 
-/* What the wire carries: the chain's bytes in one piece. Returns how many. */
+/* Copies the chain's bytes, as the wire carries them, to <out>. Returns how many. */
 static inline uint32_t fixture_flatten(const struct rte_mbuf *m, uint8_t *out)
 {
 	uint32_t n = 0, segments = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An endpoint that takes nothing but RoCEv2 and address resolution finds both in a frame. */
+/* An endpoint that accepts only RoCEv2 and address resolution recognises both in a frame. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of a link that loses packets both ways is of use, at 100 Gbit/s and in made-up time. */
+/* Goodput of a 100 Gbit/s link that loses packets both ways, in simulated time. */
 #include "rdma_fixture.h"
 #include "stream.h"
 

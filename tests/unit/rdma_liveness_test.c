@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Liveness: two endpoints whose threads poll, sleep and are kept from running as real ones are, on
- * a link that fails in every way. Whatever happened, with a link that works again everything
+ * a link that fails in every way. Once the link works again, every message
  * arrives exactly once, and no queue pair fails from an outage that its retries cover. Time is made
  * up; a failure repeats with its seed.
  */

@@ -33,7 +33,7 @@ static void init(struct fixture *f, uint16_t start)
 	};
 }
 
-/* What the NIC does: complete the WQE with index <counter>. */
+/* Plays the NIC: completes the WQE with index <counter>. */
 static void complete(struct fixture *f, uint32_t cq_index, uint16_t counter, uint8_t opcode)
 {
 	struct mlx5_cqe *cqe = &f->cqes[cq_index % CQES];

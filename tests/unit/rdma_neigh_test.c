@@ -144,7 +144,7 @@ Test(rdma_neigh, builds_an_arp_request)
 	cr_expect_arr_eq(frame, expected, n);
 }
 
-/* A solicitation of a kernel for fd00::9, check sum included. */
+/* A solicitation of a kernel for fd00::9, checksum included. */
 #define ALL_9     "ff0200000000000000000001ff000009"
 #define SOLICIT   "6000000000203aff" THEIRS ALL_9 "87007d8700000000" OURS "0101020000000002"
 #define ADVERTISE "6000000000203aff" THEIRS OURS "88001c9260000000" THEIRS "0201020000000002"
@@ -245,7 +245,7 @@ struct change {
 	enum neigh_kind kind;
 };
 
-/* What is changed in a good solicitation (80) before its sum is made right. */
+/* Changes to a good solicitation (80), made before its checksum is computed. */
 static const struct change solicitations[] = {
 	{"nothing", 32, 0, "", true, NEIGH_REQUEST},
 	{"hop limit 254", 32, 7, "fe", false, NEIGH_OTHER},

@@ -265,7 +265,7 @@ Test(rdma_pace, would_fill_the_queue_without_rate_control, .timeout = 100)
 	network_destroy(n);
 }
 
-/* What a limited sender gets through, and how it says when it wants to go on. */
+/* A rate-limited sender: how much it sends, and the time at which it asks to be called again. */
 Test(rdma_pace, holds_packets_back_in_the_window_and_wakes_in_time)
 {
 	struct faults_params wide = {.seed = 1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A requester and a responder with a bad link between them, in time that is made up: it passes a
- * microsecond a turn, and jumps when nothing is under way. Every message must arrive exactly once,
- * in order, byte for byte.
+ * A requester and a responder with a bad link between them, in simulated time: it advances by a
+ * microsecond per iteration, and jumps when nothing is under way. Every message must arrive exactly
+ * once, in order, byte for byte.
  */
 #ifndef RDMA_PEERS_H
 #define RDMA_PEERS_H
@@ -180,7 +180,7 @@ static inline void peers_place(struct peers *p, const uint8_t *frame, uint32_t l
 		peers_message_done(p, at.imm);
 }
 
-/* What is due arrives; sometimes an acknowledgement for one packet, else one for the burst. */
+/* Delivers the frames that are due; acknowledges sometimes each packet, else the whole burst. */
 static inline void peers_deliver_there(struct peers *p)
 {
 	uint8_t frame[FIXTURE_FRAME_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the requester puts on the wire, and that the payload is not copied on its way there. */
+/* The packets that the requester puts on the wire, without a copy of the payload. */
 #include "rdma_fixture.h"
 
 static void expect_vector(const struct fixture *f, unsigned int i, const char *vector)
@@ -19,7 +19,7 @@ static struct rte_mbuf *text(struct fixture *f, const char *bytes)
 	return m;
 }
 
-/* What was lost is found out, and the window moves, whoever writes without asking. */
+/* Losses are found and the window moves, even when the caller never asks for acknowledgements. */
 Test(rdma_requester, asks_for_an_acknowledgement_now_and_then_by_itself)
 {
 	struct fixture *f = fixture_create(4, 256, 1, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder's rules as stories: the packets that come in, the verdict on each, and the
+ * The responder's rules as cases: the packets that come in, the verdict on each, and the
  * acknowledgement that is due after it (IBTA volume 1, 9.7.4 to 9.7.6).
  */
 #include <criterion/criterion.h>

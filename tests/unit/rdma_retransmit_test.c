@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requester after losses and refusals: go-back-N, timers, and what it makes of acknowledgements
- * that cannot be. */
+/* The requester after losses and refusals: go-back-N, timers, and impossible
+ * acknowledgements. */
 #include "rdma_fixture.h"
 
 #define ACK_OK 0x1f
@@ -275,7 +275,7 @@ Test(rdma_retransmit, answers_a_storm_of_rnr_naks_once)
 	fixture_destroy(f);
 }
 
-/* What was built but never sent must survive whatever is acknowledged. */
+/* A packet that was built but never sent must survive any acknowledgement. */
 Test(rdma_retransmit, frees_nothing_unsent_in_a_storm_of_forged_acknowledgements)
 {
 	static const uint8_t syndromes[] = {ACK_OK, 0, ROCE_NAK_SEQUENCE, ROCE_AETH_RNR | 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The back-off of idle threads: alone on its CPU, and next to somebody busy. */
+/* The back-off of idle threads: alone on its CPU, and beside a busy thread. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a frame must pass before anything is done about it, in the order in which Linux's rdma_rxe
- * checks, and what is answered to each that fails. What cannot be attributed to a live queue pair
- * gets no answer; what can gets one at most, so nobody's packets are multiplied.
+ * The checks that a frame must pass before it has any effect, in the order of Linux's rdma_rxe, and
+ * the answer to each that fails. A frame that belongs to no live queue pair gets no answer; any
+ * other gets at most one, so that the endpoint multiplies no packets.
  */
 #include <criterion/criterion.h>
 #include <endian.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an RDMA device reports, and what a peer can make it report, without a device. */
+/* Completions of an RDMA device, and those that a peer can provoke, tested without a device. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

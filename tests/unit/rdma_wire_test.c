@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets are built byte for byte and read back: against known packets, and against nonsense. */
+/* Packets are built byte for byte and read back: known packets, and nonsense. */
 #include <criterion/criterion.h>
 #include <endian.h>
 
@@ -269,7 +269,7 @@ Test(rdma_wire, builds_congestion_notifications_as_nics_do)
 			cr_expect_eq(ip[1], 0xc2);
 			for (unsigned int i = 0; i < 20; i += 2)
 				sum += ip[i] << 8 | ip[i + 1];
-			cr_expect_eq((sum & 0xffff) + (sum >> 16), 0xffff, "header check sum");
+			cr_expect_eq((sum & 0xffff) + (sum >> 16), 0xffff, "header checksum");
 		} else {
 			cr_expect_eq(ip[0], 0x6c);
 			cr_expect_eq(ip[1], 0x20);
@@ -311,7 +311,7 @@ Test(rdma_wire, takes_packets_of_the_peer_only)
 		uint32_t source = family == 4 ? 12 : 8, end = family == 4 ? 20 : 40;
 		struct roce_path ours, others;
 
-		/* What 10.0.0.1 sent is from the peer as 10.0.0.2 sees it. */
+		/* 10.0.0.1 sent this packet: to 10.0.0.2 it comes from the peer. */
 		vector_bytes(there, packet);
 		vector_path(&ours, family, true, 1024);
 		vector_path(&others, family == 4 ? 6 : 4, true, 1024);

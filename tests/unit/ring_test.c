@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring contract: what two programs and a GPU agree on, so it must not move. */
+/* The ring contract: a layout that two programs and a GPU share, so it must not change. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdio.h>

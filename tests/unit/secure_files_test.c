@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files, tokens and names: what is taken, and what is said of the rest. */
+/* Files, tokens and names: which are accepted, and the error for each of the others. */
 #include <criterion/criterion.h>
 
 #include "secure/secure.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Certificates and tokens in a temporary folder, for tests of what they are for. */
+/* Certificates and tokens in a temporary folder, for the tests of TLS. */
 #ifndef SECURE_FIXTURE_H
 #define SECURE_FIXTURE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both sides of a connection in memory: who gets in, who does not, and what is said of it. */
+/* Both sides of a connection in memory: who is let in, who is not, and the reason that is logged.
+ */
 #include <criterion/criterion.h>
 
 #include <openssl/err.h>
@@ -303,7 +304,7 @@ Test(secure_handshake, refuses_a_token_of_which_only_the_name_is_known)
 	expect_refused(&m, "another token of the same name", "does not have our token");
 }
 
-/* Who sits between them and has some certificate must not get in for want of the token. */
+/* A man in the middle that has some certificate, but not the token, must not be let in. */
 Test(secure_handshake, agent_with_a_token_takes_no_certificate_instead)
 {
 	struct secure_files for_agent = {.token = secure_text_file(&f, SECURE_TOKEN)};

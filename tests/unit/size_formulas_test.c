@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hand-made sums, each written out beside what is expected. */
+/* Sums worked out by hand, each written out beside the expected value. */
 #include "cli/size/size.h"
 
 #include <criterion/criterion.h>
@@ -41,7 +41,7 @@ Test(size_formulas, a_full_batch_makes_the_capacity)
 
 Test(size_formulas, frames_on_wires_have_headers_and_gaps)
 {
-	/* 1000 + UDP 8, in one frame: IP 20, Ethernet with preamble, check sum and gap 38 */
+	/* 1000 + UDP 8, in one frame: IP 20, Ethernet with preamble, checksum and gap 38 */
 	cr_assert_float_eq(size_client_bytes(&q, 1000), 1066, 1e-9);
 	/* 3000 + 8 in three frames of at most 1480 */
 	cr_assert_float_eq(size_client_bytes(&q, 3000), 3008 + 3 * 58, 1e-9);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who serves what. Workers are named by letters, services by their model and rules. */
+/* Assignment of workers to services. Workers are named by letters, services by their model and
+ * rules. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

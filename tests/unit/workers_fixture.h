@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker as tests of policies want it: registered, active, of the model "echo". */
+/* A worker for tests of policies: registered, active, of the model "echo". */
 #ifndef WORKERS_FIXTURE_H
 #define WORKERS_FIXTURE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows with a home: where it is, whether it has room, and who takes what it does not. */
+/* Session affinity: a flow's preferred worker, its room, and which workers take the overflow. */
 #include <criterion/criterion.h>
 
 #include "schedule/home.h"

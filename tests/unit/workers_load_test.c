@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast a worker is, from when its answers come; and what earliest-finish makes of it. */
+/* The speed of a worker, estimated from its answers, and how earliest-finish uses it. */
 #include <criterion/criterion.h>
 
 #include "workers.h"

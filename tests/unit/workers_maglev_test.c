@@ -111,7 +111,7 @@ static void measure_removal(struct worker_pool *pool, unsigned int gone, double 
 
 Test(workers_maglev, removing_one_worker_moves_little_more_than_its_own_share)
 {
-	/* What the extra is depends on how many entries there are for each worker. */
+	/* The extra disruption depends on the number of entries per worker. */
 	static const struct {
 		unsigned int n, step;
 		double extra;

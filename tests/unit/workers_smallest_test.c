@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is remembered between picks, against looking at every worker each time. */
+/* The state kept between picks, against a scan of every worker at each pick. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

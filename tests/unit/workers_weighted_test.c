@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Policies that look at weights, and what slow start makes of those. */
+/* Policies that use weights, and how slow start changes the weights. */
 #include <criterion/criterion.h>
 
 #include "workers.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is answered on the spot: ARP, neighbour discovery, pings; and ICMP errors about replies. */
+/* Packets that the lcore answers itself (ARP, neighbour discovery, pings), and ICMP errors. */
 #include <arpa/inet.h>
 
 #include <rte_ethdev.h>

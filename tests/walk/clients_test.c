@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients: whose reply is whose, where equal addresses are and whoever else sends. */
+/* Clients: each reply goes to the client that asked, among equal addresses and forged packets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct packet ask = {.family = 4, .payload = 100, .tagged = true, .
 /* --- replies that others want -------------------------------------------------------------------
  */
 
-/* What an attacker sends, all from the victim's address and port. */
+/* The packets of an attacker, all from the victim's address and port. */
 static const struct {
 	const char *name;
 	unsigned int port;
@@ -168,7 +168,8 @@ WALK(a_replayed_requests_reply_goes_to_who_asked)
 	}
 }
 
-/* Who guesses the id of a request in the victim's flow ends it, but hears nothing of it. */
+/* A sender that guesses the id of a request in the victim's flow ends it, but hears nothing of it.
+ */
 WALK(a_cancels_notice_goes_to_who_asked)
 {
 	static const char request[] = "db444251 01010000 4142434445464748 00000000 00000000 77";
@@ -721,7 +722,7 @@ WALK(a_source_gets_so_many_notices_about_what_is_too_large)
 	walk_settle(w);
 	walk_expect_eq(walk_count(w, 0), 5);
 	walk_forget(w, 0);
-	/* What was admitted and cannot be served is always told: there is no worker. */
+	/* An admitted request that cannot be served always gets a notice: there is no worker. */
 	p.payload = 10;
 	for (int i = 0; i < 20; i++)
 		walk_send(w, 0, &p);

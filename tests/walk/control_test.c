@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What operators set, what agents may register, and workers whose agents are not heard.
- */
+/* Operators' settings, the limits of registration, and workers whose agents are silent. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What workers send: acknowledgements, NAKs, replies that hold and replies that lie. */
+/* Packets of workers: acknowledgements, NAKs, valid replies and false ones. */
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};

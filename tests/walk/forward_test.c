@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests to workers: what the worker is told, who gets them, and when there is no room. */
+/* Requests to workers: the descriptor, the worker that is chosen, and the case without room. */
 #include "worker.h"
 #include "lb.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames in, frames out, and the counters of what became of them. */
+/* Frames in, frames out, and the counters of each outcome. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several lcores: packets come in where they do not belong, and answers leave where they can. */
+/* Several lcores: packets arrive on an lcore that does not own them and are handed over. */
 #include "worker.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};

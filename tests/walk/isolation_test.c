@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Services, links and clients that cannot take what others need. */
+/* Services, links and clients cannot take the resources that others need. */
 #include <stdio.h>
 #include <sys/mman.h>
 

@@ -36,7 +36,7 @@ void nic_destroy(struct nic *nic);
  */
 bool nic_receive(const struct nic *nic, uint16_t queue, struct rte_mbuf *const packet[],
 		 unsigned int n);
-/* What the port has sent on a queue since the last call, at most <max> packets. */
+/* Takes the packets that the port has sent on a queue since the last call, at most <max>. */
 unsigned int nic_collect(const struct nic *nic, uint16_t queue, struct rte_mbuf *packet[],
 			 unsigned int max);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ports can and cannot do, and what the control thread sees of them. */
+/* Capabilities of ports, their limits, and the link state that the control thread sees. */
 #include <pthread.h>
 #include <time.h>
 
@@ -311,7 +311,7 @@ WALK(of_a_frame_in_several_buffers_the_first_counts)
 		 .dropped = true,
 		 .drop = LB_DROP_TRUNCATED},
 	};
-	/* Who has 198.51.100.1? */
+	/* An ARP request for 198.51.100.1. */
 	static const struct packet arp = {.to = TO_BROADCAST,
 					  .ether_type = 0x0806,
 					  .body = "0001080006040001020000000007c0000207000000000000"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A load balancer that stood still: what came meanwhile lies in its rings, and is not missing. */
+/* A load balancer that was not scheduled: packets that wait in its rings are not taken for lost. */
 #include "worker.h"
 
 /* Several bursts. */
@@ -66,7 +66,7 @@ WALK(a_reply_in_the_ring_counts_before_the_request_s_timeout)
 	walk_destroy(w);
 }
 
-/* What does not come is sent again, also while the ring is never empty. */
+/* A packet that is not acknowledged is sent again, also while the ring is never empty. */
 WALK(an_acknowledgement_that_is_lost_does_not_wait_for_an_empty_ring)
 {
 	struct walk *w = walk_create(NULL);

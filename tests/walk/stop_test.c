@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a load balancer, and of its workers: nobody is left without a word. */
+/* The end of a load balancer, and of its workers: each request gets a reply or a notice. */
 #include "worker.h"
 
 #include "reload/reload.h"
@@ -96,7 +96,7 @@ WALK(it_tells_whoever_is_left_when_its_time_is_over)
 	walk_expect_eq(o.notice[LB_NOTICE_STOPPING], 4);
 	walk_expect_drops(w, {LB_DROP_STOPPING, 4}, {LB_DROP_STOP_TIMEOUT, 16});
 	walk_expect(lb_stop_over(w->lb));
-	/* What comes too late is no second answer. */
+	/* A late answer does not become a second reply. */
 	walk_answer_all(v);
 	walk_settle(w);
 	walk_expect_silence(w, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stranger on the wire, a client or another host of the fabric: what it forges of a worker
- * changes nothing. A worker that really moved is found again.
+ * A stranger on the wire, a client or another host of the fabric, forges packets of a worker:
+ * they change nothing. A worker that really moved is found again.
  */
 #include "runtime/neigh.h"
 #include "worker.h"

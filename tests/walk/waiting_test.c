@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests without a credit: who waits, who goes first, who is told that it was too long. */
+/* Requests that wait for a credit: which go first, and which get a notice after too long a wait. */
 #include "packet/request.h"
 #include "worker.h"
 #include "lb.h"

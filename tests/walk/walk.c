@@ -140,7 +140,7 @@ static void create_ports(struct walk *w, const struct walk_params *p)
 	}
 }
 
-/* What rings do not tell of themselves. */
+/* Sets the properties of ports that net_ring does not report. */
 static void set_ports(struct walk *w, const struct walk_params *p)
 {
 	for (unsigned int i = 0; i < w->n_ports; i++) {
@@ -321,7 +321,7 @@ static void to_worker(struct walk *w, unsigned int port, const struct rte_mbuf *
 			return;
 }
 
-/* What ports have sent: to workers, or kept for the row. */
+/* Takes the frames that ports have sent: to workers, or kept for the row. */
 static unsigned int collect(struct walk *w)
 {
 	struct rte_mbuf *packet[NIC_SIZE];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole load balancer, lb_create(), between ports that are rings, driven turn by turn on the
- * thread of the test, in time that is made up. Rows put frames in and say which frames, drops and
- * counters come out. README.md has an example; worker.h has the workers.
+ * A whole load balancer, lb_create(), between ports that are rings, driven turn by turn (one
+ * loop iteration of each lcore) on the thread of the test, in simulated time. Rows put frames in
+ * and say which frames, drops and counters come out. README.md has an example; worker.h has the
+ * workers.
  *
  * Time stands still unless a row lets it pass.
  */
@@ -59,7 +60,7 @@ bool walk_equal(const char *file, int line, const char *a_text, uint64_t a, cons
 unsigned int walk_failures(void);
 /* How many rows there were since the last call: walk_context() begins one. */
 unsigned int walk_contexts(void);
-/* What walk_failed() says first: the row of a table, for example. "" for nothing. */
+/* Sets a prefix for walk_failed(): the row of a table, for example. "" for none. */
 void walk_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- the load balancer --------------------------------------------------------------------------
@@ -134,8 +135,7 @@ int walk_reload(struct walk *w, const char *text);
 /* --- time and turns ----------------------------------------------------------------------------
  */
 
-/* What is outside of the load balancer: workers take what was sent to them and do what they want.
- */
+/* Runs everything outside the load balancer: workers take the frames sent to them and act. */
 void walk_wire(struct walk *w);
 /* Every lcore turns once; then workers take what was sent to them and do what they want to do. */
 void walk_turn(struct walk *w);
@@ -233,7 +233,7 @@ struct walk_drops {
 };
 
 /*
- * What was dropped since the last call, over all lcores, is exactly this:
+ * Expects exactly these drops since the last call, over all lcores:
  * walk_expect_drops(w, {LB_DROP_FRAMING, 2}, {LB_DROP_NO_WORKER, 1}); or nothing:
  * walk_expect_no_drops(w).
  */

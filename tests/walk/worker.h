@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers that are made up: each registers as an agent does, has the memory that a ring needs, and
+ * Simulated workers: each registers as an agent does, has the memory that a ring needs, and
  * is an RC queue pair per lcore on the fabric. It checks what it is given against the contract of
- * ring.h, and the row fails when something is wrong. What it does not do, and what it does wrong,
- * is set by its fields, between turns.
+ * ring.h, and the row fails when something is wrong. Its fields,
+ * set between turns, say what it leaves out or does wrong.
  */
 #ifndef WALK_WORKER_H
 #define WALK_WORKER_H
@@ -70,12 +70,12 @@ struct walk_worker {
 	struct walk_request *request; /* oldest first; room for one per slot of each link */
 	uint64_t answered;            /* requests */
 	uint64_t beat_at;             /* TSC: the next heartbeat */
-	/* What it does; rows change it. All true at first. */
+	/* Behaviour that rows may switch off. All true at first. */
 	bool resolves;     /* answers ARP and neighbour solicitations */
 	bool acknowledges; /* WRITEs */
 	bool answers;      /* every request, with its own bytes */
 	bool beats;        /* heartbeats */
-	/* What it does otherwise; zero at first. */
+	/* Misbehaviour that rows may switch on; zero at first. */
 	bool gone;         /* takes nothing and does nothing: killed, or its cable was cut */
 	uint32_t delay_ms; /* answers a request only after this time */
 	uint8_t nak;       /* answers WRITEs with this syndrome instead of an acknowledgement */
@@ -100,7 +100,7 @@ void walk_worker_registration(struct walk *w, const struct walk_worker_params *p
 			      struct lb_registration *r);
 /* Ready, heartbeats and ticks until it is active. False: it is not within 100 ms. */
 bool walk_worker_start(struct walk_worker *v);
-/* What the load balancer knows of it, or NULL when it was removed. */
+/* Returns the load balancer's record of it, or NULL when it was removed. */
 struct worker *walk_worker_of(const struct walk_worker *v);
 struct lb_link_stats walk_worker_stats(const struct walk_worker *v);
 void walk_worker_free(struct walk_worker *v);

@@ -14,7 +14,7 @@
 #define DIGITS_BATCH      32
 #define DIGITS_STRIDE     128 /* keeps requests of a batch aligned as in an agent */
 
-/* What a reply must be, of a size that keeps an array of them aligned. */
+/* An expected reply; its size keeps an array of them aligned. */
 struct digit_reply {
 	_Alignas(8) uint8_t bytes[DIGITS_REPLY_SIZE];
 };

@@ -45,7 +45,7 @@ static const char *const outcomes[] = {
 	[RECORD_WRONG] = "wrong",   [RECORD_LOST] = "lost", [RECORD_REFUSED] = "refused",
 };
 
-/* What became of each request: its id, how that ended, and for an answer the us that it took. */
+/* Writes a line per request: its id, how it ended, and for an answer the us that it took. */
 static int records_write(const char *path, const struct tally *tally, uint32_t tag)
 {
 	FILE *stream = fopen(path, "we");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends requests over many UDP sockets, keeps a window of them outstanding on each, and finds out
- * what became of every one. One thread; nothing is sent twice.
+ * Sends requests over many UDP sockets, keeps a window of them outstanding on each, and records
+ * how each one ended. One thread; nothing is sent twice.
  *
  * A request of LOAD_ID_MIN bytes or more starts with its id, which its reply must start with, too.
  * A shorter one has no id: nothing else is outstanding on its socket while it is.
@@ -32,8 +32,8 @@ struct load_options {
 	bool progress;
 };
 
-/* What the bytes are. <id> holds the index of the request in its low 32 bits and the run's tag, the
- * same for all its requests, above. */
+/* The payload of requests and replies. <id> holds the index of the request in its low 32 bits and
+ * the run's tag, the same for all its requests, above. */
 struct load_work {
 	void *context;
 	size_t (*length)(void *context, uint32_t index);

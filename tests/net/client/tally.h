@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What became of each request of a run, and the figures made of it. 16 bytes per request, kept to
- * the end, so that percentiles are exact and a late or second reply is told from a wrong one.
+ * The outcome of each request of a run, and the figures computed from it. 16 bytes per request,
+ * kept to the end of the run, so that percentiles are exact and a late or second reply is not taken
+ * for a wrong one.
  */
 #ifndef CLIENT_TALLY_H
 #define CLIENT_TALLY_H

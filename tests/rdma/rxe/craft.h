@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets made by hand, for what our requester and responder never send: built like theirs, then
- * changed, then sealed with the sums that fit, then perhaps spoilt.
+ * changed, then completed with matching checksums, then perhaps damaged.
  */
 #ifndef RXE_CRAFT_H
 #define RXE_CRAFT_H
 
 #include "rig.h"
 
-/* What tells these from the packets of our own code, in a capture. */
+/* UDP source port of these packets; it tells them from those of our own code in a capture. */
 #define CRAFT_UDP_PORT 0xbadd
 
 struct craft {
@@ -36,7 +36,7 @@ void craft_ack(struct craft *c, const struct rig_qp *qp, uint32_t psn, uint8_t s
 /* READ RESPONSE ONLY. */
 void craft_read_response(struct craft *c, const struct rig_qp *qp, uint32_t psn, uint32_t bytes,
 			 unsigned int seed);
-/* After changes: IPv4's check sum and the ICRC. */
+/* Computes IPv4's checksum and the ICRC again, after changes. */
 void craft_seal(struct craft *c);
 void craft_send(struct rig *rig, const struct craft *c);
 

@@ -290,7 +290,7 @@ static void last_lost(struct rig *rig)
 		   qp->requester.stats.naks);
 }
 
-/* What is repeated is acknowledged again and not executed again. */
+/* Repeated packets are acknowledged again and not executed again. */
 static void acks_lost(struct rig *rig)
 {
 	struct rig_qp *qp = joined_hasty(rig);

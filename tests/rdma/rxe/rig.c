@@ -124,7 +124,7 @@ static void roce_receive(struct rig *rig, const uint8_t *frame, const struct roc
 
 	if (!roce_icrc_ok(ip, f->ip_length, covered))
 		rig_fail(rig, "a packet of the peer's has a wrong ICRC");
-	/* What we do not know is recorded by opcode and numbers alone. */
+	/* Of an unknown packet only the opcode and the numbers are recorded. */
 	if (roce_parse(bth, f->bth_length, &p) != ROCE_PARSED) {
 		memset(&p, 0, sizeof(p));
 		p.opcode = bth[0];
@@ -186,7 +186,7 @@ static uint32_t psn_of(const struct rte_mbuf *m)
 	return bth[9] << 16 | bth[10] << 8 | bth[11];
 }
 
-/* What is to be lost goes now; the rest leaves. */
+/* Drops the packets that the row wants lost, and transmits the others. */
 static void flush(struct rig *rig)
 {
 	uint16_t kept = 0;

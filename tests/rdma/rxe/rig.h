@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the rows against rdma_rxe share: our endpoint (workers/rdma on a DPDK port), the program
+ * Fixture of the rows against rdma_rxe: our endpoint (workers/rdma on a DPDK port), the program
  * that drives the other end by TCP (rxe_peer.c), and ways to lose packets. One thread; everything
  * moves in rig_poll(), which every wait calls.
  */
@@ -22,7 +22,7 @@
 #include "rdma/roce_wire.h"
 #include "runtime/txq.h"
 
-/* What the peer may write here: addresses on the wire start at RIG_VA. */
+/* Memory that the peer may write here: addresses on the wire start at RIG_VA. */
 #define RIG_VA     0x700000001000ull
 #define RIG_RKEY   0x1234abcdu
 #define RIG_MEMORY 65536

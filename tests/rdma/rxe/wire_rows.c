@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rdma_rxe's responder makes of single packets, good and bad: made by hand. Whether it took
- * one is seen in its memory. That it said nothing is seen in the answer to a good packet that
- * follows.
+ * Sends single packets, made by hand, to rdma_rxe's responder: good and bad ones. Its memory shows
+ * whether it executed one; the answer to a good packet that follows shows that it sent none before.
  */
 #include <string.h>
 
@@ -304,7 +303,7 @@ static void refuse(struct rig *rig, struct rig_qp *qp, uint8_t nak, const struct
 	RIG_EXPECT(rig, RIG_AWAIT(rig, peer_state(rig, qp) == QP_ERROR), "state %s", rig->reply);
 	craft_send(rig, only(qp, qp->first_psn + n));
 	craft_send(rig, only(qp, qp->first_psn));
-	/* What another queue pair answers came later. */
+	/* The answer of another queue pair comes later than any of this one. */
 	other = joined(rig);
 	expect_next(rig, other, 0, other->first_psn);
 	RIG_EXPECT(rig, qp->n_seen == 1, "a dead queue pair speaks");
@@ -473,14 +472,14 @@ const struct row wire_rows[] = {
 	{"taken: marked by a congested switch (IPv6)", congestion6, ROW_V6},
 	{"taken: any flow label", flow_label, ROW_V6},
 	{"taken: bytes behind the IP packet", trailing},
-	{"taken: a UDP check sum that is right", good_udp_sum},
+	{"taken: a UDP checksum that is right", good_udp_sum},
 	{"taken: without the M bit", not_migrated},
 	{"taken: with the solicited bit", solicited},
 	{"taken: FECN and BECN", congestion_bits},
 	{"taken: reserved bits next to A", reserved_bits},
 	{"taken: P_Key of a limited member", limited_pkey},
 	{"taken: a pad that is not zero, which is not written", dirty_pad},
-	{"ignored: a UDP check sum that is wrong", wrong_udp_sum},
+	{"ignored: a UDP checksum that is wrong", wrong_udp_sum},
 	{"ignored: another P_Key", other_pkey},
 	{"ignored: another transport version", other_version},
 	{"ignored: a wrong ICRC", wrong_icrc},

@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 INIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "init")
-# What the guest loads, in this order, each after what it depends on. crc32: rxe asks for it by its
+# Modules that the guest loads, in this order, each after those that it depends on. crc32: rxe asks for it by its
 # algorithm's name, which only modprobe could turn into a module; newer kernels have it built in.
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "crc32_pclmul", "ib_uverbs", "rdma_rxe"]
 # Opened by name at run time: the verbs provider, and what glibc wants when a thread ends.

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Virtual machines for stories: Debian's kernel with rdma_rxe, booted by QEMU in a few seconds without
+# Virtual machines for net tests: Debian's kernel with rdma_rxe, booted by QEMU in a few seconds without
 # KVM. Sourced after tests/net/story.sh; ../README.md says how to use it.
 #
 # A machine lives in a namespace of its own, <tag>-NAME, where commands reach it through a card of
-# their own; its other cards are tap devices in whatever namespaces the story says. QEMU is a process
+# their own; its other cards are tap devices in the namespaces that the test names. QEMU is a process
 # of the topology, and ends with it.
 
 # shellcheck disable=SC2034 # of wait_for
@@ -18,7 +18,7 @@ vm_port=7100         # the next that vm_socket uses there
 # what vm_start was told of each machine, by its name
 declare -A vm_image vm_memory vm_smp vm_mtu vm_nics vm_pci vm_number vm_accel
 
-# What a machine needs that is not there: the story is skipped, with the reason.
+# Skips the test with the reason where something that a machine needs is missing.
 vm_check() {
     local program
     for program in qemu-system-x86_64 dpkg-deb apt-get rdma; do
@@ -32,7 +32,7 @@ vm_check() {
 }
 
 # Sets $kernel to the folder of an unpacked kernel: of the version that this Debian has now, or if
-# that cannot be had, of the newest that was ever unpacked. One story at a time.
+# that cannot be had, of the newest that was ever unpacked. One test at a time.
 vm_kernel() {
     local package lock
     mkdir -p "$vm_cache"
@@ -64,7 +64,7 @@ vm_kernel_package() {
     cat "$known"
 }
 
-# vm_fetch NAME_VERSION: download and unpack. What is half done has another name.
+# vm_fetch NAME_VERSION: download and unpack. An unfinished folder has another name.
 vm_fetch() {
     local work
     work=$(mktemp -d "$vm_cache/fetch.XXXXXX")
@@ -85,8 +85,8 @@ vm_download() {
     apt-get download "${1%%_*}" busybox-static
 }
 
-# vm_build NAME [PATH|PATH=GUEST-PATH|--module=NAME]...: what machine NAME has on its only file system. To be called
-# before vm_start; once for several machines that start alike: vm_start --image.
+# vm_build NAME [PATH|PATH=GUEST-PATH|--module=NAME]...: what machine NAME has on its only file
+# system. To be called before vm_start; once for several machines that start alike: vm_start --image.
 vm_build() {
     local name=$1
     shift
@@ -160,7 +160,7 @@ vm_power() {
     for i in ${vm_pci[$name]}; do
         vm_tap_pci "$name" "$i"
     done
-    # Only real KVM: what else answers at /dev/kvm may emulate, and then a kernel does not get far.
+    # Only real KVM: another driver at /dev/kvm may emulate, and then a kernel does not get far.
     if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
         accel=kvm
     fi
@@ -207,15 +207,15 @@ vm_ready() {
     done
 }
 
-# vm_pid NAME: QEMU's
+# vm_pid NAME: prints the process id of its QEMU
 vm_pid() {
     local pid=pid_${1//-/_}_qemu
     echo "${!pid}"
 }
 
-# What a kernel need not do at its start, where an emulated CPU pays for it: patch itself for this
+# Switches off work that a kernel need not do at its start on an emulated CPU: patch itself for this
 # CPU, test its ciphers, split its pages to protect itself, interpret ACPI code for interrupts that
-# nobody uses (the cards have MSI-X), doubt its clocks, which is wrong on a busy machine, or clear
+# nothing uses (the cards have MSI-X), doubt its clocks, which is wrong on a busy machine, or clear
 # memory twice.
 vm_hurry="quiet nokaslr mitigations=off noreplace-smp cryptomgr.notests rodata=off acpi=noirq"
 vm_hurry+=" tsc=reliable no_timer_check init_on_alloc=0"
@@ -226,7 +226,7 @@ vm_qemu() {
     [ "$2" != kvm ] || cpu=host
     for tap in control ${vm_nics[$name]}; do
         tap=${tap%%=*}
-        # No offloads: what passes the tap is what a wire would carry, check sums and all.
+        # No offloads: frames on the tap are as on a wire, checksums included.
         card=virtio-net-pci,netdev=n$i,csum=off,gso=off,guest_csum=off,romfile=
         card+=,host_mtu=${vm_mtu[$name]}
         cards+=(-netdev "tap,id=n$i,ifname=${tap#*:},script=no,downscript=no"
@@ -259,7 +259,7 @@ vm_link() {
     "$vm_folder/link.py" "$dir/$1-qmp.sock" "$2" "$3" || fail "the cable of $2"
 }
 
-# vm_wait NAME SECONDS: until it is ready, false if it is not, or has ended
+# vm_wait NAME SECONDS: waits until it is ready; false if it is not by then, or has ended
 vm_wait() {
     local end=$((SECONDS + $2))
     until grep -q '^vm: ready' "$dir/$1-console.log"; do
@@ -268,7 +268,7 @@ vm_wait() {
     done
 }
 
-# vm_move NAME PLACE TAP: the tap device to where the story wants it
+# vm_move NAME PLACE TAP: moves the tap device to the namespace that the test names
 vm_move() {
     ip -n "$tag-$1" link set "$3" netns "$tag-$2"
     ip netns exec "$tag-$2" sysctl -qw "net.ipv6.conf.$3.disable_ipv6=1"
@@ -291,7 +291,7 @@ vm_plug() {
         rdma link add rxe$2 type rxe netdev eth$2" || fail "card $2 of machine $1"
 }
 
-# vm_run NAME COMMAND: what COMMAND, a shell's, says and its exit status; 125: the machine has gone.
+# vm_run NAME COMMAND: the output and the exit status of a shell COMMAND; 125: the machine has gone.
 vm_run() {
     vm_exec "$1" "$2" </dev/null
 }
@@ -317,7 +317,7 @@ vm_background() {
     start "$2" "$1" "$build/tests/rdma/vm/vm-exec" run "$vm_guest" "exec $3"
 }
 
-# vm_socket NAME GUEST-PATH PATH: who connects to the UNIX socket PATH here talks to GUEST-PATH there.
+# vm_socket NAME GUEST-PATH PATH: forwards connections to the UNIX socket PATH here to GUEST-PATH there.
 vm_socket() {
     local port=$((vm_port++))
     vm_background "$1" "$1-socket" "vm-exec relay $vm_guest:$port $2"

@@ -2,7 +2,7 @@
 /*
  * vm-exec serve               in the guest, as its process 1
  * vm-exec run ADDRESS COMMAND on the host: COMMAND's output, errors and exit status become its own
- * vm-exec relay FROM TO       either: who connects to FROM talks to TO
+ * vm-exec relay FROM TO       either: forwards connections to FROM to TO
  */
 #include <arpa/inet.h>
 #include <errno.h>

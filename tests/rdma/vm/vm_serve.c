@@ -154,8 +154,8 @@ static int session_pump(struct session *s)
 		if (output_forward(s, &s->output, FRAME_OUTPUT) < 0 ||
 		    output_forward(s, &s->errors, FRAME_ERRORS) < 0)
 			return -1;
-		/* What the command left in the pipes before it ended was there in this turn, or is
-		 * read now. What it left running may keep them open: not waited for. */
+		/* Bytes that the command wrote before it ended are read in this iteration or now.
+		 * Processes that it left running may keep the pipes open: do not wait for them. */
 		if (fds[0].revents) {
 			output_forward(s, &s->output, FRAME_OUTPUT);
 			output_forward(s, &s->errors, FRAME_ERRORS);
