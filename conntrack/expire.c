@@ -29,12 +29,12 @@ static int32_t time_until(uint32_t then, uint32_t now)
 	return (int32_t)(then - now);
 }
 
-static uint32_t tick_start(uint32_t ms)
+static uint32_t wheel_tick_start(uint32_t ms)
 {
 	return ms & ~(WHEEL_TICK_MS - 1);
 }
 
-static uint32_t deadline(const struct conntrack *ct, const struct flow *flow)
+static uint32_t flow_deadline(const struct conntrack *ct, const struct flow *flow)
 {
 	return flow->last_seen + ct->timeout_ms[flow->service][flow->state];
 }
@@ -47,14 +47,14 @@ void timers_init(struct conntrack *ct)
 
 void timers_restart(struct conntrack *ct, uint32_t now_ms)
 {
-	ct->wheel_time = tick_start(now_ms) + WHEEL_TICK_MS;
+	ct->wheel_time = wheel_tick_start(now_ms) + WHEEL_TICK_MS;
 	ct->expired_ms = now_ms;
 	ct->behind = false;
 }
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-static void link_first(struct conntrack *ct, uint32_t list, uint32_t index)
+static void list_link(struct conntrack *ct, uint32_t list, uint32_t index)
 {
 	uint32_t next = ct->list[list];
 	struct flow_cold *cold = &ct->cold[index];
@@ -67,12 +67,12 @@ static void link_first(struct conntrack *ct, uint32_t list, uint32_t index)
 	ct->list[list] = index;
 }
 
-static uint32_t queue_of(uint16_t service, uint32_t index)
+static uint32_t young_queue_of(uint16_t service, uint32_t index)
 {
 	return service * LIST_WAYS + index % LIST_WAYS;
 }
 
-static void link_young(struct conntrack *ct, uint32_t queue, uint32_t index)
+static void young_link(struct conntrack *ct, uint32_t queue, uint32_t index)
 {
 	uint32_t last = ct->queue_last[queue];
 	struct flow_cold *cold = &ct->cold[index];
@@ -89,7 +89,7 @@ static void link_young(struct conntrack *ct, uint32_t queue, uint32_t index)
 }
 
 /* The queue lost its last flow; <before> was in front of it, or nothing. */
-static void queue_shorten(struct conntrack *ct, uint32_t queue, uint32_t before)
+static void young_queue_shorten(struct conntrack *ct, uint32_t queue, uint32_t before)
 {
 	if (!(before & LIST_MARK)) {
 		ct->queue_last[queue] = before;
@@ -106,15 +106,15 @@ static uint32_t wheel_list(const struct conntrack *ct, uint32_t slot, uint32_t w
 }
 
 /* <first>: the nearest slot allowed. */
-static void link_wheel(struct conntrack *ct, const struct flow *flow, uint32_t first)
+static void wheel_link(struct conntrack *ct, const struct flow *flow, uint32_t first)
 {
-	int32_t wait = time_until(deadline(ct, flow), ct->wheel_time);
+	int32_t wait = time_until(flow_deadline(ct, flow), ct->wheel_time);
 	/* rounded up: nothing in a slot that comes due is too young, unless it was touched */
 	uint32_t ticks = wait > 0 ? ((uint32_t)wait + WHEEL_TICK_MS - 1) / WHEEL_TICK_MS : 0;
 	uint32_t index = flow_index(ct, flow);
 
 	ticks = RTE_MIN(RTE_MAX(ticks, first), WHEEL_SLOTS - 1);
-	link_first(ct, wheel_list(ct, ticks, index % LIST_WAYS), index);
+	list_link(ct, wheel_list(ct, ticks, index % LIST_WAYS), index);
 }
 
 void timers_arm(struct conntrack *ct, struct flow *flow)
@@ -122,9 +122,9 @@ void timers_arm(struct conntrack *ct, struct flow *flow)
 	uint32_t index = flow_index(ct, flow);
 
 	if (flow->state != FLOW_UDP_ONE_WAY)
-		return link_wheel(ct, flow, 0);
+		return wheel_link(ct, flow, 0);
 	ct->queues = RTE_MAX(ct->queues, (flow->service + 1) * LIST_WAYS);
-	link_young(ct, queue_of(flow->service, index), index);
+	young_link(ct, young_queue_of(flow->service, index), index);
 }
 
 void timers_disarm(struct conntrack *ct, struct flow *flow)
@@ -135,7 +135,7 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 	if (cold->next != LIST_END)
 		ct->cold[cold->next].prev = cold->prev;
 	else if (cold->young)
-		queue_shorten(ct, queue_of(flow->service, index), cold->prev);
+		young_queue_shorten(ct, young_queue_of(flow->service, index), cold->prev);
 	if (cold->prev & LIST_MARK)
 		ct->list[cold->prev & ~LIST_MARK] = cold->next;
 	else
@@ -145,7 +145,7 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 /* --- what is due ----------------------------------------------------------------------------- */
 
 /* What ending a flow touches. */
-static void prefetch(const struct conntrack *ct, uint32_t index)
+static void expire_prefetch(const struct conntrack *ct, uint32_t index)
 {
 	if (index == LIST_END)
 		return;
@@ -154,24 +154,24 @@ static void prefetch(const struct conntrack *ct, uint32_t index)
 	ct->ops->prefetch_remove(ct, index);
 }
 
-static void expire(struct conntrack *ct, struct flow *flow)
+static void expire_flow(struct conntrack *ct, struct flow *flow)
 {
 	flow_release(ct, flow);
 	stat_add(&ct->stats.expired, 1);
 }
 
 /* The flow's list is due. True if its time was over; if not, it waits in slot <first> or later. */
-static bool visit(struct conntrack *ct, uint32_t index, uint32_t first, uint32_t now_ms)
+static bool expire_visit(struct conntrack *ct, uint32_t index, uint32_t first, uint32_t now_ms)
 {
 	struct flow *flow = flow_at(ct, index);
 
-	prefetch(ct, ct->cold[index].next);
-	if (time_until(deadline(ct, flow), now_ms) <= 0) {
-		expire(ct, flow);
+	expire_prefetch(ct, ct->cold[index].next);
+	if (time_until(flow_deadline(ct, flow), now_ms) <= 0) {
+		expire_flow(ct, flow);
 		return true;
 	}
 	timers_disarm(ct, flow);
-	link_wheel(ct, flow, first);
+	wheel_link(ct, flow, first);
 	return false;
 }
 
@@ -216,7 +216,7 @@ static unsigned int expire_service(struct conntrack *ct, uint32_t first, uint32_
 			}
 			--*budget;
 			any = true;
-			expired += visit(ct, ct->list[LISTS_YOUNG + queue], 0, now_ms);
+			expired += expire_visit(ct, ct->list[LISTS_YOUNG + queue], 0, now_ms);
 		}
 	} while (any);
 	return expired;
@@ -254,7 +254,7 @@ static unsigned int expire_slot(struct conntrack *ct, uint32_t now_ms, unsigned 
 			--*budget;
 			left++;
 			/* never back into the slot being emptied */
-			expired += visit(ct, index, 1, now_ms);
+			expired += expire_visit(ct, index, 1, now_ms);
 		}
 	} while (left > 0);
 	return expired;
@@ -276,12 +276,12 @@ static unsigned int expire_wheel(struct conntrack *ct, uint32_t now_ms, unsigned
 			break;
 		ct->wheel_time += WHEEL_TICK_MS;
 		for (uint32_t way = 0; way < LIST_WAYS; way++)
-			prefetch(ct, ct->list[wheel_list(ct, 0, way)]);
+			expire_prefetch(ct, ct->list[wheel_list(ct, 0, way)]);
 	}
 	return expired;
 }
 
-static uint32_t lag(const struct conntrack *ct, uint32_t now_ms, bool wheel_done)
+static uint32_t expire_lag(const struct conntrack *ct, uint32_t now_ms, bool wheel_done)
 {
 	uint32_t worst = wheel_done ? 0 : now_ms - ct->wheel_time;
 
@@ -312,7 +312,7 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 	if (!young_done)
 		expired += expire_young(ct, now_ms, &budget, &young_done);
 	ct->behind = !young_done || !wheel_done;
-	__atomic_store_n(&ct->stats.lag_ms, ct->behind ? lag(ct, now_ms, wheel_done) : 0,
+	__atomic_store_n(&ct->stats.lag_ms, ct->behind ? expire_lag(ct, now_ms, wheel_done) : 0,
 			 __ATOMIC_RELAXED);
 	return expired;
 }
@@ -323,7 +323,7 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
  * The queue's first flow that may be ended for another. Who is established goes to the wheel, who
  * has just spoken is passed over; behind one that was never heard of again all are younger still.
  */
-static struct flow *reclaimable(struct conntrack *ct, uint32_t queue, uint32_t now_ms)
+static struct flow *reclaim_candidate(struct conntrack *ct, uint32_t queue, uint32_t now_ms)
 {
 	uint32_t index = ct->list[LISTS_YOUNG + queue];
 
@@ -334,7 +334,7 @@ static struct flow *reclaimable(struct conntrack *ct, uint32_t queue, uint32_t n
 		index = cold->next;
 		if (flow->state == FLOW_UDP_ESTABLISHED) {
 			timers_disarm(ct, flow);
-			link_wheel(ct, flow, 0);
+			wheel_link(ct, flow, 0);
 		} else if (time_until(flow->last_seen + ct->reclaim_after_ms, now_ms) <= 0) {
 			return flow;
 		} else if (flow->last_seen == cold->created) {
@@ -345,7 +345,7 @@ static struct flow *reclaimable(struct conntrack *ct, uint32_t queue, uint32_t n
 }
 
 /* The next queue in use from <queue> on, around the end; QUEUES if there is none. */
-static uint32_t next_used(const struct conntrack *ct, uint32_t queue)
+static uint32_t reclaim_next_queue(const struct conntrack *ct, uint32_t queue)
 {
 	uint64_t word = ct->queue_used[queue / 64] >> queue % 64 << queue % 64;
 
@@ -359,7 +359,7 @@ static uint32_t next_used(const struct conntrack *ct, uint32_t queue)
 }
 
 /* Never answered goes before answered, then older before younger. */
-static bool goes_first(const struct flow *a, const struct flow *b)
+static bool reclaim_before(const struct flow *a, const struct flow *b)
 {
 	if (a->state != b->state)
 		return a->state == FLOW_UDP_ONE_WAY;
@@ -377,13 +377,13 @@ bool timers_reclaim(struct conntrack *ct, uint32_t now_ms)
 	for (uint32_t i = 0; i < RECLAIM_QUEUES; i++) {
 		struct flow *flow;
 
-		queue = next_used(ct, queue);
+		queue = reclaim_next_queue(ct, queue);
 		if (queue == QUEUES || queue == begin)
 			break;
 		if (begin == QUEUES)
 			begin = queue;
-		flow = reclaimable(ct, queue, now_ms);
-		if (flow != NULL && (first == NULL || goes_first(flow, first)))
+		flow = reclaim_candidate(ct, queue, now_ms);
+		if (flow != NULL && (first == NULL || reclaim_before(flow, first)))
 			first = flow;
 		queue = (queue + 1) % QUEUES;
 	}

@@ -96,7 +96,7 @@ static struct rte_hash *hash_create(struct conntrack *ct, const struct conntrack
 	return rte_hash_create(&hash);
 }
 
-static void rte_destroy(struct index *index)
+static void hash_index_destroy(struct index *index)
 {
 	if (index == NULL)
 		return;
@@ -105,7 +105,7 @@ static void rte_destroy(struct index *index)
 	rte_free(index);
 }
 
-static int rte_create(struct conntrack *ct, const struct conntrack_params *params)
+static int hash_index_create(struct conntrack *ct, const struct conntrack_params *params)
 {
 	struct index *index =
 		rte_zmalloc_socket("hashes", sizeof(*index), RTE_CACHE_LINE_SIZE, params->socket);
@@ -132,7 +132,8 @@ struct part {
 	void *found[CONNTRACK_BURST_MAX];
 };
 
-static void lookup_part(const struct rte_hash *hash, struct part *part, struct flow *flows[])
+static void hash_index_lookup_part(const struct rte_hash *hash, struct part *part,
+				   struct flow *flows[])
 {
 	uint64_t hits = 0;
 
@@ -148,8 +149,8 @@ static void lookup_part(const struct rte_hash *hash, struct part *part, struct f
 	}
 }
 
-static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
-			     const uint32_t hashes[], unsigned int n, struct flow *flows[])
+static void hash_index_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
+				    const uint32_t hashes[], unsigned int n, struct flow *flows[])
 {
 	struct key4 key4[CONNTRACK_BURST_MAX];
 	struct key6 key6[CONNTRACK_BURST_MAX];
@@ -170,11 +171,12 @@ static void rte_lookup_burst(const struct conntrack *ct, const struct flow_key k
 		part->hashes[part->n] = hashes[i];
 		part->place[part->n++] = (uint8_t)i;
 	}
-	lookup_part(ct->index->v4, &parts[0], flows);
-	lookup_part(ct->index->v6, &parts[1], flows);
+	hash_index_lookup_part(ct->index->v4, &parts[0], flows);
+	hash_index_lookup_part(ct->index->v6, &parts[1], flows);
 }
 
-static struct flow *rte_find(const struct conntrack *ct, const struct flow_key *key, uint32_t hash)
+static struct flow *hash_index_find(const struct conntrack *ct, const struct flow_key *key,
+				    uint32_t hash)
 {
 	struct key4 key4 = key4_of(key);
 	struct key6 key6 = key6_of(key);
@@ -186,7 +188,7 @@ static struct flow *rte_find(const struct conntrack *ct, const struct flow_key *
 	return ret >= 0 ? flow : NULL;
 }
 
-static uint32_t index_take(struct conntrack *ct)
+static uint32_t hash_index_take(struct conntrack *ct)
 {
 	struct index *index = ct->index;
 	uint32_t taken = index->free_first;
@@ -202,26 +204,26 @@ static uint32_t index_take(struct conntrack *ct)
 	return taken;
 }
 
-static void index_give_back(struct conntrack *ct, uint32_t taken)
+static void hash_index_give_back(struct conntrack *ct, uint32_t taken)
 {
 	ct->cold[taken].next = ct->index->free_first;
 	ct->index->free_first = taken;
 }
 
 /* Where its keys are, only rte_hash knows. */
-static void rte_prefetch_add(const struct conntrack *ct, uint32_t hash)
+static void hash_index_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
 }
 
-static void rte_prefetch_remove(const struct conntrack *ct, uint32_t index)
+static void hash_index_prefetch_remove(const struct conntrack *ct, uint32_t index)
 {
 }
 
-static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
+static struct flow *hash_index_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct key4 key4 = key4_of(key);
 	struct key6 key6 = key6_of(key);
-	uint32_t index = index_take(ct);
+	uint32_t index = hash_index_take(ct);
 	struct flow *flow;
 	int ret;
 
@@ -232,14 +234,14 @@ static struct flow *rte_add(struct conntrack *ct, const struct flow_key *key, ui
 		      ? rte_hash_add_key_with_hash_data(ct->index->v6, &key6, hash, flow)
 		      : rte_hash_add_key_with_hash_data(ct->index->v4, &key4, hash, flow);
 	if (ret < 0) {
-		index_give_back(ct, index);
+		hash_index_give_back(ct, index);
 		return NULL;
 	}
 	return flow;
 }
 
-static void rte_remove(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
-		       uint32_t hash)
+static void hash_index_remove(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
+			      uint32_t hash)
 {
 	struct key4 key4 = key4_of(key);
 	struct key6 key6 = key6_of(key);
@@ -248,10 +250,10 @@ static void rte_remove(struct conntrack *ct, struct flow *flow, const struct flo
 		rte_hash_del_key_with_hash(ct->index->v6, &key6, hash);
 	else
 		rte_hash_del_key_with_hash(ct->index->v4, &key4, hash);
-	index_give_back(ct, flow_index(ct, flow));
+	hash_index_give_back(ct, flow_index(ct, flow));
 }
 
-static uint32_t rte_next(const struct conntrack *ct, uint32_t index, uint32_t end)
+static uint32_t hash_index_next(const struct conntrack *ct, uint32_t index, uint32_t end)
 {
 	uint32_t used = __atomic_load_n(&ct->index->used, __ATOMIC_RELAXED);
 
@@ -259,13 +261,13 @@ static uint32_t rte_next(const struct conntrack *ct, uint32_t index, uint32_t en
 }
 
 const struct index_ops index_rte_hash = {
-	.create = rte_create,
-	.destroy = rte_destroy,
-	.lookup_burst = rte_lookup_burst,
-	.prefetch_add = rte_prefetch_add,
-	.prefetch_remove = rte_prefetch_remove,
-	.find = rte_find,
-	.add = rte_add,
-	.remove = rte_remove,
-	.next = rte_next,
+	.create = hash_index_create,
+	.destroy = hash_index_destroy,
+	.lookup_burst = hash_index_lookup_burst,
+	.prefetch_add = hash_index_prefetch_add,
+	.prefetch_remove = hash_index_prefetch_remove,
+	.find = hash_index_find,
+	.add = hash_index_add,
+	.remove = hash_index_remove,
+	.next = hash_index_next,
 };

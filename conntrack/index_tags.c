@@ -26,7 +26,7 @@
 #define PASSED_MANY UINT16_MAX
 
 struct bucket {
-	uint16_t tag[MATCH_LANES]; /* the last is not one, see passed() */
+	uint16_t tag[MATCH_LANES]; /* the last is not one, see tags_passed() */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct bucket) == 64, "a cache line");
 
@@ -35,43 +35,43 @@ struct index {
 	struct bucket bucket[];
 };
 
-static inline uint32_t home_of(const struct index *index, uint32_t hash)
+static inline uint32_t tags_bucket_of(const struct index *index, uint32_t hash)
 {
 	return (uint64_t)hash * index->n >> 32;
 }
 
-/* The low half: a home comes from the high bits. */
-static inline uint16_t tag_of(uint32_t hash)
+/* The low half: the bucket comes from the high bits. */
+static inline uint16_t tags_tag_of(uint32_t hash)
 {
 	uint16_t tag = (uint16_t)hash;
 
 	return tag == TAG_FREE ? 1 : tag;
 }
 
-static inline uint32_t next_bucket(const struct index *index, uint32_t bucket)
+static inline uint32_t tags_next_bucket(const struct index *index, uint32_t bucket)
 {
 	return bucket + 1 == index->n ? 0 : bucket + 1;
 }
 
 /* Keys that found this bucket full and are further on. */
-static inline uint16_t *passed(struct bucket *bucket)
+static inline uint16_t *tags_passed(struct bucket *bucket)
 {
 	return &bucket->tag[BUCKET_FLOWS];
 }
 
-static inline uint32_t match_tags(const struct bucket *bucket, uint16_t tag)
+static inline uint32_t tags_match(const struct bucket *bucket, uint16_t tag)
 {
 	return match_lanes(bucket->tag, tag) & TAG_MASK;
 }
 
 /* The first of those in <mask>. */
-static inline uint32_t index_in(uint32_t bucket, uint32_t mask)
+static inline uint32_t tags_flow_index(uint32_t bucket, uint32_t mask)
 {
 	return bucket * BUCKET_FLOWS + (uint32_t)__builtin_ctz(mask);
 }
 
-static inline bool is_flow_of(const struct conntrack *ct, const struct flow *flow,
-			      const struct flow_key *key)
+static inline bool tags_is_flow_of(const struct conntrack *ct, const struct flow *flow,
+				   const struct flow_key *key)
 {
 	return key_is_of_flow(key, flow, &ct->locals->local[flow->local].end);
 }
@@ -100,37 +100,37 @@ static void tags_destroy(struct index *index)
 static struct flow *tags_find(const struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct index *index = ct->index;
-	uint32_t at = home_of(index, hash);
-	uint16_t tag = tag_of(hash);
+	uint32_t at = tags_bucket_of(index, hash);
+	uint16_t tag = tags_tag_of(hash);
 
 	for (uint32_t i = 0; i < index->n; i++) {
 		struct bucket *bucket = &index->bucket[at];
-		uint32_t mask = match_tags(bucket, tag);
+		uint32_t mask = tags_match(bucket, tag);
 
 		for (; mask != 0; mask &= mask - 1) {
-			struct flow *flow = flow_at(ct, index_in(at, mask));
+			struct flow *flow = flow_at(ct, tags_flow_index(at, mask));
 
-			if (is_flow_of(ct, flow, key))
+			if (tags_is_flow_of(ct, flow, key))
 				return flow;
 		}
-		if (*passed(bucket) == 0)
+		if (*tags_passed(bucket) == 0)
 			return NULL;
-		at = next_bucket(index, at);
+		at = tags_next_bucket(index, at);
 	}
 	return NULL;
 }
 
-/* The first free place of the home, where a new flow goes nearly always. */
+/* The first free place of the key's own bucket, where a new flow goes nearly always. */
 static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
-	uint32_t home = home_of(ct->index, hash);
-	uint32_t mask = match_tags(&ct->index->bucket[home], TAG_FREE);
+	uint32_t first = tags_bucket_of(ct->index, hash);
+	uint32_t mask = tags_match(&ct->index->bucket[first], TAG_FREE);
 
 	if (mask == 0)
 		return;
 	/* Not for writing: without PRFCHW gcc makes nothing of that. */
-	rte_prefetch0(flow_at(ct, index_in(home, mask)));
-	rte_prefetch0(&ct->cold[index_in(home, mask)]);
+	rte_prefetch0(flow_at(ct, tags_flow_index(first, mask)));
+	rte_prefetch0(&ct->cold[tags_flow_index(first, mask)]);
 }
 
 static void tags_prefetch_remove(const struct conntrack *ct, uint32_t index)
@@ -150,24 +150,24 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 	uint64_t hits = 0, search = 0;
 
 	for (unsigned int i = 0; i < n; i++)
-		rte_prefetch0(&index->bucket[home_of(index, hashes[i])]);
+		rte_prefetch0(&index->bucket[tags_bucket_of(index, hashes[i])]);
 	for (unsigned int i = 0; i < n; i++) {
-		uint32_t home = home_of(index, hashes[i]);
-		uint32_t mask = match_tags(&index->bucket[home], tag_of(hashes[i]));
+		uint32_t first = tags_bucket_of(index, hashes[i]);
+		uint32_t mask = tags_match(&index->bucket[first], tags_tag_of(hashes[i]));
 
 		if (mask != 0) {
-			flows[i] = flow_at(ct, index_in(home, mask));
+			flows[i] = flow_at(ct, tags_flow_index(first, mask));
 			rte_prefetch0(flows[i]);
 			hits |= UINT64_C(1) << i;
 		} else {
 			flows[i] = NULL;
-			search |= (uint64_t)(*passed(&index->bucket[home]) != 0) << i;
+			search |= (uint64_t)(*tags_passed(&index->bucket[first]) != 0) << i;
 		}
 	}
 	for (; hits != 0; hits &= hits - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(hits);
 
-		search |= (uint64_t)!is_flow_of(ct, flows[i], &keys[i]) << i;
+		search |= (uint64_t)!tags_is_flow_of(ct, flows[i], &keys[i]) << i;
 	}
 	for (; unlikely(search != 0); search &= search - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(search);
@@ -179,22 +179,22 @@ static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key 
 static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct index *index = ct->index;
-	uint32_t at = home_of(index, hash), lane;
+	uint32_t at = tags_bucket_of(index, hash), lane;
 	struct bucket *bucket = &index->bucket[at];
-	uint32_t mask = match_tags(bucket, TAG_FREE);
+	uint32_t mask = tags_match(bucket, TAG_FREE);
 
 	/* Some bucket has room: there are more places than flows may be. */
 	while (unlikely(mask == 0)) {
 		stat_add(&ct->stats.detours, 1);
-		if (*passed(bucket) != PASSED_MANY)
-			++*passed(bucket);
-		at = next_bucket(index, at);
+		if (*tags_passed(bucket) != PASSED_MANY)
+			++*tags_passed(bucket);
+		at = tags_next_bucket(index, at);
 		bucket = &index->bucket[at];
-		mask = match_tags(bucket, TAG_FREE);
+		mask = tags_match(bucket, TAG_FREE);
 	}
 	lane = (uint32_t)__builtin_ctz(mask);
-	__atomic_store_n(&bucket->tag[lane], tag_of(hash), __ATOMIC_RELAXED);
-	return flow_at(ct, index_in(at, mask));
+	__atomic_store_n(&bucket->tag[lane], tags_tag_of(hash), __ATOMIC_RELAXED);
+	return flow_at(ct, tags_flow_index(at, mask));
 }
 
 static void tags_remove(struct conntrack *ct, struct flow *flow, const struct flow_key *key,
@@ -203,12 +203,13 @@ static void tags_remove(struct conntrack *ct, struct flow *flow, const struct fl
 	struct index *index = ct->index;
 	uint32_t place = flow_index(ct, flow), last = place / BUCKET_FLOWS;
 
-	for (uint32_t at = home_of(index, hash); at != last; at = next_bucket(index, at)) {
+	for (uint32_t at = tags_bucket_of(index, hash); at != last;
+	     at = tags_next_bucket(index, at)) {
 		struct bucket *bucket = &index->bucket[at];
 
 		stat_add(&ct->stats.detours, -1);
-		if (*passed(bucket) != PASSED_MANY)
-			--*passed(bucket);
+		if (*tags_passed(bucket) != PASSED_MANY)
+			--*tags_passed(bucket);
 	}
 	__atomic_store_n(&index->bucket[last].tag[place % BUCKET_FLOWS], TAG_FREE,
 			 __ATOMIC_RELAXED);

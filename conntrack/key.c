@@ -8,7 +8,7 @@
  * 128-bit product, folded. Not linear in either factor, unlike CRC32, whose collisions stay
  * collisions under every seed. Three cycles.
  */
-static inline uint64_t fold(uint64_t a, uint64_t b)
+static inline uint64_t key_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -33,15 +33,15 @@ void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
  * the destination only has to spread. Once more at the end: tables take the bucket from the high
  * bits and a tag from the low.
  */
-static inline uint32_t hash_key(const uint64_t secret[SECRET_WORDS], const struct flow_key *key)
+static inline uint32_t key_hash(const uint64_t secret[SECRET_WORDS], const struct flow_key *key)
 {
 	uint64_t word[5], sum;
 
 	memcpy(word, key, sizeof(word));
-	sum = fold(word[0] ^ secret[0], word[1] ^ secret[1]) ^
-	      fold(word[2] ^ word[4] ^ secret[2], word[3] ^ secret[3]) ^
-	      fold(word[4] ^ secret[4], secret[5]);
-	return (uint32_t)fold(sum ^ secret[6], secret[7]);
+	sum = key_fold(word[0] ^ secret[0], word[1] ^ secret[1]) ^
+	      key_fold(word[2] ^ word[4] ^ secret[2], word[3] ^ secret[3]) ^
+	      key_fold(word[4] ^ secret[4], secret[5]);
+	return (uint32_t)key_fold(sum ^ secret[6], secret[7]);
 }
 
 void conntrack_secret_init(struct conntrack_secret *secret, const uint64_t seed[2])
@@ -58,17 +58,17 @@ uint32_t conntrack_flow_hash(const struct conntrack *ct, const struct flow *flow
 
 	key_of_flow(&key, flow, conntrack_local(ct, flow));
 	key.zone = 0;
-	return hash_key(secret->word, &key);
+	return key_hash(secret->word, &key);
 }
 
 uint32_t conntrack_hash(const struct conntrack *ct, const struct flow_key *key)
 {
-	return hash_key(ct->secret, key);
+	return key_hash(ct->secret, key);
 }
 
 void conntrack_hash_burst(const struct conntrack *ct, const struct flow_key keys[], unsigned int n,
 			  uint32_t hashes[])
 {
 	for (unsigned int i = 0; i < n; i++)
-		hashes[i] = hash_key(ct->secret, &keys[i]);
+		hashes[i] = key_hash(ct->secret, &keys[i]);
 }

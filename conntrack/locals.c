@@ -5,14 +5,14 @@
 #include "internal.h"
 
 /* Destinations are ours, nobody else chooses them: any mixing will do. */
-static uint16_t *bucket_of(struct locals *locals, const uint64_t end[3])
+static uint16_t *locals_bucket_of(struct locals *locals, const uint64_t end[3])
 {
 	uint64_t sum = (end[0] ^ end[1] ^ end[2]) * 0x9e3779b97f4a7c15;
 
 	return &locals->bucket[(sum >> 32) % LOCALS_BUCKETS];
 }
 
-static bool is_equal(const struct flow_local *local, const uint64_t end[3])
+static bool locals_is_equal(const struct flow_local *local, const uint64_t end[3])
 {
 	uint64_t words[3];
 
@@ -34,9 +34,9 @@ uint16_t locals_get(struct locals *locals, const struct flow_key *key)
 	uint16_t *bucket, number;
 
 	key_local_words(key, end);
-	bucket = bucket_of(locals, end);
+	bucket = locals_bucket_of(locals, end);
 	for (number = *bucket; number != LOCAL_NONE; number = locals->local[number].next)
-		if (is_equal(&locals->local[number].end, end))
+		if (locals_is_equal(&locals->local[number].end, end))
 			break;
 	if (number == LOCAL_NONE) {
 		number = locals->free;
@@ -60,7 +60,7 @@ void locals_put(struct locals *locals, uint16_t number)
 	if (--local->flows > 0)
 		return;
 	memcpy(end, &local->end, sizeof(end));
-	at = bucket_of(locals, end);
+	at = locals_bucket_of(locals, end);
 	while (*at != number)
 		at = &locals->local[*at].next;
 	*at = local->next;

@@ -11,7 +11,7 @@ void source_limit_init(struct source_limit *limit, uint32_t per_second, const ui
 }
 
 /* What one customer has: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
-static uint64_t prefix_of(const struct in6_addr *source)
+static uint64_t source_prefix_of(const struct in6_addr *source)
 {
 	uint64_t half[2];
 
@@ -21,8 +21,8 @@ static uint64_t prefix_of(const struct in6_addr *source)
 
 /* The zone changes the factor, not the prefix: else an address of one zone could stand for
  * another's in another. */
-static struct source_bucket *bucket_of(struct source_limit *limit, unsigned int row,
-				       uint64_t prefix, uint16_t zone)
+static struct source_bucket *source_bucket_of(struct source_limit *limit, unsigned int row,
+					      uint64_t prefix, uint16_t zone)
 {
 	uint64_t factor = limit->secret[row ^ 1] ^ zone * UINT64_C(0x9e3779b97f4a7c15);
 	unsigned __int128 product = (unsigned __int128)(prefix ^ limit->secret[row]) * (factor | 1);
@@ -32,7 +32,7 @@ static struct source_bucket *bucket_of(struct source_limit *limit, unsigned int 
 }
 
 /* Give back what time has given, then take one if there is one. */
-static bool take(struct source_bucket *bucket, uint32_t per_second, uint32_t now_ms)
+static bool source_bucket_take(struct source_bucket *bucket, uint32_t per_second, uint32_t now_ms)
 {
 	uint64_t back = (uint64_t)(now_ms - bucket->updated_ms) * per_second;
 
@@ -47,10 +47,11 @@ static bool take(struct source_bucket *bucket, uint32_t per_second, uint32_t now
 bool source_limit_take(struct source_limit *limit, const struct in6_addr *source, uint16_t zone,
 		       uint32_t now_ms)
 {
-	uint64_t prefix = prefix_of(source);
+	uint64_t prefix = source_prefix_of(source);
 	bool ok = false;
 
 	for (unsigned int row = 0; row < SOURCE_ROWS; row++)
-		ok |= take(bucket_of(limit, row, prefix, zone), limit->per_second, now_ms);
+		ok |= source_bucket_take(source_bucket_of(limit, row, prefix, zone),
+					 limit->per_second, now_ms);
 	return ok;
 }

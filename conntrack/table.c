@@ -64,7 +64,7 @@ int conntrack_timeouts_set(struct conntrack *ct, uint16_t service,
 	return 0;
 }
 
-static void *alloc(struct conntrack *ct, const char *what, size_t size, int socket)
+static void *table_alloc(struct conntrack *ct, const char *what, size_t size, int socket)
 {
 	ct->memory += size;
 	return rte_zmalloc_socket(what, size, RTE_CACHE_LINE_SIZE, socket);
@@ -76,9 +76,9 @@ static int tables_create(struct conntrack *ct, const struct conntrack_params *pa
 
 	if (ret < 0)
 		return ret;
-	ct->locals = alloc(ct, "locals", sizeof(*ct->locals), params->socket);
-	ct->flows = alloc(ct, "flows", ct->places * sizeof(*ct->flows), params->socket);
-	ct->cold = alloc(ct, "cold", ct->places * sizeof(*ct->cold), params->socket);
+	ct->locals = table_alloc(ct, "locals", sizeof(*ct->locals), params->socket);
+	ct->flows = table_alloc(ct, "flows", ct->places * sizeof(*ct->flows), params->socket);
+	ct->cold = table_alloc(ct, "cold", ct->places * sizeof(*ct->cold), params->socket);
 	if (ct->locals == NULL || ct->flows == NULL || ct->cold == NULL)
 		return -ENOMEM;
 	locals_init(ct->locals);
@@ -86,7 +86,7 @@ static int tables_create(struct conntrack *ct, const struct conntrack_params *pa
 	ct->stats.places = ct->places;
 	if (params->new_flows_per_source == 0)
 		return 0;
-	ct->sources = alloc(ct, "sources", sizeof(*ct->sources), params->socket);
+	ct->sources = table_alloc(ct, "sources", sizeof(*ct->sources), params->socket);
 	if (ct->sources == NULL)
 		return -ENOMEM;
 	source_limit_init(ct->sources, params->new_flows_per_source, ct->secret);
@@ -173,13 +173,13 @@ static void flow_fill(struct flow *flow, struct flow_cold *cold, const struct fl
 	*cold = (struct flow_cold){.created = now_ms};
 }
 
-static bool insert_valid(const struct flow_key *key, enum flow_state state, uint16_t service)
+static bool insert_is_valid(const struct flow_key *key, enum flow_state state, uint16_t service)
 {
 	return (key->family == FLOW_IPV4 || key->family == FLOW_IPV6) && state > FLOW_FREE &&
 	       state < FLOW_STATES && service < CONNTRACK_SERVICES_MAX;
 }
 
-static struct flow *refuse(uint64_t *counter, int reason)
+static struct flow *insert_refuse(uint64_t *counter, int reason)
 {
 	stat_add(counter, 1);
 	errno = reason;
@@ -192,7 +192,7 @@ struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *
 	struct flow *flow;
 	uint16_t local;
 
-	if (!insert_valid(key, state, service)) {
+	if (!insert_is_valid(key, state, service)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -200,16 +200,16 @@ struct flow *conntrack_flow_insert(struct conntrack *ct, const struct flow_key *
 	if (flow != NULL)
 		return flow;
 	if (ct->sources != NULL && !source_limit_take(ct->sources, &key->src, key->zone, now_ms))
-		return refuse(&ct->stats.refused_source, EDQUOT);
+		return insert_refuse(&ct->stats.refused_source, EDQUOT);
 	if (ct->stats.live == ct->capacity && !timers_reclaim(ct, now_ms))
-		return refuse(&ct->stats.refused, ENOSPC);
+		return insert_refuse(&ct->stats.refused, ENOSPC);
 	local = locals_get(ct->locals, key);
 	if (local == LOCAL_NONE)
-		return refuse(&ct->stats.refused, ENOSPC);
+		return insert_refuse(&ct->stats.refused, ENOSPC);
 	flow = ct->ops->add(ct, key, hash);
 	if (flow == NULL) {
 		locals_put(ct->locals, local);
-		return refuse(&ct->stats.refused, ENOSPC);
+		return insert_refuse(&ct->stats.refused, ENOSPC);
 	}
 	flow_fill(flow, &ct->cold[flow_index(ct, flow)], key, state, service, now_ms);
 	flow->local = local;

@@ -15,23 +15,23 @@
 #define REACH_MIN 65535u
 
 /* All numbers are modulo 2^32 (3.4); no two that are compared lie 2^31 apart. */
-static inline bool later(uint32_t a, uint32_t b)
+static inline bool seq_later(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;
 }
 
-static inline bool between(uint32_t low, uint32_t x, uint32_t high)
+static inline bool seq_between(uint32_t low, uint32_t x, uint32_t high)
 {
 	return x - low <= high - low;
 }
 
-static inline void raise_to(uint32_t *number, uint32_t value)
+static inline void seq_raise_to(uint32_t *number, uint32_t value)
 {
-	if (later(value, *number))
+	if (seq_later(value, *number))
 		*number = value;
 }
 
-static inline uint32_t reach(const struct tcp_side *side)
+static inline uint32_t side_reach(const struct tcp_side *side)
 {
 	return side->window_max > REACH_MIN ? side->window_max : REACH_MIN;
 }
@@ -41,38 +41,38 @@ static inline uint32_t reach(const struct tcp_side *side)
  * segment and the start of it from a later one that has repeated an older number (3.10.7.4, fifth:
  * SND.WL1), so only the largest window holds.
  */
-static inline uint32_t edge(const struct tcp_side *side)
+static inline uint32_t side_edge(const struct tcp_side *side)
 {
 	return side->ack + side->window_max;
 }
 
-static inline struct tcp_outcome verdict(enum tcp_verdict v, enum tcp_reason reason)
+static inline struct tcp_outcome outcome(enum tcp_verdict v, enum tcp_reason reason)
 {
 	return (struct tcp_outcome){v, reason};
 }
 
-static inline struct tcp_outcome accepted(void)
+static inline struct tcp_outcome outcome_accept(void)
 {
-	return verdict(TCP_VERDICT_ACCEPT, TCP_REASON_NONE);
+	return outcome(TCP_VERDICT_ACCEPT, TCP_REASON_NONE);
 }
 
-static inline struct tcp_outcome challenge(enum tcp_reason reason)
+static inline struct tcp_outcome outcome_challenge(enum tcp_reason reason)
 {
-	return verdict(TCP_VERDICT_CHALLENGE, reason);
+	return outcome(TCP_VERDICT_CHALLENGE, reason);
 }
 
-static inline struct tcp_outcome invalid(enum tcp_reason reason)
+static inline struct tcp_outcome outcome_invalid(enum tcp_reason reason)
 {
-	return verdict(TCP_VERDICT_INVALID, reason);
+	return outcome(TCP_VERDICT_INVALID, reason);
 }
 
-static inline enum tcp_direction other(enum tcp_direction from)
+static inline enum tcp_direction other_end(enum tcp_direction from)
 {
 	return from == TCP_FROM_CLIENT ? TCP_TO_CLIENT : TCP_FROM_CLIENT;
 }
 
 /* False if the table says nothing. */
-static bool step(struct tcp_track *t, enum tcp_event event, enum tcp_direction from)
+static bool track_event(struct tcp_track *t, enum tcp_event event, enum tcp_direction from)
 {
 	uint8_t next = tcp_transition[t->state][event][from];
 
@@ -89,8 +89,8 @@ static inline uint32_t segment_end(const struct tcp_segment *s)
 }
 
 /* A SYN's own window is never scaled, later ones only if both SYNs said so (RFC 7323, 2.2). */
-static uint32_t window_of(const struct tcp_track *t, const struct tcp_segment *s,
-			  enum tcp_direction from)
+static uint32_t segment_window(const struct tcp_track *t, const struct tcp_segment *s,
+			       enum tcp_direction from)
 {
 	if (s->flags & TCP_BIT_SYN || !t->bits[0].scales || !t->bits[1].scales)
 		return s->window;
@@ -98,22 +98,22 @@ static uint32_t window_of(const struct tcp_track *t, const struct tcp_segment *s
 }
 
 /* An acceptable acknowledgment: what it permits, and what it says of SYN and FIN. */
-static void hear_ack(struct tcp_track *t, const struct tcp_segment *s, enum tcp_direction from)
+static void track_acked(struct tcp_track *t, const struct tcp_segment *s, enum tcp_direction from)
 {
 	struct tcp_side *mine = &t->side[from];
-	struct tcp_side_bits *bits = &t->bits[other(from)];
-	uint32_t window = window_of(t, s, from);
+	struct tcp_side_bits *bits = &t->bits[other_end(from)];
+	uint32_t window = segment_window(t, s, from);
 
-	raise_to(&mine->ack, s->ack);
+	seq_raise_to(&mine->ack, s->ack);
 	if (mine->window_max < window)
 		mine->window_max = window;
 	if (!bits->syn_acked) {
 		bits->syn_acked = 1;
-		step(t, TCP_EVENT_SYN_ACKED, from);
+		track_event(t, TCP_EVENT_SYN_ACKED, from);
 	}
-	if (bits->fin && !bits->fin_acked && s->ack == t->side[other(from)].end) {
+	if (bits->fin && !bits->fin_acked && s->ack == t->side[other_end(from)].end) {
 		bits->fin_acked = 1;
-		step(t, TCP_EVENT_FIN_ACKED, from);
+		track_event(t, TCP_EVENT_FIN_ACKED, from);
 	}
 }
 
@@ -147,7 +147,7 @@ static void server_start(struct tcp_track *t, const struct tcp_segment *s)
 	side_start(t, s, TCP_TO_CLIENT);
 	server->ack = client->first;
 	client->ack = server->first;
-	step(t, TCP_EVENT_SYN, TCP_TO_CLIENT);
+	track_event(t, TCP_EVENT_SYN, TCP_TO_CLIENT);
 }
 
 static bool syn_seen(const struct tcp_track *t, enum tcp_direction from)
@@ -158,10 +158,10 @@ static bool syn_seen(const struct tcp_track *t, enum tcp_direction from)
 static bool acks_syn(const struct tcp_track *t, const struct tcp_segment *s,
 		     enum tcp_direction from)
 {
-	const struct tcp_side *peer = &t->side[other(from)];
+	const struct tcp_side *peer = &t->side[other_end(from)];
 
-	return s->flags & TCP_BIT_ACK && syn_seen(t, other(from)) &&
-	       between(peer->first, s->ack, peer->end);
+	return s->flags & TCP_BIT_ACK && syn_seen(t, other_end(from)) &&
+	       seq_between(peer->first, s->ack, peer->end);
 }
 
 static bool repeats_syn(const struct tcp_track *t, const struct tcp_segment *s,
@@ -170,11 +170,11 @@ static bool repeats_syn(const struct tcp_track *t, const struct tcp_segment *s,
 	return syn_seen(t, from) && s->seq + 1 == t->side[from].first;
 }
 
-static struct tcp_outcome handshake(struct tcp_track *t, const struct tcp_segment *s,
-				    enum tcp_direction from);
+static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_segment *s,
+					  enum tcp_direction from);
 
 /* The server took the client's SYN that we could not judge: both agree on a new connection. */
-static struct tcp_outcome reopen_kept(struct tcp_track *t, const struct tcp_segment *s)
+static struct tcp_outcome reopen_with_saved_syn(struct tcp_track *t, const struct tcp_segment *s)
 {
 	const struct tcp_segment syn = {
 		.seq = t->syn_seq,
@@ -185,19 +185,19 @@ static struct tcp_outcome reopen_kept(struct tcp_track *t, const struct tcp_segm
 	};
 
 	client_start(t, &syn);
-	handshake(t, s, TCP_TO_CLIENT);
-	return verdict(TCP_VERDICT_REOPEN, TCP_REASON_NONE);
+	track_handshake(t, s, TCP_TO_CLIENT);
+	return outcome(TCP_VERDICT_REOPEN, TCP_REASON_NONE);
 }
 
 /* The server's own answer, SYN or RST, to that SYN. */
-static bool answers_kept(const struct tcp_track *t, const struct tcp_segment *s,
-			 enum tcp_direction from)
+static bool answers_saved_syn(const struct tcp_track *t, const struct tcp_segment *s,
+			      enum tcp_direction from)
 {
 	return from == TCP_TO_CLIENT && t->syn_kept && s->flags & TCP_BIT_ACK &&
-	       between(t->syn_seq + 1, s->ack, t->syn_seq + 1 + t->syn_length);
+	       seq_between(t->syn_seq + 1, s->ack, t->syn_seq + 1 + t->syn_length);
 }
 
-static void keep_syn(struct tcp_track *t, const struct tcp_segment *s)
+static void save_syn(struct tcp_track *t, const struct tcp_segment *s)
 {
 	t->syn_kept = 1;
 	t->syn_seq = s->seq;
@@ -210,7 +210,7 @@ static void keep_syn(struct tcp_track *t, const struct tcp_segment *s)
 static struct tcp_outcome stray_ack(struct tcp_track *t, const struct tcp_segment *s)
 {
 	t->side[TCP_TO_CLIENT].ack = s->ack;
-	return challenge(TCP_REASON_OTHER_SYN);
+	return outcome_challenge(TCP_REASON_OTHER_SYN);
 }
 
 /*
@@ -220,15 +220,16 @@ static struct tcp_outcome stray_ack(struct tcp_track *t, const struct tcp_segmen
 static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)
 {
-	if (answers_kept(t, s, from))
-		return reopen_kept(t, s);
+	if (answers_saved_syn(t, s, from))
+		return reopen_with_saved_syn(t, s);
 	if (t->state == TCP_STATE_SYN_SENT && s->flags & TCP_BIT_ACK)
-		return from == TCP_TO_CLIENT ? stray_ack(t, s) : invalid(TCP_REASON_HANDSHAKE);
+		return from == TCP_TO_CLIENT ? stray_ack(t, s)
+					     : outcome_invalid(TCP_REASON_HANDSHAKE);
 	if (repeats_syn(t, s, from) && (acks_syn(t, s, from) || !(s->flags & TCP_BIT_ACK)))
-		return verdict(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
+		return outcome(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
 	if (from == TCP_FROM_CLIENT && !(s->flags & TCP_BIT_ACK))
-		keep_syn(t, s);
-	return challenge(TCP_REASON_SYN_AGAIN);
+		save_syn(t, s);
+	return outcome_challenge(TCP_REASON_SYN_AGAIN);
 }
 
 /*
@@ -236,8 +237,8 @@ static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segmen
  * them: it may have sent two cookies (RFC 4987, 3.6), or somebody else a SYN in its name. One that
  * acknowledges nothing must not reach the client, which might take it (figure 7).
  */
-static struct tcp_outcome handshake(struct tcp_track *t, const struct tcp_segment *s,
-				    enum tcp_direction from)
+static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_segment *s,
+					  enum tcp_direction from)
 {
 	bool acks = acks_syn(t, s, from);
 
@@ -247,12 +248,12 @@ static struct tcp_outcome handshake(struct tcp_track *t, const struct tcp_segmen
 		if (from == TCP_FROM_CLIENT || t->bits[from].syn_acked)
 			return stray_syn(t, s, from);
 		if (syn_seen(t, from) && !acks)
-			return invalid(TCP_REASON_HANDSHAKE);
+			return outcome_invalid(TCP_REASON_HANDSHAKE);
 		server_start(t, s);
 	}
 	if (acks)
-		hear_ack(t, s, from);
-	return accepted();
+		track_acked(t, s, from);
+	return outcome_accept();
 }
 
 /*
@@ -263,7 +264,7 @@ static struct tcp_outcome handshake(struct tcp_track *t, const struct tcp_segmen
 static bool may_reopen(const struct tcp_track *t, const struct tcp_segment *s)
 {
 	if (t->state == TCP_STATE_TIME_WAIT)
-		return !later(t->side[TCP_FROM_CLIENT].end, s->seq);
+		return !seq_later(t->side[TCP_FROM_CLIENT].end, s->seq);
 	return !t->bits[TCP_TO_CLIENT].syn_acked || !repeats_syn(t, s, TCP_FROM_CLIENT);
 }
 
@@ -274,13 +275,13 @@ static struct tcp_outcome open_syn(struct tcp_track *t, const struct tcp_segment
 	bool fresh = t->state == TCP_STATE_NONE;
 
 	if (s->flags & TCP_BIT_ACK)
-		return fresh ? invalid(TCP_REASON_NOT_OPEN) : stray_syn(t, s, from);
+		return fresh ? outcome_invalid(TCP_REASON_NOT_OPEN) : stray_syn(t, s, from);
 	if (!fresh && from == TCP_FROM_CLIENT && !may_reopen(t, s))
 		return stray_syn(t, s, from);
-	if (!step(t, TCP_EVENT_SYN, from))
-		return invalid(TCP_REASON_SIDE);
+	if (!track_event(t, TCP_EVENT_SYN, from))
+		return outcome_invalid(TCP_REASON_SIDE);
 	client_start(t, s);
-	return fresh ? accepted() : verdict(TCP_VERDICT_REOPEN, TCP_REASON_NONE);
+	return fresh ? outcome_accept() : outcome(TCP_VERDICT_REOPEN, TCP_REASON_NONE);
 }
 
 static struct tcp_outcome track_syn(struct tcp_track *t, const struct tcp_segment *s,
@@ -294,7 +295,7 @@ static struct tcp_outcome track_syn(struct tcp_track *t, const struct tcp_segmen
 	case TCP_STATE_SYN_SENT:
 	case TCP_STATE_SYN_SENT2:
 	case TCP_STATE_SYN_RECV:
-		return handshake(t, s, from);
+		return track_handshake(t, s, from);
 	default:
 		return stray_syn(t, s, from);
 	}
@@ -307,12 +308,13 @@ static struct tcp_outcome track_rst_syn_sent(struct tcp_track *t, const struct t
 {
 	/* the client's goes to whoever sent the stray; its own SYN it takes back silently */
 	if (from == TCP_FROM_CLIENT)
-		return s->seq == t->side[TCP_TO_CLIENT].ack ? challenge(TCP_REASON_OTHER_SYN)
-							    : invalid(TCP_REASON_RST_SEQ);
-	if (!acks_syn(t, s, from) && !answers_kept(t, s, from))
-		return invalid(TCP_REASON_RST_ACK);
-	step(t, TCP_EVENT_RST, from);
-	return accepted();
+		return s->seq == t->side[TCP_TO_CLIENT].ack
+			       ? outcome_challenge(TCP_REASON_OTHER_SYN)
+			       : outcome_invalid(TCP_REASON_RST_SEQ);
+	if (!acks_syn(t, s, from) && !answers_saved_syn(t, s, from))
+		return outcome_invalid(TCP_REASON_RST_ACK);
+	track_event(t, TCP_EVENT_RST, from);
+	return outcome_accept();
 }
 
 /*
@@ -324,25 +326,25 @@ static struct tcp_outcome track_rst_syn_sent(struct tcp_track *t, const struct t
 static struct tcp_outcome track_rst(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)
 {
-	const struct tcp_side *mine = &t->side[from], *peer = &t->side[other(from)];
+	const struct tcp_side *mine = &t->side[from], *peer = &t->side[other_end(from)];
 	bool opening = t->state == TCP_STATE_SYN_SENT2 || t->state == TCP_STATE_SYN_RECV;
 
 	if (t->state == TCP_STATE_NONE)
-		return invalid(TCP_REASON_NOT_OPEN);
+		return outcome_invalid(TCP_REASON_NOT_OPEN);
 	if (t->state == TCP_STATE_SYN_SENT)
 		return track_rst_syn_sent(t, s, from);
 	if (s->seq == peer->ack || s->seq == mine->end || (opening && acks_syn(t, s, from)) ||
-	    answers_kept(t, s, from)) {
-		step(t, TCP_EVENT_RST, from);
-		return accepted();
+	    answers_saved_syn(t, s, from)) {
+		track_event(t, TCP_EVENT_RST, from);
+		return outcome_accept();
 	}
 	/* an end that has forgotten the connection answers late segments by what they say */
 	if ((t->state == TCP_STATE_CLOSE || t->state == TCP_STATE_TIME_WAIT) &&
-	    between(peer->ack - reach(peer), s->seq, edge(peer) + 1))
-		return verdict(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
-	if (between(peer->ack, s->seq, edge(peer) + 1))
-		return challenge(TCP_REASON_RST_INEXACT);
-	return invalid(TCP_REASON_RST_SEQ);
+	    seq_between(peer->ack - side_reach(peer), s->seq, side_edge(peer) + 1))
+		return outcome(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
+	if (seq_between(peer->ack, s->seq, side_edge(peer) + 1))
+		return outcome_challenge(TCP_REASON_RST_INEXACT);
+	return outcome_invalid(TCP_REASON_RST_SEQ);
 }
 
 /* Everything else */
@@ -354,12 +356,13 @@ static struct tcp_outcome track_rst(struct tcp_track *t, const struct tcp_segmen
 static enum tcp_reason check_seq(const struct tcp_side *mine, const struct tcp_side *peer,
 				 const struct tcp_segment *s)
 {
-	uint32_t low = mine->end - 2 * reach(peer), high = edge(peer) + 1;
+	uint32_t low = mine->end - 2 * side_reach(peer), high = side_edge(peer) + 1;
 
-	if (between(low, s->seq, high) && between(low, segment_end(s), high))
+	if (seq_between(low, s->seq, high) && seq_between(low, segment_end(s), high))
 		return TCP_REASON_NONE;
-	return later(s->seq, mine->end) || between(low, s->seq, high) ? TCP_REASON_SEQ_AFTER
-								      : TCP_REASON_SEQ_BEFORE;
+	return seq_later(s->seq, mine->end) || seq_between(low, s->seq, high)
+		       ? TCP_REASON_SEQ_AFTER
+		       : TCP_REASON_SEQ_BEFORE;
 }
 
 /*
@@ -370,16 +373,16 @@ static enum tcp_reason check_seq(const struct tcp_side *mine, const struct tcp_s
 static enum tcp_reason check_ack(const struct tcp_track *t, const struct tcp_segment *s,
 				 enum tcp_direction from)
 {
-	const struct tcp_side *mine = &t->side[from], *peer = &t->side[other(from)];
+	const struct tcp_side *mine = &t->side[from], *peer = &t->side[other_end(from)];
 	uint32_t low = peer->first, high = peer->end;
 
-	if (t->bits[other(from)].syn_acked)
-		low = mine->ack - reach(mine);
+	if (t->bits[other_end(from)].syn_acked)
+		low = mine->ack - side_reach(mine);
 	if (t->picked_up)
-		raise_to(&high, edge(mine));
-	if (between(low, s->ack, high))
+		seq_raise_to(&high, side_edge(mine));
+	if (seq_between(low, s->ack, high))
 		return TCP_REASON_NONE;
-	return later(s->ack, high) ? TCP_REASON_ACK_AFTER : TCP_REASON_ACK_BEFORE;
+	return seq_later(s->ack, high) ? TCP_REASON_ACK_AFTER : TCP_REASON_ACK_BEFORE;
 }
 
 /* Nothing follows a FIN, and it stays where it is. */
@@ -389,42 +392,43 @@ static bool fin_fits(const struct tcp_side *mine, const struct tcp_side_bits *bi
 	uint32_t end = segment_end(s);
 
 	if (s->flags & TCP_BIT_FIN)
-		return bits->fin ? end == mine->end : !later(mine->end, end);
-	return !bits->fin || !later(end, mine->end);
+		return bits->fin ? end == mine->end : !seq_later(mine->end, end);
+	return !bits->fin || !seq_later(end, mine->end);
 }
 
 static struct tcp_outcome track_ack(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)
 {
-	struct tcp_side *mine = &t->side[from], *peer = &t->side[other(from)];
+	struct tcp_side *mine = &t->side[from], *peer = &t->side[other_end(from)];
 	struct tcp_side_bits *bits = &t->bits[from];
 	enum tcp_reason reason = check_seq(mine, peer, s);
 
 	if (reason == TCP_REASON_NONE)
 		reason = check_ack(t, s, from);
 	if (reason != TCP_REASON_NONE)
-		return invalid(reason);
+		return outcome_invalid(reason);
 	/* The window that the sender knows begins no earlier, its keepalive one before (3.8.4). */
-	if (later(mine->end - peer->window_max - 1, s->seq) && !later(segment_end(s), peer->ack))
-		return verdict(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
+	if (seq_later(mine->end - peer->window_max - 1, s->seq) &&
+	    !seq_later(segment_end(s), peer->ack))
+		return outcome(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
 	if (!fin_fits(mine, bits, s))
-		return invalid(TCP_REASON_FIN);
-	raise_to(&mine->end, segment_end(s));
+		return outcome_invalid(TCP_REASON_FIN);
+	seq_raise_to(&mine->end, segment_end(s));
 	if (t->picked_up)
-		raise_to(&peer->end, s->ack);
-	hear_ack(t, s, from);
+		seq_raise_to(&peer->end, s->ack);
+	track_acked(t, s, from);
 	if (s->flags & TCP_BIT_FIN && !bits->fin) {
 		bits->fin = 1;
-		step(t, TCP_EVENT_FIN, from);
+		track_event(t, TCP_EVENT_FIN, from);
 	}
-	return accepted();
+	return outcome_accept();
 }
 
 /* Believe it: neither end's window nor scale is known. */
 static void pick_up(struct tcp_track *t, const struct tcp_segment *s, enum tcp_direction from)
 {
 	const uint32_t widest = (uint32_t)UINT16_MAX << TCP_SCALE_MAX;
-	struct tcp_side *mine = &t->side[from], *peer = &t->side[other(from)];
+	struct tcp_side *mine = &t->side[from], *peer = &t->side[other_end(from)];
 
 	*t = (struct tcp_track){.picked_up = 1};
 	t->bits[0] = t->bits[1] =
@@ -432,7 +436,7 @@ static void pick_up(struct tcp_track *t, const struct tcp_segment *s, enum tcp_d
 	mine->first = mine->end = peer->ack = s->seq;
 	peer->first = peer->end = mine->ack = s->ack;
 	mine->window_max = peer->window_max = widest;
-	step(t, TCP_EVENT_PICKUP, from);
+	track_event(t, TCP_EVENT_PICKUP, from);
 }
 
 struct tcp_outcome conntrack_tcp_track(struct tcp_track *t, const struct tcp_segment *s,
@@ -447,16 +451,17 @@ struct tcp_outcome conntrack_tcp_track(struct tcp_track *t, const struct tcp_seg
 	};
 
 	if (!sensible[s->flags & (TCP_BIT_FIN | TCP_BIT_SYN | TCP_BIT_RST | TCP_BIT_ACK)])
-		return invalid(TCP_REASON_FLAGS);
+		return outcome_invalid(TCP_REASON_FLAGS);
 	if (s->flags & TCP_BIT_SYN)
 		return track_syn(t, s, from);
 	if (s->flags & TCP_BIT_RST)
 		return track_rst(t, s, from);
 	if (t->state == TCP_STATE_SYN_SENT)
-		return from == TCP_TO_CLIENT ? stray_ack(t, s) : invalid(TCP_REASON_HANDSHAKE);
+		return from == TCP_TO_CLIENT ? stray_ack(t, s)
+					     : outcome_invalid(TCP_REASON_HANDSHAKE);
 	if (t->state == TCP_STATE_NONE) {
 		if (!pickup)
-			return invalid(TCP_REASON_NOT_OPEN);
+			return outcome_invalid(TCP_REASON_NOT_OPEN);
 		pick_up(t, s, from);
 	}
 	return track_ack(t, s, from);

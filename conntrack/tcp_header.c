@@ -8,17 +8,17 @@
 #define OPTION_NOP   1
 #define OPTION_SCALE 3
 
-static inline uint16_t get16(const uint8_t *at)
+static inline uint16_t tcp_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static inline uint32_t get32(const uint8_t *at)
+static inline uint32_t tcp_get32(const uint8_t *at)
 {
-	return (uint32_t)get16(at) << 16 | get16(at + 2);
+	return (uint32_t)tcp_get16(at) << 16 | tcp_get16(at + 2);
 }
 
-static uint8_t scale_option(const uint8_t *option, uint32_t left)
+static uint8_t tcp_scale_option(const uint8_t *option, uint32_t left)
 {
 	uint8_t scale = TCP_SCALE_NONE, size;
 
@@ -47,15 +47,15 @@ enum tcp_reason conntrack_tcp_parse(const uint8_t *tcp, uint32_t length, struct 
 	if (header > length)
 		return TCP_REASON_TRUNCATED;
 	*out = (struct tcp_segment){
-		.seq = get32(tcp + 4),
-		.ack = get32(tcp + 8),
+		.seq = tcp_get32(tcp + 4),
+		.ack = tcp_get32(tcp + 8),
 		.length = length - header,
-		.window = get16(tcp + 14),
+		.window = tcp_get16(tcp + 14),
 		.flags = tcp[13],
 		.scale = TCP_SCALE_NONE,
 		.header = (uint8_t)header,
 	};
 	if (out->flags & TCP_BIT_SYN)
-		out->scale = scale_option(tcp + HEADER_MIN, header - HEADER_MIN);
+		out->scale = tcp_scale_option(tcp + HEADER_MIN, header - HEADER_MIN);
 	return TCP_REASON_NONE;
 }
