@@ -124,7 +124,7 @@ static void count_members(struct plan *plan, const struct worker_set *in, struct
 		crowd->members[plan->host[w->number]] += worker_set_has(in, w->number);
 }
 
-static int by_name(const void *a, const void *b)
+static int candidate_by_name(const void *a, const void *b)
 {
 	const struct worker *const *x = a, *const *y = b;
 
@@ -143,7 +143,7 @@ static unsigned int find_candidates(const struct plan *plan, unsigned int servic
 		    !worker_set_has(&plan->taken, w->number) &&
 		    !worker_set_has(&plan->pinned[service].out, w->number))
 			candidate[n++] = w;
-	qsort(candidate, n, sizeof(*candidate), by_name);
+	qsort(candidate, n, sizeof(*candidate), candidate_by_name);
 	return n;
 }
 

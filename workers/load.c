@@ -18,7 +18,7 @@ void workers_load_init(struct pick_load *load, uint64_t ticks)
 	load->ns_per_tick = 1e9f / (float)ticks;
 }
 
-static void reset(struct pick_load *load, uint16_t worker, uint16_t credits)
+static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits)
 {
 	uint32_t bit = 1u << worker % LOAD_BLOCK;
 
@@ -35,12 +35,12 @@ static void reset(struct pick_load *load, uint16_t worker, uint16_t credits)
 
 void workers_load_open(struct pick_load *load, uint16_t worker, uint16_t credits)
 {
-	reset(load, worker, credits);
+	load_reset(load, worker, credits);
 }
 
 void workers_load_close(struct pick_load *load, uint16_t worker)
 {
-	reset(load, worker, 0);
+	load_reset(load, worker, 0);
 }
 
 /*

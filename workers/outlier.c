@@ -4,7 +4,7 @@
 
 #include "outlier.h"
 
-static uint64_t mean(const struct outlier_window *w)
+static uint64_t window_mean(const struct outlier_window *w)
 {
 	return w->replies == 0 ? 0 : w->total_ns / w->replies;
 }
@@ -16,7 +16,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool says_enough(const struct outlier_rules *rules, const struct outlier_window *w)
+static bool has_enough_replies(const struct outlier_rules *rules, const struct outlier_window *w)
 {
 	return w->replies >= rules->replies_min && w->replies > 0;
 }
@@ -27,14 +27,14 @@ static uint64_t error_permille(const struct outlier_window *w)
 }
 
 /* The lower median over those who answered enough; UINT64_MAX when fewer than two did. */
-static uint64_t median(const struct outlier_rules *rules, const struct outlier_window *w,
-		       unsigned int n, uint64_t (*value)(const struct outlier_window *w))
+static uint64_t window_median(const struct outlier_rules *rules, const struct outlier_window *w,
+			      unsigned int n, uint64_t (*value)(const struct outlier_window *w))
 {
 	uint64_t *values = calloc(n, sizeof(*values)), middle = UINT64_MAX;
 	unsigned int m = 0;
 
 	for (unsigned int i = 0; values != NULL && i < n; i++)
-		if (says_enough(rules, &w[i]))
+		if (has_enough_replies(rules, &w[i]))
 			values[m++] = value(&w[i]);
 	if (m >= 2) {
 		qsort(values, m, sizeof(*values), by_value);
@@ -48,16 +48,17 @@ struct medians {
 	uint64_t mean, error_permille;
 };
 
-static enum outlier_verdict judge(const struct outlier_rules *rules, const struct outlier_window *w,
-				  const struct medians *others)
+static enum outlier_verdict outlier_verdict_of(const struct outlier_rules *rules,
+					       const struct outlier_window *w,
+					       const struct medians *others)
 {
-	if (!says_enough(rules, w))
+	if (!has_enough_replies(rules, w))
 		return OUTLIER_NONE;
 	if (rules->error_percent != 0 && error_permille(w) > rules->error_percent * 10 &&
 	    others->error_permille < rules->error_percent * 5)
 		return OUTLIER_ERRORS;
 	if (rules->latency_factor != 0 && others->mean != UINT64_MAX &&
-	    mean(w) > others->mean * rules->latency_factor)
+	    window_mean(w) > others->mean * rules->latency_factor)
 		return OUTLIER_LATENCY;
 	return OUTLIER_NONE;
 }
@@ -70,12 +71,12 @@ static bool is_worse(const struct outlier_window *a, enum outlier_verdict va,
 		return va == OUTLIER_ERRORS;
 	if (va == OUTLIER_ERRORS)
 		return error_permille(a) > error_permille(b);
-	return mean(a) > mean(b);
+	return window_mean(a) > window_mean(b);
 }
 
 /* Take the mildest verdict back. */
-static void pardon(const struct outlier_window *window, unsigned int n,
-		   enum outlier_verdict *verdict)
+static void outlier_pardon(const struct outlier_window *window, unsigned int n,
+			   enum outlier_verdict *verdict)
 {
 	int mildest = -1;
 
@@ -92,16 +93,16 @@ void outlier_judge(const struct outlier_rules *rules, const struct outlier_windo
 		   unsigned int n, unsigned int out, enum outlier_verdict *verdict)
 {
 	const struct medians others = {
-		.mean = median(rules, window, n, mean),
-		.error_permille = median(rules, window, n, error_permille),
+		.mean = window_median(rules, window, n, window_mean),
+		.error_permille = window_median(rules, window, n, error_permille),
 	};
 	unsigned int guilty = 0, most = (n + out) / 2;
 
 	for (unsigned int i = 0; i < n; i++) {
-		verdict[i] = judge(rules, &window[i], &others);
+		verdict[i] = outlier_verdict_of(rules, &window[i], &others);
 		guilty += verdict[i] != OUTLIER_NONE;
 	}
 	most = most > out ? most - out : 0;
 	for (; guilty > most; guilty--)
-		pardon(window, n, verdict);
+		outlier_pardon(window, n, verdict);
 }

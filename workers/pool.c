@@ -39,12 +39,12 @@ void workers_pool_destroy(struct worker_pool *pool)
 	free(pool);
 }
 
-static bool name_char(int c)
+static bool spec_name_char(int c)
 {
 	return isalnum(c) || c == '.' || c == '_' || c == '-';
 }
 
-static bool model_char(int c)
+static bool spec_model_char(int c)
 {
 	return isgraph(c);
 }
@@ -57,8 +57,8 @@ struct text_rule {
 };
 
 static const struct text_rule text_rules[] = {
-	{"name", offsetof(struct worker_spec, name), name_char, "letters, digits and ._-"},
-	{"model", offsetof(struct worker_spec, model), model_char,
+	{"name", offsetof(struct worker_spec, name), spec_name_char, "letters, digits and ._-"},
+	{"model", offsetof(struct worker_spec, model), spec_model_char,
 	 "printable ASCII characters without spaces"},
 };
 
@@ -80,8 +80,8 @@ static const struct number_rule number_rules[] = {
 	{"max_run_ms", offsetof(struct worker_spec, max_run_ms), 0, 600000, false},
 };
 
-static bool text_holds(const struct worker_spec *spec, const struct text_rule *rule, char *error,
-		       size_t error_size)
+static bool spec_text_is_valid(const struct worker_spec *spec, const struct text_rule *rule,
+			       char *error, size_t error_size)
 {
 	const char *text = (const char *)spec + rule->offset;
 	size_t length = strnlen(text, WORKER_NAME_MAX);
@@ -108,8 +108,8 @@ static bool text_holds(const struct worker_spec *spec, const struct text_rule *r
 	return true;
 }
 
-static bool number_holds(const struct worker_spec *spec, const struct number_rule *rule,
-			 char *error, size_t error_size)
+static bool spec_number_is_valid(const struct worker_spec *spec, const struct number_rule *rule,
+				 char *error, size_t error_size)
 {
 	uint32_t value;
 
@@ -122,13 +122,13 @@ static bool number_holds(const struct worker_spec *spec, const struct number_rul
 	return false;
 }
 
-static bool key_char(int c)
+static bool spec_key_char(int c)
 {
-	return name_char(c) || c == '/';
+	return spec_name_char(c) || c == '/';
 }
 
-static bool label_text_holds(const char *what, const char *text, size_t size,
-			     bool (*allowed)(int c), char *error, size_t error_size)
+static bool label_text_is_valid(const char *what, const char *text, size_t size,
+				bool (*allowed)(int c), char *error, size_t error_size)
 {
 	size_t length = strnlen(text, size);
 
@@ -142,15 +142,15 @@ static bool label_text_holds(const char *what, const char *text, size_t size,
 			snprintf(error, error_size,
 				 "the %s of a label has a character that is not allowed; use %s",
 				 what,
-				 allowed == key_char ? "letters, digits and ._-/"
-						     : "printable ASCII without spaces");
+				 allowed == spec_key_char ? "letters, digits and ._-/"
+							  : "printable ASCII without spaces");
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool labels_hold(const struct worker_spec *spec, char *error, size_t error_size)
+static bool spec_labels_are_valid(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	if (spec->n_labels > WORKER_LABELS_MAX) {
 		snprintf(error, error_size, "%u labels are too many; use at most %d",
@@ -160,10 +160,10 @@ static bool labels_hold(const struct worker_spec *spec, char *error, size_t erro
 	for (unsigned int i = 0; i < spec->n_labels; i++) {
 		const struct worker_label *label = &spec->label[i];
 
-		if (!label_text_holds("key", label->key, sizeof(label->key), key_char, error,
-				      error_size) ||
-		    !label_text_holds("value", label->value, sizeof(label->value), model_char,
-				      error, error_size))
+		if (!label_text_is_valid("key", label->key, sizeof(label->key), spec_key_char,
+					 error, error_size) ||
+		    !label_text_is_valid("value", label->value, sizeof(label->value),
+					 spec_model_char, error, error_size))
 			return false;
 		for (unsigned int k = 0; k < i; k++) {
 			if (strcmp(spec->label[k].key, label->key) == 0) {
@@ -179,17 +179,17 @@ static bool labels_hold(const struct worker_spec *spec, char *error, size_t erro
 bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
-		if (!text_holds(spec, &text_rules[i], error, error_size))
+		if (!spec_text_is_valid(spec, &text_rules[i], error, error_size))
 			return false;
 	for (size_t i = 0; i < sizeof(number_rules) / sizeof(number_rules[0]); i++)
-		if (!number_holds(spec, &number_rules[i], error, error_size))
+		if (!spec_number_is_valid(spec, &number_rules[i], error, error_size))
 			return false;
 	if (spec->min_request > spec->max_request) {
 		snprintf(error, error_size, "min_request is %u, more than max_request %u; use less",
 			 spec->min_request, spec->max_request);
 		return false;
 	}
-	return labels_hold(spec, error, error_size);
+	return spec_labels_are_valid(spec, error, error_size);
 }
 
 bool workers_name_holds(const char *name)
@@ -197,7 +197,7 @@ bool workers_name_holds(const char *name)
 	size_t length = strnlen(name, WORKER_NAME_MAX);
 
 	for (size_t i = 0; i < length; i++)
-		if (!name_char((unsigned char)name[i]))
+		if (!spec_name_char((unsigned char)name[i]))
 			return false;
 	return length > 0 && length < WORKER_NAME_MAX;
 }

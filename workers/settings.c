@@ -58,7 +58,8 @@ struct worker_settings *workers_settings_clone(const struct worker_settings *set
 	return NULL;
 }
 
-static struct worker_setting *find(const struct worker_settings *settings, const char *name)
+static struct worker_setting *settings_find_row(const struct worker_settings *settings,
+						const char *name)
 {
 	for (unsigned int i = 0; i < settings->n; i++)
 		if (strcmp(settings->row[i].name, name) == 0)
@@ -69,7 +70,7 @@ static struct worker_setting *find(const struct worker_settings *settings, const
 const struct worker_setting *workers_settings_find(const struct worker_settings *settings,
 						   const char *name)
 {
-	return find(settings, name);
+	return settings_find_row(settings, name);
 }
 
 unsigned int workers_settings_count(const struct worker_settings *settings)
@@ -87,10 +88,10 @@ const struct worker_setting *workers_settings_at(const struct worker_settings *s
  * The row of <name>, made if there is none and something is to be set in it. NULL with 0 or -errno
  * in <ret>.
  */
-static struct worker_setting *find_or_add(struct worker_settings *settings, const char *name,
-					  bool set, int *ret)
+static struct worker_setting *settings_find_or_add(struct worker_settings *settings,
+						   const char *name, bool set, int *ret)
 {
-	struct worker_setting *row = find(settings, name);
+	struct worker_setting *row = settings_find_row(settings, name);
 
 	if (row != NULL || !set)
 		return row;
@@ -129,7 +130,7 @@ static void remove_if_empty(struct worker_settings *settings, struct worker_sett
 int workers_settings_drain(struct worker_settings *settings, const char *name, bool drain)
 {
 	int ret = 0;
-	struct worker_setting *row = find_or_add(settings, name, drain, &ret);
+	struct worker_setting *row = settings_find_or_add(settings, name, drain, &ret);
 
 	if (row == NULL)
 		return ret;
@@ -141,7 +142,7 @@ int workers_settings_drain(struct worker_settings *settings, const char *name, b
 int workers_settings_weight(struct worker_settings *settings, const char *name, uint32_t weight)
 {
 	int ret = 0;
-	struct worker_setting *row = find_or_add(settings, name, weight != 0, &ret);
+	struct worker_setting *row = settings_find_or_add(settings, name, weight != 0, &ret);
 
 	if (row == NULL)
 		return ret;
@@ -181,7 +182,8 @@ int workers_settings_pin(struct worker_settings *settings, const char *name, con
 			 enum assign_pin what)
 {
 	int ret = 0;
-	struct worker_setting *row = find_or_add(settings, name, what != ASSIGN_AUTO, &ret);
+	struct worker_setting *row =
+		settings_find_or_add(settings, name, what != ASSIGN_AUTO, &ret);
 	struct setting_pin *pin = find_pin(row, service);
 
 	if (row == NULL)
@@ -200,7 +202,7 @@ int workers_settings_pin(struct worker_settings *settings, const char *name, con
 
 bool workers_settings_forget(struct worker_settings *settings, const char *name)
 {
-	struct worker_setting *row = find(settings, name);
+	struct worker_setting *row = settings_find_row(settings, name);
 
 	if (row == NULL)
 		return false;
@@ -211,7 +213,7 @@ bool workers_settings_forget(struct worker_settings *settings, const char *name)
 enum assign_pin workers_settings_pinned(const struct worker_settings *settings, const char *name,
 					const char *service)
 {
-	const struct setting_pin *pin = find_pin(find(settings, name), service);
+	const struct setting_pin *pin = find_pin(settings_find_row(settings, name), service);
 
 	return pin == NULL ? ASSIGN_AUTO : pin->pin;
 }

@@ -6,19 +6,20 @@
 
 #define ETHER 14
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t frame_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static enum frame_kind locate_udp(const uint8_t *frame, uint32_t l4_length, struct roce_frame *out)
+static enum frame_kind frame_locate_udp(const uint8_t *frame, uint32_t l4_length,
+					struct roce_frame *out)
 {
 	const uint8_t *udp = frame + out->ip_offset + out->ip_length;
 	uint32_t length;
 
-	if (l4_length < 8 || get16(udp + 2) != ROCE_UDP_PORT)
+	if (l4_length < 8 || frame_get16(udp + 2) != ROCE_UDP_PORT)
 		return FRAME_OTHER;
-	length = get16(udp + 4);
+	length = frame_get16(udp + 4);
 	if (length < 8 || length > l4_length)
 		return FRAME_OTHER;
 	out->bth_offset = out->ip_offset + out->ip_length + 8;
@@ -35,27 +36,28 @@ enum frame_kind frame_locate(const uint8_t *frame, uint32_t length, struct roce_
 	*out = (struct roce_frame){.ip_offset = ETHER};
 	if (length < ETHER + 20)
 		return FRAME_OTHER;
-	type = get16(frame + 12);
+	type = frame_get16(frame + 12);
 	ip = frame + ETHER;
 	left = length - ETHER;
 	out->l3_length = left;
 	if (type == 0x0806)
 		return FRAME_ARP;
 	if (type == 0x0800) {
-		total = get16(ip + 2);
+		total = frame_get16(ip + 2);
 		/* Without options or fragments, as RoCEv2 is sent. */
-		if (ip[0] != 0x45 || total < 20 || total > left || (get16(ip + 6) & 0x3fff) != 0 ||
-		    ip[9] != IPPROTO_UDP)
+		if (ip[0] != 0x45 || total < 20 || total > left ||
+		    (frame_get16(ip + 6) & 0x3fff) != 0 || ip[9] != IPPROTO_UDP)
 			return FRAME_OTHER;
 		out->ip_length = 20;
 		out->l3_length = total;
-		return locate_udp(frame, total - 20, out);
+		return frame_locate_udp(frame, total - 20, out);
 	}
-	if (type != 0x86dd || left < 40 || ip[0] >> 4 != 6 || get16(ip + 4) > left - 40u)
+	if (type != 0x86dd || left < 40 || ip[0] >> 4 != 6 || frame_get16(ip + 4) > left - 40u)
 		return FRAME_OTHER;
 	out->ip_length = 40;
-	out->l3_length = 40 + get16(ip + 4);
+	out->l3_length = 40 + frame_get16(ip + 4);
 	if (ip[6] == IPPROTO_ICMPV6)
 		return FRAME_ICMP6;
-	return ip[6] == IPPROTO_UDP ? locate_udp(frame, get16(ip + 4), out) : FRAME_OTHER;
+	return ip[6] == IPPROTO_UDP ? frame_locate_udp(frame, frame_get16(ip + 4), out)
+				    : FRAME_OTHER;
 }

@@ -5,7 +5,7 @@
 
 #define TTL 64
 
-static uint16_t ones_complement_sum(const uint8_t *bytes, unsigned int length)
+static uint16_t path_ones_complement_sum(const uint8_t *bytes, unsigned int length)
 {
 	uint32_t sum = 0;
 	uint16_t word;
@@ -18,34 +18,34 @@ static uint16_t ones_complement_sum(const uint8_t *bytes, unsigned int length)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static void path_put16(uint8_t *at, uint16_t value)
 {
 	at[0] = value >> 8;
 	at[1] = value & 0xff;
 }
 
-static void ipv4_init(struct roce_path *path, const struct roce_path_spec *spec)
+static void path_ipv4_init(struct roce_path *path, const struct roce_path_spec *spec)
 {
 	uint8_t *ip = path->header + ROCE_ETHER_LENGTH;
 
-	put16(path->header + 12, 0x0800);
+	path_put16(path->header + 12, 0x0800);
 	ip[0] = 0x45;
 	ip[1] = path->tos;
-	put16(ip + 6, 0x4000); /* do not fragment; the identification stays 0 (RFC 6864) */
+	path_put16(ip + 6, 0x4000); /* do not fragment; the identification stays 0 (RFC 6864) */
 	ip[8] = TTL;
 	ip[9] = IPPROTO_UDP;
 	memcpy(ip + 12, spec->source.s6_addr + 12, 4);
 	memcpy(ip + 16, spec->destination.s6_addr + 12, 4);
-	path->ip_sum = ones_complement_sum(ip, 20);
+	path->ip_sum = path_ones_complement_sum(ip, 20);
 	/* from here on masked */
 	ip[1] = ip[8] = ip[10] = ip[11] = 0xff;
 }
 
-static void ipv6_init(struct roce_path *path, const struct roce_path_spec *spec)
+static void path_ipv6_init(struct roce_path *path, const struct roce_path_spec *spec)
 {
 	uint8_t *ip = path->header + ROCE_ETHER_LENGTH;
 
-	put16(path->header + 12, 0x86dd);
+	path_put16(path->header + 12, 0x86dd);
 	ip[0] = 0x6f;
 	ip[1] = ip[2] = ip[3] = 0xff;
 	ip[6] = IPPROTO_UDP;
@@ -68,15 +68,15 @@ void roce_path_init(struct roce_path *path, const struct roce_path_spec *spec)
 	memcpy(path->header, spec->destination_mac, 6);
 	memcpy(path->header + 6, spec->source_mac, 6);
 	if (spec->family == 4)
-		ipv4_init(path, spec);
+		path_ipv4_init(path, spec);
 	else
-		ipv6_init(path, spec);
+		path_ipv6_init(path, spec);
 	udp = path->header + ROCE_ETHER_LENGTH + path->ip_length;
-	put16(udp, spec->udp_source);
-	put16(udp + 2, ROCE_UDP_PORT);
-	put16(udp + 6, 0xffff); /* masked */
+	path_put16(udp, spec->udp_source);
+	path_put16(udp + 2, ROCE_UDP_PORT);
+	path_put16(udp + 6, 0xffff); /* masked */
 	bth = udp + 8;
-	put16(bth + 2, ROCE_PKEY_DEFAULT);
+	path_put16(bth + 2, ROCE_PKEY_DEFAULT);
 	bth[4] = 0xff; /* masked */
 	bth[5] = spec->qpn >> 16;
 	bth[6] = spec->qpn >> 8;
@@ -89,7 +89,7 @@ void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6])
 }
 
 /* Sizes are constants, so that nothing is called to compare a few bytes. */
-static inline bool is_from_peer(const struct roce_path *path, const uint8_t *ip)
+static inline bool path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 {
 	const uint8_t *own = path->header + ROCE_ETHER_LENGTH;
 
@@ -102,7 +102,7 @@ static inline bool is_from_peer(const struct roce_path *path, const uint8_t *ip)
 
 bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 {
-	return is_from_peer(path, ip);
+	return path_is_from_peer(path, ip);
 }
 
 /* What routers may change counts as all ones (IBTA annex A17.3.3): IP, UDP, BTH. */
@@ -118,21 +118,22 @@ static const uint8_t varies6[40 + 8 + ROCE_BTH_LENGTH] = {
  * In wide pieces: the sum reads them at once, and a load of bytes that were stored in narrow ones
  * waits until all stores before it are done.
  */
-static inline void mask(uint8_t *to, const uint8_t *from, const uint8_t *varies, uint32_t length)
+static inline void path_mask(uint8_t *to, const uint8_t *from, const uint8_t *varies,
+			     uint32_t length)
 {
 	for (uint32_t i = 0; i < length; i++)
 		to[i] = from[i] | varies[i];
 }
 
-static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+static inline uint32_t path_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
 	uint8_t masked[40 + 8 + ROCE_BTH_LENGTH + ROCE_AETH_LENGTH];
 	uint32_t headers = ip_length + 8 + ROCE_BTH_LENGTH;
 
 	if (ip_length == 20)
-		mask(masked, ip, varies4, sizeof(varies4));
+		path_mask(masked, ip, varies4, sizeof(varies4));
 	else
-		mask(masked, ip, varies6, sizeof(varies6));
+		path_mask(masked, ip, varies6, sizeof(varies6));
 	/* An acknowledgement: a sum of its own over these bytes would cost as much as the other. */
 	if (length == headers + ROCE_AETH_LENGTH) {
 		memcpy(masked + headers, ip + headers, ROCE_AETH_LENGTH);
@@ -144,30 +145,30 @@ static inline uint32_t icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uin
 
 uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
-	return icrc_of_packet(ip, ip_length, length);
+	return path_icrc_of_packet(ip, ip_length, length);
 }
 
-static inline bool icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
+static inline bool path_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
 	uint32_t stored;
 
 	memcpy(&stored, ip + length, sizeof(stored));
-	return le32toh(stored) == icrc_of_packet(ip, ip_length, length);
+	return le32toh(stored) == path_icrc_of_packet(ip, ip_length, length);
 }
 
 bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 {
-	return icrc_ok(ip, ip_length, length);
+	return path_icrc_ok(ip, ip_length, length);
 }
 
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length)
 {
 	/* A spoofed packet must not even cost the sum over it. */
-	if (!is_from_peer(path, ip))
+	if (!path_is_from_peer(path, ip))
 		return ROCE_NOT_PEER;
 	/* IP options are never sent. */
-	if (ip_length != path->ip_length || !icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
+	if (ip_length != path->ip_length || !path_icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
 		return ROCE_BAD_ICRC;
 	return ROCE_ADMITTED;
 }
@@ -189,7 +190,7 @@ uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn,
 }
 
 /* The same path for packets of another traffic class. */
-static void set_tos(struct roce_path *path, uint8_t tos)
+static void path_set_tos(struct roce_path *path, uint8_t tos)
 {
 	/* The sum is over words as they lie in memory: the class is the second byte of the first.
 	 */
@@ -211,7 +212,7 @@ uint32_t roce_cnp_build(uint8_t *at, const struct roce_path *path)
 	uint32_t length = path->length + ROCE_CNP_BODY, crc;
 	struct roce_path urgent = *path;
 
-	set_tos(&urgent, ROCE_TOS_CNP);
+	path_set_tos(&urgent, ROCE_TOS_CNP);
 	roce_header_write(at, &urgent, &h);
 	memset(at + path->length, 0, ROCE_CNP_BODY);
 	crc = htole32(

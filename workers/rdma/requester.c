@@ -24,7 +24,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 }
 
 /* To free an mbuf, its second cache line is read. The entry may be empty: a hint does not mind. */
-static void prefetch_entry(const struct requester *rq, uint32_t psn)
+static void requester_prefetch_entry(const struct requester *rq, uint32_t psn)
 {
 	uintptr_t m = (uintptr_t)rq->window[psn & REQUESTER_WINDOW_MASK];
 
@@ -35,45 +35,45 @@ static void prefetch_entry(const struct requester *rq, uint32_t psn)
 #define RETIRE_MANY  8
 #define RETIRE_BURST 32
 
-static void retire_one(struct requester *rq)
+static void requester_retire_one(struct requester *rq)
 {
 	struct rte_mbuf **entry = &rq->window[rq->una_psn & REQUESTER_WINDOW_MASK];
 
-	prefetch_entry(rq, rq->una_psn + 4);
+	requester_prefetch_entry(rq, rq->una_psn + 4);
 	rte_pktmbuf_free(*entry);
 	*entry = NULL;
 	rq->una_psn = roce_psn_add(rq->una_psn, 1);
 }
 
 /* Up to <n>; returns how many. */
-static uint32_t retire_many(struct requester *rq, uint32_t n)
+static uint32_t requester_retire_many(struct requester *rq, uint32_t n)
 {
 	uint32_t first = rq->una_psn & REQUESTER_WINDOW_MASK;
 
 	n = RTE_MIN(RTE_MIN(n, RETIRE_BURST), REQUESTER_WINDOW - first);
 	for (uint32_t i = 0; i < n; i++)
-		prefetch_entry(rq, first + i);
+		requester_prefetch_entry(rq, first + i);
 	rte_pktmbuf_free_bulk(rq->window + first, n);
 	memset(rq->window + first, 0, n * sizeof(rq->window[0]));
 	rq->una_psn = roce_psn_add(rq->una_psn, n);
 	return n;
 }
 
-static void retire(struct requester *rq, uint32_t end_psn)
+static void requester_retire(struct requester *rq, uint32_t end_psn)
 {
 	uint32_t n = roce_psn_diff(end_psn, rq->una_psn);
 
 	*rq->held -= n;
 	while (n >= RETIRE_MANY)
-		n -= retire_many(rq, n);
+		n -= requester_retire_many(rq, n);
 	while (n-- > 0)
-		retire_one(rq);
+		requester_retire_one(rq);
 	if (roce_psn_diff(rq->send_psn, rq->una_psn) < 0)
 		rq->send_psn = rq->una_psn;
 }
 
 /* Do packets wait for the rate, now? */
-static void update_waiting(struct requester *rq)
+static void requester_update_waiting(struct requester *rq)
 {
 	bool paced = rq->rate.limited && rq->send_psn != rq->next_psn && rq->hold_until == 0 &&
 		     rq->error == REQUESTER_OK;
@@ -92,9 +92,9 @@ static void update_waiting(struct requester *rq)
 void requester_fini(struct requester *rq)
 {
 	rq->rate.limited = false;
-	update_waiting(rq);
+	requester_update_waiting(rq);
 	if (rq->una_psn != rq->next_psn)
-		retire(rq, rq->next_psn);
+		requester_retire(rq, rq->next_psn);
 }
 
 void requester_pump_paced(struct requester *rq, unsigned int burst)
@@ -110,10 +110,10 @@ void requester_pump_paced(struct requester *rq, unsigned int burst)
 		/* Waiting for the rate is not waiting for an acknowledgement. */
 		rq->timer = now;
 	}
-	update_waiting(rq);
+	requester_update_waiting(rq);
 }
 
-static enum requester_verdict give_up(struct requester *rq, enum requester_error error)
+static enum requester_verdict requester_fail(struct requester *rq, enum requester_error error)
 {
 	/* Another thread may ask why it failed. */
 	__atomic_store_n(&rq->error, error, __ATOMIC_RELEASE);
@@ -121,22 +121,23 @@ static enum requester_verdict give_up(struct requester *rq, enum requester_error
 }
 
 /* Everything from una_psn on is to be sent again. */
-static void go_back(struct requester *rq)
+static void requester_go_back(struct requester *rq)
 {
 	rq->timing = false;
 	rq->send_psn = rq->una_psn;
 }
 
 /* The receiver was not ready for una_psn: send it again when it said. */
-static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+static enum requester_verdict requester_rnr_nak(struct requester *rq, uint8_t syndrome,
+						uint64_t now)
 {
 	rq->stats.rnr_naks++;
 	/* Nothing was sent since the last one. */
 	if (rq->hold_until != 0)
 		return REQUESTER_OLD;
 	if (rq->rnr_retry != ROCE_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
-		return give_up(rq, REQUESTER_RNR_EXCEEDED);
-	go_back(rq);
+		return requester_fail(rq, REQUESTER_RNR_EXCEEDED);
+	requester_go_back(rq);
 	rq->hold_until = now + roce_rnr_us(syndrome) * (rte_get_tsc_hz() / 1000000);
 	return REQUESTER_PROGRESS;
 }
@@ -146,7 +147,7 @@ static enum requester_verdict rnr_nak(struct requester *rq, uint8_t syndrome, ui
  * only waits in queues: the less of it, the cheaper a loss. The path takes what was acknowledged in
  * the time that an acknowledgement needs when nothing waits.
  */
-static void limit_window(struct requester *rq)
+static void requester_limit_window(struct requester *rq)
 {
 	uint32_t now = requester_under_way(rq), half = now / 2, path = 0;
 
@@ -159,31 +160,31 @@ static void limit_window(struct requester *rq)
 
 /* Something before una_psn is missing. A responder says so once; what follows is left to the timer,
  * which counts tries. */
-static enum requester_verdict sequence_nak(struct requester *rq)
+static enum requester_verdict requester_sequence_nak(struct requester *rq)
 {
 	if (rq->went_back)
 		return REQUESTER_OLD;
 	rq->went_back = true;
-	limit_window(rq);
-	go_back(rq);
+	requester_limit_window(rq);
+	requester_go_back(rq);
 	/* May follow an RNR NAK for the same packet: that one's time still counts. */
 	if (rq->hold_until == 0)
 		requester_pump(rq, REQUESTER_RESEND_BURST);
 	return REQUESTER_PROGRESS;
 }
 
-static enum requester_verdict nak(struct requester *rq, uint8_t syndrome, uint64_t now)
+static enum requester_verdict requester_nak(struct requester *rq, uint8_t syndrome, uint64_t now)
 {
 	if (ROCE_AETH_KIND(syndrome) == ROCE_AETH_RNR)
-		return rnr_nak(rq, syndrome, now);
+		return requester_rnr_nak(rq, syndrome, now);
 	rq->stats.naks++;
 	if (syndrome == ROCE_NAK_SEQUENCE)
-		return sequence_nak(rq);
+		return requester_sequence_nak(rq);
 	rq->nak = syndrome;
-	return give_up(rq, REQUESTER_NAK);
+	return requester_fail(rq, REQUESTER_NAK);
 }
 
-static void take_sample(struct requester *rq, uint32_t end, uint64_t now)
+static void requester_take_sample(struct requester *rq, uint32_t end, uint64_t now)
 {
 	uint64_t time = RTE_MAX((int64_t)(now - rq->timed_at), 1);
 
@@ -196,20 +197,20 @@ static void take_sample(struct requester *rq, uint32_t end, uint64_t now)
 	rq->rtt = RTE_MAX(time, rq->rtt - rq->rtt / 8);
 }
 
-static void grow_limit(struct requester *rq, uint32_t packets)
+static void requester_grow_limit(struct requester *rq, uint32_t packets)
 {
 	rq->grown += packets;
 	rq->limit = RTE_MIN(rq->limit + rq->grown / REQUESTER_GROWTH, REQUESTER_WINDOW);
 	rq->grown %= REQUESTER_GROWTH;
 }
 
-static void acknowledged(struct requester *rq, uint32_t end, uint64_t now)
+static void requester_acknowledged(struct requester *rq, uint32_t end, uint64_t now)
 {
 	if (rq->timing && roce_psn_diff(end, rq->timed_psn) > 0)
-		take_sample(rq, end, now);
+		requester_take_sample(rq, end, now);
 	if (unlikely(rq->limit < REQUESTER_WINDOW))
-		grow_limit(rq, roce_psn_diff(end, rq->una_psn));
-	retire(rq, end);
+		requester_grow_limit(rq, roce_psn_diff(end, rq->una_psn));
+	requester_retire(rq, end);
 	rq->timer = now;
 	rq->early = 0;
 	rq->retries = 0;
@@ -232,7 +233,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 	if (positive ? roce_psn_diff(end, rq->una_psn) <= 0 : roce_psn_diff(psn, rq->una_psn) < 0)
 		return REQUESTER_OLD;
 	if (progress)
-		acknowledged(rq, end, now);
+		requester_acknowledged(rq, end, now);
 	if (positive) {
 		rq->stats.acks++;
 		/* Go on with a retransmission that the burst limit had cut short. */
@@ -240,14 +241,14 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 			requester_pump(rq, REQUESTER_RESEND_BURST);
 		return REQUESTER_PROGRESS;
 	}
-	return nak(rq, syndrome, now);
+	return requester_nak(rq, syndrome, now);
 }
 
 void requester_notify(struct requester *rq, uint64_t now)
 {
 	rq->stats.notifications++;
 	dcqcn_notify(&rq->rate, now);
-	update_waiting(rq);
+	requester_update_waiting(rq);
 }
 
 /*
@@ -255,7 +256,7 @@ void requester_notify(struct requester *rq, uint64_t now)
  * So what is under way for much longer than acknowledgements take is sent again before the timeout,
  * as NICs with adaptive retransmission do: after some round trips, then twice as many, and so on.
  */
-static uint64_t early_at(const struct requester *rq)
+static uint64_t requester_early_at(const struct requester *rq)
 {
 	uint64_t first = RTE_MAX(4 * rq->rtt, rq->timeout / REQUESTER_EARLY);
 
@@ -273,7 +274,7 @@ uint64_t requester_deadline(const struct requester *rq)
 	if (rq->hold_until != 0)
 		return rq->hold_until;
 	if (rq->timeout != 0)
-		at = RTE_MIN(rq->timer + rq->timeout, early_at(rq));
+		at = RTE_MIN(rq->timer + rq->timeout, requester_early_at(rq));
 	if (rq->paced)
 		return RTE_MIN(at, rq->rate.next);
 	if (rq->send_psn != rq->next_psn && requester_under_way(rq) < rq->limit)
@@ -282,7 +283,7 @@ uint64_t requester_deadline(const struct requester *rq)
 }
 
 /* The acknowledgement timer ran out: everything again. False when it was the last try. */
-static bool time_out(struct requester *rq, uint64_t now)
+static bool requester_time_out(struct requester *rq, uint64_t now)
 {
 	/* Nothing is on the way: the rate does not allow it yet. */
 	if (rq->rate.limited && rq->send_psn == rq->una_psn) {
@@ -292,19 +293,19 @@ static bool time_out(struct requester *rq, uint64_t now)
 	/* The control thread reads it under way, to doubt the neighbour. */
 	__atomic_store_n(&rq->stats.timeouts, rq->stats.timeouts + 1, __ATOMIC_RELAXED);
 	if (rq->retries >= rq->retry_limit) {
-		give_up(rq, REQUESTER_RETRY_EXCEEDED);
+		requester_fail(rq, REQUESTER_RETRY_EXCEEDED);
 		return false;
 	}
 	rq->retries++;
 	rq->went_back = false;
 	rq->early = 0;
 	rq->timer = now;
-	go_back(rq);
+	requester_go_back(rq);
 	return true;
 }
 
 /* Go on where a burst, or the port's room, ended: nobody can have acknowledged that yet. */
-static void resume(struct requester *rq, uint64_t now)
+static void requester_resume(struct requester *rq, uint64_t now)
 {
 	uint32_t from = rq->send_psn;
 
@@ -313,7 +314,7 @@ static void resume(struct requester *rq, uint64_t now)
 		rq->timer = now;
 }
 
-static void poll_timers(struct requester *rq, uint64_t now)
+static void requester_poll_timers(struct requester *rq, uint64_t now)
 {
 	/* May be before the timer was started. */
 	uint64_t heard = rq->drained != NULL ? *rq->drained : now;
@@ -326,19 +327,19 @@ static void poll_timers(struct requester *rq, uint64_t now)
 		rq->timer = now;
 	} else if (rq->timeout != 0 && (int64_t)(heard - rq->timer) >= (int64_t)rq->timeout) {
 		/* signed: the timer may have been started after <now> was read */
-		if (!time_out(rq, now))
+		if (!requester_time_out(rq, now))
 			return;
-	} else if (rq->timeout != 0 && heard >= early_at(rq)) {
+	} else if (rq->timeout != 0 && heard >= requester_early_at(rq)) {
 		rq->early++;
 		rq->stats.early++;
-		limit_window(rq);
-		go_back(rq);
+		requester_limit_window(rq);
+		requester_go_back(rq);
 		/* The timer runs on: these tries are between its own. */
 		requester_pump(rq, REQUESTER_RESEND_BURST);
 		return;
 	}
 	if (rq->send_psn != rq->next_psn)
-		resume(rq, now);
+		requester_resume(rq, now);
 }
 
 void requester_poll(struct requester *rq, uint64_t now)
@@ -346,9 +347,9 @@ void requester_poll(struct requester *rq, uint64_t now)
 	if (unlikely(rq->rate.limited))
 		dcqcn_advance(&rq->rate, now);
 	if (unlikely(rq->una_psn != rq->next_psn) && rq->error == REQUESTER_OK)
-		poll_timers(rq, now);
+		requester_poll_timers(rq, now);
 	if (unlikely(rq->paced))
-		update_waiting(rq);
+		requester_update_waiting(rq);
 }
 
 void requester_poll_waiting(struct requester_list *waiting, uint64_t now)

@@ -28,7 +28,7 @@ struct shape {
 	uint32_t payload;
 };
 
-static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
+static inline struct shape write_shape_of(const struct cutter *c, uint32_t payload)
 {
 	static const uint8_t opcode[2][2][2] = {
 		{{ROCE_WRITE_MIDDLE, ROCE_WRITE_MIDDLE}, {ROCE_WRITE_LAST, ROCE_WRITE_LAST_IMM}},
@@ -48,7 +48,8 @@ static inline struct shape shape_of(const struct cutter *c, uint32_t payload)
 }
 
 /* Does this packet ask for an acknowledgement? */
-static inline bool asks(struct requester *rq, const struct cutter *c, const struct shape *s)
+static inline bool write_asks_for_ack(struct requester *rq, const struct cutter *c,
+				      const struct shape *s)
 {
 	bool ask = (c->flags & REQUESTER_ACK_REQUEST && s->last) ||
 		   ++rq->unasked == REQUESTER_ACK_EVERY;
@@ -59,13 +60,13 @@ static inline bool asks(struct requester *rq, const struct cutter *c, const stru
 }
 
 /* Write all headers, masked, to <at>. */
-static inline void headers_write(struct requester *rq, uint8_t *at, const struct cutter *c,
+static inline void write_headers(struct requester *rq, uint8_t *at, const struct cutter *c,
 				 const struct shape *s)
 {
 	struct roce_header h = {
 		.opcode = s->opcode,
 		.pad = s->pad,
-		.ack_request = asks(rq, c, s),
+		.ack_request = write_asks_for_ack(rq, c, s),
 		.psn = rq->next_psn,
 		.body = s->extensions + s->payload + s->pad,
 	};
@@ -88,14 +89,14 @@ static inline void headers_write(struct requester *rq, uint8_t *at, const struct
 }
 
 /* Pad and ICRC behind the packet's last byte. */
-static void trailer_write(uint8_t *at, uint8_t pad, uint32_t crc)
+static void write_trailer(uint8_t *at, uint8_t pad, uint32_t crc)
 {
 	memset(at, 0, pad);
 	crc = htole32(roce_icrc(crc, at, pad));
 	memcpy(at + pad, &crc, sizeof(crc));
 }
 
-static uint32_t icrc_of_segments(const struct rte_mbuf *m)
+static uint32_t write_icrc_of_segments(const struct rte_mbuf *m)
 {
 	uint32_t crc = ROCE_ICRC_SEED, skip = ROCE_ETHER_LENGTH;
 
@@ -109,14 +110,15 @@ static uint32_t icrc_of_segments(const struct rte_mbuf *m)
 
 /* Append pad and ICRC to the chain: in the last segment's tailroom if <in_place>, else in one more.
  */
-static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t pad, bool in_place)
+static int write_append_trailer(struct requester *rq, struct rte_mbuf *head, uint8_t pad,
+				bool in_place)
 {
 	struct rte_mbuf *last = rte_pktmbuf_lastseg(head), *more;
-	uint32_t crc = icrc_of_segments(head);
+	uint32_t crc = write_icrc_of_segments(head);
 	uint32_t length = pad + ROCE_ICRC_LENGTH;
 
 	if (in_place && rte_pktmbuf_tailroom(last) >= length) {
-		trailer_write(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len), pad, crc);
+		write_trailer(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len), pad, crc);
 		last->data_len += length;
 		head->pkt_len += length;
 		return 0;
@@ -124,7 +126,7 @@ static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t p
 	more = rte_pktmbuf_alloc(rq->pool);
 	if (more == NULL)
 		return -ENOMEM;
-	trailer_write(rte_pktmbuf_mtod(more, uint8_t *), pad, crc);
+	write_trailer(rte_pktmbuf_mtod(more, uint8_t *), pad, crc);
 	more->data_len = length;
 	more->pkt_len = length;
 	last->next = more;
@@ -133,17 +135,17 @@ static int trailer_append(struct requester *rq, struct rte_mbuf *head, uint8_t p
 	return 0;
 }
 
-static void window_push(struct requester *rq, struct rte_mbuf *m)
+static void write_window_push(struct requester *rq, struct rte_mbuf *m)
 {
 	rq->window[rq->next_psn & REQUESTER_WINDOW_MASK] = m;
 	rq->next_psn = roce_psn_add(rq->next_psn, 1);
 }
 
 /* A packet built around the payload in <m>: the usual case, and the fast one. */
-static __rte_always_inline int build_in_place(struct requester *rq, const struct cutter *c,
+static __rte_always_inline int write_in_place(struct requester *rq, const struct cutter *c,
 					      struct rte_mbuf *m)
 {
-	struct shape s = shape_of(c, m->data_len);
+	struct shape s = write_shape_of(c, m->data_len);
 	uint32_t front = rq->path->length + s.extensions;
 	uint32_t trailer = s.pad + ROCE_ICRC_LENGTH, crc;
 	uint8_t *at, *tail;
@@ -152,7 +154,7 @@ static __rte_always_inline int build_in_place(struct requester *rq, const struct
 	at = (uint8_t *)rte_pktmbuf_prepend(m, front);
 	if (at == NULL)
 		return -EINVAL;
-	headers_write(rq, at, c, &s);
+	write_headers(rq, at, c, &s);
 	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
 		tail = at + m->data_len;
 		memset(tail, 0, s.pad);
@@ -162,7 +164,7 @@ static __rte_always_inline int build_in_place(struct requester *rq, const struct
 		m->data_len += trailer;
 		m->pkt_len += trailer;
 	} else {
-		ret = trailer_append(rq, m, s.pad, false);
+		ret = write_append_trailer(rq, m, s.pad, false);
 		if (ret < 0) {
 			rte_pktmbuf_adj(m, front);
 			rq->unasked = REQUESTER_ACK_EVERY - 1; /* it may have asked */
@@ -170,12 +172,12 @@ static __rte_always_inline int build_in_place(struct requester *rq, const struct
 		}
 	}
 	roce_header_unmask(at, rq->path);
-	window_push(rq, m);
+	write_window_push(rq, m);
 	return 0;
 }
 
 /* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
-static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
+static struct rte_mbuf *write_copy(struct requester *rq, const struct cutter *c,
 				   const struct shape *s)
 {
 	uint32_t front = rq->path->length + s->extensions;
@@ -190,9 +192,9 @@ static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
-	headers_write(rq, at, c, s);
+	write_headers(rq, at, c, s);
 	memcpy(at + front, rte_pktmbuf_mtod_offset(c->message, uint8_t *, c->offset), s->payload);
-	if (trailer_append(rq, m, s->pad, true) < 0) {
+	if (write_append_trailer(rq, m, s->pad, true) < 0) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
@@ -202,7 +204,7 @@ static struct rte_mbuf *build_copy(struct requester *rq, const struct cutter *c,
 }
 
 /* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
-static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter *c,
+static struct rte_mbuf *write_indirect(struct requester *rq, const struct cutter *c,
 				       const struct shape *s)
 {
 	uint32_t front = rq->path->length + s->extensions;
@@ -215,7 +217,7 @@ static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter
 	if (piece == NULL)
 		goto free_head;
 	at = (uint8_t *)rte_pktmbuf_append(head, front);
-	headers_write(rq, at, c, s);
+	write_headers(rq, at, c, s);
 	rte_pktmbuf_attach(piece, c->message);
 	piece->data_off = c->message->data_off + c->offset;
 	piece->data_len = s->payload;
@@ -224,7 +226,7 @@ static struct rte_mbuf *build_indirect(struct requester *rq, const struct cutter
 	head->nb_segs = 2;
 	head->pkt_len += s->payload;
 	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
-	if (trailer_append(rq, head, s->pad, s->last) < 0)
+	if (write_append_trailer(rq, head, s->pad, s->last) < 0)
 		goto free_head;
 	roce_header_unmask(at, rq->path);
 	return head;
@@ -235,7 +237,7 @@ free_head:
 
 /* A message of several packets. All are built before the first is sent, so that it is all or none.
  */
-static __attribute__((noinline)) int build_many(struct requester *rq, struct cutter cut)
+static __attribute__((noinline)) int write_many(struct requester *rq, struct cutter cut)
 {
 	struct cutter *c = &cut;
 	uint32_t first_psn = rq->next_psn, at_psn;
@@ -243,11 +245,11 @@ static __attribute__((noinline)) int build_many(struct requester *rq, struct cut
 	struct shape s;
 
 	while (c->offset < c->length) {
-		s = shape_of(c, RTE_MIN(c->length - c->offset, rq->path->mtu));
-		m = rq->multi_segment ? build_indirect(rq, c, &s) : build_copy(rq, c, &s);
+		s = write_shape_of(c, RTE_MIN(c->length - c->offset, rq->path->mtu));
+		m = rq->multi_segment ? write_indirect(rq, c, &s) : write_copy(rq, c, &s);
 		if (m == NULL)
 			goto undo;
-		window_push(rq, m);
+		write_window_push(rq, m);
 		c->offset += s.payload;
 	}
 	/* The pieces hold references; the message's own goes. */
@@ -264,7 +266,7 @@ undo:
 }
 
 /* What was built since <first>. While retransmitting it waits for its turn: order is everything. */
-static inline void send_built(struct requester *rq, uint32_t first, struct rte_mbuf *only)
+static inline void write_send_built(struct requester *rq, uint32_t first, struct rte_mbuf *only)
 {
 	*rq->held += roce_psn_diff(rq->next_psn, first);
 	if (rq->una_psn == first)
@@ -287,10 +289,10 @@ static __rte_always_inline int write_message(struct requester *rq, struct cutter
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return -EPIPE;
-	ret = likely(one) ? build_in_place(rq, &c, m) : build_many(rq, c);
+	ret = likely(one) ? write_in_place(rq, &c, m) : write_many(rq, c);
 	if (ret < 0)
 		return ret;
-	send_built(rq, first, one ? m : NULL);
+	write_send_built(rq, first, one ? m : NULL);
 	return 0;
 }
 
@@ -311,7 +313,7 @@ int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint3
 
 void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)
 {
-	window_push(rq, m);
+	write_window_push(rq, m);
 	++*rq->held;
 	rq->send_psn = rq->sent_psn = rq->next_psn;
 	rq->stats.packets++;

@@ -7,23 +7,23 @@ void responder_init(struct responder *r, const struct rdma_region *region, uint3
 	*r = (struct responder){.region = *region, .mtu = mtu, .epsn = psn & ROCE_PSN_MASK};
 }
 
-static void note_ack(struct responder *r, uint32_t psn, uint8_t syndrome)
+static void responder_note_ack(struct responder *r, uint32_t psn, uint8_t syndrome)
 {
 	r->ack_due = true;
 	r->ack_psn = psn;
 	r->ack_syndrome = syndrome;
 }
 
-static enum responder_verdict refuse(struct responder *r, const struct roce_packet *p, uint8_t nak,
-				     enum responder_verdict verdict)
+static enum responder_verdict responder_refuse(struct responder *r, const struct roce_packet *p,
+					       uint8_t nak, enum responder_verdict verdict)
 {
 	__atomic_store_n(&r->error, true, __ATOMIC_RELAXED);
 	r->stats.naks++;
-	note_ack(r, p->psn, nak);
+	responder_note_ack(r, p->psn, nak);
 	return verdict;
 }
 
-static bool in_region(const struct rdma_region *region, uint64_t va, uint32_t length)
+static bool responder_in_region(const struct rdma_region *region, uint64_t va, uint32_t length)
 {
 	uint64_t offset = va - region->va;
 
@@ -34,7 +34,8 @@ static bool in_region(const struct rdma_region *region, uint64_t va, uint32_t le
 }
 
 /* Do opcode, payload length and pad fit what the message has seen so far? (IBTA 9.7.4.1.2) */
-static bool in_sequence(const struct responder *r, const struct roce_packet *p, uint8_t has)
+static bool responder_in_sequence(const struct responder *r, const struct roce_packet *p,
+				  uint8_t has)
 {
 	uint32_t left = has & ROCE_IS_FIRST ? p->length : r->left;
 
@@ -60,7 +61,8 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		r->stats.duplicates++;
 		/* A pending NAK says more than a repeated ACK. */
 		if (!r->ack_due || ROCE_AETH_KIND(r->ack_syndrome) == ROCE_AETH_ACK)
-			note_ack(r, roce_psn_add(r->epsn, ROCE_PSN_MASK), ROCE_CREDITS_UNUSED);
+			responder_note_ack(r, roce_psn_add(r->epsn, ROCE_PSN_MASK),
+					   ROCE_CREDITS_UNUSED);
 		return RESPONDER_DUPLICATE;
 	}
 	if (distance > 0) {
@@ -68,21 +70,21 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		if (!r->nak_sent) {
 			r->nak_sent = true;
 			r->stats.naks++;
-			note_ack(r, r->epsn, ROCE_NAK_SEQUENCE);
+			responder_note_ack(r, r->epsn, ROCE_NAK_SEQUENCE);
 		}
 		return RESPONDER_AHEAD;
 	}
 	/* Not served means not supported (IBTA volume 1, 9.7.4.1.2): as with a bad order. */
-	if (!(has & ROCE_IS_WRITE) || !in_sequence(r, p, has))
-		return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
+	if (!(has & ROCE_IS_WRITE) || !responder_in_sequence(r, p, has))
+		return responder_refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 	if (has & ROCE_IS_FIRST) {
 		/* No message is longer (IBTA volume 1, 9.7.2.3). */
 		if (p->length > ROCE_MESSAGE_MAX)
-			return refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
+			return responder_refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 		/* A write of nothing touches no memory: neither rkey nor address matter. */
-		if (p->length > 0 &&
-		    (p->rkey != r->region.rkey || !in_region(&r->region, p->va, p->length)))
-			return refuse(r, p, ROCE_NAK_REMOTE_ACCESS, RESPONDER_ACCESS);
+		if (p->length > 0 && (p->rkey != r->region.rkey ||
+				      !responder_in_region(&r->region, p->va, p->length)))
+			return responder_refuse(r, p, ROCE_NAK_REMOTE_ACCESS, RESPONDER_ACCESS);
 		r->va = p->va;
 		r->left = p->length;
 	}
@@ -104,7 +106,7 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		r->stats.messages++;
 	}
 	if (p->ack_request)
-		note_ack(r, p->psn, ROCE_CREDITS_UNUSED);
+		responder_note_ack(r, p->psn, ROCE_CREDITS_UNUSED);
 	return RESPONDER_ACCEPT;
 }
 

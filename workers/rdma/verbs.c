@@ -16,7 +16,7 @@
 /* Code 12 is 640 us: a peer whose receive queue is empty for a moment is asked again soon. */
 #define RNR_TIMER 12
 
-static void format_address(const struct in6_addr *a, char *text, size_t size)
+static void verbs_format_address(const struct in6_addr *a, char *text, size_t size)
 {
 	if (IN6_IS_ADDR_V4MAPPED(a))
 		inet_ntop(AF_INET, a->s6_addr + 12, text, size);
@@ -25,7 +25,7 @@ static void format_address(const struct in6_addr *a, char *text, size_t size)
 }
 
 /* Add to a list in <text>, as far as it fits. */
-static void list(char *text, size_t size, const char *item)
+static void verbs_list_add(char *text, size_t size, const char *item)
 {
 	size_t at = strlen(text);
 
@@ -40,7 +40,7 @@ static struct ibv_context *open_by_name(const char *name, char *error, size_t si
 	char names[256] = "";
 
 	for (int i = 0; devices != NULL && i < n; i++) {
-		list(names, sizeof(names), ibv_get_device_name(devices[i]));
+		verbs_list_add(names, sizeof(names), ibv_get_device_name(devices[i]));
 		if (strcmp(ibv_get_device_name(devices[i]), name) == 0)
 			found = devices[i];
 	}
@@ -80,8 +80,8 @@ static int find_gid(const struct verbs_device *d, struct ibv_gid_entry *found, c
 			continue;
 		if (memcmp(found->gid.raw, &d->address, sizeof(d->address)) == 0)
 			return 0;
-		format_address((const struct in6_addr *)found->gid.raw, one, sizeof(one));
-		list(have, size, one);
+		verbs_format_address((const struct in6_addr *)found->gid.raw, one, sizeof(one));
+		verbs_list_add(have, size, one);
 	}
 	return -EADDRNOTAVAIL;
 }
@@ -97,7 +97,7 @@ static int choose_gid(struct verbs_device *d, char *error, size_t size)
 		d->gid_index = found.gid_index;
 		return 0;
 	}
-	format_address(&d->address, ours, sizeof(ours));
+	verbs_format_address(&d->address, ours, sizeof(ours));
 	snprintf(error, size,
 		 "%s is no RoCE v2 address of RDMA device '%s'; %s%s; give its network interface "
 		 "the address, or name another device",
@@ -229,7 +229,7 @@ const char *verbs_describe(const struct verbs_device *d, char *text, size_t size
 	union ibv_gid gid;
 
 	if (ibv_query_gid(d->context, d->port, d->gid_index, &gid) == 0)
-		format_address((const struct in6_addr *)gid.raw, address, sizeof(address));
+		verbs_format_address((const struct in6_addr *)gid.raw, address, sizeof(address));
 	snprintf(text, size,
 		 "rdma_device=%s port=%u gid_index=%u gid_type=rocev2 gid=%s pkey_index=%u "
 		 "path_mtu=%u traffic_class=%u",

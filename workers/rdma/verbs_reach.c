@@ -63,7 +63,8 @@ static uint16_t ask_kernel(int fd, uint32_t ifindex, const struct in6_addr *peer
 }
 
 /* A datagram that wants the address makes the kernel ask for it. False: there is no sending one. */
-static bool want(uint32_t ifindex, const struct in6_addr *ours, const struct in6_addr *peer)
+static bool provoke_resolution(uint32_t ifindex, const struct in6_addr *ours,
+			       const struct in6_addr *peer)
 {
 	struct sockaddr_in6 from = {.sin6_family = AF_INET6, .sin6_addr = *ours},
 			    to = {.sin6_family = AF_INET6,
@@ -82,7 +83,7 @@ static bool want(uint32_t ifindex, const struct in6_addr *ours, const struct in6
 	return sent;
 }
 
-static bool is_asked_for(uint16_t state)
+static bool is_unresolved(uint16_t state)
 {
 	return state == NUD_INCOMPLETE || state == NUD_FAILED;
 }
@@ -95,12 +96,13 @@ int verbs_reach(uint32_t ifindex, const struct in6_addr *ours, const struct in6_
 	if (fd < 0)
 		return 0;
 	state = ask_kernel(fd, ifindex, peer);
-	if (state == NUD_NONE || is_asked_for(state))
-		state = want(ifindex, ours, peer) ? ask_kernel(fd, ifindex, peer) : NUD_NONE;
-	for (int i = 0; i < TRIES && is_asked_for(state); i++) {
+	if (state == NUD_NONE || is_unresolved(state))
+		state = provoke_resolution(ifindex, ours, peer) ? ask_kernel(fd, ifindex, peer)
+								: NUD_NONE;
+	for (int i = 0; i < TRIES && is_unresolved(state); i++) {
 		poll(NULL, 0, WAIT_MS);
 		state = ask_kernel(fd, ifindex, peer);
 	}
 	close(fd);
-	return is_asked_for(state) ? -ETIMEDOUT : 0;
+	return is_unresolved(state) ? -ETIMEDOUT : 0;
 }

@@ -50,7 +50,7 @@ static void add_pool(struct rte_mempool *pool, void *memory)
 	rte_mempool_mem_iter(pool, add_chunk, memory);
 }
 
-static int by_start(const void *a, const void *b)
+static int span_by_start(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
@@ -58,11 +58,11 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Chunks that touch become one. */
-static void merge(struct verbs_memory *memory)
+static void spans_merge(struct verbs_memory *memory)
 {
 	unsigned int last = 0;
 
-	qsort(memory->span, memory->n, sizeof(*memory->span), by_start);
+	qsort(memory->span, memory->n, sizeof(*memory->span), span_by_start);
 	for (unsigned int i = 1; i < memory->n; i++) {
 		if (memory->span[i].start <= memory->span[last].end)
 			memory->span[last].end =
@@ -82,7 +82,7 @@ struct verbs_memory *verbs_memory_create(struct verbs_device *device, char *erro
 		return NULL;
 	}
 	rte_mempool_walk(add_pool, memory);
-	merge(memory);
+	spans_merge(memory);
 	for (unsigned int i = 0; i < memory->n; i++) {
 		struct span *s = &memory->span[i];
 
@@ -112,7 +112,7 @@ void verbs_memory_destroy(struct verbs_memory *memory)
 }
 
 /* NULL when it is in no mempool that there was. */
-static const struct ibv_mr *memory_of(const struct verbs_memory *memory, uintptr_t address)
+static const struct ibv_mr *verbs_mr_of(const struct verbs_memory *memory, uintptr_t address)
 {
 	unsigned int low = 0, high = memory->n;
 
@@ -178,7 +178,7 @@ void verbs_lane_awake(struct verbs_lane *lane)
 /* --- queue pairs ---------------------------------------------------------------------------------
  */
 
-static int make_qp(struct verbs_qp *qp, const struct verbs_qp_params *params)
+static int verbs_qp_make(struct verbs_qp *qp, const struct verbs_qp_params *params)
 {
 	struct verbs_device *device = qp->lane->device;
 	/* In an error all that is posted completes at once, asked for or not. */
@@ -224,7 +224,7 @@ struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_
 	qp->lane = lane;
 	qp->tag = params->tag;
 	qp->spent = params->receive;
-	ret = make_qp(qp, params);
+	ret = verbs_qp_make(qp, params);
 	if (ret < 0) {
 		verbs_qp_destroy(qp);
 		errno = -ret;
@@ -284,12 +284,12 @@ void verbs_qp_refill(struct verbs_qp *qp)
 /* --- sending -------------------------------------------------------------------------------------
  */
 
-static int write_mbuf(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
-		      uint32_t imm, uint32_t flags)
+static int verbs_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+		       uint32_t imm, uint32_t flags)
 {
 	struct verbs_qp *qp = rq->engine_context;
 	uintptr_t address = rte_pktmbuf_mtod(m, uintptr_t);
-	const struct ibv_mr *mr = memory_of(qp->lane->memory, address);
+	const struct ibv_mr *mr = verbs_mr_of(qp->lane->memory, address);
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return -EPIPE;
@@ -311,7 +311,7 @@ static int write_mbuf(struct requester *rq, struct rte_mbuf *m, uint64_t va, uin
 }
 
 /* One doorbell for all that was written since the last. */
-static void ring(struct requester *rq)
+static void verbs_ring(struct requester *rq)
 {
 	struct verbs_qp *qp = rq->engine_context;
 
@@ -322,7 +322,7 @@ static void ring(struct requester *rq)
 		__atomic_store_n(&rq->error, REQUESTER_DEVICE, __ATOMIC_RELEASE);
 }
 
-static const struct requester_engine engine = {.write = write_mbuf, .ring = ring};
+static const struct requester_engine engine = {.write = verbs_write, .ring = verbs_ring};
 
 void verbs_requester_attach(struct requester *rq, struct verbs_qp *qp)
 {
@@ -332,7 +332,7 @@ void verbs_requester_attach(struct requester *rq, struct verbs_qp *qp)
 	rq->timeout = 0;
 }
 
-static enum requester_error error_of(struct requester *rq, enum ibv_wc_status status)
+static enum requester_error verbs_error_of(struct requester *rq, enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_RETRY_EXC_ERR:
@@ -358,5 +358,5 @@ void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uin
 	if (likely(wc->status == IBV_WC_SUCCESS))
 		requester_ack(rq, wc->wr_id & ROCE_PSN_MASK, ROCE_CREDITS_UNUSED, now);
 	else if (rq->error == REQUESTER_OK)
-		__atomic_store_n(&rq->error, error_of(rq, wc->status), __ATOMIC_RELEASE);
+		__atomic_store_n(&rq->error, verbs_error_of(rq, wc->status), __ATOMIC_RELEASE);
 }

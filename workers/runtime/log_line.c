@@ -66,7 +66,7 @@ static bool is_name(int c)
 }
 
 /* "lb: " in front; returns what follows. */
-static struct span take_module(struct span text, struct span *module)
+static struct span parts_take_module(struct span text, struct span *module)
 {
 	size_t n = 0;
 
@@ -106,7 +106,7 @@ static size_t word_length(struct span text)
 }
 
 /* A value and how many bytes it takes with its quotes; 0 without a value: it is none. */
-static size_t take_value(struct span text, struct span *value)
+static size_t parts_take_value(struct span text, struct span *value)
 {
 	const char *end;
 	size_t n;
@@ -126,7 +126,7 @@ static size_t take_value(struct span text, struct span *value)
 	return n;
 }
 
-static bool same(struct span a, struct span b)
+static bool span_equal(struct span a, struct span b)
 {
 	return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
 }
@@ -134,13 +134,13 @@ static bool same(struct span a, struct span b)
 static bool has_field(const struct parts *p, struct span key)
 {
 	for (unsigned int i = 0; i < p->n; i++)
-		if (same(p->field[i].key, key))
+		if (span_equal(p->field[i].key, key))
 			return true;
 	return false;
 }
 
 /* A pair at the start of <text>: its bytes, or 0. A second of the same name is words. */
-static size_t take_pair(struct span text, struct parts *p)
+static size_t parts_take_pair(struct span text, struct parts *p)
 {
 	size_t n = key_length(text), taken;
 	struct field field;
@@ -148,22 +148,22 @@ static size_t take_pair(struct span text, struct parts *p)
 	if (n == 0 || p->n == FIELDS_MAX)
 		return 0;
 	field.key = (struct span){text.at, n - 1};
-	taken = take_value((struct span){text.at + n, text.n - n}, &field.value);
+	taken = parts_take_value((struct span){text.at + n, text.n - n}, &field.value);
 	if (taken == 0 || has_field(p, field.key))
 		return 0;
 	p->field[p->n++] = field;
 	return n + taken;
 }
 
-static void part(struct span text, struct parts *p)
+static void parts_split(struct span text, struct parts *p)
 {
-	struct span rest = take_module(text, &p->module);
+	struct span rest = parts_take_module(text, &p->module);
 	const char *end = rest.at;
 
 	p->n = 0;
 	p->words = (struct span){rest.at, 0};
 	while (rest.n > 0) {
-		size_t n = take_pair(rest, p);
+		size_t n = parts_take_pair(rest, p);
 
 		if (n == 0 && rest.at[0] != ' ') {
 			n = word_length(rest);
@@ -185,7 +185,7 @@ struct out {
 	char *at;
 };
 
-static void put(struct out *o, const char *text)
+static void out_text(struct out *o, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -193,13 +193,13 @@ static void put(struct out *o, const char *text)
 	o->at += n;
 }
 
-static void put_span(struct out *o, struct span s)
+static void out_span(struct out *o, struct span s)
 {
 	memcpy(o->at, s.at, s.n);
 	o->at += s.n;
 }
 
-static void put_hex(struct out *o, const char *format, unsigned int value)
+static void out_hex(struct out *o, const char *format, unsigned int value)
 {
 	o->at += sprintf(o->at, format, value);
 }
@@ -230,7 +230,7 @@ static bool is_control(const uint8_t *s, size_t length)
 	       (length == 3 && s[0] == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9));
 }
 
-static unsigned int code_of(const uint8_t *s, size_t length)
+static unsigned int utf8_code(const uint8_t *s, size_t length)
 {
 	if (length == 1)
 		return s[0];
@@ -240,7 +240,7 @@ static unsigned int code_of(const uint8_t *s, size_t length)
 }
 
 /* Control characters as \uXXXX, or as JSON's short ones; what is not UTF-8 as U+FFFD. */
-static void put_clean(struct out *o, struct span text, bool quoted)
+static void out_clean(struct out *o, struct span text, bool quoted)
 {
 	const uint8_t *s = (const uint8_t *)text.at;
 
@@ -248,29 +248,29 @@ static void put_clean(struct out *o, struct span text, bool quoted)
 		n = utf8_length(s + i, text.n - i);
 		/* Few readers take a NUL in whatever clothes. */
 		if (n == 0 || s[i] == '\0') {
-			put(o, "\xef\xbf\xbd");
+			out_text(o, "\xef\xbf\xbd");
 			n = 1;
 		} else if (quoted && (s[i] == '"' || s[i] == '\\')) {
 			*o->at++ = '\\';
 			*o->at++ = (char)s[i];
 		} else if (s[i] == '\n' || s[i] == '\t') {
-			put(o, s[i] == '\n' ? "\\n" : "\\t");
+			out_text(o, s[i] == '\n' ? "\\n" : "\\t");
 		} else if (is_control(s + i, n)) {
-			put_hex(o, "\\u%04x", code_of(s + i, n));
+			out_hex(o, "\\u%04x", utf8_code(s + i, n));
 		} else {
-			put_span(o, (struct span){text.at + i, n});
+			out_span(o, (struct span){text.at + i, n});
 		}
 	}
 }
 
-static void put_quoted(struct out *o, struct span text)
+static void out_quoted(struct out *o, struct span text)
 {
-	put(o, "\"");
-	put_clean(o, text, true);
-	put(o, "\"");
+	out_text(o, "\"");
+	out_clean(o, text, true);
+	out_text(o, "\"");
 }
 
-static void put_time(struct out *o, const struct timespec *time)
+static void out_time(struct out *o, const struct timespec *time)
 {
 	struct tm tm;
 
@@ -290,32 +290,32 @@ static bool is_reserved(struct span key)
 	static const char *const names[] = {"time", "level", "module", "msg"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (same(key, span_of(names[i])))
+		if (span_equal(key, span_of(names[i])))
 			return true;
 	return false;
 }
 
-static void put_key(struct out *o, struct span key)
+static void out_key(struct out *o, struct span key)
 {
-	put_span(o, key);
+	out_span(o, key);
 	if (is_reserved(key))
-		put(o, "_");
+		out_text(o, "_");
 }
 
 /* --- the formats ------------------------------------------------------------------------------ */
 
-static void write_text(struct out *o, const struct log_line *line, const struct parts *p,
-		       struct span text)
+static void write_as_text(struct out *o, const struct log_line *line, const struct parts *p,
+			  struct span text)
 {
-	put_time(o, &line->time);
-	put(o, " ");
-	put(o, log_level_name(line->level));
-	put(o, " ");
-	put_clean(o, text, false);
+	out_time(o, &line->time);
+	out_text(o, " ");
+	out_text(o, log_level_name(line->level));
+	out_text(o, " ");
+	out_clean(o, text, false);
 }
 
 /* A value that no reader could take for anything else goes without quotes. */
-static void put_logfmt(struct out *o, struct span value)
+static void out_logfmt(struct out *o, struct span value)
 {
 	bool plain = value.n > 0;
 
@@ -323,29 +323,29 @@ static void put_logfmt(struct out *o, struct span value)
 		plain &= (unsigned char)value.at[i] > ' ' && (unsigned char)value.at[i] < 0x7f &&
 			 strchr("\"\\=", value.at[i]) == NULL;
 	if (plain)
-		put_span(o, value);
+		out_span(o, value);
 	else
-		put_quoted(o, value);
+		out_quoted(o, value);
 }
 
-static void write_logfmt(struct out *o, const struct log_line *line, const struct parts *p,
-			 struct span text)
+static void write_as_logfmt(struct out *o, const struct log_line *line, const struct parts *p,
+			    struct span text)
 {
-	put(o, "time=");
-	put_time(o, &line->time);
-	put(o, " level=");
-	put(o, log_level_name(line->level));
-	put(o, " module=");
-	put_logfmt(o, p->module.n > 0 ? p->module : span_of("dpdk"));
+	out_text(o, "time=");
+	out_time(o, &line->time);
+	out_text(o, " level=");
+	out_text(o, log_level_name(line->level));
+	out_text(o, " module=");
+	out_logfmt(o, p->module.n > 0 ? p->module : span_of("dpdk"));
 	if (p->words.n > 0) {
-		put(o, " msg=");
-		put_logfmt(o, p->words);
+		out_text(o, " msg=");
+		out_logfmt(o, p->words);
 	}
 	for (unsigned int i = 0; i < p->n; i++) {
-		put(o, " ");
-		put_key(o, p->field[i].key);
-		put(o, "=");
-		put_logfmt(o, p->field[i].value);
+		out_text(o, " ");
+		out_key(o, p->field[i].key);
+		out_text(o, "=");
+		out_logfmt(o, p->field[i].value);
 	}
 }
 
@@ -360,45 +360,45 @@ static bool is_number(struct span value)
 	return true;
 }
 
-static void write_json(struct out *o, const struct log_line *line, const struct parts *p,
-		       struct span text)
+static void write_as_json(struct out *o, const struct log_line *line, const struct parts *p,
+			  struct span text)
 {
-	put(o, "{\"time\":\"");
-	put_time(o, &line->time);
-	put(o, "\",\"level\":\"");
-	put(o, log_level_name(line->level));
-	put(o, "\",\"module\":");
-	put_quoted(o, p->module.n > 0 ? p->module : span_of("dpdk"));
+	out_text(o, "{\"time\":\"");
+	out_time(o, &line->time);
+	out_text(o, "\",\"level\":\"");
+	out_text(o, log_level_name(line->level));
+	out_text(o, "\",\"module\":");
+	out_quoted(o, p->module.n > 0 ? p->module : span_of("dpdk"));
 	if (p->words.n > 0) {
-		put(o, ",\"msg\":");
-		put_quoted(o, p->words);
+		out_text(o, ",\"msg\":");
+		out_quoted(o, p->words);
 	}
 	for (unsigned int i = 0; i < p->n; i++) {
-		put(o, ",\"");
-		put_key(o, p->field[i].key);
-		put(o, "\":");
+		out_text(o, ",\"");
+		out_key(o, p->field[i].key);
+		out_text(o, "\":");
 		if (is_number(p->field[i].value))
-			put_span(o, p->field[i].value);
+			out_span(o, p->field[i].value);
 		else
-			put_quoted(o, p->field[i].value);
+			out_quoted(o, p->field[i].value);
 	}
-	put(o, "}");
+	out_text(o, "}");
 }
 
 size_t log_line_write(enum log_format format, const struct log_line *line, char out[LOG_LINE_MAX])
 {
 	static void (*const writers[LOG_FORMATS])(struct out *, const struct log_line *,
 						  const struct parts *, struct span) = {
-		[LOG_FORMAT_TEXT] = write_text,
-		[LOG_FORMAT_LOGFMT] = write_logfmt,
-		[LOG_FORMAT_JSON] = write_json,
+		[LOG_FORMAT_TEXT] = write_as_text,
+		[LOG_FORMAT_LOGFMT] = write_as_logfmt,
+		[LOG_FORMAT_JSON] = write_as_json,
 	};
 	struct span text = {line->text, line->length < LOG_TEXT_MAX ? line->length : LOG_TEXT_MAX};
 	struct out o = {out};
 	struct parts p;
 
-	part(text, &p);
+	parts_split(text, &p);
 	writers[format](&o, line, &p, text);
-	put(&o, "\n");
+	out_text(&o, "\n");
 	return (size_t)(o.at - out);
 }

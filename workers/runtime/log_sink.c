@@ -22,7 +22,7 @@ static struct {
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A log that nobody takes is lost: there is nobody to tell. */
-static void write_all(const char *bytes, size_t n)
+static void sink_write(const char *bytes, size_t n)
 {
 	while (n > 0) {
 		ssize_t written = write(STDERR_FILENO, bytes, n);
@@ -36,7 +36,7 @@ static void write_all(const char *bytes, size_t n)
 	}
 }
 
-static void name_worker(void)
+static void sink_name_worker(void)
 {
 	size_t room = sizeof(sink.text) - sink.length;
 	int n;
@@ -48,24 +48,24 @@ static void name_worker(void)
 		sink.length += (size_t)n;
 }
 
-static void end_line(int level)
+static void sink_end_line(int level)
 {
 	struct log_line line = {.level = level, .text = sink.text};
 
-	name_worker();
+	sink_name_worker();
 	line.length = sink.length;
 
 	clock_gettime(CLOCK_REALTIME, &line.time);
-	write_all(sink.out, log_line_write(sink.format, &line, sink.out));
+	sink_write(sink.out, log_line_write(sink.format, &line, sink.out));
 	sink.length = 0;
 }
 
-static void take(int level, const char *bytes, size_t n)
+static void sink_take(int level, const char *bytes, size_t n)
 {
 	pthread_mutex_lock(&sink.lock);
 	for (size_t i = 0; i < n; i++) {
 		if (bytes[i] == '\n')
-			end_line(level);
+			sink_end_line(level);
 		else if (sink.length < sizeof(sink.text))
 			sink.text[sink.length++] = bytes[i];
 	}
@@ -73,15 +73,15 @@ static void take(int level, const char *bytes, size_t n)
 }
 
 /* By the thread that logs, while its message is the current one: rte_log() flushes. */
-static ssize_t on_write(void *cookie, const char *bytes, size_t n)
+static ssize_t sink_on_write(void *cookie, const char *bytes, size_t n)
 {
-	take(rte_log_cur_msg_loglevel(), bytes, n);
+	sink_take(rte_log_cur_msg_loglevel(), bytes, n);
 	return (ssize_t)n;
 }
 
 int log_sink_open(enum log_format format)
 {
-	static const cookie_io_functions_t functions = {.write = on_write};
+	static const cookie_io_functions_t functions = {.write = sink_on_write};
 	static FILE *stream; /* for good: somebody may be logging */
 
 	log_sink_format(format);
@@ -117,6 +117,6 @@ void log_sink_say(int level, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	take(level, text, strlen(text));
-	take(level, "\n", 1);
+	sink_take(level, text, strlen(text));
+	sink_take(level, "\n", 1);
 }

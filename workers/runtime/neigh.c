@@ -14,18 +14,18 @@
 #define OPT_SOURCE   1
 #define OPT_TARGET   2
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t neigh_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static void neigh_put16(uint8_t *at, uint16_t value)
 {
 	at[0] = value >> 8;
 	at[1] = value & 0xff;
 }
 
-static void map4(struct in6_addr *out, const uint8_t *ip4)
+static void neigh_map4(struct in6_addr *out, const uint8_t *ip4)
 {
 	memset(out, 0, sizeof(*out));
 	out->s6_addr[10] = out->s6_addr[11] = 0xff;
@@ -36,7 +36,7 @@ static void ether_build(uint8_t *frame, const uint8_t *to, const uint8_t *from, 
 {
 	memcpy(frame, to, 6);
 	memcpy(frame + 6, from, 6);
-	put16(frame + 12, type);
+	neigh_put16(frame + 12, type);
 }
 
 uint16_t neigh_icmp6_checksum(const uint8_t *ip, uint32_t icmp_length)
@@ -44,9 +44,9 @@ uint16_t neigh_icmp6_checksum(const uint8_t *ip, uint32_t icmp_length)
 	uint32_t sum = IPPROTO_ICMPV6 + icmp_length;
 
 	for (uint32_t i = 8; i < IP6; i += 2) /* both addresses */
-		sum += get16(ip + i);
+		sum += neigh_get16(ip + i);
 	for (uint32_t i = 0; i + 1 < icmp_length; i += 2)
-		sum += get16(ip + IP6 + i);
+		sum += neigh_get16(ip + IP6 + i);
 	if (icmp_length & 1)
 		sum += ip[IP6 + icmp_length - 1] << 8;
 	while (sum >> 16)
@@ -63,11 +63,11 @@ static bool arp_parse(const uint8_t *arp, uint32_t length, struct neigh_message 
 		return false;
 	m->family = 4;
 	memcpy(m->sender_mac, arp + 8, 6);
-	map4(&m->sender, arp + 14);
-	map4(&m->target, arp + 24);
-	m->kind = get16(arp + 6) == 1   ? NEIGH_REQUEST
-		  : get16(arp + 6) == 2 ? NEIGH_REPLY
-					: NEIGH_OTHER;
+	neigh_map4(&m->sender, arp + 14);
+	neigh_map4(&m->target, arp + 24);
+	m->kind = neigh_get16(arp + 6) == 1   ? NEIGH_REQUEST
+		  : neigh_get16(arp + 6) == 2 ? NEIGH_REPLY
+					      : NEIGH_OTHER;
 	return true;
 }
 
@@ -123,7 +123,7 @@ static bool nd_parse(const uint8_t *ip, uint32_t length, struct neigh_message *m
 
 	if (length < IP6 + ND_LENGTH || ip[6] != IPPROTO_ICMPV6)
 		return false;
-	size = get16(ip + 4);
+	size = neigh_get16(ip + 4);
 	/* Hop limit 255 proves that the message comes from this link (RFC 4861, 7.1). */
 	if (size < ND_LENGTH || size > length - IP6 || ip[7] != 255 || nd[1] != 0 ||
 	    neigh_icmp6_checksum(ip, size) != 0)
@@ -158,11 +158,11 @@ static uint32_t arp_build(uint8_t *frame, uint16_t operation, const uint8_t *our
 	uint8_t *arp = frame + ETHER;
 
 	ether_build(frame, operation == 1 ? broadcast : their_mac, our_mac, 0x0806);
-	put16(arp, 1);
-	put16(arp + 2, 0x0800);
+	neigh_put16(arp, 1);
+	neigh_put16(arp + 2, 0x0800);
 	arp[4] = 6;
 	arp[5] = 4;
-	put16(arp + 6, operation);
+	neigh_put16(arp + 6, operation);
 	memcpy(arp + 8, our_mac, 6);
 	memcpy(arp + 14, our_ip4, 4);
 	memset(arp + 18, 0, 6);
@@ -182,7 +182,7 @@ static uint32_t nd_build(uint8_t *frame, uint8_t type, uint32_t flags, const str
 	ether_build(frame, their_mac, our_mac, 0x86dd);
 	memset(ip, 0, IP6 + length);
 	ip[0] = 0x60;
-	put16(ip + 4, length);
+	neigh_put16(ip + 4, length);
 	ip[6] = IPPROTO_ICMPV6;
 	ip[7] = 255;
 	memcpy(ip + 8, from, 16);
@@ -193,7 +193,7 @@ static uint32_t nd_build(uint8_t *frame, uint8_t type, uint32_t flags, const str
 	nd[24] = type == ND_SOLICIT ? OPT_SOURCE : OPT_TARGET;
 	nd[25] = 1; /* units of 8 bytes */
 	memcpy(nd + 26, our_mac, 6);
-	put16(nd + 2, neigh_icmp6_checksum(ip, length));
+	neigh_put16(nd + 2, neigh_icmp6_checksum(ip, length));
 	return ETHER + IP6 + length;
 }
 

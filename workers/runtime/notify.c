@@ -16,7 +16,7 @@
 
 #define MESSAGE_MAX 1024
 
-static uint64_t watchdog(void)
+static uint64_t notify_watchdog_us(void)
 {
 	const char *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 
@@ -26,7 +26,7 @@ static uint64_t watchdog(void)
 }
 
 /* A path, or a name without one behind an '@'. */
-static int connect_to(int fd, const char *name)
+static int notify_connect(int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t n = strlen(name);
@@ -52,11 +52,11 @@ int notify_open(struct notify *notify)
 	*notify = (struct notify){.fd = -1};
 	if (name != NULL) {
 		notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		ret = notify->fd < 0 ? -errno : connect_to(notify->fd, name);
+		ret = notify->fd < 0 ? -errno : notify_connect(notify->fd, name);
 		if (ret < 0)
 			notify_close(notify);
 		else
-			notify->watchdog_us = watchdog();
+			notify->watchdog_us = notify_watchdog_us();
 	}
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");

@@ -113,7 +113,7 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 	return -EBUSY;
 }
 
-static const char *probe_hint(const char *device, int error)
+static const char *port_probe_hint(const char *device, int error)
 {
 	if (strncmp(device, "net_", 4) != 0)
 		return "; the driver's reason is above; doorbell doctor says what is missing";
@@ -128,7 +128,7 @@ static const char *probe_hint(const char *device, int error)
 	}
 }
 
-static int probe(struct port *port, const char *device, char *error, size_t error_size)
+static int port_probe(struct port *port, const char *device, char *error, size_t error_size)
 {
 	char name[256];
 	int ret;
@@ -142,7 +142,7 @@ static int probe(struct port *port, const char *device, char *error, size_t erro
 		ret = rte_eth_dev_get_port_by_name(name, &port->id);
 	if (ret != 0)
 		snprintf(error, error_size, "device '%s' cannot be opened: %s%s", device,
-			 strerror(ret < 0 ? -ret : EINVAL), probe_hint(device, -ret));
+			 strerror(ret < 0 ? -ret : EINVAL), port_probe_hint(device, -ret));
 	return ret;
 }
 
@@ -259,7 +259,7 @@ static int setup_queues(struct port *port, const struct port_params *p,
 }
 
 /* Some drivers tell a largest MTU, some a largest frame. */
-static uint32_t largest_mtu(const struct rte_eth_dev_info *info)
+static uint32_t port_largest_mtu(const struct rte_eth_dev_info *info)
 {
 	uint32_t frame = info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN
 				 ? info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN
@@ -292,7 +292,8 @@ static uint16_t useful_queues(const struct rte_eth_dev_info *info, uint16_t want
 	return RTE_MIN(wanted, RTE_MIN(info->max_rx_queues, info->max_tx_queues));
 }
 
-static int start(struct port *port, const struct port_params *p, char *error, size_t error_size)
+static int port_start(struct port *port, const struct port_params *p, char *error,
+		      size_t error_size)
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf = {0};
@@ -321,10 +322,10 @@ static int start(struct port *port, const struct port_params *p, char *error, si
 	step = "MTU";
 	ret = set_mtu(port, p->mtu);
 	/* Only now: drivers that cannot set one take more than they say. */
-	if (ret < 0 && ret != -ENOTSUP && p->mtu > largest_mtu(&info)) {
+	if (ret < 0 && ret != -ENOTSUP && p->mtu > port_largest_mtu(&info)) {
 		snprintf(error, error_size,
 			 "device '%s': its driver %s takes an MTU of %u at most; lower mtu",
-			 p->device, info.driver_name, largest_mtu(&info));
+			 p->device, info.driver_name, port_largest_mtu(&info));
 		return ret;
 	}
 	if (ret < 0 && ret != -ENOTSUP)
@@ -358,10 +359,10 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	int before[FDS_MAX], ret;
 	unsigned int n_before = packet_sockets(before, FDS_MAX);
 
-	ret = probe(port, params->device, error, error_size);
+	ret = port_probe(port, params->device, error, error_size);
 	if (ret < 0)
 		return ret;
-	ret = start(port, params, error, error_size);
+	ret = port_start(port, params, error, error_size);
 	if (ret < 0) {
 		rte_eth_dev_close(port->id);
 		return ret;
@@ -374,8 +375,7 @@ bool port_up(const struct port *port)
 {
 	struct rte_eth_link link;
 
-	return rte_eth_link_get_nowait(port->id, &link) != 0 ||
-	       link.link_status == RTE_ETH_LINK_UP;
+	return rte_eth_link_get_nowait(port->id, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
 }
 
 uint64_t port_line_rate(const struct port *port)

@@ -12,7 +12,7 @@
  * Who has not answered yet is taken for an average one. If it were free, it would be flooded until
  * its first answer comes; if it were slow, it would get nothing to show that it is not.
  */
-static void guess(const struct pick_table *table, struct pick_load *load)
+static void earliest_finish_guess(const struct pick_table *table, struct pick_load *load)
 {
 	float run = 0, gap = 0;
 	unsigned int known = 0;
@@ -43,7 +43,7 @@ static uint16_t earliest_finish_pick(const struct pick_table *table, struct pick
 	const struct lanes_keys keys = {load->run_ns, load->gap_ns};
 
 	if (__builtin_expect(state->serial != table->serial, 0))
-		guess(table, load);
+		earliest_finish_guess(table, load);
 	return smallest_pick(table, load, keys, state, false);
 }
 

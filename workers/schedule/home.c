@@ -5,14 +5,14 @@
 /* So many are compared with the home when it has a credit. */
 #define TRIES 8
 
-static float cost(const struct pick_table *table, uint16_t worker)
+static float home_cost(const struct pick_table *table, uint16_t worker)
 {
 	return table->cost != NULL ? table->cost[worker] : 1;
 }
 
 /* The caller adds what it sends in between. */
-static void look_at_all(const struct pick_table *table, const struct pick_load *load, uint64_t now,
-			struct home_load *all)
+static void home_load_sum(const struct pick_table *table, const struct pick_load *load,
+			  uint64_t now, struct home_load *all)
 {
 	all->serial = table->serial;
 	all->now = now;
@@ -24,43 +24,44 @@ static void look_at_all(const struct pick_table *table, const struct pick_load *
 bool workers_home_is_within(const struct pick_table *table, const struct pick_load *load,
 			    uint16_t home, uint32_t percent, uint64_t now, struct home_load *all)
 {
-	float owed = (float)load->outstanding[home] * cost(table, home);
+	float owed = (float)load->outstanding[home] * home_cost(table, home);
 
 	if (all->serial != table->serial || all->now != now)
-		look_at_all(table, load, now, all);
+		home_load_sum(table, load, now, all);
 	return owed * table->capacity * 100 <= (float)percent * (float)all->outstanding;
 }
 
-static bool owes_less(const struct pick_table *table, const struct pick_load *load, uint16_t worker,
-		      uint16_t home)
+static bool home_worker_owes_less(const struct pick_table *table, const struct pick_load *load,
+				  uint16_t worker, uint16_t home)
 {
-	return (float)load->outstanding[worker] * cost(table, worker) <
-	       (float)load->outstanding[home] * cost(table, home);
+	return (float)load->outstanding[worker] * home_cost(table, worker) <
+	       (float)load->outstanding[home] * home_cost(table, home);
 }
 
 /* Does the policy compare all, so that there is nobody better than its choice? */
-static bool compares_all(const struct pick_table *table)
+static bool home_policy_compares_all(const struct pick_table *table)
 {
 	return table->policy == PICK_LEAST_OUTSTANDING || table->policy == PICK_EARLIEST_FINISH;
 }
 
 /* One that the policy names and that is better than a home which has a credit, if <home> is one. */
-static uint16_t pick_better(const struct pick_table *table, struct pick_load *load, uint32_t hash,
-			    uint16_t home, struct pick_state *state)
+static uint16_t home_pick_better(const struct pick_table *table, struct pick_load *load,
+				 uint32_t hash, uint16_t home, struct pick_state *state)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
 		uint16_t worker = workers_pick(table, load, hash, state);
 
-		if (home == WORKER_NONE || worker == WORKER_NONE || compares_all(table) ||
-		    owes_less(table, load, worker, home))
+		if (home == WORKER_NONE || worker == WORKER_NONE ||
+		    home_policy_compares_all(table) ||
+		    home_worker_owes_less(table, load, worker, home))
 			return worker;
 	}
 	return home;
 }
 
 /* The hashes that follow a flow's are those of a generator of full period (Numerical Recipes'). */
-static uint16_t pick_candidate(const struct pick_table *table, const struct pick_load *load,
-			       uint32_t hash, uint16_t home)
+static uint16_t home_pick_candidate(const struct pick_table *table, const struct pick_load *load,
+				    uint32_t hash, uint16_t home)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
 		uint16_t worker;
@@ -68,7 +69,7 @@ static uint16_t pick_candidate(const struct pick_table *table, const struct pick
 		hash = hash * 1664525u + 1013904223u;
 		worker = table->entry[(uint64_t)hash * table->n_entries >> 32];
 		if (load->credits[worker] != 0 &&
-		    (home == WORKER_NONE || owes_less(table, load, worker, home)))
+		    (home == WORKER_NONE || home_worker_owes_less(table, load, worker, home)))
 			return worker;
 	}
 	return home != WORKER_NONE ? home : schedule_next(table, load, hash % WORKERS_MAX);
@@ -81,6 +82,6 @@ uint16_t workers_pick_elsewhere(const struct pick_table *table, struct pick_load
 		return WORKER_NONE;
 	if (!workers_pick_table_has(table, home) || load->credits[home] == 0)
 		home = WORKER_NONE;
-	return table->policy == PICK_MAGLEV ? pick_candidate(table, load, hash, home)
-					    : pick_better(table, load, hash, home, state);
+	return table->policy == PICK_MAGLEV ? home_pick_candidate(table, load, hash, home)
+					    : home_pick_better(table, load, hash, home, state);
 }

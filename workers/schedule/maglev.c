@@ -29,7 +29,7 @@ struct walk {
 };
 
 /* FNV-1a with a seed, then the finalizer of MurmurHash3 so that near names land far apart. */
-static uint64_t name_hash(const char *name, uint64_t seed)
+static uint64_t maglev_name_hash(const char *name, uint64_t seed)
 {
 	uint64_t h = 0xcbf29ce484222325ull ^ seed;
 
@@ -40,7 +40,7 @@ static uint64_t name_hash(const char *name, uint64_t seed)
 	return h ^ h >> 33;
 }
 
-static int by_name(const void *a, const void *b)
+static int walk_by_name(const void *a, const void *b)
 {
 	const struct walk *x = a, *y = b;
 
@@ -58,10 +58,11 @@ static struct walk *walks_create(const struct pick_table *table, const struct wo
 		const char *name = member[i]->spec.name;
 
 		walk[i].worker = member[i];
-		walk[i].next = name_hash(name, 0) % table->n_entries;
-		walk[i].skip = name_hash(name, 0x9e3779b97f4a7c15ull) % (table->n_entries - 1) + 1;
+		walk[i].next = maglev_name_hash(name, 0) % table->n_entries;
+		walk[i].skip =
+			maglev_name_hash(name, 0x9e3779b97f4a7c15ull) % (table->n_entries - 1) + 1;
 	}
-	qsort(walk, table->n, sizeof(*walk), by_name);
+	qsort(walk, table->n, sizeof(*walk), walk_by_name);
 	return walk;
 }
 
@@ -69,7 +70,7 @@ static struct walk *walks_create(const struct pick_table *table, const struct wo
  * The size is prime, so every skip visits every entry. <taken>: one bit each, so that the search
  * stays in the first-level cache.
  */
-static void claim_next(struct pick_table *table, uint64_t *taken, struct walk *walk)
+static void maglev_claim_next(struct pick_table *table, uint64_t *taken, struct walk *walk)
 {
 	uint32_t at = walk->next, skip = walk->skip, n = table->n_entries;
 
@@ -80,7 +81,7 @@ static void claim_next(struct pick_table *table, uint64_t *taken, struct walk *w
 	walk->next = at;
 }
 
-static void fill(struct pick_table *table, uint64_t *taken, struct walk *walk)
+static void maglev_fill(struct pick_table *table, uint64_t *taken, struct walk *walk)
 {
 	unsigned int n = table->n, claimed = 0;
 	uint32_t heaviest = 0;
@@ -93,19 +94,19 @@ static void fill(struct pick_table *table, uint64_t *taken, struct walk *walk)
 		if (walk[i].owed < heaviest)
 			continue;
 		walk[i].owed -= heaviest;
-		claim_next(table, taken, &walk[i]);
+		maglev_claim_next(table, taken, &walk[i]);
 		claimed++;
 	}
 }
 
-static int fill_all(struct pick_table *table, const struct worker *const *member)
+static int maglev_fill_table(struct pick_table *table, const struct worker *const *member)
 {
 	struct walk *walk = walks_create(table, member);
 	uint64_t *taken = calloc(table->n_entries / 64 + 1, sizeof(*taken));
 	int ret = walk != NULL && taken != NULL ? 0 : -ENOMEM;
 
 	if (ret == 0)
-		fill(table, taken, walk);
+		maglev_fill(table, taken, walk);
 	free(walk);
 	free(taken);
 	return ret;
@@ -123,7 +124,7 @@ static int maglev_prepare(struct pick_table *table, const struct worker *const *
 	if (table->n == 1)
 		table->entry[0] = table->worker[0];
 	else
-		ret = fill_all(table, member);
+		ret = maglev_fill_table(table, member);
 	return ret == 0 ? schedule_prepare_cost(table, member) : ret;
 }
 

@@ -22,8 +22,8 @@ const char *pick_policy_name(enum pick_policy policy)
 	return (unsigned int)policy < PICK_POLICIES ? policies[policy]->name : "unknown";
 }
 
-static unsigned int members_of(struct worker_pool *pool, const struct worker_set *in,
-			       const struct worker **member)
+static unsigned int pick_table_members(struct worker_pool *pool, const struct worker_set *in,
+				       const struct worker **member)
 {
 	unsigned int n = 0;
 
@@ -34,7 +34,7 @@ static unsigned int members_of(struct worker_pool *pool, const struct worker_set
 	return n;
 }
 
-static void add_member(struct pick_table *table, uint16_t number)
+static void pick_table_add(struct pick_table *table, uint16_t number)
 {
 	uint32_t block = number / LOAD_BLOCK;
 
@@ -48,7 +48,7 @@ struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
 						enum pick_policy policy)
 {
 	const struct worker *member[WORKERS_MAX];
-	unsigned int n = members_of(pool, in, member);
+	unsigned int n = pick_table_members(pool, in, member);
 	struct pick_table *table = calloc(1, sizeof(*table) + n * sizeof(table->worker[0]));
 
 	if (table == NULL)
@@ -57,7 +57,7 @@ struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
 	table->serial = ++last_serial;
 	table->soon = soon;
 	for (unsigned int i = 0; i < n; i++)
-		add_member(table, member[i]->number);
+		pick_table_add(table, member[i]->number);
 	table->capacity = (float)n;
 	if (n != 0 && policies[policy]->prepare != NULL &&
 	    policies[policy]->prepare(table, member) < 0) {

@@ -7,8 +7,8 @@
 #include "schedule/schedule.h"
 
 /* Two different positions in a table of n. The hash keeps lcores from following each other. */
-static void draw(struct pick_state *state, uint32_t hash, uint32_t n, uint32_t *one,
-		 uint32_t *other)
+static void power_of_two_draw(struct pick_state *state, uint32_t hash, uint32_t n, uint32_t *one,
+			      uint32_t *other)
 {
 	/* The multiplier is Knuth's for 64 bits (MMIX); the high bits are the random ones. */
 	state->random = (state->random + hash) * UINT64_C(6364136223846793005) +
@@ -19,15 +19,16 @@ static void draw(struct pick_state *state, uint32_t hash, uint32_t n, uint32_t *
 }
 
 /* Itself if it has a credit, else the next who has. */
-static uint16_t eligible(const struct pick_table *table, const struct pick_load *load,
-			 uint32_t position)
+static uint16_t power_of_two_eligible(const struct pick_table *table, const struct pick_load *load,
+				      uint32_t position)
 {
 	uint16_t worker = table->worker[position];
 
 	return schedule_has_credit(load, worker) ? worker : schedule_next(table, load, worker);
 }
 
-static float owed(const struct pick_table *table, const struct pick_load *load, uint16_t worker)
+static float power_of_two_owed(const struct pick_table *table, const struct pick_load *load,
+			       uint16_t worker)
 {
 	return (float)(load->outstanding[worker] + 1) * table->cost[worker];
 }
@@ -38,12 +39,12 @@ static uint16_t power_of_two_pick(const struct pick_table *table, struct pick_lo
 	uint32_t one, other;
 	uint16_t a, b;
 
-	draw(state, hash, table->n, &one, &other);
-	a = eligible(table, load, one);
+	power_of_two_draw(state, hash, table->n, &one, &other);
+	a = power_of_two_eligible(table, load, one);
 	if (a == WORKER_NONE)
 		return WORKER_NONE;
-	b = eligible(table, load, other);
-	return owed(table, load, b) < owed(table, load, a) ? b : a;
+	b = power_of_two_eligible(table, load, other);
+	return power_of_two_owed(table, load, b) < power_of_two_owed(table, load, a) ? b : a;
 }
 
 const struct schedule_policy schedule_power_of_two = {

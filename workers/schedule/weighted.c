@@ -20,7 +20,7 @@ struct turn {
 	uint16_t worker;
 };
 
-static uint32_t divisor(uint32_t a, uint32_t b)
+static uint32_t weighted_divisor(uint32_t a, uint32_t b)
 {
 	while (b != 0) {
 		uint32_t rest = a % b;
@@ -32,13 +32,14 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 }
 
 /* How many turns each has in a round; returns their sum. */
-static uint32_t count_turns(const struct worker *const *member, unsigned int n, uint32_t *turns)
+static uint32_t weighted_count_turns(const struct worker *const *member, unsigned int n,
+				     uint32_t *turns)
 {
 	uint32_t common = 0, sum = 0;
 	uint64_t total = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
-		common = divisor(workers_weight(member[i]), common);
+		common = weighted_divisor(workers_weight(member[i]), common);
 		total += workers_weight(member[i]);
 	}
 	for (unsigned int i = 0; i < n; i++) {
@@ -53,7 +54,7 @@ static uint32_t count_turns(const struct worker *const *member, unsigned int n, 
 	return sum;
 }
 
-static int by_due(const void *a, const void *b)
+static int turn_by_due(const void *a, const void *b)
 {
 	const struct turn *x = a, *y = b;
 
@@ -63,7 +64,7 @@ static int by_due(const void *a, const void *b)
 }
 
 /* Each worker's turns are equally far apart, the first half such a distance from the start. */
-static void order(struct turn *turn, const struct pick_table *table, const uint32_t *turns)
+static void weighted_order(struct turn *turn, const struct pick_table *table, const uint32_t *turns)
 {
 	for (unsigned int i = 0; i < table->n; i++) {
 		for (uint32_t k = 0; k < turns[i]; k++)
@@ -76,7 +77,7 @@ static void order(struct turn *turn, const struct pick_table *table, const uint3
 
 static int weighted_prepare(struct pick_table *table, const struct worker *const *member)
 {
-	uint32_t turns[WORKERS_MAX], n = count_turns(member, table->n, turns);
+	uint32_t turns[WORKERS_MAX], n = weighted_count_turns(member, table->n, turns);
 	struct turn *turn = malloc(n * sizeof(*turn));
 
 	table->entry = malloc(n * sizeof(*table->entry));
@@ -85,8 +86,8 @@ static int weighted_prepare(struct pick_table *table, const struct worker *const
 		return -ENOMEM;
 	}
 	table->n_entries = n;
-	order(turn, table, turns);
-	qsort(turn, n, sizeof(*turn), by_due);
+	weighted_order(turn, table, turns);
+	qsort(turn, n, sizeof(*turn), turn_by_due);
 	for (uint32_t i = 0; i < n; i++)
 		table->entry[i] = turn[i].worker;
 	free(turn);
