@@ -193,13 +193,13 @@ static struct tcp_outcome reopen_with_saved_syn(struct tcp_track *t, const struc
 static bool answers_saved_syn(const struct tcp_track *t, const struct tcp_segment *s,
 			      enum tcp_direction from)
 {
-	return from == TCP_TO_CLIENT && t->syn_kept && s->flags & TCP_BIT_ACK &&
+	return from == TCP_TO_CLIENT && t->syn_saved && s->flags & TCP_BIT_ACK &&
 	       seq_between(t->syn_seq + 1, s->ack, t->syn_seq + 1 + t->syn_length);
 }
 
 static void save_syn(struct tcp_track *t, const struct tcp_segment *s)
 {
-	t->syn_kept = 1;
+	t->syn_saved = 1;
 	t->syn_seq = s->seq;
 	t->syn_length = s->length <= UINT16_MAX ? (uint16_t)s->length : UINT16_MAX;
 	t->syn_window = s->window;

@@ -123,7 +123,7 @@ struct tcp_track {
 	uint16_t syn_length, syn_window;
 	uint8_t state : 4; /* enum tcp_state */
 	uint8_t picked_up : 1;
-	uint8_t syn_kept : 1; /* the three above, and scale: */
+	uint8_t syn_saved : 1; /* the three above, and scale: */
 	struct tcp_side_bits bits[2];
 	uint8_t syn_scale; /* or TCP_SCALE_NONE */
 };

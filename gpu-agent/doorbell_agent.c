@@ -99,7 +99,7 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 		long gpu = strtol(text, &end, 10);
 
 		if (end == text || gpu >= n_gpus || n == AGENT_WORKERS_MAX) {
-			log_sink_say(
+			log_sink_print(
 				RTE_LOG_ERR,
 				"doorbell-agent: --gpu: there is no GPU '%.*s' here; they are 0 to "
 				"%d",
@@ -108,7 +108,7 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 		}
 		for (int i = 0; i < n; i++)
 			if (out[i] == gpu) {
-				log_sink_say(RTE_LOG_ERR,
+				log_sink_print(RTE_LOG_ERR,
 					     "doorbell-agent: --gpu: GPU %ld is given twice; give "
 					     "it once",
 					     gpu);
@@ -136,7 +136,7 @@ static int choose_gpus(const struct agent_options *o, const struct loaded_model 
 		n_gpus = 0;
 	}
 	if (n_gpus == 0 && !automatic) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: --gpu %s: %s", o->gpus, why);
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: --gpu %s: %s", o->gpus, why);
 		return -1;
 	}
 	if (n_gpus == 0)
@@ -181,7 +181,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		ret = agent_model_load(&setup->model, o->model, o->model_arguments, o->max_batch,
 				       error, sizeof(error));
 	if (ret < 0) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);
 		return false;
 	}
 	w->n++;
@@ -214,14 +214,14 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 	int gpus[AGENT_WORKERS_MAX], n;
 
 	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
-		log_sink_say(RTE_LOG_ERR,
+		log_sink_print(RTE_LOG_ERR,
 			     "doorbell-agent: --gpu: the graph can run on its GPU %d only; leave "
 			     "--gpu out",
 			     w->graph->graph.gpu);
 		return false;
 	}
 	if (w->graph != NULL && o->workers > 1) {
-		log_sink_say(
+		log_sink_print(
 			RTE_LOG_ERR,
 			"doorbell-agent: --workers: a graph is served by one worker; leave it out");
 		return false;
@@ -417,7 +417,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	if (on_gpu)
 		o->idle_sleep = false;
 	if (agent_start_eal(o, program) < 0) {
-		log_sink_say(RTE_LOG_ERR,
+		log_sink_print(RTE_LOG_ERR,
 			     "doorbell-agent: the EAL did not start (reason above); %s",
 			     o->hugepages ? "are there free hugepages? --no-hugepages does without"
 					  : "is there enough memory for --memory-mb?");
@@ -425,7 +425,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	}
 	rnic = agent_open_rnic(o, on_gpu, error, sizeof(error));
 	if (rnic == NULL)
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);
 	else
 		ret = serve_until_left(w, rnic);
 	if (rnic != NULL)
@@ -443,7 +443,7 @@ static bool first_time(void)
 
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
 		return true;
-	log_sink_say(RTE_LOG_ERR,
+	log_sink_print(RTE_LOG_ERR,
 		     "doorbell-agent: it can run only once per process, and has run already");
 	return false;
 }
@@ -500,11 +500,11 @@ static int run_or_supervise(int argc, char **argv, char **whole, const struct do
 	}
 	workers.stop_fd = watch_stops();
 	if (workers.stop_fd < 0) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: no eventfd: %s", strerror(errno));
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: no eventfd: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
 	if (!agent_dial_check(&options, error, sizeof(error))) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);
 		return EXIT_FAILURE;
 	}
 	/* The descriptor stays open: doorbell_agent_stop() may be using it in another thread. */

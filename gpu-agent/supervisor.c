@@ -75,7 +75,7 @@ struct supervisor {
 	struct child child[AGENT_WORKERS_MAX];
 };
 
-#define REPORT(level, format, ...) log_sink_say(RTE_LOG_##level, "agent: " format, ##__VA_ARGS__)
+#define REPORT(level, format, ...) log_sink_print(RTE_LOG_##level, "agent: " format, ##__VA_ARGS__)
 
 static void supervisor_set_timer(struct event *timer, uint64_t ms)
 {
@@ -604,7 +604,7 @@ static bool claim_device(const struct agent_options *o)
 	if (o->verbs || strstr(o->device, NUMBER_MARK) != NULL)
 		return true;
 	if (port_claim(&port, o->device, error, sizeof(error)) < 0) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-agent: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);
 		return false;
 	}
 	setenv(CLAIMED, o->device, 1);

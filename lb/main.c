@@ -193,7 +193,7 @@ out:
 	if (base != NULL)
 		event_base_free(base);
 	if (server == NULL)
-		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-lb: %s", error);
 	return ret;
 }
 
@@ -203,7 +203,7 @@ static bool open_settings(struct lb *lb)
 
 	if (lb_settings_open(lb, error, sizeof(error)) == 0)
 		return true;
-	log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
+	log_sink_print(RTE_LOG_ERR, "doorbell-lb: %s", error);
 	return false;
 }
 
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 	log_sink_open(config.log_format);
 	supervisor_open(&supervisor);
 	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
-		log_sink_say(RTE_LOG_ERR, "doorbell-lb: %s", error);
+		log_sink_print(RTE_LOG_ERR, "doorbell-lb: %s", error);
 		return EXIT_FAILURE;
 	}
 	lb = lb_create(&config);

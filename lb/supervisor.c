@@ -15,7 +15,7 @@ void supervisor_open(struct supervisor *s)
 	*s = (struct supervisor){.active = ~0u};
 	ret = notify_open(&s->notify);
 	if (ret < 0)
-		log_sink_say(RTE_LOG_WARNING, "doorbell-lb: NOTIFY_SOCKET cannot be used error=%d",
+		log_sink_print(RTE_LOG_WARNING, "doorbell-lb: NOTIFY_SOCKET cannot be used error=%d",
 			     -ret);
 }
 

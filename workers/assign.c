@@ -70,8 +70,8 @@ static void take_own(struct plan *plan, unsigned int service, const struct worke
 			worker_set_add(&result->in, w->number);
 		if (!own && !worker_set_has(spares, w->number))
 			continue;
-		result->soon += w->state == WORKER_SUSPECT || w->state == WORKER_WARMING;
-		if (w->state == WORKER_SUSPECT && !w->doubt.rests)
+		result->soon += w->state == WORKER_SUSPECT || w->state == WORKER_PROBING;
+		if (w->state == WORKER_SUSPECT && !w->doubt.ejected)
 			worker_set_add(&result->away, w->number);
 	}
 }

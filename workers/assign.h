@@ -22,7 +22,7 @@ struct assign_want {
 	enum assign_placement placement; /* of spares: on few hosts, or on many */
 };
 
-/* What becomes of it: active workers, and those that are suspect or warming and would be in. */
+/* What becomes of it: active workers, and those that are suspect or probing and would be in. */
 struct assign_result {
 	struct worker_set in;
 	struct worker_set away;   /* suspect, as their loops are silent: flows may wait for them */

@@ -14,7 +14,7 @@ struct worker_pool {
 };
 
 static const char *const state_names[WORKER_STATES] = {
-	[WORKER_GONE] = "gone",     [WORKER_JOINING] = "joining", [WORKER_WARMING] = "warming",
+	[WORKER_GONE] = "gone",     [WORKER_JOINING] = "joining", [WORKER_PROBING] = "probing",
 	[WORKER_ACTIVE] = "active", [WORKER_SUSPECT] = "suspect", [WORKER_DRAINING] = "draining",
 };
 
@@ -176,7 +176,7 @@ static bool spec_labels_are_valid(const struct worker_spec *spec, char *error, s
 	return true;
 }
 
-bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size)
+bool workers_spec_is_valid(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
 		if (!spec_text_is_valid(spec, &text_rules[i], error, error_size))
@@ -192,7 +192,7 @@ bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t erro
 	return spec_labels_are_valid(spec, error, error_size);
 }
 
-bool workers_name_holds(const char *name)
+bool workers_name_is_valid(const char *name)
 {
 	size_t length = strnlen(name, WORKER_NAME_MAX);
 
@@ -248,7 +248,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 	struct worker *worker;
 	uint16_t number, generation;
 
-	if (!workers_spec_holds(spec, error, error_size) ||
+	if (!workers_spec_is_valid(spec, error, error_size) ||
 	    !name_is_free(pool, spec, error, error_size))
 		return NULL;
 	worker = free_place(pool, spec->name);
@@ -312,19 +312,20 @@ struct worker *workers_next(struct worker_pool *pool, const struct worker *worke
 
 uint32_t workers_weight(const struct worker *worker)
 {
-	uint32_t warm =
-		worker->warm == 0 || worker->warm > WORKER_WARM ? WORKER_WARM : worker->warm;
+	uint32_t share = worker->share;
 
-	return worker->spec.weight * warm;
+	if (share == 0 || share > WORKER_SHARE_FULL)
+		share = WORKER_SHARE_FULL;
+	return worker->spec.weight * share;
 }
 
-uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms)
+uint16_t workers_slow_start_share(uint64_t age_ms, uint32_t slow_start_ms)
 {
-	const uint64_t first = WORKER_WARM / 10;
+	const uint64_t first = WORKER_SHARE_FULL / 10;
 
 	if (age_ms >= slow_start_ms)
-		return WORKER_WARM;
-	return (uint16_t)(first + (WORKER_WARM - first) * age_ms / slow_start_ms);
+		return WORKER_SHARE_FULL;
+	return (uint16_t)(first + (WORKER_SHARE_FULL - first) * age_ms / slow_start_ms);
 }
 
 const char *workers_label(const struct worker *worker, const char *key)

@@ -22,7 +22,7 @@
 #define WORKER_SLOTS_MAX  32768 /* struct pick_load counts slots in 16 bits */
 #define WORKER_BYTES_MAX  (16u << 20)
 #define WORKER_WEIGHT_MAX 256
-#define WORKER_WARM       1000 /* per mille: all of its weight */
+#define WORKER_SHARE_FULL 1000 /* per mille of its weight: slow start is over */
 #define WORKER_LABELS_MAX 16
 
 #include "load.h"
@@ -30,7 +30,7 @@
 enum worker_state {
 	WORKER_GONE = 0, /* the place is free */
 	WORKER_JOINING,  /* registered; waits for its address, its ready call and a heartbeat */
-	WORKER_WARMING,  /* answers probe requests first */
+	WORKER_PROBING,  /* has to answer a probe request before it gets others */
 	WORKER_ACTIVE,   /* takes requests */
 	WORKER_SUSPECT,  /* its loop missed heartbeats, or it answers worse than the others: no new
 			    requests until it is better */
@@ -65,7 +65,7 @@ struct worker_spec {
 /* Why a worker gets no requests for now, and how often that was so. Kept by whoever judges it. */
 struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
-	bool rests;                 /* it answers worse than the others */
+	bool ejected;               /* it answers worse than the others */
 	bool hinted;                /* its agent's connection closed, and no heartbeat came since */
 	uint32_t hinted_ms;         /* when it closed */
 	uint32_t since_ms;          /* when it was last doubted */
@@ -79,17 +79,17 @@ struct worker_doubt {
 struct worker {
 	struct worker_spec spec;
 	enum worker_state state;
-	uint16_t number;     /* index in the pool */
-	uint16_t generation; /* grows each time the place is taken; never 0 */
-	bool ready;          /* the agent's queue pairs can receive */
-	bool drain;          /* an operator drained it (settings.h) */
-	bool drained;        /* while draining: all is answered, and that has been said */
-	bool uncontrolled;   /* its agent is not heard; its loop may be */
+	uint16_t number;          /* index in the pool */
+	uint16_t generation;      /* grows each time the place is taken; never 0 */
+	bool ready;               /* the agent's queue pairs can receive */
+	bool drain;               /* an operator drained it (settings.h) */
+	bool drained;             /* while draining: all is answered, and that has been said */
+	bool uncontrolled;        /* its agent is not heard; its loop may be */
 	uint32_t uncontrolled_ms; /* since when */
-	bool leaving;        /* its agent asked for the drain: it is about to end */
-	uint32_t own_weight; /* what its agent said; spec.weight is what counts */
-	uint16_t warm;       /* per mille of its weight that it gets; 0 as WORKER_WARM, the most */
-	uint32_t active_ms;  /* when it turned active first, on the same clock */
+	bool leaving;             /* its agent asked for the drain: it is about to end */
+	uint32_t own_weight;      /* what its agent said; spec.weight is what counts */
+	uint16_t share;         /* per mille of its weight, less than full in slow start; 0: full */
+	uint32_t active_ms;     /* when it turned active first, on the same clock */
 	uint64_t registered_ms; /* on the caller's clock; whoever registers fills it */
 	uint64_t heartbeat_ms; /* when the last heartbeat was seen on the slowest link, 0 = never */
 	struct worker_doubt doubt;
@@ -112,12 +112,13 @@ void workers_pool_destroy(struct worker_pool *pool);
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size);
 /* Can a worker have this name? */
-bool workers_name_holds(const char *name);
+bool workers_name_is_valid(const char *name);
 /* What of it concerns <spec> alone: are its fields in range? Else false, and the same sentence. */
-bool workers_spec_holds(const struct worker_spec *spec, char *error, size_t error_size);
+bool workers_spec_is_valid(const struct worker_spec *spec, char *error, size_t error_size);
 void workers_remove(struct worker_pool *pool, struct worker *worker);
 struct worker *workers_find(struct worker_pool *pool, const char *name);
-/* What is left of the last worker of this name, which is gone; NULL when its place was taken since. */
+/* What is left of the last worker of this name, which is gone; NULL when its place was taken since.
+ */
 const struct worker *workers_find_gone(const struct worker_pool *pool, const char *name);
 /* NULL when the number's place is free or there is no such number. Numbers run from 0 to
  * WORKERS_MAX - 1. */
@@ -126,15 +127,16 @@ struct worker *workers_get(struct worker_pool *pool, unsigned int number);
  * NULL: there is none. */
 struct worker *workers_next(struct worker_pool *pool, const struct worker *worker);
 /*
- * Its weight times WORKER_WARM, or less while it warms up: 1 to 256 x WORKER_WARM. Maglev looks at
- * spec.weight alone, as each step would move flows.
+ * The worker's weight times its share: 1 to 256 x WORKER_SHARE_FULL. Maglev reads spec.weight
+ * alone, because each step of a slow start would move flows.
  */
 uint32_t workers_weight(const struct worker *worker);
 /*
- * Slow start: what <warm> is <age_ms> after a worker became active. A tenth at first, all of it
- * after <slow_start_ms> (0: at once), in proportion between. Tables read it when they are created.
+ * Slow start: a worker's share (per mille of its weight) <age_ms> after it became active. It grows
+ * in proportion from a tenth to WORKER_SHARE_FULL at <slow_start_ms> (0: full at once). Pick tables
+ * read the share when they are created.
  */
-uint16_t workers_warm(uint64_t age_ms, uint32_t slow_start_ms);
+uint16_t workers_slow_start_share(uint64_t age_ms, uint32_t slow_start_ms);
 /* The value of its label, or NULL. */
 const char *workers_label(const struct worker *worker, const char *key);
 /* Of WORKER_GONE: the free places. */

@@ -5,7 +5,7 @@
 
 static const char *const state_names[CONTROL_STATES] = {
 	[CONTROL_STATE_GONE] = "gone",       [CONTROL_STATE_JOINING] = "joining",
-	[CONTROL_STATE_WARMING] = "warming", [CONTROL_STATE_ACTIVE] = "active",
+	[CONTROL_STATE_PROBING] = "probing", [CONTROL_STATE_ACTIVE] = "active",
 	[CONTROL_STATE_SUSPECT] = "suspect", [CONTROL_STATE_DRAINING] = "draining",
 	[CONTROL_STATE_DRAINED] = "drained",
 };

@@ -38,7 +38,7 @@ enum control_state control_worker_state(const struct lb *lb, const struct worker
 	static const enum control_state states[WORKER_STATES] = {
 		[WORKER_GONE] = CONTROL_STATE_GONE,
 		[WORKER_JOINING] = CONTROL_STATE_JOINING,
-		[WORKER_WARMING] = CONTROL_STATE_WARMING,
+		[WORKER_PROBING] = CONTROL_STATE_PROBING,
 		[WORKER_ACTIVE] = CONTROL_STATE_ACTIVE,
 		[WORKER_SUSPECT] = CONTROL_STATE_SUSPECT,
 		[WORKER_DRAINING] = CONTROL_STATE_DRAINING,
@@ -149,7 +149,7 @@ static bool is_known(struct control_call *call, const struct setting_query *q)
 {
 	struct lb *lb = call->c->lb;
 
-	if (!workers_name_holds(q->name)) {
+	if (!workers_name_is_valid(q->name)) {
 		control_fail(call, CONTROL_ERROR_PARAMS,
 			     "params.name: no worker can have this name; use letters, digits and "
 			     "._-");

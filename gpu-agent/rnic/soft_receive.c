@@ -171,7 +171,7 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	if (txq_room(&rnic->tx) < 2 * BURST)
 		return 0;
 	n = rte_eth_rx_burst(rnic->port.id, 0, packet, BURST);
-	drained_turn(&rnic->drained, now, n < BURST);
+	drained_poll(&rnic->drained, now, n < BURST);
 	for (uint16_t i = 0; i < n; i++)
 		receive_frame(rnic, packet[i], now, &to_wake);
 	rnic->stats.packets_in += n;

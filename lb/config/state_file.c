@@ -67,7 +67,7 @@ static int read_pins(const struct reading *r, size_t row, const char *name, cons
 	json_array_foreach ((json_t *)services, i, service) {
 		const char *text = json_string_value(service);
 
-		if (text == NULL || !workers_name_holds(text))
+		if (text == NULL || !workers_name_is_valid(text))
 			return bad_member(r, row, what);
 		if (workers_settings_pinned(r->settings, name, text) != ASSIGN_AUTO)
 			return bad_member(r, row, "assigned or released names a service twice");
@@ -109,7 +109,7 @@ static int read_worker(const struct reading *r, size_t row, const json_t *worker
 	const char *key;
 	json_t *value;
 
-	if (name == NULL || !workers_name_holds(name))
+	if (name == NULL || !workers_name_is_valid(name))
 		return bad_member(r, row, "name is missing, or no worker can have it");
 	if (workers_settings_find(r->settings, name) != NULL)
 		return bad_member(r, row, "name is there twice");

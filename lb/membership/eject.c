@@ -48,7 +48,7 @@ static void eject(struct lb *lb, struct worker *w, const struct outlier_window *
 		snprintf(reason, sizeof(reason),
 			 "out for %u ms: took %lu us per request, far more than the others", hold,
 			 window->total_ns / window->replies / 1000);
-	w->doubt.rests = true;
+	w->doubt.ejected = true;
 	registry_set_state(lb, w, WORKER_SUSPECT, reason);
 }
 

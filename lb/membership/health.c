@@ -257,7 +257,7 @@ static void check_suspect(struct lb *lb, struct worker *w)
 
 	if (w->doubt.silent || (!waited && !is_only_one(lb, w)))
 		return;
-	w->doubt.rests = false;
+	w->doubt.ejected = false;
 	registry_set_state(lb, w, WORKER_ACTIVE, registry_reason(w));
 }
 
@@ -272,7 +272,7 @@ static bool health_can_serve(const struct lb *lb, const struct worker *w)
 
 static const char *health_missing(const struct lb *lb, const struct worker *w)
 {
-	if (w->state == WORKER_WARMING)
+	if (w->state == WORKER_PROBING)
 		return "it did not answer the probe request";
 	if (!w->ready)
 		return "no agent.ready came";
@@ -284,7 +284,7 @@ static const char *health_missing(const struct lb *lb, const struct worker *w)
 static void start_serving(struct lb *lb, struct worker *w)
 {
 	w->active_ms = lb_now_ms(lb);
-	w->warm = lb->config.slow_start_ms == 0 ? WORKER_WARM : WORKER_WARM / 10;
+	w->share = lb->config.slow_start_ms == 0 ? WORKER_SHARE_FULL : WORKER_SHARE_FULL / 10;
 	/* an operator drained it while it answered the probe */
 	if (w->drain)
 		return settings_hold(lb, w);
@@ -305,10 +305,10 @@ static void check_joining(struct lb *lb, struct worker *w)
 	if (w->state == WORKER_JOINING && health_can_serve(lb, w)) {
 		if (!probe_start(lb, w))
 			return start_serving(lb, w);
-		return registry_set_state(lb, w, WORKER_WARMING,
+		return registry_set_state(lb, w, WORKER_PROBING,
 					  "waiting for its answer to a probe");
 	}
-	if (w->state != WORKER_WARMING)
+	if (w->state != WORKER_PROBING)
 		return;
 	switch (probe_result(lb, w)) {
 	case PROBE_GOOD:
@@ -323,14 +323,15 @@ static void check_joining(struct lb *lb, struct worker *w)
 }
 
 /* Slow start: raise the weight of a new worker in tenths. */
-static void check_warm(struct lb *lb, struct worker *w)
+static void check_slow_start(struct lb *lb, struct worker *w)
 {
-	uint16_t warm = workers_warm(lb_now_ms(lb) - w->active_ms, lb->config.slow_start_ms);
+	uint16_t share =
+		workers_slow_start_share(lb_now_ms(lb) - w->active_ms, lb->config.slow_start_ms);
 
-	warm -= warm % (WORKER_WARM / 10);
-	if (warm == w->warm)
+	share -= share % (WORKER_SHARE_FULL / 10);
+	if (share == w->share)
 		return;
-	w->warm = warm;
+	w->share = share;
 	registry_publish(lb, w->spec.model);
 }
 
@@ -377,11 +378,11 @@ static void check_health(struct lb *lb, struct worker *w)
 	check_silence(lb, w);
 	switch (w->state) {
 	case WORKER_JOINING:
-	case WORKER_WARMING:
+	case WORKER_PROBING:
 		return check_joining(lb, w);
 	case WORKER_ACTIVE:
-		if (w->warm != WORKER_WARM)
-			check_warm(lb, w);
+		if (w->share != WORKER_SHARE_FULL)
+			check_slow_start(lb, w);
 		return;
 	case WORKER_SUSPECT:
 		return check_suspect(lb, w);

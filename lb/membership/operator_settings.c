@@ -108,7 +108,7 @@ static void settings_resume(struct lb *lb, struct worker *w)
 		w->registered_ms = lb_now_ms(lb);
 		return registry_set_state(lb, w, WORKER_JOINING, "resumed");
 	}
-	if (w->doubt.silent || w->doubt.rests)
+	if (w->doubt.silent || w->doubt.ejected)
 		return registry_set_state(lb, w, WORKER_SUSPECT,
 					  w->doubt.silent ? "resumed; its loop is silent"
 							  : "resumed; still ejected");

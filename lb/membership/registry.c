@@ -63,7 +63,7 @@ void registry_publish(struct lb *lb, const char *model)
 /* True for states in which a worker counts in pick tables. */
 static bool is_of_tables(enum worker_state state)
 {
-	return state == WORKER_ACTIVE || state == WORKER_SUSPECT || state == WORKER_WARMING;
+	return state == WORKER_ACTIVE || state == WORKER_SUSPECT || state == WORKER_PROBING;
 }
 
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
@@ -563,7 +563,7 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 
 	if (lb_is_winding_down(lb))
 		return registry_fail(error, error_size, -ESHUTDOWN, "%s", stopping);
-	if (!workers_spec_holds(&r->worker, error, error_size))
+	if (!workers_spec_is_valid(&r->worker, error, error_size))
 		return -EINVAL;
 	if (fabric_port(lb, &r->address) < 0)
 		return registry_fail(error, error_size, -EHOSTUNREACH,
@@ -634,7 +634,7 @@ const char *registry_reason(const struct worker *w)
 
 void lb_worker_control_lost(struct lb *lb, struct worker *w, bool closed)
 {
-	if (w->state == WORKER_JOINING || w->state == WORKER_WARMING || w->leaving ||
+	if (w->state == WORKER_JOINING || w->state == WORKER_PROBING || w->leaving ||
 	    lb_worker_drained(lb, w))
 		return lb_worker_remove(lb, w, "connection closed");
 	if (!w->uncontrolled) {

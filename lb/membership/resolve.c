@@ -254,7 +254,7 @@ static void take_answer(struct lb *lb, struct rte_mbuf *m, uint32_t now_ms)
 	if ((p.kind == PARSE_ARP || p.kind == PARSE_ND) &&
 	    neigh_parse(p.kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p.ip_offset,
 			m->data_len - p.ip_offset, &message) &&
-	    neigh_tells(&message))
+	    neigh_gives_mac(&message))
 		resolve_learn(lb, index, &message, now_ms);
 	rte_pktmbuf_free(m);
 }

@@ -43,7 +43,7 @@ static int open_device(struct lb *lb, unsigned int index, struct verbs_port *por
 		struct lcore *lc = lb->lcore[i];
 
 		lc->queue[index] = LCORE_NO_QUEUE;
-		ret = verbs_lane_init(&port->lane[i].lane, &port->device, port->memory, LINKS_USUAL,
+		ret = verbs_cq_init(&port->lane[i].lane, &port->device, port->memory, LINKS_USUAL,
 				      error, size);
 		if (ret == 0)
 			ret = sleeper_add(&lc->sleeper, port->lane[i].lane.channel->fd);
@@ -80,7 +80,7 @@ void verbs_port_close(struct lb *lb, unsigned int index)
 		return;
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		rte_pktmbuf_free_bulk(port->lane[i].spare, port->lane[i].n_spare);
-		verbs_lane_fini(&port->lane[i].lane);
+		verbs_cq_fini(&port->lane[i].lane);
 	}
 	verbs_memory_destroy(port->memory);
 	verbs_close(&port->device);
@@ -196,12 +196,12 @@ void verbs_link_discard(struct verbs_link *made)
 /* NULL when it is of a link that has gone: some providers keep those. */
 bool verbs_port_arm(const struct lcore *lc, unsigned int index)
 {
-	return verbs_lane_arm(&lc->lb->verbs[index]->lane[lc->index].lane);
+	return verbs_cq_arm(&lc->lb->verbs[index]->lane[lc->index].lane);
 }
 
 void verbs_ports_awake(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->lb->verbs[i] != NULL)
-			verbs_lane_awake(&lc->lb->verbs[i]->lane[lc->index].lane);
+			verbs_cq_awake(&lc->lb->verbs[i]->lane[lc->index].lane);
 }

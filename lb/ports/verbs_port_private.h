@@ -11,7 +11,7 @@
 
 /* One lcore's part of the port: completion queue and spare packets. */
 struct verbs_port_lane {
-	struct verbs_lane lane;
+	struct verbs_cq lane;
 	/* Allocated before completions are polled: a reply without a packet would be lost. */
 	unsigned int n_spare;
 	struct rte_mbuf *spare[LB_BURST];

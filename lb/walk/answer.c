@@ -64,7 +64,7 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 			 &message))
 		return lcore_drop(lc, m, other);
 	/* The fabric has no VLANs. */
-	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 && neigh_tells(&message) &&
+	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 && neigh_gives_mac(&message) &&
 	    !answer_for_us(lc, index, &message.sender)) {
 		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0) {
 			__atomic_fetch_add(&lc->lb->punt_lost, 1, __ATOMIC_RELAXED);

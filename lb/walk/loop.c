@@ -184,7 +184,7 @@ bool lb_poll(struct lcore *lc)
 		loop_walk(lc, n, &clock);
 	}
 	caught_up &= rte_ring_empty(lc->handover);
-	drained_turn(&lc->drained, lc->now, caught_up);
+	drained_poll(&lc->drained, lc->now, caught_up);
 	if (lc->n_waiting > 0) {
 		work += waiting_send(lc);
 		loop_charge(lc, LB_STAGE_SEND, &clock, 0);

@@ -48,7 +48,7 @@ static void make_relative(const struct tcp_track *track, unsigned int options,
 /* Compares all fields but those that a challenge ACK may change. */
 static bool same_connection(struct tcp_track a, const struct tcp_track *b)
 {
-	a.syn_kept = b->syn_kept;
+	a.syn_saved = b->syn_saved;
 	a.syn_seq = b->syn_seq;
 	a.syn_length = b->syn_length;
 	a.syn_window = b->syn_window;

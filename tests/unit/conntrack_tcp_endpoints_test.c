@@ -95,7 +95,7 @@ static struct tcp_segment forge(struct sim *sim)
 /* A SYN that was challenged is remembered: that is no change of the connection. */
 static bool same_connection(struct tcp_track a, const struct tcp_track *b)
 {
-	a.syn_kept = b->syn_kept;
+	a.syn_saved = b->syn_saved;
 	a.syn_seq = b->syn_seq;
 	a.syn_length = b->syn_length;
 	a.syn_window = b->syn_window;

@@ -83,7 +83,7 @@ static bool same_but_kept(const struct tcp_track *a, const struct tcp_track *b)
 	x.syn_seq = b->syn_seq;
 	x.syn_length = b->syn_length;
 	x.syn_window = b->syn_window;
-	x.syn_kept = b->syn_kept;
+	x.syn_saved = b->syn_saved;
 	x.syn_scale = b->syn_scale;
 	if (b->state == TCP_STATE_SYN_SENT)
 		x.side[S].ack = b->side[S].ack;

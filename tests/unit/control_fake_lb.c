@@ -258,7 +258,7 @@ int lb_request_check(const struct lb *lb, const char *model, uint32_t min_reques
 int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
 			  char *error, size_t error_size)
 {
-	if (!workers_spec_holds(&registration->worker, error, error_size))
+	if (!workers_spec_is_valid(&registration->worker, error, error_size))
 		return -EINVAL;
 	if (registration->n_links == LCORES)
 		return 0;

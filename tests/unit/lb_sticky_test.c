@@ -145,7 +145,7 @@ Test(lb_sticky, home_moves_when_it_drains_or_rests)
 		struct flow *flow = flow_of(r, 1);
 		uint16_t home = ask(r, flow), other;
 
-		workers_get(r->lb->pool, home)->doubt.rests = true;
+		workers_get(r->lb->pool, home)->doubt.ejected = true;
 		set_state(r, home, gone[k]);
 		other = ask(r, flow);
 		cr_assert(other != home && other != NOBODY);

@@ -10,19 +10,19 @@ Test(rdma_drained, stands_still_while_rings_are_full_and_follows_behind)
 {
 	struct drained d = {0};
 
-	drained_turn(&d, 100, true);
+	drained_poll(&d, 100, true);
 	cr_expect_eq(d.at, 100);
 	for (unsigned int i = 0; i < DRAINED_BURSTS; i++) {
-		drained_turn(&d, 200 + i, false);
+		drained_poll(&d, 200 + i, false);
 		cr_expect_eq(d.at, 100);
 	}
 	/* All that lay there at 100 is taken by now, but not all that came since. */
-	drained_turn(&d, 1000, false);
+	drained_poll(&d, 1000, false);
 	cr_expect_eq(d.at, 100);
 	for (unsigned int i = 0; i <= DRAINED_BURSTS; i++)
-		drained_turn(&d, 1001 + i, false);
+		drained_poll(&d, 1001 + i, false);
 	cr_expect_eq(d.at, 1000);
-	drained_turn(&d, 5000, true);
+	drained_poll(&d, 5000, true);
 	cr_expect_eq(d.at, 5000);
 }
 
@@ -31,7 +31,7 @@ Test(rdma_drained, starts_full_and_moves_on)
 	struct drained d = {0};
 
 	for (unsigned int i = 0; i < 3 * DRAINED_BURSTS; i++)
-		drained_turn(&d, 1000 + i, false);
+		drained_poll(&d, 1000 + i, false);
 	cr_expect_geq(d.at, 1000);
 }
 

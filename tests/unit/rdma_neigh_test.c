@@ -420,15 +420,15 @@ Test(rdma_neigh, asks_one_station_whether_it_has_an_address)
 		cr_expect_arr_eq(frame, their_mac, 6);
 		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, frame + 14, n - 14, &m));
 		cr_expect_eq(m.kind, NEIGH_REQUEST);
-		cr_expect_not(neigh_tells(&m));
+		cr_expect_not(neigh_gives_mac(&m));
 		cr_expect(IN6_ARE_ADDR_EQUAL(&m.target, &target));
 		cr_expect(IN6_ARE_ADDR_EQUAL(&m.sender, &own));
 		cr_expect_arr_eq(m.sender_mac, new_mac, 6);
 		n = neigh_reply_build(reply, &m, their_mac);
 		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, reply + 14, n - 14, &m));
-		cr_expect(neigh_tells(&m));
+		cr_expect(neigh_gives_mac(&m));
 		n = neigh_announcement_build(frame, family, &target, their_mac);
 		cr_assert(neigh_parse(family == 4 ? 0x0806 : 0x86dd, frame + 14, n - 14, &m));
-		cr_expect(neigh_tells(&m));
+		cr_expect(neigh_gives_mac(&m));
 	}
 }

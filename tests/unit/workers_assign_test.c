@@ -299,7 +299,7 @@ Test(workers_assign, pack_takes_spares_beside_those_that_serve)
 Test(workers_assign, requests_may_wait_for_those_that_will_be_in)
 {
 	add_workers("abcd");
-	set_state("a", WORKER_WARMING);
+	set_state("a", WORKER_PROBING);
 	set_state("b", WORKER_SUSPECT);
 	set_state("c", WORKER_JOINING);
 	add_service("s", false);
@@ -316,7 +316,7 @@ Test(workers_assign, flows_wait_for_who_is_silent_and_not_for_who_rests)
 	add_workers("abcd");
 	set_state("a", WORKER_SUSPECT);
 	set_state("b", WORKER_SUSPECT);
-	workers_find(pool, "b")->doubt.rests = true;
+	workers_find(pool, "b")->doubt.ejected = true;
 	set_state("c", WORKER_DRAINING);
 	add_service("s", false);
 	add_service("t", true);

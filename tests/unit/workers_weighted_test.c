@@ -187,12 +187,12 @@ Test(workers_weighted, power_of_two_finds_the_only_one_with_a_credit)
 
 Test(workers_weighted, a_new_worker_gets_a_tenth_at_first_and_all_after_its_slow_start)
 {
-	cr_assert_eq(workers_warm(0, 10000), 100);
-	cr_assert_eq(workers_warm(5000, 10000), 550);
-	cr_assert_eq(workers_warm(9999, 10000), 999);
-	cr_assert_eq(workers_warm(10000, 10000), WORKER_WARM);
-	cr_assert_eq(workers_warm(UINT64_MAX, 10000), WORKER_WARM);
-	cr_assert_eq(workers_warm(0, 0), WORKER_WARM);
+	cr_assert_eq(workers_slow_start_share(0, 10000), 100);
+	cr_assert_eq(workers_slow_start_share(5000, 10000), 550);
+	cr_assert_eq(workers_slow_start_share(9999, 10000), 999);
+	cr_assert_eq(workers_slow_start_share(10000, 10000), WORKER_SHARE_FULL);
+	cr_assert_eq(workers_slow_start_share(UINT64_MAX, 10000), WORKER_SHARE_FULL);
+	cr_assert_eq(workers_slow_start_share(0, 0), WORKER_SHARE_FULL);
 }
 
 Test(workers_weighted, a_worker_that_warms_up_gets_less)
@@ -200,7 +200,7 @@ Test(workers_weighted, a_worker_that_warms_up_gets_less)
 	static const enum pick_policy policies[] = {PICK_WEIGHTED, PICK_LEAST_OUTSTANDING};
 	unsigned int times[WORKERS_MAX];
 
-	add_worker(2)->warm = workers_warm(0, 1000);
+	add_worker(2)->share = workers_slow_start_share(0, 1000);
 	add_worker(1);
 	for (unsigned int i = 0; i < 2; i++) {
 		count(policies[i], 1200, false, times);
@@ -211,14 +211,14 @@ Test(workers_weighted, a_worker_that_warms_up_gets_less)
 	}
 }
 
-Test(workers_weighted, warming_up_moves_no_flow_of_maglev)
+Test(workers_weighted, slow_start_moves_no_flow_of_maglev)
 {
 	struct pick_table *cold, *warm;
 
-	add_worker(2)->warm = 100;
+	add_worker(2)->share = 100;
 	add_worker(1);
 	cold = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
-	workers_get(pool, 0)->warm = 0;
+	workers_get(pool, 0)->share = 0;
 	warm = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
 	cr_assert_arr_eq(cold->entry, warm->entry, warm->n_entries * sizeof(warm->entry[0]));
 	workers_pick_table_destroy(cold);

@@ -224,7 +224,7 @@ WALK(a_probe_comes_before_the_first_request)
 		walk_context("%s", rows[i].name);
 		v->answers = false;
 		walk_expect(!walk_worker_start(v));
-		walk_expect_eq(state_of(v), WORKER_WARMING);
+		walk_expect_eq(state_of(v), WORKER_PROBING);
 		walk_expect_eq(v->n_requests, 2);
 		walk_expect_eq(v->request[0].length, 64);
 		v->status = rows[i].status;

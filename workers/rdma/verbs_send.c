@@ -130,49 +130,49 @@ static const struct ibv_mr *verbs_mr_of(const struct verbs_memory *memory, uintp
 	return NULL;
 }
 
-/* --- lanes --------------------------------------------------------------------------------------
+/* --- one lcore's completion queue ---------------------------------------------------------------
  */
 
-int verbs_lane_init(struct verbs_lane *lane, struct verbs_device *device,
-		    const struct verbs_memory *memory, unsigned int qps, char *error, size_t size)
+int verbs_cq_init(struct verbs_cq *cq, struct verbs_device *device,
+		  const struct verbs_memory *memory, unsigned int qps, char *error, size_t size)
 {
 	uint64_t entries = (uint64_t)qps * REQUESTER_WINDOW;
 
-	*lane = (struct verbs_lane){.device = device, .memory = memory};
-	lane->channel = verbs_channel_create(device);
-	if (lane->channel != NULL)
-		lane->cq = ibv_create_cq(device->context, RTE_MIN(entries, device->cqe_max), NULL,
-					 lane->channel, 0);
-	if (lane->cq != NULL)
+	*cq = (struct verbs_cq){.device = device, .memory = memory};
+	cq->channel = verbs_channel_create(device);
+	if (cq->channel != NULL)
+		cq->cq = ibv_create_cq(device->context, RTE_MIN(entries, device->cqe_max), NULL,
+				       cq->channel, 0);
+	if (cq->cq != NULL)
 		return 0;
 	snprintf(error, size, "RDMA device '%s' gives no completion queue: %s",
 		 ibv_get_device_name(device->context->device), strerror(errno));
-	verbs_lane_fini(lane);
+	verbs_cq_fini(cq);
 	return -ENODEV;
 }
 
-void verbs_lane_fini(struct verbs_lane *lane)
+void verbs_cq_fini(struct verbs_cq *cq)
 {
-	if (lane->cq != NULL)
-		ibv_destroy_cq(lane->cq);
-	if (lane->channel != NULL)
-		ibv_destroy_comp_channel(lane->channel);
-	*lane = (struct verbs_lane){0};
+	if (cq->cq != NULL)
+		ibv_destroy_cq(cq->cq);
+	if (cq->channel != NULL)
+		ibv_destroy_comp_channel(cq->channel);
+	*cq = (struct verbs_cq){0};
 }
 
-bool verbs_lane_arm(struct verbs_lane *lane)
+bool verbs_cq_arm(struct verbs_cq *cq)
 {
-	if (lane->armed)
+	if (cq->armed)
 		return false;
-	lane->armed = true;
-	ibv_req_notify_cq(lane->cq, 0);
+	cq->armed = true;
+	ibv_req_notify_cq(cq->cq, 0);
 	return true;
 }
 
-void verbs_lane_awake(struct verbs_lane *lane)
+void verbs_cq_awake(struct verbs_cq *cq)
 {
-	if (verbs_channel_drain(lane->channel))
-		lane->armed = false;
+	if (verbs_channel_drain(cq->channel))
+		cq->armed = false;
 }
 
 /* --- queue pairs ---------------------------------------------------------------------------------
@@ -180,12 +180,12 @@ void verbs_lane_awake(struct verbs_lane *lane)
 
 static int verbs_qp_make(struct verbs_qp *qp, const struct verbs_qp_params *params)
 {
-	struct verbs_device *device = qp->lane->device;
+	struct verbs_device *device = qp->cq->device;
 	/* In an error all that is posted completes at once, asked for or not. */
 	uint32_t completions = REQUESTER_WINDOW + params->receive;
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = qp->lane->cq,
-		.recv_cq = qp->lane->cq,
+		.send_cq = qp->cq->cq,
+		.recv_cq = qp->cq->cq,
 		.qp_type = IBV_QPT_RC,
 		.pd = device->pd,
 		.cap = {.max_send_wr = REQUESTER_WINDOW,
@@ -195,7 +195,7 @@ static int verbs_qp_make(struct verbs_qp *qp, const struct verbs_qp_params *para
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	};
-	int ret = verbs_cq_reserve(device, qp->lane->cq, &qp->lane->reserved, completions);
+	int ret = verbs_cq_reserve(device, qp->cq->cq, &qp->cq->reserved, completions);
 
 	if (ret < 0)
 		return ret;
@@ -214,14 +214,14 @@ static int verbs_qp_make(struct verbs_qp *qp, const struct verbs_qp_params *para
 	return qp->ex == NULL ? -ENOTSUP : 0;
 }
 
-struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_params *params)
+struct verbs_qp *verbs_qp_create(struct verbs_cq *cq, const struct verbs_qp_params *params)
 {
 	struct verbs_qp *qp = calloc(1, sizeof(*qp));
 	int ret;
 
 	if (qp == NULL)
 		return NULL;
-	qp->lane = lane;
+	qp->cq = cq;
 	qp->tag = params->tag;
 	qp->spent = params->receive;
 	ret = verbs_qp_make(qp, params);
@@ -239,7 +239,7 @@ void verbs_qp_destroy(struct verbs_qp *qp)
 		return;
 	if (qp->qp != NULL)
 		ibv_destroy_qp(qp->qp);
-	qp->lane->reserved -= qp->reserved;
+	qp->cq->reserved -= qp->reserved;
 	/* Better lost than written by the peer while somebody else has it. */
 	if (qp->mr == NULL || ibv_dereg_mr(qp->mr) == 0)
 		rte_free(qp->region);
@@ -289,7 +289,7 @@ static int verbs_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, ui
 {
 	struct verbs_qp *qp = rq->engine_context;
 	uintptr_t address = rte_pktmbuf_mtod(m, uintptr_t);
-	const struct ibv_mr *mr = verbs_mr_of(qp->lane->memory, address);
+	const struct ibv_mr *mr = verbs_mr_of(qp->cq->memory, address);
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return -EPIPE;

@@ -4,8 +4,8 @@
  * mbufs where they lie; the window of the requester holds them until the device has reported their
  * completion, with work requests in the place of packets.
  *
- * Threads: a lane and the queue pairs on it are one lcore's. Another thread makes and connects a
- * queue pair before the lcore knows it, and destroys it after the lcore has let go.
+ * Threads: a verbs_cq and the queue pairs on it are one lcore's. Another thread makes and connects
+ * a queue pair before the lcore knows it, and destroys it after the lcore has let go.
  */
 #ifndef RDMA_VERBS_SEND_H
 #define RDMA_VERBS_SEND_H
@@ -24,7 +24,7 @@ void verbs_memory_destroy(struct verbs_memory *memory);
 
 /* --- one lcore's share of a device ------------------------------------------------------------ */
 
-struct verbs_lane {
+struct verbs_cq {
 	struct verbs_device *device;
 	const struct verbs_memory *memory;
 	struct ibv_comp_channel
@@ -38,24 +38,24 @@ struct verbs_lane {
  * <qps>: so many queue pairs are usual; for more its CQ grows, the device permitting. 0, or -errno
  * with a sentence in <error>.
  */
-int verbs_lane_init(struct verbs_lane *lane, struct verbs_device *device,
-		    const struct verbs_memory *memory, unsigned int qps, char *error, size_t size);
-void verbs_lane_fini(struct verbs_lane *lane);
+int verbs_cq_init(struct verbs_cq *cq, struct verbs_device *device,
+		  const struct verbs_memory *memory, unsigned int qps, char *error, size_t size);
+void verbs_cq_fini(struct verbs_cq *cq);
 /* Ask for a wake-up. False: it was asked for before, and nothing has come since. */
-bool verbs_lane_arm(struct verbs_lane *lane);
+bool verbs_cq_arm(struct verbs_cq *cq);
 /* After a sleep. */
-void verbs_lane_awake(struct verbs_lane *lane);
+void verbs_cq_awake(struct verbs_cq *cq);
 
 /* --- queue pairs -------------------------------------------------------------------------------
  */
 
 struct verbs_qp {
-	struct verbs_lane *lane;
+	struct verbs_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
 	uint32_t tag;      /* the owner's, in the work requests' names */
 	bool posting;      /* since ibv_wr_start() */
-	uint32_t reserved; /* completions of the lane's */
+	uint32_t reserved; /* completions reserved in the CQ */
 	uint32_t spent;    /* receives that are used up and not posted again */
 	/* what the peer writes */
 	uint8_t *region;
@@ -68,8 +68,8 @@ struct verbs_qp_params {
 	uint32_t receive; /* messages with immediate that may come at a time */
 };
 
-/* NULL with errno; ENOSPC: the lane's CQ cannot grow. verbs_connect() comes next. */
-struct verbs_qp *verbs_qp_create(struct verbs_lane *lane, const struct verbs_qp_params *params);
+/* NULL with errno; ENOSPC: the CQ cannot grow. verbs_connect() comes next. */
+struct verbs_qp *verbs_qp_create(struct verbs_cq *cq, const struct verbs_qp_params *params);
 /* From here on the device touches neither packets nor the region. NULL is fine. */
 void verbs_qp_destroy(struct verbs_qp *qp);
 

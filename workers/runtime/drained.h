@@ -4,7 +4,7 @@
  * packet compare with this time instead of with the clock: a thread that stood still, because the
  * machine or the scheduler halted it, finds the packet in a ring, behind others, and not missing.
  *
- * Owner: the thread that polls the rings, which calls drained_turn() once per turn.
+ * Owner: the thread that polls the rings, which calls drained_poll() once per turn.
  */
 #ifndef RDMA_DRAINED_H
 #define RDMA_DRAINED_H
@@ -28,7 +28,7 @@ struct drained {
  * A turn that began at <now> has polled every ring. <all>: each had less than a burst, so that
  * nothing is left in it.
  */
-static inline void drained_turn(struct drained *d, uint64_t now, bool all)
+static inline void drained_poll(struct drained *d, uint64_t now, bool all)
 {
 	if (__builtin_expect(all, 1)) {
 		d->at = d->mark = now;

@@ -109,7 +109,7 @@ void log_sink_worker(const char *name)
 	pthread_mutex_unlock(&sink.lock);
 }
 
-void log_sink_say(int level, const char *format, ...)
+void log_sink_print(int level, const char *format, ...)
 {
 	char text[LOG_TEXT_MAX];
 	va_list list;

@@ -15,6 +15,6 @@ void log_sink_format(enum log_format format);
 void log_sink_worker(const char *name);
 
 /* What a program says for itself: "doorbell-lb: ..." without a newline. */
-void log_sink_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_sink_print(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

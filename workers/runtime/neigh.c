@@ -253,7 +253,7 @@ uint32_t neigh_probe_build(uint8_t *frame, uint8_t family, const struct in6_addr
 	return length;
 }
 
-bool neigh_tells(const struct neigh_message *message)
+bool neigh_gives_mac(const struct neigh_message *message)
 {
 	static const struct in6_addr none4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
 	static const uint8_t none[6];

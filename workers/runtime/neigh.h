@@ -40,7 +40,7 @@ bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
  * Does it tell an address's MAC address, one that a station can have, unasked or as an answer? A
  * gratuitous ARP request does, too: so bonds announce that another of their NICs took over.
  */
-bool neigh_tells(const struct neigh_message *message);
+bool neigh_gives_mac(const struct neigh_message *message);
 
 /*
  * Another MAC address than the known one claims an address that packets are sent to. Whoever is on

@@ -84,11 +84,11 @@ void sleeper_wake(struct sleeper *s)
 		(void)!write(s->fds[0].fd, &one, sizeof(one));
 }
 
-enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_turns)
+enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_polls)
 {
-	if (idle_turns < SLEEPER_SPINS)
+	if (idle_polls < SLEEPER_SPINS)
 		return SLEEPER_SPIN;
-	if (idle_turns >= SLEEPER_SPINS + SLEEPER_YIELDS || clock_now_ns() < s->crowded_until)
+	if (idle_polls >= SLEEPER_SPINS + SLEEPER_YIELDS || clock_now_ns() < s->crowded_until)
 		return SLEEPER_SLEEP;
 	return SLEEPER_YIELD;
 }

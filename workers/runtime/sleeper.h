@@ -59,7 +59,7 @@ void sleeper_wake(struct sleeper *s);
 enum sleeper_step { SLEEPER_SPIN, SLEEPER_YIELD, SLEEPER_SLEEP };
 
 /* What to do after so many turns without work. */
-enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_turns);
+enum sleeper_step sleeper_step(const struct sleeper *s, unsigned int idle_polls);
 void sleeper_yield(struct sleeper *s);
 
 #endif

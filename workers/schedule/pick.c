@@ -79,7 +79,7 @@ struct pick_table *workers_pick_table_create(struct worker_pool *pool, const cha
 		if (strcmp(w->spec.model, model) != 0)
 			continue;
 		worker_set_add(&in, w->number);
-		soon += w->state == WORKER_SUSPECT || w->state == WORKER_WARMING;
+		soon += w->state == WORKER_SUSPECT || w->state == WORKER_PROBING;
 	}
 	return workers_pick_table_create_of(pool, &in, soon, policy);
 }

@@ -76,7 +76,7 @@ int writer_answer_arp(const uint8_t *frame, const uint8_t mac[6], uint8_t *to)
 
 	if (!neigh_parse(0x0806, frame + ROCE_ETHER_LENGTH, ARP_LENGTH, &question))
 		return -EBADMSG;
-	if (question.kind != NEIGH_REQUEST || neigh_tells(&question))
+	if (question.kind != NEIGH_REQUEST || neigh_gives_mac(&question))
 		return 0;
 	return (int)neigh_reply_build(to, &question, mac);
 }

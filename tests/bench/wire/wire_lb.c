@@ -124,7 +124,7 @@ static void note_state(struct worker *worker, void *balancer)
 
 	if (worker->state == WORKER_GONE)
 		b->worker = NULL;
-	if (worker->state == WORKER_JOINING || worker->state == WORKER_WARMING ||
+	if (worker->state == WORKER_JOINING || worker->state == WORKER_PROBING ||
 	    worker->state == WORKER_ACTIVE || b->inactive[0] != '\0')
 		return;
 	snprintf(b->inactive, sizeof(b->inactive), "worker %s became %s: %s", worker->spec.name,
