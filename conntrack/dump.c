@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other threads may read while the owner works: flows and counters, never waiting for it. */
+/* Reads of flows and counters by other threads while the owner works. Neither side waits. */
 #include <rte_common.h>
 
 #include "internal.h"
 
-/* A read that may race with the owner's writes, eight whole bytes at a time. */
+/* Type of a read that may race with the owner's writes: eight bytes at a time. */
 typedef uint64_t __attribute__((may_alias)) racing_word;
 
-/* Races with the owner by design; whether it did, the generation tells. <size> is whole words. */
+/*
+ * Copy <size> bytes, whole words, while the owner may write them. The caller detects a torn copy by
+ * the flow's generation.
+ */
 __attribute__((no_sanitize("thread"))) static void copy_racing(void *to, const void *from,
 							       size_t size)
 {
@@ -18,7 +21,7 @@ __attribute__((no_sanitize("thread"))) static void copy_racing(void *to, const v
 		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 }
 
-/* What is read of one flow. */
+/* Copies of all parts of one flow. */
 struct flow_copy {
 	struct flow flow;
 	struct flow_cold cold;
@@ -51,7 +54,7 @@ static void info_fill(struct flow_info *out, uint64_t handle, const struct flow_
 	key_of_flow(&out->key, flow, &copy->local);
 }
 
-/* False if the flow is not live or stopped being the same flow while being copied. */
+/* Copy one flow. False if it is not live, or ended while it was copied. */
 static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flow_info *out)
 {
 	const struct flow *flow = flow_at(ct, index);
@@ -62,7 +65,7 @@ static bool flow_copy_try(const struct conntrack *ct, uint32_t index, struct flo
 		return false;
 	copy_racing(&copy.flow, flow, sizeof(copy.flow));
 	copy_racing(&copy.cold, &ct->cold[index], sizeof(copy.cold));
-	/* Torn or not, <local> is below the limit: nothing else is ever stored there. */
+	/* Even a torn copy has <local> below the limit: no other value is ever stored there. */
 	copy_racing(&copy.local, &ct->locals->local[copy.flow.local].end, sizeof(copy.local));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&flow->generation, __ATOMIC_RELAXED) != generation)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Expiry. A packet only stores last_seen; the flow stays where it waits, and when that comes due a
- * flow that has spoken since moves to its real deadline. So a busy flow costs one visit per
+ * Expiry. A packet only stores last_seen; its flow stays in its list. When the list comes due, a
+ * flow that was active since moves to its real deadline. So a busy flow costs one visit per
  * timeout, not one list operation per packet.
  *
- * A new flow of a client that is yet to be heard of again waits in a queue of its service's young
- * flows: all have the same timeout, so the queue is in the order of deadlines, and its head is who
- * goes first when the table is full. Who lives on moves to the timer wheel, for good.
+ * A new flow waits in a queue of its service's young flows. All flows of a queue have the same
+ * timeout, so the queue is in the order of deadlines, and its head is reclaimed first when the
+ * table is full. A flow that outlives its first deadline moves to the timer wheel and stays there.
  *
  * All times are 32-bit milliseconds that wrap; they are compared by signed difference only.
  */
@@ -20,7 +20,7 @@
 _Static_assert(RTE_IS_POWER_OF_2(WHEEL_TICK_MS) && RTE_IS_POWER_OF_2(WHEEL_SLOTS),
 	       "see internal.h");
 
-/* What one new flow may look at to find another that makes room for it: queues, flows of each. */
+/* A new flow that needs room visits at most this many queues, and this many flows of each. */
 #define RECLAIM_QUEUES 16u
 #define RECLAIM_TRIES  16u
 
@@ -88,7 +88,7 @@ static void young_link(struct conntrack *ct, uint32_t queue, uint32_t index)
 	ct->queue_used[queue / 64] |= UINT64_C(1) << queue % 64;
 }
 
-/* The queue lost its last flow; <before> was in front of it, or nothing. */
+/* Remove a queue's last flow. <before> is the index in front of it, or a list mark. */
 static void young_queue_shorten(struct conntrack *ct, uint32_t queue, uint32_t before)
 {
 	if (!(before & LIST_MARK)) {
@@ -99,17 +99,17 @@ static void young_queue_shorten(struct conntrack *ct, uint32_t queue, uint32_t b
 	ct->queue_used[queue / 64] &= ~(UINT64_C(1) << queue % 64);
 }
 
-/* <slot>: counted from the one that comes due next. */
+/* The list of wheel slot <slot>, counted from the slot that comes due next. */
 static uint32_t wheel_list(const struct conntrack *ct, uint32_t slot, uint32_t way)
 {
 	return (ct->wheel_time / WHEEL_TICK_MS + slot) % WHEEL_SLOTS * LIST_WAYS + way;
 }
 
-/* <first>: the nearest slot allowed. */
+/* Put a flow into the wheel; <first> is the nearest slot allowed. */
 static void wheel_link(struct conntrack *ct, const struct flow *flow, uint32_t first)
 {
 	int32_t wait = time_until(flow_deadline(ct, flow), ct->wheel_time);
-	/* rounded up: nothing in a slot that comes due is too young, unless it was touched */
+	/* Rounded up, so that a slot that comes due holds only due flows and touched ones. */
 	uint32_t ticks = wait > 0 ? ((uint32_t)wait + WHEEL_TICK_MS - 1) / WHEEL_TICK_MS : 0;
 	uint32_t index = flow_index(ct, flow);
 
@@ -144,7 +144,7 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 
 /* --- what is due ----------------------------------------------------------------------------- */
 
-/* What ending a flow touches. */
+/* Prefetch what ending a flow reads and writes. */
 static void expire_prefetch(const struct conntrack *ct, uint32_t index)
 {
 	if (index == LIST_END)
@@ -160,7 +160,8 @@ static void expire_flow(struct conntrack *ct, struct flow *flow)
 	stat_add(&ct->stats.expired, 1);
 }
 
-/* The flow's list is due. True if its time was over; if not, it waits in slot <first> or later. */
+/* Visit a flow of a list that is due. True if the flow ended; else it moves to slot <first> or
+ * later. */
 static bool expire_visit(struct conntrack *ct, uint32_t index, uint32_t first, uint32_t now_ms)
 {
 	struct flow *flow = flow_at(ct, index);
@@ -175,7 +176,7 @@ static bool expire_visit(struct conntrack *ct, uint32_t index, uint32_t first, u
 	return false;
 }
 
-/* When the queue's first flow would end if it never spoke again; the queue is not empty. */
+/* ms when the first flow of a queue ends unless it was active again; the queue is not empty. */
 static uint32_t young_deadline(const struct conntrack *ct, uint32_t queue)
 {
 	return ct->cold[ct->list[LISTS_YOUNG + queue]].created +
@@ -188,7 +189,7 @@ static bool young_is_due(const struct conntrack *ct, uint32_t queue, uint32_t no
 	       time_until(young_deadline(ct, queue), now_ms) <= 0;
 }
 
-/* Is any queue of the service in use? Four bits of a word. */
+/* True when any queue of the service has a flow. A service's queues are four bits of one word. */
 static bool service_has_young(const struct conntrack *ct, uint32_t queue)
 {
 	_Static_assert(64 % LIST_WAYS == 0, "a service's queues are in one word");
@@ -196,8 +197,8 @@ static bool service_has_young(const struct conntrack *ct, uint32_t queue)
 }
 
 /*
- * These return the number expired, take what they looked at from <budget>, and say in <all> if that
- * was enough.
+ * The expire_* functions below return the number of flows ended, subtract each visit from <budget>,
+ * and clear <all> when the budget ran out first.
  */
 static unsigned int expire_service(struct conntrack *ct, uint32_t first, uint32_t now_ms,
 				   unsigned int *budget, bool *all)
@@ -253,7 +254,7 @@ static unsigned int expire_slot(struct conntrack *ct, uint32_t now_ms, unsigned 
 			}
 			--*budget;
 			left++;
-			/* never back into the slot being emptied */
+			/* 1: never back into the slot that is being emptied */
 			expired += expire_visit(ct, index, 1, now_ms);
 		}
 	} while (left > 0);
@@ -266,7 +267,7 @@ static unsigned int expire_wheel(struct conntrack *ct, uint32_t now_ms, unsigned
 	uint32_t late = now_ms - ct->wheel_time;
 	unsigned int expired = 0;
 
-	/* After a long pause one lap sees every slot; more would only turn the wheel. */
+	/* After a long pause one lap visits every slot; more laps would find nothing. */
 	if ((int32_t)late >= (int32_t)(2 * WHEEL_LAP_MS))
 		ct->wheel_time += RTE_ALIGN_FLOOR(late, WHEEL_LAP_MS) - WHEEL_LAP_MS;
 	*all = true;
@@ -304,7 +305,8 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 		__atomic_store_n(&ct->stats.lag_ms, 0, __ATOMIC_RELAXED);
 		return 0;
 	}
-	/* A flood of young flows must not keep the wheel from turning, nor the other way round. */
+	/* Half the budget each, so that a flood of young flows cannot starve the wheel, or vice
+	 * versa. */
 	budget -= half;
 	expired = expire_young(ct, now_ms, &budget, &young_done);
 	budget += half;
@@ -320,8 +322,9 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 /* --- room for new flows ---------------------------------------------------------------------- */
 
 /*
- * The queue's first flow that may be ended for another. Who is established goes to the wheel, who
- * has just spoken is passed over; behind one that was never heard of again all are younger still.
+ * The first flow of a queue that may be ended for a new one, or NULL. Established flows move to the
+ * wheel, and flows that were active within reclaim_after_ms are skipped. Behind a flow that sent
+ * nothing since it began, all flows are younger, so the search ends there.
  */
 static struct flow *reclaim_candidate(struct conntrack *ct, uint32_t queue, uint32_t now_ms)
 {
@@ -344,7 +347,7 @@ static struct flow *reclaim_candidate(struct conntrack *ct, uint32_t queue, uint
 	return NULL;
 }
 
-/* The next queue in use from <queue> on, around the end; QUEUES if there is none. */
+/* The next queue with a flow from <queue> on, wrapping around; QUEUES if there is none. */
 static uint32_t reclaim_next_queue(const struct conntrack *ct, uint32_t queue)
 {
 	uint64_t word = ct->queue_used[queue / 64] >> queue % 64 << queue % 64;
@@ -358,7 +361,7 @@ static uint32_t reclaim_next_queue(const struct conntrack *ct, uint32_t queue)
 	return QUEUES;
 }
 
-/* Never answered goes before answered, then older before younger. */
+/* True when <a> is reclaimed before <b>: unanswered before answered, then older before younger. */
 static bool reclaim_before(const struct flow *a, const struct flow *b)
 {
 	if (a->state != b->state)
@@ -366,7 +369,7 @@ static bool reclaim_before(const struct flow *a, const struct flow *b)
 	return time_until(a->last_seen, b->last_seen) < 0;
 }
 
-/* Of the heads of some queues in use, in turn; of all, if few services have young flows. */
+/* Compares the heads of up to RECLAIM_QUEUES queues; the next call starts behind them. */
 bool timers_reclaim(struct conntrack *ct, uint32_t now_ms)
 {
 	struct flow *first = NULL;
@@ -387,7 +390,9 @@ bool timers_reclaim(struct conntrack *ct, uint32_t now_ms)
 			first = flow;
 		queue = (queue + 1) % QUEUES;
 	}
-	/* Where one was found there are more; else others get their turn. */
+	/*
+	 * A queue with one candidate likely has more: start there again. Else start behind these.
+	 */
 	ct->reclaim_queue = first != NULL ? begin : queue % QUEUES;
 	if (first == NULL)
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's librte_hash as the flow table: one hash per family, as keys of 16 bytes are faster than
- * longer ones, both pointing into the array of flows. Kept for comparison, see README.md.
+ * DPDK's librte_hash as the index: one hash per family, because 16-byte keys are faster than longer
+ * ones. Both point into the array of flows. Selectable for comparison; see README.md.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include "internal.h"
 
 #define LOAD_MAX_PERCENT 80
-/* Cuckoo hashing needs some buckets to move keys between; smaller tables are for tests only. */
+/* Cuckoo hashing needs buckets to move keys between. Only tests have smaller tables. */
 #define SLOTS_MIN 1024u
 
-/* What rte_hash allocates per bucket, key and free slot; conntrack_memory() counts it. */
+/* Bytes that rte_hash allocates per bucket, key and free slot, for conntrack_memory(). */
 #define BUCKET_SLOTS  8
 #define BUCKET_SIZE   64
 #define KEY_OVERHEAD  8
@@ -39,11 +39,11 @@ _Static_assert(sizeof(struct key4) == 16 && sizeof(struct key6) == 48, "hashed a
 
 struct index {
 	struct rte_hash *v4, *v6; /* key → struct flow * */
-	uint32_t used;            /* indices from here on were never taken; read by any thread */
-	uint32_t free_first;      /* free indices, linked by <next>, last freed first */
+	uint32_t used;            /* indices from here on were never used; any thread reads it */
+	uint32_t free_first;      /* head of the free indices, linked by flow_cold.next */
 };
 
-/* Every call brings its own hash: this prototype has no room for a table's secret. */
+/* Never called: this prototype has no room for a table's secret, so every call passes its hash. */
 static uint32_t hash_unused(const void *key, uint32_t length, uint32_t init)
 {
 	return init;
@@ -63,9 +63,9 @@ static inline struct key6 key6_of(const struct flow_key *key)
 }
 
 /*
- * rte_hash rounds its slots up to a power of two, but keeps room for exactly <entries> keys. So ask
- * for one more than half the slots wanted: a full table fills 40 to 80 % of them, and keys cost
- * nothing extra.
+ * Entries to ask for. rte_hash rounds its slots up to a power of two but allocates exactly
+ * <entries> keys, so half the wanted slots plus one gives them without extra keys. A full table
+ * fills 40 to 80 % of the slots.
  */
 static uint32_t hash_entries(uint32_t capacity)
 {
@@ -210,7 +210,7 @@ static void hash_index_give_back(struct conntrack *ct, uint32_t taken)
 	ct->index->free_first = taken;
 }
 
-/* Where its keys are, only rte_hash knows. */
+/* Empty, and so is the next: only rte_hash knows where its keys are. */
 static void hash_index_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
 }

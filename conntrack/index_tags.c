@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our own table. A bucket is a cache line of 31 tags of 16 bits, one for each of the 31 flows that
- * are its places, and a count of the keys that found the bucket full and went on to the next. So a
- * lookup waits for two lines, tags and flow, and a burst has all of its lines on their way at once.
- * Flows never move, as pointers, handles and dumps name their places.
+ * Our own index. A bucket is a cache line: 31 tags of 16 bits, one per flow, and a count of the
+ * keys that found the bucket full and went on to the next. A lookup waits for two lines, tags and
+ * flow, and a burst loads all its lines at once. Flows never move, because pointers, handles and
+ * dumps name their places.
  */
 #include <errno.h>
 
@@ -19,14 +19,14 @@
 #define TAG_MASK     ((1u << BUCKET_FLOWS) - 1)
 #define TAG_FREE     0
 
-/* Fuller than this, buckets overflow often and lookups go from one to the next. */
+/* Above this load, buckets overflow often and lookups visit several. */
 #define LOAD_MAX_PERCENT 90
 
-/* So many keys have passed by that the count stopped; it will not go down again. */
+/* A bucket's count of passed keys stops here and does not go down again. */
 #define PASSED_MANY UINT16_MAX
 
 struct bucket {
-	uint16_t tag[MATCH_LANES]; /* the last is not one, see tags_passed() */
+	uint16_t tag[MATCH_LANES]; /* the last is no tag: see tags_passed() */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct bucket) == 64, "a cache line");
 
@@ -40,7 +40,7 @@ static inline uint32_t tags_bucket_of(const struct index *index, uint32_t hash)
 	return (uint64_t)hash * index->n >> 32;
 }
 
-/* The low half: the bucket comes from the high bits. */
+/* The tag is the hash's low half, because its high bits choose the bucket. */
 static inline uint16_t tags_tag_of(uint32_t hash)
 {
 	uint16_t tag = (uint16_t)hash;
@@ -53,7 +53,7 @@ static inline uint32_t tags_next_bucket(const struct index *index, uint32_t buck
 	return bucket + 1 == index->n ? 0 : bucket + 1;
 }
 
-/* Keys that found this bucket full and are further on. */
+/* The count of keys that found this bucket full and are in a later one. */
 static inline uint16_t *tags_passed(struct bucket *bucket)
 {
 	return &bucket->tag[BUCKET_FLOWS];
@@ -64,7 +64,7 @@ static inline uint32_t tags_match(const struct bucket *bucket, uint16_t tag)
 	return match_lanes(bucket->tag, tag) & TAG_MASK;
 }
 
-/* The first of those in <mask>. */
+/* The flow index of the lowest tag in <mask>. */
 static inline uint32_t tags_flow_index(uint32_t bucket, uint32_t mask)
 {
 	return bucket * BUCKET_FLOWS + (uint32_t)__builtin_ctz(mask);
@@ -96,7 +96,7 @@ static void tags_destroy(struct index *index)
 	rte_free(index);
 }
 
-/* The whole search, for what the burst's first look did not settle. */
+/* Search all buckets that may hold <key>, where the burst's first comparison missed. */
 static struct flow *tags_find(const struct conntrack *ct, const struct flow_key *key, uint32_t hash)
 {
 	struct index *index = ct->index;
@@ -120,7 +120,7 @@ static struct flow *tags_find(const struct conntrack *ct, const struct flow_key 
 	return NULL;
 }
 
-/* The first free place of the key's own bucket, where a new flow goes nearly always. */
+/* Prefetch the first free place of the key's own bucket, where a new flow nearly always goes. */
 static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
 	uint32_t first = tags_bucket_of(ct->index, hash);
@@ -128,7 +128,7 @@ static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 
 	if (mask == 0)
 		return;
-	/* Not for writing: without PRFCHW gcc makes nothing of that. */
+	/* For reading: without PRFCHW gcc drops a prefetch for writing. */
 	rte_prefetch0(flow_at(ct, tags_flow_index(first, mask)));
 	rte_prefetch0(&ct->cold[tags_flow_index(first, mask)]);
 }
@@ -139,9 +139,9 @@ static void tags_prefetch_remove(const struct conntrack *ct, uint32_t index)
 }
 
 /*
- * Three rounds over the burst, so that each waits for lines that all are on their way: tags, then
- * the flow that each key most likely is, then the keys. The rest is rare: two equal tags in one
- * bucket, or a bucket that was full.
+ * Three rounds over the burst, each over lines that the round before has prefetched: tags, then the
+ * most likely flow of each key, then the keys. tags_find() handles the rare rest: two equal tags in
+ * one bucket, or a bucket that was full.
  */
 static void tags_lookup_burst(const struct conntrack *ct, const struct flow_key keys[],
 			      const uint32_t hashes[], unsigned int n, struct flow *flows[])
@@ -183,7 +183,7 @@ static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, u
 	struct bucket *bucket = &index->bucket[at];
 	uint32_t mask = tags_match(bucket, TAG_FREE);
 
-	/* Some bucket has room: there are more places than flows may be. */
+	/* Ends: there are more places than the capacity allows flows. */
 	while (unlikely(mask == 0)) {
 		stat_add(&ct->stats.detours, 1);
 		if (*tags_passed(bucket) != PASSED_MANY)
@@ -215,7 +215,7 @@ static void tags_remove(struct conntrack *ct, struct flow *flow, const struct fl
 			 __ATOMIC_RELAXED);
 }
 
-/* Empty places cost two bytes to skip and not a line each. */
+/* Skips an empty place by its tag: two bytes to read, not the flow's cache line. */
 static uint32_t tags_next(const struct conntrack *ct, uint32_t index, uint32_t end)
 {
 	for (; index < end; index++)

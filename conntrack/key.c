@@ -5,8 +5,8 @@
 #include "internal.h"
 
 /*
- * 128-bit product, folded. Not linear in either factor, unlike CRC32, whose collisions stay
- * collisions under every seed. Three cycles.
+ * Fold a 128-bit product. It is not linear in either factor, unlike CRC32, whose collisions are the
+ * same under every seed. Three cycles.
  */
 static inline uint64_t key_fold(uint64_t a, uint64_t b)
 {
@@ -15,7 +15,7 @@ static inline uint64_t key_fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* SplitMix64's finaliser; each pair that a fold uses comes from both words of the seed. */
+/* SplitMix64's finaliser. Each pair of words that a fold uses depends on both words of the seed. */
 void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
 {
 	for (unsigned int i = 0; i < SECRET_WORDS; i++) {
@@ -25,13 +25,13 @@ void key_secret_expand(uint64_t secret[SECRET_WORDS], const uint64_t seed[2])
 		x = (x ^ x >> 27) * 0x94d049bb133111eb;
 		secret[i] = x ^ x >> 31;
 	}
-	secret[7] |= 1; /* zero would map everything to zero */
+	secret[7] |= 1; /* a factor of zero would map every key to zero */
 }
 
 /*
- * What a client chooses, its address and port, goes into folds whose other factor it does not know;
- * the destination only has to spread. Once more at the end: tables take the bucket from the high
- * bits and a tag from the low.
+ * The client's address and port go into folds whose other factor the client does not know; the
+ * destination only has to spread. The last fold mixes all bits, because the table takes the bucket
+ * from the high bits and the tag from the low ones.
  */
 static inline uint32_t key_hash(const uint64_t secret[SECRET_WORDS], const struct flow_key *key)
 {

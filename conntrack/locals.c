@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers for destinations: a small chained hash, touched when flows begin and end only. */
+/* Numbers for destinations: a small chained hash, used only when flows begin and end. */
 #include <string.h>
 
 #include "internal.h"
 
-/* Destinations are ours, nobody else chooses them: any mixing will do. */
+/* Our configuration chooses the destinations, so the hash needs no secret. */
 static uint16_t *locals_bucket_of(struct locals *locals, const uint64_t end[3])
 {
 	uint64_t sum = (end[0] ^ end[1] ^ end[2]) * 0x9e3779b97f4a7c15;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The services' ends of flows. A front door has few doors: millions of flows share some
- * destinations (address, port, protocol), so each is kept once and a flow stores its number. That
- * is what lets a flow of either family fit one cache line. Private to this folder.
+ * The services' ends of flows. Millions of flows share a few destinations (address, port,
+ * protocol), so each destination is stored once and a flow stores its number. That makes a flow of
+ * either family fit one cache line. Private to this folder.
  */
 #ifndef CONNTRACK_LOCALS_H
 #define CONNTRACK_LOCALS_H
@@ -12,12 +12,11 @@
 #define LOCALS_BUCKETS CONNTRACK_LOCALS_MAX
 #define LOCAL_NONE     UINT16_MAX
 
-/* Written by the owner; other threads read <end> on behalf of a flow whose generation they check.
- */
+/* The owner writes it. Other threads read <end> for a flow whose generation they check. */
 struct local {
 	struct flow_local end;
-	uint16_t next;  /* of the same bucket, or of the free ones */
-	uint32_t flows; /* that have this end; 0 = free */
+	uint16_t next;  /* number of the next in the same bucket or in the free list */
+	uint32_t flows; /* flows with this end; 0 = free */
 } __attribute__((aligned(32)));
 
 struct locals {
@@ -27,9 +26,11 @@ struct locals {
 };
 
 void locals_init(struct locals *locals);
-/* The number of <key>'s destination, with one more flow; LOCAL_NONE when all numbers are taken. */
+/*
+ * Count one more flow of <key>'s destination; returns its number, or LOCAL_NONE when all are taken.
+ */
 uint16_t locals_get(struct locals *locals, const struct flow_key *key);
-/* One flow less; the last frees the number. */
+/* Count one flow less; the last one frees the number. */
 void locals_put(struct locals *locals, uint16_t number);
 
 #endif

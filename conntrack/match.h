@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of a bucket's 32 lanes hold a value? One bit per lane. Private to this folder. */
+/* Compares a bucket's 32 lanes with a value: one bit per lane. Private to this folder. */
 #ifndef CONNTRACK_MATCH_H
 #define CONNTRACK_MATCH_H
 
@@ -11,7 +11,7 @@
 
 #define MATCH_LANES 32
 
-/* For any CPU, and for the test of the other. */
+/* For any CPU, and for the test of the AVX2 version. */
 static inline uint32_t match_plain(const uint16_t lanes[MATCH_LANES], uint16_t value)
 {
 	uint32_t mask = 0;

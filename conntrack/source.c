@@ -10,7 +10,7 @@ void source_limit_init(struct source_limit *limit, uint32_t per_second, const ui
 	memcpy(limit->secret, secret, sizeof(limit->secret));
 }
 
-/* What one customer has: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
+/* One customer's prefix: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
 static uint64_t source_prefix_of(const struct in6_addr *source)
 {
 	uint64_t half[2];
@@ -19,8 +19,8 @@ static uint64_t source_prefix_of(const struct in6_addr *source)
 	return IN6_IS_ADDR_V4MAPPED(source) ? half[1] : half[0];
 }
 
-/* The zone changes the factor, not the prefix: else an address of one zone could stand for
- * another's in another. */
+/* The zone changes the factor, not the prefix, so that no address of one zone equals another
+ * address of another zone. */
 static struct source_bucket *source_bucket_of(struct source_limit *limit, unsigned int row,
 					      uint64_t prefix, uint16_t zone)
 {
@@ -31,7 +31,7 @@ static struct source_bucket *source_bucket_of(struct source_limit *limit, unsign
 	return &limit->bucket[row][sum % SOURCE_BUCKETS];
 }
 
-/* Give back what time has given, then take one if there is one. */
+/* Refill the bucket for the time that passed, then take one token if there is one. */
 static bool source_bucket_take(struct source_bucket *bucket, uint32_t per_second, uint32_t now_ms)
 {
 	uint64_t back = (uint64_t)(now_ms - bucket->updated_ms) * per_second;

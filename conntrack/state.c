@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a flow: what follows what, and what people call them. Pure data. */
+/* States of a flow: transitions and names. Pure data. */
 #include "conntrack.h"
 
-/* A free flow stays free whatever happens: nobody holds one but by mistake. */
+/* A free flow stays free: an event for one is a mistake of the caller. */
 const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 	[FLOW_UDP_ONE_WAY] =
 		{
@@ -10,14 +10,14 @@ const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
 			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ONE_WAY,
 		},
-	/* A reply proves nothing, a spoofed source gets one, too. Who speaks again is there. */
+	/* A reply alone proves nothing, as a spoofed source gets one too; a second packet does. */
 	[FLOW_UDP_ANSWERED] =
 		{
 			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ESTABLISHED,
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ANSWERED,
 			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ANSWERED,
 		},
-	/* Who says that it has gone may lie: it loses what it had by speaking, until it speaks. */
+	/* An ICMP error may be forged: it only undoes the second packet, until the next one. */
 	[FLOW_UDP_ESTABLISHED] =
 		{
 			[FLOW_EVENT_FROM_CLIENT] = FLOW_UDP_ESTABLISHED,

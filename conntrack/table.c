@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flow table: flows and their memory, handles, and what the two indexes have in common. */
+/* The flow table: creation, memory, handles, and insert and remove over either index. */
 #include <errno.h>
 #include <string.h>
 
@@ -162,7 +162,7 @@ void conntrack_insert_prefetch(const struct conntrack *ct, uint32_t hash)
 static void flow_fill(struct flow *flow, struct flow_cold *cold, const struct flow_key *key,
 		      enum flow_state state, uint16_t service, uint32_t now_ms)
 {
-	/* All but the generation, which readers watch. */
+	/* Clear all but the generation, which readers of other threads check. */
 	memset(&flow->last_seen, 0, sizeof(*flow) - offsetof(struct flow, last_seen));
 	flow->last_seen = now_ms;
 	flow->client = key->src;
@@ -243,7 +243,7 @@ void conntrack_flow_remove(struct conntrack *ct, struct flow *flow)
 	stat_add(&ct->stats.removed, 1);
 }
 
-/* --- what hangs on a flow -------------------------------------------------------------------- */
+/* --- parts of a flow -------------------------------------------------------------------------- */
 
 const struct flow_local *conntrack_local(const struct conntrack *ct, const struct flow *flow)
 {

@@ -2,15 +2,15 @@
 /*
  * A TCP connection seen from the middle. Sections are RFC 9293's unless another RFC is named.
  *
- * Windows: what an end may do next follows from what the other has told it, and all of that has
- * passed here before. So what is kept of an end lags behind the end itself, and never behind what
- * the other end knows of it: bounds made of it are at least as wide as the ends' own.
+ * Windows: an end may send what the other end has permitted, and every such permission passed here
+ * first. So our copy of an end's state may lag behind the end itself, but never behind what the
+ * other end knows of it: bounds computed from the copy are at least as wide as the ends' own.
  */
 #include "tcp_internal.h"
 
 /*
- * Segments that come late are judged by windows no smaller than this: an end with a tiny window
- * would else have its reordered ACKs refused.
+ * Bytes. Late segments are checked against windows of at least this size, so that the reordered
+ * ACKs of an end with a tiny window are not refused.
  */
 #define REACH_MIN 65535u
 
@@ -38,8 +38,8 @@ static inline uint32_t side_reach(const struct tcp_side *side)
 
 /*
  * One past the last number that the other end may send. A sender may take its window from one
- * segment and the start of it from a later one that has repeated an older number (3.10.7.4, fifth:
- * SND.WL1), so only the largest window holds.
+ * segment and the window's start from a later one that repeats an older number (3.10.7.4, fifth:
+ * SND.WL1), so only the largest window is a safe bound.
  */
 static inline uint32_t side_edge(const struct tcp_side *side)
 {
@@ -71,7 +71,7 @@ static inline enum tcp_direction other_end(enum tcp_direction from)
 	return from == TCP_FROM_CLIENT ? TCP_TO_CLIENT : TCP_FROM_CLIENT;
 }
 
-/* False if the table says nothing. */
+/* Apply an event to the state. False if the table has no transition for it. */
 static bool track_event(struct tcp_track *t, enum tcp_event event, enum tcp_direction from)
 {
 	uint8_t next = tcp_transition[t->state][event][from];
@@ -82,13 +82,15 @@ static bool track_event(struct tcp_track *t, enum tcp_event event, enum tcp_dire
 	return true;
 }
 
-/* One past the last number that the segment takes. */
+/* One past the last sequence number that the segment uses. */
 static inline uint32_t segment_end(const struct tcp_segment *s)
 {
 	return s->seq + s->length + !!(s->flags & TCP_BIT_SYN) + !!(s->flags & TCP_BIT_FIN);
 }
 
-/* A SYN's own window is never scaled, later ones only if both SYNs said so (RFC 7323, 2.2). */
+/*
+ * A SYN's own window is never scaled, later ones only if both SYNs had the option (RFC 7323, 2.2).
+ */
 static uint32_t segment_window(const struct tcp_track *t, const struct tcp_segment *s,
 			       enum tcp_direction from)
 {
@@ -97,7 +99,7 @@ static uint32_t segment_window(const struct tcp_track *t, const struct tcp_segme
 	return (uint32_t)s->window << t->bits[from].scale;
 }
 
-/* An acceptable acknowledgment: what it permits, and what it says of SYN and FIN. */
+/* Apply an acceptable acknowledgment: its number and window, and the SYN or FIN that it covers. */
 static void track_acked(struct tcp_track *t, const struct tcp_segment *s, enum tcp_direction from)
 {
 	struct tcp_side *mine = &t->side[from];
@@ -130,8 +132,8 @@ static void side_start(struct tcp_track *t, const struct tcp_segment *s, enum tc
 }
 
 /*
- * Until the server's SYN is seen, its <ack> is that of its last stray; to begin with, the SYN's own
- * number, which the client would not reset.
+ * Until the server's SYN is seen, its <ack> is that of its last stray segment. It starts as the
+ * SYN's own number, for which the client would send no reset.
  */
 static void client_start(struct tcp_track *t, const struct tcp_segment *s)
 {
@@ -173,7 +175,7 @@ static bool repeats_syn(const struct tcp_track *t, const struct tcp_segment *s,
 static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_segment *s,
 					  enum tcp_direction from);
 
-/* The server took the client's SYN that we could not judge: both agree on a new connection. */
+/* The server accepted the client's challenged SYN: both ends agree on a new connection. */
 static struct tcp_outcome reopen_with_saved_syn(struct tcp_track *t, const struct tcp_segment *s)
 {
 	const struct tcp_segment syn = {
@@ -189,7 +191,7 @@ static struct tcp_outcome reopen_with_saved_syn(struct tcp_track *t, const struc
 	return outcome(TCP_VERDICT_REOPEN, TCP_REASON_NONE);
 }
 
-/* The server's own answer, SYN or RST, to that SYN. */
+/* True when the segment is the server's answer, SYN or RST, to the saved SYN. */
 static bool answers_saved_syn(const struct tcp_track *t, const struct tcp_segment *s,
 			      enum tcp_direction from)
 {
@@ -206,7 +208,8 @@ static void save_syn(struct tcp_track *t, const struct tcp_segment *s)
 	t->syn_scale = s->scale;
 }
 
-/* Something of the server that is not for this SYN: the client will reset it (3.10.7.3, first). */
+/* A segment of the server that does not answer this SYN: the client will reset it (3.10.7.3,
+ * first). */
 static struct tcp_outcome stray_ack(struct tcp_track *t, const struct tcp_segment *s)
 {
 	t->side[TCP_TO_CLIENT].ack = s->ack;
@@ -214,8 +217,8 @@ static struct tcp_outcome stray_ack(struct tcp_track *t, const struct tcp_segmen
 }
 
 /*
- * A SYN where none is due. The end that gets it answers with a challenge ACK whatever its number
- * (RFC 5961, 4.2), or, having forgotten the connection, takes it.
+ * A SYN in a state that expects none. The end that gets it answers with a challenge ACK, whatever
+ * the number (RFC 5961, 4.2), or accepts it when it has forgotten the connection.
  */
 static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)
@@ -233,9 +236,9 @@ static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segmen
 }
 
 /*
- * A SYN while the connection opens. The server's numbers count only once the client has confirmed
- * them: it may have sent two cookies (RFC 4987, 3.6), or somebody else a SYN in its name. One that
- * acknowledges nothing must not reach the client, which might take it (figure 7).
+ * A SYN while the connection opens. The server's numbers count only after the client has confirmed
+ * them: the server may have sent two cookies (RFC 4987, 3.6), or a third party a SYN in its name. A
+ * SYN that acknowledges nothing must not reach the client, which might accept it (figure 7).
  */
 static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_segment *s,
 					  enum tcp_direction from)
@@ -257,9 +260,10 @@ static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_
 }
 
 /*
- * Does it come after all that the last connection has sent (3.10.7.4)? By timestamps a server may
- * take a lower one as well (RFC 6191, 2); then its SYN,ACK tells. After a reset any number will do,
- * but for a late copy of the SYN that began it.
+ * True when a client's SYN may open a new connection: in TIME_WAIT its number must be above all
+ * that the last connection sent (3.10.7.4). A server may accept a lower one by timestamps (RFC
+ * 6191, 2); its SYN,ACK shows that. After a reset any number opens one, except a late copy of the
+ * first SYN.
  */
 static bool may_reopen(const struct tcp_track *t, const struct tcp_segment *s)
 {
@@ -306,7 +310,7 @@ static struct tcp_outcome track_syn(struct tcp_track *t, const struct tcp_segmen
 static struct tcp_outcome track_rst_syn_sent(struct tcp_track *t, const struct tcp_segment *s,
 					     enum tcp_direction from)
 {
-	/* the client's goes to whoever sent the stray; its own SYN it takes back silently */
+	/* The client's reset answers a stray segment; a client withdraws its own SYN silently. */
 	if (from == TCP_FROM_CLIENT)
 		return s->seq == t->side[TCP_TO_CLIENT].ack
 			       ? outcome_challenge(TCP_REASON_OTHER_SYN)
@@ -318,10 +322,10 @@ static struct tcp_outcome track_rst_syn_sent(struct tcp_track *t, const struct t
 }
 
 /*
- * RFC 5961, 3.2: only the very next number resets. That is what the other end acknowledged last (an
- * end without the connection takes it from there, 3.5.2), or one past all that was sent (ABORT,
- * 3.10.5). While the other end's SYN-SENT may last, an acceptable ACK does, too (3.10.7.3); and a
- * server that refuses the client's next SYN has no connection left.
+ * RFC 5961, 3.2: only the exact next number resets. That is the number that the other end
+ * acknowledged last (an end without the connection copies it, 3.5.2), or one past all that was sent
+ * (ABORT, 3.10.5). While the other end may still be in SYN-SENT, an acceptable ACK also resets
+ * (3.10.7.3). A server that refuses the client's next SYN has no connection left.
  */
 static struct tcp_outcome track_rst(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)
@@ -338,7 +342,8 @@ static struct tcp_outcome track_rst(struct tcp_track *t, const struct tcp_segmen
 		track_event(t, TCP_EVENT_RST, from);
 		return outcome_accept();
 	}
-	/* an end that has forgotten the connection answers late segments by what they say */
+	/* An end that has forgotten the connection builds its reset from the late segment's
+	 * numbers. */
 	if ((t->state == TCP_STATE_CLOSE || t->state == TCP_STATE_TIME_WAIT) &&
 	    seq_between(peer->ack - side_reach(peer), s->seq, side_edge(peer) + 1))
 		return outcome(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
@@ -350,8 +355,9 @@ static struct tcp_outcome track_rst(struct tcp_track *t, const struct tcp_segmen
 /* Everything else */
 
 /*
- * May the sender use these numbers? One past the edge for a probe of a closed window (3.8.6.1), and
- * for what follows it. Below, two windows: what is older is nothing that an end repeats.
+ * Checks a segment's sequence numbers. The upper bound is one past the edge, for a probe of a
+ * closed window (3.8.6.1) and what follows it. The lower bound is two windows back: no end repeats
+ * older data.
  */
 static enum tcp_reason check_seq(const struct tcp_side *mine, const struct tcp_side *peer,
 				 const struct tcp_segment *s)
@@ -366,9 +372,9 @@ static enum tcp_reason check_seq(const struct tcp_side *mine, const struct tcp_s
 }
 
 /*
- * RFC 5961, 5.2: from the largest window before what it last acknowledged, to all that the other
- * end has sent; while the other's SYN waits for this, nothing less will do. After a pickup the
- * other may have sent more than we saw.
+ * Checks an acknowledgment number (RFC 5961, 5.2): from the largest window before the last
+ * acknowledgment to all that the other end has sent. While the other end's SYN is unacknowledged,
+ * the lower bound is that SYN. After a pickup the other end may have sent more than we saw.
  */
 static enum tcp_reason check_ack(const struct tcp_track *t, const struct tcp_segment *s,
 				 enum tcp_direction from)
@@ -385,7 +391,7 @@ static enum tcp_reason check_ack(const struct tcp_track *t, const struct tcp_seg
 	return seq_later(s->ack, high) ? TCP_REASON_ACK_AFTER : TCP_REASON_ACK_BEFORE;
 }
 
-/* Nothing follows a FIN, and it stays where it is. */
+/* False when data follows a FIN, or a repeated FIN has another number. */
 static bool fin_fits(const struct tcp_side *mine, const struct tcp_side_bits *bits,
 		     const struct tcp_segment *s)
 {
@@ -407,7 +413,9 @@ static struct tcp_outcome track_ack(struct tcp_track *t, const struct tcp_segmen
 		reason = check_ack(t, s, from);
 	if (reason != TCP_REASON_NONE)
 		return outcome_invalid(reason);
-	/* The window that the sender knows begins no earlier, its keepalive one before (3.8.4). */
+	/*
+	 * The window that the sender knows starts no earlier; a keepalive is one before it (3.8.4).
+	 */
 	if (seq_later(mine->end - peer->window_max - 1, s->seq) &&
 	    !seq_later(segment_end(s), peer->ack))
 		return outcome(TCP_VERDICT_DUPLICATE, TCP_REASON_OLD);
@@ -424,7 +432,7 @@ static struct tcp_outcome track_ack(struct tcp_track *t, const struct tcp_segmen
 	return outcome_accept();
 }
 
-/* Believe it: neither end's window nor scale is known. */
+/* Take the connection for established. Neither end's window or scale is known. */
 static void pick_up(struct tcp_track *t, const struct tcp_segment *s, enum tcp_direction from)
 {
 	const uint32_t widest = (uint32_t)UINT16_MAX << TCP_SCALE_MAX;
@@ -442,7 +450,7 @@ static void pick_up(struct tcp_track *t, const struct tcp_segment *s, enum tcp_d
 struct tcp_outcome conntrack_tcp_track(struct tcp_track *t, const struct tcp_segment *s,
 				       enum tcp_direction from, bool pickup)
 {
-	/* URG and PSH say nothing about the connection, nor do ECE and CWR. */
+	/* URG, PSH, ECE and CWR do not affect the connection's state. */
 	static const bool sensible[] = {
 		[TCP_BIT_SYN] = true, [TCP_BIT_SYN | TCP_BIT_ACK] = true,
 		[TCP_BIT_RST] = true, [TCP_BIT_RST | TCP_BIT_ACK] = true,

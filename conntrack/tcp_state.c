@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * States of a TCP connection: what follows what, for how long, and what people call them. Pure
- * data. Sections and figures are RFC 9293's unless another RFC is named.
+ * States of a TCP connection: transitions, timeouts and names. Pure data. Sections and figures are
+ * RFC 9293's unless another RFC is named.
  */
 #include "tcp_internal.h"
 
@@ -85,11 +85,11 @@ const uint32_t conntrack_tcp_timeout_ms[TCP_STATES] = {
 	[TCP_STATE_SYN_RECV] = 60 * 1000,
 	[TCP_STATE_ESTABLISHED] = 124 * 60 * 1000,
 	[TCP_STATE_FIN_WAIT] = 4 * 60 * 1000,
-	/* a client that has said all may wait long for a model */
+	/* a client that has sent all of its request may wait long for a model */
 	[TCP_STATE_CLOSE_WAIT] = 10 * 60 * 1000,
 	[TCP_STATE_CLOSING] = 60 * 1000,
 	[TCP_STATE_LAST_ACK] = 60 * 1000,
-	/* as long as common ends wait; an MSL of two minutes would make it four */
+	/* what common TCP stacks use; an MSL of two minutes would make it four minutes */
 	[TCP_STATE_TIME_WAIT] = 60 * 1000,
 	[TCP_STATE_CLOSE] = 10 * 1000,
 };
