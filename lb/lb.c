@@ -37,6 +37,7 @@
 #include "walk/loop.h"
 #include "walk/replay.h"
 #include "walk/waiting.h"
+#include "runtime/data_room.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 

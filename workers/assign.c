@@ -4,9 +4,9 @@
 
 #include "assign.h"
 
-/* --- working it out ------------------------------------------------------------------------- */
+/* --- operators' assignments ----------------------------------------------------------------- */
 
-/* Pins of the workers that are here, by number. */
+/* Registered workers that operators assigned to one service (in) or released from it (out). */
 struct pinned {
 	struct worker_set in, out;
 };
@@ -16,8 +16,8 @@ struct plan {
 	const struct assign_want *want;
 	unsigned int n;
 	struct pinned *pinned;
-	struct worker_set taken;  /* assigned to some service, or somebody's spare */
-	struct worker_set before; /* were somebody's spares */
+	struct worker_set taken;  /* assigned to a service, or a service's spare */
+	struct worker_set before; /* spares of any service before this call */
 	bool hosts_known;
 	uint16_t host[WORKERS_MAX];
 };
@@ -51,7 +51,7 @@ static bool may_serve(const struct assign_want *want, const struct worker *worke
 	return strcmp(worker->spec.model, want->model) == 0;
 }
 
-/* Those that are in without anybody's stepping in. */
+/* Add the workers that serve without being spares. */
 static void take_own(struct plan *plan, unsigned int service, const struct worker_set *spares,
 		     struct assign_result *result)
 {
@@ -88,7 +88,7 @@ static int by_host(const void *a, const void *b)
 	return strcmp(x->host, y->host);
 }
 
-/* Workers of one host have the same number there, that of one of them. */
+/* Fill plan->host: the same number for all workers of one host, the number of one of them. */
 static void find_hosts(struct plan *plan)
 {
 	struct at_host at[WORKERS_MAX];
@@ -109,7 +109,7 @@ static void find_hosts(struct plan *plan)
 	plan->hosts_known = true;
 }
 
-/* Members of a service on each host. */
+/* Members of one service per host, by the numbers of plan->host. */
 struct crowd {
 	uint16_t members[WORKERS_MAX];
 };
@@ -131,7 +131,7 @@ static int candidate_by_name(const void *a, const void *b)
 	return strcmp((*x)->spec.name, (*y)->spec.name);
 }
 
-/* Those that may become spares of a service, by name. Returns how many. */
+/* Collect the workers that may become spares of a service, sorted by name. Returns their number. */
 static unsigned int find_candidates(const struct plan *plan, unsigned int service,
 				    const struct worker *candidate[WORKERS_MAX])
 {
@@ -147,7 +147,9 @@ static unsigned int find_candidates(const struct plan *plan, unsigned int servic
 	return n;
 }
 
-/* Is <worker> a better spare than <best>? <mine>: this service's spares before. */
+/*
+ * True when <worker> is a better spare than <best>. <mine>: this service's spares before the call.
+ */
 static bool is_better(const struct plan *plan, const struct assign_want *want,
 		      const struct crowd *crowd, const struct worker_set *mine,
 		      const struct worker *worker, const struct worker *best)
@@ -185,7 +187,7 @@ static void take_spares(struct plan *plan, unsigned int service, const struct wo
 		const struct worker *spare;
 		unsigned int best = 0;
 
-		/* Of equals the first by name. */
+		/* The first by name wins among equals. */
 		for (unsigned int i = 1; i < n; i++)
 			if (is_better(plan, want, &crowd, mine, candidate[i], candidate[best]))
 				best = i;
@@ -206,7 +208,7 @@ void workers_assign(struct worker_pool *pool, const struct worker_settings *sett
 	struct worker_set *mine = calloc(n, sizeof(*mine));
 
 	plan.pinned = calloc(n, sizeof(*plan.pinned));
-	/* Without memory all stays as it was; the next change tries again. */
+	/* Out of memory: all assignments stay as they were, and the next change tries again. */
 	if (mine != NULL && plan.pinned != NULL) {
 		resolve_pins(&plan, settings);
 		for (unsigned int s = 0; s < n; s++) {

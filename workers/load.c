@@ -3,10 +3,9 @@
 
 #include "workers.h"
 
-/* A gap is measured over this many runs, so that an edge of a batch more or less does not matter.
- */
+/* Answers per measurement of a gap, so that one edge of a batch more or less does not matter. */
 #define GAP_RUNS 8
-/* exp(-10 s / LOAD_RELAX_MS / RELAX) is a fifth. */
+/* Decay of an idle worker's times: to a fifth in 10 s, as exp(-10 s / LOAD_RELAX_MS / RELAX) is. */
 #define RELAX 62.0f
 
 _Static_assert(WORKERS_MAX % LOAD_BLOCK == 0 && LOAD_BLOCKS <= 32, "one bit per block");
@@ -44,9 +43,9 @@ void workers_load_close(struct pick_load *load, uint16_t worker)
 }
 
 /*
- * The gap is the time in which the worker owed answers, by the answers in it. So it needs to know
- * nothing of batches, of what runs beside what, or of other lcores, whose requests make the gaps
- * that this one sees longer just as they make the wait longer.
+ * The gap is the time in which the worker owed answers, divided by the answers in it. So it covers
+ * batches, parallel runs and the requests of other lcores, which lengthen this lcore's gaps as they
+ * lengthen its waits.
  */
 void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_t run_ns)
 {
@@ -76,7 +75,7 @@ void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_
 
 void workers_load_relax(struct pick_load *load)
 {
-	/* Who has nothing to do has credits. */
+	/* An idle worker has credits, so only the blocks' open bits need a visit. */
 	for (unsigned int block = 0; block < LOAD_BLOCKS; block++) {
 		for (uint32_t lanes = load->open[block]; lanes != 0; lanes &= lanes - 1) {
 			uint32_t i = block * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
@@ -88,6 +87,6 @@ void workers_load_relax(struct pick_load *load)
 			load->changed[block] = (uint32_t)(load->changes + LOAD_RECENT + 1);
 		}
 	}
-	/* More than is known one by one: policies look at <changed>. */
+	/* More changes than <recent> holds, so that policies read <changed>. */
 	load->changes += LOAD_RECENT + 1;
 }

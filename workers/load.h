@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How busy each worker is and how fast it answers, as one lcore sees it. Only that lcore reads and
- * writes it. Included by workers.h.
+ * writes it.
  *
- * Policies keep what they worked out, by blocks of 32 workers; so whoever changes a worker's load
- * notes it. All changes go through the calls below.
+ * Policies cache their results by blocks of 32 workers, so every change of a load is noted. All
+ * changes go through the calls below.
  */
 #ifndef WORKERS_LOAD_H
 #define WORKERS_LOAD_H
@@ -14,35 +14,35 @@
 
 #define LOAD_BLOCK  32
 #define LOAD_BLOCKS (WORKERS_MAX / LOAD_BLOCK)
-/* Changes of which the worker is known one by one. A power of two. */
+/* Last changes whose worker is recorded. A power of two. */
 #define LOAD_RECENT 64
 
-/* How fast a worker answers: time during which it owed answers, and answers in it. */
+/* Measures how fast a worker answers: the time in which it owed answers, and the answers in it. */
 struct load_meter {
-	uint64_t mark; /* ticks; its last answer, or when it got work after having none */
-	float busy_ns; /* since the last sample of its gap */
-	uint16_t answers;
-	bool measured; /* run_ns and gap_ns are no guesses */
+	uint64_t mark;    /* ticks: its last answer, or when it got work after being idle */
+	float busy_ns;    /* since its gap was last computed */
+	uint16_t answers; /* since its gap was last computed */
+	bool measured;    /* run_ns and gap_ns are measured, not guessed */
 };
 
 struct pick_load {
 	uint16_t credits[WORKERS_MAX];     /* free slots; 0 also when there is no link */
 	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered */
-	uint32_t open[LOAD_BLOCKS];        /* one bit per worker: has credits */
-	uint64_t changes;
-	uint32_t changed[LOAD_BLOCKS]; /* <changes> after the block's last one, low half */
-	uint16_t recent[LOAD_RECENT];  /* the worker of change c, at c mod LOAD_RECENT; LOAD_ROSE */
-	float ns_per_tick;             /* of the clock that callers read */
+	uint32_t open[LOAD_BLOCKS];        /* one bit per worker: it has credits */
+	uint64_t changes;                  /* number of changes so far */
+	uint32_t changed[LOAD_BLOCKS];     /* low half of <changes> after the block's last change */
+	uint16_t recent[LOAD_RECENT];      /* change c is at c mod LOAD_RECENT: worker, LOAD_ROSE */
+	float ns_per_tick;                 /* of the caller's clock */
 	/*
-	 * A request that finds the worker idle has run after run_ns, and each one that is before it
-	 * adds gap_ns: the time between answers while it is busy. Both are about the same for a
-	 * worker that takes requests one by one; one that takes batches has a smaller gap.
+	 * Expected time of a request: run_ns on an idle worker, plus gap_ns, the time between
+	 * answers of a busy worker, for each request before it. A worker that runs requests one by
+	 * one has about the same for both; one that runs batches has a smaller gap.
 	 */
 	float run_ns[WORKERS_MAX], gap_ns[WORKERS_MAX];
 	struct load_meter meter[WORKERS_MAX];
 };
 
-/* Of <recent>: the worker has one more outstanding, and nothing else has changed. */
+/* In <recent>: the worker has one more outstanding request, and nothing else changed. */
 #define LOAD_ROSE 0x8000u
 
 static inline void load_note(struct pick_load *load, uint16_t worker, uint16_t rose)
@@ -54,13 +54,14 @@ static inline void load_note(struct pick_load *load, uint16_t worker, uint16_t r
 	load->recent[load->changes % LOAD_RECENT] = worker | rose;
 }
 
-/* Zeros, and the clock: <ticks> of it are a second. */
+/* Zero all fields. <ticks> is the clock's rate in Hz. */
 void workers_load_init(struct pick_load *load, uint64_t ticks);
-/* A link with <credits> free slots is there; nothing is known of the worker. Or it is gone. */
+/* A link with <credits> free slots was made, or is gone. Both reset all that is known of the
+ * worker. */
 void workers_load_open(struct pick_load *load, uint16_t worker, uint16_t credits);
 void workers_load_close(struct pick_load *load, uint16_t worker);
 
-/* A credit is taken for a request; there must be one. */
+/* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
 static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
 {
 	if (load->outstanding[worker]++ == 0)
@@ -70,7 +71,7 @@ static inline void workers_load_sent(struct pick_load *load, uint16_t worker, ui
 	load_note(load, worker, LOAD_ROSE);
 }
 
-/* The credit is back: the request was not sent after all. */
+/* Give the credit back of a request that was not sent. */
 static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 {
 	load->outstanding[worker]--;
@@ -82,8 +83,8 @@ static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_t run_ns);
 
 /*
- * The last of the reply is in, and the credit is back. <run_ns>: how long the model ran, as the
- * worker says; 0 if it did not.
+ * The last chunk of the reply arrived: give the credit back. <run_ns>: run time of the model as the
+ * worker reports it; 0 if it did not run.
  */
 static inline void workers_load_answered(struct pick_load *load, uint16_t worker, uint64_t now,
 					 uint64_t run_ns)
@@ -93,9 +94,8 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 }
 
 /*
- * How long until <worker> would be done with one more request, the way there and back not counted;
- * 0 as long as it has answered none. Of the worker that workers_pick() gives for earliest-finish,
- * it is the shortest of all.
+ * Expected ns until <worker> has run one more request, without the network; 0 before its first
+ * answer. The worker that workers_pick() returns for earliest-finish has the smallest.
  */
 static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worker)
 {
@@ -106,9 +106,8 @@ static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, 
 }
 
 /*
- * Once every LOAD_RELAX_MS: who has nothing to do seems a little faster than it was, so that a
- * worker which was slow for a while gets a request again that says whether it still is. After ten
- * seconds one that was five times slower than others.
+ * Call every LOAD_RELAX_MS. Lowers the times of idle workers, so that a worker that was slow gets a
+ * request again, which measures it anew: after 10 s for one that was five times slower than others.
  */
 #define LOAD_RELAX_MS 100
 void workers_load_relax(struct pick_load *load);

@@ -26,7 +26,7 @@ static uint64_t error_permille(const struct outlier_window *w)
 	return w->replies == 0 ? 0 : w->errors * 1000 / w->replies;
 }
 
-/* The lower median over those who answered enough; UINT64_MAX when fewer than two did. */
+/* The lower median over workers with enough replies; UINT64_MAX when fewer than two have them. */
 static uint64_t window_median(const struct outlier_rules *rules, const struct outlier_window *w,
 			      unsigned int n, uint64_t (*value)(const struct outlier_window *w))
 {
@@ -63,7 +63,7 @@ static enum outlier_verdict outlier_verdict_of(const struct outlier_rules *rules
 	return OUTLIER_NONE;
 }
 
-/* Errors are worse than latency; more errors are worse than fewer, and longer than shorter. */
+/* True when <a> is worse: errors are worse than latency, then more errors, then longer replies. */
 static bool is_worse(const struct outlier_window *a, enum outlier_verdict va,
 		     const struct outlier_window *b, enum outlier_verdict vb)
 {
@@ -74,7 +74,7 @@ static bool is_worse(const struct outlier_window *a, enum outlier_verdict va,
 	return window_mean(a) > window_mean(b);
 }
 
-/* Take the mildest verdict back. */
+/* Withdraw the mildest verdict. */
 static void outlier_pardon(const struct outlier_window *window, unsigned int n,
 			   enum outlier_verdict *verdict)
 {

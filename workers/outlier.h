@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which workers answer so much worse than the others that requests are better off elsewhere. Pure:
- * whoever keeps the counters asks once per window, of all workers that serve the same model.
+ * Finds workers that answer so much worse than the others that they should get no requests. Pure:
+ * the caller has the counters and asks once per window, for all workers of one model.
  */
 #ifndef WORKERS_OUTLIER_H
 #define WORKERS_OUTLIER_H
 
 #include <stdint.h>
 
-/* What one worker did within a window. */
+/* Counters of one worker within a window of time. */
 struct outlier_window {
-	uint64_t replies, errors; /* errors: of these, with a status that is the worker's fault */
-	uint64_t total_ns;        /* sum over replies */
+	uint64_t replies, errors; /* errors: replies with a status that is the worker's fault */
+	uint64_t total_ns;        /* sum of the replies' latencies */
 };
 
 struct outlier_rules {
 	/*
-	 * Errors of replies beyond which a worker is out, if the median of all is below half of
-	 * that: where most workers fail, requests are to blame. 0: never.
+	 * A worker is out above this share of errors, if the median of all workers is below half of
+	 * it: where most workers fail, the requests are to blame. 0: never.
 	 */
 	uint32_t error_percent;
-	uint32_t latency_factor; /* its mean beyond this many times the median of means; 0: never */
-	uint32_t replies_min;    /* fewer say nothing */
+	uint32_t latency_factor; /* out above this many times the median of the means; 0: never */
+	uint32_t replies_min;    /* workers with fewer replies are not judged */
 };
 
 enum outlier_verdict { OUTLIER_NONE, OUTLIER_ERRORS, OUTLIER_LATENCY };
 
 /*
- * Judge each of <n> windows into <verdict>. At most half of the workers are out at a time, those
- * counted that are out already (<out> of them, not among the n); the worst go first.
+ * Judge <n> windows into <verdict>. At most half of all workers are out at a time, including <out>
+ * workers that are out already and not among the <n>. The worst go first.
  */
 void outlier_judge(const struct outlier_rules *rules, const struct outlier_window *window,
 		   unsigned int n, unsigned int out, enum outlier_verdict *verdict);

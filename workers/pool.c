@@ -7,9 +7,9 @@
 #include "ring.h"
 #include "workers.h"
 
-/* Lookups walk the places: the control thread makes a handful per registration. */
+/* Lookups walk the places: the control thread makes only a few per registration. */
 struct worker_pool {
-	unsigned int n; /* the places before this one have or had a worker */
+	unsigned int n; /* places in use so far: all before this one have or had a worker */
 	struct worker place[WORKERS_MAX];
 };
 
@@ -97,7 +97,7 @@ static bool spec_text_is_valid(const struct worker_spec *spec, const struct text
 		return false;
 	}
 	for (size_t i = 0; i < length; i++) {
-		/* the offending text is not echoed: it may hold anything */
+		/* The text is not echoed: it may contain anything. */
 		if (!rule->allowed((unsigned char)text[i])) {
 			snprintf(error, error_size,
 				 "%s has a character that is not allowed; use %s", rule->field,
@@ -222,7 +222,9 @@ static bool name_is_free(struct worker_pool *pool, const struct worker_spec *spe
 	return false;
 }
 
-/* Who comes back gets its number back, if nobody has it by now. */
+/*
+ * The place that the name had before if it is free, else the lowest free one; NULL: none is free.
+ */
 static struct worker *free_place(struct worker_pool *pool, const char *name)
 {
 	struct worker *lowest = NULL;
@@ -272,7 +274,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 
 void workers_remove(struct worker_pool *pool, struct worker *worker)
 {
-	/* the rest stays readable for whoever still reports on it; the next owner clears it */
+	/* The rest stays readable for reports until the place is taken again. */
 	worker->state = WORKER_GONE;
 	worker->ready = false;
 	worker->owner = NULL;

@@ -8,18 +8,17 @@
  *
  *   descriptors   slots x 64 B     written by the load balancer, read by the worker's loop
  *   slots         slots x stride   request payloads
- *   cancel words  slots x 8 B      the sequence of a request the client no longer wants
+ *   cancel words  slots x 8 B      the sequence of a request that the client has cancelled
  *
  * Request: payload WRITE(s) into a free slot, then a WRITE of one or more consecutive descriptors
  * on the same QP. Descriptor position p (counted from 0 for ever) lies at index p mod slots and is
- * valid when its sequence reads p + 1. The load balancer is the only producer; a slot it has not
- * been answered for is not free, so a descriptor is never overwritten before it was read: with
- * `slots` requests outstanding nothing can be sent, and an answer proves that all descriptors up to
- * its own were read.
+ * valid when its sequence reads p + 1. The load balancer is the only producer, and a slot is free
+ * only after its answer. So a descriptor is never overwritten before it was read: with `slots`
+ * requests outstanding nothing can be sent, and an answer proves that all descriptors up to its own
+ * were read.
  *
- * Reply: one RDMA message WRITE WITH IMMEDIATE per chunk, to the slot's place in the load
- * balancer's reply region, struct ring_reply first and the chunk's bytes after it. The last chunk
- * frees the slot.
+ * Reply: one RDMA message WRITE WITH IMMEDIATE per chunk, to the slot's place in the load balancer's
+ * reply region: struct ring_reply, then the chunk's bytes. The last chunk frees the slot.
  *
  * All fields are little-endian, as on every CPU and GPU this runs on. ring.md follows one request
  * byte by byte.
@@ -73,9 +72,9 @@ RING_ASSERT(RING_OFFSET(ring_descriptor, deadline_us) == 24, "ring contract v1")
 RING_ASSERT(RING_OFFSET(ring_descriptor, crc32) == 28, "ring contract v1");
 RING_ASSERT(RING_OFFSET(ring_descriptor, sequence) == 56, "the mark is the last word");
 
-/* Placed before the bytes of every reply chunk. Times are the worker's own clock in ns. */
+/* Precedes the bytes of every reply chunk. Times are ns of the worker's own clock. */
 struct ring_reply {
-	uint64_t sequence; /* of the descriptor that is answered */
+	uint64_t sequence; /* of the descriptor that it answers */
 	uint64_t seen_ns;  /* the loop saw the descriptor */
 	uint64_t start_ns; /* the model began */
 	uint64_t done_ns;  /* the model ended */
@@ -90,13 +89,13 @@ RING_ASSERT(RING_OFFSET(ring_reply, done_ns) == 24, "ring contract v1");
 RING_ASSERT(RING_OFFSET(ring_reply, length) == 32, "ring contract v1");
 RING_ASSERT(RING_OFFSET(ring_reply, chunk) == 36, "ring contract v1");
 
-/* What became of a request; travels in the immediate. */
+/* The result of a request, sent in the immediate. */
 enum ring_status {
 	RING_OK = 0,
 	RING_ERROR = 1,	    /* the model refused or failed */
 	RING_EXPIRED = 2,   /* the deadline passed before the model ran */
 	RING_CANCELLED = 3, /* the cancel word was set before the model ran */
-	RING_BAD = 4,	    /* length, slot or CRC did not hold */
+	RING_BAD = 4,	    /* the descriptor's length, slot or CRC was wrong */
 };
 
 /*

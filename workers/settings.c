@@ -5,7 +5,7 @@
 
 #include "settings.h"
 
-/* In no order: lookups walk the rows, a handful per registration and command. */
+/* Rows in no order: lookups walk them, a few times per registration and command. */
 struct worker_settings {
 	unsigned int n, room, n_pins;
 	struct worker_setting *row;
@@ -84,10 +84,7 @@ const struct worker_setting *workers_settings_at(const struct worker_settings *s
 	return &settings->row[i];
 }
 
-/*
- * The row of <name>, made if there is none and something is to be set in it. NULL with 0 or -errno
- * in <ret>.
- */
+/* The row of <name>, added when there is none and <set> is true. NULL with 0 or -errno in <ret>. */
 static struct worker_setting *settings_find_or_add(struct worker_settings *settings,
 						   const char *name, bool set, int *ret)
 {

@@ -12,6 +12,7 @@
 #include <rte_malloc.h>
 
 #include "rnic/soft_rnic_private.h"
+#include "runtime/data_room.h"
 
 /* mbufs for rings, window and transmit queue. */
 #define PACKETS     (SOFT_HOLD_MAX + 2 * DESCRIPTORS + TXQ_SIZE + 1024)

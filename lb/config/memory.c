@@ -2,6 +2,7 @@
 #include "config/memory.h"
 
 #include "conntrack.h"
+#include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "runtime/txq.h"
 

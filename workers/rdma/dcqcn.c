@@ -29,7 +29,7 @@ static void dcqcn_set_rate(struct dcqcn *d, double rate)
 
 static void dcqcn_begin(struct dcqcn *d, uint64_t now)
 {
-	/* As on NICs: what was learnt in earlier congestion is forgotten with the limit. */
+	/* As on NICs: nothing is kept of earlier congestion once its limit has ended. */
 	d->rate = d->target = d->line_rate;
 	d->alpha = 1;
 	d->next = now;
@@ -71,7 +71,7 @@ static void dcqcn_step(struct dcqcn *d)
 	if (d->target > d->line_rate)
 		d->target = d->line_rate;
 	dcqcn_set_rate(d, (d->target + d->rate) / 2);
-	/* Halving the distance never arrives. */
+	/* Halving the distance never reaches the line rate. */
 	if (d->rate > 0.999 * d->line_rate)
 		d->limited = false;
 }

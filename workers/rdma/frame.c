@@ -44,7 +44,7 @@ enum frame_kind frame_locate(const uint8_t *frame, uint32_t length, struct roce_
 		return FRAME_ARP;
 	if (type == 0x0800) {
 		total = frame_get16(ip + 2);
-		/* Without options or fragments, as RoCEv2 is sent. */
+		/* RoCEv2 packets have no IP options and are not fragmented. */
 		if (ip[0] != 0x45 || total < 20 || total > left ||
 		    (frame_get16(ip + 6) & 0x3fff) != 0 || ip[9] != IPPROTO_UDP)
 			return FRAME_OTHER;

@@ -50,7 +50,7 @@ struct mlx5_wqe {
 	uint8_t signature;
 	uint8_t reserved[2];
 	uint8_t fm_ce_se;
-	uint32_t imm; /* network order: goes onto the wire as it is */
+	uint32_t imm; /* network order: sent as it is */
 	/* remote address segment */
 	uint64_t remote_address;
 	uint32_t rkey;
@@ -114,7 +114,7 @@ MLX5_FN uint64_t mlx5_be64(uint64_t v)
 }
 
 #ifdef __CUDA_ARCH__
-/* A fence that also acquires costs some 100 cycles more, and the first-level cache. */
+/* A fence that also acquires takes some 100 cycles more and invalidates the first-level cache. */
 static __device__ inline void mlx5_fence_release(void)
 {
 #if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
@@ -157,12 +157,12 @@ MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 	__atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
 #endif
 #if defined(__x86_64__) && !defined(__CUDA_ARCH__)
-	/* Out of the write-combining buffer now, not when it happens to fill. */
+	/* Empty the write-combining buffer now, not when it happens to fill. */
 	__asm__ volatile("sfence" ::: "memory");
 #endif
 }
 
-/* The owner bit is read first; what the CQE says is only valid after it. */
+/* Read the owner bit before the rest of the CQE, which is valid only after it. */
 MLX5_FN uint8_t mlx5_owner_before_cqe(const volatile uint8_t *op_own)
 {
 #ifdef __CUDA_ARCH__
@@ -175,7 +175,7 @@ MLX5_FN uint8_t mlx5_owner_before_cqe(const volatile uint8_t *op_own)
 #endif
 }
 
-/* WQEs that can be built now. */
+/* Number of WQEs that can be built now. */
 MLX5_FN uint32_t mlx5_room(const struct mlx5_queue *q)
 {
 	return q->wqe_count - (uint16_t)(q->producer - q->consumer);
@@ -191,14 +191,14 @@ struct mlx5_write {
 	bool signal; /* ask for a CQE */
 };
 
-/* Two words as they lie in memory, the first one first. */
+/* Two 32-bit words in memory order as one 64-bit word. */
 MLX5_FN uint64_t mlx5_words(uint32_t first, uint32_t second)
 {
 	return first | (uint64_t)second << 32;
 }
 
-/* Few wide stores: each crosses the bus by itself when a GPU posts. The last 16 bytes of a WQEBB
- * are not read. */
+/* Few wide stores, because each crosses the bus by itself when a GPU posts. The NIC does not read
+ * the last 16 bytes of a WQEBB. */
 MLX5_FN void mlx5_wqe_store(struct mlx5_wqe *wqe, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 			    uint64_t e, uint64_t f)
 {
@@ -216,7 +216,7 @@ MLX5_FN void mlx5_wqe_store(struct mlx5_wqe *wqe, uint64_t a, uint64_t b, uint64
 }
 
 /*
- * Build the WQE with index q->producer + <ahead>. Lanes of a warp may build different ones at the
+ * Build the WQE with index q->producer + <ahead>. Lanes of a warp may build different WQEs at the
  * same time; mlx5_ring() then publishes them together. The caller has checked mlx5_room().
  */
 MLX5_FN void mlx5_wqe_build(struct mlx5_queue *q, uint32_t ahead, const struct mlx5_write *w)
@@ -238,7 +238,7 @@ MLX5_FN void mlx5_wqe_build(struct mlx5_queue *q, uint32_t ahead, const struct m
 		       mlx5_be64(w->local_address));
 }
 
-/* Hand the next <n> WQEs to the NIC: one doorbell for all of them. One thread calls it. */
+/* Hand the next <n> WQEs to the NIC with one doorbell. One thread calls it. */
 MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 {
 	uint32_t words[2];
@@ -254,14 +254,14 @@ MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 	mlx5_doorbell_store(q->doorbell, value);
 }
 
-/* Is the CQE whose last byte reads <op_own> new? */
+/* True when <op_own>, the last byte of the next CQE, says that the CQE is new. */
 MLX5_FN bool mlx5_cqe_new(const struct mlx5_queue *q, uint8_t op_own)
 {
 	return op_own >> 4 != MLX5_POST_CQE_INVALID &&
 	       (op_own & 1) == ((q->cq_index & q->cqe_count) != 0);
 }
 
-/* That byte of the next CQE. */
+/* Address of the next CQE's last byte. */
 MLX5_FN const volatile uint8_t *mlx5_cqe_next(const struct mlx5_queue *q)
 {
 	return &q->cqes[q->cq_index & (q->cqe_count - 1)].op_own;
@@ -271,7 +271,7 @@ enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
 
 /*
  * Read one CQE. MLX5_POLL_DONE: its WQE and all before it are complete. MLX5_POLL_ERROR: the queue
- * is dead; <syndrome>, unless NULL, says why (MLX5_SYNDROME_*).
+ * is dead; <syndrome>, unless NULL, gets the reason (MLX5_SYNDROME_*).
  */
 MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 {
@@ -286,7 +286,7 @@ MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 	q->consumer = (uint16_t)(counter + 1);
 	if (op_own >> 4 == MLX5_POST_CQE_ERROR && syndrome != NULL)
 		*syndrome = cqe->syndrome;
-	/* The CQE was read: the NIC may write over it. */
+	/* The NIC may overwrite the CQE from here on. */
 	q->cq_index++;
 	if (q->cq_record != NULL)
 		*q->cq_record = mlx5_be32(q->cq_index & 0xffffff);

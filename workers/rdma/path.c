@@ -37,7 +37,7 @@ static void path_ipv4_init(struct roce_path *path, const struct roce_path_spec *
 	memcpy(ip + 12, spec->source.s6_addr + 12, 4);
 	memcpy(ip + 16, spec->destination.s6_addr + 12, 4);
 	path->ip_sum = path_ones_complement_sum(ip, 20);
-	/* from here on masked */
+	/* masked, as the ICRC covers them */
 	ip[1] = ip[8] = ip[10] = ip[11] = 0xff;
 }
 
@@ -88,7 +88,7 @@ void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6])
 	memcpy(path->header, destination_mac, 6);
 }
 
-/* Sizes are constants, so that nothing is called to compare a few bytes. */
+/* Constant sizes, so that the compiler inlines the comparisons. */
 static inline bool path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 {
 	const uint8_t *own = path->header + ROCE_ETHER_LENGTH;
@@ -105,7 +105,7 @@ bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip)
 	return path_is_from_peer(path, ip);
 }
 
-/* What routers may change counts as all ones (IBTA annex A17.3.3): IP, UDP, BTH. */
+/* Fields that routers may change count as all ones (IBTA annex A17.3.3): IP, UDP, BTH. */
 static const uint8_t varies4[20 + 8 + ROCE_BTH_LENGTH] = {
 	[1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff, [26] = 0xff, [27] = 0xff, [32] = 0xff,
 };
@@ -115,8 +115,8 @@ static const uint8_t varies6[40 + 8 + ROCE_BTH_LENGTH] = {
 };
 
 /*
- * In wide pieces: the sum reads them at once, and a load of bytes that were stored in narrow ones
- * waits until all stores before it are done.
+ * The compiler makes wide stores of this. The CRC loads the bytes at once, and a wide load of bytes
+ * stored in narrow pieces waits for all earlier stores.
  */
 static inline void path_mask(uint8_t *to, const uint8_t *from, const uint8_t *varies,
 			     uint32_t length)
@@ -134,7 +134,9 @@ static inline uint32_t path_icrc_of_packet(const uint8_t *ip, uint32_t ip_length
 		path_mask(masked, ip, varies4, sizeof(varies4));
 	else
 		path_mask(masked, ip, varies6, sizeof(varies6));
-	/* An acknowledgement: a sum of its own over these bytes would cost as much as the other. */
+	/*
+	 * An acknowledgement: a second CRC call for its four bytes would cost as much as the first.
+	 */
 	if (length == headers + ROCE_AETH_LENGTH) {
 		memcpy(masked + headers, ip + headers, ROCE_AETH_LENGTH);
 		return roce_icrc(ROCE_ICRC_SEED, masked, length);
@@ -164,10 +166,10 @@ bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length)
 {
-	/* A spoofed packet must not even cost the sum over it. */
+	/* First, so that a spoofed packet does not cost a CRC over its payload. */
 	if (!path_is_from_peer(path, ip))
 		return ROCE_NOT_PEER;
-	/* IP options are never sent. */
+	/* RoCEv2 peers send no IP options. */
 	if (ip_length != path->ip_length || !path_icrc_ok(ip, ip_length, length - ROCE_ICRC_LENGTH))
 		return ROCE_BAD_ICRC;
 	return ROCE_ADMITTED;
@@ -189,11 +191,10 @@ uint32_t roce_ack_build(uint8_t *at, const struct roce_path *path, uint32_t psn,
 	return length + ROCE_ICRC_LENGTH;
 }
 
-/* The same path for packets of another traffic class. */
+/* Change the path's traffic class. */
 static void path_set_tos(struct roce_path *path, uint8_t tos)
 {
-	/* The sum is over words as they lie in memory: the class is the second byte of the first.
-	 */
+	/* The sum is over words in memory order: the class is the second byte of the first word. */
 	uint8_t less[2] = {0, path->tos}, more[2] = {0, tos};
 	uint16_t minus, plus;
 	uint32_t sum;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A RoCEv2 path: everything of a packet that does not change from one to the next of a queue pair.
- * Ethernet, IP, UDP and BTH are laid out once; a packet copies the template and fills the rest.
+ * A RoCEv2 path: the headers that all packets of a queue pair share. Ethernet, IP, UDP and BTH are
+ * laid out once; a packet copies the template and fills in the rest.
  *
- * The template is kept in the form the ICRC wants (the fields that routers may change are all
- * ones), so a packet is summed first, in one go, and then gets the real values of those fields.
+ * The template has the form that the ICRC covers (fields that routers may change are all ones). So
+ * a packet's ICRC is computed first, in one pass, and then those fields get their real values.
  */
 #ifndef RDMA_PATH_H
 #define RDMA_PATH_H
@@ -23,9 +23,9 @@
 #define ROCE_ICRC_SEED 0x2144df1cu
 
 #define ROCE_ETHER_LENGTH 14
-#define ROCE_TOS_DEFAULT  0x00 /* not ECT: nobody reacts to marks */
+#define ROCE_TOS_DEFAULT  0x00 /* not ECT: no rate control reacts to marks */
 #define ROCE_TOS_ECT      0x02 /* ECT(0): switches may mark what rate control reacts to (RFC 3168) */
-#define ROCE_TOS_CNP      0xc2 /* as NICs send notifications: CS6, so that they come through */
+#define ROCE_TOS_CNP      0xc2 /* CS6, as NICs send notifications, so that congestion spares them */
 
 struct roce_path {
 	uint8_t header[14 + 40 + 8 + ROCE_BTH_LENGTH]; /* masked template */
@@ -50,10 +50,10 @@ struct roce_path_spec {
 };
 
 void roce_path_init(struct roce_path *path, const struct roce_path_spec *spec);
-/* The peer's (or the gateway's) MAC address was learned or changed. */
+/* Set the next hop's MAC address: the peer's or the gateway's. */
 void roce_path_set_mac(struct roce_path *path, const uint8_t destination_mac[6]);
 
-/* Is the next hop's MAC address known? */
+/* True when the next hop's MAC address is known. */
 static inline bool roce_path_is_resolved(const struct roce_path *path)
 {
 	static const uint8_t none[6];
@@ -61,10 +61,10 @@ static inline bool roce_path_is_resolved(const struct roce_path *path)
 	return memcmp(path->header, none, sizeof(none)) != 0;
 }
 
-/* Is a packet with this IP header from the path's peer to us? */
+/* True when a packet with this IP header is from the path's peer to us. */
 bool roce_path_is_from_peer(const struct roce_path *path, const uint8_t *ip);
 
-/* What varies from packet to packet. */
+/* The header fields that differ from packet to packet. */
 struct roce_header {
 	uint8_t opcode;
 	uint8_t pad;
@@ -73,7 +73,7 @@ struct roce_header {
 	uint32_t body; /* bytes between BTH and ICRC: extension headers, payload, pad */
 };
 
-/* Write the path's header with all masked fields still masked. <at> has path->length bytes. */
+/* Write the path's headers with the masked fields still masked. <at> has path->length bytes. */
 static inline void roce_header_write(uint8_t *at, const struct roce_path *path,
 				     const struct roce_header *h)
 {
@@ -99,7 +99,7 @@ static inline void roce_header_write(uint8_t *at, const struct roce_path *path,
 	memcpy(bth + 8, &be_psn, 4);
 }
 
-/* Turn the masked fields into the real ones. */
+/* Replace the masked fields by their real values. */
 static inline void roce_header_unmask(uint8_t *at, const struct roce_path *path)
 {
 	uint8_t *ip = at + ROCE_ETHER_LENGTH;
@@ -132,7 +132,7 @@ static inline uint32_t roce_icrc(uint32_t crc, const void *bytes, uint64_t lengt
 }
 
 /*
- * The ICRC a received packet should have. <ip> points at the IP header of a contiguous packet,
+ * Compute the ICRC of a received packet. <ip> points at the IP header of a contiguous packet,
  * <length> counts from there to the byte before the ICRC; <ip_length> is 20 or 40.
  */
 uint32_t roce_icrc_of_packet(const uint8_t *ip, uint32_t ip_length, uint32_t length);
@@ -143,13 +143,13 @@ bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length);
 enum roce_admission { ROCE_ADMITTED, ROCE_NOT_PEER, ROCE_BAD_ICRC };
 
 /*
- * What every packet must pass before a queue pair looks at it: from the path's peer, to us, whole.
- * <length> counts from the IP header to the end of the ICRC. Who fails gets no answer.
+ * Check a packet before its queue pair reads it: from the path's peer, to us, with a good ICRC.
+ * <length> counts from the IP header to the end of the ICRC. A packet that fails gets no answer.
  */
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length);
 
-/* Has a switch marked the packet with this IP header, for congestion (CE, RFC 3168)? */
+/* True when a switch marked the packet with this IP header for congestion (CE, RFC 3168). */
 static inline bool roce_is_marked(const uint8_t *ip)
 {
 	return (ip[0] >> 4 == 4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The window: what becomes of packets once they are built. */
+/* The window: sending, acknowledgement and retransmission of packets once they are built. */
 #include "rdma/requester_private.h"
 
 void requester_init(struct requester *rq, const struct requester_params *p)
@@ -23,7 +23,7 @@ void requester_init(struct requester *rq, const struct requester_params *p)
 		rq->timeout = rte_get_tsc_hz() / 1000000 * 4096 / 1000 * (1ull << p->ack_timeout);
 }
 
-/* To free an mbuf, its second cache line is read. The entry may be empty: a hint does not mind. */
+/* Prefetch the second cache line of an mbuf, which freeing reads. The entry may be NULL. */
 static void requester_prefetch_entry(const struct requester *rq, uint32_t psn)
 {
 	uintptr_t m = (uintptr_t)rq->window[psn & REQUESTER_WINDOW_MASK];
@@ -31,7 +31,7 @@ static void requester_prefetch_entry(const struct requester *rq, uint32_t psn)
 	rte_prefetch0((const void *)(m + RTE_CACHE_LINE_MIN_SIZE));
 }
 
-/* The pool takes many packets in one go; to collect them for it pays from so many on. */
+/* A bulk free of packets pays from RETIRE_MANY on; RETIRE_BURST is the most per call. */
 #define RETIRE_MANY  8
 #define RETIRE_BURST 32
 
@@ -45,7 +45,7 @@ static void requester_retire_one(struct requester *rq)
 	rq->una_psn = roce_psn_add(rq->una_psn, 1);
 }
 
-/* Up to <n>; returns how many. */
+/* Retire up to <n> packets; returns their number. */
 static uint32_t requester_retire_many(struct requester *rq, uint32_t n)
 {
 	uint32_t first = rq->una_psn & REQUESTER_WINDOW_MASK;
@@ -72,7 +72,7 @@ static void requester_retire(struct requester *rq, uint32_t end_psn)
 		rq->send_psn = rq->una_psn;
 }
 
-/* Do packets wait for the rate, now? */
+/* Put the requester on the list of those that wait for their rate, or take it off. */
 static void requester_update_waiting(struct requester *rq)
 {
 	bool paced = rq->rate.limited && rq->send_psn != rq->next_psn && rq->hold_until == 0 &&
@@ -107,7 +107,7 @@ void requester_pump_paced(struct requester *rq, unsigned int burst)
 		dcqcn_sent(&rq->rate, rq->window[rq->send_psn & REQUESTER_WINDOW_MASK]->pkt_len,
 			   now);
 		requester_push(rq);
-		/* Waiting for the rate is not waiting for an acknowledgement. */
+		/* The time that a packet waited for the rate does not count as missing an ACK. */
 		rq->timer = now;
 	}
 	requester_update_waiting(rq);
@@ -115,24 +115,24 @@ void requester_pump_paced(struct requester *rq, unsigned int burst)
 
 static enum requester_verdict requester_fail(struct requester *rq, enum requester_error error)
 {
-	/* Another thread may ask why it failed. */
+	/* Another thread may read the reason. */
 	__atomic_store_n(&rq->error, error, __ATOMIC_RELEASE);
 	return REQUESTER_FAILED;
 }
 
-/* Everything from una_psn on is to be sent again. */
+/* Send everything from una_psn on again. */
 static void requester_go_back(struct requester *rq)
 {
 	rq->timing = false;
 	rq->send_psn = rq->una_psn;
 }
 
-/* The receiver was not ready for una_psn: send it again when it said. */
+/* The receiver was not ready for una_psn: send it again after the time in its RNR NAK. */
 static enum requester_verdict requester_rnr_nak(struct requester *rq, uint8_t syndrome,
 						uint64_t now)
 {
 	rq->stats.rnr_naks++;
-	/* Nothing was sent since the last one. */
+	/* Already on hold: nothing was sent since the last RNR NAK. */
 	if (rq->hold_until != 0)
 		return REQUESTER_OLD;
 	if (rq->rnr_retry != ROCE_RNR_FOREVER && rq->rnr_retries++ >= rq->rnr_retry)
@@ -143,9 +143,9 @@ static enum requester_verdict requester_rnr_nak(struct requester *rq, uint8_t sy
 }
 
 /*
- * Go-back-N sends again what is under way behind a lost packet. What is more than fills the path
- * only waits in queues: the less of it, the cheaper a loss. The path takes what was acknowledged in
- * the time that an acknowledgement needs when nothing waits.
+ * Lower the limit after a loss. Go-back-N resends everything behind a lost packet, and packets
+ * beyond what fills the path only wait in queues, so fewer of them make a loss cheaper. The path
+ * holds the packets that are acknowledged within the shortest round trip.
  */
 static void requester_limit_window(struct requester *rq)
 {
@@ -158,7 +158,7 @@ static void requester_limit_window(struct requester *rq)
 	rq->grown = 0;
 }
 
-/* Something before una_psn is missing. A responder says so once; what follows is left to the timer,
+/* The packet at una_psn is missing. A responder asks for it once; after that the timer resends,
  * which counts tries. */
 static enum requester_verdict requester_sequence_nak(struct requester *rq)
 {
@@ -167,7 +167,7 @@ static enum requester_verdict requester_sequence_nak(struct requester *rq)
 	rq->went_back = true;
 	requester_limit_window(rq);
 	requester_go_back(rq);
-	/* May follow an RNR NAK for the same packet: that one's time still counts. */
+	/* It may follow an RNR NAK for the same packet, whose hold still applies. */
 	if (rq->hold_until == 0)
 		requester_pump(rq, REQUESTER_RESEND_BURST);
 	return REQUESTER_PROGRESS;
@@ -193,7 +193,7 @@ static void requester_take_sample(struct requester *rq, uint32_t end, uint64_t n
 	rq->sample_packets = roce_psn_diff(end, rq->timed_una);
 	if (rq->rtt_min == 0 || time < rq->rtt_min)
 		rq->rtt_min = time;
-	/* Peaks fade away slowly. */
+	/* A peak decays by an eighth per sample. */
 	rq->rtt = RTE_MAX(time, rq->rtt - rq->rtt / 8);
 }
 
@@ -216,7 +216,7 @@ static void requester_acknowledged(struct requester *rq, uint32_t end, uint64_t 
 	rq->retries = 0;
 	rq->rnr_retries = 0;
 	rq->went_back = false;
-	rq->hold_until = 0; /* what the receiver was not ready for is in */
+	rq->hold_until = 0; /* the receiver accepted what it was not ready for */
 }
 
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
@@ -236,7 +236,7 @@ enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t
 		requester_acknowledged(rq, end, now);
 	if (positive) {
 		rq->stats.acks++;
-		/* Go on with a retransmission that the burst limit had cut short. */
+		/* Continue a retransmission that the burst limit cut short. */
 		if (unlikely(rq->send_psn != rq->next_psn) && rq->hold_until == 0)
 			requester_pump(rq, REQUESTER_RESEND_BURST);
 		return REQUESTER_PROGRESS;
@@ -252,9 +252,10 @@ void requester_notify(struct requester *rq, uint64_t now)
 }
 
 /*
- * A responder asks once for a lost packet; when that or what it asked for is lost too, both wait.
- * So what is under way for much longer than acknowledgements take is sent again before the timeout,
- * as NICs with adaptive retransmission do: after some round trips, then twice as many, and so on.
+ * TSC time of the next early retry. A responder asks once for a lost packet; when its NAK or the
+ * resent packet is lost too, both sides wait. So packets that are under way for much longer than an
+ * acknowledgement takes are resent before the timeout, as NICs with adaptive retransmission do:
+ * after some round trips, then after twice as many, and so on.
  */
 static uint64_t requester_early_at(const struct requester *rq)
 {
@@ -282,15 +283,15 @@ uint64_t requester_deadline(const struct requester *rq)
 	return at;
 }
 
-/* The acknowledgement timer ran out: everything again. False when it was the last try. */
+/* The acknowledgement timer ran out: resend everything. False when it was the last try. */
 static bool requester_time_out(struct requester *rq, uint64_t now)
 {
-	/* Nothing is on the way: the rate does not allow it yet. */
+	/* Nothing is under way because the rate does not allow it yet. */
 	if (rq->rate.limited && rq->send_psn == rq->una_psn) {
 		rq->timer = now;
 		return true;
 	}
-	/* The control thread reads it under way, to doubt the neighbour. */
+	/* Atomic: the control thread reads it, to check the neighbour's MAC address. */
 	__atomic_store_n(&rq->stats.timeouts, rq->stats.timeouts + 1, __ATOMIC_RELAXED);
 	if (rq->retries >= rq->retry_limit) {
 		requester_fail(rq, REQUESTER_RETRY_EXCEEDED);
@@ -304,7 +305,7 @@ static bool requester_time_out(struct requester *rq, uint64_t now)
 	return true;
 }
 
-/* Go on where a burst, or the port's room, ended: nobody can have acknowledged that yet. */
+/* Continue where a burst or the port's room ended. The timer restarts for what leaves only now. */
 static void requester_resume(struct requester *rq, uint64_t now)
 {
 	uint32_t from = rq->send_psn;
@@ -316,7 +317,7 @@ static void requester_resume(struct requester *rq, uint64_t now)
 
 static void requester_poll_timers(struct requester *rq, uint64_t now)
 {
-	/* May be before the timer was started. */
+	/* It may be before the timer was started. */
 	uint64_t heard = rq->drained != NULL ? *rq->drained : now;
 
 	if (rq->hold_until != 0) {
@@ -326,7 +327,7 @@ static void requester_poll_timers(struct requester *rq, uint64_t now)
 		rq->went_back = false;
 		rq->timer = now;
 	} else if (rq->timeout != 0 && (int64_t)(heard - rq->timer) >= (int64_t)rq->timeout) {
-		/* signed: the timer may have been started after <now> was read */
+		/* Signed: the timer may have been started after <now> was read. */
 		if (!requester_time_out(rq, now))
 			return;
 	} else if (rq->timeout != 0 && heard >= requester_early_at(rq)) {
@@ -334,7 +335,7 @@ static void requester_poll_timers(struct requester *rq, uint64_t now)
 		rq->stats.early++;
 		requester_limit_window(rq);
 		requester_go_back(rq);
-		/* The timer runs on: these tries are between its own. */
+		/* The timer is not restarted: early retries come between its tries. */
 		requester_pump(rq, REQUESTER_RESEND_BURST);
 		return;
 	}
@@ -357,7 +358,7 @@ void requester_poll_waiting(struct requester_list *waiting, uint64_t now)
 	struct requester *rq, *next;
 
 	for (rq = LIST_FIRST(waiting); rq != NULL; rq = next) {
-		/* It may leave the list, and no other does meanwhile. */
+		/* The call may remove this requester from the list, but no other. */
 		next = LIST_NEXT(rq, also_waiting);
 		requester_poll(rq, now);
 	}

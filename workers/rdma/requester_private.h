@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the requester share: how a packet of the window leaves. */
+/* Private header of requester.c and requester_write.c: sending packets of the window. */
 #ifndef RDMA_REQUESTER_PRIVATE_H
 #define RDMA_REQUESTER_PRIVATE_H
 
@@ -9,17 +9,17 @@
 
 #define REQUESTER_WINDOW_MASK (REQUESTER_WINDOW - 1)
 
-/* One more reference to all of a packet. */
+/* Take one more reference to all segments of a packet. */
 static inline void requester_hold(struct rte_mbuf *m)
 {
-	/* Where a chain goes on is in the second cache line, which nothing else has touched yet. */
+	/* A chain's next pointer is in the second cache line, which nothing else has loaded yet. */
 	if (likely(m->nb_segs == 1))
 		rte_mbuf_refcnt_update(m, 1);
 	else
 		rte_pktmbuf_refcnt_update(m, 1);
 }
 
-/* Now, or when the owner's turn began. */
+/* TSC cycles: the time of the owner's iteration, or now. */
 static inline uint64_t requester_clock(const struct requester *rq)
 {
 	return rq->clock != NULL ? *rq->clock : rte_rdtsc();
@@ -33,7 +33,7 @@ static inline void requester_time_packet(struct requester *rq, uint32_t psn)
 	rq->timed_at = requester_clock(rq);
 }
 
-/* The packet at send_psn. */
+/* Hand the packet at send_psn to the port. */
 static inline void requester_push(struct requester *rq)
 {
 	struct rte_mbuf *m = rq->window[rq->send_psn & REQUESTER_WINDOW_MASK];
@@ -54,7 +54,7 @@ static inline void requester_push(struct requester *rq)
 	rq->stats.packets++;
 }
 
-/* The packet at send_psn, <m>, which was just built and never sent. */
+/* Hand <m>, the packet at send_psn, to the port; it was just built and never sent. */
 static inline void requester_push_new(struct requester *rq, struct rte_mbuf *m)
 {
 	requester_hold(m);
@@ -70,16 +70,16 @@ static inline uint32_t requester_under_way(const struct requester *rq)
 	return roce_psn_diff(rq->send_psn, rq->una_psn);
 }
 
-/* May a packet leave now? */
+/* True when a packet may leave now. */
 static inline bool requester_may_push(const struct requester *rq)
 {
 	return !rq->rate.limited && txq_room(rq->tx) > 0 && requester_under_way(rq) < rq->limit;
 }
 
-/* requester.c: as much as the rate allows. */
+/* As requester_pump(), within the rate. */
 void requester_pump_paced(struct requester *rq, unsigned int burst);
 
-/* Send again, or for the first time, what lies between send_psn and next_psn. */
+/* Send or resend up to <burst> packets from send_psn on. */
 static inline void requester_pump(struct requester *rq, unsigned int burst)
 {
 	if (unlikely(rq->rate.limited))

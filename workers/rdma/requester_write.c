@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages to packets: headers in front, pad and ICRC behind, in the message's own mbuf, in chains
- * around pieces of it, or in copies. What is built is in the window, and leaves if it may.
+ * Builds packets of messages: headers in front, pad and ICRC behind, in the message's own mbuf, in
+ * chains around pieces of it, or in copies. Packets go into the window and leave if they may.
  */
 #include <endian.h>
 #include <errno.h>
 
 #include "rdma/requester_private.h"
 
-/* A message on its way to being packets. */
+/* A message that is being cut into packets. */
 struct cutter {
 	struct rte_mbuf *message;
 	uint32_t length;
@@ -19,7 +19,7 @@ struct cutter {
 	uint32_t rkey;
 };
 
-/* A packet's place in its message decides what headers it has. */
+/* A packet's form, which depends on its place in the message. */
 struct shape {
 	bool first, last, imm;
 	uint8_t opcode;
@@ -47,7 +47,7 @@ static inline struct shape write_shape_of(const struct cutter *c, uint32_t paylo
 	return s;
 }
 
-/* Does this packet ask for an acknowledgement? */
+/* True when this packet asks for an acknowledgement. */
 static inline bool write_asks_for_ack(struct requester *rq, const struct cutter *c,
 				      const struct shape *s)
 {
@@ -88,7 +88,7 @@ static inline void write_headers(struct requester *rq, uint8_t *at, const struct
 	}
 }
 
-/* Pad and ICRC behind the packet's last byte. */
+/* Write pad and ICRC behind the packet's last byte. */
 static void write_trailer(uint8_t *at, uint8_t pad, uint32_t crc)
 {
 	memset(at, 0, pad);
@@ -108,7 +108,8 @@ static uint32_t write_icrc_of_segments(const struct rte_mbuf *m)
 	return crc;
 }
 
-/* Append pad and ICRC to the chain: in the last segment's tailroom if <in_place>, else in one more.
+/*
+ * Append pad and ICRC to a chain: in the last segment's tailroom if <in_place>, else in a new mbuf.
  */
 static int write_append_trailer(struct requester *rq, struct rte_mbuf *head, uint8_t pad,
 				bool in_place)
@@ -141,7 +142,7 @@ static void write_window_push(struct requester *rq, struct rte_mbuf *m)
 	rq->next_psn = roce_psn_add(rq->next_psn, 1);
 }
 
-/* A packet built around the payload in <m>: the usual case, and the fast one. */
+/* Build a packet around the payload in <m>: the usual and the fast case. */
 static __rte_always_inline int write_in_place(struct requester *rq, const struct cutter *c,
 					      struct rte_mbuf *m)
 {
@@ -167,7 +168,7 @@ static __rte_always_inline int write_in_place(struct requester *rq, const struct
 		ret = write_append_trailer(rq, m, s.pad, false);
 		if (ret < 0) {
 			rte_pktmbuf_adj(m, front);
-			rq->unasked = REQUESTER_ACK_EVERY - 1; /* it may have asked */
+			rq->unasked = REQUESTER_ACK_EVERY - 1; /* this packet may have asked */
 			return ret;
 		}
 	}
@@ -176,7 +177,7 @@ static __rte_always_inline int write_in_place(struct requester *rq, const struct
 	return 0;
 }
 
-/* A packet of its own memory, for ports that cannot send chains. Counted: it copies the payload. */
+/* Copy a piece into a packet of its own, for ports that cannot send chains. Counts the copy. */
 static struct rte_mbuf *write_copy(struct requester *rq, const struct cutter *c,
 				   const struct shape *s)
 {
@@ -203,7 +204,7 @@ static struct rte_mbuf *write_copy(struct requester *rq, const struct cutter *c,
 	return m;
 }
 
-/* A header mbuf followed by an indirect mbuf that points at the message's bytes. */
+/* Build a header mbuf followed by an indirect mbuf that points at the message's bytes. */
 static struct rte_mbuf *write_indirect(struct requester *rq, const struct cutter *c,
 				       const struct shape *s)
 {
@@ -225,7 +226,7 @@ static struct rte_mbuf *write_indirect(struct requester *rq, const struct cutter
 	head->next = piece;
 	head->nb_segs = 2;
 	head->pkt_len += s->payload;
-	/* Only the last piece has free memory behind it; behind the others lies the next piece. */
+	/* Only the last piece has free memory behind it; the others have the next piece there. */
 	if (write_append_trailer(rq, head, s->pad, s->last) < 0)
 		goto free_head;
 	roce_header_unmask(at, rq->path);
@@ -235,8 +236,7 @@ free_head:
 	return NULL;
 }
 
-/* A message of several packets. All are built before the first is sent, so that it is all or none.
- */
+/* Build all packets of a message, or none; the caller sends them after that. */
 static __attribute__((noinline)) int write_many(struct requester *rq, struct cutter cut)
 {
 	struct cutter *c = &cut;
@@ -252,7 +252,7 @@ static __attribute__((noinline)) int write_many(struct requester *rq, struct cut
 		write_window_push(rq, m);
 		c->offset += s.payload;
 	}
-	/* The pieces hold references; the message's own goes. */
+	/* The pieces hold references: drop the message's own. */
 	rte_pktmbuf_free(c->message);
 	return 0;
 undo:
@@ -261,11 +261,11 @@ undo:
 		rq->window[at_psn & REQUESTER_WINDOW_MASK] = NULL;
 	}
 	rq->next_psn = first_psn;
-	rq->unasked = REQUESTER_ACK_EVERY - 1; /* one that asked may be among them */
+	rq->unasked = REQUESTER_ACK_EVERY - 1; /* one of the freed packets may have asked */
 	return -ENOMEM;
 }
 
-/* What was built since <first>. While retransmitting it waits for its turn: order is everything. */
+/* Send the packets built since <first>. During a retransmission they wait, to keep the order. */
 static inline void write_send_built(struct requester *rq, uint32_t first, struct rte_mbuf *only)
 {
 	*rq->held += roce_psn_diff(rq->next_psn, first);
@@ -279,7 +279,7 @@ static inline void write_send_built(struct requester *rq, uint32_t first, struct
 		requester_pump(rq, REQUESTER_WINDOW);
 }
 
-/* Inlined, so that a message of one packet has no shape but that. */
+/* Inlined, so that the compiler drops the cases that a caller's message cannot have. */
 static __rte_always_inline int write_message(struct requester *rq, struct cutter c,
 					     struct rte_mbuf *m)
 {

@@ -33,7 +33,7 @@ static bool responder_in_region(const struct rdma_region *region, uint64_t va, u
 	       ((offset & (region->stride - 1)) == 0 && length <= region->stride);
 }
 
-/* Do opcode, payload length and pad fit what the message has seen so far? (IBTA 9.7.4.1.2) */
+/* True when opcode, payload length and pad fit the message so far (IBTA volume 1, 9.7.4.1.2). */
 static bool responder_in_sequence(const struct responder *r, const struct roce_packet *p,
 				  uint8_t has)
 {
@@ -42,7 +42,7 @@ static bool responder_in_sequence(const struct responder *r, const struct roce_p
 	if (r->in_message == ((has & ROCE_IS_FIRST) != 0))
 		return false;
 	if (has & ROCE_IS_LAST) {
-		/* A message that came in several packets ends with at least one byte. */
+		/* The last of several packets has at least one byte. */
 		return p->payload_length == left && p->payload_length <= r->mtu &&
 		       p->pad == (-left & 3) && (has & ROCE_IS_FIRST || left > 0);
 	}
@@ -59,7 +59,7 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		return RESPONDER_DEAD;
 	if (distance < 0) {
 		r->stats.duplicates++;
-		/* A pending NAK says more than a repeated ACK. */
+		/* A pending NAK takes precedence over a repeated ACK. */
 		if (!r->ack_due || ROCE_AETH_KIND(r->ack_syndrome) == ROCE_AETH_ACK)
 			responder_note_ack(r, roce_psn_add(r->epsn, ROCE_PSN_MASK),
 					   ROCE_CREDITS_UNUSED);
@@ -74,14 +74,14 @@ enum responder_verdict responder_receive(struct responder *r, const struct roce_
 		}
 		return RESPONDER_AHEAD;
 	}
-	/* Not served means not supported (IBTA volume 1, 9.7.4.1.2): as with a bad order. */
+	/* An opcode that is not served is refused like a bad order (IBTA volume 1, 9.7.4.1.2). */
 	if (!(has & ROCE_IS_WRITE) || !responder_in_sequence(r, p, has))
 		return responder_refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
 	if (has & ROCE_IS_FIRST) {
-		/* No message is longer (IBTA volume 1, 9.7.2.3). */
+		/* The longest message has 2^31 bytes (IBTA volume 1, 9.7.2.3). */
 		if (p->length > ROCE_MESSAGE_MAX)
 			return responder_refuse(r, p, ROCE_NAK_INVALID_REQUEST, RESPONDER_INVALID);
-		/* A write of nothing touches no memory: neither rkey nor address matter. */
+		/* A WRITE of 0 bytes touches no memory: its rkey and address are not checked. */
 		if (p->length > 0 && (p->rkey != r->region.rkey ||
 				      !responder_in_region(&r->region, p->va, p->length)))
 			return responder_refuse(r, p, ROCE_NAK_REMOTE_ACCESS, RESPONDER_ACCESS);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC responder: decides what to do with a WRITE that arrived (IBTA volume 1, 9.7.4 to 9.7.6). Pure
- * state, no DPDK: the caller owns the packet and puts the payload where the placement says, be it
- * memory (the software RNIC) or a chain of mbufs on its way to a client (the load balancer).
+ * RC responder: checks each WRITE that arrives (IBTA volume 1, 9.7.4 to 9.7.6). Pure, no DPDK: the
+ * caller owns the packet and puts the payload where the placement says, which is memory (the
+ * software RNIC) or a chain of mbufs for a client (the load balancer).
  *
- * As strict as a NIC: PSN order, opcode order, exact lengths, rkey and range. Acknowledgements are
- * noted, not sent: the caller sends one per queue pair and burst (responder_ack_due()).
+ * As strict as a NIC: PSN order, opcode order, exact lengths, rkey and range. The responder only
+ * notes acknowledgements; the caller sends one per queue pair and burst (responder_ack_due()).
  *
  * Owner: one thread.
  */
@@ -17,7 +17,7 @@
 
 #include "rdma/roce_wire.h"
 
-/* The memory a peer may write. */
+/* The memory that a peer may write. */
 struct rdma_region {
 	uint64_t va;
 	uint64_t length;
@@ -27,37 +27,37 @@ struct rdma_region {
 
 struct responder_stats {
 	uint64_t packets, messages, naks, duplicates, ahead, acks;
-	uint64_t marked, notifications; /* packets with CE; notifications of them */
+	uint64_t marked, notifications; /* packets with CE; notifications sent for them */
 };
 
 struct responder {
 	struct rdma_region region;
 	uint32_t mtu;
-	uint32_t epsn; /* next expected */
+	uint32_t epsn; /* next expected PSN */
 	uint32_t msn;  /* completed messages */
-	bool error;    /* refused something for good: takes nothing any more (atomic) */
-	bool nak_sent; /* since the last packet in order */
+	bool error;    /* it refused a packet for good and accepts no more (atomic) */
+	bool nak_sent; /* a sequence NAK went out since the last packet in order */
 	bool in_message;
 	uint64_t va;   /* where the next packet of the message goes */
 	uint32_t left; /* bytes of the message still to come */
-	/* what to acknowledge */
+	/* the acknowledgement to send */
 	bool ack_due;
 	uint8_t ack_syndrome;
 	uint32_t ack_psn;
-	/* congestion to tell the peer of */
+	/* the congestion notification to send */
 	bool notification_due;
-	uint64_t notify_interval; /* at least so long between two; 0 = never tell */
-	uint64_t notify_after;
+	uint64_t notify_interval; /* least time between two; 0: never notify */
+	uint64_t notify_after;    /* no notification before this time */
 	struct responder_stats stats;
 };
 
 enum responder_verdict {
 	RESPONDER_ACCEPT,
 	RESPONDER_DUPLICATE, /* seen before; acknowledged again */
-	RESPONDER_AHEAD,     /* a gap; NAK once */
-	RESPONDER_INVALID,   /* opcode or length out of order; NAK, error */
-	RESPONDER_ACCESS,    /* rkey or range; NAK, error */
-	RESPONDER_DEAD,      /* in error already */
+	RESPONDER_AHEAD,     /* a packet before it is missing; one NAK per gap */
+	RESPONDER_INVALID,   /* opcode or length out of order; NAK, then error */
+	RESPONDER_ACCESS,    /* rkey or range do not match; NAK, then error */
+	RESPONDER_DEAD,      /* the queue pair was in error already */
 };
 
 /* Where an accepted packet's payload goes. */
@@ -72,25 +72,24 @@ void responder_init(struct responder *r, const struct rdma_region *region, uint3
 		    uint32_t psn);
 
 /*
- * <packet> is any request: a WRITE, or one that is not served and ends the queue pair when its turn
- * comes. <placement> is filled on RESPONDER_ACCEPT only.
+ * Process a request: a WRITE, or another opcode, which puts the queue pair in error when it is next
+ * in order. Fills <placement> on RESPONDER_ACCEPT only.
  */
 enum responder_verdict responder_receive(struct responder *r, const struct roce_packet *packet,
 					 struct responder_placement *placement);
 
 /*
- * Something to tell the peer? Then the PSN, syndrome and MSN to build an ACK from; the note is
- * cleared.
+ * True when an acknowledgement is due: fills the PSN, syndrome and MSN for it and clears the note.
  */
 bool responder_ack_due(struct responder *r, uint32_t *psn, uint8_t *syndrome, uint32_t *msn);
 
-/* Notify the peer of congestion, at most once per <interval>, on whatever clock. 0: never. */
+/* Notify the peer of congestion at most once per <interval>, on the caller's clock. 0: never. */
 void responder_notify_every(struct responder *r, uint64_t interval);
 
-/* A WRITE of the peer's came with a switch's mark, whatever responder_receive() makes of it. */
+/* Note a switch's congestion mark on a WRITE, independent of the verdict of responder_receive(). */
 void responder_marked(struct responder *r, uint64_t now);
 
-/* Is a notification due? The note is cleared. */
+/* True when a notification is due; clears the note. */
 bool responder_notification_due(struct responder *r);
 
 #endif

@@ -4,7 +4,7 @@
 #include "rdma/roce_wire.h"
 
 static const uint8_t traits[256] = {
-	/* Requests of RC, reserved ones too; those from 0d to 10 and 12 are responses. */
+	/* RC requests, reserved opcodes included; 0x0d to 0x10 and 0x12 are responses. */
 	[0x00 ... 0x05] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED, /* SEND */
 	[0x0c] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED,          /* READ */
 	[0x13 ... 0x1f] = ROCE_IS_KNOWN | ROCE_IS_UNSERVED, /* atomics, SEND with invalidate */
@@ -35,7 +35,7 @@ enum roce_parse_result roce_parse(const uint8_t *bth, uint32_t length, struct ro
 	if (length < ROCE_BTH_LENGTH + ROCE_ICRC_LENGTH || length > UINT16_MAX)
 		return ROCE_PARSE_MALFORMED;
 	memcpy(&b, bth, sizeof(b));
-	/* Version 0; both ends use the default partition, whose low 15 bits are all ones. */
+	/* Transport version 0, and the default partition, whose low 15 bits are all ones. */
 	if ((b.flags & 0x0f) != 0 || (be16toh(b.pkey) & 0x7fff) != 0x7fff)
 		return ROCE_PARSE_MALFORMED;
 	has = traits[b.opcode];

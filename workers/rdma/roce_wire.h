@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 on the wire: header layouts, opcodes, and the parser for what follows the UDP header.
+ * RoCEv2 on the wire: header layouts, opcodes, and the parser of everything behind the UDP header.
  * Pure; no DPDK. Layouts: IBTA volume 1 chapter 9 (BTH, RETH, AETH, ImmDt) and annex A17 (RoCEv2).
  */
 #ifndef RDMA_ROCE_WIRE_H
@@ -26,7 +26,7 @@
 #define ROCE_RNR_FOREVER    7    /* RNR retries that never end (IBTA volume 1, 9.7.5.2.8) */
 #define ROCE_CREDITS_UNUSED 0x1f /* AETH syndrome of a plain ACK without end-to-end credits */
 
-/* Ethernet + IPv6 + UDP + BTH + RETH + ImmDt: the most that is ever put before a payload. */
+/* Most bytes before a payload: Ethernet, IPv6, UDP, BTH, RETH, ImmDt. */
 #define ROCE_HEADERS_MAX (14 + 40 + 8 + ROCE_BTH_LENGTH + ROCE_RETH_LENGTH + ROCE_IMM_LENGTH)
 /* Pad and ICRC. */
 #define ROCE_TRAILER_MAX (3 + ROCE_ICRC_LENGTH)
@@ -70,7 +70,7 @@ struct roce_reth {
 } __attribute__((packed));
 _Static_assert(sizeof(struct roce_reth) == ROCE_RETH_LENGTH, "RETH is 16 bytes");
 
-/* What the parser makes of a packet; host order. */
+/* A parsed packet, in host order. */
 struct roce_packet {
 	uint8_t opcode;
 	uint8_t pad;
@@ -89,7 +89,7 @@ struct roce_packet {
 
 enum roce_parse_result { ROCE_PARSED, ROCE_PARSE_MALFORMED, ROCE_PARSE_OPCODE };
 
-/* The headers that follow the BTH, by opcode; the table the parser and the responder work from. */
+/* Traits of an opcode: the headers behind the BTH and the place in a message. */
 #define ROCE_HAS_RETH    0x01
 #define ROCE_HAS_IMM     0x02
 #define ROCE_HAS_AETH    0x04
@@ -101,13 +101,13 @@ enum roce_parse_result { ROCE_PARSED, ROCE_PARSE_MALFORMED, ROCE_PARSE_OPCODE };
 uint8_t roce_opcode_traits(uint8_t opcode);
 
 /*
- * <bth> points behind the UDP header, <length> counts from there to the end of the ICRC. Checks
- * lengths, transport version and P_Key; knows nothing of queue pairs, and leaves the ICRC alone.
- * What follows the BTH of a request that is not served counts as payload.
+ * Parse a packet. <bth> points behind the UDP header, <length> counts from there to the end of the
+ * ICRC. Checks lengths, transport version and P_Key, not the queue pair or the ICRC. All bytes
+ * behind the BTH of a request that is not served count as payload.
  */
 enum roce_parse_result roce_parse(const uint8_t *bth, uint32_t length, struct roce_packet *packet);
 
-/* a - b in the 24-bit circle of PSNs: negative when a is before b. */
+/* a - b modulo 2^24, signed: negative when a is before b. */
 static inline int32_t roce_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;

@@ -13,7 +13,7 @@
 #define HOP_LIMIT   64
 #define GIDS_MAX    256
 #define FLOW_LABELS 0xfffffu /* 20 bits */
-/* Code 12 is 640 us: a peer whose receive queue is empty for a moment is asked again soon. */
+/* Code 12 is 640 us (IBTA table 45): the peer's time to retry when our receive queue is empty. */
 #define RNR_TIMER 12
 
 static void verbs_format_address(const struct in6_addr *a, char *text, size_t size)
@@ -24,7 +24,7 @@ static void verbs_format_address(const struct in6_addr *a, char *text, size_t si
 		inet_ntop(AF_INET6, a, text, size);
 }
 
-/* Add to a list in <text>, as far as it fits. */
+/* Append <item> to a list in <text>, as far as it fits. */
 static void verbs_list_add(char *text, size_t size, const char *item)
 {
 	size_t at = strlen(text);
@@ -47,24 +47,23 @@ static struct ibv_context *open_by_name(const char *name, char *error, size_t si
 	if (found != NULL)
 		context = ibv_open_device(found);
 	if (names[0] == '\0')
-		snprintf(
-			error, size,
-			"there is no RDMA device '%s', nor any other; are its driver and ib_uverbs "
-			"loaded?",
-			name);
+		snprintf(error, size,
+			 "RDMA device '%s' not found, nor any other; load its driver and ib_uverbs",
+			 name);
 	else if (found == NULL)
-		snprintf(error, size, "there is no RDMA device '%s'; there are: %s", name, names);
+		snprintf(error, size, "RDMA device '%s' not found; this host has: %s", name, names);
 	else if (context == NULL)
 		snprintf(error, size,
-			 "RDMA device '%s' does not open: %s; may this user open "
-			 "/dev/infiniband/uverbs*?",
+			 "RDMA device '%s' cannot be opened: %s; give this user access to "
+			 "/dev/infiniband/uverbs*",
 			 name, strerror(errno));
 	if (devices != NULL)
 		ibv_free_device_list(devices);
 	return context;
 }
 
-/* The entry of our address among the device's, or -EADDRNOTAVAIL; <have> gets a list of them all.
+/*
+ * Find our address in the device's GID table, or -EADDRNOTAVAIL with a list of all GIDs in <have>.
  */
 static int find_gid(const struct verbs_device *d, struct ibv_gid_entry *found, char *have,
 		    size_t size)
@@ -86,7 +85,7 @@ static int find_gid(const struct verbs_device *d, struct ibv_gid_entry *found, c
 	return -EADDRNOTAVAIL;
 }
 
-/* The GID that is our address decides on the port. */
+/* Choose the port and GID index whose GID is our address. */
 static int choose_gid(struct verbs_device *d, char *error, size_t size)
 {
 	char ours[INET6_ADDRSTRLEN], have[512];
@@ -112,8 +111,8 @@ static int check_port(struct verbs_device *d, char *error, size_t size)
 	struct ibv_port_attr port;
 
 	if (ibv_query_port(d->context, d->port, &port) != 0) {
-		snprintf(error, size, "RDMA device '%s' port %u cannot be asked: %s", name, d->port,
-			 strerror(errno));
+		snprintf(error, size, "RDMA device '%s' port %u cannot be queried: %s", name,
+			 d->port, strerror(errno));
 		return -errno;
 	}
 	if (port.state != IBV_PORT_ACTIVE) {
@@ -142,7 +141,7 @@ static int read_limits(struct verbs_device *d, char *error, size_t size)
 	struct ibv_device_attr attr;
 
 	if (ibv_query_device(d->context, &attr) != 0) {
-		snprintf(error, size, "RDMA device '%s' does not tell its limits: %s",
+		snprintf(error, size, "RDMA device '%s' cannot be queried for its limits: %s",
 			 ibv_get_device_name(d->context->device), strerror(errno));
 		return -errno;
 	}
@@ -307,8 +306,8 @@ static int to_receive(const struct verbs_device *d, struct ibv_qp *qp, uint8_t g
 	};
 
 	/*
-	 * The device derives the UDP source port from it, by which ECMP spreads links: 0xc000, and
-	 * the label's lower 14 bits with its upper 6 added without carry. rdma_rxe asks nobody.
+	 * The device derives the UDP source port, by which ECMP spreads links, from the flow label:
+	 * 0xc000 plus (the low 14 bits XOR the high 6 bits). rdma_rxe ignores the label.
 	 */
 	if (peer->udp_source != 0)
 		attr.ah_attr.grh.flow_label = peer->udp_source - ROCE_SOURCE_MIN;
@@ -342,7 +341,7 @@ int verbs_connect(const struct verbs_device *d, struct ibv_qp *qp, uint32_t psn,
 	char have[512];
 	int ret;
 
-	/* Its index changes when the interface loses the address and gets it again. */
+	/* The GID's index changes when the interface loses the address and gets it again. */
 	if (find_gid(d, &gid, have, sizeof(have)) < 0 || gid.port_num != d->port)
 		return -EADDRNOTAVAIL;
 	ret = verbs_reach(gid.ndev_ifindex, &d->address, &peer->address);

@@ -12,10 +12,11 @@
 
 #include "rdma/verbs_reach.h"
 
-/* An answer takes less than a millisecond in a data centre. */
+/* Checks of the neighbour table and ms between them; an answer takes less than 1 ms in a data
+ * centre. */
 #define TRIES   8
 #define WAIT_MS 3
-/* RFC 863: whoever gets it throws it away. */
+/* UDP port of the discard service (RFC 863). */
 #define DISCARD 9
 
 struct question {
@@ -25,7 +26,7 @@ struct question {
 	uint8_t address[16];
 };
 
-/* IPv4 as the kernel has it. Returns its bytes. */
+/* Write an address in the kernel's form, 4 bytes for IPv4; returns its length. */
 static unsigned int kernel_address(const struct in6_addr *a, uint8_t *out)
 {
 	bool four = IN6_IS_ADDR_V4MAPPED(a);
@@ -34,7 +35,7 @@ static unsigned int kernel_address(const struct in6_addr *a, uint8_t *out)
 	return four ? 4 : 16;
 }
 
-/* NUD_* of the neighbour; NUD_NONE when there is no entry for it. */
+/* The neighbour's state (NUD_*); NUD_NONE when the kernel has no entry. */
 static uint16_t ask_kernel(int fd, uint32_t ifindex, const struct in6_addr *peer)
 {
 	struct question q = {
@@ -54,7 +55,7 @@ static uint16_t ask_kernel(int fd, uint32_t ifindex, const struct in6_addr *peer
 	q.header.nlmsg_len = offsetof(struct question, address) + length;
 	if (send(fd, &q, q.header.nlmsg_len, 0) < 0)
 		return NUD_NONE;
-	/* The kernel answers within the call above. */
+	/* The kernel answers within send(). */
 	n = recv(fd, &answer, sizeof(answer), MSG_DONTWAIT);
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct ndmsg)) ||
 	    answer.header.nlmsg_type != RTM_NEWNEIGH)
@@ -62,7 +63,7 @@ static uint16_t ask_kernel(int fd, uint32_t ifindex, const struct in6_addr *peer
 	return ((const struct ndmsg *)NLMSG_DATA(&answer.header))->ndm_state;
 }
 
-/* A datagram that wants the address makes the kernel ask for it. False: there is no sending one. */
+/* Send an empty datagram, which makes the kernel resolve the address. False: it cannot be sent. */
 static bool provoke_resolution(uint32_t ifindex, const struct in6_addr *ours,
 			       const struct in6_addr *peer)
 {

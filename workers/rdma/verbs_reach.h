@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does the kernel know a peer's MAC address, or learn it at once? Connecting a queue pair waits for
- * a second when nobody answers: too long for a thread that has other peers to look after.
+ * Checks that the kernel knows a peer's MAC address, or learns it at once. Connecting a queue pair
+ * to a silent peer blocks for a second, too long for a thread that serves other peers.
  */
 #ifndef RDMA_VERBS_REACH_H
 #define RDMA_VERBS_REACH_H
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 /*
- * 0 when it does, or when that cannot be told (the peer is behind a router). -ETIMEDOUT: nobody has
- * answered within some milliseconds; the kernel goes on asking, so that another try may succeed.
- * <ours> is an address of interface <ifindex>.
+ * Resolve <peer>; <ours> is an address of interface <ifindex>. 0 when the MAC address is known, or
+ * cannot be known because the peer is behind a router. -ETIMEDOUT: no answer within some
+ * milliseconds; the kernel keeps asking, so that another call may succeed.
  */
 int verbs_reach(uint32_t ifindex, const struct in6_addr *ours, const struct in6_addr *peer);
 

@@ -23,7 +23,7 @@ struct span {
 
 struct verbs_memory {
 	unsigned int n, room;
-	struct span *span; /* in the order of addresses, apart from each other */
+	struct span *span; /* sorted by address; spans do not touch */
 };
 
 static void add_chunk(struct rte_mempool *pool, void *argument, struct rte_mempool_memhdr *chunk,
@@ -35,7 +35,7 @@ static void add_chunk(struct rte_mempool *pool, void *argument, struct rte_mempo
 	if (memory->n == memory->room) {
 		more = realloc(memory->span, (memory->room + 64) * 2 * sizeof(*more));
 		if (more == NULL)
-			return; /* seen as an unknown address, if it is ever sent from */
+			return; /* sending from this chunk fails as an unknown address */
 		memory->span = more;
 		memory->room = (memory->room + 64) * 2;
 	}
@@ -57,7 +57,7 @@ static int span_by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Chunks that touch become one. */
+/* Sort the chunks and join those that touch. */
 static void spans_merge(struct verbs_memory *memory)
 {
 	unsigned int last = 0;
@@ -86,13 +86,13 @@ struct verbs_memory *verbs_memory_create(struct verbs_device *device, char *erro
 	for (unsigned int i = 0; i < memory->n; i++) {
 		struct span *s = &memory->span[i];
 
-		/* Only to be read from here: no access that a peer could use. */
+		/* No remote access flags: only the device reads it, for sends. */
 		s->mr = ibv_reg_mr(device->pd, (void *)s->start, s->end - s->start, 0);
 		if (s->mr != NULL)
 			continue;
 		snprintf(error, size,
-			 "%zu bytes of packet memory cannot be registered: %s; is the limit of "
-			 "locked memory too low (ulimit -l, LimitMEMLOCK=)?",
+			 "%zu bytes of packet memory cannot be registered: %s; raise the limit of "
+			 "locked memory (ulimit -l, LimitMEMLOCK=)",
 			 s->end - s->start, strerror(errno));
 		verbs_memory_destroy(memory);
 		return NULL;
@@ -111,7 +111,7 @@ void verbs_memory_destroy(struct verbs_memory *memory)
 	free(memory);
 }
 
-/* NULL when it is in no mempool that there was. */
+/* The memory region of <address>; NULL when no mempool had it at creation. */
 static const struct ibv_mr *verbs_mr_of(const struct verbs_memory *memory, uintptr_t address)
 {
 	unsigned int low = 0, high = memory->n;
@@ -181,7 +181,7 @@ void verbs_cq_awake(struct verbs_cq *cq)
 static int verbs_qp_make(struct verbs_qp *qp, const struct verbs_qp_params *params)
 {
 	struct verbs_device *device = qp->cq->device;
-	/* In an error all that is posted completes at once, asked for or not. */
+	/* In an error every posted work request completes, even those without a signal. */
 	uint32_t completions = REQUESTER_WINDOW + params->receive;
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = qp->cq->cq,
@@ -240,7 +240,7 @@ void verbs_qp_destroy(struct verbs_qp *qp)
 	if (qp->qp != NULL)
 		ibv_destroy_qp(qp->qp);
 	qp->cq->reserved -= qp->reserved;
-	/* Better lost than written by the peer while somebody else has it. */
+	/* Leak the region if it stays registered: the peer could write it after its reuse. */
 	if (qp->mr == NULL || ibv_dereg_mr(qp->mr) == 0)
 		rte_free(qp->region);
 	free(qp);
@@ -254,14 +254,14 @@ void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc)
 int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
 		  struct rte_mbuf *m)
 {
-	/* First: an mbuf's lengths have 16 bits, and <m> may become another link's. */
+	/* Checked first: an mbuf's lengths have 16 bits, and on failure <m> must stay unchanged. */
 	if (length > room || length > rte_pktmbuf_tailroom(m))
 		return -EMSGSIZE;
 	memcpy(rte_pktmbuf_append(m, length), qp->region + offset, length);
 	return 0;
 }
 
-/* The payload goes to the region: a receive has nothing but its name. */
+/* Receives have no buffer: a WRITE WITH IMMEDIATE puts its payload into the region. */
 void verbs_qp_refill(struct verbs_qp *qp)
 {
 	struct ibv_recv_wr wr[REFILL], *bad;
@@ -274,7 +274,7 @@ void verbs_qp_refill(struct verbs_qp *qp)
 				.wr_id = (uint64_t)qp->tag << 32 | RECEIVE_BIT,
 				.next = i + 1 < n ? &wr[i + 1] : NULL,
 			};
-		/* It fails when the queue pair does, which shows elsewhere. */
+		/* It fails only with the queue pair, whose error the completions report. */
 		if (ibv_post_recv(qp->qp, wr, &bad) != 0)
 			return;
 		qp->spent -= n;
@@ -299,7 +299,7 @@ static int verbs_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, ui
 		ibv_wr_start(qp->ex);
 	qp->posting = true;
 	qp->ex->wr_id = (uint64_t)qp->tag << 32 | rq->next_psn;
-	/* One completion per burst retires all of it. */
+	/* One signalled completion per burst retires the whole burst. */
 	qp->ex->wr_flags = flags & REQUESTER_ACK_REQUEST ? IBV_SEND_SIGNALED : 0;
 	if (flags & REQUESTER_IMM)
 		ibv_wr_rdma_write_imm(qp->ex, rkey, va, htobe32(imm));
@@ -310,7 +310,7 @@ static int verbs_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, ui
 	return 0;
 }
 
-/* One doorbell for all that was written since the last. */
+/* Ring one doorbell for all writes since the last one. */
 static void verbs_ring(struct requester *rq)
 {
 	struct verbs_qp *qp = rq->engine_context;
@@ -328,7 +328,7 @@ void verbs_requester_attach(struct requester *rq, struct verbs_qp *qp)
 {
 	rq->engine = &engine;
 	rq->engine_context = qp;
-	/* The device has timers of its own. */
+	/* The device has its own retransmission timers. */
 	rq->timeout = 0;
 }
 

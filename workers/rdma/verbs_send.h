@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester's other engine: an RDMA device sends, acknowledges and retries. Messages leave from
- * mbufs where they lie; the window of the requester holds them until the device has reported their
- * completion, with work requests in the place of packets.
+ * The requester's verbs engine: an RDMA device sends, acknowledges and retries. It reads messages
+ * from their mbufs; the requester's window holds an mbuf until the device reports its completion,
+ * and counts work requests instead of packets.
  *
  * Threads: a verbs_cq and the queue pairs on it are one lcore's. Another thread makes and connects
  * a queue pair before the lcore knows it, and destroys it after the lcore has let go.
@@ -15,10 +15,10 @@
 
 /* --- packet memory ---------------------------------------------------------------------------- */
 
-/* What the device may read to send: every mempool of this process. Immutable. */
+/* The memory that the device may read for sends: every mempool of this process. Immutable. */
 struct verbs_memory;
 
-/* NULL with a sentence in <error>. The mempools outlive it. */
+/* Register all mempools; they outlive the result. NULL with a sentence in <error>. */
 struct verbs_memory *verbs_memory_create(struct verbs_device *device, char *error, size_t size);
 void verbs_memory_destroy(struct verbs_memory *memory);
 
@@ -29,21 +29,22 @@ struct verbs_cq {
 	const struct verbs_memory *memory;
 	struct ibv_comp_channel
 		*channel;  /* channel->fd is readable when an armed CQ has something */
-	struct ibv_cq *cq; /* of all its queue pairs, both directions */
-	uint32_t reserved; /* completions that those may have at a time; who makes them counts */
+	struct ibv_cq *cq; /* of all the lcore's queue pairs, both directions */
+	uint32_t reserved; /* most completions of its queue pairs; the thread that creates them
+			      counts */
 	bool armed;
 };
 
 /*
- * <qps>: so many queue pairs are usual; for more its CQ grows, the device permitting. 0, or -errno
- * with a sentence in <error>.
+ * Create a completion queue for <qps> queue pairs; it grows for more, if the device can. 0, or
+ * -errno with a sentence in <error>.
  */
 int verbs_cq_init(struct verbs_cq *cq, struct verbs_device *device,
 		  const struct verbs_memory *memory, unsigned int qps, char *error, size_t size);
 void verbs_cq_fini(struct verbs_cq *cq);
-/* Ask for a wake-up. False: it was asked for before, and nothing has come since. */
+/* Ask the device for a wake-up. False: it was armed already. */
 bool verbs_cq_arm(struct verbs_cq *cq);
-/* After a sleep. */
+/* Read the wake-ups after a sleep. */
 void verbs_cq_awake(struct verbs_cq *cq);
 
 /* --- queue pairs -------------------------------------------------------------------------------
@@ -53,11 +54,11 @@ struct verbs_qp {
 	struct verbs_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
-	uint32_t tag;      /* the owner's, in the work requests' names */
-	bool posting;      /* since ibv_wr_start() */
+	uint32_t tag;      /* owner's number in the ids of work requests */
+	bool posting;      /* between ibv_wr_start() and ibv_wr_complete() */
 	uint32_t reserved; /* completions reserved in the CQ */
-	uint32_t spent;    /* receives that are used up and not posted again */
-	/* what the peer writes */
+	uint32_t spent;    /* receives that were used and not posted again */
+	/* memory that the peer writes */
 	uint8_t *region;
 	struct ibv_mr *mr;
 };
@@ -65,47 +66,47 @@ struct verbs_qp {
 struct verbs_qp_params {
 	uint32_t tag;
 	uint32_t length;  /* bytes that the peer may write */
-	uint32_t receive; /* messages with immediate that may come at a time */
+	uint32_t receive; /* most messages with immediate at a time */
 };
 
-/* NULL with errno; ENOSPC: the CQ cannot grow. verbs_connect() comes next. */
+/* Create a queue pair; call verbs_connect() next. NULL with errno; ENOSPC: the CQ cannot grow. */
 struct verbs_qp *verbs_qp_create(struct verbs_cq *cq, const struct verbs_qp_params *params);
-/* From here on the device touches neither packets nor the region. NULL is fine. */
+/* Destroy it: on return the device touches neither packets nor the region. NULL is ignored. */
 void verbs_qp_destroy(struct verbs_qp *qp);
 
-/* Let <rq>, fresh from requester_init(), send through <qp>. */
+/* Make <rq> send through <qp>; call it right after requester_init(). */
 void verbs_requester_attach(struct requester *rq, struct verbs_qp *qp);
 
 /* --- completions --------------------------------------------------------------------------------
  */
 
-/* A completion is of the queue pair with this tag; and of a message that came, or one that we sent.
- */
+/* The tag of a completion's queue pair. */
 static inline uint32_t verbs_wc_tag(const struct ibv_wc *wc)
 {
 	return wc->wr_id >> 32;
 }
 
+/* True for a received message, false for one that we sent. */
 static inline bool verbs_wc_is_receive(const struct ibv_wc *wc)
 {
 	return wc->wr_id & UINT32_C(0x80000000);
 }
 
-/* What <rq> sent is done, or went wrong: see rq->error. */
+/* Process the completion of a send of <rq>; a failure sets rq->error. */
 void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uint64_t now);
 /*
- * A message came, and its receive is used up. One that failed is not posted again: the queue pair
- * is in error, and would fail it at once, over and over.
+ * Process the completion of a received message, which used a receive. A failed receive is not
+ * posted again: the queue pair is in error and would fail it again at once.
  */
 void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc);
 /*
- * Append the <length> bytes that came to <offset> of the region to <m>. -EMSGSIZE: they are more
- * than <room>, or than <m> takes; <m> is as it was. The peer may write there at any time: what is
- * checked must be the copy.
+ * Append <length> bytes at <offset> of the region to <m>. -EMSGSIZE, with <m> unchanged: they
+ * exceed <room> or the room of <m>. The peer may write the region at any time, so check the copy
+ * only.
  */
 int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
 		  struct rte_mbuf *m);
-/* Post again what is used up, in one go. */
+/* Post all used receives again. */
 void verbs_qp_refill(struct verbs_qp *qp);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks of a process: one that never steps, and the wall's. */
+/* Reads CLOCK_MONOTONIC, which never steps, and the wall clock. */
 #ifndef RUNTIME_CLOCK_H
 #define RUNTIME_CLOCK_H
 

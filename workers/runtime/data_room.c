@@ -2,7 +2,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf_core.h>
 
-#include "runtime/port.h"
+#include "runtime/data_room.h"
 
 uint16_t port_data_room(uint16_t mtu)
 {

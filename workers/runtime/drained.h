@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Up to when has everything that arrived been taken from the receive rings? Timers that wait for a
- * packet compare with this time instead of with the clock: a thread that stood still, because the
- * machine or the scheduler halted it, finds the packet in a ring, behind others, and not missing.
+ * The time up to which all arrived packets were taken from the receive rings. Timers that wait for
+ * a packet compare with this time, not with the clock: when the scheduler or the machine halted the
+ * thread, the packet is not missing but in a ring, behind others.
  *
- * Owner: the thread that polls the rings, which calls drained_poll() once per turn.
+ * Owner: the thread that polls the rings; it calls drained_poll() once per iteration.
  */
 #ifndef RDMA_DRAINED_H
 #define RDMA_DRAINED_H
@@ -13,20 +13,20 @@
 #include <stdint.h>
 
 /*
- * Full bursts after which all is taken that was in a ring before them, as rings are first in, first
+ * Full bursts that empty a ring of all that was in it before, because rings are first in, first
  * out: 4096 packets in bursts of 32. So timers also run where a ring is never empty.
  */
 #define DRAINED_BURSTS 128
 
 struct drained {
-	uint64_t at;   /* TSC; what arrived before was taken */
-	uint64_t mark; /* <at> after so many more full bursts: */
+	uint64_t at;   /* TSC: all that arrived before was taken */
+	uint64_t mark; /* becomes <at> after <left> more full bursts */
 	uint32_t left;
 };
 
 /*
- * A turn that began at <now> has polled every ring. <all>: each had less than a burst, so that
- * nothing is left in it.
+ * Note that an iteration that began at <now> has polled every ring. <all>: each ring had less than
+ * a burst, so that none has packets left.
  */
 static inline void drained_poll(struct drained *d, uint64_t now, bool all)
 {

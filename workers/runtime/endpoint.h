@@ -17,13 +17,13 @@ struct endpoint {
 	bool bracketed;
 };
 
-/* 0, or -EINVAL with <endpoint> cleared: no host or port, or colons in the host without brackets.
- */
+/* Parse <text>. 0, or -EINVAL with <endpoint> cleared: no host or port, or colons in a host without
+ * brackets. */
 int endpoint_parse(const char *text, struct endpoint *endpoint);
 
 /*
- * The socket address of one whose host is an IPv4 address or an IPv6 address in brackets. 0, or
- * -EINVAL, for names, too.
+ * Convert an endpoint whose host is an IPv4 address or an IPv6 address in brackets. 0, or -EINVAL
+ * for anything else, names included.
  */
 int endpoint_socket(const struct endpoint *endpoint, struct sockaddr_storage *address,
 		    socklen_t *length);

@@ -14,7 +14,7 @@
 
 const char *const log_format_names[LOG_FORMATS + 1] = {"text", "logfmt", "json", NULL};
 
-/* By number from 1; those of rte_log.h. */
+/* Names of rte_log.h's levels, which count from 1. */
 static const char *const levels[] = {"emergency", "alert",  "critical", "error",
 				     "warning",   "notice", "info",     "debug"};
 #define LEVELS (int)(sizeof(levels) / sizeof(levels[0]))
@@ -41,8 +41,7 @@ int log_level_number(const char *name)
 	return -1;
 }
 
-/* --- what it says ------------------------------------------------------------------------------
- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 
 struct span {
 	const char *at;
@@ -55,7 +54,7 @@ struct field {
 
 struct parts {
 	struct span module; /* may be empty */
-	struct span words;  /* from the first word that is no pair to the last */
+	struct span words;  /* from the first to the last word that is no pair */
 	unsigned int n;
 	struct field field[FIELDS_MAX];
 };
@@ -65,7 +64,7 @@ static bool is_name(int c)
 	return isalnum(c) || c == '_' || c == '.' || c == '-';
 }
 
-/* "lb: " in front; returns what follows. */
+/* Take "lb: " from the front; returns the rest. */
 static struct span parts_take_module(struct span text, struct span *module)
 {
 	size_t n = 0;
@@ -105,7 +104,7 @@ static size_t word_length(struct span text)
 	return n;
 }
 
-/* A value and how many bytes it takes with its quotes; 0 without a value: it is none. */
+/* Take a value from the front; returns its bytes with quotes, or 0 when there is no value. */
 static size_t parts_take_value(struct span text, struct span *value)
 {
 	const char *end;
@@ -139,7 +138,7 @@ static bool has_field(const struct parts *p, struct span key)
 	return false;
 }
 
-/* A pair at the start of <text>: its bytes, or 0. A second of the same name is words. */
+/* Take a pair from the front; returns its bytes or 0. A repeated key counts as words. */
 static size_t parts_take_pair(struct span text, struct parts *p)
 {
 	size_t n = key_length(text), taken;
@@ -180,7 +179,7 @@ static void parts_split(struct span text, struct parts *p)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* LOG_LINE_MAX has room for whatever LOG_TEXT_MAX bytes become, so nothing here looks. */
+/* No function below checks for room: LOG_LINE_MAX is enough for any LOG_TEXT_MAX bytes. */
 struct out {
 	char *at;
 };
@@ -214,7 +213,7 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	for (size_t i = 1; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	/* too long for what it is, half of a UTF-16 pair, beyond the last character */
+	/* Overlong forms, UTF-16 surrogates, and numbers above U+10FFFF. */
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
 	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
@@ -239,14 +238,16 @@ static unsigned int utf8_code(const uint8_t *s, size_t length)
 	return (s[0] & 0x0fu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
 }
 
-/* Control characters as \uXXXX, or as JSON's short ones; what is not UTF-8 as U+FFFD. */
+/*
+ * Write text with control characters as \uXXXX, \n or \t, and bytes that are not UTF-8 as U+FFFD.
+ */
 static void out_clean(struct out *o, struct span text, bool quoted)
 {
 	const uint8_t *s = (const uint8_t *)text.at;
 
 	for (size_t i = 0, n; i < text.n; i += n) {
 		n = utf8_length(s + i, text.n - i);
-		/* Few readers take a NUL in whatever clothes. */
+		/* A NUL as well: many readers reject even an escaped one. */
 		if (n == 0 || s[i] == '\0') {
 			out_text(o, "\xef\xbf\xbd");
 			n = 1;
@@ -284,7 +285,7 @@ static struct span span_of(const char *text)
 	return (struct span){text, strlen(text)};
 }
 
-/* Names that every line has already. */
+/* Keys that every line has already; a pair with such a key gets a '_'. */
 static bool is_reserved(struct span key)
 {
 	static const char *const names[] = {"time", "level", "module", "msg"};
@@ -314,7 +315,7 @@ static void write_as_text(struct out *o, const struct log_line *line, const stru
 	out_clean(o, text, false);
 }
 
-/* A value that no reader could take for anything else goes without quotes. */
+/* Write a value, in quotes unless it is plain ASCII without spaces, quotes, '\\' and '='. */
 static void out_logfmt(struct out *o, struct span value)
 {
 	bool plain = value.n > 0;
@@ -349,7 +350,7 @@ static void write_as_logfmt(struct out *o, const struct log_line *line, const st
 	}
 }
 
-/* Digits that every reader of JSON takes for the same number. */
+/* True for a number that every JSON reader parses exactly: up to 15 digits, no leading zero. */
 static bool is_number(struct span value)
 {
 	if (value.n == 0 || value.n > 15 || (value.n > 1 && value.at[0] == '0'))

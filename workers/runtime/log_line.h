@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One line of a log, as people or programs want it. What is logged is "module: words key=value
- * key=\"two words\"", whoever says it; the pairs become fields. Pure.
+ * Formats one log line for people or programs. A message is "module: words key=value
+ * key=\"two words\""; the pairs become fields. Pure.
  */
 #ifndef LOG_LINE_H
 #define LOG_LINE_H
@@ -18,10 +18,10 @@ enum log_format {
 
 /* "text", "logfmt", "json", then NULL */
 extern const char *const log_format_names[LOG_FORMATS + 1];
-/* LOG_FORMATS for a name of none. */
+/* The format of this name; LOG_FORMATS when there is none. */
 enum log_format log_format_named(const char *name);
 
-/* Bytes of a message that are kept; what a line of them takes at most, its end included. */
+/* Most bytes of a message, and of the line that it becomes, newline included. */
 #define LOG_TEXT_MAX 2048
 #define LOG_LINE_MAX (16 * LOG_TEXT_MAX)
 
@@ -34,14 +34,14 @@ struct log_line {
 };
 
 /*
- * Write it with a newline and no other control character, in valid UTF-8; returns the bytes. The
- * text is cut at LOG_TEXT_MAX.
+ * Write <line> to <out> as valid UTF-8 with a newline and no other control character; returns the
+ * number of bytes. Text beyond LOG_TEXT_MAX is cut off.
  */
 size_t log_line_write(enum log_format format, const struct log_line *line, char out[LOG_LINE_MAX]);
 
-/* "error" and so on; "debug" for what is no level. */
+/* The level's name: "error" ...; "debug" when <level> is out of range. */
 const char *log_level_name(int level);
-/* The level's number, or -1. */
+/* The number of a level's name, or -1. */
 int log_level_number(const char *name);
 
 #endif

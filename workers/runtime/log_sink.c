@@ -11,17 +11,17 @@
 
 #include <rte_log.h>
 
-/* Of the whole process, as stderr is. */
+/* One per process, as stderr is. */
 static struct {
 	pthread_mutex_t lock;
 	enum log_format format;
-	const char *worker;      /* NULL: none to name */
-	char text[LOG_TEXT_MAX]; /* of a line whose end has not come yet */
+	const char *worker;      /* added to lines without one; NULL: none */
+	char text[LOG_TEXT_MAX]; /* a line without its end so far */
 	size_t length;
 	char out[LOG_LINE_MAX];
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A log that nobody takes is lost: there is nobody to tell. */
+/* A write error loses the line: stderr is the only place to report it. */
 static void sink_write(const char *bytes, size_t n)
 {
 	while (n > 0) {
@@ -72,7 +72,7 @@ static void sink_take(int level, const char *bytes, size_t n)
 	pthread_mutex_unlock(&sink.lock);
 }
 
-/* By the thread that logs, while its message is the current one: rte_log() flushes. */
+/* Called by the thread that logs, during its rte_log() call, which flushes the stream. */
 static ssize_t sink_on_write(void *cookie, const char *bytes, size_t n)
 {
 	sink_take(rte_log_cur_msg_loglevel(), bytes, n);
@@ -82,14 +82,14 @@ static ssize_t sink_on_write(void *cookie, const char *bytes, size_t n)
 int log_sink_open(enum log_format format)
 {
 	static const cookie_io_functions_t functions = {.write = sink_on_write};
-	static FILE *stream; /* for good: somebody may be logging */
+	static FILE *stream; /* never closed: other threads may be logging */
 
 	log_sink_format(format);
 	if (stream == NULL) {
 		stream = fopencookie(NULL, "w", functions);
 		if (stream == NULL)
 			return -errno;
-		/* A message is one write then, with its own level. */
+		/* Unbuffered, so that each message is one write with its own level. */
 		setvbuf(stream, NULL, _IONBF, 0);
 	}
 	return rte_openlog_stream(stream) == 0 ? 0 : -EINVAL;

@@ -40,7 +40,7 @@ void mailbox_send(struct mailbox *mailbox, mailbox_call call, void *owner, void 
 	while (rte_ring_sp_enqueue(mailbox->ring, &letter) != 0)
 		sched_yield();
 	sleeper_wake(mailbox->sleeper);
-	/* The owner answers within a turn: a few microseconds, unless it has to wake up. */
+	/* The owner answers within an iteration: a few us, unless it has to wake up. */
 	while (!__atomic_load_n(&letter.done, __ATOMIC_ACQUIRE))
 		sched_yield();
 }
@@ -73,7 +73,7 @@ bool mailbox_empty(const struct mailbox *mailbox)
 
 void mailbox_close(struct mailbox *mailbox)
 {
-	/* Nobody may be left waiting for an answer. */
+	/* Make the waiting calls, so that no caller waits for ever. */
 	__atomic_store_n(&mailbox->open, 0, __ATOMIC_SEQ_CST);
 	mailbox_run(mailbox);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How one thread has something done by the thread that owns the thing: it leaves a call in the
- * owner's mailbox, wakes the owner, and waits until the owner has made the call between two turns
- * of its loop. That keeps every queue pair and table single-threaded without a lock on the packet
- * path.
+ * Runs a call on the thread that owns an object. The caller puts the call into the owner's mailbox,
+ * wakes the owner, and waits until the owner has made the call between two iterations of its loop.
+ * That keeps every queue pair and table single-threaded without a lock on the packet path.
  */
 #ifndef RDMA_MAILBOX_H
 #define RDMA_MAILBOX_H
@@ -16,26 +15,26 @@ struct rte_ring;
 
 struct mailbox {
 	struct rte_ring *ring;
-	struct sleeper *sleeper; /* of the owner */
+	struct sleeper *sleeper; /* the owner's */
 	int open;                /* atomic: the owner's loop runs */
 };
 
 typedef void (*mailbox_call)(void *owner, void *argument);
 
-/* <name> is unique in the process. 0 or -errno. */
+/* Create a mailbox; <name> is unique in the process. 0 or -errno. */
 int mailbox_init(struct mailbox *mailbox, const char *name, struct sleeper *sleeper);
 void mailbox_fini(struct mailbox *mailbox);
 
 /*
- * Have <call> made by the owner and return when it is done. One caller at a time. While the owner's
- * loop does not run, the caller makes the call itself: then it is the only thread there is.
+ * Have the owner make <call>; returns when it is done. One caller at a time. While the owner's loop
+ * does not run, the caller makes the call itself, because it is the only thread then.
  */
 void mailbox_send(struct mailbox *mailbox, mailbox_call call, void *owner, void *argument);
 
 /* Wait until the owner's loop runs. */
 void mailbox_wait_open(const struct mailbox *mailbox);
 
-/* Owner: the loop starts; it makes the calls that wait; it looks whether there are any; it ends. */
+/* Owner: start taking calls, make the waiting calls, check for waiting calls, stop taking calls. */
 void mailbox_open(struct mailbox *mailbox);
 void mailbox_run(struct mailbox *mailbox);
 bool mailbox_empty(const struct mailbox *mailbox);

@@ -6,7 +6,7 @@
 #define ETHER        14
 #define ARP_LENGTH   28
 #define IP6          40
-#define ND_LENGTH    24 /* type, code, check sum, flags, target */
+#define ND_LENGTH    24 /* type, code, checksum, flags, target */
 #define ND_OPTION    8  /* link-layer address option */
 #define ND_SOLICIT   135
 #define ND_ADVERT    136
@@ -72,8 +72,8 @@ static bool arp_parse(const uint8_t *arp, uint32_t length, struct neigh_message 
 }
 
 /*
- * Walk the options. <mac> points at the first link-layer address of <type>, or is NULL. False when
- * they are broken, which makes the whole message invalid (RFC 4861, 7.1).
+ * Parse the options. <mac> points at the first link-layer address of <type>, or is NULL. False when
+ * they are malformed, which makes the whole message invalid (RFC 4861, 7.1).
  */
 static bool nd_options(const uint8_t *at, uint32_t length, uint8_t type, const uint8_t **mac)
 {
@@ -94,7 +94,7 @@ static bool nd_options(const uint8_t *at, uint32_t length, uint8_t type, const u
 static bool solicitation_parse(const uint8_t *ip, const uint8_t *mac, struct neigh_message *m)
 {
 	memcpy(&m->sender, ip + 8, 16);
-	/* A probe from :: has no option; its answer goes to all nodes. */
+	/* A probe for a duplicate address, from ::, has no option; its answer goes to all nodes. */
 	if (mac != NULL && IN6_IS_ADDR_UNSPECIFIED(&m->sender))
 		return false;
 	m->kind = NEIGH_REQUEST;
@@ -105,7 +105,7 @@ static bool solicitation_parse(const uint8_t *ip, const uint8_t *mac, struct nei
 
 static bool advertisement_parse(const uint8_t *ip, const uint8_t *mac, struct neigh_message *m)
 {
-	/* What goes to everybody answers nobody. */
+	/* A multicast advertisement must not have the solicited flag (RFC 4861, 7.1.2). */
 	if (ip[24] == 0xff && ip[IP6 + 4] & ND_SOLICITED)
 		return false;
 	m->sender = m->target;
@@ -132,7 +132,7 @@ static bool nd_parse(const uint8_t *ip, uint32_t length, struct neigh_message *m
 	m->kind = NEIGH_OTHER;
 	if (nd[0] != ND_SOLICIT && nd[0] != ND_ADVERT)
 		return true;
-	/* Neither the sender nor the target is a group. */
+	/* Neither the sender nor the target may be a multicast address. */
 	if (ip[8] == 0xff || nd[8] == 0xff ||
 	    !nd_options(nd + ND_LENGTH, size - ND_LENGTH,
 			nd[0] == ND_SOLICIT ? OPT_SOURCE : OPT_TARGET, &mac))
@@ -208,7 +208,7 @@ uint32_t neigh_reply_build(uint8_t *frame, const struct neigh_message *request,
 		return arp_build(frame, 2, our_mac, request->target.s6_addr + 12,
 				 request->sender_mac, request->sender.s6_addr + 12);
 	probe = IN6_IS_ADDR_UNSPECIFIED(&request->sender);
-	/* flags: solicited (not for probes) and override (RFC 4861, 7.2.4) */
+	/* Flags: solicited, except for probes, and override (RFC 4861, 7.2.4). */
 	return nd_build(frame, ND_ADVERT, probe ? 1u << 29 : 3u << 29, &request->target,
 			probe ? &all_nodes : &request->sender, &request->target, our_mac,
 			probe ? all_nodes_mac : request->sender_mac);
@@ -231,7 +231,9 @@ uint32_t neigh_request_build(uint8_t *frame, uint8_t family, const struct in6_ad
 uint32_t neigh_announcement_build(uint8_t *frame, uint8_t family, const struct in6_addr *address,
 				  const uint8_t our_mac[6])
 {
-	/* An ARP request for oneself (RFC 5227, 1.1); a probe's answer goes to all nodes. */
+	/*
+	 * IPv4: an ARP request for our own address (RFC 5227, 1.1). IPv6: an answer to all nodes.
+	 */
 	struct neigh_message probe = {.family = 6, .target = *address};
 
 	if (family == 4)
@@ -258,7 +260,7 @@ bool neigh_gives_mac(const struct neigh_message *message)
 	static const struct in6_addr none4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
 	static const uint8_t none[6];
 
-	/* No station has a group's address (RFC 1812, 3.3.2). */
+	/* No station has a multicast MAC address (RFC 1812, 3.3.2). */
 	if (message->sender_mac[0] & 1 || memcmp(message->sender_mac, none, 6) == 0)
 		return false;
 	if (message->kind == NEIGH_REPLY)
@@ -290,7 +292,7 @@ enum neigh_due neigh_claim_due(struct neigh_claim *claim, uint32_t now, uint32_t
 {
 	if (!claim->open)
 		return NEIGH_DUE_NOTHING;
-	/* One answer may be lost, so it is asked again; and never moved before it was asked. */
+	/* Move only after two probes, because one answer may be lost. */
 	if (claim->probes > 1 && now - claim->since >= bound) {
 		claim->open = false;
 		return NEIGH_DUE_MOVE;

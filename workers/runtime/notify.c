@@ -25,7 +25,7 @@ static uint64_t notify_watchdog_us(void)
 	return strtoull(text, NULL, 10);
 }
 
-/* A path, or a name without one behind an '@'. */
+/* Connect to a path, or to an abstract name that starts with '@'. */
 static int notify_connect(int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a daemon tells who started it, by the protocol of sd_notify(3): datagrams of "KEY=value"
- * lines to the socket in $NOTIFY_SOCKET. Without that variable nothing happens.
+ * Notifies the service manager by the protocol of sd_notify(3): datagrams of "KEY=value" lines to
+ * the socket in $NOTIFY_SOCKET. Without that variable the calls do nothing.
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H
@@ -10,22 +10,23 @@
 #include <stdint.h>
 
 struct notify {
-	int fd;               /* -1: nobody wants to know */
-	uint64_t watchdog_us; /* how often WATCHDOG=1 must come; 0: it need not */
+	int fd;               /* -1: no service manager */
+	uint64_t watchdog_us; /* longest time between two WATCHDOG=1; 0: no watchdog */
 };
 
 /*
- * Takes $NOTIFY_SOCKET and $WATCHDOG_USEC (if $WATCHDOG_PID is us or not there) out of the
- * environment, so that children do not speak for us. 0 or -errno; <notify> is usable either way.
+ * Connect to $NOTIFY_SOCKET and read $WATCHDOG_USEC (if $WATCHDOG_PID is unset or this process),
+ * and remove them from the environment, so that children do not use them. 0 or -errno; <notify> is
+ * usable either way.
  */
 int notify_open(struct notify *notify);
 void notify_close(struct notify *notify);
 
-/* Lines such as "READY=1\nSTATUS=serving 3 services". 0 or -errno. */
+/* Send lines such as "READY=1\nSTATUS=serving 3 services". 0 or -errno. */
 int notify_send(const struct notify *notify, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* RELOADING=1 with the time, as Type=notify-reload wants it; READY=1 ends it. */
+/* Send RELOADING=1 with the time, as Type=notify-reload requires; READY=1 ends the reload. */
 int notify_reloading(const struct notify *notify);
 
 #endif

@@ -24,7 +24,7 @@
 
 #define FDS_MAX 1024
 
-/* The process's packet sockets; returns how many. */
+/* Collect the process's packet sockets; returns their number. */
 static unsigned int packet_sockets(int *fds, unsigned int max)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -55,7 +55,7 @@ static bool contains(const int *fds, unsigned int n, int fd)
 	return false;
 }
 
-/* Drivers do not tell their sockets, so take those that appeared while the port came up. */
+/* Store the sockets that appeared while the port was opened: drivers do not report theirs. */
 static void sockets_since(struct port *port, const int *before, unsigned int n_before)
 {
 	int now[FDS_MAX];
@@ -67,7 +67,7 @@ static void sockets_since(struct port *port, const int *before, unsigned int n_b
 			port->fds[port->n_fds++] = now[i];
 }
 
-/* The interface that devargs name, or an empty text. */
+/* The interface in the devargs of <device>, or an empty string. */
 static void interface_name(const char *device, char name[IF_NAMESIZE])
 {
 	const char *at = strstr(device, "iface=");
@@ -91,12 +91,11 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 		snprintf(error, error_size,
 			 "device '%s': there is no interface '%s' in this network namespace (ip "
 			 "link "
-			 "shows them)",
+			 "lists them)",
 			 device, interface);
 		return -ENODEV;
 	}
-	/* A name in the abstract namespace: as wide as the network namespace, and never left
-	 * behind. */
+	/* An abstract socket name: valid in this network namespace, and it ends with the process. */
 	length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "doorbell/%s",
 			  interface);
 	port->claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -104,7 +103,7 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 				     offsetof(struct sockaddr_un, sun_path) + 1 + length) == 0)
 		return 0;
 	snprintf(error, error_size,
-		 "device '%s': another doorbell process or port has interface '%s'; stop that one "
+		 "device '%s': another doorbell process or port uses interface '%s'; stop that one "
 		 "first",
 		 device, interface);
 	if (port->claim >= 0)
@@ -134,7 +133,7 @@ static int port_probe(struct port *port, const char *device, char *error, size_t
 	int ret;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
-	/* A device may have come with the EAL already. */
+	/* The EAL may have probed the device already. */
 	if (rte_eth_dev_get_port_by_name(name, &port->id) == 0)
 		return 0;
 	ret = rte_dev_probe(device);
@@ -149,8 +148,8 @@ static int port_probe(struct port *port, const char *device, char *error, size_t
 #define RSS_HASHES (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP)
 
 /*
- * Mbufs of one packet, as the driver tells it. Drivers that have no limit say 0 or the largest
- * number; segment offload, which has a limit of its own, is not used.
+ * Most mbufs of one packet, as the driver reports it. Drivers without a limit report 0 or the largest
+ * number. Segmentation offload, which has its own limit, is not used.
  */
 static uint16_t segments_max(const struct rte_eth_dev_info *info)
 {
@@ -197,7 +196,7 @@ static void choose_features(struct port *port, const struct port_params *p,
 		return;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & hash;
-	/* A secret key: clients must not be able to aim at one lcore. */
+	/* A random key, so that clients cannot aim at one lcore. */
 	if (info->hash_key_size > 0 && info->hash_key_size <= 64 &&
 	    getrandom(rss_key, info->hash_key_size, 0) == info->hash_key_size) {
 		conf->rx_adv_conf.rss_conf.rss_key = rss_key;
@@ -222,7 +221,7 @@ static bool read_table(uint16_t id, uint16_t entries, struct port_rss *rss)
 	return true;
 }
 
-/* What the NIC does, which need not be all that it was asked for. */
+/* Read back the NIC's RSS settings, which may be less than was configured. */
 static void read_rss(struct port *port, const struct rte_eth_dev_info *info)
 {
 	struct port_rss *rss = &port->spread;
@@ -247,7 +246,7 @@ static int setup_queues(struct port *port, const struct port_params *p,
 	int socket = rte_eth_dev_socket_id(port->id), ret;
 	struct rte_eth_txconf txconf = info->default_txconf;
 
-	/* Packets stay referenced until acknowledged: the driver must not assume it frees them. */
+	/* Packets stay referenced until acknowledged, so the driver must check reference counts. */
 	txconf.offloads &= ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
 	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
@@ -258,7 +257,7 @@ static int setup_queues(struct port *port, const struct port_params *p,
 	return ret;
 }
 
-/* Some drivers tell a largest MTU, some a largest frame. */
+/* The largest MTU: some drivers report an MTU, some a frame size. */
 static uint32_t port_largest_mtu(const struct rte_eth_dev_info *info)
 {
 	uint32_t frame = info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN
@@ -279,8 +278,8 @@ static int set_mtu(struct port *port, uint16_t mtu)
 }
 
 /*
- * All packets of a NIC that has several queues but cannot spread packets come to the first: lcores
- * with the others would have nothing to do. Software ports spread as they like.
+ * Number of queues to use. A NIC without RSS sends all packets to its first queue, so lcores with
+ * other queues would be idle. Software ports spread packets in their own way.
  */
 static uint16_t useful_queues(const struct rte_eth_dev_info *info, uint16_t wanted)
 {
@@ -306,10 +305,10 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	port->queues = useful_queues(&info, p->queues);
-	/* This driver spreads packets over all sockets that it was told to open, read or not. */
+	/* This driver spreads packets over all its sockets, whether we read them or not. */
 	if (strcmp(info.driver_name, "net_af_packet") == 0 && info.max_rx_queues > p->queues) {
 		snprintf(error, error_size,
-			 "device '%s': qpairs=%u, but only %u are served; write "
+			 "device '%s': qpairs=%u, but only %u are polled; write "
 			 "qpairs=%u",
 			 p->device, info.max_rx_queues, p->queues, p->queues);
 		return -EINVAL;
@@ -321,10 +320,10 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 		goto fail;
 	step = "MTU";
 	ret = set_mtu(port, p->mtu);
-	/* Only now: drivers that cannot set one take more than they say. */
+	/* Checked after the attempt: drivers that cannot set an MTU accept more than they report. */
 	if (ret < 0 && ret != -ENOTSUP && p->mtu > port_largest_mtu(&info)) {
 		snprintf(error, error_size,
-			 "device '%s': its driver %s takes an MTU of %u at most; lower mtu",
+			 "device '%s': its driver %s supports an MTU of %u at most; lower mtu",
 			 p->device, info.driver_name, port_largest_mtu(&info));
 		return ret;
 	}
@@ -339,7 +338,7 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	read_rss(port, &info);
-	/* Neighbour discovery comes by multicast. Software ports hear everything anyway. */
+	/* Neighbour discovery uses multicast. Errors do not matter: software ports receive it anyway. */
 	rte_eth_allmulticast_enable(port->id);
 	step = "MAC address";
 	ret = rte_eth_macaddr_get(port->id, &mac);

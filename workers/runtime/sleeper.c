@@ -34,8 +34,8 @@ int sleeper_add(struct sleeper *s, int fd)
 
 void sleeper_prepare(struct sleeper *s)
 {
-	/* Seen by the waker, or the waker's work is seen by our last look: both use full barriers.
-	 */
+	/* With full barriers on both sides, either the waker sees the flag or our last check for
+	 * work sees the waker's work. */
 	__atomic_store_n(&s->asleep, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -45,7 +45,7 @@ void sleeper_cancel(struct sleeper *s)
 	__atomic_store_n(&s->asleep, 0, __ATOMIC_RELAXED);
 }
 
-/* An interface that went down leaves an error on its socket; unread it would end every sleep. */
+/* Read socket errors, which an interface that goes down leaves; unread they end every sleep. */
 static void clear_errors(struct sleeper *s)
 {
 	socklen_t size = sizeof(int);
@@ -78,7 +78,7 @@ void sleeper_wake(struct sleeper *s)
 	uint64_t one = 1;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* Whoever turns the flag makes the system call: once per sleep. */
+	/* The thread that clears the flag makes the system call, so once per sleep. */
 	if (__atomic_load_n(&s->asleep, __ATOMIC_RELAXED) &&
 	    __atomic_exchange_n(&s->asleep, 0, __ATOMIC_SEQ_CST))
 		(void)!write(s->fds[0].fd, &one, sizeof(one));

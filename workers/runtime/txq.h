@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One lcore's transmit queue on one port: packets gather here during a turn and leave in bursts.
- * What the port does not take stays and goes first next time, so a full NIC ring loses nothing;
- * whoever fills the queue asks txq_room() first. Owner: the lcore of the queue. What the driver
- * refuses is freed and counted: it would hold up all that is behind it.
+ * One lcore's transmit queue on one port: packets gather here during an iteration and leave in
+ * bursts. Packets that the port does not take stay and go first next time, so a full NIC ring loses
+ * nothing; callers check txq_room() before they push. A packet that the driver refuses is freed and
+ * counted, because it would block all packets behind it. Owner: the lcore of the queue.
  */
 #ifndef RDMA_TXQ_H
 #define RDMA_TXQ_H
@@ -22,7 +22,7 @@ struct txq {
 	uint16_t n;
 	uint64_t checksums[2];   /* as the port's tx_checksums */
 	uint64_t packets, bytes; /* handed to the port */
-	uint64_t refused;        /* by the driver */
+	uint64_t refused;        /* packets that the driver refused */
 	struct rte_mbuf *packet[TXQ_SIZE];
 };
 
@@ -31,14 +31,14 @@ static inline unsigned int txq_room(const struct txq *q)
 	return TXQ_SIZE - q->n;
 }
 
-/* Takes the packet over. The caller has checked txq_room(). */
+/* Queue a packet, which the queue then owns. The caller has checked txq_room(). */
 static inline void txq_push(struct txq *q, struct rte_mbuf *m)
 {
 	q->packet[q->n++] = m;
 	q->bytes += m->pkt_len;
 }
 
-/* For drivers whose NICs want more written into packets than rte_mbuf.h asks of us. */
+/* Let the driver prepare packets whose checksums its NIC computes. */
 static __rte_noinline void txq_prepare(struct txq *q)
 {
 	uint16_t good = 0;
@@ -55,7 +55,7 @@ static __rte_noinline void txq_prepare(struct txq *q)
 	}
 }
 
-/* Hand as much as possible to the port; returns how many packets it took. */
+/* Hand as many packets as possible to the port; returns their number. */
 static inline unsigned int txq_flush(struct txq *q)
 {
 	uint16_t sent = 0, n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one outstanding request counts, by weight: for the policies that compare loads. */
+/* The cost of an outstanding request by its worker's weight, for policies that compare loads. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ int schedule_prepare_cost(struct pick_table *table, const struct worker *const *
 		if (workers_weight(member[i]) > heaviest)
 			heaviest = workers_weight(member[i]);
 	table->capacity = 0;
-	/* Equal weights cost 1: then loads compare exactly. */
+	/* With equal weights all costs are 1, so that loads compare exactly. */
 	for (unsigned int i = 0; i < table->n; i++) {
 		table->cost[table->worker[i]] = (float)heaviest / (float)workers_weight(member[i]);
 		table->capacity += (float)workers_weight(member[i]) / (float)heaviest;

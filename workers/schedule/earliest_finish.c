@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The worker that would answer first, by what it owes and how fast it was (load.h), of those with a
- * credit. Weights are not asked: speed is measured.
+ * Picks the worker with a credit that would answer first, by its outstanding requests and its
+ * measured speed (load.h). It ignores weights, because speed is measured.
  */
 #include "schedule/smallest.h"
 
-/* Of all that nothing is known of: what counts is that it is the same. */
+/* Guess when no worker is measured. Only equality matters. */
 #define GUESS_NS 1e6f
 
 /*
- * Who has not answered yet is taken for an average one. If it were free, it would be flooded until
- * its first answer comes; if it were slow, it would get nothing to show that it is not.
+ * Guess the times of workers that have not answered yet: the mean of the others. A guess of zero
+ * would flood such a worker until its first answer; a high one would keep requests away from it.
  */
 static void earliest_finish_guess(const struct pick_table *table, struct pick_load *load)
 {

@@ -2,7 +2,7 @@
 #include "schedule/home.h"
 #include "schedule/schedule.h"
 
-/* So many are compared with the home when it has a credit. */
+/* Workers compared with a home that has a credit, at most. */
 #define TRIES 8
 
 static float home_cost(const struct pick_table *table, uint16_t worker)
@@ -10,7 +10,7 @@ static float home_cost(const struct pick_table *table, uint16_t worker)
 	return table->cost != NULL ? table->cost[worker] : 1;
 }
 
-/* The caller adds what it sends in between. */
+/* Sum the outstanding requests of the table's workers, once per <now>. */
 static void home_load_sum(const struct pick_table *table, const struct pick_load *load,
 			  uint64_t now, struct home_load *all)
 {
@@ -38,13 +38,16 @@ static bool home_worker_owes_less(const struct pick_table *table, const struct p
 	       (float)load->outstanding[home] * home_cost(table, home);
 }
 
-/* Does the policy compare all, so that there is nobody better than its choice? */
+/* True when the policy compares all workers, so that none is better than its choice. */
 static bool home_policy_compares_all(const struct pick_table *table)
 {
 	return table->policy == PICK_LEAST_OUTSTANDING || table->policy == PICK_EARLIEST_FINISH;
 }
 
-/* One that the policy names and that is better than a home which has a credit, if <home> is one. */
+/*
+ * A worker of the policy's choice that owes less than <home>, or <home> when TRIES picks find none.
+ * <home> WORKER_NONE: the policy's first choice.
+ */
 static uint16_t home_pick_better(const struct pick_table *table, struct pick_load *load,
 				 uint32_t hash, uint16_t home, struct pick_state *state)
 {
@@ -59,7 +62,10 @@ static uint16_t home_pick_better(const struct pick_table *table, struct pick_loa
 	return home;
 }
 
-/* The hashes that follow a flow's are those of a generator of full period (Numerical Recipes'). */
+/*
+ * Maglev's next choice for a flow: entries named by further hashes, from a generator of full period
+ * (Numerical Recipes).
+ */
 static uint16_t home_pick_candidate(const struct pick_table *table, const struct pick_load *load,
 				    uint32_t hash, uint16_t home)
 {

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows that have a home: the worker that keeps what it knows of them (a prefix or KV cache) and
- * gets their requests until it is saturated. Here is said where home is, whether there is room,
- * and who else takes a request when there is none. Pure; what a flow remembers is the caller's.
+ * Session affinity. A flow's home is its preferred worker: the one that has its prefix or KV cache
+ * and gets its requests until it is saturated. These calls find a flow's home, check that it has
+ * room, and choose another worker when it has none. Pure; the caller stores a flow's last worker.
  *
- * Saturated is who has no credit, or owes at least a batch and more than so many percent of what a
- * worker of the table owes on average: a bound on loads as in consistent hashing with bounded loads
- * (Mirrokni, Thorup, Zadimoghaddam, 2018). Less than a batch waits for nobody, so spreading it
- * would only cost caches.
+ * A worker is saturated when it has no credit, or when its outstanding requests exceed a batch and
+ * <percent> of the table's mean: consistent hashing with bounded loads (Mirrokni, Thorup,
+ * Zadimoghaddam, 2018). Less than a batch runs at once, so moving it would only cost caches.
  */
 #ifndef WORKERS_HOME_H
 #define WORKERS_HOME_H
 
 #include "workers.h"
 
-/* What the workers of a table owe together, as of one moment. An lcore's own, per service. It
- * starts as zeros. */
+/* Outstanding requests of all workers of a table at one moment. One per lcore and service; starts
+ * as zeros. */
 struct home_load {
 	uint64_t serial; /* of the table */
-	uint64_t now;
+	uint64_t now;    /* the caller's clock when it was summed */
 	uint32_t outstanding;
 };
 
 /*
- * Home of a flow with this hash whose requests went to <last>, WORKER_NONE if there is no such
- * worker any more: <last> as long as it is in the table or may be back in a moment. With maglev it
- * is whom the hash names, on all load balancers alike. WORKER_NONE: it has none.
+ * The home of a flow with this hash: with maglev the worker that the hash names, on all load
+ * balancers alike; else <last>, the worker of its last requests (or WORKER_NONE), as long as it is
+ * in the table or awaited. WORKER_NONE: the flow has no home.
  */
 static inline uint16_t workers_home(const struct pick_table *table, uint32_t hash, uint16_t last)
 {
@@ -36,13 +35,13 @@ static inline uint16_t workers_home(const struct pick_table *table, uint32_t has
 		       : WORKER_NONE;
 }
 
-/* Does <home> owe no more than <percent> of the mean, for its weight? Looks at all workers once per
- * <now>, any clock of the caller's. */
+/* True when <home> owes at most <percent> of the mean for its weight. Sums all workers once per
+ * <now>, a time on any clock of the caller. */
 bool workers_home_is_within(const struct pick_table *table, const struct pick_load *load,
 			    uint16_t home, uint32_t percent, uint64_t now, struct home_load *all);
 
-/* May <home>, a member of the table, have another request? <batch>: what it takes at a time;
- * <percent>: 0 for no bound but its credits. */
+/* True when <home>, a member of the table, is not saturated. <batch>: requests that it runs at a
+ * time; <percent>: 0 for no bound but its credits. */
 static inline bool workers_home_has_room(const struct pick_table *table,
 					 const struct pick_load *load, uint16_t home,
 					 uint32_t batch, uint32_t percent, uint64_t now,
@@ -55,10 +54,10 @@ static inline bool workers_home_has_room(const struct pick_table *table,
 }
 
 /*
- * Who takes a request that has no room at <home>: whom the policy picks, or <home> after all if it
- * has a credit and those who were looked at owe no less. With maglev it is one of the entries that
- * further hashes name, in their order, so that a flow goes to the same few; if they are full,
- * anybody. WORKER_NONE: nobody has a credit.
+ * Choose a worker for a request whose <home> is saturated: the policy's pick, or <home> if it has a
+ * credit and the compared workers owe no less. With maglev, the entries that further hashes name
+ * are tried in order, so that a flow goes to the same few workers; if all are full, any worker with
+ * a credit. WORKER_NONE: no worker has a credit.
  */
 uint16_t workers_pick_elsewhere(const struct pick_table *table, struct pick_load *load,
 				uint32_t hash, uint16_t home, struct pick_state *state);

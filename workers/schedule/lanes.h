@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The smallest of 32 keys and who has it. Private to workers/schedule. A key is a number that is
- * not negative, as the bits of a float: those compare like the floats themselves.
+ * Finds the smallest of 32 keys and the lanes that have it. Private to workers/schedule. A key is
+ * the bits of a float that is not negative; such bits compare like the floats themselves.
  */
 #ifndef WORKERS_LANES_H
 #define WORKERS_LANES_H
@@ -16,11 +16,11 @@
 #define LANES 32
 
 struct lanes_least {
-	uint32_t key;   /* UINT32_MAX: nobody */
-	uint32_t lanes; /* one bit for each that has it */
+	uint32_t key;   /* UINT32_MAX: no lane */
+	uint32_t lanes; /* one bit per lane that has the key */
 };
 
-/* What is compared: base + outstanding x slope. */
+/* The compared value is base + outstanding x slope. */
 struct lanes_keys {
 	const float *base, *slope;
 };
@@ -34,7 +34,7 @@ static inline uint32_t lanes_key(uint16_t outstanding, float base, float slope)
 	return key;
 }
 
-/* For any CPU, and for the test of the other. */
+/* For any CPU, and for the test of the AVX2 version. */
 static inline struct lanes_least lanes_least_plain(const uint32_t key[LANES], uint32_t among)
 {
 	struct lanes_least least = {UINT32_MAX, 0};
@@ -61,11 +61,11 @@ static inline struct lanes_least lanes_least_loaded_plain(const uint16_t *outsta
 }
 
 #if defined(__AVX2__)
-/* All ones where <among>, the same in all lanes, has no bit: such a key is never the smallest. */
+/* All ones in lanes whose bit of <among> is clear, so that their key is never the smallest. */
 static inline __m256i lanes_absent(__m256i among, int first)
 {
 	const __m256i low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-	__m256i bit = _mm256_slli_epi32(low, first); /* constants, each of its own */
+	__m256i bit = _mm256_slli_epi32(low, first); /* a constant once it is inlined */
 
 	return _mm256_cmpeq_epi32(_mm256_and_si256(among, bit), _mm256_setzero_si256());
 }
@@ -113,7 +113,7 @@ static inline struct lanes_least lanes_least(const uint32_t key[LANES], uint32_t
 #endif
 }
 
-/* Of the workers from number <at> on. */
+/* The smallest among the 32 workers from number <at> on. */
 static inline struct lanes_least
 lanes_least_loaded(const uint16_t *outstanding, struct lanes_keys keys, uint32_t at, uint32_t among)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker that owes the fewest answers for its weight, of those with a credit; equals in turn.
- */
+/* Picks the worker with a credit and the fewest outstanding requests for its weight; equal ones
+ * take turns. */
 #include "schedule/smallest.h"
 
 static uint16_t least_outstanding_pick(const struct pick_table *table, struct pick_load *load,

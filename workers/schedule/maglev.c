@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Maglev hashing (Eisenbud et al., NSDI 2016, section 3.4): each worker walks its own permutation
- * of the table and they take turns to claim the next entry that is still free. The result depends
- * on names and weights only, so load balancers that number their workers differently still agree.
+ * of the table, and workers take turns to claim their next free entry. The result depends on names
+ * and weights only, so load balancers that number their workers differently still agree.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "schedule/schedule.h"
 
 /*
- * A prime. One of 512 workers that goes takes 0.2 % of the flows with it; with 65,537 entries 0.9 %
- * of the others' flows moved as well, with these 0.4 % do, and a lookup is one cache line in either
- * case. One size for all: with another size for more workers, nearly every flow would move as they
- * join.
+ * A prime. When one of 512 workers leaves, its own 0.2 % of the flows move, and 0.4 % of the
+ * others' flows (0.9 % with 65,537 entries). A lookup reads one cache line with either size. The
+ * size does not depend on the number of workers, because a change of it would move nearly every
+ * flow.
  */
 #define SIZE 262147
 _Static_assert(WORKERS_MAX < SIZE / 200, "every worker gets its share of entries");
@@ -25,7 +25,7 @@ uint32_t workers_maglev_size = SIZE;
 struct walk {
 	const struct worker *worker;
 	uint32_t next, skip;
-	uint32_t owed; /* weight saved up; a turn costs the largest weight */
+	uint32_t owed; /* weight saved up so far; an entry costs the largest weight */
 };
 
 /* FNV-1a with a seed, then the finalizer of MurmurHash3 so that near names land far apart. */
@@ -47,7 +47,7 @@ static int walk_by_name(const void *a, const void *b)
 	return strcmp(x->worker->spec.name, y->worker->spec.name);
 }
 
-/* The order of turns is that of names: numbers differ between load balancers. */
+/* Sorted by name, because numbers differ between load balancers. */
 static struct walk *walks_create(const struct pick_table *table, const struct worker *const *member)
 {
 	struct walk *walk = calloc(table->n, sizeof(*walk));
@@ -67,8 +67,8 @@ static struct walk *walks_create(const struct pick_table *table, const struct wo
 }
 
 /*
- * The size is prime, so every skip visits every entry. <taken>: one bit each, so that the search
- * stays in the first-level cache.
+ * Claim the next free entry of a worker's walk. The size is prime, so every skip visits every
+ * entry. <taken> has one bit per entry, so that the search stays in the first-level cache.
  */
 static void maglev_claim_next(struct pick_table *table, uint64_t *taken, struct walk *walk)
 {
@@ -116,7 +116,7 @@ static int maglev_prepare(struct pick_table *table, const struct worker *const *
 {
 	int ret = 0;
 
-	/* One worker has them all, and one says as much. */
+	/* A single worker has all entries, so one entry is enough. */
 	table->n_entries = table->n == 1 ? 1 : workers_maglev_size;
 	table->entry = malloc(table->n_entries * sizeof(*table->entry));
 	if (table->entry == NULL)

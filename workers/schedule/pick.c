@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table that lcores pick from, and the list of policies. */
+/* Pick tables and the list of policies. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

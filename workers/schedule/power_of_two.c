@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Of two that chance names, the one that owes fewer answers for its weight (Mitzenmacher, "The
- * Power of Two Choices in Randomized Load Balancing", 1996). Lcores and load balancers that do not
- * see each other's requests do not all run to the same idle worker.
+ * Picks the worker with fewer outstanding requests for its weight, of two random ones
+ * (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 1996). So lcores and load
+ * balancers that do not see each other's requests do not all choose the same idle worker.
  */
 #include "schedule/schedule.h"
 
-/* Two different positions in a table of n. The hash keeps lcores from following each other. */
+/* Draw two different positions of a table of n. The hash makes lcores draw different ones. */
 static void power_of_two_draw(struct pick_state *state, uint32_t hash, uint32_t n, uint32_t *one,
 			      uint32_t *other)
 {
@@ -18,7 +18,7 @@ static void power_of_two_draw(struct pick_state *state, uint32_t hash, uint32_t 
 	*other += *other >= *one;
 }
 
-/* Itself if it has a credit, else the next who has. */
+/* The worker at <position> if it has a credit, else the next one that has. */
 static uint16_t power_of_two_eligible(const struct pick_table *table, const struct pick_load *load,
 				      uint32_t position)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each worker in turn; who has no credit is passed over and loses the turn. */
+/* Picks each worker in turn; a worker without a credit loses its turn. */
 #include "schedule/schedule.h"
 
 static uint16_t round_robin_pick(const struct pick_table *table, struct pick_load *load,

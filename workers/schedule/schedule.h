@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a scheduling policy implements. Private to workers/. pick.c holds the list of policies and
- * everything they share.
+ * The facade of the scheduling policies: the calls of a policy, the list of policies, and what they
+ * share. Private to workers/.
  */
 #ifndef WORKERS_SCHEDULE_H
 #define WORKERS_SCHEDULE_H
@@ -11,11 +11,12 @@
 struct schedule_policy {
 	const char *name; /* as in the configuration file */
 	/*
-	 * Control thread, before <table> is published: the common fields are filled, <member> holds
-	 * its n workers in the same order. Fill the policy's own array. 0 or -ENOMEM. May be NULL.
+	 * Fill the policy's own arrays of <table>, whose common fields are filled; <member> holds
+	 * its n workers in the same order. Control thread, before <table> is published. 0 or
+	 * -ENOMEM. May be NULL.
 	 */
 	int (*prepare)(struct pick_table *table, const struct worker *const *member);
-	/* An lcore, per request; table->n is not 0. See workers_pick(). */
+	/* Pick a worker; table->n is not 0. An lcore calls it per request. See workers_pick(). */
 	uint16_t (*pick)(const struct pick_table *table, struct pick_load *load, uint32_t hash,
 			 struct pick_state *state);
 };
@@ -35,7 +36,9 @@ static inline bool schedule_has_credit(const struct pick_load *load, uint16_t wo
 	return load->credits[worker] != 0;
 }
 
-/* The first member with a credit whose number is <start> or comes after it, going around. */
+/*
+ * The first member with a credit from number <start> on, wrapping around; WORKER_NONE if none has.
+ */
 static inline uint16_t schedule_next(const struct pick_table *table, const struct pick_load *load,
 				     uint32_t start)
 {
@@ -45,7 +48,7 @@ static inline uint16_t schedule_next(const struct pick_table *table, const struc
 
 	if (later != 0)
 		return block * LOAD_BLOCK + (uint32_t)__builtin_ctz(later);
-	/* Those after it, then those before it; its own lower lanes last. */
+	/* Blocks after it, then blocks before it; its own lower workers last. */
 	for (int round = 0; round < 2; round++) {
 		uint64_t after = ~UINT64_C(0) << (block + 1);
 

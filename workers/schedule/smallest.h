@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The member with a credit whose base + outstanding x slope is the smallest, equals in turn: what
- * least-outstanding and earliest-finish have in common. Private to workers/schedule.
+ * Finds the member with a credit whose base + outstanding x slope is the smallest; equal ones take
+ * turns. least-outstanding and earliest-finish use it. Private to workers/schedule.
  *
- * The smallest key of every block of 32 workers is remembered, and who has it; likewise the
- * smallest of the blocks, and which have that. Whoever got a request since the last pick no longer
- * has it; others may. Only if nobody of its block is left, or anything else happened there, does a
- * pick look at the block, and at what it knows of the others: both are one step of vector code. So
- * it takes about the same time with two workers as with WORKERS_MAX.
+ * The state holds the smallest key of every block of 32 workers with the workers that have it, and
+ * the smallest of all blocks with the blocks that have it. A worker that got a request since the
+ * last pick leaves its block's set. Only when that set is empty, or another change happened in the
+ * block, does a pick search the block, and then the blocks' keys: each is one step of vector code.
+ * So a pick takes about the same time with 2 workers as with WORKERS_MAX.
  */
 #ifndef WORKERS_SMALLEST_H
 #define WORKERS_SMALLEST_H
 
 #include "schedule/lanes.h"
 #include "schedule/schedule.h"
+
 /*
- * One worker's load has changed: its block must be looked at. Later will do if the load rose: the
- * worker is no longer one of the smallest, but as long as there are others they are the choice.
- * That is worth the trouble where equals are common.
+ * Apply one change of a worker's load; returns the bit of its block if the block must be searched
+ * now. When the load only rose, the worker just leaves its block's set, and the search waits until
+ * the set is empty. That pays where equal loads are common (<equals>).
  */
 static inline uint32_t smallest_follow(struct pick_state *state, uint16_t change, bool equals)
 {
@@ -32,7 +33,7 @@ static inline uint32_t smallest_follow(struct pick_state *state, uint16_t change
 	return now;
 }
 
-/* Follow what changed since last time. True if blocks must be looked at now. */
+/* Apply all changes since the last pick. True if blocks must be searched now. */
 static inline bool smallest_changed(const struct pick_table *table, const struct pick_load *load,
 				    struct pick_state *state, bool equals)
 {
@@ -46,7 +47,7 @@ static inline bool smallest_changed(const struct pick_table *table, const struct
 		for (uint64_t c = state->seen; c != load->changes;)
 			now |= smallest_follow(state, load->recent[++c % LOAD_RECENT], equals);
 	} else {
-		/* After 2^31 changes the halves say nothing: look at all. */
+		/* After 2^31 changes the low halves are ambiguous: search all blocks. */
 		for (uint32_t b = 0; b < LOAD_BLOCKS; b++)
 			now |= (uint32_t)(n > INT32_MAX ||
 					  (int32_t)(load->changed[b] - (uint32_t)state->seen) > 0)
@@ -57,14 +58,14 @@ static inline bool smallest_changed(const struct pick_table *table, const struct
 	return (now & table->blocks) != 0 || (state->blocks & ~state->stale) == 0;
 }
 
-/* Look at the blocks that changed. */
+/* Search the blocks that changed. */
 static inline void smallest_search(const struct pick_table *table, const struct pick_load *load,
 				   struct lanes_keys keys, struct pick_state *state)
 {
 	uint32_t changed = table->blocks & state->stale, same = table->blocks & ~state->stale;
 	struct lanes_least least = {UINT32_MAX, 0};
 
-	/* Neither waits for the other. */
+	/* The two searches do not depend on each other. */
 	if (same != 0)
 		least = lanes_least(state->key, same);
 	for (; changed != 0; changed &= changed - 1) {
@@ -83,7 +84,7 @@ static inline void smallest_search(const struct pick_table *table, const struct 
 	state->blocks = least.lanes;
 }
 
-/* The first who has the smallest key at <start> or after it, going around. */
+/* The first worker with the smallest key from number <start> on, wrapping around. */
 static inline uint16_t smallest_in_turn(const struct pick_state *state, uint32_t start)
 {
 	uint32_t block = start / LOAD_BLOCK % LOAD_BLOCKS, lanes = 0;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns in proportion to weights, spread evenly: the control thread writes down the order of one
- * round, lcores read on where they were. Who has no credit loses the turn.
+ * Gives workers turns in proportion to their weights, spread evenly. The control thread computes
+ * the order of one round; each lcore continues where it was. A worker without a credit loses its
+ * turn.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "schedule/schedule.h"
 
-/* Turns of a round at most: weights are exact as long as their sum over their divisor is less. */
+/*
+ * Most turns of a round. Weights are exact while their sum over their common divisor is not more.
+ */
 #define TURNS_MAX 32768
-_Static_assert(TURNS_MAX >= 32 * WORKERS_MAX, "the lightest have turns enough to tell apart");
+_Static_assert(TURNS_MAX >= 32 * WORKERS_MAX, "light workers' turns must differ by weight");
 
-/* Entries without a credit passed before looking for any worker that has one. */
+/* Workers without a credit that are skipped before any worker with one is taken. */
 #define TRIES 8
 
 struct turn {
-	uint64_t due; /* of a round of 2^32 */
+	uint64_t due; /* position in a round of 2^32 */
 	uint16_t worker;
 };
 
@@ -31,7 +34,7 @@ static uint32_t weighted_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
-/* How many turns each has in a round; returns their sum. */
+/* Compute each worker's turns per round; returns their sum. */
 static uint32_t weighted_count_turns(const struct worker *const *member, unsigned int n,
 				     uint32_t *turns)
 {
@@ -63,7 +66,7 @@ static int turn_by_due(const void *a, const void *b)
 	return x->worker < y->worker ? -1 : 1;
 }
 
-/* Each worker's turns are equally far apart, the first half such a distance from the start. */
+/* A worker's turns are equally far apart; the first is half that distance from the start. */
 static void weighted_order(struct turn *turn, const struct pick_table *table, const uint32_t *turns)
 {
 	for (unsigned int i = 0; i < table->n; i++) {

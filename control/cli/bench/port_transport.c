@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 
 #include "runtime/neigh.h"
+#include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "cli/bench/port_frame.h"
 

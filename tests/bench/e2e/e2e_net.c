@@ -14,6 +14,7 @@
 #include "e2e/e2e.h"
 #include "runtime/neigh.h"
 #include "common/wire_child.h"
+#include "runtime/data_room.h"
 
 /* Flows are ports of a few addresses of 10.200.1.0/24. */
 #define FIRST_CLIENT     0x0ac80101u

@@ -14,6 +14,7 @@
 #include <rte_launch.h>
 #include <rte_malloc.h>
 
+#include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "rdma/rdma.h"
 #include "rdma/responder.h"

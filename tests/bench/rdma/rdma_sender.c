@@ -13,6 +13,7 @@
 
 #include "rdma/frame.h"
 #include "runtime/neigh.h"
+#include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "rdma/rdma.h"
 #include "rdma/requester.h"

@@ -18,6 +18,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "wire/wire_gen.h"
 
