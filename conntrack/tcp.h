@@ -100,7 +100,7 @@ struct tcp_outcome {
 	enum tcp_reason reason;
 };
 
-/* What one end has sent so far; sequence numbers modulo 2^32. */
+/* One end of a connection: how far it has sent. Sequence numbers modulo 2^32. */
 struct tcp_side {
 	uint32_t first;      /* one past its SYN */
 	uint32_t end;        /* one past the last number that it sent */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The differences between two configurations, key by key, and how each can be applied: the rows of
- * config_schema.c say which keys a running load balancer can change. Pure.
+ * config_schema.c say which keys a running load balancer can change. Facade of config_diff.c and
+ * config_merge.c. Pure.
  */
 #ifndef LB_CONFIG_DIFF_H
 #define LB_CONFIG_DIFF_H

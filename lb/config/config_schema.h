@@ -2,7 +2,7 @@
 /*
  * The keys of the configuration file, as tables: config_schema.c holds the rows, config_read.c
  * walks them over the YAML tree, config_value.c turns one value into one field, config_format.c
- * turns a field into text again. Private to config*.c.
+ * turns a field into text again. Facade of these four, private to config*.c.
  */
 #ifndef LB_CONFIG_SCHEMA_H
 #define LB_CONFIG_SCHEMA_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Framings (private to lb/): find the request in a datagram's payload. */
+/* Facade of the framings (private to lb/): find the request in a datagram's payload. */
 #ifndef LB_FRAMING_H
 #define LB_FRAMING_H
 

@@ -494,7 +494,7 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 
 /* The fields that doorbell-json(5) documents: their paths by command, and whether they were seen. */
 struct documented {
-	char commands[128], path[96];
+	char commands[128], path[136];
 	bool seen;
 };
 

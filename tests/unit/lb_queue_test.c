@@ -255,7 +255,7 @@ Test(queue, a_removal_costs_the_same_in_a_long_client_queue)
 	cr_expect_leq(many, few * 32 * 8, "%lu ns for 8192, %lu ns for 256", many, few);
 }
 
-/* What the client queues link must be what the queue counts, in both directions. */
+/* The lists of the client queues must hold what the queue counts, in both directions. */
 static void check_client_queues(void)
 {
 	uint32_t all = 0;

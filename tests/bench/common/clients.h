@@ -11,17 +11,17 @@
 
 #define CLIENT_HEADERS (14 + 20 + 8)
 
-/* What a batch is made of. */
+/* The composition of a batch. */
 struct load {
 	enum rig_service service;
 	uint32_t flows;   /* drawn from this many */
 	uint32_t payload; /* bytes of a request and of a reply */
-	bool nic_checks;  /* the NIC has verified the check sums */
+	bool nic_checks;  /* the NIC has verified the checksums */
 	bool in_turn;     /* every flow in turn, from <next> on, instead of at random */
 	uint32_t next;
 	/*
 	 * Flows and payloads of requests come from here instead. Payloads are not written but for
-	 * their numbers, and not checked; the NIC has verified the check sums.
+	 * their numbers, and not checked; the NIC has verified the checksums.
 	 */
 	struct trace *trace;
 	uint32_t reply; /* bytes of a reply; 0 = as the request */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the walk is compared with, in the same run on the same machine: forwarding without a load
+ * Floors that the walk is compared with, in the same run on the same machine: forwarding without a load
  * balancer, a bare table lookup, and the sums over a packet's bytes alone.
  */
 #ifndef BENCH_FLOOR_H
@@ -26,7 +26,7 @@ void floors_fini(struct floors *f);
 void floor_forward(struct clients *c, struct load *load, struct turns *turns);
 /* rte_hash bulk lookup: RIG_FLOWS keys of 16 bytes, bursts of 32, random hits, hash known. */
 void floor_hash(struct floors *f, struct clients *c, struct turns *turns);
-/* ICRC and UDP check sum over packets with <payload> bytes that lie in the first-level cache. */
+/* ICRC and UDP checksum over packets with <payload> bytes that lie in the first-level cache. */
 void floor_icrc(struct floors *f, uint32_t payload, struct turns *turns);
 void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns);
 /* Count a reply of random times in the histograms of a service and of one of 8 links. */

@@ -22,7 +22,7 @@ struct report {
 	struct series *series[REPORT_SERIES_MAX];
 };
 
-/* What the numbers were measured on; texts from outside. */
+/* The circumstances of a measurement. The texts are the caller's. */
 struct report_origin {
 	const char *bench, *commit, *machine, *pages;
 	unsigned int runs;

@@ -116,7 +116,7 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 		rig->lb = lb_create(config);
 		ret = rig->lb == NULL ? -ENOMEM : 0;
 	}
-	/* Rings have no check sums to verify; what is set in a packet counts all the same. */
+	/* Rings have no checksums to verify; what is set in a packet counts all the same. */
 	for (unsigned int i = 0; ret == 0 && i < config->n_ports; i++)
 		rig->lb->port[i].rx_checksums =
 			RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;

@@ -23,7 +23,7 @@
 #define LOAD_PERCENT 80
 /* It keeps hashes for both families: more than this is too much memory for a bench. */
 #define ON_RTE_HASH_MAX 10000000
-/* What the table takes before it refuses, of the same places. */
+/* Fill level that every table accepts before it refuses, in percent of its places. */
 #define CAPACITY_PERCENT 90
 
 static const struct size {
@@ -133,7 +133,7 @@ static void miss(struct pair *p, struct draw *draw)
 	look_up(p, draw, p->oldest + p->flows, false);
 }
 
-/* What a request does to its flow after the lookup; lb/walk/track.c. */
+/* Update the flow as a request does after the lookup (lb/walk/track.c). */
 static inline void use(struct flow *flow, uint32_t now_ms)
 {
 	conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);

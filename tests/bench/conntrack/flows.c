@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an operator's view of many flows costs: full flow tables behind a real control server in a
+ * The cost of an operator's view of many flows: full flow tables behind a real control server in a
  * child process, and the doorbell program asking it. Per command: time, the memory that server and
  * program needed for it, and the longest that the server kept its other work waiting.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the flow table is compared with: bare rte_hash, its bulk calls, and an array of flows that
+ * The peer of the flow table: bare rte_hash, its bulk calls, and an array of flows that
  * its data points at. The best that can be done with it for one family: keys of 16 bytes for IPv4,
  * 48 for IPv6 (it compares these by SIMD), the same hash of each key as the other side's, and no
  * timers, counters or checks that the flow table has besides.

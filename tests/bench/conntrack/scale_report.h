@@ -32,7 +32,7 @@ struct scale_rate {
 struct scale_rate scale_report_add(struct report *report, const struct wire_options *o,
 				   enum scale_part part, const struct wire_sample *before,
 				   const struct wire_sample *after);
-/* What <rate> with <lcores> is of as many times the rate of one, in one run. */
+/* Report <rate> with <lcores> as a fraction of <lcores> times the rate of one, in one run. */
 void scale_report_linear(struct report *report, unsigned int lcores, enum scale_part part,
 			 const struct scale_rate *one, const struct scale_rate *rate);
 

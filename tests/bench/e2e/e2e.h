@@ -42,7 +42,7 @@ struct e2e_net {
 	uint8_t lb_mac[6];
 };
 
-/* What came for a flow. */
+/* A datagram that came for a flow. */
 struct e2e_datagram {
 	uint32_t flow;
 	const uint8_t *bytes;
@@ -54,7 +54,7 @@ void e2e_net_open(struct e2e_net *net, const struct e2e_options *o);
 void e2e_net_close(struct e2e_net *net);
 /* Where the payload of a request goes, in an empty mbuf. */
 uint8_t *e2e_net_payload(struct rte_mbuf *m);
-/* Headers and check sums around a payload of <length>. */
+/* Headers and checksums around a payload of <length>. */
 void e2e_net_finish(const struct e2e_net *net, struct rte_mbuf *m, uint32_t flow, uint32_t length);
 /* 1 for a datagram of the service to one of <flows>, 0 for something else that is all right (ARP is
  * answered), -EBADMSG for what must not come. */

@@ -36,7 +36,7 @@ static struct flow *flow_of(struct loop *l, uint32_t index)
 	return &l->load.flows[index % l->o->load.sockets];
 }
 
-/* What finds no place goes first the next time. False when nothing was sent. */
+/* Send the burst. Packets that find no place go first the next time. False when nothing was sent. */
 static bool flush(struct loop *l)
 {
 	unsigned int sent = rte_eth_tx_burst(l->net->port.id, 0, l->out, l->n_out);

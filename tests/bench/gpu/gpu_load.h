@@ -9,7 +9,7 @@
 
 #include "../../gpu/rig.h"
 
-/* What the requests are. */
+/* The requests of a load. */
 struct gpu_load {
 	const uint8_t *request; /* bytes of every request */
 	uint32_t length;

@@ -24,7 +24,7 @@ struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int serv
 	struct gpu_models *m = calloc(1, sizeof(*m));
 	struct rig_params p = {
 		.max_batch = graph->batch,
-		/* What comes together is computed together, so that it is rounded alike. */
+		/* Requests that come together are computed together, so that they are rounded alike. */
 		.batch_timeout_us = graph->batch > 1 ? 1000 : 0,
 		.heartbeat_ms = 100,
 		.links = 1,

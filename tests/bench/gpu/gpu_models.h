@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What gpu_models.py measures captured models with, in plain C types: the library libbench-gpu.so.
+ * The library libbench-gpu.so, with which gpu_models.py measures captured models. Plain C types.
  * One thread.
  */
 #ifndef BENCH_GPU_MODELS_H
@@ -12,7 +12,7 @@
 #include "doorbell_agent.h"
 #include "models/model.h"
 
-/* Who serves the graph. */
+/* The server of the graph. */
 enum gpu_models_server {
 	GPU_MODELS_LOOP,  /* the loop on the GPU */
 	GPU_MODELS_PEER,  /* a CPU thread that launches the graph */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a choice costs, with two workers and with 512. Bursts of 32 choices are on the clock, with
+ * The cost of a choice, with two workers and with 512. Bursts of 32 choices are on the clock, with
  * taking the credits; answers come in between from workers that chance names, at different speeds.
  */
 #include <stdio.h>

@@ -15,7 +15,7 @@
 
 #define POOL_WORKERS_MAX 1024
 
-/* What a worker's model does; its loop's state. */
+/* The model of a worker: its loop's state. */
 struct pool_model {
 	double batch_us, each_us;
 	bool exponential; /* times vary like that around their mean */

@@ -270,7 +270,7 @@ static void measure_ack_build(struct bench *b)
 	report_turns(b, RDMA_BURST, "ack_build_cycles");
 }
 
-/* What is measured must be right. */
+/* Fail unless the packets that are measured are right. */
 static void check(struct bench *b)
 {
 	const uint8_t *ip;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people and --json get to see. */
+/* The report, as text and with --json. */
 #ifndef BENCH_RDMA_REPORT_H
 #define BENCH_RDMA_REPORT_H
 

@@ -162,7 +162,7 @@ static void open_port(struct sender *s)
 	wire_wait_for_link(s->port.id);
 }
 
-/* Who asks tells its own address along the way. */
+/* An ARP request tells the receiver our address, too. */
 static void say_hello(struct sender *s)
 {
 	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() * SILENCE_S;

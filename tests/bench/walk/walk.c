@@ -174,8 +174,8 @@ static void print_report(const struct report *report)
 	print_floor(report, "rte_hash bulk lookup, 1 M keys", "rte_hash_bulk_cycles_1m");
 	print_floor(report, "ICRC, 256 B", "icrc_cycles_256b");
 	print_floor(report, "ICRC, 1 KiB", "icrc_cycles_1024b");
-	print_floor(report, "UDP check sum, 256 B", "udp_checksum_cycles_256b");
-	print_floor(report, "UDP check sum, 1 KiB", "udp_checksum_cycles_1024b");
+	print_floor(report, "UDP checksum, 256 B", "udp_checksum_cycles_256b");
+	print_floor(report, "UDP checksum, 1 KiB", "udp_checksum_cycles_1024b");
 	print_floor(report, "histograms of a reply, 8 links", "latency_add_cycles");
 	print_floor(report, "8192 lines, side by side", "packed_line_cycles");
 	print_floor(report, "8192 lines in as many pages", "scattered_line_cycles");

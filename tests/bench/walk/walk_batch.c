@@ -3,7 +3,7 @@
 #include "lb.h"
 #include "walk/loop.h"
 
-/* What must not happen, whatever is measured. */
+/* Fail if counters show losses or copies, whatever is measured. */
 static void check_counters(const struct bench *b, uint64_t requests, uint64_t replies)
 {
 	const struct lb_lcore_stats *s = &b->rig.lc->stats;

@@ -80,11 +80,11 @@ struct wire_options {
 	uint32_t new_capacity_per_lcore, new_timeout_ms;
 };
 
-/* What the generator sends, and what the load balancer does with it. */
+/* The load: the frames that the generator sends, and how the load balancer treats them. */
 struct wire_load {
 	uint32_t frame; /* bytes, without FCS */
 	bool forward;   /* the load balancer only swaps addresses and sends back */
-	bool no_sum;    /* clients leave the UDP check sum out, as UDP over IPv4 may */
+	bool no_sum;    /* clients leave the UDP checksum out, as UDP over IPv4 may */
 	bool in_turn;   /* every flow in turn, instead of at random */
 	bool fresh;     /* every request is the first of a flow that never was before */
 	uint64_t limit; /* requests per queue; 0 = until WIRE_DRAIN */

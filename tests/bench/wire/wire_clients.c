@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The clients: many UDP flows, drawn at random. A request is written once into each mbuf of a small
- * pool; to send it again means another flow, another number and the check sums.
+ * pool; to send it again means another flow, another number and the checksums.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static uint16_t port_of(uint32_t flow)
 	return htons(1024 + flow % PORTS_PER_CLIENT);
 }
 
-/* What all requests of a load have in common. */
+/* Write the part that all requests of a load have in common. */
 static void write_common(const struct gen_clients *c, uint8_t *frame)
 {
 	struct headers *h = (struct headers *)frame;

@@ -16,7 +16,7 @@
 /* Packets that the load balancer's port has no room for now. */
 #define GEN_PENDING 2048
 
-/* What the control thread tells all threads. */
+/* Orders of the control thread to all threads. */
 struct gen_load {
 	int epoch; /* atomic: grows when <load> is another */
 	int stop;  /* atomic: of this epoch, no more requests */

@@ -131,7 +131,7 @@ static void note_state(struct worker *worker, void *balancer)
 		 worker_state_name(worker->state), worker->reason);
 }
 
-/* What the worker's agent would say over the control port. */
+/* Register the worker, as its agent would over the control port. */
 static void add_worker(struct balancer *b)
 {
 	struct lb_registration r = {

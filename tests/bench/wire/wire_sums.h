@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What both processes counted in a measured span, over all threads.
+ * Sums of what both processes counted in a measured span, over all threads.
  */
 #ifndef BENCH_WIRE_SUMS_H
 #define BENCH_WIRE_SUMS_H
