@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads any bytes as a configuration: it is accepted, or refused with one line that says why. */
+/* Reads any bytes as a configuration: it is accepted, or refused with a line per fault that says why. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,12 +34,27 @@ static void check_reload(const struct lb_config *config)
 		require(strcmp(next.service[i].name, config->service[i].name) == 0);
 }
 
+/* A line names its place in the file and is readable text. Returns its end. */
+static const char *check_line(const char *line)
+{
+	require(strncmp(line, "fuzz.yaml:", 10) == 0);
+	for (; *line != '\0' && *line != '\n'; line++)
+		require(*line >= ' ' && *line <= '~');
+	return line;
+}
+
+/* One line per fault, FAULTS_MAX at most; the last one has no line feed. */
 static void check_error(const char *error, size_t size)
 {
+	enum { FAULTS_MAX = 8 };
+	unsigned int lines = 1;
+
 	require(strnlen(error, size) < size);
-	require(strncmp(error, "fuzz.yaml:", 10) == 0);
-	for (; *error != '\0'; error++)
-		require(*error >= ' ' && *error <= '~');
+	while (*(error = check_line(error)) == '\n') {
+		error++;
+		lines++;
+	}
+	require(lines <= FAULTS_MAX);
 }
 
 /* Asserts the invariants that the rest of the load balancer relies on. */
