@@ -462,6 +462,13 @@ static int watch_stops(void)
 	return fd;
 }
 
+static void free_arguments(char **copy)
+{
+	for (int i = 0; copy[i] != NULL; i++)
+		free(copy[i]);
+	free(copy);
+}
+
 /* Copy the arguments: parsing the options cuts them up, and the supervisor passes them on whole.
  * NULL: no memory. */
 static char **copy_arguments(int argc, char **argv)
@@ -470,8 +477,10 @@ static char **copy_arguments(int argc, char **argv)
 
 	for (int i = 0; copy != NULL && i < argc; i++) {
 		copy[i] = strdup(argv[i]);
-		if (copy[i] == NULL)
-			return NULL; /* not freed: the program ends */
+		if (copy[i] == NULL) {
+			free_arguments(copy);
+			return NULL;
+		}
 	}
 	return copy;
 }
@@ -522,10 +531,13 @@ int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph
 int agent_main(int argc, char **argv)
 {
 	char **whole = copy_arguments(argc, argv);
+	int ret;
 
 	if (whole == NULL) {
 		fputs("doorbell-agent: no memory\n", stderr);
 		return EXIT_FAILURE;
 	}
-	return run_or_supervise(argc, argv, whole, NULL);
+	ret = run_or_supervise(argc, argv, whole, NULL);
+	free_arguments(whole);
+	return ret;
 }

@@ -11,7 +11,8 @@
 int config_fail(struct config_yaml *yaml, size_t line, const char *path, const char *format, ...)
 {
 	char sentence[768], full[1024];
-	size_t used = yaml->faults == 0 ? 0 : strnlen(yaml->error, yaml->error_size);
+	bool first = yaml->faults == 0 || yaml->error_size == 0;
+	size_t used = first ? 0 : strnlen(yaml->error, yaml->error_size);
 	va_list args;
 
 	va_start(args, format);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads any bytes as a configuration: it is accepted, or refused with a line per fault that says why. */
+/* Reads any bytes as a configuration: it is accepted, or refused with a line per fault. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
