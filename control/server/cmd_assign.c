@@ -96,16 +96,5 @@ static void write_place(struct json_writer *w, struct lb *lb, const struct worke
 
 json_t *control_workers_table(struct control_call *call)
 {
-	struct json_writer w = {.out = &call->written};
-	struct lb *lb = call->c->lb;
-
-	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
-		return NULL;
-	call->written_name = "workers";
-	writer_open_array(&w, NULL);
-	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
-	     worker = workers_next(lb_pool(lb), worker))
-		write_place(&w, lb, worker);
-	writer_close_array(&w);
-	return json_object();
+	return control_workers_write(call, write_place);
 }

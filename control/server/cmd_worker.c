@@ -63,7 +63,7 @@ json_t *control_worker_page(struct control_call *call, const struct worker *work
 	return json_object();
 }
 
-json_t *control_workers_list(struct control_call *call)
+json_t *control_workers_write(struct control_call *call, control_worker_writer *write)
 {
 	struct json_writer w = {.out = &call->written};
 	struct lb *lb = call->c->lb;
@@ -72,11 +72,21 @@ json_t *control_workers_list(struct control_call *call)
 		return NULL;
 	call->written_name = "workers";
 	writer_open_array(&w, NULL);
-	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
+	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker != NULL;
 	     worker = workers_next(lb_pool(lb), worker))
-		worker_row_write(&w, NULL, lb, worker, ROW_LIST);
+		write(&w, lb, worker);
 	writer_close_array(&w);
 	return json_object();
+}
+
+static void write_list_row(struct json_writer *w, struct lb *lb, const struct worker *worker)
+{
+	worker_row_write(w, NULL, lb, worker, ROW_LIST);
+}
+
+json_t *control_workers_list(struct control_call *call)
+{
+	return control_workers_write(call, write_list_row);
 }
 
 json_t *control_workers_show(struct control_call *call)

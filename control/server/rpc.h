@@ -163,5 +163,10 @@ const char *control_worker_state_name(const struct lb *lb, const struct worker *
 int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker);
 /* The result of <call> is all about <worker>. */
 json_t *control_worker_page(struct control_call *call, const struct worker *worker);
+/* Writes one element of the array of workers. */
+typedef void control_worker_writer(struct json_writer *w, struct lb *lb,
+				   const struct worker *worker);
+/* The result of <call>, which takes no parameters, is an array with an element per worker. */
+json_t *control_workers_write(struct control_call *call, control_worker_writer *write);
 
 #endif
