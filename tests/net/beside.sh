@@ -48,9 +48,9 @@ path_of() {
         realpath "$1"
         return
     fi
-    paths=("$root"/tests/*/"${1}_test.sh")
-    [ -x "${paths[0]}" ] || {
-        echo "beside.sh: no test is named '$1'; tests are tests/*/NAME_test.sh" >&2
+    mapfile -t paths < <(find "$root/tests" -name "${1}_test.sh" -perm -u+x)
+    [ ${#paths[@]} -gt 0 ] || {
+        echo "beside.sh: no test is named '$1'; tests are NAME_test.sh below tests/" >&2
         exit 2
     }
     echo "${paths[0]}"
