@@ -74,7 +74,7 @@ finish() {
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
         tail -n 20 "$dir"/*.log 2>/dev/null >&2 || true
     fi
-    # What was started by hand in the place for a third worker.
+    # End processes that the user started in the place for a third worker.
     [ -z "${tag:-}" ] || ip netns pids "$tag-w3" 2>/dev/null | xargs -r kill || true
     topology_down
     exit $code

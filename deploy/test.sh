@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# What takes longer hangs. tests/net/beside.sh has the same limit.
+# A net test that takes longer hangs. tests/net/beside.sh has the same limit.
 story_limit_s=300
 passed=0 failed=0 skipped=0
 failures=()
