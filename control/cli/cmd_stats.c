@@ -55,13 +55,13 @@ static void add_busy(json_t *lcores)
 	size_t i;
 
 	json_array_foreach (lcores, i, lcore) {
-		json_int_t turns = json_integer_value(json_object_get(lcore, "turns"));
-		json_int_t idle = json_integer_value(json_object_get(lcore, "idle_turns"));
+		json_int_t polls = json_integer_value(json_object_get(lcore, "polls"));
+		json_int_t idle = json_integer_value(json_object_get(lcore, "idle_polls"));
 
 		/* the two are read at different moments */
-		if (turns > 0 && idle <= turns)
+		if (polls > 0 && idle <= polls)
 			json_object_set_new(lcore, "busy",
-					    json_integer((turns - idle) * 100 / turns));
+					    json_integer((polls - idle) * 100 / polls));
 	}
 }
 

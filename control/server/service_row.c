@@ -14,7 +14,7 @@ static const struct writer_counter summary_counters[] = {
 
 static const struct writer_counter more_counters[] = {
 	WRITER_COUNTER(lb_service_stats, replays),      WRITER_COUNTER(lb_service_stats, bytes_in),
-	WRITER_COUNTER(lb_service_stats, bytes_out),    WRITER_COUNTER(lb_service_stats, went_home),
+	WRITER_COUNTER(lb_service_stats, bytes_out),    WRITER_COUNTER(lb_service_stats, preferred),
 	WRITER_COUNTER(lb_service_stats, spilled),      WRITER_COUNTER(lb_service_stats, moved),
 	WRITER_COUNTER(lb_service_stats, queue_places),
 };

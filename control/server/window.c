@@ -153,7 +153,7 @@ static void sample_lcore(struct window *w, const struct lb *lb, unsigned int i)
 		out->drops = per_second(w, window_sum(now.drop, LB_DROPS),
 					window_sum(was->stats.drop, LB_DROPS));
 		out->new_flows = per_second(w, flows.inserted, was->inserted);
-		out->turns = now.turns - was->stats.turns;
+		out->polls = now.polls - was->stats.polls;
 		out->busy = busy_share(w, &now, &was->stats);
 	}
 	was->taken = true;

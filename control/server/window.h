@@ -26,7 +26,7 @@ struct window_service {
 struct window_lcore {
 	uint64_t packets_in, packets_out, requests, replies, drops; /* per second */
 	uint64_t new_flows;                                         /* per second */
-	uint64_t turns;                                             /* in the window, of its loop */
+	uint64_t polls;                                             /* in the window, of its loop */
 	double busy; /* share of the time that it worked, 0 to 1 */
 };
 

@@ -8,8 +8,8 @@ static void ready_add_reason(struct text *out, const char *reason)
 	text_string(out, "\n");
 }
 
-/* An idle lcore still turns some twenty times a second. */
-static bool lcores_turn(const struct view *view, struct text *out)
+/* An idle lcore still polls some twenty times a second. */
+static bool lcores_poll(const struct view *view, struct text *out)
 {
 	unsigned int halted = 0;
 	char reason[96];
@@ -17,9 +17,9 @@ static bool lcores_turn(const struct view *view, struct text *out)
 	for (unsigned int i = 0; i < lb_lcores(view->lb); i++) {
 		const struct window_lcore *w = window_lcore(view->window, i);
 
-		if (!w || w->turns > 0)
+		if (w == NULL || w->polls > 0)
 			continue;
-		snprintf(reason, sizeof(reason), "lcore %u has not turned for a second", i);
+		snprintf(reason, sizeof(reason), "lcore %u has not polled for a second", i);
 		ready_add_reason(out, reason);
 		halted++;
 	}
@@ -40,11 +40,11 @@ static bool ready_can_serve(const struct view *view, struct text *out)
 
 bool view_ready(const struct view *view, struct text *out)
 {
-	bool stopping = lb_is_stopping(view->lb), turning, serving;
+	bool stopping = lb_is_stopping(view->lb), polling, serving;
 
 	if (stopping)
 		ready_add_reason(out, "it is stopping");
-	turning = lcores_turn(view, out);
+	polling = lcores_poll(view, out);
 	serving = ready_can_serve(view, out);
-	return !stopping && turning && serving;
+	return !stopping && polling && serving;
 }

@@ -28,7 +28,7 @@ struct view {
 void view_status(const struct view *view, struct text *out);
 
 /*
- * Can it serve? Every lcore turns, and one service at least has an active worker, and it is not
+ * Can it serve? Every lcore polls, and one service at least has an active worker, and it is not
  * being stopped. If not, a line for each reason is added to <out>.
  */
 bool view_ready(const struct view *view, struct text *out);

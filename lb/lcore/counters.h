@@ -41,20 +41,20 @@ struct lb_lcore_stats {
 	uint64_t payload_copies;          /* payloads that had to be copied; 0 on the normal path */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];
-	uint64_t stage_items[LB_STAGES]; /* packets, requests or replies it handled */
-	uint64_t turns, idle_turns, sleeps;
+	uint64_t stage_items[LB_STAGES];    /* packets, requests or replies it handled */
+	uint64_t polls, idle_polls, sleeps; /* iterations of its loop; those that found nothing */
 	/* now, and the limit: packets that workers have not acknowledged; requests that wait */
 	uint64_t window_held, window_packets, queued, queue_packets;
 };
 
 struct lb_service_stats {
 	uint64_t requests, replies, notices, drops;
-	uint64_t queued; /* waiting now */
+	uint64_t queued;       /* waiting now */
 	uint64_t queue_places; /* requests that may wait, all lcores together; not shared */
-	uint64_t replays;     /* requests sent again, to another worker */
-	/* affinity sticky: requests that went to their flow's preferred worker (its home), requests
-	 * that went to another, and flows that got a new home because theirs had gone */
-	uint64_t went_home, spilled, moved;
+	uint64_t replays;      /* requests sent again, to another worker */
+	/* affinity sticky: requests that went to their flow's preferred worker, requests that went
+	 * to another, and flows that got a new preferred worker because theirs had gone */
+	uint64_t preferred, spilled, moved;
 	uint64_t bytes_in, bytes_out;
 };
 

@@ -10,7 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include "schedule/home.h"
+#include "schedule/preferred.h"
 #include "lcore/burst.h"
 #include "lcore/counters.h"
 #include "lcore/latency.h"
@@ -29,7 +29,7 @@ struct trace;
 /* One service on one lcore. */
 struct lcore_service {
 	struct pick_state pick;
-	struct home_load all; /* of affinity sticky: load of all its preferred workers */
+	struct preferred_load all; /* of affinity sticky: load of all its preferred workers */
 	struct queue queue;
 	uint32_t replay_copies; /* kept until the reply comes, and those that wait to be resent */
 	/* slots and requests that its cancels have visited since housekeeping number
@@ -87,7 +87,7 @@ struct lcore {
 	struct mailbox mailbox;       /* calls of the control thread */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping, next_relax; /* TSC */
-	unsigned int idle_turns;
+	unsigned int idle_polls;
 	uint16_t n_links, n_dirty, n_active;
 	uint16_t first_waiting; /* service whose queue is served first */
 	uint32_t n_waiting;     /* requests in the queues of all services */

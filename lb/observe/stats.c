@@ -58,7 +58,7 @@ RACING void lb_service_stats_read(const struct lb *lb, unsigned int service,
 		out->queued += s->queue.count;
 		out->queue_places += s->queue.size;
 		out->replays += s->stats.replays;
-		out->went_home += s->stats.went_home;
+		out->preferred += s->stats.preferred;
 		out->spilled += s->stats.spilled;
 		out->moved += s->stats.moved;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Choose the worker of a request: the policy's choice, or the flow's own worker, among those that
- * have a credit and would be done in time. A flow's home is its preferred worker (session
- * affinity): requests go there while it has room.
+ * have a credit and would be done in time. With session affinity a flow has a preferred worker:
+ * requests go there while it has room.
  */
 #include "walk/choose.h"
 
@@ -131,29 +131,30 @@ static bool choose_could_take(const struct lcore *lc, const struct pick_table *t
 }
 
 static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
-			    uint16_t home)
+			    uint16_t preferred)
 {
-	return workers_home_has_room(table, &lc->load, home, lc->link[home]->batch_share,
-				     lcore_service_config(lc, service)->sticky_load_percent,
-				     lc->now, &lc->service[service].all);
+	return workers_preferred_has_room(table, &lc->load, preferred,
+					  lc->link[preferred]->batch_share,
+					  lcore_service_config(lc, service)->sticky_load_percent,
+					  lc->now, &lc->service[service].all);
 }
 
 /*
- * Count where the request went, and remember the flow's home. A home that is only saturated or
- * silent remains the home: the state that it caches for the flow is worth coming back to.
+ * Count where the request went, and store the flow's preferred worker. One that is only saturated
+ * or silent stays the preferred one: the state that it caches for the flow is worth coming back to.
  */
-static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t home,
+static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t preferred,
 			  const struct link *link)
 {
 	struct lb_service_stats *stats = &lc->service[flow->service].stats;
 
 	lc->service[flow->service].all.outstanding++;
-	if (likely(link->worker == home))
-		stats->went_home++;
-	else if (home != WORKER_NONE)
+	if (likely(link->worker == preferred))
+		stats->preferred++;
+	else if (preferred != WORKER_NONE)
 		stats->spilled++;
-	if (home != WORKER_NONE)
-		link = lc->link[home];
+	if (preferred != WORKER_NONE)
+		link = lc->link[preferred];
 	if (likely(link == NULL || (link->worker == flow->worker &&
 				    link->worker_generation == flow->worker_generation)))
 		return;
@@ -161,20 +162,21 @@ static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t home,
 	choose_remember(flow, link);
 }
 
-/* Choose the home while it has room, else another worker, else the home if it has a credit. */
+/* Choose the preferred worker while it has room, else another one, else the preferred one if it has
+ * a credit. */
 static struct link *choose_sticky(struct lcore *lc, const struct pick_table *table,
 				  struct flow *flow, uint32_t hash, uint32_t length,
 				  struct choice *choice)
 {
 	uint16_t last = choose_knows_worker(lc, flow) ? flow->worker : WORKER_NONE;
-	uint16_t home = workers_home(table, hash, last);
-	bool could = choose_could_take(lc, table, home, choice->deadline);
+	uint16_t preferred = workers_preferred(table, hash, last);
+	bool could = choose_could_take(lc, table, preferred, choice->deadline);
 	struct pick_state *state = &lc->service[choice->service].pick;
 	struct link *link = NULL;
-	uint16_t other = home;
+	uint16_t other = preferred;
 
-	if (likely(could && choose_has_room(lc, table, flow->service, home))) {
-		link = choose_claim(lc, home, length);
+	if (likely(could && choose_has_room(lc, table, flow->service, preferred))) {
+		link = choose_claim(lc, preferred, length);
 		/* It has a credit, but its link has no room now: compare no other worker with it.
 		 */
 		if (unlikely(link == NULL))
@@ -185,11 +187,11 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 		link = choose_from(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {
-		link = choose_claim(lc, home, length);
+		link = choose_claim(lc, preferred, length);
 		choice->late = false;
 	}
 	if (likely(link != NULL))
-		choose_settle(lc, flow, home, link);
+		choose_settle(lc, flow, preferred, link);
 	return link;
 }
 

@@ -212,7 +212,7 @@ bool lb_poll(struct lcore *lc)
 	if (n > 0)
 		loop_charge(lc, LB_STAGE_TRANSMIT, &clock, n);
 	rte_rcu_qsbr_quiescent(lc->lb->qsbr, lc->index);
-	lc->stats.turns++;
+	lc->stats.polls++;
 	return work + n > 0;
 }
 
@@ -264,11 +264,11 @@ static void loop_sleep(struct lcore *lc)
 
 static void loop_back_off(struct lcore *lc)
 {
-	lc->stats.idle_turns++;
-	lc->idle_turns++;
+	lc->stats.idle_polls++;
+	lc->idle_polls++;
 	if (!lc->lb->config.idle_sleep)
 		return;
-	switch (sleeper_step(&lc->sleeper, lc->idle_turns)) {
+	switch (sleeper_step(&lc->sleeper, lc->idle_polls)) {
 	case SLEEPER_SPIN:
 		rte_pause();
 		break;
@@ -290,7 +290,7 @@ int lb_loop(void *lcore)
 	mailbox_open(&lc->mailbox);
 	while (!__atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE)) {
 		if (lb_poll(lc))
-			lc->idle_turns = 0;
+			lc->idle_polls = 0;
 		else
 			loop_back_off(lc);
 	}

@@ -212,7 +212,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = waiting_expired_reason(lc, config, &w), too_long = LB_DROPS;
-	/* Sticky flows are not pinned: when the home has no room, any worker will do. */
+	/* Sticky flows are not pinned: when the preferred worker has no room, any will do. */
 	bool pinned = config->affinity == LB_AFFINITY_FLOW ||
 		      (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
 	struct link *link;

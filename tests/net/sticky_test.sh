@@ -59,7 +59,7 @@ slow() {
 start_agents 3 echo
 load calm echo --to "$vip:8500" --sockets 100 --window 1 --requests 20 --rate 2000 || true
 expect_all calm 2000
-expect "requests that went home, but for the first of each flow" "$(service went_home)" -eq 1900
+expect "requests that went to the preferred worker, all but the first of each flow" "$(service preferred)" -eq 1900
 expect "spilled" "$(service spilled)" -eq 0
 expect "moved" "$(service moved)" -eq 0
 for w in w1 w2 w3; do
@@ -68,7 +68,8 @@ for w in w1 w2 w3; do
     expect "requests of $w, 20 by each of its $flows flows" "$(worker $w requests)" -eq $((flows * 20))
 done
 
-# --- long rings: a hot home has them all waiting beside idle workers, unless loads are bounded ---
+# --- long rings: a worker that all flows prefer has their requests waiting beside idle workers, unless
+# --- loads are bounded
 for w in 1 2 3; do
     p=pid_w$w
     stop "${!p}"
@@ -81,7 +82,7 @@ slow 2 256
 slow 3 256
 shares 100
 alone=$sum
-expect "w2 of what flows with a home at w1 sent, without a bound" "${share[1]}" -eq 0
+expect "w2 of what flows that prefer w1 sent, without a bound" "${share[1]}" -eq 0
 expect "w3 of the same" "${share[2]}" -eq 0
 sed -i 's/sticky_load_percent: 0/sticky_load_percent: 125/' "$dir/lb.yaml"
 cli config apply >/dev/null
@@ -120,7 +121,7 @@ wait_for "12 flows to move" eval '[ "$(service moved)" -eq 12 ]'
 wait_for "requests without w1" requests_above w2 $(($(worker w2 requests) + 50))
 load_end full
 expect_none_lost full
-expect "flows that call w1 home" "$(cli --json flows count --service echo --worker w2 | jq .count)" -gt 0
+expect "flows that prefer w2" "$(cli --json flows count --service echo --worker w2 | jq .count)" -gt 0
 
-echo "1900 of 2000 went home at ease; 12 flows of one home, requests by worker: $alone 0 0 with 256 slots and no" \
-    "bound, $bounded with 125 %; ${share[*]} with 4 slots each"
+echo "1900 of 2000 went to the preferred worker at ease; 12 flows that prefer one, requests by worker:" \
+    "$alone 0 0 with 256 slots and no bound, $bounded with 125 %; ${share[*]} with 4 slots each"

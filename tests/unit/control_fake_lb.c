@@ -16,7 +16,7 @@
 
 struct lb {
 	bool halted, stopping;
-	uint64_t turns;
+	uint64_t polls;
 	struct lb_config config;
 	struct worker_pool *pool;
 	struct worker_settings *settings;
@@ -71,7 +71,7 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	if (!lb)
 		abort();
 	lb->now_ms = 100000;
-	lb->turns = 999;
+	lb->polls = 999;
 	lb->config.n_lcores = LCORES;
 	lb->config.lcore_cpu[0] = 2;
 	lb->config.lcore_cpu[1] = 3;
@@ -455,8 +455,8 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	out->packets_in = 1234567 * (lcore + 1);
 	out->bytes_in = 3565158;
 	/* They turn between any two looks, unless they stand still. */
-	out->turns = lb->halted ? lb->turns : ++((struct lb *)lb)->turns;
-	out->idle_turns = 250;
+	out->polls = lb->halted ? lb->polls : ++((struct lb *)lb)->polls;
+	out->idle_polls = 250;
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
 	out->stage_items[LB_STAGE_INGRESS] = 100;
 	out->drop[LB_DROP_IP_CHECKSUM] = 5;

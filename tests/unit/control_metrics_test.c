@@ -273,7 +273,7 @@ Test(control_metrics, it_is_ready_while_lcores_turn_and_a_service_has_a_worker)
 	window_sample(window, lb, 3000);
 	reason = not_ready();
 	cr_assert_not_null(reason);
-	cr_expect_not_null(strstr(reason, "lcore 1 has not turned for a second\n"));
+	cr_expect_not_null(strstr(reason, "lcore 1 has not polled for a second\n"));
 	free(reason);
 	fake_lb_stopping(lb);
 	reason = not_ready();

@@ -2,7 +2,7 @@
 /* Session affinity: a flow's preferred worker, its room, and which workers take the overflow. */
 #include <criterion/criterion.h>
 
-#include "schedule/home.h"
+#include "schedule/preferred.h"
 #include "workers_fixture.h"
 
 #define SLOTS 64
@@ -11,7 +11,7 @@
 static struct worker_pool *pool;
 static struct pick_load load;
 static struct pick_state state;
-static struct home_load all;
+static struct preferred_load all;
 static uint64_t now;
 
 static void setup(void)
@@ -25,7 +25,7 @@ static void teardown(void)
 	workers_pool_destroy(pool);
 }
 
-TestSuite(workers_home, .init = setup, .fini = teardown);
+TestSuite(workers_preferred, .init = setup, .fini = teardown);
 
 static void add_worker(unsigned int i, uint32_t weight)
 {
@@ -47,13 +47,13 @@ static void owe(uint16_t worker, unsigned int n)
 	now++;
 }
 
-static bool has_room(const struct pick_table *table, uint16_t home, uint32_t batch,
+static bool has_room(const struct pick_table *table, uint16_t preferred, uint32_t batch,
 		     uint32_t percent)
 {
-	return workers_home_has_room(table, &load, home, batch, percent, now, &all);
+	return workers_preferred_has_room(table, &load, preferred, batch, percent, now, &all);
 }
 
-Test(workers_home, is_the_last_worker_while_it_is_there_or_may_be_back)
+Test(workers_preferred, is_the_last_worker_while_it_is_there_or_may_be_back)
 {
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
 		struct pick_table *table;
@@ -61,7 +61,7 @@ Test(workers_home, is_the_last_worker_while_it_is_there_or_may_be_back)
 		if (policy == PICK_MAGLEV)
 			continue;
 		table = workers_pick_table_create(pool, "echo", policy);
-		cr_expect_eq(workers_home(table, HASH, 2), WORKER_NONE, "nobody is there");
+		cr_expect_eq(workers_preferred(table, HASH, 2), WORKER_NONE, "nobody is there");
 		workers_pick_table_destroy(table);
 	}
 	for (unsigned int i = 0; i < 4; i++)
@@ -71,34 +71,34 @@ Test(workers_home, is_the_last_worker_while_it_is_there_or_may_be_back)
 		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
 
 		if (policy != PICK_MAGLEV) {
-			cr_expect_eq(workers_home(table, HASH, WORKER_NONE), WORKER_NONE);
-			cr_expect_eq(workers_home(table, HASH, 2), 2);
-			cr_expect_eq(workers_home(table, HASH, 3), WORKER_NONE);
+			cr_expect_eq(workers_preferred(table, HASH, WORKER_NONE), WORKER_NONE);
+			cr_expect_eq(workers_preferred(table, HASH, 2), 2);
+			cr_expect_eq(workers_preferred(table, HASH, 3), WORKER_NONE);
 			worker_set_add(&table->away, 3);
-			cr_expect_eq(workers_home(table, HASH, 3), 3);
+			cr_expect_eq(workers_preferred(table, HASH, 3), 3);
 		}
 		workers_pick_table_destroy(table);
 	}
 }
 
-Test(workers_home, is_whom_the_hash_names_with_maglev_wherever_the_flow_was)
+Test(workers_preferred, is_the_one_that_the_hash_names_with_maglev_wherever_the_flow_was)
 {
 	struct pick_table *table = table_of(5, PICK_MAGLEV);
 
 	for (uint32_t hash = 0; hash < 1000; hash++) {
 		uint32_t spread = hash * 4294967;
-		uint16_t home = workers_pick(table, &load, spread, &state);
+		uint16_t preferred = workers_pick(table, &load, spread, &state);
 
-		cr_assert_eq(workers_home(table, spread, WORKER_NONE), home);
-		cr_assert_eq(workers_home(table, spread, (home + 1) % 5), home);
+		cr_assert_eq(workers_preferred(table, spread, WORKER_NONE), preferred);
+		cr_assert_eq(workers_preferred(table, spread, (preferred + 1) % 5), preferred);
 	}
 	workers_pick_table_destroy(table);
 	table = workers_pick_table_create(pool, "other", PICK_MAGLEV);
-	cr_expect_eq(workers_home(table, HASH, 1), WORKER_NONE);
+	cr_expect_eq(workers_preferred(table, HASH, 1), WORKER_NONE);
 	workers_pick_table_destroy(table);
 }
 
-Test(workers_home, has_room_for_a_batch_however_little_the_others_owe)
+Test(workers_preferred, has_room_for_a_batch_however_little_the_others_owe)
 {
 	struct pick_table *table = table_of(4, PICK_ROUND_ROBIN);
 
@@ -112,7 +112,7 @@ Test(workers_home, has_room_for_a_batch_however_little_the_others_owe)
 	workers_pick_table_destroy(table);
 }
 
-Test(workers_home, has_room_up_to_its_share_of_what_all_owe)
+Test(workers_preferred, has_room_up_to_its_share_of_what_all_owe)
 {
 	struct pick_table *table = table_of(4, PICK_ROUND_ROBIN);
 
@@ -136,7 +136,7 @@ Test(workers_home, has_room_up_to_its_share_of_what_all_owe)
 	workers_pick_table_destroy(table);
 }
 
-Test(workers_home, of_a_heavier_worker_has_more_room)
+Test(workers_preferred, of_a_heavier_worker_has_more_room)
 {
 	static const enum pick_policy weighing[] = {PICK_WEIGHTED, PICK_MAGLEV,
 						    PICK_LEAST_OUTSTANDING, PICK_POWER_OF_TWO};
@@ -156,7 +156,7 @@ Test(workers_home, of_a_heavier_worker_has_more_room)
 	}
 }
 
-Test(workers_home, without_a_credit_sends_elsewhere_as_the_policy_says)
+Test(workers_preferred, without_a_credit_sends_elsewhere_as_the_policy_says)
 {
 	for (unsigned int i = 0; i < 40; i++)
 		add_worker(i, 1);
@@ -178,7 +178,7 @@ Test(workers_home, without_a_credit_sends_elsewhere_as_the_policy_says)
 	}
 }
 
-Test(workers_home, with_a_credit_gives_away_only_to_who_owes_less)
+Test(workers_preferred, with_a_credit_gives_away_only_to_one_that_owes_less)
 {
 	for (unsigned int i = 0; i < 6; i++)
 		add_worker(i, 1);
@@ -204,25 +204,25 @@ Test(workers_home, with_a_credit_gives_away_only_to_who_owes_less)
 	}
 }
 
-Test(workers_home, of_a_maglev_flow_has_the_same_second_choice_each_time)
+Test(workers_preferred, of_a_maglev_flow_has_the_same_second_choice_each_time)
 {
 	struct pick_table *table = table_of(16, PICK_MAGLEV);
 	unsigned int second[16] = {0}, used = 0;
 
 	for (uint32_t flow = 0; flow < 400; flow++) {
 		uint32_t hash = flow * 10737418;
-		uint16_t home = workers_home(table, hash, WORKER_NONE), one;
+		uint16_t preferred = workers_preferred(table, hash, WORKER_NONE), one;
 
-		owe(home, SLOTS);
-		one = workers_pick_elsewhere(table, &load, hash, home, &state);
-		cr_assert_neq(one, home);
-		cr_assert_eq(workers_pick_elsewhere(table, &load, hash, home, &state), one);
-		if (home == 0)
+		owe(preferred, SLOTS);
+		one = workers_pick_elsewhere(table, &load, hash, preferred, &state);
+		cr_assert_neq(one, preferred);
+		cr_assert_eq(workers_pick_elsewhere(table, &load, hash, preferred, &state), one);
+		if (preferred == 0)
 			second[one]++;
-		owe(home, 0);
+		owe(preferred, 0);
 	}
 	for (unsigned int i = 0; i < 16; i++)
 		used += second[i] != 0;
-	cr_expect_gt(used, 4, "flows of one home go to %u others", used);
+	cr_expect_gt(used, 4, "flows that prefer one worker go to %u others", used);
 	workers_pick_table_destroy(table);
 }
