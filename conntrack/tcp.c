@@ -6,7 +6,7 @@
  * first. So our copy of an end's state may lag behind the end itself, but never behind what the
  * other end knows of it: bounds computed from the copy are at least as wide as the ends' own.
  */
-#include "tcp_internal.h"
+#include "tcp_state.h"
 
 /*
  * Bytes. Late segments are checked against windows of at least this size, so that the reordered

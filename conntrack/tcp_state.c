@@ -3,7 +3,7 @@
  * States of a TCP connection: transitions, timeouts and names. Pure data. Sections and figures are
  * RFC 9293's unless another RFC is named.
  */
-#include "tcp_internal.h"
+#include "tcp_state.h"
 
 #define CLIENT(next)                                                                               \
 	{                                                                                          \

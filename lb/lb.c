@@ -147,7 +147,8 @@ static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 	lc->fragments = fragment_table_create(&params);
 	/* No caches: most buffers are freed on other lcores, whose caches would soon hold them all.
 	 */
-	lc->reassembled_pool = create_pool("reassembled", lc->index, LB_WHOLES_PER_LCORE, 0, port_data_room(mtu));
+	lc->reassembled_pool = create_pool("reassembled", lc->index, LB_REASSEMBLED_PER_LCORE, 0,
+					   port_data_room(mtu));
 	return lc->fragments == NULL || lc->reassembled_pool == NULL ? -ENOMEM : 0;
 }
 
@@ -173,8 +174,8 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->control =
 		create_pool("control", index, LB_CONTROL_PER_LCORE, LB_POOL_CACHE, SMALL_DATA_ROOM);
 	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
-	lc->indirect_pool = create_pool("indirect", index, lb_pieces_per_lcore(&lb->config), LB_POOL_CACHE,
-				 SMALL_DATA_ROOM);
+	lc->indirect_pool = create_pool("indirect", index, lb_indirect_per_lcore(&lb->config),
+					LB_POOL_CACHE, SMALL_DATA_ROOM);
 	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->cancels == NULL ||
 	    lc->indirect_pool == NULL || create_handover(lc) < 0 ||

@@ -21,8 +21,8 @@
 #include "observe/stats.h"
 #include "packet/drop.h"
 #include "packet/notice.h"
+#include "pool.h"
 #include "stop.h"
-#include "workers.h"
 
 struct lb;
 

@@ -15,13 +15,12 @@
 #include "walk/handover.h"
 
 /* Time to send notices; clients' ports that do not take them in this time are given up. */
-#define TELL_MS 1000u
+#define NOTIFY_MS 1000u
 /* Time for NICs to send the last packets. */
 #define SETTLE_MS 50
 
 struct remaining {
-	bool count; /* count all requests, which takes a while; else only find out if there are any
-		     */
+	bool count; /* all requests, which takes a while; else stop at the first one */
 	unsigned int waiting, in_flight;
 	bool sending; /* there are packets that no port has taken yet */
 };
@@ -113,7 +112,7 @@ static void stop_out_of_time(struct lb *lb)
 
 	LB_LOG(WARNING, "stopping: out of time, sending notices waiting=%u in_flight=%u",
 	       left.waiting, left.in_flight);
-	stop_enter(lb, STOP_TELLING);
+	stop_enter(lb, STOP_NOTIFYING);
 }
 
 static void stop_give_up(struct lb *lb)
@@ -143,7 +142,7 @@ void stop_tick(struct lb *lb)
 		lb->stop_stage = STOP_OVER;
 	} else if (lb->stop_stage == STOP_REFUSING && ms >= lb->config.stop_timeout_ms) {
 		stop_out_of_time(lb);
-	} else if (lb->stop_stage == STOP_TELLING && ms >= TELL_MS) {
+	} else if (lb->stop_stage == STOP_NOTIFYING && ms >= NOTIFY_MS) {
 		stop_give_up(lb);
 	}
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "assign.h"
+#include "pool.h"
 
 /* --- operators' assignments ----------------------------------------------------------------- */
 

@@ -7,6 +7,9 @@
 #define WORKERS_ASSIGN_H
 
 #include "settings.h"
+#include "worker_set.h"
+
+struct worker_pool;
 
 /* Placement reads this label. A worker without it counts as a host of its own. */
 #define ASSIGN_HOST_LABEL "host"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "workers.h"
+#include "load.h"
 
 /* Answers per measurement of a gap, so that one edge of a batch more or less does not matter. */
 #define GAP_RUNS 8
 /* Decay of an idle worker's times: to a fifth in 10 s, as exp(-10 s / LOAD_RELAX_MS / RELAX) is. */
 #define RELAX 62.0f
 
-_Static_assert(WORKERS_MAX % LOAD_BLOCK == 0 && LOAD_BLOCKS <= 32, "one bit per block");
+_Static_assert(WORKERS_MAX % WORKER_BLOCK == 0 && WORKER_BLOCKS <= 32, "one bit per block");
 _Static_assert((LOAD_RECENT & (LOAD_RECENT - 1)) == 0, "found by masking");
 
 void workers_load_init(struct pick_load *load, uint64_t ticks)
@@ -19,14 +19,14 @@ void workers_load_init(struct pick_load *load, uint64_t ticks)
 
 static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits)
 {
-	uint32_t bit = 1u << worker % LOAD_BLOCK;
+	uint32_t bit = 1u << worker % WORKER_BLOCK;
 
 	load->credits[worker] = credits;
 	load->outstanding[worker] = 0;
 	if (credits != 0)
-		load->open[worker / LOAD_BLOCK] |= bit;
+		load->open[worker / WORKER_BLOCK] |= bit;
 	else
-		load->open[worker / LOAD_BLOCK] &= ~bit;
+		load->open[worker / WORKER_BLOCK] &= ~bit;
 	load->run_ns[worker] = load->gap_ns[worker] = 0;
 	load->meter[worker] = (struct load_meter){0};
 	load_note(load, worker, 0);
@@ -76,9 +76,9 @@ void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_
 void workers_load_relax(struct pick_load *load)
 {
 	/* An idle worker has credits, so only the blocks' open bits need a visit. */
-	for (unsigned int block = 0; block < LOAD_BLOCKS; block++) {
+	for (unsigned int block = 0; block < WORKER_BLOCKS; block++) {
 		for (uint32_t lanes = load->open[block]; lanes != 0; lanes &= lanes - 1) {
-			uint32_t i = block * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+			uint32_t i = block * WORKER_BLOCK + (uint32_t)__builtin_ctz(lanes);
 
 			if (!load->meter[i].measured || load->outstanding[i] != 0)
 				continue;

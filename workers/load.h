@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LOAD_BLOCK  32
-#define LOAD_BLOCKS (WORKERS_MAX / LOAD_BLOCK)
+#include "worker_set.h"
+
 /* Last changes whose worker is recorded. A power of two. */
 #define LOAD_RECENT 64
 
@@ -28,9 +28,9 @@ struct load_meter {
 struct pick_load {
 	uint16_t credits[WORKERS_MAX];     /* free slots; 0 also when there is no link */
 	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered */
-	uint32_t open[LOAD_BLOCKS];        /* one bit per worker: it has credits */
+	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
 	uint64_t changes;                  /* number of changes so far */
-	uint32_t changed[LOAD_BLOCKS];     /* low half of <changes> after the block's last change */
+	uint32_t changed[WORKER_BLOCKS];   /* low half of <changes> after the block's last change */
 	uint16_t recent[LOAD_RECENT];      /* change c is at c mod LOAD_RECENT: worker, LOAD_ROSE */
 	float ns_per_tick;                 /* of the caller's clock */
 	/*
@@ -47,7 +47,7 @@ struct pick_load {
 
 static inline void load_note(struct pick_load *load, uint16_t worker, uint16_t rose)
 {
-	uint32_t block = worker / LOAD_BLOCK;
+	uint32_t block = worker / WORKER_BLOCK;
 
 	load->changes++;
 	load->changed[block] = (uint32_t)load->changes;
@@ -67,7 +67,7 @@ static inline void workers_load_sent(struct pick_load *load, uint16_t worker, ui
 	if (load->outstanding[worker]++ == 0)
 		load->meter[worker].mark = now;
 	if (--load->credits[worker] == 0)
-		load->open[worker / LOAD_BLOCK] &= ~(1u << worker % LOAD_BLOCK);
+		load->open[worker / WORKER_BLOCK] &= ~(1u << worker % WORKER_BLOCK);
 	load_note(load, worker, LOAD_ROSE);
 }
 
@@ -76,7 +76,7 @@ static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 {
 	load->outstanding[worker]--;
 	load->credits[worker]++;
-	load->open[worker / LOAD_BLOCK] |= 1u << worker % LOAD_BLOCK;
+	load->open[worker / WORKER_BLOCK] |= 1u << worker % WORKER_BLOCK;
 	load_note(load, worker, 0);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ring.h"
-#include "workers.h"
+#include "pool.h"
 
 /* Lookups walk the places: the control thread makes only a few per registration. */
 struct worker_pool {

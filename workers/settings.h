@@ -6,7 +6,10 @@
 #ifndef WORKERS_SETTINGS_H
 #define WORKERS_SETTINGS_H
 
-#include "workers.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "worker_limits.h"
 
 /* Most names with settings, and most assignments of all names together. */
 #define SETTINGS_MAX      4096

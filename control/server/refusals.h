@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "workers.h"
+#include "worker_limits.h"
 
 #define REFUSALS_MAX 32 /* rows; the one that was quiet for longest makes room */
 

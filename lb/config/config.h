@@ -12,7 +12,7 @@
 
 #include "config/address.h"
 #include "assign.h"
-#include "workers.h"
+#include "schedule/pick.h"
 
 #define LB_PORTS_MAX    16
 #define LB_SERVICES_MAX 256

@@ -42,7 +42,7 @@ uint32_t lb_packets_per_lcore(const struct lb_config *config)
 	return n;
 }
 
-uint32_t lb_pieces_per_lcore(const struct lb_config *config)
+uint32_t lb_indirect_per_lcore(const struct lb_config *config)
 {
 	return 3 * config->window_packets;
 }
@@ -59,9 +59,9 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 	if (config->memory_mb != 0)
 		return config->memory_mb;
 	/* Buffers for control frames and indirect mbufs are small: 512 bytes. */
-	lcore = (lb_packets_per_lcore(config) + LB_WHOLES_PER_LCORE) *
+	lcore = (lb_packets_per_lcore(config) + LB_REASSEMBLED_PER_LCORE) *
 			(uint64_t)buffer_bytes(config) +
-		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_pieces_per_lcore(config)) *
+		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_indirect_per_lcore(config)) *
 			512ull;
 	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }

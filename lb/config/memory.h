@@ -9,7 +9,7 @@
 #include "config/config.h"
 
 /* Packets for reassembled datagrams, in progress or waiting. */
-#define LB_WHOLES_PER_LCORE 1023
+#define LB_REASSEMBLED_PER_LCORE 1023
 /* Packets of each pool that an lcore caches to free them together; up to half more. */
 #define LB_POOL_CACHE 256
 
@@ -23,9 +23,9 @@ uint32_t lb_replays_per_lcore(const struct lb_config *config);
 /* Packet buffers of one lcore: ports' descriptors, waiting requests, windows and replays. */
 uint32_t lb_packets_per_lcore(const struct lb_config *config);
 
-/* Small mbufs of one lcore: a packet of a larger message has at most a header, an indirect mbuf
- * and a trailer of its own. */
-uint32_t lb_pieces_per_lcore(const struct lb_config *config);
+/* Small mbufs of one lcore's indirect pool: a packet of a larger message has at most a header, an
+ * indirect mbuf and a trailer of its own. */
+uint32_t lb_indirect_per_lcore(const struct lb_config *config);
 
 /* MiB of memory for the EAL: memory.mb, or the sum for flows and ports. */
 unsigned int lb_memory_mb(const struct lb_config *config);

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "pool.h"
 #include "runtime/clock.h"
 #include "runtime/detached.h"
 

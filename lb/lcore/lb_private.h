@@ -35,8 +35,8 @@ extern int lb_logtype;
 /* The stages of stopping; see stop.c. */
 enum stop_stage {
 	STOP_NOT,
-	STOP_REFUSING, /* new requests are refused, those that are here are served */
-	STOP_TELLING,  /* the time is over: clients whose requests are still here get a notice */
+	STOP_REFUSING,  /* new requests are refused, those that are here are served */
+	STOP_NOTIFYING, /* the time is over: clients whose requests are still here get a notice */
 	STOP_OVER,
 };
 

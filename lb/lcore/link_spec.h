@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "workers.h"
+#include "pool.h"
 
 /* The agent's half of one link. */
 struct lb_link_spec {

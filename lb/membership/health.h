@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "workers.h"
+#include "pool.h"
 
 struct lb;
 

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool.h"
 #include "settings.h"
-#include "workers.h"
 
 struct lb;
 

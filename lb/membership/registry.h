@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 #include "lcore/link_spec.h"
-#include "workers.h"
+#include "pool.h"
 
 struct lb;
 struct link;

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "workers.h"
 
 struct lb;
+struct worker;
 
 /* True when the worker gets the service's requests: it is active, and assigned if need be. */
 bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service);

@@ -11,10 +11,10 @@
 
 #include "lcore/counters.h"
 #include "lcore/latency.h"
-#include "workers.h"
 
 struct conntrack;
 struct lb;
+struct worker;
 
 const char *lb_stage_name(enum lb_stage stage);
 

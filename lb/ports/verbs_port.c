@@ -15,8 +15,7 @@
 /* Receives beyond the slots: heartbeats, and chunks of replies. */
 #define RECEIVES_MORE 64
 
-/* --- the device
- * ----------------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static int open_device(struct lb *lb, unsigned int index, struct verbs_port *port, char *error,
 		       size_t size)
@@ -43,10 +42,10 @@ static int open_device(struct lb *lb, unsigned int index, struct verbs_port *por
 		struct lcore *lc = lb->lcore[i];
 
 		lc->queue[index] = LCORE_NO_QUEUE;
-		ret = verbs_cq_init(&port->lane[i].lane, &port->device, port->memory, LINKS_USUAL,
-				      error, size);
+		ret = verbs_cq_init(&port->lcore[i].completions, &port->device, port->memory,
+				    LINKS_USUAL, error, size);
 		if (ret == 0)
-			ret = sleeper_add(&lc->sleeper, port->lane[i].lane.channel->fd);
+			ret = sleeper_add(&lc->sleeper, port->lcore[i].completions.channel->fd);
 	}
 	return ret;
 }
@@ -55,7 +54,7 @@ int verbs_port_open(struct lb *lb, unsigned int index)
 {
 	const struct lb_port_config *config = &lb->config.port[index];
 	struct verbs_port *port =
-		rte_zmalloc("verbs_port", sizeof(*port) + lb->n_lcores * sizeof(port->lane[0]),
+		rte_zmalloc("verbs_port", sizeof(*port) + lb->n_lcores * sizeof(port->lcore[0]),
 			    RTE_CACHE_LINE_SIZE);
 	char text[512] = "no memory; raise memory.mb";
 	int ret = -ENOMEM;
@@ -79,8 +78,8 @@ void verbs_port_close(struct lb *lb, unsigned int index)
 	if (port == NULL)
 		return;
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		rte_pktmbuf_free_bulk(port->lane[i].spare, port->lane[i].n_spare);
-		verbs_cq_fini(&port->lane[i].lane);
+		rte_pktmbuf_free_bulk(port->lcore[i].spare, port->lcore[i].n_spare);
+		verbs_cq_fini(&port->lcore[i].completions);
 	}
 	verbs_memory_destroy(port->memory);
 	verbs_close(&port->device);
@@ -131,8 +130,7 @@ void verbs_ports_tick(struct lb *lb)
 	}
 }
 
-/* --- links
- * ----------------------------------------------------------------------------------------- */
+/* --- links ------------------------------------------------------------------------------------ */
 
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct verbs_link *out)
 {
@@ -143,7 +141,7 @@ int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct v
 		.receive = RTE_MIN(p->slots + RECEIVES_MORE, port->device.wr_max),
 	};
 
-	out->qp = verbs_qp_create(&port->lane[p->lcore].lane, &qp);
+	out->qp = verbs_qp_create(&port->lcore[p->lcore].completions, &qp);
 	if (out->qp == NULL)
 		return -errno;
 	out->qpn = out->qp->qp->qp_num;
@@ -190,18 +188,16 @@ void verbs_link_discard(struct verbs_link *made)
 	verbs_qp_destroy(made->qp);
 }
 
-/* --- completions
- * ------------------------------------------------------------------------------------ */
+/* --- completions ----------------------------------------------------------------------------- */
 
-/* NULL when it is of a link that has gone: some providers keep those. */
 bool verbs_port_arm(const struct lcore *lc, unsigned int index)
 {
-	return verbs_cq_arm(&lc->lb->verbs[index]->lane[lc->index].lane);
+	return verbs_cq_arm(&lc->lb->verbs[index]->lcore[lc->index].completions);
 }
 
 void verbs_ports_awake(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->lb->verbs[i] != NULL)
-			verbs_cq_awake(&lc->lb->verbs[i]->lane[lc->index].lane);
+			verbs_cq_awake(&lc->lb->verbs[i]->lcore[lc->index].completions);
 }

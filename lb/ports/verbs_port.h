@@ -47,11 +47,11 @@ void verbs_link_stop(struct link *link);
 /* Destroy a queue pair that was never given to a link. */
 void verbs_link_discard(struct verbs_link *made);
 
-/* --- lcores
- * --------------------------------------------------------------------------------------- */
+/* --- lcores ----------------------------------------------------------------------------------- */
 
-/* Before a sleep: true if it must not happen yet. After it. */
+/* Before a sleep: ask the device for a wake-up. True: poll once more first, as it was not armed. */
 bool verbs_port_arm(const struct lcore *lc, unsigned int port);
+/* After the sleep: read the wake-ups. */
 void verbs_ports_awake(struct lcore *lc);
 
 #endif

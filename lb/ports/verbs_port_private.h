@@ -10,8 +10,8 @@
 #include "rdma/verbs_send.h"
 
 /* One lcore's part of the port: completion queue and spare packets. */
-struct verbs_port_lane {
-	struct verbs_cq lane;
+struct verbs_port_lcore {
+	struct verbs_cq completions;
 	/* Allocated before completions are polled: a reply without a packet would be lost. */
 	unsigned int n_spare;
 	struct rte_mbuf *spare[LB_BURST];
@@ -20,11 +20,12 @@ struct verbs_port_lane {
 struct verbs_port {
 	struct verbs_device device;
 	struct verbs_memory *memory;
-	uint32_t serial; /* of links, to recognise completions of former ones */
-	struct verbs_port_lane lane[];
+	uint32_t serial;                 /* of links, to recognise completions of former ones */
+	struct verbs_port_lcore lcore[]; /* by index */
 };
 
-/* A tag holds a serial number of 22 bits, which repeats after four million links, and the worker. */
+/* A tag holds a serial number of 22 bits, which repeats after four million links, and the worker.
+ */
 #define TAG(serial, worker) ((uint32_t)(serial) << 10 | (worker))
 #define TAG_WORKER(tag)     ((tag)&0x3ff)
 _Static_assert(WORKERS_MAX <= 1024, "tags");

@@ -13,7 +13,7 @@
 #include "walk/egress.h"
 #include "walk/refuse.h"
 
-/* Read a datagram. Returns LB_DROPS, or the reason why it is no valid request. */
+/* Read a datagram. Returns LB_DROP_NONE, or the reason why it is no valid request. */
 static inline enum lb_drop cut_read(const struct lb_service_config *config, const uint8_t *payload,
 				    uint32_t length, struct framed *out)
 {
@@ -24,11 +24,11 @@ static inline enum lb_drop cut_read(const struct lb_service_config *config, cons
 	reason = likely(config->framing == LB_FRAMING_DATAGRAM)
 			 ? framing_datagram_read(payload, length, out)
 			 : framing_tagged_read(payload, length, out);
-	if (unlikely(reason != LB_DROPS) || out->cancel)
+	if (unlikely(reason != LB_DROP_NONE) || out->cancel)
 		return reason;
 	if (unlikely(out->length == 0))
 		return LB_DROP_EMPTY_REQUEST;
-	return out->length > config->max_request ? LB_DROP_REQUEST_TOO_LARGE : LB_DROPS;
+	return out->length > config->max_request ? LB_DROP_REQUEST_TOO_LARGE : LB_DROP_NONE;
 }
 
 static void cut_refuse(struct lcore *lc, const struct burst *b, unsigned int i,
@@ -91,7 +91,7 @@ void cut_burst(struct lcore *lc, struct burst *b)
 			cut_read(config, rte_pktmbuf_mtod_offset(m, uint8_t *, p->payload_offset),
 				 p->payload_length, &framed);
 
-		if (unlikely(reason != LB_DROPS)) {
+		if (unlikely(reason != LB_DROP_NONE)) {
 			cut_refuse(lc, b, i, &framed, reason);
 			continue;
 		}

@@ -322,7 +322,7 @@ static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, 
 	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
 
-/* Does the reply's header agree with its message and its slot? LB_DROPS, or the reason. */
+/* Does the reply's header agree with its message and its slot? LB_DROP_NONE, or the reason. */
 static enum lb_drop egress_check(const struct link *link, const struct rte_mbuf *m, uint32_t number,
 				 const struct ring_reply *header)
 {
@@ -331,7 +331,7 @@ static enum lb_drop egress_check(const struct link *link, const struct rte_mbuf 
 	if (link->slot[number].state == SLOT_FREE ||
 	    link->slot[number].sequence != header->sequence)
 		return LB_DROP_REPLY_STALE;
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
 static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
@@ -347,7 +347,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 		return lcore_drop(lc, m, LB_DROP_REPLY_MALFORMED);
 	memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
 	reason = egress_check(link, m, number, &header);
-	if (unlikely(reason != LB_DROPS))
+	if (unlikely(reason != LB_DROP_NONE))
 		return lcore_drop(lc, m, reason);
 	slot = link->slot[number];
 	path = &link->client_path[number];

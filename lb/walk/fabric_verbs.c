@@ -9,6 +9,7 @@
 #include "ports/verbs_port_private.h"
 #include "walk/fabric.h"
 
+/* NULL when the completion belongs to a removed link: some providers keep those. */
 static struct link *fabric_verbs_link_of(const struct lcore *lc, const struct ibv_wc *wc)
 {
 	uint32_t tag = verbs_wc_tag(wc);
@@ -18,20 +19,20 @@ static struct link *fabric_verbs_link_of(const struct lcore *lc, const struct ib
 }
 
 /* Copy a reply out: the worker may overwrite its place as soon as the slot is free. */
-static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lane *lane,
+static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lcore *own,
 					  const struct link *link, const struct ibv_wc *wc,
 					  uint32_t imm)
 {
-	struct rte_mbuf *m = lane->spare[lane->n_spare - 1];
+	struct rte_mbuf *m = own->spare[own->n_spare - 1];
 	uint64_t offset = (uint64_t)(ring_imm_slot(imm) & (link->slots - 1)) << link->reply_shift;
 
 	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->reply_shift, m) < 0)
 		return NULL;
-	lane->n_spare--;
+	own->n_spare--;
 	return m;
 }
 
-static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lane *lane, struct link *link,
+static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lcore *own, struct link *link,
 				 const struct ibv_wc *wc)
 {
 	uint32_t imm = rte_be_to_cpu_32(wc->imm_data);
@@ -50,7 +51,7 @@ static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lane *lane,
 		lc->stats.drop[LB_DROP_ROCE_OPCODE]++;
 		return;
 	}
-	m = fabric_verbs_copy(lc, lane, link, wc, imm);
+	m = fabric_verbs_copy(lc, own, link, wc, imm);
 	if (unlikely(m == NULL)) {
 		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
 		return;
@@ -58,19 +59,19 @@ static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lane *lane,
 	fabric_message(lc, link, m, imm, &lc->fabric);
 }
 
-static unsigned int fabric_verbs_refill(struct lcore *lc, struct verbs_port_lane *lane)
+static unsigned int fabric_verbs_refill(struct lcore *lc, struct verbs_port_lcore *own)
 {
-	unsigned int missing = LB_BURST - lane->n_spare;
+	unsigned int missing = LB_BURST - own->n_spare;
 
 	if (missing > 0 &&
-	    rte_pktmbuf_alloc_bulk(lc->packets, lane->spare + lane->n_spare, missing) == 0)
-		lane->n_spare = LB_BURST;
-	return lane->n_spare;
+	    rte_pktmbuf_alloc_bulk(lc->packets, own->spare + own->n_spare, missing) == 0)
+		own->n_spare = LB_BURST;
+	return own->n_spare;
 }
 
 unsigned int fabric_verbs_poll(struct lcore *lc, unsigned int index)
 {
-	struct verbs_port_lane *lane = &lc->lb->verbs[index]->lane[lc->index];
+	struct verbs_port_lcore *own = &lc->lb->verbs[index]->lcore[lc->index];
 	struct ibv_wc wc[LB_BURST];
 	struct link *link;
 	int n;
@@ -78,13 +79,13 @@ unsigned int fabric_verbs_poll(struct lcore *lc, unsigned int index)
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
 	lc->fabric.n_replies = 0;
-	n = ibv_poll_cq(lane->lane.cq, fabric_verbs_refill(lc, lane), wc);
+	n = ibv_poll_cq(own->completions.cq, fabric_verbs_refill(lc, own), wc);
 	for (int i = 0; i < n; i++) {
 		link = fabric_verbs_link_of(lc, &wc[i]);
 		if (link == NULL)
 			continue;
 		if (verbs_wc_is_receive(&wc[i]))
-			fabric_verbs_receive(lc, lane, link, &wc[i]);
+			fabric_verbs_receive(lc, own, link, &wc[i]);
 		else
 			verbs_requester_complete(&link->requester, &wc[i], lc->now);
 	}

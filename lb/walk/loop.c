@@ -149,7 +149,7 @@ static void loop_housekeeping(struct lcore *lc)
 	cancel_housekeeping(lc);
 	if (lc->n_waiting > 0)
 		waiting_expire(lc);
-	if (unlikely(lc->stop == STOP_TELLING))
+	if (unlikely(lc->stop == STOP_NOTIFYING))
 		stopping_notify(lc);
 	if (lc->detached != NULL)
 		overdue_reap(lc);

@@ -114,7 +114,7 @@ static bool replay_is_allowed(const struct lcore *lc, const struct link *link, u
 	const struct slot *slot = &link->slot[number];
 	const struct replay_copy *copy = &link->replay_copy[number];
 
-	return copy->packet != NULL && slot->chunks == 0 && lc->stop < STOP_TELLING &&
+	return copy->packet != NULL && slot->chunks == 0 && lc->stop < STOP_NOTIFYING &&
 	       copy->replays < lcore_service_config(lc, slot->service)->replay &&
 	       (gone || choose_has_workers(lc, slot->service));
 }

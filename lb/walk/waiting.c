@@ -172,7 +172,7 @@ static uint64_t waiting_expected(const struct lcore *lc, uint16_t service, const
 	return queue_ahead(&s->queue, w->level, w->client_queue) * interval;
 }
 
-/* The reason why the request should wait no longer, or LB_DROPS. */
+/* The reason why the request should wait no longer, or LB_DROP_NONE. */
 static enum lb_drop waiting_expired_reason(const struct lcore *lc,
 					   const struct lb_service_config *config,
 					   const struct waiting *w)
@@ -181,7 +181,7 @@ static enum lb_drop waiting_expired_reason(const struct lcore *lc,
 		return LB_DROP_DEADLINE;
 	if (lc->now - w->since > config->queue_timeout_ms * lc->lb->tsc_per_ms)
 		return w->replays > 0 ? LB_DROP_WORKER_LOST : LB_DROP_QUEUE_TIMEOUT;
-	return LB_DROPS;
+	return LB_DROP_NONE;
 }
 
 static void waiting_to_burst(struct burst *b, unsigned int i, const struct waiting *w,
@@ -211,7 +211,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	uint32_t place = queue_first(queue, level);
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
-	enum lb_drop reason = waiting_expired_reason(lc, config, &w), too_long = LB_DROPS;
+	enum lb_drop reason = waiting_expired_reason(lc, config, &w), too_long = LB_DROP_NONE;
 	/* Sticky flows are not pinned: when the preferred worker has no room, any will do. */
 	bool pinned = config->affinity == LB_AFFINITY_FLOW ||
 		      (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
@@ -221,7 +221,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	/* Before it ends for that reason, try to put it into a ring, behind what is there. */
 	if (reason == LB_DROP_QUEUE_TIMEOUT || reason == LB_DROP_WORKER_LOST) {
 		too_long = reason;
-		reason = LB_DROPS;
+		reason = LB_DROP_NONE;
 	}
 	if (flow == NULL)
 		reason = LB_DROP_QUEUE_TIMEOUT;
@@ -229,14 +229,14 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 		reason = LB_DROP_NO_WORKER;
 	else if (w.packet->data_len > config->max_request)
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* a reload lowered the limit */
-	if (reason == LB_DROPS) {
-		if ((deep || too_long != LB_DROPS) && choose_waits_here(lc, service))
+	if (reason == LB_DROP_NONE) {
+		if ((deep || too_long != LB_DROP_NONE) && choose_waits_here(lc, service))
 			link = choose_deep(lc, flow, w.hash, w.packet, w.deadline);
 		else
 			link = choose_worker(lc, flow, w.hash, w.packet, w.deadline, &late);
 		if (late) {
 			reason = LB_DROP_DEADLINE;
-		} else if (link == NULL && too_long != LB_DROPS) {
+		} else if (link == NULL && too_long != LB_DROP_NONE) {
 			reason = too_long;
 		} else if (link == NULL) {
 			/* Not pinned: no worker has a credit. Pinned: the workers of others may. */
@@ -249,13 +249,13 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 		}
 	}
 	/* Other requests may have clients on ports with room. */
-	if (reason != LB_DROPS && !waiting_can_notify(lc, &w)) {
+	if (reason != LB_DROP_NONE && !waiting_can_notify(lc, &w)) {
 		queue_pass(queue, place);
 		return true;
 	}
 	queue_take(queue, place);
 	waiting_left(lc, service, &w);
-	if (reason != LB_DROPS)
+	if (reason != LB_DROP_NONE)
 		waiting_drop(lc, service, &w, reason);
 	return true;
 }
@@ -413,7 +413,7 @@ static void waiting_expire_one(struct lcore *lc, uint16_t service, uint32_t plac
 	if ((reason == LB_DROP_QUEUE_TIMEOUT || reason == LB_DROP_WORKER_LOST) &&
 	    waiting_send_late(lc, service, place))
 		return;
-	if (reason == LB_DROPS || !waiting_can_notify(lc, w))
+	if (reason == LB_DROP_NONE || !waiting_can_notify(lc, w))
 		return;
 	ended = queue_remove(queue, place);
 	waiting_left(lc, service, &ended);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "conntrack.h"
-#include "tcp_internal.h"
+#include "tcp_state.h"
 
 #define C TCP_FROM_CLIENT
 #define S TCP_TO_CLIENT

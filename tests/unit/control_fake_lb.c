@@ -579,9 +579,7 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 	return lb_reload_check(lb, path, visit, context, error, size);
 }
 
-/* --- and those of flow_trace.h
- * ----------------------------------------------------------------------
- */
+/* --- and those of flow_trace.h ---------------------------------------------------------------- */
 
 static struct trace_flow traced;
 static uint32_t trace_id, trace_left;

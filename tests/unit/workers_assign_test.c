@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "assign.h"
+#include "pool.h"
 
 #define SERVICES 3
 
@@ -372,7 +373,7 @@ Test(workers_assign, chance_breaks_no_rule)
 		snprintf(name, sizeof(name), "w%ld", random() % 60);
 		if (random() % 4 == 0)
 			workers_settings_pin(settings, name, want[random() % SERVICES].service,
-					   random() % 3);
+					     random() % 3);
 		else
 			set_state(name, states[random() % 4]);
 		work_out();
@@ -394,9 +395,9 @@ Test(workers_assign, chance_breaks_no_rule)
 					continue;
 				cr_assert_eq(w->state, WORKER_ACTIVE);
 				cr_assert_str_eq(w->spec.model, "m");
-				cr_assert_neq(
-					workers_settings_pinned(settings, w->spec.name, want[s].service),
-					ASSIGN_OUT);
+				cr_assert_neq(workers_settings_pinned(settings, w->spec.name,
+								      want[s].service),
+					      ASSIGN_OUT);
 			}
 		}
 	}

@@ -6,7 +6,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 
 static inline struct worker *fixture_register(struct worker_pool *pool, const char *name,
 					      uint32_t slots, uint32_t batch, uint32_t weight)

@@ -2,7 +2,8 @@
 /* The speed of a worker, estimated from its answers, and how earliest-finish uses it. */
 #include <criterion/criterion.h>
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 #include "workers_fixture.h"
 
 #define MS 1000000ull

@@ -2,7 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 #include "workers_fixture.h"
 
 static struct worker *add_worker(struct worker_pool *pool, unsigned int i, uint32_t weight)

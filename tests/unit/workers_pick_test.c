@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 
 static struct worker_pool *pool;
 static struct pick_load load;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "schedule/lanes.h"
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 
 #define SERVICES 4
 #define STEPS    40000

@@ -2,7 +2,8 @@
 /* Policies that use weights, and how slow start changes the weights. */
 #include <criterion/criterion.h>
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 #include "workers_fixture.h"
 
 static struct worker_pool *pool;

@@ -250,9 +250,7 @@ struct lb_service_stats walk_service_stats(const struct walk *w, unsigned int se
 /* The flow of a packet's client on the first port, on whichever lcore; NULL: there is none. */
 struct flow *walk_flow(struct walk *w, const struct packet *packet);
 
-/* --- tables of rows
- * -------------------------------------------------------------------------------
- */
+/* --- tables of rows --------------------------------------------------------------------------- */
 
 /* One frame in; what comes of it after the workers, if there are any, have answered. */
 struct walk_row {

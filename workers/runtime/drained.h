@@ -6,8 +6,8 @@
  *
  * Owner: the thread that polls the rings; it calls drained_poll() once per iteration.
  */
-#ifndef RDMA_DRAINED_H
-#define RDMA_DRAINED_H
+#ifndef RUNTIME_DRAINED_H
+#define RUNTIME_DRAINED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Formats one log line for people or programs. A message is "module: words key=value
  * key=\"two words\""; the pairs become fields. Pure.
  */
-#ifndef LOG_LINE_H
-#define LOG_LINE_H
+#ifndef RUNTIME_LOG_LINE_H
+#define RUNTIME_LOG_LINE_H
 
 #include <stddef.h>
 #include <time.h>

@@ -3,8 +3,8 @@
  * Writes the log to stderr, one line per write(), in a format of log_line.h. Takes all lines of
  * rte_log(), DPDK's own included. Any thread may log.
  */
-#ifndef LOG_SINK_H
-#define LOG_SINK_H
+#ifndef RUNTIME_LOG_SINK_H
+#define RUNTIME_LOG_SINK_H
 
 #include "runtime/log_line.h"
 

@@ -4,8 +4,8 @@
  * wakes the owner, and waits until the owner has made the call between two iterations of its loop.
  * That keeps every queue pair and table single-threaded without a lock on the packet path.
  */
-#ifndef RDMA_MAILBOX_H
-#define RDMA_MAILBOX_H
+#ifndef RUNTIME_MAILBOX_H
+#define RUNTIME_MAILBOX_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * discovery (RFC 4861), the parts that an end host needs. Pure: bytes in, bytes out.
  * IPv4 addresses are ::ffff:a.b.c.d throughout.
  */
-#ifndef RDMA_NEIGH_H
-#define RDMA_NEIGH_H
+#ifndef RUNTIME_NEIGH_H
+#define RUNTIME_NEIGH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Notifies the service manager by the protocol of sd_notify(3): datagrams of "KEY=value" lines to
  * the socket in $NOTIFY_SOCKET. Without that variable the calls do nothing.
  */
-#ifndef NOTIFY_H
-#define NOTIFY_H
+#ifndef RUNTIME_NOTIFY_H
+#define RUNTIME_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  *
  * Threads: open and close on the main thread while no other thread uses the port.
  */
-#ifndef RDMA_PORT_H
-#define RDMA_PORT_H
+#ifndef RUNTIME_PORT_H
+#define RUNTIME_PORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

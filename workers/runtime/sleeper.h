@@ -10,8 +10,8 @@
  *
  * Owner: the sleeping thread; any thread may call sleeper_wake().
  */
-#ifndef RDMA_SLEEPER_H
-#define RDMA_SLEEPER_H
+#ifndef RUNTIME_SLEEPER_H
+#define RUNTIME_SLEEPER_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * nothing; callers check txq_room() before they push. A packet that the driver refuses is freed and
  * counted, because it would block all packets behind it. Owner: the lcore of the queue.
  */
-#ifndef RDMA_TXQ_H
-#define RDMA_TXQ_H
+#ifndef RUNTIME_TXQ_H
+#define RUNTIME_TXQ_H
 
 #include <stdint.h>
 #include <string.h>

@@ -36,10 +36,10 @@ static unsigned int pick_table_members(struct worker_pool *pool, const struct wo
 
 static void pick_table_add(struct pick_table *table, uint16_t number)
 {
-	uint32_t block = number / LOAD_BLOCK;
+	uint32_t block = number / WORKER_BLOCK;
 
 	table->worker[table->n++] = number;
-	table->member[block] |= 1u << number % LOAD_BLOCK;
+	table->member[block] |= 1u << number % WORKER_BLOCK;
 	table->blocks |= 1u << block;
 }
 

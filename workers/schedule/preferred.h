@@ -11,7 +11,7 @@
 #ifndef WORKERS_PREFERRED_H
 #define WORKERS_PREFERRED_H
 
-#include "workers.h"
+#include "schedule/pick.h"
 
 /* Outstanding requests of all workers of a table at one moment. One per lcore and service; starts
  * as zeros. */

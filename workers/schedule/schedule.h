@@ -6,7 +6,8 @@
 #ifndef WORKERS_SCHEDULE_H
 #define WORKERS_SCHEDULE_H
 
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 
 struct schedule_policy {
 	const char *name; /* as in the configuration file */
@@ -42,12 +43,12 @@ static inline bool schedule_has_credit(const struct pick_load *load, uint16_t wo
 static inline uint16_t schedule_next(const struct pick_table *table, const struct pick_load *load,
 				     uint32_t start)
 {
-	uint32_t block = start / LOAD_BLOCK % LOAD_BLOCKS, lane = start % LOAD_BLOCK;
+	uint32_t block = start / WORKER_BLOCK % WORKER_BLOCKS, lane = start % WORKER_BLOCK;
 	uint32_t first = table->member[block] & load->open[block];
 	uint32_t later = first & ~0u << lane, blocks;
 
 	if (later != 0)
-		return block * LOAD_BLOCK + (uint32_t)__builtin_ctz(later);
+		return block * WORKER_BLOCK + (uint32_t)__builtin_ctz(later);
 	/* Blocks after it, then blocks before it; its own lower workers last. */
 	for (int round = 0; round < 2; round++) {
 		uint64_t after = ~UINT64_C(0) << (block + 1);
@@ -58,7 +59,7 @@ static inline uint16_t schedule_next(const struct pick_table *table, const struc
 			uint32_t lanes = table->member[b] & load->open[b];
 
 			if (lanes != 0)
-				return b * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+				return b * WORKER_BLOCK + (uint32_t)__builtin_ctz(lanes);
 		}
 	}
 	return WORKER_NONE;

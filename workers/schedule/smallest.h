@@ -22,7 +22,7 @@
  */
 static inline uint32_t smallest_follow(struct pick_state *state, uint16_t change, bool equals)
 {
-	uint32_t block = change % WORKERS_MAX / LOAD_BLOCK, bit = 1u << change % LOAD_BLOCK;
+	uint32_t block = change % WORKERS_MAX / WORKER_BLOCK, bit = 1u << change % WORKER_BLOCK;
 	uint32_t now = 1u << block;
 
 	if (equals && change & LOAD_ROSE) {
@@ -48,7 +48,7 @@ static inline bool smallest_changed(const struct pick_table *table, const struct
 			now |= smallest_follow(state, load->recent[++c % LOAD_RECENT], equals);
 	} else {
 		/* After 2^31 changes the low halves are ambiguous: search all blocks. */
-		for (uint32_t b = 0; b < LOAD_BLOCKS; b++)
+		for (uint32_t b = 0; b < WORKER_BLOCKS; b++)
 			now |= (uint32_t)(n > INT32_MAX ||
 					  (int32_t)(load->changed[b] - (uint32_t)state->seen) > 0)
 			       << b;
@@ -70,8 +70,9 @@ static inline void smallest_search(const struct pick_table *table, const struct 
 		least = lanes_least(state->key, same);
 	for (; changed != 0; changed &= changed - 1) {
 		uint32_t b = (uint32_t)__builtin_ctz(changed);
-		struct lanes_least of = lanes_least_loaded(load->outstanding, keys, b * LOAD_BLOCK,
-							   table->member[b] & load->open[b]);
+		struct lanes_least of =
+			lanes_least_loaded(load->outstanding, keys, b * WORKER_BLOCK,
+					   table->member[b] & load->open[b]);
 
 		state->key[b] = of.key;
 		state->lanes[b] = of.lanes;
@@ -87,17 +88,17 @@ static inline void smallest_search(const struct pick_table *table, const struct 
 /* The first worker with the smallest key from number <start> on, wrapping around. */
 static inline uint16_t smallest_in_turn(const struct pick_state *state, uint32_t start)
 {
-	uint32_t block = start / LOAD_BLOCK % LOAD_BLOCKS, lanes = 0;
+	uint32_t block = start / WORKER_BLOCK % WORKER_BLOCKS, lanes = 0;
 	uint32_t blocks = state->blocks & ~state->stale;
 	uint32_t later = blocks & (uint32_t)(~UINT64_C(0) << (block + 1));
 
 	if (blocks >> block & 1)
-		lanes = state->lanes[block] & ~0u << start % LOAD_BLOCK;
+		lanes = state->lanes[block] & ~0u << start % WORKER_BLOCK;
 	if (lanes == 0) {
 		block = (uint32_t)__builtin_ctz(later != 0 ? later : blocks);
 		lanes = state->lanes[block];
 	}
-	return block * LOAD_BLOCK + (uint32_t)__builtin_ctz(lanes);
+	return block * WORKER_BLOCK + (uint32_t)__builtin_ctz(lanes);
 }
 
 static inline uint16_t smallest_pick(const struct pick_table *table, const struct pick_load *load,

@@ -69,9 +69,7 @@ struct load_work e2e_work(const struct e2e_options *o);
 /* Of digits: how many of the pictures that no training has seen were recognised. */
 double e2e_work_accuracy(void);
 
-/* --- e2e_load.c: the closed loop
- * ------------------------------------------------------------------
- */
+/* --- e2e_load.c: the closed loop -------------------------------------------------------------- */
 
 /*
  * Send <requests>, keep the window full, and account for each in <tally>, which the caller

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/options.h"
-#include "pool/pool.h"
+#include "pool/pool_bench.h"
 
 #define RUNS_DEFAULT 9
 

@@ -10,7 +10,7 @@
 
 #include <x86intrin.h>
 
-#include "pool/pool.h"
+#include "pool/pool_bench.h"
 
 #define BURST         32
 #define BURSTS        2000

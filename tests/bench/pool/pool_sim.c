@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/pool.h"
+#include "pool/pool_bench.h"
 
 #define WORKERS  4
 #define SLOTS    256

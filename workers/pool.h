@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The facade of this folder's pure part: pool.c, the pool of registered workers, and pick.c, the
- * table that lcores pick from.
+ * The pool of registered workers: what their agents registered, and the state of each. Pure.
  *
- * Threads: the pool belongs to the control thread. Lcores read struct pick_table only, which is
- * immutable once published; the load balancer swaps the pointer, and frees the old table when QSBR
- * shows that no lcore reads it.
+ * Threads: the pool belongs to the control thread. Lcores read pick tables only (schedule/pick.h).
  */
-#ifndef WORKERS_H
-#define WORKERS_H
+#ifndef WORKERS_POOL_H
+#define WORKERS_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "outlier.h"
-
-#define WORKERS_MAX       1024
-#define WORKER_NAME_MAX   64
-#define WORKER_NONE       UINT16_MAX
-#define WORKER_REASON_MAX 128
-#define WORKER_SLOTS_MAX  32768 /* struct pick_load counts slots in 16 bits */
-#define WORKER_BYTES_MAX  (16u << 20)
-#define WORKER_WEIGHT_MAX 256
-#define WORKER_SHARE_FULL 1000 /* per mille of its weight: slow start is over */
-#define WORKER_LABELS_MAX 16
-
-#include "load.h"
+#include "worker_limits.h"
 
 enum worker_state {
 	WORKER_GONE = 0, /* the place is free */
@@ -144,116 +130,5 @@ uint16_t workers_slow_start_share(uint64_t age_ms, uint32_t slow_start_ms);
 const char *workers_label(const struct worker *worker, const char *key);
 /* Workers in this state; for WORKER_GONE the free places. */
 unsigned int workers_count(const struct worker_pool *pool, enum worker_state state);
-
-/* --- choosing ---------------------------------------------------------------------------- */
-
-enum pick_policy {
-	PICK_ROUND_ROBIN,
-	PICK_WEIGHTED,
-	PICK_MAGLEV,
-	PICK_LEAST_OUTSTANDING,
-	PICK_POWER_OF_TWO,
-	PICK_EARLIEST_FINISH,
-	PICK_POLICIES,
-};
-const char *pick_policy_name(enum pick_policy policy);
-
-/* A set of workers, by number. */
-struct worker_set {
-	uint32_t block[LOAD_BLOCKS];
-};
-
-static inline bool worker_set_has(const struct worker_set *set, unsigned int number)
-{
-	return set->block[number / LOAD_BLOCK] >> number % LOAD_BLOCK & 1;
-}
-
-static inline void worker_set_add(struct worker_set *set, unsigned int number)
-{
-	set->block[number / LOAD_BLOCK] |= 1u << number % LOAD_BLOCK;
-}
-
-static inline void worker_set_join(struct worker_set *set, const struct worker_set *other)
-{
-	for (unsigned int i = 0; i < LOAD_BLOCKS; i++)
-		set->block[i] |= other->block[i];
-}
-
-static inline unsigned int worker_set_count(const struct worker_set *set)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < LOAD_BLOCKS; i++)
-		n += (unsigned int)__builtin_popcount(set->block[i]);
-	return n;
-}
-
-/* The active workers of one service, in the order of their numbers. Immutable once published. */
-struct pick_table {
-	enum pick_policy policy;
-	uint16_t n;
-	uint16_t soon;                /* suspect and probing workers that may join it soon */
-	uint64_t serial;              /* unique among this process's tables; never 0 */
-	uint32_t blocks;              /* bit b: block b of load.h has members */
-	uint32_t member[LOAD_BLOCKS]; /* one bit per worker number */
-	/* Silent workers whose flows wait for them. Filled by the caller before it publishes. */
-	struct worker_set away;
-	/* Arrays that the policy prepares; NULL where it prepares none. */
-	float *cost;    /* by worker number: of one outstanding request, less for heavier workers */
-	float capacity; /* the sum of 1 / cost; n where costs are the same */
-	uint16_t *entry; /* worker numbers, by hash (maglev) or turn (weighted) */
-	uint32_t n_entries;
-	uint16_t worker[];
-};
-
-/*
- * Create a table of the active workers in <in>; it may have none. <soon> is the table's field.
- * Keeps no pointer into the pool. NULL with errno ENOMEM.
- */
-struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
-						const struct worker_set *in, uint16_t soon,
-						enum pick_policy policy);
-/* Create a table of all active workers whose model is <model>. */
-struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
-					     enum pick_policy policy);
-void workers_pick_table_destroy(struct pick_table *table);
-/* Entries of maglev's tables, a prime. Only tests set it, to a smaller prime. */
-extern uint32_t workers_maglev_size;
-
-/*
- * One lcore's state of picks for one service. It starts as zeros and outlives tables; only
- * workers_pick() reads and writes it.
- */
-struct pick_state {
-	uint64_t serial; /* of the table that the rest describes */
-	uint64_t seen;   /* pick_load.changes at the last pick */
-	uint64_t random;
-	uint32_t turn;          /* worker number or entry where the next round-robin step starts */
-	uint32_t stale;         /* one bit per block: its key and lanes are out of date */
-	uint32_t least, blocks; /* the smallest of all keys; one bit per block that has it */
-	uint32_t key[LOAD_BLOCKS];   /* the smallest key of each block */
-	uint32_t lanes[LOAD_BLOCKS]; /* one bit per worker of the block that has that key */
-};
-
-/*
- * Pick the worker for a request of a flow with this hash. WORKER_NONE if the named worker (maglev)
- * or every worker (other policies) has no credit. <load> and <state> are the lcore's own;
- * earliest-finish also writes guesses into <load> for workers that have not answered yet.
- */
-uint16_t workers_pick(const struct pick_table *table, struct pick_load *load, uint32_t hash,
-		      struct pick_state *state);
-
-/* True when <worker> is in the table. For flows that stay with their worker. */
-static inline bool workers_pick_table_has(const struct pick_table *table, uint16_t worker)
-{
-	return worker < WORKERS_MAX &&
-	       table->member[worker / LOAD_BLOCK] >> worker % LOAD_BLOCK & 1;
-}
-
-/* True when <worker> is silent, but its flows should still wait for it. */
-static inline bool workers_pick_table_awaits(const struct pick_table *table, uint16_t worker)
-{
-	return worker < WORKERS_MAX && worker_set_has(&table->away, worker);
-}
 
 #endif

@@ -4,7 +4,8 @@
 #define BENCH_POOL_H
 
 #include "common/report.h"
-#include "workers.h"
+#include "pool.h"
+#include "schedule/pick.h"
 
 #define POOL_MODEL "bench"
 

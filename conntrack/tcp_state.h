@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transition table of tcp_state.c. Private to tcp.c and the unit tests. */
-#ifndef CONNTRACK_TCP_INTERNAL_H
-#define CONNTRACK_TCP_INTERNAL_H
+/* The transition table of tcp_state.c. Private to conntrack/tcp*.c and the unit tests. */
+#ifndef CONNTRACK_TCP_STATE_H
+#define CONNTRACK_TCP_STATE_H
 
 #include "tcp.h"
 
