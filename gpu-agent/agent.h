@@ -45,7 +45,7 @@ struct agent_options {
 	bool processes;    /* several workers have a process each, under a supervisor */
 	uint32_t hang_ms;  /* a loop or process that gives no sign of life for this long is ended */
 	uint32_t start_ms; /* a supervised worker that is not up after this long is ended */
-	const char *log_level;
+	int log_level;  /* 0: errors, to 4: debug */
 	int log_format; /* enum log_format */
 	/* TLS by the first three, or by the token; NULL: not given */
 	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
@@ -58,6 +58,8 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o);
 
 /* Parse "10.9.0.11" or "fd00::11" into <out>. False when it is not an IP address. */
 bool agent_address_parse(const char *text, struct rnic_address *out);
+/* Take "10.9.0.11/24" into the <options>, a struct agent_options: OPTION_CALL's take(). */
+int agent_prefix_take(void *options, const char *text, char *error, size_t size);
 const char *agent_address_format(const struct rnic_address *address, char *text, size_t size);
 
 /* --- doorbell_agent.c --------------------------------------------------------------------------

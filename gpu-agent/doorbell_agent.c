@@ -4,7 +4,6 @@
  * balancer; after that this thread sleeps. Main thread, except doorbell_agent_stop().
  */
 #include <errno.h>
-#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,8 @@ static int agent_start_eal(const struct agent_options *o, char *program)
 			n += snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
 	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
 	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
-	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s", o->log_level);
+	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s",
+		 log_level_name((int)RTE_LOG_ERR + o->log_level));
 	arguments[argc++] = program;
 	arguments[argc++] = lcores;
 	/* The verbs engine has no packets, so it needs no hugepages. */
@@ -108,10 +108,11 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 		}
 		for (int i = 0; i < n; i++)
 			if (out[i] == gpu) {
-				log_sink_print(RTE_LOG_ERR,
-					     "doorbell-agent: --gpu: GPU %ld is given twice; give "
-					     "it once",
-					     gpu);
+				log_sink_print(
+					RTE_LOG_ERR,
+					"doorbell-agent: --gpu: GPU %ld is given twice; give "
+					"it once",
+					gpu);
 				return -1;
 			}
 		out[n++] = gpu;
@@ -215,9 +216,9 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 
 	if (w->graph != NULL && strcmp(o->gpus, "auto") != 0) {
 		log_sink_print(RTE_LOG_ERR,
-			     "doorbell-agent: --gpu: the graph can run on its GPU %d only; leave "
-			     "--gpu out",
-			     w->graph->graph.gpu);
+			       "doorbell-agent: --gpu: the graph can run on its GPU %d only; leave "
+			       "--gpu out",
+			       w->graph->graph.gpu);
 		return false;
 	}
 	if (w->graph != NULL && o->workers > 1) {
@@ -417,10 +418,10 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	if (on_gpu)
 		o->idle_sleep = false;
 	if (agent_start_eal(o, program) < 0) {
-		log_sink_print(RTE_LOG_ERR,
-			     "doorbell-agent: the EAL did not start (reason above); %s",
-			     o->hugepages ? "are there free hugepages? --no-hugepages does without"
-					  : "is there enough memory for --memory-mb?");
+		log_sink_print(
+			RTE_LOG_ERR, "doorbell-agent: the EAL did not start (reason above); %s",
+			o->hugepages ? "are there free hugepages? --no-hugepages does without"
+				     : "is there enough memory for --memory-mb?");
 		goto unload;
 	}
 	rnic = agent_open_rnic(o, on_gpu, error, sizeof(error));
@@ -444,7 +445,7 @@ static bool first_time(void)
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
 		return true;
 	log_sink_print(RTE_LOG_ERR,
-		     "doorbell-agent: it can run only once per process, and has run already");
+		       "doorbell-agent: it can run only once per process, and has run already");
 	return false;
 }
 
@@ -462,30 +463,9 @@ static int watch_stops(void)
 	return fd;
 }
 
-static void free_arguments(char **copy)
-{
-	for (int i = 0; copy[i] != NULL; i++)
-		free(copy[i]);
-	free(copy);
-}
-
-/* Copy the arguments: parsing the options cuts them up, and the supervisor passes them on whole.
- * NULL: no memory. */
-static char **copy_arguments(int argc, char **argv)
-{
-	char **copy = calloc((size_t)argc + 1, sizeof(*copy));
-
-	for (int i = 0; copy != NULL && i < argc; i++) {
-		copy[i] = strdup(argv[i]);
-		if (copy[i] == NULL) {
-			free_arguments(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
-static int run_or_supervise(int argc, char **argv, char **whole, const struct doorbell_graph *graph)
+/* <supervise>: several workers may have a process each. */
+static int run_or_supervise(int argc, char **argv, bool supervise,
+			    const struct doorbell_graph *graph)
 {
 	static struct workers workers;
 	static struct graph_model model;
@@ -493,7 +473,6 @@ static int run_or_supervise(int argc, char **argv, char **whole, const struct do
 	char error[512];
 	int ret;
 
-	optind = 0; /* restart getopt: the process may have parsed options of its own */
 	ret = agent_options_parse(argc, argv, &options);
 	if (ret != 0)
 		return ret == 1 ? EXIT_SUCCESS : ret;
@@ -517,27 +496,17 @@ static int run_or_supervise(int argc, char **argv, char **whole, const struct do
 		return EXIT_FAILURE;
 	}
 	/* The descriptor stays open: doorbell_agent_stop() may be using it in another thread. */
-	if (whole != NULL && agent_supervisor_wanted(&options))
-		return agent_supervisor_run(argc, whole, &options, &workers.notify,
-					    workers.stop_fd);
+	if (supervise && agent_supervisor_wanted(&options))
+		return agent_supervisor_run(argc, argv, &options, &workers.notify, workers.stop_fd);
 	return run_workers(&workers, &options, argv[0]);
 }
 
 int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph)
 {
-	return run_or_supervise(argc, argv, NULL, graph);
+	return run_or_supervise(argc, argv, false, graph);
 }
 
 int agent_main(int argc, char **argv)
 {
-	char **whole = copy_arguments(argc, argv);
-	int ret;
-
-	if (whole == NULL) {
-		fputs("doorbell-agent: no memory\n", stderr);
-		return EXIT_FAILURE;
-	}
-	ret = run_or_supervise(argc, argv, whole, NULL);
-	free_arguments(whole);
-	return ret;
+	return run_or_supervise(argc, argv, true, NULL);
 }

@@ -31,7 +31,7 @@ struct doorbell_graph {
  * Run the agent with the command line of doorbell-agent until it has left; returns the program's
  * exit status. It runs on the calling thread, and logs to stderr. <graph> is the model, and --model
  * is what services call it; NULL: --model is a plug-in. Once per process. <argv> is as main() gets
- * it: writable, and valid until this returns. The caller handles signals, and ignores SIGPIPE.
+ * it, and must stay valid until this returns. The caller handles signals, and ignores SIGPIPE.
  */
 int doorbell_agent_run(int argc, char **argv, const struct doorbell_graph *graph);
 

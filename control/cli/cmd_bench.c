@@ -49,7 +49,7 @@ static json_t *services_here(void)
 	return result;
 }
 
-static bool is_service(const json_t *services, const struct address *to)
+static bool is_service(const json_t *services, const struct endpoint_address *to)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&to->socket;
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to->socket;

@@ -51,21 +51,23 @@ int endpoint_parse(const char *text, struct endpoint *endpoint)
 	return 0;
 }
 
-int endpoint_socket(const struct endpoint *endpoint, struct sockaddr_storage *address,
-		    socklen_t *length)
+int endpoint_address_parse(const char *text, struct endpoint_address *address)
 {
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)address;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)address;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&address->socket;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&address->socket;
+	struct endpoint endpoint;
 
 	memset(address, 0, sizeof(*address));
-	if (endpoint->bracketed) {
+	if (endpoint_parse(text, &endpoint) != 0)
+		return -EINVAL;
+	if (endpoint.bracketed) {
 		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(endpoint->port);
-		*length = sizeof(*v6);
-		return inet_pton(AF_INET6, endpoint->host, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
+		v6->sin6_port = htons(endpoint.port);
+		address->length = sizeof(*v6);
+		return inet_pton(AF_INET6, endpoint.host, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
 	}
 	v4->sin_family = AF_INET;
-	v4->sin_port = htons(endpoint->port);
-	*length = sizeof(*v4);
-	return inet_pton(AF_INET, endpoint->host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
+	v4->sin_port = htons(endpoint.port);
+	address->length = sizeof(*v4);
+	return inet_pton(AF_INET, endpoint.host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
 }

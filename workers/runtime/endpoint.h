@@ -21,11 +21,18 @@ struct endpoint {
  * brackets. */
 int endpoint_parse(const char *text, struct endpoint *endpoint);
 
+/* An endpoint as sockets take it. */
+struct endpoint_address {
+	struct sockaddr_storage socket;
+	socklen_t length; /* 0: not given */
+};
+
+#define ENDPOINT_ADDRESS_FORM "ADDR:PORT; write 192.0.2.1:9000 or [2001:db8::1]:9000"
+
 /*
- * Convert an endpoint whose host is an IPv4 address or an IPv6 address in brackets. 0, or -EINVAL
+ * Parse <text>, whose host must be an IPv4 address or an IPv6 address in brackets. 0, or -EINVAL
  * for anything else, names included.
  */
-int endpoint_socket(const struct endpoint *endpoint, struct sockaddr_storage *address,
-		    socklen_t *length);
+int endpoint_address_parse(const char *text, struct endpoint_address *address);
 
 #endif

@@ -52,8 +52,6 @@ struct bench_options {
 	const char *hgrm;                     /* file for the distribution */
 	const char *dpdk, *address, *gateway; /* DPDK mode */
 	enum bench_verify compare;
-	const char *verify;   /* name of <compare>, as given */
-	const char *arrivals; /* "poisson" or "even", as given */
 };
 
 /* One thread of a run: its flows, its requests. */

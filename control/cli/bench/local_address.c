@@ -13,7 +13,7 @@
 
 #define NAMESPACES "/run/netns"
 
-static bool local_address_is_same(const struct address *a, const struct sockaddr *b)
+static bool local_address_is_same(const struct endpoint_address *a, const struct sockaddr *b)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&a->socket;
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&a->socket;
@@ -28,14 +28,14 @@ static bool local_address_is_same(const struct address *a, const struct sockaddr
 }
 
 /* All of 127.0.0.0/8 is this host, not only the address that an interface has. */
-static bool is_loopback(const struct address *a)
+static bool is_loopback(const struct endpoint_address *a)
 {
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&a->socket;
 
 	return a->socket.ss_family == AF_INET && ntohl(a4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-static bool is_of_interfaces(const struct address *address)
+static bool is_of_interfaces(const struct endpoint_address *address)
 {
 	struct ifaddrs *list;
 	bool found = false;
@@ -49,7 +49,7 @@ static bool is_of_interfaces(const struct address *address)
 }
 
 struct visit {
-	const struct address *address;
+	const struct endpoint_address *address;
 	bool found;
 };
 
@@ -73,7 +73,7 @@ static void *visit_namespaces(void *context)
 	return NULL;
 }
 
-bool local_address_is(const struct address *address)
+bool local_address_is(const struct endpoint_address *address)
 {
 	struct visit visit = {.address = address};
 	pthread_t thread;

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-#include "cli/bench/option_table.h"
+#include "runtime/endpoint.h"
 
 /* True when the address is of this network namespace, or of a named one (ip netns) that this user
  * may enter. */
-bool local_address_is(const struct address *address);
+bool local_address_is(const struct endpoint_address *address);
 
 #endif

@@ -20,10 +20,10 @@ int mix_to(void *context, const char *text, char *error, size_t size)
 	struct mix_target *target = &mix->target[mix->n_targets];
 
 	if (mix->n_targets == MIX_TARGETS)
-		return mix_error(error, size, "that is one target too many; give at most 16");
+		return mix_error(error, size, "is one target too many; give at most 16");
 	*target = (struct mix_target){.share = 1};
-	if (address_parse(text, &target->to) != 0)
-		return mix_error(error, size, "must be like 192.0.2.1:9000 or [2001:db8::1]:9000");
+	if (endpoint_address_parse(text, &target->to) != 0)
+		return mix_error(error, size, "is not " ENDPOINT_ADDRESS_FORM);
 	snprintf(target->name, sizeof(target->name), "%s", text);
 	mix->n_targets++;
 	return 0;
@@ -42,9 +42,9 @@ int mix_share(void *context, const char *text, char *error, size_t size)
 	char *end;
 
 	if (mix->n_targets == 0)
-		return mix_error(error, size, "give it behind the --to that it is of");
+		return mix_error(error, size, "has no target; give it behind the --to that it is of");
 	if (!weight_parse(text, &end, &mix->target[mix->n_targets - 1].share) || *end != '\0')
-		return mix_error(error, size, "must be a number above 0");
+		return mix_error(error, size, "is not a number above 0");
 	return 0;
 }
 
@@ -80,7 +80,7 @@ int mix_sizes(void *context, const char *text, char *error, size_t size)
 	}
 	return mix_error(
 		error, size,
-		"must be sizes from 8 to 65507 bytes with weights, at most 32, like 64:9,1024:1");
+		"is not a list of sizes from 8 to 65507 bytes with weights, at most 32; write 64:9,1024:1");
 }
 
 void mix_complete(struct mix *mix)

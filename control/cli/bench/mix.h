@@ -4,7 +4,7 @@
 #define BENCH_MIX_H
 
 #include "cli/bench/arrivals.h"
-#include "cli/bench/option_table.h"
+#include "runtime/endpoint.h"
 
 #include <stdint.h>
 
@@ -15,7 +15,7 @@
 #define MIX_SIZE_DEFAULT 64
 
 struct mix_target {
-	struct address to;
+	struct endpoint_address to;
 	char name[64]; /* as it was given */
 	double share;
 	unsigned int n_sizes;

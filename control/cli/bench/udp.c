@@ -35,7 +35,7 @@ static bool is_unreachable(int error)
 
 static int flow_open(struct transport *t, uint32_t flow, const struct mix_target *target)
 {
-	const struct address *to = &target->to;
+	const struct endpoint_address *to = &target->to;
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = flow};
 	int buffer = SOCKET_BUFFER;
 	int fd = socket(to->socket.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

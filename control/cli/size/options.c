@@ -2,24 +2,24 @@
 /* The command line of doorbell size. */
 #include "cli/size/size.h"
 
-#include "cli/bench/option_table.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define USAGE                                                                                      \
-	"doorbell size --rate N --each-us T [--batch-us T] [--p99-us T] [...]\n"                   \
-	"How many workers, links and slots a service needs, and what latency to expect. A\n"       \
-	"batch of n requests takes the model --batch-us + n * --each-us. Simulates the queues;\n"  \
-	"needs no daemon. Exits with 1 if --p99-us cannot be kept."
+#include "runtime/option_table.h"
 
 #define RATE_MAX  1000000000
 #define US_MAX    1000000000
 #define GBPS_MAX  10000
 #define BYTES_MAX (16u << 20)
 
-static const char *const policies[SIZE_POLICIES] = {
+static const char usage[] =
+	"doorbell size --rate N --each-us T [--batch-us T] [--p99-us T] [...]\n"
+	"How many workers, links and slots a service needs, and what latency to expect. A\n"
+	"batch of n requests takes the model --batch-us + n * --each-us. Simulates the queues;\n"
+	"needs no daemon. Exits with 1 if --p99-us cannot be kept.";
+
+static const char *const policies[SIZE_POLICIES + 1] = {
 	[SIZE_LEAST_OUTSTANDING] = "least-outstanding",
 	[SIZE_POWER_OF_TWO] = "power-of-two",
 	[SIZE_ROUND_ROBIN] = "round-robin",
@@ -35,101 +35,59 @@ enum size_policy size_policy_find(const char *name)
 	return policy;
 }
 
-static int take_policy(void *value, const char *text, char *error, size_t size)
-{
-	enum size_policy *policy = value;
+static const char *const spreads[] = {"fixed", "exponential", NULL};
 
-	*policy = size_policy_find(text);
-	if (*policy < SIZE_POLICIES)
-		return 0;
-	snprintf(error, size, "must be least-outstanding, power-of-two, round-robin or random");
-	return -EINVAL;
-}
+struct size_options {
+	struct size_question question;
+	bool json;
+};
 
-static int take_spread(void *value, const char *text, char *error, size_t size)
-{
-	bool *exponential = value;
+#define AT(field) OPTION_AT(struct size_options, field)
 
-	*exponential = strcmp(text, "exponential") == 0;
-	if (*exponential || strcmp(text, "fixed") == 0)
-		return 0;
-	snprintf(error, size, "must be fixed or exponential");
-	return -EINVAL;
-}
+static const struct option_row rows[] = {
+	{"rate", OPTION_REAL, AT(question.rate), "N", "requests per second (needed)", 0, RATE_MAX},
+	{"request", OPTION_NUMBER, AT(question.request_bytes), "N", "bytes of a request", 0,
+	 BYTES_MAX},
+	{"reply", OPTION_NUMBER, AT(question.reply_bytes), "N", "bytes of a reply", 0, BYTES_MAX},
+	{"each-us", OPTION_REAL, AT(question.each_us), "N",
+	 "the model's time for each request of a batch (one of these is needed)", 0, US_MAX},
+	{"batch-us", OPTION_REAL, AT(question.batch_us), "N",
+	 "the model's time for a batch, independent of its size", 0, US_MAX},
+	{"max-batch", OPTION_NUMBER, AT(question.max_batch), "N", "requests in a batch", 1, 65536},
+	{"batch-timeout-us", OPTION_REAL, AT(question.batch_timeout_us), "N",
+	 "how long a batch waits to fill", 0, US_MAX},
+	{"run-times", OPTION_WORD, AT(question.exponential), NULL, "of the model",
+	 .words = spreads},
+	{"p99-us", OPTION_REAL, AT(question.p99_us), "N",
+	 "99 % of replies come within this; without: it only keeps up", 0, US_MAX},
+	{"workers", OPTION_NUMBER, AT(question.workers), "N",
+	 "what to expect of so many, instead of finding how many", 1, SIZE_WORKERS_MAX},
+	{"policy", OPTION_WORD, AT(question.policy), NULL, "that chooses a worker",
+	 .words = policies},
+	{"slots", OPTION_NUMBER, AT(question.slots), "N", "per worker and data-plane core", 2,
+	 32768},
+	{"lcores", OPTION_NUMBER, AT(question.lcores), "N", "data-plane cores of the load balancer",
+	 1, 128},
+	{"rtt-us", OPTION_REAL, AT(question.rtt_us), "N",
+	 "a request's time without the model, software included", 0, US_MAX},
+	{"client-gbps", OPTION_REAL, AT(question.client_gbps), "N",
+	 "link of the load balancer to the clients", 0, GBPS_MAX},
+	{"fabric-gbps", OPTION_REAL, AT(question.fabric_gbps), "N",
+	 "link of the load balancer to the fabric", 0, GBPS_MAX},
+	{"worker-gbps", OPTION_REAL, AT(question.worker_gbps), "N", "link of a worker", 0,
+	 GBPS_MAX},
+	{"mtu", OPTION_NUMBER, AT(question.mtu), "N", "IP, of both networks", 576, 9216},
+	{"epsilon", OPTION_REAL, AT(question.epsilon), "N",
+	 "what remoting may add to the model's time, as a share", 0, 1000},
+	{"seed", OPTION_NUMBER, AT(question.seed), "N", "of the simulation"},
+	{"simulated", OPTION_NUMBER, AT(question.simulated), "N", "requests to simulate", 100,
+	 20000000},
+	{"json", OPTION_FLAG, AT(json), NULL, "print JSON; the fields are in doorbell-json(5)"},
+	{0},
+};
 
-#define ROWS(q, json)                                                                              \
-	{                                                                                          \
-		{"rate", OPTION_REAL, &(q)->rate, 0, RATE_MAX, "requests per second (needed)"},    \
-			{"request", OPTION_NUMBER, &(q)->request_bytes,                            \
-			 0,         BYTES_MAX,     "bytes of a request"},                          \
-			{"reply", OPTION_NUMBER, &(q)->reply_bytes,                                \
-			 0,       BYTES_MAX,     "bytes of a reply"},                              \
-			{"each-us",                                                                \
-			 OPTION_REAL,                                                              \
-			 &(q)->each_us,                                                            \
-			 0,                                                                        \
-			 US_MAX,                                                                   \
-			 "the model's time for each request of a batch (one of these is needed)"}, \
-			{"batch-us",     OPTION_REAL,                                              \
-			 &(q)->batch_us, 0,                                                        \
-			 US_MAX,         "the model's time for a batch, independent of its size"}, \
-			{"max-batch", OPTION_NUMBER, &(q)->max_batch,                              \
-			 1,           65536,         "requests in a batch"},                       \
-			{"batch-timeout-us",                                                       \
-			 OPTION_REAL,                                                              \
-			 &(q)->batch_timeout_us,                                                   \
-			 0,                                                                        \
-			 US_MAX,                                                                   \
-			 "how long a batch waits to fill"},                                        \
-			{"run-times", OPTION_CALL, &(q)->exponential,                              \
-			 0,           0,           "fixed (default) or exponential",               \
-			 "WORD",      take_spread},                                                \
-			{"p99-us",                                                                 \
-			 OPTION_REAL,                                                              \
-			 &(q)->p99_us,                                                             \
-			 0,                                                                        \
-			 US_MAX,                                                                   \
-			 "99 % of replies come within this; without: it only keeps up"},           \
-			{"workers",                                                                \
-			 OPTION_NUMBER,                                                            \
-			 &(q)->workers,                                                            \
-			 1,                                                                        \
-			 SIZE_WORKERS_MAX,                                                         \
-			 "what to expect of so many, instead of finding how many"},                \
-			{"policy",                                                                 \
-			 OPTION_CALL,                                                              \
-			 &(q)->policy,                                                             \
-			 0,                                                                        \
-			 0,                                                                        \
-			 "least-outstanding (default), power-of-two, round-robin, random",         \
-			 "NAME",                                                                   \
-			 take_policy},                                                             \
-			{"slots", OPTION_NUMBER, &(q)->slots,                                      \
-			 2,       32768,         "per worker and data-plane core"},                \
-			{"lcores", OPTION_NUMBER, &(q)->lcores,                                    \
-			 1,        128,           "data-plane cores of the load balancer"},        \
-			{"rtt-us",     OPTION_REAL,                                                \
-			 &(q)->rtt_us, 0,                                                          \
-			 US_MAX,       "a request's time without the model, software included"},   \
-			{"client-gbps",     OPTION_REAL,                                           \
-			 &(q)->client_gbps, 0,                                                     \
-			 GBPS_MAX,          "link of the load balancer to the clients"},           \
-			{"fabric-gbps",     OPTION_REAL,                                           \
-			 &(q)->fabric_gbps, 0,                                                     \
-			 GBPS_MAX,          "link of the load balancer to the fabric"},            \
-			{"worker-gbps", OPTION_REAL,       &(q)->worker_gbps, 0,                   \
-			 GBPS_MAX,      "link of a worker"},                                       \
-			{"mtu", OPTION_NUMBER, &(q)->mtu, 576, 9216, "IP, of both networks"},      \
-			{"epsilon",     OPTION_REAL,                                               \
-			 &(q)->epsilon, 0,                                                         \
-			 1000,          "what remoting may add to the model's time, as a share"},  \
-			{"seed", OPTION_NUMBER, &(q)->seed, 0, UINT64_MAX, "of the simulation"},   \
-			{"simulated", OPTION_NUMBER, &(q)->simulated,                              \
-			 100,         20000000,      "requests to simulate"},                      \
-			{"json", OPTION_FLAG, json,                                                \
-			 0,      0,           "print JSON; the fields are in doorbell-json(5)"},        \
-			{0},                                                                       \
-	}
+static const struct option_table size_table = {
+	.program = "doorbell size", .usage = usage, .rows = rows};
 
 static const struct size_question defaults = {
 	.request_bytes = 1024,
@@ -174,20 +132,15 @@ static int size_options_check(const struct size_question *q)
 
 int size_options_read(int argc, char **argv, struct size_question *q, bool *json)
 {
-	const struct option_row table[] = ROWS(q, json);
-	int ret;
+	struct size_options options = {.question = defaults};
+	int ret = options_parse(&size_table, argc, argv, &options, NULL);
 
-	*q = defaults;
-	*json = false;
-	ret = options_parse(argc, argv, USAGE, table);
+	*q = options.question;
+	*json = options.json;
 	return ret != 0 ? ret : size_options_check(q);
 }
 
 void size_options_names(void)
 {
-	struct size_question none, *q = &none;
-	bool json;
-	const struct option_row table[] = ROWS(q, &json);
-
-	options_print_names(table);
+	options_print_names(rows);
 }

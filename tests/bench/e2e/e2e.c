@@ -6,13 +6,8 @@
 #include "e2e/e2e.h"
 #include "common/report.h"
 #include "common/wire_child.h"
+#include "runtime/option_table.h"
 
-#define USAGE                                                                                      \
-	"bench-e2e --device DEVICE --to VIP:PORT [option ...]\n"                                   \
-	"The client of e2e.sh, which starts the rest. With --data it sends digits, whose\n"        \
-	"answers it knows with --model and --weights; otherwise echo requests of --size. Exits "   \
-	"1\n"                                                                                      \
-	"if a reply was lost or wrong, or the run could not be made."
 /* Requests before the first run, so that every flow is known and every page touched. */
 #define WARM_UP 1000
 
@@ -24,9 +19,7 @@ static int check_options(const struct e2e_options *o)
 {
 	const char *problem = NULL;
 
-	if (o->device == NULL || o->load.to.length == 0)
-		problem = "--device and --to are needed";
-	else if (o->load.to.socket.ss_family != AF_INET)
+	if (o->load.to.socket.ss_family != AF_INET)
 		problem = "--to: only IPv4";
 	else if ((o->model == NULL) != (o->weights == NULL) ||
 		 (o->model != NULL && o->data == NULL))
@@ -36,33 +29,45 @@ static int check_options(const struct e2e_options *o)
 	return problem == NULL ? 0 : 2;
 }
 
+#define AT(field) OPTION_AT(struct e2e_options, field)
+
+static const struct option_row e2e_rows[] = {
+	{"device", OPTION_TEXT, AT(device), NULL, "devargs of the client's port", .required = true},
+	{"to", OPTION_ADDRESS, AT(load.to), NULL, "the service", .required = true},
+	{"requests", OPTION_NUMBER, AT(load.requests), NULL, "of each run", 1, 100000000},
+	{"runs", OPTION_NUMBER, AT(runs), NULL, "figures are their medians", 1, REPORT_RUNS_MAX},
+	{"flows", OPTION_NUMBER, AT(load.sockets), NULL, "UDP flows", 1, LOAD_SOCKETS_MAX},
+	{"window", OPTION_NUMBER, AT(load.window), NULL,
+	 "requests without a reply, all flows together", 1, E2E_WINDOW_MAX},
+	{"size", OPTION_NUMBER, AT(size), NULL, "bytes of an echo request", LOAD_ID_MIN,
+	 E2E_REQUEST_MAX},
+	{"timeout-ms", OPTION_NUMBER, AT(load.timeout_ms), NULL,
+	 "a request without a reply by then is lost", 1, 600000},
+	{"data", OPTION_TEXT, AT(data), NULL, "the images, digits.bin"},
+	{"model", OPTION_TEXT, AT(model), NULL, "the served plug-in, mlp.so"},
+	{"weights", OPTION_TEXT, AT(weights), NULL, "the served safetensors file"},
+	{"json", OPTION_TEXT, AT(json), NULL, "write the figures to this file"},
+	{"commit", OPTION_TEXT, AT(commit), NULL, "what was measured"},
+	{"machine", OPTION_TEXT, AT(machine), NULL, "and where"},
+	{"no-huge", OPTION_FLAG, AT(no_huge), NULL, "4 KiB pages"},
+	{"yield", OPTION_FLAG, AT(yield), NULL, "leave an idle CPU to others"},
+	{"progress", OPTION_FLAG, AT(load.progress), NULL, "a line per second on stderr"},
+	{0},
+};
+
+static const struct option_table e2e_table = {
+	.program = "bench-e2e",
+	.usage = "bench-e2e --device DEVICE --to VIP:PORT [option ...]\n"
+		 "The client of e2e.sh, which starts the rest. With --data it sends digits, whose\n"
+		 "answers it knows with --model and --weights; otherwise echo requests of --size.\n"
+		 "Exits 1 if a reply was lost or wrong, or the run could not be made.",
+	.rows = e2e_rows,
+};
+
 /* 0 to go on, 1 after --help, 2 after a usage error. */
 static int parse_options(int argc, char **argv, struct e2e_options *o)
 {
-	const struct option_row table[] = {
-		{"device", OPTION_TEXT, &o->device, 0, 0, "devargs of the client's port (needed)"},
-		{"to", OPTION_ADDRESS, &o->load.to, 0, 0, "the service (needed)"},
-		{"requests", OPTION_NUMBER, &o->load.requests, 1, 100000000, "of each run"},
-		{"runs", OPTION_NUMBER, &o->runs, 1, REPORT_RUNS_MAX, "figures are their medians"},
-		{"flows", OPTION_NUMBER, &o->load.sockets, 1, LOAD_SOCKETS_MAX, "UDP flows"},
-		{"window", OPTION_NUMBER, &o->load.window, 1, E2E_WINDOW_MAX,
-		 "requests without a reply, all flows together"},
-		{"size", OPTION_NUMBER, &o->size, LOAD_ID_MIN, E2E_REQUEST_MAX,
-		 "bytes of an echo request"},
-		{"timeout-ms", OPTION_NUMBER, &o->load.timeout_ms, 1, 600000,
-		 "a request without a reply by then is lost"},
-		{"data", OPTION_TEXT, &o->data, 0, 0, "the images, digits.bin"},
-		{"model", OPTION_TEXT, &o->model, 0, 0, "the served plug-in, mlp.so"},
-		{"weights", OPTION_TEXT, &o->weights, 0, 0, "the served safetensors file"},
-		{"json", OPTION_TEXT, &o->json, 0, 0, "write the figures to this file"},
-		{"commit", OPTION_TEXT, &o->commit, 0, 0, "what was measured"},
-		{"machine", OPTION_TEXT, &o->machine, 0, 0, "and where"},
-		{"no-huge", OPTION_FLAG, &o->no_huge, 0, 0, "4 KiB pages"},
-		{"yield", OPTION_FLAG, &o->yield, 0, 0, "leave an idle CPU to others"},
-		{"progress", OPTION_FLAG, &o->load.progress, 0, 0, "a line per second on stderr"},
-		{0},
-	};
-	int ret = options_parse(argc, argv, USAGE, table);
+	int ret = options_parse(&e2e_table, argc, argv, o, NULL);
 
 	if (ret != 0)
 		return ret == 1 ? 1 : 2;

@@ -13,14 +13,9 @@
 #include <rte_eal.h>
 
 #include "protocol/client.h"
-#include "cli/bench/option_table.h"
+#include "runtime/option_table.h"
 #include "rnic/soft_rnic.h"
 
-#define USAGE                                                                                      \
-	"bench-pool-workers --lb HOST:PORT --device DEVARGS --address IP/PREFIX [...]\n"           \
-	"Registers many workers, named p0, p1 ..., that echo and take as long as is said. With\n"  \
-	"--control, tells when all are active. With --events, things happen to them then; with\n"  \
-	"--roll, each is restarted in turn. Ends with SIGTERM. Prints JSON lines."
 #define POLL_MS 20
 /* Loops stop as events, and their process goes on: hundreds of others are in it. */
 #define HANG_MS 600000
@@ -34,30 +29,10 @@ static int complain(const char *what)
 	return 2;
 }
 
-/* "10.201.0.11/24" into the agent's options. */
-static bool take_address(struct pool_options *o)
-{
-	char text[64];
-	const char *slash = strchr(o->address, '/');
-
-	if (slash == NULL || (size_t)(slash - o->address) >= sizeof(text))
-		return false;
-	snprintf(text, sizeof(text), "%.*s", (int)(slash - o->address), o->address);
-	o->agent.prefix = (uint8_t)atoi(slash + 1);
-	return agent_address_parse(text, &o->agent.address);
-}
-
 static int check(struct pool_options *o)
 {
-	if (o->lb == NULL || o->agent.device == NULL || o->address == NULL)
-		return complain("give --lb, --device and --address");
-	if (endpoint_parse(o->lb, &o->agent.lb) != 0)
-		return complain("--lb: must be like 10.201.0.254:4790");
-	if (!take_address(o))
-		return complain("--address: must be like 10.201.0.11/24");
 	if ((o->events != 0 || o->roll) && o->control == NULL)
 		return complain("--events and --roll begin when all are active: give --control");
-	o->exponential = o->run_times != NULL && strcmp(o->run_times, "exponential") == 0;
 	o->agent.slots = (uint32_t)o->slots;
 	o->agent.max_batch = (uint32_t)o->max_batch;
 	o->agent.heartbeat_ms = (uint32_t)o->heartbeat_ms;
@@ -71,36 +46,52 @@ static int check(struct pool_options *o)
 	return 0;
 }
 
+#define AT(field) OPTION_AT(struct pool_options, field)
+
+static const char *const run_times[] = {"fixed", "exponential", NULL};
+
+static const struct option_row pool_rows[] = {
+	{"lb", OPTION_ENDPOINT, AT(agent.lb), NULL, "where to register", .required = true},
+	{"device", OPTION_TEXT, AT(agent.device), NULL, "DPDK device of all", .required = true},
+	{"address", OPTION_CALL, AT(agent), "IP/PREFIX", "RoCEv2 address of all",
+	 .take = agent_prefix_take, .required = true},
+	{"workers", OPTION_NUMBER, AT(workers), NULL, "how many", 1, POOL_WORKERS_MAX},
+	{"slots", OPTION_NUMBER, AT(slots), NULL, "per link, a power of two", 2, 32768},
+	{"max-batch", OPTION_NUMBER, AT(max_batch), NULL, "requests", 1, 65536},
+	{"max-request", OPTION_NUMBER, AT(max_request), NULL, "bytes", 64, 65536},
+	{"batch-us", OPTION_REAL, AT(batch_us), NULL, "time of a batch", 0, 10000000},
+	{"each-us", OPTION_REAL, AT(each_us), NULL, "and of each request in it", 0, 10000000},
+	{"run-times", OPTION_WORD, AT(exponential), NULL, "of batches", .words = run_times},
+	{"slow", OPTION_NUMBER, AT(slow), NULL, "so many of them, the first", 0, POOL_WORKERS_MAX},
+	{"slow-factor", OPTION_REAL, AT(slow_factor), NULL, "take so much longer", 0, 1000},
+	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), NULL, "of each", 10, 60000},
+	{"mtu", OPTION_NUMBER, AT(mtu), NULL, "IP", 576, 9216},
+	{"memory-mb", OPTION_NUMBER, AT(memory_mb), NULL, "packet memory", 64, 65536},
+	{"control", OPTION_TEXT, AT(control), NULL, "control socket of the load balancer"},
+	{"service", OPTION_TEXT, AT(service), NULL, "whose workers they are"},
+	{"events", OPTION_NUMBER, AT(events), NULL, "that happen to them", 0, 1000000},
+	{"seconds", OPTION_SECONDS, AT(seconds), NULL, "in which they do"},
+	{"hang", OPTION_FLAG, AT(hang), NULL, "loops that stop are among them"},
+	{"roll", OPTION_FLAG, AT(roll), NULL, "restart each, one by one"},
+	{"seed", OPTION_NUMBER, AT(seed), NULL, "of what happens"},
+	{0},
+};
+
+static const struct option_table pool_table = {
+	.program = "bench-pool-workers",
+	.usage =
+		"bench-pool-workers --lb HOST:PORT --device DEVARGS --address IP/PREFIX [...]\n"
+		"Registers many workers, named p0, p1 ..., that echo and take as long as is said.\n"
+		"With --control, tells when all are active. With --events, things happen to them\n"
+		"then; with --roll, each is restarted in turn. Ends with SIGTERM. Prints JSON "
+		"lines.",
+	.rows = pool_rows,
+};
+
 /* 0 to go on, 1 after --help, 2 after a usage error. */
 static int parse(int argc, char **argv, struct pool_options *o)
 {
-	const struct option_row table[] = {
-		{"lb", OPTION_TEXT, &o->lb, 0, 0, "where to register (needed)"},
-		{"device", OPTION_TEXT, &o->agent.device, 0, 0, "DPDK device of all (needed)"},
-		{"address", OPTION_TEXT, &o->address, 0, 0, "RoCEv2 address of all (needed)"},
-		{"workers", OPTION_NUMBER, &o->workers, 1, POOL_WORKERS_MAX, "how many"},
-		{"slots", OPTION_NUMBER, &o->slots, 2, 32768, "per link, a power of two"},
-		{"max-batch", OPTION_NUMBER, &o->max_batch, 1, 65536, "requests"},
-		{"max-request", OPTION_NUMBER, &o->max_request, 64, 65536, "bytes"},
-		{"batch-us", OPTION_REAL, &o->batch_us, 0, 10000000, "time of a batch"},
-		{"each-us", OPTION_REAL, &o->each_us, 0, 10000000, "and of each request in it"},
-		{"run-times", OPTION_TEXT, &o->run_times, 0, 0, "fixed or exponential"},
-		{"slow", OPTION_NUMBER, &o->slow, 0, POOL_WORKERS_MAX,
-		 "so many of them, the first"},
-		{"slow-factor", OPTION_REAL, &o->slow_factor, 0, 1000, "take so much longer"},
-		{"heartbeat-ms", OPTION_NUMBER, &o->heartbeat_ms, 10, 60000, "of each"},
-		{"mtu", OPTION_NUMBER, &o->mtu, 576, 9216, "IP"},
-		{"memory-mb", OPTION_NUMBER, &o->memory_mb, 64, 65536, "packet memory"},
-		{"control", OPTION_TEXT, &o->control, 0, 0, "control socket of the load balancer"},
-		{"service", OPTION_TEXT, &o->service, 0, 0, "whose workers they are"},
-		{"events", OPTION_NUMBER, &o->events, 0, 1000000, "that happen to them"},
-		{"seconds", OPTION_SECONDS, &o->seconds, 0, 0, "in which they do"},
-		{"hang", OPTION_FLAG, &o->hang, 0, 0, "loops that stop are among them"},
-		{"roll", OPTION_FLAG, &o->roll, 0, 0, "restart each, one by one"},
-		{"seed", OPTION_NUMBER, &o->seed, 0, UINT64_MAX, "of what happens"},
-		{0},
-	};
-	int ret = options_parse(argc, argv, USAGE, table);
+	int ret = options_parse(&pool_table, argc, argv, o, NULL);
 
 	if (ret != 0)
 		return ret > 0 ? 1 : 2;

@@ -38,7 +38,7 @@ struct pool_options {
 	uint64_t workers, slow, events, seed, lcores;
 	double batch_us, each_us, slow_factor, seconds;
 	bool exponential, roll, hang;
-	const char *control, *service, *lb, *address, *run_times;
+	const char *control, *service;
 	uint64_t slots, max_batch, max_request, heartbeat_ms, memory_mb, mtu;
 };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's pure parts; selftest.py runs the whole. */
 #include "cli/bench/notice.h"
-#include "cli/bench/option_table.h"
 #include "cli/bench/pattern.h"
+#include "runtime/endpoint.h"
 #include "tally.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <string.h>
 
 Test(client, percentiles_are_nearest_ranks)
@@ -106,13 +108,13 @@ Test(client, addresses_have_a_port_and_brackets_around_colons)
 	static const char *const bad[] = {
 		"",      ":1",     "127.0.0.1",     "127.0.0.1:", "127.0.0.1:65536", "::1:1",
 		"[::1]", "[::1:1", "[127.0.0.1]:1", "[]:1",       "127.1:x",         "a.b.c.d:1"};
-	struct address address;
+	struct endpoint_address address;
 
-	cr_assert_eq(address_parse("127.0.0.1:9000", &address), 0);
+	cr_assert_eq(endpoint_address_parse("127.0.0.1:9000", &address), 0);
 	cr_assert_eq(address.socket.ss_family, AF_INET);
-	cr_assert_eq(address_parse("[2001:db8::1]:9000", &address), 0);
+	cr_assert_eq(endpoint_address_parse("[2001:db8::1]:9000", &address), 0);
 	cr_assert_eq(address.socket.ss_family, AF_INET6);
 	cr_assert_eq(((struct sockaddr_in6 *)&address.socket)->sin6_port, htons(9000));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_neq(address_parse(bad[i], &address), 0, "%s", bad[i]);
+		cr_assert_neq(endpoint_address_parse(bad[i], &address), 0, "%s", bad[i]);
 }

@@ -4,7 +4,7 @@
 #define CLIENT_COMMAND_H
 
 #include "load.h"
-#include "cli/bench/option_table.h"
+#include "runtime/option_table.h"
 
 #include <jansson.h>
 
@@ -19,34 +19,8 @@ struct run_options {
 	const char *json; /* path, "-" for stdout; NULL for none */
 };
 
-/* Rows of a struct option_row table for <run>, whose name is a struct run_options. */
-#define RUN_OPTIONS(run)                                                                           \
-	{"to", OPTION_ADDRESS, &(run).load.to, 0, 0, "where the requests go (needed)"},            \
-		{"sockets", OPTION_NUMBER,    &(run).load.sockets,                                 \
-		 1,         LOAD_SOCKETS_MAX, "UDP sockets, each with its own port"},              \
-		{"window", OPTION_NUMBER,   &(run).load.window,                                    \
-		 1,        LOAD_WINDOW_MAX, "requests outstanding per socket"},                    \
-		{"rate", OPTION_NUMBER, &(run).load.rate,                                          \
-		 0,      100000000,     "requests per second over all sockets, 0: no limit"},      \
-		{"timeout-ms",                                                                     \
-		 OPTION_NUMBER,                                                                    \
-		 &(run).load.timeout_ms,                                                           \
-		 1,                                                                                \
-		 600000,                                                                           \
-		 "a request without a reply by then is lost"},                                     \
-		{"allow-lost",      OPTION_NUMBER,                                                 \
-		 &(run).allow_lost, 0,                                                             \
-		 UINT64_MAX,        "do not fail if no more than this many are lost"},             \
-		{"json",      OPTION_TEXT,                                                         \
-		 &(run).json, 0,                                                                   \
-		 0,           "write the figures to this file, - for stdout instead of text"},     \
-	{                                                                                          \
-		"progress", OPTION_FLAG, &(run).load.progress, 0, 0, "a line per second on stderr" \
-	}
-
-/* Parses and checks the common options. COMMAND_OK, or -1 with the exit status in <status>. */
-int run_options_parse(int argc, char **argv, const char *usage, const struct option_row *table,
-		      const struct run_options *run, int *status);
+/* Rows of all commands, whose options begin with a struct run_options. */
+extern const struct option_row run_rows[];
 
 /* Prints or writes the figures, with <more> (may be NULL; taken over) among them; returns the exit
  * status and finishes <tally>. */

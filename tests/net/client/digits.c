@@ -6,18 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_USAGE                                                                               \
-	"doorbell-client digits --to ADDR:PORT --data digits.bin [option ...]\n"                   \
-	"With --model and --weights every reply is compared to the byte with what the model "      \
-	"says\n"                                                                                   \
-	"here; without, only its form is. Exits 1 if a reply was lost or wrong, 2 if the run "     \
-	"could\n"                                                                                  \
-	"not be made."
-
 #define DIGITS_DRAWN_WIDE 4
 
 struct digits_options {
-	struct run_options run;
+	struct run_options run; /* first: run_rows */
 	const char *data;
 	const char *weights;
 	const char *model;
@@ -88,27 +80,40 @@ static int digits_run(struct digits *digits, struct digits_options *options)
 	return run_report(&options->run, &tally, json_pack("{s:f}", "accuracy", accuracy));
 }
 
+static const struct option_row digits_rows[] = {
+	{"data", OPTION_TEXT, OPTION_AT(struct digits_options, data), "FILE",
+	 "the images, digits.bin", .required = true},
+	{"weights", OPTION_TEXT, OPTION_AT(struct digits_options, weights), "FILE",
+	 "the served safetensors file"},
+	{"model", OPTION_TEXT, OPTION_AT(struct digits_options, model), "FILE",
+	 "the served plug-in, mlp.so"},
+	{"draw", OPTION_NUMBER, OPTION_AT(struct digits_options, draw), NULL,
+	 "draw so many held-out images", 0, 1000},
+	{0},
+};
+
+static const struct option_table digits_table = {
+	.program = "doorbell-client digits",
+	.usage = "doorbell-client digits --to ADDR:PORT --data digits.bin [option ...]\n"
+		 "With --model and --weights every reply is compared to the byte with what the\n"
+		 "model says here; without, only its form is. Exits 1 if a reply was lost or\n"
+		 "wrong, 2 if the run could not be made.",
+	.rows = digits_rows,
+	.shared = run_rows,
+};
+
 int command_digits(int argc, char **argv)
 {
 	struct digits_options options = {
 		.run.load = {.sockets = 16, .window = 4, .timeout_ms = 2000},
 	};
-	const struct option_row table[] = {
-		RUN_OPTIONS(options.run),
-		{"data", OPTION_TEXT, &options.data, 0, 0, "the images, digits.bin (needed)"},
-		{"weights", OPTION_TEXT, &options.weights, 0, 0, "the served safetensors file"},
-		{"model", OPTION_TEXT, &options.model, 0, 0, "the served plug-in, mlp.so"},
-		{"draw", OPTION_NUMBER, &options.draw, 0, 1000, "draw so many held-out images"},
-		{0},
-	};
 	struct digits digits = {0};
-	int status;
+	int status = options_parse(&digits_table, argc, argv, &options, NULL);
 
-	if (run_options_parse(argc, argv, DIGITS_USAGE, table, &options.run, &status) != 0)
-		return status;
-	if (options.data == NULL || (options.weights == NULL) != (options.model == NULL)) {
-		fprintf(stderr, options.data == NULL ? "--data FILE is needed\n"
-						     : "--weights and --model need each other\n");
+	if (status != 0)
+		return status > 0 ? COMMAND_OK : COMMAND_ERROR;
+	if ((options.weights == NULL) != (options.model == NULL)) {
+		fprintf(stderr, "--weights and --model need each other\n");
 		return COMMAND_ERROR;
 	}
 	if (digits_open(&digits, options.data) != 0)

@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ECHO_USAGE                                                                                 \
-	"doorbell-client echo --to ADDR:PORT [option ...]\n"                                       \
-	"Exits 1 if a reply was lost or wrong, 2 if the run could not be made."
-
 struct echo {
 	struct pattern_sizes sizes;
 	uint8_t expected[LOAD_DATAGRAM_MAX];
@@ -68,42 +64,60 @@ static int records_write(const char *path, const struct tally *tally, uint32_t t
 	return ret;
 }
 
+struct echo_options {
+	struct run_options run; /* first: run_rows */
+	uint64_t requests, min, max;
+	const char *records;
+};
+
+#define AT(field) OPTION_AT(struct echo_options, field)
+
+static const struct option_row echo_rows[] = {
+	{"requests", OPTION_NUMBER, AT(requests), NULL, "requests per socket", 1, UINT32_MAX},
+	{"duration-s", OPTION_SECONDS, AT(run.load.duration_s), NULL,
+	 "send for so long instead of a number of requests"},
+	{"min-size", OPTION_NUMBER, AT(min), NULL, "smallest request, bytes", 1, LOAD_DATAGRAM_MAX},
+	{"max-size", OPTION_NUMBER, AT(max), NULL, "largest request, bytes", 1, LOAD_DATAGRAM_MAX},
+	{"records", OPTION_TEXT, AT(records), "FILE",
+	 "write to this file what became of each request"},
+	{0},
+};
+
+static const struct option_table echo_table = {
+	.program = "doorbell-client echo",
+	.usage = "doorbell-client echo --to ADDR:PORT [option ...]\n"
+		 "Exits 1 if a reply was lost or wrong, 2 if the run could not be made.",
+	.rows = echo_rows,
+	.shared = run_rows,
+};
+
 int command_echo(int argc, char **argv)
 {
 	static struct echo echo;
-	uint64_t requests = 1000, min = 1, max = 1472;
-	uint32_t tag = load_tag();
-	const char *records = NULL;
-	struct run_options run = {.load = {.sockets = 64, .window = 4, .timeout_ms = 2000}};
+	struct echo_options o = {.run.load = {.sockets = 64, .window = 4, .timeout_ms = 2000},
+				 .requests = 1000,
+				 .min = 1,
+				 .max = 1472};
 	const struct load_work work = {&echo, echo_length, echo_build, echo_check};
-	const struct option_row table[] = {
-		RUN_OPTIONS(run),
-		{"requests", OPTION_NUMBER, &requests, 1, UINT32_MAX, "requests per socket"},
-		{"duration-s", OPTION_SECONDS, &run.load.duration_s, 0, 0,
-		 "send for so long instead of a number of requests"},
-		{"min-size", OPTION_NUMBER, &min, 1, LOAD_DATAGRAM_MAX, "smallest request, bytes"},
-		{"max-size", OPTION_NUMBER, &max, 1, LOAD_DATAGRAM_MAX, "largest request, bytes"},
-		{"records", OPTION_TEXT, &records, 0, 0,
-		 "write to this file what became of each request"},
-		{0},
-	};
+	struct load_options *load = &o.run.load;
+	uint32_t tag = load_tag();
 	struct tally tally;
-	int status;
+	int ret = options_parse(&echo_table, argc, argv, &o, NULL);
 
-	if (run_options_parse(argc, argv, ECHO_USAGE, table, &run, &status) != 0)
-		return status;
-	if (min > max || requests > UINT32_MAX / run.load.sockets) {
-		fprintf(stderr, min > max ? "--min-size is larger than --max-size\n"
-					  : "more than 2^32 requests in a run\n");
+	if (ret != 0)
+		return ret > 0 ? COMMAND_OK : COMMAND_ERROR;
+	if (o.min > o.max || o.requests > UINT32_MAX / load->sockets) {
+		fprintf(stderr, o.min > o.max ? "--min-size is larger than --max-size\n"
+					      : "more than 2^32 requests in a run\n");
 		return COMMAND_ERROR;
 	}
-	run.load.requests = run.load.duration_s > 0 ? 0 : requests * run.load.sockets;
-	pattern_sizes_init(&echo.sizes, (uint32_t)min, (uint32_t)max);
-	if (load_run(&run.load, &work, tag, &tally) != 0)
+	load->requests = load->duration_s > 0 ? 0 : o.requests * load->sockets;
+	pattern_sizes_init(&echo.sizes, (uint32_t)o.min, (uint32_t)o.max);
+	if (load_run(load, &work, tag, &tally) != 0)
 		return COMMAND_ERROR;
-	if (records != NULL && records_write(records, &tally, tag) != 0) {
+	if (o.records != NULL && records_write(o.records, &tally, tag) != 0) {
 		tally_fini(&tally);
 		return COMMAND_ERROR;
 	}
-	return run_report(&run, &tally, NULL);
+	return run_report(&o.run, &tally, NULL);
 }

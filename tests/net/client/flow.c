@@ -25,7 +25,7 @@ int flow_init(struct flow *flow, const struct load_options *options, uint32_t nu
 
 int flow_open(struct flow *flow, const struct load_options *options, uint32_t number)
 {
-	const struct address *to = &options->to;
+	const struct endpoint_address *to = &options->to;
 	int buffer = FLOW_BUFFER;
 	int ret = flow_init(flow, options, number);
 

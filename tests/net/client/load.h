@@ -9,7 +9,7 @@
 #ifndef CLIENT_LOAD_H
 #define CLIENT_LOAD_H
 
-#include "cli/bench/option_table.h"
+#include "runtime/endpoint.h"
 #include "tally.h"
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 #define LOAD_WINDOW_MAX   4096
 
 struct load_options {
-	struct address to;
+	struct endpoint_address to;
 	uint64_t sockets;
 	uint64_t window;   /* requests outstanding per socket */
 	uint64_t requests; /* of the whole run; 0: as many as duration_s allows */

@@ -21,18 +21,25 @@ static void usage_print(FILE *file)
 	fprintf(file, "doorbell-client COMMAND --help lists a command's options\n");
 }
 
-int run_options_parse(int argc, char **argv, const char *usage, const struct option_row *table,
-		      const struct run_options *run, int *status)
-{
-	int ret = options_parse(argc, argv, usage, table);
+#define AT(field) OPTION_AT(struct run_options, field)
 
-	*status = ret == 1 ? COMMAND_OK : COMMAND_ERROR;
-	if (ret == 0 && run->load.to.length == 0) {
-		fprintf(stderr, "--to ADDR:PORT is needed\n");
-		return -1;
-	}
-	return ret == 0 ? 0 : -1;
-}
+const struct option_row run_rows[] = {
+	{"to", OPTION_ADDRESS, AT(load.to), NULL, "where the requests go", .required = true},
+	{"sockets", OPTION_NUMBER, AT(load.sockets), NULL, "UDP sockets, each with its own port", 1,
+	 LOAD_SOCKETS_MAX},
+	{"window", OPTION_NUMBER, AT(load.window), NULL, "requests outstanding per socket", 1,
+	 LOAD_WINDOW_MAX},
+	{"rate", OPTION_NUMBER, AT(load.rate), NULL,
+	 "requests per second over all sockets, 0: no limit", 0, 100000000},
+	{"timeout-ms", OPTION_NUMBER, AT(load.timeout_ms), NULL,
+	 "a request without a reply by then is lost", 1, 600000},
+	{"allow-lost", OPTION_NUMBER, AT(allow_lost), NULL,
+	 "do not fail if no more than this many are lost"},
+	{"json", OPTION_TEXT, AT(json), "FILE",
+	 "write the figures to this file, - for stdout instead of text"},
+	{"progress", OPTION_FLAG, AT(load.progress), NULL, "a line per second on stderr"},
+	{0},
+};
 
 int run_report(const struct run_options *run, struct tally *tally, json_t *more)
 {

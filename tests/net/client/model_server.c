@@ -5,7 +5,8 @@
  * ways that the client must notice.
  */
 #include "cli/bench/notice.h"
-#include "cli/bench/option_table.h"
+#include "runtime/endpoint.h"
+#include "runtime/option_table.h"
 #include "plugin.h"
 
 #include <errno.h>
@@ -16,14 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SERVER_USAGE                                                                               \
-	"doorbell-model-server --listen ADDR:PORT --model PLUGIN.so [option ...]\n"                \
-	"Faults are off by default; N means: for every Nth request."
 #define SERVER_DATAGRAM 65536
 #define SERVER_BUFFER   (8 << 20)
 
 struct server_options {
-	struct address listen;
+	struct endpoint_address listen;
 	const char *model;
 	const char *arguments;
 	uint64_t drop;      /* no reply */
@@ -101,7 +99,7 @@ static int serve(int fd, const struct plugin *plugin, const struct server_option
 	}
 }
 
-static int listen_on(const struct address *address)
+static int listen_on(const struct endpoint_address *address)
 {
 	int fd = socket(address->socket.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int buffer = SERVER_BUFFER;
@@ -120,30 +118,35 @@ static int listen_on(const struct address *address)
 	return fd;
 }
 
+#define AT(field) OPTION_AT(struct server_options, field)
+
+static const struct option_row server_rows[] = {
+	{"listen", OPTION_ADDRESS, AT(listen), NULL, "where to take requests", .required = true},
+	{"model", OPTION_TEXT, AT(model), "FILE", "the plug-in", .required = true},
+	{"model-args", OPTION_TEXT, AT(arguments), "K=V,...", "arguments of the plug-in"},
+	{"drop", OPTION_NUMBER, AT(drop), NULL, "no reply"},
+	{"duplicate", OPTION_NUMBER, AT(duplicate), NULL, "two replies"},
+	{"corrupt", OPTION_NUMBER, AT(corrupt), NULL, "a wrong bit"},
+	{"refuse", OPTION_NUMBER, AT(refuse), NULL, "a busy notice instead"},
+	{0},
+};
+
+static const struct option_table server_table = {
+	.program = "doorbell-model-server",
+	.usage = "doorbell-model-server --listen ADDR:PORT --model PLUGIN.so [option ...]\n"
+		 "Faults are off by default; N means: for every Nth request.",
+	.rows = server_rows,
+};
+
 int main(int argc, char **argv)
 {
 	struct server_options options = {.arguments = ""};
-	const struct option_row table[] = {
-		{"listen", OPTION_ADDRESS, &options.listen, 0, 0,
-		 "where to take requests (needed)"},
-		{"model", OPTION_TEXT, &options.model, 0, 0, "the plug-in (needed)"},
-		{"model-args", OPTION_TEXT, &options.arguments, 0, 0, "key=value,key=value"},
-		{"drop", OPTION_NUMBER, &options.drop, 0, UINT64_MAX, "no reply"},
-		{"duplicate", OPTION_NUMBER, &options.duplicate, 0, UINT64_MAX, "two replies"},
-		{"corrupt", OPTION_NUMBER, &options.corrupt, 0, UINT64_MAX, "a wrong bit"},
-		{"refuse", OPTION_NUMBER, &options.refuse, 0, UINT64_MAX, "a busy notice instead"},
-		{0},
-	};
 	struct plugin plugin;
 	int fd, ret;
 
-	ret = options_parse(argc, argv, SERVER_USAGE, table);
+	ret = options_parse(&server_table, argc, argv, &options, NULL);
 	if (ret != 0)
 		return ret == 1 ? 0 : 2;
-	if (options.listen.length == 0 || options.model == NULL) {
-		fprintf(stderr, "--listen and --model are needed\n");
-		return 2;
-	}
 	if (plugin_open(&plugin, options.model, options.arguments, 1) != 0)
 		return 2;
 	fd = listen_on(&options.listen);
