@@ -2,7 +2,6 @@
 /*
  * doorbell-lb: puts the modules together; the only file that includes all of them.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "ports/eal.h"
 #include "lb.h"
 #include "runtime/log_sink.h"
+#include "runtime/option_table.h"
 #include "reload/reload.h"
 #include "server.h"
 #include "server/handshake.h"
@@ -24,61 +24,27 @@
 
 #define TICK_MS 20
 
-static void print_usage(FILE *to)
-{
-	fputs("usage: doorbell-lb --config FILE [--check]\n"
-	      "\n"
-	      "  -c, --config FILE  configuration (YAML); deploy/doorbell.yaml is a sample\n"
-	      "      --check        check the configuration and the files that it names, report\n"
-	      "                     what is wrong with them, and exit\n"
-	      "  -V, --version      print the version\n"
-	      "  -h, --help         this text\n",
-	      to);
-}
-
 struct options {
 	const char *config;
 	bool check;
 };
 
-/* 0 to go on, 1 to exit well, 2 to exit with a usage error. */
-static int parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-		{"config", required_argument, NULL, 'c'},
-		{"check", no_argument, NULL, 'k'},
-		{"version", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int c;
+static const struct option_row option_rows[] = {
+	{"config", OPTION_TEXT, OPTION_AT(struct options, config), "FILE",
+	 "configuration (YAML); deploy/doorbell.yaml is a sample", .letter = 'c', .required = true},
+	{"check", OPTION_FLAG, OPTION_AT(struct options, check), NULL,
+	 "check the configuration and the files that it names, say what is wrong, and exit"},
+	{0},
+};
 
-	while ((c = getopt_long(argc, argv, "c:Vh", table, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			o->config = optarg;
-			break;
-		case 'k':
-			o->check = true;
-			break;
-		case 'V':
-			puts("doorbell-lb " DOORBELL_VERSION);
-			return 1;
-		case 'h':
-			print_usage(stdout);
-			return 1;
-		default:
-			print_usage(stderr);
-			return 2;
-		}
-	}
-	if (o->config == NULL || optind != argc) {
-		print_usage(stderr);
-		return 2;
-	}
-	return 0;
-}
+static const struct option_table lb_option_table = {
+	.program = "doorbell-lb",
+	.usage = "doorbell-lb --config FILE [--check]",
+	.version = DOORBELL_VERSION,
+	.rows = option_rows,
+};
 
+static struct lb_config start_config; /* large for a stack; lb_create() copies it */
 static struct supervisor supervisor;
 
 /* Shared by the callbacks of the event loop. */
@@ -231,46 +197,47 @@ static bool check_state_file(const char *file, const struct lb_config *config)
 	return false;
 }
 
+static struct lb_config start_config; /* large for a stack; lb_create() copies it */
+
 int main(int argc, char **argv)
 {
 	struct options options = {0};
 	uint64_t seed[2];
-	static struct lb_config config; /* large for a stack */
 	char error[4096]; /* a line for each fault of the file */
 	struct lb *lb;
-	int ret = parse_options(argc, argv, &options);
+	int ret = options_parse(&lb_option_table, argc, argv, &options, NULL);
 
 	if (ret != 0)
-		return ret == 2 ? 2 : EXIT_SUCCESS;
+		return ret > 0 ? EXIT_SUCCESS : 2;
 	signal(SIGHUP, SIG_IGN); /* until the event loop handles it; log rotation must not end us */
-	if (lb_config_load(options.config, &config, error, sizeof(error)) < 0) {
+	if (lb_config_load(options.config, &start_config, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s\n", error);
 		return EXIT_FAILURE;
 	}
-	if (config.cluster_secret[0] != '\0' &&
-	    lb_cluster_secret_read(config.cluster_secret, seed, error, sizeof(error)) < 0) {
+	if (start_config.cluster_secret[0] != '\0' &&
+	    lb_cluster_secret_read(start_config.cluster_secret, seed, error, sizeof(error)) < 0) {
 		fprintf(stderr, "doorbell-lb: %s: %s\n", options.config, error);
 		return EXIT_FAILURE;
 	}
-	if (lb_config_lets_strangers_in(&config, error, sizeof(error))) {
+	if (lb_config_lets_strangers_in(&start_config, error, sizeof(error))) {
 		fprintf(stderr, "doorbell-lb: %s: %s\n", options.config, error);
 		return EXIT_FAILURE;
 	}
-	if (options.check &&
-	    (!check_tls(options.config, &config) || !check_state_file(options.config, &config)))
+	if (options.check && (!check_tls(options.config, &start_config) ||
+			      !check_state_file(options.config, &start_config)))
 		return EXIT_FAILURE;
 	if (options.check) {
 		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,
-		       config.n_ports, config.n_services, config.n_lcores);
+		       start_config.n_ports, start_config.n_services, start_config.n_lcores);
 		return EXIT_SUCCESS;
 	}
-	log_sink_open(config.log_format);
+	log_sink_open(start_config.log_format);
 	supervisor_open(&supervisor);
-	if (lb_eal_init(&config, argv[0], error, sizeof(error)) < 0) {
+	if (lb_eal_init(&start_config, argv[0], error, sizeof(error)) < 0) {
 		log_sink_print(RTE_LOG_ERR, "doorbell-lb: %s", error);
 		return EXIT_FAILURE;
 	}
-	lb = lb_create(&config);
+	lb = lb_create(&start_config);
 	if (lb != NULL)
 		lb_reload_set_file(lb, options.config);
 	ret = lb == NULL || !open_settings(lb) ? EXIT_FAILURE : serve_until_stopped(lb);
