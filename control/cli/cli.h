@@ -7,7 +7,6 @@
 #ifndef CLI_H
 #define CLI_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <jansson.h>
 
 #include "protocol/client.h"
+#include "runtime/option_table.h"
 
 /* One bit per option; each command has a mask of those that it takes. */
 enum cli_option {
@@ -85,6 +85,8 @@ struct cli {
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
 	uint64_t mtu, memory_mb;
 	bool no_hugepages;
+	bool help, version, commands; /* what to print instead of running a command */
+	const char *make;
 };
 
 /* Run one command. Returns the exit status; errors are on stderr already. */
@@ -134,12 +136,10 @@ int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* --- options.c --------------------------------------------------------------------------------
  */
 
-/* For getopt_long(); the first CLI_OPTIONS are in the order of enum cli_option. */
-extern const struct option cli_options[];
-/* "=NAME", "[=SECONDS]" or "" of each. */
-extern const char *const cli_option_values[CLI_OPTIONS];
-/* Take one option. Returns 0 or an exit status. */
-int cli_take_option(struct cli *cli, int option, char *value);
+/* By enum cli_option, and then those of all commands. */
+extern const struct option_row cli_options[];
+/* The same, for a struct cli. */
+extern const struct option_table cli_option_table;
 
 /* Call; NULL after an error message. Takes over <params>. */
 json_t *cli_call(struct cli *cli, const char *method, json_t *params);

@@ -12,8 +12,9 @@
 /* One word of a macro's line; the words of macros themselves are not printed. */
 static void print_word(FILE *out, const char *word, size_t n, bool *dash, bool *blank)
 {
-	static const char *const macros[] = {"Cm", "Sx", "Sy", "Ar", "Ql", "Pa", "Ev", "Xr", "Op", "Oo",
-					     "Oc", "Nm", "Em", "Li", "Dq", "Sq", "Pq", "Dv", "It"};
+	static const char *const macros[] = {"Cm", "Sx", "Sy", "Ar", "Ql", "Pa", "Ev",
+					     "Xr", "Op", "Oo", "Oc", "Nm", "Em", "Li",
+					     "Dq", "Sq", "Pq", "Dv", "It"};
 	bool closes = n == 1 && strchr(".,;:)", word[0]) != NULL;
 
 	if (n == 2 && memcmp(word, "Fl", 2) == 0) {
@@ -84,7 +85,7 @@ static const char *about(const char *words)
 
 static void print_command(FILE *out, const struct cli_command *c)
 {
-	char words[64];
+	char words[64], form[OPTION_FORM_MAX];
 	const char *text = about(cli_command_words(c, words, sizeof(words)));
 
 	fprintf(out, "usage: doorbell %s%s%s%s%s%s\n", words, c->operand ? " " : "",
@@ -97,7 +98,9 @@ static void print_command(FILE *out, const struct cli_command *c)
 	for (int o = 0; o < CLI_OPTIONS; o++) {
 		if (!(c->options & CLI_BIT(o)))
 			continue;
-		fprintf(out, "  --%s%s\n", cli_options[o].name, cli_option_values[o]);
+		fprintf(out, "  --%s%s%s\n", cli_options[o].name,
+			option_needs_value(&cli_options[o]) ? "=" : "",
+			option_form(&cli_options[o], form));
 		text = cli_option_text(o, c);
 		if (text)
 			print_plain(out, text, "      ");

@@ -3,7 +3,6 @@
  * doorbell <object> <verb>: the table of commands, and running one of them.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,8 +205,7 @@ static void print_commands(void)
 		       c->operand ? c->operand : "-");
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o))
-				printf(" --%s%s", cli_options[o].name,
-				       *cli_option_values[o] == '=' ? "=" : "");
+				option_print_name(&cli_options[o]);
 		putchar('\n');
 	}
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
@@ -410,7 +408,7 @@ int main(int argc, char **argv)
 	const struct command *c;
 	uint64_t given = 0;
 	bool help = argc > 1 && strcmp(argv[1], "help") == 0;
-	int option, rc;
+	int rc;
 
 	if (help) {
 		argv[1] = argv[0];
@@ -420,30 +418,19 @@ int main(int argc, char **argv)
 	rc = help && argc > 1 ? help_own(argv[1]) : run_own(argc, argv);
 	if (rc >= 0)
 		return rc;
-	while ((option = getopt_long(argc, argv, "", cli_options, NULL)) != -1) {
-		if (option == OPT_HELP) {
-			help = true;
-			continue;
-		}
-		if (option == OPT_VERSION) {
-			printf("doorbell " DOORBELL_VERSION "\n");
-			return EXIT_SUCCESS;
-		}
-		if (option == OPT_COMMANDS) {
-			print_commands();
-			return EXIT_SUCCESS;
-		}
-		if (option == OPT_MAKE)
-			return cli_make(optarg);
-		rc = cli_take_option(&cli, option, optarg);
-		if (rc != 0)
-			return rc;
-		if (option < CLI_OPTIONS)
-			given |= CLI_BIT(option);
-	}
-	argv += optind;
-	if (help)
+	if (options_parse(&cli_option_table, argc, argv, &cli, &given) != 0)
+		return EXIT_USAGE;
+	argv++;
+	if (help || cli.help)
 		return print_help_of(argv);
+	if (cli.version)
+		return printf("doorbell " DOORBELL_VERSION "\n") < 0;
+	if (cli.commands) {
+		print_commands();
+		return EXIT_SUCCESS;
+	}
+	if (cli.make != NULL)
+		return cli_make(cli.make);
 	c = find_command(&argv);
 	if (!c)
 		return EXIT_USAGE;

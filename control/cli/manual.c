@@ -31,23 +31,18 @@ static void print_lower(const char *text, size_t n)
 		putchar(tolower((unsigned char)text[i]));
 }
 
-/* "=ADDRESS[/PREFIX]" or "[=SECONDS]" as mdoc's arguments. */
+/* "ADDRESS[/PREFIX]" or "[=SECONDS]" as mdoc's arguments. */
 static void print_value(const char *value)
 {
-	size_t n = strcspn(value + (*value != '\0'), "[]");
+	size_t n = strcspn(value, "[");
 
-	if (*value == '\0')
-		return;
-	if (*value == '[') {
-		printf(" Ns Op = Ns Ar ");
-		print_lower(value + 2, n - 1);
-		return;
+	if (n > 0) {
+		printf(" Ar ");
+		print_lower(value, n);
 	}
-	printf(" Ar ");
-	print_lower(value + 1, n);
-	if (value[1 + n] == '[') {
-		printf(" Ns Op %c Ns Ar ", value[2 + n]);
-		print_lower(value + 3 + n, strcspn(value + 3 + n, "]"));
+	if (value[n] == '[') {
+		printf(" Ns Op %c Ns Ar ", value[n + 1]);
+		print_lower(value + n + 2, strcspn(value + n + 2, "]"));
 	}
 }
 
@@ -92,6 +87,8 @@ static uint64_t common_options(const struct cli_topic *topic)
 
 static void print_options(const struct cli_command *c, uint64_t options)
 {
+	char form[OPTION_FORM_MAX];
+
 	if (!options)
 		return;
 	printf(".Bl -tag -width Ds\n");
@@ -101,7 +98,7 @@ static void print_options(const struct cli_command *c, uint64_t options)
 		if (!text)
 			continue;
 		printf(".It Fl -%s", cli_options[o].name);
-		print_value(cli_option_values[o]);
+		print_value(option_form(&cli_options[o], form));
 		printf("\n%s", text);
 	}
 	printf(".El\n");
@@ -191,7 +188,7 @@ static void print_completion_values(void)
 	for (int o = 0; o < CLI_OPTIONS; o++) {
 		const char *words = cli_option_completions[o];
 
-		if (*cli_option_values[o] != '=' || o == CLI_BY || o == CLI_DEVICE)
+		if (!option_needs_value(&cli_options[o]) || o == CLI_BY || o == CLI_DEVICE)
 			continue;
 		printf("\t--%s) ", cli_options[o].name);
 		if (!words)
@@ -212,7 +209,7 @@ static void print_completion_options(void)
 {
 	printf("\t\t--socket");
 	for (int o = 0; o < CLI_OPTIONS; o++)
-		if (*cli_option_values[o] == '=')
+		if (option_needs_value(&cli_options[o]))
 			printf(" | \\\n\t\t\t--%s", cli_options[o].name);
 	printf(")\n");
 }
