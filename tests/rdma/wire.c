@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <net/if.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 
 #include "faults.h"
 #include "rdma/frame.h"
+#include "runtime/option_table.h"
 
 #define FRAME_MAX 65536
 
@@ -147,76 +147,50 @@ static void report(const struct direction *d)
 	puts("");
 }
 
-static const struct option options[] = {
-	{"drop", required_argument, NULL, 'd'},     {"duplicate", required_argument, NULL, 'u'},
-	{"reorder", required_argument, NULL, 'r'},  {"corrupt", required_argument, NULL, 'c'},
-	{"delay-us", required_argument, NULL, 'l'}, {"mbit", required_argument, NULL, 'm'},
-	{"mark-kb", required_argument, NULL, 'e'},  {"queue-kb", required_argument, NULL, 'q'},
-	{"seed", required_argument, NULL, 's'},     {NULL, 0, NULL, 0},
+struct wire_options {
+	struct faults_params faults;
+	double delay_us, mbit, mark_kb, queue_kb;
 };
 
-static void usage(void)
-{
-	fputs("usage: fault-wire [options] INTERFACE-A INTERFACE-B\n\n"
-	      "  --drop P --duplicate P --reorder P --corrupt P   of each RoCE packet, 0 to 1\n"
-	      "  --delay-us US                                    of every frame\n"
-	      "  --mbit N --mark-kb N --queue-kb N                a switch in the middle\n"
-	      "  --seed N\n",
-	      stderr);
-	exit(2);
-}
+#define AT(field) OPTION_AT(struct wire_options, field)
 
-static double number(const char *text, double max)
-{
-	char *end;
-	double value = strtod(text, &end);
+static const struct option_row rows[] = {
+	{"drop", OPTION_REAL, AT(faults.drop), "P", "probability, of each RoCE packet", 0, 1},
+	{"duplicate", OPTION_REAL, AT(faults.duplicate), "P", "the same", 0, 1},
+	{"reorder", OPTION_REAL, AT(faults.reorder), "P", "the same", 0, 1},
+	{"corrupt", OPTION_REAL, AT(faults.corrupt), "P", "the same", 0, 1},
+	{"delay-us", OPTION_REAL, AT(delay_us), NULL, "of every frame", 0, 1000000000},
+	{"mbit", OPTION_REAL, AT(mbit), NULL, "Mbit/s of a switch in the middle", 0, 1000000},
+	{"mark-kb", OPTION_REAL, AT(mark_kb), NULL, "waiting there: packets get CE", 0, 1000000},
+	{"queue-kb", OPTION_REAL, AT(queue_kb), NULL, "waiting there: packets are dropped", 0,
+	 1000000},
+	{"seed", OPTION_NUMBER, AT(faults.seed), NULL, "of the faults"},
+	{0},
+};
 
-	if (end == text || *end != '\0' || !(value >= 0) || value > max) {
-		fprintf(stderr, "fault-wire: '%s' is not a number from 0 to %g\n", text, max);
-		usage();
-	}
-	return value;
-}
+static const struct option_table table = {
+	.program = "fault-wire",
+	.usage = "fault-wire [option ...] INTERFACE-A INTERFACE-B",
+	.rows = rows,
+	.operands = true,
+};
 
 static void parse(int argc, char **argv, struct faults_params *p)
 {
-	int c;
+	struct wire_options o = {.faults.seed = 1};
+	int ret = options_parse(&table, argc, argv, &o, NULL);
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'd':
-			p->drop = number(optarg, 1);
-			break;
-		case 'u':
-			p->duplicate = number(optarg, 1);
-			break;
-		case 'r':
-			p->reorder = number(optarg, 1);
-			break;
-		case 'c':
-			p->corrupt = number(optarg, 1);
-			break;
-		case 'l':
-			p->delay_ns = number(optarg, 1e9) * 1000;
-			break;
-		case 'm':
-			p->bytes_per_s = number(optarg, 1e6) * 1e6 / 8;
-			break;
-		case 'e':
-			p->mark_bytes = number(optarg, 1e6) * 1000;
-			break;
-		case 'q':
-			p->queue_bytes = number(optarg, 1e6) * 1000;
-			break;
-		case 's':
-			p->seed = number(optarg, 1e15);
-			break;
-		default:
-			usage();
-		}
+	if (ret != 0)
+		exit(ret > 0 ? EXIT_SUCCESS : 2);
+	if (argv[1] == NULL || argv[2] == NULL || argv[3] != NULL) {
+		fputs("fault-wire: give two interfaces (see --help)\n", stderr);
+		exit(2);
 	}
-	if (argc - optind != 2)
-		usage();
+	*p = o.faults;
+	p->delay_ns = (uint64_t)(o.delay_us * 1000);
+	p->bytes_per_s = (uint64_t)(o.mbit * 1e6 / 8);
+	p->mark_bytes = (uint64_t)(o.mark_kb * 1000);
+	p->queue_bytes = (uint64_t)(o.queue_kb * 1000);
 }
 
 static void catch_signals(void)
@@ -233,14 +207,14 @@ static void catch_signals(void)
 
 int main(int argc, char **argv)
 {
-	struct faults_params params = {.seed = 1}, rest = {0};
+	struct faults_params params, rest = {0};
 	struct direction d[2];
 
 	parse(argc, argv, &params);
 	catch_signals();
 	rest.delay_ns = params.delay_ns;
 	for (unsigned int i = 0; i < 2; i++) {
-		d[i] = (struct direction){.in = open_interface(argv[optind + i])};
+		d[i] = (struct direction){.in = open_interface(argv[1 + i])};
 		d[i].roce = faults_create(&params);
 		d[i].rest = faults_create(&rest);
 		params.seed += 0x10000; /* the directions differ */

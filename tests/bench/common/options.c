@@ -1,53 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/options.h"
+#include "runtime/option_table.h"
 
-static void usage(FILE *to, const char *bench, const char *only)
-{
-	fprintf(to,
-		"usage: %s [--runs N] [--json FILE] [--commit TEXT] [--machine TEXT] [--no-huge]",
-		bench);
-	if (only != NULL)
-		fprintf(to, " [--only %s]", only);
-	fputc('\n', to);
-}
+#define AT(field) OPTION_AT(struct bench_options, field)
+
+static const struct option_row rows[] = {
+	{"runs", OPTION_NUMBER, AT(runs), NULL, "figures are their medians", 1, REPORT_RUNS_MAX},
+	{"json", OPTION_TEXT, AT(json), "FILE", "write the figures to it"},
+	{"commit", OPTION_TEXT, AT(commit), NULL, "what was measured"},
+	{"machine", OPTION_TEXT, AT(machine), NULL, "and where"},
+	{"no-huge", OPTION_FLAG_OFF, AT(hugepages), NULL, "4 KiB pages"},
+	{0},
+};
 
 bool bench_options_read(struct bench_options *o, int argc, char **argv, const char *bench,
 			const char *only, unsigned int runs)
 {
-	static const struct option table[] = {
-		{"runs", required_argument, NULL, 'r'},   {"json", required_argument, NULL, 'j'},
-		{"commit", required_argument, NULL, 'c'}, {"machine", required_argument, NULL, 'm'},
-		{"no-huge", no_argument, NULL, 'n'},      {"only", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-	};
-	int c;
+	const struct option_row part[] = {
+		{"only", OPTION_TEXT, AT(only), only, "measure only this part"}, {0}};
+	char usage[64];
+	const struct option_table table = {.program = bench,
+					   .usage = usage,
+					   .rows = rows,
+					   .shared = only != NULL ? part : NULL};
 
 	*o = (struct bench_options){
 		.commit = "unknown", .machine = "unknown", .runs = runs, .hugepages = true};
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == 'r')
-			o->runs = strtoul(optarg, NULL, 10);
-		else if (c == 'j')
-			o->json = optarg;
-		else if (c == 'c')
-			o->commit = optarg;
-		else if (c == 'm')
-			o->machine = optarg;
-		else if (c == 'o' && only != NULL)
-			o->only = optarg;
-		else if (c == 'n')
-			o->hugepages = false;
-		else
-			return usage(c == 'h' ? stdout : stderr, bench, only), false;
-	}
-	if (o->runs == 0 || o->runs > REPORT_RUNS_MAX || optind != argc)
-		return usage(stderr, bench, only), false;
-	return true;
+	snprintf(usage, sizeof(usage), "%s [option ...]", bench);
+	return options_parse(&table, argc, argv, o, NULL) == 0;
 }
 
 struct report_origin bench_origin(const struct bench_options *o, const char *bench, bool huge)

@@ -14,8 +14,7 @@ struct bench_options {
 	bool hugepages;
 };
 
-/* False after printing how the bench is used. <only>: what --only takes, or NULL when it is none.
- */
+/* False after printing the help or an error. <only>: what --only takes, or NULL when it is none. */
 bool bench_options_read(struct bench_options *o, int argc, char **argv, const char *bench,
 			const char *only, unsigned int runs);
 /* Print where and on what the numbers were measured. */

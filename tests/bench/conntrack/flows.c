@@ -4,7 +4,6 @@
  * child process, and the doorbell program asking it. Per command: time, the memory that server and
  * program needed for it, and the longest that the server kept its other work waiting.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <rte_common.h>
 
 #include "../../unit/control_fake_lb.h"
+#include "runtime/option_table.h"
 #include "server.h"
 
 #define FLOWS_DEFAULT 10000000u
@@ -216,33 +216,35 @@ static int measure(const char *command, pid_t server, struct probe *probe)
 	return status;
 }
 
-static int usage(const char *program)
-{
-	fprintf(stderr,
-		"usage: %s [--flows N] [COMMAND...]\n"
-		"COMMAND: what to give to doorbell, in one word: \"flows list --limit 10\"\n",
-		program);
-	return 2;
-}
+static const struct option_row rows[] = {
+	{"flows", OPTION_NUMBER, OPTION_WHOLE(uint32_t), NULL, "in the tables", 1},
+	{0},
+};
+
+static const struct option_table table = {
+	.program = "bench-flows",
+	.usage = "bench-flows [--flows N] [COMMAND...]\n"
+		 "COMMAND: what to give to doorbell, in one word: \"flows list --limit 10\"",
+	.rows = rows,
+	.operands = true,
+};
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"flows", required_argument, NULL, 'f'}, {NULL}};
 	char folder[] = "/tmp/doorbell-bench-XXXXXX", socket[64], byte;
 	uint32_t flows = FLOWS_DEFAULT;
 	struct probe *probe;
-	int option, ready[2], failed = 0;
+	int ready[2], failed = 0, ret = options_parse(&table, argc, argv, &flows, NULL);
 	pid_t server;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 'f')
-			return usage(argv[0]);
-		flows = (uint32_t)strtoul(optarg, NULL, 10);
-	}
+	if (ret != 0)
+		return ret > 0 ? EXIT_SUCCESS : 2;
 	probe = mmap(NULL, sizeof(*probe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
-	if (flows == 0 || probe == MAP_FAILED || !mkdtemp(folder) || pipe(ready) != 0)
-		return usage(argv[0]);
+	if (probe == MAP_FAILED || !mkdtemp(folder) || pipe(ready) != 0) {
+		perror("bench-flows");
+		return EXIT_FAILURE;
+	}
 	snprintf(socket, sizeof(socket), "%s/control.sock", folder);
 	setenv("DOORBELL_SOCKET", socket, 1);
 	server = fork();
@@ -255,9 +257,9 @@ int main(int argc, char **argv)
 		       "probes");
 		printf("%-44s %9s %7s %7s  %7s %7s  %6s %6s  %s\n", "command", "elapsed", "server",
 		       "program", "server", "program", "busy", "late", "over 5 ms");
-		for (int i = optind; i < argc; i++)
-			failed |= measure(argv[i], server, probe);
-		for (size_t i = 0; optind == argc && i < RTE_DIM(commands_default); i++)
+		for (char **command = argv + 1; *command != NULL; command++)
+			failed |= measure(*command, server, probe);
+		for (size_t i = 0; argv[1] == NULL && i < RTE_DIM(commands_default); i++)
 			failed |= measure(commands_default[i], server, probe);
 	} else {
 		failed = 1;

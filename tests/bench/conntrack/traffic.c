@@ -4,7 +4,6 @@
  * and while as many expire as begin, beside plain forwarding of the same packets; and the walk at 8
  * million flows beside the walk at a thousand. See README.md.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

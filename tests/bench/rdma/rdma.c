@@ -3,7 +3,6 @@
  * rdma: the cost of the RoCEv2 endpoint, in cycles, over memif to the software RNIC, and over links
  * that lose packets. This is the parent: what is measured and when. See README.md.
  */
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "rdma/rdma.h"
 #include "rdma/rdma_report.h"
 #include "rdma/requester.h"
+#include "runtime/option_table.h"
 #include "wire/wire_cpus.h"
 
 #define RUNS_DEFAULT  9
@@ -112,65 +112,40 @@ struct rte_mempool *rdma_pool(const char *name, unsigned int n, uint16_t room)
 /* --- options -------------------------------------------------------------------------------------
  */
 
-static bool usage(FILE *to)
+static int take_smoke(void *options, const char *text, char *error, size_t size)
 {
-	fputs("usage: rdma [--runs N] [--ms N] [--tries N] [--only cycles|wire|loss] [--verify]\n"
-	      "            [--outstanding N] [--sender-cpu N] [--receiver-cpu N] [--smoke] "
-	      "[--no-huge] [--json "
-	      "FILE]\n"
-	      "            [--commit TEXT] [--machine TEXT] [--print-pages]\n",
-	      to);
-	return false;
+	struct rdma_options *o = options;
+
+	o->measure_ms = SMOKE_MS;
+	o->runs = o->tries = 1;
+	o->verify = o->smoke = true;
+	return 0;
 }
 
-static bool take_option(struct rdma_options *o, int c)
-{
-	switch (c) {
-	case 'r':
-		o->runs = strtoul(optarg, NULL, 10);
-		return true;
-	case 's':
-		o->measure_ms = strtoul(optarg, NULL, 10);
-		return true;
-	case 't':
-		o->tries = strtoul(optarg, NULL, 10);
-		return true;
-	case 'w':
-		o->outstanding = strtoul(optarg, NULL, 10);
-		return true;
-	case 'o':
-		o->only = optarg;
-		return true;
-	case 'v':
-		return o->verify = true;
-	case 'a':
-		o->sender_cpu = strtoul(optarg, NULL, 10);
-		return true;
-	case 'b':
-		o->receiver_cpu = strtoul(optarg, NULL, 10);
-		return true;
-	case 'k':
-		o->measure_ms = SMOKE_MS;
-		o->runs = o->tries = 1;
-		return o->verify = o->smoke = true;
-	case 'n':
-		o->hugepages = false;
-		return true;
-	case 'j':
-		o->json = optarg;
-		return true;
-	case 'c':
-		o->commit = optarg;
-		return true;
-	case 'm':
-		o->machine = optarg;
-		return true;
-	case 'p':
-		return o->print_pages = true;
-	default:
-		return false;
-	}
-}
+#define AT(field) OPTION_AT(struct rdma_options, field)
+
+static const struct option_row rows[] = {
+	{"only", OPTION_TEXT, AT(only), "cycles|wire|loss", "measure only this part"},
+	{"runs", OPTION_NUMBER, AT(runs), NULL, "figures are their medians", 1, REPORT_RUNS_MAX},
+	{"tries", OPTION_NUMBER, AT(tries), NULL, "to get a span undisturbed", 1},
+	{"ms", OPTION_NUMBER, AT(measure_ms), NULL, "length of a span", 1},
+	{"outstanding", OPTION_NUMBER, AT(outstanding), NULL, "WRITEs without an acknowledgement",
+	 1, REQUESTER_WINDOW},
+	{"verify", OPTION_FLAG, AT(verify), NULL, "check every byte, in time that is measured"},
+	{"sender-cpu", OPTION_NUMBER, AT(sender_cpu), NULL, "of the requester [chosen]"},
+	{"receiver-cpu", OPTION_NUMBER, AT(receiver_cpu), NULL, "of the software RNIC [chosen]"},
+	{"smoke", OPTION_CALL, OPTION_WHOLE(struct rdma_options), "",
+	 "a short run that shows that it works", .take = take_smoke, .optional = true},
+	{"no-huge", OPTION_FLAG_OFF, AT(hugepages), NULL, "4 KiB pages"},
+	{"json", OPTION_TEXT, AT(json), "FILE", "write the figures to it"},
+	{"commit", OPTION_TEXT, AT(commit), NULL, "what was measured"},
+	{"machine", OPTION_TEXT, AT(machine), NULL, "and where"},
+	{"print-pages", OPTION_FLAG, AT(print_pages), NULL, "print how many hugepages it takes"},
+	{0},
+};
+
+static const struct option_table table = {
+	.program = "rdma", .usage = "rdma [option ...]", .rows = rows};
 
 /* The requester counts as an lcore of a load balancer, the receiver as its generator. */
 static void choose_cpus(struct rdma_options *o)
@@ -193,26 +168,7 @@ static bool is_part(const char *name)
 
 static bool read_options(struct rdma_options *o, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"runs", required_argument, NULL, 'r'},
-		{"ms", required_argument, NULL, 's'},
-		{"tries", required_argument, NULL, 't'},
-		{"outstanding", required_argument, NULL, 'w'},
-		{"only", required_argument, NULL, 'o'},
-		{"verify", no_argument, NULL, 'v'},
-		{"sender-cpu", required_argument, NULL, 'a'},
-		{"receiver-cpu", required_argument, NULL, 'b'},
-		{"smoke", no_argument, NULL, 'k'},
-		{"no-huge", no_argument, NULL, 'n'},
-		{"json", required_argument, NULL, 'j'},
-		{"commit", required_argument, NULL, 'c'},
-		{"machine", required_argument, NULL, 'm'},
-		{"print-pages", no_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL},
-	};
 	static char machine[256];
-	int c;
 
 	wire_cpus_machine(machine, sizeof(machine));
 	*o = (struct rdma_options){
@@ -226,13 +182,12 @@ static bool read_options(struct rdma_options *o, int argc, char **argv)
 		.sender_cpu = RDMA_NO_CPU,
 		.receiver_cpu = RDMA_NO_CPU,
 	};
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1)
-		if (!take_option(o, c))
-			return usage(c == 'h' ? stdout : stderr);
-	if (optind != argc || o->runs == 0 || o->runs > REPORT_RUNS_MAX || o->tries == 0 ||
-	    o->measure_ms == 0 || o->outstanding == 0 || o->outstanding > REQUESTER_WINDOW ||
-	    (o->only != NULL && !is_part(o->only)))
-		return usage(stderr);
+	if (options_parse(&table, argc, argv, o, NULL) != 0)
+		return false;
+	if (o->only != NULL && !is_part(o->only)) {
+		fprintf(stderr, "rdma: --only: '%s' is none of cycles, wire, loss\n", o->only);
+		return false;
+	}
 	choose_cpus(o);
 	snprintf(o->socket, sizeof(o->socket), "doorbell-rdma-%d", (int)getpid());
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <getopt.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <rte_common.h>
 
 #include "common/report.h"
+#include "runtime/option_table.h"
 #include "wire/wire_cpus.h"
 
 #define RUNS_DEFAULT  7
@@ -39,23 +40,6 @@
 #define SMOKE_NEW_CAPACITY (1u << 20)
 #define SMOKE_NEW_MS       750
 
-static void usage(FILE *to, enum wire_bench bench)
-{
-	if (bench == WIRE_BENCH_100G)
-		fputs("usage: wire-100g [--lcores N] [--gen-cores N] [--only METRIC]\n", to);
-	else
-		fputs("usage: conntrack-scale [--lcores-list 1,2,4] [--gen-per-lcore 1|2]\n"
-		      "                 [--new-capacity FLOWS PER LCORE] [--new-timeout MS]\n"
-		      "                 [--only 1024b|64b|new]\n",
-		      to);
-	fputs("                 [--runs N] [--ms N] [--tries N] [--lb-cpus LIST] [--gen-cpus "
-	      "LIST]\n"
-	      "                 [--flows N] [--outstanding N] [--reply BYTES] [--ring LOG2]\n"
-	      "                 [--verify] [--smoke] [--no-huge] [--copy] [--json FILE]\n"
-	      "                 [--commit TEXT] [--machine TEXT] [--print-pages]\n",
-	      to);
-}
-
 /* "2,3,5"; false when there are more than <max>. */
 static bool parse_list(const char *text, uint16_t *number, unsigned int *n, unsigned int max)
 {
@@ -71,156 +55,106 @@ static bool parse_list(const char *text, uint16_t *number, unsigned int *n, unsi
 	return false;
 }
 
-enum {
-	OPTION_RUNS = 1,
-	OPTION_TRIES,
-	OPTION_MS,
-	OPTION_LCORES,
-	OPTION_GEN_CORES,
-	OPTION_LB_CPUS,
-	OPTION_GEN_CPUS,
-	OPTION_FLOWS,
-	OPTION_OUTSTANDING,
-	OPTION_REPLY,
-	OPTION_RING,
-	OPTION_VERIFY,
-	OPTION_SMOKE,
-	OPTION_NO_HUGE,
-	OPTION_COPY,
-	OPTION_ONLY,
-	OPTION_STEPS,
-	OPTION_GEN_PER_LCORE,
-	OPTION_NEW_CAPACITY,
-	OPTION_NEW_TIMEOUT,
-	OPTION_PRINT_PAGES,
-	OPTION_JSON,
-	OPTION_COMMIT,
-	OPTION_MACHINE,
-	OPTION_HELP,
-};
-
-#define COMMON_OPTIONS                                                                             \
-	{"runs", required_argument, NULL, OPTION_RUNS},                                            \
-		{"tries", required_argument, NULL, OPTION_TRIES},                                  \
-		{"ms", required_argument, NULL, OPTION_MS},                                        \
-		{"lb-cpus", required_argument, NULL, OPTION_LB_CPUS},                              \
-		{"gen-cpus", required_argument, NULL, OPTION_GEN_CPUS},                            \
-		{"flows", required_argument, NULL, OPTION_FLOWS},                                  \
-		{"outstanding", required_argument, NULL, OPTION_OUTSTANDING},                      \
-		{"reply", required_argument, NULL, OPTION_REPLY},                                  \
-		{"ring", required_argument, NULL, OPTION_RING},                                    \
-		{"verify", no_argument, NULL, OPTION_VERIFY},                                      \
-		{"smoke", no_argument, NULL, OPTION_SMOKE},                                        \
-		{"no-huge", no_argument, NULL, OPTION_NO_HUGE},                                    \
-		{"copy", no_argument, NULL, OPTION_COPY},                                          \
-		{"print-pages", no_argument, NULL, OPTION_PRINT_PAGES},                            \
-		{"only", required_argument, NULL, OPTION_ONLY},                                    \
-		{"json", required_argument, NULL, OPTION_JSON},                                    \
-		{"commit", required_argument, NULL, OPTION_COMMIT},                                \
-		{"machine", required_argument, NULL, OPTION_MACHINE},                              \
-	{                                                                                          \
-		"help", no_argument, NULL, OPTION_HELP                                             \
-	}
-
-static const struct option options_100g[] = {
-	COMMON_OPTIONS,
-	{"lcores", required_argument, NULL, OPTION_LCORES},
-	{"gen-cores", required_argument, NULL, OPTION_GEN_CORES},
-	{NULL},
-};
-
-static const struct option options_scale[] = {
-	COMMON_OPTIONS,
-	{"lcores-list", required_argument, NULL, OPTION_STEPS},
-	{"gen-per-lcore", required_argument, NULL, OPTION_GEN_PER_LCORE},
-	{"new-capacity", required_argument, NULL, OPTION_NEW_CAPACITY},
-	{"new-timeout", required_argument, NULL, OPTION_NEW_TIMEOUT},
-	{NULL},
-};
-
-static bool take_option(struct wire_options *o, int c)
+static int take_list(const char *text, uint16_t *number, unsigned int *n, unsigned int max,
+		     char *error, size_t size)
 {
-	unsigned long number = optarg == NULL ? 0 : strtoul(optarg, NULL, 10);
-
-	switch (c) {
-	case OPTION_RUNS:
-		o->runs = number;
-		return true;
-	case OPTION_TRIES:
-		o->tries = number;
-		return true;
-	case OPTION_MS:
-		o->measure_ms = number;
-		return true;
-	case OPTION_LCORES:
-		o->lcores = number;
-		return true;
-	case OPTION_GEN_CORES:
-		o->threads = number;
-		return true;
-	case OPTION_LB_CPUS:
-		return parse_list(optarg, o->lb_cpu, &o->lcores, WIRE_QUEUES_MAX);
-	case OPTION_GEN_CPUS:
-		return parse_list(optarg, o->gen_cpu, &o->threads, WIRE_THREADS_MAX);
-	case OPTION_FLOWS:
-		o->flows = number;
-		return true;
-	case OPTION_OUTSTANDING:
-		o->outstanding = number;
-		return true;
-	case OPTION_REPLY:
-		o->reply = number;
-		return true;
-	case OPTION_RING:
-		o->ring = number;
-		return true;
-	case OPTION_VERIFY:
-		o->verify = true;
-		return true;
-	case OPTION_STEPS:
-		return parse_list(optarg, o->step, &o->n_steps, WIRE_STEPS_MAX);
-	case OPTION_GEN_PER_LCORE:
-		o->threads_per_lcore = number;
-		return true;
-	case OPTION_NEW_CAPACITY:
-		o->new_capacity_per_lcore = number;
-		return true;
-	case OPTION_NEW_TIMEOUT:
-		o->new_timeout_ms = number;
-		return true;
-	case OPTION_SMOKE:
-		o->new_capacity_per_lcore = SMOKE_NEW_CAPACITY;
-		o->new_timeout_ms = SMOKE_NEW_MS;
-		o->flows = SMOKE_FLOWS;
-		o->measure_ms = o->smoke_ms;
-		o->runs = o->tries = 1;
-		o->verify = true;
-		return true;
-	case OPTION_NO_HUGE:
-		o->hugepages = false;
-		return true;
-	case OPTION_COPY:
-		o->zero_copy = false;
-		return true;
-	case OPTION_ONLY:
-		o->only = optarg;
-		return true;
-	case OPTION_PRINT_PAGES:
-		o->print_pages = true;
-		return true;
-	case OPTION_JSON:
-		o->json = optarg;
-		return true;
-	case OPTION_COMMIT:
-		o->commit = optarg;
-		return true;
-	case OPTION_MACHINE:
-		o->machine = optarg;
-		return true;
-	default:
-		return false;
-	}
+	if (parse_list(text, number, n, max))
+		return 0;
+	snprintf(error, size, "is not a list of at most %u numbers; write 1,2,4", max);
+	return -EINVAL;
 }
+
+static int take_lb_cpus(void *options, const char *text, char *error, size_t size)
+{
+	struct wire_options *o = options;
+
+	return take_list(text, o->lb_cpu, &o->lcores, WIRE_QUEUES_MAX, error, size);
+}
+
+static int take_gen_cpus(void *options, const char *text, char *error, size_t size)
+{
+	struct wire_options *o = options;
+
+	return take_list(text, o->gen_cpu, &o->threads, WIRE_THREADS_MAX, error, size);
+}
+
+static int take_steps(void *options, const char *text, char *error, size_t size)
+{
+	struct wire_options *o = options;
+
+	return take_list(text, o->step, &o->n_steps, WIRE_STEPS_MAX, error, size);
+}
+
+static int take_smoke(void *options, const char *text, char *error, size_t size)
+{
+	struct wire_options *o = options;
+
+	o->new_capacity_per_lcore = SMOKE_NEW_CAPACITY;
+	o->new_timeout_ms = SMOKE_NEW_MS;
+	o->flows = SMOKE_FLOWS;
+	o->measure_ms = o->smoke_ms;
+	o->runs = o->tries = 1;
+	o->verify = true;
+	return 0;
+}
+
+#define AT(field) OPTION_AT(struct wire_options, field)
+#define WHOLE     OPTION_WHOLE(struct wire_options)
+
+static const struct option_row rows_common[] = {
+	{"only", OPTION_TEXT, AT(only), NULL, "100g: a METRIC; scale: 1024b, 64b or new"},
+	{"runs", OPTION_NUMBER, AT(runs), NULL, "spans per scenario", 1, REPORT_RUNS_MAX},
+	{"tries", OPTION_NUMBER, AT(tries), NULL, "to get each undisturbed", 1},
+	{"ms", OPTION_NUMBER, AT(measure_ms), NULL, "length of a span", 1},
+	{"lb-cpus", OPTION_CALL, WHOLE, "LIST", "of the load balancer", .take = take_lb_cpus},
+	{"gen-cpus", OPTION_CALL, WHOLE, "LIST", "of the generator", .take = take_gen_cpus},
+	{"flows", OPTION_NUMBER, AT(flows), NULL, "of the clients", 1},
+	{"outstanding", OPTION_NUMBER, AT(outstanding), NULL, "requests per queue without a reply",
+	 OUTSTANDING_MIN, OUTSTANDING_MAX},
+	{"reply", OPTION_NUMBER, AT(reply), NULL, "bytes", WIRE_NUMBER_LENGTH, REPLY_MAX},
+	{"ring", OPTION_NUMBER, AT(ring), NULL, "slots of a memif ring, as a power of two",
+	 RING_MIN, RING_MAX},
+	{"verify", OPTION_FLAG, AT(verify), NULL, "check every byte, in time that is measured"},
+	{"smoke", OPTION_CALL, WHOLE, "", "a short run that shows that it works",
+	 .take = take_smoke, .optional = true},
+	{"no-huge", OPTION_FLAG_OFF, AT(hugepages), NULL, "4 KiB pages"},
+	{"copy", OPTION_FLAG_OFF, AT(zero_copy), NULL, "memif copies packets"},
+	{"json", OPTION_TEXT, AT(json), "FILE", "write the figures to it"},
+	{"commit", OPTION_TEXT, AT(commit), NULL, "what was measured"},
+	{"machine", OPTION_TEXT, AT(machine), NULL, "and where"},
+	{"print-pages", OPTION_FLAG, AT(print_pages), NULL, "print how many hugepages it takes"},
+	{0},
+};
+
+static const struct option_row rows_100g[] = {
+	{"lcores", OPTION_NUMBER, AT(lcores), NULL, "of the load balancer", 1, WIRE_QUEUES_MAX},
+	{"gen-cores", OPTION_NUMBER, AT(threads), NULL, "of the generator [as many]", 1,
+	 WIRE_THREADS_MAX},
+	{0},
+};
+
+static const struct option_row rows_scale[] = {
+	{"lcores-list", OPTION_CALL, WHOLE, "LIST", "numbers of lcores [1,2,4 ... all]",
+	 .take = take_steps},
+	{"gen-per-lcore", OPTION_NUMBER, AT(threads_per_lcore), NULL, "cores of the generator", 1,
+	 2},
+	{"new-capacity", OPTION_NUMBER, AT(new_capacity_per_lcore), NULL,
+	 "flows per lcore where every request opens one", NEW_CAPACITY_MIN, NEW_CAPACITY_MAX},
+	{"new-timeout", OPTION_NUMBER, AT(new_timeout_ms), "MS", "of such a flow",
+	 NEW_TIMEOUT_MIN_MS, NEW_TIMEOUT_MAX_MS},
+	{0},
+};
+
+static const struct option_table tables[] = {
+	[WIRE_BENCH_100G] = {.program = "wire-100g",
+			     .usage = "wire-100g [option ...]",
+			     .rows = rows_100g,
+			     .shared = rows_common},
+	[WIRE_BENCH_SCALE] = {.program = "conntrack-scale",
+			      .usage = "conntrack-scale [option ...]",
+			      .rows = rows_scale,
+			      .shared = rows_common},
+};
 
 /* The default, or a twentieth more than there are: some lcores get a few more than others. */
 uint32_t wire_options_capacity(const struct wire_options *o)
@@ -232,6 +166,12 @@ uint32_t wire_options_capacity(const struct wire_options *o)
 unsigned int wire_options_pages(const struct wire_options *o)
 {
 	return (160 + wire_options_capacity(o) * 160ull / 1000000 + 112 * o->lcores) / 2;
+}
+
+static bool complain(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	return false;
 }
 
 static void warn(const struct wire_options *o)
@@ -283,18 +223,16 @@ static void choose_steps(struct wire_options *o)
 
 static bool fit_steps(struct wire_options *o)
 {
-	if (o->threads_per_lcore == 0 || o->threads_per_lcore > 2 ||
-	    o->new_capacity_per_lcore < NEW_CAPACITY_MIN ||
-	    o->new_capacity_per_lcore > NEW_CAPACITY_MAX ||
-	    o->new_timeout_ms < NEW_TIMEOUT_MIN_MS || o->new_timeout_ms > NEW_TIMEOUT_MAX_MS)
-		return false;
 	if (o->n_steps == 0)
 		choose_steps(o);
-	for (unsigned int i = 0; i < o->n_steps; i++)
-		if (o->step[i] == 0 || o->step[i] > WIRE_QUEUES_MAX || o->step[i] > o->flows ||
-		    !fits_memif(o, wire_options_capacity(o), o->step[i]) ||
+	for (unsigned int i = 0; i < o->n_steps; i++) {
+		if (o->step[i] == 0 || o->step[i] > WIRE_QUEUES_MAX || o->step[i] > o->flows)
+			return complain("--lcores-list: give numbers from 1 to 16, and as many "
+					"--flows at least");
+		if (!fits_memif(o, wire_options_capacity(o), o->step[i]) ||
 		    !fits_memif(o, o->step[i] * o->new_capacity_per_lcore, o->step[i]))
 			return false;
+	}
 	return true;
 }
 
@@ -302,8 +240,11 @@ static bool fit_cores(struct wire_options *o)
 {
 	if (o->threads == 0)
 		o->threads = o->lcores;
-	if (o->lcores == 0 || o->lcores > WIRE_QUEUES_MAX || o->threads > 2 * o->lcores ||
-	    o->flows < o->lcores || !fits_memif(o, wire_options_capacity(o), o->lcores))
+	if (o->threads > 2 * o->lcores)
+		return complain("--gen-cores: give at most two per --lcores");
+	if (o->flows < o->lcores)
+		return complain("--flows: give as many as --lcores at least");
+	if (!fits_memif(o, wire_options_capacity(o), o->lcores))
 		return false;
 	if (!wire_cpus_choose(o))
 		warn(o);
@@ -313,8 +254,6 @@ static bool fit_cores(struct wire_options *o)
 bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wire_options *o)
 {
 	static char machine[256];
-	const struct option *table = bench == WIRE_BENCH_100G ? options_100g : options_scale;
-	int c;
 
 	wire_cpus_machine(machine, sizeof(machine));
 	*o = (struct wire_options){
@@ -338,14 +277,9 @@ bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wir
 	};
 	memset(o->lb_cpu, 0xff, sizeof(o->lb_cpu));
 	memset(o->gen_cpu, 0xff, sizeof(o->gen_cpu));
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1)
-		if (!take_option(o, c))
-			return usage(c == OPTION_HELP ? stdout : stderr, bench), false;
-	if (optind != argc || o->runs == 0 || o->runs > REPORT_RUNS_MAX || o->tries == 0 ||
-	    o->outstanding < OUTSTANDING_MIN || o->outstanding > OUTSTANDING_MAX ||
-	    o->reply < WIRE_NUMBER_LENGTH || o->reply > REPLY_MAX || o->ring < RING_MIN ||
-	    o->ring > RING_MAX || !(bench == WIRE_BENCH_100G ? fit_cores(o) : fit_steps(o)))
-		return usage(stderr, bench), false;
+	if (options_parse(&tables[bench], argc, argv, o, NULL) != 0 ||
+	    !(bench == WIRE_BENCH_100G ? fit_cores(o) : fit_steps(o)))
+		return false;
 	snprintf(o->socket, sizeof(o->socket), "doorbell-wire-%d", (int)getpid());
 	return true;
 }
