@@ -437,11 +437,11 @@ unload:
 	return ret;
 }
 
+static int ran; /* atomic: 1 once the agent has run in this process */
+
 /* Is this the first run in this process? The EAL cannot start twice. */
 static bool first_time(void)
 {
-	static int ran; /* atomic */
-
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
 		return true;
 	log_sink_print(RTE_LOG_ERR,
@@ -463,12 +463,14 @@ static int watch_stops(void)
 	return fd;
 }
 
+/* Of the one run of this process; large for a stack. */
+static struct workers workers;
+static struct graph_model model;
+
 /* <supervise>: several workers may have a process each. */
 static int run_or_supervise(int argc, char **argv, bool supervise,
 			    const struct doorbell_graph *graph)
 {
-	static struct workers workers;
-	static struct graph_model model;
 	struct agent_options options;
 	char error[512];
 	int ret;

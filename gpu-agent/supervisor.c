@@ -611,31 +611,33 @@ static bool claim_device(const struct agent_options *o)
 	return true;
 }
 
+static struct supervisor the_supervisor; /* large for a stack; one per process */
+
 int agent_supervisor_run(int argc, char **argv, const struct agent_options *o,
 			 const struct notify *notify, int stop_fd)
 {
-	static struct supervisor s; /* static: it is large */
+	struct supervisor *s = &the_supervisor;
 	int ret;
 
-	s = (struct supervisor){.options = o,
-				.notify = notify,
-				.argc = argc,
-				.argv = argv,
-				.stop_fd = stop_fd,
-				.notify_fd = -1,
-				.status = EXIT_FAILURE};
-	ret = open_notify_socket(&s);
+	*s = (struct supervisor){.options = o,
+				 .notify = notify,
+				 .argc = argc,
+				 .argv = argv,
+				 .stop_fd = stop_fd,
+				 .notify_fd = -1,
+				 .status = EXIT_FAILURE};
+	ret = open_notify_socket(s);
 	if (ret < 0)
 		REPORT(ERR, "cannot open a socket for the workers' notifications: %s",
 		       strerror(-ret));
-	if (ret == 0 && claim_device(o) && make_children(&s) && make_events(&s)) {
-		s.status = EXIT_SUCCESS;
-		for (unsigned int i = 0; i < s.n; i++)
-			child_start(&s.child[i]);
+	if (ret == 0 && claim_device(o) && make_children(s) && make_events(s)) {
+		s->status = EXIT_SUCCESS;
+		for (unsigned int i = 0; i < s->n; i++)
+			child_start(&s->child[i]);
 		if (notify->watchdog_us > 0)
-			supervisor_on_pulse(-1, 0, &s);
-		event_base_dispatch(s.base);
+			supervisor_on_pulse(-1, 0, s);
+		event_base_dispatch(s->base);
 	}
-	supervisor_destroy(&s);
-	return s.status;
+	supervisor_destroy(s);
+	return s->status;
 }

@@ -71,10 +71,15 @@ static int print_alone(struct cli *cli)
 /* Without a daemon: as doorbell-lb --check reads it, less the files that it names. */
 static int config_check_alone(struct cli *cli)
 {
-	static struct lb_config config;
+	struct lb_config *config = malloc(sizeof(*config)); /* large for a stack */
 	char error[8192];
+	int ret;
 
-	if (lb_config_load(cli->name, &config, error, sizeof(error)) < 0)
+	if (config == NULL)
+		return cli_error("no memory for %s", cli->name);
+	ret = lb_config_load(cli->name, config, error, sizeof(error));
+	free(config);
+	if (ret < 0)
 		return cli_error("%s", error);
 	if (cli->json)
 		return print_alone(cli);

@@ -192,10 +192,10 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 static bool refuse_by(struct control_call *call, const char *event, const char *what,
 		      const char *worker)
 {
-	static struct log_limit limit;
-	unsigned long unlogged;
+	struct refusals *refusals = call->c->refusals;
+	unsigned long unlogged = 0;
 
-	if (log_limit_passes(&limit, clock_now_ms(), &unlogged))
+	if (refusals == NULL || log_limit_passes(&refusals->logged, clock_now_ms(), &unlogged))
 		rte_log(RTE_LOG_WARNING, control_log,
 			"control: event=%s peer=%s worker=%s asked=%s unlogged=%lu "
 			"certificate=\"%.200s\"\n",

@@ -76,6 +76,7 @@ json_t *control_trace_start(struct control_call *call)
 				    q.zone);
 	if (lb_trace_start(call->c->lb, &flow, &id) < 0)
 		return NULL;
+	call->c->trace_service = 0;
 	return json_pack("{s:I}", "trace", (json_int_t)id);
 }
 
@@ -169,9 +170,7 @@ static json_t *event_row(struct lb *lb, const struct trace_event *e, uint16_t *s
 
 json_t *control_trace_read(struct control_call *call)
 {
-	/* There is one trace at a time; its service is said before it matters. */
-	static uint16_t service;
-	static struct trace_event event[EVENTS_MAX];
+	struct trace_event event[EVENTS_MAX];
 	struct trace_name name;
 	uint64_t lost = 0;
 	json_t *rows;
@@ -188,7 +187,7 @@ json_t *control_trace_read(struct control_call *call)
 				    name.trace, LB_TRACE_IDLE_MS / 1000);
 	rows = json_array();
 	for (int i = 0; i < n; i++)
-		json_array_append_new(rows, event_row(call->c->lb, &event[i], &service));
+		json_array_append_new(rows, event_row(call->c->lb, &event[i], &call->c->trace_service));
 	return json_pack("{s:o, s:I}", "events", rows, "lost", (json_int_t)lost);
 }
 

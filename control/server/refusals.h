@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "server/log_limit.h"
 #include "worker_limits.h"
 
 #define REFUSALS_MAX 32 /* rows; the one that was quiet for longest makes room */
@@ -23,6 +24,7 @@ struct refusal {
 /* Begin with zeroes. */
 struct refusals {
 	uint64_t total;
+	struct log_limit logged; /* lines about names that certificates do not allow */
 	unsigned int n;
 	struct refusal row[REFUSALS_MAX];
 };

@@ -529,10 +529,13 @@ static bool read_item(struct item *item, const struct family *f)
 	}
 }
 
+/* Of the histogram being written: large for a stack, and there is one control thread. */
+static struct latency metrics_latency;
+
 /* Bounds are powers of two of the histograms' unit: a quarter apart for services, which are few. */
 static void put_histogram(struct text *t, const struct family *f, const struct item *item)
 {
-	static struct latency l; /* large, and there is one control thread */
+	struct latency *l = &metrics_latency;
 	bool service = f->scope == SERVICE;
 	unsigned int step = (1u << LATENCY_SUB_BITS) / (service ? 4 : 1), at;
 	unsigned int first = service ? 4 : 32, last = LATENCY_BUCKETS - 32;
@@ -540,9 +543,9 @@ static void put_histogram(struct text *t, const struct family *f, const struct i
 	char bound[32];
 
 	if (service)
-		lb_service_latency_read(item->view->lb, item->number, &l);
+		lb_service_latency_read(item->view->lb, item->number, l);
 	else
-		lb_worker_latency_read(item->view->lb, item->worker, &l);
+		lb_worker_latency_read(item->view->lb, item->worker, l);
 	for (at = 0; at < LATENCY_BUCKETS; at++) {
 		if (at >= first && at <= last && (at - first) % step == 0) {
 			begin_sample(t, f, item, "_bucket");
@@ -551,14 +554,14 @@ static void put_histogram(struct text *t, const struct family *f, const struct i
 				put_label(t, "le", bound);
 			end_sample(t, (double)below);
 		}
-		below += l.bucket[f->offset][at];
+		below += l->bucket[f->offset][at];
 	}
 	begin_sample(t, f, item, "_bucket");
 	if (!t->failed)
 		put_label(t, "le", "+Inf");
 	end_sample(t, (double)below);
 	begin_sample(t, f, item, "_sum");
-	end_sample(t, (double)l.sum_ns[f->offset] / 1e9);
+	end_sample(t, (double)l->sum_ns[f->offset] / 1e9);
 	begin_sample(t, f, item, "_count");
 	end_sample(t, (double)below);
 }

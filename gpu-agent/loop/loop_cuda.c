@@ -312,19 +312,22 @@ static void CUDART_CB on_graph_end(void *semaphore)
 	sem_post(semaphore);
 }
 
+/* Of await_end(), which one thread calls; outlives each loop, as a late callback may still post it.
+ */
+static sem_t graph_ended;
+
 /* Wait until the graph has ended, or failed. A kernel that does not end cannot be stopped, nor its
  * memory freed: then the process exits. */
 static void await_end(struct agent_loop *loop)
 {
 	uint64_t limit = clock_now_ns() + loop->hang_ns;
 	struct timespec until;
-	static sem_t semaphore; /* static: a late callback may still post it */
 
-	sem_init(&semaphore, 0, 0);
-	cudaLaunchHostFunc(loop->stream, on_graph_end, &semaphore);
+	sem_init(&graph_ended, 0, 0);
+	cudaLaunchHostFunc(loop->stream, on_graph_end, &graph_ended);
 	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
 		until = clock_after_ms(CLOCK_REALTIME, 1000);
-		sem_timedwait(&semaphore, &until);
+		sem_timedwait(&graph_ended, &until);
 		if (clock_now_ns() > limit) {
 			fprintf(stderr,
 				"GPU %d: the model does not end within %llu ms; the agent exits\n",

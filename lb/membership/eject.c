@@ -68,12 +68,16 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 	return true;
 }
 
+/* The workers of the model that eject_judge() judges: large for a stack. Control thread. */
+static struct {
+	struct worker *worker[WORKERS_MAX];
+	struct outlier_window window[WORKERS_MAX];
+	enum outlier_verdict verdict[WORKERS_MAX];
+} judged;
+
 /* Judge all workers of one model; <first> is the first of them in the pool. */
 static void eject_judge(struct lb *lb, struct worker *first)
 {
-	static struct worker *worker[WORKERS_MAX];
-	static struct outlier_window window[WORKERS_MAX];
-	static enum outlier_verdict verdict[WORKERS_MAX];
 	const struct outlier_rules rules = {
 		.error_percent = spreads_requests(lb, first->spec.model)
 					 ? lb->config.eject_error_percent
@@ -87,17 +91,17 @@ static void eject_judge(struct lb *lb, struct worker *first)
 		if (strcmp(w->spec.model, first->spec.model) != 0)
 			continue;
 		if (w->state == WORKER_ACTIVE) {
-			worker[n] = w;
-			window[n++] = eject_window(lb, w);
+			judged.worker[n] = w;
+			judged.window[n++] = eject_window(lb, w);
 		} else {
 			out += w->state == WORKER_SUSPECT;
 			eject_window(lb, w);
 		}
 	}
-	outlier_judge(&rules, window, n, out, verdict);
+	outlier_judge(&rules, judged.window, n, out, judged.verdict);
 	for (unsigned int i = 0; i < n; i++)
-		if (verdict[i] != OUTLIER_NONE)
-			eject(lb, worker[i], &window[i], verdict[i]);
+		if (judged.verdict[i] != OUTLIER_NONE)
+			eject(lb, judged.worker[i], &judged.window[i], judged.verdict[i]);
 }
 
 static bool is_first_of_model(struct lb *lb, const struct worker *worker)

@@ -8,15 +8,16 @@
 #include "lcore/lcore.h"
 #include "membership/registry.h"
 
+/* Of the update that is being made: large for a stack. Control thread. */
+static struct assign_want wanted[LB_SERVICES_MAX];
+
 /* Compute the workers of each service of <config>; service_workers_table() uses the result. */
 void service_workers_update(struct lb *lb, const struct lb_config *config)
 {
-	static struct assign_want want[LB_SERVICES_MAX];
-
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		const struct lb_service_config *s = &config->service[i];
 
-		want[i] = (struct assign_want){
+		wanted[i] = (struct assign_want){
 			.service = s->name,
 			/* An empty model matches no worker: a leaving service gets none. */
 			.model = lb_service_serves(s) ? s->model : "",
@@ -26,7 +27,7 @@ void service_workers_update(struct lb *lb, const struct lb_config *config)
 			.placement = s->placement,
 		};
 	}
-	workers_assign(lb->pool, lb->settings, want, config->n_services, lb->assigned);
+	workers_assign(lb->pool, lb->settings, wanted, config->n_services, lb->assigned);
 }
 
 struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,

@@ -19,6 +19,7 @@ static struct {
 	char text[LOG_TEXT_MAX]; /* a line without its end so far */
 	size_t length;
 	char out[LOG_LINE_MAX];
+	FILE *stream; /* never closed: other threads may be logging */
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A write error loses the line: stderr is the only place to report it. */
@@ -82,17 +83,16 @@ static ssize_t sink_on_write(void *cookie, const char *bytes, size_t n)
 int log_sink_open(enum log_format format)
 {
 	static const cookie_io_functions_t functions = {.write = sink_on_write};
-	static FILE *stream; /* never closed: other threads may be logging */
 
 	log_sink_format(format);
-	if (stream == NULL) {
-		stream = fopencookie(NULL, "w", functions);
-		if (stream == NULL)
+	if (sink.stream == NULL) {
+		sink.stream = fopencookie(NULL, "w", functions);
+		if (sink.stream == NULL)
 			return -errno;
 		/* Unbuffered, so that each message is one write with its own level. */
-		setvbuf(stream, NULL, _IONBF, 0);
+		setvbuf(sink.stream, NULL, _IONBF, 0);
 	}
-	return rte_openlog_stream(stream) == 0 ? 0 : -EINVAL;
+	return rte_openlog_stream(sink.stream) == 0 ? 0 : -EINVAL;
 }
 
 void log_sink_format(enum log_format format)

@@ -22,7 +22,7 @@
 /* A GPU on the PCI bus, with any driver or none. */
 static bool has_gpu(const struct doctor *d)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 	long long vendor, class;
 
 	doctor_list(d, &names, "/sys/bus/pci/devices");
@@ -120,7 +120,7 @@ void check_gpu_memory(struct doctor *d)
 
 void check_gpu_doorbell(struct doctor *d)
 {
-	static char text[16384];
+	char text[16384];
 	const char *line;
 	size_t n;
 

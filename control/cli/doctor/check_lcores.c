@@ -37,8 +37,8 @@ static bool has(const struct doctor_cpus *cpus, unsigned int cpu)
 
 void check_lcores(struct doctor *d)
 {
-	static char status[16384];
-	static struct doctor_cpus online, allowed;
+	char status[16384];
+	struct doctor_cpus online, allowed;
 	char text[512];
 	const char *line;
 
@@ -80,7 +80,7 @@ void check_lcores(struct doctor *d)
 
 void check_lcores_isolated(struct doctor *d)
 {
-	static struct doctor_cpus isolated, tickless;
+	struct doctor_cpus isolated, tickless;
 	bool without[LB_LCORES_MAX];
 	char text[512], list[512];
 	unsigned int n = 0;
@@ -108,7 +108,7 @@ void check_lcores_isolated(struct doctor *d)
 
 void check_lcores_smt(struct doctor *d)
 {
-	static struct doctor_cpus siblings;
+	struct doctor_cpus siblings;
 	char text[256];
 
 	if (no_lcores(d))

@@ -25,7 +25,7 @@ struct sizes {
 /* Pages of each size below <folder>. */
 static void read_sizes(const struct doctor *d, const char *folder, struct sizes *s)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 
 	memset(s, 0, sizeof(*s));
 	doctor_list(d, &names, "%s", folder);
@@ -123,7 +123,7 @@ static bool node_matters(const struct doctor *d, unsigned int node)
 
 void check_hugepages_node(struct doctor *d)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 	unsigned int nodes = 0, node;
 	struct sizes s;
 

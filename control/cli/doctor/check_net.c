@@ -78,6 +78,8 @@ void check_addresses(struct doctor *d)
 		doctor_report(d, DOCTOR_OK, "none of %u is the kernel's", n);
 }
 
+static char table_text[TABLE_MAX]; /* of in_table(): large for a stack */
+
 /*
  * Is a socket with this local port in the table? <state> 0: any. Lines are
  * "sl: address:port address:port state ...", in hexadecimal.
@@ -85,11 +87,10 @@ void check_addresses(struct doctor *d)
 static bool in_table(const struct doctor *d, const char *path, unsigned int port,
 		     unsigned int state)
 {
-	static char text[TABLE_MAX];
 	char *rest, *line;
 
-	doctor_read(d, text, sizeof(text), "%s", path);
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	doctor_read(d, table_text, sizeof(table_text), "%s", path);
+	for (line = strtok_r(table_text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		unsigned int local, now;
 
 		if (sscanf(line, " %*[0-9]: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &now) ==
@@ -103,7 +104,7 @@ static bool in_table(const struct doctor *d, const char *path, unsigned int port
 /* A software RNIC of the kernel on this interface, in <name>. */
 static bool find_rxe(const struct doctor *d, const char *interface, char *name, size_t size)
 {
-	static struct doctor_names devices;
+	struct doctor_names devices;
 	char parent[DOCTOR_NAME_MAX];
 
 	doctor_list(d, &devices, "/sys/class/infiniband");

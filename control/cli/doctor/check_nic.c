@@ -23,7 +23,7 @@ static const char *folder(const struct plan_port *port, char *text, size_t size)
 
 void check_port_device(struct doctor *d)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 
 	if (doctor_no_ports(d))
 		return;
@@ -135,7 +135,7 @@ static bool wants_vfio(const struct doctor *d)
 
 void check_iommu(struct doctor *d)
 {
-	static struct doctor_names units;
+	struct doctor_names units;
 	char unsafe[8];
 
 	doctor_list(d, &units, "/sys/class/iommu");

@@ -136,7 +136,7 @@ static unsigned int queues_possible(const struct doctor *d, const char *interfac
 
 static unsigned int queues_now(const struct doctor *d, const char *interface)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 	unsigned int n = 0;
 
 	doctor_list(d, &names, NET "/%s/queues", interface);

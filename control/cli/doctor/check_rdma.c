@@ -40,7 +40,7 @@ static void each_port(struct doctor *d, const struct device *device, judge *judg
 /* Judge every port of every device that matters. */
 static void each(struct doctor *d, judge *judge_port)
 {
-	static struct doctor_names all;
+	struct doctor_names all;
 
 	doctor_list(d, &all, DEVICES);
 	for (unsigned int i = 0; i < d->plan.n_rdma; i++) {
@@ -60,7 +60,7 @@ static void each(struct doctor *d, judge *judge_port)
 
 void check_rdma_modules(struct doctor *d)
 {
-	static struct doctor_names devices, nodes;
+	struct doctor_names devices, nodes;
 	unsigned int uverbs = 0;
 
 	doctor_list(d, &devices, DEVICES);
@@ -85,7 +85,7 @@ void check_rdma_modules(struct doctor *d)
 
 void check_rdma_device(struct doctor *d)
 {
-	static struct doctor_names all;
+	struct doctor_names all;
 	char text[200];
 
 	doctor_list(d, &all, DEVICES);

@@ -46,7 +46,7 @@ bool doctor_no_ports(struct doctor *d)
 void doctor_port_interface(const struct doctor *d, const struct plan_port *port, char *name,
 			   size_t size)
 {
-	static struct doctor_names names;
+	struct doctor_names names;
 
 	snprintf(name, size, "%s", port->interface);
 	if (port->kind == PLAN_PCI) {
@@ -79,7 +79,7 @@ static bool socket_answers(const char *path)
 /* An agent with our address on its command line, or any if we have none. */
 static bool agent_runs(const struct doctor *d)
 {
-	static struct doctor_names processes;
+	struct doctor_names processes;
 	char name[32], words[4096], address[LB_ADDRESS_TEXT];
 
 	lb_address_format(&d->plan.address, address, sizeof(address));

@@ -107,14 +107,18 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 
 static void make_lb(struct doctor_plan *plan, const struct doctor_question *q)
 {
-	static struct lb_config config; /* large for a stack */
+	struct lb_config *config;
 
 	plan->hugepages = true;
 	plan->agents_port = 4790;
 	if (q->config == NULL)
 		return;
-	if (lb_config_load(q->config, &config, plan->error, sizeof(plan->error)) == 0)
-		from_config(plan, &config);
+	config = malloc(sizeof(*config)); /* large for a stack */
+	if (config == NULL)
+		snprintf(plan->error, sizeof(plan->error), "no memory for %s", q->config);
+	else if (lb_config_load(q->config, config, plan->error, sizeof(plan->error)) == 0)
+		from_config(plan, config);
+	free(config);
 }
 
 /* "10.9.0.11/24" or without the length. */
