@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of doorbell-agent: options with rules of their own. table: runtime_option_table.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+
+#include "agent.h"
+#include "runtime/log_line.h"
+
+#define NEEDED "--lb 10.0.0.1:4790 --device d --model echo "
+#define ALL    NEEDED "--address 10.9.0.11/24 "
+
+static struct agent_options o;
+
+static int parse(const char *line)
+{
+	static char copy[2048];
+	char *words[64] = {"doorbell-agent"};
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *at = strtok(copy, " "); at != NULL; at = strtok(NULL, " "))
+		words[argc++] = at;
+	return agent_options_parse(argc, words, &o);
+}
+
+Test(agent_options, values_of_their_own_kind)
+{
+	cr_assert_eq(parse(ALL "--gateway 10.9.0.1 --name w.1 --gpu 0,2 --label a=b --label c="),
+		     0);
+	cr_assert_eq(o.address.family, 4);
+	cr_assert_eq(o.prefix, 24);
+	cr_assert_eq(o.gateway.family, 4);
+	cr_assert_str_eq(o.name, "w.1");
+	cr_assert_str_eq(o.gpus, "0,2");
+	cr_assert_eq(o.n_labels, 2);
+	cr_assert_str_eq(o.label[1], "c=");
+	cr_assert(o.dcqcn && o.hugepages && o.processes && !o.verbs);
+	cr_assert_eq(parse(NEEDED
+			   "--address fd00::11/64 --engine verbs --congestion-control off "
+			   "--no-hugepages --one-process --log-level error --log-format json"),
+		     0);
+	cr_assert_eq(o.address.family, 6);
+	cr_assert(!o.dcqcn && !o.hugepages && !o.processes && o.verbs);
+	cr_assert_eq(o.log_level, 0);
+	cr_assert_eq(o.log_format, LOG_FORMAT_JSON);
+}
+
+Test(agent_options, mistakes_name_the_fix, .init = cr_redirect_stderr)
+{
+	static const char *const bad[][2] = {
+		{NEEDED "--address 10.9.0.11",
+		 "--address: '10.9.0.11' has no prefix length; write 10.9.0.11/24"},
+		{NEEDED "--address 10.9.0/24",
+		 "--address: '10.9.0/24' does not begin with an IP address"},
+		{NEEDED "--address 10.9.0.11/33",
+		 "--address: '10.9.0.11/33' has no prefix length from "
+		 "1 to 32 (IPv4) or from 1 to 128 (IPv6)"},
+		{NEEDED "--address fd00::1/0",
+		 "--address: 'fd00::1/0' has no prefix length from 1 to 32 "
+		 "(IPv4) or from 1 to 128 (IPv6)"},
+		{NEEDED, "--address is required (see --help)"},
+		{ALL "--gateway 10.9.0.1.1", "--gateway: '10.9.0.1.1' is no IP address"},
+		{ALL "--gateway fd00::1", "--gateway and --address must both be IPv4 or both IPv6"},
+		{ALL "--name a/b", "--name: 'a/b' may have letters, digits, '.', '_' and '-' only"},
+		{ALL "--gpu 0;1",
+		 "--gpu: '0;1' is neither auto, all, none, nor numbers of GPUs like 0,2"},
+		{ALL "--label =x", "--label: '=x' is not KEY=VALUE; write host=rack2-7"},
+		{ALL "--workers 2 --gpu 0",
+		 "--workers is for CPUs, and --gpu makes a worker of each "
+		 "GPU; give one of them"},
+		{ALL "--slots 100", "--slots: '100' is not a power of two from 2 to 32768"},
+		{ALL "--log-level loud",
+		 "--log-level: 'loud' is none of error, warning, notice, info, debug"},
+	};
+	char expected[4096] = "";
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		size_t n = strlen(expected);
+
+		cr_assert_eq(parse(bad[i][0]), 2, "%s", bad[i][0]);
+		snprintf(expected + n, sizeof(expected) - n, "doorbell-agent: %s\n", bad[i][1]);
+	}
+	fflush(stderr);
+	cr_assert_stderr_eq_str(expected);
+}
