@@ -99,15 +99,12 @@ Test(daemon_log, begins_with_time_and_level)
 			 "time=" TIME " level=debug module=lb msg=x\n");
 }
 
-Test(daemon_log, knows_levels_and_formats_by_name)
+Test(daemon_log, knows_levels_by_name)
 {
 	for (int level = 1; level <= 8; level++)
 		cr_expect_eq(log_level_number(log_level_name(level)), level);
 	cr_expect_eq(log_level_number("loud"), -1);
 	cr_expect_str_eq(log_level_name(99), "debug");
-	for (unsigned int f = 0; f < LOG_FORMATS; f++)
-		cr_expect_eq(log_format_named(log_format_names[f]), f);
-	cr_expect_eq(log_format_named("xml"), LOG_FORMATS);
 }
 
 /* Of bytes that matter here, and of any. */

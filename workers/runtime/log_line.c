@@ -19,15 +19,6 @@ static const char *const levels[] = {"emergency", "alert",  "critical", "error",
 				     "warning",   "notice", "info",     "debug"};
 #define LEVELS (int)(sizeof(levels) / sizeof(levels[0]))
 
-enum log_format log_format_named(const char *name)
-{
-	enum log_format format = 0;
-
-	while (format < LOG_FORMATS && strcmp(log_format_names[format], name) != 0)
-		format++;
-	return format;
-}
-
 const char *log_level_name(int level)
 {
 	return levels[level >= 1 && level <= LEVELS ? level - 1 : LEVELS - 1];

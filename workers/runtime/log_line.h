@@ -18,8 +18,6 @@ enum log_format {
 
 /* "text", "logfmt", "json", then NULL */
 extern const char *const log_format_names[LOG_FORMATS + 1];
-/* The format of this name; LOG_FORMATS when there is none. */
-enum log_format log_format_named(const char *name);
 
 /* Most bytes of a message, and of the line that it becomes, newline included. */
 #define LOG_TEXT_MAX 2048

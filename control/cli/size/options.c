@@ -26,15 +26,6 @@ static const char *const policies[SIZE_POLICIES + 1] = {
 	[SIZE_RANDOM] = "random",
 };
 
-enum size_policy size_policy_find(const char *name)
-{
-	enum size_policy policy = 0;
-
-	while (policy < SIZE_POLICIES && strcmp(policies[policy], name) != 0)
-		policy++;
-	return policy;
-}
-
 static const char *const spreads[] = {"fixed", "exponential", NULL};
 
 struct size_options {

@@ -43,9 +43,6 @@ struct size_question {
 	uint64_t seed, simulated; /* requests */
 };
 
-/* SIZE_POLICIES if there is none of that name. */
-enum size_policy size_policy_find(const char *name);
-
 /* --- formulas.c ----------------------------------------------------------------------------------
  */
 

@@ -33,16 +33,6 @@ static int check(struct pool_options *o)
 {
 	if ((o->events != 0 || o->roll) && o->control == NULL)
 		return complain("--events and --roll begin when all are active: give --control");
-	o->agent.slots = (uint32_t)o->slots;
-	o->agent.max_batch = (uint32_t)o->max_batch;
-	o->agent.heartbeat_ms = (uint32_t)o->heartbeat_ms;
-	o->agent.max_run_ms = 0;
-	o->agent.hang_ms = HANG_MS;
-	o->agent.weight = 1;
-	o->agent.mtu = (uint32_t)o->mtu;
-	o->agent.memory_mb = (uint32_t)o->memory_mb;
-	o->agent.idle_sleep = true;
-	o->agent.dcqcn = false;
 	return 0;
 }
 
@@ -56,17 +46,17 @@ static const struct option_row pool_rows[] = {
 	{"address", OPTION_CALL, AT(agent), "IP/PREFIX", "RoCEv2 address of all",
 	 .take = agent_prefix_take, .required = true},
 	{"workers", OPTION_NUMBER, AT(workers), NULL, "how many", 1, POOL_WORKERS_MAX},
-	{"slots", OPTION_NUMBER, AT(slots), NULL, "per link, a power of two", 2, 32768},
-	{"max-batch", OPTION_NUMBER, AT(max_batch), NULL, "requests", 1, 65536},
+	{"slots", OPTION_POWER_OF_TWO, AT(agent.slots), NULL, "per link, a power of two", 2, 32768},
+	{"max-batch", OPTION_NUMBER, AT(agent.max_batch), NULL, "requests", 1, 65536},
 	{"max-request", OPTION_NUMBER, AT(max_request), NULL, "bytes", 64, 65536},
 	{"batch-us", OPTION_REAL, AT(batch_us), NULL, "time of a batch", 0, 10000000},
 	{"each-us", OPTION_REAL, AT(each_us), NULL, "and of each request in it", 0, 10000000},
 	{"run-times", OPTION_WORD, AT(exponential), NULL, "of batches", .words = run_times},
 	{"slow", OPTION_NUMBER, AT(slow), NULL, "so many of them, the first", 0, POOL_WORKERS_MAX},
 	{"slow-factor", OPTION_REAL, AT(slow_factor), NULL, "take so much longer", 0, 1000},
-	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), NULL, "of each", 10, 60000},
-	{"mtu", OPTION_NUMBER, AT(mtu), NULL, "IP", 576, 9216},
-	{"memory-mb", OPTION_NUMBER, AT(memory_mb), NULL, "packet memory", 64, 65536},
+	{"heartbeat-ms", OPTION_NUMBER, AT(agent.heartbeat_ms), NULL, "of each", 10, 60000},
+	{"mtu", OPTION_NUMBER, AT(agent.mtu), NULL, "IP", 576, 9216},
+	{"memory-mb", OPTION_NUMBER, AT(agent.memory_mb), NULL, "packet memory", 64, 65536},
 	{"control", OPTION_TEXT, AT(control), NULL, "control socket of the load balancer"},
 	{"service", OPTION_TEXT, AT(service), NULL, "whose workers they are"},
 	{"events", OPTION_NUMBER, AT(events), NULL, "that happen to them", 0, 1000000},
@@ -122,7 +112,7 @@ static int start_eal(const struct pool_options *o)
 		if (CPU_ISSET(i, &set))
 			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
 	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
-	snprintf(memory, sizeof(memory), "%lu", o->memory_mb);
+	snprintf(memory, sizeof(memory), "%u", o->agent.memory_mb);
 	return rte_eal_init(11, argument) < 0 ? -1 : 0;
 }
 
@@ -201,7 +191,7 @@ static void init_worker(struct pool *pool, uint64_t i)
 					  .state = &worker->model,
 					  .shape = {.max_request = (uint32_t)o->max_request,
 						    .max_reply = (uint32_t)o->max_request,
-						    .max_batch = (uint32_t)o->max_batch}},
+						    .max_batch = o->agent.max_batch}},
 			},
 		.model = {.batch_us = o->batch_us * factor,
 			  .each_us = o->each_us * factor,
@@ -326,16 +316,19 @@ static int serve(struct pool *pool)
 int main(int argc, char **argv)
 {
 	static struct pool pool = {
-		.options = {.workers = 512,
-			    .slots = 32,
-			    .max_batch = 8,
+		.options = {.agent = {.slots = 32,
+				      .max_batch = 8,
+				      .heartbeat_ms = 100,
+				      .hang_ms = HANG_MS,
+				      .weight = 1,
+				      .mtu = 1500,
+				      .memory_mb = 256,
+				      .idle_sleep = true},
+			    .workers = 512,
 			    .max_request = 1472,
 			    .each_us = 1000,
 			    .slow_factor = 5,
 			    .seconds = 60,
-			    .heartbeat_ms = 100,
-			    .mtu = 1500,
-			    .memory_mb = 256,
 			    .service = "echo"},
 	};
 	struct pool_options *o = &pool.options;
@@ -349,7 +342,7 @@ int main(int argc, char **argv)
 	if (start_eal(o) < 0)
 		return complain("the EAL did not start (reason above)");
 	pool.rnic = soft_rnic_create(&(struct soft_rnic_params){.device = o->agent.device,
-								.mtu = (uint16_t)o->mtu,
+								.mtu = (uint16_t)o->agent.mtu,
 								.address = o->agent.address,
 								.prefix = o->agent.prefix,
 								.idle_sleep = true},

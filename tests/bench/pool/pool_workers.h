@@ -39,7 +39,7 @@ struct pool_options {
 	double batch_us, each_us, slow_factor, seconds;
 	bool exponential, roll, hang;
 	const char *control, *service;
-	uint64_t slots, max_batch, max_request, heartbeat_ms, memory_mb, mtu;
+	uint64_t max_request;
 };
 
 struct pool {
