@@ -22,7 +22,7 @@ LAYERS = [
     'workers',
     'workers/schedule',
     'lb/packet',
-    'lb/config lb/framing',
+    'lb/config lb/framing lb/tcp',
     'lb/lcore',
     'lb/observe lb/ports',
     'lb/walk',

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's end of TCP connections, the public header of connection.c, receive.c, send.c and
+ * timer.c: segments and time in, segments to send out. Pure: no packet
+ * buffers, no clock, no addresses. The owner of a connection (an lcore) keeps the bytes: the core
+ * says which bytes of a segment are new, and which sequence numbers to send.
+ *
+ *   tcp_open                 a SYN makes a connection; tcp_next() then gives its SYN-ACK
+ *   tcp_receive              one segment; what is new in it, what it acknowledged
+ *   tcp_grant                how much the owner can take beyond what came in order
+ *   tcp_queue, tcp_close     the owner has more bytes to send; no more will come
+ *   tcp_next                 the next segment to send, until it returns false
+ *   tcp_due, tcp_timer       when to call again, and that call
+ *   tcp_release              give the memory back
+ *
+ * Conforms to RFC 9293 (passive opens only), 7323 (window scale, timestamps, PAWS), 2018 and 2883
+ * (SACK), 8985 (RACK-TLP), 6298, 9937 (PRR), 9438 (CUBIC), 3168, 8257 (DCTCP), 5961, 6928, 1122.
+ *
+ * Every call belongs to the thread that owns <stack>. Before calls it sets now_us and now_ms.
+ */
+#ifndef LB_TCP_CONNECTION_H
+#define LB_TCP_CONNECTION_H
+
+#include <stddef.h>
+
+#include "tcp/header.h"
+
+struct tcp_congestion;
+
+/* The states of RFC 9293, 3.3.2. LISTEN has no connection, and TIME-WAIT is kept in few bytes by
+ * the owner: see tcp_received.closed. */
+enum tcp_state {
+	TCP_CLOSED,
+	TCP_SYN_RECEIVED,
+	TCP_ESTABLISHED,
+	TCP_FIN_WAIT_1, /* we have closed */
+	TCP_FIN_WAIT_2, /* and the client has acknowledged that */
+	TCP_CLOSE_WAIT, /* the client has closed */
+	TCP_CLOSING,    /* both have closed; ours is not acknowledged */
+	TCP_LAST_ACK,   /* the same, and the client was first */
+	TCP_TIME_WAIT,
+	TCP_STATES,
+};
+
+/* Counted per reason by the stack. X(symbol, "name", "meaning") */
+#define TCP_REFUSAL_LIST(X)                                                                        \
+	X(NONE, "none", "nothing is wrong")                                                        \
+	X(PAWS, "paws", "older timestamp than the last (RFC 7323, 5)")                             \
+	X(TIMESTAMP, "no_timestamp", "timestamp missing where both ends use them")                 \
+	X(BEFORE, "seq_before", "all of it came before")                                           \
+	X(AFTER, "seq_after", "beyond the window that was offered")                                \
+	X(SYN, "syn", "SYN in an open connection (RFC 5961, 4)")                                   \
+	X(RST, "rst", "reset that is not at the next number (RFC 5961, 3)")                        \
+	X(NO_ACK, "no_ack", "neither SYN, RST nor ACK")                                            \
+	X(ACK, "ack", "acknowledges what was not sent, or long before (RFC 5961, 5)")              \
+	X(HANDSHAKE, "handshake", "does not acknowledge our SYN")                                  \
+	X(ROOM, "no_room", "no memory to remember bytes out of order")
+
+enum tcp_refusal {
+#define TCP_REFUSAL_ENUM(symbol, name, text) TCP_REFUSAL_##symbol,
+	TCP_REFUSAL_LIST(TCP_REFUSAL_ENUM)
+#undef TCP_REFUSAL_ENUM
+		TCP_REFUSALS,
+};
+
+struct tcp_settings {
+	uint32_t rto_min_ms;   /* [200] */
+	uint32_t rto_max_ms;   /* [60000] */
+	uint32_t ack_delay_ms; /* [10] an acknowledgement waits this long for a reply to ride on */
+	uint32_t give_up_ms;   /* [60000] without an acknowledgement while some is due */
+	uint32_t keepalive_ms; /* [60000] of silence until a probe */
+	uint32_t keepalive_interval_ms; /* [10000] between probes */
+	uint32_t fin_wait_ms;           /* [10000] for the client's FIN after ours */
+	uint16_t mss;                   /* [1460] largest payload without options that we take */
+	uint8_t scale;                  /* [7] of our windows */
+	uint8_t keepalive_probes;       /* [3] without an answer end the connection */
+	uint8_t syn_retries;            /* [3] */
+	uint8_t initial_segments;       /* [10] RFC 6928 */
+	bool sack, timestamps, ecn;     /* [true, true, false] */
+	const struct tcp_congestion *congestion; /* [&tcp_cubic] */
+};
+extern const struct tcp_settings tcp_settings_default;
+
+/* One segment that was sent and is not acknowledged. */
+struct tcp_sent {
+	uint32_t seq;
+	uint32_t time_us; /* of its last transmission */
+	uint16_t length;  /* of payload */
+	uint8_t flags;    /* TCP_SENT_* */
+	uint8_t sends;
+};
+
+#define TCP_SENT_SACKED 1
+#define TCP_SENT_LOST   2 /* and, unless AGAIN is set, to be sent again */
+#define TCP_SENT_AGAIN  4 /* a retransmission is under way */
+#define TCP_SENT_FIN    8
+
+#define TCP_CHUNK_SENT 41
+
+struct tcp_chunk {
+	struct tcp_chunk *next, *previous;
+	struct tcp_sent sent[TCP_CHUNK_SENT];
+};
+_Static_assert(sizeof(struct tcp_chunk) <= 512, "eight cache lines");
+
+struct tcp_cursor {
+	struct tcp_chunk *chunk;
+	uint32_t index;
+};
+
+#define TCP_HOLES_MAX 128
+
+/* Bytes that came out of order: ranges in order of numbers, none of which touch. */
+struct tcp_held {
+	struct tcp_held *next; /* of the pool */
+	uint32_t n;
+	uint32_t n_recent;
+	uint32_t recent[TCP_SACKS_MAX]; /* a number in each range that grew last, newest first */
+	struct tcp_range range[TCP_HOLES_MAX];
+};
+
+/* The part of a connection that exists only while something of it is under way. */
+struct tcp_active {
+	struct tcp_active *next; /* of the pool */
+	struct tcp_held *held;   /* NULL: nothing is out of order */
+	/* Records of what is sent, oldest first: from first.index of the first chunk on. */
+	struct tcp_cursor first;
+	struct tcp_chunk *last;
+	uint32_t last_n; /* records of the last chunk, from its start on */
+	uint32_t n_sent, n_sacked;
+	uint32_t n_lost;        /* records to be sent again */
+	struct tcp_cursor lost; /* none before this one has to be sent again */
+	uint32_t lost_offset; /* of it, this much went again: it was longer than a segment now is */
+	/* RFC 8985, 6.2: of the segment sent last among those delivered */
+	uint32_t rack_us, rack_end, rack_rtt_us;
+	uint32_t highest;     /* one past the highest number delivered: reordering is seen by it */
+	uint32_t dsack_round; /* a window grows at most once until this is acknowledged */
+	uint32_t tlp_end;     /* of the probe under way; see tcp_connection.tlp */
+	uint32_t prr_delivered, prr_out, prr_flight; /* bytes: RFC 9937 */
+	/* To undo a reduction that proves to have been wrong. */
+	uint32_t undo_cwnd, undo_ssthresh, undo_from, undo_ts;
+	uint32_t undo_sends;    /* retransmissions that no duplicate SACK has named */
+	bool undo;              /* the undo_ fields are valid */
+	struct tcp_range dsack; /* to be reported once (RFC 2883); empty: none */
+};
+
+enum tcp_timer {
+	TCP_TIMER_RTO,
+	TCP_TIMER_PROBE,   /* RFC 8985, 7: tail loss */
+	TCP_TIMER_REORDER, /* RFC 8985, 6.2: what is late may be lost */
+	TCP_TIMER_PERSIST, /* RFC 9293, 3.8.6.1: the client's window is closed */
+	TCP_TIMER_ACK,
+	TCP_TIMER_LIFE, /* keepalive; the end of SYN-RECEIVED and FIN-WAIT-2 */
+	TCP_TIMERS,
+};
+
+enum tcp_phase {
+	TCP_PHASE_OPEN,
+	TCP_PHASE_REDUCED,  /* after a mark: until what was under way is acknowledged */
+	TCP_PHASE_RECOVERY, /* after a loss */
+	TCP_PHASE_TIMEOUT,  /* after the retransmission timer */
+};
+
+/* State of congestion control, a struct per algorithm (its file). */
+union tcp_control {
+	struct {
+		float w_max, k, w_est; /* segments, seconds, segments */
+		uint32_t epoch_us;     /* 0: none */
+		float w_start;         /* congestion window at the epoch's start */
+	} cubic;
+	struct {
+		uint32_t acked, marked; /* bytes in this window */
+		uint32_t window_end;
+		float alpha;
+	} dctcp;
+};
+
+/* Zeroed memory is a closed connection. */
+struct tcp_connection {
+	/* names as in RFC 9293, 3.3.1 */
+	uint32_t snd_una, snd_nxt;
+	uint32_t snd_end; /* one past what the owner has queued */
+	uint32_t snd_wnd, snd_wl1, snd_wnd_max;
+	uint32_t rcv_nxt;
+	uint32_t rcv_limit; /* one past what the owner takes */
+	uint32_t rcv_edge;  /* one past what the client was told; never goes back */
+	uint32_t rcv_acked; /* rcv_nxt of the last segment sent */
+	uint32_t irs;
+	uint32_t fin_seq; /* of the client's FIN, if fin_known */
+	uint32_t ts_recent, ts_recent_ms, ts_offset;
+	uint32_t cwnd, ssthresh, pipe; /* bytes */
+	uint32_t recover;              /* end of the phase that is not OPEN */
+	uint32_t srtt_us, rttvar_us, rtt_min_us;
+	uint32_t rto_ms; /* without back-off */
+	uint32_t heard_ms, sent_ms;
+	uint32_t progress_ms; /* when the client last acknowledged something, or nothing was due */
+	uint32_t challenge_ms;
+	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
+	union tcp_control control;
+	struct tcp_active *active;
+	uint16_t mss;   /* of payload, options of every segment taken off */
+	uint8_t state;  /* enum tcp_state */
+	uint8_t phase;  /* enum tcp_phase */
+	uint8_t timers; /* bits of enum tcp_timer */
+	uint8_t snd_scale, rcv_scale;
+	uint8_t backoff; /* of the retransmission timer */
+	uint8_t probes;  /* keepalives or window probes without an answer */
+	uint8_t reorder; /* RFC 8985: quarters of the smallest RTT that a segment may be late by */
+	uint8_t reorder_left; /* recoveries for which <reorder> stays */
+	uint8_t duplicates;   /* acknowledgements, from clients without SACK */
+	uint8_t ack_segments; /* full ones since the last acknowledgement */
+	bool sack : 1, timestamps : 1, ecn : 1, scales : 1;
+	bool ack_now : 1;   /* send an acknowledgement at once */
+	bool probe_now : 1; /* send a segment that makes the client answer */
+	bool rst_now : 1;
+	bool syn_now : 1; /* send the SYN-ACK */
+	bool fin_queued : 1, fin_sent : 1, fin_acked : 1;
+	bool fin_known : 1, fin_received : 1;
+	bool ts_valid : 1;
+	bool tlp : 1, tlp_again : 1; /* a probe is under way; it was a retransmission */
+	bool reordered : 1;
+	bool ece : 1, cwr_now : 1, ce : 1;
+	bool tail_now : 1; /* the tail loss probe is due */
+	bool push_now : 1; /* send what the client's window takes, however little */
+};
+
+#define TCP_NEW_MAX 8
+
+/* Bytes of a segment's payload that never came before. */
+struct tcp_new {
+	uint32_t offset, length; /* in the payload */
+	uint32_t seq;
+};
+
+/* The effect of one segment. */
+struct tcp_received {
+	uint8_t refusal; /* enum tcp_refusal; others than NONE changed nothing, but an answer may
+			    be due: call tcp_next() */
+	uint8_t n_new;
+	bool established;  /* now */
+	bool finished;     /* the client's FIN came, in order, now */
+	bool reset;        /* by the client: the connection is closed */
+	bool closed;       /* CLOSED or TIME_WAIT now: the owner releases it */
+	uint32_t acked;    /* bytes of ours that were acknowledged now */
+	uint32_t advanced; /* bytes that are in order now and were not before */
+	struct tcp_new new[TCP_NEW_MAX];
+};
+
+/* Events since the stack's start; only its owner writes. X(name, "meaning") */
+#define TCP_COUNTER_LIST(X)                                                                        \
+	X(segments_in, "segments received")                                                        \
+	X(segments_out, "segments to send")                                                        \
+	X(retransmits, "segments sent again")                                                      \
+	X(timeouts, "retransmission timeouts")                                                     \
+	X(tail_probes, "tail loss probes")                                                         \
+	X(recoveries, "recoveries after a loss")                                                   \
+	X(undone, "reductions undone because nothing was lost")                                    \
+	X(duplicates_in, "segments of which all bytes had come before")                            \
+	X(dsacks_in, "reports that a retransmission was not needed")                               \
+	X(window_probes, "probes of a closed window")                                              \
+	X(keepalives, "keepalive probes")                                                          \
+	X(challenges, "challenge acknowledgements")                                                \
+	X(out_of_order, "segments out of order")                                                   \
+	X(no_memory, "segments not sent or not taken for want of memory")                          \
+	X(gave_up, "connections ended because the client did not answer")
+
+struct tcp_counters {
+#define TCP_COUNTER_FIELD(name, text) uint64_t name;
+	TCP_COUNTER_LIST(TCP_COUNTER_FIELD)
+#undef TCP_COUNTER_FIELD
+	uint64_t refused[TCP_REFUSALS];
+};
+
+/* Shared by the connections of one thread. */
+struct tcp_stack {
+	const struct tcp_settings *settings;
+	uint32_t now_us, now_ms;
+	struct tcp_chunk *chunks; /* free ones, by <next> */
+	struct tcp_active *actives;
+	struct tcp_held *helds;
+	void *memory;
+	struct tcp_counters counters;
+};
+
+/* Makes pools of so many. Returns 0 or -ENOMEM. */
+int tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
+		   uint32_t chunks, uint32_t helds);
+void tcp_stack_fini(struct tcp_stack *stack);
+
+/*
+ * Opens <c> by the client's SYN, with <window> bytes granted. <mss>: what the path to the client
+ * takes. <iss> and <ts_offset> cannot be guessed by others (RFC 9293, 3.4.1; 7323, 7.1).
+ */
+void tcp_open(const struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *syn,
+	      uint16_t mss, uint32_t window, uint32_t iss, uint32_t ts_offset);
+
+/*
+ * Takes one segment of <c>. <marked>: it came with ECN's CE. New bytes are the owner's to keep:
+ * they are acknowledged by the next segment, and will not come again.
+ */
+void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *h,
+		 bool marked, struct tcp_received *out);
+
+/*
+ * The owner takes <bytes> beyond what is in order, rounded up to the unit of windows (1 << scale).
+ * What was once offered stays offered: a smaller number takes effect as bytes come.
+ */
+void tcp_grant(struct tcp_connection *c, uint32_t bytes);
+
+/* <bytes> more may be sent, from snd_end on. Not after tcp_close(). */
+void tcp_queue(struct tcp_connection *c, uint32_t bytes);
+
+/* Send a FIN after all that is queued. */
+void tcp_close(struct tcp_connection *c);
+
+/* Send a reset and forget what is queued. The state is CLOSED once tcp_next() has given it. */
+void tcp_abort(struct tcp_connection *c);
+
+/* Acknowledge at once: no reply will soon carry it. */
+void tcp_acknowledge(struct tcp_connection *c);
+
+/* The path takes <mss> bytes of payload and options only (RFC 1191, 8201). */
+void tcp_set_mss(struct tcp_connection *c, uint16_t mss);
+
+/*
+ * The next segment to send: <length> bytes from <seq> on, if <length> is not 0. False: none now.
+ * The caller sends it; a segment that does not leave counts as lost on the way.
+ */
+bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out);
+
+/* True, and in <ms> when tcp_timer() is to be called, if any timer runs. */
+bool tcp_due(const struct tcp_connection *c, uint32_t *ms);
+
+/*
+ * Does what is due. True: the connection has ended (state CLOSED), because of time; with rst_now
+ * set tcp_next() gives the reset to send.
+ */
+bool tcp_timer(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* Gives memory back and zeroes <c>. */
+void tcp_release(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* The reset that answers a segment to no connection (RFC 9293, 3.10.7.1); false: none, for a reset.
+ */
+bool tcp_reset_for(const struct tcp_header *in, struct tcp_header *out);
+
+const char *tcp_state_name(enum tcp_state state);
+const char *tcp_refusal_name(enum tcp_refusal refusal);
+
+/* Whether nothing is under way in either direction. */
+static inline bool tcp_is_idle(const struct tcp_connection *c)
+{
+	return c->snd_una == c->snd_end && c->active == NULL;
+}
+
+/* The state has seen both SYNs. */
+static inline bool tcp_is_synchronized(const struct tcp_connection *c)
+{
+	return c->state >= TCP_ESTABLISHED;
+}
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A segment arrives: RFC 9293, 3.10.7.4, in its order, with 7323 and 5961. */
+#include "tcp/congestion.h"
+#include "tcp/connection.h"
+#include "tcp/held.h"
+#include "tcp/recovery.h"
+#include "tcp/sent.h"
+#include "tcp/timers.h"
+
+#define RECEIVE_CHALLENGE_MS   500              /* between answers to what proves nothing */
+#define RECEIVE_PAWS_MS        (24 * 86400000u) /* RFC 7323, 5.5: a timestamp this old says nothing */
+#define RECEIVE_ACK_EVERY      2                /* full segments: RFC 9293, 3.8.6.3 */
+#define RECEIVE_RTO_AFTER_LOSS 3000             /* ms, RFC 6298, 5.7: the SYN-ACK had to go again */
+
+/* Answers with an acknowledgement, not too often: the sender may have lost its place, or be an
+ * attacker who is to learn nothing (RFC 5961, 7). */
+static void receive_challenge(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	if (stack->now_ms - c->challenge_ms < RECEIVE_CHALLENGE_MS)
+		return;
+	c->challenge_ms = stack->now_ms;
+	c->ack_now = true;
+	stack->counters.challenges++;
+}
+
+/* RFC 7323, 5.3, R1. */
+static enum tcp_refusal receive_check_timestamp(struct tcp_stack *stack, struct tcp_connection *c,
+						const struct tcp_header *h)
+{
+	if (!c->timestamps || h->flags & TCP_BIT_RST)
+		return TCP_REFUSAL_NONE;
+	if (!h->has_timestamp)
+		return TCP_REFUSAL_TIMESTAMP;
+	if (!sequence_before(h->ts_value, c->ts_recent) ||
+	    stack->now_ms - c->ts_recent_ms > RECEIVE_PAWS_MS)
+		return TCP_REFUSAL_NONE;
+	if (h->length > 0 || h->flags & TCP_BIT_FIN)
+		c->ack_now = true;
+	else
+		receive_challenge(stack, c);
+	return TCP_REFUSAL_PAWS;
+}
+
+/*
+ * First: is any of it what we wait for? A window of 0 takes a segment at its edge, for the sake of
+ * the acknowledgement in it.
+ */
+static enum tcp_refusal receive_check_sequence(struct tcp_stack *stack, struct tcp_connection *c,
+					       const struct tcp_header *h)
+{
+	uint32_t end = h->seq + tcp_header_span(h);
+	uint32_t edge = sequence_max(c->rcv_limit, c->rcv_edge);
+
+	if (!sequence_before(end, c->rcv_nxt) && !sequence_after(h->seq, edge) &&
+	    (end != c->rcv_nxt || h->seq == end))
+		return TCP_REFUSAL_NONE;
+	if (h->flags & TCP_BIT_RST)
+		return TCP_REFUSAL_RST;
+	if (c->state == TCP_SYN_RECEIVED && h->flags & TCP_BIT_SYN && h->seq == c->irs) {
+		c->syn_now = true; /* our answer was lost */
+		return TCP_REFUSAL_BEFORE;
+	}
+	if (sequence_after(h->seq, edge)) {
+		receive_challenge(stack, c);
+		return TCP_REFUSAL_AFTER;
+	}
+	stack->counters.duplicates_in++;
+	if (h->length > 0) {
+		tcp_held_duplicate(stack, c, h->seq, h->seq + h->length);
+		c->ack_now = true;
+	} else if (h->flags & TCP_BIT_FIN) {
+		c->ack_now = true;
+	} else {
+		receive_challenge(stack, c); /* a keepalive */
+	}
+	return TCP_REFUSAL_BEFORE;
+}
+
+/* Second and fourth, as RFC 5961, 3 and 4, have them. True: there is nothing more to it. */
+static bool receive_reset_or_syn(struct tcp_stack *stack, struct tcp_connection *c,
+				 const struct tcp_header *h, struct tcp_received *out)
+{
+	if (h->flags & TCP_BIT_RST) {
+		if (h->seq != c->rcv_nxt) {
+			out->refusal = TCP_REFUSAL_RST;
+			receive_challenge(stack, c);
+			return true;
+		}
+		c->state = TCP_CLOSED;
+		c->timers = 0;
+		out->reset = out->closed = true;
+		return true;
+	}
+	if (!(h->flags & TCP_BIT_SYN))
+		return false;
+	out->refusal = TCP_REFUSAL_SYN;
+	receive_challenge(stack, c);
+	return true;
+}
+
+/* Fifth: the acknowledgement. False: it refuses the segment. */
+static bool receive_check_ack(struct tcp_stack *stack, struct tcp_connection *c,
+			      const struct tcp_header *h, struct tcp_received *out)
+{
+	if (!(h->flags & TCP_BIT_ACK)) {
+		out->refusal = TCP_REFUSAL_NO_ACK;
+		return false;
+	}
+	if (c->state == TCP_SYN_RECEIVED) {
+		if (h->ack == c->snd_nxt)
+			return true;
+		out->refusal = TCP_REFUSAL_HANDSHAKE;
+		c->rst_now = true;
+		c->snd_nxt = h->ack; /* the reset's number (RFC 9293, 3.10.7.4) */
+		return false;
+	}
+	/* RFC 5961, 5.2 */
+	if (!sequence_after(h->ack, c->snd_nxt) &&
+	    !sequence_before(h->ack, c->snd_una - c->snd_wnd_max))
+		return true;
+	out->refusal = TCP_REFUSAL_ACK;
+	receive_challenge(stack, c);
+	return false;
+}
+
+static void receive_establish(struct tcp_stack *stack, struct tcp_connection *c,
+			      const struct tcp_header *h, struct tcp_received *out)
+{
+	c->state = TCP_ESTABLISHED;
+	c->snd_una = h->ack;
+	c->snd_wl1 = h->seq - 1; /* this segment's window counts */
+	if (c->backoff > 0)
+		c->rto_ms = RECEIVE_RTO_AFTER_LOSS;
+	c->backoff = 0;
+	c->syn_now = false;
+	tcp_timer_clear(c, TCP_TIMER_RTO);
+	tcp_timer_set(c, TCP_TIMER_LIFE, stack->now_ms + stack->settings->keepalive_ms);
+	out->established = true;
+}
+
+/*
+ * The window of an acknowledgement that is not older than the last. The order of RFC
+ * 9293, 3.10.7.4, by SEG.SEQ first, is wrong for clients that go back: a window counts from its
+ * acknowledgement, so one that advances brings its window with it.
+ */
+static void receive_window(struct tcp_connection *c, const struct tcp_header *h, uint32_t acked)
+{
+	uint32_t window = (uint32_t)h->window << c->snd_scale;
+
+	if (h->ack != c->snd_una || (acked == 0 && !sequence_after(h->seq, c->snd_wl1) &&
+				     window <= c->snd_wnd && window != 0))
+		return;
+	c->snd_wnd = window;
+	c->snd_wl1 = h->seq;
+	if (window > c->snd_wnd_max)
+		c->snd_wnd_max = window;
+	if (window > 0)
+		tcp_timer_clear(c, TCP_TIMER_PERSIST);
+}
+
+static void receive_mark(struct tcp_stack *stack, struct tcp_connection *c,
+			 const struct tcp_header *h)
+{
+	if (!c->ecn || !(h->flags & TCP_BIT_ECE) || c->phase != TCP_PHASE_OPEN)
+		return;
+	c->phase = TCP_PHASE_REDUCED;
+	c->recover = c->snd_nxt;
+	c->ssthresh = stack->settings->congestion->reduce(stack, c);
+	c->cwnd = c->ssthresh;
+	c->cwr_now = true;
+}
+
+/* Our FIN was acknowledged. */
+static void receive_fin_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
+				     struct tcp_received *out)
+{
+	switch (c->state) {
+	case TCP_FIN_WAIT_1:
+		c->state = TCP_FIN_WAIT_2;
+		tcp_timer_set(c, TCP_TIMER_LIFE, stack->now_ms + stack->settings->fin_wait_ms);
+		break;
+	case TCP_CLOSING:
+		c->state = TCP_TIME_WAIT;
+		out->closed = true;
+		break;
+	case TCP_LAST_ACK:
+		c->state = TCP_CLOSED;
+		c->timers = 0;
+		out->closed = true;
+		break;
+	}
+}
+
+static void receive_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c,
+				    const struct tcp_header *h, struct tcp_received *out)
+{
+	bool was = c->fin_acked;
+
+	receive_mark(stack, c, h);
+	if (!sequence_before(h->ack, c->snd_una)) {
+		out->acked = tcp_recovery_acknowledged(stack, c, h);
+		if (out->acked > 0 || c->snd_una == c->snd_nxt)
+			c->progress_ms = stack->now_ms;
+	}
+	receive_window(c, h, out->acked);
+	if (c->fin_acked && !was) {
+		out->acked--; /* the FIN is no byte */
+		receive_fin_acknowledged(stack, c, out);
+	}
+}
+
+/* Eighth: the client's FIN, once everything before it is there. */
+static void receive_fin(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_received *out)
+{
+	if (!c->fin_known || c->fin_received || c->rcv_nxt != c->fin_seq)
+		return;
+	c->fin_received = true;
+	c->rcv_nxt++;
+	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt);
+	out->finished = true;
+	switch (c->state) {
+	case TCP_ESTABLISHED:
+		c->state = TCP_CLOSE_WAIT;
+		break;
+	case TCP_FIN_WAIT_1:
+		c->state = TCP_CLOSING;
+		break;
+	case TCP_FIN_WAIT_2:
+		c->state = TCP_TIME_WAIT;
+		out->closed = true;
+		break;
+	}
+}
+
+static void receive_congestion(struct tcp_connection *c, const struct tcp_header *h, bool marked)
+{
+	if (!c->ecn)
+		return;
+	if (h->flags & TCP_BIT_CWR)
+		c->ece = false;
+	if (marked)
+		c->ece = true;
+}
+
+static void receive_plan_ack(const struct tcp_stack *stack, struct tcp_connection *c,
+			     const struct tcp_header *h, const struct tcp_received *out)
+{
+	if (h->length == 0)
+		return;
+	if (c->active != NULL && c->active->held != NULL)
+		c->ack_now = true; /* RFC 5681, 4.2: a hole; and the segment that fills one */
+	if (out->advanced != h->length)
+		c->ack_now = true;
+	if (h->length >= c->mss / 2 && ++c->ack_segments >= RECEIVE_ACK_EVERY)
+		c->ack_now = true;
+	if (!c->ack_now && !tcp_timer_runs(c, TCP_TIMER_ACK))
+		tcp_timer_set(c, TCP_TIMER_ACK, stack->now_ms + stack->settings->ack_delay_ms);
+}
+
+static void receive_payload(struct tcp_stack *stack, struct tcp_connection *c,
+			    const struct tcp_header *h, struct tcp_received *out)
+{
+	uint32_t end = h->seq + h->length, edge = sequence_max(c->rcv_limit, c->rcv_edge);
+
+	if (c->fin_received)
+		return;
+	if (c->fin_known)
+		end = sequence_min(end, c->fin_seq);
+	if (h->length > 0) {
+		if (sequence_after(h->seq, c->rcv_nxt))
+			stack->counters.out_of_order++;
+		if (!tcp_held_take(stack, c, h->seq, end, 0, out)) {
+			out->refusal = TCP_REFUSAL_ROOM;
+			stack->counters.refused[TCP_REFUSAL_ROOM]++;
+			c->ack_now = true;
+			return;
+		}
+		if (out->n_new == 0 && sequence_before(h->seq, edge))
+			tcp_held_duplicate(stack, c, h->seq, sequence_min(end, edge));
+	}
+	if (h->flags & TCP_BIT_FIN && !c->fin_known && !sequence_after(end, edge)) {
+		c->fin_known = true;
+		c->fin_seq = end;
+	}
+	if (h->flags & TCP_BIT_FIN)
+		c->ack_now = true; /* in order or not, the client waits for it */
+	receive_plan_ack(stack, c, h, out);
+	receive_fin(stack, c, out);
+}
+
+/* RFC 7323, 4.3: of the segment that covers the last acknowledgement sent. */
+static void receive_note_timestamp(const struct tcp_stack *stack, struct tcp_connection *c,
+				   const struct tcp_header *h)
+{
+	if (!c->timestamps || sequence_after(h->seq, c->rcv_acked) ||
+	    sequence_before(h->ts_value, c->ts_recent))
+		return;
+	c->ts_recent = h->ts_value;
+	c->ts_recent_ms = stack->now_ms;
+}
+
+void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *h,
+		 bool marked, struct tcp_received *out)
+{
+	out->refusal = TCP_REFUSAL_NONE;
+	out->n_new = 0;
+	out->established = out->finished = out->reset = out->closed = false;
+	out->acked = out->advanced = 0;
+	stack->counters.segments_in++;
+	out->refusal = receive_check_timestamp(stack, c, h);
+	if (out->refusal == TCP_REFUSAL_NONE)
+		out->refusal = receive_check_sequence(stack, c, h);
+	if (out->refusal != TCP_REFUSAL_NONE || receive_reset_or_syn(stack, c, h, out) ||
+	    !receive_check_ack(stack, c, h, out)) {
+		stack->counters.refused[out->refusal]++;
+		return;
+	}
+	receive_note_timestamp(stack, c, h);
+	c->heard_ms = stack->now_ms;
+	c->probes = 0;
+	if (c->state == TCP_SYN_RECEIVED)
+		receive_establish(stack, c, h, out);
+	receive_acknowledgement(stack, c, h, out);
+	if (out->closed)
+		return;
+	receive_congestion(c, h, marked);
+	receive_payload(stack, c, h, out);
+}

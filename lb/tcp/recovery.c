@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tcp/recovery.h"
+
+#include "tcp/congestion.h"
+#include "tcp/sent.h"
+#include "tcp/timers.h"
+
+#define RECOVERY_DUPLICATES    3  /* RFC 5681, 3.2 */
+#define RECOVERY_ACK_DELAY     60 /* ms that a client may keep an acknowledgement: Linux 40 */
+#define RECOVERY_PROBE_MIN     2  /* ms: timers are no finer */
+#define RECOVERY_REORDER_MAX   255
+#define RECOVERY_REORDER_KEEPS 16 /* recoveries (RFC 8985, 6.2) */
+
+/* The effect of one acknowledgement. */
+struct recovery_ack {
+	uint32_t acked;     /* bytes in order */
+	uint32_t delivered; /* bytes, also out of order */
+	uint32_t lost;      /* bytes that were found to be lost */
+	uint32_t pipe;      /* before it */
+	uint32_t rtt_us;    /* 0: no sample */
+	bool duplicate;     /* a client without SACK got something out of order */
+	bool dsack;
+};
+
+/* --- round trips --------------------------------------------------------------------------------
+ */
+
+/* RFC 6298, 2; with the variance's floor of a timer's tick. */
+static void recovery_sample(const struct tcp_stack *stack, struct tcp_connection *c, uint32_t rtt)
+{
+	uint32_t off, rto;
+
+	if (c->srtt_us == 0) {
+		c->srtt_us = rtt;
+		c->rttvar_us = rtt / 2;
+	} else {
+		off = rtt > c->srtt_us ? rtt - c->srtt_us : c->srtt_us - rtt;
+		c->rttvar_us += ((int32_t)off - (int32_t)c->rttvar_us) / 4;
+		c->srtt_us += ((int32_t)rtt - (int32_t)c->srtt_us) / 8;
+	}
+	if (c->srtt_us == 0)
+		c->srtt_us = 1;
+	rto = (c->srtt_us + (4 * c->rttvar_us > 1000 ? 4 * c->rttvar_us : 1000)) / 1000 + 1;
+	rto = rto > stack->settings->rto_min_ms ? rto : stack->settings->rto_min_ms;
+	c->rto_ms = rto < stack->settings->rto_max_ms ? rto : stack->settings->rto_max_ms;
+	c->backoff = 0;
+}
+
+/* The smallest RTT, which slowly forgets: a route may have become longer. */
+static void recovery_sample_min(struct tcp_connection *c, uint32_t rtt)
+{
+	if (c->rtt_min_us == 0 || rtt < c->rtt_min_us)
+		c->rtt_min_us = rtt;
+	else
+		c->rtt_min_us += (rtt - c->rtt_min_us) >> 8;
+}
+
+static void recovery_measure(const struct tcp_stack *stack, struct tcp_connection *c,
+			     const struct tcp_header *h, const struct recovery_ack *ack)
+{
+	if (ack->rtt_us != 0) {
+		recovery_sample_min(c, ack->rtt_us);
+		recovery_sample(stack, c, ack->rtt_us);
+	} else if (ack->acked > 0 && c->timestamps && h->has_timestamp) {
+		/* Only retransmissions were acknowledged: the timestamp says which one (RFC 7323,
+		 * 4). */
+		uint32_t ms = stack->now_ms + c->ts_offset - h->ts_echo;
+
+		if (ms < stack->settings->rto_max_ms)
+			recovery_sample(stack, c, ms * 1000 + 500);
+	}
+}
+
+/* --- delivery -----------------------------------------------------------------------------------
+ */
+
+static bool recovery_sent_after(uint32_t time_a, uint32_t end_a, uint32_t time_b, uint32_t end_b)
+{
+	return time_a == time_b ? sequence_after(end_a, end_b) : sequence_after(time_a, time_b);
+}
+
+/* RFC 8985, 6.2, steps 1 to 3. */
+static void recovery_deliver(const struct tcp_stack *stack, struct tcp_connection *c,
+			     const struct tcp_header *h, const struct tcp_sent *s,
+			     struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	uint32_t end = tcp_sent_end(s), rtt = stack->now_us - s->time_us;
+
+	if (tcp_sent_in_pipe(s))
+		c->pipe -= s->length;
+	ack->delivered += s->length;
+	if (rtt == 0)
+		rtt = 1;
+	if (s->sends == 1) {
+		if (ack->rtt_us == 0 || rtt < ack->rtt_us)
+			ack->rtt_us = rtt;
+		c->reordered |= sequence_before(end, a->highest);
+	} else if (rtt < c->rtt_min_us ||
+		   (c->timestamps && h->has_timestamp &&
+		    sequence_before(h->ts_echo + 1, stack->now_ms + c->ts_offset - rtt / 1000))) {
+		/* It was the first transmission that arrived, not this one. */
+		a->highest = sequence_max(a->highest, end);
+		return;
+	}
+	a->highest = sequence_max(a->highest, end);
+	if (a->rack_rtt_us == 0 || recovery_sent_after(s->time_us, end, a->rack_us, a->rack_end)) {
+		a->rack_us = s->time_us;
+		a->rack_end = end;
+		a->rack_rtt_us = rtt;
+	}
+}
+
+static void recovery_cumulative(struct tcp_stack *stack, struct tcp_connection *c,
+				const struct tcp_header *h, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	struct tcp_sent *s;
+
+	while ((s = tcp_sent_at(a, a->first)) != NULL && !sequence_after(tcp_sent_end(s), h->ack)) {
+		if (!(s->flags & TCP_SENT_SACKED))
+			recovery_deliver(stack, c, h, s, ack);
+		if (s->flags & TCP_SENT_FIN)
+			c->fin_acked = true;
+		tcp_sent_remove_first(stack, a);
+	}
+	if (s == NULL || !sequence_after(h->ack, s->seq))
+		return;
+	/* Part of a segment: what is left of it is a shorter one. */
+	if (tcp_sent_in_pipe(s))
+		c->pipe -= h->ack - s->seq;
+	ack->delivered += h->ack - s->seq;
+	s->length -= h->ack - s->seq;
+	s->seq = h->ack;
+	if (a->lost.chunk == a->first.chunk && a->lost.index == a->first.index)
+		a->lost_offset = 0;
+}
+
+/* RFC 2883, 4: below the cumulative acknowledgement, or inside the second block. */
+static bool recovery_is_dsack(const struct tcp_header *h)
+{
+	const struct tcp_range *first = &h->sack[0], *second = &h->sack[1];
+
+	if (h->n_sacks == 0)
+		return false;
+	if (!sequence_after(first->to, h->ack))
+		return true;
+	return h->n_sacks > 1 && !sequence_before(first->from, second->from) &&
+	       !sequence_after(first->to, second->to);
+}
+
+static bool recovery_sacks(const struct tcp_connection *c, const struct tcp_range *block,
+			   const struct tcp_sent *s)
+{
+	return sequence_after(block->from, c->snd_una) && !sequence_after(block->to, c->snd_nxt) &&
+	       !sequence_before(s->seq, block->from) && !sequence_after(tcp_sent_end(s), block->to);
+}
+
+static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c,
+			       const struct tcp_header *h, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	struct tcp_cursor at = a->first;
+	uint32_t top = c->snd_una;
+	struct tcp_sent *s;
+
+	for (unsigned int i = ack->dsack; i < h->n_sacks; i++)
+		top = sequence_max(top, h->sack[i].to);
+	for (; (s = tcp_sent_at(a, at)) != NULL && sequence_before(s->seq, top);
+	     tcp_sent_next(a, &at)) {
+		if (s->flags & TCP_SENT_SACKED)
+			continue;
+		for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
+			if (!recovery_sacks(c, &h->sack[i], s))
+				continue;
+			recovery_deliver(stack, c, h, s, ack);
+			a->n_lost -= tcp_sent_is_due(s);
+			a->n_sacked++;
+			s->flags = (s->flags & TCP_SENT_FIN) | TCP_SENT_SACKED;
+			break;
+		}
+	}
+}
+
+/* --- loss ---------------------------------------------------------------------------------------
+ */
+
+static void recovery_mark_lost(struct tcp_connection *c, struct tcp_cursor at,
+			       struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	struct tcp_sent *s = tcp_sent_at(a, at), *first = tcp_sent_at(a, a->lost);
+
+	if (tcp_sent_is_due(s))
+		return;
+	if (tcp_sent_in_pipe(s))
+		c->pipe -= s->length;
+	s->flags = (s->flags & TCP_SENT_FIN) | TCP_SENT_LOST;
+	a->n_lost++;
+	ack->lost += s->length;
+	if (first == NULL || !sequence_after(s->seq, first->seq)) {
+		a->lost = at;
+		a->lost_offset = 0;
+	}
+}
+
+/* us by which a segment may be later than one sent after it (RFC 8985, 6.2, step 4). */
+static uint32_t recovery_reorder_window(const struct tcp_connection *c)
+{
+	uint64_t window;
+
+	if (!c->reordered &&
+	    (c->phase >= TCP_PHASE_RECOVERY || c->active->n_sacked >= RECOVERY_DUPLICATES))
+		return 0;
+	window = (uint64_t)(c->reorder + 1) * c->rtt_min_us / 4;
+	return window < c->srtt_us ? window : c->srtt_us;
+}
+
+/* Step 5. What was sent before the segment delivered last, and is late, is lost. */
+static void recovery_detect(const struct tcp_stack *stack, struct tcp_connection *c,
+			    struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	uint32_t limit = a->rack_rtt_us + recovery_reorder_window(c), wait = 0, late;
+	struct tcp_cursor at = a->first;
+	struct tcp_sent *s;
+
+	tcp_timer_clear(c, TCP_TIMER_REORDER);
+	if (a->rack_rtt_us == 0)
+		return;
+	for (; (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
+		if (s->sends == 1 && sequence_after(s->time_us, a->rack_us))
+			break; /* and so was all behind it */
+		if (s->flags & TCP_SENT_SACKED || tcp_sent_is_due(s) ||
+		    !recovery_sent_after(a->rack_us, a->rack_end, s->time_us, tcp_sent_end(s)))
+			continue;
+		late = stack->now_us - s->time_us;
+		if (late >= limit)
+			recovery_mark_lost(c, at, ack);
+		else if (limit - late > wait)
+			wait = limit - late;
+	}
+	if (wait > 0)
+		tcp_timer_set(c, TCP_TIMER_REORDER, stack->now_ms + wait / 1000 + 1);
+}
+
+/* Clients without SACK (RFC 6582): three duplicates, then a hole per partial acknowledgement. */
+static void recovery_detect_plain(struct tcp_connection *c, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+
+	if (ack->acked > 0) {
+		c->duplicates = 0;
+		if (c->phase == TCP_PHASE_RECOVERY && sequence_before(c->snd_una, c->recover) &&
+		    a->n_sent > 0)
+			recovery_mark_lost(c, a->first, ack);
+	} else if (ack->duplicate) {
+		ack->delivered += c->mss; /* something left the network */
+		c->duplicates += c->duplicates < UINT8_MAX;
+		if (c->duplicates == RECOVERY_DUPLICATES && c->phase < TCP_PHASE_RECOVERY)
+			recovery_mark_lost(c, a->first, ack);
+	}
+}
+
+/* --- phases -------------------------------------------------------------------------------------
+ */
+
+static void recovery_enter(struct tcp_stack *stack, struct tcp_connection *c, enum tcp_phase phase)
+{
+	struct tcp_active *a = c->active;
+	bool reduced = c->phase >= TCP_PHASE_RECOVERY;
+
+	c->phase = phase;
+	c->recover = c->snd_nxt;
+	c->tlp = false;
+	if (reduced)
+		return;
+	a->undo = true;
+	a->undo_cwnd = c->cwnd;
+	a->undo_ssthresh = c->ssthresh;
+	a->undo_from = c->snd_una;
+	a->undo_sends = a->undo_ts = 0;
+	c->ssthresh = stack->settings->congestion->reduce(stack, c);
+	a->prr_delivered = a->prr_out = 0;
+	a->prr_flight = c->snd_nxt - c->snd_una;
+	if (c->reorder_left > 0 && --c->reorder_left == 0)
+		c->reorder = 0;
+}
+
+/* Nothing was lost after all. */
+static void recovery_undo(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+	struct tcp_cursor at = a->first;
+	struct tcp_sent *s;
+
+	for (; a->n_lost > 0 && (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
+		if (!tcp_sent_is_due(s))
+			continue;
+		s->flags &= ~TCP_SENT_LOST;
+		c->pipe += s->length;
+		a->n_lost--;
+	}
+	if (c->cwnd < a->undo_cwnd)
+		c->cwnd = a->undo_cwnd;
+	if (c->ssthresh < a->undo_ssthresh)
+		c->ssthresh = a->undo_ssthresh;
+	c->phase = TCP_PHASE_OPEN;
+	a->undo = false;
+	stack->counters.undone++;
+}
+
+/* RFC 3522: the echo is older than the first retransmission. */
+static bool recovery_was_original(const struct tcp_connection *c, const struct tcp_header *h,
+				  const struct recovery_ack *ack)
+{
+	const struct tcp_active *a = c->active;
+
+	return a->undo_ts != 0 && ack->acked > 0 && c->timestamps && h->has_timestamp &&
+	       sequence_before(h->ts_echo, a->undo_ts);
+}
+
+/* RFC 8985, 6.2, step 4, and what a duplicate says of reductions. */
+static void recovery_take_dsack(struct tcp_stack *stack, struct tcp_connection *c,
+				const struct tcp_header *h)
+{
+	struct tcp_active *a = c->active;
+
+	stack->counters.dsacks_in++;
+	if (c->tlp && c->tlp_again && h->sack[0].to == a->tlp_end)
+		c->tlp = false; /* the probe and the original both came */
+	if (!sequence_before(c->snd_una, a->dsack_round)) {
+		c->reorder += c->reorder < RECOVERY_REORDER_MAX;
+		c->reorder_left = RECOVERY_REORDER_KEEPS;
+		a->dsack_round = c->snd_nxt;
+	}
+	if (a->undo && a->undo_sends > 0 && !sequence_before(h->sack[0].from, a->undo_from) &&
+	    --a->undo_sends == 0 && a->n_lost == 0)
+		recovery_undo(stack, c);
+}
+
+/* RFC 8985, 7.4. */
+static void recovery_take_probe(struct tcp_stack *stack, struct tcp_connection *c,
+				const struct recovery_ack *ack)
+{
+	if (!c->tlp || sequence_before(c->snd_una, c->active->tlp_end))
+		return;
+	if (c->tlp_again && ack->acked > 0 && sequence_after(c->snd_una, c->active->tlp_end)) {
+		c->ssthresh = stack->settings->congestion->reduce(stack, c);
+		c->cwnd = c->ssthresh < c->cwnd ? c->ssthresh : c->cwnd;
+	} else if (c->tlp_again && ack->acked > 0) {
+		return; /* one of the two came; another acknowledgement tells */
+	}
+	c->tlp = false;
+}
+
+/* RFC 9937, 6.2. */
+static void recovery_reduce_rate(struct tcp_connection *c, const struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	/* The first retransmission goes at once; so does each of a client without SACK (RFC 6582).
+	 */
+	uint32_t least = a->prr_out == 0 || (!c->sack && ack->lost > 0) ? c->mss : 0;
+	uint64_t part;
+	int64_t send;
+
+	a->prr_delivered += ack->delivered;
+	if (c->pipe > c->ssthresh) {
+		part = (uint64_t)a->prr_delivered * c->ssthresh;
+		send = (int64_t)((part + a->prr_flight - 1) / a->prr_flight) - a->prr_out;
+	} else {
+		send = (int64_t)a->prr_delivered - a->prr_out;
+		send = send > ack->delivered ? send : ack->delivered;
+		if (ack->acked > 0 && ack->lost == 0)
+			send += c->mss;
+		if (send > c->ssthresh - c->pipe)
+			send = c->ssthresh - c->pipe;
+	}
+	if (send < least)
+		send = least;
+	c->cwnd = c->pipe + (uint32_t)send;
+}
+
+static void recovery_change_phase(struct tcp_stack *stack, struct tcp_connection *c,
+				  const struct tcp_header *h, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+
+	if (a->undo && c->phase == TCP_PHASE_TIMEOUT && recovery_was_original(c, h, ack))
+		recovery_undo(stack, c);
+	if (c->phase != TCP_PHASE_OPEN && !sequence_before(c->snd_una, c->recover)) {
+		if (c->phase == TCP_PHASE_RECOVERY) {
+			c->cwnd = c->ssthresh;
+			if (a->undo && recovery_was_original(c, h, ack))
+				recovery_undo(stack, c);
+		}
+		c->phase = TCP_PHASE_OPEN;
+	}
+	if (a->n_lost > 0 && c->phase < TCP_PHASE_RECOVERY) {
+		recovery_enter(stack, c, TCP_PHASE_RECOVERY);
+		stack->counters.recoveries++;
+	}
+}
+
+/* RFC 7661: a window that was not used has proved nothing. */
+static bool recovery_was_full(const struct tcp_connection *c, const struct recovery_ack *ack)
+{
+	return c->cwnd < c->ssthresh ? c->cwnd < 2 * ack->pipe : ack->pipe + c->mss > c->cwnd;
+}
+
+uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
+				   const struct tcp_header *h)
+{
+	const struct tcp_congestion *congestion = stack->settings->congestion;
+	struct recovery_ack ack = {.acked = h->ack - c->snd_una, .pipe = c->pipe};
+	uint8_t phase = c->phase;
+
+	c->snd_una = h->ack;
+	if (c->active == NULL)
+		return ack.acked;
+	ack.dsack = c->sack && recovery_is_dsack(h);
+	ack.duplicate = !c->sack && ack.acked == 0 && h->length == 0 && c->active->n_sent > 0 &&
+			!(h->flags & (TCP_BIT_FIN | TCP_BIT_SYN)) &&
+			(uint32_t)h->window << c->snd_scale == c->snd_wnd;
+	recovery_cumulative(stack, c, h, &ack);
+	if (c->sack && h->n_sacks > ack.dsack)
+		recovery_selective(stack, c, h, &ack);
+	recovery_measure(stack, c, h, &ack);
+	if (ack.dsack)
+		recovery_take_dsack(stack, c, h);
+	if (c->sack)
+		recovery_detect(stack, c, &ack);
+	else
+		recovery_detect_plain(c, &ack);
+	recovery_take_probe(stack, c, &ack);
+	recovery_change_phase(stack, c, h, &ack);
+	if (congestion->marked != NULL)
+		congestion->marked(c, ack.acked, h->flags & TCP_BIT_ECE ? ack.acked : 0);
+	if (c->phase == TCP_PHASE_RECOVERY)
+		recovery_reduce_rate(c, &ack);
+	else if (phase != TCP_PHASE_RECOVERY && c->phase != TCP_PHASE_REDUCED && ack.acked > 0 &&
+		 recovery_was_full(c, &ack))
+		congestion->acked(stack, c, ack.acked);
+	tcp_recovery_timers(stack, c, ack.acked > 0);
+	tcp_active_tidy(stack, c);
+	return ack.acked;
+}
+
+void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s)
+{
+	struct tcp_active *a = c->active;
+	bool head = s == tcp_sent_at(a, a->first);
+
+	s->time_us = stack->now_us;
+	s->sends += s->sends < UINT8_MAX;
+	c->pipe += s->length;
+	if (tcp_sent_is_due(s)) {
+		s->flags |= TCP_SENT_AGAIN;
+		a->n_lost--;
+		a->undo_sends++;
+		if (a->undo_ts == 0)
+			a->undo_ts = stack->now_ms + c->ts_offset;
+	}
+	a->prr_out += s->length;
+	tcp_recovery_timers(stack, c, head);
+}
+
+void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+	struct recovery_ack ack = {0};
+	struct tcp_cursor at = a->first;
+	bool reneged = tcp_sent_at(a, a->first)->flags & TCP_SENT_SACKED;
+	struct tcp_sent *s;
+
+	for (; (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
+		if (reneged && s->flags & TCP_SENT_SACKED) {
+			s->flags &= ~TCP_SENT_SACKED; /* RFC 2018, 8: the client forgot it */
+			a->n_sacked--;
+			c->pipe += s->length;
+		}
+		if (!(s->flags & TCP_SENT_SACKED))
+			recovery_mark_lost(c, at, &ack);
+	}
+	recovery_enter(stack, c, TCP_PHASE_TIMEOUT);
+	stack->settings->congestion->timeout(c);
+	c->cwnd = c->mss;
+	c->duplicates = 0;
+	c->backoff += c->backoff < 16;
+	stack->counters.timeouts++;
+	tcp_recovery_timers(stack, c, true);
+}
+
+void tcp_recovery_reordered(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct recovery_ack ack = {.pipe = c->pipe};
+
+	recovery_detect(stack, c, &ack);
+	if (c->active->n_lost > 0 && c->phase < TCP_PHASE_RECOVERY) {
+		recovery_enter(stack, c, TCP_PHASE_RECOVERY);
+		stack->counters.recoveries++;
+	}
+	if (c->phase == TCP_PHASE_RECOVERY)
+		recovery_reduce_rate(c, &ack);
+}
+
+/* RFC 8985, 7.2. */
+static void recovery_set_probe(const struct tcp_stack *stack, struct tcp_connection *c)
+{
+	const struct tcp_active *a = c->active;
+	uint32_t ms;
+
+	tcp_timer_clear(c, TCP_TIMER_PROBE);
+	if (!c->sack || c->tlp || c->phase != TCP_PHASE_OPEN || a->n_lost > 0 || a->n_sacked > 0 ||
+	    c->srtt_us == 0)
+		return;
+	ms = 2 * c->srtt_us / 1000 + 1 + (a->n_sent == 1 ? RECOVERY_ACK_DELAY : 0);
+	ms = stack->now_ms + (ms > RECOVERY_PROBE_MIN ? ms : RECOVERY_PROBE_MIN);
+	if (sequence_before(ms, c->timer_ms[TCP_TIMER_RTO]))
+		tcp_timer_set(c, TCP_TIMER_PROBE, ms);
+}
+
+void tcp_recovery_timers(struct tcp_stack *stack, struct tcp_connection *c, bool restart)
+{
+	uint64_t rto = (uint64_t)c->rto_ms << c->backoff;
+
+	if (c->active == NULL || c->active->n_sent == 0) {
+		tcp_timer_clear(c, TCP_TIMER_RTO);
+		tcp_timer_clear(c, TCP_TIMER_PROBE);
+		tcp_timer_clear(c, TCP_TIMER_REORDER);
+		return;
+	}
+	if (restart || !tcp_timer_runs(c, TCP_TIMER_RTO)) {
+		if (rto > stack->settings->rto_max_ms)
+			rto = stack->settings->rto_max_ms;
+		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + (uint32_t)rto);
+	}
+	recovery_set_probe(stack, c);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The meaning of acknowledgements for segments under way: which segments were delivered, which are
+ * lost (RFC 8985), how much may be sent meanwhile (RFC 9937), and the timers of both. Pure.
+ */
+#ifndef LB_TCP_RECOVERY_H
+#define LB_TCP_RECOVERY_H
+
+#include "tcp/connection.h"
+
+/* Takes the acknowledgement of <h>, which is in range. Returns the bytes newly acknowledged. */
+uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
+				   const struct tcp_header *h);
+
+/* <s> is about to be sent, for the first time or again. */
+void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s);
+
+/* The retransmission timer ended: all that is under way counts as lost. */
+void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* The reordering timer ended. */
+void tcp_recovery_reordered(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* Starts and stops the timers of what is under way. <restart>: of the retransmission timer. */
+void tcp_recovery_timers(struct tcp_stack *stack, struct tcp_connection *c, bool restart);
+
+#endif

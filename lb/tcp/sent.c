@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tcp/sent.h"
+
+#include <string.h>
+
+struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+
+	if (a != NULL)
+		return a;
+	a = stack->actives;
+	if (a == NULL) {
+		stack->counters.no_memory++;
+		return NULL;
+	}
+	stack->actives = a->next;
+	*a = (struct tcp_active){.highest = c->snd_una, .rack_end = c->snd_una};
+	c->active = a;
+	return a;
+}
+
+void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+
+	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
+	    (a->undo && c->state != TCP_CLOSED))
+		return;
+	if (a->last != NULL) {
+		a->last->next = stack->chunks;
+		stack->chunks = a->last;
+	}
+	a->next = stack->actives;
+	stack->actives = a;
+	c->active = NULL;
+	c->tlp = false;
+}
+
+static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
+{
+	struct tcp_chunk *chunk = stack->chunks;
+
+	if (chunk == NULL) {
+		stack->counters.no_memory++;
+		return NULL;
+	}
+	stack->chunks = chunk->next;
+	chunk->next = NULL;
+	chunk->previous = a->last;
+	if (a->last != NULL)
+		a->last->next = chunk;
+	else
+		a->first = (struct tcp_cursor){.chunk = chunk};
+	/* A cursor that stood behind the last record stands on the first of the new chunk. */
+	if (a->last == NULL || (a->lost.chunk == a->last && a->lost.index == TCP_CHUNK_SENT))
+		a->lost = (struct tcp_cursor){.chunk = chunk};
+	if (a->first.chunk == a->last && a->first.index == TCP_CHUNK_SENT)
+		a->first = (struct tcp_cursor){.chunk = chunk};
+	a->last = chunk;
+	a->last_n = 0;
+	return chunk;
+}
+
+struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a)
+{
+	if (a->n_sent == 0 && a->last != NULL) {
+		/* The one chunk that is left is empty: from its start again. */
+		a->first = a->lost = (struct tcp_cursor){.chunk = a->last};
+		a->last_n = 0;
+	}
+	if ((a->last == NULL || a->last_n == TCP_CHUNK_SENT) && sent_add_chunk(stack, a) == NULL)
+		return NULL;
+	a->n_sent++;
+	return &a->last->sent[a->last_n++];
+}
+
+void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)
+{
+	struct tcp_cursor old = a->first;
+
+	if (tcp_sent_is_due(tcp_sent_at(a, old)))
+		a->n_lost--;
+	if (tcp_sent_at(a, old)->flags & TCP_SENT_SACKED)
+		a->n_sacked--;
+	a->n_sent--;
+	tcp_sent_next(a, &a->first);
+	if (a->lost.chunk == old.chunk && a->lost.index <= old.index) {
+		a->lost = a->first;
+		a->lost_offset = 0;
+	}
+	if (a->first.chunk != old.chunk) {
+		a->first.chunk->previous = NULL;
+		old.chunk->next = stack->chunks;
+		stack->chunks = old.chunk;
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of the segments under way, in order of numbers, in chunks of a pool. Pure. */
+#ifndef LB_TCP_SENT_H
+#define LB_TCP_SENT_H
+
+#include "tcp/connection.h"
+
+/* The connection's active part, made if there is none. NULL without memory: counted. */
+struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* Gives it back if nothing is in it. */
+void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* A record at the end, for the caller to fill. NULL without memory: counted. */
+struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a);
+void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a);
+
+/* The record at <cursor>, or NULL behind the last. */
+static inline struct tcp_sent *tcp_sent_at(const struct tcp_active *a, struct tcp_cursor cursor)
+{
+	if (cursor.chunk == NULL || (cursor.chunk == a->last && cursor.index >= a->last_n))
+		return NULL;
+	return &cursor.chunk->sent[cursor.index];
+}
+
+static inline void tcp_sent_next(const struct tcp_active *a, struct tcp_cursor *cursor)
+{
+	if (++cursor->index == TCP_CHUNK_SENT && cursor->chunk != a->last)
+		*cursor = (struct tcp_cursor){.chunk = cursor->chunk->next};
+}
+
+static inline struct tcp_sent *tcp_sent_last(const struct tcp_active *a)
+{
+	return a->n_sent == 0 ? NULL : &a->last->sent[a->last_n - 1];
+}
+
+/* One past the record's last number. */
+static inline uint32_t tcp_sent_end(const struct tcp_sent *s)
+{
+	return s->seq + s->length + !!(s->flags & TCP_SENT_FIN);
+}
+
+/* Whether its bytes count as under way. */
+static inline bool tcp_sent_in_pipe(const struct tcp_sent *s)
+{
+	return !(s->flags & TCP_SENT_SACKED) &&
+	       (!(s->flags & TCP_SENT_LOST) || s->flags & TCP_SENT_AGAIN);
+}
+
+/* Whether it has to be sent again. */
+static inline bool tcp_sent_is_due(const struct tcp_sent *s)
+{
+	return (s->flags & (TCP_SENT_SACKED | TCP_SENT_LOST | TCP_SENT_AGAIN)) == TCP_SENT_LOST;
+}
+
+#endif

@@ -1,0 +1,860 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection, segment by segment: what comes in, what must go out. Numbers are relative to both
+ * ends' SYNs, as tcpdump prints them. All times are ms.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tcp/congestion.h"
+#include "tcp/connection.h"
+#include "tcp/sent.h"
+
+#define THEIRS 0xfffffff0u /* their numbers wrap early */
+#define OURS   0x7ffffff0u
+#define MSS    1000
+#define WINDOW 60000
+
+static struct tcp_settings settings;
+static struct tcp_stack stack;
+static struct tcp_connection c;
+static struct tcp_received got;
+static struct tcp_header out;
+
+static void row_init(void)
+{
+	settings = tcp_settings_default;
+	settings.congestion = &tcp_reno;
+	settings.scale = 0;
+	cr_assert_eq(tcp_stack_init(&stack, &settings, 2, 100, 1), 0);
+	stack.now_ms = 5000;
+	stack.now_us = 5000000;
+}
+
+static void row_fini(void)
+{
+	tcp_release(&stack, &c);
+	tcp_stack_fini(&stack);
+}
+
+TestSuite(tcp_rows, .init = row_init, .fini = row_fini);
+
+static uint8_t row_flags(const char *text)
+{
+	static const char letters[] = "FSRP.UEC"; /* as bits 0x01, 0x02 ... */
+	uint8_t flags = 0;
+
+	for (; *text != '\0'; text++)
+		flags |= 1 << (strchr(letters, *text) - letters);
+	return flags;
+}
+
+static void row_pass(uint32_t ms)
+{
+	stack.now_ms += ms;
+	stack.now_us += ms * 1000;
+}
+
+static struct tcp_header row_header(const char *flags, uint32_t seq, uint32_t ack, uint32_t length)
+{
+	return (struct tcp_header){
+		.seq = THEIRS + seq,
+		.ack = OURS + ack,
+		.length = length,
+		.window = WINDOW,
+		.flags = row_flags(flags),
+		.scale = TCP_SCALE_NONE,
+	};
+}
+
+static void row_take(const struct tcp_header *h)
+{
+	tcp_receive(&stack, &c, h, false, &got);
+}
+
+/* A segment comes in. */
+static void in(const char *flags, uint32_t seq, uint32_t ack, uint32_t length)
+{
+	struct tcp_header h = row_header(flags, seq, ack, length);
+
+	row_take(&h);
+}
+
+static void in_window(uint32_t seq, uint32_t ack, uint16_t window)
+{
+	struct tcp_header h = row_header(".", seq, ack, 0);
+
+	h.window = window;
+	row_take(&h);
+}
+
+static void in_sack(uint32_t ack, uint32_t from, uint32_t to, uint32_t from2, uint32_t to2)
+{
+	struct tcp_header h = row_header(".", 1, ack, 0);
+
+	h.sack[h.n_sacks++] = (struct tcp_range){OURS + from, OURS + to};
+	if (from2 != to2)
+		h.sack[h.n_sacks++] = (struct tcp_range){OURS + from2, OURS + to2};
+	row_take(&h);
+}
+
+/* The next segment that goes out is this one. */
+static void goes(const char *flags, uint32_t seq, uint32_t ack, uint32_t length)
+{
+	cr_assert(tcp_next(&stack, &c, &out), "nothing goes out");
+	cr_expect_eq(out.flags & ~TCP_BIT_PSH, row_flags(flags), "flags %02x", out.flags);
+	cr_expect_eq(out.seq - OURS, seq, "seq %u", out.seq - OURS);
+	if (out.flags & TCP_BIT_ACK)
+		cr_expect_eq(out.ack - THEIRS, ack, "ack %u", out.ack - THEIRS);
+	cr_expect_eq(out.length, length, "length %u", out.length);
+}
+
+static void nothing(void)
+{
+	cr_expect_not(tcp_next(&stack, &c, &out), "flags %02x seq %u length %u", out.flags,
+		      out.seq - OURS, out.length);
+}
+
+static void goes_sack(uint32_t from, uint32_t to)
+{
+	cr_assert_gt(out.n_sacks, 0);
+	cr_expect_eq(out.sack[0].from - THEIRS, from, "from %u", out.sack[0].from - THEIRS);
+	cr_expect_eq(out.sack[0].to - THEIRS, to, "to %u", out.sack[0].to - THEIRS);
+}
+
+static void row_open_with(bool sack, bool timestamps, uint32_t window)
+{
+	struct tcp_header syn = row_header("S", 0, 0, 0);
+
+	syn.mss = MSS;
+	syn.sack_permitted = sack;
+	syn.has_timestamp = timestamps;
+	syn.ts_value = 100;
+	tcp_open(&stack, &c, &syn, 1460, window, OURS, 0);
+	goes("S.", 0, 1, 0);
+	cr_expect_eq(out.has_timestamp, timestamps);
+	cr_expect_eq(out.ts_echo, timestamps ? 100 : 0);
+	nothing();
+}
+
+static void row_open(void)
+{
+	row_open_with(true, false, WINDOW);
+	row_pass(10);
+	in(".", 1, 1, 0);
+	cr_expect(got.established);
+	nothing();
+}
+
+/* We send <n> full segments, which arrive nowhere yet. */
+static void row_send(unsigned int n)
+{
+	uint32_t first = c.snd_nxt - OURS;
+
+	tcp_queue(&c, n * MSS);
+	for (unsigned int i = 0; i < n; i++)
+		goes(".", first + i * MSS, 1, MSS);
+	nothing();
+}
+
+/* The next timer ends. */
+static void row_timer(void)
+{
+	uint32_t at;
+
+	cr_assert(tcp_due(&c, &at), "no timer runs");
+	row_pass(at - stack.now_ms);
+	tcp_timer(&stack, &c);
+}
+
+/* --- RFC 9293: opening and closing --------------------------------------------------------------
+ */
+
+Test(tcp_rows, syn_ack_goes_again_and_then_never)
+{
+	row_open_with(true, false, WINDOW);
+	for (unsigned int i = 0; i < settings.syn_retries; i++) {
+		row_timer();
+		goes("S.", 0, 1, 0);
+	}
+	row_timer();
+	nothing();
+	cr_expect_eq(c.state, TCP_CLOSED);
+}
+
+Test(tcp_rows, a_syn_that_comes_again_is_answered_again)
+{
+	struct tcp_header syn = row_header("S", 0, 0, 0);
+
+	row_open_with(true, false, WINDOW);
+	row_take(&syn);
+	goes("S.", 0, 1, 0);
+	nothing();
+}
+
+Test(tcp_rows, handshake_with_a_wrong_number_is_reset)
+{
+	row_open_with(true, false, WINDOW);
+	in(".", 1, 7, 0);
+	cr_expect_eq(got.refusal, TCP_REFUSAL_HANDSHAKE);
+	goes("R", 7, 0, 0);
+	cr_expect_eq(c.state, TCP_CLOSED);
+}
+
+Test(tcp_rows, data_may_come_with_the_last_of_the_handshake)
+{
+	row_open_with(true, false, WINDOW);
+	in(".", 1, 1, 100);
+	cr_expect(got.established);
+	cr_expect_eq(got.n_new, 1);
+	cr_expect_eq(got.advanced, 100);
+}
+
+Test(tcp_rows, client_closes_first)
+{
+	row_open();
+	in("F.", 1, 1, 10);
+	cr_expect(got.finished);
+	cr_expect_eq(got.advanced, 10);
+	goes(".", 1, 12, 0);
+	cr_expect_eq(c.state, TCP_CLOSE_WAIT);
+	tcp_queue(&c, 20);
+	tcp_close(&c);
+	goes("F.", 1, 12, 20);
+	cr_expect_eq(c.state, TCP_LAST_ACK);
+	in(".", 12, 22, 0);
+	cr_expect(got.closed);
+	cr_expect_eq(got.acked, 20);
+	cr_expect_eq(c.state, TCP_CLOSED);
+}
+
+Test(tcp_rows, we_close_first)
+{
+	row_open();
+	tcp_close(&c);
+	goes("F.", 1, 1, 0);
+	in(".", 1, 2, 0);
+	cr_expect_eq(c.state, TCP_FIN_WAIT_2);
+	in(".", 1, 2, 50); /* its half stays open */
+	cr_expect_eq(got.advanced, 50);
+	in("F.", 51, 2, 0);
+	cr_expect(got.closed);
+	cr_expect_eq(c.state, TCP_TIME_WAIT);
+	goes(".", 2, 52, 0);
+}
+
+Test(tcp_rows, both_close_at_once)
+{
+	row_open();
+	tcp_close(&c);
+	goes("F.", 1, 1, 0);
+	in("F.", 1, 1, 0);
+	goes(".", 2, 2, 0);
+	cr_expect_eq(c.state, TCP_CLOSING);
+	in(".", 2, 2, 0);
+	cr_expect_eq(c.state, TCP_TIME_WAIT);
+}
+
+Test(tcp_rows, fin_wait_2_ends)
+{
+	row_open();
+	tcp_close(&c);
+	goes("F.", 1, 1, 0);
+	in(".", 1, 2, 0);
+	row_pass(settings.fin_wait_ms);
+	cr_expect(tcp_timer(&stack, &c));
+	cr_expect_eq(c.state, TCP_CLOSED);
+}
+
+Test(tcp_rows, fin_before_its_data)
+{
+	row_open();
+	in("F.", 101, 1, 50);
+	cr_expect_not(got.finished);
+	goes(".", 1, 1, 0);
+	goes_sack(101, 151);
+	in(".", 1, 1, 100);
+	cr_expect(got.finished);
+	cr_expect_eq(got.advanced, 150);
+	goes(".", 1, 152, 0);
+	in("F.", 101, 1, 50); /* again */
+	cr_expect_eq(got.n_new, 0);
+	cr_expect_not(got.finished);
+	goes(".", 1, 152, 0);
+}
+
+Test(tcp_rows, abort_sends_a_reset)
+{
+	row_open();
+	in(".", 1, 1, 10);
+	tcp_abort(&c);
+	goes("R.", 1, 11, 0);
+	cr_expect_eq(c.state, TCP_CLOSED);
+	nothing();
+}
+
+Test(tcp_rows, segments_to_nobody)
+{
+	struct tcp_header h = row_header(".", 100, 200, 5), reset;
+
+	cr_assert(tcp_reset_for(&h, &reset));
+	cr_expect_eq(reset.flags, TCP_BIT_RST);
+	cr_expect_eq(reset.seq, OURS + 200);
+	h = row_header("S", 100, 0, 0);
+	cr_assert(tcp_reset_for(&h, &reset));
+	cr_expect_eq(reset.flags, TCP_BIT_RST | TCP_BIT_ACK);
+	cr_expect_eq(reset.ack, THEIRS + 101);
+	h = row_header("R", 100, 0, 0);
+	cr_expect_not(tcp_reset_for(&h, &reset));
+}
+
+/* --- RFC 5961 -----------------------------------------------------------------------------------
+ */
+
+Test(tcp_rows, reset_at_the_next_number)
+{
+	row_open();
+	in("R", 1, 0, 0);
+	cr_expect(got.reset);
+	cr_expect(got.closed);
+}
+
+Test(tcp_rows, reset_elsewhere_in_the_window_is_challenged)
+{
+	row_open();
+	in("R", 2, 0, 0);
+	cr_expect_not(got.reset);
+	goes(".", 1, 1, 0);
+	in("R", 3, 0, 0); /* but not again so soon */
+	nothing();
+	in("R", WINDOW + 2, 0, 0);
+	nothing();
+	cr_expect_eq(c.state, TCP_ESTABLISHED);
+}
+
+Test(tcp_rows, syn_in_the_window_is_challenged)
+{
+	row_open();
+	in("S", 1, 0, 0);
+	goes(".", 1, 1, 0);
+	row_pass(1000);
+	in("S", 70000, 0, 0);
+	goes(".", 1, 1, 0);
+	cr_expect_eq(c.state, TCP_ESTABLISHED);
+}
+
+Test(tcp_rows, data_with_an_impossible_acknowledgement)
+{
+	row_open();
+	in(".", 1, 2, 10); /* of what was never sent */
+	cr_expect_eq(got.refusal, TCP_REFUSAL_ACK);
+	cr_expect_eq(got.n_new, 0);
+	goes(".", 1, 1, 0);
+	row_pass(1000);
+	in(".", 1, (uint32_t)0 - WINDOW, 10); /* of long ago */
+	cr_expect_eq(got.refusal, TCP_REFUSAL_ACK);
+	goes(".", 1, 1, 0);
+}
+
+/* --- receiving ----------------------------------------------------------------------------------
+ */
+
+Test(tcp_rows, acknowledgements_wait_for_a_reply)
+{
+	row_open();
+	in(".", 1, 1, 10);
+	nothing();
+	tcp_queue(&c, 30);
+	goes(".", 1, 11, 30);
+	nothing();
+	in(".", 11, 31, 10);
+	row_timer();
+	goes(".", 31, 21, 0);
+	in(".", 21, 31, MSS); /* every second full segment at once */
+	nothing();
+	in(".", 21 + MSS, 31, MSS);
+	goes(".", 31, 21 + 2 * MSS, 0);
+	in(".", 21 + 2 * MSS, 31, 10);
+	tcp_acknowledge(&c); /* the owner waits for more */
+	goes(".", 31, 31 + 2 * MSS, 0);
+}
+
+Test(tcp_rows, every_order_of_five_segments)
+{
+	unsigned int order[5], place[5];
+
+	for (unsigned int n = 0; n < 120; n++) {
+		uint32_t base = c.rcv_nxt - THEIRS, total = 0;
+		unsigned int rest = n;
+
+		if (n == 0) {
+			row_open();
+			base = 1;
+		}
+		for (unsigned int i = 0; i < 5; i++)
+			place[i] = i;
+		for (unsigned int i = 5, k; i > 0; i--, rest /= i + 1) {
+			k = rest % i;
+			order[5 - i] = place[k];
+			memmove(place + k, place + k + 1, (i - k - 1) * sizeof(place[0]));
+		}
+		tcp_grant(&c, WINDOW);
+		for (unsigned int i = 0; i < 5; i++) {
+			in(".", base + order[i] * 100, 1, 100);
+			cr_assert_eq(got.n_new, 1);
+			cr_assert_eq(got.new[0].seq - THEIRS, base + order[i] * 100);
+			total += got.advanced;
+			in(".", base + order[i] * 100, 1, 100);
+			cr_assert_eq(got.n_new, 0);
+		}
+		cr_assert_eq(total, 500);
+		while (tcp_next(&stack, &c, &out))
+			;
+	}
+}
+
+Test(tcp_rows, overlaps_are_cut_on_both_sides)
+{
+	row_open();
+	in(".", 101, 1, 100);
+	in(".", 301, 1, 100);
+	in(".", 51, 1, 500); /* three gaps in one */
+	cr_assert_eq(got.n_new, 3);
+	cr_expect_eq(got.new[0].offset, 0);
+	cr_expect_eq(got.new[0].length, 50);
+	cr_expect_eq(got.new[1].offset, 150);
+	cr_expect_eq(got.new[1].length, 100);
+	cr_expect_eq(got.new[2].offset, 350);
+	cr_expect_eq(got.new[2].length, 150);
+	in(".", 1, 1, 60);
+	cr_expect_eq(got.advanced, 550);
+	cr_expect_eq(got.new[0].length, 50);
+}
+
+Test(tcp_rows, duplicates_are_reported_once)
+{
+	row_open();
+	in(".", 1, 1, 100);
+	in(".", 1, 1, 100);
+	goes(".", 1, 101, 0);
+	goes_sack(1, 101);
+	in(".", 301, 1, 100);
+	goes(".", 1, 101, 0);
+	cr_expect_eq(out.n_sacks, 1);
+	goes_sack(301, 401);
+	in(".", 301, 1, 100);
+	goes(".", 1, 101, 0);
+	cr_expect_eq(out.n_sacks, 2); /* RFC 2883, 4.2: the duplicate, then the range it is in */
+	goes_sack(301, 401);
+}
+
+Test(tcp_rows, the_newest_block_is_first)
+{
+	row_open();
+	in(".", 201, 1, 100);
+	in(".", 601, 1, 100);
+	in(".", 401, 1, 100);
+	goes(".", 1, 1, 0);
+	cr_assert_eq(out.n_sacks, 3);
+	goes_sack(401, 501);
+	cr_expect_eq(out.sack[1].from - THEIRS, 601);
+	cr_expect_eq(out.sack[2].from - THEIRS, 201);
+}
+
+Test(tcp_rows, the_window_closes_and_opens)
+{
+	row_open_with(true, false, 3000);
+	in(".", 1, 1, 0);
+	in(".", 1, 1, MSS);
+	in(".", 1001, 1, MSS);
+	goes(".", 1, 2001, 0);
+	cr_expect_eq(out.window, 1000);
+	in(".", 2001, 1, MSS);
+	row_timer();
+	goes(".", 1, 3001, 0);
+	cr_expect_eq(out.window, 0);
+	in(".", 3001, 1, 1); /* a probe */
+	cr_expect_eq(got.n_new, 0);
+	goes(".", 1, 3001, 0);
+	cr_expect_eq(out.n_sacks, 0);
+	tcp_grant(&c, 500); /* not worth a segment */
+	nothing();
+	tcp_grant(&c, 3000);
+	goes(".", 1, 3001, 0);
+	cr_expect_eq(out.window, 3000);
+	tcp_grant(&c, 100); /* offered is offered */
+	in(".", 3001, 1, MSS);
+	row_timer();
+	goes(".", 1, 4001, 0);
+	cr_expect_eq(out.window, 2000);
+}
+
+Test(tcp_rows, bytes_beyond_the_window_are_left)
+{
+	row_open_with(true, false, 1500);
+	in(".", 1, 1, 0);
+	in(".", 1001, 1, MSS);
+	cr_assert_eq(got.n_new, 1);
+	cr_expect_eq(got.new[0].length, 500);
+	in(".", 2001, 1, 10);
+	cr_expect_eq(got.refusal, TCP_REFUSAL_AFTER);
+}
+
+Test(tcp_rows, a_hundred_and_more_holes)
+{
+	row_open();
+	for (uint32_t i = 0; i < TCP_HOLES_MAX + 10; i++) {
+		in(".", 11 + 20 * i, 1, 10);
+		cr_expect_eq(got.refusal, i < TCP_HOLES_MAX ? TCP_REFUSAL_NONE : TCP_REFUSAL_ROOM);
+	}
+	for (uint32_t i = 0; i < TCP_HOLES_MAX; i++)
+		in(".", 1 + 20 * i, 1, 10);
+	cr_expect_eq(c.rcv_nxt - THEIRS, 1 + 20 * TCP_HOLES_MAX);
+}
+
+/* --- RFC 7323 -----------------------------------------------------------------------------------
+ */
+
+static void in_at(const char *flags, uint32_t seq, uint32_t ack, uint32_t length, uint32_t ts)
+{
+	struct tcp_header h = row_header(flags, seq, ack, length);
+
+	h.has_timestamp = true;
+	h.ts_value = ts;
+	h.ts_echo = stack.now_ms;
+	row_take(&h);
+}
+
+Test(tcp_rows, old_timestamps_are_refused)
+{
+	row_open_with(true, true, WINDOW);
+	in_at(".", 1, 1, 0, 105);
+	in_at(".", 1, 1, 100, 106);
+	row_timer();
+	goes(".", 1, 101, 0);
+	cr_expect_eq(out.ts_echo, 106);
+	in_at(".", 101, 1, 100, 90);
+	cr_expect_eq(got.refusal, TCP_REFUSAL_PAWS);
+	cr_expect_eq(got.n_new, 0);
+	goes(".", 1, 101, 0);
+	in(".", 101, 1, 100);
+	cr_expect_eq(got.refusal, TCP_REFUSAL_TIMESTAMP);
+	in_at("R", 101, 0, 0, 0); /* PAWS is not for resets */
+	cr_expect(got.reset);
+}
+
+Test(tcp_rows, the_echo_is_of_the_first_segment_not_acknowledged)
+{
+	row_open_with(true, true, WINDOW);
+	in_at(".", 1, 1, 0, 105);
+	in_at(".", 1, 1, 100, 110);
+	in_at(".", 101, 1, 100, 120);
+	row_timer();
+	goes(".", 1, 201, 0);
+	cr_expect_eq(out.ts_echo, 110);
+}
+
+/* --- sending: RFC 6298, 8985, 9937 --------------------------------------------------------------
+ */
+
+Test(tcp_rows, ten_segments_at_first)
+{
+	row_open();
+	tcp_queue(&c, 20 * MSS);
+	for (unsigned int i = 0; i < 10; i++)
+		goes(".", 1 + i * MSS, 1, MSS);
+	nothing();
+	row_pass(10);
+	in(".", 1, 1 + 2 * MSS, 0);
+	for (unsigned int i = 0; i < 4; i++) /* slow start: two for one */
+		goes(".", 1 + (10 + i) * MSS, 1, MSS);
+	nothing();
+}
+
+Test(tcp_rows, small_replies_leave_at_once)
+{
+	row_open();
+	tcp_queue(&c, 10);
+	goes(".", 1, 1, 10);
+	tcp_queue(&c, 10);
+	goes(".", 11, 1, 10);
+}
+
+Test(tcp_rows, a_hole_is_filled_once)
+{
+	row_open();
+	row_send(10);
+	row_pass(10);
+	in_sack(1, 1001, 2001, 0, 0);
+	nothing();
+	in_sack(1, 1001, 3001, 0, 0);
+	in_sack(1, 1001, 4001, 0, 0);
+	goes(".", 1, 1, MSS);
+	nothing();
+	in_sack(1, 1001, 6001, 0, 0);
+	nothing();
+	row_pass(10);
+	in(".", 1, 10001, 0);
+	cr_expect_eq(got.acked, 10000);
+	cr_expect_eq(stack.counters.retransmits, 1);
+	cr_expect_eq(stack.counters.recoveries, 1);
+	cr_expect_eq(c.cwnd, 5 * MSS);
+}
+
+Test(tcp_rows, a_duplicate_report_does_not_fill_the_hole_again)
+{
+	row_open();
+	row_send(10);
+	row_pass(10);
+	in_sack(1, 1001, 4001, 0, 0);
+	goes(".", 1, 1, MSS);
+	for (unsigned int i = 0; i < 20; i++) {
+		in_sack(1, 2001, 3001, 1001, 4001); /* RFC 2883: a duplicate inside a block */
+		nothing();
+	}
+}
+
+Test(tcp_rows, a_reduction_that_was_wrong_is_undone)
+{
+	row_open();
+	row_send(10);
+	row_pass(10);
+	in_sack(1, 1001, 4001, 0, 0);
+	goes(".", 1, 1, MSS);
+	row_pass(1);
+	in(".", 1, 10001, 0); /* the first was only late */
+	row_pass(10);
+	in_sack(10001, 1, 1001, 0, 0);
+	cr_expect_eq(stack.counters.undone, 1);
+	cr_expect_geq(c.cwnd, 10 * MSS);
+}
+
+Test(tcp_rows, a_retransmission_that_is_lost_goes_again)
+{
+	row_open();
+	row_send(10);
+	row_pass(10);
+	in_sack(1, 1001, 4001, 0, 0);
+	goes(".", 1, 1, MSS);
+	tcp_queue(&c, 2 * MSS);
+	row_pass(1);
+	in_sack(1, 1001, 8001, 0, 0);
+	goes(".", 10001, 1, MSS);
+	row_pass(12);
+	in_sack(1, 1001, 11001, 0, 0); /* sent later than the retransmission, and there */
+	row_pass(12);
+	tcp_timer(&stack, &c);
+	goes(".", 1, 1, MSS);
+}
+
+Test(tcp_rows, the_tail_is_probed)
+{
+	row_open();
+	row_send(3);
+	row_pass(10);
+	in(".", 1, 1001, 0);
+	row_timer();
+	cr_expect_eq(stack.counters.tail_probes, 1);
+	goes(".", 2001, 1, MSS); /* the last one again */
+	nothing();
+	row_pass(10);
+	in_sack(1001, 2001, 3001, 0, 0);
+	goes(".", 1001, 1, MSS); /* so the one before it is lost */
+}
+
+Test(tcp_rows, timeouts_double_and_end)
+{
+	uint32_t began, at;
+
+	row_open_with(false, false, WINDOW);
+	row_pass(10);
+	in(".", 1, 1, 0);
+	row_send(2);
+	began = stack.now_ms;
+	for (unsigned int i = 0; i < 4; i++) {
+		row_timer();
+		goes(".", 1, 1, MSS);
+		nothing();
+		cr_assert(tcp_due(&c, &at));
+		cr_expect_eq(at - stack.now_ms, 1000u << (i + 1), "%u", at - stack.now_ms);
+	}
+	cr_expect_eq(c.cwnd, MSS);
+	in(".", 1, 1001, 0);
+	goes(".", 1001, 1, MSS);
+	in(".", 1, 2001, 0);
+	row_send(1);
+	began = stack.now_ms;
+	while (c.state != TCP_CLOSED)
+		row_timer();
+	cr_expect_geq(stack.now_ms - began, settings.give_up_ms);
+	goes("R.", 3001, 1, 0);
+}
+
+Test(tcp_rows, three_duplicates_without_sack)
+{
+	row_open_with(false, false, WINDOW);
+	row_pass(10);
+	in(".", 1, 1, 0);
+	row_send(10);
+	row_pass(10);
+	for (unsigned int i = 0; i < 2; i++) {
+		in(".", 1, 1, 0);
+		nothing();
+	}
+	in(".", 1, 1, 0);
+	goes(".", 1, 1, MSS);
+	in(".", 1, 2001, 0); /* partial: the next hole */
+	goes(".", 2001, 1, MSS);
+	in(".", 1, 10001, 0);
+	cr_expect_eq(c.phase, TCP_PHASE_OPEN);
+}
+
+Test(tcp_rows, a_closed_window_is_probed)
+{
+	row_open();
+	in_window(1, 1, 0);
+	tcp_queue(&c, 500);
+	nothing();
+	for (unsigned int i = 0; i < 3; i++) {
+		row_timer();
+		goes(".", 0, 1, 0);
+		in_window(1, 1, 0);
+		nothing();
+	}
+	in_window(1, 1, 5000);
+	goes(".", 1, 1, 500);
+}
+
+Test(tcp_rows, a_silly_window_waits_then_is_used)
+{
+	row_open();
+	in(".", 1, 1, 1);
+	in_window(2, 1, 100);
+	tcp_queue(&c, 500);
+	nothing();
+	row_pass(20);
+	tcp_timer(&stack, &c);
+	goes(".", 1, 2, 0);
+	nothing();
+	row_timer();
+	goes(".", 1, 2, 100);
+	nothing();
+}
+
+Test(tcp_rows, a_reader_that_never_reads_is_let_be_while_it_answers)
+{
+	row_open();
+	in_window(1, 1, 0);
+	tcp_queue(&c, 500);
+	nothing();
+	for (unsigned int i = 0; i < 100; i++) {
+		row_timer();
+		if (tcp_next(&stack, &c, &out))
+			in_window(1, 1, 0);
+	}
+	cr_expect_eq(c.state, TCP_ESTABLISHED);
+}
+
+Test(tcp_rows, a_silent_client_is_probed_and_let_go)
+{
+	uint32_t began = stack.now_ms;
+	unsigned int probes = 0;
+
+	row_open();
+	while (c.state != TCP_CLOSED) {
+		row_timer();
+		if (c.state != TCP_CLOSED && tcp_next(&stack, &c, &out)) {
+			cr_expect_eq(out.seq - OURS, 0);
+			cr_expect_eq(out.length, 0);
+			probes++;
+		}
+	}
+	cr_expect_eq(probes, settings.keepalive_probes);
+	cr_expect_geq(stack.now_ms - began, settings.keepalive_ms);
+	goes("R.", 1, 1, 0);
+}
+
+Test(tcp_rows, a_client_that_answers_probes_stays)
+{
+	row_open();
+	for (unsigned int i = 0; i < 10; i++) {
+		row_timer();
+		if (tcp_next(&stack, &c, &out))
+			in(".", 1, 1, 0);
+	}
+	cr_expect_eq(c.state, TCP_ESTABLISHED);
+	cr_expect_gt(stack.counters.keepalives, 1);
+}
+
+Test(tcp_rows, a_smaller_path_cuts_retransmissions)
+{
+	row_open();
+	row_send(2);
+	tcp_set_mss(&c, 600);
+	row_timer();
+	if (!tcp_next(&stack, &c, &out) || out.length > 600) { /* the tail's probe does not fit */
+		row_timer();
+		cr_assert(tcp_next(&stack, &c, &out));
+	}
+	cr_expect_eq(out.seq - OURS, 1);
+	cr_expect_eq(out.length, 600);
+	goes(".", 601, 1, 400);
+}
+
+Test(tcp_rows, marks_reduce_once_per_round)
+{
+	struct tcp_header syn = row_header("SEC", 0, 0, 0), h;
+
+	settings.ecn = true;
+	syn.mss = MSS;
+	tcp_open(&stack, &c, &syn, 1460, WINDOW, OURS, 0);
+	goes("S.E", 0, 1, 0);
+	row_pass(10);
+	in(".", 1, 1, 0);
+	row_send(10);
+	row_pass(10);
+	h = row_header(".E", 1, 2001, 0);
+	row_take(&h);
+	cr_expect_eq(c.cwnd, 5 * MSS);
+	h = row_header(".E", 1, 4001, 0);
+	row_take(&h);
+	cr_expect_eq(c.cwnd, 5 * MSS);
+	in(".", 1, 10001, 0);
+	tcp_queue(&c, MSS);
+	goes(".C", 10001, 1, MSS);
+	tcp_receive(&stack, &c,
+		    &(struct tcp_header){.seq = THEIRS + 1,
+					 .ack = OURS + 11001,
+					 .length = 10,
+					 .window = WINDOW,
+					 .flags = TCP_BIT_ACK},
+		    true, &got);
+	row_timer();
+	goes(".E", 11001, 11, 0); /* until the client says CWR */
+	in("C.", 11, 11001, 10);
+	row_timer();
+	goes(".", 11001, 21, 0);
+}
+
+Test(tcp_rows, an_idle_connection_holds_no_memory)
+{
+	row_open();
+	row_send(5);
+	in(".", 1, 5001, 0);
+	cr_expect_null(c.active);
+	cr_expect(tcp_is_idle(&c));
+	cr_expect_eq(c.timers, 1 << TCP_TIMER_LIFE);
+}
+
+Test(tcp_rows, without_memory_nothing_breaks)
+{
+	struct tcp_chunk *chunks = stack.chunks;
+
+	row_open();
+	stack.chunks = NULL;
+	tcp_queue(&c, 100);
+	nothing();
+	cr_expect_gt(stack.counters.no_memory, 0);
+	stack.chunks = chunks;
+	goes(".", 1, 1, 100);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tcp/congestion.h"
+#include "tcp/sent.h"
+
+#define SIM_PACKETS 8192
+#define SIM_END_US  UINT64_C(3000000000)
+
+struct sim_packet {
+	uint64_t at_us, order;
+	bool from_client, marked;
+	struct tcp_header h;
+};
+
+struct sim {
+	const struct sim_params *p;
+	struct sim_result *result;
+	uint64_t random, now_us, order;
+	struct tcp_stack stack;
+	struct tcp_connection c;
+	struct client client;
+	bool listening, open, over; /* the server: waits for a SYN; has a connection; had one */
+	uint8_t *got, *placed;
+	uint32_t in_order, told, queued; /* of requests; of replies */
+	bool finished;
+	uint32_t n_packets;
+	struct sim_packet packet[SIM_PACKETS];
+	char fault[256];
+};
+
+__attribute__((format(printf, 2, 3))) static void sim_fault(struct sim *s, const char *format, ...)
+{
+	va_list arguments;
+
+	if (s->fault[0] != '\0')
+		return;
+	va_start(arguments, format);
+	vsnprintf(s->fault, sizeof(s->fault), format, arguments);
+	va_end(arguments);
+}
+
+static bool sim_chance(struct sim *s, unsigned int thousandths)
+{
+	return client_random(&s->random, 1000) < thousandths;
+}
+
+static void sim_clock(struct sim *s)
+{
+	s->stack.now_us = (uint32_t)s->now_us;
+	s->stack.now_ms = (uint32_t)(s->now_us / 1000) + 0xffff8000u; /* wraps in the middle */
+}
+
+static uint32_t sim_client_ms(const struct sim *s)
+{
+	return (uint32_t)(s->now_us / 1000) + 1;
+}
+
+/* --- network ------------------------------------------------------------------------------------
+ */
+
+static void sim_carry(struct sim *s, const struct tcp_header *h, bool from_client)
+{
+	const struct sim_network *n = &s->p->network;
+	unsigned int copies = 1 + sim_chance(s, n->copy);
+	uint8_t bytes[TCP_HEADER_MAX];
+
+	s->result->segments++;
+	while (copies-- > 0) {
+		struct sim_packet *p = &s->packet[s->n_packets];
+		uint64_t delay = n->delay_us;
+
+		if (sim_chance(s, n->lose) || s->n_packets == SIM_PACKETS ||
+		    (n->limit != 0 && s->n_packets >= n->limit))
+			continue;
+		if (sim_chance(s, n->reorder))
+			delay += client_random(&s->random, n->jitter_us + 1);
+		*p = (struct sim_packet){.at_us = s->now_us + delay,
+					 .order = s->order++,
+					 .from_client = from_client,
+					 .marked = sim_chance(s, n->mark)};
+		/* By way of the bytes that would be on the wire. */
+		if (tcp_header_size(h) > TCP_HEADER_MAX)
+			sim_fault(s, "a header of %u bytes", tcp_header_size(h));
+		else
+			tcp_header_write(h, 1, 2, bytes);
+		if (tcp_header_read(bytes, tcp_header_size(h), &p->h) != 0)
+			sim_fault(s, "an unreadable header");
+		p->h.length = h->length;
+		s->n_packets++;
+	}
+}
+
+static struct sim_packet *sim_first_packet(struct sim *s)
+{
+	struct sim_packet *first = NULL;
+
+	for (uint32_t i = 0; i < s->n_packets; i++)
+		if (first == NULL || s->packet[i].at_us < first->at_us ||
+		    (s->packet[i].at_us == first->at_us && s->packet[i].order < first->order))
+			first = &s->packet[i];
+	return first;
+}
+
+/* --- the server ---------------------------------------------------------------------------------
+ */
+
+/* Holds for every connection between calls. */
+static void sim_check(struct sim *s)
+{
+	const struct tcp_connection *c = &s->c;
+	const struct tcp_active *a = c->active;
+	uint32_t pipe = 0, lost = 0, sacked = 0, n = 0, next = c->snd_una;
+	struct tcp_cursor at;
+	struct tcp_sent *sent;
+	bool before_cursor = true;
+
+	if (a == NULL) {
+		if (c->pipe != 0)
+			sim_fault(s, "%u bytes under way without a record", c->pipe);
+		return;
+	}
+	for (at = a->first; (sent = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
+		if (at.chunk == a->lost.chunk && at.index == a->lost.index)
+			before_cursor = false;
+		if (sent->seq != next)
+			sim_fault(s, "a record begins %d bytes off", (int)(sent->seq - next));
+		next = tcp_sent_end(sent);
+		pipe += tcp_sent_in_pipe(sent) ? sent->length : 0;
+		lost += tcp_sent_is_due(sent);
+		if (tcp_sent_is_due(sent) && before_cursor)
+			sim_fault(s, "a lost segment before the cursor");
+		sacked += sent->flags & TCP_SENT_SACKED;
+		n++;
+	}
+	if (n > 0 && next != c->snd_nxt)
+		sim_fault(s, "records end %d bytes off", (int)(next - c->snd_nxt));
+	if (pipe != c->pipe || lost != a->n_lost || sacked != a->n_sacked || n != a->n_sent)
+		sim_fault(s, "pipe %u is %u, lost %u is %u, sacked %u is %u, sent %u is %u",
+			  c->pipe, pipe, a->n_lost, lost, a->n_sacked, sacked, a->n_sent, n);
+	if (a->held != NULL)
+		for (uint32_t i = 0; i < a->held->n; i++) {
+			uint32_t before = i == 0 ? c->rcv_nxt : a->held->range[i - 1].to;
+
+			if (!sequence_before(before, a->held->range[i].from) ||
+			    !sequence_before(a->held->range[i].from, a->held->range[i].to))
+				sim_fault(s, "ranges are out of order or touch");
+		}
+}
+
+static void sim_send(struct sim *s)
+{
+	struct tcp_header out;
+	unsigned int n = 0;
+
+	while (s->open && tcp_next(&s->stack, &s->c, &out)) {
+		if (out.length > 0 && out.seq + out.length - (s->c.snd_end - s->queued) > s->queued)
+			sim_fault(s, "sends bytes that were not queued");
+		sim_carry(s, &out, false);
+		sim_check(s);
+		if (++n > 20000) {
+			sim_fault(s, "sends for ever");
+			return;
+		}
+	}
+}
+
+static void sim_end(struct sim *s)
+{
+	tcp_release(&s->stack, &s->c);
+	s->open = false;
+	s->over = true;
+}
+
+static void sim_place(struct sim *s, const struct tcp_header *h, const struct tcp_received *r)
+{
+	for (unsigned int i = 0; i < r->n_new; i++) {
+		const struct tcp_new *new = &r->new[i];
+		uint32_t at = new->seq - s->c.irs - 1;
+
+		if (new->offset + new->length > h->length || new->seq != h->seq + new->offset ||
+		    at + new->length > s->p->request)
+			return sim_fault(s, "new bytes that are not in the segment");
+		for (uint32_t k = 0; k < new->length; k++) {
+			if (s->placed[at + k])
+				sim_fault(s, "byte %u is new twice", at + k);
+			s->placed[at + k] = 1;
+		}
+		if (at > s->in_order)
+			s->result->placed_out_of_order += new->length;
+	}
+	for (uint32_t k = 0; k < r->advanced; k++)
+		if (s->in_order + k >= s->p->request || !s->placed[s->in_order + k])
+			return sim_fault(s, "byte %u is in order and never came", s->in_order + k);
+	s->in_order += r->advanced;
+}
+
+/* The server's program: replies come in pieces, and the end after the client's. */
+static void sim_serve(struct sim *s)
+{
+	uint32_t left = s->p->reply - s->queued;
+	uint32_t piece = 1 + (uint32_t)client_random(&s->random, 40000);
+
+	if (s->c.state == TCP_SYN_RECEIVED)
+		return;
+	tcp_grant(&s->c, s->p->grant);
+	piece = piece < left ? piece : left;
+	tcp_queue(&s->c, piece);
+	s->queued += piece;
+	if (s->finished && s->queued == s->p->reply)
+		tcp_close(&s->c);
+	if (sim_chance(s, 300))
+		tcp_acknowledge(&s->c);
+}
+
+static void sim_serve_segment(struct sim *s, const struct sim_packet *p)
+{
+	struct tcp_received r;
+	struct tcp_header out;
+
+	sim_clock(s);
+	if (!s->open) {
+		if (s->listening && p->h.flags & TCP_BIT_SYN) {
+			tcp_open(&s->stack, &s->c, &p->h, s->p->settings.mss, s->p->grant,
+				 (uint32_t)client_random(&s->random, UINT64_C(1) << 32),
+				 (uint32_t)client_random(&s->random, UINT64_C(1) << 32));
+			s->listening = false;
+			s->open = true;
+			sim_send(s);
+		} else if (!s->over && tcp_reset_for(&p->h, &out)) {
+			sim_carry(s, &out, false);
+		}
+		return;
+	}
+	tcp_receive(&s->stack, &s->c, &p->h, p->marked, &r);
+	sim_check(s);
+	sim_place(s, &p->h, &r);
+	s->finished |= r.finished;
+	if (r.reset)
+		sim_fault(s, "reset by the client");
+	sim_serve(s);
+	sim_send(s);
+	if (r.closed)
+		sim_end(s);
+}
+
+static void sim_server_timer(struct sim *s)
+{
+	struct tcp_header out;
+
+	sim_clock(s);
+	if (!tcp_timer(&s->stack, &s->c)) {
+		sim_check(s);
+		sim_send(s);
+		return;
+	}
+	if (!s->client.fin_got && s->p->network.lose < 500)
+		sim_fault(s, "gave up in state of %u probes", s->c.probes);
+	while (tcp_next(&s->stack, &s->c, &out))
+		sim_carry(s, &out, false);
+	sim_end(s);
+}
+
+/* --- the client and the run ---------------------------------------------------------------------
+ */
+
+static void sim_client_send(struct sim *s)
+{
+	struct tcp_header out;
+	unsigned int n = 0;
+
+	while (client_next(&s->client, sim_client_ms(s), &out) && n++ < 1000)
+		sim_carry(s, &out, true);
+}
+
+static void sim_client_segment(struct sim *s, const struct sim_packet *p)
+{
+	static uint8_t payload[UINT16_MAX];
+	uint32_t first = p->h.seq - s->client.irs - 1;
+
+	for (uint32_t i = 0; i < p->h.length; i++)
+		payload[i] = client_byte(first + i, true);
+	client_receive(&s->client, sim_client_ms(s), &p->h, payload);
+	if (s->client.fault[0] != '\0')
+		sim_fault(s, "client: %s", s->client.fault);
+	client_read(&s->client);
+	sim_client_send(s);
+}
+
+/* Segments with the right ports and numbers that are none of the client's. */
+static void sim_forge(struct sim *s)
+{
+	struct tcp_header h = {
+		.seq = (uint32_t)client_random(&s->random, UINT64_C(1) << 32),
+		.ack = (uint32_t)client_random(&s->random, UINT64_C(1) << 32),
+		.length = (uint32_t)client_random(&s->random, 2000),
+		.window = (uint16_t)client_random(&s->random, 65536),
+		.flags = (uint8_t)client_random(&s->random, 256),
+		.scale = TCP_SCALE_NONE,
+		.has_timestamp = s->c.timestamps,
+		.ts_value = (uint32_t)client_random(&s->random, UINT64_C(1) << 32),
+	};
+	struct sim_packet p = {.h = h};
+	struct tcp_received r;
+
+	/* A number in the window, and an acknowledgement in range, are guessed by chance only:
+	 * those need more luck than a run has, so most are aimed near. */
+	if (sim_chance(s, 500))
+		h.seq = s->c.rcv_nxt + 1 + (uint32_t)client_random(&s->random, 1000000);
+	if (sequence_before(h.seq, s->c.rcv_nxt + 1) ||
+	    (!sequence_after(h.ack, s->c.snd_nxt) &&
+	     !sequence_before(h.ack, s->c.snd_una - s->c.snd_wnd_max)))
+		return;
+	sim_clock(s);
+	tcp_receive(&s->stack, &s->c, &p.h, false, &r);
+	if (r.reset || r.closed || r.n_new > 0 || r.acked > 0)
+		sim_fault(s, "a forged segment had an effect");
+	sim_check(s);
+	sim_send(s);
+}
+
+static bool sim_is_over(const struct sim *s)
+{
+	return s->over && (s->client.fin_got || s->client.reset);
+}
+
+static void sim_step(struct sim *s)
+{
+	struct sim_packet *first = sim_first_packet(s), p;
+	uint64_t at = first == NULL ? SIM_END_US + 1 : first->at_us, server = at, client = at;
+	uint32_t ms;
+
+	sim_clock(s);
+	if (s->open && tcp_due(&s->c, &ms))
+		server =
+			s->now_us +
+			(uint64_t)((int32_t)(ms - s->stack.now_ms) > 0 ? ms - s->stack.now_ms : 0) *
+				1000;
+	if (client_due(&s->client, &ms))
+		client = s->now_us + (uint64_t)((int32_t)(ms - sim_client_ms(s)) > 0
+							? ms - sim_client_ms(s)
+							: 0) *
+					     1000;
+	if (first != NULL && at <= server && at <= client) {
+		p = *first;
+		*first = s->packet[--s->n_packets];
+		s->now_us = at > s->now_us ? at : s->now_us;
+		if (p.from_client)
+			sim_serve_segment(s, &p);
+		else
+			sim_client_segment(s, &p);
+	} else if (server <= client) {
+		s->now_us = server;
+		sim_server_timer(s);
+	} else {
+		s->now_us = client;
+		client_read(&s->client);
+		sim_client_send(s);
+	}
+	if (s->open && s->p->forge > 0 && sim_chance(s, s->p->forge))
+		sim_forge(s);
+}
+
+/* Everything that was taken from the pools is back. */
+static void sim_check_pools(struct sim *s, uint32_t actives, uint32_t chunks, uint32_t helds)
+{
+	for (struct tcp_active *a = s->stack.actives; a != NULL; a = a->next)
+		actives--;
+	for (struct tcp_chunk *c = s->stack.chunks; c != NULL; c = c->next)
+		chunks--;
+	for (struct tcp_held *h = s->stack.helds; h != NULL; h = h->next)
+		helds--;
+	if (actives != 0 || chunks != 0 || helds != 0)
+		sim_fault(s, "%u actives, %u chunks, %u ranges are missing", actives, chunks,
+			  helds);
+}
+
+int sim_run(const struct sim_params *p, struct sim_result *result)
+{
+	uint32_t chunks = p->scarce ? 2 : 1000, actives = p->scarce ? 1 : 4, helds = !p->scarce;
+	struct sim *s = calloc(1, sizeof(*s));
+
+	*result = (struct sim_result){0};
+	s->p = p;
+	s->result = result;
+	s->random = p->seed * 2654435761u + 88172645463325252ull;
+	s->listening = true;
+	s->got = malloc(p->reply + 1);
+	s->placed = calloc(1, p->request + 1);
+	if (tcp_stack_init(&s->stack, &p->settings, actives, chunks, helds) != 0)
+		abort();
+	client_open(&s->client, &p->manner, &s->random, p->request, p->reply, s->got);
+	sim_client_send(s);
+	while (!sim_is_over(s) && s->fault[0] == '\0') {
+		sim_step(s);
+		if (s->now_us > SIM_END_US)
+			sim_fault(s,
+				  "not over: %u of %u requested, %u of %u replied, state %s, "
+				  "client %u",
+				  s->in_order, p->request, s->client.rcv - s->client.irs - 1,
+				  p->reply, tcp_state_name(s->c.state), s->client.fin_got);
+	}
+	if (s->fault[0] == '\0' && (s->in_order != p->request || s->client.reset))
+		sim_fault(s, "%u of %u bytes came%s", s->in_order, p->request,
+			  s->client.reset ? ", and a reset" : "");
+	tcp_release(&s->stack, &s->c);
+	sim_check_pools(s, actives, chunks, helds);
+	result->end_us = s->now_us;
+	result->counters = s->stack.counters;
+	tcp_stack_fini(&s->stack);
+	if (s->fault[0] != '\0')
+		fprintf(stderr, "seed %lu at %lu us: %s\n", (unsigned long)p->seed,
+			(unsigned long)s->now_us, s->fault);
+	free(s->got);
+	free(s->placed);
+	int ret = s->fault[0] == '\0' ? 0 : -1;
+	free(s);
+	return ret;
+}
+
+void sim_params_random(uint64_t seed, struct sim_params *p)
+{
+	static const struct tcp_congestion *const kinds[] = {&tcp_cubic, &tcp_reno, &tcp_dctcp};
+	uint64_t r = seed * 0x9e3779b97f4a7c15ull + 1;
+	bool wild;
+
+	for (int i = 0; i < 8; i++)
+		client_random(&r, 2);
+	wild = client_random(&r, 2);
+	*p = (struct sim_params){.seed = seed, .settings = tcp_settings_default};
+	p->network = (struct sim_network){
+		.lose = client_random(&r, 3) == 0 ? 0 : client_random(&r, wild ? 150 : 30),
+		.copy = client_random(&r, 3) == 0 ? 0 : client_random(&r, 50),
+		.reorder = client_random(&r, 3) == 0 ? 0 : client_random(&r, 300),
+		.mark = client_random(&r, 4) == 0 ? client_random(&r, 200) : 0,
+		.delay_us = 10 + client_random(&r, client_random(&r, 2) ? 200 : 50000),
+		.jitter_us = client_random(&r, 100000),
+		.limit = client_random(&r, 4) == 0 ? 8 + client_random(&r, 60) : 0,
+	};
+	p->manner = (struct client_manner){
+		.mss = 100 + client_random(&r, 1361),
+		.scale = client_random(&r, 4) == 0 ? TCP_SCALE_NONE : client_random(&r, 15),
+		.sack = client_random(&r, 4) != 0,
+		.timestamps = client_random(&r, 4) != 0,
+		.ecn = client_random(&r, 3) == 0,
+		.flight = 1 + client_random(&r, client_random(&r, 2) ? 3000 : 200000),
+		.buffer = 1 + client_random(&r, client_random(&r, 3) == 0 ? 2000 : 1000000),
+		.segment = 1 + client_random(&r, 1460),
+		.ack_delay = client_random(&r, 60),
+		.slow = client_random(&r, 3) == 0 ? client_random(&r, 900) : 0,
+	};
+	p->settings.ecn = client_random(&r, 2);
+	p->settings.sack = client_random(&r, 8) != 0;
+	p->settings.timestamps = client_random(&r, 8) != 0;
+	p->settings.mss = 536 + client_random(&r, 8500);
+	p->settings.scale = client_random(&r, 9);
+	p->settings.give_up_ms = 600000;
+	p->settings.congestion = kinds[client_random(&r, 3)];
+	p->request = client_random(&r, client_random(&r, 3) == 0 ? 200000 : 3000);
+	p->reply = client_random(&r, client_random(&r, 3) == 0 ? 200000 : 3000);
+	p->grant = 1 + client_random(&r, client_random(&r, 3) == 0 ? 3000 : 300000);
+	p->forge = client_random(&r, 3) == 0 ? client_random(&r, 100) : 0;
+	p->scarce = client_random(&r, 8) == 0;
+	/* The answer to an option that is off is its absence. */
+	p->manner.sack &= p->settings.sack;
+	p->manner.timestamps &= p->settings.timestamps;
+}
