@@ -454,6 +454,9 @@ void sim_params_random(uint64_t seed, struct sim_params *p)
 		.ack_delay = client_random(&r, 60),
 		.slow = client_random(&r, 3) == 0 ? client_random(&r, 900) : 0,
 	};
+	/* One that goes back sends all of this again. */
+	if (p->manner.flight > 200 * p->manner.segment)
+		p->manner.flight = 200 * p->manner.segment;
 	p->settings.ecn = client_random(&r, 2);
 	p->settings.sack = client_random(&r, 8) != 0;
 	p->settings.timestamps = client_random(&r, 8) != 0;
