@@ -56,7 +56,7 @@ int agent_prefix_take(void *options, const char *text, char *error, size_t size)
 	unsigned long bits;
 
 	if (slash == NULL)
-		return refuse_value(error, size, "has no prefix length; write 10.9.0.11/24");
+		return refuse_value(error, size, "has no prefix length; write 10.201.0.11/24");
 	snprintf(address, sizeof(address), "%.*s", (int)(slash - text), text);
 	if (!agent_address_parse(address, &o->address))
 		return refuse_value(error, size, "does not begin with an IP address");

@@ -79,7 +79,7 @@ void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, ch
 
 /*
  * The DNS names of the peer's certificate, or its common name if it has no subjectAltName,
- * separated by blanks. With them what it binds a worker to: "ip:10.9.0.11" for an IP address of its
+ * separated by blanks. With them what it binds a worker to: "ip:10.201.0.11" for an IP address of its
  * subjectAltName, "model:echo" for the URI doorbell:model:echo. "" when the peer has no
  * certificate. False when it has more than <size> can hold.
  */

@@ -32,7 +32,7 @@ static const struct control_param name_params[] = {
 	{CONTROL_PARAM(trace_name, trace), CONTROL_INTEGER, .required = true, .max = UINT32_MAX},
 };
 
-/* "10.0.0.2:4000" or "[2001:db8::1]:4000" */
+/* "10.200.0.2:4000" or "[2001:db8::1]:4000" */
 static bool read_end(const char *text, struct lb_address *address, uint16_t *port)
 {
 	struct endpoint end;
@@ -67,7 +67,7 @@ json_t *control_trace_start(struct control_call *call)
 		return control_fail(call, CONTROL_ERROR_PARAMS,
 				    "params.flow: give the client's ADDRESS:PORT, and the "
 				    "service's behind a comma if you like, such as "
-				    "10.0.0.2:4000,10.0.0.100:8500 or [2001:db8::2]:4000");
+				    "10.200.0.2:4000,10.200.0.100:8500 or [2001:db8::2]:4000");
 	flow.in_zone = q.zone[0] != '\0';
 	if (flow.in_zone && !zone_find(lb_config_get(call->c->lb), q.zone, &flow.zone))
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,

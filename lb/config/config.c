@@ -131,7 +131,7 @@ static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_c
 		return 0;
 	if (port->address.family == 0)
 		return fail_at(yaml, "ports", i, NULL,
-			       "a fabric port needs an address; add e.g. 'address: 10.9.0.1/24'");
+			       "a fabric port needs an address; add e.g. 'address: 10.201.0.1/24'");
 	if (is_network_edge(port, &port->address))
 		return fail_at(yaml, "ports", i, "address",
 			       "is the network's or its broadcast address; use another in it");

@@ -101,6 +101,6 @@ done
 words=$(. "$stage/share/doorbell/agent.env" && echo "$OPTIONS")
 status=0
 # shellcheck disable=SC2086
-"$stage/bin/doorbell-agent" ${words//10.9.0.254:4790/127.0.0.1:1} --help >/dev/null || status=$?
+"$stage/bin/doorbell-agent" ${words//10.201.0.254:4790/127.0.0.1:1} --help >/dev/null || status=$?
 expect "exit status with the sample's options" "$status" -eq 0
 echo "a model of 20 lines, built with what is installed, answers by path, file and name"

@@ -53,7 +53,7 @@ Test(agent_options, mistakes_name_the_fix, .init = cr_redirect_stderr)
 {
 	static const char *const bad[][2] = {
 		{NEEDED "--address 10.9.0.11",
-		 "--address: '10.9.0.11' has no prefix length; write 10.9.0.11/24"},
+		 "--address: '10.9.0.11' has no prefix length; write 10.201.0.11/24"},
 		{NEEDED "--address 10.9.0/24",
 		 "--address: '10.9.0/24' does not begin with an IP address"},
 		{NEEDED "--address 10.9.0.11/33",

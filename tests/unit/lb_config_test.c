@@ -119,7 +119,7 @@ static const struct row shape_rows[] = {
 	{PORTS LCORES, "lb.yaml:1: 'services' is missing"},
 	{PORTS SERVICES, "lb.yaml:1: 'lcores' is missing; add e.g. 'lcores: [1, 2]'"},
 	{PORTS "services:\n  - name: echo\n    port: 8500\n    model: echo\n" LCORES,
-	 "lb.yaml:5: services[0]: 'address' is missing; add e.g. 'address: 10.0.0.100'"},
+	 "lb.yaml:5: services[0]: 'address' is missing; add e.g. 'address: 10.200.0.100'"},
 	{PORTS "services:\n" ECHO "  - {name: b, address: 10.0.0.101, model: b}\n" LCORES,
 	 "lb.yaml:6: services[1]: 'port' is missing; add e.g. 'port: 8500'"},
 	{"ports:\n  - {name: c0, roles: [clients]}\n" SERVICES LCORES,
@@ -202,14 +202,14 @@ static const struct row value_rows[] = {
 	 "lb.yaml:3: ports[1].address: '10.9.0.1' is not a unicast address with its prefix"},
 	{FABRIC_WITH("address: 10.9.0.1/33"),
 	 "'10.9.0.1/33' is not a unicast address with its prefix length; use e.g. "
-	 "10.9.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},
+	 "10.201.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},
 	{FABRIC_WITH("address: 10.9.0.1/0"), "'10.9.0.1/0' is not"},
 	{FABRIC_WITH("address: 'fd00::1/129'"), "'fd00::1/129' is not"},
 	{FABRIC_WITH("address: 239.0.0.1/24"), "'239.0.0.1/24' is not a unicast address"},
 	{FABRIC_WITH("address: 10.9.0.1/24, gateway: router"),
 	 "ports[1].gateway: 'router' is not a unicast address"},
 	{PORTS "services:\n  - {name: a, address: 10.0.0.256}\n",
-	 "services[0].address: '10.0.0.256' is not a unicast address; use e.g. 10.0.0.100"},
+	 "services[0].address: '10.0.0.256' is not a unicast address; use e.g. 10.200.0.100"},
 	{PORTS "services:\n  - {name: a, address: 0.0.0.0}\n",
 	 "services[0].address: '0.0.0.0' is not"},
 	{PORTS "services:\n  - {name: a, address: 'ff02::1'}\n",
@@ -288,7 +288,7 @@ static const struct row check_rows[] = {
 	{"ports:\n" FABRIC SERVICES LCORES, "lb.yaml:2: ports: no port has the role clients"},
 	{"ports:\n" CLIENTS SERVICES LCORES, "lb.yaml:2: ports: no port has the role fabric"},
 	{FABRIC_WITH("mtu: 1500"),
-	 "lb.yaml:3: ports[1]: a fabric port needs an address; add e.g. 'address: 10.9.0.1/24'"},
+	 "lb.yaml:3: ports[1]: a fabric port needs an address; add e.g. 'address: 10.201.0.1/24'"},
 	{FABRIC_WITH("address: 10.9.0.0/24"),
 	 "ports[1].address: is the network's or its broadcast address"},
 	{FABRIC_WITH("address: 10.9.0.255/24"),
@@ -732,7 +732,7 @@ Test(lb_config, faults_that_have_nothing_to_do_with_each_other_come_in_one_run)
 		error, "lb.yaml:2: ports[0].roles: expected a list, found one value; write e.g. "
 		       "'roles: [clients]'\n"
 		       "lb.yaml:4: services[0].address: '10.0.0.300' is not a unicast address; use "
-		       "e.g. 10.0.0.100\n"
+		       "e.g. 10.200.0.100\n"
 		       "lb.yaml:4: services[0].port: '0' is not a port; use 1 to 65535\n"
 		       "lb.yaml:5: flows: 'many' is not a number of flows; use 64 to 268435456\n"
 		       "lb.yaml:1: 'lcores' is missing; add e.g. 'lcores: [1, 2]'");

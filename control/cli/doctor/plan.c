@@ -121,7 +121,7 @@ static void make_lb(struct doctor_plan *plan, const struct doctor_question *q)
 	free(config);
 }
 
-/* "10.9.0.11/24" or without the length. */
+/* "10.201.0.11/24" or without the length. */
 static void take_address(struct doctor_plan *plan, const char *option, const char *text,
 			 struct lb_address *out)
 {
@@ -139,7 +139,7 @@ static void take_lb(struct doctor_plan *plan, const char *text)
 {
 	if (text != NULL && endpoint_parse(text, &plan->lb) != 0)
 		snprintf(plan->error, sizeof(plan->error),
-			 "--lb: give HOST:PORT, such as 10.0.0.1:4790 or [fd00::1]:4790");
+			 "--lb: give HOST:PORT, such as 10.201.0.254:4790 or [fd00::1]:4790");
 }
 
 static void make_agent(struct doctor_plan *plan, const struct doctor_question *q)
