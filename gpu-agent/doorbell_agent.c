@@ -4,7 +4,6 @@
  * balancer; after that this thread sleeps. Main thread, except doorbell_agent_stop().
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "dial.h"
 #include "doorbell_agent.h"
 #include "loop/graph_model.h"
+#include "runtime/cpus.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
 #include "rnic/soft_rnic.h"
@@ -30,18 +30,10 @@
 /* Start the EAL. lcore 0 is this thread, lcore 1 the RNIC; both may run on all CPUs. */
 static int agent_start_eal(const struct agent_options *o, char *program)
 {
-	char lcores[2048], memory[16], level[64], *arguments[16];
-	cpu_set_t set;
-	size_t n;
+	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32], memory[16], level[64], *arguments[16];
 	int argc = 0;
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(");
-	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
-		if (CPU_ISSET(i, &set))
-			n += snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
-	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(%s)", cpus_allowed(cpus));
 	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
 	snprintf(level, sizeof(level), "--log-level=doorbell.*:%s",
 		 log_level_name((int)RTE_LOG_ERR + o->log_level));

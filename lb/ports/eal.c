@@ -13,6 +13,7 @@
 #include "config/device.h"
 #include "ports/eal.h"
 #include "config/memory.h"
+#include "runtime/cpus.h"
 
 #define ARGUMENTS_MAX 64
 
@@ -40,16 +41,9 @@ static void arguments_add(struct arguments *a, const char *format, ...)
  */
 static void add_lcores(struct arguments *a, const struct lb_config *config)
 {
-	char cpus[1024] = "", map[2048];
-	size_t n = 0;
-	cpu_set_t set;
+	char cpus[CPUS_TEXT_MAX], map[CPUS_TEXT_MAX + 1024];
+	size_t n = snprintf(map, sizeof(map), "0@(%s)", cpus_allowed(cpus));
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	for (int i = 0; i < CPU_SETSIZE && n < sizeof(cpus) - 8; i++)
-		if (CPU_ISSET(i, &set))
-			n += snprintf(cpus + n, sizeof(cpus) - n, "%s%d", n ? "," : "", i);
-	n = snprintf(map, sizeof(map), "0@(%s)", cpus);
 	for (unsigned int i = 0; i < config->n_lcores && n < sizeof(map) - 16; i++)
 		n += snprintf(map + n, sizeof(map) - n, ",%u@%u", i + 1, config->lcore_cpu[i]);
 	arguments_add(a, "--lcores=%s", map);

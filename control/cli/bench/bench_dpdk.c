@@ -3,7 +3,6 @@
  * doorbell-bench: the load generator on a DPDK port. Its options are those of doorbell bench, which
  * becomes this program with --dpdk.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/port_transport.h"
+#include "runtime/cpus.h"
 
 #define EXIT_ERROR 2
 #define MEMORY_MB  "128"
@@ -21,17 +21,11 @@
  */
 static int start_eal(const struct bench_options *o)
 {
-	char lcores[2048], *argument[16] = {"doorbell-bench", lcores};
-	size_t n = (size_t)snprintf(lcores, sizeof(lcores), "--lcores=0@(");
+	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32];
+	char *argument[16] = {"doorbell-bench", lcores};
 	int argc = 2;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
-		if (CPU_ISSET(i, &set))
-			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
-	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(lcores, sizeof(lcores), "--lcores=0@(%s)", cpus_allowed(cpus));
 	argument[argc++] = "--no-huge";
 	argument[argc++] = "--no-shconf";
 	argument[argc++] = "-m";

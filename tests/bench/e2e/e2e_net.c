@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include <rte_udp.h>
 
 #include "e2e/e2e.h"
+#include "runtime/cpus.h"
 #include "runtime/neigh.h"
 #include "common/wire_child.h"
 #include "runtime/data_room.h"
@@ -57,7 +57,7 @@ static uint32_t vip_of(const struct e2e_net *net)
 /* One lcore, which floats over the CPUs that we may use. */
 static void start_eal(const struct e2e_options *o)
 {
-	char lcores[2048], memory[16];
+	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32], memory[16];
 	char *argv[16] = {"bench-e2e",
 			  lcores,
 			  "-m",
@@ -67,15 +67,8 @@ static void start_eal(const struct e2e_options *o)
 			  "--log-level=lib.*:warning",
 			  "--log-level=pmd.*:error"};
 	int argc = 8;
-	size_t n = snprintf(lcores, sizeof(lcores), "--lcores=0@(");
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
-		if (CPU_ISSET(i, &set))
-			n += snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
-	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(lcores, sizeof(lcores), "--lcores=0@(%s)", cpus_allowed(cpus));
 	snprintf(memory, sizeof(memory), "%u", MEMORY_MB);
 	if (o->no_huge) {
 		argv[argc++] = "--no-huge";

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "protocol/client.h"
 #include "runtime/option_table.h"
 #include "rnic/soft_rnic.h"
+#include "runtime/cpus.h"
 
 #define POLL_MS 20
 /* Loops stop as events, and their process goes on: hundreds of others are in it. */
@@ -90,7 +90,7 @@ static int parse(int argc, char **argv, struct pool_options *o)
 
 static int start_eal(const struct pool_options *o)
 {
-	char lcores[2048], memory[16];
+	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32], memory[16];
 	char *argument[] = {"bench-pool-workers",
 			    lcores,
 			    "-m",
@@ -103,15 +103,8 @@ static int start_eal(const struct pool_options *o)
 			    "--log-level=pmd.*:error",
 			    "--log-level=doorbell.*:warning",
 			    NULL};
-	size_t n = (size_t)snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(");
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	for (int i = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 8; i++)
-		if (CPU_ISSET(i, &set))
-			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%d,", i);
-	snprintf(lcores + n - 1, sizeof(lcores) - n + 1, ")");
+	snprintf(lcores, sizeof(lcores), "--lcores=(0-1)@(%s)", cpus_allowed(cpus));
 	snprintf(memory, sizeof(memory), "%u", o->agent.memory_mb);
 	return rte_eal_init(11, argument) < 0 ? -1 : 0;
 }

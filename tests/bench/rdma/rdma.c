@@ -16,6 +16,7 @@
 #include "rdma/rdma.h"
 #include "rdma/rdma_report.h"
 #include "rdma/requester.h"
+#include "runtime/cpus.h"
 #include "runtime/option_table.h"
 #include "wire/wire_cpus.h"
 
@@ -66,7 +67,7 @@ static void run_part(struct report *report, const char *name,
 void rdma_start_eal(const struct rdma_options *o, const char *name, uint16_t cpu,
 		    uint16_t worker_cpu, unsigned int mb)
 {
-	char prefix[64], lcores[1024], memory[16];
+	char cpus[CPUS_TEXT_MAX], prefix[64], lcores[CPUS_TEXT_MAX + 32], memory[16];
 	char *argv[ARGUMENTS_MAX + 1] = {(char *)(uintptr_t)name,
 					 prefix,
 					 "--no-pci",
@@ -80,17 +81,11 @@ void rdma_start_eal(const struct rdma_options *o, const char *name, uint16_t cpu
 					 memory};
 	int argc = 11;
 	size_t n;
-	cpu_set_t set;
 
 	snprintf(prefix, sizeof(prefix), "--file-prefix=bench-%s", name);
 	snprintf(memory, sizeof(memory), "%u", mb);
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(lcores, sizeof(lcores), "0@(");
-	for (int i = 0, some = 0; i < CPU_SETSIZE && n < sizeof(lcores) - 32; i++)
-		if (cpu == RDMA_NO_CPU ? CPU_ISSET(i, &set) : i == cpu)
-			n += snprintf(lcores + n, sizeof(lcores) - n, "%s%d", some++ ? "," : "", i);
-	n += snprintf(lcores + n, sizeof(lcores) - n, ")");
+	n = cpu == RDMA_NO_CPU ? snprintf(lcores, sizeof(lcores), "0@(%s)", cpus_allowed(cpus))
+			       : snprintf(lcores, sizeof(lcores), "0@(%u)", cpu);
 	if (worker_cpu != RDMA_NO_CPU)
 		snprintf(lcores + n, sizeof(lcores) - n, ",1@%u", worker_cpu);
 	argv[argc++] = o->hugepages ? "--in-memory" : "--no-huge";

@@ -18,6 +18,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "runtime/cpus.h"
 #include "runtime/data_room.h"
 #include "runtime/port.h"
 #include "wire/wire_gen.h"
@@ -77,7 +78,7 @@ void gen_out_flush(struct gen_out *out)
 
 static void start_eal(const struct wire_options *o)
 {
-	char lcores[1024], memory[16];
+	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 512], memory[16];
 	char *argv[ARGUMENTS_MAX + 1] = {"wire-gen",
 					 "--file-prefix=wire-gen",
 					 "--no-pci",
@@ -88,16 +89,8 @@ static void start_eal(const struct wire_options *o)
 					 "-m",
 					 memory};
 	int argc = 9;
-	size_t n = 0;
-	cpu_set_t set;
+	size_t n = snprintf(lcores, sizeof(lcores), "0@(%s)", cpus_allowed(cpus));
 
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(lcores, sizeof(lcores), "0@(");
-	for (int i = 0, some = 0; i < CPU_SETSIZE && n < sizeof(lcores) / 2; i++)
-		if (CPU_ISSET(i, &set))
-			n += snprintf(lcores + n, sizeof(lcores) - n, "%s%d", some++ ? "," : "", i);
-	n += snprintf(lcores + n, sizeof(lcores) - n, ")");
 	for (unsigned int i = 0; i < o->threads; i++)
 		n += snprintf(lcores + n, sizeof(lcores) - n, ",%u@%u", i + 1, o->gen_cpu[i]);
 	snprintf(memory, sizeof(memory), "%u", MEMORY_MB + MEMORY_QUEUE * o->lcores);
