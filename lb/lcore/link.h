@@ -25,6 +25,8 @@
  * that many of the lcore's mbufs. */
 #define LINK_CANCELS_MAX 64
 
+struct lcore;
+
 enum slot_state {
 	SLOT_FREE = 0,
 	SLOT_BUSY,
@@ -247,6 +249,32 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 
 /* Free the slot: the reply's last chunk came, or none will come. */
 void link_slot_free(struct link *link, uint32_t slot);
+
+/* The slot where a search of those in flight continues: <at> if it is still in flight, or the
+ * oldest. SLOT_NONE: none is in flight. */
+static inline uint32_t link_busy_from(const struct link *link, uint32_t at)
+{
+	return at == SLOT_NONE || link->slot[at].state != SLOT_BUSY ? link->busy.oldest : at;
+}
+
+/*
+ * Visit slots in flight, oldest first, up to <budget> of them: from <*at> on, which becomes the
+ * next to visit. <visit> may free or abandon its slot. Returns what is left of the budget. Owner
+ * only.
+ */
+static inline uint32_t
+link_visit_busy(struct lcore *lc, struct link *link, uint32_t *at, uint32_t budget,
+		void (*visit)(struct lcore *lc, struct link *link, uint32_t number))
+{
+	uint32_t number = link_busy_from(link, *at), newer;
+
+	for (; number != SLOT_NONE && budget > 0; number = newer, budget--) {
+		newer = link->slot[number].newer;
+		visit(lc, link, number);
+	}
+	*at = number;
+	return budget;
+}
 
 /* The client has had its notice. The slot stays in use until the worker has replied. */
 void link_slot_abandon(struct link *link, uint32_t slot);

@@ -96,20 +96,11 @@ void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, 
 	lc->cancel_budget -= may - left;
 }
 
-/* End the link's requests whose flow has gone. Goes round from the oldest on, <*budget> per call.
- */
-static void cancel_sweep(struct lcore *lc, struct link *link, uint32_t *budget)
+/* End the request if its flow has gone. */
+static void cancel_sweep_slot(struct lcore *lc, struct link *link, uint32_t number)
 {
-	uint32_t number = link->swept_at, newer;
-
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
-	for (; number != SLOT_NONE && *budget > 0; number = newer, --*budget) {
-		newer = link->slot[number].newer;
-		if (conntrack_flow_get(lc->ct, link->slot[number].flow) == NULL)
-			cancel_end_slot(lc, link, number);
-	}
-	link->swept_at = number;
+	if (conntrack_flow_get(lc->ct, link->slot[number].flow) == NULL)
+		cancel_end_slot(lc, link, number);
 }
 
 void cancel_housekeeping(struct lcore *lc)
@@ -122,7 +113,8 @@ void cancel_housekeeping(struct lcore *lc)
 		uint16_t at = (lc->first_swept + i) % lc->n_active;
 
 		budget -= link_send_cancels(lc->active[at], budget, lc->cancels);
-		cancel_sweep(lc, lc->active[at], &budget);
+		budget = link_visit_busy(lc, lc->active[at], &lc->active[at]->swept_at, budget,
+					 cancel_sweep_slot);
 		/* The next call starts where the budget ended. */
 		if (budget == 0)
 			lc->first_swept = at;

@@ -57,10 +57,8 @@ static bool overdue_is(const struct lcore *lc, const struct slot *slot)
  */
 static void overdue_check_link(struct lcore *lc, struct link *link)
 {
-	uint32_t number = link->overdue_at, newer;
+	uint32_t number = link_busy_from(link, link->overdue_at), newer;
 
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
 	for (int k = 0; k < BUDGET; k++) {
 		if (number == SLOT_NONE ||
 		    overdue_age(lc, &link->slot[number]) <=
@@ -82,42 +80,33 @@ void overdue_check(struct lcore *lc)
 		overdue_check_link(lc, lc->active[i]);
 }
 
-/* The worker will not answer: queue the request for another worker, or notify its client. False:
- * the client cannot be notified now. */
-static bool overdue_give_up(struct lcore *lc, struct link *link, uint32_t number)
+/* The worker will not answer: queue the request for another worker, or notify its client, and free
+ * the slot. Does nothing while the client cannot be notified. */
+static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct client_path *path = &link->client_path[number];
 	struct flow *flow;
 
-	if (replay_slot(lc, link, number, true))
-		return true;
-	flow = conntrack_flow_get(lc->ct, slot->flow);
-	if (!overdue_can_notify(lc, flow, path))
-		return false;
-	lc->stats.drop[LB_DROP_WORKER_LOST]++;
-	lc->service[slot->service].stats.drops++;
-	if (flow != NULL)
-		egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
-	replay_forget(lc, link, number);
-	return true;
+	if (!replay_slot(lc, link, number, true)) {
+		flow = conntrack_flow_get(lc->ct, slot->flow);
+		if (!overdue_can_notify(lc, flow, path))
+			return;
+		lc->stats.drop[LB_DROP_WORKER_LOST]++;
+		lc->service[slot->service].stats.drops++;
+		if (flow != NULL)
+			egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
+		replay_forget(lc, link, number);
+	}
+	link_slot_free(link, number);
 }
 
 /* End the requests in flight of a detached link. True: all are ended and the link is released. */
 static bool overdue_reap_link(struct lcore *lc, struct link *link)
 {
-	uint32_t number = link->overdue_at, newer;
-
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
-	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
-		newer = link->slot[number].newer;
-		if (overdue_give_up(lc, link, number))
-			link_slot_free(link, number);
-	}
-	/* Requests whose clients cannot be notified now may use up the budget: continue after them.
-	 */
-	link->overdue_at = number;
+	/* Requests whose clients cannot be notified now may use up the budget: the next call
+	 * continues after them. */
+	link_visit_busy(lc, link, &link->overdue_at, BUDGET, overdue_give_up);
 	if (link->busy.oldest != SLOT_NONE)
 		return false;
 	/* An RDMA device may still read the packets. */

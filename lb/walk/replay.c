@@ -155,27 +155,19 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 	return true;
 }
 
-/* Queue the link's requests, oldest first to keep their order. Continues where the last call's
- * budget ended. */
-static void replay_move(struct lcore *lc, struct link *link)
+static void replay_move(struct lcore *lc, struct link *link, uint32_t number)
 {
-	uint32_t number = link->moved_at, newer;
-
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
-	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
-		newer = link->slot[number].newer;
-		if (replay_slot(lc, link, number, false))
-			cancel_slot(lc, link, number);
-	}
-	link->moved_at = number;
+	if (replay_slot(lc, link, number, false))
+		cancel_slot(lc, link, number);
 }
 
+/* Requests are visited oldest first, which keeps their order in the queue. */
 void replay_suspects(struct lcore *lc)
 {
 	if (lc->replay_copies == 0)
 		return;
 	for (unsigned int i = 0; i < lc->n_active; i++)
 		if (lc->active[i]->suspect)
-			replay_move(lc, lc->active[i]);
+			link_visit_busy(lc, lc->active[i], &lc->active[i]->moved_at, BUDGET,
+					replay_move);
 }

@@ -44,15 +44,7 @@ static void stopping_notify_slot(struct lcore *lc, struct link *link, uint32_t n
 /* Requests whose client's port has no room are passed over: other ports may have room. */
 static void stopping_notify_link(struct lcore *lc, struct link *link)
 {
-	uint32_t number = link->overdue_at, newer;
-
-	if (number == SLOT_NONE || link->slot[number].state != SLOT_BUSY)
-		number = link->busy.oldest;
-	for (int k = 0; k < BUDGET && number != SLOT_NONE; k++, number = newer) {
-		newer = link->slot[number].newer;
-		stopping_notify_slot(lc, link, number);
-	}
-	link->overdue_at = number;
+	link_visit_busy(lc, link, &link->overdue_at, BUDGET, stopping_notify_slot);
 }
 
 void stopping_notify(struct lcore *lc)
