@@ -157,6 +157,18 @@ char *cli_capture_filter(const char *expression, char *error, size_t size);
 /* Print a whole result as JSON. Returns 0. */
 int cli_print_json(struct cli *cli, const json_t *value);
 
+struct cli_column;
+
+/*
+ * Print what cli_call() returned and free it: its array <member> as a table of <n> columns, or with
+ * --json all of it. Returns the exit status, 1 for NULL.
+ */
+int cli_print_list(struct cli *cli, json_t *result, const char *member,
+		   const struct cli_column *column, unsigned int n);
+/* The same for one object, printed as a page. <member> NULL: the result itself. */
+int cli_print_one(struct cli *cli, json_t *result, const char *member,
+		  const struct cli_column *column, unsigned int n);
+
 /* True when flows can be sorted by this field. <fields> gets the list of those that are. */
 bool cli_flow_field(const char *name, char *fields, size_t size);
 

@@ -76,16 +76,9 @@ static void sort(json_t *rows)
 
 int cli_workers_table(struct cli *cli)
 {
-	struct cli_table table = {.column = columns, .n = CLI_COUNT_OF(columns)};
 	json_t *result = cli_call(cli, "workers.table", NULL);
 
-	if (!result)
-		return 1;
-	sort(json_object_get(result, "workers"));
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "workers"));
-	json_decref(result);
-	return 0;
+	if (result)
+		sort(json_object_get(result, "workers"));
+	return cli_print_list(cli, result, "workers", columns, CLI_COUNT_OF(columns));
 }

@@ -8,16 +8,7 @@ static const struct cli_column columns[] = {
 
 static int print_modules(struct cli *cli, json_t *result)
 {
-	struct cli_table table = {.column = columns, .n = CLI_COUNT_OF(columns)};
-
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "modules"));
-	json_decref(result);
-	return 0;
+	return cli_print_list(cli, result, "modules", columns, CLI_COUNT_OF(columns));
 }
 
 int cli_log_show(struct cli *cli)

@@ -64,30 +64,14 @@ static const struct cli_column full[] = {
 
 int cli_services_list(struct cli *cli)
 {
-	struct cli_table table = {.column = brief, .n = CLI_COUNT_OF(brief)};
-	json_t *result = cli_call(cli, "services.list", NULL);
-
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "services"));
-	json_decref(result);
-	return 0;
+	return cli_print_list(cli, cli_call(cli, "services.list", NULL), "services", brief,
+			      CLI_COUNT_OF(brief));
 }
 
 int cli_services_show(struct cli *cli)
 {
-	json_t *result = cli_call(cli, "services.show", json_pack("{s:s}", "name", cli->name));
+	json_t *params = json_pack("{s:s}", "name", cli->name);
 
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_page_print(cli->out, full, CLI_COUNT_OF(full),
-			       json_object_get(result, "service"));
-	json_decref(result);
-	return 0;
+	return cli_print_one(cli, cli_call(cli, "services.show", params), "service", full,
+			     CLI_COUNT_OF(full));
 }

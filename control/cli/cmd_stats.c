@@ -189,13 +189,7 @@ int cli_version(struct cli *cli)
 {
 	json_t *result = cli_call(cli, "version", NULL);
 
-	if (!result)
-		return 1;
-	json_object_set_new(result, "client", json_string(DOORBELL_VERSION));
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_page_print(cli->out, versions, CLI_COUNT_OF(versions), result);
-	json_decref(result);
-	return 0;
+	if (result)
+		json_object_set_new(result, "client", json_string(DOORBELL_VERSION));
+	return cli_print_one(cli, result, NULL, versions, CLI_COUNT_OF(versions));
 }

@@ -87,47 +87,22 @@ static const struct cli_column refused[] = {
 
 int cli_workers_refused(struct cli *cli)
 {
-	struct cli_table table = {.column = refused, .n = CLI_COUNT_OF(refused)};
-	json_t *result = cli_call(cli, "workers.refused", NULL);
-
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "refused"));
-	json_decref(result);
-	return 0;
+	return cli_print_list(cli, cli_call(cli, "workers.refused", NULL), "refused", refused,
+			      CLI_COUNT_OF(refused));
 }
 
 int cli_workers_list(struct cli *cli)
 {
-	struct cli_table table = {.column = brief, .n = CLI_COUNT_OF(brief)};
-	json_t *result = cli_call(cli, "workers.list", NULL);
-
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "workers"));
-	json_decref(result);
-	return 0;
+	return cli_print_list(cli, cli_call(cli, "workers.list", NULL), "workers", brief,
+			      CLI_COUNT_OF(brief));
 }
 
 int cli_workers_show(struct cli *cli)
 {
-	json_t *result = cli_call(cli, "workers.show", json_pack("{s:s}", "name", cli->name));
+	json_t *params = json_pack("{s:s}", "name", cli->name);
 
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_page_print(cli->out, full, CLI_COUNT_OF(full),
-			       json_object_get(result, "worker"));
-	json_decref(result);
-	return 0;
+	return cli_print_one(cli, cli_call(cli, "workers.show", params), "worker", full,
+			     CLI_COUNT_OF(full));
 }
 
 /* As the server names it, which may know more states than we do. */
@@ -315,17 +290,8 @@ static const struct cli_column settings[] = {
 
 int cli_workers_settings(struct cli *cli)
 {
-	struct cli_table table = {.column = settings, .n = CLI_COUNT_OF(settings)};
-	json_t *result = cli_call(cli, "workers.settings", NULL);
-
-	if (!result)
-		return 1;
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		cli_table_print(cli->out, &table, json_object_get(result, "settings"));
-	json_decref(result);
-	return 0;
+	return cli_print_list(cli, cli_call(cli, "workers.settings", NULL), "settings", settings,
+			      CLI_COUNT_OF(settings));
 }
 
 int cli_workers_set(struct cli *cli)

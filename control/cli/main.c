@@ -165,6 +165,35 @@ int cli_print_json(struct cli *cli, const json_t *value)
 	return 0;
 }
 
+int cli_print_list(struct cli *cli, json_t *result, const char *member,
+		   const struct cli_column *column, unsigned int n)
+{
+	struct cli_table table = {.column = column, .n = n};
+
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_table_print(cli->out, &table, json_object_get(result, member));
+	json_decref(result);
+	return 0;
+}
+
+int cli_print_one(struct cli *cli, json_t *result, const char *member,
+		  const struct cli_column *column, unsigned int n)
+{
+	if (!result)
+		return 1;
+	if (cli->json)
+		cli_print_json(cli, result);
+	else
+		cli_page_print(cli->out, column, n,
+			       member ? json_object_get(result, member) : result);
+	json_decref(result);
+	return 0;
+}
+
 static void print_help(FILE *out)
 {
 	fprintf(out, "usage: doorbell [--socket PATH] [--json] <object> <verb> [...]\n"
