@@ -21,6 +21,7 @@
 #include <rte_log.h>
 
 #include "config/address.h"
+#include "runtime/endpoint.h"
 #include "server/handshake.h"
 #include "view/http.h"
 #include "server.h"
@@ -402,13 +403,5 @@ uint16_t control_server_http_port(const struct control_server *server)
 
 uint16_t control_server_agents_port(const struct control_server *server)
 {
-	struct sockaddr_storage storage;
-	socklen_t length = sizeof(storage);
-	int fd = evconnlistener_get_fd(server->listener[CONTROL_AGENT]);
-
-	if (getsockname(fd, (struct sockaddr *)&storage, &length) != 0)
-		return 0;
-	if (storage.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
-	return ntohs(((struct sockaddr_in *)&storage)->sin_port);
+	return endpoint_port_of(evconnlistener_get_fd(server->listener[CONTROL_AGENT]));
 }

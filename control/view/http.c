@@ -15,6 +15,7 @@
 #include <rte_log.h>
 
 #include "config/address.h"
+#include "runtime/endpoint.h"
 #include "view/http.h"
 #include "page.h"
 #include "server/rpc.h"
@@ -567,13 +568,5 @@ void control_http_destroy(struct control_http *http)
 
 uint16_t control_http_port(const struct control_http *http)
 {
-	struct sockaddr_storage storage;
-	socklen_t length = sizeof(storage);
-
-	if (!http || getsockname(evhttp_bound_socket_get_fd(http->bound),
-				 (struct sockaddr *)&storage, &length) != 0)
-		return 0;
-	if (storage.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
-	return ntohs(((struct sockaddr_in *)&storage)->sin_port);
+	return http ? endpoint_port_of(evhttp_bound_socket_get_fd(http->bound)) : 0;
 }

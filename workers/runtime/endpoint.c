@@ -71,3 +71,24 @@ int endpoint_address_parse(const char *text, struct endpoint_address *address)
 	address->length = sizeof(*v4);
 	return inet_pton(AF_INET, endpoint.host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
 }
+
+uint16_t endpoint_port_of(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} address = {.any.sa_family = AF_UNSPEC};
+	socklen_t length = sizeof(address);
+
+	if (getsockname(fd, &address.any, &length) != 0)
+		return 0;
+	switch (address.any.sa_family) {
+	case AF_INET:
+		return ntohs(address.in.sin_port);
+	case AF_INET6:
+		return ntohs(address.in6.sin6_port);
+	default:
+		return 0;
+	}
+}
