@@ -73,6 +73,15 @@ struct rnic_ops {
 	void (*close)(struct rnic *rnic);
 };
 
+/* Report to the worker that its queue pair has failed. For engines, on their own threads. */
+static inline void rnic_qp_report_failure(const struct rnic_qp_params *params)
+{
+	if (params->failed != NULL)
+		__atomic_store_n(params->failed, 1, __ATOMIC_RELEASE);
+	if (params->wake != NULL)
+		sleeper_wake(params->wake);
+}
+
 struct rnic {
 	const struct rnic_ops *ops;
 	uint32_t path_mtu; /* largest of the port */

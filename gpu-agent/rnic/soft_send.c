@@ -24,10 +24,7 @@ static void soft_send_fail(struct soft_qp *qp, uint16_t index, uint8_t syndrome)
 		return;
 	qp->dead = true;
 	soft_send_report(qp, index, MLX5_POST_CQE_ERROR, syndrome);
-	if (qp->params.failed != NULL)
-		__atomic_store_n(qp->params.failed, 1, __ATOMIC_RELEASE);
-	if (qp->params.wake != NULL)
-		sleeper_wake(qp->params.wake);
+	rnic_qp_report_failure(&qp->params);
 }
 
 /* Send one packet of the current WQE. False when there is no memory, or the window is full. */

@@ -25,10 +25,7 @@ static void proxy_fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
 	/* With direct posting the device has written the CQE. */
 	if (qp->cq == NULL)
 		send_queue_report(&qp->sq, index, MLX5_POST_CQE_ERROR, syndrome);
-	if (qp->params.failed != NULL)
-		__atomic_store_n(qp->params.failed, 1, __ATOMIC_RELEASE);
-	if (qp->params.wake != NULL)
-		sleeper_wake(qp->params.wake);
+	rnic_qp_report_failure(&qp->params);
 }
 
 /* --- WQEs to work requests ------------------------------------------------------------------- */
