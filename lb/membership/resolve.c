@@ -80,33 +80,34 @@ static void send_on(struct lcore *lc, uint16_t port, struct rte_mbuf *m, uint32_
 	txq_push(&lc->tx[port], m);
 }
 
-static void resolve_ask(void *lcore, void *argument)
+/* Ask the segment for the IP address, or <known>, if not NULL, whether it still has it. */
+static void resolve_send_question(struct lcore *lc, const struct neighbour *n, const uint8_t *known)
 {
-	struct lcore *lc = lcore;
-	const struct neighbour *n = argument;
+	const struct in6_addr *own = &lc->lb->config.port[n->port].address.addr;
+	const uint8_t *own_mac = lc->lb->port[n->port].mac;
 	struct rte_mbuf *m = packet_for(lc, n->port);
+	uint8_t *frame;
 
-	if (m != NULL)
-		send_on(lc, n->port, m,
-			neigh_request_build(rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family,
-					    &n->next_hop.addr,
-					    &lc->lb->config.port[n->port].address.addr,
-					    lc->lb->port[n->port].mac));
+	if (m == NULL)
+		return;
+	frame = rte_pktmbuf_mtod(m, uint8_t *);
+	send_on(lc, n->port, m,
+		known == NULL ? neigh_request_build(frame, n->next_hop.family, &n->next_hop.addr,
+						    own, own_mac)
+			      : neigh_probe_build(frame, n->next_hop.family, &n->next_hop.addr, own,
+						  own_mac, known));
 }
 
-/* Ask the known MAC address whether it still has the IP address. */
+static void resolve_ask(void *lcore, void *argument)
+{
+	resolve_send_question(lcore, argument, NULL);
+}
+
 static void resolve_probe(void *lcore, void *argument)
 {
-	struct lcore *lc = lcore;
 	const struct neighbour *n = argument;
-	struct rte_mbuf *m = packet_for(lc, n->port);
 
-	if (m != NULL)
-		send_on(lc, n->port, m,
-			neigh_probe_build(rte_pktmbuf_mtod(m, uint8_t *), n->next_hop.family,
-					  &n->next_hop.addr,
-					  &lc->lb->config.port[n->port].address.addr,
-					  lc->lb->port[n->port].mac, n->mac));
+	resolve_send_question(lcore, n, n->mac);
 }
 
 static void count_kept(void *lcore, void *argument)
