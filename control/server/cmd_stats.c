@@ -3,7 +3,6 @@
  * stats.show and version.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <rte_version.h>
 
@@ -80,7 +79,6 @@ static void write_flows(struct json_writer *w, const struct lb *lb, unsigned int
 {
 	struct conntrack_stats flows;
 
-	memset(&flows, 0, sizeof(flows));
 	conntrack_stats_read(lb_conntrack(lb, lcore), &flows);
 	writer_open_object(w, "flows");
 	writer_counters(w, flow_counters, CONTROL_COUNT_OF(flow_counters), &flows);
@@ -97,7 +95,6 @@ static void stats_write_lcore(struct json_writer *w, const struct control_connec
 	const struct window_lcore *rates = window_lcore(c->window, lcore);
 	struct lb_lcore_stats stats;
 
-	memset(&stats, 0, sizeof(stats));
 	lb_lcore_stats_read(c->lb, lcore, &stats);
 	writer_open_object(w, NULL);
 	writer_integer(w, "lcore", lcore);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <netinet/in.h>
-#include <string.h>
 
 #include "config/address.h"
 #include "server/row.h"
@@ -74,7 +73,6 @@ void service_row_write(struct json_writer *w, const char *key, struct lb *lb, un
 	struct lb_service_stats stats;
 	char reason[768];
 
-	memset(&stats, 0, sizeof(stats));
 	lb_service_stats_read(lb, number, &stats);
 	writer_open_object(w, key);
 	service_row_write_summary(w, lb, number, &stats);

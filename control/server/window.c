@@ -79,7 +79,6 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 		was = w->service_was[i] = calloc(1, sizeof(*was));
 	if (!was)
 		return;
-	memset(&now, 0, sizeof(now));
 	lb_service_stats_read(lb, i, &now);
 	lb_service_latency_read(lb, i, &w->latency);
 	/* Another service has its number now. */
@@ -141,8 +140,6 @@ static void sample_lcore(struct window *w, const struct lb *lb, unsigned int i)
 	struct conntrack_stats flows;
 	struct lb_lcore_stats now;
 
-	memset(&now, 0, sizeof(now));
-	memset(&flows, 0, sizeof(flows));
 	lb_lcore_stats_read(lb, i, &now);
 	conntrack_stats_read(lb_conntrack(lb, i), &flows);
 	if (was->taken) {
@@ -174,7 +171,6 @@ static void sample_worker(struct window *w, const struct lb *lb, const struct wo
 	struct lb_link_stats now;
 	uint64_t replies;
 
-	memset(&now, 0, sizeof(now));
 	lb_worker_stats_read(lb, worker, &now);
 	memset(out, 0, sizeof(*out));
 	/* the place may have been taken by another in between */

@@ -128,7 +128,6 @@ void worker_row_write(struct json_writer *w, const char *key, struct lb *lb,
 {
 	struct lb_link_stats stats;
 
-	memset(&stats, 0, sizeof(stats));
 	lb_worker_stats_read(lb, worker, &stats);
 	writer_open_object(w, key);
 	worker_row_write_summary(w, lb, worker, &stats);

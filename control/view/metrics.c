@@ -89,49 +89,39 @@ static double expiry_lag(const struct item *item)
 	return (double)item->flows.lag_ms / 1000;
 }
 
-static uint64_t sum_of_lcores(const struct view *view, size_t offset)
+/* Of the array of counters at <offset>, the item's; all lcores together. */
+static double sum_of_lcores(const struct item *item, size_t offset)
 {
 	struct lb_lcore_stats stats;
 	uint64_t sum = 0;
 
-	for (unsigned int i = 0; i < lb_lcores(view->lb); i++) {
-		memset(&stats, 0, sizeof(stats));
-		lb_lcore_stats_read(view->lb, i, &stats);
-		sum += *(const uint64_t *)(const void *)((const char *)&stats + offset);
+	for (unsigned int i = 0; i < lb_lcores(item->view->lb); i++) {
+		lb_lcore_stats_read(item->view->lb, i, &stats);
+		sum += ((const uint64_t *)(const void *)((const char *)&stats +
+							 offset))[item->number];
 	}
-	return sum;
+	return (double)sum;
 }
 
 static double metrics_dropped(const struct item *item)
 {
-	return (double)sum_of_lcores(item->view, offsetof(struct lb_lcore_stats, drop) +
-							 item->number * sizeof(uint64_t));
+	return sum_of_lcores(item, offsetof(struct lb_lcore_stats, drop));
 }
 
 static double noticed(const struct item *item)
 {
-	return (double)sum_of_lcores(item->view, offsetof(struct lb_lcore_stats, notice) +
-							 item->number * sizeof(uint64_t));
+	return sum_of_lcores(item, offsetof(struct lb_lcore_stats, notice));
 }
 
 static double stage_seconds(const struct item *item)
 {
-	unsigned int lcore = item->number / LB_STAGES, stage = item->number % LB_STAGES;
-	struct lb_lcore_stats stats;
-
-	memset(&stats, 0, sizeof(stats));
-	lb_lcore_stats_read(item->view->lb, lcore, &stats);
-	return (double)stats.stage_cycles[stage] / (double)rte_get_tsc_hz();
+	return (double)item->stats.lcore.stage_cycles[item->number % LB_STAGES] /
+	       (double)rte_get_tsc_hz();
 }
 
 static double stage_items(const struct item *item)
 {
-	unsigned int lcore = item->number / LB_STAGES, stage = item->number % LB_STAGES;
-	struct lb_lcore_stats stats;
-
-	memset(&stats, 0, sizeof(stats));
-	lb_lcore_stats_read(item->view->lb, lcore, &stats);
-	return (double)stats.stage_items[stage];
+	return (double)item->stats.lcore.stage_items[item->number % LB_STAGES];
 }
 
 static double port_is_up(const struct item *item)
@@ -506,12 +496,13 @@ static bool read_item(struct item *item, const struct family *f)
 {
 	struct lb *lb = item->view->lb;
 
-	memset(&item->stats, 0, sizeof(item->stats));
 	switch (f->scope) {
 	case LCORE:
-		memset(&item->flows, 0, sizeof(item->flows));
 		lb_lcore_stats_read(lb, item->number, &item->stats.lcore);
 		conntrack_stats_read(lb_conntrack(lb, item->number), &item->flows);
+		return true;
+	case STAGE:
+		lb_lcore_stats_read(lb, item->number / LB_STAGES, &item->stats.lcore);
 		return true;
 	case NOTICE:
 		return notices[item->number] != NULL || noticed(item) > 0;

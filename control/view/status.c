@@ -3,8 +3,6 @@
  * status.show: services, workers and lcores with their rates of the last second. Written as text:
  * as values it would take ten times as long for a large pool, once a second for each onlooker.
  */
-#include <string.h>
-
 #include "server/row.h"
 #include "server/rpc.h"
 #include "view/view.h"
@@ -54,7 +52,6 @@ static void write_service(struct json_writer *w, const struct view *view, unsign
 {
 	struct lb_service_stats stats;
 
-	memset(&stats, 0, sizeof(stats));
 	lb_service_stats_read(view->lb, number, &stats);
 	writer_open_object(w, NULL);
 	service_row_write_summary(w, view->lb, number, &stats);
@@ -83,7 +80,6 @@ static void write_worker(struct json_writer *w, const struct view *view,
 {
 	struct lb_link_stats stats;
 
-	memset(&stats, 0, sizeof(stats));
 	lb_worker_stats_read(view->lb, worker, &stats);
 	writer_open_object(w, NULL);
 	worker_row_write_summary(w, view->lb, worker, &stats);
@@ -97,7 +93,6 @@ static void status_write_lcore(struct json_writer *w, const struct view *view, u
 	const struct window_lcore *rates = window_lcore(view->window, lcore);
 	struct conntrack_stats flows;
 
-	memset(&flows, 0, sizeof(flows));
 	conntrack_stats_read(lb_conntrack(view->lb, lcore), &flows);
 	if (!rates)
 		rates = &none;
