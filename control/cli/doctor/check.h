@@ -105,8 +105,9 @@ int doctor_port_node(const struct doctor *d, const struct plan_port *port);
  */
 void doctor_port_interface(const struct doctor *d, const struct plan_port *port, char *name,
 			   size_t size);
-/* True when no port is planned, after reporting that. */
-bool doctor_no_ports(struct doctor *d);
+/* Judge each planned port, or report that there is none. */
+void doctor_each_port(struct doctor *d,
+		      void (*judge)(struct doctor *d, const struct plan_port *port));
 /* True when the planned program already runs: it has its resources then. */
 bool doctor_is_running(const struct doctor *d);
 

@@ -21,40 +21,35 @@ static const char *folder(const struct plan_port *port, char *text, size_t size)
 	return text;
 }
 
-void check_port_device(struct doctor *d)
+static void judge_device(struct doctor *d, const struct plan_port *port)
 {
 	struct doctor_names names;
+	char path[128], others[200];
 
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-		char path[128], others[200];
-
-		folder(port, path, sizeof(path));
-		if (port->kind == PLAN_VIRTUAL) {
-			doctor_report(d, DOCTOR_NA, "%s: %.100s has no hardware", port->name,
-				      port->device);
-		} else if (port->kind != PLAN_PCI && port->interface[0] == '\0') {
-			doctor_report(d, DOCTOR_PROBLEM, "%s: %.100s names no interface",
-				      port->name, port->device);
-			doctor_fix(d, "%s: add ,iface=NAME", port->key);
-		} else if (doctor_exists(d, "%s", path)) {
-			doctor_report(d, DOCTOR_OK, "%s: %s is there", port->name,
-				      strrchr(path, '/') + 1);
-		} else if (port->kind == PLAN_PCI) {
-			doctor_report(d, DOCTOR_PROBLEM, "%s: no PCI device %s", port->name,
-				      port->pci);
-			doctor_fix(d, "%s: the address that lspci -D | grep -i ethernet shows",
-				   port->key);
-		} else {
-			doctor_list(d, &names, NET);
-			doctor_report(d, DOCTOR_PROBLEM, "%s: no interface %s", port->name,
-				      port->interface);
-			doctor_fix(d, "%s: iface= one of %s", port->key,
-				   doctor_names_text(&names, others, sizeof(others)));
-		}
+	folder(port, path, sizeof(path));
+	if (port->kind == PLAN_VIRTUAL) {
+		doctor_report(d, DOCTOR_NA, "%s: %.100s has no hardware", port->name, port->device);
+	} else if (port->kind != PLAN_PCI && port->interface[0] == '\0') {
+		doctor_report(d, DOCTOR_PROBLEM, "%s: %.100s names no interface", port->name,
+			      port->device);
+		doctor_fix(d, "%s: add ,iface=NAME", port->key);
+	} else if (doctor_exists(d, "%s", path)) {
+		doctor_report(d, DOCTOR_OK, "%s: %s is there", port->name, strrchr(path, '/') + 1);
+	} else if (port->kind == PLAN_PCI) {
+		doctor_report(d, DOCTOR_PROBLEM, "%s: no PCI device %s", port->name, port->pci);
+		doctor_fix(d, "%s: the address that lspci -D | grep -i ethernet shows", port->key);
+	} else {
+		doctor_list(d, &names, NET);
+		doctor_report(d, DOCTOR_PROBLEM, "%s: no interface %s", port->name,
+			      port->interface);
+		doctor_fix(d, "%s: iface= one of %s", port->key,
+			   doctor_names_text(&names, others, sizeof(others)));
 	}
+}
+
+void check_port_device(struct doctor *d)
+{
+	doctor_each_port(d, judge_device);
 }
 
 /* Their DPDK drivers work through the kernel's, which must stay. */
@@ -101,21 +96,20 @@ static void judge_driver(struct doctor *d, const struct plan_port *port)
 	}
 }
 
+static void judge_port_driver(struct doctor *d, const struct plan_port *port)
+{
+	if (port->kind != PLAN_PCI)
+		doctor_report(d, DOCTOR_NA, "%s: no PCI device; the kernel's driver stays",
+			      port->name);
+	else if (!doctor_exists(d, PCI_DEVICES "/%s", port->pci))
+		doctor_report(d, DOCTOR_NA, "%s: no such device", port->name);
+	else
+		judge_driver(d, port);
+}
+
 void check_port_driver(struct doctor *d)
 {
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-
-		if (port->kind != PLAN_PCI)
-			doctor_report(d, DOCTOR_NA, "%s: no PCI device; the kernel's driver stays",
-				      port->name);
-		else if (!doctor_exists(d, PCI_DEVICES "/%s", port->pci))
-			doctor_report(d, DOCTOR_NA, "%s: no such device", port->name);
-		else
-			judge_driver(d, port);
-	}
+	doctor_each_port(d, judge_port_driver);
 }
 
 /* Is there a port that vfio-pci is for? */
@@ -163,33 +157,31 @@ void check_iommu(struct doctor *d)
 	}
 }
 
+static void judge_link(struct doctor *d, const struct plan_port *port)
+{
+	char name[DOCTOR_NAME_MAX];
+	long long interface_flags = 0, carrier = 0;
+
+	doctor_port_interface(d, port, name, sizeof(name));
+	if (name[0] == '\0') {
+		doctor_report(d, DOCTOR_NA, "%s: no kernel interface that would tell", port->name);
+		return;
+	}
+	/* not operstate, which follows it by up to a second */
+	doctor_read_number(d, &carrier, NET "/%s/carrier", name);
+	doctor_read_number(d, &interface_flags, NET "/%s/flags", name);
+	if (!(interface_flags & IFF_UP)) {
+		doctor_report(d, DOCTOR_PROBLEM, "%s: %s is down", port->name, name);
+		doctor_fix(d, "ip link set dev %s up", name);
+	} else if (carrier != 1) {
+		doctor_report(d, DOCTOR_PROBLEM, "%s: %s has no link", port->name, name);
+		doctor_fix(d, "plug in the cable, or bring up the other end; ethtool %s", name);
+	} else {
+		doctor_report(d, DOCTOR_OK, "%s: %s is up", port->name, name);
+	}
+}
+
 void check_port_link(struct doctor *d)
 {
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-		char name[DOCTOR_NAME_MAX];
-		long long interface_flags = 0, carrier = 0;
-
-		doctor_port_interface(d, port, name, sizeof(name));
-		if (name[0] == '\0') {
-			doctor_report(d, DOCTOR_NA, "%s: no kernel interface that would tell",
-				      port->name);
-			continue;
-		}
-		/* not operstate, which follows it by up to a second */
-		doctor_read_number(d, &carrier, NET "/%s/carrier", name);
-		doctor_read_number(d, &interface_flags, NET "/%s/flags", name);
-		if (!(interface_flags & IFF_UP)) {
-			doctor_report(d, DOCTOR_PROBLEM, "%s: %s is down", port->name, name);
-			doctor_fix(d, "ip link set dev %s up", name);
-		} else if (carrier != 1) {
-			doctor_report(d, DOCTOR_PROBLEM, "%s: %s has no link", port->name, name);
-			doctor_fix(d, "plug in the cable, or bring up the other end; ethtool %s",
-				   name);
-		} else {
-			doctor_report(d, DOCTOR_OK, "%s: %s is up", port->name, name);
-		}
-	}
+	doctor_each_port(d, judge_link);
 }

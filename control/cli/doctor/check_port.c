@@ -24,36 +24,34 @@
 #define XDP_MTU_MAX      3500
 #define ETHERNET_HEADERS (14 + 8) /* two VLAN tags */
 
+static void judge_mtu(struct doctor *d, const struct plan_port *port)
+{
+	char name[DOCTOR_NAME_MAX];
+	long long mtu;
+
+	doctor_port_interface(d, port, name, sizeof(name));
+	if (name[0] == '\0') {
+		doctor_report(d, DOCTOR_NA, "%s: no kernel interface; DPDK sets it", port->name);
+	} else if (doctor_read_number(d, &mtu, NET "/%s/mtu", name) < 0 || mtu <= 0) {
+		doctor_report(d, DOCTOR_WARNING, "%s: the MTU of %s cannot be read", port->name,
+			      name);
+		doctor_fix(d, "look yourself: ip link show dev %s; %u is wanted", name, port->mtu);
+	} else if (mtu < port->mtu) {
+		doctor_report(d, DOCTOR_PROBLEM, "%s: MTU of %s is %lld, %s is %u", port->name,
+			      name, mtu, port->mtu_key, port->mtu);
+		doctor_fix(d,
+			   "ip link set dev %s mtu %u, and on the other end and the "
+			   "switch too; or lower %s",
+			   name, port->mtu, port->mtu_key);
+	} else {
+		doctor_report(d, DOCTOR_OK, "%s: MTU of %s is %lld, %u needed", port->name, name,
+			      mtu, port->mtu);
+	}
+}
+
 void check_port_mtu(struct doctor *d)
 {
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-		char name[DOCTOR_NAME_MAX];
-		long long mtu;
-
-		doctor_port_interface(d, port, name, sizeof(name));
-		if (name[0] == '\0') {
-			doctor_report(d, DOCTOR_NA, "%s: no kernel interface; DPDK sets it",
-				      port->name);
-		} else if (doctor_read_number(d, &mtu, NET "/%s/mtu", name) < 0 || mtu <= 0) {
-			doctor_report(d, DOCTOR_WARNING, "%s: the MTU of %s cannot be read",
-				      port->name, name);
-			doctor_fix(d, "look yourself: ip link show dev %s; %u is wanted", name,
-				   port->mtu);
-		} else if (mtu < port->mtu) {
-			doctor_report(d, DOCTOR_PROBLEM, "%s: MTU of %s is %lld, %s is %u",
-				      port->name, name, mtu, port->mtu_key, port->mtu);
-			doctor_fix(d,
-				   "ip link set dev %s mtu %u, and on the other end and the "
-				   "switch too; or lower %s",
-				   name, port->mtu, port->mtu_key);
-		} else {
-			doctor_report(d, DOCTOR_OK, "%s: MTU of %s is %lld, %u needed", port->name,
-				      name, mtu, port->mtu);
-		}
-	}
+	doctor_each_port(d, judge_mtu);
 }
 
 static void judge_af_packet(struct doctor *d, const struct plan_port *port)
@@ -97,20 +95,19 @@ static void judge_af_xdp(struct doctor *d, const struct plan_port *port)
 	}
 }
 
+static void judge_frames(struct doctor *d, const struct plan_port *port)
+{
+	if (port->kind == PLAN_AF_PACKET)
+		judge_af_packet(d, port);
+	else if (port->kind == PLAN_AF_XDP)
+		judge_af_xdp(d, port);
+	else
+		doctor_report(d, DOCTOR_NA, "%s: buffers are sized by the MTU", port->name);
+}
+
 void check_port_frames(struct doctor *d)
 {
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-
-		if (port->kind == PLAN_AF_PACKET)
-			judge_af_packet(d, port);
-		else if (port->kind == PLAN_AF_XDP)
-			judge_af_xdp(d, port);
-		else
-			doctor_report(d, DOCTOR_NA, "%s: buffers are sized by the MTU", port->name);
-	}
+	doctor_each_port(d, judge_frames);
 }
 
 /* Queues that the hardware could have; 0 when it does not tell. Only asks. */
@@ -188,21 +185,20 @@ static void judge_queues(struct doctor *d, const struct plan_port *port, const c
 	}
 }
 
+static void judge_port_queues(struct doctor *d, const struct plan_port *port)
+{
+	char name[DOCTOR_NAME_MAX];
+
+	doctor_port_interface(d, port, name, sizeof(name));
+	if (d->plan.n_cpus == 0)
+		doctor_report(d, DOCTOR_NA, "%s: the agent uses one", port->name);
+	else if (name[0] == '\0')
+		doctor_report(d, DOCTOR_NA, "%s: no kernel interface that would tell", port->name);
+	else
+		judge_queues(d, port, name);
+}
+
 void check_port_queues(struct doctor *d)
 {
-	if (doctor_no_ports(d))
-		return;
-	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
-		const struct plan_port *port = &d->plan.port[i];
-		char name[DOCTOR_NAME_MAX];
-
-		doctor_port_interface(d, port, name, sizeof(name));
-		if (d->plan.n_cpus == 0)
-			doctor_report(d, DOCTOR_NA, "%s: the agent uses one", port->name);
-		else if (name[0] == '\0')
-			doctor_report(d, DOCTOR_NA, "%s: no kernel interface that would tell",
-				      port->name);
-		else
-			judge_queues(d, port, name);
-	}
+	doctor_each_port(d, judge_port_queues);
 }

@@ -34,13 +34,15 @@ int doctor_port_node(const struct doctor *d, const struct plan_port *port)
 	return ret == 0 && node >= 0 && node < DOCTOR_CPUS ? (int)node : -1;
 }
 
-bool doctor_no_ports(struct doctor *d)
+void doctor_each_port(struct doctor *d,
+		      void (*judge)(struct doctor *d, const struct plan_port *port))
 {
 	if (d->plan.n_ports == 0)
 		doctor_report(d, DOCTOR_NA, "%s",
 			      d->plan.side == DOCTOR_AGENT ? "no --device given"
 							   : "no ports are configured");
-	return d->plan.n_ports == 0;
+	for (unsigned int i = 0; i < d->plan.n_ports; i++)
+		judge(d, &d->plan.port[i]);
 }
 
 void doctor_port_interface(const struct doctor *d, const struct plan_port *port, char *name,
