@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "loop/intake.h"
-#include "loop/loop.h"
+#include "loop/cpu_link.h"
 #include "runtime/clock.h"
 
 struct batch {
@@ -37,48 +36,18 @@ struct agent_loop {
 /* --- posting -----------------------------------------------------------------------------------
  */
 
-static void link_died(struct agent_loop *loop, struct agent_link *link)
-{
-	link->dead = true;
-	link->built = 0;
-	loop->stats.dead_links++;
-}
-
-/* Read completions until none is left: they make room in the queue. */
-static void link_reap(struct agent_loop *loop, struct agent_link *link)
-{
-	enum mlx5_poll result;
-
-	do {
-		result = mlx5_cq_poll(&link->queue, NULL);
-		if (result == MLX5_POLL_ERROR && !link->dead)
-			link_died(loop, link);
-	} while (result == MLX5_POLL_DONE);
-}
-
-/* Ring one doorbell for all WQEs that were built. */
-static void link_ring(struct agent_loop *loop, struct agent_link *link)
-{
-	if (link->built == 0)
-		return;
-	mlx5_ring(&link->queue, link->built);
-	link->built = 0;
-	if (loop->params.kick != NULL)
-		loop->params.kick(loop->params.kick_context);
-}
-
 static void link_post(struct agent_loop *loop, struct agent_link *link,
 		      const struct mlx5_write *write)
 {
-	link_reap(loop, link);
+	cpu_link_reap(link, &loop->stats);
 	/* A full queue empties as the peer acknowledges; the queue pair of a peer that does not
 	 * acknowledge fails. */
 	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
 		if (__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
 			return;
-		link_ring(loop, link);
+		cpu_link_ring(&loop->params, link);
 		sched_yield();
-		link_reap(loop, link);
+		cpu_link_reap(link, &loop->stats);
 	}
 	if (link->dead)
 		return;
@@ -95,7 +64,7 @@ static void loop_heartbeat(struct agent_loop *loop, uint64_t now)
 		struct mlx5_write write = agent_heartbeat(link);
 
 		link_post(loop, link, &write);
-		link_ring(loop, link);
+		cpu_link_ring(&loop->params, link);
 	}
 	loop->stats.heartbeats++;
 }
@@ -106,28 +75,12 @@ static void loop_heartbeat(struct agent_loop *loop, uint64_t now)
 /* Take the requests of one ring, until the batch is full. */
 static void take_ring(struct agent_loop *loop, struct agent_link *link, uint64_t now)
 {
-	const struct intake_ring ring = {
-		.slots = link->slots,
-		.slot_count = link->slot_count,
-		.stride = link->stride,
-		.min_request = loop->params.shape.min_request,
-		.max_request = loop->params.shape.max_request,
-	};
 	struct batch *b = &loop->batch;
+	uint32_t taken = cpu_link_take(&loop->params, link, now, &b->request[b->n],
+				       loop->params.max_batch - b->n, &loop->stats);
 
-	while (b->n < loop->params.max_batch) {
-		uint32_t index = link->position & (link->slot_count - 1);
-		struct intake *request = &b->request[b->n];
-
-		if (!intake_take(&link->descriptors[index], link->position, &ring, now, request))
-			return;
-		link->position++;
-		if (request->slot == UINT32_MAX) {
-			loop->stats.bad++;
-			continue;
-		}
+	while (taken-- > 0)
 		b->link[b->n++] = link;
-	}
 }
 
 static void take_all_rings(struct agent_loop *loop, uint64_t now)
@@ -188,11 +141,6 @@ static bool wait_inputs(struct agent_loop *loop)
 /* --- gather, model, scatter ---------------------------------------------------------------------
  */
 
-static uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
-{
-	return link->replies + (uint64_t)slot * link->reply_stride;
-}
-
 /* Nothing is copied on a CPU: the model reads the slots and writes the reply buffers where they
  * are. */
 static void gather_items(struct agent_loop *loop)
@@ -211,7 +159,7 @@ static void gather_items(struct agent_loop *loop)
 		b->item[b->n_runs] = (struct agent_model_item){
 			.request = link->slots + (uint64_t)request->slot * link->stride,
 			.request_length = request->length,
-			.reply = reply_of(link, request->slot) + sizeof(struct ring_reply),
+			.reply = cpu_link_reply(link, request->slot) + sizeof(struct ring_reply),
 		};
 		b->runs[b->n_runs++] = i;
 	}
@@ -240,7 +188,7 @@ static void scatter(struct agent_loop *loop)
 			.done_ns = b->done_ns,
 		};
 
-		memcpy(reply_of(b->link[i], b->request[i].slot), &header, sizeof(header));
+		memcpy(cpu_link_reply(b->link[i], b->request[i].slot), &header, sizeof(header));
 	}
 	for (uint32_t i = 0; i < b->n_runs; i++) {
 		const struct agent_model_item *item = &b->item[i];
@@ -251,7 +199,7 @@ static void scatter(struct agent_loop *loop)
 			request->status = RING_ERROR;
 			continue;
 		}
-		memcpy(reply_of(b->link[b->runs[i]], request->slot) +
+		memcpy(cpu_link_reply(b->link[b->runs[i]], request->slot) +
 			       offsetof(struct ring_reply, length),
 		       &length, sizeof(length));
 	}
@@ -260,42 +208,25 @@ static void scatter(struct agent_loop *loop)
 /* --- send_outputs --------------------------------------------------------------------------------
  */
 
-static void loop_count(struct agent_loop_stats *stats, uint8_t status)
-{
-	stats->requests++;
-	stats->errors += status == RING_ERROR;
-	stats->expired += status == RING_EXPIRED;
-	stats->cancelled += status == RING_CANCELLED;
-	stats->bad += status == RING_BAD;
-}
-
 static void send_outputs(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
+	struct mlx5_write write;
 	uint32_t length;
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct agent_link *link = b->link[i];
 		const struct intake *request = &b->request[i];
-		const uint8_t *reply = reply_of(link, request->slot);
-		struct mlx5_write write = {
-			.remote_address = link->remote_address +
-					  (uint64_t)request->slot * link->remote_stride,
-			.local_address = (uintptr_t)reply,
-			.rkey = link->remote_rkey,
-			.lkey = link->lkey,
-			.imm = ring_imm(request->slot, request->status, false),
-			.with_imm = true,
-			.signal = true,
-		};
 
-		memcpy(&length, reply + offsetof(struct ring_reply, length), sizeof(length));
-		write.length = sizeof(struct ring_reply) + length;
+		memcpy(&length,
+		       cpu_link_reply(link, request->slot) + offsetof(struct ring_reply, length),
+		       sizeof(length));
+		write = cpu_link_answer(link, request, sizeof(struct ring_reply) + length,
+					&loop->stats);
 		link_post(loop, link, &write);
-		loop_count(&loop->stats, request->status);
 	}
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		link_ring(loop, &loop->params.links[i]);
+		cpu_link_ring(&loop->params, &loop->params.links[i]);
 	loop->stats.batches++;
 }
 

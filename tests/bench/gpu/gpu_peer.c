@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/gpu_peer.h"
-#include "loop/intake.h"
+#include "loop/cpu_link.h"
 
 #define PINS_MAX   (2 * AGENT_LINKS_MAX)
 #define ALONE_RUNS 200
@@ -150,23 +150,13 @@ static uint32_t take(struct agent_loop *loop)
 
 	for (unsigned int l = 0; l < loop->params.n_links; l++) {
 		struct agent_link *link = &loop->params.links[l];
-		const struct intake_ring ring = {link->slots, link->slot_count, link->stride,
-						 loop->params.shape.min_request,
-						 loop->params.shape.max_request};
+		uint32_t taken = cpu_link_take(&loop->params, link, now, &loop->request[n],
+					       loop->params.max_batch - n, &loop->stats);
 
-		while (n < loop->params.max_batch &&
-		       intake_take(&link->descriptors[link->position & (link->slot_count - 1)],
-				   link->position, &ring, now, &loop->request[n])) {
-			link->position++;
+		while (taken-- > 0)
 			loop->link[n++] = link;
-		}
 	}
 	return n;
-}
-
-static uint8_t *reply_of(const struct agent_link *link, uint32_t slot)
-{
-	return link->replies + (uint64_t)slot * link->reply_stride;
 }
 
 static uint32_t reply_length(const struct agent_loop *loop, const struct intake *r)
@@ -198,10 +188,11 @@ static void run_batch(struct agent_loop *loop, uint32_t n)
 		cudaGraphLaunch(g->exec, g->stream);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		cudaMemcpyAsync(
-			reply_of(loop->link[i], loop->request[i].slot) + sizeof(struct ring_reply),
-			(uint8_t *)g->model.output + i * g->model.output_stride,
-			reply_length(loop, &loop->request[i]), cudaMemcpyDeviceToHost, g->stream);
+		cudaMemcpyAsync(cpu_link_reply(loop->link[i], loop->request[i].slot) +
+					sizeof(struct ring_reply),
+				(uint8_t *)g->model.output + i * g->model.output_stride,
+				reply_length(loop, &loop->request[i]), cudaMemcpyDeviceToHost,
+				g->stream);
 	while (cudaStreamQuery(g->stream) == cudaErrorNotReady)
 		;
 }
@@ -209,36 +200,21 @@ static void run_batch(struct agent_loop *loop, uint32_t n)
 static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
 {
 	uint64_t done = clock_now_ns();
-	uint8_t syndrome;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct agent_link *link = loop->link[i];
 		const struct intake *r = &loop->request[i];
-		struct ring_reply *header = (void *)reply_of(link, r->slot);
-		struct mlx5_write write = {
-			.remote_address =
-				link->remote_address + (uint64_t)r->slot * link->remote_stride,
-			.local_address = (uintptr_t)header,
-			.rkey = link->remote_rkey,
-			.lkey = link->lkey,
-			.length = sizeof(*header) + reply_length(loop, r),
-			.imm = ring_imm(r->slot, r->status, 0),
-			.with_imm = true,
-			.signal = true,
-		};
+		struct ring_reply *header = (void *)cpu_link_reply(link, r->slot);
+		struct mlx5_write write = cpu_link_answer(
+			link, r, sizeof(*header) + reply_length(loop, r), &loop->stats);
 
 		*header = (struct ring_reply){r->sequence,           r->seen_ns, start, done,
 					      reply_length(loop, r), 0};
-		while (mlx5_cq_poll(&link->queue, &syndrome) == MLX5_POLL_DONE)
-			;
+		cpu_link_reap(link, &loop->stats);
 		mlx5_wqe_build(&link->queue, link->built++, &write);
 	}
-	for (unsigned int l = 0; l < loop->params.n_links; l++) {
-		if (loop->params.links[l].built > 0)
-			mlx5_ring(&loop->params.links[l].queue, loop->params.links[l].built);
-		loop->params.links[l].built = 0;
-	}
-	loop->stats.requests += n;
+	for (unsigned int l = 0; l < loop->params.n_links; l++)
+		cpu_link_ring(&loop->params, &loop->params.links[l]);
 	loop->stats.batches++;
 }
 

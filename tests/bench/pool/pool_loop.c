@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loop/intake.h"
+#include "loop/cpu_link.h"
 
 #define NAP_NS 200000ull /* how late a request may be seen by an idle loop */
 
@@ -36,33 +36,10 @@ static struct {
 
 /* --- posting ---------------------------------------------------------------------------------- */
 
-static void reap(struct agent_loop *loop, struct agent_link *link)
-{
-	enum mlx5_poll result;
-
-	do {
-		result = mlx5_cq_poll(&link->queue, NULL);
-		if (result == MLX5_POLL_ERROR && !link->dead) {
-			link->dead = true;
-			link->built = 0;
-			loop->stats.dead_links++;
-		}
-	} while (result == MLX5_POLL_DONE);
-}
-
-static void ring(struct agent_loop *loop, struct agent_link *link)
-{
-	if (link->built == 0)
-		return;
-	mlx5_ring(&link->queue, link->built);
-	link->built = 0;
-	loop->params.kick(loop->params.kick_context);
-}
-
 /* Room there is for twice the slots: a reply always finds its place, a heartbeat may not. */
 static bool post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
 {
-	reap(loop, link);
+	cpu_link_reap(link, &loop->stats);
 	if (link->dead || mlx5_room(&link->queue) <= link->built)
 		return false;
 	mlx5_wqe_build(&link->queue, link->built++, write);
@@ -79,7 +56,7 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 		struct mlx5_write write = agent_heartbeat(link);
 
 		post(loop, link, &write);
-		ring(loop, link);
+		cpu_link_ring(&loop->params, link);
 	}
 	loop->stats.heartbeats++;
 }
@@ -89,25 +66,11 @@ static void heartbeat(struct agent_loop *loop, uint64_t now)
 
 static void take(struct agent_loop *loop, struct agent_link *link, uint64_t now)
 {
-	const struct intake_ring ring = {
-		.slots = link->slots,
-		.slot_count = link->slot_count,
-		.stride = link->stride,
-		.max_request = loop->params.shape.max_request,
-	};
+	uint32_t taken = cpu_link_take(&loop->params, link, now, &loop->request[loop->n],
+				       loop->params.max_batch - loop->n, &loop->stats);
 
-	while (loop->n < loop->params.max_batch) {
-		uint32_t index = link->position & (link->slot_count - 1);
-		struct intake *request = &loop->request[loop->n];
-
-		if (!intake_take(&link->descriptors[index], link->position, &ring, now, request))
-			return;
-		link->position++;
-		if (request->slot == UINT32_MAX)
-			loop->stats.bad++;
-		else
-			loop->link[loop->n++] = link;
-	}
+	while (taken-- > 0)
+		loop->link[loop->n++] = link;
 }
 
 static void begin(struct agent_loop *loop, uint64_t now)
@@ -134,7 +97,7 @@ static void answer(struct agent_loop *loop, uint32_t i, uint64_t now)
 {
 	const struct intake *request = &loop->request[i];
 	struct agent_link *link = loop->link[i];
-	uint8_t *reply = link->replies + (uint64_t)request->slot * link->reply_stride;
+	uint8_t *reply = cpu_link_reply(link, request->slot);
 	struct ring_reply header = {
 		.sequence = request->sequence,
 		.seen_ns = request->seen_ns,
@@ -142,27 +105,13 @@ static void answer(struct agent_loop *loop, uint32_t i, uint64_t now)
 		.done_ns = now,
 		.length = request->status == RING_OK ? request->length : 0,
 	};
-	struct mlx5_write write = {
-		.remote_address =
-			link->remote_address + (uint64_t)request->slot * link->remote_stride,
-		.local_address = (uintptr_t)reply,
-		.length = sizeof(header) + header.length,
-		.rkey = link->remote_rkey,
-		.lkey = link->lkey,
-		.imm = ring_imm(request->slot, request->status, false),
-		.with_imm = true,
-		.signal = true,
-	};
+	struct mlx5_write write =
+		cpu_link_answer(link, request, sizeof(header) + header.length, &loop->stats);
 
 	memcpy(reply, &header, sizeof(header));
 	memcpy(reply + sizeof(header), link->slots + (uint64_t)request->slot * link->stride,
 	       header.length);
 	post(loop, link, &write);
-	loop->stats.requests++;
-	loop->stats.errors += request->status == RING_ERROR;
-	loop->stats.expired += request->status == RING_EXPIRED;
-	loop->stats.cancelled += request->status == RING_CANCELLED;
-	loop->stats.bad += request->status == RING_BAD;
 }
 
 static void finish(struct agent_loop *loop, uint64_t now)
@@ -170,7 +119,7 @@ static void finish(struct agent_loop *loop, uint64_t now)
 	for (uint32_t i = 0; i < loop->n; i++)
 		answer(loop, i, now);
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		ring(loop, &loop->params.links[i]);
+		cpu_link_ring(&loop->params, &loop->params.links[i]);
 	loop->stats.batches++;
 	if (now - loop->start_ns > loop->stats.longest_run_ns)
 		loop->stats.longest_run_ns = now - loop->start_ns;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loop/cpu_link.h"
+
+uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link *link,
+		       uint64_t now_ns, struct intake *request, uint32_t max,
+		       struct agent_loop_stats *stats)
+{
+	const struct intake_ring ring = {
+		.slots = link->slots,
+		.slot_count = link->slot_count,
+		.stride = link->stride,
+		.min_request = params->shape.min_request,
+		.max_request = params->shape.max_request,
+	};
+	uint32_t n = 0;
+
+	while (n < max) {
+		uint32_t index = link->position & (link->slot_count - 1);
+
+		if (!intake_take(&link->descriptors[index], link->position, &ring, now_ns,
+				 &request[n]))
+			break;
+		link->position++;
+		if (request[n].slot == UINT32_MAX)
+			stats->bad++;
+		else
+			n++;
+	}
+	return n;
+}
+
+static void cpu_link_count(struct agent_loop_stats *stats, uint8_t status)
+{
+	stats->requests++;
+	stats->errors += status == RING_ERROR;
+	stats->expired += status == RING_EXPIRED;
+	stats->cancelled += status == RING_CANCELLED;
+	stats->bad += status == RING_BAD;
+}
+
+struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,
+				  uint32_t length, struct agent_loop_stats *stats)
+{
+	cpu_link_count(stats, request->status);
+	return (struct mlx5_write){
+		.remote_address =
+			link->remote_address + (uint64_t)request->slot * link->remote_stride,
+		.local_address = (uintptr_t)cpu_link_reply(link, request->slot),
+		.length = length,
+		.rkey = link->remote_rkey,
+		.lkey = link->lkey,
+		.imm = ring_imm(request->slot, request->status, false),
+		.with_imm = true,
+		.signal = true,
+	};
+}
+
+void cpu_link_reap(struct agent_link *link, struct agent_loop_stats *stats)
+{
+	enum mlx5_poll result;
+
+	do {
+		result = mlx5_cq_poll(&link->queue, NULL);
+		if (result == MLX5_POLL_ERROR && !link->dead) {
+			link->dead = true;
+			link->built = 0;
+			stats->dead_links++;
+		}
+	} while (result == MLX5_POLL_DONE);
+}
+
+void cpu_link_ring(const struct agent_loop_params *params, struct agent_link *link)
+{
+	if (link->built == 0)
+		return;
+	mlx5_ring(&link->queue, link->built);
+	link->built = 0;
+	if (params->kick != NULL)
+		params->kick(params->kick_context);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link as a loop on a CPU thread uses it: it takes requests from the ring, and posts replies and
+ * heartbeats. Owner: the loop's thread.
+ */
+#ifndef AGENT_CPU_LINK_H
+#define AGENT_CPU_LINK_H
+
+#include "loop/intake.h"
+#include "loop/loop.h"
+
+/* The reply buffer of a slot: struct ring_reply, and the bytes of the model behind it. */
+static inline uint8_t *cpu_link_reply(const struct agent_link *link, uint32_t slot)
+{
+	return link->replies + (uint64_t)slot * link->reply_stride;
+}
+
+/*
+ * Take up to <max> requests from the link's ring into <request>, and count those that cannot be
+ * answered. Returns how many were taken.
+ */
+uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link *link,
+		       uint64_t now_ns, struct intake *request, uint32_t max,
+		       struct agent_loop_stats *stats);
+
+/* The WRITE of the reply to <request>, whose <length> bytes are in its slot's reply buffer. Counts
+ * the request by its status. */
+struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,
+				  uint32_t length, struct agent_loop_stats *stats);
+
+/* Read completions until none is left: they make room in the queue. A failed queue pair makes the
+ * link dead. */
+void cpu_link_reap(struct agent_link *link, struct agent_loop_stats *stats);
+
+/* Ring one doorbell for all WQEs that were built, and kick the RNIC. */
+void cpu_link_ring(const struct agent_loop_params *params, struct agent_link *link);
+
+#endif
