@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Hugepages of 2 MiB for the time of a bench, and what is said of the machine; sourced.
+# Hugepages of 2 MiB for the time of a bench, and the texts that name commit and machine; sourced.
 hugepages=/proc/sys/vm/nr_hugepages
 hugepages_before=
 
@@ -26,6 +26,10 @@ take_hugepages() {
 give_back_hugepages() {
     [ -z "$hugepages_before" ] || echo "$hugepages_before" >"$hugepages"
     hugepages_before=
+}
+
+commit() {
+    git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
 }
 
 machine() {

@@ -71,10 +71,6 @@ build() {
     ninja -C "$build" "$@" >&2
 }
 
-commit() {
-    git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
-}
-
 # run_bench NAME HUGEPAGES OPTION...
 run_bench() {
     local name=$1 pages=$2

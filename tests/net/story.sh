@@ -111,6 +111,14 @@ expect_log() {
     wait_for "'$2' in the log of $1" grep -qF -- "$2" "$dir/$1.log" || fail "$1 did not say: $2"
 }
 
+# expect_check STATUS TEXT: doorbell-lb --check of the configuration ends with STATUS and says TEXT
+expect_check() {
+    local code=0
+    "$build/doorbell-lb" --config "$dir/lb.yaml" --check >"$dir/check" 2>&1 || code=$?
+    expect "exit status of --check" "$code" -eq "$1"
+    grep -qF -- "$2" "$dir/check" || fail "--check says: $(cat "$dir/check")"
+}
+
 # load NAME COMMAND ARGUMENTS...: runs doorbell-client with its figures in $dir/NAME.json. Its exit
 # status tells of lost and wrong replies; tests that allow some use `|| true` and check the figures. A
 # request without an answer within 10 s is lost, unless ARGUMENTS say otherwise.

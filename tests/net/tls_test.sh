@@ -96,26 +96,19 @@ for w in 1 2 3; do
 done
 stop "$pid_lb"
 
-# check EXPECTED-STATUS TEXT: of doorbell-lb --check
-check() {
-    local code=0
-    "$build/doorbell-lb" --config "$dir/lb.yaml" --check >"$dir/check" 2>&1 || code=$?
-    expect "exit status of --check" "$code" -eq "$1"
-    grep -qF -- "$2" "$dir/check" || fail "--check says: $(cat "$dir/check")"
-}
-check 0 good
+expect_check 0 good
 "$make_ca" "$ca" lb 10.201.0.254 --renew --days 3 >>"$dir/make-ca.log"
-check 0 "soon: control.tls.certificate: $ca/lb.pem ends "
+expect_check 0 "soon: control.tls.certificate: $ca/lb.pem ends "
 rm "$ca/lb.key"
-check 1 "$ca/lb.key"
+expect_check 1 "$ca/lb.key"
 
 # Without either, strangers are let in only if the file says so.
 topology_config "$service"
-check 0 good
+expect_check 0 good
 sed -i 's|, allow_plain: true||' "$dir/lb.yaml"
-check 1 "control.agents: any host that reaches 10.201.0.254 port 4790 could register a worker"
+expect_check 1 "control.agents: any host that reaches 10.201.0.254 port 4790 could register a worker"
 sed -i 's|10.201.0.254:4790|127.0.0.1:4790|' "$dir/lb.yaml"
-check 0 good
+expect_check 0 good
 
 topology_config "$service"
 sed -i "s|, allow_plain: true||; s|^control: {|&token_file: $ca/token, |" "$dir/lb.yaml"

@@ -187,6 +187,18 @@ start_agents() {
     done
 }
 
+# start_pool COUNT EACH-US HEARTBEAT-MS [OPTIONS...]: starts bench-pool-workers with COUNT simulated workers
+# in the place of w1, and waits until they are active. Its process is $pid_pool.
+start_pool() {
+    local count=$1 each_us=$2 heartbeat_ms=$3
+    shift 3
+    : >"$dir/pool.log"
+    start pool w1 "$build/tests/bench/bench-pool-workers" --lb 10.201.0.254:4790 \
+        --device net_af_packet0,iface=w0 --address 10.201.0.11/24 --workers "$count" --each-us "$each_us" \
+        --heartbeat-ms "$heartbeat_ms" --control "$dir/control.sock" "$@"
+    wait_for "$count workers to be active" grep -q '"event": "active"' "$dir/pool.log"
+}
+
 cli() {
     "$build/control/doorbell" --socket "$dir/control.sock" "$@"
 }

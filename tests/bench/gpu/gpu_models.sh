@@ -13,6 +13,8 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
+# shellcheck source=tests/bench/hugepages.sh
+. "$root/tests/bench/hugepages.sh"
 
 usage() {
     sed -n '4,12s/^# \{0,1\}//p' "$0"
@@ -33,22 +35,17 @@ build() {
     ninja -C "$to" "$@" >&2
 }
 
-commit() {
-    git -C "$root" describe --always --abbrev=12 --dirty --exclude '*' 2>/dev/null || echo unknown
-}
-
-machine() {
-    local model gpu
-    model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+gpu_machine() {
+    local gpu
     gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || gpu=
-    echo "${gpu:-no GPU}, ${model:-$(uname -m)}, $(nproc) CPUs, Linux $(uname -r)"
+    echo "${gpu:-no GPU}, $(machine)"
 }
 
 run() {
     local build=${BUILD:-$root/build-bench}
     build "$build" -- tests/bench/libbench-gpu.so
     BENCH_GPU_LIBRARY=$build/tests/bench/libbench-gpu.so exec python3 "$root/tests/bench/gpu/gpu_models.py" \
-        --commit "$(commit)" --machine "$(machine)" "$@"
+        --commit "$(commit)" --machine "$(gpu_machine)" "$@"
 }
 
 # What LIBRARY needs beyond libc, each with what it needs itself.

@@ -19,27 +19,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 build=$(cd "${BUILD:-$root/build-bench}" && pwd)
 # shellcheck source=tests/net/topology.sh
 . "$root/tests/net/topology.sh"
+# shellcheck source=tests/bench/live.sh
+. "$root/tests/bench/live.sh"
 
 vip=10.200.0.100
-workers=512 events=100 seconds=60 rate=1000 only='' json='' commit=unknown machine=$(uname -n)
+workers=512 events=100 seconds=60 rate=1000 only=''
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --workers) workers=$2 && shift ;;
-    --events) events=$2 && shift ;;
-    --seconds) seconds=$2 && shift ;;
-    --rate) rate=$2 && shift ;;
-    --only) only=$2 && shift ;;
-    --json) json=$2 && shift ;;
-    --commit) commit=$2 && shift ;;
-    --machine) machine=$2 && shift ;;
-    -h | --help) sed -n '4,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    *) echo "pool_live.sh: no option '$1'; see --help" >&2 && exit 2 ;;
-    esac
-    shift
-done
-
-[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root for network namespaces" && exit 77; }
+live_options "workers events seconds rate only" "$@"
 
 wanted() {
     [ -z "$only" ] || [ "$only" = "$1" ]
@@ -49,17 +35,6 @@ wanted() {
 metric() {
     echo "$1 $2"
     jq -n --arg name "$1" --argjson value "$2" '{($name): $value}' >>"$dir/metrics"
-}
-
-# pool COUNT EACH-US OPTIONS...: starts the workers, and waits until they are active
-pool() {
-    local count=$1 each_us=$2
-    shift 2
-    : >"$dir/pool.log"
-    start pool w1 "$build/tests/bench/bench-pool-workers" --lb 10.201.0.254:4790 \
-        --device net_af_packet0,iface=w0 --address 10.201.0.11/24 --workers "$count" --each-us "$each_us" \
-        --heartbeat-ms 250 --control "$dir/control.sock" "$@"
-    wait_for "$count workers to be active" grep -q '"event": "active"' "$dir/pool.log"
 }
 
 # Until the last event has happened; then the load may end.
@@ -95,7 +70,7 @@ active() {
 
 restart() {
     local start
-    pool "$workers" 2000
+    start_pool "$workers" 2000 250
     stop "$pid_lb" KILL
     start=$EPOCHREALTIME
     start_lb
@@ -106,11 +81,7 @@ restart() {
     stop "$pid_pool"
 }
 
-# What else runs here must not be measured: real-time, where that is allowed.
-chrt --rr -p 1 $$ 2>/dev/null || echo "without real-time priority: other programs disturb this" >&2
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap topology_down EXIT
+live_begin
 topology_up "pool$$" 1
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: least-outstanding}" \
@@ -118,20 +89,20 @@ topology_config "
 start_lb
 : >"$dir/metrics"
 if wanted register; then
-    pool "$workers" 2000
+    start_pool "$workers" 2000 250
     stop "$pid_pool"
     metric "register_${workers}_s" "$(grep '"event": "end"' "$dir/pool.log" | jq .register_s)"
 fi
 # So few and so slow that whoever dies has requests.
 if wanted churn; then
-    pool 32 20000 --events "$events" --seconds "$seconds" --seed 3
+    start_pool 32 20000 250 --events "$events" --seconds "$seconds" --seed 3
     load $((seconds + seconds / 2))
     wait_for_events
     load_end churn
     stop "$pid_pool"
 fi
 if wanted roll; then
-    pool 16 5000 --roll
+    start_pool 16 5000 250 --roll
     load 10
     wait_for_events
     load_end roll

@@ -17,10 +17,7 @@ topology_up "story$$" 1
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: least-outstanding}" "workers: {timeout_ms: 3000}"
 start_lb
-start pool w1 "$build/tests/bench/bench-pool-workers" --lb 10.201.0.254:4790 \
-    --device net_af_packet0,iface=w0 --address 10.201.0.11/24 --workers "$workers" \
-    --each-us 2000 --heartbeat-ms 250 --control "$dir/control.sock" --events "$events" --seconds "$seconds" --seed 3
-wait_for "$workers workers to be active" grep -q '"event": "active"' "$dir/pool.log"
+start_pool "$workers" 2000 250 --events "$events" --seconds "$seconds" --seed 3
 start load client bash -c 'exec "$@" >"$0"' "$dir/load.json" "$build/control/doorbell" bench \
     --to "$vip:8500" --rate "$rate" --duration $((seconds + 5)) --verify echo --quiet --json --timeout-ms 5000
 load_wait load

@@ -64,10 +64,7 @@ END
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: least-outstanding}" "workers: {timeout_ms: 10000}"
 start_lb
-start pool w1 "$build/tests/bench/bench-pool-workers" --lb 10.201.0.254:4790 \
-    --device net_af_packet0,iface=w0 --address 10.201.0.11/24 --workers "$workers" \
-    --each-us 500 --heartbeat-ms 1000 --control "$dir/control.sock"
-wait_for "$workers workers to be active" grep -q '"event": "active"' "$dir/pool.log"
+start_pool "$workers" 500 1000
 report=$(ip netns exec "$tag-lb" python3 "$dir/scrape.py" "$dir/control.sock" "$dir")
 stop "$pid_pool"
 python3 "$root/tests/unit/openmetrics_lint.py" "$dir/metrics" >"$dir/lint" || fail "not clean: $(cat "$dir/lint")"

@@ -19,27 +19,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 build=$(cd "${BUILD:-$root/build-bench}" && pwd)
 # shellcheck source=tests/net/topology.sh
 . "$root/tests/net/topology.sh"
+# shellcheck source=tests/bench/live.sh
+. "$root/tests/bench/live.sh"
 
 vip=10.200.0.100
-rounds=3 seconds=20 loads="30 50 70 85" only='' json='' commit=unknown machine=$(uname -n)
+rounds=3 seconds=20 loads="30 50 70 85" only=''
 slots=256
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --rounds) rounds=$2 && shift ;;
-    --seconds) seconds=$2 && shift ;;
-    --loads) loads=$2 && shift ;;
-    --only) only=$2 && shift ;;
-    --json) json=$2 && shift ;;
-    --commit) commit=$2 && shift ;;
-    --machine) machine=$2 && shift ;;
-    -h | --help) sed -n '4,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    *) echo "size.sh: no option '$1'; see --help" >&2 && exit 2 ;;
-    esac
-    shift
-done
-
-[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root for network namespaces" && exit 77; }
+live_options "rounds seconds loads only" "$@"
 
 bench() {
     ip netns exec "$tag-client" "$build/control/doorbell" bench --to "$vip:8500" --json --quiet \
@@ -127,11 +114,7 @@ said() {
         awk '{ printf "%-7s %2d %%  p50 %6.2f ms, predicted %6.2f (%+5.1f %%)  p99 %6.2f, predicted %6.2f (%+5.1f %%; for the same arrivals %+5.1f)\n", $1, $2, $3, $4, $5, $6, $7, $8, $9 }'
 }
 
-# What else runs here must not be measured: real-time, where that is allowed.
-chrt --rr -p 1 $$ 2>/dev/null || echo "without real-time priority: other programs disturb this" >&2
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap topology_down EXIT
+live_begin
 topology_up "size$$" 4
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: least-outstanding, queue: 1024,

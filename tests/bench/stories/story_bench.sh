@@ -5,22 +5,12 @@
 # result. The caller sets <runs>, to its default, before story_bench_begin.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-json='' commit=unknown machine=$(uname -n)
+# shellcheck source=tests/bench/live.sh
+. "$root/tests/bench/live.sh"
 
 # story_bench_begin OPTIONS...: reads them; from here on stories record to $STORY_FIGURES
 story_bench_begin() {
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --runs) runs=$2 && shift ;;
-        --json) json=$2 && shift ;;
-        --commit) commit=$2 && shift ;;
-        --machine) machine=$2 && shift ;;
-        -h | --help) sed -n '4,/^$/s/^# \{0,1\}//p' "$0" && exit 0 ;;
-        *) echo "${0##*/}: no option '$1'; see --help" >&2 && exit 2 ;;
-        esac
-        shift
-    done
-    [ "$(id -u)" -eq 0 ] || { echo "skipped: needs root for network namespaces" && exit 77; }
+    live_options runs "$@"
     STORY_FIGURES=$(mktemp)
     trap 'rm -f "$STORY_FIGURES"' EXIT
     export STORY_FIGURES DOORBELL_BUILD=${BUILD:-$root/build-bench}
