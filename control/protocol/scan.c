@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "protocol/scan.h"
 
 static void scan_skip_blanks(struct scan *s)
@@ -94,17 +92,6 @@ bool scan_object_ended(struct scan rest)
 		scan_skip_blanks(&rest);
 	while (scan_take(&rest, '\r') || scan_take(&rest, '\n'));
 	return rest.at == rest.end;
-}
-
-bool scan_member(struct scan object, const char *name, struct scan *value)
-{
-	size_t n = strlen(name);
-	struct scan key;
-
-	while (scan_next_member(&object, &key, value))
-		if ((size_t)(key.end - key.at) == n && memcmp(key.at, name, n) == 0)
-			return true;
-	return false;
 }
 
 bool scan_element(struct scan *rest, struct scan *value)

@@ -21,9 +21,6 @@ bool scan_next_member(struct scan *rest, struct scan *name, struct scan *value);
 /* After the last member: was it an object to its end, with nothing behind it? */
 bool scan_object_ended(struct scan rest);
 
-/* The value of the object's member <name>, brackets or quotes included. False: it has none. */
-bool scan_member(struct scan object, const char *name, struct scan *value);
-
 /* The next element of an array: start with all of it, <*rest> moves on. False: that was the last.
  */
 bool scan_element(struct scan *rest, struct scan *value);

@@ -36,7 +36,7 @@ struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_
 	const struct assign_result *assigned = &lb->assigned[service];
 
 	struct pick_table *table =
-		workers_pick_table_create_of(lb->pool, &assigned->in, assigned->soon, s->policy);
+		workers_pick_table_create(lb->pool, &assigned->in, assigned->soon, s->policy);
 
 	if (table != NULL)
 		table->away = assigned->away;

@@ -22,7 +22,7 @@ unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsig
 
 /* Compute the workers of each service of <config>. */
 void service_workers_update(struct lb *lb, const struct lb_config *config);
-/* Create the pick table of a service; as workers_pick_table_create_of(). */
+/* Create the pick table of a service; as workers_pick_table_create(). */
 struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,
 					 unsigned int service);
 

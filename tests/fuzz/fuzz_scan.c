@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "protocol/scan.h"
+#include "../unit/scan_find.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool same = object && is_simple(data, size);
 	size_t n = 0;
 
-	if (!scan_member((struct scan){text, text + size}, "flows", &found)) {
+	if (!scan_find((struct scan){text, text + size}, "flows", &found)) {
 		require(!same || !member, "a member was not found");
 		json_decref(object);
 		return 0;

@@ -14,6 +14,7 @@
 #include "membership/registry.h"
 #include "lb.h"
 #include "lcore/lb_private.h"
+#include "../unit/pick_table.h"
 
 #define LCORES   2
 #define WORKERS  6
@@ -87,7 +88,7 @@ static struct lb *small_lb(struct worker *worker[])
 		snprintf(lb->config.service[i].model, LB_NAME_MAX, MODEL);
 		lb->config.service[i].policy = i;
 		lb->config.service[i].vip.family = 4;
-		lb->pick[i] = workers_pick_table_create(lb->pool, MODEL, i);
+		lb->pick[i] = pick_table_of_model(lb->pool, MODEL, i);
 	}
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		struct worker_spec spec = {.model = MODEL,

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "protocol/scan.h"
+#include "scan_find.h"
 
 struct row {
 	const char *object;
@@ -38,7 +38,7 @@ Test(control_scan, members_are_found_whole_or_not_at_all)
 		char *text = memcpy(malloc(n + 1), rows[i].object, n + 1);
 		char *exact = memcpy(malloc(n ? n : 1), text, n);
 		struct scan value;
-		bool found = scan_member((struct scan){exact, exact + n}, "a", &value);
+		bool found = scan_find((struct scan){exact, exact + n}, "a", &value);
 
 		cr_expect_eq(found, rows[i].value != NULL, "%s", text);
 		if (found && rows[i].value)

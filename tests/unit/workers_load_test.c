@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "schedule/pick.h"
 #include "workers_fixture.h"
+#include "pick_table.h"
 
 #define MS 1000000ull
 
@@ -120,7 +121,7 @@ static struct pick_table *table_of(struct worker_pool *pool, unsigned int n)
 {
 	for (unsigned int i = workers_count(pool, WORKER_ACTIVE); i < n; i++)
 		fixture_worker(pool, i, 1024, 1);
-	return workers_pick_table_create(pool, "echo", PICK_EARLIEST_FINISH);
+	return pick_table_of_model(pool, "echo", PICK_EARLIEST_FINISH);
 }
 
 Test(workers_load, earliest_finish_gives_a_slow_worker_what_it_can_do)

@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "schedule/pick.h"
 #include "workers_fixture.h"
+#include "pick_table.h"
 
 static struct worker *add_worker(struct worker_pool *pool, unsigned int i, uint32_t weight)
 {
@@ -35,7 +36,7 @@ Test(workers_maglev, equal_workers_get_equal_shares)
 
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		struct worker_pool *pool = pool_of(sizes[s]);
-		struct pick_table *table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+		struct pick_table *table = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 		unsigned int entries[WORKERS_MAX], share = table->n_entries / sizes[s];
 
 		count_entries(table, entries);
@@ -58,7 +59,7 @@ Test(workers_maglev, a_share_follows_the_weight)
 		add_worker(pool, i, weights[i]);
 		total += weights[i];
 	}
-	table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+	table = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 	count_entries(table, entries);
 	for (unsigned int i = 0; i < 6; i++)
 		cr_assert_float_eq((double)entries[i] / table->n_entries,
@@ -75,8 +76,8 @@ Test(workers_maglev, load_balancers_that_number_workers_differently_agree)
 
 	for (unsigned int i = 50; i-- > 0;)
 		add_worker(other, i, 1);
-	a = workers_pick_table_create(one, "echo", PICK_MAGLEV);
-	b = workers_pick_table_create(other, "echo", PICK_MAGLEV);
+	a = pick_table_of_model(one, "echo", PICK_MAGLEV);
+	b = pick_table_of_model(other, "echo", PICK_MAGLEV);
 	for (unsigned int i = 0; i < a->n_entries; i++) {
 		const char *name = workers_get(one, a->entry[i])->spec.name;
 
@@ -92,12 +93,12 @@ Test(workers_maglev, load_balancers_that_number_workers_differently_agree)
 static void measure_removal(struct worker_pool *pool, unsigned int gone, double *moved,
 			    double *bystanders)
 {
-	struct pick_table *before = workers_pick_table_create(pool, "echo", PICK_MAGLEV), *after;
+	struct pick_table *before = pick_table_of_model(pool, "echo", PICK_MAGLEV), *after;
 	struct worker *worker = workers_get(pool, gone);
 	unsigned int changed = 0, own = 0;
 
 	worker->state = WORKER_DRAINING;
-	after = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+	after = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 	worker->state = WORKER_ACTIVE;
 	for (unsigned int i = 0; i < after->n_entries; i++) {
 		cr_assert_neq(after->entry[i], gone);
@@ -138,7 +139,7 @@ Test(workers_maglev, removing_one_worker_moves_little_more_than_its_own_share)
 Test(workers_maglev, a_pick_is_the_entry_of_the_hash_or_nobody)
 {
 	struct worker_pool *pool = pool_of(10);
-	struct pick_table *table = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+	struct pick_table *table = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 	struct pick_state state = {0};
 	static struct pick_load load;
 

@@ -5,6 +5,7 @@
 
 #include "pool.h"
 #include "schedule/pick.h"
+#include "pick_table.h"
 
 static struct worker_pool *pool;
 static struct pick_load load;
@@ -73,7 +74,7 @@ Test(workers_pick, a_table_takes_the_active_workers_of_its_model)
 	add_worker("d", "echo")->state = WORKER_JOINING;
 	add_worker("e", "echo");
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		table = workers_pick_table_create(pool, "echo", policy);
+		table = pick_table_of_model(pool, "echo", policy);
 		cr_assert_eq(table->policy, policy);
 		cr_assert_eq(table->n, 2);
 		cr_assert_eq(table->worker[0], 0);
@@ -89,7 +90,7 @@ Test(workers_pick, membership_is_known_for_every_number)
 	add_workers(200);
 	for (unsigned int i = 0; i < 200; i += 3)
 		workers_remove(pool, workers_get(pool, i));
-	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
+	table = pick_table_of_model(pool, "echo", PICK_ROUND_ROBIN);
 	for (unsigned int i = 0; i <= UINT16_MAX; i++)
 		cr_assert_eq(workers_pick_table_has(table, i), i < 200 && i % 3 != 0, "%u", i);
 	workers_pick_table_destroy(table);
@@ -100,7 +101,7 @@ Test(workers_pick, an_empty_table_has_nobody_to_pick)
 	struct pick_state state = {0};
 
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 		cr_assert_eq(table->n, 0);
 		cr_assert_eq(workers_pick(table, &load, 1, &state), WORKER_NONE);
@@ -115,7 +116,7 @@ Test(workers_pick, every_policy_picks_the_last_number_when_it_is_the_only_one)
 	for (unsigned int i = 0; i < WORKERS_MAX - 1; i++)
 		workers_remove(pool, workers_get(pool, i));
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 		for (uint32_t start = 0; start < 3; start++) {
 			struct pick_state state = {.turn = UINT32_MAX - start};
@@ -134,7 +135,7 @@ Test(workers_pick, nobody_is_picked_without_a_credit)
 	for (unsigned int i = 0; i < 10; i++)
 		workers_load_close(&load, i);
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 		for (uint32_t hash = 0; hash < 100; hash++)
 			cr_assert_eq(workers_pick(table, &load, hash, &state), WORKER_NONE);
@@ -150,7 +151,7 @@ Test(workers_pick, round_robin_goes_around_and_skips_who_has_no_credit)
 
 	add_workers(5);
 	workers_load_close(&load, 2);
-	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
+	table = pick_table_of_model(pool, "echo", PICK_ROUND_ROBIN);
 	for (unsigned int i = 0; i < 8; i++)
 		cr_assert_eq(workers_pick(table, &load, 0, &state), expected[i]);
 	workers_pick_table_destroy(table);
@@ -162,7 +163,7 @@ Test(workers_pick, round_robin_accepts_a_turn_from_a_larger_table)
 	struct pick_table *table;
 
 	add_workers(5);
-	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
+	table = pick_table_of_model(pool, "echo", PICK_ROUND_ROBIN);
 	cr_assert_eq(workers_pick(table, &load, 0, &state), 0);
 	cr_assert_eq(workers_pick(table, &load, 0, &state), 1);
 	state.turn = 700;
@@ -181,7 +182,7 @@ Test(workers_pick, least_outstanding_picks_the_least_busy_with_a_credit)
 		set_outstanding(i, outstanding[i]);
 	workers_load_close(&load, 2);
 	workers_load_sent(&load, 1, 0);
-	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (uint32_t start = 0; start < 2000; start++) {
 		state.turn = start;
 		cr_assert_eq(workers_pick(table, &load, 0, &state), 4);
@@ -202,7 +203,7 @@ Test(workers_pick, least_outstanding_never_leaves_its_table)
 		add_worker(name, i % 7 == 3 ? "echo" : "mlp");
 		set_outstanding(i, i % 7 == 3 ? 50 : 0);
 	}
-	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 1000; i++)
 		cr_assert_eq(workers_pick(table, &load, 0, &state) % 7, 3);
 	workers_pick_table_destroy(table);
@@ -218,7 +219,7 @@ Test(workers_pick, least_outstanding_lets_equals_take_turns)
 	add_workers(10);
 	for (uint16_t i = 2; i <= 4; i++)
 		set_outstanding(i, 1);
-	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 7000; i++)
 		picked[workers_pick(table, &load, 0, &state)]++;
 	for (unsigned int i = 0; i < 10; i++)
@@ -232,7 +233,7 @@ Test(workers_pick, least_outstanding_levels_the_load)
 	struct pick_state state = {0};
 
 	add_workers(512);
-	table = workers_pick_table_create(pool, "echo", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "echo", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 512 * 20; i++) {
 		uint16_t worker = workers_pick(table, &load, 0, &state);
 

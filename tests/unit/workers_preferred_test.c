@@ -4,6 +4,7 @@
 
 #include "schedule/preferred.h"
 #include "workers_fixture.h"
+#include "pick_table.h"
 
 #define SLOTS 64
 #define HASH  0x9abcdef0u
@@ -36,7 +37,7 @@ static struct pick_table *table_of(unsigned int n, enum pick_policy policy)
 {
 	for (unsigned int i = 0; i < n; i++)
 		add_worker(i, 1);
-	return workers_pick_table_create(pool, "echo", policy);
+	return pick_table_of_model(pool, "echo", policy);
 }
 
 static void owe(uint16_t worker, unsigned int n)
@@ -60,7 +61,7 @@ Test(workers_preferred, is_the_last_worker_while_it_is_there_or_may_be_back)
 
 		if (policy == PICK_MAGLEV)
 			continue;
-		table = workers_pick_table_create(pool, "echo", policy);
+		table = pick_table_of_model(pool, "echo", policy);
 		cr_expect_eq(workers_preferred(table, HASH, 2), WORKER_NONE, "nobody is there");
 		workers_pick_table_destroy(table);
 	}
@@ -68,7 +69,7 @@ Test(workers_preferred, is_the_last_worker_while_it_is_there_or_may_be_back)
 		add_worker(i, 1);
 	workers_get(pool, 3)->state = WORKER_SUSPECT;
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 		if (policy != PICK_MAGLEV) {
 			cr_expect_eq(workers_preferred(table, HASH, WORKER_NONE), WORKER_NONE);
@@ -93,7 +94,7 @@ Test(workers_preferred, is_the_one_that_the_hash_names_with_maglev_wherever_the_
 		cr_assert_eq(workers_preferred(table, spread, (preferred + 1) % 5), preferred);
 	}
 	workers_pick_table_destroy(table);
-	table = workers_pick_table_create(pool, "other", PICK_MAGLEV);
+	table = pick_table_of_model(pool, "other", PICK_MAGLEV);
 	cr_expect_eq(workers_preferred(table, HASH, 1), WORKER_NONE);
 	workers_pick_table_destroy(table);
 }
@@ -129,7 +130,7 @@ Test(workers_preferred, has_room_up_to_its_share_of_what_all_owe)
 		owe(i, 30);
 	cr_expect(has_room(table, 0, 1, 100), "all owe the same");
 	workers_pick_table_destroy(table);
-	table = workers_pick_table_create(pool, "echo", PICK_ROUND_ROBIN);
+	table = pick_table_of_model(pool, "echo", PICK_ROUND_ROBIN);
 	owe(3, 0);
 	for (unsigned int i = 0; i < 3; i++)
 		cr_expect_not(has_room(table, i, 1, 125), "another table is looked at anew");
@@ -144,7 +145,7 @@ Test(workers_preferred, of_a_heavier_worker_has_more_room)
 	add_worker(0, 3);
 	add_worker(1, 1);
 	for (unsigned int i = 0; i < 4; i++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", weighing[i]);
+		struct pick_table *table = pick_table_of_model(pool, "echo", weighing[i]);
 
 		owe(0, 30);
 		owe(1, 10);
@@ -161,7 +162,7 @@ Test(workers_preferred, without_a_credit_sends_elsewhere_as_the_policy_says)
 	for (unsigned int i = 0; i < 40; i++)
 		add_worker(i, 1);
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 		for (unsigned int i = 0; i < 40; i++)
 			owe(i, SLOTS);
@@ -183,7 +184,7 @@ Test(workers_preferred, with_a_credit_gives_away_only_to_one_that_owes_less)
 	for (unsigned int i = 0; i < 6; i++)
 		add_worker(i, 1);
 	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
-		struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+		struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 		unsigned int away = 0;
 
 		state = (struct pick_state){0};

@@ -7,6 +7,7 @@
 #include "schedule/lanes.h"
 #include "pool.h"
 #include "schedule/pick.h"
+#include "pick_table.h"
 
 #define SERVICES 4
 #define STEPS    40000
@@ -130,7 +131,7 @@ static void run_against_looking_at_all(enum pick_policy policy, unsigned int wor
 
 			snprintf(model, sizeof(model), "model-%u", s % models);
 			workers_pick_table_destroy(table[s]);
-			table[s] = workers_pick_table_create(pool, model, policy);
+			table[s] = pick_table_of_model(pool, model, policy);
 		}
 		picked = workers_pick(table[s], &load, 0, &state[s]);
 		check_smallest(table[s], picked, step);
@@ -177,7 +178,7 @@ Test(workers_smallest, equals_of_a_thousand_take_turns)
 	add_workers(1000, 1, false);
 	for (unsigned int i = 0; i < 1000; i++)
 		workers_load_open(&load, i, 64);
-	table = workers_pick_table_create(pool, "model-0", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "model-0", PICK_LEAST_OUTSTANDING);
 	/* whoever is asked has answered before the next request */
 	for (unsigned int i = 0; i < 7000; i++) {
 		uint16_t worker = workers_pick(table, &load, 0, &state);
@@ -199,7 +200,7 @@ Test(workers_smallest, more_changes_than_can_be_counted_are_noticed)
 	add_workers(100, 1, false);
 	for (unsigned int i = 0; i < 100; i++)
 		workers_load_open(&load, i, 64);
-	table = workers_pick_table_create(pool, "model-0", PICK_LEAST_OUTSTANDING);
+	table = pick_table_of_model(pool, "model-0", PICK_LEAST_OUTSTANDING);
 	for (unsigned int i = 0; i < 100; i++)
 		workers_load_sent(&load, i, now);
 	workers_pick(table, &load, 0, &state);

@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "schedule/pick.h"
 #include "workers_fixture.h"
+#include "pick_table.h"
 
 static struct worker_pool *pool;
 static struct pick_load load;
@@ -36,7 +37,7 @@ TestSuite(workers_weighted, .init = setup, .fini = teardown);
 static void count(enum pick_policy policy, unsigned int n, bool answered,
 		  unsigned int times[WORKERS_MAX])
 {
-	struct pick_table *table = workers_pick_table_create(pool, "echo", policy);
+	struct pick_table *table = pick_table_of_model(pool, "echo", policy);
 
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		times[i] = 0;
@@ -74,7 +75,7 @@ Test(workers_weighted, turns_of_one_worker_are_spread_over_the_round)
 	add_worker(5);
 	add_worker(1);
 	add_worker(2);
-	table = workers_pick_table_create(pool, "echo", PICK_WEIGHTED);
+	table = pick_table_of_model(pool, "echo", PICK_WEIGHTED);
 	cr_assert_eq(table->n_entries, 8);
 	for (unsigned int i = 0; i < 80; i++) {
 		uint16_t worker = workers_pick(table, &load, 0, &state);
@@ -92,7 +93,7 @@ Test(workers_weighted, equal_weights_are_a_plain_round)
 
 	for (unsigned int i = 0; i < 7; i++)
 		add_worker(200);
-	table = workers_pick_table_create(pool, "echo", PICK_WEIGHTED);
+	table = pick_table_of_model(pool, "echo", PICK_WEIGHTED);
 	cr_assert_eq(table->n_entries, 7);
 	for (unsigned int i = 0; i < 70; i++)
 		cr_assert_eq(workers_pick(table, &load, 0, &state), i % 7);
@@ -125,7 +126,7 @@ Test(workers_weighted, who_has_no_credit_loses_the_turn)
 		add_worker(1);
 	for (unsigned int i = 0; i < 99; i++)
 		workers_load_close(&load, i);
-	table = workers_pick_table_create(pool, "echo", PICK_WEIGHTED);
+	table = pick_table_of_model(pool, "echo", PICK_WEIGHTED);
 	for (unsigned int i = 0; i < 300; i++)
 		cr_assert_eq(workers_pick(table, &load, 0, &state), 99);
 	workers_pick_table_destroy(table);
@@ -180,7 +181,7 @@ Test(workers_weighted, power_of_two_finds_the_only_one_with_a_credit)
 	for (unsigned int i = 0; i < 300; i++)
 		if (i != 123)
 			workers_load_close(&load, i);
-	table = workers_pick_table_create(pool, "echo", PICK_POWER_OF_TWO);
+	table = pick_table_of_model(pool, "echo", PICK_POWER_OF_TWO);
 	for (unsigned int i = 0; i < 1000; i++)
 		cr_assert_eq(workers_pick(table, &load, i, &state), 123);
 	workers_pick_table_destroy(table);
@@ -218,9 +219,9 @@ Test(workers_weighted, slow_start_moves_no_flow_of_maglev)
 
 	add_worker(2)->share = 100;
 	add_worker(1);
-	cold = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+	cold = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 	workers_get(pool, 0)->share = 0;
-	warm = workers_pick_table_create(pool, "echo", PICK_MAGLEV);
+	warm = pick_table_of_model(pool, "echo", PICK_MAGLEV);
 	cr_assert_arr_eq(cold->entry, warm->entry, warm->n_entries * sizeof(warm->entry[0]));
 	workers_pick_table_destroy(cold);
 	workers_pick_table_destroy(warm);

@@ -2,7 +2,6 @@
 /* Pick tables and the list of policies. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "schedule/schedule.h"
 
@@ -43,9 +42,8 @@ static void pick_table_add(struct pick_table *table, uint16_t number)
 	table->blocks |= 1u << block;
 }
 
-struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
-						const struct worker_set *in, uint16_t soon,
-						enum pick_policy policy)
+struct pick_table *workers_pick_table_create(struct worker_pool *pool, const struct worker_set *in,
+					     uint16_t soon, enum pick_policy policy)
 {
 	const struct worker *member[WORKERS_MAX];
 	unsigned int n = pick_table_members(pool, in, member);
@@ -66,22 +64,6 @@ struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
 		return NULL;
 	}
 	return table;
-}
-
-struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
-					     enum pick_policy policy)
-{
-	struct worker_set in = {0};
-	uint16_t soon = 0;
-
-	for (const struct worker *w = workers_next(pool, NULL); w != NULL;
-	     w = workers_next(pool, w)) {
-		if (strcmp(w->spec.model, model) != 0)
-			continue;
-		worker_set_add(&in, w->number);
-		soon += w->state == WORKER_SUSPECT || w->state == WORKER_PROBING;
-	}
-	return workers_pick_table_create_of(pool, &in, soon, policy);
 }
 
 void workers_pick_table_destroy(struct pick_table *table)

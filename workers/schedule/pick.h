@@ -50,12 +50,8 @@ struct pick_table {
  * Create a table of the active workers in <in>; it may have none. <soon> is the table's field.
  * Keeps no pointer into the pool. NULL with errno ENOMEM.
  */
-struct pick_table *workers_pick_table_create_of(struct worker_pool *pool,
-						const struct worker_set *in, uint16_t soon,
-						enum pick_policy policy);
-/* Create a table of all active workers whose model is <model>. */
-struct pick_table *workers_pick_table_create(struct worker_pool *pool, const char *model,
-					     enum pick_policy policy);
+struct pick_table *workers_pick_table_create(struct worker_pool *pool, const struct worker_set *in,
+					     uint16_t soon, enum pick_policy policy);
 void workers_pick_table_destroy(struct pick_table *table);
 /* Entries of maglev's tables, a prime. Only tests set it, to a smaller prime. */
 extern uint32_t workers_maglev_size;

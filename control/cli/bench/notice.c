@@ -36,16 +36,3 @@ const char *notice_name(enum notice_code code)
 {
 	return names[code];
 }
-
-void notice_build(enum notice_code code, const uint8_t *request, size_t length,
-		  uint8_t datagram[NOTICE_SIZE])
-{
-	memset(datagram, 0, NOTICE_SIZE);
-	memcpy(datagram, magic, sizeof(magic));
-	datagram[4] = NOTICE_VERSION;
-	datagram[5] = (uint8_t)code;
-	if (length > NOTICE_SIZE - NOTICE_ID_AT)
-		length = NOTICE_SIZE - NOTICE_ID_AT;
-	if (length != 0)
-		memcpy(datagram + NOTICE_ID_AT, request, length);
-}

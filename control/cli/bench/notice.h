@@ -30,8 +30,4 @@ enum notice_code {
 enum notice_code notice_parse(const uint8_t *datagram, size_t length);
 /* "busy", "worker_lost" ... */
 const char *notice_name(enum notice_code code);
-/* In answer to <request>, of which there may be none. */
-void notice_build(enum notice_code code, const uint8_t *request, size_t length,
-		  uint8_t datagram[NOTICE_SIZE]);
-
 #endif

@@ -9,6 +9,7 @@
 
 #include "common/options.h"
 #include "pool/pool_bench.h"
+#include "../../unit/pick_table.h"
 
 #define RUNS_DEFAULT 9
 
@@ -45,7 +46,7 @@ struct worker_pool *pool_create(unsigned int n)
 
 struct pick_table *pool_table(struct worker_pool *pool, enum pick_policy policy)
 {
-	struct pick_table *table = workers_pick_table_create(pool, POOL_MODEL, policy);
+	struct pick_table *table = pick_table_of_model(pool, POOL_MODEL, policy);
 
 	if (table == NULL)
 		die("no memory for a table");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's pure parts; selftest.py runs the whole. */
-#include "cli/bench/notice.h"
 #include "cli/bench/pattern.h"
+#include "notice_build.h"
 #include "runtime/endpoint.h"
+#include "sizes.h"
 #include "tally.h"
 
 #include <arpa/inet.h>
@@ -50,15 +51,15 @@ Test(client, sizes_hit_both_ends_at_once_and_all_between_in_time)
 	for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); r++) {
 		uint32_t min = ranges[r][0], max = ranges[r][1];
 		static uint8_t seen[65508];
-		struct pattern_sizes sizes;
+		struct sizes sizes;
 
 		memset(seen, 0, sizeof(seen));
-		pattern_sizes_init(&sizes, min, max);
-		cr_assert_eq(pattern_size(&sizes, 0), min);
-		cr_assert_eq(pattern_size(&sizes, 1), max);
+		sizes_init(&sizes, min, max);
+		cr_assert_eq(sizes_at(&sizes, 0), min);
+		cr_assert_eq(sizes_at(&sizes, 1), max);
 		/* One lap more, as request 1 stands outside the order. */
 		for (uint32_t i = 0; i < 2 * (max - min + 1); i++) {
-			uint32_t size = pattern_size(&sizes, i);
+			uint32_t size = sizes_at(&sizes, i);
 
 			cr_assert(size >= min && size <= max);
 			seen[size] = 1;

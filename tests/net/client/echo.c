@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command.h"
 #include "cli/bench/pattern.h"
+#include "sizes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 
 struct echo {
-	struct pattern_sizes sizes;
+	struct sizes sizes;
 	uint8_t expected[LOAD_DATAGRAM_MAX];
 };
 
@@ -16,7 +17,7 @@ static size_t echo_length(void *context, uint32_t index)
 {
 	const struct echo *echo = context;
 
-	return pattern_size(&echo->sizes, index);
+	return sizes_at(&echo->sizes, index);
 }
 
 static void echo_build(void *context, uint64_t id, uint8_t *request)
@@ -112,7 +113,7 @@ int command_echo(int argc, char **argv)
 		return COMMAND_ERROR;
 	}
 	load->requests = load->duration_s > 0 ? 0 : o.requests * load->sockets;
-	pattern_sizes_init(&echo.sizes, (uint32_t)o.min, (uint32_t)o.max);
+	sizes_init(&echo.sizes, (uint32_t)o.min, (uint32_t)o.max);
 	if (load_run(load, &work, tag, &tally) != 0)
 		return COMMAND_ERROR;
 	if (o.records != NULL && records_write(o.records, &tally, tag) != 0) {

@@ -4,7 +4,7 @@
  * the client's own tests, and the figure to compare a load balancer with. It can misbehave in the
  * ways that the client must notice.
  */
-#include "cli/bench/notice.h"
+#include "notice_build.h"
 #include "runtime/endpoint.h"
 #include "runtime/option_table.h"
 #include "plugin.h"
