@@ -58,7 +58,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o);
 
 /* Parse "10.201.0.11" or "fd00::11" into <out>. False when it is not an IP address. */
 bool agent_address_parse(const char *text, struct rnic_address *out);
-/* Take "10.9.0.11/24" into the <options>, a struct agent_options: OPTION_CALL's take(). */
+/* Take "10.201.0.11/24" into the <options>, a struct agent_options: OPTION_CALL's take(). */
 int agent_prefix_take(void *options, const char *text, char *error, size_t size);
 const char *agent_address_format(const struct rnic_address *address, char *text, size_t size);
 

@@ -188,7 +188,7 @@ Test(option_table, mistakes_name_the_option_the_value_and_the_fix)
 		{"--second hard", "--second: 'hard' is neither soft nor verbs"},
 		{"--to h:1", "--to: 'h:1' is not ADDR:PORT; write 192.0.2.1:9000 or "
 			     "[2001:db8::1]:9000"},
-		{"--lb h", "--lb: 'h' is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790"},
+		{"--lb h", "--lb: 'h' is not HOST:PORT; write 10.201.0.254:4790 or [fd00::1]:4790"},
 		{"--call bad", "--call: 'bad' is bad; write good"},
 		{"--on=yes", "--on takes no value, and 'yes' is given"},
 		{"--n32", "--n32: give a value: --n32 BYTES"},

@@ -214,7 +214,7 @@ static int option_set(const struct option_row *row, void *field, const char *tex
 		if (endpoint_parse(text, field) == 0)
 			return 0;
 		return value_error(error, size,
-				   "is not HOST:PORT; write 10.0.0.1:4790 or [fd00::1]:4790");
+				   "is not HOST:PORT; write 10.201.0.254:4790 or [fd00::1]:4790");
 	case OPTION_CALL:
 		return row->take(field, text, error, size);
 	}
