@@ -321,6 +321,36 @@ static const char *checksums_text(bool ip, bool udp)
 	return ip && udp ? "ip,udp" : ip ? "ip" : udp ? "udp" : "none";
 }
 
+/* Log what an open port can do, and what may surprise its operator. */
+static void log_port(const struct lb *lb, unsigned int index)
+{
+	const struct lb_port_config *config = &lb->config.port[index];
+	const struct port *port = &lb->port[index];
+
+	LB_LOG(INFO,
+	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u segments=%u "
+	       "checks=%s computes=%s wakes=%d",
+	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
+	       port->mac[4], port->mac[5], port->queues, port->segments_max,
+	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+			      port->rx_checksums & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
+	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
+			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM),
+	       port->n_fds > 0);
+	if (port->n_fds == 0 && lb->config.idle_sleep)
+		LB_LOG(WARNING,
+		       "port=%s cannot wake a sleeping lcore, so idle lcores poll it every %u us; "
+		       "idle: poll avoids losing the start of a burst",
+		       config->name, SLEEPER_BLIND_NS / 1000);
+	if (port->queues < lb->n_lcores)
+		LB_LOG(NOTICE,
+		       "port=%s has queues=%u for lcores=%u, so lcores hand packets to each other; "
+		       "more queues are faster%s",
+		       config->name, port->queues, lb->n_lcores,
+		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
+									 : "");
+}
+
 static int lb_open_port(struct lb *lb, unsigned int index)
 {
 	const struct lb_port_config *config = &lb->config.port[index];
@@ -370,28 +400,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 	lb->owner_rule[index] = owner_rule(lb, port);
 	if (share_queues(lb, index) < 0)
 		return -ENOMEM;
-	LB_LOG(INFO,
-	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u segments=%u "
-	       "checks=%s computes=%s wakes=%d",
-	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
-	       port->mac[4], port->mac[5], port->queues, port->segments_max,
-	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD,
-			      port->rx_checksums & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
-	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
-			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM),
-	       port->n_fds > 0);
-	if (port->n_fds == 0 && lb->config.idle_sleep)
-		LB_LOG(WARNING,
-		       "port=%s cannot wake a sleeping lcore, so idle lcores poll it every %u us; "
-		       "idle: poll avoids losing the start of a burst",
-		       config->name, SLEEPER_BLIND_NS / 1000);
-	if (port->queues < lb->n_lcores)
-		LB_LOG(NOTICE,
-		       "port=%s has queues=%u for lcores=%u, so lcores hand packets to each other; "
-		       "more queues are faster%s",
-		       config->name, port->queues, lb->n_lcores,
-		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
-									 : "");
+	log_port(lb, index);
 	return watch_port(lb, index);
 }
 

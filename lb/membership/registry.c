@@ -469,12 +469,14 @@ static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
 	return true;
 }
 
-static struct link *make_link(struct lb *lb, const struct worker *w,
-			      const struct lb_registration *r, const struct lb_link_spec *remote,
-			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
+/* The parameters that follow from configuration, lcore and registration. The caller sets PSN, queue
+ * pair number, reply key and the path's source. */
+static struct link_params link_params_of(struct lb *lb, const struct worker *w,
+					 const struct lb_registration *r,
+					 const struct lb_link_spec *remote, unsigned int port,
+					 uint32_t path_mtu)
 {
 	struct lcore *lc = lb->lcore[remote->lcore];
-	uint32_t random[3];
 	struct link_params p = {
 		.worker = w->number,
 		.worker_generation = w->generation,
@@ -513,6 +515,17 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		p.line_rate = port_line_rate(&lb->port[port]);
 		p.notify_interval = lb->tsc_hz / 1000000 * DCQCN_CNP_NS / 1000;
 	}
+	return p;
+}
+
+static struct link *make_link(struct lb *lb, const struct worker *w,
+			      const struct lb_registration *r, const struct lb_link_spec *remote,
+			      unsigned int port, uint32_t path_mtu, struct lb_link_info *info)
+{
+	struct link_params p = link_params_of(lb, w, r, remote, port, path_mtu);
+	struct lcore *lc = lb->lcore[remote->lcore];
+	uint32_t random[3];
+
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return NULL;
 	p.psn = random[0] & ROCE_PSN_MASK;

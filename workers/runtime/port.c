@@ -291,6 +291,19 @@ static uint16_t useful_queues(const struct rte_eth_dev_info *info, uint16_t want
 	return RTE_MIN(wanted, RTE_MIN(info->max_rx_queues, info->max_tx_queues));
 }
 
+/* False with a sentence in <error> when packets would wait in queues that are not polled: af_packet
+ * spreads them over all its sockets, whether we read them or not. */
+static bool polls_all_queues(const struct rte_eth_dev_info *info, const struct port_params *p,
+			     char *error, size_t error_size)
+{
+	if (strcmp(info->driver_name, "net_af_packet") != 0 || info->max_rx_queues <= p->queues)
+		return true;
+	snprintf(error, error_size,
+		 "device '%s': qpairs=%u, but only %u are polled; write qpairs=%u", p->device,
+		 info->max_rx_queues, p->queues, p->queues);
+	return false;
+}
+
 static int port_start(struct port *port, const struct port_params *p, char *error,
 		      size_t error_size)
 {
@@ -305,14 +318,8 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	port->queues = useful_queues(&info, p->queues);
-	/* This driver spreads packets over all its sockets, whether we read them or not. */
-	if (strcmp(info.driver_name, "net_af_packet") == 0 && info.max_rx_queues > p->queues) {
-		snprintf(error, error_size,
-			 "device '%s': qpairs=%u, but only %u are polled; write "
-			 "qpairs=%u",
-			 p->device, info.max_rx_queues, p->queues, p->queues);
+	if (!polls_all_queues(&info, p, error, error_size))
 		return -EINVAL;
-	}
 	choose_features(port, p, &info, &conf, rss_key);
 	step = "configuration";
 	ret = rte_eth_dev_configure(port->id, port->queues, port->queues, &conf);
