@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include <rte_ether.h>
+
 #include "lcore/lcore.h"
 #include "packet/parse.h"
 #include "runtime/neigh.h"
@@ -253,8 +255,8 @@ static void take_answer(struct lb *lb, struct rte_mbuf *m, uint32_t now_ms)
 
 	parse_frame(frame, m->data_len, lb->port[index].mac, 0, &p, &key);
 	if ((p.kind == PARSE_ARP || p.kind == PARSE_ND) &&
-	    neigh_parse(p.kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p.ip_offset,
-			m->data_len - p.ip_offset, &message) &&
+	    neigh_parse(p.kind == PARSE_ARP ? RTE_ETHER_TYPE_ARP : RTE_ETHER_TYPE_IPV6,
+			frame + p.ip_offset, m->data_len - p.ip_offset, &message) &&
 	    neigh_gives_mac(&message))
 		resolve_learn(lb, index, &message, now_ms);
 	rte_pktmbuf_free(m);

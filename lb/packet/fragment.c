@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rte_ip.h>
 
 #include "packet/checksum.h"
 #include "packet/fragment.h"
@@ -66,12 +69,6 @@ void fragment_table_destroy(struct fragment_table *table)
 static uint16_t fragment_get16(const uint8_t *at)
 {
 	return at[0] << 8 | at[1];
-}
-
-static void fragment_put16(uint8_t *at, uint16_t value)
-{
-	at[0] = value >> 8;
-	at[1] = value & 0xff;
 }
 
 void fragment_read(const uint8_t *frame, const struct parsed *parsed, const struct flow_key *key,
@@ -408,21 +405,21 @@ void fragment_origin(const struct fragment_table *table, uint16_t *port, uint16_
 }
 
 /* Make the IP header that of an unfragmented datagram. */
-static void unfragment_header(const struct datagram *d, uint8_t *ip)
+static void unfragment_header(const struct datagram *d, void *ip)
 {
-	uint32_t length = d->head_length - d->ip_offset;
-	uint16_t sum;
+	uint32_t length = d->head_length - d->ip_offset; /* of an IPv4 header, with its options */
+	struct rte_ipv4_hdr *ip4 = ip;
+	struct rte_ipv6_hdr *ip6 = ip;
 
 	if (d->family == FLOW_IPV6) {
-		fragment_put16(ip + 4, d->total);
-		ip[6] = d->protocol;
+		ip6->payload_len = htons(d->total);
+		ip6->proto = d->protocol;
 		return;
 	}
-	fragment_put16(ip + 2, length + d->total);
-	fragment_put16(ip + 6, 0);
-	fragment_put16(ip + 10, 0);
-	sum = ~checksum_fold(checksum_add_few(ip, length));
-	memcpy(ip + 10, &sum, 2);
+	ip4->total_length = htons(length + d->total);
+	ip4->fragment_offset = 0;
+	ip4->hdr_checksum = 0;
+	ip4->hdr_checksum = ~checksum_fold(checksum_add_few(ip, length));
 }
 
 unsigned int fragment_take(struct fragment_table *table, uint8_t *frame)

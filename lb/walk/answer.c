@@ -5,15 +5,18 @@
  */
 #include "walk/answer.h"
 
+#include <arpa/inet.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
 #include "lcore/lcore.h"
 #include "packet/checksum.h"
 #include "packet/parse.h"
 #include "runtime/neigh.h"
 #include "walk/drop_packet.h"
 
-#define ETHER_LENGTH 14
-#define VLAN_LENGTH  4
-#define TTL          64
+#define TTL 64
 
 /* VIPs belong to all client ports, a fabric address to its own port. */
 static bool answer_for_us(const struct lcore *lc, uint16_t port, const struct in6_addr *address)
@@ -36,18 +39,20 @@ static void answer_transmit(struct lcore *lc, struct rte_mbuf *m, uint16_t port)
  * headroom. */
 static void answer_put_vlan(struct rte_mbuf *m, uint16_t vlan)
 {
+	struct rte_ether_hdr *ether;
+	struct rte_vlan_hdr *tag;
 	uint8_t *at;
 
 	if (vlan == 0)
 		return;
-	at = (uint8_t *)rte_pktmbuf_prepend(m, VLAN_LENGTH);
+	at = (uint8_t *)rte_pktmbuf_prepend(m, sizeof(*tag));
 	if (at == NULL)
 		return; /* cannot happen: a received frame has all of its headroom */
-	memmove(at, at + VLAN_LENGTH, 12);
-	at[12] = 0x81;
-	at[13] = 0x00;
-	at[14] = vlan >> 8;
-	at[15] = vlan & 0xff;
+	memmove(at, at + sizeof(*tag), sizeof(*ether) - sizeof(ether->ether_type));
+	ether = (struct rte_ether_hdr *)at;
+	tag = (struct rte_vlan_hdr *)(ether + 1); /* its ether_type is the frame's */
+	ether->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+	tag->vlan_tci = htons(vlan);
 }
 
 void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
@@ -60,12 +65,12 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 					       : p->l4_offset + p->l4_length - p->ip_offset;
 	struct neigh_message message;
 
-	if (!neigh_parse(p->kind == PARSE_ARP ? 0x0806 : 0x86dd, frame + p->ip_offset, length,
-			 &message))
+	if (!neigh_parse(p->kind == PARSE_ARP ? RTE_ETHER_TYPE_ARP : RTE_ETHER_TYPE_IPV6,
+			 frame + p->ip_offset, length, &message))
 		return lcore_drop(lc, m, other);
 	/* The fabric has no VLANs. */
-	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 && neigh_gives_mac(&message) &&
-	    !answer_for_us(lc, index, &message.sender)) {
+	if (lc->lb->config.port[index].fabric && (p->vlan & 0xfff) == 0 &&
+	    neigh_gives_mac(&message) && !answer_for_us(lc, index, &message.sender)) {
 		if (rte_ring_mp_enqueue(lc->lb->punt, m) != 0) {
 			__atomic_fetch_add(&lc->lb->punt_lost, 1, __ATOMIC_RELAXED);
 			lcore_drop(lc, m, other);
@@ -86,53 +91,65 @@ void answer_neighbour(struct lcore *lc, struct rte_mbuf *m, const struct parsed 
 	answer_transmit(lc, m, index);
 }
 
-static void answer_swap(uint8_t *a, uint8_t *b, unsigned int length)
+static void answer_swap(void *a, void *b, unsigned int length)
 {
-	for (unsigned int i = 0; i < length; i++) {
-		uint8_t byte = a[i];
+	uint8_t old[16];
 
-		a[i] = b[i];
-		b[i] = byte;
-	}
+	memcpy(old, a, length);
+	memcpy(a, b, length);
+	memcpy(b, old, length);
+}
+
+/* Answer from the address that was asked, and compute the header's checksum. <length>: bytes of
+ * the header with its options. */
+static void answer_turn_ip4(struct rte_ipv4_hdr *ip, uint32_t length)
+{
+	answer_swap(&ip->src_addr, &ip->dst_addr, sizeof(ip->src_addr));
+	ip->time_to_live = TTL;
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = ~checksum_fold(checksum_add(ip, length));
+}
+
+static void answer_turn_ip6(struct rte_ipv6_hdr *ip)
+{
+	answer_swap(&ip->src_addr, &ip->dst_addr, sizeof(ip->src_addr));
+	ip->hop_limits = TTL;
 }
 
 void answer_echo(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p)
 {
 	uint16_t index = lc->lb->port_index[m->port];
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	uint8_t *ip = frame + p->ip_offset, *icmp = frame + p->l4_offset;
+	struct rte_ether_hdr *ether = (struct rte_ether_hdr *)frame;
+	struct rte_ipv4_hdr *ip4 = (struct rte_ipv4_hdr *)(frame + p->ip_offset);
+	struct rte_ipv6_hdr *ip6 = (struct rte_ipv6_hdr *)(frame + p->ip_offset);
+	uint8_t *icmp = frame + p->l4_offset;
 	bool v4 = p->family == FLOW_IPV4;
 	struct in6_addr target = {0};
 	uint16_t sum;
 
 	if (v4) {
 		target.s6_addr[10] = target.s6_addr[11] = 0xff;
-		memcpy(target.s6_addr + 12, ip + 16, 4);
+		target.s6_addr32[3] = ip4->dst_addr;
 	} else {
-		memcpy(&target, ip + 24, 16);
+		memcpy(&target, &ip6->dst_addr, sizeof(target));
 	}
 	if (!answer_for_us(lc, index, &target))
 		return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
-	memcpy(frame, frame + 6, 6);
-	memcpy(frame + 6, lc->lb->port[index].mac, 6);
-	answer_swap(ip + (v4 ? 12 : 8), ip + (v4 ? 16 : 24), v4 ? 4 : 16);
-	if (v4) {
-		ip[8] = TTL;
-		ip[10] = ip[11] = 0;
-		sum = ~checksum_fold(checksum_add(ip, p->l4_offset - p->ip_offset));
-		memcpy(ip + 10, &sum, 2);
-	} else {
-		ip[7] = TTL;
-	}
+	memcpy(&ether->dst_addr, &ether->src_addr, sizeof(ether->dst_addr));
+	memcpy(&ether->src_addr, lc->lb->port[index].mac, sizeof(ether->src_addr));
+	if (v4)
+		answer_turn_ip4(ip4, p->l4_offset - p->ip_offset);
+	else
+		answer_turn_ip6(ip6);
 	icmp[0] = v4 ? 0 : 129; /* echo reply */
-	/* Only the type changed: adjust the checksum; swapped addresses do not change it (RFC
-	 * 1624).
-	 */
+	/* Only the type changed: adjust the checksum. Swapped addresses do not change it (RFC
+	 * 1624). */
 	memcpy(&sum, icmp + 2, 2);
 	sum = checksum_fold((uint64_t)sum + (v4 ? htons(8 << 8) : 0xffff - htons(1 << 8)));
 	memcpy(icmp + 2, &sum, 2);
 	/* Put back the VLAN tag that the port stripped. */
-	if (p->ip_offset == ETHER_LENGTH)
+	if (p->ip_offset == sizeof(struct rte_ether_hdr))
 		answer_put_vlan(m, p->vlan);
 	answer_transmit(lc, m, index);
 }

@@ -6,6 +6,12 @@
  */
 #include "walk/egress.h"
 
+#include <arpa/inet.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
 #include "lcore/lcore.h"
 #include "observe/flow_trace.h"
 #include "packet/checksum.h"
@@ -14,68 +20,87 @@
 #include "walk/drop_packet.h"
 #include "walk/replay.h"
 
-#define ETHER_LENGTH 14
-#define VLAN_LENGTH  4
-#define UDP_LENGTH   8
-
 /* Bytes of all headers in front of a datagram's payload. */
 static uint16_t egress_headers_length(const struct client_path *path, enum flow_family family)
 {
-	uint16_t length = ETHER_LENGTH + (family == FLOW_IPV4 ? 20 : 40) + UDP_LENGTH;
+	uint16_t length = sizeof(struct rte_ether_hdr) + sizeof(struct rte_udp_hdr);
 
+	length += family == FLOW_IPV4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
 	if (path->vlan != 0)
-		length += VLAN_LENGTH;
+		length += sizeof(struct rte_vlan_hdr);
 	return length;
 }
 
-static void egress_put16(uint8_t *at, uint16_t value)
+/* The calls below write a header at <at>, which is even, and return the address behind it. */
+static void *egress_write_ether(void *at, const struct lcore *lc, const struct client_path *path,
+				enum flow_family family)
 {
-	at[0] = value >> 8;
-	at[1] = value & 0xff;
-}
+	rte_be16_t type =
+		family == FLOW_IPV4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	struct rte_ether_hdr *ether = at;
+	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(ether + 1);
 
-static uint8_t *egress_write_ether(uint8_t *at, const struct lcore *lc,
-				   const struct client_path *path, enum flow_family family)
-{
-	memcpy(at, path->mac, 6);
-	memcpy(at + 6, lc->lb->port[path->port].mac, 6);
-	at += 12;
-	if (path->vlan) {
-		egress_put16(at, 0x8100);
-		egress_put16(at + 2, path->vlan);
-		at += VLAN_LENGTH;
+	memcpy(&ether->dst_addr, path->mac, sizeof(ether->dst_addr));
+	memcpy(&ether->src_addr, lc->lb->port[path->port].mac, sizeof(ether->src_addr));
+	if (likely(path->vlan == 0)) {
+		ether->ether_type = type;
+		return ether + 1;
 	}
-	egress_put16(at, family == FLOW_IPV4 ? 0x0800 : 0x86dd);
-	return at + 2;
+	ether->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+	tag->vlan_tci = htons(path->vlan);
+	tag->eth_proto = type;
+	return tag + 1;
 }
 
-static uint8_t *egress_write_ip4(uint8_t *ip, const struct flow *flow,
-				 const struct flow_local *local, uint8_t hops, uint16_t udp_length)
+static void *egress_write_ip4(void *at, const struct flow *flow, const struct flow_local *local,
+			      uint8_t hops, uint16_t udp_length)
 {
-	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 0, IPPROTO_UDP};
-	uint16_t sum;
+	struct rte_ipv4_hdr *ip = at;
 
-	memcpy(ip, start, sizeof(start)); /* do not fragment, so no identification (RFC 6864) */
-	ip[8] = hops;
-	egress_put16(ip + 2, 20 + udp_length);
-	memcpy(ip + 12, &local->address.s6_addr32[3], 4);
-	memcpy(ip + 16, &flow->client.s6_addr32[3], 4);
-	sum = ~checksum_fold(checksum_add_few(ip, 20));
-	memcpy(ip + 10, &sum, 2);
-	return ip + 20;
+	*ip = (struct rte_ipv4_hdr){
+		.version_ihl = RTE_IPV4_VHL_DEF,
+		.total_length = htons(sizeof(*ip) + udp_length),
+		/* not fragmented, so no identification (RFC 6864) */
+		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
+		.time_to_live = hops,
+		.next_proto_id = IPPROTO_UDP,
+		.src_addr = local->address.s6_addr32[3],
+		.dst_addr = flow->client.s6_addr32[3],
+	};
+	ip->hdr_checksum = ~checksum_fold(checksum_add_few(at, sizeof(*ip)));
+	return ip + 1;
 }
 
-static uint8_t *egress_write_ip6(uint8_t *ip, const struct flow *flow,
-				 const struct flow_local *local, uint8_t hops, uint16_t udp_length)
+static void *egress_write_ip6(void *at, const struct flow *flow, const struct flow_local *local,
+			      uint8_t hops, uint16_t udp_length)
 {
-	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 0};
+	struct rte_ipv6_hdr *ip = at;
 
-	memcpy(ip, start, sizeof(start));
-	ip[7] = hops;
-	egress_put16(ip + 4, udp_length);
-	memcpy(ip + 8, &local->address, 16);
-	memcpy(ip + 24, &flow->client, 16);
-	return ip + 40;
+	ip->vtc_flow = RTE_BE32(6u << 28); /* version; no traffic class, no flow label */
+	ip->payload_len = htons(udp_length);
+	ip->proto = IPPROTO_UDP;
+	ip->hop_limits = hops;
+	memcpy(&ip->src_addr, &local->address, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, &flow->client, sizeof(ip->dst_addr));
+	return ip + 1;
+}
+
+static void *egress_write_ip(void *at, const struct flow *flow, const struct flow_local *local,
+			     uint8_t hops, uint16_t udp_length)
+{
+	return local->family == FLOW_IPV4 ? egress_write_ip4(at, flow, local, hops, udp_length)
+					  : egress_write_ip6(at, flow, local, hops, udp_length);
+}
+
+/* The sum of the pseudo header's fields, not folded. <ip> has no options. */
+static uint64_t egress_sum_pseudo(const void *ip, enum flow_family family, uint16_t udp_length)
+{
+	const struct rte_ipv4_hdr *ip4 = ip;
+	const struct rte_ipv6_hdr *ip6 = ip;
+
+	return checksum_pseudo(family == FLOW_IPV4 ? (const void *)&ip4->src_addr
+						   : (const void *)&ip6->src_addr,
+			       family, IPPROTO_UDP, udp_length);
 }
 
 /* The checksum over a chain's bytes, not folded. */
@@ -95,13 +120,14 @@ static uint64_t egress_sum_message(const struct rte_mbuf *m)
 }
 
 /* Let the port compute the checksums that <flags> name. It expects 0 in the IPv4 checksum. */
-static void egress_offload(struct rte_mbuf *m, uint8_t *ip, uint32_t l2, uint32_t l3,
-			   uint64_t flags)
+static void egress_offload(struct rte_mbuf *m, void *ip, uint32_t l2, uint32_t l3, uint64_t flags)
 {
+	struct rte_ipv4_hdr *ip4 = ip;
+
 	m->ol_flags |= flags;
 	m->tx_offload = rte_mbuf_tx_offload(l2, l3, 0, 0, 0, 0, 0);
 	if (flags & RTE_MBUF_F_TX_IP_CKSUM)
-		ip[10] = ip[11] = 0;
+		ip4->hdr_checksum = 0;
 }
 
 /* Put the client's headers before the payload in <m> and send it. Takes <m>. */
@@ -110,9 +136,10 @@ static bool egress_transmit(struct lcore *lc, const struct flow *flow,
 			    struct rte_mbuf *m)
 {
 	struct txq *tx = &lc->tx[path->port];
-	uint16_t length = UDP_LENGTH + m->pkt_len, sum;
+	uint16_t length = sizeof(struct rte_udp_hdr) + m->pkt_len, sum;
 	uint64_t checksums = tx->checksums[local->family == FLOW_IPV6], total = 0;
-	uint8_t *at, *ip, *udp;
+	struct rte_udp_hdr *udp;
+	uint8_t *at, *ip;
 
 	if (!(checksums & RTE_MBUF_F_TX_UDP_CKSUM))
 		total = egress_sum_message(m);
@@ -122,25 +149,22 @@ static bool egress_transmit(struct lcore *lc, const struct flow *flow,
 		return false;
 	}
 	ip = egress_write_ether(at, lc, path, local->family);
-	if (local->family == FLOW_IPV4)
-		udp = egress_write_ip4(ip, flow, local, client_path_hops(path), length);
-	else
-		udp = egress_write_ip6(ip, flow, local, client_path_hops(path), length);
-	memcpy(udp, &local->port, 2);
-	memcpy(udp + 2, &flow->client_port, 2);
-	egress_put16(udp + 4, length);
-	egress_put16(udp + 6, 0);
-	total += checksum_pseudo(local->family == FLOW_IPV4 ? ip + 12 : ip + 8, local->family,
-				 IPPROTO_UDP, length);
+	udp = egress_write_ip(ip, flow, local, client_path_hops(path), length);
+	*udp = (struct rte_udp_hdr){
+		.src_port = local->port,
+		.dst_port = flow->client_port,
+		.dgram_len = htons(length),
+	};
+	total += egress_sum_pseudo(ip, local->family, length);
 	if (checksums & RTE_MBUF_F_TX_UDP_CKSUM) {
 		sum = checksum_fold(total); /* of the pseudo header; the port adds the rest */
 	} else {
-		sum = ~checksum_fold(total + checksum_add_few(udp, UDP_LENGTH));
+		sum = ~checksum_fold(total + checksum_add_few((uint8_t *)udp, sizeof(*udp)));
 		sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
 	}
-	memcpy(udp + 6, &sum, 2);
+	udp->dgram_cksum = sum;
 	if (checksums != 0)
-		egress_offload(m, ip, ip - at, udp - ip, checksums);
+		egress_offload(m, ip, ip - at, (uint8_t *)udp - ip, checksums);
 	txq_push(tx, m);
 	return true;
 }
