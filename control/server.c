@@ -100,9 +100,9 @@ static void server_serve(struct control_server *server, struct bufferevent *bev,
 	struct control_stream *s = control_stream_create(server, bev, role, peer, names);
 	char message[80];
 
-	if (s && role == CONTROL_AGENT)
+	if (s != NULL && role == CONTROL_AGENT)
 		watch_peer(bufferevent_getfd(bev));
-	if (!s || !full)
+	if (s == NULL || !full)
 		return;
 	rte_log(RTE_LOG_DEBUG, control_log, "control: event=turned_away peer=%s\n", peer);
 	snprintf(message, sizeof(message), "too many connections: %u %s are the limit",
@@ -128,12 +128,12 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
 	char peer[80];
 
 	peer_name(address, peer, sizeof(peer));
-	if (role == CONTROL_AGENT && server->handshakes) {
+	if (role == CONTROL_AGENT && server->handshakes != NULL) {
 		control_handshake_start(server->handshakes, fd, address, peer);
 		return;
 	}
 	bev = bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (bev)
+	if (bev != NULL)
 		server_serve(server, bev, role, peer, NULL);
 	else
 		close(fd);
@@ -156,7 +156,7 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 	struct control_server *server = context;
 
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
-		if (server->listener[i])
+		if (server->listener[i] != NULL)
 			evconnlistener_enable(server->listener[i]);
 }
 
@@ -173,7 +173,7 @@ static void on_remind(evutil_socket_t fd, short what, void *context)
 {
 	struct control_server *server = context;
 
-	if (server->handshakes)
+	if (server->handshakes != NULL)
 		control_handshakes_remind(server->handshakes, lb_config_get(server->lb));
 }
 
@@ -198,7 +198,7 @@ static struct evconnlistener *listen_on(struct control_server *server, int fd, c
 		evconnlistener_new(server->base, server_on_accept, server,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, fd);
 
-	if (listener) {
+	if (listener != NULL) {
 		evconnlistener_set_error_cb(listener, server_on_accept_error);
 		return listener;
 	}
@@ -237,7 +237,7 @@ static int open_unix(struct control_server *server, enum control_role role, cons
 		return fd;
 	remember_socket(server, role, path);
 	server->listener[role] = listen_on(server, fd, error, error_size);
-	return server->listener[role] ? 0 : -EIO;
+	return server->listener[role] != NULL ? 0 : -EIO;
 }
 
 static int open_listeners(struct control_server *server, char *error, size_t error_size)
@@ -250,7 +250,7 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 		server->handshakes =
 			control_handshakes_create(server->base, config, on_admit, server,
 						  &server->refusals, error, error_size);
-		if (!server->handshakes)
+		if (server->handshakes == NULL)
 			return -EINVAL;
 	}
 	rc = open_unix(server, CONTROL_OPERATOR, config->control_socket, config->control_group,
@@ -264,7 +264,7 @@ static int open_listeners(struct control_server *server, char *error, size_t err
 	if (fd < 0)
 		return fd;
 	listener[CONTROL_AGENT] = listen_on(server, fd, error, error_size);
-	return listener[CONTROL_AGENT] ? 0 : -EIO;
+	return listener[CONTROL_AGENT] != NULL ? 0 : -EIO;
 }
 
 /* Warn at every start about a port that takes agents without certificate or token. */
@@ -274,7 +274,7 @@ static void warn_of_strangers(const struct control_server *server)
 	bool loopback =
 		at->family == 4 ? at->addr.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&at->addr);
 
-	if (!server->handshakes && !loopback)
+	if (server->handshakes == NULL && !loopback)
 		rte_log(RTE_LOG_WARNING, control_log,
 			"control: agents=plain: anyone who reaches the agents' port may register a "
 			"worker and read requests; set control.tls or control.token_file\n");
@@ -299,18 +299,18 @@ static bool make_timers(struct control_server *server)
 	const struct timeval period = {.tv_sec = WINDOW_PERIOD_MS / 1000}, day = {.tv_sec = 86400};
 
 	server->reminder = event_new(server->base, -1, EV_PERSIST, on_remind, server);
-	if (server->reminder)
+	if (server->reminder != NULL)
 		event_add(server->reminder, &day);
 	server->retry = evtimer_new(server->base, on_retry, server);
 	server->sampler = event_new(server->base, -1, EV_PERSIST, on_sample, server);
-	if (server->reminder && server->retry && server->sampler &&
+	if (server->reminder != NULL && server->retry != NULL && server->sampler != NULL &&
 	    event_add(server->sampler, &period) == 0)
 		return true;
-	if (server->reminder)
+	if (server->reminder != NULL)
 		event_free(server->reminder);
-	if (server->retry)
+	if (server->retry != NULL)
 		event_free(server->retry);
-	if (server->sampler)
+	if (server->sampler != NULL)
 		event_free(server->sampler);
 	return false;
 }
@@ -320,16 +320,16 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 {
 	struct control_server *server = calloc(1, sizeof(*server));
 
-	if (server) {
+	if (server != NULL) {
 		server->lb = lb;
 		server->base = base;
 		server->hello_ms = CONTROL_HELLO_S * 1000;
 	}
-	if (server)
+	if (server != NULL)
 		server->window = window_create();
-	if (!server || !server->window || !make_timers(server)) {
+	if (server == NULL || server->window == NULL || !make_timers(server)) {
 		snprintf(error, error_size, "out of memory for the control server");
-		if (server)
+		if (server != NULL)
 			window_destroy(server->window);
 		free(server);
 		return NULL;
@@ -348,18 +348,19 @@ struct control_server *control_server_create(struct lb *lb, struct event_base *b
 	log_listeners(server);
 	server->http = control_http_create(
 		lb, server->window, base, server->start_ms,
-		server->handshakes ? control_handshakes_not_after(server->handshakes) : NULL,
+		server->handshakes != NULL ? control_handshakes_not_after(server->handshakes)
+					   : NULL,
 		&server->refusals);
 	return server;
 }
 
 void control_server_destroy(struct control_server *server)
 {
-	if (!server)
+	if (server == NULL)
 		return;
 	control_http_destroy(server->http);
 	for (unsigned int i = 0; i < CONTROL_ROLES; i++)
-		if (server->listener[i])
+		if (server->listener[i] != NULL)
 			evconnlistener_free(server->listener[i]);
 	remove_socket(server, CONTROL_OPERATOR, lb_config_get(server->lb)->control_socket);
 	remove_socket(server, CONTROL_READER, lb_config_get(server->lb)->control_read_only_socket);
@@ -390,7 +391,7 @@ bool control_server_has_tls(const struct control_server *server)
 
 int control_server_tls_reload(struct control_server *server, char *error, size_t error_size)
 {
-	if (!server->handshakes)
+	if (server->handshakes == NULL)
 		return 0;
 	return control_handshakes_reload(server->handshakes, lb_config_get(server->lb), error,
 					 error_size);

@@ -14,7 +14,7 @@ static char *print(const struct bpf_program *program)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
+	if (out == NULL)
 		return NULL;
 	fprintf(out, "%u", program->bf_len);
 	for (unsigned int i = 0; i < program->bf_len; i++)
@@ -32,7 +32,7 @@ char *cli_capture_filter(const char *expression, char *error, size_t size)
 	struct bpf_program program;
 	char *text = NULL;
 
-	if (!pcap) {
+	if (pcap == NULL) {
 		snprintf(error, size, "out of memory");
 		return NULL;
 	}

@@ -16,11 +16,11 @@ static int act(struct cli *cli, const char *method)
 	json_t *services = json_array(), *result;
 	char names[CLI_VALUE_MAX];
 
-	for (char **more = cli->more; *more; more++)
+	for (char **more = cli->more; *more != NULL; more++)
 		json_array_append_new(services, json_string(*more));
 	result = cli_call(cli, method,
 			  json_pack("{s:s, s:o}", "name", cli->name, "services", services));
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
@@ -51,7 +51,7 @@ static int assign_compare_rows(const void *a, const void *b)
 	for (size_t i = 0; i < CLI_COUNT_OF(keys); i++) {
 		const char *s = json_string_value(json_object_get(*x, keys[i]));
 		const char *t = json_string_value(json_object_get(*y, keys[i]));
-		int order = !s || !t ? !s - !t : strverscmp(s, t);
+		int order = s == NULL || t == NULL ? (s == NULL) - (t == NULL) : strverscmp(s, t);
 
 		if (order != 0)
 			return order;
@@ -64,7 +64,7 @@ static void sort(json_t *rows)
 	size_t n = json_array_size(rows);
 	json_t **row = calloc(n + 1, sizeof(*row));
 
-	if (!row)
+	if (row == NULL)
 		return;
 	for (size_t i = 0; i < n; i++)
 		row[i] = json_incref(json_array_get(rows, i));

@@ -30,8 +30,8 @@ static json_t *file_for_people(const struct cli *cli)
 {
 	char *folder = to_stdout(cli) || *cli->file == '/' ? NULL : getcwd(NULL, 0), place[256];
 
-	snprintf(place, sizeof(place), "%s%s%s", folder ? folder : "", folder ? "/" : "",
-		 to_stdout(cli) ? "a pipe" : cli->file);
+	snprintf(place, sizeof(place), "%s%s%s", folder != NULL ? folder : "",
+		 folder != NULL ? "/" : "", to_stdout(cli) ? "a pipe" : cli->file);
 	free(folder);
 	for (char *c = place; *c; c++)
 		if (*c < ' ' || *c > '~')
@@ -55,10 +55,10 @@ static json_t *make_params(struct cli *cli)
 	capture_add_number(params, "snaplen", cli->snaplen);
 	capture_add_number(params, "count", cli->limit);
 	capture_add_number(params, "seconds", cli->seconds);
-	if (!cli->filter)
+	if (cli->filter == NULL)
 		return params;
 	program = cli_capture_filter(cli->filter, error, sizeof(error));
-	if (!program) {
+	if (program == NULL) {
 		cli_error("--filter: %s", error);
 		json_decref(params);
 		return NULL;
@@ -110,7 +110,7 @@ static int ask_to_stop(struct cli *cli, json_int_t capture, bool *asked)
 	*asked = true;
 	result = cli_call(cli, "capture.stop", json_pack("{s:I}", "capture", capture));
 	json_decref(result);
-	return result ? 0 : 1;
+	return result != NULL ? 0 : 1;
 }
 
 /* From the socket to the file, until the capture is over. An exit status. */
@@ -118,7 +118,7 @@ static int capture_copy(struct cli *cli, json_int_t capture, int in, int out)
 {
 	char *data = malloc(CHUNK);
 	bool asked = false, began = false;
-	int rc = data ? 0 : cli_error("out of memory");
+	int rc = data != NULL ? 0 : cli_error("out of memory");
 
 	while (rc == 0) {
 		struct pollfd poller = {.fd = in, .events = POLLIN};
@@ -145,7 +145,7 @@ static const char *state_of(const json_t *status)
 {
 	const char *state = json_string_value(json_object_get(status, "state"));
 
-	return state ? state : "unknown";
+	return state != NULL ? state : "unknown";
 }
 
 static int print_end(struct cli *cli, json_t *status)
@@ -178,7 +178,7 @@ static int tell_end(struct cli *cli, json_int_t capture)
 
 	for (;;) {
 		status = cli_call(cli, "capture.read", json_pack("{s:I}", "capture", capture));
-		if (!status)
+		if (status == NULL)
 			return 1;
 		done = json_is_true(json_object_get(status, "done"));
 		if (done)
@@ -218,9 +218,9 @@ static int capture_take(struct cli *cli, json_int_t capture)
 
 static int check_use(const struct cli *cli)
 {
-	if (!cli->port)
+	if (cli->port == NULL)
 		return cli_usage_error("capture: which port? give --port NAME");
-	if (!cli->file)
+	if (cli->file == NULL)
 		return cli_usage_error("capture: where to? give --file FILE");
 	if (*cli->file == '\0')
 		return cli_usage_error("--file: give a name");
@@ -243,8 +243,8 @@ int cli_capture(struct cli *cli)
 	if (rc != 0)
 		return rc;
 	params = make_params(cli);
-	result = params ? cli_call(cli, "capture.start", params) : NULL;
-	if (!result)
+	result = params != NULL ? cli_call(cli, "capture.start", params) : NULL;
+	if (result == NULL)
 		return 1;
 	capture = json_integer_value(json_object_get(result, "capture"));
 	json_decref(result);

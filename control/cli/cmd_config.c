@@ -23,10 +23,10 @@ static json_t *call_with_file(struct cli *cli, const char *method)
 {
 	char path[PATH_MAX];
 
-	if (!cli->name)
+	if (cli->name == NULL)
 		return cli_call(cli, method, NULL);
 	/* The daemon reads it, and is somewhere else. */
-	if (!realpath(cli->name, path)) {
+	if (realpath(cli->name, path) == NULL) {
 		cli_error("%s: %s", cli->name, strerror(errno));
 		return NULL;
 	}
@@ -50,7 +50,7 @@ static const char *file_of(const json_t *result)
 {
 	const char *file = json_string_value(json_object_get(result, "file"));
 
-	return file ? file : "-";
+	return file != NULL ? file : "-";
 }
 
 static const char *plural(const json_t *result)
@@ -95,12 +95,12 @@ int cli_config_check(struct cli *cli)
 	if (cli->client == NULL)
 		return config_check_alone(cli);
 	result = call_with_file(cli, "config.check");
-	if (!result)
+	if (result == NULL)
 		return 1;
 	reason = json_string_value(json_object_get(result, "reason"));
 	if (cli->json)
 		cli_print_json(cli, result);
-	else if (reason)
+	else if (reason != NULL)
 		fprintf(cli->out, "%s: good, but cannot be applied: %s\n", file_of(result), reason);
 	else
 		fprintf(cli->out, "%s: good, %zu change%s\n", file_of(result),
@@ -113,7 +113,7 @@ int cli_config_diff(struct cli *cli)
 {
 	json_t *result = call_with_file(cli, "config.diff");
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
@@ -129,7 +129,7 @@ int cli_config_apply(struct cli *cli)
 {
 	json_t *result = call_with_file(cli, "config.apply");
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json) {
 		cli_print_json(cli, result);

@@ -62,7 +62,7 @@ json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows)
 	flow_add_number(filters, "min_idle_s", cli->min_idle_s);
 	json_object_update(params, filters);
 	json_decref(filters);
-	page = cli_call_rows(walk->cli, walk->method, params, rows ? "flows" : NULL, rows);
+	page = cli_call_rows(walk->cli, walk->method, params, rows != NULL ? "flows" : NULL, rows);
 	walk->cursor = json_integer_value(json_object_get(page, "cursor"));
 	walk->done = json_is_true(json_object_get(page, "done"));
 	return page;
@@ -136,7 +136,7 @@ static int print_as_they_come(struct cli_walk *walk, uint64_t limit, struct outp
 		struct scan rows;
 		json_t *page = list_next(walk, limit - o->rows, !o->cli->json, &rows);
 
-		if (!page)
+		if (page == NULL)
 			return 1;
 		print_text_rows(o, json_object_get(page, "columns"), rows);
 		json_decref(page);
@@ -166,7 +166,7 @@ static int print_sorted(struct cli_walk *walk, uint64_t limit, struct output *o)
 	while (!walk->done) {
 		json_t *page = list_next(walk, PAGE, true, NULL);
 
-		if (!page)
+		if (page == NULL)
 			break;
 		json_decref(names);
 		names = json_incref(json_object_get(page, "columns"));
@@ -191,8 +191,8 @@ int cli_flows_list(struct cli *cli)
 	int rc;
 
 	if (!limit)
-		limit = cli->sort || cli->watch ? LIMIT_DEFAULT : UINT64_MAX;
-	if (cli->sort)
+		limit = cli->sort != NULL || cli->watch ? LIMIT_DEFAULT : UINT64_MAX;
+	if (cli->sort != NULL)
 		rc = print_sorted(&walk, limit, &o);
 	else
 		rc = print_as_they_come(&walk, limit, &o);
@@ -228,7 +228,7 @@ int cli_flows_top(struct cli *cli)
 	while (!walk.done) {
 		json_t *page = cli_walk_next(&walk, top_params(cli, &top), NULL);
 
-		if (!page)
+		if (page == NULL)
 			break;
 		cli_top_add(&top, json_object_get(page, "flows"));
 		json_decref(page);
@@ -310,13 +310,13 @@ int cli_flows_count(struct cli *cli)
 	while (!walk.done) {
 		json_t *page = cli_walk_next(&walk, json_pack("{s:s*}", "by", cli->by), NULL);
 
-		if (!page)
+		if (page == NULL)
 			break;
 		count += json_integer_value(json_object_get(page, "count"));
 		add_groups(sums, json_object_get(page, "groups"));
 		json_decref(page);
 	}
-	if (walk.done && cli->by)
+	if (walk.done && cli->by != NULL)
 		print_groups(cli, sums, count);
 	else if (walk.done)
 		fprintf(cli->out,

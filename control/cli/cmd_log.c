@@ -19,9 +19,9 @@ int cli_log_show(struct cli *cli)
 /* [MODULE] LEVEL: with one word it is the level. */
 int cli_log_level(struct cli *cli)
 {
-	json_t *params = json_pack("{s:s}", "level", cli->value ? cli->value : cli->name);
+	json_t *params = json_pack("{s:s}", "level", cli->value != NULL ? cli->value : cli->name);
 
-	if (cli->value)
+	if (cli->value != NULL)
 		json_object_set_new(params, "module", json_string(cli->name));
 	return print_modules(cli, cli_call(cli, "log.level", params));
 }

@@ -115,7 +115,7 @@ static void print_drops(struct cli *cli, const json_t *result)
 	const char *name;
 	size_t n = 0;
 
-	if (!row)
+	if (row == NULL)
 		goto done;
 	json_object_foreach (reasons, name, text) {
 		json_int_t sum = sum_of_drops(json_object_get(result, "lcores"), name);
@@ -175,7 +175,7 @@ int cli_stats(struct cli *cli)
 	bool all = cli->all || !cli->json;
 	json_t *result = cli_call(cli, "stats.show", json_pack("{s:b}", "all", all));
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);

@@ -99,11 +99,11 @@ static json_t *sorted(const json_t *rows, struct order *order)
 	size_t n = json_array_size(rows);
 	json_t **row = calloc(n + 1, sizeof(*row)), *out = json_array();
 
-	for (size_t i = 0; row && i < n; i++)
+	for (size_t i = 0; row != NULL && i < n; i++)
 		row[i] = json_array_get(rows, i);
-	if (row)
+	if (row != NULL)
 		qsort_r(row, n, sizeof(*row), top_compare_rows, order);
-	for (size_t i = 0; row && i < n; i++)
+	for (size_t i = 0; row != NULL && i < n; i++)
 		json_array_append(out, row[i]);
 	free(row);
 	return out;
@@ -186,7 +186,7 @@ static int once(struct cli *cli, struct order *order)
 {
 	json_t *result = cli_call(cli, "status.show", NULL);
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, json_object_get(result, "status"));
@@ -265,7 +265,7 @@ static int paint(struct cli *cli, struct order *order)
 	int rc;
 
 	cli->out = open_memstream(&text, &size);
-	if (!cli->out)
+	if (cli->out == NULL)
 		return cli_error("out of memory");
 	rc = once(cli, order);
 	fprintf(cli->out,

@@ -18,7 +18,7 @@ static bool is_step(const json_t *event, const char *step)
 {
 	const char *name = json_string_value(json_object_get(event, "step"));
 
-	return name && strcmp(name, step) == 0;
+	return name != NULL && strcmp(name, step) == 0;
 }
 
 static void print_event(struct cli *cli, const json_t *event)
@@ -33,7 +33,7 @@ static void print_event(struct cli *cli, const json_t *event)
 	fprintf(cli->out, "%12.1f us  lcore %lld  %-16s  %-8s  %s\n",
 		json_number_value(json_object_get(event, "at_ns")) / 1000,
 		(long long)json_integer_value(json_object_get(event, "lcore")),
-		request ? request : "-", json_string_value(json_object_get(event, "step")),
+		request != NULL ? request : "-", json_string_value(json_object_get(event, "step")),
 		json_string_value(json_object_get(event, "what")));
 }
 
@@ -50,7 +50,7 @@ static long read_events(struct cli *cli, json_int_t trace, json_int_t *lost)
 	size_t i;
 	long ends = 0;
 
-	if (!result)
+	if (result == NULL)
 		return -1;
 	json_array_foreach (json_object_get(result, "events"), i, event) {
 		print_event(cli, event);
@@ -90,10 +90,10 @@ int cli_trace(struct cli *cli)
 	json_int_t trace;
 	int rc;
 
-	if (!cli->flow)
+	if (cli->flow == NULL)
 		return cli_usage_error("trace: which flow? give --flow CLIENT:PORT[,VIP:PORT]");
 	result = cli_call(cli, "trace.start", json_pack("{s:s, s:s*}", "flow", cli->flow, "zone", cli->zone));
-	if (!result)
+	if (result == NULL)
 		return 1;
 	trace = json_integer_value(json_object_get(result, "trace"));
 	json_decref(result);

@@ -110,7 +110,7 @@ static const char *state_name(const json_t *result)
 {
 	const char *state = json_string_value(cli_member(result, "worker.state"));
 
-	return state ? state : "?";
+	return state != NULL ? state : "?";
 }
 
 static bool is_drained(const json_t *result)
@@ -137,13 +137,13 @@ static json_t *find_setting(struct cli *cli)
 	json_t *all = cli_call(cli, "workers.settings", NULL), *row, *found = NULL;
 	size_t i;
 
-	if (!all)
+	if (all == NULL)
 		return NULL;
 	json_array_foreach (json_object_get(all, "settings"), i, row)
 		if (strcmp(json_string_value(json_object_get(row, "name")), cli->name) == 0)
 			found = json_incref(row);
 	json_decref(all);
-	return found ? found : json_null();
+	return found != NULL ? found : json_null();
 }
 
 /* How <name> is now: what workers.drain replied, anew. NULL after an error message. */
@@ -155,12 +155,13 @@ static json_t *look_again(struct cli *cli)
 					  json_pack("{s:s}", "name", cli->name), &code, error,
 					  sizeof(error));
 
-	if (now)
+	if (now != NULL)
 		return now;
 	if (code == CONTROL_ERROR_NOT_FOUND) {
 		json_t *setting = find_setting(cli);
 
-		return setting ? json_pack("{s:n, s:o}", "worker", "setting", setting) : NULL;
+		return setting != NULL ? json_pack("{s:n, s:o}", "worker", "setting", setting)
+				       : NULL;
 	}
 	cli_daemon_error(error);
 	return NULL;
@@ -180,7 +181,7 @@ static json_t *wait_until_drained(struct cli *cli, json_t *result)
 {
 	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
 
-	while (result && !is_decided(result) && clock_now_ms() < end) {
+	while (result != NULL && !is_decided(result) && clock_now_ms() < end) {
 		show_progress(cli, result, false);
 		control_client_wait(cli->client, DRAIN_POLL_MS);
 		json_decref(result);
@@ -239,12 +240,12 @@ int cli_workers_drain(struct cli *cli)
 	char text[128] = "not registered; drained when it is";
 	int status = 0;
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (json_is_object(json_object_get(result, "worker"))) {
 		if (!cli->no_wait)
 			result = wait_until_drained(cli, result);
-		if (!result)
+		if (result == NULL)
 			return 1;
 		status = conclude(cli, result, text, sizeof(text));
 	}
@@ -260,7 +261,7 @@ static int set_one(struct cli *cli, const char *method, json_t *params, const ch
 {
 	json_t *result = cli_call(cli, method, params);
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
@@ -302,7 +303,7 @@ int cli_workers_set(struct cli *cli)
 	char *end;
 	long weight;
 
-	if (!number)
+	if (number == NULL)
 		return cli_usage_error("workers set: cannot set '%s'; give weight=N", cli->value);
 	weight = strtol(number, &end, 10);
 	if (end == number || *end != '\0')

@@ -88,10 +88,10 @@ static void print_command(FILE *out, const struct cli_command *c)
 	char words[64], form[OPTION_FORM_MAX];
 	const char *text = about(cli_command_words(c, words, sizeof(words)));
 
-	fprintf(out, "usage: doorbell %s%s%s%s%s%s\n", words, c->operand ? " " : "",
-		c->operand ? c->operand : "", c->more ? " " : "", c->more ? c->more : "",
-		c->options ? " [options]" : "");
-	if (text)
+	fprintf(out, "usage: doorbell %s%s%s%s%s%s\n", words, c->operand != NULL ? " " : "",
+		c->operand != NULL ? c->operand : "", c->more != NULL ? " " : "",
+		c->more != NULL ? c->more : "", c->options ? " [options]" : "");
+	if (text != NULL)
 		print_plain(out, text, "  ");
 	else
 		fprintf(out, "  %s\n", c->help);
@@ -102,7 +102,7 @@ static void print_command(FILE *out, const struct cli_command *c)
 			option_needs_value(&cli_options[o]) ? "=" : "",
 			option_form(&cli_options[o], form));
 		text = cli_option_text(o, c);
-		if (text)
+		if (text != NULL)
 			print_plain(out, text, "      ");
 	}
 }
@@ -113,7 +113,8 @@ unsigned int cli_help_print(FILE *out, const char *object, const char *verb)
 	unsigned int n = 0;
 
 	for (size_t i = 0; cli_command_get(i, &c); i++) {
-		if (strcmp(c.object, object) != 0 || (verb && c.verb && strcmp(c.verb, verb) != 0))
+		if (strcmp(c.object, object) != 0 ||
+		    (verb != NULL && c.verb != NULL && strcmp(c.verb, verb) != 0))
 			continue;
 		if (n++ > 0)
 			fputc('\n', out);
@@ -141,8 +142,9 @@ static bool put_method(const char *word, size_t n, char *buf, size_t size)
 	char method[64];
 
 	for (size_t i = 0; cli_command_get(i, &c); i++) {
-		snprintf(method, sizeof(method), "%s.%s", c.object, c.verb ? c.verb : "");
-		if (c.operand || !c.verb || strlen(method) != n || memcmp(method, word, n) != 0)
+		snprintf(method, sizeof(method), "%s.%s", c.object, c.verb != NULL ? c.verb : "");
+		if (c.operand != NULL || c.verb == NULL || strlen(method) != n ||
+		    memcmp(method, word, n) != 0)
 			continue;
 		snprintf(buf, size, "'doorbell %s %s'", c.object, c.verb);
 		return true;

@@ -148,7 +148,7 @@ json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const
 	json_t *result = control_client_call_rows(cli->client, method, params, member, rows, &code,
 						  error, sizeof(error));
 
-	if (!result)
+	if (result == NULL)
 		cli_daemon_error(error);
 	return result;
 }
@@ -202,8 +202,9 @@ static void print_help(FILE *out)
 		const struct command *c = &commands[i];
 		char words[64];
 
-		snprintf(words, sizeof(words), "%s %s %s %s", c->object, c->verb ? c->verb : "",
-			 c->operand ? c->operand : "", c->more ? c->more : "");
+		snprintf(words, sizeof(words), "%s %s %s %s", c->object,
+			 c->verb != NULL ? c->verb : "", c->operand != NULL ? c->operand : "",
+			 c->more != NULL ? c->more : "");
 		fprintf(out, "  %-28s %s\n", words, c->help);
 	}
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
@@ -230,8 +231,8 @@ static void print_commands(void)
 	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
 		const struct command *c = &commands[i];
 
-		printf("%s %s %s", c->object, c->verb ? c->verb : "-",
-		       c->operand ? c->operand : "-");
+		printf("%s %s %s", c->object, c->verb != NULL ? c->verb : "-",
+		       c->operand != NULL ? c->operand : "-");
 		for (int o = 0; o < CLI_OPTIONS; o++)
 			if (c->options & CLI_BIT(o))
 				option_print_name(&cli_options[o]);
@@ -253,15 +254,16 @@ static const char *words_after(const char *object, char *buf, size_t size)
 	buf[0] = '\0';
 	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
 		const struct command *c = &commands[i];
-		const char *word = object ? c->verb : c->object;
+		const char *word = object != NULL ? c->verb : c->object;
 
-		if ((object && strcmp(c->object, object) != 0) || strcmp(word, last) == 0)
+		if ((object != NULL && strcmp(c->object, object) != 0) || strcmp(word, last) == 0)
 			continue;
 		last = word;
 		if (at < size)
-			at += (size_t)snprintf(buf + at, size - at, "%s%s%s%s", at ? ", " : "",
-					       word, object && c->operand ? " " : "",
-					       object && c->operand ? c->operand : "");
+			at += (size_t)snprintf(
+				buf + at, size - at, "%s%s%s%s", at ? ", " : "", word,
+				object != NULL && c->operand != NULL ? " " : "",
+				object != NULL && c->operand != NULL ? c->operand : "");
 	}
 	return buf;
 }
@@ -273,7 +275,7 @@ static const struct command *find_command(char ***words)
 	bool known = false;
 	char list[256];
 
-	if (!object) {
+	if (object == NULL) {
 		print_help(stderr);
 		return NULL;
 	}
@@ -284,15 +286,15 @@ static const struct command *find_command(char ***words)
 		if (strcmp(c->object, object) != 0)
 			continue;
 		known = true;
-		if (c->verb && (!verb || strcmp(c->verb, verb) != 0))
+		if (c->verb != NULL && (verb == NULL || strcmp(c->verb, verb) != 0))
 			continue;
-		*words += c->verb ? 2 : 1;
+		*words += c->verb != NULL ? 2 : 1;
 		return c;
 	}
 	if (!known)
 		cli_usage_error("no object '%s'; objects are: %s", object,
 				words_after(NULL, list, sizeof(list)));
-	else if (verb)
+	else if (verb != NULL)
 		cli_usage_error("%s has no verb '%s'; verbs are: %s", object, verb,
 				words_after(object, list, sizeof(list)));
 	else
@@ -317,21 +319,21 @@ static int check_operands(const struct command *c, const char *verb, char **rest
 {
 	unsigned int n = 0;
 
-	while (rest[n])
+	while (rest[n] != NULL)
 		n++;
 	if (n < operands(c, true))
 		return n == 0 ? cli_usage_error("%s %s: which one? give its name", c->object, verb)
 			      : cli_usage_error("%s %s: give %s", c->object, verb, c->operand);
 	if (n > operands(c, false))
 		return cli_usage_error("'%s%s%s' does not take '%s'; see doorbell help %s",
-				       c->object, c->verb ? " " : "", verb,
+				       c->object, c->verb != NULL ? " " : "", verb,
 				       rest[operands(c, false)], c->object);
 	return 0;
 }
 
 static int check_use(const struct command *c, uint64_t given, bool json, char **rest)
 {
-	const char *verb = c->verb ? c->verb : "", *blank = c->verb ? " " : "";
+	const char *verb = c->verb != NULL ? c->verb : "", *blank = c->verb != NULL ? " " : "";
 
 	for (int o = 0; o < CLI_OPTIONS; o++)
 		if (given & CLI_BIT(o) & ~c->options)
@@ -341,12 +343,12 @@ static int check_use(const struct command *c, uint64_t given, bool json, char **
 	if (given & CLI_BIT(CLI_STREAM) && (!json || given & (CLI_BIT(CLI_SORT) | WATCH)))
 		return cli_usage_error(
 			"--stream: give --json with it, and neither --sort nor --watch");
-	if (c->more)
+	if (c->more != NULL)
 		return rest[0] == NULL
 			       ? cli_usage_error("%s %s: which one? give its name", c->object, verb)
-		       : rest[1] ? 0
-				 : cli_usage_error("%s %s: give %s after the name", c->object, verb,
-						   c->more);
+		       : rest[1] != NULL ? 0
+					 : cli_usage_error("%s %s: give %s after the name",
+							   c->object, verb, c->more);
 	return check_operands(c, verb, rest);
 }
 
@@ -364,7 +366,7 @@ static int run_command(struct cli *cli, const struct command *c)
 	cli->out = stdout;
 	if (!c->alone) {
 		cli->client = control_client_connect(cli->socket, error, sizeof(error));
-		if (!cli->client && !may_be_alone(cli, c))
+		if (cli->client == NULL && !may_be_alone(cli, c))
 			return cli_error(
 				"%s%s", error,
 				c->run == cli_config_check
@@ -411,7 +413,7 @@ static int print_help_of(char **words)
 {
 	char list[256];
 
-	if (!words[0]) {
+	if (words[0] == NULL) {
 		print_help(stdout);
 		return EXIT_SUCCESS;
 	}
@@ -428,7 +430,7 @@ const char *cli_default_socket(void)
 {
 	const char *path = getenv("DOORBELL_SOCKET");
 
-	return path && *path ? path : CONTROL_SOCKET;
+	return path != NULL && *path ? path : CONTROL_SOCKET;
 }
 
 int main(int argc, char **argv)
@@ -461,13 +463,13 @@ int main(int argc, char **argv)
 	if (cli.make != NULL)
 		return cli_make(cli.make);
 	c = find_command(&argv);
-	if (!c)
+	if (c == NULL)
 		return EXIT_USAGE;
 	rc = check_use(c, given, cli.json, argv);
 	if (rc != 0)
 		return rc;
 	cli.name = argv[0];
-	cli.value = argv[0] ? argv[1] : NULL;
-	cli.more = argv[0] ? argv + 1 : NULL;
+	cli.value = argv[0] != NULL ? argv[1] : NULL;
+	cli.more = argv[0] != NULL ? argv + 1 : NULL;
 	return run_command(&cli, c);
 }

@@ -8,7 +8,8 @@
 
 const char *cli_command_words(const struct cli_command *c, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s%s%s", c->object, c->verb ? " " : "", c->verb ? c->verb : "");
+	snprintf(buf, size, "%s%s%s", c->object, c->verb != NULL ? " " : "",
+		 c->verb != NULL ? c->verb : "");
 	return buf;
 }
 
@@ -16,7 +17,7 @@ bool cli_list_has(const char *list, char separator, const char *word)
 {
 	size_t n = strlen(word);
 
-	for (const char *at = list; (at = strstr(at, word)); at++)
+	for (const char *at = list; (at = strstr(at, word)) != NULL; at++)
 		if ((at == list || at[-1] == separator) && (at[n] == '\0' || at[n] == separator))
 			return true;
 	return false;
@@ -56,7 +57,7 @@ const char *cli_option_text(int option, const struct cli_command *c)
 	cli_command_words(c, words, sizeof(words));
 	for (size_t i = 0; i < cli_n_option_abouts; i++) {
 		const struct cli_option_about *a = &cli_option_abouts[i];
-		int fits = !a->command                          ? 1
+		int fits = a->command == NULL                   ? 1
 			   : strcmp(a->command, c->object) == 0 ? 2
 			   : strcmp(a->command, words) == 0     ? 3
 								: 0;
@@ -95,7 +96,7 @@ static void print_options(const struct cli_command *c, uint64_t options)
 	for (int o = 0; o < CLI_OPTIONS; o++) {
 		const char *text = options & CLI_BIT(o) ? cli_option_text(o, c) : NULL;
 
-		if (!text)
+		if (text == NULL)
 			continue;
 		printf(".It Fl -%s", cli_options[o].name);
 		print_value(option_form(&cli_options[o], form));
@@ -132,7 +133,8 @@ static void print_topic(const struct cli_topic *topic)
 	struct cli_command c, any = {0};
 	char words[64];
 
-	printf(".Ss %s\n%s.Bl -tag -width Ds\n", topic->title, topic->before ? topic->before : "");
+	printf(".Ss %s\n%s.Bl -tag -width Ds\n", topic->title,
+	       topic->before != NULL ? topic->before : "");
 	for (size_t i = 0; cli_command_get(i, &c); i++) {
 		const char *text;
 
@@ -141,11 +143,11 @@ static void print_topic(const struct cli_topic *topic)
 		any = c;
 		text = about(cli_command_words(&c, words, sizeof(words)));
 		printf(".It Cm %s", words);
-		if (c.operand)
+		if (c.operand != NULL)
 			print_operands(c.operand);
-		if (c.more)
+		if (c.more != NULL)
 			printf(" Ar %s", c.more);
-		if (text)
+		if (text != NULL)
 			printf("\n%s", text);
 		else
 			printf("\n%s\n", c.help);
@@ -153,10 +155,10 @@ static void print_topic(const struct cli_topic *topic)
 	}
 	printf(".El\n");
 	if (common) {
-		printf(".Pp\n%s", topic->all ? topic->all : "All take:\n");
+		printf(".Pp\n%s", topic->all != NULL ? topic->all : "All take:\n");
 		print_options(&any, common);
 	}
-	if (topic->after)
+	if (topic->after != NULL)
 		printf(".Pp\n%s", topic->after);
 }
 
@@ -191,7 +193,7 @@ static void print_completion_values(void)
 		if (!option_needs_value(&cli_options[o]) || o == CLI_BY || o == CLI_DEVICE)
 			continue;
 		printf("\t--%s) ", cli_options[o].name);
-		if (!words)
+		if (words == NULL)
 			printf("COMPREPLY=() ;;\n");
 		else if (strcmp(words, "files") == 0)
 			printf("COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n");

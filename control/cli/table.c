@@ -8,7 +8,7 @@ json_t *cli_member(const json_t *object, const char *path)
 {
 	const char *dot = strchr(path, '.');
 
-	if (!dot)
+	if (dot == NULL)
 		return json_object_get(object, path);
 	return cli_member(json_object_getn(object, path, (size_t)(dot - path)), dot + 1);
 }
@@ -125,7 +125,7 @@ void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows)
 	size_t i;
 
 	cells_open(&cells);
-	if (!cells.out)
+	if (cells.out == NULL)
 		return;
 	json_array_foreach (rows, i, row)
 		for (unsigned int c = 0; c < table->n; c++) {
@@ -148,7 +148,7 @@ size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows
 	size_t n = 0;
 
 	cells_open(&cells);
-	if (!cells.out)
+	if (cells.out == NULL)
 		return 0;
 	for (; scan_element(&rows, &row); n++) {
 		/* what has no place in the row has no text, either */

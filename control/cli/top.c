@@ -12,7 +12,7 @@ int cli_top_init(struct cli_top *top, size_t want, const char *field)
 {
 	*top = (struct cli_top){.want = want, .field = field};
 	top->row = calloc(2 * want, sizeof(*top->row));
-	if (top->row)
+	if (top->row != NULL)
 		return 0;
 	cli_error("out of memory for %zu rows", want);
 	return -ENOMEM;

@@ -166,7 +166,7 @@ static void format_names(const json_t *names, struct out *out)
 
 	json_array_foreach ((json_t *)names, i, name) {
 		put(out, i > 0 ? "," : "");
-		format_text(json_string_value(name) ? json_string_value(name) : "?", out);
+		format_text(json_string_value(name) != NULL ? json_string_value(name) : "?", out);
 	}
 	if (json_array_size(names) == 0)
 		put(out, "-");
@@ -181,7 +181,7 @@ static void format_pairs(const json_t *object, struct out *out)
 		put(out, comma);
 		format_text(key, out);
 		put(out, "=");
-		format_text(json_string_value(value) ? json_string_value(value) : "?", out);
+		format_text(json_string_value(value) != NULL ? json_string_value(value) : "?", out);
 		comma = ",";
 	}
 	if (json_object_size(object) == 0)
@@ -217,7 +217,7 @@ static bool format_simple(enum cli_format format, struct scan value, struct out 
 	char text[CLI_VALUE_MAX];
 	json_int_t number = 0;
 
-	if (n >= 2 && n < sizeof(text) && *value.at == '"' && !memchr(value.at, '\\', n)) {
+	if (n >= 2 && n < sizeof(text) && *value.at == '"' && memchr(value.at, '\\', n) == NULL) {
 		memcpy(text, value.at + 1, n - 2);
 		text[n - 2] = '\0';
 		format_text(text, out);

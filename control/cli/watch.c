@@ -40,7 +40,7 @@ int cli_watch(struct cli *cli, cli_run *run)
 		size_t size;
 
 		cli->out = open_memstream(&text, &size);
-		if (!cli->out)
+		if (cli->out == NULL)
 			return cli_error("out of memory");
 		rc = run(cli);
 		fclose(cli->out);

@@ -26,11 +26,11 @@ struct control_client *control_client_wrap(int fd, char *error, size_t error_siz
 	const struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
 	struct control_client *client = calloc(1, sizeof(*client));
 
-	if (!client)
+	if (client == NULL)
 		goto failed;
 	client->fd = fd;
 	client->in = fdopen(fd, "r");
-	if (!client->in)
+	if (client->in == NULL)
 		goto failed;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
@@ -77,7 +77,7 @@ struct control_client *control_client_connect(const char *path, char *error, siz
 
 void control_client_close(struct control_client *client)
 {
-	if (!client)
+	if (client == NULL)
 		return;
 	fclose(client->in);
 	free(client->line);
@@ -105,12 +105,12 @@ static int send_message(int fd, json_int_t id, const char *method, json_t *param
 	json_t *message =
 		json_pack("{s:s, s:o*, s:s, s:o*}", "jsonrpc", "2.0", "id",
 			  id ? json_integer(id) : NULL, "method", method, "params", params);
-	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	char *text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
 	size_t n;
 	int rc;
 
 	json_decref(message);
-	if (!text)
+	if (text == NULL)
 		return -ENOMEM;
 	n = strlen(text);
 	text[n] = '\n'; /* in the terminator's place: the length goes along */
@@ -149,15 +149,15 @@ static json_t *load_object(struct scan text, const char *name, struct scan *memb
 {
 	json_t *object = json_object();
 	struct scan key, value;
-	bool good = object;
+	bool good = object != NULL;
 
 	while (good && scan_next_member(&text, &key, &value)) {
 		char *key_text = strndup(key.at, (size_t)(key.end - key.at));
 
-		if (key_text && strcmp(key_text, name) == 0)
+		if (key_text != NULL && strcmp(key_text, name) == 0)
 			*member = value;
 		else
-			good = key_text &&
+			good = key_text != NULL &&
 			       json_object_set_new(object, key_text, load_value(value)) == 0;
 		free(key_text);
 	}
@@ -174,12 +174,12 @@ static json_t *load_reply(struct scan line, const char *member, struct scan *row
 	struct scan text = {NULL, NULL};
 	json_t *reply = load_object(line, "result", &text), *result;
 
-	if (!reply || !text.at)
+	if (reply == NULL || text.at == NULL)
 		return reply;
 	result = load_object(text, member, rows);
-	if (rows->at && *rows->at == '[') {
+	if (rows->at != NULL && *rows->at == '[') {
 		json_object_set_new(result, member, json_array());
-	} else if (rows->at) {
+	} else if (rows->at != NULL) {
 		json_decref(result);
 		result = load_value(text);
 		rows->at = rows->end = NULL;
@@ -200,11 +200,11 @@ static json_t *client_receive(struct control_client *client, const char *member,
 	n = getline(&client->line, &client->line_size, client->in);
 	if (n < 0)
 		return NULL;
-	if (member)
+	if (member != NULL)
 		message = load_reply((struct scan){client->line, client->line + n}, member, rows);
 	else
 		message = json_loadb(client->line, (size_t)n, 0, NULL);
-	if (!message)
+	if (message == NULL)
 		errno = EPROTO;
 	return message;
 }
@@ -225,7 +225,7 @@ static json_t *receive_reply(struct control_client *client, const char *member, 
 {
 	json_t *message;
 
-	while ((message = client_receive(client, member, rows))) {
+	while ((message = client_receive(client, member, rows)) != NULL) {
 		const json_t *id = json_object_get(message, "id");
 
 		/* an error with id null is about our line, too */
@@ -251,7 +251,7 @@ json_t *control_client_call_rows(struct control_client *client, const char *meth
 	int rc = send_message(client->fd, ++client->id, method, params);
 
 	*code = 0;
-	if (rows)
+	if (rows != NULL)
 		rows->at = rows->end = NULL;
 	/* a server that refused us said why before it closed: read that first */
 	if (rc != 0 && rc != -EPIPE) {
@@ -259,18 +259,19 @@ json_t *control_client_call_rows(struct control_client *client, const char *meth
 		return NULL;
 	}
 	reply = receive_reply(client, member, rows);
-	if (!reply) {
+	if (reply == NULL) {
 		snprintf(error, error_size, "lost doorbell-lb: %s", why_nothing_came(errno));
 		return NULL;
 	}
 	result = json_incref(json_object_get(reply, "result"));
-	if (!result) {
+	if (result == NULL) {
 		const char *message;
 
 		fault = json_object_get(reply, "error");
 		message = json_string_value(json_object_get(fault, "message"));
 		*code = (int)json_integer_value(json_object_get(fault, "code"));
-		snprintf(error, error_size, "%s", message ? message : "an error without a message");
+		snprintf(error, error_size, "%s",
+			 message != NULL ? message : "an error without a message");
 	}
 	json_decref(reply);
 	return result;

@@ -10,7 +10,7 @@ static void writer_begin(struct json_writer *w, const char *key)
 	if (w->comma)
 		text_add(w->out, ",", 1);
 	w->comma = true;
-	if (!key)
+	if (key == NULL)
 		return;
 	text_add(w->out, "\"", 1);
 	text_string(w->out, key);
@@ -87,7 +87,7 @@ void writer_string(struct json_writer *w, const char *key, const char *value)
 void writer_value(struct json_writer *w, const char *key, const json_t *value)
 {
 	writer_begin(w, key);
-	if (value)
+	if (value != NULL)
 		text_json(w->out, value);
 	else
 		w->out->failed = true;

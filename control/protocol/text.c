@@ -16,7 +16,7 @@ bool text_reserve(struct text *text, size_t n)
 	while (size - text->n < n)
 		size *= 2;
 	data = text->failed ? NULL : realloc(text->data, size);
-	if (!data) {
+	if (data == NULL) {
 		text->failed = true;
 		return false;
 	}
@@ -67,10 +67,10 @@ json_t *control_text(const char *text)
 	json_t *string = json_string(text);
 	char *copy;
 
-	if (string)
+	if (string != NULL)
 		return string;
 	copy = strdup(text);
-	if (!copy)
+	if (copy == NULL)
 		return NULL;
 	text_make_ascii(copy);
 	string = json_string(copy);

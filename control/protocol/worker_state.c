@@ -19,7 +19,7 @@ enum control_state control_state_find(const char *name)
 {
 	enum control_state state = 0;
 
-	while (state < CONTROL_STATES && (!name || strcmp(state_names[state], name) != 0))
+	while (state < CONTROL_STATES && (name == NULL || strcmp(state_names[state], name) != 0))
 		state++;
 	return state;
 }

@@ -18,7 +18,7 @@
 
 static bool given(const char *path)
 {
-	return path && *path;
+	return path != NULL && *path;
 }
 
 bool secure_wanted(const struct secure_files *files)
@@ -33,9 +33,10 @@ static bool context_fail(char *error, size_t size, const char *doing, const char
 {
 	unsigned long code = ERR_peek_last_error();
 
-	if (!why)
+	if (why == NULL)
 		why = code ? ERR_reason_error_string(code) : NULL;
-	snprintf(error, size, "%s %s: %s", doing, path, why ? why : "it is not in PEM format");
+	snprintf(error, size, "%s %s: %s", doing, path,
+		 why != NULL ? why : "it is not in PEM format");
 	ERR_clear_error();
 	return false;
 }
@@ -177,7 +178,7 @@ SSL_CTX *secure_context(enum secure_side side, const struct secure_files *files,
 		return NULL;
 	}
 	context = SSL_CTX_new(side == SECURE_AGENT ? TLS_client_method() : TLS_server_method());
-	if (!context || !set_up(context)) {
+	if (context == NULL || !set_up(context)) {
 		snprintf(error, error_size, "OpenSSL gives no TLS 1.3 context: %s",
 			 ERR_reason_error_string(ERR_peek_last_error()) ?: "no memory");
 		ready = false;
@@ -198,8 +199,8 @@ long secure_days_left(const SSL_CTX *context, bool *none)
 	const X509 *certificate = SSL_CTX_get0_certificate(context);
 	int days = 0, seconds = 0;
 
-	*none = !certificate;
-	if (certificate)
+	*none = certificate == NULL;
+	if (certificate != NULL)
 		ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate));
 	return seconds < 0 && days == 0 ? -1 : days;
 }
@@ -220,7 +221,7 @@ enum secure_validity secure_validity_at(const SSL_CTX *context, time_t now, time
 	struct tm tm;
 
 	*not_after = 0;
-	if (!certificate)
+	if (certificate == NULL)
 		return SECURE_VALID;
 	begin = seconds_of(X509_get0_notBefore(certificate));
 	*not_after = end = seconds_of(X509_get0_notAfter(certificate));
@@ -244,7 +245,7 @@ SSL *secure_accept(SSL_CTX *context)
 {
 	SSL *ssl = SSL_new(context);
 
-	if (ssl)
+	if (ssl != NULL)
 		SSL_set_accept_state(ssl);
 	return ssl;
 }
@@ -255,11 +256,11 @@ SSL *secure_dial(SSL_CTX *context, const char *peer)
 	struct in6_addr address;
 	bool named;
 
-	if (!ssl)
+	if (ssl == NULL)
 		return NULL;
 	SSL_set_connect_state(ssl);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (secure_context_tokens(context))
+	if (secure_context_tokens(context) != NULL)
 		return ssl;
 	if (inet_pton(AF_INET, peer, &address) == 1 || inet_pton(AF_INET6, peer, &address) == 1)
 		named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer) == 1;
@@ -275,7 +276,7 @@ bool secure_proven(const SSL *ssl)
 {
 	if (SSL_version(ssl) != TLS1_3_VERSION)
 		return false;
-	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)))
+	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)) != NULL)
 		return SSL_session_reused(ssl) == 1;
-	return SSL_get0_peer_certificate(ssl) && SSL_get_verify_result(ssl) == X509_V_OK;
+	return SSL_get0_peer_certificate(ssl) != NULL && SSL_get_verify_result(ssl) == X509_V_OK;
 }

@@ -32,7 +32,8 @@ static bool names_append(const char *kind, const char *text, size_t n, char *nam
 static bool names_is_plain(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)text[i]) && !strchr("._-*", text[i] ? text[i] : ' '))
+		if (!isalnum((unsigned char)text[i]) &&
+		    strchr("._-*", text[i] ? text[i] : ' ') == NULL)
 			return false;
 	return n > 0;
 }
@@ -108,7 +109,7 @@ bool secure_peer_names(const SSL *ssl, char *names, size_t size)
 	const X509 *certificate = SSL_get0_peer_certificate(ssl);
 
 	names[0] = '\0';
-	return !certificate || add_all(certificate, names, size);
+	return certificate == NULL || add_all(certificate, names, size);
 }
 
 /* "gpu-host" of "gpu-host-gpu3" or "gpu-host-cpu3"; all of it when that is not how it ends. */
@@ -165,14 +166,14 @@ static bool allows(const char *name, size_t n, const char *worker, size_t worker
 	const char *dot;
 
 	/* what binds is no name */
-	if (memchr(name, ':', n))
+	if (memchr(name, ':', n) != NULL)
 		return false;
 	if (equal(name, n, worker, worker_n))
-		return n > 0 && !memchr(name, '*', n);
-	if (n < 3 || name[0] != '*' || name[1] != '.' || memchr(name + 1, '*', n - 1))
+		return n > 0 && memchr(name, '*', n) == NULL;
+	if (n < 3 || name[0] != '*' || name[1] != '.' || memchr(name + 1, '*', n - 1) != NULL)
 		return false;
 	dot = memchr(worker, '.', worker_n);
-	return dot && dot > worker &&
+	return dot != NULL && dot > worker &&
 	       equal(name + 1, n - 1, dot, worker_n - (size_t)(dot - worker));
 }
 

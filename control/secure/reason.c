@@ -72,13 +72,13 @@ static void write_reason(enum secure_side side, const char *agent, const char *l
 {
 	const char *text = side == SECURE_AGENT ? agent : load_balancer;
 
-	snprintf(out, size, "%s", text ? text : otherwise);
+	snprintf(out, size, "%s", text != NULL ? text : otherwise);
 }
 
 /* Are we an agent with a token? Then certificates are not what we offer or want. */
 static bool has_token(enum secure_side side, const SSL *ssl)
 {
-	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl));
+	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl)) != NULL;
 }
 
 static void bad_certificate(enum secure_side side, const SSL *ssl, char *out, size_t size)
@@ -118,7 +118,7 @@ void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, ch
 			 side == SECURE_AGENT ? "the load balancer" : "the agent");
 		return;
 	}
-	if (!text)
+	if (text == NULL)
 		text = "unknown TLS error";
 	if (is_about_token(side, ssl, reason)) {
 		snprintf(out, size, "the load balancer does not have our token");

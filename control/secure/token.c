@@ -118,7 +118,8 @@ bool secure_tokens_parse(const char *text, size_t n, struct secure_tokens *out, 
 	}
 	for (unsigned int number = 1; text < end; number++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		const char *stop = newline ? newline : end, *next = newline ? newline + 1 : end;
+		const char *stop = newline != NULL ? newline : end,
+			   *next = newline != NULL ? newline + 1 : end;
 
 		while (stop > text && isspace((unsigned char)stop[-1]))
 			stop--;
@@ -150,7 +151,7 @@ static int tokens_index = -1;
 static void free_tokens(void *parent, void *tokens, CRYPTO_EX_DATA *data, int index, long argument,
 			void *pointer)
 {
-	if (tokens)
+	if (tokens != NULL)
 		OPENSSL_clear_free(tokens, sizeof(struct secure_tokens));
 }
 
@@ -173,7 +174,7 @@ static SSL_SESSION *make_session(SSL *ssl, const struct secure_token *token)
 	const SSL_CIPHER *suite = SSL_CIPHER_find(ssl, (const unsigned char *)SUITE_SHA256);
 	SSL_SESSION *session = SSL_SESSION_new();
 
-	if (session && suite &&
+	if (session != NULL && suite != NULL &&
 	    SSL_SESSION_set1_master_key(session, token->key, sizeof(token->key)) == 1 &&
 	    SSL_SESSION_set_cipher(session, suite) == 1 &&
 	    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1 &&
@@ -208,7 +209,7 @@ static int on_client(SSL *ssl, const EVP_MD *digest, const unsigned char **ident
 	*n = SECURE_ID_BYTES;
 	*session = NULL;
 	/* the key is for SHA-256 only; asked again with another, there is none to offer */
-	if (digest && !EVP_MD_is_a(digest, "SHA256"))
+	if (digest != NULL && !EVP_MD_is_a(digest, "SHA256"))
 		return 1;
 	*session = make_session(ssl, token);
 	return *session != NULL;
@@ -222,7 +223,7 @@ bool secure_use_tokens(SSL_CTX *context, enum secure_side side, const char *path
 	long n = secure_read_secret("token", path, text, sizeof(text), error, error_size);
 	bool good = false;
 
-	if (n >= 0 && tokens)
+	if (n >= 0 && tokens != NULL)
 		good = secure_tokens_parse(text, (size_t)n, tokens, why, sizeof(why));
 	if (good && (SSL_CTX_set_ciphersuites(context, SUITES) != 1 ||
 		     SSL_CTX_set_ex_data(context, index_of_tokens(), tokens) != 1)) {

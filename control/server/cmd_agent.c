@@ -209,7 +209,7 @@ bool control_name_allowed(struct control_call *call, const char *name)
 {
 	const char *names = call->c->names;
 
-	if (!names || secure_names_allow(names, name))
+	if (names == NULL || secure_names_allow(names, name))
 		return true;
 	control_fail(call, CONTROL_ERROR_REFUSED,
 		     "name: the agent's certificate is for %.200s, not for '%s'; give --name, or a "
@@ -224,7 +224,7 @@ bool control_binding_allowed(struct control_call *call, const char *name,
 	const char *names = call->c->names;
 	char address[LB_ADDRESS_TEXT];
 
-	if (!names)
+	if (names == NULL)
 		return true;
 	lb_address_format(at, address, sizeof(address));
 	if (!secure_names_allow_address(names, address)) {
@@ -258,7 +258,7 @@ json_t *control_agent_register(struct control_call *call)
 
 	if (!read_registration(call, &registration, &version))
 		return NULL;
-	if (c->worker)
+	if (c->worker != NULL)
 		return control_fail(
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
@@ -273,7 +273,7 @@ json_t *control_agent_register(struct control_call *call)
 		return NULL;
 	memset(info, 0, sizeof(info));
 	worker = lb_worker_register(c->lb, &registration, info, &path_mtu, error, sizeof(error));
-	if (!worker)
+	if (worker == NULL)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	worker->owner = c;
 	c->worker = worker;
@@ -290,7 +290,7 @@ static json_t *with_worker(struct control_call *call,
 {
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
-	if (!call->c->worker)
+	if (call->c->worker == NULL)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has no worker; call agent.register first");
 	act(call->c->lb, call->c->worker);
@@ -329,7 +329,7 @@ void control_connection_closed(struct control_connection *c)
 
 	if (c->capture)
 		lb_capture_stop(c->lb, c->capture);
-	if (!worker)
+	if (worker == NULL)
 		return;
 	/* first: the removal is an event, and this connection hears no more of them */
 	worker->owner = NULL;

@@ -48,7 +48,7 @@ static json_t *act_on(struct control_call *call, assign_act *act)
 				 CONTROL_COUNT_OF(assign_params), &q))
 		return NULL;
 	worker = workers_find(lb_pool(lb), q.name);
-	if (!worker)
+	if (worker == NULL)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
 				    "no worker '%s'; workers.list has them all", q.name);
 	if (!find_services(call, q.services, service))
@@ -75,7 +75,7 @@ static void write_label(struct json_writer *w, const char *name, const struct wo
 {
 	const char *value = workers_label(worker, key);
 
-	if (value)
+	if (value != NULL)
 		writer_string(w, name, value);
 	else
 		writer_null(w, name);

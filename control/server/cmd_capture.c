@@ -97,7 +97,7 @@ json_t *control_capture_start(struct control_call *call)
 	uint32_t id;
 	int ret;
 
-	if (q && read_query(call, q)) {
+	if (q != NULL && read_query(call, q)) {
 		ret = lb_capture_start(call->c->lb, &q->lb, &id, error, sizeof(error));
 		if (ret < 0) {
 			control_fail(call, capture_error_code(ret), "%s", error);

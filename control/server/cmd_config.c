@@ -47,9 +47,9 @@ static json_t *config_call(struct control_call *call, reload_call *reload, int *
 	rows = json_array();
 	*ret = reload(lb, q.file[0] != '\0' ? q.file : NULL, add_change, rows, error, size);
 	return json_pack("{s:o, s:o}", "file",
-			 value_or_null(q.file[0] != '\0'    ? q.file
-				       : lb_reload_file(lb) ? lb_reload_file(lb)
-							    : ""),
+			 value_or_null(q.file[0] != '\0'            ? q.file
+				       : lb_reload_file(lb) != NULL ? lb_reload_file(lb)
+								    : ""),
 			 "changes", rows);
 }
 
@@ -65,8 +65,8 @@ json_t *control_config_check(struct control_call *call)
 	int ret = 0;
 	json_t *result = config_call(call, lb_reload_check, &ret, error, sizeof(error));
 
-	if (!result || !is_bad(ret)) {
-		if (result)
+	if (result == NULL || !is_bad(ret)) {
+		if (result != NULL)
 			json_object_update_new(
 				result, json_pack("{s:b, s:o}", "applies", ret == 0, "reason",
 						  ret == 0 ? json_null() : control_text(error)));
@@ -83,7 +83,7 @@ static json_t *all_or_nothing(struct control_call *call, reload_call *reload)
 	int ret = 0;
 	json_t *result = config_call(call, reload, &ret, error, sizeof(error));
 
-	if (!result || ret == 0)
+	if (result == NULL || ret == 0)
 		return result;
 	json_decref(result);
 	return control_fail(call, CONTROL_ERROR_CONFIG, "%s", error);

@@ -106,7 +106,7 @@ static void count_flow(void *context, unsigned int lcore, const struct flow_info
 {
 	struct count *count = context;
 
-	if (count->by)
+	if (count->by != NULL)
 		count->group[count->by->group(count->lb, flow)]++;
 }
 
@@ -118,10 +118,10 @@ static bool grouping_read(struct control_call *call, const char *name, const str
 	for (size_t i = 0; i < CONTROL_COUNT_OF(groupings); i++)
 		if (strcmp(groupings[i].name, name) == 0)
 			*by = &groupings[i];
-	if (!*by)
+	if (*by == NULL)
 		control_fail(call, CONTROL_ERROR_PARAMS,
 			     "params.by: cannot use '%s'; give service, worker or state", name);
-	return *by;
+	return *by != NULL;
 }
 
 static json_t *groups(const struct count *count)
@@ -158,14 +158,14 @@ json_t *control_flows_count(struct control_call *call)
 	    !flow_filter_read(call, &q.query, &filter) || !grouping_read(call, q.by, &count.by))
 		return NULL;
 	flow_walk_from(&walk, q.query.cursor);
-	if (filter.any && !count.by && q.query.cursor == 0)
+	if (filter.any && count.by == NULL && q.query.cursor == 0)
 		count_all(&walk);
 	else
 		flow_walk_step(&walk, &filter);
 	result = json_object();
 	flow_walk_say(&walk, result);
 	json_object_set_new(result, "count", json_integer((json_int_t)walk.matched));
-	if (count.by)
+	if (count.by != NULL)
 		json_object_set_new(result, "groups", groups(&count));
 	return result;
 }

@@ -129,10 +129,10 @@ static bool ranking_read(struct control_call *call, const char *name, struct top
 	for (size_t i = 0; i < CONTROL_COUNT_OF(rankings); i++)
 		if (strcmp(rankings[i].name, name) == 0)
 			top->value = rankings[i].value;
-	if (!top->value)
+	if (top->value == NULL)
 		control_fail(call, CONTROL_ERROR_PARAMS,
 			     "params.by: cannot use '%s'; give bytes, packets or requests", name);
-	return top->value;
+	return top->value != NULL;
 }
 
 json_t *control_flows_top(struct control_call *call)
@@ -151,7 +151,7 @@ json_t *control_flows_top(struct control_call *call)
 	top.floor = q.above;
 	top.limit = q.limit;
 	top.heap = calloc(top.limit, sizeof(*top.heap));
-	if (!top.heap)
+	if (top.heap == NULL)
 		return NULL;
 	flow_walk_from(&walk, q.query.cursor);
 	flow_walk_step(&walk, &filter);

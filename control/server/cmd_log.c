@@ -27,11 +27,11 @@ static json_t *modules(const char *pattern)
 	char *text = NULL, *line, *rest;
 	FILE *file = open_memstream(&text, &size);
 
-	if (!file)
+	if (file == NULL)
 		return rows;
 	rte_log_dump(file);
 	fclose(file);
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
 		char name[64], level[16];
 
 		if (sscanf(line, "id %*u: %63[^,], level is %15s", name, level) == 2 &&
@@ -57,7 +57,8 @@ static void pattern_of(const char *module, char *buf, size_t size)
 	if (*module == '\0')
 		snprintf(buf, size, "doorbell.*");
 	else
-		snprintf(buf, size, "%s%s", strpbrk(module, ".*") ? "" : "doorbell.", module);
+		snprintf(buf, size, "%s%s", strpbrk(module, ".*") != NULL ? "" : "doorbell.",
+			 module);
 }
 
 json_t *control_log_level(struct control_call *call)

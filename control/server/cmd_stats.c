@@ -103,7 +103,7 @@ static void stats_write_lcore(struct json_writer *w, const struct control_connec
 	write_stages(w, &stats);
 	write_drops(w, &stats, all);
 	write_flows(w, c->lb, lcore);
-	if (rates)
+	if (rates != NULL)
 		writer_integer(w, "new_flows_per_s", rates->new_flows);
 	else
 		writer_null(w, "new_flows_per_s");

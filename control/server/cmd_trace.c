@@ -48,10 +48,10 @@ static bool read_flow(char *text, struct trace_flow *flow)
 	char *comma = strchr(text, ',');
 
 	memset(flow, 0, sizeof(*flow));
-	if (comma)
+	if (comma != NULL)
 		*comma = '\0';
 	return read_end(text, &flow->client, &flow->client_port) &&
-	       (!comma || read_end(comma + 1, &flow->vip, &flow->vip_port));
+	       (comma == NULL || read_end(comma + 1, &flow->vip, &flow->vip_port));
 }
 
 json_t *control_trace_start(struct control_call *call)
@@ -84,7 +84,7 @@ static const char *worker_name(struct lb *lb, uint32_t number)
 {
 	const struct worker *worker = workers_get(lb_pool(lb), number);
 
-	return worker ? worker->spec.name : "one that has gone";
+	return worker != NULL ? worker->spec.name : "one that has gone";
 }
 
 static const char *trace_service_name(const struct lb *lb, uint32_t number)

@@ -98,7 +98,7 @@ json_t *control_workers_show(struct control_call *call)
 				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
 	worker = workers_find(lb_pool(call->c->lb), q.name);
-	if (!worker)
+	if (worker == NULL)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
 				    "no worker '%s'; workers.list has them all", q.name);
 	return control_worker_page(call, worker);
@@ -111,7 +111,7 @@ static json_t *pins(const struct worker_setting *setting, enum assign_pin pin)
 {
 	json_t *names = json_array();
 
-	for (unsigned int i = 0; setting && i < setting->n_pins; i++)
+	for (unsigned int i = 0; setting != NULL && i < setting->n_pins; i++)
 		if (setting->pin[i].pin == pin)
 			json_array_append_new(names, control_text(setting->pin[i].service));
 	return names;
@@ -122,19 +122,19 @@ static json_t *pins(const struct worker_setting *setting, enum assign_pin pin)
 static json_t *setting_row(struct lb *lb, const char *name, const struct worker_setting *setting)
 {
 	const struct worker *worker = workers_find(lb_pool(lb), name);
-	const struct worker *gone = worker ? NULL : workers_find_gone(lb_pool(lb), name);
+	const struct worker *gone = worker != NULL ? NULL : workers_find_gone(lb_pool(lb), name);
 
 	return json_pack(
 		"{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o}", "name", control_text(name), "state",
-		worker ? control_worker_state_name(lb, worker)
-		       : control_state_name(CONTROL_STATE_GONE),
+		worker != NULL ? control_worker_state_name(lb, worker)
+			       : control_state_name(CONTROL_STATE_GONE),
 		"reason",
-		control_text(worker ? worker->reason
-			     : gone ? gone->reason
-				    : "it has not registered"),
-		"lost", (json_int_t)(gone ? lb_worker_lost(lb, gone) : 0), "drain",
-		setting && setting->drain, "weight",
-		setting && setting->weight ? json_integer(setting->weight) : json_null(),
+		control_text(worker != NULL ? worker->reason
+			     : gone != NULL ? gone->reason
+					    : "it has not registered"),
+		"lost", (json_int_t)(gone != NULL ? lb_worker_lost(lb, gone) : 0), "drain",
+		setting != NULL && setting->drain, "weight",
+		setting != NULL && setting->weight ? json_integer(setting->weight) : json_null(),
 		"assigned", pins(setting, ASSIGN_IN), "released", pins(setting, ASSIGN_OUT));
 }
 
@@ -165,8 +165,8 @@ static bool is_known(struct control_call *call, const struct setting_query *q)
 			     "._-");
 		return false;
 	}
-	if (q->absent || workers_find(lb_pool(lb), q->name) ||
-	    workers_settings_find(lb_settings(lb), q->name))
+	if (q->absent || workers_find(lb_pool(lb), q->name) != NULL ||
+	    workers_settings_find(lb_settings(lb), q->name) != NULL)
 		return true;
 	control_fail(call, CONTROL_ERROR_NOT_FOUND,
 		     "no worker '%s'; workers.list has them all (absent: true, or --absent, is for "
@@ -184,7 +184,7 @@ static json_t *changed(struct control_call *call, const char *name, int ret, con
 
 	if (ret < 0)
 		return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
-	result = worker ? control_worker_page(call, worker) : json_pack("{s:n}", "worker");
+	result = worker != NULL ? control_worker_page(call, worker) : json_pack("{s:n}", "worker");
 	json_object_set_new(result, "setting",
 			    setting_row(lb, name, workers_settings_find(lb_settings(lb), name)));
 	return result;

@@ -17,13 +17,13 @@ static bool client_read(const char *text, struct flow_filter *filter)
 
 	snprintf(address, sizeof(address), "%s", text);
 	slash = strchr(address, '/');
-	if (slash)
+	if (slash != NULL)
 		*slash++ = '\0';
 	if (lb_address_parse(address, &filter->client) != 0)
 		return false;
 	most = filter->client.family == 4 ? 32 : 128;
 	bits = most;
-	if (slash) {
+	if (slash != NULL) {
 		if (*slash < '0' || *slash > '9')
 			return false;
 		bits = strtoul(slash, &end, 10);
@@ -52,7 +52,7 @@ static bool worker_read(struct control_call *call, const char *name, struct flow
 {
 	const struct worker *worker = workers_find(lb_pool(call->c->lb), name);
 
-	if (!worker) {
+	if (worker == NULL) {
 		control_fail(call, CONTROL_ERROR_NOT_FOUND,
 			     "no worker '%s'; workers.list has them all", name);
 		return false;

@@ -69,7 +69,7 @@ unsigned int flow_worker(struct lb *lb, const struct flow_info *flow)
 	const struct worker *worker =
 		flow->worker < WORKERS_MAX ? workers_get(lb_pool(lb), flow->worker) : NULL;
 
-	if (!worker || worker->generation != flow->worker_generation)
+	if (worker == NULL || worker->generation != flow->worker_generation)
 		return WORKERS_MAX;
 	return flow->worker;
 }
@@ -82,13 +82,13 @@ const char *flow_worker_name(struct lb *lb, unsigned int worker)
 /* <name> as JSON, from <*made> the next time. */
 static void add_name(struct text *text, char **made, const char *name)
 {
-	if (!*made) {
+	if (*made == NULL) {
 		json_t *value = control_text(name);
 
 		*made = json_dumps(value, JSON_ENCODE_ANY);
 		json_decref(value);
 	}
-	if (*made)
+	if (*made != NULL)
 		text_string(text, *made);
 	else
 		text->failed = true;

@@ -101,7 +101,7 @@ static bool handshake_read_names(struct handshake *s, const SSL *ssl, char **nam
 	char buffer[SECURE_NAMES_MAX];
 
 	*names = NULL;
-	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)))
+	if (secure_context_tokens(SSL_get_SSL_CTX(ssl)) != NULL)
 		return true;
 	if (!secure_peer_names(ssl, buffer, sizeof(buffer))) {
 		handshake_refuse(s, HANDSHAKE_FAILED,
@@ -109,9 +109,9 @@ static bool handshake_read_names(struct handshake *s, const SSL *ssl, char **nam
 		return false;
 	}
 	*names = strdup(buffer);
-	if (!*names)
+	if (*names == NULL)
 		handshake_refuse(s, HANDSHAKE_GIVEN_UP, "no memory");
-	return *names;
+	return *names != NULL;
 }
 
 static void handshake_done(struct handshake *s)
@@ -160,10 +160,10 @@ static struct bufferevent *begin_tls(struct control_handshakes *h, int fd)
 	SSL *ssl = secure_accept(h->context);
 	struct bufferevent *bev = NULL;
 
-	if (ssl)
+	if (ssl != NULL)
 		bev = bufferevent_openssl_socket_new(h->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
 						     BEV_OPT_CLOSE_ON_FREE);
-	if (!bev) {
+	if (bev == NULL) {
 		SSL_free(ssl);
 		close(fd);
 	}
@@ -177,15 +177,15 @@ static void handshake_begin(struct control_handshakes *h, int fd, struct handsha
 				      .tv_usec = h->limit_ms % 1000 * 1000};
 	struct handshake *s = calloc(1, sizeof(*s));
 
-	if (!s) {
+	if (s == NULL) {
 		close(fd);
 		goto leave_limit;
 	}
 	s->bev = begin_tls(h, fd);
-	if (!s->bev)
+	if (s->bev == NULL)
 		goto free_handshake;
 	s->timer = evtimer_new(h->base, handshake_on_timer, s);
-	if (!s->timer)
+	if (s->timer == NULL)
 		goto free_bev;
 	s->all = h;
 	s->source = source;
@@ -213,7 +213,7 @@ static void make_room(struct control_handshakes *h, const struct handshake_sourc
 	TAILQ_FOREACH (s, &h->pending, next)
 		if (s->source == loser)
 			break;
-	if (s)
+	if (s != NULL)
 		handshake_refuse(s, HANDSHAKE_GIVEN_UP, "others were waiting");
 }
 
@@ -223,9 +223,9 @@ void control_handshake_start(struct control_handshakes *h, int fd, const struct 
 	struct handshake_source *source, *loser;
 
 	source = handshake_limit_enter(&h->limit, address, clock_now_ms(), &loser);
-	if (loser)
+	if (loser != NULL)
 		make_room(h, loser);
-	if (!source) {
+	if (source == NULL) {
 		handshake_log_refusal(h, peer,
 				      "its address has failed too often, or too many under way");
 		close(fd);
@@ -283,7 +283,7 @@ int control_server_tls_check(const struct lb_config *config, char *why, size_t s
 	if (!secure_wanted(&files))
 		return 0;
 	context = secure_context(SECURE_LOAD_BALANCER, &files, why, size);
-	if (!context)
+	if (context == NULL)
 		return -EINVAL;
 	validity = secure_validity_at(context, time(NULL), &not_after, stands, sizeof(stands));
 	SSL_CTX_free(context);
@@ -314,7 +314,7 @@ int control_handshakes_reload(struct control_handshakes *h, const struct lb_conf
 		return -EINVAL;
 	}
 	context = secure_context(SECURE_LOAD_BALANCER, &files, error, error_size);
-	if (!context)
+	if (context == NULL)
 		return -EINVAL;
 	SSL_CTX_free(h->context);
 	h->context = context;
@@ -336,7 +336,7 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 {
 	struct control_handshakes *h = calloc(1, sizeof(*h));
 
-	if (!h) {
+	if (h == NULL) {
 		snprintf(error, error_size, "out of memory for agents' connections");
 		return NULL;
 	}
@@ -354,7 +354,7 @@ struct control_handshakes *control_handshakes_create(struct event_base *base,
 
 void control_handshakes_destroy(struct control_handshakes *h)
 {
-	if (!h)
+	if (h == NULL)
 		return;
 	while (!TAILQ_EMPTY(&h->pending)) {
 		struct bufferevent *bev = TAILQ_FIRST(&h->pending)->bev;

@@ -45,10 +45,10 @@ static struct handshake_source *handshake_limit_find(struct handshake_limit *lim
 
 		if (s->seen_ms != 0 && memcmp(&s->address, address, sizeof(*address)) == 0)
 			return s;
-		if (s->pending == 0 && (!quiet || s->seen_ms < quiet->seen_ms))
+		if (s->pending == 0 && (quiet == NULL || s->seen_ms < quiet->seen_ms))
 			quiet = s;
 	}
-	if (quiet)
+	if (quiet != NULL)
 		*quiet = (struct handshake_source){.address = *address};
 	return quiet;
 }
@@ -72,7 +72,7 @@ struct handshake_source *handshake_limit_enter(struct handshake_limit *limit,
 	struct handshake_source *s = handshake_limit_find(limit, &source), *most;
 
 	*loser = NULL;
-	if (!s)
+	if (s == NULL)
 		return NULL;
 	handshake_source_refill(s, now_ms | 1); /* 0 is for places that were never taken */
 	if (s->spent + TOKEN > HANDSHAKE_SOURCE_FAILURES * TOKEN)

@@ -13,7 +13,7 @@ json_t *control_agent_renew(struct control_call *call)
 
 	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
 		return NULL;
-	if (!c->worker)
+	if (c->worker == NULL)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has no worker; call agent.register first");
 	c->renewed = true;
@@ -47,7 +47,7 @@ static struct worker *find_registration(const struct control_call *call,
 {
 	struct worker *w = workers_find(lb_pool(call->c->lb), q->name);
 
-	return w && w->spec.instance == q->instance && w->number == q->worker &&
+	return w != NULL && w->spec.instance == q->instance && w->number == q->worker &&
 			       w->generation == q->generation && w->ready
 		       ? w
 		       : NULL;
@@ -63,7 +63,7 @@ json_t *control_agent_attach(struct control_call *call)
 				 CONTROL_COUNT_OF(attach_params), &q) ||
 	    !control_version_fits(call, q.version))
 		return NULL;
-	if (c->worker)
+	if (c->worker != NULL)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has worker '%s' already; open another "
 				    "connection",
@@ -73,7 +73,7 @@ json_t *control_agent_attach(struct control_call *call)
 	if (!control_name_allowed(call, q.name))
 		return NULL;
 	w = find_registration(call, &q);
-	if (!w)
+	if (w == NULL)
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
 				    "this load balancer does not have that registration any more; "
 				    "register again");
@@ -81,7 +81,7 @@ json_t *control_agent_attach(struct control_call *call)
 				     w->spec.model))
 		return NULL;
 	former = w->owner;
-	if (former) {
+	if (former != NULL) {
 		former->over = true;
 		former->worker = NULL;
 	}
@@ -99,11 +99,11 @@ static void supersede(struct lb *lb, struct worker *w, const char *reason)
 {
 	struct control_connection *former = w->owner;
 
-	if (former)
+	if (former != NULL)
 		former->over = true;
 	lb_worker_remove(lb, w, reason);
 	/* unit tests have no listener for worker events */
-	if (former)
+	if (former != NULL)
 		former->worker = NULL;
 }
 
@@ -113,7 +113,7 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 	struct worker *w = workers_find(lb_pool(lb), spec->name);
 	const struct control_connection *former;
 
-	if (!w)
+	if (w == NULL)
 		return true;
 	if (w->spec.instance == spec->instance) {
 		supersede(lb, w, "its agent registers again");
@@ -129,6 +129,6 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 	control_fail(call, CONTROL_ERROR_REFUSED,
 		     "name '%s' is in use by another live agent; use another name or stop that "
 		     "agent (%s)",
-		     spec->name, former ? former->peer : "at an unknown address");
+		     spec->name, former != NULL ? former->peer : "at an unknown address");
 	return false;
 }

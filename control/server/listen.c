@@ -29,7 +29,7 @@ static int make_parent(const char *path, char *error, size_t error_size)
 
 	snprintf(parent, sizeof(parent), "%s", path);
 	slash = strrchr(parent, '/');
-	if (!slash || slash == parent)
+	if (slash == NULL || slash == parent)
 		return 0;
 	*slash = '\0';
 	if (mkdir(parent, 0755) != 0 && errno != EEXIST)
@@ -78,8 +78,8 @@ static bool find_group(const char *name, gid_t *gid)
 	char *end;
 	unsigned long number = strtoul(name, &end, 10);
 
-	*gid = group ? group->gr_gid : (gid_t)number;
-	return group || (*end == '\0' && end != name && number < UINT32_MAX);
+	*gid = group != NULL ? group->gr_gid : (gid_t)number;
+	return group != NULL || (*end == '\0' && end != name && number < UINT32_MAX);
 }
 
 static int give_to_group(const char *path, const char *name, char *error, size_t error_size)

@@ -54,7 +54,7 @@ static bool read_text(const struct control_param *p, const json_t *value, void *
 {
 	const char *s = json_string_value(value);
 
-	if (!s || *s == '\0' || strlen(s) >= p->size || !is_text(s))
+	if (s == NULL || *s == '\0' || strlen(s) >= p->size || !is_text(s))
 		return false;
 	memcpy(member, s, strlen(s) + 1);
 	return true;
@@ -69,7 +69,7 @@ static bool read_hex64(const struct control_param *p, const json_t *value, void 
 {
 	const char *s = json_string_value(value);
 
-	if (!s || strlen(s) != 16 || strspn(s, "0123456789abcdefABCDEF") != 16)
+	if (s == NULL || strlen(s) != 16 || strspn(s, "0123456789abcdefABCDEF") != 16)
 		return false;
 	*(uint64_t *)member = strtoull(s, NULL, 16);
 	return true;
@@ -84,7 +84,7 @@ static bool read_address(const struct control_param *p, const json_t *value, voi
 {
 	const char *s = json_string_value(value);
 
-	return s && lb_address_parse(s, member) == 0;
+	return s != NULL && lb_address_parse(s, member) == 0;
 }
 
 static void want_address(const struct control_param *p, char *buf, size_t size)
@@ -177,14 +177,14 @@ static bool fail_value(struct control_call *call, const char *where, const struc
 	char want[128], *given;
 
 	types[p->type].want(p, want, sizeof(want));
-	if (!value) {
+	if (value == NULL) {
 		control_fail(call, CONTROL_ERROR_PARAMS, "%s.%s: missing; give %s", where, p->name,
 			     want);
 		return false;
 	}
 	given = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
 	control_fail(call, CONTROL_ERROR_PARAMS, "%s.%s: cannot use %.60s; give %s", where, p->name,
-		     given ? given : "it", want);
+		     given != NULL ? given : "it", want);
 	free(given);
 	return false;
 }
@@ -236,9 +236,9 @@ bool control_params_read(struct control_call *call, const char *where, const jso
 		const struct control_param *p = &table[i];
 		const json_t *value = json_object_get(object, p->name);
 
-		if (!value && !p->required)
+		if (value == NULL && !p->required)
 			continue;
-		if (!value || !types[p->type].read(p, value, (char *)out + p->offset))
+		if (value == NULL || !types[p->type].read(p, value, (char *)out + p->offset))
 			return fail_value(call, where, p, value);
 	}
 	return true;

@@ -105,7 +105,7 @@ static void reply_begin(struct json_writer *w, const json_t *id)
 {
 	writer_open_object(w, NULL);
 	writer_string(w, "jsonrpc", "2.0");
-	if (id)
+	if (id != NULL)
 		writer_value(w, "id", id);
 	else
 		writer_null(w, "id");
@@ -177,7 +177,7 @@ static json_t *call_method(struct control_call *call, const char *name)
 
 static bool id_is_usable(const json_t *id)
 {
-	return !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
+	return id == NULL || json_is_string(id) || json_is_number(id) || json_is_null(id);
 }
 
 /* Check the JSON-RPC envelope of a message. Returns the error text, or NULL when it is valid. */
@@ -190,7 +190,7 @@ static const char *envelope_fault(const json_t *message)
 		return "batches are not supported; send one message per line";
 	if (!json_is_object(message))
 		return "not a request; send {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": ...}";
-	if (!version || strcmp(version, "2.0") != 0)
+	if (version == NULL || strcmp(version, "2.0") != 0)
 		return "jsonrpc: missing or not \"2.0\"; send \"jsonrpc\": \"2.0\"";
 	if (!id_is_usable(id))
 		return "id: give a string, a number or null";
@@ -217,21 +217,21 @@ static void dispatch_message(struct control_connection *c, json_t *message, stru
 	const char *fault = envelope_fault(message);
 	json_t *id = json_object_get(message, "id"), *empty = NULL, *result;
 
-	if (fault) {
+	if (fault != NULL) {
 		reply_error(reply, id_is_usable(id) ? id : NULL, CONTROL_ERROR_REQUEST, fault);
 		return;
 	}
 	call.params = json_object_get(message, "params");
-	if (!call.params)
+	if (call.params == NULL)
 		call.params = empty = json_object();
 	result = call_method(&call, json_string_value(json_object_get(message, "method")));
-	if (!result && call.code == 0)
+	if (result == NULL && call.code == 0)
 		control_fail(&call, CONTROL_ERROR_INTERNAL, "out of memory");
-	if (!result)
+	if (result == NULL)
 		note_refusal(&call, json_string_value(json_object_get(message, "method")));
-	if (!id)
+	if (id == NULL)
 		json_decref(result);
-	else if (result)
+	else if (result != NULL)
 		reply_result(reply, id, result, &call);
 	else
 		reply_error(reply, id, call.code, call.message);
@@ -246,7 +246,7 @@ void control_dispatch(struct control_connection *c, const char *line, size_t n, 
 	json_t *message;
 
 	message = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
-	if (!message) {
+	if (message == NULL) {
 		control_fail(&call, CONTROL_ERROR_PARSE,
 			     "not JSON, column %d: %s; send one object per line", error.column,
 			     error.text);

@@ -69,9 +69,9 @@ static void send_text(struct control_stream *s, struct text *text)
 
 void control_stream_send(struct control_stream *s, json_t *message)
 {
-	struct text text = {.failed = !message};
+	struct text text = {.failed = message == NULL};
 
-	if (message)
+	if (message != NULL)
 		text_json(&text, message);
 	json_decref(message);
 	send_text(s, &text);
@@ -107,7 +107,7 @@ void control_stream_deadline(struct control_stream *s)
 		return;
 	if (s->c.over) {
 		control_stream_finish(s);
-	} else if (s->c.worker) {
+	} else if (s->c.worker != NULL) {
 		s->phase = STREAM_SERVING;
 		keep_lease(s);
 	} else if (s->c.greeted || s->phase == STREAM_SERVING) {
@@ -206,7 +206,7 @@ static void on_read(struct bufferevent *bev, void *context)
 		return;
 	}
 	line = evbuffer_readln(bufferevent_get_input(bev), &n, EVBUFFER_EOL_LF);
-	if (!line) {
+	if (line == NULL) {
 		handle_rest(s);
 		return;
 	}
@@ -262,7 +262,7 @@ static void stream_on_timer(evutil_socket_t fd, short what, void *context)
 	struct control_stream *s = context;
 
 	/* It is heard again when it renews. */
-	if (s->c.worker && !s->closing)
+	if (s->c.worker != NULL && !s->closing)
 		control_lease_end(&s->c);
 	else
 		control_stream_destroy(s);
@@ -274,7 +274,7 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	const struct timeval write_timeout = {.tv_sec = WRITE_TIMEOUT_S};
 	struct control_stream *s = calloc(1, sizeof(*s));
 
-	if (!s)
+	if (s == NULL)
 		goto free_bev;
 	s->server = server;
 	s->c.lb = server->lb;
@@ -285,7 +285,7 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	s->c.refusals = &server->refusals;
 	snprintf(s->c.peer, sizeof(s->c.peer), "%s", peer);
 	s->timer = event_new(server->base, -1, 0, stream_on_timer, s);
-	if (!s->timer)
+	if (s->timer == NULL)
 		goto free_stream;
 	s->bev = bev;
 	bufferevent_setcb(s->bev, on_read, on_written, stream_on_event, s);

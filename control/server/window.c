@@ -44,7 +44,7 @@ struct window *window_create(void)
 
 void window_destroy(struct window *w)
 {
-	if (!w)
+	if (w == NULL)
 		return;
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
 		free(w->service_was[i]);
@@ -75,9 +75,9 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 	struct window_service *out = &w->service[i];
 	struct lb_service_stats now;
 
-	if (!was)
+	if (was == NULL)
 		was = w->service_was[i] = calloc(1, sizeof(*was));
-	if (!was)
+	if (was == NULL)
 		return;
 	lb_service_stats_read(lb, i, &now);
 	lb_service_latency_read(lb, i, &w->latency);
@@ -109,7 +109,7 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 static void forget_service(struct window *w, unsigned int i)
 {
 	w->service_known[i] = false;
-	if (w->service_was[i])
+	if (w->service_was[i] != NULL)
 		w->service_was[i]->taken = false;
 }
 
@@ -203,7 +203,7 @@ void window_sample(struct window *w, struct lb *lb, uint64_t now_ms)
 			forget_service(w, i);
 	for (unsigned int i = 0; i < lb_lcores(lb); i++)
 		sample_lcore(w, lb, i);
-	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker;
+	for (const struct worker *worker = workers_next(lb_pool(lb), NULL); worker != NULL;
 	     worker = workers_next(lb_pool(lb), worker))
 		sample_worker(w, lb, worker);
 	w->at_ms = now_ms;
@@ -212,7 +212,7 @@ void window_sample(struct window *w, struct lb *lb, uint64_t now_ms)
 
 uint64_t window_ms(const struct window *w)
 {
-	return w && w->samples == 2 ? w->ms : 0;
+	return w != NULL && w->samples == 2 ? w->ms : 0;
 }
 
 const struct window_service *window_service(const struct window *w, unsigned int service)
@@ -229,5 +229,5 @@ const struct window_worker *window_worker(const struct window *w, const struct w
 {
 	const struct window_worker *out = window_ms(w) ? &w->worker[worker->number] : NULL;
 
-	return out && out->generation == worker->generation ? out : NULL;
+	return out != NULL && out->generation == worker->generation ? out : NULL;
 }

@@ -91,7 +91,7 @@ static void http_forget(struct control_http *http, struct connection *c)
 	LIST_REMOVE(c, next);
 	bufferevent_decref(c->bev);
 	free(c);
-	if (http->n_connections-- == CONNECTIONS_MAX && http->bound &&
+	if (http->n_connections-- == CONNECTIONS_MAX && http->bound != NULL &&
 	    !event_pending(http->again, EV_TIMEOUT, NULL))
 		evconnlistener_enable(listener_of(http));
 }
@@ -104,9 +104,9 @@ static void http_on_accept_error(struct evconnlistener *listener, void *context)
 	struct control_http *http;
 
 	LIST_FOREACH (http, &servers, next)
-		if (http->bound && listener_of(http) == listener)
+		if (http->bound != NULL && listener_of(http) == listener)
 			break;
-	if (!http)
+	if (http == NULL)
 		return;
 	rte_log(RTE_LOG_WARNING, control_http_log, "http: event=accept_failed reason=\"%s\"\n",
 		strerror(error));
@@ -129,7 +129,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 	uint64_t now = clock_now_ms();
 	struct connection *c, *next;
 
-	for (c = LIST_FIRST(&http->connections); c; c = next) {
+	for (c = LIST_FIRST(&http->connections); c != NULL; c = next) {
 		next = LIST_NEXT(c, next);
 		if (!is_served(c))
 			http_forget(http, c);
@@ -152,10 +152,10 @@ static struct bufferevent *http_on_accept(struct event_base *base, void *context
 	struct control_http *http = context;
 	struct connection *c = calloc(1, sizeof(*c));
 
-	if (!c)
+	if (c == NULL)
 		return NULL;
 	c->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-	if (!c->bev) {
+	if (c->bev == NULL) {
 		free(c);
 		return NULL;
 	}
@@ -172,7 +172,7 @@ static struct bufferevent *http_on_accept(struct event_base *base, void *context
 static struct connection *connection_of(struct control_http *http, struct evhttp_request *request)
 {
 	struct evhttp_connection *evcon = evhttp_request_get_connection(request);
-	struct bufferevent *bev = evcon ? evhttp_connection_get_bufferevent(evcon) : NULL;
+	struct bufferevent *bev = evcon != NULL ? evhttp_connection_get_bufferevent(evcon) : NULL;
 	struct connection *c;
 
 	LIST_FOREACH (c, &http->connections, next)
@@ -186,7 +186,7 @@ static void on_complete(struct evhttp_request *request, void *context)
 {
 	struct connection *c = connection_of(context, request);
 
-	if (c)
+	if (c != NULL)
 		set_deadline(c, REQUEST_S);
 }
 
@@ -221,10 +221,10 @@ static void http_refuse(struct evhttp_request *request, int code, const char *re
 	add_headers(request, "text/plain; charset=utf-8");
 	if (code == HTTP_BADMETHOD)
 		add_header(request, "Allow", "GET, HEAD");
-	if (body && !is_head(request))
+	if (body != NULL && !is_head(request))
 		evbuffer_add_printf(body, "%s\n", text);
 	evhttp_send_reply(request, code, reason, body);
-	if (body)
+	if (body != NULL)
 		evbuffer_free(body);
 }
 
@@ -243,13 +243,13 @@ static void reply_with(struct evhttp_request *request, const char *type, const v
 	add_headers(request, type);
 	snprintf(length, sizeof(length), "%zu", n);
 	add_header(request, "Content-Length", length);
-	if (!body || is_head(request) ||
+	if (body == NULL || is_head(request) ||
 	    evbuffer_add_reference(body, data, n, cleanup, (void *)(uintptr_t)data) != 0) {
-		if (cleanup)
+		if (cleanup != NULL)
 			cleanup(data, n, (void *)(uintptr_t)data);
 	}
 	evhttp_send_reply(request, HTTP_OK, "OK", body);
-	if (body)
+	if (body != NULL)
 		evbuffer_free(body);
 }
 
@@ -327,7 +327,7 @@ static void on_scrape_closed(struct evhttp_connection *evcon, void *context)
 {
 	struct scrape *s = context;
 
-	if (!evhttp_request_get_connection(s->request))
+	if (evhttp_request_get_connection(s->request) == NULL)
 		evhttp_request_free(s->request);
 	end_scrape(s);
 }
@@ -343,7 +343,7 @@ static void on_slice_written(struct evhttp_connection *evcon, void *context)
 		view_metrics(&s->http->view, &s->walk, SLICE_US, &text);
 	else
 		text.failed = true; /* nothing more to come */
-	if (!chunk || text.failed || text.n == 0 ||
+	if (chunk == NULL || text.failed || text.n == 0 ||
 	    evbuffer_add_reference(chunk, text.data, text.n, http_free_text, text.data) != 0) {
 		text_free(&text);
 		evhttp_connection_set_closecb(evcon, NULL, NULL);
@@ -352,7 +352,7 @@ static void on_slice_written(struct evhttp_connection *evcon, void *context)
 	} else {
 		evhttp_send_reply_chunk_with_cb(request, chunk, on_slice_written, s);
 	}
-	if (chunk)
+	if (chunk != NULL)
 		evbuffer_free(chunk);
 }
 
@@ -368,16 +368,16 @@ static unsigned int wants(struct evhttp_request *request, const char *type, unsi
 	unsigned int most = 0;
 	bool named = false;
 
-	for (; accept && *accept; accept += *accept == ',') {
+	for (; accept != NULL && *accept; accept += *accept == ',') {
 		size_t length = strcspn(accept += strspn(accept, " \t"), ",");
 		const char *q = memmem(accept, length, ";q=", 3);
 		double quality;
 
-		if (!q)
+		if (q == NULL)
 			q = memmem(accept, length, "; q=", 4);
-		quality = q ? strtod(strchr(q, '=') + 1, NULL) : 1;
+		quality = q != NULL ? strtod(strchr(q, '=') + 1, NULL) : 1;
 		if (length >= n && strncasecmp(accept, type, n) == 0 &&
-		    strchr(";, \t", accept[n]) && quality >= 0 && quality <= 1) {
+		    strchr(";, \t", accept[n]) != NULL && quality >= 0 && quality <= 1) {
 			named = true;
 			most = RTE_MAX(most, (unsigned int)(quality * 1000));
 		}
@@ -396,7 +396,7 @@ static void reply_metrics(struct control_http *http, struct evhttp_request *requ
 	struct evhttp_connection *evcon = evhttp_request_get_connection(request);
 	struct scrape *s = is_head(request) ? NULL : calloc(1, sizeof(*s));
 
-	if (!s) {
+	if (s == NULL) {
 		if (!is_head(request)) {
 			http_refuse(request, HTTP_INTERNAL, "Internal Server Error",
 				    "out of memory");
@@ -435,7 +435,7 @@ static bool host_is_loopback(struct evhttp_request *request)
 	char name[64];
 	size_t n;
 
-	if (!host || strncmp(host, "[::1]", 5) == 0)
+	if (host == NULL || strncmp(host, "[::1]", 5) == 0)
 		return true;
 	n = strcspn(host, ":");
 	if (n >= sizeof(name))
@@ -453,7 +453,7 @@ static void on_request(struct evhttp_request *request, void *context)
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
 	struct connection *c = connection_of(http, request);
 
-	if (c)
+	if (c != NULL)
 		set_deadline(c, REPLY_S);
 	evhttp_request_set_on_complete_cb(request, on_complete, http);
 	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && !is_head(request)) {
@@ -466,7 +466,7 @@ static void on_request(struct evhttp_request *request, void *context)
 		return;
 	}
 	for (size_t i = 0; i < CONTROL_COUNT_OF(paths); i++) {
-		if (path && strcmp(path, paths[i].path) == 0) {
+		if (path != NULL && strcmp(path, paths[i].path) == 0) {
 			paths[i].reply(http, request);
 			return;
 		}
@@ -491,7 +491,7 @@ static bool listen_at(struct control_http *http, const struct lb_address *addres
 	lb_address_format(address, text, sizeof(text));
 	errno = 0;
 	http->bound = evhttp_bind_socket_with_handle(http->server, text, port);
-	if (!http->bound) {
+	if (http->bound == NULL) {
 		rte_log(RTE_LOG_WARNING, control_http_log,
 			"http: event=no_listener address=%s port=%u reason=\"%s; change "
 			"control.http, or set it to off\"\n",
@@ -515,7 +515,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	if (config->http_address.family == 0)
 		return NULL;
 	http = calloc(1, sizeof(*http));
-	if (!http)
+	if (http == NULL)
 		return NULL;
 	http->view = (struct view){.lb = lb,
 				   .window = window,
@@ -529,7 +529,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	http->server = evhttp_new(base);
 	http->sweeper = event_new(base, -1, EV_PERSIST, on_sweep, http);
 	http->again = evtimer_new(base, on_again, http);
-	if (!http->server || !http->sweeper || !http->again)
+	if (http->server == NULL || http->sweeper == NULL || http->again == NULL)
 		goto fail;
 	evhttp_set_bevcb(http->server, http_on_accept, http);
 	evhttp_set_gencb(http->server, on_request, http);
@@ -548,19 +548,19 @@ fail:
 
 void control_http_destroy(struct control_http *http)
 {
-	if (!http)
+	if (http == NULL)
 		return;
 	LIST_REMOVE(http, next);
 	http->bound = NULL; /* goes with the server */
-	if (http->server)
+	if (http->server != NULL)
 		evhttp_free(http->server);
 	while (!LIST_EMPTY(&http->scrapes))
 		end_scrape(LIST_FIRST(&http->scrapes));
 	while (!LIST_EMPTY(&http->connections))
 		http_forget(http, LIST_FIRST(&http->connections));
-	if (http->sweeper)
+	if (http->sweeper != NULL)
 		event_free(http->sweeper);
-	if (http->again)
+	if (http->again != NULL)
 		event_free(http->again);
 	text_free(&http->status);
 	free(http);

@@ -37,7 +37,7 @@ static void write_service_rates(struct json_writer *w, const struct window_servi
 {
 	static const struct window_service none;
 
-	if (!rates)
+	if (rates == NULL)
 		rates = &none;
 	writer_integer(w, "requests_per_s", rates->requests);
 	writer_integer(w, "replies_per_s", rates->replies);
@@ -63,7 +63,7 @@ static void write_worker_rates(struct json_writer *w, const struct window_worker
 {
 	static const struct window_worker none;
 
-	if (!rates)
+	if (rates == NULL)
 		rates = &none;
 	writer_integer(w, "requests_per_s", rates->requests);
 	writer_integer(w, "replies_per_s", rates->replies);
@@ -94,7 +94,7 @@ static void status_write_lcore(struct json_writer *w, const struct view *view, u
 	struct conntrack_stats flows;
 
 	conntrack_stats_read(lb_conntrack(view->lb, lcore), &flows);
-	if (!rates)
+	if (rates == NULL)
 		rates = &none;
 	writer_open_object(w, NULL);
 	writer_integer(w, "lcore", lcore);
@@ -124,7 +124,7 @@ void view_status(const struct view *view, struct text *out)
 			write_service(&w, view, i);
 	writer_close_array(&w);
 	writer_open_array(&w, "workers");
-	for (const struct worker *worker = workers_next(lb_pool(view->lb), NULL); worker;
+	for (const struct worker *worker = workers_next(lb_pool(view->lb), NULL); worker != NULL;
 	     worker = workers_next(lb_pool(view->lb), worker))
 		write_worker(&w, view, worker);
 	writer_close_array(&w);

@@ -33,7 +33,7 @@ static unsigned int missing(const char *have, const char *const *want, char *tex
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (; *want; want++) {
+	for (; *want != NULL; want++) {
 		if (doctor_has_word(have, *want))
 			continue;
 		n++;

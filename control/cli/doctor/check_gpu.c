@@ -72,13 +72,14 @@ void check_gpu_driver(struct doctor *d)
 		return;
 	}
 	line = doctor_line(text, "NVRM version:");
-	find_version(line ? line : "", version, sizeof(version));
+	find_version(line != NULL ? line : "", version, sizeof(version));
 	if (version[0] == '\0') {
 		doctor_report(d, DOCTOR_WARNING, VERSION " has no version");
 		doctor_fix(d, "look yourself: nvidia-smi");
 	} else {
 		doctor_report(d, DOCTOR_OK, "%s%s", version,
-			      strstr(text, "Open Kernel Module") ? ", open kernel modules" : "");
+			      strstr(text, "Open Kernel Module") != NULL ? ", open kernel modules"
+									 : "");
 	}
 }
 
@@ -130,7 +131,7 @@ void check_gpu_doorbell(struct doctor *d)
 		return;
 	}
 	line = doctor_line(text, "RegistryDwords:");
-	n = line ? strcspn(line, "\n") : 0;
+	n = line != NULL ? strcspn(line, "\n") : 0;
 	if (n > 0 && memmem(line, n, "PeerMappingOverride=1", 21) != NULL) {
 		doctor_report(d, DOCTOR_OK,
 			      "PeerMappingOverride=1: a GPU may ring a NIC's doorbell");

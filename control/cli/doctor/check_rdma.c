@@ -25,7 +25,7 @@ typedef void judge(struct doctor *d, const struct device *device, const char *po
 /* A fault of a device that the plan does not name may not matter. */
 static enum doctor_status bad(const struct device *device)
 {
-	return device->plan ? DOCTOR_PROBLEM : DOCTOR_WARNING;
+	return device->plan != NULL ? DOCTOR_PROBLEM : DOCTOR_WARNING;
 }
 
 static void each_port(struct doctor *d, const struct device *device, judge *judge_port)
@@ -160,13 +160,13 @@ static bool is_v2(const struct doctor *d, const struct device *device, const cha
 
 static void judge_gid(struct doctor *d, const struct device *device, const char *port)
 {
-	const struct lb_address *wanted = device->plan ? &device->plan->address : NULL;
+	const struct lb_address *wanted = device->plan != NULL ? &device->plan->address : NULL;
 	int found = -1, old = -1;
 	char text[64], name[IF_NAMESIZE], address[LB_ADDRESS_TEXT] = "";
 	unsigned int v2 = 0;
 	struct in6_addr gid;
 
-	if (wanted && wanted->family != 0)
+	if (wanted != NULL && wanted->family != 0)
 		lb_address_format(wanted, address, sizeof(address));
 	for (unsigned int i = 0; i < GIDS_MAX; i++) {
 		bool same;
@@ -259,7 +259,7 @@ static unsigned int active_mtu(const struct doctor *d, const struct device *devi
 static void judge_mtu(struct doctor *d, const struct device *device, const char *port)
 {
 	unsigned int wanted =
-		device->plan && device->plan->mtu ? roce_path_mtu(device->plan->mtu) : 0;
+		device->plan != NULL && device->plan->mtu ? roce_path_mtu(device->plan->mtu) : 0;
 	char name[IF_NAMESIZE];
 	unsigned int active;
 

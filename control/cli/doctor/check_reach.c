@@ -43,12 +43,13 @@ static void compare_versions(struct doctor *d, int fd)
 	json_t *result;
 	int code;
 
-	result = client ? control_client_call(client, "version", NULL, &code, error, sizeof(error))
-			: NULL;
+	result = client != NULL
+			 ? control_client_call(client, "version", NULL, &code, error, sizeof(error))
+			 : NULL;
 	theirs = json_string_value(json_object_get(result, "version"));
 	if (theirs == NULL) {
 		doctor_report(d, DOCTOR_PROBLEM, "%s: %s", d->plan.control_socket,
-			      result ? "no version in its answer" : error);
+			      result != NULL ? "no version in its answer" : error);
 		doctor_fix(d, "restart doorbell-lb");
 	} else if (strcmp(theirs, DOORBELL_VERSION) != 0) {
 		doctor_report(d, DOCTOR_WARNING, "doorbell-lb %.40s runs, this is doorbell %s",

@@ -36,7 +36,10 @@ static int load(struct driver *driver, const char *library)
 	*(void **)&driver->attribute = dlsym(handle, "cuDeviceGetAttribute");
 	*(void **)&driver->error_name = dlsym(handle, "cuGetErrorName");
 	/* never closed: the driver's threads outlive dlclose() */
-	return driver->init && driver->count && driver->name && driver->attribute ? 0 : -EIO;
+	return driver->init != NULL && driver->count != NULL && driver->name != NULL &&
+			       driver->attribute != NULL
+		       ? 0
+		       : -EIO;
 }
 
 static int value(const struct driver *driver, int attribute, int device)
@@ -66,7 +69,7 @@ static int failed(const struct driver *driver, const char *call, int result, cha
 
 	if (driver->error_name != NULL)
 		driver->error_name(result, &text);
-	snprintf(error, size, "%s: %s (%d)", call, text ? text : "unknown error", result);
+	snprintf(error, size, "%s: %s (%d)", call, text != NULL ? text : "unknown error", result);
 	return -EIO;
 }
 

@@ -175,7 +175,8 @@ void doctor_run_row(struct doctor *d, const struct doctor_row *row)
 	terminate(d);
 	if (!ended) {
 		doctor_report(d, DOCTOR_WARNING, "no answer within %u s", limit_ms(d) / 1000);
-		doctor_fix(d, "%s", row->slow ? row->slow : "something hangs; dmesg tells more");
+		doctor_fix(d, "%s",
+			   row->slow != NULL ? row->slow : "something hangs; dmesg tells more");
 	} else if (status != 0) {
 		doctor_report(d, DOCTOR_WARNING, "the check itself ended with %s %d",
 			      WIFSIGNALED(status) ? "signal" : "status",
@@ -198,7 +199,7 @@ int doctor_run(const struct doctor_question *question, doctor_say *say, void *co
 
 	if (d == NULL)
 		return -ENOMEM;
-	d->root = question->root ? question->root : "";
+	d->root = question->root != NULL ? question->root : "";
 	plan_make(&d->plan, question);
 	for (unsigned int i = 0; i < doctor_n_rows; i++) {
 		if (!fits(&doctor_rows[i], question->side))

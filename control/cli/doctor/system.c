@@ -122,7 +122,7 @@ void doctor_read_link(const struct doctor *d, char *text, size_t size, const cha
 	va_end(ap);
 	to[n < 0 ? 0 : n] = '\0';
 	slash = strrchr(to, '/');
-	snprintf(text, size, "%s", slash ? slash + 1 : to);
+	snprintf(text, size, "%s", slash != NULL ? slash + 1 : to);
 }
 
 static int names_compare(const void *a, const void *b)
@@ -188,7 +188,7 @@ const char *doctor_line(const char *text, const char *label)
 {
 	size_t n = strlen(label);
 
-	while (text) {
+	while (text != NULL) {
 		if (strncmp(text, label, n) == 0) {
 			text += n;
 			return text + strspn(text, " \t:");
