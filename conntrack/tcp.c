@@ -217,8 +217,8 @@ static struct tcp_outcome stray_ack(struct tcp_track *t, const struct tcp_segmen
 }
 
 /*
- * A SYN in a state that expects none. The end that gets it answers with a challenge ACK, whatever
- * the number (RFC 5961, 4.2), or accepts it when it has forgotten the connection.
+ * A SYN in a state that expects none. The end that gets it answers with a challenge ACK, at any
+ * sequence number (RFC 5961, 4.2), or accepts it when it has forgotten the connection.
  */
 static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segment *s,
 				    enum tcp_direction from)

@@ -78,7 +78,7 @@ int cli_workers_table(struct cli *cli)
 {
 	json_t *result = cli_call(cli, "workers.table", NULL);
 
-	if (result)
+	if (result != NULL)
 		sort(json_object_get(result, "workers"));
 	return cli_print_list(cli, result, "workers", columns, CLI_COUNT_OF(columns));
 }

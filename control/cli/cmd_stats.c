@@ -189,7 +189,7 @@ int cli_version(struct cli *cli)
 {
 	json_t *result = cli_call(cli, "version", NULL);
 
-	if (result)
+	if (result != NULL)
 		json_object_set_new(result, "client", json_string(DOORBELL_VERSION));
 	return cli_print_one(cli, result, NULL, versions, CLI_COUNT_OF(versions));
 }

@@ -568,5 +568,5 @@ void control_http_destroy(struct control_http *http)
 
 uint16_t control_http_port(const struct control_http *http)
 {
-	return http ? endpoint_port_of(evhttp_bound_socket_get_fd(http->bound)) : 0;
+	return http != NULL ? endpoint_port_of(evhttp_bound_socket_get_fd(http->bound)) : 0;
 }

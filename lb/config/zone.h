@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Zones: the networks that clients are in. Each VLAN of a clients port is a zone, unless the
- * configuration joins several. Flows of different zones are different flows, whatever their
+ * configuration joins several. Flows of different zones are different flows, even with equal
  * addresses. Pure; no DPDK.
  *
  * A place is a port's index and a VLAN id; a zone's number is the lowest place in it. So numbers

@@ -24,7 +24,7 @@ struct rte_mbuf;
 #define QUEUE_NONE UINT32_MAX
 /* Level 0 is for requests that were sent before, to a worker that was lost (replay.c). They do not
  * count against the limit of newcomers, are never displaced, and share client queue 0: the oldest
- * goes first, of whatever client. */
+ * goes first, of any client. */
 #define QUEUE_LEVEL_REPLAY 0
 #define QUEUE_LEVELS       5
 #define QUEUE_CLIENTS      64
@@ -48,7 +48,7 @@ struct queue_entry {
 	struct waiting request;
 	uint32_t next;         /* behind it in its client queue, or in the list of free entries */
 	uint32_t previous;     /* in front of it in its client queue */
-	uint32_t older, newer; /* by arrival in the queue, of whatever client */
+	uint32_t older, newer; /* by arrival in the queue, of any client */
 };
 
 struct client_queue {

@@ -10,7 +10,7 @@
 
 /* Process a burst; complete replies are left in it for egress_send(). */
 void fabric_receive(struct lcore *lc, struct fabric_burst *f);
-/* Add a complete message with its immediate, of whatever engine, to the burst. Takes the message.
+/* Add a complete message with its immediate, of either engine, to the burst. Takes the message.
  */
 void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
 		    struct fabric_burst *f);

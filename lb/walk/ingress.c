@@ -33,7 +33,7 @@ static uint32_t ingress_checked_by_nic(const struct port *port, const struct rte
 	       (good & RTE_MBUF_F_RX_L4_CKSUM_GOOD ? PARSE_L4_CHECKED : 0);
 }
 
-/* A RoCE packet belongs to the lcore that owns its queue pair, whatever queue it came by. */
+/* A RoCE packet belongs to the lcore that owns its queue pair, not to the queue it came by. */
 static void ingress_sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct parsed *p,
 			      const struct lb_port_config *port)
 {

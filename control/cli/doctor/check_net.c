@@ -90,7 +90,8 @@ static bool in_table(const struct doctor *d, const char *path, unsigned int port
 	char *rest, *line;
 
 	doctor_read(d, table_text, sizeof(table_text), "%s", path);
-	for (line = strtok_r(table_text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (line = strtok_r(table_text, "\n", &rest); line != NULL;
+	     line = strtok_r(NULL, "\n", &rest)) {
 		unsigned int local, now;
 
 		if (sscanf(line, " %*[0-9]: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &now) ==
