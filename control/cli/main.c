@@ -170,7 +170,7 @@ int cli_print_list(struct cli *cli, json_t *result, const char *member,
 {
 	struct cli_table table = {.column = column, .n = n};
 
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
@@ -183,13 +183,13 @@ int cli_print_list(struct cli *cli, json_t *result, const char *member,
 int cli_print_one(struct cli *cli, json_t *result, const char *member,
 		  const struct cli_column *column, unsigned int n)
 {
-	if (!result)
+	if (result == NULL)
 		return 1;
 	if (cli->json)
 		cli_print_json(cli, result);
 	else
 		cli_page_print(cli->out, column, n,
-			       member ? json_object_get(result, member) : result);
+			       member != NULL ? json_object_get(result, member) : result);
 	json_decref(result);
 	return 0;
 }
