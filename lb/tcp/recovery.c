@@ -116,14 +116,19 @@ static void recovery_cumulative(struct tcp_stack *stack, struct tcp_connection *
 {
 	struct tcp_active *a = c->active;
 	struct tcp_sent *s;
+	bool again = false;
 
 	while ((s = tcp_sent_at(a, a->first)) != NULL && !sequence_after(tcp_sent_end(s), h->ack)) {
+		again |= s->sends > 1;
 		if (!(s->flags & TCP_SENT_SACKED))
 			recovery_deliver(stack, c, h, s, ack);
 		if (s->flags & TCP_SENT_FIN)
 			c->fin_acked = true;
 		tcp_sent_remove_first(stack, a);
 	}
+	/* Segments behind a hole are acknowledged when it is filled, not when they come. */
+	if (again)
+		ack->rtt_us = 0;
 	if (s == NULL || !sequence_after(h->ack, s->seq))
 		return;
 	/* Part of a segment: what is left of it is a shorter one. */

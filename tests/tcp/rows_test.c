@@ -690,6 +690,25 @@ Test(tcp_rows, timeouts_double_and_end)
 	goes("R.", 3001, 1, 0);
 }
 
+Test(tcp_rows, the_wait_for_a_retransmission_is_no_round_trip)
+{
+	uint32_t before;
+
+	row_open_with(false, false, WINDOW);
+	row_pass(10);
+	in(".", 1, 1, 0);
+	row_send(1);
+	row_pass(10);
+	in(".", 1, 1001, 0);
+	before = c.srtt_us;
+	row_send(2);
+	row_timer();
+	goes(".", 1001, 1, MSS);
+	row_pass(10);
+	in(".", 1, 3001, 0); /* the second was sent once, long ago */
+	cr_expect_eq(c.srtt_us, before, "%u", c.srtt_us);
+}
+
 Test(tcp_rows, three_duplicates_without_sack)
 {
 	row_open_with(false, false, WINDOW);
