@@ -77,6 +77,17 @@ static bool held_insert(struct tcp_held *held, uint32_t from, uint32_t to)
 	return true;
 }
 
+void tcp_held_forget(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_held *held = c->active == NULL ? NULL : c->active->held;
+
+	if (held == NULL)
+		return;
+	held->next = stack->helds;
+	stack->helds = held;
+	c->active->held = NULL;
+}
+
 /* Ranges that touch <rcv_nxt> are in order now. */
 static void held_absorb(struct tcp_stack *stack, struct tcp_connection *c)
 {
@@ -93,11 +104,8 @@ static void held_absorb(struct tcp_stack *stack, struct tcp_connection *c)
 		return;
 	held->n -= n;
 	memmove(held->range, held->range + n, held->n * sizeof(held->range[0]));
-	if (held->n > 0)
-		return;
-	held->next = stack->helds;
-	stack->helds = held;
-	c->active->held = NULL;
+	if (held->n == 0)
+		tcp_held_forget(stack, c);
 }
 
 static struct tcp_held *held_get(struct tcp_stack *stack, struct tcp_connection *c)

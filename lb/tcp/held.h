@@ -12,6 +12,9 @@
 bool tcp_held_take(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t to,
 		   uint32_t offset, struct tcp_received *out);
 
+/* Nothing more will come: bytes behind the end are forgotten. */
+void tcp_held_forget(struct tcp_stack *stack, struct tcp_connection *c);
+
 /* Report [from, to) as a duplicate in the next acknowledgement. */
 void tcp_held_duplicate(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from,
 			uint32_t to);

@@ -216,6 +216,7 @@ static void receive_fin(struct tcp_stack *stack, struct tcp_connection *c, struc
 		return;
 	c->fin_received = true;
 	c->rcv_nxt++;
+	tcp_held_forget(stack, c); /* a client sends nothing behind its FIN */
 	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt);
 	out->finished = true;
 	switch (c->state) {
@@ -278,7 +279,8 @@ static void receive_payload(struct tcp_stack *stack, struct tcp_connection *c,
 		if (out->n_new == 0 && sequence_before(h->seq, edge))
 			tcp_held_duplicate(stack, c, h->seq, sequence_min(end, edge));
 	}
-	if (h->flags & TCP_BIT_FIN && !c->fin_known && !sequence_after(end, edge)) {
+	if (h->flags & TCP_BIT_FIN && !c->fin_known && !sequence_after(end, edge) &&
+	    !sequence_before(end, c->rcv_nxt)) {
 		c->fin_known = true;
 		c->fin_seq = end;
 	}

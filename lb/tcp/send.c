@@ -225,7 +225,7 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 		return false;
 	c->tail_now = false;
 	s = c->active == NULL ? NULL : tcp_sent_last(c->active);
-	if (s == NULL || s->flags & TCP_SENT_SACKED || s->length > c->mss)
+	if (s == NULL || !tcp_sent_in_pipe(s) || s->length > c->mss)
 		return false;
 	c->tlp = c->tlp_again = true;
 	c->active->tlp_end = c->snd_nxt;

@@ -123,7 +123,8 @@ static void take_payload(struct client *c, const struct tcp_header *h, const uin
 {
 	uint32_t first = h->seq - c->irs - 1, fresh = 0;
 
-	if (h->length > c->manner->mss || h->length + h->size > c->manner->mss + TCP_HEADER_MIN)
+	if (h->length > c->manner->mss ||
+	    h->length + h->size > c->manner->mss + (uint32_t)TCP_HEADER_MIN)
 		fault(c, "%u bytes and %u of header in a segment", h->length, h->size);
 	if (sequence_after(h->seq + h->length, c->offered))
 		fault(c, "%u bytes beyond the window", h->seq + h->length - c->offered);

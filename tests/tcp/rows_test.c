@@ -283,6 +283,24 @@ Test(tcp_rows, fin_before_its_data)
 	goes(".", 1, 152, 0);
 }
 
+Test(tcp_rows, bytes_behind_the_fin_are_forgotten)
+{
+	struct tcp_active *actives = stack.actives;
+
+	row_open();
+	in(".", 111, 1, 50);
+	in("F.", 1, 1, 100);
+	cr_expect(got.finished);
+	in(".", 102, 1, 9);
+	cr_expect_eq(got.n_new, 0);
+	goes(".", 1, 102, 0);
+	cr_expect_eq(out.n_sacks, 0);
+	cr_expect_eq(stack.actives, actives);
+	in("F.", 51, 1, 10); /* another end, of bytes that came */
+	cr_expect_not(got.finished);
+	cr_expect_eq(c.state, TCP_CLOSE_WAIT);
+}
+
 Test(tcp_rows, abort_sends_a_reset)
 {
 	row_open();

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "tcp/congestion.h"
-#include "tcp/sent.h"
+#include "tcp/cookie.h"
+#include "tcp/time_wait.h"
 
 #define SIM_PACKETS 8192
 #define SIM_END_US  UINT64_C(3000000000)
@@ -24,6 +26,10 @@ struct sim {
 	uint64_t random, now_us, order;
 	struct tcp_stack stack;
 	struct tcp_connection c;
+	struct tcp_secret secret;
+	struct tcp_ends ends;
+	struct tcp_time_wait time_wait;
+	bool waits; /* in TIME-WAIT */
 	struct client client;
 	bool listening, open, over; /* the server: waits for a SYN; has a connection; had one */
 	uint8_t *got, *placed;
@@ -110,47 +116,12 @@ static struct sim_packet *sim_first_packet(struct sim *s)
 /* --- the server ---------------------------------------------------------------------------------
  */
 
-/* Holds for every connection between calls. */
 static void sim_check(struct sim *s)
 {
-	const struct tcp_connection *c = &s->c;
-	const struct tcp_active *a = c->active;
-	uint32_t pipe = 0, lost = 0, sacked = 0, n = 0, next = c->snd_una;
-	struct tcp_cursor at;
-	struct tcp_sent *sent;
-	bool before_cursor = true;
+	char why[160];
 
-	if (a == NULL) {
-		if (c->pipe != 0)
-			sim_fault(s, "%u bytes under way without a record", c->pipe);
-		return;
-	}
-	for (at = a->first; (sent = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
-		if (at.chunk == a->lost.chunk && at.index == a->lost.index)
-			before_cursor = false;
-		if (sent->seq != next)
-			sim_fault(s, "a record begins %d bytes off", (int)(sent->seq - next));
-		next = tcp_sent_end(sent);
-		pipe += tcp_sent_in_pipe(sent) ? sent->length : 0;
-		lost += tcp_sent_is_due(sent);
-		if (tcp_sent_is_due(sent) && before_cursor)
-			sim_fault(s, "a lost segment before the cursor");
-		sacked += sent->flags & TCP_SENT_SACKED;
-		n++;
-	}
-	if (n > 0 && next != c->snd_nxt)
-		sim_fault(s, "records end %d bytes off", (int)(next - c->snd_nxt));
-	if (pipe != c->pipe || lost != a->n_lost || sacked != a->n_sacked || n != a->n_sent)
-		sim_fault(s, "pipe %u is %u, lost %u is %u, sacked %u is %u, sent %u is %u",
-			  c->pipe, pipe, a->n_lost, lost, a->n_sacked, sacked, a->n_sent, n);
-	if (a->held != NULL)
-		for (uint32_t i = 0; i < a->held->n; i++) {
-			uint32_t before = i == 0 ? c->rcv_nxt : a->held->range[i - 1].to;
-
-			if (!sequence_before(before, a->held->range[i].from) ||
-			    !sequence_before(a->held->range[i].from, a->held->range[i].to))
-				sim_fault(s, "ranges are out of order or touch");
-		}
+	if (!check_connection(&s->c, why, sizeof(why)))
+		sim_fault(s, "%s", why);
 }
 
 static void sim_send(struct sim *s)
@@ -172,6 +143,9 @@ static void sim_send(struct sim *s)
 
 static void sim_end(struct sim *s)
 {
+	s->waits = s->c.state == TCP_TIME_WAIT;
+	if (s->waits)
+		tcp_time_wait_enter(&s->c, s->stack.now_ms, &s->time_wait);
 	tcp_release(&s->stack, &s->c);
 	s->open = false;
 	s->over = true;
@@ -218,23 +192,63 @@ static void sim_serve(struct sim *s)
 		tcp_acknowledge(&s->c);
 }
 
+/* A segment for a port that listens. True: <c> is open, and takes it. */
+static bool sim_listen(struct sim *s, const struct tcp_header *h)
+{
+	uint16_t mss = s->p->settings.mss;
+	struct tcp_header out;
+
+	if (!(h->flags & TCP_BIT_SYN)) {
+		s->open = s->p->cookies && tcp_cookie_open(&s->stack, &s->secret, &s->ends, h, mss,
+							   s->p->grant, &s->c);
+		s->listening = !s->open;
+		return s->open;
+	}
+	if (s->p->cookies) {
+		tcp_cookie_answer(&s->stack, &s->secret, &s->ends, h, s->p->grant, &out);
+		sim_carry(s, &out, false);
+		return false;
+	}
+	tcp_open(&s->stack, &s->c, h, mss, s->p->grant,
+		 tcp_secret_sequence(&s->secret, &s->ends, s->stack.now_us),
+		 tcp_secret_timestamp(&s->secret, &s->ends));
+	s->listening = false;
+	s->open = true;
+	sim_send(s);
+	return false;
+}
+
+/* A segment that no connection takes. */
+static void sim_serve_stray(struct sim *s, const struct tcp_header *h)
+{
+	struct tcp_header out;
+
+	if (s->waits) {
+		switch (tcp_time_wait_receive(&s->time_wait, s->stack.now_ms, h, &out)) {
+		case TCP_TIME_WAIT_ANSWER:
+		case TCP_TIME_WAIT_RESTART:
+			sim_carry(s, &out, false);
+			break;
+		case TCP_TIME_WAIT_REOPEN:
+			if (!sequence_after(h->seq, s->client.iss) && !h->has_timestamp)
+				sim_fault(s, "an old SYN reopens");
+			break;
+		case TCP_TIME_WAIT_IGNORE:
+			break;
+		}
+	} else if (!s->over && tcp_reset_for(h, &out)) {
+		sim_carry(s, &out, false);
+	}
+}
+
 static void sim_serve_segment(struct sim *s, const struct sim_packet *p)
 {
 	struct tcp_received r;
-	struct tcp_header out;
 
 	sim_clock(s);
-	if (!s->open) {
-		if (s->listening && p->h.flags & TCP_BIT_SYN) {
-			tcp_open(&s->stack, &s->c, &p->h, s->p->settings.mss, s->p->grant,
-				 (uint32_t)client_random(&s->random, UINT64_C(1) << 32),
-				 (uint32_t)client_random(&s->random, UINT64_C(1) << 32));
-			s->listening = false;
-			s->open = true;
-			sim_send(s);
-		} else if (!s->over && tcp_reset_for(&p->h, &out)) {
-			sim_carry(s, &out, false);
-		}
+	if (!s->open && !(s->listening && sim_listen(s, &p->h))) {
+		if (!s->listening && !s->open)
+			sim_serve_stray(s, &p->h);
 		return;
 	}
 	tcp_receive(&s->stack, &s->c, &p->h, p->marked, &r);
@@ -366,18 +380,12 @@ static void sim_step(struct sim *s)
 		sim_forge(s);
 }
 
-/* Everything that was taken from the pools is back. */
 static void sim_check_pools(struct sim *s, uint32_t actives, uint32_t chunks, uint32_t helds)
 {
-	for (struct tcp_active *a = s->stack.actives; a != NULL; a = a->next)
-		actives--;
-	for (struct tcp_chunk *c = s->stack.chunks; c != NULL; c = c->next)
-		chunks--;
-	for (struct tcp_held *h = s->stack.helds; h != NULL; h = h->next)
-		helds--;
-	if (actives != 0 || chunks != 0 || helds != 0)
-		sim_fault(s, "%u actives, %u chunks, %u ranges are missing", actives, chunks,
-			  helds);
+	char why[160];
+
+	if (!check_pools(&s->stack, actives, chunks, helds, why, sizeof(why)))
+		sim_fault(s, "%s", why);
 }
 
 int sim_run(const struct sim_params *p, struct sim_result *result)
@@ -390,6 +398,8 @@ int sim_run(const struct sim_params *p, struct sim_result *result)
 	s->result = result;
 	s->random = p->seed * 2654435761u + 88172645463325252ull;
 	s->listening = true;
+	s->secret = (struct tcp_secret){{client_random(&s->random, INT64_MAX), p->seed}};
+	s->ends.client_port = (uint16_t)p->seed;
 	s->got = malloc(p->reply + 1);
 	s->placed = calloc(1, p->request + 1);
 	if (tcp_stack_init(&s->stack, &p->settings, actives, chunks, helds) != 0)
@@ -466,10 +476,15 @@ void sim_params_random(uint64_t seed, struct sim_params *p)
 	p->settings.congestion = kinds[client_random(&r, 3)];
 	p->request = client_random(&r, client_random(&r, 3) == 0 ? 200000 : 3000);
 	p->reply = client_random(&r, client_random(&r, 3) == 0 ? 200000 : 3000);
-	p->grant = 1 + client_random(&r, client_random(&r, 3) == 0 ? 3000 : 300000);
+	p->grant = 200 + client_random(&r, client_random(&r, 3) == 0 ? 3000 : 300000);
 	p->forge = client_random(&r, 3) == 0 ? client_random(&r, 100) : 0;
 	p->scarce = client_random(&r, 8) == 0;
+	p->cookies = client_random(&r, 4) == 0;
 	/* The answer to an option that is off is its absence. */
+	if (p->cookies && (!p->manner.timestamps || !p->settings.timestamps)) {
+		p->manner.sack = false;
+		p->manner.scale = TCP_SCALE_NONE;
+	}
 	p->manner.sack &= p->settings.sack;
 	p->manner.timestamps &= p->settings.timestamps;
 }

@@ -24,6 +24,7 @@ struct sim_params {
 	uint32_t request, reply; /* bytes of the two streams */
 	uint32_t grant;          /* bytes that the server takes beyond what is in order */
 	uint32_t forge; /* per thousand: segments of an attacker who does not see numbers */
+	bool cookies;   /* SYNs leave no state */
 	bool scarce;    /* the stack's memory is short */
 };
 

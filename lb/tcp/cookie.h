@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SYN cookies (RFC 4987, 3.6): while the backlog is full a SYN leaves no state, and the client's
+ * acknowledgement brings back what is needed. MSS is in the sequence number; scale, SACK and ECN
+ * are in the timestamp, and lost for clients without one. Pure.
+ */
+#ifndef LB_TCP_COOKIE_H
+#define LB_TCP_COOKIE_H
+
+#include "tcp/connection.h"
+#include "tcp/secret.h"
+
+#define TCP_COOKIE_MINUTES 2 /* that a cookie is good for, at least one less */
+
+/* Writes the SYN-ACK for <syn>. <mss>: what the path takes; <window>: bytes granted. */
+void tcp_cookie_answer(const struct tcp_stack *stack, const struct tcp_secret *secret,
+		       const struct tcp_ends *ends, const struct tcp_header *syn, uint32_t window,
+		       struct tcp_header *out);
+
+/*
+ * Opens <c> if <ack> acknowledges a cookie; the caller then gives <ack> to tcp_receive(). False: it
+ * does not.
+ */
+bool tcp_cookie_open(const struct tcp_stack *stack, const struct tcp_secret *secret,
+		     const struct tcp_ends *ends, const struct tcp_header *ack, uint16_t mss,
+		     uint32_t window, struct tcp_connection *c);
+
+#endif
