@@ -504,8 +504,8 @@ static void take_attached(struct agent_session *s, json_t *result)
 		send_request(s, "agent.drain", json_object());
 }
 
-/* Not attached: the load balancer was restarted, or has given the worker up. The connection is good
- * for a new registration. */
+/* Register anew: the load balancer was restarted, or has removed the worker. The connection serves
+ * for that. */
 static void register_again(struct agent_session *s, const char *reason)
 {
 	if (s->leaving)

@@ -167,7 +167,7 @@ static json_t *look_again(struct cli *cli)
 	return NULL;
 }
 
-/* Nothing more can come of waiting: drained, gone, or resumed by somebody. */
+/* True when waiting can end: the worker is drained, gone, or was resumed by another operator. */
 static bool is_decided(const json_t *result)
 {
 	const json_t *worker = json_object_get(result, "worker");

@@ -7,7 +7,7 @@ static void scan_skip_blanks(struct scan *s)
 		s->at++;
 }
 
-/* Take <c>, if that is what comes. */
+/* Take the next character if it is <c>. */
 static bool scan_take(struct scan *s, char c)
 {
 	scan_skip_blanks(s);

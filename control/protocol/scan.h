@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Text that belongs to somebody else. */
+/* Text that the caller owns. */
 struct scan {
 	const char *at, *end;
 };

@@ -17,7 +17,7 @@
 struct text {
 	char *data;
 	size_t n, size;
-	bool failed; /* out of memory: whatever was added since is missing */
+	bool failed; /* out of memory: all text added since is missing */
 };
 
 /* Make room for <n> bytes more. False when memory is short, now or before. */

@@ -59,7 +59,7 @@ static bool names_add_address(const ASN1_OCTET_STRING *string, char *names, size
 	return names_append(ADDRESS, text, strlen(text), names, size);
 }
 
-/* "doorbell:model:echo"; other URIs are somebody else's business. */
+/* Read "doorbell:model:echo"; other URIs are ignored. */
 static bool add_uri(const ASN1_STRING *string, char *names, size_t size)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(string);
@@ -81,7 +81,8 @@ static bool add_common_name(const X509 *certificate, char *names, size_t size)
 	       names_add(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), names, size);
 }
 
-/* A certificate that says by extension what it is for is for nothing else, whatever that is. */
+/* Add the names in the certificate's subject alternative name; without that extension, its common
+ * name. */
 static bool add_all(const X509 *certificate, char *names, size_t size)
 {
 	GENERAL_NAMES *others;

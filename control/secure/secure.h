@@ -67,8 +67,8 @@ SSL *secure_dial(SSL_CTX *context, const char *peer);
 bool secure_proven(const SSL *ssl);
 
 /*
- * Why a handshake failed, for people on side <side>: <code> is what OpenSSL's error queue said, or
- * 0 when it said nothing.
+ * Write why a handshake failed, for people on side <side>. <code> is from OpenSSL's error queue; 0
+ * when the queue was empty.
  */
 void secure_reason(enum secure_side side, const SSL *ssl, unsigned long code, char *out,
 		   size_t size);

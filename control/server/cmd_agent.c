@@ -299,7 +299,7 @@ static json_t *with_worker(struct control_call *call,
 
 json_t *control_agent_ready(struct control_call *call)
 {
-	/* Until here it has the time that joining may take. */
+	/* Joining has a time limit of its own, which ends here; from now on the lease counts. */
 	call->c->renewed = true;
 	return with_worker(call, lb_worker_ready);
 }

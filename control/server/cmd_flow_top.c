@@ -52,7 +52,7 @@ struct ranked {
 	struct flow_info flow;
 };
 
-/* A heap with the smallest first: who is larger takes its place. */
+/* A heap with the smallest first: a larger flow takes its place. */
 struct top {
 	uint64_t (*value)(const struct flow_info *flow);
 	uint64_t floor; /* or NO_FLOOR */

@@ -53,7 +53,8 @@ static struct handshake_source *handshake_limit_find(struct handshake_limit *lim
 	return quiet;
 }
 
-/* Only strangers make it full, so that a walk per connection is well spent. */
+/* The source with the most handshakes. Only strangers fill the table, so a walk per connection is
+ * affordable. */
 static struct handshake_source *handshake_limit_greediest(struct handshake_limit *limit)
 {
 	struct handshake_source *most = limit->source;

@@ -37,7 +37,7 @@ static int make_parent(const char *path, char *error, size_t error_size)
 	return 0;
 }
 
-/* Remove what a crash left behind, but nothing that somebody answers on. */
+/* Remove a socket that a crash left behind, unless a process still answers on it. */
 static int clear_stale(const struct sockaddr_un *address, char *error, size_t error_size)
 {
 	const char *path = address->sun_path;

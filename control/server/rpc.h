@@ -95,7 +95,7 @@ enum control_type {
 	CONTROL_BOOLEAN, /* into a bool */
 	CONTROL_LIST,    /* an array of min..max elements, borrowed into a const json_t * */
 	CONTROL_NAMES,   /* the same of strings */
-	CONTROL_MAP,     /* an object of min..max members that are strings, likewise borrowed */
+	CONTROL_MAP,     /* an object of min..max members that are strings, borrowed too */
 	CONTROL_TYPES,
 };
 

@@ -87,8 +87,8 @@ void worker_row_write_services(struct json_writer *w, const struct lb *lb,
 }
 
 /*
- * Tells two starts of an agent apart. The instance itself is what its agent shows to take over what
- * it left behind: who sees workers must not be able to.
+ * Write a number that tells two starts of an agent apart. It is not the instance itself, by which
+ * an agent takes over its registration: a user who lists workers must not be able to do that.
  */
 static void worker_row_write_instance(struct json_writer *w, const struct worker_spec *spec)
 {

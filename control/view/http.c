@@ -427,7 +427,8 @@ static const struct {
 	{"/healthz", reply_health}, {"/livez", reply_health},           {"/readyz", reply_ready},
 };
 
-/* "127.0.0.1", "[::1]" or "localhost", whatever the port; a client without the header is none. */
+/* True for "127.0.0.1", "[::1]" or "localhost", with any port or none, and without the header,
+ * which every browser sends. */
 static bool host_is_loopback(struct evhttp_request *request)
 {
 	const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");

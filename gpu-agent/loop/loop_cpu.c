@@ -141,8 +141,7 @@ static bool wait_inputs(struct agent_loop *loop)
 /* --- gather, model, scatter ---------------------------------------------------------------------
  */
 
-/* Nothing is copied on a CPU: the model reads the slots and writes the reply buffers where they
- * are. */
+/* A CPU copies nothing: the model reads the slots and writes the reply buffers in place. */
 static void gather_items(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;

@@ -48,7 +48,7 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *reg
 			  char *error, size_t error_size);
 /*
  * Register a worker and set up its links: state joining. NULL with a sentence in <error>.
- * <info> has room for one entry per lcore; <path_mtu> is what both ends will use.
+ * <info> has room for one entry per lcore; both ends will use <path_mtu>.
  */
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *registration,
 				  struct lb_link_info *info, uint32_t *path_mtu, char *error,

@@ -149,7 +149,7 @@ static void count_sent(struct bench_thread *thread, const struct flight *flight)
 	histogram_record(&thread->lag, flight->sent_ns - flight->due_ns);
 }
 
-/* Those that did not leave stay staged, in front. Their bytes move with their ids. */
+/* Keep the datagrams that did not leave staged, in front. Their bytes move with their ids. */
 static void keep_unsent(struct engine *e, unsigned int sent)
 {
 	unsigned int left = e->n_staged - sent;
@@ -314,7 +314,7 @@ static bool is_sending(const struct engine *e, uint64_t now)
 	return now < e->stop_ns && may_send_more(e);
 }
 
-/* Until something is to be done that no datagram tells of. */
+/* ns until the next event that no datagram announces. */
 static uint64_t nap_ns(const struct engine *e, uint64_t now)
 {
 	uint64_t due;

@@ -316,8 +316,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)((double)rte_get_timer_cycles() * 1e9 / (double)rte_get_timer_hz());
 }
 
-/* Until traffic wakes us or the time is over; a port that cannot wake anybody is looked at all the
- * time. */
+/* Sleep until traffic comes or the time is over; poll a port that has no event to wait for. */
 static void nap(const struct transport *t, uint64_t ns)
 {
 	struct timespec wait = {.tv_sec = (time_t)(ns / 1000000000),

@@ -26,7 +26,7 @@ static bool no_flags(struct doctor *d, const char *have)
 	return have == NULL;
 }
 
-/* Those of <want> that are missing, in <text>; how many. */
+/* Write the missing ones of <want> into <text>; returns how many there are. */
 static unsigned int missing(const char *have, const char *const *want, char *text, size_t size)
 {
 	unsigned int n = 0;

@@ -145,7 +145,7 @@ void check_roce_port(struct doctor *d)
 		doctor_report(d, DOCTOR_NA, "no fabric port shares an interface with the kernel");
 	} else if (taken && d->plan.n_rdma == 0) {
 		doctor_report(d, DOCTOR_WARNING, "UDP port 4791 is bound on this host");
-		doctor_fix(d, "find out by whom: ss -lunp sport = :4791; rdma link");
+		doctor_fix(d, "see which process: ss -lunp sport = :4791; rdma link");
 	} else {
 		doctor_report(d, DOCTOR_OK, "UDP port 4791 is free");
 	}
