@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Facade of the stream framings (private to lb/): find the requests in a TCP stream, and write what
+ * goes around their replies. Pure.
+ *
+ * A framing reads headers, and what it converts, in order. Having read that the next bytes of the
+ * stream are a request's, it names them by their positions in the stream (STREAM_EXTENT) and goes
+ * on behind them. The owner of the connection puts bytes of an extent at their place as they come,
+ * in order or not. So payload passes through no framing and is never copied.
+ *
+ *   position            a byte's number in the stream: the client's first is 0
+ *   stream->position    the next byte that read() is to be shown; the owner needs none of the bytes
+ *                       before it that lie in no extent
+ *   stream->requests    requests so far, valid or not; each has its number from 0 on
+ *
+ * What the actions about one request can be, in this order; those of other requests may stand
+ * between them:
+ *
+ *   BEGIN  (EXTENT | PRODUCE | SEND)*  END        a request; a CANCEL may come later
+ *   BEGIN  (EXTENT | PRODUCE | SEND)*  REFUSE     it proves to be none: its bytes are dropped
+ *   BEGIN  (EXTENT | PRODUCE | SEND)*  CANCEL     the client gives up half-way: the same
+ *   REFUSE                                        known to be none by its header
+ *   SEND+                                         answered by the framing: the last has .ends
+ *
+ * The bytes of a request, by extents and produced, join without gap or overlap from 0 to its size.
+ * Each request gets one answer, also when refused or cancelled: the owner has reply() write it.
+ * Where the framing is <in_order> the owner keeps answers, and what SEND has for a request, in the
+ * order of requests.
+ *
+ * A struct stream belongs to the thread that owns the connection.
+ */
+#ifndef LB_STREAM_H
+#define LB_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STREAM_SIZE_UNKNOWN UINT64_MAX /* of a request: known at its end */
+#define STREAM_CLOSED       UINT64_MAX /* position after STREAM_CLOSE: no byte is needed */
+#define STREAM_ACTIONS_MIN  4          /* room that read() wants; with less it does nothing */
+#define STREAM_HEADER_MAX   24         /* bytes of a header that struct stream can keep */
+
+/* A service's limits. Given with each call, as a reload replaces it. */
+struct stream_settings {
+	uint64_t max_request; /* bytes */
+};
+
+enum stream_action_kind {
+	STREAM_BEGIN,   /* a request: .begin */
+	STREAM_EXTENT,  /* these positions of the stream hold bytes of it: .extent */
+	STREAM_PRODUCE, /* bytes of it that are not in the stream: .bytes */
+	STREAM_END,     /* all its bytes are named, though they may not have come: .size */
+	STREAM_REFUSE,  /* no valid request: .refuse says what to answer, and what to count */
+	STREAM_CANCEL,  /* the client does not want the reply of its open request .tag */
+	STREAM_SEND,    /* bytes for the client that no worker wrote: .bytes */
+	STREAM_CLOSE,   /* nothing more can be read: close when all that is open is answered */
+};
+
+struct stream_begin {
+	uint64_t size;        /* bytes, or STREAM_SIZE_UNKNOWN */
+	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
+	uint32_t deadline_us; /* 0: the service's */
+	uint16_t model;       /* of the service's; 0 where the framing names none */
+	uint8_t priority;     /* 0: the service's */
+};
+
+struct stream_action {
+	uint8_t kind;     /* enum stream_action_kind */
+	uint32_t request; /* its number, modulo 2^32; of CANCEL and CLOSE: 0 */
+	union {
+		struct stream_begin begin;
+		struct {
+			uint64_t position; /* of the first byte, in the stream */
+			uint64_t offset;   /* of the first byte, in the request */
+			uint64_t length;   /* never 0 */
+		} extent;
+		struct {
+			const uint8_t *at; /* valid until the next call for this stream */
+			uint64_t offset;   /* of PRODUCE: in the request */
+			uint32_t length;
+			bool of_request; /* of SEND: else <request> is 0; it may go at once */
+			bool ends;       /* of SEND: with it the request is answered */
+		} bytes;
+		struct {
+			uint64_t tag;
+			uint8_t notice; /* enum lb_notice */
+			uint8_t reason; /* enum lb_drop */
+		} refuse;
+		uint64_t size; /* of END */
+		uint64_t tag;  /* of CANCEL */
+	};
+};
+
+/* A connection's part of a framing. Zeroed memory is a stream of which nothing has come. */
+struct stream {
+	uint64_t position;
+	uint32_t requests; /* modulo 2^32 */
+	uint32_t got;      /* bytes of <header>: 0 when the client is between headers */
+	union {
+		uint8_t header[STREAM_HEADER_MAX]; /* the part of a header that came */
+		void *own; /* state of framings that need more; release() gives it back */
+	};
+};
+_Static_assert(sizeof(struct stream) <= 64, "part of an idle connection");
+
+/*
+ * One chunk of an answer. A reply that the worker sends at once is one chunk. A notice is an answer
+ * without bytes; it can also end a reply of which chunks were sent.
+ */
+struct stream_reply {
+	uint32_t request; /* number and tag of its BEGIN or REFUSE */
+	uint64_t tag;
+	uint32_t chunk;  /* its number in the reply, from 0 on */
+	uint32_t length; /* bytes of the chunk */
+	uint32_t taken;  /* of them, in pieces so far; 0 before the first call, then reply()'s */
+	uint8_t notice;  /* enum lb_notice; 0: a reply */
+	bool more;       /* chunks of this reply follow */
+};
+
+/* To be sent next: <head> bytes that the framing wrote, then <bytes> bytes of the chunk. */
+struct stream_piece {
+	uint32_t head;
+	uint32_t bytes;
+	/* The chunk is complete with it. A piece that is empty and does not complete its chunk says
+	 * that the client takes none now: ask again when a read() has returned. */
+	bool last;
+};
+
+struct stream_framing {
+	const char *name;
+	bool in_order;     /* answers go in the order of requests */
+	uint32_t head_max; /* bytes that reply() writes at most */
+
+	/*
+	 * Read the <length> bytes of the stream from its position on, all of which lie in order.
+	 * Writes at most <max> actions and returns how many; with STREAM_ACTIONS_MIN of room it
+	 * stops behind one header. The owner goes on calling, with bytes from the new position on,
+	 * while some are there; the result 0 means that more bytes are needed.
+	 */
+	unsigned int (*read)(struct stream *s, const struct stream_settings *settings,
+			     const uint8_t *bytes, uint32_t length, struct stream_action *actions,
+			     unsigned int max);
+
+	/* Write the head of the next piece of <reply>'s chunk to <at>, head_max bytes of room.
+	 * Called until it returns the chunk's last piece. */
+	struct stream_piece (*reply)(struct stream *s, struct stream_reply *reply, uint8_t *at);
+
+	/* The connection ends: give back what read() has taken. NULL: there is nothing. */
+	void (*release)(struct stream *s);
+};
+
+/*
+ * `length`: a request is its length, u32 little-endian, and then so many bytes. Its answer:
+ *
+ *   0  4  length of what follows the status
+ *   4  4  status: 0 the reply, or its last chunk; 256 a chunk, and more of this reply follow;
+ *         1 to 255 a notice (notice.h) in place of the reply, or of the rest of it; length 0
+ *   8     the reply's bytes
+ *
+ * Both words are u32, little-endian. Answers come in the order of requests. A length of 0, and one
+ * above max_request, is answered by a notice; the connection lives.
+ */
+extern const struct stream_framing stream_length;
+#define STREAM_LENGTH_MORE 256
+
+/* `tagged`: the header of packet/request.h in front of everything; answers come in any order. */
+extern const struct stream_framing stream_tagged;
+
+#endif

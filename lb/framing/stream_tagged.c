@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `tagged` in a stream (packet/request.h): requests with ids, priorities, deadlines and cancels. A
+ * header that begins right says by its length where the next one is, so that what else is wrong
+ * with it costs one request. One that begins wrong costs the connection, at the first wrong byte: a
+ * client that speaks something else may never send as much as a header.
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "framing/stream_reader.h"
+#include "packet/request.h"
+
+_Static_assert(LB_REQUEST_LENGTH <= STREAM_HEADER_MAX, "a part of it is kept");
+
+static void stream_tagged_close(struct stream_reader *r)
+{
+	/* It is not known where an id would be. */
+	stream_reader_refuse(r, 0, 0, LB_NOTICE_MALFORMED, LB_DROP_FRAMING);
+	stream_reader_close(r);
+}
+
+static void stream_tagged_header(struct stream_reader *r, const struct stream_settings *settings,
+				 const uint8_t *header)
+{
+	struct lb_request request;
+	uint32_t length;
+	int error = lb_request_parse_stream(header, &request, &length);
+
+	if (error == -EBADMSG)
+		stream_tagged_close(r);
+	else if (error < 0)
+		stream_reader_refuse(r, request.id, length, LB_NOTICE_MALFORMED, LB_DROP_FRAMING);
+	else if (request.kind == LB_REQUEST_CANCEL)
+		stream_reader_cancel(r, request.id);
+	else if (length == 0)
+		stream_reader_refuse(r, request.id, 0, LB_NOTICE_MALFORMED, LB_DROP_EMPTY_REQUEST);
+	else if (length > settings->max_request)
+		stream_reader_refuse(r, request.id, length, LB_NOTICE_TOO_LARGE,
+				     LB_DROP_REQUEST_TOO_LARGE);
+	else
+		stream_reader_request(r, &(struct stream_begin){.size = length,
+								.tag = request.id,
+								.deadline_us = request.deadline_us,
+								.priority = request.priority});
+}
+
+static unsigned int stream_tagged_read(struct stream *s, const struct stream_settings *settings,
+				       const uint8_t *bytes, uint32_t length,
+				       struct stream_action *actions, unsigned int max)
+{
+	struct stream_reader r = stream_reader_of(s, bytes, length, actions, max);
+	const uint8_t *header;
+
+	while ((header = stream_reader_header(&r, LB_REQUEST_LENGTH)) != NULL)
+		stream_tagged_header(&r, settings, header);
+	if (s->got > 0 && !lb_request_begins(s->header, s->got))
+		stream_tagged_close(&r);
+	return r.n;
+}
+
+static struct stream_piece stream_tagged_reply(struct stream *s, struct stream_reply *reply,
+					       uint8_t *at)
+{
+	if (reply->notice != 0)
+		lb_request_write_stream_notice(at, reply->tag, reply->notice);
+	else
+		lb_request_write_stream_reply(at, reply->tag, reply->chunk, reply->more,
+					      reply->length);
+	reply->taken = reply->length;
+	return (struct stream_piece){
+		.head = LB_REQUEST_LENGTH, .bytes = reply->length, .last = true};
+}
+
+const struct stream_framing stream_tagged = {
+	.name = "tagged",
+	.head_max = LB_REQUEST_LENGTH,
+	.read = stream_tagged_read,
+	.reply = stream_tagged_reply,
+};
