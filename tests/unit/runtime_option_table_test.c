@@ -161,7 +161,11 @@ Test(option_table, names_may_be_shortened_as_long_as_one_fits)
 	cr_assert_eq(parse(&table, "--lb h:1 --po 4 --n6=3"), 0, "%s", said);
 	cr_assert(v.power == 4 && v.n64 == 3);
 	cr_assert_eq(parse(&table, "--lb h:1 --n 4"), -EINVAL);
-	cr_assert_str_eq(said, "program: there is no option --n (see --help)\n");
+	cr_assert_str_eq(said, "program: --n is short for several: --n64, --n32, --n8, --no-off\n");
+	cr_assert_eq(parse(&table, "--lb h:1 --w=two"), 0, "%s", said);
+	cr_assert_eq(parse(&table, "--lb h:1 --se=verbs"), -EINVAL);
+	cr_assert_str_eq(said, "program: --se is short for several: --seconds, --second\n");
+	cr_assert_eq(parse(&table, "--lb h:1 --second=verbs"), 0, "%s", said);
 	cr_assert_eq(parse(&table, "--lb h:1 -tfile"), 0);
 	cr_assert_str_eq(v.text, "file");
 }
@@ -209,6 +213,18 @@ Test(option_table, mistakes_name_the_option_the_value_and_the_fix)
 		cr_assert_eq(parse(&table, bad[i].line), -EINVAL, "%s", bad[i].line);
 		cr_assert_str_eq(said, error);
 	}
+}
+
+/* "--config --check" lacks the name of a file; "--config=--check" has it. */
+Test(option_table, an_option_is_no_value_of_the_one_before)
+{
+	cr_assert_eq(parse(&table, "--lb h:1 --text --on"), -EINVAL);
+	cr_assert_str_eq(said, "program: --text: give a value: --text FILE\n");
+	cr_assert_eq(parse(&table, "--lb h:1 -t --n32=2"), -EINVAL);
+	cr_assert_eq(parse(&table, "--lb h:1 --text=--on"), 0, "%s", said);
+	cr_assert_str_eq(v.text, "--on");
+	cr_assert_eq(parse(&table, "--lb h:1 --text --other"), 0, "%s", said);
+	cr_assert_str_eq(v.text, "--other");
 }
 
 Test(option_table, operands_are_gathered_wherever_they_stand)

@@ -292,13 +292,13 @@ options_error(const struct option_table *table, const char *format, ...)
 	return -EINVAL;
 }
 
-/* The row of this name, or of the only name that begins so; NULL: there is none. */
+/* The row of this name, or of the only name that begins so; NULL: there is none, or are <n>. */
 static const struct option_row *option_named(const struct option_table *table, const char *name,
-					     size_t length, unsigned int *at)
+					     size_t length, unsigned int *at, unsigned int *n)
 {
 	const struct option_row *row, *found = NULL;
-	unsigned int n = 0;
 
+	*n = 0;
 	for (unsigned int i = 0; (row = option_at(table, i)) != NULL; i++) {
 		if (strncmp(row->name, name, length) != 0)
 			continue;
@@ -306,9 +306,41 @@ static const struct option_row *option_named(const struct option_table *table, c
 		*at = i;
 		if (row->name[length] == '\0')
 			return row;
-		n++;
+		++*n;
 	}
-	return n == 1 ? found : NULL;
+	return *n == 1 ? found : NULL;
+}
+
+/* Is <word> "--" and the whole name of an option, with or without a value? */
+static bool option_is_whole(const struct option_table *table, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	const struct option_row *row;
+	unsigned int at, n;
+
+	if (length < 3 || strncmp(word, "--", 2) != 0)
+		return false;
+	row = option_named(table, word + 2, length - 2, &at, &n);
+	return row != NULL && strlen(row->name) == length - 2;
+}
+
+/* <word> is no option, or may be several. */
+static int option_unknown(const struct option_table *table, const char *word)
+{
+	size_t length = strcspn(word, "="), at = 0;
+	const struct option_row *row;
+	char names[512] = "";
+	unsigned int i, n = 0;
+
+	if (strncmp(word, "--", 2) == 0 && length > 2)
+		option_named(table, word + 2, length - 2, &i, &n);
+	if (n == 0)
+		return options_error(table, "there is no option %s (see --help)", word);
+	for (i = 0; (row = option_at(table, i)) != NULL && at < sizeof(names); i++)
+		if (strncmp(row->name, word + 2, length - 2) == 0)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s--%s",
+					       at == 0 ? "" : ", ", row->name);
+	return options_error(table, "%.*s is short for several: %s", (int)length, word, names);
 }
 
 /*
@@ -320,12 +352,13 @@ static const struct option_row *option_of(const struct option_table *table, cons
 {
 	const struct option_row *row;
 	size_t length = strcspn(word, "=");
+	unsigned int n;
 
 	*value = NULL;
 	if (word[1] == '-') {
 		if (word[length] == '=')
 			*value = word + length + 1;
-		return option_named(table, word + 2, length - 2, at);
+		return option_named(table, word + 2, length - 2, at, &n);
 	}
 	if (word[2] != '\0')
 		*value = word + 2;
@@ -394,8 +427,9 @@ int options_parse(const struct option_table *table, int argc, char **argv, void 
 		}
 		row = option_of(table, argv[i], &at, &value);
 		if (row == NULL)
-			return options_error(table, "there is no option %s (see --help)", argv[i]);
-		if (value == NULL && option_needs_value(row) && i + 1 < argc)
+			return option_unknown(table, argv[i]);
+		if (value == NULL && option_needs_value(row) && i + 1 < argc &&
+		    !option_is_whole(table, argv[i + 1]))
 			value = argv[++i];
 		ret = option_take(table, row, value, values);
 		if (ret != 0)
