@@ -48,6 +48,13 @@ static int take_gateway(void *field, const char *text, char *error, size_t size)
 	return agent_address_parse(text, field) ? 0 : refuse_value(error, size, "is no IP address");
 }
 
+static bool is_unicast(const struct rnic_address *address)
+{
+	if (address->family == 4)
+		return address->addr.s6_addr[12] != 0 && address->addr.s6_addr[12] < 224;
+	return !IN6_IS_ADDR_MULTICAST(&address->addr) && !IN6_IS_ADDR_UNSPECIFIED(&address->addr);
+}
+
 int agent_prefix_take(void *options, const char *text, char *error, size_t size)
 {
 	struct agent_options *o = options;
@@ -60,8 +67,10 @@ int agent_prefix_take(void *options, const char *text, char *error, size_t size)
 	snprintf(address, sizeof(address), "%.*s", (int)(slash - text), text);
 	if (!agent_address_parse(address, &o->address))
 		return refuse_value(error, size, "does not begin with an IP address");
+	if (!is_unicast(&o->address))
+		return refuse_value(error, size, "is no unicast address; write 10.201.0.11/24");
 	bits = strtoul(slash + 1, &end, 10);
-	if (*end != '\0' || end == slash + 1 || bits == 0 ||
+	if (*end != '\0' || slash[1] < '0' || slash[1] > '9' || bits == 0 ||
 	    bits > (o->address.family == 4 ? 32 : 128))
 		return refuse_value(
 			error, size,
@@ -82,9 +91,15 @@ static int take_name(void *field, const char *text, char *error, size_t size)
 
 static int take_gpus(void *field, const char *text, char *error, size_t size)
 {
+	const char *at = text;
+	size_t digits;
+
 	*(const char **)field = text;
-	if (strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || strcmp(text, "none") == 0 ||
-	    (text[0] != '\0' && text[strspn(text, "0123456789,")] == '\0'))
+	if (strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || strcmp(text, "none") == 0)
+		return 0;
+	while ((digits = strspn(at, "0123456789")) != 0 && at[digits] == ',')
+		at += digits + 1;
+	if (digits != 0 && at[digits] == '\0')
 		return 0;
 	return refuse_value(error, size,
 			    "is neither auto, all, none, nor numbers of GPUs like 0,2");
@@ -194,6 +209,16 @@ static int options_check(const struct agent_options *o)
 		fprintf(stderr,
 			"doorbell-agent: --workers is for CPUs, and --gpu makes a worker of "
 			"each GPU; give one of them\n");
+		return 2;
+	}
+	if ((o->tls_certificate != NULL || o->tls_key != NULL || o->tls_ca != NULL) &&
+	    (o->tls_certificate == NULL || o->tls_key == NULL || o->tls_ca == NULL)) {
+		fprintf(stderr,
+			"doorbell-agent: --tls-%s is missing; TLS by certificates needs "
+			"--tls-certificate, --tls-key and --tls-ca\n",
+			o->tls_certificate == NULL ? "certificate"
+			: o->tls_key == NULL       ? "key"
+						   : "ca");
 		return 2;
 	}
 	if (o->gateway.family != 0 && o->gateway.family != o->address.family) {
