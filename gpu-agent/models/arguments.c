@@ -52,6 +52,19 @@ static int argument_set(const struct argument *argument, const char *value, size
 	return 0;
 }
 
+/* Name <key> bytes of <text> and what the model takes. Returns -EINVAL. */
+static int argument_unknown(const struct argument *table, size_t n, const char *text, size_t key,
+			    char *error, size_t error_size)
+{
+	size_t at = (size_t)snprintf(error, error_size, "unknown argument '%.*s'; give ",
+				     (int)(key < 64 ? key : 64), text);
+
+	for (size_t i = 0; i < n && at < error_size; i++)
+		at += (size_t)snprintf(error + at, error_size - at, "%s%s=...",
+				       i == 0 ? "" : " or ", table[i].key);
+	return -EINVAL;
+}
+
 int arguments_parse(const char *text, const struct argument *table, size_t n, char *error,
 		    size_t error_size)
 {
@@ -62,9 +75,7 @@ int arguments_parse(const char *text, const struct argument *table, size_t n, ch
 		int ret;
 
 		if (argument == NULL) {
-			snprintf(error, error_size, "unknown argument '%.*s'",
-				 (int)(key < 64 ? key : 64), text);
-			return -EINVAL;
+			return argument_unknown(table, n, text, key, error, error_size);
 		}
 		if (key == pair) {
 			snprintf(error, error_size, "%s: needs a value, %s=...", argument->key,

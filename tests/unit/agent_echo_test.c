@@ -99,7 +99,7 @@ Test(agent_echo, refuses_bad_arguments)
 		{"delay_us=", "delay_us: the value must have"},
 		{"delay_us", "delay_us: needs a value"},
 		{",", "unknown argument ''"},
-		{"max=1", "unknown argument 'max'"},
+		{"max=1", "unknown argument 'max'; give "},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

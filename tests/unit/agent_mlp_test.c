@@ -277,7 +277,7 @@ Test(agent_mlp, refuses_arguments_it_does_not_know)
 		{"", "needs the argument weights=PATH"},
 		{"weights", "weights: needs a value"},
 		{"weights=", "weights: the value must have"},
-		{"wieghts=x", "unknown argument 'wieghts'"},
+		{"wieghts=x", "unknown argument 'wieghts'; give weights=..."},
 		{"weights=x,scale=1", "unknown argument 'scale'"},
 	};
 	struct bench suite = bench;
