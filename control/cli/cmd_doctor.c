@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* doctor: the checks are in control/doctor; here they are printed. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "protocol/control.h"
@@ -74,8 +75,13 @@ static int examine(struct cli *cli, enum doctor_side side)
 		.memory_mb = (uint32_t)cli->memory_mb,
 		.no_hugepages = cli->no_hugepages,
 	};
+	struct stat folder;
 	int ret;
 
+	if (cli->root != NULL && (stat(cli->root, &folder) != 0 || !S_ISDIR(folder.st_mode))) {
+		json_decref(report.checks);
+		return cli_usage_error("--root: '%s' is no folder", cli->root);
+	}
 	if (strcmp(cli->socket, CONTROL_SOCKET) != 0)
 		question.socket = cli->socket;
 	ret = doctor_run(&question, say, &report);

@@ -265,7 +265,18 @@ static const char *words_after(const char *object, char *buf, size_t size)
 				object != NULL && c->operand != NULL ? " " : "",
 				object != NULL && c->operand != NULL ? c->operand : "");
 	}
+	for (size_t i = 0; object == NULL && i < CLI_COUNT_OF(own_commands) && at < size; i++)
+		at += (size_t)snprintf(buf + at, size - at, ", %s", own_commands[i].name);
 	return buf;
+}
+
+/* NULL: none has this name. */
+static const struct own_command *own_command(const char *name)
+{
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
+		if (strcmp(own_commands[i].name, name) == 0)
+			return &own_commands[i];
+	return NULL;
 }
 
 /* The command that the words name; they move on to what follows it. NULL after a usage error. */
@@ -291,7 +302,10 @@ static const struct command *find_command(char ***words)
 		*words += c->verb != NULL ? 2 : 1;
 		return c;
 	}
-	if (!known)
+	if (own_command(object) != NULL)
+		cli_usage_error("%s comes before all options; see doorbell %s --help", object,
+				object);
+	else if (!known)
 		cli_usage_error("no object '%s'; objects are: %s", object,
 				words_after(NULL, list, sizeof(list)));
 	else if (verb != NULL)
@@ -385,17 +399,15 @@ static int run_command(struct cli *cli, const struct command *c)
 static int run_own(int argc, char **argv)
 {
 	int at = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1;
+	const struct own_command *own = at < argc ? own_command(argv[at]) : NULL;
 
-	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
-		if (at >= argc || strcmp(argv[at], own_commands[i].name) != 0)
-			continue;
-		if (at == 1)
-			return own_commands[i].run(argc - 1, argv + 1);
+	if (own == NULL)
+		return -1;
+	if (at == 2) {
 		argv[2] = argv[1];
 		argv[1] = argv[0];
-		return own_commands[i].run(argc - 1, argv + 1);
 	}
-	return -1;
+	return own->run(argc - 1, argv + 1);
 }
 
 /* "help bench" is "bench --help". -1: it is none of these. */
