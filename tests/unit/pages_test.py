@@ -195,6 +195,18 @@ def source(root, name):
     raise FileNotFoundError(name)
 
 
+def check_functions(page):
+    """Functions that the page names, `lb_poll()`: some source file has them."""
+    made = set()
+    for folder, folders, files in os.walk("."):
+        folders[:] = [f for f in folders if not f.startswith((".", "build"))]
+        for name in files:
+            if name.endswith((".c", ".h", ".cu", ".cuh")) or name == "meson.build":
+                made |= set(re.findall(r"\b(\w+)\(", read(os.path.join(folder, name))))
+    for name in sorted(set(re.findall(r"`(\w+)\(\)`", read(page))) - made - {"ppoll"}):
+        problem(page, f"names {name}(), which is nowhere")
+
+
 def check_notices(root):
     page = os.path.join(root, "deploy/docs/client.md")
     told = dict(re.findall(r"^\| (\d+) \| `(\w+)` \|", read(page), re.MULTILINE))
@@ -256,6 +268,10 @@ def check_manuals(programs):
     for key, default in defaults.items():
         if not re.search(rf"^\.It Sy .*\b{key}\b.*Pq {re.escape(default)}$", read(page), re.MULTILINE):
             problem(page, f"{key}: the default is {default}, the page says another")
+    page, text = "deploy/doorbell.yaml", read("deploy/doorbell.yaml")
+    missing = {key for key in made if not re.search(rf"\b{key}\b", text)}
+    if missing:
+        problem(page, f"says nothing of {sorted(missing)}")
     for page in sorted(f"deploy/{name}" for name in os.listdir("deploy") if re.search(r"\.[158]$", name)):
         for name, section in re.findall(r"\.Xr ([\w.-]+) (\d)", read(page)):
             if name.startswith("doorbell") and not os.path.exists(f"deploy/{name}.{section}"):
@@ -278,6 +294,7 @@ def main():
         checked += programs.check(page, text)
     for page in tracked_pages(pages):
         check_links(page, read(page))
+    check_functions("ARCHITECTURE.md")
     check_notices(".")
     check_symptoms(".")
     check_manuals(programs)

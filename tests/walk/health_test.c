@@ -121,7 +121,7 @@ WALK(a_stalled_load_balancer_blames_nobody)
 	struct walk *w = walk_create(NULL);
 	struct walk_worker *v = walk_worker(w, NULL);
 
-	/* Heartbeats came, and lie in the ring while the lcore does not turn. */
+	/* Heartbeats came, and lie in the ring while the lcore does not poll. */
 	for (int i = 0; i < 40; i++) {
 		walk_jump(w, 10);
 		walk_beat(v);
