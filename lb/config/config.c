@@ -138,6 +138,14 @@ static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_c
 	return check_gateway(yaml, port, i);
 }
 
+/* Devices have their name, or PCI address, in front of their arguments. */
+static bool is_same_device(const char *a, const char *b)
+{
+	size_t length = strcspn(a, ",");
+
+	return length == strcspn(b, ",") && strncmp(a, b, length) == 0;
+}
+
 static int check_port_pair(struct config_yaml *yaml, const struct lb_config *config, unsigned int i,
 			   unsigned int earlier)
 {
@@ -146,7 +154,7 @@ static int check_port_pair(struct config_yaml *yaml, const struct lb_config *con
 	if (strcmp(a->name, b->name) == 0)
 		return fail_at(yaml, "ports", i, "name", "'%s' is ports[%u]'s name; use another",
 			       b->name, earlier);
-	if (strcmp(a->device, b->device) == 0)
+	if (is_same_device(a->device, b->device))
 		return fail_at(
 			yaml, "ports", i, "device",
 			"ports[%u] has this device; use another, or give one port both roles",
@@ -494,6 +502,24 @@ static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
 			   "agents have certificates (tls) or a token, not both; remove one");
 }
 
+/* Of two keys for one thing the last would count; and a group alone opens nothing. */
+static int check_pairs(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *block, *node;
+
+	node = config_find(yaml, root, "log_level");
+	block = config_find(yaml, root, "log");
+	if (node != NULL && block != NULL && config_find(yaml, block, "level") != NULL)
+		return config_fail(yaml, config_node_line(node), "log_level",
+				   "log.level is given, too; keep one");
+	if (config->control_read_only_group[0] == '\0' ||
+	    config->control_read_only_socket[0] != '\0')
+		return 0;
+	node = config_find(yaml, config_find(yaml, root, "control"), "read_only_group");
+	return config_fail(yaml, config_node_line(node), "control.read_only_group",
+			   "it is for control.read_only_socket; give that, too");
+}
+
 bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size_t size)
 {
 	const struct lb_address *at = &config->agents_address;
@@ -540,6 +566,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = check_lcores(&yaml, config);
 	if (rc == 0)
 		rc = check_trust(&yaml, config);
+	if (rc == 0)
+		rc = check_pairs(&yaml, config);
 	config_yaml_close(&yaml);
 	return rc;
 }
