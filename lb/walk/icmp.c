@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ICMP errors about replies: find the flow that the reply was for, and count the error by its kind.
- * Errors are never answered. Anyone who guesses a client's address and port can forge one
+ * Errors are never answered. A host that guesses a client's address and port can forge one
  * (RFC 5927), so an error neither ends a flow nor changes the size or the headers of replies.
  */
 #include "walk/icmp.h"
