@@ -15,7 +15,8 @@ struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection
 		return NULL;
 	}
 	stack->actives = a->next;
-	*a = (struct tcp_active){.highest = c->snd_una, .rack_end = c->snd_una};
+	*a = (struct tcp_active){
+		.highest = c->snd_una, .rack_end = c->snd_una, .dsack_round = c->snd_una};
 	c->active = a;
 	return a;
 }

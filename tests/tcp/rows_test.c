@@ -647,6 +647,37 @@ Test(tcp_rows, a_reduction_that_was_wrong_is_undone)
 	cr_expect_geq(c.cwnd, 10 * MSS);
 }
 
+Test(tcp_rows, segments_may_be_later_after_each_round_with_a_duplicate)
+{
+	/* Wherever the numbers begin. */
+	for (uint32_t iss = 0; iss < 4; iss++) {
+		struct tcp_header syn = row_header("S", 0, 0, 0), h = row_header(".", 1, 0, 0);
+
+		syn.mss = MSS;
+		syn.sack_permitted = true;
+		tcp_open(&stack, &c, &syn, 1460, WINDOW, iss << 30, 0);
+		h.ack = c.snd_nxt;
+		row_take(&h);
+		tcp_queue(&c, 4 * MSS);
+		while (tcp_next(&stack, &c, &out))
+			;
+		for (unsigned int round = 1; round < 4; round++) {
+			h.n_sacks = 1;
+			h.sack[0] = (struct tcp_range){h.ack, h.ack + 1};
+			h.ack += MSS;
+			row_take(&h);
+			cr_expect_eq(c.reorder, 1, "%u after %u, from %u", c.reorder, round, iss);
+		}
+		tcp_queue(&c, MSS);
+		cr_assert(tcp_next(&stack, &c, &out));
+		h.ack = c.snd_nxt;
+		h.sack[0] = (struct tcp_range){h.ack - 1, h.ack};
+		row_take(&h);
+		cr_expect_eq(c.reorder, 2, "%u in the next round, from %u", c.reorder, iss);
+		tcp_release(&stack, &c);
+	}
+}
+
 Test(tcp_rows, a_retransmission_that_is_lost_goes_again)
 {
 	row_open();
