@@ -76,6 +76,7 @@ json_t *control_trace_start(struct control_call *call)
 				    q.zone);
 	if (lb_trace_start(call->c->lb, &flow, &id) < 0)
 		return NULL;
+	call->c->trace_service = 0;
 	return json_pack("{s:I}", "trace", (json_int_t)id);
 }
 
@@ -91,13 +92,14 @@ static const char *trace_service_name(const struct lb *lb, uint32_t number)
 	return number < LB_SERVICES_MAX ? lb_config_get(lb)->service[number].name : "-";
 }
 
-static const char *trace_policy_name(const struct lb *lb, uint16_t service)
+static const char *policy_of(const struct lb *lb, uint16_t service)
 {
-	return pick_policy_name(lb_config_get(lb)->service[service % LB_SERVICES_MAX].policy);
+	return pick_policy_name(lb_config_get(lb)->service[service].policy);
 }
 
-/* Describe an event in words. */
-static void trace_describe(struct lb *lb, const struct trace_event *e, char *buf, size_t size)
+/* Describe an event in words. <service>: the flow's, as far as it is known. */
+static void trace_describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
+			   size_t size)
 {
 	char zone[ZONE_NAME_MAX];
 
@@ -108,6 +110,7 @@ static void trace_describe(struct lb *lb, const struct trace_event *e, char *buf
 			 zone_name(lb_config_get(lb), (uint16_t)e->c, zone));
 		break;
 	case TRACE_FLOW:
+		*service = (uint16_t)(e->c % LB_SERVICES_MAX);
 		snprintf(buf, size, "%s flow of service %s, %s", e->a ? "a new" : "a known",
 			 trace_service_name(lb, e->c), conntrack_state_name(e->b));
 		break;
@@ -119,8 +122,7 @@ static void trace_describe(struct lb *lb, const struct trace_event *e, char *buf
 		break;
 	case TRACE_CHOSEN:
 		snprintf(buf, size, "worker %s by %s of %u; it has %u credits and %u outstanding",
-			 worker_name(lb, e->a), trace_policy_name(lb, e->service), e->d, e->b,
-			 e->c);
+			 worker_name(lb, e->a), policy_of(lb, *service), e->d, e->b, e->c);
 		break;
 	case TRACE_WAITING:
 		snprintf(buf, size, "none of %u workers has a credit for it; %u in the queue", e->b,
@@ -155,11 +157,11 @@ static void trace_describe(struct lb *lb, const struct trace_event *e, char *buf
 	}
 }
 
-static json_t *event_row(struct lb *lb, const struct trace_event *e)
+static json_t *event_row(struct lb *lb, const struct trace_event *e, uint16_t *service)
 {
 	char what[160], tag[17];
 
-	trace_describe(lb, e, what, sizeof(what));
+	trace_describe(lb, e, service, what, sizeof(what));
 	snprintf(tag, sizeof(tag), "%016" PRIx64, e->tag);
 	return json_pack("{s:I, s:i, s:o, s:s, s:o}", "at_ns", (json_int_t)e->at_ns, "lcore",
 			 e->lcore, "request", e->tag ? json_string(tag) : json_null(), "step",
@@ -185,7 +187,7 @@ json_t *control_trace_read(struct control_call *call)
 				    name.trace, LB_TRACE_IDLE_MS / 1000);
 	rows = json_array();
 	for (int i = 0; i < n; i++)
-		json_array_append_new(rows, event_row(call->c->lb, &event[i]));
+		json_array_append_new(rows, event_row(call->c->lb, &event[i], &call->c->trace_service));
 	return json_pack("{s:o, s:I}", "events", rows, "lost", (json_int_t)lost);
 }
 

@@ -36,10 +36,11 @@ struct control_connection {
 	const struct window *window; /* the server's, or NULL */
 	struct refusals *refusals;   /* the same: it is noted there when it may not register */
 	char peer[80];               /* for people */
-	uint32_t lease_ms;           /* of <worker>; 0: as long as the connection */
-	bool renewed;                /* the lease begins anew; the owner of the timer clears it */
-	bool hung_up;                /* the peer closed the connection, or its process ended */
-	bool ended;                  /* we end all connections */
+	uint16_t trace_service; /* of the flow of the trace that it reads, once that is known */
+	uint32_t lease_ms;      /* of <worker>; 0: as long as the connection */
+	bool renewed;           /* the lease begins anew; the owner of the timer clears it */
+	bool hung_up;           /* the peer closed the connection, or its process ended */
+	bool ended;             /* we end all connections */
 	bool attached; /* it took a worker over; cleared when the former connection is ended */
 	bool over;     /* its worker was taken over, or its name refused: nothing more is taken */
 	uint32_t capture;  /* the one that ends with this connection; 0: none */

@@ -53,8 +53,8 @@ const char *lb_trace_step_name(enum trace_step step)
 /* --- on the lcore ------------------------------------------------------------------------------
  */
 
-/* Add an event; its time and lcore are filled in here. */
-static void trace_write(struct lcore *lc, struct trace_event event)
+static void trace_add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a, uint32_t b,
+		      uint32_t c, uint32_t d)
 {
 	struct trace *t = lc->trace;
 
@@ -62,18 +62,18 @@ static void trace_write(struct lcore *lc, struct trace_event event)
 		__atomic_store_n(&t->lost, t->lost + 1, __ATOMIC_RELAXED);
 		return;
 	}
-	event.at_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - t->start);
-	event.lcore = lc->index;
-	t->event[t->head % EVENTS] = event;
+	t->event[t->head % EVENTS] = (struct trace_event){
+		.at_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - t->start),
+		.tag = tag,
+		.step = step,
+		.lcore = lc->index,
+		.a = a,
+		.b = b,
+		.c = c,
+		.d = d,
+	};
 	/* Release: a reader that sees the new head sees the event. */
 	__atomic_store_n(&t->head, t->head + 1, __ATOMIC_RELEASE);
-}
-
-static void trace_add(struct lcore *lc, enum trace_step step, uint64_t tag, uint32_t a, uint32_t b,
-		      uint32_t c, uint32_t d)
-{
-	trace_write(lc,
-		    (struct trace_event){.tag = tag, .step = step, .a = a, .b = b, .c = c, .d = d});
 }
 
 static void watch(struct trace *t, const struct rte_mbuf *m, uint64_t tag)
@@ -159,15 +159,9 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 			trace_add(lc, TRACE_WAITING, b->tag[i], lc->service[service].queue.count,
 				  could, 0, 0);
 		else
-			trace_write(lc, (struct trace_event){
-						.step = TRACE_CHOSEN,
-						.tag = b->tag[i],
-						.service = service,
-						.a = b->link[i]->worker,
-						.b = lc->load.credits[b->link[i]->worker],
-						.c = lc->load.outstanding[b->link[i]->worker],
-						.d = could,
-					});
+			trace_add(lc, TRACE_CHOSEN, b->tag[i], b->link[i]->worker,
+				  lc->load.credits[b->link[i]->worker],
+				  lc->load.outstanding[b->link[i]->worker], could);
 	}
 }
 

@@ -43,7 +43,6 @@ struct trace_event {
 	uint64_t tag;   /* of the request, 0: not known yet */
 	uint8_t step;   /* enum trace_step */
 	uint8_t lcore;
-	uint16_t service; /* CHOSEN: the request's */
 	uint32_t a, b, c, d;
 };
 

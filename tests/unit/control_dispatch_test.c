@@ -213,8 +213,7 @@ static const struct row agent_rows[] = {
 	 "protocol 3"},
 	{CALL("agent.register", SPEC("\"gpu0\"", "1", "\"00000000deadbeef\"", "64", LINKS)),
 	 "name 'gpu0' is in use"},
-	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": "
-		   "0, \"qpn\": 256, "
+	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
 		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
 		   "\"reply_stride\": 2048}, {\"lcore\": 1,"},
 	{REGISTER, "this connection has worker 'gpu1' already"},
@@ -405,46 +404,18 @@ Test(control_dispatch, readers_do_not_learn_what_takes_a_worker_over)
 	fake_lb_destroy(lb);
 }
 
-/* Any connection may read a trace, and each event says enough to be put into words. */
-Test(control_dispatch, trace_names_the_policy_of_the_events_service)
-{
-	struct lb *lb = fake_lb_create();
-	struct control_connection began = {.lb = lb, .role = CONTROL_OPERATOR}, other = began;
-	const struct trace_event flow = {.step = TRACE_FLOW, .c = 1};
-	const struct trace_event chosen = {.step = TRACE_CHOSEN, .service = 1, .d = 3};
-	static const char start[] = CALL("trace.start", "{\"flow\":\"10.0.0.1:4000\"}");
-	char read[128], *text;
-	json_t *reply;
-	int id;
-
-	fake_lb_config(lb)->service[1].policy = PICK_ROUND_ROBIN;
-	reply = control_say(&began, start, strlen(start));
-	cr_assert_eq(json_unpack(reply, "{s:{s:i}}", "result", "trace", &id), 0);
-	json_decref(reply);
-	snprintf(read, sizeof(read), CALL("trace.read", "{\"trace\":%d}"), id);
-	fake_lb_trace(&flow);
-	json_decref(control_say(&began, read, strlen(read)));
-	fake_lb_trace(&chosen);
-	reply = control_say(&other, read, strlen(read));
-	text = json_dumps(reply, 0);
-	cr_expect_not_null(strstr(text, "by round-robin of 3"), "%s", text);
-	free(text);
-	json_decref(reply);
-	fake_lb_destroy(lb);
-}
-
 Test(control_dispatch, readers_may_look_and_change_nothing)
 {
 	struct lb *lb = fake_lb_create();
 	struct control_connection c = {.lb = lb, .role = CONTROL_READER};
-	static const char *const may[] = {"version",       "workers.list", "workers.table",
-					  "services.list", "stats.show",   "status.show",
-					  "flows.count",   "log.show"};
-	static const char *const may_not[] = {"workers.drain", "workers.assign", "workers.release",
-					      "workers.set",   "trace.start",    "trace.read",
-					      "capture.start", "capture.data",   "capture.read",
-					      "log.level",     "config.check",   "config.diff",
-					      "config.apply",  "agent.hello",    "agent.register"};
+	static const char *const may[] = {"version", "workers.list", "workers.table",
+					  "services.list", "stats.show", "status.show",
+					  "flows.count", "log.show"};
+	static const char *const may_not[] = {
+		"workers.drain", "workers.assign", "workers.release", "workers.set",
+		"trace.start",	 "trace.read",	   "capture.start",   "capture.data",
+		"capture.read",	 "log.level",	   "config.check",    "config.diff",
+		"config.apply",	 "agent.hello",	   "agent.register"};
 	char line[128];
 
 	for (size_t i = 0; i < CONTROL_COUNT_OF(may); i++) {

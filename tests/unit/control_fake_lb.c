@@ -583,14 +583,6 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 
 static struct trace_flow traced;
 static uint32_t trace_id, trace_left;
-static struct trace_event trace_next; /* when <trace_has_next>: the one event of the next read */
-static bool trace_has_next;
-
-void fake_lb_trace(const struct trace_event *event)
-{
-	trace_next = *event;
-	trace_has_next = true;
-}
 
 const char *lb_trace_step_name(enum trace_step step)
 {
@@ -619,12 +611,6 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 
 	if (id != trace_id)
 		return -ENOENT;
-	*lost = 0;
-	if (trace_has_next) {
-		trace_has_next = false;
-		out[0] = trace_next;
-		return 1;
-	}
 	for (; trace_left > 0 && got < n; got++, trace_left--)
 		out[got] = (struct trace_event){
 			.at_ns = 1000,
@@ -635,6 +621,7 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 			.c = 65535,
 			.d = 1,
 		};
+	*lost = 0;
 	return (int)got;
 }
 

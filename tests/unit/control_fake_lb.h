@@ -8,7 +8,6 @@
 #define CONTROL_FAKE_LB_H
 
 #include "lb.h"
-#include "observe/flow_trace.h"
 
 #define FAKE_FLOWS 4096 /* per lcore */
 
@@ -37,9 +36,6 @@ void fake_lb_at(struct lb *lb, uint32_t now_ms);
 /* A flow of client number <n> (10.0.0.0 + n, or IPv6 when odd) on <lcore>. */
 struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
 			  const struct worker *worker);
-
-/* The next trace.read of the running trace gets this event alone. */
-void fake_lb_trace(const struct trace_event *event);
 
 /* To change what its flows say. */
 struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore);
