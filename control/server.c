@@ -276,8 +276,9 @@ static void warn_of_strangers(const struct control_server *server)
 
 	if (server->handshakes == NULL && !loopback)
 		rte_log(RTE_LOG_WARNING, control_log,
-			"control: agents=plain: any host that reaches the agents' port may register "
-			"a worker and read requests; set control.tls or control.token_file\n");
+			"control: agents=plain: any host that reaches the agents' port may "
+			"register a worker and read requests; set control.tls or "
+			"control.token_file\n");
 }
 
 static void log_listeners(const struct control_server *server)

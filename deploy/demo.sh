@@ -26,7 +26,7 @@ json='' keep=no child=
 started=$(date +%s%N)
 
 usage() {
-    sed -n '4,19s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 

@@ -33,7 +33,7 @@ case ${1:-12} in
 12) suite=bookworm ;;
 13) suite=trixie ;;
 *)
-    sed -n '3,11s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -20,7 +20,7 @@ set -euo pipefail
 days='' renew='' arguments=()
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 4,18p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 

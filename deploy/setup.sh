@@ -24,7 +24,7 @@ for option; do
         ;;
     --no-build) build=no ;;
     *)
-        sed -n 's/^# \{0,1\}//; 3,10p' "$0"
+        sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac

@@ -22,7 +22,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 namespaces=(client lb fabric w1 w2 w3)
 
 usage() {
-    sed -n '4,18s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 

@@ -38,7 +38,7 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '3,29s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
 list() {

@@ -48,7 +48,7 @@ lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' comm
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
-    sed -n '4,29s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit "$1"
 }
 

@@ -17,7 +17,7 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$root/tests/bench/hugepages.sh"
 
 usage() {
-    sed -n '4,12s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
 # build DIRECTORY SETUP_OPTION... -- TARGET...

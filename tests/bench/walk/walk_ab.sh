@@ -11,7 +11,7 @@
 set -euo pipefail
 
 [ $# -ge 2 ] || {
-    sed -n '4,11s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
     exit 2
 }
 old=$1 new=$2 rounds=9
