@@ -307,7 +307,9 @@ int cli_workers_set(struct cli *cli)
 		return cli_usage_error("workers set: cannot set '%s'; give weight=N", cli->value);
 	weight = strtol(number, &end, 10);
 	if (end == number || *end != '\0')
-		return cli_usage_error("workers set: weight: '%s' is not a number", number);
+		return cli_usage_error("workers set: weight: '%s' is not a number; give 1 to 256, "
+				       "or 0 for the agent's",
+				       number);
 	params = setting_params(cli);
 	json_object_set_new(params, "weight", json_integer(weight));
 	snprintf(what, sizeof(what), "weight %ld, ", weight);

@@ -581,7 +581,8 @@ static int config_open_regular(const char *path, char *error, size_t error_size)
 
 	if (fd < 0) {
 		rc = -errno;
-		snprintf(error, error_size, "%s: cannot open: %s", path, strerror(-rc));
+		snprintf(error, error_size, "%s: cannot open: %s", path[0] != '\0' ? path : "''",
+			 strerror(-rc));
 		return rc;
 	}
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))

@@ -631,6 +631,8 @@ Test(lb_config, a_file_is_loaded_by_path)
 
 	cr_assert_eq(lb_config_load(path, &config, error, sizeof(error)), -ENOENT);
 	cr_assert_not_null(strstr(error, "cannot open: No such file"), "%s", error);
+	cr_assert_eq(lb_config_load("", &config, error, sizeof(error)), -ENOENT);
+	cr_assert_str_eq(error, "'': cannot open: No such file or directory");
 	cr_assert_eq(lb_config_load("/tmp", &config, error, sizeof(error)), -EINVAL);
 	cr_assert_str_eq(error, "/tmp: not a regular file; give one");
 }

@@ -9,7 +9,7 @@ void check_configuration(struct doctor *d)
 	if (d->plan.error[0] != '\0') {
 		doctor_report(d, DOCTOR_PROBLEM, "%.300s", d->plan.error);
 		doctor_fix(d, agent ? "see doorbell-agent --help"
-				    : "mend that line; doorbell-lb --config FILE --check says "
+				    : "mend that; doorbell-lb --config FILE --check says "
 				      "when it is good");
 	} else if (!d->plan.known) {
 		doctor_report(d, DOCTOR_NA, "none given: %s",
