@@ -44,7 +44,6 @@ static const struct option_table lb_option_table = {
 	.rows = option_rows,
 };
 
-static struct lb_config start_config; /* large for a stack; lb_create() copies it */
 static struct supervisor supervisor;
 
 /* Shared by the callbacks of the event loop. */

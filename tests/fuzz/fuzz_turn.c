@@ -458,18 +458,18 @@ static uint32_t listed(const struct link *link, const struct slot_list *list)
 
 static void check_link(const struct link *link)
 {
-	uint32_t busy = 0, untold = 0, taken = 0;
+	uint32_t busy = 0, due = 0, taken = 0;
 
 	for (uint32_t i = 0; i < link->slots; i++) {
 		busy += link->slot[i].state == SLOT_BUSY;
-		untold += link->slot[i].state == SLOT_ABANDONED && link->slot[i].cancel_due;
+		due += link->slot[i].state == SLOT_ABANDONED && link->slot[i].cancel_due;
 		taken += link->slot[i].state != SLOT_FREE;
 	}
 	walk_expect(listed(link, &link->busy) == busy, "%u slots are listed, %u busy",
 		    listed(link, &link->busy), busy);
-	walk_expect(listed(link, &link->cancel_due) == untold,
+	walk_expect(listed(link, &link->cancel_due) == due,
 		    "%u slots are listed, %u have a cancel due", listed(link, &link->cancel_due),
-		    untold);
+		    due);
 	walk_expect(taken == link->slots - link->n_free, "%u slots are taken of %u, %u are free",
 		    taken, link->slots, link->n_free);
 	walk_expect(link->reserved_slots == 0 && link->reserved_packets == 0, "reserved");

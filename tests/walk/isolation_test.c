@@ -170,7 +170,7 @@ WALK(cancels_for_dead_workers_leave_memory_for_acks_and_notices)
 	struct walk_worker *dead[DEAD];
 	struct walk_frame frame;
 	const struct lcore *lc = w->lb->lcore[0];
-	uint64_t acks, told = 0, untold = 0;
+	uint64_t acks, told = 0, due = 0;
 
 	for (unsigned int i = 0; i < DEAD; i++)
 		dead[i] =
@@ -187,8 +187,8 @@ WALK(cancels_for_dead_workers_leave_memory_for_acks_and_notices)
 	walk_expect_eq(told, walk_stats(w).drop[LB_DROP_REQUEST_TIMEOUT]);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_NO_MBUF], 0);
 	for (unsigned int i = 0; i < lc->n_links; i++)
-		untold += lc->links[i]->cancel_due.oldest != SLOT_NONE;
-	walk_expect_eq(untold, DEAD);
+		due += lc->links[i]->cancel_due.oldest != SLOT_NONE;
+	walk_expect_eq(due, DEAD);
 	acks = healthy->link[0].acks;
 	walk_expect_eq(answered(w, 100), 100);
 	walk_expect(healthy->link[0].acks >= acks + 100, "%lu acknowledged",
