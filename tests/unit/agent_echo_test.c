@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-extern const struct agent_model agent_model;
-
 static struct agent_model_shape shape;
 static void *state;
 static char error[256];

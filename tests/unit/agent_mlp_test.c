@@ -18,8 +18,6 @@
 #define BATCH_MAX    64
 #define STRIDE       128
 
-extern const struct agent_model agent_model;
-
 struct digit {
 	uint8_t pixels[PIXELS];
 	uint8_t label;

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define SECOND_NS  1000000000ull
 #define NAP_MAX_NS 5000000ull /* how late the end or a lost request may be noticed */
 #define BLOCKED_NS 50000ull   /* until a full socket is tried again */
 
