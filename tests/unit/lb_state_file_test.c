@@ -19,7 +19,9 @@ static struct worker_settings *settings;
 
 static void set_up(void)
 {
-	snprintf(folder, sizeof(folder), "/tmp/doorbell-state-XXXXXX");
+	/* In memory where there is such a place: a busy disk may sync for more than a second. */
+	snprintf(folder, sizeof(folder), "%s/doorbell-state-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/sub/state.json", folder);
 	file = (struct state_file){.path = path};
