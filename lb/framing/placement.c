@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "framing/placement.h"
+
+#include <stddef.h>
+
+#define PLACEMENT_ACTIONS STREAM_ACTIONS_MIN /* the owner is asked before each request */
+
+void placement_init(struct placement *p, const struct stream_framing *framing,
+		    const struct placement_ops *ops, void *context)
+{
+	*p = (struct placement){.framing = framing, .ops = ops, .context = context};
+}
+
+static void placement_release_first(struct placement *p)
+{
+	struct placement_piece *piece = p->held;
+
+	p->held = piece->next;
+	p->held_bytes -= piece->length;
+	p->ops->release(p->context, piece);
+}
+
+void placement_fini(struct placement *p)
+{
+	while (p->held != NULL)
+		placement_release_first(p);
+	if (p->framing->release != NULL)
+		p->framing->release(&p->stream);
+}
+
+/* Places what of <piece> lies in the open extent. */
+static void placement_place(struct placement *p, const struct placement_piece *piece)
+{
+	uint64_t from = piece->position, to = piece->position + piece->length;
+	uint64_t end = p->open.position + p->open.length;
+
+	if (from < p->open.position)
+		from = p->open.position;
+	if (to > end)
+		to = end;
+	if (from < to)
+		p->ops->place(p->context, p->open.request,
+			      p->open.offset + (from - p->open.position), piece,
+			      piece->bytes + (from - piece->position), (uint32_t)(to - from));
+}
+
+void placement_take(struct placement *p, struct placement_piece *piece)
+{
+	struct placement_piece **at = &p->held;
+
+	placement_place(p, piece);
+	if (piece->position + piece->length <= p->stream.position) {
+		p->ops->release(p->context, piece);
+		return;
+	}
+	while (*at != NULL && (*at)->position < piece->position)
+		at = &(*at)->next;
+	piece->next = *at;
+	*at = piece;
+	p->held_bytes += piece->length;
+}
+
+static void placement_extent(struct placement *p, const struct stream_action *action)
+{
+	p->open.position = action->extent.position;
+	p->open.offset = action->extent.offset;
+	p->open.length = action->extent.length;
+	p->open.request = action->request;
+	for (const struct placement_piece *piece = p->held;
+	     piece != NULL && piece->position < p->open.position + p->open.length;
+	     piece = piece->next)
+		placement_place(p, piece);
+}
+
+/* The bytes of the header that is next, in one piece as far as it goes. */
+static void placement_read(struct placement *p, const struct stream_settings *settings)
+{
+	const struct placement_piece *piece = p->held;
+	uint64_t skip = p->stream.position - piece->position;
+	struct stream_action action[PLACEMENT_ACTIONS];
+	unsigned int n =
+		p->framing->read(&p->stream, settings, piece->bytes + skip,
+				 piece->length - (uint32_t)skip, action, PLACEMENT_ACTIONS);
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (action[i].kind == STREAM_EXTENT)
+			placement_extent(p, &action[i]);
+		else
+			p->ops->act(p->context, &action[i]);
+	}
+}
+
+/* Releases pieces that end before the framing's position. */
+static void placement_trim(struct placement *p)
+{
+	while (p->held != NULL && p->held->position + p->held->length <= p->stream.position)
+		placement_release_first(p);
+}
+
+bool placement_run(struct placement *p, const struct stream_settings *settings, uint64_t in_order)
+{
+	placement_trim(p);
+	while (p->stream.position < in_order) {
+		if (!p->ops->ready(p->context))
+			return true;
+		placement_read(p, settings);
+		placement_trim(p);
+	}
+	return false;
+}
