@@ -13,8 +13,8 @@ struct tcp_congestion {
 	void (*acked)(const struct tcp_stack *stack, struct tcp_connection *c, uint32_t bytes);
 	/* A loss, or a mark: returns the new ssthresh. */
 	uint32_t (*reduce)(const struct tcp_stack *stack, struct tcp_connection *c);
-	/* A retransmission timeout, after reduce(). */
-	void (*timeout)(struct tcp_connection *c);
+	/* Measurements no longer count: after reduce() of a retransmission timeout, or a pause. */
+	void (*restart)(struct tcp_connection *c);
 	/* <bytes> were acknowledged, <marked> of them by an acknowledgement with ECE. May be NULL.
 	 */
 	void (*marked)(struct tcp_connection *c, uint32_t bytes, uint32_t marked);

@@ -65,7 +65,7 @@ static uint32_t cubic_reduce(const struct tcp_stack *stack, struct tcp_connectio
 	return left > TCP_WINDOW_MIN(c) ? left : TCP_WINDOW_MIN(c);
 }
 
-static void cubic_timeout(struct tcp_connection *c)
+static void cubic_restart(struct tcp_connection *c)
 {
 	c->control.cubic.epoch_us = 0;
 }
@@ -75,5 +75,5 @@ const struct tcp_congestion tcp_cubic = {
 	.open = cubic_open,
 	.acked = cubic_acked,
 	.reduce = cubic_reduce,
-	.timeout = cubic_timeout,
+	.restart = cubic_restart,
 };

@@ -38,7 +38,7 @@ static uint32_t dctcp_reduce(const struct tcp_stack *stack, struct tcp_connectio
 	return left > TCP_WINDOW_MIN(c) ? left : TCP_WINDOW_MIN(c);
 }
 
-static void dctcp_timeout(struct tcp_connection *c)
+static void dctcp_restart(struct tcp_connection *c)
 {
 }
 
@@ -48,6 +48,6 @@ const struct tcp_congestion tcp_dctcp = {
 	.open = dctcp_open,
 	.acked = dctcp_acked,
 	.reduce = dctcp_reduce,
-	.timeout = dctcp_timeout,
+	.restart = dctcp_restart,
 	.marked = dctcp_marked,
 };

@@ -154,8 +154,10 @@ static void receive_window(struct tcp_connection *c, const struct tcp_header *h,
 	c->snd_wl1 = h->seq;
 	if (window > c->snd_wnd_max)
 		c->snd_wnd_max = window;
-	if (window > 0)
+	if (window > 0 && tcp_timer_runs(c, TCP_TIMER_PERSIST)) {
 		tcp_timer_clear(c, TCP_TIMER_PERSIST);
+		c->backoff = 0;
+	}
 }
 
 static void receive_mark(struct tcp_stack *stack, struct tcp_connection *c,

@@ -488,7 +488,7 @@ void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c)
 			recovery_mark_lost(c, at, &ack);
 	}
 	recovery_enter(stack, c, TCP_PHASE_TIMEOUT);
-	stack->settings->congestion->timeout(c);
+	stack->settings->congestion->restart(c);
 	c->cwnd = c->mss;
 	c->duplicates = 0;
 	c->backoff += c->backoff < 16;

@@ -21,7 +21,7 @@ static uint32_t reno_reduce(const struct tcp_stack *stack, struct tcp_connection
 	return half > TCP_WINDOW_MIN(c) ? half : TCP_WINDOW_MIN(c);
 }
 
-static void reno_timeout(struct tcp_connection *c)
+static void reno_restart(struct tcp_connection *c)
 {
 }
 
@@ -30,5 +30,5 @@ const struct tcp_congestion tcp_reno = {
 	.open = reno_open,
 	.acked = reno_acked,
 	.reduce = reno_reduce,
-	.timeout = reno_timeout,
+	.restart = reno_restart,
 };

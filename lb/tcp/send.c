@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The segment that a connection has to send next (RFC 9293, 3.8.6; 9937; 8985, 7.3). */
+#include "tcp/congestion.h"
 #include "tcp/connection.h"
 #include "tcp/held.h"
 #include "tcp/recovery.h"
@@ -169,13 +170,16 @@ static uint32_t send_allowed(struct tcp_stack *stack, struct tcp_connection *c)
 	return c->pipe + length <= c->cwnd || c->pipe == 0 || c->tail_now ? length : 0;
 }
 
-/* RFC 5681, 4.1. */
+/* RFC 5681, 4.1; and the time is none in which the window could have grown (RFC 9438, 5.8). */
 static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection *c)
 {
 	uint32_t initial = (uint32_t)stack->settings->initial_segments * c->mss;
 
-	if (c->snd_una == c->snd_nxt && stack->now_ms - c->sent_ms > c->rto_ms && c->cwnd > initial)
+	if (c->snd_una != c->snd_nxt || stack->now_ms - c->sent_ms <= c->rto_ms)
+		return;
+	if (c->cwnd > initial)
 		c->cwnd = initial;
+	stack->settings->congestion->restart(c);
 }
 
 static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)

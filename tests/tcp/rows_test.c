@@ -823,6 +823,65 @@ Test(tcp_rows, a_reader_that_never_reads_is_let_be_while_it_answers)
 	cr_expect_eq(c.state, TCP_ESTABLISHED);
 }
 
+Test(tcp_rows, a_reader_that_does_not_answer_probes_is_let_go)
+{
+	uint32_t began = stack.now_ms;
+
+	row_open();
+	in_window(1, 1, 0);
+	tcp_queue(&c, 500);
+	nothing();
+	while (c.state != TCP_CLOSED) {
+		row_timer();
+		tcp_next(&stack, &c, &out);
+	}
+	cr_expect_geq(stack.now_ms - began, settings.give_up_ms);
+	cr_expect_leq(stack.now_ms - began, 3 * settings.give_up_ms);
+	cr_expect(out.flags & TCP_BIT_RST);
+}
+
+Test(tcp_rows, probes_of_a_closed_window_become_rare)
+{
+	uint32_t before, wait = 0, at;
+
+	row_open();
+	in_window(1, 1, 0);
+	tcp_queue(&c, 500);
+	nothing();
+	for (unsigned int i = 0; i < 4; i++) {
+		row_timer();
+		goes(".", 0, 1, 0);
+		in_window(1, 1, 0); /* it answers, and stays closed */
+		nothing();
+		before = wait;
+		cr_assert(tcp_due(&c, &at));
+		wait = at - stack.now_ms;
+		cr_expect_geq(wait, 2 * before, "%u after %u", wait, before);
+	}
+	in_window(1, 1, 5000);
+	goes(".", 1, 1, 500);
+	cr_assert(tcp_due(&c, &at));
+	cr_expect_leq(at - stack.now_ms, c.rto_ms, "%u", at - stack.now_ms);
+}
+
+Test(tcp_rows, a_window_does_not_grow_while_nothing_is_sent)
+{
+	settings.congestion = &tcp_cubic;
+	row_open();
+	c.ssthresh = c.cwnd;
+	for (unsigned int i = 0; i < 4; i++) {
+		row_send(10);
+		row_pass(10);
+		in(".", 1, c.snd_nxt - OURS, 0);
+		c.cwnd = 10 * MSS;
+	}
+	row_pass(60000);
+	row_send(10);
+	row_pass(10);
+	in(".", 1, c.snd_nxt - OURS, 0);
+	cr_expect_leq(c.cwnd, 11 * MSS, "%u", c.cwnd);
+}
+
 Test(tcp_rows, a_silent_client_is_probed_and_let_go)
 {
 	uint32_t began = stack.now_ms;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tcp/wheel.h"
+
+#define ENTRIES 2000
+
+static struct tcp_wheel wheel;
+static struct tcp_wheel_entry entry[ENTRIES];
+static uint32_t deadline[ENTRIES];
+static uint64_t state;
+
+static uint32_t draw(uint32_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)((state >> 20) % below);
+}
+
+/* Lets time pass to <now>; returns how many were taken, of them those in time in <*good>. */
+static unsigned int run_to(uint32_t now, unsigned int *early)
+{
+	struct tcp_wheel_entry *e;
+	unsigned int n = 0;
+
+	tcp_wheel_advance(&wheel, now);
+	while ((e = tcp_wheel_take(&wheel)) != NULL) {
+		uint32_t i = (uint32_t)(e - entry);
+
+		n++;
+		if ((int32_t)(deadline[i] - now) > 0) {
+			(*early)++;
+			tcp_wheel_set(&wheel, e, deadline[i]);
+		} else {
+			deadline[i] = 0;
+		}
+	}
+	return n;
+}
+
+/* Against an array: nothing is late, whatever the step, across the clock's wrap. */
+Test(tcp_wheel, model)
+{
+	for (unsigned int seed = 1; seed <= 30; seed++) {
+		uint32_t now = 0u - 20000 - 3000 * seed;
+		unsigned int early = 0, n = 0;
+
+		state = seed * 88172645463325252;
+		tcp_wheel_init(&wheel, now);
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			entry[i] = (struct tcp_wheel_entry){0};
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			deadline[i] = 0;
+		for (unsigned int step = 0; step < 3000; step++) {
+			uint32_t i = draw(ENTRIES), ahead = 1 + draw(draw(2) ? 3000 : 400000);
+
+			deadline[i] = (now + ahead) | 1; /* not 0 */
+			tcp_wheel_set(&wheel, &entry[i], deadline[i]);
+			if (draw(20) == 0) {
+				i = draw(ENTRIES);
+				tcp_wheel_remove(&wheel, &entry[i]);
+				deadline[i] = 0;
+			}
+			now += draw(4) == 0 ? draw(20000) : draw(30);
+			n += run_to(now, &early);
+			if (step % 50 == 0)
+				for (unsigned int k = 0; k < ENTRIES; k++)
+					cr_assert(deadline[k] == 0 ||
+							  (int32_t)(deadline[k] - now) > 0,
+						  "%u is late by %d", k,
+						  (int32_t)(now - deadline[k]));
+		}
+		cr_assert_gt(n, 1000);
+	}
+}
+
+Test(tcp_wheel, later_deadlines_cost_nothing)
+{
+	unsigned int early = 0;
+
+	tcp_wheel_init(&wheel, 1000);
+	deadline[0] = 2000;
+	tcp_wheel_set(&wheel, &entry[0], 2000);
+	for (uint32_t i = 0; i < 500; i++) {
+		deadline[0] = 2000 + i;
+		tcp_wheel_set(&wheel, &entry[0], deadline[0]);
+	}
+	cr_expect_eq(wheel.n, 1);
+	cr_expect_eq(run_to(1999, &early), 0);
+	cr_expect_eq(run_to(2000, &early), 1);
+	cr_expect_eq(early, 1);
+	cr_expect_eq(run_to(2499, &early), 1);
+	cr_expect_eq(wheel.n, 0);
+}
+
+Test(tcp_wheel, an_entry_at_rest_is_visited_rarely)
+{
+	unsigned int early = 0, visits = 0;
+
+	tcp_wheel_init(&wheel, 0);
+	deadline[0] = 60 * 60 * 1000;
+	tcp_wheel_set(&wheel, &entry[0], deadline[0]);
+	for (uint32_t now = 1; now <= deadline[0] && deadline[0] != 0; now++)
+		visits += run_to(now, &early);
+	cr_expect_eq(visits, 1);
+	cr_expect_eq(early, 0);
+}
