@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners, limits, and the way of worker events to the agents that own the workers.
+ * Listeners, limits, and the delivery of worker events to the agents that own the workers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 RTE_LOG_REGISTER(control_log, doorbell.control, INFO);
 
-#define BACKLOG 1024 /* as many agents may come back at once */
+#define BACKLOG 1024 /* connections waiting; this many agents may come back at once */
 
 static const struct {
 	unsigned int max;
@@ -42,7 +42,7 @@ static const struct {
 
 #define FILES_SPARE 256 /* descriptors for everything that is not a connection */
 
-/* The usual soft limit of 1024 is below our own. The hard limit stays the administrator's. */
+/* The usual soft limit of 1024 is below our own limits. The administrator's hard limit stays. */
 static void raise_file_limit(void)
 {
 	rlim_t want = FILES_SPARE + roles[CONTROL_OPERATOR].max + roles[CONTROL_READER].max +
@@ -58,7 +58,7 @@ static void raise_file_limit(void)
 			(unsigned long long)limit.rlim_cur, (unsigned long long)want);
 }
 
-/* A host that vanished without a word is noticed in some 10 s, also when nothing is being sent. */
+/* Keepalive probes find a host that vanished within some 10 s, also when nothing is being sent. */
 static void watch_peer(int fd)
 {
 	static const struct {
@@ -111,7 +111,7 @@ static void server_serve(struct control_server *server, struct bufferevent *bev,
 	control_stream_finish(s);
 }
 
-/* An agent whose handshake was good. */
+/* Take over the connection of an agent whose handshake succeeded. */
 static void on_admit(void *context, struct bufferevent *bev, const char *peer, char *names)
 {
 	server_serve(context, bev, CONTROL_AGENT, peer, names);
@@ -207,7 +207,7 @@ static struct evconnlistener *listen_on(struct control_server *server, int fd, c
 	return NULL;
 }
 
-/* Remember which file it is: by the time we leave, another may have taken the path. */
+/* Note the file's identity: another process may have the path by the time we remove the socket. */
 static void remember_socket(struct control_server *server, enum control_role role, const char *path)
 {
 	struct stat st;
@@ -294,7 +294,7 @@ static void log_listeners(const struct control_server *server)
 	warn_of_strangers(server);
 }
 
-/* All timers or none. */
+/* Make all timers; false when one of them cannot be made. */
 static bool make_timers(struct control_server *server)
 {
 	const struct timeval period = {.tv_sec = WINDOW_PERIOD_MS / 1000}, day = {.tv_sec = 86400};

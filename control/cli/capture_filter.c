@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-#define SNAPLEN 65535 /* of no consequence for which packets are taken */
+#define SNAPLEN 65535 /* bytes; has no effect on which packets match */
 
 static char *print(const struct bpf_program *program)
 {

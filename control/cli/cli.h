@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Facade of cli/, private to this folder and its unit tests. main.c has the table of commands,
- * help.c prints it, options.c has the table of options, one cmd_*.c per object runs commands,
- * watch.c repeats them, table.c, units.c and top.c print.
+ * help.c prints it, options.c has the table of options. One cmd_*.c per object runs commands and
+ * watch.c repeats them; table.c, units.c and top.c print.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -16,7 +16,7 @@
 #include "protocol/client.h"
 #include "runtime/option_table.h"
 
-/* One bit per option; each command has a mask of those that it takes. */
+/* One bit per option; each command has a mask of the options that it takes. */
 enum cli_option {
 	CLI_SERVICE,
 	CLI_WORKER,
@@ -71,7 +71,7 @@ struct cli {
 	unsigned int watch_s;
 	const char *socket;
 	const char *name, *value; /* the operands, for commands that take them */
-	char **more;              /* those after the first, until NULL */
+	char **more;              /* the operands after the first, ending with NULL */
 	const char *flow;         /* of trace */
 	bool follow;
 	/* of capture */
@@ -85,17 +85,17 @@ struct cli {
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
 	uint64_t mtu, memory_mb;
 	bool no_hugepages;
-	bool help, version, commands; /* what to print instead of running a command */
+	bool help, version, commands; /* print this instead of running a command */
 	const char *make;
 };
 
-/* Run one command. Returns the exit status; errors are on stderr already. */
+/* Run one command. Returns the exit status; errors were printed to stderr. */
 typedef int cli_run(struct cli *cli);
 
-/* Run a command repeatedly, as --watch says; ends with the first run that fails. */
+/* Run a command again and again, as --watch says, until a run fails. */
 int cli_watch(struct cli *cli, cli_run *run);
 
-/* Draw <text> over the previous one on the terminal, as many lines as fit. */
+/* Draw <text> over the previous text on the terminal, as many lines as fit. */
 void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_count, cli_flows_top;
@@ -111,46 +111,51 @@ cli_run cli_config_check, cli_config_diff, cli_config_apply;
 cli_run cli_stats, cli_version, cli_top_status;
 cli_run cli_doctor, cli_doctor_lb, cli_doctor_agent;
 
-/* Commands with options of their own, argv[0] being the command; the exit status. */
+/* Run a command that reads its own options; argv[0] is the command. Returns the exit status. */
 int cli_bench(int argc, char **argv);
 int cli_size(int argc, char **argv);
 
-/* $DOORBELL_SOCKET, or where doorbell-lb has it by default. */
+/* $DOORBELL_SOCKET, or the default path of doorbell-lb's socket. */
 const char *cli_default_socket(void);
 
-/* Help for the commands of an object, or with <verb> for one. How many there are. */
+/*
+ * Print help for the commands of an object, or for its <verb> only. Returns the number of commands.
+ */
 unsigned int cli_help_print(FILE *out, const char *object, const char *verb);
 
-/* The daemon's <message> with the command line's words for methods and parameters; in <buf>. */
+/*
+ * Write the daemon's <message> into <buf>, with the command line's words for methods and
+ * parameters.
+ */
 const char *cli_words(const char *message, char *buf, size_t size);
 
 /* Print the daemon's error in the command line's words, as cli_error() does. */
 int cli_daemon_error(const char *message);
 
-/* "doorbell: ..." on stderr; returns 1. */
+/* Print "doorbell: ..." to stderr; returns 1. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same about the command line; returns EXIT_USAGE. */
+/* Print an error of the command line as cli_error() does; returns EXIT_USAGE. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* --- options.c --------------------------------------------------------------------------------
- */
+/* --- options.c -------------------------------------------------------------------------------- */
 
-/* By enum cli_option, and then those of all commands. */
+/* Indexed by enum cli_option, then by the options of all commands. */
 extern const struct option_row cli_options[];
-/* The same, for a struct cli. */
+/* The table of these options, for a struct cli. */
 extern const struct option_table cli_option_table;
 
-/* Call; NULL after an error message. Takes over <params>. */
+/* Call the daemon; NULL after an error message. Takes over <params>. */
 json_t *cli_call(struct cli *cli, const char *method, json_t *params);
 
-/* The same with the array <member> of the result as text, see control_client_call_rows(). */
+/* As cli_call(), with the array <member> of the result as text; see control_client_call_rows(). */
 json_t *cli_call_rows(struct cli *cli, const char *method, json_t *params, const char *member,
 		      struct scan *rows);
 
 /*
- * libpcap's program for a filter on Ethernet, as capture.start takes it; the caller frees it. NULL
- * with a sentence in <error>. capture_filter.c, or where there is no libpcap capture_filter_none.c.
+ * Compile a filter for Ethernet to libpcap's program, as capture.start takes it; the caller frees
+ * it. NULL with a sentence in <error>. Defined in capture_filter.c, or without libpcap in
+ * capture_filter_none.c.
  */
 char *cli_capture_filter(const char *expression, char *error, size_t size);
 
@@ -160,16 +165,16 @@ int cli_print_json(struct cli *cli, const json_t *value);
 struct cli_column;
 
 /*
- * Print what cli_call() returned and free it: its array <member> as a table of <n> columns, or with
- * --json all of it. Returns the exit status, 1 for NULL.
+ * Print <result>, which cli_call() returned, and free it: its array <member> as a table of <n>
+ * columns, or with --json all of it. Returns the exit status, 1 for NULL.
  */
 int cli_print_list(struct cli *cli, json_t *result, const char *member,
 		   const struct cli_column *column, unsigned int n);
-/* The same for one object, printed as a page. <member> NULL: the result itself. */
+/* As cli_print_list() for one object, printed as a page. <member> NULL: the result itself. */
 int cli_print_one(struct cli *cli, json_t *result, const char *member,
 		  const struct cli_column *column, unsigned int n);
 
-/* True when flows can be sorted by this field. <fields> gets the list of those that are. */
+/* True when flows can be sorted by this field. <fields> gets the list of such fields. */
 bool cli_flow_field(const char *name, char *fields, size_t size);
 
 /* --- printing ---------------------------------------------------------------------------- */
@@ -186,7 +191,7 @@ enum cli_format {
 	CLI_FORMATS,
 };
 
-/* One column of a table, or one line of a page. <key> may go into objects: "flows.live". */
+/* One column of a table, or one line of a page. <key> may be a path into objects: "flows.live". */
 struct cli_column {
 	const char *title, *key;
 	enum cli_format format;
@@ -194,10 +199,10 @@ struct cli_column {
 
 #define CLI_VALUE_MAX 160
 
-/* Write <value> for people; "-" for null and what is missing. Returns <buf>. */
+/* Write <value> for people; "-" for null and missing values. Returns <buf>. */
 const char *cli_format_value(enum cli_format format, const json_t *value, char *buf, size_t size);
 
-/* The same for a value that is JSON text still. */
+/* As cli_format_value(), for a value that is still JSON text. */
 const char *cli_format_scan(enum cli_format format, struct scan value, char *buf, size_t size);
 
 /* The member at a dotted path, borrowed, or NULL. */
@@ -205,7 +210,10 @@ json_t *cli_member(const json_t *object, const char *path);
 
 #define CLI_COLUMNS_MAX 32
 
-/* A table that may be printed in parts: widths only grow. Zero all but the first two. */
+/*
+ * A table that may be printed in parts: widths only grow. The caller sets the first two members and
+ * zeroes the rest.
+ */
 struct cli_table {
 	const struct cli_column *column;
 	unsigned int n;
@@ -214,16 +222,16 @@ struct cli_table {
 	size_t place[CLI_COLUMNS_MAX]; /* in rows that are arrays: see cli_table_places() */
 };
 
-/* Rows to come are arrays of values with these names. */
+/* The rows that follow are arrays of values with these names. */
 void cli_table_places(struct cli_table *table, const json_t *names);
 
-/* Print these rows, and the titles if it is the first time. */
+/* Print these rows; the first call also prints the titles. */
 void cli_table_print(FILE *out, struct cli_table *table, const json_t *rows);
 
-/* The same for rows that are text: an array of arrays. Returns how many. */
+/* As cli_table_print(), for rows that are text: an array of arrays. Returns the number of rows. */
 size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows);
 
-/* One row as JSON: an object as it is, an array as an object with these names. */
+/* Print one row as JSON: an object as it is, an array as an object with these names. */
 void cli_row_json(FILE *out, const json_t *names, const json_t *row);
 
 /* Print one object, a line per member. */
@@ -235,7 +243,9 @@ void cli_page_print(FILE *out, const struct cli_column *column, unsigned int n,
 #define CLI_FLOW_COLUMNS 13
 extern const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS];
 
-/* One walk over all flows, page by page. Start with all zeroes but the first two. */
+/*
+ * One walk over all flows, page by page. The caller sets the first two members and zeroes the rest.
+ */
 struct cli_walk {
 	struct cli *cli;
 	const char *method;
@@ -244,25 +254,25 @@ struct cli_walk {
 };
 
 /*
- * The next page, with the filters that were given and <params>, which it takes over; NULL after an
- * error message. With <rows>, "flows" goes there as text.
+ * Ask for the next page, with the filters that were given and <params>, which this takes over; NULL
+ * after an error message. Unless <rows> is NULL, it gets "flows" as text.
  */
 json_t *cli_walk_next(struct cli_walk *walk, json_t *params, struct scan *rows);
 
-/* The best rows so far, in room for twice as many as are wanted. */
+/* The best rows so far; holds up to twice as many as are wanted. */
 struct cli_top {
 	json_t **row;
 	size_t n, want;
-	const char *field; /* of rows that are objects; of arrays: */
+	const char *field; /* ranks rows that are objects; <place> ranks arrays */
 	size_t place;
 };
 
-/* -ENOMEM after an error message. */
+/* Returns -ENOMEM after an error message. */
 int cli_top_init(struct cli_top *top, size_t want, const char *field);
 void cli_top_add(struct cli_top *top, json_t *rows);
-/* The best, in order: numbers with the largest first, text by alphabet. Leaves them in <top>. */
+/* Sort the best rows: numbers with the largest first, text by alphabet. They stay in <top>. */
 void cli_top_sort(struct cli_top *top);
-/* The same as an array, which the caller owns. Frees the rest of <top>. */
+/* Return the sorted rows as an array, which the caller owns. Frees the rest of <top>. */
 json_t *cli_top_end(struct cli_top *top);
 
 #define CLI_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

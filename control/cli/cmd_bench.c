@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench: the load generator is in control/bench. */
+/* bench: the load generator is in bench/. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,13 @@
 #include "cli/cli.h"
 #include "cli/bench/local_address.h"
 
-/* Beside this program, or where programs are found. */
+/* Found beside this program, or else in PATH. */
 #define DPDK_PROGRAM "doorbell-bench"
 
-/* The options again, for the program that has DPDK; returns only if that is not there. */
+/*
+ * Replace this program by the one that has DPDK, with the same options; returns only when that
+ * fails.
+ */
 static int become_dpdk(char **argv)
 {
 	char path[4096];
@@ -33,7 +36,7 @@ static int become_dpdk(char **argv)
 			       strerror(errno));
 }
 
-/* The services of the load balancer here, or NULL: there is none that we may ask. */
+/* The services of this machine's load balancer, or NULL when there is none that we may ask. */
 static json_t *services_here(void)
 {
 	char error[512];

@@ -25,7 +25,7 @@ static bool to_stdout(const struct cli *cli)
 	return strcmp(cli->file, "-") == 0;
 }
 
-/* Where people find it. The daemon only repeats it, and takes no control characters. */
+/* The file's path for people; the daemon only repeats it, and takes no control characters. */
 static json_t *file_for_people(const struct cli *cli)
 {
 	char *folder = to_stdout(cli) || *cli->file == '/' ? NULL : getcwd(NULL, 0), place[256];
@@ -45,7 +45,7 @@ static void capture_add_number(json_t *params, const char *name, uint64_t value)
 		json_object_set_new(params, name, json_integer((json_int_t)value));
 }
 
-/* NULL after an error message. */
+/* Returns NULL after an error message. */
 static json_t *make_params(struct cli *cli)
 {
 	json_t *params = json_pack("{s:s, s:s*, s:o}", "port", cli->port, "direction",
@@ -69,7 +69,7 @@ static json_t *make_params(struct cli *cli)
 	return params;
 }
 
-/* For its user's eyes only, and never over another. -1 after an error message. */
+/* Open the file for this user alone; never overwrite another. Returns -1 after an error message. */
 static int open_file(const struct cli *cli)
 {
 	int fd;
@@ -100,7 +100,7 @@ static int capture_write_all(const struct cli *cli, int out, const char *data, s
 	return 0;
 }
 
-/* Asks the daemon once to end; what it has comes still. */
+/* Ask the daemon to end the capture, once; the rest of the file still comes. */
 static int ask_to_stop(struct cli *cli, json_int_t capture, bool *asked)
 {
 	json_t *result;
@@ -113,7 +113,7 @@ static int ask_to_stop(struct cli *cli, json_int_t capture, bool *asked)
 	return result != NULL ? 0 : 1;
 }
 
-/* From the socket to the file, until the capture is over. An exit status. */
+/* Copy from the socket to the file until the capture is over. Returns an exit status. */
 static int capture_copy(struct cli *cli, json_int_t capture, int in, int out)
 {
 	char *data = malloc(CHUNK);
@@ -169,7 +169,7 @@ static int print_end(struct cli *cli, json_t *status)
 	return 0;
 }
 
-/* The file has ended; so has the capture, once the daemon looks at it the next time. */
+/* Print the capture's end. The file has ended; the daemon knows at its next look at the capture. */
 static int tell_end(struct cli *cli, json_int_t capture)
 {
 	json_t *status;
@@ -233,7 +233,7 @@ static int check_use(const struct cli *cli)
 
 int cli_capture(struct cli *cli)
 {
-	/* The first signal ends waiting, not a call; the second ends the process. */
+	/* The first signal ends waiting, but not a call; the second ends the process. */
 	struct sigaction action = {.sa_handler = on_interrupt,
 				   .sa_flags = SA_RESTART | SA_RESETHAND};
 	json_t *params, *result;

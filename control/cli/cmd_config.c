@@ -18,14 +18,16 @@ static const struct cli_column columns[] = {
 	"no doorbell-lb answers here that it could be applied to (doorbell-lb --config FILE "      \
 	"--check also reads the files that it names)"
 
-/* Call with the file that was named, or none; NULL after an error message. */
+/* Call with the file that was named, if any; NULL after an error message. */
 static json_t *call_with_file(struct cli *cli, const char *method)
 {
 	char path[PATH_MAX];
 
 	if (cli->name == NULL)
 		return cli_call(cli, method, NULL);
-	/* The daemon reads it, and is somewhere else. */
+	/*
+	 * make the path absolute: the daemon, which reads the file, has another working directory
+	 */
 	if (realpath(cli->name, path) == NULL) {
 		cli_error("%s: %s", cli->name, strerror(errno));
 		return NULL;
@@ -68,7 +70,7 @@ static int print_alone(struct cli *cli)
 	return rc;
 }
 
-/* Without a daemon: as doorbell-lb --check reads it, less the files that it names. */
+/* Check the file without a daemon, as doorbell-lb --check does, but not the files that it names. */
 static int config_check_alone(struct cli *cli)
 {
 	struct lb_config *config = malloc(sizeof(*config)); /* large for a stack */

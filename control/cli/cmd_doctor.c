@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor: the checks are in control/doctor; here they are printed. */
+/* doctor: prints the findings of the checks in doctor/. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,7 +38,7 @@ static void say(const char *name, const struct doctor_finding *f, void *context)
 	}
 	fprintf(report->cli->out, "%-8s %-*s %s%s%s\n", statuses[f->status].text, NAME_WIDTH, name,
 		f->found, f->fix[0] ? "; fix: " : "", f->fix);
-	/* the next check may take its time */
+	/* the next check may take long */
 	fflush(report->cli->out);
 }
 

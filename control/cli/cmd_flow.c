@@ -8,8 +8,8 @@
 
 #include "cli/cli.h"
 
-#define PAGE          16384 /* rows asked for at a time: the most that the daemon gives */
-#define LIMIT_DEFAULT 1000  /* where not all can be shown: sorted, or watched */
+#define PAGE          16384 /* rows per call; the daemon's limit */
+#define LIMIT_DEFAULT 1000  /* rows, where not all can be shown: sorted or watched */
 #define TOP_DEFAULT   20
 
 const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS] = {
@@ -22,7 +22,7 @@ const struct cli_column cli_flow_columns[CLI_FLOW_COLUMNS] = {
 	{"BYTES OUT", "bytes_out", CLI_BYTES},
 };
 
-/* How rows leave: lines or one array of JSON in parts, or a table in parts. */
+/* How rows are printed: lines or one array of JSON in parts, or a table in parts. */
 struct output {
 	struct cli *cli;
 	struct cli_table table;
@@ -96,7 +96,7 @@ static void print_rows(struct output *o, const json_t *names, const json_t *rows
 	}
 }
 
-/* As they came: objects for JSON, arrays for a table. */
+/* Print rows as the daemon wrote them: objects for JSON, arrays for a table. */
 static void print_text_rows(struct output *o, const json_t *names, struct scan rows)
 {
 	struct scan row;
@@ -258,7 +258,7 @@ static void add_groups(json_t *sums, const json_t *groups)
 	}
 }
 
-/* Largest first. */
+/* The groups with the largest first. */
 static json_t *sorted_groups(json_t *sums)
 {
 	json_t *rows = json_array(), *sum;

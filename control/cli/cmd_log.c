@@ -16,7 +16,7 @@ int cli_log_show(struct cli *cli)
 	return print_modules(cli, cli_call(cli, "log.show", NULL));
 }
 
-/* [MODULE] LEVEL: with one word it is the level. */
+/* [MODULE] LEVEL: a single word is the level. */
 int cli_log_level(struct cli *cli)
 {
 	json_t *params = json_pack("{s:s}", "level", cli->value != NULL ? cli->value : cli->name);

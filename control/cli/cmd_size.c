@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* size: the formulas and the simulation are in control/size. */
+/* size: the formulas and the simulation are in size/. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -58,7 +58,7 @@ static void add_busy(json_t *lcores)
 		json_int_t polls = json_integer_value(json_object_get(lcore, "polls"));
 		json_int_t idle = json_integer_value(json_object_get(lcore, "idle_polls"));
 
-		/* the two are read at different moments */
+		/* the two counters are read at different moments */
 		if (polls > 0 && idle <= polls)
 			json_object_set_new(lcore, "busy",
 					    json_integer((polls - idle) * 100 / polls));
@@ -171,7 +171,7 @@ static void print_stats(struct cli *cli, json_t *result)
 
 int cli_stats(struct cli *cli)
 {
-	/* people get the reasons in words, so ask for all of them */
+	/* for people, the reasons are printed in words, so ask for all of them */
 	bool all = cli->all || !cli->json;
 	json_t *result = cli_call(cli, "stats.show", json_pack("{s:b}", "all", all));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * top: services, workers and cores as they are now, painted again each second. Elsewhere than on a
- * terminal, once.
+ * top: services, workers and cores as they are now, painted again each second. Printed once when
+ * the output is no terminal.
  */
 #include <errno.h>
 #include <poll.h>
@@ -68,13 +68,13 @@ static const struct cli_column lcores[] = {
 	{"OF", "flows_capacity", CLI_COUNT},
 };
 
-/* How the workers are sorted; a column of theirs. */
+/* The column by which the workers are sorted. */
 struct order {
 	unsigned int column;
 	bool reverse;
 };
 
-/* Numbers with the largest first, text by alphabet; what is alike keeps the pool's order. */
+/* Numbers with the largest first, text by alphabet; equal rows keep the pool's order. */
 static int top_compare_rows(const void *a, const void *b, void *context)
 {
 	const struct order *order = context;
@@ -196,8 +196,7 @@ static int once(struct cli *cli, struct order *order)
 	return 0;
 }
 
-/* --- on a terminal -----------------------------------------------------------------------------
- */
+/* --- on a terminal ---------------------------------------------------------------------------- */
 
 static struct termios as_it_was;
 static volatile sig_atomic_t interrupted;
@@ -207,10 +206,12 @@ static void top_on_signal(int number)
 	interrupted = 1;
 }
 
-/* Keys as they are pressed, unseen; a screen of its own, whose lines are cut and not wrapped. */
+/*
+ * Read keys as they are pressed, without echo; paint on a screen of its own, which cuts long lines.
+ */
 static void take_terminal(void)
 {
-	/* A call goes on; only waiting ends. */
+	/* A call is restarted after a signal; only the waiting ends. */
 	struct sigaction action = {.sa_handler = top_on_signal, .sa_flags = SA_RESTART};
 	struct termios raw;
 
@@ -218,7 +219,7 @@ static void take_terminal(void)
 	raw = as_it_was;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	/* without SA_RESTART, so that they end the waiting */
+	/* without SA_RESTART, so that these signals end the waiting */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
@@ -232,7 +233,7 @@ static void give_back_terminal(void)
 	tcsetattr(STDIN_FILENO, TCSANOW, &as_it_was);
 }
 
-/* False: leave. */
+/* Handle a key. False: leave. */
 static bool take_key(struct order *order)
 {
 	char key;
@@ -257,7 +258,7 @@ static bool take_key(struct order *order)
 	return true;
 }
 
-/* Run into memory first, so that a screen never shows half of an answer. */
+/* Print into memory first, so that a screen never shows half of an answer. */
 static int paint(struct cli *cli, struct order *order)
 {
 	char *text = NULL;

@@ -37,13 +37,13 @@ static void print_event(struct cli *cli, const json_t *event)
 		json_string_value(json_object_get(event, "what")));
 }
 
-/* The end of a request, as its client sees it. */
+/* True for the event that ends a request, as its client sees it. */
 static bool is_end(const json_t *event)
 {
 	return is_step(event, "answered") || is_step(event, "notice") || is_step(event, "dropped");
 }
 
-/* Print what has come; how many requests ended in it, or -1 after an error message. */
+/* Print the new events. Returns how many requests ended in them, or -1 after an error message. */
 static long read_events(struct cli *cli, json_int_t trace, json_int_t *lost)
 {
 	json_t *result = cli_call(cli, "trace.read", json_pack("{s:I}", "trace", trace)), *event;
@@ -84,7 +84,7 @@ static int follow(struct cli *cli, json_int_t trace)
 
 int cli_trace(struct cli *cli)
 {
-	/* A call goes on; only waiting ends. */
+	/* A call is restarted after a signal; only the waiting ends. */
 	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
 	json_t *result;
 	json_int_t trace;

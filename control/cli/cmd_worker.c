@@ -9,7 +9,7 @@
 #include "runtime/clock.h"
 
 #define DRAIN_POLL_MS 200
-/* A worker that answers nothing would be waited for without end. */
+/* s; a worker that never answers its last requests would be waited for without end */
 #define DRAIN_TIMEOUT_S  600
 #define EXIT_NOT_DRAINED 3
 
@@ -105,7 +105,7 @@ int cli_workers_show(struct cli *cli)
 			     CLI_COUNT_OF(full));
 }
 
-/* As the server names it, which may know more states than we do. */
+/* The name that the server gave: it may know more states than this program. */
 static const char *state_name(const json_t *result)
 {
 	const char *state = json_string_value(cli_member(result, "worker.state"));
@@ -118,7 +118,7 @@ static bool is_drained(const json_t *result)
 	return control_state_find(state_name(result)) == CONTROL_STATE_DRAINED;
 }
 
-/* One line that is written over on a terminal; nothing elsewhere. */
+/* Write one line over the last one on a terminal; print nothing elsewhere. */
 static void show_progress(const struct cli *cli, const json_t *result, bool over)
 {
 	if (!isatty(STDERR_FILENO))
@@ -131,7 +131,7 @@ static void show_progress(const struct cli *cli, const json_t *result, bool over
 			(long long)json_integer_value(cli_member(result, "worker.outstanding")));
 }
 
-/* The settings of cli->name, and the fate of its last worker; null when nothing is set. */
+/* The settings of cli->name and the fate of its last worker; null when nothing is set. */
 static json_t *find_setting(struct cli *cli)
 {
 	json_t *all = cli_call(cli, "workers.settings", NULL), *row, *found = NULL;
@@ -146,7 +146,10 @@ static json_t *find_setting(struct cli *cli)
 	return found != NULL ? found : json_null();
 }
 
-/* How <name> is now: what workers.drain replied, anew. NULL after an error message. */
+/*
+ * Ask again for the present state, in the form that workers.drain replied. NULL after an error
+ * message.
+ */
 static json_t *look_again(struct cli *cli)
 {
 	char error[512];
@@ -176,7 +179,7 @@ static bool is_decided(const json_t *result)
 	       is_drained(result);
 }
 
-/* Replaces <result>, which turns NULL after an error message. */
+/* Poll until the worker is drained. Replaces <result>, with NULL after an error message. */
 static json_t *wait_until_drained(struct cli *cli, json_t *result)
 {
 	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
@@ -227,7 +230,7 @@ static json_t *setting_params(const struct cli *cli)
 	return params;
 }
 
-/* The worker's state, or that there is none. */
+/* The worker's state, or words that say that there is no such worker. */
 static const char *whereabouts(const json_t *result)
 {
 	return json_is_object(json_object_get(result, "worker")) ? state_name(result)

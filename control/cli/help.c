@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Help for some commands, of the tables that the man page is made of, and errors of the daemon in
- * the words of the command line. */
+/*
+ * Help for commands, from the tables that the man page is made of; the daemon's errors in the words
+ * of the command line.
+ */
 #include <ctype.h>
 #include <string.h>
 
 #include "cli/reference.h"
 
-/* --- mdoc as plain text ------------------------------------------------------------------------
- */
+/* --- mdoc as plain text ----------------------------------------------------------------------- */
 
-/* One word of a macro's line; the words of macros themselves are not printed. */
+/* Print one word of a macro's line; the names of macros are not printed. */
 static void print_word(FILE *out, const char *word, size_t n, bool *dash, bool *blank)
 {
 	static const char *const macros[] = {"Cm", "Sx", "Sy", "Ar", "Ql", "Pa", "Ev",
@@ -51,7 +52,7 @@ static void print_line(FILE *out, const char *line, size_t n, bool *blank)
 	}
 }
 
-/* Lists and displays are left to the man page: the text ends before them. */
+/* Print the text up to the first list or display, which are left to the man page. */
 static void print_plain(FILE *out, const char *mdoc, const char *indent)
 {
 	bool blank = false;
@@ -71,9 +72,7 @@ static void print_plain(FILE *out, const char *mdoc, const char *indent)
 	fputc('\n', out);
 }
 
-/* --- help
- * -----------------------------------------------------------------------------------------
- */
+/* --- help ------------------------------------------------------------------------------------- */
 
 static const char *about(const char *words)
 {
@@ -125,17 +124,17 @@ unsigned int cli_help_print(FILE *out, const char *object, const char *verb)
 	return n;
 }
 
-/* --- errors
- * ---------------------------------------------------------------------------------------
- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
 }
 
-/* "workers.list" is doorbell workers list. Only commands without operands: "log.level" and others
- * are also keys of the configuration. */
+/*
+ * Write "workers.list" as doorbell workers list. Only for commands without operands: "log.level"
+ * and others are also keys of the configuration.
+ */
 static bool put_method(const char *word, size_t n, char *buf, size_t size)
 {
 	struct cli_command c;
@@ -152,7 +151,7 @@ static bool put_method(const char *word, size_t n, char *buf, size_t size)
 	return false;
 }
 
-/* "params.by" is --by, and "params.name", which is no option, name. */
+/* Write "params.by" as --by, and "params.name", which is no option, as name. */
 static bool put_param(const char *word, size_t n, char *buf, size_t size)
 {
 	static const char prefix[] = "params.";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell <object> <verb>: the table of commands, and running one of them.
+ * doorbell <object> <verb>: the table of commands, and the function that runs one of them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -22,13 +22,13 @@
 	 CLI_BIT(CLI_LB_FABRIC_ADDRESS))
 
 static const struct command {
-	const char *object, *verb; /* verb, operand: NULL where there is none */
-	const char *operand;       /* their names; in brackets: may be left out */
+	const char *object, *verb; /* verb and operand are NULL when there is none */
+	const char *operand;       /* names of the operands; optional ones are in brackets */
 	cli_run *run;
 	uint64_t options;
 	const char *help;
 	bool alone;       /* does not ask the daemon */
-	const char *more; /* operands after the first, of which one is needed; NULL: none */
+	const char *more; /* operands after the first, at least one; NULL: none */
 } commands[] = {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
@@ -95,7 +95,7 @@ bool cli_command_get(size_t i, struct cli_command *out)
 	return true;
 }
 
-/* Commands that have their own options, read by themselves; --json may stand before them. */
+/* Commands that read their own options; --json may stand before them. */
 static const struct own_command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -225,7 +225,7 @@ static void print_help(FILE *out)
 		"  doorbell size --rate 20000 --batch-us 200 --each-us 50 --p99-us 5000\n");
 }
 
-/* One command per line, then its options: what the completion script offers. */
+/* Print one command per line with its options, for the completion script. */
 static void print_commands(void)
 {
 	for (size_t i = 0; i < CLI_COUNT_OF(commands); i++) {
@@ -245,7 +245,7 @@ static void print_commands(void)
 	}
 }
 
-/* The objects, or the verbs of <object>, in <buf>. */
+/* List the objects, or the verbs of <object>, in <buf>. */
 static const char *words_after(const char *object, char *buf, size_t size)
 {
 	const char *last = "";
@@ -270,7 +270,7 @@ static const char *words_after(const char *object, char *buf, size_t size)
 	return buf;
 }
 
-/* NULL: none has this name. */
+/* Returns NULL when none has this name. */
 static const struct own_command *own_command(const char *name)
 {
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
@@ -279,7 +279,7 @@ static const struct own_command *own_command(const char *name)
 	return NULL;
 }
 
-/* The command that the words name; they move on to what follows it. NULL after a usage error. */
+/* Find the command that <*words> name and move <*words> behind it. NULL after a usage error. */
 static const struct command *find_command(char ***words)
 {
 	const char *object = (*words)[0], *verb;
@@ -317,7 +317,7 @@ static const struct command *find_command(char ***words)
 	return NULL;
 }
 
-/* How many operands there may be, or must be. */
+/* The number of operands that are allowed, or with <needed> the number that is required. */
 static unsigned int operands(const struct command *c, bool needed)
 {
 	unsigned int n = 0;
@@ -366,7 +366,7 @@ static int check_use(const struct command *c, uint64_t given, bool json, char **
 	return check_operands(c, verb, rest);
 }
 
-/* Does it do something useful without the daemon, too? */
+/* True when the command is of use without the daemon, too. */
 static bool may_be_alone(const struct cli *cli, const struct command *c)
 {
 	return c->alone || (c->run == cli_config_check && cli->name != NULL);
@@ -395,7 +395,9 @@ static int run_command(struct cli *cli, const struct command *c)
 	return rc;
 }
 
-/* Runs the command that argv[1] names, or argv[2] behind --json. -1: it is none of these. */
+/*
+ * Run the command that argv[1] names, or argv[2] behind --json. -1: it has no options of its own.
+ */
 static int run_own(int argc, char **argv)
 {
 	int at = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1;
@@ -410,7 +412,7 @@ static int run_own(int argc, char **argv)
 	return own->run(argc - 1, argv + 1);
 }
 
-/* "help bench" is "bench --help". -1: it is none of these. */
+/* Treat "help bench" as "bench --help". -1: the command has no options of its own. */
 static int help_own(const char *name)
 {
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
@@ -420,7 +422,7 @@ static int help_own(const char *name)
 	return -1;
 }
 
-/* Of what the words name; without words, the list of everything. */
+/* Print the help of the command that the words name; without words, the list of all commands. */
 static int print_help_of(char **words)
 {
 	char list[256];

@@ -23,8 +23,7 @@ bool cli_list_has(const char *list, char separator, const char *word)
 	return false;
 }
 
-/* --- the man page's commands ---------------------------------------------------------------------
- */
+/* --- the man page's commands ------------------------------------------------------------------ */
 
 static void print_lower(const char *text, size_t n)
 {
@@ -32,7 +31,7 @@ static void print_lower(const char *text, size_t n)
 		putchar(tolower((unsigned char)text[i]));
 }
 
-/* "ADDRESS[/PREFIX]" or "[=SECONDS]" as mdoc's arguments. */
+/* Print "ADDRESS[/PREFIX]" or "[=SECONDS]" as mdoc's arguments. */
 static void print_value(const char *value)
 {
 	size_t n = strcspn(value, "[");
@@ -47,7 +46,7 @@ static void print_value(const char *value)
 	}
 }
 
-/* The text for this command, else for its object, else for all. */
+/* The text for this command, else for its object, else for all commands. */
 const char *cli_option_text(int option, const struct cli_command *c)
 {
 	const char *best = NULL;
@@ -70,7 +69,7 @@ const char *cli_option_text(int option, const struct cli_command *c)
 	return best;
 }
 
-/* Options that all commands of an object have are said once, below. */
+/* The options that all commands of an object have; they are listed once, below the commands. */
 static uint64_t common_options(const struct cli_topic *topic)
 {
 	uint64_t common = ~CLI_BIT(CLI_WATCH);
@@ -113,7 +112,7 @@ static const char *about(const char *command)
 	return NULL;
 }
 
-/* "[MODULE] LEVEL" */
+/* Print "[MODULE] LEVEL" as mdoc's arguments. */
 static void print_operands(const char *operands)
 {
 	while (*operands) {
@@ -168,7 +167,7 @@ static void print_man_commands(void)
 
 	for (size_t i = 0; i < cli_n_topics; i++)
 		print_topic(&cli_topics[i]);
-	/* what belongs to no topic yet is said all the same */
+	/* a command without a topic is listed all the same */
 	for (size_t i = 0; cli_command_get(i, &c); i++) {
 		struct cli_topic topic = {.title = c.object, .objects = c.object};
 		struct cli_command before;
@@ -182,8 +181,7 @@ static void print_man_commands(void)
 	}
 }
 
-/* --- completion ----------------------------------------------------------------------------------
- */
+/* --- completion ------------------------------------------------------------------------------- */
 
 static void print_completion_values(void)
 {
@@ -206,7 +204,7 @@ static void print_completion_values(void)
 	}
 }
 
-/* The options whose value is a word of its own. */
+/* The options whose value is a separate word. */
 static void print_completion_options(void)
 {
 	printf("\t\t--socket");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Facade of the reference texts: one table each for commands and options (reference.c). manual.c
- * makes the man page's sections and the shell's completion of them; tests use them to find missing
- * documentation. main.c has the table of commands. Texts are mdoc(7).
+ * makes sections of the man page and tables of the shell's completion from them; tests use them to
+ * find missing documentation. main.c has the table of commands. Texts are mdoc(7).
  */
 #ifndef CLI_REFERENCE_H
 #define CLI_REFERENCE_H
@@ -11,12 +11,12 @@
 
 #include "cli/cli.h"
 
-/* A part of the COMMANDS section: the commands of these objects. */
+/* A part of the COMMANDS section: the commands of some objects. */
 struct cli_topic {
 	const char *title;
 	const char *objects;        /* "stats top version" */
-	const char *before, *after; /* the list, or NULL */
-	const char *all; /* before the options that all commands have; NULL: "All take:" */
+	const char *before, *after; /* text around the list of commands, or NULL */
+	const char *all; /* text before the options that all commands have; NULL: "All take:" */
 };
 
 extern const struct cli_topic cli_topics[];
@@ -45,26 +45,26 @@ extern const char *const cli_option_completions[CLI_OPTIONS];
 
 /* One command of main.c's table. */
 struct cli_command {
-	const char *object, *verb, *operand, *more; /* but the object: NULL where there is none */
+	const char *object, *verb, *operand, *more; /* all but object are NULL when there is none */
 	const char *help;
-	uint64_t options; /* CLI_BIT() each */
+	uint64_t options; /* CLI_BIT() of each */
 };
 
-/* The <i>-th; false when there are no more. */
+/* Get the <i>-th command; false when there are no more. */
 bool cli_command_get(size_t i, struct cli_command *out);
 
-/* Meaning of an option for <c>, as mdoc; NULL: undocumented. */
+/* Meaning of an option for <c>, as mdoc; NULL when undocumented. */
 const char *cli_option_text(int option, const struct cli_command *c);
 
-/* "flows list" into <buf>, which is returned. */
+/* Write "flows list" into <buf>; returns <buf>. */
 const char *cli_command_words(const struct cli_command *c, char *buf, size_t size);
 
-/* True when <word> is one of <list>, whose words are parted by <separator>. */
+/* True when <word> is in <list>, whose words are separated by <separator>. */
 bool cli_list_has(const char *list, char separator, const char *word);
 
 /*
- * Print one of the parts that files in deploy/ are made of: man-commands,
- * completion-values or completion-options. An exit status.
+ * Print one of the parts of the files in deploy/: man-commands, completion-values or
+ * completion-options. Returns an exit status.
  */
 int cli_make(const char *part);
 

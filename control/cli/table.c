@@ -13,7 +13,7 @@ json_t *cli_member(const json_t *object, const char *path)
 	return cli_member(json_object_getn(object, path, (size_t)(dot - path)), dot + 1);
 }
 
-/* Characters of UTF-8 text, taking each as one column wide. */
+/* Width of UTF-8 text in columns, one per character. */
 static unsigned int text_width(const char *s)
 {
 	unsigned int n = 0;
@@ -32,7 +32,7 @@ static void pad(FILE *out, unsigned int n)
 	fwrite_unlocked(blanks, 1, n, out);
 }
 
-/* Text to the left, numbers to the right; no blanks at the end of a line. */
+/* Text is aligned left, numbers right; a line has no blanks at its end. */
 static void print_cell(FILE *out, const struct cli_table *table, unsigned int i, const char *text)
 {
 	unsigned int width = text_width(text);
@@ -70,7 +70,7 @@ static void widen(struct cli_table *table, unsigned int i, const char *text)
 		table->width[i] = width;
 }
 
-/* Cells as strings, one after the other: first all of them for their widths, then on paper. */
+/* Cells as strings, one after the other: their widths are needed before the first is printed. */
 struct cells {
 	FILE *out;
 	char *text;
@@ -151,7 +151,7 @@ size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows
 	if (cells.out == NULL)
 		return 0;
 	for (; scan_element(&rows, &row); n++) {
-		/* what has no place in the row has no text, either */
+		/* a column without a place in the row stays empty */
 		struct scan value[CLI_COLUMNS_MAX + 1] = {0};
 
 		for (size_t i = 0; i < CLI_COLUMNS_MAX && scan_element(&row, &value[i]); i++)
@@ -172,7 +172,7 @@ size_t cli_table_print_text(FILE *out, struct cli_table *table, struct scan rows
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* Letters that mean themselves in JSON, which is all that names and addresses are made of. */
+/* True when no letter needs an escape in JSON, as in most names and addresses. */
 static bool is_plain(const char *s)
 {
 	for (; *s; s++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best of many rows in memory for twice as many as are wanted.
+ * The best of many rows, in memory for twice as many as are wanted.
  */
 #include <errno.h>
 #include <stdlib.h>

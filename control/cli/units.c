@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values for people: three digits and a unit say more than twelve digits.
+ * Values for people: three digits and a unit are easier to read than twelve digits.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-/* A value being written, cut where its buffer ends. printf takes most of a long list's time. */
+/*
+ * A value being written, cut at the end of its buffer. Not by printf(), which takes most of a long
+ * list's time.
+ */
 struct out {
 	char *at, *end; /* room for the terminator comes after <end> */
 };
@@ -18,7 +21,7 @@ static void put(struct out *out, const char *text)
 		*out->at++ = *text++;
 }
 
-/* With zeroes before it, to <width> digits. */
+/* Write <value> with leading zeroes, to <width> digits. */
 static void put_padded(struct out *out, uint64_t value, unsigned int width)
 {
 	char digits[21];
@@ -37,13 +40,16 @@ static void put_number(struct out *out, uint64_t value)
 	put_padded(out, value, 1);
 }
 
-/* <value> in the largest of <units> that leaves at least 1, each <step> of the one before. */
+/*
+ * Write <value> in the largest of <units> that leaves at least 1; each unit is <step> of the one
+ * before.
+ */
 static void scale(struct out *out, double value, double step, const char *const units[],
 		  unsigned int n)
 {
 	unsigned int unit = 0;
 
-	/* 999.5 of one unit would round to 1000 of it */
+	/* 999.5 of a unit would be rounded to 1000 */
 	while (unit + 1 < n && value >= step - 0.5) {
 		value /= step;
 		unit++;
@@ -131,7 +137,7 @@ static void format_integer(enum cli_format format, json_int_t value, struct out 
 	integers[format](out, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* A share of one, or a mean of a few. */
+/* Format a fraction, or a mean of small numbers. */
 static void format_real(enum cli_format format, double value, struct out *out)
 {
 	char text[32];
@@ -148,7 +154,7 @@ static void format_real(enum cli_format format, double value, struct out *out)
 	put(out, text);
 }
 
-/* Texts from clients and workers must not move the cursor. */
+/* Replace control characters by '?': texts from clients and workers must not move the cursor. */
 static void format_text(const char *value, struct out *out)
 {
 	char *start = out->at;
@@ -210,7 +216,7 @@ const char *cli_format_value(enum cli_format format, const json_t *value, char *
 	return buf;
 }
 
-/* A value as most are: a short string without escapes, or digits. */
+/* Format the usual values, a short string without escapes or digits. False for any other. */
 static bool format_simple(enum cli_format format, struct scan value, struct out *out)
 {
 	size_t n = (size_t)(value.end - value.at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --watch: one command again and again, on a screen or as lines.
+ * --watch: runs one command again and again, on a screen or as lines.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 
-/* Over what was there before, as much as fits. */
+/* Draw over the previous text, as many lines as fit. */
 void cli_paint(const char *text)
 {
 	struct winsize window = {0};
@@ -27,7 +27,7 @@ void cli_paint(const char *text)
 	printf("\033[J");
 }
 
-/* Run into memory first, so that a screen never shows half of an answer. */
+/* Print into memory first, so that a screen never shows half of an answer. */
 int cli_watch(struct cli *cli, cli_run *run)
 {
 	bool screen = !cli->json && isatty(STDOUT_FILENO);

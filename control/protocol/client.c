@@ -15,9 +15,9 @@
 
 struct control_client {
 	int fd;   /* for sending */
-	FILE *in; /* the same socket, for lines */
+	FILE *in; /* the same socket, for reading lines */
 	json_int_t id;
-	char *line; /* getline()'s */
+	char *line; /* getline()'s buffer */
 	size_t line_size;
 };
 
@@ -43,7 +43,7 @@ failed:
 	return NULL;
 }
 
-/* A socket that is connected to <path>, or -1 with a sentence in <error>. */
+/* Returns a socket that is connected to <path>, or -1 with a sentence in <error>. */
 static int client_open_socket(const char *path, char *error, size_t error_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -99,7 +99,10 @@ static int client_send_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-/* Send a message as one line; <id> 0: a notification, without a reply. Takes over <params>. */
+/*
+ * Send a message as one line. With <id> 0 it is a notification, which has no reply. Takes over
+ * <params>.
+ */
 static int send_message(int fd, json_int_t id, const char *method, json_t *params)
 {
 	json_t *message =
@@ -113,7 +116,8 @@ static int send_message(int fd, json_int_t id, const char *method, json_t *param
 	if (text == NULL)
 		return -ENOMEM;
 	n = strlen(text);
-	text[n] = '\n'; /* in the terminator's place: the length goes along */
+	text[n] = '\n'; /* in place of the terminating zero, which the given length makes
+			   unnecessary */
 	rc = client_send_all(fd, text, n + 1);
 	free(text);
 	return rc;
@@ -142,8 +146,8 @@ static json_t *load_value(struct scan text)
 }
 
 /*
- * <text>, an object, as a value; but its member <name> stays text, in <member>, which is not
- * touched when there is none. NULL when it is no JSON object.
+ * Build <text>, an object, as a value without its member <name>; <member> gets that one's text and
+ * stays as it was when there is none. NULL when <text> is no JSON object.
  */
 static json_t *load_object(struct scan text, const char *name, struct scan *member)
 {
@@ -167,7 +171,9 @@ static json_t *load_object(struct scan text, const char *name, struct scan *memb
 	return NULL;
 }
 
-/* A reply whose result has the array <member>: that goes to <rows>, and an empty one in its place.
+/*
+ * Load a reply. An array <member> of its result goes to <rows> as text, and the result gets an
+ * empty array instead.
  */
 static json_t *load_reply(struct scan line, const char *member, struct scan *rows)
 {
@@ -190,7 +196,10 @@ static json_t *load_reply(struct scan line, const char *member, struct scan *row
 	return NULL;
 }
 
-/* The next message, or NULL with errno; 0 at the end of the stream. <rows> as load_reply() says. */
+/*
+ * Read the next message. NULL with errno, which is 0 at the end of the stream. <rows> as for
+ * load_reply().
+ */
 static json_t *client_receive(struct control_client *client, const char *member, struct scan *rows)
 {
 	json_t *message;
@@ -220,7 +229,7 @@ static const char *why_nothing_came(int err)
 	return strerror(err);
 }
 
-/* The reply to the last call, passing over notifications. */
+/* Read the reply to the last call and skip notifications. */
 static json_t *receive_reply(struct control_client *client, const char *member, struct scan *rows)
 {
 	json_t *message;
@@ -253,7 +262,7 @@ json_t *control_client_call_rows(struct control_client *client, const char *meth
 	*code = 0;
 	if (rows != NULL)
 		rows->at = rows->end = NULL;
-	/* a server that refused us said why before it closed: read that first */
+	/* a server that refused us sent the reason before it closed: read that first */
 	if (rc != 0 && rc != -EPIPE) {
 		snprintf(error, error_size, "cannot send to doorbell-lb: %s", strerror(-rc));
 		return NULL;

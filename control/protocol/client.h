@@ -17,35 +17,36 @@ struct control_client;
 /* Connect to the UNIX socket <path>. NULL with a sentence in <error>. */
 struct control_client *control_client_connect(const char *path, char *error, size_t error_size);
 
-/* The same over a connected stream socket, which it takes over. */
+/* As control_client_connect(), over a connected stream socket, which this takes over. */
 struct control_client *control_client_wrap(int fd, char *error, size_t error_size);
 
 void control_client_close(struct control_client *client);
 
 /*
- * Call <method>; takes over <params>, NULL for none. Returns the result, which the caller owns.
- * NULL with a sentence in <error>, and in <code> the server's error code or 0 when the connection
- * failed. Notifications that arrive meanwhile are dropped.
+ * Call <method> with <params>, which this takes over; NULL for none. Returns the result, which the
+ * caller owns. NULL with a sentence in <error>; <code> is then the server's error code, or 0 when
+ * the connection failed. Drops notifications that arrive before the reply.
  */
 json_t *control_client_call(struct control_client *client, const char *method, json_t *params,
 			    int *code, char *error, size_t error_size);
 
 /*
- * The same for a result with many rows: <rows> gets the array <member> as text, valid until the
- * next call, and the result has an empty one instead.
+ * As control_client_call(), for a result with many rows: <rows> gets the array <member> as text,
+ * valid until the next call, and the result has an empty array instead.
  */
 json_t *control_client_call_rows(struct control_client *client, const char *method, json_t *params,
 				 const char *member, struct scan *rows, int *code, char *error,
 				 size_t error_size);
 
 /*
- * Connect to <path> for what comes without a reply: the socket, which the caller closes, after
- * <method> was sent there as a notification. -1 with a sentence in <error>. Takes over <params>.
+ * Connect to <path> and send <method> as a notification, for data that arrives without a reply.
+ * Returns the socket, which the caller closes, or -1 with a sentence in <error>. Takes over
+ * <params>.
  */
 int control_client_stream(const char *path, const char *method, json_t *params, char *error,
 			  size_t error_size);
 
-/* Wait at most <ms>. 1 when the server has hung up, 0 when the time is over. */
+/* Wait at most <ms>. Returns 1 when the server has closed the connection, 0 after <ms>. */
 int control_client_wait(struct control_client *client, int ms);
 
 #endif

@@ -24,14 +24,16 @@
  *   workers.forget {name}                                   -> {worker, setting}
  *   workers.refused {}                                      -> {total, refused: [row, ...]}
  *   workers.settings {}                                     -> {settings: [setting, ...]}
- *                  setting: {name, state, reason, lost, drain, weight, assigned, released}. What is
- *                  set for a name is kept in control.state_file; worker is null when there is none
- * of that name, and then lost is how many requests the last one had when it went. Names that are
- * neither registered nor have a setting need absent: true. Weight 0 is the agent's own; forget
- * undoes all that is set for a name. services.list  {}                                       ->
- * {services: [...]} services.show  {name}                                   -> {service} stats.show
- * {all?}                                   -> {lcores: [...], uptime_s, reasons?} trace.start
- * {flow}                                   -> {trace} trace.read     {trace} -> {events, lost}
+ *                  setting: {name, state, reason, lost, drain, weight, assigned, released}.
+ *                  control.state_file keeps the settings of a name. worker is null when no worker
+ *                  has the name; lost is then how many requests the last one had when it went. A
+ *                  name that is neither registered nor has a setting needs absent: true. Weight 0
+ *                  is the agent's own; forget removes all settings of a name.
+ *   services.list  {}                                       -> {services: [...]}
+ *   services.show  {name}                                   -> {service}
+ *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   trace.start    {flow}                                   -> {trace}
+ *   trace.read     {trace}                                  -> {events, lost}
  *   trace.stop     {trace}                                  -> {}
  *                  flow: "CLIENT:PORT" or "CLIENT:PORT,VIP:PORT"; events: [{at_ns, lcore, request,
  *                  step, what}]. One trace at a time; one that is not read for 10 s ends.
@@ -40,11 +42,12 @@
  *   capture.data   {capture}                                no reply: the file, see below
  *   capture.read   {capture}    -> {state, done, captured, filtered, dropped, bytes}
  *   capture.stop   {capture}                                -> {}
- *                  direction: "in", "out" or else both; program: what libpcap makes of filter for
- *                  Ethernet, "N,code jt jf k,..."; file: where it goes, for people. One capture at
- *                  a time. It begins when another connection sends capture.data, which then gets
- *                  the pcapng file, byte by byte, and its end when the capture is over. It ends
- *                  by itself, with capture.stop, and with either connection.
+ *                  direction: "in" or "out", else both; program: libpcap's program of filter for
+ *                  Ethernet, "N,code jt jf k,..."; file: the file's name, only to be shown. One
+ *                  capture at a time. It begins when another connection sends capture.data. That
+ *                  connection then carries the bytes of the pcapng file, and is closed when the
+ *                  capture is over. A capture ends by itself, with capture.stop, and with either
+ *                  connection.
  *   log.show       {}                                       -> {modules: [{module, level}]}
  *   log.level      {module?, level}                         -> {modules: those that changed}
  *                  module: one of ours (lb, control), or a pattern with a dot or a star
@@ -53,32 +56,35 @@
  *   config.apply   {file?}                                  -> {file, changes}
  *                  file is an absolute path that the daemon reads, or else the one that it was
  *                  started with; changes: [{key, from, to, effect}], effect is live, replace or
- *                  restart. A bad file, and what apply cannot take, is CONTROL_ERROR_CONFIG.
+ *                  restart. A bad file, or a change that apply cannot make, is
+ *                  CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
- * The fields of flows, workers, services and lcores are listed in doorbell-json(5). A count that does
- * not exist yet is null.
+ * The fields of flows, workers, services and lcores are listed in doorbell-json(5). A count that
+ * does not exist yet is null.
  *
  * One flows.* call works for a millisecond or so and then returns, so that the control thread never
  * stalls; the client calls again with the returned cursor (an opaque integer) until done is true,
  * and puts the parts together. The filters are service?, worker?, client? (an address or
- * address/prefix), state?, min_bytes? (both directions) and min_idle_s?; all must fit.
+ * address/prefix), state?, min_bytes? (both directions) and min_idle_s?; a flow must match all.
  *   list   limit is 1 to 16384, else 1000. With compact, each of flows is an array of values, and
  *          columns has their names.
- *   top    the largest by "bytes" (or nothing), "packets" (both in both directions) or "requests";
- *          limit is 1 to 1000, else 20. Each flow has one more field: value, what ranks it. A call
- *          ranks the flows that it looked at. So merge, and once you have limit of them, say with
- *          above that a flow needs a larger value than the last.
+ *   top    the largest by "bytes" (default) or "packets", each of both directions, or "requests";
+ *          limit is 1 to 1000, else 20. Each flow has one more field, value, by which it is
+ *          ranked. A call ranks only the flows that it looked at, so the client merges the
+ *          replies. Once it has limit flows, it gives the smallest value as above: later calls
+ *          then return only flows with a larger one.
  *   count  by "service", "worker" or "state" adds groups: [{name, count}]; add them up by name.
  *
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
  *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, min_request?, max_request, max_reply,
  *                   max_batch, weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...},
- * address, path_mtu, links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
+ *                   address, path_mtu,
+ *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
  *                                                           -> {worker, generation, path_mtu,
- * lease_ms, links:
- *                   [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
+ *                   lease_ms,
+ *                   links: [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
  *   agent.renew    {}                                       -> {lease_ms}
@@ -89,20 +95,20 @@
  * JSON integers; instance is 16 random hexadecimal digits, a secret of the agent; the worker
  * in a reply is its number.
  *
- * One connection owns at most one worker. An agent says something within CONTROL_HELLO_S of
- * connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing its worker), or is
- * disconnected. From agent.ready on a registration is a lease: an agent that does not call
- * agent.renew for lease_ms is not heard any more; calling at a third of it survives the loss of
- * one. (Protocol 1 has no leases.) An agent that registers the name it had with the instance it had
- * takes over; another instance is refused while the name's worker is heard. An agent whose
- * certificate is not for the name is told so and disconnected.
+ * One connection owns at most one worker. An agent is disconnected unless it sends a message within
+ * CONTROL_HELLO_S of connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing
+ * its worker). From agent.ready on a registration is a lease: an agent that does not call
+ * agent.renew for lease_ms is not heard any more. An agent that calls it every third of lease_ms
+ * may lose one call. (Protocol 1 has no leases.) An agent that registers its former name with its
+ * former instance takes over; another instance is refused while the name's worker is heard. An
+ * agent whose certificate is not for the name is told so and disconnected.
  *
- * A worker whose agent is not heard, or whose connection closed, stays as long as heartbeats of its
- * loop come. A closed connection makes it suspect until the next one. Its agent goes on with it
- * over another connection by agent.attach instead of a hello, with what agent.register answered and
- * a certificate that allows the worker's name, address and model; when that is an error it
- * registers anew. One that was not active yet, was drained, or had called agent.drain goes with its
- * connection.
+ * A worker whose agent is not heard, or whose connection closed, stays as long as its loop sends
+ * heartbeats. A closed connection makes the worker suspect until the next heartbeat. The agent goes
+ * on with its worker over another connection: it calls agent.attach instead of agent.hello, with
+ * the reply of agent.register and a certificate that allows the worker's name, address and model.
+ * When that fails the agent registers again. A worker that was not active yet, was drained, or
+ * whose agent had called agent.drain is removed with its connection.
  *
  * A notification may arrive before the reply of the call that caused it.
  */
@@ -116,10 +122,10 @@
 #define CONTROL_PROTOCOL_MIN 1
 #define CONTROL_SOCKET       "/run/doorbell/control.sock"
 
-/* Longest line taken from an operator and from an agent, bytes. */
+/* Longest line that is taken from an operator or an agent, bytes. */
 #define CONTROL_LINE_MAX 65536
 
-/* Seconds that an agent has to say hello, and then to register. */
+/* Time limits of an agent, s: to say hello, and then to register. */
 #define CONTROL_HELLO_S    10
 #define CONTROL_REGISTER_S 300
 

@@ -17,7 +17,7 @@ static bool scan_take(struct scan *s, char c)
 	return true;
 }
 
-/* <at> is behind the opening quote, then behind the closing one. */
+/* Start behind the opening quote, end behind the closing one. */
 static bool scan_skip_string(struct scan *s)
 {
 	for (; s->at < s->end; s->at++) {
@@ -33,7 +33,7 @@ static bool scan_skip_string(struct scan *s)
 	return false;
 }
 
-/* To the end of the innermost array or object that is open at <at>, or of a lone value. */
+/* Move to the end of the innermost array or object that is open at <at>, or of a lone value. */
 static bool scan_skip_value(struct scan *s)
 {
 	unsigned int depth = 0;
@@ -71,7 +71,7 @@ bool scan_next_member(struct scan *rest, struct scan *name, struct scan *value)
 	bool first = scan_take(rest, '{');
 	struct scan next = *rest;
 
-	/* <*rest> stays before what is no member, so that no end is found behind it */
+	/* on failure <*rest> stays in front, so that scan_object_ended() sees no end there */
 	if ((!first && !scan_take(&next, ',')) || !scan_take(&next, '"'))
 		return false;
 	name->at = next.at;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find values in JSON text without building them: a reply may hold thousands of rows that are only
- * passed on. Checks no more than it needs to find ends; for the client and the CLI.
+ * Finds values in JSON text without building them: a reply may hold thousands of rows that are only
+ * passed on. Checks the syntax only as far as finding the ends of values needs. For the client and
+ * the CLI.
  */
 #ifndef CONTROL_SCAN_H
 #define CONTROL_SCAN_H
@@ -14,14 +15,16 @@ struct scan {
 };
 
 /*
- * The next member of an object: start with all of it, <*rest> moves on. <name> is between its
- * quotes. False: that was the last, see scan_object_ended().
+ * Find the next member of an object. Start with <*rest> at the whole object; it moves on. <name> is
+ * the text between the quotes. False after the last member; see scan_object_ended().
  */
 bool scan_next_member(struct scan *rest, struct scan *name, struct scan *value);
-/* After the last member: was it an object to its end, with nothing behind it? */
+/* After the last member: true when the object was complete, with nothing behind it. */
 bool scan_object_ended(struct scan rest);
 
-/* The next element of an array: start with all of it, <*rest> moves on. False: that was the last.
+/*
+ * Find the next element of an array. Start with <*rest> at the whole array; it moves on. False
+ * after the last element.
  */
 bool scan_element(struct scan *rest, struct scan *value);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * JSON text that grows at its end, for what is too much to build as values first. Private to this
- * folder and its tests.
+ * JSON text that grows at its end, for results that are too large to build as values first. Private
+ * to this folder and its tests.
  */
 #ifndef CONTROL_TEXT_H
 #define CONTROL_TEXT_H
@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-/* Start with all zeroes. Not terminated. Its owner calls text_free(), or keeps <data>. */
+/* Start with all zeroes. Not terminated by a zero. The owner calls text_free(), or keeps <data>. */
 struct text {
 	char *data;
 	size_t n, size;
@@ -25,7 +25,7 @@ bool text_reserve(struct text *text, size_t n);
 
 void text_free(struct text *text);
 
-/* <value> as compact JSON; anything but NULL. */
+/* Add <value>, which is not NULL, as compact JSON. */
 void text_json(struct text *text, const json_t *value);
 
 void text_integer(struct text *text, uint64_t value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS contexts from files. What a stranger may cost is decided here. */
+/* TLS contexts from files. The limits on what a stranger may cost are set here. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "secure/secure.h"
 
-#define CHAIN_BYTES_MAX 16384 /* of the peer's certificates; OpenSSL would take 100 KiB */
+#define CHAIN_BYTES_MAX 16384 /* of the peer's chain; OpenSSL would take 100 KiB */
 #define CHAIN_DEPTH_MAX 4
 
 static bool given(const char *path)
@@ -27,7 +27,7 @@ bool secure_wanted(const struct secure_files *files)
 	       given(files->token);
 }
 
-/* "<doing> <path>: <OpenSSL's or the system's reason>" */
+/* Write "<doing> <path>: <OpenSSL's or the system's reason>". */
 static bool context_fail(char *error, size_t size, const char *doing, const char *path,
 			 const char *why)
 {
@@ -41,7 +41,10 @@ static bool context_fail(char *error, size_t size, const char *doing, const char
 	return false;
 }
 
-/* -1 with a sentence. Of a named pipe nothing is read: OpenSSL would wait for what comes. */
+/*
+ * Returns -1 with a sentence in <error>. Opens regular files only: OpenSSL would wait
+ * for data from a named pipe.
+ */
 static int context_open_file(const char *what, const char *path, struct stat *st, char *error,
 			     size_t error_size)
 {
@@ -138,7 +141,7 @@ static bool use_certificates(SSL_CTX *context, const struct secure_files *files,
 		return false;
 	if (!can_be_read("authority", files->ca, error, size))
 		return false;
-	/* The authorities' names are not sent: a peer need not know them before the handshake. */
+	/* Leaves out the authorities' names: a peer need not know them before the handshake. */
 	if (SSL_CTX_load_verify_file(context, files->ca) != 1)
 		return context_fail(error, size, "cannot use the authority", files->ca, NULL);
 	return true;
@@ -150,12 +153,12 @@ static bool set_up(SSL_CTX *context)
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-	/* without them an idle connection keeps 34 KiB */
+	/* frees the buffers of idle connections, which would keep 34 KiB each */
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_max_cert_list(context, CHAIN_BYTES_MAX);
 	SSL_CTX_set_verify_depth(context, CHAIN_DEPTH_MAX);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-	/* ffdhe8192 would be a stranger's way to our CPU */
+	/* no ffdhe8192, with which a stranger could use up our CPU */
 	return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
 	       SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 &&
 	       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"

@@ -9,7 +9,7 @@
 
 #include "secure/secure.h"
 
-/* Prefixes that mark addresses and models among the DNS names, which have no colon. */
+/* Prefixes that mark addresses and models. DNS names have no colon, so they cannot be mistaken. */
 #define ADDRESS   "ip:"
 #define MODEL     "model:"
 #define MODEL_URI "doorbell:model:"
@@ -38,7 +38,7 @@ static bool names_is_plain(const char *text, size_t n)
 	return n > 0;
 }
 
-/* Add one name; those that could not be a host's are left out. False when there is no room. */
+/* Add one name; skip a name that could not be a host's. False when there is no room. */
 static bool names_add(const ASN1_STRING *string, char *names, size_t size)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(string);
@@ -47,7 +47,10 @@ static bool names_add(const ASN1_STRING *string, char *names, size_t size)
 	return !names_is_plain(text, n) || names_append("", text, n, names, size);
 }
 
-/* One that we cannot read binds, too: to nothing that there is. */
+/*
+ * Add an address. An unreadable one becomes "?", which matches no worker: the certificate still
+ * limits the addresses.
+ */
 static bool names_add_address(const ASN1_OCTET_STRING *string, char *names, size_t size)
 {
 	const unsigned char *bytes = ASN1_STRING_get0_data(string);
@@ -81,8 +84,7 @@ static bool add_common_name(const X509 *certificate, char *names, size_t size)
 	       names_add(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), names, size);
 }
 
-/* Add the names in the certificate's subject alternative name; without that extension, its common
- * name. */
+/* Add the names in the certificate's subjectAltName; without that extension, its common name. */
 static bool add_all(const X509 *certificate, char *names, size_t size)
 {
 	GENERAL_NAMES *others;
@@ -113,7 +115,9 @@ bool secure_peer_names(const SSL *ssl, char *names, size_t size)
 	return certificate == NULL || add_all(certificate, names, size);
 }
 
-/* "gpu-host" of "gpu-host-gpu3" or "gpu-host-cpu3"; all of it when that is not how it ends. */
+/*
+ * Length of "gpu-host" in "gpu-host-gpu3" or "gpu-host-cpu3"; of all of it when it ends otherwise.
+ */
 static size_t without_number(const char *worker)
 {
 	size_t n = strlen(worker), end = n;
@@ -127,7 +131,7 @@ static size_t without_number(const char *worker)
 		       : n;
 }
 
-/* Does none of <names> begin with <kind>, or one of them go on with <value>? */
+/* True when none of <names> begins with <kind>, or when one of them is <kind> and <value>. */
 static bool bound_to(const char *names, const char *kind, const char *value)
 {
 	size_t k = strlen(kind), n = strlen(value);
@@ -166,7 +170,7 @@ static bool allows(const char *name, size_t n, const char *worker, size_t worker
 {
 	const char *dot;
 
-	/* what binds is no name */
+	/* a name with a prefix is an address or a model */
 	if (memchr(name, ':', n) != NULL)
 		return false;
 	if (equal(name, n, worker, worker_n))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* OpenSSL's codes as sentences that say whose fault it is and what to change. */
+/* OpenSSL's codes as sentences that name the side at fault and the fix. */
 #include <stdio.h>
 
 #include <openssl/err.h>
@@ -8,7 +8,7 @@
 
 #include "secure/secure.h"
 
-/* Alerts of the peer (RFC 8446, 6.2) as sentences for each side; NULL: no meaning on that side. */
+/* Alerts of the peer (RFC 8446, 6.2) as a sentence for each side; NULL: no meaning on that side. */
 static const struct {
 	int code;
 	const char *agent, *load_balancer;
@@ -46,7 +46,7 @@ static const struct {
 	 "the agent has an error of its own; see its log"},
 };
 
-/* Errors that this side found, as sentences for each side. */
+/* Errors that this side found, as a sentence for each side. */
 static const struct {
 	int code;
 	const char *agent, *load_balancer;
@@ -75,7 +75,7 @@ static void write_reason(enum secure_side side, const char *agent, const char *l
 	snprintf(out, size, "%s", text != NULL ? text : otherwise);
 }
 
-/* Are we an agent with a token? Then certificates are not what we offer or want. */
+/* True for an agent with a token, which neither offers nor wants certificates. */
 static bool has_token(enum secure_side side, const SSL *ssl)
 {
 	return side == SECURE_AGENT && secure_context_tokens(SSL_get_SSL_CTX(ssl)) != NULL;
@@ -99,8 +99,10 @@ static void bad_certificate(enum secure_side side, const SSL *ssl, char *out, si
 			 X509_verify_cert_error_string(result));
 }
 
-/* A binder that does not hold: RFC 8446, 4.2.11 wants decrypt_error; OpenSSL before 3.5 says
- * illegal_parameter. */
+/*
+ * True when the peer's binder does not match. RFC 8446, 4.2.11 wants decrypt_error; OpenSSL before
+ * 3.5 sends illegal_parameter.
+ */
 static bool is_about_token(enum secure_side side, const SSL *ssl, int reason)
 {
 	return has_token(side, ssl) && (reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR ||

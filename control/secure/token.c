@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tokens: text to keys, and keys to TLS's external pre-shared keys. */
+/* Tokens: from text to keys, and from keys to TLS's external pre-shared keys. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,12 @@
 #include "secure/secure.h"
 
 #define TEXT_MAX     4096
-#define DIFFERENT    12 /* 32 random bytes have fewer different ones than this never */
+#define DIFFERENT    12 /* different bytes; 32 random bytes never have fewer */
 #define DECODED_MAX  (TEXT_MAX / 4 * 3 + 3)
 #define SUITE_SHA256 "\x13\x01" /* TLS_AES_128_GCM_SHA256: the key's hash is SHA-256 */
 #define SUITES       "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
-/* --- text -------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static int from_hex(const char *text, size_t n, uint8_t *out)
 {
@@ -51,7 +50,7 @@ static bool token_is_hex(const char *text, size_t n)
 	return n % 2 == 0;
 }
 
-/* A check for typing errors, "0000..." and the like, not for entropy. */
+/* Catches typing errors such as "0000..."; does not measure entropy. */
 static bool token_looks_random(const uint8_t *bytes, int n)
 {
 	bool seen[256] = {false};
@@ -64,7 +63,10 @@ static bool token_looks_random(const uint8_t *bytes, int n)
 	return different >= DIFFERENT;
 }
 
-/* The token itself never travels: both are made from it, neither tells of the other. */
+/*
+ * Derive the id and the key. The token itself never travels, and neither of the two reveals the
+ * other.
+ */
 static void derive(const uint8_t *bytes, int n, struct secure_token *out)
 {
 	static const char for_key[] = "doorbell agents v1 key", for_id[] = "doorbell agents v1 id";
@@ -143,8 +145,7 @@ bool secure_tokens_parse(const char *text, size_t n, struct secure_tokens *out, 
 	return out->n > 0;
 }
 
-/* --- TLS ---------------------------------------------------------------------------------------
- */
+/* --- TLS -------------------------------------------------------------------------------------- */
 
 static int tokens_index = -1;
 
@@ -155,7 +156,7 @@ static void free_tokens(void *parent, void *tokens, CRYPTO_EX_DATA *data, int in
 		OPENSSL_clear_free(tokens, sizeof(struct secure_tokens));
 }
 
-/* Once per process; contexts are made on one thread. */
+/* Make the index once per process; contexts are made on one thread. */
 static int index_of_tokens(void)
 {
 	if (tokens_index < 0)
@@ -168,7 +169,7 @@ const struct secure_tokens *secure_context_tokens(const SSL_CTX *context)
 	return tokens_index < 0 ? NULL : SSL_CTX_get_ex_data(context, tokens_index);
 }
 
-/* A pre-shared key, in the form that OpenSSL wants: a made-up session. NULL: out of memory. */
+/* Make a session that carries the pre-shared key, as OpenSSL wants it. NULL when memory is out. */
 static SSL_SESSION *make_session(SSL *ssl, const struct secure_token *token)
 {
 	const SSL_CIPHER *suite = SSL_CIPHER_find(ssl, (const unsigned char *)SUITE_SHA256);
@@ -197,7 +198,7 @@ static int on_server(SSL *ssl, const unsigned char *identity, size_t n, SSL_SESS
 		*session = make_session(ssl, token);
 		return *session != NULL;
 	}
-	return 1; /* none: there is no certificate to go on with, so this ends in an alert */
+	return 1; /* no such token: without a certificate to fall back on, this ends in an alert */
 }
 
 static int on_client(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *n,
@@ -208,7 +209,10 @@ static int on_client(SSL *ssl, const EVP_MD *digest, const unsigned char **ident
 	*identity = (const unsigned char *)token->id;
 	*n = SECURE_ID_BYTES;
 	*session = NULL;
-	/* the key is for SHA-256 only; asked again with another, there is none to offer */
+	/*
+	 * the key is for SHA-256 only; OpenSSL may ask again for another hash, for which there is
+	 * none
+	 */
 	if (digest != NULL && !EVP_MD_is_a(digest, "SHA256"))
 		return 1;
 	*session = make_session(ssl, token);
@@ -237,7 +241,7 @@ bool secure_use_tokens(SSL_CTX *context, enum secure_side side, const char *path
 		free_tokens(NULL, tokens, NULL, 0, 0, NULL);
 		return false;
 	}
-	/* Without an authority no certificate passes: the token it is, or nothing. */
+	/* No authority is loaded, so no certificate passes: a peer needs the token. */
 	if (side == SECURE_AGENT)
 		SSL_CTX_set_psk_use_session_callback(context, on_client);
 	else

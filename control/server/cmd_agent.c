@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The methods that agents call. Ranges here are those of the wire; workers/ and lb/ check what a
- * pool or a port can serve, and write the error texts for it.
+ * The methods that agents call. The ranges here are those of the wire; workers/ and lb/ check what
+ * a pool or a port can serve and write those error texts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static const struct control_param hello_params[] = {
 	{CONTROL_PARAM(hello_query, min_request), CONTROL_INTEGER, false, .max = UINT32_MAX},
 };
 
-/* Flat twin of struct lb_registration, for the table. */
+/* Flat form of struct lb_registration, for the parameter table. */
 struct register_query {
 	uint32_t version;
 	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
@@ -124,7 +124,7 @@ static void fill_worker(const struct register_query *q, struct worker_spec *spec
 	spec->max_run_ms = q->max_run_ms;
 }
 
-/* A text that does not fit is left without its NUL: workers_register() refuses it. */
+/* A text that does not fit is stored without its NUL, which workers_register() refuses. */
 static void fill_labels(const json_t *labels, struct worker_spec *spec)
 {
 	const char *key;
@@ -188,7 +188,7 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 			 worker->generation, "path_mtu", (json_int_t)path_mtu, "links", links);
 }
 
-/* A peer is told what its certificate does not allow, and has to dial again. */
+/* Tell a peer what its certificate does not allow; the peer has to connect again. */
 static bool refuse_by(struct control_call *call, const char *event, const char *what,
 		      const char *worker)
 {
@@ -204,7 +204,7 @@ static bool refuse_by(struct control_call *call, const char *event, const char *
 	return false;
 }
 
-/* May this peer have a worker of this name? Who may not is told so, and has to dial again. */
+/* A peer that may not have the name is told so, and has to connect again. */
 bool control_name_allowed(struct control_call *call, const char *name)
 {
 	const char *names = call->c->names;
@@ -263,7 +263,7 @@ json_t *control_agent_register(struct control_call *call)
 			call, CONTROL_ERROR_STATE,
 			"this connection has worker '%s' already; open another connection",
 			c->worker->spec.name);
-	/* all of it before the name is claimed: that may end the worker that has it */
+	/* check everything before claiming the name: claiming may end the worker that has it */
 	if (lb_registration_check(c->lb, &registration, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	if (!control_name_allowed(call, registration.worker.name) ||
@@ -299,7 +299,9 @@ static json_t *with_worker(struct control_call *call,
 
 json_t *control_agent_ready(struct control_call *call)
 {
-	/* Joining has a time limit of its own, which ends here; from now on the lease counts. */
+	/*
+	 * Registering has a time limit of its own, which ends here; from now on the lease counts.
+	 */
 	call->c->renewed = true;
 	return with_worker(call, lb_worker_ready);
 }
@@ -331,7 +333,7 @@ void control_connection_closed(struct control_connection *c)
 		lb_capture_stop(c->lb, c->capture);
 	if (worker == NULL)
 		return;
-	/* first: the removal is an event, and this connection hears no more of them */
+	/* first, as the removal is an event, which this connection must not hear */
 	worker->owner = NULL;
 	c->worker = NULL;
 	if (c->ended)

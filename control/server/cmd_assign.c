@@ -69,7 +69,7 @@ json_t *control_workers_release(struct control_call *call)
 	return act_on(call, lb_worker_release);
 }
 
-/* A label, or null. */
+/* Write a label's value, or null. */
 static void write_label(struct json_writer *w, const char *name, const struct worker *worker,
 			const char *key)
 {

@@ -125,7 +125,7 @@ static bool read_name(struct control_call *call, uint32_t *id, struct capture_st
 	return false;
 }
 
-/* The owner of the socket sends the file instead of a reply, or hangs up. */
+/* The socket's owner sends the file instead of a reply, or closes the connection. */
 json_t *control_capture_data(struct control_call *call)
 {
 	struct capture_status status;

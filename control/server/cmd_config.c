@@ -6,7 +6,7 @@
 #include "server/rpc.h"
 
 struct config_query {
-	char file[1024]; /* empty: the one that the daemon was started with */
+	char file[1024]; /* empty: the daemon's own */
 };
 
 static const struct control_param query_params[] = {
@@ -29,7 +29,7 @@ static void add_change(void *rows, const struct lb_config_change *change)
 typedef int reload_call(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
 			char *error, size_t size);
 
-/* {file, changes} of one of the calls of reload.h; <ret> and <error> are its own. */
+/* Make {file, changes} with one of the calls of reload.h; <ret> and <error> are that call's. */
 static json_t *config_call(struct control_call *call, reload_call *reload, int *ret, char *error,
 			   size_t size)
 {
@@ -53,7 +53,9 @@ static json_t *config_call(struct control_call *call, reload_call *reload, int *
 			 "changes", rows);
 }
 
-/* The file cannot be read, or is wrong, rather than right and not for now. */
+/*
+ * True when the file cannot be read or is wrong; false when it is right but cannot be applied now.
+ */
 static bool is_bad(int ret)
 {
 	return ret < 0 && ret != -EBUSY && ret != -EAGAIN;
@@ -76,7 +78,7 @@ json_t *control_config_check(struct control_call *call)
 	return control_fail(call, CONTROL_ERROR_CONFIG, "%s", error);
 }
 
-/* A result, unless something was in the way. */
+/* Make the result, or fail when the call could not be done in full. */
 static json_t *all_or_nothing(struct control_call *call, reload_call *reload)
 {
 	char error[512];

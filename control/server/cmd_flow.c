@@ -137,7 +137,7 @@ static json_t *groups(const struct count *count)
 	return all;
 }
 
-/* Every flow there is: the tables know without a walk. */
+/* Count all flows without a walk: the tables know their numbers. */
 static void count_all(struct flow_walk *walk)
 {
 	for (; walk->lcore < lb_lcores(walk->lb); walk->lcore++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * flows.top: the largest flows of one bounded step. The caller keeps the best of all steps and says
- * with each how much a flow must have to be among them, so few rows travel and nothing is kept
- * here from call to call.
+ * with each call how much a flow must exceed to be among them. So few rows travel, and nothing is
+ * kept here between calls.
  */
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ struct ranked {
 	struct flow_info flow;
 };
 
-/* A heap with the smallest first: a larger flow takes its place. */
+/* A heap with the smallest flow first, which a larger one replaces. */
 struct top {
 	uint64_t (*value)(const struct flow_info *flow);
 	uint64_t floor; /* or NO_FLOOR */

@@ -10,7 +10,7 @@
 #include "server/rpc.h"
 
 struct log_query {
-	char module[64]; /* empty: all of ours */
+	char module[64]; /* empty: all of Doorbell's modules */
 	char level[16];
 };
 
@@ -51,7 +51,9 @@ json_t *control_log_show(struct control_call *call)
 	return json_pack("{s:o}", "modules", modules("*"));
 }
 
-/* "lb" is doorbell.lb; with a dot or a star it is one of DPDK's patterns as it is. */
+/*
+ * Make a pattern for DPDK: "lb" becomes doorbell.lb; a module with a dot or a star stays as it is.
+ */
 static void pattern_of(const char *module, char *buf, size_t size)
 {
 	if (*module == '\0')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* workers.refused: who wanted to register and may not. */
+/* workers.refused: the agents whose registration was refused. */
 #include <stdlib.h>
 #include <string.h>
 

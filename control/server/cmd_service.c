@@ -22,7 +22,7 @@ int control_service_find(const struct lb_config *config, const char *name)
 			continue;
 		if (!config->service[i].leaving)
 			return (int)i;
-		leaving = (int)i; /* unless another has its name now */
+		leaving = (int)i; /* unless another service has its name now */
 	}
 	return leaving;
 }

@@ -66,7 +66,7 @@ static void write_drops(struct json_writer *w, const struct lb_lcore_stats *stat
 	writer_close_object(w);
 }
 
-/* To three digits; null when there is nothing to divide by. */
+/* Write <part> / <whole> with three digits; null when <whole> is 0. */
 static void write_ratio(struct json_writer *w, const char *key, uint64_t part, uint64_t whole)
 {
 	if (whole)

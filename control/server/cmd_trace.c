@@ -11,7 +11,7 @@
 #include "observe/flow_trace.h"
 #include "config/zone.h"
 
-/* Events per call: some 100 bytes each, so that a reply is a line like any other. */
+/* Events per call, some 100 bytes each, so that a reply is no longer than other lines. */
 #define EVENTS_MAX 256
 
 struct trace_query {
@@ -97,7 +97,7 @@ static const char *policy_of(const struct lb *lb, uint16_t service)
 	return pick_policy_name(lb_config_get(lb)->service[service].policy);
 }
 
-/* Describe an event in words. <service>: the flow's, as far as it is known. */
+/* Describe an event in words. <service> is the flow's service as far as it is known. */
 static void trace_describe(struct lb *lb, const struct trace_event *e, uint16_t *service, char *buf,
 			   size_t size)
 {

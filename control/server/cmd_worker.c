@@ -104,8 +104,7 @@ json_t *control_workers_show(struct control_call *call)
 	return control_worker_page(call, worker);
 }
 
-/* --- what operators set ------------------------------------------------------------------------
- */
+/* --- what operators set ----------------------------------------------------------------------- */
 
 static json_t *pins(const struct worker_setting *setting, enum assign_pin pin)
 {
@@ -117,7 +116,9 @@ static json_t *pins(const struct worker_setting *setting, enum assign_pin pin)
 	return names;
 }
 
-/* <setting> is NULL when nothing is set for <name>. Without a worker: what became of the last one.
+/*
+ * <setting> is NULL when nothing is set for <name>. Without a worker, the row says what became of
+ * the last one.
  */
 static json_t *setting_row(struct lb *lb, const char *name, const struct worker_setting *setting)
 {
@@ -154,7 +155,7 @@ json_t *control_workers_settings(struct control_call *call)
 	return json_pack("{s:o}", "settings", rows);
 }
 
-/* A typing error must not be kept for a worker that never comes. */
+/* Refuse unknown names: a typing error would be kept for a worker that never comes. */
 static bool is_known(struct control_call *call, const struct setting_query *q)
 {
 	struct lb *lb = call->c->lb;
@@ -175,7 +176,7 @@ static bool is_known(struct control_call *call, const struct setting_query *q)
 	return false;
 }
 
-/* The reply to a change that came to <ret>. */
+/* Make the reply to a change that returned <ret>. */
 static json_t *changed(struct control_call *call, const char *name, int ret, const char *error)
 {
 	struct lb *lb = call->c->lb;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which flows a caller wants: names and addresses become numbers once, flows are compared to those.
+ * Filters of flows: names and addresses become numbers once, and flows are compared with those.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows as text. A million rows are written the way printf would, not built as values first: names
- * come from a few services and workers, so their JSON is made once, and all the rest are numbers.
+ * Flows as text. A million rows are formatted directly and not built as values first. Names belong
+ * to a few services and workers, so their JSON is made once; all other columns are numbers.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "config/address.h"
 #include "server/flows.h"
 
-#define ROW_ROOM 1024 /* more than any row takes but its two names */
+#define ROW_ROOM 1024 /* bytes; more than any row takes, without its two names */
 
 enum column {
 	COLUMN_lcore,
@@ -29,7 +29,7 @@ enum column {
 	COLUMNS
 };
 
-/* <key>: what stands before the column's value in a row that is an object. */
+/* The text before a column's value in a row that is an object. */
 #define COLUMN(name) [COLUMN_##name] = {#name, ",\"" #name "\":", sizeof(#name) + 3}
 
 static const struct {
@@ -63,7 +63,7 @@ const char *flow_service_name(const struct lb *lb, unsigned int service)
 	return service < LB_SERVICES_MAX ? lb_config_get(lb)->service[service].name : "-";
 }
 
-/* A worker's number means nothing once its place was given to another. */
+/* The last index when the worker's place was given to another: its number then means nothing. */
 unsigned int flow_worker(struct lb *lb, const struct flow_info *flow)
 {
 	const struct worker *worker =
@@ -79,7 +79,7 @@ const char *flow_worker_name(struct lb *lb, unsigned int worker)
 	return worker < WORKERS_MAX ? workers_get(lb_pool(lb), worker)->spec.name : "-";
 }
 
-/* <name> as JSON, from <*made> the next time. */
+/* Add <name> as JSON; <*made> keeps the JSON for the next time. */
 static void add_name(struct text *text, char **made, const char *name)
 {
 	if (*made == NULL) {

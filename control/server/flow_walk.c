@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A walk through all tables, in steps that end by the clock: how long a flow takes depends on what
- * is done with it, on the caches and on who else has the CPU, but health checks and registrations
- * wait for no more than one step.
+ * A walk through all tables in steps that end by the clock. The time per flow depends on the
+ * visitor, the caches and other users of the CPU, but health checks and registrations must wait for
+ * one step at most.
  */
 
 #include "runtime/clock.h"
 #include "server/flows.h"
 
-#define STEP_NS 1000000u /* then the rest of the control thread's work comes first */
+#define STEP_NS 1000000u /* ns per step, so that the control thread can do its other work */
 #define CHUNK   128      /* flows copied at a time, on the stack */
 
 static void walk_chunk(struct flow_walk *walk, const struct flow_filter *filter)

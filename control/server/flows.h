@@ -11,7 +11,10 @@
 
 /* --- flow_filter.c: which flows ------------------------------------------------------------- */
 
-/* Parameters that all methods take, as given. First member of each method's own. */
+/*
+ * The filters and the cursor as the caller gave them. The first member of each flows.* method's own
+ * struct.
+ */
 struct flow_query {
 	char service[LB_NAME_MAX], worker[WORKER_NAME_MAX];
 	char client[LB_ADDRESS_TEXT + 4];
@@ -22,7 +25,7 @@ struct flow_query {
 	uint64_t cursor;
 };
 
-/* Rows of a table of parameters for a struct whose <query> is the above. */
+/* Rows of a parameter table, for a struct with a member <query> of type struct flow_query. */
 #define FLOW_QUERY_PARAM(object, member)                                                           \
 #member, offsetof(struct object, query.member), sizeof(((struct object *)0)->query.member)
 #define FLOW_QUERY_PARAMS(object)                                                                  \
@@ -37,7 +40,7 @@ struct flow_query {
 		FLOW_QUERY_PARAM(object, cursor), CONTROL_INTEGER, .max = INT64_MAX                \
 	}
 
-/* The same, resolved. */
+/* The filters with their names and addresses resolved to numbers. */
 struct flow_filter {
 	bool any; /* no filter at all */
 	bool by_service, by_worker, by_zone;
@@ -49,64 +52,64 @@ struct flow_filter {
 	uint32_t min_idle_ms, now_ms;
 };
 
-/* False after control_fail(). */
+/* Resolve <query> into <filter>. False after control_fail(). */
 bool flow_filter_read(struct control_call *call, const struct flow_query *query,
 		      struct flow_filter *filter);
 bool flow_filter_matches(const struct flow_filter *filter, const struct flow_info *flow);
 
 /* --- flow_walk.c: every flow, a step at a time ---------------------------------------------- */
 
-/* Where a walk stands, and how far this step may go. */
+/* The position of a walk, and the bound of this step. */
 struct flow_walk {
 	struct lb *lb;
 	unsigned int lcore;
 	uint32_t at;    /* conntrack_dump()'s cursor */
-	uint64_t limit; /* of flows that match */
+	uint64_t limit; /* flows that may match in this step */
 	uint64_t matched;
-	/* Called for each that does. */
+	/* Called for each flow that matches. */
 	void (*visit)(void *context, unsigned int lcore, const struct flow_info *flow);
 	void *context;
 };
 
-/* One step: until the limit, the end, or the time that one call may take. */
+/* Walk one step: until the limit, the end, or the time that one call may take. */
 void flow_walk_step(struct flow_walk *walk, const struct flow_filter *filter);
 
-/* To and from what the client knows. */
+/* Start at the position that the client's <cursor> names. */
 void flow_walk_from(struct flow_walk *walk, uint64_t cursor);
-/* Adds cursor and done to <result>. */
+/* Add the members cursor and done to <result>. */
 void flow_walk_say(const struct flow_walk *walk, json_t *result);
 
 /* --- flow_rows.c: flows as text ------------------------------------------------------------- */
 
-/* An array of rows being written. Start with all zeroes but these three. */
+/* An array of rows being written. The caller sets the first three members and zeroes the rest. */
 struct flow_rows {
 	struct lb *lb;
 	struct text *text;
-	bool compact; /* rows are arrays; flow_rows_columns() says of what */
+	bool compact; /* rows are arrays; flow_rows_columns() names their columns */
 	uint32_t now_ms;
 	uint64_t n;
 	/* Names as JSON, made when first used. */
 	char *service[LB_SERVICES_MAX + 1], *worker[WORKERS_MAX + 1];
-	/* The last row's zone, as the next row's is mostly the same. */
+	/* Name of the last row's zone, kept because the next row is mostly in the same zone. */
 	char *zone_name;
 	uint16_t zone;
 };
 
 void flow_rows_begin(struct flow_rows *rows);
 void flow_rows_add(struct flow_rows *rows, unsigned int lcore, const struct flow_info *flow);
-/* The same with a last column "value", not for compact rows. */
+/* As flow_rows_add(), with a last column "value"; not for compact rows. */
 void flow_rows_add_ranked(struct flow_rows *rows, unsigned int lcore, const struct flow_info *flow,
 			  uint64_t value);
-/* Frees what begin and add took, but the text. */
+/* Free what begin and add allocated, except the text. */
 void flow_rows_end(struct flow_rows *rows);
 
 /* Names of a compact row's columns; the caller owns the array. */
 json_t *flow_rows_columns(void);
 
-/* Place of the flow's service or worker in an array of names; the last place is for none. */
+/* Index of the flow's service or worker in an array of names; the last index means none. */
 unsigned int flow_service(const struct lb *lb, const struct flow_info *flow);
 unsigned int flow_worker(struct lb *lb, const struct flow_info *flow);
-/* The name of such a place, "-" for the last. */
+/* The name at such an index; "-" at the last one. */
 const char *flow_service_name(const struct lb *lb, unsigned int service);
 const char *flow_worker_name(struct lb *lb, unsigned int worker);
 

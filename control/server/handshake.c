@@ -34,7 +34,7 @@ struct handshake {
 };
 
 struct control_handshakes {
-	time_t not_after; /* of our certificate; 0: none */
+	time_t not_after; /* when our certificate ends; 0: none */
 	uint32_t limit_ms;
 	struct event_base *base;
 	SSL_CTX *context;
@@ -58,7 +58,7 @@ static void handshake_log_refusal(struct control_handshakes *h, const char *peer
 			unlogged, reason);
 }
 
-/* <bev> stays where it is. */
+/* Leaves <bev> as it is. */
 static void handshake_leave(struct handshake *s, enum handshake_end end)
 {
 	struct control_handshakes *h = s->all;
@@ -69,7 +69,10 @@ static void handshake_leave(struct handshake *s, enum handshake_end end)
 	free(s);
 }
 
-/* To close what has unread bytes resets the connection, and the alert that says why may be lost. */
+/*
+ * Read what is left: closing a socket with unread bytes resets the connection, and the peer may
+ * lose the alert that says why.
+ */
 static void read_rest(int fd)
 {
 	char bytes[4096];
@@ -79,7 +82,7 @@ static void read_rest(int fd)
 			return;
 }
 
-/* A peer that sent no hello, such as a port check, took a place for a while, but no CPU time. */
+/* False for a peer that sent no hello, such as a port check: it took a place, but no CPU time. */
 static bool has_cost(const struct handshake *s)
 {
 	return SSL_get_state(bufferevent_openssl_get_ssl(s->bev)) != TLS_ST_BEFORE;
@@ -95,7 +98,7 @@ static void handshake_refuse(struct handshake *s, enum handshake_end end, const 
 	bufferevent_free(bev);
 }
 
-/* The workers that the peer's certificate allows. False after refusing it. */
+/* Read the workers that the peer's certificate allows. False after refusing the peer. */
 static bool handshake_read_names(struct handshake *s, const SSL *ssl, char **names)
 {
 	char buffer[SECURE_NAMES_MAX];
@@ -154,7 +157,7 @@ static void handshake_on_timer(evutil_socket_t fd, short what, void *context)
 	handshake_refuse(context, HANDSHAKE_GIVEN_UP, "the handshake took too long");
 }
 
-/* Of <fd>, which is closed when this fails. */
+/* Begin TLS on <fd>; closes <fd> on failure. */
 static struct bufferevent *begin_tls(struct control_handshakes *h, int fd)
 {
 	SSL *ssl = secure_accept(h->context);

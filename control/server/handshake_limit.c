@@ -6,7 +6,10 @@
 
 #define TOKEN 1000u
 
-/* Where an address belongs: one host, or one network of a host's many addresses. */
+/*
+ * The source of an address: one IPv4 host, or an IPv6 /64, as one host may have many addresses in
+ * it.
+ */
 static struct in6_addr handshake_source_of(const struct sockaddr *address)
 {
 	struct in6_addr source = {0};
@@ -34,7 +37,7 @@ static void handshake_source_refill(struct handshake_source *s, uint64_t now_ms)
 	s->seen_ms = now_ms;
 }
 
-/* Its place, or the one that was quiet for longest. */
+/* The source's place, or the place that was quiet for longest. */
 static struct handshake_source *handshake_limit_find(struct handshake_limit *limit,
 						     const struct in6_addr *address)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ownership of worker names: a registration is a lease that its agent renews, and an agent that
+ * The ownership of worker names. A registration is a lease that its agent renews; an agent that
  * comes back may take over the worker that it left behind.
  */
 #include <stdio.h>
@@ -41,7 +41,7 @@ static const struct control_param attach_params[] = {
 	{CONTROL_PARAM(attach_query, generation), CONTROL_INTEGER, true, .max = UINT16_MAX},
 };
 
-/* The registration that the agent had over another connection, if it is still there. */
+/* The registration that the agent made over another connection, if it still exists. */
 static struct worker *find_registration(const struct control_call *call,
 					const struct attach_query *q)
 {
@@ -68,8 +68,10 @@ json_t *control_agent_attach(struct control_call *call)
 				    "this connection has worker '%s' already; open another "
 				    "connection",
 				    c->worker->spec.name);
-	/* the same right to the name as at its registration, and below to the rest of it: its
-	 * certificate may be another by now */
+	/*
+	 * check the certificate again, for the name and below for the rest: it may be another one
+	 * than at the registration
+	 */
 	if (!control_name_allowed(call, q.name))
 		return NULL;
 	w = find_registration(call, &q);
@@ -94,7 +96,7 @@ json_t *control_agent_attach(struct control_call *call)
 			 control_worker_state_name(c->lb, w));
 }
 
-/* <w> makes room for its successor; its connection, if it is still there, is of no more use. */
+/* End <w> to make room for its successor, and its connection, which is of no more use. */
 static void supersede(struct lb *lb, struct worker *w, const char *reason)
 {
 	struct control_connection *former = w->owner;
@@ -119,13 +121,13 @@ bool control_claim_name(struct control_call *call, const struct worker_spec *spe
 		supersede(lb, w, "its agent registers again");
 		return true;
 	}
-	/* Health knows what is missing and what only waits in a queue. */
+	/* Health must tell a missing heartbeat from one that only waits in a queue. */
 	if (w->doubt.silent) {
 		supersede(lb, w, "another agent takes its name, as its loop is silent");
 		return true;
 	}
 	former = w->owner;
-	/* the same words each time, as agents say a reason once */
+	/* use the same words each time: agents log a reason once */
 	control_fail(call, CONTROL_ERROR_REFUSED,
 		     "name '%s' is in use by another live agent; use another name or stop that "
 		     "agent (%s)",

@@ -56,7 +56,7 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return listen_fail(-1, error, error_size, "cannot make a socket for", path);
-	/* a listener with a full backlog says EAGAIN: it is there all the same */
+	/* EAGAIN means a listener with a full backlog, so the process exists */
 	err = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0 : errno;
 	close(fd);
 	if (err != ECONNREFUSED && err != ENOENT) {
@@ -71,7 +71,7 @@ static int clear_stale(const struct sockaddr_un *address, char *error, size_t er
 	return 0;
 }
 
-/* By name or by number. False when there is none. */
+/* Find a group by name or by number; false when there is none. */
 static bool find_group(const char *name, gid_t *gid)
 {
 	const struct group *group = getgrnam(name);

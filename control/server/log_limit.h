@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines that a peer can cause must not fill the disk: so many at once are written, then one a
- * second, and the rest is counted. Pure: a clock in, a yes or no out. Starts as zeroes.
+ * Limit lines in the log that a peer can cause, so that they cannot fill the disk: a burst of lines
+ * is written, then one a second, and the rest is counted. Pure: a clock in, a yes or no out. Starts
+ * as zeroes.
  */
 #ifndef CONTROL_LOG_LIMIT_H
 #define CONTROL_LOG_LIMIT_H
@@ -16,7 +17,10 @@ struct log_limit {
 	unsigned long unlogged;
 };
 
-/* May a line be written now? <unlogged> is how many were not since the last that was. */
+/*
+ * True when a line may be written now; <unlogged> gets how many were dropped since the last one
+ * that was written.
+ */
 bool log_limit_passes(struct log_limit *limit, uint64_t now_ms, unsigned long *unlogged);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters of a method against its table. Every error names the field and says what to give.
+ * Check a method's parameters against its table. Every error names the field and says what to give.
  */
 #include <ctype.h>
 #include <inttypes.h>

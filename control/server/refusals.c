@@ -16,7 +16,7 @@ static bool refusal_is_same(const struct refusal *a, const struct refusal *b)
 	       strcmp(a->model, b->model) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
-/* The row of <what>, or the one that it takes. */
+/* The row of <what>, or the row that it may overwrite. */
 static struct refusal *refusal_place(struct refusals *refusals, const struct refusal *what)
 {
 	struct refusal *quiet = &refusals->row[0];

@@ -15,26 +15,32 @@ struct refusals;
 
 enum row_detail {
 	ROW_LIST, /* what a list shows */
-	ROW_PAGE, /* and what only one object's page has room for */
+	ROW_PAGE, /* in addition, members that only one object's page has room for */
 };
 
-/* <key> is NULL for an element of an array. */
+/* Write one worker as an object; <key> is NULL for an element of an array. */
 void worker_row_write(struct json_writer *w, const char *key, struct lb *lb,
 		      const struct worker *worker, enum row_detail detail);
-/* name, model, state, reason, weight, counters and the heartbeat's age: all rows of it begin so. */
+/*
+ * Write the members that begin every row of a worker: name, model, state, reason, weight, counters
+ * and the heartbeat's age.
+ */
 void worker_row_write_summary(struct json_writer *w, struct lb *lb, const struct worker *worker,
 			      const struct lb_link_stats *stats);
 void worker_row_write_labels(struct json_writer *w, const struct worker *worker);
-/* The services that it serves. */
+/* Write the names of the services that the worker serves. */
 void worker_row_write_services(struct json_writer *w, const struct lb *lb,
 			       const struct worker *worker);
 
 void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number,
 		       const struct refusals *refusals);
-/* "serving"; or "leaving" or "down", and <reason> says why. <refusals> may be NULL. */
+/* Returns "serving"; or "leaving" or "down", with the cause in <reason>. <refusals> may be NULL. */
 const char *service_state(struct lb *lb, unsigned int number, const struct refusals *refusals,
 			  char *reason, size_t size);
-/* name, address, model, policy, workers and counters: all rows of it begin so. */
+/*
+ * Write the members that begin every row of a service: name, address, model, policy, workers and
+ * counters.
+ */
 void service_row_write_summary(struct json_writer *w, struct lb *lb, unsigned int number,
 			       const struct lb_service_stats *stats);
 

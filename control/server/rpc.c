@@ -11,7 +11,7 @@
 #include "runtime/clock.h"
 
 #define OPERATORS (1u << CONTROL_OPERATOR)
-/* For methods that change nothing, cost little, open no file and show no payload. */
+/* Roles of methods that change nothing, cost little, open no file and show no payload. */
 #define READERS (OPERATORS | 1u << CONTROL_READER)
 #define AGENTS  (1u << CONTROL_AGENT)
 
@@ -59,7 +59,7 @@ static const struct method {
 	{"agent.attach", AGENTS, control_agent_attach},
 };
 
-/* Of a configuration each fault has a line of its own; nothing else has any. */
+/* Only an error about a configuration has several lines, one per fault. */
 static void make_lines_ascii(char *text)
 {
 	char *end;
@@ -81,7 +81,7 @@ json_t *control_fail(struct control_call *call, int code, const char *format, ..
 	va_start(ap, format);
 	vsnprintf(call->message, sizeof(call->message), format, ap);
 	va_end(ap);
-	/* it repeats what the peer sent, perhaps cut inside a character */
+	/* the message repeats what the peer sent, perhaps cut inside a character */
 	if (code == CONTROL_ERROR_CONFIG)
 		make_lines_ascii(call->message);
 	else
@@ -100,7 +100,7 @@ json_t *control_error_reply(int code, const char *message)
 			 error_value(code, message));
 }
 
-/* The envelope; the result or the error comes next, then reply_end(). */
+/* Begin the envelope; the result or the error comes next, then reply_end(). */
 static void reply_begin(struct json_writer *w, const json_t *id)
 {
 	writer_open_object(w, NULL);
@@ -116,7 +116,7 @@ static void reply_end(struct json_writer *w)
 	writer_close_object(w);
 }
 
-/* Takes <result> over. What the handler wrote is its last member. */
+/* Consumes <result>. The text that the handler wrote becomes the last member. */
 static void reply_result(struct text *reply, const json_t *id, json_t *result,
 			 const struct control_call *call)
 {

@@ -30,44 +30,47 @@ enum control_role { CONTROL_OPERATOR, CONTROL_READER, CONTROL_AGENT, CONTROL_ROL
 struct control_connection {
 	struct lb *lb;
 	enum control_role role;
-	bool greeted;                /* an agent that said a good hello */
-	struct worker *worker;       /* the one that this agent registered, or NULL */
+	bool greeted;                /* an agent whose hello was accepted */
+	struct worker *worker;       /* the worker that this agent registered, or NULL */
 	uint64_t server_start_ms;    /* clock_now_ms() when the server started */
 	const struct window *window; /* the server's, or NULL */
-	struct refusals *refusals;   /* the same: it is noted there when it may not register */
-	char peer[80];               /* for people */
-	uint16_t trace_service; /* of the flow of the trace that it reads, once that is known */
-	uint32_t lease_ms;      /* of <worker>; 0: as long as the connection */
-	bool renewed;           /* the lease begins anew; the owner of the timer clears it */
-	bool hung_up;           /* the peer closed the connection, or its process ended */
-	bool ended;             /* we end all connections */
-	bool attached; /* it took a worker over; cleared when the former connection is ended */
-	bool over;     /* its worker was taken over, or its name refused: nothing more is taken */
-	uint32_t capture;  /* the one that ends with this connection; 0: none */
-	bool raw;          /* it carries a capture's file from now on, and no more messages */
-	uint32_t carried;  /* which one's; 0: none, it is to be closed */
+	struct refusals *refusals;   /* the server's, or NULL; notes this peer's refusals */
+	char peer[80];               /* address and port, to be shown */
+	uint16_t trace_service;      /* the service of the traced flow, once it is known */
+	uint32_t lease_ms; /* lease of <worker>; 0: the worker lives as long as the connection */
+	bool renewed;      /* the lease starts again; the timer's owner clears this */
+	bool hung_up;      /* the peer closed the connection, or its process ended */
+	bool ended;        /* our side is ending all connections */
+	bool attached;     /* took over a worker; cleared when the former connection is ended */
+	bool over; /* the worker was taken over or its name refused: no further line is handled */
+	uint32_t capture; /* number of the capture that ends with this connection; 0: none */
+	bool raw; /* the socket carries a capture's file from now on, and no more messages */
+	uint32_t carried;  /* number of the capture that the socket carries; 0: none, close it */
 	const char *names; /* the workers that its certificate allows (secure.h); NULL: any */
 };
 
 /*
- * Handle one line. Adds the reply to <reply>, complete JSON-RPC with the line's id on one line but
- * without its end; nothing when the line was a notification.
+ * Handle one line. Adds a complete JSON-RPC reply with the line's id to <reply>, on one line and
+ * without its LF. Adds nothing when the line was a notification.
  */
 void control_dispatch(struct control_connection *c, const char *line, size_t n, struct text *reply);
 
-/* A reply with an error that answers no particular message. The caller owns it. */
+/* Make a reply with an error that answers no particular message. The caller owns it. */
 json_t *control_error_reply(int code, const char *message);
 
-/* The peer is gone; its worker stays while its loop beats, unless c->ended. Call once, last. */
+/*
+ * Release <c> after its peer is gone; its worker stays while its loop beats, unless c->ended. Call
+ * once, last.
+ */
 void control_connection_closed(struct control_connection *c);
 
 /*
- * The notification for <c> when its worker changed state; the caller owns it. Forgets the worker
- * when it is gone.
+ * Make the notification for <c> after its worker changed state; the caller owns it. Forgets the
+ * worker when it is gone.
  */
 json_t *control_worker_event(struct control_connection *c);
 
-/* The agent was not heard for the time of its lease. */
+/* End the lease of <c>'s worker: its agent was not heard in time. */
 void control_lease_end(struct control_connection *c);
 
 /* --- what handlers use -------------------------------------------------------------------- */
@@ -78,7 +81,7 @@ struct control_call {
 	json_t *params; /* an object */
 	int code;       /* 0 = no error yet */
 	char message[512];
-	/* A member of the result that is written as it shall be sent; none while it is empty. */
+	/* One member of the result, already as JSON text; none while it is empty. */
 	const char *written_name;
 	struct text written;
 };
@@ -94,8 +97,8 @@ enum control_type {
 	CONTROL_ADDRESS, /* into a struct lb_address */
 	CONTROL_BOOLEAN, /* into a bool */
 	CONTROL_LIST,    /* an array of min..max elements, borrowed into a const json_t * */
-	CONTROL_NAMES,   /* the same of strings */
-	CONTROL_MAP,     /* an object of min..max members that are strings, borrowed too */
+	CONTROL_NAMES,   /* as CONTROL_LIST, with elements that are strings */
+	CONTROL_MAP,     /* an object of min..max members that are strings, borrowed as well */
 	CONTROL_TYPES,
 };
 
@@ -108,13 +111,13 @@ struct control_param {
 	uint64_t min, max;
 };
 
-/* The first three of them. */
+/* Name, offset and size: the first three members of a struct control_param. */
 #define CONTROL_PARAM(object, member)                                                              \
 #member, offsetof(struct object, member), sizeof(((struct object *)0)->member)
 
 /*
  * Check <object> against <table> and fill <out>; absent members stay as they were. False after
- * control_fail() with a sentence that names the field, <where> first, and says what to give.
+ * control_fail() with a sentence that begins with <where>, names the field and says what to give.
  */
 bool control_params_read(struct control_call *call, const char *where, const json_t *object,
 			 const struct control_param *table, size_t n, void *out);
@@ -123,7 +126,7 @@ bool control_params_read(struct control_call *call, const char *where, const jso
 
 /* --- handlers, one file per object --------------------------------------------------------- */
 
-/* Return the result, which the caller owns, or NULL after control_fail(). */
+/* Returns the result, which the caller owns, or NULL after control_fail(). */
 typedef json_t *control_handler(struct control_call *call);
 
 control_handler control_flows_list, control_flows_count, control_flows_top;
@@ -142,16 +145,20 @@ control_handler control_stats_show, control_status_show, control_version;
 control_handler control_agent_hello, control_agent_register, control_agent_ready,
 	control_agent_drain, control_agent_renew, control_agent_attach;
 
-/* May this peer have a worker of this name? False after control_fail(), and the connection ends. */
+/*
+ * True when the peer may have a worker of this name. False after control_fail(), and the connection
+ * ends.
+ */
 bool control_name_allowed(struct control_call *call, const char *name);
-/* And at this address, with this model? The same. */
+/* True when the peer may have its worker at this address and with this model. False as above. */
 bool control_binding_allowed(struct control_call *call, const char *name,
 			     const struct lb_address *address, const char *model);
 bool control_version_fits(struct control_call *call, uint32_t version);
 
 /*
- * Make sure that the name of <spec> is free: an agent that registers again takes over, also while
- * its former connection has not been found dead. False after control_fail() when it is another's.
+ * Make sure that the name of <spec> is free. An agent that registers again takes over its own
+ * worker, also when its former connection was not found dead yet. False after control_fail() when
+ * the name is another agent's.
  */
 bool control_claim_name(struct control_call *call, const struct worker_spec *spec);
 
@@ -160,14 +167,14 @@ int control_service_find(const struct lb_config *config, const char *name);
 
 enum control_state control_worker_state(const struct lb *lb, const struct worker *worker);
 const char *control_worker_state_name(const struct lb *lb, const struct worker *worker);
-/* Ms since its last heartbeat, of its slowest link; -1 while one of them never had any. */
+/* Ms since the last heartbeat of the slowest link; -1 until every link had one. */
 int64_t control_heartbeat_age(const struct lb *lb, const struct worker *worker);
-/* The result of <call> is all about <worker>. */
+/* Make a result of <call> with everything about <worker>. */
 json_t *control_worker_page(struct control_call *call, const struct worker *worker);
-/* Writes one element of the array of workers. */
+/* Write one worker as an element of an array. */
 typedef void control_worker_writer(struct json_writer *w, struct lb *lb,
 				   const struct worker *worker);
-/* The result of <call>, which takes no parameters, is an array with an element per worker. */
+/* Make the result of a <call> without parameters: an array with one element per worker. */
 json_t *control_workers_write(struct control_call *call, control_worker_writer *write);
 
 #endif

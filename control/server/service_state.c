@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does a service serve, and if not, why? For people. */
+/* Whether a service serves, and if not, why; for people. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,10 @@
 #include "server/refusals.h"
 #include "server/row.h"
 
-/* The workers of a service's model by state, and one that gives a reason not to serve. */
+/*
+ * The workers of a service's model, counted by state, and one whose reason explains why it does not
+ * serve.
+ */
 struct census {
 	unsigned int n, by_state[WORKER_STATES], drained;
 	const struct worker *with_reason;

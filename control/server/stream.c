@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection: lines off a bufferevent, replies onto it. One line per loop turn, so that a peer
- * that sends thousands at once waits for itself only.
+ * One connection: lines from a bufferevent, replies onto it. One line per iteration of the loop, so
+ * that a peer that sends thousands at once delays only itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 #include "observe/capture.h"
 #include "server/stream.h"
 
-#define OUTPUT_PAUSE    (256u << 10) /* unread replies beyond this: no more lines are taken */
+#define OUTPUT_PAUSE    (256u << 10) /* unread replies, bytes, that stop taking lines */
 #define OUTPUT_RESUME   (64u << 10)
-#define OUTPUT_MAX      (16u << 20) /* beyond this the peer is given up */
+#define OUTPUT_MAX      (16u << 20) /* bytes of unread replies at which the connection ends */
 #define WRITE_TIMEOUT_S 60          /* for a peer that reads nothing */
 
 static void run_later(struct control_stream *s)
@@ -25,7 +25,7 @@ static void run_later(struct control_stream *s)
 	bufferevent_trigger(s->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
-/* End the stream from its timer, so that the caller may still use <s>. */
+/* End the stream from its timer, so that the caller may go on using <s>. */
 static void abandon(struct control_stream *s)
 {
 	s->closing = true;
@@ -51,13 +51,13 @@ static void stream_free_text(const void *data, size_t n, void *context)
 	free(context);
 }
 
-/* Takes over what <text> holds. */
+/* Consumes what <text> holds. */
 static void send_text(struct control_stream *s, struct text *text)
 {
 	struct evbuffer *output = bufferevent_get_output(s->bev);
 
 	text_string(text, "\n");
-	/* a page of flows is too large to copy once more */
+	/* by reference: a page of flows is too large to copy once more */
 	if (text->failed || evbuffer_add_reference(output, text->data, text->n, stream_free_text,
 						   text->data) != 0) {
 		text_free(text);
@@ -90,7 +90,7 @@ static void keep_lease(struct control_stream *s)
 	s->c.renewed = false;
 }
 
-/* Once each time that it gets there: lines alone win no time. */
+/* Start the phase's time limit only on entry: further lines do not extend it. */
 static void stream_enter(struct control_stream *s, enum stream_phase phase, uint32_t ms)
 {
 	const struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
@@ -132,7 +132,7 @@ static bool is_blank(const char *line)
 	return line[strspn(line, " \t\r")] == '\0';
 }
 
-/* From now on the socket carries a capture's file; this thread does not write to it any more. */
+/* Hand the socket to a capture's file; this thread writes nothing more to it. */
 static void carry_capture(struct control_stream *s)
 {
 	if (s->c.carried == 0 ||
@@ -140,7 +140,7 @@ static void carry_capture(struct control_stream *s)
 		control_stream_finish(s);
 }
 
-/* The connection that the worker was taken over from is of no more use. */
+/* End the connection from which the worker was taken over. */
 static void end_former(struct control_stream *s)
 {
 	struct control_stream *former;
@@ -170,7 +170,7 @@ static void handle_line(struct control_stream *s, const char *line, size_t n)
 	control_stream_deadline(s);
 }
 
-/* All that matters of a peer that takes a file is whether it is there. */
+/* Discard the input of a peer that takes a file: it only shows that the peer is there. */
 static void ignore_input(struct control_stream *s)
 {
 	struct evbuffer *input = bufferevent_get_input(s->bev);
@@ -180,7 +180,7 @@ static void ignore_input(struct control_stream *s)
 		control_stream_finish(s);
 }
 
-/* No whole line is waiting. */
+/* Handle input without a whole line: it may be too long, or the peer's last. */
 static void handle_rest(struct control_stream *s)
 {
 	if (evbuffer_get_length(bufferevent_get_input(s->bev)) > CONTROL_LINE_MAX)
@@ -216,7 +216,7 @@ static void on_read(struct bufferevent *bev, void *context)
 		run_later(s);
 }
 
-/* The output fell to its low watermark. */
+/* Called when the output fell to its low watermark. */
 static void on_written(struct bufferevent *bev, void *context)
 {
 	struct control_stream *s = context;
@@ -231,7 +231,7 @@ static void on_written(struct bufferevent *bev, void *context)
 	run_later(s);
 }
 
-/* Did the peer's end close, and the network did not merely fall silent? */
+/* True when the peer closed the connection; false when the network merely fell silent. */
 static bool is_hung_up(short what)
 {
 	int error = EVUTIL_SOCKET_ERROR();
@@ -261,7 +261,7 @@ static void stream_on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct control_stream *s = context;
 
-	/* It is heard again when it renews. */
+	/* The agent counts as heard again when it renews the lease. */
 	if (s->c.worker != NULL && !s->closing)
 		control_lease_end(&s->c);
 	else
@@ -296,7 +296,7 @@ struct control_stream *control_stream_create(struct control_server *server, stru
 	LIST_INSERT_HEAD(&server->streams, s, next);
 	server->n_streams[role]++;
 	control_stream_deadline(s);
-	/* Its first line may have come with the end of a handshake. */
+	/* The first line may have come with the end of the handshake. */
 	run_later(s);
 	return s;
 

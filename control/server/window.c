@@ -25,10 +25,10 @@ struct worker_sample {
 };
 
 struct window {
-	uint64_t at_ms, ms; /* of the last sample, and between it and the one before */
+	uint64_t at_ms, ms; /* time of the last sample; ms between it and the one before */
 	unsigned int samples;
-	struct latency latency;                              /* a histogram at work */
-	struct service_sample *service_was[LB_SERVICES_MAX]; /* made when first needed */
+	struct latency latency;                              /* scratch histogram */
+	struct service_sample *service_was[LB_SERVICES_MAX]; /* allocated on first use */
 	struct lcore_sample lcore_was[LB_LCORES_MAX];
 	struct worker_sample worker_was[WORKERS_MAX];
 	bool service_known[LB_SERVICES_MAX];
@@ -51,7 +51,7 @@ void window_destroy(struct window *w)
 	free(w);
 }
 
-/* To the nearest. The timer may be late, so the time that passed counts, not the period. */
+/* Rounds to the nearest. Divides by the time that passed, as the timer may be late. */
 static uint64_t per_second(const struct window *w, uint64_t now, uint64_t before)
 {
 	return now > before ? ((now - before) * 1000 + w->ms / 2) / w->ms : 0;
@@ -81,7 +81,7 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 		return;
 	lb_service_stats_read(lb, i, &now);
 	lb_service_latency_read(lb, i, &w->latency);
-	/* Another service has its number now. */
+	/* Counters that fall mean that another service has the number now. */
 	if (now.requests < was->stats.requests || now.drops < was->stats.drops)
 		was->taken = false;
 	if (was->taken) {
@@ -105,7 +105,7 @@ static void sample_service(struct window *w, const struct lb *lb, unsigned int i
 	was->stats = now;
 }
 
-/* Its number may be another's by the next sample. */
+/* Forget the sample: the number may be another service's by the next one. */
 static void forget_service(struct window *w, unsigned int i)
 {
 	w->service_known[i] = false;
@@ -122,7 +122,7 @@ static uint64_t window_sum(const uint64_t *values, unsigned int n)
 	return all;
 }
 
-/* An lcore that finds nothing charges no stage. */
+/* The share of busy time. An lcore that finds nothing charges no stage. */
 static double busy_share(const struct window *w, const struct lb_lcore_stats *now,
 			 const struct lb_lcore_stats *was)
 {
@@ -173,7 +173,7 @@ static void sample_worker(struct window *w, const struct lb *lb, const struct wo
 
 	lb_worker_stats_read(lb, worker, &now);
 	memset(out, 0, sizeof(*out));
-	/* the place may have been taken by another in between */
+	/* another worker may have taken the place in between */
 	if (was->generation == worker->generation && now.replies >= b->replies) {
 		replies = out->count = now.replies - b->replies;
 		out->generation = worker->generation;

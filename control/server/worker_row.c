@@ -87,8 +87,9 @@ void worker_row_write_services(struct json_writer *w, const struct lb *lb,
 }
 
 /*
- * Write a number that tells two starts of an agent apart. It is not the instance itself, by which
- * an agent takes over its registration: a user who lists workers must not be able to do that.
+ * Write a number that tells two starts of an agent apart. The instance itself stays secret: an
+ * agent takes over its registration with it, and a user who lists workers must not be able to do
+ * that.
  */
 static void worker_row_write_instance(struct json_writer *w, const struct worker_spec *spec)
 {
@@ -116,7 +117,7 @@ static void worker_row_write_page(struct json_writer *w, const struct worker *wo
 	writer_integer(w, "max_batch", spec->max_batch);
 	writer_integer(w, "heartbeat_ms", spec->heartbeat_ms);
 	writer_counters(w, page_counters, CONTROL_COUNT_OF(page_counters), stats);
-	/* null while nothing limits it */
+	/* null while there is no rate limit */
 	if (stats->rate == 0)
 		writer_null(w, "rate_mbit");
 	else
@@ -134,7 +135,7 @@ void worker_row_write(struct json_writer *w, const char *key, struct lb *lb,
 	writer_integer(w, "slots", worker->spec.slots);
 	writer_integer(w, "agent_weight", worker->own_weight);
 	writer_boolean(w, "drain", worker->drain);
-	/* null while its agent is heard */
+	/* null while the agent is heard */
 	if (worker->uncontrolled)
 		writer_integer(w, "control_lost_ms", lb_now_ms(lb) - worker->uncontrolled_ms);
 	else

@@ -26,18 +26,18 @@ RTE_LOG_REGISTER(control_http_log, doorbell.http, INFO);
 #define CONNECTIONS_MAX 64
 #define HEADERS_MAX     8192
 #define BODY_MAX        1024
-#define STALL_S         10 /* without a byte of progress */
-#define REQUEST_S       30 /* for a whole request, from the connection or the last reply on */
-#define REPLY_S         60 /* for a whole reply */
+#define STALL_S         10 /* time limit without a byte of progress */
+#define REQUEST_S       30 /* time limit of a request, from the connection or the last reply */
+#define REPLY_S         60 /* time limit of a whole reply */
 #define SLICE_US        1000
 #define SWEEP_MS        100
-#define STATUS_MS       200 /* how old a status may be */
-#define PAUSE_S         1   /* from a failed accept() to the next */
+#define STATUS_MS       200 /* age at which the status is written again */
+#define PAUSE_S         1   /* from a failed accept() to the next one */
 
 /*
- * One accepted socket. libevent's HTTP server keeps its connections to itself. So each one's
- * bufferevent has a reference of ours, and a look at it, ten times a second, tells whether the
- * server has let go of it: then it has no callbacks any more.
+ * One accepted socket. libevent's HTTP server does not tell when it is done with a connection. So
+ * this holds a reference to the bufferevent, and ten times a second a sweep looks whether it still
+ * has callbacks: without them the server has let go of it.
  */
 struct connection {
 	struct bufferevent *bev;
@@ -45,7 +45,7 @@ struct connection {
 	LIST_ENTRY(connection) next;
 };
 
-/* Metrics on their way. */
+/* One reply to /metrics that is being sent. */
 struct scrape {
 	struct control_http *http;
 	struct evhttp_request *request;
@@ -58,7 +58,7 @@ struct control_http {
 	struct evhttp *server;
 	struct evhttp_bound_socket *bound;
 	struct event *sweeper;
-	struct event *again; /* after a pause: accepting */
+	struct event *again; /* accepts again after a pause */
 	bool loopback;
 	unsigned int n_connections;
 	LIST_HEAD(, connection) connections;
@@ -68,7 +68,7 @@ struct control_http {
 	LIST_ENTRY(control_http) next;
 };
 
-/* All there are: libevent tells a listener's errors with a context of its own. */
+/* All servers: libevent reports a listener's errors with a context of its own. */
 static LIST_HEAD(, control_http) servers = LIST_HEAD_INITIALIZER(servers);
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 		evconnlistener_enable(listener_of(http));
 }
 
-/* Take leave of those that ended, and end those that take too long. */
+/* Forget connections that ended, and end those that take too long. */
 static void on_sweep(evutil_socket_t fd, short what, void *context)
 {
 	struct control_http *http = context;
@@ -134,7 +134,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 		if (!is_served(c))
 			http_forget(http, c);
 		else if (now > c->deadline_ms)
-			shutdown(bufferevent_getfd(c->bev), SHUT_RDWR); /* it notices */
+			shutdown(bufferevent_getfd(c->bev), SHUT_RDWR); /* libevent notices */
 	}
 	if (http->n_connections == 0)
 		event_del(http->sweeper);
@@ -145,7 +145,7 @@ static void set_deadline(struct connection *c, unsigned int seconds)
 	c->deadline_ms = clock_now_ms() + seconds * 1000;
 }
 
-/* Called for each connection that is accepted; NULL lets libevent do without us. */
+/* Called for each connection that is accepted; on NULL libevent makes the bufferevent itself. */
 static struct bufferevent *http_on_accept(struct event_base *base, void *context)
 {
 	const struct timeval period = {.tv_usec = SWEEP_MS * 1000};
@@ -181,7 +181,7 @@ static struct connection *connection_of(struct control_http *http, struct evhttp
 	return NULL;
 }
 
-/* The reply is out: the next request has its own time. */
+/* The reply is out: start the time limit of the next request. */
 static void on_complete(struct evhttp_request *request, void *context)
 {
 	struct connection *c = connection_of(context, request);
@@ -190,8 +190,7 @@ static void on_complete(struct evhttp_request *request, void *context)
 		set_deadline(c, REQUEST_S);
 }
 
-/* --- replies -----------------------------------------------------------------------------------
- */
+/* --- replies ---------------------------------------------------------------------------------- */
 
 static void add_header(struct evhttp_request *request, const char *name, const char *value)
 {
@@ -233,7 +232,7 @@ static void http_free_text(const void *data, size_t n, void *context)
 	free(context);
 }
 
-/* A body that is all there. HEAD has its length, and not itself. */
+/* Send a complete body. HEAD gets its length only. */
 static void reply_with(struct evhttp_request *request, const char *type, const void *data, size_t n,
 		       evbuffer_ref_cleanup_cb cleanup)
 {
@@ -258,7 +257,7 @@ static void reply_page(struct control_http *http, struct evhttp_request *request
 	reply_with(request, "text/html; charset=utf-8", page_html, sizeof(page_html), NULL);
 }
 
-/* Whether to send requests here; whether it lives is another question, which the next answers. */
+/* True to the question "send requests here?"; /livez answers the other one, "is it alive?". */
 static void reply_ready(struct control_http *http, struct evhttp_request *request)
 {
 	static const char ready[] = "ready\n";
@@ -284,7 +283,10 @@ static void reply_health(struct control_http *http, struct evhttp_request *reque
 	reply_with(request, "text/plain; charset=utf-8", ok, sizeof(ok) - 1, NULL);
 }
 
-/* However many ask, it is written a few times a second: with many workers that takes a while. */
+/*
+ * Write the status again when it is older than STATUS_MS, however many ask: with many workers that
+ * takes a while.
+ */
 static void write_status(struct control_http *http)
 {
 	uint64_t now = clock_now_ms();
@@ -310,8 +312,7 @@ static void reply_status(struct control_http *http, struct evhttp_request *reque
 	reply_with(request, "application/json", text.data, text.n, http_free_text);
 }
 
-/* --- metrics: a slice of them whenever the one before is written --------------------------------
- */
+/* --- metrics: a slice of them whenever the one before is written ------------------------------ */
 
 static void end_scrape(struct scrape *s)
 {
@@ -320,8 +321,8 @@ static void end_scrape(struct scrape *s)
 }
 
 /*
- * The connection went away under it. When the peer ended it, libevent has let go of the request
- * first, which is ours then; when the server ends, libevent frees the one with the other.
+ * The connection closed during a scrape. When the peer ended it, libevent has released the request,
+ * which we then free. When our server ends, libevent frees the request with the connection.
  */
 static void on_scrape_closed(struct evhttp_connection *evcon, void *context)
 {
@@ -357,8 +358,8 @@ static void on_slice_written(struct evhttp_connection *evcon, void *context)
 }
 
 /*
- * How much the peer wants <type>, 0 to 1000, by its Accept header (RFC 9110, 12.5.1); <general>
- * when that does not name it.
+ * Preference for <type> in the Accept header (RFC 9110, 12.5.1), 0 to 1000; <general> when the
+ * header does not name it.
  */
 static unsigned int wants(struct evhttp_request *request, const char *type, unsigned int general)
 {
@@ -388,7 +389,7 @@ static unsigned int wants(struct evhttp_request *request, const char *type, unsi
 
 static void reply_metrics(struct control_http *http, struct evhttp_request *request)
 {
-	/* without a preference: Prometheus' text, which every scraper can read */
+	/* without a preference send Prometheus' text, which every scraper can read */
 	bool open = wants(request, "application/openmetrics-text", 0) >
 		    RTE_MIN(wants(request, "text/plain", 0), 999u);
 	const char *type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -416,8 +417,7 @@ static void reply_metrics(struct control_http *http, struct evhttp_request *requ
 	on_slice_written(evcon, s);
 }
 
-/* --- requests ----------------------------------------------------------------------------------
- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *path;
@@ -427,8 +427,10 @@ static const struct {
 	{"/healthz", reply_health}, {"/livez", reply_health},           {"/readyz", reply_ready},
 };
 
-/* True for "127.0.0.1", "[::1]" or "localhost", with any port or none, and without the header,
- * which every browser sends. */
+/*
+ * True for "127.0.0.1", "[::1]" or "localhost", with any port or none. True without the header,
+ * too, as every browser sends it.
+ */
 static bool host_is_loopback(struct evhttp_request *request)
 {
 	const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
@@ -537,7 +539,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 	evhttp_set_max_headers_size(http->server, HEADERS_MAX);
 	evhttp_set_max_body_size(http->server, BODY_MAX);
 	evhttp_set_timeout(http->server, STALL_S);
-	/* All that libevent knows, to answer them with 405 rather than 501. */
+	/* All methods that libevent knows, so that they are answered with 405 rather than 501. */
 	evhttp_set_allowed_methods(http->server, 0xffff);
 	if (!listen_at(http, &config->http_address, config->http_port))
 		goto fail;
@@ -552,7 +554,7 @@ void control_http_destroy(struct control_http *http)
 	if (http == NULL)
 		return;
 	LIST_REMOVE(http, next);
-	http->bound = NULL; /* goes with the server */
+	http->bound = NULL; /* the server owns it */
 	if (http->server != NULL)
 		evhttp_free(http->server);
 	while (!LIST_EMPTY(&http->scrapes))

@@ -26,8 +26,9 @@ struct event_base;
 struct refusals;
 
 /*
- * Listen where the configuration says. NULL when that is off, or after logging why it cannot: the
- * load balancer works without. The caller owns the result, and keeps the rest alive for longer.
+ * Start to listen on the configured address. NULL when that is off, or after logging why it failed:
+ * the load balancer works without. The caller owns the result and keeps the arguments alive for
+ * longer.
  */
 struct control_http *control_http_create(struct lb *lb, const struct window *window,
 					 struct event_base *base, uint64_t start_ms,
@@ -35,7 +36,7 @@ struct control_http *control_http_create(struct lb *lb, const struct window *win
 					 const struct refusals *refusals);
 void control_http_destroy(struct control_http *http);
 
-/* Where it listens; 0 for NULL. */
+/* The TCP port of the server; 0 for NULL. */
 uint16_t control_http_port(const struct control_http *http);
 
 #endif

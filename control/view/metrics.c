@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Metrics in the OpenMetrics text format. One table of families says everything of them; each is
- * written whole before the next begins, as the format wants it, and a walk may pause between any
- * two of its items (lcores, services, workers).
+ * Metrics in the OpenMetrics text format. One table describes all families. The format wants each
+ * family complete before the next one begins; a walk may pause between any two items (lcores,
+ * services, workers).
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,16 +16,19 @@
 #include "server/rpc.h"
 #include "view/view.h"
 
-/* A family has one sample per item of its scope. Each has its labels and its source of values. */
+/*
+ * A family has one sample per item of its scope. Each scope has its labels and each source its
+ * values.
+ */
 enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, PORT, SERVICE, POOL, WORKER };
 
 enum source {
 	FIELD,    /* a uint64_t of the scope's struct, at <offset> */
-	FLOWS,    /* the same of struct conntrack_stats; scope LCORE */
-	FUNCTION, /* what <value> says */
-	PARTS,    /* a histogram, of the part that <offset> says; scopes SERVICE and WORKER */
-	STATES,   /* of each worker's states, which it is in; scopes POOL and WORKER */
-	INFO,     /* 1, with labels that tell something */
+	FLOWS,    /* a uint64_t of struct conntrack_stats, at <offset>; scope LCORE */
+	FUNCTION, /* the result of <value> */
+	PARTS,  /* a histogram of the part of the latency at <offset>; scopes SERVICE and WORKER */
+	STATES, /* one sample per state; scopes POOL (workers in it) and WORKER (0 or 1) */
+	INFO,   /* 1, with labels that carry the information */
 };
 
 /* The values that an item's samples are made from, read once per item. */
@@ -42,12 +45,12 @@ struct item {
 };
 
 struct family {
-	const char *name; /* without doorbell_ */
+	const char *name; /* without the prefix doorbell_ */
 	const char *type, *unit, *help;
 	enum scope scope;
 	enum source source;
 	size_t offset;
-	double (*value)(const struct item *item); /* NAN: there is none, and no sample */
+	double (*value)(const struct item *item); /* NAN: no value, so no sample */
 };
 
 static double start_time(const struct item *item)
@@ -89,7 +92,7 @@ static double expiry_lag(const struct item *item)
 	return (double)item->flows.lag_ms / 1000;
 }
 
-/* Of the array of counters at <offset>, the item's; all lcores together. */
+/* The item's counter in the array at <offset>, summed over all lcores. */
 static double sum_of_lcores(const struct item *item, size_t offset)
 {
 	struct lb_lcore_stats stats;
@@ -314,7 +317,7 @@ static const struct family families[] = {
 	 LATENCY_RUN},
 };
 
-/* Names of notices; a code without one is written as its number once it occurred. */
+/* Names of notices; a code without a name is written as its number, once it has occurred. */
 static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_BUSY] = "busy",
 	[LB_NOTICE_TIMEOUT] = "timeout",
@@ -328,8 +331,7 @@ static const char *const notices[LB_NOTICE_CODES] = {
 	[LB_NOTICE_TOO_LARGE] = "too_large",
 };
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void metrics_put_number(struct text *t, double value)
 {
@@ -341,7 +343,7 @@ static void metrics_put_number(struct text *t, double value)
 		text_add(t, number, (size_t)snprintf(number, sizeof(number), "%.9g", value));
 }
 
-/* Quoted, as label values are; what is no ASCII was refused when it came in. */
+/* Write a label's value in quotes. Names were refused on the way in unless they are ASCII. */
 static void metrics_put_quoted(struct text *t, const char *value)
 {
 	text_string(t, "\"");
@@ -407,7 +409,7 @@ static void put_labels(struct text *t, const struct family *f, const struct item
 	}
 }
 
-/* "doorbell_name{labels"; a further label or end_labels() must follow. */
+/* Write "doorbell_name{labels"; a further label or end_labels() must follow. */
 static void begin_sample(struct text *t, const struct family *f, const struct item *item,
 			 const char *suffix)
 {
@@ -433,7 +435,7 @@ static void end_sample(struct text *t, double value)
 	text_string(t, "\n");
 }
 
-/* The text format 0.0.4 has neither of these types, and names a family as its samples. */
+/* The text format 0.0.4 has neither info nor stateset, and names a family as its samples. */
 static void put_plain_family(struct text *t, const struct family *f)
 {
 	bool counter = *f->type == 'c', info = strcmp(f->type, "info") == 0;
@@ -466,8 +468,7 @@ static void put_family(struct text *t, const struct family *f)
 	}
 }
 
-/* --- items -------------------------------------------------------------------------------------
- */
+/* --- items ------------------------------------------------------------------------------------ */
 
 static unsigned int items_of(const struct view *view, enum scope scope)
 {
@@ -491,7 +492,7 @@ static unsigned int items_of(const struct view *view, enum scope scope)
 	}
 }
 
-/* False when there is nothing of this number. */
+/* Read the item's values. False when no item has this number. */
 static bool read_item(struct item *item, const struct family *f)
 {
 	struct lb *lb = item->view->lb;
@@ -508,7 +509,7 @@ static bool read_item(struct item *item, const struct family *f)
 		return notices[item->number] != NULL || noticed(item) > 0;
 	case SERVICE:
 		lb_service_stats_read(lb, item->number, &item->stats.service);
-		/* One that leaves may have the name of one that serves. */
+		/* A service that leaves may share its name with one that serves. */
 		return lb_service_serves(&lb_config_get(lb)->service[item->number]);
 	case WORKER:
 		item->worker = workers_get(lb_pool(lb), item->number);
@@ -520,10 +521,15 @@ static bool read_item(struct item *item, const struct family *f)
 	}
 }
 
-/* Of the histogram being written: large for a stack, and there is one control thread. */
+/*
+ * The histogram being written. Static, as it is large for a stack; only the control thread uses it.
+ */
 static struct latency metrics_latency;
 
-/* Bounds are powers of two of the histograms' unit: a quarter apart for services, which are few. */
+/*
+ * Bounds are powers of two of the histogram's unit. Services, which are few, have four per
+ * doubling.
+ */
 static void put_histogram(struct text *t, const struct family *f, const struct item *item)
 {
 	struct latency *l = &metrics_latency;

@@ -8,7 +8,7 @@ static void ready_add_reason(struct text *out, const char *reason)
 	text_string(out, "\n");
 }
 
-/* An idle lcore still polls some twenty times a second. */
+/* True when every lcore polls; even an idle one does so some twenty times a second. */
 static bool lcores_poll(const struct view *view, struct text *out)
 {
 	unsigned int halted = 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * status.show: services, workers and lcores with their rates of the last second. Written as text:
- * as values it would take ten times as long for a large pool, once a second for each onlooker.
+ * building values first would take ten times as long for a large pool, once a second for each
+ * onlooker.
  */
 #include "server/row.h"
 #include "server/rpc.h"
 #include "view/view.h"
 
-/* Null without anything to have a mean or a percentile of. */
+/* Write null when there is nothing to have a mean or a percentile of. */
 static void write_time(struct json_writer *w, const char *key, double us, bool known)
 {
 	if (known)

@@ -38,7 +38,10 @@ void arrivals_init(struct arrivals *arrivals, double rate, bool even, uint64_t s
 {
 	*arrivals = (struct arrivals){.mean_ns = 1e9 / rate, .even = even};
 	draw_init(&arrivals->draw, seed, stream);
-	/* Even ones begin anywhere in their first step: several threads do not send all at once. */
+	/*
+	 * Even arrivals begin at a random time of their first interval: several threads must not
+	 * send at once.
+	 */
 	arrivals->next_ns = even ? arrivals->mean_ns * draw_fraction(&arrivals->draw) : 0;
 	if (!even)
 		arrivals_take(arrivals);

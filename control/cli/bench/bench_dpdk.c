@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-bench: the load generator on a DPDK port. Its options are those of doorbell bench, which
+ * doorbell-bench: the load generator on a DPDK port. Takes the options of doorbell bench, which
  * becomes this program with --dpdk.
  */
 #include <stdio.h>
@@ -17,7 +17,9 @@
 #define EXIT_ERROR 2
 #define MEMORY_MB  "128"
 
-/* One lcore that floats over the CPUs we may use, memory of 4 KiB pages: it has to start anywhere.
+/*
+ * Start the EAL with one lcore that floats over the CPUs we may use, and pages of 4 KiB, so that it
+ * starts on any machine.
  */
 static int start_eal(const struct bench_options *o)
 {
@@ -30,7 +32,7 @@ static int start_eal(const struct bench_options *o)
 	argument[argc++] = "--no-shconf";
 	argument[argc++] = "-m";
 	argument[argc++] = MEMORY_MB;
-	/* A PCI device is named by its address; nothing else is probed. */
+	/* A PCI device is named by its address; probe no other. */
 	if (strchr(o->dpdk, ':') != NULL && strncmp(o->dpdk, "net_", 4) != 0) {
 		argument[argc++] = "--allow";
 		argument[argc++] = (char *)(uintptr_t)o->dpdk;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread of a run: what is due leaves, what comes is settled, and the rest of the time it
- * sleeps. */
+/* One thread of a run: it sends requests that are due, settles replies, and sleeps in between. */
 #include "cli/bench/bench.h"
 
 #include "cli/bench/pattern.h"
@@ -12,8 +11,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define NAP_MAX_NS 5000000ull /* how late the end or a lost request may be noticed */
-#define BLOCKED_NS 50000ull   /* until a full socket is tried again */
+#define NAP_MAX_NS 5000000ull /* bound on how late the end or a lost request is noticed */
+#define BLOCKED_NS 50000ull   /* time after which a full socket is tried again */
 
 struct engine {
 	struct bench_thread *thread;
@@ -22,22 +21,20 @@ struct engine {
 	struct arrivals arrivals;
 	struct draw draw;
 	uint32_t flows, next_flow[MIX_TARGETS];
-	uint32_t *turn; /* flows that may send, in order; a flow is in it once per place of its
-			   window */
+	uint32_t *turn; /* flows that may send, in order; one entry per free place in a window */
 	uint64_t turn_head, turn_tail, turn_room;
-	uint64_t counted_ns, stop_ns; /* end of the warm-up, and of sending */
-	uint64_t requests;            /* that this thread may send */
+	uint64_t counted_ns, stop_ns; /* ends of the warm-up and of sending */
+	uint64_t requests;            /* that this thread may send in all */
 	unsigned int n_staged;        /* built, not sent yet */
 	struct flight staged[TRANSPORT_BURST];
 	struct transport_datagram datagram[TRANSPORT_BURST];
-	uint8_t *room; /* of the staged */
+	uint8_t *room; /* payloads of the staged requests */
 	uint32_t room_each;
 	uint8_t *expected;
-	struct order order; /* with BENCH_VERIFY_NONE only */
+	struct order order; /* used with BENCH_VERIFY_NONE only */
 };
 
-/* --- bytes -------------------------------------------------------------------------------------
- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static void id_write(uint64_t id, uint8_t *bytes)
 {
@@ -60,8 +57,7 @@ static void request_build(uint64_t id, uint8_t *bytes, uint32_t size)
 	id_write(id, bytes);
 }
 
-/* --- sending -----------------------------------------------------------------------------------
- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void turn_add(struct engine *e, uint32_t flow)
 {
@@ -69,7 +65,7 @@ static void turn_add(struct engine *e, uint32_t flow)
 		e->turn[e->turn_tail++ % e->turn_room] = flow;
 }
 
-/* A flow of <target>, each in turn. */
+/* The next flow of <target>; its flows take turns. */
 static uint32_t flow_next(struct engine *e, unsigned int target)
 {
 	uint32_t n = e->options->mix.n_targets, each = e->flows / n;
@@ -77,7 +73,7 @@ static uint32_t flow_next(struct engine *e, unsigned int target)
 	return e->next_flow[target]++ % each * n + target;
 }
 
-/* Builds a request that is due, in the place of the next id. */
+/* Build a request that is due, in the next id's place. */
 static void stage(struct engine *e, uint64_t due_ns, uint32_t flow, unsigned int target)
 {
 	unsigned int i = e->n_staged++;
@@ -99,7 +95,7 @@ static bool may_send_more(const struct engine *e)
 	return e->thread->ledger.next + e->n_staged < e->requests;
 }
 
-/* Open loop: what the clock says. With a window, as many as it leaves room for. */
+/* Open loop: stage the requests that are due. With a window, only as many as it has room for. */
 static void stage_due(struct engine *e, uint64_t now)
 {
 	uint64_t start = e->thread->start_ns, due;
@@ -148,7 +144,7 @@ static void count_sent(struct bench_thread *thread, const struct flight *flight)
 	histogram_record(&thread->lag, flight->sent_ns - flight->due_ns);
 }
 
-/* Keep the datagrams that did not leave staged, in front. Their bytes move with their ids. */
+/* Move datagrams that were not sent to the front of the stage, with their ids. */
 static void keep_unsent(struct engine *e, unsigned int sent)
 {
 	unsigned int left = e->n_staged - sent;
@@ -164,7 +160,7 @@ static void keep_unsent(struct engine *e, unsigned int sent)
 	e->n_staged = left;
 }
 
-/* -errno. */
+/* Returns 0 or -errno. */
 static int send_staged(struct engine *e)
 {
 	struct bench_thread *thread = e->thread;
@@ -196,15 +192,14 @@ static int send_staged(struct engine *e)
 	return 0;
 }
 
-/* --- receiving ---------------------------------------------------------------------------------
- */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 static bool is_right(struct engine *e, uint64_t id, const struct transport_datagram *datagram)
 {
 	const struct flight *flight = ledger_find(&e->thread->ledger, id);
 
 	if (flight == NULL)
-		return true; /* the ledger knows better */
+		return true; /* no longer outstanding: the ledger judges it */
 	if (flight->flow != datagram->flow)
 		return false;
 	if (e->options->compare != BENCH_VERIFY_ECHO)
@@ -214,7 +209,10 @@ static bool is_right(struct engine *e, uint64_t id, const struct transport_datag
 	       memcmp(datagram->bytes, e->expected, flight->size) == 0;
 }
 
-/* Does it name a request of its flow? Of a model that knows nothing of ids one in 2^32 seems to. */
+/*
+ * True when <id> is a request of the datagram's flow. A reply of a model that knows no ids looks so
+ * by chance once in 2^32.
+ */
 static bool names_request(const struct engine *e, uint64_t id,
 			  const struct transport_datagram *datagram)
 {
@@ -225,8 +223,9 @@ static bool names_request(const struct engine *e, uint64_t id,
 }
 
 /*
- * Which request it answers. What says nothing about that answers, where replies may hold anything,
- * the oldest request of its flow. False: none, and it is counted.
+ * Find the request that a datagram answers. Where replies may hold anything, a reply without a
+ * known id answers the oldest request of its flow. False when there is none; the datagram is then
+ * counted.
  */
 static bool find_request(struct engine *e, const struct transport_datagram *datagram,
 			 enum notice_code code, uint64_t *id)
@@ -276,7 +275,7 @@ static void engine_take(struct engine *e, const struct transport_datagram *datag
 	}
 }
 
-/* -errno. */
+/* Returns 0 or -errno. */
 static int engine_receive(struct engine *e, uint64_t wait_ns)
 {
 	struct transport_datagram datagram[TRANSPORT_BURST];
@@ -305,8 +304,7 @@ static void engine_expire(struct engine *e, uint64_t now)
 	}
 }
 
-/* --- the loop ----------------------------------------------------------------------------------
- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static bool is_sending(const struct engine *e, uint64_t now)
 {
@@ -357,7 +355,7 @@ static int turns(struct engine *e)
 	}
 }
 
-/* Count requests that were due but not sent: the generator, not the service, was too slow. */
+/* Count requests that were due but not sent: the generator was too slow, not the service. */
 static void count_unsent(struct engine *e)
 {
 	e->thread->unsent = e->n_staged;
@@ -369,10 +367,9 @@ static void count_unsent(struct engine *e)
 	}
 }
 
-/* --- setting up --------------------------------------------------------------------------------
- */
+/* --- setting up ------------------------------------------------------------------------------- */
 
-/* <total> as this thread's part of it. */
+/* This thread's share of <total>. */
 static uint64_t part_of(const struct bench_thread *thread, uint64_t total)
 {
 	uint64_t n = thread->options->threads;
@@ -395,7 +392,7 @@ static int windows_init(struct engine *e)
 	return 0;
 }
 
-/* Set up all of <e>. On failure the reason is in the thread's error. */
+/* Set up all of <e>. On failure the thread's <error> has the reason. */
 static void engine_init(struct engine *e, struct bench_thread *thread)
 {
 	const struct bench_options *o = thread->options;
@@ -449,10 +446,13 @@ void *bench_thread_run(void *context)
 	struct engine e = {0};
 	int ret;
 
-	/* The kernel may otherwise wake a sleeper 50 us late. */
+	/* The kernel's default timer slack would wake a sleeper 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	engine_init(&e, thread);
-	/* Everybody is ready, or has failed; then the run has a start, or none. */
+	/*
+	 * At the first gate all threads are ready or have failed; then the main thread sets the
+	 * start, or 0.
+	 */
 	pthread_barrier_wait(thread->gate);
 	pthread_barrier_wait(thread->gate);
 	if (thread->start_ns != 0) {

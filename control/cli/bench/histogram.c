@@ -8,7 +8,7 @@
 
 /*
  * Values below LINEAR have a bucket each. Above, each doubling has HALF buckets of one width, so
- * that a bucket is at most 1/HALF of its lowest value wide.
+ * that a bucket's width is at most 1/HALF of its lowest value.
  */
 #define LINEAR    2048u
 #define HALF      1024u
@@ -40,7 +40,7 @@ static unsigned int histogram_bucket(uint64_t ns)
 	return LINEAR + (shift - 1) * HALF + (unsigned int)(ns >> shift) - HALF;
 }
 
-/* The largest value that the bucket takes. */
+/* The largest value in the bucket. */
 static uint64_t bucket_end(unsigned int bucket)
 {
 	unsigned int shift;
@@ -88,7 +88,7 @@ static uint64_t rank_of(const struct histogram *histogram, double of)
 	return rank < (double)histogram->count ? (uint64_t)rank : histogram->count;
 }
 
-/* The value of the <rank>-th smallest, and how many do not exceed it. */
+/* The value of rank <rank>; <*up_to> gets how many values do not exceed it. */
 static uint64_t value_at(const struct histogram *histogram, uint64_t rank, uint64_t *up_to)
 {
 	uint64_t sum = 0, end;
@@ -130,12 +130,14 @@ double histogram_deviation_ns(const struct histogram *histogram)
 
 /* One row of the distribution. */
 struct row {
-	double of; /* fraction */
+	double of; /* fraction of the values */
 	uint64_t ns, up_to;
 };
 
-/* The rows' fractions: TICKS_PER_HALF steps through each half of what is left to 1. Returns false
- * behind the last, which is 1. */
+/*
+ * Go to the next fraction: TICKS_PER_HALF steps through each half of the distance to 1. Returns
+ * false after the last, which is 1.
+ */
 static bool row_next(const struct histogram *histogram, struct row *row)
 {
 	double halvings;
@@ -179,7 +181,7 @@ void histogram_print(const struct histogram *histogram, FILE *out)
 	fprintf(out, "#[Buckets = %12d, SubBuckets     = %12u]\n", DOUBLINGS + 1, LINEAR);
 }
 
-/* A time of no value is null, not 0. */
+/* Write a time in us; null, not 0, without values. */
 static void us_json(json_t *object, const struct histogram *histogram, const char *name, double ns)
 {
 	json_object_set_new(object, name,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A histogram of nanoseconds whose buckets grow with the value: any value up to HISTOGRAM_MAX_NS is
- * known to 0.1 %, in a fixed 270 KiB, at the cost of an increment. Written out in the text format
- * of HdrHistogram's percentile distributions (.hgrm), which its plotter draws, and as JSON.
+ * A histogram of nanoseconds whose buckets grow with the value. It has any value up to
+ * HISTOGRAM_MAX_NS to 0.1 % in a fixed 270 KiB, and an increment per value. Written as JSON, or as
+ * the text of HdrHistogram's percentile distributions (.hgrm), which its plotter draws.
  *
- * One thread writes; others may read only when that has ended.
+ * One thread writes; others may read only after that thread has ended.
  */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
@@ -15,30 +15,32 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define HISTOGRAM_MAX_NS ((1ull << 42) - 1) /* 73 minutes; what is longer counts as that */
+#define HISTOGRAM_MAX_NS ((1ull << 42) - 1) /* 73 minutes; a longer time counts as this */
 
 struct histogram {
 	uint64_t *counts;
 	uint64_t count;
 	uint64_t min_ns, max_ns; /* exact; 0 without values */
-	double sum, squares;     /* exact enough for mean and deviation */
+	double sum, squares;     /* exact enough for mean and standard deviation */
 };
 
-/* -ENOMEM. */
+/* Returns -ENOMEM on failure. */
 int histogram_init(struct histogram *histogram);
 void histogram_fini(struct histogram *histogram);
 
 void histogram_record(struct histogram *histogram, uint64_t ns);
-/* Adds what <from> holds. */
+/* Add the values of <from> to <to>. */
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
-/* The value that the fraction <of> of values did not exceed: the upper end of its bucket, and never
- * above the largest value there was. 0 without values. */
+/*
+ * The value that the fraction <of> of all values did not exceed: the upper end of its bucket, but
+ * never above the largest value. 0 without values.
+ */
 uint64_t histogram_value_ns(const struct histogram *histogram, double of);
 double histogram_mean_ns(const struct histogram *histogram);
 double histogram_deviation_ns(const struct histogram *histogram);
 
-/* The .hgrm text, values in microseconds. */
+/* Print the .hgrm text, values in microseconds. */
 void histogram_print(const struct histogram *histogram, FILE *out);
 
 /*

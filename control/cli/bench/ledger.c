@@ -39,7 +39,7 @@ static enum state state_of(const struct ledger *ledger, uint64_t index)
 	return ledger->states[index / PER_BYTE] >> index % PER_BYTE * 2 & 3;
 }
 
-/* From SENT, which is zero, only. */
+/* Set a state once: from STATE_SENT only, which is zero. */
 static void state_set(struct ledger *ledger, uint64_t index, enum state state)
 {
 	ledger->states[index / PER_BYTE] |= (uint8_t)(state << index % PER_BYTE * 2);
@@ -110,7 +110,7 @@ const struct flight *ledger_find(const struct ledger *ledger, uint64_t id)
 	return flight_of(ledger, index);
 }
 
-/* <index>, which is outstanding, is no longer. */
+/* End request <index>, which is outstanding. */
 static void ledger_end_request(struct ledger *ledger, uint64_t index, enum state state,
 			       struct flight *flight)
 {

@@ -53,7 +53,10 @@ struct visit {
 	bool found;
 };
 
-/* On a thread of its own, which ends where it went. Without the right to go, there is nothing. */
+/*
+ * Runs on a thread of its own, as entering a namespace cannot be undone. Without the right to
+ * enter, there is nothing to find.
+ */
 static void *visit_namespaces(void *context)
 {
 	struct visit *visit = context;

@@ -32,7 +32,7 @@ int mix_to(void *context, const char *text, char *error, size_t size)
 static bool weight_parse(const char *text, char **end, double *weight)
 {
 	*weight = strtod(text, end);
-	/* Written so that NaN fails, too. */
+	/* this form is false for NaN */
 	return *end != text && *weight > 0 && *weight <= WEIGHT_MAX;
 }
 
@@ -48,7 +48,7 @@ int mix_share(void *context, const char *text, char *error, size_t size)
 	return 0;
 }
 
-/* One "SIZE" or "SIZE:WEIGHT", up to <end>. */
+/* Parse one "SIZE" or "SIZE:WEIGHT" and set <end> behind it. */
 static bool size_parse(const char *text, char **end, uint32_t *bytes, double *weight)
 {
 	unsigned long number = strtoul(text, end, 10);

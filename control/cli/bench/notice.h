@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define NOTICE_SIZE  16
-#define NOTICE_ID_AT 8 /* the first bytes of the request */
+#define NOTICE_ID_AT 8 /* offset of the request's first bytes */
 
 enum notice_code {
 	NOTICE_NONE, /* not a notice */
@@ -28,6 +28,6 @@ enum notice_code {
 };
 
 enum notice_code notice_parse(const uint8_t *datagram, size_t length);
-/* "busy", "worker_lost" ... */
+/* "busy", "worker_lost" and so on. */
 const char *notice_name(enum notice_code code);
 #endif

@@ -140,7 +140,7 @@ static uint64_t random_seed(void)
 {
 	uint32_t seed = 0;
 
-	/* Without randomness the seed is 0, as if that had been given. */
+	/* without randomness the seed is 0, as with --seed 0 */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return 0;
 	return seed;

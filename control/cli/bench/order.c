@@ -34,7 +34,7 @@ static int flow_grow(struct order_flow *flow)
 	return 0;
 }
 
-/* Those at the front that have ended. */
+/* Skip the requests at the front that have ended. */
 static void pass_over(struct order_flow *flow, const struct ledger *ledger)
 {
 	while (flow->first < flow->end &&

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills <bytes>, of any alignment, with bytes computed from <id>. */
+/* Fill <bytes>, of any alignment, with bytes computed from <id>. */
 void pattern_fill(uint64_t id, uint8_t *bytes, size_t length);
 
 #endif

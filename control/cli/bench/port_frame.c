@@ -41,8 +41,10 @@ void frame_finish(uint8_t *frame, uint32_t length, uint32_t flow, uint32_t our_a
 	h->udp.dgram_cksum = rte_ipv4_udptcp_cksum(&h->ip, &h->udp);
 }
 
-/* Lengths that agree with each other, no options, no fragment, and sums that are right. Frames may
- * be padded. */
+/*
+ * True when the lengths agree, there are no options and no fragment, and the checksums are right. A
+ * frame may be padded.
+ */
 static bool is_sound(const struct headers *h, uint32_t length)
 {
 	uint32_t ip = ntohs(h->ip.total_length), udp = ntohs(h->udp.dgram_len);

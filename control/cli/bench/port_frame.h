@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of DPDK mode: UDP over IPv4, from source ports that are flows. Pure: bytes in, bytes out.
- */
+/* Frames of DPDK mode: UDP over IPv4, with a source port per flow. Pure: bytes in, bytes out. */
 #ifndef BENCH_PORT_FRAME_H
 #define BENCH_PORT_FRAME_H
 
@@ -14,19 +13,19 @@
 #define FRAME_FLOWS_MAX  60000
 
 struct frame_peer {
-	uint32_t address; /* these two in network order */
+	uint32_t address; /* <address> and <port> are in network order */
 	uint16_t port;
 	uint8_t mac[6];
 };
 
-/* Write headers and checksums in front of a payload that is at FRAME_HEADERS already. */
+/* Write headers and checksums in front of a payload that is already at FRAME_HEADERS. */
 void frame_finish(uint8_t *frame, uint32_t length, uint32_t flow, uint32_t our_address,
 		  const uint8_t our_mac[6], const struct frame_peer *peer);
 
 /*
- * The flow that a frame is of, with its payload; false for what is not a whole, sound UDP datagram
- * from the target of one of <flows> flows to it. <peers> are the targets, flow f being of f modulo
- * <n>.
+ * Find the flow and the payload of a received frame. False unless it is a whole, sound UDP datagram
+ * from the target of one of <flows> flows to that flow. <peers> are the <n> targets; flow f belongs
+ * to target f modulo <n>.
  */
 bool frame_take(const uint8_t *frame, uint32_t length, uint32_t flows, uint32_t our_address,
 		const struct frame_peer *peers, unsigned int n,

@@ -22,7 +22,7 @@
 #define DESCRIPTORS 1024
 #define CACHE       256
 #define MTU         1500
-/* Resolving an address: a question this often, until so much time has passed. */
+/* ms between two ARP requests for an address, and the number of requests. */
 #define ASK_EVERY_MS 200
 #define ASK_TURNS    50
 
@@ -35,12 +35,11 @@ struct transport {
 	struct frame_peer peer[MIX_TARGETS];
 	uint32_t next_hop[MIX_TARGETS];
 	bool known[MIX_TARGETS];
-	struct rte_mbuf *held[TRANSPORT_BURST]; /* what the last receive lent */
+	struct rte_mbuf *held[TRANSPORT_BURST]; /* mbufs that the last receive lent to the caller */
 	unsigned int n_held;
 };
 
-/* --- addresses ---------------------------------------------------------------------------------
- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 static struct in6_addr mapped(uint32_t four)
 {
@@ -57,7 +56,7 @@ static bool is_mapped(const struct in6_addr *a, uint32_t four)
 	return memcmp(a, &b, sizeof(b)) == 0;
 }
 
-/* "192.0.2.7/24" */
+/* Parse "192.0.2.7/24". */
 static int parse_address(struct transport *t, const char *text)
 {
 	const char *slash = strchr(text, '/');
@@ -90,7 +89,7 @@ static int parse_addresses(struct transport *t, const struct transport_params *p
 	return 0;
 }
 
-/* Where frames for target <i> go. */
+/* Find the address to which frames for target <i> go. */
 static int choose_hop(struct transport *t, unsigned int i, const struct mix_target *target,
 		      char *error, size_t size)
 {
@@ -112,8 +111,7 @@ static int choose_hop(struct transport *t, unsigned int i, const struct mix_targ
 	return -EHOSTUNREACH;
 }
 
-/* --- ARP ---------------------------------------------------------------------------------------
- */
+/* --- ARP -------------------------------------------------------------------------------------- */
 
 static void send_frame(struct transport *t, const uint8_t *frame, uint32_t length)
 {
@@ -190,8 +188,7 @@ static int resolve(struct transport *t, const struct mix *mix, char *error, size
 	return 0;
 }
 
-/* --- life --------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static int transport_open_port(struct transport *t, const struct transport_params *params,
 			       char *error, size_t size)
@@ -230,7 +227,7 @@ static struct transport *transport_open(const struct transport_params *params, c
 		snprintf(error, size, "out of memory");
 		return NULL;
 	}
-	/* This thread is not the EAL's: as one of its own it has a cache of packet buffers. */
+	/* The EAL does not know this thread; registered, it has a cache of packet buffers. */
 	rte_thread_register();
 	t->flows = params->flows;
 	t->n_peers = params->mix->n_targets;
@@ -255,8 +252,7 @@ static struct transport *transport_open(const struct transport_params *params, c
 	return NULL;
 }
 
-/* --- datagrams ---------------------------------------------------------------------------------
- */
+/* --- datagrams -------------------------------------------------------------------------------- */
 
 static struct rte_mbuf *packet_of(struct transport *t, const struct transport_datagram *datagram)
 {
@@ -316,7 +312,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)((double)rte_get_timer_cycles() * 1e9 / (double)rte_get_timer_hz());
 }
 
-/* Sleep until traffic comes or the time is over; poll a port that has no event to wait for. */
+/* Sleep for <ns> or until traffic comes; poll a port that has no interrupt to wait for. */
 static void nap(const struct transport *t, uint64_t ns)
 {
 	struct timespec wait = {.tv_sec = (time_t)(ns / 1000000000),

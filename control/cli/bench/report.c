@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results of a run: as text, as JSON, and the file with the latency distribution. */
+/* Results of a run: text, JSON, and the file with the latency distribution. */
 #include "cli/bench/bench.h"
 
 #include <errno.h>
@@ -9,14 +9,17 @@
 
 #define EXIT_LOST  1
 #define EXIT_ERROR 2
-/* The generator was late by more than this part of the median: its figures include itself. */
+/*
+ * Share of the median latency. When the generator was later than this, its delay distorts the
+ * figures.
+ */
 #define LAG_TOLERATED 0.05
 
 struct sums {
 	struct ledger_counts counts;
 	struct histogram latency, lag, by_target[MIX_TARGETS];
 	uint64_t due, unsent, counted, answered_counted, unreachable;
-	double seconds; /* of sending, without warm-up */
+	double seconds; /* duration of sending, without warm-up */
 	double offered, achieved;
 };
 
@@ -56,7 +59,10 @@ static void sums_add(struct sums *sums, const struct bench_thread *thread, unsig
 	sums->unreachable += thread->unreachable;
 }
 
-/* A run that its time ended lasted that long; one that its count ended, until the last was due. */
+/*
+ * Rates of the run. A run that ended by time lasted its whole duration; a run that ended by its
+ * count lasted until its last answer.
+ */
 static void sums_rates(struct sums *sums, const struct bench_options *o,
 		       const struct bench_thread *threads, unsigned int n)
 {
@@ -84,8 +90,7 @@ static bool lag_matters(const struct sums *sums)
 		       LAG_TOLERATED * (double)histogram_value_ns(&sums->latency, 0.5);
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static double us(const struct histogram *histogram, double of)
 {
@@ -154,8 +159,7 @@ static void print_text(FILE *out, const struct bench_options *o, const struct su
 			sums->unsent, sums->due);
 }
 
-/* --- JSON --------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *notices_json(const struct ledger_counts *counts)
 {
@@ -217,8 +221,7 @@ static int print_json(FILE *out, const struct bench_options *o, const struct sum
 	return ret == 0 ? 0 : -EIO;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------
- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static int write_hgrm(const char *path, const struct histogram *latency)
 {

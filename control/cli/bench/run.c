@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run: its threads, and the line per second while they work. */
+/* A run: its threads, and a line per second while they work. */
 #include "cli/bench/bench.h"
 
 #include <errno.h>
@@ -36,10 +36,9 @@ void bench_thread_fini(struct bench_thread *thread)
 		histogram_fini(&thread->latency[i]);
 }
 
-/* --- progress ----------------------------------------------------------------------------------
- */
+/* --- progress --------------------------------------------------------------------------------- */
 
-/* Counters of running threads: each is written by its owner alone, and only ever grows. */
+/* Read a counter of a running thread, which alone writes it and only increases it. */
 static uint64_t counter_now(const uint64_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -72,7 +71,7 @@ static void progress(const struct bench_thread *threads, unsigned int n, double 
 	*last_seconds = seconds;
 }
 
-/* Joins one after the other, and says every second how far it is. */
+/* Join one thread after the other; print the progress every second. */
 static void join_all(struct bench_thread *threads, unsigned int n, bool quiet)
 {
 	struct ledger_counts last = {0};
@@ -91,8 +90,7 @@ static void join_all(struct bench_thread *threads, unsigned int n, bool quiet)
 	}
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static unsigned int start_all(struct bench_thread *threads, unsigned int n, pthread_barrier_t *gate)
 {
@@ -141,7 +139,7 @@ static int run_threads(const struct bench_options *options, struct bench_thread 
 	pthread_barrier_init(&gate, NULL, n + 1);
 	if (start_all(threads, n, &gate) < n) {
 		fprintf(stderr, "doorbell bench: no thread; give fewer --threads\n");
-		exit(EXIT_ERROR); /* the others wait at the gate */
+		exit(EXIT_ERROR); /* the other threads wait at the gate */
 	}
 	opened = open_gate(threads, n, &gate);
 	join_all(threads, n, options->quiet || !opened);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How one thread's datagrams travel: kernel sockets (udp.c), or a DPDK port (port.c, in a program
- * of its own, as the CLI links none of DPDK). A flow is a source port towards one target.
+ * The path of one thread's datagrams: kernel sockets (udp.c), or a DPDK port (port_transport.c, in
+ * a program of its own, as the CLI links no DPDK). A flow is a source port towards one target.
  */
 #ifndef BENCH_TRANSPORT_H
 #define BENCH_TRANSPORT_H
@@ -21,26 +21,27 @@ struct transport_datagram {
 
 struct transport_params {
 	const struct mix *mix;
-	uint32_t flows; /* flow f is towards target f modulo their number */
+	uint32_t flows; /* flow f belongs to target f modulo the number of targets */
 	uint32_t largest;
 	const char *device, *address, *gateway; /* of a DPDK port */
 };
 
-struct transport; /* each kind has its own */
+struct transport; /* each implementation has its own */
 
 struct transport_ops {
 	/* NULL with a sentence in <error>. */
 	struct transport *(*open)(const struct transport_params *params, char *error, size_t size);
 	void (*close)(struct transport *transport);
 	/*
-	 * Sends the first of <n>, at most a burst, in order. How many left, which is fewer when
-	 * there is no room, or -errno. Errors that came back from the network add to <unreachable>.
+	 * Send the first of <n> datagrams, at most a burst, in order. Returns how many were sent,
+	 * fewer when there is no room, or -errno. Errors that the network reported add to
+	 * <unreachable>.
 	 */
 	int (*send)(struct transport *transport, const struct transport_datagram *datagram,
 		    unsigned int n, uint64_t *unreachable);
 	/*
-	 * Receive at most a burst; waits up to <wait_ns> for the first datagram. The bytes are
-	 * good until the next call. How many, or -errno.
+	 * Receive at most a burst; wait up to <wait_ns> for the first datagram. Its bytes are valid
+	 * until the next call. Returns how many came, or -errno.
 	 */
 	int (*receive)(struct transport *transport, struct transport_datagram *datagram,
 		       unsigned int n, uint64_t wait_ns, uint64_t *unreachable);

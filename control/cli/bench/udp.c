@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SOCKET_BUFFER (4 << 20) /* asked of the kernel, which may give less */
+#define SOCKET_BUFFER (4 << 20) /* bytes asked of the kernel, which may give less */
 #define EVENTS        64
-#define ROOM          65536 /* one datagram */
+#define ROOM          65536 /* bytes; one datagram */
 #define SEND_ATTEMPTS 3
 
 struct transport {
@@ -22,11 +22,11 @@ struct transport {
 	uint32_t flows;
 	int *fd;
 	struct epoll_event ready[EVENTS];
-	int n_ready, at_ready; /* sockets that may still have something */
+	int n_ready, at_ready; /* sockets that may have more to read */
 	uint8_t *room;         /* a burst of datagrams */
 };
 
-/* Errors that say what the network or the peer thinks, not that the call was wrong. */
+/* Errors that report the state of the network or the peer, not a wrong call. */
 static bool is_unreachable(int error)
 {
 	return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
@@ -63,7 +63,7 @@ static void udp_close(struct transport *t)
 	free(t);
 }
 
-/* A socket per flow may be more than a process has by default. */
+/* Raise the limit of descriptors: a socket per flow may need more than the default. */
 static void raise_limit(void)
 {
 	struct rlimit limit;
@@ -107,7 +107,7 @@ no_memory:
 	return NULL;
 }
 
-/* The first datagrams that are of one flow. */
+/* The number of datagrams at the front that belong to one flow. */
 static unsigned int run_of(const struct transport_datagram *datagram, unsigned int n)
 {
 	unsigned int same = 1;
@@ -128,7 +128,7 @@ static int send_run(struct transport *t, const struct transport_datagram *datagr
 		message[i].msg_hdr.msg_iov = &vector[i];
 		message[i].msg_hdr.msg_iovlen = 1;
 	}
-	/* A send may report the error of an earlier datagram, and is then to be tried again. */
+	/* A send may report the error of an earlier datagram; it then has to be tried again. */
 	for (int attempt = 0; attempt < SEND_ATTEMPTS; attempt++) {
 		int sent = sendmmsg(t->fd[datagram[0].flow], message, n, 0);
 
@@ -140,7 +140,7 @@ static int send_run(struct transport *t, const struct transport_datagram *datagr
 			return -errno;
 		*unreachable += errno != EINTR;
 	}
-	return 1; /* it went nowhere, and is lost when its time is up */
+	return 1; /* counted as sent; it is lost when its time is up */
 }
 
 static int udp_send(struct transport *t, const struct transport_datagram *datagram, unsigned int n,
@@ -161,7 +161,7 @@ static int udp_send(struct transport *t, const struct transport_datagram *datagr
 	return (int)done;
 }
 
-/* Up to <n> from one socket; 0 when it has nothing, -errno. */
+/* Receive up to <n> datagrams from one socket. Returns how many, 0 when it has none, or -errno. */
 static int receive_from(struct transport *t, uint32_t flow, struct transport_datagram *datagram,
 			unsigned int n, uint64_t *unreachable)
 {
@@ -187,7 +187,10 @@ static int receive_from(struct transport *t, uint32_t flow, struct transport_dat
 	return got;
 }
 
-/* A full burst may have left some in its socket, which is then looked at again. */
+/*
+ * Receive from the ready sockets. A full burst may leave datagrams in its socket, which is then
+ * read again.
+ */
 static int receive_ready(struct transport *t, struct transport_datagram *datagram, unsigned int n,
 			 uint64_t *unreachable)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instruction sets of the CPU, and its clock. */
+/* The CPU's instruction sets and clock. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define CLOCK "/sys/devices/system/clocksource/clocksource0"
 
-/* The first CPU's flags in <text>, or NULL where /proc/cpuinfo does not have them. */
+/* The first CPU's flags in <text>, or NULL when /proc/cpuinfo has none. */
 static const char *flags(const struct doctor *d, char *text, size_t size)
 {
 	const char *line;
@@ -26,7 +26,7 @@ static bool no_flags(struct doctor *d, const char *have)
 	return have == NULL;
 }
 
-/* Write the missing ones of <want> into <text>; returns how many there are. */
+/* Write those of <want> that are missing into <text>; returns how many. */
 static unsigned int missing(const char *have, const char *const *want, char *text, size_t size)
 {
 	unsigned int n = 0;

@@ -19,7 +19,7 @@
 #define OWNER        100 /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER */
 #define SM_ACQUIRE   7   /* compute capability that has ld.acquire.sys */
 
-/* A GPU on the PCI bus, with any driver or none. */
+/* True when the PCI bus has a GPU, with any driver or none. */
 static bool has_gpu(const struct doctor *d)
 {
 	struct doctor_names names;
@@ -39,7 +39,7 @@ static bool has_gpu(const struct doctor *d)
 	return false;
 }
 
-/* The first word that looks like a version, in <version>. */
+/* Copy the first word that looks like a version into <version>. */
 static void find_version(const char *text, char *version, size_t size)
 {
 	unsigned int major, minor;
@@ -83,7 +83,7 @@ void check_gpu_driver(struct doctor *d)
 	}
 }
 
-/* Linux that can make a memory region of a dma-buf. */
+/* True when this Linux can make a memory region of a dma-buf. */
 static bool kernel_takes_dma_buf(const struct doctor *d, char *release, size_t size)
 {
 	unsigned int major = 0, minor = 0;

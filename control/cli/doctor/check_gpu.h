@@ -5,7 +5,7 @@
 #include "cli/doctor/check.h"
 #include "cli/doctor/cuda.h"
 
-/* Say what these attributes of a GPU mean for an agent. Apart from reading them, for tests. */
+/* Judge these attributes of a GPU for an agent. Separate from reading them, for tests. */
 void check_gpu_judge(struct doctor *d, unsigned int index, const struct cuda_gpu *gpu);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define CPU "/sys/devices/system/cpu"
 
-/* Without lcores there is nothing to say but this. */
+/* Report that there are no lcores, and return true, if so. */
 static bool no_lcores(struct doctor *d)
 {
 	if (d->plan.n_cpus == 0)
@@ -18,7 +18,7 @@ static bool no_lcores(struct doctor *d)
 	return d->plan.n_cpus == 0;
 }
 
-/* "1,2" of the configured CPUs for which <wanted> says so. */
+/* List the configured CPUs for which <wanted> is true: "1,2". */
 static const char *cpus_text(const struct doctor *d, const bool *wanted, char *text, size_t size)
 {
 	size_t at = 0;

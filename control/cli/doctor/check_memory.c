@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages for packets and flows, and the right to lock them. */
+/* Hugepages for packets and flows, and the right to lock memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define NODES      "/sys/devices/system/node"
 #define PAGE_2M_KB 2048
 #define SIZES_MAX  8
-#define LOCKED_MIN (64ull << 20) /* a small memory region and its queues */
+#define LOCKED_MIN (64ull << 20) /* bytes; a small memory region and its queues */
 #define PROGRAM(d) ((d)->plan.side == DOCTOR_AGENT ? "doorbell-agent" : "doorbell-lb")
 #define NO_HUGE(d) ((d)->plan.side == DOCTOR_AGENT ? "--no-hugepages" : "memory.hugepages: false")
 #define FEWER(d)   ((d)->plan.side == DOCTOR_AGENT ? "--memory-mb" : "flows or memory.mb")
@@ -22,7 +22,7 @@ struct sizes {
 	unsigned long long free_mb;
 };
 
-/* Pages of each size below <folder>. */
+/* Read the pages of each size below <folder>. */
 static void read_sizes(const struct doctor *d, const char *folder, struct sizes *s)
 {
 	struct doctor_names names;
@@ -39,8 +39,10 @@ static void read_sizes(const struct doctor *d, const char *folder, struct sizes 
 		    doctor_read_number(d, &s->total[s->n], "%s/%s/nr_hugepages", folder,
 				       names.name[i]) < 0)
 			continue;
-		/* reserved by a process that has not touched them yet; per-node counts leave them
-		 * out */
+		/*
+		 * subtract pages that a process has reserved and not touched yet; the counts per
+		 * node leave these out
+		 */
 		doctor_read_number(d, &reserved, "%s/%s/resv_hugepages", folder, names.name[i]);
 		if (s->free[s->n] < 0 || reserved < 0)
 			continue;
@@ -62,7 +64,7 @@ static const char *sizes_text(const struct sizes *s, char *text, size_t size)
 	return text;
 }
 
-/* How many 2-MiB pages there must be in all so that <need> MiB are free. */
+/* The total of 2-MiB pages that leaves <need> MiB free. */
 static long long pages_wanted(const struct sizes *s, unsigned long long need)
 {
 	long long total = 0;
@@ -109,7 +111,7 @@ void check_hugepages(struct doctor *d)
 	}
 }
 
-/* Nodes that data-plane cores or NICs are on. */
+/* True when a data-plane core or a NIC is on the node. */
 static bool node_matters(const struct doctor *d, unsigned int node)
 {
 	for (unsigned int i = 0; i < d->plan.n_cpus; i++)
@@ -187,7 +189,7 @@ void check_memory(struct doctor *d)
 	}
 }
 
-/* RDMA and vfio pin what NICs write to, and the kernel counts that. */
+/* True when NICs write to pinned memory, as with RDMA and vfio, which counts against the limit. */
 static bool locks_memory(const struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->plan.n_ports; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses and ports that the kernel must not use, and those that it must have. */
+/* Addresses and ports that the kernel must not use, and addresses that it must have. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "cli/doctor/check.h"
 
 #define ROCE_PORT  4791
-#define TABLE_MAX  (512 * 1024) /* of /proc/net/tcp, where those that listen come first */
+#define TABLE_MAX  (512 * 1024) /* bytes of /proc/net/tcp, which lists listening sockets first */
 #define TCP_LISTEN 0x0a
 
-/* The interface that has the address, or an empty text. */
+/* Find the interface that has the address; an empty text when there is none. */
 static void owner_of(const struct lb_address *address, char name[IF_NAMESIZE])
 {
 	struct ifaddrs *list = NULL;
@@ -41,7 +41,7 @@ static void owner_of(const struct lb_address *address, char name[IF_NAMESIZE])
 	freeifaddrs(list);
 }
 
-/* An address of a DPDK port must not be the kernel's, too: both would answer. */
+/* A DPDK port and the kernel must not have the same address: both would answer. */
 static void judge_address(struct doctor *d, const char *what, const struct lb_address *address)
 {
 	char text[LB_ADDRESS_TEXT], name[IF_NAMESIZE];
@@ -78,11 +78,11 @@ void check_addresses(struct doctor *d)
 		doctor_report(d, DOCTOR_OK, "none of %u is the kernel's", n);
 }
 
-static char table_text[TABLE_MAX]; /* of in_table(): large for a stack */
+static char table_text[TABLE_MAX]; /* in_table()'s buffer, too large for a stack */
 
 /*
- * Is a socket with this local port in the table? <state> 0: any. Lines are
- * "sl: address:port address:port state ...", in hexadecimal.
+ * True when the table has a socket with this local port. <state> 0: in any state. A line is "sl:
+ * address:port address:port state ...", in hexadecimal.
  */
 static bool in_table(const struct doctor *d, const char *path, unsigned int port,
 		     unsigned int state)
@@ -102,7 +102,7 @@ static bool in_table(const struct doctor *d, const char *path, unsigned int port
 	return false;
 }
 
-/* A software RNIC of the kernel on this interface, in <name>. */
+/* Find a software RNIC of the kernel on this interface; <name> gets its name. */
 static bool find_rxe(const struct doctor *d, const char *interface, char *name, size_t size)
 {
 	struct doctor_names devices;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ports' devices: there, with the right driver, with a cable. */
+/* The ports' devices: present, with the right driver, with a link. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define NOIOMMU     "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 #define MELLANOX    0x15b3
 
-/* Its folder; the text stays empty for ports that have none. */
+/* The device's folder in /sys; an empty text for ports without one. */
 static const char *folder(const struct plan_port *port, char *text, size_t size)
 {
 	text[0] = '\0';
@@ -52,14 +52,14 @@ void check_port_device(struct doctor *d)
 	doctor_each_port(d, judge_device);
 }
 
-/* Their DPDK drivers work through the kernel's, which must stay. */
+/* True for drivers that must stay bound: the DPDK driver works through the kernel's. */
 static bool is_bifurcated(const char *driver)
 {
 	return strcmp(driver, "mlx5_core") == 0 || strcmp(driver, "mlx4_core") == 0 ||
 	       strcmp(driver, "mana") == 0;
 }
 
-/* Hidden from the kernel on purpose, for DPDK to take. */
+/* True for drivers that hide a device from the kernel so that DPDK can take it. */
 static bool is_for_dpdk(const char *driver)
 {
 	return strcmp(driver, "vfio-pci") == 0 || strcmp(driver, "igb_uio") == 0 ||
@@ -112,7 +112,7 @@ void check_port_driver(struct doctor *d)
 	doctor_each_port(d, judge_port_driver);
 }
 
-/* Is there a port that vfio-pci is for? */
+/* True when a port needs vfio-pci. */
 static bool wants_vfio(const struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->plan.n_ports; i++) {
@@ -167,7 +167,7 @@ static void judge_link(struct doctor *d, const struct plan_port *port)
 		doctor_report(d, DOCTOR_NA, "%s: no kernel interface that would tell", port->name);
 		return;
 	}
-	/* not operstate, which follows it by up to a second */
+	/* not operstate, which lags behind by up to a second */
 	doctor_read_number(d, &carrier, NET "/%s/carrier", name);
 	doctor_read_number(d, &interface_flags, NET "/%s/flags", name);
 	if (!(interface_flags & IFF_UP)) {

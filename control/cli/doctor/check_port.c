@@ -14,11 +14,13 @@
 
 #define NET "/sys/class/net"
 
-/* DPDK 22.11: what af_packet tells of itself, its frames, and what it puts before each. */
+/* DPDK 22.11's af_packet: its largest MTU, its frame size, and the header before each frame. */
 #define AF_PACKET_MTU_MAX 1500
 #define AF_PACKET_FRAME   2048
 #define AF_PACKET_HEADER  52
-/* Frames above 3400 bytes do not pass AF_XDP's 4-KiB buffers; a page with XDP's headroom is full.
+/*
+ * AF_XDP's 4-KiB buffers take no frames above 3400 bytes: XDP's headroom fills the rest of the
+ * page.
  */
 #define AF_XDP_MTU_MAX   (3400 - ETHERNET_HEADERS)
 #define XDP_MTU_MAX      3500
@@ -110,14 +112,14 @@ void check_port_frames(struct doctor *d)
 	doctor_each_port(d, judge_frames);
 }
 
-/* Queues that the hardware could have; 0 when it does not tell. Only asks. */
+/* The number of queues that the hardware could have; 0 when unknown. Changes nothing. */
 static unsigned int queues_possible(const struct doctor *d, const char *interface)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ifreq request = {0};
 	int fd, ret;
 
-	if (d->root[0] != '\0') /* another machine's files */
+	if (d->root[0] != '\0') /* the files are another machine's */
 		return 0;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA devices: those that are configured, or else all there are. */
+/* RDMA devices: the configured ones, or else all. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define PORTS_MAX 8
 #define GIDS_MAX  256
 #define PKEYS_MAX 128
-/* Bytes; the kernel subtracts them from an interface's MTU for the longest RoCEv2 headers. */
+/* Bytes that the kernel subtracts from an interface's MTU, for the longest RoCEv2 headers. */
 #define KERNEL_HEADERS 96
 
 struct device {
@@ -22,7 +22,7 @@ struct device {
 
 typedef void judge(struct doctor *d, const struct device *device, const char *port);
 
-/* A fault of a device that the plan does not name may not matter. */
+/* A fault of a device that the plan does not name is only a warning. */
 static enum doctor_status bad(const struct device *device)
 {
 	return device->plan != NULL ? DOCTOR_PROBLEM : DOCTOR_WARNING;
@@ -110,7 +110,7 @@ void check_rdma_device(struct doctor *d)
 			      all.n ? text : "none here; the software RNIC needs none");
 }
 
-/* The kernel interface behind a port, or an empty text. */
+/* Find the kernel interface behind a port; an empty text when there is none. */
 static void interface_of(const struct doctor *d, const struct device *device, const char *port,
 			 char *name, size_t size)
 {
@@ -147,7 +147,7 @@ void check_rdma_port(struct doctor *d)
 	each(d, judge_port);
 }
 
-/* Has the GID at <index> the type "RoCE v2"? */
+/* True when the GID at <index> has the type "RoCE v2". */
 static bool is_v2(const struct doctor *d, const struct device *device, const char *port,
 		  unsigned int index)
 {
@@ -237,7 +237,9 @@ void check_rdma_pkey(struct doctor *d)
 	each(d, judge_pkey);
 }
 
-/* The largest RDMA MTU of a port, or 0. Asks the device where libibverbs can, else its interface.
+/*
+ * The largest RDMA MTU of a port, bytes, or 0. From the device where libibverbs is, else from the
+ * interface.
  */
 static unsigned int active_mtu(const struct doctor *d, const struct device *device,
 			       const char *port, const char *interface)

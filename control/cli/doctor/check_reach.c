@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Others that must answer: the daemon, the load balancer's port for agents, the fabric. */
+/* Peers that must answer: the daemon, the load balancer's port for agents, the fabric. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -86,7 +86,7 @@ void check_control(struct doctor *d)
 
 /* --- the load balancer's port for agents ----------------------------------------------------- */
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int try_connect(const struct addrinfo *to, int wait_ms)
 {
 	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
@@ -155,7 +155,7 @@ void check_lb_reachable(struct doctor *d)
 
 /* --- the fabric ------------------------------------------------------------------------------ */
 
-/* Can the kernel's sockets see the path that our packets take? If not, says why. */
+/* True when the kernel's sockets use the path of our packets. Otherwise reports why not. */
 static bool may_probe(struct doctor *d, const char *target, const char *route)
 {
 	const struct plan_port *port = d->plan.n_ports ? &d->plan.port[0] : NULL;
@@ -179,7 +179,7 @@ static bool may_probe(struct doctor *d, const char *target, const char *route)
 	return false;
 }
 
-/* Bytes of the ring's IP packets with all headers; an IPv4 header is 20 bytes shorter. */
+/* Size of the ring's IP packets with all headers, bytes; an IPv4 header is 20 bytes shorter. */
 static unsigned int packet_bytes(unsigned int path_mtu, const struct lb_address *to)
 {
 	return path_mtu + 80 - (to->family == 4 ? 20 : 0);

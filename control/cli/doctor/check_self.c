@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration or options that were given, and the privileges of this user. */
+/* The given configuration or options, and this user's privileges. */
 #include "cli/doctor/check.h"
 
 void check_configuration(struct doctor *d)

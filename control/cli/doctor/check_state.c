@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State file with the operators' settings of workers: can the load balancer read and write it? */
+/* The file with the operators' settings of workers: can the load balancer read and write it? */
 #include <string.h>
 
 #include "cli/doctor/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files with which agents and load balancer prove their identity, and when a certificate ends. */
+/* Files by which agents and the load balancer prove their identity, and the end of certificates. */
 #include "cli/doctor/check.h"
 #include "secure/secure.h"
 

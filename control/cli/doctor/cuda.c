@@ -15,7 +15,7 @@ enum {
 	DMA_BUF_SUPPORTED = 124,
 };
 
-/* CUresult and CUdevice are an enum and an int; 0 is success. */
+/* CUresult is an enum and CUdevice an int; 0 is success. */
 struct driver {
 	int (*init)(unsigned int flags);
 	int (*count)(int *count);

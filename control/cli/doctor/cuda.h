@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attributes of GPUs, read from the CUDA driver. The library is loaded at run time, so that the
- * CLI builds and starts without CUDA.
+ * Attributes of GPUs, read from the CUDA driver. The library is loaded at run time, so the CLI
+ * builds and starts without CUDA.
  */
 #ifndef DOCTOR_CUDA_H
 #define DOCTOR_CUDA_H
@@ -14,15 +14,15 @@
 struct cuda_gpu {
 	char name[96];
 	int major, minor;    /* compute capability */
-	int direct_rdma;     /* 1: a NIC may write to it */
+	int direct_rdma;     /* 1: a NIC may write to its memory */
 	int dma_buf;         /* 1: its memory can be exported as a dma-buf */
 	int writes_ordering; /* 0 none, 100 for the GPU itself, 200 for all GPUs */
 	int flush_options;   /* bits: 1 by the host, 2 in a stream */
 };
 
 /*
- * Fill <gpu>; returns how many there are. -ENOENT: no such library. -EIO: it does not work, with a
- * sentence in <error>.
+ * Fill <gpu>; returns the number of GPUs. -ENOENT: no such library. -EIO: the library does not
+ * work, with a sentence in <error>.
  */
 int cuda_gpus(const char *library, struct cuda_gpu gpu[CUDA_GPUS_MAX], char *error, size_t size);
 

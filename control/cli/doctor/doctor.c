@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of checks. Each runs in a child process: what crashes or hangs there, in a driver's
- * library or in the kernel behind a file, does so alone.
+ * The table of checks. Each check runs in a child process, so that a crash or a hang in a driver's
+ * library, or in the kernel behind a file, does not reach the doctor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "runtime/clock.h"
 
 #define BOTH DOCTOR_MACHINE
-/* Is about what was configured: says nothing of a machine alone. */
+/* The check needs a configuration and says nothing of a machine alone. */
 #define ONLY DOCTOR_NOT_ALONE
 #define PLAN (BOTH | ONLY)
 
@@ -68,7 +68,10 @@ const struct doctor_row doctor_rows[] = {
 
 const unsigned int doctor_n_rows = sizeof(doctor_rows) / sizeof(doctor_rows[0]);
 
-/* The child: look, write what was found, end without what exit() would do a second time. */
+/*
+ * The child's work: run the check, write the findings, and skip exit()'s handlers, which are the
+ * parent's.
+ */
 static void look(struct doctor *d, const struct doctor_row *row, int to)
 {
 	const char *bytes = (const char *)d->finding;
@@ -96,7 +99,7 @@ static uint32_t limit_ms(const struct doctor *d)
 	return d->limit_ms != 0 ? d->limit_ms : DOCTOR_LIMIT_MS;
 }
 
-/* Findings until the end of the pipe. False when the time was over first. */
+/* Read findings until the end of the pipe. False when the time was over first. */
 static bool collect(struct doctor *d, int from, size_t *size)
 {
 	uint64_t end = clock_now_ms() + limit_ms(d);
@@ -119,7 +122,10 @@ static bool collect(struct doctor *d, int from, size_t *size)
 	}
 }
 
-/* A child that hangs in the kernel cannot be killed: leave it to init after a moment. */
+/*
+ * Wait for the child a moment at most: one that hangs in the kernel cannot be killed, and is left
+ * to init.
+ */
 static int doctor_wait_child(pid_t child)
 {
 	const struct timespec moment = {.tv_nsec = 2000000};
@@ -137,7 +143,7 @@ static int doctor_wait_child(pid_t child)
 	return 0;
 }
 
-/* End every text with a zero: the child that wrote them may have broken its memory. */
+/* End every text with a zero: the child that wrote it may have corrupted its memory. */
 static void terminate(struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->n; i++) {
@@ -158,7 +164,7 @@ void doctor_run_row(struct doctor *d, const struct doctor_row *row)
 
 	d->n = 0;
 	child = pipe2(pipe_fd, O_CLOEXEC) != 0 ? -1 : fork();
-	if (child < 0) { /* descriptors, if any, go with the program */
+	if (child < 0) { /* open descriptors, if any, are closed at the program's end */
 		doctor_report(d, DOCTOR_WARNING, "cannot look: %s", strerror(errno));
 		doctor_fix(d, "raise ulimit -u and ulimit -n");
 		return;

@@ -59,7 +59,7 @@ void doctor_port_interface(const struct doctor *d, const struct plan_port *port,
 		name[0] = '\0';
 }
 
-/* Somebody listens there. A daemon that is busy lets us wait at most a moment. */
+/* True when a process listens on the socket. Does not wait for a busy daemon. */
 static bool socket_answers(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -72,13 +72,15 @@ static bool socket_answers(const char *path)
 	}
 	strcpy(address.sun_path, path);
 	ret = connect(fd, (const struct sockaddr *)&address, sizeof(address));
-	/* a full backlog: it is there, though it does not take us */
+	/* a full backlog: the daemon is there, but does not accept us now */
 	ret = ret < 0 && errno != EAGAIN ? -1 : 0;
 	close(fd);
 	return ret == 0;
 }
 
-/* An agent with our address on its command line, or any if we have none. */
+/*
+ * True when an agent runs with our address on its command line, or any agent if we have no address.
+ */
 static bool agent_runs(const struct doctor *d)
 {
 	struct doctor_names processes;

@@ -121,7 +121,7 @@ static void make_lb(struct doctor_plan *plan, const struct doctor_question *q)
 	free(config);
 }
 
-/* "10.201.0.11/24" or without the length. */
+/* Read "10.201.0.11/24"; the prefix length is optional. */
 static void take_address(struct doctor_plan *plan, const char *option, const char *text,
 			 struct lb_address *out)
 {
@@ -147,7 +147,7 @@ static void make_agent(struct doctor_plan *plan, const struct doctor_question *q
 	bool verbs = q->engine != NULL && strcmp(q->engine, "verbs") == 0;
 
 	plan->memory_mb = q->memory_mb ? q->memory_mb : AGENT_MEMORY_MB;
-	/* The engine verbs has no packets. */
+	/* The verbs engine needs no hugepages, as it has no packet buffers. */
 	plan->hugepages = !q->no_hugepages && !verbs;
 	take_address(plan, "--address", q->address, &plan->address);
 	take_address(plan, "--lb-fabric-address", q->lb_fabric_address, &plan->lb_fabric_address);

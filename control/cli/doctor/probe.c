@@ -13,10 +13,10 @@
 
 #define WAIT_MS   1000
 #define BYTES_MAX 9216
-#define ANY_PORT  4791 /* only the route is asked for */
+#define ANY_PORT  4791 /* any port: only the route is asked for */
 #define FILLING   0x5a
 
-/* Type, code, checksum, identifier, number (RFC 792, RFC 4443), and ours. */
+/* Type, code, checksum, identifier, number (RFC 792, RFC 4443), and a cookie of ours. */
 struct echo {
 	uint8_t type, code;
 	uint16_t sum, id, number;
@@ -82,7 +82,7 @@ void probe_route(const struct lb_address *to, char interface[IF_NAMESIZE])
 	close(fd);
 }
 
-/* A ping socket where the kernel gives one to everybody, else a raw one. */
+/* Open a ping socket where the kernel allows one without privileges, else a raw socket. */
 static int open_icmp(const struct lb_address *to)
 {
 	bool four = to->family == 4;
@@ -93,7 +93,7 @@ static int open_icmp(const struct lb_address *to)
 		fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (fd < 0)
 		return -errno;
-	/* never cut it, and do not believe what was learnt about the path before */
+	/* never fragment, and ignore the path MTU that the kernel learnt before */
 	mode = four ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
 	if (setsockopt(fd, four ? IPPROTO_IP : IPPROTO_IPV6,
 		       four ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &mode, sizeof(mode)) != 0) {
@@ -104,7 +104,7 @@ static int open_icmp(const struct lb_address *to)
 	return fd;
 }
 
-/* RFC 1071; the kernel makes that of ICMPv6 itself. */
+/* Checksum of RFC 1071; for ICMPv6 the kernel computes it. */
 static uint16_t sum_of(const uint8_t *bytes, size_t n)
 {
 	uint32_t sum = 0;
@@ -147,7 +147,7 @@ static int send_all(struct probe *probe, int fd, const struct lb_address *to, ui
 	return sent > 0 ? sent : -err;
 }
 
-/* Take one packet in; true when it is an answer that was missing. */
+/* Take one packet; true when it is an answer that was missing. */
 static bool probe_receive(struct probe *probe, int fd, const struct lb_address *to, uint64_t cookie)
 {
 	uint8_t bytes[BYTES_MAX];
@@ -155,7 +155,7 @@ static bool probe_receive(struct probe *probe, int fd, const struct lb_address *
 	struct echo echo;
 	size_t at = 0;
 
-	/* a raw IPv4 socket gives the IP header, too */
+	/* a raw IPv4 socket also gives the IP header */
 	if (n > 0 && to->family == 4 && bytes[0] >> 4 == 4)
 		at = (size_t)(bytes[0] & 15) * 4;
 	if (n < 0 || (size_t)n < at + sizeof(echo))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Send pings of several sizes that no router may fragment, and note which are answered. One
+ * Sends pings of several sizes that no router may fragment, and notes which are answered. One
  * packet per size from an ordinary socket; takes 1 s at most.
  */
 #ifndef DOCTOR_PROBE_H
@@ -17,18 +17,18 @@ struct probe {
 	unsigned int n;
 	struct probe_size {
 		unsigned int bytes; /* of the whole IP packet */
-		unsigned int tag;   /* the caller's */
-		bool too_long;      /* for our own interface */
+		unsigned int tag;   /* for the caller's use */
+		bool too_long;      /* longer than our own interface takes */
 		bool answered;
 	} size[PROBE_SIZES_MAX];
 };
 
 void probe_add(struct probe *probe, unsigned int bytes, unsigned int tag);
 
-/* The interface by which the kernel sends there; an empty text without a route. */
+/* Find the interface by which the kernel sends to <to>; an empty text without a route. */
 void probe_route(const struct lb_address *to, char interface[IF_NAMESIZE]);
 
-/* Send all, wait for the answers. 0, or -errno when nothing could be sent. */
+/* Send all pings and wait for the answers. Returns 0, or -errno when nothing could be sent. */
 int probe_run(struct probe *probe, const struct lb_address *to);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "cli/doctor/check.h"
 
-/* Text from files goes to terminals and into JSON: plain characters only. */
+/* Replace special characters: text from files goes to terminals and into JSON. */
 static void clean(char *text)
 {
 	for (; *text; text++)
@@ -17,7 +17,7 @@ void doctor_report(struct doctor *d, enum doctor_status status, const char *form
 	struct doctor_finding *f = &d->finding[d->n];
 	va_list ap;
 
-	if (d->n == DOCTOR_FINDINGS_MAX) /* the last says that there are more */
+	if (d->n == DOCTOR_FINDINGS_MAX) /* the last finding says that there are more */
 		f = &d->finding[DOCTOR_FINDINGS_MAX - 1];
 	else
 		d->n++;

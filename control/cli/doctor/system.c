@@ -12,7 +12,7 @@
 
 #include "cli/doctor/check.h"
 
-/* /proc may have more entries than any folder of devices. */
+/* /proc may have more entries than a folder of devices */
 #define ENTRIES_MAX 65536
 
 static int make_path(const struct doctor *d, char path[PATH_MAX], const char *format, va_list ap)
@@ -25,7 +25,7 @@ static int make_path(const struct doctor *d, char path[PATH_MAX], const char *fo
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Reads on until the text is full: /proc gives a page or less at a time. */
+/* Read until the text is full: /proc gives at most a page per read. */
 static int read_all(int fd, char *text, size_t size)
 {
 	size_t n = 0;
@@ -52,7 +52,7 @@ static int read_all(int fd, char *text, size_t size)
 
 static int read_path(const char *path, char *text, size_t size)
 {
-	/* A pipe in place of the file may have no writer: do not wait for one. */
+	/* Do not block on a named pipe in the file's place: it may have no writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), n;
 
 	text[0] = '\0';

@@ -13,7 +13,7 @@ static unsigned int query(struct ibv_device *device, unsigned int port)
 
 	if (context == NULL)
 		return 0;
-	/* IBV_MTU_256 is 1, and each next one is twice as large */
+	/* IBV_MTU_256 is 1; each further one is twice as large */
 	if (ibv_query_port(context, port, &attributes) == 0 &&
 	    attributes.active_mtu >= IBV_MTU_256 && attributes.active_mtu <= IBV_MTU_4096)
 		mtu = 128u << attributes.active_mtu;

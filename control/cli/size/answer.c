@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many workers: the fewest whose simulation keeps the limit. */
+/* The number of workers: the fewest with which the simulation keeps the limit. */
 #include "cli/size/size.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ static bool keeps_limit(const struct size_question *q, const struct size_result 
 		(double)histogram_value_ns(&result->latency, 0.99) / 1e3 <= q->p99_us);
 }
 
-/* Simulates <workers> into the answer, in place of what was there. */
+/* Simulate <workers>; the result replaces the one in <answer>. */
 static int try(const struct size_question *q, uint64_t workers, struct size_answer *answer)
 {
 	int ret;
@@ -24,13 +24,13 @@ static int try(const struct size_question *q, uint64_t workers, struct size_answ
 	return ret;
 }
 
-/* No number of workers makes a request faster than it is alone. */
+/* True when one request alone takes longer than the limit: more workers do not help. */
 static bool is_hopeless(const struct size_question *q)
 {
 	return q->p99_us != 0 && q->p99_us < q->rtt_us + size_run_us(q, 1);
 }
 
-/* Grows until the limit is kept, then halves the distance to the last that did not. */
+/* Increase the workers until the limit is kept, then bisect down to the last number that fails. */
 static int search(const struct size_question *q, struct size_answer *answer)
 {
 	uint64_t low = answer->workers_least - 1, high = answer->workers_least, step = 1;

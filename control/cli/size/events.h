@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of a simulation: a heap by time; equal times leave in the order they were added. */
+/* Events of a simulation: a heap by time; events of the same time leave in the order of adding. */
 #ifndef SIZE_EVENTS_H
 #define SIZE_EVENTS_H
 
@@ -20,9 +20,9 @@ struct events {
 };
 
 void events_fini(struct events *events);
-/* -ENOMEM. */
+/* Returns -ENOMEM on failure. */
 int events_add(struct events *events, double at_us, uint32_t kind, uint32_t subject);
-/* Takes the first. False: none is left. */
+/* Take the first event. False when there is none. */
 bool events_next(struct events *events, struct event *first);
 
 #endif

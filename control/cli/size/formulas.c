@@ -3,17 +3,17 @@
 
 #include "cli/size/size.h"
 
-/* Per frame: preamble and start 8, Ethernet 14, checksum 4, gap 12. */
+/* Bytes per frame: preamble and start 8, Ethernet 14, checksum 4, gap 12. */
 #define FRAME 38
 #define IP    20
 #define UDP   8
-/* RoCEv2, IB specification volume 1, annex A17 and chapter 9: BTH, RETH, immediate, ICRC. */
+/* Bytes. RoCEv2, IB specification volume 1, annex A17 and chapter 9: BTH, RETH, immediate, ICRC. */
 #define BTH  12
 #define RETH 16
 #define IMM  4
 #define ICRC 4
 #define AETH 4
-/* workers/ring.h */
+/* bytes; workers/ring.h */
 #define DESCRIPTOR   64
 #define REPLY_HEADER 40
 
@@ -29,7 +29,10 @@ double size_capacity(const struct size_question *q)
 
 uint64_t size_workers_least(const struct size_question *q)
 {
-	/* One that is busy all the time has a queue without end: so more than rate / capacity. */
+	/*
+	 * A worker that is busy all the time has an endless queue, so more than rate / capacity are
+	 * needed.
+	 */
 	return (uint64_t)floor(q->rate / size_capacity(q)) + 1;
 }
 
@@ -38,10 +41,9 @@ double size_load(const struct size_question *q, uint64_t workers)
 	return q->rate / ((double)workers * size_capacity(q));
 }
 
-/* --- bytes on wires ------------------------------------------------------------------------------
- */
+/* --- bytes on wires --------------------------------------------------------------------------- */
 
-/* RoCE's path MTU: the largest power of two, up to 4096, that fits beside its headers. */
+/* RoCE's path MTU: the largest power of two, up to 4096, that fits in the MTU with its headers. */
 static double path_mtu(const struct size_question *q)
 {
 	double mtu = 4096;
@@ -59,7 +61,10 @@ double size_client_bytes(const struct size_question *q, uint64_t payload)
 	return datagram + frames * (IP + FRAME);
 }
 
-/* A message of RDMA WRITE packets; <first> is what only one of them has. */
+/*
+ * Bytes on the wire of one message of RDMA WRITE packets; <first> is the headers that only one
+ * packet has.
+ */
 static double write_bytes(const struct size_question *q, double payload, double first)
 {
 	double packets = payload > 0 ? ceil(payload / path_mtu(q)) : 1;
@@ -74,7 +79,7 @@ double size_fabric_request_bytes(const struct size_question *q)
 
 double size_fabric_reply_bytes(const struct size_question *q)
 {
-	/* The other direction's requests are acknowledged among the replies. */
+	/* Acknowledgements of requests travel in the direction of the replies. */
 	return write_bytes(q, (double)q->reply_bytes + REPLY_HEADER, RETH + IMM) +
 	       write_bytes(q, 0, AETH);
 }
@@ -84,8 +89,7 @@ uint64_t size_links(const struct size_question *q, double bytes, double gbps)
 	return (uint64_t)ceil(q->rate * bytes * 8 / (gbps * 1e9 * SIZE_LINK_FILL));
 }
 
-/* --- windows -------------------------------------------------------------------------------------
- */
+/* --- windows ---------------------------------------------------------------------------------- */
 
 double size_window_rate(double outstanding_bytes, double rtt_us)
 {
@@ -102,8 +106,7 @@ double size_window_bytes(double gbps, double rtt_us)
 	return gbps * 1e9 / 8 * rtt_us / 1e6;
 }
 
-/* --- the cost of being remote --------------------------------------------------------------------
- */
+/* --- the cost of being remote ----------------------------------------------------------------- */
 
 static double wire_us(const struct size_question *q)
 {

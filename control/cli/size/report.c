@@ -12,7 +12,7 @@ static const char *const term_texts[SIZE_TERMS] = {
 	[SIZE_TERM_RUN] = "running the model",
 };
 
-/* "850 us", "12.3 ms", "4.56 s" */
+/* Format a time: "850 us", "12.3 ms", "4.56 s". */
 static const char *time_text(double us, char *buf, size_t size)
 {
 	if (us < 1000)

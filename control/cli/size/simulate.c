@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queues a request goes through, event by event: the clients' link, the load balancer's choice
- * among workers with a credit (or its queue), the fabric, the worker's ring, a batch, and back.
+ * The queues that a request goes through, event by event: the clients' link, the load balancer's
+ * choice among workers with a credit (or its queue), the fabric, the worker's ring, a batch, and
+ * back.
  *
- * A worker works as gpu-agent/loop/loop_cpu.c does: it takes what is there, at most a full batch, waits
- * for more until the batch timeout has passed since it saw the first, runs, and all replies of the
- * batch leave at its end.
+ * A worker behaves as gpu-agent/loop/loop_cpu.c does: it takes the waiting requests, at most a full
+ * batch. It waits for more until the batch timeout has passed since it saw the first, then runs.
+ * All replies of the batch leave at its end.
  */
 #include "cli/size/size.h"
 
@@ -16,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the requests, what the queues need to become as they will stay. */
+/* Share of the requests that is not counted, until the queues are in their steady state. */
 #define WARM_UP 0.1
-/* The tail: from here to there. */
+/* Percentiles between which the tail lies. */
 #define TAIL_FROM 0.985
 #define TAIL_TO   0.995
 #define NOBODY    UINT32_MAX
@@ -27,8 +28,8 @@ enum kind { AT_BALANCER, AT_WORKER, BATCH_TIMEOUT, BATCH_DONE, BACK_AT_BALANCER 
 
 struct request {
 	double due, at_balancer, chosen, at_worker, start, done, end;
-	double links;          /* time in and before links */
-	uint32_t worker, next; /* next: in a queue */
+	double links;          /* us in and before links */
+	uint32_t worker, next; /* <next>: of the queue that it is in */
 };
 
 struct queue {
@@ -40,7 +41,7 @@ struct worker {
 	struct queue waiting, batch;
 	uint32_t outstanding;
 	bool running, filling;
-	uint32_t timer; /* only the last timer that was set counts */
+	uint32_t timer; /* number of the last timer that was set; earlier ones are ignored */
 	double link_free;
 };
 
@@ -50,7 +51,7 @@ struct simulation {
 	struct request *request;
 	struct worker *worker;
 	uint64_t n_workers;
-	struct queue queue; /* without a credit, in the load balancer */
+	struct queue queue; /* requests without a credit, in the load balancer */
 	struct events events;
 	struct arrivals arrivals;
 	struct draw draw;
@@ -73,8 +74,7 @@ const char *size_term_name(enum size_term term)
 	return term_names[term];
 }
 
-/* --- small parts -------------------------------------------------------------------------------
- */
+/* --- small parts ------------------------------------------------------------------------------ */
 
 static void simulate_add_event(struct simulation *s, double at, enum kind kind, uint32_t subject)
 {
@@ -101,7 +101,10 @@ static uint32_t pop(struct simulation *s, struct queue *queue)
 	return request;
 }
 
-/* Through a link that carries one after the other: when the last bit has passed. */
+/*
+ * Send through a link that carries one message after the other. Returns when the last bit has
+ * passed.
+ */
 static double pass(struct request *request, double *free_at, double now, double takes)
 {
 	double start = now > *free_at ? now : *free_at;
@@ -111,15 +114,14 @@ static double pass(struct request *request, double *free_at, double now, double 
 	return *free_at;
 }
 
-/* --- the load balancer ---------------------------------------------------------------------------
- */
+/* --- the load balancer ------------------------------------------------------------------------ */
 
 static bool has_credit(const struct simulation *s, uint64_t i)
 {
 	return s->worker[i].outstanding < s->q->slots * s->q->lcores;
 }
 
-/* As workers/schedule/least_outstanding.c: equals take turns. */
+/* As workers/schedule/least_outstanding.c: workers with equal load take turns. */
 static uint32_t choose_least(struct simulation *s)
 {
 	uint32_t best = NOBODY;
@@ -145,7 +147,7 @@ static uint32_t choose_from(struct simulation *s, uint64_t first)
 	return NOBODY;
 }
 
-/* As workers/schedule/power_of_two.c: the lesser of two different ones that chance names. */
+/* As workers/schedule/power_of_two.c: the less loaded of two different random workers. */
 static uint32_t choose_of_two(struct simulation *s)
 {
 	uint64_t one = draw_next(&s->draw) % s->n_workers, other = one;
@@ -226,8 +228,7 @@ static void back_at_balancer(struct simulation *s, uint32_t number)
 		forward(s, pop(s, &s->queue), simulate_choose_worker(s));
 }
 
-/* --- a worker ------------------------------------------------------------------------------------
- */
+/* --- a worker --------------------------------------------------------------------------------- */
 
 static void run_batch(struct simulation *s, uint32_t worker)
 {
@@ -247,7 +248,7 @@ static void run_batch(struct simulation *s, uint32_t worker)
 	simulate_add_event(s, s->now + takes, BATCH_DONE, worker);
 }
 
-/* Takes what is there; runs when the batch is full, or need not wait. */
+/* Take the waiting requests; run when the batch is full, or when there is no batch timeout. */
 static void simulate_take_batch(struct simulation *s, uint32_t worker)
 {
 	struct worker *w = &s->worker[worker];
@@ -302,8 +303,7 @@ static void batch_done(struct simulation *s, uint32_t worker)
 	simulate_take_batch(s, worker);
 }
 
-/* --- what came of it -----------------------------------------------------------------------------
- */
+/* --- what came of it -------------------------------------------------------------------------- */
 
 static void terms_of(const struct simulation *s, const struct request *r, double *term)
 {
@@ -356,7 +356,7 @@ static void conclude(struct simulation *s)
 		   (double)histogram_value_ns(&result->latency, TAIL_TO) / 1e3, result->tail_us);
 	result->busy = s->busy_us / (s->now * (double)s->n_workers);
 	result->mean_batch = s->batches != 0 ? (double)s->batched / (double)s->batches : 0;
-	/* A queue that only grows makes the last quarter wait much longer than the first. */
+	/* When the queue only grows, the last quarter waits much longer than the first. */
 	result->unstable = size_load(s->q, s->n_workers) >= 1 ||
 			   mean_of(s, s->made - quarter, s->made) >
 				   4 * mean_of(s, s->counted_from, s->counted_from + quarter);
