@@ -6,7 +6,7 @@
 #include "server/rpc.h"
 
 struct config_query {
-	char file[1024]; /* empty: the daemon's own */
+	char file[1024]; /* empty: the file that the daemon was started with */
 };
 
 static const struct control_param query_params[] = {
