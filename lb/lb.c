@@ -101,7 +101,10 @@ static int create_conntrack(struct lcore *lc, const uint64_t seed[2])
 	return 0;
 }
 
-/* Divide this lcore's packets among services. After the ports, which set how many lcores share. */
+/*
+ * Divide this lcore's packets among services. Call it after the ports are open: they set how many
+ * lcores share a pool.
+ */
 static int create_shares(struct lcore *lc)
 {
 	const struct lb_config *config = &lc->lb->config;
@@ -387,7 +390,9 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
-	/* Replies were lost there when lcores freed each other's packets; the cause is not known.
+	/*
+	 * Replies were lost on such ports when lcores freed each other's packets; the cause is
+	 * not known.
 	 */
 	if (steered && port->queues < lb->n_lcores) {
 		LB_LOG(ERR,
@@ -499,7 +504,9 @@ struct lb *lb_create(const struct lb_config *config)
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_shares(lb->lcore[i]) < 0)
 			goto fail;
-	/* Last: they register all packet memory, also of pools that drivers have made. */
+	/*
+	 * These ports open last: they register all packet memory, also of pools that drivers made.
+	 */
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		if (config->port[i].verbs && verbs_port_open(lb, i) < 0)
 			goto fail;

@@ -101,7 +101,10 @@ static void on_hangup(evutil_socket_t signal, short what, void *context)
 	const struct service *s = context;
 	char error[512];
 
-	/* A stop goes on; a reload would also report to the supervisor that it is ready. */
+	/*
+	 * The stop continues: a reload would also tell the supervisor that the load balancer is
+	 * ready.
+	 */
 	if (lb_is_stopping(s->lb))
 		return;
 	supervisor_reloading(&supervisor);
@@ -172,7 +175,10 @@ static bool open_settings(struct lb *lb)
 	return false;
 }
 
-/* Check our certificate as agents would. False after printing an error; a warning is none. */
+/*
+ * Check our certificate as agents would. False after printing an error; a warning does not count as
+ * one.
+ */
 static bool check_tls(const char *file, const struct lb_config *config)
 {
 	char why[512];

@@ -20,7 +20,7 @@
 #define SETTLE_MS 50
 
 struct remaining {
-	bool count; /* all requests, which takes a while; else stop at the first one */
+	bool count; /* count all requests, which takes a while; else stop at the first one */
 	unsigned int waiting, in_flight;
 	bool sending; /* there are packets that no port has taken yet */
 };

@@ -51,7 +51,7 @@ void supervisor_reloading(struct supervisor *s)
 	notify_reloading(&s->notify);
 }
 
-/* Beyond stop_timeout_ms: to send notices, close ports, free memory. */
+/* The time beyond stop_timeout_ms to send notices, close ports and free memory. */
 #define STOP_MORE_MS 10000u
 
 void supervisor_stopping(struct supervisor *s, uint32_t timeout_ms)

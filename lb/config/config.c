@@ -13,7 +13,7 @@
 #include "config/config_schema.h"
 #include "packet/request.h"
 
-#define LINGER_MS     1000 /* a flow's default timeout beyond the longest time of a request */
+#define LINGER_MS     1000 /* of a default flow timeout, beyond a request's longest time */
 #define ROCE_UDP_PORT 4791
 #define UDP_IN_IPV4   28 /* bytes of headers in one datagram */
 #define UDP_IN_IPV6   48
@@ -64,7 +64,9 @@ static struct lb_address network_edge(const struct lb_port_config *port, bool la
 	return edge;
 }
 
-/* The network's own or its broadcast address: IPv4 only, and not in a /31 or /32 (RFC 3021). */
+/*
+ * True for the network's own and broadcast address: IPv4 only, and not in a /31 or /32 (RFC 3021).
+ */
 static bool is_network_edge(const struct lb_port_config *port, const struct lb_address *address)
 {
 	struct lb_address first = network_edge(port, false), last = network_edge(port, true);
@@ -138,7 +140,7 @@ static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_c
 	return check_gateway(yaml, port, i);
 }
 
-/* Devices have their name, or PCI address, in front of their arguments. */
+/* A device string is a name or PCI address, and then its arguments. */
 static bool is_same_device(const char *a, const char *b)
 {
 	size_t length = strcspn(a, ",");
@@ -369,7 +371,7 @@ static int fit_timeouts(struct config_yaml *yaml, struct lb_config *config)
 	return 0;
 }
 
-/* A service with all workers of its model has none left to step in. */
+/* A service that has all workers of its model has none left to step in as spares. */
 static int check_spares(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
 {
 	const char *key = s->spares > 0 ? "spares" : "min_workers";
@@ -428,11 +430,13 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 }
 
 #define QUEUE_USUAL 1024u
-/* Fewest places of a service that names no queue; with fewer the file is refused. */
+/*
+ * Places of the smallest queue for a service without the key; a file that leaves fewer is refused.
+ */
 #define QUEUE_LEAST 16u
 
-/* Each of <n> services' share of <packets>: a power of two, so that a service more or less rarely
- * changes the others' shares. */
+/* The share of <packets> of each of <n> services: a power of two, so that adding or removing a
+ * service rarely changes the shares of the others. */
 static uint32_t equal_share(uint32_t packets, unsigned int n)
 {
 	uint32_t share = QUEUE_USUAL;
@@ -502,7 +506,7 @@ static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
 			   "agents have certificates (tls) or a token, not both; remove one");
 }
 
-/* Of two keys for one thing the last would count; and a group alone opens nothing. */
+/* Refuse two keys for one thing, of which the last would count, and a group without its socket. */
 static int check_pairs(struct config_yaml *yaml, const struct lb_config *config)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *block, *node;
@@ -572,7 +576,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 	return rc;
 }
 
-/* Reading a named pipe or a terminal would block the control thread, which reads while it serves.
+/* Open regular files only: reading a named pipe or a terminal would block the control thread, which
+ * also reads while it serves.
  */
 static int config_open_regular(const char *path, char *error, size_t error_size)
 {
@@ -594,7 +599,7 @@ static int config_open_regular(const char *path, char *error, size_t error_size)
 
 int lb_config_load(const char *path, struct lb_config *config, char *error, size_t error_size)
 {
-	const size_t room = CONFIG_BYTES_MAX + 1; /* one more shows that the file goes on */
+	const size_t room = CONFIG_BYTES_MAX + 1; /* one byte more shows a file that is too long */
 	int rc = config_open_regular(path, error, error_size);
 	size_t length;
 	FILE *file;

@@ -106,7 +106,10 @@ struct lb_service_config {
 	 * default 0. Only for models that may run a request twice.
 	 */
 	uint8_t replay;
-	/* Zero bytes of the request that a new worker must answer first; 0, the default: none. */
+	/*
+	 * Length of the request of zero bytes that a new worker must answer first; 0, the default:
+	 * none.
+	 */
 	uint32_t probe_bytes;
 	/* Not a key: the file no longer has this service, but it still has requests or flows. */
 	bool leaving;
@@ -165,8 +168,8 @@ struct lb_config {
 	/* A worker that takes this many times the median is ejected; 0, the default: never. */
 	uint16_t eject_latency_factor;
 	uint32_t eject_ms;      /* duration of the first ejection; default 5000 */
-	uint32_t slow_start_ms; /* a new worker's weight grows for so long; 0, the default: it has
-				   all of it at once */
+	uint32_t slow_start_ms; /* a new worker's weight grows for this time; 0, the default: full
+				   weight at once */
 	uint32_t replay_mb;     /* MiB of packets kept for replays, all lcores; default 16 */
 	uint8_t ack_timeout;    /* RoCE: 4.096 us x 2^n; default 14 (67 ms) */
 	uint8_t retry_count;    /* RoCE: default 7 */

@@ -26,7 +26,7 @@ enum lb_config_effect {
 
 struct lb_config_change {
 	char key[LB_CONFIG_KEY_MAX]; /* "ports[0].mtu", "services[chat].queue", "services[chat]" */
-	/* As the file would have them; empty: no such service, or the value is not set. */
+	/* The values as a file would have them; empty: no such service, or the value is not set. */
 	char from[LB_CONFIG_VALUE_MAX], to[LB_CONFIG_VALUE_MAX];
 	enum lb_config_effect effect;
 };

@@ -47,7 +47,7 @@ static void note_replace(void *replaced, const struct lb_config_change *change)
 	*(bool *)replaced |= change->effect == LB_CONFIG_REPLACE;
 }
 
-/* True when <b> may keep <a>'s number: not when that would change which flows belong to it. */
+/* True when <b> may keep <a>'s number: no change would move flows to or from the service. */
 static bool keeps_number(const struct lb_service_config *a, const struct lb_service_config *b)
 {
 	bool replaced = false;

@@ -61,7 +61,7 @@ static int out_of_memory(struct config_yaml *yaml)
 	return -ENOMEM;
 }
 
-/* Is line <number>, from 1, indented by a tab? YAML has none there. */
+/* Is line <number>, from 1, indented by a tab? YAML allows no tabs there. */
 static bool is_tabbed(const char *text, size_t length, size_t number)
 {
 	size_t at = 0;

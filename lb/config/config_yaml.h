@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <yaml.h>
 
-#define CONFIG_FAULTS_MAX 8 /* that one run tells of */
+#define CONFIG_FAULTS_MAX 8 /* reported by one run */
 #define CONFIG_BYTES_MAX  (1u << 20)
 #define CONFIG_DEPTH_MAX  16
 #define CONFIG_PATH_MAX   160 /* "services[12].request_timeout_ms" */

@@ -18,9 +18,11 @@
 #include "runtime/clock.h"
 #include "runtime/detached.h"
 
-/* More than SETTINGS_MAX names with SETTINGS_PINS_MAX assignments take. */
+/*
+ * Bytes of the largest file; SETTINGS_MAX names with SETTINGS_PINS_MAX assignments each take less.
+ */
 #define BYTES_MAX (4u << 20)
-/* The control thread, which supervises workers, waits for the disk this long at most. */
+/* The longest time that the control thread, which supervises workers, waits for the disk. */
 #define WAIT_MS 1000
 
 struct reading {
@@ -403,8 +405,7 @@ static void write_put(struct state_write *w)
 	free(w);
 }
 
-/* True when the file may be replaced. A change that was reported as failed must not come after all.
- */
+/* True when the file may be replaced: not if the change was already reported as failed. */
 static bool begin_rename(struct state_write *w)
 {
 	pthread_mutex_lock(&w->lock);
@@ -490,8 +491,8 @@ static struct state_write *write_create(const struct state_file *f, char *text)
 }
 
 /*
- * Wait <ms> at most for its end, then give it up. True when it is over. <renaming>: it can no
- * longer be given up.
+ * Wait up to <ms> for the write to end, then give it up. True when the write is over. <renaming>:
+ * it can no longer be given up.
  */
 static bool write_await(struct state_write *w, unsigned int ms, bool *renaming)
 {

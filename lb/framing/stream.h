@@ -3,31 +3,32 @@
  * Facade of the stream framings (private to lb/): find the requests in a TCP stream, and write what
  * goes around their replies. Pure.
  *
- * A framing reads headers, and what it converts, in order. Having read that the next bytes of the
- * stream are a request's, it names them by their positions in the stream (STREAM_EXTENT) and goes
- * on behind them. The owner of the connection puts bytes of an extent at their place as they come,
- * in order or not. So payload passes through no framing and is never copied.
+ * A framing reads in order: headers, and bytes that it converts. When a header says that the next
+ * bytes of the stream belong to a request, the framing names them by their positions in the stream
+ * (STREAM_EXTENT) and continues behind them. The owner of the connection puts the bytes of an
+ * extent in their place as they arrive, in order or not. So payload passes through no framing and
+ * is never copied.
  *
  *   position            a byte's number in the stream: the client's first is 0
  *   stream->position    the next byte that read() is to be shown; the owner needs none of the bytes
  *                       before it that lie in no extent
  *   stream->requests    requests so far, valid or not; each has its number from 0 on
  *
- * What the actions about one request can be, in this order; those of other requests may stand
- * between them:
+ * One request causes one of these sequences of actions; actions of other requests may come between
+ * them:
  *
  *   BEGIN  (EXTENT | PRODUCE | SEND)*  END        a request; a CANCEL may come later
- *   BEGIN  (EXTENT | PRODUCE | SEND)*  REFUSE     it proves to be none: its bytes are dropped
- *   BEGIN  (EXTENT | PRODUCE | SEND)*  CANCEL     the client gives up half-way: the same
- *   REFUSE                                        known to be none by its header
+ *   BEGIN  (EXTENT | PRODUCE | SEND)*  REFUSE     it proves invalid: its bytes are dropped
+ *   BEGIN  (EXTENT | PRODUCE | SEND)*  CANCEL     the client gives up half-way: as above
+ *   REFUSE                                        its header shows that it is invalid
  *   SEND+                                         answered by the framing: the last has .ends
  *
  * The bytes of a request, by extents and produced, join without gap or overlap from 0 to its size.
- * Each request gets one answer, also when refused or cancelled: the owner has reply() write it.
- * Where the framing is <in_order> the owner keeps answers, and what SEND has for a request, in the
- * order of requests.
+ * Each request gets one answer, also when refused or cancelled: the owner calls reply() to write
+ * it. If the framing is <in_order>, the owner sends answers, and the bytes that SEND has for a
+ * request, in the order of requests.
  *
- * A struct stream belongs to the thread that owns the connection.
+ * A struct stream belongs to the thread that owns its connection.
  */
 #ifndef LB_STREAM_H
 #define LB_STREAM_H
@@ -40,7 +41,7 @@
 #define STREAM_ACTIONS_MIN  4          /* room that read() wants; with less it does nothing */
 #define STREAM_HEADER_MAX   24         /* bytes of a header that struct stream can keep */
 
-/* A service's limits. Given with each call, as a reload replaces it. */
+/* A service's limits. Passed with each call, because a reload replaces them. */
 struct stream_settings {
 	uint64_t max_request; /* bytes */
 };
@@ -78,7 +79,8 @@ struct stream_action {
 			const uint8_t *at; /* valid until the next call for this stream */
 			uint64_t offset;   /* of PRODUCE: in the request */
 			uint32_t length;
-			bool of_request; /* of SEND: else <request> is 0; it may go at once */
+			bool of_request; /* of SEND: false: <request> is 0, and the bytes may go at
+					    once */
 			bool ends;       /* of SEND: with it the request is answered */
 		} bytes;
 		struct {
@@ -91,7 +93,7 @@ struct stream_action {
 	};
 };
 
-/* A connection's part of a framing. Zeroed memory is a stream of which nothing has come. */
+/* A framing's state for one connection. Zeroed memory is a stream of which nothing has arrived. */
 struct stream {
 	uint64_t position;
 	uint32_t requests; /* modulo 2^32 */
@@ -112,17 +114,18 @@ struct stream_reply {
 	uint64_t tag;
 	uint32_t chunk;  /* its number in the reply, from 0 on */
 	uint32_t length; /* bytes of the chunk */
-	uint32_t taken;  /* of them, in pieces so far; 0 before the first call, then reply()'s */
+	uint32_t taken;  /* bytes of them in pieces so far; 0 before the first call, then kept by
+			    reply() */
 	uint8_t notice;  /* enum lb_notice; 0: a reply */
 	bool more;       /* chunks of this reply follow */
 };
 
-/* To be sent next: <head> bytes that the framing wrote, then <bytes> bytes of the chunk. */
+/* The next bytes to send: <head> bytes that the framing wrote, then <bytes> bytes of the chunk. */
 struct stream_piece {
 	uint32_t head;
 	uint32_t bytes;
-	/* The chunk is complete with it. A piece that is empty and does not complete its chunk says
-	 * that the client takes none now: ask again when a read() has returned. */
+	/* The piece completes its chunk. An empty piece that does not means that the client takes
+	 * nothing now: call again after the next read(). */
 	bool last;
 };
 
@@ -134,8 +137,8 @@ struct stream_framing {
 	/*
 	 * Read the <length> bytes of the stream from its position on, all of which lie in order.
 	 * Writes at most <max> actions and returns how many; with STREAM_ACTIONS_MIN of room it
-	 * stops behind one header. The owner goes on calling, with bytes from the new position on,
-	 * while some are there; the result 0 means that more bytes are needed.
+	 * stops behind one header. The owner calls again with the bytes from the new position on,
+	 * as long as there are any; the result 0 means that more bytes are needed.
 	 */
 	unsigned int (*read)(struct stream *s, const struct stream_settings *settings,
 			     const uint8_t *bytes, uint32_t length, struct stream_action *actions,
@@ -150,7 +153,7 @@ struct stream_framing {
 };
 
 /*
- * `length`: a request is its length, u32 little-endian, and then so many bytes. Its answer:
+ * `length`: a request is its length, u32 little-endian, and then that many bytes. Its answer:
  *
  *   0  4  length of what follows the status
  *   4  4  status: 0 the reply, or its last chunk; 256 a chunk, and more of this reply follow;

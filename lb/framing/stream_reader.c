@@ -15,8 +15,8 @@ const uint8_t *stream_reader_header(struct stream_reader *r, uint32_t size)
 	uint32_t take = size - s->got;
 	const uint8_t *at;
 
-	/* Behind a request that ends later than these bytes, and when closed, the position is
-	 * beyond them. */
+	/* The position is beyond these bytes when a request ends behind them, or the stream is
+	 * closed. */
 	if (s->position >= r->end || !stream_reader_has_room(r))
 		return NULL;
 	at = r->bytes + (s->position - r->start);

@@ -29,13 +29,14 @@ static inline struct stream_reader stream_reader_of(struct stream *s, const uint
 }
 
 /* The next <size> bytes of the stream, at most STREAM_HEADER_MAX, in one piece and valid until the
- * next call. NULL: not all have come, they are kept; or there is no room for actions. */
+ * next call. NULL: some have not arrived, and the others are kept; or there is no room for
+ * actions. */
 const uint8_t *stream_reader_header(struct stream_reader *r, uint32_t size);
 
-/* A request all bytes of which follow: BEGIN, EXTENT and END. */
+/* Add a request whose bytes all follow: BEGIN, EXTENT and END. */
 void stream_reader_request(struct stream_reader *r, const struct stream_begin *begin);
 
-/* No request; its <size> bytes are skipped. */
+/* Refuse an invalid request; its <size> bytes are skipped. */
 void stream_reader_refuse(struct stream_reader *r, uint64_t tag, uint64_t size,
 			  enum lb_notice notice, enum lb_drop reason);
 

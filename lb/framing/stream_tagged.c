@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `tagged` in a stream (packet/request.h): requests with ids, priorities, deadlines and cancels. A
- * header that begins right says by its length where the next one is, so that what else is wrong
- * with it costs one request. One that begins wrong costs the connection, at the first wrong byte: a
- * client that speaks something else may never send as much as a header.
+ * `tagged` in a stream (packet/request.h): requests with ids, priorities, deadlines and cancels.
+ * When a header begins right, its length tells where the next one is, so any other fault in it
+ * costs only one request. When a header begins wrong, the first wrong byte costs the connection: a
+ * client of another protocol may never send as many bytes as a header has.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ _Static_assert(LB_REQUEST_LENGTH <= STREAM_HEADER_MAX, "a part of it is kept");
 
 static void stream_tagged_close(struct stream_reader *r)
 {
-	/* It is not known where an id would be. */
+	/* The place of the id is not known. */
 	stream_reader_refuse(r, 0, 0, LB_NOTICE_MALFORMED, LB_DROP_FRAMING);
 	stream_reader_close(r);
 }

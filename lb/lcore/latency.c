@@ -16,8 +16,8 @@ const char *latency_part_name(enum latency_part part)
 }
 
 /*
- * Memory of the C library: the EAL's is sized for packets and flows, and few cache lines of a set
- * are used, so that small pages cost little.
+ * The memory is the C library's, because the EAL's is sized for packets and flows. Small pages cost
+ * little here: only few cache lines of a set are used.
  */
 struct latency *latency_create(size_t n, size_t size)
 {

@@ -99,7 +99,7 @@ static inline void latency_add(struct latency *service, struct latency *link,
 			       const struct latency_sample *s)
 {
 	uint64_t whole = s->queue_ns + s->total_ns + s->reply_ns;
-	/* to find the buckets with; no part is longer than the whole */
+	/* these find the buckets; no part is longer than the whole */
 	uint64_t total = s->total_ns, wait = s->wait_ns, run = s->run_ns;
 	unsigned int at;
 

@@ -49,7 +49,7 @@ struct neighbour {
 	struct lb_address address;   /* the worker's */
 	struct lb_address next_hop;  /* the worker itself or the gateway */
 	bool doubtful;               /* the address may have moved: ask again */
-	uint64_t doubts;             /* its links' timeouts and strangers at the last check */
+	uint64_t doubts;             /* its links' timeouts and strange packets at the last check */
 	struct neigh_claim claim;    /* another MAC address claims the address; times in ms */
 	uint32_t claim_lost;         /* the load balancer's punt_lost when the claim began */
 	uint32_t told_ms;            /* when a denied claim was last logged; 0: never */
@@ -113,7 +113,7 @@ static inline uint16_t lcore_zone(const struct lb *lb, uint16_t port, uint16_t v
 	return likely(lb->zones == NULL) ? place : lb->zones[place];
 }
 
-/* True once stopping has begun: the control thread changes nothing any more. */
+/* True once stopping has begun: the control thread makes no more changes. */
 static inline bool lb_is_winding_down(const struct lb *lb)
 {
 	return lb->stop_stage != STOP_NOT;

@@ -55,7 +55,7 @@ struct lcore {
 	uint64_t now;                            /* TSC at the start of the iteration */
 	uint32_t now_ms;
 	struct rte_mempool *packets; /* what the NIC receives into; descriptors; joined replies */
-	struct rte_mempool *control; /* ACKs, notices, ARP: never short because data is held */
+	struct rte_mempool *control; /* ACKs, notices, ARP: a pool that held data cannot exhaust */
 	struct rte_mempool
 		*cancels; /* cancel words for workers: held until they are acknowledged */
 	struct rte_mempool *indirect_pool; /* headers and trailers of messages of several packets */
@@ -71,7 +71,7 @@ struct lcore {
 	uint32_t replay_copies_least;
 	uint32_t replay_copies_shared, replay_copies_shared_max;
 	uint32_t caught_up_ms;       /* when nothing was left to receive (atomic) */
-	struct drained drained;      /* the same for the lcore's own timers, which must run on */
+	struct drained drained;      /* the same for the lcore's timers, which run on under load */
 	uint16_t n_suspect;          /* links of workers that may have gone */
 	uint8_t stop;                /* enum stop_stage; changes between iterations */
 	uint32_t cancel_budget;      /* slots that cancels may visit until the next housekeeping */
@@ -157,9 +157,9 @@ static inline void lcore_mark_active(struct lcore *lc, struct link *link)
 
 /*
  * Packets that wait for acknowledgements are bounded, so that receiving never runs out of packets.
- * A quarter of the limit is divided among the links, at least LCORE_LINKS_FEW. Of the unused part
- * of the rest each link may have a quarter. So with few links each may fill its window, and a link
- * always has its own part, however many packets of other links are not acknowledged.
+ * A quarter of the limit is divided among the links, at least LCORE_LINKS_FEW. Each link may also
+ * have a quarter of what is unused of the rest. So with few links each may fill its window, and a
+ * link always has its own part, however many packets of other links are not acknowledged.
  */
 #define LCORE_LINKS_FEW 4
 

@@ -189,7 +189,10 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	int ret;
 
 	link_unreserve(link, requester_packets(&link->requester, m->data_len));
-	/* Descriptors' memory first: a payload without a descriptor would never be served. */
+	/*
+	 * Allocate the descriptors' memory first: a payload without a descriptor would never be
+	 * served.
+	 */
 	if (link->batch == NULL)
 		link->batch = rte_pktmbuf_alloc(pool);
 	if (link->batch == NULL)
@@ -319,7 +322,7 @@ static bool link_write_cancel(struct link *link, uint32_t number, struct rte_mem
 void link_cancel(struct link *link, uint32_t number, struct rte_mempool *pool)
 {
 	link_slot_abandon(link, number);
-	/* In order: not before cancel words that are due already. */
+	/* Keep the order: cancel words that are due already go first. */
 	if (link->cancel_due.oldest == SLOT_NONE && link_write_cancel(link, number, pool))
 		return;
 	link->slot[number].cancel_due = true;
@@ -350,7 +353,7 @@ const char *link_error(const struct link *link)
 {
 	enum requester_error error = __atomic_load_n(&link->requester.error, __ATOMIC_ACQUIRE);
 
-	/* Checked first: it also ends the sending side. */
+	/* Check the responder first: its error also ends the sending side. */
 	if (__atomic_load_n(&link->responder.error, __ATOMIC_RELAXED))
 		return "the worker wrote where or what it may not";
 	if (error == REQUESTER_RETRY_EXCEEDED)

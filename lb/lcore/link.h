@@ -164,8 +164,8 @@ struct link_params {
 /* Allocate a link. NULL with errno ENOMEM. Control thread. */
 struct link *link_create(const struct link_params *params);
 /*
- * Give back the packets that the link holds and take them off the owner's counters. Only memory is
- * left. Owner only.
+ * Give back the packets that the link holds and take them off the owner's counters. The link is
+ * then only memory to free. Owner only.
  */
 void link_release(struct link *link);
 /*
@@ -186,7 +186,10 @@ static inline bool link_has_work(const struct link *link)
 	       link->requester.rate.limited;
 }
 
-/* May <packets> more be sent, with at most <max> unacknowledged? A link without any may always. */
+/*
+ * May <packets> more be sent, with at most <max> unacknowledged? A link without unacknowledged
+ * packets may always send.
+ */
 static inline bool link_room(const struct link *link, uint32_t packets, uint32_t max)
 {
 	uint32_t unacked = requester_unacked(&link->requester);
@@ -250,7 +253,7 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 /* Free the slot: the reply's last chunk came, or none will come. */
 void link_slot_free(struct link *link, uint32_t slot);
 
-/* The slot where a search of those in flight continues: <at> if it is still in flight, or the
+/* The slot where a search of the slots in flight continues: <at> if it is still in flight, or the
  * oldest. SLOT_NONE: none is in flight. */
 static inline uint32_t link_busy_from(const struct link *link, uint32_t at)
 {

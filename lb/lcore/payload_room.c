@@ -23,7 +23,9 @@ void payload_room_fini(struct payload_room *room)
 	room->map = NULL;
 }
 
-/* The first page from <at> on that is free or not, as <free> says; <pages> if there is none. */
+/*
+ * The first page from <at> on that is free, or, with <free> false, taken; <pages> if there is none.
+ */
 static uint32_t payload_room_next(const struct payload_room *room, uint32_t at, bool free)
 {
 	while (at < room->pages) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Room for large payloads in a link's memory: extents of whole pages, found by the first page. Only
- * the load balancer writes there, so it alone keeps the account, and the worker none. Pure.
+ * Room for large payloads in a link's memory: extents of whole pages, named by their first page.
+ * Only the load balancer writes there, so it alone keeps account of them. Pure.
  *
- * First fit from the bottom, in a map of a bit per page: what is free stays together at the top.
- * With requests of all sizes that end in any order 78 to 86 % of the room is in use when it is
- * full; a buddy system came to 61 to 69 % (lb_payload_room_test.c). A large request takes
- * microseconds to arrive, and the search through a thousand words less than one. Not for several
- * threads.
+ * The search is first fit from the bottom, in a map of one bit per page: free pages stay together
+ * at the top. With requests of all sizes that end in any order 78 to 86 % of the room is in use
+ * when it is full; a buddy system came to 61 to 69 % (lb_payload_room_test.c). A large request
+ * takes microseconds to arrive, the search through a thousand words takes less than one. Not
+ * thread-safe.
  */
 #ifndef LB_PAYLOAD_ROOM_H
 #define LB_PAYLOAD_ROOM_H
@@ -28,8 +28,8 @@ struct payload_room {
 int payload_room_init(struct payload_room *room, uint32_t pages);
 void payload_room_fini(struct payload_room *room);
 
-/* Takes <pages> in a row, at least 1. The first one, or PAYLOAD_ROOM_NONE: so many are not free
- * there. */
+/* Takes <pages> in a row, at least 1. Returns the first, or PAYLOAD_ROOM_NONE if too few are free
+ * in a row. */
 uint32_t payload_room_take(struct payload_room *room, uint32_t pages);
 
 /* Gives back <pages> from <first> on. */

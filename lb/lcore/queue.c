@@ -183,7 +183,7 @@ uint32_t queue_ahead(const struct queue *q, uint8_t level, uint8_t client_queue)
 	return ahead;
 }
 
-/* The next client queue with requests, from the level's turn on, around. */
+/* The next client queue with requests, round-robin from the level's turn on. */
 static uint8_t queue_next_client(const struct queue_level *level)
 {
 	uint64_t from_turn = level->busy >> level->turn << level->turn;

@@ -39,7 +39,9 @@ struct service_snapshot {
 	struct lb_service_config config[LB_SERVICES_MAX]; /* by number; see struct lb_config */
 };
 
-/* Of services being retired only the address is entered: their new flows belong to no service. */
+/*
+ * For services being retired only the address is entered: new flows to them belong to no service.
+ */
 void service_table_init(struct service_table *table, const struct lb_config *config, uint64_t seed);
 void service_snapshot_init(struct service_snapshot *snapshot, const struct lb_config *config,
 			   uint64_t seed);

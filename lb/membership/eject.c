@@ -53,8 +53,8 @@ static void eject(struct lb *lb, struct worker *w, const struct outlier_window *
 }
 
 /*
- * True when each request may go to any worker. Where flows keep to one worker, a client's bad
- * requests all fail on that one, which is not at fault then: its errors must not eject it.
+ * True when each request may go to any worker. Where a flow keeps to one worker, all bad requests
+ * of a client fail on that worker, which is not at fault: those errors must not eject it.
  */
 static bool spreads_requests(const struct lb *lb, const char *model)
 {
@@ -68,7 +68,10 @@ static bool spreads_requests(const struct lb *lb, const char *model)
 	return true;
 }
 
-/* The workers of the model that eject_judge() judges: large for a stack. Control thread. */
+/*
+ * The workers of the model that eject_judge() judges; static, because it is too large for a stack.
+ * Control thread.
+ */
 static struct {
 	struct worker *worker[WORKERS_MAX];
 	struct outlier_window window[WORKERS_MAX];

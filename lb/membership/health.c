@@ -143,7 +143,9 @@ uint32_t health_hold_ms(struct worker_doubt *doubt, uint32_t now_ms, uint32_t fi
 	return hold;
 }
 
-/* The worker's longest batch of late, ms, from its replies: --max-run-ms is not always set. */
+/*
+ * The worker's longest recent batch, ms, as its replies report it: --max-run-ms is not always set.
+ */
 static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
 {
 	uint32_t *longest = w->doubt.longest_run_ms;
@@ -216,14 +218,14 @@ static void check_silence(struct lb *lb, struct worker *w)
 	if (silent == w->doubt.silent)
 		return;
 	w->doubt.silent = silent;
-	/* A closed connection alone makes it suspect until its next heartbeat only. */
+	/* A closed connection alone makes the worker suspect only until its next heartbeat. */
 	if (w->doubt.hinted && w->state == WORKER_ACTIVE) {
 		w->doubt.until_ms = lb_now_ms(lb);
 		registry_set_state(lb, w, WORKER_SUSPECT,
 				   "its agent's connection closed; no heartbeat since");
 		return tell_lcores(lb, w, mark_suspect);
 	}
-	/* First it leaves the pick tables, then its requests are assigned again. */
+	/* The worker leaves the pick tables first; then its requests are assigned again. */
 	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
 		health_hold_ms(&w->doubt, lb_now_ms(lb), 0);
 		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", ms);
@@ -237,7 +239,7 @@ void health_hint(struct lb *lb, struct worker *w)
 	if (!may_hint(lb, w))
 		return;
 	w->doubt.hinted = true;
-	w->doubt.hinted_ms = lb_now_ms(lb) | 1; /* as heartbeats are noted */
+	w->doubt.hinted_ms = lb_now_ms(lb) | 1; /* never 0, like the time of a heartbeat */
 	check_silence(lb, w);
 }
 
@@ -336,8 +338,8 @@ static void check_slow_start(struct lb *lb, struct worker *w)
 }
 
 /*
- * True after <limit> ms of silence; or after ten times that even if its lcore still has packets to
- * receive. The clock wraps after 49 days; differences do not.
+ * True after <limit> ms of silence, or after ten times <limit> even if the lcore still has packets
+ * to receive. The clock wraps after 49 days; differences of times stay right.
  */
 static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 {
@@ -370,7 +372,7 @@ static void check_health(struct lb *lb, struct worker *w)
 			 limit);
 		return lb_worker_remove(lb, w, reason);
 	}
-	/* A closed connection and a stopped loop: its process has ended. */
+	/* The connection is closed and the loop has stopped: the agent's process has ended. */
 	if (w->doubt.hinted && health_silence_ms(lb, w) > suspect_after_ms(lb, w))
 		return lb_worker_remove(lb, w,
 					"its agent's connection closed, and its loop is silent");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operators' settings for workers. A change is made in a copy, which replaces the settings once all
- * of it succeeded: a change is made whole or not at all. Control thread.
+ * Operators' settings for workers. A change is made in a copy, which replaces the settings when
+ * every step has succeeded: a change is applied completely or not at all. Control thread.
  */
 #include "membership/operator_settings.h"
 
@@ -67,7 +67,7 @@ int lb_settings_open(struct lb *lb, char *error, size_t error_size)
 	if (ret == 0)
 		LB_LOG(INFO, "state_file=%s workers=%u", lb->state_file.path,
 		       workers_settings_count(lb->settings));
-	/* Warn at the start already, and not when the first drain is refused. */
+	/* Warn at the start, before the first drain is refused. */
 	if (ret == 0 && state_file_check(lb->state_file.path, &n, error, error_size) < 0)
 		LB_LOG(WARNING, "state_file=%s reason=\"%s\"", lb->state_file.path, error);
 	return ret;
@@ -219,11 +219,11 @@ static int assigned_pin(const struct lb *lb, const struct worker *w, unsigned in
 			 w->spec.name, w->spec.model, s->name, s->model);
 		return -EINVAL;
 	}
-	/* Where all workers serve, undoing a release is enough. */
+	/* Where all workers of the model serve, undoing the release is enough. */
 	return s->assigned_only ? ASSIGN_IN : ASSIGN_AUTO;
 }
 
-/* True when it serves, or would if active: a silent or drained worker can be released, too. */
+/* True when the worker serves, or would if active: a silent or drained one can be released, too. */
 static bool would_serve(const struct lb *lb, const struct worker *w, unsigned int service,
 			enum assign_pin pin)
 {
@@ -246,7 +246,10 @@ static int released_pin(const struct lb *lb, const struct worker *w, unsigned in
 			 s->name);
 		return -EINVAL;
 	}
-	/* An assigned worker may step in as a spare again; a spare, or one of all, stays out. */
+	/*
+	 * A worker that was assigned may step in as a spare again. A spare, or a worker of a
+	 * service that all workers serve, stays out.
+	 */
 	return pin == ASSIGN_IN && s->assigned_only ? ASSIGN_AUTO : ASSIGN_OUT;
 }
 

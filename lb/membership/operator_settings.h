@@ -23,9 +23,12 @@ struct lb;
 /* Read the file, before workers can register. */
 int lb_settings_open(struct lb *lb, char *error, size_t error_size);
 const struct worker_settings *lb_settings(const struct lb *lb);
-/* <drain>: no new requests for the worker of this name, also if it registers later. Else resume. */
+/*
+ * <drain>: the worker of this name gets no new requests, also if it registers later. False: it gets
+ * them again.
+ */
 int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size);
-/* Set its weight, 1 to WORKER_WEIGHT_MAX; 0: its agent's. */
+/* Set the worker's weight, 1 to WORKER_WEIGHT_MAX; 0: the weight that its agent registered. */
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size);
 /* Remove all settings of this name, assignments included. -ENOENT: there were none. */
@@ -34,8 +37,9 @@ int lb_settings_forget(struct lb *lb, const char *name, char *error, size_t erro
 uint64_t lb_worker_lost(const struct lb *lb, const struct worker *worker);
 
 /*
- * Assign a worker to <n> services, by their numbers, or release it: all of them or, after an error,
- * none. Kept under its name, also if it registers again. 0, or -errno with a sentence in <error>.
+ * Assign a worker to <n> services, given by number, or release it from them. An error changes none
+ * of them. The setting is kept under the worker's name and outlives a new registration. 0, or
+ * -errno with a sentence in <error>.
  */
 int lb_worker_assign(struct lb *lb, const struct worker *worker, const unsigned int *service,
 		     unsigned int n, char *error, size_t error_size);

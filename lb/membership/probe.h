@@ -11,7 +11,9 @@
 /* Send a probe on every link. False: no service of its model asks for one. */
 bool probe_start(struct lb *lb, struct worker *w);
 
-/* PROBE_BAD as soon as one link's is, PROBE_GOOD when all are, PROBE_WAITING until then. */
+/*
+ * PROBE_BAD as soon as one link's probe is bad, PROBE_GOOD when all are good, else PROBE_WAITING.
+ */
 enum probe_state probe_result(const struct lb *lb, const struct worker *w);
 
 #endif

@@ -322,7 +322,7 @@ static int registry_check_spec(const struct worker_spec *w, const struct lb_conf
 			"--heartbeat-ms",
 			config->worker_timeout_ms, w->heartbeat_ms, w->name, w->heartbeat_ms * 2);
 	if (!model_limits(config, w->model, &request, &reply))
-		return 0; /* no service uses it any more */
+		return 0; /* no service uses the worker's model any more */
 	if (narrow != NULL)
 		return registry_fail(
 			error, size, -EINVAL,
@@ -400,7 +400,9 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 	return 0;
 }
 
-/* A link whose queue pair is the RDMA device's: its number, its key, its memory for replies. */
+/*
+ * Make a link with a queue pair of the RDMA device, which gives its number and the key for replies.
+ */
 static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 				    const struct lb_registration *r, struct lb_link_info *info)
 {
@@ -455,7 +457,10 @@ static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsign
 	return owner_source_port(&lb->port[port].spread, &key, lc->queue[port], random);
 }
 
-/* The lcore only reads its table of queue pairs, except on command, so it can be read here. */
+/*
+ * The lcore changes its table of queue pairs only on command of this thread, so it can be read
+ * here.
+ */
 static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
 {
 	uint32_t random;
@@ -485,7 +490,8 @@ static struct link_params link_params_of(struct lb *lb, const struct worker *w,
 		.remote = remote,
 		.slots = w->spec.slots,
 		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
-		/* A power of two is fast to check, and costs no memory, as there is none behind it.
+		/* A power of two is fast to check. It costs no memory, because these addresses have
+		 * none behind them.
 		 */
 		.reply_stride = rte_align32pow2(sizeof(struct ring_reply) + w->spec.max_reply),
 		.path =
@@ -636,7 +642,7 @@ void lb_worker_ready(struct lb *lb, struct worker *w)
 void lb_worker_drain(struct lb *lb, struct worker *w)
 {
 	w->leaving = true;
-	/* also for a worker that an operator drained before: its agent waits for the event */
+	/* also if an operator has drained the worker before: its agent waits for the event */
 	registry_set_state(lb, w, WORKER_DRAINING, "asked to drain");
 }
 
@@ -690,7 +696,8 @@ void lb_worker_remove(struct lb *lb, struct worker *w, const char *reason)
 {
 	uint16_t number = w->number;
 
-	/* First it leaves the pick tables, then the lcores drop its links, then its place is free.
+	/* The worker leaves the pick tables first; then the lcores drop its links; then its place
+	 * is free.
 	 */
 	registry_set_state(lb, w, WORKER_GONE, reason);
 	drop_links(lb, w);

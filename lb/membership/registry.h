@@ -57,14 +57,16 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 const struct lb_address *lb_worker_address(const struct lb *lb, const struct worker *worker);
 /* The agent's queue pairs can receive; the worker turns active when its first heartbeat comes. */
 void lb_worker_ready(struct lb *lb, struct worker *worker);
-/* The agent is about to end: no new requests. The event fires when nothing is outstanding. */
+/*
+ * The agent is about to end: send it no new requests. The event fires when nothing is outstanding.
+ */
 void lb_worker_drain(struct lb *lb, struct worker *worker);
 /* True once a draining worker has answered everything. */
 bool lb_worker_drained(struct lb *lb, const struct worker *worker);
 /*
- * The connection to its agent is lost: it was <closed>, or nothing came for too long. A worker that
- * serves stays as long as its loop's heartbeats come; one that was joining, drained or leaving is
- * removed.
+ * The connection to the worker's agent is lost: the agent <closed> it, or was silent for too long.
+ * A serving worker stays as long as its loop's heartbeats come; a joining, drained or leaving
+ * worker is removed.
  */
 void lb_worker_control_lost(struct lb *lb, struct worker *worker, bool closed);
 /* The agent is connected again. */

@@ -10,17 +10,17 @@
 #include "runtime/neigh.h"
 #include "walk/forward.h"
 
-/* Between requests for an address: the interval doubles from the first to the second, ms. */
+/* ms between requests for an address: the interval doubles from the first value to the second. */
 #define ASK_FIRST_MS 50
 #define ASK_AGAIN_MS 500
-/* Denied claims of a worker's address are logged once in this time, and always counted. */
+/* ms; denied claims of a worker's address are logged once in this time, and always counted. */
 #define TELL_AGAIN_MS 10000
-/* Between looks at the ports' link state, which some drivers read over a slow bus. */
+/* ms between reads of the ports' link state, which some drivers fetch over a slow bus. */
 #define CABLES_MS 100
 
 static bool in_prefix(const struct lb_address *a, const struct lb_address *net, uint8_t prefix)
 {
-	/* An IPv4 address follows the 96 bits of the mapped form's prefix. */
+	/* In the mapped form, an IPv4 address follows a prefix of 96 bits. */
 	unsigned int bits = net->family == 4 ? 96u + prefix : prefix;
 
 	if (a->family != net->family)
@@ -70,7 +70,8 @@ void resolve_stop(struct lb *lb, uint16_t worker)
 	lb->neighbour[worker].used = false;
 }
 
-/* A packet to send, or NULL when memory or room is short: all that is sent here is repeated. */
+/* Allocate a packet to send. NULL when memory or room is short: all that is sent here is sent
+ * again. */
 static struct rte_mbuf *packet_for(struct lcore *lc, uint16_t port)
 {
 	return txq_room(&lc->tx[port]) == 0 ? NULL : rte_pktmbuf_alloc(lc->control);
@@ -82,7 +83,10 @@ static void send_on(struct lcore *lc, uint16_t port, struct rte_mbuf *m, uint32_
 	txq_push(&lc->tx[port], m);
 }
 
-/* Ask the segment for the IP address, or <known>, if not NULL, whether it still has it. */
+/*
+ * Ask the whole segment for the IP address, or, if <known> is not NULL, ask only that MAC address
+ * whether it still has the IP address.
+ */
 static void resolve_send_question(struct lcore *lc, const struct neighbour *n, const uint8_t *known)
 {
 	const struct in6_addr *own = &lc->lb->config.port[n->port].address.addr;
@@ -133,7 +137,7 @@ static void resolve_set_link_mac(void *lcore, void *argument)
 	if (link == NULL)
 		return;
 	roce_path_set_mac(&link->path, move->mac);
-	/* The acknowledgement of the first heartbeat may have waited for it. */
+	/* The acknowledgement of the first heartbeat may have waited for the MAC address. */
 	lcore_mark_dirty(lc, link);
 	forward_flush(lc);
 }

@@ -8,7 +8,10 @@
 #include "lcore/lcore.h"
 #include "membership/registry.h"
 
-/* Of the update that is being made: large for a stack. Control thread. */
+/*
+ * The services' demands during an update; static, because it is too large for a stack. Control
+ * thread.
+ */
 static struct assign_want wanted[LB_SERVICES_MAX];
 
 /* Compute the workers of each service of <config>; service_workers_table() uses the result. */

@@ -12,7 +12,10 @@
 struct lb;
 struct worker;
 
-/* True when the worker gets the service's requests: it is active, and assigned if need be. */
+/*
+ * True when the worker gets the service's requests: it is active, and assigned where the service
+ * asks for that.
+ */
 bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service);
 /* The number of workers that serve it; <spares>, if not NULL: how many of them are spares. */
 unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares);

@@ -231,7 +231,7 @@ static void capture_detach(struct lb *lb, struct capture *c)
 		if (c->tap[i].out != NULL)
 			rte_eth_remove_tx_callback(c->port->id, c->tap[i].queue, c->tap[i].out);
 	}
-	/* Wait until each lcore has begun another poll: then none runs a callback, or will. */
+	/* Wait until each lcore has begun another poll: from then on no lcore runs a callback. */
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
 	for (unsigned int i = 0; i < c->n_taps; i++) {
 		rte_free((void *)(uintptr_t)c->tap[i].in);
@@ -317,8 +317,8 @@ int lb_capture_begin(struct lb *lb, uint32_t id, int fd)
 		capture_end(lb, c, CAPTURE_DISCONNECTED);
 		return ret;
 	}
-	/* Log which process sees clients' data. Its id comes before the text that it chose, which
-	 * could imitate one. */
+	/* Log which process sees clients' data. The process id precedes the text that the process
+	 * chose, because that text could imitate an id. */
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	c->reader = peer.pid;
 	LB_LOG(NOTICE, "event=capture_started port=%s pid=%d uid=%d file=\"%s\" filter=\"%s\"",

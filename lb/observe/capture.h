@@ -2,8 +2,8 @@
 /*
  * Capture: copies of the packets that a port receives and sends, written as a pcapng file to the
  * requester's socket. One at a time. Off, it costs nothing; on, an lcore copies the packets that
- * match the filter into a ring of fixed size. Packets that do not fit are counted and missing in
- * the file only.
+ * match the filter into a ring of fixed size. Packets that do not fit are counted; only the file
+ * lacks them.
  */
 #ifndef LB_CAPTURE_H
 #define LB_CAPTURE_H

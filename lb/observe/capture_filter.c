@@ -10,7 +10,7 @@
 #include <pcap/pcap.h>
 #include <rte_common.h>
 
-/* More than any useful expression takes; its text fits a line of the control protocol. */
+/* More than any useful expression takes; a program's text fits a line of the control protocol. */
 #define INSTRUCTIONS_MAX 1024
 
 struct capture_filter {
@@ -45,7 +45,7 @@ static const char *read_instruction(const char *at, char end, struct bpf_insn *o
 	return at;
 }
 
-/* NULL, or what is wrong with it. */
+/* Read the program's text. NULL, or a sentence that says what is wrong with it. */
 static const char *read_program(const char *at, struct capture_filter *filter)
 {
 	uint64_t n;
@@ -189,7 +189,7 @@ static bool reads_what_it_wrote(const struct capture_filter *filter)
 	return true;
 }
 
-/* NULL, or why it must not run. */
+/* Check the program. NULL, or the reason why it must not run. */
 static const char *check_program(const struct capture_filter *filter)
 {
 	if (!can_be_run(filter))

@@ -86,8 +86,8 @@ static void tap_take_burst(struct capture_tap *tap, struct rte_mbuf **packet, un
 			continue;
 		}
 		if (ns == 0)
-			ns = clock_wall_ns(); /* not the TSC: DPDK knows its rate to some per mille
-						 only */
+			ns = clock_wall_ns(); /* not the TSC: DPDK knows its rate only to a few per
+						 mille */
 		if (!tap_take(tap, packet[i], tsc, ns, direction))
 			tap_count(&tap->dropped);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies packets for a capture: on one lcore's queue of a port, each way (private to lb/). It uses
- * DPDK's callbacks, so a queue that is not captured pays nothing.
+ * Copies the packets that one lcore receives and sends through its queue of a port, for a capture
+ * (private to lb/). It uses DPDK's callbacks, so a queue that is not captured pays nothing.
  */
 #ifndef CAPTURE_TAP_H
 #define CAPTURE_TAP_H

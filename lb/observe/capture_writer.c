@@ -17,9 +17,9 @@
 
 #define BUFFER     (256u << 10)
 #define PACKET_MAX (UINT16_MAX + PCAPNG_PACKET_OVERHEAD)
-#define PAUSE_US   1000 /* between looks at empty rings */
+#define PAUSE_US   1000 /* between checks of empty rings */
 #define POLL_MS    20
-#define STUCK_MS   10000 /* give up on a reader that takes nothing for so long after the end */
+#define STUCK_MS   10000 /* after the end, give up on a reader that takes nothing for this time */
 #define NICE       10
 /* Younger packets wait: another lcore may still publish an older one. */
 #define HOLD_BACK_MS 2
@@ -84,7 +84,8 @@ static struct capture_tap *oldest_tap(struct capture_writer *w, uint64_t until)
 static void write_packet(struct capture_writer *w, const struct capture_packet *packet)
 {
 	if (w->failed || w->full)
-		return; /* the ring only has to be emptied until the control thread ends it */
+		return; /* from now on the rings are only emptied, until the control thread ends the
+			   capture */
 	if (BUFFER - w->n < PACKET_MAX)
 		writer_flush(w);
 	w->n += pcapng_packet(w->buf + w->n, BUFFER - w->n, packet);
@@ -128,7 +129,7 @@ static void *writer_run(void *argument)
 	const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
 	bool last;
 
-	/* This thread's only: all others that want the CPU go first. */
+	/* This changes only this thread: all other threads that want the CPU go first. */
 	setpriority(PRIO_PROCESS, 0, NICE);
 	w->start_ns = clock_wall_ns();
 	w->n = pcapng_section(w->buf, BUFFER, "doorbell-lb " DOORBELL_VERSION);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The thread that writes a capture from the lcores' rings to a socket, in the order of time
- * (private to lb/). The socket's reader may be arbitrarily slow. All calls are the control
- * thread's, and none waits for the socket.
+ * (private to lb/). The socket's reader may be arbitrarily slow. The control thread makes all
+ * calls, and none waits for the socket.
  */
 #ifndef CAPTURE_WRITER_H
 #define CAPTURE_WRITER_H
@@ -15,7 +15,7 @@
 #include "observe/pcapng.h"
 
 struct capture_writer {
-	/* set before the start, and not changed until the thread was joined */
+	/* set before the start, and not changed until the thread is joined */
 	int fd; /* the thread closes it */
 	struct capture_tap *tap;
 	unsigned int n_taps;
@@ -40,7 +40,7 @@ struct capture_writer {
 int capture_writer_start(struct capture_writer *w);
 /* The lcores have stopped: let the thread write what is in the rings, then the statistics. */
 void capture_writer_end(struct capture_writer *w);
-/* End the thread now, without what is not written yet. */
+/* End the thread now; packets that are not written yet are lost. */
 void capture_writer_join(struct capture_writer *w);
 
 #endif

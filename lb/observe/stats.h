@@ -22,7 +22,7 @@ unsigned int lb_lcores(const struct lb *lb);
 
 /* True when the configuration's port of this index has a link, as of about 100 ms ago. */
 bool lb_port_up(const struct lb *lb, unsigned int port);
-/* The counters of one lcore, of a service on all lcores. Each read fills all of <out>. */
+/* The counters of one lcore, and of one service on all lcores. Each read fills all of <out>. */
 void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
 /* Sum over the worker's links; zeroes when it has none. */

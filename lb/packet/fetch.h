@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prefetches of bytes that will be read soon, one cache line at a time between other work. A core
- * has few line fill buffers: all lines of a packet asked for at once would wait for them, and so
- * would the loads of the work meanwhile.
+ * has few line fill buffers: requests for all lines of a packet at once would wait for them, and
+ * the loads of the other work would wait, too.
  */
 #ifndef LB_FETCH_H
 #define LB_FETCH_H

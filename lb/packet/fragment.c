@@ -100,7 +100,7 @@ void fragment_read(const uint8_t *frame, const struct parsed *parsed, const stru
 		memcpy(&out->id, extension + 4, 4);
 }
 
-/* A folded 128-bit product: without the secret, a sender cannot choose its place. */
+/* Hash by a folded 128-bit product: a sender that lacks the secret cannot choose its place. */
 static uint64_t hash_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
@@ -116,7 +116,7 @@ static uint64_t hash_address(const struct fragment_table *t, const struct in6_ad
 	return hash_fold(word[0] ^ t->secret[0] ^ sum, word[1] ^ t->secret[1]);
 }
 
-/* An IPv6 source counts as its /64, in which it could use another address for every packet. */
+/* An IPv6 source counts as its /64: it could use another address of it for every packet. */
 static uint32_t hash_source(const struct fragment_table *t, const struct fragment *f)
 {
 	struct in6_addr net = f->src;
@@ -353,7 +353,10 @@ bool fragment_add(struct fragment_table *table, const struct fragment *f, uint32
 	table->whole = NO_DATAGRAM;
 	table->too_large = false;
 	index = datagram_find(table, s, tag, f);
-	/* One that is too large gets a place: its first fragment says which client to notify. */
+	/*
+	 * A datagram that is too large gets a place: its first fragment says which client to
+	 * notify.
+	 */
 	if (index == NO_DATAGRAM && reason != LB_DROP_NONE &&
 	    reason != LB_DROP_FRAGMENT_TOO_LARGE) {
 		drop[reason]++;

@@ -15,8 +15,8 @@ enum owner_rule {
 };
 
 /*
- * One of <n> lcores for a keyed hash, mixed once more: flow tables take their buckets from the
- * hash's own low and high bits, and would use a part of them only.
+ * One of <n> lcores for a keyed hash. The hash is mixed once more, because flow tables choose
+ * buckets by its low and high bits and would otherwise use only a part of their buckets.
  */
 static inline unsigned int owner_by_hash(uint32_t hash, unsigned int n)
 {
@@ -33,7 +33,10 @@ uint16_t owner_queue_by_rss(const struct port_rss *rss, const struct flow_key *k
 uint16_t owner_source_port(const struct port_rss *rss, const struct flow_key *to, uint16_t queue,
 			   uint32_t random);
 
-/* The Toeplitz hash that NICs spread packets by: the XOR of the key's 32 bits at each set bit. */
+/*
+ * The Toeplitz hash by which NICs spread packets: for each set bit of the input, XOR in the 32 bits
+ * of the key that begin at its position.
+ */
 uint32_t owner_toeplitz(const uint8_t *key, const uint8_t *input, unsigned int length);
 
 #endif

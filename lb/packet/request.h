@@ -18,10 +18,10 @@
  * A cancel ends the sender's request with this id if it still waits or runs; the request is then
  * answered with a notice. A cancel of a request that is over has no answer.
  *
- * Kind 4 is of streams only; a datagram's notice has a form of its own (notice.h). Where bytes 0 to
- * 4 of a stream's header are not these, nothing tells where the next one is: a notice with id 0,
- * then the connection closes. Whatever else is wrong is answered by a notice with the id, and the
- * bytes that follow the header are skipped.
+ * Kind 4 occurs only in streams; a datagram's notice has a form of its own (notice.h). If bytes 0
+ * to 4 of a stream's header are wrong, the position of the next header is unknown: the answer is a
+ * notice with id 0, and then the connection closes. Any other fault is answered by a notice with
+ * the id, and the bytes that follow the header are skipped.
  */
 #ifndef LB_REQUEST_H
 #define LB_REQUEST_H
@@ -54,7 +54,7 @@ int lb_request_parse(const uint8_t *at, uint32_t length, struct lb_request *requ
 /* Write the LB_REQUEST_LENGTH bytes in front of a reply's. */
 void lb_request_write_reply(uint8_t *at, uint64_t id, uint32_t chunk, int more);
 
-/* Could these bytes, from the header's first on, begin one of this version? */
+/* Could these bytes be the beginning of a header of this version? */
 bool lb_request_begins(const uint8_t *at, uint32_t length);
 
 /*
@@ -63,7 +63,10 @@ bool lb_request_begins(const uint8_t *at, uint32_t length);
  */
 int lb_request_parse_stream(const uint8_t *at, struct lb_request *request, uint32_t *length);
 
-/* Write LB_REQUEST_LENGTH bytes: in front of the <length> bytes of a reply; in place of a reply. */
+/*
+ * Write LB_REQUEST_LENGTH bytes: the header of a reply's <length> bytes, or a notice that takes the
+ * place of a reply.
+ */
 void lb_request_write_stream_reply(uint8_t *at, uint64_t id, uint32_t chunk, int more,
 				   uint32_t length);
 void lb_request_write_stream_notice(uint8_t *at, uint64_t id, uint8_t code);

@@ -62,7 +62,10 @@ static void add_devices(struct arguments *a, const struct lb_config *config)
 	}
 	if (!any)
 		arguments_add(a, "--no-pci");
-	/* A zero-copy memif port shares our packet memory with its peer, as a single file only. */
+	/*
+	 * A zero-copy memif port shares our packet memory with its peer, which needs it in a single
+	 * file.
+	 */
 	if (shared)
 		arguments_add(a, "--single-file-segments");
 }

@@ -20,7 +20,7 @@ struct verbs_port_lcore {
 struct verbs_port {
 	struct verbs_device device;
 	struct verbs_memory *memory;
-	uint32_t serial;                 /* of links, to recognise completions of former ones */
+	uint32_t serial; /* counts links, to recognise completions of links that are gone */
 	struct verbs_port_lcore lcore[]; /* by index */
 };
 

@@ -16,9 +16,9 @@
 bool xdp_wants(const char *device);
 
 /*
- * Write to <devargs> what to open instead of <device>: the same with our program. First takes a
- * program that a killed doorbell-lb left behind off the interface; the caller has claimed the
- * interface (port_claim), so no living one uses it. 0, or -errno with a sentence in <error>.
+ * Write to <devargs> the devargs to open instead of <device>: the same, with our XDP program. First
+ * detach a program that a killed doorbell-lb left on the interface; the caller has claimed the
+ * interface (port_claim), so no running one uses it. 0, or -errno with a sentence in <error>.
  */
 int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *error, size_t size);
 

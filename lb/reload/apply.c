@@ -15,15 +15,15 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
-/* The new queues of one lcore; after the change its old ones. */
+/* One lcore's new queues; after the change, its old ones. */
 struct lcore_queues {
 	struct queue *queue; /* by service number */
 };
 
-/* A change in progress. Arrays are by service number. */
+/* A change in progress. Arrays are indexed by service number. */
 struct change {
 	const struct lb_config *next;
-	unsigned int n; /* numbers are below this, before and afterwards */
+	unsigned int n; /* all service numbers, old and new, are below this */
 	struct service_snapshot *view;
 	struct lcore_queues *queues; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
@@ -157,7 +157,7 @@ struct call {
 	struct lcore_queues *queues;
 };
 
-/* Clear the counters and queue of a number that another service had before. */
+/* Clear the counters and the queue of a service number that another service had before. */
 static void apply_reset_service(struct lcore *lc, unsigned int service)
 {
 	struct lcore_service *s = &lc->service[service];
@@ -195,7 +195,9 @@ static void apply_on_lcore(void *lcore, void *argument)
 	waiting_share(lc);
 }
 
-/* Publish the tables of services that serve, or of those that leave. The old ones go to <a>. */
+/*
+ * Publish the pick tables of services that serve, or of those that leave. <a> keeps the old tables.
+ */
 static void apply_publish(struct lb *lb, struct change *a, bool serving)
 {
 	for (unsigned int i = 0; i < a->n; i++) {
@@ -213,8 +215,8 @@ static void change_over(struct lb *lb, struct change *a)
 	uint64_t shortest = apply_shortest_timeout(lb, a->next);
 	struct service_snapshot *old = (struct service_snapshot *)lb->services;
 
-	/* Too short costs a vain look, too long misses a timeout: keep the shorter until all lcores
-	 * have changed. */
+	/* A value that is too short costs a useless check, one that is too long misses a timeout:
+	 * keep the shorter one until all lcores have changed. */
 	__atomic_store_n(&lb->shortest_timeout, RTE_MIN(shortest, lb->shortest_timeout),
 			 __ATOMIC_RELAXED);
 	apply_publish(lb, a, true);

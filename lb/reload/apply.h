@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Applies changed services to a running load balancer (private to lb/): everything that lcores have
- * by service number is made first, then each lcore takes it over between two polls, then the old is
- * freed. Control thread.
+ * Applies changed services to a running load balancer (private to lb/): first all arrays that
+ * lcores index by service number are made, then each lcore takes them over between two polls, then
+ * the old ones are freed. Control thread.
  */
 #ifndef LB_APPLY_H
 #define LB_APPLY_H

@@ -14,7 +14,7 @@
 
 struct retire {
 	uint32_t looked_ms;
-	/* A walk over all flows, to end those of the services in <done>. */
+	/* True during a walk over all flows that ends those of the services in <done>. */
 	bool walking;
 	bool done[LB_SERVICES_MAX]; /* had nothing in flight when the walk began */
 	unsigned int lcore;
@@ -117,7 +117,7 @@ static void end_some_flows(struct lb *lb, struct retire *retire)
 
 /*
  * Free the numbers of retired services: no flow names them any more, and none could begin since
- * they were removed. Abandoned slots may still name them, and affect counters only.
+ * they were removed. Abandoned slots may still name them; that affects only counters.
  */
 static void free_numbers(struct lb *lb, struct retire *retire)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Congestion control, an algorithm per file: how the window grows, and what is left of it. Pure. */
+/* Congestion control, an algorithm per file: how the window grows, and how far it shrinks. Pure. */
 #ifndef LB_TCP_CONGESTION_H
 #define LB_TCP_CONGESTION_H
 
@@ -7,7 +7,7 @@
 
 struct tcp_congestion {
 	const char *name;
-	bool marks; /* every mark counts (RFC 8257): ECN is asked for as DCTCP has it */
+	bool marks; /* every mark counts, as in DCTCP (RFC 8257); ECN is negotiated for that */
 	void (*open)(struct tcp_connection *c);
 	/* <bytes> were acknowledged while the window was full, and nothing is being recovered. */
 	void (*acked)(const struct tcp_stack *stack, struct tcp_connection *c, uint32_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections from their SYN to their end, and what their owner asks of them. */
+/* Connections from their SYN to their end, and the calls of their owner. */
 #include "tcp/connection.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ void tcp_stack_fini(struct tcp_stack *stack)
 	stack->memory = NULL;
 }
 
-/* Bytes of <mss> that are left for payload beside the options of every segment. */
+/* Bytes of <mss> that are left for payload after the options that every segment has. */
 static uint16_t connection_payload(const struct tcp_connection *c, uint16_t mss)
 {
 	uint16_t options = c->timestamps ? TCP_TIMESTAMP : 0;
@@ -131,8 +131,8 @@ void tcp_set_mss(struct tcp_connection *c, uint16_t mss)
 }
 
 /*
- * More is offered in steps that are worth a segment (RFC 9293, 3.8.6.2.2), and at once where the
- * client may be waiting for it.
+ * Offer more in steps that are worth a segment (RFC 9293, 3.8.6.2.2), or at once if the client may
+ * be waiting for it.
  */
 void tcp_grant(struct tcp_connection *c, uint32_t bytes)
 {

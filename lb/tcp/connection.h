@@ -119,7 +119,7 @@ struct tcp_held {
 	struct tcp_range range[TCP_HOLES_MAX];
 };
 
-/* The part of a connection that exists only while something of it is under way. */
+/* The part of a connection that exists only while bytes are unacknowledged or out of order. */
 struct tcp_active {
 	struct tcp_active *next; /* of the pool */
 	struct tcp_held *held;   /* NULL: nothing is out of order */
@@ -130,14 +130,15 @@ struct tcp_active {
 	uint32_t n_sent, n_sacked;
 	uint32_t n_lost;        /* records to be sent again */
 	struct tcp_cursor lost; /* none before this one has to be sent again */
-	uint32_t lost_offset; /* of it, this much went again: it was longer than a segment now is */
+	uint32_t lost_offset;   /* bytes of it that were sent again: it is longer than a segment may
+				   be now */
 	/* RFC 8985, 6.2: of the segment sent last among those delivered */
 	uint32_t rack_us, rack_end, rack_rtt_us;
-	uint32_t highest;     /* one past the highest number delivered: reordering is seen by it */
+	uint32_t highest;     /* one past the highest number delivered: reveals reordering */
 	uint32_t dsack_round; /* a window grows at most once until this is acknowledged */
 	uint32_t tlp_end;     /* of the probe under way; see tcp_connection.tlp */
 	uint32_t prr_delivered, prr_out, prr_flight; /* bytes: RFC 9937 */
-	/* To undo a reduction that proves to have been wrong. */
+	/* Values from before a reduction, to restore them if it proves wrong. */
 	uint32_t undo_cwnd, undo_ssthresh, undo_from, undo_ts;
 	uint32_t undo_sends;    /* retransmissions that no duplicate SACK has named */
 	bool undo;              /* the undo_ fields are valid */
@@ -282,7 +283,7 @@ struct tcp_stack {
 	struct tcp_counters counters;
 };
 
-/* Makes pools of so many. Returns 0 or -ENOMEM. */
+/* Makes pools of these sizes, in objects. Returns 0 or -ENOMEM. */
 int tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
 		   uint32_t chunks, uint32_t helds);
 void tcp_stack_fini(struct tcp_stack *stack);
@@ -332,15 +333,16 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 bool tcp_due(const struct tcp_connection *c, uint32_t *ms);
 
 /*
- * Does what is due. True: the connection has ended (state CLOSED), because of time; with rst_now
- * set tcp_next() gives the reset to send.
+ * Runs the timers that are due. True: the connection has timed out (state CLOSED); if rst_now is
+ * set, tcp_next() gives the reset to send.
  */
 bool tcp_timer(struct tcp_stack *stack, struct tcp_connection *c);
 
 /* Gives memory back and zeroes <c>. */
 void tcp_release(struct tcp_stack *stack, struct tcp_connection *c);
 
-/* The reset that answers a segment to no connection (RFC 9293, 3.10.7.1); false: none, for a reset.
+/* The reset that answers a segment to no connection (RFC 9293, 3.10.7.1). False: the segment is a
+ * reset, which gets no answer.
  */
 bool tcp_reset_for(const struct tcp_header *in, struct tcp_header *out);
 

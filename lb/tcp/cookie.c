@@ -4,22 +4,25 @@
 #define COOKIE_MINUTE_MS 60000
 #define COOKIE_LOW       0xffffffu /* bits below the minutes */
 
-/* Of the timestamp's lowest bits. */
+/* The options in the timestamp's lowest bits. */
 #define COOKIE_SCALE      0x0f
 #define COOKIE_SCALE_NONE 0x0f
 #define COOKIE_SACK       0x10
 #define COOKIE_ECN        0x20
 #define COOKIE_OPTIONS    0x3f
 
-/* Strange paths, tunnels, ordinary ones, jumbo frames: the next lower one counts. */
+/*
+ * MSS values of unusual paths, tunnels, ordinary paths and jumbo frames; a client's is rounded
+ * down.
+ */
 static const uint16_t cookie_mss[] = {
 	64,   128,  256,  400, TCP_MSS_DEFAULT, 768, 1024, 1220, 1300, 1360, 1400, 1440,
 	1460, 4016, 8192, 8960};
 #define COOKIE_SIZES (sizeof(cookie_mss) / sizeof(cookie_mss[0]))
 
 /*
- * The client's number is hashed too, not added: a sum would take a later segment of the same client
- * for its first when they are a few bytes apart.
+ * The client's number is hashed too, not added: with a sum, a later segment of the same client, a
+ * few bytes on, would pass for its first.
  */
 static uint32_t cookie_low(const struct tcp_secret *secret, const struct tcp_ends *ends,
 			   uint8_t minute, uint32_t irs)

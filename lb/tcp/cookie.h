@@ -10,7 +10,7 @@
 #include "tcp/connection.h"
 #include "tcp/secret.h"
 
-#define TCP_COOKIE_MINUTES 2 /* that a cookie is good for, at least one less */
+#define TCP_COOKIE_MINUTES 2 /* a cookie is valid for at most these, and for at least one less */
 
 /* Writes the SYN-ACK for <syn>. <mss>: what the path takes; <window>: bytes granted. */
 void tcp_cookie_answer(const struct tcp_stack *stack, const struct tcp_secret *secret,

@@ -21,7 +21,7 @@ static uint32_t held_find(const struct tcp_held *held, uint32_t seq)
 	return low;
 }
 
-/* The gaps of [from, to) go to <out>. Returns where it stopped, as <out> is limited. */
+/* Writes the gaps of [from, to) to <out>. Returns where it stopped, because <out> is limited. */
 static uint32_t held_gaps(const struct tcp_held *held, uint32_t from, uint32_t to, uint32_t offset,
 			  struct tcp_received *out)
 {
@@ -55,7 +55,7 @@ static void held_note_recent(struct tcp_held *held, const struct tcp_range *grow
 	held->n_recent = n;
 }
 
-/* Adds [from, to), which touches what it touches. False: one range too many. */
+/* Adds [from, to), joined with the ranges that it touches. False: no place for another range. */
 static bool held_insert(struct tcp_held *held, uint32_t from, uint32_t to)
 {
 	uint32_t first = held_find(held, from), behind = first;
@@ -178,7 +178,7 @@ void tcp_held_write(const struct tcp_connection *c, unsigned int max, struct tcp
 	for (uint32_t i = 0; held != NULL && i < held->n_recent && h->n_sacks < max; i++) {
 		uint32_t at = held_find(held, held->recent[i] + 1);
 
-		/* In order by now, or no longer the newest of its range. */
+		/* Skip a number that is in order by now, or that no longer leads its range. */
 		if (at < held->n && !sequence_after(held->range[at].from, held->recent[i]))
 			h->sack[h->n_sacks++] = held->range[at];
 	}

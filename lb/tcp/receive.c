@@ -7,13 +7,13 @@
 #include "tcp/sent.h"
 #include "tcp/timers.h"
 
-#define RECEIVE_CHALLENGE_MS   500              /* between answers to what proves nothing */
+#define RECEIVE_CHALLENGE_MS   500              /* between answers to segments that prove nothing */
 #define RECEIVE_PAWS_MS        (24 * 86400000u) /* RFC 7323, 5.5: a timestamp this old says nothing */
 #define RECEIVE_ACK_EVERY      2                /* full segments: RFC 9293, 3.8.6.3 */
 #define RECEIVE_RTO_AFTER_LOSS 3000             /* ms, RFC 6298, 5.7: the SYN-ACK had to go again */
 
 /* Answers with an acknowledgement, not too often: the sender may have lost its place, or be an
- * attacker who is to learn nothing (RFC 5961, 7). */
+ * attacker, who must learn nothing (RFC 5961, 7). */
 static void receive_challenge(struct tcp_stack *stack, struct tcp_connection *c)
 {
 	if (stack->now_ms - c->challenge_ms < RECEIVE_CHALLENGE_MS)
@@ -23,7 +23,7 @@ static void receive_challenge(struct tcp_stack *stack, struct tcp_connection *c)
 	stack->counters.challenges++;
 }
 
-/* RFC 7323, 5.3, R1. */
+/* Refuse a segment whose timestamp is too old (RFC 7323, 5.3, R1). */
 static enum tcp_refusal receive_check_timestamp(struct tcp_stack *stack, struct tcp_connection *c,
 						const struct tcp_header *h)
 {
@@ -42,8 +42,8 @@ static enum tcp_refusal receive_check_timestamp(struct tcp_stack *stack, struct 
 }
 
 /*
- * First: is any of it what we wait for? A window of 0 takes a segment at its edge, for the sake of
- * the acknowledgement in it.
+ * First step: is any byte of the segment expected? A window of 0 takes a segment at its edge,
+ * because the acknowledgement in it counts.
  */
 static enum tcp_refusal receive_check_sequence(struct tcp_stack *stack, struct tcp_connection *c,
 					       const struct tcp_header *h)
@@ -76,7 +76,7 @@ static enum tcp_refusal receive_check_sequence(struct tcp_stack *stack, struct t
 	return TCP_REFUSAL_BEFORE;
 }
 
-/* Second and fourth, as RFC 5961, 3 and 4, have them. True: there is nothing more to it. */
+/* Second and fourth step, as RFC 5961, 3 and 4, define them. True: the segment is done with. */
 static bool receive_reset_or_syn(struct tcp_stack *stack, struct tcp_connection *c,
 				 const struct tcp_header *h, struct tcp_received *out)
 {
@@ -98,7 +98,7 @@ static bool receive_reset_or_syn(struct tcp_stack *stack, struct tcp_connection 
 	return true;
 }
 
-/* Fifth: the acknowledgement. False: it refuses the segment. */
+/* Fifth step: check the acknowledgement. False: the segment is refused for it. */
 static bool receive_check_ack(struct tcp_stack *stack, struct tcp_connection *c,
 			      const struct tcp_header *h, struct tcp_received *out)
 {
@@ -211,7 +211,7 @@ static void receive_acknowledgement(struct tcp_stack *stack, struct tcp_connecti
 	}
 }
 
-/* Eighth: the client's FIN, once everything before it is there. */
+/* Eighth step: take the client's FIN, once everything before it has arrived. */
 static void receive_fin(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_received *out)
 {
 	if (!c->fin_known || c->fin_received || c->rcv_nxt != c->fin_seq)
@@ -292,7 +292,7 @@ static void receive_payload(struct tcp_stack *stack, struct tcp_connection *c,
 	receive_fin(stack, c, out);
 }
 
-/* RFC 7323, 4.3: of the segment that covers the last acknowledgement sent. */
+/* Keep the timestamp of the segment that covers the last acknowledgement sent (RFC 7323, 4.3). */
 static void receive_note_timestamp(const struct tcp_stack *stack, struct tcp_connection *c,
 				   const struct tcp_header *h)
 {

@@ -25,7 +25,7 @@ struct recovery_ack {
 /* --- round trips --------------------------------------------------------------------------------
  */
 
-/* RFC 6298, 2; with the variance's floor of a timer's tick. */
+/* Take an RTT sample (RFC 6298, 2); the variance is at least a timer's tick. */
 static void recovery_sample(const struct tcp_stack *stack, struct tcp_connection *c, uint32_t rtt)
 {
 	uint32_t off, rto;
@@ -79,7 +79,7 @@ static bool recovery_sent_after(uint32_t time_a, uint32_t end_a, uint32_t time_b
 	return time_a == time_b ? sequence_after(end_a, end_b) : sequence_after(time_a, time_b);
 }
 
-/* RFC 8985, 6.2, steps 1 to 3. */
+/* Note that a segment was delivered (RFC 8985, 6.2, steps 1 to 3). */
 static void recovery_deliver(const struct tcp_stack *stack, struct tcp_connection *c,
 			     const struct tcp_header *h, const struct tcp_sent *s,
 			     struct recovery_ack *ack)
@@ -141,7 +141,10 @@ static void recovery_cumulative(struct tcp_stack *stack, struct tcp_connection *
 		a->lost_offset = 0;
 }
 
-/* RFC 2883, 4: below the cumulative acknowledgement, or inside the second block. */
+/*
+ * Does the first block report a duplicate? It does below the cumulative acknowledgement, or inside
+ * the second block (RFC 2883, 4).
+ */
 static bool recovery_is_dsack(const struct tcp_header *h)
 {
 	const struct tcp_range *first = &h->sack[0], *second = &h->sack[1];
@@ -221,7 +224,7 @@ static uint32_t recovery_reorder_window(const struct tcp_connection *c)
 	return window < c->srtt_us ? window : c->srtt_us;
 }
 
-/* Step 5. What was sent before the segment delivered last, and is late, is lost. */
+/* Step 5: segments that were sent before the one delivered last, and are late, are lost. */
 static void recovery_detect(const struct tcp_stack *stack, struct tcp_connection *c,
 			    struct recovery_ack *ack)
 {
@@ -235,7 +238,7 @@ static void recovery_detect(const struct tcp_stack *stack, struct tcp_connection
 		return;
 	for (; (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
 		if (s->sends == 1 && sequence_after(s->time_us, a->rack_us))
-			break; /* and so was all behind it */
+			break; /* so were all segments behind it */
 		if (s->flags & TCP_SENT_SACKED || tcp_sent_is_due(s) ||
 		    !recovery_sent_after(a->rack_us, a->rack_end, s->time_us, tcp_sent_end(s)))
 			continue;
@@ -292,7 +295,7 @@ static void recovery_enter(struct tcp_stack *stack, struct tcp_connection *c, en
 		c->reorder = 0;
 }
 
-/* Nothing was lost after all. */
+/* Undo the reduction: nothing was lost after all. */
 static void recovery_undo(struct tcp_stack *stack, struct tcp_connection *c)
 {
 	struct tcp_active *a = c->active;
@@ -315,7 +318,9 @@ static void recovery_undo(struct tcp_stack *stack, struct tcp_connection *c)
 	stack->counters.undone++;
 }
 
-/* RFC 3522: the echo is older than the first retransmission. */
+/*
+ * Was the original acknowledged? Then the echo is older than the first retransmission (RFC 3522).
+ */
 static bool recovery_was_original(const struct tcp_connection *c, const struct tcp_header *h,
 				  const struct recovery_ack *ack)
 {
@@ -325,7 +330,10 @@ static bool recovery_was_original(const struct tcp_connection *c, const struct t
 	       sequence_before(h->ts_echo, a->undo_ts);
 }
 
-/* RFC 8985, 6.2, step 4, and what a duplicate says of reductions. */
+/*
+ * Take a reported duplicate: widen the reordering window (RFC 8985, 6.2, step 4), and undo a
+ * reduction if all its retransmissions were duplicates.
+ */
 static void recovery_take_dsack(struct tcp_stack *stack, struct tcp_connection *c,
 				const struct tcp_header *h)
 {
@@ -344,7 +352,7 @@ static void recovery_take_dsack(struct tcp_stack *stack, struct tcp_connection *
 		recovery_undo(stack, c);
 }
 
-/* RFC 8985, 7.4. */
+/* Has the tail loss probe repaired a loss (RFC 8985, 7.4)? */
 static void recovery_take_probe(struct tcp_stack *stack, struct tcp_connection *c,
 				const struct recovery_ack *ack)
 {
@@ -354,12 +362,12 @@ static void recovery_take_probe(struct tcp_stack *stack, struct tcp_connection *
 		c->ssthresh = stack->settings->congestion->reduce(stack, c);
 		c->cwnd = c->ssthresh < c->cwnd ? c->ssthresh : c->cwnd;
 	} else if (c->tlp_again && ack->acked > 0) {
-		return; /* one of the two came; another acknowledgement tells */
+		return; /* the probe or the original came; a later ACK tells if both did */
 	}
 	c->tlp = false;
 }
 
-/* RFC 9937, 6.2. */
+/* Set the window for this acknowledgement of a recovery (RFC 9937, 6.2). */
 static void recovery_reduce_rate(struct tcp_connection *c, const struct recovery_ack *ack)
 {
 	struct tcp_active *a = c->active;
@@ -407,7 +415,7 @@ static void recovery_change_phase(struct tcp_stack *stack, struct tcp_connection
 	}
 }
 
-/* RFC 7661: a window that was not used has proved nothing. */
+/* Was the window full? One that was not used has proved nothing (RFC 7661). */
 static bool recovery_was_full(const struct tcp_connection *c, const struct recovery_ack *ack)
 {
 	return c->cwnd < c->ssthresh ? c->cwnd < 2 * ack->pipe : ack->pipe + c->mss > c->cwnd;
@@ -509,7 +517,7 @@ void tcp_recovery_reordered(struct tcp_stack *stack, struct tcp_connection *c)
 		recovery_reduce_rate(c, &ack);
 }
 
-/* RFC 8985, 7.2. */
+/* Start the timer of the tail loss probe, where one may be needed (RFC 8985, 7.2). */
 static void recovery_set_probe(const struct tcp_stack *stack, struct tcp_connection *c)
 {
 	const struct tcp_active *a = c->active;

@@ -6,7 +6,7 @@ static void reno_open(struct tcp_connection *c)
 {
 }
 
-/* A segment per window: <bytes> of it are a share. What is below a byte is made up by the next. */
+/* Grow by a segment per window: by the share that <bytes> are of it, rounded up to a byte. */
 static void reno_acked(const struct tcp_stack *stack, struct tcp_connection *c, uint32_t bytes)
 {
 	bytes = tcp_slow_start(c, bytes);

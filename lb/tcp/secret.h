@@ -35,7 +35,7 @@ uint64_t tcp_siphash(const uint64_t key[2], const uint64_t *word, unsigned int n
 uint32_t tcp_secret_sequence(const struct tcp_secret *secret, const struct tcp_ends *ends,
 			     uint32_t now_us);
 
-/* RFC 7323, 7.1: what our timestamps' clock is ahead of ours for this client. */
+/* The offset that timestamps to this client have from our clock (RFC 7323, 7.1). */
 uint32_t tcp_secret_timestamp(const struct tcp_secret *secret, const struct tcp_ends *ends);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tcp/sent.h"
 #include "tcp/timers.h"
 
-/* The window to offer: what is granted, but only steps that are worth a segment. */
+/* The window to offer: the granted bytes, raised only in steps that are worth a segment. */
 static uint16_t send_window(struct tcp_connection *c, uint8_t scale)
 {
 	uint32_t edge = sequence_max(c->rcv_limit, c->rcv_edge), units;
@@ -106,7 +106,7 @@ static void send_blocks(const struct tcp_connection *c, struct tcp_header *out)
 	tcp_held_write(c, out->length == 0 ? max : room < max ? room : max, out);
 }
 
-/* A segment of data, a record of which is <s>, from <offset> of it on. */
+/* Make a segment of data with record <s>, from byte <offset> of the record on. */
 static void send_data(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_sent *s,
 		      uint32_t offset, uint32_t length, struct tcp_header *out)
 {
@@ -170,7 +170,8 @@ static uint32_t send_allowed(struct tcp_stack *stack, struct tcp_connection *c)
 	return c->pipe + length <= c->cwnd || c->pipe == 0 || c->tail_now ? length : 0;
 }
 
-/* RFC 5681, 4.1; and the time is none in which the window could have grown (RFC 9438, 5.8). */
+/* Shrink the window after an idle time (RFC 5681, 4.1), which is no time of growth (RFC 9438, 5.8).
+ */
 static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection *c)
 {
 	uint32_t initial = (uint32_t)stack->settings->initial_segments * c->mss;
@@ -265,7 +266,7 @@ static bool send_acknowledgement(struct tcp_stack *stack, struct tcp_connection 
 	return true;
 }
 
-/* Something is queued that the client's window does not take: see that it opens. */
+/* Run the persist timer while bytes are queued that the client's window does not take. */
 static void send_watch_window(const struct tcp_stack *stack, struct tcp_connection *c)
 {
 	if (c->snd_nxt == c->snd_end || c->fin_sent || c->snd_una != c->snd_nxt ||

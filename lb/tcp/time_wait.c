@@ -2,7 +2,7 @@
 #include "tcp/time_wait.h"
 
 #define TIME_WAIT_CHALLENGE_MS 500
-#define TIME_WAIT_ABOVE        65537 /* what a new connection's numbers begin above the old ones */
+#define TIME_WAIT_ABOVE        65537 /* a new connection begins this far above the old one */
 
 void tcp_time_wait_enter(const struct tcp_connection *c, uint32_t now_ms, struct tcp_time_wait *out)
 {

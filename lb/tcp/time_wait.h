@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection that has ended and is remembered for a minute, so that what is left of it in the
- * network is taken for nothing else, and the client's last FIN can be acknowledged again. Pure.
+ * A connection that has ended and is remembered for a minute, so that its late segments are not
+ * taken for those of a new connection, and the client's last FIN can be acknowledged again. Pure.
  */
 #ifndef LB_TCP_TIME_WAIT_H
 #define LB_TCP_TIME_WAIT_H
@@ -29,7 +29,9 @@ enum tcp_time_wait_verdict {
 void tcp_time_wait_enter(const struct tcp_connection *c, uint32_t now_ms,
 			 struct tcp_time_wait *out);
 
-/* A segment of the client's. <out>: the answer, or for REOPEN <seq>, the lowest initial number. */
+/*
+ * Takes a segment of the client. <out>: the answer, or for REOPEN <seq>, the lowest initial number.
+ */
 enum tcp_time_wait_verdict tcp_time_wait_receive(struct tcp_time_wait *w, uint32_t now_ms,
 						 const struct tcp_header *h,
 						 struct tcp_header *out);

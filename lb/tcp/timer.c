@@ -7,7 +7,7 @@
 
 #define TIMER_BACKOFF_MAX 8
 
-/* True, as it ends; <reset>: the client may be there and is told. */
+/* End the connection. Returns true. <reset>: the client may still be there and gets a reset. */
 static bool timer_end(struct tcp_stack *stack, struct tcp_connection *c, bool reset)
 {
 	c->state = TCP_CLOSED;
@@ -69,7 +69,10 @@ static bool timer_life(struct tcp_stack *stack, struct tcp_connection *c)
 		tcp_active_tidy(stack, c);
 	}
 	if (quiet < settings->keepalive_ms || c->snd_una != c->snd_nxt) {
-		/* Something came meanwhile, or the retransmission timer sees to it. */
+		/*
+		 * A segment came meanwhile, or the retransmission timer watches over the
+		 * connection.
+		 */
 		c->timer_ms[TCP_TIMER_LIFE] =
 			stack->now_ms + (quiet < settings->keepalive_ms
 						 ? settings->keepalive_ms - quiet

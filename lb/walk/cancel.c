@@ -74,7 +74,9 @@ static bool cancel_anywhere(struct lcore *lc, const struct flow *flow, uint64_t 
 	return false;
 }
 
-/* Visits left for a service: its own may not exceed the budget left for the others. */
+/*
+ * Visits left for a service: half of the budget that would be left without its own visits so far.
+ */
 static uint32_t cancel_visits_left(struct lcore *lc, struct lcore_service *s)
 {
 	if (s->cancel_window != lc->cancel_window) {

@@ -140,8 +140,9 @@ static bool choose_has_room(struct lcore *lc, const struct pick_table *table, ui
 }
 
 /*
- * Count where the request went, and store the flow's preferred worker. One that is only saturated
- * or silent stays the preferred one: the state that it caches for the flow is worth coming back to.
+ * Count where the request went, and store the flow's preferred worker. A preferred worker that is
+ * only saturated or silent stays preferred: the state that it caches for the flow is worth
+ * returning to.
  */
 static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t preferred,
 			  const struct link *link)
@@ -177,8 +178,7 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 
 	if (likely(could && choose_has_room(lc, table, flow->service, preferred))) {
 		link = choose_claim(lc, preferred, length);
-		/* It has a credit, but its link has no room now: compare no other worker with it.
-		 */
+		/* The worker has a credit, but its link has no room: compare no other with it. */
 		if (unlikely(link == NULL))
 			other = WORKER_NONE;
 	}

@@ -31,8 +31,8 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
  */
 bool choose_waits_here(const struct lcore *lc, uint16_t service);
 /*
- * For such a service: the same as choose_worker(), but also from workers whose rings hold as much
- * as they should. NULL also when no worker would be done in time.
+ * For such a service: like choose_worker(), but also takes credits of workers whose rings hold as
+ * much as they should. NULL also when no worker would be done in time.
  */
 struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
 			 const struct rte_mbuf *m, uint64_t deadline);

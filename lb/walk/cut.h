@@ -9,7 +9,7 @@
 #include "lcore/burst.h"
 #include "lcore/lcore.h"
 
-/* Packets that are no requests are dropped, and their clients told. */
+/* Packets that are not requests are dropped, and their clients are notified. */
 void cut_burst(struct lcore *lc, struct burst *b);
 
 #endif

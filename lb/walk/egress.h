@@ -16,7 +16,7 @@ void egress_send(struct lcore *lc, struct fabric_burst *f);
  */
 bool egress_notice(struct lcore *lc, const struct flow *flow, const struct client_path *path,
 		   uint8_t code, uint64_t tag);
-/* The same to a client that has no flow; <key> is of what it sent. */
+/* The same to a client that has no flow; <key> is that of its datagram. */
 void egress_notice_stranger(struct lcore *lc, uint16_t service, const struct flow_key *key,
 			    const struct client_path *path, uint8_t code, uint64_t tag);
 

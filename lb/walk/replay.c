@@ -16,7 +16,7 @@
 
 /*
  * Half of the limit is divided among the services that replay; they share the other half. So no
- * service takes the places of another.
+ * service can take the places that belong to another.
  */
 void replay_share(struct lcore *lc)
 {
@@ -80,13 +80,15 @@ void replay_unkeep(struct lcore *lc, struct link *link, uint32_t slot, uint16_t 
 	replay_left(lc, service);
 }
 
-/* Take the payload in a packet of its own. The service's count still has it. NULL: no memory. */
+/*
+ * Take the payload in a packet of its own. The service's count still includes it. NULL: no memory.
+ */
 static struct rte_mbuf *replay_take_payload(struct lcore *lc, struct link *link, uint32_t slot)
 {
 	const struct replay_copy *copy = &link->replay_copy[slot];
 	struct rte_mbuf *m = copy->packet, *fresh;
 
-	/* The last reference: neither the window nor a port still reads it. */
+	/* This is the last reference: neither the window nor a port still reads the packet. */
 	if (rte_mbuf_refcnt_read(m) == 1) {
 		rte_pktmbuf_free(m->next);
 		m->next = NULL;

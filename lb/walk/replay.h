@@ -20,8 +20,8 @@ static inline void replay_forget(struct lcore *lc, struct link *link, uint32_t s
 		replay_unkeep(lc, link, slot, link->slot[slot].service);
 }
 /*
- * Queue the slot's request to be sent again. False: it cannot be; then its client is to be told,
- * or, when <gone> is false, its worker may still answer.
+ * Queue the slot's request to be sent again. False: it cannot be sent again. The caller then
+ * notifies its client, or, when <gone> is false, leaves it to its worker, which may still answer.
  */
 bool replay_slot(struct lcore *lc, struct link *link, uint32_t slot, bool gone);
 /* Queue the requests of suspect workers to be sent to others. */

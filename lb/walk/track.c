@@ -18,7 +18,7 @@ static struct flow *track_admit(struct lcore *lc, const struct flow_key *key, ui
 	uint16_t service = service_lookup(&lc->services->table, key);
 	struct flow *flow;
 
-	/* Our own source address: the replies would come back to us, for ever. */
+	/* The source is an address of ours: the replies would come back to us, for ever. */
 	if (lb_owns_address(lc->lb, &key->src)) {
 		*reason = LB_DROP_BAD_SOURCE;
 		return NULL;

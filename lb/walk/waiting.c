@@ -239,7 +239,10 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 		} else if (link == NULL && too_long != LB_DROP_NONE) {
 			reason = too_long;
 		} else if (link == NULL) {
-			/* Not pinned: no worker has a credit. Pinned: the workers of others may. */
+			/*
+			 * Not pinned: no worker has a credit. Pinned: other requests' workers may
+			 * have one.
+			 */
 			if (!pinned)
 				return false;
 			queue_pass(queue, place);
@@ -260,7 +263,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	return true;
 }
 
-/* Could a newcomer get in only in place of another? */
+/* Could a newcomer get in only in place of another request? */
 static bool waiting_is_full(const struct queue *queue)
 {
 	return queue->count - queue->level[QUEUE_LEVEL_REPLAY].count >= queue->size;
