@@ -202,7 +202,7 @@ static bool check_state_file(const char *file, const struct lb_config *config)
 	return false;
 }
 
-static struct lb_config start_config; /* large for a stack; lb_create() copies it */
+static struct lb_config start_config; /* too large for a stack; lb_create() copies it */
 
 int main(int argc, char **argv)
 {

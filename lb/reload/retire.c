@@ -19,7 +19,7 @@ struct retire {
 	bool done[LB_SERVICES_MAX]; /* had nothing in flight when the walk began */
 	unsigned int lcore;
 	uint32_t cursor;
-	struct lb_config next; /* large for a stack */
+	struct lb_config next; /* too large for a stack */
 };
 
 /* The services that have requests queued or in flight. */

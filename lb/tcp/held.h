@@ -12,14 +12,14 @@
 bool tcp_held_take(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t to,
 		   uint32_t offset, struct tcp_received *out);
 
-/* Nothing more will come: bytes behind the end are forgotten. */
+/* The client sends nothing more: forget bytes behind the end. */
 void tcp_held_forget(struct tcp_stack *stack, struct tcp_connection *c);
 
 /* Report [from, to) as a duplicate in the next acknowledgement. */
 void tcp_held_duplicate(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from,
 			uint32_t to);
 
-/* The SACK blocks that are due, at most <max>, into <h>. */
+/* Writes the SACK blocks that are due, at most <max>, to <h>. */
 void tcp_held_write(const struct tcp_connection *c, unsigned int max, struct tcp_header *h);
 
 /* After blocks were sent: the duplicate is reported once. */

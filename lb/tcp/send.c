@@ -17,7 +17,8 @@ static uint16_t send_window(struct tcp_connection *c, uint8_t scale)
 		edge = c->rcv_edge;
 	granted = edge - c->rcv_nxt;
 	units = granted >> scale;
-	/* Never less than was offered (RFC 7323, 2.4): rounded up where down would take some back.
+	/* Never offer less than before (RFC 7323, 2.4): round up where rounding down would take
+	 * some back.
 	 */
 	if (sequence_before(c->rcv_nxt + (units << scale), c->rcv_edge))
 		units = (granted + (1u << scale) - 1) >> scale;
@@ -42,7 +43,7 @@ static void send_fill(const struct tcp_stack *stack, struct tcp_connection *c,
 	out->window = send_window(c, out->flags & TCP_BIT_SYN ? 0 : c->rcv_scale);
 }
 
-/* An acknowledgement rides on whatever is sent. */
+/* Note that a segment was sent, which carries an acknowledgement. */
 static void send_done(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
 	const struct tcp_active *a = c->active;

@@ -8,10 +8,10 @@
 /* The connection's active part, made if there is none. NULL without memory: counted. */
 struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c);
 
-/* Gives it back if nothing is in it. */
+/* Gives the active part back if it is empty. */
 void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c);
 
-/* A record at the end, for the caller to fill. NULL without memory: counted. */
+/* Adds a record at the end, for the caller to fill. NULL without memory: counted. */
 struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a);
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a);
 

@@ -18,8 +18,8 @@ void tcp_time_wait_enter(const struct tcp_connection *c, uint32_t now_ms, struct
 }
 
 /*
- * RFC 6191: a later timestamp proves a new connection, whatever the number. Otherwise the number
- * must be above all of the old one (RFC 9293, 3.10.7.4: RFC 1122, 4.2.2.13).
+ * RFC 6191: a later timestamp proves a new connection, with any sequence number. Otherwise the
+ * number must be above all of the old one (RFC 9293, 3.10.7.4: RFC 1122, 4.2.2.13).
  */
 static bool time_wait_is_new(const struct tcp_time_wait *w, const struct tcp_header *h)
 {

@@ -391,7 +391,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	/* A late reply is not sent; of a reply in several chunks, the first decides. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
 		egress_notice(lc, flow, path, LB_NOTICE_DEADLINE, slot.tag);
-		/* The chunks that follow are not wanted. */
+		/* The client does not want the chunks that follow: tell the worker to stop. */
 		if (imm & RING_IMM_MORE)
 			cancel_slot(lc, link, number);
 		return lcore_drop(lc, m, LB_DROP_DEADLINE);
