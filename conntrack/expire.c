@@ -41,7 +41,7 @@ static uint32_t flow_deadline(const struct conntrack *ct, const struct flow *flo
 
 void timers_init(struct conntrack *ct)
 {
-	memset(ct->list, 0xff, sizeof(ct->list)); /* LIST_END */
+	memset(ct->list, 0xff, sizeof(ct->list)); /* 0xffffffff is LIST_END */
 	memset(ct->queue_last, 0xff, sizeof(ct->queue_last));
 }
 
@@ -142,7 +142,7 @@ void timers_disarm(struct conntrack *ct, struct flow *flow)
 		ct->cold[cold->prev].next = cold->next;
 }
 
-/* --- what is due ----------------------------------------------------------------------------- */
+/* --- due flows ------------------------------------------------------------------------------- */
 
 /* Prefetch what ending a flow reads and writes. */
 static void expire_prefetch(const struct conntrack *ct, uint32_t index)
@@ -305,8 +305,8 @@ unsigned int conntrack_expire(struct conntrack *ct, uint32_t now_ms, unsigned in
 		__atomic_store_n(&ct->stats.lag_ms, 0, __ATOMIC_RELAXED);
 		return 0;
 	}
-	/* Half the budget each, so that a flood of young flows cannot starve the wheel, or vice
-	 * versa. */
+	/* Young flows and the wheel get half the budget each, so that a flood of young flows cannot
+	 * starve the wheel, or the other way round. */
 	budget -= half;
 	expired = expire_young(ct, now_ms, &budget, &young_done);
 	budget += half;

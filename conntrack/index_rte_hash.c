@@ -210,7 +210,7 @@ static void hash_index_give_back(struct conntrack *ct, uint32_t taken)
 	ct->index->free_first = taken;
 }
 
-/* Empty, and so is the next: only rte_hash knows where its keys are. */
+/* Both prefetches do nothing, because only rte_hash knows where its keys are. */
 static void hash_index_prefetch_add(const struct conntrack *ct, uint32_t hash)
 {
 }

@@ -128,7 +128,7 @@ static void tags_prefetch_add(const struct conntrack *ct, uint32_t hash)
 
 	if (mask == 0)
 		return;
-	/* For reading: without PRFCHW gcc drops a prefetch for writing. */
+	/* Prefetch for reading: without PRFCHW gcc drops a prefetch for writing. */
 	rte_prefetch0(flow_at(ct, tags_flow_index(first, mask)));
 	rte_prefetch0(&ct->cold[tags_flow_index(first, mask)]);
 }
@@ -183,7 +183,7 @@ static struct flow *tags_add(struct conntrack *ct, const struct flow_key *key, u
 	struct bucket *bucket = &index->bucket[at];
 	uint32_t mask = tags_match(bucket, TAG_FREE);
 
-	/* Ends: there are more places than the capacity allows flows. */
+	/* The loop ends, because there are more places than the capacity allows flows. */
 	while (unlikely(mask == 0)) {
 		stat_add(&ct->stats.detours, 1);
 		if (*tags_passed(bucket) != PASSED_MANY)

@@ -22,7 +22,7 @@ static bool locals_is_equal(const struct flow_local *local, const uint64_t end[3
 
 void locals_init(struct locals *locals)
 {
-	memset(locals->bucket, 0xff, sizeof(locals->bucket)); /* LOCAL_NONE */
+	memset(locals->bucket, 0xff, sizeof(locals->bucket)); /* 0xffff is LOCAL_NONE */
 	for (uint16_t i = 0; i < CONNTRACK_LOCALS_MAX; i++)
 		locals->local[i].next = i + 1 < CONNTRACK_LOCALS_MAX ? i + 1 : LOCAL_NONE;
 	locals->free = 0;

@@ -11,7 +11,7 @@
 
 #define MATCH_LANES 32
 
-/* For any CPU, and for the test of the AVX2 version. */
+/* The version for any CPU; tests compare the AVX2 version with it. */
 static inline uint32_t match_plain(const uint16_t lanes[MATCH_LANES], uint16_t value)
 {
 	uint32_t mask = 0;

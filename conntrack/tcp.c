@@ -132,8 +132,9 @@ static void side_start(struct tcp_track *t, const struct tcp_segment *s, enum tc
 }
 
 /*
- * Until the server's SYN is seen, its <ack> is that of its last stray segment. It starts as the
- * SYN's own number, for which the client would send no reset.
+ * Start the client's side. Until the server's SYN is seen, the server side's <ack> is the
+ * acknowledgment number of the server's last stray segment. It starts as the number of the client's
+ * SYN, for which the client would send no reset.
  */
 static void client_start(struct tcp_track *t, const struct tcp_segment *s)
 {
@@ -237,8 +238,9 @@ static struct tcp_outcome stray_syn(struct tcp_track *t, const struct tcp_segmen
 
 /*
  * A SYN while the connection opens. The server's numbers count only after the client has confirmed
- * them: the server may have sent two cookies (RFC 4987, 3.6), or a third party a SYN in its name. A
- * SYN that acknowledges nothing must not reach the client, which might accept it (figure 7).
+ * them: the server may have sent two cookies (RFC 4987, 3.6), or a third party may have sent a SYN
+ * in its name. A SYN that acknowledges nothing must not reach the client, which might accept it
+ * (figure 7).
  */
 static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_segment *s,
 					  enum tcp_direction from)
@@ -262,8 +264,8 @@ static struct tcp_outcome track_handshake(struct tcp_track *t, const struct tcp_
 /*
  * True when a client's SYN may open a new connection: in TIME_WAIT its number must be above all
  * that the last connection sent (3.10.7.4). A server may accept a lower one by timestamps (RFC
- * 6191, 2); its SYN,ACK shows that. After a reset any number opens one, except a late copy of the
- * first SYN.
+ * 6191, 2); its SYN,ACK shows that. After a reset a SYN with any number opens a connection, unless
+ * it is a late copy of the first SYN.
  */
 static bool may_reopen(const struct tcp_track *t, const struct tcp_segment *s)
 {
@@ -272,7 +274,7 @@ static bool may_reopen(const struct tcp_track *t, const struct tcp_segment *s)
 	return !t->bits[TCP_TO_CLIENT].syn_acked || !repeats_syn(t, s, TCP_FROM_CLIENT);
 }
 
-/* A SYN where no connection lives. */
+/* Process a SYN when there is no live connection. */
 static struct tcp_outcome open_syn(struct tcp_track *t, const struct tcp_segment *s,
 				   enum tcp_direction from)
 {

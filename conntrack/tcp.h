@@ -56,10 +56,11 @@ enum tcp_verdict {
 	TCP_VERDICT_ACCEPT,
 	/* accepted, and starts a new connection: the state of the old one is gone */
 	TCP_VERDICT_REOPEN,
-	/* was acknowledged before; pass it on, the end that gets it answers. No change */
+	/* acknowledged before; pass it on, because the end that gets it answers. No change */
 	TCP_VERDICT_DUPLICATE,
 	/*
-	 * proves nothing; pass it on, because the answer will. Only the SYN may be saved for that
+	 * proves nothing; pass it on, because the answer to it will. At most its SYN is saved for
+	 * that
 	 */
 	TCP_VERDICT_CHALLENGE,
 	/* cannot belong to the connection: drop it. No change */
@@ -132,8 +133,8 @@ _Static_assert(sizeof(struct tcp_track) == 44, "one per flow");
 
 /*
  * Parse the header of <length> bytes of TCP, payload included. The caller checks the checksum.
- * TCP_REASON_NONE, or the reason why it is no TCP header, with <out> undefined. Options end at the
- * first malformed one, as the ends treat them.
+ * Returns TCP_REASON_NONE, or the reason why this is no TCP header, with <out> undefined. Options
+ * end at the first malformed one, as the ends treat them.
  */
 enum tcp_reason conntrack_tcp_parse(const uint8_t *tcp, uint32_t length, struct tcp_segment *out);
 

@@ -43,7 +43,7 @@ const uint8_t tcp_transition[TCP_STATES][TCP_EVENTS][2] = {
 		},
 	[TCP_STATE_ESTABLISHED] =
 		{
-			[TCP_EVENT_FIN] = EITHER(FIN_WAIT), /* 3.10.4 here, 3.10.7.4 there */
+			[TCP_EVENT_FIN] = EITHER(FIN_WAIT), /* sender 3.10.4, peer 3.10.7.4 */
 			[TCP_EVENT_RST] = EITHER(CLOSE),    /* 3.10.7.4, second */
 		},
 	[TCP_STATE_FIN_WAIT] =
@@ -89,7 +89,7 @@ const uint32_t conntrack_tcp_timeout_ms[TCP_STATES] = {
 	[TCP_STATE_CLOSE_WAIT] = 10 * 60 * 1000,
 	[TCP_STATE_CLOSING] = 60 * 1000,
 	[TCP_STATE_LAST_ACK] = 60 * 1000,
-	/* what common TCP stacks use; an MSL of two minutes would make it four minutes */
+	/* common TCP stacks use this; an MSL of two minutes would make it four minutes */
 	[TCP_STATE_TIME_WAIT] = 60 * 1000,
 	[TCP_STATE_CLOSE] = 10 * 1000,
 };

@@ -16,7 +16,7 @@
 #include "runtime/endpoint.h"
 
 #define AGENT_NAME_MAX    64
-#define AGENT_WORKERS_MAX 64 /* of one agent */
+#define AGENT_WORKERS_MAX 64 /* workers of one agent */
 
 extern int agent_logtype;
 
@@ -45,8 +45,8 @@ struct agent_options {
 	bool processes;    /* several workers have a process each, under a supervisor */
 	uint32_t hang_ms;  /* a loop or process that gives no sign of life for this long is ended */
 	uint32_t start_ms; /* a supervised worker that is not up after this long is ended */
-	int log_level;  /* 0: errors, to 4: debug */
-	int log_format; /* enum log_format */
+	int log_level;     /* 0: errors, to 4: debug */
+	int log_format;    /* enum log_format */
 	/* TLS by the first three, or by the token; NULL: not given */
 	const char *tls_certificate, *tls_key, *tls_ca, *token_file;
 	const char *tls_name; /* expected in the load balancer's certificate; NULL: <lb.host> */
@@ -66,8 +66,8 @@ const char *agent_address_format(const struct rnic_address *address, char *text,
  */
 
 /*
- * Parse "0,2" into <numbers>, each from 0 to <n_gpus> - 1. How many there are, or -1 after an error
- * was logged.
+ * Parse "0,2" into <numbers>, each from 0 to <n_gpus> - 1. Returns how many there are, or -1 after
+ * an error was logged.
  */
 int agent_gpu_list(const char *text, int n_gpus, int numbers[AGENT_WORKERS_MAX]);
 
@@ -103,7 +103,8 @@ struct agent_hello {
 	uint8_t ack_timeout, retry_count;
 };
 
-/* Our half of a link, which is sent to the load balancer; and its half, which it answers with. */
+/* Our half of a link, which is sent to the load balancer, and the half that the load balancer
+ * answers with. */
 struct agent_link_offer {
 	uint32_t qpn, psn, rkey, stride;
 	uint64_t descriptors, slots, cancels;
@@ -117,8 +118,7 @@ struct agent_link_answer {
 /* Create memory and queue pairs: one link per lcore of the load balancer. NULL with errno. */
 struct agent_worker *agent_worker_create(const struct agent_setup *setup,
 					 const struct agent_hello *hello);
-/* Bytes of the longest reply: the model's, or the longest that the services allow if that is less.
- */
+/* Bytes of the model's longest reply, or the services' limit if that is less. */
 uint32_t agent_worker_max_reply(const struct agent_worker *w);
 unsigned int agent_worker_links(const struct agent_worker *w);
 struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigned int lcore);
@@ -127,8 +127,8 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		       uint32_t path_mtu, char *error, size_t size);
 /* Stop the loop, free links and memory. */
 void agent_worker_destroy(struct agent_worker *w);
-/* Has this registration failed? Then <why> says why; <final>: registering again does not help
- * either. */
+/* True when this registration has failed. <why> gets the reason; <final>: registering again does
+ * not help either. */
 bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, size_t size);
 void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out);
 
@@ -139,7 +139,7 @@ struct agent_session;
 struct event_base;
 
 /* Start a session. <setup> outlives it. <ended> is called once the worker has left, or has failed
- * for good. NULL when memory is out. */
+ * for good. NULL when out of memory. */
 struct agent_session *agent_session_create(struct event_base *base, const struct agent_setup *setup,
 					   void (*ended)(void *context, bool failed),
 					   void *context);

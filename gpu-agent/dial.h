@@ -15,10 +15,10 @@ struct event_base;
 
 bool agent_dial_wants_tls(const struct agent_options *o);
 
-/* Are the certificate, key and token files usable? False with a sentence in <error>. */
+/* True when the certificate, key and token files are usable. False with a sentence in <error>. */
 bool agent_dial_check(const struct agent_options *o, char *error, size_t size);
 
-/* Does the certificate end within a week, or is it unusable now? Then <why> says so: "ends ...". */
+/* True when the certificate ends within a week or is unusable now; <why> says so: "ends ...". */
 bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size);
 
 /*
@@ -28,7 +28,8 @@ bool agent_dial_ends_soon(const struct agent_options *o, char *why, size_t size)
 struct bufferevent *agent_dial_secure(struct event_base *base, struct bufferevent *plain,
 				      const struct agent_options *o, char *error, size_t size);
 
-/* Has TLS verified the load balancer? Asked again before the first message is sent. */
+/* True when TLS has verified the load balancer. The session asks again before it sends the first
+ * message. */
 bool agent_dial_proven(struct bufferevent *connection);
 
 /* Write why TLS ended the connection; false when TLS does not know. */

@@ -113,8 +113,8 @@ int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 	}
 }
 
-/* Choose the GPUs that run <model>, and log the choice. 0: the CPU runs it; -1 after an error was
- * logged. */
+/* Choose the GPUs that run <model>, and log the choice. Returns their number, 0 when the CPU runs
+ * it, or -1 after an error was logged. */
 static int choose_gpus(const struct agent_options *o, const struct loaded_model *model, int *gpus)
 {
 	bool automatic = strcmp(o->gpus, "auto") == 0;
@@ -232,7 +232,7 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 				return false;
 		return true;
 	}
-	/* The first one served only to ask whether the model has a CUDA side. */
+	/* The first model was loaded only to see whether it has a CUDA side. */
 	unload_models(w);
 	w->n = 0;
 	for (int i = 0; i < n; i++)
@@ -431,7 +431,7 @@ unload:
 
 static int ran; /* atomic: 1 once the agent has run in this process */
 
-/* Is this the first run in this process? The EAL cannot start twice. */
+/* True in the first run in this process. The EAL cannot start twice. */
 static bool first_time(void)
 {
 	if (__atomic_exchange_n(&ran, 1, __ATOMIC_SEQ_CST) == 0)
@@ -441,8 +441,8 @@ static bool first_time(void)
 	return false;
 }
 
-/* Open the descriptor for requests to stop, and put earlier requests into it. -1 when there is
- * none. */
+/* Open the descriptor for requests to stop, and put earlier requests into it. Returns the
+ * descriptor, or -1 on failure. */
 static int watch_stops(void)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -455,7 +455,7 @@ static int watch_stops(void)
 	return fd;
 }
 
-/* Of the one run of this process; large for a stack. */
+/* The workers of the only run of this process; too large for a stack. */
 static struct workers workers;
 static struct graph_model model;
 

@@ -14,9 +14,9 @@ extern "C" {
 
 /*
  * A model on a GPU. The caller owns graph and buffers; they must live, and only the agent may use
- * them, while the agent runs. All requests have the same size, and all replies; they lie one after
- * the other. The graph always processes <batch> requests; results for rows without a request are
- * not used.
+ * them, while the agent runs. All requests have the same size, and so have all replies; both lie
+ * one after the other. The graph always processes <batch> requests; results for rows without a
+ * request are not used.
  */
 struct doorbell_graph {
 	void *graph;        /* cudaGraph_t: kernels, copies within the device, memsets */

@@ -13,14 +13,14 @@
 
 #include "runtime/detached.h"
 
-/* references: one of the caller, one of the thread; the last one frees it */
+/* The caller and the thread each hold a reference; the last one to drop it frees the lookup. */
 struct agent_lookup {
 	unsigned int users; /* atomic */
 	char *host, *port;
 	int fd; /* readable when the answer is there */
 	int error;
 	struct lookup_addresses found;
-	/* the asker's */
+	/* the caller's */
 	struct event *event;
 	void (*done)(void *context, const struct lookup_addresses *found, int error);
 	void *context;

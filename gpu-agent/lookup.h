@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looks up the addresses of a name on a thread of its own: with a name server that does not answer,
- * the system's resolver blocks for many seconds, in which leases would end (private to gpu-agent/).
- * Main thread.
+ * Looks up the addresses of a name on a thread of its own (private to gpu-agent/). When a name
+ * server does not answer, the system's resolver blocks for many seconds, and leases would end in
+ * that time. Main thread.
  */
 #ifndef AGENT_LOOKUP_H
 #define AGENT_LOOKUP_H
@@ -24,8 +24,7 @@ struct event_base;
 
 /*
  * Start a lookup. Calls <done> once, from the event loop and never from within this call. <error>:
- * 0, or one of gai_strerror(), and then there are no addresses. NULL when memory or threads are
- * out.
+ * 0, or one of gai_strerror(), and then there are no addresses. NULL when out of memory or threads.
  */
 struct agent_lookup *
 agent_lookup_start(struct event_base *base, const char *host, const char *port,

@@ -20,7 +20,8 @@ struct repeat {
 	uint64_t wait_ms; /* from logged_ms to the next line */
 };
 
-/* <text> comes at <now_ms>: is a line due? When times > 1 it should name times and first_ms. */
+/* Count <text>, which came at <now_ms>. True when a line is due; with times > 1 the line should
+ * name times and first_ms. */
 bool repeat_is_due(struct repeat *repeat, const char *text, uint64_t now_ms);
 
 #endif

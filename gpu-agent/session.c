@@ -37,9 +37,9 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define LINE_MAX_LEN 65536
 /*
  * ms between tries. After a failure the first try comes soon, later ones after ever longer waits up
- * to RETRY_MS: a load balancer that is back must not wait long for its workers, nor be overrun by
- * them. A refusal is retried too: the load balancer may still know our earlier registration, or the
- * operator may fix it there.
+ * to RETRY_MS: a load balancer that is back must neither wait long for its workers nor be overrun
+ * by them. A refusal is retried too: the load balancer may still know our earlier registration, or
+ * the operator may fix it there.
  */
 #define AGAIN_MS   50
 #define RETRY_MS   250
@@ -52,7 +52,7 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define CHECK_MS 50
 /* ms; hello, registration and ready must all be answered within this. */
 #define PATIENCE_MS 5000
-/* ms per address. TCP sends a lost SYN again only after a second, then two: a new connection is
+/* ms per address. TCP repeats a lost SYN only after one second, then after two: a new connection is
  * faster. */
 #define CONNECT_MS 300
 /* ms; after this without an answer, the addresses of the last lookup are used. */
@@ -85,7 +85,7 @@ struct agent_session {
 	struct bufferevent *connection;
 	struct agent_lookup *lookup; /* running; it may take longer than several tries */
 	struct lookup_addresses known;
-	unsigned int at, tried; /* of <known>: the next one; how many were tried */
+	unsigned int at, tried; /* in <known>: index of the next; number tried */
 	struct event *retry, *check, *give_up, *renew;
 	struct event *patience; /* limits the wait for an answer until we serve */
 	enum step step;
@@ -102,7 +102,7 @@ struct agent_session {
 	struct agent_worker *worker;
 	uint64_t beats;         /* heartbeats of the loop at the last check */
 	uint64_t checked_ms;    /* time of the last check */
-	unsigned int silent_ms; /* for how long there were no new ones */
+	unsigned int silent_ms; /* ms since the last new one */
 	uint64_t halted_ms;     /* longest halt of the whole process during this registration */
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as given, or as measured if that was more */
@@ -119,7 +119,7 @@ static void session_set_timer(struct event *timer, unsigned int ms)
 	evtimer_add(timer, &t);
 }
 
-/* For how many ms the process has been halted since the last check. */
+/* ms for which the process has been halted since the last check. */
 static uint64_t halted_ms(const struct agent_session *s)
 {
 	uint64_t since = clock_now_ms() - s->checked_ms;
@@ -134,8 +134,8 @@ static void note_halt(struct agent_session *s)
 }
 
 /*
- * Learn the longest batch. To the load balancer a batch that takes longer than its wait for a
- * heartbeat looks like a hung loop: the next registration tells it how long batches were, with a
+ * Learn the longest batch. A batch that takes longer than the load balancer waits for a heartbeat
+ * looks like a hung loop there. So the next registration tells how long batches were, with a
  * margin.
  */
 static void learn_run_time(struct agent_session *s)
@@ -687,7 +687,7 @@ static void try_address(struct agent_session *s)
 		return session_fail(s, RETRY_MS, "no memory for a connection");
 	bufferevent_setcb(connection, session_on_read, NULL, session_on_event, s);
 	bufferevent_enable(connection, EV_READ | EV_WRITE);
-	/* Unless session_on_event() was called already, and has gone on. */
+	/* Unless session_on_event() was called during the call, and has replaced the connection. */
 	if (bufferevent_socket_connect(connection, (const struct sockaddr *)&a->at, (int)a->size) <
 		    0 &&
 	    s->connection == connection)
@@ -734,8 +734,8 @@ static void session_on_retry(evutil_socket_t fd, short what, void *context)
 }
 
 /*
- * Has the loop not sent a heartbeat for too long? After a halt of the machine a check comes late
- * though the loop does not hang: so one check counts for two intervals at most.
+ * True when the loop has sent no heartbeat for too long. After a halt of the machine a check comes
+ * late though the loop does not hang: so one check counts for two intervals at most.
  */
 static bool loop_hangs(struct agent_session *s)
 {

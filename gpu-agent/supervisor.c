@@ -26,8 +26,8 @@
 #include "runtime/notify.h"
 #include "runtime/port.h"
 
-/* ms before a worker that ended by a fault is restarted: the first time, and at most, as it doubles
- * with every fault. */
+/* ms before a worker that ended by a fault is restarted: the first wait, and the longest one. The
+ * wait doubles with every fault. */
 #define AGAIN_MS     100
 #define AGAIN_MAX_MS 10000
 /* A worker that was ready for this many ms starts over with AGAIN_MS. */
@@ -36,7 +36,7 @@
 #define GRACE_MS 1000
 /* ms; drains end by themselves (session.c: LEAVE_MS), and a worker that takes longer is killed. */
 #define LEAVE_MS 35000
-/* ms; the same after a second request to stop. */
+/* ms; replaces LEAVE_MS after a second request to stop. */
 #define AT_ONCE_MS 2000
 /* ms to count the GPUs, which may have to load the driver. */
 #define COUNT_MS 60000
@@ -51,7 +51,7 @@
 struct child {
 	struct supervisor *supervisor;
 	char name[AGENT_NAME_MAX], address[INET6_ADDRSTRLEN + 4];
-	int number; /* of its GPU, or its own */
+	int number; /* number of its GPU, or its own */
 	char *device;
 	pid_t pid; /* 0: not running */
 	bool ready, left;
@@ -143,7 +143,8 @@ static int count_gpus(void)
 	return -1;
 }
 
-/* Fill <numbers> with those of the workers. How many there are, or -1 after an error was logged. */
+/* Fill <numbers> with those of the workers. Returns how many there are, or -1 after an error was
+ * logged. */
 static int list_workers(const struct agent_options *o, int *numbers)
 {
 	int n = (int)o->workers;
@@ -187,7 +188,7 @@ static bool address_behind(const struct agent_options *o, unsigned int n, char *
 	return true;
 }
 
-/* Fill the worker's number into --device. NULL when memory is out. */
+/* Fill the worker's number into --device. NULL when out of memory. */
 static char *device_of(const struct agent_options *o, int number)
 {
 	const char *mark = strstr(o->device, NUMBER_MARK);
@@ -201,8 +202,8 @@ static char *device_of(const struct agent_options *o, int number)
 		       : text;
 }
 
-/* Can several processes use --device? Packet sockets share an interface, and RDMA devices are
- * shared anyway; any other device belongs to one process. */
+/* True when several processes can use --device. Packet sockets share an interface, and RDMA devices
+ * are shared anyway; any other device belongs to one process. */
 static bool can_be_shared(const struct agent_options *o)
 {
 	return o->verbs || strncmp(o->device, "net_af_packet", 13) == 0 ||
@@ -259,8 +260,8 @@ static void child_watch(struct child *c)
 /* --- starting ----------------------------------------------------------------------------------
  */
 
-/* Build the child's argument list: the original one, then what differs for this worker. The last
- * one of an option counts. */
+/* Build the child's argument list: the original one, then what differs for this worker. When an
+ * option occurs twice, the last one counts. */
 static void child_arguments(const struct child *c, char **out, char *number)
 {
 	const struct supervisor *s = c->supervisor;
@@ -410,7 +411,8 @@ static void describe_exit(int status, char *text, size_t size)
 		snprintf(text, size, "exit_status=%d", WEXITSTATUS(status));
 }
 
-/* Has every worker failed at least once, and none ever been ready? Then restarts do not help. */
+/* True when every worker has failed at least once, and none has ever been ready. Then restarts do
+ * not help. */
 static bool no_worker_ever_ready(const struct supervisor *s)
 {
 	for (unsigned int i = 0; i < s->n; i++)
@@ -523,7 +525,7 @@ static void supervisor_on_pulse(evutil_socket_t fd, short what, void *context)
 	supervisor_set_timer(s->pulse, s->notify->watchdog_us / 4000);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------
+/* --- run ---------------------------------------------------------------------------------------
  */
 
 /* Open an abstract socket, which also reports the senders' process ids. */

@@ -15,7 +15,7 @@
 struct agent_options;
 struct notify;
 
-/* Do the options ask for several workers, in processes of their own? */
+/* True when the options ask for several workers, in processes of their own. */
 bool agent_supervisor_wanted(const struct agent_options *o);
 
 /*
@@ -28,7 +28,7 @@ int agent_supervisor_run(int argc, char **argv, const struct agent_options *o,
 
 /* In a worker: its name; NULL when this process has no supervisor. */
 const char *agent_supervised_name(void);
-/* In a worker: has the supervisor claimed this device for all its workers? */
+/* In a worker: true when the supervisor has claimed this device for all its workers. */
 bool agent_supervisor_claimed(const char *device);
 
 #endif

@@ -89,7 +89,7 @@ static int by_host(const void *a, const void *b)
 	return strcmp(x->host, y->host);
 }
 
-/* Fill plan->host: the same number for all workers of one host, the number of one of them. */
+/* Fill plan->host: all workers of one host get the number of one of them. */
 static void find_hosts(struct plan *plan)
 {
 	struct at_host at[WORKERS_MAX];

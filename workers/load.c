@@ -5,7 +5,8 @@
 
 /* Answers per measurement of a gap, so that one edge of a batch more or less does not matter. */
 #define GAP_RUNS 8
-/* Decay of an idle worker's times: to a fifth in 10 s, as exp(-10 s / LOAD_RELAX_MS / RELAX) is. */
+/* Each relaxation takes 1/RELAX off an idle worker's times. They fall to a fifth in 10 s, which is
+ * exp(-10 s / LOAD_RELAX_MS / RELAX). */
 #define RELAX 62.0f
 
 _Static_assert(WORKERS_MAX % WORKER_BLOCK == 0 && WORKER_BLOCKS <= 32, "one bit per block");
@@ -87,6 +88,6 @@ void workers_load_relax(struct pick_load *load)
 			load->changed[block] = (uint32_t)(load->changes + LOAD_RECENT + 1);
 		}
 	}
-	/* More changes than <recent> holds, so that policies read <changed>. */
+	/* Count more changes than <recent> holds, so that policies read <changed>. */
 	load->changes += LOAD_RECENT + 1;
 }

@@ -42,7 +42,7 @@ struct pick_load {
 	struct load_meter meter[WORKERS_MAX];
 };
 
-/* In <recent>: the worker has one more outstanding request, and nothing else changed. */
+/* Flag in <recent>: the worker has one more outstanding request, and nothing else changed. */
 #define LOAD_ROSE 0x8000u
 
 static inline void load_note(struct pick_load *load, uint16_t worker, uint16_t rose)
@@ -71,7 +71,7 @@ static inline void workers_load_sent(struct pick_load *load, uint16_t worker, ui
 	load_note(load, worker, LOAD_ROSE);
 }
 
-/* Give the credit back of a request that was not sent. */
+/* Give back the credit of a request that was not sent. */
 static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 {
 	load->outstanding[worker]--;
@@ -95,7 +95,7 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 
 /*
  * Expected ns until <worker> has run one more request, without the network; 0 before its first
- * answer. The worker that workers_pick() returns for earliest-finish has the smallest.
+ * answer. The worker that workers_pick() returns for earliest-finish has the smallest value.
  */
 static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worker)
 {
@@ -107,7 +107,8 @@ static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, 
 
 /*
  * Call every LOAD_RELAX_MS. Lowers the times of idle workers, so that a worker that was slow gets a
- * request again, which measures it anew: after 10 s for one that was five times slower than others.
+ * request again and is measured anew. A worker that was five times slower than others gets one
+ * after 10 s.
  */
 #define LOAD_RELAX_MS 100
 void workers_load_relax(struct pick_load *load);

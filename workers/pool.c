@@ -7,7 +7,8 @@
 #include "ring.h"
 #include "pool.h"
 
-/* Lookups walk the places: the control thread makes only a few per registration. */
+/* Lookups walk all places, which is cheap enough: the control thread makes only a few per
+ * registration. */
 struct worker_pool {
 	unsigned int n; /* places in use so far: all before this one have or had a worker */
 	struct worker place[WORKERS_MAX];

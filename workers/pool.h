@@ -49,8 +49,8 @@ struct worker_spec {
 };
 
 /*
- * Why a worker is suspect. The load balancer's health and ejection checks own it; times are ms of
- * their clock.
+ * The reasons why a worker is suspect. The load balancer's health and ejection checks own it; times
+ * are ms of their clock.
  */
 struct worker_doubt {
 	bool silent;                /* its loop's heartbeats are missing */
@@ -94,9 +94,9 @@ void workers_pool_destroy(struct worker_pool *pool);
 /*
  * Register a worker: its place is the one that its name had before, or the lowest free one. It is
  * joining, everything else is zero. NULL with a sentence in <error> when a field is out of range
- * (it is named), the name is in use, or the pool is full. An agent that returns is refused like any
- * other until workers_remove() removed its old registration. The pool owns the worker; the pointer
- * is valid until workers_remove().
+ * (it is named), the name is in use, or the pool is full. An agent that returns is refused, like
+ * any other agent, until workers_remove() has removed its old registration. The pool owns the
+ * worker; the pointer is valid until workers_remove().
  */
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size);

@@ -11,8 +11,8 @@
 
 #include <cuda_runtime_api.h>
 
-/* Can a GPU launch <graph>? 0, or -ENOTSUP and a sentence that names the first node that it cannot
- * launch, and why. */
+/* Check that a GPU can launch <graph>. 0, or -ENOTSUP and a sentence that names the first node that
+ * it cannot launch, and why. */
 int gpu_graph_check(cudaGraph_t graph, char *error, size_t size);
 
 /* Count the nodes of <graph> and of its child graphs. */

@@ -35,8 +35,8 @@ struct intake_ring {
 bool intake_take(const struct ring_descriptor *at, uint64_t position,
 		 const struct intake_ring *ring, uint64_t now_ns, struct intake *out);
 
-/* Check once more, just before the model runs: has the client gone, or the deadline passed? Returns
- * enum ring_status. */
+/* Check once more, just before the model runs, whether the client has gone or the deadline has
+ * passed. Returns enum ring_status. */
 uint8_t intake_recheck(const struct intake *request, const uint64_t *cancels, uint64_t now_ns);
 
 #endif

@@ -104,8 +104,8 @@ struct agent_loop_ops {
 	 * loop. NULL is fine. */
 	void (*stop)(struct agent_loop *loop);
 	void (*stats)(const struct agent_loop *loop, struct agent_loop_stats *out);
-	/* Has the loop ended by itself? Then <why> says what broke; this process cannot repair it.
-	 */
+	/* True when the loop has ended by itself. <why> says what broke; this process cannot repair
+	 * it. */
 	bool (*failed)(const struct agent_loop *loop, char *why, size_t size);
 };
 

@@ -16,7 +16,7 @@
 
 #include "loop/loop_gather.cuh"
 
-/* Is request <a> the first of the batch that was taken? */
+/* True when request <a> is the first of the batch that was taken. */
 static __device__ bool is_first_request(const struct first_seen *a, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
@@ -53,7 +53,7 @@ static __device__ bool ahead_started(const struct turn *t)
 	return t->ahead.link != GPU_NO_LINK;
 }
 
-/* Is what the helpers copied ahead the batch's first row? */
+/* True when the payload that the helpers copied ahead is the batch's first row. */
 static __device__ bool ahead_hit(const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
@@ -72,7 +72,7 @@ static __device__ void ahead_withdraw(const struct gpu_loop *g, struct turn *t)
 	__syncthreads();
 }
 
-/* A helper. */
+/* Helpers: copy the payload that block 0 announced to the model's first row. */
 static __device__ void ahead_copy(const struct gpu_loop *g, struct turn *t)
 {
 	struct span mine = {

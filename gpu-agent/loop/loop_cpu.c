@@ -229,7 +229,7 @@ static void send_outputs(struct agent_loop *loop)
 	loop->stats.batches++;
 }
 
-/* --- life --------------------------------------------------------------------------------------
+/* --- start and stop ----------------------------------------------------------------------------
  */
 
 static void *loop_thread(void *argument)

@@ -20,11 +20,12 @@
  * fewer when it would have more than this many nodes of the model. */
 #define TURNS_MAX       16
 #define MODEL_NODES_MAX 64
-/* Turns of one kernel without a model between them; then others on the GPU get a chance. */
+/* Turns of one kernel without a model between them; after these, other work on the GPU gets a
+ * chance. */
 #define KERNEL_TURNS 4096
-/* Bytes: a batch as large as this crosses the bus in some 5 us, which is worth staging while the
- * model runs. Not with batches of one, which are for low latency: a graph with a branch runs some
- * microseconds longer. */
+/* Bytes. A batch as large as this crosses the bus in some 5 us, which is worth staging while the
+ * model runs. Batches of one are never staged, because they are for low latency: a graph with a
+ * branch runs some microseconds longer. */
 #define STAGE_BYTES (256u << 10)
 
 #define PINS_PER_LINK 9
@@ -232,7 +233,7 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
 	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX, most = gpu_turn_blocks();
 
-	/* One more: block 0 does not copy while it takes requests. */
+	/* Add one block, because block 0 does not copy while it takes requests. */
 	blocks += blocks > 1;
 	if (blocks > most)
 		blocks = most < 3 ? 1 : most;
@@ -280,7 +281,7 @@ static void launch(struct agent_loop *loop, const struct agent_loop_params *p, s
 		cudaGraphDestroy(graph);
 }
 
-/* --- life --------------------------------------------------------------------------------------
+/* --- start and stop ----------------------------------------------------------------------------
  */
 
 static void loop_cuda_destroy(struct agent_loop *loop)
@@ -312,8 +313,8 @@ static void CUDART_CB on_graph_end(void *semaphore)
 	sem_post(semaphore);
 }
 
-/* Of await_end(), which one thread calls; outlives each loop, as a late callback may still post it.
- */
+/* Used by await_end(), which one thread calls. It outlives each loop, because a late callback may
+ * still post it. */
 static sem_t graph_ended;
 
 /* Wait until the graph has ended, or failed. A kernel that does not end cannot be stopped, nor its

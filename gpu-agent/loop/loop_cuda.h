@@ -37,10 +37,10 @@ struct gpu_request {
 	uint64_t sequence, seen_ns;
 	uint32_t slot, length, deadline_us, crc32;
 	uint32_t link;
-	uint32_t ahead; /* which WQE of its link's in this batch it has, from 0 */
-	uint32_t row;   /* of the model; GPU_NO_ROW: it does not run, it is only answered */
-	uint32_t flags; /* of the descriptor */
-	uint32_t stage; /* 0, or 1 + where its payload was staged */
+	uint32_t ahead; /* index of its WQE among those of its link in this batch */
+	uint32_t row;   /* row in the model's buffers; GPU_NO_ROW: it is only answered */
+	uint32_t flags; /* flags of the descriptor */
+	uint32_t stage; /* 0, or 1 + index of its staged payload */
 	uint8_t status; /* enum ring_status */
 	bool in_place;  /* its payload is copied to the place of its reply */
 };
@@ -63,11 +63,11 @@ struct gpu_carried {
 /* A batch, as one turn leaves it to the next. The shortcuts (quick, ahead, staged) and who writes
  * these fields: the table in loop_kernels.cu. */
 struct gpu_batch {
-	uint32_t n, rows; /* requests; those of them that the model runs (it reads <rows>) */
+	uint32_t n, rows; /* requests; the model runs <rows> of them, and reads that field */
 	bool stopped;
 	/* The first request's payload was copied ahead of the others'. */
 	bool first_fetched;
-	/* These are of the shortcut "quick". */
+	/* Fields of the shortcut "quick". */
 	bool quick;     /* the batch is one small request, which is in the model's input */
 	bool prebuilt;  /* its WQE and its reply's header are built before the model has run */
 	uint32_t bytes; /* prebuilt: bytes of the reply that are still to be written */
@@ -77,7 +77,7 @@ struct gpu_batch {
 /* State of the loop between turns, in the GPU's memory. */
 struct gpu_state {
 	struct gpu_batch batch;
-	uint32_t n_staged; /* requests that a stage took, for the turn behind it */
+	uint32_t n_staged; /* requests that a stage took for the turn after it */
 	uint64_t start_ns; /* of the batch */
 	/* Between block 0 and its helpers, the blocks that only copy, within one graph
 	 * (loop_gather.cuh). */
@@ -100,7 +100,7 @@ struct gpu_loop {
 	struct gpu_request *staged;  /* [max_batch]; NULL: nothing is staged */
 	uint8_t *stage;              /* their payloads, <stage_stride> bytes apart */
 	size_t stage_stride;
-	uint32_t *lengths;         /* [max_batch]: of rows, for the model */
+	uint32_t *lengths;         /* [max_batch] lengths by row, for the model */
 	struct gpu_shared *shared; /* pinned */
 	struct agent_model_gpu model;
 };
@@ -113,8 +113,8 @@ struct gpu_loop {
 extern "C" {
 #endif
 
-/* How many blocks of a turn the current GPU runs at the same time, if nothing else runs on it: they
- * wait for each other. 0: CUDA cannot tell. */
+/* Number of a turn's blocks that the current GPU runs at the same time when nothing else runs on
+ * it. A turn has no more blocks, because they wait for each other. 0: CUDA cannot tell. */
 unsigned int gpu_turn_blocks(void);
 
 /* Record one kernel of <turns> turns onto <stream>, without a model between them. With more than
@@ -122,8 +122,9 @@ unsigned int gpu_turn_blocks(void);
 cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned int what,
 		     unsigned int turns, unsigned int before, cudaStream_t stream);
 
-/* Record a stage onto <stream>: it takes and copies what has come by then, while the model runs. It
- * is in the same graph as its turns and as wide, between turn <before> and the next. */
+/* Record a stage onto <stream>: while the model runs, it takes and copies the requests that have
+ * come by then. The stage is in the same graph as its turns, has as many blocks, and comes between
+ * turn <before> and the next. */
 cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks, unsigned int before,
 		      cudaStream_t stream);
 

@@ -41,8 +41,9 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* Load 16 bytes, or zeros unless <wanted>. Of what the RNIC wrote, only after this block saw the
- * mark. A predicated load instead of a branch: it is waited for only where its value is used. */
+/* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
+ * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
+ * value is used. */
 static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
 	struct bytes16 v = {};
@@ -105,9 +106,10 @@ static __device__ __forceinline__ void fence_gpu()
 }
 
 /*
- * Barriers of block 0, beside __syncthreads(), which is 0: the first warp and the others meet there
- * from different places. The first need not wait; but behind a barrier where some only arrive
- * compute-sanitizer's racecheck (2025.3) reports races that barrier 0 rules out.
+ * Barriers of block 0, beside __syncthreads(), which is barrier 0: the first warp and the other
+ * warps meet there from different places. The first warp need not wait, but it does: after a
+ * barrier where some warps only arrive, compute-sanitizer's racecheck (2025.3) reports races that
+ * barrier 0 rules out.
  */
 enum { BARRIER_AHEAD = 1, BARRIER_VERDICT };
 
@@ -142,7 +144,7 @@ struct turn : gpu_batch {
 	bool may_start_ahead;
 	/* the shortcut "quick": loop_quick.cuh */
 	bool answer_now;       /* the poll answers the batch, without a turn */
-	uint32_t answers_left; /* how many more this kernel may answer so */
+	uint32_t answers_left; /* batches that this kernel may still answer so */
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -158,7 +160,8 @@ struct block0 {
 /* Read one completion, if there is one. */
 static __device__ void reap_completion(struct block0 *b, struct agent_link *link)
 {
-	/* NULL: an unused load would be waited for wherever its register is needed next. */
+	/* NULL, because a thread would wait for an unused load wherever its register is needed
+	 * next. */
 	if (mlx5_cq_poll(&link->queue, NULL) != MLX5_POLL_ERROR || link->dead)
 		return;
 	link->dead = true;
@@ -188,7 +191,7 @@ static __device__ struct ring_reply *reply_header_at(const struct agent_link *li
 	return (struct ring_reply *)reply_at(link, slot);
 }
 
-/* May the request be copied to the place of its reply, from where the NIC sends it? Only where the
+/* True when the request may be copied to the place of its reply, from where the NIC sends it: the
  * model runs nothing, and there is no checksum to verify first. */
 static __device__ bool may_be_in_place(const struct gpu_loop *g, const struct gpu_request *r)
 {
@@ -218,8 +221,8 @@ static __device__ uint32_t reply_length(const struct gpu_loop *g, const struct g
 	return length;
 }
 
-/* Shall this WQE ask for a CQE? A CQE completes all WQEs before it: four per lap of the queue are
- * enough. */
+/* True when this WQE should ask for a CQE. A CQE completes all WQEs before it: four per lap of the
+ * queue are enough. */
 static __device__ bool wants_cqe(const struct mlx5_queue *q, uint32_t ahead)
 {
 	uint32_t apart = q->wqe_count / 4;

@@ -50,7 +50,8 @@ static __device__ void report_arrival(const struct gpu_loop *g, uint32_t times =
 	}
 }
 
-/* The same at the end of the kernel, which is fence enough: only the next turn reads the count. */
+/* Report steps at the end of the kernel, which is fence enough, because only the next turn reads
+ * the count. */
 static __device__ void report_arrival_at_exit(const struct gpu_loop *g, uint32_t times)
 {
 	if (threadIdx.x == 0)
@@ -130,7 +131,7 @@ static __device__ void store_carried(const struct gpu_loop *g, const struct bloc
 }
 
 /* Load the batch as the last turn, or block 0, published it; block 0 loads the loop's state, too.
- * All loads are issued before the first is waited for. */
+ * All loads are issued before the thread waits for the first. */
 static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
 {
 	const struct gpu_state *s = g->state;
@@ -170,7 +171,7 @@ static __device__ struct span input_of(const struct gpu_loop *g, const struct ag
 	};
 }
 
-/* Must request <i> still be copied and confirmed? */
+/* True when request <i> must still be copied and confirmed. */
 static __device__ bool is_to_gather(const struct turn *t, uint32_t i)
 {
 	return i < t->n && t->request[i].row != GPU_NO_ROW && !(i == 0 && t->first_fetched);
@@ -187,7 +188,7 @@ static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
 	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
 }
 
-/* Read again the two halves of request i's descriptor that matter, by threads 2i and 2i + 1. They
+/* Threads 2i and 2i + 1: read again the two halves of request i's descriptor that matter. They
  * cross the bus beside the payload. */
 static __device__ struct bytes16 read_half(const struct block0 *b, const struct turn *t)
 {
@@ -199,7 +200,7 @@ static __device__ struct bytes16 read_half(const struct block0 *b, const struct 
 			    is_to_gather(t, i));
 }
 
-/* Does half <i> of the descriptor differ from what the request was taken for? */
+/* True when half <i> of the descriptor differs from what the request was taken for. */
 static __device__ bool half_differs(const struct gpu_request *r, struct bytes16 half, uint32_t i)
 {
 	return i == 0 ? half.low != (r->slot | (uint64_t)r->length << 32) ||
@@ -207,7 +208,7 @@ static __device__ bool half_differs(const struct gpu_request *r, struct bytes16 
 		      : half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
 }
 
-/* Block 0: does any descriptor of the batch differ from what its request was taken for? */
+/* Block 0: true when any descriptor of the batch differs from what its request was taken for. */
 static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
 {
 	uint32_t i = threadIdx.x / 2;
@@ -217,7 +218,7 @@ static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
 }
 
 /*
- * Block 0, before its gathering: large requests that nothing is run on go where the NIC reads the
+ * Block 0, before it gathers: large requests on which no model runs go to where the NIC reads the
  * reply. Descriptors must be confirmed first: an old one would name a slot whose reply may be on
  * its way.
  */

@@ -23,7 +23,7 @@
 #define QUICK_STEP  ((GPU_BLOCK - WARP) * 16)  /* bytes that the fetching warps load at once */
 #define QUICK_MAX   (QUICK_LOADS * QUICK_STEP) /* bytes of the longest quick request */
 
-/* Is the batch exactly the one request that is being fetched? */
+/* True when the batch is exactly the one request that is being fetched. */
 static __device__ bool is_quick(const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
@@ -38,9 +38,9 @@ struct quick_reply {
 	uint32_t length;
 };
 
-/* One thread: build the WQE ahead of the model. False when the queue has no room, the reply is not
- * known yet, it is an error (those are counted elsewhere), or the block could not copy it in one
- * step. */
+/* One thread: build the WQE before the model has run. False when the queue has no room, when the
+ * reply is not known yet or is an error (errors are counted elsewhere), or when the block could not
+ * copy the reply in one step. */
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
 				   const struct gpu_request *r, struct quick_reply *reply)
 {
@@ -98,8 +98,9 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 	barrier_sync<BARRIER_VERDICT>();
 }
 
-/* The other warps of block 0: fetch the request while warp 0 takes it. <differs>: its descriptor is
- * not what it was taken for. True: the helpers copy it ahead, and it is the batch's first row. */
+/* The other warps of block 0: fetch the request while warp 0 takes it. <differs> becomes true when
+ * the descriptor differs from what the request was taken for. Returns true when the helpers copy
+ * the request ahead and it is the batch's first row. */
 static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
 				   bool *differs)
 {
@@ -132,7 +133,7 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	if (threadIdx.x == WARP && fits && !small)
 		ahead_start(g, t, from);
 	barrier_sync<BARRIER_VERDICT>();
-	/* On all lanes, so that all have waited for the load. */
+	/* All lanes compare, so that all have waited for the load. */
 	other = half_differs(r, half, lane);
 	*differs = __any_sync(ALL_LANES, mine & other);
 	if (!t->quick)
@@ -146,8 +147,8 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	return false;
 }
 
-/* Thread 0, once a quick request is stored: write its header; answer it if nothing runs. If its
- * descriptor <differs>, it goes the long way. */
+/* Thread 0, once a quick request is stored: write its header, and answer it if no model runs. If
+ * its descriptor <differs>, the request is no longer quick and takes the whole turn. */
 static __device__ void quick_settle(struct block0 *b, struct turn *t,
 				    const struct quick_reply *reply, bool differs)
 {
@@ -165,8 +166,9 @@ static __device__ void quick_settle(struct block0 *b, struct turn *t,
 	}
 }
 
-/* Block 0: wait for a batch. It is gathered already if it is quick, and answered already if nothing
- * runs. True in some thread: what the helpers copied ahead is the batch's first row. */
+/* Block 0: wait for a batch. On return a quick batch is gathered already, and answered already if
+ * no model runs. Returns true in some thread when the payload that the helpers copied ahead is the
+ * batch's first row. */
 static __device__ bool quick_wait(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	struct quick_reply reply = {};

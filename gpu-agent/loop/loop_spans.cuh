@@ -21,7 +21,7 @@ struct span {
 
 struct spans {
 	struct span span[GPU_BATCH_MAX];
-	uint32_t first[GPU_BATCH_MAX + 1]; /* first piece of each span; one more: pieces in all */
+	uint32_t first[GPU_BATCH_MAX + 1]; /* first piece of each span; last entry: all pieces */
 	uint32_t warp_sum[GPU_BLOCK / WARP];
 };
 
@@ -130,7 +130,7 @@ static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
 	}
 }
 
-/* Load one word per thread of <n> elements. It is waited for only where it is used. */
+/* Load one word per thread of <n> elements. The thread waits for it only where it is used. */
 template <typename T> static __device__ uint64_t load_word(const T *from, uint32_t n)
 {
 	uint64_t word = 0;

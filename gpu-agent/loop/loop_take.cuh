@@ -79,7 +79,7 @@ static __device__ void announce_first(const struct gpu_loop *g, const struct blo
 	barrier_sync<BARRIER_AHEAD>();
 }
 
-/* Warp 0: there is no first request to fetch. */
+/* Warp 0: announce that there is no first request to fetch. */
 static __device__ void announce_none(struct turn *t)
 {
 	__syncwarp(); /* all lanes have read first.announced */
@@ -98,7 +98,7 @@ struct poll_lane {
 	uint32_t link_number;
 	bool has_link;        /* false: this lane's link does not exist, it only helps others */
 	uint32_t offset;      /* of its descriptor, from link->position on */
-	uint32_t part;        /* which quarter */
+	uint32_t part;        /* number of the quarter */
 	uint32_t first_lane;  /* the first lane of the same link */
 	uint32_t link_lanes;  /* mask of the lanes of the same link */
 	uint32_t lower_lanes; /* mask of the lanes before this one */
@@ -127,8 +127,8 @@ static __device__ struct poll_lane poll_lane_of(const struct gpu_loop *g, struct
 	};
 }
 
-/* Which lanes take the request whose mark they have read? <there>: the lanes whose mark is there.
- * They take up to the first that is missing, and while the batch has room. */
+/* True on the lanes that take the request whose mark they have read. <there>: the lanes whose mark
+ * is there. Lanes take requests up to the first missing mark, and while the batch has room. */
 static __device__ bool takes_request(const struct gpu_loop *g, const struct turn *t,
 				     const struct poll_lane *p, uint32_t there, bool mine)
 {
@@ -272,8 +272,8 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 }
 
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
- * batch_timeout_ns. Unless it <may_wait>, take what is there. True: some of it may have waited
- * longer than CANCEL_AGE_NS. */
+ * batch_timeout_ns. Unless it <may_wait>, take what is there. Returns true when some request may
+ * have waited longer than CANCEL_AGE_NS. */
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
@@ -327,8 +327,8 @@ static __device__ bool is_expired(const struct gpu_request *r)
 	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns > r->deadline_us * 1000ull;
 }
 
-/* Is the client still there, and the deadline not passed? A request that may have waited is read
- * again, after its mark. */
+/* Check that the client is still there and that the deadline has not passed. A request that may
+ * have waited is read again, after its mark. */
 static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 			       struct gpu_request *r, bool aged)
 {

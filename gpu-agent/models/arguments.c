@@ -52,7 +52,8 @@ static int argument_set(const struct argument *argument, const char *value, size
 	return 0;
 }
 
-/* Name <key> bytes of <text> and what the model takes. Returns -EINVAL. */
+/* Write an error that names the first <key> bytes of <text> and the arguments that the model takes.
+ * Returns -EINVAL. */
 static int argument_unknown(const struct argument *table, size_t n, const char *text, size_t key,
 			    char *error, size_t error_size)
 {

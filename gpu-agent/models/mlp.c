@@ -60,7 +60,7 @@ static const float *tile_forward(struct mlp *mlp)
 	return from;
 }
 
-/* Do equal rows of a tile give equal results, to the bit? */
+/* True when equal rows of a tile give equal results, to the bit. */
 static bool rows_agree(struct mlp *mlp)
 {
 	size_t outputs = mlp->weights.outputs, inputs = mlp->weights.inputs;

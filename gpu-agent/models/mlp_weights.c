@@ -203,7 +203,7 @@ int mlp_weights_load(struct mlp_weights *weights, const char *path, char *error,
 
 void mlp_weights_fini(struct mlp_weights *weights)
 {
-	/* All of them: a load that failed half-way has not counted its last layer. */
+	/* Free all layers, because a load that failed half-way has not counted its last one. */
 	for (uint32_t n = 0; n < MLP_LAYERS_MAX; n++) {
 		free(weights->layers[n].weight);
 		free(weights->layers[n].bias);

@@ -35,7 +35,7 @@ struct rnic_qp_params {
 	struct rnic_span writable; /* memory that the peer may WRITE to */
 	struct rnic_span sendable; /* memory that may be sent from */
 	uint32_t wqe_count;        /* power of two */
-	uint32_t psn;              /* the first that we send */
+	uint32_t psn;              /* first PSN that we send */
 	struct sleeper *wake;      /* woken by a write or by a failure of the queue pair, or NULL */
 	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails; NULL: none */
 };
@@ -52,7 +52,7 @@ struct rnic_qp {
 struct rnic_peer {
 	struct rnic_address address;
 	uint32_t qpn;
-	uint32_t psn; /* the first that it sends */
+	uint32_t psn; /* first PSN that the peer sends */
 	uint32_t path_mtu;
 	uint16_t udp_source; /* UDP source port to send from, 0xc000 and up; 0: any */
 	uint8_t ack_timeout, retry_limit;

@@ -2,7 +2,7 @@
 /*
  * The NIC's side of a send queue in mlx5 format (workers/rdma/mlx5_post.h is the poster's): it
  * finds WQEs when the doorbell rings, reads and checks them as a NIC does, and writes CQEs. For
- * engines that send by something else than a ConnectX.
+ * engines that send with something other than a ConnectX.
  *
  * Owner: the engine's thread; the memory is shared with the poster.
  */
@@ -38,7 +38,7 @@ void send_queue_destroy(struct send_queue *q);
 /* The poster's view of the queue; q->qpn must be set before. */
 struct mlx5_queue send_queue_view(const struct send_queue *q);
 
-/* Has the doorbell rung since send_queue_update()? */
+/* True when the doorbell has rung since send_queue_update(). */
 static inline bool send_queue_rings(const struct send_queue *q)
 {
 	return __atomic_load_n(q->doorbell, __ATOMIC_ACQUIRE) != q->rung;

@@ -50,7 +50,8 @@ static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 	return work;
 }
 
-/* Called after sleeper_prepare(): has a doorbell rung or a message come, or is a packet unsent? */
+/* Called after sleeper_prepare(). True when a doorbell has rung, a message has come or a packet is
+ * unsent. */
 static bool soft_rnic_has_work(const struct soft_rnic *rnic)
 {
 	if (rnic->tx.n > 0 || !mailbox_empty(&rnic->mailbox) ||
@@ -62,7 +63,7 @@ static bool soft_rnic_has_work(const struct soft_rnic *rnic)
 	return false;
 }
 
-/* ns until something is due that no packet and no doorbell announces. */
+/* ns until something is due that neither a packet nor a doorbell announces. */
 static uint64_t soft_rnic_sleep_ns(const struct soft_rnic *rnic)
 {
 	uint64_t now = rte_rdtsc(), ms = rte_get_tsc_hz() / 1000;
@@ -123,7 +124,7 @@ static int soft_rnic_thread(void *argument)
 	return 0;
 }
 
-/* --- life --------------------------------------------------------------------------------------
+/* --- port, start and close ---------------------------------------------------------------------
  */
 
 static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
@@ -389,7 +390,7 @@ static void soft_qp_destroy(struct rnic_qp *base)
 	soft_qp_free(qp);
 }
 
-/* --- life of the whole ------------------------------------------------------------------------
+/* --- create the RNIC --------------------------------------------------------------------------
  */
 
 static const struct rnic_ops soft_rnic_ops = {

@@ -34,10 +34,10 @@ struct soft_qp {
 	bool dead;     /* an error CQE was written */
 	struct rnic_qp_params params;
 	struct rnic_address next_hop;
-	uint64_t asked;           /* TSC of the last request for it */
-	uint64_t doubts;          /* timeouts and strangers then; more of them: it may have moved */
-	uint64_t strangers;       /* packets from other MAC addresses than the peer's */
-	struct neigh_claim claim; /* of another MAC address */
+	uint64_t asked;     /* TSC of the last request for the next hop's MAC address */
+	uint64_t doubts;    /* timeouts + strangers then; if there are more, it may have moved */
+	uint64_t strangers; /* packets from other MAC addresses than the peer's */
+	struct neigh_claim claim; /* another MAC address's claim to the next hop's address */
 	struct send_queue sq;
 	uint32_t offset; /* bytes sent of the WQE at sq.next */
 	/* WQEs in flight: a ring of wqe_count entries */

@@ -31,7 +31,7 @@ struct verbs_rnic {
 	bool direct; /* direct posting: posters get the device's own queues */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq; /* for all queue pairs that the proxy serves */
-	uint32_t reserved; /* entries of <cq> that those have reserved */
+	uint32_t reserved; /* entries of <cq> that these queue pairs have reserved */
 	struct sleeper sleeper;
 	pthread_t thread;
 	bool started;
@@ -47,8 +47,8 @@ struct verbs_rnic {
 /* verbs_proxy.c: the proxy's thread; <rnic> is the struct verbs_rnic. */
 void *verbs_proxy(void *rnic);
 
-/* verbs_direct.c: can posters have the queues of this device; fill <view> with those of a queue
- * pair. 0 or -errno. */
+/* verbs_direct.c. verbs_direct_possible(): true when posters can have the queues of this device.
+ * verbs_direct_view(): fill <view> with the queues of a queue pair; 0 or -errno. */
 bool verbs_direct_possible(const struct verbs_device *device);
 int verbs_direct_view(struct ibv_qp *qp, struct ibv_cq *cq, struct mlx5_queue *view);
 

@@ -13,7 +13,7 @@
 /* ns between checks of the queue pairs' states: one may fail without an event (rxe sends none when
  * the peer wrote outside its region). */
 #define CHECK_NS 20000000ull
-/* While there is work in every poll, the clock is read every so many polls. */
+/* Polls between two reads of the clock, while every poll finds work. */
 #define BUSY_TURNS 1024
 
 /* An error ends the queue pair: everything posted later is flushed. */
@@ -69,7 +69,7 @@ static unsigned int proxy_post(struct verbs_qp *qp)
 	}
 	if (n > 0) {
 		wr[n - 1].next = NULL;
-		/* The last one always: without completions the device's queue would fill up. */
+		/* Always signal the last one, or the device's queue would fill up. */
 		wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
 		if (ibv_post_send(qp->qp, wr, &bad) != 0)
 			proxy_fail(qp, bad == NULL ? wr[0].wr_id : bad->wr_id,
@@ -194,7 +194,7 @@ static unsigned int proxy_poll(struct verbs_rnic *rnic, uint64_t *next_check)
 	return work;
 }
 
-/* Called after sleeper_prepare(): has something completed, or a doorbell rung? */
+/* Called after sleeper_prepare(). True when something has completed or a doorbell has rung. */
 static bool proxy_has_work(struct verbs_rnic *rnic)
 {
 	bool rings;

@@ -162,7 +162,7 @@ static int verbs_qp_connect(struct rnic_qp *base, const struct rnic_peer *peer)
 	return 0;
 }
 
-/* --- life of the whole ----------------------------------------------------------------------- */
+/* --- create and close the RNIC --------------------------------------------------------------- */
 
 static void verbs_rnic_kick(struct rnic *base)
 {

@@ -29,7 +29,7 @@ static void dcqcn_set_rate(struct dcqcn *d, double rate)
 
 static void dcqcn_begin(struct dcqcn *d, uint64_t now)
 {
-	/* As on NICs: nothing is kept of earlier congestion once its limit has ended. */
+	/* Forget earlier congestion once its limit has ended, as NICs do. */
 	d->rate = d->target = d->line_rate;
 	d->alpha = 1;
 	d->next = now;

@@ -166,7 +166,7 @@ bool roce_icrc_ok(const uint8_t *ip, uint32_t ip_length, uint32_t length)
 enum roce_admission roce_path_admit(const struct roce_path *path, const uint8_t *ip,
 				    uint32_t ip_length, uint32_t length)
 {
-	/* First, so that a spoofed packet does not cost a CRC over its payload. */
+	/* Check this first, so that a spoofed packet does not cost a CRC over its payload. */
 	if (!path_is_from_peer(path, ip))
 		return ROCE_NOT_PEER;
 	/* RoCEv2 peers send no IP options. */

@@ -216,7 +216,7 @@ static void requester_acknowledged(struct requester *rq, uint32_t end, uint64_t 
 	rq->retries = 0;
 	rq->rnr_retries = 0;
 	rq->went_back = false;
-	rq->hold_until = 0; /* the receiver accepted what it was not ready for */
+	rq->hold_until = 0; /* the receiver accepted the packet that it was not ready for */
 }
 
 enum requester_verdict requester_ack(struct requester *rq, uint32_t psn, uint8_t syndrome,
@@ -317,7 +317,7 @@ static void requester_resume(struct requester *rq, uint64_t now)
 
 static void requester_poll_timers(struct requester *rq, uint64_t now)
 {
-	/* It may be before the timer was started. */
+	/* This time may be before the start of the timer. */
 	uint64_t heard = rq->drained != NULL ? *rq->drained : now;
 
 	if (rq->hold_until != 0) {

@@ -39,8 +39,9 @@
 #define REQUESTER_LIMIT_MIN 64
 #define REQUESTER_GROWTH    32
 /*
- * Every such packet asks for an acknowledgement, even if the caller does not, because a limit only
- * grows with acknowledgements. More than a burst and its descriptors, which do ask.
+ * Of this many packets in a row at least one asks for an acknowledgement, even if the caller does
+ * not, because a limit only grows with acknowledgements. The number is larger than a burst and its
+ * descriptors, which do ask.
  */
 #define REQUESTER_ACK_EVERY 48
 /* The first early retry comes after at least 1/REQUESTER_EARLY of the acknowledgement timeout. */

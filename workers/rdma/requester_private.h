@@ -76,7 +76,7 @@ static inline bool requester_may_push(const struct requester *rq)
 	return !rq->rate.limited && txq_room(rq->tx) > 0 && requester_under_way(rq) < rq->limit;
 }
 
-/* As requester_pump(), within the rate. */
+/* Like requester_pump(), but no faster than the rate allows. */
 void requester_pump_paced(struct requester *rq, unsigned int burst);
 
 /* Send or resend up to <burst> packets from send_psn on. */

@@ -254,7 +254,7 @@ void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc)
 int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
 		  struct rte_mbuf *m)
 {
-	/* Checked first: an mbuf's lengths have 16 bits, and on failure <m> must stay unchanged. */
+	/* Check first: an mbuf's lengths have 16 bits, and on failure <m> must stay unchanged. */
 	if (length > room || length > rte_pktmbuf_tailroom(m))
 		return -EMSGSIZE;
 	memcpy(rte_pktmbuf_append(m, length), qp->region + offset, length);

@@ -14,7 +14,7 @@ static inline uint64_t clock_read_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* CLOCK_MONOTONIC. */
+/* ns of CLOCK_MONOTONIC. */
 static inline uint64_t clock_now_ns(void)
 {
 	return clock_read_ns(CLOCK_MONOTONIC);
@@ -30,13 +30,13 @@ static inline uint64_t clock_now_ms(void)
 	return clock_now_ns() / 1000000;
 }
 
-/* Since 1970. */
+/* ns since 1970. */
 static inline uint64_t clock_wall_ns(void)
 {
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* <ms> from now, for calls that wait until a time of <clock>. */
+/* The time of <clock> that is <ms> from now, for calls that take an absolute time. */
 static inline struct timespec clock_after_ms(clockid_t clock, uint64_t ms)
 {
 	uint64_t ns = clock_read_ns(clock) + ms * 1000000;

@@ -35,8 +35,8 @@ struct endpoint_address {
  */
 int endpoint_address_parse(const char *text, struct endpoint_address *address);
 
-/* The port in host order that the socket <fd> is bound to; 0: it is no socket of IP, or not bound.
- */
+/* The port in host order that the socket <fd> is bound to; 0 when <fd> is no IP socket or is not
+ * bound. */
 uint16_t endpoint_port_of(int fd);
 
 #endif

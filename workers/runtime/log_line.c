@@ -162,7 +162,7 @@ static void parts_split(struct span text, struct parts *p)
 			end = rest.at + n;
 			p->words.n = (size_t)(end - p->words.at);
 		}
-		n += n == 0; /* a space */
+		n += n == 0; /* skip a space */
 		rest.at += n;
 		rest.n -= n;
 	}

@@ -37,8 +37,9 @@ bool neigh_parse(uint16_t ether_type, const uint8_t *packet, uint32_t length,
 		 struct neigh_message *message);
 
 /*
- * True when the message gives an address's MAC address, one that a station can have, as an answer
- * or unasked. A gratuitous ARP request counts: bonds announce a change of their active NIC by it.
+ * True when the message tells the MAC address of an IP address, in an answer or unasked, and a
+ * station can have that MAC address. A gratuitous ARP request counts, because bonds announce a
+ * change of their active NIC by it.
  */
 bool neigh_gives_mac(const struct neigh_message *message);
 

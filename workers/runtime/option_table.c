@@ -10,7 +10,7 @@
 
 #include "runtime/endpoint.h"
 
-#define HELP_COLUMN 27 /* of the explanations, after two spaces */
+#define HELP_COLUMN 27 /* column of the explanations, after two spaces */
 
 /* --- rows ----------------------------------------------------------------------------------------
  */
@@ -20,7 +20,8 @@ static const struct option_row version_rows[] = {
 static const struct option_row help_rows[] = {
 	{.name = "help", .help = "print this help", .letter = 'h'}, {0}};
 
-/* Row <i> of all that the table has, those above included; NULL after the last. */
+/* Row <i> of all that the table has: its own, the shared ones, --version and --help. NULL after the
+ * last. */
 static const struct option_row *option_at(const struct option_table *table, unsigned int i)
 {
 	const struct option_row *const lists[] = {table->rows, table->shared,
@@ -224,7 +225,8 @@ static int option_set(const struct option_row *row, void *field, const char *tex
 /* --- help ----------------------------------------------------------------------------------------
  */
 
-/* The end of a line: " [1500]" or " [required]"; nothing where the text has that already. */
+/* Print the end of a help line: " [1500]" or " [required]"; nothing when the text states the
+ * default itself. */
 static void option_print_default(const struct option_row *row, const void *field)
 {
 	uint64_t number;
@@ -292,7 +294,8 @@ options_error(const struct option_table *table, const char *format, ...)
 	return -EINVAL;
 }
 
-/* The row of this name, or of the only name that begins so; NULL: there is none, or are <n>. */
+/* Find the row of this name, or else of the only name that begins with it. NULL when no name begins
+ * with it, or several do; <n> counts these. */
 static const struct option_row *option_named(const struct option_table *table, const char *name,
 					     size_t length, unsigned int *at, unsigned int *n)
 {
@@ -311,7 +314,7 @@ static const struct option_row *option_named(const struct option_table *table, c
 	return *n == 1 ? found : NULL;
 }
 
-/* Is <word> "--" and the whole name of an option, with or without a value? */
+/* True when <word> is "--" and the whole name of an option, with or without a value. */
 static bool option_is_whole(const struct option_table *table, const char *word)
 {
 	size_t length = strcspn(word, "=");
@@ -324,7 +327,7 @@ static bool option_is_whole(const struct option_table *table, const char *word)
 	return row != NULL && strlen(row->name) == length - 2;
 }
 
-/* <word> is no option, or may be several. */
+/* Report that <word> is no option, or is short for several. */
 static int option_unknown(const struct option_table *table, const char *word)
 {
 	size_t length = strcspn(word, "="), at = 0;
@@ -344,8 +347,8 @@ static int option_unknown(const struct option_table *table, const char *word)
 }
 
 /*
- * The row of the option that <word> is, NULL if it is none, with its number in <at>; and the value
- * in the same word, NULL where there is none.
+ * Find the row of the option <word>; its number goes to <at>. NULL when <word> is no option.
+ * <value> points at the value in the same word, or is NULL.
  */
 static const struct option_row *option_of(const struct option_table *table, const char *word,
 					  unsigned int *at, const char **value)

@@ -14,7 +14,7 @@ enum option_kind {
 	OPTION_FLAG,         /* bool, which becomes true; no value */
 	OPTION_FLAG_OFF,     /* bool, which becomes false; no value */
 	OPTION_NUMBER,       /* unsigned integer of 8 to 64 bits, from min to max */
-	OPTION_POWER_OF_TWO, /* the same */
+	OPTION_POWER_OF_TWO, /* unsigned integer, a power of two, from min to max */
 	OPTION_REAL,         /* double, from min to max */
 	OPTION_SECONDS,      /* double, above 0 */
 	OPTION_TEXT,         /* const char *, which points into argv */
@@ -24,23 +24,24 @@ enum option_kind {
 	OPTION_CALL,         /* take() is called each time the option is given */
 };
 
-/* Offset and size of the field of <type> that an option sets; or the whole of it, for take(). */
+/* Offset and size of the field of <type> that an option sets; OPTION_WHOLE() is for a take() that
+ * gets the whole struct. */
 #define OPTION_AT(type, field) offsetof(type, field), sizeof(((type *)NULL)->field)
 #define OPTION_WHOLE(type)     0, sizeof(type)
 
 struct option_row {
 	const char *name;
 	enum option_kind kind;
-	size_t at, size;   /* OPTION_AT(): the field holds the default before, the value after */
-	const char *form;  /* the value in the help: "FILE"; NULL: as the kind has it */
-	const char *help;  /* one that ends with ']' says the default itself */
+	size_t at, size;   /* OPTION_AT(); the field holds the default until the option is parsed */
+	const char *form;  /* the value's name in the help, "FILE"; NULL: the kind's own */
+	const char *help;  /* a text that ends with ']' states the default itself */
 	uint64_t min, max; /* max 0: the largest number that fits into the field */
 	const char *const *words; /* of OPTION_WORD; NULL after the last */
 	/* Returns 0, or -EINVAL with <error>, which is printed after "--name: 'text' ". */
 	int (*take)(void *field, const char *text, char *error, size_t size);
 	char letter;   /* 'c': also -c; 0: none */
 	bool required; /* an error if it is not given */
-	bool optional; /* of OPTION_CALL: the value may be left out, and <text> is NULL then */
+	bool optional; /* OPTION_CALL only: the value may be left out; <text> is NULL then */
 };
 
 struct option_table {
@@ -48,7 +49,7 @@ struct option_table {
 	const char *usage;   /* the head of --help; NULL: there is no --help */
 	const char *version; /* printed by --version; NULL: there is no --version */
 	const struct option_row
-		*rows; /* a row without name after the last; up to 62 with <shared> */
+		*rows; /* a row without a name ends them; at most 62 with <shared> */
 	/* Rows of several programs, whose fields are at the start of the struct; NULL: none. */
 	const struct option_row *shared;
 	bool operands; /* words that are no options are allowed */
@@ -63,18 +64,20 @@ struct option_table {
 int options_parse(const struct option_table *table, int argc, char **argv, void *values,
 		  uint64_t *given);
 
-/* Has the option of this name its bit in <given>? Those of <shared> follow those of <rows>. */
+/* True when the option of this name has its bit in <given>. The bits of <shared> follow those of
+ * <rows>. */
 bool option_is_given(const struct option_table *table, uint64_t given, const char *name);
 
-/* Does the option need a value, in the same word or in the next one? */
+/* True when the option needs a value, in the same word or in the next one. */
 bool option_needs_value(const struct option_row *row);
 
 #define OPTION_FORM_MAX 128
 
-/* "N" or "FILE": the value as the help has it, in <form> where it has to be made up. */
+/* The value's name in the help: "N" or "FILE". <form> holds a name that has to be made up. */
 const char *option_form(const struct option_row *row, char form[OPTION_FORM_MAX]);
 
-/* Print " --name=" for an option that needs a value, " --name" for another: completion's input. */
+/* Print " --name=" for an option that needs a value and " --name" for any other, as completion
+ * expects. */
 void option_print_name(const struct option_row *row);
 void options_print_names(const struct option_row *rows);
 

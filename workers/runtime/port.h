@@ -52,7 +52,7 @@ struct port {
 
 struct port_params {
 	const char *device; /* devargs, e.g. "net_af_packet0,iface=eth1" or a PCI address */
-	uint16_t queues;    /* wanted; the port may have fewer */
+	uint16_t queues;    /* number that is wanted; the port may have fewer */
 	uint16_t rx_descriptors, tx_descriptors;
 	uint16_t mtu;                    /* IP MTU */
 	bool rx_checksums, tx_checksums; /* use the port's checksum offloads if it has them */

@@ -78,7 +78,7 @@ void sleeper_wake(struct sleeper *s)
 	uint64_t one = 1;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* The thread that clears the flag makes the system call, so once per sleep. */
+	/* Only the thread that clears the flag makes the system call, so there is one per sleep. */
 	if (__atomic_load_n(&s->asleep, __ATOMIC_RELAXED) &&
 	    __atomic_exchange_n(&s->asleep, 0, __ATOMIC_SEQ_CST))
 		(void)!write(s->fds[0].fd, &one, sizeof(one));

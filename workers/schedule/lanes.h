@@ -34,7 +34,7 @@ static inline uint32_t lanes_key(uint16_t outstanding, float base, float slope)
 	return key;
 }
 
-/* For any CPU, and for the test of the AVX2 version. */
+/* The version for any CPU; tests compare the AVX2 version with it. */
 static inline struct lanes_least lanes_least_plain(const uint32_t key[LANES], uint32_t among)
 {
 	struct lanes_least least = {UINT32_MAX, 0};

@@ -46,8 +46,8 @@ static bool preferred_policy_compares_all(const struct pick_table *table)
 }
 
 /*
- * A worker of the policy's choice that owes less than <preferred>, or <preferred> when TRIES picks
- * find none. <preferred> WORKER_NONE: the policy's first choice.
+ * Let the policy pick until a worker owes less than <preferred>; returns <preferred> when TRIES
+ * picks find none. With <preferred> WORKER_NONE: the policy's first choice.
  */
 static uint16_t preferred_pick_better(const struct pick_table *table, struct pick_load *load,
 				      uint32_t hash, uint16_t preferred, struct pick_state *state)

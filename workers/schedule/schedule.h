@@ -49,7 +49,8 @@ static inline uint16_t schedule_next(const struct pick_table *table, const struc
 
 	if (later != 0)
 		return block * WORKER_BLOCK + (uint32_t)__builtin_ctz(later);
-	/* Blocks after it, then blocks before it; its own lower workers last. */
+	/* Visit the blocks after the start's block, then those before it; the start's block comes
+	 * last, for its workers with lower numbers. */
 	for (int round = 0; round < 2; round++) {
 		uint64_t after = ~UINT64_C(0) << (block + 1);
 
