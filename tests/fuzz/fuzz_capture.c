@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a capture's filter and a packet: up to the first zero a program, as it comes over the
- * control socket, the rest a packet on a heap block of its exact size. Whatever program is taken
- * must come to an end, and read nothing else.
+ * control socket; the rest is a packet on a heap block of its exact size. Every program that is
+ * accepted must come to an end and read nothing else.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as segments and calls of one TCP connection (lb/tcp): any numbers near those that count,
- * any flags and options, time, an owner who grants, queues, closes and aborts. Each byte is new
- * once, what goes out was queued and is inside the window, nothing leaks.
+ * Bytes as segments and calls of one TCP connection (lb/tcp): numbers near those that count, any
+ * flags and options, time, and an owner that grants, queues, closes and aborts. Each byte is new
+ * once, bytes that go out were queued and are inside the window, nothing leaks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void take(struct run *r, const struct tcp_header *h)
 	check(r);
 }
 
-/* Segments around the numbers that count; the first two bits of <how> say how far. */
+/* Returns a number near <number>; the first two bits of <how> say how far. */
 static uint32_t near(struct run *r, uint32_t number, uint8_t how)
 {
 	switch (how & 3) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as frames that hold fragments, and as the time between them. Each frame is preceded by its
- * length and by what happens to the clock. The accounts must be right after every one, and what
- * becomes whole must be a frame that is not a fragment.
+ * length and by a change of the clock. The counters must be right after every frame, and a datagram
+ * that becomes whole must be a frame without fragments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void take(struct run *r)
 	free(frame);
 }
 
-/* On a heap block of its exact size. */
+/* Adds a frame on a heap block of its exact size. */
 static void add(struct run *r, const uint8_t *data, uint32_t length)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};

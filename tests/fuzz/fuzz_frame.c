@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes as a frame that comes to the load generator's DPDK port. What is taken lies within them;
- * and whatever is taken for a notice or a reply, the ledger ends each request once.
+ * Bytes as a frame that comes to the load generator's DPDK port. What is taken lies within the
+ * frame, and the ledger ends each request once, for any mix of notices and replies.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -53,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > 9216)
 		return 0;
-	/* Of their own size, so that reading beyond is seen; aligned as packets are. */
+	/* A heap block of the exact size, so that a read beyond it is seen; aligned as packets are.
+	 */
 	frame = malloc(size > 0 ? size : 1);
 	require(frame != NULL, "no memory");
 	memcpy(frame, data, size);

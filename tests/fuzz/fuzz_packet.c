@@ -24,7 +24,7 @@ static void require(bool holds, const char *what)
 	abort();
 }
 
-/* As the load balancer answers who asks for an address. */
+/* Answers a request for an address as the load balancer does. */
 static void try_neighbour(const uint8_t *frame, const struct parsed *p, uint32_t length)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
@@ -77,7 +77,7 @@ static void check_parsed(const uint8_t *frame, uint32_t length, const struct par
 	}
 }
 
-/* Two ways to see whose request it is. */
+/* Both ways to find a request's flow must agree. */
 static void check_flow(const uint8_t *frame, uint32_t length, const struct parsed *p,
 		       const struct flow_key *key)
 {
@@ -93,7 +93,7 @@ static void check_flow(const uint8_t *frame, uint32_t length, const struct parse
 		require(p->kind != PARSE_UDP, "a request of no flow");
 }
 
-/* The way a RoCE packet goes on: headers, then the sum. */
+/* Takes a RoCE packet as the fabric does: headers, then the ICRC. */
 static void try_roce(const uint8_t *frame, uint32_t length, const struct roce_frame *f)
 {
 	struct roce_packet p;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream of requests. Four bytes of options come first: framing and way,
- * largest request, seed of the cuts, room for actions. However the rest is cut, a framing says the
- * same of it and keeps the promises of framing/stream.h (stream_owner.c checks them). The other way
- * leaves payload out, so that requests of gigabytes fit into a small input.
+ * largest request, seed of the cuts, room for actions. For any cuts of the rest, a framing gives
+ * the same actions and keeps the promises of framing/stream.h (stream_owner.c checks them). The
+ * other way leaves payload out, so that requests of gigabytes fit into a small input.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ static void compare(const struct stream_owner *a, const struct stream_owner *b)
 		"the cuts change the state");
 }
 
-/* The head fits, covers the chunk, and is no request: two ends would answer each other for ever. */
+/* The head fits, covers the chunk, and is no request: otherwise two load balancers could answer
+ * each other for ever. */
 static void check_answers(const struct stream_framing *framing, struct stream_reply reply)
 {
 	struct stream s = {0};

@@ -90,7 +90,7 @@ static void turn(void)
 		event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-/* Strangers share an address, and would be shut out: each comes from one of its own. */
+/* Strangers that share an address would be shut out: each comes from an address of its own. */
 static int dial_agents_port(void)
 {
 	static uint32_t host;
@@ -125,7 +125,7 @@ static void push(int fd, const void *data, size_t size)
 	turn();
 }
 
-/* TLS records are alerts (21), handshake (22) or the change of ciphers that is none (20). */
+/* TLS records are alerts (21), handshake (22) or the dummy change of ciphers (20). */
 static void expect_tls(int fd)
 {
 	uint8_t answer[4096];

@@ -45,7 +45,7 @@ static void make_relative(const struct tcp_track *track, unsigned int options,
 		s->length += 1000;
 }
 
-/* Compares all fields but those that a challenge ACK may change. */
+/* Compares all fields except those that a challenge ACK may change. */
 static bool same_connection(struct tcp_track a, const struct tcp_track *b)
 {
 	a.syn_saved = b->syn_saved;

@@ -41,7 +41,7 @@ struct story {
 	unsigned int n_clients;
 	struct client client[CLIENTS_MAX];
 	unsigned int joins, reloads;
-	uint64_t requests; /* well-formed ones that reached the port */
+	uint64_t requests; /* well-formed requests that reached the port */
 	bool odd;          /* frames came that may or may not be requests */
 };
 
@@ -67,7 +67,7 @@ static struct lb_config configs[RTE_DIM(services)], only_first;
 static struct walk *walk;
 static uint64_t random_state;
 
-/* Much is reached by way of DPDK's memory only, which is not searched for pointers. */
+/* Many objects are reached through DPDK's memory only, which is not searched for pointers. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -89,7 +89,7 @@ ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned int flags)
 	return size;
 }
 
-/* Keeping account of how rare each feature is would take longer than the inputs. */
+/* Keeping account of each feature's rarity would take longer than the inputs. */
 static void add_flag(int *argc, char ***argv)
 {
 	static char flag[] = "-entropic=0";
@@ -116,7 +116,7 @@ static uint16_t word(struct story *s)
 /* --- clients ------------------------------------------------------------------------------------
  */
 
-/* Whoever may be answered from now on. */
+/* Notes the frame's sender as one that may be answered from now on. */
 static void note_client(struct story *s, const uint8_t *frame, uint32_t length)
 {
 	struct flow_key key;
@@ -220,7 +220,7 @@ static void pieces(struct story *s)
 	note_client(s, frame, length);
 }
 
-/* An ICMP error about a reply to some client. */
+/* Sends an ICMP error about a reply to some client. */
 static void icmp_error_frame(struct story *s)
 {
 	struct packet about = client_packet(s), p;
@@ -490,7 +490,7 @@ static void check_lcores(const struct walk *w)
 	}
 }
 
-/* How many requests have ended, in whatever way but silence. */
+/* Returns how many requests have ended with a reply, a notice or a counted drop. */
 static uint64_t ended(const struct walk *w)
 {
 	struct lb_lcore_stats s = walk_stats(w);
@@ -544,8 +544,8 @@ static void operate(struct story *s)
 	}
 }
 
-/* Nothing may be left of an input when the next one begins, also of what decides nothing but how it
- * goes on: a finding must be seen again without the inputs that came before it. */
+/* Nothing of an input may be left when the next one begins, not even state that only decides how it
+ * goes on: a finding must repeat without the inputs that came before it. */
 
 static void wait_for_services(struct walk *w, unsigned int n)
 {
@@ -602,7 +602,7 @@ static void finish(struct story *s)
 		restore_services(w);
 	for (unsigned int i = 0; i < LCORES; i++)
 		forget_picks(lb->lcore[i]);
-	/* Timers that go by the clock begin where they began for the others. */
+	/* Timers that follow the clock start at the same time as for the other inputs. */
 	w->clock = lb->tsc_start +
 		   (lb_tsc_to_ms(lb, w->clock) / BEGIN_MS + 2) * BEGIN_MS * lb->tsc_per_ms;
 	walk_tick(w);
@@ -631,7 +631,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	only_first = configs[0];
 	only_first.n_services = 1;
 	walk = walk_create(&params);
-	/* A worker that returns gets its old number: each has the same one in all inputs. */
+	/* A worker that returns gets its old number, so each has the same number in all inputs. */
 	for (unsigned int i = 0; i < JOINS; i++)
 		walk_need(walk_worker_register(walk, NULL) != NULL, "%s", walk->error);
 	finish(&(struct story){.w = walk});

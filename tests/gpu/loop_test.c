@@ -13,7 +13,7 @@
 
 #include "rig.h"
 
-#define SLOTS      16
+#define SLOTS 16
 /* Longer than any machine halts a thread. */
 #define PATIENCE   30000000000ull
 #define FOREVER_MS 600000
@@ -21,7 +21,7 @@
 static const char *models, *weights;
 static int gpu;
 static unsigned int failures;
-static const char *skipped; /* why the test that runs cannot */
+static const char *skipped; /* the reason why the current test cannot run */
 
 #define REQUIRE(condition, ...)                                                                    \
 	do {                                                                                       \
@@ -125,7 +125,7 @@ static struct agent_loop_stats stats_of(struct rig *rig)
 	return stats;
 }
 
-/* The loop counts after it has posted: wait until <field> has come to <n>, and see that it stays.
+/* The loop counts after it has posted: wait until <field> has come to <n>, and check that it stays.
  */
 #define COUNTED(field, n)                                                                          \
 	do {                                                                                       \
@@ -157,7 +157,7 @@ static void answers_every_length_lap_after_lap(struct rig *rig)
 	COUNTED(requests, 10 * SLOTS);
 }
 
-/* On a GPU a model that runs something takes another way than one that does not. */
+/* On a GPU a model with a kernel takes another path than one without. */
 static void answers_by_a_kernel(struct rig *rig)
 {
 	if (!begin(rig,
@@ -167,7 +167,7 @@ static void answers_by_a_kernel(struct rig *rig)
 		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, 1 + i % 100, i), "request %u", i);
 }
 
-/* Around what a block has in flight, and what it copies in one step. */
+/* Sizes around the bytes that a block has in flight, and those that it copies in one step. */
 static void answers_large_ones_by_a_kernel(struct rig *rig)
 {
 	static const uint32_t lengths[] = {1, 4095, 4096, 4097, 7167, 7168, 7169, 9000};
@@ -264,7 +264,7 @@ static void drops_what_was_cancelled(struct rig *rig)
 	rig_cancel(rig, 0, 5, 1);
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.slot == 5 && r.status == RING_CANCELLED, "slot %u status %u", r.slot, r.status);
-	/* The word of an earlier request in the slot says nothing about this one. */
+	/* The cancel word of an earlier request in the slot must not cancel this one. */
 	REQUIRE(echoes(rig, 0, 5, 10, 1), "an old cancel word holds");
 	COUNTED(cancelled, 1);
 }
@@ -318,7 +318,7 @@ static void posts_heartbeats_when_idle(struct rig *rig)
 	}
 }
 
-/* A loop that always has work must say that it lives, all the same. */
+/* A loop that always has work must still send heartbeats. */
 static void posts_heartbeats_under_load(struct rig *rig)
 {
 	uint64_t end = clock_now_ns() + PATIENCE;
@@ -429,7 +429,8 @@ static void moves_large_payloads(struct rig *rig)
 		REQUIRE(echoes(rig, 0, i % 4, lengths[i], i), "%u bytes", lengths[i]);
 }
 
-/* Requests that come while a batch runs wait for it, in their slot or beside the model's input. */
+/* Requests that come while a batch runs wait for its end, in their slot or beside the model's
+ * input. */
 static void serves_what_came_while_a_batch_ran(struct rig *rig)
 {
 	const uint32_t large = 200000, slots = 8;
@@ -466,12 +467,12 @@ static void serves_what_came_while_a_batch_ran(struct rig *rig)
 	}
 }
 
-/* On a GPU a large request is copied when it is seen, before anybody knows what becomes of it. */
+/* On a GPU a large request is copied when it is seen, before it is known whether it will run. */
 static void drops_large_ones_that_came_first(struct rig *rig)
 {
 	static const struct {
 		uint8_t status;
-		uint32_t more; /* bytes than the model takes */
+		uint32_t more; /* bytes more than the model takes */
 		struct ring_descriptor with;
 	} becomes[] = {
 		{RING_OK, 0, {0}},
@@ -506,10 +507,10 @@ static void drops_large_ones_that_came_first(struct rig *rig)
 					 filled(r.bytes, r.header->length, round + r.slot)),
 				"round %u: slot %u has other bytes", round, r.slot);
 		}
-		/* Where nothing was run the same turn goes on. */
+		/* If no request was run, the same turn goes on. */
 		REQUIRE(echoes(rig, 0, 3, 100 + round, round), "round %u: a small one", round);
 	}
-	/* The loop is stopped while it waits for others of this batch. */
+	/* The loop is stopped while it waits for more requests of this batch. */
 	rig_submit(rig, 0, 0, large, NULL);
 	pause_us(1000);
 }
@@ -567,7 +568,7 @@ static void computes_what_the_model_computes(struct rig *rig)
 	}
 }
 
-/* Replies that were posted and not looked at. */
+/* Returns the number of replies that were posted and not taken. */
 static uint32_t replies_of(struct rig *rig)
 {
 	struct rig_reply r;
@@ -578,7 +579,7 @@ static uint32_t replies_of(struct rig *rig)
 	return n;
 }
 
-/* It does not wait for its next heartbeat, nor run what it has been given. */
+/* The loop neither waits for its next heartbeat nor runs the requests that it has. */
 static void stops_at_once(struct rig *rig)
 {
 	uint64_t start;
@@ -597,7 +598,7 @@ static void stops_at_once(struct rig *rig)
 		REQUIRE(clock_now_ns() - start < PATIENCE, "took %lu us, busy %d",
 			(unsigned long)(clock_now_ns() - start) / 1000, busy);
 		after = replies_of(rig);
-		/* A batch that ends before it is told, and the one that runs. */
+		/* At most the batch that ends before the loop is told, and the one that runs. */
 		REQUIRE(after <= 4, "%u requests after %u were run", after, before);
 		if (!busy)
 			rig_stop(rig);

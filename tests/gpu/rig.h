@@ -56,16 +56,16 @@ int rig_start(struct rig *rig, const struct rig_params *params, char *error, siz
 void rig_stop(struct rig *rig);
 
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
-/* Hand the slot's first <length> bytes to the loop; <with> has what else the descriptor says. */
+/* Hands the slot's first <length> bytes to the loop; <with> has the descriptor's other fields. */
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		const struct ring_descriptor *with);
 void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence);
-/* The next reply of the link, which is completed; heartbeats are counted and completed on the way.
- * False: none yet. A WQE that a NIC would refuse ends the program. */
+/* Takes the next reply of the link and completes it; heartbeats are counted and completed on the
+ * way. False: none yet. A WQE that a NIC would refuse ends the program. */
 bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out);
-/* Complete all that a mute link has sent. */
+/* Completes all that a mute link has sent. */
 void rig_complete(struct rig *rig, uint32_t link);
-/* End the link with an error CQE, as a NIC does whose peer is gone. */
+/* Ends the link with an error CQE, as a NIC does whose peer is gone. */
 void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome);
 
 #endif

@@ -13,7 +13,7 @@ topology_up "story$$" 1
 topology_config "  - {name: echo4, address: $vip, port: 8500, model: echo}
   - {name: echo6, address: \"$vip6\", port: 8500, model: echo}"
 sed -i 's/net_af_packet\([01]\)/net_af_xdp\1/' "$dir/lb.yaml"
-# An address of the kernel's own on the clients' interface: it must go on answering there.
+# The kernel has an address of its own on the clients' interface, which must go on answering.
 ip -n "$tag-lb" addr add 10.200.0.254/24 dev clients
 start_lb
 start_agents 1 echo

@@ -11,7 +11,7 @@ topology_config "
 start_lb
 start_agents 2 echo
 
-# One after the other, so that flows find both workers free and round-robin takes turns.
+# Send one request after the other, so that flows find both workers free and round-robin alternates.
 for i in 1 2 3 4; do
     load "flow$i" echo --to "$vip:8500" --sockets 1 --window 4 --requests 250 || true
     expect_all "flow$i" 250

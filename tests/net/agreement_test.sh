@@ -44,7 +44,7 @@ agreed() {
 echo "cluster_secret_file: $dir/secret" >>"$dir/lb.yaml"
 cp "$dir/lb.yaml" "$dir/one.yaml"
 member one
-# The block of the clients port comes behind the other's.
+# The clients port's block comes after the fabric port's.
 awk '/name: clients/ { held = 1 } /name: fabric/ { held = 0 } /^services/ { printf "%s", port }
     held { port = port $0 "\n"; next } { print }' "$dir/one.yaml" >"$dir/lb.yaml"
 expect "the first port of the second" "$(grep -m 1 -o 'name: [a-z]*' "$dir/lb.yaml")" = "name: fabric"

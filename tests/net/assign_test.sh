@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Workers are assigned to a service and released from it while it is used, and a spare steps in while
-# the assigned one is missing. No request is lost by any of it.
+# Workers are assigned to a service and released from it under load, and a spare steps in while
+# the assigned one is missing. No request is lost.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
-# Here workers are missing when they are told to be, not when a busy machine halts them for a moment.
+# Workers are missing only when the test stops them, not when a busy machine halts them for a moment.
 topology_config "
   - {name: own, address: $vip, port: 8500, model: echo, policy: round-robin, workers: assigned,
      min_workers: 1, spares: 1}
@@ -18,7 +18,7 @@ for i in 1 2 3; do
     wait_for "w$i to be active" worker_is w$i active
 done
 
-# serves SERVICE: the workers that do, as the table has them
+# serves SERVICE: prints the workers that serve it, as the table has them
 serves() {
     cli --json workers table | jq -r "[.workers[] | select(.services | index(\"$1\")) | .name] | join(\",\")"
 }
@@ -42,7 +42,7 @@ before=$(worker w3 requests)
 wait_for "more requests on w2" requests_above w2 1500
 expect "requests that w3 got after its release" "$(worker w3 requests)" -eq "$before"
 
-# The assigned one leaves under load; its assignment does not.
+# The assigned worker leaves under load; its assignment stays.
 stop "$pid_w2" TERM
 wait_for "a spare instead" eval '[ "$(serves own)" = w1 ]'
 wait_for "requests on w1" requests_above w1 500
@@ -55,7 +55,7 @@ cli workers release w1 all >/dev/null
 expect "without w1" "$(serves all)" = w2,w3
 ! cli workers release w1 all 2>"$dir/release.log" || fail "w1 was released twice"
 grep -q "worker 'w1' does not serve 'all'" "$dir/release.log" || fail "it said: $(cat "$dir/release.log")"
-# One of several services is impossible: nothing changes.
+# One of several services in a command is impossible: nothing changes.
 cli workers release w2 own >/dev/null
 services=$(cli --json workers show w2 | jq -c .worker.services)
 ! cli workers assign w2 own other 2>"$dir/assign.log" || fail "w2 was assigned to a service of another model"

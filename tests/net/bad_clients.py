@@ -20,7 +20,7 @@ SO_RCVBUFFORCE = 33
 
 
 def rows(mac, broadcast="ff:ff:ff:ff:ff:ff"):
-    """[name of the counter, what it is, frame]"""
+    """Rows: [name of the counter, the kind of packet, frame]."""
     conf.verb = 0
     ether = Ether(dst=mac)
     ip, ip6 = IP(src="10.200.0.2", dst=VIP), IPv6(src="fd00:200::2", dst=VIP6)
@@ -34,7 +34,7 @@ def rows(mac, broadcast="ff:ff:ff:ff:ff:ff"):
             data[14 + int(offset[1:])] = value
         return bytes(data[:cut])
 
-    # No IPv4 fragments: the kernel puts them together before an af_packet port sees them.
+    # No IPv4 fragments here: the kernel reassembles them before an af_packet port sees them.
     good, good6 = ether / ip / udp / hello, ether / ip6 / udp / hello
     return [
         ["not_our_mac", "for another station", Ether(dst="02:00:00:00:00:99") / ip / udp / hello],
@@ -133,7 +133,7 @@ def main():
             data, address = watch.ins.recvfrom(4096)
         except TimeoutError:
             continue
-        # address[2] is 4 for what this interface itself sent
+        # address[2] is 4 for packets that this interface sent
         if address[2] == 4 or data[6:12] != bytes.fromhex(mac.replace(":", "")):
             continue
         if data[42:].startswith(TOO_LARGE):

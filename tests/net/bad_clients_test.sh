@@ -11,7 +11,7 @@ topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo}
   - {name: small, address: $vip, port: 8501, model: echo, max_request: 100}
   - {name: echo6, address: \"$vip6\", port: 8500, model: echo}"
-# Frames beyond the load balancer's MTU come through the wire, too.
+# The wire must carry frames beyond the load balancer's MTU, too.
 ip -n "$tag-client" link set c0 mtu 4000
 ip -n "$tag-lb" link set clients mtu 4000
 start_lb
@@ -30,8 +30,8 @@ expect "packets answered" "$(jq .answered <<<"$sent")" -eq 0
 # Three rows: beyond max_request, beyond the MTU, beyond the port's buffers.
 expect "packets that were too large and told so" "$(jq .told <<<"$sent")" -eq 21
 
-# Kernels talk, too: multicast reports in IPv6 extension headers, address resolution, the agents'
-# TCP connections. So does a worker whose acknowledgement came late: it sends its replies again.
+# Kernels send packets, too: multicast reports in IPv6 extension headers, address resolution, the agents'
+# TCP connections. A worker whose acknowledgement came late sends its replies again.
 noise='["arp_other", "ip_extension", "l4_protocol", "nd_other", "not_our_mac", "roce_psn_duplicate"]'
 difference() {
     jq -n --argjson was "$was" --argjson now "$(counted)" --argjson sent "$sent" -c \

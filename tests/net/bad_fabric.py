@@ -39,7 +39,7 @@ def harmless(last, ack):
         ["roce_icrc", write(ack, good_icrc=False)],
         ["roce_qpn", write(last, qpn=last.qpn ^ 0x400)],   # another generation of the link
         ["roce_qpn", write(last, qpn=last.qpn ^ 0x3ff)],   # another worker
-        ["roce_qpn", write(last, qpn=last.qpn | 0xfc0000)],  # an lcore that is not there
+        ["roce_qpn", write(last, qpn=last.qpn | 0xfc0000)],  # an lcore that does not exist
         ["roce_mac", write(last, source_mac=bytes.fromhex("020000006666"))],
         ["roce_mac", write(ack, source_mac=bytes.fromhex("020000006666"))],
         ["roce_source", write(last, source="10.201.0.77")],
@@ -97,7 +97,7 @@ def main():
             s.send(packet.frame())
             expected[name] += 1
     if kind == "harmless":
-        # Too short for any packet object: BTH cut, no room for an ICRC; and what is no RoCE.
+        # Too short for any packet object: BTH cut, no room for an ICRC; and packets other than RoCE.
         head = last.destination_mac + last.source_mac + b"\x08\x00"
         for name, payload, port in (["roce_malformed", bytes(11), wire.ROCE_PORT],
                                     ["roce_malformed", bytes(15), wire.ROCE_PORT],

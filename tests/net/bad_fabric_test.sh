@@ -8,13 +8,13 @@
 
 command -v tcpdump >/dev/null || skip "needs tcpdump"
 topology_up "story$$" 1
-# Rare heartbeats: the PSN that was captured last is the last.
+# Heartbeats are rare, so that the last PSN captured is the last one sent.
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
     "workers: {timeout_ms: 60000}"
 start_lb
 start_agents 1 echo --heartbeat-ms 30000
 
-# spoof KIND: after some real requests, of which the packets are made
+# spoof KIND: sends spoofed packets, made from those of some real requests
 spoof() {
     start tcpdump fabric tcpdump -i lb -U -n --immediate-mode -w "$dir/$1.pcap" udp port 4791
     wait_for "tcpdump" grep -q "listening on lb" "$dir/tcpdump.log"
@@ -33,7 +33,7 @@ spoof() {
         "$(ip netns exec "$tag-client" cat /sys/class/net/c0/statistics/rx_packets)" -eq "$client_was"
 }
 
-# Only what RoCE packets can cause: kernels send other things by themselves.
+# Only drops that RoCE packets can cause: kernels send other packets by themselves.
 difference() {
     jq -n --argjson was "$was" --argjson now "$(cli --json stats --all | jq '.lcores[0].drops')" \
         --argjson sent "$sent" -c '$now | to_entries | map(
@@ -55,7 +55,7 @@ expect_all again 1600
 
 spoof replies
 expect "state of the load balancer" "$(cli version >/dev/null && echo up)" = up
-# The worker and its queue pair are out of step now; a new one is not.
+# The worker and its queue pair are out of step now; a new queue pair is not.
 stop "$pid_w1"
 start_agents 1 echo
 load last echo --to "$vip:8500" --sockets 8 --requests 200 || true

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs net tests while N other processes want the CPUs all the time, to find the ones whose result
+# Runs net tests while N other processes use the CPUs all the time, to find the tests whose result
 # depends on how busy the machine is.
 #
 #   tests/net/beside.sh N [--times T] TEST...
@@ -22,7 +22,7 @@ usage() {
     exit 2
 }
 
-# A burner ends with this script, also when that was killed.
+# A burner ends with this script, also when the script is killed.
 burn() {
     local i
     while kill -0 $$ 2>/dev/null; do

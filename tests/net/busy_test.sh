@@ -33,7 +33,7 @@ load none echo --to "$vip:8500" --sockets 8 --requests 50 || true
 account none no_worker
 expect "refused without any worker" "$(figure none refused)" -eq 400
 
-# Two slots and 10 ms per request: one waits for the others.
+# Two slots, and one request at a time, 10 ms each.
 start_agents 1 echo --slots 2 --max-batch 1 --model-args delay_us=10000
 load full echo --to "$vip:8501" --sockets 16 --window 2 --requests 10 || true
 account full no_worker queue_full

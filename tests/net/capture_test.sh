@@ -12,7 +12,7 @@ topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
 start_lb
 start_agents 1 echo
 
-# capture NAME OPTIONS...: in the background, to $dir/NAME.pcapng; waits until it has begun
+# capture NAME OPTIONS...: captures in the background, to $dir/NAME.pcapng; waits until it has begun
 capture() {
     local name=$1
     shift
@@ -22,7 +22,7 @@ capture() {
     wait_for "the capture $name" test -s "$dir/$name.pcapng"
 }
 
-# ended NAME [FIELD VALUE]...: it ended well, with these final counts
+# ended NAME [FIELD VALUE]...: expects that it ended well, with these final counts
 ended() {
     local name=$1 p=pid_$1
     shift
@@ -41,13 +41,13 @@ count_of() {
     jq -r ".$2" "$dir/$1.log"
 }
 
-# packets NAME [FILTER]: how many Wireshark's filter takes of a capture
+# packets NAME [FILTER]: prints how many packets of a capture Wireshark's filter accepts
 packets() {
     tshark -r "$dir/$1.pcapng" -Y "${2:-frame}" 2>"$dir/tshark.log" | wc -l
     ! grep -qi 'cut short\|damaged\|error' "$dir/tshark.log" || fail "$1: $(cat "$dir/tshark.log")"
 }
 
-# refused TEXT OPTIONS...: no capture, and the reason
+# refused TEXT OPTIONS...: expects no capture, and TEXT as the reason
 refused() {
     local text=$1
     shift
@@ -68,7 +68,7 @@ refused "--filter: can't parse filter expression: syntax error" --port clients -
 refused "it jumps back" --port clients --filter "ip6 protochain 17"
 refused "--snaplen: cannot use 13" --port clients --snaplen 13
 
-# Both directions of the clients' port, while others cannot capture.
+# Both directions of the clients' port, while no other capture can start.
 capture clients --port clients --filter "udp port 8500"
 refused "port clients is being captured to $dir/clients.pcapng by process $pid_clients, for" --port fabric
 expect_log lb "event=capture_started port=clients pid=$pid_clients uid=$(id -u) file="
@@ -85,7 +85,7 @@ expect "the interface" "$(tshark -r "$dir/clients.pcapng" -c 1 -T fields -e fram
 first=$(tshark -r "$dir/clients.pcapng" -c 1 -T fields -e frame.time_epoch 2>/dev/null)
 expect "age of the first packet, s" "$(($(date +%s) - ${first%.*}))" -le 60
 
-# The fabric's, without a filter: RoCEv2 both ways, and nothing malformed.
+# The fabric port's packets, without a filter: RoCEv2 both ways, and nothing malformed.
 capture fabric --port fabric
 requests fabric_requests
 kill -INT "$pid_fabric"
@@ -97,14 +97,14 @@ done
 expect "malformed packets" "$(packets fabric \
     '_ws.malformed && frame.protocols matches "infiniband(:data)?$"')" -eq 0
 
-# Exactly so many, cut, one way, and the rest told from them.
+# Exactly this number of packets, cut, of one direction, and the rest counted.
 capture short --port clients --filter "udp dst port 8500" --snaplen 60 --count 100 --direction in
 requests short_requests
 ended short state count captured 100
 expect "cut packets" "$(packets short 'frame.cap_len <= 60 && frame.len >= frame.cap_len')" -eq 100
 expect "replies that were not asked for" "$(packets short 'udp.srcport == 8500')" -eq 0
 
-# It ends by itself, with who asked for it, and when its file takes no more.
+# A capture ends by itself, when its client ends, and when its file is full.
 capture timed --port clients --filter "udp port 1" --seconds 1 --direction out
 requests timed_requests
 ended timed state time captured 0
@@ -148,7 +148,7 @@ requests afterwards
 expect "requests that got no answer" "$(cli --json services show echo |
     jq '.service.requests - .service.replies')" -eq 0
 
-# The load balancer ends, and the file is whole.
+# When the load balancer ends, the file is whole.
 capture last --port clients --filter "udp port 8500"
 requests last_requests
 stop "$pid_lb"

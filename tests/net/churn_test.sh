@@ -21,7 +21,7 @@ model=(echo --model-args batch_us=2000,sleep=1 --max-batch 8)
 start_agents "$workers" "${model[@]}"
 all=$(seq 1 "$workers")
 
-# Until load_end.
+# The load runs until load_end.
 offer() {
     load_start run echo --to "$vip:8500" --sockets 64 --window 16 --rate 600 --duration-s 3600 \
         --timeout-ms 8000
@@ -44,7 +44,7 @@ for i in $all; do
     state[$i]=up
 done
 
-# The number of a random worker in this state, or nothing.
+# Prints the number of a random worker in this state, or nothing.
 any() {
     local i found=()
     for i in $all; do
@@ -64,7 +64,7 @@ for ((n = 0; n < events; n++)); do
     sleep 0.4 # the pace of events, not a wait
     kinds=(join leave kill hang)
     kind=${kinds[RANDOM % 4]}
-    # Two are to stay, or there is nobody to go to.
+    # Two workers must stay, or requests have no worker to go to.
     active_above 2 || kind=join
     case $kind in
     join)

@@ -53,7 +53,7 @@ wait_for "two rounds" eval '[ "$(wc -l <"$dir/watch.log")" -ge 2 ]'
 stop "$pid_watch"
 expect "watched lines that are no JSON" "$(jq -e . "$dir/watch.log" >/dev/null || echo some)" = ""
 
-# Completion: loaded by a bash of its own, asked like the shell asks.
+# Completion: loaded by a separate bash, and called as the shell calls it.
 offered=$(PATH="$build/control:$PATH" bash -c "
     . $root/deploy/doorbell.bash-completion
     COMP_WORDS=(doorbell --socket $dir/control.sock workers show '') COMP_CWORD=5

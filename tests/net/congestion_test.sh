@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A fabric that is too slow for what comes: its switch marks packets, the receiver notifies
+# A fabric that is too slow for its load: its switch marks packets, the receiver notifies
 # the sender, and the sender limits its rate. With congestion control off none of this happens. (How
 # well the rate fits is for rdma_pace: here a scheduler's milliseconds are longer than its steps.)
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1
 
-# serve CONTROL: more load than a fabric of 200 Mbit/s carries
+# serve CONTROL: sends more load than a fabric of 200 Mbit/s carries
 serve() {
     topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" \
         "workers: {timeout_ms: 5000}

@@ -7,7 +7,7 @@
 default_workers='' default_fabric=''
 
 topology_up "story$$" 2
-# In turn: shares are then the same however fast a worker happens to be.
+# Round-robin: the shares do not depend on the workers' speeds.
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, queue: 8192}"
 start_lb
 start_agents 2 echo

@@ -13,7 +13,8 @@ demo=$!
 topology_pids+=("$demo")
 patience_s=120 expect_log demo "Ctrl-C ends it."
 
-# The first word of each line that has two blanks in front and is no comment; the third worker goes to the background.
+# The first word of each line that has two blanks in front and is not a comment; the third worker runs in
+# the background.
 mapfile -t offered < <(sed -n '/^Still running/,$p' "$dir/demo.log" | sed -n 's/^  \([^ #]\)/\1/p')
 expect "commands that the demo offers" "${#offered[@]}" -eq 9
 for line in "${offered[@]}"; do

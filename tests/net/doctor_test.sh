@@ -7,7 +7,7 @@
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 
-# doctor PLACE ARGUMENTS...: JSON in $dir/doctor.json, exit status in $status
+# doctor PLACE ARGUMENTS...: runs it; JSON in $dir/doctor.json, exit status in $status
 doctor() {
     local place=$1
     shift
@@ -26,13 +26,13 @@ agent() {
         --address 10.201.0.11/24 --lb-fabric-address 10.201.0.1 --no-hugepages
 }
 
-# found CHECK STATUS: what the doctor found, one line each
+# found CHECK STATUS: prints the doctor's findings, one line each
 found() {
     jq -r --arg n "$1" --arg s "$2" '.checks[] | select(.name == $n and .status == $s) | .found' \
         "$dir/doctor.json"
 }
 
-# The fix of the problem that there is, of CHECK.
+# Prints the fix of CHECK's problem.
 fix() {
     jq -r --arg n "$1" '.checks[] | select(.name == $n and .status == "problem") | .fix' \
         "$dir/doctor.json"
@@ -45,14 +45,14 @@ problems() {
 healthy() {
     expect "$1: problems ($(jq -c ".checks[] | select(.status == \"problem\")" "$dir/doctor.json"))" "$(problems)" = ""
     expect "$1: exit status" "$status" -eq 0
-    # CPUs of test machines are as they are: neither isolated nor of the latest kind.
+    # The CPUs of test machines are neither isolated nor of the latest kind.
     expect "$1: warnings" "$(jq -r '.checks[] | select(.status == "warning") | .name' \
         "$dir/doctor.json" | grep -vE '^(lcores|CPU|clock|GPU)' || true)" = ""
     expect "$1: complaints without a fix" "$(jq '[.checks[] | select((.status == "problem" or
         .status == "warning") and (.fix // "") == "")] | length' "$dir/doctor.json")" -eq 0
 }
 
-# broken WHAT CHECK FIX: exactly this check complains, and names this fix
+# broken WHAT CHECK FIX: expects that only this check complains, and names this fix
 broken() {
     expect "$1: problems" "$(problems)" = "$2"
     expect "$1: exit status" "$status" -eq 1
@@ -82,11 +82,11 @@ agent
 healthy "the agent's side"
 expect "the fabric" "$(found "fabric MTU" ok)" = "RoCE packets of 1024 bytes reach 10.201.0.1 by w0"
 
-# The doctor looks and touches nothing: what it examined still serves.
+# The doctor changes nothing: the load balancer that it examined still serves.
 load run echo --to "$vip:8500" --sockets 4 --requests 50 || true
 expect_all run 200
 
-# An interface whose MTU is too small, and the fix as it is told.
+# An interface's MTU is too small; the doctor's fix mends it.
 ip -n "$tag-lb" link set dev fabric mtu 1400
 lb
 broken "a small MTU" "port MTU" "ip link set dev fabric mtu 1500"
@@ -94,7 +94,7 @@ ip netns exec "$tag-lb" bash -c "$(fix "port MTU" | sed 's/,.*//')"
 lb
 healthy "after its fix"
 
-# The wire between is the narrow one: interfaces at both ends look good, large packets are lost.
+# The wire between has the small MTU: interfaces at both ends look good, large packets are lost.
 for i in lb w1; do
     ip -n "$tag-fabric" link set dev "$i" mtu 800
 done

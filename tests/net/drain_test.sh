@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker is drained under load, by the operator and by SIGTERM to its agent: nothing is lost. The
-# operator's drain stays until it is resumed, also for a new agent of the name; the other agent ends by
+# operator's drain stays until it is resumed, also for a new agent of that name; the other agent ends by
 # itself, and started again under the same name it gets traffic again.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
-# In turn: shares are then the same however fast a worker happens to be.
+# Round-robin: the shares do not depend on the workers' speeds.
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}"
 start_lb
 start_agents 2 echo --model-args delay_us=50

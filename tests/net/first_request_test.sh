@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The programs of the client guide (deploy/docs/client.md), as they stand there: each gets its answer,
-# and each says which notice it got where no worker is.
+# The programs of the client guide (deploy/docs/client.md), as they are printed there: each gets its answer,
+# and each reports its notice when there is no worker.
 . "$(dirname "$0")/story.sh"
 
 examples=$root/deploy/docs/examples
 command -v cc >/dev/null || skip "no C compiler for first_request.c"
 
 topology_up "story$$" 1
-# The sample's own services, and nothing else of it.
+# Only the sample's services are used.
 topology_config "$(sed -n '/^services:/,/^$/{/^services:/d;p}' "$root/deploy/sample/doorbell.yaml")"
 start_lb
 cc -Wall -Wextra -Werror -O2 -o "$dir/first_request" "$examples/first_request.c"
 
-# example NAME: its words in $dir/NAME.said, its exit status in $status
+# example NAME: runs it; its output in $dir/NAME.said, its exit status in $status
 example() {
     local name=$1 command=("$dir/$1")
     [ "${name%.py}" = "$name" ] || command=(python3 "$examples/$name")
@@ -44,7 +44,7 @@ grep -qx "request 7: reply of 52 bytes" "$dir/tagged_request.py.said" ||
 grep -qEx "request 8: (reply of 52 bytes|notice 6)" "$dir/tagged_request.py.said" ||
     fail "tagged_request.py: $(cat "$dir/tagged_request.py.said")"
 
-# Without a load balancer no one listens: the program ends by itself and says so.
+# Without a load balancer no process listens: the program ends by itself and reports that.
 stop "$pid_lb"
 example first_request.py
 expect "first_request.py without a load balancer: exit status" "$status" -ne 0

@@ -5,7 +5,7 @@
 # Clients that were there before lose nothing, and new ones still get in.
 . "$(dirname "$0")/story.sh"
 
-# More than the flood opens while a busy machine halts a client: 12,000 in 1.2 s.
+# The table holds more flows than the flood opens while a busy machine halts a client: 12,000 in 1.2 s.
 flows=12000
 topology_up "story$$" 1
 topology_config "
@@ -18,7 +18,7 @@ flow_counter() {
     cli --json stats | jq "[.lcores[].flows.$1] | add"
 }
 
-# Everybody has spoken twice before the flood begins.
+# Every client has sent two requests before the flood begins.
 load_start steady echo --to "$vip:8500" --sockets 64 --duration-s 3600 --rate 6400 --max-size 512
 wait_for "requests of the steady clients" requests_above w1 640
 start flood client "$here/flood.py" c0 "$mac" "$vip" 8500 10000
@@ -32,7 +32,7 @@ stop "$pid_flood"
 
 expect_none_lost steady
 expect "live flows" "$(flow_counter live)" -le $flows
-# A newcomer is refused when nobody in the table has been silent for long enough.
+# A newcomer is refused when no flow in the table has been silent for long enough.
 expect "late clients: answered" "$(figure late answered)" -ge 300
 expect "late clients: wrong" "$(figure late wrong)" -eq 0
 echo "$(tail -n 1 "$dir/flood.log") spoofed flows, $(flow_counter reclaimed) reclaimed, $(

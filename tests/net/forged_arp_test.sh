@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A stranger on the fabric says that the worker's address is its own, and tells the worker the same of
-# the load balancer's: both ask the host that they know first, and go on as before. No request is lost.
+# A stranger on the fabric claims the worker's address, and to the worker that of
+# the load balancer: both ask the host that they know first, and go on as before. No request is lost.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1
@@ -16,7 +16,7 @@ mac_of() {
 
 load_start run echo --to "$vip:8500" --sockets 8 --rate 2000 --requests 1000
 wait_for "requests on their way" requests_above w1 100
-# Out of the switch's ports, to the load balancer and to the worker.
+# Sent out of the switch's ports, to the load balancer and to the worker.
 ip netns exec "$tag-fabric" /usr/bin/python3 "$here/bad_neighbour.py" lb 10.201.0.11 \
     "$(mac_of lb fabric)" 10.201.0.1 20
 ip netns exec "$tag-fabric" /usr/bin/python3 "$here/bad_neighbour.py" w1 10.201.0.1 \

@@ -3,7 +3,7 @@
 #
 # Clients behind a link of smaller MTU: their kernel sends requests in pieces, and the replies have
 # every byte. First over IPv6 with two cores and one queue: pieces meet on one core, the datagram goes
-# to the one that owns the flow. Then over IPv4 through AF_XDP: before an af_packet port, the kernel
+# to the one that owns the flow. Then over IPv4 through AF_XDP: in front of an af_packet port the kernel
 # puts them together itself.
 . "$(dirname "$0")/story.sh"
 
@@ -12,16 +12,16 @@ services="
   - {name: echo, address: $vip, port: 8500, model: echo}
   - {name: echo6, address: \"$vip6\", port: 8500, model: echo}"
 [ -z "$(cpu 2)" ] || lcores="$(cpu 1), $(cpu 2)"
-# Only what clients send is cut: their interface still takes whole replies.
+# Only the clients' packets are cut: their interface still takes whole replies.
 ip -n "$tag-client" route add "$vip/32" dev c0 mtu lock 576
 ip -n "$tag-client" route add "$vip6/128" dev c0 mtu 1280
 
-# sum FIELD: over all lcores
+# sum FIELD: prints the sum over all lcores
 sum() {
     cli --json stats --all | jq "[.lcores[].$1] | add"
 }
 
-# pieces NAME VIP MIN MAX: 4,000 requests, each in pieces
+# pieces NAME VIP MIN MAX: sends 4,000 requests, each in pieces
 pieces() {
     local before
     before=$(sum reassembled)
@@ -58,7 +58,7 @@ client_sees=$(ip netns exec "$tag-client" ping -qc 3 -i 0.2 -W 1 -s 1000 "$vip" 
     true
 expect "long pings answered" "$client_sees" -eq 1
 
-# One piece alone is counted when its time is over, by the clock.
+# A single piece is counted when its time is over, by the clock.
 ip netns exec "$tag-client" /usr/bin/python3 "$here/half.py" c0 \
     "$(ip -n "$tag-lb" -br link show clients | awk '{ print $3 }')" "$vip" 5
 expect "half datagrams" "$(drops fragment_timeout)" -eq 0

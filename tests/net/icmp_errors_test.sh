@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Errors about replies find the flow that the reply was for, on whichever core it is, and are counted
-# by what they say: the client closed its socket, or a link on the way is too small. Forged ones that
+# Errors about replies find the flow that the reply was for, on any core, and are counted
+# by kind: the client closed its socket, or a link on the way is too small. Forged ones that
 # name no flow are counted, too; none is answered, and none ends a flow.
 . "$(dirname "$0")/story.sh"
 
@@ -14,14 +14,14 @@ services="
 topology_config "$services"
 start_lb
 start_agents 1 echo
-# Kernels limit the errors that they send.
+# Kernels limit the rate of their ICMP errors.
 ip netns exec "$tag-client" sysctl -qw net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0 \
     net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=100000
 
 load before echo --to "$vip:8500" --sockets 8 --requests 100 || true
 expect_all before 800
 
-# Sockets that ask and are gone before the answer comes.
+# These sockets send a request and are closed before the reply comes.
 leave() {
     ip netns exec "$tag-client" /usr/bin/python3 - "$1" "$2" <<'END'
 import socket, sys
@@ -39,7 +39,7 @@ wait_for "errors over IPv6" eval '[ "$(drops icmp_port_unreachable)" -gt 80 ]'
 expect "flows" "$(cli --json flows count | jq .count)" -ge 100
 [ "$(drops icmp_no_flow)" -eq 0 ] || fail "errors found no flow: $(drops icmp_no_flow)"
 
-# A router between, that takes the link to the client for a small one: large replies do not fit.
+# A router between believes that the link to the client has a small MTU: large replies do not fit.
 namespace_add "$tag-far"
 ip -n "$tag-client" link add far type veth peer name f0 netns "$tag-far"
 ip -n "$tag-client" addr add 10.202.0.1/24 dev far
@@ -67,7 +67,7 @@ expect "small replies through the router" "$(ask 500 | tr '\n' ' ')" = "500 500 
 expect "large replies through the router" "$(ask 1200 | tr '\n' ' ')" = ""
 expect "errors of the router" "$(drops icmp_too_big)" -eq 3
 
-# Forged: about flows that are not there. Then nothing but the counter has changed.
+# Forged errors name flows that do not exist. Only the counter changes.
 mac=$(ip -n "$tag-lb" -br link show clients | awk '{ print $3 }')
 forge() {
     ip netns exec "$tag-client" /usr/bin/python3 "$here/forged.py" c0 "$mac" "$vip" 100
@@ -77,7 +77,7 @@ forge
 load after echo --to "$vip:8500" --sockets 8 --requests 100 || true
 expect_all after 800
 
-# Queues that the kernel spreads packets over by a rule of its own: the cores ask each other.
+# The kernel spreads packets over queues by a rule of its own: the cores ask each other.
 if [ -n "$(cpu 2)" ]; then
     stop "$pid_lb"
     device_options=",qpairs=2"

@@ -13,7 +13,7 @@ start_agents 2 echo
 load run echo --to "$vip:8500" --sockets 64 --requests 200 || true
 expect_all run 12800
 
-# threads NAME: CPU time of each thread of the three so far, ns, and how often it went to sleep
+# threads NAME: prints for each thread of the three its CPU time so far, ns, and how often it slept
 threads() {
     local p t
     for p in "$pid_lb" "$pid_w1" "$pid_w2"; do
@@ -24,7 +24,8 @@ threads() {
     done | sort >"$dir/$1"
 }
 
-# CPU time that the hypervisor took from this machine, which counts as used by who had it, in ms
+# Prints the CPU time, ms, that the hypervisor took from this machine; it counts as used by the thread that
+# had the CPU.
 stolen() {
     delays | awk '$1 == "stolen" { print int($2 / 1000) }'
 }

@@ -18,7 +18,7 @@ bench() {
         >"$dir/$name.json" 2>>"$dir/$name.log" || fail "bench: $(head -n 40 "$dir/$name.json")"
 }
 
-# busy NAME RATE SECONDS: requests to all eight, in the background
+# busy NAME RATE SECONDS: sends requests to all eight, in the background
 busy() {
     local to=() port
     for port in $ports; do
@@ -51,7 +51,7 @@ done
 topology_config "$services
   - {name: healthy, address: $vip, port: 8600, model: echo, workers: assigned}"
 start_lb
-# 8 at a time, 10 ms each, as a device would: 800/s; and 2 ms
+# 8 requests at a time, 10 ms each, as a device would take: 800/s; and 2 ms
 start_agent 1 echo --model-args batch_us=10000,sleep=1 --max-batch 8 --slots 64
 start_agent 2 echo --model-args batch_us=2000,sleep=1 --max-batch 8 --slots 64
 for i in 1 2; do

@@ -7,7 +7,7 @@
 default_workers='' default_fabric=''
 
 topology_up "story$$" 2
-# In turn, so that each has flows to lose: the faster one would get nearly all of them otherwise.
+# Round-robin, so that each worker has flows to lose: otherwise the faster one would get nearly all.
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, affinity: flow, queue: 8192}"
 start_lb

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A worker that registers while requests flow gets its share of them, and none is lost over it.
+# A worker that registers while requests flow gets its share of them, and none is lost.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
-# In turn: shares are then the same however fast a worker happens to be.
+# Round-robin: the shares do not depend on the workers' speeds.
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}"
 start_lb
 start_agents 2 echo

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The load balancer ends, well or not, and starts again: it takes over the socket it left behind,
-# and agents register again by themselves, within 2 s. Plainly, and then over TLS.
+# The load balancer ends, in order or killed, and starts again: it takes over the socket it left behind,
+# and agents register again by themselves, within 2 s. First without TLS, then with it.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
 all=()
 
-# restarts NAME AGENT-OPTIONS...: both ways to end, and how long agents took each time
+# restarts NAME AGENT-OPTIONS...: ends it both ways, and prints how long agents took each time
 restarts() {
     local name=$1 signal start_ms took_ms
     shift
@@ -22,7 +22,7 @@ restarts() {
         [ $signal = KILL ] || expect "exit status after SIGTERM" "$status" -eq 0
         [ $signal = KILL ] || expect "control socket left behind" "$(ls "$dir/control.sock" 2>&1)" = \
             "ls: cannot access '$dir/control.sock': No such file or directory"
-        # A restart by hand takes some seconds: tries are then as far apart as they get.
+        # A restart by hand takes some seconds, after which the agents' tries are as far apart as they get.
         sleep 2
         start_lb
         watch_delays

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# An agent's control connection is cut, while its requests go on: nothing of TCP comes through, in
-# neither direction. When its lease ends the worker is marked, and serves on, as its loop is heard over
-# the fabric. When the network is mended the agent goes on with the same registration, before either side
+# An agent's control connection is cut, while its requests go on: no TCP packet comes through, in
+# neither direction. When its lease ends the worker is marked, and goes on serving, as its loop's heartbeats
+# come over
+# the fabric. When the network works again the agent goes on with the same registration, before either side
 # has found the old connection dead. The same when the connection is reset; and when the agent is killed
-# the worker gets nothing more at once.
+# the worker gets no more requests at once.
 . "$(dirname "$0")/story.sh"
 
 command -v openssl >/dev/null || skip "needs the openssl program"
@@ -18,7 +19,7 @@ start_lb
 start_agents 2 echo --token-file "$dir/ca/token"
 number=$(worker w1 number)
 
-# cut and mend the control connection of w1: what is for the kernel's addresses finds no way
+# cut and mend the control connection of w1: packets for the kernel's addresses have no route
 cut_control() {
     ip -n "$tag-w1" route add blackhole 10.201.0.254/32
 }
@@ -57,7 +58,7 @@ mend_control
 wait_for "requests of w1 since" requests_above w1 "$((before + 3000))"
 expect "state after a short cut" "$(worker w1 state) $(worker w1 control_lost_ms)" = "active null"
 
-# A connection that is reset is another one in a moment. ss needs CONFIG_INET_DIAG_DESTROY for it.
+# A connection that is reset is replaced by a new one in a moment. ss needs CONFIG_INET_DIAG_DESTROY for it.
 if ip netns exec "$tag-lb" ss -K dst 10.201.0.101 sport = :4790 2>/dev/null | grep -q ESTAB; then
     expect_log lb "worker=w1 control=lost closed=1"
     wait_for "w1 to be heard again" eval '[ "$(worker w1 control_lost_ms)" = null ]'
@@ -69,14 +70,14 @@ fi
 load_end run
 expect_none_lost run
 
-# A killed agent is one whose connection closes and whose loop is silent: told apart at once.
+# A killed agent's connection closes and its loop is silent: the load balancer sees it at once.
 load_start last echo --to "$vip:8500" --sockets 8 --duration-s 3600 --rate 2000 --window 32
 wait_for "requests on w2" requests_above w2 $(($(worker w2 requests) + 500))
 kill -KILL "$pid_w1"
 wait_for "w1 to be gone" eval '! worker_known w1'
 expect_log lb "worker=w1 number=$number state=suspect reason=\"its agent's connection closed; no heartbeat since\""
 expect_log lb "worker=w1 number=$number state=gone reason=\"its agent's connection closed, and its loop is silent\""
-# An agent that leaves in order is gone with its last answer; so is one whose worker was drained before.
+# An agent that leaves in order is gone after its last answer, also if its worker was drained before.
 stop "$pid_w2" TERM
 expect "exit status of w2" "$status" -eq 0
 load_end last

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 
-# json_lines NAME: every line of its log is an object with time, level and module
+# json_lines NAME: expects every line of its log to be an object with time, level and module
 json_lines() {
     jq -es 'all(.[]; (.time | test("^[0-9-]+T[0-9:.]+Z$")) and .level and .module)' \
         "$dir/$1.log" >/dev/null || fail "the log of $1 is not JSON throughout"

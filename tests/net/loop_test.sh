@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A datagram with a forged source makes two load balancers, or one and an echo server, take each
-# other's replies for requests. Between load balancers it ends with its hops; an echo server on port 7
+# other's replies for requests. Between load balancers the loop ends when the hops are used up; an echo
+# server on port 7
 # is not answered at all.
 . "$(dirname "$0")/story.sh"
 
@@ -10,7 +11,7 @@ topology_up "story$$" 2
 vip2=10.200.0.101
 
 # The other load balancer: a namespace like the first one's. All three are on one segment, where every
-# station hears every frame: what is sent in another's name would mislead a switch.
+# station receives every frame, because a frame sent in another's name would mislead a switch.
 ip -n "$tag-client" link del c0
 ip -n "$tag-fabric" link add clients type bridge mcast_snooping 0 ageing_time 0
 ip -n "$tag-fabric" link set clients up
@@ -33,7 +34,7 @@ sed "s|$vip|$vip2|; s|10.201.0.1/24|10.201.0.2/24|; s|10.201.0.254|10.201.0.253|
     s|$dir/|&second-|g" "$dir/lb.yaml" >"$dir/lb2.yaml"
 RUNTIME_DIRECTORY=$dir/second start lb2 lb2 "$build/doorbell-lb" --config "$dir/lb2.yaml"
 
-# of N COMMAND...: with the control socket of load balancer N
+# of N COMMAND...: runs COMMAND with the control socket of load balancer N
 of() {
     local socket=control.sock
     [ "$1" -eq 1 ] || socket=second-control.sock
@@ -65,7 +66,7 @@ start_agent 2 echo --lb 10.201.0.253:4790
 wait_for "w1 to be active" is_active 1
 wait_for "w2 to be active" is_active 2
 
-# clients_ask: 40 requests to each
+# clients_ask: sends 40 requests to each
 clients_ask() {
     load one echo --to "$vip:8500" --sockets 8 --requests 5 || true
     expect_all one 40
@@ -73,14 +74,14 @@ clients_ask() {
     expect_all other 40
 }
 
-# around COUNT: what becomes of so many datagrams that say to be from the other one's service
+# around COUNT: sends COUNT datagrams whose forged source is the other one's service
 around() {
     local loops=$(($(both loops) + $1)) before requests
     before=$(both requests)
     forge "$(mac lb2 clients)" $vip2 8500 "$(mac lb clients)" $vip 8500 "$1"
     wait_for "$1 datagrams to have no hops left" eval "[ \$(both loops) -ge $loops ]"
     requests=$(both requests)
-    # Datagrams that were on their way come before these.
+    # Datagrams that were already on their way arrive before these.
     clients_ask
     after=$(($(both requests) - requests - 80))
     expect "requests of $1 datagrams after the last" $after -eq 0
@@ -94,7 +95,7 @@ around 1
 one=$times
 around 64
 
-# A server that answers whatever comes: none of it becomes a request.
+# A server that answers every datagram: none of its answers becomes a request.
 start echo client "$here/loop.py" echo 10.200.0.2 7
 expect_log echo ready
 before=$(requests 1)
@@ -106,7 +107,7 @@ expect "refused for their source port" "$(drops source_port)" -eq 20
 stop "$pid_echo"
 expect "datagrams that came back to the echo server" "$(tail -n 1 "$dir/echo.log")" -eq 0
 
-# Neither is the worse for it.
+# Both still serve.
 load after echo --to "$vip:8500" --sockets 8 --requests 100 || true
 expect_all after 800
 load other echo --to "$vip2:8500" --sockets 8 --requests 100 || true

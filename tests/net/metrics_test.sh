@@ -5,7 +5,7 @@
 # Requests that waited for a credit are counted as waiting; the parts of the latency add up to it.
 . "$(dirname "$0")/story.sh"
 
-# get PATH: from the load balancer's own loopback
+# get PATH: reads it from the load balancer's own loopback
 get() {
     ip netns exec "$tag-lb" python3 -c "
 import sys, urllib.request
@@ -13,7 +13,7 @@ sys.stdout.write(urllib.request.urlopen(urllib.request.Request('http://127.0.0.1
     headers={'Accept': 'application/openmetrics-text'}), timeout=10).read().decode())"
 }
 
-# metric SAMPLE: its value
+# metric SAMPLE: prints its value
 metric() {
     get /metrics | grep -F -- "$1 " | awk '{ print $NF }'
 }
@@ -43,7 +43,7 @@ expect "replies without parts" "$unsplit" -le 16
 for part in gpu_wait gpu_run; do
     expect "$part: replies counted" "$(counted "$part")" -eq $((1600 - unsplit))
 done
-# 32 sockets and 4 slots: most waited in the queue
+# 32 sockets and 4 slots: most requests wait in the queue
 queued=$(metric 'doorbell_service_queue_seconds_bucket{service="echo",le="4.096e-06"}')
 expect "requests that did not wait" "$queued" -lt 1600
 get /metrics | awk -v unsplit="$unsplit" '
@@ -58,7 +58,7 @@ get /metrics | python3 "$root/tests/unit/openmetrics_lint.py" - >"$dir/lint" ||
 expect "workers in the status" "$(get /api/status.json | jq -c '[.workers[].name] | sort')" = '["w1","w2"]'
 expect "status by RPC" "$(cli --json top | jq '.services[0].requests')" -eq 1600
 
-# Without a loopback name of its own, nobody reads it.
+# A request whose Host is not a loopback name is refused.
 ! ip netns exec "$tag-lb" python3 -c "
 import urllib.request as r
 r.urlopen(r.Request('http://127.0.0.1:9180/metrics', headers={'Host': 'example.org'}))" 2>/dev/null ||

@@ -19,7 +19,7 @@ expect_all v4 19200
 load v6 echo --to "[$vip6]:8500" --sockets 64 --requests 300 --window 2 --max-size 1452 || true
 expect_all v6 19200
 
-# each FIELD: of both lcores
+# each FIELD: prints it for both lcores
 each() {
     cli --json stats | jq "[.lcores[].$1 // 0] | @sh" -r
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three times the load that two workers can serve, with a deadline: they stay busy with requests that
+# Three times the load that two workers can serve, with a deadline: the workers stay busy with requests that
 # can meet it, the others are refused at once, and every reply is in time.
 . "$(dirname "$0")/story.sh"
 
@@ -11,7 +11,7 @@ topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, deadline_ms: $deadline_ms,
      policy: earliest-finish}"
 start_lb
-# One at a time, 10 ms each, as a device would: 100/s each.
+# One request at a time, 10 ms each, as a device would take: 100/s per worker.
 start_agents 2 echo --model-args batch_us=10000,sleep=1 --max-batch 1 --slots 16
 
 # bench NAME ARGUMENTS...: its figures in $dir/NAME.json
@@ -22,7 +22,7 @@ bench() {
         --timeout-ms 3000 >"$dir/$name.json" 2>>"$dir/$name.log" || fail "bench: $(head -n 40 "$dir/$name.json")"
 }
 
-# Both always have the next one waiting, and nothing more.
+# Each worker always has the next request waiting, and no more.
 bench full --window 1 --flows 4 --duration 3
 capacity=$(figure full 'answered_rps | floor')
 expect "capacity, requests/s" "$capacity" -gt 100
@@ -37,7 +37,7 @@ overload() {
         -eq "$(figure over requests)"
     goodput=$(figure over 'answered_rps | floor')
     p99=$(figure over 'latency.p99_us / 1000 | floor')
-    # 90 % of capacity; and in time at the load balancer: what the way back adds is not in its hands.
+    # 90 % of capacity; and in time at the load balancer, which does not control the way back.
     in_time "time in which the workers did nothing" $(((capacity - goodput) * 6000 / capacity)) 600 &&
         in_time "p99 of what was admitted" "$p99" $((deadline_ms + 1))
 }

@@ -47,7 +47,7 @@ cc -O2 -shared -fPIC -fvisibility=hidden $(pc --cflags doorbell-model) -o upper.
 topology_config "  - {name: upper, address: $vip, port: 8500, model: upper}"
 start_lb
 
-# ask WORD: the reply to it
+# ask WORD: prints the reply to it
 ask() {
     ip netns exec "$tag-client" python3 -c '
 import socket, sys
@@ -57,7 +57,7 @@ s.sendto(sys.argv[2].encode(), (sys.argv[1], 8500))
 print(s.recv(64).decode())' "$vip" "$1"
 }
 
-# serves MODEL: the installed agent takes --model MODEL, and its worker answers rightly
+# serves MODEL: expects that the installed agent takes --model MODEL, and its worker answers rightly
 serves() {
     start w1 w1 "$stage/bin/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --no-hugepages \
         --device net_af_packet0,iface=w0 --address 10.201.0.11/24 --gpu none --model "$1"
@@ -72,7 +72,7 @@ mv upper.so "$(pc --variable=modelsdir doorbell-model)"
 serves upper
 serves upper.so
 
-# A name that is nowhere: both folders are named, and what to do.
+# For a name that does not exist the error names both folders and the fix.
 status=0
 "$stage/bin/doorbell-agent" --lb 127.0.0.1:1 --device net_ring0 --address 10.201.0.11/24 --gpu none \
     --model lower >"$dir/lower.log" 2>&1 || status=$?
@@ -96,7 +96,7 @@ for file in doorbell.yaml agent.env make-ca.sh grafana/doorbell.json; do
 done
 [ -x "$stage/share/doorbell/make-ca.sh" ] || fail "make-ca.sh cannot be run"
 "$stage/share/doorbell/make-ca.sh" "$dir/ca" token >/dev/null
-# The sample for systemd is one that the agent takes, up to the load balancer that is not there.
+# The agent accepts the sample for systemd, up to the load balancer, which does not exist here.
 # shellcheck source=/dev/null
 words=$(. "$stage/share/doorbell/agent.env" && echo "$OPTIONS")
 status=0

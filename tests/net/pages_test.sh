@@ -3,7 +3,7 @@
 #
 # Runs every command on the pages for users that can run here: the blocks marked `sh` of README.md and
 # deploy/docs, in order, with the programs installed in /usr/local, in the network of deploy/sample.
-# All of it in a mount and a process namespace, so that nothing of it stays: neither files in
+# All runs in a mount and a process namespace, so that nothing stays: neither files in
 # /usr/local, /etc and /run, nor processes.
 set -euo pipefail
 
@@ -66,7 +66,7 @@ export PATH
 hash -r
 patience_s=20 ran=0 last=()
 
-# A line in the background goes on; another may take some tries, as a person would give it.
+# A line in the background goes on; any other may take some tries, as with a person.
 run_line() {
     local line=$1 end=$((SECONDS + patience_s)) tries=0
     if [[ $line == *\& ]]; then
@@ -86,7 +86,7 @@ run_page() {
     while IFS= read -r line <&3; do
         case $line in
         '#end') ;;
-        # Other pages stand on what this one ends.
+        # Other pages need the processes that this one ends.
         *network.sh\ down) last+=("$line") ;;
         *)
             ran=$((ran + 1))

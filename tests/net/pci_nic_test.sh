@@ -4,7 +4,7 @@
 # The load balancer on PCI network cards, by their own drivers: in a virtual machine with an emulated
 # IOMMU, its cards bound to vfio-pci as doctor says. Clients and workers are outside.
 #
-# Runs beside another: it waits about as long as it computes.
+# May run beside another test: it waits about as long as it computes.
 . "$(dirname "$0")/story.sh"
 # shellcheck source=tests/rdma/vm/vm.sh
 . "$root/tests/rdma/vm/vm.sh"
@@ -23,7 +23,7 @@ vm_run front 'mkdir -p /dev/hugepages && echo 320 >/proc/sys/vm/nr_hugepages &&
     mount -t hugetlbfs none /dev/hugepages' || fail "no hugepages in the machine"
 vm_socket front /root/control.sock "$dir/control.sock"
 
-# Clients reach the cards through a bridge. It has no offloads, so what a card or its tap device left
+# Clients reach the cards through a bridge. It has no offloads, so the part that a card or its tap device left
 # to do of a checksum is done there, and the client's kernel checks the result.
 ip -n "$tag-lb" link add br1 type bridge mcast_snooping 0
 ip -n "$tag-lb" link set br1 up
@@ -80,7 +80,7 @@ bind() {
         echo $1 >/sys/bus/pci/drivers_probe" || fail "$1 cannot be bound"
 }
 
-# as_doctor_says: bind what it says is to be bound; then it has nothing more to say of the ports
+# as_doctor_says: binds the cards that the doctor names; then it finds no more fault with the ports
 as_doctor_says() {
     local said address addresses
     said=$(doctor)
@@ -116,7 +116,7 @@ bad_checksums() {
         awk '/^Udp: [0-9]/ { n += $8 } /^Udp6InCsumErrors/ { n += $2 } END { print n + 0 }'
 }
 
-# serve NAME: requests of all sizes, over IPv4 and IPv6, are answered byte for byte
+# serve NAME: expects that requests of all sizes, over IPv4 and IPv6, are answered byte for byte
 serve() {
     load "$1-v4" echo --to "$vip:8500" --sockets 16 --requests 50 --window 2 --max-size 1472 \
         --timeout-ms 5000 || true
@@ -139,14 +139,14 @@ handed_over() {
     cli --json stats | jq '[.lcores[].handed_over] | add'
 }
 
-# says_of PORT FIGURE VALUE: what the log said when it was opened last
+# says_of PORT FIGURE VALUE: checks the log's figure of the port when it was opened last
 says_of() {
     local said
     said=$(grep "port=$1 device=" "$dir/lb.log" | tail -n 1 | sed -n "s/.* $2=\([^ ]*\).*/\1/p")
     expect "$2 of $1" "$said" = "$3"
 }
 
-# begin CLIENTS FABRIC: the load balancer on these cards, with both workers
+# begin CLIENTS FABRIC: starts the load balancer on these cards, with both workers
 begin() {
     config "c-$1" "f-$2" "1, 2"
     as_doctor_says

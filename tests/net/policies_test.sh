@@ -16,7 +16,7 @@ topology_config "
 start_lb
 start_agents 2 echo
 
-# share NAME: requests that w1 got, of a load that just ran
+# share NAME: prints the requests that w1 got of the load that just ran
 seen=0
 share() {
     local now
@@ -37,7 +37,7 @@ expect "w1 of 64 flows by hash, 50 requests each" $((w1_share % 50)) -eq 0
 expect "w1 of 3200 by hash" "$w1_share" -ge 400
 expect "w1 of 3200 by hash" "$w1_share" -le 2800
 
-# A worker that takes 10 ms per request gets few of them when the other takes none.
+# A worker that takes 10 ms per request gets few of them when the other takes no time.
 stop "$pid_w2"
 start_agent 2 echo --model-args delay_us=10000 --weight 3 --max-run-ms 1000
 wait_for "w2 to be active" worker_is w2 active
@@ -53,7 +53,7 @@ expect_all two 4000
 share
 expect "w1 of 4000 by two choices, beside a slow worker" "$w1_share" -gt 2000
 
-# It learns that the other is slow, and asks it less than those do that only count.
+# The policy learns that the worker is slow, and sends it fewer requests than policies that only count.
 load finish echo --to "$vip:8505" --sockets 16 --window 1 --requests 500 || true
 expect_all finish 8000
 share

@@ -3,7 +3,7 @@
 #
 # After any loss of a link its worker serves again within a second of the trouble's end: the agent's
 # process killed and started anew (other queue pair numbers, other keys), the cable out for longer
-# than any retry, garbage in the worker's name that ends the queue pair.
+# than any retry, forged packets in the worker's name that end the queue pair.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 
@@ -41,7 +41,7 @@ start_agent 1 echo
 recovers "a restart" "$since"
 restart=$took
 
-# Out for long enough that both ends give up, and the agent has begun to try again.
+# The cable is out for so long that both ends give up, and the agent has begun to try again.
 worst=0
 for out in 1.0 1.3 1.7 2.1 2.6; do
     kill -USR1 "$pid_wire_w1"
@@ -61,7 +61,7 @@ expect_all before 200
 stop "$pid_tcpdump"
 watch_delays
 since=$(now_ms)
-# The queue pair moves on with each heartbeat: some of these hit.
+# The PSN moves on with each heartbeat: some of these packets hit it.
 for _ in 1 2 3; do
     ip netns exec "$tag-fabric" /usr/bin/python3 "$here/bad_fabric.py" lb "$dir/fabric.pcap" \
         fatal >/dev/null

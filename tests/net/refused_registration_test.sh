@@ -9,7 +9,7 @@ topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {timeout_ms: 400}"
 start_lb
 
-# service FIELD: of the one there is
+# service FIELD: prints it for the only service
 service() {
     cli --json services show echo | jq -r ".service.$1"
 }
@@ -29,7 +29,7 @@ expect "why, with a drained worker" "$(service reason)" = \
     "all 1 workers of model 'echo' are drained; doorbell workers resume NAME"
 cli workers resume w1 >/dev/null
 
-# refused TEXT AGENT-OPTIONS...: on the second worker's host
+# refused TEXT AGENT-OPTIONS...: expects a refusal with TEXT on the second worker's host
 refused() {
     local text=$1
     shift
@@ -41,7 +41,8 @@ refused() {
     expect "exit status of a refused agent" "$status" -eq 0
 }
 
-# Tries of one agent for one reason: a row for operators that counts them, a line in the agent's log.
+# Tries of one agent that fail for one reason are one row with a count for operators, and one line in the
+# agent's log.
 tried_thrice() {
     [ "$(cli --json workers refused | jq '[.refused[] | select(.worker == "w2").times] | add // 0')" -ge 3 ]
 }
@@ -66,7 +67,7 @@ refused "heartbeat_ms: 300 is more than half of the load balancer's workers.time
     echo --heartbeat-ms 300
 refused "no fabric port reaches 10.9.0.1" echo --address 10.9.0.1/24
 
-# Numbers that no agent sends by itself.
+# Numbers that no real agent sends.
 answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.254 4790 slots=3)
 expect "answer to slots=3" "$answer" = "slots is 3; use a power of two from 2 to 32768"
 
@@ -75,7 +76,7 @@ answer=$(ip netns exec "$tag-w2" /usr/bin/python3 "$here/register.py" 10.201.0.2
 [[ $answer == "min_request: the model 'echo' takes requests of 1473 bytes or more"* ]] ||
     fail "answer to min_request=1473: $answer"
 
-# The agent reports an error that it can see itself at once, and ends.
+# An error that the agent can see itself is reported at once, and the agent ends.
 start_agent 2 echo --slots 100
 stop "$pid_w2" CONT
 expect "exit status of a wrong option" "$status" -eq 2
@@ -84,7 +85,7 @@ expect_log w2 "--slots: '100' is not a power of two from 2 to 32768"
 load run echo --to "$vip:8500" --sockets 4 --requests 100 || true
 expect_all run 400
 
-# A worker that is there keeps the services from becoming too narrow for it.
+# While a worker is registered, its services cannot become too narrow for it.
 start_agent 2 echo --model-args min_request=1000
 wait_for "w2 to be active" worker_is w2 active
 sed -i 's/model: echo}/model: echo, max_request: 999}/' "$dir/lb.yaml"

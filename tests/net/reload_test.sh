@@ -33,7 +33,7 @@ applied_above() {
     [ "$(applied)" -gt "$1" ]
 }
 
-# refused TEXT: the file cannot be applied, TEXT is why, and all is as before
+# refused TEXT: expects that the file cannot be applied, with TEXT as the reason, and changes nothing
 refused() {
     local before output
     before=$(running)
@@ -45,7 +45,7 @@ refused() {
 }
 
 topology_up "story$$" 2
-# Where there are two CPUs, two data-plane cores that change over one after the other.
+# With two CPUs, two data-plane cores change over one after the other.
 [ -z "$(cpu 2)" ] || lcores="$(cpu 1), $(cpu 2)"
 device_options=",qpairs=$( [ -z "$(cpu 2)" ] && echo 1 || echo 2)"
 config 1
@@ -74,14 +74,14 @@ for i in $(seq 2 25); do
     fi
 done
 
-# A change that needs a restart is named, and nothing else of the file is applied.
+# The error names a change that needs a restart, and nothing else of the file is applied.
 config 26
 sed -i 's/^flows: .*/flows: 1000/' "$dir/lb.yaml"
 refused "flows changed from '65536' to '1000': needs a restart"
 cli config check | grep -q 'good, but cannot be applied' || fail "check: $(cli config check)"
 cli config diff | grep -q 'flows.*65536.*1000.*restart' || fail "diff: $(cli config diff)"
 
-# A service that workers cannot serve is not taken.
+# A service that workers cannot serve is refused.
 sed -i 's/^flows: .*/flows: 65536/; s/model: echo,/model: echo, max_reply: 100,/' "$dir/lb.yaml"
 sed -i '/name: extra/d' "$dir/lb.yaml"
 refused ", worker w"
@@ -89,7 +89,7 @@ refused ", worker w"
 load_end steady
 expect_none_lost steady
 
-# One that leaves under load tells its clients, answers what it had, and is gone then.
+# A service removed under load sends notices to its clients, answers its open requests, and is then gone.
 config 28
 cli config apply >/dev/null
 load_start extra echo --to "$vip2:8600" --sockets 8 --rate 2000 --duration-s 4 --timeout-ms 500

@@ -24,7 +24,7 @@ offer() {
         --max-size 64 --timeout-ms 8000 --records "$dir/$1.records"
 }
 
-# begun: the load has been on for long enough that its first burst has gone
+# begun: waits until the load's first burst has gone
 begun() {
     requests_above w1 "$before"
 }
@@ -49,7 +49,7 @@ cut_undo() {
     ip -n "$tag-fabric" link set w1 up
 }
 
-# told FAULT: its figures in $dir/FAULT.tail
+# told FAULT: writes its figures to $dir/FAULT.tail
 told() {
     local fault=$1 at watcher
     start "watch-$fault" fabric python3 "$here/in_hand.py" watch lb 10.201.0.11 "$dir/$fault.watched"
@@ -72,7 +72,7 @@ told() {
     expect "$fault: affected" "$(jq .affected "$dir/$fault.tail")" -gt 0
 }
 
-# tail_figure JQ: whole ms
+# tail_figure JQ: prints whole ms
 tail_figure() {
     jq "$1 | floor" "$dir/$fault.tail"
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Four workers at 70 % of what they can do on this machine, replay allowed. One is killed, then
+# Four workers at 70 % of their capacity on this machine, replay allowed. One is killed, then
 # another stops answering without going away: no client sees an error, a wrong byte or a reply twice,
 # and the requests that they held are answered by the others soon. Then the load balancer itself is
 # stopped for a while: it suspects no worker for that.
@@ -11,11 +11,11 @@ topology_up "story$$" 4
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, replay: 2}" "workers: {timeout_ms: 1000}"
 start_lb
-# 4 ms for one request at a time, as a device would: up to 250/s each.
+# One request at a time, 4 ms each, as a device would take: up to 250/s per worker.
 model=(echo --model-args batch_us=4000,sleep=1 --max-batch 1)
 start_agents 4 "${model[@]}"
 
-# All four always have a next one. Three can do 75 % of that.
+# All four always have a next request. Three have 75 % of that capacity.
 load full echo --to "$vip:8500" --sockets 64 --duration-s 2 || true
 expect_none_lost full
 capacity=$(figure full 'rps | floor')
@@ -26,7 +26,7 @@ offer() {
         --timeout-ms 8000
 }
 
-# The 99th percentile of a run, and how much that is above the undisturbed one's, whole ms.
+# Prints a run's 99th percentile and its excess over the undisturbed one's, whole ms.
 added() {
     jq -n --slurpfile run "$dir/$1.json" --slurpfile base "$dir/base.json" \
         '($run[0].p99_us - $base[0].p99_us) / 1000 | floor'

@@ -3,8 +3,8 @@
 #
 # Agents know their load balancer by name. Of two addresses the first is dead: the second is tried.
 # Then the name server no longer answers: one of two workers of a process loses its connection, and
-# speaks again to the address that it had; the other, in the same process, keeps its lease. A load
-# balancer that starts again gets both back. An agent that has never heard an address says why.
+# connects again to its last address; the other, in the same process, keeps its lease. A load
+# balancer that starts again gets both back. An agent that never got an address logs the reason.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2
@@ -40,7 +40,7 @@ wait_for "w1-cpu0 to be active" worker_is w1-cpu0 active
 wait_for "w1-cpu1 to be active" worker_is w1-cpu1 active
 expect_log w2 "cannot look up the load balancer 'lb.example'"
 
-# A change in place, so that the agent's view of /etc has it, too.
+# Changed in place, so that the agent's view of /etc has it, too.
 echo "127.0.0.1 localhost" >"/etc/netns/$tag-w1/hosts"
 expect "address of the name" "$(timeout 1 ip netns exec "$tag-w1" getent hosts lb.example)" = ""
 port=$(ip netns exec "$tag-w1" ss -Htn state established dst 10.201.0.254 | head -n 1 |

@@ -11,7 +11,7 @@ done
 topology_up "story$$" 1
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
 start_lb
-# The link's first packets are part of the picture: capture before there is an agent.
+# The capture must have the link's first packets, so it starts before the agent.
 start tcpdump fabric tcpdump -i lb -U -n --immediate-mode -w "$dir/fabric.pcap" udp port 4791
 expect_log tcpdump "listening on lb"
 start_agents 1 echo
@@ -29,7 +29,7 @@ total=$(dissect | wc -l)
 expect "packets in Wireshark's eyes" "$total" -gt 1000
 expect "packets that Wireshark takes for InfiniBand's" \
     "$(dissect -Y infiniband.bth.opcode | wc -l)" -eq "$total"
-# Where its guess at the noise in a payload is malformed, another dissector's name comes last.
+# Wireshark may take the noise in a payload for another protocol; then that dissector's name comes last.
 expect "packets with malformed headers" "$(dissect -Y \
     '_ws.malformed && frame.protocols matches "infiniband(:data)?$"' | wc -l)" -eq 0
 echo "Wireshark decoded all $total packets"

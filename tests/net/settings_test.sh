@@ -14,7 +14,7 @@ topology_config "
 start_lb
 start_agents 2 echo
 
-# none_for_w1 WHEN: w1 is drained, and of 200 requests gets none
+# none_for_w1 WHEN: expects that w1 is drained and gets none of 200 requests
 none_for_w1() {
     wait_for "w1 to be drained $1" worker_is w1 drained
     load run echo --to "$vip:8500" --sockets 4 --requests 50 || true
@@ -50,7 +50,7 @@ restart_lb() {
 restart_lb TERM
 restart_lb KILL
 
-# A change that cannot be kept is none.
+# A change that cannot be saved is not made.
 mv "$dir/state.json" "$dir/kept.json"
 mkdir "$dir/state.json"
 for change in "resume w1" "drain w2" "set w2 weight=3" "release w2 own" "forget w2"; do
@@ -63,7 +63,7 @@ expect "w1, w2" "$(cli --json workers list | jq -c '[.workers[] | [.name, .state
 rmdir "$dir/state.json"
 mv "$dir/kept.json" "$dir/state.json"
 
-# A name that is not there yet.
+# A worker that is not registered yet.
 ! cli workers drain w7 2>"$dir/absent.log" || fail "a typing error was kept"
 cli workers drain w7 --absent >/dev/null
 cli workers forget w7 >/dev/null
@@ -93,7 +93,7 @@ expect "exit status of drain when the worker went" "$code $(cat "$dir/drain.log"
     = "3 worker w1: gone, with 1 requests in hand"
 load_wait last || true
 
-# A file that is damaged is not started with, nor written over.
+# The load balancer neither starts with a damaged file nor overwrites it.
 stop "$pid_lb"
 echo '{"version": 1, "wor' >"$dir/state.json"
 start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
@@ -103,11 +103,11 @@ expect "exit status with a damaged file" "$code" -eq 1
 expect_log lb "$dir/state.json:1: is not JSON"
 expect "the damaged file" "$(cat "$dir/state.json")" = '{"version": 1, "wor'
 
-# check EXPECTED-STATUS TEXT DOCTOR: --check, and the doctor, say so before a start does
+# check EXPECTED-STATUS TEXT DOCTOR: expects --check and the doctor to report it before a start does
 check() {
     local said
     expect_check "$1" "$2"
-    # It has other complaints on some machines.
+    # The doctor has other complaints on some machines.
     said=$({ "$build/control/doorbell" --json doctor lb --config "$dir/lb.yaml" || true; } |
         jq -r '.checks[] | select(.name == "operators'"' settings"'") | "\(.status) \(.found)"')
     expect "the doctor: $said" "${said%% *}" = "$3"

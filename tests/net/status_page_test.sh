@@ -1,25 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The status page in a browser: workers and counters are there and move, and markup in what came from
+# The status page in a browser: workers and counters are shown and move, and markup in texts from
 # elsewhere is text. With DOORBELL_SCREENSHOT=FILE.png it also leaves a picture of the page.
 . "$(dirname "$0")/story.sh"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
     skip "no chromium (apt-get install chromium: 300 MB, so it is not among the packages)"
 
-# browse URL OPTION...: a fresh browser beside the load balancer
+# browse URL OPTION...: runs a fresh browser beside the load balancer
 browse() {
     local url=$1
     shift
-    # the page asks once a second; virtual time runs through some rounds of that
+    # the page asks once a second; virtual time covers some of these requests
     ip netns exec "$tag-lb" env HOME="$dir" timeout 60 "$browser" --headless --no-sandbox --disable-gpu \
         --disable-quic --no-first-run --disable-background-networking --disable-component-update \
         --disable-sync --disable-dev-shm-usage --hide-scrollbars --user-data-dir="$dir/browser.$RANDOM" \
         --virtual-time-budget=4000 "$@" "$url" 2>>"$dir/browser.errors"
 }
 
-# cell FILE TABLE ROW COLUMN: text of a cell; rows and columns from 1, the header is row 0
+# cell FILE TABLE ROW COLUMN: prints the text of a cell; rows and columns from 1, the header is row 0
 cell() {
     python3 - "$@" <<'END'
 import html.parser
@@ -53,7 +53,7 @@ END
 }
 
 topology_up "story$$" 2
-# slow machines: a worker that is not scheduled for a while is not what this is about
+# on slow machines a worker may not be scheduled for a while, which is not tested here
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {timeout_ms: 10000}"
 start_lb
 start_agents 2 echo
@@ -69,7 +69,7 @@ done
 expect "service" "$(cell "$dir/one.html" services 1 1)" = echo
 grep -q '<rect class="fill-wire"' "$dir/one.html" || fail "no split of latency is drawn"
 browse http://127.0.0.1:9180/ --dump-dom >"$dir/two.html"
-# as numbers: the page may write 12.3k
+# compared as numbers: the page may write 12.3k
 before=$(cell "$dir/one.html" services 1 7 | sed 's/k/ 1000/; s/M/ 1000000/' | awk '{ print $1 * ($2 ? $2 : 1) }')
 after=$(cell "$dir/two.html" services 1 7 | sed 's/k/ 1000/; s/M/ 1000000/' | awk '{ print $1 * ($2 ? $2 : 1) }')
 expect "requests on the page, later" "${after%.*}" -gt "${before%.*}"

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
-# A worker that a busy machine halts for a moment is not to be doubted for it.
+# A worker that a busy machine halts for a moment must not become suspect.
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin, affinity: sticky,
      sticky_load_percent: 0}" "workers: {suspect_ms: 0, timeout_ms: 3000}"
@@ -25,7 +25,7 @@ requests() {
     done
 }
 
-# shares COUNT: what each worker got of COUNT requests or a few more, in $share, and their sum in $sum
+# shares COUNT: counts each worker's part of COUNT requests or a few more in $share, and their sum in $sum
 shares() {
     local -a before after
     mapfile -t before < <(requests)
@@ -34,13 +34,13 @@ shares() {
     sum=$((share[0] + share[1] + share[2]))
 }
 
-# requests_since COUNT: COUNT more than before; all as they are now in after
+# requests_since COUNT: succeeds when there are COUNT more than before; the counts now are in after
 requests_since() {
     mapfile -t after < <(requests)
     [ $((after[0] + after[1] + after[2] - before[0] - before[1] - before[2])) -ge "$1" ]
 }
 
-# all_took WHAT: each worker got its third of $sum, or nearly; they are equally fast
+# all_took WHAT: expects that each worker got about a third of $sum; they are equally fast
 all_took() {
     local i
     for i in 0 1 2; do
@@ -48,7 +48,7 @@ all_took() {
     done
 }
 
-# slow I SLOTS: one request at a time, 10 ms each
+# slow I SLOTS: starts worker I, one request at a time, 10 ms each
 slow() {
     start_agent "$1" echo --model-args batch_us=10000,sleep=1 --max-batch 1 --slots "$2" \
         --max-run-ms 1000
@@ -68,7 +68,7 @@ for w in w1 w2 w3; do
     expect "requests of $w, 20 by each of its $flows flows" "$(worker $w requests)" -eq $((flows * 20))
 done
 
-# --- long rings: a worker that all flows prefer has their requests waiting beside idle workers, unless
+# --- long rings: requests wait for a worker that all flows prefer beside idle workers, unless
 # --- loads are bounded
 for w in 1 2 3; do
     p=pid_w$w

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The load balancer is told to stop with the slots of two workers full and its queue full: no request
+# The load balancer stops while the slots of two workers and its queue are full: no request
 # ends in silence. Requests that it has time for get their replies, the others a notice, and
 # new ones are refused at once; a second signal ends it at once.
 #
@@ -10,7 +10,7 @@
 
 in_hand=3072
 
-# begin BATCH_US EXTRA-YAML [ARGUMENTS...]: a load balancer with EXTRA-YAML and two workers of
+# begin BATCH_US EXTRA-YAML [ARGUMENTS...]: starts a load balancer with EXTRA-YAML and two workers of
 # 1,024 slots, 16 requests at a time
 begin() {
     local batch_us=$1
@@ -41,21 +41,21 @@ all_have_arrived() {
     [ $((requests + queued + $(drops queue_full))) -ge $in_hand ]
 }
 
-# fill NAME: as many requests as there is room for, and wait until they are there
+# fill NAME: sends as many requests as there is room for, and waits until they are there
 fill() {
     load_start "$1" echo --to "$vip:8500" --sockets 48 --window 64 --requests 64 --rate 10000 \
         --min-size 16 --max-size 64 --timeout-ms 15000
     wait_for "full slots and a full queue" all_have_arrived
 }
 
-# Everything that was sent has come back in one way or the other.
+# Expects each request to be answered by a reply or a notice.
 expect_no_silence() {
     expect "$1: without reply or notice" "$(figure "$1" lost)" -eq 0
     expect "$1: wrong" "$(figure "$1" wrong)" -eq 0
     expect "$1: answered or told" "$(figure "$1" '| .answered + .refused')" -eq "$(figure "$1" requests)"
 }
 
-# term: the load balancer is told to stop, and has ended well within the time that stop() gives it
+# term: stops the load balancer, and expects that it ends well within the time that stop() gives it
 term() {
     stop "$pid_lb"
     expect "exit status of doorbell-lb" "$status" -eq 0
@@ -63,7 +63,7 @@ term() {
 
 topology_up "story$$" 2
 
-# More than there is time for: the workers would need 10 s.
+# More requests than there is time for: the workers would need 10 s.
 silent=0 hand=0
 for ((round = 1; round <= ${STOP_ROUNDS:-2}; round++)); do
     begin 100000 "stop_timeout_ms: 500"
@@ -84,8 +84,8 @@ for ((i = 1; i < round; i++)); do
 done
 expect_log lb "stopping: out of time"
 
-# Time enough: every request is answered, though one of the two workers is killed meanwhile. Who comes
-# now is told to go elsewhere.
+# There is enough time: every request is answered, though one of the two workers is killed meanwhile. New
+# requests get the notice that sends them elsewhere.
 begin 40000 "stop_timeout_ms: 20000"
 fill served
 kill -TERM "$pid_lb"
@@ -106,7 +106,7 @@ expect "exit status" "$status" -eq 0
 expect_log lb "stopped: all answered or notified"
 end
 
-# Nothing to wait for, no worker at all; then a second signal in the middle.
+# No request to wait for and no worker; then a second signal in the middle.
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
 start_lb
 watch_delays

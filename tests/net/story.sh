@@ -86,13 +86,13 @@ in_time() {
     return 1
 }
 
-# The test goes on after a check without a verdict, and is skipped in the end with the reasons.
+# After a check without a verdict the test goes on, and counts as skipped in the end, with the reasons.
 excuses=
 excuse() {
     excuses+="${excuses:+; }$1"
 }
 
-# expect_ms WHAT TOOK LIMIT: as in_time, and an excuse
+# expect_ms WHAT TOOK LIMIT: as in_time, and notes the reason of a check without a verdict
 expect_ms() {
     in_time "$@" || excuse "$disturbed"
 }
@@ -106,12 +106,12 @@ measure() {
     excuse "$disturbed"
 }
 
-# expect_log NAME TEXT: the log of NAME has TEXT, or gets it within the wait
+# expect_log NAME TEXT: expects TEXT in the log of NAME, now or within the wait
 expect_log() {
     wait_for "'$2' in the log of $1" grep -qF -- "$2" "$dir/$1.log" || fail "$1 did not say: $2"
 }
 
-# expect_check STATUS TEXT: doorbell-lb --check of the configuration ends with STATUS and says TEXT
+# expect_check STATUS TEXT: expects doorbell-lb --check of the configuration to end with STATUS and print TEXT
 expect_check() {
     local code=0
     "$build/doorbell-lb" --config "$dir/lb.yaml" --check >"$dir/check" 2>&1 || code=$?
@@ -152,17 +152,17 @@ load_end() {
     load_wait "$1"
 }
 
-# record KEY VALUE: a figure for tests/bench/run.sh pool-faults, which names the file
+# record KEY VALUE: writes a figure for tests/bench/run.sh pool-faults, which names the file
 record() {
     echo "$1 $2" >>"${STORY_FIGURES:-/dev/null}"
 }
 
-# figure NAME JQ: from the figures of a load
+# figure NAME JQ: prints one of the figures of a load
 figure() {
     jq -r ".$2" "$dir/$1.json"
 }
 
-# expect_all NAME COUNT: COUNT requests, all answered with the right bytes
+# expect_all NAME COUNT: expects COUNT requests, all answered with the right bytes
 expect_all() {
     [ -s "$dir/$1.json" ] || fail "the client wrote no figures: $(tail -n 3 "$dir/$1.log")"
     expect "$1: requests" "$(figure "$1" requests)" -eq "$2"
@@ -215,7 +215,7 @@ story_end() {
         echo "skipped $story: the machine was too busy: $excuses"
         code=77
     fi
-    trap '' PIPE # the processes must be ended even when the output is read no further
+    trap '' PIPE # the processes must be ended even when the reader of the output has gone
     if [ $code -ne 0 ] && [ $code -ne 77 ] && [ -n "$dir" ]; then
         for log in "$dir"/*.log; do
             [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 25 "$log")" >&2 || true

@@ -3,7 +3,7 @@
 #
 # One agent, two workers, a process each. One of them is killed, then halted, then crashes in its
 # model, then hangs there: each time it is restarted, and the other is not disturbed. No GPU
-# is needed. SIGTERM to the agent drains both. A worker that hangs while it starts is started again.
+# is needed. SIGTERM to the agent drains both. A worker that hangs at its start is restarted.
 # When the agent is killed no process of it remains.
 . "$(dirname "$0")/story.sh"
 
@@ -20,12 +20,12 @@ start_both() {
     wait_for "w1-cpu1 to be active" worker_is w1-cpu1 active
 }
 
-# pid_of WORKER: its process
+# pid_of WORKER: prints its process id
 pid_of() {
     pgrep -P "$pid_w1" -f -- "--name $1 "
 }
 
-# Looks at a worker again and again: state, age of the oldest heartbeat in ms.
+# Samples a worker repeatedly: state, age of the oldest heartbeat in ms.
 watch_worker() {
     trap 'exit 0' TERM
     while :; do
@@ -34,13 +34,13 @@ watch_worker() {
     done >"$dir/$1.seen"
 }
 
-# is_new WORKER PID: another process has its name
+# is_new WORKER PID: true when another process has its name
 is_new() {
     local now
     now=$(pid_of "$1") && [ "$now" != "$2" ] && worker_is "$1" active
 }
 
-# One request to the service without replay; a notice is its answer.
+# Sends one request to the service without replay; the answer is a notice.
 poison() {
     ip netns exec "$tag-client" python3 -c '
 import socket, sys
@@ -50,7 +50,7 @@ s.sendto(sys.argv[2].encode(), (sys.argv[1], 8501))
 assert len(s.recv(2048)) == 16' "$vip" "$1" || fail "no notice for the request that says $1"
 }
 
-# One of them has ended: its name in $victim.
+# One worker has ended: sets $victim to its name.
 victim_is_known() {
     for victim in w1-cpu0 w1-cpu1; do
         ! is_running "${pid_before[$victim]}" && return
@@ -94,7 +94,7 @@ for fault in kill halt CRASH HANG; do
     other=w1-cpu$((1 - ${victim#w1-cpu}))
     expect "process of $other ($fault)" "$(pid_of "$other")" -eq "${pid_before[$other]}"
     expect "states of $other ($fault)" "$(cut -d' ' -f1 "$dir/$other.seen" | sort -u)" = active
-    # Beats come every 20 ms.
+    # Heartbeats come every 20 ms.
     expect_ms "oldest heartbeat of $other ($fault)" "$(cut -d' ' -f2 "$dir/$other.seen" | sort -n | tail -n 1)" 200
     expect "lost by $other ($fault)" "$(worker "$other" lost)" -eq \
         "$(cut -d' ' -f$((1 + ${other#w1-cpu})) <<<"$lost_before")"
@@ -105,18 +105,18 @@ expect_log w1 "gives no sign of life: killed"
 grep -E "the loop has sent no heartbeat|the model does not end" "$dir/w1.log" >/dev/null ||
     fail "the hung worker did not say why it ends"
 
-# Asked to leave: both drain, and it ends well.
+# On SIGTERM both workers drain, and the agent ends well.
 stop "$pid_w1"
 expect "exit status" "$status" -eq 0
 expect "workers that have left" "$(grep -c "exit_status=0: has left" "$dir/w1.log")" -eq 2
 
-# One that hangs before it is up is ended, too, and comes up the second time.
+# A worker that hangs before it is up is ended, too, and comes up the second time.
 touch "$dir/hang"
 start_both --model-args "hang=$dir/hang" --start-ms 3000
 expect_log w1 "is not up after 3000 ms: killed"
 expect "workers that were started" "$(grep -c "started$" "$dir/w1.log")" -eq 3
 
-# Killed: no worker outlives it.
+# The agent is killed: no worker outlives it.
 workers=$(pgrep -P "$pid_w1")
 stop "$pid_w1" KILL
 for pid in $workers; do

@@ -5,7 +5,7 @@
 # systemd-analyze finds no fault in their units.
 . "$(dirname "$0")/story.sh"
 
-# listen NAME: what comes to $dir/NAME.notify goes to $dir/NAME.said, a line per datagram
+# listen NAME: writes datagrams to $dir/NAME.notify into $dir/NAME.said, a line each
 listen() {
     start "listen-$1" lb python3 -u -c '
 import socket, sys
@@ -19,7 +19,7 @@ with open(sys.argv[2], "w", buffering=1) as out:
     expect_log "listen-$1" ready
 }
 
-# said NAME TEXT: it has, or does within the wait
+# said NAME TEXT: expects that it has sent TEXT, or does within the wait
 said() {
     wait_for "'$2' from $1" grep -qE "$2" "$dir/$1.said" ||
         fail "$1 said: $(cat "$dir/$1.said")"
@@ -50,7 +50,7 @@ if ! command -v systemd-analyze >/dev/null; then
     exit 0
 fi
 for unit in doorbell-lb doorbell-agent@; do
-    # Where the program is here, not where it will be installed; an instance for the template.
+    # The path of the program here, not of the installed one; an instance for the template.
     name=${unit/@/@0}.service
     sed -E "s#^(Exec[A-Za-z]+)=/[^ ]*/doorbell[a-z-]*#\1=/bin/true#" \
         "$build/deploy/$unit.service" >"$dir/$name"

@@ -14,7 +14,7 @@ ip -n "$tag-client" addr add 10.200.0.3/24 dev c0
 start_agent 1 echo
 wait_for "w1 to be active" worker_is w1 active
 
-# scenario NAME [SOURCE ...]: figures in $dir/NAME.json
+# scenario NAME [SOURCE ...]: runs it; figures in $dir/NAME.json
 scenario() {
     local name=$1
     shift
@@ -29,7 +29,7 @@ expect "echo: odd datagrams" "$(figure echo 'odd | length')" -eq 0
 scenario malformed
 expect "malformed: notices" "$(figure malformed 'codes | tostring')" = "[8,8,8,8,8]"
 
-# Two places in its ring, 20 ms for each: what does not fit waits at the load balancer.
+# Two places in its ring, 20 ms for each: the others wait at the load balancer.
 stop "$pid_w1"
 start_agent 2 echo --model-args batch_us=20000,sleep=1 --max-batch 1 --slots 2
 wait_for "w2 to be active" worker_is w2 active
@@ -44,11 +44,12 @@ expect_ms "deadline: the last word" "$(figure deadline last_ms | cut -d. -f1)" 2
 
 scenario fair 10.200.0.2 10.200.0.3
 expect "fair: the modest client's replies" "$(figure fair 'modest.reply')" -eq 20
-# Its own, one that runs, one behind it, and one of the other's turn; the other waits for its 200.
+# The request's own time, that of the running one, of one behind it, and of one of the other client's turn;
+# the other client waits for its 200.
 expect "fair: its longest wait, % of what half of the other's take" \
     "$(figure fair '100 * .worst_ms / .greedy_median_ms | floor')" -lt 50
 
-# 100 ms for each: longer than a busy machine takes from a request to its cancel.
+# 100 ms per request: longer than a busy machine takes from a request to its cancel.
 stop "$pid_w2"
 start_agent 2 echo --model-args batch_us=100000,sleep=1 --max-batch 1 --slots 2
 wait_for "w2 to be active again" worker_is w2 active
@@ -60,7 +61,7 @@ expect "cancel: of what was never sent" "$(drops cancel_unknown)" -eq 1
 
 scenario priority
 expect "priority: replies" "$(figure priority 'answers.reply')" -eq 21
-# Behind what is in the worker's hands, and what was on its way.
+# Behind the requests that the worker has, and those on their way.
 expect "priority: place of the urgent one" "$(figure priority place)" -le 4
 
 echo "1000 tagged echoes; of 40 with 100 ms $(figure deadline 'answers.reply') in time, the rest refused" \

@@ -3,8 +3,8 @@
 #
 # The TCP core (lb/tcp) against the kernel's TCP, over TUN devices and a network that loses 2 %, reorders
 # 10 %, copies 1 % and corrupts 0.5 % of the packets, 20 ms for the round trip: requests of 1 byte to 4 MiB,
-# 8 at a time on 64 connections, both families, every byte checked. Then goodput at 1 % loss beside a
-# server by the kernel's sockets behind a relay that is as bad.
+# 8 at a time on 64 connections, both families, every byte checked. Then goodput at 1 % loss, compared with a
+# server that uses the kernel's sockets behind an equally lossy relay.
 . "$(dirname "$0")/story.sh"
 
 wire=$build/tests/tcp/tcp-wire
@@ -22,13 +22,13 @@ for i in 1 2; do
     ip -n "$tag-$place" link set t$i up
 done
 
-# serve ARGUMENTS...: a server by lb/tcp, behind the client's device
+# serve ARGUMENTS...: starts a server that uses lb/tcp, behind the client's device
 serve() {
     start server client "$wire" serve --tun=t1 "$@"
     wait_for "the server" grep -q ready "$dir/server.log"
 }
 
-# end_server: its last words are in $said
+# end_server: ends it; its last output is in $said
 end_server() {
     stop "$pid_server"
     expect "exit status of the server" "$status" -eq 0
@@ -36,7 +36,7 @@ end_server() {
     : >"$dir/server.log"
 }
 
-# ask NAME ARGUMENTS...: a client; its result is in $dir/NAME.json
+# ask NAME ARGUMENTS...: runs a client; its result is in $dir/NAME.json
 ask() {
     local name=$1
     shift

@@ -12,8 +12,8 @@ topology_config "
 start_lb
 start_agents 1 echo --slots 256 --max-batch 1 --max-run-ms 5000 --model-args delay_us=2000000
 
-# The first of them occupies the model for longer than any of them may take, and than their clients
-# wait for a notice. They are more than one look at the slots ends.
+# The first request occupies the model for longer than any of them may take, and longer than their clients
+# wait for a notice. One visit to the slots cannot end all of them.
 load hasty echo --to "$vip:8500" --sockets 200 --window 1 --requests 1 --timeout-ms 1500 || true
 expect "lost" "$(figure hasty lost)" -eq 0
 expect "timeout notices" "$(figure hasty notices_by_code.timeout)" -eq 200

@@ -20,12 +20,12 @@ other=$dir/other
 } >"$dir/make-ca.log"
 expect "keys that others may read" "$(find "$ca" "$other" -name '*.key' -perm /077)" = ""
 
-# with CERTIFICATE-DIR NAME: options of an agent
+# with CERTIFICATE-DIR NAME: prints options of an agent
 with() {
     echo --tls-ca "$ca/ca.pem" --tls-certificate "$1/$2.pem" --tls-key "$1/$2.key"
 }
 
-# refused LB-TEXT AGENT-TEXT OPTIONS...: w3, which is refused; both say why
+# refused LB-TEXT AGENT-TEXT OPTIONS...: expects that w3 is refused and that both logs have the reason
 refused() {
     local lb=$1 agent=$2
     shift 2
@@ -38,7 +38,7 @@ refused() {
     expect "exit status of a refused agent" "$status" -eq 0
 }
 
-# From w3's host, without TLS: not a byte but an alert.
+# From w3's host, without TLS: the answer is an alert and no other byte.
 stranger() {
     local got
     got=$(ip netns exec "$tag-w3" timeout 10 bash -c \
@@ -81,7 +81,7 @@ start_lb
 refused "that is not TLS" "does it want TLS"
 stranger
 
-# Renewed certificates are used from the next connection on, and nobody is thrown out.
+# Renewed certificates are used from the next connection on, and no worker is thrown out.
 "$make_ca" "$ca" lb 10.201.0.254 --renew >>"$dir/make-ca.log"
 kill -HUP "$pid_lb"
 expect_log lb "event=tls_reloaded"
@@ -102,7 +102,7 @@ expect_check 0 "soon: control.tls.certificate: $ca/lb.pem ends "
 rm "$ca/lb.key"
 expect_check 1 "$ca/lb.key"
 
-# Without either, strangers are let in only if the file says so.
+# Without either, strangers are accepted only if the file allows it.
 topology_config "$service"
 expect_check 0 good
 sed -i 's|, allow_plain: true||' "$dir/lb.yaml"

@@ -11,7 +11,7 @@
 #
 # The DPDK programs own the addresses without a kernel behind them; the kernel's addresses on the
 # fabric carry registration (TCP). Everything lives in namespaces that topology_down removes. The
-# bridge's ports, in namespace <tag>-fabric, are lb and w1 ... wN: what crosses the fabric is seen
+# bridge's ports, in namespace <tag>-fabric, are lb and w1 ... wN: packets that cross the fabric can be seen
 # there.
 #
 # A script that sources this sets $build, the build directory, first, and calls topology_down in a trap.
@@ -36,7 +36,8 @@ topology_up() {
     for i in client lb fabric $(seq -f 'w%g' 1 "$workers"); do
         namespace_add "$tag-$i"
     done
-    # Only clients speak IPv6, and quietly: what the load balancer counts is then what was sent.
+    # Only clients use IPv6, without packets of their own, so that the load balancer counts only what was
+    # sent.
     for i in lb fabric $(seq -f 'w%g' 1 "$workers"); do
         ip netns exec "$tag-$i" sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1
     done

@@ -5,7 +5,7 @@
 # do not appear.
 . "$(dirname "$0")/story.sh"
 
-# ask TO COUNT: from port 4000, one request after the other
+# ask TO COUNT: sends one request after the other from port 4000
 ask() {
     ip netns exec "$tag-client" python3 -c '
 import socket, sys
@@ -21,14 +21,14 @@ for i in range(int(sys.argv[2])):
         pass' "$1" "$2"
 }
 
-# trace NAME OPTIONS...: in the background, to $dir/NAME.log
+# trace NAME OPTIONS...: runs in the background, to $dir/NAME.log
 trace() {
     local name=$1
     shift
     start "$name" lb "$build/control/doorbell" --socket "$dir/control.sock" --json trace "$@"
 }
 
-# steps NAME: of a trace, in order
+# steps NAME: prints the steps of a trace, in order
 steps() {
     jq -r .step "$dir/$1.log" | tr '\n' ' '
 }
@@ -42,7 +42,7 @@ topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}"
 start_lb
 trace refused --flow 10.200.0.2:4000 --follow
 wait_for "the trace to run" eval '[ -d "/proc/$pid_refused" ]'
-# It may not be there yet for the first.
+# The trace may not run yet at the first request.
 until has_steps refused dropped 1; do ask "$vip:8500" 1; done
 ask "$vip:9999" 1
 wait_for "a second drop" grep -q unknown_service "$dir/refused.log"
@@ -52,7 +52,7 @@ jq -es 'any(.[]; .step == "dropped" and .what == "no_worker")' "$dir/refused.log
 
 start_agents 1 echo
 trace whole --flow "10.200.0.2:4000,$vip:8500" --count 3
-# Others at the same time, which are not to be seen.
+# Other flows at the same time must not appear.
 load_start others echo --to "$vip:8500" --sockets 8 --rate 500 --duration-s 2
 while [ -d "/proc/$pid_whole" ] && is_running "$pid_whole"; do ask "$vip:8500" 1; done
 load_wait others || true

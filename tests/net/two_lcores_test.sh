@@ -27,7 +27,7 @@ expect "requests of lcore 1" "${requests[1]}" -gt 1000
 expect "requests of both" $((requests[0] + requests[1])) -eq 38400
 expect "flows" "$(cli --json flows count | jq .count)" -eq 128
 
-# A worker that goes takes its links on both lcores with it; one that comes gets both.
+# A worker that leaves loses its links on both lcores; a new one gets both.
 stop "$pid_w3"
 start_agent 3 echo
 wait_for "w3 to be active again" worker_is w3 active

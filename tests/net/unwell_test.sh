@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker whose model refuses the probe request never serves. One that fails most of its requests
-# while others do not is ejected for a while, and again for longer; the only worker never is.
+# while others do not is ejected for a while, and again for longer; an only worker never is.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
@@ -25,7 +25,7 @@ expect_log w1 "requests failed within a second"
 load_wait both || true
 expect "both: lost" "$(figure both lost)" -eq 0
 expect "both: refused" "$(figure both refused)" -gt 0
-# Without rest every other one would be.
+# Without the rest every other request would be refused.
 expect "both: refused, of 2000" "$(figure both refused)" -lt 800
 wait_for "w1 to be back" worker_is w1 active
 

@@ -4,7 +4,7 @@
 # A worker's weight changes while it serves: its share of the flows follows at once, and nothing is lost.
 . "$(dirname "$0")/story.sh"
 
-# share NAME: requests that w1 got of a load, per thousand
+# share NAME: prints the requests that w1 got of a load, per thousand
 share() {
     local before after
     before=$(worker w1 requests)
@@ -17,7 +17,7 @@ share() {
 topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo, policy: maglev}"
 start_lb
-# Slots for all that the 512 sockets have outstanding: none goes elsewhere because a worker is halted.
+# There are slots for all requests of the 512 sockets: none goes elsewhere because a worker is halted.
 start_agents 2 echo --slots 512
 
 even=$(share even)

@@ -188,7 +188,8 @@ static void put_l4(struct writer *w, const struct packet *p)
 	put_payload(w, p);
 }
 
-/* Lengths and sums. The sum of UDP covers what its length says, as far as it is there. */
+/* Fills in lengths and checksums. UDP's checksum covers the announced length, as far as the bytes
+ * exist. */
 static void finish(struct writer *w, const struct packet *p)
 {
 	uint32_t length = w->end - w->l4, covered = length, sum;

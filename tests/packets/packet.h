@@ -11,10 +11,10 @@
 
 #define PACKET_MAX 2048
 
-/* The port's address, and whoever sends to it. */
+/* MAC addresses of the port and of its peer. */
 extern const uint8_t packet_our_mac[6], packet_their_mac[6];
 
-/* Unless a row says otherwise. */
+/* Values unless a row says otherwise. */
 #define PACKET_SOURCE4          "192.0.2.7"
 #define PACKET_DESTINATION4     "198.51.100.1"
 #define PACKET_SOURCE6          "2001:db8::7"

@@ -12,7 +12,7 @@ struct packet_row {
 	struct packet packet;
 	uint32_t checked; /* PARSE_*_CHECKED: what the NIC has verified */
 	enum parse_kind kind;
-	enum lb_drop reason; /* of PARSE_DROP */
+	enum lb_drop reason; /* reason of PARSE_DROP */
 	/* otherwise; 0 where the kind does not say */
 	uint16_t l4_offset, l4_length, payload_offset, payload_length;
 };

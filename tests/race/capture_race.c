@@ -28,7 +28,7 @@ static void require(bool holds, const char *what)
 	exit(1);
 }
 
-/* An lcore: packets that begin with their number, and whose bytes follow from it. */
+/* Plays an lcore: packets begin with their number, and their bytes follow from it. */
 static void *produce(void *argument)
 {
 	struct capture_tap *tap = argument;
@@ -37,7 +37,7 @@ static void *produce(void *argument)
 		uint32_t length = 4 + i % 1000;
 		struct capture_packet *packet;
 
-		/* Lcores never wait; here most do, so that the ring goes round often. */
+		/* Lcores never wait; here they mostly do, so that the ring wraps often. */
 		while ((packet = capture_ring_take(&tap->ring, length)) == NULL && i % 64 != 0) {
 			capture_ring_publish(&tap->ring);
 			sched_yield();
@@ -81,7 +81,7 @@ static void check_packet(const uint8_t *block, uint32_t last[LCORES])
 		require(block[28 + i] == (uint8_t)number, "a packet with other bytes");
 }
 
-/* Whoever asked for the capture. Returns how many packets there were. */
+/* Reads the file as the client of the capture. Returns the number of packets. */
 static void *consume(void *argument)
 {
 	uint32_t head[2], last[LCORES] = {UINT32_MAX, UINT32_MAX};
@@ -119,7 +119,7 @@ int main(void)
 	w.fd = pair[0];
 	w.tap = tap;
 	w.n_taps = LCORES;
-	w.tsc_per_ms = 1000; /* hardly any is too young */
+	w.tsc_per_ms = 1000; /* hardly any packet is too young */
 	w.interface = (struct pcapng_interface){.name = "p", .description = "", .mac = mac};
 	require(capture_writer_start(&w) == 0, "no thread");
 	pthread_create(&reader, NULL, consume, &pair[1]);

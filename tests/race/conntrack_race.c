@@ -83,7 +83,7 @@ static struct flow *insert(struct conntrack *ct, uint32_t n)
 				     service_of(n), n);
 }
 
-/* A packet of its client and one for it. */
+/* One packet of the client and one for it. */
 static void talk(struct conntrack *ct, struct flow *flow, uint32_t now_ms)
 {
 	conntrack_touch(flow, now_ms);
@@ -130,7 +130,7 @@ static int race(enum conntrack_table table, const char *name)
 		return 1;
 	for (; n < STEADY; n++)
 		talk((struct conntrack *)watch.ct, insert((struct conntrack *)watch.ct, n), n);
-	for (uint32_t i = 0; i < STEADY; i++) /* established: out of reclaiming's reach */
+	for (uint32_t i = 0; i < STEADY; i++) /* established flows cannot be reclaimed */
 		talk((struct conntrack *)watch.ct, fixture_find((struct conntrack *)watch.ct, i),
 		     n);
 	if (pthread_create(&thread, NULL, watch_run, &watch) != 0)

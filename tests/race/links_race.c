@@ -28,7 +28,7 @@ static void ask(struct walk *w, unsigned int round)
 	}
 }
 
-/* The control thread's turn, and everybody's outside. */
+/* One turn of the control thread, the clients and the workers. */
 static void round_of(struct walk *w)
 {
 	walk_wire(w);
@@ -65,7 +65,7 @@ static void join(struct walk *w)
 	v->beat_at = 0;
 }
 
-/* Somebody leaves, dies with requests in hand, or breaks the rules. */
+/* A worker leaves, dies with requests in hand, or breaks the rules. */
 static void end(struct walk *w, unsigned int n)
 {
 	struct walk_worker *v = pick(w, n * 7);

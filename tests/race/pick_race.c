@@ -33,8 +33,8 @@ struct picker {
 static struct picker picker[LCORES];
 
 /*
- * DPDK's own is in a library that was built without ThreadSanitizer, which would not see that it
- * waited. It is made of these two. See -Wl,--wrap in meson.build.
+ * Replaces DPDK's function, which is in a library built without ThreadSanitizer, so its waiting
+ * would not be seen. It is made of these two. See -Wl,--wrap in meson.build.
  */
 void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thread);
 
@@ -71,7 +71,7 @@ static void *picker_run(void *context)
 	return NULL;
 }
 
-/* As much of a load balancer as publishing touches: one service for each policy. */
+/* Makes the parts of a load balancer that publishing touches: one service for each policy. */
 static struct lb *small_lb(struct worker *worker[])
 {
 	struct lb *lb = calloc(1, sizeof(*lb));

@@ -85,7 +85,7 @@ void seen_pools(void)
 
 const char *__tsan_default_suppressions(void);
 
-/* These only look: a letter that is seen too late is followed by an event that wakes its reader. */
+/* These only peek: a message seen too late is followed by an event that wakes its reader. */
 const char *__tsan_default_suppressions(void)
 {
 	return "race:rte_ring_empty\nrace:rte_ring_count\n";
@@ -101,7 +101,7 @@ static uint16_t receive(void *queue, struct rte_mbuf **packet, uint16_t n)
 	return rte_ring_sc_dequeue_burst(queue, (void **)packet, n, NULL);
 }
 
-/* As drivers do, the thread of the queue frees what it has sent: only copies reach the wire. */
+/* As with drivers, the queue's thread frees what it has sent: only copies reach the wire. */
 static uint16_t transmit(void *queue, struct rte_mbuf **packet, uint16_t n)
 {
 	uint16_t sent = 0;

@@ -9,7 +9,7 @@
 
 #include "walk.h"
 
-/* Before the first load balancer: pools that keep their packets behind a mutex. */
+/* Call it before the first load balancer: pools keep their packets behind a mutex. */
 void seen_pools(void);
 /* Ports of <w> take packets from their rings by code of this program. */
 void seen_ports(struct walk *w);

@@ -139,7 +139,7 @@ int main(void)
 		.lcores = LCORES,
 		.threads = true,
 		.services = services[0],
-		/* A machine that is busy with other tests is not a worker's fault. */
+		/* A halt by a machine that is busy with other tests is not a worker's fault. */
 		.more = "workers: {timeout_ms: 10000, suspect_ms: 5000}\n"};
 	struct lb_lcore_stats stats;
 	uint64_t flows = 0;

@@ -47,7 +47,8 @@ struct faults *faults_create(const struct faults_params *params)
 	f->params = *params;
 	if (f->params.reorder_ns == 0)
 		f->params.reorder_ns = FAULTS_REORDER_NS;
-	/* Any seed will do but one that stays zero; neighbours must not resemble each other. */
+	/* Any seed will do that does not stay zero; neighbouring seeds must not resemble each
+	 * other. */
 	f->random = (params->seed + 1) * 0x9e3779b97f4a7c15ull | 1;
 	for (unsigned int i = 0; i < 8; i++)
 		dice(f);
@@ -70,7 +71,7 @@ void faults_destroy(struct faults *f)
 	free(f);
 }
 
-/* Room for one more behind the last. */
+/* Makes room for one more frame behind the last. */
 static void make_room(struct faults *f)
 {
 	if (f->first + f->n < f->size)
@@ -83,7 +84,7 @@ static void make_room(struct faults *f)
 	f->size = f->size == 0 ? 64 : 2 * f->size;
 	f->frame = realloc(f->frame, f->size * sizeof(*f->frame));
 	if (f->frame == NULL)
-		abort(); /* tests only: nobody could go on */
+		abort(); /* tests only: none could continue */
 }
 
 static struct frame *insert(struct faults *f, uint64_t due)
@@ -100,7 +101,7 @@ static struct frame *insert(struct faults *f, uint64_t due)
 	return at;
 }
 
-/* Set CE where the sender said that it knows what to do with it (RFC 3168, 5). */
+/* Sets CE if the sender has set ECT (RFC 3168, 5). */
 static bool mark(uint8_t *frame, uint32_t length)
 {
 	uint8_t *ip = frame + ETHER;
@@ -126,7 +127,7 @@ static bool mark(uint8_t *frame, uint32_t length)
 	return false;
 }
 
-/* Bytes that wait in the switch. */
+/* Returns the bytes that wait in the switch. */
 static uint64_t backlog(const struct faults *f, uint64_t now)
 {
 	if (f->busy_until <= now)
@@ -134,7 +135,7 @@ static uint64_t backlog(const struct faults *f, uint64_t now)
 	return (uint64_t)((double)(f->busy_until - now) * (double)f->params.bytes_per_s / NS_PER_S);
 }
 
-/* One copy of a frame through the switch and down the cable. */
+/* Carries one copy of a frame through the switch and down the cable. */
 static void carry(struct faults *f, const uint8_t *bytes, uint32_t length, uint64_t now)
 {
 	const struct faults_params *p = &f->params;

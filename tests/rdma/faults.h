@@ -20,8 +20,9 @@ struct faults_params {
 	uint64_t reorder_ns; /* 0: FAULTS_REORDER_NS */
 	/* a switch in the middle; 0: there is none */
 	uint64_t bytes_per_s;
-	uint64_t mark_bytes;  /* who finds this much waiting gets CE, if its sender knows ECN */
-	uint64_t queue_bytes; /* who finds this much waiting is dropped */
+	uint64_t mark_bytes;  /* a frame that finds this much waiting gets CE, if its sender knows
+				 ECN */
+	uint64_t queue_bytes; /* a frame that finds this much waiting is dropped */
 	uint64_t seed;
 };
 
@@ -34,18 +35,18 @@ struct faults_stats {
 
 struct faults;
 
-/* NULL when memory is out. */
+/* Returns NULL when memory is out. */
 struct faults *faults_create(const struct faults_params *params);
 void faults_destroy(struct faults *f);
 
 /* A frame goes in; its bytes are copied. <now> never goes back. */
 void faults_put(struct faults *f, const uint8_t *frame, uint32_t length, uint64_t now);
-/* The next frame that is out by <now>, at most <size> bytes of it; 0 when there is none. */
+/* Takes the next frame that is out by <now>, at most <size> bytes of it; 0 when there is none. */
 uint32_t faults_take(struct faults *f, uint64_t now, uint8_t *frame, uint32_t size);
-/* When the next frame comes out; UINT64_MAX when none is inside. */
+/* Returns when the next frame comes out; UINT64_MAX when none is inside. */
 uint64_t faults_deadline(const struct faults *f);
 
-/* From now on everything is lost, what is inside too; or no longer. */
+/* From now on every frame is lost, those inside too; false ends that. */
 void faults_cut(struct faults *f, bool cut);
 
 const struct faults_stats *faults_stats(const struct faults *f);

@@ -50,7 +50,7 @@ static struct {
 } qps[QPS_MAX];
 static unsigned int n_qps;
 static FILE *client;
-static jmp_buf next_line; /* this one has been answered */
+static jmp_buf next_line; /* where to go on after this line was answered */
 
 static void answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -73,7 +73,7 @@ static void answer_result(int error, const char *what)
 		answer("error %d %s", error, what);
 }
 
-/* The next number of the line. */
+/* Reads the next number of the line. */
 static uint64_t number(char **at)
 {
 	return strtoull(*at, at, 0);

@@ -132,7 +132,7 @@ static void transmit(struct stream *s)
 	s->tx.n = 0;
 }
 
-/* Nothing is damaged here, so that nobody adds up ICRCs. */
+/* No frame is damaged here, so ICRCs are not computed. */
 static bool parse(const uint8_t *frame, uint32_t length, struct roce_frame *f,
 		  struct roce_packet *p)
 {
@@ -191,7 +191,7 @@ static void turn(struct stream *s)
 		s->next_poll = s->ns + s->p->poll_ns;
 	}
 	transmit(s);
-	/* Nothing to do until something arrives, or a timer is looked at. */
+	/* Nothing to do until a frame arrives or a timer is due. */
 	due = RTE_MIN(RTE_MIN(faults_deadline(s->there), faults_deadline(s->home)), s->next_poll);
 	set_time(s, n > 0 ? next : RTE_MAX(next, due));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A requester that has always something to send, through a port of a certain speed and a bad link,
- * to a responder; in made-up time. For the unit test and the bench of what gets through.
+ * A requester that always has something to send, through a port of a certain speed and a bad link,
+ * to a responder, in made-up time. For the unit test and the bench of goodput.
  */
 #ifndef TESTS_RDMA_STREAM_H
 #define TESTS_RDMA_STREAM_H
@@ -12,11 +12,11 @@
 
 struct stream_params {
 	struct faults_params there, home; /* <there> is the port, too: bytes_per_s */
-	uint32_t messages;                /* that must arrive; more are always under way */
+	uint32_t messages;                /* messages that must arrive; more are always under way */
 	uint32_t length;                  /* bytes of one, at most 4096 */
-	uint32_t ack_every;               /* messages, of which the last asks for an ACK */
+	uint32_t ack_every;               /* every so many messages one asks for an ACK */
 	uint8_t ack_timeout;
-	uint64_t poll_ns;            /* between two looks at timers */
+	uint64_t poll_ns;            /* ns between two visits to the timers */
 	struct rte_mempool *packets; /* at least 1024 that hold a message and its headers */
 	struct rte_mempool *small;
 };
@@ -24,10 +24,10 @@ struct stream_params {
 struct stream_result {
 	uint64_t ns; /* until the last message was in */
 	uint64_t packets, resent, naks, timeouts;
-	uint64_t wasted; /* that came to the responder for nothing */
+	uint64_t wasted; /* packets that came to the responder in vain */
 };
 
-/* 0; -EBADMSG when a message came in the wrong place, -EPIPE when the requester gave up. */
+/* Returns 0; -EBADMSG when a message came in the wrong place, -EPIPE when the requester gave up. */
 int stream_run(const struct stream_params *params, struct stream_result *result);
 
 /* Messages' bits per second. */

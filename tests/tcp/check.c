@@ -82,10 +82,10 @@ bool check_connection(const struct tcp_connection *c, char *why, size_t size)
 		if (under_way && c->active->n_sent == 0)
 			fail(&check, "bytes under way without a record");
 	}
-	/* While losses are repaired the window follows what is under way, and may be empty. */
+	/* While losses are repaired the window follows the bytes in flight, and may be empty. */
 	if (under_way && c->phase != TCP_PHASE_RECOVERY && c->cwnd < c->mss)
 		fail(&check, "a window of %u bytes for segments of %u", c->cwnd, c->mss);
-	/* Otherwise it could wait for ever. */
+	/* Without the timer it could wait for ever. */
 	if (under_way && !(c->timers >> TCP_TIMER_RTO & 1))
 		fail(&check, "bytes under way and no timer");
 	return !check.failed;

@@ -5,10 +5,10 @@
 
 #include "tcp/connection.h"
 
-/* True; or false and the reason in <why>. */
+/* Returns true; or false and the reason in <why>. */
 bool check_connection(const struct tcp_connection *c, char *why, size_t size);
 
-/* True when everything that was taken from the pools is back. */
+/* True when everything that was taken from the pools has been returned. */
 bool check_pools(const struct tcp_stack *stack, uint32_t actives, uint32_t chunks, uint32_t helds,
 		 char *why, size_t size);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A TCP client that is simple enough to be right by reading: it goes back to the oldest byte when
+ * A TCP client that is simple enough to be checked by reading: it goes back to the oldest byte when
  * nothing is acknowledged, keeps a flag per byte received, and checks everything that the server
- * sends against RFC 9293. What a real client does for speed it does not do; what the network and
- * other implementations do to a server it does, by a seed.
+ * sends against RFC 9293. It does nothing for speed. By a seed it does what the network and other
+ * implementations do to a server.
  */
 #ifndef TESTS_TCP_CLIENT_H
 #define TESTS_TCP_CLIENT_H
 
 #include "tcp/header.h"
 
-/* The ways of one kind of client. Probabilities per thousand. */
+/* The behaviour of one kind of client. Probabilities per thousand. */
 struct client_manner {
 	uint16_t mss;
 	uint8_t scale; /* or TCP_SCALE_NONE */
@@ -19,7 +19,7 @@ struct client_manner {
 	uint32_t buffer;    /* bytes of its receive buffer */
 	uint32_t segment;   /* bytes of payload at most */
 	uint32_t ack_delay; /* ms at most */
-	unsigned int slow;  /* it does not read what came */
+	unsigned int slow;  /* per thousand: it does not read the bytes that came */
 	unsigned int reneges;
 };
 
@@ -37,7 +37,7 @@ struct client {
 	uint32_t irs, rcv, offered, reply; /* <reply>: bytes of the server's stream */
 	uint32_t unread;
 	uint8_t *got;
-	uint32_t last_from; /* of what came last out of order */
+	uint32_t last_from; /* the out-of-order range that came last */
 	struct tcp_range dsack;
 	uint32_t ts_recent, ts_acked;
 	bool opened, syn_sent, fin_sent, fin_acked, fin_got, closed, reset;
@@ -69,10 +69,10 @@ void client_receive(struct client *c, uint32_t now_ms, const struct tcp_header *
  * <seq> - iss - 1 on. */
 bool client_next(struct client *c, uint32_t now_ms, struct tcp_header *out);
 
-/* Its program reads. */
+/* The client's program reads. */
 void client_read(struct client *c);
 
-/* When it wants to be asked again; false: it waits for the server only. */
+/* Returns when it wants to be called next; false: it waits for the server only. */
 bool client_due(const struct client *c, uint32_t *at_ms);
 
 #endif

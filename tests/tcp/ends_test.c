@@ -208,7 +208,7 @@ Test(tcp_ends, time_wait_gives_way_to_a_new_connection)
 	struct tcp_time_wait stamped = ends_wait(true), plain = ends_wait(false);
 	struct tcp_header out;
 
-	/* RFC 6191: by timestamp, whatever the number */
+	/* RFC 6191: the timestamp decides, for any sequence number */
 	cr_expect_eq(ends_late(&stamped, TCP_BIT_SYN, 5, 0, 51, &out), TCP_TIME_WAIT_REOPEN);
 	cr_expect(sequence_after(out.seq, 1000 + UINT16_MAX));
 	cr_expect_eq(ends_late(&stamped, TCP_BIT_SYN, 3000, 0, 49, &out), TCP_TIME_WAIT_ANSWER);

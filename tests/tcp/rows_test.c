@@ -72,7 +72,7 @@ static void row_take(const struct tcp_header *h)
 	tcp_receive(&stack, &c, h, false, &got);
 }
 
-/* A segment comes in. */
+/* A segment that comes in. */
 static void in(const char *flags, uint32_t seq, uint32_t ack, uint32_t length)
 {
 	struct tcp_header h = row_header(flags, seq, ack, length);
@@ -98,7 +98,7 @@ static void in_sack(uint32_t ack, uint32_t from, uint32_t to, uint32_t from2, ui
 	row_take(&h);
 }
 
-/* The next segment that goes out is this one. */
+/* Expects this segment as the next one that goes out. */
 static void goes(const char *flags, uint32_t seq, uint32_t ack, uint32_t length)
 {
 	cr_assert(tcp_next(&stack, &c, &out), "nothing goes out");
@@ -146,7 +146,7 @@ static void row_open(void)
 	nothing();
 }
 
-/* We send <n> full segments, which arrive nowhere yet. */
+/* We send <n> full segments, which have not arrived yet. */
 static void row_send(unsigned int n)
 {
 	uint32_t first = c.snd_nxt - OURS;
@@ -157,7 +157,7 @@ static void row_send(unsigned int n)
 	nothing();
 }
 
-/* The next timer ends. */
+/* Runs the clock to the next timer. */
 static void row_timer(void)
 {
 	uint32_t at;
@@ -296,7 +296,7 @@ Test(tcp_rows, bytes_behind_the_fin_are_forgotten)
 	goes(".", 1, 102, 0);
 	cr_expect_eq(out.n_sacks, 0);
 	cr_expect_eq(stack.actives, actives);
-	in("F.", 51, 1, 10); /* another end, of bytes that came */
+	in("F.", 51, 1, 10); /* another end, inside the bytes that came */
 	cr_expect_not(got.finished);
 	cr_expect_eq(c.state, TCP_CLOSE_WAIT);
 }
@@ -364,12 +364,12 @@ Test(tcp_rows, syn_in_the_window_is_challenged)
 Test(tcp_rows, data_with_an_impossible_acknowledgement)
 {
 	row_open();
-	in(".", 1, 2, 10); /* of what was never sent */
+	in(".", 1, 2, 10); /* acknowledges bytes that were never sent */
 	cr_expect_eq(got.refusal, TCP_REFUSAL_ACK);
 	cr_expect_eq(got.n_new, 0);
 	goes(".", 1, 1, 0);
 	row_pass(1000);
-	in(".", 1, (uint32_t)0 - WINDOW, 10); /* of long ago */
+	in(".", 1, (uint32_t)0 - WINDOW, 10); /* acknowledges bytes of long ago */
 	cr_expect_eq(got.refusal, TCP_REFUSAL_ACK);
 	goes(".", 1, 1, 0);
 }
@@ -500,7 +500,7 @@ Test(tcp_rows, the_window_closes_and_opens)
 	tcp_grant(&c, 3000);
 	goes(".", 1, 3001, 0);
 	cr_expect_eq(out.window, 3000);
-	tcp_grant(&c, 100); /* offered is offered */
+	tcp_grant(&c, 100); /* the offered window must not shrink */
 	in(".", 3001, 1, MSS);
 	row_timer();
 	goes(".", 1, 4001, 0);

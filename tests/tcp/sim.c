@@ -90,7 +90,7 @@ static void sim_carry(struct sim *s, const struct tcp_header *h, bool from_clien
 					 .order = s->order++,
 					 .from_client = from_client,
 					 .marked = sim_chance(s, n->mark)};
-		/* By way of the bytes that would be on the wire. */
+		/* Through the bytes that would be on the wire. */
 		if (tcp_header_size(h) > TCP_HEADER_MAX)
 			sim_fault(s, "a header of %u bytes", tcp_header_size(h));
 		else
@@ -174,7 +174,7 @@ static void sim_place(struct sim *s, const struct tcp_header *h, const struct tc
 	s->in_order += r->advanced;
 }
 
-/* The server's program: replies come in pieces, and the end after the client's. */
+/* The server's program: replies come in pieces, and it closes after the client. */
 static void sim_serve(struct sim *s)
 {
 	uint32_t left = s->p->reply - s->queued;
@@ -192,7 +192,7 @@ static void sim_serve(struct sim *s)
 		tcp_acknowledge(&s->c);
 }
 
-/* A segment for a port that listens. True: <c> is open, and takes it. */
+/* Takes a segment for a port that listens. True: <c> is open, and takes it. */
 static bool sim_listen(struct sim *s, const struct tcp_header *h)
 {
 	uint16_t mss = s->p->settings.mss;
@@ -218,7 +218,7 @@ static bool sim_listen(struct sim *s, const struct tcp_header *h)
 	return false;
 }
 
-/* A segment that no connection takes. */
+/* Takes a segment that belongs to no connection. */
 static void sim_serve_stray(struct sim *s, const struct tcp_header *h)
 {
 	struct tcp_header out;
@@ -306,7 +306,7 @@ static void sim_client_segment(struct sim *s, const struct sim_packet *p)
 	sim_client_send(s);
 }
 
-/* Segments with the right ports and numbers that are none of the client's. */
+/* Sends segments with the right ports and random numbers, which are not the client's. */
 static void sim_forge(struct sim *s)
 {
 	struct tcp_header h = {
@@ -322,8 +322,8 @@ static void sim_forge(struct sim *s)
 	struct sim_packet p = {.h = h};
 	struct tcp_received r;
 
-	/* A number in the window, and an acknowledgement in range, are guessed by chance only:
-	 * those need more luck than a run has, so most are aimed near. */
+	/* Random numbers are hardly ever in the window and an acceptable acknowledgement: most are
+	 * chosen near both. */
 	if (sim_chance(s, 500))
 		h.seq = s->c.rcv_nxt + 1 + (uint32_t)client_random(&s->random, 1000000);
 	if (sequence_before(h.seq, s->c.rcv_nxt + 1) ||
@@ -464,7 +464,7 @@ void sim_params_random(uint64_t seed, struct sim_params *p)
 		.ack_delay = client_random(&r, 60),
 		.slow = client_random(&r, 3) == 0 ? client_random(&r, 900) : 0,
 	};
-	/* One that goes back sends all of this again. */
+	/* A client that goes back sends all of this again. */
 	if (p->manner.flight > 200 * p->manner.segment)
 		p->manner.flight = 200 * p->manner.segment;
 	p->settings.ecn = client_random(&r, 2);
@@ -480,7 +480,7 @@ void sim_params_random(uint64_t seed, struct sim_params *p)
 	p->forge = client_random(&r, 3) == 0 ? client_random(&r, 100) : 0;
 	p->scarce = client_random(&r, 8) == 0;
 	p->cookies = client_random(&r, 4) == 0;
-	/* The answer to an option that is off is its absence. */
+	/* An option that is off must not be in the answer. */
 	if (p->cookies && (!p->manner.timestamps || !p->settings.timestamps)) {
 		p->manner.sack = false;
 		p->manner.scale = TCP_SCALE_NONE;

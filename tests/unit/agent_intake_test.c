@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors, good and hostile, and what the loop makes of each. */
+/* Descriptors, good and hostile, and the status that the loop gives each. */
 #include <criterion/criterion.h>
 #include <isa-l/crc.h>
 #include <string.h>

@@ -126,7 +126,7 @@ Test(agent_mlp, writes_the_reply_as_documented)
 	cr_assert_eq(bench.replies[0][REPLY_SIZE], 0xee, "wrote past the reply");
 }
 
-/* Compares BLAS with sums in double of the very weights: the order of layers, of rows, the scale.
+/* Compares BLAS with plain sums in double over the same weights: order of layers and rows, scale.
  */
 Test(agent_mlp, agrees_with_plain_sums)
 {
@@ -205,7 +205,7 @@ Test(agent_mlp, refuses_a_request_of_the_wrong_length_and_answers_its_neighbours
 	cr_assert_eq(bench.replies[3][8], digits[3].label);
 }
 
-/* Each row: a file, and what the sentence must say. Opened beside the suite's own model. */
+/* Each row: a file, and what its error must say. It is opened beside the suite's own model. */
 #define L0 "\"layers.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}"
 #define B0 ",\"layers.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}"
 

@@ -27,7 +27,7 @@ static void leave(void)
 	rmdir(folder);
 }
 
-/* A folder of its own with the echo model as upper.so, where the test is meanwhile. */
+/* Makes a folder that holds the echo model as upper.so, and changes to it. */
 static void enter(void)
 {
 	cr_assert_not_null(mkdtemp(folder));

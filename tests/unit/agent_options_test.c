@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of doorbell-agent: options with rules of their own. table: runtime_option_table.
- */
+/* The command line of doorbell-agent: options with rules of their own. The table itself is tested
+ * by runtime_option_table_test.c. */
 #include <stdio.h>
 #include <string.h>
 

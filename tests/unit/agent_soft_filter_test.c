@@ -27,7 +27,7 @@ static void attach(uint8_t family, const uint8_t last[4])
 		     0);
 }
 
-/* Does a frame of this type to this address arrive, and whole? */
+/* True if a frame of this type to this address arrives whole. */
 static bool arrives(uint16_t type, size_t at, const uint8_t *target, size_t n)
 {
 	uint8_t frame[1200] = {0}, got[1500];

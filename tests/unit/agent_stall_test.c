@@ -21,7 +21,7 @@
 #define MTU      1500
 /* Longer than the acknowledgement timeout, 67 ms. */
 #define STALL_MS 200
-/* In the ring before the acknowledgement: several bursts. */
+/* Packets in the ring before the acknowledgement: several bursts. */
 #define OTHERS 100
 
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x77};
@@ -35,8 +35,8 @@ struct fixture {
 	struct mlx5_queue queue;
 	struct roce_path back; /* from the peer */
 	uint32_t psn;          /* of the packet that is to be acknowledged */
-	bool late;             /* it was due to be sent again before the RNIC's thread stood still */
-	uint64_t resent;       /* packets until then */
+	bool late;       /* it was due to be sent again before the RNIC's thread stood still */
+	uint64_t resent; /* packets until then */
 };
 
 static void bring_up(struct fixture *f)
@@ -143,8 +143,8 @@ static bool has_psn(const uint8_t *frame, uint32_t length, uint32_t psn)
 	       roce_parse(frame + at.bth_offset, at.bth_length, &p) == ROCE_PARSED && p.psn == psn;
 }
 
-/* The RNIC sends this packet; its questions for our address are answered. Others are those that it
- * sends again, as this thread was late. */
+/* Waits until the RNIC sends this packet, and answers its questions for our address. Other packets
+ * are retransmissions, because this thread was late. */
 static void await_packet(struct fixture *f, uint32_t psn)
 {
 	bool found = false;
@@ -174,7 +174,7 @@ static void await_acknowledged(const struct fixture *f)
 	cr_expect_eq(unacked(f), 0);
 }
 
-/* On the RNIC's thread: it stands still, and meanwhile packets come. */
+/* Runs on the RNIC's thread and halts it while packets come in. */
 static void stall(void *rnic, void *argument)
 {
 	struct fixture *f = argument;
@@ -207,7 +207,8 @@ Test(agent_stall, an_acknowledgement_in_the_ring_counts_before_the_timer, .timeo
 	acknowledge(&f, PSN);
 	await_acknowledged(&f);
 	f.psn = PSN;
-	/* Again, where this thread comes too late for a stall between the packet and its timer. */
+	/* Try again if this thread was too late to stall the RNIC between the packet and its timer.
+	 */
 	do {
 		post(&f);
 		await_packet(&f, ++f.psn);

@@ -21,13 +21,13 @@ Test(arrivals, poisson_has_the_rate_and_the_spread_of_a_memoryless_process)
 		below += gap < 1e9 / 12345;
 		arrivals_take(&a);
 	}
-	/* Standard errors are 0.22 %, 0.45 % and 0.11 %: five of each. */
+	/* The standard errors are 0.22 %, 0.45 % and 0.11 %; the limits are five of each. */
 	cr_assert_float_eq(sum / N * 12345 / 1e9, 1, 0.011);
 	cr_assert_float_eq(squares / N / (sum / N * sum / N) - 1, 1, 0.03);
 	cr_assert_float_eq(below / N, 1 - exp(-1), 0.0055);
 }
 
-/* The number in windows of time has a variance equal to its mean; gaps that remember would not. */
+/* Counts in windows of time have a variance equal to their mean; dependent gaps would not. */
 Test(arrivals, counts_in_windows_are_poisson_too)
 {
 	double sum = 0, squares = 0;

@@ -27,7 +27,7 @@ Test(histogram, any_value_is_known_to_a_tenth_of_a_percent)
 		uint64_t ns = (uint64_t)v, seen;
 
 		cr_assert_eq(histogram_init(&one), 0);
-		/* a larger one, or the largest would be exact */
+		/* a larger value, as the largest is kept exactly */
 		histogram_record(&one, ns);
 		histogram_record(&one, HISTOGRAM_MAX_NS);
 		seen = histogram_value_ns(&one, 0.5);

@@ -105,7 +105,7 @@ Test(ledger, ids_of_others_and_of_the_future_are_strangers)
 	cr_assert_eq(ledger.outstanding, 1);
 }
 
-/* Far more than the first room of either table, with one that stays outstanding throughout. */
+/* Far more requests than either table first has room for; one stays outstanding throughout. */
 Test(ledger, a_duplicate_is_known_however_much_later_it_comes)
 {
 	uint64_t first = send_at(0, 77), id = 0;

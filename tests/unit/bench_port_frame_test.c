@@ -22,7 +22,7 @@ static uint32_t reply(uint32_t flow, unsigned int t)
 
 	memcpy(us.mac, our_mac, 6);
 	memset(frame, 0xa5, sizeof(frame));
-	/* Its source port is made of a flow's number, too. */
+	/* The source port comes from a flow's number, too. */
 	frame_finish(frame, LENGTH, (uint32_t)ntohs(peer[t].port) - FRAME_FIRST_PORT,
 		     peer[t].address, peer[t].mac, &us);
 	return FRAME_HEADERS + LENGTH;
@@ -76,7 +76,7 @@ Test(port_frame, only_the_target_of_a_flow_answers_it)
 	cr_assert_not(take(FRAME_HEADERS + LENGTH), "another's");
 }
 
-/* MAC addresses are the NIC's to check; anything else is covered by a checksum or compared. */
+/* The NIC checks MAC addresses; all other bytes are covered by a checksum or compared. */
 Test(port_frame, no_wrong_bit_behind_the_mac_addresses_is_taken)
 {
 	uint32_t whole = reply(2, 0);

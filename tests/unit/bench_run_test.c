@@ -44,14 +44,14 @@ static void start_service(enum answers answers)
 			continue;
 		if (answers != ECHO) {
 			memset(datagram, 'x', 4);
-			got = 4; /* a class, say */
+			got = 4; /* a short reply, such as a class */
 		}
 		for (int i = 0; i < (answers == TWICE ? 2 : 1); i++)
 			sendto(fd, datagram, (size_t)got, 0, (struct sockaddr *)&from, n);
 	}
 }
 
-/* Its exit status; what it printed, also on stderr, is in <output>. */
+/* Runs the bench and returns its exit status; <output> has what it printed, stderr included. */
 static int bench(const char *options)
 {
 	char command[512];
@@ -123,7 +123,7 @@ Test(bench_run, without_an_answer_there_is_no_latency)
 	cr_assert_eq(number("lost"), 40);
 }
 
-/* 192.0.2.0/24 is nobody's; a test that failed would send one datagram there. */
+/* 192.0.2.0/24 is for documentation; a test that failed would send one datagram there. */
 Test(bench_run, another_machine_must_be_asked_for)
 {
 	cr_assert_eq(bench("--to 192.0.2.9:9 --rate 1 --requests 1"), 2);

@@ -14,7 +14,7 @@
 
 #include "conntrack.h"
 
-/* Which index: tests that ask the index itself are built once for each. */
+/* The index to test: tests of the index itself are built once for each. */
 #ifndef FIXTURE_TABLE
 #define FIXTURE_TABLE CONNTRACK_TABLE_TAGS
 #endif
@@ -123,7 +123,7 @@ static inline struct flow *fixture_find(struct conntrack *ct, uint32_t n)
 	return flow;
 }
 
-/* All that a dump would say about a flow. */
+/* Returns all that a dump would say about a flow. */
 static inline struct flow_info fixture_info(const struct conntrack *ct, const struct flow *flow)
 {
 	uint64_t handle = conntrack_handle(ct, flow);

@@ -23,7 +23,7 @@ struct model_flow {
 	bool live;
 	uint8_t state, service;
 	uint32_t last_seen, created, requests;
-	uint64_t handle; /* of the living or of the last that lived; 0 = never */
+	uint64_t handle; /* of the live flow, or of the last that lived; 0: never */
 };
 
 struct model {

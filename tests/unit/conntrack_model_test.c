@@ -43,7 +43,7 @@ static void walk_seeing_all(uint64_t seed, uint32_t start)
 {
 	struct conntrack_stats seen = walk(seed, start);
 
-	/* or the walk saw no refusals, no expiry: then its numbers are badly chosen */
+	/* too few refusals or expiries: the walk's numbers are badly chosen */
 	cr_assert_gt(seen.refused, 200);
 	cr_assert_gt(seen.reclaimed, 200);
 	cr_assert_gt(seen.expired, 10000);
@@ -67,7 +67,7 @@ Test(conntrack_model, a_walk_across_the_sign_of_the_clock_agrees)
 
 #define SEEDS 2
 
-/* The same ones each time; and MODEL_SECONDS=600 walks on under new seeds for that long. */
+/* The seeds are the same each time; MODEL_SECONDS=600 goes on with new seeds for 600 s. */
 Test(conntrack_model, walks_under_other_seeds_agree_for_as_long_as_asked, .timeout = 86400)
 {
 	const char *text = getenv("MODEL_SECONDS");

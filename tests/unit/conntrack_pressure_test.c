@@ -86,7 +86,7 @@ Test(conntrack_pressure, established_flows_never_go)
 	}
 	for (uint32_t n = 0; n < 1000; n++)
 		cr_assert_not_null(fixture_find(ct, n));
-	/* and they expire in time, though refused flows looked at them */
+	/* they expire in time, although searches for refused flows have visited them */
 	cr_assert_eq(conntrack_expire(ct, ESTABLISHED_MS + WHEEL_TICK_MS, NO_BUDGET), 1000);
 	conntrack_destroy(ct);
 }
@@ -142,7 +142,7 @@ Test(conntrack_pressure, a_flow_is_found_whatever_service_it_has)
 	conntrack_destroy(ct);
 }
 
-/* More flows per second than the table holds, for ten timeouts, around few that are established. */
+/* More flows per second than the table holds, for ten timeouts, beside a few established ones. */
 Test(conntrack_pressure, a_spoofed_flood_costs_established_flows_nothing)
 {
 	enum { CAPACITY = 5000, GOOD = 1000, PER_MS = 20 };
@@ -184,7 +184,7 @@ Test(conntrack_pressure, a_source_opens_so_many_flows_a_second_and_no_more)
 		else
 			cr_assert_eq(errno, EDQUOT);
 	}
-	/* a full bucket to begin with, then ten seconds */
+	/* a full bucket, and ten seconds of its rate */
 	cr_assert(opened >= 1099 && opened <= 1101, "%u", opened);
 	conntrack_stats_read(ct, &stats);
 	cr_assert_eq(stats.refused_source, 10000 - opened);

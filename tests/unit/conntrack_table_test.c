@@ -104,7 +104,8 @@ Test(conntrack_table, reused_memory_starts_clean)
 	conntrack_destroy(ct);
 }
 
-/* The smallest, those that fill rte_hash to 80 % or the last bucket to 90 %, powers of two. */
+/* Capacities: the smallest, those that fill rte_hash to 80 % or the last bucket to 90 %, powers of
+ * two. */
 Test(conntrack_table, capacity_is_exact_and_shared_by_both_families)
 {
 	static const uint32_t capacities[] = {1,   2,   7,   8,    27,    28,
@@ -138,7 +139,7 @@ Test(conntrack_table, capacity_is_exact_and_shared_by_both_families)
 	}
 }
 
-/* Of one family alone: as full as its table may be, under many seeds. */
+/* Flows of one family alone fill its table as far as it may be filled, under many seeds. */
 Test(conntrack_table, one_family_may_take_the_whole_capacity)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {

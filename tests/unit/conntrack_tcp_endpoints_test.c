@@ -16,7 +16,7 @@ static void check_segments(const struct sim *sim, uint64_t seed)
 		  sim->bad.ack, sim->bad.length);
 }
 
-/* The tracker knows how it ended. */
+/* Checks that the tracker knows how the connection ended. */
 static void check_end(const struct sim *sim, uint64_t seed)
 {
 	bool reset = sim->end[0].state == SIM_GONE && sim->end[1].state == SIM_GONE;
@@ -51,7 +51,7 @@ Test(conntrack_tcp_endpoints, no_segment_of_two_well_behaved_ends_is_invalid)
 		add(&sum, &sim->counts);
 	}
 	free(sim);
-	/* or the walk saw too little of one of them: then its numbers are badly chosen */
+	/* too few of one kind: the walk's numbers are badly chosen */
 	cr_assert_gt(sum.segments, 500000);
 	cr_assert_gt(sum.retransmissions, 50000);
 	cr_assert_gt(sum.probes, 1000);
@@ -92,7 +92,7 @@ static struct tcp_segment forge(struct sim *sim)
 	};
 }
 
-/* A SYN that was challenged is remembered: that is no change of the connection. */
+/* The tracker remembers a challenged SYN; that does not change the connection. */
 static bool same_connection(struct tcp_track a, const struct tcp_track *b)
 {
 	a.syn_saved = b->syn_saved;
@@ -212,7 +212,7 @@ static double accepted(struct sim *sim, const struct tcp_track *track, uint8_t f
 	return n * 4294967296.0 / tries;
 }
 
-/* So wide that a guess can succeed: then it does as often as the two windows say, and no more. */
+/* The windows are so wide that a guess can succeed: it does as often as they say, and no more. */
 Test(conntrack_tcp_endpoints, a_guessed_ack_needs_both_numbers)
 {
 	const uint32_t window = (uint32_t)UINT16_MAX << 14, tries = 4000000;

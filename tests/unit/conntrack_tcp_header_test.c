@@ -6,7 +6,7 @@
 
 #include "tcp.h"
 
-/* On a heap block of the exact size, so that the sanitizer sees a read past the end. */
+/* Parses a heap block of the exact size, so that the sanitizer sees a read past the end. */
 static enum tcp_reason parse(const uint8_t *bytes, uint32_t length, struct tcp_segment *out)
 {
 	uint8_t *exact = malloc(length);
@@ -112,7 +112,8 @@ Test(conntrack_tcp_header, the_window_scale_option_is_read_as_the_ends_do)
 	}
 }
 
-/* Whatever the options say: on a block of the exact size the sanitizer watches. */
+/* No option makes the parser read past the header: the sanitizer watches a block of the exact size.
+ */
 Test(conntrack_tcp_header, no_option_is_read_past_the_header)
 {
 	uint64_t state = 20261121;

@@ -160,7 +160,7 @@ static void sim_reset(struct sim *sim, enum tcp_direction from, const struct tcp
 	sim_queue(sim, &rst, from, false);
 }
 
-/* Up to <room> numbers from <seq> on, the FIN among them. */
+/* Sends up to <room> sequence numbers from <seq> on, the FIN included. */
 static uint32_t sim_send_data(struct sim *sim, enum tcp_direction from, uint32_t seq, uint32_t room)
 {
 	struct sim_end *e = &sim->end[from];
@@ -262,7 +262,7 @@ static void sim_hold(struct sim_end *e, uint32_t from, uint32_t to)
 	}
 }
 
-/* Everything that the next number has reached. */
+/* Takes all held segments that the next number has reached. */
 static void sim_absorb(struct sim_end *e)
 {
 	uint32_t before = e->rcv;
@@ -326,7 +326,7 @@ static void sim_take_window(struct sim_end *e, const struct tcp_segment *s)
 	e->wmax = e->wnd > e->wmax ? e->wnd : e->wmax;
 }
 
-/* False: answered or dropped. */
+/* Returns false if the segment was answered or dropped. */
 static bool sim_take_ack(struct sim *sim, enum tcp_direction to, const struct tcp_segment *s)
 {
 	struct sim_end *e = &sim->end[to];
@@ -395,7 +395,7 @@ static void sim_receive_syn_sent(struct sim *sim, enum tcp_direction to,
 	}
 }
 
-/* All that both had to say is said: the end that need not wait forgets. */
+/* Both ends have sent all they had: the end that need not wait forgets the connection. */
 static void sim_maybe_forget(struct sim *sim, enum tcp_direction to)
 {
 	struct sim_end *e = &sim->end[to];
@@ -473,8 +473,8 @@ static void sim_receive(struct sim *sim, enum tcp_direction to, const struct tcp
 /* The whole */
 
 /*
- * A reset that the other end will not even look at: an end that forgot, or that somebody has lied
- * to, answers by numbers that are no longer, or never were, right.
+ * True for a reset that the other end ignores. An end that forgot the connection, or was sent
+ * forged segments, answers with numbers that are no longer, or never were, right.
  */
 static bool sim_vain(const struct sim *sim, const struct sim_packet *p)
 {

@@ -45,7 +45,7 @@ static void set_up(void)
 	}
 }
 
-/* Last in each test, not a .fini: what fails there, such as a leak, does not count. */
+/* Called last in each test, not as .fini: a failure in .fini, such as a leak, does not count. */
 static void tear_down(void)
 {
 	kill(server, SIGKILL);
@@ -55,7 +55,7 @@ static void tear_down(void)
 
 TestSuite(control_cli, .init = set_up, .timeout = 60);
 
-/* Run with these arguments; stdout and stderr together, and the exit status. */
+/* Runs doorbell with these arguments. Returns stdout and stderr together, and the exit status. */
 static char *doorbell(const char *arguments, int *status)
 {
 	char command[512], *output = NULL;
@@ -455,7 +455,7 @@ Test(control_cli, the_shell_completes_words_options_and_names)
 	tear_down();
 }
 
-/* Read from the terminal until <part> was there. */
+/* Reads from the terminal until <part> appears. */
 static void see(int terminal, const char *part)
 {
 	char text[65536];
@@ -544,7 +544,7 @@ static void read_reference(void)
 	cr_assert_gt(n_documented, 200);
 }
 
-/* Is <command> one of <list>, "a b,c d"? */
+/* True if <command> is one of <list>, such as "a b,c d". */
 static bool is_one_of(const char *command, const char *list)
 {
 	size_t n = strlen(command);
@@ -564,7 +564,7 @@ static struct documented *find_field(const char *command, const char *path)
 	return NULL;
 }
 
-/* Objects whose members are names of things: the reference has <> for those. */
+/* True if members of the object at <path> are names of things: the reference has <> for those. */
 static bool has_names(const char *path)
 {
 	static const char *const maps[] = {"reasons", "lcores[].stages", "lcores[].drops",
@@ -647,7 +647,7 @@ static const struct {
 	{"doctor agent", "--engine verbs --device none0 --root /usr/share"},
 };
 
-/* A service that answers with what it was asked, in a process of its own; its port. */
+/* Starts an echo service in a process of its own. Returns its port. */
 static unsigned int start_echo(pid_t *pid)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -675,7 +675,7 @@ static unsigned int start_echo(pid_t *pid)
 	return ntohs(address.sin_port);
 }
 
-/* An agent that leaves out most of what it has to say. */
+/* Registers an agent that leaves out most fields. */
 static void be_refused(void)
 {
 	int fd = fixture_connect_agent(&f);
@@ -722,7 +722,7 @@ Test(control_cli, every_field_that_is_printed_is_documented_and_the_other_way_ro
 			 hole ? (int)(hole - arguments) : (int)strlen(arguments), arguments, number,
 			 hole ? hole + 2 : "");
 		text = doorbell(line, &status);
-		/* Of those that print a line per object, the first. */
+		/* Commands that print a line per object: the first object. */
 		value = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
 		cr_assert_not_null(value, "'%s' printed no JSON: %.300s", line, text);
 		look_up(printing[i].command, "", value);
@@ -751,7 +751,7 @@ static char *read_manual(void)
 	return text;
 }
 
-/* "Fl -option" behind <at>, as a whole word. */
+/* True if "Fl -option" follows <at> as a whole word. */
 static bool tells_of(const char *at, const char *option, size_t n)
 {
 	char item[64];

@@ -311,7 +311,7 @@ void lb_worker_drain(struct lb *lb, struct worker *worker)
 	tell(lb, worker);
 }
 
-/* As the load balancer without pins would: all of a model serve. */
+/* As the load balancer does without pins: all workers of a model serve. */
 bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned int service)
 {
 	return worker->state == WORKER_ACTIVE &&
@@ -454,7 +454,7 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	memset(out, 0, sizeof(*out));
 	out->packets_in = 1234567 * (lcore + 1);
 	out->bytes_in = 3565158;
-	/* They turn between any two looks, unless they stand still. */
+	/* The lcores poll between any two reads, unless they are halted. */
 	out->polls = lb->halted ? lb->polls : ++((struct lb *)lb)->polls;
 	out->idle_polls = 250;
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
@@ -553,7 +553,7 @@ int lb_reload_diff(struct lb *lb, const char *path, lb_config_visit *visit, void
 	static struct lb_config file;
 	int ret = 0;
 
-	/* The daemon's own file is as it runs; another is read. */
+	/* The daemon's own file equals the running configuration; any other file is read. */
 	if (path == NULL)
 		return 0;
 	ret = lb_config_load(path, &file, error, size);
@@ -603,7 +603,7 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 	return 0;
 }
 
-/* Each step once, with numbers that nothing has. */
+/* Each step once, with numbers that no flow has. */
 int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
 		  uint64_t *lost)
 {
@@ -635,7 +635,7 @@ void lb_trace_stop(struct lb *lb, uint32_t id)
 
 static struct capture_status captured;
 static uint32_t capture_id;
-static bool capture_fails; /* when it is to begin */
+static bool capture_fails; /* makes the start of a capture fail */
 
 const char *lb_capture_state_name(enum capture_state state)
 {

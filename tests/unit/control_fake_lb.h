@@ -13,7 +13,7 @@
 
 /* EAL, once per process, before the first fake_lb_create(). */
 void fake_eal(void);
-/* With more memory than a few small tables need. */
+/* The same with <megabytes> of memory, for more than a few small tables. */
 void fake_eal_sized(unsigned int megabytes);
 
 struct lb *fake_lb_create(void);
@@ -27,7 +27,7 @@ struct lb_config *fake_lb_config(struct lb *lb);
 void fake_lb_count(struct lb *lb, uint64_t requests);
 /* The histograms of every service and every worker, to change before use. */
 struct latency *fake_lb_latency(struct lb *lb);
-/* From now on its lcores do not turn; it is being stopped. */
+/* From now on its lcores do not poll: it is being stopped. */
 void fake_lb_halt(struct lb *lb);
 void fake_lb_stopping(struct lb *lb);
 /* Move the clock. */
@@ -37,14 +37,14 @@ void fake_lb_at(struct lb *lb, uint32_t now_ms);
 struct flow *fake_lb_flow(struct lb *lb, unsigned int lcore, uint32_t n, uint16_t service,
 			  const struct worker *worker);
 
-/* To change what its flows say. */
+/* Returns the flow table of <lcore>, to change what its flows say. */
 struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore);
 
-/* Add a worker that nobody registered; it is active. */
+/* Adds an active worker without a registration. */
 struct worker *fake_lb_worker(struct lb *lb, const char *name);
 /* Applies the effect of a heartbeat. */
 void fake_lb_heartbeat(struct lb *lb, struct worker *worker);
-/* How many requests wait for an answer. Zero ends a drain. */
+/* Sets how many requests wait for an answer. Zero ends a drain. */
 void fake_lb_outstanding(struct lb *lb, struct worker *worker, unsigned int n);
 /* Applies the effect of missed heartbeats: the worker is dead. */
 void fake_lb_kill(struct lb *lb, struct worker *worker);

@@ -28,10 +28,10 @@ struct fixture {
 	struct control_server *server;
 };
 
-/* There with AddressSanitizer only. Criterion's own end of a test does not look for leaks. */
+/* Exists with AddressSanitizer only. Criterion does not look for leaks at the end of a test. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* Everything but the server, whose configuration may still be changed. */
+/* Prepares everything but the server, whose configuration may still be changed. */
 static inline void control_fixture_prepare(struct fixture *f)
 {
 	memset(f, 0, sizeof(*f));
@@ -90,7 +90,7 @@ static inline int fixture_connect_agent(const struct fixture *f)
 	return fd;
 }
 
-/* Let the server work until <fd> has something for us, or its end. */
+/* Lets the server work until <fd> can be read or is closed. */
 static inline void fixture_turn_until(struct fixture *f, int fd)
 {
 	struct pollfd poller = {.fd = fd, .events = POLLIN};
@@ -106,7 +106,7 @@ static inline void fixture_send(int fd, const char *line)
 	cr_assert_eq(write(fd, "\n", 1), 1);
 }
 
-/* The next line, without its end; "" at the end of the stream. The caller frees it. */
+/* Returns the next line, without its end; "" at the end of the stream. The caller frees it. */
 static inline char *fixture_line(struct fixture *f, int fd)
 {
 	size_t n = 0, size = 256;

@@ -26,7 +26,7 @@ static void tear_down(void)
 
 TestSuite(control_flow, .init = set_up, .fini = tear_down);
 
-/* Call with <filter> ("" or "\"service\":\"chat\",") and a cursor; the result. */
+/* Returns the result of a call with <filter> ("" or "\"service\":\"chat\",") and a cursor. */
 static json_t *call(const char *method, const char *filter, json_int_t cursor)
 {
 	char line[512];
@@ -41,7 +41,7 @@ static json_t *call(const char *method, const char *filter, json_int_t cursor)
 	return result;
 }
 
-/* All pages as one array; <calls> counts them. */
+/* Returns all pages as one array, and the number of calls in <calls>. */
 static json_t *all_rows(const char *filter, unsigned int *calls)
 {
 	json_t *rows = json_array();
@@ -257,7 +257,7 @@ Test(control_flow, names_with_quotes_stay_valid_json)
 	json_decref(rows);
 }
 
-/* Sums over all pages: the count, and <groups> by name if the filter says by what. */
+/* Returns the count over all pages, and <groups> by name if the filter groups. */
 static json_int_t count(struct lb *of, const char *filter, json_t *groups, unsigned int *calls)
 {
 	json_int_t sum = 0, cursor = 0;
@@ -315,7 +315,7 @@ Test(control_flow, counts_by_service_worker_and_state)
 	expect_groups("\"by\":\"worker\",", json_pack("{s:i, s:i}", "-", 400, "b", 600));
 }
 
-/* The best <limit> by merging all pages, as the CLI does. */
+/* Returns the best <limit> by merging all pages, as the CLI does. */
 static json_t *top(const char *by, unsigned int limit)
 {
 	json_int_t cursor = 0, above = -1;
@@ -411,7 +411,7 @@ Test(control_flow, a_step_through_a_large_table_ends_long_before_the_table_does)
 		fake_lb_flow(large, n % 2, n, 0, NULL);
 	cr_assert_eq(count(large, "\"min_bytes\":0,\"by\":\"state\",", groups, &calls), 200000);
 	cr_assert_gt(calls, 2);
-	/* without filter the tables know */
+	/* without a filter the tables know the count */
 	cr_assert_eq(count(large, "", NULL, &calls), 200000);
 	cr_assert_eq(calls, 1);
 	json_decref(groups);

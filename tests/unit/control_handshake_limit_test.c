@@ -12,7 +12,7 @@
 #define START 1000000
 
 static struct handshake_limit limit;
-static struct handshake_source *loser; /* of the last to enter */
+static struct handshake_source *loser; /* displaced by the last that entered */
 
 static struct sockaddr_in host(uint32_t n)
 {

@@ -76,7 +76,7 @@ static void say(int fd, const char *text)
 	cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* All that comes until the server ends the connection. The caller frees it. */
+/* Returns all bytes until the server ends the connection. The caller frees them. */
 static char *hear(int fd)
 {
 	size_t n = 0, size = 1 << 16;
@@ -216,7 +216,7 @@ Test(control_http, the_status_is_written_a_few_times_a_second_however_many_ask)
 	former = ask("GET /api/status.json" END);
 	for (int i = 0; i < 200; i++) {
 		reply = ask("GET /api/status.json" END);
-		/* how long it runs, ms, is in it */
+		/* the page has the time since the start, in ms */
 		written += strcmp(strstr(reply, "uptime_ms"), strstr(former, "uptime_ms")) != 0;
 		free(former);
 		former = reply;
@@ -311,7 +311,7 @@ Test(control_http, without_descriptors_the_listener_pauses_instead_of_spinning)
 		event_base_dispatch(f.base);
 	}
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-	setrlimit(RLIMIT_NOFILE, &before); /* what reports wants descriptors, too */
+	setrlimit(RLIMIT_NOFILE, &before); /* reporting a failure needs descriptors, too */
 	cr_expect_lt((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000,
 		     30, "300 ms without descriptors took that many of CPU time");
 	reply = hear(fd);
@@ -320,7 +320,7 @@ Test(control_http, without_descriptors_the_listener_pauses_instead_of_spinning)
 	stop();
 }
 
-/* A scrape of which a part has come, and the rest has no room in the sockets. */
+/* Begins a scrape: a part of it is read, and the sockets have no room for the rest. */
 static int begin_scrape(void)
 {
 	const int little = 4096;

@@ -21,7 +21,7 @@ static void set_up(void)
 	cr_assert_not_null(f.server, "%s", f.error);
 }
 
-/* Last in each test, not a .fini: what fails there, such as a leak, does not count. */
+/* Called last in each test, not as .fini: a failure in .fini, such as a leak, does not count. */
 static void tear_down(void)
 {
 	control_fixture_stop(&f);
@@ -82,7 +82,8 @@ static const struct worker *gpu1(void)
 	return worker;
 }
 
-/* It is heard, or has said nothing since <said_ms> for as long as its lease: a halted machine. */
+/* True if the lease is kept, or if a halted machine renewed nothing for a whole lease since
+ * <said_ms>. */
 static bool is_kept(uint64_t said_ms)
 {
 	return !gpu1()->uncontrolled || clock_now_ms() - said_ms >= LEASE_MS;
@@ -109,8 +110,8 @@ Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 }
 
 #define ATTACH(name, instance, worker, generation)                                                 \
-	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"      \
-	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                     \
+	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"     \
+	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                   \
 	",\"generation\":" generation "}}"
 
 Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same_agent)
@@ -285,8 +286,8 @@ Test(control_lease, another_agent_of_the_name_is_refused_while_health_does_not_m
 {
 	int first = serving(2, ONE), second = fixture_connect_agent(&f);
 
-	/* the last heartbeat that was copied says nothing of itself: it may be old, or yet to come
-	 */
+	/* the copied time of the last heartbeat proves nothing by itself: it may be old, or in the
+	 * future */
 	fake_lb_at(f.lb, 100000 + 1000);
 	send_register(second, 2, TWO);
 	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");

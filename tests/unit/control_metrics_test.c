@@ -36,7 +36,7 @@ static void tear_down(void)
 
 TestSuite(control_metrics, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* All of it, in slices of <budget_us>; the caller frees it. */
+/* Returns all of it, written in slices of <budget_us>; the caller frees it. */
 static char *write_all(uint64_t budget_us, unsigned int *slices)
 {
 	struct metrics_walk walk = {0};
@@ -97,7 +97,7 @@ Test(control_metrics, every_notice_code_that_clients_may_see_has_a_name)
 	expect_line("doorbell_port_up{port=\"fabric\"} 0\n");
 	expect_line("doorbell_notices_total{code=\"busy\"} 14\n");
 	expect_line("doorbell_notices_total{code=\"cancelled\"} 2\n");
-	/* the fake load balancer sent every code that fits */
+	/* the fake load balancer sent each code that fits */
 	expect_line("doorbell_notices_total{code=\"15\"} 2\n");
 	for (unsigned int i = LB_NOTICE_BUSY; i <= LB_NOTICE_TOO_LARGE; i++) {
 		char part[64];
@@ -154,12 +154,12 @@ Test(control_metrics, writing_in_pieces_writes_the_same)
 		snprintf(name, sizeof(name), "gpu%u", i);
 		fake_lb_worker(lb, name);
 	}
-	fake_lb_halt(lb); /* counters that stay */
+	fake_lb_halt(lb); /* the counters stand still */
 	whole = write_all(UINT32_MAX, &one);
 	pieces = write_all(0, &slices);
 	cr_expect_eq(one, 1);
 	cr_expect_gt(slices, 50);
-	/* but for the time, which goes on */
+	/* all but the time, which goes on */
 	a = strstr(whole, "# TYPE doorbell_lcore_received_packets");
 	b = strstr(pieces, "# TYPE doorbell_lcore_received_packets");
 	cr_assert(a && b);
@@ -244,7 +244,7 @@ Test(control_metrics, a_worker_that_has_not_beaten_has_no_age_of_a_heartbeat)
 	free(text);
 }
 
-/* The first reason why it is not ready, or NULL. The caller frees it. */
+/* Returns the first reason why it is not ready, or NULL. The caller frees it. */
 static char *not_ready(void)
 {
 	struct text reasons = {0};

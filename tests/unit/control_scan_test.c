@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values found in JSON text, and what is cut off or no JSON. */
+/* Values found in JSON text, and text that is cut off or not JSON. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static const struct row rows[] = {
 Test(control_scan, members_are_found_whole_or_not_at_all)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		/* of exactly this size, so that a sanitizer sees a step too far */
+		/* a block of the exact size, so that a sanitizer sees a read past the end */
 		size_t n = strlen(rows[i].object);
 		char *text = memcpy(malloc(n + 1), rows[i].object, n + 1);
 		char *exact = memcpy(malloc(n ? n : 1), text, n);
@@ -51,7 +51,7 @@ Test(control_scan, members_are_found_whole_or_not_at_all)
 	}
 }
 
-/* How many members; -1 when it is no object to its end. */
+/* Returns the number of members, or -1 if the object is incomplete or malformed. */
 static int members(const char *object)
 {
 	struct scan rest = {object, object + strlen(object)}, name, value;

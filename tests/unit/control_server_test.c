@@ -26,7 +26,7 @@ static void set_up(void)
 	cr_assert_not_null(f.server, "%s", f.error);
 }
 
-/* Last in each test, not a .fini: what fails there, such as a leak, does not count. */
+/* Called last in each test, not as .fini: a failure in .fini, such as a leak, does not count. */
 static void tear_down(void)
 {
 	control_fixture_stop(&f);
@@ -143,7 +143,7 @@ Test(control_server, a_capture_goes_raw_to_another_connection_and_ends_with_its_
 	} while (!strstr(line, "stopped"));
 	free(line);
 	close(fd);
-	/* There is none any more, so nothing is to come. */
+	/* The capture is gone, so no data is to come. */
 	data = fixture_connect_unix(&f);
 	fixture_send(data, CAPTURE("\"id\":1,", "data", "{\"capture\":1}"));
 	fixture_expect_end(&f, data);
@@ -163,7 +163,7 @@ Test(control_server, a_capture_goes_to_nobody_who_did_not_name_it)
 	tear_down();
 }
 
-/* Of lcore 0; -1 while it is null. */
+/* Returns the rate of lcore 0; -1 while it is null. */
 static json_int_t new_flows_per_s(int fd)
 {
 	json_int_t rate = -1;
@@ -189,7 +189,7 @@ Test(control_server, knows_the_rate_of_new_flows_after_a_second)
 		fake_lb_flow(f.lb, 0, n, 0, NULL);
 	while ((rate = new_flows_per_s(fd)) < 0)
 		event_base_loop(f.base, EVLOOP_ONCE);
-	/* in a second, a few ms less as timers go, or more where something else had the CPU */
+	/* over a second: timers may be a few ms early, and other processes may delay us */
 	cr_assert(rate > 0 && rate <= 3100, "%lld", (long long)rate);
 	close(fd);
 	tear_down();
@@ -222,7 +222,7 @@ Test(control_server, stops_reading_from_a_peer_that_does_not_read)
 	const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats.show\","
 			    "\"params\":{\"all\":true}}\n";
 
-	/* until nothing more is taken, though the server had many turns to take it */
+	/* until no more bytes are taken, though the server had many turns to take them */
 	while (idle < 2000 && sent < 100000000) {
 		event_base_loop(f.base, EVLOOP_NONBLOCK);
 		idle++;
@@ -327,7 +327,7 @@ Test(control_server, lets_an_agent_register_again_after_its_worker_died)
 	tear_down();
 }
 
-/* Of CONTROL_HELLO_S as it is set here. */
+/* ms; CONTROL_HELLO_S as this test is built. */
 #define HELLO_MS 500
 
 Test(control_server, closes_an_agent_that_says_nothing_in_time)
@@ -441,7 +441,7 @@ Test(control_sockets, a_read_only_socket_and_groups, .timeout = 60)
 	g.server = control_server_create(g.lb, g.base, g.error, sizeof(g.error));
 	cr_assert_null(g.server);
 	cr_expect_not_null(strstr(g.error, "there is no group 'no-such-group'"), "%s", g.error);
-	/* Ours by number: whoever runs this is in it. */
+	/* The test's own group by number: its user is a member. */
 	snprintf(config->control_group, sizeof(config->control_group), "%u", (unsigned)getgid());
 	g.server = control_server_create(g.lb, g.base, g.error, sizeof(g.error));
 	cr_assert_not_null(g.server, "%s", g.error);

@@ -52,7 +52,7 @@ static void set_up(void)
 	serve_certificates(&lb);
 }
 
-/* Last in each test, not a .fini: what fails there, such as a leak, does not count. */
+/* Called last in each test, not as .fini: a failure in .fini, such as a leak, does not count. */
 static void tear_down(void)
 {
 	secure_party_free(&ca);
@@ -167,7 +167,7 @@ static void expect_line(struct tls_client *c, const char *part)
 	cr_assert_not_null(strstr(line, part), "got '%.300s', not %s", line, part);
 }
 
-/* The server has let nobody in: not a byte of ours came, and it holds nothing more. */
+/* Expects that the server accepted no one: none of our bytes came, and it holds nothing more. */
 static void expect_nothing(struct tls_client *c)
 {
 	char byte;
@@ -380,7 +380,7 @@ Test(control_tls, ends_a_handshake_that_takes_too_long)
 	start_ms = clock_now_ms();
 	silent = fixture_connect_agent(&f);
 	slow = fixture_connect_agent(&f);
-	/* A byte now and then does not help: the record that it begins has 200. */
+	/* A byte now and then does not help: its record has 200 bytes. */
 	for (int i = 0; i < 200 && !has_ended(slow); i++) {
 		if (write(slow, i < 6 ? &begin[i] : "", 1) != 1)
 			break;
@@ -399,7 +399,7 @@ Test(control_tls, ends_a_handshake_that_takes_too_long)
 
 #define ALL 512
 
-/* So many that say nothing, from one source. */
+/* Takes all handshakes that one source may have, with clients that send nothing. */
 static void fill_handshakes(int *fds)
 {
 	for (unsigned int i = 0; i < ALL; i++) {
@@ -472,7 +472,7 @@ Test(control_tls, who_only_looks_whether_the_port_is_open_is_not_shut_out)
 	tear_down();
 }
 
-/* A handshake that costs us something and comes to nothing. */
+/* Makes a handshake that costs the server work and fails. */
 static void waste(struct secure_party *stranger)
 {
 	struct tls_client c = client_of(context_of(stranger, &ca));

@@ -45,7 +45,7 @@ static const struct row {
 	  " msg=\"has queues=1 for lcores=2, so lcores hand over\" port=a queues=1 lcores=2\n",
 	  ",\"msg\":\"has queues=1 for lcores=2, so lcores hand over\",\"port\":\"a\","
 	  "\"queues\":1,\"lcores\":2}\n"}},
-	/* empty values, numbers that are none */
+	/* empty values, and values that only look like numbers */
 	{"lb: a=\"\" b= c=007 d=1234567890123456 e=-1 f=0",
 	 {" lb: a=\"\" b= c=007",
 	  " module=lb msg=\"b=\" a=\"\" c=007 d=1234567890123456 e=-1 f=0\n",
@@ -59,12 +59,12 @@ static const struct row {
 	{"lb: a=1 a=2 b=\"open",
 	 {" lb: a=1 a=2 b=\"open\n", " msg=\"a=2 b=\\\"open\" a=1\n",
 	  HEAD ",\"msg\":\"a=2 b=\\\"open\",\"a\":1}\n"}},
-	/* control characters, a backslash, a second line that is none */
+	/* control characters, a backslash, a line break that begins no second line */
 	{"lb: x\x1b[31m\ty\\z\x7f key=a\rb",
 	 {" lb: x\\u001b[31m\\ty\\z\\u007f key=a\\u000db\n",
 	  " msg=\"x\\u001b[31m\\ty\\\\z\\u007f\" key=\"a\\u000db\"\n",
 	  HEAD ",\"msg\":\"x\\u001b[31m\\ty\\\\z\\u007f\",\"key\":\"a\\u000db\"}\n"}},
-	/* UTF-8, and what is none: too long, half a pair, cut off */
+	/* UTF-8, and bytes that are not: too long, half a pair, cut off */
 	{"lb: gr\xc3\xbc\xc3\x9f \xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82",
 	 {" lb: gr\xc3\xbc\xc3\x9f \xef\xbf\xbd\xef\xbf\xbd ",
 	  " msg=\"gr\xc3\xbc\xc3\x9f \xef\xbf\xbd\xef\xbf\xbd ",
@@ -75,7 +75,7 @@ static const struct row {
 	 "b\xc2\x85",
 	 {" lb: a\\u2028b\\u0085\n", " msg=\"a\\u2028b\\u0085\"\n",
 	  ",\"msg\":\"a\\u2028b\\u0085\"}\n"}},
-	/* who says nothing of itself is DPDK */
+	/* a message that names no module is DPDK's */
 	{"af_packet_init(): no such interface",
 	 {" notice af_packet_init(): no such interface\n",
 	  " module=dpdk msg=\"af_packet_init(): no such interface\"\n",
@@ -107,7 +107,7 @@ Test(daemon_log, knows_levels_by_name)
 	cr_expect_str_eq(log_level_name(99), "debug");
 }
 
-/* Of bytes that matter here, and of any. */
+/* Makes a text of bytes that matter here and of any others. */
 static size_t make_text(char *text, size_t max)
 {
 	static const char liked[] = " =\"\\:,ab_.\n\t\x1b\x80\xc3\xbc\xe2\xed\xf0\xff{}";

@@ -246,7 +246,7 @@ struct row {
 	void (*plan)(void);
 	struct file change[CHANGES];
 	enum doctor_status status; /* of the worst finding */
-	const char *found, *fix;   /* parts of what it says; NULL: nothing is asked for */
+	const char *found, *fix;   /* parts of its texts; NULL: any text will do */
 };
 
 /* The first of the worst findings. */
@@ -260,7 +260,7 @@ static const struct doctor_finding *worst(void)
 	return w;
 }
 
-/* Whatever is wrong has a fix, and all is plain text. */
+/* Checks that each problem has a fix and that all is plain text. */
 static void assert_whole(const char *what)
 {
 	cr_expect_gt(d.n, 0, "%s: nothing was said", what);

@@ -331,7 +331,7 @@ Test(doctor_ports, agents_can_only_be_awaited_at_an_address_of_this_host)
 	plan_lb();
 	d.root = "";
 	d.n = 0;
-	d.plan.agents_port = 1; /* nobody listens there */
+	d.plan.agents_port = 1; /* no process listens there */
 	lb_address_parse("192.0.2.1", &d.plan.agents_address);
 	check_agents_port(&d);
 	cr_expect_eq(worst()->status, DOCTOR_PROBLEM);
@@ -342,7 +342,7 @@ Test(doctor_ports, agents_can_only_be_awaited_at_an_address_of_this_host)
 	cr_expect_eq(worst()->status, DOCTOR_OK, "%s", worst()->found);
 }
 
-/* Port of a socket of our own on the loopback interface. */
+/* Returns the port of a socket of our own on the loopback interface. */
 static unsigned int listener(int *fd)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,

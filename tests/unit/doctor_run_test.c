@@ -316,7 +316,7 @@ Test(doctor_run, a_daemon_that_says_nothing_does_not_keep_us)
 	close(fd);
 }
 
-/* Of a plan with these files. */
+/* Returns the finding for a plan with these files. */
 static const struct doctor_finding *trust(const char *certificate, const char *token,
 					  const char *strangers)
 {

@@ -17,7 +17,7 @@ static void look_after(struct rig *r)
 	cancel_housekeeping(r->lc);
 }
 
-/* Whoever looks at one of these links crashes. */
+/* Visiting one of these links would crash. */
 Test(lb_active, idle_links_are_not_looked_at)
 {
 	struct rig *r = rig_of(PICK_ROUND_ROBIN, LB_AFFINITY_REQUEST);
@@ -29,7 +29,7 @@ Test(lb_active, idle_links_are_not_looked_at)
 	cr_assert_neq(forbidden, MAP_FAILED);
 	while (r->lc->n_links < WORKERS_MAX)
 		r->lc->links[r->lc->n_links++] = forbidden;
-	r->lc->replay_copies = 1; /* or nothing is looked for */
+	r->lc->replay_copies = 1; /* or replays are not searched */
 	look_after(r);
 	cancel_request(r->lc, flow, conntrack_handle(r->lc->ct, flow), 1);
 	r->lc->replay_copies = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filters of captures: the program of an expression, and the error for a text that is none. */
+/* Filters of captures: the program of an expression, and the error for a text that is not one. */
 #include <criterion/criterion.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "observe/capture_filter.h"
 #include "rows.h"
 
-/* As the CLI does. */
+/* Compiles as the CLI does. */
 static void compile(const char *expression, struct bpf_program *program)
 {
 	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, 65535);
@@ -120,7 +120,8 @@ static const char *const garbage[] = {
 	"1025,6 0 0 1",
 	"99999999999999999999,6 0 0 1",
 	"x",
-	/* digits, but no program: falls off its end, jumps behind it, unknown, divides by 0 */
+	/* digits that are no valid program: it runs off its end, jumps past it, has an unknown
+	   opcode, divides by 0 */
 	"1,48 0 0 0",
 	"2,21 3 0 1,6 0 0 1",
 	"2,5 0 0 4294967295,6 0 0 1",
@@ -129,7 +130,7 @@ static const char *const garbage[] = {
 	"3,48 0 0 0,148 0 0 0,6 0 0 1",
 	"2,100 0 0 32,6 0 0 1",
 	"2,7 0 0 0,65542 0 0 1",
-	/* memory that there is not */
+	/* memory that does not exist */
 	"2,96 0 0 16,6 0 0 1",
 	"2,2 0 0 16,6 0 0 1",
 	"2,3 0 0 4294967295,6 0 0 1",
@@ -148,7 +149,7 @@ Test(lb_capture_filter, refuses_what_is_no_program)
 	}
 }
 
-/* A program's memory begins as what an lcore had on its stack there. */
+/* A program's memory starts with what the lcore's stack held there. */
 static const struct {
 	const char *program;
 	bool taken;
@@ -162,7 +163,7 @@ static const struct {
 	{"4,5 0 0 1,2 0 0 3,96 0 0 3,22 0 0 0", false},
 	{"6,21 0 2 7,2 0 0 3,5 0 0 1,3 0 0 3,96 0 0 3,22 0 0 0", true},
 	{"3,2 0 0 15,97 0 0 15,22 0 0 0", true},
-	/* nothing comes there */
+	/* unreachable */
 	{"4,6 0 0 1,96 0 0 3,22 0 0 0,6 0 0 0", true},
 };
 

@@ -48,7 +48,7 @@ Test(lb_capture, packets_come_round_the_ring_as_they_were)
 
 	cr_assert_eq(capture_ring_init(&ring, RING), 0);
 	cr_expect_null(capture_ring_peek(&ring));
-	/* Lengths of all kinds, so that each place is the end of the ring some time. */
+	/* Lengths of all kinds, so that the ring ends at each place once. */
 	for (uint32_t in = 0; in < 20000; in++) {
 		while (!put(&ring, in * 37 % 1500, (uint8_t)in)) {
 			expect_packet(&ring, out * 37 % 1500, (uint8_t)out);
@@ -94,7 +94,7 @@ static uint32_t word(const uint8_t *at)
 	return value;
 }
 
-/* How many blocks there are of <type>, each of which must end with its own length. */
+/* Returns the number of blocks of <type>; each block must end with its own length. */
 static unsigned int blocks(const uint8_t *file, size_t size, uint32_t type)
 {
 	unsigned int n = 0;

@@ -39,7 +39,7 @@ static unsigned int dropped(const struct fixture *f)
 	return sum;
 }
 
-/* Nothing comes in that is not waiting, in a datagram or counted. */
+/* Each fragment that came in is waiting, part of a whole datagram, or counted as dropped. */
 static void check_accounts(const struct fixture *f)
 {
 	cr_assert_eq(f->added, f->taken + fragment_held(f->table) + dropped(f));
@@ -119,7 +119,7 @@ static const struct packet whole_packets[] = {
 	{.family = 6, .icmp = true, .icmp_type = 128, .payload = 900},
 };
 
-/* Back to front, so that the header comes last. */
+/* Adds the fragments last one first, so that the header comes last. */
 static void check_packet(const struct packet *packet, uint32_t bytes)
 {
 	uint8_t frame[PACKET_MAX], piece[PACKET_MAX], *whole;
@@ -342,7 +342,7 @@ Test(lb_fragment, lets_no_source_take_more_than_its_share)
 	teardown(&f);
 }
 
-/* A whole /64 belongs to whoever has one address in it. */
+/* One host may use every address of its /64. */
 Test(lb_fragment, takes_the_addresses_of_a_network_for_one_source)
 {
 	struct packet p = {.family = 6, .payload = 32};
@@ -371,7 +371,7 @@ Test(lb_fragment, serves_a_client_in_a_flood_of_others)
 		cr_expect_not(add(&f, 0x0b000000 + i, i, 0, 8, true));
 		if (i % 50 != 0)
 			continue;
-		/* Its second piece comes 8 of theirs after the first: no time to be pushed out. */
+		/* Its second piece comes after 8 of theirs: too soon to have been pushed out. */
 		cr_expect_not(add(&f, 1, i, 0, 8, true));
 		for (uint32_t k = 0; k < 8; k++)
 			cr_expect_not(add(&f, 0x0c000000 + i * 8 + k, i, 0, 8, true));
@@ -417,7 +417,7 @@ Test(lb_fragment, spreads_names_by_a_secret)
 	fragment_table_destroy(b);
 }
 
-/* Whatever comes, the accounts are right and what becomes whole has the right bytes. */
+/* For any fragments the counters add up, and each whole datagram has the right bytes. */
 Test(lb_fragment, accounts_for_every_piece_of_a_random_mess)
 {
 	struct fixture f = setup();

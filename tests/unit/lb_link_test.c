@@ -9,7 +9,7 @@
 #define STRIDE      4096
 #define QPN         LINK_QPN(3, 0x1c05)
 
-/* With <room> bytes behind the headroom of what descriptors are gathered in. */
+/* A link whose mbufs for descriptors have <room> bytes behind the headroom. */
 static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uint32_t room)
 {
 	struct lb_link_spec remote = {
@@ -381,7 +381,7 @@ Test(lb_link, takes_nothing_when_the_queue_pair_is_dead)
 	fixture_destroy(f);
 }
 
-/* The slots in use, oldest first, and back again. */
+/* Expects these slots in use, oldest first, and the same list backwards. */
 static void expect_age(const struct link *link, const uint32_t *slots, unsigned int n)
 {
 	uint32_t at = link->busy.oldest;

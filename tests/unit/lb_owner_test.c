@@ -131,8 +131,7 @@ Test(lb_owner, shares_hashes_evenly_and_leaves_their_bits_mixed)
 	}
 }
 
-/* Every port that is found has its packets in the queue asked for, and it is not always the same.
- */
+/* Packets from every port found go to the queue asked for, and the port is not always the same. */
 Test(lb_owner, finds_a_source_port_for_a_queue)
 {
 	struct port_rss rss = rss_of(true);

@@ -7,7 +7,7 @@
 
 #include "rows.h"
 
-/* On a heap block of the frame's exact size, so that the sanitizer sees a read past the end. */
+/* Parses a heap block of the frame's exact size, so that the sanitizer sees a read past the end. */
 static void parse(const uint8_t *frame, uint32_t length, uint32_t checked, struct parsed *out,
 		  struct flow_key *key)
 {
@@ -196,7 +196,8 @@ Test(lb_parse, takes_the_longest_frame_an_mbuf_can_hold)
 	struct parsed out;
 
 	packet_build(&p, frame);
-	/* As much as IPv6 can announce and the frame can hold; the sum was the NIC's business. */
+	/* As much as IPv6 can announce and the frame can hold; the NIC has verified the checksum.
+	 */
 	frame[18] = (UINT16_MAX - 54) >> 8;
 	frame[19] = (UINT16_MAX - 54) & 0xff;
 	frame[58] = frame[18];

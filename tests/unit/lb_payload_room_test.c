@@ -67,7 +67,7 @@ Test(payload_room, the_lowest_place_that_fits)
 #define PAGES   5000
 #define EXTENTS 600
 
-/* Against a byte per page. */
+/* Random operations, compared with a model that has a byte per page. */
 Test(payload_room, model)
 {
 	static uint8_t taken[PAGES];
@@ -111,9 +111,9 @@ Test(payload_room, model)
 }
 
 /*
- * The cost of fragments: requests of 1 to <largest> pages, log-uniform, end in any order, and one
- * that finds no place waits, with all behind it, for the next to end. Returns the share of the room
- * that is in use when one has just been served.
+ * The cost of fragments. Requests of 1 to <largest> pages, log-uniform, end in any order; a request
+ * that finds no place waits for the next to end, and holds up all behind it. Returns the share of
+ * the room that is in use when a waiting request has just been served.
  */
 static double room_in_use(uint32_t pages, uint32_t largest)
 {

@@ -97,7 +97,7 @@ Test(queue, a_client_that_fills_the_queue_is_refused_and_others_are_not)
 	cr_expect_eq(push(2, 1, 99, &out), QUEUE_REFUSED);
 	cr_expect_eq(push(2, 2, 50, &out), QUEUE_DISPLACED);
 	cr_expect_eq(push(2, 2, 51, &out), QUEUE_DISPLACED);
-	/* two each: nobody has more than the newcomer */
+	/* two each: no client has more than the newcomer */
 	cr_expect_eq(push(2, 2, 52, &out), QUEUE_REFUSED);
 }
 
@@ -201,7 +201,7 @@ Test(queue, all_are_looked_at_in_turn_whoever_goes_meanwhile)
 	place = queue_scan(&q);
 	cr_expect_eq(queue_at(&q, place)->tag, 0);
 	queue_remove(&q, place);
-	/* The next one goes before it was looked at. */
+	/* The next one is removed before the scan reaches it. */
 	queue_remove(&q, queue_oldest(&q));
 	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 2);
 	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 3);
@@ -213,7 +213,7 @@ Test(queue, all_are_looked_at_in_turn_whoever_goes_meanwhile)
 	cr_expect_eq(queue_at(&q, queue_scan(&q))->tag, 2);
 }
 
-/* Of this thread's CPU time: what others do meanwhile is not counted. */
+/* ns of this thread's CPU time: other processes' work is not counted. */
 static uint64_t nanoseconds(void)
 {
 	struct timespec now;

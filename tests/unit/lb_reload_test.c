@@ -52,7 +52,7 @@ static int merge(const char *text)
 	return lb_config_merge(&now, &file, &next, error, sizeof(error));
 }
 
-/* The merged configuration becomes the running one. */
+/* Makes the merged configuration the running one. */
 static void go_on(void)
 {
 	now = next;

@@ -5,7 +5,7 @@
 
 #include "lcore/service.h"
 
-/* Both are large. */
+/* Too large for the stack. */
 static struct lb_config config;
 static struct service_table table;
 

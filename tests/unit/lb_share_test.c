@@ -51,7 +51,7 @@ Test(lb_share, full_queues_of_others_refuse_nobody)
 	struct rig *r = rig_of(PICK_ROUND_ROBIN, LB_AFFINITY_REQUEST);
 	struct flow *healthy = flow_of(r, 1);
 
-	r->lc->waiting_max = 8 * 1024 + 64; /* as the configuration sees to it */
+	r->lc->waiting_max = 8 * 1024 + 64; /* as the configuration guarantees */
 	for (uint16_t s = 1; s <= 8; s++) {
 		struct flow *flow;
 
@@ -71,7 +71,8 @@ Test(lb_share, full_queues_of_others_refuse_nobody)
 	rig_destroy(r);
 }
 
-/* Requests until nobody takes one more; nothing is acknowledged. How many were taken. */
+/* Sends requests until no worker takes another, without acknowledgements. Returns how many were
+ * taken. */
 static unsigned int ask_unacknowledged(struct rig *r, struct flow *flow, unsigned int most)
 {
 	struct queue *queue = &r->lc->service[0].queue;
@@ -94,7 +95,7 @@ static unsigned int ask_unacknowledged(struct rig *r, struct flow *flow, unsigne
 		if (b->link[0] == NULL)
 			break;
 	}
-	/* The one that waits would hold up the next ones. */
+	/* The waiting request would hold up the next ones. */
 	while (queue->count > 0) {
 		rte_pktmbuf_free(queue_take(queue, queue_oldest(queue)).packet);
 		r->lc->n_waiting--;

@@ -44,7 +44,7 @@ static void save(void)
 	cr_assert_eq(state_file_save(&file, settings, error, sizeof(error)), 0, "%s", error);
 }
 
-/* As a load balancer that starts would. */
+/* Loads the file as a load balancer does when it starts. */
 static int load_again(void)
 {
 	workers_settings_destroy(settings);
@@ -201,7 +201,7 @@ Test(lb_state_file, what_cannot_be_written_changes_nothing)
 	save();
 	strcpy(before, contents());
 	workers_settings_drain(settings, "w2", true);
-	/* in the new file's place is a link, which is not followed */
+	/* a link in the new file's place is not followed */
 	snprintf(path + strlen(path), 16, ".new");
 	cr_assert_eq(symlink("/dev/full", path), 0);
 	path[strlen(path) - 4] = '\0';
@@ -260,8 +260,8 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* A pipe that nobody reads, in place of the file beside, makes the write wait as a frozen disk
- * does. */
+/* A pipe without a reader, in place of the file beside, makes the write wait as a frozen disk does.
+ */
 Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 60)
 {
 	char beside[128], text[512];
@@ -281,7 +281,7 @@ Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 60)
 	begin = now();
 	cr_expect_eq(state_file_save(&file, settings, error, sizeof(error)), -EBUSY);
 	cr_expect_lt(now() - begin, waited, "the next one waits for nothing");
-	/* It answers again: what was given up does not come after all. */
+	/* The disk answers again: the write that was given up does not happen after all. */
 	fd = open(beside, O_RDONLY);
 	cr_assert_geq(fd, 0);
 	while (read(fd, text, sizeof(text)) > 0)

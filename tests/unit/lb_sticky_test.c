@@ -229,7 +229,7 @@ Test(lb_sticky, takes_over_where_affinity_request_left_a_flow)
 	rig_destroy(r);
 }
 
-/* How many of 120 requests of flows that all prefer one worker go there. */
+/* Returns how many of 120 requests go to the one worker that all their flows prefer. */
 static unsigned int share_of_a_hot_worker(enum pick_policy policy, uint32_t percent)
 {
 	struct rig *r = rig_create(policy, LB_AFFINITY_STICKY);
@@ -260,7 +260,7 @@ Test(lb_sticky, a_hot_worker_has_no_more_than_its_share_when_loads_are_bounded)
 			     loose = share_of_a_hot_worker(not_maglev[k], 200),
 			     unbounded = share_of_a_hot_worker(not_maglev[k], 0);
 
-		/* A quarter of what is sent, and a quarter or as much more. */
+		/* A quarter of the requests, and about a quarter more. */
 		cr_expect(bounded >= 30 && bounded <= 39, "%s: %u", pick_policy_name(not_maglev[k]),
 			  bounded);
 		cr_expect(loose > bounded && loose <= 62, "%s: %u", pick_policy_name(not_maglev[k]),
@@ -269,7 +269,7 @@ Test(lb_sticky, a_hot_worker_has_no_more_than_its_share_when_loads_are_bounded)
 	}
 }
 
-/* As if the worker had answered at this speed so far. */
+/* Sets the worker's speed as if it had answered so far at <ns> per request. */
 static void set_speed(struct rig *r, uint16_t worker, float ns)
 {
 	r->lc->load.meter[worker].measured = true;
@@ -309,10 +309,10 @@ Test(lb_sticky, a_request_with_a_deadline_does_not_wait_for_a_worker_whose_link_
 		uint16_t preferred = ask(r, flow), got;
 
 		answer_all(r);
-		/* As good as a window that is full: there are slots, and no packet may go. */
+		/* This is as good as a full window: there are slots, but no packet may be sent. */
 		r->lc->link[preferred]->stride = 1;
 		got = ask_by(r, flow, r->lc->now + 50 * r->lb->tsc_per_ms);
-		/* Policies that draw may draw it once more. */
+		/* Policies that draw at random may draw the same worker again. */
 		for (unsigned int i = 0; i < 32 && got == NOBODY; i++)
 			got = look_at_queue(r);
 		cr_expect(got != preferred && got != NOBODY, "%s", pick_policy_name(not_maglev[k]));

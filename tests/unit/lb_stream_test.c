@@ -280,10 +280,10 @@ Test(lb_stream, answers_go_in_the_order_of_requests_where_nothing_tells_them_apa
 }
 
 /*
- * A framing as HTTP/2 is one: frames of a kind, a stream of its own number and a length; requests
- * in pieces that interleave, of a size that only their end tells; frames that are answered at once;
- * replies in pieces with something behind the last; state of its own. It is here to hold the
- * interface to its word.
+ * A framing like HTTP/2: frames with a kind, a stream number and a length; interleaved pieces of
+ * requests, whose size only their end tells; frames that are answered at once; replies in pieces
+ * with something behind the last; state of its own. It tests that the interface can express all of
+ * these.
  */
 struct frames {
 	bool open[4];

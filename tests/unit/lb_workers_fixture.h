@@ -70,7 +70,7 @@ static inline void remove_link(struct rig *r, uint16_t worker)
 	workers_load_close(&r->lc->load, worker);
 }
 
-/* As if it had registered and were well. */
+/* Adds an active worker as if it had registered. */
 static inline struct worker *add_worker(struct rig *r, const char *name, uint32_t slots,
 					uint32_t batch)
 {
@@ -174,7 +174,7 @@ static inline void rig_destroy(struct rig *r)
 	free(r);
 }
 
-/* The n-th client's flow, as track.c begins it. */
+/* Returns the n-th client's flow, begun as track.c does it. */
 static inline struct flow *flow_of(struct rig *r, unsigned int n)
 {
 	struct flow_key key = {.src_port = n, .protocol = IPPROTO_UDP, .family = FLOW_IPV6};
@@ -193,7 +193,7 @@ static inline uint32_t hash_of(const struct flow *flow)
 	return flow->client_port * 2654435761u;
 }
 
-/* Everything sent is on its way and acknowledged: only credits limit. */
+/* Takes everything sent as acknowledged, so that only credits limit the next requests. */
 static inline void next_turn(struct rig *r)
 {
 	forward_flush(r->lc);
@@ -206,7 +206,7 @@ static inline void next_turn(struct rig *r)
 	r->lc->now++;
 }
 
-/* One request of the flow; who got it. */
+/* Sends one request of the flow. Returns the worker that got it. */
 static inline uint16_t ask_by(struct rig *r, struct flow *flow, uint64_t deadline)
 {
 	struct burst *b = &r->burst;
@@ -247,7 +247,7 @@ static inline void answer_all(struct rig *r)
 			answer(r, r->lc->links[i]->worker);
 }
 
-/* Those that wait are looked at; the worker of the one that was sent. */
+/* Looks at the waiting requests. Returns the worker of the one that was sent. */
 static inline uint16_t look_at_queue(struct rig *r)
 {
 	unsigned int sent;

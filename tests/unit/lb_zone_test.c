@@ -35,7 +35,7 @@ struct row {
 	const char *name;
 };
 
-/* Each place is called so, and what is called so is its zone. */
+/* Expects each place to have this zone's name, and the name to lead to its zone. */
 static void expect(const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

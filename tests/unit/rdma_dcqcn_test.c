@@ -190,7 +190,7 @@ Test(rdma_dcqcn, sends_what_the_rate_allows_over_a_while)
 	uint64_t sent = 0;
 
 	dcqcn_notify(&d, 0);
-	d.timer_due = UINT64_MAX / 4; /* no recovery, please */
+	d.timer_due = UINT64_MAX / 4; /* no recovery by time */
 	for (uint64_t now = 0; now < 1000 * US; now += 7 * US)
 		while (dcqcn_may_send(&d, now)) {
 			dcqcn_sent(&d, 1000, now);

@@ -52,7 +52,8 @@ Test(rdma_drained, a_timeout_waits_until_the_ring_was_looked_at)
 	fixture_destroy(f);
 }
 
-/* Also those before the timeout, and when the timer was started after the ring was looked at. */
+/* Retries before the timeout wait, too, and so do those whose timer was started after the ring was
+ * read. */
 Test(rdma_drained, an_early_retry_waits_as_well)
 {
 	struct fixture *f = fixture_create(4, 256, 100, true);

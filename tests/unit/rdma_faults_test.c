@@ -88,7 +88,7 @@ Test(rdma_faults, happen_as_often_as_asked_for)
 	faults_destroy(f);
 }
 
-/* A sum over what comes out and when. */
+/* Returns a sum over which frames come out and when. */
 static uint64_t fate(uint64_t seed)
 {
 	struct faults_params p = {.drop = 0.1,

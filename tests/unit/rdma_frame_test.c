@@ -102,7 +102,7 @@ static const struct row rows[] = {
 	{"another protocol", {.ether_type = 0x88cc, .payload = 60}, FRAME_OTHER},
 };
 
-/* On a heap block of the exact size, so that the sanitizer sees a read past the end. */
+/* Parses a heap block of the exact size, so that the sanitizer sees a read past the end. */
 static enum frame_kind locate(const uint8_t *frame, uint32_t length, struct roce_frame *out)
 {
 	uint8_t *exact = malloc(length);

@@ -45,7 +45,8 @@ Test(rdma_goodput, keeps_four_fifths_when_one_packet_in_a_thousand_is_lost)
 	cr_expect_gt(r.naks, 20);
 }
 
-/* NAKs and what they ask for are lost, too; nobody waits 67 ms for it. */
+/* NAKs and the packets that they ask for are lost, too; still no packet waits 67 ms for the
+ * timeout. */
 Test(rdma_goodput, waits_for_no_timeout_when_one_packet_in_a_hundred_is_lost)
 {
 	struct stream_result r;

@@ -200,7 +200,7 @@ static unsigned int sender_transmit(struct world *w)
 	return n;
 }
 
-/* As the loops of the load balancer and of the software RNIC. */
+/* Polls as the loops of the load balancer and of the software RNIC do. */
 static void sender_turn(struct world *w)
 {
 	unsigned int work = sender_receive(w), burst = dice(w, 40);
@@ -220,7 +220,7 @@ static void sender_turn(struct world *w)
 	w->send_turn = w->ns + 2 * US;
 	if (w->idle < 10 || w->tx.n > 0)
 		return;
-	/* Asleep, until a packet or 5 ms. */
+	/* Sleeps until a packet comes or 5 ms are over. */
 	deadline = requester_deadline(&w->rq);
 	w->send_turn = w->ns + 5 * MS;
 	if (deadline != UINT64_MAX)
@@ -281,7 +281,7 @@ static void receiver_turn(struct world *w)
 	if (n == 0)
 		w->receive_turn =
 			RTE_MAX(w->receive_turn, RTE_MIN(faults_deadline(w->there), w->ns + MS));
-	/* Without buffers it stays due. */
+	/* Without buffers the acknowledgement stays due. */
 	if (is_wrong(w, NO_ACKS))
 		return;
 	if (responder_notification_due(&w->responder))

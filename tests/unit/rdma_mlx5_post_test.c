@@ -65,7 +65,7 @@ Test(rdma_mlx5_post, builds_the_worked_wqe_byte_for_byte)
 	struct fixture f;
 
 	init(&f, 0x1234);
-	/* Whatever the slot held before must not shine through. */
+	/* The bytes that the slot held before must not remain. */
 	memset(f.wqes, 0x5a, sizeof(f.wqes));
 	mlx5_wqe_build(&f.q, 0, &worked);
 	cr_expect_arr_eq(&f.wqes[0x1234 % WQES], wqe, sizeof(wqe));

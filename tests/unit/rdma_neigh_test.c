@@ -217,7 +217,7 @@ static void set_checksum(uint8_t *ip, uint32_t length)
 	ip[43] = sum & 0xff;
 }
 
-/* Duplicate address detection asks from :: without an option; everybody must hear the answer. */
+/* Duplicate address detection asks from :: without an option; all nodes must hear the answer. */
 Test(rdma_neigh, answers_a_probe_to_all_nodes)
 {
 	uint8_t nd[128], frame[NEIGH_FRAME_MAX], *ip = frame + 14;
@@ -370,7 +370,7 @@ Test(rdma_neigh, a_claim_is_denied_by_the_old_holder)
 	cr_expect_eq(neigh_claim_due(&c, 5000, 100), NEIGH_DUE_NOTHING);
 }
 
-/* Also where the clock wraps meanwhile, and where nobody looked for long. */
+/* The claim also moves if the clock wraps meanwhile, or if the table was not polled for long. */
 Test(rdma_neigh, a_claim_that_nobody_denies_moves_after_several_questions)
 {
 	uint32_t begin = UINT32_MAX - 50;

@@ -64,7 +64,7 @@ static void add_sender(struct network *n, unsigned int i, uint64_t line_rate)
 		.line_rate = line_rate,
 	};
 
-	/* Told apart by queue pair number. */
+	/* Senders are told apart by queue pair number. */
 	spec.tos = back.tos = ROCE_TOS_ECT;
 	spec.qpn = back.qpn = 0x100 + i;
 	roce_path_init(&s->path, &spec);
@@ -181,7 +181,7 @@ static void deliver(struct network *n)
 	}
 }
 
-/* Everybody always has more to send; <line_rate> is what a port takes in a turn. */
+/* Every sender always has more to send; <line_rate> is what a port takes in a turn. */
 static void turn(struct network *n, uint64_t line_rate, unsigned int active)
 {
 	for (unsigned int i = 0; i < active; i++) {
@@ -294,7 +294,7 @@ Test(rdma_pace, holds_packets_back_in_the_window_and_wakes_in_time)
 	n->clock++;
 	requester_poll(&s->rq, n->clock);
 	cr_expect_eq(s->tx.n, sent + 1);
-	/* In time, nobody waits and nothing was taken for lost. */
+	/* After some time no packet waits, and none was taken for lost. */
 	while (!LIST_EMPTY(&s->waiting)) {
 		n->clock = requester_deadline(&s->rq);
 		requester_poll(&s->rq, n->clock);

@@ -71,7 +71,7 @@ static inline struct peers *peers_create(const struct peers_params *params)
 	struct peers *p = calloc(1, sizeof(*p));
 
 	p->f = fixture_create(family, mtu, params->psn, !params->copies);
-	p->f->rq.retry_limit = 255; /* the link is worse than any that should be given up on */
+	p->f->rq.retry_limit = 255; /* retries never run out on this bad link */
 	p->f->rq.clock = &p->clock;
 	p->start = rte_rdtsc();
 	peers_time(p, 0);
@@ -114,7 +114,7 @@ static inline bool peers_write(struct peers *p)
 	return true;
 }
 
-/* The port: frames leave. */
+/* Plays the port: the frames leave. */
 static inline void peers_transmit(struct peers *p)
 {
 	uint8_t frame[FIXTURE_FRAME_MAX];
@@ -208,7 +208,7 @@ static inline void peers_deliver_home(struct peers *p)
 				REQUESTER_BEYOND);
 }
 
-/* When something happens next if nobody writes. */
+/* Returns when the next event is if no message is written. */
 static inline uint64_t peers_next(const struct peers *p)
 {
 	uint64_t deadline = requester_deadline(&p->f->rq), ns = UINT64_MAX;
@@ -240,7 +240,7 @@ static inline void peers_turn(struct peers *p)
 	peers_time(p, next);
 }
 
-/* Until everything has arrived and is acknowledged. */
+/* Runs until everything has arrived and is acknowledged. */
 static inline void peers_run(struct peers *p)
 {
 	struct requester *rq = &p->f->rq;

@@ -449,7 +449,7 @@ Test(rdma_retransmit, gives_up_on_a_receiver_that_is_not_ready_when_told_so)
 		requester_poll(&f->rq, f->rq.hold_until);
 		fixture_sent(f);
 	}
-	/* It was ready for one: that counts. */
+	/* It was ready for one packet: that is progress. */
 	for (unsigned int i = 0; i < 2; i++) {
 		cr_expect_eq(ack(f, 101, ROCE_AETH_RNR | 1), REQUESTER_PROGRESS);
 		requester_poll(&f->rq, f->rq.hold_until);
@@ -532,7 +532,7 @@ Test(rdma_retransmit, has_more_packets_under_way_again_as_they_are_acknowledged)
 	fixture_destroy(f);
 }
 
-/* The path is long, and nothing waited in it: less under way would be slower. */
+/* The path is long and had no queue: fewer packets in flight would be slower. */
 Test(rdma_retransmit, keeps_the_path_full_after_a_loss)
 {
 	struct fixture *f = fixture_create(4, 256, 1000, true);
@@ -656,7 +656,7 @@ Test(rdma_retransmit, does_not_take_a_resend_in_bursts_for_silence)
 	uint64_t now, step = rte_get_tsc_hz() / 1000 * 5;
 	unsigned int sent;
 
-	/* Nobody is asked for an acknowledgement before the last. */
+	/* Only the last packet asks for an acknowledgement. */
 	for (unsigned int i = 0; i < REQUESTER_WINDOW; i++) {
 		fixture_write(f, 8, i + 1 < REQUESTER_WINDOW ? 0 : REQUESTER_ACK_REQUEST);
 		fixture_sent(f);
@@ -671,7 +671,7 @@ Test(rdma_retransmit, does_not_take_a_resend_in_bursts_for_silence)
 	}
 	fixture_sent(f);
 	cr_expect_eq(sent, REQUESTER_WINDOW);
-	/* From here on it waits, for as long as ever. */
+	/* From here on it waits for its full time. */
 	cr_expect_eq(requester_deadline(&f->rq), now + f->rq.timeout);
 	requester_poll(&f->rq, now + f->rq.timeout - 1);
 	cr_expect_eq(f->rq.retries, 1);

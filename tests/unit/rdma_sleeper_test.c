@@ -23,7 +23,7 @@ Test(rdma_sleeper, spins_then_yields_then_sleeps)
 	sleeper_fini(&s);
 }
 
-/* A child of this thread's CPU that never lets go of it. */
+/* A child process that uses this thread's CPU all the time. */
 static pid_t neighbour(void)
 {
 	cpu_set_t one;

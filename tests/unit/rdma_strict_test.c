@@ -25,8 +25,8 @@
 #define REQ     ROCE_NAK_INVALID_REQUEST
 #define RKE     ROCE_NAK_REMOTE_ACCESS
 
-/* A packet to be. Offsets of <set> count from the Ethernet header; the ICRC is right unless said.
- */
+/* A packet to build. Offsets of <set> count from the Ethernet header; the ICRC is right unless
+ * said. */
 struct row {
 	const char *check;
 	uint8_t answer;
@@ -162,14 +162,14 @@ static uint32_t build(const struct endpoint *e, const struct row *r, uint8_t *fr
 	roce_header_unmask(frame, &e->there);
 	for (unsigned int i = 0; i < 2 && r->set[i].at != 0; i++)
 		frame[r->set[i].at] = r->set[i].value;
-	/* Right for what is there now, so that nothing but the row's fault is found. */
+	/* The ICRC is right for the changed bytes, so that only the row's fault is found. */
 	four = frame[12] == 0x08;
 	crc = htole32(roce_icrc_of_packet(frame + IP, 20, length - IP)) ^ (four && r->bad_icrc);
 	memcpy(frame + length, &crc, sizeof(crc));
 	return length + sizeof(crc);
 }
 
-/* As the load balancer and the software RNIC do it. Returns the answer's syndrome. */
+/* Takes a frame as the load balancer and the software RNIC do. Returns the answer's syndrome. */
 static uint8_t take(struct endpoint *e, const uint8_t *frame, uint32_t length, uint32_t *size)
 {
 	uint8_t ack[ROCE_ACK_FRAME_MAX], syndrome;
@@ -209,7 +209,7 @@ Test(rdma_strict, answers_each_fault_as_it_should_and_once)
 		answer = take(&e, frame, length, &size);
 		cr_expect_eq(answer, rows[i].answer, "%s: %02x", rows[i].check, answer);
 		cr_expect_leq(size, length + ROCE_AETH_LENGTH, "%s", rows[i].check);
-		/* In error after a fatal NAK: not another word. */
+		/* After a fatal NAK the queue pair is in error and answers nothing more. */
 		if (answer == REQ || answer == RKE) {
 			cr_expect(e.responder.error, "%s", rows[i].check);
 			length = build(&e, &rows[0], frame);

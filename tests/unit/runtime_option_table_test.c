@@ -79,7 +79,7 @@ static uint64_t given;
 static char said[8192];
 static char *words[32];
 
-/* Parse the words of <line>, which blanks divide. <said> gets all that is printed. */
+/* Parses the words of <line>, separated by blanks. <said> gets all that is printed. */
 static int parse(const struct option_table *t, const char *line)
 {
 	static char copy[512];

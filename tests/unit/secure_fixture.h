@@ -23,7 +23,7 @@ struct secure_fixture {
 	char path[32][96];
 };
 
-/* An authority, or somebody that one signed. Its files are paths of the fixture. */
+/* An authority, or a party that one signed. Its files are paths of the fixture. */
 struct secure_party {
 	EVP_PKEY *key;
 	X509 *certificate;
@@ -79,9 +79,9 @@ static inline void secure_extension(X509 *certificate, int nid, const char *valu
 }
 
 /*
- * One party, signed by <authority>, or by itself when that is NULL. <names> is a subjectAltName
- * like "DNS:gpu1,IP:10.0.0.1", or NULL. It is valid for <days> more, less than none for one that
- * has expired.
+ * Creates a party, signed by <authority>, or by itself if that is NULL. <names> is a subjectAltName
+ * like "DNS:gpu1,IP:10.0.0.1", or NULL. It is valid for <days> more; a negative number is a
+ * certificate that has expired.
  */
 static inline struct secure_party secure_party_create(struct secure_fixture *f,
 						      const struct secure_party *authority,

@@ -67,7 +67,7 @@ static void step(struct end *e, enum secure_side side)
 	}
 }
 
-/* Let them talk until neither has more to say. */
+/* Passes bytes both ways until neither side has more. */
 static void talk(struct meeting *m)
 {
 	for (int i = 0; i < 10; i++) {

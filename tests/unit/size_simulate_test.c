@@ -140,8 +140,7 @@ Test(size_simulate, a_lonely_request_waits_for_the_batch_timeout)
 	ABOUT(r.mean_batch, 1.0, 0.01);
 }
 
-/* Work that costs the same for any batch: more and more of it goes in at once, and is not slower.
- */
+/* A batch of any size costs the same: more and more requests go in at once, and none is slower. */
 Test(size_simulate, batches_grow_with_the_load_and_carry_it)
 {
 	q.batch_us = 1000;
@@ -172,7 +171,7 @@ Test(size_simulate, credits_bound_what_a_worker_owes_and_the_rest_waits_before_i
 	simulate(2);
 	cr_assert_eq(r.most_outstanding, 2);
 	cr_assert_gt(r.mean_us[SIZE_TERM_SLOT], 100);
-	/* Where it waits makes no difference to how long: nobody is idle while somebody waits. */
+	/* The place where a request waits does not change how long: no worker is idle meanwhile. */
 	q.slots = 32768;
 	double bounded = histogram_mean_ns(&r.latency);
 

@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static void owner_log(struct stream_owner 
 	o->log_length += (size_t)n;
 }
 
-/* The request of an action; a number that was not named before is the next one. */
+/* Returns the request of an action; a number not named before is that of a new request. */
 static struct owned_request *owner_request(struct stream_owner *o, uint32_t number)
 {
 	owner_require(number <= o->requests, "requests are numbered in order");

@@ -37,7 +37,7 @@ void stream_owner_fini(struct stream_owner *o);
 /* The next <n> bytes of the client, in one segment; <max> actions per call. */
 void stream_owner_take(struct stream_owner *o, const uint8_t *bytes, size_t n, unsigned int max);
 
-/* Bytes of headers without the payload between them, which is as if it had come. */
+/* Takes bytes of headers without the payload between them, as if that had come. */
 void stream_owner_take_headers(struct stream_owner *o, const uint8_t *bytes, size_t n,
 			       unsigned int max);
 

@@ -293,7 +293,7 @@ Test(workers_assign, pack_takes_spares_beside_those_that_serve)
 	s->min_workers = 4;
 	s->spares = 3;
 	work_out();
-	/* who is in stays; the next is beside it */
+	/* assigned workers stay; the next one is added */
 	cr_assert_str_eq(names(&result[0].in), "abde");
 }
 
@@ -348,7 +348,7 @@ Test(workers_assign, pins_are_found_changed_and_forgotten)
 	cr_assert_eq(workers_settings_pin(settings, "nobody", "s", ASSIGN_AUTO), 0);
 }
 
-/* Whatever happens, each service has only active workers of its model, and no spare too many. */
+/* Whatever the events, each service has only active workers of its model, and no spare too many. */
 Test(workers_assign, chance_breaks_no_rule)
 {
 	static const enum worker_state states[] = {WORKER_ACTIVE, WORKER_ACTIVE, WORKER_SUSPECT,

@@ -108,7 +108,7 @@ Test(workers_load, a_slow_worker_is_tried_again_after_ten_idle_seconds)
 	for (unsigned int i = 0; i < 10000 / LOAD_RELAX_MS; i++)
 		workers_load_relax(&load);
 	cr_assert_float_eq((double)load.run_ns[0], 1e6, 5e4);
-	/* one that has work says itself how fast it is */
+	/* a worker that has requests tells its speed itself */
 	workers_load_sent(&load, 1, 0);
 	workers_load_answered(&load, 1, 5 * MS, 5 * MS);
 	workers_load_sent(&load, 1, 6 * MS);

@@ -89,7 +89,8 @@ Test(workers_maglev, load_balancers_that_number_workers_differently_agree)
 	workers_pool_destroy(other);
 }
 
-/* Shares of the table after <gone> left: what changed hands, and what of it was not its own. */
+/* Measures the table after <gone> left: entries that changed workers, and those of them that were
+ * not its own. */
 static void measure_removal(struct worker_pool *pool, unsigned int gone, double *moved,
 			    double *bystanders)
 {

@@ -33,7 +33,7 @@ static struct worker *add_worker(const char *name, const char *model)
 	return worker;
 }
 
-/* As many outstanding, and no fewer credits than one; or no credits. */
+/* Gives the worker <n> outstanding requests, and one credit more. */
 static void set_outstanding(uint16_t worker, unsigned int n)
 {
 	workers_load_open(&load, worker, n + 1);

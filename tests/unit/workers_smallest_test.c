@@ -30,7 +30,7 @@ static void teardown(void)
 
 TestSuite(workers_smallest, .init = setup, .fini = teardown);
 
-/* Workers of a few models, so that the tables' members lie between each other's. */
+/* Workers of a few models, so that the members of different tables interleave. */
 static void add_workers(unsigned int n, unsigned int models, bool weights)
 {
 	struct worker_spec spec = {
@@ -63,7 +63,7 @@ static float key_of(const struct pick_table *table, uint16_t worker)
 	return (float)(load.outstanding[worker] + 1) * table->cost[worker];
 }
 
-/* Nobody in the table with a credit has a smaller key; it is WORKER_NONE when nobody has one. */
+/* No worker in the table with a credit has a smaller key; WORKER_NONE: no worker has a credit. */
 static void check_smallest(const struct pick_table *table, uint16_t picked, unsigned int step)
 {
 	cr_assert(picked == WORKER_NONE || workers_pick_table_has(table, picked));
@@ -179,7 +179,7 @@ Test(workers_smallest, equals_of_a_thousand_take_turns)
 	for (unsigned int i = 0; i < 1000; i++)
 		workers_load_open(&load, i, 64);
 	table = pick_table_of_model(pool, "model-0", PICK_LEAST_OUTSTANDING);
-	/* whoever is asked has answered before the next request */
+	/* the worker that was asked answers before the next request */
 	for (unsigned int i = 0; i < 7000; i++) {
 		uint16_t worker = workers_pick(table, &load, 0, &state);
 

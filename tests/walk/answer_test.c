@@ -17,7 +17,7 @@ static struct in6_addr address(const char *text)
 	return a.addr;
 }
 
-/* Somebody asks for <target>. */
+/* Sends a request for <target>'s MAC address. */
 static void ask_for(struct walk *w, unsigned int port, uint8_t family, const char *target,
 		    uint16_t vlan)
 {
@@ -41,7 +41,7 @@ struct question {
 	uint8_t family;
 	const char *target;
 	uint16_t vlan;
-	enum lb_drop drop; /* LB_DROP_NONE: it is answered */
+	enum lb_drop drop; /* LB_DROP_NONE: the lcore answers it */
 };
 
 static const struct question questions[] = {
@@ -106,7 +106,7 @@ WALK(an_answer_that_nobody_asked_for_moves_no_client)
 
 /* --- cables ---------------------------------------------------------------------------------- */
 
-/* How many packets were sent since there were <*before>. */
+/* Returns the number of packets sent since there were <*before>. */
 static uint64_t sent_since(struct walk *w, uint64_t *before)
 {
 	uint64_t n = w->lb->lcore[0]->stats.packets_out - *before;
@@ -115,7 +115,7 @@ static uint64_t sent_since(struct walk *w, uint64_t *before)
 	return n;
 }
 
-/* One of each family waits on the clients' port, with our MAC address. */
+/* Expects one announcement of each family on the clients' port, with our MAC address. */
 static void expect_announcements(struct walk *w)
 {
 	static struct walk_frame f;
@@ -131,8 +131,8 @@ static void expect_announcements(struct walk *w)
 }
 
 /*
- * The neighbours may have missed that we are here while a port had no link: real ports have none in
- * the first seconds.
+ * The neighbours may have missed our announcements while a port had no link: real ports have none
+ * in the first seconds.
  */
 WALK(addresses_are_announced_when_a_cable_is_plugged_in)
 {
@@ -233,7 +233,7 @@ WALK(pings_to_our_addresses_are_answered)
 
 static const struct packet ask = {.family = 4, .payload = 100};
 
-/* The client's router says that our reply, to the client of <to>, did not arrive. */
+/* The client's router reports that our reply, to the client of <to>, did not arrive. */
 static void error_about(struct walk *w, unsigned int port, const struct packet *to, uint8_t type,
 			uint8_t code)
 {

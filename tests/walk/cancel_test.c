@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that their clients do not want any more, and tagged framing. */
+/* Requests that their clients cancel, and tagged framing. */
 #include "packet/request.h"
 #include "worker.h"
 #include "walk/cancel.h"
@@ -134,7 +134,7 @@ WALK(cancels_beyond_the_budget_are_counted)
 	dropped = walk_stats(w).drop[LB_DROP_CANCEL_LIMIT];
 	walk_expect(dropped > 0 && dropped + walk_stats(w).drop[LB_DROP_CANCEL_UNKNOWN] == 40,
 		    "%lu", dropped);
-	/* A ms later there is a new one. */
+	/* A ms later the budget admits another cancel. */
 	walk_pass(w, 2);
 	send_tagged(w, LB_REQUEST_CANCEL, 255, &t);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_CANCELLED], 1);
@@ -201,8 +201,8 @@ WALK(a_flow_that_is_over_frees_its_slots)
 	walk_destroy(w);
 }
 
-/* Requests that were written and not announced, as their descriptors have yet to go, and cancels
- * that come before those: the window must have room for all. */
+/* Requests that were written but not announced, because their descriptors are still to go, and
+ * cancels that come before those: the window must have room for all. */
 WALK(cancels_leave_the_window_room_for_what_is_to_be_announced)
 {
 	struct walk *w = walk_create(&(struct walk_params){
@@ -230,8 +230,7 @@ WALK(cancels_leave_the_window_room_for_what_is_to_be_announced)
 	walk_destroy(w);
 }
 
-/* 200 requests that their client no longer waits for, at a worker that takes its time to
- * acknowledge. */
+/* 200 requests that their client has cancelled, at a worker that acknowledges late. */
 static struct walk *given_up(struct walk_worker **v)
 {
 	struct walk *w = walk_create(&(struct walk_params){
@@ -287,7 +286,7 @@ WALK(a_worker_is_not_told_of_what_it_has_answered_by_then)
 		walk_answer(v, 100, &(struct walk_reply){0});
 	walk_settle(w);
 	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 100}, {LB_DROP_CANCEL_UNSENT, 100});
-	/* Its slots are others' by then. */
+	/* By now other requests have its slots. */
 	v->acknowledges = true;
 	for (unsigned int i = 0; i < 100; i++)
 		walk_send(w, 0, &ask);

@@ -30,7 +30,7 @@ static const struct {
 /* Empty, one byte, as much as a request, more than may be. */
 static const uint16_t sizes[] = {0, 1, 100, 1480};
 
-/* How many of the frames that came out of the port go back to where <packet> came from. */
+/* Returns how many of the frames that came out of the port go back to <packet>'s source. */
 static unsigned int count_for(const struct walk_frame *frames, unsigned int n,
 			      const struct packet *packet)
 {
@@ -47,7 +47,7 @@ static unsigned int count_for(const struct walk_frame *frames, unsigned int n,
 
 #define FRAMES_MAX 32
 
-/* All that came out of the port. */
+/* Takes all frames that came out of the port. */
 static unsigned int take_all(struct walk *w, unsigned int port, struct walk_frame *frames)
 {
 	unsigned int n = 0;
@@ -59,7 +59,7 @@ static unsigned int take_all(struct walk *w, unsigned int port, struct walk_fram
 
 /*
  * The victim's requests wait at the worker, or half of them for a credit; then the attack comes.
- * Each gets what it asked for, and the attacker no byte of the victim's.
+ * Each client gets what it asked for, and the attacker gets no byte of the victim's.
  */
 static void attack(struct walk *w, struct walk_worker *v, unsigned int i, uint16_t size)
 {
@@ -76,7 +76,7 @@ static void attack(struct walk *w, struct walk_worker *v, unsigned int i, uint16
 	walk_settle(w);
 	walk_send(w, attacks[i].port, &packet);
 	walk_settle(w);
-	walk_forget(w, attacks[i].port); /* a notice about his own */
+	walk_forget(w, attacks[i].port); /* the attacker's own notice */
 	v->answers = true;
 	walk_settle(w);
 	n = take_all(w, 0, frames);
@@ -110,7 +110,7 @@ WALK(replies_of_requests_that_wait_go_to_who_asked)
 	attack_all(&(struct walk_params){.client_ports = 2}, 4);
 }
 
-/* Here nothing but the station and the port tells them apart: the zone is the same. */
+/* Here only the station and the port tell them apart: the zone is the same. */
 WALK(replies_go_to_who_asked_within_a_zone)
 {
 	attack_all(&(struct walk_params){.client_ports = 2,
@@ -196,7 +196,7 @@ WALK(a_cancels_notice_goes_to_who_asked)
 /* --- zones --------------------------------------------------------------------------------------
  */
 
-/* Both speak by turns, from one address and port each, and have a flow each. */
+/* Both send in turn, from the same address and port, and each has a flow. */
 static void expect_two_flows(struct walk *w, unsigned int port0, const struct packet *p0,
 			     unsigned int port1, const struct packet *p1, unsigned int flows)
 {
@@ -296,7 +296,7 @@ WALK(datagrams_in_pieces_are_put_together_within_a_zone)
 	walk_destroy(w);
 }
 
-/* Whoever sends the last piece by another port of the zone gets nothing there. */
+/* A host that sends the last piece by another port of the zone gets nothing there. */
 WALK(a_datagram_in_pieces_is_answered_where_its_first_piece_came_from)
 {
 	struct walk *w = walk_create(&(struct walk_params){
@@ -377,7 +377,7 @@ WALK(what_goes_back_has_fewer_hops_left_than_what_came)
 	walk_destroy(w);
 }
 
-/* The peer does what another load balancer would: it sends a reply with one hop less. */
+/* The peer acts as another load balancer: it sends a reply with one hop less. */
 WALK(what_goes_around_between_load_balancers_ends)
 {
 	struct walk *w = walk_create(NULL);
@@ -446,8 +446,7 @@ WALK(the_lowest_source_port_is_configured)
 
 #define CLUSTER_FLOWS 10000
 
-/* A load balancer's secret, on which port and VLAN its clients are, and in what order workers came.
- */
+/* A load balancer's secret, the port of its clients, and the order in which its workers came. */
 struct member {
 	const char *secret; /* 64 digits; NULL: none */
 	unsigned int port;
@@ -464,7 +463,7 @@ static void write_secret(const char *digits, char path[64])
 	close(fd);
 }
 
-/* Which of the workers each flow's request goes to. */
+/* Finds the worker that each flow's request goes to. */
 static void choose_all(const struct member *member, const char *service, uint8_t *chosen)
 {
 	static const char *const names[] = {"gpu-a", "gpu-b", "gpu-c"};

@@ -171,7 +171,7 @@ WALK(a_worker_whose_lease_ends_stays_while_its_loop_beats)
 	walk_expect_eq(state_of(a), WORKER_ACTIVE);
 	walk_pass(w, 10000);
 	walk_expect_eq(state_of(a), WORKER_ACTIVE);
-	/* and goes as any other when it does not */
+	/* without it the worker is treated as any other */
 	a->beats = false;
 	walk_pass(w, 700);
 	walk_expect_eq(state_of(a), WORKER_GONE);
@@ -208,7 +208,7 @@ WALK(an_agent_that_was_killed_is_suspect_at_once_and_its_requests_go_elsewhere)
 	walk_destroy(w);
 }
 
-/* How many of <n> workers take no requests right after all connections closed. */
+/* Returns how many of <n> workers take no requests right after all connections closed. */
 static unsigned int suspects_of(unsigned int n, const char *more)
 {
 	struct walk *w = walk_create(&(struct walk_params){.more = more});

@@ -175,7 +175,8 @@ WALK(times_that_make_no_sense_break_nothing)
 		walk_answer(v, 0, &rows[i]);
 		walk_settle(w);
 		walk_expect_echo(w, 0, &ask);
-		/* Its word is not believed so far that it could never be missed again. */
+		/* A reported time counts only up to a limit: the worker must still be missed when
+		 * it is gone. */
 		v->gone = true;
 		walk_pass(w, 30);
 		walk_jump(w, 20 * 60 * 1000);

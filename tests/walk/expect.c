@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How rows and races say what failed. */
+/* The messages of rows and races that fail. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void say(const char *file, int line, const char *condition, const char *f
 {
 	fprintf(stderr, "%s:%d: %s%s%s", file, line, context, context[0] != '\0' ? ": " : "",
 		condition);
-	/* Formats begin with a space, as an empty one is not allowed. */
+	/* Every format begins with a space, as an empty one is not allowed. */
 	if (format[1] != '\0') {
 		fputc(':', stderr);
 		vfprintf(stderr, format, arguments);

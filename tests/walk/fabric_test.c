@@ -23,8 +23,8 @@ struct lie {
 	const char *name;
 	struct walk_reply reply;
 	enum lb_drop drop;
-	bool fatal; /* the queue pair is in error, and the worker is removed */
-	bool over;  /* the request is: its slot is free */
+	bool fatal; /* the queue pair goes into error, and the worker is removed */
+	bool over;  /* the request is over: its slot is free */
 };
 
 static const struct lie lies[] = {
@@ -78,7 +78,7 @@ static void one_lie(const struct lie *lie)
 	if (worker != NULL)
 		walk_expect_eq(walk_worker_stats(v).outstanding, 1);
 	walk_turn(w);
-	/* Either way the client hears of its request, at the latest when time is over. */
+	/* In both cases the client hears of its request, at the latest when its time is over. */
 	walk_pass(w, lie->fatal ? 2 : 10100);
 	walk_expect_notice(w, 0, &ask,
 			   lie->fatal                  ? LB_NOTICE_WORKER_LOST

@@ -132,7 +132,7 @@ WALK(a_silent_worker_is_cancelled_after_the_timeout)
 	walk_expect_drops(w, {LB_DROP_REQUEST_TIMEOUT, 1});
 	walk_expect_eq(v->n_requests, 1);
 	walk_expect(v->request[0].cancelled);
-	/* The slot is a credit again when the worker lets go of it. */
+	/* The slot becomes a credit again when the worker releases it. */
 	walk_expect_eq(walk_worker_stats(v).outstanding, 1);
 	walk_answer_all(v);
 	walk_settle(w);
@@ -219,7 +219,8 @@ WALK(a_lost_write_is_sent_again)
 	struct walk *w = walk_create(NULL);
 	struct walk_worker *v = walk_worker(w, NULL);
 
-	v->lose = 1; /* the payload: the descriptor is out of sequence, and the NAK asks for both */
+	v->lose = 1; /* the payload is lost: the descriptor is out of sequence, and the NAK asks for
+			both */
 	walk_send(w, 0, &ask);
 	walk_settle(w);
 	walk_expect_echo(w, 0, &ask);

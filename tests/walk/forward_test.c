@@ -221,7 +221,7 @@ WALK(packet_memory_that_is_out_is_told_and_counted)
 	struct rte_mbuf **taken = calloc(n, sizeof(*taken));
 	struct packet large = {.family = 4, .payload = 1400};
 
-	/* Some of a pool are in a cache that cannot be had in one go. */
+	/* Some packets of a pool are in a cache and cannot be taken in one call. */
 	while (n > 0 && rte_pktmbuf_alloc_bulk(pieces, taken, n) != 0)
 		n--;
 	walk_send(w, 0, &large);
@@ -260,7 +260,7 @@ WALK(a_full_transmit_queue_loses_nothing)
 	walk_destroy(w);
 }
 
-/* Nobody serves now, and a suspect worker may in a moment: whatever the policy, requests wait. */
+/* No worker is active, and a suspect one may be soon: under every policy requests wait. */
 WALK(requests_wait_for_the_only_worker_whatever_the_policy)
 {
 	static const char *const policies[] = {"round-robin",  "weighted",

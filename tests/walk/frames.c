@@ -16,7 +16,7 @@ void walk_send_frame(struct walk *w, unsigned int port, uint16_t queue, const ui
 		     uint32_t length)
 {
 	const struct nic *nic = &w->nic[port];
-	/* As open_port() tells the NIC. */
+	/* The queue's lcore, as open_port() assigns them. */
 	struct lcore *lc = w->lb->lcore[(w->lb->first_lcore[port] + queue) % w->lb->n_lcores];
 	struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
 	char *at = m == NULL ? NULL : rte_pktmbuf_append(m, length);
@@ -192,7 +192,7 @@ void walk_forget(struct walk *w, unsigned int port)
 /* --- what is expected ---------------------------------------------------------------------------
  */
 
-/* A packet's frame as if the load balancer had sent it: what its answer must mirror. */
+/* Builds a packet's frame as if the load balancer had sent it: its answer must mirror this. */
 static void question_of(const struct packet *packet, struct walk_frame *frame)
 {
 	struct packet p = *packet;

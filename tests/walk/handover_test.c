@@ -6,7 +6,7 @@ static const struct packet ask = {.family = 4, .payload = 100};
 
 struct shape {
 	unsigned int lcores, queues;
-	uint16_t shift; /* of workers' packets: to another queue than their lcore's */
+	uint16_t shift; /* queues between a worker's packets and their lcore's queue */
 };
 
 static const struct shape shapes[] = {
@@ -67,7 +67,7 @@ WALK(a_full_handover_ring_is_counted)
 	walk_expect_no_drops(w);
 	before = walk_stats(w);
 	v->answers = false;
-	/* One lcore receives and hands over, the other does not turn. */
+	/* One lcore receives and hands over, the other does not poll. */
 	for (unsigned int k = 0; k < 4000; k++) {
 		p.source_port = 2000 + k;
 		walk_send(w, 0, &p);
@@ -102,7 +102,7 @@ WALK(a_worker_is_dead_when_one_of_its_links_is_silent)
 
 	v->beats = false;
 	for (int i = 0; i < 60; i++) {
-		/* Only to the first lcore. */
+		/* A link to the first lcore only. */
 		v->registration.n_links = 1;
 		walk_beat(v);
 		v->registration.n_links = 2;

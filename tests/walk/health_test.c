@@ -87,7 +87,7 @@ WALK(who_comes_and_goes_waits_longer_and_longer)
 	struct walk_worker *v = walk_worker(w, NULL);
 	uint32_t waited[3] = {0};
 
-	walk_worker(w, NULL); /* or it would be the only one, which waits for nothing */
+	walk_worker(w, NULL); /* a second worker, as an only one would not have to wait */
 	for (int i = 0; i < 3; i++) {
 		v->beats = false;
 		while (state_of(v) == WORKER_ACTIVE)
@@ -121,7 +121,7 @@ WALK(a_stalled_load_balancer_blames_nobody)
 	struct walk *w = walk_create(NULL);
 	struct walk_worker *v = walk_worker(w, NULL);
 
-	/* Heartbeats came, and lie in the ring while the lcore does not poll. */
+	/* Heartbeats came and lie in the ring while the lcore does not poll. */
 	for (int i = 0; i < 40; i++) {
 		walk_jump(w, 10);
 		walk_beat(v);

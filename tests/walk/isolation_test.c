@@ -6,7 +6,7 @@
 #include "worker.h"
 
 #define HEALTHY_PORT 8000
-#define BUSY_PORT    8100 /* and on */
+#define BUSY_PORT    8100 /* the first of the busy services' ports */
 
 /* The healthy service, and <n> busy ones that share the model `busy`. */
 static struct walk *create(unsigned int n, const struct walk_params *params, const char *more)
@@ -29,7 +29,7 @@ static struct walk *create(unsigned int n, const struct walk_params *params, con
 	return walk_create(&p);
 }
 
-/* <n> requests to a service, by several clients' ports, 32 each turn; answers are forgotten. */
+/* Sends <n> requests to a service, from several client ports, 32 per turn; forgets the answers. */
 static void flood(struct walk *w, uint16_t port, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ static void flood(struct walk *w, uint16_t port, unsigned int n)
 	walk_forget(w, 0);
 }
 
-/* How many of <n> requests to the healthy service were answered by its worker. */
+/* Returns how many of <n> requests to the healthy service its worker answered. */
 static unsigned int answered(struct walk *w, unsigned int n)
 {
 	unsigned int right = 0;
@@ -136,7 +136,7 @@ WALK(a_rack_that_is_unreachable_leaves_other_links_their_part)
 	walk_destroy(w);
 }
 
-/* Of those who are dead for certain nothing is held any more. */
+/* The load balancer holds no packets of workers that are certainly dead. */
 WALK(windows_of_dead_workers_are_free_at_once)
 {
 	struct walk *w =
@@ -196,7 +196,7 @@ WALK(cancels_for_dead_workers_leave_memory_for_acks_and_notices)
 	walk_destroy(w);
 }
 
-/* Looking at one of these links would end the program. */
+/* Visiting one of these links would end the program. */
 WALK(an_idle_lcore_looks_at_no_link)
 {
 	struct walk *w = walk_create(NULL);
@@ -220,7 +220,7 @@ WALK(an_idle_lcore_looks_at_no_link)
 	walk_destroy(w);
 }
 
-/* Shares are rounded up where lcores share a queue: so must be what they are shares of. */
+/* Shares are rounded up where lcores share a queue, and so must be the queue that they divide. */
 WALK(short_queues_that_lcores_share_have_their_places)
 {
 	struct walk *w = create(

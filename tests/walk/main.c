@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs the rows of a program. Ends with a line that deploy/test.sh counts them from. */
+/* Runs the rows of a program. The last line has the counts that deploy/test.sh adds up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 			continue;
 		walk_context("%s", "");
 		test->run();
-		/* The rows of a table count each. */
+		/* Each row of a table counts. */
 		tested += walk_contexts();
 		if (walk_failures() == 0)
 			continue;

@@ -29,11 +29,11 @@ struct nic {
  * -errno.
  */
 int nic_create(struct nic *nic, const char *name, uint16_t n_queues);
-/* After the port was closed. The rings are empty. */
+/* Call it after the port was closed. The rings are empty. */
 void nic_destroy(struct nic *nic);
 
-/* Receive <n> packets as a driver does. False: the queue has no room, the packets are the caller's.
- */
+/* Receives <n> packets as a driver does. False: the queue has no room, and the packets remain the
+ * caller's. */
 bool nic_receive(const struct nic *nic, uint16_t queue, struct rte_mbuf *const packet[],
 		 unsigned int n);
 /* Takes the packets that the port has sent on a queue since the last call, at most <max>. */

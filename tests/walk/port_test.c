@@ -10,7 +10,7 @@
 static const struct packet ask4 = {.family = 4, .payload = 100};
 static const struct packet ask6 = {.family = 6, .payload = 100};
 
-/* A port that says of a packet: its bytes are right, and its checksum is not. */
+/* A port reports of a packet that its bytes are right and its checksum is not. */
 WALK(checksums_that_a_sender_left_to_hardware)
 {
 	struct walk *w = walk_create(&(struct walk_params){.verified = true});
@@ -28,7 +28,7 @@ WALK(checksums_that_a_sender_left_to_hardware)
 	walk_destroy(w);
 }
 
-/* The port's share of the work: the UDP checksum goes on from what the field has. */
+/* Does the port's share of the work: the UDP checksum continues from the value in the field. */
 static bool holds_when_complete(const struct walk_frame *from)
 {
 	uint32_t ip = from->family == 4 ? 20 : 40;
@@ -100,7 +100,7 @@ WALK(ports_that_send_short_chains_only)
 struct watch {
 	const uint64_t *value;
 	int stop;        /* atomic */
-	uint64_t values; /* seen (atomic) */
+	uint64_t values; /* number of values seen (atomic) */
 	uint64_t backwards;
 };
 
@@ -119,7 +119,7 @@ static void *look(void *argument)
 	return NULL;
 }
 
-/* Both threads must run at once for it, which a busy machine may not let them for long. */
+/* Both threads must run at once, which a busy machine may not let them do for long. */
 static bool goes_on(const struct watch *watch, time_t end)
 {
 	return __atomic_load_n(&watch->values, __ATOMIC_RELAXED) < 20000 && time(NULL) < end;
@@ -155,7 +155,7 @@ static uint16_t take_nothing(void *queue, struct rte_mbuf **packet, uint16_t n)
 	return 0;
 }
 
-/* Clients of port 0, whose cable is out: its queue is full. */
+/* Blocks port 0, whose cable is out: its queue is full. */
 static eth_tx_burst_t block(struct walk *w)
 {
 	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[w->nic[0].port];
@@ -283,8 +283,8 @@ WALK(nor_those_who_are_to_be_told_at_the_end)
 /* --- frames in several buffers -------------------------------------------------------------------
  */
 
-/* Some drivers give what is longer than a buffer in several, asked or not. Whoever sends such
- * frames may have put the rest behind an honest packet. */
+/* Some drivers deliver a long frame in several buffers, asked or not. A sender of such frames may
+ * have put the rest behind an honest packet. */
 static void send_chained(struct walk *w, unsigned int port, const struct packet *packet)
 {
 	uint8_t frame[PACKET_MAX];

@@ -16,7 +16,7 @@ static struct walk *walk_with(const char *more, const char *global)
 	return walk_create(&(struct walk_params){.services = services, .more = global});
 }
 
-/* Two workers; the first that has the request of <ask>, and the other. */
+/* Makes two workers: <has> is the one that got the request of <ask>. */
 static void two_workers(struct walk *w, struct walk_worker **has, struct walk_worker **other)
 {
 	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.path_mtu = 256});
@@ -59,7 +59,7 @@ WALK(a_suspect_workers_late_answer_reaches_nobody)
 	walk_need(walk_worker_of(has) != NULL);
 	walk_expect_eq(walk_worker_of(has)->state, WORKER_SUSPECT);
 	walk_expect_eq(other->n_requests, 1);
-	/* Cancel words for workers that do not answer would only take memory. */
+	/* A worker that does not answer gets no cancel word, which would only take memory. */
 	walk_expect(!has->request[0].cancelled);
 	walk_answer_all(has);
 	walk_settle(w);

@@ -7,7 +7,7 @@
 
 static const struct packet ask = {.family = 4, .payload = 100};
 
-/* Frames that are nobody's, in front of whatever comes next on the fabric. */
+/* Puts frames that are for no one in front of the next ones on the fabric. */
 static void crowd(struct walk *w)
 {
 	uint8_t frame[64] = {0};
@@ -23,7 +23,7 @@ static struct walk_worker *with_one_answer(struct walk *w)
 {
 	struct walk_worker *v = walk_worker(w, NULL);
 
-	/* How long acknowledgements take is known from then on. */
+	/* From then on the time that acknowledgements take is known. */
 	walk_send(w, 0, &ask);
 	walk_settle(w);
 	walk_expect_echo(w, 0, &ask);

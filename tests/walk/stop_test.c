@@ -10,7 +10,7 @@ static struct packet ask_from(uint16_t port)
 	return (struct packet){.family = 4, .payload = 40, .source_port = 2000 + port};
 }
 
-/* <n> requests, each of a client of its own. */
+/* Sends <n> requests, each from a client of its own. */
 static void ask_many(struct walk *w, unsigned int n, uint16_t first)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -21,7 +21,7 @@ static void ask_many(struct walk *w, unsigned int n, uint16_t first)
 	walk_turns(w, 2);
 }
 
-/* How many notices of each code came out, and how many replies. */
+/* The number of notices of each code, and of replies. */
 struct outcome {
 	unsigned int notice[LB_NOTICE_CODES], replies;
 };
@@ -189,7 +189,7 @@ WALK(requests_of_the_last_worker_wait_for_the_next)
 	v->gone = true;
 	walk_pass(w, 100);
 	walk_expect_silence(w, 0);
-	/* Newcomers can still go elsewhere. */
+	/* New clients can still go elsewhere. */
 	walk_send(w, 0, &late);
 	walk_turn(w);
 	walk_expect_notice(w, 0, &late, LB_NOTICE_BUSY);
@@ -271,7 +271,8 @@ WALK(requests_wait_here_and_not_in_a_slow_workers_ring)
 	ask_many(w, 8, 2000);
 	walk_expect(v->n_requests >= 2 && v->n_requests <= 4, "%u", v->n_requests);
 	walk_expect_eq(v->n_requests + walk_service_stats(w, 0).queued, 8);
-	/* Nobody is refused while there is a slot: with a full queue the first go into the ring. */
+	/* No request is refused while there is a slot: with a full queue the first go into the
+	 * ring. */
 	ask_many(w, 14, 3000);
 	walk_expect_eq(walk_service_stats(w, 0).queued, 8);
 	walk_expect_eq(v->n_requests, 14);
@@ -311,8 +312,8 @@ WALK(policies_that_promise_turns_fill_rings)
 	walk_destroy(w);
 }
 
-/* A queue that is full of newcomers, and in front of them requests that were sent before: whoever
- * comes next is told or waits, and is not lost between the two. */
+/* A queue is full of new requests, and in front of them are requests that were sent before. The
+ * next one gets a notice or waits, and is not lost between the two. */
 WALK(a_newcomer_behind_replays_is_not_lost)
 {
 	struct walk *w = walk_create(&(struct walk_params){
@@ -335,7 +336,7 @@ WALK(a_newcomer_behind_replays_is_not_lost)
 	walk_jump(w, 1);
 	walk_turns(w, 2);
 	walk_expect_eq(walk_service_stats(w, 0).replays, 4);
-	/* Slots are left for all of these. */
+	/* There are slots left for all of these. */
 	for (unsigned int i = 0; i < 3; i++)
 		ask_many(w, 1, 4000 + asked++);
 	walk_expect_no_drops(w);

@@ -49,7 +49,7 @@ static uint32_t forge_cnp(uint8_t *frame, const struct walk_worker *v)
 	return roce_cnp_build(frame, &path);
 }
 
-/* That of a WRITE which is on its way, so only the MAC address is wrong. */
+/* The PSN is that of a WRITE on its way, so only the MAC address is wrong. */
 static uint32_t forge_ack(uint8_t *frame, const struct walk_worker *v)
 {
 	struct roce_path path = forged_path(v);
@@ -128,7 +128,7 @@ WALK(what_a_client_forges_of_a_queue_pair)
 	walk_destroy(w);
 }
 
-/* Router's packets may come from any of its MAC addresses. */
+/* A router's packets may come from any of its MAC addresses. */
 WALK(a_worker_behind_a_gateway_has_no_mac_address)
 {
 	static const char ports[] = "  - {name: clients0, device: net_ring_clients0, roles: "
@@ -153,7 +153,8 @@ WALK(a_worker_behind_a_gateway_has_no_mac_address)
 	walk_destroy(w);
 }
 
-/* One number says nothing of others: workers come and go, and all steps between numbers differ. */
+/* One number reveals nothing of the others: workers come and go, and all steps between numbers
+ * differ. */
 WALK(queue_pair_numbers_cannot_be_guessed)
 {
 	struct walk *w = walk_create(&(struct walk_params){.lcores = 2});
@@ -182,7 +183,7 @@ WALK(queue_pair_numbers_cannot_be_guessed)
 /* --- ARP and neighbour discovery ---------------------------------------------------------------
  */
 
-/* How it is said that an address has moved. */
+/* The ways to claim that an address has moved. */
 enum saying { SAID_REPLY, SAID_GRATUITOUS, SAID_UNASKED };
 
 static uint32_t say(uint8_t *frame, const struct walk_worker *v, enum saying how,
@@ -199,7 +200,7 @@ static uint32_t say(uint8_t *frame, const struct walk_worker *v, enum saying how
 		return neigh_reply_build(frame, &question, mac);
 	length = neigh_announcement_build(frame, v->address.family, &v->address.addr, mac);
 	if (how == SAID_UNASKED && v->address.family == 4)
-		frame[21] = 2; /* ARP operation: a reply to nobody's question */
+		frame[21] = 2; /* ARP operation: a reply without a request */
 	return length;
 }
 
@@ -248,7 +249,7 @@ static void move(struct walk_worker *v, const uint8_t mac[6])
 		memcpy(v->link[i].path.header + 6, mac, 6);
 }
 
-/* It sends again what nobody took from its new MAC address. */
+/* Sends again, from the new MAC address, what was not taken. */
 static void resend(struct walk_worker *v)
 {
 	for (unsigned int i = 0; i < v->walk->lb->n_lcores; i++)
@@ -294,7 +295,7 @@ WALK(a_worker_that_moved_without_a_word)
 	walk_destroy(w);
 }
 
-/* The old holder's denials may be among what a flood of forged answers has left no room for. */
+/* The flood of forged answers may leave no room for the old holder's denials. */
 WALK(a_flood_of_answers_moves_nobody)
 {
 	struct walk *w = walk_create(NULL);
@@ -328,7 +329,7 @@ WALK(a_client_claims_a_workers_address)
 	walk_destroy(w);
 }
 
-/* The fabric has no VLANs: who sends with a tag is somewhere else. */
+/* The fabric has no VLANs: a sender with a tag is on another network. */
 WALK(an_address_is_not_claimed_from_a_vlan)
 {
 	struct walk *w = walk_create(NULL);

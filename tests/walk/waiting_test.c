@@ -102,13 +102,13 @@ WALK(clients_take_turns)
 	struct packet greedy = ask, modest = {.family = 4, .payload = 20, .source = "192.0.2.99"};
 	unsigned int at = 0;
 
-	/* By a random seed one time in 64 they would share a client queue. */
+	/* With a random seed they would share a client queue one time in 64. */
 	w->lb->lcore[0]->client_queue_seed = 1;
 	for (int i = 0; i < 20; i++)
 		walk_send(w, 0, &greedy);
 	walk_send(w, 0, &modest);
 	walk_settle(w);
-	/* It is among the next two, whatever the order of their client queues. */
+	/* It is among the next two, for any order of the client queues. */
 	for (at = 0; at < 20 && v->request[v->n_requests - 1].length != 20; at++) {
 		walk_answer(v, 0, NULL);
 		walk_settle(w);
@@ -153,7 +153,8 @@ WALK(a_deadline_that_cannot_be_kept_is_refused_early)
 	walk_send(w, 0, &ask);
 	walk_settle(w);
 	walk_pass(w, 25);
-	/* In the queue until its time was over, or not at all: told in any case. */
+	/* The request waited until its time was over, or was refused at once: it gets the notice in
+	 * both cases. */
 	walk_expect_notice(w, 0, &ask, LB_NOTICE_DEADLINE);
 	walk_expect_silence(w, 0);
 	walk_destroy(w);
@@ -205,7 +206,7 @@ WALK(a_request_whose_flow_has_gone_waits_no_longer)
 	walk_send(w, 0, &ask);
 	walk_settle(w);
 	walk_pass(w, 5);
-	/* The table is full of others: the flow ends early. */
+	/* The table is full of other flows: the flow ends early. */
 	for (int i = 0; i < 200; i++) {
 		p.source_port = 5000 + i;
 		p.payload = 0;

@@ -17,9 +17,10 @@
 #include "walk/loop.h"
 
 #define MEMORY_MB "768"
-/* Rings have their own size, and the load balancer less memory to fill. */
+/* Rings have their own size; small descriptor counts leave the load balancer less memory to fill.
+ */
 #define DESCRIPTORS "rx_descriptors: 64, tx_descriptors: 64"
-/* Most of the time that a row takes is for making them. */
+/* Packets per pool; making them takes most of a row's time. */
 #define PACKETS    1024
 #define TICK_MS    10
 #define SETTLE_MAX 3000 /* longer than the default queue_timeout_ms */
@@ -140,7 +141,7 @@ static void create_ports(struct walk *w, const struct walk_params *p)
 	}
 }
 
-/* Sets the properties of ports that net_ring does not report. */
+/* Sets the port properties that net_ring does not report. */
 static void set_ports(struct walk *w, const struct walk_params *p)
 {
 	for (unsigned int i = 0; i < w->n_ports; i++) {
@@ -181,7 +182,7 @@ static struct walk *create(const char *text, const struct walk_params *p)
 	w->lb->clock = &w->clock;
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++)
 		w->lb->lcore[i]->now = w->clock;
-	/* It says where it is. */
+	/* The load balancer announces its addresses. */
 	walk_tick(w);
 	walk_turn(w);
 	forget_all(w);
@@ -238,7 +239,7 @@ void walk_remove_workers(struct walk *w)
 		w->worker[i]->gone = true;
 }
 
-/* Does anything wait in a port's ring, or for another lcore? */
+/* True if nothing waits in a port's ring or for another lcore. */
 static bool nothing_waits(const struct walk *w)
 {
 	for (unsigned int p = 0; p < w->n_ports; p++)
@@ -251,7 +252,8 @@ static bool nothing_waits(const struct walk *w)
 	return true;
 }
 
-/* Links end in housekeeping, so many requests a time; requests that wait end so many a turn. */
+/* Links end in housekeeping, a limited number of requests per call; waiting requests end a limited
+ * number per turn. */
 static bool is_busy(const struct walk *w)
 {
 	bool busy = w->lb->detached != NULL || !nothing_waits(w);
@@ -344,7 +346,7 @@ static unsigned int collect(struct walk *w)
 	return all;
 }
 
-/* True: there was work. */
+/* Returns true if there was work. */
 static bool wire(struct walk *w)
 {
 	bool work;

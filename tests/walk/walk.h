@@ -42,7 +42,7 @@ void walk_register(struct walk_test *test);
 	}                                                                                          \
 	static void test(void)
 
-/* The row fails, and goes on. */
+/* The row fails but goes on. */
 #define walk_expect(condition, ...)                                                                \
 	((condition) ? (void)0 : walk_failed(__FILE__, __LINE__, #condition, " " __VA_ARGS__))
 #define walk_expect_eq(a, b) walk_equal(__FILE__, __LINE__, #a, (a), #b, (b))
@@ -56,9 +56,9 @@ void walk_fatal(const char *file, int line, const char *condition, const char *f
 	__attribute__((noreturn, format(printf, 4, 5)));
 bool walk_equal(const char *file, int line, const char *a_text, uint64_t a, const char *b_text,
 		uint64_t b);
-/* How many there were since the last call. */
+/* Returns the number of failures since the last call. */
 unsigned int walk_failures(void);
-/* How many rows there were since the last call: walk_context() begins one. */
+/* Returns the number of contexts since the last call: walk_context() begins one. */
 unsigned int walk_contexts(void);
 /* Sets a prefix for walk_failed(): the row of a table, for example. "" for none. */
 void walk_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -113,23 +113,25 @@ struct walk {
 	char error[512]; /* the sentence of the last refusal */
 };
 
-/* NULL for <params>: all as said above. Ends the program when it cannot be made. */
+/* NULL for <params>: all defaults. Ends the program when it cannot be made. */
 struct walk *walk_create(const struct walk_params *params);
 void walk_start_eal(void);
-/* With the YAML of <text> instead of what follows from its parameters. */
+/* The same with the YAML of <text> instead of that made from <params>. */
 struct walk *walk_create_yaml(const char *text, const struct walk_params *params);
 /*
- * Workers leave, waiting requests end. Then not one packet may be out of its pool and no counter of
- * held packets above zero, and the row fails if one is.
+ * Workers leave, waiting requests end. Then every packet must be back in its pool and each counter
+ * of held packets zero; otherwise the row fails.
  */
 void walk_quiesce(struct walk *w);
-/* The same, and that was it. */
+/* walk_quiesce(), then frees all. */
 void walk_destroy(struct walk *w);
 void walk_remove_workers(struct walk *w);
 
-/* The YAML that <params> stand for; <services> instead of theirs unless NULL. For reloads. */
+/* Writes the YAML that <params> stand for; <services> instead of theirs unless NULL. For reloads.
+ */
 void walk_yaml(const struct walk_params *params, const char *services, char *text, size_t size);
-/* Apply <text> as a file. The result of lb_reload_apply(), a refusal's sentence in w->error. */
+/* Applies <text> as a file. Returns the result of lb_reload_apply(), a refusal's sentence in
+ * w->error. */
 int walk_reload(struct walk *w, const char *text);
 
 /* --- time and turns ----------------------------------------------------------------------------
@@ -137,16 +139,16 @@ int walk_reload(struct walk *w, const char *text);
 
 /* Runs everything outside the load balancer: workers take the frames sent to them and act. */
 void walk_wire(struct walk *w);
-/* Every lcore turns once; then workers take what was sent to them and do what they want to do. */
+/* Every lcore polls once; then workers take the frames sent to them and act. */
 void walk_turn(struct walk *w);
 void walk_turns(struct walk *w, unsigned int n);
-/* Only one lcore turns, and workers do nothing. */
+/* Only one lcore polls, and workers do nothing. */
 void walk_turn_lcore(struct walk *w, unsigned int lcore);
-/* Turn until nothing moves any more. */
+/* Turns until nothing moves any more. */
 void walk_settle(struct walk *w);
 /* The control thread does its regular work. */
 void walk_tick(struct walk *w);
-/* Time passes at once, and nobody turns. */
+/* Time passes at once, and no lcore polls. */
 void walk_jump_us(struct walk *w, uint64_t us);
 void walk_jump(struct walk *w, uint32_t ms);
 /* Time passes ms by ms: heartbeats, a turn each, lb_tick() before every tenth and the last. */
@@ -155,7 +157,7 @@ void walk_pass(struct walk *w, uint32_t ms);
 /* --- frames in ---------------------------------------------------------------------------------
  */
 
-/* A client's frame comes in on a port's first queue; or on another; or any bytes do. */
+/* A client's frame comes in on a port's first queue; or on <queue>; or as any bytes. */
 void walk_send(struct walk *w, unsigned int port, const struct packet *packet);
 void walk_send_on(struct walk *w, unsigned int port, uint16_t queue, const struct packet *packet);
 void walk_send_frame(struct walk *w, unsigned int port, uint16_t queue, const uint8_t *frame,
@@ -169,7 +171,7 @@ struct walk_tagged {
 	uint32_t deadline_us;
 	uint8_t bytes[32];
 };
-/* An IPv4 packet with it, which points into <t>. */
+/* Returns an IPv4 packet with it, which points into <t>. */
 struct packet walk_tagged(struct walk_tagged *t);
 
 /* --- frames out --------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ struct walk_frame {
 	bool tagged;
 	uint16_t tci;
 	uint8_t family;
-	uint8_t hops; /* TTL or hop limit */
+	uint8_t hops;                        /* TTL or hop limit */
 	struct in6_addr source, destination; /* IPv4 mapped */
 	uint16_t source_port, destination_port;
 	bool sums_hold; /* of IP and of UDP or ICMP */
@@ -200,13 +202,13 @@ struct walk_frame {
 /* The next frame that the port sent; false: none. */
 bool walk_take(struct walk *w, unsigned int port, struct walk_frame *frame);
 void walk_parse(const uint8_t *bytes, uint32_t length, struct walk_frame *frame);
-/* How many frames wait to be taken. */
+/* Returns how many frames wait to be taken. */
 unsigned int walk_count(struct walk *w, unsigned int port);
-/* Forget them. */
+/* Forgets the frames that wait to be taken. */
 void walk_forget(struct walk *w, unsigned int port);
 
 /*
- * The next frame on the port is the answer to <packet>: back by the way that it came, from the
+ * Expects that the next frame on the port answers <packet>: back by the way that it came, from the
  * address that it went to, checksums right. Its payload is the request's; or <bytes>; or it is a
  * notice about the request with this code.
  */
@@ -218,7 +220,7 @@ void walk_forget(struct walk *w, unsigned int port);
 	walk_noticed(__FILE__, __LINE__, w, port, packet, code)
 #define walk_expect_silence(w, port)                                                               \
 	walk_equal(__FILE__, __LINE__, "frames sent", walk_count(w, port), "none", 0)
-/* Both return whether it was so. */
+/* Both return whether the frame was as expected. */
 bool walk_answered(const char *file, int line, struct walk *w, unsigned int port,
 		   const struct packet *packet, const void *bytes, int n);
 bool walk_noticed(const char *file, int line, struct walk *w, unsigned int port,
@@ -244,15 +246,15 @@ struct walk_drops {
 bool walk_dropped(const char *file, int line, struct walk *w, const struct walk_drops *drops,
 		  size_t n);
 
-/* Of all lcores together; of a service by its number. */
+/* Sums over all lcores; those of a service by its number. */
 struct lb_lcore_stats walk_stats(const struct walk *w);
 struct lb_service_stats walk_service_stats(const struct walk *w, unsigned int service);
-/* The flow of a packet's client on the first port, on whichever lcore; NULL: there is none. */
+/* Returns the flow of a packet's client on the first port, on any lcore; NULL: there is none. */
 struct flow *walk_flow(struct walk *w, const struct packet *packet);
 
 /* --- tables of rows --------------------------------------------------------------------------- */
 
-/* One frame in; what comes of it after the workers, if there are any, have answered. */
+/* One frame in, and what must come out after the workers, if there are any, have answered. */
 struct walk_row {
 	const char *name;
 	struct packet in;
@@ -263,7 +265,7 @@ struct walk_row {
 	unsigned int port; /* in and out */
 };
 
-/* All on the same load balancer, one after the other. */
+/* Runs all rows on the same load balancer, one after the other. */
 void walk_rows(struct walk *w, const struct walk_row *rows, size_t n);
 
 #endif

@@ -86,7 +86,7 @@ void walk_worker_registration(struct walk *w, const struct walk_worker_params *p
 	fill_links(w, p->psn, r);
 }
 
-/* Memory and queue pair of one link, as the load balancer was told of them. */
+/* Makes the memory and the queue pair of one link, as the load balancer was told of them. */
 static void open_link(struct walk_worker *v, const struct lb_link_info *info)
 {
 	const struct walk *w = v->walk;
@@ -292,7 +292,7 @@ static uint8_t opcode_of(bool first, bool last, bool imm)
 	return opcode[first][last][imm];
 }
 
-/* A message in as many packets as it takes; <all> is what they have in common. */
+/* Sends a message in as many packets as it takes; <all> is what they have in common. */
 static void send_message(struct walk_worker *v, unsigned int lcore, struct piece all, bool imm,
 			 uint8_t opcode, int32_t psn)
 {
@@ -405,7 +405,7 @@ static uint32_t crc_of(const uint8_t *bytes, uint32_t length)
 	return crc32_gzip_refl(0, bytes, length);
 }
 
-/* A descriptor came: does it announce what ring.h says? */
+/* Takes a descriptor and checks it against ring.h. */
 static void announce(struct walk_worker *v, unsigned int lcore, const struct ring_descriptor *d,
 		     uint64_t index)
 {
@@ -452,7 +452,7 @@ static void cancel(struct walk_worker *v, unsigned int lcore, uint32_t slot, uin
 			v->request[i].cancelled = true;
 }
 
-/* A whole message lies in memory: what was it? */
+/* Takes a whole message that lies in memory. */
 static void take_message(struct walk_worker *v, unsigned int lcore)
 {
 	const struct lb_link_spec *spec = &v->registration.link[lcore];
@@ -552,7 +552,7 @@ static bool is_for(const struct walk_worker *v, const uint8_t *ip, const struct 
 	return v->address.family == 6 && memcmp(ip + 24, &v->address.addr, 16) == 0;
 }
 
-/* Somebody asks for an address: is it this worker's? */
+/* Answers a request for an address if it is this worker's. */
 static bool resolve(struct walk_worker *v, unsigned int port, const uint8_t *frame,
 		    const struct roce_frame *at, bool arp)
 {
@@ -587,7 +587,7 @@ bool walk_worker_take(struct walk_worker *v, unsigned int port, const uint8_t *f
 	if (!is_for(v, frame + at.ip_offset, &at))
 		return false;
 	if (v->gone)
-		return false; /* another may have its address by now */
+		return false; /* another worker may have its address by now */
 	if (v->lose > 0)
 		v->lose--;
 	else

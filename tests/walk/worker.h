@@ -26,7 +26,7 @@ struct walk_worker_params {
 	const char *address; /* NULL: one of its own in the fabric's subnet */
 };
 
-/* A request that it has and has not answered. */
+/* A request that the worker has not answered yet. */
 struct walk_request {
 	unsigned int lcore;
 	uint32_t slot, length;
@@ -37,7 +37,7 @@ struct walk_request {
 	uint64_t since;  /* TSC */
 	uint32_t chunks; /* of the answer, so far */
 	const uint8_t *bytes;
-	bool cancelled; /* its cancel word says so */
+	bool cancelled; /* its cancel word is set */
 };
 
 /* One queue pair and ring. */
@@ -81,9 +81,10 @@ struct walk_worker {
 	uint8_t nak;       /* answers WRITEs with this syndrome instead of an acknowledgement */
 	uint32_t lose;     /* loses as many of the next packets that come to it */
 	uint8_t status;    /* of its answers: enum ring_status */
-	uint64_t run_ns;   /* what it says that its batches take */
+	uint64_t run_ns;   /* run time that its batches report */
 	uint16_t queue;    /* of the fabric port: added to the one of the link's lcore */
-	uint64_t strays;   /* packets for queue pairs that it does not have, and such */
+	uint64_t strays; /* packets for queue pairs that it does not have, and other unexpected ones
+			  */
 };
 
 /*
@@ -91,14 +92,14 @@ struct walk_worker {
  * all as said there.
  */
 struct walk_worker *walk_worker(struct walk *w, const struct walk_worker_params *params);
-/* Only register. NULL when it is refused, with the sentence in w->error. */
+/* Only registers. NULL when it is refused, with the sentence in w->error. */
 struct walk_worker *walk_worker_register(struct walk *w, const struct walk_worker_params *params);
 /* The same for any registration; <v> has its name and model, at least. */
 struct walk_worker *walk_worker_register_as(struct walk *w, const struct lb_registration *r);
 /* A registration as walk_worker_register() makes it, to change. */
 void walk_worker_registration(struct walk *w, const struct walk_worker_params *params,
 			      struct lb_registration *r);
-/* Ready, heartbeats and ticks until it is active. False: it is not within 100 ms. */
+/* Sends ready, heartbeats and ticks until it is active. False: it is not active within 100 ms. */
 bool walk_worker_start(struct walk_worker *v);
 /* Returns the load balancer's record of it, or NULL when it was removed. */
 struct worker *walk_worker_of(const struct walk_worker *v);
@@ -124,23 +125,23 @@ struct walk_reply {
 	uint64_t seen_ns, start_ns, done_ns; /* all 0: plausible ones */
 };
 
-/* Answer request <i> of those that it has. The last chunk takes it off the list. */
+/* Answers request <i> of those that it has. The last chunk takes it off the list. */
 void walk_answer(struct walk_worker *v, unsigned int i, const struct walk_reply *reply);
-/* Answer all that it has, with their own bytes and its status. */
+/* Answers all requests that it has, with their own bytes and its status. */
 void walk_answer_all(struct walk_worker *v);
 void walk_beat(struct walk_worker *v);
-/* An acknowledgement or NAK, about a PSN relative to what its link expects next. */
+/* Sends an acknowledgement or NAK, with a PSN relative to what its link expects next. */
 void walk_acknowledge(struct walk_worker *v, unsigned int lcore, int32_t psn, uint8_t syndrome);
-/* A congestion notification. */
+/* Sends a congestion notification. */
 void walk_notify(struct walk_worker *v, unsigned int lcore);
 
 /* --- for walk.c --------------------------------------------------------------------------------
  */
 
-/* A frame came out of a fabric port. True: it was for this worker. */
+/* Takes a frame that came out of a fabric port. True: it was for this worker. */
 bool walk_worker_take(struct walk_worker *v, unsigned int port, const uint8_t *frame,
 		      uint32_t length);
-/* Acknowledge, beat, answer what is due. */
+/* Acknowledges, sends heartbeats, and answers what is due. */
 void walk_worker_act(struct walk_worker *v);
 
 #endif

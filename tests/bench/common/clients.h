@@ -51,11 +51,11 @@ static inline uint8_t clients_pattern(uint32_t i)
 	return (uint8_t)(i * 7 + 3);
 }
 
-/* Is this the reply to request <index> of the batch? Checks every byte. */
+/* True if this is the reply to request <index> of the batch. Checks every byte. */
 bool clients_is_reply(const struct clients *c, const struct load *load, const struct rte_mbuf *m,
 		      uint32_t index);
 
-/* Anything in 0..n-1. */
+/* Returns a random number in 0..n-1. */
 uint32_t clients_random(struct clients *c, uint32_t n);
 
 #endif

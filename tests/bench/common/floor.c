@@ -12,9 +12,9 @@
 
 #define ROUNDS 1024
 #define LINES  8192
-/* A page and a line: neighbours are in different pages and in different sets of the cache. */
+/* A page and a cache line: neighbours are in different pages and in different sets of the cache. */
 #define SCATTER (4096 + 64)
-/* From packet to packet, so that they do not meet in the same cache sets. */
+/* Bytes from packet to packet, so that packets do not meet in the same cache sets. */
 #define APART 1344
 /* IP, UDP, BTH and RETH: what the ICRC covers besides the payload. */
 #define ROCE_HEADERS (20 + 8 + ROCE_BTH_LENGTH + ROCE_RETH_LENGTH)
@@ -131,7 +131,7 @@ void floor_icrc(struct floors *f, uint32_t payload, struct turns *turns)
 					 ROCE_HEADERS + payload);
 		turns_end(turns, begin);
 	}
-	f->bytes[LB_BURST * APART - 1] = crc; /* somebody wants to know */
+	f->bytes[LB_BURST * APART - 1] = crc; /* uses the result, so that the compiler keeps it */
 }
 
 void floor_checksum(struct floors *f, uint32_t payload, struct turns *turns)

@@ -14,12 +14,13 @@ struct bench_options {
 	bool hugepages;
 };
 
-/* False after printing the help or an error. <only>: what --only takes, or NULL when it is none. */
+/* Returns false after printing the help or an error. <only>: the values of --only, or NULL if there
+ * is no such option. */
 bool bench_options_read(struct bench_options *o, int argc, char **argv, const char *bench,
 			const char *only, unsigned int runs);
-/* Print where and on what the numbers were measured. */
+/* Returns where and on what the numbers were measured. */
 struct report_origin bench_origin(const struct bench_options *o, const char *bench, bool huge);
-/* Write <report> to --json, if it is given. 0 or -errno. */
+/* Writes <report> to --json, if that is given. 0 or -errno. */
 int bench_write(const struct bench_options *o, const struct report *report,
 		const struct report_origin *origin);
 

@@ -8,10 +8,10 @@
 
 #define PAYLOAD_MAX 4096
 
-/* Once, before the others. */
+/* Call it once, before the others. */
 void payload_init(void);
 
-/* <length>: of number and bytes, 8 to PAYLOAD_MAX. */
+/* Writes number and bytes, <length> together: 8 to PAYLOAD_MAX. */
 void payload_write(uint8_t *to, uint32_t length, uint64_t number);
 bool payload_is(const uint8_t *at, uint32_t length, uint64_t number);
 

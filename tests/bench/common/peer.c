@@ -28,9 +28,9 @@ static void add_worker(struct peer *peer, unsigned int w)
 		.worker = {.slots = PEER_SLOTS,
 			   .max_request = MAX_BYTES,
 			   .max_reply = MAX_BYTES,
-			   /* As many as it has slots: however slow the machine is, its requests
-			    * never wait in the load balancer (lb/walk/choose.c), which would count
-			    * them as missing here. */
+			   /* A batch holds as many as there are slots: on a slow machine, too, its
+			      requests never wait in the load balancer (lb/walk/choose.c), which
+			      would count them as missing here. */
 			   .max_batch = PEER_SLOTS,
 			   .weight = 1,
 			   .heartbeat_ms = 1000,
@@ -78,7 +78,7 @@ static void turn_and_tick(struct peer *peer)
 {
 	lb_poll(peer->rig->lc);
 	peer_receive(peer);
-	lb_poll(peer->rig->lc); /* what we answered */
+	lb_poll(peer->rig->lc); /* takes our answers */
 	lb_tick(peer->rig->lb);
 }
 
@@ -89,7 +89,7 @@ void peer_join(struct peer *peer, const struct rig *rig, const struct clients *c
 	peer->clients = clients;
 	for (unsigned int w = 0; w < RIG_WORKERS; w++)
 		add_worker(peer, w);
-	lb_tick(rig->lb); /* asks for our MAC address */
+	lb_tick(rig->lb); /* requests our MAC address */
 	turn_and_tick(peer);
 	for (unsigned int w = 0; w < RIG_WORKERS; w++) {
 		lb_worker_ready(rig->lb, peer->worker[w].worker);
@@ -118,7 +118,7 @@ static void answer_arp(struct peer *peer, const uint8_t *frame)
 	nic_deliver(&peer->rig->fabric, &m, 1);
 }
 
-/* Which request of this turn lies here? The links' packets may leave in any order. */
+/* Returns which request of this turn lies here. The links' packets may leave in any order. */
 static uint32_t request_at(const struct peer *peer, const uint8_t *payload)
 {
 	uint32_t first = peer->n_requests / LB_BURST * LB_BURST;
@@ -129,7 +129,7 @@ static uint32_t request_at(const struct peer *peer, const uint8_t *payload)
 	rig_die("a payload of requests %u to %u was moved", first, first + LB_BURST - 1);
 }
 
-/* Every byte of a request: what the client wrote, and an ICRC that holds. */
+/* Checks every byte of a request: the client's payload, and a valid ICRC. */
 static bool is_request(const struct peer *peer, const struct rte_mbuf *m, const uint8_t *payload,
 		       uint32_t index)
 {

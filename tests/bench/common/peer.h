@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The workers: nine queue pairs on one host that keep the fabric's side of the bargain. They check
- * PSNs, addresses and descriptors of every WRITE, acknowledge, and answer. Nothing here is
- * measured.
+ * The workers: nine queue pairs on one host that play the fabric's side. They check PSNs, addresses
+ * and descriptors of every WRITE, acknowledge, and answer. Their time is not measured.
  */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
@@ -62,7 +61,7 @@ struct peer {
 /* Register all workers and get them active: address resolution, ready, heartbeats. */
 void peer_join(struct peer *peer, const struct rig *rig, const struct clients *clients);
 
-/* A batch of requests begins. */
+/* Begins a batch of requests. */
 void peer_expect(struct peer *peer);
 
 /* Before a turn: hand over the acknowledgements that are due. Call once per turn. */
@@ -75,10 +74,10 @@ static inline bool peer_owes_acks(const struct peer *peer)
 /* After a turn: take what the fabric port has sent. */
 void peer_receive(struct peer *peer);
 
-/* Everything was announced: make the replies, as frames that a NIC has received. */
+/* Call it when all requests are announced: makes the replies, as frames that a NIC has received. */
 void peer_prepare_replies(struct peer *peer, const struct load *load);
 
-/* Has the load balancer acknowledged all that was sent to it? */
+/* True if the load balancer has acknowledged all that was sent to it. */
 bool peer_all_acked(const struct peer *peer);
 
 #endif

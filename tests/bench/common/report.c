@@ -73,7 +73,7 @@ double report_percentile(const struct report *report, const char *name, double p
 	return s == NULL ? NAN : percentile(s, percent);
 }
 
-/* To a tenth; ratios to a thousandth. */
+/* Rounds to a tenth; ratios to a thousandth. */
 static json_t *rounded(double value)
 {
 	double parts = fabs(value) < 10 ? 1000 : 10;

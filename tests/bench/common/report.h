@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Named series of numbers, one value per repetition, and what people and scripts see of them.
+ * Named series of numbers, one value per repetition, and their output for people and scripts.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H

@@ -14,12 +14,12 @@
 #include "walk/loop.h"
 
 #define POOL_CACHE 256
-/* ACKs, and what the cache keeps to itself. */
+/* Packets for ACKs, and those that mempool caches keep. */
 #define POOL_SPARE 1024
 
 /*
- * Everything that is not said is the daemon's default. Timeouts are long because the bench stands
- * still between turns, and because it does not measure failures.
+ * All else is the daemon's default. Timeouts are long because the bench stands still between turns,
+ * and because it does not measure failures.
  */
 static const char config_text[] =
 	"ports:\n"
@@ -50,7 +50,7 @@ void rig_die(const char *format, ...)
 	exit(EXIT_FAILURE);
 }
 
-/* One CPU for everything: the EAL's lcore thread only sleeps. */
+/* One CPU runs everything: the EAL's lcore thread only sleeps. */
 static int stay_on_this_cpu(void)
 {
 	int cpu = sched_getcpu();
@@ -87,7 +87,7 @@ static int create_pool(struct rig *rig)
 	return rig->received == NULL ? -ENOMEM : 0;
 }
 
-/* The load balancer tells its neighbours where it is, at the first tick. */
+/* Drops the announcements that the load balancer sends at its first tick. */
 static void forget_announcements(struct rig *rig)
 {
 	const struct nic *const nics[] = {&rig->clients, &rig->fabric};
@@ -116,7 +116,7 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 		rig->lb = lb_create(config);
 		ret = rig->lb == NULL ? -ENOMEM : 0;
 	}
-	/* Rings have no checksums to verify; what is set in a packet counts all the same. */
+	/* Rings verify no checksums; the flags set in a packet count all the same. */
 	for (unsigned int i = 0; ret == 0 && i < config->n_ports; i++)
 		rig->lb->port[i].rx_checksums =
 			RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;

@@ -37,7 +37,7 @@ struct rig {
 	struct rte_mempool *received; /* what the NICs receive into */
 };
 
-/* Something is not as it must be: the numbers would mean nothing. */
+/* Ends the bench with a message: the numbers would mean nothing. */
 void rig_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 struct rig_options {

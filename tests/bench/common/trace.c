@@ -12,7 +12,7 @@
 
 #include "common/trace.h"
 
-/* Of flows' lengths: Pareto with this exponent from this minimum, cut off; 17 packets in the mean.
+/* Lengths of flows: Pareto with this exponent from this minimum, cut off; 17 packets in the mean.
  */
 #define SHAPE   1.2
 #define LEAST   3.0
@@ -31,7 +31,7 @@ static uint64_t random_next(struct trace *t)
 	return t->random * 0x2545f4914f6cdd1d;
 }
 
-/* Above 0, up to 1. */
+/* A random number above 0, up to 1. */
 static double uniform(struct trace *t)
 {
 	return (double)((random_next(t) >> 11) + 1) * 0x1p-53;

@@ -20,7 +20,7 @@
 #define LINK_MS      10000
 
 static const char *role = "bench";
-/* Ours; a child starts with none. */
+/* This process's children; a child starts with none. */
 static pid_t children[CHILDREN_MAX];
 
 void wire_name(const char *name)
@@ -28,7 +28,7 @@ void wire_name(const char *name)
 	role = name;
 }
 
-/* Whoever comes next wants the memory that they have. */
+/* The next children need the memory that these have. */
 static void kill_children(void)
 {
 	for (unsigned int i = 0; i < CHILDREN_MAX; i++) {
@@ -78,7 +78,7 @@ void wire_child_start(struct wire_child *c, const char *name,
 	if (c->pid == 0) {
 		role = name;
 		memset(children, 0, sizeof(children));
-		/* Not left over when the parent is interrupted. */
+		/* The child must not outlive a parent that is interrupted. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		run(argument, pair[1]);

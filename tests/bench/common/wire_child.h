@@ -24,7 +24,7 @@ void wire_die(const char *format, ...) __attribute__((noreturn, format(printf, 1
 /* Fork <run>, with its end of the socket. It is killed when this process ends. */
 void wire_child_start(struct wire_child *c, const char *name,
 		      void (*run)(const void *argument, int socket), const void *argument);
-/* Nobody needs it any more: it may end, and well. */
+/* Tells the child that it may end, with success. */
 void wire_child_let_go(const struct wire_child *c);
 /* Wait for its end, which was asked for. */
 void wire_child_end(const struct wire_child *c);

@@ -21,7 +21,8 @@
 #define ROUNDS       1024
 /* Share of the places that are taken while measuring. */
 #define LOAD_PERCENT 80
-/* It keeps hashes for both families: more than this is too much memory for a bench. */
+/* Flows; it keeps hashes for both families, and more flows would take too much memory for a bench.
+ */
 #define ON_RTE_HASH_MAX 10000000
 /* Fill level that every table accepts before it refuses, in percent of its places. */
 #define CAPACITY_PERCENT 90
@@ -37,8 +38,8 @@ static const struct size {
 };
 
 /*
- * The tables with the same flows: ours, bare rte_hash, and for what writes ours on rte_hash, as
- * bare rte_hash has no timers, limits and counters to keep.
+ * Tables with the same flows: ours, bare rte_hash, and ours on rte_hash, which shows the cost of
+ * writes: bare rte_hash has no timers, limits and counters to keep.
  */
 struct pair {
 	enum flow_family family;
@@ -83,13 +84,13 @@ static void keys_in_turn(const struct pair *p, uint32_t from, struct keys *k)
 	keys_make(p, number, k);
 }
 
-/* A burst has one birthday, of its own. */
+/* All flows of a burst are born at the same time. */
 static uint32_t born_ms(uint32_t number)
 {
 	return number / BURST;
 }
 
-/* As many are born in this time as there are. */
+/* In this time as many flows are born as the table holds. */
 static uint32_t timeout_ms(const struct pair *p)
 {
 	return p->flows / BURST;
@@ -164,7 +165,7 @@ static void step(struct pair *p, struct draw *draw)
 	turns_end(&p->bare, begin);
 }
 
-/* With the lookup that finds nothing before it. */
+/* Inserts after the lookup that finds nothing. */
 static void insert_own(struct conntrack *ct, const struct keys *k, uint32_t now_ms,
 		       struct turns *turns)
 {
@@ -197,7 +198,7 @@ static void insert_burst(struct pair *p, struct keys *k, uint32_t now_ms)
 	turns_end(&p->bare, begin);
 }
 
-/* The timers' work: the oldest flows are due. Bare rte_hash is told whom to forget. */
+/* The timers' work: the oldest flows are due. Bare rte_hash is told which flows to remove. */
 static void expire_own(struct conntrack *ct, uint32_t now_ms, struct turns *turns)
 {
 	uint64_t begin = turns_begin();
@@ -257,7 +258,7 @@ static void measure_reads(struct pair *p, struct report *report, const char *siz
 	}
 }
 
-/* The oldest flows go, new ones come; the load stays. */
+/* The oldest flows go and new ones come; the load stays. */
 static void measure_writes(struct pair *p, struct report *report, const char *size)
 {
 	const char *v6 = p->family == FLOW_IPV6 ? "_v6" : "";
@@ -278,7 +279,7 @@ static void measure_writes(struct pair *p, struct report *report, const char *si
 	p->oldest += ROUNDS * BURST;
 }
 
-/* On flows that are in the cache, as after a lookup. */
+/* Touches flows that are in the cache, as after a lookup. */
 static void measure_touch(struct pair *p, struct report *report)
 {
 	struct flow *flows[BURST];

@@ -18,7 +18,7 @@ static void leave_cpu(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* False when it was told to stop on the way. */
+/* Returns false when it was told to stop on the way. */
 static bool dump_once(struct dumper *d)
 {
 	struct flow_info info[128];
@@ -48,7 +48,7 @@ static void *run(void *context)
 	return NULL;
 }
 
-/* The thread inherits this one's CPU and leaves it. */
+/* The thread inherits this one's CPU, and moves to another. */
 static void *begin(void *context)
 {
 	leave_cpu(sched_getcpu());

@@ -71,7 +71,7 @@ static void on_probe(evutil_socket_t fd, short what, void *context)
 	probe->last_wall_us = wall;
 }
 
-/* Sizes that differ, so that there is something to rank. */
+/* Flows of different sizes, so that there are ranks. */
 static void fill(struct lb *lb, uint32_t flows)
 {
 	struct worker *worker[WORKERS];
@@ -174,7 +174,8 @@ static double rusage_seconds(const struct rusage *usage)
 	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
 }
 
-/* In a shell, for its words and redirections. Returns what it used and its exit status. */
+/* Runs it in a shell, for its words and redirections. Returns the resources used and the exit
+ * status. */
 static int run(const char *command, struct rusage *usage)
 {
 	char line[512];

@@ -10,7 +10,7 @@
 struct hash_peer {
 	struct rte_hash *hash;
 	struct flow *flows;
-	uint32_t *free; /* stack of the flows that nobody has */
+	uint32_t *free; /* stack of the free flows */
 	uint32_t n_free;
 	uint32_t key_length;
 };

@@ -27,7 +27,7 @@ void hash_peer_keys(const struct hash_peer *peer, const struct flow_key keys[], 
 /* flows[i] is the flow or NULL. */
 void hash_peer_lookup(struct hash_peer *peer, struct hash_peer_keys *keys, uint32_t hashes[],
 		      unsigned int n, struct flow *flows[]);
-/* True when there was room. */
+/* Returns true when there was room. */
 bool hash_peer_insert(struct hash_peer *peer, const struct hash_peer_keys *keys, unsigned int i,
 		      uint32_t hash);
 bool hash_peer_remove(struct hash_peer *peer, const struct hash_peer_keys *keys, unsigned int i,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * conntrack-scale: wire-100g with more and more load balancer cores. Requests of a million flows,
- * and such that each open a flow. See README.md.
+ * and requests that each open a flow. See README.md.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -11,9 +11,10 @@
 #include "conntrack/scale_report.h"
 #include "wire/wire_parent.h"
 
-/* Beyond a flow's lifetime: as many end as begin, and the tables' memory has been touched. */
+/* ms; longer than a flow's lifetime: as many flows end as begin, and the tables' memory has been
+ * touched. */
 #define NEW_SETTLE_MS 200
-/* So late a timer may be on a busy machine before something must be wrong. */
+/* ms; a timer on a busy machine may be as late as this, and later means a fault. */
 #define EXPIRY_MS      5000
 #define EXPIRY_POLL_MS 10
 
@@ -41,7 +42,7 @@ static struct conntrack_stats count_flows(const struct wire_sample *s, unsigned 
 	return sum;
 }
 
-/* Silent flows end at their time, all of them. */
+/* All silent flows must end when their time is over. */
 static void await_expiry(const struct wire_parent *p, struct wire_sample *s)
 {
 	unsigned int most = (p->o.timeout_ms + EXPIRY_MS) / EXPIRY_POLL_MS;
@@ -53,7 +54,7 @@ static void await_expiry(const struct wire_parent *p, struct wire_sample *s)
 	}
 }
 
-/* Once all is back: every flow that was to be opened was, once, and none was in the way. */
+/* After all replies: every flow that was to be opened was opened once, and none was refused. */
 static void check_flows(const struct wire_parent *p, bool fresh)
 {
 	uint64_t opened = fresh ? 0 : p->o.flows;
@@ -141,7 +142,7 @@ static void measure_all(struct scale *b)
 	}
 }
 
-/* Of the step that wants most. */
+/* Hugepages of the step that needs most. */
 static unsigned int pages(const struct scale *b)
 {
 	unsigned int most = 0;

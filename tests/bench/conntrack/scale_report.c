@@ -47,7 +47,7 @@ static double median(const struct report *report, enum scale_part part, unsigned
 	return report_median(report, metric(to, part, unit, lcores));
 }
 
-/* Flows that come and go. */
+/* Adds the flows that come and go. */
 static void add_flows(struct report *report, const struct wire_options *o,
 		      const struct wire_sample *before, const struct wire_sample *after)
 {
@@ -130,7 +130,7 @@ static void print_places(const struct wire_options *step)
 	printf("; lcores that share a core with another thread: %u\n", wire_cpus_shared(step));
 }
 
-/* Without one lcore in the list there is nothing to compare with. */
+/* Without one lcore in the list there is no base to compare with. */
 static void print_linear(double share)
 {
 	if (isnan(share))

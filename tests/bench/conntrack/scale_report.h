@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conntrack-scale's parts, and what becomes of their counters: one row for each part and number of
- * lcores.
+ * conntrack-scale's parts, and the metrics made from their counters: one row for each part and
+ * number of lcores.
  */
 #ifndef BENCH_SCALE_REPORT_H
 #define BENCH_SCALE_REPORT_H
@@ -23,7 +23,7 @@ extern const struct scale_part_info scale_parts[SCALE_PARTS];
 
 bool scale_report_wants(const struct wire_options *o, enum scale_part part);
 
-/* Requests per second: as they came, and as they would with all lcores busy all the time. */
+/* Requests per second: as measured, and as they would be with all lcores busy all the time. */
 struct scale_rate {
 	double measured, capacity;
 };

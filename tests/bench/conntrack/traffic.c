@@ -24,14 +24,15 @@
 /* Batches per figure: 2048 turns. */
 #define WINDOW 16
 
-/* How large all is; --smoke makes it small, and its figures mean nothing. */
+/* Sizes of the run; --smoke makes them small, and its figures mean nothing. */
 struct size {
 	uint32_t timeout_ms;
 	uint32_t flows, many, dumped; /* of the table; drawn from; while it is dumped */
 };
 
 static const struct size full = {5000, 12000000, 8000000, 10000000};
-/* Those drawn from come beside the traffic's: 200,000 active ones, and those of the last timeout. */
+/* Those drawn from are added to the traffic's: 200,000 active ones, and those of the last timeout.
+ */
 static const struct size smoke = {600, 1250000, 500000, 625000};
 
 struct bench_traffic {
@@ -122,7 +123,7 @@ static void insert_only(struct bench_traffic *t)
 	report_add(&t->report, (double)conntrack_count(t->b.rig.lc->ct), "flows_insert_only");
 }
 
-/* As many end as begin. */
+/* As many flows end as begin. */
 static void with_deletion(struct bench_traffic *t)
 {
 	struct conntrack_stats before, after;
@@ -172,8 +173,7 @@ static void many_flows(struct bench_traffic *t)
 		   "walk_cycles_8m_over_1k");
 }
 
-/* Another core dumps the whole table, flows and all, while this one works; and while it does not.
- */
+/* Measures while another core dumps the whole table, and while it does not. */
 static void dumped(struct bench_traffic *t)
 {
 	uint32_t first = t->few.flows, opened = t->size.many;
@@ -221,7 +221,7 @@ static void print(const struct report *report)
 	}
 }
 
-/* traffic --write FILE [PACKETS [BYTES]]: the trace, and nothing else. */
+/* traffic --write FILE [PACKETS [BYTES]]: writes the trace and does nothing else. */
 static int write_trace(int argc, char **argv)
 {
 	uint64_t packets = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000;

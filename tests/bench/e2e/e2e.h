@@ -24,10 +24,10 @@ struct e2e_options {
 	uint64_t runs;
 	const char *device;
 	const char *data;            /* digits instead of echo */
-	const char *model, *weights; /* NULL: only the form of answers can be looked at */
+	const char *model, *weights; /* NULL: only the form of answers can be checked */
 	const char *json, *commit, *machine;
 	bool no_huge;
-	bool yield; /* too few CPUs: give ours away when there is nothing to do */
+	bool yield; /* too few CPUs: yield ours when there is no work */
 };
 
 /* --- e2e_net.c: frames ---------------------------------------------------------------------------
@@ -49,31 +49,32 @@ struct e2e_datagram {
 	uint32_t length;
 };
 
-/* The EAL, the port, and the service's MAC address; does not return without. */
+/* Opens the EAL and the port, and resolves the service's MAC address; does not return without them.
+ */
 void e2e_net_open(struct e2e_net *net, const struct e2e_options *o);
 void e2e_net_close(struct e2e_net *net);
-/* Where the payload of a request goes, in an empty mbuf. */
+/* Returns the place of a request's payload in an empty mbuf. */
 uint8_t *e2e_net_payload(struct rte_mbuf *m);
-/* Headers and checksums around a payload of <length>. */
+/* Writes headers and checksums around a payload of <length>. */
 void e2e_net_finish(const struct e2e_net *net, struct rte_mbuf *m, uint32_t flow, uint32_t length);
-/* 1 for a datagram of the service to one of <flows>, 0 for something else that is all right (ARP is
- * answered), -EBADMSG for what must not come. */
+/* Returns 1 for a datagram of the service to one of <flows>, 0 for other frames that are all right
+ * (ARP is answered), -EBADMSG for a frame that must not come. */
 int e2e_net_take(struct e2e_net *net, const struct rte_mbuf *m, uint32_t flows,
 		 struct e2e_datagram *datagram);
 
 /* --- e2e_work.c: what is asked -------------------------------------------------------------------
  */
 
-/* Echo requests of <o>'s size, or digits. Does not return when they cannot be made. */
+/* Makes echo requests of <o>'s size, or digits. Does not return when they cannot be made. */
 struct load_work e2e_work(const struct e2e_options *o);
-/* Of digits: how many of the pictures that no training has seen were recognised. */
+/* With digits: the share of the held-out pictures that were recognised. */
 double e2e_work_accuracy(void);
 
 /* --- e2e_load.c: the closed loop -------------------------------------------------------------- */
 
 /*
- * Send <requests>, keep the window full, and account for each in <tally>, which the caller
- * finishes. Does not return when nothing is answered any more.
+ * Sends <requests>, keeps the window full, and accounts for each in <tally>, which the caller
+ * finishes. Does not return when replies stop.
  */
 void e2e_load_run(struct e2e_net *net, const struct e2e_options *o, const struct load_work *work,
 		  uint64_t requests, struct tally *tally);

@@ -14,8 +14,8 @@
 
 #define EXPIRE_EVERY_NS 1000000ull
 #define SECOND_NS       1000000000ull
-#define BUSY_TURNS      64 /* until the clock is read although there is work */
-/* So many timeouts without any reply, and the rest need not be tried. */
+#define BUSY_TURNS      64 /* turns between two readings of the clock while there is work */
+/* After as many timeouts without any reply the rest is not tried. */
 #define SILENT_TIMEOUTS 4
 
 /* One run. */
@@ -25,7 +25,7 @@ struct loop {
 	struct load load;
 	uint64_t requests;
 	uint32_t next;   /* index of the next request */
-	uint32_t oldest; /* none before it is outstanding */
+	uint32_t oldest; /* index: no request before it is outstanding */
 	uint64_t next_expire_ns, next_progress_ns, last_reply_ns;
 	unsigned int n_out; /* packets that the ring had no place for */
 	struct rte_mbuf *out[E2E_BURST];
@@ -36,7 +36,7 @@ static struct flow *flow_of(struct loop *l, uint32_t index)
 	return &l->load.flows[index % l->o->load.sockets];
 }
 
-/* Send the burst. Packets that find no place go first the next time. False when nothing was sent. */
+/* Sends the burst. Packets that find no place go first the next time. False when none was sent. */
 static bool flush(struct loop *l)
 {
 	unsigned int sent = rte_eth_tx_burst(l->net->port.id, 0, l->out, l->n_out);
@@ -60,7 +60,7 @@ static void build(struct loop *l, struct rte_mbuf *m, uint32_t index)
 	e2e_net_finish(l->net, m, flow_of(l, index)->number, length);
 }
 
-/* True when something was sent. A request's time begins when all of its burst are ready. */
+/* Returns true when a request was sent. A request's time begins when all of its burst are ready. */
 static bool send_requests(struct loop *l)
 {
 	uint64_t room = l->o->load.window - l->load.n_outstanding, now;
@@ -119,8 +119,8 @@ static void progress(struct loop *l, uint64_t now)
 		(now - t->start_ns) / 1e9, t->answered, l->requests, t->lost);
 }
 
-/* Requests are sent in the order of their numbers: the oldest one that is open is found by going on
- * from the last time. */
+/* Gives up the requests that are too old. They are sent in the order of their numbers, so the
+ * search for the oldest open one goes on where it ended. */
 static void expire(struct loop *l, uint64_t now)
 {
 	uint64_t timeout = l->o->load.timeout_ms * 1000000, before = now - timeout;
@@ -150,8 +150,8 @@ static void open_flows(struct loop *l)
 	for (uint32_t i = 0; i < l->o->load.sockets; i++)
 		if (flow_init(&l->load.flows[i], &l->o->load, i) != 0)
 			wire_die("no memory for the flows");
-	/* Memory that is first written while the clock runs would be seen in the slowest replies.
-	 */
+	/* Touch the memory now: first writes while the clock runs would show in the slowest
+	 * replies. */
 	if (tally_record(l->load.tally, l->requests - 1) == NULL)
 		wire_die("no memory for the account of %" PRIu64 " requests", l->requests);
 }

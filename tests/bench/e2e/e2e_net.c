@@ -54,7 +54,7 @@ static uint32_t vip_of(const struct e2e_net *net)
 /* --- setting up --------------------------------------------------------------------------------
  */
 
-/* One lcore, which floats over the CPUs that we may use. */
+/* Starts the EAL with one lcore, which floats over the CPUs that we may use. */
 static void start_eal(const struct e2e_options *o)
 {
 	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32], memory[16];
@@ -117,7 +117,7 @@ static void ask(struct e2e_net *net)
 	send_frame(net, frame, neigh_request_build(frame, 4, &net->vip, &ours, net->port.mac));
 }
 
-/* As any host that wants to send to the service. */
+/* Resolves the service's address as any host does. */
 static void resolve(struct e2e_net *net)
 {
 	struct rte_mbuf *packet[E2E_BURST];
@@ -211,7 +211,7 @@ static int take_arp(struct e2e_net *net, const uint8_t *frame, uint32_t length)
 	if (!neigh_parse(RTE_ETHER_TYPE_ARP, frame + RTE_ETHER_HDR_LEN, length - RTE_ETHER_HDR_LEN,
 			 &message))
 		return -EBADMSG;
-	/* All addresses but the service's are ours: nobody else is on this wire. */
+	/* All addresses but the service's are ours: no other host is on this wire. */
 	if (message.kind == NEIGH_REQUEST &&
 	    memcmp(&message.target, &net->vip, sizeof(net->vip)) != 0)
 		send_frame(net, reply, neigh_reply_build(reply, &message, net->port.mac));
@@ -223,7 +223,7 @@ static int take_arp(struct e2e_net *net, const uint8_t *frame, uint32_t length)
 	return 0;
 }
 
-/* The flow that the datagram is addressed to; <flows> when there is none. */
+/* Returns the flow that the datagram is addressed to; <flows> when there is none. */
 static uint32_t flow_of(const struct headers *h, uint32_t flows)
 {
 	uint32_t host = ntohl(h->ip.dst_addr) - FIRST_CLIENT;
@@ -250,7 +250,7 @@ int e2e_net_take(struct e2e_net *net, const struct rte_mbuf *m, uint32_t flows,
 {
 	const struct headers *h = rte_pktmbuf_mtod(m, const struct headers *);
 
-	/* Nothing is padded here, and a buffer holds any frame. */
+	/* No frame is padded here, and a buffer holds any frame. */
 	if (m->nb_segs != 1 || m->data_len < sizeof(*h))
 		return -EBADMSG;
 	if (h->ether.ether_type == htons(RTE_ETHER_TYPE_ARP))

@@ -6,8 +6,8 @@
 #include "cli/bench/pattern.h"
 #include "common/wire_child.h"
 
-/* Requests are cut out of noise, each at a place of its own: so a reply with another's bytes is
- * wrong, and it costs a copy. */
+/* Requests are cut out of noise, each at a place of its own: a reply with another request's bytes
+ * is found wrong, and the cost is one copy. */
 #define NOISE_PLACES 8192
 #define NOISE_STEP   8
 
@@ -31,7 +31,7 @@ static void echo_build(void *context, uint64_t id, uint8_t *request)
 	memcpy(request, noise_of(id), echo.length);
 }
 
-/* The id in front was compared to find the request. */
+/* The id in front was compared when the request was found. */
 static bool echo_check(void *context, uint64_t id, const uint8_t *reply, size_t length)
 {
 	return length == echo.length &&

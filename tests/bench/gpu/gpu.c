@@ -16,7 +16,7 @@
 #include "common/options.h"
 
 #define GAP_US           20
-#define THROUGHPUT_BATCH 32 /* what costs CPU time is told of these */
+#define THROUGHPUT_BATCH 32 /* batch size at which CPU time is reported */
 
 static char models[4096], weights[4096 + 64];
 
@@ -71,7 +71,7 @@ static void measure_post(struct report *report)
 	report_add(report, gpu_copy_gbytes(0), "pcie_back_gbytes_per_s");
 }
 
-/* <kernel>: the model runs one, as all do that compute something; if not, there is nothing to run.
+/* <kernel>: the model runs a kernel, as all do that compute; without one there is no graph to run.
  */
 static void measure_size(struct report *report, const struct size *size, unsigned int server,
 			 bool kernel)
@@ -114,8 +114,8 @@ static void measure_size(struct report *report, const struct size *size, unsigne
 			   size->name);
 }
 
-/* CPU time of all threads but this one, which plays load balancer and NIC: the server's and CUDA's,
- * s. */
+/* Returns the CPU time, s, of all threads but this one, which plays load balancer and NIC: the
+ * server's and CUDA's. */
 static double cpu_of_others(void)
 {
 	struct timespec all, own;
@@ -125,7 +125,8 @@ static double cpu_of_others(void)
 	return (double)(all.tv_sec - own.tv_sec) + (double)(all.tv_nsec - own.tv_nsec) / 1e9;
 }
 
-/* Requests per second and what they cost the server's CPUs, for a ring that is never empty. */
+/* Measures requests per second and the CPU time that they take from the server, for a ring that is
+ * never empty. */
 static void measure_throughput(struct report *report, uint32_t batch, unsigned int server)
 {
 	uint8_t request[1024];

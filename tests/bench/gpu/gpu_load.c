@@ -29,14 +29,14 @@ static void pause_us(uint32_t us)
 		;
 }
 
-/* As a NIC does, or the software RNIC beside a GPU. */
+/* Fills a slot as a NIC does, or the software RNIC beside a GPU. */
 static void fill(struct rig *rig, uint32_t link, uint32_t slot, const struct gpu_load *load)
 {
 	memcpy(rig_slot(rig, link, slot), load->request, load->length);
 	demote(rig_slot(rig, link, slot), load->length);
 }
 
-/* A request and its reply: microseconds, or -1. */
+/* Sends a request and waits for its reply. Returns microseconds, or -1. */
 static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, struct rig_reply *r)
 {
 	uint64_t start, now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Load for a worker's loop in this process: requests go into its rings as a NIC would write them,
- * replies are seen as a NIC would see them. What is timed is from the descriptor's mark to the
- * doorbell of the reply. One thread.
+ * replies are read as a NIC would read them. The time is from the descriptor's mark to the doorbell
+ * of the reply. One thread.
  */
 #ifndef BENCH_GPU_LOAD_H
 #define BENCH_GPU_LOAD_H
@@ -22,12 +22,12 @@ struct gpu_load {
 struct gpu_latency {
 	double p10_us, p50_us, p99_us, p999_us;
 	double gpu_p50_us, gpu_p99_us; /* by the loop's own clock: seen to model done */
-	/* Medians of its parts: seen to begun, begun to done, and what lies before and behind. */
+	/* Medians of its parts: seen to begun, begun to done, and the time before and after. */
 	double taken_us, run_us, outside_us;
 	uint64_t lost, wrong;
 };
 
-/* One request at a time. 0, or -1 when no memory is left. */
+/* Sends one request at a time. 0, or -1 when no memory is left. */
 int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_latency *out);
 
 /* <window> requests at a time, on all links in turn, for <seconds>. Requests per second; <lost>

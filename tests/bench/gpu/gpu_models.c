@@ -24,7 +24,8 @@ struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int serv
 	struct gpu_models *m = calloc(1, sizeof(*m));
 	struct rig_params p = {
 		.max_batch = graph->batch,
-		/* Requests that come together are computed together, so that they are rounded alike. */
+		/* Requests that come together are computed together, so that they are rounded
+		   alike. */
 		.batch_timeout_us = graph->batch > 1 ? 1000 : 0,
 		.heartbeat_ms = 100,
 		.links = 1,
@@ -44,7 +45,7 @@ struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int serv
 	p.arguments = m->model.arguments;
 	if (rig_start(&m->rig, &p, error, size) == 0)
 		return m;
-	/* The bench ends: nothing to clean up. */
+	/* The bench ends, so there is no clean-up. */
 	return NULL;
 }
 

@@ -23,17 +23,18 @@ struct gpu_models;
 
 typedef void gpu_models_run(void *state, struct agent_model_item *items, uint32_t n);
 
-/* One link of <slots>. NULL with a sentence in <error>. Graph and <plain> stay. */
+/* Starts one link of <slots>. NULL with a sentence in <error>. Graph and <plain> must stay. */
 struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int server,
 				    gpu_models_run *plain, uint32_t slots, char *error,
 				    size_t size);
 void gpu_models_stop(struct gpu_models *m);
 
-/* Put <n> requests into the ring at once, and copy the replies. How many came and were good. */
+/* Puts <n> requests into the ring at once, and copies the replies. Returns how many came and were
+ * good. */
 uint32_t gpu_models_ask(struct gpu_models *m, const uint8_t *requests, uint32_t n,
 			uint8_t *replies);
-/* <n> times the same request, one at a time, <gap_us> between them. How many were lost or refused.
- */
+/* Sends the same request <n> times, one at a time, <gap_us> between them. Returns how many were
+ * lost or refused. */
 uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32_t n,
 			    uint32_t gap_us, struct gpu_latency *out);
 /* Requests per second when the ring is never empty, or -1 when some were lost. */

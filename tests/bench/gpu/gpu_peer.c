@@ -18,7 +18,7 @@ struct graph {
 	cudaGraphExec_t exec; /* NULL: the model has no work of its own */
 	struct agent_model_gpu model;
 	uint32_t *sizes;       /* device: rows, then lengths */
-	uint32_t rows, length; /* what <sizes> says, of every row */
+	uint32_t rows, length; /* values that <sizes> has now, the same in every row */
 };
 
 struct agent_loop {
@@ -104,7 +104,7 @@ static void graph_sizes(struct graph *g, const uint32_t *lengths, uint32_t rows)
 	g->length = lengths[0];
 	for (uint32_t i = 0; i < rows; i++)
 		if (lengths[i] != g->length)
-			g->rows = 0; /* not the same for all: send them again */
+			g->rows = 0; /* the rows differ: send them the next time */
 }
 
 double gpu_model_alone_us(const struct agent_model *model, void *state,
@@ -263,7 +263,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 			   error, size);
 	}
 	if (!fine || pthread_create(&loop->thread, NULL, run, loop) != 0)
-		return NULL; /* the bench ends: nothing to clean up */
+		return NULL; /* the bench ends, so there is no clean-up */
 	return loop;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CPU-mediated peer of the GPU's loop, as well as it can be written: a thread takes requests
- * from the same rings, copies them from pinned memory where they arrived, launches the model's CUDA
- * graph, copies replies to where they are sent from, waits by polling, and posts with the same
- * routine. It spins; nothing of it sleeps.
+ * The best CPU-mediated peer of the GPU's loop: a thread takes requests from the same rings, copies
+ * them from pinned memory where they arrived, launches the model's CUDA graph, copies replies to
+ * where they are sent from, waits by polling, and posts with the same routine. It spins and never
+ * sleeps.
  */
 #ifndef BENCH_GPU_PEER_H
 #define BENCH_GPU_PEER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pool: what choosing a worker costs, how many flows move under maglev, and what the policies do to
- * latency where one worker is slow. See README.md.
+ * pool: the cost of choosing a worker, the flows that move under maglev, and the effect of the
+ * policies on latency where one worker is slow. See README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@ static void wait_for_next(struct pool *pool, double seconds)
 	evtimer_add(pool->next_event, &t);
 }
 
-/* Any worker in this state, or NULL. */
+/* Returns any worker in this state, or NULL. */
 static struct pool_worker *any(struct pool *pool, enum pool_state state)
 {
 	uint64_t n = pool->options.workers, first = draw_next(&pool->draw) % n;
@@ -51,14 +51,14 @@ static void remove_one(struct pool *pool, struct pool_worker *worker)
 		pool_say(pool, "kill", worker);
 		return pool_kill(worker);
 	default:
-		/* The load balancer finds out, and the session registers again. */
+		/* The load balancer notices it, and the session registers again. */
 		pool->hangs++;
 		pool_say(pool, "hang", worker);
 		__atomic_store_n(&worker->model.hung, 1, __ATOMIC_RELAXED);
 	}
 }
 
-/* As often back as away, and never fewer than half of the pool. */
+/* One event: workers come back as often as they go, and at least half of the pool stays. */
 static void happen(struct pool *pool)
 {
 	struct pool_worker *away = any(pool, POOL_AWAY), *there = any(pool, POOL_SERVING);
@@ -70,7 +70,7 @@ static void happen(struct pool *pool)
 	else if (there != NULL && !few)
 		remove_one(pool, there);
 	else
-		pool->happened--; /* all are on their way: the next time */
+		pool->happened--; /* all workers are changing: try again the next time */
 }
 
 static void roll_on(struct pool *pool)
@@ -94,7 +94,8 @@ static void on_time(evutil_socket_t fd, short what, void *context)
 	happen(pool);
 	if (pool->happened == o->events)
 		return pool_say(pool, "done", NULL);
-	/* Random times: the gaps of a Poisson process of so many in so many seconds. */
+	/* Events come at random: gaps of a Poisson process with this many events in this many
+	 * seconds. */
 	wait_for_next(pool, draw_exponential(&pool->draw, o->seconds / (double)o->events));
 }
 

@@ -13,7 +13,7 @@
 
 #include "loop/cpu_link.h"
 
-#define NAP_NS 200000ull /* how late a request may be seen by an idle loop */
+#define NAP_NS 200000ull /* ns; an idle loop may see a request this late */
 
 struct agent_loop {
 	struct agent_loop_params params;
@@ -22,7 +22,7 @@ struct agent_loop {
 	struct intake *request;
 	struct agent_link **link;
 	uint32_t n;       /* in the batch */
-	uint64_t done_ns; /* of the batch that runs; 0: none does */
+	uint64_t done_ns; /* end of the batch that runs; 0: none does */
 	uint64_t start_ns, next_heartbeat;
 	struct agent_loop_stats stats;
 };
@@ -36,7 +36,7 @@ static struct {
 
 /* --- posting ---------------------------------------------------------------------------------- */
 
-/* Room there is for twice the slots: a reply always finds its place, a heartbeat may not. */
+/* There is room for twice the slots: a reply always finds a place, a heartbeat may not. */
 static bool post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
 {
 	cpu_link_reap(link, &loop->stats);
@@ -127,7 +127,7 @@ static void finish(struct agent_loop *loop, uint64_t now)
 	loop->done_ns = 0;
 }
 
-/* Until when there is nothing to do for it but to look. */
+/* Returns the time until which it only has to poll. */
 static uint64_t turn(struct agent_loop *loop, uint64_t now)
 {
 	if (__atomic_load_n(&loop->model->hung, __ATOMIC_RELAXED))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cost of a choice, with two workers and with 512. Bursts of 32 choices are on the clock, with
- * taking the credits; answers come in between from workers that chance names, at different speeds.
+ * The cost of a choice, with two workers and with 512. The measured time is of bursts of 32
+ * choices, credits included; between them answers come from random workers, at different speeds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static uint32_t chance(struct picker *p)
 	return (uint32_t)(p->random >> 32);
 }
 
-/* A burst of requests; the time without taking and storing what was chosen would be shorter. */
+/* A burst of requests; its time includes taking the credits and storing the choices. */
 static uint32_t requests(struct picker *p)
 {
 	uint32_t hash[BURST];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The policies' own code in a world of made-up time: four workers that take requests one by one,
- * one of them five times slower; requests come by chance (Poisson) at 70 % of what they can do
- * together. Who finds no credit waits in one queue. Latency is from coming to being answered.
+ * The policies' own code in simulated time: four workers that take requests one by one, one of them
+ * five times slower; requests come at random (Poisson) at 70 % of the four workers' capacity. A
+ * request that finds no credit waits in one queue. Latency is from arrival to answer.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define WORKERS  4
 #define SLOTS    256
-#define QUEUE    1024 /* a full one refuses, as the load balancer's */
+#define QUEUE    1024 /* a full queue refuses, as the load balancer's does */
 #define FAST_NS  1000000.0
 #define SLOWER   5
 #define LOAD     0.7
@@ -25,7 +25,7 @@ struct request {
 	double came;
 };
 
-/* First in, first out, one at a time. */
+/* A worker: first in, first out, one request at a time. */
 struct server {
 	struct request slot[SLOTS];
 	unsigned int head, n;

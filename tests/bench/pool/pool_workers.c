@@ -17,7 +17,8 @@
 #include "runtime/cpus.h"
 
 #define POLL_MS 20
-/* Loops stop as events, and their process goes on: hundreds of others are in it. */
+/* ms; a loop that hangs is an event of the bench, and the process goes on: hundreds of other
+ * workers are in it. */
 #define HANG_MS 600000
 
 /* --- options -------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ void pool_say(const struct pool *pool, const char *event, const struct pool_work
 	fflush(stdout);
 }
 
-/* Outside of the session's own call. */
+/* Runs outside the session's own call. */
 static void bury(evutil_socket_t fd, short what, void *context)
 {
 	struct pool_worker *worker = context;
@@ -203,7 +204,7 @@ struct watch {
 	struct event *timer;
 };
 
-/* -1 when it cannot be known. */
+/* Returns the number of active workers, or -1 when it is not known. */
 static json_int_t active(struct watch *watch)
 {
 	json_int_t n = -1;

@@ -2,8 +2,8 @@
 /*
  * Hundreds of workers in one process, for the bench `pool`: the agent's own sessions, queue pairs
  * and software RNIC, all behind one DPDK port, but one thread for all their loops, which takes the
- * time that a model would and uses no CPU for it. pool_loop.c is that loop, pool_churn.c what
- * happens to the workers, pool_workers.c the program.
+ * time that a model would and uses no CPU for it. pool_loop.c is that loop, pool_churn.c changes
+ * the workers, pool_workers.c is the program.
  */
 #ifndef BENCH_POOL_WORKERS_H
 #define BENCH_POOL_WORKERS_H
@@ -18,7 +18,7 @@
 /* The model of a worker: its loop's state. */
 struct pool_model {
 	double batch_us, each_us;
-	bool exponential; /* times vary like that around their mean */
+	bool exponential; /* exponentially distributed around their mean; otherwise constant */
 	uint32_t hung;    /* atomic: the loop stands still, its connection does not */
 	struct draw draw;
 };
@@ -69,11 +69,11 @@ void pool_loop_close(void);
 
 /* Begins to register; -ENOMEM. */
 int pool_join(struct pool_worker *worker);
-/* Drains and leaves; or is gone at once, as killed. */
+/* Drains and leaves; or goes at once, as if killed. */
 void pool_leave(struct pool_worker *worker);
 void pool_kill(struct pool_worker *worker);
 
-/* A line of JSON about one event, of <worker> or, when that is NULL, of all. */
+/* Prints a line of JSON about one event, of <worker> or, when that is NULL, of all. */
 void pool_say(const struct pool *pool, const char *event, const struct pool_worker *worker);
 
 /* --- pool_churn.c --------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rdma: the cost of the RoCEv2 endpoint, in cycles, over memif to the software RNIC, and over links
- * that lose packets. This is the parent: what is measured and when. See README.md.
+ * that lose packets. This is the parent, which decides what to measure and when. See README.md.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -199,7 +199,7 @@ static void measure(const struct rdma_options *o, struct report *report)
 
 	if (wants(o, "cycles"))
 		run_part(report, "cycles", rdma_cycles_main, o);
-	/* Two fresh processes each time: where their memory lies is part of the spread. */
+	/* Two fresh processes each time: the place of their memory is part of the spread. */
 	for (unsigned int run = 0; wants(o, "wire") && run < o->runs; run++) {
 		run_part(report, "requester", rdma_wire_main, &soft);
 		run_part(report, "requester", rdma_wire_main, &acks);

@@ -97,7 +97,7 @@ static void copy_burst(struct bench *b, struct rte_mbuf **m)
 	}
 }
 
-/* As lb/walk/fabric.c, from the packet's place to the reply's bytes. */
+/* Does what lb/walk/fabric.c does, from the packet's place to the reply's bytes. */
 static void reply_burst(struct bench *b, struct rte_mbuf **m)
 {
 	struct responder_placement at;
@@ -168,7 +168,7 @@ static void fill_reply(struct bench *b, unsigned int n)
 	}
 }
 
-/* The port and the peer: what was written has left, and is acknowledged. */
+/* Plays port and peer: the written packets have left and are acknowledged. */
 static void leave(struct bench *b)
 {
 	rte_pktmbuf_free_bulk(b->tx.packet, b->tx.n);
@@ -230,7 +230,7 @@ static void measure(struct bench *b, const struct operation *op, uint32_t length
 	report_turns(b, RDMA_BURST, name);
 }
 
-/* A full window, none of it acknowledged. */
+/* Fills the window; no packet of it is acknowledged. */
 static void fill_window(struct bench *b)
 {
 	b->length = 64;

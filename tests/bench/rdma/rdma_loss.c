@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much gets through a link that loses packets both ways, relative to one that does not: in
- * process and in made-up time, so that it depends on the endpoint's rules and not on the machine.
+ * The goodput of a link that loses packets both ways, relative to one that does not: in process and
+ * in made-up time, so that it depends on the endpoint's rules and not on the machine.
  */
 #include "rdma/rdma.h"
 #include "stream.h"

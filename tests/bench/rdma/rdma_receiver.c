@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receiver's process: the agent's software RNIC, or, to see what the requester can do, a thread
- * that looks at headers, acknowledges, and leaves payloads alone. A control thread answers orders.
+ * The receiver's process: the agent's software RNIC, or, to find the requester's limit, a thread
+ * that reads headers, acknowledges, and leaves payloads alone. A control thread answers orders.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@
 #define QPN         0x11u
 #define SLOTS_BYTES ((uint64_t)RDMA_SLOTS * RDMA_PATH_MTU)
 
-/* One that only acknowledges. Owner: its thread; others read the counters. */
+/* A receiver that only acknowledges. Owner: its thread; others read the counters. */
 struct acker {
 	struct port port;
 	struct txq tx;
@@ -269,5 +269,5 @@ void rdma_receiver_main(const void *wire, int socket)
 			a.status = verify(&r, &order);
 		count(&r, &a);
 	}
-	/* The thread and the port end with the process: the driver may be at it. */
+	/* The thread and the port end with the process: the driver may still use them. */
 }

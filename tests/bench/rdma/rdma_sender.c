@@ -20,14 +20,14 @@
 #include "common/wire_child.h"
 
 #define MEMORY_MB 64
-/* A full window, a full ring, and what is on the way through the cache. */
+/* A full window, a full ring, and the packets in the mempool cache. */
 #define PACKETS       4095
 #define RECEIVED      2047
 #define ROOM          (RTE_PKTMBUF_HEADROOM + RDMA_PATH_MTU + 64)
 #define SETTLE_MS     50
 #define SILENCE_S     5
 #define CPU_SHARE_MIN 0.97
-/* Turns between two looks at the socket. */
+/* Turns between two reads of the socket. */
 #define LOOK_TURNS 64
 
 struct sender {
@@ -43,10 +43,10 @@ struct sender {
 	uint32_t length;
 	uint64_t number, limit; /* of the next message; of the first that is not to be written */
 	uint64_t busy;
-	bool answered; /* the receiver has told its MAC address: it is up, and knows ours */
+	bool answered; /* the receiver has sent its MAC address: it is up, and knows ours */
 };
 
-/* Both sides at about one time. */
+/* Counters of both sides at about the same time. */
 struct sample {
 	struct rdma_answer there;
 	uint64_t tsc, busy, cpu_ns;
@@ -55,7 +55,7 @@ struct sample {
 /* --- a turn --------------------------------------------------------------------------------------
  */
 
-/* The payload lies there already; what makes it this message is its number. */
+/* The payload lies there already; only its number is written for each message. */
 static void write_one(struct sender *s, struct rte_mbuf *m, bool ask)
 {
 	uint64_t at = s->peer.va + s->number % RDMA_SLOTS * RDMA_PATH_MTU;
@@ -191,7 +191,7 @@ static void init(struct sender *s)
 		.held = &s->held,
 		.multi_segment = true,
 		.psn = RDMA_SENDER_PSN,
-		/* No timer: what is lost stays lost, and is seen. */
+		/* No timer: a lost packet stays lost and is reported. */
 	};
 
 	s->packets = rdma_pool("packets", PACKETS, ROOM);
@@ -213,7 +213,7 @@ static void fill(struct rte_mempool *pool, void *sender, void *mbuf, unsigned in
 	payload_write((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, RDMA_PATH_MTU, 0);
 }
 
-/* The last message's pad and ICRC lay where the next, if it is longer, has bytes. */
+/* The last message's pad and ICRC lie where the next one, if it is longer, has bytes. */
 static void begin(struct sender *s, uint32_t length)
 {
 	s->length = length;
@@ -245,7 +245,7 @@ static void sample(struct sender *s, struct sample *to)
 	to->cpu_ns = wire_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* All that was written is there, and what lies in the slots is right. Returns what is not. */
+/* Waits until all messages have arrived and checks the slots. Returns how much is wrong. */
 static uint64_t drain(struct sender *s)
 {
 	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() * SILENCE_S;
@@ -267,7 +267,7 @@ static uint64_t drain(struct sender *s)
 	return s->number - a.writes;
 }
 
-/* Every message is looked at before the next one takes its slot. */
+/* Checks every message before the next one takes its slot. */
 static void run_verified(struct sender *s, uint32_t ms)
 {
 	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
@@ -301,13 +301,13 @@ static uint64_t span(struct sender *s, uint32_t length, struct sample *before, s
 	else
 		run_for(s, o->measure_ms);
 	sample(s, after);
-	/* Before, an answer to a question about MAC addresses may have been one too many. */
+	/* One answer too many to an address request may have come before this span. */
 	if (after->there.unwanted > before->there.unwanted)
 		wire_die("the receiver has dropped packets");
 	return drain(s);
 }
 
-/* Of the time between two samples of one side, which says its own. */
+/* The share of the time between two samples of one side, on that side's clock. */
 static double share(uint64_t from, uint64_t to, uint64_t before, uint64_t after)
 {
 	return (double)(after - before) / (double)(to - from);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * walk: TSC cycles per packet of the load balancer's whole walk on one lcore, stage by stage, next
- * to what forwarding, a table lookup and the ICRC alone cost in the same run. See README.md.
+ * to the cost of forwarding, of a table lookup and of the ICRC alone in the same run. See
+ * README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static const struct direction {
 	  [LB_STAGE_HOUSEKEEPING] = true}},
 };
 
-/* Every flow comes into being, every byte is checked both ways. Not measured. */
+/* Opens every flow and checks every byte both ways. Not measured. */
 static void warm_up(struct bench *b)
 {
 	struct load all[] = {

@@ -3,7 +3,7 @@
 #include "lb.h"
 #include "walk/loop.h"
 
-/* Fail if counters show losses or copies, whatever is measured. */
+/* Fails if counters show losses or copies, in any measurement. */
 static void check_counters(const struct bench *b, uint64_t requests, uint64_t replies)
 {
 	const struct lb_lcore_stats *s = &b->rig.lc->stats;
@@ -43,7 +43,7 @@ static void timed_turn(struct bench *b, struct turns *turns)
 	b->worked += turns->cycles[turns->n - 1];
 }
 
-/* Between the measured turns everybody comes to rest: the last acknowledgements go in. */
+/* Ends all work between the measured turns: the last acknowledgements go in. */
 static void settle(struct bench *b)
 {
 	while (peer_owes_acks(&b->peer)) {

@@ -16,8 +16,8 @@
 
 /* Requests per scenario, and as many replies. */
 #define BATCHES 2
-/* Of the first service; all but those of the scenario that opens flows are open before the count.
- */
+/* Flows of the first service; all but those of the scenario that opens flows are open before the
+ * count. */
 #define FLOWS 16384u
 #define TABLE 65536u
 /* Time between two turns, about that of a turn with 32 packets. */
@@ -51,8 +51,8 @@ static uint64_t mix(uint64_t *state)
 }
 
 /*
- * In place of libc's: the seeds of the tables decide where keys lie, and with it how many
- * instructions a lookup takes.
+ * Replaces libc's: the seeds of the tables decide where keys lie, and so how many instructions a
+ * lookup takes.
  */
 ssize_t getrandom(void *to, size_t length, unsigned int flags)
 {
@@ -64,7 +64,7 @@ ssize_t getrandom(void *to, size_t length, unsigned int flags)
 	return length;
 }
 
-/* Rounded up: the turns between two housekeepings are as many at any TSC frequency. */
+/* Rounded up, so that the turns between two housekeepings are as many at any TSC frequency. */
 static void tick(const struct rig *rig)
 {
 	walk_clock += rig->lb->tsc_per_ms / TURNS_PER_MS + 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wire-100g: what one load balancer core carries from end to end, over two memif ports, with a
- * million flows and real packets. This is the parent: what is measured and when. See README.md.
+ * wire-100g: the end-to-end throughput of one load balancer core, over two memif ports, with a
+ * million flows and real packets. This is the parent, which decides what to measure and when. See
+ * README.md.
  */
 #include <stdio.h>
 

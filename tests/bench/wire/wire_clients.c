@@ -149,7 +149,8 @@ static void write_request(struct gen_clients *c, struct headers *h, uint64_t num
 	h->udp.dgram_cksum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
 }
 
-/* Bursts are full unless the load ends: a client's NIC does not send packet by packet either. */
+/* Returns the size of the next burst. Bursts are full unless the load ends: a client's NIC does not
+ * send packet by packet either. */
 static unsigned int how_many(const struct gen_clients *c)
 {
 	uint64_t sent = c->sent - c->first;
@@ -177,7 +178,7 @@ static bool send_requests(struct gen_clients *c)
 	return true;
 }
 
-/* Every byte of a reply, or of a request that came back. */
+/* Checks every byte of a reply, or of a request that came back. */
 static bool is_answer(const struct gen_clients *c, const struct rte_mbuf *m, uint64_t number)
 {
 	const struct headers *h = rte_pktmbuf_mtod(m, const struct headers *);
@@ -200,7 +201,7 @@ static void take_answer(struct gen_clients *c, const struct rte_mbuf *m)
 	uint32_t length = c->load.forward ? c->load.frame : WIRE_CLIENT_HEADERS + c->o->reply;
 	uint64_t due = c->number + c->answered - c->first, number;
 
-	/* The load balancer says where it is when the port gets its link. */
+	/* The load balancer announces its address when the port gets its link. */
 	if (unlikely(h->ether.ether_type == htons(RTE_ETHER_TYPE_ARP)))
 		return;
 	memcpy(&number, h->number, sizeof(number));

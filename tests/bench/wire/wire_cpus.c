@@ -8,7 +8,7 @@
 
 #include "wire/wire_cpus.h"
 
-/* The lowest CPU of the same core stands for it; a CPU of which nothing is known is a core. */
+/* Returns the core's lowest CPU, which stands for it; a CPU without topology counts as a core. */
 static unsigned int core_of(unsigned int cpu)
 {
 	unsigned int core = cpu;
@@ -58,7 +58,8 @@ void wire_cpus_machine(char *to, size_t size)
 		 wire_cpus_count(), kernel.release);
 }
 
-/* The CPUs of <set>: first threads of all cores, then second ones, and so on. Returns how many. */
+/* Sorts the CPUs of <set>: first threads of all cores, then second ones, and so on. Returns how
+ * many. */
 static unsigned int in_order(const cpu_set_t *set, uint16_t cpus[CPU_SETSIZE])
 {
 	uint8_t threads[CPU_SETSIZE] = {0}, nth[CPU_SETSIZE] = {0};
@@ -74,13 +75,13 @@ static unsigned int in_order(const cpu_set_t *set, uint16_t cpus[CPU_SETSIZE])
 	return n;
 }
 
-/* Two threads of one core; one CPU for both is another matter. */
+/* True for two threads of one core; one CPU for both is another case. */
 static bool share_core(uint16_t a, uint16_t b)
 {
 	return a != b && core_of(a) == core_of(b);
 }
 
-/* Queues whose lcore shares a core with their clients or their worker. */
+/* Counts the queues whose lcore shares a core with their clients or their worker. */
 static unsigned int pairs_sharing(const struct wire_options *o)
 {
 	unsigned int sharing = 0;
@@ -100,7 +101,8 @@ static void rotate(uint16_t *cpu, unsigned int n)
 	cpu[n - 1] = first;
 }
 
-/* A core's two threads have its caches together: a packet's lines would be there already. */
+/* Separates such pairs: two threads of a core share its caches, and a packet's lines would be there
+ * already. */
 static void part_pairs(struct wire_options *o)
 {
 	unsigned int best = 0, least = UINT_MAX;

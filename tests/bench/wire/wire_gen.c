@@ -23,7 +23,7 @@
 #include "runtime/port.h"
 #include "wire/wire_gen.h"
 
-/* Received frames live for one burst; what is sent lives until it is copied. */
+/* Received frames live for one burst; sent frames live until they are copied. */
 #define RECEIVE_MBUFS 1024
 #define REQUEST_MBUFS 256
 #define REPLY_MBUFS   (2 * GEN_PENDING)
@@ -32,7 +32,7 @@
 #define MEMORY_MB     64 /* and for each queue: */
 #define MEMORY_QUEUE  24
 #define ARGUMENTS_MAX 16
-/* A drain ends when nothing has come back for so long. */
+/* ms; a drain ends when no packet has come back for this long. */
 #define SILENCE_MS 5000
 
 struct thread {
@@ -44,7 +44,7 @@ struct thread {
 	struct gen_worker *workers[WIRE_QUEUES_MAX];
 } __rte_cache_aligned;
 
-/* Both sides of it are posted once. */
+/* Both semaphores are posted once. */
 struct gate {
 	sem_t closed, opened;
 };
@@ -246,7 +246,7 @@ static bool is_over(const struct generator *g, uint64_t *answered)
 		uint64_t back = read_counter(&c->answered);
 
 		over &= back == read_counter(&c->sent);
-		/* The load balancer does not look at the fabric while it only forwards. */
+		/* The load balancer does not poll the fabric while it only forwards. */
 		over &= g->load.load.forward || gen_worker_acked(&g->worker[q]);
 		over &= g->load.load.limit == 0 || back - c->first == g->load.load.limit;
 		*answered += back;
@@ -329,5 +329,5 @@ void wire_gen_main(const struct wire_options *o, int socket)
 		obey(&g, &order, &a);
 		wire_answer(socket, &a);
 	} while (order.kind != WIRE_END);
-	/* The ports are not closed: the driver may be at it, as the other side has gone. */
+	/* The ports are not closed: the driver may still use them, as the other side has gone. */
 }

@@ -2,7 +2,7 @@
 /*
  * The load balancer's process: the daemon's own lb_create() and lb_poll() on lcores of their own,
  * and a control thread that ticks and takes the parent's orders. The same lcores and ports also
- * forward without looking, for comparison.
+ * forward without reading packets, for comparison.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +27,7 @@
 #define JOIN_TICK_MS 1
 #define JOIN_TICKS   10000
 #define HOUR_MS      3600000
-/* After forwarding: the worker's beats of meanwhile are in long before. */
+/* ms after forwarding; the worker's heartbeats from that time have arrived long before. */
 #define RESUME_MS 5000
 
 enum phase { PHASE_WALK, PHASE_FORWARD, PHASE_END };
@@ -53,12 +53,11 @@ struct balancer {
 };
 
 /*
- * Everything that is not said is the daemon's default. The policy is not, which costs the same with
- * one worker: with the default one, requests wait here for a worker that a busy machine makes slow,
- * and leave in another order than the generator checks. What may time out on a busy machine does
- * not: requests and flows live for an hour, and no acknowledgement is so late that something is
- * sent again. A packet that is lost all the same, which memif does not do, is a request without an
- * answer.
+ * All else is the daemon's default, except the policy, which costs the same with one worker: with
+ * the default policy, requests wait here for a worker that a busy machine makes slow, and leave in
+ * another order than the generator checks. Nothing times out on a busy machine: requests and flows
+ * live for an hour, and no acknowledgement is so late that a packet is sent again. A packet that is
+ * lost all the same, which memif does not do, is a request without an answer.
  */
 static const char config_text[] =
 	"ports:\n"
@@ -131,7 +130,7 @@ static void note_state(struct worker *worker, void *balancer)
 		 worker_state_name(worker->state), worker->reason);
 }
 
-/* Register the worker, as its agent would over the control port. */
+/* Registers the worker, as its agent would over the control port. */
 static void add_worker(struct balancer *b)
 {
 	struct lb_registration r = {
@@ -170,7 +169,7 @@ static void add_worker(struct balancer *b)
 		wire_die("a request would take several packets on the fabric");
 }
 
-/* Receive, swap, send back: the least that any middlebox does with these packets. */
+/* Receives, swaps, and sends back: the least that any middlebox does with these packets. */
 static bool forward_turn(struct runner *r)
 {
 	uint16_t port = r->lc->lb->port[0].id, queue = r->lc->index, sent = 0;
@@ -187,7 +186,7 @@ static bool forward_turn(struct runner *r)
 	return n > 0;
 }
 
-/* lb_loop() with a clock, and with a second thing to do. */
+/* lb_loop() with a clock, and with forwarding as a second task. */
 static int run(void *runner)
 {
 	struct runner *r = runner;
@@ -229,7 +228,7 @@ static void launch(struct balancer *b)
 	}
 }
 
-/* As the daemon does it: resolve the worker's address, wait for its loop's first heartbeat. */
+/* Joins as the daemon does: resolves the worker's address, waits for its loop's first heartbeat. */
 static void join(struct balancer *b)
 {
 	wire_wait_for_link(b->lb->port[0].id);
@@ -305,7 +304,7 @@ static void snapshot(const struct balancer *b, struct wire_answer *a)
 	count_unwanted(b, a);
 }
 
-/* No lcore may still do with the first packets what it did with the last. */
+/* Each lcore must have left the old phase before packets of the new one come. */
 static void set_phase(struct balancer *b, int phase)
 {
 	if (phase != b->phase)
@@ -335,7 +334,7 @@ static void obey(struct balancer *b, const struct wire_order *order, struct wire
 	}
 }
 
-/* Has every lcore heard the worker since it began to walk, or had it the time to? */
+/* True if every lcore has heard the worker since it began to walk, or has had the time to. */
 static bool heard_worker(const struct balancer *b)
 {
 	if (b->worker == NULL || lb_now_ms(b->lb) - b->resumed_ms > RESUME_MS)
@@ -350,7 +349,7 @@ static bool heard_worker(const struct balancer *b)
 	return true;
 }
 
-/* Lcores that forward do not look at the fabric: the worker's silence means nothing then. */
+/* Lcores that forward do not poll the fabric: the worker's silence means nothing then. */
 static void tick(struct balancer *b)
 {
 	if (b->phase == PHASE_WALK && heard_worker(b))

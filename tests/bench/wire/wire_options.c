@@ -21,16 +21,16 @@
 /* One span of conntrack-scale, or all five of wire-100g, outlast WIRE_DEAD_MS. */
 #define SMOKE_MS_100G  500
 #define SMOKE_MS_SCALE 2500
-/* A whole burst, and the requester's window less descriptors. */
+/* Requests: a whole burst, and the requester's window less descriptors. */
 #define OUTSTANDING_MIN 32
 #define OUTSTANDING_MAX 896
 /* log2; the driver refuses more. */
 #define RING_MIN  6
 #define RING_MAX  10
 #define REPLY_MAX 256
-/* Of 4096, less what the EAL's own alignment may take. */
+/* 4096 MB, less the EAL's own alignment. */
 #define MEMIF_MAX_MB 4000u
-/* Where every request opens a flow, as many live as come in a timeout. */
+/* Flows; where every request opens one, as many live as come in a timeout. */
 #define NEW_CAPACITY       (2u << 20)
 #define NEW_CAPACITY_MIN   (64u << 10)
 #define NEW_CAPACITY_MAX   (16u << 20)
@@ -40,7 +40,7 @@
 #define SMOKE_NEW_CAPACITY (1u << 20)
 #define SMOKE_NEW_MS       750
 
-/* "2,3,5"; false when there are more than <max>. */
+/* Parses "2,3,5"; false when there are more than <max>. */
 static bool parse_list(const char *text, uint16_t *number, unsigned int *n, unsigned int max)
 {
 	char *end;
@@ -156,7 +156,7 @@ static const struct option_table tables[] = {
 			      .shared = rows_common},
 };
 
-/* The default, or a twentieth more than there are: some lcores get a few more than others. */
+/* The default, or a twentieth more than there are flows: some lcores get a few more than others. */
 uint32_t wire_options_capacity(const struct wire_options *o)
 {
 	return o->capacity > 0 ? o->capacity : RTE_MAX(1048576u, o->flows + o->flows / 20);
@@ -195,8 +195,8 @@ void wire_options_step(const struct wire_options *all, unsigned int lcores, bool
 }
 
 /*
- * Without copies all memory of the load balancer may hold packets, and a memif descriptor says in
- * 32 bits where in it one lies.
+ * Without copies all memory of the load balancer may hold packets, and a memif descriptor gives a
+ * packet's place in it in 32 bits.
  */
 static bool fits_memif(const struct wire_options *o, uint32_t capacity, unsigned int lcores)
 {
@@ -210,7 +210,7 @@ static bool fits_memif(const struct wire_options *o, uint32_t capacity, unsigned
 	return false;
 }
 
-/* Without a list: 1, 2, 4 ..., and all that the CPUs are enough for. */
+/* Without a list: 1, 2, 4 ... lcores, and the most that the CPUs allow. */
 static void choose_steps(struct wire_options *o)
 {
 	unsigned int most = wire_cpus_count() / (1 + o->threads_per_lcore);

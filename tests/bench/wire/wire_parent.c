@@ -31,7 +31,7 @@ static bool ask(const struct wire_child *c, const struct wire_order *what, struc
 	       recv(c->socket, a, sizeof(*a), 0) == sizeof(*a);
 }
 
-/* The load balancer may know why the generator got what it did not expect. */
+/* The load balancer may know why the generator got an unexpected packet. */
 static void order(const struct wire_parent *p, const struct wire_child *c,
 		  const struct wire_order *what, struct wire_answer *a)
 {
@@ -125,7 +125,7 @@ static void begin(const struct wire_parent *p, const struct wire_load *load)
 	order(p, &p->gen, &start, &a);
 }
 
-/* Whatever was sent must have arrived, once it had the time. */
+/* All packets that were sent must have arrived once they had the time. */
 static void finish(struct wire_parent *p)
 {
 	static const struct wire_order drain = {.kind = WIRE_DRAIN};

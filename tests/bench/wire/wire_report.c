@@ -17,7 +17,7 @@ bool wire_report_wants(const struct wire_options *o, unsigned int scenario)
 	return o->only == NULL || strcmp(o->only, wire_scenarios[scenario].name) == 0;
 }
 
-/* The same for any load: which scenario is it? */
+/* Returns the name of the scenario that the load belongs to. */
 static const char *name_of(const struct wire_load *load)
 {
 	for (unsigned int i = 0; i < WIRE_SCENARIOS; i++)
@@ -28,7 +28,7 @@ static const char *name_of(const struct wire_load *load)
 	return "unknown";
 }
 
-/* A scenario's other metrics: "gbps" makes way for <unit>, and the cores come last. */
+/* Names a scenario's other metrics: <unit> replaces "gbps", and the cores come last. */
 static const char *metric(char *to, size_t size, const char *name, const char *unit,
 			  const struct wire_options *o)
 {

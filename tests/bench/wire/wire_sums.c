@@ -5,7 +5,7 @@
 
 #include "wire/wire_sums.h"
 
-/* The kernel's own work, timers above all, takes less than the rest. */
+/* Share of CPU time; the kernel's own work, timers above all, takes less than the rest. */
 #define CPU_SHARE_MIN 0.97
 
 static void add_lb(struct wire_sums *s, const struct wire_options *o, const struct wire_load *load,

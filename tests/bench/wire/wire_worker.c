@@ -24,7 +24,7 @@ static struct rte_mbuf *new_packet(struct gen_worker *w)
 	return m;
 }
 
-/* The loop's sign of life: the first makes the worker active. */
+/* The loop's heartbeat: the first one makes the worker active. */
 static void heartbeat(struct gen_worker *w)
 {
 	struct rte_mbuf *m = new_packet(w);
@@ -69,7 +69,7 @@ static void answer_arp(struct gen_worker *w, const uint8_t *frame)
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), answer, length);
 }
 
-/* As a model that is done at once. */
+/* Replies as a model that is done at once. */
 static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_t number)
 {
 	struct ring_reply header = {
@@ -107,7 +107,8 @@ static void take_payload(struct gen_worker *w, const struct rte_mbuf *m,
 	w->counters.writes++;
 }
 
-/* Every request once and in the order in which its clients sent it: no gap, no double. */
+/* Checks that each request comes once and in the order in which its clients sent it: no gap, no
+ * double. */
 static void take_descriptor(struct gen_worker *w, const struct ring_descriptor *d)
 {
 	if (d->sequence != w->sequence + 1 || d->slot >= WIRE_SLOTS ||
@@ -177,7 +178,7 @@ static void take(struct gen_worker *w, const struct rte_mbuf *m)
 	w->counters.acks_received++;
 }
 
-/* One for all of a burst, as NICs coalesce them. */
+/* Sends one acknowledgement for all of a burst, as NICs coalesce them. */
 static void acknowledge(struct gen_worker *w)
 {
 	struct rte_mbuf *m = new_packet(w);
@@ -189,7 +190,7 @@ static void acknowledge(struct gen_worker *w)
 	w->counters.acks_sent++;
 }
 
-/* Beats do not pile up behind a load balancer that takes nothing. */
+/* Heartbeats do not pile up behind a load balancer that takes no packets. */
 static void beat_when_due(struct gen_worker *w, uint64_t now)
 {
 	if (likely(now < w->next_beat))

@@ -57,7 +57,7 @@ Test(client, sizes_hit_both_ends_at_once_and_all_between_in_time)
 		sizes_init(&sizes, min, max);
 		cr_assert_eq(sizes_at(&sizes, 0), min);
 		cr_assert_eq(sizes_at(&sizes, 1), max);
-		/* One lap more, as request 1 stands outside the order. */
+		/* One lap more, because request 1 stands outside the order. */
 		for (uint32_t i = 0; i < 2 * (max - min + 1); i++) {
 			uint32_t size = sizes_at(&sizes, i);
 
@@ -95,7 +95,7 @@ Test(client, notices_are_told_from_replies)
 	}
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE - 1), NOTICE_NONE);
 	cr_assert_eq(notice_parse(datagram, NOTICE_SIZE + 1), NOTICE_NONE);
-	/* The last eight bytes are the request's first ones: anything goes. */
+	/* The last eight bytes are the request's first ones: any value will do. */
 	for (size_t i = 0; i < 8; i++) {
 		notice_build(NOTICE_BUSY, (const uint8_t *)"request 1", 9, datagram);
 		datagram[i] ^= 0x80;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's commands, and what they share: the options of a run and how a run ends. */
+/* The client's commands, and the parts that they share: the options of a run and its end. */
 #ifndef CLIENT_COMMAND_H
 #define CLIENT_COMMAND_H
 

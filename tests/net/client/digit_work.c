@@ -33,7 +33,7 @@ static void digits_build(void *context, uint64_t id, uint8_t *request)
 	memcpy(request + DIGITS_ID, digit->pixels, DIGIT_PIXELS);
 }
 
-/* Without the weights: the class must be the one with the best score. */
+/* Checks without the weights: the class must be the one with the best score. */
 static bool form_is_right(const uint8_t *reply)
 {
 	float scores[DIGITS_CLASSES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Digits as work for load.h or another sender of requests: pictures in turn, and what a model must
- * answer to each, known from running the served plug-in here.
+ * Digits as work for load.h or another sender of requests: pictures in turn, and the answers that a
+ * model must give, known from running the served plug-in here.
  */
 #ifndef CLIENT_DIGIT_WORK_H
 #define CLIENT_DIGIT_WORK_H
@@ -20,7 +20,7 @@ struct digits {
 
 /* -errno, said on stderr. */
 int digits_open(struct digits *digits, const char *data);
-/* Learn what <model>, a plug-in, answers with <weights>; without, only the form of replies is
+/* Learns the answers of <model>, a plug-in with <weights>; without it, only the form of replies is
  * checked. -errno, said on stderr. */
 int digits_expect(struct digits *digits, const char *model, const char *weights);
 void digits_close(struct digits *digits);
@@ -28,7 +28,7 @@ void digits_close(struct digits *digits);
 /* Request i has image i modulo their number. */
 struct load_work digits_work(struct digits *digits);
 
-/* Of the answered images that no training has seen, the share whose class is <right>. */
+/* Returns the share of the answered held-out images whose class is <right>. */
 double digits_accuracy(const struct digits *digits, uint32_t *right, uint32_t *answered);
 
 #endif

@@ -41,7 +41,7 @@ static void row_draw(const struct digits *digits, const uint32_t *images, uint32
 	printf("\n\n");
 }
 
-/* Draws the first <n> that the model has not seen in training. */
+/* Draws the first <n> pictures that were not in the training. */
 static void digits_draw(const struct digits *digits, uint64_t n)
 {
 	uint32_t row[DIGITS_DRAWN_WIDE], wide = 0;

@@ -82,8 +82,8 @@ static bool outstanding_remove(struct load *load, struct flow *flow, uint32_t in
 }
 
 /*
- * A notice has no id: it stands for the oldest request without an answer. Of those given up before,
- * if none is outstanding.
+ * A notice has no id: it counts for the oldest request without an answer, or, if none is
+ * outstanding, for one that was given up.
  */
 static void notice_settle(struct load *load, struct flow *flow)
 {
@@ -101,7 +101,7 @@ static void notice_settle(struct load *load, struct flow *flow)
 	}
 }
 
-/* The reply to a request that has not been answered yet. */
+/* Takes the reply to a request that has not been answered yet. */
 static int reply_take(struct load *load, struct flow *flow, uint32_t index, bool right,
 		      uint64_t now)
 {
@@ -127,7 +127,7 @@ static int reply_settle(struct load *load, struct flow *flow, uint32_t index,
 	case RECORD_SENT:
 		return reply_take(load, flow, index, right, now);
 	case RECORD_REFUSED:
-		/* So the notice was for another. */
+		/* The notice was for another request. */
 		tally->refused--;
 		ret = reply_take(load, flow, index, right, now);
 		notice_settle(load, flow);
@@ -156,7 +156,7 @@ static uint64_t little_endian_u64(const uint8_t *bytes)
 	return value;
 }
 
-/* The index in the datagram's id if that is one of this run, sent on this flow. */
+/* Finds the index in the datagram's id, if that is one of this run, sent on this flow. */
 static bool index_by_id(const struct load *load, const struct flow *flow, const uint8_t *datagram,
 			size_t length, uint32_t *index)
 {
@@ -168,7 +168,7 @@ static bool index_by_id(const struct load *load, const struct flow *flow, const 
 	       load->tally->records[*index].flow == flow->number;
 }
 
-/* The index of a short request that the datagram answers. */
+/* Finds the index of a short request that the datagram answers. */
 static bool index_by_bytes(const struct load *load, const struct flow *flow,
 			   const uint8_t *datagram, size_t length, uint32_t *index)
 {

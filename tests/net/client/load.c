@@ -50,7 +50,7 @@ uint32_t load_tag(void)
 	return tag;
 }
 
-/* Errors that say what the network or the peer thinks, not that the call was wrong. */
+/* Errors that report the state of the network or the peer, not a wrong call. */
 static bool error_is_unreachable(int error)
 {
 	return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
@@ -85,10 +85,10 @@ static bool flow_may_send(struct runner *runner, const struct flow *flow)
 	       work->length(work->context, (uint32_t)flow->next) >= LOAD_ID_MIN;
 }
 
-/* 1 if the request left, 0 if the socket is full, -errno. */
+/* Returns 1 if the request left, 0 if the socket is full, or -errno. */
 static int datagram_send(struct runner *runner, struct flow *flow, size_t length)
 {
-	/* A send reports the error of an earlier datagram, and is then to be tried again. */
+	/* A send may report the error of an earlier datagram; try again. */
 	for (int attempt = 0; attempt < 3; attempt++) {
 		if (send(flow->fd, runner->datagram, length, 0) >= 0)
 			return 1;
@@ -102,7 +102,7 @@ static int datagram_send(struct runner *runner, struct flow *flow, size_t length
 		}
 		runner->load.tally->unreachable += errno != EINTR;
 	}
-	return 1; /* it went nowhere, and is lost when its time is up */
+	return 1; /* it did not leave, and is lost when its time is up */
 }
 
 static int request_send(struct runner *runner, struct flow *flow)
@@ -212,7 +212,7 @@ static bool all_sent(const struct runner *runner, uint64_t now)
 	return true;
 }
 
-/* Sleeps until a datagram comes or something is due. */
+/* Sleeps until a datagram comes or a timer is due. */
 static int events_wait(struct runner *runner, uint64_t now)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -241,7 +241,7 @@ static int events_wait(struct runner *runner, uint64_t now)
 	return ret;
 }
 
-/* A timed run ends with a silence if the last replies stayed away: that is a gap, too. */
+/* If the last replies of a timed run stayed away, it ends with a silence: that is a gap, too. */
 static void gaps_close(struct runner *runner)
 {
 	struct tally *tally = runner->load.tally;
@@ -320,7 +320,7 @@ static void runner_close(struct runner *runner)
 int load_run(const struct load_options *options, const struct load_work *work, uint32_t tag,
 	     struct tally *tally)
 {
-	/* A second one ends the program. */
+	/* A second signal ends the program. */
 	struct sigaction stop = {.sa_handler = stop_sending, .sa_flags = SA_RESETHAND};
 	struct runner *runner = calloc(1, sizeof(*runner));
 	uint64_t now;

@@ -39,7 +39,7 @@ struct load_work {
 	size_t (*length)(void *context, uint32_t index);
 	/* Writes length() bytes; load.c then writes the id, little-endian, if there is room. */
 	void (*build)(void *context, uint64_t id, uint8_t *request);
-	/* Whether <reply> is right, to the last byte. */
+	/* Returns whether <reply> is right, to the last byte. */
 	bool (*check)(void *context, uint64_t id, const uint8_t *reply, size_t length);
 };
 
@@ -47,8 +47,8 @@ struct load_work {
 uint32_t load_tag(void);
 
 /*
- * Runs to the end, or until SIGINT or SIGTERM, after which it sends nothing more and waits for what
- * is outstanding. Fills <tally>, which the caller finishes with tally_fini() after success.
+ * Runs to the end, or until SIGINT or SIGTERM, after which it sends no more and waits for the
+ * outstanding requests. Fills <tally>, which the caller finishes with tally_fini() after success.
  * -errno, said on stderr, if the run could not be made; lost and wrong replies are not errors.
  */
 int load_run(const struct load_options *options, const struct load_work *work, uint32_t tag,

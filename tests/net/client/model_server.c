@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbell-model-server: answers UDP requests with a model plug-in and nothing between: the peer of
- * the client's own tests, and the figure to compare a load balancer with. It can misbehave in the
- * ways that the client must notice.
+ * doorbell-model-server: answers UDP requests with a model plug-in, without a load balancer: the
+ * peer of the client's own tests, and the figure to compare a load balancer with. It can misbehave
+ * in the ways that the client must notice.
  */
 #include "notice_build.h"
 #include "runtime/endpoint.h"
@@ -46,7 +46,7 @@ static bool strikes(uint64_t every, uint64_t count)
 
 static void answer(int fd, const struct exchange *exchange)
 {
-	/* A reply that does not leave is lost, as anywhere on its way. */
+	/* A reply that cannot be sent is lost, as anywhere on its way. */
 	(void)sendto(fd, exchange->reply, exchange->reply_length, 0,
 		     (const struct sockaddr *)&exchange->from, exchange->from_length);
 }
@@ -106,7 +106,7 @@ static int listen_on(const struct endpoint_address *address)
 
 	if (fd < 0)
 		return -errno;
-	/* The first goes beyond the system's limit, where that is allowed. */
+	/* The first option goes beyond the system's limit, where that is allowed. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)) != 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	if (bind(fd, (const struct sockaddr *)&address->socket, address->length) != 0) {
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		return 2;
 	fd = listen_on(&options.listen);
 	if (fd >= 0) {
-		/* Whoever started this waits for the line before sending. */
+		/* The caller waits for this line before it sends requests. */
 		puts("ready");
 		fflush(stdout);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads a model plug-in, the very shared object an agent loads, and runs it here. */
+/* Loads a model plug-in, the same shared object that an agent loads, and runs it here. */
 #ifndef CLIENT_PLUGIN_H
 #define CLIENT_PLUGIN_H
 

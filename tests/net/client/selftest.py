@@ -122,7 +122,7 @@ class Echo(unittest.TestCase):
             _, figures = client(to, "echo", "--sockets", "2", "--requests", "50", "--min-size",
                                 "6", "--max-size", "11", "--timeout-ms", "100")
         self.assertEqual((figures["lost"], figures["wrong"]), (10, 0))
-        # Of 14 sevenths one is dropped; the copy of a flow's last reply may come after the end.
+        # Of 14 duplicates one is dropped; the copy of a flow's last reply may come after the end.
         self.assertIn(figures["duplicates"], (12, 13))
 
     def test_notices_are_counted_apart(self):

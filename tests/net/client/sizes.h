@@ -12,8 +12,8 @@ struct sizes {
 };
 
 void sizes_init(struct sizes *sizes, uint32_t min, uint32_t max);
-/* The size of request <index>: 0 has the smallest, 1 the largest, and any <span> requests in a row
- * have (nearly) every size once, spread evenly. */
+/* Returns the size of request <index>: 0 has the smallest, 1 the largest, and any <span> requests
+ * in a row have (nearly) every size once, spread evenly. */
 uint32_t sizes_at(const struct sizes *sizes, uint32_t index);
 
 #endif

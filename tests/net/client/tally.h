@@ -20,12 +20,12 @@ enum record_state {
 	RECORD_SENT,
 	RECORD_ANSWERED,
 	RECORD_WRONG,   /* a reply came, with other bytes */
-	RECORD_LOST,    /* nothing came in time */
+	RECORD_LOST,    /* no reply came in time */
 	RECORD_REFUSED, /* a notice came instead */
 };
 
 struct record {
-	uint64_t ns; /* when it was sent; of an answered one, how long that took */
+	uint64_t ns; /* when it was sent; of an answered request, the time until its answer */
 	uint32_t flow;
 	enum record_state state;
 };
@@ -43,7 +43,8 @@ struct tally {
 	uint64_t unreachable; /* errors the network sent back (ICMP) */
 	uint64_t notices[NOTICE_CODES];
 	uint64_t start_ns;
-	uint64_t end_ns;    /* last answer, or the end of sending if that is later and was timed */
+	uint64_t end_ns; /* time of the last answer, or of the end of sending if that is later and
+			    the run was timed */
 	uint64_t *timeline; /* answers in each TALLY_STEP_NS since start */
 	size_t n_timeline;
 	uint64_t *gap_ns; /* per flow: longest time without any reply */
@@ -53,13 +54,13 @@ struct tally {
 int tally_init(struct tally *tally, size_t n_flows);
 void tally_fini(struct tally *tally);
 
-/* The record of request <index>, made if need be; NULL if memory ran out. */
+/* Returns the record of request <index>, made if need be; NULL if memory ran out. */
 struct record *tally_record(struct tally *tally, size_t index);
 /* Counts an answer that took <ns>. */
 int tally_answer(struct tally *tally, struct record *record, uint64_t now);
 
 double tally_seconds(const struct tally *tally);
-/* Answers per second; 0 without. */
+/* Returns answers per second; 0 without any. */
 double tally_rps(const struct tally *tally);
 uint64_t tally_notices(const struct tally *tally);
 uint64_t tally_longest_gap_ns(const struct tally *tally);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model for tests: echoes, but for two requests. One that begins with "CRASH" ends the process by
- * a fault, as a bug in a model would; one that begins with "HANG" never returns. Given the
- * argument hang=FILE, the first process that finds FILE removes it and hangs while it opens the
+ * A model for tests that echoes all but two requests. A request that begins with "CRASH" ends the
+ * process by a fault, as a bug in a model would; one that begins with "HANG" never returns. Given
+ * the argument hang=FILE, the first process that finds FILE removes it and hangs while it opens the
  * model.
  */
 #include <signal.h>

@@ -29,7 +29,7 @@ struct craft_write {
 	unsigned int seed;
 };
 
-/* Any packet with a BTH: the opcode decides which headers follow. */
+/* Builds any packet with a BTH: the opcode decides which headers follow. */
 void craft_build(struct craft *c, const struct rig_qp *qp, const struct craft_write *w);
 void craft_ack(struct craft *c, const struct rig_qp *qp, uint32_t psn, uint8_t syndrome,
 	       uint32_t msn);

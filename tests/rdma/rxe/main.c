@@ -24,7 +24,7 @@ static const struct rig_way ways[] = {
 static const struct {
 	const char *name;
 	const struct row *rows;
-	uint32_t mtu_max; /* larger ones would tell nothing new */
+	uint32_t mtu_max; /* larger ones would show nothing new */
 } suites[] = {
 	{"neighbour", neighbour_rows, 1024},
 	{"requester", requester_rows, 4096},
@@ -34,7 +34,7 @@ static const struct {
 
 static unsigned int passed, failed;
 
-/* ROW_ONCE: over the first way of each family. */
+/* True if the row runs over this way. ROW_ONCE: over the first way of each family. */
 static bool applies(const struct row *row, const struct rig_way *way)
 {
 	if (row->only & ROW_V4 && way->family != 4)

@@ -64,7 +64,7 @@ static void permanent(struct rig *rig)
 	forget(rig);
 }
 
-/* In mid-stream: the peer's answers need our address again. */
+/* In mid-stream the peer's answers need our address again. */
 static void asks_again(struct rig *rig)
 {
 	struct rig_qp *qp = rig_connect(rig, &rig_defaults);
@@ -75,7 +75,7 @@ static void asks_again(struct rig *rig)
 	RIG_EXPECT(rig, rig->asked >= 1, "it did not ask");
 }
 
-/* While nobody answers, acknowledgements wait; then they arrive, or our time-out fetches them. */
+/* Acknowledgements wait for an answer to ARP; then they arrive, or our timeout fetches them. */
 static void unanswered_for_a_while(struct rig *rig)
 {
 	struct rig_qp_options o = rig_defaults;

@@ -23,7 +23,7 @@ int peer_connect(const char *address, uint16_t port)
 	return fd;
 }
 
-/* While the peer works, its kernel may want answers of ours: packets go on. */
+/* While the peer works, its kernel may need answers from us, so the rig keeps polling. */
 static void answer_receive(struct rig *rig)
 {
 	size_t n = 0;

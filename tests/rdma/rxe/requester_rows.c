@@ -19,7 +19,7 @@ static struct rig_qp *joined(struct rig *rig)
 	return rig_connect(rig, &rig_defaults);
 }
 
-/* Where a time-out is part of the row: soon, and as often as it takes. */
+/* For rows with a timeout: it comes soon, and retries do not run out. */
 static struct rig_qp *joined_hasty(struct rig *rig)
 {
 	struct rig_qp_options o = rig_defaults;
@@ -175,7 +175,7 @@ static void not_ready(struct rig *rig)
 	expect_data(rig, qp, 0, 64, 9);
 }
 
-/* Of the packets behind the one that the peer was not ready for, the first is a gap to it. */
+/* Behind the packet that the peer was not ready for, the first one is a gap to it. */
 static void not_ready_in_stream(struct rig *rig)
 {
 	struct rig_qp *qp = joined(rig);
@@ -255,7 +255,7 @@ static void middle_lost(struct rig *rig)
 
 static void many_lost(struct rig *rig)
 {
-	/* Also of what is sent again. */
+	/* Packets that are sent again are lost, too. */
 	lose(rig, 0x8421084210842110, 30, 512);
 }
 
@@ -283,8 +283,8 @@ static void last_lost(struct rig *rig)
 	rig->lose_sent = 1 << 3;
 	write_many(rig, qp, 4, 64, 256, ACK);
 	expect_many(rig, qp, 4, 64, 256);
-	/* Nobody asks for the last packet: our own clock does, at the timeout or some round trips.
-	 */
+	/* No later packet reveals the loss of the last: our own clock does, at the timeout or after
+	 * some round trips. */
 	tries = qp->requester.stats.timeouts + qp->requester.stats.early;
 	RIG_EXPECT(rig, tries >= 1 && qp->requester.stats.naks == 0, "%lu tries, %lu NAKs", tries,
 		   qp->requester.stats.naks);
@@ -338,7 +338,7 @@ static void a_thousand(struct rig *rig)
 		expect_data(rig, qp, (i & 63) * 1024, 1024, i);
 }
 
-/* Refused for good: our requester says why, the peer's queue pair is dead. */
+/* A refusal for good: our requester knows the reason, and the peer's queue pair is dead. */
 static void refused(struct rig *rig, struct rig_qp *qp)
 {
 	struct requester *rq = &qp->requester;

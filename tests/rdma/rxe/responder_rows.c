@@ -183,7 +183,8 @@ static void lost_at_wrap(struct rig *rig)
 	lose(rig, 1 << 3, 0xfffffd);
 }
 
-/* Its time-out; what it sends again is the same packet, and a duplicate to us if we had it. */
+/* The peer's timeout: the packet that it sends again is the same, and a duplicate to us if we had
+ * it. */
 static void last_lost(struct rig *rig)
 {
 	struct rig_qp_options o = rig_defaults;
@@ -287,7 +288,7 @@ static void both_directions(struct rig *rig)
 
 /* --- acknowledgements by hand ---------------------------------------------------------------- */
 
-/* The peer has sent a message of one packet and waits for what we say. */
+/* The peer has sent a message of one packet and waits for our acknowledgement. */
 static struct rig_qp *waiting(struct rig *rig, uint32_t bytes)
 {
 	struct rig_qp *qp = joined(rig);

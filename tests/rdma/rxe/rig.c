@@ -15,7 +15,8 @@
 
 #define BURST     32
 #define QPN_FIRST 0x777000
-/* All that the driver for packet sockets admits (DPDK 22.11); it carries what its frames hold. */
+/* The largest that the driver for packet sockets admits (DPDK 22.11); it carries what its frames
+ * hold. */
 #define PORT_MTU 1500
 
 const struct rig_qp_options rig_defaults = {

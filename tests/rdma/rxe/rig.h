@@ -28,7 +28,7 @@
 #define RIG_MEMORY 65536
 #define RIG_SEEN   4096
 #define RIG_QPS    2
-/* Long enough for emulation on a busy machine; nothing that goes right waits for it. */
+/* ms; long enough for emulation on a busy machine. A row that passes does not wait for it. */
 #define RIG_PATIENCE_MS 5000
 
 /* A way for packets to go: addresses and path MTU. */
@@ -44,7 +44,7 @@ struct rig_way {
 struct rig_seen {
 	struct roce_packet packet;
 	uint64_t time;  /* TSC */
-	uint64_t tries; /* that our requester's clocks had made before */
+	uint64_t tries; /* retries that our requester's clocks had made before */
 	uint8_t flags;  /* of the BTH */
 };
 
@@ -76,7 +76,7 @@ struct rig {
 	const struct rig_way *way;
 	int control;
 	bool ignore_neighbours; /* leave ARP and neighbour solicitations unanswered */
-	unsigned int asked;     /* how many came for our address */
+	unsigned int asked;     /* number of questions for our address */
 	/* packets to lose, counted from when they were set: bit n is the n-th */
 	uint64_t lose_sent, lose_received;
 	unsigned int n_sent, n_received;
@@ -106,9 +106,9 @@ extern const struct rig_qp_options rig_defaults;
 
 /* A connected pair; lives until the row ends. */
 struct rig_qp *rig_connect(struct rig *rig, const struct rig_qp_options *options);
-/* The start of it: no queue pair of the peer's is in RTR yet. */
+/* Starts rig_connect(): no queue pair of the peer's is in RTR yet. */
 struct rig_qp *rig_create(struct rig *rig, const struct rig_qp_options *options);
-/* Destroy what the row has made. */
+/* Destroys what the row has made. */
 void rig_reset(struct rig *rig);
 
 /* One turn: receive, acknowledge, timers, send. Sleeps up to a millisecond when nothing comes. */
@@ -124,7 +124,7 @@ void rig_poll_ms(struct rig *rig, unsigned int ms);
 		met_;                                                                              \
 	})
 
-/* A row fails with a sentence, and the next begins. */
+/* Fails the row with a sentence; the next one begins. */
 void rig_fail(struct rig *rig, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
@@ -134,7 +134,7 @@ void rig_fail(struct rig *rig, const char *format, ...)
 			rig_fail(rig, __VA_ARGS__);                                                \
 	} while (0)
 
-/* peer.c: tell rxe_peer something; what it says behind "ok", without the line's end. */
+/* peer.c: sends rxe_peer a command; returns its answer behind "ok", without the line's end. */
 const char *peer_ask(struct rig *rig, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same when an error is expected: returns it, 0 for none. */
@@ -146,13 +146,13 @@ struct peer_completion {
 	uint32_t flags, imm, bytes;
 };
 struct peer_completion peer_poll(struct rig *rig, struct rig_qp *qp, unsigned int ms);
-/* The next completion has this status. */
+/* Expects this status of the next completion. */
 void peer_expect(struct rig *rig, struct rig_qp *qp, int status);
 bool peer_has(struct rig *rig, uint64_t va, uint32_t bytes, unsigned int seed);
 int peer_state(struct rig *rig, struct rig_qp *qp);
 int peer_connect(const char *address, uint16_t port);
 
-/* The bytes of all messages: as "fill" of rxe_peer. */
+/* Byte <i> of any message, as "fill" of rxe_peer makes it. */
 static inline uint8_t rig_byte(unsigned int seed, uint32_t i)
 {
 	return (seed + i * 7) % 251;
@@ -161,15 +161,15 @@ static inline uint8_t rig_byte(unsigned int seed, uint32_t i)
 /* WRITE <bytes> to the peer's memory at <offset> with our requester. */
 void rig_write(struct rig *rig, struct rig_qp *qp, uint32_t offset, uint32_t bytes,
 	       unsigned int seed, uint32_t imm, uint32_t flags);
-/* Everything is acknowledged. */
+/* Expects that everything is acknowledged. */
 void rig_expect_acked(struct rig *rig, struct rig_qp *qp);
-/* Is this what the peer wrote to our memory? */
+/* True if our memory has what the peer wrote. */
 bool rig_has(const struct rig *rig, uint32_t offset, uint32_t bytes, unsigned int seed);
-/* The <n>-th packet that came for the queue pair, from 0; waits for it. */
+/* Returns the <n>-th packet that came for the queue pair, from 0; waits for it. */
 const struct rig_seen *rig_seen_at(struct rig *rig, struct rig_qp *qp, unsigned int n);
-/* Hand a frame to the port. */
+/* Hands a frame to the port. */
 void rig_send(struct rig *rig, const void *frame, uint32_t length);
-/* An ACK or NAK of our own. */
+/* Sends an ACK or NAK of our own. */
 void rig_ack(struct rig *rig, struct rig_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn);
 
 /* The rows. */

@@ -10,7 +10,7 @@
 #define QP_ERROR     6
 #define READ_REQUEST 0x0c
 #define BYTES        28
-/* Where stimuli write, and where the good packets do that tell how far the peer is. */
+/* The target of stimuli, and of the good packets that show how far the peer is. */
 #define AT     4096
 #define ELSE   8192
 #define SEED   11
@@ -60,7 +60,8 @@ static void expect_answer(struct rig *rig, struct rig_qp *qp, unsigned int n, ui
 		   p->opcode, p->psn, p->syndrome, psn, syndrome);
 }
 
-/* A good packet; its answer is the <n>-th: nothing else was answered before. */
+/* Sends a good packet and expects its answer to be the <n>-th: no other packet was answered before.
+ */
 static void expect_next(struct rig *rig, struct rig_qp *qp, unsigned int n, uint32_t psn)
 {
 	craft_build(&craft, qp,
@@ -96,7 +97,7 @@ static void ignore(struct rig *rig, void (*change)(struct craft *), bool seal)
 {
 	struct rig_qp *qp = send_changed(rig, change, seal);
 
-	/* The same number: had the other been taken, this would be a duplicate. */
+	/* The same PSN: if the other packet had been taken, this would be a duplicate. */
 	expect_next(rig, qp, 0, qp->first_psn);
 	expect_taken(rig, qp, false);
 	RIG_EXPECT(rig, peer_has(rig, qp->va + ELSE, 8, 0), "the good packet is not there");
@@ -245,7 +246,7 @@ static void half_way_round(struct rig *rig)
 	expect_taken(rig, qp, false);
 }
 
-/* One NAK per gap; then silence, until the packet comes that was missing. */
+/* One NAK per gap, then silence until the missing packet comes. */
 static void gap(struct rig *rig)
 {
 	struct rig_qp *qp = joined(rig);
@@ -284,7 +285,7 @@ static void not_ready_then_next(struct rig *rig)
 
 /* --- refused for good ------------------------------------------------------------------------ */
 
-/* The last of these is answered by a NAK, the queue pair is dead, and nothing is written. */
+/* The last of these gets a NAK, the queue pair is dead, and nothing is written. */
 static void refuse(struct rig *rig, struct rig_qp *qp, uint8_t nak, const struct craft_write *w,
 		   unsigned int n)
 {
@@ -421,7 +422,7 @@ static void read_request(struct rig *rig)
 		   "opcode %#x PSN %#x", qp->seen[0].packet.opcode, qp->seen[0].packet.psn);
 }
 
-/* More than the link takes is agreed to; only packets tell. */
+/* The peer accepts a larger path MTU than its link can carry; only packets show it. */
 static void any_path_mtu(struct rig *rig)
 {
 	struct rig_qp_options o = rig_defaults;
@@ -444,8 +445,8 @@ static void noise(struct rig *rig)
 	for (unsigned int i = 0; i < 300; i++) {
 		struct craft *c = only(qp, qp->first_psn);
 
-		/* Anything behind the UDP header, with an ICRC that fits every second time; never a
-		 * BTH that is good by chance. */
+		/* Any bytes behind the UDP header, with an ICRC that fits every second time; never
+		 * a BTH that is good by chance. */
 		for (uint8_t *at = c->bth; at < c->frame + c->length; at++) {
 			state ^= state << 13;
 			state ^= state >> 7;

@@ -38,12 +38,12 @@ int frame_send(int fd, enum frame_type type, const void *bytes, size_t length);
 /* Returns the type; <bytes> has VM_EXEC_FRAME_MAX. */
 int frame_receive(int fd, void *bytes, uint32_t *length);
 
-/* All of it, whatever write() says of a piece. */
+/* Writes all of it, also if write() takes it in pieces. */
 int write_all(int fd, const void *bytes, size_t length);
 
 int vm_exec_serve(void);
 int vm_exec_run(const char *address, const char *command);
-/* Each an ADDRESS:PORT (IPv4) or the path of a UNIX socket. */
+/* <from> and <to>: an ADDRESS:PORT (IPv4) or the path of a UNIX socket. */
 int vm_exec_relay(const char *from, const char *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A UNIX socket on this side of a machine's wall, for one on the other: two of these, with TCP
+/* A UNIX socket on one side of a machine's wall for one on the other side: two relays, with TCP
  * between them. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ union address {
 	struct sockaddr_un un;
 };
 
-/* Returns its length, 0 when <text> is none. */
+/* Returns its length, or 0 if <text> is not an address. */
 static socklen_t address_parse(union address *a, const char *text)
 {
 	const char *colon = strchr(text, ':');
@@ -45,7 +45,7 @@ static socklen_t address_parse(union address *a, const char *text)
 	return inet_pton(AF_INET, host, &a->in.sin_addr) == 1 ? sizeof(a->in) : 0;
 }
 
-/* No small packet waits for another; a UNIX socket has no such delay, and says so. */
+/* Sends small packets at once. This fails on a UNIX socket, which has no such delay. */
 static void hurry(int fd)
 {
 	int on = 1;
@@ -88,7 +88,7 @@ static bool pass(int from, int to)
 	return false;
 }
 
-/* Until <to> has said all: it answers even who sends no more. */
+/* Passes bytes until <to> has closed: it may still answer a client that sends no more. */
 static void relay(int from, int to)
 {
 	struct pollfd fds[] = {{.fd = from, .events = POLLIN}, {.fd = to, .events = POLLIN}};
@@ -111,7 +111,7 @@ int vm_exec_relay(const char *from, const char *to)
 		fprintf(stderr, "vm-exec: cannot listen at %s: %s\n", from, strerror(errno));
 		return 1;
 	}
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	signal(SIGCHLD, SIG_IGN); /* finished children need no wait() */
 	printf("vm-exec: listening at %s\n", from);
 	fflush(stdout);
 	for (;;) {
@@ -119,7 +119,7 @@ int vm_exec_relay(const char *from, const char *to)
 		if (client < 0)
 			continue;
 		if (fork() == 0) {
-			/* A machine whose plug is pulled does not close connections. */
+			/* A machine that is cut off does not close connections. */
 			prctl(PR_SET_PDEATHSIG, SIGTERM);
 			hurry(client);
 			server = connect_to(to);

@@ -16,7 +16,7 @@
 
 #include "vm_exec.h"
 
-/* Exit status when there is no machine, or no more. */
+/* Exit status when the machine does not exist or has gone. */
 #define EXIT_NO_MACHINE 125
 
 static uint8_t buffer[VM_EXEC_FRAME_MAX];
@@ -37,8 +37,8 @@ static int connect_to(const char *address)
 }
 
 /*
- * A machine that ends says nothing on the connection, but its card's other end, a tap device here,
- * loses its carrier. A socket that is told of such.
+ * A machine that ends sends nothing on the connection, but the other end of its card, a tap device
+ * here, loses its carrier. This opens a socket that reports such changes.
  */
 static int links_open(void)
 {
@@ -50,7 +50,7 @@ static int links_open(void)
 	return fd;
 }
 
-/* Does this change of a link end the machine's? */
+/* True if this change of a link is the end of the machine. */
 static bool machine_ends(int links)
 {
 	struct {
@@ -67,7 +67,7 @@ static bool machine_ends(int links)
 	       (message.link.ifi_flags & IFF_RUNNING) == 0;
 }
 
-/* Signals that would end us are the command's. */
+/* Signals that would end this program go to the command. */
 static int signals_open(void)
 {
 	sigset_t set;
@@ -93,7 +93,7 @@ static int signal_forward(int signals, int fd)
 	return frame_send(fd, FRAME_SIGNAL, &number, 1);
 }
 
-/* -1: the connection is over, -2: go on, else the exit status. */
+/* Returns -1 when the connection is over, -2 to go on, else the exit status. */
 static int frame_take(int fd)
 {
 	uint32_t length;

@@ -25,7 +25,8 @@ struct session {
 	int output, errors;
 	int process; /* a descriptor that is readable when the command has ended */
 	pid_t pid;
-	/* what the command has not read yet; nothing more is taken from the connection before */
+	/* bytes that the command has not read yet; before that no more are taken from the
+	 * connection */
 	uint32_t pending, pending_at;
 	bool input_ended;
 	uint8_t pending_bytes[VM_EXEC_FRAME_MAX];
@@ -67,7 +68,7 @@ static int command_start(struct session *s, const char *command)
 	return s->process;
 }
 
-/* Pass on what there is; returns 0 at the end of it, -1 when the client has gone, else 1. */
+/* Passes on the bytes there are; returns 0 at their end, -1 when the client has gone, else 1. */
 static int output_forward(struct session *s, int *fd, enum frame_type type)
 {
 	uint8_t bytes[VM_EXEC_FRAME_MAX];
@@ -112,7 +113,7 @@ static void input_forward(struct session *s)
 		input_close(s);
 }
 
-/* A frame from the client; -1 when it has gone. */
+/* Takes a frame from the client; -1 when it has gone. */
 static int client_receive(struct session *s)
 {
 	uint32_t length;
@@ -133,7 +134,7 @@ static int client_receive(struct session *s)
 	}
 }
 
-/* Until the command has ended; -1 when the client went before. */
+/* Runs until the command has ended; -1 when the client went before. */
 static int session_pump(struct session *s)
 {
 	for (;;) {
@@ -207,7 +208,7 @@ int vm_exec_serve(void)
 		perror("vm-exec");
 		return 1;
 	}
-	/* Process 1 inherits orphans: they must not stay as zombies. */
+	/* Process 1 inherits orphans and must not leave them as zombies. */
 	signal(SIGCHLD, SIG_IGN);
 	printf("vm: ready\n");
 	fflush(stdout);

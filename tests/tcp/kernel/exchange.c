@@ -48,7 +48,7 @@ uint32_t exchange_compare(uint64_t seed, uint64_t from, const uint8_t *at, uint3
 static void begin_reply(struct exchange *e)
 {
 	if (e->n == EXCHANGE_OPEN) {
-		e->wrong = true; /* more than a client of these tests opens */
+		e->wrong = true; /* more requests than a client of these tests opens */
 		return;
 	}
 	e->reply[(e->first + e->n++) % EXCHANGE_OPEN] =

@@ -22,7 +22,7 @@ struct exchange_head {
 /* Writes bytes <from> up to <from> + <n> of the seed's stream. */
 void exchange_fill(uint64_t seed, uint64_t from, uint8_t *at, uint32_t n);
 
-/* The first of <n> bytes that is not the seed's; <n> if all are. */
+/* Returns the offset of the first of <n> bytes that is not the seed's; <n> if all are. */
 uint32_t exchange_compare(uint64_t seed, uint64_t from, const uint8_t *at, uint32_t n);
 
 /* The server's side of one connection. Zeroed memory is its beginning. */
@@ -48,7 +48,7 @@ uint64_t exchange_take(struct exchange *e, const uint8_t *at, uint32_t n);
 /* Writes bytes of the stream of replies. */
 void exchange_give(const struct exchange *e, uint64_t from, uint8_t *at, uint32_t n);
 
-/* Replies before <acked> are not needed again. */
+/* The replies before <acked> are not needed again. */
 void exchange_forget(struct exchange *e, uint64_t acked);
 
 #endif

@@ -37,8 +37,8 @@ static socklen_t parse_address(const char *text, uint16_t port, struct sockaddr_
 	return sizeof(*six);
 }
 
-/* The same on all machines. A namespace may not be allowed to choose: then its default is what
- * runs. */
+/* The same congestion control on all machines. A namespace may not be allowed to choose: then its
+ * default runs. */
 static void choose_congestion(int fd)
 {
 	static const char name[] = "cubic";
@@ -63,13 +63,13 @@ static void served_close(struct served *v)
 	free(v);
 }
 
-/* False: the connection is over. */
+/* Returns false when the connection is over. */
 static bool served_run(struct served *v)
 {
 	static uint8_t bytes[CHUNK];
 	ssize_t n;
 
-	/* As many requests as there is room to remember. */
+	/* Takes as many requests as there is room to remember. */
 	while (!v->ended && v->e.n < EXCHANGE_OPEN / 2 &&
 	       (n = recv(v->fd, bytes, sizeof(bytes), 0)) >= 0) {
 		v->ended = n == 0;
@@ -143,7 +143,7 @@ struct asking {
 	uint32_t sent_up; /* of the newest: head and bytes */
 	bool sending;
 	uint32_t got_down; /* of the oldest */
-	uint64_t moved_us; /* when a byte last moved, or nothing was open */
+	uint64_t moved_us; /* when a byte last moved, or when no request was open */
 };
 
 struct client {

@@ -28,7 +28,7 @@ struct sockets_result {
 	uint32_t retransmits;
 };
 
-/* Asks until all is answered. 0, or 1 with the reason on stderr. */
+/* Sends requests until all are answered. 0, or 1 with the reason on stderr. */
 int sockets_ask(const struct sockets_load *load, struct sockets_result *result);
 
 #endif

@@ -82,7 +82,7 @@ static uint32_t sum(const uint8_t *at, uint32_t n, uint32_t before)
 	return (uint32_t)total;
 }
 
-/* Of the pseudo header: addresses from <at> on. */
+/* The sum of the pseudo header: addresses from <at> on. */
 static uint32_t sum_pseudo(const uint8_t *at, bool six, uint32_t length)
 {
 	return sum(at, six ? 32 : 8, IPPROTO_TCP + length);
@@ -174,7 +174,7 @@ static struct serving *add(struct tun_server *s, struct serving **at, const stru
 	return v;
 }
 
-/* The connection has closed: TIME-WAIT, or nothing. */
+/* The connection has closed: it goes into TIME-WAIT, or leaves no state. */
 static void end(struct tun_server *s, struct serving **at)
 {
 	struct serving *v = *at;
@@ -218,7 +218,7 @@ static void consume(struct tun_server *s, struct serving *v, uint32_t advanced)
 		seq += part;
 		advanced -= part;
 	}
-	/* In the middle of a request no reply will carry the acknowledgement. */
+	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (v->exchange.head_have > 0)
 		tcp_acknowledge(&v->c);
 	if (v->exchange.wrong) {
@@ -247,7 +247,7 @@ static void take(struct tun_server *s, struct serving **at, const struct tcp_hea
 		end(s, at);
 }
 
-/* A segment to no connection: opens one, or is reset. */
+/* Takes a segment that belongs to no connection: opens one, or sends a reset. */
 static void listen_to(struct tun_server *s, struct serving **at, const struct tcp_ends *ends,
 		      bool six, const struct tcp_header *h, const uint8_t *payload, uint32_t floor)
 {
@@ -309,7 +309,7 @@ static void wait_receive(struct tun_server *s, struct serving **at, const struct
 	}
 }
 
-/* Where TCP begins in <ip>, and how long it is; 0: nothing for us. */
+/* Finds TCP in <ip> and returns its length; 0: the packet is not for us. */
 static uint32_t parse_ip(const uint8_t *ip, uint32_t length, struct tcp_ends *ends, bool *six,
 			 bool *marked, uint32_t *tcp_length)
 {
