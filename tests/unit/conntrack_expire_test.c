@@ -198,8 +198,7 @@ Test(conntrack_expire, a_call_looks_at_no_more_flows_than_its_budget)
 	conntrack_destroy(ct);
 }
 
-/* Moving a live flow on also uses one unit of the budget: a busy table must not make a call long.
- */
+/* Moving a live flow on uses a unit of the budget, too: a busy table must not make a call long. */
 Test(conntrack_expire, flows_that_live_on_use_the_budget)
 {
 	struct conntrack *ct = fixture_table("t", 1000);

@@ -112,8 +112,7 @@ Test(conntrack_tcp_header, the_window_scale_option_is_read_as_the_ends_do)
 	}
 }
 
-/* No option makes the parser read past the header: the sanitizer watches a block of the exact size.
- */
+/* No option makes the parser read past the header, which is a block of the exact size. */
 Test(conntrack_tcp_header, no_option_is_read_past_the_header)
 {
 	uint64_t state = 20261121;

@@ -260,8 +260,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* A pipe without a reader, in place of the file beside, makes the write wait as a frozen disk does.
- */
+/* A pipe without a reader, in place of the file beside, makes the write wait like a frozen disk. */
 Test(lb_state_file, a_disk_that_does_not_answer_holds_nobody_up, .timeout = 60)
 {
 	char beside[128], text[512];

@@ -17,8 +17,7 @@
 #include "walk/loop.h"
 
 #define MEMORY_MB "768"
-/* Rings have their own size; small descriptor counts leave the load balancer less memory to fill.
- */
+/* Rings have their own size; few descriptors leave the load balancer less memory to fill. */
 #define DESCRIPTORS "rx_descriptors: 64, tx_descriptors: 64"
 /* Packets per pool; making them takes most of a row's time. */
 #define PACKETS    1024

@@ -127,8 +127,7 @@ void walk_quiesce(struct walk *w);
 void walk_destroy(struct walk *w);
 void walk_remove_workers(struct walk *w);
 
-/* Writes the YAML that <params> stand for; <services> instead of theirs unless NULL. For reloads.
- */
+/* Writes the YAML of <params>; <services> instead of theirs unless NULL. For reloads. */
 void walk_yaml(const struct walk_params *params, const char *services, char *text, size_t size);
 /* Applies <text> as a file. Returns the result of lb_reload_apply(), a refusal's sentence in
  * w->error. */

@@ -21,8 +21,7 @@
 #define ROUNDS       1024
 /* Share of the places that are taken while measuring. */
 #define LOAD_PERCENT 80
-/* Flows; it keeps hashes for both families, and more flows would take too much memory for a bench.
- */
+/* Flows; it keeps hashes for both families, and more would take too much memory for a bench. */
 #define ON_RTE_HASH_MAX 10000000
 /* Fill level that every table accepts before it refuses, in percent of its places. */
 #define CAPACITY_PERCENT 90

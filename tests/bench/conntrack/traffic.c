@@ -31,8 +31,7 @@ struct size {
 };
 
 static const struct size full = {5000, 12000000, 8000000, 10000000};
-/* Those drawn from are added to the traffic's: 200,000 active ones, and those of the last timeout.
- */
+/* Flows drawn from come on top of the traffic's: 200,000 active, and those of the last timeout. */
 static const struct size smoke = {600, 1250000, 500000, 625000};
 
 struct bench_traffic {
