@@ -13,7 +13,7 @@
 
 #include "rig.h"
 
-#define SLOTS 16
+#define SLOTS      16
 /* Longer than any machine halts a thread. */
 #define PATIENCE   30000000000ull
 #define FOREVER_MS 600000

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Our RoCEv2 endpoint and Linux's, rdma_rxe, understand each other: as requester and responder, with
+# Our RoCEv2 endpoint and Linux's, rdma_rxe, interoperate: as requester and responder, with
 # packets lost, refused, repeated or made wrong on purpose, over IPv4 and IPv6. Wireshark
 # and a second implementation of the ICRC read the packets that we sent as we meant them.
 #
@@ -39,7 +39,7 @@ if [ "$status" -ne 0 ]; then
 fi
 stop "$pid_rxe_peer"
 stop "$pid_tcpdump"
-if [ $# -gt 0 ]; then # some rows only: not every kind of packet was sent
+if [ $# -gt 0 ]; then # only some rows ran, so not every kind of packet was sent
     tail -n 1 "$dir/rows.log"
     exit 0
 fi

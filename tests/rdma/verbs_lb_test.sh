@@ -12,7 +12,7 @@
 
 models=$build/gpu-agent/models
 digits=$root/gpu-agent/models/digits
-# To the byte, so the model must do its sums in the same order on all CPUs.
+# Replies are compared to the byte, so the model must add in the same order on all CPUs.
 export OPENBLAS_CORETYPE=Prescott
 
 topology_up "story$$" 1
@@ -43,10 +43,10 @@ workers: {timeout_ms: 5000, suspect_ms: 1000}
 control: {socket: /root/control.sock, agents: "10.201.0.1:4790", allow_plain: true}
 END
 vm_put front "$dir/lb.yaml" /root/lb.yaml
-# The command line tool runs here, not at the expense of the machine that it asks.
+# The command line tool runs here, so that it takes no CPU time from the machine that it asks.
 vm_socket front /root/control.sock "$dir/control.sock"
 
-# agent NAME MODEL [OPTIONS]: NAME says where
+# agent NAME MODEL [OPTIONS]: starts an agent; NAME decides where
 agent() {
     local command="$build/gpu-agent/doorbell-agent --lb 10.201.0.1:4790 --name $1"
     command+=" --no-hugepages --model $models/$2 ${*:3}"
@@ -59,7 +59,7 @@ agent() {
     fi
 }
 
-# serve MODEL LOAD...: both engines, one after the other
+# serve MODEL LOAD...: runs the load on both engines, one after the other
 serve() {
     local engine options=()
     [ "$1" = echo ] || options=(--model-args "weights=$digits/digits.safetensors")
@@ -74,7 +74,7 @@ serve() {
     done
 }
 
-# leave NAME: an agent, in good order
+# leave NAME: stops an agent in good order
 leave() {
     local p=pid_${1//-/_}
     stop "${!p}"
@@ -85,13 +85,13 @@ worker_gone() {
     ! worker_known "$1"
 }
 
-# kill_agent NAME: the agent in the machine, without a word; the load balancer sees its connection end
+# kill_agent NAME: kills the agent in the machine; the load balancer sees its connection end
 kill_agent() {
     vm_run back "kill -9 \$(busybox pidof doorbell-agent)"
     wait_for "$1 to be gone" worker_gone "$1"
 }
 
-# start_again NAME: sets $ms, from the moment that its RDMA device is open to when it serves
+# start_again NAME: sets $ms to the time from its RDMA device's opening until it serves
 start_again() {
     local up
     agent "$1" echo.so
@@ -103,7 +103,7 @@ start_again() {
     expect "ms until $1 serves" $ms -lt 5000
 }
 
-# crash: verbs-echo dies under load; no request ends in silence; who comes after it serves
+# crash: verbs-echo dies under load; no request ends in silence; its successor serves
 crash() {
     load_start crash echo --to "$vip:8501" --sockets 8 --requests 100 --window 2 --max-size 1472 \
         --timeout-ms 5000
@@ -119,7 +119,7 @@ crash() {
     leave again
 }
 
-# resources MACHINE: how many queue pairs, completion queues, memory regions ... there are
+# resources MACHINE: prints how many queue pairs, completion queues, memory regions ... there are
 resources() {
     vm_run "$1" 'rdma resource show'
 }
@@ -128,7 +128,7 @@ test_resources() {
     [ "$(resources "$1")" = "$2" ]
 }
 
-# A worker whose address nobody answers for is refused before the load balancer's other work waits for
+# A worker whose address no host answers for is refused before the load balancer's other work waits for
 # long; the kernel alone would take a second for each link.
 nobody() {
     local request said took link
@@ -146,7 +146,7 @@ nobody() {
     expect "ms until nobody was refused" $took -lt 900
 }
 
-# doctor MACHINE ARGUMENTS: what it says of the RDMA device there
+# doctor MACHINE ARGUMENTS: prints its findings about the RDMA device there
 doctor() {
     local said
     said=$(vm_run "$1" "$build/control/doorbell doctor ${*:2}" || true)

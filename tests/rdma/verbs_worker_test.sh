@@ -12,7 +12,7 @@
 models=$build/gpu-agent/models
 digits=$root/gpu-agent/models/digits
 requests=${REQUESTS:-10000}
-# To the byte, so the model must do its sums in the same order on both CPUs.
+# Replies are compared to the byte, so the model must add in the same order on both CPUs.
 export OPENBLAS_CORETYPE=Prescott
 
 topology_up "story$$" 0
@@ -28,7 +28,7 @@ topology_config "
 fabric: {ack_timeout: 15}"
 start_lb
 
-# agent MODEL [OPTIONS]
+# agent MODEL [OPTIONS]: starts the agent
 agent() {
     vm_background w1 "$1" "busybox env OPENBLAS_CORETYPE=$OPENBLAS_CORETYPE \
         $build/gpu-agent/doorbell-agent --lb 10.201.0.254:4790 --name $1 --engine verbs \

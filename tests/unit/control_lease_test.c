@@ -110,8 +110,8 @@ Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 }
 
 #define ATTACH(name, instance, worker, generation)                                                 \
-	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"     \
-	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                   \
+	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"      \
+	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                     \
 	",\"generation\":" generation "}}"
 
 Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same_agent)

@@ -348,7 +348,7 @@ Test(workers_assign, pins_are_found_changed_and_forgotten)
 	cr_assert_eq(workers_settings_pin(settings, "nobody", "s", ASSIGN_AUTO), 0);
 }
 
-/* Whatever the events, each service has only active workers of its model, and no spare too many. */
+/* After any events, each service has only active workers of its model, and no spare too many. */
 Test(workers_assign, chance_breaks_no_rule)
 {
 	static const enum worker_state states[] = {WORKER_ACTIVE, WORKER_ACTIVE, WORKER_SUSPECT,

@@ -128,7 +128,7 @@ finish() {
     local code=$? log
     trap - EXIT
     trap '' INT TERM HUP PIPE
-    set +e # what follows is done whatever happens, and when nobody reads any more
+    set +e # the rest must run after any error, and when the reader of the output has gone
     stop_all
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
         for log in "$dir"/*.log; do
@@ -240,7 +240,7 @@ control() {
     "$cli" --socket "$dir/control.sock" "$@"
 }
 
-# On the first port for agents that nobody else has.
+# On the first free port for agents.
 start_lb() {
     local attempt
     for attempt in 1 2 3 4 5; do

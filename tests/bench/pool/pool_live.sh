@@ -93,7 +93,7 @@ if wanted register; then
     stop "$pid_pool"
     metric "register_${workers}_s" "$(grep '"event": "end"' "$dir/pool.log" | jq .register_s)"
 fi
-# So few and so slow that whoever dies has requests.
+# So few and so slow that a worker that dies has requests.
 if wanted churn; then
     start_pool 32 20000 250 --events "$events" --seconds "$seconds" --seed 3
     load $((seconds + seconds / 2))

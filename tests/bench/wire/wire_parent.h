@@ -19,7 +19,7 @@ struct wire_parent {
 	uint64_t lost;
 };
 
-/* Whatever goes wrong in these ends the bench and both processes, with a reason; see wire_die().
+/* A failure in any of these ends the bench and both processes, with a reason; see wire_die().
  */
 
 /* <p->o> is filled, all else is zero. Both processes are there and connected when it returns. */

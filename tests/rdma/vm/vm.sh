@@ -13,9 +13,9 @@ patience_s=60 # an emulated CPU is slow
 
 vm_folder=$root/tests/rdma/vm
 vm_cache=$build/vm-cache
-vm_guest=169.254.7.2 # the same for all: each has its own namespace
+vm_guest=169.254.7.2 # the same for all machines: each has its own namespace
 vm_port=7100         # the next that vm_socket uses there
-# what vm_start was told of each machine, by its name
+# the arguments of vm_start for each machine, by its name
 declare -A vm_image vm_memory vm_smp vm_mtu vm_nics vm_pci vm_number vm_accel
 
 # Skips the test with the reason where something that a machine needs is missing.
@@ -51,7 +51,7 @@ vm_kernel() {
 }
 
 # linux-image-amd64 depends on the real one, as linux-image-6.1.0-56-amd64; answers NAME_VERSION.
-# apt-cache reads all package lists each time that it is asked: once until they change.
+# apt-cache reads all package lists at each call: call it once until they change.
 vm_kernel_package() {
     local known=$vm_cache/package package version
     if [ ! -s "$known" ] || [ /var/lib/apt/lists -nt "$known" ]; then
@@ -85,8 +85,8 @@ vm_download() {
     apt-get download "${1%%_*}" busybox-static
 }
 
-# vm_build NAME [PATH|PATH=GUEST-PATH|--module=NAME]...: what machine NAME has on its only file
-# system. To be called before vm_start; once for several machines that start alike: vm_start --image.
+# vm_build NAME [PATH|PATH=GUEST-PATH|--module=NAME]...: makes the content of machine NAME's only file
+# system. Call it before vm_start; once for several machines that start alike: vm_start --image.
 vm_build() {
     local name=$1
     shift
@@ -160,7 +160,7 @@ vm_power() {
     for i in ${vm_pci[$name]}; do
         vm_tap_pci "$name" "$i"
     done
-    # Only real KVM: another driver at /dev/kvm may emulate, and then a kernel does not get far.
+    # Only real KVM: another driver at /dev/kvm may emulate, and then a kernel does not boot.
     if [ -w /dev/kvm ] && [[ -d /sys/module/kvm_intel || -d /sys/module/kvm_amd ]]; then
         accel=kvm
     fi
@@ -187,7 +187,7 @@ vm_tap_pci() {
     ip -n "$tag-$1" link set "$tap" mtu "${vm_mtu[$1]}" up
 }
 
-# vm_ready NAME: when it has booted, its cards are plugged in.
+# vm_ready NAME: waits until it has booted, and plugs in its cards.
 vm_ready() {
     local name=$1 nic i=0
     if ! vm_wait "$name" "$([ "${vm_accel[$name]}" = kvm ] && echo 10 || echo 60)" &&
