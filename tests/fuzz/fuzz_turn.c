@@ -25,6 +25,7 @@
 #define CLIENTS_MAX 256
 #define FLOWS_MS    1000
 #define BEGIN_MS    UINT64_C(1024) /* a whole number of a flow table's ticks */
+#define WRAP_MS     ((UINT64_C(1) << 32) - 60 * 1024)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -591,6 +592,7 @@ static void finish(struct story *s)
 {
 	struct walk *w = s->w;
 	const struct lb *lb = w->lb;
+	uint64_t ms;
 
 	walk_quiesce(w);
 	walk_jump(w, FLOWS_MS + 1000);
@@ -603,8 +605,8 @@ static void finish(struct story *s)
 	for (unsigned int i = 0; i < LCORES; i++)
 		forget_picks(lb->lcore[i]);
 	/* Timers that follow the clock start at the same time as for the other inputs. */
-	w->clock = lb->tsc_start +
-		   (lb_tsc_to_ms(lb, w->clock) / BEGIN_MS + 2) * BEGIN_MS * lb->tsc_per_ms;
+	ms = (w->clock - lb->tsc_start) / lb->tsc_per_ms; /* 64 bits: lb_tsc_to_ms() wraps */
+	w->clock = lb->tsc_start + (ms / BEGIN_MS + 2) * BEGIN_MS * lb->tsc_per_ms;
 	walk_tick(w);
 	walk_turn(w);
 }
@@ -631,6 +633,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	only_first = configs[0];
 	only_first.n_services = 1;
 	walk = walk_create(&params);
+	/* A minute before the clock of ms wraps, after 49.7 days: the first inputs cross it. */
+	walk->clock = walk->lb->tsc_start + WRAP_MS * walk->lb->tsc_per_ms;
 	/* A worker that returns gets its old number, so each has the same number in all inputs. */
 	for (unsigned int i = 0; i < JOINS; i++)
 		walk_need(walk_worker_register(walk, NULL) != NULL, "%s", walk->error);
