@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tcp/congestion.h"
+#include "tcp/held.h"
 #include "tcp/sent.h"
 #include "tcp/timers.h"
 
@@ -112,7 +113,6 @@ void tcp_open(const struct tcp_stack *stack, struct tcp_connection *c, const str
 	if (c->timestamps) {
 		c->ts_recent = syn->ts_value;
 		c->ts_recent_ms = stack->now_ms;
-		c->ts_valid = true;
 	}
 	c->ecn = settings->ecn &&
 		 (syn->flags & (TCP_BIT_ECE | TCP_BIT_CWR)) == (TCP_BIT_ECE | TCP_BIT_CWR);
@@ -186,10 +186,7 @@ void tcp_release(struct tcp_stack *stack, struct tcp_connection *c)
 	struct tcp_active *a = c->active;
 
 	if (a != NULL) {
-		if (a->held != NULL) {
-			a->held->next = stack->helds;
-			stack->helds = a->held;
-		}
+		tcp_held_forget(stack, c);
 		for (struct tcp_chunk *chunk = a->first.chunk, *next; chunk != NULL; chunk = next) {
 			next = chunk == a->last ? NULL : chunk->next;
 			chunk->next = stack->chunks;

@@ -98,7 +98,7 @@ struct tcp_sent {
 #define TCP_CHUNK_SENT 41
 
 struct tcp_chunk {
-	struct tcp_chunk *next, *previous;
+	struct tcp_chunk *next;
 	struct tcp_sent sent[TCP_CHUNK_SENT];
 };
 _Static_assert(sizeof(struct tcp_chunk) <= 512, "eight cache lines");
@@ -167,7 +167,6 @@ union tcp_control {
 	struct {
 		float w_max, k, w_est; /* segments, seconds, segments */
 		uint32_t epoch_us;     /* 0: none */
-		float w_start;         /* congestion window at the epoch's start */
 	} cubic;
 	struct {
 		uint32_t acked, marked; /* bytes in this window */
@@ -217,10 +216,9 @@ struct tcp_connection {
 	bool syn_now : 1; /* send the SYN-ACK */
 	bool fin_queued : 1, fin_sent : 1, fin_acked : 1;
 	bool fin_known : 1, fin_received : 1;
-	bool ts_valid : 1;
 	bool tlp : 1, tlp_again : 1; /* a probe is under way; it was a retransmission */
 	bool reordered : 1;
-	bool ece : 1, cwr_now : 1, ce : 1;
+	bool ece : 1, cwr_now : 1;
 	bool tail_now : 1; /* the tail loss probe is due */
 	bool push_now : 1; /* send what the client's window takes, however little */
 };
@@ -304,7 +302,7 @@ void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct
 
 /*
  * The owner takes <bytes> beyond what is in order, rounded up to the unit of windows (1 << scale).
- * What was once offered stays offered: a smaller number takes effect as bytes come.
+ * The client may send all that it was ever offered: a smaller number takes effect as bytes come.
  */
 void tcp_grant(struct tcp_connection *c, uint32_t bytes);
 

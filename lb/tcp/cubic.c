@@ -25,7 +25,7 @@ static void cubic_begin_epoch(const struct tcp_stack *stack, struct tcp_connecti
 	float w = cubic_segments(c);
 
 	c->control.cubic.epoch_us = stack->now_us | 1; /* 0 means none */
-	c->control.cubic.w_start = c->control.cubic.w_est = w;
+	c->control.cubic.w_est = w;
 	if (c->control.cubic.w_max < w)
 		c->control.cubic.w_max = w;
 	c->control.cubic.k = cbrtf((c->control.cubic.w_max - w) / CUBIC_C);

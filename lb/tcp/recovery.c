@@ -295,6 +295,14 @@ static void recovery_enter(struct tcp_stack *stack, struct tcp_connection *c, en
 		c->reorder = 0;
 }
 
+static void recovery_enter_after_loss(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	if (c->active->n_lost == 0 || c->phase >= TCP_PHASE_RECOVERY)
+		return;
+	recovery_enter(stack, c, TCP_PHASE_RECOVERY);
+	stack->counters.recoveries++;
+}
+
 /* Undo the reduction: nothing was lost after all. */
 static void recovery_undo(struct tcp_stack *stack, struct tcp_connection *c)
 {
@@ -409,10 +417,7 @@ static void recovery_change_phase(struct tcp_stack *stack, struct tcp_connection
 		}
 		c->phase = TCP_PHASE_OPEN;
 	}
-	if (a->n_lost > 0 && c->phase < TCP_PHASE_RECOVERY) {
-		recovery_enter(stack, c, TCP_PHASE_RECOVERY);
-		stack->counters.recoveries++;
-	}
+	recovery_enter_after_loss(stack, c);
 }
 
 /* Was the window full? One that was not used has proved nothing (RFC 7661). */
@@ -509,10 +514,7 @@ void tcp_recovery_reordered(struct tcp_stack *stack, struct tcp_connection *c)
 	struct recovery_ack ack = {.pipe = c->pipe};
 
 	recovery_detect(stack, c, &ack);
-	if (c->active->n_lost > 0 && c->phase < TCP_PHASE_RECOVERY) {
-		recovery_enter(stack, c, TCP_PHASE_RECOVERY);
-		stack->counters.recoveries++;
-	}
+	recovery_enter_after_loss(stack, c);
 	if (c->phase == TCP_PHASE_RECOVERY)
 		recovery_reduce_rate(c, &ack);
 }
@@ -535,18 +537,13 @@ static void recovery_set_probe(const struct tcp_stack *stack, struct tcp_connect
 
 void tcp_recovery_timers(struct tcp_stack *stack, struct tcp_connection *c, bool restart)
 {
-	uint64_t rto = (uint64_t)c->rto_ms << c->backoff;
-
 	if (c->active == NULL || c->active->n_sent == 0) {
 		tcp_timer_clear(c, TCP_TIMER_RTO);
 		tcp_timer_clear(c, TCP_TIMER_PROBE);
 		tcp_timer_clear(c, TCP_TIMER_REORDER);
 		return;
 	}
-	if (restart || !tcp_timer_runs(c, TCP_TIMER_RTO)) {
-		if (rto > stack->settings->rto_max_ms)
-			rto = stack->settings->rto_max_ms;
-		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + (uint32_t)rto);
-	}
+	if (restart || !tcp_timer_runs(c, TCP_TIMER_RTO))
+		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + tcp_timer_rto_ms(stack, c));
 	recovery_set_probe(stack, c);
 }

@@ -76,7 +76,7 @@ static bool send_syn(struct tcp_stack *stack, struct tcp_connection *c, struct t
 	out->sack_permitted = c->sack;
 	send_fill(stack, c, out);
 	if (!tcp_timer_runs(c, TCP_TIMER_RTO))
-		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + (c->rto_ms << c->backoff));
+		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + tcp_timer_rto_ms(stack, c));
 	send_done(stack, c, out);
 	return true;
 }

@@ -48,7 +48,6 @@ static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_acti
 	}
 	stack->chunks = chunk->next;
 	chunk->next = NULL;
-	chunk->previous = a->last;
 	if (a->last != NULL)
 		a->last->next = chunk;
 	else
@@ -91,7 +90,6 @@ void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)
 		a->lost_offset = 0;
 	}
 	if (a->first.chunk != old.chunk) {
-		a->first.chunk->previous = NULL;
 		old.chunk->next = stack->chunks;
 		stack->chunks = old.chunk;
 	}

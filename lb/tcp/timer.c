@@ -38,17 +38,12 @@ static bool timer_rto(struct tcp_stack *stack, struct tcp_connection *c)
 
 static bool timer_persist(struct tcp_stack *stack, struct tcp_connection *c)
 {
-	uint64_t wait;
-
 	/* As long as the client answers it may keep its window closed (RFC 9293, 3.8.6.1). */
 	if (c->probes > 0 && stack->now_ms - c->heard_ms >= stack->settings->give_up_ms)
 		return timer_end(stack, c, true);
 	c->probes += c->probes < UINT8_MAX;
 	c->backoff += c->backoff < TIMER_BACKOFF_MAX;
-	wait = (uint64_t)c->rto_ms << c->backoff;
-	if (wait > stack->settings->rto_max_ms)
-		wait = stack->settings->rto_max_ms;
-	tcp_timer_set(c, TCP_TIMER_PERSIST, stack->now_ms + (uint32_t)wait);
+	tcp_timer_set(c, TCP_TIMER_PERSIST, stack->now_ms + tcp_timer_rto_ms(stack, c));
 	if (c->snd_wnd > 0)
 		c->push_now = true;
 	else

@@ -27,4 +27,13 @@ static inline bool tcp_timer_ended(const struct tcp_stack *stack, const struct t
 	return tcp_timer_runs(c, timer) && (int32_t)(stack->now_ms - c->timer_ms[timer]) >= 0;
 }
 
+/* The retransmission timeout with its back-off, ms (RFC 6298, 5.5). */
+static inline uint32_t tcp_timer_rto_ms(const struct tcp_stack *stack,
+					const struct tcp_connection *c)
+{
+	uint64_t ms = (uint64_t)c->rto_ms << c->backoff;
+
+	return ms < stack->settings->rto_max_ms ? (uint32_t)ms : stack->settings->rto_max_ms;
+}
+
 #endif

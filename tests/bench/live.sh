@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What benches in network namespaces have in common: their options, and their priority; sourced.
+# Functions that benches in network namespaces share: their options and their priority; sourced.
 # shellcheck disable=SC2034
 json='' commit=unknown machine=$(uname -n)
 
