@@ -105,8 +105,9 @@ start_again() {
 
 # crash: verbs-echo dies under load; no request ends in silence; its successor serves
 crash() {
-    load_start crash echo --to "$vip:8501" --sockets 8 --requests 100 --window 2 --max-size 1472 \
-        --timeout-ms 5000
+    # Where the worker has acknowledged all that it was sent, only its silence for workers.timeout_ms
+    # tells of its death: clients must wait for longer than those 5 s.
+    load_start crash echo --to "$vip:8501" --sockets 8 --requests 100 --window 2 --max-size 1472
     wait_for "requests on their way" requests_above verbs-echo "$(worker verbs-echo requests)"
     kill_agent verbs-echo
     start_again again
