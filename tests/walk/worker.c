@@ -364,7 +364,7 @@ void walk_answer(struct walk_worker *v, unsigned int i, const struct walk_reply 
 	p.length = sizeof(header) + length - RTE_MIN(r->cut, sizeof(header) + length);
 	q->chunks++;
 	send_message(v, q->lcore, p, !r->no_imm, r->opcode, r->psn);
-	/* What was sent counts: an immediate that lies may end a reply of several chunks. */
+	/* The immediate decides, also one that lies: it may end a reply of several chunks. */
 	if ((p.imm & RING_IMM_MORE) == 0)
 		forget_request(v, i);
 }

@@ -160,7 +160,10 @@ void wire_options_step(const struct wire_options *all, unsigned int lcores, bool
 		       struct wire_options *step);
 /* Flows that the load balancer's table takes. */
 uint32_t wire_options_capacity(const struct wire_options *o);
-/* How many pages of 2 MiB both processes want together, with some to spare. */
+/* MiB of memory that each process asks its EAL for. */
+unsigned int wire_lb_memory_mb(const struct wire_options *o);
+unsigned int wire_gen_memory_mb(const struct wire_options *o);
+/* Pages of 2 MiB that both processes take together. */
 unsigned int wire_options_pages(const struct wire_options *o);
 
 /* The generator's threads for a queue. With more threads than queues the first ones are clients and

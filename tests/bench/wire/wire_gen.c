@@ -76,6 +76,11 @@ void gen_out_flush(struct gen_out *out)
 /* --- setting up --------------------------------------------------------------------------------
  */
 
+unsigned int wire_gen_memory_mb(const struct wire_options *o)
+{
+	return MEMORY_MB + MEMORY_QUEUE * o->lcores;
+}
+
 static void start_eal(const struct wire_options *o)
 {
 	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 512], memory[16];
@@ -93,7 +98,7 @@ static void start_eal(const struct wire_options *o)
 
 	for (unsigned int i = 0; i < o->threads; i++)
 		n += snprintf(lcores + n, sizeof(lcores) - n, ",%u@%u", i + 1, o->gen_cpu[i]);
-	snprintf(memory, sizeof(memory), "%u", MEMORY_MB + MEMORY_QUEUE * o->lcores);
+	snprintf(memory, sizeof(memory), "%u", wire_gen_memory_mb(o));
 	if (o->hugepages) {
 		argv[argc++] = "--in-memory";
 	} else {

@@ -20,6 +20,7 @@
 #include "lcore/lcore.h"
 #include "common/swap.h"
 #include "wire/wire.h"
+#include "config/memory.h"
 #include "lb.h"
 #include "walk/loop.h"
 
@@ -96,6 +97,19 @@ static void read_config(const struct wire_options *o, struct lb_config *config)
 			  WIRE_DEAD_MS);
 	if (lb_config_parse("wire", text, length, config, error, sizeof(error)) < 0)
 		wire_die("%s", error);
+}
+
+unsigned int wire_lb_memory_mb(const struct wire_options *o)
+{
+	struct lb_config *config = calloc(1, sizeof(*config));
+	unsigned int mb;
+
+	if (config == NULL)
+		wire_die("no memory");
+	read_config(o, config);
+	mb = lb_memory_mb(config);
+	free(config);
+	return mb;
 }
 
 static void create(struct balancer *b)

@@ -162,10 +162,10 @@ uint32_t wire_options_capacity(const struct wire_options *o)
 	return o->capacity > 0 ? o->capacity : RTE_MAX(1048576u, o->flows + o->flows / 20);
 }
 
-/* The load balancer sizes itself; see lb/config/memory.c and MEMORY_MB in wire_gen.c. */
 unsigned int wire_options_pages(const struct wire_options *o)
 {
-	return (160 + wire_options_capacity(o) * 160ull / 1000000 + 112 * o->lcores) / 2;
+	return RTE_ALIGN_MUL_CEIL(wire_lb_memory_mb(o), 2) / 2 +
+	       RTE_ALIGN_MUL_CEIL(wire_gen_memory_mb(o), 2) / 2;
 }
 
 static bool complain(const char *what)
