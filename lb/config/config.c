@@ -2,7 +2,6 @@
 /* The configuration file: read by the schema, then checked across keys. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +16,6 @@
 #define ROCE_UDP_PORT 4791
 #define UDP_IN_IPV4   28 /* bytes of headers in one datagram */
 #define UDP_IN_IPV6   48
-
-__attribute__((format(printf, 5, 6))) static int fail_at(struct config_yaml *yaml, const char *list,
-							 unsigned int index, const char *key,
-							 const char *format, ...)
-{
-	char path[CONFIG_PATH_MAX], sentence[512];
-	size_t line = config_locate(yaml, list, index, key, path);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	return config_fail(yaml, line, path, "%s", sentence);
-}
 
 /* True when the first <bits> of both are equal. */
 static bool same_prefix(const struct lb_address *a, const struct lb_address *b, unsigned int bits)
@@ -86,15 +71,17 @@ static int check_gateway(struct config_yaml *yaml, const struct lb_port_config *
 	if (port->gateway.family != port->address.family ||
 	    !same_prefix(&port->gateway, &port->address, prefix_bits(port))) {
 		first = network_edge(port, false);
-		return fail_at(yaml, "ports", i, "gateway", "outside %s/%u; use an address in it",
-			       lb_address_format(&first, network, sizeof(network)), port->prefix);
+		return config_fail_at(
+			yaml, "ports", i, "gateway", "outside %s/%u; use an address in it",
+			lb_address_format(&first, network, sizeof(network)), port->prefix);
 	}
 	if (lb_address_equal(&port->gateway, &port->address))
-		return fail_at(yaml, "ports", i, "gateway",
-			       "is the port's own address; use the router's");
+		return config_fail_at(yaml, "ports", i, "gateway",
+				      "is the port's own address; use the router's");
 	if (is_network_edge(port, &port->gateway))
-		return fail_at(yaml, "ports", i, "gateway",
-			       "is the network's or its broadcast address; use the router's");
+		return config_fail_at(
+			yaml, "ports", i, "gateway",
+			"is the network's or its broadcast address; use the router's");
 	return 0;
 }
 
@@ -103,13 +90,14 @@ static int check_trusted(struct config_yaml *yaml, const struct lb_port_config *
 			 unsigned int i)
 {
 	if (port->clients && port->fabric && !port->trusted)
-		return fail_at(yaml, "ports", i, "roles",
-			       "clients on the workers' segment can forge ARP, acknowledgements "
-			       "and congestion notifications; use a port for each role, or set "
-			       "'trusted: true' if no client there would do so");
+		return config_fail_at(
+			yaml, "ports", i, "roles",
+			"clients on the workers' segment can forge ARP, acknowledgements "
+			"and congestion notifications; use a port for each role, or set "
+			"'trusted: true' if no client there would do so");
 	if (port->trusted && !(port->clients && port->fabric))
-		return fail_at(yaml, "ports", i, "trusted",
-			       "is for ports with the roles clients and fabric; remove it");
+		return config_fail_at(yaml, "ports", i, "trusted",
+				      "is for ports with the roles clients and fabric; remove it");
 	return 0;
 }
 
@@ -117,26 +105,31 @@ static int check_fabric_address(struct config_yaml *yaml, const struct lb_port_c
 				unsigned int i)
 {
 	if (port->verbs && (port->clients || !port->fabric))
-		return fail_at(yaml, "ports", i, "engine",
-			       "verbs is for ports whose only role is fabric; clients need a DPDK "
-			       "device");
+		return config_fail_at(
+			yaml, "ports", i, "engine",
+			"verbs is for ports whose only role is fabric; clients need a DPDK "
+			"device");
 	if (port->verbs && port->gateway.family != 0)
-		return fail_at(yaml, "ports", i, "gateway",
-			       "the kernel routes for engine verbs; remove it");
+		return config_fail_at(yaml, "ports", i, "gateway",
+				      "the kernel routes for engine verbs; remove it");
 	if (!port->fabric && port->address.family != 0)
-		return fail_at(yaml, "ports", i, "address",
-			       "only fabric ports have one; remove it or add fabric to roles");
+		return config_fail_at(
+			yaml, "ports", i, "address",
+			"only fabric ports have one; remove it or add fabric to roles");
 	if (!port->fabric && port->gateway.family != 0)
-		return fail_at(yaml, "ports", i, "gateway",
-			       "only fabric ports have one; remove it or add fabric to roles");
+		return config_fail_at(
+			yaml, "ports", i, "gateway",
+			"only fabric ports have one; remove it or add fabric to roles");
 	if (!port->fabric)
 		return 0;
 	if (port->address.family == 0)
-		return fail_at(yaml, "ports", i, NULL,
-			       "a fabric port needs an address; add e.g. 'address: 10.201.0.1/24'");
+		return config_fail_at(
+			yaml, "ports", i, NULL,
+			"a fabric port needs an address; add e.g. 'address: 10.201.0.1/24'");
 	if (is_network_edge(port, &port->address))
-		return fail_at(yaml, "ports", i, "address",
-			       "is the network's or its broadcast address; use another in it");
+		return config_fail_at(
+			yaml, "ports", i, "address",
+			"is the network's or its broadcast address; use another in it");
 	return check_gateway(yaml, port, i);
 }
 
@@ -154,16 +147,16 @@ static int check_port_pair(struct config_yaml *yaml, const struct lb_config *con
 	const struct lb_port_config *a = &config->port[earlier], *b = &config->port[i];
 
 	if (strcmp(a->name, b->name) == 0)
-		return fail_at(yaml, "ports", i, "name", "'%s' is ports[%u]'s name; use another",
-			       b->name, earlier);
+		return config_fail_at(yaml, "ports", i, "name",
+				      "'%s' is ports[%u]'s name; use another", b->name, earlier);
 	if (is_same_device(a->device, b->device))
-		return fail_at(
+		return config_fail_at(
 			yaml, "ports", i, "device",
 			"ports[%u] has this device; use another, or give one port both roles",
 			earlier);
 	if (a->fabric && b->fabric && lb_address_equal(&a->address, &b->address))
-		return fail_at(yaml, "ports", i, "address",
-			       "ports[%u] has this address; use another", earlier);
+		return config_fail_at(yaml, "ports", i, "address",
+				      "ports[%u] has this address; use another", earlier);
 	return 0;
 }
 
@@ -205,12 +198,14 @@ static int check_zone_port(struct config_yaml *yaml, const struct lb_config *con
 	for (unsigned int k = 0; k < zone->n_ports; k++)
 		times += strcmp(zone->port[k], name) == 0;
 	if (times > 1)
-		return fail_at(yaml, "zones", i, "ports", "has '%s' twice; list each once", name);
+		return config_fail_at(yaml, "zones", i, "ports", "has '%s' twice; list each once",
+				      name);
 	for (unsigned int p = 0; p < config->n_ports; p++)
 		if (config->port[p].clients && strcmp(config->port[p].name, name) == 0)
 			return 0;
-	return fail_at(yaml, "zones", i, "ports",
-		       "'%s' is the name of no port with the role clients; use one of those", name);
+	return config_fail_at(yaml, "zones", i, "ports",
+			      "'%s' is the name of no port with the role clients; use one of those",
+			      name);
 }
 
 static bool shares_port(const struct lb_zone_config *a, const struct lb_zone_config *b)
@@ -237,13 +232,14 @@ static int check_zone_pair(struct config_yaml *yaml, const struct lb_config *con
 	const struct lb_zone_config *a = &config->zone[earlier], *b = &config->zone[i];
 
 	if (strcmp(a->name, b->name) == 0)
-		return fail_at(yaml, "zones", i, "name", "'%s' is zones[%u]'s name; use another",
-			       b->name, earlier);
+		return config_fail_at(yaml, "zones", i, "name",
+				      "'%s' is zones[%u]'s name; use another", b->name, earlier);
 	if (shares_port(a, b) && shares_vlan(a, b))
-		return fail_at(yaml, "zones", i, "ports",
-			       "zones[%u] has one of these ports with one of these vlans; each can "
-			       "be in one zone only",
-			       earlier);
+		return config_fail_at(
+			yaml, "zones", i, "ports",
+			"zones[%u] has one of these ports with one of these vlans; each can "
+			"be in one zone only",
+			earlier);
 	return 0;
 }
 
@@ -254,15 +250,16 @@ static int check_zone(struct config_yaml *yaml, const struct lb_config *config, 
 
 	for (unsigned int p = 0; p < config->n_ports; p++)
 		if (strcmp(config->port[p].name, zone->name) == 0)
-			return fail_at(yaml, "zones", i, "name",
-				       "'%s' is ports[%u]'s name; use another", zone->name, p);
+			return config_fail_at(yaml, "zones", i, "name",
+					      "'%s' is ports[%u]'s name; use another", zone->name,
+					      p);
 	for (unsigned int k = 0; rc == 0 && k < zone->n_ports; k++)
 		rc = check_zone_port(yaml, config, i, zone->port[k]);
 	for (unsigned int k = 0; rc == 0 && k < zone->n_vlans; k++)
 		for (unsigned int first = 0; rc == 0 && first < k; first++)
 			if (zone->vlan[first] == zone->vlan[k])
-				rc = fail_at(yaml, "zones", i, "vlans",
-					     "has %u twice; list each once", zone->vlan[k]);
+				rc = config_fail_at(yaml, "zones", i, "vlans",
+						    "has %u twice; list each once", zone->vlan[k]);
 	for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
 		rc = check_zone_pair(yaml, config, i, earlier);
 	return rc;
@@ -283,12 +280,13 @@ static int check_service_pair(struct config_yaml *yaml, const struct lb_config *
 	const struct lb_service_config *a = &config->service[earlier], *b = &config->service[i];
 
 	if (strcmp(a->name, b->name) == 0)
-		return fail_at(yaml, "services", i, "name",
-			       "'%s' is services[%u]'s name; use another", b->name, earlier);
+		return config_fail_at(yaml, "services", i, "name",
+				      "'%s' is services[%u]'s name; use another", b->name, earlier);
 	if (lb_address_equal(&a->vip, &b->vip) && a->port == b->port && a->protocol == b->protocol)
-		return fail_at(yaml, "services", i, "port",
-			       "services[%u] has this address, port and protocol; use another port",
-			       earlier);
+		return config_fail_at(
+			yaml, "services", i, "port",
+			"services[%u] has this address, port and protocol; use another port",
+			earlier);
 	return 0;
 }
 
@@ -298,12 +296,14 @@ static int check_services(struct config_yaml *yaml, const struct lb_config *conf
 		int rc = 0;
 
 		if (config->service[i].port == ROCE_UDP_PORT)
-			return fail_at(yaml, "services", i, "port",
-				       "%u is RoCEv2's own port; use another", ROCE_UDP_PORT);
+			return config_fail_at(yaml, "services", i, "port",
+					      "%u is RoCEv2's own port; use another",
+					      ROCE_UDP_PORT);
 		for (unsigned int p = 0; rc == 0 && p < config->n_ports; p++)
 			if (lb_address_equal(&config->service[i].vip, &config->port[p].address))
-				rc = fail_at(yaml, "services", i, "address",
-					     "is the fabric address of ports[%u]; use another", p);
+				rc = config_fail_at(
+					yaml, "services", i, "address",
+					"is the fabric address of ports[%u]; use another", p);
 		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
 			rc = check_service_pair(yaml, config, i, earlier);
 		if (rc < 0)
@@ -329,10 +329,11 @@ static int fit_datagram(struct config_yaml *yaml, unsigned int service, const ch
 	uint32_t limit = mtu - headers;
 
 	if (*bytes > limit)
-		return fail_at(yaml, "services", service, key,
-			       "%u bytes do not fit one datagram; use 1 to %u (MTU %u less %u of "
-			       "headers)",
-			       *bytes, limit, mtu, headers);
+		return config_fail_at(
+			yaml, "services", service, key,
+			"%u bytes do not fit one datagram; use 1 to %u (MTU %u less %u of "
+			"headers)",
+			*bytes, limit, mtu, headers);
 	if (*bytes == 0)
 		*bytes = limit;
 	return 0;
@@ -347,11 +348,12 @@ static int fit_flow_timeout(struct config_yaml *yaml, unsigned int i, const char
 	if (*ms == 0)
 		*ms = usual > request + LINGER_MS ? usual : request + LINGER_MS;
 	if (*ms < request)
-		return fail_at(yaml, "services", i, key,
-			       "%u ms is less than a request may take (queue_timeout_ms + "
-			       "request_timeout_ms), so late answers would find no flow; use %u or "
-			       "more",
-			       *ms, request);
+		return config_fail_at(
+			yaml, "services", i, key,
+			"%u ms is less than a request may take (queue_timeout_ms + "
+			"request_timeout_ms), so late answers would find no flow; use %u or "
+			"more",
+			*ms, request);
 	return 0;
 }
 
@@ -377,14 +379,15 @@ static int check_spares(struct config_yaml *yaml, unsigned int i, const struct l
 	const char *key = s->spares > 0 ? "spares" : "min_workers";
 
 	if (!s->assigned_only && (s->spares > 0 || s->min_workers > 0))
-		return fail_at(yaml, "services", i, key,
-			       "this service has all workers of its model; set workers: assigned, "
-			       "or leave %s out",
-			       key);
+		return config_fail_at(
+			yaml, "services", i, key,
+			"this service has all workers of its model; set workers: assigned, "
+			"or leave %s out",
+			key);
 	if (s->spares > 0 && s->min_workers == 0)
-		return fail_at(yaml, "services", i, key,
-			       "spares step in when there are fewer than min_workers; set "
-			       "min_workers, too");
+		return config_fail_at(yaml, "services", i, key,
+				      "spares step in when there are fewer than min_workers; set "
+				      "min_workers, too");
 	return 0;
 }
 
@@ -393,10 +396,11 @@ static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct l
 {
 	if (s->sticky_load_percent == 0 || s->sticky_load_percent >= 100)
 		return 0;
-	return fail_at(yaml, "services", i, "sticky_load_percent",
-		       "%u %% of the mean is less than all have when loads are equal; use 100 or "
-		       "more, or 0 for no bound",
-		       s->sticky_load_percent);
+	return config_fail_at(
+		yaml, "services", i, "sticky_load_percent",
+		"%u %% of the mean is less than all have when loads are equal; use 100 or "
+		"more, or 0 for no bound",
+		s->sticky_load_percent);
 }
 
 static int fit_services(struct config_yaml *yaml, struct lb_config *config)
@@ -413,10 +417,10 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
 
 		if (rc == 0 && service->probe_bytes > service->max_request)
-			rc = fail_at(yaml, "services", i, "probe_bytes",
-				     "%u bytes are more than max_request, which is %u; use 0 to %u",
-				     service->probe_bytes, service->max_request,
-				     service->max_request);
+			rc = config_fail_at(
+				yaml, "services", i, "probe_bytes",
+				"%u bytes are more than max_request, which is %u; use 0 to %u",
+				service->probe_bytes, service->max_request, service->max_request);
 		if (rc == 0)
 			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
 		if (rc == 0)
@@ -463,21 +467,23 @@ static int fit_queues(struct config_yaml *yaml, struct lb_config *config)
 		sum += config->service[i].queue;
 	}
 	if (sum > config->queue_packets)
-		return fail_at(yaml, "services", last, "queue",
-			       "the services' queues hold %lu requests together, and there are "
-			       "packets for %u; lower queues, or use memory.queue_packets: %lu",
-			       sum, config->queue_packets, sum + unnamed * QUEUE_USUAL);
+		return config_fail_at(
+			yaml, "services", last, "queue",
+			"the services' queues hold %lu requests together, and there are "
+			"packets for %u; lower queues, or use memory.queue_packets: %lu",
+			sum, config->queue_packets, sum + unnamed * QUEUE_USUAL);
 	share = equal_share(config->queue_packets - sum, unnamed);
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		if (config_given(yaml, "services", i, "queue"))
 			continue;
 		if (share < QUEUE_LEAST)
-			return fail_at(yaml, "services", i, NULL,
-				       "memory.queue_packets: %u leaves %lu packets for queues "
-				       "that no size is given for, too few for %u; lower the other "
-				       "queues, or use %lu",
-				       config->queue_packets, config->queue_packets - sum, unnamed,
-				       sum + unnamed * QUEUE_USUAL);
+			return config_fail_at(
+				yaml, "services", i, NULL,
+				"memory.queue_packets: %u leaves %lu packets for queues "
+				"that no size is given for, too few for %u; lower the other "
+				"queues, or use %lu",
+				config->queue_packets, config->queue_packets - sum, unnamed,
+				sum + unnamed * QUEUE_USUAL);
 		config->service[i].queue = share;
 	}
 	return 0;
@@ -488,9 +494,10 @@ static int check_lcores(struct config_yaml *yaml, const struct lb_config *config
 	for (unsigned int i = 0; i < config->n_lcores; i++)
 		for (unsigned int earlier = 0; earlier < i; earlier++)
 			if (config->lcore_cpu[i] == config->lcore_cpu[earlier])
-				return fail_at(yaml, "lcores", i, NULL,
-					       "CPU %u is lcores[%u] already; list each once",
-					       config->lcore_cpu[i], earlier);
+				return config_fail_at(
+					yaml, "lcores", i, NULL,
+					"CPU %u is lcores[%u] already; list each once",
+					config->lcore_cpu[i], earlier);
 	return 0;
 }
 

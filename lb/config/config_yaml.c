@@ -238,6 +238,19 @@ size_t config_locate(struct config_yaml *yaml, const char *list, unsigned int in
 	return config_node_line(inner != NULL ? inner : node);
 }
 
+int config_fail_at(struct config_yaml *yaml, const char *list, unsigned int index, const char *key,
+		   const char *format, ...)
+{
+	char path[CONFIG_PATH_MAX], sentence[512];
+	size_t line = config_locate(yaml, list, index, key, path);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	return config_fail(yaml, line, path, "%s", sentence);
+}
+
 bool config_given(struct config_yaml *yaml, const char *list, unsigned int index, const char *key)
 {
 	yaml_node_t *node = yaml_document_get_root_node(&yaml->document);

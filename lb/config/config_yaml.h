@@ -47,6 +47,9 @@ yaml_node_t *config_find(struct config_yaml *yaml, yaml_node_t *mapping, const c
  */
 size_t config_locate(struct config_yaml *yaml, const char *list, unsigned int index,
 		     const char *key, char path[CONFIG_PATH_MAX]);
+/* The same as config_fail(), for what config_locate() finds. */
+int config_fail_at(struct config_yaml *yaml, const char *list, unsigned int index, const char *key,
+		   const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* True when the file has the key "list[index].key". */
 bool config_given(struct config_yaml *yaml, const char *list, unsigned int index, const char *key);
 
