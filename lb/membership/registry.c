@@ -564,6 +564,9 @@ static const char *no_link_reason(int error)
 	case ENOSPC:
 		return "the load balancer's RDMA device has no room for what the links may "
 		       "complete; ask for fewer --slots";
+	case EFBIG:
+		return "the replies of all slots would take 4 GiB or more of the load balancer's "
+		       "memory; ask for fewer --slots, or give the model a lower max_reply";
 	case EOPNOTSUPP:
 		return "the load balancer's RDMA device takes no work requests by ibv_wr_start(); "
 		       "use engine: roce there";

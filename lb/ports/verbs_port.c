@@ -135,12 +135,15 @@ void verbs_ports_tick(struct lb *lb)
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct verbs_link *out)
 {
 	struct verbs_port *port = lb->verbs[p->port];
+	uint64_t length = (uint64_t)p->slots * p->reply_stride;
 	struct verbs_qp_params qp = {
 		.tag = TAG(++port->serial, p->worker),
-		.length = p->slots * p->reply_stride,
+		.length = length,
 		.receive = RTE_MIN(p->slots + RECEIVES_MORE, port->device.wr_max),
 	};
 
+	if (length > UINT32_MAX)
+		return -EFBIG;
 	out->qp = verbs_qp_create(&port->lcore[p->lcore].completions, &qp);
 	if (out->qp == NULL)
 		return -errno;
