@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "config/config_schema.h"
+#include "config/config_tcp.h"
 #include "packet/request.h"
 
 #define LINGER_MS     1000 /* of a default flow timeout, beyond a request's longest time */
@@ -295,7 +296,8 @@ static int check_services(struct config_yaml *yaml, const struct lb_config *conf
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		int rc = 0;
 
-		if (config->service[i].port == ROCE_UDP_PORT)
+		if (config->service[i].port == ROCE_UDP_PORT &&
+		    config->service[i].protocol == IPPROTO_UDP)
 			return config_fail_at(yaml, "services", i, "port",
 					      "%u is RoCEv2's own port; use another",
 					      ROCE_UDP_PORT);
@@ -312,16 +314,6 @@ static int check_services(struct config_yaml *yaml, const struct lb_config *conf
 	return 0;
 }
 
-static uint16_t smallest_clients_mtu(const struct lb_config *config)
-{
-	uint16_t mtu = UINT16_MAX;
-
-	for (unsigned int i = 0; i < config->n_ports; i++)
-		if (config->port[i].clients && config->port[i].mtu < mtu)
-			mtu = config->port[i].mtu;
-	return mtu;
-}
-
 /* 0 (left out) becomes the largest size that fits without fragments; a larger one is refused. */
 static int fit_datagram(struct config_yaml *yaml, unsigned int service, const char *key,
 			uint32_t *bytes, uint16_t mtu, unsigned int headers)
@@ -332,7 +324,7 @@ static int fit_datagram(struct config_yaml *yaml, unsigned int service, const ch
 		return config_fail_at(
 			yaml, "services", service, key,
 			"%u bytes do not fit one datagram; use 1 to %u (MTU %u less %u of "
-			"headers)",
+			"headers), or protocol: tcp",
 			*bytes, limit, mtu, headers);
 	if (*bytes == 0)
 		*bytes = limit;
@@ -403,26 +395,33 @@ static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct l
 		s->sticky_load_percent);
 }
 
+static int fit_datagrams(struct config_yaml *yaml, struct lb_config *config, unsigned int i)
+{
+	struct lb_service_config *service = &config->service[i];
+	unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
+	uint16_t mtu = lb_config_clients_mtu(config);
+	int rc;
+
+	if (service->framing == LB_FRAMING_TAGGED)
+		headers += LB_REQUEST_LENGTH;
+	rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+	if (rc == 0)
+		rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
+	return rc;
+}
+
 static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 {
-	uint16_t mtu = smallest_clients_mtu(config);
-
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		struct lb_service_config *service = &config->service[i];
-		unsigned int headers = service->vip.family == 4 ? UDP_IN_IPV4 : UDP_IN_IPV6;
-		int rc;
-
-		if (service->framing == LB_FRAMING_TAGGED)
-			headers += LB_REQUEST_LENGTH;
-		rc = fit_datagram(yaml, i, "max_request", &service->max_request, mtu, headers);
+		int rc = service->protocol == IPPROTO_TCP ? config_tcp_fit_sizes(yaml, config, i)
+							  : fit_datagrams(yaml, config, i);
 
 		if (rc == 0 && service->probe_bytes > service->max_request)
 			rc = config_fail_at(
 				yaml, "services", i, "probe_bytes",
 				"%u bytes are more than max_request, which is %u; use 0 to %u",
 				service->probe_bytes, service->max_request, service->max_request);
-		if (rc == 0)
-			rc = fit_datagram(yaml, i, "max_reply", &service->max_reply, mtu, headers);
 		if (rc == 0)
 			rc = check_spares(yaml, i, service);
 		if (rc == 0)
@@ -550,8 +549,25 @@ bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size
 	return true;
 }
 
-int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
-		    char *error, size_t error_size)
+uint16_t lb_config_clients_mtu(const struct lb_config *config)
+{
+	uint16_t mtu = UINT16_MAX;
+
+	for (unsigned int i = 0; i < config->n_ports; i++)
+		if (config->port[i].clients && config->port[i].mtu < mtu)
+			mtu = config->port[i].mtu;
+	return mtu;
+}
+
+uint64_t lb_tcp_client_share(const struct lb_config *config)
+{
+	uint64_t bytes = (uint64_t)config->tcp.buffer_mb << 20;
+
+	return bytes * config->tcp.client_percent / 100 / config->n_lcores;
+}
+
+static int parse_text(const char *name, const char *text, size_t length, struct lb_config *config,
+		      bool unserved, char *error, size_t error_size)
 {
 	struct config_yaml yaml = {.name = name, .error = error, .error_size = error_size};
 	int rc;
@@ -568,6 +584,10 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 	if (rc == 0)
 		rc = check_services(&yaml, config);
 	if (rc == 0)
+		rc = config_tcp_check(&yaml, config);
+	if (rc == 0)
+		rc = config_tcp_fit_keys(&yaml, config);
+	if (rc == 0)
 		rc = fit_services(&yaml, config);
 	if (rc == 0)
 		rc = fit_timeouts(&yaml, config);
@@ -579,8 +599,22 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = check_trust(&yaml, config);
 	if (rc == 0)
 		rc = check_pairs(&yaml, config);
+	if (rc == 0 && !unserved)
+		rc = config_tcp_check_served(&yaml, config);
 	config_yaml_close(&yaml);
 	return rc;
+}
+
+int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
+		    char *error, size_t error_size)
+{
+	return parse_text(name, text, length, config, false, error, error_size);
+}
+
+int lb_config_parse_unserved(const char *name, const char *text, size_t length,
+			     struct lb_config *config, char *error, size_t error_size)
+{
+	return parse_text(name, text, length, config, true, error, error_size);
 }
 
 /* Open regular files only: reading a named pipe or a terminal would block the control thread, which

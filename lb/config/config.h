@@ -50,14 +50,16 @@ struct lb_zone_config {
 };
 
 enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST, LB_AFFINITY_STICKY };
-enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED };
+/* DATAGRAM: udp only; LENGTH: tcp only, see framing/stream.h; TAGGED: both. */
+enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED, LB_FRAMING_LENGTH };
+enum lb_congestion { LB_CONGESTION_CUBIC, LB_CONGESTION_RENO, LB_CONGESTION_DCTCP };
 
 struct lb_service_config {
 	char name[LB_NAME_MAX];
 	struct lb_address vip;
 	uint16_t port;           /* host order */
-	uint8_t protocol;        /* IPPROTO_UDP */
-	enum lb_framing framing; /* default datagram */
+	uint8_t protocol;        /* IPPROTO_UDP, the default, or IPPROTO_TCP */
+	enum lb_framing framing; /* default datagram; of tcp: length */
 	char model[WORKER_NAME_MAX];
 	enum pick_policy policy; /* default least-outstanding */
 	bool assigned_only;      /* only workers assigned to it serve it; default false: all workers
@@ -77,9 +79,10 @@ struct lb_service_config {
 	 */
 	uint32_t sticky_load_percent;
 	/*
-	 * Payload bytes of one datagram. Default and limit: the smallest MTU of the clients ports,
-	 * less headers: 28 bytes for an IPv4 VIP, 48 for IPv6, and 24 more with framing tagged;
-	 * 1472 for IPv4 at MTU 1500.
+	 * Payload bytes. Of udp the default and limit is one datagram: the smallest MTU of the
+	 * clients ports, less headers: 28 bytes for an IPv4 VIP, 48 for IPv6, and 24 more with
+	 * framing tagged; 1472 for IPv4 at MTU 1500. Of tcp up to WORKER_BYTES_MAX, by default
+	 * 1 MiB; a reply is no larger than lb_tcp_client_share().
 	 */
 	uint32_t max_request, max_reply;
 	/*
@@ -90,11 +93,14 @@ struct lb_service_config {
 	uint32_t queue;
 	uint32_t queue_timeout_ms;   /* default 1000 */
 	uint32_t request_timeout_ms; /* from sending to the last reply chunk; default 10000 */
-	/* Both are at least queue_timeout_ms + request_timeout_ms. */
+	/* Of udp. Both are at least queue_timeout_ms + request_timeout_ms. */
 	uint32_t flow_timeout_ms; /* clients that sent again after an answer; default 30000 */
 	uint32_t
 		one_way_timeout_ms; /* all others; default 5000, or that sum and a second if more */
 	bool payload_crc;           /* descriptors carry a CRC-32 of the payload; default false */
+	/* Of tcp: of connections that open from now on. */
+	uint8_t congestion; /* enum lb_congestion; default cubic */
+	bool ecn;           /* default true */
 	/*
 	 * From the request's arrival to its reply. A request that cannot be answered in time is
 	 * refused early. 0, the default: no deadline. A tagged request may bring its own.
@@ -113,6 +119,46 @@ struct lb_service_config {
 	uint32_t probe_bytes;
 	/* Not a key: the file no longer has this service, but it still has requests or flows. */
 	bool leaving;
+};
+
+/*
+ * Connections of services with protocol tcp. Keys without a unit in their name count things, or
+ * bytes where it says so. All but <connections> and <buffer_mb> can change at run time.
+ */
+struct lb_tcp_config {
+	uint32_t connections; /* at a time, all lcores together; default 65536 */
+	uint32_t backlog;     /* half-open ones, per service and lcore, until SYNs are answered by
+				 cookies; default 1024 */
+	uint32_t buffer_mb;   /* MiB of packet buffers for bytes held in both directions, all lcores
+				 together; default 256 */
+	uint32_t window;      /* bytes offered to one connection at most; default 1 MiB */
+	/* Share of <buffer_mb> for one client: an IPv4 address, or an IPv6 /64. Default 25. */
+	uint8_t client_percent;
+	uint32_t unfinished; /* requests of one client that hold a slot before they are complete;
+				default 64 */
+	/* Bytes per second at which an unfinished request must come on average, or lose its slot;
+	 * default 16 KiB; 0: at any rate. */
+	uint32_t min_rate;
+	uint32_t pipeline;              /* open requests of one connection; default 64 */
+	uint32_t keepalive_ms;          /* of silence until a probe; default 60000 */
+	uint32_t keepalive_interval_ms; /* between probes; default 10000 */
+	uint8_t keepalive_probes;       /* without an answer end the connection; default 3 */
+	/* A connection without an open request for this long is closed. 0, the default: never. */
+	uint32_t idle_ms;
+	uint32_t fin_wait_ms;     /* for the client's FIN after ours; default 10000 */
+	uint32_t time_wait_ms;    /* that an ended connection is remembered; default 60000 */
+	uint32_t give_up_ms;      /* without an acknowledgement; default 60000 */
+	uint8_t syn_retries;      /* SYN-ACKs sent again; default 3 */
+	uint32_t rto_min_ms;      /* smallest retransmission timeout; default 200 */
+	uint32_t rto_max_ms;      /* largest; default 60000 */
+	uint32_t ack_delay_ms;    /* that an acknowledgement waits for a reply; default 10 */
+	uint8_t initial_segments; /* of the congestion window; default 10 */
+	/* Bytes of payload, without options, of the largest segment we take. 0, the default: what
+	 * the smallest MTU of the clients ports leaves. */
+	uint16_t mss;
+	/* Not a key: there is a tcp service, or was one since the start, so there is memory for
+	 * connections. */
+	bool used;
 };
 
 struct lb_config {
@@ -187,6 +233,7 @@ struct lb_config {
 	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];
 	char agents_token[LB_FILE_MAX];
 	bool agents_plain; /* other hosts' agents may register without either; default false */
+	struct lb_tcp_config tcp;
 	uint32_t lease_ms; /* an agent that does not renew for this long is lost; default 5000 */
 	/* At most this share of a model's workers is suspect for a closed connection; default 50.
 	 */
@@ -221,5 +268,16 @@ int lb_config_load(const char *path, struct lb_config *config, char *error, size
 /* The same for a text in memory; errors call it <name>. For tests and the fuzzer. */
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
 		    char *error, size_t error_size);
+
+/* The same, but takes protocol tcp, too, which this version does not serve. For tests and the
+ * fuzzer. */
+int lb_config_parse_unserved(const char *name, const char *text, size_t length,
+			     struct lb_config *config, char *error, size_t error_size);
+
+/* The smallest MTU of the clients ports, bytes of IP packet. */
+uint16_t lb_config_clients_mtu(const struct lb_config *config);
+
+/* Bytes that one client's connections on one lcore may hold: its share of tcp.buffer_mb. */
+uint64_t lb_tcp_client_share(const struct lb_config *config);
 
 #endif

@@ -132,8 +132,9 @@ static void service_summary(const struct lb_service_config *s, char *buf, size_t
 {
 	char address[LB_ADDRESS_TEXT];
 
-	snprintf(buf, size, "%s port %u, model %s",
-		 lb_address_format(&s->vip, address, sizeof(address)), s->port, s->model);
+	snprintf(buf, size, "%s %s port %u, model %s",
+		 lb_address_format(&s->vip, address, sizeof(address)),
+		 s->protocol == IPPROTO_TCP ? "tcp" : "udp", s->port, s->model);
 }
 
 static void diff_services(const struct walk *w, const struct lb_config *from,
@@ -166,12 +167,27 @@ static void diff_services(const struct walk *w, const struct lb_config *from,
 	}
 }
 
+/* Memory for connections is allocated at the start, if there is a tcp service. */
+static void diff_first_tcp(const struct walk *w, const struct lb_config *from,
+			   const struct lb_config *to)
+{
+	char path[LB_CONFIG_KEY_MAX] = "";
+
+	if (from->tcp.used || !to->tcp.used)
+		return;
+	for (unsigned int i = 0; i < to->n_services && path[0] == '\0'; i++)
+		if (to->service[i].protocol == IPPROTO_TCP)
+			snprintf(path, sizeof(path), "services[%s]", to->service[i].name);
+	report_change(w, "tcp", "no service since the start", path, LB_CONFIG_RESTART);
+}
+
 void lb_config_diff(const struct lb_config *from, const struct lb_config *to,
 		    lb_config_visit *visit, void *context)
 {
 	const struct walk w = {.visit = visit, .context = context};
 
 	diff_block(&w, config_root.block, "", from, to);
+	diff_first_tcp(&w, from, to);
 	diff_services(&w, from, to);
 }
 

@@ -26,6 +26,26 @@ static void format_number(const struct config_key *key, const void *base, char *
 	snprintf(buf, size, "%lu", (unsigned long)format_load(key, base));
 }
 
+const char *config_size_text(uint64_t bytes, char buf[CONFIG_SIZE_TEXT])
+{
+	static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+	unsigned int unit = 0;
+
+	while (unit < 3 && bytes != 0 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, CONFIG_SIZE_TEXT, "%lu%s", (unsigned long)bytes, units[unit]);
+	return buf;
+}
+
+static void format_size(const struct config_key *key, const void *base, char *buf, size_t size)
+{
+	char text[CONFIG_SIZE_TEXT];
+
+	snprintf(buf, size, "%s", config_size_text(format_load(key, base), text));
+}
+
 static void format_choice(const struct config_key *key, const void *base, char *buf, size_t size)
 {
 	for (const struct config_choice *c = key->choices; c->name != NULL; c++)
@@ -102,12 +122,19 @@ static const struct {
 	const struct config_kind *kind;
 	void (*format)(const struct config_key *key, const void *base, char *buf, size_t size);
 } formats[] = {
-	{&config_number, format_number},     {&config_choice, format_choice},
-	{&config_word, format_string},       {&config_name, format_string},
-	{&config_label, format_string},      {&config_text, format_string},
-	{&config_path, format_string},       {&config_path_or_off, format_path_or_off},
-	{&config_address, format_ip},        {&config_network, format_network},
-	{&config_endpoint, format_endpoint}, {&config_endpoint_or_off, format_endpoint_or_off},
+	{&config_number, format_number},
+	{&config_choice, format_choice},
+	{&config_size, format_size},
+	{&config_word, format_string},
+	{&config_name, format_string},
+	{&config_label, format_string},
+	{&config_text, format_string},
+	{&config_path, format_string},
+	{&config_path_or_off, format_path_or_off},
+	{&config_address, format_ip},
+	{&config_network, format_network},
+	{&config_endpoint, format_endpoint},
+	{&config_endpoint_or_off, format_endpoint_or_off},
 };
 
 /* For kinds without a format: the bytes in hexadecimal, so that different values look different. */

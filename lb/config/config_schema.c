@@ -15,9 +15,23 @@
 
 static const struct config_choice truths[] = {{"true", true}, {"false", false}, {NULL, 0}};
 static const struct config_choice idles[] = {{"sleep", true}, {"poll", false}, {NULL, 0}};
-static const struct config_choice protocols[] = {{"udp", IPPROTO_UDP}, {NULL, 0}};
+static const struct config_choice protocols[] = {
+	{"udp", IPPROTO_UDP}, {"tcp", IPPROTO_TCP}, {NULL, 0}};
+
 static const struct config_choice framings[] = {
-	{"datagram", LB_FRAMING_DATAGRAM}, {"tagged", LB_FRAMING_TAGGED}, {NULL, 0}};
+	{"datagram", LB_FRAMING_DATAGRAM},
+	{"tagged", LB_FRAMING_TAGGED},
+	{"length", LB_FRAMING_LENGTH},
+	{NULL, 0},
+};
+
+static const struct config_choice congestions[] = {
+	{"cubic", LB_CONGESTION_CUBIC},
+	{"reno", LB_CONGESTION_RENO},
+	{"dctcp", LB_CONGESTION_DCTCP},
+	{NULL, 0},
+};
+
 static const struct config_choice log_levels[] = {{"error"}, {"warning"}, {"notice"},
 						  {"info"},  {"debug"},   {NULL}};
 
@@ -104,8 +118,11 @@ static const struct config_key service_rows[] = {
 	 .max = UINT16_MAX, .required = true, .example = "8500", REPLACE},
 	{"protocol", &config_choice, FIELD(lb_service_config, protocol), .noun = "a protocol",
 	 .choices = protocols, .fallback = "udp", REPLACE},
+	/* tcp has another default, see config_tcp.c */
 	{"framing", &config_choice, FIELD(lb_service_config, framing), .noun = "a framing",
-	 .choices = framings, .fallback = "datagram", REPLACE},
+	 .choices = framings, .fallback = "datagram",
+	 .example = "datagram or tagged with protocol udp, length or tagged with protocol tcp",
+	 REPLACE},
 	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
 	 .required = true, .example = "echo", LIVE},
 	{"policy", &config_choice, FIELD(lb_service_config, policy), .noun = "a policy",
@@ -122,10 +139,10 @@ static const struct config_key service_rows[] = {
 	 .choices = affinities, .fallback = "request", LIVE},
 	{"sticky_load_percent", &config_number, FIELD(lb_service_config, sticky_load_percent),
 	 .noun = "a percentage", .min = 0, .max = 100000, .fallback = "125", LIVE},
-	/* without a fallback: 0 until the ports' MTUs are known, see config.c */
-	{"max_request", &config_number, FIELD(lb_service_config, max_request),
+	/* without a fallback: 0 until protocol and MTUs are known, see config.c, config_tcp.c */
+	{"max_request", &config_size, FIELD(lb_service_config, max_request),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
-	{"max_reply", &config_number, FIELD(lb_service_config, max_reply),
+	{"max_reply", &config_size, FIELD(lb_service_config, max_reply),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
 	/* without a fallback: a share of memory.queue_packets, see config.c */
 	{"queue", &config_number, FIELD(lb_service_config, queue), .noun = "a number of requests",
@@ -147,8 +164,12 @@ static const struct config_key service_rows[] = {
 	 .min = 1, .max = 4, .fallback = "2", LIVE},
 	{"replay", &config_number, FIELD(lb_service_config, replay),
 	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0", LIVE},
-	{"probe_bytes", &config_number, FIELD(lb_service_config, probe_bytes),
+	{"probe_bytes", &config_size, FIELD(lb_service_config, probe_bytes),
 	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0", LIVE},
+	{"congestion", &config_choice, FIELD(lb_service_config, congestion),
+	 .noun = "a congestion control", .choices = congestions, .fallback = "cubic", LIVE},
+	{"ecn", &config_choice, FIELD(lb_service_config, ecn), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true", LIVE},
 	{NULL},
 };
 
@@ -253,6 +274,56 @@ static const struct config_key fabric_rows[] = {
 	{NULL},
 };
 
+#define TCP(member) FIELD(lb_config, tcp.member)
+
+static const struct config_key tcp_rows[] = {
+	{"connections", &config_number, TCP(connections), .noun = "a number of connections",
+	 .min = 1, .max = 1 << 24, .fallback = "65536"},
+	{"backlog", &config_number, TCP(backlog), .noun = "a number of connections", .min = 1,
+	 .max = 1 << 20, .fallback = "1024", LIVE},
+	{"buffer_mb", &config_number, TCP(buffer_mb), .noun = "a size in MiB", .min = 1,
+	 .max = 1 << 20, .fallback = "256"},
+	/* RFC 7323, 2.2: 65535 << 14 */
+	{"window", &config_size, TCP(window), .noun = "a number of bytes", .min = 4096,
+	 .max = 512 << 20, .fallback = "1MiB", LIVE},
+	{"client_percent", &config_number, TCP(client_percent), .noun = "a percentage", .min = 1,
+	 .max = 100, .fallback = "25", LIVE},
+	{"unfinished", &config_number, TCP(unfinished), .noun = "a number of requests", .min = 1,
+	 .max = 1 << 20, .fallback = "64", LIVE},
+	{"min_rate", &config_size, TCP(min_rate), .noun = "a number of bytes per second", .min = 0,
+	 .max = 1 << 30, .fallback = "16KiB", LIVE},
+	{"pipeline", &config_number, TCP(pipeline), .noun = "a number of requests", .min = 1,
+	 .max = 1 << 16, .fallback = "64", LIVE},
+	{"keepalive_ms", &config_number, TCP(keepalive_ms), .noun = "a time in ms", .min = 1,
+	 .max = 24 * HOUR_MS, .fallback = "60000", LIVE},
+	{"keepalive_interval_ms", &config_number, TCP(keepalive_interval_ms),
+	 .noun = "a time in ms", .min = 1, .max = HOUR_MS, .fallback = "10000", LIVE},
+	{"keepalive_probes", &config_number, TCP(keepalive_probes), .noun = "a number of probes",
+	 .min = 1, .max = 100, .fallback = "3", LIVE},
+	{"idle_ms", &config_number, TCP(idle_ms), .noun = "a time in ms", .min = 0,
+	 .max = 24 * HOUR_MS, .fallback = "0", LIVE},
+	{"fin_wait_ms", &config_number, TCP(fin_wait_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "10000", LIVE},
+	{"time_wait_ms", &config_number, TCP(time_wait_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "60000", LIVE},
+	{"give_up_ms", &config_number, TCP(give_up_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "60000", LIVE},
+	{"syn_retries", &config_number, TCP(syn_retries), .noun = "a number of retries", .min = 0,
+	 .max = 15, .fallback = "3", LIVE},
+	{"rto_min_ms", &config_number, TCP(rto_min_ms), .noun = "a time in ms", .min = 1,
+	 .max = 60000, .fallback = "200", LIVE},
+	{"rto_max_ms", &config_number, TCP(rto_max_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "60000", LIVE},
+	/* RFC 9293, 3.8.6.3: less than 500 ms */
+	{"ack_delay_ms", &config_number, TCP(ack_delay_ms), .noun = "a time in ms", .min = 0,
+	 .max = 499, .fallback = "10", LIVE},
+	{"initial_segments", &config_number, TCP(initial_segments), .noun = "a number of segments",
+	 .min = 1, .max = 100, .fallback = "10", LIVE},
+	{"mss", &config_number, TCP(mss), .noun = "a number of bytes", .min = 0, .max = 9560,
+	 .fallback = "0", LIVE},
+	{NULL},
+};
+
 static const struct config_key log_rows[] = {
 	{"level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
 	 .choices = log_levels, .fallback = "info", LIVE},
@@ -304,6 +375,7 @@ static const struct config_key root_rows[] = {
 	{"control", &config_block, .block = control_rows},
 	{"workers", &config_block, .block = workers_rows},
 	{"fabric", &config_block, .block = fabric_rows},
+	{"tcp", &config_block, .block = tcp_rows},
 	{"log", &config_block, .block = log_rows},
 	{"log_level", &config_word, FIELD(lb_config, log_level), .noun = "a log level",
 	 .choices = log_levels, .alias = true},

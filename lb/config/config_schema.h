@@ -41,7 +41,7 @@ struct config_key {
 	size_t second;        /* offset of a prefix, a port or a list's count */
 	uint32_t min, max;    /* of numbers; <max> also of list entries */
 	const char *noun;     /* ends the sentence "'x' is not" */
-	const char *example;  /* a valid value */
+	const char *example;  /* a valid value; of choices: which go together, in words */
 	const char *fallback; /* used when the key is left out; parsed like a value */
 	bool required;
 	bool alias;                   /* a second name for another row's field */
@@ -52,6 +52,7 @@ struct config_key {
 };
 
 extern const struct config_kind config_number;          /* decimal, into 1, 2 or 4 bytes */
+extern const struct config_kind config_size;            /* bytes, also as 16KiB, 1MiB, 1GiB */
 extern const struct config_kind config_choice;          /* the value of one of <choices> */
 extern const struct config_kind config_word;            /* one of <choices>, kept as text */
 extern const struct config_kind config_flag;            /* sets the bool at the value of a choice */
@@ -80,5 +81,11 @@ int config_read(struct config_yaml *yaml, const struct config_key *root, void *b
 /* Write the value as a file would have it; empty if it is not stored. Different values have
  * different texts. */
 void config_format(const struct config_key *key, const void *base, char *buf, size_t size);
+
+#define CONFIG_SIZE_TEXT 24
+
+/* A number of bytes with the largest unit of which it is a multiple: "1472", "16KiB". Returns
+ * <buf>. */
+const char *config_size_text(uint64_t bytes, char buf[CONFIG_SIZE_TEXT]);
 
 #endif

@@ -51,6 +51,36 @@ static bool parse_number(const struct config_key *key, const char *text, void *b
 	return true;
 }
 
+/* A number, then nothing, KiB, MiB or GiB. */
+static bool parse_size(const struct config_key *key, const char *text, void *base)
+{
+	static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+	size_t digits = strspn(text, "0123456789");
+	char number[16];
+	uint32_t value;
+
+	if (digits >= sizeof(number))
+		return false;
+	memcpy(number, text, digits);
+	number[digits] = '\0';
+	for (unsigned int i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(text + digits, units[i]) == 0 &&
+		    parse_uint(number, 0, key->max >> 10 * i, &value) &&
+		    value << 10 * i >= key->min) {
+			store_number(key, base, value << 10 * i);
+			return true;
+		}
+	return false;
+}
+
+static void fix_size(const struct config_key *key, char *buf, size_t size)
+{
+	char min[CONFIG_SIZE_TEXT], max[CONFIG_SIZE_TEXT];
+
+	snprintf(buf, size, "use %s to %s, as 1472, 16KiB or 1MiB", config_size_text(key->min, min),
+		 config_size_text(key->max, max));
+}
+
 static void fix_range(const struct config_key *key, char *buf, size_t size)
 {
 	snprintf(buf, size, "use %u to %u", key->min, key->max);
@@ -94,8 +124,10 @@ static bool parse_flag(const struct config_key *key, const char *text, void *bas
 
 static void fix_choices(const struct config_key *key, char *buf, size_t size)
 {
-	size_t used = snprintf(buf, size, "use ");
+	size_t used = snprintf(buf, size, "use %s", key->example != NULL ? key->example : "");
 
+	if (key->example != NULL)
+		return;
 	for (const struct config_choice *c = key->choices; c->name != NULL && used < size; c++) {
 		const char *before = c == key->choices ? "" : c[1].name == NULL ? " or " : ", ";
 
@@ -254,6 +286,7 @@ static void fix_example(const struct config_key *key, char *buf, size_t size)
 }
 
 const struct config_kind config_number = {.parse = parse_number, .fix = fix_range};
+const struct config_kind config_size = {.parse = parse_size, .fix = fix_size};
 const struct config_kind config_choice = {.parse = parse_choice, .fix = fix_choices};
 const struct config_kind config_word = {.parse = parse_word, .fix = fix_choices};
 const struct config_kind config_flag = {.parse = parse_flag, .fix = fix_choices};

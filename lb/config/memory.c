@@ -29,11 +29,44 @@ uint32_t lb_replays_per_lcore(const struct lb_config *config)
 	return any ? bytes / buffer_bytes(config) / config->n_lcores : 0;
 }
 
+static uint32_t share_up(uint64_t n, uint32_t lcores)
+{
+	return (n + lcores - 1) / lcores;
+}
+
+struct lb_tcp_pools lb_tcp_pools_per_lcore(const struct lb_config *config)
+{
+	uint64_t bytes = (uint64_t)config->tcp.buffer_mb << 20;
+	struct lb_tcp_pools p;
+
+	if (!config->tcp.used)
+		return (struct lb_tcp_pools){0};
+	p.packets = share_up(bytes / buffer_bytes(config), config->n_lcores);
+	p.connections = share_up(config->tcp.connections, config->n_lcores);
+	p.time_waits = p.connections;
+	p.actives = p.connections;
+	/* Each connection that sends has a chunk, which is rarely full. */
+	p.chunks = p.connections + p.packets / LB_TCP_CHUNK_SEGMENTS;
+	/* Bytes out of order are rare, and each range of them is in a packet. */
+	p.helds = p.connections / 8 < p.packets ? p.connections / 8 + 1 : p.packets;
+	return p;
+}
+
+static uint64_t tcp_bytes_per_lcore(const struct lb_config *config)
+{
+	struct lb_tcp_pools p = lb_tcp_pools_per_lcore(config);
+
+	return (uint64_t)p.connections * LB_TCP_CONNECTION_BYTES +
+	       (uint64_t)p.time_waits * LB_TCP_TIME_WAIT_BYTES +
+	       (uint64_t)p.actives * LB_TCP_ACTIVE_BYTES + (uint64_t)p.chunks * LB_TCP_CHUNK_BYTES +
+	       (uint64_t)p.helds * LB_TCP_HELD_BYTES;
+}
+
 uint32_t lb_packets_per_lcore(const struct lb_config *config)
 {
 	/* 3072: bursts in progress, pool caches, the hand-over ring */
 	uint32_t n = config->queue_packets + config->window_packets + 3072 +
-		     lb_replays_per_lcore(config);
+		     lb_replays_per_lcore(config) + lb_tcp_pools_per_lcore(config).packets;
 
 	/* Every other lcore may hold some in its cache for this pool. */
 	n += (config->n_lcores - 1) * LB_POOL_CACHE * 3 / 2;
@@ -62,6 +95,7 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 	lcore = (lb_packets_per_lcore(config) + LB_REASSEMBLED_PER_LCORE) *
 			(uint64_t)buffer_bytes(config) +
 		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_indirect_per_lcore(config)) *
-			512ull;
+			512ull +
+		tcp_bytes_per_lcore(config);
 	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }

@@ -20,14 +20,33 @@
 /* Packets that one lcore may keep for replays: its share of workers.replay_mb. */
 uint32_t lb_replays_per_lcore(const struct lb_config *config);
 
-/* Packet buffers of one lcore: ports' descriptors, waiting requests, windows and replays. */
+/* Packet buffers of one lcore: ports' descriptors, waiting requests, windows, replays and
+ * what TCP connections hold. */
 uint32_t lb_packets_per_lcore(const struct lb_config *config);
 
 /* Small mbufs of one lcore's indirect pool: a packet of a larger message has at most a header, an
  * indirect mbuf and a trailer of its own. */
 uint32_t lb_indirect_per_lcore(const struct lb_config *config);
 
-/* MiB of memory for the EAL: memory.mb, or the sum for flows and ports. */
+/* Bytes of a connection with the state of its framing, and of what the pools below hold. */
+#define LB_TCP_CONNECTION_BYTES 384
+#define LB_TCP_ACTIVE_BYTES     160
+#define LB_TCP_CHUNK_BYTES      512
+#define LB_TCP_HELD_BYTES       1088
+#define LB_TCP_TIME_WAIT_BYTES  128
+/* Segments that one chunk records: TCP_CHUNK_SENT of tcp/connection.h. */
+#define LB_TCP_CHUNK_SEGMENTS 41
+
+/* The memory of one lcore for TCP connections; all 0 when no service has protocol tcp. */
+struct lb_tcp_pools {
+	uint32_t packets;                /* of tcp.buffer_mb; part of lb_packets_per_lcore() */
+	uint32_t connections;            /* an equal share of tcp.connections */
+	uint32_t time_waits;             /* connections that have ended */
+	uint32_t actives, chunks, helds; /* for tcp_stack_init() */
+};
+struct lb_tcp_pools lb_tcp_pools_per_lcore(const struct lb_config *config);
+
+/* MiB of memory for the EAL: memory.mb, or the sum for flows, ports and connections. */
 unsigned int lb_memory_mb(const struct lb_config *config);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The service that a new flow belongs to: a read-only hash of every VIP and port. Pure.
+ * The service that a new flow belongs to: a read-only hash of every VIP, port and
+ * protocol. Pure.
  */
 #ifndef LB_SERVICE_H
 #define LB_SERVICE_H

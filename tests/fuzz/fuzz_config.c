@@ -57,6 +57,20 @@ static void check_error(const char *error, size_t size)
 	require(lines <= FAULTS_MAX);
 }
 
+static void check_udp(const struct lb_service_config *service)
+{
+	require(service->protocol == IPPROTO_UDP && service->framing != LB_FRAMING_LENGTH);
+	require(service->max_request >= 1 && service->max_request <= 9600 - 28);
+	require(service->max_reply >= 1 && service->max_reply <= 9600 - 28);
+}
+
+static void check_tcp(const struct lb_config *config, const struct lb_service_config *service)
+{
+	require(config->tcp.used && service->framing != LB_FRAMING_DATAGRAM);
+	require(service->max_request >= 1 && service->max_request <= WORKER_BYTES_MAX);
+	require(service->max_reply >= 1 && service->max_reply <= lb_tcp_client_share(config));
+}
+
 /* Asserts the invariants that the rest of the load balancer relies on. */
 static void check_config(const struct lb_config *config)
 {
@@ -75,24 +89,30 @@ static void check_config(const struct lb_config *config)
 
 		require(service->name[0] != '\0' && service->model[0] != '\0');
 		require(service->vip.family == 4 || service->vip.family == 6);
-		require(service->port != 0 && service->protocol == IPPROTO_UDP);
-		require(service->max_request >= 1 && service->max_request <= 9600 - 28);
-		require(service->max_reply >= 1 && service->max_reply <= 9600 - 28);
+		require(service->port != 0);
+		if (service->protocol == IPPROTO_TCP)
+			check_tcp(config, service);
+		else
+			check_udp(service);
 	}
+	require(config->tcp.window <= lb_tcp_client_share(config));
 	require(config->agents_port != 0 && config->control_socket[0] == '/');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct lb_config config;
+	static struct lb_config config, served;
 	char error[512] = "";
-	int rc = lb_config_parse("fuzz.yaml", (const char *)data, size, &config, error,
-				 sizeof(error));
+	int rc = lb_config_parse_unserved("fuzz.yaml", (const char *)data, size, &config, error,
+					  sizeof(error));
 
 	require(rc == 0 || rc == -EINVAL || rc == -EFBIG);
 	if (rc == 0) {
 		check_config(&config);
 		check_reload(&config);
+		rc = lb_config_parse("fuzz.yaml", (const char *)data, size, &served, error,
+				     sizeof(error));
+		require((rc == 0) == !config.tcp.used);
 	} else {
 		check_error(error, sizeof(error));
 	}

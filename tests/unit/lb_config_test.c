@@ -219,7 +219,6 @@ static const struct row value_rows[] = {
 	{PORTS "services:\n  - {name: a, port: 0}\n", "services[0].port: '0' is not a port"},
 	{PORTS "services:\n  - {name: a, model: a b}\n",
 	 "services[0].model: 'a b' is not a model; use 1 to 63 printable"},
-	{SERVICE_WITH("protocol: tcp"), "services[0].protocol: 'tcp' is not a protocol; use udp"},
 	{SERVICE_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram"},
 	{SERVICE_WITH("policy: random"), "services[0].policy: 'random' is not a policy; use "

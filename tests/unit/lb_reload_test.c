@@ -114,12 +114,12 @@ Test(lb_reload, every_kind_of_value_is_shown_as_the_file_has_it)
 		"control.http: '127.0.0.1:9180' -> 'off' restart\n"
 		"log.level: 'info' -> 'debug' live\n"
 		"log.format: 'text' -> 'json' live\n"
-		"services[see]: '10.0.0.2 port 80, model vit' -> '' live\n"
+		"services[see]: '10.0.0.2 udp port 80, model vit' -> '' live\n"
 		"services[chat].policy: 'least-outstanding' -> 'maglev' live\n"
 		"services[chat].affinity: 'request' -> 'flow' live\n"
 		"services[chat].queue: '1024' -> '7' live\n"
 		"services[chat].payload_crc: 'false' -> 'true' live\n"
-		"services[new]: '' -> '2001:db8::1 port 81, model m' live\n");
+		"services[new]: '' -> '2001:db8::1 udp port 81, model m' live\n");
 }
 
 Test(lb_reload, sticky_flows_and_their_bound_come_and_go_live)

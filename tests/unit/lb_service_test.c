@@ -9,13 +9,18 @@
 static struct lb_config config;
 static struct service_table table;
 
-static void add(const char *vip, uint16_t port)
+static void add_protocol(const char *vip, uint16_t port, uint8_t protocol)
 {
 	struct lb_service_config *s = &config.service[config.n_services++];
 
 	cr_assert_eq(lb_address_parse(vip, &s->vip), 0);
 	s->port = port;
-	s->protocol = IPPROTO_UDP;
+	s->protocol = protocol;
+}
+
+static void add(const char *vip, uint16_t port)
+{
+	add_protocol(vip, port, IPPROTO_UDP);
 }
 
 static uint16_t look_up(const char *destination, uint16_t port, uint8_t protocol)
@@ -75,6 +80,18 @@ Test(lb_service, finds_the_service_of_address_and_port)
 				     rows[i].service, "%s:%u, seed %lu", rows[i].address,
 				     rows[i].port, (unsigned long)seed);
 	}
+}
+
+Test(lb_service, tells_udp_and_tcp_on_the_same_port_apart)
+{
+	add_protocol("10.0.0.1", 8500, IPPROTO_UDP);
+	add_protocol("10.0.0.1", 8500, IPPROTO_TCP);
+	add_protocol("10.0.0.1", 8501, IPPROTO_TCP);
+	service_table_init(&table, &config, 1);
+	cr_expect_eq(look_up("10.0.0.1", 8500, IPPROTO_UDP), 0);
+	cr_expect_eq(look_up("10.0.0.1", 8500, IPPROTO_TCP), 1);
+	cr_expect_eq(look_up("10.0.0.1", 8501, IPPROTO_TCP), 2);
+	cr_expect_eq(look_up("10.0.0.1", 8501, IPPROTO_UDP), SERVICE_NONE);
 }
 
 Test(lb_service, knows_its_addresses)

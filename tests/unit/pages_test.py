@@ -260,7 +260,7 @@ def check_manuals(programs):
             problem(page, f"differs from {name} --help: {sorted(told ^ made)}")
     page = "deploy/doorbell.yaml.5"
     made = set(re.findall(r'^\t\{"(\w+)", &config_', source(".", "config_schema.c"), re.MULTILINE))
-    made -= {"memory", "control", "workers", "fabric", "log", "certificate", "key", "ca", "services", "zones"}
+    made -= {"memory", "control", "workers", "tcp", "fabric", "log", "certificate", "key", "ca", "services", "zones"}
     missing = {key for key in made if not re.search(rf"^\.It Sy .*\b{key}\b", read(page), re.MULTILINE)}
     if missing:
         problem(page, f"says nothing of {sorted(missing)}")

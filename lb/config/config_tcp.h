@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Services with protocol tcp and the section tcp: the keys that go together. Private to config*.c.
+ * Every call returns 0, or -EINVAL with the error written.
+ */
+#ifndef LB_CONFIG_TCP_H
+#define LB_CONFIG_TCP_H
+
+#include "config/config.h"
+#include "config/config_yaml.h"
+
+/* Check the keys of the section against each other and against the ports. */
+int config_tcp_check(struct config_yaml *yaml, const struct lb_config *config);
+
+/* Give each service the framing of its protocol, and refuse keys of the other protocol. */
+int config_tcp_fit_keys(struct config_yaml *yaml, struct lb_config *config);
+
+/* Give service <i>, of protocol tcp, the sizes that were left out. */
+int config_tcp_fit_sizes(struct config_yaml *yaml, struct lb_config *config, unsigned int i);
+
+/* Refuse what the walk does not serve yet: protocol tcp. */
+int config_tcp_check_served(struct config_yaml *yaml, const struct lb_config *config);
+
+#endif
