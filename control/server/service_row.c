@@ -24,6 +24,18 @@ static const char *const affinities[] = {
 	[LB_AFFINITY_STICKY] = "sticky",
 };
 
+static const char *const framings[] = {
+	[LB_FRAMING_DATAGRAM] = "datagram",
+	[LB_FRAMING_TAGGED] = "tagged",
+	[LB_FRAMING_LENGTH] = "length",
+};
+
+static const char *const congestions[] = {
+	[LB_CONGESTION_CUBIC] = "cubic",
+	[LB_CONGESTION_RENO] = "reno",
+	[LB_CONGESTION_DCTCP] = "dctcp",
+};
+
 void service_row_write_summary(struct json_writer *w, struct lb *lb, unsigned int number,
 			       const struct lb_service_stats *stats)
 {
@@ -51,6 +63,18 @@ static void service_row_write_limits(struct json_writer *w, const struct lb_serv
 	writer_integer(w, "one_way_timeout_ms", s->one_way_timeout_ms);
 	writer_boolean(w, "payload_crc", s->payload_crc);
 	writer_integer(w, "sticky_load_percent", s->sticky_load_percent);
+}
+
+static void service_row_write_transport(struct json_writer *w, const struct lb_service_config *s)
+{
+	writer_string(w, "framing", framings[s->framing]);
+	if (s->protocol == IPPROTO_TCP) {
+		writer_string(w, "congestion", congestions[s->congestion]);
+		writer_boolean(w, "ecn", s->ecn);
+	} else {
+		writer_null(w, "congestion");
+		writer_null(w, "ecn");
+	}
 }
 
 static void service_row_write_members(struct json_writer *w, struct lb *lb, unsigned int number)
@@ -83,6 +107,7 @@ void service_row_write(struct json_writer *w, const char *key, struct lb *lb, un
 	else
 		writer_null(w, "reason");
 	writer_counters(w, more_counters, CONTROL_COUNT_OF(more_counters), &stats);
+	service_row_write_transport(w, s);
 	service_row_write_limits(w, s);
 	service_row_write_members(w, lb, number);
 	writer_close_object(w);
