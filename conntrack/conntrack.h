@@ -60,8 +60,17 @@ enum flow_state {
 	FLOW_UDP_ONE_WAY,     /* the client sent, and has no answer yet */
 	FLOW_UDP_ANSWERED,    /* an answer left; the client's address may still be spoofed */
 	FLOW_UDP_ESTABLISHED, /* the client sent again after an answer */
+	/* A TCP connection, whose own state its owner keeps: no event changes these. */
+	FLOW_TCP_OPENING, /* the client's SYN came */
+	FLOW_TCP_OPEN,    /* the handshake is complete */
+	FLOW_TCP_WAIT,    /* closed, and remembered for late segments */
 	FLOW_STATES,
 };
+
+static inline bool flow_state_is_tcp(enum flow_state state)
+{
+	return state >= FLOW_TCP_OPENING;
+}
 
 /* Events that change a flow's state; see the table in state.c. */
 enum flow_event {
@@ -75,8 +84,8 @@ enum flow_event {
  * One tracked flow: the key and all state that a request needs, in one cache line. The owning lcore
  * writes it; other threads see it only through conntrack_dump(). <generation> is odd while the flow
  * lives and grows at every insert and remove, so that an index plus a generation names one flow for
- * ever (see conntrack_handle()). Insert sets worker, path and counters to zero, and a dump may see
- * the zeros before the owner fills them in.
+ * ever (see conntrack_handle()). Insert sets worker, connection and counters to zero, and a dump
+ * may see the zeros before the owner fills them in.
  */
 struct flow {
 	uint32_t generation;
@@ -85,7 +94,8 @@ struct flow {
 	uint16_t client_port;       /* network order */
 	uint16_t local;             /* private: see conntrack_local() */
 	uint8_t state;              /* enum flow_state */
-	uint8_t spare[7];           /* zero */
+	uint8_t spare[3];           /* zero */
+	uint32_t connection;        /* caller's number */
 	uint16_t zone;              /* caller's number */
 	uint16_t service;           /* caller's number; also the row of timeouts */
 	uint16_t worker;            /* caller's number */

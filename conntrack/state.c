@@ -24,6 +24,9 @@ const uint8_t conntrack_transition[FLOW_STATES][FLOW_EVENTS] = {
 			[FLOW_EVENT_TO_CLIENT] = FLOW_UDP_ESTABLISHED,
 			[FLOW_EVENT_UNREACHABLE] = FLOW_UDP_ANSWERED,
 		},
+	[FLOW_TCP_OPENING] = {FLOW_TCP_OPENING, FLOW_TCP_OPENING, FLOW_TCP_OPENING},
+	[FLOW_TCP_OPEN] = {FLOW_TCP_OPEN, FLOW_TCP_OPEN, FLOW_TCP_OPEN},
+	[FLOW_TCP_WAIT] = {FLOW_TCP_WAIT, FLOW_TCP_WAIT, FLOW_TCP_WAIT},
 };
 
 static const char *const state_name[FLOW_STATES] = {
@@ -31,6 +34,9 @@ static const char *const state_name[FLOW_STATES] = {
 	[FLOW_UDP_ONE_WAY] = "udp-one-way",
 	[FLOW_UDP_ANSWERED] = "udp-answered",
 	[FLOW_UDP_ESTABLISHED] = "udp-established",
+	[FLOW_TCP_OPENING] = "tcp-opening",
+	[FLOW_TCP_OPEN] = "tcp-open",
+	[FLOW_TCP_WAIT] = "tcp-wait",
 };
 
 const char *conntrack_state_name(enum flow_state state)

@@ -17,6 +17,7 @@
 
 #include "config/cluster_secret.h"
 #include "config/memory.h"
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "membership/eject.h"
 #include "membership/health.h"
@@ -155,6 +156,14 @@ static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 	return lc->fragments == NULL || lc->reassembled_pool == NULL ? -ENOMEM : 0;
 }
 
+static bool has_tcp(const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (config->service[i].protocol == IPPROTO_TCP)
+			return true;
+	return false;
+}
+
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
@@ -192,7 +201,9 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->latency = latency_create(LB_SERVICES_MAX, sizeof(*lc->latency));
 	if (lc->latency == NULL || create_fragments(lc, seed) < 0)
 		return -ENOMEM;
-	return create_conntrack(lc, seed);
+	if (create_conntrack(lc, seed) < 0)
+		return -ENOMEM;
+	return has_tcp(&lb->config) ? edge_create(lc, seed) : 0;
 }
 
 static void lb_drain_ring(struct rte_ring *ring)
@@ -206,6 +217,7 @@ static void lb_drain_ring(struct rte_ring *ring)
 /* Packets may be of any lcore's pool, so all lcores free theirs before the first pool is freed. */
 static void free_packets(struct lcore *lc)
 {
+	edge_drain(lc);
 	for (unsigned int i = 0; i < lc->services->n; i++) {
 		struct lcore_service *s = &lc->service[i];
 
@@ -223,6 +235,7 @@ static void free_packets(struct lcore *lc)
 static void destroy_lcore(struct lcore *lc)
 {
 	sleeper_fini(&lc->sleeper);
+	edge_destroy(lc);
 	conntrack_destroy(lc->ct);
 	rte_ring_free(lc->handover);
 	rte_free(lc->outbound);

@@ -39,6 +39,14 @@ struct burst {
 	struct link *link[LB_BURST];
 };
 
+/* TCP segments of clients. */
+struct segment_burst {
+	unsigned int n;
+	struct rte_mbuf *packet[LB_BURST];
+	struct parsed parsed[LB_BURST];
+	struct flow_key key[LB_BURST];
+};
+
 /* RoCE packets from the fabric, and the replies they complete. */
 struct fabric_burst {
 	unsigned int n;

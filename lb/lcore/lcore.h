@@ -22,6 +22,7 @@
 #include "runtime/sleeper.h"
 #include "runtime/txq.h"
 
+struct edge;
 struct fragment_table;
 struct source_limit;
 struct trace;
@@ -109,6 +110,8 @@ struct lcore {
 	struct lb_lcore_stats stats;
 	struct burst burst;
 	struct fabric_burst fabric;
+	struct segment_burst segments;
+	struct edge *edge; /* TCP; NULL: no memory was set aside for connections */
 	unsigned int n_outbound;
 	struct outbound *outbound;    /* by lcore */
 	uint16_t queue[LB_PORTS_MAX]; /* of each port, or LCORE_NO_QUEUE */

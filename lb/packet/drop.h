@@ -27,9 +27,15 @@
 	X(FRAGMENT_FULL, "fragment_full", "displaced by other sources' fragments: table full")     \
 	X(FRAGMENT_TIMEOUT, "fragment_timeout", "the other fragments did not come in a second")    \
 	X(NOT_OUR_ADDRESS, "not_our_address", "IP packet for none of our addresses")               \
-	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP")                                      \
+	X(L4_PROTOCOL, "l4_protocol", "neither UDP nor ICMP, nor TCP where a service has it")      \
 	X(UDP_LENGTH, "udp_length", "UDP length disagrees with the IP length")                     \
 	X(UDP_CHECKSUM, "udp_checksum", "wrong UDP checksum")                                      \
+	X(TCP_HEADER, "tcp_header", "TCP header too short, or longer than its packet")             \
+	X(TCP_CHECKSUM, "tcp_checksum", "wrong TCP checksum")                                      \
+	X(TCP_REFUSED, "tcp_refused", "segment that its connection does not accept")               \
+	X(TCP_UNKNOWN, "tcp_unknown", "segment of no connection; reset sent")                      \
+	X(TCP_FULL, "tcp_full", "no room for another TCP connection")                              \
+	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \
 	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP")          \
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
 	X(ICMP_NO_FLOW, "icmp_no_flow", "ICMP error about a packet of no known flow")              \

@@ -13,6 +13,7 @@
 #define IP4_LENGTH   20
 #define IP6_LENGTH   40
 #define UDP_LENGTH   8
+#define TCP_LENGTH   20
 
 #define TYPE_IP4  0x0800
 #define TYPE_ARP  0x0806
@@ -196,6 +197,30 @@ static __rte_always_inline void parse_udp(const uint8_t *frame, uint32_t checked
 		parse_drop(out, LB_DROP_UDP_CHECKSUM);
 }
 
+static void parse_tcp(const uint8_t *frame, uint32_t checked, struct parsed *out,
+		      const uint8_t *addresses, struct flow_key *key)
+{
+	const uint8_t *tcp = frame + out->l4_offset;
+	uint32_t header;
+
+	if (out->l4_length < TCP_LENGTH)
+		return parse_drop(out, LB_DROP_TCP_HEADER);
+	header = (tcp[12] >> 4) * 4u;
+	if (header < TCP_LENGTH || header > out->l4_length)
+		return parse_drop(out, LB_DROP_TCP_HEADER);
+	memcpy(&key->src_port, tcp, 2);
+	memcpy(&key->dst_port, tcp + 2, 2);
+	out->payload_offset = out->l4_offset + header;
+	out->payload_length = out->l4_length - header;
+	out->kind = PARSE_TCP;
+	if (key->src_port == 0)
+		return parse_drop(out, LB_DROP_BAD_SOURCE);
+	if (!(checked & PARSE_L4_CHECKED) &&
+	    checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_TCP, out->l4_length) +
+			  checksum_add(tcp, out->l4_length)) != 0xffff)
+		parse_drop(out, LB_DROP_TCP_CHECKSUM);
+}
+
 /* True for a source that cannot be answered: unspecified, loopback, multicast, broadcast. */
 static inline bool bad_source4(const uint8_t *a)
 {
@@ -228,6 +253,8 @@ static __rte_always_inline void parse_l4(const uint8_t *frame, uint8_t protocol,
 		parse_udp(frame, checked, fetch, out, addresses, key);
 	else if (protocol == (out->family == FLOW_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
 		parse_icmp(frame, out, addresses, key);
+	else if (protocol == IPPROTO_TCP)
+		parse_tcp(frame, checked, out, addresses, key);
 	else
 		parse_drop(out, LB_DROP_L4_PROTOCOL);
 }

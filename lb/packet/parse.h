@@ -15,6 +15,7 @@
 
 enum parse_kind {
 	PARSE_UDP,  /* key and payload are set */
+	PARSE_TCP,  /* key is set; payload is the segment's, behind its header */
 	PARSE_ROCE, /* UDP to port 4791: payload is BTH to ICRC */
 	PARSE_ARP,
 	PARSE_ND,
@@ -44,7 +45,8 @@ struct parsed {
 _Static_assert(sizeof(struct parsed) == 16, "zeroed by one store");
 
 /*
- * Parse a frame. <mac> is the port's own address. <key> is complete for PARSE_UDP and PARSE_ROCE.
+ * Parse a frame. <mac> is the port's own address. <key> is complete for PARSE_UDP, PARSE_TCP
+ * and PARSE_ROCE.
  * For PARSE_ICMP_ERROR it is the client's flow that the error is about. For PARSE_FRAGMENT it lacks
  * the ports. The caller, which knows the port, sets the zone.
  */

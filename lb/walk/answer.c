@@ -14,7 +14,7 @@
 #include "packet/checksum.h"
 #include "packet/parse.h"
 #include "runtime/neigh.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 
 #define TTL 64
 

@@ -9,7 +9,7 @@
 #include "lcore/lcore.h"
 #include "packet/parse.h"
 #include "walk/cancel.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/egress.h"
 #include "walk/refuse.h"
 

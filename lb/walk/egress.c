@@ -8,127 +8,17 @@
 
 #include <arpa/inet.h>
 
-#include <rte_ether.h>
-#include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "observe/flow_trace.h"
 #include "packet/checksum.h"
+#include "packet/client_headers.h"
 #include "packet/request.h"
 #include "walk/cancel.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/replay.h"
-
-/* Bytes of all headers in front of a datagram's payload. */
-static uint16_t egress_headers_length(const struct client_path *path, enum flow_family family)
-{
-	uint16_t length = sizeof(struct rte_ether_hdr) + sizeof(struct rte_udp_hdr);
-
-	length += family == FLOW_IPV4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
-	if (path->vlan != 0)
-		length += sizeof(struct rte_vlan_hdr);
-	return length;
-}
-
-/* The calls below write a header at <at>, which is even, and return the address behind it. */
-static void *egress_write_ether(void *at, const struct lcore *lc, const struct client_path *path,
-				enum flow_family family)
-{
-	rte_be16_t type =
-		family == FLOW_IPV4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
-	struct rte_ether_hdr *ether = at;
-	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(ether + 1);
-
-	memcpy(&ether->dst_addr, path->mac, sizeof(ether->dst_addr));
-	memcpy(&ether->src_addr, lc->lb->port[path->port].mac, sizeof(ether->src_addr));
-	if (likely(path->vlan == 0)) {
-		ether->ether_type = type;
-		return ether + 1;
-	}
-	ether->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
-	tag->vlan_tci = htons(path->vlan);
-	tag->eth_proto = type;
-	return tag + 1;
-}
-
-static void *egress_write_ip4(void *at, const struct flow *flow, const struct flow_local *local,
-			      uint8_t hops, uint16_t udp_length)
-{
-	struct rte_ipv4_hdr *ip = at;
-
-	*ip = (struct rte_ipv4_hdr){
-		.version_ihl = RTE_IPV4_VHL_DEF,
-		.total_length = htons(sizeof(*ip) + udp_length),
-		/* not fragmented, so no identification (RFC 6864) */
-		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
-		.time_to_live = hops,
-		.next_proto_id = IPPROTO_UDP,
-		.src_addr = local->address.s6_addr32[3],
-		.dst_addr = flow->client.s6_addr32[3],
-	};
-	ip->hdr_checksum = ~checksum_fold(checksum_add_few(at, sizeof(*ip)));
-	return ip + 1;
-}
-
-static void *egress_write_ip6(void *at, const struct flow *flow, const struct flow_local *local,
-			      uint8_t hops, uint16_t udp_length)
-{
-	struct rte_ipv6_hdr *ip = at;
-
-	ip->vtc_flow = RTE_BE32(6u << 28); /* version; no traffic class, no flow label */
-	ip->payload_len = htons(udp_length);
-	ip->proto = IPPROTO_UDP;
-	ip->hop_limits = hops;
-	memcpy(&ip->src_addr, &local->address, sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, &flow->client, sizeof(ip->dst_addr));
-	return ip + 1;
-}
-
-static void *egress_write_ip(void *at, const struct flow *flow, const struct flow_local *local,
-			     uint8_t hops, uint16_t udp_length)
-{
-	return local->family == FLOW_IPV4 ? egress_write_ip4(at, flow, local, hops, udp_length)
-					  : egress_write_ip6(at, flow, local, hops, udp_length);
-}
-
-/* The sum of the pseudo header's fields, not folded. <ip> has no options. */
-static uint64_t egress_sum_pseudo(const void *ip, enum flow_family family, uint16_t udp_length)
-{
-	const struct rte_ipv4_hdr *ip4 = ip;
-	const struct rte_ipv6_hdr *ip6 = ip;
-
-	return checksum_pseudo(family == FLOW_IPV4 ? (const void *)&ip4->src_addr
-						   : (const void *)&ip6->src_addr,
-			       family, IPPROTO_UDP, udp_length);
-}
-
-/* The checksum over a chain's bytes, not folded. */
-static uint64_t egress_sum_message(const struct rte_mbuf *m)
-{
-	uint64_t sum = 0;
-	uint32_t offset = 0;
-
-	for (; m != NULL; m = m->next) {
-		uint16_t part =
-			checksum_fold(checksum_add(rte_pktmbuf_mtod(m, void *), m->data_len));
-
-		sum += offset & 1 ? __builtin_bswap16(part) : part;
-		offset += m->data_len;
-	}
-	return sum;
-}
-
-/* Let the port compute the checksums that <flags> name. It expects 0 in the IPv4 checksum. */
-static void egress_offload(struct rte_mbuf *m, void *ip, uint32_t l2, uint32_t l3, uint64_t flags)
-{
-	struct rte_ipv4_hdr *ip4 = ip;
-
-	m->ol_flags |= flags;
-	m->tx_offload = rte_mbuf_tx_offload(l2, l3, 0, 0, 0, 0, 0);
-	if (flags & RTE_MBUF_F_TX_IP_CKSUM)
-		ip4->hdr_checksum = 0;
-}
 
 /* Put the client's headers before the payload in <m> and send it. Takes <m>. */
 static bool egress_transmit(struct lcore *lc, const struct flow *flow,
@@ -138,24 +28,31 @@ static bool egress_transmit(struct lcore *lc, const struct flow *flow,
 	struct txq *tx = &lc->tx[path->port];
 	uint16_t length = sizeof(struct rte_udp_hdr) + m->pkt_len, sum;
 	uint64_t checksums = tx->checksums[local->family == FLOW_IPV6], total = 0;
+	const struct client_ends ends = {
+		.client = &flow->client,
+		.local = &local->address,
+		.family = local->family,
+		.protocol = IPPROTO_UDP,
+	};
 	struct rte_udp_hdr *udp;
 	uint8_t *at, *ip;
 
 	if (!(checksums & RTE_MBUF_F_TX_UDP_CKSUM))
-		total = egress_sum_message(m);
-	at = (uint8_t *)rte_pktmbuf_prepend(m, egress_headers_length(path, local->family));
+		total = client_sum_chain(m);
+	at = (uint8_t *)rte_pktmbuf_prepend(
+		m, client_headers_length(path, local->family, sizeof(struct rte_udp_hdr)));
 	if (unlikely(at == NULL || txq_room(tx) == 0)) {
 		lcore_drop(lc, m, LB_DROP_NO_TX);
 		return false;
 	}
-	ip = egress_write_ether(at, lc, path, local->family);
-	udp = egress_write_ip(ip, flow, local, client_path_hops(path), length);
+	ip = client_write_ether(at, lc->lb->port[path->port].mac, path, local->family);
+	udp = client_write_ip(ip, &ends, length, client_path_hops(path), 0);
 	*udp = (struct rte_udp_hdr){
 		.src_port = local->port,
 		.dst_port = flow->client_port,
 		.dgram_len = htons(length),
 	};
-	total += egress_sum_pseudo(ip, local->family, length);
+	total += client_sum_pseudo(ip, &ends, length);
 	if (checksums & RTE_MBUF_F_TX_UDP_CKSUM) {
 		sum = checksum_fold(total); /* of the pseudo header; the port adds the rest */
 	} else {
@@ -164,7 +61,7 @@ static bool egress_transmit(struct lcore *lc, const struct flow *flow,
 	}
 	udp->dgram_cksum = sum;
 	if (checksums != 0)
-		egress_offload(m, ip, ip - at, (uint8_t *)udp - ip, checksums);
+		client_offload(m, ip, ip - at, (uint8_t *)udp - ip, checksums);
 	txq_push(tx, m);
 	return true;
 }
@@ -197,10 +94,16 @@ static void egress_count_notice(struct lcore *lc, uint16_t service, uint8_t code
 bool egress_notice(struct lcore *lc, const struct flow *flow, const struct client_path *path,
 		   uint8_t code, uint64_t tag)
 {
-	struct rte_mbuf *m = egress_make_notice(lc, code, tag);
+	struct rte_mbuf *m;
 
 	if (unlikely(lc->trace != NULL))
 		trace_notice(lc, flow, code, tag);
+	if (flow_state_is_tcp(flow->state)) {
+		if (edge_notice(lc, flow, code, tag))
+			egress_count_notice(lc, flow->service, code);
+		return true;
+	}
+	m = egress_make_notice(lc, code, tag);
 	if (m == NULL || !egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
 	egress_count_notice(lc, flow->service, code);
@@ -267,17 +170,29 @@ static bool egress_add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t 
 	return true;
 }
 
+static bool egress_count_chunk(struct lcore *lc, struct flow *flow, uint32_t length)
+{
+	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
+	conntrack_touch(flow, lc->now_ms);
+	lc->service[flow->service].stats.bytes_out += length;
+	return true;
+}
+
 /* Send a chunk of a reply to the flow's client. Takes <m>, without the reply header. True: sent. */
 static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct client_path *path,
 			      struct rte_mbuf *m, uint64_t tag, uint32_t chunk, bool more)
 {
-	struct lcore_service *s = &lc->service[flow->service];
 	uint32_t length = m->pkt_len;
 
 	if (length > lcore_service_config(lc, flow->service)->max_reply) {
 		egress_notice(lc, flow, path, LB_NOTICE_MODEL_ERROR, tag);
 		lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
 		return false;
+	}
+	if (flow_state_is_tcp(flow->state)) {
+		if (!edge_reply(lc, flow, m, tag, chunk, more))
+			return false;
+		return egress_count_chunk(lc, flow, length);
 	}
 	if (m->nb_segs > 1 && m->nb_segs > lc->lb->port[path->port].segments_max) {
 		m = egress_join(lc, m);
@@ -293,11 +208,8 @@ static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct 
 	}
 	if (!egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
-	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
-	conntrack_touch(flow, lc->now_ms);
 	conntrack_count_out(lc->ct, flow, length);
-	s->stats.bytes_out += length;
-	return true;
+	return egress_count_chunk(lc, flow, length);
 }
 
 /* Count the parts of the request's time; see latency.h. */

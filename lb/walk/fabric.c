@@ -7,7 +7,7 @@
 
 #include "lcore/lcore.h"
 #include "walk/choose.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 
 static struct link *fabric_link_of(const struct lcore *lc, uint32_t qpn)
 {

@@ -10,7 +10,7 @@
 #include "lcore/lcore.h"
 #include "observe/flow_trace.h"
 #include "walk/choose.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/egress.h"
 #include "walk/replay.h"
 #include "walk/stopping.h"

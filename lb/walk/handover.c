@@ -10,7 +10,7 @@
 #include <rte_prefetch.h>
 
 #include "lcore/lcore.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 
 #define AHEAD 8
 

@@ -8,7 +8,7 @@
 
 #include "lcore/lcore.h"
 #include "packet/parse.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/handover.h"
 
 /* Errors per ms that an lcore passes on because the owner of their flow is not known. */

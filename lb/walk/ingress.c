@@ -11,7 +11,7 @@
 #include "packet/parse.h"
 #include "ports/verbs_port.h"
 #include "walk/answer.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/fabric_verbs.h"
 #include "walk/handover.h"
 #include "walk/icmp.h"
@@ -57,6 +57,22 @@ static void ingress_sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct
 	}
 }
 
+static __rte_noinline void ingress_sort_tcp(struct lcore *lc, struct rte_mbuf *m,
+					    const struct parsed *p, uint16_t index)
+{
+	struct segment_burst *s = &lc->segments;
+
+	if (lc->edge == NULL)
+		return lcore_drop(lc, m, LB_DROP_L4_PROTOCOL);
+	if (!lc->lb->config.port[index].clients)
+		return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+	s->parsed[s->n] = *p;
+	s->parsed[s->n].port = index;
+	s->key[s->n] = lc->burst.key[lc->burst.n];
+	s->key[s->n].zone = lcore_zone(lc->lb, index, p->vlan);
+	s->packet[s->n++] = m;
+}
+
 /* Sort one packet of port <index>. <handed>: another lcore received it and passed it on. */
 static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mbuf *m,
 						 uint16_t index, bool handed, struct fetch fetch)
@@ -77,6 +93,8 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		b->packet[b->n++] = m;
 		return;
+	case PARSE_TCP:
+		return ingress_sort_tcp(lc, m, p, index);
 	case PARSE_ROCE:
 		return ingress_sort_roce(lc, m, p, config);
 	case PARSE_ARP:
@@ -124,6 +142,7 @@ static __rte_always_inline void ingress_sort_burst(struct lcore *lc, struct rte_
 
 	lc->burst.n = 0;
 	lc->fabric.n = 0;
+	lc->segments.n = 0;
 	lc->fabric.n_replies = 0;
 	for (unsigned int i = 0; i < n && i < ahead; i++) {
 		fetch = ingress_fetch(packet[i]);

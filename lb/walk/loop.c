@@ -7,6 +7,7 @@
  */
 #include "walk/loop.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "observe/flow_trace.h"
 #include "packet/fragment.h"
@@ -62,6 +63,54 @@ static void loop_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 	loop_charge(lc, LB_STAGE_SEND, clock, b->n);
 }
 
+/* Send the requests that came by TCP, and cancel those that their clients no longer want. */
+static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
+{
+	uint64_t handle, tag;
+
+	if (b->n > 0) {
+		unsigned int n = b->n;
+
+		forward_assign(lc, b);
+		if (unlikely(lc->trace != NULL))
+			trace_assigned(lc, b);
+		forward_send(lc, b);
+		forward_flush(lc);
+		b->n = 0;
+		loop_charge(lc, LB_STAGE_SEND, clock, n);
+	}
+	while (edge_take_cancel(lc, &handle, &tag)) {
+		struct flow *flow = conntrack_flow_get(lc->ct, handle);
+
+		if (flow != NULL)
+			cancel_request(lc, flow, handle, tag);
+	}
+}
+
+/* Clients' segments to their connections. */
+static void loop_segments(struct lcore *lc, uint64_t *clock)
+{
+	unsigned int n = lc->segments.n;
+
+	if (n == 0)
+		return;
+	lc->burst.n = 0;
+	for (unsigned int at = 0; at < n;) {
+		at = edge_receive(lc, at);
+		loop_charge(lc, LB_STAGE_CONNTRACK, clock, at == n ? n : 0);
+		loop_stream_requests(lc, &lc->burst, clock);
+	}
+}
+
+/* Timers of connections, and those that had to wait for room. */
+static void loop_resume_connections(struct lcore *lc, uint64_t *clock)
+{
+	lc->burst.n = 0;
+	while (edge_resume(lc))
+		loop_stream_requests(lc, &lc->burst, clock);
+	loop_charge(lc, LB_STAGE_HOUSEKEEPING, clock, 0);
+}
+
 /* Send the workers' replies of the burst to clients. */
 static void loop_replies(struct lcore *lc, struct fabric_burst *f, uint64_t *clock)
 {
@@ -87,6 +136,8 @@ static void loop_walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 	loop_charge(lc, LB_STAGE_INGRESS, clock, received);
 	loop_replies(lc, &lc->fabric, clock);
 	loop_requests(lc, &lc->burst, clock);
+	if (lc->edge != NULL)
+		loop_segments(lc, clock);
 }
 
 static unsigned int loop_transmit(struct lcore *lc)
@@ -189,6 +240,8 @@ bool lb_poll(struct lcore *lc)
 		work += waiting_send(lc);
 		loop_charge(lc, LB_STAGE_SEND, &clock, 0);
 	}
+	if (lc->edge != NULL)
+		loop_resume_connections(lc, &clock);
 	if (lc->n_dirty > 0)
 		forward_flush(lc);
 	if (unlikely(!LIST_EMPTY(&lc->paced)))
@@ -208,6 +261,10 @@ bool lb_poll(struct lcore *lc)
 	/* Nothing is left to receive: a heartbeat that is missing now was not delivered. */
 	if (caught_up)
 		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
+	if (lc->edge != NULL) {
+		work += edge_transmit(lc);
+		loop_charge(lc, LB_STAGE_EGRESS, &clock, 0);
+	}
 	n = loop_transmit(lc);
 	if (n > 0)
 		loop_charge(lc, LB_STAGE_TRANSMIT, &clock, n);
@@ -237,6 +294,7 @@ static uint64_t loop_sleep_ns(const struct lcore *lc)
 
 	if (lc->n_waiting > 0 || lc->detached != NULL)
 		until = now + HOUSEKEEPING_US * ms / 1000;
+	until = RTE_MIN(until, edge_deadline(lc));
 	for (unsigned int i = 0; i < lc->n_active; i++) {
 		const struct link *link = lc->active[i];
 

@@ -8,7 +8,7 @@
 #include "lcore/lcore.h"
 #include "packet/fragment.h"
 #include "packet/parse.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/handover.h"
 #include "walk/ingress.h"
 #include "walk/refuse.h"

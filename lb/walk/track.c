@@ -9,7 +9,7 @@
 
 #include "lcore/lcore.h"
 #include "packet/parse.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 
 /* Start tracking a flow with its first packet. NULL with <*reason>: no service, or no room. */
 static struct flow *track_admit(struct lcore *lc, const struct flow_key *key, uint32_t hash,

@@ -7,7 +7,7 @@
 
 #include "lcore/lcore.h"
 #include "walk/choose.h"
-#include "walk/drop_packet.h"
+#include "observe/drop_packet.h"
 #include "walk/egress.h"
 #include "walk/forward.h"
 #include "walk/replay.h"

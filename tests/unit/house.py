@@ -25,6 +25,7 @@ LAYERS = [
     'lb/config lb/framing lb/tcp',
     'lb/lcore',
     'lb/observe lb/ports',
+    'lb/edge',
     'lb/walk',
     'lb/membership',
     'lb/reload',

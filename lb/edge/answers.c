@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replies to the send queues of connections. Their bytes stay in the packets that the worker sent;
+ * the framing's heads lie in mbufs between them. Where a framing wants answers in the order of
+ * requests, those that come early wait beside their request.
+ */
+#include "edge/edge_private.h"
+
+/* Appends a chain to a queue. */
+static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
+{
+	if (*head == NULL)
+		*head = m;
+	else
+		(*tail)->next = m;
+	*tail = rte_pktmbuf_lastseg(m);
+}
+
+/* The connection sends <bytes> of the chain, which ends the queue from now on. */
+static void answers_queue_chain(struct edge_connection *c, struct rte_mbuf *head,
+				struct rte_mbuf *tail, uint32_t bytes)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b->out == NULL) {
+		b->out = head;
+		b->out_seq = c->tcp.snd_end;
+		b->at = NULL;
+	} else {
+		b->out_tail->next = head;
+	}
+	b->out_tail = tail;
+	b->out_bytes += bytes;
+	tcp_queue(&c->tcp, bytes);
+}
+
+void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
+{
+	answers_queue_chain(c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
+	edge_touch(e, c);
+}
+
+static struct edge_request *answers_find(const struct edge_busy *b, uint32_t number)
+{
+	for (struct edge_request *r = b->first; r != NULL; r = r->next)
+		if (r->number == number)
+			return r;
+	return NULL;
+}
+
+static void answers_unlink(struct edge_busy *b, struct edge_request *r)
+{
+	struct edge_request **at = &b->first;
+
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	if (b->last == &r->next)
+		b->last = at;
+	b->n_requests--;
+}
+
+/* Does the answer of <r> go out now? */
+static bool answers_turn(const struct edge_busy *b, const struct edge_request *r)
+{
+	return !b->placement.framing->in_order || b->first == r;
+}
+
+/* Requests whose answers are complete, and whose turn it is, are over. */
+static void answers_advance(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+	struct edge_request **at = &b->first, *r;
+
+	while ((r = *at) != NULL) {
+		if (answers_turn(b, r) && r->answer != NULL) {
+			answers_queue_chain(c, r->answer, r->answer_tail, r->answer_bytes);
+			r->answer = NULL;
+			r->answer_bytes = 0;
+		}
+		if (answers_turn(b, r) && r->answered && r->named) {
+			answers_unlink(b, r);
+			edge_request_free(e, r);
+		} else if (b->placement.framing->in_order) {
+			return;
+		} else {
+			at = &r->next;
+		}
+	}
+}
+
+/*
+ * Writes the framing's heads around <bytes>, which may be NULL, and queues the result with its
+ * request. Takes <bytes>. False: no memory.
+ */
+static bool answers_write(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			  struct stream_reply *reply, struct rte_mbuf *bytes)
+{
+	struct edge_busy *b = c->busy;
+	struct rte_mbuf *head = rte_pktmbuf_alloc(e->lc->control);
+	struct stream_piece piece;
+
+	if (head == NULL) {
+		rte_pktmbuf_free(bytes);
+		return false;
+	}
+	/* Framings that cut a chunk into pieces come with HTTP. */
+	piece = b->placement.framing->reply(&b->placement.stream, reply,
+					    rte_pktmbuf_mtod(head, uint8_t *));
+	head->data_len = piece.head;
+	head->pkt_len = piece.head + piece.bytes;
+	if (bytes != NULL && bytes->pkt_len > 0) {
+		head->next = bytes;
+		head->nb_segs += bytes->nb_segs;
+	} else {
+		rte_pktmbuf_free(bytes);
+	}
+	answers_append(&r->answer, &r->answer_tail, head);
+	r->answer_bytes += head->pkt_len;
+	r->answered = !reply->more;
+	return true;
+}
+
+void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code)
+{
+	struct stream_reply reply = {.request = r->number, .tag = r->tag, .notice = code};
+
+	if (!answers_write(e, c, r, &reply, NULL)) {
+		/* The client must not wait for an answer that never comes. */
+		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+		tcp_abort(&c->tcp);
+	}
+	answers_advance(e, c);
+	edge_touch(e, c);
+}
+
+static struct edge_request *answers_request(const struct lcore *lc, const struct flow *flow,
+					    uint64_t tag, struct edge_connection **c)
+{
+	*c = edge_connection_of(lc->edge, flow);
+	if (flow->connection == 0 || (*c)->busy == NULL)
+		return NULL;
+	return answers_find((*c)->busy, (uint32_t)tag);
+}
+
+bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
+{
+	struct edge_connection *c;
+	struct edge_request *r = answers_request(lc, flow, tag, &c);
+
+	if (r == NULL || r->answered)
+		return false;
+	edge_refuse(lc->edge, c, r, code);
+	return true;
+}
+
+bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
+		uint32_t chunk, bool more)
+{
+	struct edge_connection *c;
+	struct edge_request *r = answers_request(lc, flow, tag, &c);
+	struct stream_reply reply = {.chunk = chunk, .length = m->pkt_len, .more = more};
+
+	if (r == NULL || r->answered) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	reply.request = r->number;
+	reply.tag = r->tag;
+	if (!answers_write(lc->edge, c, r, &reply, m)) {
+		lc->stats.drop[LB_DROP_NO_MBUF]++;
+		tcp_abort(&c->tcp);
+	}
+	answers_advance(lc->edge, c);
+	edge_touch(lc->edge, c);
+	return true;
+}
+
+void edge_acknowledged(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b == NULL || b->out == NULL)
+		return;
+	while (b->out != NULL) {
+		struct rte_mbuf *m = b->out;
+		uint32_t acked = c->tcp.snd_una - b->out_seq;
+
+		/* The number of our FIN is behind the last byte. */
+		if (acked < m->data_len || (int32_t)acked < 0)
+			break;
+		b->out_seq += m->data_len;
+		b->out_bytes -= m->data_len;
+		b->out = m->next;
+		if (b->at == m) {
+			b->at = m->next;
+			b->at_seq = b->out_seq;
+		}
+		rte_pktmbuf_free_seg(m);
+	}
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: memory, their beginning and end, timers, and TIME-WAIT. */
+#include <errno.h>
+
+#include <rte_malloc.h>
+
+#include "edge/edge_private.h"
+
+#define CONNECTIONS_WINDOW   (1u << 20)
+#define CONNECTIONS_PIPELINE 64
+/* Timers and stalled connections visited per turn: bounds its time. */
+#define CONNECTIONS_BUDGET 256
+
+static const struct stream_framing *connections_framing(const struct lb_service_config *config)
+{
+	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
+}
+
+void edge_set_clock(struct edge *e)
+{
+	const struct lcore *lc = e->lc;
+
+	e->stack.now_us = lb_tsc_to_ns(lc->lb, lc->now - lc->lb->tsc_start) / 1000;
+	e->stack.now_ms = lc->now_ms;
+}
+
+struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t hash,
+				  const struct client_path *path)
+{
+	struct edge_connection *c;
+
+	if (e->n_free == 0)
+		return NULL;
+	flow->connection = e->free_connection[--e->n_free];
+	flow->worker = WORKER_NONE;
+	c = &e->connection[flow->connection];
+	memset(c, 0, sizeof(*c));
+	c->handle = conntrack_handle(e->lc->ct, flow);
+	c->service = flow->service;
+	c->hash = hash;
+	c->path = *path;
+	e->n_open++;
+	return c;
+}
+
+struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	struct edge_busy *b = c->busy;
+
+	if (b != NULL)
+		return b;
+	b = e->free_busy;
+	if (b == NULL)
+		return NULL;
+	e->free_busy = b->next;
+	memset(b, 0, sizeof(*b));
+	b->edge = e;
+	b->connection = c;
+	b->last = &b->first;
+	b->in_order = c->position;
+	placement_init(&b->placement, connections_framing(config), &edge_placement_ops, b);
+	b->placement.stream.position = c->position;
+	b->placement.stream.requests = c->requests;
+	c->busy = b;
+	return b;
+}
+
+static void connections_free_busy(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+
+	while (b->first != NULL) {
+		struct edge_request *r = b->first;
+
+		b->first = r->next;
+		edge_request_free(e, r);
+	}
+	while (b->out != NULL) {
+		struct rte_mbuf *m = b->out;
+
+		b->out = m->next;
+		rte_pktmbuf_free_seg(m);
+	}
+	placement_fini(&b->placement);
+	c->busy = NULL;
+	b->next = e->free_busy;
+	e->free_busy = b;
+	if (c->stalled)
+		TAILQ_REMOVE(&e->stalled, c, wants);
+	c->stalled = false;
+}
+
+/* Gives the busy part back if nothing is under way. */
+static void connections_rest(struct edge *e, struct edge_connection *c)
+{
+	const struct edge_busy *b = c->busy;
+
+	if (b == NULL || b->first != NULL || b->out != NULL || b->placement.held != NULL ||
+	    b->placement.stream.got != 0 || b->placement.stream.position != b->in_order)
+		return;
+	c->position = b->in_order;
+	c->requests = b->placement.stream.requests;
+	connections_free_busy(e, c);
+}
+
+/* --- TIME-WAIT ---------------------------------------------------------------------------------
+ */
+
+struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow)
+{
+	struct edge_wait *w = &e->wait[flow->connection & ~EDGE_WAITS];
+
+	return w->handle == conntrack_handle(e->lc->ct, flow) ? w : NULL;
+}
+
+static void connections_forget_oldest(struct edge *e)
+{
+	struct edge_wait *w = &e->wait[e->first_wait];
+	struct flow *flow = conntrack_flow_get(e->lc->ct, w->handle);
+
+	if (flow != NULL && flow->state == FLOW_TCP_WAIT)
+		conntrack_flow_remove(e->lc->ct, flow);
+	w->handle = 0;
+	e->first_wait = (e->first_wait + 1) % e->waits;
+	e->n_wait--;
+}
+
+static void connections_wait(struct edge *e, struct flow *flow, const struct tcp_time_wait *wait)
+{
+	uint32_t place;
+
+	if (e->n_wait == e->waits)
+		connections_forget_oldest(e);
+	place = (e->first_wait + e->n_wait++) % e->waits;
+	e->wait[place] = (struct edge_wait){
+		.handle = conntrack_handle(e->lc->ct, flow),
+		.until_ms = e->stack.now_ms + e->wait_ms,
+		.wait = *wait,
+	};
+	flow->connection = EDGE_WAITS | place;
+	flow->state = FLOW_TCP_WAIT;
+	conntrack_touch(flow, e->lc->now_ms);
+}
+
+void edge_wait_restart(struct edge *e, struct flow *flow)
+{
+	struct edge_wait *w = edge_wait_of(e, flow);
+	struct tcp_time_wait wait = w->wait;
+
+	/* The old place is forgotten when its time comes. */
+	w->handle = 0;
+	connections_wait(e, flow, &wait);
+}
+
+static void connections_expire_waits(struct edge *e)
+{
+	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && e->n_wait > 0; i++) {
+		if ((int32_t)(e->wait[e->first_wait].until_ms - e->stack.now_ms) > 0)
+			return;
+		connections_forget_oldest(e);
+	}
+}
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
+/* The state is CLOSED or TIME-WAIT, or the flow has expired. */
+static void connections_end(struct edge *e, struct edge_connection *c)
+{
+	struct flow *flow = edge_flow(e, c);
+	struct tcp_time_wait wait;
+
+	if (c->opening)
+		e->backlog[c->service]--;
+	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {
+		tcp_time_wait_enter(&c->tcp, e->stack.now_ms, &wait);
+		connections_wait(e, flow, &wait);
+	} else if (flow != NULL) {
+		/* Requests that a worker has are cancelled when their flow is found gone. */
+		conntrack_flow_remove(e->lc->ct, flow);
+	}
+	if (c->busy != NULL)
+		connections_free_busy(e, c);
+	tcp_release(&e->stack, &c->tcp);
+	tcp_wheel_remove(&e->wheel, &c->wheel);
+	if (c->is_due)
+		TAILQ_REMOVE(&e->due, c, due);
+	c->is_due = false;
+	c->handle = 0;
+	e->free_connection[e->n_free++] = c - e->connection;
+	e->n_open--;
+}
+
+static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
+{
+	struct edge_request **at = &b->first, *r;
+
+	while ((r = *at) != NULL) {
+		if (r->sent || r->answered) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		b->n_requests--;
+		edge_request_free(e, r);
+	}
+	b->last = at;
+}
+
+void edge_close(struct edge *e, struct edge_connection *c)
+{
+	c->closing = true;
+	if (c->busy != NULL)
+		connections_drop_incomplete(e, c->busy);
+	edge_touch(e, c);
+}
+
+static bool connections_is_over(const struct edge *e, const struct edge_connection *c)
+{
+	return c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT ||
+	       edge_flow(e, c) == NULL;
+}
+
+/* --- timers and turns ---------------------------------------------------------------------------
+ */
+
+void edge_touch(struct edge *e, struct edge_connection *c)
+{
+	if (c->is_due)
+		return;
+	c->is_due = true;
+	TAILQ_INSERT_TAIL(&e->due, c, due);
+}
+
+static void connections_stall(struct edge *e, struct edge_connection *c, bool stalled)
+{
+	if (stalled == c->stalled)
+		return;
+	c->stalled = stalled;
+	if (stalled)
+		TAILQ_INSERT_TAIL(&e->stalled, c, wants);
+	else
+		TAILQ_REMOVE(&e->stalled, c, wants);
+}
+
+void edge_progress(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+	uint64_t held;
+
+	if (b == NULL)
+		return;
+	connections_stall(e, c, edge_read(e, c));
+	held = b->placement.held_bytes;
+	tcp_grant(&c->tcp, c->stalled || held >= e->window ? 0 : e->window - held);
+	/* In the middle of a request there is no reply to carry the acknowledgement. */
+	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
+	    b->placement.held != NULL)
+		tcp_acknowledge(&c->tcp);
+	edge_touch(e, c);
+}
+
+bool edge_resume(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct tcp_wheel_entry *entry;
+	struct edge_connection *c, *next;
+
+	edge_set_clock(e);
+	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
+	for (unsigned int i = 0; i < CONNECTIONS_BUDGET; i++) {
+		entry = tcp_wheel_take(&e->wheel);
+		if (entry == NULL)
+			break;
+		c = RTE_PTR_SUB(entry, offsetof(struct edge_connection, wheel));
+		tcp_timer(&e->stack, &c->tcp);
+		edge_touch(e, c);
+	}
+	if (e->n_wait > 0)
+		connections_expire_waits(e);
+	for (c = TAILQ_FIRST(&e->stalled); c != NULL && lc->burst.n < LB_BURST - 1; c = next) {
+		next = TAILQ_NEXT(c, wants);
+		edge_progress(e, c);
+	}
+	return lc->burst.n > 0 || e->n_cancels > 0;
+}
+
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag)
+{
+	struct edge *e = lc->edge;
+
+	if (e->n_cancels == 0)
+		return false;
+	*handle = e->cancel[--e->n_cancels].handle;
+	*tag = e->cancel[e->n_cancels].tag;
+	return true;
+}
+
+/* All that was begun is answered, and the client sends no more. */
+static bool connections_may_close(const struct edge_connection *c)
+{
+	return c->closing && !c->tcp.fin_queued && tcp_is_synchronized(&c->tcp) &&
+	       (c->busy == NULL || c->busy->first == NULL);
+}
+
+unsigned int edge_transmit(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct edge_connection *c;
+	unsigned int sent = 0;
+	uint32_t ms;
+
+	if (TAILQ_EMPTY(&e->due))
+		return 0;
+	while ((c = TAILQ_FIRST(&e->due)) != NULL) {
+		if (connections_may_close(c))
+			tcp_close(&c->tcp);
+		if (!edge_emit(e, c, &sent))
+			break;
+		TAILQ_REMOVE(&e->due, c, due);
+		c->is_due = false;
+		if (connections_is_over(e, c)) {
+			connections_end(e, c);
+			continue;
+		}
+		if (tcp_due(&c->tcp, &ms))
+			tcp_wheel_set(&e->wheel, &c->wheel, ms);
+		connections_rest(e, c);
+	}
+	return sent;
+}
+
+uint64_t edge_deadline(const struct lcore *lc)
+{
+	const struct edge *e = lc->edge;
+
+	if (e == NULL || (e->wheel.n == 0 && TAILQ_EMPTY(&e->due) && TAILQ_EMPTY(&e->stalled)))
+		return UINT64_MAX;
+	return lc->now + lc->lb->tsc_per_ms;
+}
+
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+static void *connections_alloc(const char *what, size_t n, size_t size)
+{
+	return rte_zmalloc(what, n * size, RTE_CACHE_LINE_SIZE);
+}
+
+static int connections_alloc_all(struct edge *e, uint32_t busy, uint32_t requests, uint32_t pieces)
+{
+	e->connection =
+		connections_alloc("connections", e->connections + 1, sizeof(*e->connection));
+	e->free_connection =
+		connections_alloc("free_connections", e->connections, sizeof(*e->free_connection));
+	e->wait = connections_alloc("time_wait", e->waits, sizeof(*e->wait));
+	e->busy_memory = connections_alloc("busy_connections", busy, sizeof(*e->busy_memory));
+	e->request_memory =
+		connections_alloc("stream_requests", requests, sizeof(*e->request_memory));
+	e->piece_memory = connections_alloc("stream_pieces", pieces, sizeof(*e->piece_memory));
+	if (e->connection == NULL || e->free_connection == NULL || e->wait == NULL ||
+	    e->busy_memory == NULL || e->request_memory == NULL || e->piece_memory == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->connections; i++)
+		e->free_connection[i] = e->connections - i; /* 0 means none */
+	e->n_free = e->connections;
+	for (uint32_t i = 0; i < busy; i++) {
+		e->busy_memory[i].next = e->free_busy;
+		e->free_busy = &e->busy_memory[i];
+	}
+	for (uint32_t i = 0; i < requests; i++) {
+		e->request_memory[i].next = e->free_request;
+		e->free_request = &e->request_memory[i];
+	}
+	for (uint32_t i = 0; i < pieces; i++) {
+		e->piece_memory[i].piece.next = (struct placement_piece *)e->free_piece;
+		e->free_piece = &e->piece_memory[i];
+	}
+	e->n_pieces = pieces;
+	return tcp_stack_init(&e->stack, &e->settings, busy, 4 * busy, busy);
+}
+
+int edge_create(struct lcore *lc, const uint64_t seed[2])
+{
+	const struct lb_config *config = &lc->lb->config;
+	struct edge *e = connections_alloc("edge", 1, sizeof(*e));
+	uint32_t busy;
+
+	if (e == NULL)
+		return -ENOMEM;
+	lc->edge = e;
+	e->lc = lc;
+	e->settings = tcp_settings_default;
+	e->secret = (struct tcp_secret){{seed[0] ^ 0x7463702d65646765, seed[1] ^ lc->index}};
+	e->window = CONNECTIONS_WINDOW;
+	e->pipeline = CONNECTIONS_PIPELINE;
+	e->backlog_max = 1024;
+	e->wait_ms = 60000;
+	e->connections = RTE_MAX(config->flows / config->n_lcores, 16u);
+	e->connections = RTE_MIN(e->connections, 65536u);
+	e->waits = e->connections;
+	busy = RTE_MIN(e->connections, 8192u);
+	e->gather_max =
+		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
+	TAILQ_INIT(&e->due);
+	TAILQ_INIT(&e->stalled);
+	edge_set_clock(e);
+	tcp_wheel_init(&e->wheel, e->stack.now_ms);
+	return connections_alloc_all(e, busy, 4 * busy, 8192);
+}
+
+void edge_drain(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+
+	if (e == NULL)
+		return;
+	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
+		if (e->connection[i].handle != 0)
+			connections_end(e, &e->connection[i]);
+}
+
+void edge_destroy(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+
+	if (e == NULL)
+		return;
+	tcp_stack_fini(&e->stack);
+	rte_free(e->connection);
+	rte_free(e->free_connection);
+	rte_free(e->wait);
+	rte_free(e->busy_memory);
+	rte_free(e->request_memory);
+	rte_free(e->piece_memory);
+	rte_free(e);
+	lc->edge = NULL;
+}
+
+const struct tcp_counters *edge_counters(const struct lcore *lc)
+{
+	return lc->edge == NULL ? NULL : &lc->edge->stack.counters;
+}

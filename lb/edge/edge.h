@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TCP connections of clients, where they end: segments in, requests for the walk; replies in,
+ * segments out. The facade of this folder (private to lb/).
+ *
+ * A connection is a flow of the lcore's table; flow->connection is its number here, and its control
+ * block lies beside the table. Everything belongs to the flow's lcore.
+ *
+ *   edge_receive()   segments to connections, their bytes to requests: complete ones are in the
+ *                    lcore's burst, for the walk to assign and send
+ *   edge_reply()     a chunk of a reply to the connection's send queue
+ *   edge_notice()    a notice in place of a reply
+ *   edge_poll()      timers, and the segments that all of this made due
+ */
+#ifndef EDGE_H
+#define EDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lcore/lcore.h"
+
+struct edge;
+
+/* Make the lcore's edge; its services may be TCP services from then on. 0 or -ENOMEM. */
+int edge_create(struct lcore *lc, const uint64_t seed[2]);
+/* Gives back all packets that it holds. */
+void edge_drain(struct lcore *lc);
+void edge_destroy(struct lcore *lc);
+
+/*
+ * Take the segments of the burst from number <from> on, until the burst of requests is full.
+ * Returns the number of the next segment: the walk sends the requests and calls again while it is
+ * below the burst's.
+ */
+unsigned int edge_receive(struct lcore *lc, unsigned int from);
+
+/*
+ * Timers, and connections that had to wait: they may make requests, too, which the walk sends.
+ * Returns true as long as there is more to do in this turn.
+ */
+bool edge_resume(struct lcore *lc);
+
+/* The next request that its client cancelled; false: none. */
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag);
+
+/* Send what is due. Returns the number of segments. */
+unsigned int edge_transmit(struct lcore *lc);
+
+/* TSC of the next timer of all connections, or UINT64_MAX. */
+uint64_t edge_deadline(const struct lcore *lc);
+
+/* A chunk of the reply to request <tag> of <flow>. Takes <m>. False: the request is gone. */
+bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
+		uint32_t chunk, bool more);
+
+/* The request ends with a notice, enum lb_notice. False: the request is gone. */
+bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
+
+/* Counters of the lcore's endpoint; NULL: it has none. Any thread. */
+struct tcp_counters;
+const struct tcp_counters *edge_counters(const struct lcore *lc);
+
+#endif

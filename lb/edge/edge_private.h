@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of an lcore's connections, for the files of this folder. */
+#ifndef EDGE_PRIVATE_H
+#define EDGE_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include "edge/edge.h"
+#include "framing/placement.h"
+#include "packet/client_path.h"
+#include "tcp/connection.h"
+#include "tcp/secret.h"
+#include "tcp/time_wait.h"
+#include "tcp/wheel.h"
+
+/* Pieces that one segment can make. */
+#define EDGE_PIECES TCP_NEW_MAX
+
+/* A part of a received segment that is held. */
+struct edge_piece {
+	struct placement_piece piece; /* first: placement.h gives this pointer back */
+	struct rte_mbuf *m;           /* a reference; <piece.bytes> lies in it */
+};
+
+/* A request from its header until its answer is in the send queue. */
+struct edge_request {
+	struct edge_request *next;  /* of its connection, in the order of the stream */
+	uint64_t tag;               /* the framing's */
+	uint64_t size, placed;      /* bytes; <size>: STREAM_SIZE_UNKNOWN until its END */
+	uint64_t arrived, deadline; /* TSC */
+	uint32_t number;            /* of the stream: the slot's tag */
+	uint8_t priority;
+	bool named;             /* its END came */
+	bool sent;              /* the walk has it */
+	bool answered;          /* its last chunk, or a notice, is in a queue */
+	struct rte_mbuf *bytes; /* gathered so far */
+	/* pieces of its answer that are complete, while those of earlier requests are not */
+	struct rte_mbuf *answer, *answer_tail;
+	uint32_t answer_bytes;
+};
+
+/* The part of a connection that exists while bytes or requests are under way. */
+struct edge_busy {
+	struct edge_busy *next; /* of the pool */
+	struct edge *edge;
+	struct edge_connection *connection;
+	uint64_t in_order; /* position of the stream up to which all bytes have come */
+	struct placement placement;
+	struct edge_request *first, **last; /* open requests */
+	unsigned int n_requests;
+	/* bytes to send, from number <out_seq> on; <at>: the segment sent last, at number <at_seq>
+	 */
+	struct rte_mbuf *out, *out_tail, *at;
+	uint32_t out_seq, at_seq;
+	uint32_t out_bytes;
+};
+
+struct edge_connection {
+	struct tcp_connection tcp;
+	struct tcp_wheel_entry wheel;
+	uint64_t handle;   /* of its flow; 0: free */
+	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
+	struct client_path path;
+	struct edge_busy *busy;
+	TAILQ_ENTRY(edge_connection) due;   /* on the edge's list of those with segments to send */
+	TAILQ_ENTRY(edge_connection) wants; /* on its list of those that wait for room */
+	uint32_t requests;                  /* of the stream, while <busy> is NULL */
+	uint32_t hash;                      /* of the flow */
+	uint16_t service;
+	bool is_due, stalled;
+	bool closing; /* the client has closed, or the stream cannot be read further */
+	bool opening; /* counted in the backlog */
+};
+
+/* In place of a connection's number, with the place in the ring. */
+#define EDGE_WAITS 0x80000000u
+
+/* A connection in TIME-WAIT. */
+struct edge_wait {
+	uint64_t handle;
+	uint32_t until_ms;
+	struct tcp_time_wait wait;
+};
+
+TAILQ_HEAD(edge_list, edge_connection);
+
+/* A request that the walk is to cancel. */
+struct edge_cancel {
+	uint64_t handle; /* of its flow */
+	uint64_t tag;
+};
+#define EDGE_CANCELS 64
+
+struct edge {
+	struct lcore *lc;
+	struct tcp_stack stack;
+	struct tcp_settings settings;
+	struct tcp_secret secret;
+	struct tcp_wheel wheel;
+	struct edge_connection *connection; /* by number, from 1 on */
+	uint32_t connections, n_open;
+	uint32_t *free_connection; /* stack */
+	uint32_t n_free;
+	struct edge_busy *busy_memory, *free_busy;
+	struct edge_request *request_memory, *free_request;
+	struct edge_piece *piece_memory, *free_piece;
+	uint32_t n_pieces; /* free ones */
+	/* those in TIME-WAIT, oldest first: a ring */
+	struct edge_wait *wait;
+	uint32_t waits, first_wait, n_wait;
+	uint32_t backlog[LB_SERVICES_MAX]; /* half-open connections */
+	struct edge_cancel cancel[EDGE_CANCELS];
+	unsigned int n_cancels;
+	uint32_t pipeline;   /* requests of one connection open at once */
+	uint32_t gather_max; /* bytes of a request that is gathered */
+	uint32_t window;     /* bytes offered to one connection */
+	uint32_t backlog_max;
+	uint32_t wait_ms;
+	struct edge_list due, stalled; /* by <due>, by <wants> */
+};
+
+/* --- connections.c ---------------------------------------------------------------------------- */
+
+static inline struct edge_connection *edge_connection_of(const struct edge *e,
+							 const struct flow *flow)
+{
+	return &e->connection[flow->connection];
+}
+
+static inline struct flow *edge_flow(const struct edge *e, const struct edge_connection *c)
+{
+	return conntrack_flow_get(e->lc->ct, c->handle);
+}
+
+/* A connection for <flow>, zeroed but for what concerns the flow. NULL: there are as many as may
+ * be. */
+struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t hash,
+				  const struct client_path *path);
+/* The busy part; NULL: no memory. */
+struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c);
+/* Sets the endpoint's clock to the lcore's. */
+void edge_set_clock(struct edge *e);
+/* The flow's TIME-WAIT, or NULL. */
+struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);
+/* Its last segment came again: it begins anew. */
+void edge_wait_restart(struct edge *e, struct flow *flow);
+/* Reads on, offers the client what can be taken, and acknowledges. */
+void edge_progress(struct edge *e, struct edge_connection *c);
+/* Its segments and timers are looked at before the turn ends. */
+void edge_touch(struct edge *e, struct edge_connection *c);
+/* The client sends no more: what is incomplete is dropped, the rest answered. */
+void edge_close(struct edge *e, struct edge_connection *c);
+
+/* --- requests.c ------------------------------------------------------------------------------- */
+
+extern const struct placement_ops edge_placement_ops;
+/* Reads what is in order, as far as there is room. True: it stopped for want of room. */
+bool edge_read(struct edge *e, struct edge_connection *c);
+/* Frees the request; its packets go back. */
+void edge_request_free(struct edge *e, struct edge_request *r);
+
+/* --- answers.c -------------------------------------------------------------------------------- */
+
+/* The client has acknowledged up to tcp.snd_una. */
+void edge_acknowledged(struct edge *e, struct edge_connection *c);
+/* Answers a request with a notice. */
+void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
+/* Queues bytes that belong to no request. */
+void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+
+/* --- segments_out.c --------------------------------------------------------------------------- */
+
+/* Sends all that is due on <c>. False: the port or packet memory has no room now. */
+bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
+/* Sends a segment without payload that belongs to no connection. */
+void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
+		    const struct tcp_header *h);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests from streams: the framing finds them, their bytes are gathered, and complete ones join
+ * the lcore's burst. A request that lies in one segment, and ends with it, stays where it is.
+ */
+#include "edge/edge_private.h"
+#include "packet/notice.h"
+
+static struct edge_request *requests_find(const struct edge_busy *b, uint32_t number)
+{
+	for (struct edge_request *r = b->first; r != NULL; r = r->next)
+		if (r->number == number)
+			return r;
+	return NULL;
+}
+
+static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
+{
+	struct edge *e = b->edge;
+	struct edge_request *r = e->free_request; /* requests_ready() has seen to it */
+
+	e->free_request = r->next;
+	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
+	*b->last = r;
+	b->last = &r->next;
+	b->n_requests++;
+	return r;
+}
+
+void edge_request_free(struct edge *e, struct edge_request *r)
+{
+	rte_pktmbuf_free(r->bytes);
+	rte_pktmbuf_free(r->answer);
+	r->next = e->free_request;
+	e->free_request = r;
+}
+
+/* TSC of the request's deadline; 0: none. */
+static uint64_t requests_deadline(const struct lcore *lc, const struct lb_service_config *config,
+				  uint32_t deadline_us)
+{
+	uint64_t us = deadline_us != 0 ? deadline_us : config->deadline_ms * UINT64_C(1000);
+
+	return us == 0 ? 0 : lc->now + us * lc->lb->tsc_per_ms / 1000;
+}
+
+/* All bytes have come: the request joins the burst. */
+static void requests_submit(struct edge_busy *b, struct edge_request *r)
+{
+	struct edge_connection *c = b->connection;
+	struct lcore *lc = b->edge->lc;
+	struct burst *out = &lc->burst;
+	struct flow *flow = edge_flow(b->edge, c);
+	unsigned int i = out->n;
+
+	if (flow == NULL) /* it has expired: the connection ends */
+		return;
+	r->bytes->data_len = r->bytes->pkt_len = r->size;
+	out->packet[i] = r->bytes;
+	out->flow[i] = flow;
+	out->handle[i] = c->handle;
+	out->hash[i] = c->hash;
+	out->path[i] = c->path;
+	out->tag[i] = r->number;
+	out->arrived[i] = r->arrived;
+	out->deadline[i] = r->deadline;
+	out->priority[i] = (struct priority){.level = r->priority};
+	out->n++;
+	r->bytes = NULL;
+	r->sent = true;
+	lc->service[c->service].stats.bytes_in += r->size;
+}
+
+/* The request ends here: its bytes are dropped, those that come too. */
+static void requests_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
+			  enum lb_drop reason)
+{
+	struct lcore *lc = b->edge->lc;
+
+	rte_pktmbuf_free(r->bytes);
+	r->bytes = NULL;
+	if (r->answered)
+		return;
+	lc->stats.drop[reason]++;
+	lc->service[b->connection->service].stats.drops++;
+	lc->service[b->connection->service].stats.notices++;
+	lc->stats.notices++;
+	lc->stats.notice[notice % LB_NOTICE_CODES]++;
+	edge_refuse(b->edge, b->connection, r, notice);
+}
+
+static void requests_begin(struct edge_busy *b, const struct stream_action *action)
+{
+	const struct lcore *lc = b->edge->lc;
+	const struct lb_service_config *config = lcore_service_config(lc, b->connection->service);
+	struct edge_request *r = requests_add(b, action->request, action->begin.tag);
+
+	r->size = action->begin.size;
+	r->deadline = requests_deadline(lc, config, action->begin.deadline_us);
+	r->priority = RTE_MAX(action->begin.priority, config->priority);
+}
+
+/* Memory for the request's bytes. False: there is none, and the request has failed. */
+static bool requests_gather(struct edge_busy *b, struct edge_request *r)
+{
+	if (r->bytes == NULL && !r->answered)
+		r->bytes = rte_pktmbuf_alloc(b->edge->lc->packets);
+	if (r->bytes != NULL)
+		return true;
+	requests_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
+	return false;
+}
+
+static void requests_try_submit(struct edge_busy *b, struct edge_request *r)
+{
+	if (r->named && r->placed == r->size && r->bytes != NULL && !r->answered)
+		requests_submit(b, r);
+}
+
+static void requests_end(struct edge_busy *b, const struct stream_action *action)
+{
+	struct edge_request *r = requests_find(b, action->request);
+
+	if (r == NULL)
+		return;
+	r->named = true;
+	r->size = action->size;
+	requests_try_submit(b, r);
+}
+
+static void requests_refuse(struct edge_busy *b, const struct stream_action *action)
+{
+	struct edge_request *r = requests_find(b, action->request);
+
+	if (r == NULL)
+		r = requests_add(b, action->request, action->refuse.tag);
+	r->named = true;
+	requests_fail(b, r, action->refuse.notice, action->refuse.reason);
+}
+
+static struct edge_request *requests_find_tag(const struct edge_busy *b, uint64_t tag)
+{
+	for (struct edge_request *r = b->first; r != NULL; r = r->next)
+		if (r->tag == tag && !r->answered)
+			return r;
+	return NULL;
+}
+
+static void requests_cancel(struct edge_busy *b, uint64_t tag)
+{
+	struct edge *e = b->edge;
+	struct edge_request *r = requests_find_tag(b, tag);
+
+	if (r == NULL)
+		e->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
+	else if (!r->sent)
+		requests_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
+	else
+		e->cancel[e->n_cancels++] = (struct edge_cancel){b->connection->handle, r->number};
+}
+
+static void requests_send(struct edge_busy *b, const struct stream_action *action)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(b->edge->lc->control);
+	uint8_t *at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, action->bytes.length);
+
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		b->edge->lc->stats.drop[LB_DROP_NO_MBUF]++;
+		return tcp_abort(&b->connection->tcp);
+	}
+	memcpy(at, action->bytes.at, action->bytes.length);
+	edge_queue(b->edge, b->connection, m);
+}
+
+static void requests_copy(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+			  const uint8_t *bytes, uint32_t length)
+{
+	if (!requests_gather(b, r))
+		return;
+	memcpy(rte_pktmbuf_mtod_offset(r->bytes, uint8_t *, offset), bytes, length);
+	r->placed += length;
+	requests_try_submit(b, r);
+}
+
+static void requests_act(void *context, const struct stream_action *action)
+{
+	struct edge_busy *b = context;
+	struct edge_request *r;
+
+	switch (action->kind) {
+	case STREAM_BEGIN:
+		return requests_begin(b, action);
+	case STREAM_PRODUCE:
+		r = requests_find(b, action->request);
+		if (r != NULL)
+			requests_copy(b, r, action->bytes.offset, action->bytes.at,
+				      action->bytes.length);
+		return;
+	case STREAM_END:
+		return requests_end(b, action);
+	case STREAM_REFUSE:
+		return requests_refuse(b, action);
+	case STREAM_CANCEL:
+		return requests_cancel(b, action->tag);
+	case STREAM_SEND:
+		return requests_send(b, action);
+	case STREAM_CLOSE:
+		return edge_close(b->edge, b->connection);
+	default:
+		return;
+	}
+}
+
+/* Is the range a whole request at the end of a packet that nothing else holds? */
+static bool requests_stays(const struct edge_request *r, const struct rte_mbuf *m, uint64_t offset,
+			   const uint8_t *bytes, uint32_t length)
+{
+	return r->bytes == NULL && offset == 0 && length == r->size &&
+	       rte_mbuf_refcnt_read(m) == 1 &&
+	       bytes + length == rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
+}
+
+static void requests_place(void *context, uint32_t request, uint64_t offset,
+			   const struct placement_piece *piece, const uint8_t *bytes,
+			   uint32_t length)
+{
+	struct edge_piece *p = (struct edge_piece *)piece;
+	struct edge_busy *b = context;
+	struct edge_request *r = requests_find(b, request);
+
+	if (r == NULL || r->answered)
+		return;
+	if (!requests_stays(r, p->m, offset, bytes, length))
+		return requests_copy(b, r, offset, bytes, length);
+	r->bytes = p->m;
+	p->m = NULL;
+	rte_pktmbuf_adj(r->bytes, bytes - rte_pktmbuf_mtod(r->bytes, const uint8_t *));
+	r->placed = length;
+	requests_try_submit(b, r);
+}
+
+static void requests_release(void *context, struct placement_piece *piece)
+{
+	struct edge_piece *p = (struct edge_piece *)piece;
+	struct edge_busy *b = context;
+
+	rte_pktmbuf_free(p->m);
+	p->piece.next = (struct placement_piece *)b->edge->free_piece;
+	b->edge->free_piece = p;
+	b->edge->n_pieces++;
+}
+
+/* A header may begin a request, which may be complete at once. */
+static bool requests_ready(void *context)
+{
+	const struct edge_busy *b = context;
+	const struct edge *e = b->edge;
+
+	return b->n_requests < e->pipeline && e->free_request != NULL &&
+	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
+}
+
+const struct placement_ops edge_placement_ops = {
+	.ready = requests_ready,
+	.act = requests_act,
+	.place = requests_place,
+	.release = requests_release,
+};
+
+bool edge_read(struct edge *e, struct edge_connection *c)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	struct stream_settings settings = {
+		.max_request = RTE_MIN(config->max_request, e->gather_max),
+	};
+
+	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments from clients: to their connection, or to what opens one, or they get a reset. New bytes
+ * stay in the packet and go on as pieces.
+ */
+#include <errno.h>
+
+#include "edge/edge_private.h"
+#include "observe/drop_packet.h"
+#include "tcp/cookie.h"
+
+struct arrival {
+	struct rte_mbuf *m;
+	const struct parsed *parsed;
+	const struct flow_key *key;
+	uint32_t hash;
+	struct flow *flow;
+	struct tcp_header header;
+	struct client_path path;
+};
+
+static void segments_read_path(const struct arrival *a, struct client_path *path)
+{
+	*path = (struct client_path){
+		.hops = a->parsed->hops,
+		.port = a->parsed->port,
+		.vlan = a->parsed->vlan,
+	};
+	memcpy(path->mac, rte_pktmbuf_mtod_offset(a->m, const uint8_t *, 6), sizeof(path->mac));
+}
+
+static void segments_ends(const struct flow_key *key, struct tcp_ends *ends)
+{
+	*ends = (struct tcp_ends){
+		.client = key->src,
+		.server = key->dst,
+		.client_port = key->src_port,
+		.server_port = key->dst_port,
+		.zone = key->zone,
+	};
+}
+
+/* Bytes of payload that a segment may carry by the port's MTU. */
+static uint16_t segments_mss(const struct edge *e, const struct arrival *a)
+{
+	return e->lc->lb->config.port[a->parsed->port].mtu -
+	       (a->key->family == FLOW_IPV4 ? 40 : 60);
+}
+
+static bool segments_marked(const struct arrival *a)
+{
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
+
+	return (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
+}
+
+static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason)
+{
+	lcore_drop(e->lc, a->m, reason);
+	a->m = NULL;
+}
+
+/* --- what belongs to a connection ---------------------------------------------------------------
+ */
+
+/* The bytes of one range: a piece, which holds the packet. */
+static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct arrival *a,
+			       const struct tcp_new *new, uint32_t expected)
+{
+	struct edge_piece *p = e->free_piece;
+
+	e->free_piece = (struct edge_piece *)p->piece.next;
+	e->n_pieces--;
+	p->m = a->m;
+	p->piece = (struct placement_piece){
+		.position = b->in_order + (new->seq - expected),
+		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+						 a->parsed->payload_offset + new->offset),
+		.length = new->length,
+	};
+	placement_take(&b->placement, &p->piece);
+}
+
+static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
+				const struct tcp_received *r, uint32_t expected)
+{
+	struct edge_busy *b = c->busy;
+
+	/* Frames may be padded: the packet ends with the segment. */
+	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
+	if (r->n_new > 1)
+		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
+	for (unsigned int i = 0; i < r->n_new; i++)
+		segments_add_piece(e, b, a, &r->new[i], expected);
+	if (r->n_new > 0)
+		a->m = NULL;
+	b->in_order += r->advanced;
+}
+
+/* The number of the first byte that <b> has not seen in order. */
+static uint32_t segments_expected(const struct edge_connection *c)
+{
+	return c->tcp.rcv_nxt;
+}
+
+static void segments_established(struct edge *e, struct edge_connection *c, struct flow *flow)
+{
+	flow->state = FLOW_TCP_OPEN;
+	if (c->opening)
+		e->backlog[c->service]--;
+	c->opening = false;
+}
+
+static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
+{
+	uint32_t expected = segments_expected(c);
+	struct tcp_received r;
+
+	/* What comes is acknowledged at once, so there must be memory to keep it. */
+	if (a->header.length > 0 && (edge_begin(e, c) == NULL || e->n_pieces < EDGE_PIECES))
+		return segments_drop(e, a, LB_DROP_TCP_MEMORY);
+	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(a), &r);
+	edge_touch(e, c);
+	if (r.refusal != TCP_REFUSAL_NONE)
+		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
+	conntrack_touch(a->flow, e->lc->now_ms);
+	conntrack_count_in(a->flow, a->header.length);
+	if (r.established)
+		segments_established(e, c, a->flow);
+	if (r.acked > 0)
+		edge_acknowledged(e, c);
+	if (r.n_new > 0)
+		segments_take_bytes(e, c, a, &r, expected);
+	if (c->busy != NULL)
+		edge_progress(e, c);
+	if (r.finished)
+		edge_close(e, c);
+}
+
+/* --- what does not ------------------------------------------------------------------------------
+ */
+
+static void segments_reset(struct edge *e, struct arrival *a)
+{
+	struct tcp_header out;
+
+	if (tcp_reset_for(&a->header, &out))
+		edge_emit_bare(e, a->key, &a->path, &out);
+	segments_drop(e, a, LB_DROP_TCP_UNKNOWN);
+}
+
+/* A flow and a connection for the client. NULL: counted and dropped. */
+static struct edge_connection *segments_open(struct edge *e, struct arrival *a, uint16_t service)
+{
+	struct lcore *lc = e->lc;
+	struct edge_connection *c;
+
+	a->flow = conntrack_flow_insert(lc->ct, a->key, a->hash, FLOW_TCP_OPENING, service,
+					lc->now_ms);
+	if (a->flow == NULL) {
+		segments_drop(e, a,
+			      errno == EDQUOT ? LB_DROP_SOURCE_LIMIT : LB_DROP_FLOW_TABLE_FULL);
+		return NULL;
+	}
+	c = edge_open(e, a->flow, a->hash, &a->path);
+	if (c == NULL) {
+		conntrack_flow_remove(lc->ct, a->flow);
+		segments_drop(e, a, LB_DROP_TCP_FULL);
+	}
+	return c;
+}
+
+/* <least>: the lowest initial number, or 0. */
+static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, uint32_t least)
+{
+	struct edge_connection *c;
+	struct tcp_ends ends;
+	struct tcp_header out;
+	uint32_t first;
+
+	segments_ends(a->key, &ends);
+	if (e->backlog[service] >= e->backlog_max) {
+		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->window, &out);
+		out.mss = segments_mss(e, a);
+		edge_emit_bare(e, a->key, &a->path, &out);
+		return;
+	}
+	c = segments_open(e, a, service);
+	if (c == NULL)
+		return;
+	c->opening = true;
+	e->backlog[service]++;
+	first = tcp_secret_sequence(&e->secret, &ends, e->stack.now_us);
+	if (least != 0 && sequence_before(first, least))
+		first = least;
+	tcp_open(&e->stack, &c->tcp, &a->header, segments_mss(e, a), e->window, first,
+		 tcp_secret_timestamp(&e->secret, &ends));
+	edge_touch(e, c);
+}
+
+/* May an acknowledgement be the answer to a cookie? */
+static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
+{
+	struct tcp_connection opened;
+	struct edge_connection *c;
+	struct tcp_ends ends;
+
+	segments_ends(a->key, &ends);
+	if (!tcp_cookie_open(&e->stack, &e->secret, &ends, &a->header, segments_mss(e, a),
+			     e->window, &opened))
+		return false;
+	c = segments_open(e, a, service);
+	if (c == NULL)
+		return true;
+	c->tcp = opened;
+	segments_take(e, c, a);
+	return true;
+}
+
+static void segments_strange(struct edge *e, struct arrival *a, uint32_t least)
+{
+	const uint8_t flags = a->header.flags & (TCP_BIT_SYN | TCP_BIT_ACK | TCP_BIT_RST);
+	uint16_t service = service_lookup(&e->lc->services->table, a->key);
+
+	if (lb_owns_address(e->lc->lb, &a->key->src))
+		return segments_drop(e, a, LB_DROP_BAD_SOURCE);
+	if (service == SERVICE_NOT_OURS)
+		return segments_drop(e, a, LB_DROP_NOT_OUR_ADDRESS);
+	if (service == SERVICE_NONE)
+		return segments_reset(e, a);
+	if (flags == TCP_BIT_SYN)
+		return segments_syn(e, a, service, least);
+	if (flags == TCP_BIT_ACK && segments_cookie(e, a, service))
+		return;
+	segments_reset(e, a);
+}
+
+static void segments_wait(struct edge *e, struct arrival *a)
+{
+	struct edge_wait *w = edge_wait_of(e, a->flow);
+	struct tcp_header out;
+
+	if (w == NULL) {
+		conntrack_flow_remove(e->lc->ct, a->flow);
+		return segments_strange(e, a, 0);
+	}
+	switch (tcp_time_wait_receive(&w->wait, e->stack.now_ms, &a->header, &out)) {
+	case TCP_TIME_WAIT_RESTART:
+		edge_wait_restart(e, a->flow);
+		/* fall through */
+	case TCP_TIME_WAIT_ANSWER:
+		edge_emit_bare(e, a->key, &a->path, &out);
+		return;
+	case TCP_TIME_WAIT_REOPEN:
+		conntrack_flow_remove(e->lc->ct, a->flow);
+		return segments_strange(e, a, out.seq);
+	case TCP_TIME_WAIT_IGNORE:
+		return;
+	}
+}
+
+static void segments_receive_one(struct edge *e, struct arrival *a)
+{
+	if (tcp_header_read(rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->l4_offset),
+			    a->parsed->l4_length, &a->header) != 0)
+		return segments_drop(e, a, LB_DROP_TCP_HEADER);
+	segments_read_path(a, &a->path);
+	if (a->flow == NULL)
+		segments_strange(e, a, 0);
+	else if (a->flow->state == FLOW_TCP_WAIT)
+		segments_wait(e, a);
+	else
+		segments_take(e, edge_connection_of(e, a->flow), a);
+	rte_pktmbuf_free(a->m);
+}
+
+unsigned int edge_receive(struct lcore *lc, unsigned int from)
+{
+	struct segment_burst *s = &lc->segments;
+	struct edge *e = lc->edge;
+	struct arrival a;
+	uint32_t hash[LB_BURST];
+	struct flow *flow[LB_BURST];
+
+	edge_set_clock(e);
+	conntrack_hash_burst(lc->ct, s->key + from, s->n - from, hash);
+	conntrack_lookup_burst(lc->ct, s->key + from, hash, s->n - from, flow);
+	for (unsigned int i = 0; from + i < s->n; i++) {
+		if (lc->burst.n >= LB_BURST - 1)
+			return from + i;
+		/* An earlier segment of the burst may have begun or ended the flow. */
+		if (i > 0)
+			conntrack_lookup_burst(lc->ct, s->key + from + i, hash + i, 1, flow + i);
+		a = (struct arrival){
+			.m = s->packet[from + i],
+			.parsed = &s->parsed[from + i],
+			.key = &s->key[from + i],
+			.hash = hash[i],
+			.flow = flow[i],
+		};
+		segments_receive_one(e, &a);
+	}
+	return s->n;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments to clients. Headers are in an mbuf of their own; the bytes are where the worker's
+ * packets put them, and stay until the client has acknowledged them.
+ */
+#include "edge/edge_private.h"
+#include "packet/client_headers.h"
+#include "runtime/txq.h"
+
+/* Copied instead of referred to: another mbuf costs more than these bytes. */
+#define EMIT_COPY_MAX 128
+
+#define EMIT_ECT0 2 /* RFC 3168, 5 */
+
+static struct rte_mbuf *emit_alloc(struct edge *e, const struct client_path *path,
+				   enum flow_family family, uint32_t size, uint8_t **tcp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->lc->control);
+	uint16_t length = client_headers_length(path, family, size);
+
+	if (m == NULL)
+		return NULL;
+	m->data_len = m->pkt_len = length;
+	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
+	return m;
+}
+
+/* Writes everything in front of TCP, and the checksum, and hands the packet to the port. */
+static void emit_send(struct edge *e, struct rte_mbuf *m, const struct client_ends *ends,
+		      const struct client_path *path, uint8_t *tcp, uint8_t hops, uint8_t ecn)
+{
+	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *), *ip;
+	uint16_t length = m->pkt_len - (uint16_t)(tcp - at), sum;
+	uint32_t head = m->data_len;
+	uint64_t total;
+
+	ip = client_write_ether(at, e->lc->lb->port[path->port].mac, path, ends->family);
+	client_write_ip(ip, ends, length, hops, ecn);
+	/* The chain is summed from the TCP header on. */
+	m->data_off += tcp - at;
+	m->data_len -= tcp - at;
+	total = client_sum_chain(m) + client_sum_pseudo(ip, ends, length);
+	m->data_off -= tcp - at;
+	m->data_len = head;
+	sum = ~checksum_fold(total);
+	memcpy(tcp + 16, &sum, sizeof(sum));
+	txq_push(&e->lc->tx[path->port], m);
+}
+
+void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
+		    const struct tcp_header *h)
+{
+	const struct client_ends ends = {
+		.client = &key->src,
+		.local = &key->dst,
+		.family = key->family,
+		.protocol = IPPROTO_TCP,
+	};
+	uint32_t size = tcp_header_size(h);
+	struct rte_mbuf *m;
+	uint8_t *tcp;
+
+	if (txq_room(&e->lc->tx[path->port]) == 0)
+		return;
+	m = emit_alloc(e, path, key->family, size, &tcp);
+	if (m == NULL)
+		return;
+	tcp_header_write(h, key->dst_port, key->src_port, tcp);
+	emit_send(e, m, &ends, path, tcp, client_path_hops(path), 0);
+}
+
+/* The mbuf of the send queue with the byte of number <seq>, and the bytes before it there. */
+static struct rte_mbuf *emit_find(struct edge_busy *b, uint32_t seq, uint32_t *skip)
+{
+	struct rte_mbuf *at = b->at;
+	uint32_t from = b->at_seq;
+
+	if (at == NULL || sequence_before(seq, from)) {
+		at = b->out;
+		from = b->out_seq;
+	}
+	while (at != NULL && !sequence_before(seq, from + at->data_len)) {
+		from += at->data_len;
+		at = at->next;
+	}
+	b->at = at;
+	b->at_seq = from;
+	*skip = seq - from;
+	return at;
+}
+
+/* Appends <length> bytes of the send queue from <seq> on to <m>. False: no memory. */
+static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint32_t length,
+			 struct rte_mbuf *m)
+{
+	struct rte_mbuf *last = m;
+	uint32_t skip;
+
+	for (struct rte_mbuf *at = emit_find(b, seq, &skip); length > 0; at = at->next, skip = 0) {
+		uint32_t part = RTE_MIN(length, at->data_len - skip);
+		struct rte_mbuf *piece;
+
+		m->pkt_len += part;
+		length -= part;
+		if (part <= EMIT_COPY_MAX && last == m && rte_pktmbuf_tailroom(m) >= part) {
+			memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len),
+			       rte_pktmbuf_mtod_offset(at, uint8_t *, skip), part);
+			m->data_len += part;
+			continue;
+		}
+		piece = rte_pktmbuf_alloc(e->lc->indirect_pool);
+		if (piece == NULL)
+			return false;
+		rte_pktmbuf_attach(piece, at);
+		piece->data_off += skip;
+		piece->data_len = part;
+		piece->next = NULL;
+		piece->nb_segs = 1;
+		last->next = piece;
+		last = piece;
+		m->nb_segs++;
+	}
+	return true;
+}
+
+/* Copies a chain with more segments than the port sends into one mbuf. NULL: no memory. */
+static struct rte_mbuf *emit_join(struct edge *e, struct rte_mbuf *m, uint8_t **tcp)
+{
+	struct rte_mbuf *whole = rte_pktmbuf_alloc(e->lc->packets);
+	uint32_t offset = *tcp - rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *at;
+
+	if (whole != NULL) {
+		at = rte_pktmbuf_mtod(whole, uint8_t *);
+		whole->data_len = whole->pkt_len = m->pkt_len;
+		*tcp = at + offset;
+		for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
+			memcpy(at, rte_pktmbuf_mtod(s, void *), s->data_len);
+			at += s->data_len;
+		}
+	}
+	rte_pktmbuf_free(m);
+	return whole;
+}
+
+/* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. */
+static bool emit_one(struct edge *e, struct edge_connection *c, const struct flow *flow,
+		     const struct tcp_header *h)
+{
+	const struct flow_local *local = conntrack_local(e->lc->ct, flow);
+	const struct client_ends ends = {
+		.client = &flow->client,
+		.local = &local->address,
+		.family = local->family,
+		.protocol = IPPROTO_TCP,
+	};
+	uint32_t size = tcp_header_size(h);
+	struct rte_mbuf *m;
+	uint8_t *tcp;
+
+	m = emit_alloc(e, &c->path, local->family, size, &tcp);
+	if (m == NULL)
+		return false;
+	tcp_header_write(h, local->port, flow->client_port, tcp);
+	if (h->length > 0 && !emit_payload(e, c->busy, h->seq, h->length, m)) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	if (unlikely(m->nb_segs > e->lc->lb->port[c->path.port].segments_max)) {
+		m = emit_join(e, m, &tcp);
+		if (m == NULL)
+			return false;
+	}
+	emit_send(e, m, &ends, &c->path, tcp, CLIENT_PATH_HOPS,
+		  c->tcp.ecn && h->length > 0 ? EMIT_ECT0 : 0);
+	conntrack_count_out(e->lc->ct, flow, h->length);
+	return true;
+}
+
+bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
+{
+	const struct flow *flow = edge_flow(e, c);
+	struct tcp_header h;
+
+	if (flow == NULL)
+		return true;
+	while (txq_room(&e->lc->tx[c->path.port]) > 0) {
+		if (!tcp_next(&e->stack, &c->tcp, &h))
+			return true;
+		if (!emit_one(e, c, flow, &h)) {
+			e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+			return false;
+		}
+		(*sent)++;
+	}
+	return false;
+}
