@@ -23,6 +23,7 @@
 #define CONNTRACK_CAPACITY_MAX (1u << 28)
 /* 12 days: half the range of a signed 32-bit difference in ms. */
 #define CONNTRACK_TIMEOUT_MAX_MS (1u << 30)
+#define CONNTRACK_TCP_TIMEOUT_MS 600000
 /* Service numbers are below this; see struct conntrack_params. */
 #define CONNTRACK_SERVICES_MAX 256
 /* Live flows have at most this many different destinations (address, port, protocol). */
@@ -134,7 +135,8 @@ struct conntrack_params {
 	uint32_t reclaim_after_ms;
 	/*
 	 * ms that a silent flow lives, by service and state. Service 0 must be complete; a zero in
-	 * any other service means the value of service 0.
+	 * any other service means the value of service 0. A state of TCP may be zero there: that
+	 * is CONNTRACK_TCP_TIMEOUT_MS, as the connection's own timers come first.
 	 */
 	uint32_t timeout_ms[CONNTRACK_SERVICES_MAX][FLOW_STATES];
 };

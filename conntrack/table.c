@@ -33,7 +33,8 @@ static int params_check(const struct conntrack_params *params)
 		for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++) {
 			uint32_t timeout = params->timeout_ms[row][state];
 
-			if (timeout > CONNTRACK_TIMEOUT_MAX_MS || (row == 0 && timeout == 0))
+			if (timeout > CONNTRACK_TIMEOUT_MAX_MS ||
+			    (row == 0 && timeout == 0 && !flow_state_is_tcp(state)))
 				return -EINVAL;
 		}
 	return 0;
@@ -45,8 +46,10 @@ static void timeouts_fill(struct conntrack *ct, const struct conntrack_params *p
 		for (unsigned int state = FLOW_FREE + 1; state < FLOW_STATES; state++) {
 			uint32_t timeout = params->timeout_ms[row][state];
 
+			if (timeout == 0)
+				timeout = params->timeout_ms[0][state];
 			ct->timeout_ms[row][state] =
-				timeout != 0 ? timeout : params->timeout_ms[0][state];
+				timeout != 0 ? timeout : CONNTRACK_TCP_TIMEOUT_MS;
 		}
 }
 

@@ -42,18 +42,11 @@ struct service_snapshot *apply_snapshot(const struct lb *lb, const struct lb_con
 	return view;
 }
 
-#define APPLY_TCP_OPENING_MS 60000
-#define APPLY_TCP_OPEN_MS    600000
-
 void apply_timeouts(const struct lb_service_config *service, uint32_t timeout_ms[FLOW_STATES])
 {
 	timeout_ms[FLOW_UDP_ONE_WAY] = service->one_way_timeout_ms;
 	timeout_ms[FLOW_UDP_ANSWERED] = service->one_way_timeout_ms;
 	timeout_ms[FLOW_UDP_ESTABLISHED] = service->flow_timeout_ms;
-	/* The connection's own timers come first. */
-	timeout_ms[FLOW_TCP_OPENING] = APPLY_TCP_OPENING_MS;
-	timeout_ms[FLOW_TCP_OPEN] = APPLY_TCP_OPEN_MS;
-	timeout_ms[FLOW_TCP_WAIT] = APPLY_TCP_OPEN_MS;
 }
 
 uint64_t apply_shortest_timeout(const struct lb *lb, const struct lb_config *config)

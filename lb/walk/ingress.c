@@ -93,8 +93,6 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		b->packet[b->n++] = m;
 		return;
-	case PARSE_TCP:
-		return ingress_sort_tcp(lc, m, p, index);
 	case PARSE_ROCE:
 		return ingress_sort_roce(lc, m, p, config);
 	case PARSE_ARP:
@@ -108,6 +106,8 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 	case PARSE_ICMP_ERROR:
 		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		return icmp_error(lc, m, p, &b->key[b->n], handed);
+	case PARSE_TCP:
+		return ingress_sort_tcp(lc, m, p, index);
 	default:
 		/* Shorter than its headers say: it was too large for a buffer or the path. */
 		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&
