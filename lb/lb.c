@@ -156,14 +156,6 @@ static int create_fragments(struct lcore *lc, const uint64_t seed[2])
 	return lc->fragments == NULL || lc->reassembled_pool == NULL ? -ENOMEM : 0;
 }
 
-static bool has_tcp(const struct lb_config *config)
-{
-	for (unsigned int i = 0; i < config->n_services; i++)
-		if (config->service[i].protocol == IPPROTO_TCP)
-			return true;
-	return false;
-}
-
 static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2])
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
@@ -203,7 +195,7 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -ENOMEM;
 	if (create_conntrack(lc, seed) < 0)
 		return -ENOMEM;
-	return has_tcp(&lb->config) ? edge_create(lc, seed) : 0;
+	return lb->config.tcp.used ? edge_create(lc, seed) : 0;
 }
 
 static void lb_drain_ring(struct rte_ring *ring)

@@ -4,10 +4,11 @@
 
 #include <rte_malloc.h>
 
+#include "config/memory.h"
 #include "edge/edge_private.h"
+#include "lcore/tcp_settings.h"
 
-#define CONNECTIONS_WINDOW   (1u << 20)
-#define CONNECTIONS_PIPELINE 64
+#define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
 
@@ -16,9 +17,27 @@ static const struct stream_framing *connections_framing(const struct lb_service_
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
-void edge_set_clock(struct edge *e)
+static void connections_read_config(struct edge *e)
+{
+	const struct service_snapshot *services = e->lc->services;
+	const struct lb_config *config = &e->lc->lb->config;
+
+	e->known = services;
+	for (unsigned int i = 0; i < services->n; i++)
+		if (services->config[i].protocol == IPPROTO_TCP)
+			e->settings[i] = lb_tcp_settings(config, &services->config[i]);
+	e->window = config->tcp.window;
+	e->pipeline = config->tcp.pipeline;
+	e->backlog_max = config->tcp.backlog;
+	e->wait_ms = config->tcp.time_wait_ms;
+}
+
+void edge_begin_turn(struct edge *e)
 {
 	const struct lcore *lc = e->lc;
+
+	if (unlikely(e->known != lc->services))
+		connections_read_config(e);
 
 	e->stack.now_us = lb_tsc_to_ns(lc->lb, lc->now - lc->lb->tsc_start) / 1000;
 	e->stack.now_ms = lc->now_ms;
@@ -267,13 +286,14 @@ bool edge_resume(struct lcore *lc)
 	struct tcp_wheel_entry *entry;
 	struct edge_connection *c, *next;
 
-	edge_set_clock(e);
+	edge_begin_turn(e);
 	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
 	for (unsigned int i = 0; i < CONNECTIONS_BUDGET; i++) {
 		entry = tcp_wheel_take(&e->wheel);
 		if (entry == NULL)
 			break;
 		c = RTE_PTR_SUB(entry, offsetof(struct edge_connection, wheel));
+		edge_select(e, c->service);
 		tcp_timer(&e->stack, &c->tcp);
 		edge_touch(e, c);
 	}
@@ -314,6 +334,7 @@ unsigned int edge_transmit(struct lcore *lc)
 	if (TAILQ_EMPTY(&e->due))
 		return 0;
 	while ((c = TAILQ_FIRST(&e->due)) != NULL) {
+		edge_select(e, c->service);
 		if (connections_may_close(c))
 			tcp_close(&c->tcp);
 		if (!edge_emit(e, c, &sent))
@@ -348,8 +369,12 @@ static void *connections_alloc(const char *what, size_t n, size_t size)
 	return rte_zmalloc(what, n * size, RTE_CACHE_LINE_SIZE);
 }
 
-static int connections_alloc_all(struct edge *e, uint32_t busy, uint32_t requests, uint32_t pieces)
+static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pools)
 {
+	/* A connection with a request holds a packet, most often; so does a piece. */
+	uint32_t busy = RTE_MIN(pools->connections, pools->packets);
+	uint32_t requests = pools->packets, pieces = pools->packets + EDGE_PIECES;
+
 	e->connection =
 		connections_alloc("connections", e->connections + 1, sizeof(*e->connection));
 	e->free_connection =
@@ -378,36 +403,29 @@ static int connections_alloc_all(struct edge *e, uint32_t busy, uint32_t request
 		e->free_piece = &e->piece_memory[i];
 	}
 	e->n_pieces = pieces;
-	return tcp_stack_init(&e->stack, &e->settings, busy, 4 * busy, busy);
+	return tcp_stack_init(&e->stack, e->settings, pools->actives, pools->chunks, pools->helds);
 }
 
 int edge_create(struct lcore *lc, const uint64_t seed[2])
 {
 	const struct lb_config *config = &lc->lb->config;
 	struct edge *e = connections_alloc("edge", 1, sizeof(*e));
-	uint32_t busy;
+	struct lb_tcp_pools pools = lb_tcp_pools_per_lcore(config);
 
 	if (e == NULL)
 		return -ENOMEM;
 	lc->edge = e;
 	e->lc = lc;
-	e->settings = tcp_settings_default;
-	e->secret = (struct tcp_secret){{seed[0] ^ 0x7463702d65646765, seed[1] ^ lc->index}};
-	e->window = CONNECTIONS_WINDOW;
-	e->pipeline = CONNECTIONS_PIPELINE;
-	e->backlog_max = 1024;
-	e->wait_ms = 60000;
-	e->connections = RTE_MAX(config->flows / config->n_lcores, 16u);
-	e->connections = RTE_MIN(e->connections, 65536u);
-	e->waits = e->connections;
-	busy = RTE_MIN(e->connections, 8192u);
+	e->secret = (struct tcp_secret){{seed[0] ^ SEED_WORD, seed[1] ^ lc->index}};
+	e->connections = pools.connections;
+	e->waits = pools.time_waits;
 	e->gather_max =
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
 	TAILQ_INIT(&e->due);
 	TAILQ_INIT(&e->stalled);
-	edge_set_clock(e);
+	edge_begin_turn(e);
 	tcp_wheel_init(&e->wheel, e->stack.now_ms);
-	return connections_alloc_all(e, busy, 4 * busy, 8192);
+	return connections_alloc_all(e, &pools);
 }
 
 void edge_drain(struct lcore *lc)

@@ -94,7 +94,8 @@ struct edge_cancel {
 struct edge {
 	struct lcore *lc;
 	struct tcp_stack stack;
-	struct tcp_settings settings;
+	struct tcp_settings settings[LB_SERVICES_MAX]; /* by service */
+	const struct service_snapshot *known;          /* which <settings> are of */
 	struct tcp_secret secret;
 	struct tcp_wheel wheel;
 	struct edge_connection *connection; /* by number, from 1 on */
@@ -138,8 +139,13 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 				  const struct client_path *path);
 /* The busy part; NULL: no memory. */
 struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c);
-/* Sets the endpoint's clock to the lcore's. */
-void edge_set_clock(struct edge *e);
+/* Begins a turn: sets the endpoint's clock to the lcore's, and takes a new configuration. */
+void edge_begin_turn(struct edge *e);
+/* The endpoint's next calls are about connections of <service>. */
+static inline void edge_select(struct edge *e, uint16_t service)
+{
+	e->stack.settings = &e->settings[service];
+}
 /* The flow's TIME-WAIT, or NULL. */
 struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);
 /* Its last segment came again: it begins anew. */

@@ -40,11 +40,13 @@ static void segments_ends(const struct flow_key *key, struct tcp_ends *ends)
 	};
 }
 
-/* Bytes of payload that a segment may carry by the port's MTU. */
+/* Bytes of payload that a segment may carry; edge_select() was called. */
 static uint16_t segments_mss(const struct edge *e, const struct arrival *a)
 {
-	return e->lc->lb->config.port[a->parsed->port].mtu -
-	       (a->key->family == FLOW_IPV4 ? 40 : 60);
+	uint16_t mss = e->lc->lb->config.port[a->parsed->port].mtu -
+		       (a->key->family == FLOW_IPV4 ? 40 : 60);
+
+	return RTE_MIN(mss, e->stack.settings->mss);
 }
 
 static bool segments_marked(const struct arrival *a)
@@ -116,9 +118,10 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	uint32_t expected = segments_expected(c);
 	struct tcp_received r;
 
-	/* What comes is acknowledged at once, so there must be memory to keep it. */
+	/* A segment that is taken is acknowledged, so there must be memory to keep it. */
 	if (a->header.length > 0 && (edge_begin(e, c) == NULL || e->n_pieces < EDGE_PIECES))
 		return segments_drop(e, a, LB_DROP_TCP_MEMORY);
+	edge_select(e, c->service);
 	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(a), &r);
 	edge_touch(e, c);
 	if (r.refusal != TCP_REFUSAL_NONE)
@@ -179,6 +182,7 @@ static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, ui
 	uint32_t first;
 
 	segments_ends(a->key, &ends);
+	edge_select(e, service);
 	if (e->backlog[service] >= e->backlog_max) {
 		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->window, &out);
 		out.mss = segments_mss(e, a);
@@ -206,6 +210,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	struct tcp_ends ends;
 
 	segments_ends(a->key, &ends);
+	edge_select(e, service);
 	if (!tcp_cookie_open(&e->stack, &e->secret, &ends, &a->header, segments_mss(e, a),
 			     e->window, &opened))
 		return false;
@@ -282,7 +287,7 @@ unsigned int edge_receive(struct lcore *lc, unsigned int from)
 	uint32_t hash[LB_BURST];
 	struct flow *flow[LB_BURST];
 
-	edge_set_clock(e);
+	edge_begin_turn(e);
 	conntrack_hash_burst(lc->ct, s->key + from, s->n - from, hash);
 	conntrack_lookup_burst(lc->ct, s->key + from, hash, s->n - from, flow);
 	for (unsigned int i = 0; from + i < s->n; i++) {
