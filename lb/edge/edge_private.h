@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of an lcore's connections, for the files of this folder. */
+/* The private header of this folder: the state of connections, and the calls between its files. */
 #ifndef EDGE_PRIVATE_H
 #define EDGE_PRIVATE_H
 

@@ -62,7 +62,7 @@ static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason
 	a->m = NULL;
 }
 
-/* --- what belongs to a connection ---------------------------------------------------------------
+/* --- segments of a connection ---------------------------------------------------------------
  */
 
 /* The bytes of one range: a piece, which holds the packet. */
@@ -140,7 +140,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		edge_close(e, c);
 }
 
-/* --- what does not ------------------------------------------------------------------------------
+/* --- segments without a connection ------------------------------------------------------------------------------
  */
 
 static void segments_reset(struct edge *e, struct arrival *a)

@@ -115,7 +115,7 @@ static uint8_t next_of(const struct packet *p)
 		return p->next;
 	if (p->icmp)
 		return p->family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
-	return IPPROTO_UDP;
+	return p->tcp ? IPPROTO_TCP : IPPROTO_UDP;
 }
 
 static void put_ip4(struct writer *w, const struct packet *p)
@@ -182,8 +182,10 @@ static void put_l4(struct writer *w, const struct packet *p)
 			 : p->source_port != 0 ? p->source_port
 					       : PACKET_SOURCE_PORT);
 		put16(w, p->destination_port != 0 ? p->destination_port : PACKET_DESTINATION_PORT);
-		put16(w, 0);
-		put16(w, 0);
+		if (!p->tcp) {
+			put16(w, 0);
+			put16(w, 0);
+		}
 	}
 	put_payload(w, p);
 }
@@ -194,16 +196,17 @@ static void finish(struct writer *w, const struct packet *p)
 {
 	uint32_t length = w->end - w->l4, covered = length, sum;
 	uint32_t header = w->l4 - w->ip;
+	uint8_t protocol = p->tcp ? IPPROTO_TCP : p->icmp ? IPPROTO_ICMPV6 : IPPROTO_UDP;
 
-	if (!p->icmp) {
+	if (!p->icmp && !p->tcp) {
 		covered = length + p->udp_length;
 		set16(w->l4 + 4, covered);
 		covered = covered > length ? length : covered;
 	}
-	sum = p->icmp && p->family == 4 ? 0
-					: add(covered + (p->icmp ? IPPROTO_ICMPV6 : IPPROTO_UDP),
-					      w->addresses, p->family == 4 ? 8 : 32);
-	set_sum(w->l4 + (p->icmp ? 2 : 6), add(sum, w->l4, covered), p->l4_sum);
+	sum = p->icmp && p->family == 4
+		      ? 0
+		      : add(covered + protocol, w->addresses, p->family == 4 ? 8 : 32);
+	set_sum(w->l4 + (p->tcp ? 16 : p->icmp ? 2 : 6), add(sum, w->l4, covered), p->l4_sum);
 	if (p->family == 4) {
 		set16(w->ip + 2, header + length + p->total);
 		set_sum(w->ip + 10, add(0, w->ip, header), p->ip_sum);

@@ -45,7 +45,9 @@ struct packet {
 	uint16_t hops; /* TTL or hop limit, instead of 64 or 255 (IPv6); PACKET_HOPS_0 for 0 */
 	int total;     /* added to the IP length */
 	enum packet_sum ip_sum;
-	/* UDP, unless <icmp> is set */
+	/* UDP, unless <icmp> or <tcp> is set. Of TCP only the ports: the rest of its header is the
+	 * payload's first 16 bytes or more, with zero for the checksum. */
+	bool tcp;
 	uint16_t source_port, destination_port;
 	bool no_source_port;
 	int udp_length; /* added to the UDP length */

@@ -8,6 +8,9 @@
 #define UDP(l4, l4_n, at, n)                                                                       \
 	.kind = PARSE_UDP, .l4_offset = l4, .l4_length = l4_n, .payload_offset = at,               \
 	.payload_length = n
+#define TCP(l4, l4_n, at, n)                                                                       \
+	.kind = PARSE_TCP, .l4_offset = l4, .l4_length = l4_n, .payload_offset = at,               \
+	.payload_length = n
 #define ROCE(l4, l4_n, at, n)                                                                      \
 	.kind = PARSE_ROCE, .l4_offset = l4, .l4_length = l4_n, .payload_offset = at,              \
 	.payload_length = n
@@ -27,7 +30,10 @@
 #define OUR_REPLY6     "60000000 000d1140" OUR_ADDRESS6 THEIR_ADDRESS6 OUR_UDP
 #define OUR_ADDRESS6   "20010db8ffff00000000000000000001"
 #define THEIR_ADDRESS6 "20010db8000000000000000000000007"
-#define ROCE_ACK       "1100ffff 00000022 00000101 1f000002 c46c4143"
+/* A TCP header behind its ports: numbers 1 and 2, ACK; the same with 8 bytes of options. */
+#define SEGMENT   "00000001 00000002 5010ffff 00000000"
+#define SEGMENT_8 "00000001 00000002 7010ffff 00000000 01010101 01010101"
+#define ROCE_ACK  "1100ffff 00000022 00000101 1f000002 c46c4143"
 
 const struct packet_row packet_rows[] = {
 	/* --- requests ------------------------------------------------------------------------ */
@@ -328,8 +334,30 @@ const struct packet_row packet_rows[] = {
 	{"IPv6 that ends inside the fragment header",
 	 {.family = 6, .fragment_header = true, .fragment = 1, .total = -9, .padding = 9},
 	 DROP(TRUNCATED)},
-	{"TCP", {.family = 4, .next = IPPROTO_TCP, .payload = 20}, DROP(L4_PROTOCOL)},
-	{"TCP over IPv6", {.family = 6, .next = IPPROTO_TCP, .payload = 20}, DROP(L4_PROTOCOL)},
+	{"a TCP segment", {.family = 4, .tcp = true, .body = SEGMENT "616263"}, TCP(34, 23, 54, 3)},
+	{"a TCP segment over IPv6",
+	 {.family = 6, .tcp = true, .body = SEGMENT},
+	 TCP(54, 20, 74, 0)},
+	{"TCP options, padding and a VLAN tag",
+	 {.family = 4, .tcp = true, .tagged = true, .padding = 2, .body = SEGMENT_8 "61"},
+	 TCP(38, 29, 66, 1)},
+	{"a wrong TCP checksum",
+	 {.family = 4, .tcp = true, .body = SEGMENT, .l4_sum = SUM_WRONG},
+	 DROP(TCP_CHECKSUM)},
+	{"a wrong TCP checksum that the NIC has seen",
+	 {.family = 4, .tcp = true, .body = SEGMENT, .l4_sum = SUM_WRONG},
+	 .checked = PARSE_L4_CHECKED,
+	 TCP(34, 20, 54, 0)},
+	{"TCP from port 0",
+	 {.family = 4, .tcp = true, .body = SEGMENT, .no_source_port = true},
+	 DROP(BAD_SOURCE)},
+	{"a TCP header that says too little",
+	 {.family = 4, .tcp = true, .body = "00000001 00000002 4010ffff 00000000"},
+	 DROP(TCP_HEADER)},
+	{"a TCP header that is longer than its packet",
+	 {.family = 4, .tcp = true, .body = "00000001 00000002 6010ffff 00000000"},
+	 DROP(TCP_HEADER)},
+	{"half a TCP header", {.family = 6, .next = IPPROTO_TCP}, DROP(TCP_HEADER)},
 	{"ICMPv6 over IPv4", {.family = 4, .next = IPPROTO_ICMPV6}, DROP(L4_PROTOCOL)},
 	{"ICMP over IPv6", {.family = 6, .next = IPPROTO_ICMP}, DROP(L4_PROTOCOL)},
 	{"nothing at all behind IPv6", {.family = 6, .next = IPPROTO_NONE}, DROP(L4_PROTOCOL)},

@@ -131,7 +131,8 @@ static void take_payload(struct client *c, const struct tcp_header *h, const uin
 	for (uint32_t i = 0; i < h->length; i++) {
 		if (first + i >= c->reply)
 			return fault(c, "byte %u of a stream of %u", first + i, c->reply);
-		if (payload[i] != client_byte(first + i, true))
+		if (payload[i] != (c->expected != NULL ? c->expected[first + i]
+						       : client_byte(first + i, true)))
 			return fault(c, "byte %u is wrong", first + i);
 		if (c->got[first + i] == 0 && !sequence_before(h->seq + i, c->rcv)) {
 			c->got[first + i] = 1;

@@ -37,6 +37,7 @@ struct client {
 	uint32_t irs, rcv, offered, reply; /* <reply>: bytes of the server's stream */
 	uint32_t unread;
 	uint8_t *got;
+	const uint8_t *expected; /* the server's stream; NULL: client_byte() */
 	uint32_t last_from; /* the out-of-order range that came last */
 	struct tcp_range dsack;
 	uint32_t ts_recent, ts_acked;
