@@ -30,7 +30,7 @@ LAYERS = [
     'lb/membership',
     'lb/reload',
     'lb',
-    'control/protocol control/secure',
+    'control/protocol control/secure control/client',
     'control/server',
     'control/view',
     'control',
