@@ -52,25 +52,42 @@ static json_t *services_here(void)
 	return result;
 }
 
-static bool is_service(const json_t *services, const struct endpoint_address *to)
+/* The services of the load balancer at a target. */
+struct served {
+	bool address;  /* a service at any port */
+	bool udp, tcp; /* a service at the target's own */
+};
+
+static struct served find_services(const json_t *services, const struct endpoint_address *to)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&to->socket;
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to->socket;
+	bool four = to->socket.ss_family == AF_INET;
+	uint16_t port = ntohs(four ? v4->sin_port : v6->sin6_port);
+	struct served found = {0};
 	char text[INET6_ADDRSTRLEN];
 	const json_t *service;
 	size_t i;
 
-	if (to->socket.ss_family == AF_INET)
+	if (four)
 		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
 	else
 		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
 	json_array_foreach (json_object_get(services, "services"), i, service) {
 		const char *address = json_string_value(json_object_get(service, "vip"));
+		const char *protocol = json_string_value(json_object_get(service, "protocol"));
 
-		if (address != NULL && strcmp(address, text) == 0)
-			return true;
+		if (address == NULL || strcmp(address, text) != 0)
+			continue;
+		found.address = true;
+		if (json_integer_value(json_object_get(service, "port")) != port)
+			continue;
+		if (protocol != NULL && strcmp(protocol, "tcp") == 0)
+			found.tcp = true;
+		else
+			found.udp = true;
 	}
-	return false;
+	return found;
 }
 
 /* A wrong digit in --to must not put a stranger's machine under load. */
@@ -84,8 +101,13 @@ static int check_targets(const struct bench_options *options)
 	services = services_here();
 	for (unsigned int i = 0; i < options->mix.n_targets && ret == 0; i++) {
 		const struct mix_target *target = &options->mix.target[i];
+		struct served found = find_services(services, &target->to);
 
-		if (!is_service(services, &target->to) && !local_address_is(&target->to))
+		if (found.tcp && !found.udp)
+			ret = cli_usage_error("bench: --to %s is a tcp service, and bench sends "
+					      "datagrams; give a udp one",
+					      target->name);
+		else if (!found.address && !local_address_is(&target->to))
 			ret = cli_usage_error(
 				"bench: --to %s is neither this machine's nor a service of %s; add "
 				"--remote to send load to another machine, or set DOORBELL_SOCKET "

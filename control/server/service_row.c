@@ -59,8 +59,13 @@ static void service_row_write_limits(struct json_writer *w, const struct lb_serv
 	writer_integer(w, "queue", s->queue);
 	writer_integer(w, "queue_timeout_ms", s->queue_timeout_ms);
 	writer_integer(w, "request_timeout_ms", s->request_timeout_ms);
-	writer_integer(w, "flow_timeout_ms", s->flow_timeout_ms);
-	writer_integer(w, "one_way_timeout_ms", s->one_way_timeout_ms);
+	if (s->protocol == IPPROTO_TCP) {
+		writer_null(w, "flow_timeout_ms");
+		writer_null(w, "one_way_timeout_ms");
+	} else {
+		writer_integer(w, "flow_timeout_ms", s->flow_timeout_ms);
+		writer_integer(w, "one_way_timeout_ms", s->one_way_timeout_ms);
+	}
 	writer_boolean(w, "payload_crc", s->payload_crc);
 	writer_integer(w, "sticky_load_percent", s->sticky_load_percent);
 }

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define ECHO_REQUEST_DEFAULT 1472 /* one UDP datagram of IPv4 in a 1500-byte packet */
-#define ECHO_REQUEST_MAX     (16u << 20)
+#define ECHO_REQUEST_MAX     (64u << 20)
 #define ECHO_DELAY_MAX_US    10000000
 #define ECHO_WAKE_UP_NS      100000
 

@@ -238,9 +238,11 @@ int lb_request_check(const struct lb *lb, const char *model, uint32_t min_reques
 	return registry_fail(
 		error, error_size, -EINVAL,
 		"min_request: the model '%s' takes requests of %u bytes or more, and service "
-		"'%s' carries %u at most, in one datagram; use a model with smaller requests, "
-		"or raise the service's max_request as far as the clients ports' mtu lets it",
-		model, min_request, s->name, s->max_request);
+		"'%s' carries %u at most%s; use a model with smaller requests, or raise the "
+		"service's max_request%s",
+		model, min_request, s->name, s->max_request,
+		s->protocol == IPPROTO_UDP ? ", in one datagram" : "",
+		s->protocol == IPPROTO_UDP ? " as far as the clients ports' mtu lets it" : "");
 }
 
 int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,

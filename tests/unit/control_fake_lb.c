@@ -81,6 +81,10 @@ struct lb *fake_lb_create_sized(uint32_t flows)
 	lb->config.lease_ms = 5000;
 	add_service(&lb->config, "chat", "192.0.2.1", 8000, "llama");
 	add_service(&lb->config, "vision", "2001:db8::1", 8001, "vit");
+	add_service(&lb->config, "frames", "192.0.2.1", 8002, "vit");
+	lb->config.service[2].protocol = IPPROTO_TCP;
+	lb->config.service[2].framing = LB_FRAMING_LENGTH;
+	lb->config.service[2].ecn = true;
 	lb->pool = workers_pool_create();
 	lb->settings = workers_settings_create();
 	for (unsigned int i = 0; i < LCORES; i++) {

@@ -142,7 +142,7 @@ Test(control_window, status_without_workers_or_samples_is_complete)
 {
 	json_t *s = status();
 
-	cr_expect_eq(json_array_size(json_object_get(s, "services")), 2);
+	cr_expect_eq(json_array_size(json_object_get(s, "services")), 3);
 	cr_expect_eq(json_array_size(json_object_get(s, "workers")), 0);
 	cr_expect_eq(json_array_size(json_object_get(s, "lcores")), 2);
 	json_decref(s);

@@ -11,7 +11,7 @@
 #define RATE_MAX  1000000000
 #define US_MAX    1000000000
 #define GBPS_MAX  10000
-#define BYTES_MAX (16u << 20)
+#define BYTES_MAX (64u << 20)
 
 static const char usage[] =
 	"doorbell size --rate N --each-us T [--batch-us T] [--p99-us T] [...]\n"
