@@ -113,12 +113,15 @@ const struct cli_about cli_abouts[] = {
 	 "that are there, nothing changes and the reason is said.\n"
 	 ".Pp\n"
 	 "Services can be added and removed, and all of their keys be changed; so can\n"
-	 ".Sy workers.timeout_ms\n"
+	 "most of\n"
+	 ".Sy workers\n"
 	 "and\n"
-	 ".Sy log_level .\n"
-	 "A service that is removed, or gets another address, port, protocol or framing,\n"
-	 "takes no more requests (their clients are told that it is busy), answers those\n"
-	 "it has, and then is gone.\n"},
+	 ".Sy tcp ,\n"
+	 "and all of\n"
+	 ".Sy log .\n"
+	 "A service that is removed, or gets another address, port, protocol, framing or\n"
+	 "congestion control, takes no more requests (their clients are told that it is\n"
+	 "busy), answers those it has, and then is gone.\n"},
 	{"trace",
 	 "Every step of the requests of one flow, with times since the trace began: where\n"
 	 "they came in, which worker was chosen and what it had to do, slot and packet\n"

@@ -98,9 +98,8 @@ struct lb_service_config {
 	uint32_t
 		one_way_timeout_ms; /* all others; default 5000, or that sum and a second if more */
 	bool payload_crc;           /* descriptors carry a CRC-32 of the payload; default false */
-	/* Of tcp: of connections that open from now on. */
-	uint8_t congestion; /* enum lb_congestion; default cubic */
-	bool ecn;           /* default true */
+	uint8_t congestion;         /* of tcp, enum lb_congestion; default cubic */
+	bool ecn;                   /* of tcp, of connections that open from now on; default true */
 	/*
 	 * From the request's arrival to its reply. A request that cannot be answered in time is
 	 * refused early. 0, the default: no deadline. A tagged request may bring its own.

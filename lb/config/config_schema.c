@@ -166,8 +166,9 @@ static const struct config_key service_rows[] = {
 	 .noun = "a number of further tries", .min = 0, .max = 8, .fallback = "0", LIVE},
 	{"probe_bytes", &config_size, FIELD(lb_service_config, probe_bytes),
 	 .noun = "a number of bytes", .min = 0, .max = WORKER_BYTES_MAX, .fallback = "0", LIVE},
+	/* REPLACE: an open connection has the state of its algorithm. */
 	{"congestion", &config_choice, FIELD(lb_service_config, congestion),
-	 .noun = "a congestion control", .choices = congestions, .fallback = "cubic", LIVE},
+	 .noun = "a congestion control", .choices = congestions, .fallback = "cubic", REPLACE},
 	{"ecn", &config_choice, FIELD(lb_service_config, ecn), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true", LIVE},
 	{NULL},

@@ -60,6 +60,11 @@ void service_table_init(struct service_table *table, const struct lb_config *con
 void service_snapshot_init(struct service_snapshot *snapshot, const struct lb_config *config,
 			   uint64_t seed)
 {
+	memset(snapshot->tcp_settings, 0, sizeof(snapshot->tcp_settings));
+	for (unsigned int i = 0; i < config->n_services; i++)
+		if (config->service[i].protocol == IPPROTO_TCP)
+			snapshot->tcp_settings[i] = lb_tcp_settings(config, &config->service[i]);
+	snapshot->tcp = config->tcp;
 	snapshot->n = config->n_services;
 	service_table_init(&snapshot->table, config, seed);
 	memcpy(snapshot->config, config->service, sizeof(snapshot->config));

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "conntrack.h"
+#include "lcore/tcp_settings.h"
 
 #define SERVICE_NONE     UINT16_MAX /* one of our addresses, but no service has the port */
 #define SERVICE_NOT_OURS (UINT16_MAX - 1)
@@ -38,6 +39,9 @@ struct service_snapshot {
 	unsigned int n; /* service numbers are below this */
 	struct service_table table;
 	struct lb_service_config config[LB_SERVICES_MAX]; /* by number; see struct lb_config */
+	/* Lcores take these from here: struct lb_config changes after they have changed over. */
+	struct lb_tcp_config tcp;
+	struct tcp_settings tcp_settings[LB_SERVICES_MAX]; /* of services with protocol tcp */
 };
 
 /*

@@ -94,6 +94,23 @@ Test(lb_service, tells_udp_and_tcp_on_the_same_port_apart)
 	cr_expect_eq(look_up("10.0.0.1", 8501, IPPROTO_UDP), SERVICE_NONE);
 }
 
+Test(lb_service, a_snapshot_has_what_tcp_services_are_configured_with)
+{
+	static struct service_snapshot snapshot;
+
+	config.n_ports = 1;
+	config.port[0] = (struct lb_port_config){.clients = true, .mtu = 1500};
+	config.tcp = (struct lb_tcp_config){.window = 1 << 20, .pipeline = 7, .rto_min_ms = 150};
+	add_protocol("10.0.0.1", 8500, IPPROTO_UDP);
+	add_protocol("fd00::1", 8500, IPPROTO_TCP);
+	memset(&snapshot, 0xff, sizeof(snapshot));
+	service_snapshot_init(&snapshot, &config, 1);
+	cr_expect_eq(snapshot.tcp.pipeline, 7);
+	cr_expect_eq(snapshot.tcp_settings[0].mss, 0);
+	cr_expect_eq(snapshot.tcp_settings[1].mss, 1440);
+	cr_expect_eq(snapshot.tcp_settings[1].rto_min_ms, 150);
+}
+
 Test(lb_service, knows_its_addresses)
 {
 	add("10.0.0.1", 80);

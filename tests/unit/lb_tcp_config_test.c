@@ -394,7 +394,7 @@ Test(lb_tcp_config, a_services_keys_change_live_and_its_protocol_replaces_it)
 						 "max_reply: 16KiB")),
 			 "services[t].max_request: '1MiB' -> '2MiB' live\n"
 			 "services[t].max_reply: '1MiB' -> '16KiB' live\n"
-			 "services[t].congestion: 'cubic' -> 'reno' live\n"
+			 "services[t].congestion: 'cubic' -> 'reno' replace\n"
 			 "services[t].ecn: 'true' -> 'false' live\n");
 	cr_expect_str_eq(diff(HEAD TCP, TCP_WITH("framing: tagged")),
 			 "services[t].framing: 'length' -> 'tagged' replace\n");
