@@ -39,6 +39,7 @@
 #define SCRATCH_SIZE     65536 /* above the largest datagram */
 #define READS_MAX        64    /* of one process(), so that it ends */
 #define DEADLINE_DEFAULT 12000 /* ms; the services' default limits, 10 s and 1 s, and some way */
+#define PROGRESS         4096  /* bytes of an answer; fewer in silence_ms are none */
 #define NEVER            INT64_MAX
 
 enum {
@@ -108,8 +109,9 @@ struct doorbell_client {
 	bool socket_used; /* `datagram`: an answer to another request may come to it */
 	uint64_t frames;  /* begun on this connection */
 	int64_t connect_until;
-	int64_t waiting_since; /* TCP: an answer is to come, and nothing came since. 0: not waiting
-				*/
+	int64_t waiting_since; /* TCP: an answer is to come, and none did since. 0: not waiting */
+	uint64_t answers;      /* TCP: complete chunks and notices */
+	size_t progress;       /* TCP: bytes since the last of them */
 	int64_t due;           /* nothing happens by time before this */
 	struct list queue, backoff, finished;
 	struct slot *slots;
@@ -420,6 +422,7 @@ static void client_forget_connection(struct doorbell_client *c)
 	c->answer = (struct answer){0};
 	c->n_cancels = 0;
 	c->waiting_since = 0;
+	c->progress = 0;
 }
 
 /* The connection has ended, or is ended: <status> is what became of the requests sent over it. */
@@ -769,6 +772,7 @@ static void client_end_body(struct doorbell_client *c)
 {
 	struct doorbell_request *r = c->answer.request;
 
+	c->answers++;
 	c->answer.in_body = false;
 	c->answer.request = NULL;
 	if (r != NULL)
@@ -791,6 +795,7 @@ static bool client_take_tagged_head(struct doorbell_client *c)
 
 	if (memcmp(head, tagged_magic, sizeof(tagged_magic)) == 0 && head[5] == KIND_NOTICE &&
 	    head[6] != 0 && head[7] == 0 && length == 0) {
+		c->answers++;
 		if (id == 0)
 			client_complain(c, "notice to this connection: %s",
 					doorbell_client_text(head[6]));
@@ -833,6 +838,7 @@ static bool client_take_length_head(struct doorbell_client *c)
 		client_begin_body(c, c->slots[c->head].request, status == LENGTH_MORE, length);
 		return true;
 	}
+	c->answers++;
 	c->counters.notices++;
 	if (c->slots[c->head].request == NULL)
 		client_ignore(c);
@@ -893,12 +899,24 @@ static size_t client_read_room(struct doorbell_client *c, uint8_t **at)
 	return room < c->answer.left ? room : (size_t)c->answer.left;
 }
 
+/* <n> bytes came, and were read. A trickle counts as silence: it would keep the connection busy
+ * with an answer that nobody waits for any more. */
+static void client_progress(struct doorbell_client *c, size_t n, bool answered)
+{
+	c->progress += n;
+	if (!answered && c->progress < PROGRESS)
+		return;
+	c->progress = 0;
+	c->waiting_since = c->n_used > 0 || c->answer.in_body ? client_now() : 0;
+}
+
 /* False: nothing more is to be read now. */
 static bool client_read_stream(struct doorbell_client *c)
 {
 	uint8_t *at;
 	size_t room = client_read_room(c, &at);
-	ssize_t n = recv(c->fd, at, room, 0);
+	uint64_t answers = c->answers;
+	ssize_t n = recv(c->fd, at, room, 0), came = n;
 
 	if (n < 0 && is_transient(errno))
 		return false;
@@ -907,7 +925,6 @@ static bool client_read_stream(struct doorbell_client *c)
 			    n == 0 ? "closed by the peer" : strerror(errno));
 		return false;
 	}
-	c->waiting_since = 0;
 	if (at != c->scratch) {
 		c->answer.request->reply_length += (size_t)n;
 		c->answer.left -= (size_t)n;
@@ -915,8 +932,7 @@ static bool client_read_stream(struct doorbell_client *c)
 	}
 	if (!client_take_stream(c, at, (size_t)n))
 		return false;
-	if (c->n_used > 0)
-		c->waiting_since = client_now();
+	client_progress(c, (size_t)came, c->answers != answers);
 	return true;
 }
 

@@ -78,7 +78,7 @@ struct doorbell_options {
 	enum doorbell_framing framing;
 	uint32_t in_flight;  /* requests sent and not answered, at most; others wait here. 64 */
 	uint32_t connect_ms; /* how long a connection may take to open, per address. 3000 */
-	uint32_t silence_ms; /* TCP: nothing came for so long although something should: the
+	uint32_t silence_ms; /* TCP: no answer came for so long although something should: the
 				connection is given up. 15000 */
 	uint32_t backoff_ms; /* wait before the first retry, then twice as long each time; a random
 				part of up to a half is taken off. 100 */

@@ -45,6 +45,7 @@ REQUEST, CANCEL, REPLY, NOTICE = 1, 2, 3, 4
 LENGTH_MORE = 256
 DEADLINE_DEFAULT_MS = 12000
 READS_MAX = 64
+PROGRESS = 4096  # bytes of an answer; fewer in silence_ms are none
 
 Bytes = Union[bytes, bytearray, memoryview]
 
@@ -423,7 +424,7 @@ class Client:
         self._writing: Optional[Request] = None
         self._cancels: Deque[int] = collections.deque()
         self._stream = Stream(self._framing, self._max_reply)
-        self._waiting_since = 0.0
+        self._waiting_since, self._progress = 0.0, 0
 
     def _complain(self, reason: str) -> None:
         host, port = self._addresses[self._address][2][:2]
@@ -526,9 +527,10 @@ class Client:
                 return self._lost(DISCONNECTED, "the connection ended: closed by the peer")
 
     def _take_stream(self, data: bytes) -> None:
-        self._waiting_since = 0.0
+        answered = False
         try:
             for answer in self._stream.feed(data):
+                answered = True
                 if self._framing == "length":
                     if not self._sent:
                         raise ProtocolError("an answer came that nothing asked for")
@@ -536,8 +538,11 @@ class Client:
                 self._take(answer)
         except ProtocolError as error:
             return self._lost(PROTOCOL, f"closed: {error}")
-        if self._sent:
-            self._waiting_since = time.monotonic()
+        self._progress += len(data)
+        # A trickle counts as silence: it would keep the connection busy with an answer that nobody waits for any more.
+        if answered or self._progress >= PROGRESS:
+            self._progress = 0
+            self._waiting_since = time.monotonic() if self._sent or self._stream.answer else 0.0
         return None
 
     def _take_datagram(self, datagram: bytes) -> None:

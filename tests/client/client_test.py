@@ -228,6 +228,15 @@ class InPython(unittest.TestCase):
             self.assertEqual(client.infer(b"lose:1:x"), b"x")
             self.assertEqual(server.connections, 2)
 
+    def test_a_trickle_is_silence(self):
+        for framing in ("tagged", "length"):
+            with self.subTest(framing), serving("tcp", framing) as server, \
+                    Client(server.address, protocol="tcp", framing=framing, silence_ms=400) as client:
+                with self.assertRaises(NoAnswer):
+                    client.infer(b"trickle", deadline_ms=100)
+                self.assertEqual(client.infer(b"echo:x", deadline_ms=10000, retries=1, idempotent=True), b"x")
+                self.assertEqual(server.connections, 2)
+
     def test_arguments(self):
         for address in ("", "host", "host:", ":80", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:x", "fd00::1:80", "[::1]"):
             with self.subTest(address), self.assertRaises(ValueError):

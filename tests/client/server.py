@@ -11,6 +11,7 @@ lb/framing/stream.h and lb/packet/request.h. The text of a request says what bec
     unasked:X       a reply to nothing, then X        garbage           bytes in no framing
     huge            a chunk that claims 4 GiB         cancels           how many cancels came so far
     deadline        the request's deadline in us      stranger:X        X from another port, then "own"
+    trickle         a reply of 100,000 bytes, one every 10 ms
 """
 import collections
 import socket
@@ -146,6 +147,11 @@ class Server:
 
     def do_huge(self, rest, f, send, _):
         send(f.huge())
+
+    def do_trickle(self, rest, f, send, _):
+        for byte in f.reply(bytes(100000)):
+            send(bytes([byte]))
+            time.sleep(0.01)
 
     def do_cancels(self, rest, f, send, _):
         send(f.reply(str(self.cancels).encode()))

@@ -366,6 +366,35 @@ Test(client_tcp, a_trickle_of_bytes_holds_nobody_beyond_the_deadline)
 	peer_close(&p);
 }
 
+Test(client_tcp, a_trickle_is_silence)
+{
+	struct peer p;
+	struct doorbell_options options = tagged;
+	struct ask a = {.r.deadline_ms = 150}, b = {0};
+	uint8_t head[HEAD], got[HEAD];
+	char text[8];
+	ssize_t n = 1;
+
+	options.silence_ms = 400;
+	peer_open(&p, options);
+	ask_begin(&p, &a, "x");
+	peer_accept(&p);
+	peer_head(head, 3, 0, take_request(&p, text), 0, 1 << 20);
+	peer_send(&p, head, HEAD);
+	/* A byte every 10 ms, for as long as the client takes them. */
+	while (n != 0 && send(p.fd, "z", 1, MSG_NOSIGNAL) == 1) {
+		poll(NULL, 0, 10);
+		peer_turn(&p, p.fd);
+		n = recv(p.fd, got, sizeof(got), MSG_DONTWAIT);
+	}
+	cr_expect_eq(a.r.status, DOORBELL_NO_ANSWER);
+	ask_begin(&p, &b, "y");
+	peer_accept(&p);
+	send_reply(&p, take_request(&p, text), "next");
+	ask_expect(&p, &b, "next");
+	peer_close(&p);
+}
+
 static uint8_t large[16 << 20];
 
 Test(client_tcp, giving_up_a_half_written_request_costs_the_connection)
