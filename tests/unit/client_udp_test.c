@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control/client over UDP: both framings, datagrams that are lost, double, late or a stranger's. */
 #include "client_peer.h"
+#include "packet/notice.h"
+
+_Static_assert((int)DOORBELL_BUSY == LB_NOTICE_BUSY && (int)DOORBELL_TIMEOUT == LB_NOTICE_TIMEOUT &&
+		       (int)DOORBELL_WORKER_LOST == LB_NOTICE_WORKER_LOST &&
+		       (int)DOORBELL_MODEL_ERROR == LB_NOTICE_MODEL_ERROR &&
+		       (int)DOORBELL_EXPIRED == LB_NOTICE_EXPIRED &&
+		       (int)DOORBELL_CANCELLED == LB_NOTICE_CANCELLED &&
+		       (int)DOORBELL_DEADLINE == LB_NOTICE_DEADLINE &&
+		       (int)DOORBELL_MALFORMED == LB_NOTICE_MALFORMED &&
+		       (int)DOORBELL_STOPPING == LB_NOTICE_STOPPING &&
+		       (int)DOORBELL_TOO_LARGE == LB_NOTICE_TOO_LARGE,
+	       "one set of codes");
 
 static const struct doorbell_options tagged = {.protocol = DOORBELL_UDP};
 static const struct doorbell_options plain = {.protocol = DOORBELL_UDP,
