@@ -21,6 +21,7 @@
 #include "doorbell_agent.h"
 #include "loop/graph_model.h"
 #include "runtime/cpus.h"
+#include "runtime/kernel_port.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
 #include "rnic/soft_rnic.h"
@@ -363,6 +364,24 @@ static int serve_until_left(struct workers *w, struct rnic *rnic)
 	return ready && !w->failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static struct rnic *agent_open_soft(const struct agent_options *o,
+				    const struct soft_rnic_params *params, char *error, size_t size)
+{
+	struct rnic *rnic = soft_rnic_create(params, error, size);
+	const char *without_xdp;
+
+	if (rnic == NULL || !kernel_port_is(o->device))
+		return rnic;
+	rte_log(RTE_LOG_INFO, agent_logtype, "agent: worker=%s device=%s driver=%s\n", o->name,
+		o->device, soft_rnic_driver(rnic, &without_xdp));
+	if (without_xdp[0] != '\0')
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s uses af_packet, which costs more per packet than AF_XDP: "
+			"%s\n",
+			o->name, without_xdp);
+	return rnic;
+}
+
 static struct rnic *agent_open_rnic(const struct agent_options *o, bool on_gpu, char *error,
 				    size_t size)
 {
@@ -388,7 +407,7 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, bool on_gpu, 
 	struct rnic *rnic;
 
 	if (!o->verbs)
-		return soft_rnic_create(&soft, error, size);
+		return agent_open_soft(o, &soft, error, size);
 	rnic = verbs_rnic_create(&verbs, found, sizeof(found), error, size);
 	if (rnic != NULL)
 		rte_log(RTE_LOG_NOTICE, agent_logtype, "agent: worker=%s %s\n", o->name, found);

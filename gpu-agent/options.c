@@ -138,7 +138,7 @@ static const struct option_row rows[] = {
 	{"engine", OPTION_WORD, AT(verbs), NULL,
 	 "soft: a software RNIC on a DPDK device; verbs: an RDMA device", .words = engines},
 	{"device", OPTION_TEXT, AT(device), "DEVICE",
-	 "of the engine: net_af_packet0,iface=eth1, 0000:3b:00.0 ...; mlx5_0, rxe0 ...",
+	 "of the engine: kernel0,iface=eth1, 0000:3b:00.0 ...; mlx5_0, rxe0 ...",
 	 .required = true},
 	{"address", OPTION_CALL, OPTION_WHOLE(struct agent_options), "IP/PREFIX",
 	 "the worker's own RoCEv2 address on it; soft: not one of the kernel's, verbs: one of the "

@@ -5,7 +5,6 @@
 #include "lb.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -28,8 +27,8 @@
 #include "observe/stats.h"
 #include "packet/fragment.h"
 #include "ports/eal.h"
+#include "ports/kept.h"
 #include "ports/verbs_port.h"
-#include "ports/xdp.h"
 #include "reload/apply.h"
 #include "reload/retire.h"
 #include "source.h"
@@ -39,6 +38,7 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 #include "runtime/data_room.h"
+#include "runtime/kernel_port.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
@@ -336,10 +336,10 @@ static void log_port(const struct lb *lb, unsigned int index)
 	const struct port *port = &lb->port[index];
 
 	LB_LOG(INFO,
-	       "port=%s device=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u segments=%u "
-	       "checks=%s computes=%s wakes=%d",
-	       config->name, config->device, port->mac[0], port->mac[1], port->mac[2], port->mac[3],
-	       port->mac[4], port->mac[5], port->queues, port->segments_max,
+	       "port=%s device=%s driver=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u "
+	       "segments=%u checks=%s computes=%s wakes=%d",
+	       config->name, config->device, port->driver, port->mac[0], port->mac[1], port->mac[2],
+	       port->mac[3], port->mac[4], port->mac[5], port->queues, port->segments_max,
 	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD,
 			      port->rx_checksums & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
 	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
@@ -375,31 +375,30 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 		.pool = pools,
 	};
 	struct port *port = &lb->port[index];
-	char devargs[sizeof(config->device) + PATH_MAX];
-	bool steered = xdp_wants(config->device);
-	char error[512];
+	char reason[KERNEL_PORT_REASON_MAX], error[512];
+	struct in6_addr kept[KEPT_MAX];
 	int ret = port_claim(port, config->device, error, sizeof(error));
 
 	choose_first(lb, index);
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		pools[i] = lb->lcore[(lb->first_lcore[index] + i) % lb->n_lcores]->packets;
-	if (ret == 0 && steered) {
-		ret = xdp_prepare(config->device, devargs, sizeof(devargs), error, sizeof(error));
-		params.device = devargs;
-	}
 	if (ret == 0)
-		ret = port_open(port, &params, error, sizeof(error));
-	if (ret == 0 && steered)
-		ret = xdp_keep_addresses(&lb->config, index, error, sizeof(error));
+		ret = kernel_port_open(port, &params, kept,
+				       kept_addresses(&lb->config, index, kept), true, reason,
+				       error, sizeof(error));
 	if (ret < 0) {
 		LB_LOG(ERR, "port=%s %s", config->name, error);
 		return -ENODEV;
 	}
+	if (reason[0] != '\0')
+		LB_LOG(NOTICE,
+		       "port=%s uses af_packet, which costs more per packet than AF_XDP: %s",
+		       config->name, reason);
 	/*
 	 * Replies were lost on such ports when lcores freed each other's packets; the cause is
 	 * not known.
 	 */
-	if (steered && port->queues < lb->n_lcores) {
+	if (port->steered && port->queues < lb->n_lcores) {
 		LB_LOG(ERR,
 		       "port=%s has queues=%u for lcores=%u, and lcores cannot share a queue of "
 		       "AF_XDP; use as many lcores, or af_packet",

@@ -142,8 +142,8 @@ static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 	if (!rnic->params.claimed)
 		ret = port_claim(&rnic->port, rnic->params.device, error, size);
 	if (ret == 0)
-		ret = port_open(&rnic->port, &p, error, size);
-
+		ret = kernel_port_open(&rnic->port, &p, &rnic->params.address.addr, 1, false,
+				       rnic->without_xdp, error, size);
 	if (ret < 0)
 		return ret;
 	rnic->tx.port = rnic->port.id;
@@ -204,6 +204,14 @@ static void soft_rnic_close(struct rnic *base)
 static void soft_rnic_kick(struct rnic *base)
 {
 	sleeper_wake(&((struct soft_rnic *)base)->sleeper);
+}
+
+const char *soft_rnic_driver(const struct rnic *base, const char **without_xdp)
+{
+	const struct soft_rnic *rnic = (const struct soft_rnic *)base;
+
+	*without_xdp = rnic->without_xdp;
+	return rnic->port.driver;
 }
 
 void soft_rnic_stats_read(const struct rnic *base, struct soft_rnic_stats *out)

@@ -30,6 +30,12 @@ struct soft_rnic_params {
  */
 struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error, size_t size);
 
+/*
+ * DPDK's name of the device's driver. <without_xdp> gets the reason why a device "kernelN" is not
+ * opened through AF_XDP, or an empty text. Both are the RNIC's.
+ */
+const char *soft_rnic_driver(const struct rnic *rnic, const char **without_xdp);
+
 struct soft_rnic_stats {
 	uint64_t packets_in, packets_out;
 	uint64_t wqes, cqes, writes_placed;

@@ -9,7 +9,7 @@
 #include "runtime/drained.h"
 #include "runtime/mailbox.h"
 #include "runtime/neigh.h"
-#include "runtime/port.h"
+#include "runtime/kernel_port.h"
 #include "rdma/requester.h"
 #include "rdma/responder.h"
 #include "rnic/send_queue.h"
@@ -52,6 +52,7 @@ struct soft_rnic {
 	struct rnic base;
 	struct soft_rnic_params params;
 	struct port port;
+	char without_xdp[KERNEL_PORT_REASON_MAX]; /* the reason; see kernel_port.h */
 	struct txq tx;
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */

@@ -24,7 +24,7 @@
 
 struct lb_port_config {
 	char name[LB_NAME_MAX]; /* its name in the CLI, logs and metrics */
-	char device[256];       /* DPDK devargs: "net_af_packet0,iface=eth1" or "0000:3b:00.0" */
+	char device[256];       /* "kernel0,iface=eth1", "0000:3b:00.0", or DPDK devargs */
 	bool clients;           /* services answer on this port */
 	bool fabric;            /* workers are reached through this port */
 	bool verbs;             /* fabric only: <device> is an RDMA device, not a DPDK one */

@@ -10,8 +10,9 @@
 #include "membership/registry.h"
 #include "membership/resolve.h"
 #include "membership/service_workers.h"
-#include "ports/xdp.h"
+#include "ports/kept.h"
 #include "runtime/log_sink.h"
+#include "runtime/xdp.h"
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
@@ -133,11 +134,13 @@ static int apply_make_picks(struct lb *lb, struct change *a)
 /* Give new VIPs to the XDP programs, which leave packets for other addresses to the kernel. */
 static int apply_steer(const struct lb *lb, const struct lb_config *next, char *error, size_t size)
 {
+	struct in6_addr address[KEPT_MAX];
 	int ret = 0;
 
 	for (unsigned int i = 0; ret == 0 && i < next->n_ports; i++)
-		if (!next->port[i].verbs && xdp_wants(next->port[i].device))
-			ret = xdp_keep_addresses(next, i, error, size);
+		if (!next->port[i].verbs && lb->port[i].steered)
+			ret = xdp_keep(next->port[i].device, address,
+				       kept_addresses(next, i, address), error, size);
 	return ret;
 }
 

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/story.sh"
 device_frames= # of af_packet
 
-[ -f "$build/lb/steer.bpf.o" ] || skip "this build has no XDP program (clang or libbpf-dev missing)"
+[ -f "$build/workers/runtime/steer.bpf.o" ] || skip "this build has no XDP program (clang or libbpf-dev missing)"
 
 topology_up "story$$" 1
 topology_config "  - {name: echo4, address: $vip, port: 8500, model: echo}

@@ -45,7 +45,7 @@ fi
 stop "$pid_lb"
 stop "$pid_w1"
 
-[ -f "$build/lb/steer.bpf.o" ] || skip "no XDP program in this build: IPv4 in pieces was not tried"
+[ -f "$build/workers/runtime/steer.bpf.o" ] || skip "no XDP program in this build: IPv4 in pieces was not tried"
 lcores=
 device_frames= # of af_packet
 topology_config "$services"

@@ -106,8 +106,8 @@ cpu() {
 }
 
 # topology_config SERVICES-YAML [EXTRA-YAML]: writes $dir/lb.yaml. May be set before: flows, lcores,
-# device_frames and device_options (of both ports), and default_workers and default_fabric: lines for
-# an EXTRA-YAML that has no key of that name.
+# device_kind (net_af_packet, or kernel; of the agents, too), device_frames and device_options (of both
+# ports), and default_workers and default_fabric: lines for an EXTRA-YAML that has no key of that name.
 topology_config() {
     local extra=${2:-} key value
     for key in workers fabric; do
@@ -117,10 +117,10 @@ topology_config() {
     cat >"$dir/lb.yaml" <<END
 ports:
   - name: clients
-    device: "net_af_packet0,iface=clients${device_frames:-}${device_options:-}"
+    device: "${device_kind:-net_af_packet}0,iface=clients${device_frames:-}${device_options:-}"
     roles: [clients]
   - name: fabric
-    device: "net_af_packet1,iface=fabric${device_frames:-}${device_options:-}"
+    device: "${device_kind:-net_af_packet}1,iface=fabric${device_frames:-}${device_options:-}"
     roles: [fabric]
     address: 10.201.0.1/24
 services:
@@ -172,7 +172,7 @@ start_agent() {
     local i=$1 model=$2
     shift 2
     start "w$i" "w$i" "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 \
-        --name "w$i" --device "net_af_packet0,iface=w0" --address "10.201.0.$((10 + i))/24" \
+        --name "w$i" --device "${device_kind:-net_af_packet}0,iface=w0" --address "10.201.0.$((10 + i))/24" \
         --model "$model" --no-hugepages "$@"
 }
 

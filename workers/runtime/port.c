@@ -123,7 +123,7 @@ static const char *port_probe_hint(const char *device, int error)
 	case EBUSY:
 		return "; is its name used by another port?";
 	default:
-		return "; write a PCI address, or devargs such as net_af_packet0,iface=eth1";
+		return "; write a PCI address, kernel0,iface=eth1, or devargs of DPDK";
 	}
 }
 
@@ -317,6 +317,8 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	ret = rte_eth_dev_info_get(port->id, &info);
 	if (ret < 0)
 		goto fail;
+	port->driver = info.driver_name;
+	port->steered = false;
 	port->queues = useful_queues(&info, p->queues);
 	if (!polls_all_queues(&info, p, error, error_size))
 		return -EINVAL;
@@ -395,10 +397,15 @@ uint64_t port_line_rate(const struct port *port)
 	return mbit * 1000000ull / 8;
 }
 
-void port_close(struct port *port)
+void port_stop(struct port *port)
 {
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
+}
+
+void port_close(struct port *port)
+{
+	port_stop(port);
 	if (port->claim > 0)
 		close(port->claim);
 }

@@ -44,6 +44,8 @@ struct port {
 	uint64_t tx_checksums[2];
 	uint64_t rx_checksums; /* RTE_MBUF_F_RX_*_CKSUM_GOOD flags of checksums that it verifies */
 	bool rss;              /* it spreads flows over its queues */
+	bool steered;          /* AF_XDP with our own XDP program: see kernel_port.h */
+	const char *driver;    /* DPDK's name for its driver */
 	struct port_rss spread;
 	int claim;          /* socket of port_claim(); 0 = none */
 	unsigned int n_fds; /* sockets behind the port to poll; 0 = it cannot wake a sleeper */
@@ -68,6 +70,8 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 
 /* Open, configure and start. 0, or -errno with a sentence in <error>. */
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
+/* Stop and close, and keep the claim for another port_open(). */
+void port_stop(struct port *port);
 void port_close(struct port *port);
 
 /* True when the port has a link, or cannot report it. Reads the hardware: not for every packet. */

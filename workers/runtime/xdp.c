@@ -10,11 +10,16 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
-#include "ports/xdp.h"
+#include "runtime/xdp.h"
 
 #define PROGRAM_NAME "doorbell_steer" /* the kernel cuts names to 15 characters */
 #define KEEP_NAME    "doorbell_keep"
 #define MAPS_MAX     8
+
+bool xdp_is_built(void)
+{
+	return true;
+}
 
 bool xdp_wants(const char *device)
 {
@@ -65,9 +70,13 @@ static void detach_stale(unsigned int interface)
 	close(fd);
 }
 
-/* The object file is beside the program in a build folder, in DOORBELL_LIBDIR once installed. */
+/*
+ * The object file is in a build folder, of which the program is in the top folder or in one of its
+ * own; in DOORBELL_LIBDIR once installed.
+ */
 static void program_path(char *path, size_t size)
 {
+	static const char *const places[] = {"", "/.."};
 	char self[PATH_MAX / 2], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -75,9 +84,12 @@ static void program_path(char *path, size_t size)
 	slash = strrchr(self, '/');
 	if (slash != NULL)
 		*slash = '\0';
-	snprintf(path, size, "%s/lb/steer.bpf.o", self);
-	if (access(path, R_OK) != 0)
-		snprintf(path, size, DOORBELL_LIBDIR "/steer.bpf.o");
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, size, "%s%s/workers/runtime/steer.bpf.o", self, places[i]);
+		if (access(path, R_OK) == 0)
+			return;
+	}
+	snprintf(path, size, DOORBELL_LIBDIR "/steer.bpf.o");
 }
 
 int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *error, size_t size)
@@ -96,32 +108,23 @@ int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *er
 	return 0;
 }
 
-static int xdp_map_add(int map, const struct lb_address *address)
+static int xdp_fill_map(int map, const struct in6_addr *address, unsigned int n)
 {
 	__u8 one = 1;
-
-	return bpf_map_update_elem(map, &address->addr, &one, BPF_ANY);
-}
-
-static int xdp_fill_map(int map, const struct lb_config *config, unsigned int index)
-{
-	const struct lb_port_config *port = &config->port[index];
 	int ret = 0;
 
-	if (port->fabric)
-		ret = xdp_map_add(map, &port->address);
-	for (unsigned int i = 0; port->clients && ret == 0 && i < config->n_services; i++)
-		if (lb_service_used(&config->service[i]))
-			ret = xdp_map_add(map, &config->service[i].vip);
+	for (unsigned int i = 0; ret == 0 && i < n; i++)
+		ret = bpf_map_update_elem(map, &address[i], &one, BPF_ANY);
 	return ret;
 }
 
-int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char *error, size_t size)
+int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n, char *error,
+	     size_t size)
 {
 	struct bpf_prog_info info;
 	struct bpf_map_info map_info;
 	__u32 maps[MAPS_MAX], length;
-	int program = xdp_attached(xdp_interface(config->port[index].device), &info, maps);
+	int program = xdp_attached(xdp_interface(device), &info, maps);
 	int ret = -ENOENT;
 
 	for (__u32 i = 0; program >= 0 && ret == -ENOENT && i < info.nr_map_ids && i < MAPS_MAX;
@@ -132,7 +135,7 @@ int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char 
 		memset(&map_info, 0, sizeof(map_info));
 		if (map >= 0 && bpf_obj_get_info_by_fd(map, &map_info, &length) == 0 &&
 		    strcmp(map_info.name, KEEP_NAME) == 0)
-			ret = xdp_fill_map(map, config, index);
+			ret = xdp_fill_map(map, address, n);
 		if (map >= 0)
 			close(map);
 	}
@@ -140,6 +143,6 @@ int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char 
 		close(program);
 	if (ret < 0)
 		snprintf(error, size, "device '%s': cannot give the XDP program our addresses: %s",
-			 config->port[index].device, strerror(-ret));
+			 device, strerror(-ret));
 	return ret;
 }

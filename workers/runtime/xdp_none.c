@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ports/xdp.h"
+#include "runtime/xdp.h"
+
+bool xdp_is_built(void)
+{
+	return false;
+}
 
 bool xdp_wants(const char *device)
 {
@@ -19,7 +24,8 @@ int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *er
 	return -ENOTSUP;
 }
 
-int xdp_keep_addresses(const struct lb_config *config, unsigned int index, char *error, size_t size)
+int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n, char *error,
+	     size_t size)
 {
 	return 0;
 }

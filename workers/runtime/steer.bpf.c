@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * XDP program for AF_XDP ports: redirects packets for the load balancer's addresses to its socket,
+ * XDP program for AF_XDP ports: redirects packets for addresses of ours to the port's socket,
  * and leaves all others (ssh, other hosts' ARP, BGP) to the kernel. The driver loads it and fills
- * <xsks_map>; lb/ports/xdp.c fills <doorbell_keep>.
+ * <xsks_map>; xdp.c fills <doorbell_keep>.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
