@@ -51,6 +51,17 @@ static void plan_xdp_two(void)
 	plan_device_of("net_af_xdp0,iface=eth1,queue_count=2", 1500);
 }
 
+static void plan_kernel(void)
+{
+	plan_device_of("kernel0,iface=eth1", 1500);
+	d.plan.n_cpus = 1;
+}
+
+static void plan_kernel_jumbo(void)
+{
+	plan_device_of("kernel0,iface=eth1", 4200);
+}
+
 static void plan_pairs(void)
 {
 	plan_device_of("net_af_packet0,iface=eth1,qpairs=3", 1500);
@@ -211,6 +222,14 @@ static const struct row size_rows[] = {
 	 DOCTOR_PROBLEM,
 	 "AF_XDP takes at most 3378",
 	 "ports[0].mtu: 3378"},
+	{"a kernel's interface", check_port_frames, plan_kernel, {}, DOCTOR_OK},
+	{"a kernel's interface with jumbo frames",
+	 check_port_frames,
+	 plan_kernel_jumbo,
+	 {},
+	 DOCTOR_PROBLEM,
+	 "AF_XDP takes at most 3378",
+	 "ports[0].mtu: 3378"},
 	{"no frames", check_port_frames, plan_memif, {}, DOCTOR_NA},
 	{"queues enough", check_port_queues, plan_mlx, {}, DOCTOR_OK, "2 receive queues"},
 	{"one socket for two lcores",
@@ -234,6 +253,18 @@ static const struct row size_rows[] = {
 	 {{ETH("queues/rx-1"), "/"}, {ETH("queues/rx-2"), "/"}},
 	 DOCTOR_WARNING,
 	 "eth1 has 3 receive queues, AF_XDP reads 1",
+	 "ethtool -L eth1 combined 1"},
+	{"a queue per lcore",
+	 check_port_queues,
+	 plan_kernel,
+	 {{ETH("queues/rx-1"), NULL}, {ETH("queues/rx-2"), NULL}},
+	 DOCTOR_OK},
+	{"more queues than lcores",
+	 check_port_queues,
+	 plan_kernel,
+	 {{ETH("queues/rx-1"), "/"}, {ETH("queues/rx-2"), "/"}},
+	 DOCTOR_WARNING,
+	 "eth1 has 3 receive queues for 1 lcores: af_packet is used",
 	 "ethtool -L eth1 combined 1"},
 	{"AF_XDP wants more queues than there are",
 	 check_port_queues,

@@ -199,6 +199,7 @@ Test(doctor_run, device_strings_are_sorted)
 		{"net_af_packet0,iface=eth1,qpairs=2", PLAN_AF_PACKET, "eth1", ""},
 		{"net_af_xdp1,iface=ens1f0", PLAN_AF_XDP, "ens1f0", ""},
 		{"net_af_xdp1", PLAN_AF_XDP, "", ""},
+		{"kernel0,iface=eth1", PLAN_KERNEL, "eth1", ""},
 		{"net_memif0,role=client", PLAN_VIRTUAL, "", ""},
 		{"net_tap0,iface=tap7", PLAN_VIRTUAL, "", ""},
 		{"", PLAN_VIRTUAL, "", ""},

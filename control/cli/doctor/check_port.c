@@ -101,7 +101,7 @@ static void judge_frames(struct doctor *d, const struct plan_port *port)
 {
 	if (port->kind == PLAN_AF_PACKET)
 		judge_af_packet(d, port);
-	else if (port->kind == PLAN_AF_XDP)
+	else if (port->kind == PLAN_AF_XDP || port->kind == PLAN_KERNEL)
 		judge_af_xdp(d, port);
 	else
 		doctor_report(d, DOCTOR_NA, "%s: buffers are sized by the MTU", port->name);
@@ -144,12 +144,33 @@ static unsigned int queues_now(const struct doctor *d, const char *interface)
 	return n;
 }
 
+/* AF_XDP wants as many queues as there are lcores; without, the port uses af_packet. */
+static void judge_kernel_queues(struct doctor *d, const struct plan_port *port, const char *name,
+				unsigned int now)
+{
+	if (now == 0 || now == d->plan.n_cpus) {
+		doctor_report(d, DOCTOR_OK, "%s: %u receive queues, %u lcores", port->name, now,
+			      d->plan.n_cpus);
+		return;
+	}
+	doctor_report(d, DOCTOR_WARNING,
+		      "%s: %s has %u receive queues for %u lcores: af_packet is used, which costs "
+		      "more per packet than AF_XDP",
+		      port->name, name, now, d->plan.n_cpus);
+	doctor_fix(d, "ethtool -L %s combined %u (or rx %u tx %u)", name, d->plan.n_cpus,
+		   d->plan.n_cpus, d->plan.n_cpus);
+}
+
 static void judge_queues(struct doctor *d, const struct plan_port *port, const char *name)
 {
 	const char *key = port->kind == PLAN_AF_XDP ? "queue_count" : "qpairs";
 	unsigned long used = plan_devarg(port->device, key, 1), want = d->plan.n_cpus;
 	unsigned int now = queues_now(d, name), possible = queues_possible(d, name);
 
+	if (port->kind == PLAN_KERNEL) {
+		judge_kernel_queues(d, port, name, now);
+		return;
+	}
 	if (port->kind == PLAN_AF_PACKET && used > want) {
 		doctor_report(d, DOCTOR_PROBLEM, "%s: qpairs=%lu, but only %lu lcores", port->name,
 			      used, want);

@@ -24,7 +24,8 @@ void check_configuration(struct doctor *d)
 static bool opens_sockets(const struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->plan.n_ports; i++)
-		if (d->plan.port[i].kind == PLAN_AF_PACKET || d->plan.port[i].kind == PLAN_AF_XDP)
+		if (d->plan.port[i].kind == PLAN_AF_PACKET || d->plan.port[i].kind == PLAN_AF_XDP ||
+		    d->plan.port[i].kind == PLAN_KERNEL)
 			return true;
 	return false;
 }

@@ -45,6 +45,7 @@ void plan_device(struct plan_port *port, const char *device)
 	port->kind = starts(device, "net_af_packet") || starts(device, "eth_af_packet")
 			     ? PLAN_AF_PACKET
 		     : starts(device, "net_af_xdp") ? PLAN_AF_XDP
+		     : starts(device, "kernel")     ? PLAN_KERNEL
 						    : PLAN_VIRTUAL;
 	if (lb_device_is_pci(device)) {
 		port->kind = PLAN_PCI;

@@ -20,6 +20,7 @@ enum plan_kind {
 	PLAN_PCI,
 	PLAN_AF_PACKET,
 	PLAN_AF_XDP,
+	PLAN_KERNEL, /* AF_XDP where it can be, else AF_PACKET */
 	PLAN_VIRTUAL, /* no hardware and no kernel interface: memif, ring, vhost ... */
 };
 
@@ -28,7 +29,7 @@ struct plan_port {
 	char name[64]; /* name in messages */
 	char device[256];
 	enum plan_kind kind;
-	char interface[IF_NAMESIZE]; /* for AF_PACKET and AF_XDP */
+	char interface[IF_NAMESIZE]; /* for AF_PACKET, AF_XDP and both */
 	char pci[PLAN_PCI_MAX];      /* address with its domain */
 	char mtu_key[48];
 	uint16_t mtu;
