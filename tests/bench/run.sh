@@ -22,6 +22,7 @@
 #   tests/bench/run.sh stop [--runs N] [--json FILE]
 #   tests/bench/run.sh isolation [--runs N] [--json FILE]
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
+#   tests/bench/run.sh udp-peers [--rounds N] [--seconds S] [--only "nft doorbell"] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -59,6 +60,7 @@ size               what doorbell size predicts beside what doorbell bench measur
 pool-faults        what kill -9, a halt, 100 comings and goings, and three times the load cost clients
 isolation          what eight saturated services cost a ninth with a worker of its own
 stop               how many requests end in silence when the load balancer is stopped under load
+udp-peers          requests/s of kernel sockets through Doorbell, beside nft's DNAT to a kernel's server
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -240,6 +242,13 @@ pool-live)
     shift
     build "${programs[@]}" tests/bench/bench-pool-workers
     BUILD=$build exec "$root/tests/bench/pool/pool_live.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+udp-peers)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so tests/bench/bench-udp-peers
+    # Without clang or libbpf there is none; the bench then says that it runs over af_packet.
+    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    BUILD=$build exec "$root/tests/bench/peers/udp_peers.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)
     "$@"
