@@ -155,7 +155,7 @@ Still running. In another terminal, as root:
   $build/control/doorbell workers resume w1
 
   # a third worker, and requests for all three
-  ip netns exec $tag-w3 $build/gpu-agent/doorbell-agent --name w3 --lb 10.201.0.254:4790 --device net_af_packet0,iface=w0 --address 10.201.0.13/24 --no-hugepages --model mlp --model-args weights=$digits/digits.safetensors &
+  ip netns exec $tag-w3 $build/gpu-agent/doorbell-agent --name w3 --lb 10.201.0.254:4790 --device kernel0,iface=w0 --address 10.201.0.13/24 --no-hugepages --model mlp --model-args weights=$digits/digits.safetensors &
   ip netns exec $tag-client $build/control/doorbell bench --to $vip:$port --mix 72:1 --rate 5000 --duration 5
 
   # the status page's data, and the packets between load balancer and workers
