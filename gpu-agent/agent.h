@@ -33,7 +33,7 @@ struct agent_options {
 	/* The supervisor has claimed the interface of <device> for all its workers. */
 	bool device_claimed;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
-		memory_mb, traffic_class;
+		memory_mb, payload_mb, traffic_class;
 	bool hugepages;
 	bool idle_sleep;
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */
@@ -107,10 +107,11 @@ struct agent_hello {
  * answers with. */
 struct agent_link_offer {
 	uint32_t qpn, psn, rkey, stride;
-	uint64_t descriptors, slots, cancels;
+	uint64_t descriptors, payloads, cancels, room;
 };
 struct agent_link_answer {
-	uint32_t lcore, qpn, psn, reply_rkey, reply_stride;
+	uint32_t lcore, qpn, psn, reply_rkey;
+	uint32_t chunk; /* bytes of the longest message of a reply */
 	uint64_t reply_address;
 	uint16_t udp_source; /* UDP source port that the load balancer wants packets from; 0: any */
 };

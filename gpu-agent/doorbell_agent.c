@@ -17,6 +17,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "loop/link_memory.h"
 #include "dial.h"
 #include "doorbell_agent.h"
 #include "loop/graph_model.h"
@@ -166,6 +167,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 {
 	struct agent_setup *setup = &w->setup[w->n];
 	char error[512], name[128];
+	uint32_t least_mb;
 	int ret;
 
 	if (w->graph != NULL)
@@ -179,6 +181,14 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		return false;
 	}
 	w->n++;
+	least_mb = link_memory_least_mb(setup->model.shape.max_request);
+	if (o->payload_mb != 0 && o->payload_mb < least_mb) {
+		log_sink_print(RTE_LOG_ERR,
+			       "doorbell-agent: --payload-mb: %u MB do not hold one request of the "
+			       "model, which takes up to %u bytes; use %u or more",
+			       o->payload_mb, setup->model.shape.max_request, least_mb);
+		return false;
+	}
 	setup->options = o;
 	setup->loop = gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda;
 	setup->gpu = gpu;

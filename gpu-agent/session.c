@@ -33,7 +33,7 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define LOG(level, format, ...)                                                                    \
 	rte_log(RTE_LOG_##level, agent_logtype, "agent: " format "\n", ##__VA_ARGS__)
 
-#define PROTOCOL     2
+#define PROTOCOL     3
 #define LINE_MAX_LEN 65536
 /*
  * ms between tries. After a failure the first try comes soon, later ones after ever longer waits up
@@ -332,11 +332,12 @@ static json_t *links_json(const struct agent_session *s)
 
 		json_array_append_new(
 			links,
-			json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lcore", (int)i,
-				  "qpn", (json_int_t)o.qpn, "psn", (json_int_t)o.psn, "rkey",
-				  (json_int_t)o.rkey, "descriptors", (json_int_t)o.descriptors,
-				  "slots", (json_int_t)o.slots, "cancels", (json_int_t)o.cancels,
-				  "stride", (json_int_t)o.stride));
+			json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "lcore",
+				  (int)i, "qpn", (json_int_t)o.qpn, "psn", (json_int_t)o.psn,
+				  "rkey", (json_int_t)o.rkey, "descriptors",
+				  (json_int_t)o.descriptors, "payloads", (json_int_t)o.payloads,
+				  "cancels", (json_int_t)o.cancels, "stride", (json_int_t)o.stride,
+				  "room", (json_int_t)o.room, "entry", RING_ENTRY));
 	}
 	return links;
 }
@@ -426,11 +427,13 @@ static bool read_answers(const struct agent_session *s, json_t *links,
 	if (json_array_size(links) != agent_worker_links(s->worker))
 		return false;
 	json_array_foreach (links, i, row) {
-		json_int_t lcore, qpn, psn, rkey, address, stride, source = 0;
+		json_int_t lcore, qpn, psn, rkey, address, chunk, source = 0;
 
 		if (json_unpack(row, "{s:I, s:I, s:I, s:I, s:I, s:I, s?I}", "lcore", &lcore, "qpn",
 				&qpn, "psn", &psn, "reply_rkey", &rkey, "reply_address", &address,
-				"reply_stride", &stride, "udp_source", &source) < 0 ||
+				"chunk", &chunk, "udp_source", &source) < 0 ||
+		    chunk < (json_int_t)sizeof(struct ring_reply) +
+				    agent_worker_max_reply(s->worker) ||
 		    (source != 0 && (source < ROCE_SOURCE_MIN || source > UINT16_MAX)) ||
 		    lcore < 0 || lcore >= (json_int_t)agent_worker_links(s->worker) ||
 		    seen & 1ull << lcore)
@@ -442,7 +445,7 @@ static bool read_answers(const struct agent_session *s, json_t *links,
 			.psn = psn,
 			.reply_rkey = rkey,
 			.reply_address = address,
-			.reply_stride = stride,
+			.chunk = chunk,
 			.udp_source = source,
 		};
 	}

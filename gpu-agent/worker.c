@@ -35,7 +35,9 @@ static int create_link(struct agent_worker *w, struct worker_link *link)
 	const struct agent_model_shape *shape = &w->setup->model.shape;
 	struct rnic *rnic = w->setup->rnic;
 	uint32_t slots = w->setup->options->slots;
-	int ret = link_memory_create(&link->memory, slots, shape->max_request, shape->max_reply);
+	uint64_t room = link_memory_room(slots, shape->max_request, w->setup->options->payload_mb);
+	int ret = link_memory_create(&link->memory, slots, shape->max_request, shape->max_reply,
+				     room);
 
 	if (ret < 0)
 		return ret;
@@ -99,7 +101,8 @@ struct agent_link_offer agent_worker_offer(const struct agent_worker *w, unsigne
 		.rkey = link->qp->rkey,
 		.stride = link->memory.stride,
 		.descriptors = link->memory.descriptors,
-		.slots = link->memory.slots,
+		.payloads = link->memory.payloads,
+		.room = link->memory.room,
 		.cancels = link->memory.cancels,
 	};
 }
@@ -127,15 +130,16 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 
 	w->loop_link[a->lcore] = (struct agent_link){
 		.descriptors = (const void *)(uintptr_t)link->memory.descriptors,
-		.slots = (const void *)(uintptr_t)link->memory.slots,
+		.payloads = (const void *)(uintptr_t)link->memory.payloads,
 		.cancels = (const void *)(uintptr_t)link->memory.cancels,
 		.slot_count = w->setup->options->slots,
 		.stride = link->memory.stride,
+		.room_at = link->memory.room_at,
+		.room = link->memory.room,
 		.replies = (void *)(uintptr_t)link->memory.replies,
 		.reply_stride = link->memory.reply_stride,
 		.lkey = link->qp->lkey,
 		.remote_address = a->reply_address,
-		.remote_stride = a->reply_stride,
 		.remote_rkey = a->reply_rkey,
 		.queue = link->qp->queue,
 	};

@@ -79,29 +79,32 @@
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
  *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields
  *   agent.register {version, name, model, instance, slots, min_request?, max_request, max_reply,
- *                   max_batch, weight, heartbeat_ms, max_run_ms?, labels?: {key: value, ...},
- *                   address, path_mtu,
- *                   links: [{lcore, qpn, psn, rkey, descriptors, slots, cancels, stride}]}
+ *                   max_chunks?, max_batch, weight, heartbeat_ms, max_run_ms?,
+ *                   labels?: {key: value, ...}, address, path_mtu,
+ *                   links: [{lcore, qpn, psn, rkey, descriptors, payloads, cancels, stride, room,
+ *                   entry}]}
  *                                                           -> {worker, generation, path_mtu,
  *                   lease_ms,
- *                   links: [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride}]}
+ *                   links: [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride, chunk}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
  *   agent.renew    {}                                       -> {lease_ms}
  *   agent.attach   {version, name, instance, worker, generation} -> {lease_ms, state}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
- * version is CONTROL_PROTOCOL, or down to CONTROL_PROTOCOL_MIN for older agents. All numbers are
- * JSON integers; instance is 16 random hexadecimal digits, a secret of the agent; the worker
- * in a reply is its number.
+ * version is CONTROL_PROTOCOL; an agent with another is refused, as it has another ring contract. A
+ * link's fields are what ring.h says of it: descriptors, payloads and cancels are addresses, the
+ * others are bytes. A reply of the worker has up to max_chunks (1 to 4096, else 1) chunks. All
+ * numbers are JSON integers; instance is 16 random hexadecimal digits, a secret of the agent; the
+ * worker in a reply is its number.
  *
  * One connection owns at most one worker. An agent is disconnected unless it sends a message within
  * CONTROL_HELLO_S of connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing
  * its worker). From agent.ready on a registration is a lease: an agent that does not call
  * agent.renew for lease_ms is not heard any more. An agent that calls it every third of lease_ms
- * may lose one call. (Protocol 1 has no leases.) An agent that registers its former name with its
- * former instance takes over; another instance is refused while the name's worker is heard. An
- * agent whose certificate is not for the name is told so and disconnected.
+ * may lose one call. An agent that registers its former name with its former instance takes over;
+ * another instance is refused while the name's worker is heard. An agent whose certificate is not
+ * for the name is told so and disconnected.
  *
  * A worker whose agent is not heard, or whose connection closed, stays as long as its loop sends
  * heartbeats. A closed connection makes the worker suspect until the next heartbeat. The agent goes
@@ -118,9 +121,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_PROTOCOL     2
-#define CONTROL_PROTOCOL_MIN 1
-#define CONTROL_SOCKET       "/run/doorbell/control.sock"
+#define CONTROL_PROTOCOL 3
+#define CONTROL_SOCKET   "/run/doorbell/control.sock"
 
 /* Longest line that is taken from an operator or an agent, bytes. */
 #define CONTROL_LINE_MAX 65536
@@ -128,9 +130,6 @@
 /* Time limits of an agent, s: to say hello, and then to register. */
 #define CONTROL_HELLO_S    10
 #define CONTROL_REGISTER_S 300
-
-/* First protocol with leases. */
-#define CONTROL_PROTOCOL_LEASES 2
 
 #define CONTROL_ERROR_PARSE     (-32700) /* JSON-RPC: not JSON */
 #define CONTROL_ERROR_REQUEST   (-32600) /* JSON-RPC: not a request */

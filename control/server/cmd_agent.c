@@ -14,6 +14,7 @@
 #include "server/log_limit.h"
 #include "server/rpc.h"
 #include "secure/secure.h"
+#include "ring.h"
 
 extern int control_log;
 
@@ -38,8 +39,8 @@ struct register_query {
 	uint32_t version;
 	char name[WORKER_NAME_MAX], model[WORKER_NAME_MAX];
 	uint64_t instance;
-	uint32_t slots, min_request, max_request, max_reply, max_batch, weight, heartbeat_ms,
-		max_run_ms, path_mtu;
+	uint32_t slots, min_request, max_request, max_reply, max_chunks, max_batch, weight,
+		heartbeat_ms, max_run_ms, path_mtu;
 	struct lb_address address;
 	const json_t *links, *labels;
 };
@@ -53,6 +54,7 @@ static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, max_request), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, min_request), CONTROL_INTEGER, false, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_reply), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(register_query, max_chunks), CONTROL_INTEGER, false, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, max_batch), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, weight), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(register_query, heartbeat_ms), CONTROL_INTEGER, true, .max = UINT32_MAX},
@@ -69,19 +71,23 @@ static const struct control_param link_params[] = {
 	{CONTROL_PARAM(lb_link_spec, psn), CONTROL_INTEGER, true, .max = BITS_24},
 	{CONTROL_PARAM(lb_link_spec, rkey), CONTROL_INTEGER, true, .max = UINT32_MAX},
 	{CONTROL_PARAM(lb_link_spec, descriptors), CONTROL_INTEGER, true, .max = INT64_MAX},
-	{CONTROL_PARAM(lb_link_spec, slots), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(lb_link_spec, payloads), CONTROL_INTEGER, true, .max = INT64_MAX},
 	{CONTROL_PARAM(lb_link_spec, cancels), CONTROL_INTEGER, true, .max = INT64_MAX},
 	{CONTROL_PARAM(lb_link_spec, stride), CONTROL_INTEGER, true, .max = UINT32_MAX},
+	{CONTROL_PARAM(lb_link_spec, room), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(lb_link_spec, entry), CONTROL_INTEGER, true, .max = UINT32_MAX},
 };
 
 bool control_version_fits(struct control_call *call, uint32_t version)
 {
-	if (version >= CONTROL_PROTOCOL_MIN && version <= CONTROL_PROTOCOL)
+	if (version == CONTROL_PROTOCOL)
 		return true;
 	control_fail(call, CONTROL_ERROR_REFUSED,
-		     "the agent speaks protocol %u, this load balancer %d to %d; install the agent "
-		     "of doorbell " DOORBELL_VERSION,
-		     version, CONTROL_PROTOCOL_MIN, CONTROL_PROTOCOL);
+		     "version: the agent speaks protocol %u, this load balancer %d, with ring "
+		     "contract %d; %s the agent %s doorbell " DOORBELL_VERSION,
+		     version, CONTROL_PROTOCOL, RING_VERSION,
+		     version < CONTROL_PROTOCOL ? "upgrade" : "install",
+		     version < CONTROL_PROTOCOL ? "to" : "of");
 	return false;
 }
 
@@ -152,8 +158,7 @@ static bool read_links(struct control_call *call, const json_t *links, struct lb
 	return true;
 }
 
-static bool read_registration(struct control_call *call, struct lb_registration *r,
-			      uint32_t *version)
+static bool read_registration(struct control_call *call, struct lb_registration *r)
 {
 	struct register_query q = {0};
 
@@ -165,7 +170,7 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 	fill_labels(q.labels, &r->worker);
 	r->address = q.address;
 	r->path_mtu = q.path_mtu;
-	*version = q.version;
+	r->max_chunks = q.max_chunks;
 	return true;
 }
 
@@ -175,11 +180,12 @@ static json_t *registered(const struct worker *worker, uint32_t path_mtu,
 	json_t *links = json_array(), *link;
 
 	for (unsigned int i = 0; i < n; i++) {
-		link = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I}", "lcore", info[i].lcore, "qpn",
-				 (json_int_t)info[i].qpn, "psn", (json_int_t)info[i].psn,
+		link = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "lcore", info[i].lcore,
+				 "qpn", (json_int_t)info[i].qpn, "psn", (json_int_t)info[i].psn,
 				 "reply_rkey", (json_int_t)info[i].reply_rkey, "reply_address",
 				 (json_int_t)info[i].reply_address, "reply_stride",
-				 (json_int_t)info[i].reply_stride);
+				 (json_int_t)info[i].reply_stride, "chunk",
+				 (json_int_t)info[i].chunk);
 		if (info[i].udp_source != 0)
 			json_object_set_new(link, "udp_source", json_integer(info[i].udp_source));
 		json_array_append_new(links, link);
@@ -252,11 +258,11 @@ json_t *control_agent_register(struct control_call *call)
 	struct lb_link_info info[LB_LCORES_MAX];
 	struct lb_registration registration = {0};
 	char error[400] = "";
-	uint32_t path_mtu = 0, version = 0;
+	uint32_t path_mtu = 0;
 	struct worker *worker;
 	json_t *result;
 
-	if (!read_registration(call, &registration, &version))
+	if (!read_registration(call, &registration))
 		return NULL;
 	if (c->worker != NULL)
 		return control_fail(
@@ -278,10 +284,9 @@ json_t *control_agent_register(struct control_call *call)
 	worker->owner = c;
 	c->worker = worker;
 	c->renewed = false;
-	c->lease_ms = version < CONTROL_PROTOCOL_LEASES ? 0 : lb_config_get(c->lb)->lease_ms;
+	c->lease_ms = lb_config_get(c->lb)->lease_ms;
 	result = registered(worker, path_mtu, info, lb_lcores(c->lb));
-	if (c->lease_ms > 0)
-		json_object_set_new(result, "lease_ms", json_integer(c->lease_ms));
+	json_object_set_new(result, "lease_ms", json_integer(c->lease_ms));
 	return result;
 }
 

@@ -37,11 +37,11 @@ struct control_connection {
 	struct refusals *refusals;   /* the server's, or NULL; notes this peer's refusals */
 	char peer[80];               /* address and port, to be shown */
 	uint16_t trace_service;      /* the service of the traced flow, once it is known */
-	uint32_t lease_ms; /* lease of <worker>; 0: the worker lives as long as the connection */
-	bool renewed;      /* the lease starts again; the timer's owner clears this */
-	bool hung_up;      /* the peer closed the connection, or its process ended */
-	bool ended;        /* our side is ending all connections */
-	bool attached;     /* took over a worker; cleared when the former connection is ended */
+	uint32_t lease_ms;           /* lease of <worker> */
+	bool renewed;                /* the lease starts again; the timer's owner clears this */
+	bool hung_up;                /* the peer closed the connection, or its process ended */
+	bool ended;                  /* our side is ending all connections */
+	bool attached; /* took over a worker; cleared when the former connection is ended */
 	bool over; /* the worker was taken over or its name refused: no further line is handled */
 	uint32_t capture; /* number of the capture that ends with this connection; 0: none */
 	bool raw; /* the socket carries a capture's file from now on, and no more messages */

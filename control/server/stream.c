@@ -77,13 +77,12 @@ void control_stream_send(struct control_stream *s, json_t *message)
 	send_text(s, &text);
 }
 
-/* A worker without a lease lives as long as its connection. */
 static void keep_lease(struct control_stream *s)
 {
 	const struct timeval lease = {.tv_sec = s->c.lease_ms / 1000,
 				      .tv_usec = s->c.lease_ms % 1000 * 1000};
 
-	if (s->c.lease_ms == 0 || !s->c.worker->ready)
+	if (!s->c.worker->ready)
 		event_del(s->timer);
 	else if (s->c.renewed)
 		event_add(s->timer, &lease);

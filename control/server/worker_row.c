@@ -15,6 +15,7 @@ static const struct writer_counter summary_counters[] = {
 	WRITER_COUNTER(lb_link_stats, outstanding), WRITER_COUNTER(lb_link_stats, credits),
 	WRITER_COUNTER(lb_link_stats, requests),    WRITER_COUNTER(lb_link_stats, replies),
 	WRITER_COUNTER(lb_link_stats, errors),      WRITER_COUNTER(lb_link_stats, lost),
+	WRITER_COUNTER(lb_link_stats, backlog),
 };
 
 static const struct writer_counter page_counters[] = {

@@ -268,6 +268,8 @@ static const struct family families[] = {
 	{"worker_state", "stateset", "", "The state that a worker is in.", WORKER, STATES},
 	{"worker_outstanding", "gauge", "", "Requests sent and not answered.",
 	 OF_WORKER(outstanding)},
+	{"worker_backlog", "gauge", "", "Requests that it has, as it last reported.",
+	 OF_WORKER(backlog)},
 	{"worker_credits", "gauge", "", "Free slots.", OF_WORKER(credits)},
 	{"worker_unacked_packets", "gauge", "packets", "Packets sent and not acknowledged.",
 	 OF_WORKER(unacked)},

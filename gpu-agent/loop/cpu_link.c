@@ -6,9 +6,11 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		       struct agent_loop_stats *stats)
 {
 	const struct intake_ring ring = {
-		.slots = link->slots,
+		.payloads = link->payloads,
 		.slot_count = link->slot_count,
 		.stride = link->stride,
+		.room_at = link->room_at,
+		.room = link->room,
 		.min_request = params->shape.min_request,
 		.max_request = params->shape.max_request,
 	};
@@ -29,6 +31,17 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 	return n;
 }
 
+uint32_t cpu_link_unread(struct agent_link *link)
+{
+	if (link->counted < link->position)
+		link->counted = link->position;
+	while (link->counted - link->position < link->slot_count &&
+	       __atomic_load_n(&link->descriptors[link->counted & (link->slot_count - 1)].sequence,
+			       __ATOMIC_RELAXED) == link->counted + 1)
+		link->counted++;
+	return (uint32_t)(link->counted - link->position);
+}
+
 static void cpu_link_count(struct agent_loop_stats *stats, uint8_t status)
 {
 	stats->requests++;
@@ -43,8 +56,7 @@ struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct in
 {
 	cpu_link_count(stats, request->status);
 	return (struct mlx5_write){
-		.remote_address =
-			link->remote_address + (uint64_t)request->slot * link->remote_stride,
+		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT,
 		.local_address = (uintptr_t)cpu_link_reply(link, request->slot),
 		.length = length,
 		.rkey = link->remote_rkey,

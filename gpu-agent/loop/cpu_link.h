@@ -23,6 +23,10 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		       uint64_t now_ns, struct intake *request, uint32_t max,
 		       struct agent_loop_stats *stats);
 
+/* Requests that wait in the link's ring. Each mark that is there is read once, however often this
+ * is called. */
+uint32_t cpu_link_unread(struct agent_link *link);
+
 /* The WRITE of the reply to <request>, whose <length> bytes are in its slot's reply buffer. Counts
  * the request by its status. */
 struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,

@@ -22,17 +22,20 @@ bool intake_take(const struct ring_descriptor *at, uint64_t position,
 		.seen_ns = now_ns,
 		.slot = at->slot,
 		.length = at->length,
+		.payload = at->payload,
+		.reply = at->reply,
 		.deadline_us = at->deadline_us,
 		.status = RING_OK,
 	};
 	if (out->slot >= ring->slot_count) {
 		out->slot = UINT32_MAX;
 		out->status = RING_BAD;
-	} else if (out->length > ring->stride || out->length > ring->max_request ||
-		   out->length < ring->min_request) {
+	} else if (out->length > ring->max_request || out->length < ring->min_request ||
+		   !ring_payload_fits(out->slot, out->payload, out->length, ring->stride,
+				      ring->room_at, ring->room)) {
 		out->status = RING_BAD;
 	} else if (at->flags & RING_HAS_CRC &&
-		   crc32_gzip_refl(0, ring->slots + (uint64_t)out->slot * ring->stride,
+		   crc32_gzip_refl(0, ring->payloads + (uint64_t)out->payload * RING_ALIGNMENT,
 				   out->length) != at->crc32) {
 		out->status = RING_BAD;
 	}

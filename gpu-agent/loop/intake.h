@@ -17,14 +17,16 @@ struct intake {
 	uint64_t seen_ns;
 	uint32_t slot;
 	uint32_t length;
+	uint32_t payload, reply; /* offsets, in units of RING_ALIGNMENT */
 	uint32_t deadline_us;
 	uint8_t status; /* enum ring_status; the model runs RING_OK only */
 };
 
-/* The payload area of one ring, and what the model takes. */
+/* The payload region of one ring, and what the model takes. */
 struct intake_ring {
-	const uint8_t *slots;
+	const uint8_t *payloads;
 	uint32_t slot_count, stride;
+	uint64_t room_at, room;            /* the room's offset in the region; bytes */
 	uint32_t min_request, max_request; /* bytes */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory of one link, in host memory: one region that the load balancer writes (descriptors,
- * slots, cancel words), one that the RNIC reads (replies). Main thread.
+ * payloads, cancel words), one that the RNIC reads (replies). Main thread.
  */
 #ifndef AGENT_LINK_MEMORY_H
 #define AGENT_LINK_MEMORY_H
@@ -15,8 +15,9 @@ struct link_memory {
 	uint8_t *base; /* the whole allocation */
 	size_t size;
 	/* writable by the peer */
-	uint64_t descriptors, slots, cancels;
+	uint64_t descriptors, payloads, cancels;
 	uint32_t stride;
+	uint64_t room_at, room; /* the room's offset from <payloads>; bytes */
 	struct rnic_span writable;
 	/* sendable by us */
 	uint64_t replies;
@@ -24,9 +25,23 @@ struct link_memory {
 	struct rnic_span sendable;
 };
 
-/* Allocate the memory of <slots> slots, zeroed and page-aligned. 0 or -errno. */
+/* Requests that the room of a link holds if nothing else was asked for. */
+#define LINK_MEMORY_ROOM_REQUESTS 4
+
+/*
+ * Bytes of a link's room for requests that are longer than a tile: <payload_mb> MiB, at most what
+ * the slots can use and what a load balancer serves; with 0, enough for LINK_MEMORY_ROOM_REQUESTS.
+ * 0: every request fits a tile. <payload_mb> is 0 or at least link_memory_least_mb().
+ */
+uint64_t link_memory_room(uint32_t slots, uint32_t max_request, uint32_t payload_mb);
+
+/* MiB that a link's room needs for one request of <max_request> bytes. 0: a tile holds it. */
+uint32_t link_memory_least_mb(uint32_t max_request);
+
+/* Allocate the memory of <slots> slots, zeroed and page-aligned, with <room> bytes for requests
+ * longer than a tile. 0 or -errno. */
 int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
-		       uint32_t max_reply);
+		       uint32_t max_reply, uint64_t room);
 void link_memory_destroy(struct link_memory *memory);
 
 #endif

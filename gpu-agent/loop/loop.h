@@ -16,44 +16,43 @@
 #include "ring.h"
 #include "runtime/sleeper.h"
 
-#define AGENT_LINKS_MAX      64
-#define AGENT_HANG_MS        10000
-#define AGENT_HEARTBEAT_MASK 0xfffffu /* bits of the counter in a heartbeat (ring.h) */
+#define AGENT_LINKS_MAX 64
+#define AGENT_HANG_MS   10000
 
 /* One link as the loop sees it. Its memory belongs to the worker (link_memory.h). */
 struct agent_link {
 	/* written by the load balancer */
 	const struct ring_descriptor *descriptors;
-	const uint8_t *slots;
+	const uint8_t *payloads; /* tiles, then the room: ring.h */
 	const uint64_t *cancels;
 	uint32_t slot_count; /* power of two */
 	uint32_t stride;
+	uint64_t room_at, room; /* the room's offset in the payload region; bytes, 0: none */
 	/* written by the loop, read by the RNIC: the reply of slot i is at replies + i *
 	 * reply_stride */
 	uint8_t *replies;
 	uint32_t reply_stride;
 	uint32_t lkey;
-	/* where replies go */
+	/* where replies go: a descriptor says at which offset */
 	uint64_t remote_address;
-	uint32_t remote_stride;
 	uint32_t remote_rkey;
 	struct mlx5_queue queue;
 	bool doorbell_is_io; /* a NIC's register, not memory */
 	/* the loop's own */
 	uint64_t position; /* of the next descriptor */
-	uint32_t heartbeats;
-	uint32_t built;  /* WQEs that were built, but not rung yet */
-	uint32_t staged; /* WQEs that the requests of the next batch will need (loop_cuda) */
-	bool dead;       /* the queue pair failed: post nothing more */
+	uint64_t counted;  /* the descriptors before this position are there: the backlog */
+	uint32_t built;    /* WQEs that were built, but not rung yet */
+	uint32_t staged;   /* WQEs that the requests of the next batch will need (loop_cuda) */
+	bool dead;         /* the queue pair failed: post nothing more */
 };
 
-/* Build the WRITE of a heartbeat. It carries no data, only an immediate value with a counter. */
-MLX5_FN struct mlx5_write agent_heartbeat(struct agent_link *link)
+/* Build the WRITE of a heartbeat. It carries no data, only an immediate value with the backlog. */
+MLX5_FN struct mlx5_write agent_heartbeat(const struct agent_link *link, uint32_t backlog)
 {
 	struct mlx5_write write = {
 		.remote_address = link->remote_address,
 		.rkey = link->remote_rkey,
-		.imm = RING_IMM_HEARTBEAT | (link->heartbeats++ & AGENT_HEARTBEAT_MASK),
+		.imm = ring_imm_heartbeat(backlog),
 		.with_imm = true,
 		.signal = true,
 	};

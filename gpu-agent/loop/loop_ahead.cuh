@@ -22,7 +22,7 @@ static __device__ bool is_first_request(const struct first_seen *a, const struct
 	const struct gpu_request *r = &t->request[0];
 
 	return t->n > 0 && a->link == r->link && a->slot == r->slot && a->length == r->length &&
-	       a->position + 1 == r->sequence && r->stage == 0;
+	       a->payload == r->payload && a->position + 1 == r->sequence && r->stage == 0;
 }
 
 /* Block 0, at the beginning of a turn: the helpers copy nothing ahead yet. */

@@ -54,14 +54,27 @@ static void link_post(struct agent_loop *loop, struct agent_link *link,
 	mlx5_wqe_build(&link->queue, link->built++, write);
 }
 
+/* Requests that wait unread in the rings. */
+static uint32_t loop_unread(const struct agent_loop *loop)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < loop->params.n_links; i++)
+		n += cpu_link_unread(&loop->params.links[i]);
+	return n;
+}
+
 static void loop_heartbeat(struct agent_loop *loop, uint64_t now)
 {
+	uint32_t backlog;
+
 	if (now < loop->next_heartbeat)
 		return;
+	backlog = loop->batch.n + loop_unread(loop);
 	loop->next_heartbeat = now + loop->params.heartbeat_ms * 1000000ull;
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
 		struct agent_link *link = &loop->params.links[i];
-		struct mlx5_write write = agent_heartbeat(link);
+		struct mlx5_write write = agent_heartbeat(link, backlog);
 
 		link_post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
@@ -141,7 +154,7 @@ static bool wait_inputs(struct agent_loop *loop)
 /* --- gather, model, scatter ---------------------------------------------------------------------
  */
 
-/* A CPU copies nothing: the model reads the slots and writes the reply buffers in place. */
+/* A CPU copies nothing: the model reads the payloads and writes the reply buffers in place. */
 static void gather_items(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
@@ -156,7 +169,7 @@ static void gather_items(struct agent_loop *loop)
 		if (request->status != RING_OK)
 			continue;
 		b->item[b->n_runs] = (struct agent_model_item){
-			.request = link->slots + (uint64_t)request->slot * link->stride,
+			.request = link->payloads + (uint64_t)request->payload * RING_ALIGNMENT,
 			.request_length = request->length,
 			.reply = cpu_link_reply(link, request->slot) + sizeof(struct ring_reply),
 		};
@@ -178,6 +191,7 @@ static void run_model(struct agent_loop *loop)
 static void scatter(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
+	uint16_t backlog = ring_reply_backlog(loop_unread(loop));
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct ring_reply header = {
@@ -185,6 +199,7 @@ static void scatter(struct agent_loop *loop)
 			.seen_ns = b->request[i].seen_ns,
 			.start_ns = b->start_ns,
 			.done_ns = b->done_ns,
+			.backlog = backlog,
 		};
 
 		memcpy(cpu_link_reply(b->link[i], b->request[i].slot), &header, sizeof(header));

@@ -90,7 +90,8 @@ static void pin_link(struct agent_loop *loop, const struct agent_link *link)
 	size_t slots = link->slot_count;
 
 	pin(loop, link->descriptors, slots * sizeof(*link->descriptors), false);
-	pin(loop, link->slots, slots * link->stride, false);
+	pin(loop, link->payloads,
+	    link->room > 0 ? link->room_at + link->room : slots * link->stride, false);
 	pin(loop, link->cancels, slots * sizeof(*link->cancels), false);
 	pin(loop, link->replies, slots * link->reply_stride, false);
 	pin(loop, link->queue.wqes, link->queue.wqe_count * sizeof(*link->queue.wqes), false);

@@ -36,6 +36,7 @@
 struct gpu_request {
 	uint64_t sequence, seen_ns;
 	uint32_t slot, length, deadline_us, crc32;
+	uint32_t payload, reply; /* offsets, in units of RING_ALIGNMENT */
 	uint32_t link;
 	uint32_t ahead; /* index of its WQE among those of its link in this batch */
 	uint32_t row;   /* row in the model's buffers; GPU_NO_ROW: it is only answered */
@@ -56,7 +57,8 @@ struct gpu_shared {
 /* State of the loop that block 0 copies into its shared memory, and stores when its kernel ends. */
 struct gpu_carried {
 	struct agent_loop_stats stats;
-	uint64_t first_link; /* number of the link that is polled first; the next one each time */
+	uint32_t first_link; /* number of the link that is polled first; the next one each time */
+	uint32_t unread; /* requests known to wait in the rings since the last batch was taken */
 	uint64_t next_heartbeat, last_poll;
 };
 

@@ -126,6 +126,7 @@ template <int barrier> static __device__ __forceinline__ void barrier_sync()
 struct first_seen {
 	bool announced;
 	uint32_t link, slot, length; /* GPU_NO_LINK: none that can be fetched */
+	uint32_t payload;
 	uint64_t position;
 };
 
@@ -137,6 +138,7 @@ struct turn : gpu_batch {
 	uint64_t start_ns;
 	bool any_crc;
 	bool needs_recheck;   /* some request is bad, or has a deadline or a checksum */
+	bool left_some;       /* the last poll may have left descriptors in the rings */
 	uint32_t before;      /* turns of this graph before this one */
 	uint32_t seen_number; /* what block 0 published last, as this block read it */
 	/* the shortcut "ahead": loop_ahead.cuh */
@@ -179,6 +181,12 @@ static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
 			return false;
 	}
 	return !link->dead;
+}
+
+/* The payload of a request whose descriptor was checked. */
+static __device__ const uint8_t *payload_at(const struct agent_link *link, uint32_t payload)
+{
+	return link->payloads + (uint64_t)payload * RING_ALIGNMENT;
 }
 
 static __device__ uint8_t *reply_at(const struct agent_link *link, uint32_t slot)
@@ -231,10 +239,10 @@ static __device__ bool wants_cqe(const struct mlx5_queue *q, uint32_t ahead)
 }
 
 static __device__ void build_wqe(struct agent_link *link, const struct gpu_request *r,
-				 uint32_t length, uint8_t status)
+				 uint32_t length, uint8_t status, uint32_t backlog)
 {
 	struct mlx5_write write = {
-		.remote_address = link->remote_address + (uint64_t)r->slot * link->remote_stride,
+		.remote_address = link->remote_address + (uint64_t)r->reply * RING_ALIGNMENT,
 		.local_address = (uint64_t)reply_at(link, r->slot),
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,
@@ -245,20 +253,22 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 	};
 
 	if (r->slot == GPU_NO_SLOT) { /* its WQE is counted already: make it a heartbeat */
-		write.imm = RING_IMM_HEARTBEAT;
+		write.imm = ring_imm_heartbeat(backlog);
 		write.length = 0;
 	}
 	mlx5_wqe_build(&link->queue, r->ahead, &write);
 }
 
 static __device__ void write_header(struct ring_reply *header, const struct gpu_request *r,
-				    uint32_t length, uint64_t start_ns, uint64_t done_ns)
+				    uint32_t length, uint32_t backlog, uint64_t start_ns,
+				    uint64_t done_ns)
 {
 	header->sequence = r->sequence;
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
-	*(uint64_t *)&header->length = length; /* one store for length and chunk, which is 0 */
+	/* One store for length, chunk, which is 0, and backlog. */
+	*(uint64_t *)&header->length = length | (uint64_t)ring_reply_backlog(backlog) << 48;
 }
 
 /* One thread: count a batch of <n> requests. */
@@ -289,10 +299,11 @@ static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n,
 }
 
 /* All threads of block 0: build headers and WQEs. Thread i does request i, whose reply has <length>
- * bytes. */
+ * bytes. <backlog> requests are left. */
 static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
 				   const struct gpu_request *request, uint32_t n, uint32_t length,
-				   uint8_t status, uint64_t start_ns, uint64_t done_ns)
+				   uint8_t status, uint32_t backlog, uint64_t start_ns,
+				   uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;
 
@@ -304,8 +315,8 @@ static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
 
 		if (request[i].slot != GPU_NO_SLOT)
 			write_header(reply_header_at(link, request[i].slot), &request[i], length,
-				     start_ns, done_ns);
-		build_wqe(link, &request[i], length, status);
+				     backlog, start_ns, done_ns);
+		build_wqe(link, &request[i], length, status, backlog);
 	}
 }
 

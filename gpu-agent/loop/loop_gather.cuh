@@ -164,7 +164,7 @@ static __device__ struct span input_of(const struct gpu_loop *g, const struct ag
 
 	return (struct span){
 		.from = r->stage != 0 ? g->stage + (r->stage - 1) * g->stage_stride
-				      : link->slots + (uint64_t)r->slot * link->stride,
+				      : payload_at(link, r->payload),
 		.to = r->in_place ? reply_at(link, r->slot) + sizeof(struct ring_reply)
 				  : (uint8_t *)g->model.input + r->row * g->model.input_stride,
 		.length = r->length,
@@ -205,7 +205,51 @@ static __device__ bool half_differs(const struct gpu_request *r, struct bytes16 
 {
 	return i == 0 ? half.low != (r->slot | (uint64_t)r->length << 32) ||
 				half.high >> 32 != r->flags
-		      : half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
+		      : half.low != (r->payload | (uint64_t)r->reply << 32) ||
+				half.high != (r->deadline_us | (uint64_t)r->crc32 << 32);
+}
+
+/* A descriptor's mark that a thread has read to count the requests that wait. */
+struct mark {
+	uint32_t link;
+	uint64_t position, seen; /* it is there when <seen> is position + 1 */
+};
+
+/* Block 0: read the next marks of all rings, a thread each, if the last poll may have left requests
+ * there. They cross the bus beside the payload. */
+static __device__ struct mark read_mark(const struct gpu_loop *g, const struct block0 *b,
+					const struct turn *t)
+{
+	uint32_t l = threadIdx.x % g->n_links, ahead = threadIdx.x / g->n_links;
+	const struct agent_link *link = &b->links[l];
+	uint64_t from = link->counted > link->position ? link->counted : link->position;
+	struct mark m = {.link = l, .position = from + ahead};
+
+	if (t->left_some && m.position - link->position < link->slot_count)
+		m.seen = relaxed_sys(&descriptor_at(link, m.position)->sequence);
+	return m;
+}
+
+/* Block 0: count the requests that wait, by the marks that its threads have read. A turn counts at
+ * most GPU_BLOCK that were not counted before. */
+static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b,
+				    const struct turn *t, struct mark m)
+{
+	if (!t->left_some)
+		return;
+	__syncthreads(); /* all have read <counted> */
+	if (threadIdx.x == 0)
+		b->carried.unread = 0;
+	if (m.seen == m.position + 1)
+		atomicMax((unsigned long long *)&b->links[m.link].counted, m.position + 1);
+	__syncthreads();
+	if (threadIdx.x < g->n_links) {
+		const struct agent_link *link = &b->links[threadIdx.x];
+
+		if (link->counted > link->position)
+			atomicAdd(&b->carried.unread, (uint32_t)(link->counted - link->position));
+	}
+	__syncthreads();
 }
 
 /* Block 0: true when any descriptor of the batch differs from what its request was taken for. */

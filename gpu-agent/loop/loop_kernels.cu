@@ -71,6 +71,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 {
 	uint32_t flags;
 	struct bytes16 half;
+	struct mark mark;
 	bool hit;
 
 	ahead_reset(t);
@@ -87,7 +88,8 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		uint8_t status = threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK;
 		uint64_t now = globaltimer_ns();
 
-		build_batch(g, b, t->request, t->n, 0, status, now, now);
+		count_unread(g, b, t, read_mark(g, b, t));
+		build_batch(g, b, t->request, t->n, 0, status, b->carried.unread, now, now);
 		__syncthreads();
 		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, 0);
@@ -108,7 +110,9 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 	if (threadIdx.x == GPU_BLOCK - 1)
 		g->state->start_ns = t->start_ns = globaltimer_ns();
 	half = read_half(b, t);
+	mark = read_mark(g, b, t);
 	gather_batch(g, t, b->links);
+	count_unread(g, b, t, mark);
 	if (any_differs(t, half))
 		gather_again(g, b, t);
 	if (t->any_crc)
@@ -153,7 +157,8 @@ static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 
 	}
 	scatter_replies(g, t, b->links, &length, &status);
 	if (t->n > 0)
-		build_batch(g, b, t->request, t->n, length, status, t->start_ns, done_ns);
+		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
+			    t->start_ns, done_ns);
 	await_arrivals(g, t, ARRIVE_SENT);
 	if (t->n > 0) {
 		ring_batch(g, b);

@@ -53,7 +53,7 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 	if (status != RING_OK || (!r->in_place && (reply->length > GPU_BLOCK * 16 ||
 						   (uint64_t)g->model.output % 16 != 0)))
 		return false;
-	build_wqe(link, r, reply->length, status);
+	build_wqe(link, r, reply->length, status, 0);
 	return true;
 }
 
@@ -116,7 +116,7 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &b->links[fits ? a->link : 0];
-	from = link->slots + (uint64_t)a->slot * link->stride;
+	from = payload_at(link, fits ? a->payload : 0);
 	/* Confirm with as few warps as possible, as loads of one line wait for each other. In the
 	 * reply's own place each warp writes only what it has confirmed itself. A large request is
 	 * confirmed by the last warp, while the first of these starts the helpers. */
@@ -159,7 +159,8 @@ static __device__ void quick_settle(struct block0 *b, struct turn *t,
 		return;
 	}
 	if (t->prebuilt)
-		write_header(reply->header, r, reply->length, t->start_ns, t->start_ns);
+		write_header(reply->header, r, reply->length, b->carried.unread, t->start_ns,
+			     t->start_ns);
 	if (t->answer_now) {
 		quick_post(b, &b->links[r->link], reply->header, t->start_ns, globaltimer_ns());
 		t->answers_left--;

@@ -53,7 +53,7 @@ static __device__ void copy_staged(const struct gpu_loop *g, struct turn *t,
 
 	if (threadIdx.x < t->n && r->stage != 0)
 		mine = (struct span){
-			.from = links[r->link].slots + (uint64_t)r->slot * links[r->link].stride,
+			.from = payload_at(&links[r->link], r->payload),
 			.to = g->stage + (r->stage - 1) * g->stage_stride,
 			.length = r->length,
 		};

@@ -26,8 +26,8 @@ static __device__ const struct ring_descriptor *descriptor_at(const struct agent
 	return &link->descriptors[position & (link->slot_count - 1)];
 }
 
-/* Parse the first 32 bytes of a descriptor: slot, length, service, flags; flow, deadline and
- * checksum. */
+/* Parse the first 32 bytes of a descriptor: slot, length, service, flags; payload, reply, deadline
+ * and checksum. */
 static __device__ void parse_descriptor(const struct gpu_loop *g, const struct agent_link *link,
 					struct bytes16 first, struct bytes16 second,
 					struct gpu_request *r)
@@ -35,10 +35,14 @@ static __device__ void parse_descriptor(const struct gpu_loop *g, const struct a
 	r->slot = (uint32_t)first.low;
 	r->length = (uint32_t)(first.low >> 32);
 	r->flags = (uint32_t)(first.high >> 32);
+	r->payload = (uint32_t)second.low;
+	r->reply = (uint32_t)(second.low >> 32);
 	r->deadline_us = (uint32_t)second.high;
 	r->crc32 = (uint32_t)(second.high >> 32);
-	r->status = r->slot >= link->slot_count || r->length > link->stride ||
-				    r->length > g->max_request || r->length < g->min_request
+	r->status = r->slot >= link->slot_count || r->length > g->max_request ||
+				    r->length < g->min_request ||
+				    !ring_payload_fits(r->slot, r->payload, r->length, link->stride,
+						       link->room_at, link->room)
 			    ? RING_BAD
 			    : RING_OK;
 	if (r->slot >= link->slot_count)
@@ -57,15 +61,18 @@ static __device__ void reread_descriptor(const struct gpu_loop *g, const struct 
 
 /* Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
  * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
- * at least lie within the slots. */
+ * at least lie within the payload region. */
 static __device__ void announce_first(const struct gpu_loop *g, const struct block0 *b,
 				      struct turn *t, struct bytes16 seen, uint32_t lead,
 				      uint32_t l)
 {
 	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
-	uint32_t slot = (uint32_t)what, length = (uint32_t)(what >> 32);
+	uint64_t where = __shfl_sync(ALL_LANES, seen.low, (lead & ~(QUARTERS - 1)) + 1);
+	uint32_t slot = (uint32_t)what, length = (uint32_t)(what >> 32), payload = (uint32_t)where;
 	const struct agent_link *link = &b->links[l];
-	bool fits = slot < link->slot_count && length <= link->stride && length <= g->max_request;
+	bool fits =
+		slot < link->slot_count && length <= g->max_request &&
+		ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
 
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
@@ -74,6 +81,7 @@ static __device__ void announce_first(const struct gpu_loop *g, const struct blo
 			.link = fits ? l : GPU_NO_LINK,
 			.slot = slot,
 			.length = length,
+			.payload = payload,
 			.position = seen.high - 1,
 		};
 	barrier_sync<BARRIER_AHEAD>();
@@ -89,8 +97,9 @@ static __device__ void announce_none(struct turn *t)
 }
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
-#define POLL_MORE 1u /* some link had as many descriptors as were read */
-#define POLL_LEFT 2u /* not all of them fitted into the batch */
+#define POLL_MORE  1u /* some link had as many descriptors as were read */
+#define POLL_LEFT  2u /* not all of them fitted into the batch; how many is in the bits above */
+#define POLL_SHIFT 2
 
 /* A lane's part of a poll: a quarter of one descriptor of one link. */
 struct poll_lane {
@@ -153,8 +162,8 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 
 	first.low = __shfl_sync(ALL_LANES, seen.low, first_part);
 	first.high = __shfl_sync(ALL_LANES, seen.high, first_part);
+	second.low = __shfl_sync(ALL_LANES, seen.low, first_part + 1);
 	second.high = __shfl_sync(ALL_LANES, seen.high, first_part + 1);
-	second.low = 0;
 	if (mine) {
 		r->sequence = seen.high;
 		r->seen_ns = now;
@@ -234,7 +243,9 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	if (__any_sync(ALL_LANES,
 		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
 		missed |= POLL_MORE;
-	return there == takers ? missed : missed | POLL_LEFT;
+	return there == takers
+		       ? missed
+		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
 }
 
 /* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
@@ -247,7 +258,8 @@ static __device__ void publish_stats(const struct gpu_loop *g, const struct bloc
 			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
 }
 
-static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b, uint64_t now)
+static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
+				       const struct turn *t, uint64_t now)
 {
 	__syncwarp(); /* all lanes have read next_heartbeat */
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
@@ -259,7 +271,7 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 		reap_completion(b, link);
 		if (link->dead || mlx5_room(&link->queue) == 0)
 			continue;
-		write = agent_heartbeat(link);
+		write = agent_heartbeat(link, t->n + b->carried.unread);
 		mlx5_wqe_build(&link->queue, 0, &write);
 		mlx5_ring(&link->queue, 1);
 	}
@@ -271,13 +283,25 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 	__syncwarp();
 }
 
+/* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
+ * before, and left <left> that it saw. count_unread() counts the others, for a batch that is
+ * gathered. */
+static __device__ uint32_t unread_left(uint32_t unread, uint32_t taken, uint32_t missed,
+				       uint32_t left)
+{
+	if (missed == 0)
+		return 0;
+	unread -= min(unread, taken);
+	return max(unread, left);
+}
+
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
  * batch_timeout_ns. Unless it <may_wait>, take what is there. Returns true when some request may
  * have waited longer than CANCEL_AGE_NS. */
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
-	uint32_t shift = 3, stop = 0, missed;
+	uint32_t shift = 3, stop = 0, missed, left, result, first = t->n;
 	uint64_t last_poll = b->carried.last_poll, now;
 	bool more, seen_empty = false;
 
@@ -289,10 +313,13 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		/* All lanes use the same time. */
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
 		if (may_wait && now >= b->carried.next_heartbeat)
-			post_heartbeats(g, b, now);
-		missed = 0;
-		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift)
-			missed |= poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			post_heartbeats(g, b, t, now);
+		missed = left = 0;
+		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
+			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			missed |= result & (POLL_MORE | POLL_LEFT);
+			left += result >> POLL_SHIFT;
+		}
 		if (may_wait && __any_sync(ALL_LANES, stop)) {
 			__syncwarp();
 			if (threadIdx.x == 0)
@@ -304,8 +331,11 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
-			if (!seen_empty)
+			if (!seen_empty) {
 				publish_stats(g, b);
+				if (threadIdx.x == 0)
+					b->carried.unread = 0;
+			}
 			seen_empty = true;
 			last_poll = now;
 			if (!may_wait)
@@ -317,8 +347,11 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 	}
 	__syncwarp();
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
 		b->carried.last_poll = missed == 0 ? now : last_poll;
+		t->left_some = missed != 0;
+		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
+	}
 	return now - last_poll > CANCEL_AGE_NS;
 }
 

@@ -8,7 +8,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-static int link_alloc_slots(struct link *link)
+static int link_alloc_slots(struct link *link, uint64_t room)
 {
 	link->slot = rte_zmalloc("slots", link->slots * sizeof(*link->slot), RTE_CACHE_LINE_SIZE);
 	link->free_slot = rte_malloc("free_slots", link->slots * sizeof(*link->free_slot), 0);
@@ -19,6 +19,12 @@ static int link_alloc_slots(struct link *link)
 	if (link->slot == NULL || link->free_slot == NULL || link->replay_copy == NULL ||
 	    link->client_path == NULL)
 		return -ENOMEM;
+	if (room > 0) {
+		link->pages = rte_zmalloc("pages", link->slots * sizeof(*link->pages), 0);
+		if (link->pages == NULL ||
+		    payload_room_init(&link->room, room / PAYLOAD_ROOM_PAGE) < 0)
+			return -ENOMEM;
+	}
 	/* Low numbers on top: a lightly loaded ring stays in few cache lines. */
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
@@ -42,8 +48,8 @@ struct link *link_create(const struct link_params *p)
 	struct link *link = rte_zmalloc("link", sizeof(*link), RTE_CACHE_LINE_SIZE);
 	struct rdma_region replies = {
 		.rkey = p->reply_rkey,
-		.length = (uint64_t)p->slots * p->reply_stride,
-		.stride = p->reply_stride,
+		.length = p->slots * p->reply_stride,
+		.stride = p->chunk,
 	};
 	struct requester_params rq;
 
@@ -59,11 +65,13 @@ struct link *link_create(const struct link_params *p)
 	link->stride = p->remote->stride;
 	link->batch_share = p->batch_share;
 	link->descriptors = p->remote->descriptors;
-	link->slot_address = p->remote->slots;
+	link->payloads = p->remote->payloads;
+	link->room_at = ring_room_at(p->slots, p->remote->stride);
 	link->cancels = p->remote->cancels;
-	link->reply_shift = rte_log2_u32(p->reply_stride);
+	link->reply_shift = rte_log2_u64(p->reply_stride);
+	link->chunk_shift = rte_log2_u32(p->chunk);
 	link->latency = latency_create(1, LATENCY_LINK_SIZE);
-	if (link->latency == NULL || link_alloc_slots(link) < 0)
+	if (link->latency == NULL || link_alloc_slots(link, p->remote->room) < 0)
 		goto fail;
 	roce_path_init(&link->path, &p->path);
 	link->batch_max = link_batch_max(p);
@@ -116,6 +124,9 @@ void link_destroy(struct link *link)
 	rte_free(link->client_path);
 	rte_free(link->slot);
 	rte_free(link->free_slot);
+	rte_free(link->pages);
+	rte_free(link->copied);
+	payload_room_fini(&link->room);
 	free(link->latency);
 	rte_free(link);
 }
@@ -180,35 +191,21 @@ static void link_prefetch_next(const struct link *link, const struct ring_descri
 	}
 }
 
-int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
-	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool)
+/* Put the request's descriptor into the batch, whose memory is there: its slot is in flight now. */
+static inline void link_gather(struct link *link, uint32_t number,
+			       const struct ring_descriptor *request, uint32_t payload,
+			       uint64_t tag, uint64_t arrived, uint64_t now)
 {
-	uint32_t number = link_next_slot(link);
-	struct ring_descriptor *d;
-	struct slot *slot = &link->slot[number];
-	int ret;
+	struct ring_descriptor *d =
+		rte_pktmbuf_mtod(link->batch, struct ring_descriptor *) + link->batched;
 
-	link_unreserve(link, requester_packets(&link->requester, m->data_len));
-	/*
-	 * Allocate the descriptors' memory first: a payload without a descriptor would never be
-	 * served.
-	 */
-	if (link->batch == NULL)
-		link->batch = rte_pktmbuf_alloc(pool);
-	if (link->batch == NULL)
-		return -ENOMEM;
-	ret = requester_write(&link->requester, m,
-			      link->slot_address + (uint64_t)number * link->stride, link->rkey, 0,
-			      0);
-	if (ret < 0)
-		return ret;
-	link->n_free--;
-	d = rte_pktmbuf_mtod(link->batch, struct ring_descriptor *) + link->batched;
 	link_prefetch_next(link, d);
 	*d = *request;
 	d->slot = number;
+	d->payload = payload;
+	d->reply = ((uint64_t)number << link->reply_shift) / RING_ALIGNMENT;
 	d->sequence = ++link->position;
-	*slot = (struct slot){
+	link->slot[number] = (struct slot){
 		.sequence = d->sequence,
 		.flow = request->flow,
 		.arrived = arrived,
@@ -223,7 +220,110 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	/* A WRITE is contiguous: it ends where the ring wraps. */
 	if (link->batched == link->batch_max || (link->position & (link->slots - 1)) == 0)
 		link_batch_flush(link);
+}
+
+int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
+	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool)
+{
+	uint32_t number = link_next_slot(link);
+	uint64_t offset = (uint64_t)number * link->stride;
+	int ret;
+
+	link_unreserve(link, requester_packets(&link->requester, m->data_len));
+	/*
+	 * Allocate the descriptors' memory first: a payload without a descriptor would never be
+	 * served.
+	 */
+	if (link->batch == NULL)
+		link->batch = rte_pktmbuf_alloc(pool);
+	if (link->batch == NULL)
+		return -ENOMEM;
+	ret = requester_write(&link->requester, m, link->payloads + offset, link->rkey, 0, 0);
+	if (ret < 0)
+		return ret;
+	link->n_free--;
+	link_gather(link, number, request, offset / RING_ALIGNMENT, tag, arrived, now);
 	return 0;
+}
+
+enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
+			  struct link_place *place)
+{
+	uint32_t number, first, pages = (bytes - 1) / PAYLOAD_ROOM_PAGE + 1;
+
+	if (link->requester.error != REQUESTER_OK)
+		return LINK_FAILED;
+	if (bytes > link->stride && pages > link->room.pages)
+		return LINK_TOO_LARGE;
+	if (link->n_free <= link->reserved_slots + kept_back)
+		return LINK_NO_SLOT;
+	number = link_next_slot(link);
+	*place = (struct link_place){
+		.slot = number,
+		.payload = (uint64_t)number * link->stride / RING_ALIGNMENT,
+		.bytes = link->stride,
+	};
+	if (bytes > link->stride) {
+		first = payload_room_take(&link->room, pages);
+		if (first == PAYLOAD_ROOM_NONE)
+			return LINK_NO_ROOM;
+		link->pages[number] = (struct link_pages){first, pages};
+		place->payload =
+			(link->room_at + (uint64_t)first * PAYLOAD_ROOM_PAGE) / RING_ALIGNMENT;
+		place->bytes = pages * PAYLOAD_ROOM_PAGE;
+	}
+	link->n_free--;
+	link->slot[number].state = SLOT_FILLING;
+	link->slot[number].cancel_due = false;
+	return LINK_TAKEN;
+}
+
+/* May <packets> and a descriptor be sent, beside all that burst and batch have reserved? */
+static bool link_has_room_beside(const struct link *link, uint32_t packets, uint32_t max)
+{
+	return link_room(
+		link, link->reserved_packets + packets + link->batched + link->reserved_slots + 1,
+		max);
+}
+
+int link_write(struct link *link, const struct link_place *place, uint32_t offset,
+	       struct rte_mbuf *m, bool ask, uint32_t max)
+{
+	if (offset > place->bytes || m->data_len > place->bytes - offset)
+		return -EMSGSIZE;
+	if (link->requester.error != REQUESTER_OK)
+		return -EPIPE;
+	if (!link_has_room_beside(link, requester_packets(&link->requester, m->data_len), max))
+		return -EAGAIN;
+	return requester_write(&link->requester, m,
+			       link->payloads + (uint64_t)place->payload * RING_ALIGNMENT + offset,
+			       link->rkey, 0, ask ? REQUESTER_ACK_REQUEST : 0);
+}
+
+int link_announce(struct link *link, const struct link_place *place,
+		  const struct ring_descriptor *request, uint64_t tag, uint64_t arrived,
+		  uint64_t now, uint32_t max, struct rte_mempool *pool)
+{
+	if (link->requester.error != REQUESTER_OK)
+		return -EPIPE;
+	if (!link_has_room_beside(link, 0, max))
+		return -EAGAIN;
+	if (link->batch == NULL)
+		link->batch = rte_pktmbuf_alloc(pool);
+	if (link->batch == NULL)
+		return -ENOMEM;
+	link_gather(link, place->slot, request, place->payload, tag, arrived, now);
+	return 0;
+}
+
+void link_give_back(struct link *link, const struct link_place *place)
+{
+	/*
+	 * WRITEs into the place may still be under way, or be sent again. Those of the next request
+	 * in it come behind them on the same queue pair, which delivers in order; and nothing reads
+	 * the place before the next request's descriptor, which comes last.
+	 */
+	link_slot_free(link, place->slot);
 }
 
 static void link_send_cnp(struct link *link, struct txq *tx, struct rte_mempool *pool)
@@ -259,6 +359,15 @@ void link_acknowledge(struct link *link, struct txq *tx, struct rte_mempool *poo
 	txq_push(tx, m);
 }
 
+static __rte_noinline void link_pages_free(struct link *link, uint32_t number)
+{
+	struct link_pages *pages = &link->pages[number];
+
+	if (pages->n > 0)
+		payload_room_give(&link->room, pages->first, pages->n);
+	pages->n = 0;
+}
+
 void link_slot_free(struct link *link, uint32_t number)
 {
 	struct slot *slot = &link->slot[number];
@@ -269,6 +378,10 @@ void link_slot_free(struct link *link, uint32_t number)
 		link_list_remove(link->slot, &link->cancel_due, number);
 	slot->state = SLOT_FREE;
 	link->free_slot[link->n_free++] = number;
+	/* The worker has answered, so the WRITEs into the pages are done; or see link_give_back().
+	 */
+	if (unlikely(link->pages != NULL))
+		link_pages_free(link, number);
 }
 
 void link_slot_abandon(struct link *link, uint32_t number)

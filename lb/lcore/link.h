@@ -17,6 +17,7 @@
 #include "lcore/latency.h"
 #include "lcore/counters.h"
 #include "lcore/link_spec.h"
+#include "lcore/payload_room.h"
 #include "rdma/requester.h"
 #include "rdma/responder.h"
 #include "ring.h"
@@ -25,10 +26,14 @@
  * that many of the lcore's mbufs. */
 #define LINK_CANCELS_MAX 64
 
+/* Most chunks of a reply. */
+#define LINK_CHUNKS_MAX 4096
+
 struct lcore;
 
 enum slot_state {
 	SLOT_FREE = 0,
+	SLOT_FILLING, /* its payload is being written; the worker knows nothing of it */
 	SLOT_BUSY,
 	SLOT_PROBE,     /* a health probe of the load balancer's own */
 	SLOT_ABANDONED, /* the client has had its notice; the worker still owes a reply */
@@ -65,6 +70,11 @@ struct replay_copy {
 	uint32_t hash;
 };
 
+/* The pages of a link's room that a request has. */
+struct link_pages {
+	uint32_t first, n; /* n 0: none */
+};
+
 #define SLOT_NONE UINT32_MAX
 
 struct link {
@@ -81,7 +91,7 @@ struct link {
 	uint32_t slots; /* power of two */
 	uint32_t stride;
 	uint32_t batch_share; /* this lcore's part of the requests that the worker runs at a time */
-	uint64_t descriptors, slot_address, cancels;
+	uint64_t descriptors, payloads, cancels;
 	uint64_t position;      /* of the next descriptor */
 	struct rte_mbuf *batch; /* descriptors not sent yet */
 	uint32_t batched;
@@ -103,8 +113,13 @@ struct link {
 	/* the same for requests whose flow has gone, and for those to be replayed */
 	uint32_t swept_at, moved_at;
 	uint32_t reply_shift; /* log2 of the bytes from slot to slot of the reply region */
+	uint32_t chunk_shift; /* log2 of the bytes from chunk to chunk of a reply */
 	uint32_t reply_slot;  /* the slot of the message being received */
 	struct rte_mbuf *reply_head, *reply_tail; /* of the message being received */
+	/* payloads that are longer than a tile; NULL and empty if the worker gave no room */
+	struct link_pages *pages; /* by slot */
+	struct payload_room room;
+	uint64_t room_at; /* offset of the room in the payload region */
 	/* once detached: the lcore notifies the clients and sets <reaped>, then the control thread
 	 * frees the link */
 	struct link *next_detached; /* on the lcore's list */
@@ -112,9 +127,14 @@ struct link {
 	int reaped;                 /* atomic */
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
+	uint16_t *
+		copied; /* engine verbs, by slot: chunks of the reply that have left their places */
 	/* ns; of the replies since the control thread last read and reset it (atomic). Both write,
 	 * so one value may be lost */
 	uint64_t longest_run_ns;
+	/* Requests of all its links that the worker had when it last answered or beat here (atomic)
+	 */
+	uint32_t backlog;
 	uint8_t probe;         /* enum probe_state (atomic) */
 	uint32_t strangers;    /* packets from other MAC addresses than the worker's (atomic) */
 	uint32_t heartbeat_ms; /* when the last came; 0 = never */
@@ -145,7 +165,8 @@ struct link_params {
 	const struct lb_link_spec *remote;
 	uint32_t slots;
 	uint32_t batch_share; /* this lcore's part of the requests that the worker runs at a time */
-	uint32_t reply_stride; /* power of two */
+	uint64_t reply_stride; /* bytes from slot to slot of the reply region; power of two */
+	uint32_t chunk;        /* bytes from chunk to chunk of a reply; power of two */
 	uint32_t reply_rkey;
 	uint32_t psn; /* the first we send */
 	struct roce_path_spec path;
@@ -243,6 +264,54 @@ void link_batch_flush(struct link *link);
  */
 int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descriptor *request,
 	      uint64_t tag, uint64_t arrived, uint64_t now, struct rte_mempool *pool);
+
+/*
+ * A request whose payload comes in pieces. link_take(), then link_write() for each piece in any
+ * order, then link_announce(); or link_give_back(). The link does not time such a request, and it
+ * is on none of its lists: its owner must give it back before the link is released. Credits are the
+ * caller's to count, as with link_send(). Owner only.
+ */
+struct link_place {
+	uint32_t slot;
+	uint32_t payload; /* offset in the payload region, in units of RING_ALIGNMENT */
+	uint32_t bytes;   /* that the place holds */
+};
+
+enum link_taken {
+	LINK_TAKEN = 0,
+	LINK_NO_SLOT,   /* not now: all slots are in use */
+	LINK_NO_ROOM,   /* not now: too few pages are free in a row */
+	LINK_TOO_LARGE, /* never: neither a tile nor the whole room holds it */
+	LINK_FAILED,    /* the queue pair is in error */
+};
+
+/*
+ * Take a slot with a place for <bytes>: its tile, or pages of the room. <kept_back> slots must be
+ * left. Fills <place> on LINK_TAKEN only.
+ */
+enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
+			  struct link_place *place);
+
+/*
+ * WRITE <m> (taken over on success), which is one segment, to <offset> of the place. The last one
+ * of the caller's burst must <ask> for an acknowledgement: packets are held, and sent again, until
+ * one comes. At most <max> packets of the link may be unacknowledged then. 0; or -EAGAIN (no room
+ * in window or transmit queue now), -EMSGSIZE (not within the place), -ENOMEM or -EPIPE: nothing
+ * was sent, the packet stays the caller's.
+ */
+int link_write(struct link *link, const struct link_place *place, uint32_t offset,
+	       struct rte_mbuf *m, bool ask, uint32_t max);
+
+/*
+ * Announce the request, whose payload was written: gather its descriptor, as link_send() does. 0;
+ * or -EAGAIN or -ENOMEM: call again later; or -EPIPE. On an error the place stays the caller's.
+ */
+int link_announce(struct link *link, const struct link_place *place,
+		  const struct ring_descriptor *request, uint64_t tag, uint64_t arrived,
+		  uint64_t now, uint32_t max, struct rte_mempool *pool);
+
+/* Give back a place whose request was not announced, and never will be. */
+void link_give_back(struct link *link, const struct link_place *place);
 
 /*
  * Send one acknowledgement for all packets that asked for one, and a congestion notification if one

@@ -16,8 +16,10 @@ struct lb_link_spec {
 	uint16_t lcore;
 	uint32_t qpn, psn; /* the agent's queue pair and the first PSN it sends */
 	uint32_t rkey;     /* of the memory below */
-	uint64_t descriptors, slots, cancels; /* addresses */
-	uint32_t stride;                      /* bytes from slot to slot */
+	uint64_t descriptors, payloads, cancels; /* addresses */
+	uint32_t stride;                         /* bytes from tile to tile of the payloads */
+	uint64_t room;  /* bytes behind the tiles; a multiple of RING_PAGE */
+	uint32_t entry; /* bytes of an entry; RING_ENTRY */
 };
 
 /* The load balancer's half of one link. */
@@ -25,8 +27,9 @@ struct lb_link_info {
 	uint16_t lcore;
 	uint32_t qpn, psn;
 	uint32_t reply_rkey;
-	uint64_t reply_address; /* slot s's reply goes to reply_address + s * reply_stride */
-	uint32_t reply_stride;
+	uint64_t reply_address; /* start of the reply region */
+	uint64_t reply_stride;  /* bytes of it that each slot has */
+	uint32_t chunk;         /* bytes from chunk to chunk of a reply */
 	/* UDP source port whose packets the NIC gives to the lcore's own queue; 0: not known. */
 	uint16_t udp_source;
 };
@@ -35,6 +38,7 @@ struct lb_registration {
 	struct worker_spec worker;
 	struct lb_address address; /* of the agent's RoCEv2 endpoint */
 	uint32_t path_mtu;         /* the largest that the agent can receive: 256..4096 */
+	uint32_t max_chunks;       /* of a reply; 0 is 1 */
 	unsigned int n_links;      /* one per lcore */
 	struct lb_link_spec link[LB_LCORES_MAX];
 };

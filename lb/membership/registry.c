@@ -275,6 +275,75 @@ int lb_hello(struct lb *lb, const char *model, const struct lb_address *agent,
 	return 0;
 }
 
+/* Check the payload region of link <i>: tiles, and room for requests that are longer. */
+static int check_payloads(const struct worker_spec *w, const struct lb_link_spec *l, unsigned int i,
+			  char *error, size_t size)
+{
+	const uint64_t room_max = (uint64_t)PAYLOAD_ROOM_PAGES_MAX * PAYLOAD_ROOM_PAGE;
+	uint32_t tile = RTE_MIN(w->max_request, RING_STRIDE_MAX);
+
+	if (l->entry != RING_ENTRY)
+		return registry_fail(error, size, -EINVAL,
+				     "links[%u].entry: %u; this load balancer writes entries of "
+				     "%d bytes only",
+				     i, l->entry, RING_ENTRY);
+	if (l->stride % RING_ALIGNMENT != 0 || l->stride < tile || l->stride > WORKER_BYTES_MAX)
+		return registry_fail(error, size, -EINVAL,
+				     "links[%u].stride: %u must be a multiple of %d and hold a "
+				     "request of %u bytes",
+				     i, l->stride, RING_ALIGNMENT, tile);
+	if (l->room % RING_PAGE != 0 || l->room > room_max)
+		return registry_fail(error, size, -EINVAL,
+				     "links[%u].room: %" PRIu64 " must be a multiple of %u and at "
+				     "most %" PRIu64,
+				     i, l->room, RING_PAGE, room_max);
+	if (w->max_request > l->stride && l->room < w->max_request)
+		return registry_fail(error, size, -EINVAL,
+				     "links[%u].room: %" PRIu64 " bytes do not hold a request of "
+				     "%u; start the agent with a higher --payload-mb",
+				     i, l->room, w->max_request);
+	if (ring_room_at(w->slots, l->stride) + l->room > RING_REGION_MAX)
+		return registry_fail(error, size, -EINVAL,
+				     "links[%u].stride: %u slots of %u bytes are more than a link "
+				     "can address; lower --slots",
+				     i, w->slots, l->stride);
+	return 0;
+}
+
+/*
+ * Choose the places of a worker's replies: <chunk> bytes for each of a reply's chunks, and
+ * <reply_stride> for all chunks of one slot. Behind the addresses of engine roce is no memory: a
+ * slot has as many chunks as a link can address, up to LINK_CHUNKS_MAX. A port of engine verbs has
+ * memory for those that the worker asked for. Powers of two are fast to check.
+ */
+static int choose_places(const struct lb *lb, unsigned int port, const struct lb_registration *r,
+			 uint32_t *chunk, uint64_t *reply_stride, char *error, size_t size)
+{
+	uint64_t asked = rte_align32pow2(RTE_MAX(r->max_chunks, 1u)), chunks = LINK_CHUNKS_MAX;
+	bool verbs = lb->config.port[port].verbs;
+	uint64_t most = verbs ? VERBS_REPLIES_MAX : RING_REGION_MAX, each;
+
+	if (r->max_chunks > LINK_CHUNKS_MAX)
+		return registry_fail(error, size, -EINVAL,
+				     "max_chunks: %u is too many; use %d or less", r->max_chunks,
+				     LINK_CHUNKS_MAX);
+	*chunk = rte_align32pow2(sizeof(struct ring_reply) + r->worker.max_reply);
+	each = (uint64_t)*chunk * r->worker.slots;
+	while (chunks > asked && (verbs || chunks * each > most))
+		chunks /= 2;
+	*reply_stride = chunks * *chunk;
+	if (chunks * each > most)
+		return registry_fail(
+			error, size, -EINVAL,
+			"slots: %u replies of up to %u chunks of %u bytes need %" PRIu64
+			" MiB for each lcore, and %s at most %" PRIu64
+			"; start the agent with a lower --slots",
+			r->worker.slots, RTE_MAX(r->max_chunks, 1u), r->worker.max_reply,
+			chunks * each >> 20,
+			verbs ? "a port of engine verbs has" : "a link addresses", most >> 20);
+	return 0;
+}
+
 static int check_links(const struct lb *lb, const struct lb_registration *r, char *error,
 		       size_t size)
 {
@@ -300,12 +369,8 @@ static int check_links(const struct lb *lb, const struct lb_registration *r, cha
 		if (l->psn > ROCE_PSN_MASK)
 			return registry_fail(error, size, -EINVAL,
 					     "links[%u].psn: more than 24 bits", i);
-		if (l->stride % RING_ALIGNMENT != 0 || l->stride < r->worker.max_request)
-			return registry_fail(
-				error, size, -EINVAL,
-				"links[%u].stride: %u must be a multiple of %d and hold a "
-				"request of %u bytes",
-				i, l->stride, RING_ALIGNMENT, r->worker.max_request);
+		if (check_payloads(&r->worker, l, i, error, size) < 0)
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -412,7 +477,7 @@ static struct link *make_verbs_link(struct lb *lb, struct link_params *p,
 		.port = p->port,
 		.lcore = p->remote->lcore,
 		.slots = p->slots,
-		.reply_stride = p->reply_stride,
+		.replies = p->slots * p->reply_stride,
 		.worker = p->worker,
 	};
 	struct verbs_link made = {0};
@@ -492,10 +557,6 @@ static struct link_params link_params_of(struct lb *lb, const struct worker *w,
 		.remote = remote,
 		.slots = w->spec.slots,
 		.batch_share = RTE_MAX(w->spec.max_batch / lb->n_lcores, 1u),
-		/* A power of two is fast to check. It costs no memory, because these addresses have
-		 * none behind them.
-		 */
-		.reply_stride = rte_align32pow2(sizeof(struct ring_reply) + w->spec.max_reply),
 		.path =
 			{
 				.family = r->address.family,
@@ -533,7 +594,10 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	struct link_params p = link_params_of(lb, w, r, remote, port, path_mtu);
 	struct lcore *lc = lb->lcore[remote->lcore];
 	uint32_t random[3];
+	char ignored[256];
 
+	/* lb_registration_check() has found that there is a choice. */
+	choose_places(lb, port, r, &p.chunk, &p.reply_stride, ignored, sizeof(ignored));
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return NULL;
 	p.psn = random[0] & ROCE_PSN_MASK;
@@ -541,6 +605,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 		.lcore = remote->lcore,
 		.psn = p.psn,
 		.reply_stride = p.reply_stride,
+		.chunk = p.chunk,
 	};
 	if (lb->config.port[port].verbs)
 		return make_verbs_link(lb, &p, r, info);
@@ -566,9 +631,6 @@ static const char *no_link_reason(int error)
 	case ENOSPC:
 		return "the load balancer's RDMA device has no room for what the links may "
 		       "complete; ask for fewer --slots";
-	case EFBIG:
-		return "the replies of all slots would take 4 GiB or more of the load balancer's "
-		       "memory; ask for fewer --slots, or give the model a lower max_reply";
 	case EOPNOTSUPP:
 		return "the load balancer's RDMA device takes no work requests by ibv_wr_start(); "
 		       "use engine: roce there";
@@ -583,17 +645,23 @@ static const char *no_link_reason(int error)
 int lb_registration_check(const struct lb *lb, const struct lb_registration *r, char *error,
 			  size_t error_size)
 {
-	int ret;
+	int ret, port = fabric_port(lb, &r->address);
+	uint64_t reply_stride;
+	uint32_t chunk;
 
 	if (lb_is_winding_down(lb))
 		return registry_fail(error, error_size, -ESHUTDOWN, "%s", stopping);
 	if (!workers_spec_is_valid(&r->worker, error, error_size))
 		return -EINVAL;
-	if (fabric_port(lb, &r->address) < 0)
+	if (port < 0)
 		return registry_fail(error, error_size, -EHOSTUNREACH,
 				     "address: no fabric port reaches it");
 	ret = check_worker(lb, r, error, error_size);
-	return ret < 0 ? ret : check_links(lb, r, error, error_size);
+	if (ret == 0)
+		ret = check_links(lb, r, error, error_size);
+	if (ret == 0)
+		ret = choose_places(lb, port, r, &chunk, &reply_stride, error, error_size);
+	return ret;
 }
 
 struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r,

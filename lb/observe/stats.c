@@ -77,6 +77,8 @@ RACING static void stats_add_link(struct lb_link_stats *out, const struct link *
 	out->outstanding += link->slots - link->n_free;
 	out->credits += link->n_free;
 	out->unacked += requester_unacked(&link->requester);
+	/* Every link is told the same number, at another time. */
+	out->backlog = RTE_MAX(out->backlog, __atomic_load_n(&link->backlog, __ATOMIC_RELAXED));
 	out->packets_sent += rq->packets;
 	out->packets_resent += rq->resent;
 	out->acks_received += rq->acks;

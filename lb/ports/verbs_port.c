@@ -135,15 +135,12 @@ void verbs_ports_tick(struct lb *lb)
 int verbs_link_create(struct lb *lb, const struct verbs_link_params *p, struct verbs_link *out)
 {
 	struct verbs_port *port = lb->verbs[p->port];
-	uint64_t length = (uint64_t)p->slots * p->reply_stride;
 	struct verbs_qp_params qp = {
 		.tag = TAG(++port->serial, p->worker),
-		.length = length,
+		.length = p->replies,
 		.receive = RTE_MIN(p->slots + RECEIVES_MORE, port->device.wr_max),
 	};
 
-	if (length > UINT32_MAX)
-		return -EFBIG;
 	out->qp = verbs_qp_create(&port->lcore[p->lcore].completions, &qp);
 	if (out->qp == NULL)
 		return -errno;
@@ -169,6 +166,9 @@ int verbs_link_connect(struct lb *lb, struct link *link, const struct verbs_link
 	int ret;
 
 	link->qp = made->qp;
+	link->copied = rte_zmalloc("copied", link->slots * sizeof(*link->copied), 0);
+	if (link->copied == NULL)
+		return -ENOMEM;
 	verbs_requester_attach(&link->requester, link->qp);
 	ret = verbs_connect(&lb->verbs[link->port]->device, link->qp->qp, psn, &to);
 	if (ret == 0)

@@ -20,10 +20,14 @@ uint32_t verbs_port_path_mtu(const struct lb *lb, unsigned int port);
 /* Log the devices' events since the last call. */
 void verbs_ports_tick(struct lb *lb);
 
+/* Most bytes that a link has for replies. */
+#define VERBS_REPLIES_MAX (UINT64_C(1) << 30)
+
 /* A link's requirements for its queue pair. */
 struct verbs_link_params {
 	unsigned int port, lcore;
-	uint32_t slots, reply_stride;
+	uint32_t replies; /* bytes of the reply region, at most VERBS_REPLIES_MAX */
+	uint32_t slots;
 	uint16_t worker;
 };
 

@@ -249,6 +249,7 @@ static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, 
 		egress_measure(lc, link, slot, header);
 	if (run_ns > __atomic_load_n(&link->longest_run_ns, __ATOMIC_RELAXED))
 		__atomic_store_n(&link->longest_run_ns, run_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&link->backlog, header->backlog, __ATOMIC_RELAXED);
 	link->stats.replies++;
 	link->stats.errors += status != RING_OK;
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
@@ -264,7 +265,7 @@ static enum lb_drop egress_check(const struct link *link, const struct rte_mbuf 
 {
 	if (number >= link->slots || header->length != m->pkt_len - sizeof(*header))
 		return LB_DROP_REPLY_MALFORMED;
-	if (link->slot[number].state == SLOT_FREE ||
+	if (link->slot[number].state <= SLOT_FILLING ||
 	    link->slot[number].sequence != header->sequence)
 		return LB_DROP_REPLY_STALE;
 	return LB_DROP_NONE;

@@ -84,8 +84,11 @@ static void fabric_gather(struct link *link, struct rte_mbuf *m)
 /* Heartbeats from one calculation of the worker's ring depth to the next. */
 #define DEPTH_EVERY 8
 
-static __rte_noinline void fabric_heartbeat(struct lcore *lc, struct link *link)
+static __rte_noinline void fabric_heartbeat(struct lcore *lc, struct link *link,
+					    struct rte_mbuf *message, uint32_t imm)
 {
+	rte_pktmbuf_free(message);
+	__atomic_store_n(&link->backlog, ring_imm_backlog(imm), __ATOMIC_RELAXED);
 	link->stats.heartbeats++;
 	/* The clock starts at 0, which means never. */
 	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);
@@ -96,11 +99,8 @@ static __rte_noinline void fabric_heartbeat(struct lcore *lc, struct link *link)
 void fabric_message(struct lcore *lc, struct link *link, struct rte_mbuf *message, uint32_t imm,
 		    struct fabric_burst *f)
 {
-	if (imm & RING_IMM_HEARTBEAT) {
-		fabric_heartbeat(lc, link);
-		rte_pktmbuf_free(message);
-		return;
-	}
+	if (imm & RING_IMM_HEARTBEAT)
+		return fabric_heartbeat(lc, link, message, imm);
 	f->reply[f->n_replies].message = message;
 	f->reply[f->n_replies].link = link;
 	f->reply[f->n_replies++].imm = imm;

@@ -18,16 +18,27 @@ static struct link *fabric_verbs_link_of(const struct lcore *lc, const struct ib
 	return link != NULL && link->qp != NULL && link->qp->tag == tag ? link : NULL;
 }
 
-/* Copy a reply out: the worker may overwrite its place as soon as the slot is free. */
+/*
+ * Copy a chunk of a reply out: the worker may overwrite its place as soon as the slot is free. The
+ * chunks of a reply come in order, each to a place of its own: more may lie there than this one.
+ */
 static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lcore *own,
-					  const struct link *link, const struct ibv_wc *wc,
-					  uint32_t imm)
+					  struct link *link, const struct ibv_wc *wc, uint32_t imm)
 {
 	struct rte_mbuf *m = own->spare[own->n_spare - 1];
-	uint64_t offset = (uint64_t)(ring_imm_slot(imm) & (link->slots - 1)) << link->reply_shift;
+	uint32_t number = ring_imm_slot(imm) & (link->slots - 1);
+	uint64_t offset = (uint64_t)link->copied[number] << link->chunk_shift;
 
-	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->reply_shift, m) < 0)
+	if (offset >> link->reply_shift != 0) {
+		lc->stats.drop[LB_DROP_REPLY_MALFORMED]++;
 		return NULL;
+	}
+	offset += (uint64_t)number << link->reply_shift;
+	link->copied[number] = imm & RING_IMM_MORE ? link->copied[number] + 1 : 0;
+	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->chunk_shift, m) < 0) {
+		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
+		return NULL;
+	}
 	own->n_spare--;
 	return m;
 }
@@ -51,12 +62,11 @@ static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lcore *own,
 		lc->stats.drop[LB_DROP_ROCE_OPCODE]++;
 		return;
 	}
+	if (imm & RING_IMM_HEARTBEAT)
+		return fabric_message(lc, link, NULL, imm, &lc->fabric);
 	m = fabric_verbs_copy(lc, own, link, wc, imm);
-	if (unlikely(m == NULL)) {
-		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
-		return;
-	}
-	fabric_message(lc, link, m, imm, &lc->fabric);
+	if (likely(m != NULL))
+		fabric_message(lc, link, m, imm, &lc->fabric);
 }
 
 static unsigned int fabric_verbs_refill(struct lcore *lc, struct verbs_port_lcore *own)

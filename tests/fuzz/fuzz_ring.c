@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a ring that a hostile peer wrote: the agent must never access anything outside the
- * memory of its slots and cancel words, which lie on heap blocks of their exact size.
+ * memory of its payloads and cancel words, which lie on heap blocks of their exact size.
  *
- * Header: log2 of slots, stride in units of 64, largest request (16 bits), position (8 bytes). Then
- * descriptors of 64 bytes, each preceded by a byte of HELP_*.
+ * Header: log2 of slots and pages of room, stride in units of 64, largest request (16 bits),
+ * position (8 bytes). Then descriptors of 64 bytes, each preceded by a byte of HELP_*.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +21,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define HELP_CRC      0x02 /* its CRC is right, if there are bytes to sum */
 #define HELP_CANCEL   0x04 /* the client has gone */
 #define HELP_LATE     0x08 /* time has passed */
+#define HELP_TILE     0x10 /* the payload lies in its slot's tile */
+#define HELP_ROOM     0x20 /* it lies in the room, at least its beginning */
 
 struct ring {
 	uint32_t slots, stride, max_request;
-	uint64_t position;
+	uint64_t position, room_at, room;
+	size_t size; /* of the payload region */
 	uint8_t *payload;
 	uint64_t *cancels;
 };
@@ -37,19 +40,26 @@ static void require(bool holds, const char *what)
 	abort();
 }
 
-static bool usable(const struct ring *r, uint32_t slot, uint32_t length)
+/* Do the bytes lie within the region? */
+static bool usable(const struct ring *r, uint32_t slot, uint32_t payload, uint32_t length)
 {
-	return slot < r->slots && length <= r->stride && length <= r->max_request;
+	return slot < r->slots && length <= r->max_request && payload <= r->size / RING_ALIGNMENT &&
+	       length <= r->size - (size_t)payload * RING_ALIGNMENT;
 }
 
 static void help(const struct ring *r, struct ring_descriptor *d, uint8_t how)
 {
 	if (how & HELP_SEQUENCE)
 		d->sequence = r->position + 1;
-	if (how & HELP_CRC && usable(r, d->slot, d->length)) {
+	if (how & HELP_TILE)
+		d->payload = (uint32_t)((uint64_t)d->slot * r->stride / RING_ALIGNMENT);
+	if (how & HELP_ROOM && r->room > 0)
+		d->payload = (uint32_t)(r->room_at / RING_ALIGNMENT) +
+			     d->payload % (uint32_t)(r->room / RING_ALIGNMENT);
+	if (how & HELP_CRC && usable(r, d->slot, d->payload, d->length)) {
 		d->flags |= RING_HAS_CRC;
-		d->crc32 =
-			crc32_gzip_refl(0, r->payload + (uint64_t)d->slot * r->stride, d->length);
+		d->crc32 = crc32_gzip_refl(0, r->payload + (size_t)d->payload * RING_ALIGNMENT,
+					   d->length);
 	}
 	if (how & HELP_CANCEL && d->slot < r->slots)
 		r->cancels[d->slot] = d->sequence;
@@ -69,7 +79,12 @@ static void check_request(const struct ring *r, const struct ring_descriptor *d,
 		require(status == in->status, "a bad request turned good");
 		return;
 	}
-	require(usable(r, in->slot, in->length), "bytes outside the slot");
+	require(usable(r, in->slot, in->payload, in->length), "bytes outside the region");
+	require(in->payload == d->payload && in->reply == d->reply, "other places");
+	require((uint64_t)in->payload * RING_ALIGNMENT >= r->room_at ||
+			((uint64_t)in->payload * RING_ALIGNMENT == (uint64_t)in->slot * r->stride &&
+			 in->length <= r->stride),
+		"bytes of another slot");
 	if (how & HELP_CANCEL)
 		require(status == RING_CANCELLED, "a cancelled request would run");
 	else if (how & HELP_LATE && in->deadline_us != 0)
@@ -80,9 +95,11 @@ static void run(struct ring *r, const uint8_t *data, size_t size)
 {
 	const size_t step = 1 + sizeof(struct ring_descriptor);
 	const struct intake_ring ring = {
-		.slots = r->payload,
+		.payloads = r->payload,
 		.slot_count = r->slots,
 		.stride = r->stride,
+		.room_at = r->room_at,
+		.room = r->room,
 		.max_request = r->max_request,
 	};
 
@@ -110,13 +127,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	r = (struct ring){
 		.slots = 1u << (1 + data[0] % 8),
+		.room = (uint64_t)RING_PAGE * (data[0] / 8),
 		.stride = RING_ALIGNMENT * (1u + data[1] % 32),
 		.max_request = data[2] | data[3] << 8,
 	};
 	memcpy(&r.position, data + 4, sizeof(r.position));
-	r.payload = malloc((size_t)r.slots * r.stride);
+	r.room_at = ring_room_at(r.slots, r.stride);
+	r.size = r.room > 0 ? r.room_at + r.room : (size_t)r.slots * r.stride;
+	r.payload = malloc(r.size);
 	r.cancels = calloc(r.slots, sizeof(*r.cancels));
-	memset(r.payload, data[1], (size_t)r.slots * r.stride);
+	memset(r.payload, data[1], r.size);
 	run(&r, data + 12, size - 12);
 	free(r.payload);
 	free(r.cancels);

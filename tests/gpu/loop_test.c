@@ -418,6 +418,83 @@ static void tells_when_it_saw_ran_and_ended(struct rig *rig)
 			(unsigned long)stats_of(rig).longest_run_ns);
 }
 
+/* The first may have been taken before the others came; then come batches of two, and the last. */
+static void tells_how_many_requests_wait(struct rig *rig)
+{
+	static const uint32_t waiting[] = {9, 7, 7, 5, 5, 3, 3, 1, 1, 0};
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=64,delay_us=20000",
+					    .max_batch = 2,
+					    .slots = 16}))
+		return;
+	ask(rig, 0, 0, 10, 0, NULL);
+	pause_us(5000);
+	for (uint32_t i = 1; i < 10; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	for (uint32_t i = 0; i < 10; i++) {
+		REQUIRE(await(rig, 0, &r), "only %u replies", i);
+		REQUIRE(r.header->backlog == waiting[i] ||
+				(i == 0 && r.header->backlog < waiting[i]),
+			"reply %u: %u wait, not %u", i, r.header->backlog, waiting[i]);
+	}
+}
+
+static void tells_in_heartbeats_how_many_requests_it_has(struct rig *rig)
+{
+	uint64_t end = clock_now_ns() + PATIENCE;
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=64",
+					    .max_batch = 4,
+					    .heartbeat_ms = 1,
+					    .batch_timeout_us = 100000}))
+		return;
+	for (uint32_t i = 0; i < 3; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	while (rig->link[0].backlog != 3)
+		REQUIRE(!rig_reply(rig, 0, &r) && clock_now_ns() < end, "the last said %u",
+			rig->link[0].backlog);
+	for (uint32_t i = 0; i < 3; i++)
+		REQUIRE(await(rig, 0, &r), "only %u replies", i);
+	end = clock_now_ns() + PATIENCE;
+	while (rig->link[0].backlog != 0)
+		REQUIRE(!rig_reply(rig, 0, &r) && clock_now_ns() < end, "the last said %u",
+			rig->link[0].backlog);
+}
+
+static void refuses_payloads_of_other_places(struct rig *rig)
+{
+	static const uint32_t lengths[] = {100, 20000};
+	struct ring_descriptor with = {0};
+	struct rig_reply r;
+
+	for (uint32_t large = 0; large < 2; large++) {
+		const struct link_memory *m = &rig->link[0].memory;
+
+		if (!begin(rig, (struct rig_params){.arguments = large ? "max_request=20000,kernel=1"
+								       : "max_request=100,kernel=1",
+						    .slots = 4}))
+			return;
+		/* of another slot, before the room, behind its end, and the end of all offsets */
+		for (uint32_t i = 0; i < 4; i++) {
+			uint64_t at[] = {2ull * m->stride, m->room_at - RING_ALIGNMENT,
+					 m->room_at + m->room - RING_ALIGNMENT,
+					 (uint64_t)UINT32_MAX * RING_ALIGNMENT};
+
+			with.payload = (uint32_t)(at[i] / RING_ALIGNMENT);
+			rig_submit(rig, 0, 1, lengths[large], &with);
+			REQUIRE(await(rig, 0, &r), "%u bytes, place %u: no reply", lengths[large], i);
+			REQUIRE(r.status == RING_BAD && r.slot == 1,
+				"%u bytes, place %u: status %u of slot %u", lengths[large], i,
+				r.status, r.slot);
+		}
+		REQUIRE(echoes(rig, 0, 2, lengths[large], 1), "%u bytes", lengths[large]);
+		if (!large)
+			rig_stop(rig);
+	}
+}
+
 static void moves_large_payloads(struct rig *rig)
 {
 	static const uint32_t lengths[] = {1u << 20, (1u << 20) - 1, 602112, 262145, 1};
@@ -660,7 +737,10 @@ static const struct {
 	TEST(waits_for_a_full_send_queue),
 	TEST(reports_replies_that_nobody_can_get),
 	TEST(tells_when_it_saw_ran_and_ended),
+	TEST(tells_how_many_requests_wait),
+	TEST(tells_in_heartbeats_how_many_requests_it_has),
 	TEST(moves_large_payloads),
+	TEST(refuses_payloads_of_other_places),
 	TEST(serves_what_came_while_a_batch_ran),
 	TEST(drops_large_ones_that_came_first),
 	TEST(refuses_sizes_that_the_model_does_not_take),

@@ -11,6 +11,8 @@
 #define LKEY   0x77
 #define RKEY   0x1111
 #define REMOTE 0x7f0000000000ull
+/* Enough for all slots, which is the most that a link gets. */
+#define ROOM_MB 4096
 
 static int load(struct loaded_model *m, const struct rig_params *p, char *error, size_t size)
 {
@@ -27,21 +29,23 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 	const struct agent_model_shape *shape = &rig->model.shape;
 	struct rig_link *l = &rig->link[i];
 
-	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply) < 0 ||
+	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply,
+			       link_memory_room(rig->slots, shape->max_request, ROOM_MB)) < 0 ||
 	    send_queue_create(&l->sq, wqes) < 0)
 		return -1;
 	l->sq.qpn = QPN + i;
 	rig->view[i] = (struct agent_link){
 		.descriptors = (const void *)(uintptr_t)l->memory.descriptors,
-		.slots = (const void *)(uintptr_t)l->memory.slots,
+		.payloads = (const void *)(uintptr_t)l->memory.payloads,
 		.cancels = (const void *)(uintptr_t)l->memory.cancels,
 		.slot_count = rig->slots,
 		.stride = l->memory.stride,
+		.room_at = l->memory.room_at,
+		.room = l->memory.room,
 		.replies = (void *)(uintptr_t)l->memory.replies,
 		.reply_stride = l->memory.reply_stride,
 		.lkey = LKEY,
 		.remote_address = REMOTE,
-		.remote_stride = l->memory.reply_stride,
 		.remote_rkey = RKEY,
 		.queue = send_queue_view(&l->sq),
 	};
@@ -102,11 +106,31 @@ void rig_stop(struct rig *rig)
 /* --- the load balancer's side ------------------------------------------------------------------
  */
 
+/* Where the payload of a slot lies: if the model takes requests that fit no tile, in the room,
+ * where there are pages for each slot. */
+static uint32_t rig_payload(const struct rig *rig, const struct link_memory *m, uint32_t slot)
+{
+	uint64_t each = m->room / rig->slots;
+
+	if (rig->model.shape.max_request <= m->stride)
+		return (uint32_t)((uint64_t)slot * m->stride / RING_ALIGNMENT);
+	return (uint32_t)((m->room_at + slot * each) / RING_ALIGNMENT);
+}
+
+/* Replies go to their slots' places in reverse, so that a loop that counts by slots is noticed. */
+static uint32_t rig_reply_place(const struct rig *rig, const struct link_memory *m, uint32_t slot)
+{
+	uint64_t from_end = rig->slots - 1 - slot;
+
+	return (uint32_t)(from_end * m->reply_stride / RING_ALIGNMENT);
+}
+
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot)
 {
 	const struct link_memory *m = &rig->link[link].memory;
 
-	return (uint8_t *)(uintptr_t)(m->slots + (uint64_t)slot * m->stride);
+	return (uint8_t *)(uintptr_t)(m->payloads +
+				      (uint64_t)rig_payload(rig, m, slot) * RING_ALIGNMENT);
 }
 
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
@@ -118,6 +142,9 @@ void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 
 	next.slot = slot;
 	next.length = length;
+	if (next.payload == 0)
+		next.payload = rig_payload(rig, &l->memory, slot);
+	next.reply = rig_reply_place(rig, &l->memory, slot);
 	d += l->position++ & (rig->slots - 1);
 	next.sequence = d->sequence; /* the mark of the last lap, until all else is there */
 	*d = next;
@@ -168,13 +195,16 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 			rig_complete(rig, link);
 		if (out->work.imm & RING_IMM_HEARTBEAT) {
 			l->heartbeats++;
+			l->backlog = ring_imm_backlog(out->work.imm);
 			continue;
 		}
 		out->slot = ring_imm_slot(out->work.imm);
 		out->status = ring_imm_status(out->work.imm);
 		out->header = (const void *)(uintptr_t)out->work.local;
 		out->bytes = (const uint8_t *)(out->header + 1);
-		if (out->work.remote != REMOTE + (uint64_t)out->slot * l->memory.reply_stride ||
+		if (out->work.remote !=
+			    REMOTE + (uint64_t)rig_reply_place(rig, &l->memory, out->slot) *
+					     RING_ALIGNMENT ||
 		    out->work.length != sizeof(*out->header) + out->header->length) {
 			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
 				out->slot);

@@ -29,7 +29,8 @@ struct rig_link {
 	struct send_queue sq;
 	uint64_t position; /* of the next descriptor */
 	uint64_t heartbeats;
-	bool mute; /* completes nothing until rig_complete() */
+	uint32_t backlog; /* as the last heartbeat said */
+	bool mute;        /* completes nothing until rig_complete() */
 };
 
 struct rig {
@@ -56,7 +57,8 @@ int rig_start(struct rig *rig, const struct rig_params *params, char *error, siz
 void rig_stop(struct rig *rig);
 
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
-/* Hands the slot's first <length> bytes to the loop; <with> has the descriptor's other fields. */
+/* Hands the slot's first <length> bytes to the loop; <with> has the descriptor's other fields. A
+ * payload that is not 0 there stands instead of the slot's. */
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		const struct ring_descriptor *with);
 void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence);

@@ -8,11 +8,12 @@ import json
 import socket
 import sys
 
-PARAMS = {"version": 1, "name": "odd", "model": "echo", "instance": "0" * 15 + "1", "slots": 64,
+PARAMS = {"version": 3, "name": "odd", "model": "echo", "instance": "0" * 15 + "1", "slots": 64,
           "max_request": 1472, "max_reply": 1472, "max_batch": 32, "weight": 1,
           "heartbeat_ms": 100, "path_mtu": 1024, "address": "10.201.0.99",
           "links": [{"lcore": 0, "qpn": 77, "psn": 1, "rkey": 5, "descriptors": 4096,
-                     "slots": 65536, "cancels": 1048576, "stride": 1472}]}
+                     "payloads": 65536, "cancels": 1048576, "stride": 1472, "room": 0,
+                     "entry": 64}]}
 
 
 def main():

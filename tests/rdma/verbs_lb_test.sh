@@ -133,8 +133,8 @@ test_resources() {
 # long; the kernel alone would take a second for each link.
 nobody() {
     local request said took link
-    link='{"lcore":0,"qpn":17,"psn":1,"rkey":1,"descriptors":4096,"slots":8192,"cancels":65536,"stride":1472}'
-    request='{"jsonrpc":"2.0","id":1,"method":"agent.register","params":{"version":1,"name":"nobody",
+    link='{"lcore":0,"qpn":17,"psn":1,"rkey":1,"descriptors":4096,"payloads":8192,"cancels":65536,"stride":1472,"room":0,"entry":64}'
+    request='{"jsonrpc":"2.0","id":1,"method":"agent.register","params":{"version":3,"name":"nobody",
         "model":"echo","instance":"0123456789abcdef","slots":2,"max_request":1472,"max_reply":1472,
         "max_batch":1,"weight":1,"heartbeat_ms":100,"max_run_ms":0,"address":"10.201.0.99",
         "path_mtu":1024,"links":['$link']}}'

@@ -10,16 +10,31 @@
 #define STRIDE      128
 #define MAX_REQUEST 100
 #define NOW         1000000000ull
+#define ROOM_AT     4096 /* bytes */
+#define ROOM        8192
 
-static uint8_t slots[SLOTS * STRIDE];
+static uint8_t payloads[ROOM_AT + ROOM];
 static uint64_t cancels[SLOTS];
 
 /* A good request at position 41: 10 bytes in slot 2. */
 static const struct ring_descriptor good = {
-	.slot = 2, .length = 10, .flow = 77, .deadline_us = 500, .sequence = 42};
+	.slot = 2,
+	.length = 10,
+	.flow = 77,
+	.deadline_us = 500,
+	.payload = 2 * STRIDE / RING_ALIGNMENT,
+	.reply = 99,
+	.sequence = 42,
+};
 
 static const struct intake_ring ring = {
-	.slots = slots, .slot_count = SLOTS, .stride = STRIDE, .max_request = MAX_REQUEST};
+	.payloads = payloads,
+	.slot_count = SLOTS,
+	.stride = STRIDE,
+	.room_at = ROOM_AT,
+	.room = ROOM,
+	.max_request = MAX_REQUEST,
+};
 
 static bool take(const struct ring_descriptor *d, struct intake *out)
 {
@@ -35,6 +50,8 @@ Test(agent_intake, takes_the_descriptor_of_its_position)
 	cr_expect_eq(request.seen_ns, NOW);
 	cr_expect_eq(request.slot, 2);
 	cr_expect_eq(request.length, 10);
+	cr_expect_eq(request.payload, 4);
+	cr_expect_eq(request.reply, 99);
 	cr_expect_eq(request.deadline_us, 500);
 	cr_expect_eq(request.status, RING_OK);
 }
@@ -85,6 +102,7 @@ Test(agent_intake, trusts_nothing_in_a_descriptor)
 		struct intake request;
 
 		d.slot = rows[i].slot;
+		d.payload = rows[i].slot * (STRIDE / RING_ALIGNMENT);
 		d.length = rows[i].length;
 		d.flags = rows[i].flags;
 		d.crc32 = rows[i].crc32;
@@ -95,16 +113,48 @@ Test(agent_intake, trusts_nothing_in_a_descriptor)
 	}
 }
 
-Test(agent_intake, bounds_a_request_by_its_slot_whatever_the_model_takes)
+/* A model that takes anything: tiles and room are the only limits. */
+Test(agent_intake, takes_a_payload_from_the_slots_own_tile_or_from_the_room)
 {
-	struct intake_ring greedy = ring;
+	enum { UNIT = RING_ALIGNMENT, ROOM_END = ROOM_AT + ROOM };
+	static const struct {
+		const char *what;
+		uint32_t slot, payload, length;
+		uint8_t status;
+	} places[] = {
+		{"its tile", 2, 2 * STRIDE / UNIT, STRIDE, RING_OK},
+		{"more than its tile", 2, 2 * STRIDE / UNIT, STRIDE + 1, RING_BAD},
+		{"another slot's tile", 2, 1 * STRIDE / UNIT, 10, RING_BAD},
+		{"the middle of its tile", 2, 2 * STRIDE / UNIT + 1, 10, RING_BAD},
+		{"between tiles and room", 2, SLOTS * STRIDE / UNIT, 10, RING_BAD},
+		{"before the room", 2, ROOM_AT / UNIT - 1, 10, RING_BAD},
+		{"a short one in the room", 2, ROOM_AT / UNIT, 10, RING_OK},
+		{"the whole room", 2, ROOM_AT / UNIT, ROOM, RING_OK},
+		{"more than the room", 2, ROOM_AT / UNIT, ROOM + 1, RING_BAD},
+		{"the end of the room", 2, ROOM_END / UNIT - 1, UNIT, RING_OK},
+		{"beyond the end of the room", 2, ROOM_END / UNIT - 1, UNIT + 1, RING_BAD},
+		{"behind the room", 2, ROOM_END / UNIT, 0, RING_BAD},
+		{"the last offset there is", 2, UINT32_MAX, 10, RING_BAD},
+		{"all that a length can say", 2, ROOM_AT / UNIT, UINT32_MAX, RING_BAD},
+	};
+	struct intake_ring greedy = ring, roomless = ring;
 	struct ring_descriptor d = good;
 	struct intake request;
 
-	greedy.max_request = 1u << 20;
-	d.length = STRIDE + 1;
-	cr_assert(intake_take(&d, 41, &greedy, NOW, &request));
-	cr_expect_eq(request.status, RING_BAD);
+	greedy.max_request = roomless.max_request = UINT32_MAX;
+	roomless.room = 0;
+	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		bool in_room = places[i].payload >= ROOM_AT / UNIT;
+
+		d.slot = places[i].slot;
+		d.payload = places[i].payload;
+		d.length = places[i].length;
+		cr_assert(intake_take(&d, 41, &greedy, NOW, &request));
+		cr_expect_eq(request.status, places[i].status, "%s", places[i].what);
+		cr_assert(intake_take(&d, 41, &roomless, NOW, &request));
+		cr_expect_eq(request.status, in_room ? RING_BAD : places[i].status,
+			     "%s, without a room", places[i].what);
+	}
 }
 
 Test(agent_intake, refuses_what_is_too_short_for_the_model)
@@ -127,11 +177,11 @@ Test(agent_intake, checks_the_crc_over_the_payload_of_its_own_slot)
 
 	d.flags = RING_HAS_CRC;
 	d.length = 9;
-	memcpy(slots + 2 * STRIDE, "123456789", 9);
+	memcpy(payloads + 2 * STRIDE, "123456789", 9);
 	d.crc32 = 0xcbf43926; /* the check value of CRC-32 */
 	cr_assert(take(&d, &request));
 	cr_expect_eq(request.status, RING_OK);
-	slots[2 * STRIDE + 8] ^= 1;
+	payloads[2 * STRIDE + 8] ^= 1;
 	cr_assert(take(&d, &request));
 	cr_expect_eq(request.status, RING_BAD);
 	cr_expect_eq(request.slot, 2, "a damaged request is still answered");

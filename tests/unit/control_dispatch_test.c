@@ -14,14 +14,18 @@ TestSuite(control_dispatch, .init = fake_eal);
 #define CALL(method, params)                                                                       \
 	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
 #define LINK(n)                                                                                    \
-	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
-	"\"cancels\":12288,\"stride\":2048}"
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"payloads\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048,\"room\":0,\"entry\":64}"
 #define SPEC(name, version, instance, slots, rest)                                                 \
 	"{\"version\":" version ",\"name\":" name ",\"model\":\"llama\",\"instance\":" instance    \
 	",\"slots\":" slots ",\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"            \
 	"\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096" rest "}"
+/* As agents of protocol 2 gave them. */
+#define OLD_LINKS                                                                                  \
+	",\"links\":[{\"lcore\":0,\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,"               \
+	"\"slots\":8192,\"cancels\":12288,\"stride\":2048}]"
 #define LINKS    ",\"links\":[" LINK("0") "," LINK("1") "]"
-#define REGISTER CALL("agent.register", SPEC("\"gpu1\"", "1", "\"00000000deadbeef\"", "64", LINKS))
+#define REGISTER CALL("agent.register", SPEC("\"gpu1\"", "3", "\"00000000deadbeef\"", "64", LINKS))
 
 struct row {
 	const char *line;
@@ -75,7 +79,7 @@ static const struct row operator_rows[] = {
 	{CALL("capture.stop", "{\"capture\":1}"), "\"result\": {}"},
 	{CALL("capture.read", "{\"capture\":1}"), "\"state\": \"stopped\", \"done\": true"},
 	/* good ones */
-	{CALL("version", "{}"), "\"version\": \"" DOORBELL_VERSION "\", \"protocol\": 2, \"dpdk\""},
+	{CALL("version", "{}"), "\"version\": \"" DOORBELL_VERSION "\", \"protocol\": 3, \"dpdk\""},
 	{CALL("flows.list", "{}"), "{\"cursor\": 8589934592, \"done\": true, \"flows\": []}"},
 	{CALL("flows.list", "{\"compact\":true}"), "\"columns\": [\"lcore\", \"client\","},
 	{CALL("flows.list", "{\"compact\":true}"), "\"flows\": []"},
@@ -167,55 +171,63 @@ static const struct row operator_rows[] = {
 static const struct row agent_rows[] = {
 	{CALL("workers.list", "{}"), "workers.list is for operators, on the UNIX socket"},
 	{CALL("agent.hello", "{}"), "params.version: missing; give an integer from 0"},
-	{CALL("agent.hello", "{\"version\":1,\"model\":\"llama\",\"address\":\"nowhere\"}"),
+	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"nowhere\"}"),
 	 "params.address: cannot use \\\"nowhere\\\"; give an IPv4 or IPv6 address"},
-	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
-	 "the agent speaks protocol 3, this load balancer 1 to 2"},
-	{CALL("agent.hello", "{\"version\":0,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
-	 "the agent speaks protocol 0, this load balancer 1 to 2"},
-	{CALL("agent.hello", "{\"version\":1,\"model\":\"gpt\",\"address\":\"10.9.0.2\"}"),
+	{CALL("agent.hello", "{\"version\":4,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
+	 "version: the agent speaks protocol 4, this load balancer 3, with ring contract 2; "
+	 "install the agent of doorbell " DOORBELL_VERSION},
+	{CALL("agent.hello", "{\"version\":2,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
+	 "version: the agent speaks protocol 2, this load balancer 3, with ring contract 2; "
+	 "upgrade the agent to doorbell " DOORBELL_VERSION},
+	{CALL("agent.hello", "{\"version\":3,\"model\":\"gpt\",\"address\":\"10.9.0.2\"}"),
 	 "-32002, \"message\": \"no service has the model 'gpt'; add one\""},
-	{CALL("agent.hello", "{\"version\":1,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
+	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
 	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
 	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
 	 "\"retry_count\": 7}"},
 	{CALL("agent.hello",
-	      "{\"version\":2,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
+	      "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
 	 "-32002, \"message\": \"min_request: 1473 are more than 1472"},
 	{CALL("agent.ready", "{}"), "this connection has no worker; call agent.register first"},
 	{CALL("agent.drain", "{}"), "-32003"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"12\"", "64", LINKS)),
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"12\"", "64", LINKS)),
 	 "params.instance: cannot use \\\"12\\\"; give a string of 16 hexadecimal digits"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", "")),
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", "")),
 	 "params.links: missing; give an array of 1 to 64 objects"},
 	{CALL("agent.register",
-	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", LINKS ",\"labels\":[]")),
+	      SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", LINKS ",\"labels\":[]")),
 	 "params.labels: cannot use []; give an object with 0 to 16 members, each with a string"},
 	{CALL("agent.register",
-	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", LINKS ",\"labels\":{\"a\":1}")),
+	      SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", LINKS ",\"labels\":{\"a\":1}")),
 	 "params.labels: cannot use {\\\"a\\\":1}"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64",
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64",
 				     LINKS ",\"labels\":{\"a b\":\"1\"}")),
 	 "the key of a label has a character that is not allowed; use letters, digits and ._-/"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[]")),
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", ",\"links\":[]")),
 	 "params.links: cannot use []"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[7]")),
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", ",\"links\":[7]")),
 	 "params.links[0]: give an object"},
 	{CALL("agent.register",
-	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("64") "]")),
+	      SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("64") "]")),
 	 "params.links[0].lcore: cannot use 64; give an integer from 0 to 63"},
 	{CALL("agent.register",
-	      SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("0") "]")),
+	      SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", ",\"links\":[" LINK("0") "]")),
 	 "1 links; give one for each of the 2 lcores"},
-	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "63", LINKS)),
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "63", LINKS)),
 	 "slots is 63; use a power of two"},
-	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", LINKS)),
-	 "protocol 3"},
-	{CALL("agent.register", SPEC("\"gpu0\"", "1", "\"00000000deadbeef\"", "64", LINKS)),
+	{CALL("agent.register", SPEC("\"g\"", "1", "\"00000000deadbeef\"", "64", LINKS)),
+	 "version: the agent speaks protocol 1, this load balancer 3, with ring contract 2; "
+	 "upgrade the agent to doorbell " DOORBELL_VERSION},
+	/* An agent of protocol 2 gives other fields of its links: the version is the reason. */
+	{CALL("agent.register", SPEC("\"g\"", "2", "\"00000000deadbeef\"", "64", OLD_LINKS)),
+	 "version: the agent speaks protocol 2"},
+	{CALL("agent.register", SPEC("\"g\"", "3", "\"00000000deadbeef\"", "64", OLD_LINKS)),
+	 "params.links[0].slots: unknown; known are lcore, qpn, psn, rkey, descriptors, payloads"},
+	{CALL("agent.register", SPEC("\"gpu0\"", "3", "\"00000000deadbeef\"", "64", LINKS)),
 	 "name 'gpu0' is in use"},
 	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
 		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
-		   "\"reply_stride\": 2048}, {\"lcore\": 1,"},
+		   "\"reply_stride\": 2048, \"chunk\": 2048}, {\"lcore\": 1,"},
 	{REGISTER, "this connection has worker 'gpu1' already"},
 	{CALL("agent.ready", "{\"now\":true}"), "params.now: unknown"},
 	{CALL("agent.ready", "{}"), "\"result\": {}"},
@@ -292,7 +304,7 @@ static void expect_attach(struct lb *lb, const char *names, const char *expect)
 {
 	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT, .names = names};
 	const struct row attach = {CALL("agent.attach",
-					"{\"version\":2,\"name\":\"gpu1\",\"instance\":"
+					"{\"version\":3,\"name\":\"gpu1\",\"instance\":"
 					"\"00000000deadbeef\",\"worker\":0,\"generation\":1}"),
 				   expect};
 

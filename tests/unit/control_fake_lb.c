@@ -288,7 +288,8 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 						.psn = 7,
 						.reply_rkey = 0xabcd,
 						.reply_address = 0x10000000,
-						.reply_stride = 2048};
+						.reply_stride = 2048,
+						.chunk = 2048};
 	*path_mtu = registration->path_mtu < 1024 ? registration->path_mtu : 1024;
 	lb->outstanding[worker->number] = 0;
 	lb->address[worker->number] = registration->address;

@@ -7,8 +7,8 @@
 #define LEASE_MS 400
 
 #define LINK(n)                                                                                    \
-	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
-	"\"cancels\":12288,\"stride\":2048}"
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"payloads\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048,\"room\":0,\"entry\":64}"
 #define CALL(method) "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"" method "\"}"
 
 static struct fixture f;
@@ -29,34 +29,34 @@ static void tear_down(void)
 
 TestSuite(control_lease, .init = set_up);
 
-static void send_links(int fd, int version, const char *instance, const char *links)
+static void send_links(int fd, const char *instance, const char *links)
 {
 	char line[1024];
 
 	snprintf(line, sizeof(line),
 		 "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":"
-		 "{\"version\":%d,\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"%s\","
+		 "{\"version\":3,\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"%s\","
 		 "\"slots\":64,\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,"
 		 "\"weight\":1,\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"
 		 "\"links\":[%s]}}",
-		 version, instance, links);
+		 instance, links);
 	fixture_send(fd, line);
 }
 
-static void send_register(int fd, int version, const char *instance)
+static void send_register(int fd, const char *instance)
 {
-	send_links(fd, version, instance, LINK("0") "," LINK("1"));
+	send_links(fd, instance, LINK("0") "," LINK("1"));
 }
 
 #define ONE "0000000000000001"
 #define TWO "0000000000000002"
 
 /* An agent whose worker is active. */
-static int serving(int version, const char *instance)
+static int serving(const char *instance)
 {
 	int fd = fixture_connect_agent(&f);
 
-	send_register(fd, version, instance);
+	send_register(fd, instance);
 	fixture_expect(&f, fd, "\"links\":");
 	fixture_send(fd, CALL("agent.ready"));
 	fixture_expect(&f, fd, "waits for a heartbeat");
@@ -92,7 +92,7 @@ static bool is_kept(uint64_t said_ms)
 Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 {
 	uint64_t said_ms = clock_now_ms();
-	int fd = serving(2, ONE);
+	int fd = serving(ONE);
 
 	turn_for(LEASE_MS / 2);
 	cr_assert(is_kept(said_ms));
@@ -110,13 +110,13 @@ Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 }
 
 #define ATTACH(name, instance, worker, generation)                                                 \
-	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":2,"      \
+	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":3,"      \
 	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                     \
 	",\"generation\":" generation "}}"
 
 Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same_agent)
 {
-	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	int first = serving(ONE), second = fixture_connect_agent(&f);
 	const struct worker *worker = gpu1();
 
 	close(first);
@@ -148,7 +148,7 @@ Test(control_lease, a_closed_connection_leaves_the_worker_to_another_of_the_same
 
 Test(control_lease, attaching_takes_the_worker_from_a_connection_that_is_still_open)
 {
-	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	int first = serving(ONE), second = fixture_connect_agent(&f);
 	uint64_t said_ms = clock_now_ms();
 
 	fixture_send(second, ATTACH("gpu1", ONE, "0", "1"));
@@ -165,7 +165,7 @@ Test(control_lease, attaching_takes_the_worker_from_a_connection_that_is_still_o
 Test(control_lease, renewing_keeps_the_worker_and_nothing_else_does)
 {
 	uint64_t said_ms = clock_now_ms();
-	int fd = serving(2, ONE);
+	int fd = serving(ONE);
 
 	for (int i = 0; i < 6; i++) {
 		turn_for(LEASE_MS / 2);
@@ -188,18 +188,8 @@ Test(control_lease, begins_when_the_agent_is_ready)
 {
 	int fd = fixture_connect_agent(&f);
 
-	send_register(fd, 2, ONE);
+	send_register(fd, ONE);
 	fixture_expect(&f, fd, "\"lease_ms\":400");
-	turn_for(2 * LEASE_MS);
-	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
-	close(fd);
-	tear_down();
-}
-
-Test(control_lease, agents_of_protocol_1_know_none)
-{
-	int fd = serving(1, ONE);
-
 	turn_for(2 * LEASE_MS);
 	cr_assert_not_null(workers_find(lb_pool(f.lb), "gpu1"));
 	close(fd);
@@ -225,7 +215,7 @@ static struct timeval latest_timer(void)
 }
 
 #define HELLO                                                                                      \
-	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"agent.hello\",\"params\":{\"version\":2,"      \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"agent.hello\",\"params\":{\"version\":3,"      \
 	"\"model\":\"llama\",\"address\":\"10.9.0.2\"}}"
 
 Test(control_lease, lines_win_an_agent_no_time_to_register)
@@ -264,12 +254,12 @@ Test(control_lease, renewing_without_a_worker_is_an_error)
 
 Test(control_lease, an_agent_takes_over_from_its_own_lost_connection)
 {
-	int former = serving(2, ONE), fd;
+	int former = serving(ONE), fd;
 	uint16_t number = workers_find(lb_pool(f.lb), "gpu1")->number;
 	const struct worker *worker;
 
 	/* <former> is open on both sides, as behind a network that has just come back */
-	fd = serving(2, ONE);
+	fd = serving(ONE);
 	worker = workers_find(lb_pool(f.lb), "gpu1");
 	cr_assert_eq(worker->number, number);
 	cr_assert_eq(worker->state, WORKER_ACTIVE);
@@ -284,15 +274,15 @@ Test(control_lease, an_agent_takes_over_from_its_own_lost_connection)
 
 Test(control_lease, another_agent_of_the_name_is_refused_while_health_does_not_miss_the_first)
 {
-	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	int first = serving(ONE), second = fixture_connect_agent(&f);
 
 	/* the copied time of the last heartbeat proves nothing by itself: it may be old, or in the
 	 * future */
 	fake_lb_at(f.lb, 100000 + 1000);
-	send_register(second, 2, TWO);
+	send_register(second, TWO);
 	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");
 	fake_lb_at(f.lb, 100000 - 1);
-	send_register(second, 2, TWO);
+	send_register(second, TWO);
 	fixture_expect(&f, second,
 		       "name 'gpu1' is in use by another live agent; use another name or "
 		       "stop that agent (127.0.0.1:");
@@ -304,10 +294,10 @@ Test(control_lease, another_agent_of_the_name_is_refused_while_health_does_not_m
 
 Test(control_lease, another_agent_of_the_name_takes_over_when_heartbeats_are_missing)
 {
-	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	int first = serving(ONE), second = fixture_connect_agent(&f);
 
 	workers_find(lb_pool(f.lb), "gpu1")->doubt.silent = true;
-	send_register(second, 2, TWO);
+	send_register(second, TWO);
 	fixture_expect(&f, second, "\"links\":");
 	fixture_expect(&f, first, "another agent takes its name, as its loop is silent");
 	fixture_expect_end(&f, first);
@@ -319,10 +309,10 @@ Test(control_lease, another_agent_of_the_name_takes_over_when_heartbeats_are_mis
 
 Test(control_lease, a_registration_that_cannot_be_ends_no_worker)
 {
-	int first = serving(2, ONE), second = fixture_connect_agent(&f);
+	int first = serving(ONE), second = fixture_connect_agent(&f);
 	const struct worker *worker = workers_find(lb_pool(f.lb), "gpu1");
 
-	send_links(second, 2, ONE, LINK("0"));
+	send_links(second, ONE, LINK("0"));
 	fixture_expect(&f, second, "1 links; give one for each of the 2 lcores");
 	cr_assert_eq(workers_find(lb_pool(f.lb), "gpu1"), worker);
 	cr_assert_eq(worker->state, WORKER_ACTIVE);
@@ -336,10 +326,10 @@ Test(control_lease, an_agent_that_is_still_joining_keeps_its_name)
 {
 	int first = fixture_connect_agent(&f), second = fixture_connect_agent(&f);
 
-	send_register(first, 2, ONE);
+	send_register(first, ONE);
 	fixture_expect(&f, first, "\"links\":");
 	fake_lb_at(f.lb, 100000 + 5000);
-	send_register(second, 2, TWO);
+	send_register(second, TWO);
 	fixture_expect(&f, second, "name 'gpu1' is in use by another live agent");
 	close(first);
 	close(second);

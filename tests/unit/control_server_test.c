@@ -9,10 +9,11 @@
 
 #define VERSION_CALL "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}"
 #define LINK(n)                                                                                    \
-	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
-	"\"cancels\":12288,\"stride\":2048}"
+	"{\"lcore\":" n                                                                            \
+	",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"payloads\":8192,"                \
+	"\"cancels\":12288,\"stride\":2048,\"room\":0,\"entry\":64}"
 #define REGISTER_CALL                                                                              \
-	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":{\"version\":1,"   \
+	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":{\"version\":3,"   \
 	"\"name\":\"gpu1\",\"model\":\"llama\",\"instance\":\"00000000deadbeef\",\"slots\":64,"    \
 	"\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,\"weight\":1,"                    \
 	"\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"                          \
@@ -111,7 +112,7 @@ Test(control_server, answers_lines_in_order_also_when_the_peer_has_stopped_sendi
 		fixture_send(fd, i % 2 ? VERSION_CALL : "nonsense");
 	shutdown(fd, SHUT_WR);
 	for (int i = 0; i < 50; i++)
-		fixture_expect(&f, fd, i % 2 ? "\"protocol\":2" : "-32700");
+		fixture_expect(&f, fd, i % 2 ? "\"protocol\":3" : "-32700");
 	fixture_expect_end(&f, fd);
 	close(fd);
 	tear_down();
@@ -204,7 +205,7 @@ Test(control_server, takes_a_line_of_the_limit_and_closes_on_a_longer_one)
 	memcpy(line, VERSION_CALL, strlen(VERSION_CALL));
 	line[CONTROL_LINE_MAX] = '\0';
 	fixture_send(fd, line);
-	fixture_expect(&f, fd, "\"protocol\":2");
+	fixture_expect(&f, fd, "\"protocol\":3");
 	strcpy(line + CONTROL_LINE_MAX, " ");
 	fixture_send(fd, line);
 	fixture_expect(&f, fd, "line longer than 65536 bytes");
@@ -265,7 +266,7 @@ Test(control_server, turns_away_the_65th_operator)
 	for (int i = 0; i < 64; i++) {
 		fds[i] = fixture_connect_unix(&f);
 		fixture_send(fds[i], VERSION_CALL);
-		fixture_expect(&f, fds[i], "\"protocol\":2");
+		fixture_expect(&f, fds[i], "\"protocol\":3");
 	}
 	fds[64] = fixture_connect_unix(&f);
 	fixture_expect(&f, fds[64], "too many connections: 64 operators are the limit");

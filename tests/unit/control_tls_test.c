@@ -13,10 +13,10 @@
 #include "secure_fixture.h"
 
 #define LINK(n)                                                                                    \
-	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"slots\":8192,"   \
-	"\"cancels\":12288,\"stride\":2048}"
+	"{\"lcore\":" n ",\"qpn\":17,\"psn\":5,\"rkey\":99,\"descriptors\":4096,\"payloads\":8192,"   \
+	"\"cancels\":12288,\"stride\":2048,\"room\":0,\"entry\":64}"
 #define REGISTER_CALL(name)                                                                        \
-	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":{\"version\":1,"   \
+	"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"agent.register\",\"params\":{\"version\":3,"   \
 	"\"name\":\"" name "\",\"model\":\"llama\",\"instance\":\"00000000deadbeef\","             \
 	"\"slots\":64,\"max_request\":1472,\"max_reply\":1472,\"max_batch\":8,\"weight\":1,"       \
 	"\"heartbeat_ms\":50,\"address\":\"10.9.0.2\",\"path_mtu\":4096,"                          \

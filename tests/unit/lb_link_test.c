@@ -10,16 +10,18 @@
 #define QPN         LINK_QPN(3, 0x1c05)
 
 /* A link whose mbufs for descriptors have <room> bytes behind the headroom. */
-static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uint32_t room)
+static struct link *link_of(struct fixture *f, uint32_t slots, uint32_t mtu, uint32_t room,
+			    uint64_t payload_room)
 {
 	struct lb_link_spec remote = {
 		.qpn = 0x11,
 		.psn = 0x900,
 		.rkey = FIXTURE_RKEY,
 		.descriptors = DESCRIPTORS,
-		.slots = SLOTS,
+		.payloads = SLOTS,
 		.cancels = CANCELS,
 		.stride = STRIDE,
+		.room = payload_room,
 	};
 	struct link_params params = {
 		.qpn = QPN,
@@ -28,6 +30,7 @@ static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uin
 		.remote = &remote,
 		.slots = slots,
 		.reply_stride = 2048,
+		.chunk = 2048,
 		.reply_rkey = 0x77,
 		.psn = 0x100,
 		.path = vector_spec(4, false, mtu),
@@ -45,6 +48,11 @@ static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uin
 
 	cr_assert(link);
 	return link;
+}
+
+static struct link *link_in(struct fixture *f, uint32_t slots, uint32_t mtu, uint32_t room)
+{
+	return link_of(f, slots, mtu, room, 0);
 }
 
 static struct link *link_on(struct fixture *f, uint32_t slots, uint32_t mtu)
@@ -597,5 +605,263 @@ Test(lb_link, an_abandoned_slot_is_taken_but_nobody_waits_for_it)
 	link_slot_free(link, 2);
 	expect_age(link, NULL, 0);
 	link_destroy(link);
+	fixture_destroy(f);
+}
+
+/* --- payloads in pieces -------------------------------------------------------------------------
+ */
+
+/* Offset of the room behind 8 tiles of STRIDE bytes. */
+#define ROOM_AT    (8 * STRIDE)
+#define ROOM_PAGES 16
+
+/* A link of 8 slots with a room of ROOM_PAGES pages. */
+static struct link *roomy_link(struct fixture *f)
+{
+	return link_of(f, 8, 1024, rte_pktmbuf_data_room_size(f->packets) - RTE_PKTMBUF_HEADROOM,
+		       ROOM_PAGES * 4096);
+}
+
+static struct link_place take(struct link *link, uint32_t bytes)
+{
+	struct link_place place;
+
+	cr_assert_eq(link_take(link, bytes, 0, &place), LINK_TAKEN, "%u bytes", bytes);
+	return place;
+}
+
+static int write_piece(struct fixture *f, struct link *link, const struct link_place *place,
+		       uint32_t offset, uint32_t length, bool ask)
+{
+	struct rte_mbuf *m = fixture_message(f, length);
+	int ret = link_write(link, place, offset, m, ask, REQUESTER_WINDOW);
+
+	if (ret < 0)
+		rte_pktmbuf_free(m);
+	return ret;
+}
+
+static int announce(struct fixture *f, struct link *link, const struct link_place *place,
+		    uint32_t length)
+{
+	struct ring_descriptor request = {.length = length, .service = 4, .flow = 0x1234};
+
+	return link_announce(link, place, &request, 7, 900, 1000, REQUESTER_WINDOW, f->packets);
+}
+
+static struct ring_descriptor sent_descriptor(struct fixture *f, unsigned int i)
+{
+	uint8_t frame[FIXTURE_FRAME_MAX];
+	struct roce_packet p = fixture_packet(f, i, frame);
+	struct ring_descriptor d;
+
+	cr_assert_eq(p.length, sizeof(d));
+	memcpy(&d, frame + p.payload_offset, sizeof(d));
+	return d;
+}
+
+Test(lb_link, names_tile_and_reply_of_a_request_in_its_descriptor)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = link_on(f, 8, 1024);
+	struct ring_descriptor d;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		send_one(f, link);
+		link_batch_flush(link);
+		d = sent_descriptor(f, 2 * i + 1);
+		cr_expect_eq(d.slot, i);
+		cr_expect_eq(d.payload * 64, i * STRIDE);
+		cr_expect_eq(d.reply * 64, i * 2048);
+	}
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, takes_a_tile_or_pages)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct link_place small = take(link, STRIDE), large = take(link, STRIDE + 1),
+			  larger = take(link, 3 * 4096);
+
+	cr_expect_eq(small.slot, 0);
+	cr_expect_eq(small.payload, 0);
+	cr_expect_eq(small.bytes, STRIDE);
+	cr_expect_eq(large.slot, 1);
+	cr_expect_eq(large.payload * 64, ROOM_AT);
+	cr_expect_eq(large.bytes, 2 * 4096);
+	cr_expect_eq(larger.payload * 64, ROOM_AT + 2 * 4096);
+	cr_expect_eq(link->room.free, ROOM_PAGES - 5);
+	cr_expect_eq(link->slot[0].state, SLOT_FILLING);
+	cr_expect_eq(link->busy.oldest, SLOT_NONE, "nothing is in flight");
+	cr_expect_eq(link_outstanding(link), 3, "but the slots are in use");
+	link_give_back(link, &large);
+	cr_expect_eq(link->room.free, ROOM_PAGES - 3);
+	link_give_back(link, &small);
+	link_give_back(link, &larger);
+	cr_expect_eq(link->room.free, ROOM_PAGES);
+	cr_expect_eq(link->n_free, 8);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, says_why_it_takes_nothing)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f), *roomless = link_on(f, 8, 1024);
+	struct link_place place = {.slot = 77}, most;
+
+	cr_expect_eq(link_take(roomless, STRIDE + 1, 0, &place), LINK_TOO_LARGE);
+	cr_expect_eq(link_take(link, ROOM_PAGES * 4096 + 1, 0, &place), LINK_TOO_LARGE);
+	most = take(link, ROOM_PAGES * 4096);
+	cr_expect_eq(link_take(link, STRIDE + 1, 0, &place), LINK_NO_ROOM);
+	cr_expect_eq(link->n_free, 7, "the slot stays free");
+	cr_expect_eq(link_take(link, 1, 7, &place), LINK_NO_SLOT, "seven are kept back");
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
+	cr_expect_eq(link_take(link, 1, 6, &place), LINK_NO_SLOT, "the burst has one of them");
+	cr_expect_eq(link_take(link, 1, 5, &place), LINK_TAKEN);
+	link_unreserve(link, 1);
+	link_give_back(link, &place);
+	link_give_back(link, &most);
+	link->requester.error = REQUESTER_RETRY_EXCEEDED;
+	cr_expect_eq(link_take(link, 1, 0, &place), LINK_FAILED);
+	link_destroy(link);
+	link_destroy(roomless);
+	fixture_destroy(f);
+}
+
+/* The pieces come in any order, the descriptor behind them. */
+Test(lb_link, writes_pieces_to_their_places_and_then_announces)
+{
+	static const struct {
+		uint32_t offset, length;
+	} pieces[] = {{1000, 1000}, {0, 1000}, {5000, 24}, {2000, 3000}};
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct link_place place;
+	uint8_t frame[FIXTURE_FRAME_MAX];
+	struct ring_descriptor d;
+	struct roce_packet p;
+
+	send_one(f, link);
+	link_batch_flush(link);
+	place = take(link, 5024);
+	for (unsigned int i = 0; i < 3; i++) {
+		cr_assert_eq(
+			write_piece(f, link, &place, pieces[i].offset, pieces[i].length, i == 2),
+			0);
+		p = fixture_packet(f, 2 + i, frame);
+		cr_expect_eq(p.va, SLOTS + ROOM_AT + pieces[i].offset);
+		cr_expect_eq(p.rkey, FIXTURE_RKEY);
+		cr_expect_eq(p.length, pieces[i].length);
+		cr_expect_eq(p.ack_request, i == 2, "the last of its burst");
+	}
+	cr_expect_eq(link->busy.newest, 0, "only the first request is in flight");
+	cr_assert_eq(write_piece(f, link, &place, pieces[3].offset, pieces[3].length, true), 0);
+	cr_assert_eq(announce(f, link, &place, 5024), 0);
+	link_batch_flush(link);
+	d = sent_descriptor(f, f->tx.n - 1);
+	cr_expect_eq(d.slot, 1);
+	cr_expect_eq(d.payload * 64, ROOM_AT);
+	cr_expect_eq(d.reply * 64, 2048);
+	cr_expect_eq(d.length, 5024);
+	cr_expect_eq(d.sequence, 2);
+	cr_expect_eq(link->busy.newest, 1);
+	cr_expect_eq(link->slot[1].tag, 7);
+	cr_expect_eq(link->room.free, ROOM_PAGES - 2);
+	link_slot_free(link, 1); /* its answer */
+	cr_expect_eq(link->room.free, ROOM_PAGES);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+/* An abandoned request keeps its pages until the worker has answered: it may be read until then. */
+Test(lb_link, keeps_the_pages_of_an_abandoned_request)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct link_place place = take(link, STRIDE + 1);
+
+	cr_assert_eq(announce(f, link, &place, 5000), 0);
+	link_slot_abandon(link, place.slot);
+	cr_expect_eq(link->room.free, ROOM_PAGES - 2);
+	link_slot_free(link, place.slot);
+	cr_expect_eq(link->room.free, ROOM_PAGES);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, writes_no_piece_beyond_its_place)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct link_place tile = take(link, 10), pages = take(link, STRIDE + 1);
+
+	cr_expect_eq(write_piece(f, link, &tile, STRIDE - 9, 10, true), -EMSGSIZE);
+	cr_expect_eq(write_piece(f, link, &tile, UINT32_MAX, 10, true), -EMSGSIZE);
+	cr_expect_eq(write_piece(f, link, &pages, 2 * 4096 - 9, 10, true), -EMSGSIZE);
+	cr_expect_eq(f->tx.n, 0);
+	cr_expect_eq(write_piece(f, link, &tile, STRIDE - 10, 10, true), 0);
+	cr_expect_eq(write_piece(f, link, &pages, 2 * 4096 - 10, 10, true), 0);
+	link->requester.error = REQUESTER_NAK;
+	cr_expect_eq(write_piece(f, link, &tile, 0, 10, true), -EPIPE);
+	cr_expect_eq(announce(f, link, &tile, 10), -EPIPE);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+/* Pieces leave what bursts have reserved, and the descriptors of all, in the window. */
+Test(lb_link, pieces_and_bursts_share_the_window)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct link_place place = take(link, STRIDE);
+	unsigned int n = 0;
+	int ret;
+
+	cr_assert(link_reserve(link, 1, 0, REQUESTER_WINDOW));
+	while ((ret = write_piece(f, link, &place, 0, 1000, true)) == 0) {
+		fixture_sent(f);
+		n++;
+	}
+	cr_expect_eq(ret, -EAGAIN);
+	cr_expect_eq(n, REQUESTER_WINDOW - 3, "a request, its descriptor and one more: %u", n);
+	cr_assert_eq(announce(f, link, &place, 1000), 0);
+	cr_assert_eq(send_length(f, link, 10), 0);
+	link_batch_flush(link);
+	cr_expect_leq(requester_unacked(&link->requester), REQUESTER_WINDOW);
+	place = take(link, 10);
+	cr_expect_eq(write_piece(f, link, &place, 0, 10, true), -EAGAIN);
+	fixture_sent(f);
+	acknowledge(f, link);
+	cr_expect_eq(write_piece(f, link, &place, 0, 10, true), 0);
+	cr_assert_eq(announce(f, link, &place, 10), 0);
+	link_batch_flush(link);
+	fixture_sent(f);
+	acknowledge(f, link);
+	cr_expect_eq(fixture_in_use(f), 0);
+	link_destroy(link);
+	fixture_destroy(f);
+}
+
+Test(lb_link, announces_later_when_there_is_no_memory)
+{
+	struct fixture *f = fixture_create(4, 1024, 0, true);
+	struct link *link = roomy_link(f);
+	struct rte_mempool *pool = fixture_pool("announcements", 4, 4096);
+	struct link_place place = take(link, 10);
+	struct ring_descriptor request = {.length = 10};
+	struct rte_mbuf *all[4];
+
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, all, 4), 0);
+	cr_expect_eq(link_announce(link, &place, &request, 0, 0, 0, REQUESTER_WINDOW, pool),
+		     -ENOMEM);
+	cr_expect_eq(link->slot[place.slot].state, SLOT_FILLING, "it is still the caller's");
+	rte_pktmbuf_free_bulk(all, 4);
+	cr_expect_eq(link_announce(link, &place, &request, 0, 0, 0, REQUESTER_WINDOW, pool), 0);
+	cr_expect_eq(link->slot[place.slot].state, SLOT_BUSY);
+	link_destroy(link);
+	rte_mempool_free(pool);
 	fixture_destroy(f);
 }

@@ -38,6 +38,7 @@ static inline struct link *add_link(struct rig *r, const struct worker *w)
 		.slots = w->spec.slots,
 		.batch_share = w->spec.max_batch,
 		.reply_stride = 2048,
+		.chunk = 2048,
 		.path = vector_spec(4, false, 1024),
 		.tx = &r->f->tx,
 		.indirect_pool = r->f->small,

@@ -8,18 +8,20 @@
 
 #include "ring.h"
 
-Test(ring, keeps_every_offset_of_version_1)
+Test(ring, keeps_every_offset_of_version_2)
 {
-	cr_expect_eq(RING_VERSION, 1);
+	cr_expect_eq(RING_VERSION, 2);
 	cr_expect_eq(sizeof(struct ring_descriptor), 64);
 	cr_expect_eq(offsetof(struct ring_descriptor, slot), 0);
 	cr_expect_eq(offsetof(struct ring_descriptor, length), 4);
 	cr_expect_eq(offsetof(struct ring_descriptor, service), 8);
 	cr_expect_eq(offsetof(struct ring_descriptor, flags), 12);
-	cr_expect_eq(offsetof(struct ring_descriptor, flow), 16);
+	cr_expect_eq(offsetof(struct ring_descriptor, payload), 16);
+	cr_expect_eq(offsetof(struct ring_descriptor, reply), 20);
 	cr_expect_eq(offsetof(struct ring_descriptor, deadline_us), 24);
 	cr_expect_eq(offsetof(struct ring_descriptor, crc32), 28);
-	cr_expect_eq(offsetof(struct ring_descriptor, reserved), 32);
+	cr_expect_eq(offsetof(struct ring_descriptor, flow), 32);
+	cr_expect_eq(offsetof(struct ring_descriptor, reserved), 40);
 	cr_expect_eq(offsetof(struct ring_descriptor, sequence), 56);
 	cr_expect_eq(sizeof(struct ring_reply), 40);
 	cr_expect_eq(offsetof(struct ring_reply, sequence), 0);
@@ -28,6 +30,7 @@ Test(ring, keeps_every_offset_of_version_1)
 	cr_expect_eq(offsetof(struct ring_reply, done_ns), 24);
 	cr_expect_eq(offsetof(struct ring_reply, length), 32);
 	cr_expect_eq(offsetof(struct ring_reply, chunk), 36);
+	cr_expect_eq(offsetof(struct ring_reply, backlog), 38);
 }
 
 Test(ring, keeps_every_status_number)
@@ -81,6 +84,33 @@ Test(ring, never_takes_a_reply_for_a_heartbeat)
 	cr_expect_eq(ring_imm_status(RING_IMM_HEARTBEAT | 0xfffff), 0);
 }
 
+Test(ring, tells_a_backlog_of_any_size)
+{
+	static const uint32_t rows[][2] = {
+		{0, 0}, {1, 1}, {0xfffff, 0xfffff}, {0x100000, 0xfffff}, {UINT32_MAX, 0xfffff}};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t imm = ring_imm_heartbeat(rows[i][0]);
+
+		cr_expect_eq(imm, RING_IMM_HEARTBEAT | rows[i][1], "row %u: %08x", i, imm);
+		cr_expect_eq(ring_imm_backlog(imm), rows[i][1], "row %u", i);
+	}
+	cr_expect_eq(ring_reply_backlog(0), 0);
+	cr_expect_eq(ring_reply_backlog(65534), 65534);
+	cr_expect_eq(ring_reply_backlog(65536), 65535);
+	cr_expect_eq(ring_reply_backlog(UINT32_MAX), 65535);
+}
+
+Test(ring, begins_the_room_at_a_page_behind_the_tiles)
+{
+	cr_expect_eq(ring_room_at(4, 64), 4096);
+	cr_expect_eq(ring_room_at(64, 64), 4096);
+	cr_expect_eq(ring_room_at(128, 64), 8192);
+	cr_expect_eq(ring_room_at(RING_SLOTS_MAX, RING_STRIDE_MAX), 1ull << 30);
+	cr_expect_eq(RING_STRIDE_MAX % RING_ALIGNMENT, 0);
+	cr_expect_eq(RING_PAGE % RING_ALIGNMENT, 0);
+}
+
 Test(ring, has_room_for_every_slot_number)
 {
 	cr_expect_eq(RING_SLOTS_MAX & (RING_SLOTS_MAX - 1), 0);
@@ -91,7 +121,7 @@ Test(ring, has_room_for_every_slot_number)
 /* The bytes of one dump in workers/ring.md: lines of an address, bytes, and a note behind two blanks. */
 static size_t read_dump(const char *name, uint8_t *bytes, size_t size)
 {
-	FILE *page = fopen(RING_PAGE, "r");
+	FILE *page = fopen(RING_MD, "r");
 	char line[256], mark[64];
 	bool found = false;
 	size_t n = 0;
@@ -119,7 +149,7 @@ static size_t read_dump(const char *name, uint8_t *bytes, size_t size)
 			at = end;
 		}
 	}
-	cr_assert(found, "%s has no dump '%s'", RING_PAGE, name);
+	cr_assert(found, "%s has no dump '%s'", RING_MD, name);
 	fclose(page);
 	return n;
 }
@@ -140,6 +170,8 @@ Test(ring, is_what_its_page_shows_byte_by_byte)
 		.length = 5,
 		.service = 0,
 		.flags = RING_HAS_CRC,
+		.payload = 1,
+		.reply = 32,
 		.flow = 0x0000000700000042,
 		.deadline_us = 500000,
 		.crc32 = 0x3610a686, /* of "hello" */
@@ -151,10 +183,11 @@ Test(ring, is_what_its_page_shows_byte_by_byte)
 		.start_ns = 1004000,
 		.done_ns = 1054000,
 		.length = 5,
+		.backlog = 2,
 	};
 	uint8_t reply[sizeof(header) + 5];
 	uint32_t immediate = ring_imm(1, RING_OK, 0), refusal = ring_imm(1, RING_ERROR, 0);
-	uint32_t heartbeat = RING_IMM_HEARTBEAT | 9;
+	uint32_t heartbeat = ring_imm_heartbeat(9);
 	uint64_t cancel = d.sequence;
 
 	memcpy(reply, &header, sizeof(header));

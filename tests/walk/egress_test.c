@@ -98,6 +98,90 @@ WALK(chunks_come_one_by_one_and_the_last_frees_the_slot)
 	walk_destroy(w);
 }
 
+WALK(replies_and_heartbeats_tell_the_backlog)
+{
+	struct walk *w = walk_create(&(struct walk_params){.lcores = 2});
+	struct walk_worker *v = asked(w, &ask);
+
+	v->backlog = 70000;
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_echo(w, 0, &ask);
+	walk_expect_eq(walk_worker_stats(v).backlog, 65535);
+	walk_beat(v);
+	walk_settle(w);
+	walk_expect_eq(walk_worker_stats(v).backlog, 70000);
+	v->backlog = 0;
+	walk_beat(v);
+	walk_settle(w);
+	walk_expect_eq(walk_worker_stats(v).backlog, 0);
+	walk_destroy(w);
+}
+
+/* A worker may not answer a request that it was not told of. */
+WALK(a_reply_to_a_request_that_is_still_being_filled)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = asked(w, &ask);
+	struct link *link = w->lb->lcore[0]->link[walk_worker_of(v)->number];
+	struct walk_request again = v->request[0];
+	struct link_place place;
+
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_echo(w, 0, &ask);
+	walk_expect_eq(link_take(link, 100, 0, &place), LINK_TAKEN);
+	walk_expect_eq(place.slot, again.slot);
+	v->request[v->n_requests++] = again;
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_silence(w, 0);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 1});
+	walk_expect_eq(walk_worker_stats(v).outstanding, 1);
+	link_give_back(link, &place);
+	walk_destroy(w);
+}
+
+/* Announced by hand as the owner of a stream does it, in pieces, into the room. */
+WALK(a_request_in_pieces_lies_in_the_room)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v =
+		walk_worker(w, &(struct walk_worker_params){.max_request = 40000, .room = 81920});
+	struct lcore *lc = w->lb->lcore[0];
+	struct link *link = lc->link[walk_worker_of(v)->number];
+	struct ring_descriptor request = {.length = 20000};
+	struct link_place place;
+
+	walk_expect_eq(link_take(link, 40001, 0, &place), LINK_TAKEN);
+	link_give_back(link, &place);
+	walk_expect_eq(link_take(link, 20000, 0, &place), LINK_TAKEN);
+	v->answers = false;
+	for (uint32_t at = 0; at < 20000; at += 1000) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
+
+		memset(rte_pktmbuf_append(m, 1000), at / 1000, 1000);
+		walk_expect_eq(link_write(link, &place, at, m, at == 19000, REQUESTER_WINDOW), 0);
+	}
+	walk_expect_eq(link_announce(link, &place, &request, 0, lc->now, lc->now, REQUESTER_WINDOW,
+				     lc->packets),
+		       0);
+	workers_load_sent(&lc->load, link->worker, lc->now);
+	lcore_mark_dirty(lc, link);
+	walk_settle(w);
+	walk_need(v->n_requests == 1, "%u requests", v->n_requests);
+	walk_expect_eq(v->request[0].length, 20000);
+	for (uint32_t at = 0; at < 20000; at++)
+		walk_need(v->request[0].bytes[at] == at / 1000, "byte %u", at);
+	link->slot[place.slot].state = SLOT_PROBE; /* no client waits for it */
+	link->busy = (struct slot_list){SLOT_NONE, SLOT_NONE};
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_settle(w);
+	walk_expect_eq(link->room.free, link->room.pages);
+	walk_expect_eq(walk_worker_stats(v).outstanding, 0);
+	walk_destroy(w);
+}
+
 WALK(a_reply_that_fits_no_datagram_of_the_service)
 {
 	struct walk *w = walk_create(&(struct walk_params){

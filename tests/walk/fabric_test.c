@@ -32,7 +32,7 @@ static const struct lie lies[] = {
 	{"far outside of the region", {.va = 1ull << 40}, LB_DROP_ROCE_ACCESS, .fatal = true},
 	{"in front of the region", {.va = -65536ull}, LB_DROP_ROCE_ACCESS, .fatal = true},
 	{"not where a slot begins", {.va = 8}, LB_DROP_ROCE_ACCESS, .fatal = true},
-	{"the slot of another request", {.va = 2048}, LB_DROP_REPLY_MALFORMED},
+	{"the slot of another request", {.va = 2048ull * LINK_CHUNKS_MAX}, LB_DROP_REPLY_MALFORMED},
 	{"the immediate names another slot", {.imm = 1}, LB_DROP_REPLY_MALFORMED},
 	{"the immediate names a slot that is not", {.imm = 0x80000}, LB_DROP_REPLY_MALFORMED},
 	{"no immediate", {.no_imm = true}, LB_DROP_REPLY_UNANNOUNCED},

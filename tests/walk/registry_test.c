@@ -113,6 +113,47 @@ static void short_stride(struct lb_registration *r)
 	r->link[0].stride = 64;
 }
 
+static void odd_room(struct lb_registration *r)
+{
+	r->link[1].room = 4095;
+}
+
+static void vast_room(struct lb_registration *r)
+{
+	r->link[0].room = (UINT64_C(1) << 32) + 4096;
+}
+
+static void no_room(struct lb_registration *r)
+{
+	r->worker.max_request = 20000;
+	r->link[0].stride = r->link[1].stride = 16384;
+}
+
+static void little_room(struct lb_registration *r)
+{
+	no_room(r);
+	r->link[0].room = 20480;
+	r->link[1].room = 16384;
+}
+
+static void other_entry(struct lb_registration *r)
+{
+	r->link[1].entry = 256;
+}
+
+static void many_chunks(struct lb_registration *r)
+{
+	r->max_chunks = 4097;
+}
+
+static void vast_replies(struct lb_registration *r)
+{
+	r->worker.slots = 32768;
+	r->worker.max_reply = 1472;
+	r->max_chunks = 4096;
+	r->link[0].stride = 1 << 24;
+}
+
 static const struct refusal refusals[] = {
 	{"a model of no service", "no service uses 'other'", other_model},
 	{"no name", "name", no_name},
@@ -135,6 +176,15 @@ static const struct refusal refusals[] = {
 	{"a PSN of 25 bits", "psn", long_psn},
 	{"a stride that does not align", "stride", odd_stride},
 	{"a stride that holds no request", "stride", short_stride},
+	{"a room of parts of pages", "links[1].room: 4095 must be a multiple of 4096", odd_room},
+	{"a room beyond its account", "links[0].room: 4294971392 must be", vast_room},
+	{"no room for a long request", "links[0].room: 0 bytes do not hold a request of 20000;",
+	 no_room},
+	{"too little room on one link", "links[1].room: 16384 bytes do not hold", little_room},
+	{"entries of another size", "links[1].entry: 256; this load balancer writes entries of 64",
+	 other_entry},
+	{"more chunks than are counted", "max_chunks: 4097", many_chunks},
+	{"payloads that no descriptor can name", "links[0].stride: 32768 slots", vast_replies},
 };
 
 WALK(registrations_are_refused_with_a_sentence)

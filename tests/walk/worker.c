@@ -37,7 +37,7 @@ static void address_of(struct walk *w, const char *text, struct lb_address *out)
 	*last += 10 + w->n_workers;
 }
 
-static void fill_links(struct walk *w, uint32_t psn, struct lb_registration *r)
+static void fill_links(struct walk *w, uint32_t psn, uint64_t room, struct lb_registration *r)
 {
 	uint64_t descriptors = BASE(w->n_workers);
 	uint64_t cancels = descriptors + r->worker.slots * sizeof(struct ring_descriptor);
@@ -51,9 +51,12 @@ static void fill_links(struct walk *w, uint32_t psn, struct lb_registration *r)
 			.rkey = RKEY(w->n_workers),
 			.descriptors = descriptors,
 			.cancels = cancels,
-			.slots = RTE_ALIGN_CEIL(cancels + r->worker.slots * sizeof(uint64_t),
-						RING_ALIGNMENT),
-			.stride = RTE_ALIGN_CEIL(r->worker.max_request, RING_ALIGNMENT),
+			.payloads = RTE_ALIGN_CEIL(cancels + r->worker.slots * sizeof(uint64_t),
+						   RING_ALIGNMENT),
+			.stride = RTE_ALIGN_CEIL(RTE_MIN(r->worker.max_request, RING_STRIDE_MAX),
+						 RING_ALIGNMENT),
+			.room = room,
+			.entry = RING_ENTRY,
 		};
 }
 
@@ -82,8 +85,9 @@ void walk_worker_registration(struct walk *w, const struct walk_worker_params *p
 	r->worker.weight = or (p->weight, 1);
 	r->worker.heartbeat_ms = or (p->heartbeat_ms, 10);
 	r->worker.max_run_ms = p->max_run_ms;
+	r->max_chunks = p->max_chunks;
 	r->path_mtu = or (p->path_mtu, 1024);
-	fill_links(w, p->psn, r);
+	fill_links(w, p->psn, p->room, r);
 }
 
 /* Makes the memory and the queue pair of one link, as the load balancer was told of them. */
@@ -95,7 +99,8 @@ static void open_link(struct walk_worker *v, const struct lb_link_info *info)
 	struct walk_link *l = &v->link[info->lcore];
 	struct rdma_region region = {
 		.va = spec->descriptors,
-		.length = spec->slots - spec->descriptors + (uint64_t)slots * spec->stride,
+		.length = spec->payloads - spec->descriptors + ring_room_at(slots, spec->stride) +
+			  spec->room,
 		.rkey = spec->rkey,
 	};
 	struct roce_path_spec path = {
@@ -318,7 +323,8 @@ static void send_message(struct walk_worker *v, unsigned int lcore, struct piece
 void walk_beat(struct walk_worker *v)
 {
 	for (unsigned int i = 0; i < v->registration.n_links; i++)
-		send_message(v, i, (struct piece){.imm = RING_IMM_HEARTBEAT | 1, .bytes = v->mac},
+		send_message(v, i,
+			     (struct piece){.imm = ring_imm_heartbeat(v->backlog), .bytes = v->mac},
 			     true, 0, 0);
 }
 
@@ -345,13 +351,15 @@ void walk_answer(struct walk_worker *v, unsigned int i, const struct walk_reply 
 		.done_ns = timed ? r->done_ns : 2000 + v->run_ns,
 		.length = length ^ r->header_length,
 		.chunk = q->chunks,
+		.backlog = ring_reply_backlog(v->backlog),
 	};
 	uint8_t bytes[WALK_FRAME_MAX * 8];
 	struct piece p = {
 		.qpn = r->qpn,
 		.rkey = info->reply_rkey ^ r->rkey,
 		.imm = ring_imm(q->slot, r->status, r->more) ^ r->imm,
-		.va = info->reply_address + (uint64_t)q->slot * info->reply_stride + r->va,
+		.va = info->reply_address + (uint64_t)q->reply * RING_ALIGNMENT +
+		      (uint64_t)q->chunks * info->chunk + r->va,
 		.bytes = bytes,
 		.bad_icrc = r->bad_icrc,
 		.forged_source = r->forged_source,
@@ -410,21 +418,29 @@ static uint32_t crc_of(const uint8_t *bytes, uint32_t length)
 static void announce(struct walk_worker *v, unsigned int lcore, const struct ring_descriptor *d,
 		     uint64_t index)
 {
-	static const uint32_t zero[6];
+	static const uint32_t zero[4];
 	const struct lb_link_spec *spec = &v->registration.link[lcore];
 	struct walk_link *l = &v->link[lcore];
 	uint32_t slots = v->registration.worker.slots;
 	const uint8_t *bytes;
+	bool in_tile;
 
 	walk_expect(d->sequence == l->sequence + 1 && index == l->sequence % slots,
 		    "%s: descriptor %lu at %lu", v->name, d->sequence, index);
 	l->sequence = d->sequence;
 	walk_need(d->slot < slots && v->n_requests < v->registration.n_links * slots, "slot %u",
 		  d->slot);
-	bytes = l->memory + (spec->slots - spec->descriptors) + (uint64_t)d->slot * spec->stride;
+	walk_need(ring_payload_fits(d->slot, d->payload, d->length, spec->stride,
+				    ring_room_at(slots, spec->stride), spec->room),
+		  "%s: %u bytes at %u x 64, slot %u", v->name, d->length, d->payload, d->slot);
+	walk_expect((uint64_t)d->reply * RING_ALIGNMENT == d->slot * l->info.reply_stride,
+		    "%s: a reply at %u x 64, slot %u", v->name, d->reply, d->slot);
+	in_tile = (uint64_t)d->payload * RING_ALIGNMENT < (uint64_t)slots * spec->stride;
+	bytes = l->memory + (spec->payloads - spec->descriptors) +
+		(uint64_t)d->payload * RING_ALIGNMENT;
 	walk_expect(!l->taken[d->slot], "%s: slot %u before it was answered", v->name, d->slot);
-	walk_expect(l->written[d->slot] == d->length, "%s: %u bytes in slot %u, not %u", v->name,
-		    l->written[d->slot], d->slot, d->length);
+	walk_expect(!in_tile || l->written[d->slot] == d->length, "%s: %u bytes in slot %u, not %u",
+		    v->name, l->written[d->slot], d->slot, d->length);
 	walk_expect(memcmp(d->reserved, zero, sizeof(zero)) == 0, "reserved bytes");
 	if (d->flags & RING_HAS_CRC)
 		walk_expect(d->crc32 == crc_of(bytes, d->length), "%s: payload CRC", v->name);
@@ -433,6 +449,7 @@ static void announce(struct walk_worker *v, unsigned int lcore, const struct rin
 	v->request[v->n_requests++] = (struct walk_request){
 		.lcore = lcore,
 		.slot = d->slot,
+		.reply = d->reply,
 		.length = d->length,
 		.sequence = d->sequence,
 		.service = d->service,
@@ -453,6 +470,23 @@ static void cancel(struct walk_worker *v, unsigned int lcore, uint32_t slot, uin
 			v->request[i].cancelled = true;
 }
 
+/* Takes a payload, or a piece of one, at <offset> of the region. Pieces of a tile come in order. */
+static void take_payload(struct walk_worker *v, const struct lb_link_spec *spec,
+			 struct walk_link *l, uint64_t offset)
+{
+	uint32_t slots = v->registration.worker.slots, *written;
+
+	if (offset >= (uint64_t)slots * spec->stride) {
+		walk_expect(offset >= ring_room_at(slots, spec->stride),
+			    "%s: %u bytes at %lu, before the room", v->name, l->n_message, offset);
+		return;
+	}
+	written = &l->written[offset / spec->stride];
+	*written = offset % spec->stride == 0 ? l->n_message : *written + l->n_message;
+	walk_expect(offset % spec->stride + l->n_message <= spec->stride, "%s: %u bytes at %lu",
+		    v->name, l->n_message, offset);
+}
+
 /* Takes a whole message that lies in memory. */
 static void take_message(struct walk_worker *v, unsigned int lcore)
 {
@@ -460,12 +494,8 @@ static void take_message(struct walk_worker *v, unsigned int lcore)
 	struct walk_link *l = &v->link[lcore];
 	const uint8_t *bytes = l->memory + (l->message_va - spec->descriptors);
 
-	if (l->message_va >= spec->slots) {
-		uint64_t offset = l->message_va - spec->slots;
-
-		walk_expect(offset % spec->stride == 0 && l->n_message <= spec->stride,
-			    "%s: %u bytes at %lu", v->name, l->n_message, offset);
-		l->written[offset / spec->stride] = l->n_message;
+	if (l->message_va >= spec->payloads) {
+		take_payload(v, spec, l, l->message_va - spec->payloads);
 	} else if (l->message_va >= spec->cancels) {
 		uint64_t sequence;
 

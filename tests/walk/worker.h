@@ -21,6 +21,8 @@ struct walk_worker_params {
 	uint32_t weight;                 /* 0: 1 */
 	uint32_t heartbeat_ms;           /* 0: 10 */
 	uint32_t max_run_ms;
+	uint32_t max_chunks; /* of a reply; 0: not told */
+	uint64_t room;       /* bytes for requests that are longer than a tile */
 	uint32_t path_mtu;   /* 0: 1024 */
 	uint32_t psn;        /* 0: one that wraps soon */
 	const char *address; /* NULL: one of its own in the fabric's subnet */
@@ -29,7 +31,7 @@ struct walk_worker_params {
 /* A request that the worker has not answered yet. */
 struct walk_request {
 	unsigned int lcore;
-	uint32_t slot, length;
+	uint32_t slot, length, reply;
 	uint64_t sequence;
 	uint16_t service;
 	uint64_t flow;
@@ -47,7 +49,7 @@ struct walk_link {
 	struct roce_path path, forged; /* back to the load balancer; from another address */
 	uint32_t psn;                  /* of its next WRITE */
 	uint64_t sequence;             /* of the last descriptor */
-	uint8_t *memory;               /* descriptors, cancel words, slots */
+	uint8_t *memory;               /* descriptors, cancel words, payloads */
 	uint32_t *written;             /* by slot: bytes of the last WRITE there */
 	bool *taken;                   /* by slot: announced and not answered */
 	uint64_t message_va;
@@ -82,6 +84,7 @@ struct walk_worker {
 	uint32_t lose;     /* loses as many of the next packets that come to it */
 	uint8_t status;    /* of its answers: enum ring_status */
 	uint64_t run_ns;   /* run time that its batches report */
+	uint32_t backlog;  /* requests that it says it has */
 	uint16_t queue;    /* of the fabric port: added to the one of the link's lcore */
 	uint64_t strays; /* packets for queue pairs that it does not have, and other unexpected ones
 			  */

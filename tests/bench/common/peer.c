@@ -41,9 +41,10 @@ static void add_worker(struct peer *peer, unsigned int w)
 			  .psn = FIRST_PSN,
 			  .rkey = RKEY(w),
 			  .descriptors = DESCRIPTORS(w),
-			  .slots = SLOTS(w),
+			  .payloads = SLOTS(w),
 			  .cancels = CANCELS(w),
-			  .stride = STRIDE}},
+			  .stride = STRIDE,
+			  .entry = RING_ENTRY}},
 	};
 	struct roce_path_spec path;
 	char error[256];

@@ -180,7 +180,7 @@ static void run_batch(struct agent_loop *loop, uint32_t n)
 
 		lengths[i] = r->length;
 		cudaMemcpyAsync((uint8_t *)g->model.input + i * g->model.input_stride,
-				link->slots + (uint64_t)r->slot * link->stride, r->length,
+				link->payloads + (uint64_t)r->payload * RING_ALIGNMENT, r->length,
 				cudaMemcpyHostToDevice, g->stream);
 	}
 	if (g->exec != NULL) {
@@ -208,8 +208,13 @@ static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
 		struct mlx5_write write = cpu_link_answer(
 			link, r, sizeof(*header) + reply_length(loop, r), &loop->stats);
 
-		*header = (struct ring_reply){r->sequence,           r->seen_ns, start, done,
-					      reply_length(loop, r), 0};
+		*header = (struct ring_reply){
+			.sequence = r->sequence,
+			.seen_ns = r->seen_ns,
+			.start_ns = start,
+			.done_ns = done,
+			.length = reply_length(loop, r),
+		};
 		cpu_link_reap(link, &loop->stats);
 		mlx5_wqe_build(&link->queue, link->built++, &write);
 	}
@@ -257,8 +262,7 @@ static struct agent_loop *start(const struct agent_loop_params *params, char *er
 	for (unsigned int l = 0; fine && l < params->n_links; l++) {
 		const struct agent_link *link = &params->links[l];
 
-		fine = pin(loop, link->slots, (size_t)link->slot_count * link->stride, error,
-			   size) &&
+		fine = pin(loop, link->payloads, link->room_at + link->room, error, size) &&
 		       pin(loop, link->replies, (size_t)link->slot_count * link->reply_stride,
 			   error, size);
 	}

@@ -46,14 +46,27 @@ static bool post(struct agent_loop *loop, struct agent_link *link, const struct 
 	return true;
 }
 
+/* Requests that wait unread in the rings. */
+static uint32_t unread(const struct agent_loop *loop)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < loop->params.n_links; i++)
+		n += cpu_link_unread(&loop->params.links[i]);
+	return n;
+}
+
 static void heartbeat(struct agent_loop *loop, uint64_t now)
 {
+	uint32_t backlog;
+
 	if (now < loop->next_heartbeat)
 		return;
+	backlog = loop->n + unread(loop);
 	loop->next_heartbeat = now + loop->params.heartbeat_ms * 1000000ull;
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
 		struct agent_link *link = &loop->params.links[i];
-		struct mlx5_write write = agent_heartbeat(link);
+		struct mlx5_write write = agent_heartbeat(link, backlog);
 
 		post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
@@ -93,7 +106,7 @@ static void begin(struct agent_loop *loop, uint64_t now)
 }
 
 /* The reply is the request. */
-static void answer(struct agent_loop *loop, uint32_t i, uint64_t now)
+static void answer(struct agent_loop *loop, uint32_t i, uint64_t now, uint32_t backlog)
 {
 	const struct intake *request = &loop->request[i];
 	struct agent_link *link = loop->link[i];
@@ -104,20 +117,23 @@ static void answer(struct agent_loop *loop, uint32_t i, uint64_t now)
 		.start_ns = loop->start_ns,
 		.done_ns = now,
 		.length = request->status == RING_OK ? request->length : 0,
+		.backlog = ring_reply_backlog(backlog),
 	};
 	struct mlx5_write write =
 		cpu_link_answer(link, request, sizeof(header) + header.length, &loop->stats);
 
 	memcpy(reply, &header, sizeof(header));
-	memcpy(reply + sizeof(header), link->slots + (uint64_t)request->slot * link->stride,
+	memcpy(reply + sizeof(header), link->payloads + (uint64_t)request->payload * RING_ALIGNMENT,
 	       header.length);
 	post(loop, link, &write);
 }
 
 static void finish(struct agent_loop *loop, uint64_t now)
 {
+	uint32_t backlog = unread(loop);
+
 	for (uint32_t i = 0; i < loop->n; i++)
-		answer(loop, i, now);
+		answer(loop, i, now, backlog);
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
 		cpu_link_ring(&loop->params, &loop->params.links[i]);
 	loop->stats.batches++;

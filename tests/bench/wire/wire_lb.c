@@ -169,9 +169,10 @@ static void add_worker(struct balancer *b)
 			.psn = WIRE_FIRST_PSN,
 			.rkey = WIRE_RKEY(i),
 			.descriptors = WIRE_DESCRIPTORS(i),
-			.slots = WIRE_REQUESTS(i),
+			.payloads = WIRE_REQUESTS(i),
 			.cancels = WIRE_CANCELS(i),
 			.stride = WIRE_STRIDE,
+			.entry = RING_ENTRY,
 		};
 	lb_address_parse(WIRE_HOST, &r.address);
 	b->worker = lb_worker_register(b->lb, &r, b->address.link, &b->address.path_mtu, error,

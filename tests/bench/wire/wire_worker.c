@@ -29,7 +29,7 @@ static void heartbeat(struct gen_worker *w)
 {
 	struct rte_mbuf *m = new_packet(w);
 
-	writer_begin(&w->writer, m, 0, 0, RING_IMM_HEARTBEAT | (w->beats++ & 0xfffff));
+	writer_begin(&w->writer, m, 0, 0, ring_imm_heartbeat(0));
 	writer_end(&w->writer, m);
 }
 
@@ -81,7 +81,7 @@ static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_
 	};
 	struct rte_mbuf *m = new_packet(w);
 	uint8_t *at = writer_begin(&w->writer, m,
-				   w->link.reply_address + (uint64_t)d->slot * w->link.reply_stride,
+				   w->link.reply_address + (uint64_t)d->reply * RING_ALIGNMENT,
 				   sizeof(header) + w->o->reply, ring_imm(d->slot, RING_OK, 0));
 
 	memcpy(at, &header, sizeof(header));
