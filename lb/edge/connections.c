@@ -23,6 +23,13 @@ static void connections_read_config(struct edge *e)
 	const struct lb_config *config = &e->lc->lb->config;
 
 	e->known = services;
+	/* Connections of services that a reload took away end when all is answered. */
+	for (uint32_t i = 1; i <= e->connections && e->n_open > 0; i++) {
+		struct edge_connection *c = &e->connection[i];
+
+		if (c->handle != 0 && services->config[c->service].leaving && !c->closing)
+			edge_close(e, c);
+	}
 	for (unsigned int i = 0; i < services->n; i++)
 		if (services->config[i].protocol == IPPROTO_TCP)
 			e->settings[i] = lb_tcp_settings(config, &services->config[i]);
@@ -116,7 +123,8 @@ static void connections_rest(struct edge *e, struct edge_connection *c)
 	const struct edge_busy *b = c->busy;
 
 	if (b == NULL || b->first != NULL || b->out != NULL || b->placement.held != NULL ||
-	    b->placement.stream.got != 0 || b->placement.stream.position != b->in_order)
+	    b->placement.stream.got != 0 ||
+	    (!c->closing && b->placement.stream.position != b->in_order))
 		return;
 	c->position = b->in_order;
 	c->requests = b->placement.stream.requests;
@@ -230,8 +238,10 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 void edge_close(struct edge *e, struct edge_connection *c)
 {
 	c->closing = true;
-	if (c->busy != NULL)
+	if (c->busy != NULL) {
 		connections_drop_incomplete(e, c->busy);
+		c->busy->placement.stream.position = STREAM_CLOSED;
+	}
 	edge_touch(e, c);
 }
 
@@ -278,6 +288,8 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 	    b->placement.held != NULL)
 		tcp_acknowledge(&c->tcp);
 	edge_touch(e, c);
+	if (c->ended && !c->stalled && !c->closing)
+		edge_close(e, c);
 }
 
 bool edge_resume(struct lcore *lc)

@@ -68,7 +68,8 @@ struct edge_connection {
 	uint32_t hash;                      /* of the flow */
 	uint16_t service;
 	bool is_due, stalled;
-	bool closing; /* the client has closed, or the stream cannot be read further */
+	bool ended;   /* the client has closed: what it sent before is still read */
+	bool closing; /* nothing more is read: close when what was asked is answered */
 	bool opening; /* counted in the backlog */
 };
 
@@ -154,7 +155,7 @@ void edge_wait_restart(struct edge *e, struct flow *flow);
 void edge_progress(struct edge *e, struct edge_connection *c);
 /* Its segments and timers are looked at before the turn ends. */
 void edge_touch(struct edge *e, struct edge_connection *c);
-/* The client sends no more: what is incomplete is dropped, the rest answered. */
+/* Nothing more is read: what is incomplete is dropped, the rest answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
 
 /* --- requests.c ------------------------------------------------------------------------------- */

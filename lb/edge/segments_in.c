@@ -132,15 +132,18 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_established(e, c, a->flow);
 	if (r.acked > 0)
 		edge_acknowledged(e, c);
-	if (r.n_new > 0)
+	/* What comes after the last request that is answered is nobody's. */
+	if (r.n_new > 0 && !c->closing)
 		segments_take_bytes(e, c, a, &r, expected);
+	c->ended |= r.finished;
 	if (c->busy != NULL)
 		edge_progress(e, c);
-	if (r.finished)
+	else if (c->ended && !c->closing)
 		edge_close(e, c);
 }
 
-/* --- segments without a connection ------------------------------------------------------------------------------
+/* --- segments without a connection
+ * ------------------------------------------------------------------------------
  */
 
 static void segments_reset(struct edge *e, struct arrival *a)

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <arpa/inet.h>
+
 #include "edge/edge.h"
+#include "packet/notice.h"
 #include "stream_client.h"
 #include "worker.h"
 
@@ -92,4 +95,291 @@ WALK(a_network_that_loses_and_reorders)
 		run(&bad, 1 + seed % 16, 20, 1400, seed * 1000003);
 	}
 	walk_context("%s", "");
+}
+
+/* --- segment by segment -------------------------------------------------------------------------
+ */
+
+/* A client that sends what a row says. */
+struct raw {
+	struct walk *w;
+	uint16_t port;
+	uint32_t seq, ack; /* next to send, next expected */
+	bool fin;          /* the load balancer has closed */
+};
+
+/* The load balancer's next segment for the client: false: there is none. */
+static bool raw_take(struct raw *r, struct tcp_header *h, uint8_t *payload)
+{
+	static struct walk_frame f;
+
+	while (walk_take(r->w, 0, &f)) {
+		const uint8_t *tcp = f.bytes + 34;
+
+		if (f.bytes[23] != IPPROTO_TCP || (tcp[2] << 8 | tcp[3]) != r->port)
+			continue;
+		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, h) == 0);
+		memcpy(payload, tcp + h->size, h->length);
+		r->fin |= h->flags & TCP_BIT_FIN;
+		return true;
+	}
+	return false;
+}
+
+static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n)
+{
+	struct tcp_header h = {
+		.seq = r->seq,
+		.ack = flags & TCP_BIT_ACK ? r->ack : 0,
+		.flags = flags,
+		.window = 65535,
+		.length = n,
+		.scale = TCP_SCALE_NONE,
+	};
+	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
+	uint32_t size = tcp_header_write(&h, htons(r->port), htons(8000), tcp);
+	struct packet p = {
+		.family = 4,
+		.tcp = true,
+		.source_port = r->port,
+		.bytes = tcp + 4,
+		.n_bytes = size - 4 + n,
+	};
+
+	if (n > 0)
+		memcpy(tcp + size, bytes, n);
+	walk_send_frame(r->w, 0, 0, frame, packet_build(&p, frame));
+	r->seq += tcp_header_span(&h);
+	walk_turn(r->w);
+}
+
+static void raw_open(struct raw *r, struct walk *w, uint16_t port)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	*r = (struct raw){.w = w, .port = port, .seq = port * 1000};
+	raw_send(r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(r, &h, payload), "no SYN-ACK");
+	walk_expect_eq(h.flags, TCP_BIT_SYN | TCP_BIT_ACK);
+	walk_expect_eq(h.ack, r->seq);
+	r->ack = h.seq + 1;
+	raw_send(r, TCP_BIT_ACK, NULL, 0);
+}
+
+/* Sends a request of framing length with <n> bytes in it, saying <said>. */
+static void raw_ask(struct raw *r, uint32_t said, uint32_t n)
+{
+	uint8_t bytes[1460] = {0};
+
+	memcpy(bytes, &said, 4);
+	memset(bytes + 4, 0x61, n);
+	raw_send(r, TCP_BIT_ACK | TCP_BIT_PSH, bytes, 4 + n);
+}
+
+/* Expects the head of an answer, and <length> bytes. */
+static void raw_expect_answer(struct raw *r, uint32_t status, uint32_t length)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+	uint32_t head[2];
+
+	walk_pass(r->w, 20);
+	do
+		walk_need(raw_take(r, &h, payload), "no answer");
+	while (h.length == 0);
+	memcpy(head, payload, 8);
+	walk_expect_eq(head[0], length);
+	walk_expect_eq(head[1], status);
+	walk_expect_eq(h.length, 8 + length);
+	walk_expect_eq(h.seq, r->ack);
+	r->ack = h.seq + tcp_header_span(&h);
+	raw_send(r, TCP_BIT_ACK, NULL, 0);
+}
+
+static void raw_expect_fin(struct raw *r)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_pass(r->w, 20);
+	while (!r->fin) {
+		walk_need(raw_take(r, &h, payload), "no FIN");
+		r->ack = h.seq + tcp_header_span(&h);
+	}
+}
+
+static void raw_expect_reset(struct raw *r)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_need(raw_take(r, &h, payload), "no reset");
+	walk_expect(h.flags & TCP_BIT_RST, "flags 0x%x", h.flags);
+}
+
+/* Passes until the load balancer has forgotten all connections. */
+static void expect_none_left(struct walk *w, uint32_t ms)
+{
+	for (uint32_t i = 0; i < ms && conntrack_count(w->lb->lcore[0]->ct) > 0; i++)
+		walk_pass(w, 1);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 0);
+}
+
+WALK(segments_of_no_connection_get_a_reset)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r = {.w = w, .port = 3000, .seq = 5, .ack = 9};
+
+	raw_send(&r, TCP_BIT_ACK, "data", 4);
+	raw_expect_reset(&r);
+	walk_expect_drops(w, {LB_DROP_TCP_UNKNOWN, 1});
+	/* A reset gets no answer. */
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_expect_silence(w, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_UNKNOWN, 1});
+	walk_destroy(w);
+}
+
+WALK(answers_that_no_worker_wrote)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5); /* there is no worker */
+	raw_expect_answer(&r, LB_NOTICE_BUSY, 0);
+	walk_worker(w, NULL);
+	raw_ask(&r, 0, 0);
+	raw_expect_answer(&r, LB_NOTICE_MALFORMED, 0);
+	raw_ask(&r, 1401, 1401);
+	raw_expect_answer(&r, LB_NOTICE_TOO_LARGE, 0);
+	raw_ask(&r, 7, 7);
+	raw_expect_answer(&r, 0, 7);
+	walk_destroy(w);
+}
+
+WALK(a_reset_cancels_what_the_worker_has)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	walk_turn(w);
+	walk_expect_eq(v->n_requests, 1);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	expect_none_left(w, 1);
+	walk_pass(w, 100);
+	walk_expect(v->n_requests == 1 && v->request[0].cancelled, "the worker was not told");
+	walk_destroy(w);
+}
+
+WALK(a_client_that_closes_gets_its_replies_and_no_more)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	raw_send(&r, TCP_BIT_ACK, "\x08\0\0\0half", 8); /* a request that never comes whole */
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	raw_expect_answer(&r, 0, 5);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	expect_none_left(w, 1);
+	walk_destroy(w);
+}
+
+WALK(a_client_that_is_gone_is_noticed)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	/* keepalive_ms, and three probes */
+	walk_jump(w, 59000);
+	walk_turn(w);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 1);
+	expect_none_left(w, 45000);
+	walk_destroy(w);
+}
+
+WALK(a_flood_of_SYNs)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 64, buffer_mb: 4, backlog: 8}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw before, after, flood;
+
+	walk_worker(w, NULL);
+	raw_open(&before, w, 3000);
+	for (uint16_t i = 0; i < 500; i++) {
+		flood = (struct raw){.w = w, .port = 10000 + i, .seq = i};
+		raw_send(&flood, TCP_BIT_SYN, NULL, 0);
+	}
+	walk_forget(w, 0);
+	/* eight half-open ones, and what was there */
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 9);
+	raw_ask(&before, 5, 5);
+	raw_expect_answer(&before, 0, 5);
+	raw_open(&after, w, 3001); /* by a cookie */
+	raw_ask(&after, 6, 6);
+	raw_expect_answer(&after, 0, 6);
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+WALK(as_many_connections_as_may_be)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r[16], more = {.w = w, .port = 4000, .seq = 1};
+
+	walk_worker(w, NULL);
+	for (unsigned int i = 0; i < 16; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_send(&more, TCP_BIT_SYN, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_FULL, 1});
+	walk_expect_silence(w, 0);
+	raw_send(&r[3], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	raw_open(&more, w, 4000);
+	raw_ask(&more, 5, 5);
+	raw_expect_answer(&more, 0, 5);
+	walk_destroy(w);
+}
+
+WALK(a_service_that_a_reload_takes_away)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	char text[4096];
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	v->answers = false;
+	raw_ask(&r, 5, 5);
+	walk_yaml(&small,
+		  "  - {name: echo6, protocol: tcp, address: \"" PACKET_DESTINATION6
+		  "\", port: 8000, model: echo, max_request: 1400, max_reply: 1400}\n",
+		  text, sizeof(text));
+	walk_expect_eq(walk_reload(w, text), 0);
+	walk_pass(w, 20);
+	v->answers = true;
+	walk_answer_all(v);
+	raw_expect_answer(&r, 0, 5); /* what was asked is answered, then the connection closes */
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_pass(w, 70000 / 10);
+	expect_none_left(w, 70000);
+	walk_destroy(w);
 }

@@ -167,7 +167,7 @@ static struct walk *create(const char *text, const struct walk_params *p)
 	uint32_t start_ms = p->start_ms != 0 ? p->start_ms : 1000;
 
 	walk_start_eal();
-	walk_need(lb_config_parse_unserved("walk", text, strlen(text), &w->config, w->error,
+	walk_need(lb_config_parse("walk", text, strlen(text), &w->config, w->error,
 				  sizeof(w->error)) == 0,
 		  "%s", w->error);
 	create_ports(w, p);
