@@ -16,6 +16,7 @@
 #include "config/config_diff.h"
 #include "membership/registry.h"
 #include "packet/request.h"
+#include "tcp/header.h"
 #include "worker.h"
 #include "lb.h"
 
@@ -35,6 +36,11 @@ struct client {
 	uint16_t port;
 };
 
+/* A client's end of a TCP connection. */
+struct talk {
+	uint32_t seq, ack; /* next to send, next expected */
+};
+
 /* One input. */
 struct story {
 	const uint8_t *at, *end;
@@ -43,7 +49,8 @@ struct story {
 	struct client client[CLIENTS_MAX];
 	unsigned int joins, reloads;
 	uint64_t requests; /* well-formed requests that reached the port */
-	bool odd;          /* frames came that may or may not be requests */
+	struct talk talk[8];
+	bool odd; /* frames came that may or may not be requests */
 };
 
 /* Small and quick: an input can fill them and see them time out. */
@@ -52,13 +59,24 @@ struct story {
 		     ", queue: " #queue ", queue_timeout_ms: 50, request_timeout_ms: " #timeout_ms \
 		     ", flow_timeout_ms: 1000, one_way_timeout_ms: 500" more)
 
+#define TCP_SERVICE(name, port, more)                                                              \
+	"  - {name: " name ", protocol: tcp, address: " PACKET_DESTINATION4 ", port: " #port       \
+	", model: echo, queue: 8, queue_timeout_ms: 50, request_timeout_ms: 200"                   \
+	", max_request: 1400, max_reply: 1400" more "}\n"
+#define TCP_KEYS                                                                                   \
+	"tcp: {connections: 32, buffer_mb: 2, backlog: 2, pipeline: 4, window: 8KiB, "             \
+	"keepalive_ms: 1000, keepalive_interval_ms: 100, keepalive_probes: 1, fin_wait_ms: 500, "  \
+	"time_wait_ms: 500, give_up_ms: 1000, syn_retries: 1}\n"
+
 static const char *const services[] = {
 	SERVICE("a", 8000, "echo", 8, 200, ", replay: 1") //
-	SERVICE("b", 8001, "echo", 4, 100,
-		", framing: tagged, affinity: flow, payload_crc: true") //
+	TCP_SERVICE("e", 8004, "") TCP_SERVICE("f", 8005, ", framing: tagged")
+		SERVICE("b", 8001, "echo", 4, 100,
+			", framing: tagged, affinity: flow, payload_crc: true") //
 	SERVICE("c", 8002, "other", 8, 400, ", affinity: sticky, deadline_ms: 20"),
 	SERVICE("a", 8000, "echo", 2, 400, ", max_request: 300") //
-	SERVICE("c", 8002, "other", 8, 400, ", affinity: flow, policy: maglev, probe_bytes: 20"),
+	TCP_SERVICE("f", 8005, ", framing: tagged, deadline_ms: 20") SERVICE(
+		"c", 8002, "other", 8, 400, ", affinity: flow, policy: maglev, probe_bytes: 20"),
 	SERVICE("a", 8000, "other", 0, 400, ", replay: 2")                               //
 	SERVICE("b", 8001, "echo", 8, 400, ", framing: tagged, policy: earliest-finish") //
 	SERVICE("d", 8003, "echo", 8, 400, ", max_reply: 60, policy: power-of-two"),
@@ -255,6 +273,73 @@ static void raw_frame(struct story *s)
 	deliver(s, port, frame, RTE_MAX(n, 1));
 }
 
+static void segment(struct story *s)
+{
+	static const uint8_t flags[] = {TCP_BIT_SYN,
+					TCP_BIT_ACK,
+					TCP_BIT_ACK,
+					TCP_BIT_ACK,
+					TCP_BIT_ACK | TCP_BIT_FIN,
+					TCP_BIT_RST,
+					TCP_BIT_ACK | TCP_BIT_RST,
+					TCP_BIT_SYN | TCP_BIT_ACK};
+	uint8_t who = byte(s), what = byte(s), n = byte(s), frame[PACKET_MAX];
+	struct talk *t = &s->talk[who % 8];
+	struct tcp_header h = {
+		.flags = flags[what % 8],
+		.window = what & 8 ? word(s) : 65535,
+		.mss = what & 16 ? byte(s) * 8 : 0,
+		.scale = what & 16 ? byte(s) % 16 : TCP_SCALE_NONE,
+		.sack_permitted = what & 32,
+		.length = RTE_MIN(n, (uint8_t)RTE_MIN(s->end - s->at, 255)),
+	};
+	uint8_t tcp[PACKET_MAX];
+	struct packet p = {
+		.family = 4,
+		.tcp = true,
+		.source_port = 3000 + who % 8,
+		.destination_port = 8004 + (who >> 3 & 1),
+		.bytes = tcp + 4,
+	};
+	uint32_t size;
+
+	if (h.flags & TCP_BIT_SYN) {
+		*t = (struct talk){.seq = who * 1000};
+		h.length = 0;
+	}
+	h.seq = t->seq + (what & 64 ? (int8_t)byte(s) : 0);
+	h.ack = h.flags & TCP_BIT_ACK ? t->ack + (what & 128 ? (int8_t)byte(s) : 0) : 0;
+	size = tcp_header_write(&h, htons(p.source_port), htons(p.destination_port), tcp);
+	h.length = RTE_MIN(h.length, (uint32_t)(s->end - s->at));
+	memcpy(tcp + size, s->at, h.length);
+	s->at += h.length;
+	p.n_bytes = size - 4 + h.length;
+	if (!(what & 64))
+		t->seq += tcp_header_span(&h);
+	s->odd = true;
+	walk_send_frame(s->w, 0, 0, frame, packet_build(&p, frame));
+}
+
+/* Notes how far the load balancer has got in a connection. */
+static void note_segment(struct story *s, const struct walk_frame *f)
+{
+	const uint8_t *ip = f->bytes + 14, *tcp = ip + 20;
+	struct tcp_header h;
+	uint16_t port;
+
+	if (f->length < 54 || ip[0] != 0x45 || ip[9] != IPPROTO_TCP)
+		return;
+	walk_expect(f->sums_hold, "a segment with wrong sums");
+	port = tcp[2] << 8 | tcp[3];
+	if (tcp_header_read(tcp, (ip[2] << 8 | ip[3]) - 20u, &h) != 0) {
+		walk_failed(__FILE__, __LINE__, "a TCP header", " it is none");
+		return;
+	}
+	if (port < 3000 || port >= 3008 || h.flags & TCP_BIT_RST)
+		return;
+	s->talk[port - 3000].ack = h.seq + tcp_header_span(&h);
+}
+
 /* --- workers ------------------------------------------------------------------------------------
  */
 
@@ -443,6 +528,7 @@ static void check_client_frames(struct story *s)
 		for (unsigned int i = 0; i < s->n_clients && !known; i++)
 			known = s->client[i].port == f.destination_port &&
 				memcmp(&s->client[i].address, &f.destination, 16) == 0;
+		note_segment(s, &f);
 		walk_expect(known || s->n_clients == CLIENTS_MAX, "a reply to nobody who asked");
 		walk_expect(f.kind != WALK_UDP || f.sums_hold, "a frame with wrong sums");
 	}
@@ -504,7 +590,11 @@ static uint64_t ended(const struct walk *w)
 
 static void operate(struct story *s)
 {
-	switch (byte(s) % 20) {
+	uint8_t what = byte(s);
+
+	if (what >= 244)
+		return segment(s);
+	switch (what % 20) {
 	case 0:
 	case 1:
 	case 2:
@@ -588,6 +678,19 @@ static void forget_picks(struct lcore *lc)
 	}
 }
 
+/* Connections end by their own timers. */
+static void wait_for_connections(struct walk *w)
+{
+	for (unsigned int i = 0; i < LCORES; i++) {
+		for (unsigned int k = 0; k < 400 && conntrack_count(w->lb->lcore[i]->ct) > 0; k++) {
+			walk_jump(w, 25);
+			walk_tick(w);
+			walk_turn(w);
+		}
+		walk_expect_eq(conntrack_count(w->lb->lcore[i]->ct), 0);
+	}
+}
+
 static void finish(struct story *s)
 {
 	struct walk *w = s->w;
@@ -596,9 +699,8 @@ static void finish(struct story *s)
 
 	walk_quiesce(w);
 	walk_jump(w, FLOWS_MS + 1000);
-	for (unsigned int i = 0; i < LCORES; i++)
-		while (conntrack_count(lb->lcore[i]->ct) > 0)
-			walk_turn(w);
+	walk_turn(w);
+	wait_for_connections(w);
 	forget_settings(w->lb);
 	if (s->reloads > 0)
 		restore_services(w);
@@ -615,7 +717,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct walk_params params = {
 		.services = services[0],
-		.more = "workers: {replay_mb: 1}\n",
+		.more = "workers: {replay_mb: 1}\n" TCP_KEYS,
 		.lcores = LCORES,
 		.queues = 1,
 		.flows = 256,
