@@ -6,7 +6,6 @@
 
 #include "config/memory.h"
 #include "edge/edge_private.h"
-#include "lcore/tcp_settings.h"
 
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
@@ -20,7 +19,6 @@ static const struct stream_framing *connections_framing(const struct lb_service_
 static void connections_read_config(struct edge *e)
 {
 	const struct service_snapshot *services = e->lc->services;
-	const struct lb_config *config = &e->lc->lb->config;
 
 	e->known = services;
 	/* Connections of services that a reload took away end when all is answered. */
@@ -30,13 +28,10 @@ static void connections_read_config(struct edge *e)
 		if (c->handle != 0 && services->config[c->service].leaving && !c->closing)
 			edge_close(e, c);
 	}
-	for (unsigned int i = 0; i < services->n; i++)
-		if (services->config[i].protocol == IPPROTO_TCP)
-			e->settings[i] = lb_tcp_settings(config, &services->config[i]);
-	e->window = config->tcp.window;
-	e->pipeline = config->tcp.pipeline;
-	e->backlog_max = config->tcp.backlog;
-	e->wait_ms = config->tcp.time_wait_ms;
+	e->window = services->tcp.window;
+	e->pipeline = services->tcp.pipeline;
+	e->backlog_max = services->tcp.backlog;
+	e->wait_ms = services->tcp.time_wait_ms;
 }
 
 void edge_begin_turn(struct edge *e)
@@ -415,7 +410,8 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		e->free_piece = &e->piece_memory[i];
 	}
 	e->n_pieces = pieces;
-	return tcp_stack_init(&e->stack, e->settings, pools->actives, pools->chunks, pools->helds);
+	return tcp_stack_init(&e->stack, e->known->tcp_settings, pools->actives, pools->chunks,
+			      pools->helds);
 }
 
 int edge_create(struct lcore *lc, const uint64_t seed[2])

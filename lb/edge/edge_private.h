@@ -95,8 +95,7 @@ struct edge_cancel {
 struct edge {
 	struct lcore *lc;
 	struct tcp_stack stack;
-	struct tcp_settings settings[LB_SERVICES_MAX]; /* by service */
-	const struct service_snapshot *known;          /* which <settings> are of */
+	const struct service_snapshot *known; /* the configuration of this turn */
 	struct tcp_secret secret;
 	struct tcp_wheel wheel;
 	struct edge_connection *connection; /* by number, from 1 on */
@@ -145,7 +144,7 @@ void edge_begin_turn(struct edge *e);
 /* The endpoint's next calls are about connections of <service>. */
 static inline void edge_select(struct edge *e, uint16_t service)
 {
-	e->stack.settings = &e->settings[service];
+	e->stack.settings = &e->known->tcp_settings[service];
 }
 /* The flow's TIME-WAIT, or NULL. */
 struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);

@@ -697,10 +697,13 @@ static void finish(struct story *s)
 	const struct lb *lb = w->lb;
 	uint64_t ms;
 
+	/* Connections hold packets until they end. */
+	wait_for_connections(w);
 	walk_quiesce(w);
 	walk_jump(w, FLOWS_MS + 1000);
-	walk_turn(w);
-	wait_for_connections(w);
+	for (unsigned int i = 0; i < LCORES; i++)
+		while (conntrack_count(lb->lcore[i]->ct) > 0)
+			walk_turn(w);
 	forget_settings(w->lb);
 	if (s->reloads > 0)
 		restore_services(w);
