@@ -132,7 +132,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_established(e, c, a->flow);
 	if (r.acked > 0)
 		edge_acknowledged(e, c);
-	/* What comes after the last request that is answered is nobody's. */
+	/* Bytes after the last request that is answered are dropped. */
 	if (r.n_new > 0 && !c->closing)
 		segments_take_bytes(e, c, a, &r, expected);
 	c->ended |= r.finished;
