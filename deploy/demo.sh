@@ -22,6 +22,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
 digits=$root/gpu-agent/models/digits
 vip=10.200.0.100 port=8500
+# shellcheck disable=SC2034 # of topology.sh
+device_kind=kernel
 json='' keep=no child=
 started=$(date +%s%N)
 
