@@ -26,8 +26,8 @@ static uint32_t ingress_checked_by_nic(const struct port *port, const struct rte
 {
 	uint64_t good = m->ol_flags & port->rx_checksums;
 
-	static_assert((RTE_MBUF_F_RX_IP_CKSUM_NONE & RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
-			      (RTE_MBUF_F_RX_L4_CKSUM_NONE & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
+	static_assert((RTE_MBUF_F_RX_IP_CKSUM_NONE & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 &&
+			      (RTE_MBUF_F_RX_L4_CKSUM_NONE & RTE_MBUF_F_RX_L4_CKSUM_GOOD) != 0,
 		      "NONE has the bit of GOOD");
 	return (good & RTE_MBUF_F_RX_IP_CKSUM_GOOD ? PARSE_IP_CHECKED : 0) |
 	       (good & RTE_MBUF_F_RX_L4_CKSUM_GOOD ? PARSE_L4_CHECKED : 0);

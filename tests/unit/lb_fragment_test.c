@@ -105,7 +105,7 @@ static void take(struct fixture *f, uint32_t source, uint32_t id, uint32_t lengt
 
 	cr_assert_eq(fragment_frame_length(f->table), 34 + length);
 	f->taken += fragment_take(f->table, frame);
-	cr_expect_eq(frame[16] << 8 | frame[17], 20 + length);
+	cr_expect_eq((uint32_t)(frame[16] << 8 | frame[17]), 20 + length);
 	for (uint32_t i = 0; i < length; i++)
 		cr_assert_eq(frame[34 + i], (uint8_t)(source * 7 + id * 31 + i % 251));
 }
