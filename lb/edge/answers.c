@@ -137,8 +137,11 @@ void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request 
 static struct edge_request *answers_request(const struct lcore *lc, const struct flow *flow,
 					    uint64_t tag, struct edge_connection **c)
 {
+	/* A worker may say more about a request that was answered before the connection ended. */
+	if (flow->connection == 0 || flow->state == FLOW_TCP_WAIT)
+		return NULL;
 	*c = edge_connection_of(lc->edge, flow);
-	if (flow->connection == 0 || (*c)->busy == NULL)
+	if ((*c)->busy == NULL)
 		return NULL;
 	return answers_find((*c)->busy, (uint32_t)tag);
 }

@@ -358,21 +358,28 @@ WALK(as_many_connections_as_may_be)
 	walk_destroy(w);
 }
 
-WALK(a_service_that_a_reload_takes_away)
+/* A reload after which the service of IPv4 is gone. */
+static void take_service_away(struct walk *w)
 {
-	struct walk *w = walk_create(&small);
-	struct walk_worker *v = walk_worker(w, NULL);
 	char text[4096];
-	struct raw r;
 
-	raw_open(&r, w, 3000);
-	v->answers = false;
-	raw_ask(&r, 5, 5);
 	walk_yaml(&small,
 		  "  - {name: echo6, protocol: tcp, address: \"" PACKET_DESTINATION6
 		  "\", port: 8000, model: echo, max_request: 1400, max_reply: 1400}\n",
 		  text, sizeof(text));
 	walk_expect_eq(walk_reload(w, text), 0);
+}
+
+WALK(a_service_that_a_reload_takes_away)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	v->answers = false;
+	raw_ask(&r, 5, 5);
+	take_service_away(w);
 	walk_pass(w, 20);
 	v->answers = true;
 	walk_answer_all(v);
@@ -381,5 +388,29 @@ WALK(a_service_that_a_reload_takes_away)
 	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
 	walk_pass(w, 70000 / 10);
 	expect_none_left(w, 70000);
+	walk_destroy(w);
+}
+
+WALK(a_chunk_for_a_connection_in_TIME_WAIT)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	/* The worker says that the request failed, and that chunks follow. */
+	walk_answer(v, 0, &(struct walk_reply){.status = RING_ERROR, .more = true});
+	raw_expect_answer(&r, LB_NOTICE_MODEL_ERROR, 0);
+	take_service_away(w);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_forget(w, 0);
+	walk_answer(v, 0, &(struct walk_reply){.more = true});
+	walk_pass(w, 20);
+	walk_answer(v, 0, &(struct walk_reply){.status = RING_ERROR});
+	walk_pass(w, 20);
+	walk_expect_silence(w, 0);
 	walk_destroy(w);
 }
