@@ -66,8 +66,7 @@ static bool answers_turn(const struct edge_busy *b, const struct edge_request *r
 	return !b->placement.framing->in_order || b->first == r;
 }
 
-/* Requests whose answers are complete, and whose turn it is, are over. */
-static void answers_advance(struct edge *e, struct edge_connection *c)
+void edge_advance(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
 	struct edge_request **at = &b->first, *r;
@@ -130,7 +129,7 @@ void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request 
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
 	}
-	answers_advance(e, c);
+	edge_advance(e, c);
 	edge_touch(e, c);
 }
 
@@ -174,7 +173,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
 	}
-	answers_advance(lc->edge, c);
+	edge_advance(lc->edge, c);
 	edge_touch(lc->edge, c);
 	return true;
 }

@@ -10,6 +10,8 @@
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
+/* An lcore sleeps no longer than this. */
+#define CONNECTIONS_SLEEP_MS 50
 
 static const struct stream_framing *connections_framing(const struct lb_service_config *config)
 {
@@ -362,10 +364,15 @@ unsigned int edge_transmit(struct lcore *lc)
 uint64_t edge_deadline(const struct lcore *lc)
 {
 	const struct edge *e = lc->edge;
+	uint32_t ms = CONNECTIONS_SLEEP_MS;
 
 	if (e == NULL || (e->wheel.n == 0 && TAILQ_EMPTY(&e->due) && TAILQ_EMPTY(&e->stalled)))
 		return UINT64_MAX;
-	return lc->now + lc->lb->tsc_per_ms;
+	if (TAILQ_EMPTY(&e->due) && TAILQ_EMPTY(&e->stalled))
+		ms = tcp_wheel_left(&e->wheel, ms);
+	else
+		ms = 1;
+	return lc->now + RTE_MAX(ms, 1u) * lc->lb->tsc_per_ms;
 }
 
 /* --- memory -------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag);
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);
 
-/* TSC of the next timer of all connections, or UINT64_MAX. */
+/* TSC of the next timer of all connections, at most 50 ms from now; UINT64_MAX: there is none. */
 uint64_t edge_deadline(const struct lcore *lc);
 
 /* A chunk of the reply to request <tag> of <flow>. Takes <m>. False: the request is gone. */

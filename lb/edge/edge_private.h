@@ -171,6 +171,8 @@ void edge_request_free(struct edge *e, struct edge_request *r);
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
 /* Answers a request with a notice. */
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
+/* Sends what it is the turn of. Requests with all their bytes named and answered are over. */
+void edge_advance(struct edge *e, struct edge_connection *c);
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 

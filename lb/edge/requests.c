@@ -71,6 +71,13 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	lc->service[c->service].stats.bytes_in += r->size;
 }
 
+/* The framing has done with a request that was answered before. */
+static void requests_over(struct edge_busy *b, struct edge_request *r)
+{
+	r->named = true;
+	edge_advance(b->edge, b->connection);
+}
+
 /* The request ends here: its bytes are dropped, those that come too. */
 static void requests_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
 			  enum lb_drop reason)
@@ -123,8 +130,10 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 
 	if (r == NULL)
 		return;
-	r->named = true;
 	r->size = action->size;
+	if (r->answered)
+		return requests_over(b, r);
+	r->named = true;
 	requests_try_submit(b, r);
 }
 
@@ -134,6 +143,8 @@ static void requests_refuse(struct edge_busy *b, const struct stream_action *act
 
 	if (r == NULL)
 		r = requests_add(b, action->request, action->refuse.tag);
+	if (r->answered)
+		return requests_over(b, r);
 	r->named = true;
 	requests_fail(b, r, action->refuse.notice, action->refuse.reason);
 }

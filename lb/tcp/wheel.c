@@ -99,6 +99,22 @@ void tcp_wheel_advance(struct tcp_wheel *wheel, uint32_t now_ms)
 	}
 }
 
+uint32_t tcp_wheel_left(const struct tcp_wheel *wheel, uint32_t most)
+{
+	uint32_t ms = 0;
+
+	if (wheel->due != NULL)
+		return 0;
+	if (most > TCP_WHEEL_SECOND)
+		most = TCP_WHEEL_SECOND;
+	if (wheel->n == 0)
+		return most;
+	/* What is due within a second has left the slots of seconds. */
+	while (ms < most && wheel->ms[(wheel->now_ms + ms) % TCP_WHEEL_MS] == NULL)
+		ms++;
+	return ms;
+}
+
 struct tcp_wheel_entry *tcp_wheel_take(struct tcp_wheel *wheel)
 {
 	struct tcp_wheel_entry *entry = wheel->due;

@@ -39,6 +39,9 @@ void tcp_wheel_set(struct tcp_wheel *wheel, struct tcp_wheel_entry *entry, uint3
 
 void tcp_wheel_remove(struct tcp_wheel *wheel, struct tcp_wheel_entry *entry);
 
+/* Returns the ms until an entry may be due, at most <most> and TCP_WHEEL_SECOND. */
+uint32_t tcp_wheel_left(const struct tcp_wheel *wheel, uint32_t most);
+
 /* Time passes. */
 void tcp_wheel_advance(struct tcp_wheel *wheel, uint32_t now_ms);
 

@@ -107,3 +107,31 @@ Test(tcp_wheel, an_entry_at_rest_is_visited_rarely)
 	cr_expect_eq(visits, 1);
 	cr_expect_eq(early, 0);
 }
+
+/* An owner that sleeps for as long as it is told misses nothing. */
+Test(tcp_wheel, left)
+{
+	uint32_t now = 0u - 30000, sleeps = 0, early = 0;
+
+	state = 88172645463325252;
+	tcp_wheel_init(&wheel, now);
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		entry[i] = (struct tcp_wheel_entry){0};
+	cr_assert_eq(tcp_wheel_left(&wheel, 50), 50);
+	for (unsigned int i = 0; i < 100; i++) {
+		deadline[i] = (now + 1 + draw(60000)) | 1;
+		tcp_wheel_set(&wheel, &entry[i], deadline[i]);
+	}
+	while (wheel.n > 0) {
+		uint32_t left = tcp_wheel_left(&wheel, 50);
+
+		cr_assert_leq(left, 50);
+		now += left > 0 ? left : 1;
+		for (unsigned int i = 0; i < 100; i++)
+			if (entry[i].at != NULL)
+				cr_assert_geq((int32_t)(deadline[i] - now), 0);
+		run_to(now, &early);
+		sleeps++;
+	}
+	cr_assert_leq(sleeps, 60000 / 50 + 100 + early + 1);
+}

@@ -414,3 +414,46 @@ WALK(a_chunk_for_a_connection_in_TIME_WAIT)
 	walk_expect_silence(w, 0);
 	walk_destroy(w);
 }
+
+WALK(a_request_without_memory_for_its_bytes)
+{
+	struct walk *w = walk_create(&small);
+	struct lcore *lc = w->lb->lcore[0];
+	struct rte_mbuf *taken[65536];
+	unsigned int n = 0;
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	while (n < RTE_DIM(taken) && (taken[n] = rte_pktmbuf_alloc(lc->packets)) != NULL)
+		n++;
+	/* One packet is left to receive the segment, none for the request. */
+	rte_pktmbuf_free(taken[--n]);
+	raw_ask(&r, 100, 50);
+	raw_expect_answer(&r, LB_NOTICE_BUSY, 0);
+	while (n > 0)
+		rte_pktmbuf_free(taken[--n]);
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	expect_none_left(w, 1);
+	walk_destroy(w);
+}
+
+WALK(idle_connections_let_the_lcore_sleep)
+{
+	struct walk *w = walk_create(&small);
+	struct lcore *lc = w->lb->lcore[0];
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	walk_pass(w, 1000);
+	/* The next timer is the keepalive's. */
+	walk_expect(edge_deadline(lc) >= lc->now + 40 * w->lb->tsc_per_ms, "%lu ms",
+		    (edge_deadline(lc) - lc->now) / w->lb->tsc_per_ms);
+	walk_jump(w, 60000 - 1020);
+	walk_turn(w);
+	walk_expect(edge_deadline(lc) <= lc->now + 21 * w->lb->tsc_per_ms, "%lu ms",
+		    (edge_deadline(lc) - lc->now) / w->lb->tsc_per_ms);
+	walk_destroy(w);
+}
