@@ -160,6 +160,7 @@ static void connections_wait(struct edge *e, struct flow *flow, const struct tcp
 	e->wait[place] = (struct edge_wait){
 		.handle = conntrack_handle(e->lc->ct, flow),
 		.until_ms = e->stack.now_ms + e->wait_ms,
+		.begun_ms = e->stack.now_ms,
 		.wait = *wait,
 	};
 	flow->connection = EDGE_WAITS | place;
@@ -167,14 +168,30 @@ static void connections_wait(struct edge *e, struct flow *flow, const struct tcp
 	conntrack_touch(flow, e->lc->now_ms);
 }
 
-void edge_wait_restart(struct edge *e, struct flow *flow)
+void edge_wait_restart(struct edge *e, struct edge_wait *w, struct flow *flow)
 {
-	struct edge_wait *w = edge_wait_of(e, flow);
-	struct tcp_time_wait wait = w->wait;
+	/* It moves when its place comes up: a client that repeats its FIN takes no other's place.
+	 */
+	w->begun_ms = e->stack.now_ms;
+	conntrack_touch(flow, e->lc->now_ms);
+}
 
-	/* The old place is forgotten when its time comes. */
-	w->handle = 0;
-	connections_wait(e, flow, &wait);
+/* The oldest began anew meanwhile: it becomes the youngest. False: it did not. */
+static bool connections_wait_again(struct edge *e)
+{
+	struct edge_wait w = e->wait[e->first_wait];
+	struct flow *flow = conntrack_flow_get(e->lc->ct, w.handle);
+	uint32_t place = (e->first_wait + e->n_wait) % e->waits;
+
+	if (flow == NULL || w.begun_ms + e->wait_ms == w.until_ms ||
+	    (int32_t)(w.begun_ms + e->wait_ms - e->stack.now_ms) <= 0)
+		return false;
+	w.until_ms = w.begun_ms + e->wait_ms;
+	e->wait[e->first_wait].handle = 0;
+	e->first_wait = (e->first_wait + 1) % e->waits;
+	e->wait[place] = w;
+	flow->connection = EDGE_WAITS | place;
+	return true;
 }
 
 static void connections_expire_waits(struct edge *e)
@@ -182,7 +199,8 @@ static void connections_expire_waits(struct edge *e)
 	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && e->n_wait > 0; i++) {
 		if ((int32_t)(e->wait[e->first_wait].until_ms - e->stack.now_ms) > 0)
 			return;
-		connections_forget_oldest(e);
+		if (!connections_wait_again(e))
+			connections_forget_oldest(e);
 	}
 }
 
@@ -289,11 +307,28 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 		edge_close(e, c);
 }
 
+/*
+ * Those that still have to wait go to the end of the list. One that would get nothing, because
+ * those before it took all, stays the first: so all have their turn.
+ */
+static void connections_resume_stalled(struct edge *e)
+{
+	struct edge_connection *last = TAILQ_LAST(&e->stalled, edge_list), *c = NULL;
+
+	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && c != last; i++) {
+		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
+			return;
+		c = TAILQ_FIRST(&e->stalled);
+		connections_stall(e, c, false);
+		edge_progress(e, c);
+	}
+}
+
 bool edge_resume(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
 	struct tcp_wheel_entry *entry;
-	struct edge_connection *c, *next;
+	struct edge_connection *c;
 
 	edge_begin_turn(e);
 	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
@@ -308,10 +343,7 @@ bool edge_resume(struct lcore *lc)
 	}
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
-	for (c = TAILQ_FIRST(&e->stalled); c != NULL && lc->burst.n < LB_BURST - 1; c = next) {
-		next = TAILQ_NEXT(c, wants);
-		edge_progress(e, c);
-	}
+	connections_resume_stalled(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }
 

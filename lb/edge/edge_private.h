@@ -80,6 +80,7 @@ struct edge_connection {
 struct edge_wait {
 	uint64_t handle;
 	uint32_t until_ms;
+	uint32_t begun_ms; /* later than its place in the ring says if it began anew */
 	struct tcp_time_wait wait;
 };
 
@@ -149,7 +150,7 @@ static inline void edge_select(struct edge *e, uint16_t service)
 /* The flow's TIME-WAIT, or NULL. */
 struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);
 /* Its last segment came again: it begins anew. */
-void edge_wait_restart(struct edge *e, struct flow *flow);
+void edge_wait_restart(struct edge *e, struct edge_wait *w, struct flow *flow);
 /* Reads on, offers the client what can be taken, and acknowledges. */
 void edge_progress(struct edge *e, struct edge_connection *c);
 /* Its segments and timers are looked at before the turn ends. */

@@ -254,7 +254,7 @@ static void segments_wait(struct edge *e, struct arrival *a)
 	}
 	switch (tcp_time_wait_receive(&w->wait, e->stack.now_ms, &a->header, &out)) {
 	case TCP_TIME_WAIT_RESTART:
-		edge_wait_restart(e, a->flow);
+		edge_wait_restart(e, w, a->flow);
 		/* fall through */
 	case TCP_TIME_WAIT_ANSWER:
 		edge_emit_bare(e, a->key, &a->path, &out);

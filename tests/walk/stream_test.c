@@ -359,11 +359,11 @@ WALK(as_many_connections_as_may_be)
 }
 
 /* A reload after which the service of IPv4 is gone. */
-static void take_service_away(struct walk *w)
+static void take_service_away(struct walk *w, const struct walk_params *params)
 {
 	char text[4096];
 
-	walk_yaml(&small,
+	walk_yaml(params,
 		  "  - {name: echo6, protocol: tcp, address: \"" PACKET_DESTINATION6
 		  "\", port: 8000, model: echo, max_request: 1400, max_reply: 1400}\n",
 		  text, sizeof(text));
@@ -379,7 +379,7 @@ WALK(a_service_that_a_reload_takes_away)
 	raw_open(&r, w, 3000);
 	v->answers = false;
 	raw_ask(&r, 5, 5);
-	take_service_away(w);
+	take_service_away(w, &small);
 	walk_pass(w, 20);
 	v->answers = true;
 	walk_answer_all(v);
@@ -403,7 +403,7 @@ WALK(a_chunk_for_a_connection_in_TIME_WAIT)
 	/* The worker says that the request failed, and that chunks follow. */
 	walk_answer(v, 0, &(struct walk_reply){.status = RING_ERROR, .more = true});
 	raw_expect_answer(&r, LB_NOTICE_MODEL_ERROR, 0);
-	take_service_away(w);
+	take_service_away(w, &small);
 	raw_expect_fin(&r);
 	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
 	walk_forget(w, 0);
@@ -455,5 +455,83 @@ WALK(idle_connections_let_the_lcore_sleep)
 	walk_turn(w);
 	walk_expect(edge_deadline(lc) <= lc->now + 21 * w->lb->tsc_per_ms, "%lu ms",
 		    (edge_deadline(lc) - lc->now) / w->lb->tsc_per_ms);
+	walk_destroy(w);
+}
+
+/* Both ends close: the load balancer's first, so that it is in TIME-WAIT. */
+static void raw_into_time_wait(struct raw *r)
+{
+	raw_expect_fin(r);
+	raw_send(r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+}
+
+WALK(a_client_that_repeats_its_FIN_takes_one_place)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r[4];
+
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	take_service_away(w, &params);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_into_time_wait(&r[i]);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 4);
+	for (unsigned int i = 0; i < 100; i++) {
+		r[3].seq--;
+		raw_send(&r[3], TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+		walk_jump(w, 1);
+	}
+	walk_forget(w, 0);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 4);
+	/* Its minute began anew, that of the others did not. */
+	walk_jump(w, 59960);
+	walk_turn(w);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 1);
+	walk_jump(w, 50);
+	walk_turn(w);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 0);
+	walk_destroy(w);
+}
+
+/* Sends <n> requests of a byte each. */
+static void raw_ask_many(struct raw *r, unsigned int n)
+{
+	uint8_t bytes[1400];
+
+	for (unsigned int at = 0; n > 0; at = 0) {
+		for (; n > 0 && at + 5 <= sizeof(bytes); n--, at += 5)
+			memcpy(bytes + at, "\x01\0\0\0a", 5);
+		raw_send(r, TCP_BIT_ACK, bytes, at);
+	}
+}
+
+/* There is no memory for more requests, and the first client has many more. */
+WALK(connections_that_wait_have_their_turns)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, window: 64KiB, pipeline: 65536}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw many, one;
+
+	v->answers = false;
+	raw_open(&many, w, 3000);
+	raw_open(&one, w, 3001);
+	raw_ask_many(&many, 2000);
+	raw_ask(&one, 7, 7);
+	walk_forget(w, 0);
+	v->answers = true;
+	walk_answer_all(v);
+	for (unsigned int i = 0; i < 40 && walk_stats(w).replies < 700; i++)
+		walk_turn(w);
+	raw_expect_answer(&one, 0, 7);
+	walk_expect(walk_stats(w).requests < 2000, "it came last");
+	raw_send(&many, TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
 }
