@@ -6,6 +6,7 @@
 
 #include "config/memory.h"
 #include "edge/edge_private.h"
+#include "runtime/txq.h"
 
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
@@ -365,30 +366,39 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
+static void connections_sent(struct edge *e, struct edge_connection *c)
+{
+	uint32_t ms;
+
+	if (connections_is_over(e, c))
+		return connections_end(e, c);
+	if (tcp_due(&c->tcp, &ms))
+		tcp_wheel_set(&e->wheel, &c->wheel, ms);
+	connections_rest(e, c);
+}
+
 unsigned int edge_transmit(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_connection *c;
-	unsigned int sent = 0;
-	uint32_t ms;
+	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
+	unsigned int sent = 0, blocked = 0;
 
-	if (TAILQ_EMPTY(&e->due))
-		return 0;
-	while ((c = TAILQ_FIRST(&e->due)) != NULL) {
+	while (c != last) {
+		c = TAILQ_FIRST(&e->due);
 		edge_select(e, c->service);
 		if (connections_may_close(c))
 			tcp_close(&c->tcp);
-		if (!edge_emit(e, c, &sent))
-			break;
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
-		if (connections_is_over(e, c)) {
-			connections_end(e, c);
+		if (edge_emit(e, c, &sent)) {
+			connections_sent(e, c);
 			continue;
 		}
-		if (tcp_due(&c->tcp, &ms))
-			tcp_wheel_set(&e->wheel, &c->wheel, ms);
-		connections_rest(e, c);
+		edge_touch(e, c);
+		/* Without packet memory no connection can send; without room, those of other ports.
+		 */
+		if (txq_room(&lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
+			break;
 	}
 	return sent;
 }

@@ -104,6 +104,7 @@ WALK(a_network_that_loses_and_reorders)
 struct raw {
 	struct walk *w;
 	uint16_t port;
+	unsigned int on;   /* port of the load balancer */
 	uint32_t seq, ack; /* next to send, next expected */
 	bool fin;          /* the load balancer has closed */
 };
@@ -113,7 +114,7 @@ static bool raw_take(struct raw *r, struct tcp_header *h, uint8_t *payload)
 {
 	static struct walk_frame f;
 
-	while (walk_take(r->w, 0, &f)) {
+	while (walk_take(r->w, r->on, &f)) {
 		const uint8_t *tcp = f.bytes + 34;
 
 		if (f.bytes[23] != IPPROTO_TCP || (tcp[2] << 8 | tcp[3]) != r->port)
@@ -148,23 +149,28 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 
 	if (n > 0)
 		memcpy(tcp + size, bytes, n);
-	walk_send_frame(r->w, 0, 0, frame, packet_build(&p, frame));
+	walk_send_frame(r->w, r->on, 0, frame, packet_build(&p, frame));
 	r->seq += tcp_header_span(&h);
 	walk_turn(r->w);
 }
 
-static void raw_open(struct raw *r, struct walk *w, uint16_t port)
+static void raw_open_on(struct raw *r, struct walk *w, uint16_t port, unsigned int on)
 {
 	uint8_t payload[PACKET_MAX];
 	struct tcp_header h;
 
-	*r = (struct raw){.w = w, .port = port, .seq = port * 1000};
+	*r = (struct raw){.w = w, .port = port, .on = on, .seq = port * 1000};
 	raw_send(r, TCP_BIT_SYN, NULL, 0);
 	walk_need(raw_take(r, &h, payload), "no SYN-ACK");
 	walk_expect_eq(h.flags, TCP_BIT_SYN | TCP_BIT_ACK);
 	walk_expect_eq(h.ack, r->seq);
 	r->ack = h.seq + 1;
 	raw_send(r, TCP_BIT_ACK, NULL, 0);
+}
+
+static void raw_open(struct raw *r, struct walk *w, uint16_t port)
+{
+	raw_open_on(r, w, port, 0);
 }
 
 /* Sends a request of framing length with <n> bytes in it, saying <said>. */
@@ -533,5 +539,40 @@ WALK(connections_that_wait_have_their_turns)
 	raw_expect_answer(&one, 0, 7);
 	walk_expect(walk_stats(w).requests < 2000, "it came last");
 	raw_send(&many, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+static uint16_t take_nothing(void *queue, struct rte_mbuf **packet, uint16_t n)
+{
+	return 0;
+}
+
+WALK(a_port_that_takes_nothing_holds_up_no_other)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+		.client_ports = 2,
+	};
+	struct walk *w = walk_create(&params);
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[w->nic[0].port];
+	eth_tx_burst_t was = ops->tx_pkt_burst;
+	struct raw r[2], stranger = {.w = w, .port = 4000, .seq = 1};
+
+	walk_worker(w, NULL);
+	raw_open_on(&r[0], w, 3000, 0);
+	raw_open_on(&r[1], w, 3001, 1);
+	ops->tx_pkt_burst = take_nothing;
+	for (unsigned int i = 0; i < TXQ_SIZE; i++)
+		raw_send(&stranger, TCP_BIT_ACK, NULL, 0);
+	walk_expect_eq(txq_room(&w->lb->lcore[0]->tx[0]), 0);
+	raw_ask(&r[0], 5, 5);
+	walk_turn(w);
+	raw_ask(&r[1], 6, 6);
+	raw_expect_answer(&r[1], 0, 6);
+	ops->tx_pkt_burst = was;
+	walk_turn(w);
+	walk_forget(w, 0);
+	raw_expect_answer(&r[0], 0, 5);
 	walk_destroy(w);
 }
