@@ -113,23 +113,34 @@ static void segments_established(struct edge *e, struct edge_connection *c, stru
 	c->opening = false;
 }
 
+/* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
+ * none of its own. */
+static bool segments_have_memory(const struct edge *e, const struct edge_connection *c,
+				 const struct arrival *a)
+{
+	return a->header.length == 0 || ((e->free_busy != NULL || (c != NULL && c->busy != NULL)) &&
+					 e->n_pieces >= EDGE_PIECES);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = segments_expected(c);
 	struct tcp_received r;
 
-	/* A segment that is taken is acknowledged, so there must be memory to keep it. */
-	if (a->header.length > 0 && (edge_begin(e, c) == NULL || e->n_pieces < EDGE_PIECES))
+	if (!segments_have_memory(e, c, a))
 		return segments_drop(e, a, LB_DROP_TCP_MEMORY);
+	if (a->header.length > 0)
+		edge_begin(e, c);
 	edge_select(e, c->service);
 	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(a), &r);
 	edge_touch(e, c);
+	/* Also when its bytes are refused for want of memory. */
+	if (r.established)
+		segments_established(e, c, a->flow);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
 	conntrack_touch(a->flow, e->lc->now_ms);
 	conntrack_count_in(a->flow, a->header.length);
-	if (r.established)
-		segments_established(e, c, a->flow);
 	if (r.acked > 0)
 		edge_acknowledged(e, c);
 	/* Bytes after the last request that is answered are dropped. */
@@ -217,6 +228,11 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	if (!tcp_cookie_open(&e->stack, &e->secret, &ends, &a->header, segments_mss(e, a),
 			     e->window, &opened))
 		return false;
+	/* The connection would have no timer; the segment will come again. */
+	if (!segments_have_memory(e, NULL, a)) {
+		segments_drop(e, a, LB_DROP_TCP_MEMORY);
+		return true;
+	}
 	c = segments_open(e, a, service);
 	if (c == NULL)
 		return true;

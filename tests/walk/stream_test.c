@@ -576,3 +576,70 @@ WALK(a_port_that_takes_nothing_holds_up_no_other)
 	raw_expect_answer(&r[0], 0, 5);
 	walk_destroy(w);
 }
+
+WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, window: 64KiB, backlog: 1}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw hole, half = {.w = w, .port = 4000, .seq = 1}, r = {.w = w, .port = 3001};
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_open(&hole, w, 3000);
+	hole.seq++;
+	for (unsigned int i = 0; i < 600; i++)
+		raw_send(&hole, TCP_BIT_ACK, "a", 1);
+	raw_send(&half, TCP_BIT_SYN, NULL, 0);
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&r, &h, payload), "no SYN-ACK");
+	r.ack = h.seq + 1;
+	raw_ask(&r, 5, 5);
+	/* Nothing is left of it: a connection that is not established has no timer. */
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 2);
+	raw_send(&hole, TCP_BIT_RST, NULL, 0); /* not at the next number: no effect */
+	hole.seq -= 602;
+	hole.seq++;
+	raw_send(&hole, TCP_BIT_RST, NULL, 0);
+	r.seq -= 9;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	walk_destroy(w);
+}
+
+WALK(a_handshake_that_ends_with_bytes_out_of_order)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, window: 64KiB, backlog: 1}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw hole[3], r = {.w = w, .port = 4000}, next = {.w = w, .port = 4001};
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	/* There is no memory to remember more bytes out of order. */
+	for (unsigned int i = 0; i < 3; i++) {
+		raw_open(&hole[i], w, 3000 + i);
+		hole[i].seq++;
+		raw_send(&hole[i], TCP_BIT_ACK, "a", 1);
+	}
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&r, &h, payload), "no SYN-ACK");
+	r.ack = h.seq + 1;
+	r.seq++;
+	raw_send(&r, TCP_BIT_ACK, "a", 1);
+	walk_expect_drops(w, {LB_DROP_TCP_REFUSED, 1});
+	/* The connection is open: the backlog has room for the next one. */
+	raw_send(&next, TCP_BIT_SYN, NULL, 0);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 5);
+	for (unsigned int i = 0; i < 3; i++) {
+		hole[i].seq -= 2;
+		raw_send(&hole[i], TCP_BIT_RST, NULL, 0);
+	}
+	walk_destroy(w);
+}
