@@ -109,7 +109,7 @@ uint32_t tcp_wheel_left(const struct tcp_wheel *wheel, uint32_t most)
 		most = TCP_WHEEL_SECOND;
 	if (wheel->n == 0)
 		return most;
-	/* What is due within a second has left the slots of seconds. */
+	/* Entries that are due within a second have left the slots of seconds. */
 	while (ms < most && wheel->ms[(wheel->now_ms + ms) % TCP_WHEEL_MS] == NULL)
 		ms++;
 	return ms;
