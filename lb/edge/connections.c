@@ -7,10 +7,13 @@
 #include "config/memory.h"
 #include "edge/edge_private.h"
 #include "runtime/txq.h"
+#include "tcp/sequence.h"
 
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
+/* A connection is visited this often: its flow lives as long as it does. */
+#define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
 /* An lcore sleeps no longer than this. */
 #define CONNECTIONS_SLEEP_MS 50
 
@@ -325,6 +328,17 @@ static void connections_resume_stalled(struct edge *e)
 	}
 }
 
+static void connections_visit(struct edge *e, struct edge_connection *c)
+{
+	struct flow *flow = edge_flow(e, c);
+
+	if (flow != NULL)
+		conntrack_touch(flow, e->lc->now_ms);
+	edge_select(e, c->service);
+	tcp_timer(&e->stack, &c->tcp);
+	edge_touch(e, c);
+}
+
 bool edge_resume(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
@@ -338,9 +352,7 @@ bool edge_resume(struct lcore *lc)
 		if (entry == NULL)
 			break;
 		c = RTE_PTR_SUB(entry, offsetof(struct edge_connection, wheel));
-		edge_select(e, c->service);
-		tcp_timer(&e->stack, &c->tcp);
-		edge_touch(e, c);
+		connections_visit(e, c);
 	}
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
@@ -368,12 +380,12 @@ static bool connections_may_close(const struct edge_connection *c)
 
 static void connections_sent(struct edge *e, struct edge_connection *c)
 {
-	uint32_t ms;
+	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS, ms;
 
 	if (connections_is_over(e, c))
 		return connections_end(e, c);
 	if (tcp_due(&c->tcp, &ms))
-		tcp_wheel_set(&e->wheel, &c->wheel, ms);
+		tcp_wheel_set(&e->wheel, &c->wheel, sequence_min(ms, latest));
 	connections_rest(e, c);
 }
 

@@ -643,3 +643,22 @@ WALK(a_handshake_that_ends_with_bytes_out_of_order)
 	}
 	walk_destroy(w);
 }
+
+WALK(a_connection_that_is_idle_for_an_hour)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, keepalive_ms: 7200000}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	for (unsigned int i = 0; i < 3600; i++) {
+		walk_jump(w, 1000);
+		walk_turn_lcore(w, 0);
+	}
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 1);
+	walk_destroy(w);
+}
