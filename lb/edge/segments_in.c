@@ -113,6 +113,17 @@ static void segments_established(struct edge *e, struct edge_connection *c, stru
 	c->opening = false;
 }
 
+/* Answers go back by the way that the last good segment came: routers change. */
+static void segments_follow_path(const struct edge *e, struct edge_connection *c,
+				 const struct arrival *a)
+{
+	bool moved = c->path.port != a->path.port;
+
+	c->path = a->path;
+	if (unlikely(moved))
+		tcp_set_mss(&c->tcp, segments_mss(e, a));
+}
+
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
  * none of its own. */
 static bool segments_have_memory(const struct edge *e, const struct edge_connection *c,
@@ -139,6 +150,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_established(e, c, a->flow);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
+	segments_follow_path(e, c, a);
 	conntrack_touch(a->flow, e->lc->now_ms);
 	conntrack_count_in(a->flow, a->header.length);
 	if (r.acked > 0)

@@ -104,9 +104,11 @@ WALK(a_network_that_loses_and_reorders)
 struct raw {
 	struct walk *w;
 	uint16_t port;
+	uint8_t station;   /* of its router */
 	unsigned int on;   /* port of the load balancer */
 	uint32_t seq, ack; /* next to send, next expected */
 	bool fin;          /* the load balancer has closed */
+	uint8_t sent_to;   /* last byte of the MAC address of its last segment */
 };
 
 /* The load balancer's next segment for the client: false: there is none. */
@@ -122,6 +124,7 @@ static bool raw_take(struct raw *r, struct tcp_header *h, uint8_t *payload)
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, h) == 0);
 		memcpy(payload, tcp + h->size, h->length);
 		r->fin |= h->flags & TCP_BIT_FIN;
+		r->sent_to = f.destination_mac[5];
 		return true;
 	}
 	return false;
@@ -143,6 +146,7 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 		.family = 4,
 		.tcp = true,
 		.source_port = r->port,
+		.station = r->station,
 		.bytes = tcp + 4,
 		.n_bytes = size - 4 + n,
 	};
@@ -660,5 +664,29 @@ WALK(a_connection_that_is_idle_for_an_hour)
 		walk_turn_lcore(w, 0);
 	}
 	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 1);
+	walk_destroy(w);
+}
+
+WALK(a_client_whose_router_changes)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	walk_expect_eq(r.sent_to, packet_their_mac[5]);
+	r.station = 77;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	walk_expect_eq(r.sent_to, 77);
+	/* A segment that is refused proves nothing. */
+	r.station = 78;
+	r.seq -= 9;
+	raw_send(&r, TCP_BIT_ACK, "again", 5);
+	r.seq += 4;
+	r.station = 77;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	walk_expect_eq(r.sent_to, 77);
 	walk_destroy(w);
 }
