@@ -22,18 +22,32 @@ static const struct stream_framing *connections_framing(const struct lb_service_
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
+static bool connections_any_leaving(const struct service_snapshot *services)
+{
+	for (unsigned int i = 0; i < services->n; i++)
+		if (services->config[i].leaving)
+			return true;
+	return false;
+}
+
+/* Connections of services that a reload took away end when all is answered. */
+static void connections_close_leaving(struct edge *e)
+{
+	for (uint32_t i = 1; i <= e->connections; i++) {
+		struct edge_connection *c = &e->connection[i];
+
+		if (c->handle != 0 && e->known->config[c->service].leaving && !c->closing)
+			edge_close(e, c);
+	}
+}
+
 static void connections_read_config(struct edge *e)
 {
 	const struct service_snapshot *services = e->lc->services;
 
 	e->known = services;
-	/* Connections of services that a reload took away end when all is answered. */
-	for (uint32_t i = 1; i <= e->connections && e->n_open > 0; i++) {
-		struct edge_connection *c = &e->connection[i];
-
-		if (c->handle != 0 && services->config[c->service].leaving && !c->closing)
-			edge_close(e, c);
-	}
+	if (e->n_open > 0 && connections_any_leaving(services))
+		connections_close_leaving(e);
 	e->window = services->tcp.window;
 	e->pipeline = services->tcp.pipeline;
 	e->backlog_max = services->tcp.backlog;
