@@ -151,7 +151,7 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 		.n_bytes = size - 4 + n,
 	};
 
-	if (n > 0)
+	if (bytes != NULL)
 		memcpy(tcp + size, bytes, n);
 	walk_send_frame(r->w, r->on, 0, frame, packet_build(&p, frame));
 	r->seq += tcp_header_span(&h);
