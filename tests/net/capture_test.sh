@@ -4,6 +4,8 @@
 # An operator captures packets of a running load balancer: both directions of clients' and fabric port,
 # limited by a filter, a length and a number, in a file that Wireshark reads; one capture at a time; and
 # no request is lost meanwhile or afterwards.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 command -v tshark >/dev/null || skip "needs tshark"

@@ -4,6 +4,8 @@
 # The libraries for clients against a real load balancer, over UDP: what `meson install` puts there is enough to
 # build and run the examples of the client guide; every request ends as it should when datagrams are lost, doubled and
 # late, when there is no worker, when a deadline cannot be kept, and across a restart.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 for program in cc pkg-config meson; do

@@ -5,6 +5,8 @@
 # every byte. First over IPv6 with two cores and one queue: pieces meet on one core, the datagram goes
 # to the one that owns the flow. Then over IPv4 through AF_XDP: in front of an af_packet port the kernel
 # puts them together itself.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

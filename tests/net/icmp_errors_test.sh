@@ -4,6 +4,8 @@
 # Errors about replies find the flow that the reply was for, on any core, and are counted
 # by kind: the client closed its socket, or a link on the way is too small. Forged ones that
 # name no flow are counted, too; none is answered, and none ends a flow.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -5,6 +5,8 @@
 # queue and times change, and every third file is broken. No packet is lost; a broken file, or one
 # that needs a restart, changes nothing and the error says why. Clients of a removed service get a
 # notice.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 vip2=10.200.0.101

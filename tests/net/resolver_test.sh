@@ -5,6 +5,8 @@
 # Then the name server no longer answers: one of two workers of a process loses its connection, and
 # connects again to its last address; the other, in the same process, keeps its lease. A load
 # balancer that starts again gets both back. An agent that never got an address logs the reason.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -4,6 +4,8 @@
 # Operators' settings are kept by worker name: a drain, a weight and an assignment survive the agent's
 # restart, a cut cable, and the load balancer's restart and death; resume and forget undo them. A
 # setting that cannot be saved is refused, and waiting for a drain ends when its worker goes.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

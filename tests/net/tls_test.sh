@@ -3,6 +3,8 @@
 #
 # Agents register over TLS 1.3. With certificates, and then with a token, two of them serve; one that
 # does not belong is refused, and both sides log why. A stranger with neither gets no answer.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 command -v openssl >/dev/null || skip "needs the openssl program"
