@@ -5,8 +5,6 @@
 # killed or stopped at random. Nothing is lost and nothing comes twice.
 #
 #   CHURN_EVENTS=100 CHURN_SEED=7 tests/net/churn_test.sh (default: 30 events of seed 1)
-#
-# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 
