@@ -555,7 +555,7 @@ static void client_add_cancel(struct doorbell_client *c, uint64_t id)
 	c->cancels[(c->first_cancel + c->n_cancels++) & c->mask] = id;
 }
 
-/* Nobody waits for the answer any more. */
+/* The caller does not want the answer any more. */
 static void client_drop_sent(struct doorbell_client *c, struct doorbell_request *r)
 {
 	if (c->answer.request == r)

@@ -383,7 +383,7 @@ class Client:
         return wait * (1 - random.random() / 2)
 
     def _forget(self, request: Request) -> None:
-        """Nobody waits for the answer any more."""
+        """The caller does not want the answer any more."""
         if request in self._queue:
             self._queue.remove(request)
         elif self._framing == "length":

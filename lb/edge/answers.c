@@ -40,14 +40,6 @@ void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 	edge_touch(e, c);
 }
 
-static struct edge_request *answers_find(const struct edge_busy *b, uint32_t number)
-{
-	for (struct edge_request *r = b->first; r != NULL; r = r->next)
-		if (r->number == number)
-			return r;
-	return NULL;
-}
-
 static void answers_unlink(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge_request **at = &b->first;
@@ -142,7 +134,7 @@ static struct edge_request *answers_request(const struct lcore *lc, const struct
 	*c = edge_connection_of(lc->edge, flow);
 	if ((*c)->busy == NULL)
 		return NULL;
-	return answers_find((*c)->busy, (uint32_t)tag);
+	return edge_request_find((*c)->busy, (uint32_t)tag);
 }
 
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)

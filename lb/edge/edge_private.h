@@ -160,6 +160,15 @@ void edge_close(struct edge *e, struct edge_connection *c);
 
 /* --- requests.c ------------------------------------------------------------------------------- */
 
+/* The open request of that number, or NULL. */
+static inline struct edge_request *edge_request_find(const struct edge_busy *b, uint32_t number)
+{
+	for (struct edge_request *r = b->first; r != NULL; r = r->next)
+		if (r->number == number)
+			return r;
+	return NULL;
+}
+
 extern const struct placement_ops edge_placement_ops;
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 bool edge_read(struct edge *e, struct edge_connection *c);

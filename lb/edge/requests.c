@@ -6,14 +6,6 @@
 #include "edge/edge_private.h"
 #include "packet/notice.h"
 
-static struct edge_request *requests_find(const struct edge_busy *b, uint32_t number)
-{
-	for (struct edge_request *r = b->first; r != NULL; r = r->next)
-		if (r->number == number)
-			return r;
-	return NULL;
-}
-
 static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
 {
 	struct edge *e = b->edge;
@@ -126,7 +118,7 @@ static void requests_try_submit(struct edge_busy *b, struct edge_request *r)
 
 static void requests_end(struct edge_busy *b, const struct stream_action *action)
 {
-	struct edge_request *r = requests_find(b, action->request);
+	struct edge_request *r = edge_request_find(b, action->request);
 
 	if (r == NULL)
 		return;
@@ -139,7 +131,7 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 
 static void requests_refuse(struct edge_busy *b, const struct stream_action *action)
 {
-	struct edge_request *r = requests_find(b, action->request);
+	struct edge_request *r = edge_request_find(b, action->request);
 
 	if (r == NULL)
 		r = requests_add(b, action->request, action->refuse.tag);
@@ -203,7 +195,7 @@ static void requests_act(void *context, const struct stream_action *action)
 	case STREAM_BEGIN:
 		return requests_begin(b, action);
 	case STREAM_PRODUCE:
-		r = requests_find(b, action->request);
+		r = edge_request_find(b, action->request);
 		if (r != NULL)
 			requests_copy(b, r, action->bytes.offset, action->bytes.at,
 				      action->bytes.length);
@@ -238,7 +230,7 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 {
 	struct edge_piece *p = (struct edge_piece *)piece;
 	struct edge_busy *b = context;
-	struct edge_request *r = requests_find(b, request);
+	struct edge_request *r = edge_request_find(b, request);
 
 	if (r == NULL || r->answered)
 		return;

@@ -99,12 +99,6 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 	b->in_order += r->advanced;
 }
 
-/* The number of the first byte that <b> has not seen in order. */
-static uint32_t segments_expected(const struct edge_connection *c)
-{
-	return c->tcp.rcv_nxt;
-}
-
 static void segments_established(struct edge *e, struct edge_connection *c, struct flow *flow)
 {
 	flow->state = FLOW_TCP_OPEN;
@@ -135,7 +129,7 @@ static bool segments_have_memory(const struct edge *e, const struct edge_connect
 
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
-	uint32_t expected = segments_expected(c);
+	uint32_t expected = c->tcp.rcv_nxt;
 	struct tcp_received r;
 
 	if (!segments_have_memory(e, c, a))

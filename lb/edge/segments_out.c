@@ -123,26 +123,6 @@ static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint
 	return true;
 }
 
-/* Copies a chain with more segments than the port sends into one mbuf. NULL: no memory. */
-static struct rte_mbuf *emit_join(struct edge *e, struct rte_mbuf *m, uint8_t **tcp)
-{
-	struct rte_mbuf *whole = rte_pktmbuf_alloc(e->lc->packets);
-	uint32_t offset = *tcp - rte_pktmbuf_mtod(m, uint8_t *);
-	uint8_t *at;
-
-	if (whole != NULL) {
-		at = rte_pktmbuf_mtod(whole, uint8_t *);
-		whole->data_len = whole->pkt_len = m->pkt_len;
-		*tcp = at + offset;
-		for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
-			memcpy(at, rte_pktmbuf_mtod(s, void *), s->data_len);
-			at += s->data_len;
-		}
-	}
-	rte_pktmbuf_free(m);
-	return whole;
-}
-
 /* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. */
 static bool emit_one(struct edge *e, struct edge_connection *c, const struct flow *flow,
 		     const struct tcp_header *h)
@@ -167,9 +147,12 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 		return false;
 	}
 	if (unlikely(m->nb_segs > e->lc->lb->port[c->path.port].segments_max)) {
-		m = emit_join(e, m, &tcp);
+		uint32_t offset = tcp - rte_pktmbuf_mtod(m, uint8_t *);
+
+		m = client_join(e->lc->packets, m);
 		if (m == NULL)
 			return false;
+		tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, offset);
 	}
 	emit_send(e, m, &ends, &c->path, tcp, CLIENT_PATH_HOPS,
 		  c->tcp.ecn && h->length > 0 ? EMIT_ECT0 : 0);

@@ -125,6 +125,24 @@ static inline uint64_t client_sum_chain(const struct rte_mbuf *m)
 	return sum;
 }
 
+/* Copies a chain that fits one mbuf of <pool> into one, and frees it. NULL: no memory. */
+static inline struct rte_mbuf *client_join(struct rte_mempool *pool, struct rte_mbuf *m)
+{
+	struct rte_mbuf *whole = rte_pktmbuf_alloc(pool);
+	uint8_t *at;
+
+	if (whole != NULL) {
+		at = rte_pktmbuf_mtod(whole, uint8_t *);
+		whole->data_len = whole->pkt_len = m->pkt_len;
+		for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
+			memcpy(at, rte_pktmbuf_mtod(s, void *), s->data_len);
+			at += s->data_len;
+		}
+	}
+	rte_pktmbuf_free(m);
+	return whole;
+}
+
 /* Let the port compute the checksums that <flags> name. It expects 0 in the IPv4 checksum. */
 static inline void client_offload(struct rte_mbuf *m, void *ip, uint32_t l2, uint32_t l3,
 				  uint64_t flags)

@@ -142,20 +142,10 @@ static uint8_t egress_notice_of(uint32_t status)
 /* Copy a chain with more segments than the port sends into one mbuf. Counted. NULL: no memory. */
 static struct rte_mbuf *egress_join(struct lcore *lc, struct rte_mbuf *m)
 {
-	struct rte_mbuf *whole = rte_pktmbuf_alloc(lc->packets);
-	uint8_t *at;
+	/* It fits: max_reply is below the client port's MTU, and the buffers hold that. */
+	struct rte_mbuf *whole = client_join(lc->packets, m);
 
-	if (whole != NULL) {
-		/* It fits: max_reply is below the client port's MTU, and the buffers hold that. */
-		at = rte_pktmbuf_mtod(whole, uint8_t *);
-		whole->data_len = whole->pkt_len = m->pkt_len;
-		for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
-			memcpy(at, rte_pktmbuf_mtod(s, void *), s->data_len);
-			at += s->data_len;
-		}
-		lc->stats.payload_copies++;
-	}
-	rte_pktmbuf_free(m);
+	lc->stats.payload_copies += whole != NULL;
 	return whole;
 }
 

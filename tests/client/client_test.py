@@ -38,7 +38,7 @@ def shown(reply):
 
 SIZED = shown(bytes(i * i % 251 for i in range(1000)) * 300)
 
-# What is asked at once, over which framings, with which options, and how each request ends: status, tries, reply.
+# Each row: what is asked at once, over which framings, with which options, and how each request ends: status, tries, reply.
 ROWS = [
     ("echo", ALL, {}, {"echo:hello": "ok 1 hello", "echo:world": "ok 1 world"}),
     ("empty", ALL, {}, {"echo:": "ok 1 "}),
