@@ -80,6 +80,43 @@ void edge_advance(struct edge *e, struct edge_connection *c)
 	}
 }
 
+/* May <length> bytes be written in front of the packet's? Not if others refer to its memory. */
+static bool answers_has_room(const struct rte_mbuf *m, uint16_t length)
+{
+	return m != NULL && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1 &&
+	       rte_pktmbuf_headroom(m) >= length;
+}
+
+/* An mbuf with nothing in it, in front of <bytes>, which may be NULL. Takes <bytes>. NULL: no
+ * memory. */
+static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->lc->control);
+
+	if (m != NULL && bytes != NULL && bytes->pkt_len > 0) {
+		m->next = bytes;
+		m->pkt_len = bytes->pkt_len;
+		m->nb_segs += bytes->nb_segs;
+	} else {
+		rte_pktmbuf_free(bytes);
+	}
+	return m;
+}
+
+/*
+ * Puts <head> in front of <bytes>: in the worker's packet if that is possible. An mbuf more per
+ * reply until the client has acknowledged it would soon empty their pool.
+ */
+static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
+					 const uint8_t *head, uint16_t length)
+{
+	struct rte_mbuf *m = answers_has_room(bytes, length) ? bytes : answers_lead(e, bytes);
+
+	if (m != NULL)
+		memcpy(rte_pktmbuf_prepend(m, length), head, length);
+	return m;
+}
+
 /*
  * Writes the framing's heads around <bytes>, which may be NULL, and queues the result with its
  * request. Takes <bytes>. False: no memory.
@@ -88,26 +125,17 @@ static bool answers_write(struct edge *e, struct edge_connection *c, struct edge
 			  struct stream_reply *reply, struct rte_mbuf *bytes)
 {
 	struct edge_busy *b = c->busy;
-	struct rte_mbuf *head = rte_pktmbuf_alloc(e->lc->control);
+	uint8_t head[STREAM_HEAD_MAX];
 	struct stream_piece piece;
+	struct rte_mbuf *m;
 
-	if (head == NULL) {
-		rte_pktmbuf_free(bytes);
-		return false;
-	}
 	/* Framings that cut a chunk into pieces come with HTTP. */
-	piece = b->placement.framing->reply(&b->placement.stream, reply,
-					    rte_pktmbuf_mtod(head, uint8_t *));
-	head->data_len = piece.head;
-	head->pkt_len = piece.head + piece.bytes;
-	if (bytes != NULL && bytes->pkt_len > 0) {
-		head->next = bytes;
-		head->nb_segs += bytes->nb_segs;
-	} else {
-		rte_pktmbuf_free(bytes);
-	}
-	answers_append(&r->answer, &r->answer_tail, head);
-	r->answer_bytes += head->pkt_len;
+	piece = b->placement.framing->reply(&b->placement.stream, reply, head);
+	m = answers_add_head(e, bytes, head, piece.head);
+	if (m == NULL)
+		return false;
+	answers_append(&r->answer, &r->answer_tail, m);
+	r->answer_bytes += m->pkt_len;
 	r->answered = !reply->more;
 	return true;
 }

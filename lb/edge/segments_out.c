@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments to clients. Headers are in an mbuf of their own; the bytes are where the worker's
- * packets put them, and stay until the client has acknowledged them.
+ * Segments to clients. The bytes are where the worker's packets put them, and stay until the client
+ * has acknowledged them; the headers are in front of them, or in an mbuf of their own.
  */
 #include "edge/edge_private.h"
 #include "packet/client_headers.h"
@@ -89,6 +89,35 @@ static struct rte_mbuf *emit_find(struct edge_busy *b, uint32_t seq, uint32_t *s
 	return at;
 }
 
+/*
+ * The bytes of a segment and its headers in one mbuf, which refers to the worker's packet: the
+ * headers are written in front of its bytes there. NULL: they do not lie like this, or the segment
+ * sent before is still on its way to the wire.
+ */
+static struct rte_mbuf *emit_in_place(struct edge *e, struct edge_busy *b,
+				      const struct client_path *path, enum flow_family family,
+				      const struct tcp_header *h, uint32_t size, uint8_t **tcp)
+{
+	uint16_t length = client_headers_length(path, family, size);
+	struct rte_mbuf *at, *m;
+	uint32_t skip;
+
+	at = emit_find(b, h->seq, &skip);
+	if (at == NULL || skip != 0 || at->data_len < h->length || !RTE_MBUF_DIRECT(at) ||
+	    rte_mbuf_refcnt_read(at) > 1 || rte_pktmbuf_headroom(at) < length)
+		return NULL;
+	m = rte_pktmbuf_alloc(e->lc->indirect_pool);
+	if (m == NULL)
+		return NULL;
+	rte_pktmbuf_attach(m, at);
+	m->data_off -= length;
+	m->data_len = m->pkt_len = length + h->length;
+	m->next = NULL;
+	m->nb_segs = 1;
+	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
+	return m;
+}
+
 /* Appends <length> bytes of the send queue from <seq> on to <m>. False: no memory. */
 static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint32_t length,
 			 struct rte_mbuf *m)
@@ -123,6 +152,29 @@ static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint
 	return true;
 }
 
+/* The same, with headers in an mbuf of their own. NULL: no memory. */
+static struct rte_mbuf *emit_in_parts(struct edge *e, struct edge_busy *b,
+				      const struct client_path *path, enum flow_family family,
+				      const struct tcp_header *h, uint32_t size, uint8_t **tcp)
+{
+	struct rte_mbuf *m = emit_alloc(e, path, family, size, tcp);
+	uint32_t offset;
+
+	if (m == NULL)
+		return NULL;
+	if (h->length > 0 && !emit_payload(e, b, h->seq, h->length, m)) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	if (likely(m->nb_segs <= e->lc->lb->port[path->port].segments_max))
+		return m;
+	offset = *tcp - rte_pktmbuf_mtod(m, uint8_t *);
+	m = client_join(e->lc->packets, m);
+	if (m != NULL)
+		*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, offset);
+	return m;
+}
+
 /* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. */
 static bool emit_one(struct edge *e, struct edge_connection *c, const struct flow *flow,
 		     const struct tcp_header *h)
@@ -135,25 +187,16 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 		.protocol = IPPROTO_TCP,
 	};
 	uint32_t size = tcp_header_size(h);
-	struct rte_mbuf *m;
+	struct rte_mbuf *m = NULL;
 	uint8_t *tcp;
 
-	m = emit_alloc(e, &c->path, local->family, size, &tcp);
+	if (h->length > EMIT_COPY_MAX)
+		m = emit_in_place(e, c->busy, &c->path, local->family, h, size, &tcp);
+	if (m == NULL)
+		m = emit_in_parts(e, c->busy, &c->path, local->family, h, size, &tcp);
 	if (m == NULL)
 		return false;
 	tcp_header_write(h, local->port, flow->client_port, tcp);
-	if (h->length > 0 && !emit_payload(e, c->busy, h->seq, h->length, m)) {
-		rte_pktmbuf_free(m);
-		return false;
-	}
-	if (unlikely(m->nb_segs > e->lc->lb->port[c->path.port].segments_max)) {
-		uint32_t offset = tcp - rte_pktmbuf_mtod(m, uint8_t *);
-
-		m = client_join(e->lc->packets, m);
-		if (m == NULL)
-			return false;
-		tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, offset);
-	}
 	emit_send(e, m, &ends, &c->path, tcp, CLIENT_PATH_HOPS,
 		  c->tcp.ecn && h->length > 0 ? EMIT_ECT0 : 0);
 	conntrack_count_out(e->lc->ct, flow, h->length);

@@ -40,6 +40,7 @@
 #define STREAM_CLOSED       UINT64_MAX /* position after STREAM_CLOSE: no byte is needed */
 #define STREAM_ACTIONS_MIN  4          /* room that read() wants; with less it does nothing */
 #define STREAM_HEADER_MAX   24         /* bytes of a header that struct stream can keep */
+#define STREAM_HEAD_MAX    24         /* bytes that reply() writes at most, of any framing */
 
 /* A service's limits. Passed with each call, because a reload replaces them. */
 struct stream_settings {

@@ -52,6 +52,7 @@ static struct stream_piece stream_length_reply(struct stream *s, struct stream_r
 		.head = STREAM_LENGTH_HEAD, .bytes = reply->length, .last = true};
 }
 
+_Static_assert(STREAM_LENGTH_HEAD <= STREAM_HEAD_MAX, "callers have room");
 const struct stream_framing stream_length = {
 	.name = "length",
 	.in_order = true,

@@ -72,6 +72,7 @@ static struct stream_piece stream_tagged_reply(struct stream *s, struct stream_r
 		.head = LB_REQUEST_LENGTH, .bytes = reply->length, .last = true};
 }
 
+_Static_assert(LB_REQUEST_LENGTH <= STREAM_HEAD_MAX, "callers have room");
 const struct stream_framing stream_tagged = {
 	.name = "tagged",
 	.head_max = LB_REQUEST_LENGTH,
