@@ -7,6 +7,7 @@
 #   tests/bench/run.sh walk [--json FILE] [--runs N]
 #   tests/bench/run.sh walk-budget [--update] [--functions] [--json FILE]
 #   tests/bench/run.sh walk-ab OLD NEW [--rounds N] [--only SCENARIO]
+#   tests/bench/run.sh tcp [--only 16k|1m] [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack [--only 64k|1m|8m|30m] [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic [--json FILE] [--runs N]
 #   tests/bench/run.sh conntrack-traffic --write TRACE.pcap [PACKETS [MEAN BYTES]]
@@ -47,6 +48,7 @@ list() {
 walk               cycles per packet of the load balancer's walk, stage by stage
 walk-budget        instructions per packet of the same, exact, beside their budget
 walk-ab            cycles of the walk of two builds, in turn: their ratio
+tcp                cycles of the TCP endpoint on the walk, beside UDP's; a million connections
 conntrack          cycles of the flow table's operations, beside rte_hash, 64 k to 30 M flows
 conntrack-traffic  Gbps of the walk under campus-like traffic, with flows expiring; 8 M flows
 wire-100g          Gbit/s per core from end to end, generator and load balancer joined by memif
@@ -203,6 +205,11 @@ conntrack)
     shift
     # 8 million flows in three tables, or 30 million in two
     run_bench conntrack 5200 "$@"
+    ;;
+tcp)
+    shift
+    # 2560 MiB and a few pages that the EAL wants on top
+    run_bench tcp 1400 "$@"
     ;;
 conntrack-traffic)
     shift

@@ -9,9 +9,11 @@
 
 #include "common/clients.h"
 
+#define FIRST_ADDRESS    0x64400001 /* of 100.64.0.0/10 */
+#define FIRST_PORT       1024
 #define PORTS_PER_CLIENT 60000
 
-static const struct rte_ether_addr client_mac = {{0x02, 0, 0, 0, 0, 0xc1}};
+const struct rte_ether_addr clients_mac = {{0x02, 0, 0, 0, 0, 0xc1}};
 
 void clients_init(struct clients *c, const struct rig *rig)
 {
@@ -30,14 +32,19 @@ uint32_t clients_random(struct clients *c, uint32_t n)
 	return (uint64_t)(uint32_t)(c->random * 0x2545f4914f6cdd1d >> 32) * n >> 32;
 }
 
-static uint32_t address_of(uint32_t flow)
+uint32_t clients_address(uint32_t flow)
 {
-	return htonl(0x64400000 + 1 + flow / PORTS_PER_CLIENT); /* 100.64.0.0/10 */
+	return htonl(FIRST_ADDRESS + flow / PORTS_PER_CLIENT);
 }
 
-static uint16_t port_of(uint32_t flow)
+uint16_t clients_port(uint32_t flow)
 {
-	return htons(1024 + flow % PORTS_PER_CLIENT);
+	return htons(FIRST_PORT + flow % PORTS_PER_CLIENT);
+}
+
+uint32_t clients_flow(uint32_t address, uint16_t port)
+{
+	return (ntohl(address) - FIRST_ADDRESS) * PORTS_PER_CLIENT + ntohs(port) - FIRST_PORT;
 }
 
 static void write_request(struct clients *c, const struct load *load, unsigned int index,
@@ -52,19 +59,19 @@ static void write_request(struct clients *c, const struct load *load, unsigned i
 	uint8_t *payload = (uint8_t *)(udp + 1);
 
 	memcpy(&ether->dst_addr, c->lb_mac, 6);
-	ether->src_addr = client_mac;
+	ether->src_addr = clients_mac;
 	ether->ether_type = htons(RTE_ETHER_TYPE_IPV4);
 	*ip = (struct rte_ipv4_hdr){
 		.version_ihl = 0x45,
 		.total_length = htons(sizeof(*ip) + sizeof(*udp) + length),
 		.time_to_live = 60,
 		.next_proto_id = IPPROTO_UDP,
-		.src_addr = address_of(flow),
+		.src_addr = clients_address(flow),
 		.dst_addr = inet_addr(RIG_VIP),
 	};
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 	*udp = (struct rte_udp_hdr){
-		.src_port = port_of(flow),
+		.src_port = clients_port(flow),
 		.dst_port = htons(RIG_SERVICE_UDP + load->service),
 		.dgram_len = htons(sizeof(*udp) + length),
 	};
@@ -117,10 +124,10 @@ bool clients_is_reply(const struct clients *c, const struct load *load, const st
 	uint64_t number = c->first + index;
 
 	if (m->nb_segs != 1 || m->data_len != CLIENT_HEADERS + load->payload ||
-	    !rte_is_same_ether_addr(&ether->dst_addr, &client_mac) ||
+	    !rte_is_same_ether_addr(&ether->dst_addr, &clients_mac) ||
 	    memcmp(&ether->src_addr, c->lb_mac, 6) != 0 ||
-	    ip->dst_addr != address_of(c->flow[index]) || ip->src_addr != inet_addr(RIG_VIP) ||
-	    udp->dst_port != port_of(c->flow[index]) ||
+	    ip->dst_addr != clients_address(c->flow[index]) || ip->src_addr != inet_addr(RIG_VIP) ||
+	    udp->dst_port != clients_port(c->flow[index]) ||
 	    udp->src_port != htons(RIG_SERVICE_UDP + load->service) || udp->dgram_cksum == 0 ||
 	    rte_raw_cksum(ip, sizeof(*ip)) != 0xffff ||
 	    rte_ipv4_udptcp_cksum_verify(ip, udp) != 0 ||

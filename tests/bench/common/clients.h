@@ -6,6 +6,8 @@
 #ifndef BENCH_CLIENTS_H
 #define BENCH_CLIENTS_H
 
+#include <rte_ether.h>
+
 #include "common/rig.h"
 #include "common/trace.h"
 
@@ -39,6 +41,13 @@ struct clients {
 	struct rte_mbuf *packet[RIG_BATCH];
 	const uint8_t *payload[RIG_BATCH]; /* where the NIC has put it */
 };
+
+/* The client's end of a flow, in network order. */
+uint32_t clients_address(uint32_t flow);
+uint16_t clients_port(uint32_t flow);
+/* The flow with that end. */
+uint32_t clients_flow(uint32_t address, uint16_t port);
+extern const struct rte_ether_addr clients_mac;
 
 void clients_init(struct clients *c, const struct rig *rig);
 

@@ -13,7 +13,6 @@
 #define SLOTS(w)       (BASE(w) + (1ull << 32))
 #define CANCELS(w)     (BASE(w) + (1ull << 36))
 #define STRIDE         1536
-#define MAX_BYTES      1472      /* of a request and of a reply */
 #define FIRST_PSN      0xfffff0u /* the numbers wrap early in every run */
 
 static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
@@ -26,8 +25,8 @@ static void add_worker(struct peer *peer, unsigned int w)
 	struct peer_worker *p = &peer->worker[w];
 	struct lb_registration r = {
 		.worker = {.slots = PEER_SLOTS,
-			   .max_request = MAX_BYTES,
-			   .max_reply = MAX_BYTES,
+			   .max_request = RIG_BYTES_MAX,
+			   .max_reply = RIG_BYTES_MAX,
 			   /* A batch holds as many as there are slots: on a slow machine, too, its
 			      requests never wait in the load balancer (lb/walk/choose.c), which
 			      would count them as missing here. */

@@ -31,12 +31,20 @@ static const char config_text[] =
 	"     one_way_timeout_ms: %u, request_timeout_ms: %u, queue_timeout_ms: 100}\n"
 	"  - {name: many, address: " RIG_VIP ", port: %d, model: many, flow_timeout_ms: 3600000,\n"
 	"     one_way_timeout_ms: 3600000, request_timeout_ms: 600000}\n"
+	"%s"
 	"lcores: [%d]\n"
 	"flows: %u\n"
 	"memory: {hugepages: %s, mb: %u}\n"
 	"workers: {timeout_ms: 3600000}\n"
 	"fabric: {ack_timeout: 22}\n"
-	"log_level: warning\n";
+	"log_level: warning\n"
+	"%s";
+
+/* A batch of connections may be half-open at once, and four batches of replies unacknowledged. */
+static const char stream_service[] =
+	"  - {name: stream, protocol: tcp, address: " RIG_VIP ", port: %d, model: one,\n"
+	"     max_request: %d, max_reply: %d, request_timeout_ms: 600000, queue_timeout_ms: 100}\n";
+static const char stream_section[] = "tcp: {connections: %u, backlog: %d, buffer_mb: 128}\n";
 
 void rig_die(const char *format, ...)
 {
@@ -61,27 +69,39 @@ static int stay_on_this_cpu(void)
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? cpu : 0;
 }
 
+/* The parts of the configuration that only a bench of TCP has. */
+static void write_stream(const struct rig_options *o, char service[512], char section[128])
+{
+	service[0] = section[0] = '\0';
+	if (o->connections == 0)
+		return;
+	snprintf(service, 512, stream_service, RIG_SERVICE_UDP + RIG_STREAM, RIG_BYTES_MAX,
+		 RIG_BYTES_MAX);
+	snprintf(section, 128, stream_section, o->connections, 2 * RIG_BATCH);
+}
+
 static int read_config(struct lb_config *config, const struct rig_options *o)
 {
 	uint32_t timeout = o->timeout_ms != 0 ? o->timeout_ms : 3600000;
-	char text[2048], error[512];
+	char text[3072], service[512], section[128], error[512];
 	int length, ret;
 
+	write_stream(o, service, section);
 	length = snprintf(text, sizeof(text), config_text, RIG_SERVICE_UDP, timeout, timeout,
-			  RTE_MIN(timeout - 100, 600000u), RIG_SERVICE_UDP + 1, stay_on_this_cpu(),
-			  o->flows != 0 ? o->flows : 1048576, o->hugepages ? "true" : "false",
-			  o->mb != 0 ? o->mb : 1792);
-	ret = lb_config_parse("bench", text, length, config, error, sizeof(error));
+			  RTE_MIN(timeout - 100, 600000u), RIG_SERVICE_UDP + RIG_MANY_WORKERS,
+			  service, stay_on_this_cpu(), o->flows != 0 ? o->flows : 1048576,
+			  o->hugepages ? "true" : "false", o->mb != 0 ? o->mb : 1792, section);
+	ret = lb_config_parse_unserved("bench", text, length, config, error, sizeof(error));
 	if (ret < 0)
 		fprintf(stderr, "%s\n", error);
 	return ret;
 }
 
 /* Buffers as large as those that the load balancer's own ports receive into. */
-static int create_pool(struct rig *rig)
+static int create_pool(struct rig *rig, uint32_t packets)
 {
 	rig->lc = rig->lb->lcore[0];
-	rig->received = rte_pktmbuf_pool_create("received", RIG_BATCH + POOL_SPARE, POOL_CACHE, 0,
+	rig->received = rte_pktmbuf_pool_create("received", packets + POOL_SPARE, POOL_CACHE, 0,
 						rte_pktmbuf_data_room_size(rig->lc->packets),
 						SOCKET_ID_ANY);
 	return rig->received == NULL ? -ENOMEM : 0;
@@ -124,7 +144,7 @@ int rig_create(struct rig *rig, const struct rig_options *options)
 	if (ret == 0)
 		forget_announcements(rig);
 	if (ret == 0)
-		ret = create_pool(rig);
+		ret = create_pool(rig, options->received != 0 ? options->received : RIG_BATCH);
 	if (ret < 0) {
 		fprintf(stderr, "cannot set up the load balancer: %s\n",
 			error[0] != '\0' ? error : strerror(-ret));

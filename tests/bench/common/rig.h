@@ -18,8 +18,11 @@
 #define RIG_WORKERS_MANY 8
 #define RIG_WORKERS      (1 + RIG_WORKERS_MANY)
 
-/* Two services with workers of their own; the flows of the second follow those of the first. */
-enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_SERVICES };
+/*
+ * Two services with workers of their own; the flows of the second follow those of the first. The
+ * third is of protocol tcp, and has the first one's worker; see rig_options.connections.
+ */
+enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_STREAM, RIG_SERVICES };
 #define RIG_FLOWS      1000000u
 #define RIG_FLOWS_FEW  1000u
 #define RIG_FLOWS_MANY RIG_FLOWS_FEW /* of RIG_MANY_WORKERS */
@@ -29,6 +32,7 @@ enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_SERVICES };
 #define RIG_LB_FABRIC   "10.9.0.1"
 #define RIG_HOST        "10.9.0.2" /* the workers'; several GPUs, one address */
 #define RIG_PATH_MTU    4096
+#define RIG_BYTES_MAX   1472 /* of a request and of a reply */
 
 struct rig {
 	struct lb *lb;
@@ -42,8 +46,10 @@ void rig_die(const char *format, ...) __attribute__((noreturn, format(printf, 1,
 
 struct rig_options {
 	bool hugepages;
-	uint32_t flows, mb;  /* 0 = the daemon's default, 1792 */
-	uint32_t timeout_ms; /* of flows of the first service; 0 = an hour */
+	uint32_t flows, mb;   /* 0 = the daemon's default, 1792 */
+	uint32_t timeout_ms;  /* of flows of the first service; 0 = an hour */
+	uint32_t received;    /* packets of the NICs' pool; 0 = a batch */
+	uint32_t connections; /* TCP connections at a time; 0: there is no RIG_STREAM */
 };
 
 /* 0, or -errno after saying why. */

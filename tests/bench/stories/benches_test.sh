@@ -24,6 +24,7 @@ small() {
 
 took=
 small walk --runs 1 --no-huge
+small tcp --runs 1 --no-huge --only 16k
 small conntrack --runs 1 --no-huge --only 64k
 small conntrack-traffic --smoke --runs 1 --no-huge
 small pool --runs 1

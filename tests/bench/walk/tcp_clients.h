@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clients of the TCP bench: the client's end of a million connections, in a few bytes each.
+ * They send nothing twice and lose nothing; what the load balancer sends must come in order. They
+ * write segments and check answers outside the measured time.
+ */
+#ifndef BENCH_TCP_CLIENTS_H
+#define BENCH_TCP_CLIENTS_H
+
+#include "common/clients.h"
+
+/* Ethernet, IPv4, TCP with the timestamps that every segment but a SYN has, framing's length. */
+#define TCP_CLIENT_HEADERS (14 + 20 + 32)
+#define TCP_CLIENT_LENGTH  4
+#define TCP_REPLY_HEAD     8 /* framing length: bytes and status */
+
+enum tcp_segment {
+	TCP_SEGMENT_SYN,
+	TCP_SEGMENT_ACK,
+	TCP_SEGMENT_REQUEST,
+	TCP_SEGMENT_FIN,
+};
+
+/* A client's end of a connection. */
+struct tcp_client {
+	uint32_t next;     /* number of its next byte */
+	uint32_t expected; /* number of the load balancer's next byte */
+	uint32_t echo;     /* the load balancer's last timestamp */
+	uint32_t drawn;    /* number of the last batch that it was drawn for */
+};
+
+/* The segments of the load balancer in one turn. */
+struct tcp_taken {
+	unsigned int packets, replies, syns, fins, acknowledgements;
+};
+
+struct tcp_clients {
+	struct clients *frames; /* the packets, flows and payloads of a batch */
+	const struct rig *rig;
+	struct tcp_client *client; /* by flow */
+	uint32_t n;
+	uint32_t batch;
+	bool verify; /* read every byte; costs cache, so not while measuring */
+	bool sums;   /* the NIC has not verified the checksums */
+};
+
+/* <n>: connections, each of which may be opened once at a time. */
+void tcp_clients_init(struct tcp_clients *c, const struct rig *rig, struct clients *frames,
+		      uint32_t n);
+void tcp_clients_fini(struct tcp_clients *c);
+
+/* Draws RIG_BATCH connections of the first <among>, none twice, into <flow>. */
+void tcp_clients_draw(struct tcp_clients *c, uint32_t among, uint32_t flow[RIG_BATCH]);
+
+/* Makes a segment of each of <flow>, as frames that a NIC has received; a request has <payload>
+ * bytes. */
+void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
+			 const uint32_t flow[RIG_BATCH], uint32_t payload);
+
+/*
+ * Takes and checks what the clients' port has sent. <reply_at>: where the bytes of this turn's
+ * LB_BURST replies are, of <payload> bytes each; NULL: there are none.
+ */
+void tcp_clients_take(struct tcp_clients *c, const uint8_t *const *reply_at, uint32_t payload,
+		      struct tcp_taken *taken);
+
+#endif
