@@ -10,19 +10,23 @@
 
 #include <rte_ethdev.h>
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "observe/stats.h"
 #include "walk/handover.h"
 
 /* Time to send notices; clients' ports that do not take them in this time are given up. */
 #define NOTIFY_MS 1000u
+/* Time for clients to close their TCP connections, once they have all their replies. */
+#define CLOSE_MS 1000u
 /* Time for NICs to send the last packets. */
 #define SETTLE_MS 50
 
 struct remaining {
 	bool count; /* count all requests, which takes a while; else stop at the first one */
 	unsigned int waiting, in_flight;
-	bool sending; /* there are packets that no port has taken yet */
+	unsigned int connections, busy; /* by TCP; <busy>: not answered, or not acknowledged */
+	bool sending;                   /* there are packets that no port has taken yet */
 };
 
 static void count_link(const struct link *link, struct remaining *left)
@@ -37,9 +41,12 @@ static void count_link(const struct link *link, struct remaining *left)
 static void count_lcore(void *lcore, void *argument)
 {
 	const struct lcore *lc = lcore;
+	const struct edge_left tcp = edge_left(lc, EDGE_ALL_SERVICES);
 	struct remaining *left = argument;
 
 	left->waiting += lc->n_waiting;
+	left->connections += tcp.connections;
+	left->busy += tcp.busy;
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		count_link(lc->links[i], left);
 	for (const struct link *link = lc->detached; link != NULL; link = link->next_detached)
@@ -64,6 +71,10 @@ static void set_stage(void *lcore, void *stage)
 
 	lc->stop = *(enum stop_stage *)stage;
 	lc->next_housekeeping = 0;
+	if (lc->stop == STOP_REFUSING)
+		edge_close_all(lc);
+	else if (lc->stop == STOP_RESETTING)
+		edge_reset(lc, EDGE_ALL_SERVICES);
 }
 
 static void stop_enter(struct lb *lb, enum stop_stage stage)
@@ -92,8 +103,10 @@ void lb_stop_begin(struct lb *lb)
 	lb->stop_begin_ms = lb_now_ms(lb);
 	stop_enter(lb, STOP_REFUSING);
 	left = count_remaining(lb, true);
-	LB_LOG(NOTICE, "stopping: no new requests waiting=%u in_flight=%u stop_timeout_ms=%u",
-	       left.waiting, left.in_flight, lb->config.stop_timeout_ms);
+	LB_LOG(NOTICE,
+	       "stopping: no new requests waiting=%u in_flight=%u connections=%u "
+	       "stop_timeout_ms=%u",
+	       left.waiting, left.in_flight, left.connections, lb->config.stop_timeout_ms);
 }
 
 bool lb_is_stopping(const struct lb *lb)
@@ -115,6 +128,14 @@ static void stop_out_of_time(struct lb *lb)
 	stop_enter(lb, STOP_NOTIFYING);
 }
 
+static void stop_reset_connections(struct lb *lb, unsigned int connections)
+{
+	LB_LOG(NOTICE,
+	       "stopping: resetting connections that clients have not closed connections=%u",
+	       connections);
+	stop_enter(lb, STOP_RESETTING);
+}
+
 static void stop_give_up(struct lb *lb)
 {
 	struct remaining left = count_remaining(lb, true);
@@ -126,6 +147,25 @@ static void stop_give_up(struct lb *lb)
 	lb->stop_stage = STOP_OVER;
 }
 
+static void stop_done(struct lb *lb)
+{
+	LB_LOG(NOTICE, "stopped: all answered or notified refused=%lu out_of_time=%lu ms=%u",
+	       stop_dropped(lb, LB_DROP_STOPPING), stop_dropped(lb, LB_DROP_STOP_TIMEOUT),
+	       lb_now_ms(lb) - lb->stop_begin_ms);
+	lb->stop_stage = STOP_OVER;
+}
+
+/* ms since all requests were answered and the answers acknowledged; 0: something is left. */
+static uint32_t stop_served_for(struct lb *lb, const struct remaining *left)
+{
+	bool served = left->waiting + left->in_flight + left->busy == 0 && !left->sending;
+
+	if (!served || !lb->stop_served)
+		lb->stop_served_ms = lb_now_ms(lb);
+	lb->stop_served = served;
+	return lb_now_ms(lb) - lb->stop_served_ms;
+}
+
 void stop_tick(struct lb *lb)
 {
 	uint32_t ms = lb_now_ms(lb) - lb->stop_stage_ms;
@@ -134,17 +174,17 @@ void stop_tick(struct lb *lb)
 	if (!lb_is_stopping(lb) || lb_stop_over(lb))
 		return;
 	left = count_remaining(lb, false);
-	if (left.waiting + left.in_flight == 0 && !left.sending) {
-		LB_LOG(NOTICE,
-		       "stopped: all answered or notified refused=%lu out_of_time=%lu ms=%u",
-		       stop_dropped(lb, LB_DROP_STOPPING), stop_dropped(lb, LB_DROP_STOP_TIMEOUT),
-		       lb_now_ms(lb) - lb->stop_begin_ms);
-		lb->stop_stage = STOP_OVER;
-	} else if (lb->stop_stage == STOP_REFUSING && ms >= lb->config.stop_timeout_ms) {
+	if (left.waiting + left.in_flight + left.connections == 0 && !left.sending)
+		stop_done(lb);
+	else if (lb->stop_stage == STOP_REFUSING && ms >= lb->config.stop_timeout_ms)
 		stop_out_of_time(lb);
-	} else if (lb->stop_stage == STOP_NOTIFYING && ms >= NOTIFY_MS) {
+	else if (lb->stop_stage == STOP_REFUSING && stop_served_for(lb, &left) >= CLOSE_MS)
+		stop_reset_connections(lb, left.connections);
+	else if (lb->stop_stage == STOP_NOTIFYING && left.connections > 0 &&
+		 (ms >= NOTIFY_MS || left.waiting + left.in_flight + left.busy == 0))
+		stop_reset_connections(lb, left.connections);
+	else if (lb->stop_stage != STOP_REFUSING && ms >= NOTIFY_MS)
 		stop_give_up(lb);
-	}
 }
 
 /* True when a queue of the port may hold an unsent packet; also if the driver cannot tell. */

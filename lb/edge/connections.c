@@ -81,6 +81,7 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 	c->hash = hash;
 	c->path = *path;
 	e->n_open++;
+	e->open[c->service]++;
 	return c;
 }
 
@@ -95,6 +96,7 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	if (b == NULL)
 		return NULL;
 	e->free_busy = b->next;
+	e->n_busy++;
 	memset(b, 0, sizeof(*b));
 	b->edge = e;
 	b->connection = c;
@@ -127,6 +129,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	c->busy = NULL;
 	b->next = e->free_busy;
 	e->free_busy = b;
+	e->n_busy--;
 	if (c->stalled)
 		TAILQ_REMOVE(&e->stalled, c, wants);
 	c->stalled = false;
@@ -137,9 +140,11 @@ static void connections_rest(struct edge *e, struct edge_connection *c)
 {
 	const struct edge_busy *b = c->busy;
 
-	if (b == NULL || b->first != NULL || b->out != NULL || b->placement.held != NULL ||
-	    b->placement.stream.got != 0 ||
-	    (!c->closing && b->placement.stream.position != b->in_order))
+	if (b == NULL || b->first != NULL || b->out != NULL)
+		return;
+	/* A connection that closes does not read the rest of what it holds. */
+	if (!c->closing && (b->placement.held != NULL || b->placement.stream.got != 0 ||
+			    b->placement.stream.position != b->in_order))
 		return;
 	c->position = b->in_order;
 	c->requests = b->placement.stream.requests;
@@ -250,6 +255,7 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 	c->handle = 0;
 	e->free_connection[e->n_free++] = c - e->connection;
 	e->n_open--;
+	e->open[c->service]--;
 }
 
 static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)

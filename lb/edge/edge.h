@@ -57,6 +57,24 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 /* The request ends with a notice, enum lb_notice. False: the request is gone. */
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
 
+/*
+ * The end of connections. edge_close_all() and edge_reset() visit every connection; the rest is
+ * done by edge_transmit().
+ */
+#define EDGE_ALL_SERVICES UINT16_MAX
+
+/* Connections end when what they have asked is answered; nothing more is read. */
+void edge_close_all(struct lcore *lc);
+/* The connections of <service>, or of EDGE_ALL_SERVICES, end with a reset. */
+void edge_reset(struct lcore *lc, uint16_t service);
+
+struct edge_left {
+	uint32_t connections; /* those in TIME-WAIT are not counted */
+	uint32_t busy;        /* of these, those with requests, or bytes to be acknowledged */
+};
+/* The connections that are left of <service>, or of EDGE_ALL_SERVICES; <busy> is for all services. */
+struct edge_left edge_left(const struct lcore *lc, uint16_t service);
+
 /* Counters of the lcore's endpoint; NULL: it has none. Any thread. */
 struct tcp_counters;
 const struct tcp_counters *edge_counters(const struct lcore *lc);

@@ -104,6 +104,7 @@ struct edge {
 	uint32_t *free_connection; /* stack */
 	uint32_t n_free;
 	struct edge_busy *busy_memory, *free_busy;
+	uint32_t n_busy; /* those in use */
 	struct edge_request *request_memory, *free_request;
 	struct edge_piece *piece_memory, *free_piece;
 	uint32_t n_pieces; /* free ones */
@@ -111,6 +112,7 @@ struct edge {
 	struct edge_wait *wait;
 	uint32_t waits, first_wait, n_wait;
 	uint32_t backlog[LB_SERVICES_MAX]; /* half-open connections */
+	uint32_t open[LB_SERVICES_MAX];    /* all but those in TIME-WAIT */
 	struct edge_cancel cancel[EDGE_CANCELS];
 	unsigned int n_cancels;
 	uint32_t pipeline;   /* requests of one connection open at once */

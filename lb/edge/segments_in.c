@@ -163,13 +163,13 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
  * ------------------------------------------------------------------------------
  */
 
-static void segments_reset(struct edge *e, struct arrival *a)
+static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reason)
 {
 	struct tcp_header out;
 
 	if (tcp_reset_for(&a->header, &out))
 		edge_emit_bare(e, a->key, &a->path, &out);
-	segments_drop(e, a, LB_DROP_TCP_UNKNOWN);
+	segments_drop(e, a, reason);
 }
 
 /* A flow and a connection for the client. NULL: counted and dropped. */
@@ -257,12 +257,14 @@ static void segments_strange(struct edge *e, struct arrival *a, uint32_t least)
 	if (service == SERVICE_NOT_OURS)
 		return segments_drop(e, a, LB_DROP_NOT_OUR_ADDRESS);
 	if (service == SERVICE_NONE)
-		return segments_reset(e, a);
+		return segments_reset(e, a, LB_DROP_TCP_UNKNOWN);
+	if (e->lc->stop != STOP_NOT)
+		return segments_reset(e, a, LB_DROP_STOPPING);
 	if (flags == TCP_BIT_SYN)
 		return segments_syn(e, a, service, least);
 	if (flags == TCP_BIT_ACK && segments_cookie(e, a, service))
 		return;
-	segments_reset(e, a);
+	segments_reset(e, a, LB_DROP_TCP_UNKNOWN);
 }
 
 static void segments_wait(struct edge *e, struct arrival *a)

@@ -37,6 +37,7 @@ enum stop_stage {
 	STOP_NOT,
 	STOP_REFUSING,  /* new requests are refused, those that are here are served */
 	STOP_NOTIFYING, /* the time is over: clients whose requests are still here get a notice */
+	STOP_RESETTING, /* TCP connections that are still open are reset */
 	STOP_OVER,
 };
 
@@ -93,6 +94,8 @@ struct lb {
 	bool cable[LB_PORTS_MAX];   /* the port's link was up then */
 	enum stop_stage stop_stage;
 	uint32_t stop_begin_ms, stop_stage_ms; /* when stopping began, and when this stage did */
+	bool stop_served;                      /* all has been answered since <stop_served_ms> */
+	uint32_t stop_served_ms;
 	struct capture *capture; /* the last one, running or over; NULL: there was none */
 	uint32_t capture_id;
 	bool tracing;

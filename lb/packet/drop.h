@@ -65,7 +65,7 @@
 	X(FRAMING, "framing", "not valid in the service's framing; malformed notice sent")         \
 	X(REQUEST_TIMEOUT, "request_timeout", "worker did not answer in time; timeout notice")     \
 	X(WORKER_LOST, "worker_lost", "in flight on a worker that died; worker-lost notice sent")  \
-	X(STOPPING, "stopping", "the load balancer is stopping; stopping notice sent")             \
+	X(STOPPING, "stopping", "the load balancer is stopping; notice or reset sent")             \
 	X(STOP_TIMEOUT, "stop_timeout", "in flight when stop_timeout_ms ended; timeout notice")    \
 	X(NO_MBUF, "no_mbuf", "packet memory exhausted")                                           \
 	X(NO_TX, "no_tx", "transmit queue stayed full")                                            \

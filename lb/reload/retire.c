@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "observe/stats.h"
 #include "reload/apply.h"
@@ -14,6 +15,9 @@
 
 struct retire {
 	uint32_t looked_ms;
+	/* Services that were leaving when they were looked at last, and since when. */
+	bool left[LB_SERVICES_MAX];
+	uint32_t left_ms[LB_SERVICES_MAX];
 	/* True during a walk over all flows that ends those of the services in <done>. */
 	bool walking;
 	bool done[LB_SERVICES_MAX]; /* had nothing in flight when the walk began */
@@ -22,9 +26,9 @@ struct retire {
 	struct lb_config next; /* too large for a stack */
 };
 
-/* The services that have requests queued or in flight. */
+/* The services that have requests queued or in flight, or TCP connections. */
 struct busy {
-	bool busy[LB_SERVICES_MAX];
+	bool busy[LB_SERVICES_MAX], connected[LB_SERVICES_MAX];
 };
 
 /* Flows that their lcore is to end. */
@@ -54,8 +58,10 @@ static void mark_busy(void *lcore, void *argument)
 	const struct lcore *lc = lcore;
 	struct busy *busy = argument;
 
-	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		busy->busy[i] |= lc->service[i].queue.count > 0;
+		busy->connected[i] |= edge_left(lc, i).connections > 0;
+	}
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		mark_busy_link(lc->links[i], busy);
 	for (const struct link *link = lc->detached; link != NULL; link = link->next_detached)
@@ -67,7 +73,26 @@ static bool is_leaving(const struct lb *lb, unsigned int service)
 	return lb_service_used(&lb->config.service[service]) && lb->config.service[service].leaving;
 }
 
-/* Find the leaving services without any request. True if there is one. */
+static void retire_reset(void *lcore, void *service)
+{
+	edge_reset(lcore, *(uint16_t *)service);
+}
+
+/*
+ * Connections of a leaving service close when they are answered. Those of clients that do not
+ * close, or do not read, are reset after stop_timeout_ms.
+ */
+static void retire_reset_late(struct lb *lb, const struct retire *retire, uint16_t service)
+{
+	if (lb_now_ms(lb) - retire->left_ms[service] < lb->config.stop_timeout_ms)
+		return;
+	LB_LOG(NOTICE, "service=%s leaving: resetting connections that clients have not closed",
+	       lb->config.service[service].name);
+	for (unsigned int k = 0; k < lb->n_lcores; k++)
+		mailbox_send(&lb->lcore[k]->mailbox, retire_reset, lb->lcore[k], &service);
+}
+
+/* Find the leaving services without any request or connection. True if there is one. */
 static bool find_idle(struct lb *lb, struct retire *retire)
 {
 	struct busy all = {0};
@@ -76,8 +101,10 @@ static bool find_idle(struct lb *lb, struct retire *retire)
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
 		mailbox_send(&lb->lcore[k]->mailbox, mark_busy, lb->lcore[k], &all);
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
-		retire->done[i] = i < lb->config.n_services && is_leaving(lb, i) && !all.busy[i];
+		retire->done[i] = retire->left[i] && !all.busy[i] && !all.connected[i];
 		any |= retire->done[i];
+		if (retire->left[i] && all.connected[i])
+			retire_reset_late(lb, retire, i);
 	}
 	return any;
 }
@@ -140,20 +167,32 @@ static void free_numbers(struct lb *lb, struct retire *retire)
 		LB_LOG(WARNING, "reason=\"%s\"", error);
 }
 
+/* True if a service is leaving. */
+static bool retire_find_leaving(struct lb *lb, struct retire *retire)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
+		bool leaving = i < lb->config.n_services && is_leaving(lb, i);
+
+		if (!leaving || !retire->left[i])
+			retire->left_ms[i] = lb_now_ms(lb);
+		retire->left[i] = leaving;
+		any |= leaving;
+	}
+	return any;
+}
+
 void retire_tick(struct lb *lb)
 {
 	uint64_t end = lb_tsc(lb) + lb->tsc_per_ms;
 	struct retire *retire = lb->retire;
 
 	if (!retire->walking) {
-		bool any = false;
-
 		if (lb_now_ms(lb) - retire->looked_ms < LOOK_EVERY_MS)
 			return;
 		retire->looked_ms = lb_now_ms(lb);
-		for (unsigned int i = 0; i < lb->config.n_services; i++)
-			any |= is_leaving(lb, i);
-		if (!any || !find_idle(lb, retire))
+		if (!retire_find_leaving(lb, retire) || !find_idle(lb, retire))
 			return;
 		retire->walking = true;
 		retire->lcore = retire->cursor = 0;

@@ -148,7 +148,7 @@ CHECKS = {'layers': check_layers, 'sizes': check_sizes, 'statics': check_statics
 
 
 def main():
-    root = pathlib.Path(sys.argv[1]).resolve()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__ + '/../../..').resolve()
     found = 0
     for name in sys.argv[2:] or CHECKS:
         for violation in CHECKS[name](root):

@@ -7,6 +7,9 @@
 
 #include "edge/edge.h"
 #include "packet/notice.h"
+#include "lb.h"
+#include "membership/operator_settings.h"
+#include "stop.h"
 #include "stream_client.h"
 #include "worker.h"
 
@@ -204,6 +207,20 @@ static void raw_expect_answer(struct raw *r, uint32_t status, uint32_t length)
 	walk_expect_eq(h.length, 8 + length);
 	walk_expect_eq(h.seq, r->ack);
 	r->ack = h.seq + tcp_header_span(&h);
+	raw_send(r, TCP_BIT_ACK, NULL, 0);
+}
+
+/* Expects <n> bytes in order, in any number of segments, and acknowledges them. */
+static void raw_expect_bytes(struct raw *r, uint32_t n)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_pass(r->w, 20);
+	for (uint32_t got = 0; got < n; got += h.length) {
+		walk_need(raw_take(r, &h, payload), "%u of %u bytes", got, n);
+		r->ack = h.seq + tcp_header_span(&h);
+	}
 	raw_send(r, TCP_BIT_ACK, NULL, 0);
 }
 
@@ -688,6 +705,193 @@ WALK(a_client_whose_router_changes)
 	raw_ask(&r, 5, 5);
 	raw_expect_answer(&r, 0, 5);
 	walk_expect_eq(r.sent_to, 77);
+	walk_destroy(w);
+}
+
+/* --- the load balancer, a service, a worker goes -----------------------------------------------
+ */
+
+/* A SYN of a new client gets a reset. */
+static void expect_refused(struct walk *w, uint16_t port)
+{
+	struct raw r = {.w = w, .port = port, .seq = port};
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&r, &h, payload), "no reset");
+	walk_expect_eq(h.flags, TCP_BIT_RST | TCP_BIT_ACK);
+	walk_expect_eq(h.ack, r.seq);
+}
+
+/* Expects a reset at the number that the client waits for. */
+static void raw_expect_end(struct raw *r)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	do
+		walk_need(raw_take(r, &h, payload), "no reset");
+	while (!(h.flags & TCP_BIT_RST));
+	walk_expect_eq(h.seq, r->ack);
+}
+
+WALK(it_stops_after_the_replies_and_the_closes)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw idle, asking;
+
+	v->answers = false;
+	raw_open(&idle, w, 3000);
+	raw_open(&asking, w, 3001);
+	raw_ask(&asking, 5, 5);
+	lb_stop_begin(w->lb);
+	walk_turn(w);
+	raw_expect_fin(&idle);
+	walk_expect(!asking.fin);
+	expect_refused(w, 3002);
+	walk_expect_drops(w, {LB_DROP_STOPPING, 1});
+	raw_send(&idle, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	/* As long as a request is open: a client that has its FIN is not hurried. */
+	walk_pass(w, 3000);
+	walk_expect(!lb_stop_over(w->lb));
+	v->answers = true;
+	walk_answer_all(v);
+	raw_expect_answer(&asking, 0, 5);
+	raw_expect_fin(&asking);
+	raw_send(&asking, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_tick(w);
+	walk_expect(lb_stop_over(w->lb));
+	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+WALK(it_resets_clients_that_do_not_close_when_it_stops)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r, half = {.w = w, .port = 3001, .seq = 7};
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	raw_send(&half, TCP_BIT_SYN, NULL, 0);
+	raw_send(&r, TCP_BIT_ACK, "\x08\0\0\0half", 8); /* of a request */
+	lb_stop_begin(w->lb);
+	walk_turn(w);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	walk_pass(w, 900);
+	walk_expect(!lb_stop_over(w->lb));
+	walk_pass(w, 200);
+	raw_expect_end(&r);
+	walk_expect(lb_stop_over(w->lb));
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 0);
+	walk_destroy(w);
+}
+
+WALK(what_is_left_at_the_end_of_a_stop_is_told_and_reset)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\nstop_timeout_ms: 50\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw asking, silent;
+
+	v->answers = false;
+	raw_open(&asking, w, 3000);
+	raw_open(&silent, w, 3001); /* it acknowledges nothing any more */
+	raw_ask(&asking, 5, 5);
+	raw_ask(&silent, 6, 6);
+	lb_stop_begin(w->lb);
+	walk_pass(w, 40);
+	walk_expect(!asking.fin);
+	walk_pass(w, 20);
+	raw_expect_answer(&asking, LB_NOTICE_TIMEOUT, 0);
+	raw_expect_fin(&asking);
+	raw_send(&asking, TCP_BIT_ACK, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_STOP_TIMEOUT, 2});
+	walk_pass(w, 900);
+	walk_expect(!lb_stop_over(w->lb), "the second client has its notice not acknowledged");
+	walk_pass(w, 200);
+	raw_expect_end(&asking);
+	walk_expect(lb_stop_over(w->lb));
+	walk_destroy(w);
+}
+
+WALK(a_service_leaves_when_its_replies_have_arrived)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	take_service_away(w, &small);
+	expect_refused(w, 3001);
+	walk_turns(w, 5);
+	walk_expect_eq(walk_stats(w).replies, 1);
+	walk_forget(w, 0); /* the reply is lost on its way */
+	walk_pass(w, 1000);
+	raw_expect_answer(&r, 0, 5);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_pass(w, 1000);
+	/* It does not wait for those in TIME-WAIT. */
+	walk_expect(!lb_service_used(&w->lb->config.service[0]), "it has not left");
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 0);
+	walk_destroy(w);
+}
+
+WALK(clients_that_do_not_close_do_not_keep_a_service)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\nstop_timeout_ms: 5000\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	take_service_away(w, &params);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	walk_pass(w, 4900);
+	walk_expect_silence(w, 0);
+	walk_pass(w, 1000);
+	raw_expect_end(&r);
+	walk_expect(!lb_service_used(&w->lb->config.service[0]), "it has not left");
+	walk_destroy(w);
+}
+
+WALK(a_drained_worker_answers_and_the_connection_stays)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+	struct walk_worker *b;
+	struct raw r;
+
+	a->answers = false;
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	walk_turn(w);
+	walk_expect_eq(a->n_requests, 1);
+	b = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+	walk_need(lb_settings_drain(w->lb, "a", true, w->error, sizeof(w->error)) == 0, "%s",
+		  w->error);
+	walk_pass(w, 20);
+	raw_ask(&r, 6, 6);
+	walk_pass(w, 20);
+	walk_expect_eq(b->answered, 1);
+	a->answers = true;
+	walk_answer_all(a);
+	raw_expect_bytes(&r, 8 + 5 + 8 + 6); /* the second reply has waited for the first */
+	walk_pass(w, 1000);
+	walk_expect(!r.fin);
+	raw_ask(&r, 7, 7);
+	raw_expect_answer(&r, 0, 7);
 	walk_destroy(w);
 }
 

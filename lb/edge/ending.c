@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections that end because the load balancer stops, or because their service was removed. */
+#include "edge/edge_private.h"
+
+static bool ending_is_of(const struct edge_connection *c, uint16_t service)
+{
+	return c->handle != 0 && (service == EDGE_ALL_SERVICES || c->service == service);
+}
+
+void edge_close_all(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+
+	for (uint32_t i = 1; e != NULL && e->n_open > 0 && i <= e->connections; i++)
+		if (e->connection[i].handle != 0 && !e->connection[i].closing)
+			edge_close(e, &e->connection[i]);
+}
+
+void edge_reset(struct lcore *lc, uint16_t service)
+{
+	struct edge *e = lc->edge;
+
+	for (uint32_t i = 1; e != NULL && e->n_open > 0 && i <= e->connections; i++) {
+		struct edge_connection *c = &e->connection[i];
+
+		if (!ending_is_of(c, service))
+			continue;
+		tcp_abort(&c->tcp);
+		edge_touch(e, c);
+	}
+}
+
+struct edge_left edge_left(const struct lcore *lc, uint16_t service)
+{
+	const struct edge *e = lc->edge;
+
+	if (e == NULL)
+		return (struct edge_left){0};
+	return (struct edge_left){
+		.connections = service == EDGE_ALL_SERVICES ? e->n_open : e->open[service],
+		.busy = e->n_busy,
+	};
+}
