@@ -24,7 +24,17 @@ uint64_t lossy_now_us(void)
 void lossy_init(struct lossy *l, const struct lossy_params *params)
 {
 	*l = (struct lossy){.params = *params};
-	l->random = params->seed * 0x9e3779b97f4a7c15 + 1;
+}
+
+/* Begins the random numbers of the next packet. */
+static void next_fate(struct lossy *l, unsigned int direction)
+{
+	uint64_t x = (l->params.seed * 2 + direction) * 0x9e3779b97f4a7c15 +
+		     l->sent[direction]++ * 0xd1342543de82ef95;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	l->random = (x ^ x >> 31) | 1;
 }
 
 static uint64_t draw(struct lossy *l, uint64_t below)
@@ -76,27 +86,54 @@ static void pop(struct lossy *l)
 	l->heap[i] = last;
 }
 
-void lossy_send(struct lossy *l, uint64_t now_us, int to, const uint8_t *bytes, uint32_t length)
+static struct lossy_packet *new_packet(struct lossy *l, uint64_t at_us, int to,
+				       const uint8_t *bytes, uint32_t length)
 {
-	unsigned int copies = 1 + chance(l, l->params.copy);
+	struct lossy_packet *p = malloc(sizeof(*p) - LOSSY_PACKET_MAX + length);
 
+	if (p == NULL)
+		errx(1, "no memory for packets");
+	p->at_us = at_us;
+	p->order = l->order++;
+	p->to = to;
+	p->length = length;
+	memcpy(p->bytes, bytes, length);
+	return p;
+}
+
+void lossy_pass(struct lossy *l, uint64_t now_us, int to, const uint8_t *bytes, uint32_t length)
+{
+	push(l, new_packet(l, now_us + l->params.delay_us, to, bytes, length));
+}
+
+void lossy_send(struct lossy *l, uint64_t now_us, unsigned int direction, int to,
+		const uint8_t *bytes, uint32_t length)
+{
+	const struct lossy_params *params = &l->params;
+	unsigned int copies;
+
+	next_fate(l, direction);
+	copies = 1 + chance(l, params->copy);
+	l->fates.packets++;
+	l->fates.copied += copies - 1;
 	while (copies-- > 0) {
+		uint64_t at_us = now_us + params->delay_us;
 		struct lossy_packet *p;
 
-		if (chance(l, l->params.lose))
+		if (chance(l, params->lose)) {
+			l->fates.lost++;
 			continue;
-		p = malloc(sizeof(*p) - LOSSY_PACKET_MAX + length);
-		if (p == NULL)
-			errx(1, "no memory for packets");
-		p->at_us = now_us + l->params.delay_us;
-		if (chance(l, l->params.reorder))
-			p->at_us += draw(l, l->params.jitter_us + 1);
-		p->order = l->order++;
-		p->to = to;
-		p->length = length;
-		memcpy(p->bytes, bytes, length);
-		if (chance(l, l->params.corrupt))
-			p->bytes[draw(l, length)] ^= 1 << draw(l, 8);
+		}
+		if (chance(l, params->reorder)) {
+			at_us += draw(l, params->jitter_us + 1);
+			l->fates.late++;
+		}
+		p = new_packet(l, at_us, to, bytes, length);
+		if (length > params->front && chance(l, params->corrupt)) {
+			p->bytes[params->front + draw(l, length - params->front)] ^= 1
+										     << draw(l, 8);
+			l->fates.corrupt++;
+		}
 		push(l, p);
 	}
 }

@@ -60,13 +60,13 @@ static void deliver(struct wire *w, struct tun_server *server)
 }
 
 /* -1 stands for the server. */
-static void read_all(struct wire *w, int from, int to)
+static void read_all(struct wire *w, unsigned int direction, int from, int to)
 {
 	uint8_t bytes[LOSSY_PACKET_MAX];
 	ssize_t n;
 
 	for (unsigned int i = 0; i < 64 && (n = read(from, bytes, sizeof(bytes))) > 0; i++)
-		lossy_send(&w->lossy, w->now_us, to, bytes, (uint32_t)n);
+		lossy_send(&w->lossy, w->now_us, direction, to, bytes, (uint32_t)n);
 }
 
 static void wait_for_packets(const struct wire *w, int n, uint64_t until_us)
@@ -86,7 +86,7 @@ static void send_to_clients(void *context, const uint8_t *ip, uint32_t length)
 {
 	struct wire *w = context;
 
-	lossy_send(&w->lossy, w->now_us, w->tun[0], ip, length);
+	lossy_send(&w->lossy, w->now_us, 1, w->tun[0], ip, length);
 }
 
 static void print_counters(const struct tun_server *s)
@@ -117,7 +117,7 @@ static int run_serve(const struct wire_options *o)
 	fflush(stdout);
 	while (!ending) {
 		w.now_us = lossy_now_us();
-		read_all(&w, w.tun[0], -1);
+		read_all(&w, 0, w.tun[0], -1);
 		deliver(&w, s);
 		until = tun_server_poll(s, w.now_us);
 		due = lossy_due_us(&w.lossy);
@@ -137,8 +137,8 @@ static int run_relay(const struct wire_options *o)
 	fflush(stdout);
 	while (!ending) {
 		w.now_us = lossy_now_us();
-		read_all(&w, w.tun[0], w.tun[1]);
-		read_all(&w, w.tun[1], w.tun[0]);
+		read_all(&w, 0, w.tun[0], w.tun[1]);
+		read_all(&w, 1, w.tun[1], w.tun[0]);
 		deliver(&w, NULL);
 		due = lossy_due_us(&w.lossy);
 		wait_for_packets(&w, 2, due < w.now_us + 1000000 ? due : w.now_us + 1000000);
