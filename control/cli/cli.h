@@ -98,7 +98,7 @@ int cli_watch(struct cli *cli, cli_run *run);
 /* Draw <text> over the previous text on the terminal, as many lines as fit. */
 void cli_paint(const char *text);
 
-cli_run cli_flows_list, cli_flows_count, cli_flows_top;
+cli_run cli_flows_list, cli_flows_show, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
 cli_run cli_workers_resume, cli_workers_forget, cli_workers_settings;
 cli_run cli_workers_refused;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flows list, top and count. There may be millions: pages are printed as they come, and ranking
+ * flows list, show, top and count. There may be millions: pages are printed as they come, and ranking
  * keeps only as many rows as it will show.
  */
 #include <stdlib.h>
@@ -198,6 +198,98 @@ int cli_flows_list(struct cli *cli)
 		rc = print_as_they_come(&walk, limit, &o);
 	if (rc == 0)
 		print_end(&o);
+	return rc;
+}
+
+/* --- show ------------------------------------------------------------------------------------- */
+
+static const struct cli_column flow_page[] = {
+	{"client", "client", CLI_TEXT},
+	{"zone", "zone", CLI_TEXT},
+	{"service", "service", CLI_TEXT},
+	{"worker", "worker", CLI_TEXT},
+	{"state", "state", CLI_TEXT},
+	{"lcore", "lcore", CLI_PLAIN},
+	{"age", "age_s", CLI_SECONDS},
+	{"idle", "idle_s", CLI_SECONDS},
+	{"requests", "requests", CLI_COUNT},
+	{"packets in", "packets_in", CLI_COUNT},
+	{"bytes in", "bytes_in", CLI_BYTES},
+	{"packets out", "packets_out", CLI_COUNT},
+	{"bytes out", "bytes_out", CLI_BYTES},
+};
+
+static const struct cli_column tcp_page[] = {
+	{"TCP state", "tcp.state", CLI_TEXT},
+	{"closing", "tcp.closing", CLI_TEXT},
+	{"open requests", "tcp.open_requests", CLI_COUNT},
+	{"bytes held to read", "tcp.held_bytes", CLI_BYTES},
+	{"bytes held to send", "tcp.send_bytes", CLI_BYTES},
+	{"congestion", "tcp.phase", CLI_TEXT},
+	{"congestion window", "tcp.cwnd", CLI_BYTES},
+	{"slow start below", "tcp.ssthresh", CLI_BYTES},
+	{"in flight", "tcp.in_flight", CLI_BYTES},
+	{"client's window", "tcp.client_window", CLI_BYTES},
+	{"window offered", "tcp.offered_window", CLI_BYTES},
+	{"segment size", "tcp.mss", CLI_BYTES},
+	{"round trip", "tcp.srtt_us", CLI_US},
+	{"its variation", "tcp.rttvar_us", CLI_US},
+	{"shortest", "tcp.rtt_min_us", CLI_US},
+	{"sent again after", "tcp.rto_ms", CLI_MS},
+	{"segments sent again", "tcp.retransmits", CLI_COUNT},
+	{"SACK", "tcp.sack", CLI_TEXT},
+	{"timestamps", "tcp.timestamps", CLI_TEXT},
+	{"window scaling", "tcp.scaling", CLI_TEXT},
+	{"ECN", "tcp.ecn", CLI_TEXT},
+};
+
+static void flow_print_page(struct cli *cli, const json_t *flow)
+{
+	cli_page_print(cli->out, flow_page, CLI_COUNT_OF(flow_page), flow);
+	if (!json_is_object(json_object_get(flow, "tcp")))
+		return;
+	fputc('\n', cli->out);
+	cli_page_print(cli->out, tcp_page, CLI_COUNT_OF(tcp_page), flow);
+}
+
+static void flow_print_pages(struct cli *cli, json_t *flows)
+{
+	json_t *all, *flow;
+	size_t i;
+
+	if (cli->json) {
+		all = json_pack("{s:O}", "flows", flows);
+		cli_print_json(cli, all);
+		json_decref(all);
+		return;
+	}
+	json_array_foreach (flows, i, flow) {
+		fputs(i > 0 ? "\n" : "", cli->out);
+		flow_print_page(cli, flow);
+	}
+}
+
+int cli_flows_show(struct cli *cli)
+{
+	struct cli_walk walk = {.cli = cli, .method = "flows.show"};
+	json_t *flows = json_array();
+	int rc = 1;
+
+	while (!walk.done) {
+		json_t *page = cli_walk_next(&walk, json_pack("{s:s}", "flow", cli->name), NULL);
+
+		if (page == NULL)
+			break;
+		json_array_extend(flows, json_object_get(page, "flows"));
+		json_decref(page);
+	}
+	if (walk.done && json_array_size(flows) == 0 && !cli->json) {
+		rc = cli_error("no flow of %s", cli->name);
+	} else if (walk.done) {
+		flow_print_pages(cli, flows);
+		rc = 0;
+	}
+	json_decref(flows);
 	return rc;
 }
 

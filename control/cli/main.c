@@ -33,6 +33,8 @@ static const struct command {
 	{"flows", "list", NULL, cli_flows_list,
 	 FILTERS | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_SORT) | CLI_BIT(CLI_STREAM) | WATCH,
 	 "flows and their counters, one per line"},
+	{"flows", "show", "CLIENT:PORT[,VIP:PORT]", cli_flows_show, FILTERS | WATCH,
+	 "everything about one client's"},
 	{"flows", "top", NULL, cli_flows_top,
 	 FILTERS | CLI_BIT(CLI_BY) | CLI_BIT(CLI_LIMIT) | WATCH,
 	 "the flows with the highest counters"},

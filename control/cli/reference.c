@@ -40,6 +40,13 @@ const struct cli_about cli_abouts[] = {
 	 "The flows, in no particular order.\n"
 	 "They are shown as they come, so that any number of them needs little memory, of\n"
 	 "this program as of the daemon.\n"},
+	{"flows show",
+	 "Everything about the flows of one client's address and port.\n"
+	 "IPv6 addresses stand in brackets.\n"
+	 "Of a TCP connection also what its end here knows: its state, congestion window and\n"
+	 "round trip, the segments that were sent again, requests that are open, and the bytes\n"
+	 "that are held both ways.\n"
+	 "The data-plane core that owns the connection is asked.\n"},
 	{"flows top", "Those that talk most, the largest first.\n"
 		      "The daemon reads all of them and sends only those that may be among the\n"
 		      "largest.\n"},

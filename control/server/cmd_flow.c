@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flows.list and flows.count: one bounded step of a walk per call.
+ * flows.list, flows.show and flows.count: one bounded step of a walk per call.
  */
+#include <arpa/inet.h>
+#include <string.h>
+
 #include "server/flows.h"
 
 #define LIST_DEFAULT 1000
@@ -45,6 +48,67 @@ json_t *control_flows_list(struct control_call *call)
 	result = json_object();
 	if (q.compact)
 		json_object_set_new(result, "columns", flow_rows_columns());
+	flow_walk_say(&walk, result);
+	call->written_name = "flows";
+	return result;
+}
+
+/* --- show ------------------------------------------------------------------------------------- */
+
+#define SHOW_MAX 256 /* rows of one call: each may ask an lcore */
+
+struct show_query {
+	struct flow_query query;
+	char flow[160];
+};
+
+static const struct control_param show_params[] = {
+	FLOW_QUERY_PARAMS(show_query),
+	{CONTROL_PARAM(show_query, flow), CONTROL_TEXT, .required = true},
+};
+
+struct show {
+	struct flow_rows rows;
+	struct trace_flow flow;
+};
+
+static void show_flow(void *context, unsigned int lcore, const struct flow_info *flow)
+{
+	struct show *show = context;
+	const struct flow_key *key = &flow->key;
+
+	if (key->src_port != htons(show->flow.client_port) ||
+	    memcmp(&key->src, &show->flow.client.addr, sizeof(key->src)) != 0)
+		return;
+	if (show->flow.vip_port == 0 ||
+	    (key->dst_port == htons(show->flow.vip_port) &&
+	     memcmp(&key->dst, &show->flow.vip.addr, sizeof(key->dst)) == 0))
+		flow_rows_add_tcp(&show->rows, lcore, flow);
+}
+
+json_t *control_flows_show(struct control_call *call)
+{
+	struct show show = {.rows = {.lb = call->c->lb, .text = &call->written}};
+	struct flow_walk walk = {
+		.lb = call->c->lb, .limit = SHOW_MAX, .visit = show_flow, .context = &show};
+	struct flow_filter filter;
+	struct show_query q = {0};
+	json_t *result;
+
+	if (!control_params_read(call, "params", call->params, show_params,
+				 CONTROL_COUNT_OF(show_params), &q) ||
+	    !flow_ends_read(call, q.flow, &show.flow) || !flow_filter_read(call, &q.query, &filter))
+		return NULL;
+	if (filter.client.family == 0) {
+		filter.any = false;
+		filter.client = show.flow.client;
+		filter.prefix = 128;
+	}
+	flow_walk_from(&walk, q.query.cursor);
+	flow_rows_begin(&show.rows);
+	flow_walk_step(&walk, &filter);
+	flow_rows_end(&show.rows);
+	result = json_object();
 	flow_walk_say(&walk, result);
 	call->written_name = "flows";
 	return result;

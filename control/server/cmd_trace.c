@@ -5,11 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/address.h"
-#include "runtime/endpoint.h"
-#include "server/rpc.h"
-#include "observe/flow_trace.h"
-#include "config/zone.h"
+#include "server/flows.h"
 
 /* Events per call, some 100 bytes each, so that a reply is no longer than other lines. */
 #define EVENTS_MAX 256
@@ -32,28 +28,6 @@ static const struct control_param name_params[] = {
 	{CONTROL_PARAM(trace_name, trace), CONTROL_INTEGER, .required = true, .max = UINT32_MAX},
 };
 
-/* "10.200.0.2:4000" or "[2001:db8::1]:4000" */
-static bool read_end(const char *text, struct lb_address *address, uint16_t *port)
-{
-	struct endpoint end;
-
-	if (endpoint_parse(text, &end) != 0 || lb_address_parse(end.host, address) != 0)
-		return false;
-	*port = end.port;
-	return address->family == (end.bracketed ? 6 : 4);
-}
-
-static bool read_flow(char *text, struct trace_flow *flow)
-{
-	char *comma = strchr(text, ',');
-
-	memset(flow, 0, sizeof(*flow));
-	if (comma != NULL)
-		*comma = '\0';
-	return read_end(text, &flow->client, &flow->client_port) &&
-	       (comma == NULL || read_end(comma + 1, &flow->vip, &flow->vip_port));
-}
-
 json_t *control_trace_start(struct control_call *call)
 {
 	struct trace_query q = {.zone = ""};
@@ -63,11 +37,8 @@ json_t *control_trace_start(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, start_params,
 				 CONTROL_COUNT_OF(start_params), &q))
 		return NULL;
-	if (!read_flow(q.flow, &flow))
-		return control_fail(call, CONTROL_ERROR_PARAMS,
-				    "params.flow: give the client's ADDRESS:PORT, and the "
-				    "service's behind a comma if you like, such as "
-				    "10.200.0.2:4000,10.200.0.100:8500 or [2001:db8::2]:4000");
+	if (!flow_ends_read(call, q.flow, &flow))
+		return NULL;
 	flow.in_zone = q.zone[0] != '\0';
 	if (flow.in_zone && !zone_find(lb_config_get(call->c->lb), q.zone, &flow.zone))
 		return control_fail(call, CONTROL_ERROR_NOT_FOUND,

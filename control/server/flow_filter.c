@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "runtime/endpoint.h"
 #include "server/flows.h"
 
 static bool client_read(const char *text, struct flow_filter *filter)
@@ -32,6 +33,34 @@ static bool client_read(const char *text, struct flow_filter *filter)
 	}
 	filter->prefix = (unsigned int)(128 - most + bits);
 	return true;
+}
+
+/* "10.200.0.2:4000" or "[2001:db8::1]:4000" */
+static bool end_read(const char *text, struct lb_address *address, uint16_t *port)
+{
+	struct endpoint end;
+
+	if (endpoint_parse(text, &end) != 0 || lb_address_parse(end.host, address) != 0)
+		return false;
+	*port = end.port;
+	return address->family == (end.bracketed ? 6 : 4);
+}
+
+bool flow_ends_read(struct control_call *call, char *text, struct trace_flow *flow)
+{
+	char *comma = strchr(text, ',');
+
+	memset(flow, 0, sizeof(*flow));
+	if (comma != NULL)
+		*comma = '\0';
+	if (end_read(text, &flow->client, &flow->client_port) &&
+	    (comma == NULL || end_read(comma + 1, &flow->vip, &flow->vip_port)))
+		return true;
+	control_fail(call, CONTROL_ERROR_PARAMS,
+		     "params.flow: give the client's ADDRESS:PORT, and the service's behind a "
+		     "comma if you like, such as 10.200.0.2:4000,10.200.0.100:8500 or "
+		     "[2001:db8::2]:4000");
+	return false;
 }
 
 static bool service_read(struct control_call *call, const char *name, struct flow_filter *filter)

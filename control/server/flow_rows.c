@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "config/address.h"
+#include "edge/view.h"
 #include "server/flows.h"
 
 #define ROW_ROOM 1024 /* bytes; more than any row takes, without its two names */
@@ -214,6 +215,48 @@ void flow_rows_add_ranked(struct flow_rows *rows, unsigned int lcore, const stru
 	text_string(rows->text, ",\"value\":");
 	text_integer(rows->text, value);
 	text_add(rows->text, "}", 1);
+}
+
+static void flow_rows_write_tcp(struct json_writer *w, const struct lb_connection *c)
+{
+	writer_open_object(w, NULL);
+	writer_string(w, "state", tcp_state_name(c->state));
+	writer_string(w, "phase", tcp_phase_name(c->phase));
+	writer_boolean(w, "closing", c->closing);
+	writer_integer(w, "cwnd", c->cwnd);
+	writer_integer(w, "ssthresh", c->ssthresh);
+	writer_integer(w, "in_flight", c->in_flight);
+	writer_integer(w, "client_window", c->client_window);
+	writer_integer(w, "offered_window", c->offered_window);
+	writer_integer(w, "mss", c->mss);
+	writer_integer(w, "srtt_us", c->srtt_us);
+	writer_integer(w, "rttvar_us", c->rttvar_us);
+	writer_integer(w, "rtt_min_us", c->rtt_min_us);
+	writer_integer(w, "rto_ms", c->rto_ms);
+	writer_integer(w, "retransmits", c->retransmits);
+	writer_integer(w, "send_bytes", c->send_bytes);
+	writer_integer(w, "held_bytes", c->held_bytes);
+	writer_integer(w, "open_requests", c->requests);
+	writer_boolean(w, "sack", c->sack);
+	writer_boolean(w, "timestamps", c->timestamps);
+	writer_boolean(w, "scaling", c->scaling);
+	writer_boolean(w, "ecn", c->ecn);
+	writer_close_object(w);
+}
+
+void flow_rows_add_tcp(struct flow_rows *rows, unsigned int lcore, const struct flow_info *flow)
+{
+	struct json_writer w = {.out = rows->text};
+	struct lb_connection connection;
+
+	add_values(rows, lcore, flow);
+	text_string(rows->text, ",\"tcp\":");
+	if (flow_state_is_tcp(flow->state) &&
+	    lb_connection_read(rows->lb, lcore, flow->handle, &connection))
+		flow_rows_write_tcp(&w, &connection);
+	else
+		text_string(rows->text, "null");
+	text_string(rows->text, "}");
 }
 
 void flow_rows_end(struct flow_rows *rows)

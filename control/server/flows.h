@@ -6,8 +6,9 @@
 #ifndef CONTROL_FLOWS_H
 #define CONTROL_FLOWS_H
 
-#include "server/rpc.h"
 #include "config/zone.h"
+#include "observe/flow_trace.h"
+#include "server/rpc.h"
 
 /* --- flow_filter.c: which flows ------------------------------------------------------------- */
 
@@ -57,6 +58,9 @@ bool flow_filter_read(struct control_call *call, const struct flow_query *query,
 		      struct flow_filter *filter);
 bool flow_filter_matches(const struct flow_filter *filter, const struct flow_info *flow);
 
+/* Read "CLIENT:PORT[,VIP:PORT]", brackets around IPv6 addresses. False after control_fail(). */
+bool flow_ends_read(struct control_call *call, char *text, struct trace_flow *flow);
+
 /* --- flow_walk.c: every flow, a step at a time ---------------------------------------------- */
 
 /* The position of a walk, and the bound of this step. */
@@ -100,6 +104,8 @@ void flow_rows_add(struct flow_rows *rows, unsigned int lcore, const struct flow
 /* As flow_rows_add(), with a last column "value"; not for compact rows. */
 void flow_rows_add_ranked(struct flow_rows *rows, unsigned int lcore, const struct flow_info *flow,
 			  uint64_t value);
+/* As flow_rows_add(), with a last column "tcp"; not for compact rows. */
+void flow_rows_add_tcp(struct flow_rows *rows, unsigned int lcore, const struct flow_info *flow);
 /* Free what begin and add allocated, except the text. */
 void flow_rows_end(struct flow_rows *rows);
 

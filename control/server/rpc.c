@@ -22,6 +22,7 @@ static const struct method {
 } methods[] = {
 	{"version", READERS | AGENTS, control_version},
 	{"flows.list", READERS, control_flows_list},
+	{"flows.show", READERS, control_flows_show},
 	{"flows.count", READERS, control_flows_count},
 	{"flows.top", READERS, control_flows_top},
 	{"workers.list", READERS, control_workers_list},

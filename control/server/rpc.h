@@ -129,7 +129,7 @@ bool control_params_read(struct control_call *call, const char *where, const jso
 /* Returns the result, which the caller owns, or NULL after control_fail(). */
 typedef json_t *control_handler(struct control_call *call);
 
-control_handler control_flows_list, control_flows_count, control_flows_top;
+control_handler control_flows_list, control_flows_show, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
 control_handler control_workers_assign, control_workers_release, control_workers_table;
 control_handler control_workers_refused;

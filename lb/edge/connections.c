@@ -490,7 +490,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		e->piece_memory[i].piece.next = (struct placement_piece *)e->free_piece;
 		e->free_piece = &e->piece_memory[i];
 	}
-	e->n_pieces = pieces;
+	e->pieces = e->n_pieces = pieces;
 	return tcp_stack_init(&e->stack, e->known->tcp_settings, pools->actives, pools->chunks,
 			      pools->helds);
 }

@@ -107,7 +107,7 @@ struct edge {
 	uint32_t n_busy; /* those in use */
 	struct edge_request *request_memory, *free_request;
 	struct edge_piece *piece_memory, *free_piece;
-	uint32_t n_pieces; /* free ones */
+	uint32_t pieces, n_pieces; /* all, and those that are free */
 	/* those in TIME-WAIT, oldest first: a ring */
 	struct edge_wait *wait;
 	uint32_t waits, first_wait, n_wait;

@@ -225,6 +225,18 @@ const char *tcp_state_name(enum tcp_state state)
 	return (unsigned int)state < TCP_STATES ? names[state] : "unknown";
 }
 
+const char *tcp_phase_name(enum tcp_phase phase)
+{
+	static const char *const names[] = {
+		[TCP_PHASE_OPEN] = "open",
+		[TCP_PHASE_REDUCED] = "reduced",
+		[TCP_PHASE_RECOVERY] = "recovery",
+		[TCP_PHASE_TIMEOUT] = "timeout",
+	};
+
+	return (unsigned int)phase <= TCP_PHASE_TIMEOUT ? names[phase] : "unknown";
+}
+
 const char *tcp_refusal_name(enum tcp_refusal refusal)
 {
 	static const char *const names[] = {

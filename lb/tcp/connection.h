@@ -195,6 +195,7 @@ struct tcp_connection {
 	uint32_t heard_ms, sent_ms;
 	uint32_t progress_ms; /* when the client last acknowledged something, or nothing was due */
 	uint32_t challenge_ms;
+	uint32_t retransmits; /* segments sent again, for people */
 	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
 	union tcp_control control;
 	struct tcp_active *active;
@@ -345,6 +346,7 @@ void tcp_release(struct tcp_stack *stack, struct tcp_connection *c);
 bool tcp_reset_for(const struct tcp_header *in, struct tcp_header *out);
 
 const char *tcp_state_name(enum tcp_state state);
+const char *tcp_phase_name(enum tcp_phase phase);
 const char *tcp_refusal_name(enum tcp_refusal refusal);
 
 /* Whether nothing is under way in either direction. */

@@ -147,6 +147,7 @@ static bool send_again(struct tcp_stack *stack, struct tcp_connection *c, struct
 		tcp_recovery_sent(stack, c, s);
 	}
 	stack->counters.retransmits++;
+	c->retransmits++;
 	send_data(stack, c, s, offset, length, out);
 	return true;
 }
@@ -238,6 +239,7 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	c->pipe -= s->length;
 	tcp_recovery_sent(stack, c, s);
 	stack->counters.retransmits++;
+	c->retransmits++;
 	send_data(stack, c, s, 0, s->length, out);
 	return true;
 }

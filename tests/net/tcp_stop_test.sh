@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # TCP connections under load end well: a drained worker ends none; a service that a new configuration
-# leaves out, and then the whole load balancer, answers what it has, closes, and refuses new ones.
+# leaves out, and then the whole load balancer, answers what it has, closes, and refuses new ones. What
+# operators see of a connection meanwhile.
 . "$(dirname "$0")/story.sh"
 
 gone="
@@ -43,6 +44,19 @@ ended() {
 
 clients gone 8501
 clients stays 8500
+# One of the clients that ask, as an operator sees it.
+client=$(cli --json flows list --service stays --sort requests --limit 1 | jq -r '.flows[0].client')
+cli --json flows show "$client" >"$dir/flow.json"
+cli flows show "$client" >"$dir/flow.txt"
+expect "flows of $client" "$(jq '.flows | length' "$dir/flow.json")" -eq 1
+jq -e '.flows[0].tcp | .state == "established" and .sack and .timestamps and .scaling and .cwnd > 14000 and
+    .srtt_us > 0 and .mss > 1400 and .open_requests <= 8 and .closing == false' "$dir/flow.json" >"$dir/flow.log" ||
+    fail "flows show $client: $(cat "$dir/flow.json")"
+grep -q '^congestion window  *[0-9.]* [KM]iB$' "$dir/flow.txt" ||
+    fail "flows show $client: $(cat "$dir/flow.txt")"
+! cli flows show 10.9.9.9:9 2>"$dir/flow.err" || fail "flows show of no flow ends well"
+grep -q "no flow of 10.9.9.9:9" "$dir/flow.err" || fail "flows show of no flow: $(cat "$dir/flow.err")"
+
 cli workers drain w1 >/dev/null
 goes_on gone
 cli workers resume w1 >/dev/null

@@ -13,7 +13,7 @@
 static struct fixture f;
 static pid_t server;
 
-/* A worker to list, 2,500 flows, and a drain that ends while somebody waits for it. */
+/* A worker to list, 2,500 flows, the last by TCP, and a drain that ends while somebody waits for it. */
 static void serve(void)
 {
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
@@ -21,6 +21,7 @@ static void serve(void)
 
 	for (uint32_t n = 0; n < 2500; n++)
 		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
+	fake_lb_flow(f.lb, 0, 2498, 0, worker)->state = FLOW_TCP_OPEN;
 	fake_lb_outstanding(f.lb, busy, 12);
 	fake_lb_outstanding(f.lb, hung, 5);
 	for (unsigned int turns = 0;; turns++) {
@@ -436,7 +437,7 @@ static const struct {
 	{"doorbell flows list --worker = gpu", "gpu0 gpu1"},
 	{"doorbell flows list --service \"\"", "chat vision frames"},
 	{"doorbell flows list --so", "--socket= --sort="},
-	{"doorbell flows \"\"", "list top count"},
+	{"doorbell flows \"\"", "list show top count"},
 	{"doorbell flows top --by \"\"", "bytes packets requests"},
 	{"doorbell flows count --min-idle 3 --by = s", "service state"},
 	{"doorbell flows list --state udp-e", "udp-established"},
@@ -624,6 +625,7 @@ static const struct {
 	const char *command, *arguments;
 } printing[] = {
 	{"flows list", "--limit 3"},
+	{"flows show", "10.0.9.194:3522"},
 	{"flows top", "--limit 3"},
 	{"flows count", "--by worker"},
 	{"workers list", ""},

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "config/address.h"
+#include "edge/view.h"
 #include "observe/capture.h"
 #include "conntrack_fixture.h"
 #include "control_fake_lb.h"
@@ -698,4 +699,26 @@ void lb_capture_stop(struct lb *lb, uint32_t id)
 {
 	if (id == capture_id && captured.state < CAPTURE_COUNT)
 		captured = (struct capture_status){.state = CAPTURE_STOPPED, .done = true};
+}
+
+bool lb_connection_read(struct lb *lb, unsigned int lcore, uint64_t handle,
+			struct lb_connection *out)
+{
+	const struct flow *flow = conntrack_flow_get(fake_lb_conntrack(lb, lcore), handle);
+
+	*out = (struct lb_connection){0};
+	if (flow == NULL || !flow_state_is_tcp(flow->state))
+		return false;
+	*out = (struct lb_connection){
+		.state = TCP_ESTABLISHED,
+		.phase = TCP_PHASE_RECOVERY,
+		.cwnd = 14480,
+		.srtt_us = 1500,
+		.retransmits = 3,
+		.held_bytes = 700,
+		.requests = 2,
+		.mss = 1448,
+		.sack = true,
+	};
+	return true;
 }

@@ -216,6 +216,55 @@ Test(control_flow, flows_say_and_are_chosen_by_their_zone)
 	json_decref(rows);
 }
 
+/* The flows of <flow>, an array. */
+static json_t *shown(const char *flow)
+{
+	json_t *page, *rows;
+	char params[128];
+
+	snprintf(params, sizeof(params), "\"flow\":\"%s\",", flow);
+	page = call("flows.show", params, 0);
+	cr_assert(json_is_true(json_object_get(page, "done")), "%s", flow);
+	rows = json_incref(json_object_get(page, "flows"));
+	json_decref(page);
+	return rows;
+}
+
+static void expect_shown(const char *flow, size_t n)
+{
+	json_t *rows = shown(flow);
+
+	cr_assert_eq(json_array_size(rows), n, "%s gave %zu rows, not %zu", flow,
+		     json_array_size(rows), n);
+	json_decref(rows);
+}
+
+Test(control_flow, one_client_is_shown_with_what_its_lcore_knows)
+{
+	json_t *rows, *tcp;
+
+	for (uint32_t n = 0; n < 10; n++)
+		fake_lb_flow(lb, n % 2, n, 0, NULL)->state = n < 6 ? FLOW_TCP_OPEN
+								   : FLOW_UDP_ONE_WAY;
+	rows = shown("10.0.0.4:1028");
+	cr_assert_eq(json_array_size(rows), 1);
+	tcp = json_object_get(json_array_get(rows, 0), "tcp");
+	cr_assert_str_eq(json_string_value(json_object_get(tcp, "state")), "established");
+	cr_assert_str_eq(json_string_value(json_object_get(tcp, "phase")), "recovery");
+	cr_assert_eq(json_integer_value(json_object_get(tcp, "cwnd")), 14480);
+	cr_assert_eq(json_integer_value(json_object_get(tcp, "open_requests")), 2);
+	cr_assert(json_is_true(json_object_get(tcp, "sack")));
+	json_decref(rows);
+	rows = shown("10.0.0.6:1030");
+	cr_assert(json_is_null(json_object_get(json_array_get(rows, 0), "tcp")));
+	json_decref(rows);
+	expect_shown("10.0.0.4:1029", 0);
+	expect_shown("10.0.0.4:1028,198.51.100.1:8000", 1);
+	expect_shown("10.0.0.4:1028,198.51.100.1:8001", 0);
+	expect_shown("10.0.0.4:1028,198.51.100.2:8000", 0);
+	expect_shown("[2001:db8::300:0]:4000", 1);
+}
+
 Test(control_flow, compact_rows_say_the_same_as_objects)
 {
 	struct worker *worker = fake_lb_worker(lb, "gpu0");

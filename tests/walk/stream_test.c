@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "edge/edge.h"
+#include "edge/view.h"
 #include "packet/notice.h"
 #include "lb.h"
 #include "membership/operator_settings.h"
@@ -915,5 +916,95 @@ WALK(replies_that_are_not_acknowledged_keep_no_packets_of_the_control_pool)
 		r[i].ack += 8 + 500;
 		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
 	}
+	walk_destroy(w);
+}
+
+/* --- what operators see ------------------------------------------------------------------------
+ */
+
+static uint64_t raw_handle(const struct raw *r)
+{
+	struct flow_info flow[16];
+	uint32_t cursor = 0;
+	unsigned int n = conntrack_dump(r->w->lb->lcore[0]->ct, &cursor, flow, RTE_DIM(flow));
+
+	while (n > 0 && flow[n - 1].key.src_port != htons(r->port))
+		n--;
+	walk_need(n > 0, "no flow");
+	return flow[n - 1].handle;
+}
+
+static struct lb_connection raw_view(const struct raw *r)
+{
+	struct lb_connection c;
+
+	walk_need(lb_connection_read(r->w->lb, 0, raw_handle(r), &c), "no connection");
+	return c;
+}
+
+WALK(a_connection_says_what_it_holds)
+{
+	struct walk *w = walk_create(&small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	uint8_t rest[300] = {0};
+	struct lb_connection c;
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	c = raw_view(&r);
+	walk_expect_eq(c.state, TCP_ESTABLISHED);
+	walk_expect_eq(c.mss, 536);
+	walk_expect_eq(c.cwnd, 10 * 536);
+	walk_expect_eq(c.requests, 0);
+	raw_ask(&r, 5, 5);
+	raw_ask(&r, 400, 100); /* of which 300 bytes are missing */
+	c = raw_view(&r);
+	walk_expect_eq(c.requests, 2);
+	walk_expect_eq(c.held_bytes, 100);
+	walk_expect_eq(c.send_bytes, 0);
+	walk_expect_eq(c.client_window, 65535);
+	v->answers = true;
+	walk_answer_all(v);
+	walk_turns(w, 3);
+	c = raw_view(&r);
+	walk_expect_eq(c.requests, 1);
+	walk_expect_eq(c.send_bytes, 13);
+	walk_expect_eq(c.in_flight, 13);
+	walk_expect_eq(c.retransmits, 0);
+	walk_forget(w, 0);
+	walk_pass(w, 2000);
+	c = raw_view(&r);
+	walk_expect(c.retransmits > 0, "%u", c.retransmits);
+	walk_expect_eq(c.phase, TCP_PHASE_TIMEOUT);
+	raw_expect_answer(&r, 0, 5);
+	v->answers = false;
+	raw_send(&r, TCP_BIT_ACK, rest, sizeof(rest)); /* the rest of the second request */
+	v->answers = true;
+	walk_answer_all(v);
+	walk_turns(w, 3);
+	walk_pass(w, 7); /* that long is the reply on its way */
+	raw_expect_answer(&r, 0, 400);
+	c = raw_view(&r);
+	walk_expect(c.srtt_us >= 7000 && c.rtt_min_us <= 30000, "%u %u", c.srtt_us, c.rtt_min_us);
+	walk_destroy(w);
+}
+
+WALK(a_connection_in_TIME_WAIT_says_so)
+{
+	struct walk *w = walk_create(&small);
+	struct lb_tcp_stats s;
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	walk_expect(lb_tcp_stats_read(w->lb, 0, &s));
+	walk_expect_eq(s.connections, 1);
+	walk_expect_eq(s.connections_max, 256);
+	take_service_away(w, &small);
+	raw_into_time_wait(&r);
+	walk_expect_eq(raw_view(&r).state, TCP_TIME_WAIT);
+	lb_tcp_stats_read(w->lb, 0, &s);
+	walk_expect_eq(s.connections, 0);
+	walk_expect_eq(s.time_wait, 1);
 	walk_destroy(w);
 }
