@@ -16,6 +16,7 @@
 
 #include "config/cluster_secret.h"
 #include "config/memory.h"
+#include "config/zone.h"
 #include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "membership/eject.h"
@@ -195,7 +196,14 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 		return -ENOMEM;
 	if (create_conntrack(lc, seed) < 0)
 		return -ENOMEM;
-	return lb->config.tcp.used ? edge_create(lc, seed) : 0;
+	if (!lb->config.tcp.used || edge_create(lc, seed) == 0)
+		return 0;
+	LB_LOG(ERR,
+	       "no memory for TCP connections lcore=%u connections=%u; lower tcp.connections or "
+	       "raise "
+	       "memory.mb",
+	       index, lb->config.tcp.connections);
+	return -ENOMEM;
 }
 
 static void lb_drain_ring(struct rte_ring *ring)
@@ -284,6 +292,18 @@ static enum owner_rule owner_rule(const struct lb *lb, const struct port *port)
 	if (port->queues < lb->n_lcores)
 		return OWNER_HASH;
 	return port->spread.known ? OWNER_RSS : OWNER_RECEIVER;
+}
+
+/*
+ * A datagram that comes by another queue than the one before it begins a flow anew. A TCP
+ * connection would be reset: it has one lcore for good.
+ */
+static bool tcp_by_hash(const struct lb *lb, unsigned int index)
+{
+	const struct port *port = &lb->port[index];
+
+	return lb->n_lcores > 1 && (port->queues < lb->n_lcores || !port->keeps_flows ||
+				    zone_joins_ports(&lb->config, index));
 }
 
 /* Ports with fewer queues than lcores start at different lcores, behind those in use already. */
@@ -407,6 +427,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 	}
 	lb->port_index[port->id] = index;
 	lb->owner_rule[index] = owner_rule(lb, port);
+	lb->tcp_by_hash[index] = tcp_by_hash(lb, index);
 	if (share_queues(lb, index) < 0)
 		return -ENOMEM;
 	log_port(lb, index);

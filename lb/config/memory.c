@@ -6,7 +6,8 @@
 #include "runtime/port.h"
 #include "runtime/txq.h"
 
-#define MBUF_BYTES 192 /* of one mbuf beside its data: struct, pool header, alignment */
+#define PAGE_BYTES 4096 /* without hugepages */
+#define MBUF_BYTES 192  /* of one mbuf beside its data: struct, pool header, alignment */
 
 /* Bytes of a buffer for the largest packet that any port receives. */
 static uint32_t buffer_bytes(const struct lb_config *config)
@@ -17,6 +18,18 @@ static uint32_t buffer_bytes(const struct lb_config *config)
 		if (port_data_room(config->port[i].mtu) > bytes)
 			bytes = port_data_room(config->port[i].mtu);
 	return bytes + MBUF_BYTES;
+}
+
+/* Bytes that a buffer takes: DPDK lays none across the end of a page. */
+static uint32_t buffer_bytes_paged(const struct lb_config *config)
+{
+	uint32_t bytes = buffer_bytes(config);
+
+	if (config->hugepages)
+		return bytes;
+	if (bytes <= PAGE_BYTES)
+		return PAGE_BYTES / (PAGE_BYTES / bytes);
+	return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 uint32_t lb_replays_per_lcore(const struct lb_config *config)
@@ -93,7 +106,7 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 		return config->memory_mb;
 	/* Buffers for control frames and indirect mbufs are small: 512 bytes. */
 	lcore = (lb_packets_per_lcore(config) + LB_REASSEMBLED_PER_LCORE) *
-			(uint64_t)buffer_bytes(config) +
+			(uint64_t)buffer_bytes_paged(config) +
 		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_indirect_per_lcore(config)) *
 			512ull +
 		tcp_bytes_per_lcore(config);

@@ -31,6 +31,15 @@ static bool has_vlan(const struct lb_zone_config *zone, uint16_t vlan)
 	return zone->n_vlans == 0;
 }
 
+bool zone_joins_ports(const struct lb_config *config, unsigned int port)
+{
+	for (unsigned int i = 0; i < config->n_zones; i++)
+		if (config->zone[i].n_ports > 1 &&
+		    has_port(&config->zone[i], config->port[port].name))
+			return true;
+	return false;
+}
+
 static uint16_t lowest_vlan(const struct lb_zone_config *zone)
 {
 	uint16_t lowest = ZONE_VLANS - 1;

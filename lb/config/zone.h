@@ -32,6 +32,9 @@ static inline uint16_t zone_place(unsigned int port, uint16_t tci)
 /* The zone of a place, by the configuration. Slow: for building a table. */
 uint16_t zone_of_place(const struct lb_config *config, uint16_t place);
 
+/* True when a zone has this port (an index) and others: a flow may come by any of them. */
+bool zone_joins_ports(const struct lb_config *config, unsigned int port);
+
 /* Write the zone's name: the zone's or the port's, with the VLAN id where the name covers several.
  */
 const char *zone_name(const struct lb_config *config, uint16_t zone, char name[ZONE_NAME_MAX]);

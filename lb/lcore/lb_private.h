@@ -67,6 +67,7 @@ struct lb {
 	 * lcores. */
 	uint16_t first_lcore[LB_PORTS_MAX];
 	enum owner_rule owner_rule[LB_PORTS_MAX];
+	bool tcp_by_hash[LB_PORTS_MAX]; /* owners of TCP flows: OWNER_HASH, whatever the rule is */
 	bool has_cluster_secret;
 	struct conntrack_secret cluster_secret; /* keys the hash that chooses workers */
 	uint16_t *zones; /* by place, see zone.h; NULL: each place is a zone */

@@ -426,6 +426,11 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	parse_ether(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
+static inline bool parse_is_flow(uint8_t protocol)
+{
+	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP;
+}
+
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan)
 {
 	uint32_t offset = ETHER_LENGTH, l4;
@@ -443,30 +448,31 @@ bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uin
 	}
 	ip = frame + offset;
 	memset(key, 0, sizeof(*key));
-	key->protocol = IPPROTO_UDP;
-	if (type == TYPE_IP4 && ip[9] == IPPROTO_UDP && (parse_get16(ip + 6) & 0x3fff) == 0) {
+	if (type == TYPE_IP4 && (parse_get16(ip + 6) & 0x3fff) == 0) {
 		key->family = FLOW_IPV4;
+		key->protocol = ip[9];
 		parse_map4(&key->src, ip + 12);
 		parse_map4(&key->dst, ip + 16);
 		l4 = offset + (ip[0] & 0x0f) * 4u;
 	} else if (type == TYPE_IP6 && length >= offset + IP6_LENGTH + FRAGMENT_LENGTH) {
 		l4 = offset + IP6_LENGTH;
-		if (ip[6] == IPPROTO_FRAGMENT && ip[IP6_LENGTH] == IPPROTO_UDP &&
-		    (parse_get16(ip + IP6_LENGTH + 2) & 0xfff9) == 0)
+		key->protocol = ip[6];
+		if (ip[6] == IPPROTO_FRAGMENT && (parse_get16(ip + IP6_LENGTH + 2) & 0xfff9) == 0) {
+			key->protocol = ip[IP6_LENGTH];
 			l4 += FRAGMENT_LENGTH;
-		else if (ip[6] != IPPROTO_UDP)
-			return false;
+		}
 		key->family = FLOW_IPV6;
 		memcpy(&key->src, ip + 8, 16);
 		memcpy(&key->dst, ip + 24, 16);
 	} else {
 		return false;
 	}
-	if (length < l4 + UDP_LENGTH)
+	/* The ports of both begin the header, and a header of UDP is the shorter one. */
+	if (!parse_is_flow(key->protocol) || length < l4 + UDP_LENGTH)
 		return false;
 	memcpy(&key->src_port, frame + l4, 2);
 	memcpy(&key->dst_port, frame + l4 + 2, 2);
-	return key->dst_port != htons(ROCE_UDP_PORT);
+	return key->protocol == IPPROTO_TCP || key->dst_port != htons(ROCE_UDP_PORT);
 }
 
 /* Bytes of the IP header of an unfragmented UDP packet; 0: it is invalid. */

@@ -67,8 +67,8 @@ void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t m
 bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key);
 
 /*
- * Read only the flow key and the VLAN's TCI. Right for frames that parse_frame() calls PARSE_UDP;
- * for those that it drops the result may be anything.
+ * Read only the flow key and the VLAN's TCI. Right for frames that parse_frame() calls PARSE_UDP or
+ * PARSE_TCP; for those that it drops the result may be anything.
  */
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan);
 

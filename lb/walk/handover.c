@@ -6,6 +6,8 @@
  */
 #include "walk/handover.h"
 
+#include <netinet/in.h>
+
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
 
@@ -19,7 +21,8 @@ unsigned int handover_owner(const struct lcore *lc, uint16_t port, const struct 
 	const struct lb *lb = lc->lb;
 	uint16_t queue;
 
-	if (lb->owner_rule[port] != OWNER_RSS)
+	if (lb->owner_rule[port] != OWNER_RSS ||
+	    (key->protocol == IPPROTO_TCP && lb->tcp_by_hash[port]))
 		return owner_by_hash(conntrack_hash(lc->ct, key), lb->n_lcores);
 	queue = owner_queue_by_rss(&lb->port[port].spread, key);
 	return (lb->first_lcore[port] + queue) % lb->n_lcores;

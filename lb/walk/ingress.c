@@ -58,18 +58,25 @@ static void ingress_sort_roce(struct lcore *lc, struct rte_mbuf *m, const struct
 }
 
 static __rte_noinline void ingress_sort_tcp(struct lcore *lc, struct rte_mbuf *m,
-					    const struct parsed *p, uint16_t index)
+					    const struct parsed *p, uint16_t index, bool handed)
 {
 	struct segment_burst *s = &lc->segments;
+	struct flow_key *key = &s->key[s->n];
+	unsigned int owner;
 
 	if (lc->edge == NULL)
 		return lcore_drop(lc, m, LB_DROP_L4_PROTOCOL);
 	if (!lc->lb->config.port[index].clients)
 		return lcore_drop(lc, m, LB_DROP_NOT_OUR_ADDRESS);
+	*key = lc->burst.key[lc->burst.n];
+	key->zone = lcore_zone(lc->lb, index, p->vlan);
+	if (lc->lb->tcp_by_hash[index] && !handed) {
+		owner = handover_owner(lc, index, key);
+		if (owner != lc->index)
+			return handover_add(lc, owner, m);
+	}
 	s->parsed[s->n] = *p;
 	s->parsed[s->n].port = index;
-	s->key[s->n] = lc->burst.key[lc->burst.n];
-	s->key[s->n].zone = lcore_zone(lc->lb, index, p->vlan);
 	s->packet[s->n++] = m;
 }
 
@@ -107,7 +114,7 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 		b->key[b->n].zone = lcore_zone(lc->lb, index, p->vlan);
 		return icmp_error(lc, m, p, &b->key[b->n], handed);
 	case PARSE_TCP:
-		return ingress_sort_tcp(lc, m, p, index);
+		return ingress_sort_tcp(lc, m, p, index, handed);
 	default:
 		/* Shorter than its headers say: it was too large for a buffer or the path. */
 		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&

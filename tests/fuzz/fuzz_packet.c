@@ -86,11 +86,11 @@ static void check_flow(const uint8_t *frame, uint32_t length, const struct parse
 
 	if (parse_flow(frame, length, &flow, &vlan))
 		require(p->kind == PARSE_DROP ||
-				(p->kind == PARSE_UDP && p->vlan == vlan &&
-				 memcmp(&flow, key, sizeof(flow)) == 0),
+				((p->kind == PARSE_UDP || p->kind == PARSE_TCP) &&
+				 p->vlan == vlan && memcmp(&flow, key, sizeof(flow)) == 0),
 			"another flow");
 	else
-		require(p->kind != PARSE_UDP, "a request of no flow");
+		require(p->kind != PARSE_UDP && p->kind != PARSE_TCP, "a request of no flow");
 }
 
 /* Takes a RoCE packet as the fabric does: headers, then the ICRC. */

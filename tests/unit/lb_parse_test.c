@@ -24,7 +24,7 @@ static struct flow_key key_of(const struct packet *p)
 {
 	struct flow_key key = {
 		.family = p->family,
-		.protocol = IPPROTO_UDP,
+		.protocol = p->tcp ? IPPROTO_TCP : IPPROTO_UDP,
 		.src_port = htons(p->source_port ? p->source_port : PACKET_SOURCE_PORT),
 		.dst_port =
 			htons(p->destination_port ? p->destination_port : PACKET_DESTINATION_PORT),
@@ -70,7 +70,8 @@ static void check(const struct packet_row *row)
 	cr_expect_eq(out.l4_length, row->l4_length, "%s", row->name);
 	cr_expect_eq(out.payload_offset, row->payload_offset, "%s", row->name);
 	cr_expect_eq(out.payload_length, row->payload_length, "%s", row->name);
-	if (row->kind != PARSE_UDP && row->kind != PARSE_ROCE && row->kind != PARSE_ICMP_ERROR)
+	if (row->kind != PARSE_UDP && row->kind != PARSE_TCP && row->kind != PARSE_ROCE &&
+	    row->kind != PARSE_ICMP_ERROR)
 		return;
 	expected = key_of(&row->packet);
 	cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
@@ -97,7 +98,8 @@ Test(lb_parse, knows_the_flow_of_every_request_without_checking_it)
 
 		if (row->kind == PARSE_DROP)
 			continue;
-		cr_expect_eq(is_flow, row->kind == PARSE_UDP, "%s", row->name);
+		cr_expect_eq(is_flow, row->kind == PARSE_UDP || row->kind == PARSE_TCP, "%s",
+			     row->name);
 		if (is_flow)
 			cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
 		if (!is_flow)

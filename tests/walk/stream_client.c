@@ -122,6 +122,16 @@ static void arrive(struct stream_clients *all, const struct stream_frame *f)
 	client_receive(&v->tcp, now_ms(all), &h, tcp + h.size);
 }
 
+/* A client's frame comes to the load balancer. */
+static void to_load_balancer(struct stream_clients *all, const struct stream_frame *f)
+{
+	const uint8_t *ip = f->bytes + 14, *tcp = ip + (ip[0] >> 4 == 6 ? 40 : 20);
+	unsigned int way = all->wander ? client_random(&all->random, 1 << 16) : tcp[1];
+	unsigned int port = (way >> 8) % RTE_MAX(all->ports, 1u);
+
+	walk_send_frame(all->w, port, way % all->w->nic[port].n_queues, f->bytes, f->length);
+}
+
 static void deliver(struct stream_clients *all)
 {
 	struct stream_frame *f;
@@ -131,7 +141,7 @@ static void deliver(struct stream_clients *all)
 		if (f->to_client)
 			arrive(all, f);
 		else
-			walk_send_frame(all->w, 0, 0, f->bytes, f->length);
+			to_load_balancer(all, f);
 		free(f);
 	}
 }
@@ -177,8 +187,9 @@ void stream_clients_pass(struct stream_clients *all)
 			send_segment(all, v, &h);
 	}
 	walk_pass(all->w, 1);
-	while (walk_take(all->w, 0, &f))
-		carry(all, true, f.bytes, f.length);
+	for (unsigned int port = 0; port < RTE_MAX(all->ports, 1u); port++)
+		while (walk_take(all->w, port, &f))
+			carry(all, true, f.bytes, f.length);
 	deliver(all);
 }
 

@@ -29,6 +29,9 @@ struct stream_clients {
 	struct walk *w;
 	const struct stream_net *net;
 	uint64_t random;
+	bool wander; /* segments of a connection come by any queue and port, not by one of its own
+		      */
+	unsigned int ports; /* of clients, all in one zone; 0: one */
 	struct stream_client *client;
 	unsigned int n;
 	struct stream_frame *frames; /* on their way */

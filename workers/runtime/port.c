@@ -95,7 +95,8 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 			 device, interface);
 		return -ENODEV;
 	}
-	/* An abstract socket name: valid in this network namespace, and it ends with the process. */
+	/* An abstract socket name: valid in this network namespace, and it ends with the process.
+	 */
 	length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "doorbell/%s",
 			  interface);
 	port->claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -148,8 +149,8 @@ static int port_probe(struct port *port, const char *device, char *error, size_t
 #define RSS_HASHES (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP)
 
 /*
- * Most mbufs of one packet, as the driver reports it. Drivers without a limit report 0 or the largest
- * number. Segmentation offload, which has its own limit, is not used.
+ * Most mbufs of one packet, as the driver reports it. Drivers without a limit report 0 or the
+ * largest number. Segmentation offload, which has its own limit, is not used.
  */
 static uint16_t segments_max(const struct rte_eth_dev_info *info)
 {
@@ -239,6 +240,20 @@ static void read_rss(struct port *port, const struct rte_eth_dev_info *info)
 	rss->known = read_table(port->id, info->reta_size, rss);
 }
 
+/*
+ * NICs spread flows by a fixed rule, and so do those at the other end of a memif or a ring. Not so
+ * the kernel: af_packet uses another socket when one is full, and AF_XDP the queue that the
+ * sender's kernel chose, anew after a retransmission.
+ */
+static bool keeps_flows(const struct rte_eth_dev_info *info)
+{
+	const struct rte_bus *bus = rte_dev_bus(info->device);
+
+	return (bus != NULL && strcmp(rte_bus_name(bus), "vdev") != 0) ||
+	       strcmp(info->driver_name, "net_memif") == 0 ||
+	       strcmp(info->driver_name, "net_ring") == 0;
+}
+
 static int setup_queues(struct port *port, const struct port_params *p,
 			const struct rte_eth_dev_info *info)
 {
@@ -319,6 +334,7 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 		goto fail;
 	port->driver = info.driver_name;
 	port->steered = false;
+	port->keeps_flows = keeps_flows(&info);
 	port->queues = useful_queues(&info, p->queues);
 	if (!polls_all_queues(&info, p, error, error_size))
 		return -EINVAL;
@@ -329,7 +345,8 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 		goto fail;
 	step = "MTU";
 	ret = set_mtu(port, p->mtu);
-	/* Checked after the attempt: drivers that cannot set an MTU accept more than they report. */
+	/* Checked after the attempt: drivers that cannot set an MTU accept more than they report.
+	 */
 	if (ret < 0 && ret != -ENOTSUP && p->mtu > port_largest_mtu(&info)) {
 		snprintf(error, error_size,
 			 "device '%s': its driver %s supports an MTU of %u at most; lower mtu",
@@ -347,7 +364,8 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	read_rss(port, &info);
-	/* Neighbour discovery uses multicast. Errors do not matter: software ports receive it anyway. */
+	/* Neighbour discovery uses multicast. Errors do not matter: software ports receive it
+	 * anyway. */
 	rte_eth_allmulticast_enable(port->id);
 	step = "MAC address";
 	ret = rte_eth_macaddr_get(port->id, &mac);

@@ -44,6 +44,7 @@ struct port {
 	uint64_t tx_checksums[2];
 	uint64_t rx_checksums; /* RTE_MBUF_F_RX_*_CKSUM_GOOD flags of checksums that it verifies */
 	bool rss;              /* it spreads flows over its queues */
+	bool keeps_flows;      /* all packets of a flow come by one queue, whatever happens */
 	bool steered;          /* AF_XDP with our own XDP program: see kernel_port.h */
 	const char *driver;    /* DPDK's name for its driver */
 	struct port_rss spread;

@@ -71,12 +71,12 @@ static void detach_stale(unsigned int interface)
 }
 
 /*
- * The object file is in a build folder, of which the program is in the top folder or in one of its
- * own; in DOORBELL_LIBDIR once installed.
+ * The object file is in a build folder, which the program is in, two levels below its top at most;
+ * in DOORBELL_LIBDIR once installed.
  */
 static void program_path(char *path, size_t size)
 {
-	static const char *const places[] = {"", "/.."};
+	static const char *const places[] = {"", "/..", "/../.."};
 	char self[PATH_MAX / 2], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
