@@ -217,7 +217,6 @@ static void lb_drain_ring(struct rte_ring *ring)
 /* Packets may be of any lcore's pool, so all lcores free theirs before the first pool is freed. */
 static void free_packets(struct lcore *lc)
 {
-	edge_drain(lc);
 	for (unsigned int i = 0; i < lc->services->n; i++) {
 		struct lcore_service *s = &lc->service[i];
 
@@ -588,6 +587,9 @@ void lb_destroy(struct lb *lb)
 	if (lb == NULL)
 		return;
 	capture_destroy(lb);
+	/* Connections have places in the memory of links. */
+	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
+		edge_drain(lb->lcore[i]);
 	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)

@@ -153,8 +153,8 @@ void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request 
 	edge_touch(e, c);
 }
 
-static struct edge_request *answers_request(const struct lcore *lc, const struct flow *flow,
-					    uint64_t tag, struct edge_connection **c)
+struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *flow, uint64_t tag,
+				     struct edge_connection **c)
 {
 	/* A worker may say more about a request that was answered before the connection ended. */
 	if (flow->connection == 0 || flow->state == FLOW_TCP_WAIT)
@@ -168,7 +168,7 @@ static struct edge_request *answers_request(const struct lcore *lc, const struct
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
 {
 	struct edge_connection *c;
-	struct edge_request *r = answers_request(lc, flow, tag, &c);
+	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
 
 	if (r == NULL || r->answered)
 		return false;
@@ -180,7 +180,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		uint32_t chunk, bool more)
 {
 	struct edge_connection *c;
-	struct edge_request *r = answers_request(lc, flow, tag, &c);
+	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
 	struct stream_reply reply = {.chunk = chunk, .length = m->pkt_len, .more = more};
 
 	if (r == NULL || r->answered) {

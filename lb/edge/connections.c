@@ -263,7 +263,7 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 	struct edge_request **at = &b->first, *r;
 
 	while ((r = *at) != NULL) {
-		if (r->sent || r->answered) {
+		if (r->sent || r->answered || edge_request_is_complete(r)) {
 			at = &r->next;
 			continue;
 		}
@@ -315,13 +315,10 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 void edge_progress(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
-	uint64_t held;
 
 	if (b == NULL)
 		return;
 	connections_stall(e, c, edge_read(e, c));
-	held = b->placement.held_bytes;
-	tcp_grant(&c->tcp, c->stalled || held >= e->window ? 0 : e->window - held);
 	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
 	    b->placement.held != NULL)
@@ -398,6 +395,18 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
+/* Offers the client what can be taken beside what is held. */
+static void connections_grant(const struct edge *e, struct edge_connection *c)
+{
+	const struct edge_busy *b = c->busy;
+	uint64_t held;
+
+	if (b == NULL)
+		return;
+	held = b->placement.held_bytes + b->unwritten;
+	tcp_grant(&c->tcp, c->stalled || held >= e->window ? 0 : e->window - held);
+}
+
 static void connections_sent(struct edge *e, struct edge_connection *c)
 {
 	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS, ms;
@@ -422,6 +431,7 @@ unsigned int edge_transmit(struct lcore *lc)
 			tcp_close(&c->tcp);
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
+		connections_grant(e, c);
 		if (edge_emit(e, c, &sent)) {
 			connections_sent(e, c);
 			continue;
@@ -440,9 +450,15 @@ uint64_t edge_deadline(const struct lcore *lc)
 	const struct edge *e = lc->edge;
 	uint32_t ms = CONNECTIONS_SLEEP_MS;
 
-	if (e == NULL || (e->wheel.n == 0 && TAILQ_EMPTY(&e->due) && TAILQ_EMPTY(&e->stalled)))
+	bool waits;
+
+	if (e == NULL)
 		return UINT64_MAX;
-	if (TAILQ_EMPTY(&e->due) && TAILQ_EMPTY(&e->stalled))
+	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
+		!TAILQ_EMPTY(&e->writing);
+	if (!waits && e->wheel.n == 0)
+		return UINT64_MAX;
+	if (!waits)
 		ms = tcp_wheel_left(&e->wheel, ms);
 	else
 		ms = 1;
@@ -462,6 +478,8 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	/* A connection with a request holds a packet, most often; so does a piece. */
 	uint32_t busy = RTE_MIN(pools->connections, pools->packets);
 	uint32_t requests = pools->packets, pieces = pools->packets + EDGE_PIECES;
+	/* A packet may have the end of a large request and the beginning of another. */
+	uint32_t parts = 2 * pools->packets, larges = pools->packets / 2;
 
 	e->connection =
 		connections_alloc("connections", e->connections + 1, sizeof(*e->connection));
@@ -472,8 +490,11 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	e->request_memory =
 		connections_alloc("stream_requests", requests, sizeof(*e->request_memory));
 	e->piece_memory = connections_alloc("stream_pieces", pieces, sizeof(*e->piece_memory));
+	e->large_memory = connections_alloc("large_requests", larges, sizeof(*e->large_memory));
+	e->part_memory = connections_alloc("stream_parts", parts, sizeof(*e->part_memory));
 	if (e->connection == NULL || e->free_connection == NULL || e->wait == NULL ||
-	    e->busy_memory == NULL || e->request_memory == NULL || e->piece_memory == NULL)
+	    e->busy_memory == NULL || e->request_memory == NULL || e->piece_memory == NULL ||
+	    e->large_memory == NULL || e->part_memory == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -491,6 +512,14 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		e->free_piece = &e->piece_memory[i];
 	}
 	e->pieces = e->n_pieces = pieces;
+	for (uint32_t i = 0; i < larges; i++) {
+		e->large_memory[i].next_free = e->free_large;
+		e->free_large = &e->large_memory[i];
+	}
+	for (uint32_t i = 0; i < parts; i++) {
+		STAILQ_NEXT(&e->part_memory[i], next) = e->free_part;
+		e->free_part = &e->part_memory[i];
+	}
 	return tcp_stack_init(&e->stack, e->known->tcp_settings, pools->actives, pools->chunks,
 			      pools->helds);
 }
@@ -512,6 +541,9 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
 	TAILQ_INIT(&e->due);
 	TAILQ_INIT(&e->stalled);
+	TAILQ_INIT(&e->wanting);
+	TAILQ_INIT(&e->filling);
+	TAILQ_INIT(&e->writing);
 	edge_begin_turn(e);
 	tcp_wheel_init(&e->wheel, e->stack.now_ms);
 	return connections_alloc_all(e, &pools);
@@ -541,6 +573,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->busy_memory);
 	rte_free(e->request_memory);
 	rte_free(e->piece_memory);
+	rte_free(e->large_memory);
+	rte_free(e->part_memory);
 	rte_free(e);
 	lc->edge = NULL;
 }

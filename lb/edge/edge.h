@@ -44,6 +44,38 @@ bool edge_resume(struct lcore *lc);
 /* The next request that its client cancelled; false: none. */
 bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag);
 
+/*
+ * A request that is larger than a packet and has no place in a worker's memory yet. While the call
+ * returns true, <at> is another one, oldest first; all zero begins. Each may be placed or refused
+ * before the next call.
+ */
+struct edge_wanting {
+	struct edge_large *large, *next;
+	struct flow *flow; /* NULL: it has expired, and the connection will end */
+	uint64_t since;    /* TSC */
+	uint64_t deadline; /* TSC; 0: none */
+	uint32_t hash;
+	uint32_t bytes;
+	uint16_t service;
+	bool again; /* a worker that had it was lost */
+};
+bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
+/* It has this place, which it gives back if it is not announced. */
+void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
+		const struct link_place *place);
+/* It ends with a notice, enum lb_notice. */
+void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_t notice,
+			 enum lb_drop reason);
+/* Write the bytes that came for requests with places; announce those that are complete. */
+void edge_write(struct lcore *lc);
+/* The link is about to go: its places do. */
+void edge_lose_link(struct lcore *lc, const struct link *link);
+/* The worker of this announced request is lost: it wants a place again, unless it has been sent
+ * <most> times more, or its bytes are gone. False: then nothing has changed. */
+bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most);
+/* Once per ms: ends requests that take too long to come. */
+void edge_housekeeping(struct lcore *lc);
+
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);
 

@@ -22,6 +22,42 @@ struct edge_piece {
 	struct rte_mbuf *m;           /* a reference; <piece.bytes> lies in it */
 };
 
+/* A range of a request's bytes, where the NIC put them. */
+struct edge_part {
+	STAILQ_ENTRY(edge_part) next;
+	struct rte_mbuf *m; /* a reference */
+	const uint8_t *bytes;
+	uint32_t length;
+	uint32_t offset; /* in the request */
+};
+
+STAILQ_HEAD(edge_parts, edge_part);
+
+/*
+ * The part of a request that is larger than a packet. It wants a place, then fills it, and is
+ * announced then; after that this exists only if the service replays.
+ */
+struct edge_large {
+	TAILQ_ENTRY(edge_large) entry; /* of those that want a place, or those that fill one */
+	TAILQ_ENTRY(edge_large) write; /* of those with bytes to write */
+	struct edge_large *next_free;
+	struct edge_request *request;
+	struct edge_busy *busy;
+	struct link *link; /* where its place is; NULL: it has none */
+	struct link_place place;
+	struct edge_parts parts; /* to be written */
+	struct edge_parts kept;  /* written, and kept for a replay */
+	uint64_t since;          /* TSC: when it began to want a place */
+	uint32_t crc;            /* of its bytes so far */
+	uint8_t replays;
+	bool to_write; /* on the list */
+	bool announced;
+	bool gone; /* some of its bytes are only in the worker's memory */
+};
+
+TAILQ_HEAD(edge_larges, edge_large);
+TAILQ_HEAD(edge_writes, edge_large);
+
 /* A request from its header until its answer is in the send queue. */
 struct edge_request {
 	struct edge_request *next;  /* of its connection, in the order of the stream */
@@ -33,7 +69,8 @@ struct edge_request {
 	bool named;             /* its END came */
 	bool sent;              /* the walk has it */
 	bool answered;          /* its last chunk, or a notice, is in a queue */
-	struct rte_mbuf *bytes; /* gathered so far */
+	struct edge_large *large; /* NULL: it fits a packet; */
+	struct rte_mbuf *bytes;   /* then, gathered so far */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
 	uint32_t answer_bytes;
@@ -46,6 +83,7 @@ struct edge_busy {
 	struct edge_connection *connection;
 	uint64_t in_order; /* position of the stream up to which all bytes have come */
 	struct placement placement;
+	uint64_t unwritten;                 /* bytes of large requests */
 	struct edge_request *first, **last; /* open requests */
 	unsigned int n_requests;
 	/* bytes to send, from number <out_seq> on; <at>: the segment sent last, at number <at_seq>
@@ -108,6 +146,10 @@ struct edge {
 	struct edge_request *request_memory, *free_request;
 	struct edge_piece *piece_memory, *free_piece;
 	uint32_t pieces, n_pieces; /* all, and those that are free */
+	struct edge_large *large_memory, *free_large;
+	struct edge_part *part_memory, *free_part;
+	struct edge_larges wanting, filling; /* oldest first */
+	struct edge_writes writing;
 	/* those in TIME-WAIT, oldest first: a ring */
 	struct edge_wait *wait;
 	uint32_t waits, first_wait, n_wait;
@@ -171,14 +213,57 @@ static inline struct edge_request *edge_request_find(const struct edge_busy *b, 
 	return NULL;
 }
 
+/* All its bytes have come. */
+static inline bool edge_request_is_complete(const struct edge_request *r)
+{
+	return r->named && r->placed == r->size;
+}
+/* Ends a request that no worker has: its bytes are dropped, those that come too, and its client
+ * gets a notice, enum lb_notice. */
+void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
+		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 bool edge_read(struct edge *e, struct edge_connection *c);
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
+/* --- large.c ---------------------------------------------------------------------------------- */
+
+/* The request is larger than a packet. False: no memory. */
+bool edge_large_begin(struct edge_busy *b, struct edge_request *r);
+/* These bytes of <p> belong at <offset> of it. False: no memory. */
+bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+		      struct edge_piece *p, const uint8_t *bytes, uint32_t length);
+/* The same for bytes that are in no packet: they are copied. */
+bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+			const uint8_t *bytes, uint32_t length);
+/* All its bytes are named. */
+void edge_large_named(struct edge_busy *b, struct edge_request *r);
+/* Gives all of it back, the place too. Does nothing if the request is not large. */
+void edge_large_end(struct edge *e, struct edge_request *r);
+
+/* A pointer to <length> bytes of <m>, which it holds. NULL: no memory. */
+static inline struct rte_mbuf *edge_refer(struct edge *e, struct rte_mbuf *m, const uint8_t *bytes,
+					  uint16_t length)
+{
+	struct rte_mbuf *piece = rte_pktmbuf_alloc(e->lc->indirect_pool);
+
+	if (piece == NULL)
+		return NULL;
+	rte_pktmbuf_attach(piece, m);
+	piece->data_off += bytes - rte_pktmbuf_mtod(m, const uint8_t *);
+	piece->data_len = piece->pkt_len = length;
+	piece->next = NULL;
+	piece->nb_segs = 1;
+	return piece;
+}
+
 /* --- answers.c -------------------------------------------------------------------------------- */
 
+/* The open request of <flow> with that number, and its connection; or NULL. */
+struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *flow, uint64_t tag,
+				     struct edge_connection **c);
 /* The client has acknowledged up to tcp.snd_una. */
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
 /* Answers a request with a notice. */

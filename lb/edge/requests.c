@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests from streams: the framing finds them, their bytes are gathered, and complete ones join
- * the lcore's burst. A request that lies in one segment, and ends with it, stays where it is.
+ * Requests from streams: the framing finds them. The bytes of those that fit a packet are gathered,
+ * and complete ones join the lcore's burst; large.c has the others. A request that lies in one
+ * segment, and ends with it, stays where it is.
  */
 #include "edge/edge_private.h"
 #include "packet/notice.h"
@@ -21,6 +22,7 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 
 void edge_request_free(struct edge *e, struct edge_request *r)
 {
+	edge_large_end(e, r);
 	rte_pktmbuf_free(r->bytes);
 	rte_pktmbuf_free(r->answer);
 	r->next = e->free_request;
@@ -70,12 +72,12 @@ static void requests_over(struct edge_busy *b, struct edge_request *r)
 	edge_advance(b->edge, b->connection);
 }
 
-/* The request ends here: its bytes are dropped, those that come too. */
-static void requests_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
-			  enum lb_drop reason)
+void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
+		       enum lb_drop reason)
 {
 	struct lcore *lc = b->edge->lc;
 
+	edge_large_end(b->edge, r);
 	rte_pktmbuf_free(r->bytes);
 	r->bytes = NULL;
 	if (r->answered)
@@ -88,6 +90,11 @@ static void requests_fail(struct edge_busy *b, struct edge_request *r, uint8_t n
 	edge_refuse(b->edge, b->connection, r, notice);
 }
 
+static void requests_no_memory(struct edge_busy *b, struct edge_request *r)
+{
+	edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
+}
+
 static void requests_begin(struct edge_busy *b, const struct stream_action *action)
 {
 	const struct lcore *lc = b->edge->lc;
@@ -97,6 +104,8 @@ static void requests_begin(struct edge_busy *b, const struct stream_action *acti
 	r->size = action->begin.size;
 	r->deadline = requests_deadline(lc, config, action->begin.deadline_us);
 	r->priority = RTE_MAX(action->begin.priority, config->priority);
+	if (r->size > b->edge->gather_max && !edge_large_begin(b, r))
+		requests_no_memory(b, r);
 }
 
 /* Memory for the request's bytes. False: there is none, and the request has failed. */
@@ -106,13 +115,13 @@ static bool requests_gather(struct edge_busy *b, struct edge_request *r)
 		r->bytes = rte_pktmbuf_alloc(b->edge->lc->packets);
 	if (r->bytes != NULL)
 		return true;
-	requests_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
+	requests_no_memory(b, r);
 	return false;
 }
 
 static void requests_try_submit(struct edge_busy *b, struct edge_request *r)
 {
-	if (r->named && r->placed == r->size && r->bytes != NULL && !r->answered)
+	if (edge_request_is_complete(r) && r->bytes != NULL && !r->answered)
 		requests_submit(b, r);
 }
 
@@ -126,7 +135,10 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 	if (r->answered)
 		return requests_over(b, r);
 	r->named = true;
-	requests_try_submit(b, r);
+	if (r->large != NULL)
+		edge_large_named(b, r);
+	else
+		requests_try_submit(b, r);
 }
 
 static void requests_refuse(struct edge_busy *b, const struct stream_action *action)
@@ -138,7 +150,7 @@ static void requests_refuse(struct edge_busy *b, const struct stream_action *act
 	if (r->answered)
 		return requests_over(b, r);
 	r->named = true;
-	requests_fail(b, r, action->refuse.notice, action->refuse.reason);
+	edge_request_fail(b, r, action->refuse.notice, action->refuse.reason);
 }
 
 static struct edge_request *requests_find_tag(const struct edge_busy *b, uint64_t tag)
@@ -157,7 +169,7 @@ static void requests_cancel(struct edge_busy *b, uint64_t tag)
 	if (r == NULL)
 		e->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
 	else if (!r->sent)
-		requests_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
+		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
 	else
 		e->cancel[e->n_cancels++] = (struct edge_cancel){b->connection->handle, r->number};
 }
@@ -186,20 +198,29 @@ static void requests_copy(struct edge_busy *b, struct edge_request *r, uint64_t 
 	requests_try_submit(b, r);
 }
 
+static void requests_produce(struct edge_busy *b, const struct stream_action *action)
+{
+	struct edge_request *r = edge_request_find(b, action->request);
+
+	if (r == NULL || r->answered)
+		return;
+	if (r->large == NULL)
+		return requests_copy(b, r, action->bytes.offset, action->bytes.at,
+				     action->bytes.length);
+	if (!edge_large_produce(b, r, action->bytes.offset, action->bytes.at,
+				action->bytes.length))
+		requests_no_memory(b, r);
+}
+
 static void requests_act(void *context, const struct stream_action *action)
 {
 	struct edge_busy *b = context;
-	struct edge_request *r;
 
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		return requests_begin(b, action);
 	case STREAM_PRODUCE:
-		r = edge_request_find(b, action->request);
-		if (r != NULL)
-			requests_copy(b, r, action->bytes.offset, action->bytes.at,
-				      action->bytes.length);
-		return;
+		return requests_produce(b, action);
 	case STREAM_END:
 		return requests_end(b, action);
 	case STREAM_REFUSE:
@@ -234,6 +255,11 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 
 	if (r == NULL || r->answered)
 		return;
+	if (r->large != NULL) {
+		if (!edge_large_place(b, r, offset, p, bytes, length))
+			requests_no_memory(b, r);
+		return;
+	}
 	if (!requests_stays(r, p->m, offset, bytes, length))
 		return requests_copy(b, r, offset, bytes, length);
 	r->bytes = p->m;
@@ -274,9 +300,7 @@ const struct placement_ops edge_placement_ops = {
 bool edge_read(struct edge *e, struct edge_connection *c)
 {
 	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
-	struct stream_settings settings = {
-		.max_request = RTE_MIN(config->max_request, e->gather_max),
-	};
+	const struct stream_settings settings = {.max_request = config->max_request};
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }

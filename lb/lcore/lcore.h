@@ -44,6 +44,12 @@ struct lcore_service {
 	struct lb_service_stats stats;
 };
 
+/* The needs of a request whose payload comes in pieces, while a worker is chosen for it. */
+struct placing {
+	uint32_t bytes;
+	struct link_place place; /* that was found */
+};
+
 #define LCORE_NO_QUEUE UINT16_MAX
 
 struct lcore {
@@ -71,6 +77,7 @@ struct lcore {
 	uint32_t replay_copies, replay_copies_max;
 	uint32_t replay_copies_least;
 	uint32_t replay_copies_shared, replay_copies_shared_max;
+	uint32_t replay_streams;     /* requests whose bytes their connections keep for a replay */
 	uint32_t caught_up_ms;       /* when nothing was left to receive (atomic) */
 	struct drained drained;      /* the same for the lcore's timers, which run on under load */
 	uint16_t n_suspect;          /* links of workers that may have gone */
@@ -103,6 +110,7 @@ struct lcore {
 	struct link *by_qpn[LINK_PLACES];       /* those of engine roce, by LINK_QPN_PLACE */
 	struct link *detached; /* no longer in use; their clients are being notified */
 	struct pick_load load;
+	struct placing placing;
 	struct lcore_service service[LB_SERVICES_MAX];
 	struct latency *latency; /* by service number; see latency.h */
 	uint64_t reply_ns;       /* from the start of the iteration until its replies are written */
@@ -133,6 +141,18 @@ static inline const struct lb_service_config *lcore_service_config(const struct 
 								   uint16_t service)
 {
 	return &lc->services->config[service];
+}
+
+/* us that the worker has: until the deadline (TSC; 0: none), at most request_timeout, at least 1. */
+static inline uint32_t lcore_deadline_us(const struct lcore *lc,
+					 const struct lb_service_config *config, uint64_t deadline)
+{
+	uint64_t limit = config->request_timeout_ms * UINT64_C(1000), left;
+
+	if (likely(deadline == 0))
+		return limit;
+	left = deadline > lc->now ? (deadline - lc->now) * 1000 / lc->lb->tsc_per_ms : 1;
+	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
 /* The service's pick table, valid for this iteration. NULL: the service has no workers. */

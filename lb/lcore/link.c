@@ -286,18 +286,34 @@ static bool link_has_room_beside(const struct link *link, uint32_t packets, uint
 		max);
 }
 
+/* Packets of another write for which there must be room, or this one asks for an acknowledgement. */
+#define LINK_WRITE_AHEAD 16
+
 int link_write(struct link *link, const struct link_place *place, uint32_t offset,
-	       struct rte_mbuf *m, bool ask, uint32_t max)
+	       struct rte_mbuf *m, unsigned int flags, uint32_t max)
 {
+	uint64_t at = (uint64_t)place->payload * RING_ALIGNMENT + offset;
+	uint32_t packets = requester_packets(&link->requester, m->data_len);
+	bool ask;
+	int ret;
+
 	if (offset > place->bytes || m->data_len > place->bytes - offset)
 		return -EMSGSIZE;
 	if (link->requester.error != REQUESTER_OK)
 		return -EPIPE;
-	if (!link_has_room_beside(link, requester_packets(&link->requester, m->data_len), max))
+	if (!link_has_room_beside(link, packets, max))
 		return -EAGAIN;
-	return requester_write(&link->requester, m,
-			       link->payloads + (uint64_t)place->payload * RING_ALIGNMENT + offset,
-			       link->rkey, 0, ask ? REQUESTER_ACK_REQUEST : 0);
+	ask = flags & LINK_WRITE_ENDS ||
+	      !link_has_room_beside(link, packets + LINK_WRITE_AHEAD, max);
+	if (flags & LINK_WRITE_SHARED)
+		ret = requester_write_shared(&link->requester, m, link->payloads + at, link->rkey,
+					     ask ? REQUESTER_ACK_REQUEST : 0);
+	else
+		ret = requester_write(&link->requester, m, link->payloads + at, link->rkey, 0,
+				      ask ? REQUESTER_ACK_REQUEST : 0);
+	if (flags & LINK_WRITE_ENDS)
+		requester_ring(&link->requester);
+	return ret;
 }
 
 int link_announce(struct link *link, const struct link_place *place,

@@ -119,7 +119,8 @@ struct link {
 	/* payloads that are longer than a tile; NULL and empty if the worker gave no room */
 	struct link_pages *pages; /* by slot */
 	struct payload_room room;
-	uint64_t room_at; /* offset of the room in the payload region */
+	uint64_t room_at;   /* offset of the room in the payload region */
+	uint64_t room_owed; /* one past the iteration in which a request found too little of it */
 	/* once detached: the lcore notifies the clients and sets <reaped>, then the control thread
 	 * frees the link */
 	struct link *next_detached; /* on the lcore's list */
@@ -292,15 +293,20 @@ enum link_taken {
 enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
 			  struct link_place *place);
 
+enum link_write_flag {
+	LINK_WRITE_ENDS = 1,   /* the last of the caller's burst */
+	LINK_WRITE_SHARED = 2, /* the memory around the data belongs to others */
+};
+
 /*
- * WRITE <m> (taken over on success), which is one segment, to <offset> of the place. The last one
- * of the caller's burst must <ask> for an acknowledgement: packets are held, and sent again, until
- * one comes. At most <max> packets of the link may be unacknowledged then. 0; or -EAGAIN (no room
- * in window or transmit queue now), -EMSGSIZE (not within the place), -ENOMEM or -EPIPE: nothing
- * was sent, the packet stays the caller's.
+ * WRITE <m> (taken over on success), which is one segment, to <offset> of the place. Packets are
+ * held, and sent again, until an acknowledgement comes: the last of a burst asks for one. At most
+ * <max> packets of the link may be unacknowledged then. 0; or -EAGAIN (no room in window or
+ * transmit queue now), -EMSGSIZE (not within the place), -ENOMEM or -EPIPE: nothing was sent, the
+ * packet stays the caller's.
  */
 int link_write(struct link *link, const struct link_place *place, uint32_t offset,
-	       struct rte_mbuf *m, bool ask, uint32_t max);
+	       struct rte_mbuf *m, unsigned int flags, uint32_t max);
 
 /*
  * Announce the request, whose payload was written: gather its descriptor, as link_send() does. 0;

@@ -41,15 +41,40 @@ struct choice {
 	bool late;         /* out: there are credits, but no worker would be done in time */
 };
 
+/* In place of a request's length: lcore->placing says what it needs. */
+#define CHOOSE_PLACE UINT32_MAX
+
+/* Take a slot of <link> with a place. A place in the room is not taken from an older request. */
+static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link)
+{
+	struct placing *p = &lc->placing;
+	uint64_t now = lc->stats.polls + 1;
+	enum link_taken taken;
+
+	if (p->bytes > link->stride && link->room_owed == now)
+		return false;
+	taken = link_take(link, p->bytes, link->kept_back, &p->place);
+	if (taken == LINK_NO_ROOM)
+		link->room_owed = now;
+	return taken == LINK_TAKEN;
+}
+
+/* Take a slot with a place, or set one aside for a packet of <length> bytes. */
+static inline bool choose_take(struct lcore *lc, struct link *link, uint32_t length)
+{
+	if (likely(length <= link->stride))
+		return link_reserve(link, requester_packets(&link->requester, length),
+				    link->kept_back, lc->link_max);
+	/* A packet: a reload may have given the flow to a model with smaller requests. */
+	return length == CHOOSE_PLACE && choose_take_place(lc, link);
+}
+
 /* Take a credit of <worker> for a request of <length> bytes. NULL: it has no room for one now. */
 static struct link *choose_claim(struct lcore *lc, uint16_t worker, uint32_t length)
 {
 	struct link *link = lc->link[worker];
 
-	/* Longer than the worker's slots: a reload may have given the flow to another model. */
-	if (lc->load.credits[worker] == 0 || length > link->stride ||
-	    !link_reserve(link, requester_packets(&link->requester, length), link->kept_back,
-			  lc->link_max))
+	if (lc->load.credits[worker] == 0 || !choose_take(lc, link, length))
 		return NULL;
 	workers_load_sent(&lc->load, worker, lc->now);
 	return link;
@@ -195,8 +220,8 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	return link;
 }
 
-struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
-			   const struct rte_mbuf *m, uint64_t deadline, bool *late)
+struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t length,
+			   uint64_t deadline, bool *late)
 {
 	struct choice choice = {.service = flow->service, .deadline = deadline};
 	const struct pick_table *table = lcore_pick_table(lc, flow->service);
@@ -209,20 +234,31 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
 	    (affinity == LB_AFFINITY_STICKY || table->policy == PICK_MAGLEV))
 		hash = conntrack_flow_hash(lc->ct, flow, &lc->lb->cluster_secret);
 	if (affinity == LB_AFFINITY_STICKY) {
-		link = choose_sticky(lc, table, flow, hash, m->data_len, &choice);
+		link = choose_sticky(lc, table, flow, hash, length, &choice);
 		*late = choice.late;
 		return link;
 	}
 	*late = false;
 	if (affinity == LB_AFFINITY_FLOW && choose_keeps_worker(lc, table, flow)) {
 		*late = deadline != 0 && !choose_in_time(lc, flow->worker, deadline);
-		return *late ? NULL : choose_claim(lc, flow->worker, m->data_len);
+		return *late ? NULL : choose_claim(lc, flow->worker, length);
 	}
 	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
-	link = choose_from(lc, table, worker, hash, m->data_len, &choice);
+	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
 	if (link != NULL)
 		choose_remember(flow, link);
+	return link;
+}
+
+struct link *choose_place(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t bytes,
+			  uint64_t deadline, struct link_place *place, bool *late)
+{
+	struct link *link;
+
+	lc->placing.bytes = bytes;
+	link = choose_worker(lc, flow, hash, CHOOSE_PLACE, deadline, late);
+	*place = lc->placing.place;
 	return link;
 }
 

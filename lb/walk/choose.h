@@ -18,11 +18,26 @@ static inline bool choose_may_wait(const struct lcore *lc, uint16_t service)
 /* Does the service have workers now? */
 bool choose_has_workers(const struct lcore *lc, uint16_t service);
 /*
- * Take a credit for this request; returns the link, or NULL. <*late> is set when no worker would be
+ * Take a credit for a packet of <length> bytes; returns the link, or NULL. <*late> is set when no worker would be
  * done by <deadline> (TSC; 0: none).
  */
-struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash,
-			   const struct rte_mbuf *m, uint64_t deadline, bool *late);
+struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t length,
+			   uint64_t deadline, bool *late);
+/*
+ * The same for a request of <bytes> whose payload comes in pieces: takes a slot with a <place> for
+ * it. Offer older requests first: in an iteration where one found too little room on a link, later
+ * ones get none of that room.
+ */
+struct link *choose_place(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t bytes,
+			  uint64_t deadline, struct link_place *place, bool *late);
+/* Does each flow, or each request, have a worker of its own to wait for? Others may then be served
+ * before it. */
+static inline bool choose_is_pinned(const struct lb_service_config *config)
+{
+	/* Sticky flows are not: when the preferred worker has no room, any will do. */
+	return config->affinity == LB_AFFINITY_FLOW ||
+	       (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
+}
 /*
  * May the service's requests wait here, in their order, instead of in workers' rings? Yes for
  * policies that want the least busy worker: the first worker that is free takes the next request.

@@ -7,6 +7,7 @@
 
 #include <isa-l/crc.h>
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "observe/flow_trace.h"
 #include "walk/choose.h"
@@ -62,8 +63,8 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		/* Requests that wait go first, unless the flow is tied to a worker of its own. */
 		if (lc->service[flow->service].queue.count == 0 ||
 		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
-			b->link[i] = choose_worker(lc, flow, b->hash[i], b->packet[i],
-						   b->deadline[i], &late);
+			b->link[i] = choose_worker(lc, flow, b->hash[i],
+						   b->packet[i]->data_len, b->deadline[i], &late);
 		if (unlikely(late))
 			forward_refuse(lc, b, i, LB_DROP_DEADLINE);
 		else if (unlikely(b->link[i] == NULL))
@@ -73,18 +74,6 @@ void forward_assign(struct lcore *lc, struct burst *b)
 			rte_prefetch0(rte_pktmbuf_mtod_offset(b->packet[i], uint8_t *,
 							      -RTE_CACHE_LINE_SIZE));
 	}
-}
-
-/* us that the worker has: until the deadline, at most request_timeout, at least 1. */
-static uint32_t forward_deadline_us(const struct lcore *lc, const struct lb_service_config *config,
-				    uint64_t deadline)
-{
-	uint64_t limit = config->request_timeout_ms * UINT64_C(1000), left;
-
-	if (likely(deadline == 0))
-		return limit;
-	left = deadline > lc->now ? (deadline - lc->now) * 1000 / lc->lb->tsc_per_ms : 1;
-	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
 static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
@@ -97,7 +86,7 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.length = m->data_len,
 		.service = flow->service,
 		.flow = b->handle[i],
-		.deadline_us = forward_deadline_us(lc, config, b->deadline[i]),
+		.deadline_us = lcore_deadline_us(lc, config, b->deadline[i]),
 	};
 	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
 	uint32_t slot = link_next_slot(link);
@@ -148,5 +137,77 @@ void forward_flush(struct lcore *lc)
 		/* An acknowledgement that found no room is sent in the next iteration. */
 		if (unlikely(link->responder.ack_due && roce_path_is_resolved(&link->path)))
 			lcore_mark_dirty(lc, link);
+	}
+}
+
+/* --- places for large requests -----------------------------------------------------------------
+ *
+ * A large request gets a slot and a place for its bytes when its header is known. Until then its
+ * client can send no more than its connection holds, so there is no queue of packets: the requests
+ * wait where their connections are, in one list, and are served in its order.
+ */
+
+/* Requests looked at per iteration. */
+#define BUDGET 1024
+
+/* The services of which a request found no place in this iteration: younger ones wait, too. */
+struct blocked {
+	uint64_t bits[LB_SERVICES_MAX / 64];
+};
+
+static bool forward_is_blocked(const struct blocked *b, uint16_t service)
+{
+	return b->bits[service / 64] >> service % 64 & 1;
+}
+
+/* The reason why the request should wait no longer, or LB_DROP_NONE. */
+static enum lb_drop forward_expired_reason(const struct lcore *lc, const struct edge_wanting *at)
+{
+	const struct lb_service_config *config = lcore_service_config(lc, at->service);
+
+	if (lc->stop != STOP_NOT)
+		return LB_DROP_STOPPING;
+	if (!choose_may_wait(lc, at->service) && !at->again)
+		return LB_DROP_NO_WORKER;
+	if (at->deadline != 0 && lc->now > at->deadline)
+		return LB_DROP_DEADLINE;
+	if (lc->now - at->since > config->queue_timeout_ms * lc->lb->tsc_per_ms)
+		return at->again ? LB_DROP_WORKER_LOST : LB_DROP_QUEUE_TIMEOUT;
+	return LB_DROP_NONE;
+}
+
+/* Returns whether the request has got a place, or ended. */
+static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
+{
+	enum lb_drop reason = forward_expired_reason(lc, at);
+	struct link *link = NULL;
+	struct link_place place;
+	bool late = false;
+
+	if (reason == LB_DROP_NONE && choose_has_workers(lc, at->service) &&
+	    !waiting_is_older(lc, at->service, at->since))
+		link = choose_place(lc, at->flow, at->hash, at->bytes, at->deadline, &place, &late);
+	if (late)
+		reason = LB_DROP_DEADLINE;
+	if (link != NULL)
+		edge_place(lc, at, link, &place);
+	else if (reason != LB_DROP_NONE)
+		edge_refuse_wanting(lc, at, forward_notice_of(reason), reason);
+	else
+		return false;
+	return true;
+}
+
+void forward_place(struct lcore *lc)
+{
+	struct blocked blocked = {{0}};
+	struct edge_wanting at = {0};
+	unsigned int budget = BUDGET;
+
+	while (budget-- > 0 && edge_next_wanting(lc, &at)) {
+		if (at.flow == NULL || forward_is_blocked(&blocked, at.service) ||
+		    forward_try_place(lc, &at) || choose_is_pinned(lcore_service_config(lc, at.service)))
+			continue;
+		blocked.bits[at.service / 64] |= UINT64_C(1) << at.service % 64;
 	}
 }

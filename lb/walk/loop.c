@@ -109,6 +109,8 @@ static void loop_resume_connections(struct lcore *lc, uint64_t *clock)
 	while (edge_resume(lc))
 		loop_stream_requests(lc, &lc->burst, clock);
 	loop_charge(lc, LB_STAGE_HOUSEKEEPING, clock, 0);
+	edge_write(lc);
+	loop_charge(lc, LB_STAGE_SEND, clock, 0);
 }
 
 /* Send the workers' replies of the burst to clients. */
@@ -198,6 +200,8 @@ static void loop_housekeeping(struct lcore *lc)
 	if (lc->n_suspect > 0)
 		replay_suspects(lc);
 	cancel_housekeeping(lc);
+	if (lc->edge != NULL)
+		edge_housekeeping(lc);
 	if (lc->n_waiting > 0)
 		waiting_expire(lc);
 	if (unlikely(lc->stop == STOP_NOTIFYING))
@@ -236,6 +240,9 @@ bool lb_poll(struct lcore *lc)
 	}
 	caught_up &= rte_ring_empty(lc->handover);
 	drained_poll(&lc->drained, lc->now, caught_up);
+	/* Before younger requests in the queues. */
+	if (lc->edge != NULL)
+		forward_place(lc);
 	if (lc->n_waiting > 0) {
 		work += waiting_send(lc);
 		loop_charge(lc, LB_STAGE_SEND, &clock, 0);

@@ -6,6 +6,7 @@
  */
 #include "walk/replay.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/cancel.h"
 #include "walk/choose.h"
@@ -116,9 +117,21 @@ static bool replay_is_allowed(const struct lcore *lc, const struct link *link, u
 	const struct slot *slot = &link->slot[number];
 	const struct replay_copy *copy = &link->replay_copy[number];
 
-	return copy->packet != NULL && slot->chunks == 0 && lc->stop < STOP_NOTIFYING &&
+	return slot->chunks == 0 && lc->stop < STOP_NOTIFYING &&
 	       copy->replays < lcore_service_config(lc, slot->service)->replay &&
 	       (gone || choose_has_workers(lc, slot->service));
+}
+
+/* A request whose bytes lie in many packets, which its connection keeps. */
+static bool replay_stream(struct lcore *lc, const struct slot *slot)
+{
+	const struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
+
+	if (flow == NULL || !flow_state_is_tcp(flow->state) ||
+	    !edge_replay(lc, flow, slot->tag, lcore_service_config(lc, slot->service)->replay))
+		return false;
+	lc->service[slot->service].stats.replays++;
+	return true;
 }
 
 bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone)
@@ -141,6 +154,8 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 
 	if (!replay_is_allowed(lc, link, number, gone))
 		return false;
+	if (link->replay_copy[number].packet == NULL)
+		return lc->replay_streams > 0 && replay_stream(lc, slot);
 	w.packet = replay_take_payload(lc, link, number);
 	if (w.packet == NULL)
 		return false;
@@ -166,7 +181,7 @@ static void replay_move(struct lcore *lc, struct link *link, uint32_t number)
 /* Requests are visited oldest first, which keeps their order in the queue. */
 void replay_suspects(struct lcore *lc)
 {
-	if (lc->replay_copies == 0)
+	if (lc->replay_copies + lc->replay_streams == 0)
 		return;
 	for (unsigned int i = 0; i < lc->n_active; i++)
 		if (lc->active[i]->suspect)

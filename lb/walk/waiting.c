@@ -199,6 +199,13 @@ static void waiting_to_burst(struct burst *b, unsigned int i, const struct waiti
 	b->link[i] = link;
 }
 
+bool waiting_is_older(const struct lcore *lc, uint16_t service, uint64_t since)
+{
+	const struct queue *queue = &lc->service[service].queue;
+
+	return queue->count > 0 && queue_at(queue, queue_oldest(queue))->since < since;
+}
+
 /*
  * Serve the first request: put it into the burst, end it, or pass it over. False: the others cannot
  * be sent either. <deep>: also to workers whose rings hold as much as they should.
@@ -212,9 +219,6 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	struct waiting w = *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, w.flow);
 	enum lb_drop reason = waiting_expired_reason(lc, config, &w), too_long = LB_DROP_NONE;
-	/* Sticky flows are not pinned: when the preferred worker has no room, any will do. */
-	bool pinned = config->affinity == LB_AFFINITY_FLOW ||
-		      (config->affinity == LB_AFFINITY_REQUEST && config->policy == PICK_MAGLEV);
 	struct link *link;
 	bool late = false;
 
@@ -233,7 +237,8 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 		if ((deep || too_long != LB_DROP_NONE) && choose_waits_here(lc, service))
 			link = choose_deep(lc, flow, w.hash, w.packet, w.deadline);
 		else
-			link = choose_worker(lc, flow, w.hash, w.packet, w.deadline, &late);
+			link = choose_worker(lc, flow, w.hash, w.packet->data_len, w.deadline,
+					     &late);
 		if (late) {
 			reason = LB_DROP_DEADLINE;
 		} else if (link == NULL && too_long != LB_DROP_NONE) {
@@ -243,7 +248,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 			 * Not pinned: no worker has a credit. Pinned: other requests' workers may
 			 * have one.
 			 */
-			if (!pinned)
+			if (!choose_is_pinned(config))
 				return false;
 			queue_pass(queue, place);
 			return true;

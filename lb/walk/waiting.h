@@ -33,4 +33,7 @@ void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
  */
 void waiting_end(struct lcore *lc, unsigned int budget);
 
+/* Does a request of the service wait that came before <since> (TSC)? */
+bool waiting_is_older(const struct lcore *lc, uint16_t service, uint64_t since);
+
 #endif

@@ -159,6 +159,55 @@ Test(rdma_requester, cuts_a_long_message_into_pointers_to_the_original)
 	fixture_destroy(f);
 }
 
+/* Two ranges of one packet, each a message of its own, with bytes of others around them. */
+Test(rdma_requester, leaves_the_memory_around_shared_data_alone)
+{
+	static const uint32_t at[] = {3, 47, 300, 47};
+	struct fixture *f = fixture_create(4, 256, 0x200, true);
+	struct rte_mbuf *m = fixture_message(f, 400), *range;
+	uint8_t before[1024], frame[FIXTURE_FRAME_MAX];
+	uint32_t size = m->buf_len < sizeof(before) ? m->buf_len : sizeof(before);
+
+	memcpy(before, m->buf_addr, size);
+	for (unsigned int i = 0; i < 4; i += 2) {
+		range = rte_pktmbuf_alloc(f->small);
+		rte_pktmbuf_attach(range, m);
+		range->data_off += at[i];
+		range->data_len = range->pkt_len = at[i + 1];
+		cr_assert_eq(requester_write_shared(&f->rq, range, FIXTURE_VA, FIXTURE_RKEY,
+						    REQUESTER_ACK_REQUEST),
+			     0);
+	}
+	rte_pktmbuf_free(m);
+	cr_assert_eq(f->tx.n, 2);
+	cr_expect_arr_eq(before, m->buf_addr, size);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct roce_packet p = fixture_packet(f, i, frame);
+
+		cr_expect_eq(p.opcode, ROCE_WRITE_ONLY);
+		cr_expect(p.ack_request);
+		cr_expect_eq(frame[f->path.length + ROCE_RETH_LENGTH], (uint8_t)at[2 * i]);
+	}
+	cr_expect_eq(rte_mempool_in_use_count(f->packets), 1);
+	fixture_destroy(f);
+}
+
+Test(rdma_requester, copies_shared_data_where_the_port_sends_no_chains)
+{
+	struct fixture *f = fixture_create(4, 256, 0x200, false);
+	struct rte_mbuf *m = fixture_message(f, VECTOR_LONG_LENGTH);
+	struct rte_mbuf *range = rte_pktmbuf_alloc(f->small);
+
+	rte_pktmbuf_attach(range, m);
+	rte_pktmbuf_free(m);
+	cr_assert_eq(requester_write_shared(&f->rq, range, VECTOR_LONG_VA, FIXTURE_RKEY,
+					    REQUESTER_ACK_REQUEST),
+		     0);
+	expect_long(f);
+	cr_expect_eq(f->rq.stats.copies, VECTOR_LONG_PACKETS);
+	fixture_destroy(f);
+}
+
 Test(rdma_requester, copies_and_counts_where_the_port_sends_no_chains)
 {
 	struct fixture *f = fixture_create(4, 256, 0x200, false);

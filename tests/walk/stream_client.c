@@ -165,7 +165,7 @@ void stream_client_open(struct stream_clients *all, unsigned int i, const uint8_
 		.timestamps = chance(all, 800),
 		.flight = 2000 + client_random(&all->random, 60000),
 		.buffer = 2000 + client_random(&all->random, 60000),
-		.segment = 1 + client_random(&all->random, 1000),
+		.segment = 1 + all->segment + client_random(&all->random, 1000),
 		.ack_delay = client_random(&all->random, 40),
 		.slow = chance(all, 200) ? 500 : 0,
 	};

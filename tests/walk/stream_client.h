@@ -34,6 +34,7 @@ struct stream_clients {
 	unsigned int ports; /* of clients, all in one zone; 0: one */
 	struct stream_client *client;
 	unsigned int n;
+	uint32_t segment; /* bytes; clients send no shorter segments by themselves */
 	struct stream_frame *frames; /* on their way */
 };
 

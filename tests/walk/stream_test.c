@@ -7,6 +7,8 @@
 
 #include "edge/edge.h"
 #include "edge/view.h"
+
+#include "lb.h"
 #include "packet/notice.h"
 #include "lb.h"
 #include "membership/operator_settings.h"
@@ -25,23 +27,42 @@ static const struct walk_params small = {
 	.more = "tcp: {connections: 256, buffer_mb: 8}\n",
 };
 
-#define STREAM_MAX 65536
+/* Requests that take many segments, and a worker's room for few of them at a time. */
+#define LARGE_SERVICE                                                                              \
+	"  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4                            \
+	", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB%s}\n"                     \
+	"  - {name: echo6, protocol: tcp, address: \"" PACKET_DESTINATION6                         \
+	"\", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB%s}\n"
+
+static const struct walk_worker_params roomy = {
+	.max_request = 65536, .max_reply = 65536, .room = 262144};
+
+/* 1 to <most>: small ones as often as large ones. */
+static uint32_t size_of(struct stream_clients *all, uint32_t most)
+{
+	uint32_t bits = 1 + client_random(&all->random, 32 - __builtin_clz(most));
+	uint32_t size = 1 + client_random(&all->random, 1u << bits);
+
+	return RTE_MIN(size, most);
+}
 
 /* Streams of <n> requests of 1 to <most> bytes for each client, and the echoes. */
 static void echoes(struct stream_clients *all, unsigned int n, uint32_t most)
 {
 	for (unsigned int i = 0; i < all->n; i++) {
-		uint8_t *stream = malloc(STREAM_MAX), *expected = malloc(STREAM_MAX), bytes[2048];
+		uint8_t *stream = malloc((size_t)n * (most + 4));
+		uint8_t *expected = malloc((size_t)n * (most + 8)), *bytes = malloc(most);
 		uint32_t n_stream = 0, n_expected = 0;
 
 		for (unsigned int k = 0; k < n; k++) {
-			uint32_t size = 1 + client_random(&all->random, most);
+			uint32_t size = size_of(all, most);
 
 			for (uint32_t at = 0; at < size; at++)
 				bytes[at] = client_random(&all->random, 256);
 			stream_add_echo(stream, &n_stream, expected, &n_expected, bytes, size);
 		}
 		stream_client_open(all, i, stream, n_stream, expected, n_expected);
+		free(bytes);
 	}
 }
 
@@ -54,24 +75,33 @@ static void forget(struct stream_clients *all)
 	stream_clients_free(all);
 }
 
-static void run(const struct stream_net *net, unsigned int clients, unsigned int requests,
-		uint32_t most, uint64_t seed)
+/* The clients' streams, and the end of their connections. */
+static void run_on(struct walk *w, const struct stream_net *net, unsigned int clients,
+		   unsigned int requests, uint32_t most, uint64_t seed)
 {
-	struct walk *w = walk_create(&small);
 	struct stream_client client[64];
 	struct stream_clients all = {
 		.w = w, .net = net, .random = seed, .client = client, .n = clients};
 
-	walk_worker(w, NULL);
-	walk_worker(w, NULL);
+	all.segment = most > 4096 ? 400 : 0;
 	echoes(&all, requests, most);
-	stream_clients_run(&all, 300000);
+	stream_clients_run(&all, 30000);
 	walk_expect_eq(walk_stats(w).replies, (uint64_t)clients * requests);
 	/* Connections end soon after the last acknowledgement. */
 	for (unsigned int i = 0; i < 70000 && conntrack_count(w->lb->lcore[0]->ct) > 0; i++)
 		stream_clients_pass(&all);
 	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 0);
 	forget(&all);
+}
+
+static void run(const struct stream_net *net, unsigned int clients, unsigned int requests,
+		uint32_t most, uint64_t seed)
+{
+	struct walk *w = walk_create(&small);
+
+	walk_worker(w, NULL);
+	walk_worker(w, NULL);
+	run_on(w, net, clients, requests, most, seed);
 	walk_destroy(w);
 }
 
@@ -99,6 +129,65 @@ WALK(a_network_that_loses_and_reorders)
 		run(&bad, 1 + seed % 16, 20, 1400, seed * 1000003);
 	}
 	walk_context("%s", "");
+}
+
+/* --- requests larger than a packet ------------------------------------------------------------ */
+
+static struct walk *create_large(const char *more, const char *buffer)
+{
+	static char services[1024], tcp[256];
+	struct walk_params params = {.services = services, .more = tcp};
+
+	snprintf(services, sizeof(services), LARGE_SERVICE, more, more);
+	snprintf(tcp, sizeof(tcp), "tcp: {connections: 256, %s}\n", buffer);
+	return walk_create(&params);
+}
+
+static void expect_room(const struct walk *w)
+{
+	const struct lcore *lc = w->lb->lcore[0];
+
+	for (unsigned int i = 0; i < lc->n_links; i++) {
+		walk_expect_eq(lc->links[i]->n_free, lc->links[i]->slots);
+		walk_expect_eq(lc->links[i]->room.free, lc->links[i]->room.pages);
+	}
+}
+
+static void run_large(const char *more, const struct stream_net *net, unsigned int clients,
+		      unsigned int requests, uint64_t seed)
+{
+	struct walk *w = create_large(more, "buffer_mb: 16, window: 256KiB");
+
+	walk_worker(w, &roomy);
+	walk_worker(w, &roomy);
+	run_on(w, net, clients, requests, 65536, seed);
+	expect_room(w);
+	walk_expect_eq(walk_stats(w).payload_copies, 0);
+	walk_destroy(w);
+}
+
+WALK(large_requests)
+{
+	run_large("", &(struct stream_net){0}, 1, 10, 3);
+	run_large(", payload_crc: true", &(struct stream_net){0}, 8, 10, 4);
+}
+
+WALK(large_requests_out_of_order)
+{
+	static const struct stream_net bad = {.lose = 20, .copy = 20, .delay = 200, .delay_ms = 20};
+
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		walk_context("seed %lu", seed);
+		run_large(", payload_crc: true", &bad, 1 + seed * 3, 8, seed * 1000003);
+	}
+	walk_context("%s", "");
+}
+
+WALK(large_requests_that_are_kept_for_a_replay)
+{
+	static const struct stream_net bad = {.lose = 10, .copy = 20, .delay = 200, .delay_ms = 20};
+
+	run_large(", replay: 1", &bad, 4, 8, 77);
 }
 
 /* --- segment by segment -------------------------------------------------------------------------
@@ -1007,4 +1096,294 @@ WALK(a_connection_in_TIME_WAIT_says_so)
 	walk_expect_eq(s.connections, 0);
 	walk_expect_eq(s.time_wait, 1);
 	walk_destroy(w);
+}
+
+/* --- large requests, segment by segment --------------------------------------------------------
+ */
+
+/* Sends a part of a request of <size> bytes: from <from> up to <to>, its header in front of byte 0.
+ */
+static void raw_part(struct raw *r, uint32_t size, uint32_t from, uint32_t to)
+{
+	uint8_t bytes[1004];
+
+	while (from < to) {
+		uint32_t n = RTE_MIN(to - from, 1000u), head = from == 0 ? 4 : 0;
+
+		memcpy(bytes, &size, 4);
+		for (uint32_t i = 0; i < n; i++)
+			bytes[head + i] = (from + i) * 7;
+		raw_send(r, TCP_BIT_ACK, bytes, head + n);
+		from += n;
+	}
+}
+
+static void expect_request(const struct walk_worker *v, unsigned int i, uint32_t size)
+{
+	walk_need(v->n_requests > i, "%s has %u requests", v->name, v->n_requests);
+	walk_expect_eq(v->request[i].length, size);
+	for (uint32_t k = 0; k < size; k++)
+		if (!walk_expect_eq(v->request[i].bytes[k], (uint8_t)(k * 7)))
+			break;
+}
+
+static void answer_shortly(struct walk_worker *v)
+{
+	while (v->n_requests > 0)
+		walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+}
+
+/* Two workers; <has> gets the first part of a request. */
+static void two_and_a_part(struct raw *r, struct walk *w, struct walk_worker **has,
+			   struct walk_worker **other)
+{
+	struct walk_worker *v[2] = {walk_worker(w, &roomy), walk_worker(w, &roomy)};
+	struct lcore *lc = w->lb->lcore[0];
+	unsigned int at;
+
+	v[0]->answers = v[1]->answers = false;
+	raw_open(r, w, 3000);
+	raw_part(r, 30000, 0, 20000);
+	at = link_outstanding(lc->link[walk_worker_of(v[0])->number]) == 1 ? 0 : 1;
+	*has = v[at];
+	*other = v[1 - at];
+	walk_expect_eq(link_outstanding(lc->link[walk_worker_of(*has)->number]), 1);
+	walk_expect_eq(link_outstanding(lc->link[walk_worker_of(*other)->number]), 0);
+}
+
+static void take_worker(struct walk *w, struct walk_worker *v)
+{
+	walk_settle(w);
+	v->gone = true;
+	lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+	walk_pass(w, 3);
+}
+
+static void raw_end(struct raw *r)
+{
+	raw_send(r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	raw_expect_fin(r);
+	raw_send(r, TCP_BIT_ACK, NULL, 0);
+	walk_settle(r->w);
+	expect_room(r->w);
+	walk_destroy(r->w);
+}
+
+WALK(a_large_request_whose_worker_is_lost_half_way_gets_a_notice_and_the_connection_lives)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	take_worker(w, has);
+	raw_expect_answer(&r, LB_NOTICE_WORKER_LOST, 0);
+	raw_part(&r, 30000, 20000, 30000);
+	walk_expect_eq(other->n_requests, 0);
+	raw_part(&r, 9000, 0, 9000);
+	expect_request(other, 0, 9000);
+	answer_shortly(other);
+	raw_expect_answer(&r, 0, 2);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	raw_end(&r);
+}
+
+WALK(a_large_request_that_is_kept_moves_half_way)
+{
+	struct walk *w = create_large(", replay: 1", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	take_worker(w, has);
+	raw_part(&r, 30000, 20000, 30000);
+	walk_settle(w);
+	expect_request(other, 0, 30000);
+	answer_shortly(other);
+	raw_expect_answer(&r, 0, 2);
+	walk_expect_no_drops(w);
+	raw_end(&r);
+}
+
+WALK(a_large_request_that_is_kept_is_sent_again)
+{
+	struct walk *w = create_large(", replay: 1", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	raw_part(&r, 30000, 20000, 30000);
+	expect_request(has, 0, 30000);
+	take_worker(w, has);
+	walk_pass(w, 2);
+	expect_request(other, 0, 30000);
+	walk_expect_eq(walk_service_stats(w, 0).replays, 1);
+	/* And no more than once. */
+	take_worker(w, other);
+	raw_expect_answer(&r, LB_NOTICE_WORKER_LOST, 0);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	raw_end(&r);
+}
+
+WALK(a_suspect_worker_s_large_request_moves)
+{
+	struct walk *w = create_large(", replay: 1", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	raw_part(&r, 30000, 20000, 30000);
+	has->beats = false;
+	walk_pass(w, 100);
+	walk_expect_eq(walk_worker_of(has)->state, WORKER_SUSPECT);
+	expect_request(other, 0, 30000);
+	answer_shortly(has);
+	walk_settle(w);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_REPLY_STALE], 1);
+	answer_shortly(other);
+	walk_settle(w);
+	walk_expect_eq(walk_stats(w).replies, 1);
+	raw_expect_answer(&r, 0, 2);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 1}, {LB_DROP_CANCEL_UNSENT, 1});
+	raw_end(&r);
+}
+
+WALK(a_client_that_resets_half_way_gives_the_place_back)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	raw_send(&r, TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+WALK(a_large_request_whose_last_segment_has_the_FIN_is_answered)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	uint8_t bytes[1000];
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	raw_part(&r, 30000, 20000, 29000);
+	for (uint32_t i = 0; i < 1000; i++)
+		bytes[i] = (29000 + i) * 7;
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, bytes, 1000);
+	expect_request(has, 0, 30000);
+	answer_shortly(has);
+	raw_expect_answer(&r, 0, 2);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+WALK(large_requests_wait_for_room)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 128KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw r[3];
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 3; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 60000, 0, 60000);
+		walk_pass(w, 1);
+	}
+	/* One fits the room; the third's client has waited no longer than the second's. */
+	for (unsigned int i = 0; i < 3; i++) {
+		expect_request(v, 0, 60000);
+		walk_expect_eq(v->n_requests, 1);
+		answer_shortly(v);
+		raw_expect_answer(&r[i], 0, 2);
+		walk_pass(w, 2);
+	}
+	walk_expect_no_drops(w);
+	for (unsigned int i = 1; i < 3; i++)
+		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_end(&r[0]);
+}
+
+WALK(a_large_request_that_finds_no_room_in_time)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 50", "buffer_mb: 8, window: 128KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw r[2];
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 2; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 60000, 0, 60000);
+	}
+	walk_pass(w, 60);
+	raw_expect_answer(&r[1], LB_NOTICE_BUSY, 0);
+	walk_expect_drops(w, {LB_DROP_QUEUE_TIMEOUT, 1});
+	answer_shortly(v);
+	raw_expect_answer(&r[0], 0, 2);
+	raw_send(&r[1], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_end(&r[0]);
+}
+
+WALK(small_requests_do_not_go_before_an_older_large_one)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 128KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 2,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 131072,
+					       });
+	struct raw r[4];
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_ask(&r[0], 10, 10);
+	raw_ask(&r[1], 10, 10);
+	walk_pass(w, 1);
+	walk_expect_eq(v->n_requests, 2);
+	raw_part(&r[2], 30000, 0, 30000);
+	walk_pass(w, 1);
+	raw_ask(&r[3], 10, 10);
+	walk_pass(w, 1);
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_pass(w, 2);
+	walk_expect_eq(v->n_requests, 2);
+	walk_expect_eq(v->request[1].length, 30000);
+	answer_shortly(v);
+	walk_pass(w, 2);
+	walk_expect_eq(v->n_requests, 1);
+	walk_expect_eq(v->request[0].length, 10);
+	answer_shortly(v);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+WALK(a_stop_ends_large_requests)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	two_and_a_part(&r, w, &has, &other);
+	w->lb->lcore[0]->stop = STOP_NOTIFYING;
+	raw_expect_answer(&r, LB_NOTICE_BUSY, 0);
+	walk_expect_drops(w, {LB_DROP_STOPPING, 1});
+	w->lb->lcore[0]->stop = STOP_NOT;
+	raw_end(&r);
 }

@@ -50,7 +50,7 @@ struct walk_link {
 	uint32_t psn;                  /* of its next WRITE */
 	uint64_t sequence;             /* of the last descriptor */
 	uint8_t *memory;               /* descriptors, cancel words, payloads */
-	uint32_t *written;             /* by slot: bytes of the last WRITE there */
+	uint32_t *written;             /* by slot: bytes written there since the last request */
 	bool *taken;                   /* by slot: announced and not answered */
 	uint64_t message_va;
 	uint32_t n_message;

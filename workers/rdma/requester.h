@@ -175,6 +175,13 @@ static inline bool requester_room(const struct requester *rq, uint32_t packets)
 int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
 		    uint32_t imm, uint32_t flags);
 
+/*
+ * The same for data whose surroundings belong to others: headers and trailers go into mbufs of
+ * their own. <m> may be indirect.
+ */
+int requester_write_shared(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+			   uint32_t flags);
+
 /* End a burst of requester_write(). */
 static inline void requester_ring(struct requester *rq)
 {

@@ -17,6 +17,7 @@ struct cutter {
 	uint32_t flags;
 	uint64_t va;
 	uint32_t rkey;
+	bool shared; /* the memory behind the message belongs to others */
 };
 
 /* A packet's form, which depends on its place in the message. */
@@ -177,13 +178,18 @@ static __rte_always_inline int write_in_place(struct requester *rq, const struct
 	return 0;
 }
 
+/* A pool whose buffers take a whole packet of the message: the one that its bytes came from. */
+static struct rte_mempool *write_pool(struct rte_mbuf *message)
+{
+	return RTE_MBUF_CLONED(message) ? rte_mbuf_from_indirect(message)->pool : message->pool;
+}
+
 /* Copy a piece into a packet of its own, for ports that cannot send chains. Counts the copy. */
 static struct rte_mbuf *write_copy(struct requester *rq, const struct cutter *c,
 				   const struct shape *s)
 {
 	uint32_t front = rq->path->length + s->extensions;
-	/* The message's own pool has buffers that take a whole packet. */
-	struct rte_mbuf *m = rte_pktmbuf_alloc(c->message->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(write_pool(c->message));
 	uint8_t *at;
 
 	if (m == NULL)
@@ -227,7 +233,7 @@ static struct rte_mbuf *write_indirect(struct requester *rq, const struct cutter
 	head->nb_segs = 2;
 	head->pkt_len += s->payload;
 	/* Only the last piece has free memory behind it; the others have the next piece there. */
-	if (write_append_trailer(rq, head, s->pad, s->last) < 0)
+	if (write_append_trailer(rq, head, s->pad, s->last && !c->shared) < 0)
 		goto free_head;
 	roce_header_unmask(at, rq->path);
 	return head;
@@ -309,6 +315,28 @@ int requester_write(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint3
 	if (unlikely(rq->engine != NULL))
 		return rq->engine->write(rq, m, va, rkey, imm, flags);
 	return write_message(rq, c, m);
+}
+
+int requester_write_shared(struct requester *rq, struct rte_mbuf *m, uint64_t va, uint32_t rkey,
+			   uint32_t flags)
+{
+	struct cutter c = {.message = m,
+			   .length = m->data_len,
+			   .flags = flags,
+			   .va = va,
+			   .rkey = rkey,
+			   .shared = true};
+	uint32_t first = rq->next_psn;
+	int ret;
+
+	if (unlikely(rq->engine != NULL))
+		return rq->engine->write(rq, m, va, rkey, 0, flags);
+	if (unlikely(rq->error != REQUESTER_OK))
+		return -EPIPE;
+	ret = write_many(rq, c);
+	if (ret == 0)
+		write_send_built(rq, first, NULL);
+	return ret;
 }
 
 void requester_engine_sent(struct requester *rq, struct rte_mbuf *m)

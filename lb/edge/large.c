@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that are larger than a packet. Once the header is known the walk finds a place for it in
+ * a worker's memory; from then on every range of its bytes is WRITTEN there from where the NIC put
+ * it, in the order of arrival. When none is missing, the request is announced.
+ */
+#include <errno.h>
+#include <zlib.h>
+
+#include <isa-l/crc.h>
+
+#include "edge/edge_private.h"
+#include "packet/notice.h"
+
+/* Requests whose deadline is checked per ms. */
+#define LARGE_BUDGET 256
+
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, struct rte_mbuf *m,
+					const uint8_t *bytes, uint32_t length, uint32_t offset)
+{
+	struct edge_part *part = e->free_part;
+
+	if (part == NULL)
+		return NULL;
+	e->free_part = STAILQ_NEXT(part, next);
+	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
+	STAILQ_INSERT_TAIL(&l->parts, part, next);
+	l->busy->unwritten += length;
+	return part;
+}
+
+static void large_free_part(struct edge *e, struct edge_part *part)
+{
+	rte_pktmbuf_free(part->m);
+	STAILQ_NEXT(part, next) = e->free_part;
+	e->free_part = part;
+}
+
+static void large_free_parts(struct edge *e, struct edge_parts *parts)
+{
+	struct edge_part *part;
+
+	while ((part = STAILQ_FIRST(parts)) != NULL) {
+		STAILQ_REMOVE_HEAD(parts, next);
+		large_free_part(e, part);
+	}
+}
+
+static uint64_t large_bytes(const struct edge_parts *parts)
+{
+	const struct edge_part *part;
+	uint64_t bytes = 0;
+
+	STAILQ_FOREACH(part, parts, next)
+		bytes += part->length;
+	return bytes;
+}
+
+/* The bytes that are to be written are looked at before the turn ends. */
+static void large_touch(struct edge *e, struct edge_large *l)
+{
+	if (l->link == NULL || l->to_write)
+		return;
+	l->to_write = true;
+	TAILQ_INSERT_TAIL(&e->writing, l, write);
+}
+
+static void large_want(struct edge *e, struct edge_large *l)
+{
+	l->since = e->lc->now;
+	TAILQ_INSERT_TAIL(&e->wanting, l, entry);
+}
+
+/* Takes it off the lists and gives its place back, if it has one that was not announced. */
+static void large_leave(struct edge *e, struct edge_large *l)
+{
+	struct lcore *lc = e->lc;
+
+	if (l->to_write)
+		TAILQ_REMOVE(&e->writing, l, write);
+	l->to_write = false;
+	if (l->announced)
+		return;
+	TAILQ_REMOVE(l->link == NULL ? &e->wanting : &e->filling, l, entry);
+	if (l->link == NULL)
+		return;
+	/* Detached links have left the worker's account. */
+	if (lc->link[l->link->worker] == l->link)
+		workers_load_unsent(&lc->load, l->link->worker);
+	link_give_back(l->link, &l->place);
+	l->link = NULL;
+}
+
+void edge_large_end(struct edge *e, struct edge_request *r)
+{
+	struct edge_large *l = r->large;
+
+	if (l == NULL)
+		return;
+	r->large = NULL;
+	large_leave(e, l);
+	if (l->announced)
+		e->lc->replay_streams--;
+	l->busy->unwritten -= large_bytes(&l->parts);
+	large_free_parts(e, &l->parts);
+	large_free_parts(e, &l->kept);
+	l->next_free = e->free_large;
+	e->free_large = l;
+}
+
+bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
+{
+	struct edge *e = b->edge;
+	struct edge_large *l = e->free_large;
+
+	if (l == NULL)
+		return false;
+	e->free_large = l->next_free;
+	*l = (struct edge_large){.request = r, .busy = b};
+	STAILQ_INIT(&l->parts);
+	STAILQ_INIT(&l->kept);
+	r->large = l;
+	large_want(e, l);
+	return true;
+}
+
+/* --- bytes --------------------------------------------------------------------------------------
+ */
+
+/* CRC-32 of the part as if the request had only zeros in front of it and nothing but zeros behind:
+ * the request's CRC is all of them, combined by exclusive or. */
+static uint32_t large_crc(const struct edge_request *r, const struct edge_part *part)
+{
+	uint32_t crc = crc32_gzip_refl(0, part->bytes, part->length);
+
+	return crc32_combine(crc, 0, r->size - part->offset - part->length);
+}
+
+static bool large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
+		       uint64_t offset, const uint8_t *bytes, uint32_t length)
+{
+	const struct lcore *lc = b->edge->lc;
+	struct edge_part *part =
+		large_add_part(b->edge, r->large, m, bytes, length, (uint32_t)offset);
+
+	if (part == NULL)
+		return false;
+	if (lcore_service_config(lc, b->connection->service)->payload_crc)
+		r->large->crc ^= large_crc(r, part);
+	r->placed += length;
+	large_touch(b->edge, r->large);
+	return true;
+}
+
+bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+		      struct edge_piece *p, const uint8_t *bytes, uint32_t length)
+{
+	/* Nothing behind the piece's last bytes needs its reference to the packet. */
+	bool ends = bytes + length == p->piece.bytes + p->piece.length;
+
+	if (!large_take(b, r, p->m, offset, bytes, length))
+		return false;
+	if (ends)
+		p->m = NULL;
+	else
+		rte_mbuf_refcnt_update(p->m, 1);
+	return true;
+}
+
+bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+			const uint8_t *bytes, uint32_t length)
+{
+	struct lcore *lc = b->edge->lc;
+
+	while (length > 0) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
+		uint32_t part = RTE_MIN(length, b->edge->gather_max);
+
+		if (m == NULL)
+			return false;
+		memcpy(rte_pktmbuf_append(m, part), bytes, part);
+		if (!large_take(b, r, m, offset, rte_pktmbuf_mtod(m, uint8_t *), part)) {
+			rte_pktmbuf_free(m);
+			return false;
+		}
+		lc->stats.payload_copies++;
+		offset += part;
+		bytes += part;
+		length -= part;
+	}
+	return true;
+}
+
+void edge_large_named(struct edge_busy *b, struct edge_request *r)
+{
+	large_touch(b->edge, r->large);
+}
+
+/* --- WRITEs -------------------------------------------------------------------------------------
+ */
+
+static bool large_keeps(const struct edge *e, const struct edge_large *l)
+{
+	return lcore_service_config(e->lc, l->busy->connection->service)->replay > 0;
+}
+
+/* Do the bytes end their packet, and does nothing else need it? Then headers may go around them. */
+static bool large_is_alone(const struct edge_part *part)
+{
+	const struct rte_mbuf *m = part->m;
+
+	return rte_mbuf_refcnt_read(m) == 1 &&
+	       part->bytes + part->length == rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
+}
+
+static int large_write_alone(struct edge *e, struct edge_large *l, struct edge_part *part,
+			     unsigned int flags)
+{
+	struct rte_mbuf *m = part->m;
+	int rc;
+
+	rte_pktmbuf_adj(m, part->bytes - rte_pktmbuf_mtod(m, const uint8_t *));
+	rc = link_write(l->link, &l->place, part->offset, m, flags, e->lc->link_max);
+	if (rc == 0)
+		part->m = NULL;
+	return rc;
+}
+
+static int large_write_shared(struct edge *e, struct edge_large *l, const struct edge_part *part,
+			      unsigned int flags)
+{
+	struct rte_mbuf *m = edge_refer(e, part->m, part->bytes, part->length);
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	rc = link_write(l->link, &l->place, part->offset, m, flags | LINK_WRITE_SHARED,
+			e->lc->link_max);
+	if (rc < 0)
+		rte_pktmbuf_free(m);
+	return rc;
+}
+
+/* Writes the first part. 0, -EAGAIN, -ENOMEM or -EPIPE. */
+static int large_write_first(struct edge *e, struct edge_large *l, bool keep)
+{
+	struct edge_part *part = STAILQ_FIRST(&l->parts);
+	unsigned int flags = 0;
+	int rc;
+
+	/* A descriptor that follows asks for an acknowledgement, too. */
+	if (STAILQ_NEXT(part, next) == NULL && !edge_request_is_complete(l->request))
+		flags = LINK_WRITE_ENDS;
+	if (!keep && large_is_alone(part))
+		rc = large_write_alone(e, l, part, flags);
+	else
+		rc = large_write_shared(e, l, part, flags);
+	if (rc < 0)
+		return rc;
+	STAILQ_REMOVE_HEAD(&l->parts, next);
+	l->busy->unwritten -= part->length;
+	if (keep)
+		STAILQ_INSERT_TAIL(&l->kept, part, next);
+	else
+		large_free_part(e, part);
+	l->gone |= !keep;
+	return 0;
+}
+
+static int large_write_parts(struct edge *e, struct edge_large *l)
+{
+	bool keep = large_keeps(e, l);
+	int rc = 0;
+
+	while (rc == 0 && !STAILQ_EMPTY(&l->parts))
+		rc = large_write_first(e, l, keep);
+	return rc;
+}
+
+/* All bytes were written: the worker is told. 0, -EAGAIN, -ENOMEM or -EPIPE. */
+static int large_announce(struct edge *e, struct edge_large *l)
+{
+	struct edge_connection *c = l->busy->connection;
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	struct edge_request *r = l->request;
+	struct lcore *lc = e->lc;
+	const struct ring_descriptor request = {
+		.length = r->size,
+		.service = c->service,
+		.flow = c->handle,
+		.deadline_us = lcore_deadline_us(lc, config, r->deadline),
+		.flags = config->payload_crc ? RING_HAS_CRC : 0,
+		.crc32 = l->crc,
+	};
+	int rc = link_announce(l->link, &l->place, &request, r->number, r->arrived, lc->now,
+			       lc->link_max, lc->packets);
+
+	if (rc < 0)
+		return rc;
+	l->link->client_path[l->place.slot] = c->path;
+	l->link->slot[l->place.slot].deadline = r->deadline;
+	TAILQ_REMOVE(&e->filling, l, entry);
+	l->announced = true;
+	l->link = NULL;
+	r->sent = true;
+	lc->replay_streams++;
+	if (STAILQ_EMPTY(&l->kept))
+		edge_large_end(e, r);
+	lc->service[c->service].stats.bytes_in += r->size;
+	lc->service[c->service].stats.requests++;
+	lc->stats.requests++;
+	return 0;
+}
+
+/* The place is lost, with its worker. What was not kept is lost, too. */
+static void large_lose_place(struct edge *e, struct edge_large *l)
+{
+	struct edge_busy *b = l->busy;
+
+	large_leave(e, l);
+	b->unwritten += large_bytes(&l->kept);
+	STAILQ_CONCAT(&l->parts, &l->kept);
+	large_want(e, l);
+	if (l->gone)
+		edge_request_fail(b, l->request, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST);
+}
+
+/* Writes what came. False: the rest has to wait for room. */
+static bool large_write(struct edge *e, struct edge_large *l)
+{
+	struct edge_connection *c = l->busy->connection;
+	struct link *link = l->link;
+	uint64_t copies = link->requester.stats.copies;
+	struct flow *flow = edge_flow(e, c);
+	int rc;
+
+	if (flow == NULL) /* it has expired: the connection ends */
+		return true;
+	lcore_limit_links(e->lc);
+	lcore_mark_dirty(e->lc, link);
+	rc = large_write_parts(e, l);
+	e->lc->stats.payload_copies += link->requester.stats.copies - copies;
+	/* The window may open. */
+	edge_touch(e, c);
+	if (rc == 0 && edge_request_is_complete(l->request)) {
+		rc = large_announce(e, l);
+		if (rc == 0)
+			conntrack_count_request(flow);
+	}
+	if (rc == -EPIPE)
+		large_lose_place(e, l);
+	return rc != -EAGAIN && rc != -ENOMEM;
+}
+
+void edge_write(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l = NULL, *last = TAILQ_LAST(&e->writing, edge_writes);
+
+	while (l != last) {
+		l = TAILQ_FIRST(&e->writing);
+		TAILQ_REMOVE(&e->writing, l, write);
+		l->to_write = false;
+		if (!large_write(e, l))
+			large_touch(e, l);
+	}
+}
+
+/* --- the walk's side ----------------------------------------------------------------------------
+ */
+
+bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : at->next;
+
+	if (l == NULL)
+		return false;
+	*at = (struct edge_wanting){
+		.large = l,
+		.next = TAILQ_NEXT(l, entry),
+		.flow = edge_flow(e, l->busy->connection),
+		.hash = l->busy->connection->hash,
+		.service = l->busy->connection->service,
+		.bytes = l->request->size,
+		.since = l->since,
+		.deadline = l->request->deadline,
+		.again = l->replays > 0,
+	};
+	return true;
+}
+
+void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
+		const struct link_place *place)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l = at->large;
+
+	TAILQ_REMOVE(&e->wanting, l, entry);
+	TAILQ_INSERT_TAIL(&e->filling, l, entry);
+	l->link = link;
+	l->place = *place;
+	l->gone = false;
+	large_touch(e, l);
+}
+
+void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_t notice,
+			 enum lb_drop reason)
+{
+	edge_request_fail(at->large->busy, at->large->request, notice, reason);
+}
+
+void edge_lose_link(struct lcore *lc, const struct link *link)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l, *next;
+
+	for (l = e == NULL ? NULL : TAILQ_FIRST(&e->filling); l != NULL; l = next) {
+		next = TAILQ_NEXT(l, entry);
+		if (l->link == link)
+			large_lose_place(e, l);
+	}
+}
+
+bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most)
+{
+	struct edge_connection *c;
+	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
+	struct edge_large *l = r == NULL || r->answered ? NULL : r->large;
+
+	if (l == NULL || !l->announced || l->replays >= most)
+		return false;
+	l->replays++;
+	l->announced = false;
+	r->sent = false;
+	lc->replay_streams--;
+	c->busy->unwritten += large_bytes(&l->kept);
+	STAILQ_CONCAT(&l->parts, &l->kept);
+	large_want(lc->edge, l);
+	return true;
+}
+
+void edge_housekeeping(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	unsigned int budget = LARGE_BUDGET;
+	struct edge_large *l, *next;
+
+	for (l = TAILQ_FIRST(&e->filling); l != NULL && budget > 0; l = next, budget--) {
+		next = TAILQ_NEXT(l, entry);
+		if (lc->stop == STOP_NOTIFYING)
+			edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
+		else if (l->request->deadline != 0 && lc->now > l->request->deadline)
+			edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE,
+					  LB_DROP_DEADLINE);
+	}
+}
