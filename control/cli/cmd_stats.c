@@ -36,6 +36,29 @@ static const struct cli_column flows[] = {
 	{"TOO FAST", "flows.refused_source", CLI_COUNT},
 };
 
+/* Of lcores with TCP connections. */
+static const struct cli_column tcp[] = {
+	{"LCORE", "lcore", CLI_PLAIN},
+	{"TCP", "tcp.connections", CLI_COUNT},
+	{"OF", "tcp.connections_max", CLI_COUNT},
+	{"HALF OPEN", "tcp.half_open", CLI_COUNT},
+	{"BUSY", "tcp.busy", CLI_COUNT},
+	{"TIME-WAIT", "tcp.time_wait", CLI_COUNT},
+	{"HELD", "tcp.held_packets", CLI_COUNT},
+	{"OF", "tcp.held_packets_max", CLI_COUNT},
+	{"SEGS IN", "tcp.segments_in", CLI_COUNT},
+	{"SEGS OUT", "tcp.segments_out", CLI_COUNT},
+	{"SENT AGAIN", "tcp.retransmits", CLI_COUNT},
+	{"TIMEOUTS", "tcp.timeouts", CLI_COUNT},
+	{"OUT OF ORDER", "tcp.out_of_order", CLI_COUNT},
+	{"GAVE UP", "tcp.gave_up", CLI_COUNT},
+};
+
+static const struct cli_column tcp_refused[] = {
+	{"REFUSED", "count", CLI_COUNT},
+	{"TCP SEGMENTS", "name", CLI_TEXT},
+};
+
 static const struct cli_column drops[] = {
 	{"DROPPED", "count", CLI_COUNT},
 	{"FOR", "name", CLI_TEXT},
@@ -136,6 +159,42 @@ done:
 	json_decref(rows);
 }
 
+/* Reasons for which a connection refused segments, over all lcores. */
+static void print_tcp_refused(struct cli *cli, const json_t *lcores)
+{
+	struct cli_table table = {.column = tcp_refused, .n = CLI_COUNT_OF(tcp_refused)};
+	json_t *reasons = cli_member(json_array_get(lcores, 0), "tcp.refused"), *count;
+	json_t *rows = json_array(), *lcore;
+	const char *name;
+	size_t i;
+
+	json_object_foreach (reasons, name, count) {
+		json_int_t sum = 0;
+
+		json_array_foreach (lcores, i, lcore)
+			sum += json_integer_value(
+				json_object_get(cli_member(lcore, "tcp.refused"), name));
+		if (sum > 0 || cli->all)
+			json_array_append_new(rows, json_pack("{s:s, s:I}", "name", name, "count", sum));
+	}
+	if (json_array_size(rows) > 0) {
+		cli_table_print(cli->out, &table, rows);
+		fputc('\n', cli->out);
+	}
+	json_decref(rows);
+}
+
+static void print_tcp(struct cli *cli, const json_t *lcores)
+{
+	struct cli_table table = {.column = tcp, .n = CLI_COUNT_OF(tcp)};
+
+	if (!json_is_object(json_object_get(json_array_get(lcores, 0), "tcp")))
+		return;
+	cli_table_print(cli->out, &table, lcores);
+	fputc('\n', cli->out);
+	print_tcp_refused(cli, lcores);
+}
+
 static void print_dead_ports(struct cli *cli, const json_t *ports)
 {
 	json_t *port;
@@ -166,6 +225,7 @@ static void print_stats(struct cli *cli, json_t *result)
 	fputc('\n', cli->out);
 	cli_table_print(cli->out, &flow_table, lcores);
 	fputc('\n', cli->out);
+	print_tcp(cli, lcores);
 	print_drops(cli, result);
 }
 

@@ -6,6 +6,7 @@
 
 #include <rte_version.h>
 
+#include "edge/view.h"
 #include "server/rpc.h"
 
 struct stats_query {
@@ -42,6 +43,19 @@ static const struct writer_counter flow_counters[] = {
 	WRITER_COUNTER(conntrack_stats, reclaimed),      WRITER_COUNTER(conntrack_stats, refused),
 	WRITER_COUNTER(conntrack_stats, refused_source), WRITER_COUNTER(conntrack_stats, capacity),
 	WRITER_COUNTER(conntrack_stats, lag_ms),
+};
+
+static const struct writer_counter tcp_levels[] = {
+	WRITER_COUNTER(lb_tcp_stats, connections),  WRITER_COUNTER(lb_tcp_stats, connections_max),
+	WRITER_COUNTER(lb_tcp_stats, half_open),    WRITER_COUNTER(lb_tcp_stats, busy),
+	WRITER_COUNTER(lb_tcp_stats, time_wait),    WRITER_COUNTER(lb_tcp_stats, held_packets),
+	WRITER_COUNTER(lb_tcp_stats, held_packets_max),
+};
+
+static const struct writer_counter tcp_events[] = {
+#define TCP_EVENT(name, text) WRITER_COUNTER(tcp_counters, name),
+	TCP_COUNTER_LIST(TCP_EVENT)
+#undef TCP_EVENT
 };
 
 static void write_stages(struct json_writer *w, const struct lb_lcore_stats *stats)
@@ -89,6 +103,28 @@ static void write_flows(struct json_writer *w, const struct lb *lb, unsigned int
 	writer_close_object(w);
 }
 
+static void write_tcp_refusals(struct json_writer *w, const struct tcp_counters *events, bool all)
+{
+	writer_open_object(w, "refused");
+	for (unsigned int i = TCP_REFUSAL_NONE + 1; i < TCP_REFUSALS; i++)
+		if (events->refused[i] || all)
+			writer_integer(w, tcp_refusal_name(i), events->refused[i]);
+	writer_close_object(w);
+}
+
+static void write_tcp(struct json_writer *w, const struct lb *lb, unsigned int lcore, bool all)
+{
+	struct lb_tcp_stats stats;
+
+	if (!lb_tcp_stats_read(lb, lcore, &stats))
+		return writer_null(w, "tcp");
+	writer_open_object(w, "tcp");
+	writer_counters(w, tcp_levels, CONTROL_COUNT_OF(tcp_levels), &stats);
+	writer_counters(w, tcp_events, CONTROL_COUNT_OF(tcp_events), &stats.events);
+	write_tcp_refusals(w, &stats.events, all);
+	writer_close_object(w);
+}
+
 static void stats_write_lcore(struct json_writer *w, const struct control_connection *c,
 			      unsigned int lcore, bool all)
 {
@@ -103,6 +139,7 @@ static void stats_write_lcore(struct json_writer *w, const struct control_connec
 	write_stages(w, &stats);
 	write_drops(w, &stats, all);
 	write_flows(w, c->lb, lcore);
+	write_tcp(w, c->lb, lcore, all);
 	if (rates != NULL)
 		writer_integer(w, "new_flows_per_s", rates->new_flows);
 	else

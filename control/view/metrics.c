@@ -12,6 +12,7 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
+#include "edge/view.h"
 #include "runtime/clock.h"
 #include "server/rpc.h"
 #include "view/view.h"
@@ -20,11 +21,12 @@
  * A family has one sample per item of its scope. Each scope has its labels and each source its
  * values.
  */
-enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, PORT, SERVICE, POOL, WORKER };
+enum scope { DAEMON, LCORE, STAGE, DROP, NOTICE, TCP_REFUSAL, PORT, SERVICE, POOL, WORKER };
 
 enum source {
 	FIELD,    /* a uint64_t of the scope's struct, at <offset> */
 	FLOWS,    /* a uint64_t of struct conntrack_stats, at <offset>; scope LCORE */
+	TCP,      /* a uint64_t of struct lb_tcp_stats, at <offset>; scope LCORE, if it has one */
 	FUNCTION, /* the result of <value> */
 	PARTS,  /* a histogram of the part of the latency at <offset>; scopes SERVICE and WORKER */
 	STATES, /* one sample per state; scopes POOL (workers in it) and WORKER (0 or 1) */
@@ -42,6 +44,7 @@ struct item {
 		struct lb_link_stats link;
 	} stats;
 	struct conntrack_stats flows;
+	struct lb_tcp_stats tcp;
 };
 
 struct family {
@@ -116,6 +119,20 @@ static double noticed(const struct item *item)
 	return sum_of_lcores(item, offsetof(struct lb_lcore_stats, notice));
 }
 
+/* NAN: no lcore has TCP connections. */
+static double tcp_refused(const struct item *item)
+{
+	struct lb_tcp_stats stats;
+	uint64_t sum = 0;
+	bool any = false;
+
+	for (unsigned int i = 0; i < lb_lcores(item->view->lb); i++) {
+		any |= lb_tcp_stats_read(item->view->lb, i, &stats);
+		sum += stats.events.refused[item->number % TCP_REFUSALS];
+	}
+	return any ? (double)sum : NAN;
+}
+
 static double stage_seconds(const struct item *item)
 {
 	return (double)item->stats.lcore.stage_cycles[item->number % LB_STAGES] /
@@ -154,6 +171,7 @@ static double control_lost(const struct item *item)
 /* The scope, the source and the offset of a counter. */
 #define OF_LCORE(member)   LCORE, FIELD, offsetof(struct lb_lcore_stats, member)
 #define OF_FLOWS(member)   LCORE, FLOWS, offsetof(struct conntrack_stats, member)
+#define OF_TCP(member)     LCORE, TCP, offsetof(struct lb_tcp_stats, member)
 #define OF_SERVICE(member) SERVICE, FIELD, offsetof(struct lb_service_stats, member)
 #define OF_WORKER(member)  WORKER, FIELD, offsetof(struct lb_link_stats, member)
 
@@ -222,6 +240,28 @@ static const struct family families[] = {
 	 OF_FLOWS(refused)},
 	{"flows_refused_source", "counter", "", "New flows refused: their source opened too many.",
 	 OF_FLOWS(refused_source)},
+
+	{"tcp_connections", "gauge", "", "TCP connections now, without those in TIME-WAIT.",
+	 OF_TCP(connections)},
+	{"tcp_connections_limit", "gauge", "", "TCP connections at most.", OF_TCP(connections_max)},
+	{"tcp_half_open_connections", "gauge", "", "TCP connections in their handshake.",
+	 OF_TCP(half_open)},
+	{"tcp_busy_connections", "gauge", "",
+	 "TCP connections with open requests, or bytes that clients have not acknowledged.",
+	 OF_TCP(busy)},
+	{"tcp_time_wait_connections", "gauge", "", "TCP connections in TIME-WAIT.",
+	 OF_TCP(time_wait)},
+	{"tcp_held_packets", "gauge", "packets",
+	 "Packets received by TCP that belong to no complete request yet.", OF_TCP(held_packets)},
+	{"tcp_held_limit_packets", "gauge", "packets", "Held packets at most.",
+	 OF_TCP(held_packets_max)},
+#define TCP_FAMILY(name, text)                                                                     \
+	{"tcp_" #name, "counter", "", "Since the start: " text ".", OF_TCP(events.name)},
+	TCP_COUNTER_LIST(TCP_FAMILY)
+#undef TCP_FAMILY
+	{"tcp_refused_segments", "counter", "segments",
+	 "Segments that their TCP connection did not accept, by reason.", TCP_REFUSAL, FUNCTION, 0,
+	 tcp_refused},
 
 	{"service_requests", "counter", "", "Requests sent to workers.", OF_SERVICE(requests)},
 	{"service_replies", "counter", "", "Requests answered.", OF_SERVICE(replies)},
@@ -397,6 +437,9 @@ static void put_labels(struct text *t, const struct family *f, const struct item
 		else
 			put_number_label(t, "code", item->number);
 		break;
+	case TCP_REFUSAL:
+		put_label(t, "reason", tcp_refusal_name(item->number));
+		break;
 	case PORT:
 		put_label(t, "port", config->port[item->number].name);
 		break;
@@ -483,6 +526,8 @@ static unsigned int items_of(const struct view *view, enum scope scope)
 		return LB_DROPS;
 	case NOTICE:
 		return LB_NOTICE_CODES;
+	case TCP_REFUSAL:
+		return TCP_REFUSALS;
 	case PORT:
 		return lb_config_get(view->lb)->n_ports;
 	case SERVICE:
@@ -503,10 +548,12 @@ static bool read_item(struct item *item, const struct family *f)
 	case LCORE:
 		lb_lcore_stats_read(lb, item->number, &item->stats.lcore);
 		conntrack_stats_read(lb_conntrack(lb, item->number), &item->flows);
-		return true;
+		return f->source != TCP || lb_tcp_stats_read(lb, item->number, &item->tcp);
 	case STAGE:
 		lb_lcore_stats_read(lb, item->number / LB_STAGES, &item->stats.lcore);
 		return true;
+	case TCP_REFUSAL:
+		return item->number != TCP_REFUSAL_NONE;
 	case NOTICE:
 		return notices[item->number] != NULL || noticed(item) > 0;
 	case SERVICE:
@@ -600,8 +647,9 @@ static void put_info(struct text *t, const struct family *f, const struct item *
 
 static void put_item(struct text *t, const struct family *f, struct item *item)
 {
-	const char *base =
-		f->source == FLOWS ? (const char *)&item->flows : (const char *)&item->stats;
+	const char *base = f->source == FLOWS ? (const char *)&item->flows
+			   : f->source == TCP ? (const char *)&item->tcp
+					      : (const char *)&item->stats;
 	double value;
 
 	switch (f->source) {

@@ -4,6 +4,7 @@
  * building values first would take ten times as long for a large pool, once a second for each
  * onlooker.
  */
+#include "edge/view.h"
 #include "server/row.h"
 #include "server/rpc.h"
 #include "view/view.h"
@@ -93,6 +94,7 @@ static void status_write_lcore(struct json_writer *w, const struct view *view, u
 	static const struct window_lcore none;
 	const struct window_lcore *rates = window_lcore(view->window, lcore);
 	struct conntrack_stats flows;
+	struct lb_tcp_stats tcp;
 
 	conntrack_stats_read(lb_conntrack(view->lb, lcore), &flows);
 	if (rates == NULL)
@@ -108,6 +110,10 @@ static void status_write_lcore(struct json_writer *w, const struct view *view, u
 	writer_integer(w, "drops_per_s", rates->drops);
 	writer_integer(w, "flows", flows.live);
 	writer_integer(w, "flows_capacity", flows.capacity);
+	if (lb_tcp_stats_read(view->lb, lcore, &tcp))
+		writer_integer(w, "tcp_connections", tcp.connections);
+	else
+		writer_null(w, "tcp_connections");
 	writer_close_object(w);
 }
 

@@ -57,6 +57,18 @@ grep -q '^congestion window  *[0-9.]* [KM]iB$' "$dir/flow.txt" ||
 ! cli flows show 10.9.9.9:9 2>"$dir/flow.err" || fail "flows show of no flow ends well"
 grep -q "no flow of 10.9.9.9:9" "$dir/flow.err" || fail "flows show of no flow: $(cat "$dir/flow.err")"
 
+# Counters: 64 connections, 16 of them idle.
+cli --json stats >"$dir/stats.json"
+jq -e '[.lcores[].tcp] | (map(.connections) | add) == 64 and (map(.busy) | add) <= 48 and
+    (map(.segments_in) | add) > 1000 and all(.half_open == 0 and .no_memory == 0)' "$dir/stats.json" >/dev/null ||
+    fail "stats: $(jq -c '.lcores[].tcp' "$dir/stats.json")"
+cli stats | grep -q "TIME-WAIT" || fail "stats has no table of TCP"
+ip netns exec "$tag-lb" python3 -c "
+import urllib.request
+print(urllib.request.urlopen('http://127.0.0.1:9180/metrics', timeout=10).read().decode())" >"$dir/metrics"
+expect "connections by the metrics" \
+    "$(awk '/^doorbell_tcp_connections{/ { sum += $2 } END { print sum }' "$dir/metrics")" -eq 64
+
 cli workers drain w1 >/dev/null
 goes_on gone
 cli workers resume w1 >/dev/null

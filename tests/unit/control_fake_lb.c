@@ -722,3 +722,13 @@ bool lb_connection_read(struct lb *lb, unsigned int lcore, uint64_t handle,
 	};
 	return true;
 }
+
+bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb_tcp_stats *out)
+{
+	uint64_t *event = (uint64_t *)&out->events;
+
+	*out = (struct lb_tcp_stats){.connections = 41 + lcore, .connections_max = 1000};
+	for (unsigned int i = 0; i < sizeof(out->events) / sizeof(*event); i++)
+		event[i] = 100 + i;
+	return true;
+}

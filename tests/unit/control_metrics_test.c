@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "control_fake_lb.h"
+#include "edge/view.h"
 #include "server/rpc.h"
 #include "view/view.h"
 
@@ -88,6 +89,28 @@ Test(control_metrics, drops_are_summed_over_lcores_and_every_reason_has_a_sample
 			 lb_drop_name(i));
 		cr_expect_not_null(strstr(text, part), "%s", part);
 	}
+	free(text);
+}
+
+Test(control_metrics, every_event_and_refusal_of_tcp_has_a_sample)
+{
+	unsigned int slices;
+	char *text = write_all(UINT32_MAX, &slices), part[96];
+
+	expect_line("doorbell_tcp_connections{lcore=\"1\"} 42\n");
+	expect_line("doorbell_tcp_connections_limit{lcore=\"0\"} 1000\n");
+	expect_line("doorbell_tcp_segments_in_total{lcore=\"0\"} 100\n");
+	expect_line("doorbell_tcp_segments_out_total{lcore=\"1\"} 101\n");
+#define EXPECT_EVENT(name, text_of)                                                                \
+	cr_expect_not_null(strstr(text, "doorbell_tcp_" #name "_total{lcore=\"0\"} "), #name);
+	TCP_COUNTER_LIST(EXPECT_EVENT)
+#undef EXPECT_EVENT
+	for (unsigned int i = TCP_REFUSAL_NONE + 1; i < TCP_REFUSALS; i++) {
+		snprintf(part, sizeof(part), "doorbell_tcp_refused_segments_total{reason=\"%s\"} ",
+			 tcp_refusal_name(i));
+		cr_expect_not_null(strstr(text, part), "%s", part);
+	}
+	cr_expect_null(strstr(text, "reason=\"none\""));
 	free(text);
 }
 
