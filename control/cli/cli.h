@@ -44,6 +44,7 @@ enum cli_option {
 	CLI_ROOT,
 	CLI_ONCE,
 	CLI_FLOW,
+	CLI_PROTOCOL,
 	CLI_COUNT_N,
 	CLI_FOLLOW,
 	CLI_PORT,
@@ -73,6 +74,7 @@ struct cli {
 	const char *name, *value; /* the operands, for commands that take them */
 	char **more;              /* the operands after the first, ending with NULL */
 	const char *flow;         /* of trace */
+	const char *protocol;     /* of trace */
 	bool follow;
 	/* of capture */
 	const char *port, *file, *filter, *direction;

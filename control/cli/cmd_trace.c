@@ -92,7 +92,8 @@ int cli_trace(struct cli *cli)
 
 	if (cli->flow == NULL)
 		return cli_usage_error("trace: which flow? give --flow CLIENT:PORT[,VIP:PORT]");
-	result = cli_call(cli, "trace.start", json_pack("{s:s, s:s*}", "flow", cli->flow, "zone", cli->zone));
+	result = cli_call(cli, "trace.start", json_pack("{s:s, s:s*, s:s*}", "flow", cli->flow, "zone", cli->zone,
+						      "protocol", cli->protocol));
 	if (result == NULL)
 		return 1;
 	trace = json_integer_value(json_object_get(result, "trace"));

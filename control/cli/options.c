@@ -74,6 +74,7 @@ const struct option_row cli_options[] = {
 	[CLI_PORT] = {"port", OPTION_TEXT, AT(port), "NAME"},
 	[CLI_FILE] = {"file", OPTION_TEXT, AT(file), "FILE"},
 	[CLI_FILTER] = {"filter", OPTION_TEXT, AT(filter), "EXPRESSION"},
+	[CLI_PROTOCOL] = {"protocol", OPTION_TEXT, AT(protocol), "PROTOCOL"},
 	[CLI_DIRECTION] = {"direction", OPTION_TEXT, AT(direction), "WAY"},
 	[CLI_SNAPLEN] = {"snaplen", OPTION_NUMBER, AT(snaplen), "BYTES", NULL, 1, UINT16_MAX},
 	[CLI_FOR_SECONDS] = {"seconds", OPTION_NUMBER, AT(seconds), "SECONDS", NULL, 1,

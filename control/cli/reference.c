@@ -134,6 +134,8 @@ const struct cli_about cli_abouts[] = {
 	 "they came in, which worker was chosen and what it had to do, slot and packet\n"
 	 "sequence numbers, acknowledgements, replies, and notices or drops with their\n"
 	 "reason.\n"
+	 "Of a TCP connection also its segments from the client, when requests are complete, what\n"
+	 "the client has acknowledged, and how it ends.\n"
 	 "IPv6 addresses stand in brackets.\n"
 	 "There is one trace at a time; one without a reader ends after 10 s.\n"},
 	{"capture",
@@ -212,6 +214,11 @@ const struct cli_option_about cli_option_abouts[] = {
 	 ".Fl -watch .\n"},
 	{CLI_LIMIT, "flows top", "Show so many, 1000 at most.\nThe default is 20.\n"},
 	{CLI_FLOW, NULL, "Which client, and which service if it talks to several.\n"},
+	{CLI_PROTOCOL, NULL,
+	 ".Sy udp\n"
+	 "or\n"
+	 ".Sy tcp ;\n"
+	 "the default is both.\n"},
 	{CLI_COUNT_N, "trace", "End after so many requests, 1 by default.\n"},
 	{CLI_PORT, NULL, "Which port, by its name in the configuration.\n"},
 	{CLI_FILE, NULL,
@@ -323,5 +330,6 @@ const char *const cli_option_completions[CLI_OPTIONS] = {
 	[CLI_ROOT] = "files",
 	[CLI_FILE] = "files",
 	[CLI_DIRECTION] = "in out both",
+	[CLI_PROTOCOL] = "udp tcp",
 	[CLI_ENGINE] = "soft verbs",
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/flows.h"
+#include "tcp/header.h"
 
 /* Events per call, some 100 bytes each, so that a reply is no longer than other lines. */
 #define EVENTS_MAX 256
@@ -13,11 +14,13 @@
 struct trace_query {
 	char flow[160];
 	char zone[ZONE_NAME_MAX]; /* empty: all */
+	char protocol[8];         /* the same */
 };
 
 static const struct control_param start_params[] = {
 	{CONTROL_PARAM(trace_query, flow), CONTROL_TEXT, .required = true},
 	{CONTROL_PARAM(trace_query, zone), CONTROL_TEXT},
+	{CONTROL_PARAM(trace_query, protocol), CONTROL_TEXT},
 };
 
 struct trace_name {
@@ -28,6 +31,18 @@ static const struct control_param name_params[] = {
 	{CONTROL_PARAM(trace_name, trace), CONTROL_INTEGER, .required = true, .max = UINT32_MAX},
 };
 
+/* False after control_fail(). */
+static bool trace_read_protocol(struct control_call *call, const char *name, uint8_t *protocol)
+{
+	*protocol = strcmp(name, "udp") == 0   ? IPPROTO_UDP
+		    : strcmp(name, "tcp") == 0 ? IPPROTO_TCP
+					       : 0;
+	if (*protocol == 0 && name[0] != '\0')
+		control_fail(call, CONTROL_ERROR_PARAMS,
+			     "params.protocol: cannot use '%s'; give udp or tcp", name);
+	return *protocol != 0 || name[0] == '\0';
+}
+
 json_t *control_trace_start(struct control_call *call)
 {
 	struct trace_query q = {.zone = ""};
@@ -37,7 +52,8 @@ json_t *control_trace_start(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, start_params,
 				 CONTROL_COUNT_OF(start_params), &q))
 		return NULL;
-	if (!flow_ends_read(call, q.flow, &flow))
+	if (!flow_ends_read(call, q.flow, &flow) ||
+	    !trace_read_protocol(call, q.protocol, &flow.protocol))
 		return NULL;
 	flow.in_zone = q.zone[0] != '\0';
 	if (flow.in_zone && !zone_find(lb_config_get(call->c->lb), q.zone, &flow.zone))
@@ -66,6 +82,50 @@ static const char *trace_service_name(const struct lb *lb, uint32_t number)
 static const char *policy_of(const struct lb *lb, uint16_t service)
 {
 	return pick_policy_name(lb_config_get(lb)->service[service].policy);
+}
+
+static void describe_segment(const struct trace_event *e, char *buf, size_t size)
+{
+	static const char *const flags[] = {"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"};
+	size_t at = (size_t)snprintf(buf, size, "%u bytes at %u", e->a, e->c);
+
+	for (unsigned int i = 0; i < CONTROL_COUNT_OF(flags) && at < size; i++)
+		if (e->b >> i & 1)
+			at += (size_t)snprintf(buf + at, size - at, " %s", flags[i]);
+	if (e->b & TCP_BIT_ACK && at < size)
+		snprintf(buf + at, size - at, ", acknowledges up to %u", e->d);
+}
+
+/* A step of a TCP connection. */
+static void describe_connection(struct lb *lb, const struct trace_event *e, uint16_t *service,
+				char *buf, size_t size)
+{
+	switch (e->step) {
+	case TRACE_SEGMENT:
+		return describe_segment(e, buf, size);
+	case TRACE_IGNORED:
+		snprintf(buf, size, "the segment: %s", e->a < LB_DROPS ? lb_drop_name(e->a) : "?");
+		break;
+	case TRACE_OPENED:
+		*service = (uint16_t)(e->c % LB_SERVICES_MAX);
+		snprintf(buf, size, "a connection of service %s, %u bytes in a segment",
+			 trace_service_name(lb, e->c), e->a);
+		break;
+	case TRACE_READ:
+		snprintf(buf, size, "%u bytes, complete %u us after its header", e->a, e->d);
+		break;
+	case TRACE_RECEIVED:
+		snprintf(buf, size, "the client has %u bytes more; %u under way", e->a, e->b);
+		break;
+	case TRACE_RESET:
+		snprintf(buf, size, "by the %s", e->a ? "client" : "load balancer");
+		break;
+	case TRACE_CLOSED:
+		snprintf(buf, size, "%s", e->a ? "in TIME-WAIT" : "nothing is left of the connection");
+		break;
+	default:
+		buf[0] = '\0';
+	}
 }
 
 /* Describe an event in words. <service> is the flow's service as far as it is known. */
@@ -115,7 +175,8 @@ static void trace_describe(struct lb *lb, const struct trace_event *e, uint16_t 
 		snprintf(buf, size, "it waited there for %u us and ran for %u us", e->a, e->b);
 		break;
 	case TRACE_ANSWERED:
-		snprintf(buf, size, "to the client%s", e->b ? "; more follows" : "");
+		snprintf(buf, size, "%s%s", e->c ? "in the connection's queue" : "to the client",
+			 e->b ? "; more follows" : "");
 		break;
 	case TRACE_NOTICE:
 		snprintf(buf, size, "code %u to the client", e->a);
@@ -124,7 +185,7 @@ static void trace_describe(struct lb *lb, const struct trace_event *e, uint16_t 
 		snprintf(buf, size, "%s", e->a < LB_DROPS ? lb_drop_name(e->a) : "?");
 		break;
 	default:
-		buf[0] = '\0';
+		describe_connection(lb, e, service, buf, size);
 	}
 }
 

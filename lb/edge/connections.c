@@ -6,6 +6,7 @@
 
 #include "config/memory.h"
 #include "edge/edge_private.h"
+#include "observe/flow_trace.h"
 #include "runtime/txq.h"
 #include "tcp/sequence.h"
 
@@ -238,6 +239,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 
 	if (c->opening)
 		e->backlog[c->service]--;
+	if (unlikely(e->lc->trace != NULL))
+		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
 	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {
 		tcp_time_wait_enter(&c->tcp, e->stack.now_ms, &wait);
 		connections_wait(e, flow, &wait);

@@ -99,9 +99,12 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 	b->in_order += r->advanced;
 }
 
-static void segments_established(struct edge *e, struct edge_connection *c, struct flow *flow)
+static void segments_established(struct edge *e, struct edge_connection *c,
+				 const struct arrival *a)
 {
-	flow->state = FLOW_TCP_OPEN;
+	a->flow->state = FLOW_TCP_OPEN;
+	if (unlikely(e->lc->trace != NULL))
+		trace_opened(e->lc, a->key, a->flow, c->tcp.mss);
 	if (c->opening)
 		e->backlog[c->service]--;
 	c->opening = false;
@@ -127,6 +130,13 @@ static bool segments_have_memory(const struct edge *e, const struct edge_connect
 					 e->n_pieces >= EDGE_PIECES);
 }
 
+static void segments_acknowledged(struct edge *e, struct edge_connection *c, uint32_t bytes)
+{
+	edge_acknowledged(e, c);
+	if (unlikely(e->lc->trace != NULL))
+		trace_connection(e->lc, c->handle, TRACE_RECEIVED, bytes, c->tcp.pipe);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
@@ -139,16 +149,18 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	edge_select(e, c->service);
 	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(a), &r);
 	edge_touch(e, c);
+	if (unlikely(e->lc->trace != NULL && r.reset))
+		trace_connection(e->lc, c->handle, TRACE_RESET, 1, 0);
 	/* Also when its bytes are refused for want of memory. */
 	if (r.established)
-		segments_established(e, c, a->flow);
+		segments_established(e, c, a);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
 	segments_follow_path(e, c, a);
 	conntrack_touch(a->flow, e->lc->now_ms);
 	conntrack_count_in(a->flow, a->header.length);
 	if (r.acked > 0)
-		edge_acknowledged(e, c);
+		segments_acknowledged(e, c, r.acked);
 	/* Bytes after the last request that is answered are dropped. */
 	if (r.n_new > 0 && !c->closing)
 		segments_take_bytes(e, c, a, &r, expected);
@@ -297,6 +309,8 @@ static void segments_receive_one(struct edge *e, struct arrival *a)
 			    a->parsed->l4_length, &a->header) != 0)
 		return segments_drop(e, a, LB_DROP_TCP_HEADER);
 	segments_read_path(a, &a->path);
+	if (unlikely(e->lc->trace != NULL))
+		trace_segment(e->lc, a->m, a->key, a->flow, &a->header);
 	if (a->flow == NULL)
 		segments_strange(e, a, 0);
 	else if (a->flow->state == FLOW_TCP_WAIT)

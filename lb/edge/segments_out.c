@@ -4,6 +4,7 @@
  * has acknowledged them; the headers are in front of them, or in an mbuf of their own.
  */
 #include "edge/edge_private.h"
+#include "observe/flow_trace.h"
 #include "packet/client_headers.h"
 #include "runtime/txq.h"
 
@@ -217,6 +218,8 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 			return false;
 		}
+		if (unlikely(e->lc->trace != NULL && h.flags & TCP_BIT_RST))
+			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	}
 	return false;

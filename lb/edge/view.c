@@ -32,11 +32,11 @@ RACING bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb
 static void view_busy(const struct edge_busy *b, struct lb_connection *out)
 {
 	out->send_bytes = b->out_bytes;
-	out->held_bytes = b->placement.held_bytes;
+	out->held_bytes = b->placement.held_bytes + b->unwritten;
 	out->requests = b->n_requests;
 	for (const struct edge_request *r = b->first; r != NULL; r = r->next) {
 		out->send_bytes += r->answer_bytes;
-		if (!r->sent && !r->answered)
+		if (!r->sent && !r->answered && r->large == NULL)
 			out->held_bytes += r->placed;
 	}
 }

@@ -38,7 +38,7 @@ struct lb_connection {
 	uint32_t rto_ms; /* with back-off */
 	uint32_t retransmits;
 	uint32_t send_bytes; /* of replies, that are not acknowledged or wait for earlier replies */
-	uint64_t held_bytes; /* of requests that are not complete */
+	uint64_t held_bytes; /* of requests, not written to a worker yet */
 	uint32_t requests;   /* begun and not answered */
 	uint16_t mss;
 	bool sack, timestamps, scaling, ecn;

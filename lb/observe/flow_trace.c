@@ -6,6 +6,7 @@
 
 #include "lcore/lcore.h"
 #include "observe/stats.h"
+#include "tcp/header.h"
 
 #define EVENTS  1024 /* a power of two */
 #define FLOWS   4    /* of the same client port, with different services */
@@ -16,6 +17,8 @@
 struct watched {
 	const struct rte_mbuf *packet;
 	uint64_t tag;
+	bool tcp;     /* a request or a reply of a TCP connection */
+	bool segment; /* a segment that was received */
 };
 
 struct pending {
@@ -28,7 +31,7 @@ struct pending {
 /* The trace of one lcore, which writes all members but <tail>. */
 struct trace {
 	struct flow_key key;
-	bool any_service, any_zone;
+	bool any_service, any_zone, any_protocol;
 	uint64_t start; /* TSC */
 	uint64_t flow[FLOWS];
 	unsigned int n_flows, n_watched, next_pending;
@@ -76,10 +79,10 @@ static void trace_add(struct lcore *lc, enum trace_step step, uint64_t tag, uint
 	__atomic_store_n(&t->head, t->head + 1, __ATOMIC_RELEASE);
 }
 
-static void watch(struct trace *t, const struct rte_mbuf *m, uint64_t tag)
+static void trace_watch(struct trace *t, struct watched watched)
 {
 	if (t->n_watched < WATCHED)
-		t->watched[t->n_watched++] = (struct watched){.packet = m, .tag = tag};
+		t->watched[t->n_watched++] = watched;
 }
 
 static struct watched *find_watched(struct trace *t, const struct rte_mbuf *m)
@@ -93,7 +96,8 @@ static struct watched *find_watched(struct trace *t, const struct rte_mbuf *m)
 static bool trace_is_ours(const struct trace *t, const struct flow_key *key)
 {
 	if (memcmp(&key->src, &t->key.src, sizeof(key->src)) != 0 ||
-	    key->src_port != t->key.src_port || (!t->any_zone && key->zone != t->key.zone))
+	    key->src_port != t->key.src_port || (!t->any_zone && key->zone != t->key.zone) ||
+	    (!t->any_protocol && key->protocol != t->key.protocol))
 		return false;
 	return t->any_service || (memcmp(&key->dst, &t->key.dst, sizeof(key->dst)) == 0 &&
 				  key->dst_port == t->key.dst_port);
@@ -107,13 +111,20 @@ static bool trace_is_our_flow(const struct trace *t, uint64_t handle)
 	return false;
 }
 
+/* The flow is one of ours from now on. */
+static void trace_know(struct trace *t, uint64_t handle)
+{
+	if (!trace_is_our_flow(t, handle))
+		t->flow[t->n_flows++ % FLOWS] = handle;
+}
+
 void trace_arrived(struct lcore *lc, const struct burst *b)
 {
 	lc->trace->n_watched = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		if (!trace_is_ours(lc->trace, &b->key[i]))
 			continue;
-		watch(lc->trace, b->packet[i], 0);
+		trace_watch(lc->trace, (struct watched){.packet = b->packet[i]});
 		trace_add(lc, TRACE_ARRIVED, 0, b->parsed[i].payload_length,
 			  lc->lb->port_index[b->packet[i]->port], b->key[i].zone, 0);
 	}
@@ -128,8 +139,7 @@ void trace_tracked(struct lcore *lc, const struct burst *b)
 
 		if (find_watched(t, b->packet[i]) == NULL)
 			continue;
-		if (!trace_is_our_flow(t, b->handle[i]))
-			t->flow[t->n_flows++ % FLOWS] = b->handle[i];
+		trace_know(t, b->handle[i]);
 		trace_add(lc, TRACE_FLOW, 0,
 			  flow->packets_in_low == 1 && flow->packets_in_high == 0, flow->state,
 			  flow->service, 0);
@@ -215,6 +225,13 @@ static void look_for_acks(struct lcore *lc)
 	}
 }
 
+static bool trace_is_tcp(const struct lcore *lc, uint64_t handle)
+{
+	const struct flow *flow = conntrack_flow_get(lc->ct, handle);
+
+	return flow != NULL && flow_state_is_tcp(flow->state);
+}
+
 void trace_replies(struct lcore *lc, const struct fabric_burst *f)
 {
 	lc->trace->n_watched = 0;
@@ -230,7 +247,11 @@ void trace_replies(struct lcore *lc, const struct fabric_burst *f)
 		    m->data_len < sizeof(header))
 			continue;
 		memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
-		watch(lc->trace, m, link->slot[number].tag);
+		trace_watch(lc->trace, (struct watched){
+					       .packet = m,
+					       .tag = link->slot[number].tag,
+					       .tcp = trace_is_tcp(lc, link->slot[number].flow),
+				       });
 		trace_add(lc, TRACE_REPLY, link->slot[number].tag, link->worker, number,
 			  ring_imm_status(f->reply[i].imm), m->pkt_len - sizeof(header));
 		trace_add(lc, TRACE_TIMES, link->slot[number].tag,
@@ -246,7 +267,7 @@ void trace_answered(struct lcore *lc, const struct fabric_burst *f)
 
 		if (w != NULL && ring_imm_status(f->reply[i].imm) == RING_OK)
 			trace_add(lc, TRACE_ANSWERED, w->tag, 0,
-				  !!(f->reply[i].imm & RING_IMM_MORE), 0, 0);
+				  !!(f->reply[i].imm & RING_IMM_MORE), w->tcp, 0);
 	}
 }
 
@@ -262,8 +283,51 @@ void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reas
 
 	if (w == NULL)
 		return;
-	trace_add(lc, TRACE_DROPPED, w->tag, reason, 0, 0, 0);
+	trace_add(lc, w->segment ? TRACE_IGNORED : TRACE_DROPPED, w->tag, reason, 0, 0, 0);
 	w->packet = NULL;
+}
+
+void trace_segment(struct lcore *lc, const struct rte_mbuf *m, const struct flow_key *key,
+		   const struct flow *flow, const struct tcp_header *h)
+{
+	struct trace *t = lc->trace;
+
+	t->n_watched = 0;
+	if (!trace_is_ours(t, key))
+		return;
+	if (flow != NULL)
+		trace_know(t, conntrack_handle(lc->ct, flow));
+	trace_watch(t, (struct watched){.packet = m, .segment = true});
+	trace_add(lc, TRACE_SEGMENT, 0, h->length, h->flags, h->seq, h->ack);
+}
+
+void trace_opened(struct lcore *lc, const struct flow_key *key, const struct flow *flow,
+		  uint32_t mss)
+{
+	if (!trace_is_ours(lc->trace, key))
+		return;
+	trace_know(lc->trace, conntrack_handle(lc->ct, flow));
+	trace_add(lc, TRACE_OPENED, 0, mss, 0, flow->service, 0);
+}
+
+void trace_stream_requests(struct lcore *lc, const struct burst *b)
+{
+	lc->trace->n_watched = 0;
+	for (unsigned int i = 0; i < b->n; i++) {
+		if (!trace_is_our_flow(lc->trace, b->handle[i]))
+			continue;
+		trace_watch(lc->trace, (struct watched){
+					       .packet = b->packet[i], .tag = b->tag[i], .tcp = true});
+		trace_add(lc, TRACE_READ, b->tag[i], b->packet[i]->pkt_len, 0, 0,
+			  lb_tsc_to_ns(lc->lb, lc->now - b->arrived[i]) / 1000);
+	}
+}
+
+void trace_connection(struct lcore *lc, uint64_t handle, enum trace_step step, uint32_t a,
+		      uint32_t b)
+{
+	if (trace_is_our_flow(lc->trace, handle))
+		trace_add(lc, step, 0, a, b, 0, 0);
 }
 
 /* --- on the control thread ---------------------------------------------------------------------
@@ -310,6 +374,8 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 		t[i]->key.dst = flow->vip.addr;
 		t[i]->key.src_port = htons(flow->client_port);
 		t[i]->key.dst_port = htons(flow->vip_port);
+		t[i]->key.protocol = flow->protocol;
+		t[i]->any_protocol = flow->protocol == 0;
 		t[i]->any_service = flow->vip_port == 0;
 		t[i]->key.zone = flow->zone;
 		t[i]->any_zone = !flow->in_zone;

@@ -26,9 +26,17 @@ struct text;
 	X(ACKED, "acked")     /* a: worker, c: first PSN not acknowledged */                       \
 	X(REPLY, "reply")     /* a: worker, b: slot, c: status, d: bytes */                        \
 	X(TIMES, "times")     /* of the worker. a: us it waited there, b: us it ran */             \
-	X(ANSWERED, "answered") /* a: chunk, b: 1 if more follow */                                \
+	X(ANSWERED, "answered") /* a: chunk, b: 1 if more follow, c: 1 by a TCP connection */      \
 	X(NOTICE, "notice")     /* a: code of notice.h */                                          \
-	X(DROPPED, "dropped")   /* a: reason of drop.h */
+	X(DROPPED, "dropped")   /* a: reason of drop.h */                                          \
+	/* TCP: */                                                                                 \
+	X(SEGMENT, "segment") /* from the client. a: bytes, b: flags, c: sequence number, d: ack */ \
+	X(IGNORED, "ignored") /* the segment; a: reason of drop.h */                               \
+	X(OPENED, "opened")   /* the handshake is complete. a: payload of a segment, c: service */ \
+	X(READ, "read") /* a request is complete. a: bytes, d: us since its header came */         \
+	X(RECEIVED, "received") /* the client acknowledged. a: bytes, b: bytes still under way */  \
+	X(RESET, "reset")       /* a: 1 by the client, 0 by the load balancer */                   \
+	X(CLOSED, "closed")     /* a: 1 if it is in TIME-WAIT, 0: it is forgotten */
 
 enum trace_step {
 #define TRACE_STEP_ENUM(symbol, name) TRACE_##symbol,
@@ -57,6 +65,7 @@ struct trace_flow {
 	uint16_t client_port, vip_port;
 	bool in_zone;
 	uint16_t zone;
+	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP; 0: both */
 };
 
 /*
@@ -77,6 +86,7 @@ struct lcore;
 struct burst;
 struct fabric_burst;
 struct flow;
+struct flow_key;
 struct rte_mbuf;
 
 void trace_arrived(struct lcore *lc, const struct burst *b);
@@ -87,6 +97,18 @@ void trace_replies(struct lcore *lc, const struct fabric_burst *f);
 void trace_answered(struct lcore *lc, const struct fabric_burst *f);
 void trace_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
 void trace_dropped(struct lcore *lc, const struct rte_mbuf *m, unsigned int reason);
+
+/* Of TCP connections. A segment that is about to be taken; <flow> may be NULL. */
+struct tcp_header;
+void trace_segment(struct lcore *lc, const struct rte_mbuf *m, const struct flow_key *key,
+		   const struct flow *flow, const struct tcp_header *h);
+/* Requests that are complete, before they are assigned. */
+void trace_stream_requests(struct lcore *lc, const struct burst *b);
+/* A step of the connection with this handle, with its first two numbers. */
+void trace_connection(struct lcore *lc, uint64_t handle, enum trace_step step, uint32_t a,
+		      uint32_t b);
+void trace_opened(struct lcore *lc, const struct flow_key *key, const struct flow *flow,
+		  uint32_t mss);
 
 /* Control thread, every tick: end a trace that is not read any more. */
 void trace_tick(struct lb *lb);

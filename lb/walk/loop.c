@@ -71,6 +71,8 @@ static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *cl
 	if (b->n > 0) {
 		unsigned int n = b->n;
 
+		if (unlikely(lc->trace != NULL))
+			trace_stream_requests(lc, b);
 		forward_assign(lc, b);
 		if (unlikely(lc->trace != NULL))
 			trace_assigned(lc, b);

@@ -12,6 +12,7 @@
 #include "packet/notice.h"
 #include "lb.h"
 #include "membership/operator_settings.h"
+#include "observe/flow_trace.h"
 #include "stop.h"
 #include "stream_client.h"
 #include "worker.h"
@@ -1095,6 +1096,102 @@ WALK(a_connection_in_TIME_WAIT_says_so)
 	lb_tcp_stats_read(w->lb, 0, &s);
 	walk_expect_eq(s.connections, 0);
 	walk_expect_eq(s.time_wait, 1);
+	walk_destroy(w);
+}
+
+/* The names of the steps that the trace has had since the last call, with a blank behind each. */
+static const char *steps_of(struct walk *w, uint32_t id)
+{
+	static char text[4096];
+	struct trace_event event[256];
+	uint64_t lost;
+	int n = lb_trace_read(w->lb, id, event, RTE_DIM(event), &lost);
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s ",
+				       lb_trace_step_name(event[i].step));
+	return text;
+}
+
+static void expect_steps(struct walk *w, uint32_t id, const char *expected)
+{
+	const char *steps = steps_of(w, id);
+
+	walk_expect(strcmp(steps, expected) == 0, "%s", steps);
+}
+
+static uint32_t trace_client(struct walk *w, uint16_t port, uint8_t protocol)
+{
+	struct trace_flow flow = {.client_port = port, .protocol = protocol};
+	uint32_t id;
+
+	walk_need(lb_address_parse(PACKET_SOURCE4, &flow.client) == 0);
+	walk_need(lb_trace_start(w->lb, &flow, &id) == 0);
+	return id;
+}
+
+WALK(a_trace_of_a_connection)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r, other;
+	uint32_t id;
+
+	walk_worker(w, NULL);
+	id = trace_client(w, 3000, IPPROTO_TCP);
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	expect_steps(w, id, "segment segment opened ");
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	expect_steps(w, id, "");
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	expect_steps(w, id,
+		     "segment read request chosen sent acked reply times answered segment "
+		     "received ");
+	/* A segment that comes again is not taken. */
+	r.seq -= 9;
+	raw_send(&r, TCP_BIT_ACK, "again", 5);
+	r.seq += 4;
+	expect_steps(w, id, "segment ignored ");
+	raw_send(&r, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	raw_expect_fin(&r);
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	expect_steps(w, id, "segment segment closed ");
+	raw_open(&r, w, 3000);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_turn(w);
+	expect_steps(w, id, "segment segment opened segment reset closed ");
+	lb_trace_stop(w->lb, id);
+	walk_destroy(w);
+}
+
+WALK(a_trace_that_begins_later_and_one_of_another_protocol)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+	uint32_t id;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	id = trace_client(w, 3000, IPPROTO_UDP);
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	expect_steps(w, id, "");
+	id = trace_client(w, 3000, 0);
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	expect_steps(w, id,
+		     "segment read request chosen sent acked reply times answered segment "
+		     "received ");
+	/* The load balancer resets the connection. */
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turn(w);
+	expect_steps(w, id, "reset closed ");
+	lb_trace_stop(w->lb, id);
 	walk_destroy(w);
 }
 
