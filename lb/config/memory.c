@@ -57,9 +57,10 @@ struct lb_tcp_pools lb_tcp_pools_per_lcore(const struct lb_config *config)
 	p.packets = share_up(bytes / buffer_bytes(config), config->n_lcores);
 	p.connections = share_up(config->tcp.connections, config->n_lcores);
 	p.time_waits = p.connections;
-	p.actives = p.connections;
-	/* Each connection that sends has a chunk, which is rarely full. */
-	p.chunks = p.connections + p.packets / LB_TCP_CHUNK_SEGMENTS;
+	/* Those with bytes or a FIN under way. Each of the former has a packet; the others wait. */
+	p.actives = p.connections < p.packets ? p.connections : p.packets;
+	/* Each of them has a chunk, which is rarely full. */
+	p.chunks = p.actives + p.packets / LB_TCP_CHUNK_SEGMENTS;
 	/* Bytes out of order are rare, and each range of them is in a packet. */
 	p.helds = p.connections / 8 < p.packets ? p.connections / 8 + 1 : p.packets;
 	return p;

@@ -30,7 +30,7 @@ uint32_t lb_indirect_per_lcore(const struct lb_config *config);
 
 /* Bytes of a connection with the state of its framing, and of what the pools below hold. */
 #define LB_TCP_CONNECTION_BYTES 384
-#define LB_TCP_ACTIVE_BYTES     160
+#define LB_TCP_ACTIVE_BYTES     192
 #define LB_TCP_CHUNK_BYTES      512
 #define LB_TCP_HELD_BYTES       1088
 #define LB_TCP_TIME_WAIT_BYTES  128

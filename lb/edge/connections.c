@@ -13,6 +13,8 @@
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
+/* So many are asked for before the first is visited. */
+#define CONNECTIONS_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
 #define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
 /* An lcore sleeps no longer than this. */
@@ -97,6 +99,7 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	if (b == NULL)
 		return NULL;
 	e->free_busy = b->next;
+	edge_prefetch_bytes(e->free_busy, sizeof(*b));
 	e->n_busy++;
 	memset(b, 0, sizeof(*b));
 	b->edge = e;
@@ -132,7 +135,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->free_busy = b;
 	e->n_busy--;
 	if (c->stalled)
-		TAILQ_REMOVE(&e->stalled, c, wants);
+		TAILQ_REMOVE(&e->stalled, b, wants);
 	c->stalled = false;
 }
 
@@ -251,12 +254,12 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 	if (c->busy != NULL)
 		connections_free_busy(e, c);
 	tcp_release(&e->stack, &c->tcp);
-	tcp_wheel_remove(&e->wheel, &c->wheel);
+	tcp_wheel_remove(&e->wheel, edge_number(e, c));
 	if (c->is_due)
 		TAILQ_REMOVE(&e->due, c, due);
 	c->is_due = false;
 	c->handle = 0;
-	e->free_connection[e->n_free++] = c - e->connection;
+	e->free_connection[e->n_free++] = edge_number(e, c);
 	e->n_open--;
 	e->open[c->service]--;
 }
@@ -310,9 +313,9 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 		return;
 	c->stalled = stalled;
 	if (stalled)
-		TAILQ_INSERT_TAIL(&e->stalled, c, wants);
+		TAILQ_INSERT_TAIL(&e->stalled, c->busy, wants);
 	else
-		TAILQ_REMOVE(&e->stalled, c, wants);
+		TAILQ_REMOVE(&e->stalled, c->busy, wants);
 }
 
 void edge_progress(struct edge *e, struct edge_connection *c)
@@ -337,21 +340,37 @@ void edge_progress(struct edge *e, struct edge_connection *c)
  */
 static void connections_resume_stalled(struct edge *e)
 {
-	struct edge_connection *last = TAILQ_LAST(&e->stalled, edge_list), *c = NULL;
+	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
 
-	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && c != last; i++) {
+	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && b != last; i++) {
 		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
 			return;
-		c = TAILQ_FIRST(&e->stalled);
-		connections_stall(e, c, false);
-		edge_progress(e, c);
+		b = TAILQ_FIRST(&e->stalled);
+		connections_stall(e, b->connection, false);
+		edge_progress(e, b->connection);
 	}
 }
 
+static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
+{
+	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS;
+
+	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, latest));
+}
+
+/*
+ * A timer's entry came up, often early: what has happened since has set the timer later. A segment
+ * keeps the flow alive, so it is touched where none came for long.
+ */
 static void connections_visit(struct edge *e, struct edge_connection *c)
 {
-	struct flow *flow = edge_flow(e, c);
+	bool quiet = e->stack.now_ms - c->tcp.heard_ms > CONNECTIONS_VISIT_MS / 2;
+	struct flow *flow;
+	uint32_t ms;
 
+	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
+		return connections_set_timer(e, c, ms);
+	flow = edge_flow(e, c);
 	if (flow != NULL)
 		conntrack_touch(flow, e->lc->now_ms);
 	edge_select(e, c->service);
@@ -359,21 +378,34 @@ static void connections_visit(struct edge *e, struct edge_connection *c)
 	edge_touch(e, c);
 }
 
+static void connections_run_timers(struct edge *e)
+{
+	uint32_t number[CONNECTIONS_TOGETHER];
+	unsigned int n;
+
+	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
+	for (unsigned int left = CONNECTIONS_BUDGET; left > 0; left -= n) {
+		for (n = 0; n < CONNECTIONS_TOGETHER; n++) {
+			number[n] = tcp_wheel_take(&e->wheel);
+			if (number[n] == 0)
+				break;
+			tcp_wheel_prefetch(&e->wheel, number[n]);
+			rte_prefetch0(&e->connection[number[n]]);
+			rte_prefetch0(&e->connection[number[n]].tcp.timer_ms);
+		}
+		for (unsigned int i = 0; i < n; i++)
+			connections_visit(e, &e->connection[number[i]]);
+		if (n < CONNECTIONS_TOGETHER)
+			return;
+	}
+}
+
 bool edge_resume(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct tcp_wheel_entry *entry;
-	struct edge_connection *c;
 
 	edge_begin_turn(e);
-	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
-	for (unsigned int i = 0; i < CONNECTIONS_BUDGET; i++) {
-		entry = tcp_wheel_take(&e->wheel);
-		if (entry == NULL)
-			break;
-		c = RTE_PTR_SUB(entry, offsetof(struct edge_connection, wheel));
-		connections_visit(e, c);
-	}
+	connections_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
 	connections_resume_stalled(e);
@@ -412,12 +444,12 @@ static void connections_grant(const struct edge *e, struct edge_connection *c)
 
 static void connections_sent(struct edge *e, struct edge_connection *c)
 {
-	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS, ms;
+	uint32_t ms;
 
 	if (connections_is_over(e, c))
 		return connections_end(e, c);
 	if (tcp_due(&c->tcp, &ms))
-		tcp_wheel_set(&e->wheel, &c->wheel, sequence_min(ms, latest));
+		connections_set_timer(e, c, ms);
 	connections_rest(e, c);
 }
 
@@ -495,10 +527,15 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	e->piece_memory = connections_alloc("stream_pieces", pieces, sizeof(*e->piece_memory));
 	e->large_memory = connections_alloc("large_requests", larges, sizeof(*e->large_memory));
 	e->part_memory = connections_alloc("stream_parts", parts, sizeof(*e->part_memory));
-	if (e->connection == NULL || e->free_connection == NULL || e->wait == NULL ||
-	    e->busy_memory == NULL || e->request_memory == NULL || e->piece_memory == NULL ||
-	    e->large_memory == NULL || e->part_memory == NULL)
+	e->stack_memory = connections_alloc(
+		"tcp_stack", 1, tcp_stack_bytes(pools->actives, pools->chunks, pools->helds));
+	e->wheel_memory = connections_alloc("timers", 1, tcp_wheel_bytes(e->connections));
+	if (e->connection == NULL || e->wheel_memory == NULL || e->free_connection == NULL ||
+	    e->wait == NULL || e->busy_memory == NULL || e->request_memory == NULL ||
+	    e->piece_memory == NULL || e->stack_memory == NULL || e->large_memory == NULL ||
+	    e->part_memory == NULL)
 		return -ENOMEM;
+	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
 	e->n_free = e->connections;
@@ -523,8 +560,9 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		STAILQ_NEXT(&e->part_memory[i], next) = e->free_part;
 		e->free_part = &e->part_memory[i];
 	}
-	return tcp_stack_init(&e->stack, e->known->tcp_settings, pools->actives, pools->chunks,
-			      pools->helds);
+	tcp_stack_init(&e->stack, e->known->tcp_settings, pools->actives, pools->chunks,
+		       pools->helds, e->stack_memory);
+	return 0;
 }
 
 int edge_create(struct lcore *lc, const uint64_t seed[2])
@@ -548,7 +586,6 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	TAILQ_INIT(&e->filling);
 	TAILQ_INIT(&e->writing);
 	edge_begin_turn(e);
-	tcp_wheel_init(&e->wheel, e->stack.now_ms);
 	return connections_alloc_all(e, &pools);
 }
 
@@ -569,7 +606,6 @@ void edge_destroy(struct lcore *lc)
 
 	if (e == NULL)
 		return;
-	tcp_stack_fini(&e->stack);
 	rte_free(e->connection);
 	rte_free(e->free_connection);
 	rte_free(e->wait);
@@ -578,6 +614,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->piece_memory);
 	rte_free(e->large_memory);
 	rte_free(e->part_memory);
+	rte_free(e->stack_memory);
+	rte_free(e->wheel_memory);
 	rte_free(e);
 	lc->edge = NULL;
 }

@@ -35,6 +35,11 @@ void edge_destroy(struct lcore *lc);
  */
 unsigned int edge_receive(struct lcore *lc, unsigned int from);
 
+/* The connections of <flow> are worked on next: ask for their memory. Flows may be NULL, and of
+ * UDP.
+ */
+void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned int n);
+
 /*
  * Timers, and connections that had to wait: they may make requests, too, which the walk sends.
  * Returns true as long as there is more to do in this turn.
@@ -104,7 +109,8 @@ struct edge_left {
 	uint32_t connections; /* those in TIME-WAIT are not counted */
 	uint32_t busy;        /* of these, those with requests, or bytes to be acknowledged */
 };
-/* The connections that are left of <service>, or of EDGE_ALL_SERVICES; <busy> is for all services. */
+/* The connections that are left of <service>, or of EDGE_ALL_SERVICES; <busy> is for all services.
+ */
 struct edge_left edge_left(const struct lcore *lc, uint16_t service);
 
 /* Counters of the lcore's endpoint; NULL: it has none. Any thread. */

@@ -66,9 +66,9 @@ struct edge_request {
 	uint64_t arrived, deadline; /* TSC */
 	uint32_t number;            /* of the stream: the slot's tag */
 	uint8_t priority;
-	bool named;             /* its END came */
-	bool sent;              /* the walk has it */
-	bool answered;          /* its last chunk, or a notice, is in a queue */
+	bool named;               /* its END came */
+	bool sent;                /* the walk has it */
+	bool answered;            /* its last chunk, or a notice, is in a queue */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
@@ -81,7 +81,8 @@ struct edge_busy {
 	struct edge_busy *next; /* of the pool */
 	struct edge *edge;
 	struct edge_connection *connection;
-	uint64_t in_order; /* position of the stream up to which all bytes have come */
+	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
+	uint64_t in_order;            /* position of the stream up to which all bytes have come */
 	struct placement placement;
 	uint64_t unwritten;                 /* bytes of large requests */
 	struct edge_request *first, **last; /* open requests */
@@ -91,25 +92,24 @@ struct edge_busy {
 	struct rte_mbuf *out, *out_tail, *at;
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
-};
+} __attribute__((aligned(64)));
 
 struct edge_connection {
 	struct tcp_connection tcp;
-	struct tcp_wheel_entry wheel;
 	uint64_t handle;   /* of its flow; 0: free */
 	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
 	struct client_path path;
 	struct edge_busy *busy;
-	TAILQ_ENTRY(edge_connection) due;   /* on the edge's list of those with segments to send */
-	TAILQ_ENTRY(edge_connection) wants; /* on its list of those that wait for room */
-	uint32_t requests;                  /* of the stream, while <busy> is NULL */
-	uint32_t hash;                      /* of the flow */
+	TAILQ_ENTRY(edge_connection) due; /* on the edge's list of those with segments to send */
+	uint32_t requests;                /* of the stream, while <busy> is NULL */
+	uint32_t hash;                    /* of the flow */
 	uint16_t service;
 	bool is_due, stalled;
 	bool ended;   /* the client has closed: what it sent before is still read */
 	bool closing; /* nothing more is read: close when what was asked is answered */
 	bool opening; /* counted in the backlog */
-};
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
 
 /* In place of a connection's number, with the place in the ring. */
 #define EDGE_WAITS 0x80000000u
@@ -123,6 +123,7 @@ struct edge_wait {
 };
 
 TAILQ_HEAD(edge_list, edge_connection);
+TAILQ_HEAD(edge_busy_list, edge_busy);
 
 /* A request that the walk is to cancel. */
 struct edge_cancel {
@@ -145,6 +146,7 @@ struct edge {
 	uint32_t n_busy; /* those in use */
 	struct edge_request *request_memory, *free_request;
 	struct edge_piece *piece_memory, *free_piece;
+	void *stack_memory, *wheel_memory;
 	uint32_t pieces, n_pieces; /* all, and those that are free */
 	struct edge_large *large_memory, *free_large;
 	struct edge_part *part_memory, *free_part;
@@ -157,13 +159,24 @@ struct edge {
 	uint32_t open[LB_SERVICES_MAX];    /* all but those in TIME-WAIT */
 	struct edge_cancel cancel[EDGE_CANCELS];
 	unsigned int n_cancels;
+	/* hashes of the burst's segments that had no flow, and may have one now */
+	uint32_t changed[LB_BURST];
+	unsigned int n_changed;
 	uint32_t pipeline;   /* requests of one connection open at once */
 	uint32_t gather_max; /* bytes of a request that is gathered */
 	uint32_t window;     /* bytes offered to one connection */
 	uint32_t backlog_max;
 	uint32_t wait_ms;
-	struct edge_list due, stalled; /* by <due>, by <wants> */
+	struct edge_list due;          /* by <due> */
+	struct edge_busy_list stalled; /* by <wants> */
 };
+
+/* Asks for memory that is used soon, and is seldom in the cache. */
+static inline void edge_prefetch_bytes(const void *at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0((const uint8_t *)at + i);
+}
 
 /* --- connections.c ---------------------------------------------------------------------------- */
 
@@ -171,6 +184,11 @@ static inline struct edge_connection *edge_connection_of(const struct edge *e,
 							 const struct flow *flow)
 {
 	return &e->connection[flow->connection];
+}
+
+static inline uint32_t edge_number(const struct edge *e, const struct edge_connection *c)
+{
+	return c - e->connection;
 }
 
 static inline struct flow *edge_flow(const struct edge *e, const struct edge_connection *c)

@@ -13,6 +13,7 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 	struct edge_request *r = e->free_request; /* requests_ready() has seen to it */
 
 	e->free_request = r->next;
+	edge_prefetch_bytes(e->free_request, sizeof(*r));
 	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
 	*b->last = r;
 	b->last = &r->next;

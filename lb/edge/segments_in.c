@@ -264,6 +264,7 @@ static void segments_strange(struct edge *e, struct arrival *a, uint32_t least)
 	const uint8_t flags = a->header.flags & (TCP_BIT_SYN | TCP_BIT_ACK | TCP_BIT_RST);
 	uint16_t service = service_lookup(&e->lc->services->table, a->key);
 
+	e->changed[e->n_changed++] = a->hash;
 	if (lb_owns_address(e->lc->lb, &a->key->src))
 		return segments_drop(e, a, LB_DROP_BAD_SOURCE);
 	if (service == SERVICE_NOT_OURS)
@@ -320,6 +321,15 @@ static void segments_receive_one(struct edge *e, struct arrival *a)
 	rte_pktmbuf_free(a->m);
 }
 
+/* Has an earlier segment of the burst begun or ended the flow? */
+static bool segments_changed(const struct edge *e, uint32_t hash)
+{
+	for (unsigned int i = 0; i < e->n_changed; i++)
+		if (e->changed[i] == hash)
+			return true;
+	return false;
+}
+
 unsigned int edge_receive(struct lcore *lc, unsigned int from)
 {
 	struct segment_burst *s = &lc->segments;
@@ -331,11 +341,12 @@ unsigned int edge_receive(struct lcore *lc, unsigned int from)
 	edge_begin_turn(e);
 	conntrack_hash_burst(lc->ct, s->key + from, s->n - from, hash);
 	conntrack_lookup_burst(lc->ct, s->key + from, hash, s->n - from, flow);
+	edge_prefetch(lc, flow, s->n - from);
+	e->n_changed = 0;
 	for (unsigned int i = 0; from + i < s->n; i++) {
 		if (lc->burst.n >= LB_BURST - 1)
 			return from + i;
-		/* An earlier segment of the burst may have begun or ended the flow. */
-		if (i > 0)
+		if (segments_changed(e, hash[i]))
 			conntrack_lookup_burst(lc->ct, s->key + from + i, hash + i, 1, flow + i);
 		a = (struct arrival){
 			.m = s->packet[from + i],

@@ -2,8 +2,6 @@
 /* Connections from their SYN to their end, and the calls of their owner. */
 #include "tcp/connection.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tcp/congestion.h"
@@ -31,21 +29,20 @@ const struct tcp_settings tcp_settings_default = {
 	.congestion = &tcp_cubic,
 };
 
-int tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
-		   uint32_t chunks, uint32_t helds)
+size_t tcp_stack_bytes(uint32_t actives, uint32_t chunks, uint32_t helds)
 {
-	struct tcp_active *active;
-	struct tcp_chunk *chunk;
-	struct tcp_held *held;
+	return chunks * sizeof(struct tcp_chunk) + actives * sizeof(struct tcp_active) +
+	       helds * sizeof(struct tcp_held);
+}
+
+void tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
+		    uint32_t chunks, uint32_t helds, void *memory)
+{
+	struct tcp_chunk *chunk = memory;
+	struct tcp_active *active = (struct tcp_active *)(chunk + chunks);
+	struct tcp_held *held = (struct tcp_held *)(active + actives);
 
 	*stack = (struct tcp_stack){.settings = settings};
-	stack->memory = calloc(1, chunks * sizeof(*chunk) + actives * sizeof(*active) +
-					  helds * sizeof(*held));
-	if (stack->memory == NULL)
-		return -ENOMEM;
-	chunk = stack->memory;
-	active = (struct tcp_active *)(chunk + chunks);
-	held = (struct tcp_held *)(active + actives);
 	for (; chunks > 0; chunks--, chunk++) {
 		chunk->next = stack->chunks;
 		stack->chunks = chunk;
@@ -58,13 +55,6 @@ int tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings,
 		held->next = stack->helds;
 		stack->helds = held;
 	}
-	return 0;
-}
-
-void tcp_stack_fini(struct tcp_stack *stack)
-{
-	free(stack->memory);
-	stack->memory = NULL;
 }
 
 /* Bytes of <mss> that are left for payload after the options that every segment has. */

@@ -100,7 +100,7 @@ struct tcp_sent {
 struct tcp_chunk {
 	struct tcp_chunk *next;
 	struct tcp_sent sent[TCP_CHUNK_SENT];
-};
+} __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tcp_chunk) <= 512, "eight cache lines");
 
 struct tcp_cursor {
@@ -143,7 +143,7 @@ struct tcp_active {
 	uint32_t undo_sends;    /* retransmissions that no duplicate SACK has named */
 	bool undo;              /* the undo_ fields are valid */
 	struct tcp_range dsack; /* to be reported once (RFC 2883); empty: none */
-};
+} __attribute__((aligned(64)));
 
 enum tcp_timer {
 	TCP_TIMER_RTO,
@@ -278,14 +278,14 @@ struct tcp_stack {
 	struct tcp_chunk *chunks; /* free ones, by <next> */
 	struct tcp_active *actives;
 	struct tcp_held *helds;
-	void *memory;
 	struct tcp_counters counters;
 };
 
-/* Makes pools of these sizes, in objects. Returns 0 or -ENOMEM. */
-int tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
-		   uint32_t chunks, uint32_t helds);
-void tcp_stack_fini(struct tcp_stack *stack);
+/* Bytes that pools of these sizes take, in objects. */
+size_t tcp_stack_bytes(uint32_t actives, uint32_t chunks, uint32_t helds);
+/* Makes them in <memory>, which the caller owns, aligned to a cache line. */
+void tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings, uint32_t actives,
+		    uint32_t chunks, uint32_t helds, void *memory);
 
 /*
  * Opens <c> by the client's SYN, with <window> bytes granted. <mss>: what the path to the client

@@ -269,11 +269,14 @@ static bool send_acknowledgement(struct tcp_stack *stack, struct tcp_connection 
 	return true;
 }
 
-/* Run the persist timer while bytes are queued that the client's window does not take. */
+/*
+ * Run the persist timer while something is queued and nothing is under way: the client's window
+ * does not take it, or there was no memory for a record.
+ */
 static void send_watch_window(const struct tcp_stack *stack, struct tcp_connection *c)
 {
-	if (c->snd_nxt == c->snd_end || c->fin_sent || c->snd_una != c->snd_nxt ||
-	    !tcp_is_synchronized(c)) {
+	if ((c->snd_nxt == c->snd_end && !c->fin_queued) || c->fin_sent ||
+	    c->snd_una != c->snd_nxt || !tcp_is_synchronized(c)) {
 		tcp_timer_clear(c, TCP_TIMER_PERSIST);
 	} else if (!tcp_timer_runs(c, TCP_TIMER_PERSIST)) {
 		c->progress_ms = stack->now_ms;

@@ -3,11 +3,14 @@
  * The timers of an lcore's connections: an entry per connection, at its first deadline. Near ones
  * are in a wheel of a slot per ms, later ones in one of a slot per second, so that a million
  * connections at rest are visited once a minute and cost nothing else. An entry may be early: its
- * owner looks at the deadline and sets it again. Pure; belongs to one thread.
+ * owner looks at the deadline and sets it again. Entries lie side by side, by the connection's
+ * number: one that moves touches its neighbours in the list, and they are seldom in the cache.
+ * Pure; belongs to one thread.
  */
 #ifndef LB_TCP_WHEEL_H
 #define LB_TCP_WHEEL_H
 
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,37 +18,56 @@
 #define TCP_WHEEL_SECONDS 256  /* slots of TCP_WHEEL_SECOND ms */
 #define TCP_WHEEL_SECOND  1024
 
-/* Zeroed memory is an entry that waits for nothing. */
 struct tcp_wheel_entry {
-	struct tcp_wheel_entry *next,
-		**at; /* <at>: the pointer to it; NULL: it waits for nothing */
+	uint32_t next, previous; /* numbers of entries; 0: it waits for nothing */
 	uint32_t due_ms;
 };
 
 struct tcp_wheel {
 	uint32_t now_ms;
-	uint32_t n; /* entries */
-	struct tcp_wheel_entry *ms[TCP_WHEEL_MS], *second[TCP_WHEEL_SECONDS];
-	struct tcp_wheel_entry *due; /* and not taken yet */
+	uint32_t n; /* entries that wait */
+	/* by number; behind the last one's, the ends of the lists, which are circles */
+	struct tcp_wheel_entry *entry;
+	uint32_t lists; /* number of the first list */
 };
 
-void tcp_wheel_init(struct tcp_wheel *wheel, uint32_t now_ms);
+/* Bytes of memory for entries 1 to <n>. */
+size_t tcp_wheel_bytes(uint32_t n);
+/* Uses <memory>, which the caller owns. */
+void tcp_wheel_init(struct tcp_wheel *wheel, uint32_t n, uint32_t now_ms, void *memory);
 
 /*
- * <entry> is due at <due_ms>, at most 24 days from now. One that waits already for an earlier time
- * stays where it is: to set a later deadline costs nothing, and comes up early once.
+ * Entry <number> is due at <due_ms>, at most 24 days from now. One that waits already for an
+ * earlier time stays where it is: to set a later deadline costs nothing, and comes up early once.
  */
-void tcp_wheel_set(struct tcp_wheel *wheel, struct tcp_wheel_entry *entry, uint32_t due_ms);
+void tcp_wheel_set(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms);
 
-void tcp_wheel_remove(struct tcp_wheel *wheel, struct tcp_wheel_entry *entry);
+void tcp_wheel_remove(struct tcp_wheel *wheel, uint32_t number);
 
-/* Returns the ms until an entry may be due, at most <most> and TCP_WHEEL_SECOND. */
+static inline bool tcp_wheel_waits(const struct tcp_wheel *wheel, uint32_t number)
+{
+	return wheel->entry[number].next != 0;
+}
+
+/* Ask for an entry's memory, and, once it is here, for that of its neighbours. */
+static inline void tcp_wheel_prefetch(const struct tcp_wheel *wheel, uint32_t number)
+{
+	__builtin_prefetch(&wheel->entry[number], 1);
+}
+
+static inline void tcp_wheel_prefetch_neighbours(const struct tcp_wheel *wheel, uint32_t number)
+{
+	__builtin_prefetch(&wheel->entry[wheel->entry[number].next], 1);
+	__builtin_prefetch(&wheel->entry[wheel->entry[number].previous], 1);
+}
+
+/* Returns the ms until an entry may be due, at most <most> and TCP_WHEEL_SECOND / 2. */
 uint32_t tcp_wheel_left(const struct tcp_wheel *wheel, uint32_t most);
 
 /* Time passes. */
 void tcp_wheel_advance(struct tcp_wheel *wheel, uint32_t now_ms);
 
-/* The next entry that is due, which then waits for nothing; NULL: none is. */
-struct tcp_wheel_entry *tcp_wheel_take(struct tcp_wheel *wheel);
+/* The number of the next entry that is due, which then waits for nothing; 0: none is. */
+uint32_t tcp_wheel_take(struct tcp_wheel *wheel);
 
 #endif

@@ -312,8 +312,24 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	}
 }
 
+/* Ask for the memory of the connections that the replies go to. */
+static void egress_prefetch_connections(struct lcore *lc, const struct fabric_burst *f)
+{
+	struct flow *flow[LB_BURST];
+
+	for (unsigned int i = 0; i < f->n_replies; i++) {
+		const struct link *link = f->reply[i].link;
+		uint32_t number = ring_imm_slot(f->reply[i].imm) & (link->slots - 1);
+
+		flow[i] = conntrack_flow_get(lc->ct, link->slot[number].flow);
+	}
+	edge_prefetch(lc, flow, f->n_replies);
+}
+
 void egress_send(struct lcore *lc, struct fabric_burst *f)
 {
+	if (lc->edge != NULL)
+		egress_prefetch_connections(lc, f);
 	lc->reply_ns = lb_tsc_to_ns(lc->lb, lb_tsc(lc->lb) - lc->now);
 	lc->reply_bucket = latency_bucket(lc->reply_ns);
 	for (unsigned int i = 0; i < f->n_replies; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "pools.h"
 #include "tcp/congestion.h"
 #include "tcp/time_wait.h"
 
@@ -25,6 +26,7 @@ struct run {
 	struct input in;
 	struct tcp_settings settings;
 	struct tcp_stack stack;
+	void *pools;
 	struct tcp_connection c;
 	uint32_t irs, iss, edge, queued;
 	bool fin_came;
@@ -248,7 +250,7 @@ static void open_connection(struct run *r)
 	r->settings.ecn = true;
 	r->settings.scale = more >> 4 & 7;
 	r->settings.congestion = kinds[(how >> 5) % 3];
-	need(tcp_stack_init(&r->stack, &r->settings, ACTIVES, CHUNKS, HELDS) == 0, "memory");
+	r->pools = pools_init(&r->stack, &r->settings, ACTIVES, CHUNKS, HELDS);
 	r->irs = syn.seq;
 	r->iss = 0xffff0000;
 	tcp_open(&r->stack, &r->c, &syn, 9000, 8192, r->iss, 12345);
@@ -300,6 +302,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tcp_release(&r->stack, &r->c);
 	if (!check_pools(&r->stack, ACTIVES, CHUNKS, HELDS, why, sizeof(why)))
 		need(false, why);
-	tcp_stack_fini(&r->stack);
+	free(r->pools);
 	return 0;
 }

@@ -2,12 +2,14 @@
 /* Before a connection and after it: secrets, SYN cookies, TIME-WAIT. */
 #include <criterion/criterion.h>
 
+#include "pools.h"
 #include "tcp/congestion.h"
 #include "tcp/cookie.h"
 #include "tcp/time_wait.h"
 
 static struct tcp_settings settings;
 static struct tcp_stack stack;
+static void *pools;
 static const struct tcp_secret secret = {{1, 2}}, other_secret = {{1, 3}};
 static const struct tcp_ends ends = {.client_port = 1, .server_port = 2, .zone = 3};
 
@@ -15,14 +17,14 @@ static void ends_init(void)
 {
 	settings = tcp_settings_default;
 	settings.ecn = true;
-	cr_assert_eq(tcp_stack_init(&stack, &settings, 1, 1, 1), 0);
+	pools = pools_init(&stack, &settings, 1, 1, 1);
 	stack.now_ms = 123456789;
 	stack.now_us = 5;
 }
 
 static void ends_fini(void)
 {
-	tcp_stack_fini(&stack);
+	free(pools);
 }
 
 TestSuite(tcp_ends, .init = ends_init, .fini = ends_fini);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "pools.h"
 #include "tcp/congestion.h"
 #include "tcp/connection.h"
 #include "tcp/sent.h"
@@ -19,6 +20,7 @@ static struct tcp_settings settings;
 static struct tcp_stack stack;
 static struct tcp_connection c;
 static struct tcp_received got;
+static void *pools;
 static struct tcp_header out;
 
 static void row_init(void)
@@ -26,7 +28,7 @@ static void row_init(void)
 	settings = tcp_settings_default;
 	settings.congestion = &tcp_reno;
 	settings.scale = 0;
-	cr_assert_eq(tcp_stack_init(&stack, &settings, 2, 100, 1), 0);
+	pools = pools_init(&stack, &settings, 2, 100, 1);
 	stack.now_ms = 5000;
 	stack.now_us = 5000000;
 }
@@ -34,7 +36,7 @@ static void row_init(void)
 static void row_fini(void)
 {
 	tcp_release(&stack, &c);
-	tcp_stack_fini(&stack);
+	free(pools);
 }
 
 TestSuite(tcp_rows, .init = row_init, .fini = row_fini);
@@ -241,6 +243,23 @@ Test(tcp_rows, we_close_first)
 	cr_expect(got.closed);
 	cr_expect_eq(c.state, TCP_TIME_WAIT);
 	goes(".", 2, 52, 0);
+}
+
+Test(tcp_rows, fin_waits_for_memory)
+{
+	struct tcp_active *actives = stack.actives;
+
+	row_open();
+	stack.actives = NULL;
+	tcp_close(&c);
+	nothing();
+	row_timer();
+	nothing();
+	stack.actives = actives;
+	row_timer();
+	goes("F.", 1, 1, 0);
+	in(".", 1, 2, 0);
+	cr_expect_eq(c.state, TCP_FIN_WAIT_2);
 }
 
 Test(tcp_rows, both_close_at_once)

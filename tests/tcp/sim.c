@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "pools.h"
 #include "tcp/congestion.h"
 #include "tcp/cookie.h"
 #include "tcp/time_wait.h"
@@ -392,6 +393,7 @@ int sim_run(const struct sim_params *p, struct sim_result *result)
 {
 	uint32_t chunks = p->scarce ? 2 : 1000, actives = p->scarce ? 1 : 4, helds = !p->scarce;
 	struct sim *s = calloc(1, sizeof(*s));
+	void *pools;
 
 	*result = (struct sim_result){0};
 	s->p = p;
@@ -402,8 +404,7 @@ int sim_run(const struct sim_params *p, struct sim_result *result)
 	s->ends.client_port = (uint16_t)p->seed;
 	s->got = malloc(p->reply + 1);
 	s->placed = calloc(1, p->request + 1);
-	if (tcp_stack_init(&s->stack, &p->settings, actives, chunks, helds) != 0)
-		abort();
+	pools = pools_init(&s->stack, &p->settings, actives, chunks, helds);
 	client_open(&s->client, &p->manner, &s->random, p->request, p->reply, s->got);
 	sim_client_send(s);
 	while (!sim_is_over(s) && s->fault[0] == '\0') {
@@ -422,7 +423,7 @@ int sim_run(const struct sim_params *p, struct sim_result *result)
 	sim_check_pools(s, actives, chunks, helds);
 	result->end_us = s->now_us;
 	result->counters = s->stack.counters;
-	tcp_stack_fini(&s->stack);
+	free(pools);
 	if (s->fault[0] != '\0')
 		fprintf(stderr, "seed %lu at %lu us: %s\n", (unsigned long)p->seed,
 			(unsigned long)s->now_us, s->fault);

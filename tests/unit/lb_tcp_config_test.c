@@ -457,6 +457,18 @@ Test(lb_tcp_config, memory_is_taken_only_where_there_is_a_service)
 	cr_expect_lt(lb_memory_mb(&config), without + 600);
 }
 
+Test(lb_tcp_config, connections_at_rest_have_no_memory_to_send)
+{
+	struct lb_tcp_pools p;
+
+	cr_assert_eq(parse(HEAD TCP "tcp: {connections: 1000000, buffer_mb: 64}\n"), 0, "%s",
+		     error);
+	p = lb_tcp_pools_per_lcore(&config);
+	cr_expect_eq(p.connections, 1000000 / config.n_lcores);
+	cr_expect_eq(p.actives, p.packets);
+	cr_expect_lt(p.chunks, 2 * p.packets);
+}
+
 /* --- settings --------------------------------------------------------------------------------- */
 
 Test(lb_tcp_config, the_defaults_are_those_of_the_endpoint)

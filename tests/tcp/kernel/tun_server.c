@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exchange.h"
+#include "../pools.h"
 #include "tcp/cookie.h"
 #include "tcp/time_wait.h"
 
@@ -58,8 +59,7 @@ struct tun_server *tun_server_create(const struct tcp_settings *settings, uint16
 	s->send = send;
 	s->context = context;
 	s->secret = (struct tcp_secret){{0x1234, (uint64_t)(uintptr_t)s}};
-	if (tcp_stack_init(&s->stack, &s->settings, CONNECTIONS, 20000, CONNECTIONS) != 0)
-		errx(1, "no memory");
+	pools_init(&s->stack, &s->settings, CONNECTIONS, 20000, CONNECTIONS);
 	return s;
 }
 
