@@ -270,6 +270,7 @@ static int share_queues(struct lb *lb, unsigned int index)
 		lc->tx[index].port = port->id;
 		lc->tx[index].queue = lc->queue[index];
 		memcpy(lc->tx[index].checksums, port->tx_checksums, sizeof(port->tx_checksums));
+		lc->tx[index].prepares = port_computes_checksums(port);
 		if (port->queues >= n)
 			continue;
 		/* The number of lcores that hold packets of one pool. */
@@ -343,9 +344,12 @@ static int watch_port(struct lb *lb, unsigned int index)
 }
 
 /* Names of the checksums that a port checks or computes, for the log. */
-static const char *checksums_text(bool ip, bool udp)
+static const char *checksums_text(bool ip, bool udp, bool tcp)
 {
-	return ip && udp ? "ip,udp" : ip ? "ip" : udp ? "udp" : "none";
+	static const char *const texts[] = {"none", "ip",     "udp",     "ip,udp",
+					    "tcp",  "ip,tcp", "udp,tcp", "ip,udp,tcp"};
+
+	return texts[ip | udp << 1 | tcp << 2];
 }
 
 /* Log what an open port can do, and what may surprise its operator. */
@@ -359,10 +363,11 @@ static void log_port(const struct lb *lb, unsigned int index)
 	       "segments=%u checks=%s computes=%s wakes=%d",
 	       config->name, config->device, port->driver, port->mac[0], port->mac[1], port->mac[2],
 	       port->mac[3], port->mac[4], port->mac[5], port->queues, port->segments_max,
-	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD,
-			      port->rx_checksums & RTE_MBUF_F_RX_L4_CKSUM_GOOD),
+	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD, port->rx_udp,
+			      port->rx_tcp),
 	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
-			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM),
+			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM,
+			      port->tx_tcp_checksums[0] & RTE_MBUF_F_TX_TCP_CKSUM),
 	       port->n_fds > 0);
 	if (port->n_fds == 0 && lb->config.idle_sleep)
 		LB_LOG(WARNING,

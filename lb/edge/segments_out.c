@@ -26,25 +26,38 @@ static struct rte_mbuf *emit_alloc(struct edge *e, const struct client_path *pat
 	return m;
 }
 
+/* The sum of a packet's bytes from <offset> on, which is in its first mbuf. */
+static uint64_t emit_sum(struct rte_mbuf *m, uint16_t offset)
+{
+	uint64_t sum;
+
+	m->data_off += offset;
+	m->data_len -= offset;
+	sum = client_sum_chain(m);
+	m->data_off -= offset;
+	m->data_len += offset;
+	return sum;
+}
+
 /* Writes everything in front of TCP, and the checksum, and hands the packet to the port. */
 static void emit_send(struct edge *e, struct rte_mbuf *m, const struct client_ends *ends,
 		      const struct client_path *path, uint8_t *tcp, uint8_t hops, uint8_t ecn)
 {
 	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *), *ip;
 	uint16_t length = m->pkt_len - (uint16_t)(tcp - at), sum;
-	uint32_t head = m->data_len;
-	uint64_t total;
+	const struct port *port = &e->lc->lb->port[path->port];
+	uint64_t checksums = port->tx_tcp_checksums[ends->family == FLOW_IPV6];
 
-	ip = client_write_ether(at, e->lc->lb->port[path->port].mac, path, ends->family);
+	ip = client_write_ether(at, port->mac, path, ends->family);
 	client_write_ip(ip, ends, length, hops, ecn);
-	/* The chain is summed from the TCP header on. */
-	m->data_off += tcp - at;
-	m->data_len -= tcp - at;
-	total = client_sum_chain(m) + client_sum_pseudo(ip, ends, length);
-	m->data_off -= tcp - at;
-	m->data_len = head;
-	sum = ~checksum_fold(total);
+	if (checksums & RTE_MBUF_F_TX_TCP_CKSUM)
+		sum = checksum_fold(
+			client_sum_pseudo(ip, ends, length)); /* the port adds the rest */
+	else
+		sum = ~checksum_fold(client_sum_pseudo(ip, ends, length) + emit_sum(m, tcp - at));
 	memcpy(tcp + 16, &sum, sizeof(sum));
+	if (checksums != 0)
+		client_offload(m, ip, ip - at, tcp - ip, checksums);
 	txq_push(&e->lc->tx[path->port], m);
 }
 

@@ -426,6 +426,23 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	parse_ether(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
+bool parse_finish_checksum(uint8_t *frame, const struct parsed *p)
+{
+	bool tcp = p->reason == LB_DROP_TCP_CHECKSUM;
+	uint8_t *l4 = frame + p->l4_offset, *field = l4 + (tcp ? 16 : 6);
+	const uint8_t *addresses = frame + p->ip_offset + (p->family == FLOW_IPV4 ? 12 : 8);
+	uint16_t length = tcp ? p->l4_length : parse_get16(l4 + 4), sum;
+
+	memcpy(&sum, field, sizeof(sum));
+	if (sum != checksum_fold(checksum_pseudo(addresses, p->family,
+						 tcp ? IPPROTO_TCP : IPPROTO_UDP, length)))
+		return false;
+	sum = ~checksum_fold(checksum_add(l4, length));
+	sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
+	memcpy(field, &sum, sizeof(sum));
+	return true;
+}
+
 static inline bool parse_is_flow(uint8_t protocol)
 {
 	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP;

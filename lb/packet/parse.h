@@ -67,6 +67,13 @@ void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t m
 bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key);
 
 /*
+ * For a frame that parse_frame() dropped as UDP_CHECKSUM or TCP_CHECKSUM: true when its sender left
+ * the checksum to hardware, which means that the field has the sum of the pseudo header. Then the
+ * checksum is right afterwards.
+ */
+bool parse_finish_checksum(uint8_t *frame, const struct parsed *p);
+
+/*
  * Read only the flow key and the VLAN's TCI. Right for frames that parse_frame() calls PARSE_UDP or
  * PARSE_TCP; for those that it drops the result may be anything.
  */

@@ -80,6 +80,21 @@ static __rte_noinline void ingress_sort_tcp(struct lcore *lc, struct rte_mbuf *m
 	s->packet[s->n++] = m;
 }
 
+static __rte_noinline void ingress_sort_dropped(struct lcore *lc, struct rte_mbuf *m,
+						struct parsed *p, uint16_t index)
+{
+	bool sum = p->reason == LB_DROP_UDP_CHECKSUM || p->reason == LB_DROP_TCP_CHECKSUM;
+	bool cut = p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH;
+
+	if (sum && lc->lb->port[index].local_senders &&
+	    parse_finish_checksum(rte_pktmbuf_mtod(m, uint8_t *), p))
+		return ingress_sort(lc, m);
+	/* Shorter than its headers say: it was too large for a buffer or the path. */
+	if (cut && lc->lb->config.port[index].clients)
+		refuse_cut(lc, m, p, index);
+	lcore_drop(lc, m, p->reason);
+}
+
 /* Sort one packet of port <index>. <handed>: another lcore received it and passed it on. */
 static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mbuf *m,
 						 uint16_t index, bool handed, struct fetch fetch)
@@ -116,11 +131,7 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 	case PARSE_TCP:
 		return ingress_sort_tcp(lc, m, p, index, handed);
 	default:
-		/* Shorter than its headers say: it was too large for a buffer or the path. */
-		if ((p->reason == LB_DROP_TRUNCATED || p->reason == LB_DROP_UDP_LENGTH) &&
-		    config->clients)
-			refuse_cut(lc, m, p, index);
-		return lcore_drop(lc, m, p->reason);
+		return ingress_sort_dropped(lc, m, p, index);
 	}
 }
 

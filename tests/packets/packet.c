@@ -52,7 +52,8 @@ static void set_sum(uint8_t *at, uint32_t sum, enum packet_sum how)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	sum = ~sum & 0xffff;
+	if (how != SUM_PARTIAL)
+		sum = ~sum & 0xffff;
 	if (how == SUM_NONE)
 		sum = 0;
 	else if (how == SUM_WRONG)
@@ -206,7 +207,10 @@ static void finish(struct writer *w, const struct packet *p)
 	sum = p->icmp && p->family == 4
 		      ? 0
 		      : add(covered + protocol, w->addresses, p->family == 4 ? 8 : 32);
-	set_sum(w->l4 + (p->tcp ? 16 : p->icmp ? 2 : 6), add(sum, w->l4, covered), p->l4_sum);
+	set_sum(w->l4 + (p->tcp    ? 16
+			 : p->icmp ? 2
+				   : 6),
+		p->l4_sum == SUM_PARTIAL ? sum : add(sum, w->l4, covered), p->l4_sum);
 	if (p->family == 4) {
 		set16(w->ip + 2, header + length + p->total);
 		set_sum(w->ip + 10, add(0, w->ip, header), p->ip_sum);

@@ -25,7 +25,8 @@ extern const uint8_t packet_our_mac[6], packet_their_mac[6];
 #define PACKET_HOPS_0 256
 
 enum packet_to { TO_US, TO_BROADCAST, TO_GROUP4, TO_GROUP6, TO_ALL_GROUP6, TO_ANOTHER };
-enum packet_sum { SUM_RIGHT, SUM_WRONG, SUM_NONE };
+/* SUM_PARTIAL: of the pseudo header only, as senders leave it to hardware */
+enum packet_sum { SUM_RIGHT, SUM_WRONG, SUM_NONE, SUM_PARTIAL };
 
 struct packet {
 	enum packet_to to;

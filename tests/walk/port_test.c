@@ -28,6 +28,32 @@ WALK(checksums_that_a_sender_left_to_hardware)
 	walk_destroy(w);
 }
 
+/* A kernel leaves checksums of what it sends to itself to hardware, and the port does not say so.
+ */
+WALK(checksums_with_the_pseudo_headers_sum_only)
+{
+	struct walk *w = walk_create(NULL);
+	struct packet partial = {.payload = 100, .l4_sum = SUM_PARTIAL}, wrong = ask4;
+
+	walk_worker(w, NULL);
+	wrong.l4_sum = SUM_WRONG;
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		partial.family = family;
+		w->lb->port[0].local_senders = false;
+		walk_send(w, 0, &partial);
+		walk_settle(w);
+		walk_expect_drops(w, {LB_DROP_UDP_CHECKSUM, 1});
+		w->lb->port[0].local_senders = true;
+		walk_send(w, 0, &partial);
+		walk_settle(w);
+		walk_expect_echo(w, 0, &partial);
+		walk_send(w, 0, &wrong);
+		walk_settle(w);
+		walk_expect_drops(w, {LB_DROP_UDP_CHECKSUM, 1});
+	}
+	walk_destroy(w);
+}
+
 /* Does the port's share of the work: the UDP checksum continues from the value in the field. */
 static bool holds_when_complete(const struct walk_frame *from)
 {

@@ -11,8 +11,8 @@
 #include "walk.h"
 
 struct stream_net {
-	unsigned int lose, copy, delay; /* per thousand */
-	uint32_t delay_ms;              /* of delayed frames, at most */
+	unsigned int lose, copy, delay, damage; /* per thousand */
+	uint32_t delay_ms;                      /* of delayed frames, at most */
 };
 
 struct stream_client {
@@ -29,8 +29,10 @@ struct stream_clients {
 	struct walk *w;
 	const struct stream_net *net;
 	uint64_t random;
-	bool wander; /* segments of a connection come by any queue and port, not by one of its own
-		      */
+	bool wander;  /* segments of a connection come by any queue and port, not by one of its own
+		       */
+	bool partial; /* clients leave checksums to hardware */
+	bool by_port; /* checksums are the ports' to compute */
 	unsigned int ports; /* of clients, all in one zone; 0: one */
 	struct stream_client *client;
 	unsigned int n;

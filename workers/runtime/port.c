@@ -170,16 +170,26 @@ static void choose_checksums(struct port *port, uint64_t offloads)
 		port->tx_checksums[0] = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
 		port->tx_checksums[1] = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
 	}
-	if (offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+	port->tx_tcp_checksums[0] = port->tx_tcp_checksums[1] = 0;
+	if (offloads & RTE_ETH_TX_OFFLOAD_TCP_CKSUM) {
+		port->tx_tcp_checksums[0] = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_TCP_CKSUM;
+		port->tx_tcp_checksums[1] = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_TCP_CKSUM;
+	}
+	if (offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) {
 		port->tx_checksums[0] |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+		port->tx_tcp_checksums[0] |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+	}
 }
+
+#define RX_L4_CHECKSUMS (RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
 
 static void choose_features(struct port *port, const struct port_params *p,
 			    const struct rte_eth_dev_info *info, struct rte_eth_conf *conf,
 			    uint8_t *rss_key)
 {
-	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RX_L4_CHECKSUMS;
+	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM |
+		      RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
 	uint64_t hash = RSS_HASHES;
 
 	conf->rxmode.offloads = p->rx_checksums ? info->rx_offload_capa & rx : 0;
@@ -188,7 +198,10 @@ static void choose_features(struct port *port, const struct port_params *p,
 	port->rx_checksums = 0;
 	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
 		port->rx_checksums |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+	port->rx_udp = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	port->rx_tcp = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
+	/* Of a protocol that it does not verify it reports nothing. */
+	if (conf->rxmode.offloads & RX_L4_CHECKSUMS)
 		port->rx_checksums |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	port->segments_max = segments_max(info);
 	choose_checksums(port, conf->txmode.offloads);
@@ -335,6 +348,8 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	port->driver = info.driver_name;
 	port->steered = false;
 	port->keeps_flows = keeps_flows(&info);
+	port->local_senders = strcmp(info.driver_name, "net_af_packet") == 0 ||
+			      strcmp(info.driver_name, "net_af_xdp") == 0;
 	port->queues = useful_queues(&info, p->queues);
 	if (!polls_all_queues(&info, p, error, error_size))
 		return -EINVAL;

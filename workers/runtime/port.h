@@ -42,11 +42,16 @@ struct port {
 	 * sum and the IPv4 checksum field is 0.
 	 */
 	uint64_t tx_checksums[2];
+	uint64_t tx_tcp_checksums[2]; /* the same for TCP segments */
+	bool rx_udp, rx_tcp;          /* it verifies these */
 	uint64_t rx_checksums; /* RTE_MBUF_F_RX_*_CKSUM_GOOD flags of checksums that it verifies */
 	bool rss;              /* it spreads flows over its queues */
-	bool keeps_flows;      /* all packets of a flow come by one queue, whatever happens */
-	bool steered;          /* AF_XDP with our own XDP program: see kernel_port.h */
-	const char *driver;    /* DPDK's name for its driver */
+	/* Frames of senders on this machine come by it, with checksums left to hardware that they
+	 * never passed. */
+	bool local_senders;
+	bool keeps_flows;   /* all packets of a flow come by one queue, whatever happens */
+	bool steered;       /* AF_XDP with our own XDP program: see kernel_port.h */
+	const char *driver; /* DPDK's name for its driver */
 	struct port_rss spread;
 	int claim;          /* socket of port_claim(); 0 = none */
 	unsigned int n_fds; /* sockets behind the port to poll; 0 = it cannot wake a sleeper */
@@ -74,6 +79,13 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 /* Stop and close, and keep the claim for another port_open(). */
 void port_stop(struct port *port);
 void port_close(struct port *port);
+
+/* True when the port computes checksums of packets that it sends. */
+static inline bool port_computes_checksums(const struct port *port)
+{
+	return (port->tx_checksums[0] | port->tx_checksums[1] | port->tx_tcp_checksums[0] |
+		port->tx_tcp_checksums[1]) != 0;
+}
 
 /* True when the port has a link, or cannot report it. Reads the hardware: not for every packet. */
 bool port_up(const struct port *port);

@@ -8,6 +8,7 @@
 #ifndef RUNTIME_TXQ_H
 #define RUNTIME_TXQ_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct txq {
 	uint16_t port;
 	uint16_t queue;
 	uint16_t n;
+	bool prepares; /* the port computes checksums: its driver sees packets before they leave */
 	uint64_t checksums[2];   /* as the port's tx_checksums */
 	uint64_t packets, bytes; /* handed to the port */
 	uint64_t refused;        /* packets that the driver refused */
@@ -60,7 +62,7 @@ static inline unsigned int txq_flush(struct txq *q)
 {
 	uint16_t sent = 0, n;
 
-	if (unlikely((q->checksums[0] | q->checksums[1]) != 0))
+	if (unlikely(q->prepares))
 		txq_prepare(q);
 
 	while (sent < q->n) {
