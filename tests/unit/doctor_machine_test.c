@@ -34,6 +34,81 @@ static void plan_bad(void)
 	snprintf(d.plan.error, sizeof(d.plan.error), "lb.yaml:3: ports[0].mtu: 'x' is no MTU");
 }
 
+static void plan_tcp_defaults(void)
+{
+	plan_lb();
+	d.plan.tcp = (struct plan_tcp){
+		.used = true,
+		.connections = 65536,
+		.buffer_mb = 256,
+		.window = 1 << 20,
+		.flows = 1 << 20,
+		.lcores = 2,
+		.memory_mb = 400,
+		.needed_mb = 900,
+	};
+}
+
+static void plan_tcp_few_flows(void)
+{
+	plan_tcp_defaults();
+	d.plan.tcp.connections = 1000000;
+	d.plan.tcp.flows = 500000;
+}
+
+static void plan_tcp_large_windows(void)
+{
+	plan_tcp_defaults();
+	d.plan.tcp.window = 48 << 20;
+}
+
+static void plan_tcp_two_connections(void)
+{
+	plan_tcp_large_windows();
+	d.plan.tcp.connections = 4;
+}
+
+static void plan_tcp_little_memory(void)
+{
+	plan_tcp_defaults();
+	d.plan.tcp.set_mb = 512;
+}
+
+static void plan_tcp_enough_memory(void)
+{
+	plan_tcp_defaults();
+	d.plan.tcp.set_mb = 900;
+}
+
+static const struct row tcp_rows[] = {
+	{"no TCP service", check_tcp, plan_lb, {}, DOCTOR_NA, "no service has protocol tcp"},
+	{"the defaults", check_tcp, plan_tcp_defaults, {}, DOCTOR_OK, "65536 at a time take 400 MiB"},
+	{"bytes of each", check_tcp, plan_tcp_defaults, {}, DOCTOR_OK, "4096 bytes for each"},
+	{"more connections than flows",
+	 check_tcp,
+	 plan_tcp_few_flows,
+	 {},
+	 DOCTOR_WARNING,
+	 "flows: 500000 is less than tcp.connections, 1000000",
+	 "flows: 2000000"},
+	{"few large windows",
+	 check_tcp,
+	 plan_tcp_large_windows,
+	 {},
+	 DOCTOR_WARNING,
+	 "which 2 connections fill with a tcp.window of 49152 KiB",
+	 "tcp.buffer_mb: 768"},
+	{"few connections", check_tcp, plan_tcp_two_connections, {}, DOCTOR_OK, "4 at a time"},
+	{"little memory",
+	 check_tcp,
+	 plan_tcp_little_memory,
+	 {},
+	 DOCTOR_WARNING,
+	 "memory.mb: 512 is less than the 900 MiB",
+	 "set it to 900"},
+	{"enough memory", check_tcp, plan_tcp_enough_memory, {}, DOCTOR_OK, "65536"},
+};
+
 static const struct row memory_rows[] = {
 	{"enough hugepages", check_hugepages, plan_lb, {}, DOCTOR_OK, "4000 MiB free"},
 	{"too few hugepages",
@@ -288,6 +363,11 @@ static const struct row lcore_rows[] = {
 Test(doctor_machine, says_whether_there_are_pages_and_the_right_to_lock_them)
 {
 	CHECK_ROWS(memory_rows);
+}
+
+Test(doctor_machine, says_whether_the_limits_of_tcp_fit_each_other)
+{
+	CHECK_ROWS(tcp_rows);
 }
 
 Test(doctor_machine, says_what_the_cpu_its_clock_and_the_caller_lack)

@@ -114,6 +114,7 @@ bool doctor_is_running(const struct doctor *d);
 /* --- the checks, by file ---------------------------------------------------------------------- */
 
 doctor_check check_configuration, check_privileges;                              /* check_self.c */
+doctor_check check_tcp;                                                          /* _tcp */
 doctor_check check_hugepages, check_hugepages_node, check_memory, check_memlock; /* _memory */
 doctor_check check_cpu_flags, check_cpu_icrc, check_clock;                       /* _cpu */
 doctor_check check_lcores, check_lcores_isolated, check_lcores_smt, check_lcores_node; /* _lcores */

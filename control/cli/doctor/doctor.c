@@ -29,6 +29,7 @@ const struct doctor_row doctor_rows[] = {
 	{"hugepages of NUMA nodes", check_hugepages_node, PLAN},
 	{"memory", check_memory, PLAN},
 	{"locked memory", check_memlock, BOTH},
+	{"TCP connections", check_tcp, DOCTOR_LB | ONLY},
 	{"CPU flags", check_cpu_flags, BOTH},
 	{"CPU flags for ICRC", check_cpu_icrc, BOTH},
 	{"clock", check_clock, BOTH},

@@ -67,6 +67,29 @@ static void take_rdma(struct doctor_plan *plan, const char *key, const char *dev
 	rdma->mtu = (uint16_t)mtu;
 }
 
+static void take_tcp(struct plan_tcp *tcp, const struct lb_config *config)
+{
+	struct lb_config *without = malloc(sizeof(*without)); /* large for a stack */
+
+	*tcp = (struct plan_tcp){
+		.used = config->tcp.used && without != NULL,
+		.connections = config->tcp.connections,
+		.buffer_mb = config->tcp.buffer_mb,
+		.window = config->tcp.window,
+		.flows = config->flows,
+		.lcores = config->n_lcores,
+		.set_mb = config->memory_mb,
+	};
+	if (tcp->used) {
+		*without = *config;
+		without->memory_mb = 0;
+		tcp->needed_mb = lb_memory_mb(without);
+		without->tcp.used = false;
+		tcp->memory_mb = tcp->needed_mb - lb_memory_mb(without);
+	}
+	free(without);
+}
+
 static void from_config(struct doctor_plan *plan, const struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_ports; i++) {
@@ -91,6 +114,7 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 	plan->n_cpus = config->n_lcores;
 	memcpy(plan->cpu, config->lcore_cpu, sizeof(plan->cpu));
 	plan->memory_mb = lb_memory_mb(config);
+	take_tcp(&plan->tcp, config);
 	plan->hugepages = config->hugepages;
 	snprintf(plan->control_socket, sizeof(plan->control_socket), "%s", config->control_socket);
 	plan->agents_address = config->agents_address;

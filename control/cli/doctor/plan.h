@@ -45,6 +45,16 @@ struct plan_rdma {
 	uint16_t mtu;
 };
 
+/* The load balancer's TCP connections, all lcores together. */
+struct plan_tcp {
+	bool used; /* a service has protocol tcp */
+	uint32_t connections, buffer_mb, window;
+	uint32_t flows, lcores;
+	uint32_t memory_mb; /* that connections take, part of <needed_mb> */
+	uint32_t needed_mb; /* of everything */
+	uint32_t set_mb;    /* memory.mb; 0: not set */
+};
+
 struct doctor_plan {
 	enum doctor_side side;
 	bool known; /* a configuration, or a device of the agent, was given and could be read */
@@ -56,6 +66,7 @@ struct doctor_plan {
 	unsigned int n_cpus; /* CPUs of data-plane cores */
 	uint16_t cpu[LB_LCORES_MAX];
 	uint32_t memory_mb;
+	struct plan_tcp tcp;
 	bool hugepages;
 	char control_socket[108];
 	struct lb_address agents_address;
