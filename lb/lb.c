@@ -525,8 +525,11 @@ struct lb *lb_create(const struct lb_config *config)
 	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		if (create_lcore(lb, i, seed) < 0)
+		if (create_lcore(lb, i, seed) < 0) {
+			LB_LOG(ERR, "lcore=%u no memory; raise memory.mb, now %u", i,
+			       lb_memory_mb(config));
 			goto fail;
+		}
 	for (unsigned int i = 0; i < config->n_ports; i++)
 		if (!config->port[i].verbs && lb_open_port(lb, i) < 0)
 			goto fail;

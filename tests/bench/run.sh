@@ -24,6 +24,8 @@
 #   tests/bench/run.sh isolation [--runs N] [--json FILE]
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh udp-peers [--rounds N] [--seconds S] [--only "nft doorbell"] [--json FILE] ...
+#   tests/bench/run.sh tcp-peers [--rounds N] [--seconds S] [--only "haproxy doorbell"] [--json FILE] ...
+#   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -63,6 +65,8 @@ pool-faults        what kill -9, a halt, 100 comings and goings, and three times
 isolation          what eight saturated services cost a ninth with a worker of its own
 stop               how many requests end in silence when the load balancer is stopped under load
 udp-peers          requests/s of kernel sockets through Doorbell, beside nft's DNAT to a kernel's server
+tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbell, HAProxy and nginx
+tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -256,6 +260,14 @@ udp-peers)
     # Without clang or libbpf there is none; the bench then says that it runs over af_packet.
     ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
     BUILD=$build exec "$root/tests/bench/peers/udp_peers.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+tcp-peers | tcp-loss)
+    name=$1
+    shift
+    build tests/tcp/doorbell-lb-tcp gpu-agent/doorbell-agent control/doorbell gpu-agent/models/echo.so \
+        tests/net/stream/tcp-stream tests/net/stream/stream.so
+    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    BUILD=$build exec "$root/tests/bench/peers/${name/-/_}.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)
     "$@"
