@@ -10,6 +10,7 @@
 #include <isa-l/crc.h>
 
 #include "edge/edge_private.h"
+#include "observe/flow_trace.h"
 #include "packet/notice.h"
 
 /* Requests whose deadline is checked per ms. */
@@ -300,6 +301,9 @@ static int large_announce(struct edge *e, struct edge_large *l)
 
 	if (rc < 0)
 		return rc;
+	if (unlikely(lc->trace != NULL))
+		trace_announced(lc, edge_flow(e, c), r->number, l->link, l->place.slot, r->size,
+				r->arrived);
 	l->link->client_path[l->place.slot] = c->path;
 	l->link->slot[l->place.slot].deadline = r->deadline;
 	TAILQ_REMOVE(&e->filling, l, entry);
@@ -404,6 +408,8 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->link = link;
 	l->place = *place;
 	l->gone = false;
+	if (unlikely(lc->trace != NULL))
+		trace_placed(lc, at->flow, l->request->number, link);
 	large_touch(e, l);
 }
 

@@ -146,18 +146,29 @@ void trace_tracked(struct lcore *lc, const struct burst *b)
 	}
 }
 
+static uint32_t trace_candidates(const struct lcore *lc, uint16_t service)
+{
+	const struct pick_table *table = lcore_pick_table(lc, service);
+
+	return table == NULL ? 0 : table->n;
+}
+
+static void trace_chosen(struct lcore *lc, uint16_t service, uint64_t tag, const struct link *link)
+{
+	trace_add(lc, TRACE_CHOSEN, tag, link->worker, lc->load.credits[link->worker],
+		  lc->load.outstanding[link->worker], trace_candidates(lc, service));
+}
+
 void trace_assigned(struct lcore *lc, const struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct watched *w = find_watched(lc->trace, b->packet[i]);
-		uint16_t service, could;
+		uint16_t service;
 
 		/* A dropped packet is not watched any more. */
 		if (w == NULL)
 			continue;
 		service = b->flow[i]->service;
-		could = lcore_pick_table(lc, service) == NULL ? 0
-							      : lcore_pick_table(lc, service)->n;
 		w->tag = b->tag[i];
 		trace_add(lc, TRACE_REQUEST, b->tag[i], b->packet[i]->data_len,
 			  b->priority[i].level,
@@ -167,11 +178,9 @@ void trace_assigned(struct lcore *lc, const struct burst *b)
 			  0);
 		if (b->link[i] == NULL)
 			trace_add(lc, TRACE_WAITING, b->tag[i], lc->service[service].queue.count,
-				  could, 0, 0);
+				  trace_candidates(lc, service), 0, 0);
 		else
-			trace_add(lc, TRACE_CHOSEN, b->tag[i], b->link[i]->worker,
-				  lc->load.credits[b->link[i]->worker],
-				  lc->load.outstanding[b->link[i]->worker], could);
+			trace_chosen(lc, service, b->tag[i], b->link[i]);
 	}
 }
 
@@ -321,6 +330,24 @@ void trace_stream_requests(struct lcore *lc, const struct burst *b)
 		trace_add(lc, TRACE_READ, b->tag[i], b->packet[i]->pkt_len, 0, 0,
 			  lb_tsc_to_ns(lc->lb, lc->now - b->arrived[i]) / 1000);
 	}
+}
+
+void trace_placed(struct lcore *lc, const struct flow *flow, uint64_t tag, const struct link *link)
+{
+	if (trace_is_our_flow(lc->trace, conntrack_handle(lc->ct, flow)))
+		trace_chosen(lc, flow->service, tag, link);
+}
+
+void trace_announced(struct lcore *lc, const struct flow *flow, uint64_t tag,
+		     const struct link *link, uint32_t slot, uint32_t bytes, uint64_t arrived)
+{
+	uint64_t us = lb_tsc_to_ns(lc->lb, lc->now - arrived) / 1000;
+
+	if (!trace_is_our_flow(lc->trace, conntrack_handle(lc->ct, flow)))
+		return;
+	trace_add(lc, TRACE_READ, tag, bytes, 0, 0, us);
+	trace_add(lc, TRACE_SENT, tag, link->worker, slot, link->requester.next_psn, us);
+	expect_ack(lc->trace, link, tag);
 }
 
 void trace_connection(struct lcore *lc, uint64_t handle, enum trace_step step, uint32_t a,

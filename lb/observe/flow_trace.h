@@ -87,6 +87,7 @@ struct burst;
 struct fabric_burst;
 struct flow;
 struct flow_key;
+struct link;
 struct rte_mbuf;
 
 void trace_arrived(struct lcore *lc, const struct burst *b);
@@ -104,6 +105,11 @@ void trace_segment(struct lcore *lc, const struct rte_mbuf *m, const struct flow
 		   const struct flow *flow, const struct tcp_header *h);
 /* Requests that are complete, before they are assigned. */
 void trace_stream_requests(struct lcore *lc, const struct burst *b);
+/* A request that is larger than a packet: it got a place in a worker's memory, and later all of it
+ * was written there and is announced. */
+void trace_placed(struct lcore *lc, const struct flow *flow, uint64_t tag, const struct link *link);
+void trace_announced(struct lcore *lc, const struct flow *flow, uint64_t tag,
+		     const struct link *link, uint32_t slot, uint32_t bytes, uint64_t arrived);
 /* A step of the connection with this handle, with its first two numbers. */
 void trace_connection(struct lcore *lc, uint64_t handle, enum trace_step step, uint32_t a,
 		      uint32_t b);

@@ -1266,6 +1266,53 @@ static void raw_end(struct raw *r)
 	walk_destroy(r->w);
 }
 
+WALK(a_stop_ends_large_requests_that_are_not_complete)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *v = walk_worker(w, &roomy);
+	struct raw half, whole;
+
+	v->answers = false;
+	raw_open(&half, w, 3000);
+	raw_open(&whole, w, 3001);
+	raw_part(&half, 30000, 0, 20000);
+	raw_part(&whole, 30000, 0, 30000);
+	walk_expect_eq(link_outstanding(w->lb->lcore[0]->link[walk_worker_of(v)->number]), 2);
+	lb_stop_begin(w->lb);
+	raw_expect_fin(&half);
+	raw_send(&half, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_expect(!whole.fin && !lb_stop_over(w->lb));
+	answer_shortly(v);
+	raw_expect_answer(&whole, 0, 2);
+	raw_expect_fin(&whole);
+	raw_send(&whole, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+	walk_pass(w, 50);
+	walk_expect(lb_stop_over(w->lb));
+	expect_room(w);
+	walk_destroy(w);
+}
+
+WALK(a_trace_of_a_large_request)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *v = walk_worker(w, &roomy);
+	struct raw r;
+	uint32_t id;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	id = trace_client(w, 3000, IPPROTO_TCP);
+	raw_part(&r, 3000, 0, 1000);
+	expect_steps(w, id, "segment chosen ");
+	raw_part(&r, 3000, 1000, 3000);
+	expect_steps(w, id, "segment segment read sent ");
+	answer_shortly(v);
+	raw_expect_answer(&r, 0, 2);
+	expect_steps(w, id, "acked reply times answered segment received ");
+	lb_trace_stop(w->lb, id);
+	raw_end(&r);
+}
+
 WALK(a_large_request_whose_worker_is_lost_half_way_gets_a_notice_and_the_connection_lives)
 {
 	struct walk *w = create_large("", "buffer_mb: 8");
