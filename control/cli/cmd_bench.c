@@ -103,9 +103,12 @@ static int check_targets(const struct bench_options *options)
 		const struct mix_target *target = &options->mix.target[i];
 		struct served found = find_services(services, &target->to);
 
-		if (found.tcp && !found.udp)
-			ret = cli_usage_error("bench: --to %s is a tcp service, and bench sends "
-					      "datagrams; give a udp one",
+		if (found.tcp && !found.udp && !options->tcp)
+			ret = cli_usage_error("bench: --to %s is a tcp service; give --tcp, and "
+					      "its --framing",
+					      target->name);
+		else if (found.udp && !found.tcp && options->tcp)
+			ret = cli_usage_error("bench: --to %s is a udp service; leave --tcp away",
 					      target->name);
 		else if (!found.address && !local_address_is(&target->to))
 			ret = cli_usage_error(
@@ -132,5 +135,5 @@ int cli_bench(int argc, char **argv)
 		return ret;
 	if (options.dpdk != NULL)
 		return become_dpdk(argv);
-	return bench_run(&options, &transport_udp);
+	return bench_run(&options, options.tcp ? &transport_tcp : &transport_udp);
 }

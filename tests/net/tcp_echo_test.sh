@@ -8,6 +8,7 @@
 topology_up "story$$" 2
 topology_config "
   - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, policy: round-robin, max_request: 1400, max_reply: 1400}
+  - {name: tagged, protocol: tcp, framing: tagged, address: $vip, port: 8501, model: echo, max_request: 1400, max_reply: 1400}
   - {name: echo6, protocol: tcp, address: \"$vip6\", port: 8500, model: echo, policy: round-robin, max_request: 1400, max_reply: 1400}"
 start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version
@@ -36,5 +37,21 @@ ask v4 --address "$vip" --port 8500 --connections 64 --requests 200 --pipeline 8
 expect_asked v4 12800
 ask v6 --address "$vip6" --port 8500 --connections 64 --requests 200 --pipeline 8 --max-size 1400
 expect_asked v6 12800
+
+# --- doorbell bench sends by TCP, too, and compares every byte
+bench() {
+    ip netns exec "$tag-client" "$build/control/doorbell" bench --tcp --verify echo --json --quiet "${@:2}" \
+        >"$dir/$1.json" 2>>"$dir/$1.log" || fail "bench $1: $(cat "$dir/$1.json" "$dir/$1.log")"
+}
+bench closed --to "$vip:8500" --mix 8,100,1400 --flows 64 --window 8 --requests 20000 --duration 60 --timeout-ms 10000
+bench open --to "$vip:8501" --framing tagged --mix 64:9,1400:1 --flows 8 --rate 2000 --duration 2 --timeout-ms 10000
+for what in closed open; do
+    for how in lost refused wrong duplicates unreachable; do
+        expect "$what: $how" "$(figure $what $how)" -eq 0
+    done
+    expect "$what: answered" "$(figure $what answered)" -eq "$(figure $what requests)"
+done
+expect "requests of the closed loop" "$(figure closed requests)" -eq 20000
+
 echo "25,600 requests answered, $(figure v4 rps | cut -d. -f1)/s over IPv4," \
-    "$(figure v6 rps | cut -d. -f1)/s over IPv6"
+    "$(figure v6 rps | cut -d. -f1)/s over IPv6; doorbell bench $(figure closed 'answered_rps | floor')/s"

@@ -73,7 +73,7 @@ Test(mix, without_sizes_there_is_a_default)
 Test(mix, nonsense_is_refused_with_a_sentence)
 {
 	static const char *const bad[] = {
-		"",       "64:",    ":9", "64:0", "64:-1",  "7",   "65508", "64,",
+		"",       "64:",    ":9", "64:0", "64:-1",  "7",   "67108865", "64,",
 		"64:9;3", "64:nan", "x",  " 64",  "64:1:2", "-64", "0x40",  "99999999999999999999",
 		"64:1e99"};
 

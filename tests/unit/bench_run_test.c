@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Which replies a service sends to a request. */
-enum answers { OTHER_BYTES, ECHO, TWICE, NONE };
+enum answers { OTHER_BYTES, ECHO, TWICE, NONE, REFUSALS, CLOSES };
 
 static char output[65536];
 static unsigned int port;
@@ -48,6 +48,115 @@ static void start_service(enum answers answers)
 		}
 		for (int i = 0; i < (answers == TWICE ? 2 : 1); i++)
 			sendto(fd, datagram, (size_t)got, 0, (struct sockaddr *)&from, n);
+	}
+}
+
+/* --- a service by TCP ---------------------------------------------------------------------------
+ */
+
+static bool stream_read(int fd, uint8_t *at, size_t n)
+{
+	for (ssize_t got; n > 0; at += got, n -= (size_t)got)
+		if ((got = recv(fd, at, n, 0)) <= 0)
+			return false;
+	return true;
+}
+
+/* An answer's head: framing tagged, that of the request <head>; else length. */
+static void stream_head(int fd, bool tagged, const uint8_t *head, uint32_t length, bool more)
+{
+	uint8_t out[24] = {0};
+
+	if (tagged) {
+		memcpy(out, head, sizeof(out));
+		out[5] = 3; /* a reply */
+		out[6] = more;
+		length = htonl(length);
+		memcpy(out + 20, &length, sizeof(length));
+		send(fd, out, sizeof(out), MSG_NOSIGNAL);
+		return;
+	}
+	memcpy(out, &length, sizeof(length));
+	out[5] = more; /* 256 */
+	send(fd, out, 8, MSG_NOSIGNAL);
+}
+
+/* Answers in two chunks, so that heads and bytes are cut where it suits nobody. */
+static void stream_answer(int fd, bool tagged, const uint8_t *head, const uint8_t *bytes,
+			  uint32_t length)
+{
+	uint32_t part = length / 3;
+
+	stream_head(fd, tagged, head, part, true);
+	send(fd, bytes, part, MSG_NOSIGNAL);
+	stream_head(fd, tagged, head, length - part, false);
+	send(fd, bytes + part, length - part, MSG_NOSIGNAL);
+}
+
+static void stream_notice(int fd, bool tagged, const uint8_t *head, uint8_t code)
+{
+	uint8_t out[24] = {0};
+
+	if (tagged)
+		memcpy(out, head, sizeof(out));
+	else
+		out[4] = code;
+	if (tagged) {
+		out[5] = 4;
+		out[6] = code;
+		memset(out + 20, 0, 4);
+	}
+	send(fd, out, tagged ? 24 : 8, MSG_NOSIGNAL);
+}
+
+static void stream_serve(int fd, bool tagged, enum answers answers)
+{
+	static uint8_t bytes[4 << 20];
+	uint8_t head[24];
+	uint32_t length;
+
+	while (stream_read(fd, head, tagged ? 24 : 4)) {
+		memcpy(&length, head + (tagged ? 20 : 0), sizeof(length));
+		length = tagged ? ntohl(length) : length;
+		if (length > sizeof(bytes) || !stream_read(fd, bytes, length))
+			break;
+		if (answers == ECHO)
+			stream_answer(fd, tagged, head, bytes, length);
+		else if (answers == OTHER_BYTES)
+			stream_answer(fd, tagged, head, (const uint8_t *)"xxxx", 4);
+		else if (answers == REFUSALS)
+			stream_notice(fd, tagged, head, 1);
+		else if (answers == CLOSES)
+			break;
+	}
+	_exit(0);
+}
+
+static void start_stream(enum answers answers, bool tagged)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+	cr_assert_eq(listen(fd, 64), 0);
+	port = ntohs(address.sin_port);
+	if (fork() != 0) {
+		close(fd);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		int one = accept(fd, NULL, NULL);
+
+		if (one >= 0 && fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			stream_serve(one, tagged, answers);
+		}
+		close(one);
 	}
 }
 
@@ -124,6 +233,69 @@ Test(bench_run, without_an_answer_there_is_no_latency)
 }
 
 /* 192.0.2.0/24 is for documentation; a test that failed would send one datagram there. */
+static int bench_stream(enum answers answers, bool tagged, const char *options)
+{
+	char all[256];
+
+	start_stream(answers, tagged);
+	snprintf(all, sizeof(all), "--to 127.0.0.1:%u --tcp --framing %s %s", port,
+		 tagged ? "tagged" : "length", options);
+	return bench(all);
+}
+
+Test(bench_run, by_tcp_every_byte_of_requests_of_all_sizes_comes_back)
+{
+	for (int tagged = 0; tagged < 2; tagged++) {
+		cr_assert_eq(bench_stream(ECHO, tagged,
+					  "--requests 400 --window 8 --flows 4 --verify echo "
+					  "--mix 8,100,20000,300000,2000000:0.05 --json"),
+			     0, "%s", output);
+		cr_assert_eq(number("answered"), 400);
+		cr_assert_eq(number("unreachable"), 0);
+	}
+}
+
+Test(bench_run, by_tcp_replies_of_any_bytes_answer_their_requests)
+{
+	for (int tagged = 0; tagged < 2; tagged++) {
+		cr_assert_eq(bench_stream(OTHER_BYTES, tagged,
+					  "--requests 200 --window 8 --flows 2 --json"),
+			     0, "%s", output);
+		cr_assert_eq(number("answered"), 200);
+		cr_assert_eq(bench_stream(OTHER_BYTES, tagged,
+					  "--requests 40 --window 8 --verify id --json"),
+			     1);
+		cr_assert_eq(number("wrong"), 40);
+	}
+}
+
+Test(bench_run, by_tcp_notices_have_their_codes)
+{
+	for (int tagged = 0; tagged < 2; tagged++) {
+		cr_assert_eq(bench_stream(REFUSALS, tagged, "--requests 40 --window 4 --json"), 0);
+		cr_assert_eq(number("refused"), 40);
+	}
+}
+
+Test(bench_run, by_tcp_a_connection_that_ends_loses_its_requests_and_is_opened_again)
+{
+	cr_assert_eq(bench_stream(CLOSES, false,
+				  "--requests 8 --window 1 --flows 2 --timeout-ms 20 --json"),
+		     1);
+	cr_assert_eq(number("lost"), 8);
+	cr_assert_geq(number("unreachable"), 8);
+}
+
+Test(bench_run, by_tcp_somebody_must_listen)
+{
+	cr_assert_eq(bench("--to 127.0.0.1:1 --tcp --window 1"), 2);
+	cr_assert_not_null(strstr(output, "no connection to 127.0.0.1:1: Connection refused"), "%s",
+			   output);
+	cr_assert_eq(bench("--to 127.0.0.1:1 --framing tagged --window 1"), 2);
+	cr_assert_eq(bench("--to 127.0.0.1:1 --mix 65508 --window 1"), 2);
+	cr_assert_not_null(strstr(output, "--tcp"), "%s", output);
+}
+
 Test(bench_run, another_machine_must_be_asked_for)
 {
 	cr_assert_eq(bench("--to 192.0.2.9:9 --rate 1 --requests 1"), 2);

@@ -138,7 +138,7 @@ static const struct row rows[] = {
 	{"services show frames", 0, "flow timeout     -\n"},
 	{"services show --json frames", 0, "\"congestion\": \"cubic\""},
 	{"bench --to 192.0.2.1:8002 --rate 1", 2,
-	 "bench: --to 192.0.2.1:8002 is a tcp service, and bench sends datagrams; give a udp one"},
+	 "bench: --to 192.0.2.1:8002 is a tcp service; give --tcp, and its --framing"},
 	{"config check", 0, "/etc/doorbell/fake.yaml: good, 0 changes\n"},
 	{"config diff", 0, "/etc/doorbell/fake.yaml: as it runs\n"},
 	{"config apply", 0, "/etc/doorbell/fake.yaml: applied, 0 changes\n"},

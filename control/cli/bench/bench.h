@@ -44,6 +44,8 @@ struct bench_options {
 	uint64_t timeout_ms;
 	uint64_t seed;
 	uint64_t allow_lost;
+	bool tcp;    /* connections instead of datagrams */
+	bool tagged; /* of tcp: framing tagged instead of length */
 	bool even;   /* arrivals at even distances instead of Poisson's */
 	bool remote; /* targets may belong to other machines */
 	bool quiet;  /* no progress */

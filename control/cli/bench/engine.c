@@ -31,7 +31,8 @@ struct engine {
 	uint8_t *room; /* payloads of the staged requests */
 	uint32_t room_each;
 	uint8_t *expected;
-	struct order order; /* used with BENCH_VERIFY_NONE only */
+	struct order order;
+	bool orders; /* <order> is used: replies do not tell which request they answer */
 };
 
 /* --- bytes ------------------------------------------------------------------------------------ */
@@ -182,7 +183,7 @@ static int send_staged(struct engine *e)
 		if (ret < 0)
 			return ret;
 		count_sent(thread, &e->staged[i]);
-		if (e->options->compare == BENCH_VERIFY_NONE) {
+		if (e->orders) {
 			ret = order_sent(&e->order, &thread->ledger, e->staged[i].flow, id);
 			if (ret < 0)
 				return ret;
@@ -202,6 +203,8 @@ static bool is_right(struct engine *e, uint64_t id, const struct transport_datag
 		return true; /* no longer outstanding: the ledger judges it */
 	if (flight->flow != datagram->flow)
 		return false;
+	if (e->options->compare == BENCH_VERIFY_ID && datagram->named)
+		return datagram->length >= MIX_SIZE_MIN && id_read(datagram->bytes) == id;
 	if (e->options->compare != BENCH_VERIFY_ECHO)
 		return true;
 	request_build(id, e->expected, flight->size);
@@ -233,6 +236,10 @@ static bool find_request(struct engine *e, const struct transport_datagram *data
 	struct ledger_counts *counts = &e->thread->ledger.counts;
 	bool has_id = datagram->length >= MIX_SIZE_MIN;
 
+	if (datagram->named) {
+		*id = datagram->id;
+		return true;
+	}
 	if (has_id)
 		*id = id_read(datagram->bytes + (code != NOTICE_NONE ? NOTICE_ID_AT : 0));
 	if (e->options->compare != BENCH_VERIFY_NONE || (has_id && code != NOTICE_NONE)) {
@@ -251,7 +258,8 @@ static bool find_request(struct engine *e, const struct transport_datagram *data
 
 static void engine_take(struct engine *e, const struct transport_datagram *datagram, uint64_t now)
 {
-	enum notice_code code = notice_parse(datagram->bytes, datagram->length);
+	enum notice_code code = datagram->named ? datagram->notice
+						: notice_parse(datagram->bytes, datagram->length);
 	struct bench_thread *thread = e->thread;
 	struct flight flight;
 	uint64_t id;
@@ -299,7 +307,7 @@ static void engine_expire(struct engine *e, uint64_t now)
 
 	while (now > timeout && ledger_expire(&e->thread->ledger, now - timeout, &flight)) {
 		turn_add(e, flight.flow);
-		if (e->options->compare == BENCH_VERIFY_NONE)
+		if (e->orders)
 			order_lost(&e->order, flight.flow);
 	}
 }
@@ -399,12 +407,14 @@ static void engine_init(struct engine *e, struct bench_thread *thread)
 	double rate = o->rate / (double)o->threads;
 	struct transport_params params = {.mix = &o->mix,
 					  .largest = mix_largest(&o->mix),
+					  .tagged = o->tagged,
 					  .device = o->dpdk,
 					  .address = o->address,
 					  .gateway = o->gateway};
 
 	e->thread = thread;
 	e->options = o;
+	e->orders = o->compare == BENCH_VERIFY_NONE && !thread->ops->names;
 	e->flows = (uint32_t)part_of(thread, o->flows) * o->mix.n_targets;
 	e->requests = o->requests != 0 ? part_of(thread, o->requests) : UINT64_MAX;
 	if (o->rate != 0)

@@ -42,7 +42,8 @@ int mix_share(void *context, const char *text, char *error, size_t size)
 	char *end;
 
 	if (mix->n_targets == 0)
-		return mix_error(error, size, "has no target; give it behind the --to that it is of");
+		return mix_error(error, size,
+				 "has no target; give it behind the --to that it is of");
 	if (!weight_parse(text, &end, &mix->target[mix->n_targets - 1].share) || *end != '\0')
 		return mix_error(error, size, "is not a number above 0");
 	return 0;
@@ -78,9 +79,9 @@ int mix_sizes(void *context, const char *text, char *error, size_t size)
 		if (*at != ',')
 			break;
 	}
-	return mix_error(
-		error, size,
-		"is not a list of sizes from 8 to 65507 bytes with weights, at most 32; write 64:9,1024:1");
+	return mix_error(error, size,
+			 "is not a list of sizes from 8 bytes to 64 MiB with weights, at most 32; "
+			 "write 64:9,1024:1");
 }
 
 void mix_complete(struct mix *mix)

@@ -11,7 +11,8 @@
 #define MIX_TARGETS      16
 #define MIX_SIZES        32
 #define MIX_SIZE_MIN     8 /* bytes; the id */
-#define MIX_SIZE_MAX     65507
+#define MIX_SIZE_MAX     (64 << 20)
+#define MIX_DATAGRAM_MAX 65507
 #define MIX_SIZE_DEFAULT 64
 
 struct mix_target {

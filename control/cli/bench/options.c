@@ -19,7 +19,8 @@
 
 static const char usage[] =
 	"doorbell bench --to ADDR:PORT [--mix SIZE:WEIGHT,...] (--rate N | --window N) [...]\n"
-	"Sends requests from UDP sockets and accounts for every one. --rate is an open loop:\n"
+	"Sends requests from UDP or TCP sockets and accounts for every one. --rate is an open "
+	"loop:\n"
 	"requests leave at random times that no reply changes, and latency counts from\n"
 	"when they were due. --window is a closed loop. Requests are random bytes, and what a\n"
 	"model makes of them is its own affair: replies are counted, and compared only with\n"
@@ -31,6 +32,7 @@ static const char usage[] =
 
 static const char *const verify_names[BENCH_VERIFIES + 1] = {
 	[BENCH_VERIFY_NONE] = "none", [BENCH_VERIFY_ID] = "id", [BENCH_VERIFY_ECHO] = "echo"};
+static const char *const framings[] = {"length", "tagged", NULL};
 static const char *const arrivals[] = {"poisson", "even", NULL};
 
 static const struct option_row rows[] = {
@@ -45,7 +47,11 @@ static const struct option_row rows[] = {
 	 .words = arrivals},
 	{"window", OPTION_NUMBER, AT(window), "N",
 	 "outstanding per flow: a closed loop, or a limit for --rate", 1, BENCH_WINDOW_MAX},
-	{"flows", OPTION_NUMBER, AT(flows), "N", "source ports per target", 1, BENCH_FLOWS_MAX},
+	{"flows", OPTION_NUMBER, AT(flows), "N", "source ports, or connections, per target", 1,
+	 BENCH_FLOWS_MAX},
+	{"tcp", OPTION_FLAG, AT(tcp), NULL,
+	 "by TCP: each flow is a connection, and --window how many requests it has open at once"},
+	{"framing", OPTION_WORD, AT(tagged), NULL, "of the service, with --tcp", .words = framings},
 	{"threads", OPTION_NUMBER, AT(threads), "N", "of the generator", 1, BENCH_THREADS_MAX},
 	{"duration", OPTION_REAL, AT(duration_s), "S", "time of sending, after the warm-up", 0,
 	 SECONDS_MAX},
@@ -120,12 +126,26 @@ static int check_mix(const struct mix *mix, double rate, uint64_t window)
 	return 0;
 }
 
+static int check_tcp(const struct bench_options *o, bool framing)
+{
+	if (framing && !o->tcp)
+		return bench_options_error("--framing is of --tcp; give that, too");
+	if (o->tcp && o->dpdk != NULL)
+		return bench_options_error("--tcp: the kernel's sockets only; leave --dpdk away");
+	if (!o->tcp && mix_largest(&o->mix) > MIX_DATAGRAM_MAX)
+		return bench_options_error("--mix: a datagram has 65507 bytes at most; give --tcp "
+					   "for larger requests");
+	return 0;
+}
+
 static int bench_options_check(const struct bench_options *o, uint64_t given)
 {
 	int ret = check_mix(&o->mix, o->rate, o->window);
 
 	if (ret == 0 && o->rate == 0 && option_is_given(&bench_table, given, "arrivals"))
 		ret = bench_options_error("--arrivals is of an open loop: give --rate too");
+	if (ret == 0)
+		ret = check_tcp(o, option_is_given(&bench_table, given, "framing"));
 	if (ret == 0)
 		ret = check_dpdk(o);
 	if (ret == 0 && o->duration_s == 0)

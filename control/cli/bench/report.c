@@ -200,6 +200,7 @@ static json_t *report_json(const struct bench_options *o, const struct sums *sum
 			  (json_int_t)sums->unsent, "unreachable", (json_int_t)sums->unreachable,
 			  "counted", (json_int_t)sums->counted, "notices_by_code", notices_json(c));
 
+	json_object_set_new(object, "protocol", json_string(o->tcp ? "tcp" : "udp"));
 	json_object_set_new(object, "verify", json_string(bench_verify_name(o->compare)));
 	json_object_update(object, counts);
 	json_decref(counts);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,17 +62,6 @@ static void udp_close(struct transport *t)
 	free(t);
 }
 
-/* Raise the limit of descriptors: a socket per flow may need more than the default. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static struct transport *udp_open(const struct transport_params *params, char *error, size_t size)
 {
 	struct transport *t = calloc(1, sizeof(*t));
@@ -81,7 +69,7 @@ static struct transport *udp_open(const struct transport_params *params, char *e
 
 	if (t == NULL)
 		goto no_memory;
-	raise_limit();
+	transport_raise_limit();
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	t->fd = calloc(params->flows, sizeof(*t->fd));
 	t->room = malloc((size_t)TRANSPORT_BURST * ROOM);
