@@ -34,8 +34,28 @@ static void answers_queue_chain(struct edge_connection *c, struct rte_mbuf *head
 	tcp_queue(&c->tcp, bytes);
 }
 
+static void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	if (b->replies == 0) {
+		b->progress_ms = e->stack.now_ms;
+		TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	}
+	edge_hold_reply(b, packets);
+}
+
+/* The client has acknowledged whole packets. */
+static void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	edge_let_reply_go(b, packets);
+	TAILQ_REMOVE(&e->sending, b, sending);
+	b->progress_ms = e->stack.now_ms;
+	if (b->replies > 0)
+		TAILQ_INSERT_TAIL(&e->sending, b, sending);
+}
+
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
+	answers_hold(e, c->busy, m->nb_segs);
 	answers_queue_chain(c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
 	edge_touch(e, c);
 }
@@ -135,8 +155,15 @@ static bool answers_write(struct edge *e, struct edge_connection *c, struct edge
 	if (m == NULL)
 		return false;
 	answers_append(&r->answer, &r->answer_tail, m);
+	answers_hold(e, b, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
+	r->reply_packets += m->nb_segs;
+	/* Its packets are there: nothing is set aside for them any more. */
+	edge_reserve(b, -r->reserved);
+	r->reserved = 0;
 	r->answered = !reply->more;
+	if (r->answered && reply->notice == 0)
+		edge_count_reply(e, c->service, r->reply_packets);
 	return true;
 }
 
@@ -187,8 +214,15 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		rte_pktmbuf_free(m);
 		return false;
 	}
+	r->reply_bytes += m->pkt_len;
+	if (r->reply_bytes > lcore_service_config(lc, c->service)->max_reply) {
+		rte_pktmbuf_free(m);
+		edge_request_fail(c->busy, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
+		return false;
+	}
 	reply.request = r->number;
 	reply.tag = r->tag;
+	edge_press(lc->edge, c->busy->client);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
@@ -201,6 +235,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 void edge_acknowledged(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
+	uint32_t packets = 0;
 
 	if (b == NULL || b->out == NULL)
 		return;
@@ -219,5 +254,8 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 			b->at_seq = b->out_seq;
 		}
 		rte_pktmbuf_free_seg(m);
+		packets++;
 	}
+	if (packets > 0)
+		answers_let_go(e, b, packets);
 }

@@ -55,6 +55,7 @@ static void connections_read_config(struct edge *e)
 	e->pipeline = services->tcp.pipeline;
 	e->backlog_max = services->tcp.backlog;
 	e->wait_ms = services->tcp.time_wait_ms;
+	e->idle_ms = services->tcp.idle_ms;
 }
 
 void edge_begin_turn(struct edge *e)
@@ -80,6 +81,7 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 	c = &e->connection[flow->connection];
 	memset(c, 0, sizeof(*c));
 	c->handle = conntrack_handle(e->lc->ct, flow);
+	c->idle_ms = e->stack.now_ms;
 	c->service = flow->service;
 	c->hash = hash;
 	c->path = *path;
@@ -104,6 +106,7 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	memset(b, 0, sizeof(*b));
 	b->edge = e;
 	b->connection = c;
+	b->client = edge_client_join(e, edge_flow(e, c));
 	b->last = &b->first;
 	b->in_order = c->position;
 	placement_init(&b->placement, connections_framing(config), &edge_placement_ops, b);
@@ -130,6 +133,12 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 		rte_pktmbuf_free_seg(m);
 	}
 	placement_fini(&b->placement);
+	if (b->replies > 0)
+		TAILQ_REMOVE(&e->sending, b, sending);
+	edge_let_reply_go(b, b->replies);
+	edge_let_go(b, b->held);
+	edge_reserve(b, -b->reserved);
+	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;
 	e->free_busy = b;
@@ -151,6 +160,7 @@ static void connections_rest(struct edge *e, struct edge_connection *c)
 			    b->placement.stream.position != b->in_order))
 		return;
 	c->position = b->in_order;
+	c->idle_ms = e->stack.now_ms;
 	c->requests = b->placement.stream.requests;
 	connections_free_busy(e, c);
 }
@@ -275,6 +285,8 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 		}
 		*at = r->next;
 		b->n_requests--;
+		edge_let_go(b, r->bytes != NULL);
+		edge_reserve(b, -r->reserved);
 		edge_request_free(e, r);
 	}
 	b->last = at;
@@ -336,26 +348,44 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 
 /*
  * Those that still have to wait go to the end of the list. One that would get nothing, because
- * those before it took all, stays the first: so all have their turn.
+ * those before it took all, keeps its place: so all have their turn.
  */
 static void connections_resume_stalled(struct edge *e)
 {
 	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
+	struct edge_busy *next = TAILQ_FIRST(&e->stalled);
 
 	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && b != last; i++) {
 		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
 			return;
-		b = TAILQ_FIRST(&e->stalled);
+		b = next;
+		next = TAILQ_NEXT(b, wants);
+		if (!edge_has_reply_room(e, b))
+			continue;
 		connections_stall(e, b->connection, false);
 		edge_progress(e, b->connection);
 	}
 }
 
-static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
+/* When the connection is visited at the latest. */
+static uint32_t connections_latest(const struct edge *e, const struct edge_connection *c)
 {
 	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS;
 
-	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, latest));
+	return e->idle_ms == 0 || c->busy != NULL || c->closing
+		       ? latest
+		       : sequence_min(latest, c->idle_ms + e->idle_ms);
+}
+
+static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
+{
+	tcp_wheel_set(&e->wheel, edge_number(e, c),
+		      sequence_min(ms, connections_latest(e, c)));
+}
+
+static bool connections_is_unused(const struct edge *e, const struct edge_connection *c)
+{
+	return e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms;
 }
 
 /*
@@ -368,6 +398,8 @@ static void connections_visit(struct edge *e, struct edge_connection *c)
 	struct flow *flow;
 	uint32_t ms;
 
+	if (!c->closing && connections_is_unused(e, c))
+		return edge_close(e, c);
 	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
 		return connections_set_timer(e, c, ms);
 	flow = edge_flow(e, c);
@@ -430,6 +462,17 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
+/* Bytes that the client may send on one more connection, if it fills packets. */
+static uint64_t connections_share(const struct edge *e, const struct edge_connection *c)
+{
+	const struct edge_client *client = c->busy->client;
+
+	if (client->held >= e->share || e->held >= e->budget)
+		return 0;
+	return (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss /
+	       client->users;
+}
+
 /* Offers the client what can be taken beside what is held. */
 static void connections_grant(const struct edge *e, struct edge_connection *c)
 {
@@ -439,7 +482,9 @@ static void connections_grant(const struct edge *e, struct edge_connection *c)
 	if (b == NULL)
 		return;
 	held = b->placement.held_bytes + b->unwritten;
-	tcp_grant(&c->tcp, c->stalled || held >= e->window ? 0 : e->window - held);
+	if (c->stalled || held >= e->window)
+		return tcp_grant(&c->tcp, 0);
+	tcp_grant(&c->tcp, RTE_MIN(e->window - held, connections_share(e, c)));
 }
 
 static void connections_sent(struct edge *e, struct edge_connection *c)
@@ -448,9 +493,9 @@ static void connections_sent(struct edge *e, struct edge_connection *c)
 
 	if (connections_is_over(e, c))
 		return connections_end(e, c);
+	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
 		connections_set_timer(e, c, ms);
-	connections_rest(e, c);
 }
 
 unsigned int edge_transmit(struct lcore *lc)
@@ -536,6 +581,8 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
+	if (edge_clients_init(e, busy, pools->packets, e->known->tcp.client_percent) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
 	e->n_free = e->connections;
@@ -585,6 +632,7 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	TAILQ_INIT(&e->wanting);
 	TAILQ_INIT(&e->filling);
 	TAILQ_INIT(&e->writing);
+	TAILQ_INIT(&e->sending);
 	edge_begin_turn(e);
 	return connections_alloc_all(e, &pools);
 }
@@ -616,6 +664,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
 	rte_free(e->wheel_memory);
+	rte_free(e->client_chain);
+	rte_free(e->client_memory);
 	rte_free(e);
 	lc->edge = NULL;
 }

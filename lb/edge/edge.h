@@ -63,6 +63,7 @@ struct edge_wanting {
 	uint32_t bytes;
 	uint16_t service;
 	bool again; /* a worker that had it was lost */
+	bool may;   /* false: its client has as many unfinished ones as it may */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
 /* It has this place, which it gives back if it is not announced. */
@@ -78,7 +79,7 @@ void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent
  * <most> times more, or its bytes are gone. False: then nothing has changed. */
 bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most);
-/* Once per ms: ends requests that take too long to come. */
+/* Once per ms: ends requests that come too slowly, and resets readers that are too slow. */
 void edge_housekeeping(struct lcore *lc);
 
 /* Send what is due. Returns the number of segments. */
@@ -112,6 +113,9 @@ struct edge_left {
 /* The connections that are left of <service>, or of EDGE_ALL_SERVICES; <busy> is for all services.
  */
 struct edge_left edge_left(const struct lcore *lc, uint16_t service);
+
+/* Packets that are held for clients. */
+uint32_t edge_held_packets(const struct lcore *lc);
 
 /* Counters of the lcore's endpoint; NULL: it has none. Any thread. */
 struct tcp_counters;

@@ -13,6 +13,18 @@
 #include "tcp/time_wait.h"
 #include "tcp/wheel.h"
 
+/* A client's share of an lcore's memory: packets that are held for it. */
+struct edge_client {
+	struct edge_client *next; /* of its chain, or of the pool */
+	uint64_t key;             /* its IPv4 address, or its IPv6 /64 */
+	uint16_t zone;
+	uint32_t users;      /* connections with a busy part */
+	uint32_t held;       /* packets, those of replies included */
+	uint32_t replies;    /* packets of replies */
+	uint32_t reserved;   /* packets of replies to come */
+	uint32_t unfinished; /* requests that have a place and are not complete */
+};
+
 /* Pieces that one segment can make. */
 #define EDGE_PIECES TCP_NEW_MAX
 
@@ -48,11 +60,14 @@ struct edge_large {
 	struct edge_parts parts; /* to be written */
 	struct edge_parts kept;  /* written, and kept for a replay */
 	uint64_t since;          /* TSC: when it began to want a place */
+	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
+	uint64_t placed_before;
 	uint32_t crc;            /* of its bytes so far */
 	uint8_t replays;
 	bool to_write; /* on the list */
 	bool announced;
-	bool gone; /* some of its bytes are only in the worker's memory */
+	bool unfinished; /* counted for its client */
+	bool gone;       /* some of its bytes are only in the worker's memory */
 };
 
 TAILQ_HEAD(edge_larges, edge_large);
@@ -74,6 +89,9 @@ struct edge_request {
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
 	uint32_t answer_bytes;
+	uint64_t reply_bytes; /* of all its chunks so far */
+	uint32_t reply_packets;
+	uint32_t reserved; /* packets set aside for its reply */
 };
 
 /* The part of a connection that exists while bytes or requests are under way. */
@@ -81,6 +99,11 @@ struct edge_busy {
 	struct edge_busy *next; /* of the pool */
 	struct edge *edge;
 	struct edge_connection *connection;
+	struct edge_client *client;
+	uint32_t held, replies, reserved; /* packets: parts of the client's */
+	/* of those with bytes to send: when a whole packet of them was acknowledged last */
+	TAILQ_ENTRY(edge_busy) sending;
+	uint32_t progress_ms;
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */
 	struct placement placement;
@@ -103,6 +126,7 @@ struct edge_connection {
 	TAILQ_ENTRY(edge_connection) due; /* on the edge's list of those with segments to send */
 	uint32_t requests;                /* of the stream, while <busy> is NULL */
 	uint32_t hash;                    /* of the flow */
+	uint32_t idle_ms;                 /* when <busy> became NULL */
 	uint16_t service;
 	bool is_due, stalled;
 	bool ended;   /* the client has closed: what it sent before is still read */
@@ -152,6 +176,13 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	struct edge_larges wanting, filling; /* oldest first */
 	struct edge_writes writing;
+	/* clients with busy connections, by hash; packets held for all, and their limits */
+	struct edge_client **client_chain, *client_memory, *free_client;
+	uint32_t client_mask;
+	uint32_t held, replies;
+	uint32_t budget, share;      /* packets: of all clients, of one */
+	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
+	struct edge_busy_list sending; /* oldest progress first */
 	/* those in TIME-WAIT, oldest first: a ring */
 	struct edge_wait *wait;
 	uint32_t waits, first_wait, n_wait;
@@ -166,7 +197,7 @@ struct edge {
 	uint32_t gather_max; /* bytes of a request that is gathered */
 	uint32_t window;     /* bytes offered to one connection */
 	uint32_t backlog_max;
-	uint32_t wait_ms;
+	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
 	struct edge_busy_list stalled; /* by <wants> */
 };
@@ -219,6 +250,58 @@ void edge_progress(struct edge *e, struct edge_connection *c);
 void edge_touch(struct edge *e, struct edge_connection *c);
 /* Nothing more is read: what is incomplete is dropped, the rest answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
+
+/* --- clients.c -------------------------------------------------------------------------------- */
+
+/* <busy>: connections; <packets>: that may be held, <percent> of them for one client. */
+int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets, uint8_t percent);
+/* The client of a connection that becomes busy. */
+struct edge_client *edge_client_join(struct edge *e, const struct flow *flow);
+void edge_client_leave(struct edge *e, struct edge_client *client);
+/* NULL: nothing is held for it. */
+const struct edge_client *edge_client_of(const struct edge *e, const struct flow *flow);
+/* A reply came: if replies fill the share of its client, the slowest reader of it is reset. */
+void edge_press(struct edge *e, const struct edge_client *client);
+/* Resets the slowest readers whose replies keep others from getting theirs. */
+void edge_press_all(struct edge *e);
+
+/* Packets of a usual reply of the service. */
+uint32_t edge_usual_reply(const struct edge *e, uint16_t service);
+void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets);
+/* May the client have another reply, beside those that it will get? */
+bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b);
+
+static inline void edge_hold(struct edge_busy *b, uint32_t packets)
+{
+	b->held += packets;
+	b->client->held += packets;
+	b->edge->held += packets;
+}
+
+static inline void edge_let_go(struct edge_busy *b, uint32_t packets)
+{
+	edge_hold(b, -packets);
+}
+
+/* The same for packets of replies. */
+static inline void edge_hold_reply(struct edge_busy *b, uint32_t packets)
+{
+	edge_hold(b, packets);
+	b->replies += packets;
+	b->client->replies += packets;
+	b->edge->replies += packets;
+}
+
+static inline void edge_let_reply_go(struct edge_busy *b, uint32_t packets)
+{
+	edge_hold_reply(b, -packets);
+}
+
+static inline void edge_reserve(struct edge_busy *b, uint32_t packets)
+{
+	b->reserved += packets;
+	b->client->reserved += packets;
+}
 
 /* --- requests.c ------------------------------------------------------------------------------- */
 

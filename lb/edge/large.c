@@ -13,8 +13,8 @@
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
-/* Requests whose deadline is checked per ms. */
-#define LARGE_BUDGET 256
+/* ms after a request has its place in which it may come at any rate. */
+#define LARGE_GRACE_MS 1000
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -30,23 +30,25 @@ static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, st
 	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
 	STAILQ_INSERT_TAIL(&l->parts, part, next);
 	l->busy->unwritten += length;
+	edge_hold(l->busy, 1);
 	return part;
 }
 
-static void large_free_part(struct edge *e, struct edge_part *part)
+static void large_free_part(struct edge *e, struct edge_large *l, struct edge_part *part)
 {
 	rte_pktmbuf_free(part->m);
+	edge_let_go(l->busy, 1);
 	STAILQ_NEXT(part, next) = e->free_part;
 	e->free_part = part;
 }
 
-static void large_free_parts(struct edge *e, struct edge_parts *parts)
+static void large_free_parts(struct edge *e, struct edge_large *l, struct edge_parts *parts)
 {
 	struct edge_part *part;
 
 	while ((part = STAILQ_FIRST(parts)) != NULL) {
 		STAILQ_REMOVE_HEAD(parts, next);
-		large_free_part(e, part);
+		large_free_part(e, l, part);
 	}
 }
 
@@ -75,6 +77,13 @@ static void large_want(struct edge *e, struct edge_large *l)
 	TAILQ_INSERT_TAIL(&e->wanting, l, entry);
 }
 
+/* The request is no longer one of those that hold a slot before they are complete. */
+static void large_is_finished(struct edge_large *l)
+{
+	l->busy->client->unfinished -= l->unfinished;
+	l->unfinished = false;
+}
+
 /* Takes it off the lists and gives its place back, if it has one that was not announced. */
 static void large_leave(struct edge *e, struct edge_large *l)
 {
@@ -88,6 +97,7 @@ static void large_leave(struct edge *e, struct edge_large *l)
 	TAILQ_REMOVE(l->link == NULL ? &e->wanting : &e->filling, l, entry);
 	if (l->link == NULL)
 		return;
+	large_is_finished(l);
 	/* Detached links have left the worker's account. */
 	if (lc->link[l->link->worker] == l->link)
 		workers_load_unsent(&lc->load, l->link->worker);
@@ -106,8 +116,8 @@ void edge_large_end(struct edge *e, struct edge_request *r)
 	if (l->announced)
 		e->lc->replay_streams--;
 	l->busy->unwritten -= large_bytes(&l->parts);
-	large_free_parts(e, &l->parts);
-	large_free_parts(e, &l->kept);
+	large_free_parts(e, l, &l->parts);
+	large_free_parts(e, l, &l->kept);
 	l->next_free = e->free_large;
 	e->free_large = l;
 }
@@ -266,7 +276,7 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool keep)
 	if (keep)
 		STAILQ_INSERT_TAIL(&l->kept, part, next);
 	else
-		large_free_part(e, part);
+		large_free_part(e, l, part);
 	l->gone |= !keep;
 	return 0;
 }
@@ -307,6 +317,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	l->link->client_path[l->place.slot] = c->path;
 	l->link->slot[l->place.slot].deadline = r->deadline;
 	TAILQ_REMOVE(&e->filling, l, entry);
+	large_is_finished(l);
 	l->announced = true;
 	l->link = NULL;
 	r->sent = true;
@@ -393,6 +404,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.since = l->since,
 		.deadline = l->request->deadline,
 		.again = l->replays > 0,
+		.may = l->busy->client->unfinished < lc->services->tcp.unfinished,
 	};
 	return true;
 }
@@ -407,6 +419,10 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	TAILQ_INSERT_TAIL(&e->filling, l, entry);
 	l->link = link;
 	l->place = *place;
+	l->placed_at = lc->now;
+	l->placed_before = l->request->placed;
+	l->unfinished = !edge_request_is_complete(l->request);
+	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;
 	if (unlikely(lc->trace != NULL))
 		trace_placed(lc, at->flow, l->request->number, link);
@@ -449,18 +465,35 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	return true;
 }
 
+/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in its
+ * first second. */
+static bool large_drips(const struct lcore *lc, const struct edge_large *l)
+{
+	uint64_t ms = (lc->now - l->placed_at) / lc->lb->tsc_per_ms;
+	uint64_t came = l->request->placed - l->placed_before;
+
+	return STAILQ_EMPTY(&l->parts) && ms > LARGE_GRACE_MS &&
+	       came < (ms - LARGE_GRACE_MS) * lc->services->tcp.min_rate / 1000;
+}
+
+static void large_check(struct lcore *lc, struct edge_large *l)
+{
+	if (lc->stop == STOP_NOTIFYING)
+		edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
+	else if (l->request->deadline != 0 && lc->now > l->request->deadline)
+		edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE, LB_DROP_DEADLINE);
+	else if (large_drips(lc, l))
+		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
+}
+
 void edge_housekeeping(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	unsigned int budget = LARGE_BUDGET;
-	struct edge_large *l, *next;
+	struct edge_large *l = TAILQ_FIRST(&e->filling), *next;
 
-	for (l = TAILQ_FIRST(&e->filling); l != NULL && budget > 0; l = next, budget--) {
+	for (; l != NULL; l = next) {
 		next = TAILQ_NEXT(l, entry);
-		if (lc->stop == STOP_NOTIFYING)
-			edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
-		else if (l->request->deadline != 0 && lc->now > l->request->deadline)
-			edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE,
-					  LB_DROP_DEADLINE);
+		large_check(lc, l);
 	}
+	edge_press_all(e);
 }

@@ -15,6 +15,8 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 	e->free_request = r->next;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
 	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
+	r->reserved = edge_usual_reply(e, b->connection->service);
+	edge_reserve(b, r->reserved);
 	*b->last = r;
 	b->last = &r->next;
 	b->n_requests++;
@@ -62,6 +64,7 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	out->priority[i] = (struct priority){.level = r->priority};
 	out->n++;
 	r->bytes = NULL;
+	edge_let_go(b, 1);
 	r->sent = true;
 	lc->service[c->service].stats.bytes_in += r->size;
 }
@@ -79,6 +82,7 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 	struct lcore *lc = b->edge->lc;
 
 	edge_large_end(b->edge, r);
+	edge_let_go(b, r->bytes != NULL);
 	rte_pktmbuf_free(r->bytes);
 	r->bytes = NULL;
 	if (r->answered)
@@ -112,8 +116,10 @@ static void requests_begin(struct edge_busy *b, const struct stream_action *acti
 /* Memory for the request's bytes. False: there is none, and the request has failed. */
 static bool requests_gather(struct edge_busy *b, struct edge_request *r)
 {
-	if (r->bytes == NULL && !r->answered)
+	if (r->bytes == NULL && !r->answered) {
 		r->bytes = rte_pktmbuf_alloc(b->edge->lc->packets);
+		edge_hold(b, r->bytes != NULL);
+	}
 	if (r->bytes != NULL)
 		return true;
 	requests_no_memory(b, r);
@@ -265,6 +271,7 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 		return requests_copy(b, r, offset, bytes, length);
 	r->bytes = p->m;
 	p->m = NULL;
+	edge_hold(b, 1);
 	rte_pktmbuf_adj(r->bytes, bytes - rte_pktmbuf_mtod(r->bytes, const uint8_t *));
 	r->placed = length;
 	requests_try_submit(b, r);
@@ -276,18 +283,20 @@ static void requests_release(void *context, struct placement_piece *piece)
 	struct edge_busy *b = context;
 
 	rte_pktmbuf_free(p->m);
+	edge_let_go(b, 1);
 	p->piece.next = (struct placement_piece *)b->edge->free_piece;
 	b->edge->free_piece = p;
 	b->edge->n_pieces++;
 }
 
-/* A header may begin a request, which may be complete at once. */
+/* A header may begin a request, which may be complete at once. A client that does not read its
+ * replies gets no more of them. */
 static bool requests_ready(void *context)
 {
 	const struct edge_busy *b = context;
 	const struct edge *e = b->edge;
 
-	return b->n_requests < e->pipeline && e->free_request != NULL &&
+	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline && e->free_request != NULL &&
 	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
 }
 

@@ -74,6 +74,7 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	e->free_piece = (struct edge_piece *)p->piece.next;
 	e->n_pieces--;
 	p->m = a->m;
+	edge_hold(b, 1);
 	p->piece = (struct placement_piece){
 		.position = b->in_order + (new->seq - expected),
 		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
@@ -121,13 +122,43 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
 		tcp_set_mss(&c->tcp, segments_mss(e, a));
 }
 
-/* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
- * none of its own. */
-static bool segments_have_memory(const struct edge *e, const struct edge_connection *c,
-				 const struct arrival *a)
+/*
+ * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
+ * what is behind them can go on.
+ */
+static bool segments_go_on(const struct edge_connection *c, const struct arrival *a)
 {
-	return a->header.length == 0 || ((e->free_busy != NULL || (c != NULL && c->busy != NULL)) &&
-					 e->n_pieces >= EDGE_PIECES);
+	return c != NULL && a->header.seq == c->tcp.rcv_nxt && !c->stalled &&
+	       (c->busy == NULL || c->busy->unwritten == 0);
+}
+
+/* May one more packet be held for the client? For bytes that go on, there is a quarter more. */
+static enum lb_drop segments_check_share(const struct edge *e, const struct edge_connection *c,
+					 const struct arrival *a)
+{
+	const struct edge_client *client;
+	bool more = segments_go_on(c, a);
+
+	client = c != NULL && c->busy != NULL ? c->busy->client
+		 : a->flow != NULL            ? edge_client_of(e, a->flow)
+					      : NULL;
+	if (e->held >= (more ? e->budget : e->budget - e->budget / 8))
+		return LB_DROP_TCP_MEMORY;
+	if (client != NULL && client->held >= (more ? e->share + e->share / 4 : e->share))
+		return LB_DROP_TCP_CLIENT;
+	return LB_DROP_NONE;
+}
+
+/* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
+ * none of its own. LB_DROP_NONE, or the reason. */
+static enum lb_drop segments_check_memory(const struct edge *e, const struct edge_connection *c,
+					  const struct arrival *a)
+{
+	if (a->header.length == 0)
+		return LB_DROP_NONE;
+	if ((e->free_busy == NULL && (c == NULL || c->busy == NULL)) || e->n_pieces < EDGE_PIECES)
+		return LB_DROP_TCP_MEMORY;
+	return segments_check_share(e, c, a);
 }
 
 static void segments_acknowledged(struct edge *e, struct edge_connection *c, uint32_t bytes)
@@ -140,10 +171,11 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
+	enum lb_drop reason = segments_check_memory(e, c, a);
 	struct tcp_received r;
 
-	if (!segments_have_memory(e, c, a))
-		return segments_drop(e, a, LB_DROP_TCP_MEMORY);
+	if (unlikely(reason != LB_DROP_NONE))
+		return segments_drop(e, a, reason);
 	if (a->header.length > 0)
 		edge_begin(e, c);
 	edge_select(e, c->service);
@@ -240,6 +272,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	struct tcp_connection opened;
 	struct edge_connection *c;
 	struct tcp_ends ends;
+	enum lb_drop reason;
 
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
@@ -247,8 +280,9 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 			     e->window, &opened))
 		return false;
 	/* The connection would have no timer; the segment will come again. */
-	if (!segments_have_memory(e, NULL, a)) {
-		segments_drop(e, a, LB_DROP_TCP_MEMORY);
+	reason = segments_check_memory(e, NULL, a);
+	if (reason != LB_DROP_NONE) {
+		segments_drop(e, a, reason);
 		return true;
 	}
 	c = segments_open(e, a, service);

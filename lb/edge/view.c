@@ -20,8 +20,8 @@ RACING bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb
 		out->half_open += e->backlog[i];
 	out->busy = e->n_busy;
 	out->time_wait = e->n_wait;
-	out->held_packets = e->pieces - e->n_pieces;
-	out->held_packets_max = e->pieces;
+	out->held_packets = e->held;
+	out->held_packets_max = e->budget;
 	out->events = e->stack.counters;
 	return true;
 }

@@ -184,7 +184,7 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 	struct link_place place;
 	bool late = false;
 
-	if (reason == LB_DROP_NONE && choose_has_workers(lc, at->service) &&
+	if (reason == LB_DROP_NONE && at->may && choose_has_workers(lc, at->service) &&
 	    !waiting_is_older(lc, at->service, at->since))
 		link = choose_place(lc, at->flow, at->hash, at->bytes, at->deadline, &place, &late);
 	if (late)
@@ -206,7 +206,8 @@ void forward_place(struct lcore *lc)
 
 	while (budget-- > 0 && edge_next_wanting(lc, &at)) {
 		if (at.flow == NULL || forward_is_blocked(&blocked, at.service) ||
-		    forward_try_place(lc, &at) || choose_is_pinned(lcore_service_config(lc, at.service)))
+		    forward_try_place(lc, &at) || !at.may ||
+		    choose_is_pinned(lcore_service_config(lc, at.service)))
 			continue;
 		blocked.bits[at.service / 64] |= UINT64_C(1) << at.service % 64;
 	}

@@ -110,7 +110,8 @@ static void take_ack(struct client *c, uint32_t now_ms, const struct tcp_header 
 	}
 	if (sequence_before(c->wl1, h->seq) ||
 	    (c->wl1 == h->seq && !sequence_after(c->wl2, h->ack))) {
-		if (sequence_before(edge, c->edge) && !sequence_before(h->ack, c->wl2))
+		/* A segment with the same numbers may have been overtaken by a window update. */
+		if (sequence_before(edge, c->edge) && sequence_after(h->ack, c->wl2))
 			fault(c, "the window shrinks by %u", c->edge - edge);
 		c->edge = sequence_max(c->edge, edge);
 		c->wnd = c->edge - h->ack;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shares of the memory: packets that are held for each client, which is an IPv4 address or an IPv6
+ * /64 of a zone. Clients exist only while one of their connections has something under way.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+
+#include <rte_malloc.h>
+
+#include "edge/edge_private.h"
+
+/* Connections searched for the one to reset; then any of the client's will do. */
+#define CLIENTS_SEARCH 256
+/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. */
+#define CLIENTS_STALLED_MS 1000
+
+static uint64_t clients_key(const struct flow *flow, uint16_t *zone)
+{
+	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
+	uint64_t word;
+
+	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
+	*zone = flow->zone;
+	return word;
+}
+
+static struct edge_client **clients_chain(const struct edge *e, uint64_t key, uint16_t zone)
+{
+	uint64_t word = (key ^ e->secret.key[0]) * 0x9e3779b97f4a7c15ull;
+
+	word = (word ^ word >> 32 ^ zone ^ e->secret.key[1]) * 0xbf58476d1ce4e5b9ull;
+	return &e->client_chain[(word ^ word >> 32) & e->client_mask];
+}
+
+static struct edge_client *clients_find(struct edge_client *at, uint64_t key, uint16_t zone)
+{
+	while (at != NULL && (at->key != key || at->zone != zone))
+		at = at->next;
+	return at;
+}
+
+struct edge_client *edge_client_join(struct edge *e, const struct flow *flow)
+{
+	uint16_t zone;
+	uint64_t key = clients_key(flow, &zone);
+	struct edge_client **chain = clients_chain(e, key, zone);
+	struct edge_client *client = clients_find(*chain, key, zone);
+
+	if (client == NULL) {
+		client = e->free_client; /* there are as many as busy connections */
+		e->free_client = client->next;
+		*client = (struct edge_client){.next = *chain, .key = key, .zone = zone};
+		*chain = client;
+	}
+	client->users++;
+	return client;
+}
+
+void edge_client_leave(struct edge *e, struct edge_client *client)
+{
+	struct edge_client **at = clients_chain(e, client->key, client->zone);
+
+	if (--client->users > 0)
+		return;
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	client->next = e->free_client;
+	e->free_client = client;
+}
+
+const struct edge_client *edge_client_of(const struct edge *e, const struct flow *flow)
+{
+	uint16_t zone;
+	uint64_t key = clients_key(flow, &zone);
+
+	return clients_find(*clients_chain(e, key, zone), key, zone);
+}
+
+/* --- readers that are too slow ------------------------------------------------------------------
+ */
+
+static bool clients_is_stalled(const struct edge *e, const struct edge_busy *b)
+{
+	return b->out != NULL && e->stack.now_ms - b->progress_ms >= CLIENTS_STALLED_MS;
+}
+
+/* The connection with bytes to send that has waited longest for a packet to be acknowledged, of
+ * <client> or of any. NULL: none has waited for long. */
+static struct edge_busy *clients_slowest(const struct edge *e, const struct edge_client *client)
+{
+	unsigned int left = CLIENTS_SEARCH;
+	struct edge_busy *b;
+
+	TAILQ_FOREACH(b, &e->sending, sending) {
+		if (left-- == 0 || e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
+			return NULL;
+		if ((client == NULL || b->client == client) && clients_is_stalled(e, b))
+			return b;
+	}
+	return NULL;
+}
+
+static void clients_reset(struct edge *e, struct edge_busy *b)
+{
+	struct edge_connection *c = b->connection;
+
+	e->lc->stats.drop[LB_DROP_TCP_READER]++;
+	e->lc->service[c->service].stats.drops++;
+	/* It ends at the end of the turn, and is not found again until then. */
+	TAILQ_REMOVE(&e->sending, b, sending);
+	TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	b->progress_ms = e->stack.now_ms;
+	tcp_abort(&c->tcp);
+	edge_touch(e, c);
+}
+
+void edge_press(struct edge *e, const struct edge_client *client)
+{
+	struct edge_busy *b;
+
+	if (client->replies < e->share)
+		return;
+	b = clients_slowest(e, client);
+	if (b != NULL)
+		clients_reset(e, b);
+}
+
+/* Do its replies keep others from getting theirs: all clients, or its own other connections? */
+static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *b)
+{
+	const struct edge_client *client = b->client;
+
+	return e->replies > e->budget / 2 ||
+	       (client->users > 1 && client->replies + client->reserved >= e->share - e->share / 4);
+}
+
+void edge_press_all(struct edge *e)
+{
+	struct edge_busy *b = TAILQ_FIRST(&e->sending), *next;
+
+	for (unsigned int i = 0; i < CLIENTS_SEARCH && b != NULL; i++, b = next) {
+		next = TAILQ_NEXT(b, sending);
+		if (e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
+			return;
+		if (clients_is_stalled(e, b) && clients_is_in_the_way(e, b))
+			clients_reset(e, b);
+	}
+}
+
+/* --- room for replies -----------------------------------------------------------------------------
+ *
+ * A worker sends a reply at its own pace, so all of it may wait for the client. Before a request is
+ * read, room is set aside for a reply of the service's usual size.
+ */
+
+/* Weight of a new reply in the average. */
+#define CLIENTS_AVERAGE 8
+
+uint32_t edge_usual_reply(const struct edge *e, uint16_t service)
+{
+	return e->reply_packets[service] / CLIENTS_AVERAGE + 1;
+}
+
+void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets)
+{
+	uint32_t *sum = &e->reply_packets[service];
+
+	*sum += packets - *sum / CLIENTS_AVERAGE;
+}
+
+bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
+{
+	const struct edge_client *client = b->client;
+
+	return client->reserved == 0 || client->replies + client->reserved +
+							edge_usual_reply(e, b->connection->service) <=
+						e->share;
+}
+
+uint32_t edge_held_packets(const struct lcore *lc)
+{
+	return lc->edge == NULL ? 0 : lc->edge->held;
+}
+
+int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets, uint8_t percent)
+{
+	uint32_t chains = rte_align32pow2(busy);
+
+	e->budget = packets;
+	e->share = RTE_MAX(packets * (uint64_t)percent / 100, 16u);
+	e->client_mask = chains - 1;
+	e->client_chain = rte_zmalloc("client_chains", chains * sizeof(*e->client_chain), 0);
+	e->client_memory = rte_zmalloc("clients", busy * sizeof(*e->client_memory), 0);
+	if (e->client_chain == NULL || e->client_memory == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < busy; i++) {
+		e->client_memory[i].next = e->free_client;
+		e->free_client = &e->client_memory[i];
+	}
+	return 0;
+}
