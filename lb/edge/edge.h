@@ -117,6 +117,13 @@ struct edge_left edge_left(const struct lcore *lc, uint16_t service);
 /* Packets that are held for clients. */
 uint32_t edge_held_packets(const struct lcore *lc);
 
+/*
+ * An ICMP error says that the path takes packets of <mtu> bytes only, about the segment with number
+ * <seq>. False: the number is not under way, so the error is forged or late, and has no effect
+ * (RFC 5927, 7.2).
+ */
+bool edge_too_big(struct lcore *lc, const struct flow *flow, uint32_t seq, uint32_t mtu);
+
 /* Counters of the lcore's endpoint; NULL: it has none. Any thread. */
 struct tcp_counters;
 const struct tcp_counters *edge_counters(const struct lcore *lc);

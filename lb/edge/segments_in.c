@@ -100,8 +100,7 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 	b->in_order += r->advanced;
 }
 
-static void segments_established(struct edge *e, struct edge_connection *c,
-				 const struct arrival *a)
+static void segments_established(struct edge *e, struct edge_connection *c, const struct arrival *a)
 {
 	a->flow->state = FLOW_TCP_OPEN;
 	if (unlikely(e->lc->trace != NULL))
@@ -362,6 +361,29 @@ static bool segments_changed(const struct edge *e, uint32_t hash)
 		if (e->changed[i] == hash)
 			return true;
 	return false;
+}
+
+/* Smaller ones only serve attackers: as Linux has it (min_pmtu), and RFC 8200, 5. */
+#define SEGMENTS_MTU4_MIN 552
+#define SEGMENTS_MTU6_MIN 1280
+
+bool edge_too_big(struct lcore *lc, const struct flow *flow, uint32_t seq, uint32_t mtu)
+{
+	bool v4 = conntrack_local(lc->ct, flow)->family == FLOW_IPV4;
+	struct edge *e = lc->edge;
+	struct edge_connection *c;
+
+	if (e == NULL || flow->state == FLOW_TCP_WAIT)
+		return false;
+	c = edge_connection_of(e, flow);
+	if (sequence_before(seq, c->tcp.snd_una) || !sequence_before(seq, c->tcp.snd_nxt))
+		return false;
+	edge_begin_turn(e);
+	edge_select(e, c->service);
+	mtu = RTE_MAX(mtu, v4 ? SEGMENTS_MTU4_MIN : SEGMENTS_MTU6_MIN);
+	tcp_set_mss(&c->tcp, RTE_MIN(mtu, UINT16_MAX) - (v4 ? 40 : 60));
+	edge_touch(e, c);
+	return true;
 }
 
 unsigned int edge_receive(struct lcore *lc, unsigned int from)

@@ -39,7 +39,7 @@
 	X(TCP_SLOW, "tcp_slow", "request came slower than it must; timeout notice sent")           \
 	X(TCP_READER, "tcp_reader", "connection reset: its client did not read its replies")       \
 	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \
-	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP")          \
+	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP or TCP")   \
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \
 	X(ICMP_NO_FLOW, "icmp_no_flow", "ICMP error about a packet of no known flow")              \
 	X(ICMP_PORT, "icmp_port_unreachable", "ICMP error about a reply: client's port closed")    \

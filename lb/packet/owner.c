@@ -26,7 +26,8 @@ uint32_t owner_toeplitz(const uint8_t *key, const uint8_t *input, unsigned int l
 
 uint16_t owner_queue_by_rss(const struct port_rss *rss, const struct flow_key *key)
 {
-	bool v4 = key->family == FLOW_IPV4, ports = v4 ? rss->ports4 : rss->ports6;
+	bool v4 = key->family == FLOW_IPV4, tcp = key->protocol == IPPROTO_TCP;
+	bool ports = v4 ? (tcp ? rss->tcp4 : rss->ports4) : (tcp ? rss->tcp6 : rss->ports6);
 	unsigned int n = v4 ? 4 : 16;
 	uint8_t input[36];
 

@@ -37,6 +37,11 @@ static inline uint16_t parse_get16(const uint8_t *at)
 	return at[0] << 8 | at[1];
 }
 
+static inline bool parse_is_flow(uint8_t protocol)
+{
+	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP;
+}
+
 static inline void parse_drop(struct parsed *out, enum lb_drop reason)
 {
 	out->kind = PARSE_DROP;
@@ -84,9 +89,10 @@ static enum lb_drop icmp_error6(uint8_t type, uint8_t code)
 	}
 }
 
-/* Find the UDP header in the packet that an error is about. LB_DROP_NONE, or why it has none. */
-static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_family family,
-				   const uint8_t **udp)
+/* Find the header of UDP or TCP in the packet that an error is about. LB_DROP_NONE, or why it has
+ * none. */
+static enum lb_drop find_inner_l4(const uint8_t *ip, uint32_t left, enum flow_family family,
+				  const uint8_t **l4)
 {
 	bool v4 = family == FLOW_IPV4;
 	uint32_t header = IP6_LENGTH;
@@ -99,11 +105,12 @@ static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_f
 		return LB_DROP_IP_HEADER;
 	if (v4 && (parse_get16(ip + 6) & 0x1fff) != 0) /* a fragment without ports; we send none */
 		return LB_DROP_ICMP_NO_FLOW;
-	if (ip[v4 ? 9 : 6] != IPPROTO_UDP)
+	if (!parse_is_flow(ip[v4 ? 9 : 6]))
 		return LB_DROP_ICMP_OTHER;
+	/* Of TCP no more than this is promised: ports and number (RFC 792). */
 	if (left < header + UDP_LENGTH)
 		return LB_DROP_TRUNCATED;
-	*udp = ip + header;
+	*l4 = ip + header;
 	return LB_DROP_NONE;
 }
 
@@ -114,14 +121,15 @@ static enum lb_drop find_inner_udp(const uint8_t *ip, uint32_t left, enum flow_f
 static void parse_icmp_error(const uint8_t *icmp, struct parsed *out, const uint8_t *addresses,
 			     struct flow_key *key, enum lb_drop what)
 {
-	const uint8_t *ip = icmp + ICMP_LENGTH, *udp;
+	const uint8_t *ip = icmp + ICMP_LENGTH, *l4;
 	bool v4 = out->family == FLOW_IPV4;
 	enum lb_drop reason;
 	uint32_t n = v4 ? 4 : 16;
 
-	reason = find_inner_udp(ip, out->l4_length - ICMP_LENGTH, out->family, &udp);
+	reason = find_inner_l4(ip, out->l4_length - ICMP_LENGTH, out->family, &l4);
 	if (reason != LB_DROP_NONE)
 		return parse_drop(out, reason);
+	key->protocol = ip[v4 ? 9 : 6];
 	ip += v4 ? 12 : 8;
 	if (memcmp(ip, addresses + n, n) != 0)
 		return parse_drop(out, LB_DROP_ICMP_NO_FLOW);
@@ -129,9 +137,8 @@ static void parse_icmp_error(const uint8_t *icmp, struct parsed *out, const uint
 		parse_map4(&key->src, ip + n);
 	else
 		memcpy(&key->src, ip + n, n);
-	memcpy(&key->src_port, udp + 2, 2);
-	memcpy(&key->dst_port, udp, 2);
-	key->protocol = IPPROTO_UDP;
+	memcpy(&key->src_port, l4 + 2, 2);
+	memcpy(&key->dst_port, l4, 2);
 	out->kind = PARSE_ICMP_ERROR;
 	out->reason = what;
 }
@@ -426,6 +433,17 @@ void parse_frame(const uint8_t *frame, uint32_t length, const uint8_t mac[6], ui
 	parse_ether(frame, length, mac, checked, &(struct fetch){0}, out, key);
 }
 
+void parse_error(const uint8_t *frame, const struct parsed *p, struct parsed_error *out)
+{
+	const uint8_t *icmp = frame + p->l4_offset, *ip = icmp + ICMP_LENGTH;
+	bool v4 = p->family == FLOW_IPV4;
+	const uint8_t *l4 = ip + (v4 ? (ip[0] & 0x0f) * 4u : IP6_LENGTH);
+
+	/* RFC 1191, 4; RFC 4443, 3.2: of 32 bits, as no path of ours is wider */
+	out->mtu = v4 || parse_get16(icmp + 4) == 0 ? parse_get16(icmp + 6) : UINT16_MAX;
+	out->seq = (uint32_t)parse_get16(l4 + 4) << 16 | parse_get16(l4 + 6);
+}
+
 bool parse_finish_checksum(uint8_t *frame, const struct parsed *p)
 {
 	bool tcp = p->reason == LB_DROP_TCP_CHECKSUM;
@@ -441,11 +459,6 @@ bool parse_finish_checksum(uint8_t *frame, const struct parsed *p)
 	sum = sum == 0 ? 0xffff : sum; /* 0 would mean "none" (RFC 768) */
 	memcpy(field, &sum, sizeof(sum));
 	return true;
-}
-
-static inline bool parse_is_flow(uint8_t protocol)
-{
-	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP;
 }
 
 bool parse_flow(const uint8_t *frame, uint32_t length, struct flow_key *key, uint16_t *vlan)

@@ -20,7 +20,8 @@ enum parse_kind {
 	PARSE_ARP,
 	PARSE_ND,
 	PARSE_ICMP_ECHO,  /* an echo request, checksum verified */
-	PARSE_ICMP_ERROR, /* about a UDP packet to <key>'s source; <reason> is the counter */
+	PARSE_ICMP_ERROR, /* about a packet to <key>'s source, UDP or TCP; <reason> is the counter
+			   */
 	PARSE_FRAGMENT,   /* of UDP or ICMP; L4 is the fragment's part, see fragment_read() */
 	PARSE_DROP,       /* see reason */
 };
@@ -65,6 +66,13 @@ void parse_frame_fetching(const uint8_t *frame, uint32_t length, const uint8_t m
  * part of the payload that came are set. <reason> stays.
  */
 bool parse_cut(const uint8_t *frame, uint32_t length, struct parsed *p, struct flow_key *key);
+
+/* The packet that a PARSE_ICMP_ERROR is about. */
+struct parsed_error {
+	uint32_t mtu; /* of the path, if it was too big; 0: not said */
+	uint32_t seq; /* the number of a segment */
+};
+void parse_error(const uint8_t *frame, const struct parsed *p, struct parsed_error *out);
 
 /*
  * For a frame that parse_frame() dropped as UDP_CHECKSUM or TCP_CHECKSUM: true when its sender left

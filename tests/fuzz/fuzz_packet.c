@@ -56,7 +56,8 @@ static void check_parsed(const uint8_t *frame, uint32_t length, const struct par
 		/* fall through */
 	case PARSE_ICMP_ERROR:
 		require(p->kind != PARSE_ICMP_ERROR ||
-				(key->family == p->family && key->protocol == 17 && p->reason != 0),
+				(key->family == p->family && p->reason != 0 &&
+				 (key->protocol == 17 || key->protocol == 6)),
 			"an error about nothing");
 		/* fall through */
 	case PARSE_ICMP_ECHO:

@@ -177,7 +177,12 @@ static void put_l4(struct writer *w, const struct packet *p)
 		put8(w, p->icmp_type);
 		put8(w, p->icmp_code);
 		put16(w, 0); /* checksum: later */
-		put(w, "\x12\x34\x00\x01", 4);
+		if (p->icmp_mtu == 0) {
+			put(w, "\x12\x34\x00\x01", 4);
+		} else {
+			put16(w, 0);
+			put16(w, p->icmp_mtu);
+		}
 	} else {
 		put16(w, p->no_source_port     ? 0
 			 : p->source_port != 0 ? p->source_port

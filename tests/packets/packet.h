@@ -55,6 +55,7 @@ struct packet {
 	enum packet_sum l4_sum;
 	bool icmp;
 	uint8_t icmp_type, icmp_code;
+	uint16_t icmp_mtu; /* in an error of ICMP; 0: other bytes */
 	/* bytes of payload: 0x40, 0x41, ...; then, in hexadecimal, <body>; then <bytes> */
 	uint16_t payload;
 	const char *body;

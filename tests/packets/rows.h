@@ -15,6 +15,7 @@ struct packet_row {
 	enum lb_drop reason; /* reason of PARSE_DROP */
 	/* otherwise; 0 where the kind does not say */
 	uint16_t l4_offset, l4_length, payload_offset, payload_length;
+	bool about_tcp; /* of PARSE_ICMP_ERROR: the packet in it */
 };
 
 extern const struct packet_row packet_rows[];

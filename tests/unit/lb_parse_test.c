@@ -74,6 +74,8 @@ static void check(const struct packet_row *row)
 	    row->kind != PARSE_ICMP_ERROR)
 		return;
 	expected = key_of(&row->packet);
+	if (row->about_tcp)
+		expected.protocol = IPPROTO_TCP;
 	cr_expect_arr_eq(&key, &expected, sizeof(key), "%s: key", row->name);
 }
 

@@ -1702,3 +1702,71 @@ WALK(a_reply_whose_chunks_are_too_many)
 	raw_send(&r, TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
 }
+
+/* --- ICMP errors about segments -----------------------------------------------------------------
+ */
+
+/* A router says that the segment with number <seq> to port <port> was too big. */
+static void too_big(struct walk *w, uint16_t port, uint32_t seq, uint16_t mtu)
+{
+	uint8_t quoted[28] = {0x45, 0,   5,  0xb0, 0, 0,   0x40, 0, 64, IPPROTO_TCP, 0,
+			      0,    198, 51, 100,  1, 192, 0,    2, 7,  8000 >> 8,   8000 & 0xff};
+	struct packet p = {
+		.family = 4,
+		.source = "192.0.2.99",
+		.icmp = true,
+		.icmp_type = 3,
+		.icmp_code = 4,
+		.icmp_mtu = mtu,
+		.bytes = quoted,
+		.n_bytes = sizeof(quoted),
+	};
+	uint32_t number = htonl(seq);
+
+	quoted[22] = port >> 8;
+	quoted[23] = port & 0xff;
+	memcpy(quoted + 24, &number, sizeof(number));
+	walk_send(w, 0, &p);
+	walk_turn(w);
+}
+
+/* The largest payload of what comes within <ms>; acknowledges nothing. */
+static uint32_t raw_longest(struct raw *r, uint32_t ms)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+	uint32_t longest = 0;
+
+	walk_pass(r->w, ms);
+	while (raw_take(r, &h, payload))
+		longest = RTE_MAX(longest, h.length);
+	return longest;
+}
+
+WALK(a_segment_that_was_too_big_for_the_path)
+{
+	struct walk *w = walk_create(&small);
+	struct raw r;
+
+	walk_worker(w, NULL);
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 1000, 1000);
+	walk_expect_eq(raw_longest(&r, 20), 536); /* the client named no MSS */
+	/* Forged ones name numbers that are not under way. */
+	too_big(w, 3000, r.ack - 1, 552);
+	too_big(w, 3000, r.ack + 1008, 552);
+	too_big(w, 3000, r.ack + 0x80000000, 552);
+	too_big(w, 3001, r.ack, 552);
+	walk_expect_drops(w, {LB_DROP_ICMP_NO_FLOW, 4});
+	walk_expect_eq(raw_longest(&r, 1000), 536);
+	/* No path of IPv4 is narrower than is believed. */
+	too_big(w, 3000, r.ack + 536, 100);
+	walk_expect_drops(w, {LB_DROP_ICMP_TOO_BIG, 1});
+	walk_expect_eq(raw_longest(&r, 5000), 512);
+	too_big(w, 3000, r.ack, 1400);
+	walk_expect_drops(w, {LB_DROP_ICMP_TOO_BIG, 1});
+	walk_expect_eq(raw_longest(&r, 10000), 512);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	expect_none_left(w, 1);
+	walk_destroy(w);
+}

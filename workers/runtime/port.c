@@ -250,6 +250,8 @@ static void read_rss(struct port *port, const struct rte_eth_dev_info *info)
 	rss->ip6 = conf.rss_hf & RTE_ETH_RSS_IPV6;
 	rss->ports4 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP;
 	rss->ports6 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	rss->tcp4 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+	rss->tcp6 = conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_TCP;
 	rss->known = read_table(port->id, info->reta_size, rss);
 }
 

@@ -24,6 +24,7 @@ struct port_rss {
 	bool known;          /* false: no RSS, or the driver does not report it */
 	bool ip4, ip6;       /* it hashes addresses */
 	bool ports4, ports6; /* it hashes UDP ports as well */
+	bool tcp4, tcp6;     /* and TCP ports */
 	uint8_t key_length;
 	uint16_t entries;
 	uint8_t key[PORT_RSS_KEY_MAX];        /* of the Toeplitz hash */
