@@ -39,6 +39,7 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 #include "runtime/data_room.h"
+#include "runtime/joined.h"
 #include "runtime/kernel_port.h"
 
 RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
@@ -352,6 +353,25 @@ static const char *checksums_text(bool ip, bool udp, bool tcp)
 	return texts[ip | udp << 1 | tcp << 2];
 }
 
+/* af_packet cuts off what the kernel has joined: its client sends it again, a segment at a time. */
+static void log_joined(const struct lb *lb, unsigned int index)
+{
+	const struct lb_port_config *config = &lb->config.port[index];
+	const char *at = strstr(config->device, "iface=");
+	char name[32], fix[128];
+
+	if (!lb->config.tcp.used || !config->clients || at == NULL ||
+	    strcmp(lb->port[index].driver, "net_af_packet") != 0)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 6, ","), at + 6);
+	if (joined_segments(name, fix, sizeof(fix)))
+		LB_LOG(NOTICE,
+		       "port=%s may get TCP segments that the kernel has joined, which af_packet "
+		       "cuts "
+		       "off, and clients stall for 200 ms; run: %s",
+		       config->name, fix);
+}
+
 /* Log what an open port can do, and what may surprise its operator. */
 static void log_port(const struct lb *lb, unsigned int index)
 {
@@ -435,6 +455,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 	if (share_queues(lb, index) < 0)
 		return -ENOMEM;
 	log_port(lb, index);
+	log_joined(lb, index);
 	return watch_port(lb, index);
 }
 

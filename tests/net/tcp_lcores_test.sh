@@ -55,6 +55,7 @@ expect_both() {
 lcores="$(cpu 1), $(cpu 2)"
 begin
 start_agents 2 echo
+expect_log lb "run: ethtool -K PEER tso off gso off, where PEER is the other end of clients"
 ask one
 expect_both one
 stop "$pid_lb"

@@ -11,6 +11,7 @@
 #include <linux/sockios.h>
 
 #include "cli/doctor/check.h"
+#include "runtime/joined.h"
 
 #define NET "/sys/class/net"
 
@@ -56,6 +57,21 @@ void check_port_mtu(struct doctor *d)
 	doctor_each_port(d, judge_mtu);
 }
 
+/* A frame of several TCP segments does not fit. */
+static void judge_joined(struct doctor *d, const struct plan_port *port)
+{
+	char fix[128];
+
+	/* The files are another machine's; the fabric's packets are no segments. */
+	if (d->root[0] != '\0' || port->fabric || !d->plan.tcp.used ||
+	    !joined_segments(port->interface, fix, sizeof(fix)))
+		return;
+	doctor_report(d, DOCTOR_WARNING,
+		      "%s: %s may join TCP segments, which af_packet cuts off: clients stall",
+		      port->name, port->interface);
+	doctor_fix(d, "%s", fix);
+}
+
 static void judge_af_packet(struct doctor *d, const struct plan_port *port)
 {
 	unsigned long room = plan_devarg(port->device, "framesz", AF_PACKET_FRAME);
@@ -74,6 +90,7 @@ static void judge_af_packet(struct doctor *d, const struct plan_port *port)
 	} else {
 		doctor_report(d, DOCTOR_OK, "%s: frames hold an MTU of %u", port->name, port->mtu);
 	}
+	judge_joined(d, port);
 }
 
 static void judge_af_xdp(struct doctor *d, const struct plan_port *port)
