@@ -566,8 +566,8 @@ uint64_t lb_tcp_client_share(const struct lb_config *config)
 	return bytes * config->tcp.client_percent / 100 / config->n_lcores;
 }
 
-static int parse_text(const char *name, const char *text, size_t length, struct lb_config *config,
-		      bool unserved, char *error, size_t error_size)
+int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
+		    char *error, size_t error_size)
 {
 	struct config_yaml yaml = {.name = name, .error = error, .error_size = error_size};
 	int rc;
@@ -599,22 +599,8 @@ static int parse_text(const char *name, const char *text, size_t length, struct 
 		rc = check_trust(&yaml, config);
 	if (rc == 0)
 		rc = check_pairs(&yaml, config);
-	if (rc == 0 && !unserved)
-		rc = config_tcp_check_served(&yaml, config);
 	config_yaml_close(&yaml);
 	return rc;
-}
-
-int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
-		    char *error, size_t error_size)
-{
-	return parse_text(name, text, length, config, false, error, error_size);
-}
-
-int lb_config_parse_unserved(const char *name, const char *text, size_t length,
-			     struct lb_config *config, char *error, size_t error_size)
-{
-	return parse_text(name, text, length, config, true, error, error_size);
 }
 
 /* Open regular files only: reading a named pipe or a terminal would block the control thread, which

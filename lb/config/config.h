@@ -268,11 +268,6 @@ int lb_config_load(const char *path, struct lb_config *config, char *error, size
 int lb_config_parse(const char *name, const char *text, size_t length, struct lb_config *config,
 		    char *error, size_t error_size);
 
-/* The same, but takes protocol tcp, too, which this version does not serve. For tests and the
- * fuzzer. */
-int lb_config_parse_unserved(const char *name, const char *text, size_t length,
-			     struct lb_config *config, char *error, size_t error_size);
-
 /* The smallest MTU of the clients ports, bytes of IP packet. */
 uint16_t lb_config_clients_mtu(const struct lb_config *config);
 

@@ -183,12 +183,3 @@ int config_tcp_fit_sizes(struct config_yaml *yaml, struct lb_config *config, uns
 				      (unsigned long)buffer_for(config, s->max_reply));
 	return tcp_check_probe(yaml, config, i);
 }
-
-int config_tcp_check_served(struct config_yaml *yaml, const struct lb_config *config)
-{
-	for (unsigned int i = 0; i < config->n_services; i++)
-		if (config->service[i].protocol == IPPROTO_TCP)
-			return config_fail_at(yaml, "services", i, "protocol",
-					      "tcp is not served by this version yet");
-	return 0;
-}

@@ -18,7 +18,4 @@ int config_tcp_fit_keys(struct config_yaml *yaml, struct lb_config *config);
 /* Give service <i>, of protocol tcp, the sizes that were left out. */
 int config_tcp_fit_sizes(struct config_yaml *yaml, struct lb_config *config, unsigned int i);
 
-/* Refuse what the walk does not serve yet: protocol tcp. */
-int config_tcp_check_served(struct config_yaml *yaml, const struct lb_config *config);
-
 #endif

@@ -264,7 +264,7 @@ udp-peers)
 tcp-peers | tcp-loss)
     name=$1
     shift
-    build tests/tcp/doorbell-lb-tcp gpu-agent/doorbell-agent control/doorbell gpu-agent/models/echo.so \
+    build doorbell-lb gpu-agent/doorbell-agent control/doorbell gpu-agent/models/echo.so \
         tests/net/stream/tcp-stream tests/net/stream/stream.so
     ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
     BUILD=$build exec "$root/tests/bench/peers/${name/-/_}.sh" --commit "$(commit)" --machine "$(machine)" "$@"

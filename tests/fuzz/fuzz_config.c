@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct lb_config config, served;
 	char error[512] = "";
-	int rc = lb_config_parse_unserved("fuzz.yaml", (const char *)data, size, &config, error,
+	int rc = lb_config_parse("fuzz.yaml", (const char *)data, size, &config, error,
 					  sizeof(error));
 
 	require(rc == 0 || rc == -EINVAL || rc == -EFBIG);

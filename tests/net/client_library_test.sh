@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The libraries for clients against a real load balancer, over UDP: what `meson install` puts there is enough to
+# The libraries for clients against a real load balancer, over UDP and TCP: what `meson install` puts there is enough to
 # build and run the examples of the client guide; every request ends as it should when datagrams are lost, doubled and
 # late, when there is no worker, when a deadline cannot be kept, and across a restart.
 #
@@ -15,7 +15,9 @@ topology_up "story$$" 2
 topology_config "
   - {name: digits, address: $vip, port: 8501, model: mlp, framing: tagged, max_request: 72}
   - {name: tagged, address: $vip, port: 8502, model: echo, framing: tagged, queue_timeout_ms: 10000}
-  - {name: plain, address: $vip, port: 8503, model: echo, queue_timeout_ms: 10000}"
+  - {name: plain, address: $vip, port: 8503, model: echo, queue_timeout_ms: 10000}
+  - {name: stream, protocol: tcp, framing: tagged, address: $vip, port: 8504, model: echo, max_request: 1400, max_reply: 1400}
+  - {name: length, protocol: tcp, address: $vip, port: 8505, model: echo, max_request: 1400, max_reply: 1400}"
 
 # Built with what is installed, and with nothing of the tree.
 meson install -C "$build" --no-rebuild --destdir "$dir/stage" >"$dir/install.log" 2>&1 ||
@@ -63,13 +65,13 @@ for command in "$dir/infer" "python3 $root/deploy/docs/examples/infer.py"; do
     expect "${command##*/}" "$said" = "this picture shows a 0"
 done
 
-# echoes NAME ADDRESS FRAMING COUNT OPTION...: client-ask gets each request back
+# echoes NAME ADDRESS FRAMING COUNT OPTION...: client-ask gets each request back; by TCP if $protocol says so
 echoes() {
     local name=$1 address=$2 framing=$3 texts
     texts=$(seq -f 'request number %g' 1 "$4")
     shift 4
     mapfile -t texts <<<"$texts"
-    in_client "$dir/ask" "$address" udp "$framing" "$@" -- "${texts[@]}" >"$dir/$name.said"
+    in_client "$dir/ask" "$address" "${protocol:-udp}" "$framing" "$@" -- "${texts[@]}" >"$dir/$name.said"
     expect "$name: right replies" \
         "$(paste -d'|' "$dir/$name.said" <(printf '%s\n' "${texts[@]}") | grep -cE '^ok [0-9]+ (.*)\|\1$')" \
         -eq ${#texts[@]}
@@ -77,6 +79,8 @@ echoes() {
 echoes tagged "$vip:8502" tagged 1000
 echoes plain "$vip:8503" datagram 200
 expect "tries" "$(awk '{ n += $2 } END { print n }' "$dir/tagged.said" "$dir/plain.said")" -eq 1200
+protocol=tcp echoes tcp-tagged "$vip:8504" tagged 1000
+protocol=tcp echoes tcp-length "$vip:8505" length 1000
 
 # The same over a wire that loses a seventh each way, and doubles and delays others.
 for port in 8502 8503; do

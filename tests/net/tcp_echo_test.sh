@@ -10,7 +10,7 @@ topology_config "
   - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, policy: round-robin, max_request: 1400, max_reply: 1400}
   - {name: tagged, protocol: tcp, framing: tagged, address: $vip, port: 8501, model: echo, max_request: 1400, max_reply: 1400}
   - {name: echo6, protocol: tcp, address: \"$vip6\", port: 8500, model: echo, policy: round-robin, max_request: 1400, max_reply: 1400}"
-start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 start_agents 2 echo
 

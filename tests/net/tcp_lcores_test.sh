@@ -14,7 +14,7 @@ services="
 
 begin() {
     topology_config "$services"
-    start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+    start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
     wait_for "the load balancer's control socket" cli version
 }
 

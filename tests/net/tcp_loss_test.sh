@@ -20,7 +20,7 @@ wire_up
 topology_config "
   - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, policy: round-robin, queue_timeout_ms: 60000, max_request: $max, max_reply: $max}
   - {name: echo6, protocol: tcp, address: \"$vip6\", port: 8500, model: echo, policy: round-robin, queue_timeout_ms: 60000, max_request: $max, max_reply: $max}"
-start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 start_agents 2 echo --model-args "max_request=$max" --payload-mb 256
 kernel_serve ::

@@ -13,7 +13,7 @@ stays="
 
 topology_up "story$$" 2
 topology_config "$stays$gone"
-start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 start_agents 2 echo
 

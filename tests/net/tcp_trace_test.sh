@@ -9,7 +9,7 @@ command -v tshark >/dev/null || skip "needs tshark"
 topology_up "story$$" 1
 topology_config "
   - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 1400, max_reply: 1400}"
-start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 start_agents 1 echo
 

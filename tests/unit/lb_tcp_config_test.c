@@ -33,24 +33,12 @@ static char seen[4096];
 static int parse_into(struct lb_config *out, const char *text)
 {
 	error[0] = '\0';
-	return lb_config_parse_unserved("lb.yaml", text, strlen(text), out, error, sizeof(error));
+	return lb_config_parse("lb.yaml", text, strlen(text), out, error, sizeof(error));
 }
 
 static int parse(const char *text)
 {
 	return parse_into(&config, text);
-}
-
-Test(lb_tcp_config, is_refused_as_long_as_nothing_serves_it)
-{
-	cr_expect_eq(lb_config_parse("lb.yaml", HEAD UDP TCP, strlen(HEAD UDP TCP), &config, error,
-				     sizeof(error)),
-		     -EINVAL);
-	cr_expect_str_eq(error, "lb.yaml:7: services[1].protocol: tcp is not served by this "
-				"version yet");
-	cr_expect_eq(lb_config_parse("lb.yaml", HEAD UDP, strlen(HEAD UDP), &config, error,
-				     sizeof(error)),
-		     0, "%s", error);
 }
 
 Test(lb_tcp_config, the_smallest_service_gets_the_defaults)

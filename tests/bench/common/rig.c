@@ -91,7 +91,7 @@ static int read_config(struct lb_config *config, const struct rig_options *o)
 			  RTE_MIN(timeout - 100, 600000u), RIG_SERVICE_UDP + RIG_MANY_WORKERS,
 			  service, stay_on_this_cpu(), o->flows != 0 ? o->flows : 1048576,
 			  o->hugepages ? "true" : "false", o->mb != 0 ? o->mb : 1792, section);
-	ret = lb_config_parse_unserved("bench", text, length, config, error, sizeof(error));
+	ret = lb_config_parse("bench", text, length, config, error, sizeof(error));
 	if (ret < 0)
 		fprintf(stderr, "%s\n", error);
 	return ret;

@@ -51,7 +51,7 @@ topology_up "loss$$" 1
 wire_up
 topology_config "
   - {name: stream, protocol: tcp, address: $vip, port: 8500, model: stream, max_request: $size, max_reply: $size}"
-start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" && exit 1; }
 start_agent 1 "$build/tests/net/stream/stream.so" --model-args "$size,$size" --payload-mb 128
 wait_for "the worker to be active" worker_is w1 active || { cat "$dir/w1.log" && exit 1; }

@@ -174,7 +174,7 @@ memory: {hugepages: false, mb: 1536}
 control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
 END
     : >"$dir/lb.log"
-    start lb lb "$build/tests/tcp/doorbell-lb-tcp" --config "$dir/lb.yaml"
+    start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
     wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
     start w1 w1 "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --mtu 3300 --no-hugepages \
         --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo \
