@@ -16,13 +16,23 @@ static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struc
 	*tail = rte_pktmbuf_lastseg(m);
 }
 
-/* The connection sends <bytes> of the chain, which ends the queue from now on. */
-static void answers_queue_chain(struct edge_connection *c, struct rte_mbuf *head,
+/* The client's time to acknowledge a packet begins. */
+static void answers_begin_wait(struct edge *e, struct edge_busy *b)
+{
+	TAILQ_REMOVE(&e->sending, b, sending);
+	b->progress_ms = e->stack.now_ms;
+	TAILQ_INSERT_TAIL(&e->sending, b, sending);
+}
+
+/* The connection sends <bytes> of the chain, which ends the queue from now on. They are held. */
+static void answers_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
 				struct rte_mbuf *tail, uint32_t bytes)
 {
 	struct edge_busy *b = c->busy;
 
 	if (b->out == NULL) {
+		/* They may have waited long for the answer of an older request. */
+		answers_begin_wait(e, b);
 		b->out = head;
 		b->out_seq = c->tcp.snd_end;
 		b->at = NULL;
@@ -56,7 +66,7 @@ static void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
 	answers_hold(e, c->busy, m->nb_segs);
-	answers_queue_chain(c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
+	answers_queue_chain(e, c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
 	edge_touch(e, c);
 }
 
@@ -85,7 +95,7 @@ void edge_advance(struct edge *e, struct edge_connection *c)
 
 	while ((r = *at) != NULL) {
 		if (answers_turn(b, r) && r->answer != NULL) {
-			answers_queue_chain(c, r->answer, r->answer_tail, r->answer_bytes);
+			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_bytes);
 			r->answer = NULL;
 			r->answer_bytes = 0;
 		}

@@ -68,6 +68,7 @@ struct edge_large {
 	bool announced;
 	bool unfinished; /* counted for its client */
 	bool gone;       /* some of its bytes are only in the worker's memory */
+	bool has_crc;    /* <crc> is kept: a reload changes that for later requests only */
 };
 
 TAILQ_HEAD(edge_larges, edge_large);

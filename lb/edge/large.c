@@ -57,7 +57,7 @@ static uint64_t large_bytes(const struct edge_parts *parts)
 	const struct edge_part *part;
 	uint64_t bytes = 0;
 
-	STAILQ_FOREACH(part, parts, next)
+	STAILQ_FOREACH (part, parts, next)
 		bytes += part->length;
 	return bytes;
 }
@@ -131,6 +131,7 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 		return false;
 	e->free_large = l->next_free;
 	*l = (struct edge_large){.request = r, .busy = b};
+	l->has_crc = lcore_service_config(e->lc, b->connection->service)->payload_crc;
 	STAILQ_INIT(&l->parts);
 	STAILQ_INIT(&l->kept);
 	r->large = l;
@@ -153,13 +154,12 @@ static uint32_t large_crc(const struct edge_request *r, const struct edge_part *
 static bool large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
 		       uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
-	const struct lcore *lc = b->edge->lc;
 	struct edge_part *part =
 		large_add_part(b->edge, r->large, m, bytes, length, (uint32_t)offset);
 
 	if (part == NULL)
 		return false;
-	if (lcore_service_config(lc, b->connection->service)->payload_crc)
+	if (r->large->has_crc)
 		r->large->crc ^= large_crc(r, part);
 	r->placed += length;
 	large_touch(b->edge, r->large);
@@ -224,7 +224,8 @@ static bool large_is_alone(const struct edge_part *part)
 	const struct rte_mbuf *m = part->m;
 
 	return rte_mbuf_refcnt_read(m) == 1 &&
-	       part->bytes + part->length == rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
+	       part->bytes + part->length ==
+		       rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
 }
 
 static int large_write_alone(struct edge *e, struct edge_large *l, struct edge_part *part,
@@ -303,7 +304,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 		.service = c->service,
 		.flow = c->handle,
 		.deadline_us = lcore_deadline_us(lc, config, r->deadline),
-		.flags = config->payload_crc ? RING_HAS_CRC : 0,
+		.flags = l->has_crc ? RING_HAS_CRC : 0,
 		.crc32 = l->crc,
 	};
 	int rc = link_announce(l->link, &l->place, &request, r->number, r->arrived, lc->now,
@@ -453,7 +454,7 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
 	struct edge_large *l = r == NULL || r->answered ? NULL : r->large;
 
-	if (l == NULL || !l->announced || l->replays >= most)
+	if (l == NULL || !l->announced || l->gone || l->replays >= most)
 		return false;
 	l->replays++;
 	l->announced = false;

@@ -1770,3 +1770,82 @@ WALK(a_segment_that_was_too_big_for_the_path)
 	expect_none_left(w, 1);
 	walk_destroy(w);
 }
+
+/* --- a configuration that changes while a request is half written -------------------------------
+ */
+
+/* <more>: of the service of IPv4; <other>: of that of IPv6. */
+static void reload_large(struct walk *w, const char *more, const char *other, const char *buffer)
+{
+	char services[1024], tcp[256], text[4096];
+	const struct walk_params params = {.services = services, .more = tcp};
+
+	snprintf(services, sizeof(services), LARGE_SERVICE, more, other);
+	snprintf(tcp, sizeof(tcp), "tcp: {connections: 256, %s}\n", buffer);
+	walk_yaml(&params, NULL, text, sizeof(text));
+	walk_need(walk_reload(w, text) == 0, "%s", w->error);
+}
+
+WALK(a_replay_that_is_allowed_half_way_does_not_send_half_a_request)
+{
+	struct walk *w = create_large(", replay: 1", "buffer_mb: 8");
+	struct walk_worker *has, *other;
+	struct raw r;
+
+	/* Packets for replays are set aside only if a service replays at the start. */
+	reload_large(w, "", ", replay: 1", "buffer_mb: 8");
+	two_and_a_part(&r, w, &has, &other);
+	reload_large(w, ", replay: 1", ", replay: 1", "buffer_mb: 8");
+	raw_part(&r, 30000, 20000, 30000);
+	expect_request(has, 0, 30000);
+	take_worker(w, has);
+	walk_pass(w, 5);
+	walk_expect_eq(other->n_requests, 0);
+	raw_expect_answer(&r, LB_NOTICE_WORKER_LOST, 0);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	raw_end(&r);
+}
+
+WALK(a_checksum_that_is_asked_for_half_way_begins_with_the_next_request)
+{
+	static const char *const more[] = {"", ", payload_crc: true"};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct walk *w = create_large(more[i], "buffer_mb: 8");
+		struct walk_worker *has, *other;
+		struct raw r;
+
+		two_and_a_part(&r, w, &has, &other);
+		reload_large(w, more[1 - i], "", "buffer_mb: 8");
+		raw_part(&r, 30000, 20000, 30000); /* the worker compares the sum */
+		expect_request(has, 0, 30000);
+		answer_shortly(has);
+		raw_expect_answer(&r, 0, 2);
+		raw_end(&r);
+	}
+}
+
+/* An answer waits for that of an older request longer than a reader may take for a packet. */
+WALK(a_reader_is_not_slow_because_a_worker_is)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	static uint8_t bytes[30000];
+	struct raw r, other;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_ask(&other, 10, 10);
+	raw_ask(&r, 10, 10);
+	raw_ask(&r, 20, 20);
+	walk_settle(w);
+	walk_need(v->n_requests == 3);
+	walk_answer(v, 2, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_pass(w, 2000);
+	walk_answer(v, 1, &(struct walk_reply){.bytes = bytes, .n_bytes = 10000});
+	walk_pass(w, 20);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 0);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
