@@ -184,12 +184,17 @@ uint32_t edge_held_packets(const struct lcore *lc)
 	return lc->edge == NULL ? 0 : lc->edge->held;
 }
 
-int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets, uint8_t percent)
+void edge_clients_share(struct edge *e)
+{
+	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
+}
+
+int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets)
 {
 	uint32_t chains = rte_align32pow2(busy);
 
 	e->budget = packets;
-	e->share = RTE_MAX(packets * (uint64_t)percent / 100, 16u);
+	edge_clients_share(e);
 	e->client_mask = chains - 1;
 	e->client_chain = rte_zmalloc("client_chains", chains * sizeof(*e->client_chain), 0);
 	e->client_memory = rte_zmalloc("clients", busy * sizeof(*e->client_memory), 0);

@@ -13,6 +13,8 @@
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
+/* Stalled connections passed over per turn, because their client has no room. */
+#define CONNECTIONS_VISITS 4096
 /* So many are asked for before the first is visited. */
 #define CONNECTIONS_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
@@ -56,6 +58,7 @@ static void connections_read_config(struct edge *e)
 	e->backlog_max = services->tcp.backlog;
 	e->wait_ms = services->tcp.time_wait_ms;
 	e->idle_ms = services->tcp.idle_ms;
+	edge_clients_share(e);
 }
 
 void edge_begin_turn(struct edge *e)
@@ -354,14 +357,16 @@ static void connections_resume_stalled(struct edge *e)
 {
 	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
 	struct edge_busy *next = TAILQ_FIRST(&e->stalled);
+	unsigned int visits = CONNECTIONS_VISITS, budget = CONNECTIONS_BUDGET;
 
-	for (unsigned int i = 0; i < CONNECTIONS_BUDGET && b != last; i++) {
+	while (b != last && visits-- > 0 && budget > 0) {
 		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
 			return;
 		b = next;
 		next = TAILQ_NEXT(b, wants);
 		if (!edge_has_reply_room(e, b))
 			continue;
+		budget--;
 		connections_stall(e, b->connection, false);
 		edge_progress(e, b->connection);
 	}
@@ -581,7 +586,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
-	if (edge_clients_init(e, busy, pools->packets, e->known->tcp.client_percent) < 0)
+	if (edge_clients_init(e, busy, pools->packets) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */

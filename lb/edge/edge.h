@@ -66,6 +66,10 @@ struct edge_wanting {
 	bool may;   /* false: its client has as many unfinished ones as it may */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
+/* There are more: <at> goes on where edge_pause_wanting() left off, if that is still one of them.
+ * False: there are none. */
+bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at);
+void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at);
 /* It has this place, which it gives back if it is not announced. */
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place);

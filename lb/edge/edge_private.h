@@ -177,6 +177,7 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	struct edge_larges wanting, filling; /* oldest first */
 	struct edge_writes writing;
+	struct edge_large *paused; /* the next of those that want a place, if there are many */
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask;
@@ -254,8 +255,10 @@ void edge_close(struct edge *e, struct edge_connection *c);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
 
-/* <busy>: connections; <packets>: that may be held, <percent> of them for one client. */
-int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets, uint8_t percent);
+/* Reads the share of a client from the configuration. */
+void edge_clients_share(struct edge *e);
+/* <busy>: connections; <packets>: that may be held. */
+int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets);
 /* The client of a connection that becomes busy. */
 struct edge_client *edge_client_join(struct edge *e, const struct flow *flow);
 void edge_client_leave(struct edge *e, struct edge_client *client);

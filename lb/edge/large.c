@@ -77,6 +77,13 @@ static void large_want(struct edge *e, struct edge_large *l)
 	TAILQ_INSERT_TAIL(&e->wanting, l, entry);
 }
 
+static void large_want_no_more(struct edge *e, struct edge_large *l)
+{
+	if (e->paused == l)
+		e->paused = TAILQ_NEXT(l, entry);
+	TAILQ_REMOVE(&e->wanting, l, entry);
+}
+
 /* The request is no longer one of those that hold a slot before they are complete. */
 static void large_is_finished(struct edge_large *l)
 {
@@ -94,9 +101,9 @@ static void large_leave(struct edge *e, struct edge_large *l)
 	l->to_write = false;
 	if (l->announced)
 		return;
-	TAILQ_REMOVE(l->link == NULL ? &e->wanting : &e->filling, l, entry);
 	if (l->link == NULL)
-		return;
+		return large_want_no_more(e, l);
+	TAILQ_REMOVE(&e->filling, l, entry);
 	large_is_finished(l);
 	/* Detached links have left the worker's account. */
 	if (lc->link[l->link->worker] == l->link)
@@ -323,11 +330,12 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	l->link = NULL;
 	r->sent = true;
 	lc->replay_streams++;
-	if (STAILQ_EMPTY(&l->kept))
-		edge_large_end(e, r);
-	lc->service[c->service].stats.bytes_in += r->size;
+	if (l->replays == 0)
+		lc->service[c->service].stats.bytes_in += r->size;
 	lc->service[c->service].stats.requests++;
 	lc->stats.requests++;
+	if (STAILQ_EMPTY(&l->kept))
+		edge_large_end(e, r);
 	return 0;
 }
 
@@ -410,13 +418,27 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 	return true;
 }
 
+bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at)
+{
+	if (at->next == NULL)
+		return false;
+	if (lc->edge->paused != NULL)
+		at->next = lc->edge->paused;
+	return true;
+}
+
+void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at)
+{
+	lc->edge->paused = at->next;
+}
+
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place)
 {
 	struct edge *e = lc->edge;
 	struct edge_large *l = at->large;
 
-	TAILQ_REMOVE(&e->wanting, l, entry);
+	large_want_no_more(e, l);
 	TAILQ_INSERT_TAIL(&e->filling, l, entry);
 	l->link = link;
 	l->place = *place;

@@ -147,8 +147,8 @@ void forward_flush(struct lcore *lc)
  * wait where their connections are, in one list, and are served in its order.
  */
 
-/* Requests looked at per iteration. */
-#define BUDGET 1024
+/* Requests looked at per iteration: the oldest, and as many others. */
+#define BUDGET 512
 
 /* The services of which a request found no place in this iteration: younger ones wait, too. */
 struct blocked {
@@ -198,17 +198,29 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 	return true;
 }
 
+static void forward_place_some(struct lcore *lc, struct edge_wanting *at, struct blocked *blocked)
+{
+	unsigned int budget = BUDGET;
+
+	while (budget-- > 0 && edge_next_wanting(lc, at)) {
+		if (at->flow == NULL || forward_is_blocked(blocked, at->service) ||
+		    forward_try_place(lc, at) || !at->may ||
+		    choose_is_pinned(lcore_service_config(lc, at->service)))
+			continue;
+		blocked->bits[at->service / 64] |= UINT64_C(1) << at->service % 64;
+	}
+}
+
+/* The oldest first; then, if there are more, some of the others in turn: those before them may be
+ * of a client or a service that can get nothing now. */
 void forward_place(struct lcore *lc)
 {
 	struct blocked blocked = {{0}};
 	struct edge_wanting at = {0};
-	unsigned int budget = BUDGET;
 
-	while (budget-- > 0 && edge_next_wanting(lc, &at)) {
-		if (at.flow == NULL || forward_is_blocked(&blocked, at.service) ||
-		    forward_try_place(lc, &at) || !at.may ||
-		    choose_is_pinned(lcore_service_config(lc, at.service)))
-			continue;
-		blocked.bits[at.service / 64] |= UINT64_C(1) << at.service % 64;
-	}
+	forward_place_some(lc, &at, &blocked);
+	if (!edge_resume_wanting(lc, &at))
+		return;
+	forward_place_some(lc, &at, &blocked);
+	edge_pause_wanting(lc, &at);
 }

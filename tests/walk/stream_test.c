@@ -203,6 +203,7 @@ struct raw {
 	uint32_t seq, ack; /* next to send, next expected */
 	bool fin;          /* the load balancer has closed */
 	uint8_t sent_to;   /* last byte of the MAC address of its last segment */
+	uint16_t service;  /* its port; 0: 8000 */
 };
 
 /* The load balancer's next segment for the client: false: there is none. */
@@ -235,11 +236,12 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 		.scale = TCP_SCALE_NONE,
 	};
 	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
-	uint32_t size = tcp_header_write(&h, htons(r->port), htons(8000), tcp);
+	uint32_t size = tcp_header_write(&h, htons(r->port), htons(r->service != 0 ? r->service : 8000), tcp);
 	struct packet p = {
 		.family = 4,
 		.tcp = true,
 		.source_port = r->port,
+		.destination_port = r->service,
 		.station = r->station,
 		.bytes = tcp + 4,
 		.n_bytes = size - 4 + n,
@@ -252,18 +254,24 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 	walk_turn(r->w);
 }
 
-static void raw_open_on(struct raw *r, struct walk *w, uint16_t port, unsigned int on)
+/* The handshake. */
+static void raw_connect(struct raw *r)
 {
 	uint8_t payload[PACKET_MAX];
 	struct tcp_header h;
 
-	*r = (struct raw){.w = w, .port = port, .on = on, .seq = port * 1000};
 	raw_send(r, TCP_BIT_SYN, NULL, 0);
 	walk_need(raw_take(r, &h, payload), "no SYN-ACK");
 	walk_expect_eq(h.flags, TCP_BIT_SYN | TCP_BIT_ACK);
 	walk_expect_eq(h.ack, r->seq);
 	r->ack = h.seq + 1;
 	raw_send(r, TCP_BIT_ACK, NULL, 0);
+}
+
+static void raw_open_on(struct raw *r, struct walk *w, uint16_t port, unsigned int on)
+{
+	*r = (struct raw){.w = w, .port = port, .on = on, .seq = port * 1000};
+	raw_connect(r);
 }
 
 static void raw_open(struct raw *r, struct walk *w, uint16_t port)
@@ -1847,5 +1855,46 @@ WALK(a_reader_is_not_slow_because_a_worker_is)
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 0);
 	raw_send(&r, TCP_BIT_RST, NULL, 0);
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* --- others behind a client with many requests ------------------------------------------------- */
+
+#define CROWD 1400
+
+/* All of one client but the last, whose service is another; its model has a worker. */
+WALK(many_requests_that_wait_hold_up_no_other_service)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: crowd, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: other, max_request: 64KiB, max_reply: 64KiB, "
+			    "queue_timeout_ms: 60000}\n"
+			    "  - {name: one, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8001, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
+		.more = "tcp: {connections: 2048, buffer_mb: 64, unfinished: 4096}\n",
+		.flows = 4096,
+	};
+	static struct raw crowd[CROWD];
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = silent(w);
+	struct raw r;
+
+	walk_worker(w, &(struct walk_worker_params){.model = "other",
+						    .max_request = 65536,
+						    .max_reply = 65536,
+						    .room = 262144});
+	for (unsigned int i = 0; i < CROWD; i++) {
+		raw_open(&crowd[i], w, 3000 + i);
+		raw_part(&crowd[i], 30000, 0, 10);
+		walk_forget(w, 0);
+	}
+	r = (struct raw){.w = w, .port = 2000, .service = 8001, .seq = 5};
+	raw_connect(&r);
+	raw_part(&r, 30000, 0, 30000);
+	walk_pass(w, 20);
+	walk_expect_eq(v->n_requests, 1);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	walk_destroy(w);
 }
