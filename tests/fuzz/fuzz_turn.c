@@ -62,7 +62,7 @@ struct story {
 #define TCP_SERVICE(name, port, more)                                                              \
 	"  - {name: " name ", protocol: tcp, address: " PACKET_DESTINATION4 ", port: " #port       \
 	", model: echo, queue: 8, queue_timeout_ms: 50, request_timeout_ms: 200"                   \
-	", max_request: 1400, max_reply: 1400" more "}\n"
+	", max_request: 20000, max_reply: 20000" more "}\n"
 #define TCP_KEYS                                                                                   \
 	"tcp: {connections: 32, buffer_mb: 2, backlog: 2, pipeline: 4, window: 8KiB, "             \
 	"keepalive_ms: 1000, keepalive_interval_ms: 100, keepalive_probes: 1, fin_wait_ms: 500, "  \
@@ -313,6 +313,11 @@ static void segment(struct story *s)
 	h.length = RTE_MIN(h.length, (uint32_t)(s->end - s->at));
 	memcpy(tcp + size, s->at, h.length);
 	s->at += h.length;
+	/* The rest of a large request. */
+	if (who & 16 && h.length > 0 && size + 1400 < sizeof(tcp)) {
+		memset(tcp + size + h.length, 0, 1400 - h.length);
+		h.length = 1400;
+	}
 	p.n_bytes = size - 4 + h.length;
 	if (!(what & 64))
 		t->seq += tcp_header_span(&h);
@@ -365,6 +370,7 @@ static void join(struct story *s)
 		.path_mtu = mtus[how >> 2 & 3],
 		.model = how & 16 ? "other" : "echo",
 		.weight = 1 + (how >> 5),
+		.room = 65536,
 	};
 	struct walk_worker *v;
 
