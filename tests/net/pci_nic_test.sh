@@ -169,9 +169,9 @@ done
 wait_for "workers on virtio" both_active
 for port in clients fabric; do
     says_of $port queues 2
-    says_of $port checks udp
+    says_of $port checks udp,tcp
 done
-says_of clients computes udp
+says_of clients computes udp,tcp
 says_of fabric computes none
 serve virtio
 mapfile -t requests < <(cli --json stats | jq '.lcores[].requests')
@@ -200,13 +200,13 @@ lb_stop
 # One queue that two lcores share; a card's own IPv4 checksum; chains within the card's limit.
 begin e1000e vmxnet3
 says_of clients queues 1
-says_of clients computes ip,udp
+says_of clients computes ip,udp,tcp
 serve e1000e
 mapfile -t requests < <(cli --json stats | jq '.lcores[].requests')
 expect "requests of lcore 1 beside one queue" "${requests[1]}" -gt 100
 lb_stop
 begin vmxnet3 e1000e
-says_of clients computes udp
+says_of clients computes udp,tcp
 says_of clients segments 16
 serve vmxnet3
 lb_stop
