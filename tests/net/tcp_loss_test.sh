@@ -73,11 +73,12 @@ compare v4 "$vip" "$host"
 compare v6 "$vip6" "$host6"
 
 # What tshark's analysis says of a segment, and what explains it here. Anything else is a defect: a segment that
-# acknowledges what was never sent, one beyond the window, a closed window, a port that is used again.
+# acknowledges what was never sent, one beyond the window, a closed window, a port that is used again. (Linux probes a
+# window that is too small for its next segment by an old number without bytes: to Wireshark that is a keepalive.)
 # shellcheck disable=SC2054
 explained=(analysis.flags analysis.retransmission analysis.fast_retransmission analysis.spurious_retransmission
     analysis.out_of_order analysis.duplicate_ack analysis.duplicate_ack_num analysis.duplicate_ack_frame
-    analysis.lost_segment analysis.window_update analysis.rto analysis.rto_frame
+    analysis.lost_segment analysis.window_update analysis.keep_alive analysis.keep_alive_ack analysis.rto analysis.rto_frame
     analysis.acks_frame analysis.ack_rtt analysis.initial_rtt analysis.bytes_in_flight analysis.push_bytes_sent)
 # A corrupt header is no header: the wire of this part corrupts nothing.
 # shellcheck disable=SC2086
