@@ -77,6 +77,43 @@ static inline void cut_keep(struct lcore *lc, struct burst *b, unsigned int kept
 	b->flow[kept] = b->flow[i];
 }
 
+static void cut_move(struct burst *b, unsigned int to, unsigned int from)
+{
+	b->packet[to] = b->packet[from];
+	b->flow[to] = b->flow[from];
+	b->handle[to] = b->handle[from];
+	b->hash[to] = b->hash[from];
+	b->path[to] = b->path[from];
+	b->tag[to] = b->tag[from];
+	b->arrived[to] = b->arrived[from];
+	b->deadline[to] = b->deadline[from];
+	b->priority[to] = b->priority[from];
+}
+
+/* Request <i> of the burst was cancelled by a later packet of the burst. */
+static void cut_drop_cancelled(struct lcore *lc, struct burst *b, unsigned int i, unsigned int kept)
+{
+	egress_notice(lc, b->flow[i], &b->path[i], LB_NOTICE_CANCELLED, b->tag[i]);
+	lc->service[b->flow[i]->service].stats.drops++;
+	lcore_drop(lc, b->packet[i], LB_DROP_CANCELLED);
+	for (; i + 1 < kept; i++)
+		cut_move(b, i, i + 1);
+}
+
+/* Cancel a request that may be among the <kept> ones of this burst. Returns how many are left. */
+static __rte_noinline unsigned int cut_cancel(struct lcore *lc, struct burst *b, unsigned int kept,
+					      unsigned int i, uint64_t tag)
+{
+	for (unsigned int k = 0; k < kept; k++) {
+		if (b->handle[k] != b->handle[i] || b->tag[k] != tag)
+			continue;
+		cut_drop_cancelled(lc, b, k, kept);
+		return kept - 1;
+	}
+	cancel_request(lc, b->flow[i], b->handle[i], tag);
+	return kept;
+}
+
 void cut_burst(struct lcore *lc, struct burst *b)
 {
 	unsigned int kept = 0;
@@ -97,7 +134,7 @@ void cut_burst(struct lcore *lc, struct burst *b)
 		}
 		conntrack_event(flow, FLOW_EVENT_FROM_CLIENT);
 		if (unlikely(framed.cancel)) {
-			cancel_request(lc, flow, b->handle[i], framed.tag);
+			kept = cut_cancel(lc, b, kept, i, framed.tag);
 			rte_pktmbuf_free(m);
 			continue;
 		}

@@ -82,6 +82,7 @@ static const char *const services[] = {
 	SERVICE("d", 8003, "echo", 8, 400, ", max_reply: 60, policy: power-of-two"),
 };
 
+static const struct walk_worker_params roomy = {.room = 65536};
 static struct lb_config configs[RTE_DIM(services)], only_first;
 static struct walk *walk;
 static uint64_t random_state;
@@ -748,7 +749,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	walk->clock = walk->lb->tsc_start + WRAP_MS * walk->lb->tsc_per_ms;
 	/* A worker that returns gets its old number, so each has the same number in all inputs. */
 	for (unsigned int i = 0; i < JOINS; i++)
-		walk_need(walk_worker_register(walk, NULL) != NULL, "%s", walk->error);
+		walk_need(walk_worker_register(walk, &roomy) != NULL, "%s", walk->error);
 	finish(&(struct story){.w = walk});
 	return 0;
 }

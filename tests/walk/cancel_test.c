@@ -63,6 +63,34 @@ WALK(a_cancel_of_a_request_in_flight)
 	walk_destroy(w);
 }
 
+/* The load balancer slept, and finds them together. */
+WALK(a_cancel_in_the_burst_of_its_request)
+{
+	struct walk *w = tagged_walk(1);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct walk_tagged t[5];
+	struct packet p;
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 5; i++) {
+		t[i] = (struct walk_tagged){.kind = i < 3 ? 0 : LB_REQUEST_CANCEL,
+					    .id = i < 3 ? i : 4 - i};
+		p = walk_tagged(&t[i]);
+		walk_send(w, 0, &p);
+	}
+	walk_settle(w);
+	for (unsigned int i = 2; i-- > 0;) {
+		p = walk_tagged(&t[i]);
+		walk_expect_notice(w, 0, &p, LB_NOTICE_CANCELLED);
+	}
+	walk_expect_drops(w, {LB_DROP_CANCELLED, 2});
+	walk_expect_eq(v->n_requests, 1);
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_eq(walk_count(w, 0), 1);
+	walk_destroy(w);
+}
+
 WALK(a_cancel_of_a_request_that_waits)
 {
 	struct walk *w = tagged_walk(1);
