@@ -57,14 +57,22 @@ stalls() {
         if type == "array" then join(", ") else . end' "$dir/all"
 }
 
-# compare NAME ADDRESS KERNEL-ADDRESS
-compare() {
-    local seed ours kernels
-    for seed in $seeds; do
+# ask_both NAME ADDRESS KERNEL-ADDRESS SEED...: sets $ours and $kernels, the medians so far
+ask_both() {
+    local seed
+    for seed in "${@:4}"; do
         ask_badly "$1" "$2" "$seed"
         ask_badly "kernel-$1" "$3" "$seed"
     done
     ours=$(stalls "$1" | tail -n 1) kernels=$(stalls "kernel-$1" | tail -n 1)
+}
+
+# compare NAME ADDRESS KERNEL-ADDRESS. A median of three may be that of two unlucky runs: then four more decide.
+compare() {
+    local ours kernels
+    # shellcheck disable=SC2086
+    ask_both "$@" $seeds
+    [ "$ours" -le $((kernels * 3 / 2)) ] || ask_both "$@" 11 12 13 14
     echo "$1: longest stalls $(stalls "$1" | head -n 1) ms; of the kernel's server $(stalls "kernel-$1" | head -n 1) ms"
     expect "$1: longest stall in ms, median, over the kernel's $kernels" "$ours" -le $((kernels * 3 / 2))
 }
