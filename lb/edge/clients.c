@@ -4,7 +4,6 @@
  * /64 of a zone. Clients exist only while one of their connections has something under way.
  */
 #include <errno.h>
-#include <netinet/in.h>
 
 #include <rte_malloc.h>
 
@@ -14,16 +13,6 @@
 #define CLIENTS_SEARCH 256
 /* ms without a whole packet acknowledged: such a reader may be reset to make room for others. */
 #define CLIENTS_STALLED_MS 1000
-
-static uint64_t clients_key(const struct flow *flow, uint16_t *zone)
-{
-	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
-	uint64_t word;
-
-	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
-	*zone = flow->zone;
-	return word;
-}
 
 static struct edge_client **clients_chain(const struct edge *e, uint64_t key, uint16_t zone)
 {
@@ -42,8 +31,8 @@ static struct edge_client *clients_find(struct edge_client *at, uint64_t key, ui
 
 struct edge_client *edge_client_join(struct edge *e, const struct flow *flow)
 {
-	uint16_t zone;
-	uint64_t key = clients_key(flow, &zone);
+	uint64_t key = lcore_client_address(flow);
+	uint16_t zone = flow->zone;
 	struct edge_client **chain = clients_chain(e, key, zone);
 	struct edge_client *client = clients_find(*chain, key, zone);
 
@@ -72,10 +61,9 @@ void edge_client_leave(struct edge *e, struct edge_client *client)
 
 const struct edge_client *edge_client_of(const struct edge *e, const struct flow *flow)
 {
-	uint16_t zone;
-	uint64_t key = clients_key(flow, &zone);
+	uint64_t key = lcore_client_address(flow);
 
-	return clients_find(*clients_chain(e, key, zone), key, zone);
+	return clients_find(*clients_chain(e, key, flow->zone), key, flow->zone);
 }
 
 /* --- readers that are too slow ------------------------------------------------------------------

@@ -15,7 +15,7 @@
 #define CONNECTIONS_BUDGET 256
 /* Stalled connections passed over per turn, because their client has no room. */
 #define CONNECTIONS_VISITS 4096
-/* So many are asked for before the first is visited. */
+/* Timers whose connections are prefetched before the first of them is visited. */
 #define CONNECTIONS_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
 #define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
@@ -603,7 +603,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		e->piece_memory[i].piece.next = (struct placement_piece *)e->free_piece;
 		e->free_piece = &e->piece_memory[i];
 	}
-	e->pieces = e->n_pieces = pieces;
+	e->n_pieces = pieces;
 	for (uint32_t i = 0; i < larges; i++) {
 		e->large_memory[i].next_free = e->free_large;
 		e->free_large = &e->large_memory[i];

@@ -172,7 +172,7 @@ struct edge {
 	struct edge_request *request_memory, *free_request;
 	struct edge_piece *piece_memory, *free_piece;
 	void *stack_memory, *wheel_memory;
-	uint32_t pieces, n_pieces; /* all, and those that are free */
+	uint32_t n_pieces; /* free ones */
 	struct edge_large *large_memory, *free_large;
 	struct edge_part *part_memory, *free_part;
 	struct edge_larges wanting, filling; /* oldest first */

@@ -151,14 +151,9 @@ static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint
 			m->data_len += part;
 			continue;
 		}
-		piece = rte_pktmbuf_alloc(e->lc->indirect_pool);
+		piece = edge_refer(e, at, rte_pktmbuf_mtod_offset(at, const uint8_t *, skip), part);
 		if (piece == NULL)
 			return false;
-		rte_pktmbuf_attach(piece, at);
-		piece->data_off += skip;
-		piece->data_len = part;
-		piece->next = NULL;
-		piece->nb_segs = 1;
 		last->next = piece;
 		last = piece;
 		m->nb_segs++;

@@ -143,6 +143,17 @@ static inline const struct lb_service_config *lcore_service_config(const struct 
 	return &lc->services->config[service];
 }
 
+/* A client's address, for what is shared out among clients: IPv4's with its prefix, or an IPv6 /64,
+ * because a client may have all addresses of that. */
+static inline uint64_t lcore_client_address(const struct flow *flow)
+{
+	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
+	uint64_t word;
+
+	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
+	return word;
+}
+
 /* us that the worker has: until the deadline (TSC; 0: none), at most request_timeout, at least 1. */
 static inline uint32_t lcore_deadline_us(const struct lcore *lc,
 					 const struct lb_service_config *config, uint64_t deadline)

@@ -20,10 +20,8 @@
  * get no more turns than a single one. */
 static uint8_t waiting_client_queue(const struct lcore *lc, const struct flow *flow)
 {
-	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
-	uint64_t word;
+	uint64_t word = lcore_client_address(flow);
 
-	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
 	word = (word ^ lc->client_queue_seed) * 0x9e3779b97f4a7c15ull;
 	word = (word ^ word >> 32 ^ flow->zone) * 0xbf58476d1ce4e5b9ull;
 	return (word ^ word >> 32) * 0xd6e8feb86659fd93ull >> 58;

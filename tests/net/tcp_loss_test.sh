@@ -80,7 +80,7 @@ compare() {
 compare v4 "$vip" "$host"
 compare v6 "$vip6" "$host6"
 
-# What tshark's analysis says of a segment, and what explains it here. Anything else is a defect: a segment that
+# Flags of tshark's analysis that this wire explains. Anything else is a defect: a segment that
 # acknowledges what was never sent, one beyond the window, a closed window, a port that is used again. (Linux probes a
 # window that is too small for its next segment by an old number without bytes: to Wireshark that is a keepalive.)
 # shellcheck disable=SC2054

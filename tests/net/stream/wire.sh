@@ -26,7 +26,7 @@ wire_up() {
     ip -n "$tag-lb" addr add "$host/24" dev clients
     ip -n "$tag-lb" addr add "$host6/64" dev clients nodad
     for place in client lb; do
-        # What one connection has learnt must not decide for the next ones.
+        # The kernel must not carry measurements of one connection over to the next ones.
         ip netns exec "$tag-$place" sysctl -qw net.ipv4.tcp_no_metrics_save=1
     done
 }
