@@ -28,8 +28,9 @@ for name in first_request first_request.py; do
     expect "$name without a worker" "$(cat "$dir/$name.said")" = "no reply: notice code 1"
 done
 example tagged_request.py
-expect "tagged_request.py without a worker" "$(sort "$dir/tagged_request.py.said" | paste -sd' ')" = \
-    "request 7: notice 1 request 8: notice 1"
+# The program cancels request 8 at once: where one burst brings both, the cancel comes before the refusal.
+grep -qx "request 7: notice 1 request 8: notice [16]" <<<"$(sort "$dir/tagged_request.py.said" | paste -sd' ')" ||
+    fail "tagged_request.py without a worker: $(cat "$dir/tagged_request.py.said")"
 
 start_agents 1 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
 for name in first_request first_request.py; do
