@@ -11,21 +11,30 @@
 
 static struct report report;
 
-static void measure(struct wire_parent *p, const struct wire_load *load)
+/* Requests by TCP whose bytes are all compared, without and with losses. */
+#define CHECK_REQUESTS 24
+#define CHECK_LOSE     173 /* segments */
+
+static double measure(struct wire_parent *p, unsigned int scenario)
 {
+	struct wire_load load = wire_scenarios[scenario].load;
 	struct wire_sample before, after;
 
-	report_add(&report, wire_parent_measure(p, load, WIRE_SETTLE_MS, &before, &after),
+	load.verify = p->o.verify;
+	report_add(&report, wire_parent_measure(p, &load, WIRE_SETTLE_MS, &before, &after),
 		   "disturbed_spans");
-	wire_report_add(&report, &p->o, load, &before, &after);
+	return wire_report_add(&report, &p->o, scenario, &before, &after);
 }
 
 static void measure_all(struct wire_parent *p)
 {
 	for (unsigned int run = 0; run < p->o.runs; run++) {
+		double gbps[WIRE_SCENARIOS] = {0};
+
 		for (unsigned int i = 0; i < WIRE_SCENARIOS; i++)
 			if (wire_report_wants(&p->o, i))
-				measure(p, &wire_scenarios[i].load);
+				gbps[i] = measure(p, i);
+		wire_report_compare(&report, &p->o, gbps);
 		report_add(&report, p->lost, "lost");
 	}
 }
@@ -42,6 +51,8 @@ int main(int argc, char **argv)
 		return printf("%u\n", wire_options_pages(&p.o)) < 0;
 	wire_parent_start(&p);
 	wire_parent_open_flows(&p);
+	wire_parent_check_tcp(&p, CHECK_REQUESTS, 0);
+	wire_parent_check_tcp(&p, CHECK_REQUESTS, CHECK_LOSE);
 	measure_all(&p);
 	wire_parent_end(&p);
 	wire_report_print(&report, &p.o);

@@ -14,12 +14,14 @@
 #include "lb.h"
 #include "common/wire_child.h"
 
-#define WIRE_QUEUES_MAX  16 /* one per lcore of the load balancer */
-#define WIRE_THREADS_MAX (2 * WIRE_QUEUES_MAX)
-#define WIRE_STEPS_MAX   WIRE_QUEUES_MAX
+#define WIRE_QUEUES_MAX      16 /* one per lcore of the load balancer */
+#define WIRE_THREADS_MAX     (2 * WIRE_QUEUES_MAX)
+#define WIRE_STEPS_MAX       WIRE_QUEUES_MAX
+#define WIRE_CONNECTIONS_MAX 32
 
 #define WIRE_VIP         "10.0.0.100"
 #define WIRE_SERVICE_UDP 8500
+#define WIRE_SERVICE_TCP 8600
 #define WIRE_LB_FABRIC   "10.9.0.1"
 #define WIRE_HOST        "10.9.0.2" /* the worker's */
 /* IP bytes on the fabric: the smallest for a RoCE MTU of 2048, so that a request is one packet. */
@@ -30,9 +32,10 @@
 
 /* Of the worker's ring on one link. */
 #define WIRE_SLOTS     1024
-#define WIRE_STRIDE    1536
-#define WIRE_BYTES_MAX 1472 /* of a request */
+#define WIRE_STRIDE    16384 /* what an agent with large requests has */
+#define WIRE_BYTES_MAX 1472  /* of a request */
 #define WIRE_FIRST_PSN 0xfffff0u
+#define WIRE_ROOM      (64u << 20) /* for requests by TCP */
 /*
  * How often the worker's loop beats on each queue, as an agent's does by default; what it
  * announces, after twice which it is suspect; and how long it may be silent before it is removed.
@@ -55,6 +58,21 @@
 /* A request's number, which its reply repeats. */
 #define WIRE_NUMBER_LENGTH 8
 
+/*
+ * A request by TCP: its length in four bytes, then 1 MiB, in segments as a kernel with timestamps
+ * sends them. Each segment begins with WIRE_MARK bytes: the four of the length, which are the same
+ * in each, and the request's number and the segment's.
+ */
+#define WIRE_TCP_BYTES    (1u << 20)
+#define WIRE_TCP_LENGTH   4
+#define WIRE_TCP_HEADERS  (14 + 20 + 32)
+#define WIRE_MSS          1448
+#define WIRE_SEGMENTS     ((WIRE_TCP_LENGTH + WIRE_TCP_BYTES + WIRE_MSS - 1) / WIRE_MSS)
+#define WIRE_SEGMENT_LAST (WIRE_TCP_LENGTH + WIRE_TCP_BYTES - (WIRE_SEGMENTS - 1) * WIRE_MSS)
+#define WIRE_MARK         (WIRE_TCP_LENGTH + 8)
+/* The frames of a request, together. */
+#define WIRE_TCP_FRAMES (WIRE_TCP_LENGTH + WIRE_TCP_BYTES + WIRE_SEGMENTS * WIRE_TCP_HEADERS)
+
 struct wire_options {
 	const char *json, *commit, *machine;
 	const char *only; /* the first metric of a scenario, for profilers; NULL = all */
@@ -66,9 +84,11 @@ struct wire_options {
 	uint32_t flows;
 	uint32_t outstanding; /* requests per queue without a reply: the window that is kept full */
 	unsigned int ring;    /* log2 of the slots of a memif ring */
-	uint32_t reply;       /* bytes of a reply's UDP payload */
+	uint32_t reply;       /* bytes of a reply's payload */
+	uint32_t connections; /* of clients by TCP, per queue; 0: no service for them */
 	bool hugepages, zero_copy, print_pages;
 	bool verify; /* the generator checks every byte, in time that is measured */
+	bool sweep;  /* small frames, too */
 	char socket[64];
 	/* Of the flow table: flows it takes, and how long a silent one lives; 0 = all <flows>, for
 	 * longer than a run. */
@@ -82,12 +102,17 @@ struct wire_options {
 
 /* The load: the frames that the generator sends, and how the load balancer treats them. */
 struct wire_load {
-	uint32_t frame; /* bytes, without FCS */
-	bool forward;   /* the load balancer only swaps addresses and sends back */
-	bool no_sum;    /* clients leave the UDP checksum out, as UDP over IPv4 may */
-	bool in_turn;   /* every flow in turn, instead of at random */
-	bool fresh;     /* every request is the first of a flow that never was before */
-	uint64_t limit; /* requests per queue; 0 = until WIRE_DRAIN */
+	uint32_t frame;  /* bytes, without FCS; of UDP */
+	bool tcp;        /* requests of 1 MiB instead of datagrams */
+	bool nic_checks; /* the load balancer's NIC has verified all checksums */
+	bool one_queue;  /* only the first */
+	bool verify;     /* every byte in the worker's memory; costs time */
+	uint32_t lose;   /* of TCP: every so many segments one is not sent; 0: none */
+	bool forward;    /* the load balancer only swaps addresses and sends back */
+	bool no_sum;     /* clients leave the UDP checksum out, as UDP over IPv4 may */
+	bool in_turn;    /* every flow in turn, instead of at random */
+	bool fresh;      /* every request is the first of a flow that never was before */
+	uint64_t limit;  /* requests per queue; 0 = until WIRE_DRAIN */
 };
 
 enum wire_order_kind {
@@ -120,6 +145,7 @@ struct wire_time {
 struct wire_lb_counters {
 	uint64_t requests, replies, forwarded;
 	uint64_t unwanted; /* drops, copies, notices, packets sent again: all must stay 0 */
+	uint64_t refused;  /* segments: only what clients sent twice may be */
 	uint64_t turns;    /* with work */
 	uint64_t packets_in;
 	uint64_t stage_cycles[LB_STAGES];
@@ -128,9 +154,12 @@ struct wire_lb_counters {
 };
 
 struct wire_queue_counters {
-	uint64_t sent, answered; /* as the clients see it */
-	uint64_t writes;         /* as the worker sees it: payloads */
-	uint64_t announced;      /* and descriptors */
+	uint64_t sent, answered;  /* as the clients see it */
+	uint64_t writes;          /* as the worker sees it: payloads */
+	uint64_t announced;       /* and descriptors of datagrams */
+	uint64_t tcp_bytes;       /* and payload of requests by TCP */
+	uint64_t forwarded_bytes; /* of frames of TCP that came back */
+	uint64_t resent, unsent;  /* segments sent again; made and not sent, see wire_load.lose */
 	uint64_t acks_sent, acks_received;
 };
 

@@ -11,7 +11,7 @@
 #include <rte_udp.h>
 
 #include "packet/checksum.h"
-#include "wire/wire_gen.h"
+#include "wire/wire_tcp.h"
 
 #define PORTS_PER_CLIENT 60000
 
@@ -42,6 +42,24 @@ void gen_clients_init(struct gen_clients *c, const struct wire_options *o,
 	c->flow = calloc(c->mask + 1, sizeof(*c->flow));
 	if (c->flow == NULL)
 		wire_die("no memory");
+}
+
+void gen_clients_add_tcp(struct gen_clients *c, struct rte_mempool *segments,
+			 struct rte_mempool *control)
+{
+	c->tcp = calloc(1, sizeof(*c->tcp));
+	if (c->tcp == NULL)
+		wire_die("no memory");
+	gen_tcp_init(c->tcp, c, segments, control);
+}
+
+void gen_clients_count_tcp(const struct gen_clients *c, struct wire_queue_counters *to)
+{
+	if (c->tcp == NULL)
+		return;
+	to->forwarded_bytes = __atomic_load_n(&c->tcp->forwarded_bytes, __ATOMIC_RELAXED);
+	to->resent = __atomic_load_n(&c->tcp->resent, __ATOMIC_RELAXED);
+	to->unsent = __atomic_load_n(&c->tcp->unsent, __ATOMIC_RELAXED);
 }
 
 /* xorshift64*; the high half is the better one. */
@@ -115,9 +133,14 @@ static void begin_load(struct gen_clients *c)
 	const struct headers *h = (const struct headers *)frame;
 	uint16_t length;
 
-	*(c->load.forward ? &c->forwarded : &c->walked) += c->sent - c->first;
+	if (!c->load.tcp)
+		*(c->load.forward ? &c->forwarded : &c->walked) += c->sent - c->first;
 	c->load = c->gen->load;
 	c->first = c->sent;
+	if (c->tcp != NULL)
+		gen_tcp_begin(c->tcp);
+	if (c->load.tcp)
+		return;
 	c->number = c->load.forward ? c->forwarded : c->walked;
 	write_common(c, frame);
 	length = c->load.frame - sizeof(h->ether) - sizeof(h->ip);
@@ -155,7 +178,8 @@ static unsigned int how_many(const struct gen_clients *c)
 {
 	uint64_t sent = c->sent - c->first;
 
-	if (__atomic_load_n(&c->gen->stop, __ATOMIC_RELAXED) == c->epoch ||
+	if (c->load.tcp || (c->load.one_queue && c->queue > 0) ||
+	    __atomic_load_n(&c->gen->stop, __ATOMIC_RELAXED) == c->epoch ||
 	    c->sent - c->answered + GEN_BURST > c->o->outstanding || c->out.n > 0)
 		return 0;
 	return c->load.limit == 0 ? GEN_BURST : RTE_MIN(c->load.limit - sent, (uint64_t)GEN_BURST);
@@ -204,6 +228,8 @@ static void take_answer(struct gen_clients *c, const struct rte_mbuf *m)
 	/* The load balancer announces its address when the port gets its link. */
 	if (unlikely(h->ether.ether_type == htons(RTE_ETHER_TYPE_ARP)))
 		return;
+	if (h->ip.next_proto_id == IPPROTO_TCP && c->tcp != NULL)
+		return gen_tcp_take(c->tcp, m);
 	memcpy(&number, h->number, sizeof(number));
 	if (m->data_len != length || number != due)
 		wire_die("queue %u: a frame of %u bytes with number %lu came for the clients, "
@@ -235,6 +261,8 @@ bool gen_clients_turn(struct gen_clients *c)
 	}
 	work = take_answers(c) > 0;
 	work |= send_requests(c);
+	if (c->tcp != NULL)
+		work |= gen_tcp_send(c->tcp);
 	if (c->out.n > 0)
 		gen_out_flush(&c->out);
 	return work;

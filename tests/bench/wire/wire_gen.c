@@ -31,6 +31,8 @@
 #define POOL_CACHE    64
 #define MEMORY_MB     64 /* and for each queue: */
 #define MEMORY_QUEUE  24
+#define MEMORY_TCP    4
+#define CONTROL_MBUFS 512
 #define ARGUMENTS_MAX 16
 /* ms; a drain ends when no packet has come back for this long. */
 #define SILENCE_MS 5000
@@ -78,7 +80,7 @@ void gen_out_flush(struct gen_out *out)
 
 unsigned int wire_gen_memory_mb(const struct wire_options *o)
 {
-	return MEMORY_MB + MEMORY_QUEUE * o->lcores;
+	return MEMORY_MB + (MEMORY_QUEUE + (o->connections > 0 ? MEMORY_TCP : 0)) * o->lcores;
 }
 
 static void start_eal(const struct wire_options *o)
@@ -207,7 +209,12 @@ static void join(struct generator *g, const struct wire_address *lb)
 		gen_clients_init(
 			&g->clients[q], g->o, &g->load, g->port[0].id, q, g->lb.client_mac,
 			create_pool("requests", q, REQUEST_MBUFS, RTE_MBUF_DEFAULT_BUF_SIZE));
-		gen_worker_init(&g->worker[q], g->o, g->port[1].id, q, &g->lb,
+		if (g->o->connections > 0)
+			gen_clients_add_tcp(&g->clients[q],
+					    create_pool("segments", q, REQUEST_MBUFS,
+							RTE_MBUF_DEFAULT_BUF_SIZE),
+					    create_pool("control", q, CONTROL_MBUFS, REPLY_ROOM));
+		gen_worker_init(&g->worker[q], g->o, &g->load, g->port[1].id, q, &g->lb,
 				create_pool("replies", q, REPLY_MBUFS, REPLY_ROOM));
 	}
 	sem_post(&g->gate.opened);
@@ -284,6 +291,7 @@ static void snapshot(const struct generator *g, struct wire_answer *a)
 		*c = g->worker[q].counters;
 		c->answered = read_counter(&g->clients[q].answered);
 		c->sent = read_counter(&g->clients[q].sent);
+		gen_clients_count_tcp(&g->clients[q], c);
 	}
 	a->tsc = rte_rdtsc();
 	for (unsigned int i = 0; i < g->o->threads; i++)

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "common/payload.h"
+#include "ring.h"
 #include "wire/wire.h"
 #include "common/writer.h"
 
@@ -58,12 +59,18 @@ struct gen_clients {
 	/* the flows of requests on their way, by number */
 	uint32_t mask;
 	uint32_t *flow;
+	struct gen_tcp *tcp; /* NULL: no service for them */
 } __rte_cache_aligned;
 
 /* Before the thread starts. <requests> is this side's alone. */
 void gen_clients_init(struct gen_clients *c, const struct wire_options *o,
 		      const struct gen_load *gen, uint16_t port, uint16_t queue,
 		      const uint8_t *lb_mac, struct rte_mempool *requests);
+/* The same for clients by TCP, who have pools of their own. */
+void gen_clients_add_tcp(struct gen_clients *c, struct rte_mempool *segments,
+			 struct rte_mempool *control);
+/* Adds what they count by TCP. For any thread. */
+void gen_clients_count_tcp(const struct gen_clients *c, struct wire_queue_counters *to);
 /* True when there was something to do. */
 bool gen_clients_turn(struct gen_clients *c);
 
@@ -71,6 +78,7 @@ bool gen_clients_turn(struct gen_clients *c);
 struct gen_worker {
 	struct wire_queue_counters counters; /* the worker's part of them */
 	const struct wire_options *o;
+	const struct gen_load *gen;
 	uint16_t queue;
 	struct writer writer; /* to the load balancer */
 	struct lb_link_info link;
@@ -82,15 +90,22 @@ struct gen_worker {
 	uint64_t number;           /* of the request that must be announced next */
 	uint64_t slot[WIRE_SLOTS]; /* the number of the request that lies there, plus one; 0 = none
 				    */
-	uint32_t length[WIRE_SLOTS];    /* its bytes */
+	uint32_t length[WIRE_SLOTS]; /* its bytes */
+	/* Of the room: bytes written from a page on, and the mark of a request that begins there.
+	 */
+	uint32_t written[WIRE_ROOM / RING_PAGE];
+	uint64_t mark[WIRE_ROOM / RING_PAGE];
+	/* of loads that verify: the room's memory, and what must lie there */
+	uint8_t *room, *whole;
 	struct rte_mempool *packets;    /* this side's alone */
 	uint64_t beat_every, next_beat; /* TSC ticks */
 	uint32_t beats;
 	struct gen_out out;
 } __rte_cache_aligned;
 
-void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_t port,
-		     uint16_t queue, const struct wire_address *lb, struct rte_mempool *packets);
+void gen_worker_init(struct gen_worker *w, const struct wire_options *o, const struct gen_load *gen,
+		     uint16_t port, uint16_t queue, const struct wire_address *lb,
+		     struct rte_mempool *packets);
 /* <now>: TSC ticks. */
 bool gen_worker_turn(struct gen_worker *w, uint64_t now);
 /*

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <rte_eal.h>
+#include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
@@ -48,6 +49,7 @@ struct balancer {
 	struct worker *worker;
 	struct wire_address address;
 	int phase;           /* atomic */
+	int nic_checks;      /* atomic: packets come as from a NIC that has verified checksums */
 	uint32_t resumed_ms; /* when the lcores last began to walk */
 	char inactive[256];  /* the worker's first state but active since it joined, and why */
 	struct runner runner[WIRE_QUEUES_MAX];
@@ -69,6 +71,7 @@ static const char config_text[] =
 	"  - {name: wire, address: " WIRE_VIP
 	", port: %u, model: wire, policy: round-robin, flow_timeout_ms: %u,\n"
 	"     one_way_timeout_ms: %u, request_timeout_ms: %u, queue_timeout_ms: %u}\n"
+	"%s"
 	"lcores: [%s]\n"
 	"idle: poll\n"
 	"flows: %u\n"
@@ -77,9 +80,17 @@ static const char config_text[] =
 	"fabric: {ack_timeout: 31}\n"
 	"log_level: warning\n";
 
+/* The second service, and room for its connections: the window of each, several times. */
+static const char tcp_text[] =
+	"  - {name: wire-tcp, protocol: tcp, address: " WIRE_VIP ", port: %u, model: wire,\n"
+	"     policy: round-robin, max_request: %u, max_reply: 4096, request_timeout_ms: %u,\n"
+	"     queue_timeout_ms: %u}\n"
+	"tcp: {connections: %u, buffer_mb: %u, keepalive_ms: %u, give_up_ms: %u, min_rate: 0}\n";
+#define TCP_BUFFER_MB 64 /* per lcore */
+
 static void read_config(const struct wire_options *o, struct lb_config *config)
 {
-	char text[2048], clients[160], fabric[160], cpus[128] = "", error[512];
+	char text[4096], tcp[1024] = "", clients[160], fabric[160], cpus[128] = "", error[512];
 	const char *zero_copy = o->zero_copy ? ",zero-copy=yes" : "";
 	uint32_t timeout = o->timeout_ms > 0 ? o->timeout_ms : HOUR_MS;
 	int length;
@@ -90,10 +101,14 @@ static void read_config(const struct wire_options *o, struct lb_config *config)
 	snprintf(fabric, sizeof(fabric), WIRE_DEVICE "%s", o->socket, "fabric", o->ring, zero_copy);
 	for (unsigned int i = 0; i < o->lcores; i++)
 		n += snprintf(cpus + n, sizeof(cpus) - n, "%s%u", i ? ", " : "", o->lb_cpu[i]);
+	if (o->connections > 0)
+		snprintf(tcp, sizeof(tcp), tcp_text, WIRE_SERVICE_TCP, WIRE_TCP_BYTES, HOUR_MS / 2,
+			 HOUR_MS / 4, o->connections * o->lcores, TCP_BUFFER_MB * o->lcores,
+			 HOUR_MS, HOUR_MS);
 	/* A flow must outlive its request. */
 	length = snprintf(text, sizeof(text), config_text, clients, fabric, WIRE_FABRIC_MTU,
 			  WIRE_SERVICE_UDP, timeout, timeout, timeout - timeout / 8, timeout / 8,
-			  cpus, wire_options_capacity(o), o->hugepages ? "true" : "false",
+			  tcp, cpus, wire_options_capacity(o), o->hugepages ? "true" : "false",
 			  WIRE_DEAD_MS);
 	if (lb_config_parse("wire", text, length, config, error, sizeof(error)) < 0)
 		wire_die("%s", error);
@@ -112,6 +127,30 @@ unsigned int wire_lb_memory_mb(const struct wire_options *o)
 	return mb;
 }
 
+/* Marks packets as a NIC does that has verified their checksums. */
+static uint16_t mark_checked(uint16_t port, uint16_t queue, struct rte_mbuf *packet[], uint16_t n,
+			     uint16_t most, void *balancer)
+{
+	const struct balancer *b = balancer;
+
+	if (__atomic_load_n(&b->nic_checks, __ATOMIC_RELAXED))
+		for (uint16_t i = 0; i < n; i++)
+			packet[i]->ol_flags |=
+				RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	return n;
+}
+
+/* A memif verifies nothing: the bench plays the NIC that would. */
+static void add_marks(struct balancer *b)
+{
+	struct port *port = &b->lb->port[0];
+
+	port->rx_checksums = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	for (unsigned int i = 0; i < b->o->lcores; i++)
+		if (rte_eth_add_rx_callback(port->id, i, mark_checked, b) == NULL)
+			wire_die("no callback for a queue");
+}
+
 static void create(struct balancer *b)
 {
 	struct lb_config *config = calloc(1, sizeof(*config));
@@ -126,6 +165,7 @@ static void create(struct balancer *b)
 	if (b->lb == NULL)
 		wire_die("the load balancer was not created");
 	free(config);
+	add_marks(b);
 	memcpy(b->address.client_mac, b->lb->port[0].mac, 6);
 	memcpy(b->address.fabric_mac, b->lb->port[1].mac, 6);
 }
@@ -152,7 +192,7 @@ static void add_worker(struct balancer *b)
 			   .model = "wire",
 			   .instance = 1,
 			   .slots = WIRE_SLOTS,
-			   .max_request = WIRE_BYTES_MAX,
+			   .max_request = WIRE_TCP_BYTES,
 			   .max_reply = WIRE_BYTES_MAX,
 			   .max_batch = 64,
 			   .weight = 1,
@@ -172,6 +212,7 @@ static void add_worker(struct balancer *b)
 			.payloads = WIRE_REQUESTS(i),
 			.cancels = WIRE_CANCELS(i),
 			.stride = WIRE_STRIDE,
+			.room = WIRE_ROOM,
 			.entry = RING_ENTRY,
 		};
 	lb_address_parse(WIRE_HOST, &r.address);
@@ -285,7 +326,9 @@ static void count_unwanted(const struct balancer *b, struct wire_answer *a)
 		const struct lb_lcore_stats *s = &b->lb->lcore[i]->stats;
 
 		for (unsigned int d = 0; d < LB_DROPS; d++)
-			note(s->drop[d], lb_drop_name(d), sum, a->unwanted, sizeof(a->unwanted));
+			if (d != LB_DROP_TCP_REFUSED)
+				note(s->drop[d], lb_drop_name(d), sum, a->unwanted,
+				     sizeof(a->unwanted));
 		note(s->payload_copies, "copies", sum, a->unwanted, sizeof(a->unwanted));
 		note(s->notices, "notices", sum, a->unwanted, sizeof(a->unwanted));
 	}
@@ -310,6 +353,7 @@ static void snapshot(const struct balancer *b, struct wire_answer *a)
 			.forwarded = r->forwarded,
 			.turns = r->turns,
 			.packets_in = s.packets_in,
+			.refused = s.drop[LB_DROP_TCP_REFUSED],
 			.time = {.busy = r->busy, .cpu_ns = wire_cpu_ns(r->clock)},
 		};
 		memcpy(a->lb[i].stage_cycles, s.stage_cycles, sizeof(s.stage_cycles));
@@ -336,6 +380,7 @@ static void obey(struct balancer *b, const struct wire_order *order, struct wire
 	case WIRE_JOIN:
 		return join(b);
 	case WIRE_START:
+		__atomic_store_n(&b->nic_checks, order->load.nic_checks, __ATOMIC_RELAXED);
 		return set_phase(b, order->load.forward ? PHASE_FORWARD : PHASE_WALK);
 	case WIRE_SNAPSHOT:
 		return snapshot(b, a);

@@ -16,6 +16,7 @@
 #define MEASURE_MS    500
 #define FLOWS_DEFAULT 1000000
 #define OUTSTANDING   512
+#define CONNECTIONS   8
 #define REPLY_BYTES   64
 #define SMOKE_FLOWS   10000
 /* One span of conntrack-scale, or all five of wire-100g, outlast WIRE_DEAD_MS. */
@@ -102,7 +103,7 @@ static int take_smoke(void *options, const char *text, char *error, size_t size)
 #define WHOLE     OPTION_WHOLE(struct wire_options)
 
 static const struct option_row rows_common[] = {
-	{"only", OPTION_TEXT, AT(only), NULL, "100g: a METRIC; scale: 1024b, 64b or new"},
+	{"only", OPTION_TEXT, AT(only), NULL, "100g: METRICs, a,b; scale: 1024b, 64b or new"},
 	{"runs", OPTION_NUMBER, AT(runs), NULL, "spans per scenario", 1, REPORT_RUNS_MAX},
 	{"tries", OPTION_NUMBER, AT(tries), NULL, "to get each undisturbed", 1},
 	{"ms", OPTION_NUMBER, AT(measure_ms), NULL, "length of a span", 1},
@@ -127,6 +128,9 @@ static const struct option_row rows_common[] = {
 };
 
 static const struct option_row rows_100g[] = {
+	{"sweep", OPTION_FLAG, AT(sweep), NULL, "also measure datagrams in small frames"},
+	{"connections", OPTION_NUMBER, AT(connections), NULL, "of clients by TCP, per queue", 1,
+	 WIRE_CONNECTIONS_MAX},
 	{"lcores", OPTION_NUMBER, AT(lcores), NULL, "of the load balancer", 1, WIRE_QUEUES_MAX},
 	{"gen-cores", OPTION_NUMBER, AT(threads), NULL, "of the generator [as many]", 1,
 	 WIRE_THREADS_MAX},
@@ -200,7 +204,8 @@ void wire_options_step(const struct wire_options *all, unsigned int lcores, bool
  */
 static bool fits_memif(const struct wire_options *o, uint32_t capacity, unsigned int lcores)
 {
-	uint64_t mb = 64 + capacity * 148ull / (1 << 20) + 80 * lcores; /* as above */
+	uint64_t mb = 64 + capacity * 148ull / (1 << 20) +
+		      (o->connections > 0 ? 180 : 80) * lcores; /* as above */
 
 	if (!o->zero_copy || mb <= MEMIF_MAX_MB)
 		return true;
@@ -267,6 +272,7 @@ bool wire_options_parse(int argc, char **argv, enum wire_bench bench, struct wir
 		.smoke_ms = bench == WIRE_BENCH_100G ? SMOKE_MS_100G : SMOKE_MS_SCALE,
 		.flows = FLOWS_DEFAULT,
 		.outstanding = OUTSTANDING,
+		.connections = bench == WIRE_BENCH_100G ? CONNECTIONS : 0,
 		.reply = REPLY_BYTES,
 		.ring = RING_MAX,
 		.hugepages = true,

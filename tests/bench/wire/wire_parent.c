@@ -125,6 +125,19 @@ static void begin(const struct wire_parent *p, const struct wire_load *load)
 	order(p, &p->gen, &start, &a);
 }
 
+/* A segment that comes twice is refused; no other may be. */
+static void check_refused(const struct wire_parent *p, const struct wire_sample *s)
+{
+	uint64_t refused = 0, resent = 0;
+
+	for (unsigned int q = 0; q < p->o.lcores; q++) {
+		refused += s->lb.lb[q].refused;
+		resent += s->gen.gen.queue[q].resent;
+	}
+	if (refused > resent)
+		wire_die("%lu segments were refused, only %lu were sent twice", refused, resent);
+}
+
 /* All packets that were sent must have arrived once they had the time. */
 static void finish(struct wire_parent *p)
 {
@@ -140,6 +153,7 @@ static void finish(struct wire_parent *p)
 	p->lost += lost;
 	if (a.status < 0)
 		wire_die("%lu of the requests were not answered", lost);
+	check_refused(p, &s);
 }
 
 void wire_parent_open_flows(struct wire_parent *p)
@@ -152,6 +166,30 @@ void wire_parent_open_flows(struct wire_parent *p)
 
 	begin(p, &all);
 	finish(p);
+}
+
+void wire_parent_check_tcp(struct wire_parent *p, unsigned int n, unsigned int lose)
+{
+	struct wire_load load = {.tcp = true, .verify = true, .limit = n, .lose = lose};
+	uint64_t bytes = 0, resent = 0, unsent = 0;
+	struct wire_sample before, after;
+
+	wire_parent_sample(p, &before);
+	begin(p, &load);
+	finish(p);
+	wire_parent_sample(p, &after);
+	for (unsigned int q = 0; q < p->o.lcores; q++) {
+		const struct wire_queue_counters *x = &before.gen.gen.queue[q];
+		const struct wire_queue_counters *y = &after.gen.gen.queue[q];
+
+		bytes += y->tcp_bytes - x->tcp_bytes;
+		resent += y->resent - x->resent;
+		unsent += y->unsent - x->unsent;
+	}
+	if (bytes != (uint64_t)n * p->o.lcores * WIRE_TCP_BYTES)
+		wire_die("%lu bytes of %u requests per queue came", bytes, n);
+	if (lose > 0 && (unsent == 0 || resent < unsent))
+		wire_die("%lu segments were lost, and %lu sent again", unsent, resent);
 }
 
 static void span(struct wire_parent *p, const struct wire_load *load, uint32_t settle_ms,

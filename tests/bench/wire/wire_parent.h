@@ -30,6 +30,12 @@ void wire_parent_end(struct wire_parent *p);
 void wire_parent_open_flows(struct wire_parent *p);
 
 /*
+ * <n> requests by TCP on each queue, of which every byte is compared. Of <lose> segments one is not
+ * sent; 0: all are. Clients must see each loss, and repair it.
+ */
+void wire_parent_check_tcp(struct wire_parent *p, unsigned int n, unsigned int lose);
+
+/*
  * One span of <load>, <settle_ms> after its start. One in which something else had a thread's CPU
  * is measured again, some times; returns how many. All that was sent is back afterwards.
  */

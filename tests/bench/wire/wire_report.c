@@ -5,27 +5,66 @@
 #include "wire/wire_report.h"
 
 const struct wire_scenario wire_scenarios[WIRE_SCENARIOS] = {
-	{"gbps_1514b", "walk, 1514 B", {.frame = 1514}},
-	{"forward_gbps_1514b", "5-tuple swap, 1514 B", {.frame = 1514, .forward = true}},
-	{"gbps_1024b", "walk, 1024 B", {.frame = 1024}},
-	{"forward_gbps_1024b", "5-tuple swap, 1024 B", {.frame = 1024, .forward = true}},
-	{"no_sum_gbps_1514b", "walk, 1514 B, no UDP sum", {.frame = 1514, .no_sum = true}},
+#define WALK(bytes)                                                                                \
+	{                                                                                          \
+		.frame = (bytes)                                                                   \
+	}
+#define FORWARD(bytes)                                                                             \
+	{                                                                                          \
+		.frame = (bytes), .forward = true                                                  \
+	}
+	[WIRE_UDP_1514] = {"gbps_1514b", "walk, 1514 B", WALK(1514)},
+	[WIRE_UDP_1514_FORWARD] = {"forward_gbps_1514b", "5-tuple swap, 1514 B", FORWARD(1514)},
+	[WIRE_UDP_1514_NIC] = {"nic_checks_gbps_1514b",
+			       "walk, 1514 B, NIC checks",
+			       {.frame = 1514, .nic_checks = true}},
+	[WIRE_UDP_1024] = {"gbps_1024b", "walk, 1024 B", WALK(1024)},
+	[WIRE_UDP_1024_FORWARD] = {"forward_gbps_1024b", "5-tuple swap, 1024 B", FORWARD(1024)},
+	[WIRE_UDP_1514_NO_SUM] = {"no_sum_gbps_1514b",
+				  "walk, 1514 B, no UDP sum",
+				  {.frame = 1514, .no_sum = true}},
+	[WIRE_TCP_1MIB] = {"tcp_gbps_1mib", "TCP, 1 MiB", {.tcp = true}},
+	[WIRE_TCP_1MIB_FORWARD] = {"tcp_forward_gbps_1mib",
+				   "5-tuple swap, TCP, 1 MiB",
+				   {.tcp = true, .forward = true}},
+	[WIRE_TCP_1MIB_NIC] = {"tcp_nic_checks_gbps_1mib",
+			       "TCP, 1 MiB, NIC checks",
+			       {.tcp = true, .nic_checks = true}},
+	[WIRE_TCP_1MIB_ONE] = {"tcp_one_of_gbps_1mib",
+			       "the same, one queue only",
+			       {.tcp = true, .nic_checks = true, .one_queue = true},
+			       .several = true},
+	[WIRE_UDP_64] = {"gbps_64b", "walk, 64 B", WALK(64), .sweep = true},
+	[WIRE_UDP_64_FORWARD] = {"forward_gbps_64b", "5-tuple swap, 64 B", FORWARD(64),
+				 .sweep = true},
+	[WIRE_UDP_256] = {"gbps_256b", "walk, 256 B", WALK(256), .sweep = true},
+	[WIRE_UDP_256_FORWARD] = {"forward_gbps_256b", "5-tuple swap, 256 B", FORWARD(256),
+				  .sweep = true},
+	[WIRE_UDP_512] = {"gbps_512b", "walk, 512 B", WALK(512), .sweep = true},
+	[WIRE_UDP_512_FORWARD] = {"forward_gbps_512b", "5-tuple swap, 512 B", FORWARD(512),
+				  .sweep = true},
 };
+
+/* Is <name> in the list <names>, "a,b"? */
+static bool is_listed(const char *names, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = names; at != NULL; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+	}
+	return false;
+}
 
 bool wire_report_wants(const struct wire_options *o, unsigned int scenario)
 {
-	return o->only == NULL || strcmp(o->only, wire_scenarios[scenario].name) == 0;
-}
+	const struct wire_scenario *s = &wire_scenarios[scenario];
 
-/* Returns the name of the scenario that the load belongs to. */
-static const char *name_of(const struct wire_load *load)
-{
-	for (unsigned int i = 0; i < WIRE_SCENARIOS; i++)
-		if (wire_scenarios[i].load.frame == load->frame &&
-		    wire_scenarios[i].load.forward == load->forward &&
-		    wire_scenarios[i].load.no_sum == load->no_sum)
-			return wire_scenarios[i].name;
-	return "unknown";
+	if ((s->sweep && !o->sweep) || (s->several && o->lcores == 1))
+		return false;
+	return o->only == NULL || is_listed(o->only, s->name);
 }
 
 /* Names a scenario's other metrics: <unit> replaces "gbps", and the cores come last. */
@@ -51,18 +90,21 @@ static void add_stages(struct report *report, const struct wire_options *o, cons
 	}
 }
 
-void wire_report_add(struct report *report, const struct wire_options *o,
-		     const struct wire_load *load, const struct wire_sample *before,
-		     const struct wire_sample *after)
+double wire_report_add(struct report *report, const struct wire_options *o, unsigned int scenario,
+		       const struct wire_sample *before, const struct wire_sample *after)
 {
-	const char *name = name_of(load);
+	const struct wire_load *load = &wire_scenarios[scenario].load;
+	const char *name = wire_scenarios[scenario].name;
 	char to[REPORT_NAME_MAX];
 	struct wire_sums s;
+	double gbps;
 
 	wire_sums_take(&s, o, load, before, after);
+	gbps = s.requests / s.seconds * wire_sums_frame(load) * 8 / 1e9;
+	report_add(report, s.resent, "resent_segments");
 #define ADD(unit, value) report_add(report, value, "%s", metric(to, sizeof(to), name, unit, o))
-	ADD("gbps", s.requests / s.seconds * load->frame * 8 / 1e9);
-	ADD("gbps_per_core", s.requests / s.seconds * load->frame * 8 / 1e9 / o->lcores);
+	ADD("gbps", gbps);
+	ADD("gbps_per_core", gbps / o->lcores);
 	ADD("mpps", s.requests / s.seconds / 1e6);
 	ADD("request_cycles", s.lb_busy / s.lb_requests);
 	ADD("lb_busy_percent", s.lb_share * 100);
@@ -71,12 +113,48 @@ void wire_report_add(struct report *report, const struct wire_options *o,
 	ADD("gen_cpu_percent", s.gen_cpu * 100);
 #undef ADD
 	if (load->forward)
-		return;
+		return gbps;
 	report_add(report, s.replies / s.seconds / 1e6, "%s",
 		   metric(to, sizeof(to), name, "reply_mpps", o));
 	report_add(report, s.packets_in / s.turns, "%s",
 		   metric(to, sizeof(to), name, "packets_per_turn", o));
 	add_stages(report, o, name, &s);
+	return gbps;
+}
+
+static void add_ratio(struct report *report, const struct wire_options *o, double value,
+		      double divisor, const char *name)
+{
+	if (value > 0 && divisor > 0)
+		report_add(report, value / divisor, "%s_%u_core%s", name, o->lcores,
+			   o->lcores > 1 ? "s" : "");
+}
+
+void wire_report_compare(struct report *report, const struct wire_options *o,
+			 const double gbps[WIRE_SCENARIOS])
+{
+	add_ratio(report, o, gbps[WIRE_UDP_1514_NIC], gbps[WIRE_UDP_1514_FORWARD],
+		  "udp_1514b_over_forward");
+	add_ratio(report, o, gbps[WIRE_UDP_1514], gbps[WIRE_UDP_1514_FORWARD],
+		  "udp_1514b_over_forward_software_sums");
+	add_ratio(report, o, gbps[WIRE_TCP_1MIB_NIC], gbps[WIRE_TCP_1MIB_FORWARD],
+		  "tcp_1mib_over_forward");
+	add_ratio(report, o, gbps[WIRE_TCP_1MIB], gbps[WIRE_TCP_1MIB_FORWARD],
+		  "tcp_1mib_over_forward_software_sums");
+	add_ratio(report, o, gbps[WIRE_TCP_1MIB_NIC], gbps[WIRE_TCP_1MIB_ONE] * o->lcores,
+		  "linear_tcp");
+}
+
+static void print_ratios(const struct report *report)
+{
+	for (unsigned int i = 0; i < report->n; i++) {
+		const char *name = report->series[i]->name;
+
+		if (strstr(name, "_over_") != NULL || strncmp(name, "linear_", 7) == 0)
+			printf("%-46s %6.3f %6.3f %6.3f\n", name, report_median(report, name),
+			       report_percentile(report, name, 10),
+			       report_percentile(report, name, 90));
+	}
 }
 
 static double median(const struct report *report, const struct wire_options *o, const char *name,
@@ -130,12 +208,11 @@ static const char *pages(const struct wire_options *o)
 
 void wire_report_print(const struct report *report, const struct wire_options *o)
 {
-	printf("%u load balancer core%s, %u generator core%s, %u flows, %u requests outstanding "
-	       "per "
-	       "queue, replies of %u bytes%s%s\n"
+	printf("%u load balancer core%s, %u generator core%s, %u flows, %u requests or segments "
+	       "outstanding per queue, %u connections, replies of %u bytes%s%s\n"
 	       "medians (p10, p90) of %u interleaved runs of %u ms; commit %s, %s, %s\n\n",
 	       o->lcores, o->lcores > 1 ? "s" : "", o->threads, o->threads > 1 ? "s" : "", o->flows,
-	       o->outstanding, o->reply, o->zero_copy ? "" : ", memif copies",
+	       o->outstanding, o->connections, o->reply, o->zero_copy ? "" : ", memif copies",
 	       o->verify ? ", every byte verified" : "", o->runs, o->measure_ms, o->commit,
 	       o->machine, pages(o));
 	printf("%-26s %6s %6s %6s %6s %7s %11s %11s\n", "", "Gbit/s", "p10", "p90", "Mpps",
@@ -144,7 +221,12 @@ void wire_report_print(const struct report *report, const struct wire_options *o
 		if (wire_report_wants(o, i))
 			print_scenario(report, o, &wire_scenarios[i]);
 	print_stages(report, o);
-	printf("\nspans measured again per span: %.0f (p90 %.0f)\nlost %.0f\n",
+	printf("\n%-46s %6s %6s %6s\n", "ratios of a run", "median", "p10", "p90");
+	print_ratios(report);
+	printf("\nsegments of TCP sent again in a span: %.0f (p90 %.0f)\n",
+	       report_median(report, "resent_segments"),
+	       report_percentile(report, "resent_segments", 90));
+	printf("spans measured again per span: %.0f (p90 %.0f)\nlost %.0f\n",
 	       report_median(report, "disturbed_spans"),
 	       report_percentile(report, "disturbed_spans", 90),
 	       report_percentile(report, "lost", 100));

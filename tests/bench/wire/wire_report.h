@@ -12,17 +12,39 @@ struct wire_scenario {
 	const char *name; /* as in the metrics */
 	const char *text;
 	struct wire_load load;
+	bool sweep;   /* only with --sweep */
+	bool several; /* only with several lcores */
 };
 
-#define WIRE_SCENARIOS 5
+enum wire_scenario_index {
+	WIRE_UDP_1514,
+	WIRE_UDP_1514_FORWARD,
+	WIRE_UDP_1514_NIC,
+	WIRE_UDP_1024,
+	WIRE_UDP_1024_FORWARD,
+	WIRE_UDP_1514_NO_SUM,
+	WIRE_TCP_1MIB,
+	WIRE_TCP_1MIB_FORWARD,
+	WIRE_TCP_1MIB_NIC,
+	WIRE_TCP_1MIB_ONE,
+	WIRE_UDP_64,
+	WIRE_UDP_64_FORWARD,
+	WIRE_UDP_256,
+	WIRE_UDP_256_FORWARD,
+	WIRE_UDP_512,
+	WIRE_UDP_512_FORWARD,
+	WIRE_SCENARIOS,
+};
 extern const struct wire_scenario wire_scenarios[WIRE_SCENARIOS];
 
 bool wire_report_wants(const struct wire_options *o, unsigned int scenario);
 
-/* One span of one scenario: what <after> has more than <before>. */
-void wire_report_add(struct report *report, const struct wire_options *o,
-		     const struct wire_load *load, const struct wire_sample *before,
-		     const struct wire_sample *after);
+/* One span of one scenario: what <after> has more than <before>. Returns Gbit/s. */
+double wire_report_add(struct report *report, const struct wire_options *o, unsigned int scenario,
+		       const struct wire_sample *before, const struct wire_sample *after);
+/* Ratios of one run, from the <gbps> of its scenarios; 0: not measured. */
+void wire_report_compare(struct report *report, const struct wire_options *o,
+			 const double gbps[WIRE_SCENARIOS]);
 void wire_report_print(const struct report *report, const struct wire_options *o);
 /* 0 or -errno. */
 int wire_report_write(const struct report *report, const struct wire_options *o);

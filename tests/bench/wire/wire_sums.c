@@ -40,8 +40,11 @@ static void add_gen(struct wire_sums *s, const struct wire_options *o, const str
 		const struct wire_queue_counters *x = &before->gen.queue[q];
 		const struct wire_queue_counters *y = &after->gen.queue[q];
 
-		s->requests +=
-			load->forward ? y->answered - x->answered : y->announced - x->announced;
+		s->resent += y->resent - x->resent;
+		s->requests += load->tcp && load->forward ? y->forwarded_bytes - x->forwarded_bytes
+			       : load->tcp                ? y->tcp_bytes - x->tcp_bytes
+			       : load->forward            ? y->answered - x->answered
+							  : y->announced - x->announced;
 	}
 	for (unsigned int i = 0; i < o->threads; i++) {
 		const struct wire_time *x = &before->gen.thread[i], *y = &after->gen.thread[i];
@@ -82,4 +85,15 @@ void wire_sums_take(struct wire_sums *s, const struct wire_options *o, const str
 	memset(s, 0, sizeof(*s));
 	add_gen(s, o, load, &before->gen, &after->gen);
 	add_lb(s, o, load, &before->lb, &after->lb);
+	if (!load->tcp)
+		return;
+	/* Bytes are counted: in units of a mean segment. */
+	s->requests /= load->forward ? (double)WIRE_TCP_FRAMES / WIRE_SEGMENTS
+				     : (double)WIRE_TCP_BYTES / WIRE_SEGMENTS;
+	s->lb_requests = s->requests;
+}
+
+double wire_sums_frame(const struct wire_load *load)
+{
+	return load->tcp ? (double)WIRE_TCP_FRAMES / WIRE_SEGMENTS : load->frame;
 }

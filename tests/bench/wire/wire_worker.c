@@ -3,12 +3,14 @@
  * The worker: one queue pair per lcore of the load balancer. It checks PSN, rkey, address and
  * descriptor of every WRITE, acknowledges once per burst, and answers each request at once.
  */
+#include <stdlib.h>
+
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "runtime/neigh.h"
 #include "ring.h"
-#include "wire/wire_gen.h"
+#include "wire/wire_tcp.h"
 
 #define BTH_OFFSET (ROCE_ETHER_LENGTH + 20 + 8)
 
@@ -33,13 +35,15 @@ static void heartbeat(struct gen_worker *w)
 	writer_end(&w->writer, m);
 }
 
-void gen_worker_init(struct gen_worker *w, const struct wire_options *o, uint16_t port,
-		     uint16_t queue, const struct wire_address *lb, struct rte_mempool *packets)
+void gen_worker_init(struct gen_worker *w, const struct wire_options *o, const struct gen_load *gen,
+		     uint16_t port, uint16_t queue, const struct wire_address *lb,
+		     struct rte_mempool *packets)
 {
 	struct roce_path_spec path = writer_path(WIRE_HOST, host_mac, WIRE_LB_FABRIC,
 						 lb->fabric_mac, lb->link[queue].qpn, lb->path_mtu);
 
 	w->o = o;
+	w->gen = gen;
 	w->queue = queue;
 	w->link = lb->link[queue];
 	w->packets = packets;
@@ -90,12 +94,71 @@ static void reply(struct gen_worker *w, const struct ring_descriptor *d, uint64_
 	writer_end(&w->writer, m);
 }
 
+/* Memory for the room, which a load that verifies reads. */
+static void make_room(struct gen_worker *w)
+{
+	if (w->room != NULL)
+		return;
+	w->room = malloc(WIRE_ROOM);
+	w->whole = malloc(WIRE_TCP_BYTES);
+	if (w->room == NULL || w->whole == NULL)
+		wire_die("no memory for what the clients send");
+	gen_tcp_fill(w->whole);
+}
+
+/* A part of a request by TCP: bytes count where they begin, as none reach into another request. */
+static void take_part(struct gen_worker *w, const struct roce_packet *p, uint64_t offset,
+		      const uint8_t *payload)
+{
+	uint32_t page = offset / RING_PAGE;
+
+	if (offset >= WIRE_ROOM || p->length > WIRE_ROOM - offset)
+		wire_die("queue %u: %u bytes were written behind the room", w->queue, p->length);
+	if (offset % RING_PAGE == 0 && p->length >= sizeof(w->mark[0]))
+		memcpy(&w->mark[page], payload, sizeof(w->mark[0]));
+	w->written[page] += p->length;
+	w->counters.tcp_bytes += p->length;
+	if (unlikely(w->gen->load.verify)) {
+		make_room(w);
+		memcpy(w->room + offset, payload, p->length);
+	}
+}
+
+/* Checks that every byte of a request came once; the whole of it where the load says so. Returns
+ * its number. */
+static uint64_t take_whole(struct gen_worker *w, const struct ring_descriptor *d)
+{
+	uint64_t at = (uint64_t)d->payload * RING_ALIGNMENT - ring_room_at(WIRE_SLOTS, WIRE_STRIDE);
+	uint32_t page = at / RING_PAGE, written = 0;
+	uint64_t number = w->mark[page] >> 16;
+
+	if (at % RING_PAGE != 0 || at > WIRE_ROOM - WIRE_TCP_BYTES || d->length != WIRE_TCP_BYTES)
+		wire_die("queue %u: descriptor %lu announces %u bytes that lie nowhere", w->queue,
+			 d->sequence, d->length);
+	for (uint32_t i = 0; i < WIRE_TCP_BYTES / RING_PAGE; i++) {
+		written += w->written[page + i];
+		w->written[page + i] = 0;
+	}
+	if (written != WIRE_TCP_BYTES || (w->mark[page] & UINT16_MAX) != 0)
+		wire_die("queue %u: descriptor %lu announces a request of which %u bytes came",
+			 w->queue, d->sequence, written);
+	if (unlikely(w->gen->load.verify)) {
+		gen_tcp_mark(w->whole, number);
+		if (memcmp(w->room + at, w->whole, WIRE_TCP_BYTES) != 0)
+			wire_die("queue %u: request %lx has wrong bytes", w->queue, number);
+	}
+	return number;
+}
+
 static void take_payload(struct gen_worker *w, const struct rte_mbuf *m,
 			 const struct roce_packet *p, const uint8_t *payload)
 {
 	uint64_t offset = p->va - WIRE_REQUESTS(w->queue), number;
+	uint64_t room_at = ring_room_at(WIRE_SLOTS, WIRE_STRIDE);
 	uint32_t slot = offset / WIRE_STRIDE;
 
+	if (offset >= room_at)
+		return take_part(w, p, offset - room_at, payload);
 	memcpy(&number, payload, sizeof(number));
 	if (offset % WIRE_STRIDE != 0 || slot >= WIRE_SLOTS || p->length < sizeof(number) ||
 	    w->slot[slot] != 0)
@@ -107,10 +170,22 @@ static void take_payload(struct gen_worker *w, const struct rte_mbuf *m,
 	w->counters.writes++;
 }
 
+/* A request by TCP: those of other connections may come before it. */
+static void take_large(struct gen_worker *w, const struct ring_descriptor *d)
+{
+	if (d->sequence != w->sequence + 1 || d->slot >= WIRE_SLOTS || d->service != 1 ||
+	    d->flags != 0 || d->flow == 0)
+		wire_die("queue %u: descriptor %lu has wrong fields", w->queue, d->sequence);
+	reply(w, d, take_whole(w, d));
+	w->sequence++;
+}
+
 /* Checks that each request comes once and in the order in which its clients sent it: no gap, no
  * double. */
 static void take_descriptor(struct gen_worker *w, const struct ring_descriptor *d)
 {
+	if ((uint64_t)d->payload * RING_ALIGNMENT >= ring_room_at(WIRE_SLOTS, WIRE_STRIDE))
+		return take_large(w, d);
 	if (d->sequence != w->sequence + 1 || d->slot >= WIRE_SLOTS ||
 	    w->slot[d->slot] != w->number + 1 || d->length != w->length[d->slot])
 		wire_die("queue %u: descriptor %lu (slot %u, %u bytes) does not announce request "
