@@ -265,5 +265,8 @@ bool gen_clients_turn(struct gen_clients *c)
 		work |= gen_tcp_send(c->tcp);
 	if (c->out.n > 0)
 		gen_out_flush(&c->out);
+	if (c->tcp != NULL)
+		__atomic_store_n(&c->settled, c->out.n == 0 && gen_tcp_settled(c->tcp),
+				 __ATOMIC_RELEASE);
 	return work;
 }

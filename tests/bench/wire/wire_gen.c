@@ -245,7 +245,7 @@ static void start(struct generator *g, const struct wire_load *load)
 
 static uint64_t read_counter(const uint64_t *counter)
 {
-	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
 static bool is_over(const struct generator *g, uint64_t *answered)
@@ -258,6 +258,8 @@ static bool is_over(const struct generator *g, uint64_t *answered)
 		uint64_t back = read_counter(&c->answered);
 
 		over &= back == read_counter(&c->sent);
+		over &= c->tcp == NULL || g->load.load.forward ||
+			__atomic_load_n(&c->settled, __ATOMIC_ACQUIRE);
 		/* The load balancer does not poll the fabric while it only forwards. */
 		over &= g->load.load.forward || gen_worker_acked(&g->worker[q]);
 		over &= g->load.load.limit == 0 || back - c->first == g->load.load.limit;

@@ -60,6 +60,7 @@ struct gen_clients {
 	uint32_t mask;
 	uint32_t *flow;
 	struct gen_tcp *tcp; /* NULL: no service for them */
+	int settled;         /* atomic: all that was received is acknowledged, on the wire */
 } __rte_cache_aligned;
 
 /* Before the thread starts. <requests> is this side's alone. */

@@ -256,6 +256,10 @@ static int run(void *runner)
 	while ((phase = __atomic_load_n(r->phase, __ATOMIC_RELAXED)) != PHASE_END) {
 		uint64_t begin = rte_rdtsc();
 
+		/* The last acknowledgement of clients must not be turned around. */
+		if (phase == PHASE_FORWARD && r->seen == PHASE_WALK)
+			while (lb_poll(lc))
+				;
 		__atomic_store_n(&r->seen, phase, __ATOMIC_RELEASE);
 		if (phase == PHASE_WALK ? lb_poll(lc) : forward_turn(r)) {
 			r->busy += rte_rdtsc() - begin;

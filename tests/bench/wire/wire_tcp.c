@@ -300,7 +300,8 @@ static void tcp_take_reply(struct gen_tcp *t, struct gen_connection *c)
 		wire_die("queue %u: the reply to request %lx is wrong", t->clients->queue, number);
 	c->n_reply = 0;
 	c->replied++;
-	t->clients->answered++;
+	__atomic_store_n(&t->clients->settled, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->clients->answered, t->clients->answered + 1, __ATOMIC_RELEASE);
 }
 
 static void tcp_take_bytes(struct gen_tcp *t, struct gen_connection *c, const struct tcp_header *h,
@@ -528,6 +529,14 @@ bool gen_tcp_send(struct gen_tcp *t)
 		if (t->connection[i].ack_due)
 			tcp_acknowledge(t, &t->connection[i]);
 	return sent;
+}
+
+bool gen_tcp_settled(const struct gen_tcp *t)
+{
+	for (unsigned int i = 0; i < t->n; i++)
+		if (t->connection[i].ack_due)
+			return false;
+	return true;
 }
 
 void gen_tcp_begin(struct gen_tcp *t)

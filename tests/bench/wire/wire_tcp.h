@@ -67,6 +67,8 @@ void gen_tcp_begin(struct gen_tcp *t);
 void gen_tcp_take(struct gen_tcp *t, const struct rte_mbuf *m);
 /* Sends what may be sent. True when that was something. */
 bool gen_tcp_send(struct gen_tcp *t);
+/* Is there nothing that must be acknowledged? */
+bool gen_tcp_settled(const struct gen_tcp *t);
 
 /* Fills what is the same in every request into <bytes>, of WIRE_TCP_BYTES. */
 void gen_tcp_fill(uint8_t *bytes);
