@@ -8,8 +8,9 @@ RDMA device the CPU does not either.
                          address="10.201.0.11/24")
 
 A request is the bytes of one row of the module's input, a reply those of one row of its output, as
-they lie in memory; each must fit one datagram of a client. The module is captured as a CUDA graph;
-what it does must be the same for every batch. The agent is libdoorbell-agent.so, loaded into this process.
+they lie in memory: at most a datagram of a UDP service, and up to 64 MiB of a TCP service. The module
+is captured as a CUDA graph; what it does must be the same for every batch. The agent is
+libdoorbell-agent.so, loaded into this process.
 """
 import contextlib
 import ctypes

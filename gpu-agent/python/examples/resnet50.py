@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ResNet-50 with random weights: 3 x 224 x 224 float32 in, 1000 float32 out.
 
-A request of 602,112 bytes does not fit a datagram, so no load balancer can send it one yet."""
+A request of 602,112 bytes does not fit a datagram: its service has protocol tcp,
+max_request: 602112 and max_reply: 4000."""
 import torch
 import torchvision
 

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Models of PyTorch on a GPU: build and run the bench, or carry it to a machine that has both.
+# Models of PyTorch on a GPU: build and run the bench, or carry it, and gpu_tcp.py, to a machine that has both.
 #
 #   tests/bench/gpu/gpu_models.sh run [--runs N] [--json FILE] [--only mlp,superres,squeezenet,resnet50]
 #   tests/bench/gpu/gpu_models.sh bundle DIRECTORY
 #
-# bundle puts there the bench, doorbell_agent.py with the agent's library, its test and examples, the
-# libraries that a machine without DPDK lacks, and the commit. There: python3 DIRECTORY/gpu_models.py --help
+# bundle puts there the benches, doorbell_agent.py with the agent's library, its test and examples, the load
+# balancer, the libraries that a machine without DPDK lacks, and the commit. There:
+# python3 DIRECTORY/gpu_models.py --help, python3 DIRECTORY/gpu_tcp.py --help
 #
 # BUILD is the build directory of run (default: build-bench, made when it is not there).
 set -euo pipefail
@@ -55,14 +56,15 @@ libraries_of() {
 
 bundle() {
     local static=$root/build-static to=${1:?bundle needs a directory} name
-    local targets=(gpu-agent/libdoorbell-agent.so tests/bench/libbench-gpu.so)
+    local targets=(gpu-agent/libdoorbell-agent.so doorbell-lb control/doorbell
+        tests/bench/{libbench-gpu,cpu_mediated,tcp_sizes}.so tests/bench/bench-tcp-load)
     build "$static" -Dstatic=true -Dxdp=disabled -Dcuda=enabled -- "${targets[@]}"
     mkdir -p "$to"
     for name in "${targets[@]}"; do
         cp "$static/$name" "$to/"
         libraries_of "$static/$name" | xargs -I{} cp -L {} "$to/"
     done
-    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/{bench/gpu/gpu_models,bench/gpu/gpu_http,gpu/python_test}.py "$to/"
+    cp "$root"/gpu-agent/python/{,examples/}*.py "$root"/tests/bench/gpu/*.py "$root/tests/gpu/python_test.py" "$to/"
     commit >"$to/commit"
     ls "$to"
 }
