@@ -55,11 +55,14 @@ libraries_of() {
 }
 
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name
+    local static=$root/build-static-gpu to=${1:?bundle needs a directory} name
     local targets=(gpu-agent/libdoorbell-agent.so doorbell-lb control/doorbell
-        tests/bench/{libbench-gpu,cpu_mediated,tcp_sizes}.so tests/bench/bench-tcp-load)
-    build "$static" -Dstatic=true -Dxdp=disabled -Dcuda=enabled -- "${targets[@]}"
-    mkdir -p "$to"
+        tests/bench/{libbench-gpu,cpu_mediated,tcp_sizes}.so tests/bench/bench-tcp-load workers/runtime/steer.bpf.o)
+    build "$static" -Dstatic=true -Dxdp=enabled -Dcuda=enabled -- "${targets[@]}"
+    # The load balancer finds its XDP program below its own folder.
+    mkdir -p "$to/workers/runtime"
+    cp "$static/workers/runtime/steer.bpf.o" "$to/workers/runtime/"
+    unset "targets[-1]"
     for name in "${targets[@]}"; do
         cp "$static/$name" "$to/"
         libraries_of "$static/$name" | xargs -I{} cp -L {} "$to/"

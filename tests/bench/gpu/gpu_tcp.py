@@ -28,7 +28,7 @@ sys.path[:0] = [HERE]
 import netlink  # noqa: E402
 
 VIP, HOST, CLIENT, PORT, AGENTS_PORT = "10.200.0.100", "10.200.0.99", "10.200.0.2", 8500, 4790
-FABRIC_MTU = 4200
+FABRIC_MTU, FABRIC_MTU_XDP = 4200, 3300  # AF_XDP has a page for a packet
 ROWS = 64
 PAGE_MB = 2
 LB_MB, AGENT_MB = 4096, 512
@@ -118,13 +118,13 @@ class Processes:
 
 # --- CPUs and pages ------------------------------------------------------------------------------
 
-def choose_cpus(lcores, clients):
-    """(lb's lcores, clients', all others, do they spin). With too few CPUs, all share all."""
+def choose_cpus(clients):
+    """(lb's lcore, clients', all others, do they spin). With too few CPUs, all share all."""
     cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < lcores + clients + 4:
-        return cpus[-lcores:], None, None, False
+    if len(cpus) < clients + 5:
+        return cpus[-1:], None, None, False
     # The first is left to interrupts and control threads.
-    lb, load = cpus[1:1 + lcores], cpus[-clients:]
+    lb, load = cpus[1:2], cpus[-clients:]
     return lb, load, [c for c in cpus if c not in lb and c not in load], True
 
 
@@ -137,7 +137,7 @@ def free_pages():
 def hugepages(options):
     """Yields whether load balancer and worker can have them. A small machine keeps its memory."""
     path, pages = "/proc/sys/vm/nr_hugepages", (LB_MB + AGENT_MB + 128) // PAGE_MB
-    if not choose_cpus(options.lcores, options.clients)[3]:
+    if not choose_cpus(options.clients)[3]:
         yield False
         return
     with open(path, encoding="ascii") as file:
@@ -203,7 +203,8 @@ class Bench:
     def __init__(self, options, folder, huge):
         self.o, self.folder, self.huge = options, folder, huge
         self.at = programs(options.build)
-        self.lb_cpus, self.load_cpus, self.other_cpus, self.spin = choose_cpus(options.lcores, options.clients)
+        self.lb_cpus, self.load_cpus, self.other_cpus, self.spin = choose_cpus(options.clients)
+        self.fabric_mtu = FABRIC_MTU_XDP if options.xdp else FABRIC_MTU
         self.network = Network(options.mtu)
         self.processes = Processes(folder)
         self.worst, self.other_class, self.answered = 0.0, 0, 0
@@ -248,52 +249,54 @@ class Bench:
         return subprocess.run([self.at["cli"], "--socket", self.file("control.sock"), *words], capture_output=True,
                               text=True, check=False, timeout=10)
 
-    def write_config(self):
+    def write_config(self, model):
         memif = f"socket={self.file('memif.sock')},socket-abstract=no,rsize=12"
-        frames = "framesz=16384,blocksz=65536,framecnt=2048" if self.o.mtu > 1500 else "framecnt=8192"
-        queues = f",qpairs={self.o.lcores}" if self.o.lcores > 1 else ""
+        # Room for all that the windows of 64 clients allow: what a ring has no room for is lost.
+        device = "kernel0,iface=clients" if self.o.xdp else \
+            f"net_af_packet0,iface=clients,framecnt={65536 if self.spin else 8192}"
         with open(self.file("lb.yaml"), "w", encoding="ascii") as file:
             file.write(f"""ports:
-  - {{name: clients, device: "net_af_packet0,iface=clients,{frames}{queues}", roles: [clients], mtu: {self.o.mtu}}}
-  - {{name: fabric, device: "net_memif_fabric,role=server,{memif}", roles: [fabric], mtu: {FABRIC_MTU},
+  - {{name: clients, device: "{device}", roles: [clients], mtu: {self.o.mtu}, rx_descriptors: 4096}}
+  - {{name: fabric, device: "net_memif_fabric,role=server,{memif}", roles: [fabric], mtu: {self.fabric_mtu},
      address: 10.201.0.1/24}}
 services:
-  - {{name: bench, protocol: tcp, address: {VIP}, port: {PORT}, model: {self.model}, max_request: {self.up},
+  - {{name: bench, protocol: tcp, address: {VIP}, port: {PORT}, model: {model}, max_request: {self.up},
      max_reply: {self.down}}}
 lcores: [{", ".join(map(str, self.lb_cpus))}]
 idle: {"poll" if self.spin else "sleep"}
 flows: 65536
 memory: {{hugepages: {"true" if self.huge else "false"}, mb: {LB_MB if self.spin else 1536}}}
 control: {{socket: "{self.file('control.sock')}", state_file: off, agents: "127.0.0.1:{AGENTS_PORT}", allow_plain: true}}
-# A busy machine is not a dead worker.
-workers: {{timeout_ms: 10000}}
+# A busy machine is not a dead worker, nor a dead queue pair.
+workers: {{timeout_ms: 10000, suspect_ms: 0}}
+fabric: {{ack_timeout: 17}}
 tcp: {{connections: 4096, unfinished: 256, client_percent: 100}}
 """)
 
-    def start_doorbell(self, worker):
-        """<worker>: the words of gpu_tcp_serve.py before the options."""
+    def start_doorbell(self, model, worker):
+        """<model>: what the worker calls it. <worker>: the words of gpu_tcp_serve.py before the options."""
         self.network.offload(False)
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.file("memif.sock"))
-        self.write_config()
+        self.write_config(model)
         lb = self.processes.start("lb", [self.at["lb"], "--config", self.file("lb.yaml")], RUNTIME_DIRECTORY=self.folder)
         self.processes.wait_for("the load balancer", lb, 60, lambda: self.cli("version").returncode == 0)
-        options = {"lb": f"127.0.0.1:{AGENTS_PORT}", "name": "w1", "address": "10.201.0.11/24", "mtu": FABRIC_MTU,
+        options = {"lb": f"127.0.0.1:{AGENTS_PORT}", "name": "w1", "address": "10.201.0.11/24", "mtu": self.fabric_mtu,
                    "device": f"net_memif_agent,role=client,socket={self.file('memif.sock')},socket-abstract=no,rsize=12,"
-                             f"bsize={FABRIC_MTU + 64}",
+                             f"bsize={self.fabric_mtu + 64}",
                    "payload_mb": max(64, 80 * self.up >> 20), "slots": 256, "memory_mb": AGENT_MB,
                    "no_hugepages": not self.huge, "busy_poll": self.spin}
         agent = self.start_python("worker", [*worker, json.dumps(options)])
-        self.processes.wait_for("the worker", agent, 120, lambda: " active " in self.cli("workers", "list").stdout)
+        self.processes.wait_for("the worker", agent, 60, lambda: " active " in self.cli("workers", "list").stdout)
 
     def start_loop(self, batch):
-        self.start_doorbell(["loop", self.model, batch])
+        self.start_doorbell(self.model, ["loop", self.model, batch])
 
     def start_mediated(self, batch):
-        self.start_doorbell(["mediated", self.model, batch])
+        self.start_doorbell("mediated", ["mediated", self.model, batch])
 
     def start_plugin(self, _batch):
-        self.start_doorbell(["plugin", self.at["sizes"], f"request={self.up},reply={self.down}"])
+        self.start_doorbell("sizes", ["plugin", self.at["sizes"], f"request={self.up},reply={self.down}"])
 
     # --- aiohttp
 
@@ -401,7 +404,7 @@ class Report:
     def write(self, bench):
         result = {"bench": "gpu-tcp", "commit": self.o.commit, "machine": machine(), "runs": self.rounds,
                   "command": " ".join(sys.argv), "reference": bench.made, "model": bench.model,
-                  "request_bytes": bench.up, "reply_bytes": bench.down, "lcores": self.o.lcores, "mtu": self.o.mtu,
+                  "request_bytes": bench.up, "reply_bytes": bench.down, "xdp": self.o.xdp, "mtu": self.o.mtu,
                   "hugepages": bench.huge, "spin": bench.spin, "answered": bench.answered, "worst": bench.worst,
                   "other_class": bench.other_class, "rate": self.rate, "failures": self.failures,
                   "metrics": {name: statistics.median(v) for name, v in self.series.items()},
@@ -447,8 +450,7 @@ def parse():
     parser.add_argument("--warm-up", type=float, default=0.5)
     parser.add_argument("--rate", type=float, default=0, help="[half of the weakest part's highest in the first round]")
     parser.add_argument("--clients", type=int, default=4, help="processes")
-    parser.add_argument("--lcores", type=int, default=1,
-                        help="of the load balancer; more than one wants a fabric with as many queues, which memif and the agent have not")
+    parser.add_argument("--xdp", action="store_true", help="clients over AF_XDP, where the build has it, not af_packet")
     parser.add_argument("--mtu", type=int, default=1500, help="of the clients' veth pair; DPDK's af_packet takes no more")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="of a reply's largest value")
     parser.add_argument("--budget", type=float, default=540, help="seconds; no round begins that would take longer")
@@ -473,6 +475,8 @@ def main():
         print("skipped: needs root for network namespaces")
         return SKIP
     folder = tempfile.mkdtemp(prefix="doorbell-gpu-tcp.")
+    # All that was started is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with hugepages(options) as huge, cubic_allowed():
             bench = Bench(options, folder, huge)
