@@ -13,6 +13,7 @@
 #define SLOTS(w)       (BASE(w) + (1ull << 32))
 #define CANCELS(w)     (BASE(w) + (1ull << 36))
 #define STRIDE         1536
+#define ROOM(w)        (SLOTS(w) + ring_room_at(PEER_SLOTS, RING_STRIDE_MAX))
 #define FIRST_PSN      0xfffff0u /* the numbers wrap early in every run */
 
 static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
@@ -23,9 +24,10 @@ static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
 static void add_worker(struct peer *peer, unsigned int w)
 {
 	struct peer_worker *p = &peer->worker[w];
+	bool large = w == 0 && peer->rig->lc->edge != NULL;
 	struct lb_registration r = {
 		.worker = {.slots = PEER_SLOTS,
-			   .max_request = RIG_BYTES_MAX,
+			   .max_request = large ? RIG_STREAM_MAX : RIG_BYTES_MAX,
 			   .max_reply = RIG_BYTES_MAX,
 			   /* A batch holds as many as there are slots: on a slow machine, too, its
 			      requests never wait in the load balancer (lb/walk/choose.c), which
@@ -42,7 +44,8 @@ static void add_worker(struct peer *peer, unsigned int w)
 			  .descriptors = DESCRIPTORS(w),
 			  .payloads = SLOTS(w),
 			  .cancels = CANCELS(w),
-			  .stride = STRIDE,
+			  .stride = large ? RING_STRIDE_MAX : STRIDE,
+			  .room = large ? PEER_ROOM : 0,
 			  .entry = RING_ENTRY}},
 	};
 	struct roce_path_spec path;
@@ -62,6 +65,7 @@ static void add_worker(struct peer *peer, unsigned int w)
 	p->writer.rkey = p->info.reply_rkey;
 	p->acked = roce_psn_add(FIRST_PSN, ROCE_PSN_MASK);
 	p->epsn = p->info.psn;
+	p->stride = r.link[0].stride;
 }
 
 static void heartbeat(struct peer *peer, struct peer_worker *p)
@@ -150,17 +154,31 @@ static void take_payload(struct peer *peer, unsigned int w, const struct rte_mbu
 			 const struct roce_packet *p, const uint8_t *payload)
 {
 	uint64_t offset = p->va - SLOTS(w);
-	uint32_t index = request_at(peer, payload);
+	uint32_t index = request_at(peer, payload), stride = peer->worker[w].stride;
 
 	if (peer->n_payloads == RIG_BATCH || p->length != peer->clients->length[index] ||
-	    offset % STRIDE != 0 || offset / STRIDE >= PEER_SLOTS)
+	    offset % stride != 0 || offset / stride >= PEER_SLOTS)
 		rig_die("request %u: wrong length or address", index);
 	if (m->nb_segs != 1)
 		rig_die("request %u: in more than one piece", index);
 	if (peer->verify && !is_request(peer, m, payload, index))
 		rig_die("request %u: wrong bytes", index);
-	peer->worker[w].request[offset / STRIDE] = index;
+	peer->worker[w].request[offset / stride] = index;
 	peer->n_payloads++;
+}
+
+/* The request of a descriptor; dies if it was not written, or has another length. */
+static uint32_t announced(struct peer *peer, unsigned int w, const struct ring_descriptor *d)
+{
+	uint64_t at = SLOTS(w) + (uint64_t)d->payload * RING_ALIGNMENT;
+	uint32_t index;
+
+	if (peer->large.announce != NULL && w == 0 && at >= ROOM(w))
+		return peer->large.announce(peer->large.context, at - ROOM(w), d->length);
+	index = peer->worker[w].request[d->slot];
+	if (peer->n_requests == peer->n_payloads || d->length != peer->clients->length[index])
+		rig_die("descriptor %lu of worker gpu%u: wrong length, or no payload", d->sequence, w);
+	return index;
 }
 
 static void take_descriptors(struct peer *peer, unsigned int w, const struct roce_packet *p,
@@ -169,19 +187,19 @@ static void take_descriptors(struct peer *peer, unsigned int w, const struct roc
 	struct peer_worker *worker = &peer->worker[w];
 	uint64_t at = (p->va - DESCRIPTORS(w)) / sizeof(struct ring_descriptor);
 	struct ring_descriptor d;
+	uint32_t index;
 
 	for (uint32_t i = 0; i < p->length / sizeof(d); i++) {
 		memcpy(&d, payload + i * sizeof(d), sizeof(d));
 		if (d.sequence != worker->sequence + 1 || at + i != (d.sequence - 1) % PEER_SLOTS ||
-		    d.slot >= PEER_SLOTS || peer->n_requests == peer->n_payloads)
+		    d.slot >= PEER_SLOTS || peer->n_requests == RIG_BATCH)
 			rig_die("descriptor %lu of worker gpu%u is wrong", d.sequence, w);
-		if (d.length != peer->clients->length[worker->request[d.slot]])
-			rig_die("descriptor %lu of worker gpu%u: wrong length", d.sequence, w);
 		worker->sequence = d.sequence;
+		index = announced(peer, w, &d);
 		peer->request[peer->n_requests++] = (struct peer_request){
 			.worker = w,
 			.slot = d.slot,
-			.index = worker->request[d.slot],
+			.index = index,
 			.sequence = d.sequence,
 		};
 	}
@@ -208,7 +226,9 @@ static void take_write(struct peer *peer, unsigned int w, const struct rte_mbuf 
 		rig_die("worker gpu%u: wrong opcode, PSN or rkey", w);
 	worker->epsn = roce_psn_add(worker->epsn, 1);
 	worker->msn = roce_psn_add(worker->msn, 1);
-	if (p->va >= SLOTS(w))
+	if (peer->large.take != NULL && w == 0 && p->va >= ROOM(w))
+		peer->large.take(peer->large.context, p->va - ROOM(w), payload, p->length, m);
+	else if (p->va >= SLOTS(w))
 		take_payload(peer, w, m, p, payload);
 	else
 		take_descriptors(peer, w, p, payload);
@@ -283,8 +303,8 @@ void peer_acknowledge(struct peer *peer)
 
 void peer_prepare_replies(struct peer *peer, const struct load *load)
 {
-	rig_alloc(peer->rig, peer->reply, RIG_BATCH);
-	for (unsigned int i = 0; i < RIG_BATCH; i++) {
+	rig_alloc(peer->rig, peer->reply, peer->n_requests);
+	for (unsigned int i = 0; i < peer->n_requests; i++) {
 		const struct peer_request *r = &peer->request[i];
 		struct peer_worker *p = &peer->worker[r->worker];
 		uint64_t number = peer->clients->first + r->index;

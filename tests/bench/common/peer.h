@@ -24,6 +24,7 @@ struct peer_worker {
 	uint32_t msn;
 	uint64_t sequence; /* of its last descriptor */
 	uint32_t acked;    /* the last PSN of ours that it acknowledged */
+	uint32_t stride;
 	uint32_t request[PEER_SLOTS];
 };
 
@@ -43,6 +44,19 @@ struct peer_ack {
 
 #define PEER_ACKS 1024
 
+/* Of the first worker, where the rig has connections: for requests that are larger than a tile. */
+#define PEER_ROOM (16u << 20)
+
+/* What takes the WRITEs of large requests. Both end the bench when something is wrong. */
+struct peer_large {
+	void *context;
+	/* <length> bytes for <offset> of the room have come in <m>. */
+	void (*take)(void *context, uint32_t offset, const uint8_t *bytes, uint32_t length,
+		     const struct rte_mbuf *m);
+	/* The request at <offset> is announced. Returns its number in the batch. */
+	uint32_t (*announce)(void *context, uint32_t offset, uint32_t length);
+};
+
 struct peer {
 	const struct rig *rig;
 	const struct clients *clients;
@@ -51,6 +65,7 @@ struct peer {
 	struct peer_worker worker[RIG_WORKERS];
 	uint32_t n_acks, first_ack;
 	struct peer_ack ack[PEER_ACKS]; /* ring */
+	struct peer_large large;        /* all zero: there are none */
 	/* this batch */
 	uint32_t n_payloads, n_requests;
 	struct peer_request request[RIG_BATCH]; /* in the order of their descriptors */
@@ -74,7 +89,7 @@ static inline bool peer_owes_acks(const struct peer *peer)
 /* After a turn: take what the fabric port has sent. */
 void peer_receive(struct peer *peer);
 
-/* Call it when all requests are announced: makes the replies, as frames that a NIC has received. */
+/* Makes the replies to the requests that were announced, as frames that a NIC has received. */
 void peer_prepare_replies(struct peer *peer, const struct load *load);
 
 /* True if the load balancer has acknowledged all that was sent to it. */

@@ -75,7 +75,7 @@ static void write_stream(const struct rig_options *o, char service[512], char se
 	service[0] = section[0] = '\0';
 	if (o->connections == 0)
 		return;
-	snprintf(service, 512, stream_service, RIG_SERVICE_UDP + RIG_STREAM, RIG_BYTES_MAX,
+	snprintf(service, 512, stream_service, RIG_SERVICE_UDP + RIG_STREAM, RIG_STREAM_MAX,
 		 RIG_BYTES_MAX);
 	snprintf(section, 128, stream_section, o->connections, 2 * RIG_BATCH);
 }

@@ -33,6 +33,8 @@ enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_STREAM, RIG_SERVICES };
 #define RIG_HOST        "10.9.0.2" /* the workers'; several GPUs, one address */
 #define RIG_PATH_MTU    4096
 #define RIG_BYTES_MAX   1472 /* of a request and of a reply */
+/* Bytes of a request of RIG_STREAM: larger ones than a packet lie in the room of the first worker. */
+#define RIG_STREAM_MAX (1u << 20)
 
 struct rig {
 	struct lb *lb;

@@ -20,12 +20,15 @@
 #include "tcp/connection.h"
 #include "walk/loop.h"
 #include "walk/tcp_clients.h"
+#include "walk/tcp_large.h"
 #include "walk/walk_batch.h"
 
 #define RUNS_DEFAULT 9
 /* Batches per scenario and repetition: 512 turns of each step. */
 #define BATCHES 4
 #define PAYLOAD 1024
+/* Bytes of the answer to a large request. */
+#define LARGE_REPLY 64
 /* Time between two turns, about that of a turn with 32 packets. */
 #define TURNS_PER_MS 100
 #define IDLE_POLLS   4000
@@ -40,18 +43,20 @@ enum step {
 	STEP_REPLY_ACK,
 	STEP_FIN,
 	STEP_END,
+	STEP_SEGMENT,
 	STEPS
 };
 
 static const char *const step_name[STEPS] = {
 	[STEP_SYN] = "syn",     [STEP_ACK] = "handshake", [STEP_REQUEST] = "request",
 	[STEP_REPLY] = "reply", [STEP_REPLY_ACK] = "ack", [STEP_FIN] = "fin",
-	[STEP_END] = "end",
+	[STEP_END] = "end",      [STEP_SEGMENT] = "segment",
 };
 
 struct tcp_bench {
 	struct bench walk; /* the UDP side, and what both share */
 	struct tcp_clients clients;
+	struct tcp_large large;
 	uint32_t connections;
 	struct turns turns[STEPS], untimed;
 	uint32_t next_new; /* of the connections that come and go */
@@ -200,6 +205,17 @@ static double add_turns(struct report *report, struct turns *turns, const char *
 	return cost.total;
 }
 
+/* UDP: requests of the size of a large one's segments. */
+static double measure_udp_segments(struct tcp_bench *b, struct report *report)
+{
+	struct load load = {RIG_ONE_WORKER, b->connections, LARGE_SEGMENT, .nic_checks = true};
+
+	for (unsigned int i = 0; i < BATCHES; i++)
+		batch_run(&b->walk, &load);
+	b->walk.replies.n = 0;
+	return add_turns(report, &b->walk.requests, "udp_1448b_request_cycles");
+}
+
 /* UDP: a request and its reply. */
 static double measure_udp(struct tcp_bench *b, struct report *report, bool by_nic)
 {
@@ -297,6 +313,77 @@ static double measure_connect(struct tcp_bench *b, struct report *report)
 	return cycles;
 }
 
+/* Small answers to the large requests, and their acknowledgements. */
+static void answer_large(struct tcp_bench *b)
+{
+	const struct load load = {.reply = LARGE_REPLY};
+	struct bench *w = &b->walk;
+	struct tcp_taken taken = {0};
+	struct rte_mbuf *ack[LARGE_CLIENTS];
+
+	peer_prepare_replies(&w->peer, &load);
+	nic_deliver(&w->rig.fabric, w->peer.reply, LARGE_CLIENTS);
+	turn(b, &b->untimed);
+	peer_receive(&w->peer);
+	tcp_clients_take(&b->clients, w->peer.reply_at, LARGE_REPLY, &taken);
+	expect("replies to large requests reached the clients", taken.replies, LARGE_CLIENTS);
+	rig_alloc(&w->rig, ack, LARGE_CLIENTS);
+	for (unsigned int i = 0; i < LARGE_CLIENTS; i++)
+		tcp_clients_write(&b->clients, TCP_SEGMENT_ACK, b->large.flow[i], 0, ack[i]);
+	nic_deliver(&w->rig.clients, ack, LARGE_CLIENTS);
+	turn(b, &b->untimed);
+	settle(b);
+}
+
+/* One request of 1 MiB by each of a few connections; see tcp_large_deliver(). */
+static void send_large(struct tcp_bench *b, bool late)
+{
+	static uint32_t flow[RIG_BATCH];
+	const uint64_t *out_of_order = &edge_counters(b->walk.rig.lc)->out_of_order;
+	uint64_t before = *out_of_order;
+	struct bench *w = &b->walk;
+	struct tcp_taken taken = {0};
+
+	tcp_clients_draw(&b->clients, b->connections, flow);
+	b->clients.ahead = true;
+	tcp_large_prepare(&b->large, flow);
+	peer_expect(&w->peer);
+	for (unsigned int i = 0; i < LARGE_TURNS + late; i++) {
+		unsigned int n = tcp_large_deliver(&b->large, i, late);
+
+		peer_acknowledge(&w->peer);
+		turn(b, n == LARGE_TURN ? &b->turns[STEP_SEGMENT] : &b->untimed);
+		peer_receive(&w->peer);
+		tcp_clients_take(&b->clients, NULL, 0, &taken);
+	}
+	settle(b);
+	b->clients.ahead = false;
+	tcp_large_check(&b->large);
+	expect("segments came out of order", (unsigned int)(*out_of_order - before),
+	       late ? (LARGE_TURNS - 1) * (LARGE_TURN - LARGE_CLIENTS) : 0);
+	answer_large(b);
+}
+
+/* TCP: a segment of 1,448 bytes of a large request, with its WRITE; in order, and one of five not. */
+static double measure_segments(struct tcp_bench *b, struct report *report)
+{
+	uint64_t copies = b->walk.rig.lc->stats.payload_copies;
+	struct cost cost;
+	double cycles;
+
+	checksums(b, true);
+	for (unsigned int i = 0; i < BATCHES; i++)
+		send_large(b, false);
+	cost = turns_cost(&b->turns[STEP_SEGMENT], LARGE_TURN);
+	report_add(report, cycles = cost.total, "tcp_1448b_segment_cycles");
+	report_add(report, cost.disturbed, "disturbed_turns");
+	send_large(b, true);
+	cost = turns_cost(&b->turns[STEP_SEGMENT], LARGE_TURN);
+	report_add(report, cost.total, "tcp_1448b_segment_late_cycles");
+	report_add(report, b->walk.rig.lc->stats.payload_copies - copies, "payload_copies");
+	return cycles;
+}
+
 /* Cycles of a turn in which nothing comes. */
 static void measure_idle(struct tcp_bench *b, struct report *report, const char *name)
 {
@@ -321,6 +408,8 @@ static void measure_all(struct tcp_bench *b, struct report *report)
 	connect = measure_connect(b, report);
 	report_add(report, connect / udp, "connect_over_udp");
 	report_add(report, hz / connect, "new_connections_per_s");
+	udp = measure_udp_segments(b, report);
+	report_add(report, measure_segments(b, report) / udp, "segment_over_udp_1448b");
 	udp_software = measure_udp(b, report, false);
 	tcp = measure_tcp(b, report, false);
 	report_add(report, tcp / udp_software, "tcp_over_udp_1kib_software_sums");
@@ -335,7 +424,7 @@ static struct rig_options options_for(uint32_t connections, bool hugepages)
 		.hugepages = hugepages,
 		.flows = 2 * connections + SPARE + RIG_FLOWS_MANY + RIG_BATCH,
 		.mb = 1024 + (uint32_t)((uint64_t)connections * 1600 >> 20),
-		.received = (BATCHES + 2) * RIG_BATCH,
+		.received = (BATCHES + 3) * RIG_BATCH,
 		.connections = connections + SPARE,
 	};
 }
@@ -409,6 +498,7 @@ static void start(struct tcp_bench *b, bool hugepages)
 	clients_init(&w->clients, &w->rig);
 	peer_join(&w->peer, &w->rig, &w->clients);
 	tcp_clients_init(&b->clients, &w->rig, &w->clients, b->connections + SPARE);
+	tcp_large_init(&b->large, &b->clients, &w->peer);
 }
 
 /* Opens every flow and every connection, and checks every byte both ways. Not measured. */
@@ -460,6 +550,9 @@ static void print_report(const struct report *report, uint32_t connections)
 		   "tcp_over_udp_1kib_with_acks", 2);
 	print_line(report, "connect, request, reply, close, over UDP's", "connect_over_udp", 2);
 	print_line(report, "such connections per second", "new_connections_per_s", 0);
+	print_line(report, "segment of a 1 MiB request, over a UDP request of 1,448 bytes",
+		   "segment_over_udp_1448b", 2);
+	print_line(report, "payloads copied, every fifth segment a turn late", "payload_copies", 0);
 	print_line(report, "MiB per million connections, beside their flows", "idle_mib_1m", 0);
 	print_line(report, "turns left out as disturbed", "disturbed_turns", 0);
 }

@@ -11,6 +11,7 @@
 
 #include "lb.h"
 #include "tcp/header.h"
+#include "tcp/sequence.h"
 
 #define CLIENT_WINDOW 500 /* in units of 1 << CLIENT_SCALE */
 #define CLIENT_SCALE  7
@@ -95,20 +96,17 @@ static uint32_t clients_write_payload(const struct tcp_clients *c, unsigned int 
 	return sizeof(le_length) + payload;
 }
 
-static void clients_write(struct tcp_clients *c, enum tcp_segment kind, unsigned int index,
-			  uint32_t payload, struct rte_mbuf *m)
+void tcp_clients_write(struct tcp_clients *c, enum tcp_segment kind, uint32_t flow, uint32_t bytes,
+		       struct rte_mbuf *m)
 {
-	uint32_t flow = c->frames->flow[index];
 	struct tcp_client *v = &c->client[flow];
 	struct tcp_header h = clients_header(c, kind, v);
 	struct rte_ether_hdr *ether = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(ether + 1);
 	uint8_t *tcp = (uint8_t *)(ip + 1);
-	uint32_t size, bytes = 0;
+	uint32_t size;
 
 	size = tcp_header_write(&h, clients_port(flow), htons(RIG_SERVICE_UDP + RIG_STREAM), tcp);
-	if (kind == TCP_SEGMENT_REQUEST)
-		bytes = clients_write_payload(c, index, payload, tcp + size);
 	memcpy(&ether->dst_addr, c->frames->lb_mac, 6);
 	ether->src_addr = clients_mac;
 	ether->ether_type = htons(RTE_ETHER_TYPE_IPV4);
@@ -131,6 +129,7 @@ void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
 			 const uint32_t flow[RIG_BATCH], uint32_t payload)
 {
 	struct clients *f = c->frames;
+	uint32_t bytes;
 
 	rig_alloc(c->rig, f->packet, RIG_BATCH);
 	if (kind == TCP_SEGMENT_REQUEST) {
@@ -139,7 +138,12 @@ void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
 	}
 	for (unsigned int i = 0; i < RIG_BATCH; i++) {
 		f->flow[i] = flow[i];
-		clients_write(c, kind, i, payload, f->packet[i]);
+		bytes = kind != TCP_SEGMENT_REQUEST
+				? 0
+				: clients_write_payload(c, i, payload,
+							rte_pktmbuf_mtod_offset(f->packet[i], uint8_t *,
+										TCP_CLIENT_HEADERS));
+		tcp_clients_write(c, kind, flow[i], bytes, f->packet[i]);
 	}
 }
 
@@ -213,7 +217,8 @@ static void clients_take_one(struct tcp_clients *c, const uint8_t *const *reply_
 		rig_die("no segment of a connection came out of the clients' port");
 	if (h.flags & TCP_BIT_SYN)
 		v->expected = h.seq;
-	if (h.seq != v->expected || h.ack != v->next || h.flags & TCP_BIT_RST)
+	if (h.seq != v->expected || h.flags & TCP_BIT_RST ||
+	    (h.ack != v->next && !(c->ahead && sequence_before(h.ack, v->next))))
 		rig_die("flow %u: segment out of order (number %u, expected %u), or a reset", flow,
 			h.seq, v->expected);
 	v->expected += tcp_header_span(&h);

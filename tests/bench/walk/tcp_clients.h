@@ -42,6 +42,7 @@ struct tcp_clients {
 	uint32_t batch;
 	bool verify; /* read every byte; costs cache, so not while measuring */
 	bool sums;   /* the NIC has not verified the checksums */
+	bool ahead;  /* segments are made before others are sent: acknowledgements are behind */
 };
 
 /* <n>: connections, each of which may be opened once at a time. */
@@ -56,6 +57,11 @@ void tcp_clients_draw(struct tcp_clients *c, uint32_t among, uint32_t flow[RIG_B
  * bytes. */
 void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
 			 const uint32_t flow[RIG_BATCH], uint32_t payload);
+
+/* Makes a segment of <flow> of <m>, whose <bytes> of payload lie TCP_CLIENT_HEADERS behind its
+ * start already. */
+void tcp_clients_write(struct tcp_clients *c, enum tcp_segment kind, uint32_t flow, uint32_t bytes,
+		       struct rte_mbuf *m);
 
 /*
  * Takes and checks what the clients' port has sent. <reply_at>: where the bytes of this turn's

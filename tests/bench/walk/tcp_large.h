@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large requests of the TCP bench: a few connections with a request of 1 MiB each, cut into
+ * segments of 1,448 bytes, and the room of the worker that they are written to. What arrives there
+ * is checked outside the measured time.
+ */
+#ifndef BENCH_TCP_LARGE_H
+#define BENCH_TCP_LARGE_H
+
+#include "common/peer.h"
+#include "walk/tcp_clients.h"
+
+#define LARGE_SEGMENT  1448u
+#define LARGE_CLIENTS  6
+#define LARGE_SEGMENTS ((TCP_CLIENT_LENGTH + RIG_STREAM_MAX + LARGE_SEGMENT - 1) / LARGE_SEGMENT)
+/* Segments of one connection that come one behind the other in a turn; of all of them together. */
+#define LARGE_ROW   5
+#define LARGE_TURN  (LARGE_CLIENTS * LARGE_ROW)
+#define LARGE_TURNS (LARGE_SEGMENTS / LARGE_ROW)
+_Static_assert(LARGE_SEGMENTS % LARGE_ROW == 0 && LARGE_TURN <= LB_BURST, "turns are full");
+
+struct tcp_large {
+	struct tcp_clients *clients;
+	struct peer *peer;
+	uint32_t flow[LARGE_CLIENTS];
+	struct rte_mbuf *packet[LARGE_CLIENTS][LARGE_SEGMENTS];
+	/* payloads, where the NIC has put them */
+	const uint8_t *at[LARGE_CLIENTS][LARGE_SEGMENTS];
+	/* places in the room, UINT32_MAX: not known yet; and bytes that have come there */
+	uint32_t base[LARGE_CLIENTS], written[LARGE_CLIENTS];
+	/* segments from this one on may be written in this turn */
+	unsigned int from;
+	uint8_t memory[PEER_ROOM]; /* of the worker; only where bytes are verified */
+};
+
+/* Takes the WRITEs of <peer> into its room from now on. */
+void tcp_large_init(struct tcp_large *l, struct tcp_clients *clients, struct peer *peer);
+
+/* Makes all segments of a request of each of <flow>. */
+void tcp_large_prepare(struct tcp_large *l, const uint32_t flow[LARGE_CLIENTS]);
+
+/*
+ * Hands the segments of turn <turn> to the NIC. <late>: every fifth segment of a connection comes a
+ * turn later than it should, behind four others; there is one turn more then. Returns how many.
+ */
+unsigned int tcp_large_deliver(struct tcp_large *l, unsigned int turn, bool late);
+
+/* Dies if not all requests were written and announced, once each. */
+void tcp_large_check(const struct tcp_large *l);
+
+#endif
