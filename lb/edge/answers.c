@@ -19,8 +19,10 @@ static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struc
 /* The client's time to acknowledge a packet begins. */
 static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 {
-	TAILQ_REMOVE(&e->sending, b, sending);
 	b->progress_ms = e->stack.now_ms;
+	if (TAILQ_NEXT(b, sending) == NULL)
+		return;
+	TAILQ_REMOVE(&e->sending, b, sending);
 	TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 

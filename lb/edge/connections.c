@@ -467,15 +467,18 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
-/* Bytes that the client may send on one more connection, if it fills packets. */
-static uint64_t connections_share(const struct edge *e, const struct edge_connection *c)
+/* Bytes that the client may send on one more connection, if it fills packets; at most <most>. */
+static uint64_t connections_share(const struct edge *e, const struct edge_connection *c,
+				  uint64_t most)
 {
 	const struct edge_client *client = c->busy->client;
+	uint64_t bytes;
 
 	if (client->held >= e->share || e->held >= e->budget)
 		return 0;
-	return (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss /
-	       client->users;
+	bytes = (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss;
+	/* A division is seldom needed. */
+	return bytes >= most * client->users ? most : bytes / client->users;
 }
 
 /* Offers the client what can be taken beside what is held. */
@@ -489,7 +492,7 @@ static void connections_grant(const struct edge *e, struct edge_connection *c)
 	held = b->placement.held_bytes + b->unwritten;
 	if (c->stalled || held >= e->window)
 		return tcp_grant(&c->tcp, 0);
-	tcp_grant(&c->tcp, RTE_MIN(e->window - held, connections_share(e, c)));
+	tcp_grant(&c->tcp, connections_share(e, c, e->window - held));
 }
 
 static void connections_sent(struct edge *e, struct edge_connection *c)

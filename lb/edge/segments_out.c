@@ -219,7 +219,9 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 
 	if (flow == NULL)
 		return true;
-	while (txq_room(&e->lc->tx[c->path.port]) > 0) {
+	while (!tcp_is_quiet(&c->tcp)) {
+		if (txq_room(&e->lc->tx[c->path.port]) == 0)
+			return false;
 		if (!tcp_next(&e->stack, &c->tcp, &h))
 			return true;
 		if (!emit_one(e, c, flow, &h)) {
@@ -230,5 +232,5 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	}
-	return false;
+	return true;
 }

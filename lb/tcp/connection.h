@@ -322,6 +322,16 @@ void tcp_acknowledge(struct tcp_connection *c);
 /* The path takes <mss> bytes of payload and options only (RFC 1191, 8201). */
 void tcp_set_mss(struct tcp_connection *c, uint16_t mss);
 
+/* There is certainly no segment to send, and nothing for tcp_next() to do: most connections, most
+ * of the time. */
+static inline bool tcp_is_quiet(const struct tcp_connection *c)
+{
+	return c->snd_nxt == c->snd_end + c->fin_sent && c->fin_queued == c->fin_sent &&
+	       !c->ack_now && !c->probe_now && !c->rst_now && !c->syn_now && !c->tail_now &&
+	       !(c->timers & 1u << TCP_TIMER_PERSIST) &&
+	       (c->active == NULL || c->active->n_lost == 0);
+}
+
 /*
  * The next segment to send: <length> bytes from <seq> on, if <length> is not 0. False: none now.
  * The caller sends it; a segment that does not leave counts as lost on the way.
