@@ -177,7 +177,8 @@ static uint32_t announced(struct peer *peer, unsigned int w, const struct ring_d
 		return peer->large.announce(peer->large.context, at - ROOM(w), d->length);
 	index = peer->worker[w].request[d->slot];
 	if (peer->n_requests == peer->n_payloads || d->length != peer->clients->length[index])
-		rig_die("descriptor %lu of worker gpu%u: wrong length, or no payload", d->sequence, w);
+		rig_die("descriptor %lu of worker gpu%u: wrong length, or no payload", d->sequence,
+			w);
 	return index;
 }
 

@@ -47,7 +47,7 @@ struct peer_ack {
 /* Of the first worker, where the rig has connections: for requests that are larger than a tile. */
 #define PEER_ROOM (16u << 20)
 
-/* What takes the WRITEs of large requests. Both end the bench when something is wrong. */
+/* Takes the WRITEs of large requests. Both calls end the bench when something is wrong. */
 struct peer_large {
 	void *context;
 	/* <length> bytes for <offset> of the room have come in <m>. */

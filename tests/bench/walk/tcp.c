@@ -48,9 +48,9 @@ enum step {
 };
 
 static const char *const step_name[STEPS] = {
-	[STEP_SYN] = "syn",     [STEP_ACK] = "handshake", [STEP_REQUEST] = "request",
-	[STEP_REPLY] = "reply", [STEP_REPLY_ACK] = "ack", [STEP_FIN] = "fin",
-	[STEP_END] = "end",      [STEP_SEGMENT] = "segment",
+	[STEP_SYN] = "syn",     [STEP_ACK] = "handshake",   [STEP_REQUEST] = "request",
+	[STEP_REPLY] = "reply", [STEP_REPLY_ACK] = "ack",   [STEP_FIN] = "fin",
+	[STEP_END] = "end",     [STEP_SEGMENT] = "segment",
 };
 
 struct tcp_bench {
@@ -364,7 +364,8 @@ static void send_large(struct tcp_bench *b, bool late)
 	answer_large(b);
 }
 
-/* TCP: a segment of 1,448 bytes of a large request, with its WRITE; in order, and one of five not. */
+/* TCP: a segment of 1,448 bytes of a large request, with its WRITE; in order, and one of five not.
+ */
 static double measure_segments(struct tcp_bench *b, struct report *report)
 {
 	uint64_t copies = b->walk.rig.lc->stats.payload_copies;

@@ -140,9 +140,10 @@ void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
 		f->flow[i] = flow[i];
 		bytes = kind != TCP_SEGMENT_REQUEST
 				? 0
-				: clients_write_payload(c, i, payload,
-							rte_pktmbuf_mtod_offset(f->packet[i], uint8_t *,
-										TCP_CLIENT_HEADERS));
+				: clients_write_payload(
+					  c, i, payload,
+					  rte_pktmbuf_mtod_offset(f->packet[i], uint8_t *,
+								  TCP_CLIENT_HEADERS));
 		tcp_clients_write(c, kind, flow[i], bytes, f->packet[i]);
 	}
 }

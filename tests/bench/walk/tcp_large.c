@@ -67,7 +67,8 @@ unsigned int tcp_large_deliver(struct tcp_large *l, unsigned int turn, bool late
 
 	l->from = first < LARGE_ROW ? 0 : first - LARGE_ROW;
 	for (unsigned int k = 0; k < LARGE_CLIENTS; k++) {
-		for (unsigned int i = 0; turn < LARGE_TURNS && i < LARGE_ROW - (unsigned int)late; i++)
+		for (unsigned int i = 0; turn < LARGE_TURNS && i < LARGE_ROW - (unsigned int)late;
+		     i++)
 			packet[n++] = l->packet[k][first + i];
 		if (late && turn > 0)
 			packet[n++] = l->packet[k][first - 1];
@@ -122,7 +123,8 @@ static uint32_t large_announce(void *context, uint32_t offset, uint32_t length)
 	while (k < LARGE_CLIENTS && l->base[k] != offset)
 		k++;
 	if (k == LARGE_CLIENTS || length != RIG_STREAM_MAX || l->written[k] != RIG_STREAM_MAX)
-		rig_die("a large request was announced with another length, or before it was there");
+		rig_die("a large request was announced with another length, or before it was "
+			"there");
 	for (uint32_t i = 0; l->peer->verify && i < RIG_STREAM_MAX; i++)
 		if (l->memory[offset + i] != large_byte(k, i))
 			rig_die("flow %u: byte %u is wrong in the worker's memory", l->flow[k], i);
