@@ -26,6 +26,7 @@
 #   tests/bench/run.sh udp-peers [--rounds N] [--seconds S] [--only "nft doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-peers [--rounds N] [--seconds S] [--only "haproxy doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
+#   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -67,6 +68,7 @@ stop               how many requests end in silence when the load balancer is st
 udp-peers          requests/s of kernel sockets through Doorbell, beside nft's DNAT to a kernel's server
 tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbell, HAProxy and nginx
 tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
+tcp-attack         what clients of a TCP service notice of a SYN flood, dripping clients and slow readers
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -261,7 +263,7 @@ udp-peers)
     ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
     BUILD=$build exec "$root/tests/bench/peers/udp_peers.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
-tcp-peers | tcp-loss)
+tcp-peers | tcp-loss | tcp-attack)
     name=$1
     shift
     build doorbell-lb gpu-agent/doorbell-agent control/doorbell gpu-agent/models/echo.so \

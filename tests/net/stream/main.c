@@ -9,6 +9,8 @@ struct options {
 	struct stream_ask ask;
 	struct stream_serve serve;
 	struct stream_relay relay;
+	struct stream_flood flood;
+	struct stream_hold hold;
 };
 
 static int take_watched(void *whole, const char *text, char *error, size_t size)
@@ -27,6 +29,8 @@ static int take_watched(void *whole, const char *text, char *error, size_t size)
 #define ASK(field)   OPTION_AT(struct options, ask.field)
 #define SERVE(field) OPTION_AT(struct options, serve.field)
 #define RELAY(field) OPTION_AT(struct options, relay.field)
+#define FLOOD(field) OPTION_AT(struct options, flood.field)
+#define HOLD(field)  OPTION_AT(struct options, hold.field)
 
 static const char *const modes[] = {"echo", "up", "down", NULL};
 
@@ -69,6 +73,33 @@ static const struct option_row relay_rows[] = {
 	{0},
 };
 
+static const struct option_row flood_rows[] = {
+	{"device", OPTION_TEXT, FLOOD(device), "DEVICE", "frames go out of it"},
+	{"mac", OPTION_TEXT, FLOOD(mac), "MAC", "of the server"},
+	{"address", OPTION_TEXT, FLOOD(address), "ADDRESS", "of the server, IPv4"},
+	{"port", OPTION_NUMBER, FLOOD(port), NULL, "of the server", 1, 65535},
+	{"from", OPTION_TEXT, FLOOD(from), "ADDRESS", "first of the senders, IPv4"},
+	{"senders", OPTION_NUMBER, FLOOD(senders), NULL, "addresses", 1, 1 << 24},
+	{"rate", OPTION_NUMBER, FLOOD(rate), NULL, "SYNs per second; 0: all that go", 0, 100000000},
+	{"seconds", OPTION_REAL, FLOOD(seconds), "SECONDS", "0: until SIGTERM", 0, 86400},
+	{"seed", OPTION_NUMBER, FLOOD(seed), NULL, "of addresses and ports", 0, 0},
+	{0},
+};
+
+static const char *const holds[] = {"drip", "read", NULL};
+
+static const struct option_row hold_rows[] = {
+	{"address", OPTION_TEXT, HOLD(address), "ADDRESS", "server"},
+	{"port", OPTION_NUMBER, HOLD(port), NULL, "of the server", 1, 65535},
+	{"from", OPTION_TEXT, HOLD(from), "ADDRESS", "first of ours"},
+	{"senders", OPTION_NUMBER, HOLD(senders), NULL, "addresses of ours", 1, 65536},
+	{"connections", OPTION_NUMBER, HOLD(connections), NULL, "in all", 1, 65536},
+	{"size", OPTION_NUMBER, HOLD(size), NULL, "bytes of a request", 1, STREAM_SIZE_MAX},
+	{"interval-ms", OPTION_NUMBER, HOLD(interval_ms), NULL, "per byte", 1, 60000},
+	{"what", OPTION_WORD, HOLD(what), NULL, "bytes sent or read slowly", .words = holds},
+	{0},
+};
+
 static int run_ask(const struct options *o)
 {
 	return stream_ask(&o->ask);
@@ -84,14 +115,24 @@ static int run_relay(const struct options *o)
 	return stream_relay(&o->relay);
 }
 
+static int run_flood(const struct options *o)
+{
+	return stream_flood(&o->flood);
+}
+
+static int run_hold(const struct options *o)
+{
+	return stream_hold(&o->hold);
+}
+
 static const struct command {
 	const char *name;
 	const struct option_row *rows;
 	int (*run)(const struct options *o);
 } commands[] = {
-	{"ask", ask_rows, run_ask},
-	{"serve", serve_rows, run_serve},
-	{"relay", relay_rows, run_relay},
+	{"ask", ask_rows, run_ask},       {"serve", serve_rows, run_serve},
+	{"relay", relay_rows, run_relay}, {"flood", flood_rows, run_flood},
+	{"hold", hold_rows, run_hold},
 };
 
 int main(int argc, char **argv)
@@ -107,12 +148,18 @@ int main(int argc, char **argv)
 			.limit_s = 60},
 		.serve = {.address = "0.0.0.0", .port = 8500, .threads = 1},
 		.relay = {.jitter_us = 20000, .seed = 1},
+		.flood = {.port = 8500, .senders = 65536, .seed = 1},
+		.hold = {.port = 8500,
+			 .senders = 1,
+			 .connections = 1000,
+			 .size = 1 << 20,
+			 .interval_ms = 1000},
 	};
 
 	for (unsigned int i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
 		const struct option_table table = {
 			.program = "tcp-stream",
-			.usage = "tcp-stream ask|serve|relay [option ...]",
+			.usage = "tcp-stream ask|serve|relay|flood|hold [option ...]",
 			.rows = commands[i].rows};
 		int ret;
 
@@ -123,6 +170,6 @@ int main(int argc, char **argv)
 			return ret < 0 ? 2 : 0;
 		return commands[i].run(&o);
 	}
-	fprintf(stderr, "usage: tcp-stream ask|serve|relay [option ...]\n");
+	fprintf(stderr, "usage: tcp-stream ask|serve|relay|flood|hold [option ...]\n");
 	return 2;
 }

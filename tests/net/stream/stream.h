@@ -94,4 +94,43 @@ struct stream_relay {
 /* Carries frames between two devices until SIGTERM; then prints what it did to them, as JSON. */
 int stream_relay(const struct stream_relay *o);
 
+/* --- flood.c ---------------------------------------------------------------------------------- */
+
+struct stream_flood {
+	const char *device;         /* frames go out of it */
+	const char *mac;            /* of the server */
+	const char *address, *from; /* IPv4: the server, and the first of the senders */
+	uint16_t port;
+	uint32_t senders; /* addresses; the ports are random */
+	uint32_t rate;    /* SYNs per second; 0: as many as go */
+	double seconds;   /* 0: until SIGTERM */
+	uint64_t seed;
+};
+
+/* Sends SYNs from addresses that are not ours; then prints how many, as JSON. */
+int stream_flood(const struct stream_flood *o);
+
+/* --- hold.c ----------------------------------------------------------------------------------- */
+
+enum stream_hold_what {
+	STREAM_DRIP, /* begins a request of <size> bytes, and sends one of them per interval */
+	STREAM_READ, /* sends a request of <size> bytes, and reads one of the reply per interval */
+};
+
+struct stream_hold {
+	const char *address, *from; /* <from>: first of our addresses; NULL: the kernel's choice */
+	uint16_t port;
+	uint32_t senders; /* addresses, one after the other */
+	uint32_t connections, size;
+	uint32_t interval_ms;
+	enum stream_hold_what what;
+};
+
+/*
+ * Keeps connections open that take as long as they can, until SIGTERM; a connection that has ended,
+ * or was told that its request has, begins anew with its next interval. Prints "ready" when all
+ * have been open, and at the end how many there were, as JSON.
+ */
+int stream_hold(const struct stream_hold *o);
+
 #endif
