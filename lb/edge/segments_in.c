@@ -62,6 +62,15 @@ static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason
 	a->m = NULL;
 }
 
+static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reason)
+{
+	struct tcp_header out;
+
+	if (tcp_reset_for(&a->header, &out))
+		edge_emit_bare(e, a->key, &a->path, &out);
+	segments_drop(e, a, reason);
+}
+
 /* --- segments of a connection ---------------------------------------------------------------
  */
 
@@ -185,6 +194,8 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	/* Also when its bytes are refused for want of memory. */
 	if (r.established)
 		segments_established(e, c, a);
+	if (r.refusal == TCP_REFUSAL_HANDSHAKE)
+		return segments_reset(e, a, LB_DROP_TCP_REFUSED);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
 	segments_follow_path(e, c, a);
@@ -205,15 +216,6 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 /* --- segments without a connection
  * ------------------------------------------------------------------------------
  */
-
-static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reason)
-{
-	struct tcp_header out;
-
-	if (tcp_reset_for(&a->header, &out))
-		edge_emit_bare(e, a->key, &a->path, &out);
-	segments_drop(e, a, reason);
-}
 
 /* A flow and a connection for the client. NULL: counted and dropped. */
 static struct edge_connection *segments_open(struct edge *e, struct arrival *a, uint16_t service)

@@ -296,7 +296,9 @@ void tcp_open(const struct tcp_stack *stack, struct tcp_connection *c, const str
 
 /*
  * Takes one segment of <c>. <marked>: it came with ECN's CE. New bytes are the owner's to keep:
- * they are acknowledged by the next segment, and will not come again.
+ * they are acknowledged by the next segment, and will not come again. A segment that is refused with
+ * TCP_REFUSAL_HANDSHAKE is answered by the owner, with the reset of tcp_reset_for(); the handshake
+ * goes on (RFC 9293, 3.10.7.4).
  */
 void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *h,
 		 bool marked, struct tcp_received *out);

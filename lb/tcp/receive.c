@@ -110,8 +110,6 @@ static bool receive_check_ack(struct tcp_stack *stack, struct tcp_connection *c,
 		if (h->ack == c->snd_nxt)
 			return true;
 		out->refusal = TCP_REFUSAL_HANDSHAKE;
-		c->rst_now = true;
-		c->snd_nxt = h->ack; /* the reset's number (RFC 9293, 3.10.7.4) */
 		return false;
 	}
 	/* RFC 5961, 5.2 */

@@ -194,13 +194,16 @@ Test(tcp_rows, a_syn_that_comes_again_is_answered_again)
 	nothing();
 }
 
-Test(tcp_rows, handshake_with_a_wrong_number_is_reset)
+Test(tcp_rows, handshake_with_a_wrong_number_is_refused_and_goes_on)
 {
 	row_open_with(true, false, WINDOW);
 	in(".", 1, 7, 0);
 	cr_expect_eq(got.refusal, TCP_REFUSAL_HANDSHAKE);
-	goes("R", 7, 0, 0);
-	cr_expect_eq(c.state, TCP_CLOSED);
+	nothing(); /* the owner resets the sender */
+	cr_expect_eq(c.state, TCP_SYN_RECEIVED);
+	in(".", 1, 1, 0);
+	cr_expect(got.established);
+	cr_expect_eq(c.state, TCP_ESTABLISHED);
 }
 
 Test(tcp_rows, data_may_come_with_the_last_of_the_handshake)

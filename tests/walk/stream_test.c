@@ -461,6 +461,28 @@ WALK(a_flood_of_SYNs)
 	walk_destroy(w);
 }
 
+WALK(a_handshake_with_a_wrong_number_gets_a_reset_and_goes_on)
+{
+	static const struct walk_params params = {.services = SERVICES};
+	struct walk *w = walk_create(&params);
+	struct raw r = {.w = w, .port = 3002, .seq = 1000};
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&r, &h, payload), "no SYN-ACK");
+	r.ack = h.seq + 1000; /* of a stranger, or of a connection that was here before */
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	raw_expect_reset(&r);
+	r.ack = h.seq + 1;
+	raw_send(&r, TCP_BIT_ACK, NULL, 0);
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	walk_expect_eq(w->lb->lcore[0]->stats.drop[LB_DROP_TCP_REFUSED], 1);
+	walk_destroy(w);
+}
+
 WALK(as_many_connections_as_may_be)
 {
 	static const struct walk_params params = {

@@ -112,7 +112,7 @@ static bool hold_read(struct hold *h, struct held *c, uint32_t most)
 	if (n < 0)
 		return errno == EAGAIN || errno == ENOTCONN;
 	c->got += (uint32_t)n;
-	/* What drips gets no other answer. */
+	/* A notice: no other answer comes to a request that drips. */
 	if (n > 0 && h->o->what == STREAM_DRIP) {
 		h->refused++;
 		return false;
