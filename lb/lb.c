@@ -56,7 +56,7 @@ static struct rte_mempool *create_pool(const char *kind, unsigned int lcore, uns
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s_%u", kind, lcore);
-	pool = rte_pktmbuf_pool_create(name, n, cache, 0, data_room, SOCKET_ID_ANY);
+	pool = port_pool_create(name, n, cache, data_room);
 	if (pool == NULL)
 		LB_LOG(ERR,
 		       "no memory for packet pool name=%s buffers=%u size=%u reason=\"%s\"; "

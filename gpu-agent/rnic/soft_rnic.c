@@ -160,8 +160,8 @@ static int soft_rnic_start(struct soft_rnic *rnic, char *error, size_t size)
 
 	if (ret < 0)
 		return ret;
-	rnic->packets = rte_pktmbuf_pool_create("rnic_packets", PACKETS, POOL_CACHE, 0,
-						port_data_room(rnic->params.mtu), SOCKET_ID_ANY);
+	rnic->packets = port_pool_create("rnic_packets", PACKETS, POOL_CACHE,
+					 port_data_room(rnic->params.mtu));
 	rnic->small = rte_pktmbuf_pool_create("rnic_small", SMALL, POOL_CACHE, 0, SMALL_ROOM,
 					      SOCKET_ID_ANY);
 	if (rnic->packets == NULL || rnic->small == NULL ||

@@ -14,6 +14,7 @@
 
 #include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 
 #include "runtime/port.h"
@@ -305,6 +306,18 @@ static int set_mtu(struct port *port, uint16_t mtu)
 	if (rte_eth_dev_get_mtu(port->id, &now) == 0 && now == mtu)
 		return 0;
 	return rte_eth_dev_set_mtu(port->id, mtu);
+}
+
+struct rte_mempool *port_pool_create(const char *name, unsigned int n, unsigned int cache,
+				     uint16_t data_room)
+{
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = data_room};
+	bool physical = rte_eal_has_pci() && rte_eal_iova_mode() == RTE_IOVA_PA;
+
+	return rte_mempool_create(name, n, sizeof(struct rte_mbuf) + data_room, cache,
+				  sizeof(private), rte_pktmbuf_pool_init, &private,
+				  rte_pktmbuf_init, NULL, SOCKET_ID_ANY,
+				  physical ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 }
 
 /*

@@ -16,10 +16,12 @@ trap 'rm -rf "$out"' EXIT
 parts=plugin_b8
 ! python3 -c 'import aiohttp, uvloop' 2>/dev/null || parts+=,http_1_b8
 
-# answers REQUEST-BYTES REPLY-BYTES
+# answers REQUEST-BYTES REPLY-BYTES [OPTIONS...]
 answers() {
-    python3 "$here/gpu_tcp.py" --build "$build" --model "sizes:$1:$2" --parts "$parts" --open 1,8 --rounds 1 \
-        --seconds 0.5 --warm-up 0.1 --clients 1 --json "$out/json" --commit test
+    local sizes=$1:$2
+    shift 2
+    python3 "$here/gpu_tcp.py" --build "$build" --model "sizes:$sizes" --parts "$parts" --open 1,8 --rounds 1 \
+        --seconds 0.5 --warm-up 0.1 --clients 1 --json "$out/json" --commit test "$@"
     jq -e '.answered > 10 and .failures == [] and .metrics.plugin_b8_open8_rps > 0 and
         .metrics.plugin_b8_open1_p99_us >= .metrics.plugin_b8_open1_p50_us' "$out/json" >/dev/null ||
         { echo "the figures are not as they must be: $(cat "$out/json")" && exit 1; }
@@ -27,6 +29,15 @@ answers() {
 
 answers 602112 4000    # ResNet-50
 answers 200704 1806336 # super-resolution
+
+# Large replies over AF_XDP: the kernel must take all buffers of the pool, or a part of all segments is lost.
+if [ -f "$build/workers/runtime/steer.bpf.o" ]; then
+    parts=plugin_b8
+    answers 200704 1806336 --xdp --mtu 3000 --stats "$out/stats"
+    jq -se '.[0].lcores | all(.tcp.segments_out > 1000 and .tcp.retransmits * 100 < .tcp.segments_out)' \
+        <(sed '/^NAME/,$d' "$out/stats.plugin_b8") >/dev/null ||
+        { echo "AF_XDP: segments are lost: $(grep -oE '"(segments_out|retransmits)": [0-9]+' "$out/stats.plugin_b8" | xargs)" && exit 1; }
+fi
 
 # A wrong reply must show.
 head -c 1000 /dev/zero >"$out/zeros"
