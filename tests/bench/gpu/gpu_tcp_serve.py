@@ -44,9 +44,21 @@ def captures(torch, module, row, batch):
     return [doorbell_agent.capture(module, example, size) for size in sizes(batch)]
 
 
+def nearest(replies):
+    """The smallest difference between replies of two rows, of the largest value: what a mix-up would show."""
+    flat = replies.flatten(1).cuda()
+    found = float("inf")
+    for i, one in enumerate(flat):
+        others = ((flat - one).abs().amax(1) / one.abs().max()).tolist()
+        found = min([found] + others[:i] + others[i + 1:])
+    return found
+
+
 def reference(name, folder, rows):
     torch, module, row = load(name)
-    requests = torch.rand(int(rows), *row)
+    # Each row has a gain of its own, so that replies of two rows differ by far more than the tolerance.
+    gains = torch.linspace(0.1, 2, int(rows)).view(-1, *[1] * len(row))
+    requests = torch.rand(int(rows), *row) * gains
     with torch.no_grad():
         replies = torch.cat([module(part.cuda()).cpu() for part in requests.split(EXPECTED_FROM_BATCHES_OF)])
     for file, tensor in (("requests", requests), ("replies", replies)):
@@ -54,7 +66,7 @@ def reference(name, folder, rows):
     print(json.dumps({"request_bytes": requests[0].numel() * 4, "reply_bytes": replies[0].numel() * 4,
                       "gpu": torch.cuda.get_device_name(), "torch": torch.__version__,
                       "classes": len(set(replies.flatten(1).argmax(1).tolist())),
-                      "tf32": torch.backends.cudnn.allow_tf32}))
+                      "nearest": nearest(replies), "tf32": torch.backends.cudnn.allow_tf32}))
 
 
 def loop(name, batch, options):
