@@ -45,11 +45,20 @@ static const struct writer_counter flow_counters[] = {
 	WRITER_COUNTER(conntrack_stats, lag_ms),
 };
 
+static const struct writer_counter memory_counters[] = {
+	WRITER_COUNTER(lb_memory, packets),  WRITER_COUNTER(lb_memory, packets_max),
+	WRITER_COUNTER(lb_memory, control),  WRITER_COUNTER(lb_memory, cancels),
+	WRITER_COUNTER(lb_memory, indirect), WRITER_COUNTER(lb_memory, reassembled),
+};
+
 static const struct writer_counter tcp_levels[] = {
 	WRITER_COUNTER(lb_tcp_stats, connections),  WRITER_COUNTER(lb_tcp_stats, connections_max),
 	WRITER_COUNTER(lb_tcp_stats, half_open),    WRITER_COUNTER(lb_tcp_stats, busy),
 	WRITER_COUNTER(lb_tcp_stats, time_wait),    WRITER_COUNTER(lb_tcp_stats, held_packets),
 	WRITER_COUNTER(lb_tcp_stats, held_packets_max),
+	WRITER_COUNTER(lb_tcp_stats, requests),     WRITER_COUNTER(lb_tcp_stats, large_requests),
+	WRITER_COUNTER(lb_tcp_stats, pieces),       WRITER_COUNTER(lb_tcp_stats, clients),
+	WRITER_COUNTER(lb_tcp_stats, timers),
 };
 
 static const struct writer_counter tcp_events[] = {
@@ -103,6 +112,16 @@ static void write_flows(struct json_writer *w, const struct lb *lb, unsigned int
 	writer_close_object(w);
 }
 
+static void write_memory(struct json_writer *w, const struct lb *lb, unsigned int lcore)
+{
+	struct lb_memory memory;
+
+	lb_memory_read(lb, lcore, &memory);
+	writer_open_object(w, "memory");
+	writer_counters(w, memory_counters, CONTROL_COUNT_OF(memory_counters), &memory);
+	writer_close_object(w);
+}
+
 static void write_tcp_refusals(struct json_writer *w, const struct tcp_counters *events, bool all)
 {
 	writer_open_object(w, "refused");
@@ -139,6 +158,7 @@ static void stats_write_lcore(struct json_writer *w, const struct control_connec
 	write_stages(w, &stats);
 	write_drops(w, &stats, all);
 	write_flows(w, c->lb, lcore);
+	write_memory(w, c->lb, lcore);
 	write_tcp(w, c->lb, lcore, all);
 	if (rates != NULL)
 		writer_integer(w, "new_flows_per_s", rates->new_flows);

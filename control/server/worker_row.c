@@ -32,6 +32,8 @@ static const struct writer_counter page_counters[] = {
 	WRITER_COUNTER(lb_link_stats, cnps_received),
 	WRITER_COUNTER(lb_link_stats, heartbeats),
 	WRITER_COUNTER(lb_link_stats, unacked),
+	WRITER_COUNTER(lb_link_stats, room),
+	WRITER_COUNTER(lb_link_stats, room_used),
 };
 
 /* Both clocks count ms; lb_now_ms() has the low half. */

@@ -39,6 +39,7 @@ struct edge_client *edge_client_join(struct edge *e, const struct flow *flow)
 	if (client == NULL) {
 		client = e->free_client; /* there are as many as busy connections */
 		e->free_client = client->next;
+		e->n_clients++;
 		*client = (struct edge_client){.next = *chain, .key = key, .zone = zone};
 		*chain = client;
 	}
@@ -57,6 +58,7 @@ void edge_client_leave(struct edge *e, struct edge_client *client)
 	*at = client->next;
 	client->next = e->free_client;
 	e->free_client = client;
+	e->n_clients--;
 }
 
 const struct edge_client *edge_client_of(const struct edge *e, const struct flow *flow)

@@ -606,7 +606,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		e->piece_memory[i].piece.next = (struct placement_piece *)e->free_piece;
 		e->free_piece = &e->piece_memory[i];
 	}
-	e->n_pieces = pieces;
+	e->n_pieces = e->pieces = pieces;
 	for (uint32_t i = 0; i < larges; i++) {
 		e->large_memory[i].next_free = e->free_large;
 		e->free_large = &e->large_memory[i];

@@ -170,17 +170,19 @@ struct edge {
 	struct edge_busy *busy_memory, *free_busy;
 	uint32_t n_busy; /* those in use */
 	struct edge_request *request_memory, *free_request;
+	uint32_t n_requests; /* in use */
 	struct edge_piece *piece_memory, *free_piece;
 	void *stack_memory, *wheel_memory;
-	uint32_t n_pieces; /* free ones */
+	uint32_t n_pieces, pieces; /* free ones, and all */
 	struct edge_large *large_memory, *free_large;
 	struct edge_part *part_memory, *free_part;
+	uint32_t n_larges, n_parts; /* in use */
 	struct edge_larges wanting, filling; /* oldest first */
 	struct edge_writes writing;
 	struct edge_large *paused; /* the next of those that want a place, if there are many */
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
-	uint32_t client_mask;
+	uint32_t client_mask, n_clients;
 	uint32_t held, replies;
 	uint32_t budget, share;      /* packets: of all clients, of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */

@@ -27,6 +27,7 @@ static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, st
 	if (part == NULL)
 		return NULL;
 	e->free_part = STAILQ_NEXT(part, next);
+	e->n_parts++;
 	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
 	STAILQ_INSERT_TAIL(&l->parts, part, next);
 	l->busy->unwritten += length;
@@ -40,6 +41,7 @@ static void large_free_part(struct edge *e, struct edge_large *l, struct edge_pa
 	edge_let_go(l->busy, 1);
 	STAILQ_NEXT(part, next) = e->free_part;
 	e->free_part = part;
+	e->n_parts--;
 }
 
 static void large_free_parts(struct edge *e, struct edge_large *l, struct edge_parts *parts)
@@ -127,6 +129,7 @@ void edge_large_end(struct edge *e, struct edge_request *r)
 	large_free_parts(e, l, &l->kept);
 	l->next_free = e->free_large;
 	e->free_large = l;
+	e->n_larges--;
 }
 
 bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
@@ -137,6 +140,7 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 	if (l == NULL)
 		return false;
 	e->free_large = l->next_free;
+	e->n_larges++;
 	*l = (struct edge_large){.request = r, .busy = b};
 	l->has_crc = lcore_service_config(e->lc, b->connection->service)->payload_crc;
 	STAILQ_INIT(&l->parts);

@@ -13,6 +13,7 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 	struct edge_request *r = e->free_request; /* requests_ready() has seen to it */
 
 	e->free_request = r->next;
+	e->n_requests++;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
 	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
 	r->reserved = edge_usual_reply(e, b->connection->service);
@@ -30,6 +31,7 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 	rte_pktmbuf_free(r->answer);
 	r->next = e->free_request;
 	e->free_request = r;
+	e->n_requests--;
 }
 
 /* TSC of the request's deadline; 0: none. */

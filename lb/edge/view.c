@@ -22,6 +22,11 @@ RACING bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb
 	out->time_wait = e->n_wait;
 	out->held_packets = e->held;
 	out->held_packets_max = e->budget;
+	out->requests = e->n_requests;
+	out->large_requests = e->n_larges;
+	out->pieces = e->pieces - e->n_pieces + e->n_parts;
+	out->clients = e->n_clients;
+	out->timers = e->wheel.n;
 	out->events = e->stack.counters;
 	return true;
 }

@@ -22,6 +22,10 @@ struct lb_tcp_stats {
 	uint64_t time_wait;
 	uint64_t held_packets; /* received, and not part of a complete request */
 	uint64_t held_packets_max;
+	uint64_t requests, large_requests; /* begun and not answered; of these, larger than a packet */
+	uint64_t pieces;  /* parts of segments that are held for requests */
+	uint64_t clients; /* with busy connections */
+	uint64_t timers;  /* connections with a timer */
 	struct tcp_counters events;
 };
 /* False, and zeroes: the lcore has no memory for connections, as no service has protocol tcp. */

@@ -65,6 +65,7 @@ struct lb_link_stats {
 	uint64_t outstanding, credits; /* now */
 	uint64_t unacked;              /* packets that it has not acknowledged, now */
 	uint64_t backlog;              /* requests that it has, as it last told one of its links */
+	uint64_t room, room_used; /* bytes for requests that are longer than a slot's tile */
 	uint64_t packets_sent, packets_resent, acks_received, naks_received, timeouts;
 	uint64_t packets_received, naks_sent, rnr_naks_received;
 	uint64_t duplicates, out_of_order; /* received; out of order: after a gap */

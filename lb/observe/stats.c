@@ -42,6 +42,19 @@ RACING void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct 
 	out->queue_packets = lc->waiting_max;
 }
 
+/* A pool counts the objects that the caches of all threads have, too. */
+RACING void lb_memory_read(const struct lb *lb, unsigned int lcore, struct lb_memory *out)
+{
+	const struct lcore *lc = lb->lcore[lcore];
+
+	out->packets = rte_mempool_in_use_count(lc->packets);
+	out->packets_max = lc->packets->size;
+	out->control = rte_mempool_in_use_count(lc->control);
+	out->cancels = rte_mempool_in_use_count(lc->cancels);
+	out->indirect = rte_mempool_in_use_count(lc->indirect_pool);
+	out->reassembled = rte_mempool_in_use_count(lc->reassembled_pool);
+}
+
 RACING void lb_service_stats_read(const struct lb *lb, unsigned int service,
 				  struct lb_service_stats *out)
 {
@@ -77,6 +90,8 @@ RACING static void stats_add_link(struct lb_link_stats *out, const struct link *
 	out->outstanding += link->slots - link->n_free;
 	out->credits += link->n_free;
 	out->unacked += requester_unacked(&link->requester);
+	out->room += (uint64_t)link->room.pages * PAYLOAD_ROOM_PAGE;
+	out->room_used += (uint64_t)(link->room.pages - link->room.free) * PAYLOAD_ROOM_PAGE;
 	/* Every link is told the same number, at another time. */
 	out->backlog = RTE_MAX(out->backlog, __atomic_load_n(&link->backlog, __ATOMIC_RELAXED));
 	out->packets_sent += rq->packets;

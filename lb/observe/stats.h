@@ -24,6 +24,15 @@ unsigned int lb_lcores(const struct lb *lb);
 bool lb_port_up(const struct lb *lb, unsigned int port);
 /* The counters of one lcore, and of one service on all lcores. Each read fills all of <out>. */
 void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcore_stats *out);
+/* Packet buffers of an lcore that are in use now: those that its ports' receive queues hold ready are, too. */
+struct lb_memory {
+	uint64_t packets, packets_max; /* what ports receive into, and what is held of it */
+	uint64_t control;              /* acknowledgements, notices */
+	uint64_t cancels;
+	uint64_t indirect; /* headers, and names of ranges of other buffers */
+	uint64_t reassembled;
+};
+void lb_memory_read(const struct lb *lb, unsigned int lcore, struct lb_memory *out);
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out);
 /* Sum over the worker's links; zeroes when it has none. */
 void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,

@@ -27,6 +27,7 @@
 #   tests/bench/run.sh tcp-peers [--rounds N] [--seconds S] [--only "haproxy doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
 #   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
+#   tests/bench/run.sh soak [--minutes N] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
@@ -69,6 +70,7 @@ udp-peers          requests/s of kernel sockets through Doorbell, beside nft's D
 tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbell, HAProxy and nginx
 tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
 tcp-attack         what clients of a TCP service notice of a SYN flood, dripping clients and slow readers
+soak               what is left of an hour of mixed load with workers that come and go: nothing, if nothing leaks
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
 }
@@ -262,6 +264,12 @@ udp-peers)
     # Without clang or libbpf there is none; the bench then says that it runs over af_packet.
     ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
     BUILD=$build exec "$root/tests/bench/peers/udp_peers.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+soak)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so
+    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    BUILD=$build exec "$root/tests/bench/soak/soak.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 tcp-peers | tcp-loss | tcp-attack)
     name=$1

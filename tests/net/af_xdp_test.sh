@@ -35,4 +35,16 @@ start_lb
 wait_for "w1 to be active again" worker_is w1 active
 load again echo --to "$vip:8500" --sockets 4 --requests 200 --max-size 1472 || true
 expect "answered after the restart" "$(figure again answered)" -eq 800
-echo "16800 requests over AF_XDP, the kernel's own traffic beside them"
+
+# Requests of a megabyte take thousands of packet buffers: all of them lie in the memory that the kernel has.
+stop "$pid_w1"
+stop "$pid_lb"
+topology_config "  - {name: large, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 1MiB, max_reply: 1MiB}"
+sed -i 's/net_af_packet\([01]\)/net_af_xdp\1/' "$dir/lb.yaml"
+start_lb
+device_kind=kernel start_agents 1 echo --model-args max_request=1048576 --payload-mb 64
+ip netns exec "$tag-client" "$build/tests/net/stream/tcp-stream" ask --address "$vip" --connections 4 --pipeline 4 \
+    --min 1000000 --max 1048576 --requests 160 --limit-s 100 >"$dir/large.json" 2>"$dir/large.log" || true
+expect "answered, of a megabyte" "$(figure large answered)" -eq 160
+expect "wrong, of a megabyte" "$(figure large wrong)" -eq 0
+echo "16800 requests over AF_XDP, and 160 of a megabyte; the kernel's own traffic beside them"

@@ -512,7 +512,7 @@ struct documented {
 	bool seen;
 };
 
-static struct documented documented[512];
+static struct documented documented[640];
 static size_t n_documented;
 
 /* "flows list, flows top" without the blanks behind the commas. */
@@ -544,7 +544,7 @@ static void read_reference(void)
 		if (*commands && sscanf(line, ".It Sy %63s", name) == 1) {
 			struct documented *d = &documented[n_documented++];
 
-			cr_assert_lt(n_documented, 512);
+			cr_assert_lt(n_documented, 640);
 			strcpy(d->commands, commands);
 			snprintf(d->path, sizeof(d->path), "%s%s%s", at, *at ? "." : "", name);
 			d->seen = false;

@@ -471,6 +471,11 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	out->requests = lb->counted;
 }
 
+void lb_memory_read(const struct lb *lb, unsigned int lcore, struct lb_memory *out)
+{
+	*out = (struct lb_memory){.packets = 1000 * (lcore + 1), .packets_max = 10000};
+}
+
 void lb_service_stats_read(const struct lb *lb, unsigned int service, struct lb_service_stats *out)
 {
 	memset(out, 0, sizeof(*out));
