@@ -206,6 +206,7 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     ([(if $parts | index("flood") then
          {key: "goodput_under_synflood", value: ($all | ratio("flood"; .answered_rps))},
          {key: "p99_ratio_synflood", value: ($all | ratio("flood"; .latency.p99_us))},
+         {key: "flood_seconds", value: ($all | map(select(.part == "flooded") | .seconds))},
          {key: "syn_capacity_per_s", value: ($all | map(select(.part == "syn") | .capacity))},
          {key: "syn_taken_alone_per_s", value: ($all | map(select(.part == "syn") | .taken))},
          {key: "flood_over_syn_capacity", value: ([($all | map(select(.part == "flooded") | .rate)),
