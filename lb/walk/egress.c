@@ -301,6 +301,9 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	}
 	if (unlikely(status != RING_OK)) {
 		egress_notice(lc, flow, path, egress_notice_of(status), slot.tag);
+		/* The chunks that follow belong to no reply any more. */
+		if (imm & RING_IMM_MORE)
+			cancel_slot(lc, link, number);
 		rte_pktmbuf_free(m);
 		return;
 	}

@@ -18,15 +18,53 @@ static struct link *fabric_verbs_link_of(const struct lcore *lc, const struct ib
 	return link != NULL && link->qp != NULL && link->qp->tag == tag ? link : NULL;
 }
 
+/* Fill the empty <m> with <length> bytes, in as many packets as they need. False: no memory. */
+static bool fabric_verbs_fill(struct lcore *lc, struct rte_mbuf *m, const uint8_t *from,
+			      uint32_t length)
+{
+	struct rte_mbuf *tail = m;
+
+	for (;;) {
+		uint16_t part = RTE_MIN(length, rte_pktmbuf_tailroom(tail));
+
+		memcpy(rte_pktmbuf_mtod(tail, void *), from, part);
+		tail->data_len = part;
+		m->pkt_len += part;
+		from += part;
+		length -= part;
+		if (length == 0)
+			return true;
+		tail->next = rte_pktmbuf_alloc(lc->packets);
+		if (tail->next == NULL)
+			return false;
+		m->nb_segs++;
+		tail = tail->next;
+	}
+}
+
+/* Leave of a message its header, which says that it has no bytes. */
+static void fabric_verbs_empty(struct rte_mbuf *m)
+{
+	struct ring_reply *header = rte_pktmbuf_mtod(m, struct ring_reply *);
+
+	rte_pktmbuf_free(m->next);
+	m->next = NULL;
+	m->nb_segs = 1;
+	m->data_len = m->pkt_len = RTE_MIN(m->data_len, sizeof(*header));
+	header->length = 0;
+}
+
 /*
  * Copy a chunk of a reply out: the worker may overwrite its place as soon as the slot is free. The
  * chunks of a reply come in order, each to a place of its own: more may lie there than this one.
+ * Where there is no memory for the copy, <imm> becomes a failure: a reply without its middle would be
+ * a wrong one.
  */
 static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lcore *own,
-					  struct link *link, const struct ibv_wc *wc, uint32_t imm)
+					  struct link *link, const struct ibv_wc *wc, uint32_t *imm)
 {
 	struct rte_mbuf *m = own->spare[own->n_spare - 1];
-	uint32_t number = ring_imm_slot(imm) & (link->slots - 1);
+	uint32_t number = ring_imm_slot(*imm) & (link->slots - 1);
 	uint64_t offset = (uint64_t)link->copied[number] << link->chunk_shift;
 
 	if (offset >> link->reply_shift != 0) {
@@ -34,12 +72,17 @@ static struct rte_mbuf *fabric_verbs_copy(struct lcore *lc, struct verbs_port_lc
 		return NULL;
 	}
 	offset += (uint64_t)number << link->reply_shift;
-	link->copied[number] = imm & RING_IMM_MORE ? link->copied[number] + 1 : 0;
-	if (verbs_qp_read(link->qp, offset, wc->byte_len, 1u << link->chunk_shift, m) < 0) {
+	link->copied[number] = *imm & RING_IMM_MORE ? link->copied[number] + 1 : 0;
+	if (wc->byte_len > 1u << link->chunk_shift) {
 		lc->stats.drop[LB_DROP_REPLY_TOO_LARGE]++;
 		return NULL;
 	}
 	own->n_spare--;
+	if (unlikely(!fabric_verbs_fill(lc, m, link->qp->region + offset, wc->byte_len))) {
+		lc->stats.drop[LB_DROP_NO_MBUF]++;
+		fabric_verbs_empty(m);
+		*imm = ring_imm(ring_imm_slot(*imm), RING_ERROR, *imm & RING_IMM_MORE);
+	}
 	return m;
 }
 
@@ -64,7 +107,7 @@ static void fabric_verbs_receive(struct lcore *lc, struct verbs_port_lcore *own,
 	}
 	if (imm & RING_IMM_HEARTBEAT)
 		return fabric_message(lc, link, NULL, imm, &lc->fabric);
-	m = fabric_verbs_copy(lc, own, link, wc, imm);
+	m = fabric_verbs_copy(lc, own, link, wc, &imm);
 	if (likely(m != NULL))
 		fabric_message(lc, link, m, imm, &lc->fabric);
 }

@@ -18,7 +18,7 @@ export OPENBLAS_CORETYPE=Prescott
 topology_up "story$$" 1
 mapfile -t drivers < <(vm_dpdk_drivers)
 vm_build machine "$build/doorbell-lb" "$build/control/doorbell" "$build/gpu-agent/doorbell-agent" \
-    "$models/mlp.so" "$models/echo.so" "$digits/digits.safetensors" "${drivers[@]}"
+    "$models/mlp.so" "$models/echo.so" "$digits/digits.safetensors" "$(command -v ethtool)" "${drivers[@]}"
 vm_power front --image machine --memory 640 --nic client:c1 --nic fabric:front=10.201.0.1/24
 vm_power back --image machine --memory 320 --nic fabric:back=10.201.0.12/24
 vm_ready front
@@ -36,8 +36,11 @@ ports:
 services:
   - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72, policy: round-robin}
   - {name: echo, address: $vip, port: 8501, model: echo, policy: round-robin}
+  - {name: stream, protocol: tcp, address: $vip, port: 8502, model: echo, policy: round-robin, queue_timeout_ms: 60000,
+     max_request: 256KiB, max_reply: 256KiB}
 lcores: [0]
 flows: 4096
+tcp: {connections: 64, buffer_mb: 16}
 memory: {hugepages: false}
 workers: {timeout_ms: 5000, suspect_ms: 1000}
 control: {socket: /root/control.sock, agents: "10.201.0.1:4790", allow_plain: true}
@@ -45,6 +48,9 @@ END
 vm_put front "$dir/lb.yaml" /root/lb.yaml
 # The command line tool runs here, so that it takes no CPU time from the machine that it asks.
 vm_socket front /root/control.sock "$dir/control.sock"
+
+# Requests and replies of 256 KiB want memory on both sides: 16 of each are enough here.
+echo_options=(--model-args max_request=262144 --payload-mb 8 --slots 16)
 
 # agent NAME MODEL [OPTIONS]: starts an agent; NAME decides where
 agent() {
@@ -61,7 +67,7 @@ agent() {
 
 # serve MODEL LOAD...: runs the load on both engines, one after the other
 serve() {
-    local engine options=()
+    local engine options=("${echo_options[@]}")
     [ "$1" = echo ] || options=(--model-args "weights=$digits/digits.safetensors")
     for engine in soft verbs; do
         agent "$engine-$1" "$1.so" "${options[@]}"
@@ -94,7 +100,7 @@ kill_agent() {
 # start_again NAME: sets $ms to the time from its RDMA device's opening until it serves
 start_again() {
     local up
-    agent "$1" echo.so
+    agent "$1" echo.so "${echo_options[@]}"
     expect_log "$1" "rdma_device=rxe0"
     up=${EPOCHREALTIME/./}
     wait_for "$1 to be active" worker_is "$1" active
@@ -120,6 +126,20 @@ crash() {
     leave again
 }
 
+# by_tcp NAME: requests and replies of many packets by the fabric's RDMA device, in order and out of it
+by_tcp() {
+    local before what
+    before=$(worker "$1" replies)
+    ip netns exec "$tag-client" "$build/tests/net/stream/tcp-stream" ask --address "$vip" --port 8502 --connections 8 --pipeline 4 \
+        --requests 400 --max 262144 --mode echo --limit-s 60 >"$dir/tcp.json" 2>"$dir/tcp.log" || true
+    [ -s "$dir/tcp.json" ] || fail "the client wrote no figures: $(tail -n 3 "$dir/tcp.log")"
+    for what in lost refused wrong; do
+        expect "by TCP: $what" "$(figure tcp $what)" -eq 0
+    done
+    expect "requests by TCP" "$(figure tcp answered)" -eq 400
+    expect "replies of $1" "$(($(worker "$1" replies) - before))" -eq 400
+}
+
 # resources MACHINE: prints how many queue pairs, completion queues, memory regions ... there are
 resources() {
     vm_run "$1" 'rdma resource show'
@@ -135,7 +155,7 @@ nobody() {
     local request said took link
     link='{"lcore":0,"qpn":17,"psn":1,"rkey":1,"descriptors":4096,"payloads":8192,"cancels":65536,"stride":1472,"room":0,"entry":64}'
     request='{"jsonrpc":"2.0","id":1,"method":"agent.register","params":{"version":3,"name":"nobody",
-        "model":"echo","instance":"0123456789abcdef","slots":2,"max_request":1472,"max_reply":1472,
+        "model":"mlp","instance":"0123456789abcdef","slots":2,"max_request":1472,"max_reply":1472,
         "max_batch":1,"weight":1,"heartbeat_ms":100,"max_run_ms":0,"address":"10.201.0.99",
         "path_mtu":1024,"links":['$link']}}'
     took=${EPOCHREALTIME/./}
@@ -159,6 +179,8 @@ doctor front lb --config /root/lb.yaml
 doctor back agent --engine verbs --device rxe0 --address 10.201.0.12/24 --mtu 1500
 
 unused=$(resources back)
+# The machine's kernel would join segments, and af_packet cuts off what is longer than its frames.
+vm_run front "$(command -v ethtool) -K eth0 gro off"
 vm_background front lb "$build/doorbell-lb --config /root/lb.yaml"
 wait_for "the load balancer's control socket" cli version
 idle=$(resources front)
@@ -169,6 +191,7 @@ serve mlp digits --to "$vip:8500" --data "$digits/digits.bin" --model "$models/m
     --weights "$digits/digits.safetensors"
 rate=$(figure verbs-load rps | cut -d. -f1)
 serve echo echo --to "$vip:8501" --sockets 8 --requests 250 --window 2 --max-size 1472
+by_tcp verbs-echo
 crash
 wait_for "the load balancer to have given back all of a worker's" test_resources front "$idle"
 wait_for "the worker to have given back all" test_resources back "$unused"

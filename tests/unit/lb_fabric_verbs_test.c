@@ -8,7 +8,7 @@
 
 #define WORKER 5
 #define SLOTS  4
-#define CHUNK  256
+#define CHUNK  32768
 #define CHUNKS 2 /* that a slot has places for */
 #define SERIAL 77
 
@@ -172,6 +172,79 @@ Test(lb_fabric_verbs, chunks_without_a_place_are_dropped_and_counted)
 	expect_message(r, 0, 0, "one");
 	expect_message(r, 1, 0, "two");
 	cr_expect_eq(r->lc->stats.drop[LB_DROP_REPLY_MALFORMED], 1);
+	rig_destroy(r);
+}
+
+/* Longer than a packet of the pool. */
+static char long_text[2 * FIXTURE_MESSAGE_MAX + 1000];
+
+static void write_long_text(void)
+{
+	for (unsigned int i = 0; i < sizeof(long_text) - 1; i++)
+		long_text[i] = 'a' + i % 23;
+}
+
+Test(lb_fabric_verbs, a_message_longer_than_a_packet_becomes_several)
+{
+	struct rig *r = rig_create();
+	struct rte_mbuf *m;
+	char copy[sizeof(long_text)];
+
+	write_long_text();
+	chunk_comes(r, 2, 0, long_text, false);
+	fabric_verbs_poll(r->lc, 0);
+	cr_assert_eq(r->lc->fabric.n_replies, 1);
+	m = r->lc->fabric.reply[0].message;
+	cr_assert_eq(m->pkt_len, strlen(long_text));
+	cr_expect_gt(m->nb_segs, 1);
+	cr_expect_eq(rte_mbuf_check(m, 1, &(const char *){NULL}), 0);
+	cr_expect_arr_eq(rte_pktmbuf_read(m, 0, m->pkt_len, copy), long_text, strlen(long_text));
+	rte_pktmbuf_free(m);
+	rig_destroy(r);
+}
+
+Test(lb_fabric_verbs, a_message_longer_than_its_place_is_dropped_and_counted)
+{
+	struct rig *r = rig_create();
+
+	complete(ring_imm(1, RING_OK, false), CHUNK + 1);
+	complete(ring_imm(1, RING_OK, false), UINT32_MAX);
+	chunk_comes(r, 1, 0, "the next", false);
+	fabric_verbs_poll(r->lc, 0);
+	cr_expect_eq(r->lc->stats.drop[LB_DROP_REPLY_TOO_LARGE], 2);
+	cr_assert_eq(r->lc->fabric.n_replies, 1);
+	expect_message(r, 0, 1, "the next");
+	rig_destroy(r);
+}
+
+/* Without an end of its own, the client would wait; with a part of it, it would be wrong. */
+Test(lb_fabric_verbs, a_message_that_finds_no_memory_is_a_failure)
+{
+	struct rig *r = rig_create();
+	struct rte_mbuf *taken[4096], *m;
+	unsigned int n = 0;
+
+	write_long_text();
+	fabric_verbs_poll(r->lc, 0);
+	while (n < RTE_DIM(taken) && (taken[n] = rte_pktmbuf_alloc(r->lc->packets)) != NULL)
+		n++;
+	cr_assert_lt(n, RTE_DIM(taken));
+	chunk_comes(r, 2, 0, long_text, true);
+	fabric_verbs_poll(r->lc, 0);
+	cr_assert_eq(r->lc->fabric.n_replies, 1);
+	m = r->lc->fabric.reply[0].message;
+	cr_expect_eq(m->pkt_len, sizeof(struct ring_reply));
+	cr_expect_eq(m->nb_segs, 1);
+	cr_expect_eq(rte_pktmbuf_mtod(m, struct ring_reply *)->length, 0);
+	cr_expect_eq(r->lc->fabric.reply[0].imm, ring_imm(2, RING_ERROR, true));
+	cr_expect_eq(r->lc->stats.drop[LB_DROP_NO_MBUF], 1);
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free_bulk(taken, n);
+	/* The chunk after it comes from its own place. */
+	chunk_comes(r, 2, 1, "the second", false);
+	fabric_verbs_poll(r->lc, 0);
+	cr_assert_eq(r->lc->fabric.n_replies, 1);
+	expect_message(r, 0, 2, "the second");
 	rig_destroy(r);
 }
 

@@ -1,60 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions of an RDMA device, and those that a peer can provoke, tested without a device. */
 #include <criterion/criterion.h>
-#include <errno.h>
-#include <string.h>
 
 #include "rdma/verbs_send.h"
-
-#define ROOM 64
-
-/* --- messages out of the region ----------------------------------------------------------------
- */
-
-struct packet {
-	struct rte_mbuf m;
-	uint8_t bytes[RTE_PKTMBUF_HEADROOM + 2 * ROOM];
-};
-
-static void packet_init(struct packet *p)
-{
-	memset(p, 0, sizeof(*p));
-	p->m.buf_addr = p->bytes;
-	p->m.buf_len = sizeof(p->bytes);
-	p->m.data_off = RTE_PKTMBUF_HEADROOM;
-	p->m.nb_segs = 1;
-}
-
-Test(rdma_verbs_send, copies_a_message_out_of_its_place)
-{
-	uint8_t region[2 * ROOM] = {[ROOM] = 7, [2 * ROOM - 1] = 9};
-	struct verbs_qp qp = {.region = region};
-	struct packet p;
-
-	packet_init(&p);
-	cr_assert_eq(verbs_qp_read(&qp, ROOM, ROOM, ROOM, &p.m), 0);
-	cr_expect_eq(p.m.pkt_len, ROOM);
-	cr_expect_arr_eq(rte_pktmbuf_mtod(&p.m, uint8_t *), region + ROOM, ROOM);
-}
-
-/* A packet that was refused is the next message's, which may be another worker's. */
-Test(rdma_verbs_send, a_message_too_long_leaves_the_packet_as_it_was)
-{
-	static const uint32_t lengths[] = {ROOM + 1, 2 * ROOM, 2 * ROOM + 1, 65536, 65536 + 8};
-	uint8_t region[2 * ROOM] = {0};
-	struct verbs_qp qp = {.region = region};
-	struct packet p;
-
-	packet_init(&p);
-	for (size_t i = 0; i < RTE_DIM(lengths); i++) {
-		cr_expect_eq(verbs_qp_read(&qp, 0, lengths[i], ROOM, &p.m), -EMSGSIZE);
-		cr_expect_eq(p.m.pkt_len, 0, "%u bytes", lengths[i]);
-		cr_expect_eq(p.m.data_len, 0, "%u bytes", lengths[i]);
-	}
-	cr_expect_eq(verbs_qp_read(&qp, 0, 65536 + 8, UINT32_MAX, &p.m), -EMSGSIZE,
-		     "more than the packet takes");
-	cr_expect_eq(p.m.pkt_len, 0);
-}
 
 /* --- receives ----------------------------------------------------------------------------------
  */

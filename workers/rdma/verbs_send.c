@@ -251,16 +251,6 @@ void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc)
 	qp->spent += wc->status == IBV_WC_SUCCESS;
 }
 
-int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
-		  struct rte_mbuf *m)
-{
-	/* Check first: an mbuf's lengths have 16 bits, and on failure <m> must stay unchanged. */
-	if (length > room || length > rte_pktmbuf_tailroom(m))
-		return -EMSGSIZE;
-	memcpy(rte_pktmbuf_append(m, length), qp->region + offset, length);
-	return 0;
-}
-
 /* Receives have no buffer: a WRITE WITH IMMEDIATE puts its payload into the region. */
 void verbs_qp_refill(struct verbs_qp *qp)
 {

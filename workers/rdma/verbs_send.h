@@ -99,13 +99,6 @@ void verbs_requester_complete(struct requester *rq, const struct ibv_wc *wc, uin
  * posted again: the queue pair is in error and would fail it again at once.
  */
 void verbs_qp_received(struct verbs_qp *qp, const struct ibv_wc *wc);
-/*
- * Append <length> bytes at <offset> of the region to <m>. -EMSGSIZE, with <m> unchanged: they
- * exceed <room> or the room of <m>. The peer may write the region at any time, so check the copy
- * only.
- */
-int verbs_qp_read(const struct verbs_qp *qp, uint64_t offset, uint32_t length, uint32_t room,
-		  struct rte_mbuf *m);
 /* Post all used receives again. */
 void verbs_qp_refill(struct verbs_qp *qp);
 
