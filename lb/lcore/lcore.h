@@ -172,6 +172,15 @@ static inline const struct pick_table *lcore_pick_table(const struct lcore *lc, 
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
 }
 
+/* Forget the requests, replies and segments of the poll before. */
+static inline void lcore_begin_burst(struct lcore *lc)
+{
+	lc->burst.n = 0;
+	lc->fabric.n = 0;
+	lc->fabric.n_replies = 0;
+	lc->segments.n = 0;
+}
+
 static inline void lcore_mark_dirty(struct lcore *lc, struct link *link)
 {
 	if (!link->dirty) {

@@ -129,9 +129,7 @@ unsigned int fabric_verbs_poll(struct lcore *lc, unsigned int index)
 	struct link *link;
 	int n;
 
-	lc->burst.n = 0;
-	lc->fabric.n = 0;
-	lc->fabric.n_replies = 0;
+	lcore_begin_burst(lc);
 	n = ibv_poll_cq(own->completions.cq, fabric_verbs_refill(lc, own), wc);
 	for (int i = 0; i < n; i++) {
 		link = fabric_verbs_link_of(lc, &wc[i]);

@@ -158,10 +158,7 @@ static __rte_always_inline void ingress_sort_burst(struct lcore *lc, struct rte_
 	const unsigned int ahead = 3;
 	struct fetch fetch;
 
-	lc->burst.n = 0;
-	lc->fabric.n = 0;
-	lc->segments.n = 0;
-	lc->fabric.n_replies = 0;
+	lcore_begin_burst(lc);
 	for (unsigned int i = 0; i < n && i < ahead; i++) {
 		fetch = ingress_fetch(packet[i]);
 		fetch_rest(&fetch);

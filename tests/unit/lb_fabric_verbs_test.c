@@ -145,6 +145,24 @@ Test(lb_fabric_verbs, chunks_that_came_since_the_last_poll_are_all_read)
 	rig_destroy(r);
 }
 
+/* They would go to their connections again, and their packets were freed. */
+Test(lb_fabric_verbs, segments_of_the_port_before_are_forgotten)
+{
+	struct rig *r = rig_create();
+
+	r->lc->segments.n = 3;
+	r->lc->burst.n = 2;
+	cr_assert_eq(fabric_verbs_poll(r->lc, 0), 0);
+	cr_assert_eq(r->lc->segments.n, 0);
+	cr_assert_eq(r->lc->burst.n, 0);
+	chunk_comes(r, 1, 0, "a reply", false);
+	r->lc->segments.n = 3;
+	cr_assert_eq(fabric_verbs_poll(r->lc, 0), 1);
+	expect_message(r, 0, 1, "a reply");
+	cr_assert_eq(r->lc->segments.n, 0);
+	rig_destroy(r);
+}
+
 Test(lb_fabric_verbs, a_reply_goes_on_over_several_polls)
 {
 	struct rig *r = rig_create();
