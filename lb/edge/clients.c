@@ -169,6 +169,14 @@ bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 						e->share;
 }
 
+bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client)
+{
+	uint32_t most = e->budget - e->budget / 8; /* as segments_check_share() has it */
+
+	return (client->held >= e->share && client->held - client->replies < e->share) ||
+	       (e->held >= most && e->held - e->replies < most);
+}
+
 uint32_t edge_held_packets(const struct lcore *lc)
 {
 	return lc->edge == NULL ? 0 : lc->edge->held;

@@ -271,6 +271,10 @@ void edge_press(struct edge *e, const struct edge_client *client);
 /* Resets the slowest readers whose replies keep others from getting theirs. */
 void edge_press_all(struct edge *e);
 
+/* Are segments of the client refused only because of replies, its own or of all? They will be read, or
+ * their readers are reset. */
+bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client);
+
 /* Packets of a usual reply of the service. */
 uint32_t edge_usual_reply(const struct edge *e, uint16_t service);
 void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets);

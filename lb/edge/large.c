@@ -436,6 +436,13 @@ void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at)
 	lc->edge->paused = at->next;
 }
 
+/* The time in which it may come at any rate begins. */
+static void large_begin_grace(const struct lcore *lc, struct edge_large *l)
+{
+	l->placed_at = lc->now;
+	l->placed_before = l->request->placed;
+}
+
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place)
 {
@@ -446,8 +453,7 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	TAILQ_INSERT_TAIL(&e->filling, l, entry);
 	l->link = link;
 	l->place = *place;
-	l->placed_at = lc->now;
-	l->placed_before = l->request->placed;
+	large_begin_grace(lc, l);
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;
@@ -492,8 +498,8 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	return true;
 }
 
-/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in its
- * first second. */
+/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in the
+ * first second of it, or since segments were refused because of replies that are yet to be read. */
 static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 {
 	uint64_t ms = (lc->now - l->placed_at) / lc->lb->tsc_per_ms;
@@ -509,6 +515,8 @@ static void large_check(struct lcore *lc, struct edge_large *l)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
 	else if (l->request->deadline != 0 && lc->now > l->request->deadline)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE, LB_DROP_DEADLINE);
+	else if (edge_waits_for_readers(lc->edge, l->busy->client))
+		large_begin_grace(lc, l);
 	else if (large_drips(lc, l))
 		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
 }

@@ -191,12 +191,18 @@ void client_receive(struct client *c, uint32_t now_ms, const struct tcp_header *
 			now_ms + 1 + (uint32_t)client_random(c->random, c->manner->ack_delay + 1);
 }
 
-void client_read(struct client *c)
+/* ms until a program that did not read looks again. */
+#define READ_AGAIN_MS 50
+
+void client_read(struct client *c, uint32_t now_ms)
 {
 	bool closed = c->offered == c->rcv;
 
-	if (chance(c, c->manner->slow))
+	c->read_at = 0;
+	if (chance(c, c->manner->slow)) {
+		c->read_at = closed && c->opened ? now_ms + READ_AGAIN_MS : 0;
 		return;
+	}
 	c->unread = 0;
 	if (closed && c->opened)
 		c->ack_due = true;
@@ -354,6 +360,10 @@ bool client_due(const struct client *c, uint32_t *at_ms)
 	*at_ms = c->rto_at;
 	if (c->ack_at != 0 && (!found || sequence_before(c->ack_at, *at_ms))) {
 		*at_ms = c->ack_at;
+		found = true;
+	}
+	if (c->read_at != 0 && (!found || sequence_before(c->read_at, *at_ms))) {
+		*at_ms = c->read_at;
 		found = true;
 	}
 	return found;

@@ -45,6 +45,7 @@ struct client {
 	bool uses_ts, uses_sack;
 	bool ack_due;
 	uint32_t ack_at, ack_again;
+	uint32_t read_at; /* 0: when the server sends something */
 	char fault[160]; /* the first thing that the server did wrong */
 };
 
@@ -70,8 +71,8 @@ void client_receive(struct client *c, uint32_t now_ms, const struct tcp_header *
  * <seq> - iss - 1 on. */
 bool client_next(struct client *c, uint32_t now_ms, struct tcp_header *out);
 
-/* The client's program reads. */
-void client_read(struct client *c);
+/* The client's program reads, unless it is slow: then it reads again at a time of client_due(). */
+void client_read(struct client *c, uint32_t now_ms);
 
 /* Returns when it wants to be called next; false: it waits for the server only. */
 bool client_due(const struct client *c, uint32_t *at_ms);

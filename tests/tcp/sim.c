@@ -303,7 +303,7 @@ static void sim_client_segment(struct sim *s, const struct sim_packet *p)
 	client_receive(&s->client, sim_client_ms(s), &p->h, payload);
 	if (s->client.fault[0] != '\0')
 		sim_fault(s, "client: %s", s->client.fault);
-	client_read(&s->client);
+	client_read(&s->client, sim_client_ms(s));
 	sim_client_send(s);
 }
 
@@ -374,7 +374,7 @@ static void sim_step(struct sim *s)
 		sim_server_timer(s);
 	} else {
 		s->now_us = client;
-		client_read(&s->client);
+		client_read(&s->client, sim_client_ms(s));
 		sim_client_send(s);
 	}
 	if (s->open && s->p->forge > 0 && sim_chance(s, s->p->forge))

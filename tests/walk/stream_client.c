@@ -209,7 +209,7 @@ void stream_clients_pass(struct stream_clients *all)
 	for (unsigned int i = 0; i < all->n; i++) {
 		struct stream_client *v = &all->client[i];
 
-		client_read(&v->tcp);
+		client_read(&v->tcp, now_ms(all));
 		while (client_next(&v->tcp, now_ms(all), &h))
 			send_segment(all, v, &h);
 	}

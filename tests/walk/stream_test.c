@@ -1631,6 +1631,44 @@ WALK(a_large_request_that_drips_loses_its_place)
 	raw_end(&r);
 }
 
+/* Unread replies of its other connection take up the client's share, so that segments are refused. */
+WALK(a_request_is_not_slow_while_its_client_gets_no_memory)
+{
+	struct walk *w = create_large(
+		"", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+	struct walk_worker *v = silent(w);
+	static uint8_t bytes[30000];
+	struct raw r, other;
+	uint32_t seq;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 30000, 0, 10000);
+	raw_ask(&other, 10, 10);
+	raw_ask(&other, 10, 10);
+	walk_settle(w);
+	walk_need(v->n_requests == 2);
+	walk_answer(v, 1, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_answer(v, 0, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_settle(w);
+	seq = r.seq;
+	for (unsigned int i = 0; i < 10; i++) {
+		r.seq = seq;
+		raw_part(&r, 30000, 10000, 11000);
+		other.ack += 2000;
+		raw_send(&other, TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 400);
+	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	r.seq = seq;
+	raw_part(&r, 30000, 10000, 30000);
+	walk_pass(w, 20);
+	expect_request(v, 0, 30000);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 WALK(a_client_has_a_share_of_unfinished_requests)
 {
 	struct walk *w = create_large("", "buffer_mb: 8, unfinished: 2");
