@@ -127,7 +127,7 @@ bundle() {
     if [ ! -f "$static/build.ninja" ]; then
         meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
     fi
-    for name in walk conntrack conntrack-traffic wire-100g conntrack-scale rdma e2e; do
+    for name in walk tcp conntrack conntrack-traffic wire-100g conntrack-scale rdma e2e; do
         targets+=("tests/bench/bench-$name")
     done
     targets+=("${programs[@]}")
