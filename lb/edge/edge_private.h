@@ -343,6 +343,8 @@ void edge_request_free(struct edge *e, struct edge_request *r);
 
 /* The request is larger than a packet. False: no memory. */
 bool edge_large_begin(struct edge_busy *b, struct edge_request *r);
+/* Do <length> bytes of the stream from <position> on belong to a request that has a place? */
+bool edge_large_has_place(const struct edge_busy *b, uint64_t position, uint32_t length);
 /* These bytes of <p> belong at <offset> of it. False: no memory. */
 bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 		      struct edge_piece *p, const uint8_t *bytes, uint32_t length);

@@ -192,6 +192,18 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 	return true;
 }
 
+bool edge_large_has_place(const struct edge_busy *b, uint64_t position, uint32_t length)
+{
+	const struct placement *p = &b->placement;
+	const struct edge_request *r;
+
+	if (position < p->open.position ||
+	    position + length > p->open.position + p->open.length)
+		return false;
+	r = edge_request_find(b, p->open.request);
+	return r != NULL && r->large != NULL && r->large->link != NULL;
+}
+
 bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 			const uint8_t *bytes, uint32_t length)
 {

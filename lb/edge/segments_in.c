@@ -132,12 +132,18 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
 
 /*
  * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
- * what is behind them can go on.
+ * what is behind them can go on, and a request that has its place in a worker's memory.
  */
 static bool segments_go_on(const struct edge_connection *c, const struct arrival *a)
 {
-	return c != NULL && a->header.seq == c->tcp.rcv_nxt && !c->stalled &&
-	       (c->busy == NULL || c->busy->unwritten == 0);
+	uint32_t ahead;
+
+	if (c == NULL || c->stalled || (c->busy != NULL && c->busy->unwritten > 0))
+		return false;
+	ahead = a->header.seq - c->tcp.rcv_nxt;
+	return ahead == 0 ||
+	       (c->busy != NULL && edge_large_has_place(c->busy, c->busy->in_order + ahead,
+							a->header.length));
 }
 
 /* May one more packet be held for the client? For bytes that go on, there is a quarter more. */
@@ -145,11 +151,15 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 					 const struct arrival *a)
 {
 	const struct edge_client *client;
-	bool more = segments_go_on(c, a);
+	bool more;
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
+	if (likely(e->held < e->budget - e->budget / 8 &&
+		   (client == NULL || client->held < e->share)))
+		return LB_DROP_NONE;
+	more = segments_go_on(c, a);
 	if (e->held >= (more ? e->budget : e->budget - e->budget / 8))
 		return LB_DROP_TCP_MEMORY;
 	if (client != NULL && client->held >= (more ? e->share + e->share / 4 : e->share))

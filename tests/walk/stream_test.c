@@ -1669,6 +1669,44 @@ WALK(a_request_is_not_slow_while_its_client_gets_no_memory)
 	walk_destroy(w);
 }
 
+/* The memory of the client is full of bytes that nothing explains yet. Those that have their place in a
+ * worker's memory are not held: they are taken, in order or not. */
+WALK(bytes_with_a_place_are_taken_when_the_client_has_no_memory)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	uint64_t *refused = &w->lb->lcore[0]->stats.drop[LB_DROP_TCP_CLIENT], before;
+	struct raw r, other;
+	uint32_t seq, other_seq;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 30000, 0, 10000);
+	walk_settle(w);
+	other_seq = other.seq;
+	other.seq += 1000;
+	raw_part(&other, 60000, 0, 50000);
+	before = *refused;
+	walk_expect(before > 0, "the share is not used up");
+	seq = r.seq;
+	r.seq += 1000;
+	raw_part(&r, 30000, 11000, 30000);
+	walk_expect_eq(*refused, before);
+	r.seq = seq;
+	raw_part(&r, 30000, 10000, 11000);
+	walk_pass(w, 2);
+	expect_request(v, 0, 30000);
+	/* Bytes behind the request have none. */
+	r.seq = seq + 21000;
+	raw_part(&r, 30000, 1000, 2000);
+	walk_expect_eq(*refused, before + 1);
+	r.seq = seq + 20000;
+	other.seq = other_seq;
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 WALK(a_client_has_a_share_of_unfinished_requests)
 {
 	struct walk *w = create_large("", "buffer_mb: 8, unfinished: 2");
