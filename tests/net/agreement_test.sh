@@ -4,6 +4,8 @@
 # Load balancers with the same cluster_secret_file send each flow to the same worker: here one after the
 # other, the second with its ports in another order and workers that come in any order. Without the file
 # each uses a hash of its own.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

@@ -3,6 +3,8 @@
 #
 # The load balancer ends, in order or killed, and starts again: it takes over the socket it left behind,
 # and agents register again by themselves, within 2 s. First without TLS, then with it.
+#
+# Runs beside another: it waits, and its limit is many times what is usual.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

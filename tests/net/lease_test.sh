@@ -7,6 +7,8 @@
 # the fabric. When the network works again the agent goes on with the same registration, before either side
 # has found the old connection dead. The same when the connection is reset; and when the agent is killed
 # the worker gets no more requests at once.
+#
+# Runs beside another: it waits for leases most of the time.
 . "$(dirname "$0")/story.sh"
 
 command -v openssl >/dev/null || skip "needs the openssl program"

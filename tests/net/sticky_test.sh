@@ -4,6 +4,8 @@
 # affinity: sticky. Flows stay with their workers while those have room. Requests that a hot worker
 # has no room for go to others as long as it is hot, and no request waits beside a free slot. A worker
 # that drains gives its flows away for good.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

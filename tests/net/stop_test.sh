@@ -6,6 +6,8 @@
 # new ones are refused at once; a second signal ends it at once.
 #
 # STOP_ROUNDS is how often the first part runs (default 2).
+#
+# Runs beside another: it waits for stops most of the time.
 . "$(dirname "$0")/story.sh"
 
 in_hand=3072

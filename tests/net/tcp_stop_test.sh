@@ -4,6 +4,8 @@
 # TCP connections under load end well: a drained worker ends none; a service that a new configuration
 # leaves out, and then the whole load balancer, answers what it has, closes, and refuses new ones. What
 # operators see of a connection meanwhile.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 gone="

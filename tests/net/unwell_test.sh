@@ -3,6 +3,8 @@
 #
 # A worker whose model refuses the probe request never serves. One that fails most of its requests
 # while others do not is ejected for a while, and again for longer; an only worker never is.
+#
+# Runs beside another: no limit of it is a time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3
