@@ -148,7 +148,9 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->n_busy--;
 	if (c->stalled)
 		TAILQ_REMOVE(&e->stalled, b, wants);
-	c->stalled = false;
+	if (c->narrow)
+		TAILQ_REMOVE(&e->narrow, b, narrow);
+	c->stalled = c->narrow = false;
 }
 
 /* Gives the busy part back if nothing is under way. */
@@ -156,7 +158,7 @@ static void connections_rest(struct edge *e, struct edge_connection *c)
 {
 	const struct edge_busy *b = c->busy;
 
-	if (b == NULL || b->first != NULL || b->out != NULL)
+	if (b == NULL || b->first != NULL || b->out != NULL || c->narrow)
 		return;
 	/* A connection that closes does not read the rest of what it holds. */
 	if (!c->closing && (b->placement.held != NULL || b->placement.stream.got != 0 ||
@@ -372,6 +374,55 @@ static void connections_resume_stalled(struct edge *e)
 	}
 }
 
+/* Bytes that the client may send on one more connection, if it fills packets; at most <most>. */
+static uint64_t connections_share(const struct edge *e, const struct edge_connection *c,
+				  uint64_t most)
+{
+	const struct edge_client *client = c->busy->client;
+	uint64_t bytes;
+
+	if (client->held >= e->share || e->held >= e->budget)
+		return 0;
+	bytes = (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss;
+	/* A division is seldom needed. */
+	return bytes >= most * client->users ? most : bytes / client->users;
+}
+
+static void connections_narrow(struct edge *e, struct edge_connection *c, bool narrow)
+{
+	if (narrow == c->narrow)
+		return;
+	c->narrow = narrow;
+	if (narrow)
+		TAILQ_INSERT_TAIL(&e->narrow, c->busy, narrow);
+	else
+		TAILQ_REMOVE(&e->narrow, c->busy, narrow);
+}
+
+/*
+ * Opens windows that were closed for want of memory, as far as there is some again: their clients are
+ * silent, and would ask after seconds. Once per ms, some of them; the others have their turn later.
+ */
+static void connections_widen(struct edge *e)
+{
+	struct edge_busy *last = TAILQ_LAST(&e->narrow, edge_busy_list), *b = NULL;
+
+	if (e->widened_ms == e->stack.now_ms)
+		return;
+	e->widened_ms = e->stack.now_ms;
+	for (unsigned int left = CONNECTIONS_BUDGET; b != last && left > 0; left--) {
+		struct edge_connection *c;
+
+		b = TAILQ_FIRST(&e->narrow);
+		c = b->connection;
+		connections_narrow(e, c, false);
+		if (connections_share(e, c, e->window) >= 2u * c->tcp.mss)
+			edge_touch(e, c);
+		else
+			connections_narrow(e, c, true);
+	}
+}
+
 /* When the connection is visited at the latest. */
 static uint32_t connections_latest(const struct edge *e, const struct edge_connection *c)
 {
@@ -446,6 +497,7 @@ bool edge_resume(struct lcore *lc)
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
 	connections_resume_stalled(e);
+	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }
 
@@ -467,22 +519,8 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
-/* Bytes that the client may send on one more connection, if it fills packets; at most <most>. */
-static uint64_t connections_share(const struct edge *e, const struct edge_connection *c,
-				  uint64_t most)
-{
-	const struct edge_client *client = c->busy->client;
-	uint64_t bytes;
-
-	if (client->held >= e->share || e->held >= e->budget)
-		return 0;
-	bytes = (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss;
-	/* A division is seldom needed. */
-	return bytes >= most * client->users ? most : bytes / client->users;
-}
-
 /* Offers the client what can be taken beside what is held. */
-static void connections_grant(const struct edge *e, struct edge_connection *c)
+static void connections_grant(struct edge *e, struct edge_connection *c)
 {
 	const struct edge_busy *b = c->busy;
 	uint64_t held;
@@ -490,9 +528,14 @@ static void connections_grant(const struct edge *e, struct edge_connection *c)
 	if (b == NULL)
 		return;
 	held = b->placement.held_bytes + b->unwritten;
-	if (c->stalled || held >= e->window)
+	if (c->stalled || held >= e->window) {
+		connections_narrow(e, c, false);
 		return tcp_grant(&c->tcp, 0);
+	}
 	tcp_grant(&c->tcp, connections_share(e, c, e->window - held));
+	/* Is there too little for an update? */
+	connections_narrow(e, c, edge_window_is_closed(c) &&
+					 c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss);
 }
 
 static void connections_sent(struct edge *e, struct edge_connection *c)
@@ -543,7 +586,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 	if (e == NULL)
 		return UINT64_MAX;
 	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing);
+		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow);
 	if (!waits && e->wheel.n == 0)
 		return UINT64_MAX;
 	if (!waits)
@@ -637,6 +680,7 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
 	TAILQ_INIT(&e->due);
 	TAILQ_INIT(&e->stalled);
+	TAILQ_INIT(&e->narrow);
 	TAILQ_INIT(&e->wanting);
 	TAILQ_INIT(&e->filling);
 	TAILQ_INIT(&e->writing);

@@ -62,6 +62,7 @@ struct edge_large {
 	uint64_t since;          /* TSC: when it began to want a place */
 	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
 	uint64_t placed_before;
+	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
 	uint8_t replays;
 	bool to_write; /* on the list */
@@ -106,6 +107,7 @@ struct edge_busy {
 	TAILQ_ENTRY(edge_busy) sending;
 	uint32_t progress_ms;
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
+	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */
 	struct placement placement;
 	uint64_t unwritten;                 /* bytes of large requests */
@@ -129,7 +131,7 @@ struct edge_connection {
 	uint32_t hash;                    /* of the flow */
 	uint32_t idle_ms;                 /* when <busy> became NULL */
 	uint16_t service;
-	bool is_due, stalled;
+	bool is_due, stalled, narrow;
 	bool ended;   /* the client has closed: what it sent before is still read */
 	bool closing; /* nothing more is read: close when what was asked is answered */
 	bool opening; /* counted in the backlog */
@@ -204,6 +206,8 @@ struct edge {
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
 	struct edge_busy_list stalled; /* by <wants> */
+	struct edge_busy_list narrow;  /* by <narrow> */
+	uint32_t widened_ms;           /* when these were looked at last */
 };
 
 /* Asks for memory that is used soon, and is seldom in the cache. */
@@ -311,6 +315,12 @@ static inline void edge_reserve(struct edge_busy *b, uint32_t packets)
 {
 	b->reserved += packets;
 	b->client->reserved += packets;
+}
+
+/* May the client send less than a segment beyond what has come in order? */
+static inline bool edge_window_is_closed(const struct edge_connection *c)
+{
+	return c->tcp.rcv_edge - c->tcp.rcv_nxt < c->tcp.mss;
 }
 
 /* --- requests.c ------------------------------------------------------------------------------- */

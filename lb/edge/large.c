@@ -448,13 +448,6 @@ void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at)
 	lc->edge->paused = at->next;
 }
 
-/* The time in which it may come at any rate begins. */
-static void large_begin_grace(const struct lcore *lc, struct edge_large *l)
-{
-	l->placed_at = lc->now;
-	l->placed_before = l->request->placed;
-}
-
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place)
 {
@@ -465,7 +458,9 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	TAILQ_INSERT_TAIL(&e->filling, l, entry);
 	l->link = link;
 	l->place = *place;
-	large_begin_grace(lc, l);
+	l->placed_at = l->checked = lc->now;
+	l->placed_before = l->request->placed;
+	l->excused = 0;
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;
@@ -510,25 +505,38 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	return true;
 }
 
-/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in the
- * first second of it, or since segments were refused because of replies that are yet to be read. */
+/* The client may not be blamed for time in which it could not send, nor for as long again: by then it
+ * tries once more. */
+static void large_excuse(const struct lcore *lc, struct edge_large *l)
+{
+	const struct edge_connection *c = l->busy->connection;
+
+	if (edge_window_is_closed(c) || edge_waits_for_readers(lc->edge, l->busy->client))
+		l->excused += 2 * (lc->now - l->checked);
+	l->checked = lc->now;
+}
+
+/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in its
+ * first second. */
 static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 {
-	uint64_t ms = (lc->now - l->placed_at) / lc->lb->tsc_per_ms;
+	uint64_t time = lc->now - l->placed_at, ms;
 	uint64_t came = l->request->placed - l->placed_before;
 
-	return STAILQ_EMPTY(&l->parts) && ms > LARGE_GRACE_MS &&
+	if (!STAILQ_EMPTY(&l->parts) || time <= l->excused)
+		return false;
+	ms = (time - l->excused) / lc->lb->tsc_per_ms;
+	return ms > LARGE_GRACE_MS &&
 	       came < (ms - LARGE_GRACE_MS) * lc->services->tcp.min_rate / 1000;
 }
 
 static void large_check(struct lcore *lc, struct edge_large *l)
 {
+	large_excuse(lc, l);
 	if (lc->stop == STOP_NOTIFYING)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
 	else if (l->request->deadline != 0 && lc->now > l->request->deadline)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE, LB_DROP_DEADLINE);
-	else if (edge_waits_for_readers(lc->edge, l->busy->client))
-		large_begin_grace(lc, l);
 	else if (large_drips(lc, l))
 		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
 }

@@ -1707,6 +1707,43 @@ WALK(bytes_with_a_place_are_taken_when_the_client_has_no_memory)
 	walk_destroy(w);
 }
 
+/* Nothing comes on such a connection, so the memory that another gives back must be told. */
+WALK(a_window_that_closed_for_want_of_memory_opens_again)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h = {.window = UINT16_MAX};
+	struct raw r, other;
+	uint32_t other_seq;
+
+	silent(w);
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 65300, 0, 10000);
+	walk_settle(w);
+	other_seq = other.seq;
+	other.seq += 1000;
+	raw_part(&other, 60000, 0, 50000);
+	for (uint32_t at = 10000; at < 65000; at += 500) {
+		raw_part(&r, 65300, at, at + 500);
+		walk_pass(w, 5);
+		while (raw_take(&r, &h, payload))
+			;
+	}
+	walk_expect(h.window < 536, "a window of %u", h.window);
+	walk_pass(w, 5000);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+	other.seq = other_seq;
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_pass(w, 5);
+	walk_expect(raw_take(&r, &h, payload), "no news of the window");
+	walk_expect(h.window > 5000, "a window of %u", h.window);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_pass(w, 5);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+}
+
 WALK(a_client_has_a_share_of_unfinished_requests)
 {
 	struct walk *w = create_large("", "buffer_mb: 8, unfinished: 2");
