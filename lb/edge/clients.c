@@ -11,8 +11,10 @@
 
 /* Connections searched for the one to reset; then any of the client's will do. */
 #define CLIENTS_SEARCH 256
-/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. */
+/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. With segments
+ * under way it has longer: they may have been lost, and those that replaced them, too. */
 #define CLIENTS_STALLED_MS 1000
+#define CLIENTS_LOST_MS    3000
 
 static struct edge_client **clients_chain(const struct edge *e, uint64_t key, uint16_t zone)
 {
@@ -73,7 +75,10 @@ const struct edge_client *edge_client_of(const struct edge *e, const struct flow
 
 static bool clients_is_stalled(const struct edge *e, const struct edge_busy *b)
 {
-	return b->out != NULL && e->stack.now_ms - b->progress_ms >= CLIENTS_STALLED_MS;
+	const struct tcp_connection *tcp = &b->connection->tcp;
+	uint32_t ms = tcp->snd_una == tcp->snd_nxt ? CLIENTS_STALLED_MS : CLIENTS_LOST_MS;
+
+	return b->out != NULL && e->stack.now_ms - b->progress_ms >= ms;
 }
 
 /* The connection with bytes to send that has waited longest for a packet to be acknowledged, of

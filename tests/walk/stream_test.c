@@ -1794,7 +1794,7 @@ WALK(a_reader_that_does_not_read)
 	walk_expect(most > 600 && most < 1200, "%u packets", most);
 	raw_part(&good, 30000, 0, 30000);
 	walk_forget(w, 0);
-	for (unsigned int ms = 0; ms < 2000 && !answered; ms++) {
+	for (unsigned int ms = 0; ms < 4000 && !answered; ms++) {
 		walk_pass(w, 1);
 		answered = raw_read(&good, &good);
 	}
@@ -1966,6 +1966,31 @@ WALK(a_checksum_that_is_asked_for_half_way_begins_with_the_next_request)
 		raw_expect_answer(&r, 0, 2);
 		raw_end(&r);
 	}
+}
+
+/* A reader that acknowledges nothing may have lost a segment and the one that replaced it. */
+WALK(a_reader_whose_segments_were_lost_has_more_time)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	static uint8_t bytes[30000];
+	struct raw r, other;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_ask(&other, 10, 10);
+	raw_ask(&r, 10, 10);
+	raw_ask(&r, 20, 20);
+	walk_settle(w);
+	walk_need(v->n_requests == 3);
+	walk_answer(v, 2, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_answer(v, 1, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_pass(w, 2500);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 0);
+	walk_pass(w, 1000);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 1);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
 }
 
 /* An answer waits for that of an older request longer than a reader may take for a packet. */
