@@ -259,6 +259,7 @@ static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, ui
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
 	if (e->backlog[service] >= e->backlog_max) {
+		e->stack.counters.cookies_out++;
 		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->window, &out);
 		out.mss = segments_mss(e, a);
 		edge_emit_bare(e, a->key, &a->path, &out);
@@ -300,6 +301,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	if (c == NULL)
 		return true;
 	c->tcp = opened;
+	e->stack.counters.cookies_in++;
 	segments_take(e, c, a);
 	return true;
 }

@@ -262,7 +262,9 @@ struct tcp_received {
 	X(challenges, "challenge acknowledgements")                                                \
 	X(out_of_order, "segments out of order")                                                   \
 	X(no_memory, "segments not sent or not taken for want of memory")                          \
-	X(gave_up, "connections ended because the client did not answer")
+	X(gave_up, "connections ended because the client did not answer")                          \
+	X(cookies_out, "SYNs answered with a cookie, as the backlog was full")                     \
+	X(cookies_in, "connections opened by a cookie")
 
 struct tcp_counters {
 #define TCP_COUNTER_FIELD(name, text) uint64_t name;

@@ -1,87 +1,147 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Strangers use up a budget of TCP services each: connections, half-open ones, the rate of a large request, room for
-# replies that nobody reads. Each is counted under its own name, a client at another address is answered all the
-# while, and when the strangers have left nothing of them is held and a new client is served.
+# Every budget of TCP clients is used up on purpose, one after the other: what is refused is counted by its name, a
+# client of another address is answered meanwhile, and after the attacker has left, all is as before.
 . "$(dirname "$0")/story.sh"
 
+patience_s=15
 topology_up "story$$" 1
-for i in 1 2 3 4; do
-    ip -n "$tag-client" addr add "10.200.1.$i/32" dev c0
+for address in 3 11 12 13; do
+    ip -n "$tag-client" addr add "10.200.0.$address/24" dev c0
 done
-topology_config "
-  - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 256KiB, max_reply: 256KiB}" "
-tcp: {connections: 64, backlog: 16, buffer_mb: 16, time_wait_ms: 100, syn_retries: 0}"
+flows=192 topology_config "
+  - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 64KiB, max_reply: 64KiB, queue_timeout_ms: 300}
+  - {name: datagrams, address: $vip, port: 8501, model: echo, queue_timeout_ms: 300, request_timeout_ms: 500, flow_timeout_ms: 1000, one_way_timeout_ms: 1000}" "
+tcp: {connections: 48, backlog: 8, syn_retries: 0, buffer_mb: 1, client_percent: 50, window: 64KiB, unfinished: 2, pipeline: 8}
+new_flows_per_source: 100
+reclaim_after_ms: 60000"
 start_lb
-start_agents 1 echo --model-args max_request=262144
-mac=$(ip -n "$tag-lb" -j link show clients | jq -r '.[].address')
-stream=$build/tests/net/stream/tcp-stream
+start_agents 1 echo --model-args max_request=65536,batch_us=1000,sleep=1 --max-batch 1
 
-coproc innocent { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_budgets.py" "$vip" 8500 2>"$dir/innocent.log"; }
-to=${innocent[1]} from=${innocent[0]}
+coproc budgets { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_budgets.py" "$vip" 2>"$dir/budgets.log"; }
+to=${budgets[1]} from=${budgets[0]}
 
-# asked WHAT COMMAND: the innocent client asks on its lasting connection, or on a new one
-asked() {
-    echo "$2" >&"$to"
-    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/innocent.log")"
-    expect "$1" "$answer" = right
+# tell COMMAND...: its answer is in $answer
+tell() {
+    echo "$*" >&"$to"
+    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/budgets.log")"
+}
+
+# attack COMMAND...: with all that it needs
+attack() {
+    tell "$@"
+    [[ $answer =~ ^(begun|sent|answered) ]] || fail "$*: $answer"
 }
 
 # counter FIELD: of lcores[].tcp
 counter() {
     cli --json stats | jq "[.lcores[].tcp.$1 // 0] | add"
 }
-dropped_more() {
+more_drops() {
     [ "$(drops "$1")" -gt "$2" ]
 }
-# levels: what connections hold now
-levels() {
-    cli --json stats | jq -c '[.lcores[].tcp | [.connections, .half_open, .busy, .held_packets, .requests, .large_requests, .pieces, .clients, .timers]]'
+
+# All that is in use.
+in_use() {
+    cli --json stats | jq -c '.lcores[0] | [.memory, .flows.live, (.tcp |
+        {connections, half_open, busy, time_wait, held_packets, requests, large_requests, pieces, clients, timers})]'
 }
-# recovered: only the innocent client's connection is there, and all is as it was
-recovered() {
-    [ "$(levels)" = "$quiet" ]
+as_before() {
+    [ "$(in_use)" = "$before" ]
 }
 
-# exhausted REASON OPTIONS...: tcp-stream uses up a budget until REASON is counted, and leaves
-exhausted() {
-    local reason=$1 before
-    shift
-    before=$(drops "$reason")
-    start stranger client "$stream" "$@"
-    wait_for "drops: $reason" dropped_more "$reason" "$before"
-    asked "the innocent client's answers, $reason" lasting
-    left "$reason"
+# used_up REASON...: they were counted, and the other client is answered
+used_up() {
+    local reason
+    for reason in "$@"; do
+        wait_for "drops for $reason" more_drops "$reason" "${was[$reason]}"
+    done
+    tell innocent
+    expect "another client while it is refused for $*" "$answer" = right
 }
-# left WHAT: the stranger leaves
-left() {
+# attacked WHAT: all is as before, and new clients are served
+attacked() {
+    tell leave
+    wait_for "the end of $1" as_before || fail "$1: in use: $(in_use), before: $before"
+    tell fresh
+    expect "a new client after $1" "$answer" = right
+    wait_for "its end" as_before || fail "after $1: in use: $(in_use), before: $before"
+    count
+}
+declare -A was
+count() {
+    for reason in tcp_full tcp_client tcp_memory tcp_slow tcp_reader queue_timeout flow_table_full source_limit; do
+        was[$reason]=$(drops $reason)
+    done
+}
+
+tell innocent
+tell fresh
+expect "a client before all" "$answer" = right
+wait_for "its end" eval '[ "$(counter connections)" -eq 1 ] && [ "$(counter clients)" -eq 0 ]'
+before=$(in_use)
+count
+
+attack connections 60
+used_up tcp_full
+expect "connections" "$(counter connections)" -eq 48
+attacked "connections"
+
+mac=$(ip -n "$tag-lb" -j link show clients | jq -r '.[].address')
+start flood client "$build/tests/net/stream/tcp-stream" flood --device c0 --mac "$mac" --address "$vip" --from 100.64.0.0 --rate 200
+wait_for "a full backlog" eval '[ "$(counter half_open)" -eq 8 ]'
+wait_for "cookies" eval '[ "$(counter cookies_out)" -gt 0 ]'
+tell fresh
+expect "a new client beside a flood of SYNs" "$answer" = right
+used_up
+expect "connections by cookie" "$(counter cookies_in)" -gt 0
+stop "$pid_flood"
+attacked "SYNs"
+
+attack halves 12
+used_up tcp_client
+attacked "a client's share of memory"
+
+attack halves 30 3
+used_up tcp_memory
+attacked "the memory"
+
+attack halves 4
+used_up queue_timeout
+tell fresh
+expect "a large request of another client" "$answer" = right
+tell statuses 4
+expect "statuses of unfinished requests" "$answer" = "1:2 2:2"
+used_up tcp_slow
+attacked "unfinished requests"
+
+# Strangers who go on: all drip, and come back when they are refused; and all read a byte of a large reply per second.
+stream=$build/tests/net/stream/tcp-stream
+for what in drip:tcp_slow:100 read:tcp_reader:1000; do
+    IFS=: read -r how reason interval <<<"$what"
+    start stranger client "$stream" hold --what "$how" --address "$vip" --connections 20 --size 65536 --from 10.200.0.11 \
+        --senders 2 --interval-ms "$interval"
+    used_up "$reason"
+    tell fresh
+    expect "a new client beside strangers that $how" "$answer" = right
     stop "$pid_stranger"
-    wait_for "the end of what was held, $1" recovered
-    is_running "$pid_lb" || fail "the load balancer has ended, $1"
-    asked "a new client's answer, $1" new
-    wait_for "the end of the new client, $1" recovered
-}
+    attacked "strangers that $how"
+done
 
-asked "the innocent client's answers" lasting
-idle() {
-    [ "$(counter busy) $(counter held_packets) $(counter clients)" = "0 0 0" ]
-}
-wait_for "nothing to be held" idle
-quiet=$(levels)
-exhausted tcp_full hold --what drip --address "$vip" --connections 100 --size 1000 --from 10.200.1.1 --senders 4 --interval-ms 500
-exhausted tcp_slow hold --what drip --address "$vip" --connections 20 --size 262144 --from 10.200.1.1 --senders 4 --interval-ms 100
-exhausted tcp_reader hold --what read --address "$vip" --connections 60 --size 262144 --from 10.200.1.1 --senders 1 --interval-ms 1000
+echo pipeline 500 >&"$to"
+most=0
+until read -r -t 0 <&"$from"; do
+    now=$(counter requests)
+    most=$((now > most ? now : most))
+done
+read -r answer <&"$from"
+expect "many requests at once" "$answer" = right
+expect "requests of which no answer had begun" "$most" -ge 8
+expect "requests, with one of the other client" "$most" -le 9
+attacked "the pipeline"
 
-# A full backlog has no counter of its own: half-open connections stay at it, and whoever answers a cookie is served.
-backlog_full() {
-    [ "$(counter half_open)" -eq 16 ]
-}
-start stranger client "$stream" flood --device c0 --mac "$mac" --address "$vip" --from 100.64.0.0 --rate 2000
-wait_for "a full backlog" backlog_full
-asked "the innocent client's answers, backlog" lasting
-asked "a new client's answer beside the flood" new
-expect "half-open connections in the flood" "$(counter half_open)" -le 16
-left backlog
-eval "exec $to>&-"
-echo "tcp_full $(drops tcp_full), tcp_slow $(drops tcp_slow), tcp_reader $(drops tcp_reader)"
+attack flows 120
+used_up source_limit flow_table_full
+attacked "flows"
+echo "10 budgets used up, all given back; $most requests of one connection and of another client at once"

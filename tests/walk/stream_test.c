@@ -457,6 +457,8 @@ WALK(a_flood_of_SYNs)
 	raw_open(&after, w, 3001); /* by a cookie */
 	raw_ask(&after, 6, 6);
 	raw_expect_answer(&after, 0, 6);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_out, 493);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 1);
 	walk_expect_no_drops(w);
 	walk_destroy(w);
 }
