@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A client of large requests while workers and the load balancer die: tcp_faults.py VIP.
 
-Reads a command per line and answers each with a line: half NAME PORT, rest NAME, small NAME, next NAME."""
+Reads a command per line and answers each with a line: half NAME PORT, rest NAME, small NAME, next NAME;
+open NAME PORT; two NAME PORT, both NAME."""
 import fcntl
 import random
 import socket
@@ -12,16 +13,34 @@ import termios
 import time
 
 SIZE = 1 << 20
+HUGE = 8 << 20
 vip = sys.argv[1]
 rng = random.Random(8)
 connections = {}
 
 
 class Connection:
-    def __init__(self, port):
-        self.s = socket.create_connection((vip, port), timeout=20)
+    def __init__(self, port, room):
+        self.s = socket.socket()
+        if room:
+            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        self.s.settimeout(20)
+        self.s.connect((vip, port))
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.body = rng.randbytes(SIZE)
+
+    def open(self):
+        return self.small()
+
+    def two(self):
+        """Two huge requests; nothing of their replies is read yet."""
+        self.huge = [rng.randbytes(HUGE), rng.randbytes(HUGE)]
+        for body in self.huge:
+            self.s.sendall(struct.pack("<I", HUGE) + body)
+        return "sent"
+
+    def both(self):
+        return ", ".join(self.answer(body) for body in self.huge)
 
     def half(self):
         """All that was sent is acknowledged, so the load balancer has it."""
@@ -69,8 +88,9 @@ class Connection:
 
 for line in sys.stdin:
     command, name, *port = line.split()
-    if command == "half":
-        connections[name] = Connection(int(port[0]))
+    if port:
+        # A reader that is slow has little room.
+        connections[name] = Connection(int(port[0]), 65536 if command == "two" else 0)
     try:
         print(getattr(connections[name], command)(), flush=True)
     except OSError as e:
