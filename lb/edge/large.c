@@ -13,8 +13,9 @@
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
-/* ms after a request has its place in which it may come at any rate. */
-#define LARGE_GRACE_MS 1000
+/* ms after a request has its place in which it may come at any rate: until a client has sent a segment for
+ * the fourth time, after 200, 400, 800 and 1,600 ms. */
+#define LARGE_GRACE_MS 3000
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -460,7 +461,9 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->place = *place;
 	l->placed_at = l->checked = lc->now;
 	l->placed_before = l->request->placed;
-	l->excused = 0;
+	/* Its client was silent as its segments were refused, perhaps, and tries again by then. */
+	l->excused = 2 * (uint64_t)(e->stack.now_ms - l->busy->connection->tcp.heard_ms) *
+		     lc->lb->tsc_per_ms;
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;
@@ -516,8 +519,8 @@ static void large_excuse(const struct lcore *lc, struct edge_large *l)
 	l->checked = lc->now;
 }
 
-/* Did the request come slower than it must? Not while its bytes wait for the worker, and not in its
- * first second. */
+/* Did the request come slower than it must? Not while its bytes wait for the worker, and not at
+ * first. */
 static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 {
 	uint64_t time = lc->now - l->placed_at, ms;
