@@ -168,15 +168,19 @@ void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets)
 bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 {
 	const struct edge_client *client = b->client;
+	uint32_t usual = edge_usual_reply(e, b->connection->service);
 
-	return client->reserved == 0 || client->replies + client->reserved +
-							edge_usual_reply(e, b->connection->service) <=
-						e->share;
+	if (edge_client_is_small(e, client))
+		return true;
+	if (client->reserved == 0)
+		return e->held < edge_commons(e);
+	return client->replies + client->reserved + usual <= e->share &&
+	       e->held + e->reserved + usual <= edge_commons(e);
 }
 
 bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client)
 {
-	uint32_t most = e->budget - e->budget / 8; /* as segments_check_share() has it */
+	uint32_t most = edge_commons(e); /* as segments_check_share() has it */
 
 	return (client->held >= e->share && client->held - client->replies < e->share) ||
 	       (e->held >= most && e->held - e->replies < most);

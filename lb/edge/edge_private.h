@@ -185,7 +185,7 @@ struct edge {
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask, n_clients;
-	uint32_t held, replies;
+	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
 	struct edge_busy_list sending; /* oldest progress first */
@@ -279,6 +279,19 @@ void edge_press_all(struct edge *e);
  * their readers are reset. */
 bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client);
 
+/* Packets that all may hold together; what is left of the budget is for those that hold little. */
+static inline uint32_t edge_commons(const struct edge *e)
+{
+	return e->budget - e->budget / 8;
+}
+
+/* Does the client hold so little that it may use what the others leave? */
+static inline bool edge_client_is_small(const struct edge *e, const struct edge_client *client)
+{
+	return client->held + client->reserved <
+	       RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+}
+
 /* Packets of a usual reply of the service. */
 uint32_t edge_usual_reply(const struct edge *e, uint16_t service);
 void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets);
@@ -315,6 +328,7 @@ static inline void edge_reserve(struct edge_busy *b, uint32_t packets)
 {
 	b->reserved += packets;
 	b->client->reserved += packets;
+	b->edge->reserved += packets;
 }
 
 /* May the client send less than a segment beyond what has come in order? */

@@ -151,18 +151,17 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 					 const struct arrival *a)
 {
 	const struct edge_client *client;
-	bool more;
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
-	if (likely(e->held < e->budget - e->budget / 8 &&
-		   (client == NULL || client->held < e->share)))
+	if (likely(e->held < edge_commons(e) && (client == NULL || client->held < e->share)))
 		return LB_DROP_NONE;
-	more = segments_go_on(c, a);
-	if (e->held >= (more ? e->budget : e->budget - e->budget / 8))
+	if (client == NULL || edge_client_is_small(e, client))
+		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
+	if (e->held >= edge_commons(e))
 		return LB_DROP_TCP_MEMORY;
-	if (client != NULL && client->held >= (more ? e->share + e->share / 4 : e->share))
+	if (!segments_go_on(c, a) || client->held >= e->share + e->share / 4)
 		return LB_DROP_TCP_CLIENT;
 	return LB_DROP_NONE;
 }

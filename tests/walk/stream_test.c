@@ -204,6 +204,7 @@ struct raw {
 	bool fin;          /* the load balancer has closed */
 	uint8_t sent_to;   /* last byte of the MAC address of its last segment */
 	uint16_t service;  /* its port; 0: 8000 */
+	const char *source; /* address; NULL: one for all */
 };
 
 /* The load balancer's next segment for the client: false: there is none. */
@@ -240,6 +241,7 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 	struct packet p = {
 		.family = 4,
 		.tcp = true,
+		.source = r->source,
 		.source_port = r->port,
 		.destination_port = r->service,
 		.station = r->station,
@@ -744,23 +746,43 @@ WALK(a_port_that_takes_nothing_holds_up_no_other)
 	walk_destroy(w);
 }
 
+/* Resets the connection that began with number <first>, whatever of its bytes was taken. */
+static void raw_abort(struct raw *r, uint32_t first)
+{
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_forget(r->w, 0);
+	r->seq = first;
+	raw_send(r, TCP_BIT_ACK, NULL, 0); /* an old number: the answer says which is next */
+	while (raw_take(r, &h, payload))
+		r->seq = h.ack;
+	raw_send(r, TCP_BIT_RST, NULL, 0);
+}
+
 WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
 {
 	static const struct walk_params params = {
 		.services = SERVICES,
-		.more = "tcp: {connections: 16, buffer_mb: 1, client_percent: 100, window: 64KiB, "
+		.more = "tcp: {connections: 64, buffer_mb: 1, client_percent: 100, window: 64KiB, "
 			"backlog: 1}\n",
 	};
 	struct walk *w = walk_create(&params);
-	struct raw hole, half = {.w = w, .port = 4000, .seq = 1}, r = {.w = w, .port = 3001};
+	static const char *const source[] = {"192.0.2.21", "192.0.2.22", "192.0.2.23",
+					     "192.0.2.24", "192.0.2.25", "192.0.2.26"};
+	struct raw hole[6], half = {.w = w, .port = 4000, .seq = 1}, r = {.w = w, .port = 3001};
 	uint8_t payload[PACKET_MAX];
 	struct tcp_header h;
 
 	walk_worker(w, NULL);
-	raw_open(&hole, w, 3000);
-	hole.seq++;
-	for (unsigned int i = 0; i < 600; i++)
-		raw_send(&hole, TCP_BIT_ACK, "a", 1);
+	/* One client leaves some for others. */
+	for (unsigned int k = 0; k < 6; k++) {
+		hole[k] = (struct raw){.w = w, .port = 3010 + k, .seq = k, .source = source[k]};
+		raw_connect(&hole[k]);
+		hole[k].seq++;
+		for (unsigned int i = 0; i < 600; i++)
+			raw_send(&hole[k], TCP_BIT_ACK, "a", 1);
+	}
 	raw_send(&half, TCP_BIT_SYN, NULL, 0);
 	walk_forget(w, 0);
 	raw_send(&r, TCP_BIT_SYN, NULL, 0);
@@ -768,14 +790,17 @@ WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
 	r.ack = h.seq + 1;
 	raw_ask(&r, 5, 5);
 	/* Nothing is left of it: a connection that is not established has no timer. */
-	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 2);
-	raw_send(&hole, TCP_BIT_RST, NULL, 0); /* not at the next number: no effect */
-	hole.seq -= 602;
-	hole.seq++;
-	raw_send(&hole, TCP_BIT_RST, NULL, 0);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 7);
+	raw_send(&hole[0], TCP_BIT_RST, NULL, 0); /* not at the next number: no effect */
+	hole[0].seq = 1;
+	raw_send(&hole[0], TCP_BIT_RST, NULL, 0);
 	r.seq -= 9;
 	raw_ask(&r, 5, 5);
 	raw_expect_answer(&r, 0, 5);
+	for (unsigned int k = 1; k < 6; k++) {
+		hole[k].seq = k + 1;
+		raw_send(&hole[k], TCP_BIT_RST, NULL, 0);
+	}
 	walk_destroy(w);
 }
 
@@ -1808,6 +1833,47 @@ WALK(a_reader_that_does_not_read)
 	walk_expect(answered, "no answer");
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 1);
 	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 1);
+	raw_send(&good, TCP_BIT_RST, NULL, 0);
+	walk_pass(w, 10);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+}
+
+/* Their shares together are twice the memory. */
+WALK(readers_of_many_addresses_leave_memory_for_others)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, client_percent: 25");
+	static struct raw slow[8];
+	static char source[8][16];
+	struct raw good;
+	bool answered = false;
+	uint64_t before;
+
+	walk_worker(w, &roomy);
+	for (unsigned int i = 0; i < 8; i++) {
+		snprintf(source[i], sizeof(source[i]), "192.0.2.%u", 20 + i);
+		slow[i] = (struct raw){.w = w, .port = 3000 + i, .seq = i, .source = source[i]};
+		raw_connect(&slow[i]);
+	}
+	for (unsigned int k = 0; k < 30; k++) {
+		for (unsigned int i = 0; i < 8; i++)
+			raw_part(&slow[i], 30000, 0, 30000);
+		walk_pass(w, 5);
+		walk_forget(w, 0);
+	}
+	before = walk_stats(w).drop[LB_DROP_TCP_MEMORY];
+	raw_open(&good, w, 3100);
+	raw_part(&good, 30000, 0, 30000);
+	walk_forget(w, 0);
+	for (unsigned int ms = 0; ms < 100 && !answered; ms++) {
+		walk_pass(w, 1);
+		answered = raw_read(&good, &good);
+	}
+	walk_expect(answered, "no answer");
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_MEMORY], before);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_READER], 0);
+	for (unsigned int i = 0; i < 8; i++)
+		raw_abort(&slow[i], i);
 	raw_send(&good, TCP_BIT_RST, NULL, 0);
 	walk_pass(w, 10);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
