@@ -13,9 +13,8 @@
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
-/* ms after a request has its place in which it may come at any rate: until a client has sent a segment for
- * the fourth time, after 200, 400, 800 and 1,600 ms. */
-#define LARGE_GRACE_MS 3000
+/* ms after a request has its place in which it may come at any rate. */
+#define LARGE_GRACE_MS 1000
 
 /* --- memory -------------------------------------------------------------------------------------
  */
