@@ -170,10 +170,9 @@ bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 	const struct edge_client *client = b->client;
 	uint32_t usual = edge_usual_reply(e, b->connection->service);
 
-	if (edge_client_is_small(e, client))
+	/* Without replies to come, only what it asks next makes room. */
+	if (client->reserved == 0 || edge_client_is_small(e, client))
 		return true;
-	if (client->reserved == 0)
-		return e->held < edge_commons(e);
 	return client->replies + client->reserved + usual <= e->share &&
 	       e->held + e->reserved + usual <= edge_commons(e);
 }

@@ -711,6 +711,34 @@ WALK(connections_that_wait_have_their_turns)
 	walk_destroy(w);
 }
 
+/* Requests that are yet to be read fill the memory: only to read them makes room. */
+WALK(requests_that_fill_the_memory_are_read)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, client_percent: 100, window: 64KiB, "
+			"pipeline: 65536}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	for (unsigned int i = 0; i < 1200; i++)
+		raw_ask(&r, 1, 1);
+	walk_forget(w, 0);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "it is not full");
+	v->answers = true;
+	walk_answer_all(v);
+	for (unsigned int i = 0; i < 400; i++)
+		raw_read(&r, &r);
+	walk_pass(w, 20);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 static uint16_t take_nothing(void *queue, struct rte_mbuf **packet, uint16_t n)
 {
 	return 0;
