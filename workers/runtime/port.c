@@ -308,25 +308,15 @@ static int set_mtu(struct port *port, uint16_t mtu)
 	return rte_eth_dev_set_mtu(port->id, mtu);
 }
 
-/* Pools that may cross pages get no addresses for NICs: where those are virtual, they are known. */
-static void pool_init_buffer(struct rte_mempool *pool, void *unused, void *buffer,
-			     unsigned int index)
-{
-	if (rte_eal_iova_mode() == RTE_IOVA_VA)
-		rte_mempool_get_header(buffer)->iova = (uintptr_t)buffer;
-	rte_pktmbuf_init(pool, unused, buffer, index);
-}
-
 struct rte_mempool *port_pool_create(const char *name, unsigned int n, unsigned int cache,
 				     uint16_t data_room)
 {
 	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = data_room};
-	bool physical = rte_eal_has_pci() && rte_eal_iova_mode() == RTE_IOVA_PA;
 
 	return rte_mempool_create(name, n, sizeof(struct rte_mbuf) + data_room, cache,
 				  sizeof(private), rte_pktmbuf_pool_init, &private,
-				  pool_init_buffer, NULL, SOCKET_ID_ANY,
-				  physical ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+				  rte_pktmbuf_init, NULL, SOCKET_ID_ANY,
+				  rte_eal_has_pci() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 }
 
 /*

@@ -71,9 +71,9 @@ struct port_params {
 /*
  * Make a pool of <n> packet buffers of <data_room> bytes. Its buffers lie one behind the other without
  * gaps, because DPDK's driver for AF_XDP computes the end of a pool from their number: the kernel
- * refuses the buffers behind that end, and their packets are lost. A pool for NICs that use physical
- * addresses has gaps, as each buffer must lie within a page. After the EAL has started. NULL with
- * rte_errno.
+ * refuses the buffers behind that end, and their packets are lost. In a process with PCI devices a pool
+ * has gaps, as each buffer must lie within a page and have an address for the devices. After the EAL has
+ * started. NULL with rte_errno.
  */
 struct rte_mempool *port_pool_create(const char *name, unsigned int n, unsigned int cache,
 				     uint16_t data_room);
