@@ -15,6 +15,8 @@
 
 /* ms after a request has its place in which it may come at any rate. */
 #define LARGE_GRACE_MS 1000
+/* ms after a refused segment in which the next one of the connection should come. */
+#define LARGE_BACKOFF_MS 4000
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -507,13 +509,20 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	return true;
 }
 
+/* Was a segment refused because of readers, so that the client tries again after a time that doubles? */
+static bool large_is_refused(const struct edge *e, const struct edge_busy *b)
+{
+	return b->refused_ms != 0 && e->stack.now_ms - b->refused_ms < LARGE_BACKOFF_MS;
+}
+
 /* The client may not be blamed for time in which it could not send, nor for as long again: by then it
  * tries once more. */
 static void large_excuse(const struct lcore *lc, struct edge_large *l)
 {
 	const struct edge_connection *c = l->busy->connection;
 
-	if (edge_window_is_closed(c) || edge_waits_for_readers(lc->edge, l->busy->client))
+	if (edge_window_is_closed(c) || edge_waits_for_readers(lc->edge, l->busy->client) ||
+	    large_is_refused(lc->edge, l->busy))
 		l->excused += 2 * (lc->now - l->checked);
 	l->checked = lc->now;
 }

@@ -104,8 +104,10 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
 	for (unsigned int i = 0; i < r->n_new; i++)
 		segments_add_piece(e, b, a, &r->new[i], expected);
-	if (r->n_new > 0)
+	if (r->n_new > 0) {
 		a->m = NULL;
+		b->refused_ms = 0;
+	}
 	b->in_order += r->advanced;
 }
 
@@ -146,7 +148,15 @@ static bool segments_go_on(const struct edge_connection *c, const struct arrival
 							a->header.length));
 }
 
-/* May one more packet be held for the client? For bytes that go on, there is a quarter more. */
+/* Is there memory for bytes that go on? A quarter of the share beyond it, or whatever its replies take. */
+static bool segments_has_more(const struct edge *e, const struct edge_client *client)
+{
+	uint32_t more = e->share / 4;
+
+	return client->held < e->share + more || client->held - client->replies < more;
+}
+
+/* May one more packet be held for the client? */
 static enum lb_drop segments_check_share(const struct edge *e, const struct edge_connection *c,
 					 const struct arrival *a)
 {
@@ -161,9 +171,8 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
 	if (e->held >= edge_commons(e))
 		return LB_DROP_TCP_MEMORY;
-	if (!segments_go_on(c, a) || client->held >= e->share + e->share / 4)
-		return LB_DROP_TCP_CLIENT;
-	return LB_DROP_NONE;
+	return segments_go_on(c, a) && segments_has_more(e, client) ? LB_DROP_NONE
+								    : LB_DROP_TCP_CLIENT;
 }
 
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
@@ -185,6 +194,15 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 		trace_connection(e->lc, c->handle, TRACE_RECEIVED, bytes, c->tcp.pipe);
 }
 
+/* A segment of the connection finds no memory. Its client tries again later and later. */
+static void segments_refuse(struct edge *e, struct edge_connection *c, struct arrival *a,
+			    enum lb_drop reason)
+{
+	if (c->busy != NULL && edge_waits_for_readers(e, c->busy->client))
+		c->busy->refused_ms = e->stack.now_ms | 1;
+	segments_drop(e, a, reason);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
@@ -192,7 +210,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	struct tcp_received r;
 
 	if (unlikely(reason != LB_DROP_NONE))
-		return segments_drop(e, a, reason);
+		return segments_refuse(e, c, a, reason);
 	if (a->header.length > 0)
 		edge_begin(e, c);
 	edge_select(e, c->service);

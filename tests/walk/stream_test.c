@@ -1724,6 +1724,45 @@ WALK(a_request_is_not_slow_while_its_client_gets_no_memory)
 	walk_destroy(w);
 }
 
+/* A segment was refused, so the client's TCP tries again later and later, also when there is memory by then. But
+ * one that stays away is not waited for. */
+WALK(a_request_is_not_slow_because_its_client_was_refused)
+{
+	struct walk *w = create_large(
+		"", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+	struct walk_worker *v = silent(w);
+	static uint8_t bytes[30000];
+	struct raw r, other;
+	uint32_t seq;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 30000, 0, 2000);
+	raw_ask(&other, 10, 10);
+	raw_ask(&other, 10, 10);
+	walk_settle(w);
+	walk_need(v->n_requests == 2);
+	walk_answer(v, 1, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_answer(v, 0, &(struct walk_reply){.bytes = bytes, .n_bytes = 30000});
+	walk_settle(w);
+	seq = r.seq;
+	r.seq += 28000; /* of the next request, which has no place */
+	raw_part(&r, 30000, 0, 1000);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_CLIENT] > 0, "the segment was not refused");
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	walk_pass(w, 3000);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+	r.seq = seq;
+	raw_part(&r, 30000, 2000, 3000);
+	walk_pass(w, 3000);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+	walk_pass(w, 4000);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 /* The memory of the client is full of bytes that nothing explains yet. Those that have their place in a
  * worker's memory are not held: they are taken, in order or not. */
 WALK(bytes_with_a_place_are_taken_when_the_client_has_no_memory)
