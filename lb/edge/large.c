@@ -462,9 +462,11 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->place = *place;
 	l->placed_at = l->checked = lc->now;
 	l->placed_before = l->request->placed;
-	/* Its client was silent as its segments were refused, perhaps, and tries again by then. */
-	l->excused = 2 * (uint64_t)(e->stack.now_ms - l->busy->connection->tcp.heard_ms) *
-		     lc->lb->tsc_per_ms;
+	/* The window was closed meanwhile, and the segment that opens it may be lost: its client tries again
+	 * after at most as long. So does one that is silent because its segments were refused. */
+	l->excused = lc->now - l->since +
+		     2 * (uint64_t)(e->stack.now_ms - l->busy->connection->tcp.heard_ms) *
+			     lc->lb->tsc_per_ms;
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;

@@ -31,7 +31,7 @@ ask() {
     # shellcheck disable=SC2086
     stream_ask "$1" --address "$2" --requests "$requests" --seed "$3" $load || true
     [ -s "$dir/$1.json" ] || fail "the client wrote no figures: $(tail -n 3 "$dir/$1.log")"
-    [ "$(figure "$1" refused)" -eq 0 ] || cli stats --all >&2
+    [ $(($(figure "$1" refused) + $(figure "$1" wrong))) -eq 0 ] || { cat "$dir/$1.log" && cli stats --all; } >&2
     for what in wrong refused failed lost; do
         expect "$1: $what" "$(figure "$1" $what)" -eq 0
     done

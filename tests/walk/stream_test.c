@@ -1724,6 +1724,39 @@ WALK(a_request_is_not_slow_while_its_client_gets_no_memory)
 	walk_destroy(w);
 }
 
+/* While a request waits for its place the window is closed, and the client's TCP asks for it less and less often. */
+WALK(a_request_that_waited_for_its_place_has_as_long_again)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 5000, request_timeout_ms: 8000",
+				      "buffer_mb: 8, window: 128KiB, min_rate: 4KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 2,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw r[2];
+
+	v->answers = false;
+	raw_open(&r[0], w, 3000);
+	raw_open(&r[1], w, 3001);
+	raw_part(&r[0], 60000, 0, 60000);
+	walk_settle(w);
+	walk_need(v->n_requests == 1);
+	raw_part(&r[1], 60000, 0, 2000);
+	walk_pass(w, 3000);
+	raw_send(&r[1], TCP_BIT_ACK, NULL, 0);
+	answer_shortly(v);
+	walk_pass(w, 3000);
+	walk_expect_no_drops(w);
+	walk_pass(w, 3000);
+	walk_expect_drops(w, {LB_DROP_TCP_SLOW, 1});
+	for (unsigned int i = 0; i < 2; i++)
+		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_settle(w);
+	walk_destroy(w);
+}
+
 /* A segment was refused, so the client's TCP tries again later and later, also when there is memory by then. But
  * one that stays away is not waited for. */
 WALK(a_request_is_not_slow_because_its_client_was_refused)

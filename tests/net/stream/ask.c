@@ -207,6 +207,21 @@ static void ask_answered(struct ask *c, struct asking *a)
 	a->front_have = a->got = 0;
 }
 
+/* Says what is wrong with the reply that is being read. */
+static void ask_say(const struct asking *a, const char *what)
+{
+	const struct asked *q = &a->open[a->first];
+	struct sockaddr_storage own = {0};
+	socklen_t length = sizeof(own);
+	uint32_t front[2];
+
+	memcpy(front, a->front, sizeof(front));
+	getsockname(a->fd, (struct sockaddr *)&own, &length);
+	fprintf(stderr, "port %u: %s in the reply to %u bytes, %u bytes in, with %u open; it says %u bytes and status %u\n",
+		ntohs(((const struct sockaddr_in *)&own)->sin_port), what, q->down, a->got, a->n,
+		front[0], front[1]);
+}
+
 /* Takes bytes of replies. False: they are wrong. */
 static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_t n)
 {
@@ -215,8 +230,10 @@ static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_
 	while (n > 0) {
 		const struct asked *q = &a->open[a->first];
 
-		if (a->n == 0)
+		if (a->n == 0) {
+			ask_say(a, "bytes that nothing asked for");
 			return false;
+		}
 		if (a->front_have < sizeof(a->front)) {
 			part = sizeof(a->front) - a->front_have;
 			part = part < n ? part : n;
@@ -224,8 +241,10 @@ static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_
 			a->front_have += part;
 		} else {
 			part = q->down - a->got < n ? q->down - a->got : n;
-			if (!ask_equal(c, q, a->got, at, part))
+			if (!ask_equal(c, q, a->got, at, part)) {
+				ask_say(a, "other bytes");
 				return false;
+			}
 			a->got += part;
 		}
 		at += part;
@@ -233,8 +252,10 @@ static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_
 		if (a->front_have < sizeof(a->front))
 			continue;
 		memcpy(front, a->front, sizeof(front));
-		if (front[0] != (front[1] == 0 ? q->down : 0))
+		if (front[0] != (front[1] == 0 ? q->down : 0)) {
+			ask_say(a, "another length");
 			return false;
+		}
 		if (a->got == front[0])
 			ask_answered(c, a);
 	}
