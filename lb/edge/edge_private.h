@@ -106,7 +106,7 @@ struct edge_busy {
 	/* of those with bytes to send: when a whole packet of them was acknowledged last */
 	TAILQ_ENTRY(edge_busy) sending;
 	uint32_t progress_ms;
-	uint32_t refused_ms; /* when a segment was refused for readers; 0: bytes have come since */
+	uint32_t refused_ms; /* when a segment was last refused because of readers; 0: none was */
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */

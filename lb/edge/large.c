@@ -15,7 +15,8 @@
 
 /* ms after a request has its place in which it may come at any rate. */
 #define LARGE_GRACE_MS 1000
-/* ms after a refused segment in which the next one of the connection should come. */
+/* ms after a refused segment by which its client's timer runs as it did before: also when it sends the segment
+ * again and the acknowledgement of that is lost. */
 #define LARGE_BACKOFF_MS 4000
 
 /* --- memory -------------------------------------------------------------------------------------

@@ -104,10 +104,8 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
 	for (unsigned int i = 0; i < r->n_new; i++)
 		segments_add_piece(e, b, a, &r->new[i], expected);
-	if (r->n_new > 0) {
+	if (r->n_new > 0)
 		a->m = NULL;
-		b->refused_ms = 0;
-	}
 	b->in_order += r->advanced;
 }
 
