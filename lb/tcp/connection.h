@@ -222,6 +222,7 @@ struct tcp_connection {
 	bool ece : 1, cwr_now : 1;
 	bool tail_now : 1; /* the tail loss probe is due */
 	bool push_now : 1; /* send what the client's window takes, however little */
+	uint8_t reopened : 4; /* times that the window, closed before, is still to be told again */
 };
 
 #define TCP_NEW_MAX 8
@@ -258,6 +259,7 @@ struct tcp_received {
 	X(duplicates_in, "segments of which all bytes had come before")                            \
 	X(dsacks_in, "reports that a retransmission was not needed")                               \
 	X(window_probes, "probes of a closed window")                                              \
+	X(windows_again, "windows told again after they opened, as nothing came")                  \
 	X(keepalives, "keepalive probes")                                                          \
 	X(challenges, "challenge acknowledgements")                                                \
 	X(out_of_order, "segments out of order")                                                   \

@@ -248,6 +248,10 @@ static void receive_plan_ack(const struct tcp_stack *stack, struct tcp_connectio
 {
 	if (h->length == 0)
 		return;
+	if (c->reopened > 0) { /* the client knows of its window */
+		c->reopened = 0;
+		tcp_timer_clear(c, TCP_TIMER_ACK);
+	}
 	if (c->active != NULL && c->active->held != NULL)
 		c->ack_now = true; /* RFC 5681, 4.2: a hole; and the segment that fills one */
 	if (out->advanced != h->length)

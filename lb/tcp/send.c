@@ -7,11 +7,22 @@
 #include "tcp/sent.h"
 #include "tcp/timers.h"
 
+/*
+ * A window that was closed is told again when nothing comes: the segment that told of it may be
+ * lost, and a client asks less and less often (RFC 9293, 3.8.6.1). First every 200 ms, then every
+ * second.
+ */
+#define SEND_REOPENED         8
+#define SEND_REOPENED_SLOWLY  4
+#define SEND_REOPENED_MS      200
+#define SEND_REOPENED_SLOW_MS 1000
+
 /* The window to offer: the granted bytes, raised only in steps that are worth a segment. */
 static uint16_t send_window(struct tcp_connection *c, uint8_t scale)
 {
 	uint32_t edge = sequence_max(c->rcv_limit, c->rcv_edge), units;
 	uint32_t granted = edge - c->rcv_nxt;
+	bool closed = c->rcv_edge - c->rcv_nxt < c->mss;
 
 	if (edge - c->rcv_edge < (c->mss < granted / 2 ? c->mss : granted / 2))
 		edge = c->rcv_edge;
@@ -25,6 +36,8 @@ static uint16_t send_window(struct tcp_connection *c, uint8_t scale)
 	if (units > UINT16_MAX)
 		units = UINT16_MAX;
 	c->rcv_edge = sequence_max(c->rcv_edge, c->rcv_nxt + (units << scale));
+	if (closed && c->rcv_edge - c->rcv_nxt >= c->mss && tcp_is_synchronized(c))
+		c->reopened = SEND_REOPENED;
 	return units;
 }
 
@@ -59,6 +72,11 @@ static void send_done(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	c->ack_now = false;
 	c->ack_segments = 0;
 	tcp_timer_clear(c, TCP_TIMER_ACK);
+	if (c->reopened > 0)
+		tcp_timer_set(c, TCP_TIMER_ACK,
+			      stack->now_ms + (c->reopened > SEND_REOPENED_SLOWLY
+						       ? SEND_REOPENED_MS
+						       : SEND_REOPENED_SLOW_MS));
 	if (out->n_sacks > 0)
 		tcp_held_reported(stack, c);
 }

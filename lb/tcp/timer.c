@@ -92,6 +92,10 @@ bool tcp_timer(struct tcp_stack *stack, struct tcp_connection *c)
 	if (tcp_timer_ended(stack, c, TCP_TIMER_ACK)) {
 		tcp_timer_clear(c, TCP_TIMER_ACK);
 		c->ack_now = true;
+		if (c->reopened > 0) {
+			c->reopened--;
+			stack->counters.windows_again++;
+		}
 	}
 	if (tcp_timer_ended(stack, c, TCP_TIMER_REORDER)) {
 		tcp_timer_clear(c, TCP_TIMER_REORDER);

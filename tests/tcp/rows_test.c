@@ -529,6 +529,50 @@ Test(tcp_rows, the_window_closes_and_opens)
 	cr_expect_eq(out.window, 2000);
 }
 
+/* The segment that tells of it may be lost, and a client asks less and less often. */
+Test(tcp_rows, an_opened_window_is_told_again_until_something_comes)
+{
+	row_open_with(true, false, 1000);
+	in(".", 1, 1, 0);
+	in(".", 1, 1, MSS);
+	row_timer();
+	goes(".", 1, 1001, 0);
+	cr_expect_eq(out.window, 0);
+	tcp_grant(&c, 3000);
+	goes(".", 1, 1001, 0);
+	cr_expect_eq(out.window, 3000);
+	in(".", 1001, 1, 0); /* says nothing of the window */
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t began = stack.now_ms;
+
+		row_timer();
+		cr_expect_eq(stack.now_ms - began, i < 4 ? 200 : 1000);
+		goes(".", 1, 1001, 0);
+		cr_expect_eq(out.window, 3000);
+	}
+	nothing();
+	cr_expect_eq(stack.counters.windows_again, 8);
+	row_timer();
+	cr_expect_gt(stack.now_ms - c.sent_ms, 10000, "nothing before the keepalive");
+}
+
+Test(tcp_rows, an_opened_window_that_is_used_is_not_told_again)
+{
+	row_open_with(true, false, 1000);
+	in(".", 1, 1, 0);
+	in(".", 1, 1, MSS);
+	row_timer();
+	goes(".", 1, 1001, 0);
+	tcp_grant(&c, 3000);
+	goes(".", 1, 1001, 0);
+	row_pass(100);
+	in(".", 1001, 1, 10);
+	row_timer(); /* the delayed acknowledgement */
+	goes(".", 1, 1011, 0);
+	cr_expect_eq(c.timers, 1u << TCP_TIMER_LIFE);
+	cr_expect_eq(stack.counters.windows_again, 0);
+}
+
 Test(tcp_rows, bytes_beyond_the_window_are_left)
 {
 	row_open_with(true, false, 1500);
