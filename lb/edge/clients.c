@@ -115,7 +115,7 @@ void edge_press(struct edge *e, const struct edge_client *client)
 {
 	struct edge_busy *b;
 
-	if (client->replies < e->share)
+	if (client->replies < edge_promised(e->share))
 		return;
 	b = clients_slowest(e, client);
 	if (b != NULL)
@@ -127,8 +127,9 @@ static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *
 {
 	const struct edge_client *client = b->client;
 
-	return e->replies > e->budget / 2 ||
-	       (client->users > 1 && client->replies + client->reserved >= e->share - e->share / 4);
+	return e->replies > edge_half(e->budget) ||
+	       (client->users > 1 &&
+		client->replies + client->reserved >= edge_promised(edge_half(e->share)));
 }
 
 void edge_press_all(struct edge *e)
@@ -173,16 +174,8 @@ bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 	/* Without replies to come, only what it asks next makes room. */
 	if (client->reserved == 0 || edge_client_is_small(e, client))
 		return true;
-	return client->replies + client->reserved + usual <= e->share &&
-	       e->held + e->reserved + usual <= edge_commons(e);
-}
-
-bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client)
-{
-	uint32_t most = edge_commons(e); /* as segments_check_share() has it */
-
-	return (client->held >= e->share && client->held - client->replies < e->share) ||
-	       (e->held >= most && e->held - e->replies < most);
+	return client->replies + client->reserved + usual <= edge_half(e->share) &&
+	       e->replies + e->reserved + usual <= edge_half(edge_commons(e));
 }
 
 uint32_t edge_held_packets(const struct lcore *lc)

@@ -379,11 +379,13 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 				  uint64_t most)
 {
 	const struct edge_client *client = c->busy->client;
+	uint32_t share = edge_half(e->share), all = edge_half(e->budget);
+	uint32_t its = edge_requests_of(client), of_all = edge_requests_of_all(e);
 	uint64_t bytes;
 
-	if (client->held >= e->share || e->held >= e->budget)
+	if (its >= share || of_all >= all)
 		return 0;
-	bytes = (uint64_t)RTE_MIN(e->share - client->held, e->budget - e->held) * c->tcp.mss;
+	bytes = (uint64_t)RTE_MIN(share - its, all - of_all) * c->tcp.mss;
 	/* A division is seldom needed. */
 	return bytes >= most * client->users ? most : bytes / client->users;
 }

@@ -106,7 +106,8 @@ struct edge_busy {
 	/* of those with bytes to send: when a whole packet of them was acknowledged last */
 	TAILQ_ENTRY(edge_busy) sending;
 	uint32_t progress_ms;
-	uint32_t refused_ms; /* when a segment was last refused because of readers; 0: none was */
+	/* when segments of it were refused first and last, in a row; 0: none was */
+	uint32_t refused_first_ms, refused_ms;
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */
@@ -276,14 +277,36 @@ void edge_press(struct edge *e, const struct edge_client *client);
 /* Resets the slowest readers whose replies keep others from getting theirs. */
 void edge_press_all(struct edge *e);
 
-/* Are segments of the client refused only because of replies, its own or of all? They will be read, or
- * their readers are reset. */
-bool edge_waits_for_readers(const struct edge *e, const struct edge_client *client);
-
 /* Packets that all may hold together; what is left of the budget is for those that hold little. */
 static inline uint32_t edge_commons(const struct edge *e)
 {
 	return e->budget - e->budget / 8;
+}
+
+/* Packets of requests, which replies neither take from nor add to. */
+static inline uint32_t edge_requests_of(const struct edge_client *client)
+{
+	return client->held - client->replies;
+}
+
+static inline uint32_t edge_requests_of_all(const struct edge *e)
+{
+	return e->held - e->replies;
+}
+
+/*
+ * Of <packets>, a share or the memory, half is for replies and half for requests. Windows are
+ * offered within that half, to each connection by itself, so that all together promise more; what
+ * was promised is taken up to three quarters.
+ */
+static inline uint32_t edge_half(uint32_t packets)
+{
+	return packets / 2;
+}
+
+static inline uint32_t edge_promised(uint32_t packets)
+{
+	return packets - packets / 4;
 }
 
 /* Does the client hold so little that it may use what the others leave? */
@@ -368,6 +391,8 @@ void edge_request_free(struct edge *e, struct edge_request *r);
 
 /* The request is larger than a packet. False: no memory. */
 bool edge_large_begin(struct edge_busy *b, struct edge_request *r);
+/* A segment of the connection was refused for want of memory. */
+void edge_note_refused(struct edge_busy *b);
 /* Do <length> bytes of the stream from <position> on belong to a request that has a place? */
 bool edge_large_has_place(const struct edge_busy *b, uint64_t position, uint32_t length);
 /* These bytes of <p> belong at <offset> of it. False: no memory. */

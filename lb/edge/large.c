@@ -15,9 +15,16 @@
 
 /* ms after a request has its place in which it may come at any rate. */
 #define LARGE_GRACE_MS 1000
-/* ms after a refused segment by which its client's timer runs as it did before: also when it sends the segment
- * again and the acknowledgement of that is lost. */
-#define LARGE_BACKOFF_MS 4000
+/*
+ * ms after a refused segment by which its client's timer runs as it did before. A timer doubles:
+ * segments that were refused for some time come again after as long, or twice that if the next one
+ * is lost, and then are behind.
+ */
+#define LARGE_BACKOFF_MS 8000
+#define LARGE_BACKOFFS   4
+/* ms for which a request is excused at most: else a client that fills its own share could keep a
+ * place for good. */
+#define LARGE_EXCUSED_MS 60000
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -512,22 +519,36 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	return true;
 }
 
-/* Was a segment refused because of readers, so that the client tries again after a time that doubles? */
+/* Was a segment refused, so that the client tries again after a time that doubles? */
 static bool large_is_refused(const struct edge *e, const struct edge_busy *b)
 {
-	return b->refused_ms != 0 && e->stack.now_ms - b->refused_ms < LARGE_BACKOFF_MS;
+	uint32_t backoff = LARGE_BACKOFFS * (b->refused_ms - b->refused_first_ms);
+
+	return b->refused_ms != 0 &&
+	       e->stack.now_ms - b->refused_ms < RTE_MAX(backoff, (uint32_t)LARGE_BACKOFF_MS);
 }
 
-/* The client may not be blamed for time in which it could not send, nor for as long again: by then it
- * tries once more. */
+void edge_note_refused(struct edge_busy *b)
+{
+	uint32_t now = b->edge->stack.now_ms | 1;
+
+	if (!large_is_refused(b->edge, b))
+		b->refused_first_ms = now;
+	b->refused_ms = now;
+}
+
+/* The client may not be blamed for time in which it could not send; while its window is closed its
+ * TCP asks less and less often, so nor for as long again. */
 static void large_excuse(const struct lcore *lc, struct edge_large *l)
 {
-	const struct edge_connection *c = l->busy->connection;
+	uint64_t time = lc->now - l->checked;
 
-	if (edge_window_is_closed(c) || edge_waits_for_readers(lc->edge, l->busy->client) ||
-	    large_is_refused(lc->edge, l->busy))
-		l->excused += 2 * (lc->now - l->checked);
 	l->checked = lc->now;
+	if (edge_window_is_closed(l->busy->connection))
+		time *= 2;
+	else if (!large_is_refused(lc->edge, l->busy))
+		return;
+	l->excused = RTE_MIN(l->excused + time, LARGE_EXCUSED_MS * lc->lb->tsc_per_ms);
 }
 
 /* Did the request come slower than it must? Not while its bytes wait for the worker, and not at

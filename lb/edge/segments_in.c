@@ -146,31 +146,25 @@ static bool segments_go_on(const struct edge_connection *c, const struct arrival
 							a->header.length));
 }
 
-/* Is there memory for bytes that go on? A quarter of the share beyond it, or whatever its replies take. */
-static bool segments_has_more(const struct edge *e, const struct edge_client *client)
-{
-	uint32_t more = e->share / 4;
-
-	return client->held < e->share + more || client->held - client->replies < more;
-}
-
 /* May one more packet be held for the client? */
 static enum lb_drop segments_check_share(const struct edge *e, const struct edge_connection *c,
 					 const struct arrival *a)
 {
 	const struct edge_client *client;
+	bool room = e->held < edge_commons(e) &&
+		    edge_requests_of_all(e) < edge_promised(edge_commons(e));
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
-	if (likely(e->held < edge_commons(e) && (client == NULL || client->held < e->share)))
+	if (likely(room && (client == NULL || edge_requests_of(client) < edge_promised(e->share))))
 		return LB_DROP_NONE;
 	if (client == NULL || edge_client_is_small(e, client))
 		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
-	if (e->held >= edge_commons(e))
+	if (!room)
 		return LB_DROP_TCP_MEMORY;
-	return segments_go_on(c, a) && segments_has_more(e, client) ? LB_DROP_NONE
-								    : LB_DROP_TCP_CLIENT;
+	return segments_go_on(c, a) && edge_requests_of(client) < e->share ? LB_DROP_NONE
+									   : LB_DROP_TCP_CLIENT;
 }
 
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
@@ -196,8 +190,8 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 static void segments_refuse(struct edge *e, struct edge_connection *c, struct arrival *a,
 			    enum lb_drop reason)
 {
-	if (c->busy != NULL && edge_waits_for_readers(e, c->busy->client))
-		c->busy->refused_ms = e->stack.now_ms | 1;
+	if (c->busy != NULL)
+		edge_note_refused(c->busy);
 	segments_drop(e, a, reason);
 }
 
