@@ -13,8 +13,12 @@
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
-/* ms after a request has its place in which it may come at any rate. */
-#define LARGE_GRACE_MS 1000
+/* ms after a request has its place in which it may come at any rate: while others have waited for a
+ * place for some ms, and while none do. A client whose segment and two repeats of it were lost is
+ * silent for 1.4 s. */
+#define LARGE_GRACE_MS       1000
+#define LARGE_GRACE_ALONE_MS 5000
+#define LARGE_WAITED_MS      10
 /*
  * ms after a refused segment by which its client's timer runs as it did before. A timer doubles:
  * segments that were refused for some time come again after as long, or twice that if the next one
@@ -551,18 +555,27 @@ static void large_excuse(const struct lcore *lc, struct edge_large *l)
 	l->excused = RTE_MIN(l->excused + time, LARGE_EXCUSED_MS * lc->lb->tsc_per_ms);
 }
 
+/* Has a request waited for a place for long? */
+static bool large_any_waits(const struct edge *e)
+{
+	const struct edge_large *oldest = TAILQ_FIRST(&e->wanting);
+
+	return oldest != NULL &&
+	       e->lc->now - oldest->since > LARGE_WAITED_MS * e->lc->lb->tsc_per_ms;
+}
+
 /* Did the request come slower than it must? Not while its bytes wait for the worker, and not at
  * first. */
 static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 {
+	uint64_t grace = large_any_waits(lc->edge) ? LARGE_GRACE_MS : LARGE_GRACE_ALONE_MS;
 	uint64_t time = lc->now - l->placed_at, ms;
 	uint64_t came = l->request->placed - l->placed_before;
 
 	if (!STAILQ_EMPTY(&l->parts) || time <= l->excused)
 		return false;
 	ms = (time - l->excused) / lc->lb->tsc_per_ms;
-	return ms > LARGE_GRACE_MS &&
-	       came < (ms - LARGE_GRACE_MS) * lc->services->tcp.min_rate / 1000;
+	return ms > grace && came < (ms - grace) * lc->services->tcp.min_rate / 1000;
 }
 
 static void large_check(struct lcore *lc, struct edge_large *l)

@@ -1669,7 +1669,7 @@ WALK(a_large_request_that_drips_loses_its_place)
 	}
 	walk_expect_no_drops(w);
 	walk_expect_eq(link_outstanding(lc->links[0]), 1);
-	for (uint32_t at = 20000; at < 20014; at++) {
+	for (uint32_t at = 20000; at < 20022; at++) {
 		walk_pass(w, 500);
 		raw_part(&r, 30000, at, at + 1);
 	}
@@ -1677,13 +1677,45 @@ WALK(a_large_request_that_drips_loses_its_place)
 	walk_expect_eq(link_outstanding(lc->links[0]), 0);
 	raw_expect_answer(&r, LB_NOTICE_TIMEOUT, 0);
 	walk_forget(w, 0);
-	raw_part(&r, 30000, 20014, 30000);
+	raw_part(&r, 30000, 20022, 30000);
 	raw_part(&r, 20000, 0, 20000);
 	walk_settle(w);
 	expect_request(v, 0, 20000);
 	answer_shortly(v);
 	raw_expect_answer(&r, 0, 2);
 	raw_end(&r);
+}
+
+/* The worker has room for one of them. The first is given four seconds less than if it were alone.
+ */
+WALK(a_drip_loses_its_place_sooner_when_another_request_waits)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 5000", "buffer_mb: 8, min_rate: 4KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 2,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw drip, other;
+
+	v->answers = false;
+	raw_open(&drip, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&drip, 60000, 0, 2000);
+	walk_pass(w, 2000);
+	walk_expect_no_drops(w);
+	raw_part(&other, 60000, 0, 60000);
+	walk_pass(w, 5);
+	walk_expect_no_drops(w);
+	walk_pass(w, 50);
+	walk_expect_drops(w, {LB_DROP_TCP_SLOW, 1});
+	raw_part(&other, 60000, 0, 60000);
+	expect_request(v, 0, 60000);
+	raw_send(&drip, TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	walk_destroy(w);
 }
 
 /* Replies have their own half of a client's share: those that its other connection does not read
@@ -1751,7 +1783,7 @@ WALK(a_request_that_waited_for_its_place_has_as_long_again)
 	walk_pass(w, 3000);
 	raw_send(&r[1], TCP_BIT_ACK, NULL, 0);
 	answer_shortly(v);
-	walk_pass(w, 3000);
+	walk_pass(w, 7000);
 	walk_expect_no_drops(w);
 	walk_pass(w, 3000);
 	walk_expect_drops(w, {LB_DROP_TCP_SLOW, 1});
@@ -1803,7 +1835,7 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
 	raw_part(&r, 30000, 2000, 3000);
 	walk_pass(w, 3000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
-	walk_pass(w, 4000);
+	walk_pass(w, 9000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
 	raw_send(&r, TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
@@ -1835,7 +1867,7 @@ WALK(a_client_that_was_refused_for_long_comes_back_late)
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
 	walk_pass(w, 19000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
-	walk_pass(w, 9000);
+	walk_pass(w, 13000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
 	r.seq = seq - 28000;
 	raw_send(&r, TCP_BIT_RST, NULL, 0);
