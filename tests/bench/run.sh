@@ -29,9 +29,16 @@
 #   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
 #   tests/bench/run.sh soak [--minutes N] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
+#   tests/bench/run.sh bundle-net DIRECTORY
 #
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
+#
+# bundle-net makes a build directory for udp-peers, tcp-peers, tcp-loss and tcp-attack, and for net tests, on a
+# machine without packages: DPDK inside, and the tools that they call. There, beside a checkout of the same commit:
+#
+#   BUILD=DIRECTORY tests/bench/run.sh tcp-attack
+#   DIRECTORY/with-tools env DOORBELL_BUILD=DIRECTORY tests/net/tcp_loss_test.sh
 #
 # BUILD is the build directory (default: build-bench, made when it is not there). Hugepages are
 # reserved for the run and given back after it; without the right to do so the bench runs on 4 KiB
@@ -77,6 +84,7 @@ END
 
 # build TARGET...
 build() {
+    [ ! -e "$build/carried" ] || return 0
     if [ ! -f "$build/build.ninja" ]; then
         meson setup --buildtype=release "$build" "$root" >&2
     fi
@@ -96,6 +104,11 @@ run_bench() {
     "$build/tests/bench/bench-$name" "${options[@]}" "$@"
 }
 
+# Without clang or libbpf there is none, and ports are af_packet.
+build_steering() {
+    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+}
+
 programs=(doorbell-lb gpu-agent/doorbell-agent control/doorbell)
 
 # carry_libraries PROGRAM DIRECTORY: shared libraries that do not belong to libc
@@ -103,7 +116,7 @@ carry_libraries() {
     local name arrow path rest
     while read -r name arrow path rest; do
         case $name in
-        libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | linux-vdso.so.* | /*) continue ;;
+        libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | linux-vdso.so.* | /*) continue ;;
         esac
         if [ "$arrow $path" = "=> not" ]; then
             echo "$1 wants $name, which is not here" >&2
@@ -152,6 +165,40 @@ bundle() {
     ls "$to" "$to/models"
 }
 
+net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
+    tests/bench/bench-{tcp,wire-100g,udp-peers} workers/runtime/steer.bpf.o)
+net_tools=(ip ss ethtool jq nft haproxy nginx)
+
+# bundle-net DIRECTORY
+bundle_net() {
+    local static=$root/build-static to=${1:?bundle-net needs a directory} name path
+    [ -f "$static/build.ninja" ] || meson setup --buildtype=release -Dstatic=true "$static" "$root" >&2
+    meson configure "$static" -Dxdp=enabled
+    ninja -C "$static" "${net_programs[@]}" >&2
+    mkdir -p "$to/tools"
+    for name in "${net_programs[@]}"; do
+        mkdir -p "$(dirname "$to/$name")"
+        cp "$static/$name" "$to/$name"
+        [[ $name == *.o ]] || carry_libraries "$static/$name" "$to/tools"
+    done
+    for name in "${net_tools[@]}"; do
+        path=$(command -v "$name") || { echo "without $name, which is not here" >&2 && continue; }
+        cp -L "$path" "$to/tools/"
+        carry_libraries "$path" "$to/tools"
+    done
+    cp -L /usr/lib/nginx/modules/ngx_stream_module.so "$to/tools/" || echo "without nginx's stream module" >&2
+    cat >"$to/with-tools" <<'END'
+#!/bin/bash
+# with-tools COMMAND...: finds the tools of this folder, and their libraries
+here=$(cd "$(dirname "$0")" && pwd)
+export PATH=$here/tools:$PATH LD_LIBRARY_PATH=$here/tools NGINX_STREAM_MODULE=$here/tools/ngx_stream_module.so
+exec "$@"
+END
+    chmod +x "$to/with-tools"
+    commit >"$to/carried"
+    du -sh "$to"
+}
+
 # Was there an nvcc when the folder was configured?
 has_cuda() {
     ninja -C "$1" build.ninja >/dev/null
@@ -188,6 +235,11 @@ flows() {
     build tests/bench/bench-flows
     "$build/tests/bench/bench-flows" "$@"
 }
+
+# A folder of bundle-net brings its tools.
+if [ -e "$build/carried" ] && [ -z "${NGINX_STREAM_MODULE:-}" ]; then
+    exec "$build/with-tools" "$0" "$@"
+fi
 
 trap give_back_hugepages EXIT
 trap 'exit 130' INT
@@ -238,6 +290,10 @@ bundle)
     shift
     bundle "$@"
     ;;
+bundle-net)
+    shift
+    bundle_net "$@"
+    ;;
 pool-faults)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so tests/net/client/doorbell-client
@@ -261,14 +317,13 @@ pool-live)
 udp-peers)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so tests/bench/bench-udp-peers
-    # Without clang or libbpf there is none; the bench then says that it runs over af_packet.
-    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    build_steering
     BUILD=$build exec "$root/tests/bench/peers/udp_peers.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 soak)
     shift
     build "${programs[@]}" gpu-agent/models/echo.so
-    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    build_steering
     BUILD=$build exec "$root/tests/bench/soak/soak.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 tcp-peers | tcp-loss | tcp-attack)
@@ -276,7 +331,7 @@ tcp-peers | tcp-loss | tcp-attack)
     shift
     build doorbell-lb gpu-agent/doorbell-agent control/doorbell gpu-agent/models/echo.so \
         tests/net/stream/tcp-stream tests/net/stream/stream.so
-    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    build_steering
     BUILD=$build exec "$root/tests/bench/peers/${name/-/_}.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)

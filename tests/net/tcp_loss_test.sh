@@ -84,6 +84,8 @@ compare() {
 compare v4 "$vip" "$host"
 compare v6 "$vip6" "$host6"
 
+command -v tshark >/dev/null || { echo "without tshark: no analysis of its own" && exit 0; }
+
 # Flags of tshark's analysis that this wire explains. Anything else is a defect: a segment that
 # acknowledges what was never sent, one beyond the window, a closed window, a port that is used again. (Linux probes a
 # window that is too small for its next segment by an old number without bytes: to Wireshark that is a keepalive.)

@@ -19,8 +19,9 @@
 #   --only "..."      of these parts: flood, drip, readers; and drip_inside and readers_inside: the attackers have
 #                     the clients' own address
 #
-# The load balancer's lcore has a CPU for itself. All else is on another one, and attackers run only when neither
-# clients nor the worker want to: what they cost there is no figure of the load balancer.
+# The load balancer's lcore has a CPU for itself. With four CPUs clients, attackers and worker have one each; with
+# fewer they share one, on which attackers run only when neither clients nor the worker want to: what they cost there is
+# no figure of the load balancer.
 #
 # BUILD is the build directory. Root, for namespaces; two CPUs.
 set -euo pipefail
@@ -39,6 +40,8 @@ live_options "rounds seconds connections attackers senders size large device onl
 frames=
 [ "$device" = kernel ] || { device=net_$device frames=,framecnt=4096; }
 lcore=$(cpu 1) other=$(cpu 2)
+attackers_cpu=$other worker_cpu=$other
+[ -z "$(cpu 4)" ] || attackers_cpu=$(cpu 3) worker_cpu=$(cpu 4)
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap topology_down EXIT
@@ -46,11 +49,8 @@ trap topology_down EXIT
 vip=10.200.0.100
 stream=$build/tests/net/stream/tcp-stream
 
-# apart COMMAND...: the start of a command on the other CPU. Attackers have no real-time priority: threads of the
-# kernel that carry packets have none either, and would wait for them.
-apart() {
-    echo taskset -c "$other" "$@"
-}
+# Attackers have no real-time priority: threads of the kernel that carry packets have none either, and would wait
+# for them.
 may_chrt=$(chrt --rr 1 true 2>/dev/null && echo yes || echo "without real-time priority: other programs disturb this" >&2)
 ahead=${may_chrt:+chrt --rr 1}
 
@@ -58,8 +58,8 @@ ahead=${may_chrt:+chrt --rr 1}
 clients() {
     local name=$1
     shift
-    # shellcheck disable=SC2046,SC2086
-    ip netns exec "$tag-client" $(apart $ahead) "$build/control/doorbell" bench --tcp --to "$vip:8500" --mix "$size" \
+    # shellcheck disable=SC2086
+    ip netns exec "$tag-client" taskset -c "$other" $ahead "$build/control/doorbell" bench --tcp --to "$vip:8500" --mix "$size" \
         --flows "$connections" --verify echo --json --quiet --seed 1 "$@" >"$dir/$name.json" 2>>"$dir/$name.log" ||
         [ -s "$dir/$name.json" ] || { cat "$dir/$name.log" >&2 && exit 1; }
 }
@@ -70,8 +70,7 @@ attack() {
     local name=$1
     shift
     : >"$dir/$name.log"
-    # shellcheck disable=SC2046
-    start "$name" client $(apart nice -n -5) "$stream" "$@"
+    start "$name" client taskset -c "$attackers_cpu" nice -n -5 "$stream" "$@"
 }
 
 attack_end() {
@@ -173,8 +172,8 @@ END
 # shellcheck disable=SC2086
 start lb lb $ahead "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
-# shellcheck disable=SC2046,SC2086
-start w1 w1 $(apart $ahead) "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --mtu 3300 --no-hugepages \
+# shellcheck disable=SC2086
+start w1 w1 taskset -c "$worker_cpu" $ahead "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --mtu 3300 --no-hugepages \
     --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo \
     --model-args "max_request=$large"
 wait_for "the worker to be active" worker_is w1 active || { cat "$dir/w1.log" "$dir/lb.log" >&2 && exit 1; }

@@ -30,7 +30,7 @@ build=${BUILD:-$root/build-bench}
 
 rounds=7 seconds=3 connections=64 pipeline=1 size=1024 threads=2 offloads=on only="direct haproxy nginx doorbell af_packet"
 live_options "rounds seconds connections pipeline size threads offloads only" "$@"
-nginx_stream=/usr/lib/nginx/modules/ngx_stream_module.so
+nginx_stream=${NGINX_STREAM_MODULE:-/usr/lib/nginx/modules/ngx_stream_module.so}
 for program in haproxy nginx; do
     [[ " $only " != *" $program "* ]] || command -v $program >/dev/null ||
         { echo "skipped: $program is not installed" && exit 77; }
