@@ -138,8 +138,7 @@ static const struct option_row rows[] = {
 	{"engine", OPTION_WORD, AT(verbs), NULL,
 	 "soft: a software RNIC on a DPDK device; verbs: an RDMA device", .words = engines},
 	{"device", OPTION_TEXT, AT(device), "DEVICE",
-	 "of the engine: kernel0,iface=eth1, 0000:3b:00.0 ...; mlx5_0, rxe0 ...",
-	 .required = true},
+	 "of the engine: kernel0,iface=eth1, 0000:3b:00.0 ...; mlx5_0, rxe0 ...", .required = true},
 	{"address", OPTION_CALL, OPTION_WHOLE(struct agent_options), "IP/PREFIX",
 	 "the worker's own RoCEv2 address on it; soft: not one of the kernel's, verbs: one of the "
 	 "device's",
@@ -173,7 +172,7 @@ static const struct option_row rows[] = {
 	{"slots", OPTION_POWER_OF_TWO, AT(slots), "N", "request slots per link, a power of two", 2,
 	 32768},
 	{"payload-mb", OPTION_NUMBER, AT(payload_mb), "MB",
-	 "memory per link for requests longer than 16 KiB [0: for 4 of the model's longest]", 0,
+	 "memory per link for requests longer than 16 KiB [0: 32, or for 4 of the longest]", 0,
 	 4096},
 	{"max-batch", OPTION_NUMBER, AT(max_batch), "N", "requests per run of the model", 1, 65536},
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",

@@ -21,11 +21,14 @@ static size_t link_memory_round_up(size_t n, size_t to)
 uint64_t link_memory_room(uint32_t slots, uint32_t max_request, uint32_t payload_mb)
 {
 	uint64_t each = link_memory_round_up(max_request, RING_PAGE), most = slots * each;
-	uint64_t room =
-		payload_mb > 0 ? (uint64_t)payload_mb << 20 : LINK_MEMORY_ROOM_REQUESTS * each;
+	uint64_t room = (uint64_t)payload_mb << 20;
 
 	if (max_request <= RING_STRIDE_MAX)
 		return 0;
+	if (payload_mb == 0)
+		room = LINK_MEMORY_ROOM_REQUESTS * each > LINK_MEMORY_ROOM
+			       ? LINK_MEMORY_ROOM_REQUESTS * each
+			       : LINK_MEMORY_ROOM;
 	room = room < most ? room : most;
 	return room < ROOM_MAX ? room : ROOM_MAX;
 }

@@ -25,12 +25,14 @@ struct link_memory {
 	struct rnic_span sendable;
 };
 
-/* Requests that the room of a link holds if nothing else was asked for. */
+/* The room of a link if nothing else was asked for: so many bytes, and no less than so many
+ * requests. */
+#define LINK_MEMORY_ROOM          ((uint64_t)32 << 20)
 #define LINK_MEMORY_ROOM_REQUESTS 4
 
 /*
  * Bytes of a link's room for requests that are longer than a tile: <payload_mb> MiB, at most what
- * the slots can use and what a load balancer serves; with 0, enough for LINK_MEMORY_ROOM_REQUESTS.
+ * the slots can use and what a load balancer serves; with 0, LINK_MEMORY_ROOM or more.
  * 0: every request fits a tile. <payload_mb> is 0 or at least link_memory_least_mb().
  */
 uint64_t link_memory_room(uint32_t slots, uint32_t max_request, uint32_t payload_mb);

@@ -183,9 +183,20 @@ uint32_t edge_held_packets(const struct lcore *lc)
 	return lc->edge == NULL ? 0 : lc->edge->held;
 }
 
+/* Bytes that a connection is offered at first: what a sender begins with (RFC 6928), and more where
+ * many have room. */
+#define CLIENTS_FIRST_MIN 16384
+#define CLIENTS_FIRST_MAX 65535
+#define CLIENTS_FIRST_OF  16
+
 void edge_clients_share(struct edge *e)
 {
+	uint64_t first;
+
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
+	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
+	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);
+	e->first_window = RTE_MIN(first, (uint64_t)e->known->tcp.window);
 }
 
 int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets)

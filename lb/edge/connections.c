@@ -19,6 +19,8 @@
 #define CONNECTIONS_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
 #define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
+/* us of a round trip at least, where a connection's window is measured. */
+#define CONNECTIONS_ROUND_US 250
 /* An lcore sleeps no longer than this. */
 #define CONNECTIONS_SLEEP_MS 50
 
@@ -111,7 +113,10 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	b->connection = c;
 	b->client = edge_client_join(e, edge_flow(e, c));
 	b->last = &b->first;
-	b->in_order = c->position;
+	b->in_order = b->round_position = c->position;
+	b->round_us = e->stack.now_us;
+	/* An earlier offer stands. */
+	b->window = RTE_MAX(e->first_window, c->tcp.rcv_edge - c->tcp.rcv_nxt);
 	placement_init(&b->placement, connections_framing(config), &edge_placement_ops, b);
 	b->placement.stream.position = c->position;
 	b->placement.stream.requests = c->requests;
@@ -418,7 +423,7 @@ static void connections_widen(struct edge *e)
 		b = TAILQ_FIRST(&e->narrow);
 		c = b->connection;
 		connections_narrow(e, c, false);
-		if (connections_share(e, c, e->window) >= 2u * c->tcp.mss)
+		if (connections_share(e, c, b->window) >= 2u * c->tcp.mss)
 			edge_touch(e, c);
 		else
 			connections_narrow(e, c, true);
@@ -521,20 +526,48 @@ static bool connections_may_close(const struct edge_connection *c)
 	       (c->busy == NULL || c->busy->first == NULL);
 }
 
-/* Offers the client what can be taken beside what is held. */
+/*
+ * The window that the connection uses: twice the bytes that came in a round trip, once per round
+ * trip. One that is limited by its window so has twice the next time, and what is offered to many
+ * that are slow is not much.
+ */
+static void connections_measure(const struct edge *e, struct edge_connection *c)
+{
+	uint32_t us = RTE_MAX(c->tcp.srtt_us, (uint32_t)CONNECTIONS_ROUND_US);
+	struct edge_busy *b = c->busy;
+	uint64_t used;
+
+	if (e->stack.now_us - b->round_us < us)
+		return;
+	used = 2 * (b->in_order - b->round_position);
+	if (e->stack.now_us - b->round_us >= 2 * us)
+		used = used * us / (e->stack.now_us - b->round_us);
+	used = RTE_MAX(used, b->window / 2);
+	b->window = RTE_MIN(RTE_MAX(used, e->first_window), e->window);
+	b->round_us = e->stack.now_us;
+	b->round_position = b->in_order;
+}
+
+/* Offers the client what can be taken beside what is held. Bytes of a request that has its place
+ * need no memory. */
 static void connections_grant(struct edge *e, struct edge_connection *c)
 {
-	const struct edge_busy *b = c->busy;
-	uint64_t held;
+	struct edge_busy *b = c->busy;
+	uint64_t held, most, bytes;
 
 	if (b == NULL)
 		return;
+	connections_measure(e, c);
 	held = b->placement.held_bytes + b->unwritten;
-	if (c->stalled || held >= e->window) {
+	if (c->stalled || held >= b->window) {
 		connections_narrow(e, c, false);
 		return tcp_grant(&c->tcp, 0);
 	}
-	tcp_grant(&c->tcp, connections_share(e, c, e->window - held));
+	most = b->window - held;
+	bytes = connections_share(e, c, most);
+	if (bytes < most)
+		bytes = RTE_MAX(bytes, RTE_MIN(most, edge_large_missing(b)));
+	tcp_grant(&c->tcp, bytes);
 	/* Is there too little for an update? */
 	connections_narrow(e, c, edge_window_is_closed(c) &&
 					 c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss);

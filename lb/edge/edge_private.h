@@ -111,6 +111,10 @@ struct edge_busy {
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */
+	/* bytes that it is offered, and where and when the current measurement of a round trip
+	 * began */
+	uint32_t window, round_us;
+	uint64_t round_position;
 	struct placement placement;
 	uint64_t unwritten;                 /* bytes of large requests */
 	struct edge_request *first, **last; /* open requests */
@@ -203,7 +207,8 @@ struct edge {
 	unsigned int n_changed;
 	uint32_t pipeline;   /* requests of one connection open at once */
 	uint32_t gather_max; /* bytes of a request that is gathered */
-	uint32_t window;     /* bytes offered to one connection */
+	uint32_t window;     /* bytes offered to one connection at most */
+	uint32_t first_window; /* and before it has shown what it uses */
 	uint32_t backlog_max;
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
@@ -393,8 +398,11 @@ void edge_request_free(struct edge *e, struct edge_request *r);
 bool edge_large_begin(struct edge_busy *b, struct edge_request *r);
 /* A segment of the connection was refused for want of memory. */
 void edge_note_refused(struct edge_busy *b);
-/* Do <length> bytes of the stream from <position> on belong to a request that has a place? */
-bool edge_large_has_place(const struct edge_busy *b, uint64_t position, uint32_t length);
+/* Does the byte of the stream at <position> belong to a request that has a place? */
+bool edge_large_has_place(const struct edge_busy *b, uint64_t position);
+/* Bytes of a request that has its place, and that have not come in order: no memory is needed for
+ * them. */
+uint64_t edge_large_missing(const struct edge_busy *b);
 /* These bytes of <p> belong at <offset> of it. False: no memory. */
 bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 		      struct edge_piece *p, const uint8_t *bytes, uint32_t length);

@@ -206,16 +206,27 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 	return true;
 }
 
-bool edge_large_has_place(const struct edge_busy *b, uint64_t position, uint32_t length)
+/* Does the request of which bytes may be missing have its place? */
+static bool large_open_has_place(const struct edge_busy *b)
+{
+	const struct edge_request *r = edge_request_find(b, b->placement.open.request);
+
+	return r != NULL && r->large != NULL && r->large->link != NULL;
+}
+
+bool edge_large_has_place(const struct edge_busy *b, uint64_t position)
 {
 	const struct placement *p = &b->placement;
-	const struct edge_request *r;
 
-	if (position < p->open.position ||
-	    position + length > p->open.position + p->open.length)
-		return false;
-	r = edge_request_find(b, p->open.request);
-	return r != NULL && r->large != NULL && r->large->link != NULL;
+	return position >= p->open.position && position < p->open.position + p->open.length &&
+	       large_open_has_place(b);
+}
+
+uint64_t edge_large_missing(const struct edge_busy *b)
+{
+	uint64_t end = b->placement.open.position + b->placement.open.length;
+
+	return end > b->in_order && large_open_has_place(b) ? end - b->in_order : 0;
 }
 
 bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,

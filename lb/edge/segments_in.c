@@ -132,18 +132,22 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
 
 /*
  * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
- * what is behind them can go on, and a request that has its place in a worker's memory.
+ * what is behind them can go on, up to a quarter more; and a request that has its place in a
+ * worker's memory, without a limit: its bytes leave in this turn, and without them those that wait
+ * for a place would wait for ever. A segment may begin with bytes that came before.
  */
-static bool segments_go_on(const struct edge_connection *c, const struct arrival *a)
+static bool segments_go_on(const struct edge *e, const struct edge_connection *c,
+			   const struct arrival *a)
 {
 	uint32_t ahead;
 
 	if (c == NULL || c->stalled || (c->busy != NULL && c->busy->unwritten > 0))
 		return false;
-	ahead = a->header.seq - c->tcp.rcv_nxt;
-	return ahead == 0 ||
-	       (c->busy != NULL && edge_large_has_place(c->busy, c->busy->in_order + ahead,
-							a->header.length));
+	ahead = sequence_max(a->header.seq, c->tcp.rcv_nxt) - c->tcp.rcv_nxt;
+	if (c->busy == NULL)
+		return ahead == 0;
+	return (ahead == 0 && edge_requests_of(c->busy->client) < e->share) ||
+	       edge_large_has_place(c->busy, c->busy->in_order + ahead);
 }
 
 /* May one more packet be held for the client? */
@@ -163,8 +167,7 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
 	if (!room)
 		return LB_DROP_TCP_MEMORY;
-	return segments_go_on(c, a) && edge_requests_of(client) < e->share ? LB_DROP_NONE
-									   : LB_DROP_TCP_CLIENT;
+	return segments_go_on(e, c, a) ? LB_DROP_NONE : LB_DROP_TCP_CLIENT;
 }
 
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
@@ -186,13 +189,22 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 		trace_connection(e->lc, c->handle, TRACE_RECEIVED, bytes, c->tcp.pipe);
 }
 
-/* A segment of the connection finds no memory. Its client tries again later and later. */
+/*
+ * A segment of the connection finds no memory for its bytes, and is taken without them: what it
+ * acknowledges counts, and its client, which tries again later and later, is told how far it has
+ * come.
+ */
 static void segments_refuse(struct edge *e, struct edge_connection *c, struct arrival *a,
 			    enum lb_drop reason)
 {
 	if (c->busy != NULL)
 		edge_note_refused(c->busy);
-	segments_drop(e, a, reason);
+	e->lc->stats.drop[reason]++;
+	if (unlikely(e->lc->trace != NULL))
+		trace_dropped(e->lc, a->m, reason);
+	a->header.length = 0;
+	a->header.flags &= ~TCP_BIT_FIN;
+	c->tcp.ack_now = true;
 }
 
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
@@ -202,7 +214,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	struct tcp_received r;
 
 	if (unlikely(reason != LB_DROP_NONE))
-		return segments_refuse(e, c, a, reason);
+		segments_refuse(e, c, a, reason);
 	if (a->header.length > 0)
 		edge_begin(e, c);
 	edge_select(e, c->service);
@@ -269,7 +281,7 @@ static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, ui
 	edge_select(e, service);
 	if (e->backlog[service] >= e->backlog_max) {
 		e->stack.counters.cookies_out++;
-		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->window, &out);
+		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->first_window, &out);
 		out.mss = segments_mss(e, a);
 		edge_emit_bare(e, a->key, &a->path, &out);
 		return;
@@ -282,7 +294,7 @@ static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, ui
 	first = tcp_secret_sequence(&e->secret, &ends, e->stack.now_us);
 	if (least != 0 && sequence_before(first, least))
 		first = least;
-	tcp_open(&e->stack, &c->tcp, &a->header, segments_mss(e, a), e->window, first,
+	tcp_open(&e->stack, &c->tcp, &a->header, segments_mss(e, a), e->first_window, first,
 		 tcp_secret_timestamp(&e->secret, &ends));
 	edge_touch(e, c);
 }
@@ -298,7 +310,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
 	if (!tcp_cookie_open(&e->stack, &e->secret, &ends, &a->header, segments_mss(e, a),
-			     e->window, &opened))
+			     e->first_window, &opened))
 		return false;
 	/* The connection would have no timer; the segment will come again. */
 	reason = segments_check_memory(e, NULL, a);

@@ -80,6 +80,7 @@ ask() {
     if ! ip netns exec "$tag-client" "$stream" ask --address "$to" --connections "$connections" --pipeline "$pipeline" \
         --min "$size" --max "$size" --seconds "$seconds" --warm-up 0.5 "${@/#/--watch=}" >"$dir/asked" 2>"$dir/ask.log"; then
         echo "$part: $(cat "$dir/asked" "$dir/ask.log")" >&2
+        [[ $part != doorbell && $part != af_packet ]] || cli stats --all | grep -v '^ *0 ' >&2
         exit 1
     fi
     jq -c --arg part "$part" '{part: $part} + .' "$dir/asked" >>"$dir/figures"
