@@ -126,6 +126,9 @@ struct lb_service_config {
  */
 struct lb_tcp_config {
 	uint32_t connections; /* at a time, all lcores together; default 65536 */
+	/* Share of <connections> for one client, on each lcore: an IPv4 address, or an IPv6 /64.
+	 * Default 50; 100: no limit. */
+	uint8_t connections_percent;
 	uint32_t backlog;     /* half-open ones, per service and lcore, until SYNs are answered by
 				 cookies; default 1024 */
 	uint32_t buffer_mb;   /* MiB of packet buffers for bytes held in both directions, all lcores

@@ -280,6 +280,8 @@ static const struct config_key fabric_rows[] = {
 static const struct config_key tcp_rows[] = {
 	{"connections", &config_number, TCP(connections), .noun = "a number of connections",
 	 .min = 1, .max = 1 << 24, .fallback = "65536"},
+	{"connections_percent", &config_number, TCP(connections_percent), .noun = "a percentage",
+	 .min = 1, .max = 100, .fallback = "50", LIVE},
 	{"backlog", &config_number, TCP(backlog), .noun = "a number of connections", .min = 1,
 	 .max = 1 << 20, .fallback = "1024", LIVE},
 	{"buffer_mb", &config_number, TCP(buffer_mb), .noun = "a size in MiB", .min = 1,

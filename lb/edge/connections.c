@@ -59,6 +59,7 @@ static void connections_read_config(struct edge *e)
 	e->wait_ms = services->tcp.time_wait_ms;
 	e->idle_ms = services->tcp.idle_ms;
 	edge_clients_share(e);
+	edge_openers_share(e);
 }
 
 void edge_begin_turn(struct edge *e)
@@ -88,6 +89,7 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 	c->service = flow->service;
 	c->hash = hash;
 	c->path = *path;
+	edge_opener_join(e, c, flow);
 	e->n_open++;
 	e->open[c->service]++;
 	return c;
@@ -255,8 +257,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 	struct flow *flow = edge_flow(e, c);
 	struct tcp_time_wait wait;
 
-	if (c->opening)
-		e->backlog[c->service]--;
+	edge_set_opening(e, c, false);
+	edge_opener_leave(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
 	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {
@@ -632,7 +634,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
-	if (edge_clients_init(e, busy, pools->packets) < 0)
+	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -718,6 +720,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);
+	rte_free(e->opener_chain);
+	rte_free(e->opener);
 	rte_free(e);
 	lc->edge = NULL;
 }

@@ -114,9 +114,7 @@ static void segments_established(struct edge *e, struct edge_connection *c, cons
 	a->flow->state = FLOW_TCP_OPEN;
 	if (unlikely(e->lc->trace != NULL))
 		trace_opened(e->lc, a->key, a->flow, c->tcp.mss);
-	if (c->opening)
-		e->backlog[c->service]--;
-	c->opening = false;
+	edge_set_opening(e, c, false);
 }
 
 /* Answers go back by the way that the last good segment came: routers change. */
@@ -263,28 +261,35 @@ static struct edge_connection *segments_open(struct edge *e, struct arrival *a, 
 	return c;
 }
 
+static void segments_answer_by_cookie(struct edge *e, const struct arrival *a,
+				      const struct tcp_ends *ends)
+{
+	struct tcp_header out;
+
+	e->stack.counters.cookies_out++;
+	tcp_cookie_answer(&e->stack, &e->secret, ends, &a->header, e->window, &out);
+	out.mss = segments_mss(e, a);
+	edge_emit_bare(e, a->key, &a->path, &out);
+}
+
 /* <least>: the lowest initial number, or 0. */
 static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, uint32_t least)
 {
+	enum edge_may_open may = edge_may_open(e, a->key);
 	struct edge_connection *c;
 	struct tcp_ends ends;
-	struct tcp_header out;
 	uint32_t first;
 
+	if (may == EDGE_MAY_NOT_OPEN)
+		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
-	if (e->backlog[service] >= e->backlog_max) {
-		e->stack.counters.cookies_out++;
-		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->window, &out);
-		out.mss = segments_mss(e, a);
-		edge_emit_bare(e, a->key, &a->path, &out);
-		return;
-	}
+	if (e->backlog[service] >= e->backlog_max || may == EDGE_MAY_OPEN_BY_COOKIE)
+		return segments_answer_by_cookie(e, a, &ends);
 	c = segments_open(e, a, service);
 	if (c == NULL)
 		return;
-	c->opening = true;
-	e->backlog[service]++;
+	edge_set_opening(e, c, true);
 	first = tcp_secret_sequence(&e->secret, &ends, e->stack.now_us);
 	if (least != 0 && sequence_before(first, least))
 		first = least;
@@ -307,7 +312,8 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 			     e->window, &opened))
 		return false;
 	/* The connection would have no timer; the segment will come again. */
-	reason = segments_check_memory(e, NULL, a);
+	reason = edge_may_open(e, a->key) == EDGE_MAY_NOT_OPEN ? LB_DROP_TCP_CLIENT_FULL
+							       : segments_check_memory(e, NULL, a);
 	if (reason != LB_DROP_NONE) {
 		segments_drop(e, a, reason);
 		return true;

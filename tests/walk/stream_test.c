@@ -491,7 +491,7 @@ WALK(as_many_connections_as_may_be)
 {
 	static const struct walk_params params = {
 		.services = SERVICES,
-		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 100}\n",
 	};
 	struct walk *w = walk_create(&params);
 	struct raw r[16], more = {.w = w, .port = 4000, .seq = 1};
@@ -507,6 +507,124 @@ WALK(as_many_connections_as_may_be)
 	raw_open(&more, w, 4000);
 	raw_ask(&more, 5, 5);
 	raw_expect_answer(&more, 0, 5);
+	walk_destroy(w);
+}
+
+static void reload_tcp(struct walk *w, const char *section)
+{
+	const struct walk_params params = {.more = section};
+	char text[4096];
+
+	walk_yaml(&params, SERVICES, text, sizeof(text));
+	walk_need(walk_reload(w, text) == 0, "%s", w->error);
+}
+
+/* Sends a SYN, and expects nothing but a drop: its client has as many connections as it may. */
+static void raw_expect_full(struct walk *w, uint16_t port, const char *source)
+{
+	struct raw r = {.w = w, .port = port, .seq = 1, .source = source};
+	uint64_t before = walk_stats(w).drop[LB_DROP_TCP_CLIENT_FULL];
+
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_expect_silence(w, 0);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_CLIENT_FULL], before + 1);
+}
+
+WALK(a_client_has_a_share_of_the_connections)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 50}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r[8], more, other = {.w = w, .port = 5000, .source = "192.0.2.21"};
+
+	walk_worker(w, NULL);
+	for (unsigned int i = 0; i < 8; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_expect_full(w, 4000, NULL);
+	raw_connect(&other);
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	/* One of them ends: there is room for another one, and no more. */
+	raw_send(&r[3], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	raw_open(&more, w, 4001);
+	raw_ask(&more, 6, 6);
+	raw_expect_answer(&more, 0, 6);
+	raw_expect_full(w, 4002, NULL);
+	/* Those that are open stay, however small the share becomes. */
+	reload_tcp(w, "tcp: {connections: 16, buffer_mb: 4, connections_percent: 1}\n");
+	raw_ask(&r[0], 7, 7);
+	raw_expect_answer(&r[0], 0, 7);
+	raw_expect_full(w, 4003, NULL);
+	raw_expect_full(w, 5001, "192.0.2.21");
+	reload_tcp(w, "tcp: {connections: 16, buffer_mb: 4, connections_percent: 100}\n");
+	for (unsigned int i = 0; i < 7; i++)
+		raw_open(&more, w, 4010 + i);
+	raw_send(&(struct raw){.w = w, .port = 4020}, TCP_BIT_SYN, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 4}, {LB_DROP_TCP_FULL, 1});
+	walk_destroy(w);
+}
+
+WALK(cookies_give_a_client_no_more_than_its_share)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 8, buffer_mb: 4, connections_percent: 50, backlog: 1}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw half = {.w = w, .port = 4000, .source = "192.0.2.21"}, r[5];
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_send(&half, TCP_BIT_SYN, NULL, 0);
+	walk_forget(w, 0);
+	for (unsigned int i = 0; i < 5; i++) {
+		r[i] = (struct raw){.w = w, .port = 3000 + i};
+		raw_send(&r[i], TCP_BIT_SYN, NULL, 0);
+		walk_need(raw_take(&r[i], &h, payload), "no cookie");
+		r[i].ack = h.seq + 1;
+	}
+	for (unsigned int i = 0; i < 5; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 1});
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 5);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 4);
+	raw_expect_full(w, 3010, NULL);
+	/* Its acknowledgement comes again, with a request, when one of the others has ended. */
+	raw_send(&r[0], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_ask(&r[4], 5, 5);
+	raw_expect_answer(&r[4], 0, 5);
+	walk_destroy(w);
+}
+
+WALK(SYNs_with_the_address_of_a_client_do_not_shut_it_out)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 25}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw forged, r[4];
+
+	walk_worker(w, NULL);
+	for (unsigned int i = 0; i < 6; i++) {
+		forged = (struct raw){.w = w, .port = 4000 + i, .seq = i};
+		raw_send(&forged, TCP_BIT_SYN, NULL, 0);
+	}
+	walk_forget(w, 0);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_ask(&r[i], 5, 5);
+		raw_expect_answer(&r[i], 0, 5);
+	}
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 4);
+	walk_expect_no_drops(w);
+	raw_expect_full(w, 5000, NULL);
 	walk_destroy(w);
 }
 
@@ -2204,7 +2322,7 @@ WALK(many_requests_that_wait_hold_up_no_other_service)
 			    "queue_timeout_ms: 60000}\n"
 			    "  - {name: one, protocol: tcp, address: " PACKET_DESTINATION4
 			    ", port: 8001, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
-		.more = "tcp: {connections: 2048, buffer_mb: 64, unfinished: 4096}\n",
+		.more = "tcp: {connections: 2048, connections_percent: 100, buffer_mb: 64, unfinished: 4096}\n",
 		.flows = 4096,
 	};
 	static struct raw crowd[CROWD];

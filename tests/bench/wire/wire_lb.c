@@ -85,7 +85,7 @@ static const char tcp_text[] =
 	"  - {name: wire-tcp, protocol: tcp, address: " WIRE_VIP ", port: %u, model: wire,\n"
 	"     policy: round-robin, max_request: %u, max_reply: 4096, request_timeout_ms: %u,\n"
 	"     queue_timeout_ms: %u}\n"
-	"tcp: {connections: %u, buffer_mb: %u, keepalive_ms: %u, give_up_ms: %u, min_rate: 0}\n";
+	"tcp: {connections: %u, connections_percent: 100, buffer_mb: %u, keepalive_ms: %u, give_up_ms: %u, min_rate: 0}\n";
 #define TCP_BUFFER_MB 64 /* per lcore */
 
 static void read_config(const struct wire_options *o, struct lb_config *config)
