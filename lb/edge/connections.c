@@ -337,13 +337,32 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 		TAILQ_REMOVE(&e->stalled, c->busy, wants);
 }
 
-void edge_progress(struct edge *e, struct edge_connection *c)
+/* A connection begins to wait. Others than these wait for the next turn. */
+static void connections_count_stall(struct edge *e, const struct edge_busy *b)
+{
+	if (b->n_requests >= e->pipeline)
+		e->stack.counters.pipeline_full++;
+	else if (!edge_has_reply_room(e, b))
+		e->stack.counters.replies_full++;
+}
+
+/* <again>: it has waited before this call. */
+static void connections_read(struct edge *e, struct edge_connection *c, bool again)
+{
+	bool stalled = edge_read(e, c);
+
+	if (stalled && !c->stalled && !again)
+		connections_count_stall(e, c->busy);
+	connections_stall(e, c, stalled);
+}
+
+static void connections_progress(struct edge *e, struct edge_connection *c, bool again)
 {
 	struct edge_busy *b = c->busy;
 
 	if (b == NULL)
 		return;
-	connections_stall(e, c, edge_read(e, c));
+	connections_read(e, c, again);
 	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
 	    b->placement.held != NULL)
@@ -351,6 +370,11 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 	edge_touch(e, c);
 	if (c->ended && !c->stalled && !c->closing)
 		edge_close(e, c);
+}
+
+void edge_progress(struct edge *e, struct edge_connection *c)
+{
+	connections_progress(e, c, false);
 }
 
 /*
@@ -372,7 +396,7 @@ static void connections_resume_stalled(struct edge *e)
 			continue;
 		budget--;
 		connections_stall(e, b->connection, false);
-		edge_progress(e, b->connection);
+		connections_progress(e, b->connection, true);
 	}
 }
 
@@ -526,6 +550,7 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 {
 	const struct edge_busy *b = c->busy;
 	uint64_t held;
+	bool narrow;
 
 	if (b == NULL)
 		return;
@@ -536,8 +561,9 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	}
 	tcp_grant(&c->tcp, connections_share(e, c, e->window - held));
 	/* Is there too little for an update? */
-	connections_narrow(e, c, edge_window_is_closed(c) &&
-					 c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss);
+	narrow = edge_window_is_closed(c) && c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss;
+	e->stack.counters.windows_closed += narrow && !c->narrow;
+	connections_narrow(e, c, narrow);
 }
 
 static void connections_sent(struct edge *e, struct edge_connection *c)

@@ -147,6 +147,8 @@ read -r answer <&"$from"
 expect "many requests at once" "$answer" = right
 expect "requests of which no answer had begun" "$most" -ge 8
 expect "requests, with one of the other client" "$most" -le 9
+expect "times that no more was read" "$(counter pipeline_full)" -gt 0
+cli stats | grep -q "pipeline_full" || fail "stats has no table of what slows clients down"
 attacked "the pipeline"
 
 attack flows 120

@@ -829,6 +829,45 @@ WALK(connections_that_wait_have_their_turns)
 	walk_destroy(w);
 }
 
+/* Each reason counts once when it begins, not once per turn that it lasts. */
+WALK(reasons_to_read_no_more_are_counted)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, client_percent: 100, window: 64KiB, "
+			"pipeline: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = walk_worker(w, NULL);
+	const struct tcp_counters *t = edge_counters(w->lb->lcore[0]);
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_ask(&r, 1, 1);
+	walk_expect_eq(t->pipeline_full, 0);
+	raw_ask(&r, 1, 1);
+	raw_ask(&r, 1, 1);
+	walk_pass(w, 20);
+	walk_expect_eq(t->pipeline_full, 1);
+	walk_expect_eq(t->windows_closed, 0);
+	walk_forget(w, 0);
+	v->answers = true;
+	walk_answer_all(v);
+	for (unsigned int i = 0; i < 20; i++)
+		raw_read(&r, &r);
+	walk_expect_eq(walk_stats(w).replies, 6);
+	v->answers = false;
+	for (unsigned int i = 0; i < 5; i++)
+		raw_ask(&r, 1, 1);
+	walk_pass(w, 20);
+	walk_expect_eq(t->pipeline_full, 2);
+	walk_expect_eq(t->replies_full, 0);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 /* Requests that are yet to be read fill the memory: only to read them makes room. */
 WALK(requests_that_fill_the_memory_are_read)
 {
@@ -847,6 +886,8 @@ WALK(requests_that_fill_the_memory_are_read)
 		raw_ask(&r, 1, 1);
 	walk_forget(w, 0);
 	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "it is not full");
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->replies_full, 1);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->pipeline_full, 0);
 	v->answers = true;
 	walk_answer_all(v);
 	for (unsigned int i = 0; i < 400; i++)
@@ -1976,7 +2017,9 @@ WALK(a_window_that_closed_for_want_of_memory_opens_again)
 			;
 	}
 	walk_expect(h.window < 536, "a window of %u", h.window);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->windows_closed, 1);
 	walk_pass(w, 5000);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->windows_closed, 1);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	other.seq = other_seq;
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
