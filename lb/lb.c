@@ -372,6 +372,16 @@ static void log_joined(const struct lb *lb, unsigned int index)
 		       config->name, fix);
 }
 
+/* How to have more queues, for the log. */
+static const char *queues_hint(const char *device)
+{
+	if (strncmp(device, "net_af_packet", strlen("net_af_packet")) == 0)
+		return " (af_packet: qpairs=)";
+	if (strncmp(device, "net_memif", strlen("net_memif")) == 0)
+		return " (memif: queues:, if the other end has as many)";
+	return "";
+}
+
 /* Log what an open port can do, and what may surprise its operator. */
 static void log_port(const struct lb *lb, unsigned int index)
 {
@@ -398,9 +408,19 @@ static void log_port(const struct lb *lb, unsigned int index)
 		LB_LOG(NOTICE,
 		       "port=%s has queues=%u for lcores=%u, so lcores hand packets to each other; "
 		       "more queues are faster%s",
-		       config->name, port->queues, lb->n_lcores,
-		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
-									 : "");
+		       config->name, port->queues, lb->n_lcores, queues_hint(config->device));
+}
+
+/*
+ * Queues to ask the device for. Both ends of a memif must have as many: what is sent to a queue
+ * that the other end lacks is lost, and the driver reads the first queue's memory in its place.
+ */
+static uint16_t wanted_queues(const struct lb *lb, const struct lb_port_config *config)
+{
+	bool memif = strncmp(config->device, "net_memif", strlen("net_memif")) == 0;
+	unsigned int queues = config->queues != 0 ? config->queues : memif ? 1 : lb->n_lcores;
+
+	return RTE_MIN(queues, lb->n_lcores);
 }
 
 static int lb_open_port(struct lb *lb, unsigned int index)
@@ -409,7 +429,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 	struct rte_mempool *pools[LB_LCORES_MAX];
 	struct port_params params = {
 		.device = config->device,
-		.queues = lb->n_lcores,
+		.queues = wanted_queues(lb, config),
 		.rx_descriptors = config->rx_descriptors,
 		.tx_descriptors = config->tx_descriptors,
 		.mtu = config->mtu,

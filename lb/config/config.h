@@ -30,6 +30,9 @@ struct lb_port_config {
 	bool verbs;             /* fabric only: <device> is an RDMA device, not a DPDK one */
 	uint16_t mtu;           /* bytes of IP packet; default 1500 */
 	uint16_t rx_descriptors, tx_descriptors; /* default 1024 */
+	/* At most one per lcore. 0, the default: one per lcore where the device has as many; one of
+	 * a memif, which does not tell how many the other end has. */
+	uint16_t queues;
 	bool trusted;  /* with both roles: clients here do not forge workers' packets; default false
 			*/
 	bool offloads; /* use the port's checksum offloads where it has them; default true */

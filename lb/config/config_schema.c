@@ -99,6 +99,8 @@ static const struct config_key port_rows[] = {
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
 	{"tx_descriptors", &config_number, FIELD(lb_port_config, tx_descriptors),
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"queues", &config_number, FIELD(lb_port_config, queues), .noun = "a number of queues",
+	 .min = 0, .max = LB_LCORES_MAX, .fallback = "0"},
 	{"offloads", &config_choice, FIELD(lb_port_config, offloads), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true"},
 	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
