@@ -200,10 +200,9 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	if (!lb->config.tcp.used || edge_create(lc, seed) == 0)
 		return 0;
 	LB_LOG(ERR,
-	       "no memory for TCP connections lcore=%u connections=%u; lower tcp.connections or "
-	       "raise "
-	       "memory.mb",
-	       index, lb->config.tcp.connections);
+	       "no memory for TCP connections lcore=%u connections=%u buffer_mb=%u; lower "
+	       "tcp.connections or tcp.buffer_mb, or raise memory.mb",
+	       index, lb->config.tcp.connections, lb->config.tcp.buffer_mb);
 	return -ENOMEM;
 }
 
@@ -567,8 +566,8 @@ struct lb *lb_create(const struct lb_config *config)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0) {
-			LB_LOG(ERR, "lcore=%u no memory; raise memory.mb, now %u", i,
-			       lb_memory_mb(config));
+			LB_LOG(ERR, "lcore=%u no memory; raise memory.mb, now %u, or lower %s", i,
+			       lb_memory_mb(config), lb_memory_keys(config));
 			goto fail;
 		}
 	for (unsigned int i = 0; i < config->n_ports; i++)

@@ -453,6 +453,19 @@ Test(lb_tcp_config, memory_is_taken_only_where_there_is_a_service)
 	cr_expect_lt(lb_memory_mb(&config), without + 600);
 }
 
+Test(lb_tcp_config, what_takes_most_memory_is_what_to_lower)
+{
+	cr_assert_eq(parse(HEAD UDP), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "flows");
+	cr_assert_eq(parse(HEAD UDP TCP), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "tcp.buffer_mb, tcp.connections");
+	cr_assert_eq(parse(HEAD UDP TCP "flows: 10000000\n"), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "flows");
+	cr_assert_eq(parse(HEAD UDP TCP "flows: 10000000\ntcp: {connections: 8000000}\n"), 0, "%s",
+		     error);
+	cr_expect_str_eq(lb_memory_keys(&config), "tcp.buffer_mb, tcp.connections");
+}
+
 Test(lb_tcp_config, connections_at_rest_have_no_memory_to_send)
 {
 	struct lb_tcp_pools p;
