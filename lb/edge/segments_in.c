@@ -93,11 +93,52 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	placement_take(&b->placement, &p->piece);
 }
 
+/* Pieces of fewer bytes are copied behind the piece before them. */
+#define SEGMENTS_SMALL 256
+
+/* May bytes be added at the end of the packet, and be those that follow the piece? */
+static bool segments_has_room(const struct edge_piece *p, uint32_t length)
+{
+	struct rte_mbuf *m = p->m;
+
+	return m != NULL && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
+	       rte_pktmbuf_tailroom(m) >= length &&
+	       p->piece.bytes + p->piece.length ==
+		       rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
+}
+
+/*
+ * A client may send byte by byte, and what cannot be read yet would hold a packet for each. False:
+ * the range is a piece of its own.
+ */
+static bool segments_join(struct edge_busy *b, const struct arrival *a, const struct tcp_new *new,
+			  uint32_t expected)
+{
+	uint64_t position = b->in_order + (new->seq - expected);
+	struct edge_piece *before;
+
+	if (likely(b->placement.held == NULL) || new->length >= SEGMENTS_SMALL)
+		return false;
+	before = (struct edge_piece *)placement_before(&b->placement, position);
+	if (before == NULL || !segments_has_room(before, new->length))
+		return false;
+	memcpy(rte_pktmbuf_append(before->m, new->length),
+	       rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+				       a->parsed->payload_offset + new->offset),
+	       new->length);
+	placement_extend(&b->placement, &before->piece, new->length);
+	return true;
+}
+
 static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
 				const struct tcp_received *r, uint32_t expected)
 {
 	struct edge_busy *b = c->busy;
 
+	if (r->n_new == 1 && segments_join(b, a, &r->new[0], expected)) {
+		b->in_order += r->advanced;
+		return;
+	}
 	/* Frames may be padded: the packet ends with the segment. */
 	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
 	if (r->n_new > 1)

@@ -800,6 +800,24 @@ static bool raw_read(struct raw *r, const struct raw *other)
 	return found;
 }
 
+/* Acknowledges what comes to each. */
+static void raw_read_each(struct raw *r, unsigned int n)
+{
+	struct tcp_header h;
+	struct walk_frame f;
+
+	while (walk_take(r->w, r->on, &f)) {
+		const uint8_t *tcp = f.bytes + 34;
+
+		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
+		for (unsigned int i = 0; i < n; i++)
+			if ((tcp[2] << 8 | tcp[3]) == r[i].port)
+				r[i].ack = h.seq + h.length;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+}
+
 WALK(connections_that_wait_have_their_turns)
 {
 	static const struct walk_params params = {
@@ -827,6 +845,63 @@ WALK(connections_that_wait_have_their_turns)
 	raw_send(&many, TCP_BIT_RST, NULL, 0);
 	raw_send(&one, TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
+}
+
+/* Bytes 0 to <n> of a request, one per segment; the first <skip> come last. */
+static void raw_ask_by_byte(struct raw *r, const uint8_t *bytes, uint32_t n, uint32_t skip)
+{
+	uint32_t first = r->seq;
+
+	for (uint32_t i = 0; i < n; i++) {
+		r->seq = first + (skip + i) % n;
+		raw_send(r, TCP_BIT_ACK, bytes + (skip + i) % n, 1);
+	}
+	r->seq = first + n;
+}
+
+/* A client that sends byte by byte, of which none can be read yet, does not hold a packet for each.
+ */
+WALK(small_pieces_share_packets)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, pipeline: 1}\n",
+	};
+	enum { SIZE = 500, ORDERS = 2 };
+
+	for (unsigned int order = 0; order < ORDERS; order++) {
+		struct walk *w = walk_create(&params);
+		struct walk_worker *v = walk_worker(w, NULL);
+		uint8_t request[4 + SIZE], payload[PACKET_MAX];
+		uint32_t length = SIZE;
+		struct tcp_header h = {0};
+		struct raw r;
+
+		walk_context("the first %u bytes last", order * 100);
+		memcpy(request, &length, 4);
+		for (unsigned int i = 0; i < SIZE; i++)
+			request[4 + i] = i * 7;
+		v->answers = false;
+		raw_open(&r, w, 3000);
+		raw_ask(&r, 5, 5);
+		raw_ask_by_byte(&r, request, sizeof(request), order * 100);
+		walk_forget(w, 0);
+		walk_expect(edge_held_packets(w->lb->lcore[0]) <= 4, "%u packets are held",
+			    edge_held_packets(w->lb->lcore[0]));
+		v->answers = true;
+		walk_answer_all(v);
+		raw_expect_answer(&r, 0, 5);
+		do
+			walk_need(raw_take(&r, &h, payload), "no answer");
+		while (h.length == 0);
+		walk_expect_eq(h.length, 8 + SIZE);
+		walk_expect_eq(memcmp(payload + 8, request + 4, SIZE), 0);
+		r.ack = h.seq + h.length;
+		raw_send(&r, TCP_BIT_ACK, NULL, 0);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+		walk_expect_no_drops(w);
+		walk_destroy(w);
+	}
 }
 
 /* Each reason counts once when it begins, not once per turn that it lasts. */
@@ -878,23 +953,26 @@ WALK(requests_that_fill_the_memory_are_read)
 	};
 	struct walk *w = walk_create(&params);
 	struct walk_worker *v = walk_worker(w, NULL);
-	struct raw r;
+	struct raw r[4];
 
 	v->answers = false;
-	raw_open(&r, w, 3000);
-	for (unsigned int i = 0; i < 1200; i++)
-		raw_ask(&r, 1, 1);
+	/* Smaller ones would share packets. */
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int i = 0; i < 4 * 240; i++)
+		raw_ask(&r[i % 4], 256, 256);
 	walk_forget(w, 0);
 	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "it is not full");
-	walk_expect_eq(edge_counters(w->lb->lcore[0])->replies_full, 1);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->replies_full, 4);
 	walk_expect_eq(edge_counters(w->lb->lcore[0])->pipeline_full, 0);
 	v->answers = true;
 	walk_answer_all(v);
 	for (unsigned int i = 0; i < 400; i++)
-		raw_read(&r, &r);
+		raw_read_each(r, 4);
 	walk_pass(w, 20);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
-	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
 }
 
@@ -967,8 +1045,11 @@ WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
 		hole[k] = (struct raw){.w = w, .port = 3010 + k, .seq = k, .source = source[k]};
 		raw_connect(&hole[k]);
 		hole[k].seq++;
-		for (unsigned int i = 0; i < 600; i++)
+		/* Backwards, so that they share no packets. */
+		for (unsigned int i = 600; i > 0; i--) {
+			hole[k].seq = k + 1 + i;
 			raw_send(&hole[k], TCP_BIT_ACK, "a", 1);
+		}
 	}
 	raw_send(&half, TCP_BIT_SYN, NULL, 0);
 	walk_forget(w, 0);
