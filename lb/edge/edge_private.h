@@ -373,6 +373,13 @@ enum edge_may_open {
 };
 /* May the source of <key> have another connection? */
 enum edge_may_open edge_may_open(const struct edge *e, const struct flow_key *key);
+/* Has the client of <c> its share without those that are half-open? */
+static inline bool edge_opener_is_full(const struct edge *e, const struct edge_connection *c)
+{
+	const struct edge_opener *o = &e->opener[c->opener];
+
+	return o->open - o->half_open >= e->openers_share;
+}
 /* Count the connection for its client, until edge_opener_leave(). */
 void edge_opener_join(struct edge *e, struct edge_connection *c, const struct flow *flow);
 void edge_opener_leave(struct edge *e, const struct edge_connection *c);

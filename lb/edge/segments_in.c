@@ -240,11 +240,22 @@ static void segments_refuse(struct edge *e, struct edge_connection *c, struct ar
 	segments_drop(e, a, reason);
 }
 
+/* Would a half-open connection become one too many for its client? It comes again, until that has
+ * room or the handshake is given up. */
+static bool segments_is_beyond_share(const struct edge *e, const struct edge_connection *c,
+				     const struct arrival *a)
+{
+	return c->opening && (a->header.flags & TCP_BIT_RST) == 0 && edge_opener_is_full(e, c);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
 	enum lb_drop reason = segments_check_memory(e, c, a);
 	struct tcp_received r;
+
+	if (unlikely(segments_is_beyond_share(e, c, a)))
+		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
 
 	if (unlikely(reason != LB_DROP_NONE))
 		return segments_refuse(e, c, a, reason);

@@ -85,6 +85,8 @@ count
 
 attack connections 60
 used_up tcp_client_full
+# Half-open ones that would be beyond the share are given up.
+wait_for "the end of half-open connections" eval '[ "$(counter half_open)" -eq 0 ]'
 expect "connections of a client, and one of another" "$(counter connections)" -eq 25
 tell fresh
 expect "a new client beside one that has its share of connections" "$answer" = right

@@ -608,10 +608,15 @@ WALK(SYNs_with_the_address_of_a_client_do_not_shut_it_out)
 		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 25}\n",
 	};
 	struct walk *w = walk_create(&params);
-	struct raw forged, r[4];
+	struct raw forged, late = {.w = w, .port = 4000}, r[4];
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
 
 	walk_worker(w, NULL);
-	for (unsigned int i = 0; i < 6; i++) {
+	raw_send(&late, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&late, &h, payload), "no SYN-ACK");
+	late.ack = h.seq + 1;
+	for (unsigned int i = 1; i < 6; i++) {
 		forged = (struct raw){.w = w, .port = 4000 + i, .seq = i};
 		raw_send(&forged, TCP_BIT_SYN, NULL, 0);
 	}
@@ -625,6 +630,13 @@ WALK(SYNs_with_the_address_of_a_client_do_not_shut_it_out)
 	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 4);
 	walk_expect_no_drops(w);
 	raw_expect_full(w, 5000, NULL);
+	/* One that was half-open then is its own, and has its turn when another has ended. */
+	raw_send(&late, TCP_BIT_ACK, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 2});
+	raw_send(&r[0], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_ask(&late, 5, 5);
+	raw_expect_answer(&late, 0, 5);
+	raw_expect_full(w, 5001, NULL);
 	walk_destroy(w);
 }
 
