@@ -200,10 +200,9 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	if (!lb->config.tcp.used || edge_create(lc, seed) == 0)
 		return 0;
 	LB_LOG(ERR,
-	       "no memory for TCP connections lcore=%u connections=%u; lower tcp.connections or "
-	       "raise "
-	       "memory.mb",
-	       index, lb->config.tcp.connections);
+	       "no memory for TCP connections lcore=%u connections=%u buffer_mb=%u; lower "
+	       "tcp.connections or tcp.buffer_mb, or raise memory.mb",
+	       index, lb->config.tcp.connections, lb->config.tcp.buffer_mb);
 	return -ENOMEM;
 }
 
@@ -372,6 +371,16 @@ static void log_joined(const struct lb *lb, unsigned int index)
 		       config->name, fix);
 }
 
+/* How to have more queues, for the log. */
+static const char *queues_hint(const char *device)
+{
+	if (strncmp(device, "net_af_packet", strlen("net_af_packet")) == 0)
+		return " (af_packet: qpairs=)";
+	if (strncmp(device, "net_memif", strlen("net_memif")) == 0)
+		return " (memif: queues:, if the other end has as many)";
+	return "";
+}
+
 /* Log what an open port can do, and what may surprise its operator. */
 static void log_port(const struct lb *lb, unsigned int index)
 {
@@ -398,9 +407,19 @@ static void log_port(const struct lb *lb, unsigned int index)
 		LB_LOG(NOTICE,
 		       "port=%s has queues=%u for lcores=%u, so lcores hand packets to each other; "
 		       "more queues are faster%s",
-		       config->name, port->queues, lb->n_lcores,
-		       strncmp(config->device, "net_af_packet", 13) == 0 ? " (af_packet: qpairs=)"
-									 : "");
+		       config->name, port->queues, lb->n_lcores, queues_hint(config->device));
+}
+
+/*
+ * Queues to ask the device for. Both ends of a memif must have as many: what is sent to a queue
+ * that the other end lacks is lost, and the driver reads the first queue's memory in its place.
+ */
+static uint16_t wanted_queues(const struct lb *lb, const struct lb_port_config *config)
+{
+	bool memif = strncmp(config->device, "net_memif", strlen("net_memif")) == 0;
+	unsigned int queues = config->queues != 0 ? config->queues : memif ? 1 : lb->n_lcores;
+
+	return RTE_MIN(queues, lb->n_lcores);
 }
 
 static int lb_open_port(struct lb *lb, unsigned int index)
@@ -409,7 +428,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 	struct rte_mempool *pools[LB_LCORES_MAX];
 	struct port_params params = {
 		.device = config->device,
-		.queues = lb->n_lcores,
+		.queues = wanted_queues(lb, config),
 		.rx_descriptors = config->rx_descriptors,
 		.tx_descriptors = config->tx_descriptors,
 		.mtu = config->mtu,
@@ -547,8 +566,8 @@ struct lb *lb_create(const struct lb_config *config)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0) {
-			LB_LOG(ERR, "lcore=%u no memory; raise memory.mb, now %u", i,
-			       lb_memory_mb(config));
+			LB_LOG(ERR, "lcore=%u no memory; raise memory.mb, now %u, or lower %s", i,
+			       lb_memory_mb(config), lb_memory_keys(config));
 			goto fail;
 		}
 	for (unsigned int i = 0; i < config->n_ports; i++)

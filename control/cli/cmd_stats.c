@@ -59,6 +59,20 @@ static const struct cli_column tcp_refused[] = {
 	{"TCP SEGMENTS", "name", CLI_TEXT},
 };
 
+/* Why clients of TCP services are slowed down: events of <tcp>, and for people what they mean. */
+static const struct cli_column tcp_waits[] = {
+	{"SLOWED", "count", CLI_COUNT},
+	{"TCP CLIENTS", "name", CLI_TEXT},
+	{"WHICH IS", "text", CLI_TEXT},
+};
+
+static const char *const tcp_wait[][2] = {
+	{"windows_closed", "memory is used up: buffer_mb, or client_percent of it"},
+	{"pipeline_full",
+	 "a connection has pipeline open requests: workers, or one reply, are slow"},
+	{"replies_full", "replies that are not read take its share of memory"},
+};
+
 static const struct cli_column drops[] = {
 	{"DROPPED", "count", CLI_COUNT},
 	{"FOR", "name", CLI_TEXT},
@@ -184,6 +198,37 @@ static void print_tcp_refused(struct cli *cli, const json_t *lcores)
 	json_decref(rows);
 }
 
+static json_int_t sum_of_tcp(const json_t *lcores, const char *name)
+{
+	json_int_t sum = 0;
+	json_t *lcore;
+	size_t i;
+
+	json_array_foreach (lcores, i, lcore)
+		sum += json_integer_value(json_object_get(json_object_get(lcore, "tcp"), name));
+	return sum;
+}
+
+static void print_tcp_waits(struct cli *cli, const json_t *lcores)
+{
+	struct cli_table table = {.column = tcp_waits, .n = CLI_COUNT_OF(tcp_waits)};
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < CLI_COUNT_OF(tcp_wait); i++) {
+		json_int_t sum = sum_of_tcp(lcores, tcp_wait[i][0]);
+
+		if (sum > 0 || cli->all)
+			json_array_append_new(rows,
+					      json_pack("{s:s, s:I, s:s}", "name", tcp_wait[i][0],
+							"count", sum, "text", tcp_wait[i][1]));
+	}
+	if (json_array_size(rows) > 0) {
+		cli_table_print(cli->out, &table, rows);
+		fputc('\n', cli->out);
+	}
+	json_decref(rows);
+}
+
 static void print_tcp(struct cli *cli, const json_t *lcores)
 {
 	struct cli_table table = {.column = tcp, .n = CLI_COUNT_OF(tcp)};
@@ -193,6 +238,7 @@ static void print_tcp(struct cli *cli, const json_t *lcores)
 	cli_table_print(cli->out, &table, lcores);
 	fputc('\n', cli->out);
 	print_tcp_refused(cli, lcores);
+	print_tcp_waits(cli, lcores);
 }
 
 static void print_dead_ports(struct cli *cli, const json_t *ports)

@@ -30,6 +30,9 @@ struct lb_port_config {
 	bool verbs;             /* fabric only: <device> is an RDMA device, not a DPDK one */
 	uint16_t mtu;           /* bytes of IP packet; default 1500 */
 	uint16_t rx_descriptors, tx_descriptors; /* default 1024 */
+	/* At most one per lcore. 0, the default: one per lcore where the device has as many; one of
+	 * a memif, which does not tell how many the other end has. */
+	uint16_t queues;
 	bool trusted;  /* with both roles: clients here do not forge workers' packets; default false
 			*/
 	bool offloads; /* use the port's checksum offloads where it has them; default true */
@@ -126,6 +129,9 @@ struct lb_service_config {
  */
 struct lb_tcp_config {
 	uint32_t connections; /* at a time, all lcores together; default 65536 */
+	/* Share of <connections> for one client, on each lcore: an IPv4 address, or an IPv6 /64.
+	 * Default 50; 100: no limit. */
+	uint8_t connections_percent;
 	uint32_t backlog;     /* half-open ones, per service and lcore, until SYNs are answered by
 				 cookies; default 1024 */
 	uint32_t buffer_mb;   /* MiB of packet buffers for bytes held in both directions, all lcores

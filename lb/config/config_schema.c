@@ -99,6 +99,8 @@ static const struct config_key port_rows[] = {
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
 	{"tx_descriptors", &config_number, FIELD(lb_port_config, tx_descriptors),
 	 .noun = "a number of descriptors", .min = 64, .max = 32768, .fallback = "1024"},
+	{"queues", &config_number, FIELD(lb_port_config, queues), .noun = "a number of queues",
+	 .min = 0, .max = LB_LCORES_MAX, .fallback = "0"},
 	{"offloads", &config_choice, FIELD(lb_port_config, offloads), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true"},
 	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
@@ -280,6 +282,8 @@ static const struct config_key fabric_rows[] = {
 static const struct config_key tcp_rows[] = {
 	{"connections", &config_number, TCP(connections), .noun = "a number of connections",
 	 .min = 1, .max = 1 << 24, .fallback = "65536"},
+	{"connections_percent", &config_number, TCP(connections_percent), .noun = "a percentage",
+	 .min = 1, .max = 100, .fallback = "50", LIVE},
 	{"backlog", &config_number, TCP(backlog), .noun = "a number of connections", .min = 1,
 	 .max = 1 << 20, .fallback = "1024", LIVE},
 	{"buffer_mb", &config_number, TCP(buffer_mb), .noun = "a size in MiB", .min = 1,

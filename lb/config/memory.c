@@ -95,14 +95,27 @@ uint32_t lb_indirect_per_lcore(const struct lb_config *config)
 	return 3 * config->window_packets;
 }
 
+static uint64_t flow_bytes(const struct lb_config *config)
+{
+	return config->flows * (config->flow_table == CONNTRACK_TABLE_TAGS ? 148ull : 352ull);
+}
+
+const char *lb_memory_keys(const struct lb_config *config)
+{
+	uint64_t packets = lb_tcp_pools_per_lcore(config).packets;
+	uint64_t tcp = config->n_lcores *
+		       (tcp_bytes_per_lcore(config) + packets * buffer_bytes_paged(config));
+
+	return tcp > flow_bytes(config) ? "tcp.buffer_mb, tcp.connections" : "flows";
+}
+
 /*
  * An estimate of what lb_create() allocates. A third is added to the measured sum, as allocations
  * leave gaps.
  */
 unsigned int lb_memory_mb(const struct lb_config *config)
 {
-	uint64_t per_flow = config->flow_table == CONNTRACK_TABLE_TAGS ? 148 : 352;
-	uint64_t flows = config->flows * per_flow, lcore;
+	uint64_t lcore;
 
 	if (config->memory_mb != 0)
 		return config->memory_mb;
@@ -112,5 +125,5 @@ unsigned int lb_memory_mb(const struct lb_config *config)
 		(LB_CONTROL_PER_LCORE + LB_CANCELS_PER_LCORE + lb_indirect_per_lcore(config)) *
 			512ull +
 		tcp_bytes_per_lcore(config);
-	return 64 + (flows + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
+	return 64 + (flow_bytes(config) + lcore * config->n_lcores * 4 / 3) / (1024 * 1024);
 }

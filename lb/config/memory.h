@@ -53,4 +53,8 @@ struct lb_tcp_pools lb_tcp_pools_per_lcore(const struct lb_config *config);
 /* MiB of memory for the EAL: memory.mb, or the sum for flows, ports and connections. */
 unsigned int lb_memory_mb(const struct lb_config *config);
 
+/* The keys to lower where a machine has too little memory: those of connections if they take more
+ * than flows, with commas between. */
+const char *lb_memory_keys(const struct lb_config *config);
+
 #endif

@@ -18,10 +18,7 @@
 
 static struct edge_client **clients_chain(const struct edge *e, uint64_t key, uint16_t zone)
 {
-	uint64_t word = (key ^ e->secret.key[0]) * 0x9e3779b97f4a7c15ull;
-
-	word = (word ^ word >> 32 ^ zone ^ e->secret.key[1]) * 0xbf58476d1ce4e5b9ull;
-	return &e->client_chain[(word ^ word >> 32) & e->client_mask];
+	return &e->client_chain[edge_client_hash(e, key, zone) & e->client_mask];
 }
 
 static struct edge_client *clients_find(struct edge_client *at, uint64_t key, uint16_t zone)

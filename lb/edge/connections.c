@@ -61,6 +61,7 @@ static void connections_read_config(struct edge *e)
 	e->wait_ms = services->tcp.time_wait_ms;
 	e->idle_ms = services->tcp.idle_ms;
 	edge_clients_share(e);
+	edge_openers_share(e);
 }
 
 void edge_begin_turn(struct edge *e)
@@ -90,6 +91,7 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 	c->service = flow->service;
 	c->hash = hash;
 	c->path = *path;
+	edge_opener_join(e, c, flow);
 	e->n_open++;
 	e->open[c->service]++;
 	return c;
@@ -260,8 +262,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 	struct flow *flow = edge_flow(e, c);
 	struct tcp_time_wait wait;
 
-	if (c->opening)
-		e->backlog[c->service]--;
+	edge_set_opening(e, c, false);
+	edge_opener_leave(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
 	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {
@@ -340,13 +342,32 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 		TAILQ_REMOVE(&e->stalled, c->busy, wants);
 }
 
-void edge_progress(struct edge *e, struct edge_connection *c)
+/* A connection begins to wait. Others than these wait for the next turn. */
+static void connections_count_stall(struct edge *e, const struct edge_busy *b)
+{
+	if (b->n_requests >= e->pipeline)
+		e->stack.counters.pipeline_full++;
+	else if (!edge_has_reply_room(e, b))
+		e->stack.counters.replies_full++;
+}
+
+/* <again>: it has waited before this call. */
+static void connections_read(struct edge *e, struct edge_connection *c, bool again)
+{
+	bool stalled = edge_read(e, c);
+
+	if (stalled && !c->stalled && !again)
+		connections_count_stall(e, c->busy);
+	connections_stall(e, c, stalled);
+}
+
+static void connections_progress(struct edge *e, struct edge_connection *c, bool again)
 {
 	struct edge_busy *b = c->busy;
 
 	if (b == NULL)
 		return;
-	connections_stall(e, c, edge_read(e, c));
+	connections_read(e, c, again);
 	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
 	    b->placement.held != NULL)
@@ -354,6 +375,11 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 	edge_touch(e, c);
 	if (c->ended && !c->stalled && !c->closing)
 		edge_close(e, c);
+}
+
+void edge_progress(struct edge *e, struct edge_connection *c)
+{
+	connections_progress(e, c, false);
 }
 
 /*
@@ -375,7 +401,7 @@ static void connections_resume_stalled(struct edge *e)
 			continue;
 		budget--;
 		connections_stall(e, b->connection, false);
-		edge_progress(e, b->connection);
+		connections_progress(e, b->connection, true);
 	}
 }
 
@@ -554,6 +580,7 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
 	uint64_t held, most, bytes;
+	bool narrow;
 
 	if (b == NULL)
 		return;
@@ -569,8 +596,9 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 		bytes = RTE_MAX(bytes, RTE_MIN(most, edge_large_missing(b)));
 	tcp_grant(&c->tcp, bytes);
 	/* Is there too little for an update? */
-	connections_narrow(e, c, edge_window_is_closed(c) &&
-					 c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss);
+	narrow = edge_window_is_closed(c) && c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss;
+	e->stack.counters.windows_closed += narrow && !c->narrow;
+	connections_narrow(e, c, narrow);
 }
 
 static void connections_sent(struct edge *e, struct edge_connection *c)
@@ -667,7 +695,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
-	if (edge_clients_init(e, busy, pools->packets) < 0)
+	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -753,6 +781,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);
+	rte_free(e->opener_chain);
+	rte_free(e->opener);
 	rte_free(e);
 	lc->edge = NULL;
 }

@@ -25,6 +25,16 @@ struct edge_client {
 	uint32_t unfinished; /* requests that have a place and are not complete */
 };
 
+/* A client's connections, whether or not something is under way. */
+struct edge_opener {
+	uint64_t key;       /* as a client's */
+	uint32_t next;      /* number of the next of its chain, or of the pool; 0: none */
+	uint32_t open;      /* half-open ones included */
+	uint32_t half_open; /* whose address need not be the client's */
+	uint16_t zone;
+};
+_Static_assert(sizeof(struct edge_opener) <= 24, "there may be a million");
+
 /* Pieces that one segment can make. */
 #define EDGE_PIECES TCP_NEW_MAX
 
@@ -141,6 +151,7 @@ struct edge_connection {
 	bool ended;   /* the client has closed: what it sent before is still read */
 	bool closing; /* nothing more is read: close when what was asked is answered */
 	bool opening; /* counted in the backlog */
+	uint32_t opener; /* number of its client */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
 
@@ -191,6 +202,10 @@ struct edge {
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask, n_clients;
+	/* clients with connections, by hash and by number from 1 on; connections of one at most */
+	uint32_t *opener_chain;
+	struct edge_opener *opener;
+	uint32_t opener_mask, free_opener, openers_share;
 	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
@@ -365,6 +380,42 @@ static inline bool edge_window_is_closed(const struct edge_connection *c)
 {
 	return c->tcp.rcv_edge - c->tcp.rcv_nxt < c->tcp.mss;
 }
+
+/* Where a client is counted. Keyed, so that no client can choose another's place. */
+static inline uint32_t edge_client_hash(const struct edge *e, uint64_t key, uint16_t zone)
+{
+	uint64_t word = (key ^ e->secret.key[0]) * 0x9e3779b97f4a7c15ull;
+
+	word = (word ^ word >> 32 ^ zone ^ e->secret.key[1]) * 0xbf58476d1ce4e5b9ull;
+	return word ^ word >> 32;
+}
+
+/* --- openers.c -------------------------------------------------------------------------------- */
+
+enum edge_may_open {
+	EDGE_MAY_OPEN,
+	/* Half-open ones take the rest of its share. They may be a stranger's, who sends with its
+	 * address. */
+	EDGE_MAY_OPEN_BY_COOKIE,
+	EDGE_MAY_NOT_OPEN, /* it has its share */
+};
+/* May the source of <key> have another connection? */
+enum edge_may_open edge_may_open(const struct edge *e, const struct flow_key *key);
+/* Has the client of <c> its share without those that are half-open? */
+static inline bool edge_opener_is_full(const struct edge *e, const struct edge_connection *c)
+{
+	const struct edge_opener *o = &e->opener[c->opener];
+
+	return o->open - o->half_open >= e->openers_share;
+}
+/* Count the connection for its client, until edge_opener_leave(). */
+void edge_opener_join(struct edge *e, struct edge_connection *c, const struct flow *flow);
+void edge_opener_leave(struct edge *e, const struct edge_connection *c);
+/* Count it in the backlog as well, or no longer. */
+void edge_set_opening(struct edge *e, struct edge_connection *c, bool opening);
+/* Reads the share of a client from the configuration. */
+void edge_openers_share(struct edge *e);
+int edge_openers_init(struct edge *e);
 
 /* --- requests.c ------------------------------------------------------------------------------- */
 

@@ -93,11 +93,52 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	placement_take(&b->placement, &p->piece);
 }
 
+/* Pieces of fewer bytes are copied behind the piece before them. */
+#define SEGMENTS_SMALL 256
+
+/* May bytes be added at the end of the packet, and be those that follow the piece? */
+static bool segments_has_room(const struct edge_piece *p, uint32_t length)
+{
+	struct rte_mbuf *m = p->m;
+
+	return m != NULL && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
+	       rte_pktmbuf_tailroom(m) >= length &&
+	       p->piece.bytes + p->piece.length ==
+		       rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len);
+}
+
+/*
+ * A client may send byte by byte, and what cannot be read yet would hold a packet for each. False:
+ * the range is a piece of its own.
+ */
+static bool segments_join(struct edge_busy *b, const struct arrival *a, const struct tcp_new *new,
+			  uint32_t expected)
+{
+	uint64_t position = b->in_order + (new->seq - expected);
+	struct edge_piece *before;
+
+	if (likely(b->placement.held == NULL) || new->length >= SEGMENTS_SMALL)
+		return false;
+	before = (struct edge_piece *)placement_before(&b->placement, position);
+	if (before == NULL || !segments_has_room(before, new->length))
+		return false;
+	memcpy(rte_pktmbuf_append(before->m, new->length),
+	       rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+				       a->parsed->payload_offset + new->offset),
+	       new->length);
+	placement_extend(&b->placement, &before->piece, new->length);
+	return true;
+}
+
 static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
 				const struct tcp_received *r, uint32_t expected)
 {
 	struct edge_busy *b = c->busy;
 
+	if (r->n_new == 1 && segments_join(b, a, &r->new[0], expected)) {
+		b->in_order += r->advanced;
+		return;
+	}
 	/* Frames may be padded: the packet ends with the segment. */
 	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
 	if (r->n_new > 1)
@@ -114,9 +155,7 @@ static void segments_established(struct edge *e, struct edge_connection *c, cons
 	a->flow->state = FLOW_TCP_OPEN;
 	if (unlikely(e->lc->trace != NULL))
 		trace_opened(e->lc, a->key, a->flow, c->tcp.mss);
-	if (c->opening)
-		e->backlog[c->service]--;
-	c->opening = false;
+	edge_set_opening(e, c, false);
 }
 
 /* Answers go back by the way that the last good segment came: routers change. */
@@ -207,12 +246,22 @@ static void segments_refuse(struct edge *e, struct edge_connection *c, struct ar
 	c->tcp.ack_now = true;
 }
 
+/* Would a half-open connection become one too many for its client? It comes again, until that has
+ * room or the handshake is given up. */
+static bool segments_is_beyond_share(const struct edge *e, const struct edge_connection *c,
+				     const struct arrival *a)
+{
+	return c->opening && (a->header.flags & TCP_BIT_RST) == 0 && edge_opener_is_full(e, c);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
 	enum lb_drop reason = segments_check_memory(e, c, a);
 	struct tcp_received r;
 
+	if (unlikely(segments_is_beyond_share(e, c, a)))
+		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
 	if (unlikely(reason != LB_DROP_NONE))
 		segments_refuse(e, c, a, reason);
 	if (a->header.length > 0)
@@ -269,28 +318,35 @@ static struct edge_connection *segments_open(struct edge *e, struct arrival *a, 
 	return c;
 }
 
+static void segments_answer_by_cookie(struct edge *e, const struct arrival *a,
+				      const struct tcp_ends *ends)
+{
+	struct tcp_header out;
+
+	e->stack.counters.cookies_out++;
+	tcp_cookie_answer(&e->stack, &e->secret, ends, &a->header, e->first_window, &out);
+	out.mss = segments_mss(e, a);
+	edge_emit_bare(e, a->key, &a->path, &out);
+}
+
 /* <least>: the lowest initial number, or 0. */
 static void segments_syn(struct edge *e, struct arrival *a, uint16_t service, uint32_t least)
 {
+	enum edge_may_open may = edge_may_open(e, a->key);
 	struct edge_connection *c;
 	struct tcp_ends ends;
-	struct tcp_header out;
 	uint32_t first;
 
+	if (may == EDGE_MAY_NOT_OPEN)
+		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
-	if (e->backlog[service] >= e->backlog_max) {
-		e->stack.counters.cookies_out++;
-		tcp_cookie_answer(&e->stack, &e->secret, &ends, &a->header, e->first_window, &out);
-		out.mss = segments_mss(e, a);
-		edge_emit_bare(e, a->key, &a->path, &out);
-		return;
-	}
+	if (e->backlog[service] >= e->backlog_max || may == EDGE_MAY_OPEN_BY_COOKIE)
+		return segments_answer_by_cookie(e, a, &ends);
 	c = segments_open(e, a, service);
 	if (c == NULL)
 		return;
-	c->opening = true;
-	e->backlog[service]++;
+	edge_set_opening(e, c, true);
 	first = tcp_secret_sequence(&e->secret, &ends, e->stack.now_us);
 	if (least != 0 && sequence_before(first, least))
 		first = least;
@@ -313,7 +369,8 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 			     e->first_window, &opened))
 		return false;
 	/* The connection would have no timer; the segment will come again. */
-	reason = segments_check_memory(e, NULL, a);
+	reason = edge_may_open(e, a->key) == EDGE_MAY_NOT_OPEN ? LB_DROP_TCP_CLIENT_FULL
+							       : segments_check_memory(e, NULL, a);
 	if (reason != LB_DROP_NONE) {
 		segments_drop(e, a, reason);
 		return true;

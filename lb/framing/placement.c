@@ -60,6 +60,23 @@ void placement_take(struct placement *p, struct placement_piece *piece)
 	p->held_bytes += piece->length;
 }
 
+struct placement_piece *placement_before(const struct placement *p, uint64_t position)
+{
+	struct placement_piece *piece = p->held;
+
+	if (position < p->stream.position)
+		return NULL;
+	while (piece != NULL && piece->position + piece->length < position)
+		piece = piece->next;
+	return piece != NULL && piece->position + piece->length == position ? piece : NULL;
+}
+
+void placement_extend(struct placement *p, struct placement_piece *piece, uint32_t length)
+{
+	piece->length += length;
+	p->held_bytes += length;
+}
+
 static void placement_extent(struct placement *p, const struct stream_action *action)
 {
 	p->open.position = action->extent.position;

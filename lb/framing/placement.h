@@ -60,6 +60,11 @@ void placement_fini(struct placement *p);
 /* <piece> came. placement_run() must follow before the next one that is in order. */
 void placement_take(struct placement *p, struct placement_piece *piece);
 
+/* The held piece that ends at <position>, if no header explains what comes there. NULL: none. */
+struct placement_piece *placement_before(const struct placement *p, uint64_t position);
+/* That piece has <length> more bytes: they came behind its others, in the owner's buffer too. */
+void placement_extend(struct placement *p, struct placement_piece *piece, uint32_t length);
+
 /*
  * All bytes before position <in_order> have come: reads headers as far as they go. True: it stopped
  * because the owner was not ready.

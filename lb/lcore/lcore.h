@@ -145,13 +145,18 @@ static inline const struct lb_service_config *lcore_service_config(const struct 
 
 /* A client's address, for what is shared out among clients: IPv4's with its prefix, or an IPv6 /64,
  * because a client may have all addresses of that. */
-static inline uint64_t lcore_client_address(const struct flow *flow)
+static inline uint64_t lcore_address_key(const struct in6_addr *client)
 {
-	bool mapped = IN6_IS_ADDR_V4MAPPED(&flow->client);
+	bool mapped = IN6_IS_ADDR_V4MAPPED(client);
 	uint64_t word;
 
-	memcpy(&word, flow->client.s6_addr + (mapped ? 8 : 0), sizeof(word));
+	memcpy(&word, client->s6_addr + (mapped ? 8 : 0), sizeof(word));
 	return word;
+}
+
+static inline uint64_t lcore_client_address(const struct flow *flow)
+{
+	return lcore_address_key(&flow->client);
 }
 
 /* us that the worker has: until the deadline (TSC; 0: none), at most request_timeout, at least 1. */

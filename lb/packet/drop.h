@@ -35,7 +35,10 @@
 	X(TCP_REFUSED, "tcp_refused", "segment that its connection does not accept")               \
 	X(TCP_UNKNOWN, "tcp_unknown", "segment of no connection; reset sent")                      \
 	X(TCP_FULL, "tcp_full", "no room for another TCP connection")                              \
-	X(TCP_CLIENT, "tcp_client", "segment not taken: its client has used up its share of memory")  \
+	X(TCP_CLIENT_FULL, "tcp_client_full",                                                      \
+	  "handshake of a client that has its share of the TCP connections")                       \
+	X(TCP_CLIENT, "tcp_client",                                                                \
+	  "segment not taken: its client has used up its share of memory")                         \
 	X(TCP_SLOW, "tcp_slow", "request came slower than it must; timeout notice sent")           \
 	X(TCP_READER, "tcp_reader", "connection reset: its client did not read its replies")       \
 	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \

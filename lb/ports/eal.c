@@ -103,11 +103,10 @@ static int check_memory(const struct lb_config *config, char *error, size_t size
 		fclose(file);
 	if (config->hugepages || available_kb == 0 || lb_memory_mb(config) <= available_kb / 1024)
 		return 0;
-	snprintf(
-		error, size,
-		"%u MiB of memory are needed for %u flows and the packets, %lu MiB are free; lower "
-		"flows or memory.mb",
-		lb_memory_mb(config), config->flows, available_kb / 1024);
+	snprintf(error, size,
+		 "%u MiB of memory are needed for %u flows and the packets, %lu MiB are free; "
+		 "lower %s or memory.mb",
+		 lb_memory_mb(config), config->flows, available_kb / 1024, lb_memory_keys(config));
 	return -ENOMEM;
 }
 

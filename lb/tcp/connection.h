@@ -266,7 +266,10 @@ struct tcp_received {
 	X(no_memory, "segments not sent or not taken for want of memory")                          \
 	X(gave_up, "connections ended because the client did not answer")                          \
 	X(cookies_out, "SYNs answered with a cookie, as the backlog was full")                     \
-	X(cookies_in, "connections opened by a cookie")
+	X(cookies_in, "connections opened by a cookie")                                            \
+	X(windows_closed, "windows that closed for want of memory for more bytes")                 \
+	X(pipeline_full, "times that a connection had as many open requests as it may")            \
+	X(replies_full, "times that the next request was not read for want of room for its reply")
 
 struct tcp_counters {
 #define TCP_COUNTER_FIELD(name, text) uint64_t name;

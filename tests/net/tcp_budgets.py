@@ -75,12 +75,12 @@ def fresh():
     return "right"
 
 
-def connections(n):
-    """As many as there are, and then some."""
-    for _ in range(int(n)):
+def connections(n, addresses="1"):
+    """As many as there are, or as one address may have, and then some."""
+    for i in range(int(n)):
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        s.bind((ATTACKERS[0], 0))
+        s.bind((ATTACKERS[i % int(addresses)], 0))
         s.setblocking(False)
         s.connect_ex((vip, PORT))
         attacking.append(s)

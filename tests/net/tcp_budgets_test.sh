@@ -71,7 +71,7 @@ attacked() {
 }
 declare -A was
 count() {
-    for reason in tcp_full tcp_client tcp_memory tcp_slow tcp_reader queue_timeout flow_table_full source_limit; do
+    for reason in tcp_full tcp_client_full tcp_client tcp_memory tcp_slow tcp_reader queue_timeout flow_table_full source_limit; do
         was[$reason]=$(drops $reason)
     done
 }
@@ -84,6 +84,16 @@ before=$(in_use)
 count
 
 attack connections 60
+used_up tcp_client_full
+# Half-open ones that would be beyond the share are given up.
+wait_for "the end of half-open connections" eval '[ "$(counter half_open)" -eq 0 ]'
+expect "connections of a client, and one of another" "$(counter connections)" -eq 25
+tell fresh
+expect "a new client beside one that has its share of connections" "$answer" = right
+expect "SYNs for which there was no room" "$(drops tcp_full)" -eq "${was[tcp_full]}"
+attacked "a client's share of connections"
+
+attack connections 60 2
 used_up tcp_full
 expect "connections" "$(counter connections)" -eq 48
 attacked "connections"
@@ -139,9 +149,11 @@ read -r answer <&"$from"
 expect "many requests at once" "$answer" = right
 expect "requests of which no answer had begun" "$most" -ge 8
 expect "requests, with one of the other client" "$most" -le 9
+expect "times that no more was read" "$(counter pipeline_full)" -gt 0
+cli stats | grep -q "pipeline_full" || fail "stats has no table of what slows clients down"
 attacked "the pipeline"
 
 attack flows 120
 used_up source_limit flow_table_full
 attacked "flows"
-echo "10 budgets used up, all given back; $most requests of one connection and of another client at once"
+echo "11 budgets used up, all given back; $most requests of one connection and of another client at once"

@@ -34,6 +34,12 @@ static void plan_bad(void)
 	snprintf(d.plan.error, sizeof(d.plan.error), "lb.yaml:3: ports[0].mtu: 'x' is no MTU");
 }
 
+static void plan_connections(void)
+{
+	plan_no_hugepages();
+	d.plan.memory_keys = "tcp.buffer_mb, tcp.connections";
+}
+
 static void plan_tcp_defaults(void)
 {
 	plan_lb();
@@ -186,6 +192,13 @@ static const struct row memory_rows[] = {
 	 DOCTOR_PROBLEM,
 	 "100 MiB available, 512 needed",
 	 "lower flows or memory.mb"},
+	{"too little memory for connections",
+	 check_memory,
+	 plan_connections,
+	 {{"/proc/meminfo", "MemAvailable: 102400 kB\n"}},
+	 DOCTOR_PROBLEM,
+	 "100 MiB available, 512 needed",
+	 "lower tcp.buffer_mb, tcp.connections or memory.mb"},
 	{"memory of nonsense",
 	 check_memory,
 	 plan_no_hugepages,

@@ -370,6 +370,7 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(port[0].mtu, 1500);
 	cr_assert_eq(port[0].rx_descriptors, 1024);
 	cr_assert_eq(port[0].tx_descriptors, 1024);
+	cr_assert_eq(port[0].queues, 0);
 	cr_assert_str_eq(lb_address_format(&port[1].address, text, sizeof(text)), "10.9.0.1");
 	cr_assert_eq(port[1].prefix, 24);
 	cr_assert_eq(port[1].gateway.family, 0);
@@ -428,6 +429,7 @@ static const char everything[] =
 	"    mtu: 9000\n"
 	"    rx_descriptors: 512\n"
 	"    tx_descriptors: 256\n"
+	"    queues: 2\n"
 	"    address: fd00::1/64\n"
 	"    gateway: fd00::fe\n"
 	"services:\n"
@@ -462,6 +464,7 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(port->mtu, 9000);
 	cr_assert_eq(port->rx_descriptors, 512);
 	cr_assert_eq(port->tx_descriptors, 256);
+	cr_assert_eq(port->queues, 2);
 	cr_assert_str_eq(lb_address_format(&port->address, text, sizeof(text)), "fd00::1");
 	cr_assert_eq(port->prefix, 64);
 	cr_assert_str_eq(lb_address_format(&port->gateway, text, sizeof(text)), "fd00::fe");

@@ -62,6 +62,7 @@ Test(lb_tcp_config, the_section_that_is_left_out_has_its_defaults)
 {
 	static const struct lb_tcp_config usual = {
 		.connections = 65536,
+		.connections_percent = 50,
 		.backlog = 1024,
 		.buffer_mb = 256,
 		.window = 1 << 20,
@@ -88,7 +89,8 @@ Test(lb_tcp_config, the_section_that_is_left_out_has_its_defaults)
 	cr_expect_eq(memcmp(&without, &usual, sizeof(usual)), 0);
 	/* As the sample configuration has them. */
 	cr_assert_eq(
-		parse(SECTION("connections: 65536, backlog: 1024, buffer_mb: 256, window: 1MiB,\n"
+		parse(SECTION("connections: 65536, connections_percent: 50, backlog: 1024,\n"
+			      "  buffer_mb: 256, window: 1MiB,\n"
 			      "  client_percent: 25, unfinished: 64, min_rate: 16KiB, pipeline: "
 			      "64,\n"
 			      "  keepalive_ms: 60000, keepalive_interval_ms: 10000,\n"
@@ -108,6 +110,7 @@ Test(lb_tcp_config, every_key_reaches_its_field)
 	cr_assert_eq(parse(TCP_WITH(
 			     "framing: tagged, max_request: 64MiB, max_reply: 602112, "
 			     "congestion: dctcp, probe_bytes: 1KiB") "tcp: {connections: 101, "
+								     "connections_percent: 51, "
 								     "backlog: 102, buffer_mb: "
 								     "103, window: 104KiB,\n"
 								     "  client_percent: 35, "
@@ -131,6 +134,7 @@ Test(lb_tcp_config, every_key_reaches_its_field)
 	cr_expect_eq(s->congestion, LB_CONGESTION_DCTCP);
 	cr_expect_eq(s->probe_bytes, 1024);
 	cr_expect_eq(t->connections, 101);
+	cr_expect_eq(t->connections_percent, 51);
 	cr_expect_eq(t->backlog, 102);
 	cr_expect_eq(t->buffer_mb, 103);
 	cr_expect_eq(t->window, 104 * 1024);
@@ -252,6 +256,8 @@ static const struct row rows[] = {
 				   "'connections'?"},
 	{SECTION("connections: 0"),
 	 "lb.yaml:7: tcp.connections: '0' is not a number of connections; use 1 to 16777216"},
+	{SECTION("connections_percent: 0"),
+	 "tcp.connections_percent: '0' is not a percentage; use 1 to 100"},
 	{SECTION("backlog: 0"),
 	 "tcp.backlog: '0' is not a number of connections; use 1 to 1048576"},
 	{SECTION("buffer_mb: 0"), "tcp.buffer_mb: '0' is not a size in MiB; use 1 to 1048576"},
@@ -341,13 +347,15 @@ Test(lb_tcp_config, all_of_the_section_but_its_memory_changes_live)
 {
 	cr_expect_str_eq(
 		diff(HEAD TCP, HEAD TCP
-		     "tcp: {connections: 1000, backlog: 5, buffer_mb: 512, window: 1025KiB,\n"
+		     "tcp: {connections: 1000, connections_percent: 5, backlog: 5, buffer_mb: 512,\n"
+		     "  window: 1025KiB,\n"
 		     "  client_percent: 50, unfinished: 5, min_rate: 0, pipeline: 5,\n"
 		     "  keepalive_ms: 5, keepalive_interval_ms: 5, keepalive_probes: 5,\n"
 		     "  idle_ms: 5, fin_wait_ms: 5, time_wait_ms: 5, give_up_ms: 500,\n"
 		     "  syn_retries: 5, rto_min_ms: 5, rto_max_ms: 500, ack_delay_ms: 5,\n"
 		     "  initial_segments: 5, mss: 1400}\n"),
 		"tcp.connections: '65536' -> '1000' restart\n"
+		"tcp.connections_percent: '50' -> '5' live\n"
 		"tcp.backlog: '1024' -> '5' live\n"
 		"tcp.buffer_mb: '256' -> '512' restart\n"
 		"tcp.window: '1MiB' -> '1025KiB' live\n"
@@ -443,6 +451,19 @@ Test(lb_tcp_config, memory_is_taken_only_where_there_is_a_service)
 	/* The buffers, and at least 256 bytes of each connection. */
 	cr_expect_gt(lb_memory_mb(&config), without + 256 + 16);
 	cr_expect_lt(lb_memory_mb(&config), without + 600);
+}
+
+Test(lb_tcp_config, what_takes_most_memory_is_what_to_lower)
+{
+	cr_assert_eq(parse(HEAD UDP), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "flows");
+	cr_assert_eq(parse(HEAD UDP TCP), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "tcp.buffer_mb, tcp.connections");
+	cr_assert_eq(parse(HEAD UDP TCP "flows: 10000000\n"), 0, "%s", error);
+	cr_expect_str_eq(lb_memory_keys(&config), "flows");
+	cr_assert_eq(parse(HEAD UDP TCP "flows: 10000000\ntcp: {connections: 8000000}\n"), 0, "%s",
+		     error);
+	cr_expect_str_eq(lb_memory_keys(&config), "tcp.buffer_mb, tcp.connections");
 }
 
 Test(lb_tcp_config, connections_at_rest_have_no_memory_to_send)

@@ -506,7 +506,7 @@ WALK(as_many_connections_as_may_be)
 {
 	static const struct walk_params params = {
 		.services = SERVICES,
-		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 100}\n",
 	};
 	struct walk *w = walk_create(&params);
 	struct raw r[16], more = {.w = w, .port = 4000, .seq = 1};
@@ -522,6 +522,136 @@ WALK(as_many_connections_as_may_be)
 	raw_open(&more, w, 4000);
 	raw_ask(&more, 5, 5);
 	raw_expect_answer(&more, 0, 5);
+	walk_destroy(w);
+}
+
+static void reload_tcp(struct walk *w, const char *section)
+{
+	const struct walk_params params = {.more = section};
+	char text[4096];
+
+	walk_yaml(&params, SERVICES, text, sizeof(text));
+	walk_need(walk_reload(w, text) == 0, "%s", w->error);
+}
+
+/* Sends a SYN, and expects nothing but a drop: its client has as many connections as it may. */
+static void raw_expect_full(struct walk *w, uint16_t port, const char *source)
+{
+	struct raw r = {.w = w, .port = port, .seq = 1, .source = source};
+	uint64_t before = walk_stats(w).drop[LB_DROP_TCP_CLIENT_FULL];
+
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_expect_silence(w, 0);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_CLIENT_FULL], before + 1);
+}
+
+WALK(a_client_has_a_share_of_the_connections)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 50}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw r[8], more, other = {.w = w, .port = 5000, .source = "192.0.2.21"};
+
+	walk_worker(w, NULL);
+	for (unsigned int i = 0; i < 8; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_expect_full(w, 4000, NULL);
+	raw_connect(&other);
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	/* One of them ends: there is room for another one, and no more. */
+	raw_send(&r[3], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	raw_open(&more, w, 4001);
+	raw_ask(&more, 6, 6);
+	raw_expect_answer(&more, 0, 6);
+	raw_expect_full(w, 4002, NULL);
+	/* Those that are open stay, however small the share becomes. */
+	reload_tcp(w, "tcp: {connections: 16, buffer_mb: 4, connections_percent: 1}\n");
+	raw_ask(&r[0], 7, 7);
+	raw_expect_answer(&r[0], 0, 7);
+	raw_expect_full(w, 4003, NULL);
+	raw_expect_full(w, 5001, "192.0.2.21");
+	reload_tcp(w, "tcp: {connections: 16, buffer_mb: 4, connections_percent: 100}\n");
+	for (unsigned int i = 0; i < 7; i++)
+		raw_open(&more, w, 4010 + i);
+	raw_send(&(struct raw){.w = w, .port = 4020}, TCP_BIT_SYN, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 4}, {LB_DROP_TCP_FULL, 1});
+	walk_destroy(w);
+}
+
+WALK(cookies_give_a_client_no_more_than_its_share)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 8, buffer_mb: 4, connections_percent: 50, backlog: 1}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw half = {.w = w, .port = 4000, .source = "192.0.2.21"}, r[5];
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_send(&half, TCP_BIT_SYN, NULL, 0);
+	walk_forget(w, 0);
+	for (unsigned int i = 0; i < 5; i++) {
+		r[i] = (struct raw){.w = w, .port = 3000 + i};
+		raw_send(&r[i], TCP_BIT_SYN, NULL, 0);
+		walk_need(raw_take(&r[i], &h, payload), "no cookie");
+		r[i].ack = h.seq + 1;
+	}
+	for (unsigned int i = 0; i < 5; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 1});
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 5);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 4);
+	raw_expect_full(w, 3010, NULL);
+	/* Its acknowledgement comes again, with a request, when one of the others has ended. */
+	raw_send(&r[0], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_ask(&r[4], 5, 5);
+	raw_expect_answer(&r[4], 0, 5);
+	walk_destroy(w);
+}
+
+WALK(SYNs_with_the_address_of_a_client_do_not_shut_it_out)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, connections_percent: 25}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw forged, late = {.w = w, .port = 4000}, r[4];
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_send(&late, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&late, &h, payload), "no SYN-ACK");
+	late.ack = h.seq + 1;
+	for (unsigned int i = 1; i < 6; i++) {
+		forged = (struct raw){.w = w, .port = 4000 + i, .seq = i};
+		raw_send(&forged, TCP_BIT_SYN, NULL, 0);
+	}
+	walk_forget(w, 0);
+	walk_expect_eq(conntrack_count(w->lb->lcore[0]->ct), 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_ask(&r[i], 5, 5);
+		raw_expect_answer(&r[i], 0, 5);
+	}
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 4);
+	walk_expect_no_drops(w);
+	raw_expect_full(w, 5000, NULL);
+	/* One that was half-open then is its own, and has its turn when another has ended. */
+	raw_send(&late, TCP_BIT_ACK, NULL, 0);
+	walk_expect_drops(w, {LB_DROP_TCP_CLIENT_FULL, 2});
+	raw_send(&r[0], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	raw_ask(&late, 5, 5);
+	raw_expect_answer(&late, 0, 5);
+	raw_expect_full(w, 5001, NULL);
 	walk_destroy(w);
 }
 
@@ -697,6 +827,24 @@ static bool raw_read(struct raw *r, const struct raw *other)
 	return found;
 }
 
+/* Acknowledges what comes to each. */
+static void raw_read_each(struct raw *r, unsigned int n)
+{
+	struct tcp_header h;
+	struct walk_frame f;
+
+	while (walk_take(r->w, r->on, &f)) {
+		const uint8_t *tcp = f.bytes + 34;
+
+		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
+		for (unsigned int i = 0; i < n; i++)
+			if ((tcp[2] << 8 | tcp[3]) == r[i].port)
+				r[i].ack = h.seq + h.length;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+}
+
 WALK(connections_that_wait_have_their_turns)
 {
 	static const struct walk_params params = {
@@ -726,6 +874,102 @@ WALK(connections_that_wait_have_their_turns)
 	walk_destroy(w);
 }
 
+/* Bytes 0 to <n> of a request, one per segment; the first <skip> come last. */
+static void raw_ask_by_byte(struct raw *r, const uint8_t *bytes, uint32_t n, uint32_t skip)
+{
+	uint32_t first = r->seq;
+
+	for (uint32_t i = 0; i < n; i++) {
+		r->seq = first + (skip + i) % n;
+		raw_send(r, TCP_BIT_ACK, bytes + (skip + i) % n, 1);
+	}
+	r->seq = first + n;
+}
+
+/* A client that sends byte by byte, of which none can be read yet, does not hold a packet for each.
+ */
+WALK(small_pieces_share_packets)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, pipeline: 1}\n",
+	};
+	enum { SIZE = 500, ORDERS = 2 };
+
+	for (unsigned int order = 0; order < ORDERS; order++) {
+		struct walk *w = walk_create(&params);
+		struct walk_worker *v = walk_worker(w, NULL);
+		uint8_t request[4 + SIZE], payload[PACKET_MAX];
+		uint32_t length = SIZE;
+		struct tcp_header h = {0};
+		struct raw r;
+
+		walk_context("the first %u bytes last", order * 100);
+		memcpy(request, &length, 4);
+		for (unsigned int i = 0; i < SIZE; i++)
+			request[4 + i] = i * 7;
+		v->answers = false;
+		raw_open(&r, w, 3000);
+		raw_ask(&r, 5, 5);
+		raw_ask_by_byte(&r, request, sizeof(request), order * 100);
+		walk_forget(w, 0);
+		walk_expect(edge_held_packets(w->lb->lcore[0]) <= 4, "%u packets are held",
+			    edge_held_packets(w->lb->lcore[0]));
+		v->answers = true;
+		walk_answer_all(v);
+		raw_expect_answer(&r, 0, 5);
+		do
+			walk_need(raw_take(&r, &h, payload), "no answer");
+		while (h.length == 0);
+		walk_expect_eq(h.length, 8 + SIZE);
+		walk_expect_eq(memcmp(payload + 8, request + 4, SIZE), 0);
+		r.ack = h.seq + h.length;
+		raw_send(&r, TCP_BIT_ACK, NULL, 0);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+		walk_expect_no_drops(w);
+		walk_destroy(w);
+	}
+}
+
+/* Each reason counts once when it begins, not once per turn that it lasts. */
+WALK(reasons_to_read_no_more_are_counted)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 1, client_percent: 100, window: 64KiB, "
+			"pipeline: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = walk_worker(w, NULL);
+	const struct tcp_counters *t = edge_counters(w->lb->lcore[0]);
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_ask(&r, 1, 1);
+	walk_expect_eq(t->pipeline_full, 0);
+	raw_ask(&r, 1, 1);
+	raw_ask(&r, 1, 1);
+	walk_pass(w, 20);
+	walk_expect_eq(t->pipeline_full, 1);
+	walk_expect_eq(t->windows_closed, 0);
+	walk_forget(w, 0);
+	v->answers = true;
+	walk_answer_all(v);
+	for (unsigned int i = 0; i < 20; i++)
+		raw_read(&r, &r);
+	walk_expect_eq(walk_stats(w).replies, 6);
+	v->answers = false;
+	for (unsigned int i = 0; i < 5; i++)
+		raw_ask(&r, 1, 1);
+	walk_pass(w, 20);
+	walk_expect_eq(t->pipeline_full, 2);
+	walk_expect_eq(t->replies_full, 0);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 /* Requests that are yet to be read fill the memory: only to read them makes room. */
 WALK(requests_that_fill_the_memory_are_read)
 {
@@ -736,21 +980,26 @@ WALK(requests_that_fill_the_memory_are_read)
 	};
 	struct walk *w = walk_create(&params);
 	struct walk_worker *v = walk_worker(w, NULL);
-	struct raw r;
+	struct raw r[4];
 
 	v->answers = false;
-	raw_open(&r, w, 3000);
-	for (unsigned int i = 0; i < 1200; i++)
-		raw_ask(&r, 1, 1);
+	/* Smaller ones would share packets. */
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int i = 0; i < 4 * 150; i++)
+		raw_ask(&r[i % 4], 256, 256);
 	walk_forget(w, 0);
 	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "it is not full");
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->replies_full, 4);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->pipeline_full, 0);
 	v->answers = true;
 	walk_answer_all(v);
 	for (unsigned int i = 0; i < 400; i++)
-		raw_read(&r, &r);
+		raw_read_each(r, 4);
 	walk_pass(w, 20);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
-	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
 }
 
@@ -823,8 +1072,11 @@ WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
 		hole[k] = (struct raw){.w = w, .port = 3010 + k, .seq = k, .source = source[k]};
 		raw_connect(&hole[k]);
 		hole[k].seq++;
-		for (unsigned int i = 0; i < 600; i++)
+		/* Backwards, so that they share no packets. */
+		for (unsigned int i = 600; i > 0; i--) {
+			hole[k].seq = k + 1 + i;
 			raw_send(&hole[k], TCP_BIT_ACK, "a", 1);
+		}
 	}
 	raw_send(&half, TCP_BIT_SYN, NULL, 0);
 	walk_forget(w, 0);
@@ -1814,10 +2066,10 @@ static uint32_t raw_fill_share(struct raw *other)
 {
 	uint64_t *refused = &other->w->lb->lcore[0]->stats.drop[LB_DROP_TCP_CLIENT];
 	uint32_t seq = other->seq;
-	uint8_t bytes[100] = {0};
+	uint8_t bytes[300] = {0}; /* smaller ones would share packets */
 
 	other->seq += 1000;
-	for (unsigned int i = 0; i < 60; i++)
+	for (unsigned int i = 0; i < 40; i++)
 		raw_send(other, TCP_BIT_ACK, bytes, sizeof(bytes));
 	walk_expect(*refused > 0, "the share is not used up");
 	return seq;
@@ -2010,7 +2262,9 @@ WALK(a_window_that_closed_for_want_of_memory_opens_again)
 			;
 	}
 	walk_expect(h.window < 536, "a window of %u", h.window);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->windows_closed, 1);
 	walk_pass(w, 5000);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->windows_closed, 1);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	other.seq = other_seq;
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
@@ -2358,7 +2612,7 @@ WALK(many_requests_that_wait_hold_up_no_other_service)
 			    "queue_timeout_ms: 60000}\n"
 			    "  - {name: one, protocol: tcp, address: " PACKET_DESTINATION4
 			    ", port: 8001, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
-		.more = "tcp: {connections: 2048, buffer_mb: 64, unfinished: 4096}\n",
+		.more = "tcp: {connections: 2048, connections_percent: 100, buffer_mb: 64, unfinished: 4096}\n",
 		.flows = 4096,
 	};
 	static struct raw crowd[CROWD];

@@ -13,7 +13,6 @@
 #define LOCKED_MIN (64ull << 20) /* bytes; a small memory region and its queues */
 #define PROGRAM(d) ((d)->plan.side == DOCTOR_AGENT ? "doorbell-agent" : "doorbell-lb")
 #define NO_HUGE(d) ((d)->plan.side == DOCTOR_AGENT ? "--no-hugepages" : "memory.hugepages: false")
-#define FEWER(d)   ((d)->plan.side == DOCTOR_AGENT ? "--memory-mb" : "flows or memory.mb")
 
 struct sizes {
 	unsigned int n;
@@ -21,6 +20,17 @@ struct sizes {
 	long long free[SIZES_MAX], total[SIZES_MAX];
 	unsigned long long free_mb;
 };
+
+/* The keys or options that make a program take less memory. */
+static const char *memory_fewer(const struct doctor *d, char *text, size_t size)
+{
+	const char *keys = d->plan.memory_keys;
+
+	if (d->plan.side == DOCTOR_AGENT)
+		return "--memory-mb";
+	snprintf(text, size, "%s or memory.mb", keys != NULL ? keys : "flows");
+	return text;
+}
 
 /* Read the pages of each size below <folder>. */
 static void read_sizes(const struct doctor *d, const char *folder, struct sizes *s)
@@ -79,7 +89,7 @@ void check_hugepages(struct doctor *d)
 {
 	unsigned long long need = d->plan.known ? d->plan.memory_mb : 0;
 	struct sizes s;
-	char text[200];
+	char text[200], fewer[80];
 
 	read_sizes(d, PAGES, &s);
 	sizes_text(&s, text, sizeof(text));
@@ -98,7 +108,8 @@ void check_hugepages(struct doctor *d)
 		doctor_fix(d,
 			   "sysctl -w vm.nr_hugepages=%lld, and in /etc/sysctl.d to keep it; or "
 			   "%s; or lower %s",
-			   pages_wanted(&s, need), NO_HUGE(d), FEWER(d));
+			   pages_wanted(&s, need), NO_HUGE(d),
+			   memory_fewer(d, fewer, sizeof(fewer)));
 	} else if (s.free_mb == 0) {
 		doctor_report(d, DOCTOR_WARNING, "none free (%s)", text);
 		doctor_fix(d,
@@ -167,7 +178,7 @@ void check_memory(struct doctor *d)
 {
 	unsigned long long available = 0;
 	const char *line;
-	char text[8192];
+	char text[8192], fewer[80];
 
 	doctor_read(d, text, sizeof(text), "/proc/meminfo");
 	line = doctor_line(text, "MemAvailable:");
@@ -182,7 +193,7 @@ void check_memory(struct doctor *d)
 	} else if (available < d->plan.memory_mb && !doctor_is_running(d)) {
 		doctor_report(d, DOCTOR_PROBLEM, "%llu MiB available, %u needed", available,
 			      d->plan.memory_mb);
-		doctor_fix(d, "lower %s", FEWER(d));
+		doctor_fix(d, "lower %s", memory_fewer(d, fewer, sizeof(fewer)));
 	} else {
 		doctor_report(d, DOCTOR_OK, "%llu MiB available, %u needed", available,
 			      d->plan.memory_mb);

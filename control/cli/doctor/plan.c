@@ -114,6 +114,7 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 	plan->n_cpus = config->n_lcores;
 	memcpy(plan->cpu, config->lcore_cpu, sizeof(plan->cpu));
 	plan->memory_mb = lb_memory_mb(config);
+	plan->memory_keys = lb_memory_keys(config);
 	take_tcp(&plan->tcp, config);
 	plan->hugepages = config->hugepages;
 	snprintf(plan->control_socket, sizeof(plan->control_socket), "%s", config->control_socket);

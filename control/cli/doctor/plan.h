@@ -66,6 +66,7 @@ struct doctor_plan {
 	unsigned int n_cpus; /* CPUs of data-plane cores */
 	uint16_t cpu[LB_LCORES_MAX];
 	uint32_t memory_mb;
+	const char *memory_keys; /* to lower where that is too much */
 	struct plan_tcp tcp;
 	bool hugepages;
 	char control_socket[108];

@@ -43,8 +43,8 @@
  * with --smoke outlasts them all.
  */
 #define WIRE_BEAT_MS      20
-#define WIRE_HEARTBEAT_MS 500
-#define WIRE_DEAD_MS      2000
+#define WIRE_HEARTBEAT_MS 1000
+#define WIRE_DEAD_MS      4000
 /* The worker's queue pair, rkey and memory for one lcore of the load balancer. */
 #define WIRE_QPN(lcore)         (0x100u + (lcore))
 #define WIRE_RKEY(lcore)        (0x1000u + (lcore))

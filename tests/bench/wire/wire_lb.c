@@ -64,9 +64,10 @@ struct balancer {
  */
 static const char config_text[] =
 	"ports:\n"
-	"  - {name: clients, device: \"net_memif_clients,role=client,%s\", roles: [clients]}\n"
+	"  - {name: clients, device: \"net_memif_clients,role=client,%s\", roles: [clients],\n"
+	"     queues: %u}\n"
 	"  - {name: fabric, device: \"net_memif_fabric,role=client,%s\", roles: [fabric],\n"
-	"     mtu: %u, address: " WIRE_LB_FABRIC "/24}\n"
+	"     queues: %u, mtu: %u, address: " WIRE_LB_FABRIC "/24}\n"
 	"services:\n"
 	"  - {name: wire, address: " WIRE_VIP
 	", port: %u, model: wire, policy: round-robin, flow_timeout_ms: %u,\n"
@@ -85,7 +86,7 @@ static const char tcp_text[] =
 	"  - {name: wire-tcp, protocol: tcp, address: " WIRE_VIP ", port: %u, model: wire,\n"
 	"     policy: round-robin, max_request: %u, max_reply: 4096, request_timeout_ms: %u,\n"
 	"     queue_timeout_ms: %u}\n"
-	"tcp: {connections: %u, buffer_mb: %u, keepalive_ms: %u, give_up_ms: %u, min_rate: 0}\n";
+	"tcp: {connections: %u, connections_percent: 100, buffer_mb: %u, keepalive_ms: %u, give_up_ms: %u, min_rate: 0}\n";
 #define TCP_BUFFER_MB 64 /* per lcore */
 
 static void read_config(const struct wire_options *o, struct lb_config *config)
@@ -106,10 +107,10 @@ static void read_config(const struct wire_options *o, struct lb_config *config)
 			 HOUR_MS / 4, o->connections * o->lcores, TCP_BUFFER_MB * o->lcores,
 			 HOUR_MS, HOUR_MS);
 	/* A flow must outlive its request. */
-	length = snprintf(text, sizeof(text), config_text, clients, fabric, WIRE_FABRIC_MTU,
-			  WIRE_SERVICE_UDP, timeout, timeout, timeout - timeout / 8, timeout / 8,
-			  tcp, cpus, wire_options_capacity(o), o->hugepages ? "true" : "false",
-			  WIRE_DEAD_MS);
+	length = snprintf(text, sizeof(text), config_text, clients, o->lcores, fabric, o->lcores,
+			  WIRE_FABRIC_MTU, WIRE_SERVICE_UDP, timeout, timeout,
+			  timeout - timeout / 8, timeout / 8, tcp, cpus, wire_options_capacity(o),
+			  o->hugepages ? "true" : "false", WIRE_DEAD_MS);
 	if (lb_config_parse("wire", text, length, config, error, sizeof(error)) < 0)
 		wire_die("%s", error);
 }

@@ -20,8 +20,8 @@
 #define REPLY_BYTES   64
 #define SMOKE_FLOWS   10000
 /* One span of conntrack-scale, or all five of wire-100g, outlast WIRE_DEAD_MS. */
-#define SMOKE_MS_100G  500
-#define SMOKE_MS_SCALE 2500
+#define SMOKE_MS_100G  900
+#define SMOKE_MS_SCALE 4500
 /* Requests: a whole burst, and the requester's window less descriptors. */
 #define OUTSTANDING_MIN 32
 #define OUTSTANDING_MAX 896
