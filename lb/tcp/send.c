@@ -185,7 +185,9 @@ static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection
 	stack->settings->congestion->restart(c);
 }
 
-static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
+/* Inlined: most segments are made here. */
+static inline __attribute__((always_inline)) bool
+send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
 	struct tcp_sent *s;
 	uint32_t length;
