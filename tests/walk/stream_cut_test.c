@@ -64,10 +64,7 @@ static void cutting_open(struct stream_clients *all, unsigned int i, const struc
 	free(bytes);
 	stream_client_open(all, i, stream, n_stream, echoes, n_echoes);
 	if (how->mss != 0)
-	{
 		all->client[i].manner.mss = how->mss;
-		if (how->mss == 1460) { all->client[i].manner.scale = 7; all->client[i].manner.buffer = 1000000; all->client[i].manner.slow = 0;all->client[i].manner.sack = true;all->client[i].manner.ack_delay = 1; all->client[i].manner.timestamps = true; }
-	}
 }
 
 static void cutting_end(struct stream_clients *all)
@@ -195,16 +192,3 @@ WALK(segments_that_drivers_refuse_to_cut_leave_one_by_one)
 	how.tso_mbufs = 0;
 	walk_expect_eq(cutting_run(&how, 5, NULL).tso_out, 0);
 }
-
-static void measure(unsigned int mbufs, uint32_t path_mtu)
-{
-	struct cutting how = {.tso_mbufs = mbufs, .segments_max = 64, .path_mtu = path_mtu, .ip_sums = true,
-			      .clients = 4, .requests = 20, .least = 131072, .most = 131072, .mss = 1460};
-	uint64_t sent;
-	struct tcp_counters c = cutting_run(&how, 99, &sent);
-	printf("mbufs %u path %u: packets %lu segments %lu tso %lu retransmits %lu\n", mbufs, path_mtu, sent, c.segments_out, c.tso_out, c.retransmits);
-}
-WALK(measure_tso_on_4096) { measure(255, 4096); }
-WALK(measure_tso_off_4096) { measure(0, 4096); }
-WALK(measure_tso_on_1024) { measure(255, 1024); }
-WALK(measure_tso_off_1024) { measure(0, 1024); }
