@@ -317,7 +317,7 @@ void tcp_extend(struct tcp_stack *stack, struct tcp_connection *c, uint32_t most
 
 	/* A segment that goes again stays alone, and CWR is for one (RFC 3168, 6.1.2). */
 	if (!tcp_may_extend(c, out) || tcp_sent_last(c->active)->sends > 1 ||
-	    c->active->n_lost > 0 || out->flags & TCP_BIT_CWR || send_tells_blocks(c))
+	    out->flags & TCP_BIT_CWR || send_tells_blocks(c))
 		return;
 	do {
 		uint32_t queued = c->snd_end - c->snd_nxt;
