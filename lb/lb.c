@@ -271,6 +271,7 @@ static int share_queues(struct lb *lb, unsigned int index)
 		lc->tx[index].queue = lc->queue[index];
 		memcpy(lc->tx[index].checksums, port->tx_checksums, sizeof(port->tx_checksums));
 		lc->tx[index].prepares = port_computes_checksums(port);
+		lc->tx[index].cuts = port->tso_mbufs > 0;
 		if (port->queues >= n)
 			continue;
 		/* The number of lcores that hold packets of one pool. */
@@ -389,7 +390,7 @@ static void log_port(const struct lb *lb, unsigned int index)
 
 	LB_LOG(INFO,
 	       "port=%s device=%s driver=%s mac=%02x:%02x:%02x:%02x:%02x:%02x queues=%u "
-	       "segments=%u checks=%s computes=%s wakes=%d",
+	       "segments=%u checks=%s computes=%s tso=%u wakes=%d",
 	       config->name, config->device, port->driver, port->mac[0], port->mac[1], port->mac[2],
 	       port->mac[3], port->mac[4], port->mac[5], port->queues, port->segments_max,
 	       checksums_text(port->rx_checksums & RTE_MBUF_F_RX_IP_CKSUM_GOOD, port->rx_udp,
@@ -397,7 +398,7 @@ static void log_port(const struct lb *lb, unsigned int index)
 	       checksums_text(port->tx_checksums[0] & RTE_MBUF_F_TX_IP_CKSUM,
 			      port->tx_checksums[0] & RTE_MBUF_F_TX_UDP_CKSUM,
 			      port->tx_tcp_checksums[0] & RTE_MBUF_F_TX_TCP_CKSUM),
-	       port->n_fds > 0);
+	       port->tso_mbufs, port->n_fds > 0);
 	if (port->n_fds == 0 && lb->config.idle_sleep)
 		LB_LOG(WARNING,
 		       "port=%s cannot wake a sleeping lcore, so idle lcores poll it every %u us; "
@@ -435,6 +436,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 		.rx_checksums = config->offloads,
 		/* RoCE packets are protected by ICRCs, which no port computes. */
 		.tx_checksums = config->offloads && config->clients,
+		.tso = config->tso && lb->config.tcp.used,
 		.pool = pools,
 	};
 	struct port *port = &lb->port[index];

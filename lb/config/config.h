@@ -36,6 +36,7 @@ struct lb_port_config {
 	bool trusted;  /* with both roles: clients here do not forge workers' packets; default false
 			*/
 	bool offloads; /* use the port's checksum offloads where it has them; default true */
+	bool tso;      /* and with them, let it cut TCP segments if it can; default true */
 	/* fabric only */
 	struct lb_address address; /* the load balancer's own RoCEv2 address on this port */
 	uint8_t prefix;            /* prefix length of <address>, bits */

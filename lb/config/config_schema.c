@@ -103,6 +103,8 @@ static const struct config_key port_rows[] = {
 	 .min = 0, .max = LB_LCORES_MAX, .fallback = "0"},
 	{"offloads", &config_choice, FIELD(lb_port_config, offloads), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true"},
+	{"tso", &config_choice, FIELD(lb_port_config, tso), .noun = "a yes or no",
+	 .choices = truths, .fallback = "true"},
 	{"address", &config_network, FIELD(lb_port_config, address), SECOND(lb_port_config, prefix),
 	 .noun = "a unicast address with its prefix length",
 	 .example = "10.201.0.1/24 (prefix 1 to 32, IPv6 1 to 128)"},

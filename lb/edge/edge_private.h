@@ -495,6 +495,16 @@ void edge_advance(struct edge *e, struct edge_connection *c);
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 
+/* --- tso.c ------------------------------------------------------------------------------------ */
+
+/* <h> is a segment to send now: those behind it are to leave in the same packet, which the port
+ * cuts, as far as that is possible. */
+void edge_extend(struct edge *e, struct edge_connection *c, struct tcp_header *h);
+/* <m>, all of whose headers are written and which its port has not seen yet, is to be cut into
+ * segments of <mss> bytes. */
+void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, uint8_t *tcp,
+		  const struct tcp_header *h, uint16_t mss);
+
 /* --- segments_out.c --------------------------------------------------------------------------- */
 
 /* Sends all that is due on <c>. False: the port or packet memory has no room now. */

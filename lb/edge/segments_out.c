@@ -175,7 +175,9 @@ static struct rte_mbuf *emit_in_parts(struct edge *e, struct edge_busy *b,
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
-	if (likely(m->nb_segs <= e->lc->lb->port[path->port].segments_max))
+	/* A packet that the port cuts has as many as the port takes. */
+	if (likely(m->nb_segs <= e->lc->lb->port[path->port].segments_max) ||
+	    h->length > b->connection->tcp.mss)
 		return m;
 	offset = *tcp - rte_pktmbuf_mtod(m, uint8_t *);
 	m = client_join(e->lc->packets, m);
@@ -208,6 +210,8 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 	tcp_header_write(h, local->port, flow->client_port, tcp);
 	emit_send(e, m, &ends, &c->path, tcp, CLIENT_PATH_HOPS,
 		  c->tcp.ecn && h->length > 0 ? EMIT_ECT0 : 0);
+	if (unlikely(h->length > c->tcp.mss))
+		edge_let_cut(e, flow, m, tcp, h, c->tcp.mss);
 	conntrack_count_out(e->lc->ct, flow, h->length);
 	return true;
 }
@@ -224,6 +228,8 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			return false;
 		if (!tcp_next(&e->stack, &c->tcp, &h))
 			return true;
+		if (unlikely(e->lc->tx[c->path.port].cuts))
+			edge_extend(e, c, &h);
 		if (!emit_one(e, c, flow, &h)) {
 			e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 			return false;

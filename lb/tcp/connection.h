@@ -10,6 +10,7 @@
  *   tcp_grant                how much the owner can take beyond what came in order
  *   tcp_queue, tcp_close     the owner has more bytes to send; no more will come
  *   tcp_next                 the next segment to send, until it returns false
+ *   tcp_extend               more segments in the same packet, for a port that cuts it
  *   tcp_due, tcp_timer       when to call again, and that call
  *   tcp_release              give the memory back
  *
@@ -251,6 +252,7 @@ struct tcp_received {
 #define TCP_COUNTER_LIST(X)                                                                        \
 	X(segments_in, "segments received")                                                        \
 	X(segments_out, "segments to send")                                                        \
+	X(tso_out, "packets of several segments, which the port cuts")                             \
 	X(retransmits, "segments sent again")                                                      \
 	X(timeouts, "retransmission timeouts")                                                     \
 	X(tail_probes, "tail loss probes")                                                         \
@@ -346,6 +348,22 @@ static inline bool tcp_is_quiet(const struct tcp_connection *c)
  * The caller sends it; a segment that does not leave counts as lost on the way.
  */
 bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out);
+
+/* Is <out>, which tcp_next() has just given, a full segment of new data, with more behind it? */
+static inline bool tcp_may_extend(const struct tcp_connection *c, const struct tcp_header *out)
+{
+	return out->length == c->mss && out->seq + out->length == c->snd_nxt &&
+	       c->snd_nxt != c->snd_end;
+}
+
+/*
+ * Lets the next segments leave in the packet of <out>, which tcp_next() has just given: what would
+ * follow it now anyway, up to <most> bytes with it. All have <mss> bytes, but for the last, and the
+ * header of <out>; FIN and PSH are for the last. Each is recorded like a segment of its own.
+ * Nothing changes if <out> is sent again, or what follows needs another header.
+ */
+void tcp_extend(struct tcp_stack *stack, struct tcp_connection *c, uint32_t most,
+		struct tcp_header *out);
 
 /* True, and in <ms> when tcp_timer() is to be called, if any timer runs. */
 bool tcp_due(const struct tcp_connection *c, uint32_t *ms);

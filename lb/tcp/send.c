@@ -203,7 +203,9 @@ static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection
 	stack->settings->congestion->restart(c);
 }
 
-static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
+/* Inlined: most segments are made here. */
+static inline __attribute__((always_inline)) bool
+send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
 	struct tcp_sent *s;
 	uint32_t length;
@@ -316,4 +318,33 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 		return true;
 	send_watch_window(stack, c);
 	return false;
+}
+
+/* Does the client have to be told of bytes out of order? Each segment's blocks are its own. */
+static bool send_tells_blocks(const struct tcp_connection *c)
+{
+	const struct tcp_active *a = c->active;
+
+	return c->sack && (a->held != NULL || a->dsack.from != a->dsack.to);
+}
+
+void tcp_extend(struct tcp_stack *stack, struct tcp_connection *c, uint32_t most,
+		struct tcp_header *out)
+{
+	struct tcp_header next;
+
+	/* A segment that goes again stays alone, and CWR is for one (RFC 3168, 6.1.2). */
+	if (!tcp_may_extend(c, out) || tcp_sent_last(c->active)->sends > 1 ||
+	    out->flags & TCP_BIT_CWR || send_tells_blocks(c))
+		return;
+	do {
+		uint32_t queued = c->snd_end - c->snd_nxt;
+
+		next = (struct tcp_header){.scale = TCP_SCALE_NONE};
+		if (queued == 0 || out->length + (queued < c->mss ? queued : c->mss) > most ||
+		    !send_new(stack, c, &next))
+			return;
+		out->length += next.length;
+		out->flags |= next.flags;
+	} while (next.length == c->mss);
 }

@@ -60,8 +60,11 @@ ports:
 services:
   - {name: echo, address: $vip, port: 8500, model: echo}
   - {name: echo6, address: "$vip6", port: 8500, model: echo}
+  - {name: stream, protocol: tcp, address: $vip, port: 8502, model: echo, max_request: 64KiB, max_reply: 64KiB}
+  - {name: stream6, protocol: tcp, address: "$vip6", port: 8502, model: echo, max_request: 64KiB, max_reply: 64KiB}
 lcores: [$3]
 flows: 4096
+tcp: {connections: 64, buffer_mb: 8}
 workers: {timeout_ms: 2000, suspect_ms: 500}
 control: {socket: /root/control.sock, agents: "10.201.0.254:4790", allow_plain: true}
 END
@@ -113,7 +116,8 @@ lb_stop() {
 
 bad_checksums() {
     ip netns exec "$tag-client" cat /proc/net/snmp /proc/net/snmp6 |
-        awk '/^Udp: [0-9]/ { n += $8 } /^Udp6InCsumErrors/ { n += $2 } END { print n + 0 }'
+        awk '/^Udp: [0-9]/ { n += $8 } /^Tcp: [0-9]/ { n += $NF } /^Udp6InCsumErrors/ { n += $2 }
+            END { print n + 0 }'
 }
 
 # serve NAME: expects that requests of all sizes, over IPv4 and IPv6, are answered byte for byte
@@ -125,6 +129,31 @@ serve() {
         --timeout-ms 5000 || true
     expect_all "$1-v6" 800
     expect "$1: replies with a wrong checksum" "$(bad_checksums)" -eq 0
+}
+
+tso_out() {
+    cli --json stats | jq '[.lcores[].tcp.tso_out] | add'
+}
+
+# stream NAME: expects that TCP requests of many segments are answered byte for byte. $cut is the number of
+# packets that the card was given to cut. Two requests at a time: their packets fit a queue of QEMU's, see plug.
+stream() {
+    local before family to what
+    before=$(tso_out)
+    for family in v4 v6; do
+        to=$vip
+        [ $family = v4 ] || to="[$vip6]"
+        ip netns exec "$tag-client" "$build/control/doorbell" bench --to "$to:8502" --tcp --verify echo \
+            --mix 100,20000,60000 --flows 2 --window 1 --requests 24 --duration 60 --timeout-ms 20000 \
+            --json --quiet >"$dir/$1-$family.json" 2>>"$dir/$1-$family.log" ||
+            fail "$1, TCP over $family: $(cat "$dir/$1-$family.json" "$dir/$1-$family.log")"
+        for what in lost refused wrong duplicates unreachable; do
+            expect "$1, TCP over $family: $what" "$(figure "$1-$family" $what)" -eq 0
+        done
+        expect "$1, TCP over $family: answered" "$(figure "$1-$family" answered)" -eq 24
+    done
+    expect "$1: segments with a wrong checksum" "$(bad_checksums)" -eq 0
+    cut=$(($(tso_out) - before))
 }
 
 both_active() {
@@ -164,7 +193,7 @@ config c-virtio f-virtio "1, 2"
 as_doctor_says
 lb_start
 for i in 1 2; do
-    start_agent $i echo
+    start_agent $i echo --model-args max_request=65536
 done
 wait_for "workers on virtio" both_active
 for port in clients fabric; do
@@ -173,11 +202,15 @@ for port in clients fabric; do
 done
 says_of clients computes udp,tcp
 says_of fabric computes none
+says_of fabric tso 0
 serve virtio
 mapfile -t requests < <(cli --json stats | jq '.lcores[].requests')
 expect "requests of lcore 0" "${requests[0]}" -gt 100
 expect "requests of lcore 1" "${requests[1]}" -gt 100
 expect "packets handed over" "$(handed_over)" -eq 0
+stream stream-virtio
+cut_virtio=$cut
+expect "packets that virtio cut" "$cut" -gt 10
 
 # A client on the same machine leaves checksums to a card that its packets never meet.
 ip netns exec "$tag-client" ethtool -K c0 tx on >/dev/null
@@ -201,14 +234,21 @@ lb_stop
 begin e1000e vmxnet3
 says_of clients queues 1
 says_of clients computes ip,udp,tcp
+says_of clients tso 0
 serve e1000e
+stream stream-e1000e
+expect "packets that e1000e cut" "$cut" -eq 0
 mapfile -t requests < <(cli --json stats | jq '.lcores[].requests')
 expect "requests of lcore 1 beside one queue" "${requests[1]}" -gt 100
 lb_stop
 begin vmxnet3 e1000e
 says_of clients computes udp,tcp
 says_of clients segments 16
+says_of clients tso 255
 serve vmxnet3
+stream stream-vmxnet3
+cut_vmxnet3=$cut
+expect "packets that vmxnet3 cut" "$cut" -gt 10
 lb_stop
 
 # The next process opens the same cards again. Without offloads, all checksums are computed here.
@@ -217,7 +257,16 @@ lb_start
 wait_for "workers on virtio again" both_active
 says_of clients checks none
 says_of clients computes none
+says_of clients tso 0
 serve again
+stream stream-again
+expect "packets that virtio cut without offloads" "$cut" -eq 0
+lb_stop
+config c-virtio f-virtio "1, 2" ", tso: false"
+lb_start
+says_of clients computes udp,tcp
+says_of clients tso 0
 lb_stop
 echo "virtio with RSS on two queues, e1000e and vmxnet3: requests of all sizes answered;" \
+    "$cut_virtio and $cut_vmxnet3 packets cut into TCP segments by virtio and vmxnet3;" \
     "${requests[*]} requests by lcore on one queue; cables pulled, ports opened again"

@@ -979,6 +979,88 @@ Test(tcp_rows, a_client_that_answers_probes_stays)
 	cr_expect_gt(stack.counters.keepalives, 1);
 }
 
+/* Expects <n> segments more in the packet that has just gone out, <length> bytes in all. */
+static void extends(uint32_t most, uint32_t length)
+{
+	uint64_t segments = stack.counters.segments_out;
+
+	tcp_extend(&stack, &c, most, &out);
+	cr_expect_eq(out.length, length, "length %u", out.length);
+	cr_expect_eq(stack.counters.segments_out - segments, (length - 1) / MSS);
+}
+
+Test(tcp_rows, a_packet_of_several_segments_is_lost_in_part)
+{
+	row_open();
+	tcp_queue(&c, 9 * MSS + 10);
+	tcp_close(&c);
+	goes(".", 1, 1, MSS);
+	extends(5 * MSS, 5 * MSS);
+	cr_expect_not(out.flags & (TCP_BIT_PSH | TCP_BIT_FIN));
+	cr_expect_eq(c.active->n_sent, 5);
+	goes(".", 5001, 1, MSS);
+	extends(UINT16_MAX, 4 * MSS + 10);
+	cr_expect_eq(out.flags, row_flags("FP."));
+	cr_expect_eq(c.active->n_sent, 10);
+	cr_expect_eq(c.pipe, 9 * MSS + 10);
+	nothing();
+	row_pass(10);
+	in_sack(2001, 3001, 9001, 0, 0); /* the third of the first packet is missing */
+	goes(".", 2001, 1, MSS);
+	extends(UINT16_MAX, MSS);
+	nothing();
+	in(".", 1, 9012, 0);
+	cr_expect_eq(c.state, TCP_FIN_WAIT_2);
+	cr_expect_eq(stack.counters.retransmits, 1);
+}
+
+Test(tcp_rows, a_packet_is_as_long_as_windows_and_its_limit_allow)
+{
+	row_open();
+	tcp_queue(&c, 30 * MSS);
+	goes(".", 1, 1, MSS);
+	extends(2 * MSS - 1, MSS);
+	goes(".", 1001, 1, MSS);
+	extends(UINT16_MAX, 9 * MSS); /* the congestion window */
+	nothing();
+	row_pass(10);
+	in_window(1, 10001, 3500);
+	goes(".", 10001, 1, MSS);
+	extends(UINT16_MAX, 3 * MSS); /* the client's */
+	nothing();
+}
+
+Test(tcp_rows, what_goes_again_goes_alone)
+{
+	row_open();
+	row_send(2);
+	row_pass(10);
+	in(".", 1, 1001, 0);
+	row_timer();
+	row_timer(); /* after the tail's probe */
+	tcp_queue(&c, 2 * MSS);
+	goes(".", 1001, 1, MSS);
+	extends(UINT16_MAX, MSS); /* it is the last that was sent, and new data follow it */
+	in(".", 1, 2001, 0);
+	goes(".", 2001, 1, MSS);
+	extends(UINT16_MAX, 2 * MSS);
+}
+
+Test(tcp_rows, blocks_and_the_end_of_a_reduction_go_alone)
+{
+	row_open();
+	in(".", 101, 1, 50);
+	goes(".", 1, 1, 0);
+	tcp_queue(&c, 3 * MSS);
+	goes(".", 1, 1, MSS);
+	extends(UINT16_MAX, MSS);
+	in(".", 1, 1, 100);
+	c.cwr_now = true;
+	goes("C.", 1001, 151, MSS);
+	extends(UINT16_MAX, MSS);
+	goes(".", 2001, 151, MSS);
+}
+
 Test(tcp_rows, a_smaller_path_cuts_retransmissions)
 {
 	row_open();

@@ -125,15 +125,45 @@ static void sim_check(struct sim *s)
 		sim_fault(s, "%s", why);
 }
 
+/* The port cuts a packet: the last segment has what is left, and FIN and PSH. */
+static void sim_cut(struct sim *s, const struct tcp_header *h)
+{
+	struct tcp_header part = *h;
+	uint32_t end = h->seq + h->length;
+
+	do {
+		part.length = end - part.seq < s->c.mss ? end - part.seq : s->c.mss;
+		part.flags = h->flags;
+		if (part.seq + part.length != end)
+			part.flags &= ~(TCP_BIT_FIN | TCP_BIT_PSH);
+		sim_carry(s, &part, false);
+		part.seq += part.length;
+	} while (part.seq != end);
+}
+
+/* Lets more segments leave with <out>. How many does not come from the run's random numbers: these
+ * are the same as without. */
+static void sim_extend(struct sim *s, struct tcp_header *out)
+{
+	uint32_t alone = out->length, most = (out->seq ^ out->seq >> 7) * 2654435761u >> 16;
+
+	tcp_extend(&s->stack, &s->c, most, out);
+	if (out->length != alone && out->length > most)
+		sim_fault(s, "%u bytes in a packet, not %u", out->length, most);
+	s->result->extended += out->length != alone;
+}
+
 static void sim_send(struct sim *s)
 {
 	struct tcp_header out;
 	unsigned int n = 0;
 
 	while (s->open && tcp_next(&s->stack, &s->c, &out)) {
+		if (s->p->extends)
+			sim_extend(s, &out);
 		if (out.length > 0 && out.seq + out.length - (s->c.snd_end - s->queued) > s->queued)
 			sim_fault(s, "sends bytes that were not queued");
-		sim_carry(s, &out, false);
+		sim_cut(s, &out);
 		sim_check(s);
 		if (++n > 20000) {
 			sim_fault(s, "sends for ever");

@@ -26,12 +26,14 @@ struct sim_params {
 	uint32_t forge; /* per thousand: segments of an attacker who does not see numbers */
 	bool cookies;   /* SYNs leave no state */
 	bool scarce;    /* the stack's memory is short */
+	bool extends;   /* the server's port cuts packets of several segments */
 };
 
 struct sim_result {
 	uint64_t segments; /* of both ends */
 	uint64_t end_us;
 	uint64_t placed_out_of_order; /* bytes */
+	uint64_t extended;            /* packets of several segments */
 	struct tcp_counters counters;
 };
 

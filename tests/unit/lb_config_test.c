@@ -426,6 +426,7 @@ static const char everything[] =
 	"    roles: [clients, fabric]\n"
 	"    trusted: true\n"
 	"    offloads: false\n"
+	"    tso: false\n"
 	"    mtu: 9000\n"
 	"    rx_descriptors: 512\n"
 	"    tx_descriptors: 256\n"
@@ -459,7 +460,7 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(parse(everything), 0, "%s", error);
 	cr_assert_str_eq(port->name, "both");
 	cr_assert_str_eq(port->device, "net_memif0,socket=/tmp/m");
-	cr_assert(port->clients && port->fabric && port->trusted && !port->offloads);
+	cr_assert(port->clients && port->fabric && port->trusted && !port->offloads && !port->tso);
 	cr_assert_eq(config.neighbour_probe_ms, 70);
 	cr_assert_eq(port->mtu, 9000);
 	cr_assert_eq(port->rx_descriptors, 512);

@@ -6,6 +6,7 @@
 
 #include "packet/checksum.h"
 #include "packet/request.h"
+#include "cut.h"
 #include "walk.h"
 #include "lb.h"
 
@@ -165,13 +166,23 @@ bool walk_take(struct walk *w, unsigned int port, struct walk_frame *frame)
 {
 	struct rte_mbuf *m;
 	uint8_t copy[WALK_FRAME_MAX];
+	bool last = true;
+	uint32_t length;
 
 	memset(frame, 0, offsetof(struct walk_frame, bytes));
 	if (w->n_pending[port] == 0)
 		return false;
 	m = w->pending[port][0];
-	walk_need(m->pkt_len <= sizeof(copy), "a frame of %u bytes", m->pkt_len);
-	walk_parse(rte_pktmbuf_read(m, 0, m->pkt_len, copy), m->pkt_len, frame);
+	if (m->ol_flags & RTE_MBUF_F_TX_TCP_SEG) {
+		length = cut_segment(&w->lb->port[port], m, w->n_cut[port]++, copy, &last);
+		walk_parse(copy, length, frame);
+	} else {
+		walk_need(m->pkt_len <= sizeof(copy), "a frame of %u bytes", m->pkt_len);
+		walk_parse(rte_pktmbuf_read(m, 0, m->pkt_len, copy), m->pkt_len, frame);
+	}
+	if (!last)
+		return true;
+	w->n_cut[port] = 0;
 	rte_pktmbuf_free(m);
 	w->n_pending[port]--;
 	memmove(w->pending[port], w->pending[port] + 1, w->n_pending[port] * sizeof(m));
@@ -186,7 +197,7 @@ unsigned int walk_count(struct walk *w, unsigned int port)
 void walk_forget(struct walk *w, unsigned int port)
 {
 	rte_pktmbuf_free_bulk(w->pending[port], w->n_pending[port]);
-	w->n_pending[port] = 0;
+	w->n_pending[port] = w->n_cut[port] = 0;
 }
 
 /* --- what is expected ---------------------------------------------------------------------------

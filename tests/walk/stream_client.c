@@ -137,13 +137,18 @@ static bool sums_hold(const struct stream_clients *all, const uint8_t *ip, bool 
 	return holds;
 }
 
-/* As the port does: the checksum continues from the value in the field. */
-static void finish_checksum(uint8_t *tcp, uint32_t length)
+/* As the port does: TCP's continues from the value in the field, and IPv4's may be its, too. */
+static void finish_checksums(uint8_t *ip, bool six, uint8_t *tcp, uint32_t length)
 {
 	uint32_t sum = ~sum_of(tcp, length, 0);
 
 	tcp[16] = sum >> 8;
 	tcp[17] = sum;
+	if (six || ip[10] != 0 || ip[11] != 0)
+		return;
+	sum = ~sum_of(ip, 20, 0);
+	ip[10] = sum >> 8;
+	ip[11] = sum;
 }
 
 /* A frame of the load balancer's arrives at its client. */
@@ -159,7 +164,7 @@ static void arrive(struct stream_clients *all, struct stream_frame *f)
 	if ((six ? ip[6] : ip[9]) != IPPROTO_TCP)
 		return;
 	if (all->by_port)
-		finish_checksum(tcp, length);
+		finish_checksums(ip, six, tcp, length);
 	if (!sums_hold(all, ip, six, length))
 		return;
 	v = client_of(all, tcp[2] << 8 | tcp[3]);

@@ -110,7 +110,8 @@ struct walk {
 	uint64_t unsent; /* frames of the row that the NIC had no packet memory or room for */
 	struct rte_mbuf *pending[LB_PORTS_MAX][NIC_SIZE]; /* sent to clients, not looked at yet */
 	unsigned int n_pending[LB_PORTS_MAX];
-	char error[512]; /* the sentence of the last refusal */
+	unsigned int n_cut[LB_PORTS_MAX]; /* segments taken of the first, if the port cuts it */
+	char error[512];                  /* the sentence of the last refusal */
 };
 
 /* NULL for <params>: all defaults. Ends the program when it cannot be made. */

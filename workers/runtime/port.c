@@ -150,8 +150,8 @@ static int port_probe(struct port *port, const char *device, char *error, size_t
 #define RSS_HASHES (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP)
 
 /*
- * Most mbufs of one packet, as the driver reports it. Drivers without a limit report 0 or the
- * largest number. Segmentation offload, which has its own limit, is not used.
+ * Most mbufs of one packet that the port does not cut, as the driver reports it. Drivers without a
+ * limit report 0 or the largest number.
  */
 static uint16_t segments_max(const struct rte_eth_dev_info *info)
 {
@@ -182,6 +182,26 @@ static void choose_checksums(struct port *port, uint64_t offloads)
 	}
 }
 
+/* Does the port cut TCP segments, of chains, and compute their checksums? */
+static bool cuts_segments(const struct port_params *p, const struct rte_eth_dev_info *info)
+{
+	uint64_t needs = RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_TCP_CKSUM |
+			 RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+
+	return p->tso && p->tx_checksums && (info->tx_offload_capa & needs) == needs;
+}
+
+/*
+ * Most mbufs of a packet that is cut. A packet must fit the queue's descriptors, or it would wait
+ * for ever; half of them leave room for those of the driver itself.
+ */
+static uint16_t tso_mbufs(const struct rte_eth_dev_info *info, uint16_t descriptors)
+{
+	uint16_t most = info->tx_desc_lim.nb_seg_max;
+
+	return most == 0 ? descriptors / 2 : RTE_MIN(most, descriptors / 2);
+}
+
 #define RX_L4_CHECKSUMS (RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
 
 static void choose_features(struct port *port, const struct port_params *p,
@@ -196,6 +216,8 @@ static void choose_features(struct port *port, const struct port_params *p,
 	conf->rxmode.offloads = p->rx_checksums ? info->rx_offload_capa & rx : 0;
 	conf->txmode.offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	conf->txmode.offloads |= p->tx_checksums ? info->tx_offload_capa & tx : 0;
+	if (cuts_segments(p, info))
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
 	port->rx_checksums = 0;
 	if (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
 		port->rx_checksums |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
@@ -280,6 +302,7 @@ static int setup_queues(struct port *port, const struct port_params *p,
 	/* Packets stay referenced until acknowledged, so the driver must check reference counts. */
 	txconf.offloads &= ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
+	port->tso_mbufs = cuts_segments(p, info) ? tso_mbufs(info, tx) : 0;
 	for (uint16_t q = 0; ret == 0 && q < port->queues; q++) {
 		ret = rte_eth_rx_queue_setup(port->id, q, rx, socket, NULL, p->pool[q]);
 		if (ret == 0)

@@ -44,7 +44,12 @@ struct port {
 	 */
 	uint64_t tx_checksums[2];
 	uint64_t tx_tcp_checksums[2]; /* the same for TCP segments */
-	bool rx_udp, rx_tcp;          /* it verifies these */
+	/*
+	 * Most mbufs of a packet that it cuts into TCP segments by itself (TSO), headers included;
+	 * 0: it cuts none. No segment may lie in more than <segments_max>.
+	 */
+	uint16_t tso_mbufs;
+	bool rx_udp, rx_tcp;   /* it verifies these */
 	uint64_t rx_checksums; /* RTE_MBUF_F_RX_*_CKSUM_GOOD flags of checksums that it verifies */
 	bool rss;              /* it spreads flows over its queues */
 	/* Frames of senders on this machine come by it, with checksums left to hardware that they
@@ -65,6 +70,7 @@ struct port_params {
 	uint16_t rx_descriptors, tx_descriptors;
 	uint16_t mtu;                    /* IP MTU */
 	bool rx_checksums, tx_checksums; /* use the port's checksum offloads if it has them */
+	bool tso;                        /* the same for cutting TCP segments; with tx_checksums */
 	struct rte_mempool *const *pool; /* receive buffers, one per queue */
 };
 

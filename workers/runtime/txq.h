@@ -22,6 +22,7 @@ struct txq {
 	uint16_t queue;
 	uint16_t n;
 	bool prepares; /* the port computes checksums: its driver sees packets before they leave */
+	bool cuts;     /* the port cuts TCP segments: its tso_mbufs is not 0 */
 	uint64_t checksums[2];   /* as the port's tx_checksums */
 	uint64_t packets, bytes; /* handed to the port */
 	uint64_t refused;        /* packets that the driver refused */
