@@ -450,6 +450,8 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 			"max_reply: %u bytes, but the services of model '%s' give their clients "
 			"at most %u",
 			r->worker.max_reply, r->worker.model, reply);
+	if (!workers_spec_agrees(lb->pool, &r->worker, error, size))
+		return -EINVAL;
 	if (lb_owns_address(lb, &r->address.addr))
 		return registry_fail(
 			error, size, -EINVAL,
