@@ -435,6 +435,8 @@ Test(control_dispatch, models_are_told_to_operators)
 		 "-32001, \"message\": \"no model 'x'; models.list has them all\""},
 		{CALL("models.show", "{}"), "params.name: missing"},
 		{CALL("models.list", "{\"name\":\"x\"}"), "params.name: unknown"},
+		{CALL("workers.show", "{\"name\":\"b\"}"), "\"model_version\": \"2\""},
+		{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"model_version\": null"},
 	};
 	struct lb *lb = fake_lb_create();
 	struct control_connection c = {.lb = lb, .role = CONTROL_READER};
