@@ -26,7 +26,7 @@ struct lb {
 	lb_worker_event event;
 	void *context;
 	unsigned int outstanding[WORKERS_MAX];
-	bool released[WORKERS_MAX][2];
+	bool released[WORKERS_MAX][3]; /* by service */
 	struct lb_address address[WORKERS_MAX];
 	char removed[WORKER_REASON_MAX];
 	struct latency latency; /* of every service and worker */
