@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+struct agent_model_description; /* <doorbell/model.h> */
+
 /*
  * A model on a GPU. The caller owns graph and buffers; they must live, and only the agent may use
  * them, while the agent runs. All requests have the same size, and so have all replies; both lie
@@ -25,6 +27,8 @@ struct doorbell_graph {
 	uint32_t request_bytes, reply_bytes;
 	uint32_t batch;
 	int32_t gpu; /* CUDA number of the device that they are on */
+	/* The tensors of a request and a reply; it must live as long. NULL: undescribed. */
+	const struct agent_model_description *description;
 };
 
 /*

@@ -21,6 +21,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "description_json.h"
 #include "dial.h"
 #include "lookup.h"
 #include "protocol/worker_state.h"
@@ -357,28 +358,36 @@ static json_t *labels_json(const struct agent_options *o)
 	return labels;
 }
 
-static void send_register(struct agent_session *s)
+static json_t *registration_json(const struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
 	const struct agent_model_shape *shape = &s->setup->model.shape;
 	char address[INET6_ADDRSTRLEN], instance[17];
 
-	s->step = STEP_REGISTER;
 	snprintf(instance, sizeof(instance), "%016lx", s->instance);
-	send_request(
-		s, "agent.register",
-		json_pack("{s:I, s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
-			  "s:I, s:o}",
-			  "min_request", (json_int_t)shape->min_request, "labels", labels_json(o),
-			  "version", PROTOCOL, "name", s->setup->name, "model",
-			  s->setup->model.model->name, "instance", instance, "slots",
-			  (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
-			  "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
-			  (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
-			  "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
-			  (json_int_t)s->max_run_ms, "address",
-			  agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
-			  (json_int_t)s->setup->rnic->path_mtu, "links", links_json(s)));
+	return json_pack("{s:I, s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
+			 "s:I, s:o}",
+			 "min_request", (json_int_t)shape->min_request, "labels", labels_json(o),
+			 "version", PROTOCOL, "name", s->setup->name, "model",
+			 s->setup->model.model->name, "instance", instance, "slots",
+			 (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
+			 "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
+			 (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
+			 "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
+			 (json_int_t)s->max_run_ms, "address",
+			 agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
+			 (json_int_t)s->setup->rnic->path_mtu, "links", links_json(s));
+}
+
+static void send_register(struct agent_session *s)
+{
+	const struct loaded_model *model = &s->setup->model;
+	json_t *params = registration_json(s);
+
+	s->step = STEP_REGISTER;
+	if (model->described && s->hello.describe)
+		json_object_set_new(params, "description", description_json(&model->description));
+	send_request(s, "agent.register", params);
 }
 
 /* --- receiving ------------------------------------------------------------------------------ */
@@ -405,6 +414,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.worker_timeout_ms = timeout;
 	s->hello.ack_timeout = ack;
 	s->hello.retry_count = retry;
+	s->hello.describe = json_is_true(json_object_get(result, "describe"));
 	s->worker = agent_worker_create(s->setup, &s->hello);
 	if (s->worker == NULL) {
 		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s; %s",

@@ -652,6 +652,7 @@ void lb_destroy(struct lb *lb)
 	lb_drain_ring(lb->punt);
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++)
 		workers_pick_table_destroy(lb->pick[i]);
+	model_table_destroy(lb->models);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		free_packets(lb->lcore[i]);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)

@@ -35,8 +35,16 @@ struct worker_pool *workers_pool_create(void)
 	return pool;
 }
 
+static void pool_drop_description(struct worker *worker)
+{
+	free((void *)(uintptr_t)worker->spec.description);
+	worker->spec.description = NULL;
+}
+
 void workers_pool_destroy(struct worker_pool *pool)
 {
+	for (unsigned int i = 0; pool != NULL && i < pool->n; i++)
+		pool_drop_description(&pool->place[i]);
 	free(pool);
 }
 
@@ -177,6 +185,26 @@ static bool spec_labels_are_valid(const struct worker_spec *spec, char *error, s
 	return true;
 }
 
+static bool spec_description_is_valid(const struct worker_spec *spec, char *error,
+				      size_t error_size)
+{
+	char why[256];
+
+	if (spec->description == NULL)
+		return true;
+	if (!workers_description_is_valid(spec->description, why, sizeof(why))) {
+		snprintf(error, error_size, "description.%s", why);
+		return false;
+	}
+	/* An agent whose services carry less than its model replies registers less. */
+	if (!workers_description_fits(spec->description, spec->min_request, spec->max_request,
+				      spec->max_reply, true, why, sizeof(why))) {
+		snprintf(error, error_size, "%s; a description and its sizes must agree", why);
+		return false;
+	}
+	return true;
+}
+
 bool workers_spec_is_valid(const struct worker_spec *spec, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < sizeof(text_rules) / sizeof(text_rules[0]); i++)
@@ -190,7 +218,33 @@ bool workers_spec_is_valid(const struct worker_spec *spec, char *error, size_t e
 			 spec->min_request, spec->max_request);
 		return false;
 	}
-	return spec_labels_are_valid(spec, error, error_size);
+	return spec_labels_are_valid(spec, error, error_size) &&
+	       spec_description_is_valid(spec, error, error_size);
+}
+
+bool workers_spec_agrees(const struct worker_pool *pool, const struct worker_spec *spec,
+			 char *error, size_t error_size)
+{
+	char whose[WORKER_NAME_MAX + 16], why[256];
+
+	for (unsigned int i = 0; spec->description != NULL && i < pool->n; i++) {
+		const struct worker *other = &pool->place[i];
+
+		if (other->state == WORKER_GONE || other->spec.description == NULL ||
+		    strcmp(other->spec.model, spec->model) != 0 ||
+		    strcmp(other->spec.name, spec->name) == 0)
+			continue;
+		snprintf(whose, sizeof(whose), "worker '%s'", other->spec.name);
+		if (workers_description_agrees(spec->description, other->spec.description, whose,
+					       why, sizeof(why)))
+			continue;
+		snprintf(error, error_size,
+			 "description.%s of the same model; stop the workers with the other "
+			 "tensors first, or give the model another name",
+			 why);
+		return false;
+	}
+	return true;
 }
 
 bool workers_name_is_valid(const char *name)
@@ -248,14 +302,24 @@ static struct worker *free_place(struct worker_pool *pool, const char *name)
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size)
 {
+	struct model_description *description = NULL;
 	struct worker *worker;
 	uint16_t number, generation;
 
 	if (!workers_spec_is_valid(spec, error, error_size) ||
 	    !name_is_free(pool, spec, error, error_size))
 		return NULL;
+	if (spec->description != NULL) {
+		description = malloc(sizeof(*description));
+		if (description == NULL) {
+			snprintf(error, error_size, "no memory for the model's description");
+			return NULL;
+		}
+		*description = *spec->description;
+	}
 	worker = free_place(pool, spec->name);
 	if (worker == NULL) {
+		free(description);
 		snprintf(error, error_size,
 			 "all %d places for workers are taken; remove one or use another "
 			 "load balancer",
@@ -266,6 +330,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 	generation = worker->generation + 1;
 	memset(worker, 0, sizeof(*worker));
 	worker->spec = *spec;
+	worker->spec.description = description;
 	worker->state = WORKER_JOINING;
 	worker->number = number;
 	worker->generation = generation != 0 ? generation : 1;
@@ -276,6 +341,7 @@ struct worker *workers_register(struct worker_pool *pool, const struct worker_sp
 void workers_remove(struct worker_pool *pool, struct worker *worker)
 {
 	/* The rest stays readable for reports until the place is taken again. */
+	pool_drop_description(worker);
 	worker->state = WORKER_GONE;
 	worker->ready = false;
 	worker->owner = NULL;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "description.h"
 #include "outlier.h"
 #include "worker_limits.h"
 
@@ -46,6 +47,9 @@ struct worker_spec {
 	uint32_t max_run_ms;   /* 0..600000; its longest batch, without heartbeats meanwhile */
 	unsigned int n_labels;
 	struct worker_label label[WORKER_LABELS_MAX]; /* keys are unique */
+	/* Its model's tensors. NULL: its agent does not say. That of a worker belongs to the pool.
+	 */
+	const struct model_description *description;
 };
 
 /*
@@ -96,10 +100,17 @@ void workers_pool_destroy(struct worker_pool *pool);
  * joining, everything else is zero. NULL with a sentence in <error> when a field is out of range
  * (it is named), the name is in use, or the pool is full. An agent that returns is refused, like
  * any other agent, until workers_remove() has removed its old registration. The pool owns the
- * worker; the pointer is valid until workers_remove().
+ * worker, with a copy of the description; the pointer is valid until workers_remove().
  */
 struct worker *workers_register(struct worker_pool *pool, const struct worker_spec *spec,
 				char *error, size_t error_size);
+/*
+ * True when the workers of the same model have the same tensors as <spec>; workers that are
+ * undescribed, or have its name, do not count. Else false with a sentence in <error> that names
+ * tensor, field and the other worker.
+ */
+bool workers_spec_agrees(const struct worker_pool *pool, const struct worker_spec *spec,
+			 char *error, size_t error_size);
 /* True when a worker can have this name. */
 bool workers_name_is_valid(const char *name);
 /* True when all fields of <spec> are in range; else false with a sentence in <error>. */

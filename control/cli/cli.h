@@ -106,6 +106,7 @@ cli_run cli_workers_resume, cli_workers_forget, cli_workers_settings;
 cli_run cli_workers_refused;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;
+cli_run cli_models_list, cli_models_show;
 cli_run cli_trace;
 cli_run cli_capture;
 cli_run cli_log_show, cli_log_level;

@@ -36,6 +36,7 @@ static const struct cli_column brief[] = {
 static const struct cli_column full[] = {
 	{"name", "name", CLI_TEXT},
 	{"model", "model", CLI_TEXT},
+	{"its version", "model_version", CLI_TEXT},
 	{"state", "state", CLI_TEXT},
 	{"reason", "reason", CLI_TEXT},
 	{"number", "number", CLI_PLAIN},

@@ -9,6 +9,12 @@ const struct cli_topic cli_topics[] = {
 	 "All take filters, and see flows that fit all of them:\n"},
 	{"Workers", "workers", "A worker is one GPU with its agent.\n", NULL},
 	{"Services", "services", NULL, NULL},
+	{"Models", "models",
+	 "A model is what services ask and workers have.\n"
+	 "What its requests and replies are made of comes from its plug-in, or from\n"
+	 ".Ql doorbell_agent.serve() ;\n"
+	 "all workers of a model have the same.\n",
+	 NULL},
 	{"Configuration", "config",
 	 "The daemon reads the file, so its user must be able to; without\n"
 	 ".Ar file\n"
@@ -167,6 +173,16 @@ const struct cli_about cli_abouts[] = {
 	 "It holds until the daemon ends, or the level in its configuration changes.\n"},
 	{"services list", "All services and their counters.\n"},
 	{"services show", "Everything about one of them.\n"},
+	{"models list",
+	 "All models that a service asks or a worker has: how many of its workers are active,\n"
+	 "which services ask it, the versions that its workers have, and its tensors, each\n"
+	 "with name, datatype and shape.\n"
+	 "A dimension of -1 is free.\n"
+	 "A model whose workers are all undescribed has no tensors here.\n"},
+	{"models show",
+	 "Everything about one of them: also the bytes of each tensor, of a request and of a\n"
+	 "reply, and its workers.\n"
+	 "Bytes that vary are -; where the first dimension is a batch, they are of one row.\n"},
 	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
 		  "per item, the flow tables, and what was dropped for which reason.\n"
 		  "Of the flow tables, NEW/S counts the new flows of the last second, LOAD is the\n"

@@ -29,6 +29,8 @@
  *                  has the name; lost is then how many requests the last one had when it went. A
  *                  name that is neither registered nor has a setting needs absent: true. Weight 0
  *                  is the agent's own; forget removes all settings of a name.
+ *   models.list    {}                                       -> {models: [...]}
+ *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
  *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
@@ -60,7 +62,7 @@
  *                  CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
- * The fields of flows, workers, services and lcores are listed in doorbell-json(5). A count that
+ * The fields of flows, workers, models, services and lcores are listed in doorbell-json(5). A count that
  * does not exist yet is null.
  *
  * One flows.* call works for a millisecond or so and then returns, so that the control thread never
@@ -77,10 +79,11 @@
  *   count  by "service", "worker" or "state" adds groups: [{name, count}]; add them up by name.
  *
  * Agents (TCP, with TLS 1.3 where control.tls or control.token_file is set: secure/secure.h)
- *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields
+ *   agent.hello    {version, model, address, min_request?}  -> struct lb_hello's fields, describe
  *   agent.register {version, name, model, instance, slots, min_request?, max_request, max_reply,
  *                   max_chunks?, max_batch, weight, heartbeat_ms, max_run_ms?,
- *                   labels?: {key: value, ...}, address, path_mtu,
+ *                   labels?: {key: value, ...}, address, path_mtu, description?: {version,
+ *                   platform?, batch, inputs: [tensor, ...], outputs: [tensor, ...]},
  *                   links: [{lcore, qpn, psn, rkey, descriptors, payloads, cancels, stride, room,
  *                   entry}]}
  *                                                           -> {worker, generation, path_mtu,
@@ -97,6 +100,12 @@
  * others are bytes. A reply of the worker has up to max_chunks (1 to 4096, else 1) chunks. All
  * numbers are JSON integers; instance is 16 random hexadecimal digits, a secret of the agent; the
  * worker in a reply is its number.
+ *
+ * A description says what a model's requests and replies are made of (workers/description.h): 1 to
+ * 16 inputs and outputs, each a tensor {name, datatype, shape}, whose shape has up to 8 dimensions,
+ * -1 where they are free. All workers of a model that are described have the same tensors; one that
+ * disagrees is refused. An agent gives it if the answer to its hello has describe: true: load
+ * balancers without that member do not know it. A worker without description is undescribed.
  *
  * One connection owns at most one worker. An agent is disconnected unless it sends a message within
  * CONTROL_HELLO_S of connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing

@@ -42,7 +42,7 @@ struct register_query {
 	uint32_t slots, min_request, max_request, max_reply, max_chunks, max_batch, weight,
 		heartbeat_ms, max_run_ms, path_mtu;
 	struct lb_address address;
-	const json_t *links, *labels;
+	const json_t *links, *labels, *description;
 };
 
 static const struct control_param register_params[] = {
@@ -63,6 +63,7 @@ static const struct control_param register_params[] = {
 	{CONTROL_PARAM(register_query, path_mtu), CONTROL_INTEGER, true, 256, 4096},
 	{CONTROL_PARAM(register_query, labels), CONTROL_MAP, false, 0, WORKER_LABELS_MAX},
 	{CONTROL_PARAM(register_query, links), CONTROL_LIST, true, 1, LB_LCORES_MAX},
+	{CONTROL_PARAM(register_query, description), CONTROL_OBJECT, false},
 };
 
 static const struct control_param link_params[] = {
@@ -106,13 +107,13 @@ json_t *control_agent_hello(struct control_call *call)
 	    lb_request_check(call->c->lb, q.model, q.min_request, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	call->c->greeted = true;
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i}", "n_lcores",
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i, s:b}", "n_lcores",
 			 (json_int_t)hello.n_lcores, "path_mtu", (json_int_t)hello.path_mtu,
 			 "address", lb_address_format(&hello.address, address, sizeof(address)),
 			 "max_request", (json_int_t)hello.max_request, "max_reply",
 			 (json_int_t)hello.max_reply, "worker_timeout_ms",
 			 (json_int_t)hello.worker_timeout_ms, "ack_timeout", hello.ack_timeout,
-			 "retry_count", hello.retry_count);
+			 "retry_count", hello.retry_count, "describe", 1);
 }
 
 static void fill_worker(const struct register_query *q, struct worker_spec *spec)
@@ -158,7 +159,9 @@ static bool read_links(struct control_call *call, const json_t *links, struct lb
 	return true;
 }
 
-static bool read_registration(struct control_call *call, struct lb_registration *r)
+/* Fill <r>, whose worker's description is <description> then, or none. */
+static bool read_registration(struct control_call *call, struct lb_registration *r,
+			      struct model_description *description)
 {
 	struct register_query q = {0};
 
@@ -166,8 +169,11 @@ static bool read_registration(struct control_call *call, struct lb_registration 
 				 CONTROL_COUNT_OF(register_params), &q) ||
 	    !control_version_fits(call, q.version) || !read_links(call, q.links, r))
 		return false;
+	if (q.description != NULL && !tensors_read(call, q.description, description))
+		return false;
 	fill_worker(&q, &r->worker);
 	fill_labels(q.labels, &r->worker);
+	r->worker.description = q.description != NULL ? description : NULL;
 	r->address = q.address;
 	r->path_mtu = q.path_mtu;
 	r->max_chunks = q.max_chunks;
@@ -257,12 +263,13 @@ json_t *control_agent_register(struct control_call *call)
 	struct control_connection *c = call->c;
 	struct lb_link_info info[LB_LCORES_MAX];
 	struct lb_registration registration = {0};
+	struct model_description description;
 	char error[400] = "";
 	uint32_t path_mtu = 0;
 	struct worker *worker;
 	json_t *result;
 
-	if (!read_registration(call, &registration))
+	if (!read_registration(call, &registration, &description))
 		return NULL;
 	if (c->worker != NULL)
 		return control_fail(

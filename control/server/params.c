@@ -157,6 +157,36 @@ static void want_map(const struct control_param *p, char *buf, size_t size)
 		 p->min, p->max);
 }
 
+static bool read_object(const struct control_param *p, const json_t *value, void *member)
+{
+	*(const json_t **)member = value;
+	return json_is_object(value);
+}
+
+static void want_object(const struct control_param *p, char *buf, size_t size)
+{
+	snprintf(buf, size, "an object");
+}
+
+static bool read_shape(const struct control_param *p, const json_t *value, void *member)
+{
+	size_t i;
+	json_t *n;
+
+	json_array_foreach ((json_t *)value, i, n)
+		if (!json_is_integer(n) || json_integer_value(n) < INT32_MIN ||
+		    json_integer_value(n) > INT32_MAX)
+			return false;
+	return param_read_list(p, value, member);
+}
+
+static void want_shape(const struct control_param *p, char *buf, size_t size)
+{
+	snprintf(buf, size,
+		 "an array of %" PRIu64 " to %" PRIu64 " dimensions, -1 where it is free", p->min,
+		 p->max);
+}
+
 static const struct {
 	bool (*read)(const struct control_param *p, const json_t *value, void *member);
 	void (*want)(const struct control_param *p, char *buf, size_t size);
@@ -169,6 +199,8 @@ static const struct {
 	[CONTROL_LIST] = {param_read_list, want_list},
 	[CONTROL_NAMES] = {read_names, want_names},
 	[CONTROL_MAP] = {read_map, want_map},
+	[CONTROL_OBJECT] = {read_object, want_object},
+	[CONTROL_SHAPE] = {read_shape, want_shape},
 };
 
 static bool fail_value(struct control_call *call, const char *where, const struct control_param *p,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers and services as JSON objects: each has one writer, and its caller chooses the detail.
- * Private to this folder and its tests.
+ * Workers, models and services as JSON objects: each has one writer, and its caller chooses the
+ * detail. Private to this folder and its tests.
  *
- * Facade of worker_row.c, service_row.c and service_state.c.
+ * Facade of worker_row.c, model_row.c, service_row.c and service_state.c, and of tensors.c's
+ * writer.
  */
 #ifndef CONTROL_ROW_H
 #define CONTROL_ROW_H
@@ -31,6 +32,23 @@ void worker_row_write_labels(struct json_writer *w, const struct worker *worker)
 /* Write the names of the services that the worker serves. */
 void worker_row_write_services(struct json_writer *w, const struct lb *lb,
 			       const struct worker *worker);
+
+/* A service that asks a model, or a worker that has it. */
+struct model_member {
+	const char *model;
+	unsigned int number; /* of the service or the worker */
+	/* one of both is NULL */
+	const struct lb_service_config *service;
+	const struct worker *worker;
+};
+
+#define MODEL_MEMBERS_MAX (LB_SERVICES_MAX + WORKERS_MAX)
+
+/* Write one model as an object: what its <n> members say, put together. */
+void model_row_write(struct json_writer *w, const char *key, struct lb *lb,
+		     const struct model_member *member, size_t n, enum row_detail detail);
+/* Write inputs and outputs as members; both are null without a description. */
+void tensors_write(struct json_writer *w, const struct model_description *d);
 
 void service_row_write(struct json_writer *w, const char *key, struct lb *lb, unsigned int number,
 		       const struct refusals *refusals);

@@ -36,6 +36,8 @@ static const struct method {
 	{"workers.resume", OPERATORS, control_workers_resume},
 	{"workers.settings", READERS, control_workers_settings},
 	{"workers.forget", OPERATORS, control_workers_forget},
+	{"models.list", READERS, control_models_list},
+	{"models.show", READERS, control_models_show},
 	{"services.list", READERS, control_services_list},
 	{"services.show", READERS, control_services_show},
 	{"trace.start", OPERATORS, control_trace_start},

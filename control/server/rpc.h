@@ -99,6 +99,8 @@ enum control_type {
 	CONTROL_LIST,    /* an array of min..max elements, borrowed into a const json_t * */
 	CONTROL_NAMES,   /* as CONTROL_LIST, with elements that are strings */
 	CONTROL_MAP,     /* an object of min..max members that are strings, borrowed as well */
+	CONTROL_OBJECT,  /* an object, borrowed as well */
+	CONTROL_SHAPE,   /* an array of min..max integers of 32 bits, borrowed as well */
 	CONTROL_TYPES,
 };
 
@@ -122,6 +124,12 @@ struct control_param {
 bool control_params_read(struct control_call *call, const char *where, const json_t *object,
 			 const struct control_param *table, size_t n, void *out);
 
+/*
+ * Read params.description, as tensors.c does. False after control_fail() for what JSON can have
+ * wrong: missing and unknown members, and types. The rest is for workers_spec_is_valid().
+ */
+bool tensors_read(struct control_call *call, const json_t *object, struct model_description *d);
+
 #define CONTROL_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- handlers, one file per object --------------------------------------------------------- */
@@ -136,6 +144,7 @@ control_handler control_workers_refused;
 control_handler control_workers_set, control_workers_resume, control_workers_forget,
 	control_workers_settings;
 control_handler control_services_list, control_services_show;
+control_handler control_models_list, control_models_show;
 control_handler control_trace_start, control_trace_read, control_trace_stop;
 control_handler control_capture_start, control_capture_data, control_capture_read,
 	control_capture_stop;

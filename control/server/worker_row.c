@@ -111,6 +111,10 @@ static void worker_row_write_page(struct json_writer *w, const struct worker *wo
 {
 	const struct worker_spec *spec = &worker->spec;
 
+	if (spec->description != NULL)
+		writer_string(w, "model_version", spec->description->version);
+	else
+		writer_null(w, "model_version");
 	writer_integer(w, "min_request", spec->min_request);
 	writer_integer(w, "number", worker->number);
 	writer_integer(w, "generation", worker->generation);

@@ -86,6 +86,11 @@ static int graph_model_capture(void *state, struct agent_model_gpu *gpu, char *e
 	return gpu_graph_embed(gpu->stream, g->graph, error, size);
 }
 
+static void graph_model_describe(const void *state, struct agent_model_description *description)
+{
+	*description = *((const struct graph_model *)state)->graph.description;
+}
+
 static void graph_model_close(void *state)
 {
 }
@@ -98,7 +103,8 @@ void graph_model_init(struct graph_model *m, const char *name, const struct door
 			  .open = graph_model_open,
 			  .run = graph_model_run,
 			  .close = graph_model_close,
-			  .capture = graph_model_capture},
+			  .capture = graph_model_capture,
+			  .describe = graph->description != NULL ? graph_model_describe : NULL},
 		.graph = *graph,
 	};
 	snprintf(m->arguments, sizeof(m->arguments), "%p", (void *)m);

@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #include "loop/model_load.h"
+#include "loop/model_tensors.h"
+
+/* Without describe(), and the same otherwise. */
+#define OLDEST_ABI 2
 
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
 static const char *const beside_agent[] = {"models", DOORBELL_MODELS_FROM_AGENT};
@@ -79,11 +83,11 @@ static int plugin_path(char *path, size_t size, const char *name, char *error, s
 
 static int check_abi(const struct loaded_model *m, const char *path, char *error, size_t size)
 {
-	if (m->model->abi != AGENT_MODEL_ABI) {
+	if (m->model->abi < OLDEST_ABI || m->model->abi > AGENT_MODEL_ABI) {
 		snprintf(error, size,
-			 "model '%s' has ABI %u, this agent %u; build it against this "
+			 "model '%s' has ABI %u, this agent takes %u to %u; build it against this "
 			 "version's model.h",
-			 path, m->model->abi, AGENT_MODEL_ABI);
+			 path, m->model->abi, OLDEST_ABI, AGENT_MODEL_ABI);
 		return -EINVAL;
 	}
 	return 0;
@@ -95,8 +99,12 @@ static int open_model(struct loaded_model *m, const char *arguments, uint32_t ma
 	char why[384] = "";
 	int ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, sizeof(why));
 
-	if (ret == 0)
-		return 0;
+	if (ret == 0) {
+		ret = model_tensors_read(m, why, sizeof(why));
+		if (ret == 0)
+			return 0;
+		m->model->close(m->state);
+	}
 	snprintf(error, size, "model '%s': %s", m->model->name, why);
 	m->model = NULL;
 	return ret;

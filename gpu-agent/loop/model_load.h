@@ -5,6 +5,9 @@
 #ifndef AGENT_MODEL_LOAD_H
 #define AGENT_MODEL_LOAD_H
 
+#include <stdbool.h>
+
+#include "description.h"
 #include "models/model.h"
 
 struct loaded_model {
@@ -12,6 +15,8 @@ struct loaded_model {
 	const struct agent_model *model;
 	void *state;
 	struct agent_model_shape shape;
+	bool described; /* the model says what its tensors are */
+	struct model_description description;
 };
 
 /* Load the plug-in <name>, a path or a name in the models folder, and open it. 0, or -errno and

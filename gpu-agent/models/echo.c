@@ -4,7 +4,8 @@
  * min_request, bytes of the shortest; delay_us, us of work per request, for tests that need a slow
  * worker; batch_us, us per batch; sleep=1, the CPU sleeps for these times, as a host does beside
  * its GPU; fail_every=N, each N-th request gets an error; kernel=1, on a GPU a kernel copies the
- * request, as a model that computes something would, instead of sending the input.
+ * request, as a model that computes something would, instead of sending the input; datatype, the
+ * datatype of the one tensor that requests and replies are, UINT8 if not given.
  */
 #include "models/arguments.h"
 #include "models/echo_cuda.h"
@@ -20,10 +21,12 @@
 #define ECHO_REQUEST_MAX     (64u << 20)
 #define ECHO_DELAY_MAX_US    10000000
 #define ECHO_WAKE_UP_NS      100000
+#define ECHO_DATATYPE_SIZE   16
 
 struct echo {
 	uint32_t delay_us, batch_us, sleep, fail_every, kernel;
 	uint32_t requests; /* since the last one that failed */
+	char datatype[ECHO_DATATYPE_SIZE];
 };
 
 static uint64_t echo_now_ns(void)
@@ -65,6 +68,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT, min_request = 0;
 	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
+	char datatype[ARGUMENT_TEXT_SIZE] = "UINT8";
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
 		{.key = "min_request", .number = &min_request, .max = ECHO_REQUEST_MAX},
@@ -73,6 +77,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		{.key = "sleep", .number = &asleep, .max = 1},
 		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
 		{.key = "kernel", .number = &kernel, .max = 1},
+		{.key = "datatype", .text = datatype},
 	};
 	struct echo *echo;
 	int ret;
@@ -96,6 +101,8 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 	echo->sleep = asleep;
 	echo->fail_every = fail_every;
 	echo->kernel = kernel;
+	/* One that is cut is no datatype either: the agent refuses it by name. */
+	snprintf(echo->datatype, sizeof(echo->datatype), "%.*s", ECHO_DATATYPE_SIZE - 1, datatype);
 	*shape = (struct agent_model_shape){
 		.min_request = min_request,
 		.max_request = max_request,
@@ -152,6 +159,16 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 	return echo_cuda_delay(gpu, echo->batch_us, echo->delay_us, error, error_size);
 }
 
+static void echo_describe(const void *state, struct agent_model_description *description)
+{
+	const struct echo *echo = state;
+
+	description->platform = "doorbell_echo";
+	description->n_inputs = description->n_outputs = 1;
+	description->input[0] = (struct agent_model_tensor){"input0", echo->datatype, 1, {-1}};
+	description->output[0] = (struct agent_model_tensor){"output0", echo->datatype, 1, {-1}};
+}
+
 static void echo_close(void *state)
 {
 	free(state);
@@ -164,4 +181,5 @@ const struct agent_model agent_model = {
 	.run = echo_run,
 	.close = echo_close,
 	.capture = echo_capture,
+	.describe = echo_describe,
 };

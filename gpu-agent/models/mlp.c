@@ -6,6 +6,7 @@
  *
  * Request: 8 bytes of the client's own, then one byte per input of the first layer. Reply: the same
  * 8 bytes, the best class (u8), 3 zero bytes, one little-endian f32 score per output of the last.
+ * Described as tensors: id and pixels, and id, class and scores.
  */
 #include "models/arguments.h"
 #include "models/mlp_cuda.h"
@@ -145,6 +146,24 @@ static int mlp_capture(void *state, struct agent_model_gpu *gpu, char *error, si
 	return mlp->cuda == NULL ? -EIO : mlp_cuda_capture(mlp->cuda, gpu, error, error_size);
 }
 
+/* The class and its zero bytes are a little-endian number of 32 bits. */
+static void mlp_describe(const void *state, struct agent_model_description *description)
+{
+	const struct mlp_weights *weights = &((const struct mlp *)state)->weights;
+
+	*description = (struct agent_model_description){
+		.platform = "doorbell_safetensors",
+		.batch = 1,
+		.n_inputs = 2,
+		.n_outputs = 3,
+		.input = {{"id", "UINT64", 2, {-1, 1}},
+			  {"pixels", "UINT8", 2, {-1, weights->inputs}}},
+		.output = {{"id", "UINT64", 2, {-1, 1}},
+			   {"class", "UINT32", 2, {-1, 1}},
+			   {"scores", "FP32", 2, {-1, weights->outputs}}},
+	};
+}
+
 static void mlp_close(void *state)
 {
 	struct mlp *mlp = state;
@@ -207,4 +226,5 @@ const struct agent_model agent_model = {
 	.run = mlp_run,
 	.close = mlp_close,
 	.capture = mlp_capture,
+	.describe = mlp_describe,
 };

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_MODEL_ABI    2
+/* Plug-ins of ABI 2, which has no describe(), are loaded, too. */
+#define AGENT_MODEL_ABI    3
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 /* The sizes of an opened model; fixed for its life. */
@@ -56,6 +57,41 @@ struct agent_model_gpu {
 	uint32_t reply_length;
 };
 
+#define AGENT_MODEL_TENSORS_MAX 16
+#define AGENT_MODEL_RANK_MAX    8
+
+/* One input or output. Its elements are little-endian, in row-major order, without gaps. */
+struct agent_model_tensor {
+	const char *name; /* 1 to 63 printable ASCII characters without spaces */
+	/* KServe's name: BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP16,
+	 * FP32, FP64, BF16, or BYTES, whose elements are a length of 32 bits with so many bytes
+	 * behind it */
+	const char *datatype;
+	uint32_t rank;
+	int64_t shape[AGENT_MODEL_RANK_MAX]; /* -1: free, the request or the reply chooses */
+};
+
+/*
+ * The tensors of a request and of a reply, in the order of their bytes, one right behind the other.
+ * Where all dimensions are fixed, max_request and min_request are the sum of the inputs and
+ * max_reply that of the outputs. Otherwise a request only has its length to tell the model, and a
+ * reply to tell the load balancer: of the outputs only the last may have a free dimension, and only
+ * one.
+ */
+struct agent_model_description {
+	const char *version;  /* 1 to 31 letters, digits and ._-; NULL: "1" */
+	const char *platform; /* as names, or NULL */
+	/*
+	 * 1: the first dimension of every tensor is a batch, -1 in its shape. A request of run() is
+	 * one row of it and has 1 there, and so has its reply; up to max_batch rows that a client
+	 * sends together become as many requests. 0: a request is all that a client sends.
+	 */
+	uint32_t batch;
+	uint32_t n_inputs, n_outputs; /* 1 to AGENT_MODEL_TENSORS_MAX */
+	struct agent_model_tensor input[AGENT_MODEL_TENSORS_MAX];
+	struct agent_model_tensor output[AGENT_MODEL_TENSORS_MAX];
+};
+
 struct agent_model {
 	uint32_t abi;     /* AGENT_MODEL_ABI */
 	const char *name; /* the model's name in the load balancer's configuration */
@@ -76,6 +112,12 @@ struct agent_model {
 	 * <error>.
 	 */
 	int (*capture)(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size);
+	/*
+	 * Describe the model that open() made: fill <description>, which is all zeroes. Its texts
+	 * must live as long as <state>. Called once, after open(). NULL: the model is undescribed;
+	 * it serves, but clients cannot ask it by the names of its tensors.
+	 */
+	void (*describe)(const void *state, struct agent_model_description *description);
 };
 
 #ifdef __cplusplus

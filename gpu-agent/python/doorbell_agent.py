@@ -15,11 +15,18 @@ libdoorbell-agent.so, loaded into this process.
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import threading
 
 BATCH_MAX = 128  # of the loop on a GPU
 WARM_UPS = 3
+TENSORS_MAX, RANK_MAX, NAME_MAX = 16, 8, 63  # of a description
+# PyTorch's types of numbers that have a name in KServe's protocol.
+DATATYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32",
+             "uint64": "UINT64", "int8": "INT8", "int16": "INT16", "int32": "INT32",
+             "int64": "INT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
+             "bfloat16": "BF16"}
 LIBRARY = "libdoorbell-agent.so"
 LIBRARY_FOLDER = "@libdir@"  # meson writes here where it installs the library
 
@@ -28,12 +35,26 @@ class Error(RuntimeError):
     """The module cannot be served, or the agent ended with an error."""
 
 
+class TensorSpec(ctypes.Structure):
+    """struct agent_model_tensor."""
+    _fields_ = [("name", ctypes.c_char_p), ("datatype", ctypes.c_char_p), ("rank", ctypes.c_uint32),
+                ("shape", ctypes.c_int64 * RANK_MAX)]
+
+
+class Description(ctypes.Structure):
+    """struct agent_model_description."""
+    _fields_ = [("version", ctypes.c_char_p), ("platform", ctypes.c_char_p),
+                ("batch", ctypes.c_uint32), ("n_inputs", ctypes.c_uint32),
+                ("n_outputs", ctypes.c_uint32), ("input", TensorSpec * TENSORS_MAX),
+                ("output", TensorSpec * TENSORS_MAX)]
+
+
 class Graph(ctypes.Structure):
     """struct doorbell_graph."""
     _fields_ = [("graph", ctypes.c_void_p), ("input", ctypes.c_void_p),
                 ("output", ctypes.c_void_p), ("request_bytes", ctypes.c_uint32),
                 ("reply_bytes", ctypes.c_uint32), ("batch", ctypes.c_uint32),
-                ("gpu", ctypes.c_int32)]
+                ("gpu", ctypes.c_int32), ("description", ctypes.POINTER(Description))]
 
 
 class Captured:
@@ -42,10 +63,12 @@ class Captured:
     def __init__(self, graph, inputs, outputs):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
 
-    def describe(self):
+    def describe(self, description=None):
+        """As the agent takes it; what it points to stays as long as the result does."""
         return Graph(self.graph.raw_cuda_graph(), self.inputs.data_ptr(), self.outputs.data_ptr(),
                      row_bytes(self.inputs), row_bytes(self.outputs), self.inputs.shape[0],
-                     self.inputs.device.index)
+                     self.inputs.device.index,
+                     None if description is None else ctypes.pointer(description))
 
 
 def row_bytes(tensor):
@@ -95,6 +118,41 @@ def check_output(output, rows, device):
 
 def is_tensor(thing):
     return all(hasattr(thing, a) for a in ("data_ptr", "is_contiguous", "shape", "device"))
+
+
+# --- the description ----------------------------------------------------------------------------
+
+def datatype(tensor):
+    """KServe's name of its type, or None: there is none for complex numbers and FP8."""
+    return DATATYPES.get(str(tensor.dtype).rpartition(".")[2])
+
+
+def check_names(input_name, output_name, version):
+    """What the agent would refuse, before a module has been captured for it."""
+    for what, text in (("input_name", input_name), ("output_name", output_name)):
+        if not 1 <= len(text) <= NAME_MAX or not all("!" <= c <= "~" for c in text):
+            raise Error(f"{what}={text!r}: use 1 to {NAME_MAX} printable ASCII characters without "
+                        "spaces")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,31}", version):
+        raise Error(f"version={version!r}: use 1 to 31 letters, digits and ._-")
+
+
+def tensor_spec(name, tensor):
+    shape = (-1, *tensor.shape[1:])
+    return TensorSpec(name.encode(), datatype(tensor).encode(), len(shape),
+                      (ctypes.c_int64 * RANK_MAX)(*shape))
+
+
+def description(inputs, outputs, input_name="input0", output_name="output0", version="1"):
+    """What clients are told of a module: a batch of rows like those of <inputs> and <outputs>. None
+    where KServe's protocol has no word for their type, or too few dimensions."""
+    check_names(input_name, output_name, version)
+    if any(datatype(tensor) is None or len(tensor.shape) > RANK_MAX for tensor in (inputs, outputs)):
+        return None
+    d = Description(version.encode(), b"pytorch", batch=1, n_inputs=1, n_outputs=1)
+    d.input[0] = tensor_spec(input_name, inputs)
+    d.output[0] = tensor_spec(output_name, outputs)
+    return d
 
 
 # --- the graph ----------------------------------------------------------------------------------
@@ -210,17 +268,22 @@ def run_until_stopped(library, words, graph):
 
 
 def serve(module, example, *, lb, device, address, name=None, model=None, max_batch=1,
-          library=None, **options):
+          input_name="input0", output_name="output0", version="1", library=None, **options):
     """Serve <module> until Ctrl-C or SIGTERM, or until an operator drains the worker.
 
     <example> is an input as the module takes it: a batch, on the GPU; its shape behind the first
     dimension and its type are every request's. <model> is what services call it, by default the
-    module's class in lower case. <lb>, <device>, <address>, <name> and all other options are those
-    of doorbell-agent: batch_timeout_us=50, engine="verbs", no_hugepages=True. Once in a process.
+    module's class in lower case. <input_name>, <output_name> and <version> describe it to clients,
+    with the types and shapes of its tensors. <lb>, <device>, <address>, <name> and all other options
+    are those of doorbell-agent: batch_timeout_us=50, engine="verbs", no_hugepages=True. Once in a
+    process.
     """
     model = model or getattr(module, "__name__", type(module).__name__).lower()
     words = command_line(lb=lb, device=device, address=address, name=name, model=model,
                          max_batch=max_batch, **options)
+    check_names(input_name, output_name, version)
     agent = load_library(library)
     captured = capture(module, example, max_batch)
-    run_until_stopped(agent, words, ctypes.byref(captured.describe()))
+    graph = captured.describe(description(captured.inputs, captured.outputs, input_name,
+                                          output_name, version))
+    run_until_stopped(agent, words, ctypes.byref(graph))

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/state_file.h"
 #include "config/zone.h"
+#include "lcore/model_table.h"
 #include "lcore/service.h"
 #include "packet/owner.h"
 #include "runtime/neigh.h"
@@ -75,6 +76,7 @@ struct lb {
 	struct lcore *lcore[LB_LCORES_MAX];
 	/* published to the lcores; replaced under <qsbr> */
 	struct pick_table *pick[LB_SERVICES_MAX];
+	struct model_table *models; /* NULL until a worker serves */
 	struct rte_rcu_qsbr *qsbr;
 	struct rte_ring *punt; /* ARP and ND replies for the control thread */
 	uint32_t punt_lost;    /* those that the ring had no room for (atomic) */

@@ -177,6 +177,16 @@ static inline const struct pick_table *lcore_pick_table(const struct lcore *lc, 
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
 }
 
+/*
+ * The described model of this name that some service can ask, valid for this iteration; NULL: there
+ * is none. <name> has <length> bytes and no NUL.
+ */
+static inline const struct model_entry *lcore_model(const struct lcore *lc, const char *name,
+						    size_t length)
+{
+	return model_table_find(__atomic_load_n(&lc->lb->models, __ATOMIC_ACQUIRE), name, length);
+}
+
 /* Forget the requests, replies and segments of the poll before. */
 static inline void lcore_begin_burst(struct lcore *lc)
 {

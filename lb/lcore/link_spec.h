@@ -35,7 +35,7 @@ struct lb_link_info {
 };
 
 struct lb_registration {
-	struct worker_spec worker;
+	struct worker_spec worker; /* its description lies with the caller */
 	struct lb_address address; /* of the agent's RoCEv2 endpoint */
 	uint32_t path_mtu;         /* the largest that the agent can receive: 256..4096 */
 	uint32_t max_chunks;       /* of a reply; 0 is 1 */

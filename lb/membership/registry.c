@@ -38,6 +38,7 @@ static int registry_fail(char *error, size_t size, int code, const char *format,
 void registry_publish(struct lb *lb, const char *model)
 {
 	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
+	struct model_table *models, *old_models = NULL;
 	unsigned int n = lb->config.n_services;
 
 	service_workers_update(lb, &lb->config);
@@ -55,9 +56,18 @@ void registry_publish(struct lb *lb, const char *model)
 		old[i] = lb->pick[i];
 		__atomic_store_n(&lb->pick[i], table, __ATOMIC_RELEASE);
 	}
+	models = service_workers_models(lb, &lb->config);
+	if (models == NULL) {
+		/* So does this: what a model's workers say of it does not change. */
+		LB_LOG(ERR, "no memory for the table of models");
+	} else {
+		old_models = lb->models;
+		__atomic_store_n(&lb->models, models, __ATOMIC_RELEASE);
+	}
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
 	for (unsigned int i = 0; i < n; i++)
 		workers_pick_table_destroy(old[i]);
+	model_table_destroy(old_models);
 }
 
 /* True for states in which a worker counts in pick tables. */
@@ -450,6 +460,8 @@ static int check_worker(const struct lb *lb, const struct lb_registration *r, ch
 			"max_reply: %u bytes, but the services of model '%s' give their clients "
 			"at most %u",
 			r->worker.max_reply, r->worker.model, reply);
+	if (!workers_spec_agrees(lb->pool, &r->worker, error, size))
+		return -EINVAL;
 	if (lb_owns_address(lb, &r->address.addr))
 		return registry_fail(
 			error, size, -EINVAL,

@@ -85,7 +85,7 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
-/* Publish new pick tables for every service of <model>. */
+/* Publish new pick tables for every service of <model>, and the table of models. */
 void registry_publish(struct lb *lb, const char *model);
 
 /*

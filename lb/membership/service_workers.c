@@ -46,6 +46,19 @@ struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_
 	return table;
 }
 
+struct model_table *service_workers_models(struct lb *lb, const struct lb_config *config)
+{
+	struct model_table *table = model_table_create(config->n_services);
+
+	for (unsigned int i = 0; table != NULL && i < config->n_services; i++)
+		for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+		     w = workers_next(lb->pool, w))
+			if (w->spec.description != NULL && lb_worker_serves(lb, w, i))
+				model_table_add(table, w->spec.model, w->spec.description,
+						w->spec.max_batch);
+	return table;
+}
+
 bool lb_worker_serves(const struct lb *lb, const struct worker *w, unsigned int service)
 {
 	return worker_set_has(&lb->assigned[service].in, w->number);

@@ -28,5 +28,10 @@ void service_workers_update(struct lb *lb, const struct lb_config *config);
 /* Create the pick table of a service; as workers_pick_table_create(). */
 struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,
 					 unsigned int service);
+/*
+ * Create the table of the models whose workers serve a service of <config>, after
+ * service_workers_update(). NULL when out of memory.
+ */
+struct model_table *service_workers_models(struct lb *lb, const struct lb_config *config);
 
 #endif

@@ -28,6 +28,7 @@ struct change {
 	struct service_snapshot *view;
 	struct lcore_queues *queues; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
+	struct model_table *models;
 	bool changed[LB_SERVICES_MAX]; /* its configuration changed, or it was removed */
 	bool fresh[LB_SERVICES_MAX];   /* the number was free before */
 	bool repick[LB_SERVICES_MAX];  /* it gets a new pick table */
@@ -128,7 +129,8 @@ static int apply_make_picks(struct lb *lb, struct change *a)
 		if (a->pick[i] == NULL)
 			return -ENOMEM;
 	}
-	return 0;
+	a->models = service_workers_models(lb, a->next);
+	return a->models == NULL ? -ENOMEM : 0;
 }
 
 /* Give new VIPs to the XDP programs, which leave packets for other addresses to the kernel. */
@@ -213,6 +215,18 @@ static void apply_publish(struct lb *lb, struct change *a, bool serving)
 	}
 }
 
+/*
+ * Publish the table of models; <a> keeps the old one. Before the lcores have the new services:
+ * those need it, and services that leave take no requests that would.
+ */
+static void apply_publish_models(struct lb *lb, struct change *a)
+{
+	struct model_table *old = lb->models;
+
+	__atomic_store_n(&lb->models, a->models, __ATOMIC_RELEASE);
+	a->models = old;
+}
+
 static void change_over(struct lb *lb, struct change *a)
 {
 	uint64_t shortest = apply_shortest_timeout(lb, a->next);
@@ -223,6 +237,7 @@ static void change_over(struct lb *lb, struct change *a)
 	__atomic_store_n(&lb->shortest_timeout, RTE_MIN(shortest, lb->shortest_timeout),
 			 __ATOMIC_RELAXED);
 	apply_publish(lb, a, true);
+	apply_publish_models(lb, a);
 	__atomic_store_n(&lb->services, a->view, __ATOMIC_RELEASE);
 	for (unsigned int k = 0; k < lb->n_lcores; k++) {
 		struct call call = {.a = a, .queues = &a->queues[k]};
@@ -277,6 +292,7 @@ static void apply_discard(const struct lb *lb, struct change *a)
 	for (unsigned int k = 0; a->queues != NULL && k < lb->n_lcores; k++)
 		free(a->queues[k].queue);
 	free(a->queues);
+	model_table_destroy(a->models);
 	free(a->view);
 }
 

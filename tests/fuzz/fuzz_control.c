@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as lines, each sent by an operator and by an agent. For every input the reply is JSON-RPC
- * that can be written out, and when an agent disconnects its worker is removed.
+ * that can be written out, a description that is kept is valid, and when an agent disconnects its
+ * worker is removed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,22 @@ static void say(struct control_connection *c, const char *line, size_t n)
 	json_decref(reply);
 }
 
+/* The data plane lays out tensors by it. */
+static void check_description(const struct worker *worker)
+{
+	const struct worker_spec *spec = &worker->spec;
+	const struct model_description *d = spec->description;
+	char error[256];
+
+	if (d == NULL)
+		return;
+	require(workers_description_is_valid(d, error, sizeof(error)), error);
+	require(workers_description_fits(d, spec->min_request, spec->max_request, spec->max_reply,
+					 true, error, sizeof(error)),
+		error);
+	require(workers_description_request(d).least <= spec->max_request, "inputs do not fit");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct control_connection operator= {.lb = lb, .role = CONTROL_OPERATOR};
@@ -61,8 +78,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		say(&agent, (const char *)data, n);
 		say(&operator,(const char *) data, n);
-		if (agent.worker)
+		if (agent.worker) {
+			check_description(agent.worker);
 			json_decref(control_worker_event(&agent));
+		}
 		n += end != NULL;
 		data += n;
 		size -= n;

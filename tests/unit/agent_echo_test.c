@@ -105,3 +105,17 @@ Test(agent_echo, refuses_bad_arguments)
 		cr_expect_not_null(strstr(error, rows[i].problem), "row %zu said: %s", i, error);
 	}
 }
+
+Test(agent_echo, describes_one_tensor_of_the_datatype_that_is_given)
+{
+	struct agent_model_description d = {0};
+
+	cr_assert_eq(echo_open("datatype=FP32"), 0, "%s", error);
+	agent_model.describe(state, &d);
+	cr_expect(d.n_inputs == 1 && d.n_outputs == 1 && d.batch == 0);
+	cr_expect_str_eq(d.input[0].name, "input0");
+	cr_expect_str_eq(d.input[0].datatype, "FP32");
+	cr_expect_str_eq(d.output[0].datatype, "FP32");
+	cr_expect(d.input[0].rank == 1 && d.input[0].shape[0] == -1);
+	agent_model.close(state);
+}

@@ -90,6 +90,25 @@ Test(agent_mlp, says_its_sizes)
 	cr_assert_eq(bench.shape.max_batch, BATCH_MAX);
 }
 
+/* The names and shapes by which clients ask; model_tensors.c checks them against the sizes. */
+Test(agent_mlp, describes_its_tensors_in_the_order_of_their_bytes)
+{
+	struct agent_model_description d = {0};
+
+	agent_model.describe(bench.state, &d);
+	cr_assert(d.batch == 1 && d.n_inputs == 2 && d.n_outputs == 3);
+	cr_expect_str_eq(d.input[0].name, "id");
+	cr_expect_str_eq(d.input[1].name, "pixels");
+	cr_expect_str_eq(d.input[1].datatype, "UINT8");
+	cr_expect(d.input[1].rank == 2 && d.input[1].shape[0] == -1);
+	cr_expect_eq(d.input[1].shape[1], PIXELS);
+	cr_expect_str_eq(d.output[1].name, "class");
+	cr_expect_str_eq(d.output[1].datatype, "UINT32");
+	cr_expect_str_eq(d.output[2].name, "scores");
+	cr_expect_str_eq(d.output[2].datatype, "FP32");
+	cr_expect_eq(d.output[2].shape[1], CLASSES);
+}
+
 Test(agent_mlp, reads_the_held_out_digits_well)
 {
 	uint32_t held_out = 0, right = 0;

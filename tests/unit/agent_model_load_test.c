@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --model takes a path, NAME.so in the current folder, or a name. */
+/*
+ * --model takes a path, NAME.so in the current folder, or a name, of this ABI or the one before. A
+ * model that describes itself wrongly is not served.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -84,4 +87,179 @@ Test(model_load, a_file_that_is_no_library_gives_the_loaders_reason)
 	fclose(file);
 	cr_assert_eq(load("broken.so"), -ENOENT);
 	cr_assert_not_null(strstr(error, "model 'broken.so' cannot be loaded: "), "%s", error);
+}
+
+/* --- ABIs and descriptions ------------------------------------------------------------------- */
+
+Test(model_load, a_plug_in_of_abi_2_is_loaded_and_undescribed)
+{
+	cr_assert_eq(load(PLUGIN_ABI2), 0, "%s", error);
+	cr_expect_not(model.described);
+	cr_expect_eq(model.shape.max_request, 64);
+	agent_model_unload(&model);
+}
+
+Test(model_load, other_abis_are_refused_by_number)
+{
+	cr_assert_eq(load(PLUGIN_ABI1), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 3; build it against"),
+			   "%s", error);
+	cr_assert_eq(load(PLUGIN_ABI4), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 4, this agent takes 2 to 3"), "%s", error);
+}
+
+Test(model_load, a_plug_in_describes_its_tensors)
+{
+	cr_assert_eq(load("upper.so"), 0, "%s", error);
+	cr_assert(model.described);
+	cr_expect_str_eq(model.description.version, "1");
+	cr_expect_str_eq(model.description.input[0].name, "input0");
+	cr_expect_str_eq(model.description.output[0].name, "output0");
+	cr_expect_eq(model.description.input[0].datatype, DATATYPE_UINT8);
+	cr_expect_eq(model.description.input[0].shape[0], DESCRIPTION_FREE);
+	agent_model_unload(&model);
+}
+
+/* Its description and its sizes, for the model below. */
+static struct agent_model_description says;
+static struct agent_model_shape sizes;
+static int closed;
+
+static int say_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		    void **state, char *why, size_t size)
+{
+	*shape = sizes;
+	*state = NULL;
+	return 0;
+}
+
+static void say_close(void *state)
+{
+	closed++;
+}
+
+static void say_describe(const void *state, struct agent_model_description *description)
+{
+	*description = says;
+}
+
+static struct agent_model sayer(void)
+{
+	says = (struct agent_model_description){
+		.batch = 1,
+		.n_inputs = 1,
+		.n_outputs = 1,
+		.input = {{"x", "FP32", 2, {-1, 256}}},
+		.output = {{"y", "FP16", 2, {-1, 10}}},
+	};
+	sizes = (struct agent_model_shape){
+		.min_request = 1024, .max_request = 1024, .max_reply = 20, .max_batch = 8};
+	closed = 0;
+	return (struct agent_model){.abi = AGENT_MODEL_ABI,
+				    .name = "sayer",
+				    .open = say_open,
+				    .close = say_close,
+				    .describe = say_describe};
+}
+
+static void expect_refused(const struct agent_model *sayer, const char *expect)
+{
+	closed = 0;
+	error[0] = '\0';
+	cr_expect_eq(agent_model_open(&model, sayer, "", 8, error, sizeof(error)), -EINVAL, "%s",
+		     expect);
+	cr_expect_str_eq(error, expect);
+	cr_expect_eq(closed, 1, "the model is not closed: %s", expect);
+}
+
+Test(describe, what_a_model_says_is_kept)
+{
+	struct agent_model model_of_test = sayer();
+
+	says.version = "2.1-rc";
+	says.platform = "mine";
+	cr_assert_eq(agent_model_open(&model, &model_of_test, "", 8, error, sizeof(error)), 0, "%s",
+		     error);
+	cr_assert(model.described);
+	cr_expect(model.description.batch);
+	cr_expect_str_eq(model.description.version, "2.1-rc");
+	cr_expect_str_eq(model.description.platform, "mine");
+	cr_expect_eq(model.description.output[0].datatype, DATATYPE_FP16);
+	cr_expect_eq(model.description.output[0].shape[1], 10);
+	agent_model_unload(&model);
+	cr_expect_eq(closed, 1);
+}
+
+Test(describe, a_model_without_a_description_is_undescribed)
+{
+	struct agent_model model_of_test = sayer();
+
+	model_of_test.describe = NULL;
+	cr_assert_eq(agent_model_open(&model, &model_of_test, "", 8, error, sizeof(error)), 0, "%s",
+		     error);
+	cr_expect_not(model.described);
+	agent_model_unload(&model);
+}
+
+Test(describe, sizes_and_tensors_must_agree)
+{
+	struct agent_model model_of_test = sayer();
+
+	sizes.max_request = 1028;
+	expect_refused(&model_of_test, "model 'sayer': its description: max_request: 1028 bytes, "
+				       "and the inputs have 1024");
+	sizes.max_request = 1024;
+	sizes.min_request = 0;
+	expect_refused(&model_of_test, "model 'sayer': its description: min_request: 0 bytes, and "
+				       "the inputs have 1024");
+	sizes.min_request = 1024;
+	sizes.max_reply = 40;
+	expect_refused(&model_of_test, "model 'sayer': its description: max_reply: 40 bytes, and "
+				       "the outputs have 20");
+	sizes.max_reply = 16;
+	expect_refused(&model_of_test, "model 'sayer': its description: max_reply: 16 bytes, and "
+				       "the outputs have 20");
+}
+
+Test(describe, faults_name_the_field)
+{
+	char longer[DESCRIPTION_NAME_MAX + 1];
+	struct agent_model model_of_test = sayer();
+
+	memset(longer, 'n', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	says.input[0].name = longer;
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: inputs[0].name: use 1 to 63 printable "
+		       "ASCII characters without spaces");
+	says.input[0].name = NULL;
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: inputs[0].name: use 1 to 63 printable "
+		       "ASCII characters without spaces");
+	says.input[0].name = "x";
+	says.output[0].datatype = "float32";
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: outputs[0].datatype: unknown; use BOOL, "
+		       "UINT8 to UINT64, INT8 to INT64, FP16, FP32, FP64, BF16 or BYTES");
+	says.output[0].datatype = NULL;
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: outputs[0].datatype: unknown; use BOOL, "
+		       "UINT8 to UINT64, INT8 to INT64, FP16, FP32, FP64, BF16 or BYTES");
+	says.output[0].datatype = "FP16";
+	says.output[0].rank = 9;
+	expect_refused(
+		&model_of_test,
+		"model 'sayer': its description: outputs[0].shape: 9 dimensions; use at most 8");
+	says.output[0].rank = 2;
+	says.output[0].shape[1] = INT64_MIN;
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: outputs[0].shape[1]: -2147483648; use 1 or "
+		       "more, or -1 for a free dimension");
+	says.output[0].shape[1] = INT64_C(1) << 32;
+	expect_refused(
+		&model_of_test,
+		"model 'sayer': its description: outputs[0].shape: more than 67108864 bytes");
+	says.n_inputs = 0;
+	expect_refused(&model_of_test,
+		       "model 'sayer': its description: inputs: 0 tensors; use 1 to 16");
 }

@@ -3,7 +3,9 @@
 """gpu-agent/python without a GPU and without PyTorch: options, refusals, and how serving ends.
 
 usage: agent_python_test.py FOLDER_OF_DOORBELL_AGENT_PY FILE.py... [--library libdoorbell-agent.so]
+                            [--graph-text graph_text.so]
 """
+import ctypes
 import os
 import signal
 import sys
@@ -11,7 +13,10 @@ import threading
 import unittest
 from unittest import mock
 
-FILES, LIBRARY = sys.argv[2:], None
+FILES, LIBRARY, GRAPH_TEXT = sys.argv[2:], None, None
+if "--graph-text" in FILES:
+    GRAPH_TEXT = FILES.pop()
+    FILES.remove("--graph-text")
 if "--library" in FILES:
     LIBRARY = FILES.pop()
     FILES.remove("--library")
@@ -23,9 +28,9 @@ import doorbell_agent  # noqa: E402
 class Tensor:
     """What of a tensor is looked at."""
 
-    def __init__(self, *shape, device="cuda:0", contiguous=True):
+    def __init__(self, *shape, device="cuda:0", contiguous=True, dtype="torch.float32"):
         self.shape, self.device, self.is_cuda = shape, device, device.startswith("cuda")
-        self.contiguous = contiguous
+        self.contiguous, self.dtype = contiguous, dtype
 
     def is_contiguous(self):
         return self.contiguous
@@ -123,8 +128,9 @@ class Agent:
 
 class Serving(unittest.TestCase):
     def serve(self, agent, **options):
-        captured = mock.Mock()
-        captured.describe.return_value = doorbell_agent.Graph(batch=8)
+        captured = mock.Mock(inputs=Tensor(8, 784), outputs=Tensor(8, 10))
+        captured.describe.side_effect = lambda description: doorbell_agent.Graph(
+            batch=8, description=ctypes.pointer(description))
         with mock.patch.object(doorbell_agent, "load_library", return_value=agent), \
                 mock.patch.object(doorbell_agent, "capture", return_value=captured):
             doorbell_agent.serve(Module(), Tensor(1, 784), lb="10.0.0.1:4790", device="net_ring0",
@@ -146,6 +152,74 @@ class Serving(unittest.TestCase):
         words = run.call_args.args[1]
         self.assertEqual(words[words.index("--model") + 1], "module")
         self.assertEqual(words[words.index("--max-batch") + 1], "8")
+
+
+    def test_the_agent_gets_the_names_and_the_version(self):
+        with mock.patch.object(doorbell_agent, "run_until_stopped") as run:
+            self.serve(Agent(), max_batch=8, input_name="image", output_name="scores", version="7")
+        told = run.call_args.args[2]._obj.description[0]
+        self.assertEqual((told.version, told.input[0].name, told.output[0].name),
+                         (b"7", b"image", b"scores"))
+        self.assertEqual(list(told.input[0].shape)[:told.input[0].rank], [-1, 784])
+
+    def test_a_bad_name_is_refused_before_anything_is_captured(self):
+        with mock.patch.object(doorbell_agent, "run_until_stopped") as run:
+            with self.assertRaisesRegex(doorbell_agent.Error, "input_name='two words': use 1 to 63"):
+                self.serve(Agent(), input_name="two words")
+        run.assert_not_called()
+
+
+class Descriptions(unittest.TestCase):
+    def test_types_have_kserves_names(self):
+        for dtype, name in (("torch.bool", "BOOL"), ("torch.uint8", "UINT8"),
+                            ("torch.int64", "INT64"), ("torch.float16", "FP16"),
+                            ("torch.float32", "FP32"), ("torch.float64", "FP64"),
+                            ("torch.bfloat16", "BF16")):
+            self.assertEqual(doorbell_agent.datatype(Tensor(1, dtype=dtype)), name)
+
+    def test_rows_of_a_batch_are_described(self):
+        d = doorbell_agent.description(Tensor(8, 3, 224, 224, dtype="torch.float16"), Tensor(8, 10))
+        self.assertEqual((d.version, d.platform, d.batch), (b"1", b"pytorch", 1))
+        self.assertEqual((d.n_inputs, d.n_outputs), (1, 1))
+        self.assertEqual((d.input[0].name, d.input[0].datatype, d.input[0].rank),
+                         (b"input0", b"FP16", 4))
+        self.assertEqual(list(d.input[0].shape)[:4], [-1, 3, 224, 224])
+        self.assertEqual((d.output[0].name, d.output[0].datatype), (b"output0", b"FP32"))
+        self.assertEqual(list(d.output[0].shape)[:2], [-1, 10])
+
+    def test_what_has_no_name_is_served_undescribed(self):
+        described = doorbell_agent.description
+        self.assertIsNone(described(Tensor(1, dtype="torch.complex64"), Tensor(1)))
+        self.assertIsNone(described(Tensor(1), Tensor(1, dtype="torch.float8_e4m3fn")))
+        self.assertIsNone(described(Tensor(*[1] * 9), Tensor(1)))
+
+    def test_names_and_versions_that_an_agent_refuses(self):
+        for arguments, words in (({"input_name": ""}, "input_name=''"),
+                                 ({"output_name": "a b"}, "output_name='a b'"),
+                                 ({"input_name": "n" * 64}, "use 1 to 63"),
+                                 ({"input_name": "ä"}, "printable ASCII"),
+                                 ({"version": "1/2"}, "version='1/2'"),
+                                 ({"version": "1\n"}, "version="),
+                                 ({"version": "v" * 32}, "use 1 to 31")):
+            with self.assertRaisesRegex(doorbell_agent.Error, words):
+                doorbell_agent.description(Tensor(1), Tensor(1), **arguments)
+
+    @unittest.skipUnless(GRAPH_TEXT, "the library cannot be loaded into this build's python")
+    def test_c_reads_what_python_wrote(self):
+        graph = mock.Mock()
+        graph.raw_cuda_graph.return_value = 0x1000
+        inputs, outputs = Tensor(8, 3, 224), Tensor(8, 10, dtype="torch.int8")
+        inputs.device = mock.Mock(index=3)
+        captured = doorbell_agent.Captured(graph, inputs, outputs)
+        told = captured.describe(doorbell_agent.description(inputs, outputs, "image", "out", "2.0"))
+        text = ctypes.create_string_buffer(512)
+        ctypes.CDLL(GRAPH_TEXT).graph_text(ctypes.byref(told), text, ctypes.c_size_t(len(text)))
+        self.assertEqual(text.value.decode(),
+                         "graph 0x1000 2688 40 8 gpu 3 version 2.0 platform pytorch batch 1 "
+                         "in image FP32 -1 3 224 out out INT8 -1 10")
+        ctypes.CDLL(GRAPH_TEXT).graph_text(ctypes.byref(captured.describe()), text,
+                                           ctypes.c_size_t(len(text)))
+        self.assertEqual(text.value.decode(), "graph 0x1000 2688 40 8 gpu 3 undescribed")
 
 
 @unittest.skipUnless(LIBRARY, "the library cannot be loaded into this build's python")

@@ -19,6 +19,7 @@ static void serve(void)
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
 	struct worker *hung = fake_lb_worker(f.lb, "hung");
 
+	fake_lb_described(f.lb, "opt0", "gpt", "3");
 	for (uint32_t n = 0; n < 2500; n++)
 		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
 	fake_lb_flow(f.lb, 0, 2498, 0, worker)->state = FLOW_TCP_OPEN;
@@ -83,7 +84,7 @@ static const struct row rows[] = {
 	{"version", 0, "doorbell-lb  " DOORBELL_VERSION "\n"},
 	{"--version", 0, "doorbell " DOORBELL_VERSION "\n"},
 	{"--help", 0, "usage: doorbell"},
-	{"top", 0, "3 of 3 workers active, 0 requests/s, 0 waiting, 0 drops/s\n"},
+	{"top", 0, "4 of 4 workers active, 0 requests/s, 0 waiting, 0 drops/s\n"},
 	{"top --once", 0, "SERVICE  WORKERS  WAITING  REQUESTS/S"},
 	{"top", 0, "\ngpu1    active           12      118"},
 	{"workers list", 0, "NAME  MODEL  STATE"},
@@ -144,6 +145,18 @@ static const struct row rows[] = {
 	{"config apply", 0, "/etc/doorbell/fake.yaml: applied, 0 changes\n"},
 	{"config check " SAMPLE_CONFIG, 0, "good, but cannot be applied: flows changed: needs a"},
 	{"config check --json " SAMPLE_CONFIG, 0, "\"applies\": false"},
+	{"models list", 0, "MODEL  WORKERS  SERVICES       VERSION  INPUTS        OUTPUTS\n"},
+	{"models list", 0, "gpt    1 of 1   -              3        x:FP32[-1,4]  y:FP32[-1,4]\n"},
+	{"models list", 0, "llama  3 of 3   chat           -        -             -\n"},
+	{"models list", 0, "vit    0 of 0   vision,frames  -        -             -\n"},
+	{"models show gpt", 0, "first dimension is a batch  yes\n"},
+	{"models show gpt", 0, "every request               16 B\n"},
+	{"models show gpt", 0, "\n\nINPUT  DATATYPE  SHAPE   BYTES\nx      FP32      [-1,4]     16\n\nOUTPUT"},
+	{"models show gpt", 0, "\n\nWORKER  STATE   VERSION  LARGEST BATCH\nopt0    active  3                    8\n"},
+	{"models show gpt --json", 0, "\"shape\": ["},
+	{"models show vit", 0, "largest request             -\n"},
+	{"models show gpu", 1, "doorbell: no model 'gpu'; 'doorbell models list' has them all\n"},
+	{"workers show opt0", 0, "\nits version       3\n"},
 	{"config diff " SAMPLE_CONFIG, 0, "services[digits]"},
 	{"config diff --json " SAMPLE_CONFIG, 0, "\"effect\": \"restart\""},
 	{"config apply " SAMPLE_CONFIG, 1, "doorbell: flows changed: needs a restart\n"},
@@ -232,7 +245,7 @@ static const struct row rows[] = {
 	{"--socket /nonexistent/s config check --json " SAMPLE_CONFIG, 0, "\"applies\": false"},
 	{"--socket /nonexistent/s config check", 1, "or doorbell-lb --config FILE --check\n"},
 	{"gpus", 2,
-	 "objects are: flows, workers, services, config, trace, capture, log, stats, top, version, "
+	 "objects are: flows, workers, services, models, config, trace, capture, log, stats, top, version, "
 	 "doctor, bench, size\n"},
 	{"workers", 2,
 	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
@@ -429,8 +442,9 @@ static const struct {
 	{"doorbell wor",
 	 "workers workers workers workers workers workers workers workers workers workers workers"},
 	{"doorbell --json workers \"\"", "list show drain resume assign release table refused set settings forget"},
-	{"doorbell workers show \"\"", "gpu0 gpu1 hung"},
+	{"doorbell workers show \"\"", "gpu0 gpu1 hung opt0"},
 	{"doorbell services show v", "vision"},
+	{"doorbell models show g", "gpt"},
 	{"doorbell workers assign g", "gpu0 gpu1"},
 	{"doorbell workers assign gpu0 ch", "chat"},
 	{"doorbell workers release gpu0 chat vi", "vision"},
@@ -492,7 +506,7 @@ Test(control_cli, top_on_a_terminal_paints_until_q_and_leaves_the_terminal_as_it
 		execl(DOORBELL_CLI, DOORBELL_CLI, "top", NULL);
 		_exit(127);
 	}
-	see(terminal, "3 of 3 workers active");
+	see(terminal, "4 of 4 workers active");
 	see(terminal, "now WORKER");
 	cr_assert_eq(write(terminal, "s", 1), 1);
 	see(terminal, "now STATE");
@@ -641,6 +655,8 @@ static const struct {
 	{"workers refused", ""},
 	{"services list", ""},
 	{"services show", "chat"},
+	{"models list", ""},
+	{"models show", "gpt"},
 	{"config check", SAMPLE_CONFIG},
 	{"config diff", SAMPLE_CONFIG},
 	{"config apply", ""},

@@ -27,6 +27,21 @@ TestSuite(control_dispatch, .init = fake_eal);
 #define LINKS    ",\"links\":[" LINK("0") "," LINK("1") "]"
 #define REGISTER CALL("agent.register", SPEC("\"gpu1\"", "3", "\"00000000deadbeef\"", "64", LINKS))
 
+#define DESCRIBED(name, max_request, text)                                                         \
+	CALL("agent.register",                                                                     \
+	     "{\"version\":3,\"name\":" name ",\"model\":\"llama\",\"instance\":\"00000000deadbeef\"," \
+	     "\"slots\":64,\"min_request\":72,\"max_request\":" max_request                          \
+	     ",\"max_reply\":40,\"max_batch\":8,\"weight\":1,\"heartbeat_ms\":50,"                     \
+	     "\"address\":\"10.9.0.2\",\"path_mtu\":4096" LINKS ",\"description\":" text "}")
+#define DESCRIPTION(version, batch, inputs, outputs)                                               \
+	"{\"version\":" version ",\"platform\":\"mine\",\"batch\":" batch ",\"inputs\":" inputs        \
+	",\"outputs\":" outputs "}"
+#define TENSOR(name, datatype, shape)                                                              \
+	"{\"name\":" name ",\"datatype\":" datatype ",\"shape\":" shape "}"
+#define ID     TENSOR("\"id\"", "\"UINT64\"", "[-1,1]")
+#define PIXELS TENSOR("\"pixels\"", "\"UINT8\"", "[-1,64]")
+#define SCORES TENSOR("\"scores\"", "\"FP32\"", "[-1,10]")
+
 struct row {
 	const char *line;
 	const char *expect; /* part of the reply; NULL: there is none */
@@ -184,7 +199,7 @@ static const struct row agent_rows[] = {
 	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
 	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
 	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
-	 "\"retry_count\": 7}"},
+	 "\"retry_count\": 7, \"describe\": true}"},
 	{CALL("agent.hello",
 	      "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
 	 "-32002, \"message\": \"min_request: 1473 are more than 1472"},
@@ -232,6 +247,71 @@ static const struct row agent_rows[] = {
 	{CALL("agent.ready", "{\"now\":true}"), "params.now: unknown"},
 	{CALL("agent.ready", "{}"), "\"result\": {}"},
 	{CALL("agent.drain", "{}"), "\"result\": {}"},
+};
+
+/* A description's faults are named by their place; the connection goes on. */
+static const struct row description_rows[] = {
+	{DESCRIBED("\"d\"", "72", "[]"), "params.description: cannot use []; give an object"},
+	{DESCRIBED("\"d\"", "72", "{}"),
+	 "params.description.version: missing; give a string of 1 to 31 bytes"},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("1", "true", "[" ID "]", "[" SCORES "]")),
+	 "params.description.version: cannot use 1"},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("\"a/b\"", "true", "[" ID "]", "[" SCORES "]")),
+	 "-32002, \"message\": \"description.version: use 1 to 31 letters, digits and ._-\""},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("\"1\"", "1", "[" ID "]", "[" SCORES "]")),
+	 "params.description.batch: cannot use 1; give true or false"},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("\"1\"", "true", "[]", "[" SCORES "]")),
+	 "params.description.inputs: cannot use []; give an array of 1 to 16 objects"},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("\"1\"", "true", "[" ID ",7]", "[" SCORES "]")),
+	 "params.description.inputs[1]: give an object with named members"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[{\"name\":\"x\",\"dims\":[]}]", "[]")),
+	 "params.description.outputs: cannot use []"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[{\"name\":\"x\",\"dims\":[]}]", "[" SCORES "]")),
+	 "params.description.inputs[0].dims: unknown; known are name, datatype, shape"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" TENSOR("\"\"", "\"FP32\"", "[-1]") "]",
+			       "[" SCORES "]")),
+	 "params.description.inputs[0].name: cannot use"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" TENSOR("\"x\"", "\"FP8\"", "[-1]") "]",
+			       "[" SCORES "]")),
+	 "description.inputs[0].datatype: unknown; use BOOL, UINT8 to UINT64"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" ID "]",
+			       "[" TENSOR("\"y\"", "\"FP32\"", "[-1,2.5]") "]")),
+	 "params.description.outputs[0].shape: cannot use [-1,2.5]; give an array of 0 to 8 "
+	 "dimensions, -1 where it is free"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" ID "]",
+			       "[" TENSOR("\"y\"", "\"FP32\"", "[-1,4294967295]") "]")),
+	 "params.description.outputs[0].shape: cannot use"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" ID "]",
+			       "[" TENSOR("\"y\"", "\"FP32\"", "[1,1,1,1,1,1,1,1,1]") "]")),
+	 "params.description.outputs[0].shape: cannot use"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" ID "," TENSOR("\"pixels\"", "\"UINT8\"", "[-1,0]") "]",
+			       "[" SCORES "]")),
+	 "description.inputs[1].shape[1]: 0; use 1 or more, or -1 for a free dimension"},
+	{DESCRIBED("\"d\"", "72", DESCRIPTION("\"1\"", "true", "[" ID "," ID "]", "[" SCORES "]")),
+	 "description.inputs[1].name: 'id' is the name of inputs[0], too; use another"},
+	{DESCRIBED("\"d\"", "73", DESCRIPTION("\"1\"", "true", "[" ID "," PIXELS "]", "[" SCORES "]")),
+	 "max_request: 73 bytes, and the inputs have 72; a description and its sizes must agree"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true", "[" PIXELS "," ID "]", "[" SCORES "]")),
+	 "description.inputs[0].name: 'pixels', and 'id' in worker 'w1' of the same model; stop "
+	 "the workers with the other tensors first, or give the model another name"},
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"1\"", "true",
+			       "[" ID "," TENSOR("\"pixels\"", "\"UINT8\"", "[-1,8,8]") "]",
+			       "[" SCORES "]")),
+	 "description.inputs[1].shape: input 'pixels' has [-1,8,8], and [-1,64] in worker 'w1'"},
+	/* The same tensors in another version are no disagreement. */
+	{DESCRIBED("\"d\"", "72",
+		   DESCRIPTION("\"2\"", "true", "[" ID "," PIXELS "]", "[" SCORES "]")),
+	 "\"result\": {\"worker\": "},
 };
 
 static void check_rows(struct control_connection *c, const struct row *rows, size_t n)
@@ -296,6 +376,80 @@ Test(control_dispatch, takes_an_agent_from_hello_to_drain)
 	control_connection_closed(&c);
 	cr_assert_str_eq(fake_lb_removed(lb), "connection closed");
 	cr_assert_null(workers_find(lb_pool(lb), "gpu1"));
+	fake_lb_destroy(lb);
+}
+
+Test(control_dispatch, a_description_is_checked_and_kept_with_the_worker)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection first = {.lb = lb, .role = CONTROL_AGENT};
+	struct control_connection c = {.lb = lb, .role = CONTROL_AGENT};
+	const struct row good = {
+		DESCRIBED("\"w1\"", "72",
+			  DESCRIPTION("\"1\"", "true", "[" ID "," PIXELS "]", "[" SCORES "]")),
+		"\"result\": {\"worker\": "};
+	const struct model_description *d;
+
+	fake_lb_worker(lb, "gpu0"); /* of the same model, undescribed */
+	check_rows(&first, &good, 1);
+	d = first.worker->spec.description;
+	cr_assert_not_null(d);
+	cr_expect_str_eq(d->version, "1");
+	cr_expect_str_eq(d->platform, "mine");
+	cr_expect(d->batch && d->n_inputs == 2 && d->n_outputs == 1);
+	cr_expect_str_eq(d->input[1].name, "pixels");
+	cr_expect_eq(d->input[1].datatype, DATATYPE_UINT8);
+	cr_expect(d->input[1].rank == 2 && d->input[1].shape[0] == -1 && d->input[1].shape[1] == 64);
+	check_rows(&c, description_rows, CONTROL_COUNT_OF(description_rows));
+	cr_assert_not_null(c.worker);
+	cr_expect_str_eq(c.worker->spec.description->version, "2");
+	control_connection_closed(&first);
+	control_connection_closed(&c);
+	fake_lb_destroy(lb);
+}
+
+/* models.list and models.show put together what services and workers say. */
+Test(control_dispatch, models_are_told_to_operators)
+{
+	static const struct row rows[] = {
+		{CALL("models.list", "{}"),
+		 "{\"name\": \"gpt\", \"workers\": 1, \"active\": 0, \"undescribed\": 0, "
+		 "\"services\": [], \"versions\": [\"7\"], \"platform\": \"test\", \"batch\": true, "
+		 "\"inputs\": [{\"name\": \"x\", \"datatype\": \"FP32\", \"shape\": [-1, 4], "
+		 "\"bytes\": 16}], \"outputs\": [{\"name\": \"y\", "},
+		{CALL("models.list", "{}"),
+		 "{\"name\": \"llama\", \"workers\": 1, \"active\": 1, \"undescribed\": 1, "
+		 "\"services\": [\"chat\"], \"versions\": [], \"platform\": null, \"batch\": null, "
+		 "\"inputs\": null, \"outputs\": null}"},
+		{CALL("models.list", "{}"),
+		 "{\"name\": \"vit\", \"workers\": 2, \"active\": 2, \"undescribed\": 0, "
+		 "\"services\": [\"vision\", \"frames\"], \"versions\": [\"1\", \"2\"]"},
+		{CALL("models.show", "{\"name\":\"vit\"}"),
+		 "\"request_bytes\": 16, \"reply_bytes\": 16, \"min_request\": 16, "
+		 "\"max_request\": 16, \"max_reply\": 16, \"max_batch\": 8, \"members\": "
+		 "[{\"name\": \"a\", \"state\": \"active\", \"version\": \"1\", \"max_batch\": 8}, "
+		 "{\"name\": \"b\", \"state\": \"active\", \"version\": \"2\", \"max_batch\": 8}]"},
+		{CALL("models.show", "{\"name\":\"llama\"}"),
+		 "\"request_bytes\": null, \"reply_bytes\": null, \"min_request\": 0, "},
+		{CALL("models.show", "{\"name\":\"x\"}"),
+		 "-32001, \"message\": \"no model 'x'; models.list has them all\""},
+		{CALL("models.show", "{}"), "params.name: missing"},
+		{CALL("models.list", "{\"name\":\"x\"}"), "params.name: unknown"},
+		{CALL("workers.show", "{\"name\":\"b\"}"), "\"model_version\": \"2\""},
+		{CALL("workers.show", "{\"name\":\"gpu0\"}"), "\"model_version\": null"},
+	};
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_READER};
+
+	fake_lb_worker(lb, "gpu0");
+	fake_lb_described(lb, "b", "vit", "2")->state = WORKER_ACTIVE;
+	fake_lb_described(lb, "a", "vit", "1");
+	/* the order is that of the workers' numbers, which names have had before */
+	workers_remove(lb_pool(lb), workers_find(lb_pool(lb), "b"));
+	fake_lb_described(lb, "gone", "gpt", "7")->state = WORKER_SUSPECT;
+	fake_lb_described(lb, "b", "vit", "2");
+	check_rows(&c, rows, CONTROL_COUNT_OF(rows));
+	control_connection_closed(&c);
 	fake_lb_destroy(lb);
 }
 

@@ -26,7 +26,7 @@ struct lb {
 	lb_worker_event event;
 	void *context;
 	unsigned int outstanding[WORKERS_MAX];
-	bool released[WORKERS_MAX][2];
+	bool released[WORKERS_MAX][3]; /* by service */
 	struct lb_address address[WORKERS_MAX];
 	char removed[WORKER_REASON_MAX];
 	struct latency latency; /* of every service and worker */
@@ -179,6 +179,36 @@ struct worker *fake_lb_worker(struct lb *lb, const char *name)
 	return worker;
 }
 
+struct worker *fake_lb_described(struct lb *lb, const char *name, const char *model,
+				 const char *version)
+{
+	struct model_description d = {.platform = "test",
+				      .batch = true,
+				      .n_inputs = 1,
+				      .n_outputs = 1,
+				      .input = {{"x", DATATYPE_FP32, 2, {-1, 4}}},
+				      .output = {{"y", DATATYPE_FP32, 2, {-1, 4}}}};
+	struct worker_spec spec = {.instance = 0x1234,
+				   .slots = 64,
+				   .min_request = 16,
+				   .max_request = 16,
+				   .max_reply = 16,
+				   .max_batch = 8,
+				   .weight = 1,
+				   .heartbeat_ms = 50,
+				   .description = &d};
+	char error[256];
+	struct worker *worker;
+
+	snprintf(d.version, sizeof(d.version), "%s", version);
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	snprintf(spec.model, sizeof(spec.model), "%s", model);
+	worker = workers_register(lb->pool, &spec, error, sizeof(error));
+	if (worker)
+		fake_lb_heartbeat(lb, worker);
+	return worker;
+}
+
 void fake_lb_heartbeat(struct lb *lb, struct worker *worker)
 {
 	worker->heartbeat_ms = lb->now_ms;
@@ -263,7 +293,8 @@ int lb_request_check(const struct lb *lb, const char *model, uint32_t min_reques
 int lb_registration_check(const struct lb *lb, const struct lb_registration *registration,
 			  char *error, size_t error_size)
 {
-	if (!workers_spec_is_valid(&registration->worker, error, error_size))
+	if (!workers_spec_is_valid(&registration->worker, error, error_size) ||
+	    !workers_spec_agrees(lb->pool, &registration->worker, error, error_size))
 		return -EINVAL;
 	if (registration->n_links == LCORES)
 		return 0;

@@ -42,6 +42,9 @@ struct conntrack *fake_lb_conntrack(struct lb *lb, unsigned int lcore);
 
 /* Adds an active worker without a registration. */
 struct worker *fake_lb_worker(struct lb *lb, const char *name);
+/* The same of another model, which is described, in version <version>: FP32 [-1,4] in and out. */
+struct worker *fake_lb_described(struct lb *lb, const char *name, const char *model,
+				 const char *version);
 /* Applies the effect of a heartbeat. */
 void fake_lb_heartbeat(struct lb *lb, struct worker *worker);
 /* Sets how many requests wait for an answer. Zero ends a drain. */

@@ -320,3 +320,92 @@ Test(workers_pool, more_labels_than_there_is_room_for_are_refused)
 	assert_refused(pool, &spec, "17 labels are too many; use at most 16");
 	workers_pool_destroy(pool);
 }
+
+/* --- descriptions ------------------------------------------------------------------------------
+ */
+
+static struct model_description square(void)
+{
+	return (struct model_description){.version = "1",
+					  .n_inputs = 1,
+					  .n_outputs = 1,
+					  .input = {{"x", DATATYPE_FP32, 2, {16, 16}}},
+					  .output = {{"y", DATATYPE_FP32, 1, {4}}}};
+}
+
+static struct worker_spec described_spec(const char *name, const struct model_description *d)
+{
+	struct worker_spec spec = good_spec(name);
+
+	spec.min_request = spec.max_request = 1024;
+	spec.max_reply = 16;
+	spec.description = d;
+	return spec;
+}
+
+Test(workers_pool, a_worker_keeps_a_copy_of_its_description_until_it_is_removed)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct model_description d = square();
+	struct worker_spec spec = described_spec("a", &d);
+	char error[160] = "";
+	struct worker *worker = workers_register(pool, &spec, error, sizeof(error));
+
+	cr_assert_not_null(worker, "%s", error);
+	cr_assert_neq(worker->spec.description, &d);
+	memset(&d, 0xee, sizeof(d));
+	cr_expect_str_eq(worker->spec.description->input[0].name, "x");
+	workers_remove(pool, worker);
+	cr_expect_null(worker->spec.description);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, a_bad_description_is_refused_and_takes_no_place)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct model_description d = square();
+	struct worker_spec spec = described_spec("a", &d);
+
+	d.input[0].shape[1] = 0;
+	assert_refused(pool, &spec, "description.inputs[0].shape[1]: 0; use 1 or more");
+	d.input[0].shape[1] = 15;
+	assert_refused(pool, &spec,
+		       "max_request: 1024 bytes, and the inputs have 960; a description and its "
+		       "sizes must agree");
+	d.input[0].shape[1] = 16;
+	spec.max_reply = 17;
+	assert_refused(pool, &spec, "max_reply: 17 bytes, and the outputs have 16");
+	cr_expect_eq(workers_count(pool, WORKER_GONE), WORKERS_MAX);
+	workers_pool_destroy(pool);
+}
+
+Test(workers_pool, workers_of_one_model_agree)
+{
+	struct worker_pool *pool = workers_pool_create();
+	struct model_description d = square(), other = square();
+	struct worker_spec spec = described_spec("a", &d);
+	struct worker *worker;
+	char error[400] = "";
+
+	worker = workers_register(pool, &spec, error, sizeof(error));
+	cr_assert_not_null(worker, "%s", error);
+	other.output[0].datatype = DATATYPE_INT32;
+	spec = described_spec("b", &other);
+	cr_assert_not(workers_spec_agrees(pool, &spec, error, sizeof(error)));
+	cr_expect_str_eq(error, "description.outputs[0].datatype: output 'y' is INT32, and FP32 in "
+				"worker 'a' of the same model; stop the workers with the other "
+				"tensors first, or give the model another name");
+	/* its own former registration, another model, and undescribed workers do not count */
+	strcpy(spec.name, "a");
+	cr_expect(workers_spec_agrees(pool, &spec, error, sizeof(error)));
+	strcpy(spec.name, "b");
+	strcpy(spec.model, "digits");
+	cr_expect(workers_spec_agrees(pool, &spec, error, sizeof(error)));
+	strcpy(spec.model, "echo");
+	spec.description = NULL;
+	cr_expect(workers_spec_agrees(pool, &spec, error, sizeof(error)));
+	spec.description = &other;
+	workers_remove(pool, worker);
+	cr_expect(workers_spec_agrees(pool, &spec, error, sizeof(error)));
+	workers_pool_destroy(pool);
+}

@@ -246,3 +246,76 @@ WALK(queue_pairs_of_one_place_have_other_numbers_each_time)
 	}
 	walk_destroy(w);
 }
+
+/* --- the table of models ---------------------------------------------------------------------- */
+
+static struct model_description described = {.version = "1",
+					     .batch = true,
+					     .n_inputs = 1,
+					     .n_outputs = 1,
+					     .input = {{"x", DATATYPE_FP32, 2, {-1, 25}}},
+					     .output = {{"y", DATATYPE_FP32, 2, {-1, 25}}}};
+
+/* Registers a worker with the description above, of requests of 100 bytes. */
+static struct walk_worker *register_described(struct walk *w, uint32_t max_batch)
+{
+	struct lb_registration r;
+
+	walk_worker_registration(w, &(struct walk_worker_params){.max_batch = max_batch}, &r);
+	r.worker.min_request = r.worker.max_request = r.worker.max_reply = 100;
+	r.worker.description = &described;
+	return walk_worker_register_as(w, &r);
+}
+
+static const struct model_entry *echo_of(const struct walk *w)
+{
+	return lcore_model(w->lb->lcore[0], "echo", 4);
+}
+
+static const struct walk_params of_100_bytes = {
+	.services = WALK_SERVICE("echo", 8000, "echo", ", max_request: 100, max_reply: 100")};
+
+WALK(a_model_is_told_to_the_lcores_while_a_worker_that_describes_it_serves)
+{
+	struct walk *w = walk_create(&of_100_bytes);
+	struct walk_worker *v = register_described(w, 16), *narrow;
+
+	walk_need(v != NULL, "%s", w->error);
+	walk_expect(echo_of(w) == NULL); /* it is joining */
+	walk_need(walk_worker_start(v), "it does not start");
+	walk_need(echo_of(w) != NULL, "the model is not told");
+	walk_expect(strcmp(echo_of(w)->description.input[0].name, "x") == 0);
+	walk_expect(echo_of(w)->max_rows == 16);
+	narrow = register_described(w, 4);
+	walk_need(narrow != NULL && walk_worker_start(narrow), "%s", w->error);
+	walk_expect(echo_of(w)->max_rows == 4);
+	lb_worker_remove(w->lb, walk_worker_of(narrow), "the test ends it");
+	walk_expect(echo_of(w) != NULL && echo_of(w)->max_rows == 16);
+	lb_worker_drain(w->lb, walk_worker_of(v));
+	walk_expect(echo_of(w) == NULL);
+	walk_destroy(w);
+}
+
+WALK(an_undescribed_worker_serves_a_model_that_is_not_told)
+{
+	struct walk *w = walk_create(&of_100_bytes);
+
+	walk_worker(w, NULL);
+	walk_expect(echo_of(w) == NULL);
+	walk_destroy(w);
+}
+
+WALK(a_worker_that_disagrees_is_refused_by_its_tensor)
+{
+	struct walk *w = walk_create(&of_100_bytes);
+
+	walk_need(register_described(w, 8) != NULL, "%s", w->error);
+	described.output[0].datatype = DATATYPE_INT32;
+	walk_expect(register_described(w, 8) == NULL);
+	walk_expect(strcmp(w->error, "description.outputs[0].datatype: output 'y' is INT32, and "
+				     "FP32 in worker 'gpu0' of the same model; stop the workers "
+				     "with the other tensors first, or give the model another "
+				     "name") == 0);
+	described.output[0].datatype = DATATYPE_FP32;
+	walk_destroy(w);
+}

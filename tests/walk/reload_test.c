@@ -149,3 +149,28 @@ WALK(another_policy_under_way)
 	}
 	walk_destroy(w);
 }
+
+WALK(models_come_and_go_with_the_services_that_ask_them)
+{
+	static const struct model_description d = {.version = "1",
+						   .n_inputs = 1,
+						   .n_outputs = 1,
+						   .input = {{"x", DATATYPE_UINT8, 1, {-1}}},
+						   .output = {{"y", DATATYPE_UINT8, 1, {-1}}}};
+	struct walk *w = walk_create(
+		&(struct walk_params){.services = ECHO("") WALK_SERVICE("old", 8001, "old", "")});
+	struct lcore *lc = w->lb->lcore[0];
+	struct lb_registration r;
+	struct walk_worker *v;
+
+	walk_worker_registration(w, &(struct walk_worker_params){.model = "old"}, &r);
+	r.worker.description = &d;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	walk_expect(lcore_model(lc, "old", 3) != NULL);
+	walk_need(reload(w, ECHO("")) == 0, "%s", w->error);
+	walk_expect(lcore_model(lc, "old", 3) == NULL);
+	walk_need(reload(w, ECHO("") WALK_SERVICE("again", 8002, "old", "")) == 0, "%s", w->error);
+	walk_expect(lcore_model(lc, "old", 3) != NULL);
+	walk_destroy(w);
+}

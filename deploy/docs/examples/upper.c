@@ -47,6 +47,18 @@ static void upper_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
+/* A text in and a longer one out, as bytes: each has one dimension, which is free. */
+static void upper_describe(const void *state, struct agent_model_description *description)
+{
+	*description = (struct agent_model_description){
+		.version = "1",
+		.n_inputs = 1,
+		.input = {{"text", "UINT8", 1, {-1}}},
+		.n_outputs = 1,
+		.output = {{"upper", "UINT8", 1, {-1}}},
+	};
+}
+
 static void upper_close(void *state)
 {
 	free(state);
@@ -58,4 +70,5 @@ const struct agent_model agent_model = {
 	.open = upper_open,
 	.run = upper_run,
 	.close = upper_close,
+	.describe = upper_describe,
 };

@@ -49,6 +49,13 @@ static void faulty_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
+static void faulty_describe(const void *state, struct agent_model_description *description)
+{
+	description->n_inputs = description->n_outputs = 1;
+	description->input[0] = (struct agent_model_tensor){"input0", "UINT8", 1, {-1}};
+	description->output[0] = (struct agent_model_tensor){"output0", "UINT8", 1, {-1}};
+}
+
 static void faulty_close(void *state)
 {
 }
@@ -59,4 +66,5 @@ const struct agent_model agent_model = {
 	.open = faulty_open,
 	.run = faulty_run,
 	.close = faulty_close,
+	.describe = faulty_describe,
 };

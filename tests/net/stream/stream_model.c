@@ -48,6 +48,13 @@ static void stream_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
+static void stream_describe(const void *state, struct agent_model_description *description)
+{
+	description->n_inputs = description->n_outputs = 1;
+	description->input[0] = (struct agent_model_tensor){"input0", "UINT8", 1, {-1}};
+	description->output[0] = (struct agent_model_tensor){"output0", "UINT8", 1, {-1}};
+}
+
 static void stream_close(void *state)
 {
 }
@@ -58,4 +65,5 @@ const struct agent_model agent_model = {
 	.open = stream_open,
 	.run = stream_run,
 	.close = stream_close,
+	.describe = stream_describe,
 };
