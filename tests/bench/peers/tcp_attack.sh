@@ -173,7 +173,7 @@ END
 start lb lb $ahead "$build/doorbell-lb" --config "$dir/lb.yaml"
 wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
 # shellcheck disable=SC2086
-start w1 w1 taskset -c "$worker_cpu" $ahead "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --mtu 3300 --no-hugepages \
+start w1 w1 taskset -c "$worker_cpu" $ahead "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
     --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo \
     --model-args "max_request=$large"
 wait_for "the worker to be active" worker_is w1 active || { cat "$dir/w1.log" "$dir/lb.log" >&2 && exit 1; }

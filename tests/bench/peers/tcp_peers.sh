@@ -177,7 +177,7 @@ END
     : >"$dir/lb.log"
     start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
     wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
-    start w1 w1 "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --mtu 3300 --no-hugepages \
+    start w1 w1 "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
         --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo \
         --model-args "max_request=$((size > 1400 ? size : 1400))"
     wait_for "the worker to be active" worker_is w1 active
