@@ -426,6 +426,58 @@ static bool recovery_was_full(const struct tcp_connection *c, const struct recov
 	return c->cwnd < c->ssthresh ? c->cwnd < 2 * ack->pipe : ack->pipe + c->mss > c->cwnd;
 }
 
+/*
+ * Is the one segment under way acknowledged, sent once, while nothing was amiss in either
+ * direction? Then there is nothing to judge, and the active part goes with what it knows of
+ * deliveries.
+ */
+static inline bool recovery_is_done(const struct tcp_connection *c, const struct tcp_header *h)
+{
+	const struct tcp_active *a = c->active;
+	const struct tcp_sent *s;
+
+	if (a->n_sent != 1 || a->held != NULL || a->dsack.from != a->dsack.to || a->undo ||
+	    c->phase != TCP_PHASE_OPEN || c->tlp || !c->sack || h->n_sacks > 0)
+		return false;
+	s = &a->first.chunk->sent[a->first.index];
+	return s->flags == 0 && s->sends == 1 && s->seq + s->length == h->ack;
+}
+
+static void recovery_take_done(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+	const struct tcp_sent *s = &a->first.chunk->sent[a->first.index];
+	uint32_t rtt = stack->now_us - s->time_us;
+
+	rtt = rtt == 0 ? 1 : rtt;
+	c->pipe -= s->length;
+	recovery_sample_min(c, rtt);
+	recovery_sample(stack, c, rtt);
+	tcp_sent_remove_first(stack, a);
+}
+
+/* Deliveries, round trips, losses, and the phase that follows from them. */
+static void recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
+			   const struct tcp_header *h, struct recovery_ack *ack)
+{
+	ack->dsack = c->sack && recovery_is_dsack(h);
+	ack->duplicate = !c->sack && ack->acked == 0 && h->length == 0 && c->active->n_sent > 0 &&
+			 !(h->flags & (TCP_BIT_FIN | TCP_BIT_SYN)) &&
+			 (uint32_t)h->window << c->snd_scale == c->snd_wnd;
+	recovery_cumulative(stack, c, h, ack);
+	if (c->sack && h->n_sacks > ack->dsack)
+		recovery_selective(stack, c, h, ack);
+	recovery_measure(stack, c, h, ack);
+	if (ack->dsack)
+		recovery_take_dsack(stack, c, h);
+	if (c->sack)
+		recovery_detect(stack, c, ack);
+	else
+		recovery_detect_plain(c, ack);
+	recovery_take_probe(stack, c, ack);
+	recovery_change_phase(stack, c, h, ack);
+}
+
 uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
 				   const struct tcp_header *h)
 {
@@ -436,22 +488,10 @@ uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connectio
 	c->snd_una = h->ack;
 	if (c->active == NULL)
 		return ack.acked;
-	ack.dsack = c->sack && recovery_is_dsack(h);
-	ack.duplicate = !c->sack && ack.acked == 0 && h->length == 0 && c->active->n_sent > 0 &&
-			!(h->flags & (TCP_BIT_FIN | TCP_BIT_SYN)) &&
-			(uint32_t)h->window << c->snd_scale == c->snd_wnd;
-	recovery_cumulative(stack, c, h, &ack);
-	if (c->sack && h->n_sacks > ack.dsack)
-		recovery_selective(stack, c, h, &ack);
-	recovery_measure(stack, c, h, &ack);
-	if (ack.dsack)
-		recovery_take_dsack(stack, c, h);
-	if (c->sack)
-		recovery_detect(stack, c, &ack);
+	if (recovery_is_done(c, h))
+		recovery_take_done(stack, c);
 	else
-		recovery_detect_plain(c, &ack);
-	recovery_take_probe(stack, c, &ack);
-	recovery_change_phase(stack, c, h, &ack);
+		recovery_judge(stack, c, h, &ack);
 	if (congestion->marked != NULL)
 		congestion->marked(c, ack.acked, h->flags & TCP_BIT_ECE ? ack.acked : 0);
 	if (c->phase == TCP_PHASE_RECOVERY)

@@ -46,10 +46,8 @@ static void send_fill(const struct tcp_stack *stack, struct tcp_connection *c,
 /* Note that a segment was sent, which carries an acknowledgement. */
 static void send_done(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
-	const struct tcp_active *a = c->active;
 	/* Only blocks tell of bytes out of order, and a full segment has no room for them. */
-	bool told = a == NULL || !c->sack || out->n_sacks > 0 ||
-		    (a->held == NULL && a->dsack.from == a->dsack.to);
+	bool told = out->n_sacks > 0 || !tcp_held_has_blocks(c);
 
 	c->rcv_acked = c->rcv_nxt;
 	c->sent_ms = stack->now_ms;
@@ -99,10 +97,12 @@ static bool send_reset(struct tcp_stack *stack, struct tcp_connection *c, struct
 }
 
 /* Blocks go where the segment has room for them. */
-static void send_blocks(const struct tcp_connection *c, struct tcp_header *out)
+static inline void send_blocks(const struct tcp_connection *c, struct tcp_header *out)
 {
 	uint32_t room = c->mss - out->length, max = c->timestamps ? 3 : TCP_SACKS_MAX;
 
+	if (!tcp_held_has_blocks(c))
+		return;
 	room = room < 4 ? 0 : (room - 4) / 8;
 	tcp_held_write(c, out->length == 0 ? max : room < max ? room : max, out);
 }
