@@ -26,9 +26,12 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 
 void edge_request_free(struct edge *e, struct edge_request *r)
 {
-	edge_large_end(e, r);
-	rte_pktmbuf_free(r->bytes);
-	rte_pktmbuf_free(r->answer);
+	if (unlikely(r->large != NULL))
+		edge_large_end(e, r);
+	if (unlikely(r->bytes != NULL))
+		rte_pktmbuf_free(r->bytes);
+	if (unlikely(r->answer != NULL))
+		rte_pktmbuf_free(r->answer);
 	r->next = e->free_request;
 	e->free_request = r;
 	e->n_requests--;
@@ -284,7 +287,8 @@ static void requests_release(void *context, struct placement_piece *piece)
 	struct edge_piece *p = (struct edge_piece *)piece;
 	struct edge_busy *b = context;
 
-	rte_pktmbuf_free(p->m);
+	if (p->m != NULL)
+		rte_pktmbuf_free(p->m);
 	edge_let_go(b, 1);
 	p->piece.next = (struct placement_piece *)b->edge->free_piece;
 	b->edge->free_piece = p;

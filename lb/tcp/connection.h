@@ -309,10 +309,26 @@ void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct
  * The owner takes <bytes> beyond what is in order, rounded up to the unit of windows (1 << scale).
  * The client may send all that it was ever offered: a smaller number takes effect as bytes come.
  */
-void tcp_grant(struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_grant(struct tcp_connection *c, uint32_t bytes)
+{
+	uint32_t left = c->rcv_edge - c->rcv_nxt, unit = 1u << c->rcv_scale, more;
+
+	bytes = (bytes + unit - 1) & ~(unit - 1);
+	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt + bytes);
+	more = c->rcv_limit - c->rcv_edge;
+	/* Offer more in steps that are worth a segment (RFC 9293, 3.8.6.2.2), or at once if the
+	 * client may be waiting for it. */
+	if (more >= c->mss && more < INT32_MAX && c->state >= TCP_ESTABLISHED &&
+	    (left < 2u * c->mss || left < (c->rcv_limit - c->rcv_nxt) / 2))
+		c->ack_now = true;
+}
 
 /* <bytes> more may be sent, from snd_end on. Not after tcp_close(). */
-void tcp_queue(struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_queue(struct tcp_connection *c, uint32_t bytes)
+{
+	if (!c->fin_queued && c->state != TCP_CLOSED)
+		c->snd_end += bytes;
+}
 
 /* Send a FIN after all that is queued. */
 void tcp_close(struct tcp_connection *c);
@@ -343,7 +359,17 @@ static inline bool tcp_is_quiet(const struct tcp_connection *c)
 bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out);
 
 /* True, and in <ms> when tcp_timer() is to be called, if any timer runs. */
-bool tcp_due(const struct tcp_connection *c, uint32_t *ms);
+static inline bool tcp_due(const struct tcp_connection *c, uint32_t *ms)
+{
+	unsigned int left = c->timers;
+
+	if (left == 0)
+		return false;
+	*ms = c->timer_ms[__builtin_ctz(left)];
+	while ((left &= left - 1) != 0)
+		*ms = sequence_min(*ms, c->timer_ms[__builtin_ctz(left)]);
+	return true;
+}
 
 /*
  * Runs the timers that are due. True: the connection has timed out (state CLOSED); if rst_now is

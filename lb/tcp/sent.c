@@ -10,13 +10,10 @@ static inline void sent_prefetch_next(const void *next, size_t bytes)
 		__builtin_prefetch((const uint8_t *)next + i, 1);
 }
 
-struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c)
+struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c)
 {
-	struct tcp_active *a = c->active;
+	struct tcp_active *a = stack->actives;
 
-	if (a != NULL)
-		return a;
-	a = stack->actives;
 	if (a == NULL) {
 		stack->counters.no_memory++;
 		return NULL;
@@ -46,7 +43,7 @@ void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
 	c->tlp = false;
 }
 
-static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
+struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
 {
 	struct tcp_chunk *chunk = stack->chunks;
 
@@ -69,19 +66,6 @@ static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_acti
 	a->last = chunk;
 	a->last_n = 0;
 	return chunk;
-}
-
-struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a)
-{
-	if (a->n_sent == 0 && a->last != NULL) {
-		/* The one chunk that is left is empty: from its start again. */
-		a->first = a->lost = (struct tcp_cursor){.chunk = a->last};
-		a->last_n = 0;
-	}
-	if ((a->last == NULL || a->last_n == TCP_CHUNK_SENT) && sent_add_chunk(stack, a) == NULL)
-		return NULL;
-	a->n_sent++;
-	return &a->last->sent[a->last_n++];
 }
 
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)
