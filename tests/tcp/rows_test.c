@@ -162,7 +162,7 @@ static void row_send(unsigned int n)
 /* Runs the clock to the next timer. */
 static void row_timer(void)
 {
-	uint32_t at;
+	uint32_t at = 0;
 
 	cr_assert(tcp_due(&c, &at), "no timer runs");
 	row_pass(at - stack.now_ms);
