@@ -119,7 +119,8 @@ struct tcp_held {
 	struct tcp_range range[TCP_HOLES_MAX];
 };
 
-/* The part of a connection that exists only while bytes are unacknowledged or out of order. */
+/* The part of a connection that exists only while segments are unacknowledged, other than a lone
+ * one, or bytes are out of order. */
 struct tcp_active {
 	struct tcp_active *next; /* of the pool */
 	struct tcp_held *held;   /* NULL: nothing is out of order */
@@ -189,7 +190,10 @@ struct tcp_connection {
 	uint32_t fin_seq; /* of the client's FIN, if fin_known */
 	uint32_t ts_recent, ts_recent_ms, ts_offset;
 	uint32_t cwnd, ssthresh, pipe; /* bytes */
-	uint32_t recover;              /* end of the phase that is not OPEN */
+	union {
+		uint32_t recover; /* end of the phase that is not OPEN */
+		uint32_t lone_us; /* in OPEN, if <lone>: when the segment was sent */
+	};
 	uint32_t srtt_us, rttvar_us, rtt_min_us;
 	uint32_t rto_ms; /* without back-off */
 	uint32_t heard_ms, sent_ms;
@@ -222,6 +226,7 @@ struct tcp_connection {
 	bool ece : 1, cwr_now : 1;
 	bool tail_now : 1; /* the tail loss probe is due */
 	bool push_now : 1; /* send what the client's window takes, however little */
+	bool lone : 1;     /* all that is under way is one segment, sent once: it has no record */
 };
 
 #define TCP_NEW_MAX 8

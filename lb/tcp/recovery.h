@@ -15,6 +15,9 @@ uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connectio
 /* <s> is about to be sent, for the first time or again. */
 void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s);
 
+/* <length> bytes are sent that are all that is under way, and need no record. */
+void tcp_recovery_sent_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t length);
+
 /* The retransmission timer ended: all that is under way counts as lost. */
 void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c);
 

@@ -107,13 +107,13 @@ static inline void send_blocks(const struct tcp_connection *c, struct tcp_header
 	tcp_held_write(c, out->length == 0 ? max : room < max ? room : max, out);
 }
 
-/* Make a segment of data with record <s>, from byte <offset> of the record on. */
-static void send_data(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_sent *s,
-		      uint32_t offset, uint32_t length, struct tcp_header *out)
+/* Make a segment of data: <length> bytes from number <seq> on, and the FIN if <fin>. */
+static void send_data(struct tcp_stack *stack, struct tcp_connection *c, uint32_t seq,
+		      uint32_t length, bool fin, struct tcp_header *out)
 {
-	out->seq = s->seq + offset;
+	out->seq = seq;
 	out->length = length;
-	if (s->flags & TCP_SENT_FIN && offset + length == s->length)
+	if (fin)
 		out->flags |= TCP_BIT_FIN;
 	if (length > 0 && out->seq + length == c->snd_end)
 		out->flags |= TCP_BIT_PSH;
@@ -148,7 +148,8 @@ static bool send_again(struct tcp_stack *stack, struct tcp_connection *c, struct
 	}
 	stack->counters.retransmits++;
 	c->retransmits++;
-	send_data(stack, c, s, offset, length, out);
+	send_data(stack, c, s->seq + offset, length,
+		  s->flags & TCP_SENT_FIN && offset + length == s->length, out);
 	return true;
 }
 
@@ -185,10 +186,31 @@ static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection
 	stack->settings->congestion->restart(c);
 }
 
+/* Does a segment that is sent now need no record? Nothing else is under way, nothing was amiss, and
+ * a mark does not begin a phase while it is. */
+static bool send_is_lone(const struct tcp_connection *c, bool fin)
+{
+	return c->snd_una == c->snd_nxt && c->active == NULL && !fin && !c->tail_now && !c->ecn &&
+	       c->phase == TCP_PHASE_OPEN;
+}
+
+/* A record for what is sent next. NULL: no memory. */
+static struct tcp_sent *send_record(struct tcp_stack *stack, struct tcp_connection *c,
+				    uint32_t length, bool fin)
+{
+	struct tcp_active *a = tcp_active_get(stack, c);
+	struct tcp_sent *s = a == NULL ? NULL : tcp_sent_append(stack, a);
+
+	if (s != NULL)
+		*s = (struct tcp_sent){
+			.seq = c->snd_nxt, .length = length, .flags = fin ? TCP_SENT_FIN : 0};
+	return s;
+}
+
 static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
-	struct tcp_sent *s;
-	uint32_t length;
+	struct tcp_sent *s = NULL;
+	uint32_t length, seq = c->snd_nxt;
 	bool fin;
 
 	send_after_idle(stack, c);
@@ -196,10 +218,8 @@ static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct t
 	fin = c->fin_queued && !c->fin_sent && c->snd_nxt + length == c->snd_end;
 	if (length == 0 && !fin)
 		return false;
-	if (tcp_active_get(stack, c) == NULL || (s = tcp_sent_append(stack, c->active)) == NULL)
+	if (!send_is_lone(c, fin) && (s = send_record(stack, c, length, fin)) == NULL)
 		return false;
-	*s = (struct tcp_sent){
-		.seq = c->snd_nxt, .length = length, .flags = fin ? TCP_SENT_FIN : 0};
 	if (c->snd_una == c->snd_nxt)
 		c->progress_ms = stack->now_ms;
 	if (fin) {
@@ -214,12 +234,15 @@ static bool send_new(struct tcp_stack *stack, struct tcp_connection *c, struct t
 		c->active->tlp_end = c->snd_nxt;
 	}
 	c->push_now = false;
-	tcp_recovery_sent(stack, c, s);
+	if (s == NULL)
+		tcp_recovery_sent_lone(stack, c, length);
+	else
+		tcp_recovery_sent(stack, c, s);
 	if (c->cwr_now && length > 0) {
 		out->flags |= TCP_BIT_CWR;
 		c->cwr_now = false;
 	}
-	send_data(stack, c, s, 0, length, out);
+	send_data(stack, c, seq, length, fin, out);
 	return true;
 }
 
@@ -231,6 +254,8 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	if (!c->tail_now)
 		return false;
 	c->tail_now = false;
+	if (c->lone)
+		tcp_active_get(stack, c);
 	s = c->active == NULL ? NULL : tcp_sent_last(c->active);
 	if (s == NULL || !tcp_sent_in_pipe(s) || s->length > c->mss)
 		return false;
@@ -240,7 +265,7 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	tcp_recovery_sent(stack, c, s);
 	stack->counters.retransmits++;
 	c->retransmits++;
-	send_data(stack, c, s, 0, s->length, out);
+	send_data(stack, c, s->seq, s->length, s->flags & TCP_SENT_FIN, out);
 	return true;
 }
 

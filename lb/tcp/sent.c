@@ -10,39 +10,6 @@ static inline void sent_prefetch_next(const void *next, size_t bytes)
 		__builtin_prefetch((const uint8_t *)next + i, 1);
 }
 
-struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c)
-{
-	struct tcp_active *a = stack->actives;
-
-	if (a == NULL) {
-		stack->counters.no_memory++;
-		return NULL;
-	}
-	stack->actives = a->next;
-	sent_prefetch_next(stack->actives, sizeof(*a));
-	*a = (struct tcp_active){
-		.highest = c->snd_una, .rack_end = c->snd_una, .dsack_round = c->snd_una};
-	c->active = a;
-	return a;
-}
-
-void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
-{
-	struct tcp_active *a = c->active;
-
-	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
-	    (a->undo && c->state != TCP_CLOSED))
-		return;
-	if (a->last != NULL) {
-		a->last->next = stack->chunks;
-		stack->chunks = a->last;
-	}
-	a->next = stack->actives;
-	stack->actives = a;
-	c->active = NULL;
-	c->tlp = false;
-}
-
 struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
 {
 	struct tcp_chunk *chunk = stack->chunks;
@@ -66,6 +33,62 @@ struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active 
 	a->last = chunk;
 	a->last_n = 0;
 	return chunk;
+}
+
+/* False: no memory. */
+static bool sent_record_lone(struct tcp_stack *stack, struct tcp_connection *c,
+			     struct tcp_active *a)
+{
+	struct tcp_sent *s = tcp_sent_append(stack, a);
+
+	if (s == NULL)
+		return false;
+	*s = (struct tcp_sent){
+		.seq = c->snd_una,
+		.time_us = c->lone_us,
+		.length = c->snd_nxt - c->snd_una,
+		.sends = 1,
+	};
+	c->lone = false;
+	return true;
+}
+
+struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = stack->actives, *next;
+
+	if (a == NULL) {
+		stack->counters.no_memory++;
+		return NULL;
+	}
+	next = a->next;
+	*a = (struct tcp_active){
+		.highest = c->snd_una, .rack_end = c->snd_una, .dsack_round = c->snd_una};
+	if (c->lone && !sent_record_lone(stack, c, a)) {
+		a->next = next;
+		return NULL;
+	}
+	stack->actives = next;
+	sent_prefetch_next(next, sizeof(*a));
+	c->active = a;
+	return a;
+}
+
+void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+
+	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
+	    (a->undo && c->state != TCP_CLOSED))
+		return;
+	if (a->last != NULL) {
+		a->last->next = stack->chunks;
+		stack->chunks = a->last;
+	}
+	a->next = stack->actives;
+	stack->actives = a;
+	c->active = NULL;
+	c->tlp = false;
 }
 
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)

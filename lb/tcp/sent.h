@@ -5,7 +5,14 @@
 
 #include "tcp/connection.h"
 
-/* Makes the connection's active part. NULL without memory: counted. */
+/* Is anything under way? */
+static inline bool tcp_sent_any(const struct tcp_connection *c)
+{
+	return c->lone || (c->active != NULL && c->active->n_sent > 0);
+}
+
+/* Makes the connection's active part, with a record of a lone segment, which is none any more. NULL
+ * without memory: counted. */
 struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c);
 
 /* The same if there is none yet. */

@@ -1002,8 +1002,66 @@ Test(tcp_rows, without_memory_nothing_breaks)
 	row_open();
 	stack.chunks = NULL;
 	tcp_queue(&c, 100);
+	goes(".", 1, 1, 100); /* one needs none */
+	cr_expect_eq(stack.counters.no_memory, 0);
+	tcp_queue(&c, 100);
 	nothing();
 	cr_expect_gt(stack.counters.no_memory, 0);
 	stack.chunks = chunks;
-	goes(".", 1, 1, 100);
+	goes(".", 101, 1, 100);
+	in(".", 1, 201, 0);
+	cr_expect(tcp_is_idle(&c));
+}
+
+Test(tcp_rows, a_lone_segment_is_sent_again_when_there_is_memory)
+{
+	struct tcp_active *actives = stack.actives;
+
+	row_open();
+	row_send(1);
+	cr_expect(c.lone);
+	stack.actives = NULL;
+	for (unsigned int i = 0; i < 4; i++) { /* its probe, and timeouts */
+		row_timer();
+		nothing();
+	}
+	cr_expect(c.lone);
+	in(".", 1, 51, 0);
+	nothing();
+	cr_expect_eq(c.pipe, MSS - 50);
+	stack.actives = actives;
+	row_timer();
+	goes(".", 51, 1, MSS - 50);
+	cr_expect_not(c.lone);
+	in(".", 1, 1 + MSS, 0);
+	cr_expect_eq(c.snd_una, c.snd_end);
+	cr_expect_eq(c.pipe, 0);
+}
+
+Test(tcp_rows, a_lone_segment_gets_a_record_when_another_follows)
+{
+	row_open();
+	row_send(1);
+	cr_expect(c.lone);
+	tcp_queue(&c, 2 * MSS);
+	goes(".", 1 + MSS, 1, MSS);
+	cr_expect_not(c.lone);
+	goes(".", 1 + 2 * MSS, 1, MSS);
+	cr_expect_eq(c.active->n_sent, 3);
+	in(".", 1, 1 + 3 * MSS, 0);
+	cr_expect(tcp_is_idle(&c));
+}
+
+Test(tcp_rows, an_older_acknowledgement_leaves_a_lone_segment_alone)
+{
+	uint32_t rto;
+
+	row_open();
+	row_send(1);
+	rto = c.timer_ms[TCP_TIMER_RTO];
+	row_pass(3);
+	in("P.", 1, 1, 10); /* the next request, before the reply has come */
+	cr_expect(c.lone);
+	cr_expect_eq(c.timer_ms[TCP_TIMER_RTO], rto);
+	cr_expect_eq(c.pipe, MSS);
 }
