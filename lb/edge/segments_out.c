@@ -122,14 +122,12 @@ static struct rte_mbuf *emit_in_place(struct edge *e, struct edge_busy *b,
 	if (at == NULL || skip != 0 || at->data_len < h->length || !RTE_MBUF_DIRECT(at) ||
 	    rte_mbuf_refcnt_read(at) > 1 || rte_pktmbuf_headroom(at) < length)
 		return NULL;
-	m = rte_pktmbuf_alloc(e->lc->indirect_pool);
+	m = rte_mbuf_raw_alloc(e->lc->indirect_pool); /* attaching sets all the rest */
 	if (m == NULL)
 		return NULL;
 	rte_pktmbuf_attach(m, at);
 	m->data_off -= length;
 	m->data_len = m->pkt_len = length + h->length;
-	m->next = NULL;
-	m->nb_segs = 1;
 	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
 	return m;
 }

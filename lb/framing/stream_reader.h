@@ -74,18 +74,13 @@ stream_reader_add(struct stream_reader *r, enum stream_action_kind kind, uint32_
 	return action;
 }
 
-/* Add a request whose bytes all follow: BEGIN, EXTENT and END. */
+/* Add a request whose bytes all follow. */
 static inline void stream_reader_request(struct stream_reader *r, const struct stream_begin *begin)
 {
-	uint32_t request = r->stream->requests++;
-	struct stream_action *extent;
+	struct stream_action *action = stream_reader_add(r, STREAM_REQUEST, r->stream->requests++);
 
-	stream_reader_add(r, STREAM_BEGIN, request)->begin = *begin;
-	extent = stream_reader_add(r, STREAM_EXTENT, request);
-	extent->extent.position = r->stream->position;
-	extent->extent.offset = 0;
-	extent->extent.length = begin->size;
-	stream_reader_add(r, STREAM_END, request)->size = begin->size;
+	action->whole.begin = *begin;
+	action->whole.position = r->stream->position;
 	r->stream->position += begin->size;
 }
 
