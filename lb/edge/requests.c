@@ -7,7 +7,7 @@
 #include "edge/edge_private.h"
 #include "packet/notice.h"
 
-static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
+static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
 {
 	struct edge *e = b->edge;
 	struct edge_request *r = e->free_request; /* requests_ready() has seen to it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One call of a framing's read(): takes headers of a known size from its bytes, and collects the
- * actions. For the framings themselves; pure. Inlined is what every request takes. */
+ * actions. For the framings themselves; pure. Inlined, so that it
+ * stays in registers. */
 #ifndef LB_STREAM_READER_H
 #define LB_STREAM_READER_H
 
@@ -85,12 +86,28 @@ static inline void stream_reader_request(struct stream_reader *r, const struct s
 }
 
 /* Refuse an invalid request; its <size> bytes are skipped. */
-void stream_reader_refuse(struct stream_reader *r, uint64_t tag, uint64_t size,
-			  enum lb_notice notice, enum lb_drop reason);
+static inline void stream_reader_refuse(struct stream_reader *r, uint64_t tag, uint64_t size,
+					enum lb_notice notice, enum lb_drop reason)
+{
+	struct stream_action *action = stream_reader_add(r, STREAM_REFUSE, r->stream->requests++);
 
-void stream_reader_cancel(struct stream_reader *r, uint64_t tag);
+	action->refuse.tag = tag;
+	action->refuse.notice = (uint8_t)notice;
+	action->refuse.reason = (uint8_t)reason;
+	r->stream->position += size;
+}
+
+static inline void stream_reader_cancel(struct stream_reader *r, uint64_t tag)
+{
+	stream_reader_add(r, STREAM_CANCEL, 0)->tag = tag;
+}
 
 /* The last action of a stream. */
-void stream_reader_close(struct stream_reader *r);
+static inline void stream_reader_close(struct stream_reader *r)
+{
+	stream_reader_add(r, STREAM_CLOSE, 0);
+	r->stream->position = STREAM_CLOSED;
+	r->stream->got = 0;
+}
 
 #endif

@@ -470,8 +470,8 @@ static void recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
 	recovery_change_phase(stack, c, h, ack);
 }
 
-uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
-				   const struct tcp_header *h)
+uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
+			    const struct tcp_header *h)
 {
 	const struct tcp_congestion *congestion = stack->settings->congestion;
 	struct recovery_ack ack = {.acked = h->ack - c->snd_una, .pipe = c->pipe};
@@ -482,10 +482,10 @@ uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connectio
 	c->snd_una = h->ack;
 	if (c->active != NULL)
 		recovery_judge(stack, c, h, &ack);
-	else if (c->lone && ack.acked > 0)
+	else if (ack.acked > 0)
 		recovery_take_lone(stack, c, ack.acked);
 	else
-		return ack.acked;
+		return 0;
 	if (congestion->marked != NULL)
 		congestion->marked(c, ack.acked, h->flags & TCP_BIT_ECE ? ack.acked : 0);
 	if (c->phase == TCP_PHASE_RECOVERY)

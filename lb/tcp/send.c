@@ -108,8 +108,10 @@ static inline void send_blocks(const struct tcp_connection *c, struct tcp_header
 }
 
 /* Make a segment of data: <length> bytes from number <seq> on, and the FIN if <fin>. */
-static void send_data(struct tcp_stack *stack, struct tcp_connection *c, uint32_t seq,
-		      uint32_t length, bool fin, struct tcp_header *out)
+static inline __attribute__((always_inline)) void send_data(struct tcp_stack *stack,
+							    struct tcp_connection *c, uint32_t seq,
+							    uint32_t length, bool fin,
+							    struct tcp_header *out)
 {
 	out->seq = seq;
 	out->length = length;
