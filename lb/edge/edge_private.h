@@ -366,7 +366,13 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
-bool edge_read(struct edge *e, struct edge_connection *c);
+static inline bool edge_read(struct edge *e, struct edge_connection *c)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	const struct stream_settings settings = {.max_request = config->max_request};
+
+	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
+}
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 

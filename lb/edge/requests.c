@@ -334,11 +334,3 @@ const struct placement_ops edge_placement_ops = {
 	.place = requests_place,
 	.release = requests_release,
 };
-
-bool edge_read(struct edge *e, struct edge_connection *c)
-{
-	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
-	const struct stream_settings settings = {.max_request = config->max_request};
-
-	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
-}

@@ -85,8 +85,8 @@ static void header_read_options(const uint8_t *at, uint32_t left, struct tcp_hea
 	}
 }
 
-/* What nearly every segment has: a timestamp, laid out as RFC 7323, appendix A, recommends. True:
- * they were read. */
+/* Nearly every segment has a timestamp and nothing else, laid out as RFC 7323, appendix A,
+ * recommends. True: they were read. */
 static inline bool header_read_usual(const uint8_t *at, uint32_t bytes, struct tcp_header *out)
 {
 	if (bytes != TCP_TIMESTAMP ||
