@@ -90,7 +90,7 @@ static bool answers_turn(const struct edge_busy *b, const struct edge_request *r
 	return !b->placement.framing->in_order || b->first == r;
 }
 
-void edge_advance(struct edge *e, struct edge_connection *c)
+static inline void answers_advance(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
 	struct edge_request **at = &b->first, *r;
@@ -110,6 +110,11 @@ void edge_advance(struct edge *e, struct edge_connection *c)
 			at = &r->next;
 		}
 	}
+}
+
+void edge_advance(struct edge *e, struct edge_connection *c)
+{
+	answers_advance(e, c);
 }
 
 /* May <length> bytes be written in front of the packet's? Not if others refer to its memory. */
@@ -153,8 +158,8 @@ static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
  * Writes the framing's heads around <bytes>, which may be NULL, and queues the result with its
  * request. Takes <bytes>. False: no memory.
  */
-static bool answers_write(struct edge *e, struct edge_connection *c, struct edge_request *r,
-			  struct stream_reply *reply, struct rte_mbuf *bytes)
+static inline bool answers_write(struct edge *e, struct edge_connection *c, struct edge_request *r,
+				 struct stream_reply *reply, struct rte_mbuf *bytes)
 {
 	struct edge_busy *b = c->busy;
 	uint8_t head[STREAM_HEAD_MAX];
@@ -234,12 +239,13 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	}
 	reply.request = r->number;
 	reply.tag = r->tag;
-	edge_press(lc->edge, c->busy->client);
+	if (unlikely(c->busy->client->replies >= lc->edge->share))
+		edge_press(lc->edge, c->busy->client);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
 	}
-	edge_advance(lc->edge, c);
+	answers_advance(lc->edge, c);
 	edge_touch(lc->edge, c);
 	return true;
 }

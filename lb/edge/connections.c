@@ -100,11 +100,8 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 {
 	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
-	struct edge_busy *b = c->busy;
+	struct edge_busy *b = e->free_busy;
 
-	if (b != NULL)
-		return b;
-	b = e->free_busy;
 	if (b == NULL)
 		return NULL;
 	e->free_busy = b->next;
@@ -314,22 +311,8 @@ void edge_close(struct edge *e, struct edge_connection *c)
 	edge_touch(e, c);
 }
 
-static bool connections_is_over(const struct edge *e, const struct edge_connection *c)
-{
-	return c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT ||
-	       edge_flow(e, c) == NULL;
-}
-
 /* --- timers and turns ---------------------------------------------------------------------------
  */
-
-void edge_touch(struct edge *e, struct edge_connection *c)
-{
-	if (c->is_due)
-		return;
-	c->is_due = true;
-	TAILQ_INSERT_TAIL(&e->due, c, due);
-}
 
 static void connections_stall(struct edge *e, struct edge_connection *c, bool stalled)
 {
@@ -601,11 +584,12 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	connections_narrow(e, c, narrow);
 }
 
-static void connections_sent(struct edge *e, struct edge_connection *c)
+/* All that was due has been sent. <flow>: NULL: it has expired. */
+static void connections_sent(struct edge *e, struct edge_connection *c, const struct flow *flow)
 {
 	uint32_t ms;
 
-	if (connections_is_over(e, c))
+	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT || flow == NULL)
 		return connections_end(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
@@ -619,15 +603,18 @@ unsigned int edge_transmit(struct lcore *lc)
 	unsigned int sent = 0, blocked = 0;
 
 	while (c != last) {
+		const struct flow *flow;
+
 		c = TAILQ_FIRST(&e->due);
+		flow = edge_flow(e, c);
 		edge_select(e, c->service);
 		if (connections_may_close(c))
 			tcp_close(&c->tcp);
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
 		connections_grant(e, c);
-		if (edge_emit(e, c, &sent)) {
-			connections_sent(e, c);
+		if (flow == NULL || tcp_is_quiet(&c->tcp) || edge_emit(e, c, flow, &sent)) {
+			connections_sent(e, c, flow);
 			continue;
 		}
 		edge_touch(e, c);

@@ -261,7 +261,7 @@ static inline struct flow *edge_flow(const struct edge *e, const struct edge_con
  * be. */
 struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t hash,
 				  const struct client_path *path);
-/* The busy part; NULL: no memory. */
+/* Gives a connection a busy part; NULL: no memory. */
 struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c);
 /* Begins a turn: sets the endpoint's clock to the lcore's, and takes a new configuration. */
 void edge_begin_turn(struct edge *e);
@@ -277,7 +277,13 @@ void edge_wait_restart(struct edge *e, struct edge_wait *w, struct flow *flow);
 /* Reads on, offers the client what can be taken, and acknowledges. */
 void edge_progress(struct edge *e, struct edge_connection *c);
 /* Its segments and timers are looked at before the turn ends. */
-void edge_touch(struct edge *e, struct edge_connection *c);
+static inline void edge_touch(struct edge *e, struct edge_connection *c)
+{
+	if (c->is_due)
+		return;
+	c->is_due = true;
+	TAILQ_INSERT_TAIL(&e->due, c, due);
+}
 /* Nothing more is read: what is incomplete is dropped, the rest answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
 
@@ -439,7 +445,13 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
-bool edge_read(struct edge *e, struct edge_connection *c);
+static inline bool edge_read(struct edge *e, struct edge_connection *c)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	const struct stream_settings settings = {.max_request = config->max_request};
+
+	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
+}
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -507,8 +519,10 @@ void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, u
 
 /* --- segments_out.c --------------------------------------------------------------------------- */
 
-/* Sends all that is due on <c>. False: the port or packet memory has no room now. */
-bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
+/* Sends all that is due on <c>, whose flow lives. False: the port or packet memory has no room now.
+ */
+bool edge_emit(struct edge *e, struct edge_connection *c, const struct flow *flow,
+	       unsigned int *sent);
 /* Sends a segment without payload that belongs to no connection. */
 void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
 		    const struct tcp_header *h);

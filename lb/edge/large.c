@@ -305,14 +305,14 @@ static int large_write_shared(struct edge *e, struct edge_large *l, const struct
 }
 
 /* Writes the first part. 0, -EAGAIN, -ENOMEM or -EPIPE. */
-static int large_write_first(struct edge *e, struct edge_large *l, bool keep)
+static int large_write_first(struct edge *e, struct edge_large *l, bool keep, bool followed)
 {
 	struct edge_part *part = STAILQ_FIRST(&l->parts);
 	unsigned int flags = 0;
 	int rc;
 
 	/* A descriptor that follows asks for an acknowledgement, too. */
-	if (STAILQ_NEXT(part, next) == NULL && !edge_request_is_complete(l->request))
+	if (STAILQ_NEXT(part, next) == NULL && !followed && !edge_request_is_complete(l->request))
 		flags = LINK_WRITE_ENDS;
 	if (!keep && large_is_alone(part))
 		rc = large_write_alone(e, l, part, flags);
@@ -330,13 +330,13 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool keep)
 	return 0;
 }
 
-static int large_write_parts(struct edge *e, struct edge_large *l)
+static int large_write_parts(struct edge *e, struct edge_large *l, bool followed)
 {
 	bool keep = large_keeps(e, l);
 	int rc = 0;
 
 	while (rc == 0 && !STAILQ_EMPTY(&l->parts))
-		rc = large_write_first(e, l, keep);
+		rc = large_write_first(e, l, keep, followed);
 	return rc;
 }
 
@@ -393,8 +393,9 @@ static void large_lose_place(struct edge *e, struct edge_large *l)
 		edge_request_fail(b, l->request, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST);
 }
 
-/* Writes what came. False: the rest has to wait for room. */
-static bool large_write(struct edge *e, struct edge_large *l)
+/* Writes what came. <followed>: bytes of another request go to the same link behind it. False: the
+ * rest has to wait for room. */
+static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 {
 	struct edge_connection *c = l->busy->connection;
 	struct link *link = l->link;
@@ -406,7 +407,7 @@ static bool large_write(struct edge *e, struct edge_large *l)
 		return true;
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
-	rc = large_write_parts(e, l);
+	rc = large_write_parts(e, l, followed);
 	e->lc->stats.payload_copies += link->requester.stats.copies - copies;
 	/* The window may open. */
 	edge_touch(e, c);
@@ -420,6 +421,13 @@ static bool large_write(struct edge *e, struct edge_large *l)
 	return rc != -EAGAIN && rc != -ENOMEM;
 }
 
+/* Is <next>, which may be NULL, written to the same link, so that one acknowledgement is for both?
+ */
+static bool large_is_followed(const struct edge_large *l, const struct edge_large *next)
+{
+	return next != NULL && next->link == l->link && !STAILQ_EMPTY(&next->parts);
+}
+
 void edge_write(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
@@ -429,7 +437,7 @@ void edge_write(struct lcore *lc)
 		l = TAILQ_FIRST(&e->writing);
 		TAILQ_REMOVE(&e->writing, l, write);
 		l->to_write = false;
-		if (!large_write(e, l))
+		if (!large_write(e, l, l != last && large_is_followed(l, TAILQ_FIRST(&e->writing))))
 			large_touch(e, l);
 	}
 }

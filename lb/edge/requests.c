@@ -7,7 +7,7 @@
 #include "edge/edge_private.h"
 #include "packet/notice.h"
 
-static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
+static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t number, uint64_t tag)
 {
 	struct edge *e = b->edge;
 	struct edge_request *r = e->free_request; /* requests_ready() has seen to it */
@@ -26,9 +26,12 @@ static struct edge_request *requests_add(struct edge_busy *b, uint32_t number, u
 
 void edge_request_free(struct edge *e, struct edge_request *r)
 {
-	edge_large_end(e, r);
-	rte_pktmbuf_free(r->bytes);
-	rte_pktmbuf_free(r->answer);
+	if (unlikely(r->large != NULL))
+		edge_large_end(e, r);
+	if (unlikely(r->bytes != NULL))
+		rte_pktmbuf_free(r->bytes);
+	if (unlikely(r->answer != NULL))
+		rte_pktmbuf_free(r->answer);
 	r->next = e->free_request;
 	e->free_request = r;
 	e->n_requests--;
@@ -102,17 +105,29 @@ static void requests_no_memory(struct edge_busy *b, struct edge_request *r)
 	edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 }
 
-static void requests_begin(struct edge_busy *b, const struct stream_action *action)
+static inline struct edge_request *requests_begin(struct edge_busy *b, uint32_t number,
+						  const struct stream_begin *begin)
 {
 	const struct lcore *lc = b->edge->lc;
 	const struct lb_service_config *config = lcore_service_config(lc, b->connection->service);
-	struct edge_request *r = requests_add(b, action->request, action->begin.tag);
+	struct edge_request *r = requests_add(b, number, begin->tag);
 
-	r->size = action->begin.size;
-	r->deadline = requests_deadline(lc, config, action->begin.deadline_us);
-	r->priority = RTE_MAX(action->begin.priority, config->priority);
-	if (r->size > b->edge->gather_max && !edge_large_begin(b, r))
+	r->size = begin->size;
+	r->deadline = requests_deadline(lc, config, begin->deadline_us);
+	r->priority = RTE_MAX(begin->priority, config->priority);
+	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
+	return r;
+}
+
+/* Its bytes are the next of the stream. */
+static void requests_whole(struct edge_busy *b, const struct stream_action *action)
+{
+	struct edge_request *r = requests_begin(b, action->request, &action->whole.begin);
+
+	if (unlikely(r->answered))
+		return requests_over(b, r);
+	r->named = true;
 }
 
 /* Memory for the request's bytes. False: there is none, and the request has failed. */
@@ -221,13 +236,15 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 		requests_no_memory(b, r);
 }
 
-static void requests_act(void *context, const struct stream_action *action)
+/* Actions that are seldom, where a framing has others. */
+static __rte_noinline void requests_act_other(void *context, const struct stream_action *action)
 {
 	struct edge_busy *b = context;
 
 	switch (action->kind) {
 	case STREAM_BEGIN:
-		return requests_begin(b, action);
+		requests_begin(b, action->request, &action->begin);
+		return;
 	case STREAM_PRODUCE:
 		return requests_produce(b, action);
 	case STREAM_END:
@@ -243,6 +260,14 @@ static void requests_act(void *context, const struct stream_action *action)
 	default:
 		return;
 	}
+}
+
+static void requests_act(void *context, const struct stream_action *action)
+{
+	if (likely(action->kind == STREAM_REQUEST))
+		requests_whole(context, action);
+	else
+		requests_act_other(context, action);
 }
 
 /* Is the range a whole request at the end of a packet that nothing else holds? */
@@ -284,7 +309,8 @@ static void requests_release(void *context, struct placement_piece *piece)
 	struct edge_piece *p = (struct edge_piece *)piece;
 	struct edge_busy *b = context;
 
-	rte_pktmbuf_free(p->m);
+	if (p->m != NULL)
+		rte_pktmbuf_free(p->m);
 	edge_let_go(b, 1);
 	p->piece.next = (struct placement_piece *)b->edge->free_piece;
 	b->edge->free_piece = p;
@@ -308,11 +334,3 @@ const struct placement_ops edge_placement_ops = {
 	.place = requests_place,
 	.release = requests_release,
 };
-
-bool edge_read(struct edge *e, struct edge_connection *c)
-{
-	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
-	const struct stream_settings settings = {.max_request = config->max_request};
-
-	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
-}

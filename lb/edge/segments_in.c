@@ -49,11 +49,12 @@ static uint16_t segments_mss(const struct edge *e, const struct arrival *a)
 	return RTE_MIN(mss, e->stack.settings->mss);
 }
 
-static bool segments_marked(const struct arrival *a)
+/* Has a router marked it, on a connection to which that matters? */
+static bool segments_marked(const struct edge_connection *c, const struct arrival *a)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
 
-	return (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
+	return c->tcp.ecn && (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
 }
 
 static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason)
@@ -264,10 +265,10 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
 	if (unlikely(reason != LB_DROP_NONE))
 		segments_refuse(e, c, a, reason);
-	if (a->header.length > 0)
+	if (a->header.length > 0 && c->busy == NULL)
 		edge_begin(e, c);
 	edge_select(e, c->service);
-	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(a), &r);
+	tcp_receive(&e->stack, &c->tcp, &a->header, segments_marked(c, a), &r);
 	edge_touch(e, c);
 	if (unlikely(e->lc->trace != NULL && r.reset))
 		trace_connection(e->lc, c->handle, TRACE_RESET, 1, 0);
@@ -443,7 +444,8 @@ static void segments_receive_one(struct edge *e, struct arrival *a)
 		segments_wait(e, a);
 	else
 		segments_take(e, edge_connection_of(e, a->flow), a);
-	rte_pktmbuf_free(a->m);
+	if (a->m != NULL)
+		rte_pktmbuf_free(a->m);
 }
 
 /* Has an earlier segment of the burst begun or ended the flow? */
@@ -496,13 +498,12 @@ unsigned int edge_receive(struct lcore *lc, unsigned int from)
 			return from + i;
 		if (segments_changed(e, hash[i]))
 			conntrack_lookup_burst(lc->ct, s->key + from + i, hash + i, 1, flow + i);
-		a = (struct arrival){
-			.m = s->packet[from + i],
-			.parsed = &s->parsed[from + i],
-			.key = &s->key[from + i],
-			.hash = hash[i],
-			.flow = flow[i],
-		};
+		/* The rest is read from the packet. */
+		a.m = s->packet[from + i];
+		a.parsed = &s->parsed[from + i];
+		a.key = &s->key[from + i];
+		a.hash = hash[i];
+		a.flow = flow[i];
 		segments_receive_one(e, &a);
 	}
 	return s->n;

@@ -40,8 +40,10 @@ static uint64_t emit_sum(struct rte_mbuf *m, uint16_t offset)
 }
 
 /* Writes everything in front of TCP, and the checksum, and hands the packet to the port. */
-static void emit_send(struct edge *e, struct rte_mbuf *m, const struct client_ends *ends,
-		      const struct client_path *path, uint8_t *tcp, uint8_t hops, uint8_t ecn)
+static inline __attribute__((always_inline)) void emit_send(struct edge *e, struct rte_mbuf *m,
+							    const struct client_ends *ends,
+							    const struct client_path *path,
+							    uint8_t *tcp, uint8_t hops, uint8_t ecn)
 {
 	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *), *ip;
 	uint16_t length = m->pkt_len - (uint16_t)(tcp - at), sum;
@@ -120,14 +122,12 @@ static struct rte_mbuf *emit_in_place(struct edge *e, struct edge_busy *b,
 	if (at == NULL || skip != 0 || at->data_len < h->length || !RTE_MBUF_DIRECT(at) ||
 	    rte_mbuf_refcnt_read(at) > 1 || rte_pktmbuf_headroom(at) < length)
 		return NULL;
-	m = rte_pktmbuf_alloc(e->lc->indirect_pool);
+	m = rte_mbuf_raw_alloc(e->lc->indirect_pool); /* attaching sets all the rest */
 	if (m == NULL)
 		return NULL;
 	rte_pktmbuf_attach(m, at);
 	m->data_off -= length;
 	m->data_len = m->pkt_len = length + h->length;
-	m->next = NULL;
-	m->nb_segs = 1;
 	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
 	return m;
 }
@@ -216,14 +216,12 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 	return true;
 }
 
-bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
+bool edge_emit(struct edge *e, struct edge_connection *c, const struct flow *flow,
+	       unsigned int *sent)
 {
-	const struct flow *flow = edge_flow(e, c);
 	struct tcp_header h;
 
-	if (flow == NULL)
-		return true;
-	while (!tcp_is_quiet(&c->tcp)) {
+	do {
 		if (txq_room(&e->lc->tx[c->path.port]) == 0)
 			return false;
 		if (!tcp_next(&e->stack, &c->tcp, &h))
@@ -237,6 +235,6 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 		if (unlikely(e->lc->trace != NULL && h.flags & TCP_BIT_RST))
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
-	}
+	} while (!tcp_is_quiet(&c->tcp));
 	return true;
 }

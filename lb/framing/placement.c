@@ -77,16 +77,29 @@ void placement_extend(struct placement *p, struct placement_piece *piece, uint32
 	p->held_bytes += length;
 }
 
-static void placement_extent(struct placement *p, const struct stream_action *action)
+/* <length> bytes of <request> from <offset> on are those of the stream from <position> on. */
+static void placement_extent(struct placement *p, uint32_t request, uint64_t position,
+			     uint64_t offset, uint64_t length)
 {
-	p->open.position = action->extent.position;
-	p->open.offset = action->extent.offset;
-	p->open.length = action->extent.length;
-	p->open.request = action->request;
+	p->open.position = position;
+	p->open.offset = offset;
+	p->open.length = length;
+	p->open.request = request;
 	for (const struct placement_piece *piece = p->held;
 	     piece != NULL && piece->position < p->open.position + p->open.length;
 	     piece = piece->next)
 		placement_place(p, piece);
+}
+
+static inline void placement_act(struct placement *p, const struct stream_action *action)
+{
+	if (action->kind == STREAM_EXTENT)
+		return placement_extent(p, action->request, action->extent.position,
+					action->extent.offset, action->extent.length);
+	p->ops->act(p->context, action);
+	if (action->kind == STREAM_REQUEST)
+		placement_extent(p, action->request, action->whole.position, 0,
+				 action->whole.begin.size);
 }
 
 /* The bytes of the header that is next, in one piece as far as it goes. */
@@ -99,12 +112,8 @@ static void placement_read(struct placement *p, const struct stream_settings *se
 		p->framing->read(&p->stream, settings, piece->bytes + skip,
 				 piece->length - (uint32_t)skip, action, PLACEMENT_ACTIONS);
 
-	for (unsigned int i = 0; i < n; i++) {
-		if (action[i].kind == STREAM_EXTENT)
-			placement_extent(p, &action[i]);
-		else
-			p->ops->act(p->context, &action[i]);
-	}
+	for (unsigned int i = 0; i < n; i++)
+		placement_act(p, &action[i]);
 }
 
 /* Releases pieces that end before the framing's position. */

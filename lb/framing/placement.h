@@ -28,7 +28,8 @@ struct placement;
 struct placement_ops {
 	/* May another header be read? False: no slot, or no budget. placement_run() goes on. */
 	bool (*ready)(void *context);
-	/* An action other than STREAM_EXTENT. */
+	/* An action other than STREAM_EXTENT. The bytes of a STREAM_REQUEST are placed behind it.
+	 */
 	void (*act)(void *context, const struct stream_action *action);
 	/* These bytes of <piece> belong at <offset> of the request. Each byte is named once. */
 	void (*place)(void *context, uint32_t request, uint64_t offset,

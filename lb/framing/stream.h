@@ -17,6 +17,8 @@
  * One request causes one of these sequences of actions; actions of other requests may come between
  * them:
  *
+ *   REQUEST                                       a request whose bytes are the next of the stream:
+ *                                                 stands for BEGIN EXTENT END
  *   BEGIN  (EXTENT | PRODUCE | SEND)*  END        a request; a CANCEL may come later
  *   BEGIN  (EXTENT | PRODUCE | SEND)*  REFUSE     it proves invalid: its bytes are dropped
  *   BEGIN  (EXTENT | PRODUCE | SEND)*  CANCEL     the client gives up half-way: as above
@@ -48,6 +50,7 @@ struct stream_settings {
 };
 
 enum stream_action_kind {
+	STREAM_REQUEST, /* a request whose bytes are in a row and all named: .whole */
 	STREAM_BEGIN,   /* a request: .begin */
 	STREAM_EXTENT,  /* these positions of the stream hold bytes of it: .extent */
 	STREAM_PRODUCE, /* bytes of it that are not in the stream: .bytes */
@@ -71,6 +74,10 @@ struct stream_action {
 	uint32_t request; /* its number, modulo 2^32; of CANCEL and CLOSE: 0 */
 	union {
 		struct stream_begin begin;
+		struct {
+			struct stream_begin begin; /* its size is known */
+			uint64_t position;         /* of its first byte, in the stream */
+		} whole;
 		struct {
 			uint64_t position; /* of the first byte, in the stream */
 			uint64_t offset;   /* of the first byte, in the request */

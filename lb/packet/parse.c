@@ -204,6 +204,15 @@ static __rte_always_inline void parse_udp(const uint8_t *frame, uint32_t checked
 		parse_drop(out, LB_DROP_UDP_CHECKSUM);
 }
 
+/* Kept apart, as NICs most often have done it. */
+static __attribute__((noinline)) void parse_tcp_sum(const uint8_t *tcp, struct parsed *out,
+						    const uint8_t *addresses)
+{
+	if (checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_TCP, out->l4_length) +
+			  checksum_add(tcp, out->l4_length)) != 0xffff)
+		parse_drop(out, LB_DROP_TCP_CHECKSUM);
+}
+
 static void parse_tcp(const uint8_t *frame, uint32_t checked, struct parsed *out,
 		      const uint8_t *addresses, struct flow_key *key)
 {
@@ -222,10 +231,8 @@ static void parse_tcp(const uint8_t *frame, uint32_t checked, struct parsed *out
 	out->kind = PARSE_TCP;
 	if (key->src_port == 0)
 		return parse_drop(out, LB_DROP_BAD_SOURCE);
-	if (!(checked & PARSE_L4_CHECKED) &&
-	    checksum_fold(checksum_pseudo(addresses, out->family, IPPROTO_TCP, out->l4_length) +
-			  checksum_add(tcp, out->l4_length)) != 0xffff)
-		parse_drop(out, LB_DROP_TCP_CHECKSUM);
+	if (!(checked & PARSE_L4_CHECKED))
+		parse_tcp_sum(tcp, out, addresses);
 }
 
 /* True for a source that cannot be answered: unspecified, loopback, multicast, broadcast. */

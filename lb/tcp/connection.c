@@ -120,28 +120,6 @@ void tcp_set_mss(struct tcp_connection *c, uint16_t mss)
 		c->cwnd = c->mss;
 }
 
-/*
- * Offer more in steps that are worth a segment (RFC 9293, 3.8.6.2.2), or at once if the client may
- * be waiting for it.
- */
-void tcp_grant(struct tcp_connection *c, uint32_t bytes)
-{
-	uint32_t left = c->rcv_edge - c->rcv_nxt, unit = 1u << c->rcv_scale;
-
-	bytes = (bytes + unit - 1) & ~(unit - 1);
-	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt + bytes);
-	if (tcp_is_synchronized(c) && c->rcv_limit - c->rcv_edge < INT32_MAX &&
-	    c->rcv_limit - c->rcv_edge >= c->mss &&
-	    (left < 2u * c->mss || left < (c->rcv_limit - c->rcv_nxt) / 2))
-		c->ack_now = true;
-}
-
-void tcp_queue(struct tcp_connection *c, uint32_t bytes)
-{
-	if (!c->fin_queued && c->state != TCP_CLOSED)
-		c->snd_end += bytes;
-}
-
 void tcp_close(struct tcp_connection *c)
 {
 	c->fin_queued = true;
@@ -156,19 +134,6 @@ void tcp_acknowledge(struct tcp_connection *c)
 {
 	if (c->rcv_acked != c->rcv_nxt)
 		c->ack_now = true;
-}
-
-bool tcp_due(const struct tcp_connection *c, uint32_t *ms)
-{
-	bool found = false;
-
-	for (unsigned int i = 0; i < TCP_TIMERS; i++) {
-		if (!tcp_timer_runs(c, i) || (found && !sequence_before(c->timer_ms[i], *ms)))
-			continue;
-		*ms = c->timer_ms[i];
-		found = true;
-	}
-	return found;
 }
 
 void tcp_release(struct tcp_stack *stack, struct tcp_connection *c)

@@ -120,7 +120,8 @@ struct tcp_held {
 	struct tcp_range range[TCP_HOLES_MAX];
 };
 
-/* The part of a connection that exists only while bytes are unacknowledged or out of order. */
+/* The part of a connection that exists only while segments are unacknowledged, other than a lone
+ * one, or bytes are out of order. */
 struct tcp_active {
 	struct tcp_active *next; /* of the pool */
 	struct tcp_held *held;   /* NULL: nothing is out of order */
@@ -190,7 +191,10 @@ struct tcp_connection {
 	uint32_t fin_seq; /* of the client's FIN, if fin_known */
 	uint32_t ts_recent, ts_recent_ms, ts_offset;
 	uint32_t cwnd, ssthresh, pipe; /* bytes */
-	uint32_t recover;              /* end of the phase that is not OPEN */
+	union {
+		uint32_t recover; /* end of the phase that is not OPEN */
+		uint32_t lone_us; /* in OPEN, if <lone>: when the segment was sent */
+	};
 	uint32_t srtt_us, rttvar_us, rtt_min_us;
 	uint32_t rto_ms; /* without back-off */
 	uint32_t heard_ms, sent_ms;
@@ -223,7 +227,8 @@ struct tcp_connection {
 	bool ece : 1, cwr_now : 1;
 	bool tail_now : 1; /* the tail loss probe is due */
 	bool push_now : 1; /* send what the client's window takes, however little */
-	uint8_t reopened : 4; /* times that the window, closed before, is still to be told again */
+	bool lone : 1;     /* all that is under way is one segment, sent once: it has no record */
+	uint8_t reopened : 3; /* times that the window, closed before, is still to be told again */
 };
 
 #define TCP_NEW_MAX 8
@@ -316,10 +321,26 @@ void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct
  * The owner takes <bytes> beyond what is in order, rounded up to the unit of windows (1 << scale).
  * The client may send all that it was ever offered: a smaller number takes effect as bytes come.
  */
-void tcp_grant(struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_grant(struct tcp_connection *c, uint32_t bytes)
+{
+	uint32_t left = c->rcv_edge - c->rcv_nxt, unit = 1u << c->rcv_scale, more;
+
+	bytes = (bytes + unit - 1) & ~(unit - 1);
+	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt + bytes);
+	more = c->rcv_limit - c->rcv_edge;
+	/* Offer more in steps that are worth a segment (RFC 9293, 3.8.6.2.2), or at once if the
+	 * client may be waiting for it. */
+	if (more >= c->mss && more < INT32_MAX && c->state >= TCP_ESTABLISHED &&
+	    (left < 2u * c->mss || left < (c->rcv_limit - c->rcv_nxt) / 2))
+		c->ack_now = true;
+}
 
 /* <bytes> more may be sent, from snd_end on. Not after tcp_close(). */
-void tcp_queue(struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_queue(struct tcp_connection *c, uint32_t bytes)
+{
+	if (!c->fin_queued && c->state != TCP_CLOSED)
+		c->snd_end += bytes;
+}
 
 /* Send a FIN after all that is queued. */
 void tcp_close(struct tcp_connection *c);
@@ -366,7 +387,17 @@ void tcp_extend(struct tcp_stack *stack, struct tcp_connection *c, uint32_t most
 		struct tcp_header *out);
 
 /* True, and in <ms> when tcp_timer() is to be called, if any timer runs. */
-bool tcp_due(const struct tcp_connection *c, uint32_t *ms);
+static inline bool tcp_due(const struct tcp_connection *c, uint32_t *ms)
+{
+	unsigned int left = c->timers;
+
+	if (left == 0)
+		return false;
+	*ms = c->timer_ms[__builtin_ctz(left)];
+	while ((left &= left - 1) != 0)
+		*ms = sequence_min(*ms, c->timer_ms[__builtin_ctz(left)]);
+	return true;
+}
 
 /*
  * Runs the timers that are due. True: the connection has timed out (state CLOSED); if rst_now is

@@ -85,6 +85,19 @@ static void header_read_options(const uint8_t *at, uint32_t left, struct tcp_hea
 	}
 }
 
+/* Nearly every segment has a timestamp and nothing else, laid out as RFC 7323, appendix A,
+ * recommends. True: they were read. */
+static inline bool header_read_usual(const uint8_t *at, uint32_t bytes, struct tcp_header *out)
+{
+	if (bytes != TCP_TIMESTAMP ||
+	    header_get32(at) != (OPTION_NOP << 24 | OPTION_NOP << 16 | OPTION_TIMESTAMP << 8 | 10))
+		return false;
+	out->has_timestamp = true;
+	out->ts_value = header_get32(at + 4);
+	out->ts_echo = header_get32(at + 8);
+	return true;
+}
+
 int tcp_header_read(const uint8_t *tcp, uint32_t length, struct tcp_header *out)
 {
 	uint32_t size;
@@ -103,7 +116,8 @@ int tcp_header_read(const uint8_t *tcp, uint32_t length, struct tcp_header *out)
 		.size = (uint8_t)size,
 		.scale = TCP_SCALE_NONE,
 	};
-	header_read_options(tcp + TCP_HEADER_MIN, size - TCP_HEADER_MIN, out);
+	if (!header_read_usual(tcp + TCP_HEADER_MIN, size - TCP_HEADER_MIN, out))
+		header_read_options(tcp + TCP_HEADER_MIN, size - TCP_HEADER_MIN, out);
 	return 0;
 }
 

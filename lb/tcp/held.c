@@ -124,15 +124,15 @@ static struct tcp_held *held_get(struct tcp_stack *stack, struct tcp_connection 
 	return a->held;
 }
 
-bool tcp_held_take(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t to,
-		   uint32_t offset, struct tcp_received *out)
+bool tcp_held_take_any(struct tcp_stack *stack, struct tcp_connection *c, uint32_t from,
+		       uint32_t to, struct tcp_received *out)
 {
-	uint32_t before = c->rcv_nxt;
+	uint32_t before = c->rcv_nxt, offset = 0;
 	struct tcp_held *held;
 
 	to = sequence_min(to, sequence_max(c->rcv_limit, c->rcv_edge));
 	if (sequence_before(from, before)) {
-		offset += before - from;
+		offset = before - from;
 		from = before;
 	}
 	if (!sequence_before(from, to))

@@ -274,7 +274,7 @@ static void receive_payload(struct tcp_stack *stack, struct tcp_connection *c,
 	if (h->length > 0) {
 		if (sequence_after(h->seq, c->rcv_nxt))
 			stack->counters.out_of_order++;
-		if (!tcp_held_take(stack, c, h->seq, end, 0, out)) {
+		if (!tcp_held_take(stack, c, h->seq, end, out)) {
 			out->refusal = TCP_REFUSAL_ROOM;
 			stack->counters.refused[TCP_REFUSAL_ROOM]++;
 			c->ack_now = true;
@@ -305,6 +305,32 @@ static void receive_note_timestamp(const struct tcp_stack *stack, struct tcp_con
 	c->ts_recent_ms = stack->now_ms;
 }
 
+/*
+ * Is the segment what was expected: in order, and acknowledging what is under way or nothing new?
+ * Then it passes all of the checks below. Nearly every segment is.
+ */
+static inline bool receive_is_expected(const struct tcp_connection *c, const struct tcp_header *h)
+{
+	return c->state == TCP_ESTABLISHED && (h->flags & ~TCP_BIT_PSH) == TCP_BIT_ACK &&
+	       h->seq == c->rcv_nxt && h->ack - c->snd_una <= c->snd_nxt - c->snd_una &&
+	       (!c->timestamps ||
+		(h->has_timestamp && !sequence_before(h->ts_value, c->ts_recent)));
+}
+
+/* The checks of RFC 9293, in its order. False: the segment is done with. */
+static bool receive_check(struct tcp_stack *stack, struct tcp_connection *c,
+			  const struct tcp_header *h, struct tcp_received *out)
+{
+	out->refusal = receive_check_timestamp(stack, c, h);
+	if (out->refusal == TCP_REFUSAL_NONE)
+		out->refusal = receive_check_sequence(stack, c, h);
+	if (out->refusal == TCP_REFUSAL_NONE && !receive_reset_or_syn(stack, c, h, out) &&
+	    receive_check_ack(stack, c, h, out))
+		return true;
+	stack->counters.refused[out->refusal]++;
+	return false;
+}
+
 void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *h,
 		 bool marked, struct tcp_received *out)
 {
@@ -313,14 +339,8 @@ void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct
 	out->established = out->finished = out->reset = out->closed = false;
 	out->acked = out->advanced = 0;
 	stack->counters.segments_in++;
-	out->refusal = receive_check_timestamp(stack, c, h);
-	if (out->refusal == TCP_REFUSAL_NONE)
-		out->refusal = receive_check_sequence(stack, c, h);
-	if (out->refusal != TCP_REFUSAL_NONE || receive_reset_or_syn(stack, c, h, out) ||
-	    !receive_check_ack(stack, c, h, out)) {
-		stack->counters.refused[out->refusal]++;
+	if (!receive_is_expected(c, h) && !receive_check(stack, c, h, out))
 		return;
-	}
 	receive_note_timestamp(stack, c, h);
 	c->heard_ms = stack->now_ms;
 	c->probes = 0;

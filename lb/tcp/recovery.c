@@ -426,32 +426,66 @@ static bool recovery_was_full(const struct tcp_connection *c, const struct recov
 	return c->cwnd < c->ssthresh ? c->cwnd < 2 * ack->pipe : ack->pipe + c->mss > c->cwnd;
 }
 
-uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
-				   const struct tcp_header *h)
+/* Is the lone segment acknowledged, or does the client say nothing of it? Then there is nothing to
+ * judge, and it needs no record. */
+static inline bool recovery_is_simple(const struct tcp_connection *c, const struct tcp_header *h)
+{
+	return h->n_sacks == 0 && (h->ack == c->snd_nxt || (h->ack == c->snd_una && c->sack));
+}
+
+/* <bytes> of the lone segment were acknowledged: all, but for want of memory. */
+static void recovery_take_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t bytes)
+{
+	uint32_t rtt = stack->now_us - c->lone_us;
+
+	c->pipe -= bytes;
+	c->duplicates = 0;
+	if (c->snd_una != c->snd_nxt)
+		return;
+	c->lone = false;
+	rtt = rtt == 0 ? 1 : rtt;
+	recovery_sample_min(c, rtt);
+	recovery_sample(stack, c, rtt);
+}
+
+/* Deliveries, round trips, losses, and the phase that follows from them. */
+static void recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
+			   const struct tcp_header *h, struct recovery_ack *ack)
+{
+	ack->dsack = c->sack && recovery_is_dsack(h);
+	ack->duplicate = !c->sack && ack->acked == 0 && h->length == 0 && c->active->n_sent > 0 &&
+			 !(h->flags & (TCP_BIT_FIN | TCP_BIT_SYN)) &&
+			 (uint32_t)h->window << c->snd_scale == c->snd_wnd;
+	recovery_cumulative(stack, c, h, ack);
+	if (c->sack && h->n_sacks > ack->dsack)
+		recovery_selective(stack, c, h, ack);
+	recovery_measure(stack, c, h, ack);
+	if (ack->dsack)
+		recovery_take_dsack(stack, c, h);
+	if (c->sack)
+		recovery_detect(stack, c, ack);
+	else
+		recovery_detect_plain(c, ack);
+	recovery_take_probe(stack, c, ack);
+	recovery_change_phase(stack, c, h, ack);
+}
+
+uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
+			    const struct tcp_header *h)
 {
 	const struct tcp_congestion *congestion = stack->settings->congestion;
 	struct recovery_ack ack = {.acked = h->ack - c->snd_una, .pipe = c->pipe};
 	uint8_t phase = c->phase;
 
+	if (c->lone && !recovery_is_simple(c, h))
+		tcp_active_get(stack, c);
 	c->snd_una = h->ack;
-	if (c->active == NULL)
-		return ack.acked;
-	ack.dsack = c->sack && recovery_is_dsack(h);
-	ack.duplicate = !c->sack && ack.acked == 0 && h->length == 0 && c->active->n_sent > 0 &&
-			!(h->flags & (TCP_BIT_FIN | TCP_BIT_SYN)) &&
-			(uint32_t)h->window << c->snd_scale == c->snd_wnd;
-	recovery_cumulative(stack, c, h, &ack);
-	if (c->sack && h->n_sacks > ack.dsack)
-		recovery_selective(stack, c, h, &ack);
-	recovery_measure(stack, c, h, &ack);
-	if (ack.dsack)
-		recovery_take_dsack(stack, c, h);
-	if (c->sack)
-		recovery_detect(stack, c, &ack);
+	if (c->active != NULL)
+		recovery_judge(stack, c, h, &ack);
+	else if (ack.acked > 0)
+		recovery_take_lone(stack, c, ack.acked);
 	else
-		recovery_detect_plain(c, &ack);
-	recovery_take_probe(stack, c, &ack);
-	recovery_change_phase(stack, c, h, &ack);
+		return 0;
 	if (congestion->marked != NULL)
 		congestion->marked(c, ack.acked, h->flags & TCP_BIT_ECE ? ack.acked : 0);
 	if (c->phase == TCP_PHASE_RECOVERY)
@@ -460,8 +494,17 @@ uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connectio
 		 recovery_was_full(c, &ack))
 		congestion->acked(stack, c, ack.acked);
 	tcp_recovery_timers(stack, c, ack.acked > 0);
-	tcp_active_tidy(stack, c);
+	if (c->active != NULL)
+		tcp_active_tidy(stack, c);
 	return ack.acked;
+}
+
+void tcp_recovery_sent_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t length)
+{
+	c->lone = true;
+	c->lone_us = stack->now_us;
+	c->pipe += length;
+	tcp_recovery_timers(stack, c, true);
 }
 
 void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s)
@@ -526,10 +569,10 @@ static void recovery_set_probe(const struct tcp_stack *stack, struct tcp_connect
 	uint32_t ms;
 
 	tcp_timer_clear(c, TCP_TIMER_PROBE);
-	if (!c->sack || c->tlp || c->phase != TCP_PHASE_OPEN || a->n_lost > 0 || a->n_sacked > 0 ||
-	    c->srtt_us == 0)
+	if (!c->sack || c->tlp || c->phase != TCP_PHASE_OPEN || c->srtt_us == 0 ||
+	    (a != NULL && (a->n_lost > 0 || a->n_sacked > 0)))
 		return;
-	ms = 2 * c->srtt_us / 1000 + 1 + (a->n_sent == 1 ? RECOVERY_ACK_DELAY : 0);
+	ms = 2 * c->srtt_us / 1000 + 1 + (a == NULL || a->n_sent == 1 ? RECOVERY_ACK_DELAY : 0);
 	ms = stack->now_ms + (ms > RECOVERY_PROBE_MIN ? ms : RECOVERY_PROBE_MIN);
 	if (sequence_before(ms, c->timer_ms[TCP_TIMER_RTO]))
 		tcp_timer_set(c, TCP_TIMER_PROBE, ms);
@@ -537,10 +580,8 @@ static void recovery_set_probe(const struct tcp_stack *stack, struct tcp_connect
 
 void tcp_recovery_timers(struct tcp_stack *stack, struct tcp_connection *c, bool restart)
 {
-	if (c->active == NULL || c->active->n_sent == 0) {
-		tcp_timer_clear(c, TCP_TIMER_RTO);
-		tcp_timer_clear(c, TCP_TIMER_PROBE);
-		tcp_timer_clear(c, TCP_TIMER_REORDER);
+	if (!tcp_sent_any(c)) {
+		c->timers &= ~(1 << TCP_TIMER_RTO | 1 << TCP_TIMER_PROBE | 1 << TCP_TIMER_REORDER);
 		return;
 	}
 	if (restart || !tcp_timer_runs(c, TCP_TIMER_RTO))

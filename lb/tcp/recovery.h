@@ -8,12 +8,27 @@
 
 #include "tcp/connection.h"
 
+/* As tcp_recovery_acknowledged(), while something is under way, or was amiss. */
+uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
+			    const struct tcp_header *h);
+
 /* Takes the acknowledgement of <h>, which is in range. Returns the bytes newly acknowledged. */
-uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
-				   const struct tcp_header *h);
+static inline uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
+						 const struct tcp_header *h)
+{
+	uint32_t acked = h->ack - c->snd_una;
+
+	if (c->lone || c->active != NULL)
+		return tcp_recovery_judge(stack, c, h);
+	c->snd_una = h->ack;
+	return acked;
+}
 
 /* <s> is about to be sent, for the first time or again. */
 void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s);
+
+/* <length> bytes are sent that are all that is under way, and need no record. */
+void tcp_recovery_sent_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t length);
 
 /* The retransmission timer ended: all that is under way counts as lost. */
 void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c);

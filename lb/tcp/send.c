@@ -12,8 +12,8 @@
  * lost, and a client asks less and less often (RFC 9293, 3.8.6.1). First every 200 ms, then every
  * second.
  */
-#define SEND_REOPENED         8
-#define SEND_REOPENED_SLOWLY  4
+#define SEND_REOPENED         7
+#define SEND_REOPENED_SLOWLY  3
 #define SEND_REOPENED_MS      200
 #define SEND_REOPENED_SLOW_MS 1000
 
@@ -59,10 +59,8 @@ static void send_fill(const struct tcp_stack *stack, struct tcp_connection *c,
 /* Note that a segment was sent, which carries an acknowledgement. */
 static void send_done(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
-	const struct tcp_active *a = c->active;
 	/* Only blocks tell of bytes out of order, and a full segment has no room for them. */
-	bool told = a == NULL || !c->sack || out->n_sacks > 0 ||
-		    (a->held == NULL && a->dsack.from == a->dsack.to);
+	bool told = out->n_sacks > 0 || !tcp_held_has_blocks(c);
 
 	c->rcv_acked = c->rcv_nxt;
 	c->sent_ms = stack->now_ms;
@@ -117,21 +115,25 @@ static bool send_reset(struct tcp_stack *stack, struct tcp_connection *c, struct
 }
 
 /* Blocks go where the segment has room for them. */
-static void send_blocks(const struct tcp_connection *c, struct tcp_header *out)
+static inline void send_blocks(const struct tcp_connection *c, struct tcp_header *out)
 {
 	uint32_t room = c->mss - out->length, max = c->timestamps ? 3 : TCP_SACKS_MAX;
 
+	if (!tcp_held_has_blocks(c))
+		return;
 	room = room < 4 ? 0 : (room - 4) / 8;
 	tcp_held_write(c, out->length == 0 ? max : room < max ? room : max, out);
 }
 
-/* Make a segment of data with record <s>, from byte <offset> of the record on. */
-static void send_data(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_sent *s,
-		      uint32_t offset, uint32_t length, struct tcp_header *out)
+/* Make a segment of data: <length> bytes from number <seq> on, and the FIN if <fin>. */
+static inline __attribute__((always_inline)) void send_data(struct tcp_stack *stack,
+							    struct tcp_connection *c, uint32_t seq,
+							    uint32_t length, bool fin,
+							    struct tcp_header *out)
 {
-	out->seq = s->seq + offset;
+	out->seq = seq;
 	out->length = length;
-	if (s->flags & TCP_SENT_FIN && offset + length == s->length)
+	if (fin)
 		out->flags |= TCP_BIT_FIN;
 	if (length > 0 && out->seq + length == c->snd_end)
 		out->flags |= TCP_BIT_PSH;
@@ -166,7 +168,8 @@ static bool send_again(struct tcp_stack *stack, struct tcp_connection *c, struct
 	}
 	stack->counters.retransmits++;
 	c->retransmits++;
-	send_data(stack, c, s, offset, length, out);
+	send_data(stack, c, s->seq + offset, length,
+		  s->flags & TCP_SENT_FIN && offset + length == s->length, out);
 	return true;
 }
 
@@ -203,12 +206,33 @@ static void send_after_idle(const struct tcp_stack *stack, struct tcp_connection
 	stack->settings->congestion->restart(c);
 }
 
+/* Does a segment that is sent now need no record? Nothing else is under way, nothing was amiss, and
+ * a mark does not begin a phase while it is. */
+static bool send_is_lone(const struct tcp_connection *c, bool fin)
+{
+	return c->snd_una == c->snd_nxt && c->active == NULL && !fin && !c->tail_now && !c->ecn &&
+	       c->phase == TCP_PHASE_OPEN;
+}
+
+/* A record for what is sent next. NULL: no memory. */
+static struct tcp_sent *send_record(struct tcp_stack *stack, struct tcp_connection *c,
+				    uint32_t length, bool fin)
+{
+	struct tcp_active *a = tcp_active_get(stack, c);
+	struct tcp_sent *s = a == NULL ? NULL : tcp_sent_append(stack, a);
+
+	if (s != NULL)
+		*s = (struct tcp_sent){
+			.seq = c->snd_nxt, .length = length, .flags = fin ? TCP_SENT_FIN : 0};
+	return s;
+}
+
 /* Inlined: most segments are made here. */
 static inline __attribute__((always_inline)) bool
 send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
-	struct tcp_sent *s;
-	uint32_t length;
+	struct tcp_sent *s = NULL;
+	uint32_t length, seq = c->snd_nxt;
 	bool fin;
 
 	send_after_idle(stack, c);
@@ -216,10 +240,8 @@ send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *o
 	fin = c->fin_queued && !c->fin_sent && c->snd_nxt + length == c->snd_end;
 	if (length == 0 && !fin)
 		return false;
-	if (tcp_active_get(stack, c) == NULL || (s = tcp_sent_append(stack, c->active)) == NULL)
+	if (!send_is_lone(c, fin) && (s = send_record(stack, c, length, fin)) == NULL)
 		return false;
-	*s = (struct tcp_sent){
-		.seq = c->snd_nxt, .length = length, .flags = fin ? TCP_SENT_FIN : 0};
 	if (c->snd_una == c->snd_nxt)
 		c->progress_ms = stack->now_ms;
 	if (fin) {
@@ -234,12 +256,15 @@ send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *o
 		c->active->tlp_end = c->snd_nxt;
 	}
 	c->push_now = false;
-	tcp_recovery_sent(stack, c, s);
+	if (s == NULL)
+		tcp_recovery_sent_lone(stack, c, length);
+	else
+		tcp_recovery_sent(stack, c, s);
 	if (c->cwr_now && length > 0) {
 		out->flags |= TCP_BIT_CWR;
 		c->cwr_now = false;
 	}
-	send_data(stack, c, s, 0, length, out);
+	send_data(stack, c, seq, length, fin, out);
 	return true;
 }
 
@@ -251,6 +276,8 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	if (!c->tail_now)
 		return false;
 	c->tail_now = false;
+	if (c->lone)
+		tcp_active_get(stack, c);
 	s = c->active == NULL ? NULL : tcp_sent_last(c->active);
 	if (s == NULL || !tcp_sent_in_pipe(s) || s->length > c->mss)
 		return false;
@@ -260,7 +287,7 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	tcp_recovery_sent(stack, c, s);
 	stack->counters.retransmits++;
 	c->retransmits++;
-	send_data(stack, c, s, 0, s->length, out);
+	send_data(stack, c, s->seq, s->length, s->flags & TCP_SENT_FIN, out);
 	return true;
 }
 
@@ -334,8 +361,9 @@ void tcp_extend(struct tcp_stack *stack, struct tcp_connection *c, uint32_t most
 	struct tcp_header next;
 
 	/* A segment that goes again stays alone, and CWR is for one (RFC 3168, 6.1.2). */
-	if (!tcp_may_extend(c, out) || tcp_sent_last(c->active)->sends > 1 ||
-	    out->flags & TCP_BIT_CWR || send_tells_blocks(c))
+	if (!tcp_may_extend(c, out) || out->flags & TCP_BIT_CWR ||
+	    tcp_active_get(stack, c) == NULL || tcp_sent_last(c->active)->sends > 1 ||
+	    send_tells_blocks(c))
 		return;
 	do {
 		uint32_t queued = c->snd_end - c->snd_nxt;

@@ -10,43 +10,7 @@ static inline void sent_prefetch_next(const void *next, size_t bytes)
 		__builtin_prefetch((const uint8_t *)next + i, 1);
 }
 
-struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c)
-{
-	struct tcp_active *a = c->active;
-
-	if (a != NULL)
-		return a;
-	a = stack->actives;
-	if (a == NULL) {
-		stack->counters.no_memory++;
-		return NULL;
-	}
-	stack->actives = a->next;
-	sent_prefetch_next(stack->actives, sizeof(*a));
-	*a = (struct tcp_active){
-		.highest = c->snd_una, .rack_end = c->snd_una, .dsack_round = c->snd_una};
-	c->active = a;
-	return a;
-}
-
-void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
-{
-	struct tcp_active *a = c->active;
-
-	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
-	    (a->undo && c->state != TCP_CLOSED))
-		return;
-	if (a->last != NULL) {
-		a->last->next = stack->chunks;
-		stack->chunks = a->last;
-	}
-	a->next = stack->actives;
-	stack->actives = a;
-	c->active = NULL;
-	c->tlp = false;
-}
-
-static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
+struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
 {
 	struct tcp_chunk *chunk = stack->chunks;
 
@@ -71,17 +35,60 @@ static struct tcp_chunk *sent_add_chunk(struct tcp_stack *stack, struct tcp_acti
 	return chunk;
 }
 
-struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a)
+/* False: no memory. */
+static bool sent_record_lone(struct tcp_stack *stack, struct tcp_connection *c,
+			     struct tcp_active *a)
 {
-	if (a->n_sent == 0 && a->last != NULL) {
-		/* The one chunk that is left is empty: from its start again. */
-		a->first = a->lost = (struct tcp_cursor){.chunk = a->last};
-		a->last_n = 0;
-	}
-	if ((a->last == NULL || a->last_n == TCP_CHUNK_SENT) && sent_add_chunk(stack, a) == NULL)
+	struct tcp_sent *s = tcp_sent_append(stack, a);
+
+	if (s == NULL)
+		return false;
+	*s = (struct tcp_sent){
+		.seq = c->snd_una,
+		.time_us = c->lone_us,
+		.length = c->snd_nxt - c->snd_una,
+		.sends = 1,
+	};
+	c->lone = false;
+	return true;
+}
+
+struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = stack->actives, *next;
+
+	if (a == NULL) {
+		stack->counters.no_memory++;
 		return NULL;
-	a->n_sent++;
-	return &a->last->sent[a->last_n++];
+	}
+	next = a->next;
+	*a = (struct tcp_active){
+		.highest = c->snd_una, .rack_end = c->snd_una, .dsack_round = c->snd_una};
+	if (c->lone && !sent_record_lone(stack, c, a)) {
+		a->next = next;
+		return NULL;
+	}
+	stack->actives = next;
+	sent_prefetch_next(next, sizeof(*a));
+	c->active = a;
+	return a;
+}
+
+void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	struct tcp_active *a = c->active;
+
+	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
+	    (a->undo && c->state != TCP_CLOSED))
+		return;
+	if (a->last != NULL) {
+		a->last->next = stack->chunks;
+		stack->chunks = a->last;
+	}
+	a->next = stack->actives;
+	stack->actives = a;
+	c->active = NULL;
+	c->tlp = false;
 }
 
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)

@@ -5,14 +5,42 @@
 
 #include "tcp/connection.h"
 
-/* The connection's active part, made if there is none. NULL without memory: counted. */
-struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c);
+/* Is anything under way? */
+static inline bool tcp_sent_any(const struct tcp_connection *c)
+{
+	return c->lone || (c->active != NULL && c->active->n_sent > 0);
+}
+
+/* Makes the connection's active part, with a record of a lone segment, which is none any more. NULL
+ * without memory: counted. */
+struct tcp_active *tcp_active_make(struct tcp_stack *stack, struct tcp_connection *c);
+
+/* The same if there is none yet. */
+static inline struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	return c->active != NULL ? c->active : tcp_active_make(stack, c);
+}
 
 /* Gives the active part back if it is empty. */
 void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c);
 
+/* Room for records behind the last. NULL without memory: counted. */
+struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a);
+
 /* Adds a record at the end, for the caller to fill. NULL without memory: counted. */
-struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a);
+static inline struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a)
+{
+	if (a->n_sent == 0 && a->last != NULL) {
+		/* The one chunk that is left is empty: from its start again. */
+		a->first = a->lost = (struct tcp_cursor){.chunk = a->last};
+		a->last_n = 0;
+	}
+	if ((a->last == NULL || a->last_n == TCP_CHUNK_SENT) &&
+	    tcp_sent_add_chunk(stack, a) == NULL)
+		return NULL;
+	a->n_sent++;
+	return &a->last->sent[a->last_n++];
+}
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a);
 
 /* The record at <cursor>, or NULL behind the last. */

@@ -29,6 +29,12 @@ static bool timer_rto(struct tcp_stack *stack, struct tcp_connection *c)
 	}
 	if (stack->now_ms - c->progress_ms >= stack->settings->give_up_ms)
 		return timer_end(stack, c, true);
+	if (c->lone && tcp_active_get(stack, c) == NULL) {
+		/* No memory for its record: it waits once more. */
+		c->backoff += c->backoff < TIMER_BACKOFF_MAX;
+		tcp_timer_set(c, TCP_TIMER_RTO, stack->now_ms + tcp_timer_rto_ms(stack, c));
+		return false;
+	}
 	if (c->active != NULL && c->active->n_sent > 0)
 		tcp_recovery_timeout(stack, c);
 	else
@@ -106,7 +112,7 @@ bool tcp_timer(struct tcp_stack *stack, struct tcp_connection *c)
 		return true;
 	if (tcp_timer_ended(stack, c, TCP_TIMER_PROBE)) {
 		tcp_timer_clear(c, TCP_TIMER_PROBE);
-		c->tail_now = c->active != NULL && c->active->n_sent > 0;
+		c->tail_now = tcp_sent_any(c);
 		stack->counters.tail_probes++;
 	}
 	if (tcp_timer_ended(stack, c, TCP_TIMER_PERSIST) && timer_persist(stack, c))

@@ -75,13 +75,11 @@ static void wheel_place(struct tcp_wheel *wheel, uint32_t number)
 	wheel_push(wheel, wheel_second(wheel, second), number);
 }
 
-void tcp_wheel_set(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms)
+void tcp_wheel_move(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms)
 {
 	struct tcp_wheel_entry *entry = &wheel->entry[number];
 
 	if (entry->next != 0) {
-		if ((int32_t)(due_ms - entry->due_ms) >= 0)
-			return;
 		wheel_unlink(wheel, number);
 		wheel->n--;
 	}

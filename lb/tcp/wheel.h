@@ -36,11 +36,20 @@ size_t tcp_wheel_bytes(uint32_t n);
 /* Uses <memory>, which the caller owns. */
 void tcp_wheel_init(struct tcp_wheel *wheel, uint32_t n, uint32_t now_ms, void *memory);
 
+/* As tcp_wheel_set(), also to a later time. */
+void tcp_wheel_move(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms);
+
 /*
  * Entry <number> is due at <due_ms>, at most 24 days from now. One that waits already for an
  * earlier time stays where it is: to set a later deadline costs nothing, and comes up early once.
  */
-void tcp_wheel_set(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms);
+static inline void tcp_wheel_set(struct tcp_wheel *wheel, uint32_t number, uint32_t due_ms)
+{
+	const struct tcp_wheel_entry *entry = &wheel->entry[number];
+
+	if (entry->next == 0 || (int32_t)(due_ms - entry->due_ms) < 0)
+		tcp_wheel_move(wheel, number, due_ms);
+}
 
 void tcp_wheel_remove(struct tcp_wheel *wheel, uint32_t number);
 

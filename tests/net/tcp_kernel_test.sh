@@ -82,6 +82,7 @@ for way in up down; do
     ask kernel --address=10.202.0.2 $size
     stop "$pid_relay"
     stop "$pid_peer"
+    : >"$dir/relay.log" >"$dir/peer.log"
     ours=$(result ours .mbit_$way) kernel=$(result kernel .mbit_$way)
     echo "goodput $way at 1 % loss: $ours Mbit/s, the kernel's server $kernel"
     # The measured ratios are 0.9 and more; short runs of few losses scatter.

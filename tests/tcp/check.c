@@ -74,7 +74,10 @@ bool check_connection(const struct tcp_connection *c, char *why, size_t size)
 	struct check check = {why, size, false};
 	bool under_way = c->snd_una != c->snd_nxt && c->state >= TCP_ESTABLISHED;
 
-	if (c->active == NULL && (c->pipe != 0 || under_way))
+	if (c->lone && (c->active != NULL || !under_way || c->pipe != c->snd_nxt - c->snd_una))
+		fail(&check, "a lone segment of %u bytes, %u of them under way",
+		     c->snd_nxt - c->snd_una, c->pipe);
+	if (c->active == NULL && !c->lone && (c->pipe != 0 || under_way))
 		fail(&check, "%u bytes under way without a record", c->snd_nxt - c->snd_una);
 	if (c->active != NULL) {
 		check_records(&check, c);

@@ -162,7 +162,7 @@ static void row_send(unsigned int n)
 /* Runs the clock to the next timer. */
 static void row_timer(void)
 {
-	uint32_t at;
+	uint32_t at = 0;
 
 	cr_assert(tcp_due(&c, &at), "no timer runs");
 	row_pass(at - stack.now_ms);
@@ -542,7 +542,7 @@ Test(tcp_rows, an_opened_window_is_told_again_until_something_comes)
 	goes(".", 1, 1001, 0);
 	cr_expect_eq(out.window, 3000);
 	in(".", 1001, 1, 0); /* says nothing of the window */
-	for (uint32_t i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 7; i++) {
 		uint32_t began = stack.now_ms;
 
 		row_timer();
@@ -551,7 +551,7 @@ Test(tcp_rows, an_opened_window_is_told_again_until_something_comes)
 		cr_expect_eq(out.window, 3000);
 	}
 	nothing();
-	cr_expect_eq(stack.counters.windows_again, 8);
+	cr_expect_eq(stack.counters.windows_again, 7);
 	row_timer();
 	cr_expect_gt(stack.now_ms - c.sent_ms, 10000, "nothing before the keepalive");
 }
@@ -1128,8 +1128,66 @@ Test(tcp_rows, without_memory_nothing_breaks)
 	row_open();
 	stack.chunks = NULL;
 	tcp_queue(&c, 100);
+	goes(".", 1, 1, 100); /* one needs none */
+	cr_expect_eq(stack.counters.no_memory, 0);
+	tcp_queue(&c, 100);
 	nothing();
 	cr_expect_gt(stack.counters.no_memory, 0);
 	stack.chunks = chunks;
-	goes(".", 1, 1, 100);
+	goes(".", 101, 1, 100);
+	in(".", 1, 201, 0);
+	cr_expect(tcp_is_idle(&c));
+}
+
+Test(tcp_rows, a_lone_segment_is_sent_again_when_there_is_memory)
+{
+	struct tcp_active *actives = stack.actives;
+
+	row_open();
+	row_send(1);
+	cr_expect(c.lone);
+	stack.actives = NULL;
+	for (unsigned int i = 0; i < 4; i++) { /* its probe, and timeouts */
+		row_timer();
+		nothing();
+	}
+	cr_expect(c.lone);
+	in(".", 1, 51, 0);
+	nothing();
+	cr_expect_eq(c.pipe, MSS - 50);
+	stack.actives = actives;
+	row_timer();
+	goes(".", 51, 1, MSS - 50);
+	cr_expect_not(c.lone);
+	in(".", 1, 1 + MSS, 0);
+	cr_expect_eq(c.snd_una, c.snd_end);
+	cr_expect_eq(c.pipe, 0);
+}
+
+Test(tcp_rows, a_lone_segment_gets_a_record_when_another_follows)
+{
+	row_open();
+	row_send(1);
+	cr_expect(c.lone);
+	tcp_queue(&c, 2 * MSS);
+	goes(".", 1 + MSS, 1, MSS);
+	cr_expect_not(c.lone);
+	goes(".", 1 + 2 * MSS, 1, MSS);
+	cr_expect_eq(c.active->n_sent, 3);
+	in(".", 1, 1 + 3 * MSS, 0);
+	cr_expect(tcp_is_idle(&c));
+}
+
+Test(tcp_rows, an_older_acknowledgement_leaves_a_lone_segment_alone)
+{
+	uint32_t rto;
+
+	row_open();
+	row_send(1);
+	rto = c.timer_ms[TCP_TIMER_RTO];
+	row_pass(3);
+	in("P.", 1, 1, 10); /* the next request, before the reply has come */
+	cr_expect(c.lone);
+	cr_expect_eq(c.timer_ms[TCP_TIMER_RTO], rto);
+	cr_expect_eq(c.pipe, MSS);
 }

@@ -44,6 +44,12 @@ static void service_act(struct service *s, const struct stream_action *a)
 	struct open *o = &s->open[a->request % REQUESTS];
 
 	switch (a->kind) {
+	case STREAM_REQUEST:
+		service_act(s, &(struct stream_action){.kind = STREAM_BEGIN,
+						       .request = a->request,
+						       .begin = a->whole.begin});
+		o->position = a->whole.position;
+		break;
 	case STREAM_BEGIN:
 		*o = (struct open){.tag = a->begin.tag,
 				   .length = a->begin.size,

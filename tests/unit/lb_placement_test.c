@@ -35,10 +35,12 @@ static void test_act(void *context, const struct stream_action *a)
 	struct got *g = &got[a->request];
 
 	switch (a->kind) {
+	case STREAM_REQUEST:
 	case STREAM_BEGIN:
 		cr_assert_not(g->begun);
 		g->begun = true;
-		g->size = a->begin.size;
+		g->ended = a->kind == STREAM_REQUEST;
+		g->size = g->ended ? a->whole.begin.size : a->begin.size;
 		n_requests++;
 		credits--;
 		break;

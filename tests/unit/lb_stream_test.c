@@ -192,12 +192,14 @@ Test(lb_stream, the_least_room_for_actions_stops_behind_one_header)
 	cr_expect_eq(stream_length.read(&s, &settings, bytes, n, actions, STREAM_ACTIONS_MIN - 1),
 		     0);
 	cr_expect_eq(s.position, 0);
-	cr_expect_eq(stream_length.read(&s, &settings, bytes, n, actions, STREAM_ACTIONS_MIN), 3);
+	cr_expect_eq(stream_length.read(&s, &settings, bytes, n, actions, STREAM_ACTIONS_MIN), 1);
+	cr_expect_eq(actions[0].kind, STREAM_REQUEST);
 	cr_expect_eq(s.position, 5);
 	cr_expect_eq(
 		stream_length.read(&s, &settings, bytes + 5, n - 5, actions, STREAM_ACTIONS_MIN),
-		3);
+		1);
 	cr_expect_eq(actions[0].request, 1);
+	cr_expect_eq(actions[0].whole.position, 9);
 	cr_expect_eq(s.position, 10);
 	cr_expect_eq(
 		stream_length.read(&s, &settings, bytes + 10, n - 10, actions, STREAM_ACTIONS_MIN),

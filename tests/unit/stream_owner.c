@@ -140,10 +140,29 @@ static void owner_refuse(struct stream_owner *o, const struct stream_action *a)
 	owner_log(o, "\n");
 }
 
+/* The same as three actions. */
+static void owner_whole(struct stream_owner *o, const struct stream_action *a)
+{
+	struct stream_action extent = {.kind = STREAM_EXTENT, .request = a->request};
+
+	extent.extent.position = a->whole.position;
+	extent.extent.length = a->whole.begin.size;
+	owner_begin(o, &(struct stream_action){.kind = STREAM_BEGIN,
+					       .request = a->request,
+					       .begin = a->whole.begin});
+	owner_extent(o, &extent);
+	owner_end(o, &(struct stream_action){.kind = STREAM_END,
+					     .request = a->request,
+					     .size = a->whole.begin.size});
+}
+
 static void owner_act(struct stream_owner *o, const struct stream_action *a)
 {
 	owner_require(!o->closed, "nothing follows a close");
 	switch ((enum stream_action_kind)a->kind) {
+	case STREAM_REQUEST:
+		owner_whole(o, a);
+		break;
 	case STREAM_BEGIN:
 		owner_begin(o, a);
 		break;

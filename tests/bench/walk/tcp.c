@@ -19,19 +19,14 @@
 #include "lb.h"
 #include "tcp/connection.h"
 #include "walk/loop.h"
-#include "walk/tcp_clients.h"
-#include "walk/tcp_large.h"
-#include "walk/walk_batch.h"
+#include "walk/tcp_walk.h"
 
 #define RUNS_DEFAULT 9
 /* Batches per scenario and repetition: 512 turns of each step. */
-#define BATCHES 4
-#define PAYLOAD 1024
-/* Bytes of the answer to a large request. */
-#define LARGE_REPLY 64
-/* Time between two turns, about that of a turn with 32 packets. */
-#define TURNS_PER_MS 100
-#define IDLE_POLLS   4000
+#define BATCHES    4
+#define IDLE_POLLS 4000
+/* The clock's start. */
+#define START_MS 1000
 /* Connections beside the idle ones: those that come and go. */
 #define SPARE (2 * RIG_BATCH)
 
@@ -54,11 +49,9 @@ static const char *const step_name[STEPS] = {
 };
 
 struct tcp_bench {
-	struct bench walk; /* the UDP side, and what both share */
-	struct tcp_clients clients;
-	struct tcp_large large;
+	struct tcp_walk tcp;
 	uint32_t connections;
-	struct turns turns[STEPS], untimed;
+	struct turns turns[STEPS];
 	uint32_t next_new; /* of the connections that come and go */
 };
 
@@ -67,130 +60,7 @@ static uint64_t bench_clock;
 
 static void tick(const struct rig *rig)
 {
-	bench_clock += rig->lb->tsc_per_ms / TURNS_PER_MS + 1;
-}
-
-/* --- batches ------------------------------------------------------------------------------------
- */
-
-static void turn(struct tcp_bench *b, struct turns *turns)
-{
-	if (turns->n == TURNS_MAX)
-		turns->n = 0; /* nobody wants these */
-	tick(&b->walk.rig);
-	turns_turn(turns, b->walk.rig.lc);
-}
-
-static void settle(struct tcp_bench *b)
-{
-	struct bench *w = &b->walk;
-
-	while (peer_owes_acks(&w->peer)) {
-		peer_acknowledge(&w->peer);
-		turn(b, &b->untimed);
-		peer_receive(&w->peer);
-	}
-}
-
-/* Sends a segment for each of <flow>, and takes what comes of it. */
-static struct tcp_taken send_segments(struct tcp_bench *b, enum tcp_segment kind,
-				      const uint32_t *flow, struct turns *turns)
-{
-	struct bench *w = &b->walk;
-	struct tcp_taken taken = {0};
-
-	tcp_clients_prepare(&b->clients, kind, flow, PAYLOAD);
-	peer_expect(&w->peer);
-	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
-		nic_deliver(&w->rig.clients, w->clients.packet + i, LB_BURST);
-		peer_acknowledge(&w->peer);
-		turn(b, turns);
-		peer_receive(&w->peer);
-		tcp_clients_take(&b->clients, NULL, PAYLOAD, &taken);
-	}
-	settle(b);
-	return taken;
-}
-
-static void expect(const char *what, unsigned int got, unsigned int expected)
-{
-	if (got != expected)
-		rig_die("%u %s, expected %u", got, what, expected);
-}
-
-static void send_requests(struct tcp_bench *b, const uint32_t *flow, struct turns *turns)
-{
-	send_segments(b, TCP_SEGMENT_REQUEST, flow, turns);
-	expect("requests reached the workers", b->walk.peer.n_requests, RIG_BATCH);
-}
-
-static void send_replies(struct tcp_bench *b, struct turns *turns)
-{
-	const struct load load = {.payload = PAYLOAD};
-	struct bench *w = &b->walk;
-	struct tcp_taken taken = {0};
-
-	peer_prepare_replies(&w->peer, &load);
-	for (unsigned int i = 0; i < RIG_BATCH; i += LB_BURST) {
-		nic_deliver(&w->rig.fabric, w->peer.reply + i, LB_BURST);
-		turn(b, turns);
-		peer_receive(&w->peer);
-		tcp_clients_take(&b->clients, w->peer.reply_at + i, PAYLOAD, &taken);
-	}
-	expect("replies reached the clients", taken.replies, RIG_BATCH);
-	expect("segments came with them", taken.packets, RIG_BATCH);
-	if (!peer_all_acked(&w->peer))
-		rig_die("replies were not acknowledged");
-}
-
-static void open_connections(struct tcp_bench *b, const uint32_t *flow, struct turns *syn,
-			     struct turns *ack)
-{
-	struct tcp_taken taken = send_segments(b, TCP_SEGMENT_SYN, flow, syn);
-
-	expect("SYNs were answered", taken.syns, RIG_BATCH);
-	taken = send_segments(b, TCP_SEGMENT_ACK, flow, ack);
-	expect("segments answer an acknowledgement", taken.packets, 0);
-}
-
-static void acknowledge(struct tcp_bench *b, const uint32_t *flow, struct turns *turns)
-{
-	expect("segments answer an acknowledgement",
-	       send_segments(b, TCP_SEGMENT_ACK, flow, turns).packets, 0);
-}
-
-static void close_connections(struct tcp_bench *b, const uint32_t *flow, struct turns *fin,
-			      struct turns *end)
-{
-	struct tcp_taken taken = send_segments(b, TCP_SEGMENT_FIN, flow, fin);
-
-	expect("connections were closed", taken.fins, RIG_BATCH);
-	taken = send_segments(b, TCP_SEGMENT_ACK, flow, end);
-	expect("segments answer an acknowledgement", taken.packets, 0);
-}
-
-static void checksums(struct tcp_bench *b, bool by_nic)
-{
-	b->clients.sums = !by_nic;
-	b->walk.rig.clients.ol_flags =
-		by_nic ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD : 0;
-}
-
-/* Fails if anything was lost, copied, or sent twice, in any measurement. */
-static void check(const struct tcp_bench *b)
-{
-	const struct lb_lcore_stats *s = &b->walk.rig.lc->stats;
-	const struct tcp_counters *t = edge_counters(b->walk.rig.lc);
-
-	for (unsigned int i = 0; i < LB_DROPS; i++)
-		if (s->drop[i] != 0)
-			rig_die("%lu packets were dropped: %s", s->drop[i], lb_drop_name(i));
-	if (s->payload_copies != 0 || s->notices != 0 || s->requests != s->replies)
-		rig_die("%lu payloads were copied, %lu notices sent; %lu requests, %lu replies",
-			s->payload_copies, s->notices, s->requests, s->replies);
-	if (t->retransmits != 0 || t->duplicates_in != 0 || t->no_memory != 0 || t->challenges != 0)
-		rig_die("%lu segments were sent again, %lu came again, %lu had no memory",
-			t->retransmits, t->duplicates_in, t->no_memory);
+	bench_clock += rig->lb->tsc_per_ms / TCP_WALK_TURNS_PER_MS + 1;
 }
 
 /* --- scenarios ----------------------------------------------------------------------------------
@@ -211,25 +81,25 @@ static double measure_udp_segments(struct tcp_bench *b, struct report *report)
 	struct load load = {RIG_ONE_WORKER, b->connections, LARGE_SEGMENT, .nic_checks = true};
 
 	for (unsigned int i = 0; i < BATCHES; i++)
-		batch_run(&b->walk, &load);
-	b->walk.replies.n = 0;
-	return add_turns(report, &b->walk.requests, "udp_1448b_request_cycles");
+		batch_run(&b->tcp.walk, &load);
+	b->tcp.walk.replies.n = 0;
+	return add_turns(report, &b->tcp.walk.requests, "udp_1448b_request_cycles");
 }
 
 /* UDP: a request and its reply. */
 static double measure_udp(struct tcp_bench *b, struct report *report, bool by_nic)
 {
-	struct load load = {RIG_ONE_WORKER, b->connections, PAYLOAD, .nic_checks = by_nic};
+	struct load load = {RIG_ONE_WORKER, b->connections, TCP_WALK_PAYLOAD, .nic_checks = by_nic};
 	const char *checked = by_nic ? "_nic_checks" : "";
 	char name[REPORT_NAME_MAX];
 	double cycles;
 
 	for (unsigned int i = 0; i < BATCHES; i++)
-		batch_run(&b->walk, &load);
+		batch_run(&b->tcp.walk, &load);
 	snprintf(name, sizeof(name), "udp_request_cycles%s", checked);
-	cycles = add_turns(report, &b->walk.requests, name);
+	cycles = add_turns(report, &b->tcp.walk.requests, name);
 	snprintf(name, sizeof(name), "udp_reply_cycles%s", checked);
-	return cycles + add_turns(report, &b->walk.replies, name);
+	return cycles + add_turns(report, &b->tcp.walk.replies, name);
 }
 
 /*
@@ -243,18 +113,18 @@ static double measure_tcp(struct tcp_bench *b, struct report *report, bool by_ni
 	char name[REPORT_NAME_MAX];
 	double cycles;
 
-	checksums(b, by_nic);
+	tcp_walk_checksums(&b->tcp, by_nic);
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&b->clients, b->connections, flow[i]);
-		send_requests(b, flow[i], &b->untimed);
-		send_replies(b, &b->untimed);
+		tcp_clients_draw(&b->tcp.clients, b->connections, flow[i]);
+		tcp_walk_requests(&b->tcp, flow[i], &b->tcp.untimed);
+		tcp_walk_replies(&b->tcp, &b->tcp.untimed);
 	}
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		send_requests(b, flow[i], &b->turns[STEP_REQUEST]);
-		send_replies(b, &b->turns[STEP_REPLY]);
+		tcp_walk_requests(&b->tcp, flow[i], &b->turns[STEP_REQUEST]);
+		tcp_walk_replies(&b->tcp, &b->turns[STEP_REPLY]);
 	}
 	for (unsigned int i = 0; i < BATCHES; i++)
-		acknowledge(b, flow[i], &b->turns[STEP_REPLY_ACK]);
+		tcp_walk_acknowledge(&b->tcp, flow[i], &b->turns[STEP_REPLY_ACK]);
 	snprintf(name, sizeof(name), "tcp_request_cycles%s", checked);
 	cycles = add_turns(report, &b->turns[STEP_REQUEST], name);
 	snprintf(name, sizeof(name), "tcp_reply_cycles%s", checked);
@@ -272,12 +142,12 @@ static double measure_tcp_acks(struct tcp_bench *b, struct report *report)
 	char name[REPORT_NAME_MAX];
 	double cycles = 0;
 
-	checksums(b, true);
+	tcp_walk_checksums(&b->tcp, true);
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&b->clients, b->connections, flow);
-		send_requests(b, flow, &b->turns[STEP_REQUEST]);
-		send_replies(b, &b->turns[STEP_REPLY]);
-		acknowledge(b, flow, &b->turns[STEP_REPLY_ACK]);
+		tcp_clients_draw(&b->tcp.clients, b->connections, flow);
+		tcp_walk_requests(&b->tcp, flow, &b->turns[STEP_REQUEST]);
+		tcp_walk_replies(&b->tcp, &b->turns[STEP_REPLY]);
+		tcp_walk_acknowledge(&b->tcp, flow, &b->turns[STEP_REPLY_ACK]);
 	}
 	for (unsigned int i = 0; i < RTE_DIM(steps); i++) {
 		snprintf(name, sizeof(name), "rest_%s_cycles_nic_checks", step_name[steps[i]]);
@@ -295,15 +165,15 @@ static double measure_connect(struct tcp_bench *b, struct report *report)
 	char name[REPORT_NAME_MAX];
 	double cycles = 0, part;
 
-	checksums(b, true);
+	tcp_walk_checksums(&b->tcp, true);
 	for (unsigned int i = 0; i < BATCHES; i++) {
 		for (unsigned int k = 0; k < RIG_BATCH; k++)
 			flow[k] = b->connections + b->next_new + k;
 		b->next_new = (b->next_new + RIG_BATCH) % SPARE;
-		open_connections(b, flow, &b->turns[STEP_SYN], &b->turns[STEP_ACK]);
-		send_requests(b, flow, &b->turns[STEP_REQUEST]);
-		send_replies(b, &b->turns[STEP_REPLY]);
-		close_connections(b, flow, &b->turns[STEP_FIN], &b->turns[STEP_END]);
+		tcp_walk_open(&b->tcp, flow, &b->turns[STEP_SYN], &b->turns[STEP_ACK]);
+		tcp_walk_requests(&b->tcp, flow, &b->turns[STEP_REQUEST]);
+		tcp_walk_replies(&b->tcp, &b->turns[STEP_REPLY]);
+		tcp_walk_close(&b->tcp, flow, &b->turns[STEP_FIN], &b->turns[STEP_END]);
 	}
 	for (unsigned int i = 0; i < RTE_DIM(steps); i++) {
 		snprintf(name, sizeof(name), "connect_%s_cycles", step_name[steps[i]]);
@@ -313,66 +183,21 @@ static double measure_connect(struct tcp_bench *b, struct report *report)
 	return cycles;
 }
 
-/* Small answers to the large requests, and their acknowledgements. */
-static void answer_large(struct tcp_bench *b)
-{
-	const struct load load = {.reply = LARGE_REPLY};
-	struct bench *w = &b->walk;
-	struct tcp_taken taken = {0};
-	struct rte_mbuf *ack[LARGE_CLIENTS];
-
-	peer_prepare_replies(&w->peer, &load);
-	nic_deliver(&w->rig.fabric, w->peer.reply, LARGE_CLIENTS);
-	turn(b, &b->untimed);
-	peer_receive(&w->peer);
-	tcp_clients_take(&b->clients, w->peer.reply_at, LARGE_REPLY, &taken);
-	expect("replies to large requests reached the clients", taken.replies, LARGE_CLIENTS);
-	rig_alloc(&w->rig, ack, LARGE_CLIENTS);
-	for (unsigned int i = 0; i < LARGE_CLIENTS; i++)
-		tcp_clients_write(&b->clients, TCP_SEGMENT_ACK, b->large.flow[i], 0, ack[i]);
-	nic_deliver(&w->rig.clients, ack, LARGE_CLIENTS);
-	turn(b, &b->untimed);
-	settle(b);
-}
-
-/* One request of 1 MiB by each of a few connections; see tcp_large_deliver(). */
 static void send_large(struct tcp_bench *b, bool late)
 {
-	static uint32_t flow[RIG_BATCH];
-	const uint64_t *out_of_order = &edge_counters(b->walk.rig.lc)->out_of_order;
-	uint64_t before = *out_of_order;
-	struct bench *w = &b->walk;
-	struct tcp_taken taken = {0};
-
-	tcp_clients_draw(&b->clients, b->connections, flow);
-	b->clients.ahead = true;
-	tcp_large_prepare(&b->large, flow);
-	peer_expect(&w->peer);
-	for (unsigned int i = 0; i < LARGE_TURNS + late; i++) {
-		unsigned int n = tcp_large_deliver(&b->large, i, late);
-
-		peer_acknowledge(&w->peer);
-		turn(b, n == LARGE_TURN ? &b->turns[STEP_SEGMENT] : &b->untimed);
-		peer_receive(&w->peer);
-		tcp_clients_take(&b->clients, NULL, 0, &taken);
-	}
-	settle(b);
-	b->clients.ahead = false;
-	tcp_large_check(&b->large);
-	expect("segments came out of order", (unsigned int)(*out_of_order - before),
-	       late ? (LARGE_TURNS - 1) * (LARGE_TURN - LARGE_CLIENTS) : 0);
-	answer_large(b);
+	tcp_walk_large(&b->tcp, b->connections, late, &b->turns[STEP_SEGMENT]);
+	tcp_walk_answer_large(&b->tcp);
 }
 
 /* TCP: a segment of 1,448 bytes of a large request, with its WRITE; in order, and one of five not.
  */
 static double measure_segments(struct tcp_bench *b, struct report *report)
 {
-	uint64_t copies = b->walk.rig.lc->stats.payload_copies;
+	uint64_t copies = b->tcp.walk.rig.lc->stats.payload_copies;
 	struct cost cost;
 	double cycles;
 
-	checksums(b, true);
+	tcp_walk_checksums(&b->tcp, true);
 	for (unsigned int i = 0; i < BATCHES; i++)
 		send_large(b, false);
 	cost = turns_cost(&b->turns[STEP_SEGMENT], LARGE_TURN);
@@ -381,7 +206,7 @@ static double measure_segments(struct tcp_bench *b, struct report *report)
 	send_large(b, true);
 	cost = turns_cost(&b->turns[STEP_SEGMENT], LARGE_TURN);
 	report_add(report, cost.total, "tcp_1448b_segment_late_cycles");
-	report_add(report, b->walk.rig.lc->stats.payload_copies - copies, "payload_copies");
+	report_add(report, b->tcp.walk.rig.lc->stats.payload_copies - copies, "payload_copies");
 	return cycles;
 }
 
@@ -389,17 +214,17 @@ static double measure_segments(struct tcp_bench *b, struct report *report)
 static void measure_idle(struct tcp_bench *b, struct report *report, const char *name)
 {
 	for (unsigned int i = 0; i < IDLE_POLLS; i++)
-		turn(b, &b->untimed);
-	b->untimed.n = 0;
+		tcp_walk_turn(&b->tcp, &b->tcp.untimed);
+	b->tcp.untimed.n = 0;
 	for (unsigned int i = 0; i < IDLE_POLLS; i++)
-		turn(b, &b->untimed);
-	report_add(report, turns_cost(&b->untimed, 1).total, "%s", name);
+		tcp_walk_turn(&b->tcp, &b->tcp.untimed);
+	report_add(report, turns_cost(&b->tcp.untimed, 1).total, "%s", name);
 }
 
 static void measure_all(struct tcp_bench *b, struct report *report)
 {
 	double udp, udp_software, tcp, connect;
-	double hz = b->walk.rig.lb->tsc_per_ms * 1000.0;
+	double hz = b->tcp.walk.rig.lb->tsc_per_ms * 1000.0;
 
 	udp = measure_udp(b, report, true);
 	tcp = measure_tcp(b, report, true);
@@ -487,19 +312,9 @@ static void measure_memory(struct report *report, uint32_t connections, bool hug
 static void start(struct tcp_bench *b, bool hugepages)
 {
 	struct rig_options o = options_for(b->connections, hugepages);
-	struct bench *w = &b->walk;
 
-	if (rig_create(&w->rig, &o) < 0)
-		exit(EXIT_FAILURE);
-	/* Half a millisecond off, so that no rounding matters. */
-	bench_clock =
-		w->rig.lb->tsc_start + 1000 * w->rig.lb->tsc_per_ms + w->rig.lb->tsc_per_ms / 2;
-	w->rig.lb->clock = &bench_clock;
-	w->between = tick;
-	clients_init(&w->clients, &w->rig);
-	peer_join(&w->peer, &w->rig, &w->clients);
-	tcp_clients_init(&b->clients, &w->rig, &w->clients, b->connections + SPARE);
-	tcp_large_init(&b->large, &b->clients, &w->peer);
+	b->tcp.walk.between = tick;
+	tcp_walk_start(&b->tcp, &o, b->connections + SPARE, &bench_clock, START_MS);
 }
 
 /* Opens every flow and every connection, and checks every byte both ways. Not measured. */
@@ -510,20 +325,20 @@ static void warm_up(struct tcp_bench *b)
 	static uint32_t flow[RIG_BATCH];
 
 	for (uint32_t sent = 0; sent < 2 * b->connections; sent += RIG_BATCH) {
-		batch_run(&b->walk, &load);
-		b->walk.requests.n = b->walk.replies.n = 0;
+		batch_run(&b->tcp.walk, &load);
+		b->tcp.walk.requests.n = b->tcp.walk.replies.n = 0;
 	}
-	checksums(b, true);
+	tcp_walk_checksums(&b->tcp, true);
 	for (uint32_t opened = 0; opened < b->connections; opened += RIG_BATCH) {
 		for (unsigned int i = 0; i < RIG_BATCH; i++)
 			flow[i] = opened + i;
-		open_connections(b, flow, &b->untimed, &b->untimed);
+		tcp_walk_open(&b->tcp, flow, &b->tcp.untimed, &b->tcp.untimed);
 	}
-	b->clients.verify = b->walk.peer.verify = true;
+	b->tcp.clients.verify = b->tcp.walk.peer.verify = true;
 	measure_all(b, &unused);
-	b->clients.verify = b->walk.peer.verify = false;
+	b->tcp.clients.verify = b->tcp.walk.peer.verify = false;
 	report_fini(&unused);
-	check(b);
+	tcp_walk_check(&b->tcp);
 }
 
 /* --- the report ---------------------------------------------------------------------------------
@@ -569,7 +384,7 @@ static int measure(struct tcp_bench *b, struct report *report, const struct benc
 	for (unsigned int run = 0; run < o->runs; run++) {
 		measure_all(b, report);
 		measure_idle(b, report, "idle_poll_cycles");
-		check(b);
+		tcp_walk_check(&b->tcp);
 	}
 	origin = bench_origin(o, "tcp", rte_eal_has_hugepages());
 	print_report(report, b->connections);
@@ -592,8 +407,7 @@ int main(int argc, char **argv)
 	measure_memory(&report, b.connections, o.hugepages);
 	start(&b, o.hugepages);
 	ret = measure(&b, &report, &o);
-	tcp_clients_fini(&b.clients);
-	rig_destroy(&b.walk.rig);
+	tcp_walk_fini(&b.tcp);
 	rte_eal_cleanup();
 	return ret < 0;
 }

@@ -2,7 +2,8 @@
 /*
  * walk-budget: instructions per packet of the load balancer's whole walk, exact. Runs under
  * `valgrind --tool=callgrind`, which counts; walk_budget.py starts it, reads the counts and
- * compares them with walk_budget.json. Seeds and clock are the same in every run. See README.md.
+ * compares them with walk_budget.json. Seeds and clock are the same in every run. UDP and TCP have
+ * a process each, as a load balancer without connections has no endpoint. See README.md.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +13,15 @@
 #include <rte_version.h>
 #include <valgrind/callgrind.h>
 
-#include "walk/walk_batch.h"
+#include "walk/tcp_walk.h"
 
 /* Requests per scenario, and as many replies. */
 #define BATCHES 2
 /* Flows of the first service; all but those of the scenario that opens flows are open before the
  * count. */
 #define FLOWS 16384u
+_Static_assert(FLOWS % RIG_BATCH == 0, "connections are opened in batches");
 #define TABLE 65536u
-/* Time between two turns, about that of a turn with 32 packets. */
-#define TURNS_PER_MS 100
 /* A minute after the start, when the timers that the start armed have run out. */
 #define START_MS 60000u
 
@@ -34,6 +34,7 @@ static const struct scenario scenarios[] = {
 	{"256b", {RIG_ONE_WORKER, FLOWS, 256}},
 	{"1024b", {RIG_ONE_WORKER, FLOWS, 1024}},
 	{"1024b_nic_checks", {RIG_ONE_WORKER, FLOWS, 1024, .nic_checks = true}},
+	{"1448b_nic_checks", {RIG_ONE_WORKER, FLOWS, LARGE_SEGMENT, .nic_checks = true}},
 	{"1024b_8_workers", {RIG_MANY_WORKERS, RIG_FLOWS_MANY, 1024}},
 	{"256b_new_flows", {RIG_ONE_WORKER, UINT32_MAX, 256, .in_turn = true, .next = FLOWS}},
 };
@@ -67,7 +68,7 @@ ssize_t getrandom(void *to, size_t length, unsigned int flags)
 /* Rounded up, so that the turns between two housekeepings are as many at any TSC frequency. */
 static void tick(const struct rig *rig)
 {
-	walk_clock += rig->lb->tsc_per_ms / TURNS_PER_MS + 1;
+	walk_clock += rig->lb->tsc_per_ms / TCP_WALK_TURNS_PER_MS + 1;
 }
 
 /* Valgrind writes what was counted since the last dump into a file, with this title. */
@@ -113,21 +114,11 @@ static void count(struct bench *b, const struct scenario *s)
 	}
 }
 
-int main(int argc, char **argv)
+static int count_udp(void)
 {
 	static struct bench b; /* too large for a stack */
 	const struct rig_options options = {.flows = TABLE};
 
-	if (argc == 2 && strcmp(argv[1], "--toolchain") == 0) {
-		/* Budgets differ between compilers, and between DPDK's drivers. */
-		printf("gcc %d, DPDK %d.%02d\n", __GNUC__, RTE_VER_YEAR, RTE_VER_MONTH);
-		return 0;
-	}
-	if (!RUNNING_ON_VALGRIND) {
-		fputs("walk-budget: counts nothing by itself; run tests/bench/run.sh walk-budget\n",
-		      stderr);
-		return 2;
-	}
 	if (rig_create(&b.rig, &options) < 0)
 		return 1;
 	/* Half a millisecond off, so that no rounding matters. */
@@ -141,6 +132,117 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < RTE_DIM(scenarios); i++)
 		count(&b, &scenarios[i]);
 	rig_destroy(&b.rig);
-	rte_eal_cleanup();
 	return 0;
+}
+
+/* --- TCP ----------------------------------------------------------------------------------------
+ */
+
+static void begin(void)
+{
+	CALLGRIND_START_INSTRUMENTATION;
+	CALLGRIND_ZERO_STATS;
+}
+
+static void open_all(struct tcp_walk *t)
+{
+	uint32_t flow[RIG_BATCH];
+
+	tcp_walk_checksums(t, true);
+	for (uint32_t opened = 0; opened < FLOWS; opened += RIG_BATCH) {
+		for (unsigned int i = 0; i < RIG_BATCH; i++)
+			flow[i] = opened + i;
+		tcp_walk_open(t, flow, &t->untimed, &t->untimed);
+	}
+}
+
+/* A request acknowledges the reply before it, but for the first ones, which are not counted. The
+ * last reply is acknowledged by a segment of its own. */
+static void count_requests(struct tcp_walk *t)
+{
+	static uint32_t flow[BATCHES][RIG_BATCH];
+
+	for (unsigned int i = 0; i < BATCHES; i++) {
+		tcp_clients_draw(&t->clients, FLOWS, flow[i]);
+		tcp_walk_requests(t, flow[i], &t->untimed);
+		tcp_walk_replies(t, &t->untimed);
+	}
+	begin();
+	for (unsigned int i = 0; i < BATCHES; i++) {
+		tcp_walk_requests(t, flow[i], &t->untimed);
+		dump("request", "tcp_1024b", RIG_BATCH);
+		tcp_walk_replies(t, &t->untimed);
+		dump("reply", "tcp_1024b", RIG_BATCH);
+	}
+	for (unsigned int i = 0; i < BATCHES; i++) {
+		tcp_walk_acknowledge(t, flow[i], &t->untimed);
+		dump("ack", "tcp_1024b", RIG_BATCH);
+	}
+	CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+/* The same of connections at rest. */
+static void count_requests_at_rest(struct tcp_walk *t)
+{
+	static uint32_t flow[RIG_BATCH];
+
+	begin();
+	for (unsigned int i = 0; i < BATCHES; i++) {
+		tcp_clients_draw(&t->clients, FLOWS, flow);
+		tcp_walk_requests(t, flow, &t->untimed);
+		dump("request", "tcp_1024b_at_rest", RIG_BATCH);
+		tcp_walk_replies(t, &t->untimed);
+		dump("reply", "tcp_1024b_at_rest", RIG_BATCH);
+		tcp_walk_acknowledge(t, flow, &t->untimed);
+		dump("ack", "tcp_1024b_at_rest", RIG_BATCH);
+	}
+	CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+static void count_segments(struct tcp_walk *t)
+{
+	begin();
+	tcp_walk_large(t, FLOWS, false, &t->untimed);
+	dump("segment", "tcp_1448b", LARGE_CLIENTS * LARGE_SEGMENTS);
+	CALLGRIND_STOP_INSTRUMENTATION;
+	tcp_walk_answer_large(t);
+}
+
+static int count_tcp(void)
+{
+	static struct tcp_walk t; /* too large for a stack */
+	const struct rig_options options = {
+		.flows = TABLE,
+		.received = (BATCHES + 3) * RIG_BATCH,
+		.connections = FLOWS,
+	};
+
+	t.walk.between = tick;
+	tcp_walk_start(&t, &options, FLOWS, &walk_clock, START_MS);
+	open_all(&t);
+	count_requests(&t);
+	count_requests_at_rest(&t);
+	count_segments(&t);
+	tcp_walk_check(&t);
+	tcp_walk_fini(&t);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int ret;
+
+	if (argc == 2 && strcmp(argv[1], "--toolchain") == 0) {
+		/* Budgets differ between compilers, and between DPDK's drivers. */
+		printf("gcc %d, DPDK %d.%02d\n", __GNUC__, RTE_VER_YEAR, RTE_VER_MONTH);
+		return 0;
+	}
+	if (!RUNNING_ON_VALGRIND || argc != 2) {
+		fputs("walk-budget: counts nothing by itself; run tests/bench/run.sh walk-budget\n",
+		      stderr);
+		return 2;
+	}
+	ret = strcmp(argv[1], "tcp") == 0 ? count_tcp() : count_udp();
+	rte_eal_cleanup();
+	return ret;
 }

@@ -29,7 +29,8 @@ SLACK = 0.03
 # Stages with fewer instructions per packet have no row of their own.
 SMALL = 1.0
 # Functions of lb/walk/loop.c that are not a stage, but call them.
-LOOP = {"lb_poll", "loop_walk", "loop_requests", "loop_replies", "loop_charge", "loop_housekeeping"}
+LOOP = {"lb_poll", "loop_walk", "loop_requests", "loop_replies", "loop_charge", "loop_housekeeping",
+        "loop_segments", "loop_stream_requests", "loop_resume_connections"}
 SKIPPED = 77
 
 
@@ -94,21 +95,25 @@ class Profile:
         return stages
 
 
-def count(bench):
-    """{scenario: (packets, stages, functions)}, both per packet."""
+def run(bench, protocol):
+    """The profiles of a protocol's scenarios. Each has a process, and so a load balancer, of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "walk")
         command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no",
-                   "--toggle-collect=lb_poll", "--callgrind-out-file=" + out, bench]
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if run.returncode != 0:
-            sys.exit(f"{' '.join(command)} ended with status {run.returncode}:\n{run.stdout}")
+                   "--toggle-collect=lb_poll", "--callgrind-out-file=" + out, bench, protocol]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if ran.returncode != 0:
+            sys.exit(f"{' '.join(command)} ended with status {ran.returncode}:\n{ran.stdout}")
         # Dumps are numbered; the file without a number is what came after the last one.
-        profiles = [Profile(f"{out}.{n}") for n in range(1, len(os.listdir(folder)))]
+        return [Profile(f"{out}.{n}") for n in range(1, len(os.listdir(folder)))]
+
+
+def count(bench):
+    """{scenario: (packets, stages, functions)}, both per packet."""
     packets = collections.Counter()
     stages = collections.defaultdict(collections.Counter)
     functions = collections.defaultdict(collections.Counter)
-    for p in profiles:
+    for p in run(bench, "udp") + run(bench, "tcp"):
         scenario, n = p.title.split()
         packets[scenario] += int(n)
         stages[scenario].update(p.stages())
