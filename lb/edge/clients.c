@@ -15,6 +15,10 @@
  * under way it has longer: they may have been lost, and those that replaced them, too. */
 #define CLIENTS_STALLED_MS 1000
 #define CLIENTS_LOST_MS    3000
+/* A client has replies' half of its share, and a part of it while readers of it are reset: half of
+ * it after the first, a third after the second. */
+#define CLIENTS_SLOW_MAX 64
+#define CLIENTS_SLOW_S   4
 
 static struct edge_client **clients_chain(const struct edge *e, uint64_t key, uint16_t zone)
 {
@@ -94,10 +98,42 @@ static struct edge_busy *clients_slowest(const struct edge *e, const struct edge
 	return NULL;
 }
 
+/* Readers that were reset lately; half as many every four seconds. */
+static unsigned int clients_slow(const struct edge *e, const struct edge_connection *c)
+{
+	struct edge_opener *o = &e->opener[c->opener];
+	unsigned int halvings;
+
+	if (likely(o->slow == 0))
+		return 0;
+	halvings = (uint8_t)(e->stack.now_ms / 1000 - o->slow_seconds) / CLIENTS_SLOW_S;
+	o->slow >>= RTE_MIN(halvings, 7u);
+	o->slow_seconds += halvings * CLIENTS_SLOW_S;
+	return o->slow;
+}
+
+/* Packets of replies that the client of <c> may have. */
+static uint32_t clients_reply_room(const struct edge *e, const struct edge_connection *c)
+{
+	unsigned int slow = clients_slow(e, c);
+
+	return likely(slow == 0) ? edge_half(e->share) : edge_half(e->share) / (1 + slow);
+}
+
+static void clients_note_slow(struct edge *e, const struct edge_connection *c)
+{
+	struct edge_opener *o = &e->opener[c->opener];
+
+	if (clients_slow(e, c) == 0)
+		o->slow_seconds = e->stack.now_ms / 1000;
+	o->slow += o->slow < CLIENTS_SLOW_MAX;
+}
+
 static void clients_reset(struct edge *e, struct edge_busy *b)
 {
 	struct edge_connection *c = b->connection;
 
+	clients_note_slow(e, c);
 	e->lc->stats.drop[LB_DROP_TCP_READER]++;
 	e->lc->service[c->service].stats.drops++;
 	/* It ends at the end of the turn, and is not found again until then. */
@@ -125,8 +161,8 @@ static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *
 	const struct edge_client *client = b->client;
 
 	return e->replies > edge_half(e->budget) ||
-	       (client->users > 1 &&
-		client->replies + client->reserved >= edge_promised(edge_half(e->share)));
+	       (client->users > 1 && client->replies + client->reserved >=
+					     edge_promised(clients_reply_room(e, b->connection)));
 }
 
 void edge_press_all(struct edge *e)
@@ -168,10 +204,12 @@ bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 	const struct edge_client *client = b->client;
 	uint32_t usual = edge_usual_reply(e, b->connection->service);
 
-	/* Without replies to come, only what it asks next makes room. */
-	if (client->reserved == 0 || edge_client_is_small(e, client))
+	/* One is always read: a reply may be larger than all the room there is. */
+	if (client->replies + client->reserved == 0)
 		return true;
-	return client->replies + client->reserved + usual <= edge_half(e->share) &&
+	if (client->replies + client->reserved + usual > clients_reply_room(e, b->connection))
+		return false;
+	return edge_client_is_small(e, client) ||
 	       e->replies + e->reserved + usual <= edge_half(edge_commons(e));
 }
 

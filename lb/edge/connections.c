@@ -13,8 +13,9 @@
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
-/* Stalled connections passed over per turn, because their client has no room. */
-#define CONNECTIONS_VISITS 4096
+/* Stalled connections passed over per turn, because their client has no room: readers may make
+ * thousands wait. */
+#define CONNECTIONS_VISITS 64
 /* Timers whose connections are prefetched before the first of them is visited. */
 #define CONNECTIONS_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
@@ -123,6 +124,13 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	return b;
 }
 
+static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
+{
+	if (e->next_stalled == b)
+		e->next_stalled = TAILQ_NEXT(b, wants);
+	TAILQ_REMOVE(&e->stalled, b, wants);
+}
+
 static void connections_free_busy(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
@@ -151,7 +159,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->free_busy = b;
 	e->n_busy--;
 	if (c->stalled)
-		TAILQ_REMOVE(&e->stalled, b, wants);
+		connections_leave_stalled(e, b);
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
 	c->stalled = c->narrow = false;
@@ -322,7 +330,7 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 	if (stalled)
 		TAILQ_INSERT_TAIL(&e->stalled, c->busy, wants);
 	else
-		TAILQ_REMOVE(&e->stalled, c->busy, wants);
+		connections_leave_stalled(e, c->busy);
 }
 
 /* A connection begins to wait. Others than these wait for the next turn. */
@@ -367,22 +375,22 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 
 /*
  * Those that still have to wait go to the end of the list. One that would get nothing, because
- * those before it took all, keeps its place: so all have their turn.
+ * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
+ * one before stopped.
  */
 static void connections_resume_stalled(struct edge *e)
 {
 	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
-	struct edge_busy *next = TAILQ_FIRST(&e->stalled);
-	unsigned int visits = CONNECTIONS_VISITS, budget = CONNECTIONS_BUDGET;
 
-	while (b != last && visits-- > 0 && budget > 0) {
+	if (e->next_stalled == NULL)
+		e->next_stalled = TAILQ_FIRST(&e->stalled);
+	for (unsigned int left = CONNECTIONS_VISITS; b != last && left > 0; left--) {
 		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
 			return;
-		b = next;
-		next = TAILQ_NEXT(b, wants);
+		b = e->next_stalled;
+		e->next_stalled = TAILQ_NEXT(b, wants);
 		if (!edge_has_reply_room(e, b))
 			continue;
-		budget--;
 		connections_stall(e, b->connection, false);
 		connections_progress(e, b->connection, true);
 	}
@@ -567,7 +575,8 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 
 	if (b == NULL)
 		return;
-	connections_measure(e, c);
+	if (b->in_order != b->round_position)
+		connections_measure(e, c);
 	held = b->placement.held_bytes + b->unwritten;
 	if (c->stalled || held >= b->window) {
 		connections_narrow(e, c, false);

@@ -32,6 +32,8 @@ struct edge_opener {
 	uint32_t open;      /* half-open ones included */
 	uint32_t half_open; /* whose address need not be the client's */
 	uint16_t zone;
+	uint8_t slow;         /* readers of it that were reset lately, halved with time */
+	uint8_t slow_seconds; /* of the lcore's clock, when <slow> was right */
 };
 _Static_assert(sizeof(struct edge_opener) <= 24, "there may be a million");
 
@@ -228,6 +230,7 @@ struct edge {
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
 	struct edge_busy_list stalled; /* by <wants> */
+	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
 	struct edge_busy_list narrow;  /* by <narrow> */
 	uint32_t widened_ms;           /* when these were looked at last */
 };
