@@ -21,7 +21,7 @@ LAYERS = [
     'workers/rdma',
     'workers',
     'workers/schedule',
-    'lb/packet lb/json',
+    'lb/packet lb/http lb/json',
     'lb/config lb/framing lb/tcp',
     'lb/lcore',
     'lb/observe lb/ports',
