@@ -22,6 +22,7 @@ LAYERS = [
     'workers',
     'workers/schedule',
     'lb/packet lb/http lb/json',
+    'lb/kserve',
     'lb/config lb/framing lb/tcp',
     'lb/lcore',
     'lb/observe lb/ports',
