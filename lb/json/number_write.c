@@ -25,17 +25,6 @@ struct interval {
 	uint64_t below, middle, above;
 };
 
-static const char digit_pairs[] = "00010203040506070809"
-				  "10111213141516171819"
-				  "20212223242526272829"
-				  "30313233343536373839"
-				  "40414243444546474849"
-				  "50515253545556575859"
-				  "60616263646566676869"
-				  "70717273747576777879"
-				  "80818283848586878889"
-				  "90919293949596979899";
-
 /* floor(log10(2^q)), or floor(log10(3/4 * 2^q)): 1262611 / 2^22 is log10(2) to seven digits. */
 static inline int number_log10(int q, bool closer)
 {
@@ -139,15 +128,46 @@ static uint32_t number_digits(uint64_t value)
 	return guess + (value >= powers[guess]);
 }
 
-/* The last <n> digits of the value. */
-static void number_put_digits(char *at, uint64_t value, uint32_t n)
+/*
+ * Eight digits, the first one in the lowest byte: the number is halved into parts of four, two and
+ * one digit, side by side in one word. 10486 / 2^20 is 1/100 for all that has four digits, and
+ * 103 / 2^10 is 1/10 for two.
+ */
+static inline uint64_t number_eight_digits(uint32_t value)
 {
-	for (; n >= 2; n -= 2) {
-		memcpy(at + n - 2, digit_pairs + value % 100 * 2, 2);
-		value /= 100;
+	uint64_t parts = value / 10000 | (uint64_t)(value % 10000) << 32;
+	uint64_t high = (parts * 10486 >> 20) & 0x0000007f0000007f;
+
+	parts = high | (parts - high * 100) << 16;
+	high = (parts * 103 >> 10) & 0x000f000f000f000f;
+	return (high | (parts - high * 10) << 8) + 0x3030303030303030;
+}
+
+/* A value of <n> digits, 8 at most; writes 8 bytes. */
+static inline void number_put_few(char *at, uint32_t value, uint32_t n)
+{
+	uint64_t digits = number_eight_digits(value) >> (64 - 8 * n);
+
+	memcpy(at, &digits, sizeof(digits));
+}
+
+/* A value of <n> digits, 1 to 20; writes up to 7 bytes more. */
+static inline void number_put_digits(char *at, uint64_t value, uint32_t n)
+{
+	uint32_t rest = n;
+
+	for (; rest > 8; rest -= 8) {
+		number_put_few(at + rest - 8, (uint32_t)(value % 100000000), 8);
+		value /= 100000000;
 	}
-	if (n == 1)
-		at[0] = (char)('0' + value % 10);
+	if (rest == n) {
+		number_put_few(at, (uint32_t)value, n);
+		return;
+	}
+	for (; rest > 0; rest--) { /* in front of what is written */
+		at[rest - 1] = (char)('0' + value % 10);
+		value /= 10;
+	}
 }
 
 uint32_t json_number_write_u64(char *at, uint64_t value)
@@ -170,36 +190,36 @@ uint32_t json_number_write_i64(char *at, int64_t value)
 /* d.ddde-05 */
 static char *number_put_scientific(char *at, uint64_t digits, uint32_t n, int exponent)
 {
-	char first;
-
 	number_put_digits(at + 1, digits, n);
-	first = at[1];
+	at[0] = at[1];
 	at[1] = '.';
-	at[0] = first;
 	at += n > 1 ? n + 1 : 1;
 	*at++ = 'e';
 	*at++ = exponent < 0 ? '-' : '+';
 	exponent = exponent < 0 ? -exponent : exponent;
-	number_put_digits(at, (uint64_t)exponent, exponent < 100 ? 2 : 3);
-	return at + (exponent < 100 ? 2 : 3);
+	n = exponent < 100 ? 2 : 3;
+	number_put_few(at, (uint32_t)exponent, n);
+	return at + n;
 }
 
-/* <point> digits are in front of the point. */
+/* <point> digits, -3 to 16, are in front of the point. Writes whole words, so more than it says. */
 static char *number_put_plain(char *at, uint64_t digits, uint32_t n, int point)
 {
+	wide behind;
+
 	if (point <= 0) {
-		memset(at, '0', (uint32_t)(2 - point));
-		at[1] = '.';
+		memcpy(at, "0.000000", 8);
 		number_put_digits(at + 2 - point, digits, n);
 		return at + 2 - point + n;
 	}
 	number_put_digits(at, digits, n);
 	if (point >= (int)n) {
-		memset(at + n, '0', (uint32_t)point - n);
+		memcpy(at + n, "0000000000000000", 16);
 		memcpy(at + point, ".0", 2);
 		return at + point + 2;
 	}
-	memmove(at + point + 1, at + point, n - (uint32_t)point);
+	memcpy(&behind, at + point, sizeof(behind));
+	memcpy(at + point + 1, &behind, sizeof(behind));
 	at[point] = '.';
 	return at + n + 1;
 }

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-#define JSON_NUMBER_TEXT_MAX 25 /* characters that a call writes at most */
+#define JSON_NUMBER_TEXT_MAX 25 /* characters of a number at most */
+#define JSON_NUMBER_ROOM     40 /* bytes that a call may write to: it writes whole words */
 
 /* Write to <at>, and return how many characters there are. Not terminated. */
 uint32_t json_number_write_u64(char *at, uint64_t value);

@@ -23,14 +23,14 @@ void json_put(struct json_out *o, const char *text)
 
 void json_put_u64(struct json_out *o, uint64_t value)
 {
-	char text[JSON_NUMBER_TEXT_MAX];
+	char text[JSON_NUMBER_ROOM];
 
 	json_put_bytes(o, text, json_number_write_u64(text, value));
 }
 
 void json_put_i64(struct json_out *o, int64_t value)
 {
-	char text[JSON_NUMBER_TEXT_MAX];
+	char text[JSON_NUMBER_ROOM];
 
 	json_put_bytes(o, text, json_number_write_i64(text, value));
 }

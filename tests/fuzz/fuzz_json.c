@@ -39,7 +39,7 @@ static void mix(uint64_t *hash, const void *bytes, size_t n)
 static void check_f64(const char *text, const struct json_number *n)
 {
 	double value = 0, want = strtod(text, NULL);
-	char written[JSON_NUMBER_TEXT_MAX + 1];
+	char written[JSON_NUMBER_ROOM];
 
 	require(json_number_f64(n, &value) == (isfinite(want) != 0), "a double is out of range");
 	if (isinf(want))
@@ -52,7 +52,7 @@ static void check_f64(const char *text, const struct json_number *n)
 static void check_f32(const char *text, const struct json_number *n)
 {
 	float value = 0, want = strtof(text, NULL);
-	char written[JSON_NUMBER_TEXT_MAX + 1];
+	char written[JSON_NUMBER_ROOM];
 
 	require(json_number_f32(n, &value) == (isfinite(want) != 0), "a float is out of range");
 	if (isinf(want))

@@ -324,17 +324,21 @@ Test(lb_json_number, the_table_of_powers_is_right)
 
 static const char *text_f32(float value)
 {
-	static char text[JSON_NUMBER_TEXT_MAX + 1];
+	static char text[JSON_NUMBER_ROOM];
+	uint32_t n = json_number_write_f32(text, value);
 
-	text[json_number_write_f32(text, value)] = '\0';
+	cr_assert(n <= JSON_NUMBER_TEXT_MAX);
+	text[n] = '\0';
 	return text;
 }
 
 static const char *text_f64(double value)
 {
-	static char text[JSON_NUMBER_TEXT_MAX + 1];
+	static char text[JSON_NUMBER_ROOM];
+	uint32_t n = json_number_write_f64(text, value);
 
-	text[json_number_write_f64(text, value)] = '\0';
+	cr_assert(n <= JSON_NUMBER_TEXT_MAX);
+	text[n] = '\0';
 	return text;
 }
 
@@ -458,7 +462,7 @@ Test(lb_json_number, doubles_have_the_fewest_digits_that_read_back_the_same, .ti
 
 Test(lb_json_number, integers_are_written_whole)
 {
-	char text[JSON_NUMBER_TEXT_MAX + 1], want[32];
+	char text[JSON_NUMBER_ROOM], want[32];
 	uint64_t state = 7;
 
 	for (int i = 0; i < 10000; i++) {
