@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kserve/infer.h"
+#include "kserve/infer_data.h"
 
 enum infer_place {
 	INFER_TOP,
@@ -57,6 +57,7 @@ enum infer_member {
 #define KINDS_NUMBER KIND(JSON_NUMBER)
 #define KINDS_OBJECT KIND(JSON_OBJECT_BEGIN)
 #define KINDS_ARRAY  KIND(JSON_ARRAY_BEGIN)
+#define KINDS_NULL   KIND(JSON_NULL) /* some libraries write it for what is not there */
 
 static const struct infer_row {
 	const char *name;
@@ -65,35 +66,39 @@ static const struct infer_row {
 	uint16_t kinds;
 	const char *expected;
 } infer_rows[MEMBERS] = {
-	[MEMBER_ID] = {"id", INFER_TOP, 0, KINDS_STRING, "a string"},
-	[MEMBER_PARAMETERS] = {"parameters", INFER_TOP, INFER_PARAMETERS, KINDS_OBJECT,
+	[MEMBER_ID] = {"id", INFER_TOP, 0, KINDS_STRING | KINDS_NULL, "a string"},
+	[MEMBER_PARAMETERS] = {"parameters", INFER_TOP, INFER_PARAMETERS, KINDS_OBJECT | KINDS_NULL,
 			       "an object"},
 	[MEMBER_INPUTS] = {"inputs", INFER_TOP, INFER_INPUTS, KINDS_ARRAY, "an array"},
-	[MEMBER_OUTPUTS] = {"outputs", INFER_TOP, INFER_OUTPUTS, KINDS_ARRAY, "an array"},
-	[MEMBER_TIMEOUT] = {"timeout", INFER_PARAMETERS, 0, KINDS_NUMBER, "a number"},
-	[MEMBER_PRIORITY] = {"priority", INFER_PARAMETERS, 0, KINDS_NUMBER, "a number"},
-	[MEMBER_SEQUENCE_ID] = {"sequence_id", INFER_PARAMETERS, 0, KINDS_NUMBER | KINDS_STRING,
-				"a number or string"},
-	[MEMBER_SEQUENCE_START] = {"sequence_start", INFER_PARAMETERS, 0, KINDS_BOOL,
+	[MEMBER_OUTPUTS] = {"outputs", INFER_TOP, INFER_OUTPUTS, KINDS_ARRAY | KINDS_NULL,
+			    "an array"},
+	[MEMBER_TIMEOUT] = {"timeout", INFER_PARAMETERS, 0, KINDS_NUMBER | KINDS_NULL, "a number"},
+	[MEMBER_PRIORITY] = {"priority", INFER_PARAMETERS, 0, KINDS_NUMBER | KINDS_NULL,
+			     "a number"},
+	[MEMBER_SEQUENCE_ID] = {"sequence_id", INFER_PARAMETERS, 0,
+				KINDS_NUMBER | KINDS_STRING | KINDS_NULL, "a number or string"},
+	[MEMBER_SEQUENCE_START] = {"sequence_start", INFER_PARAMETERS, 0, KINDS_BOOL | KINDS_NULL,
 				   "true or false"},
-	[MEMBER_SEQUENCE_END] = {"sequence_end", INFER_PARAMETERS, 0, KINDS_BOOL, "true or false"},
-	[MEMBER_BINARY_DATA_OUTPUT] = {"binary_data_output", INFER_PARAMETERS, 0, KINDS_BOOL,
-				       "true or false"},
+	[MEMBER_SEQUENCE_END] = {"sequence_end", INFER_PARAMETERS, 0, KINDS_BOOL | KINDS_NULL,
+				 "true or false"},
+	[MEMBER_BINARY_DATA_OUTPUT] = {"binary_data_output", INFER_PARAMETERS, 0,
+				       KINDS_BOOL | KINDS_NULL, "true or false"},
 	[MEMBER_INPUT_NAME] = {"name", INFER_INPUT, 0, KINDS_STRING, "a string"},
 	[MEMBER_INPUT_SHAPE] = {"shape", INFER_INPUT, INFER_SHAPE, KINDS_ARRAY, "an array"},
 	[MEMBER_INPUT_DATATYPE] = {"datatype", INFER_INPUT, 0, KINDS_STRING, "a string"},
 	[MEMBER_INPUT_PARAMETERS] = {"parameters", INFER_INPUT, INFER_INPUT_PARAMETERS,
-				     KINDS_OBJECT, "an object"},
+				     KINDS_OBJECT | KINDS_NULL, "an object"},
 	[MEMBER_INPUT_DATA] = {"data", INFER_INPUT, INFER_DATA, KINDS_ARRAY, "an array"},
-	[MEMBER_BINARY_DATA_SIZE] = {"binary_data_size", INFER_INPUT_PARAMETERS, 0, KINDS_NUMBER,
-				     "a number"},
+	[MEMBER_BINARY_DATA_SIZE] = {"binary_data_size", INFER_INPUT_PARAMETERS, 0,
+				     KINDS_NUMBER | KINDS_NULL, "a number"},
 	[MEMBER_INPUT_SHARED_MEMORY] = {"shared_memory_region", INFER_INPUT_PARAMETERS, 0, 0, ""},
 	[MEMBER_OUTPUT_NAME] = {"name", INFER_OUTPUT, 0, KINDS_STRING, "a string"},
 	[MEMBER_OUTPUT_PARAMETERS] = {"parameters", INFER_OUTPUT, INFER_OUTPUT_PARAMETERS,
-				      KINDS_OBJECT, "an object"},
-	[MEMBER_BINARY_DATA] = {"binary_data", INFER_OUTPUT_PARAMETERS, 0, KINDS_BOOL,
+				      KINDS_OBJECT | KINDS_NULL, "an object"},
+	[MEMBER_BINARY_DATA] = {"binary_data", INFER_OUTPUT_PARAMETERS, 0, KINDS_BOOL | KINDS_NULL,
 				"true or false"},
-	[MEMBER_CLASSIFICATION] = {"classification", INFER_OUTPUT_PARAMETERS, 0, 0, ""},
+	[MEMBER_CLASSIFICATION] = {"classification", INFER_OUTPUT_PARAMETERS, 0,
+				   KINDS_NUMBER | KINDS_NULL, "a number"},
 	[MEMBER_OUTPUT_SHARED_MEMORY] = {"shared_memory_region", INFER_OUTPUT_PARAMETERS, 0, 0, ""},
 };
 _Static_assert(MEMBERS <= 32, "a bit each in <seen>");
@@ -286,6 +291,10 @@ static enum kserve_step infer_number(struct kserve_infer *r, const struct json_n
 		return infer_u64(r, n, &r->priority);
 	case MEMBER_SEQUENCE_ID:
 		return infer_u64(r, n, &r->sequence);
+	case MEMBER_CLASSIFICATION: /* classes wanted; 0: the tensor */
+		if (n->mantissa != 0)
+			return kserve_infer_refuse_here(r, 501, "is not supported");
+		return KSERVE_MORE;
 	default:
 		return infer_binary_size(r, n);
 	}
@@ -584,6 +593,8 @@ static enum kserve_step infer_value(struct kserve_infer *r, const struct json_to
 		return kserve_infer_refuse_here(r, 501, "is not supported");
 	if ((row->kinds & KIND(token->kind)) == 0)
 		return kserve_infer_refuse_here(r, 400, "expected %s", row->expected);
+	if (token->kind == JSON_NULL)
+		return KSERVE_MORE;
 	if (r->member == MEMBER_INPUT_DATA)
 		return infer_data_begin(r, run);
 	if (opens) {

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kserve/infer.h"
+#include "kserve/infer_data.h"
 
 #define DATA_ELEMENT_MAX 8
 

@@ -129,6 +129,27 @@ Test(lb_kserve_infer, a_request_with_everything)
 	kserve_reader_fini(&r);
 }
 
+/* pydantic and others write null for what is not there. */
+Test(lb_kserve_infer, null_is_nothing)
+{
+	struct kserve_reader r;
+
+	read_all(&r,
+		 "{\"id\":null,\"parameters\":{\"timeout\":null,\"sequence_id\":null,"
+		 "\"binary_data_output\":null},\"inputs\":[{\"name\":\"x\",\"shape\":[1],"
+		 "\"datatype\":\"INT8\",\"parameters\":{\"binary_data_size\":null},\"data\":[1]},"
+		 "{\"name\":\"y\",\"shape\":[1],\"datatype\":\"INT8\",\"parameters\":null,"
+		 "\"data\":[1]}],\"outputs\":null}");
+	cr_assert_eq(r.step, KSERVE_MORE, "%s", r.infer.error);
+	cr_assert_not(r.infer.has_id);
+	cr_assert_eq(r.infer.outputs, 0);
+	kserve_reader_fini(&r);
+	expect_refused("{\"inputs\":null}", 400, "inputs: expected an array");
+	expect_refused("{\"inputs\":[{\"name\":null}]}", 400, "inputs[0].name: expected a string");
+	expect_refused("{\"inputs\":[{\"data\":null}]}", 400, "inputs[0].data: expected an array");
+	expect_refused("{\"id\":null,\"id\":\"a\"}", 400, "id: is there twice");
+}
+
 Test(lb_kserve_infer, a_sequence_may_have_a_name)
 {
 	static const char *const names[] = {"\"a\"", "\"b\"", "\"\"", "0"};
@@ -283,6 +304,8 @@ Test(lb_kserve_infer, members_are_checked)
 		       501, "inputs[0] ('a').shared_memory_region: is not supported");
 	expect_refused("{\"outputs\":[{\"name\":\"a\",\"parameters\":{\"classification\":3}}]}",
 		       501, "outputs[0].classification: is not supported");
+	expect_refused("{\"outputs\":[{\"name\":\"a\",\"parameters\":{\"classification\":0}}]}",
+		       400, "no inputs");
 	expect_refused("{\"outputs\":[{}]}", 400, "outputs[0]: needs a name");
 	expect_refused("{\"id\":\"a\"} x", 400, "bytes behind the JSON value, behind byte 10");
 }
