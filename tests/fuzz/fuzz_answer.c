@@ -147,13 +147,34 @@ static const uint8_t *next(const uint8_t **data, size_t *size, size_t n)
 	return at;
 }
 
+/* Two bytes of options per output. Returns how many bytes their values have. */
+static size_t describe(struct kserve_answer *answer, const char *name, const uint8_t **data,
+		       size_t *size)
+{
+	size_t n = 0;
+
+	for (uint8_t i = 0; i < answer->outputs; i++) {
+		const uint8_t *options = next(data, size, 2);
+		struct kserve_answer_output *o = &answer->output[i];
+
+		*o = (struct kserve_answer_output){
+			.name = name,
+			.type = (enum kserve_datatype)(KSERVE_BOOL + options[0] % KSERVE_BYTES),
+			.binary = options[0] >= 0xc0,
+			.dims = options[1] % (KSERVE_DIMS_MAX + 1),
+			.bytes = options[1] & 0x7f};
+		n += o->binary ? 0 : o->bytes;
+	}
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct text whole, cut;
 	struct kserve_answer answer = {.version = "1", .id_length = 4};
 	char model[5] = "", name[5] = "";
 	uint32_t seed;
-	size_t n = 0;
+	size_t n;
 
 	if (size < 24)
 		return 0;
@@ -163,24 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answer.model = model;
 	answer.id = (const char *)next(&data, &size, 4);
 	answer.outputs = *next(&data, &size, 1) % 4;
-	for (uint8_t i = 0; i < answer.outputs; i++) {
-		const uint8_t *options = next(&data, &size, 2);
-		struct kserve_answer_output *o = &answer.output[i];
-
-		*o = (struct kserve_answer_output){
-			.name = name,
-			.type = (enum kserve_datatype)(KSERVE_BOOL + options[0] % KSERVE_BYTES),
-			.binary = options[0] >= 0xc0,
-			.dims = options[1] % (KSERVE_DIMS_MAX + 1),
-			.bytes = options[1] & 0x7f};
-		if (!o->binary && size > 6)
-			o->bytes = o->bytes < size - 6 ? o->bytes : size - 6;
-		else if (!o->binary)
-			o->bytes = 0;
-		n += o->binary ? 0 : o->bytes;
-		if (n > size - 6)
-			return 0;
-	}
+	n = describe(&answer, name, &data, &size);
 	if (n > size)
 		return 0;
 	write_answer(&whole, &answer, data, n, 0);

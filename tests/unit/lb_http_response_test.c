@@ -42,6 +42,10 @@ Test(lb_http_response, heads)
 			.status = 503, .body = HTTP_LENGTH, .minor = 1, .retry_after_s = 1}),
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
 		"Connection: close\r\n\r\n");
+}
+
+Test(lb_http_response, heads_with_rare_fields)
+{
 	cr_assert_str_eq(written((struct http_response){.status = 405,
 							.body = HTTP_LENGTH,
 							.minor = 0,

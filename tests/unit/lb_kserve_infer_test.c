@@ -270,6 +270,10 @@ Test(lb_kserve_infer, members_are_checked)
 		       "parameters.timeout: expected a number");
 	expect_refused("{\"parameters\":{\"sequence_start\":1}}", 400,
 		       "parameters.sequence_start: expected true or false");
+}
+
+Test(lb_kserve_infer, inputs_and_outputs_are_checked)
+{
 	expect_refused("{\"inputs\":[{}]}", 400, "inputs[0]: needs name, shape and datatype");
 	expect_refused("{\"inputs\":[{\"name\":\"\"}]}", 400,
 		       "inputs[0].name: expected 1 to 63 bytes, none of them 0");

@@ -58,49 +58,51 @@ Test(lb_kserve_route, endpoints)
 	}
 }
 
+static const struct {
+	const char *path;
+	uint16_t status;
+} nowhere[] = {
+	{"", 404},
+	{"/", 404},
+	{"/v1", 404},
+	{"/V2", 404},
+	{"/v2/health", 404},
+	{"/v2/health/ready/", 404},
+	{"/v2/models", 404},
+	{"/v2/models/", 404},
+	{"/v2/models//infer", 404},
+	{"/v2/models/m/", 404},
+	{"/v2/models/m/infer/", 404},
+	{"/v2/models/m/tea", 404},
+	{"/v2/models/m/versions", 404},
+	{"/v2/models/m/versions/", 404},
+	{"/v2/models/m/versions//infer", 404},
+	{"/v2/models/m/versions/1/versions/2", 404},
+	{"/v2/models/%", 400},
+	{"/v2/models/%4", 400},
+	{"/v2/models/%zz", 400},
+	{"/v2/models/a%00b", 400},
+	{"/v2/models/a%0ab", 400},
+	{"/v2/models/%ff", 400},
+	{"/v2/models/%c3", 400},
+	{"/v2/models/%c3/infer", 400},
+	{"/v2/models/%ed%a0%80", 400},
+	{"/v2/models/m/versions/1234567890123456", 400},
+	{"/v2/repository/models/m/load", 501},
+	{"/v2/systemsharedmemory/status", 501},
+	{"/v2/cudasharedmemory/region/r/register", 501},
+	{"/v2/trace/setting", 501},
+	{"/v2/models/m/trace/setting", 501},
+	{"/v2/logging", 501},
+};
+
 Test(lb_kserve_route, paths_that_lead_nowhere)
 {
-	static const struct {
-		const char *path;
-		uint16_t status;
-	} rows[] = {
-		{"", 404},
-		{"/", 404},
-		{"/v1", 404},
-		{"/V2", 404},
-		{"/v2/health", 404},
-		{"/v2/health/ready/", 404},
-		{"/v2/models", 404},
-		{"/v2/models/", 404},
-		{"/v2/models//infer", 404},
-		{"/v2/models/m/", 404},
-		{"/v2/models/m/infer/", 404},
-		{"/v2/models/m/tea", 404},
-		{"/v2/models/m/versions", 404},
-		{"/v2/models/m/versions/", 404},
-		{"/v2/models/m/versions//infer", 404},
-		{"/v2/models/m/versions/1/versions/2", 404},
-		{"/v2/models/%", 400},
-		{"/v2/models/%4", 400},
-		{"/v2/models/%zz", 400},
-		{"/v2/models/a%00b", 400},
-		{"/v2/models/a%0ab", 400},
-		{"/v2/models/%ff", 400},
-		{"/v2/models/%c3", 400},
-		{"/v2/models/%c3/infer", 400},
-		{"/v2/models/%ed%a0%80", 400},
-		{"/v2/models/m/versions/1234567890123456", 400},
-		{"/v2/repository/models/m/load", 501},
-		{"/v2/systemsharedmemory/status", 501},
-		{"/v2/cudasharedmemory/region/r/register", 501},
-		{"/v2/trace/setting", 501},
-		{"/v2/models/m/trace/setting", 501},
-		{"/v2/logging", 501},
-	};
 	struct kserve_route route;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		cr_assert_eq(route_of(rows[i].path, &route), rows[i].status, "%s", rows[i].path);
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
+		cr_assert_eq(route_of(nowhere[i].path, &route), nowhere[i].status, "%s",
+			     nowhere[i].path);
 }
 
 Test(lb_kserve_route, names_are_bounded)
