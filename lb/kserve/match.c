@@ -132,3 +132,59 @@ enum kserve_step kserve_match_end(const struct kserve_model *model, struct kserv
 	}
 	return KSERVE_MORE;
 }
+
+/* Gives the shape's free dimension, if there is one, the size that makes <elements>. False: none
+ * does. */
+static bool match_fill_shape(const struct kserve_tensor *tensor, struct kserve_input *input,
+			     uint64_t elements)
+{
+	uint64_t fixed = 1, *free = NULL;
+
+	for (uint8_t i = 0; i < tensor->dims; i++) {
+		uint64_t *size = &input->shape[input->dims++];
+
+		*size = (uint64_t)tensor->shape[i];
+		if (tensor->shape[i] >= 0 && __builtin_mul_overflow(fixed, *size, &fixed))
+			return false;
+		if (tensor->shape[i] < 0 && free != NULL)
+			return false;
+		if (tensor->shape[i] < 0)
+			free = size;
+	}
+	if (free == NULL)
+		return fixed == elements;
+	if (fixed == 0 || elements % fixed != 0)
+		return false;
+	*free = elements / fixed;
+	return true;
+}
+
+enum kserve_step kserve_match_raw(const struct kserve_model *model, struct kserve_infer *r,
+				  uint64_t bytes)
+{
+	const struct kserve_tensor *tensor = &model->input[0];
+	uint32_t size = kserve_datatype_size(tensor->type);
+	struct kserve_input *input = &r->input[0];
+
+	if (model->inputs != 1 || size == 0)
+		return kserve_infer_refuse(
+			r, 400,
+			"a request without JSON needs a model with one input that is "
+			"not BYTES, which '%s' is not",
+			model->name);
+	*input = (struct kserve_input){.type = tensor->type, .binary = true, .bytes = bytes};
+	memcpy(input->name, tensor->name, sizeof(input->name));
+	if (model->max_batch > 0)
+		input->shape[input->dims++] = 1;
+	input->elements = bytes / size;
+	if (bytes == 0 || bytes % size != 0 || input->dims + tensor->dims > KSERVE_DIMS_MAX ||
+	    !match_fill_shape(tensor, input, input->elements))
+		return kserve_infer_refuse(
+			r, 400,
+			"the input '%s' of the model '%s' has no shape of %" PRIu64 " bytes",
+			tensor->name, model->name, bytes);
+	r->inputs = 1;
+	r->binary_bytes = bytes;
+	r->binary_outputs = true;
+	return KSERVE_MORE;
+}

@@ -18,6 +18,14 @@ int kserve_match_input(const struct kserve_model *model, struct kserve_infer *r,
  */
 enum kserve_step kserve_match_end(const struct kserve_model *model, struct kserve_infer *r);
 
+/*
+ * The raw form, Inference-Header-Content-Length: 0: the body is <bytes> of the model's only input,
+ * one row, and all outputs come back binary. Fills <r>, which was initialised, as if that had been
+ * written in JSON. The input may have one free dimension; BYTES is refused.
+ */
+enum kserve_step kserve_match_raw(const struct kserve_model *model, struct kserve_infer *r,
+				  uint64_t bytes);
+
 /* The place of an output in the model; -1: it has none of this name. */
 int kserve_match_output(const struct kserve_model *model, const char *name);
 

@@ -12,7 +12,7 @@
 struct kserve_tensor {
 	char name[KSERVE_NAME_MAX];
 	enum kserve_datatype type;
-	uint8_t dims;
+	uint8_t dims; /* one less than KSERVE_DIMS_MAX, if the model takes batches */
 	int64_t shape[KSERVE_DIMS_MAX];
 };
 

@@ -104,3 +104,65 @@ Test(lb_kserve_match, outputs)
 					    "[1]") "," INPUT("a", "UINT8", "[2,0]", "[]") "]}"),
 			 "rows 1 at 1 0");
 }
+
+/* The shape that a body of so many bytes gets, or the error. */
+static const char *raw(const struct kserve_model *m, uint64_t bytes)
+{
+	static char result[KSERVE_ERROR_MAX + 8];
+	static struct kserve_infer r;
+	int n = 0;
+
+	kserve_infer_init(&r, 1000, NULL, 0);
+	if (kserve_match_raw(m, &r, bytes) == KSERVE_REFUSED) {
+		snprintf(result, sizeof(result), "%u %s", r.status, r.error);
+		return result;
+	}
+	cr_assert_eq(r.inputs, 1);
+	cr_assert(r.binary_outputs && r.input[0].binary);
+	cr_assert_eq(r.binary_bytes, bytes);
+	cr_assert_eq(r.input[0].bytes, bytes);
+	cr_assert_str_eq(r.input[0].name, "a");
+	for (uint8_t i = 0; i < r.input[0].dims; i++)
+		n += snprintf(result + n, sizeof(result) - (size_t)n, "%lu ", r.input[0].shape[i]);
+	return result;
+}
+
+Test(lb_kserve_match, without_json)
+{
+	struct kserve_model m = {
+		.name = "m",
+		.inputs = 1,
+		.input = {{.name = "a", .type = KSERVE_FP32, .dims = 2, .shape = {2, 3}}}};
+
+	cr_assert_str_eq(raw(&m, 24), "2 3 ");
+	cr_assert_str_eq(raw(&m, 20),
+			 "400 the input 'a' of the model 'm' has no shape of 20 bytes");
+	cr_assert_str_eq(raw(&m, 25),
+			 "400 the input 'a' of the model 'm' has no shape of 25 bytes");
+	cr_assert_str_eq(raw(&m, 0), "400 the input 'a' of the model 'm' has no shape of 0 bytes");
+	m.max_batch = 8;
+	cr_assert_str_eq(raw(&m, 24), "1 2 3 ");
+	cr_assert_str_eq(raw(&m, 48),
+			 "400 the input 'a' of the model 'm' has no shape of 48 bytes");
+	m.input[0].shape[0] = KSERVE_ANY_SIZE;
+	cr_assert_str_eq(raw(&m, 60), "1 5 3 ");
+	cr_assert_str_eq(raw(&m, 64),
+			 "400 the input 'a' of the model 'm' has no shape of 64 bytes");
+	m.input[0].shape[1] = KSERVE_ANY_SIZE;
+	cr_assert_str_eq(raw(&m, 60),
+			 "400 the input 'a' of the model 'm' has no shape of 60 bytes");
+	m.input[0].shape[0] = 0;
+	cr_assert_str_eq(raw(&m, 60),
+			 "400 the input 'a' of the model 'm' has no shape of 60 bytes");
+	m.input[0] = (struct kserve_tensor){
+		.name = "a", .type = KSERVE_UINT8, .dims = 8, .shape = {1, 1, 1, 1, 1, 1, 1, 1}};
+	cr_assert_str_eq(raw(&m, 1), "400 the input 'a' of the model 'm' has no shape of 1 bytes");
+	m.input[0] = (struct kserve_tensor){.name = "a", .type = KSERVE_BYTES};
+	cr_assert_str_eq(raw(&m, 4),
+			 "400 a request without JSON needs a model with one input that is not "
+			 "BYTES, which 'm' is not");
+	m = model(0);
+	cr_assert_str_eq(raw(&m, 4),
+			 "400 a request without JSON needs a model with one input that is not "
+			 "BYTES, which 'm' is not");
+}
