@@ -22,6 +22,8 @@ struct text {
 	uint32_t length;
 };
 
+#define TEXT(literal) ((struct text){literal, sizeof(literal) - 1})
+
 #define LENGTH_MAX ((uint64_t)1 << 62)
 
 /* Characters of tokens (RFC 9110, 5.6.2), of a request's target and of host names (RFC 3986), and
@@ -72,18 +74,37 @@ static bool text_has_only(struct text t, uint8_t class)
 	return all != 0;
 }
 
-/* <lower> is in lower case. */
-static bool text_is(struct text t, const char *lower)
+/* Of characters in a word, those that are letters may be in upper case: bit 6 tells them from the
+ * digits and punctuation that our names have. */
+static inline bool text_word_is(uint64_t word, uint64_t lower)
 {
+	return (word | (lower & 0x4040404040404040) >> 1) == lower;
+}
+
+/* <lower> is in lower case. */
+static inline bool text_is(struct text t, struct text lower)
+{
+	uint64_t word, want;
 	uint32_t i = 0;
 
-	for (; i < t.length && lower[i] != '\0'; i++) {
-		char c = t.at[i];
-
-		if ((c >= 'A' && c <= 'Z' ? c + 32 : c) != lower[i])
+	if (t.length != lower.length)
+		return false;
+	for (; i + sizeof(word) <= t.length; i += sizeof(word)) {
+		memcpy(&word, t.at + i, sizeof(word));
+		memcpy(&want, lower.at + i, sizeof(want));
+		if (!text_word_is(word, want))
 			return false;
 	}
-	return i == t.length && lower[i] == '\0';
+	for (; i < t.length; i++) {
+		if (!text_word_is((uint8_t)t.at[i], (uint8_t)lower.at[i]))
+			return false;
+	}
+	return true;
+}
+
+static inline bool text_equals(struct text t, struct text other)
+{
+	return t.length == other.length && memcmp(t.at, other.at, t.length) == 0;
 }
 
 static struct text text_from(struct text t, uint32_t from)
@@ -137,14 +158,14 @@ static void head_refuse(struct http_head *h, uint16_t status)
 
 static void head_method(struct http_head *h, struct text method)
 {
-	static const char *const others[] = {"PUT",   "DELETE", "OPTIONS",
-					     "PATCH", "TRACE",  "CONNECT"};
+	static const struct text others[] = {{"PUT", 3},   {"DELETE", 6}, {"OPTIONS", 7},
+					     {"PATCH", 5}, {"TRACE", 5},  {"CONNECT", 7}};
 
-	if (method.length == 4 && memcmp(method.at, "POST", 4) == 0)
+	if (text_equals(method, TEXT("POST")))
 		h->method = HTTP_POST;
-	else if (method.length == 3 && memcmp(method.at, "GET", 3) == 0)
+	else if (text_equals(method, TEXT("GET")))
 		h->method = HTTP_GET;
-	else if (method.length == 4 && memcmp(method.at, "HEAD", 4) == 0)
+	else if (text_equals(method, TEXT("HEAD")))
 		h->method = HTTP_HEAD;
 	else
 		h->method = HTTP_OTHER_METHOD;
@@ -152,8 +173,7 @@ static void head_method(struct http_head *h, struct text method)
 		return;
 	head_refuse(h, 501);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (strlen(others[i]) == method.length &&
-		    memcmp(others[i], method.at, method.length) == 0)
+		if (text_equals(method, others[i]))
 			h->status = 405;
 	}
 }
@@ -221,8 +241,8 @@ static bool head_absolute(struct text *target)
 	while (n < target->length && target->at[n] != '/')
 		n++;
 	scheme.length = n;
-	if ((!text_is(scheme, "http:") && !text_is(scheme, "https:")) || target->length < n + 2 ||
-	    target->at[n + 1] != '/')
+	if ((!text_is(scheme, TEXT("http:")) && !text_is(scheme, TEXT("https:"))) ||
+	    target->length < n + 2 || target->at[n + 1] != '/')
 		return false;
 	authority = text_from(*target, n + 2);
 	for (n = 0; n < authority.length && authority.at[n] != '/' && authority.at[n] != '?'; n++)
@@ -290,22 +310,22 @@ static void head_connection(struct http_head *h, struct text value)
 	while (value.length > 0) {
 		struct text option = text_trim(text_cut(&value, ','));
 
-		h->wants_close |= text_is(option, "close");
-		h->wants_keep_alive |= text_is(option, "keep-alive");
+		h->wants_close |= text_is(option, TEXT("close"));
+		h->wants_keep_alive |= text_is(option, TEXT("keep-alive"));
 	}
 }
 
 static void head_content_type(struct http_head *h, struct text value)
 {
 	static const struct {
-		const char *name;
+		struct text name;
 		uint8_t type;
 	} types[] = {
-		{"application/json", HTTP_JSON},
-		{"application/octet-stream", HTTP_OCTETS},
-		{"application/x-www-form-urlencoded", HTTP_FORM},
-		{"text/plain", HTTP_TEXT},
-		{"text/event-stream", HTTP_EVENTS},
+		{{"application/json", 16}, HTTP_JSON},
+		{{"application/octet-stream", 24}, HTTP_OCTETS},
+		{{"application/x-www-form-urlencoded", 33}, HTTP_FORM},
+		{{"text/plain", 10}, HTTP_TEXT},
+		{{"text/event-stream", 17}, HTTP_EVENTS},
 	};
 	struct text type = text_trim(text_cut(&value, ';'));
 
@@ -329,12 +349,12 @@ static bool head_value(struct http_head *h, enum head_field field, struct text v
 		h->has_json_length = true;
 		return head_number(value, &h->json_length);
 	case FIELD_TRANSFER_ENCODING:
-		h->chunked = text_is(value, "chunked");
+		h->chunked = text_is(value, TEXT("chunked"));
 		if (!h->chunked)
 			head_break(h, 501);
 		return true;
 	case FIELD_EXPECT:
-		h->expects_100 = text_is(value, "100-continue");
+		h->expects_100 = text_is(value, TEXT("100-continue"));
 		if (!h->expects_100)
 			head_refuse(h, 417);
 		return true;
@@ -345,7 +365,7 @@ static bool head_value(struct http_head *h, enum head_field field, struct text v
 		head_content_type(h, value);
 		return true;
 	default:
-		if (value.length > 0 && !text_is(value, "identity"))
+		if (value.length > 0 && !text_is(value, TEXT("identity")))
 			head_refuse(h, 415);
 		return true;
 	}
@@ -353,37 +373,54 @@ static bool head_value(struct http_head *h, enum head_field field, struct text v
 
 static enum head_field head_field_of(struct text name)
 {
-	static const char *const names[FIELDS] = {
-		[FIELD_HOST] = "host",
-		[FIELD_CONTENT_LENGTH] = "content-length",
-		[FIELD_TRANSFER_ENCODING] = "transfer-encoding",
-		[FIELD_EXPECT] = "expect",
-		[FIELD_CONNECTION] = "connection",
-		[FIELD_CONTENT_TYPE] = "content-type",
-		[FIELD_CONTENT_ENCODING] = "content-encoding",
-		[FIELD_JSON_LENGTH] = "inference-header-content-length",
+	static const struct text names[FIELDS] = {
+		[FIELD_HOST] = {"host", 4},
+		[FIELD_CONTENT_LENGTH] = {"content-length", 14},
+		[FIELD_TRANSFER_ENCODING] = {"transfer-encoding", 17},
+		[FIELD_EXPECT] = {"expect", 6},
+		[FIELD_CONNECTION] = {"connection", 10},
+		[FIELD_CONTENT_TYPE] = {"content-type", 12},
+		[FIELD_CONTENT_ENCODING] = {"content-encoding", 16},
+		[FIELD_JSON_LENGTH] = {"inference-header-content-length", 31},
 	};
-	/* Those of the same length, at most two, are compared. */
-	static const uint8_t lengths[FIELDS] = {4, 14, 17, 6, 10, 12, 16, 31};
 
 	for (int field = 0; field < FIELDS; field++) {
-		if (lengths[field] == name.length && text_is(name, names[field]))
+		if (text_is(name, names[field]))
 			return (enum head_field)field;
 	}
 	return FIELDS;
 }
 
-/* No character of control but tabs, which also finds a CR that ends no line. */
+/* Characters of control but tabs, which also finds a CR that ends no line. */
+static bool head_is_control(uint8_t c)
+{
+	return (c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+/* Some of eight bytes may be such characters: certain if not, as tabs are among them. */
+static inline bool head_may_be_control(const char *at)
+{
+	const uint64_t ones = 0x0101010101010101, highest = 0x8080808080808080;
+	uint64_t v, deleted;
+
+	memcpy(&v, at, sizeof(v));
+	deleted = v ^ 0x7f * ones;
+	return (((v - 0x20 * ones) & ~v) | ((deleted - ones) & ~deleted)) & highest;
+}
+
 static bool head_value_is_valid(struct text value)
 {
-	uint8_t bad = 0;
+	bool look = value.length < 8;
 
+	for (uint32_t i = 0; i + 8 <= value.length; i += 8)
+		look |= head_may_be_control(value.at + i);
+	if (!look && !head_may_be_control(value.at + value.length - 8))
+		return true;
 	for (uint32_t i = 0; i < value.length; i++) {
-		uint8_t c = (uint8_t)value.at[i];
-
-		bad |= (uint8_t)((c < 0x20 && c != '\t') || c == 0x7f);
+		if (head_is_control((uint8_t)value.at[i]))
+			return false;
 	}
-	return bad == 0;
+	return true;
 }
 
 static void head_field_line(struct http_head *h, struct text line)
@@ -393,18 +430,15 @@ static void head_field_line(struct http_head *h, struct text line)
 	enum head_field field;
 	struct text value;
 
-	/* Also a line that continues the one before (obs-fold), and a space in front of the colon.
-	 */
-	if (name.length == 0 || !text_has_only(name, TOKEN)) {
-		head_break(h, 400);
-		return;
-	}
-	value = text_trim(text_from(line, name.length + 1));
-	if (!head_value_is_valid(value)) {
-		head_break(h, 400);
-		return;
-	}
 	field = head_field_of(name);
+	value = text_trim(text_from(line, name.length + (colon != NULL)));
+	/* No name is also a line that continues the one before (obs-fold); a space in front of the
+	 * colon belongs to no name. */
+	if (name.length == 0 || (field == FIELDS && !text_has_only(name, TOKEN)) ||
+	    !head_value_is_valid(value)) {
+		head_break(h, 400);
+		return;
+	}
 	if (field == FIELDS)
 		return;
 	/* Only Connection is a list that may be in several lines. */
