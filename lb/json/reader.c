@@ -22,7 +22,7 @@ static enum json_kind reader_fail(struct json_reader *r, const char *error)
 {
 	r->state = READER_FAILED;
 	r->error = error;
-	return JSON_BAD;
+	return JSON_TOKEN_BAD;
 }
 
 static inline bool reader_is_space(char c)
@@ -38,7 +38,7 @@ static enum json_kind reader_open(struct json_reader *r, bool object)
 	r->objects |= (uint32_t)object << r->depth;
 	r->depth++;
 	r->state = object ? READER_FIRST_KEY : READER_FIRST_VALUE;
-	return object ? JSON_OBJECT_BEGIN : JSON_ARRAY_BEGIN;
+	return object ? JSON_TOKEN_OBJECT_BEGIN : JSON_TOKEN_ARRAY_BEGIN;
 }
 
 static inline bool reader_in_object(const struct json_reader *r)
@@ -54,7 +54,7 @@ static enum json_kind reader_close(struct json_reader *r, char c)
 		return reader_fail(r, object ? "expected ',' or '}'" : "expected ',' or ']'");
 	r->depth--;
 	r->state = r->depth == 0 ? READER_DONE : READER_AFTER;
-	return object ? JSON_OBJECT_END : JSON_ARRAY_END;
+	return object ? JSON_TOKEN_OBJECT_END : JSON_TOKEN_ARRAY_END;
 }
 
 /* --- numbers and words --- */
@@ -77,18 +77,18 @@ static enum json_kind reader_number_keep(struct json_reader *r, const char **at,
 			return reader_bad_number(r);
 		r->text[r->text_length++] = *(*at)++;
 	}
-	return JSON_MORE;
+	return JSON_TOKEN_MORE;
 }
 
 static enum json_kind reader_number_rest(struct json_reader *r, const char **at, const char *end,
 					 struct json_token *token)
 {
-	if (reader_number_keep(r, at, end) == JSON_BAD || *at == end)
-		return r->state == READER_FAILED ? JSON_BAD : JSON_MORE;
+	if (reader_number_keep(r, at, end) == JSON_TOKEN_BAD || *at == end)
+		return r->state == READER_FAILED ? JSON_TOKEN_BAD : JSON_TOKEN_MORE;
 	if (json_number_read(r->text, r->text + r->text_length, &token->number) != r->text_length)
 		return reader_bad_number(r);
 	r->state = READER_AFTER;
-	return JSON_NUMBER;
+	return JSON_TOKEN_NUMBER;
 }
 
 static inline enum json_kind reader_number(struct json_reader *r, const char **at, const char *end,
@@ -99,7 +99,7 @@ static inline enum json_kind reader_number(struct json_reader *r, const char **a
 	if (n > 0 && *at + n < end && !reader_is_number((*at)[n])) {
 		*at += n;
 		r->state = READER_AFTER;
-		return JSON_NUMBER;
+		return JSON_TOKEN_NUMBER;
 	}
 	r->state = READER_NUMBER;
 	r->text_length = 0;
@@ -111,7 +111,8 @@ static enum json_kind reader_word(struct json_reader *r, const char **at, const 
 	static const struct {
 		const char *text;
 		enum json_kind kind;
-	} words[] = {{"true", JSON_TRUE}, {"false", JSON_FALSE}, {"null", JSON_NULL}};
+	} words[] = {
+		{"true", JSON_TOKEN_TRUE}, {"false", JSON_TOKEN_FALSE}, {"null", JSON_TOKEN_NULL}};
 	unsigned int i = r->text[0] == 't' ? 0 : r->text[0] == 'f' ? 1 : 2;
 	const char *word = words[i].text;
 
@@ -120,7 +121,7 @@ static enum json_kind reader_word(struct json_reader *r, const char **at, const 
 			return reader_fail(r, "expected a value");
 	}
 	if (word[r->text_length] != '\0')
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	r->state = READER_AFTER;
 	return words[i].kind;
 }
@@ -171,13 +172,13 @@ static enum json_kind reader_unit(struct json_reader *r, uint32_t *length)
 		return reader_fail(r, "half of a surrogate pair");
 	if (unit >= 0xd800 && unit <= 0xdbff) {
 		r->surrogate = (uint16_t)unit;
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	}
 	if (second)
 		unit = 0x10000 + ((r->surrogate - 0xd800u) << 10) + (unit - 0xdc00);
 	r->surrogate = 0;
 	*length = reader_encode(r->text, unit);
-	return JSON_STRING;
+	return JSON_TOKEN_STRING;
 }
 
 static int reader_hex(char c)
@@ -188,7 +189,8 @@ static int reader_hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* One character of an escape. JSON_STRING: it is complete, and <length> bytes are in <text>. */
+/* One character of an escape. JSON_TOKEN_STRING: it is complete, and <length> bytes are in <text>.
+ */
 static enum json_kind reader_escape(struct json_reader *r, char c, uint32_t *length)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -201,14 +203,14 @@ static enum json_kind reader_escape(struct json_reader *r, char c, uint32_t *len
 			return reader_fail(r, "expected four hexadecimal digits");
 		r->unit = (uint16_t)(r->unit << 4 | digit);
 		if (++r->escape < 6)
-			return JSON_MORE;
+			return JSON_TOKEN_MORE;
 		r->escape = 0;
 		return reader_unit(r, length);
 	}
 	if (c == 'u') {
 		r->escape = 2;
 		r->unit = 0;
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	}
 	simple = c == '\0' ? NULL : strchr(from, c);
 	if (simple == NULL || r->surrogate != 0)
@@ -217,18 +219,19 @@ static enum json_kind reader_escape(struct json_reader *r, char c, uint32_t *len
 	r->escape = 0;
 	r->text[0] = to[simple - from];
 	*length = 1;
-	return JSON_STRING;
+	return JSON_TOKEN_STRING;
 }
 
-/* Reads escapes up to one that is a character. JSON_MORE: to <end>, or up to a plain character. */
+/* Reads escapes up to one that is a character. JSON_TOKEN_MORE: to <end>, or up to a plain
+ * character. */
 static enum json_kind reader_escapes(struct json_reader *r, const char **at, const char *end,
 				     struct json_token *token)
 {
-	enum json_kind kind = JSON_MORE;
+	enum json_kind kind = JSON_TOKEN_MORE;
 
-	while (*at < end && kind == JSON_MORE) {
+	while (*at < end && kind == JSON_TOKEN_MORE) {
 		if (r->utf8.left > 0)
-			return JSON_MORE;
+			return JSON_TOKEN_MORE;
 		if (r->escape > 0)
 			kind = reader_escape(r, **at, &token->length);
 		else if (**at == '\\')
@@ -236,7 +239,7 @@ static enum json_kind reader_escapes(struct json_reader *r, const char **at, con
 		else if (r->surrogate != 0)
 			return reader_fail(r, "half of a surrogate pair");
 		else
-			return JSON_MORE;
+			return JSON_TOKEN_MORE;
 		(*at)++;
 	}
 	token->text = r->text;
@@ -250,8 +253,10 @@ static enum json_kind reader_string(struct json_reader *r, const char **at, cons
 	const char *stop;
 
 	token->last = false;
-	if (kind != JSON_MORE || *at == end)
-		return kind != JSON_STRING ? kind : r->is_key ? JSON_KEY : JSON_STRING;
+	if (kind != JSON_TOKEN_MORE || *at == end)
+		return kind != JSON_TOKEN_STRING ? kind
+		       : r->is_key               ? JSON_TOKEN_KEY
+						 : JSON_TOKEN_STRING;
 	stop = reader_plain(r, *at, end);
 	if (stop == NULL)
 		return reader_fail(r, "a string is not UTF-8");
@@ -265,7 +270,7 @@ static enum json_kind reader_string(struct json_reader *r, const char **at, cons
 		(*at)++;
 		r->state = r->is_key ? READER_COLON : READER_AFTER;
 	}
-	return r->is_key ? JSON_KEY : JSON_STRING;
+	return r->is_key ? JSON_TOKEN_KEY : JSON_TOKEN_STRING;
 }
 
 static enum json_kind reader_string_begin(struct json_reader *r, bool is_key, const char **at,
@@ -305,7 +310,7 @@ static enum json_kind reader_value(struct json_reader *r, const char **at, const
 	}
 }
 
-/* A character between tokens. JSON_MORE: it was taken, and is no token. */
+/* A character between tokens. JSON_TOKEN_MORE: it was taken, and is no token. */
 static enum json_kind reader_structure(struct json_reader *r, const char **at, const char *end,
 				       struct json_token *token)
 {
@@ -317,13 +322,13 @@ static enum json_kind reader_structure(struct json_reader *r, const char **at, c
 		if (c != ',')
 			return reader_close(r, c);
 		r->state = reader_in_object(r) ? READER_KEY : READER_VALUE;
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	case READER_COLON:
 		if (c != ':')
 			return reader_fail(r, "expected ':'");
 		(*at)++;
 		r->state = READER_VALUE;
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	case READER_FIRST_KEY:
 	case READER_FIRST_VALUE:
 		if (c == (r->state == READER_FIRST_KEY ? '}' : ']')) {
@@ -331,7 +336,7 @@ static enum json_kind reader_structure(struct json_reader *r, const char **at, c
 			return reader_close(r, c);
 		}
 		r->state = r->state == READER_FIRST_KEY ? READER_KEY : READER_VALUE;
-		return JSON_MORE;
+		return JSON_TOKEN_MORE;
 	case READER_KEY:
 		if (c != '"')
 			return reader_fail(r, "expected a member's name");
@@ -369,27 +374,27 @@ static inline bool reader_next_number(struct json_reader *r, const char **at, co
 enum json_kind json_read(struct json_reader *r, const char **at, const char *end,
 			 struct json_token *token)
 {
-	enum json_kind kind = JSON_MORE;
+	enum json_kind kind = JSON_TOKEN_MORE;
 
 	if (r->state == READER_FAILED)
-		return token->kind = JSON_BAD;
+		return token->kind = JSON_TOKEN_BAD;
 	if (*at == end)
-		return token->kind = JSON_MORE;
+		return token->kind = JSON_TOKEN_MORE;
 	if (reader_next_number(r, at, end, token))
-		return token->kind = JSON_NUMBER;
+		return token->kind = JSON_TOKEN_NUMBER;
 	if (r->state == READER_STRING)
 		return token->kind = reader_string(r, at, end, token);
 	if (r->state == READER_WORD)
 		return token->kind = reader_word(r, at, end);
 	if (r->state == READER_NUMBER)
 		return token->kind = reader_number_rest(r, at, end, token);
-	while (kind == JSON_MORE && *at < end) {
+	while (kind == JSON_TOKEN_MORE && *at < end) {
 		if (reader_is_space(**at)) {
 			(*at)++;
 			continue;
 		}
 		kind = reader_structure(r, at, end, token);
-		if (r->state >= READER_STRING) /* it is cut, or JSON_BAD */
+		if (r->state >= READER_STRING) /* it is cut, or JSON_TOKEN_BAD */
 			break;
 	}
 	return token->kind = kind;

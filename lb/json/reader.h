@@ -16,18 +16,18 @@
 #define JSON_DEPTH_MAX 32
 
 enum json_kind {
-	JSON_MORE, /* all bytes were read, and complete no token */
-	JSON_BAD,  /* not JSON: <error> of the reader says why; it stays so */
-	JSON_OBJECT_BEGIN,
-	JSON_OBJECT_END,
-	JSON_ARRAY_BEGIN,
-	JSON_ARRAY_END,
-	JSON_KEY,    /* a piece of a member's name: .text, .length, .last */
-	JSON_STRING, /* a piece of a string: likewise */
-	JSON_NUMBER, /* .number */
-	JSON_TRUE,
-	JSON_FALSE,
-	JSON_NULL,
+	JSON_TOKEN_MORE, /* all bytes were read, and complete no token */
+	JSON_TOKEN_BAD,  /* not JSON: <error> of the reader says why; it stays so */
+	JSON_TOKEN_OBJECT_BEGIN,
+	JSON_TOKEN_OBJECT_END,
+	JSON_TOKEN_ARRAY_BEGIN,
+	JSON_TOKEN_ARRAY_END,
+	JSON_TOKEN_KEY,    /* a piece of a member's name: .text, .length, .last */
+	JSON_TOKEN_STRING, /* a piece of a string: likewise */
+	JSON_TOKEN_NUMBER, /* .number */
+	JSON_TOKEN_TRUE,
+	JSON_TOKEN_FALSE,
+	JSON_TOKEN_NULL,
 };
 
 struct json_token {

@@ -52,12 +52,12 @@ enum infer_member {
 };
 
 #define KIND(kind)   (1u << (kind))
-#define KINDS_BOOL   (KIND(JSON_TRUE) | KIND(JSON_FALSE))
-#define KINDS_STRING KIND(JSON_STRING)
-#define KINDS_NUMBER KIND(JSON_NUMBER)
-#define KINDS_OBJECT KIND(JSON_OBJECT_BEGIN)
-#define KINDS_ARRAY  KIND(JSON_ARRAY_BEGIN)
-#define KINDS_NULL   KIND(JSON_NULL) /* some libraries write it for what is not there */
+#define KINDS_BOOL   (KIND(JSON_TOKEN_TRUE) | KIND(JSON_TOKEN_FALSE))
+#define KINDS_STRING KIND(JSON_TOKEN_STRING)
+#define KINDS_NUMBER KIND(JSON_TOKEN_NUMBER)
+#define KINDS_OBJECT KIND(JSON_TOKEN_OBJECT_BEGIN)
+#define KINDS_ARRAY  KIND(JSON_TOKEN_ARRAY_BEGIN)
+#define KINDS_NULL   KIND(JSON_TOKEN_NULL) /* some libraries write it for what is not there */
 
 static const struct infer_row {
 	const char *name;
@@ -568,7 +568,7 @@ static enum kserve_step infer_output_end(struct kserve_infer *r)
 /* More of the string follows. */
 static bool infer_is_piece(const struct json_token *token)
 {
-	return token->kind == JSON_STRING && !token->last;
+	return token->kind == JSON_TOKEN_STRING && !token->last;
 }
 
 /* The value of a member. */
@@ -576,7 +576,8 @@ static enum kserve_step infer_value(struct kserve_infer *r, const struct json_to
 				    struct kserve_run *run)
 {
 	const struct infer_row *row = &infer_rows[r->member];
-	bool opens = token->kind == JSON_OBJECT_BEGIN || token->kind == JSON_ARRAY_BEGIN;
+	bool opens =
+		token->kind == JSON_TOKEN_OBJECT_BEGIN || token->kind == JSON_TOKEN_ARRAY_BEGIN;
 
 	if (r->member == MEMBER_UNKNOWN) {
 		if (opens) {
@@ -593,7 +594,7 @@ static enum kserve_step infer_value(struct kserve_infer *r, const struct json_to
 		return kserve_infer_refuse_here(r, 501, "is not supported");
 	if ((row->kinds & KIND(token->kind)) == 0)
 		return kserve_infer_refuse_here(r, 400, "expected %s", row->expected);
-	if (token->kind == JSON_NULL)
+	if (token->kind == JSON_TOKEN_NULL)
 		return KSERVE_MORE;
 	if (r->member == MEMBER_INPUT_DATA)
 		return infer_data_begin(r, run);
@@ -602,11 +603,11 @@ static enum kserve_step infer_value(struct kserve_infer *r, const struct json_to
 		r->member = r->place == INFER_SHAPE ? r->member : MEMBER_UNKNOWN;
 		return KSERVE_MORE;
 	}
-	if (token->kind == JSON_NUMBER)
+	if (token->kind == JSON_TOKEN_NUMBER)
 		return infer_number(r, &token->number);
-	if (token->kind == JSON_STRING)
+	if (token->kind == JSON_TOKEN_STRING)
 		return infer_string(r, token);
-	infer_bool(r, token->kind == JSON_TRUE);
+	infer_bool(r, token->kind == JSON_TOKEN_TRUE);
 	return KSERVE_MORE;
 }
 
@@ -615,11 +616,11 @@ static enum kserve_step infer_element(struct kserve_infer *r, const struct json_
 {
 	if (infer_is_piece(token))
 		return KSERVE_MORE;
-	if (r->place == INFER_SHAPE && token->kind == JSON_NUMBER)
+	if (r->place == INFER_SHAPE && token->kind == JSON_TOKEN_NUMBER)
 		return infer_dimension(r, &token->number);
 	if (r->place == INFER_SHAPE)
 		return kserve_infer_refuse_here(r, 400, "expected an integer");
-	if (token->kind != JSON_OBJECT_BEGIN)
+	if (token->kind != JSON_TOKEN_OBJECT_BEGIN)
 		return kserve_infer_refuse_here(r, 400, "expected an object");
 	return r->place == INFER_INPUTS ? infer_input_begin(r) : infer_output_begin(r);
 }
@@ -658,19 +659,19 @@ static enum kserve_step infer_take(struct kserve_infer *r, const struct json_tok
 	switch (r->place) {
 	case INFER_SKIP:
 	case INFER_EARLY:
-		return infer_is_piece(token) || token->kind == JSON_KEY ? KSERVE_MORE
-									: infer_pass(r);
+		return infer_is_piece(token) || token->kind == JSON_TOKEN_KEY ? KSERVE_MORE
+									      : infer_pass(r);
 	case INFER_START:
-		if (token->kind != JSON_OBJECT_BEGIN)
+		if (token->kind != JSON_TOKEN_OBJECT_BEGIN)
 			return kserve_infer_refuse_here(r, 400, "expected an object");
 		r->place = INFER_TOP;
 		return KSERVE_MORE;
 	default:
 		break;
 	}
-	if (token->kind == JSON_KEY)
+	if (token->kind == JSON_TOKEN_KEY)
 		return infer_key(r, token);
-	if (token->kind == JSON_OBJECT_END || token->kind == JSON_ARRAY_END)
+	if (token->kind == JSON_TOKEN_OBJECT_END || token->kind == JSON_TOKEN_ARRAY_END)
 		return infer_leave(r, run);
 	if (r->place == INFER_INPUTS || r->place == INFER_OUTPUTS || r->place == INFER_SHAPE)
 		return infer_element(r, token);
@@ -688,11 +689,11 @@ static enum kserve_step infer_token(struct kserve_infer *r, const char **at, con
 	if (early)
 		infer_keep_early(r, start, (uint32_t)(*at - start));
 	r->position += (uint64_t)(*at - start);
-	if (token.kind == JSON_MORE)
+	if (token.kind == JSON_TOKEN_MORE)
 		return KSERVE_MORE;
-	if (token.kind == JSON_BAD)
+	if (token.kind == JSON_TOKEN_BAD)
 		return kserve_infer_refuse_syntax(r, r->json.error);
-	if (!infer_is_piece(&token) && (token.kind != JSON_KEY || token.last))
+	if (!infer_is_piece(&token) && (token.kind != JSON_TOKEN_KEY || token.last))
 		r->behind = r->position;
 	return infer_take(r, &token, run);
 }

@@ -353,20 +353,20 @@ static inline enum kserve_step data_token(struct kserve_infer *r, const struct j
 					  struct kserve_run *run)
 {
 	switch (token->kind) {
-	case JSON_NUMBER:
+	case JSON_TOKEN_NUMBER:
 		return data_number(r, &token->number, run);
-	case JSON_TRUE:
-	case JSON_FALSE:
-		return data_bool(r, token->kind == JSON_TRUE, run);
-	case JSON_STRING:
+	case JSON_TOKEN_TRUE:
+	case JSON_TOKEN_FALSE:
+		return data_bool(r, token->kind == JSON_TOKEN_TRUE, run);
+	case JSON_TOKEN_STRING:
 		return data_string(r, token, run);
-	case JSON_ARRAY_BEGIN:
+	case JSON_TOKEN_ARRAY_BEGIN:
 		return data_open(r);
-	case JSON_ARRAY_END:
+	case JSON_TOKEN_ARRAY_END:
 		return data_close(r);
 	default:
-		return data_refuse(r, token->kind == JSON_NULL ? "null is no value"
-							       : "an object is no value");
+		return data_refuse(r, token->kind == JSON_TOKEN_NULL ? "null is no value"
+								     : "an object is no value");
 	}
 }
 
@@ -385,14 +385,14 @@ enum kserve_step kserve_data_read(struct kserve_infer *r, struct json_reader *js
 		if (strings && data_strings_room(r, run, &most) == KSERVE_RUN)
 			return KSERVE_RUN;
 		json_read(json, at, end - *at > most ? *at + most : end, &token);
-		if (token.kind == JSON_MORE) {
+		if (token.kind == JSON_TOKEN_MORE) {
 			if (*at < end)
 				continue;
 			return run->length > 0 ? KSERVE_RUN : KSERVE_MORE;
 		}
-		if (token.kind == JSON_BAD)
+		if (token.kind == JSON_TOKEN_BAD)
 			return kserve_infer_refuse_syntax(r, json->error);
-		if (!r->is_replay && (token.kind != JSON_STRING || token.last))
+		if (!r->is_replay && (token.kind != JSON_TOKEN_STRING || token.last))
 			r->behind = r->position + (uint64_t)(*at - start);
 		if (data_token(r, &token, run) == KSERVE_REFUSED)
 			return KSERVE_REFUSED;

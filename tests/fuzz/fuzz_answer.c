@@ -75,30 +75,32 @@ static bool is_value(enum kserve_datatype type, const uint8_t *bytes,
 	memcpy(&u, bytes, kserve_datatype_size(type));
 	switch (type) {
 	case KSERVE_BOOL:
-		return token->kind == (u != 0 ? JSON_TRUE : JSON_FALSE);
+		return token->kind == (u != 0 ? JSON_TOKEN_TRUE : JSON_TOKEN_FALSE);
 	case KSERVE_FP32:
 		memcpy(&f32, bytes, sizeof(f32));
 		if (!isfinite(f32))
-			return token->kind == JSON_NULL;
-		return token->kind == JSON_NUMBER && json_number_f32(&token->number, &read_f32) &&
+			return token->kind == JSON_TOKEN_NULL;
+		return token->kind == JSON_TOKEN_NUMBER &&
+		       json_number_f32(&token->number, &read_f32) &&
 		       memcmp(&f32, &read_f32, sizeof(f32)) == 0;
 	case KSERVE_FP64:
 		memcpy(&f64, bytes, sizeof(f64));
 		if (!isfinite(f64))
-			return token->kind == JSON_NULL;
-		return token->kind == JSON_NUMBER && json_number_f64(&token->number, &read_f64) &&
+			return token->kind == JSON_TOKEN_NULL;
+		return token->kind == JSON_TOKEN_NUMBER &&
+		       json_number_f64(&token->number, &read_f64) &&
 		       memcmp(&f64, &read_f64, sizeof(f64)) == 0;
 	case KSERVE_UINT8:
 	case KSERVE_UINT16:
 	case KSERVE_UINT32:
 	case KSERVE_UINT64:
-		return token->kind == JSON_NUMBER && json_number_u64(&token->number, &read_u) &&
-		       u == read_u;
+		return token->kind == JSON_TOKEN_NUMBER &&
+		       json_number_u64(&token->number, &read_u) && u == read_u;
 	default:
 		i = (int64_t)(u << (64 - 8 * kserve_datatype_size(type))) >>
 		    (64 - 8 * kserve_datatype_size(type));
-		return token->kind == JSON_NUMBER && json_number_i64(&token->number, &read_i) &&
-		       i == read_i;
+		return token->kind == JSON_TOKEN_NUMBER &&
+		       json_number_i64(&token->number, &read_i) && i == read_i;
 	}
 }
 
@@ -112,17 +114,17 @@ static void check_values(const struct kserve_answer *answer, const struct text *
 	uint64_t done = 0;
 	int output = -1, inside = 0;
 
-	while (json_read(&reader, &at, end, &token) != JSON_MORE) {
-		require(token.kind != JSON_BAD, "the answer is not JSON");
-		if (token.kind == JSON_KEY && token.length == 4 &&
+	while (json_read(&reader, &at, end, &token) != JSON_TOKEN_MORE) {
+		require(token.kind != JSON_TOKEN_BAD, "the answer is not JSON");
+		if (token.kind == JSON_TOKEN_KEY && token.length == 4 &&
 		    memcmp(token.text, "data", 4) == 0) {
 			inside = 1;
 			for (output++; answer->output[output].binary; output++)
 				;
 			done = 0;
-		} else if (inside > 0 && token.kind == JSON_ARRAY_BEGIN) {
+		} else if (inside > 0 && token.kind == JSON_TOKEN_ARRAY_BEGIN) {
 			inside = 2;
-		} else if (inside > 0 && token.kind == JSON_ARRAY_END) {
+		} else if (inside > 0 && token.kind == JSON_TOKEN_ARRAY_END) {
 			const struct kserve_answer_output *o = &answer->output[output];
 
 			require(o->type == KSERVE_BYTES || done == o->bytes, "values are missing");

@@ -77,13 +77,13 @@ static void check_number(const struct json_number *n)
 
 static void take_token(struct tokens *t, const struct json_token *token)
 {
-	if (token->kind == JSON_KEY || token->kind == JSON_STRING) {
+	if (token->kind == JSON_TOKEN_KEY || token->kind == JSON_TOKEN_STRING) {
 		mix(&t->string, token->text, token->length);
 		if (!token->last)
 			return;
 		mix(&t->hash, &t->string, sizeof(t->string));
 		t->string = 0;
-	} else if (token->kind == JSON_NUMBER) {
+	} else if (token->kind == JSON_TOKEN_NUMBER) {
 		check_number(&token->number);
 		mix(&t->hash, token->number.text, token->number.length);
 	}
@@ -98,10 +98,11 @@ static void take(struct tokens *t, const uint8_t *bytes, size_t n)
 	struct json_token token;
 
 	memcpy(copy, bytes, n);
-	while (json_read(&t->reader, &at, copy + n, &token) != JSON_MORE && token.kind != JSON_BAD)
+	while (json_read(&t->reader, &at, copy + n, &token) != JSON_TOKEN_MORE &&
+	       token.kind != JSON_TOKEN_BAD)
 		take_token(t, &token);
 	require(at <= copy + n, "read beyond the end");
-	t->bad = token.kind == JSON_BAD;
+	t->bad = token.kind == JSON_TOKEN_BAD;
 	require(t->bad || at == copy + n, "bytes were left");
 	free(copy);
 }

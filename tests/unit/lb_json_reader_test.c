@@ -31,21 +31,22 @@ static void log_string(struct log *l, const struct json_token *token)
 		log_bytes(l, "\"", 1);
 	log_bytes(l, token->text, token->length);
 	if (token->last)
-		log_bytes(l, token->kind == JSON_KEY ? "\":" : "\" ", 2);
+		log_bytes(l, token->kind == JSON_TOKEN_KEY ? "\":" : "\" ", 2);
 	l->open = !token->last;
 }
 
 static void log_token(struct log *l, const struct json_token *token)
 {
 	static const char *const words[] = {
-		[JSON_OBJECT_BEGIN] = "{ ", [JSON_OBJECT_END] = "} ", [JSON_ARRAY_BEGIN] = "[ ",
-		[JSON_ARRAY_END] = "] ",    [JSON_TRUE] = "true ",    [JSON_FALSE] = "false ",
-		[JSON_NULL] = "null ",
+		[JSON_TOKEN_OBJECT_BEGIN] = "{ ", [JSON_TOKEN_OBJECT_END] = "} ",
+		[JSON_TOKEN_ARRAY_BEGIN] = "[ ",  [JSON_TOKEN_ARRAY_END] = "] ",
+		[JSON_TOKEN_TRUE] = "true ",      [JSON_TOKEN_FALSE] = "false ",
+		[JSON_TOKEN_NULL] = "null ",
 	};
 
-	if (token->kind == JSON_KEY || token->kind == JSON_STRING) {
+	if (token->kind == JSON_TOKEN_KEY || token->kind == JSON_TOKEN_STRING) {
 		log_string(l, token);
-	} else if (token->kind == JSON_NUMBER) {
+	} else if (token->kind == JSON_TOKEN_NUMBER) {
 		log_bytes(l, token->number.text, token->number.length);
 		log_bytes(l, " ", 1);
 	} else {
@@ -63,12 +64,12 @@ static bool log_take(struct log *l, const char *bytes, size_t n)
 	memcpy(copy, bytes, n);
 	do {
 		json_read(&l->reader, &at, copy + n, &token);
-		if (token.kind != JSON_MORE && token.kind != JSON_BAD)
+		if (token.kind != JSON_TOKEN_MORE && token.kind != JSON_TOKEN_BAD)
 			log_token(l, &token);
-	} while (token.kind != JSON_MORE && token.kind != JSON_BAD);
-	cr_assert(token.kind == JSON_BAD || at == copy + n);
+	} while (token.kind != JSON_TOKEN_MORE && token.kind != JSON_TOKEN_BAD);
+	cr_assert(token.kind == JSON_TOKEN_BAD || at == copy + n);
 	free(copy);
-	return token.kind != JSON_BAD;
+	return token.kind != JSON_TOKEN_BAD;
 }
 
 /* Log the reader's words when the text is cut at <a> and <b>: tokens, or a fault. A string that is
