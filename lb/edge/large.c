@@ -545,7 +545,8 @@ static bool large_is_refused(const struct edge *e, const struct edge_busy *b)
 
 void edge_note_refused(struct edge_busy *b)
 {
-	uint32_t now = b->edge->stack.now_ms | 1;
+	/* Not later than now, or the next one of this ms would begin another row. */
+	uint32_t now = b->edge->stack.now_ms - (b->edge->stack.now_ms == 0);
 
 	if (!large_is_refused(b->edge, b))
 		b->refused_first_ms = now;

@@ -228,12 +228,26 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 		trace_connection(e->lc, c->handle, TRACE_RECEIVED, bytes, c->tcp.pipe);
 }
 
+/* Did all its bytes come before? They need no memory. */
+static bool segments_is_old(const struct edge_connection *c, const struct arrival *a)
+{
+	return !sequence_after(a->header.seq + a->header.length, c->tcp.rcv_nxt);
+}
+
 /*
  * A segment of the connection finds no memory for its bytes, and is taken without them: what it
- * acknowledges counts, and its client, which tries again later and later, is told how far it has
- * come.
+ * acknowledges counts. Some of its bytes may have come before.
  */
-static void segments_refuse(struct edge *e, struct edge_connection *c, struct arrival *a,
+static void segments_strip(const struct edge_connection *c, struct arrival *a)
+{
+	a->header.seq = sequence_max(a->header.seq, c->tcp.rcv_nxt);
+	a->header.length = 0;
+	a->header.flags &= ~TCP_BIT_FIN;
+}
+
+/* It proved to be the client's, who tries again later and later, and is told how far it has come.
+ */
+static void segments_refuse(struct edge *e, struct edge_connection *c, const struct arrival *a,
 			    enum lb_drop reason)
 {
 	if (c->busy != NULL)
@@ -241,8 +255,6 @@ static void segments_refuse(struct edge *e, struct edge_connection *c, struct ar
 	e->lc->stats.drop[reason]++;
 	if (unlikely(e->lc->trace != NULL))
 		trace_dropped(e->lc, a->m, reason);
-	a->header.length = 0;
-	a->header.flags &= ~TCP_BIT_FIN;
 	c->tcp.ack_now = true;
 }
 
@@ -262,8 +274,12 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 
 	if (unlikely(segments_is_beyond_share(e, c, a)))
 		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
-	if (unlikely(reason != LB_DROP_NONE))
-		segments_refuse(e, c, a, reason);
+	if (unlikely(reason != LB_DROP_NONE)) {
+		if (segments_is_old(c, a))
+			reason = LB_DROP_NONE;
+		else
+			segments_strip(c, a);
+	}
 	if (a->header.length > 0)
 		edge_begin(e, c);
 	edge_select(e, c->service);
@@ -278,6 +294,8 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		return segments_reset(e, a, LB_DROP_TCP_REFUSED);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
+	if (unlikely(reason != LB_DROP_NONE) && !r.closed)
+		segments_refuse(e, c, a, reason);
 	segments_follow_path(e, c, a);
 	conntrack_touch(a->flow, e->lc->now_ms);
 	conntrack_count_in(a->flow, a->header.length);

@@ -827,8 +827,8 @@ static bool raw_read(struct raw *r, const struct raw *other)
 	return found;
 }
 
-/* Acknowledges what comes to each. */
-static void raw_read_each(struct raw *r, unsigned int n)
+/* Takes what comes to each: their next segments acknowledge it. */
+static void raw_note_acks(struct raw *r, unsigned int n)
 {
 	struct tcp_header h;
 	struct walk_frame f;
@@ -841,6 +841,12 @@ static void raw_read_each(struct raw *r, unsigned int n)
 			if ((tcp[2] << 8 | tcp[3]) == r[i].port)
 				r[i].ack = h.seq + h.length;
 	}
+}
+
+/* Acknowledges what comes to each. */
+static void raw_read_each(struct raw *r, unsigned int n)
+{
+	raw_note_acks(r, n);
 	for (unsigned int i = 0; i < n; i++)
 		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
 }
@@ -2088,12 +2094,12 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
 	silent(w);
 	raw_open(&r, w, 3000);
 	raw_open(&other, w, 3001);
-	raw_part(&r, 30000, 0, 2000);
+	raw_part(&r, 14000, 0, 2000);
 	walk_settle(w);
 	other.seq = raw_fill_share(&other);
 	before = *refused;
 	seq = r.seq;
-	r.seq += 28000; /* of the next request, which has no place */
+	r.seq += 12000; /* of the next request, which has no place */
 	raw_part(&r, 30000, 0, 500);
 	walk_expect_eq(*refused, before + 1);
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
@@ -2101,7 +2107,7 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
 	walk_pass(w, 3000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	r.seq = seq;
-	raw_part(&r, 30000, 2000, 3000);
+	raw_part(&r, 14000, 2000, 3000);
 	walk_pass(w, 3000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	walk_pass(w, 9000);
@@ -2114,33 +2120,38 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
  * one is lost. */
 WALK(a_client_that_was_refused_for_long_comes_back_late)
 {
-	struct walk *w =
-		create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
-	struct raw r, other;
-	uint32_t seq;
+	for (unsigned int later = 0; later < 2; later++) {
+		struct walk *w = create_large(
+			"", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+		struct raw r, other;
+		uint32_t seq;
 
-	silent(w);
-	raw_open(&r, w, 3000);
-	raw_open(&other, w, 3001);
-	raw_part(&r, 30000, 0, 2000);
-	walk_settle(w);
-	other.seq = raw_fill_share(&other);
-	seq = r.seq + 28000;
-	for (unsigned int ms = 200; ms <= 3200; ms *= 2) {
-		r.seq = seq;
-		raw_part(&r, 30000, 0, 500);
-		walk_pass(w, ms);
+		walk_context("%u ms later", later);
+		silent(w);
+		raw_open(&r, w, 3000);
+		raw_open(&other, w, 3001);
+		raw_part(&r, 14000, 0, 2000);
+		walk_settle(w);
+		other.seq = raw_fill_share(&other);
+		walk_pass(w, later);
+		seq = r.seq + 12000;
+		for (unsigned int ms = 200; ms <= 6400; ms *= 2) {
+			for (unsigned int k = 0; k < 3; k++) {
+				r.seq = seq;
+				raw_part(&r, 30000, 0, 500);
+			}
+			walk_pass(w, ms < 6400 ? ms : 0);
+		}
+		raw_send(&other, TCP_BIT_RST, NULL, 0);
+		walk_pass(w, 19000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+		walk_pass(w, 13000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+		r.seq = seq - 12000;
+		raw_send(&r, TCP_BIT_RST, NULL, 0);
+		walk_destroy(w);
 	}
-	r.seq = seq;
-	raw_part(&r, 30000, 0, 500);
-	raw_send(&other, TCP_BIT_RST, NULL, 0);
-	walk_pass(w, 19000);
-	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
-	walk_pass(w, 13000);
-	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
-	r.seq = seq - 28000;
-	raw_send(&r, TCP_BIT_RST, NULL, 0);
-	walk_destroy(w);
+	walk_context("%s", "");
 }
 
 /* The memory of the client is full of bytes that nothing explains yet. Those that have their place in a
@@ -2274,6 +2285,47 @@ WALK(a_window_that_closed_for_want_of_memory_opens_again)
 	raw_send(&r, TCP_BIT_RST, NULL, 0);
 	walk_pass(w, 5);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+}
+
+/* Numbers beyond the window prove nothing, with bytes or without, whether or not there is memory.
+ */
+WALK(a_stranger_s_segments_without_memory_are_seldom_answered)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+	uint8_t payload[PACKET_MAX], bytes[500] = {0};
+	struct raw r, other, stranger;
+	unsigned int answers = 0;
+	struct tcp_header h;
+
+	silent(w);
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 14000, 0, 2000);
+	walk_settle(w);
+	other.seq = raw_fill_share(&other);
+	walk_pass(w, 50);
+	walk_forget(w, 0);
+	stranger = r;
+	for (unsigned int i = 0; i < 20; i++) {
+		stranger.seq = r.seq + (1 << 20);
+		raw_send(&stranger, TCP_BIT_ACK, bytes, sizeof(bytes));
+		while (raw_take(&r, &h, payload))
+			answers++;
+	}
+	walk_expect(answers <= 1, "%u answers", answers);
+	/* Nor do they excuse the client, who is silent. */
+	for (unsigned int i = 0; i < 70; i++) {
+		stranger.seq = r.seq + (1 << 20);
+		raw_send(&stranger, TCP_BIT_ACK, bytes, sizeof(bytes));
+		walk_pass(w, 100);
+	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+	walk_pass(w, 600);
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_RST, bytes, sizeof(bytes));
+	walk_expect_silence(w, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
 	walk_destroy(w);
 }
 
