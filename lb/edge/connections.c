@@ -405,7 +405,11 @@ static void connections_resume_stalled(struct edge *e)
 	}
 }
 
-/* Bytes that the client may send on one more connection, if it fills packets; at most <most>. */
+/*
+ * Bytes that the client may send on one more connection, if it fills packets; at most <most>. Each
+ * gets two segments as long as there is room for two: if they were divided among all, none of
+ * many connections could go on.
+ */
 static uint64_t connections_share(const struct edge *e, const struct edge_connection *c,
 				  uint64_t most)
 {
@@ -418,7 +422,10 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 		return 0;
 	bytes = (uint64_t)RTE_MIN(share - its, all - of_all) * c->tcp.mss;
 	/* A division is seldom needed. */
-	return bytes >= most * client->users ? most : bytes / client->users;
+	if (bytes >= most * client->users)
+		return most;
+	bytes = RTE_MAX(bytes / client->users, RTE_MIN(bytes, 2u * (uint64_t)c->tcp.mss));
+	return RTE_MIN(bytes, most);
 }
 
 static void connections_narrow(struct edge *e, struct edge_connection *c, bool narrow)
@@ -449,7 +456,7 @@ static void connections_widen(struct edge *e)
 		b = TAILQ_FIRST(&e->narrow);
 		c = b->connection;
 		connections_narrow(e, c, false);
-		if (connections_share(e, c, b->window) >= 2u * c->tcp.mss)
+		if (connections_share(e, c, b->window) >= RTE_MIN(2u * c->tcp.mss, b->window))
 			edge_touch(e, c);
 		else
 			connections_narrow(e, c, true);

@@ -170,23 +170,23 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
 }
 
 /*
- * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
- * what is behind them can go on, up to a quarter more; and a request that has its place in a
- * worker's memory, without a limit: its bytes leave in this turn, and without them those that wait
- * for a place would wait for ever. A segment may begin with bytes that came before.
+ * Have the bytes their place, in a worker's memory or with those that are gathered? They are not
+ * held beyond this turn, and without them those that wait for a place would wait for ever. A
+ * segment may begin with bytes that came before.
  */
-static bool segments_go_on(const struct edge *e, const struct edge_connection *c,
-			   const struct arrival *a)
+static bool segments_have_place(const struct edge_connection *c, uint32_t ahead)
 {
-	uint32_t ahead;
+	return c->busy->unwritten == 0 && edge_large_has_place(c->busy, c->busy->in_order + ahead);
+}
 
-	if (c == NULL || c->stalled || (c->busy != NULL && c->busy->unwritten > 0))
-		return false;
-	ahead = sequence_max(a->header.seq, c->tcp.rcv_nxt) - c->tcp.rcv_nxt;
-	if (c->busy == NULL)
-		return ahead == 0;
-	return (ahead == 0 && edge_requests_of(c->busy->client) < e->share) ||
-	       edge_large_has_place(c->busy, c->busy->in_order + ahead);
+/*
+ * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
+ * what is behind them can go on, up to a quarter more.
+ */
+static bool segments_fill_gap(const struct edge *e, const struct edge_connection *c, uint32_t ahead)
+{
+	return ahead == 0 && (c->busy == NULL || (c->busy->unwritten == 0 &&
+						  edge_requests_of(c->busy->client) < e->share));
 }
 
 /* May one more packet be held for the client? */
@@ -196,17 +196,22 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 	const struct edge_client *client;
 	bool room = e->held < edge_commons(e) &&
 		    edge_requests_of_all(e) < edge_promised(edge_commons(e));
+	uint32_t ahead;
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
 	if (likely(room && (client == NULL || edge_requests_of(client) < edge_promised(e->share))))
 		return LB_DROP_NONE;
-	if (client == NULL || edge_client_is_small(e, client))
-		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
-	if (!room)
-		return LB_DROP_TCP_MEMORY;
-	return segments_go_on(e, c, a) ? LB_DROP_NONE : LB_DROP_TCP_CLIENT;
+	if ((client == NULL || edge_client_is_small(e, client)) && e->held < e->budget)
+		return LB_DROP_NONE;
+	if (c != NULL && !c->stalled) {
+		ahead = sequence_max(a->header.seq, c->tcp.rcv_nxt) - c->tcp.rcv_nxt;
+		if ((c->busy != NULL && segments_have_place(c, ahead)) ||
+		    (room && segments_fill_gap(e, c, ahead)))
+			return LB_DROP_NONE;
+	}
+	return room ? LB_DROP_TCP_CLIENT : LB_DROP_TCP_MEMORY;
 }
 
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has

@@ -2329,6 +2329,79 @@ WALK(a_stranger_s_segments_without_memory_are_seldom_answered)
 	walk_destroy(w);
 }
 
+/* Their windows closed while all of them were busy, and each one's part of the share is less than
+ * two segments: when nothing is held any more, they open. */
+WALK(windows_of_more_connections_than_the_share_has_segments_open_again)
+{
+	enum { CONNECTIONS = 20 };
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	struct raw r[CONNECTIONS];
+
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int k = 0; k < 40; k++) {
+		/* With the acknowledgement of the last reply: all of them are always busy. */
+		for (unsigned int i = 0; i < CONNECTIONS; i++)
+			raw_ask(&r[i], 800, 800);
+		for (unsigned int i = 0; i < 5; i++) {
+			walk_pass(w, 2);
+			answer_shortly(v);
+			walk_pass(w, 2);
+			raw_note_acks(r, CONNECTIONS);
+		}
+		walk_expect_eq(walk_stats(w).replies, (k + 1) * CONNECTIONS);
+	}
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_pass(w, 5);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* The packet in which a request is gathered is its place, as a worker's memory is that of a large one.
+ */
+WALK(a_small_request_that_has_begun_can_end_when_the_client_has_no_memory)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	struct tcp_header h = {.window = 0};
+	struct raw r, other;
+	uint8_t payload[PACKET_MAX], rest[500] = {0};
+	uint32_t other_seq;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	/* More than half of its share: no window grows. */
+	other_seq = other.seq;
+	other.seq += 100;
+	for (unsigned int i = 0; i < 20; i++)
+		raw_send(&other, TCP_BIT_ACK, rest, sizeof(rest));
+	for (unsigned int k = 0; k < 20; k++) {
+		raw_ask(&r, 800, 800);
+		walk_pass(w, 2);
+		answer_shortly(v);
+		walk_pass(w, 2);
+		while (raw_take(&r, &h, payload))
+			r.ack = h.seq + h.length;
+	}
+	raw_ask(&r, 800, 300); /* what is left of the first window */
+	walk_pass(w, 5);
+	while (raw_take(&r, &h, payload))
+		;
+	walk_expect(h.window >= sizeof(rest), "a window of %u", h.window);
+	raw_fill_share(&other);
+	raw_send(&r, TCP_BIT_ACK, rest, sizeof(rest));
+	walk_pass(w, 2);
+	walk_expect_eq(v->n_requests, 1);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	other.seq = other_seq;
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 WALK(a_client_has_a_share_of_unfinished_requests)
 {
 	struct walk *w = create_large("", "buffer_mb: 8, unfinished: 2");
