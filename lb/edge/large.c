@@ -494,6 +494,7 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->excused = lc->now - l->since +
 		     2 * (uint64_t)(e->stack.now_ms - l->busy->connection->tcp.heard_ms) *
 			     lc->lb->tsc_per_ms;
+	l->excused = RTE_MIN(l->excused, LARGE_EXCUSED_MS * lc->lb->tsc_per_ms);
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;

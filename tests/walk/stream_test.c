@@ -2402,6 +2402,40 @@ WALK(a_small_request_that_has_begun_can_end_when_the_client_has_no_memory)
 	walk_destroy(w);
 }
 
+/* Time for which it waited counts once, and no place is kept for more than a minute without bytes.
+ */
+WALK(a_silent_client_keeps_its_place_for_a_minute)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 60000, request_timeout_ms: 70000",
+				      "buffer_mb: 8, window: 128KiB, min_rate: 4KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 2,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw r[2];
+
+	v->answers = false;
+	raw_open(&r[0], w, 3000);
+	raw_open(&r[1], w, 3001);
+	raw_part(&r[0], 60000, 0, 60000);
+	walk_settle(w);
+	raw_part(&r[1], 60000, 0, 2000);
+	walk_pass(w, 50000);
+	answer_shortly(v);
+	walk_pass(w, 5);
+	for (unsigned int s = 0; s < 70; s++) {
+		raw_send(&r[1], TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 1000);
+	}
+	walk_expect_drops(w, {LB_DROP_TCP_SLOW, 1});
+	for (unsigned int i = 0; i < 2; i++)
+		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_settle(w);
+	walk_destroy(w);
+}
+
 WALK(a_client_has_a_share_of_unfinished_requests)
 {
 	struct walk *w = create_large("", "buffer_mb: 8, unfinished: 2");
