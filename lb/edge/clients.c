@@ -11,8 +11,8 @@
 
 /* Connections searched for the one to reset; then any of the client's will do. */
 #define CLIENTS_SEARCH 256
-/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. With segments
- * under way it has longer: they may have been lost, and those that replaced them, too. */
+/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. With
+ * segments under way it has longer: they may have been lost, and those that replaced them, too. */
 #define CLIENTS_STALLED_MS 1000
 #define CLIENTS_LOST_MS    3000
 
@@ -85,7 +85,7 @@ static struct edge_busy *clients_slowest(const struct edge *e, const struct edge
 	unsigned int left = CLIENTS_SEARCH;
 	struct edge_busy *b;
 
-	TAILQ_FOREACH(b, &e->sending, sending) {
+	TAILQ_FOREACH (b, &e->sending, sending) {
 		if (left-- == 0 || e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
 			return NULL;
 		if ((client == NULL || b->client == client) && clients_is_stalled(e, b))
@@ -94,15 +94,17 @@ static struct edge_busy *clients_slowest(const struct edge *e, const struct edge
 	return NULL;
 }
 
-static void clients_reset(struct edge *e, struct edge_busy *b)
+static void clients_reset(struct edge *e, struct edge_busy *b, enum lb_drop reason)
 {
 	struct edge_connection *c = b->connection;
 
-	e->lc->stats.drop[LB_DROP_TCP_READER]++;
+	e->lc->stats.drop[reason]++;
 	e->lc->service[c->service].stats.drops++;
 	/* It ends at the end of the turn, and is not found again until then. */
-	TAILQ_REMOVE(&e->sending, b, sending);
-	TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	if (b->replies > 0) {
+		TAILQ_REMOVE(&e->sending, b, sending);
+		TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	}
 	b->progress_ms = e->stack.now_ms;
 	tcp_abort(&c->tcp);
 	edge_touch(e, c);
@@ -116,7 +118,7 @@ void edge_press(struct edge *e, const struct edge_client *client)
 		return;
 	b = clients_slowest(e, client);
 	if (b != NULL)
-		clients_reset(e, b);
+		clients_reset(e, b, LB_DROP_TCP_READER);
 }
 
 /* Do its replies keep others from getting theirs: all clients, or its own other connections? */
@@ -138,11 +140,76 @@ void edge_press_all(struct edge *e)
 		if (e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
 			return;
 		if (clients_is_stalled(e, b) && clients_is_in_the_way(e, b))
-			clients_reset(e, b);
+			clients_reset(e, b, LB_DROP_TCP_READER);
 	}
 }
 
-/* --- room for replies -----------------------------------------------------------------------------
+/* --- bytes that wait for others
+ * -------------------------------------------------------------------
+ *
+ * A client may leave a hole in front of what it sent, or a request half sent, for good. Where that
+ * keeps others' segments out it has to go on.
+ */
+
+/* ms in which what is missing must come at the rate of tcp.min_rate. Lost, it comes again, and
+ * again. */
+#define CLIENTS_WAITING_MS 8000
+/* ms after a segment was refused in which others may still be refused: their clients ask less and
+ * less often. */
+#define CLIENTS_SHORT_MS 20000
+
+static bool clients_waits(const struct edge_busy *b)
+{
+	const struct placement *p = &b->placement;
+	const struct edge_request *r;
+
+	if (b->connection->stalled || b->unwritten > 0)
+		return false;
+	r = edge_request_find(b, p->open.request);
+	return p->held != NULL || (r != NULL && r->bytes != NULL);
+}
+
+static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
+{
+	return !edge_has_room(e) ||
+	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
+}
+
+static void clients_look(struct edge *e, struct edge_busy *b)
+{
+	uint64_t came = b->in_order - b->waits_position;
+	uint32_t now = e->stack.now_ms - (e->stack.now_ms == 0), ms = now - b->waits_ms;
+	bool waits = clients_waits(b), slow;
+
+	if (waits && b->waits_ms != 0 && ms < CLIENTS_WAITING_MS)
+		return;
+	slow = came == 0 || came * 1000 < (uint64_t)ms * e->known->tcp.min_rate;
+	/* Was it looked at lately? */
+	slow = slow && b->waits_ms != 0 && ms < CLIENTS_SHORT_MS;
+	b->waits_ms = waits ? now : 0;
+	b->waits_position = b->in_order;
+	if (waits && slow && clients_keeps_out(e, b))
+		clients_reset(e, b, LB_DROP_TCP_SLOW);
+}
+
+void edge_press_waiting(struct edge *e)
+{
+	if (likely(e->refused_ms == 0))
+		return;
+	if (e->stack.now_ms - e->refused_ms >= CLIENTS_SHORT_MS)
+		e->refused_ms = 0;
+	for (unsigned int left = RTE_MIN((uint32_t)CLIENTS_SEARCH, e->busies); left > 0; left--) {
+		struct edge_busy *b = &e->busy_memory[e->looked];
+
+		e->looked = (e->looked + 1) % e->busies;
+		/* Is it in use? */
+		if (b->connection != NULL && b->connection->busy == b)
+			clients_look(e, b);
+	}
+}
+
+/* --- room for replies
+ * -----------------------------------------------------------------------------
  *
  * A worker sends a reply at its own pace, so all of it may wait for the client. Before a request is
  * read, room is set aside for a reply of the service's usual size.

@@ -616,4 +616,5 @@ void edge_housekeeping(struct lcore *lc)
 		large_check(lc, l);
 	}
 	edge_press_all(e);
+	edge_press_waiting(e);
 }

@@ -194,8 +194,7 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 					 const struct arrival *a)
 {
 	const struct edge_client *client;
-	bool room = e->held < edge_commons(e) &&
-		    edge_requests_of_all(e) < edge_promised(edge_commons(e));
+	bool room = edge_has_room(e);
 	uint32_t ahead;
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
@@ -255,6 +254,7 @@ static void segments_strip(const struct edge_connection *c, struct arrival *a)
 static void segments_refuse(struct edge *e, struct edge_connection *c, const struct arrival *a,
 			    enum lb_drop reason)
 {
+	edge_note_short(e);
 	if (c->busy != NULL)
 		edge_note_refused(c->busy);
 	e->lc->stats.drop[reason]++;
@@ -395,6 +395,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	reason = edge_may_open(e, a->key) == EDGE_MAY_NOT_OPEN ? LB_DROP_TCP_CLIENT_FULL
 							       : segments_check_memory(e, NULL, a);
 	if (reason != LB_DROP_NONE) {
+		edge_note_short(e);
 		segments_drop(e, a, reason);
 		return true;
 	}

@@ -2315,7 +2315,7 @@ WALK(a_stranger_s_segments_without_memory_are_seldom_answered)
 	}
 	walk_expect(answers <= 1, "%u answers", answers);
 	/* Nor do they excuse the client, who is silent. */
-	for (unsigned int i = 0; i < 70; i++) {
+	for (unsigned int i = 0; i < 60; i++) {
 		stranger.seq = r.seq + (1 << 20);
 		raw_send(&stranger, TCP_BIT_ACK, bytes, sizeof(bytes));
 		walk_pass(w, 100);
@@ -2434,6 +2434,93 @@ WALK(a_silent_client_keeps_its_place_for_a_minute)
 		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
 	walk_settle(w);
 	walk_destroy(w);
+}
+
+/* Clients that hold little each, but all of it together, and send nothing that lets go of it: others
+ * have their turn when these have not come on for long. */
+WALK(holes_of_many_addresses_leave_memory_for_others)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 256, buffer_mb: 1, client_percent: 100, window: 64KiB}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static char source[16][16];
+	struct raw hole[16], r, begun = {.w = w, .port = 4000, .source = "192.0.2.50"};
+	struct raw last = {.w = w, .port = 4001, .source = "192.0.2.51"};
+	uint8_t rest[95] = {0};
+
+	walk_worker(w, NULL);
+	raw_connect(&begun);
+	raw_ask(&begun, 100, 5);
+	for (unsigned int k = 0; k < 16; k++) {
+		snprintf(source[k], sizeof(source[k]), "192.0.2.%u", 20 + k);
+		hole[k] = (struct raw){.w = w, .port = 3010 + k, .seq = k, .source = source[k]};
+		raw_connect(&hole[k]);
+		for (unsigned int i = 600; i > 0; i--) {
+			hole[k].seq = k + 1 + i;
+			raw_send(&hole[k], TCP_BIT_ACK, "a", 1);
+		}
+		hole[k].seq = k + 1;
+	}
+	/* Bytes that have their place are taken, whatever is used up. */
+	walk_forget(w, 0);
+	raw_send(&begun, TCP_BIT_ACK, rest, sizeof(rest));
+	raw_expect_answer(&begun, 0, 100);
+	raw_connect(&last);
+	for (unsigned int i = 0; i < 3; i++, last.seq++)
+		raw_send(&last, TCP_BIT_ACK | TCP_BIT_PSH, "a", i > 0);
+	raw_open(&r, w, 3001);
+	raw_ask(&r, 5, 5);
+	walk_expect_eq(walk_stats(w).replies, 1);
+	/* They live: each answers whatever it is asked. */
+	for (unsigned int s = 0; s < 10; s++) {
+		for (unsigned int k = 0; k < 16; k++)
+			raw_send(&hole[k], TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 1000);
+	}
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_SLOW] > 0, "none was reset");
+	walk_forget(w, 0);
+	r.seq -= 9;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	last.seq = 1;
+	raw_send(&last, TCP_BIT_RST, NULL, 0);
+	for (unsigned int k = 0; k < 16; k++)
+		raw_send(&hole[k], TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* The same for other connections of one client, and its share. One that has none keeps what it has. */
+WALK(a_hole_of_a_client_s_connection_leaves_memory_for_its_others)
+{
+	for (unsigned int others = 0; others < 2; others++) {
+		struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+		struct raw r, other;
+
+		walk_context("%u others", others);
+		walk_worker(w, &roomy);
+		raw_open(&other, w, 3001);
+		if (others > 0) {
+			raw_open(&r, w, 3000);
+			raw_ask(&r, 100, 5);
+		}
+		raw_fill_share(&other);
+		walk_pass(w, 7000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+		if (others > 0) {
+			raw_send(&r, TCP_BIT_ACK, (uint8_t[95]){0}, 95);
+			raw_expect_answer(&r, 0, 100);
+			raw_ask(&r, 100, 5);
+		}
+		walk_pass(w, 7000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], others);
+		walk_expect(others == 0 || edge_held_packets(w->lb->lcore[0]) == 1, "held");
+		edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+		walk_turn(w);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
 }
 
 WALK(a_client_has_a_share_of_unfinished_requests)
