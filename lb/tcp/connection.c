@@ -130,7 +130,7 @@ void tcp_grant(struct tcp_connection *c, uint32_t bytes)
 
 	bytes = (bytes + unit - 1) & ~(unit - 1);
 	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt + bytes);
-	if (tcp_is_synchronized(c) && c->rcv_limit - c->rcv_edge < INT32_MAX &&
+	if (tcp_is_synchronized(c) && !c->fin_received && c->rcv_limit - c->rcv_edge < INT32_MAX &&
 	    c->rcv_limit - c->rcv_edge >= c->mss &&
 	    (left < 2u * c->mss || left < (c->rcv_limit - c->rcv_nxt) / 2))
 		c->ack_now = true;
