@@ -157,6 +157,8 @@ void edge_press_all(struct edge *e)
 /* ms after a segment was refused in which others may still be refused: their clients ask less and
  * less often. */
 #define CLIENTS_SHORT_MS 20000
+/* Connections looked at per ms then: a million in less than that time. */
+#define CLIENTS_LOOKS 64u
 
 static bool clients_waits(const struct edge_busy *b)
 {
@@ -166,12 +168,12 @@ static bool clients_waits(const struct edge_busy *b)
 	if (b->connection->stalled || b->unwritten > 0)
 		return false;
 	r = edge_request_find(b, p->open.request);
-	return p->held != NULL || (r != NULL && r->bytes != NULL);
+	return p->held != NULL || p->stream.got != 0 || (r != NULL && r->bytes != NULL);
 }
 
 static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
 {
-	return !edge_has_room(e) ||
+	return !edge_has_room(e) || edge_is_short_of_busy(e) ||
 	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
 }
 
@@ -198,7 +200,7 @@ void edge_press_waiting(struct edge *e)
 		return;
 	if (e->stack.now_ms - e->refused_ms >= CLIENTS_SHORT_MS)
 		e->refused_ms = 0;
-	for (unsigned int left = RTE_MIN((uint32_t)CLIENTS_SEARCH, e->busies); left > 0; left--) {
+	for (unsigned int left = RTE_MIN(CLIENTS_LOOKS, e->busies); left > 0; left--) {
 		struct edge_busy *b = &e->busy_memory[e->looked];
 
 		e->looked = (e->looked + 1) % e->busies;
@@ -258,6 +260,7 @@ void edge_clients_share(struct edge *e)
 	uint64_t first;
 
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
+	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
 	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);
 	e->first_window = RTE_MIN(first, (uint64_t)e->known->tcp.window);
@@ -268,6 +271,7 @@ int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets)
 	uint32_t chains = rte_align32pow2(busy);
 
 	e->budget = packets;
+	e->busies = busy;
 	edge_clients_share(e);
 	e->client_mask = chains - 1;
 	e->client_chain = rte_zmalloc("client_chains", chains * sizeof(*e->client_chain), 0);

@@ -707,7 +707,6 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
 	e->n_free = e->connections;
-	e->busies = busy;
 	for (uint32_t i = 0; i < busy; i++) {
 		e->busy_memory[i].next = e->free_busy;
 		e->free_busy = &e->busy_memory[i];

@@ -214,6 +214,7 @@ struct edge {
 	uint32_t opener_mask, free_opener, openers_share;
 	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
+	uint32_t busy_share;         /* busy connections of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
 	struct edge_busy_list sending; /* oldest progress first */
 	/* those in TIME-WAIT, oldest first: a ring */
@@ -347,6 +348,12 @@ static inline bool edge_has_room(const struct edge *e)
 {
 	return e->held < edge_commons(e) &&
 	       edge_requests_of_all(e) < edge_promised(edge_commons(e));
+}
+
+/* Are there few parts left for connections that become busy? */
+static inline bool edge_is_short_of_busy(const struct edge *e)
+{
+	return e->n_busy >= e->busies - e->busies / 8;
 }
 
 /* Does the client hold so little that it may use what the others leave? */

@@ -213,15 +213,32 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 	return room ? LB_DROP_TCP_CLIENT : LB_DROP_TCP_MEMORY;
 }
 
+/* May the client have another busy connection? One byte of a header keeps it so. */
+static enum lb_drop segments_check_busy(const struct edge *e, const struct arrival *a)
+{
+	const struct edge_client *client = a->flow == NULL ? NULL : edge_client_of(e, a->flow);
+
+	if (e->free_busy == NULL)
+		return LB_DROP_TCP_MEMORY;
+	return client == NULL || client->users < e->busy_share ? LB_DROP_NONE : LB_DROP_TCP_CLIENT;
+}
+
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
  * none of its own. LB_DROP_NONE, or the reason. */
 static enum lb_drop segments_check_memory(const struct edge *e, const struct edge_connection *c,
 					  const struct arrival *a)
 {
+	enum lb_drop reason;
+
 	if (a->header.length == 0)
 		return LB_DROP_NONE;
-	if ((e->free_busy == NULL && (c == NULL || c->busy == NULL)) || e->n_pieces < EDGE_PIECES)
+	if (e->n_pieces < EDGE_PIECES)
 		return LB_DROP_TCP_MEMORY;
+	if (unlikely(edge_is_short_of_busy(e)) && (c == NULL || c->busy == NULL)) {
+		reason = segments_check_busy(e, a);
+		if (reason != LB_DROP_NONE)
+			return reason;
+	}
 	return segments_check_share(e, c, a);
 }
 

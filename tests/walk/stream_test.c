@@ -2491,6 +2491,71 @@ WALK(holes_of_many_addresses_leave_memory_for_others)
 	walk_destroy(w);
 }
 
+/* Sends a byte of a header on each of <n> connections. */
+static void raw_byte_on_each(struct raw *r, unsigned int n, struct walk *w)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_send(&r[i], TCP_BIT_ACK, "\5", 1);
+	}
+	walk_forget(w, 0);
+}
+
+/* It keeps a connection busy, of which there are fewer than connections: a client has a share of
+ * these, too. */
+WALK(a_byte_on_each_connection_keeps_no_other_client_out)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 1024, buffer_mb: 1, window: 64KiB}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static struct raw r[500];
+	struct raw other = {.w = w, .port = 9000, .source = "192.0.2.50"};
+
+	walk_worker(w, NULL);
+	raw_connect(&other);
+	raw_byte_on_each(r, 500, w);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_CLIENT] > 0, "it has no share");
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	/* One whose first byte was taken goes on. */
+	raw_send(&r[0], TCP_BIT_ACK, "\0\0\0hello", 8);
+	raw_expect_answer(&r[0], 0, 5);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turn(w);
+	walk_destroy(w);
+}
+
+/* If there is no share, or many clients use up theirs, they have to go on. */
+WALK(bytes_of_headers_that_never_come_whole_keep_others_out_for_seconds)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 1024, buffer_mb: 1, window: 64KiB, client_percent: "
+			"100}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static struct raw r[500];
+	struct raw other = {.w = w, .port = 9000, .source = "192.0.2.50"};
+
+	walk_worker(w, NULL);
+	raw_connect(&other);
+	raw_byte_on_each(r, 500, w);
+	raw_ask(&other, 5, 5);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "there is memory");
+	walk_expect_eq(walk_stats(w).replies, 0);
+	walk_pass(w, 10000);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_SLOW] > 0, "none was reset");
+	walk_forget(w, 0);
+	other.seq -= 9;
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turn(w);
+	walk_destroy(w);
+}
+
 /* The same for other connections of one client, and its share. One that has none keeps what it has. */
 WALK(a_hole_of_a_client_s_connection_leaves_memory_for_its_others)
 {
