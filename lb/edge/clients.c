@@ -173,7 +173,7 @@ static bool clients_waits(const struct edge_busy *b)
 
 static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
 {
-	return !edge_has_room(e) || edge_is_short_of_busy(e) ||
+	return !edge_has_room(e) || edge_is_short_of_busy(e) || e->stack.helds == NULL ||
 	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
 }
 

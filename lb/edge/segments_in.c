@@ -314,6 +314,8 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_established(e, c, a);
 	if (r.refusal == TCP_REFUSAL_HANDSHAKE)
 		return segments_reset(e, a, LB_DROP_TCP_REFUSED);
+	if (unlikely(r.refusal == TCP_REFUSAL_ROOM))
+		edge_note_short(e);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
 	if (unlikely(reason != LB_DROP_NONE) && !r.closed)

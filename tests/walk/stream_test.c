@@ -2556,6 +2556,43 @@ WALK(bytes_of_headers_that_never_come_whole_keep_others_out_for_seconds)
 	walk_destroy(w);
 }
 
+/* Few connections can have bytes out of order at once: those whose holes stay make room for others. */
+WALK(holes_leave_room_for_the_holes_of_others)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw hole[3], r = {.w = w, .port = 4000, .source = "192.0.2.50"};
+	uint32_t seq;
+
+	walk_worker(w, NULL);
+	raw_connect(&r);
+	for (unsigned int i = 0; i < 3; i++) {
+		raw_open(&hole[i], w, 3000 + i);
+		hole[i].seq++;
+		raw_send(&hole[i], TCP_BIT_ACK, "a", 1);
+	}
+	walk_pass(w, 9000);
+	walk_expect_no_drops(w);
+	seq = r.seq;
+	for (unsigned int i = 0; i < 2; i++) {
+		r.seq = seq + 4;
+		raw_send(&r, TCP_BIT_ACK, "hello", 5);
+		walk_pass(w, 9000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_REFUSED], 1);
+	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 3);
+	walk_forget(w, 0);
+	r.seq = seq;
+	raw_send(&r, TCP_BIT_ACK, "\5\0\0\0", 4);
+	r.seq += 5;
+	raw_expect_answer(&r, 0, 5);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
 /* The same for other connections of one client, and its share. One that has none keeps what it has. */
 WALK(a_hole_of_a_client_s_connection_leaves_memory_for_its_others)
 {
