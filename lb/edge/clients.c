@@ -11,8 +11,8 @@
 
 /* Connections searched for the one to reset; then any of the client's will do. */
 #define CLIENTS_SEARCH 256
-/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. With segments
- * under way it has longer: they may have been lost, and those that replaced them, too. */
+/* ms without a whole packet acknowledged: such a reader may be reset to make room for others. With
+ * segments under way it has longer: they may have been lost, and those that replaced them, too. */
 #define CLIENTS_STALLED_MS 1000
 #define CLIENTS_LOST_MS    3000
 /* A client has replies' half of its share, and a part of it while readers of it are reset: half of
@@ -89,7 +89,7 @@ static struct edge_busy *clients_slowest(const struct edge *e, const struct edge
 	unsigned int left = CLIENTS_SEARCH;
 	struct edge_busy *b;
 
-	TAILQ_FOREACH(b, &e->sending, sending) {
+	TAILQ_FOREACH (b, &e->sending, sending) {
 		if (left-- == 0 || e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
 			return NULL;
 		if ((client == NULL || b->client == client) && clients_is_stalled(e, b))
@@ -138,16 +138,19 @@ static void clients_note_slow(struct edge *e, const struct edge_connection *c)
 	o->slow += o->slow < CLIENTS_SLOW_MAX;
 }
 
-static void clients_reset(struct edge *e, struct edge_busy *b)
+static void clients_reset(struct edge *e, struct edge_busy *b, enum lb_drop reason)
 {
 	struct edge_connection *c = b->connection;
 
-	clients_note_slow(e, c);
-	e->lc->stats.drop[LB_DROP_TCP_READER]++;
+	if (reason == LB_DROP_TCP_READER)
+		clients_note_slow(e, c);
+	e->lc->stats.drop[reason]++;
 	e->lc->service[c->service].stats.drops++;
 	/* It ends at the end of the turn, and is not found again until then. */
-	TAILQ_REMOVE(&e->sending, b, sending);
-	TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	if (b->replies > 0) {
+		TAILQ_REMOVE(&e->sending, b, sending);
+		TAILQ_INSERT_TAIL(&e->sending, b, sending);
+	}
 	b->progress_ms = e->stack.now_ms;
 	tcp_abort(&c->tcp);
 	edge_touch(e, c);
@@ -161,7 +164,7 @@ void edge_press(struct edge *e, const struct edge_client *client)
 		return;
 	b = clients_slowest(e, client);
 	if (b != NULL)
-		clients_reset(e, b);
+		clients_reset(e, b, LB_DROP_TCP_READER);
 }
 
 /* Do its replies keep others from getting theirs: all clients, or its own other connections? */
@@ -169,8 +172,13 @@ static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *
 {
 	const struct edge_client *client = b->client;
 
-	return e->replies > edge_half(e->budget) ||
-	       (client->users > 1 && !clients_has_own_room(e, b));
+	if (e->replies > edge_half(e->budget))
+		return true;
+	if (client->users == 1)
+		return false;
+	return client->replies + client->reserved >=
+		       edge_promised(clients_reply_room(e, b->connection)) ||
+	       (client->stalled > b->connection->stalled && !clients_has_own_room(e, b));
 }
 
 void edge_press_all(struct edge *e)
@@ -182,11 +190,78 @@ void edge_press_all(struct edge *e)
 		if (e->stack.now_ms - b->progress_ms < CLIENTS_STALLED_MS)
 			return;
 		if (clients_is_stalled(e, b) && clients_is_in_the_way(e, b))
-			clients_reset(e, b);
+			clients_reset(e, b, LB_DROP_TCP_READER);
 	}
 }
 
-/* --- room for replies -----------------------------------------------------------------------------
+/* --- bytes that wait for others
+ * -------------------------------------------------------------------
+ *
+ * A client may leave a hole in front of what it sent, or a request half sent, for good. Where that
+ * keeps others' segments out it has to go on.
+ */
+
+/* ms in which what is missing must come at the rate of tcp.min_rate. Lost, it comes again, and
+ * again. */
+#define CLIENTS_WAITING_MS 8000
+/* ms after a segment was refused in which others may still be refused: their clients ask less and
+ * less often. */
+#define CLIENTS_SHORT_MS 20000
+/* Connections looked at per ms then: a million in less than that time. */
+#define CLIENTS_LOOKS 64u
+
+static bool clients_waits(const struct edge_busy *b)
+{
+	const struct placement *p = &b->placement;
+	const struct edge_request *r;
+
+	if (b->connection->stalled || b->unwritten > 0)
+		return false;
+	r = edge_request_find(b, p->open.request);
+	return p->held != NULL || p->stream.got != 0 || (r != NULL && r->bytes != NULL);
+}
+
+static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
+{
+	return !edge_has_room(e) || edge_is_short_of_busy(e) || e->stack.helds == NULL ||
+	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
+}
+
+static void clients_look(struct edge *e, struct edge_busy *b)
+{
+	uint64_t came = b->in_order - b->waits_position;
+	uint32_t now = e->stack.now_ms - (e->stack.now_ms == 0), ms = now - b->waits_ms;
+	bool waits = clients_waits(b), slow;
+
+	if (waits && b->waits_ms != 0 && ms < CLIENTS_WAITING_MS)
+		return;
+	slow = came == 0 || came * 1000 < (uint64_t)ms * e->known->tcp.min_rate;
+	/* Was it looked at lately? */
+	slow = slow && b->waits_ms != 0 && ms < CLIENTS_SHORT_MS;
+	b->waits_ms = waits ? now : 0;
+	b->waits_position = b->in_order;
+	if (waits && slow && clients_keeps_out(e, b))
+		clients_reset(e, b, LB_DROP_TCP_SLOW);
+}
+
+void edge_press_waiting(struct edge *e)
+{
+	if (likely(e->refused_ms == 0))
+		return;
+	if (e->stack.now_ms - e->refused_ms >= CLIENTS_SHORT_MS)
+		e->refused_ms = 0;
+	for (unsigned int left = RTE_MIN(CLIENTS_LOOKS, e->busies); left > 0; left--) {
+		struct edge_busy *b = &e->busy_memory[e->looked];
+
+		e->looked = (e->looked + 1) % e->busies;
+		/* Is it in use? */
+		if (b->connection != NULL && b->connection->busy == b)
+			clients_look(e, b);
+	}
+}
+
+/* --- room for replies
+ * -----------------------------------------------------------------------------
  *
  * A worker sends a reply at its own pace, so all of it may wait for the client. Before a request is
  * read, room is set aside for a reply of the service's usual size.
@@ -246,6 +321,7 @@ void edge_clients_share(struct edge *e)
 	uint64_t first;
 
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
+	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
 	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);
 	e->first_window = RTE_MIN(first, (uint64_t)e->known->tcp.window);
@@ -256,6 +332,7 @@ int edge_clients_init(struct edge *e, uint32_t busy, uint32_t packets)
 	uint32_t chains = rte_align32pow2(busy);
 
 	e->budget = packets;
+	e->busies = busy;
 	edge_clients_share(e);
 	e->client_mask = chains - 1;
 	e->client_chain = rte_zmalloc("client_chains", chains * sizeof(*e->client_chain), 0);

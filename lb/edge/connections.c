@@ -129,6 +129,7 @@ static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
 	if (e->next_stalled == b)
 		e->next_stalled = TAILQ_NEXT(b, wants);
 	TAILQ_REMOVE(&e->stalled, b, wants);
+	b->client->stalled--;
 }
 
 static void connections_free_busy(struct edge *e, struct edge_connection *c)
@@ -153,13 +154,13 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	edge_let_reply_go(b, b->replies);
 	edge_let_go(b, b->held);
 	edge_reserve(b, -b->reserved);
+	if (c->stalled)
+		connections_leave_stalled(e, b);
 	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;
 	e->free_busy = b;
 	e->n_busy--;
-	if (c->stalled)
-		connections_leave_stalled(e, b);
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
 	c->stalled = c->narrow = false;
@@ -327,10 +328,10 @@ static void connections_stall(struct edge *e, struct edge_connection *c, bool st
 	if (stalled == c->stalled)
 		return;
 	c->stalled = stalled;
-	if (stalled)
-		TAILQ_INSERT_TAIL(&e->stalled, c->busy, wants);
-	else
-		connections_leave_stalled(e, c->busy);
+	if (!stalled)
+		return connections_leave_stalled(e, c->busy);
+	TAILQ_INSERT_TAIL(&e->stalled, c->busy, wants);
+	c->busy->client->stalled++;
 }
 
 /* A connection begins to wait. Others than these wait for the next turn. */
@@ -396,7 +397,11 @@ static void connections_resume_stalled(struct edge *e)
 	}
 }
 
-/* Bytes that the client may send on one more connection, if it fills packets; at most <most>. */
+/*
+ * Bytes that the client may send on one more connection, if it fills packets; at most <most>. Each
+ * gets two segments as long as there is room for two: if they were divided among all, none of
+ * many connections could go on.
+ */
 static uint64_t connections_share(const struct edge *e, const struct edge_connection *c,
 				  uint64_t most)
 {
@@ -409,7 +414,10 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 		return 0;
 	bytes = (uint64_t)RTE_MIN(share - its, all - of_all) * c->tcp.mss;
 	/* A division is seldom needed. */
-	return bytes >= most * client->users ? most : bytes / client->users;
+	if (bytes >= most * client->users)
+		return most;
+	bytes = RTE_MAX(bytes / client->users, RTE_MIN(bytes, 2u * (uint64_t)c->tcp.mss));
+	return RTE_MIN(bytes, most);
 }
 
 static void connections_narrow(struct edge *e, struct edge_connection *c, bool narrow)
@@ -440,7 +448,7 @@ static void connections_widen(struct edge *e)
 		b = TAILQ_FIRST(&e->narrow);
 		c = b->connection;
 		connections_narrow(e, c, false);
-		if (connections_share(e, c, b->window) >= 2u * c->tcp.mss)
+		if (connections_share(e, c, b->window) >= RTE_MIN(2u * c->tcp.mss, b->window))
 			edge_touch(e, c);
 		else
 			connections_narrow(e, c, true);

@@ -19,6 +19,7 @@ struct edge_client {
 	uint64_t key;             /* its IPv4 address, or its IPv6 /64 */
 	uint16_t zone;
 	uint32_t users;      /* connections with a busy part */
+	uint32_t stalled;    /* those of them that wait for room to be read */
 	uint32_t held;       /* packets, those of replies included */
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
@@ -121,6 +122,10 @@ struct edge_busy {
 	uint32_t progress_ms;
 	/* when segments of it were refused first and last, in a row; 0: none was */
 	uint32_t refused_first_ms, refused_ms;
+	/* since when bytes are held that only others of its client bring on, and what had come in
+	 * order by then; 0: none were, when it was looked at last */
+	uint32_t waits_ms;
+	uint64_t waits_position;
 	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 	uint64_t in_order;            /* position of the stream up to which all bytes have come */
@@ -190,7 +195,9 @@ struct edge {
 	uint32_t *free_connection; /* stack */
 	uint32_t n_free;
 	struct edge_busy *busy_memory, *free_busy;
-	uint32_t n_busy; /* those in use */
+	uint32_t busies, n_busy; /* all, and those in use */
+	uint32_t looked;         /* number of the next to look at, if segments are refused */
+	uint32_t refused_ms;     /* when one was refused for want of memory; 0: none was */
 	struct edge_request *request_memory, *free_request;
 	uint32_t n_requests; /* in use */
 	struct edge_piece *piece_memory, *free_piece;
@@ -211,6 +218,7 @@ struct edge {
 	uint32_t opener_mask, free_opener, openers_share;
 	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
+	uint32_t busy_share;         /* busy connections of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
 	struct edge_busy_list sending; /* oldest progress first */
 	/* those in TIME-WAIT, oldest first: a ring */
@@ -306,6 +314,13 @@ const struct edge_client *edge_client_of(const struct edge *e, const struct flow
 void edge_press(struct edge *e, const struct edge_client *client);
 /* Resets the slowest readers whose replies keep others from getting theirs. */
 void edge_press_all(struct edge *e);
+/* Resets those whose bytes are not brought on by others, and keep others' out. */
+void edge_press_waiting(struct edge *e);
+/* Notes that a segment was refused for want of memory. */
+static inline void edge_note_short(struct edge *e)
+{
+	e->refused_ms = e->stack.now_ms - (e->stack.now_ms == 0);
+}
 
 /* Packets that all may hold together; what is left of the budget is for those that hold little. */
 static inline uint32_t edge_commons(const struct edge *e)
@@ -337,6 +352,19 @@ static inline uint32_t edge_half(uint32_t packets)
 static inline uint32_t edge_promised(uint32_t packets)
 {
 	return packets - packets / 4;
+}
+
+/* May requests of those that do not hold little have another packet? */
+static inline bool edge_has_room(const struct edge *e)
+{
+	return e->held < edge_commons(e) &&
+	       edge_requests_of_all(e) < edge_promised(edge_commons(e));
+}
+
+/* Are there few parts left for connections that become busy? */
+static inline bool edge_is_short_of_busy(const struct edge *e)
+{
+	return e->n_busy >= e->busies - e->busies / 8;
 }
 
 /* Does the client hold so little that it may use what the others leave? */

@@ -206,12 +206,15 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 	return true;
 }
 
-/* Does the request of which bytes may be missing have its place? */
+/* Does the request of which bytes may be missing have its place, in a worker's memory or in the
+ * packet in which it is gathered? */
 static bool large_open_has_place(const struct edge_busy *b)
 {
 	const struct edge_request *r = edge_request_find(b, b->placement.open.request);
 
-	return r != NULL && r->large != NULL && r->large->link != NULL;
+	if (r == NULL)
+		return false;
+	return r->large != NULL ? r->large->link != NULL : r->bytes != NULL;
 }
 
 bool edge_large_has_place(const struct edge_busy *b, uint64_t position)
@@ -493,11 +496,13 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->place = *place;
 	l->placed_at = l->checked = lc->now;
 	l->placed_before = l->request->placed;
-	/* The window was closed meanwhile, and the segment that opens it may be lost: its client tries again
-	 * after at most as long. So does one that is silent because its segments were refused. */
+	/* The window was closed meanwhile, and the segment that opens it may be lost: its client
+	 * tries again after at most as long. So does one that is silent because its segments were
+	 * refused. */
 	l->excused = lc->now - l->since +
 		     2 * (uint64_t)(e->stack.now_ms - l->busy->connection->tcp.heard_ms) *
 			     lc->lb->tsc_per_ms;
+	l->excused = RTE_MIN(l->excused, LARGE_EXCUSED_MS * lc->lb->tsc_per_ms);
 	l->unfinished = !edge_request_is_complete(l->request);
 	l->busy->client->unfinished += l->unfinished;
 	l->gone = false;
@@ -553,7 +558,8 @@ static bool large_is_refused(const struct edge *e, const struct edge_busy *b)
 
 void edge_note_refused(struct edge_busy *b)
 {
-	uint32_t now = b->edge->stack.now_ms | 1;
+	/* Not later than now, or the next one of this ms would begin another row. */
+	uint32_t now = b->edge->stack.now_ms - (b->edge->stack.now_ms == 0);
 
 	if (!large_is_refused(b->edge, b))
 		b->refused_first_ms = now;
@@ -618,4 +624,5 @@ void edge_housekeeping(struct lcore *lc)
 		large_check(lc, l);
 	}
 	edge_press_all(e);
+	edge_press_waiting(e);
 }

@@ -171,23 +171,23 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
 }
 
 /*
- * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
- * what is behind them can go on, up to a quarter more; and a request that has its place in a
- * worker's memory, without a limit: its bytes leave in this turn, and without them those that wait
- * for a place would wait for ever. A segment may begin with bytes that came before.
+ * Have the bytes their place, in a worker's memory or with those that are gathered? They are not
+ * held beyond this turn, and without them those that wait for a place would wait for ever. A
+ * segment may begin with bytes that came before.
  */
-static bool segments_go_on(const struct edge *e, const struct edge_connection *c,
-			   const struct arrival *a)
+static bool segments_have_place(const struct edge_connection *c, uint32_t ahead)
 {
-	uint32_t ahead;
+	return c->busy->unwritten == 0 && edge_large_has_place(c->busy, c->busy->in_order + ahead);
+}
 
-	if (c == NULL || c->stalled || (c->busy != NULL && c->busy->unwritten > 0))
-		return false;
-	ahead = sequence_max(a->header.seq, c->tcp.rcv_nxt) - c->tcp.rcv_nxt;
-	if (c->busy == NULL)
-		return ahead == 0;
-	return (ahead == 0 && edge_requests_of(c->busy->client) < e->share) ||
-	       edge_large_has_place(c->busy, c->busy->in_order + ahead);
+/*
+ * Will the bytes not be held for long? A client that has used up its share may fill gaps, so that
+ * what is behind them can go on, up to a quarter more.
+ */
+static bool segments_fill_gap(const struct edge *e, const struct edge_connection *c, uint32_t ahead)
+{
+	return ahead == 0 && (c->busy == NULL || (c->busy->unwritten == 0 &&
+						  edge_requests_of(c->busy->client) < e->share));
 }
 
 /* May one more packet be held for the client? */
@@ -195,19 +195,33 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 					 const struct arrival *a)
 {
 	const struct edge_client *client;
-	bool room = e->held < edge_commons(e) &&
-		    edge_requests_of_all(e) < edge_promised(edge_commons(e));
+	bool room = edge_has_room(e);
+	uint32_t ahead;
 
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
 	if (likely(room && (client == NULL || edge_requests_of(client) < edge_promised(e->share))))
 		return LB_DROP_NONE;
-	if (client == NULL || edge_client_is_small(e, client))
-		return e->held < e->budget ? LB_DROP_NONE : LB_DROP_TCP_MEMORY;
-	if (!room)
+	if ((client == NULL || edge_client_is_small(e, client)) && e->held < e->budget)
+		return LB_DROP_NONE;
+	if (c != NULL && !c->stalled) {
+		ahead = sequence_max(a->header.seq, c->tcp.rcv_nxt) - c->tcp.rcv_nxt;
+		if ((c->busy != NULL && segments_have_place(c, ahead)) ||
+		    (room && segments_fill_gap(e, c, ahead)))
+			return LB_DROP_NONE;
+	}
+	return room ? LB_DROP_TCP_CLIENT : LB_DROP_TCP_MEMORY;
+}
+
+/* May the client have another busy connection? One byte of a header keeps it so. */
+static enum lb_drop segments_check_busy(const struct edge *e, const struct arrival *a)
+{
+	const struct edge_client *client = a->flow == NULL ? NULL : edge_client_of(e, a->flow);
+
+	if (e->free_busy == NULL)
 		return LB_DROP_TCP_MEMORY;
-	return segments_go_on(e, c, a) ? LB_DROP_NONE : LB_DROP_TCP_CLIENT;
+	return client == NULL || client->users < e->busy_share ? LB_DROP_NONE : LB_DROP_TCP_CLIENT;
 }
 
 /* A segment that is taken is acknowledged, so there must be memory to keep it. <c>: NULL: it has
@@ -215,10 +229,17 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 static enum lb_drop segments_check_memory(const struct edge *e, const struct edge_connection *c,
 					  const struct arrival *a)
 {
+	enum lb_drop reason;
+
 	if (a->header.length == 0)
 		return LB_DROP_NONE;
-	if ((e->free_busy == NULL && (c == NULL || c->busy == NULL)) || e->n_pieces < EDGE_PIECES)
+	if (e->n_pieces < EDGE_PIECES)
 		return LB_DROP_TCP_MEMORY;
+	if (unlikely(edge_is_short_of_busy(e)) && (c == NULL || c->busy == NULL)) {
+		reason = segments_check_busy(e, a);
+		if (reason != LB_DROP_NONE)
+			return reason;
+	}
 	return segments_check_share(e, c, a);
 }
 
@@ -229,21 +250,34 @@ static void segments_acknowledged(struct edge *e, struct edge_connection *c, uin
 		trace_connection(e->lc, c->handle, TRACE_RECEIVED, bytes, c->tcp.pipe);
 }
 
+/* Did all its bytes come before? They need no memory. */
+static bool segments_is_old(const struct edge_connection *c, const struct arrival *a)
+{
+	return !sequence_after(a->header.seq + a->header.length, c->tcp.rcv_nxt);
+}
+
 /*
  * A segment of the connection finds no memory for its bytes, and is taken without them: what it
- * acknowledges counts, and its client, which tries again later and later, is told how far it has
- * come.
+ * acknowledges counts. Some of its bytes may have come before.
  */
-static void segments_refuse(struct edge *e, struct edge_connection *c, struct arrival *a,
+static void segments_strip(const struct edge_connection *c, struct arrival *a)
+{
+	a->header.seq = sequence_max(a->header.seq, c->tcp.rcv_nxt);
+	a->header.length = 0;
+	a->header.flags &= ~TCP_BIT_FIN;
+}
+
+/* It proved to be the client's, who tries again later and later, and is told how far it has come.
+ */
+static void segments_refuse(struct edge *e, struct edge_connection *c, const struct arrival *a,
 			    enum lb_drop reason)
 {
+	edge_note_short(e);
 	if (c->busy != NULL)
 		edge_note_refused(c->busy);
 	e->lc->stats.drop[reason]++;
 	if (unlikely(e->lc->trace != NULL))
 		trace_dropped(e->lc, a->m, reason);
-	a->header.length = 0;
-	a->header.flags &= ~TCP_BIT_FIN;
 	c->tcp.ack_now = true;
 }
 
@@ -263,8 +297,12 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 
 	if (unlikely(segments_is_beyond_share(e, c, a)))
 		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
-	if (unlikely(reason != LB_DROP_NONE))
-		segments_refuse(e, c, a, reason);
+	if (unlikely(reason != LB_DROP_NONE)) {
+		if (segments_is_old(c, a))
+			reason = LB_DROP_NONE;
+		else
+			segments_strip(c, a);
+	}
 	if (a->header.length > 0 && c->busy == NULL)
 		edge_begin(e, c);
 	edge_select(e, c->service);
@@ -277,8 +315,12 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_established(e, c, a);
 	if (r.refusal == TCP_REFUSAL_HANDSHAKE)
 		return segments_reset(e, a, LB_DROP_TCP_REFUSED);
+	if (unlikely(r.refusal == TCP_REFUSAL_ROOM))
+		edge_note_short(e);
 	if (r.refusal != TCP_REFUSAL_NONE)
 		return segments_drop(e, a, LB_DROP_TCP_REFUSED);
+	if (unlikely(reason != LB_DROP_NONE) && !r.closed)
+		segments_refuse(e, c, a, reason);
 	segments_follow_path(e, c, a);
 	conntrack_touch(a->flow, e->lc->now_ms);
 	conntrack_count_in(a->flow, a->header.length);
@@ -373,6 +415,7 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	reason = edge_may_open(e, a->key) == EDGE_MAY_NOT_OPEN ? LB_DROP_TCP_CLIENT_FULL
 							       : segments_check_memory(e, NULL, a);
 	if (reason != LB_DROP_NONE) {
+		edge_note_short(e);
 		segments_drop(e, a, reason);
 		return true;
 	}

@@ -16,6 +16,8 @@ static void placement_release_first(struct placement *p)
 	struct placement_piece *piece = p->held;
 
 	p->held = piece->next;
+	if (piece->last != piece)
+		p->held->last = piece->last;
 	p->held_bytes -= piece->length;
 	p->ops->release(p->context, piece);
 }
@@ -44,37 +46,70 @@ static void placement_place(struct placement *p, const struct placement_piece *p
 			      piece->bytes + (from - piece->position), (uint32_t)(to - from));
 }
 
-void placement_take(struct placement *p, struct placement_piece *piece)
+static uint64_t placement_end(const struct placement_piece *piece)
 {
-	struct placement_piece **at = &p->held;
+	return piece->position + piece->length;
+}
 
-	placement_place(p, piece);
-	if (piece->position + piece->length <= p->stream.position) {
-		p->ops->release(p->context, piece);
-		return;
+/* The first piece of the last row that begins before <position>, or NULL. */
+static struct placement_piece *placement_row(const struct placement *p, uint64_t position)
+{
+	struct placement_piece *row = NULL, *next = p->held;
+
+	while (next != NULL && next->position < position) {
+		row = next;
+		next = row->last->next;
 	}
-	while (*at != NULL && (*at)->position < piece->position)
-		at = &(*at)->next;
+	return row;
+}
+
+/* Makes one row of <row>, to which the last piece was just added, and the next, if they touch. */
+static void placement_join(struct placement_piece *row)
+{
+	struct placement_piece *next = row->last->next;
+
+	if (next != NULL && placement_end(row->last) == next->position)
+		row->last = next->last;
+}
+
+static void placement_insert(struct placement *p, struct placement_piece *piece)
+{
+	struct placement_piece *row = placement_row(p, piece->position);
+	struct placement_piece **at = row == NULL ? &p->held : &row->last->next;
+
 	piece->next = *at;
 	*at = piece;
+	piece->last = piece;
+	placement_join(piece);
+	if (row != NULL)
+		placement_join(row);
 	p->held_bytes += piece->length;
+}
+
+void placement_take(struct placement *p, struct placement_piece *piece)
+{
+	placement_place(p, piece);
+	if (placement_end(piece) <= p->stream.position)
+		p->ops->release(p->context, piece);
+	else
+		placement_insert(p, piece);
 }
 
 struct placement_piece *placement_before(const struct placement *p, uint64_t position)
 {
-	struct placement_piece *piece = p->held;
+	const struct placement_piece *row;
 
 	if (position < p->stream.position)
 		return NULL;
-	while (piece != NULL && piece->position + piece->length < position)
-		piece = piece->next;
-	return piece != NULL && piece->position + piece->length == position ? piece : NULL;
+	row = placement_row(p, position);
+	return row != NULL && placement_end(row->last) == position ? row->last : NULL;
 }
 
 void placement_extend(struct placement *p, struct placement_piece *piece, uint32_t length)
 {
 	piece->length += length;
 	p->held_bytes += length;
+	placement_join(placement_row(p, placement_end(piece)));
 }
 
 /* <length> bytes of <request> from <offset> on are those of the stream from <position> on. */

@@ -20,6 +20,9 @@ struct placement_piece {
 	uint64_t position; /* of the first byte, in the stream */
 	const uint8_t *bytes;
 	uint32_t length;
+	/* of the first piece of a row without gaps: the last one. New bytes never lie inside a row,
+	 * so their place is found row by row, of which a client can have few. */
+	struct placement_piece *last;
 };
 
 struct placement;

@@ -331,7 +331,7 @@ static inline void tcp_grant(struct tcp_connection *c, uint32_t bytes)
 	more = c->rcv_limit - c->rcv_edge;
 	/* Offer more in steps that are worth a segment (RFC 9293, 3.8.6.2.2), or at once if the
 	 * client may be waiting for it. */
-	if (more >= c->mss && more < INT32_MAX && c->state >= TCP_ESTABLISHED &&
+	if (more >= c->mss && more < INT32_MAX && c->state >= TCP_ESTABLISHED && !c->fin_received &&
 	    (left < 2u * c->mss || left < (c->rcv_limit - c->rcv_nxt) / 2))
 		c->ack_now = true;
 }

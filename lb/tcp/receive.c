@@ -230,6 +230,7 @@ static void receive_fin(struct tcp_stack *stack, struct tcp_connection *c, struc
 	c->fin_received = true;
 	c->rcv_nxt++;
 	tcp_held_forget(stack, c); /* a client sends nothing behind its FIN */
+	c->reopened = 0;
 	c->rcv_limit = sequence_max(c->rcv_limit, c->rcv_nxt);
 	out->finished = true;
 	switch (c->state) {

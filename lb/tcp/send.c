@@ -36,7 +36,8 @@ static uint16_t send_window(struct tcp_connection *c, uint8_t scale)
 	if (units > UINT16_MAX)
 		units = UINT16_MAX;
 	c->rcv_edge = sequence_max(c->rcv_edge, c->rcv_nxt + (units << scale));
-	if (closed && c->rcv_edge - c->rcv_nxt >= c->mss && tcp_is_synchronized(c))
+	if (closed && c->rcv_edge - c->rcv_nxt >= c->mss && tcp_is_synchronized(c) &&
+	    !c->fin_received)
 		c->reopened = SEND_REOPENED;
 	return units;
 }

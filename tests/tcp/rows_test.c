@@ -576,6 +576,24 @@ Test(tcp_rows, an_opened_window_is_told_again_until_something_comes)
 	cr_expect_gt(stack.now_ms - c.sent_ms, 10000, "nothing before the keepalive");
 }
 
+Test(tcp_rows, a_client_that_has_closed_is_not_told_of_its_window)
+{
+	row_open_with(true, false, 1000);
+	in(".", 1, 1, 0);
+	in("F.", 1, 1, MSS);
+	goes(".", 1, 1002, 0);
+	cr_expect_eq(out.window, 0);
+	tcp_grant(&c, 3000);
+	nothing();
+	tcp_queue(&c, 10);
+	goes(".", 1, 1002, 10);
+	cr_expect_eq(c.reopened, 0);
+	in(".", 1002, 11, 0);
+	row_timer();
+	cr_expect_eq(stack.counters.windows_again, 0);
+	cr_expect_gt(stack.now_ms - c.sent_ms, 10000, "nothing before the keepalive");
+}
+
 Test(tcp_rows, an_opened_window_that_is_used_is_not_told_again)
 {
 	row_open_with(true, false, 1000);

@@ -243,6 +243,58 @@ Test(placement, it_stops_for_want_of_a_credit_and_goes_on)
 	cr_expect_eq(released, 1);
 }
 
+/* A client may send byte by byte in any order: the place of the next one is found row by row. */
+Test(placement, pieces_without_gaps_are_one_row)
+{
+	static const uint32_t cut[] = {2, 5, 6, 9, 10, 24};
+	struct placement_piece piece[5];
+	unsigned int rows = 0, order[5], place[5], rest;
+
+	stream_length_of = 0;
+	test_add(20);
+	for (unsigned int number = 0; number < 120; number++) {
+		rest = number;
+		for (unsigned int i = 0; i < 5; i++)
+			place[i] = i;
+		for (unsigned int i = 5, k; i > 0; i--) {
+			k = rest % i;
+			rest /= i;
+			order[5 - i] = place[k];
+			memmove(place + k, place + k + 1, (i - k - 1) * sizeof(place[0]));
+		}
+		test_begin(&stream_length);
+		for (unsigned int i = 0; i < 5; i++) {
+			unsigned int k = order[i];
+
+			piece[k] = (struct placement_piece){.position = cut[k],
+							    .bytes = stream + cut[k],
+							    .length = cut[k + 1] - cut[k]};
+			placement_take(&placement, &piece[k]);
+		}
+		cr_assert_eq(placement.held, &piece[0]);
+		cr_assert_eq(piece[0].last, &piece[4]);
+		cr_assert_null(piece[4].next);
+		placement_fini(&placement);
+	}
+	/* One that grows closes a gap. */
+	test_begin(&stream_length);
+	for (unsigned int k = 0; k < 5; k += 2) {
+		piece[k] = (struct placement_piece){.position = cut[k],
+						    .bytes = stream + cut[k],
+						    .length = cut[k + 1] - cut[k]};
+		placement_take(&placement, &piece[k]);
+	}
+	cr_expect_eq(placement_before(&placement, 9), &piece[2]);
+	placement_extend(&placement, &piece[2], 1);
+	for (const struct placement_piece *row = placement.held; row != NULL; row = row->last->next)
+		rows++;
+	cr_expect_eq(rows, 2);
+	cr_expect_eq(piece[2].last, &piece[4]);
+	cr_expect_eq(placement_before(&placement, 24), &piece[4]);
+	cr_expect_null(placement_before(&placement, 10));
+	placement_fini(&placement);
+}
+
 Test(placement, what_is_held_is_released_at_the_end)
 {
 	struct placement_piece piece[3];

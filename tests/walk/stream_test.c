@@ -827,8 +827,8 @@ static bool raw_read(struct raw *r, const struct raw *other)
 	return found;
 }
 
-/* Acknowledges what comes to each. */
-static void raw_read_each(struct raw *r, unsigned int n)
+/* Takes what comes to each: their next segments acknowledge it. */
+static void raw_note_acks(struct raw *r, unsigned int n)
 {
 	struct tcp_header h;
 	struct walk_frame f;
@@ -841,6 +841,12 @@ static void raw_read_each(struct raw *r, unsigned int n)
 			if ((tcp[2] << 8 | tcp[3]) == r[i].port)
 				r[i].ack = h.seq + h.length;
 	}
+}
+
+/* Acknowledges what comes to each. */
+static void raw_read_each(struct raw *r, unsigned int n)
+{
+	raw_note_acks(r, n);
 	for (unsigned int i = 0; i < n; i++)
 		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
 }
@@ -2088,12 +2094,12 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
 	silent(w);
 	raw_open(&r, w, 3000);
 	raw_open(&other, w, 3001);
-	raw_part(&r, 30000, 0, 2000);
+	raw_part(&r, 14000, 0, 2000);
 	walk_settle(w);
 	other.seq = raw_fill_share(&other);
 	before = *refused;
 	seq = r.seq;
-	r.seq += 28000; /* of the next request, which has no place */
+	r.seq += 12000; /* of the next request, which has no place */
 	raw_part(&r, 30000, 0, 500);
 	walk_expect_eq(*refused, before + 1);
 	raw_send(&other, TCP_BIT_RST, NULL, 0);
@@ -2101,7 +2107,7 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
 	walk_pass(w, 3000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	r.seq = seq;
-	raw_part(&r, 30000, 2000, 3000);
+	raw_part(&r, 14000, 2000, 3000);
 	walk_pass(w, 3000);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
 	walk_pass(w, 9000);
@@ -2114,33 +2120,38 @@ WALK(a_request_is_not_slow_because_its_client_was_refused)
  * one is lost. */
 WALK(a_client_that_was_refused_for_long_comes_back_late)
 {
-	struct walk *w =
-		create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
-	struct raw r, other;
-	uint32_t seq;
+	for (unsigned int later = 0; later < 2; later++) {
+		struct walk *w = create_large(
+			"", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+		struct raw r, other;
+		uint32_t seq;
 
-	silent(w);
-	raw_open(&r, w, 3000);
-	raw_open(&other, w, 3001);
-	raw_part(&r, 30000, 0, 2000);
-	walk_settle(w);
-	other.seq = raw_fill_share(&other);
-	seq = r.seq + 28000;
-	for (unsigned int ms = 200; ms <= 3200; ms *= 2) {
-		r.seq = seq;
-		raw_part(&r, 30000, 0, 500);
-		walk_pass(w, ms);
+		walk_context("%u ms later", later);
+		silent(w);
+		raw_open(&r, w, 3000);
+		raw_open(&other, w, 3001);
+		raw_part(&r, 14000, 0, 2000);
+		walk_settle(w);
+		other.seq = raw_fill_share(&other);
+		walk_pass(w, later);
+		seq = r.seq + 12000;
+		for (unsigned int ms = 200; ms <= 6400; ms *= 2) {
+			for (unsigned int k = 0; k < 3; k++) {
+				r.seq = seq;
+				raw_part(&r, 30000, 0, 500);
+			}
+			walk_pass(w, ms < 6400 ? ms : 0);
+		}
+		raw_send(&other, TCP_BIT_RST, NULL, 0);
+		walk_pass(w, 19000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+		walk_pass(w, 13000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+		r.seq = seq - 12000;
+		raw_send(&r, TCP_BIT_RST, NULL, 0);
+		walk_destroy(w);
 	}
-	r.seq = seq;
-	raw_part(&r, 30000, 0, 500);
-	raw_send(&other, TCP_BIT_RST, NULL, 0);
-	walk_pass(w, 19000);
-	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
-	walk_pass(w, 13000);
-	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
-	r.seq = seq - 28000;
-	raw_send(&r, TCP_BIT_RST, NULL, 0);
-	walk_destroy(w);
+	walk_context("%s", "");
 }
 
 /* The memory of the client is full of bytes that nothing explains yet. Those that have their place in a
@@ -2275,6 +2286,343 @@ WALK(a_window_that_closed_for_want_of_memory_opens_again)
 	walk_pass(w, 5);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	walk_destroy(w);
+}
+
+/* Numbers beyond the window prove nothing, with bytes or without, whether or not there is memory.
+ */
+WALK(a_stranger_s_segments_without_memory_are_seldom_answered)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1, min_rate: 4KiB");
+	uint8_t payload[PACKET_MAX], bytes[500] = {0};
+	struct raw r, other, stranger;
+	unsigned int answers = 0;
+	struct tcp_header h;
+
+	silent(w);
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	raw_part(&r, 14000, 0, 2000);
+	walk_settle(w);
+	other.seq = raw_fill_share(&other);
+	walk_pass(w, 50);
+	walk_forget(w, 0);
+	stranger = r;
+	for (unsigned int i = 0; i < 20; i++) {
+		stranger.seq = r.seq + (1 << 20);
+		raw_send(&stranger, TCP_BIT_ACK, bytes, sizeof(bytes));
+		while (raw_take(&r, &h, payload))
+			answers++;
+	}
+	walk_expect(answers <= 1, "%u answers", answers);
+	/* Nor do they excuse the client, who is silent. */
+	for (unsigned int i = 0; i < 60; i++) {
+		stranger.seq = r.seq + (1 << 20);
+		raw_send(&stranger, TCP_BIT_ACK, bytes, sizeof(bytes));
+		walk_pass(w, 100);
+	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+	walk_pass(w, 600);
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_RST, bytes, sizeof(bytes));
+	walk_expect_silence(w, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* Their windows closed while all of them were busy, and each one's part of the share is less than
+ * two segments: when nothing is held any more, they open. */
+WALK(windows_of_more_connections_than_the_share_has_segments_open_again)
+{
+	enum { CONNECTIONS = 16 };
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	struct raw r[CONNECTIONS];
+
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int k = 0; k < 40; k++) {
+		/* With the acknowledgement of the last reply: all of them are always busy. */
+		for (unsigned int i = 0; i < CONNECTIONS; i++)
+			raw_ask(&r[i], 800, 800);
+		for (unsigned int i = 0; i < 5; i++) {
+			walk_pass(w, 2);
+			answer_shortly(v);
+			walk_pass(w, 2);
+			raw_note_acks(r, CONNECTIONS);
+		}
+		walk_expect_eq(walk_stats(w).replies, (k + 1) * CONNECTIONS);
+	}
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_send(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_pass(w, 5);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	for (unsigned int i = 0; i < CONNECTIONS; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* The packet in which a request is gathered is its place, as a worker's memory is that of a large one.
+ */
+WALK(a_small_request_that_has_begun_can_end_when_the_client_has_no_memory)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+	struct walk_worker *v = silent(w);
+	struct tcp_header h = {.window = 0};
+	struct raw r, other;
+	uint8_t payload[PACKET_MAX], rest[500] = {0};
+	uint32_t other_seq;
+
+	raw_open(&r, w, 3000);
+	raw_open(&other, w, 3001);
+	/* More than half of its share: no window grows. */
+	other_seq = other.seq;
+	other.seq += 100;
+	for (unsigned int i = 0; i < 20; i++)
+		raw_send(&other, TCP_BIT_ACK, rest, sizeof(rest));
+	for (unsigned int k = 0; k < 20; k++) {
+		raw_ask(&r, 800, 800);
+		walk_pass(w, 2);
+		answer_shortly(v);
+		walk_pass(w, 2);
+		while (raw_take(&r, &h, payload))
+			r.ack = h.seq + h.length;
+	}
+	raw_ask(&r, 800, 300); /* what is left of the first window */
+	walk_pass(w, 5);
+	while (raw_take(&r, &h, payload))
+		;
+	walk_expect(h.window >= sizeof(rest), "a window of %u", h.window);
+	raw_fill_share(&other);
+	raw_send(&r, TCP_BIT_ACK, rest, sizeof(rest));
+	walk_pass(w, 2);
+	walk_expect_eq(v->n_requests, 1);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	other.seq = other_seq;
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* Time for which it waited counts once, and no place is kept for more than a minute without bytes.
+ */
+WALK(a_silent_client_keeps_its_place_for_a_minute)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 60000, request_timeout_ms: 70000",
+				      "buffer_mb: 8, window: 128KiB, min_rate: 4KiB");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 2,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	struct raw r[2];
+
+	v->answers = false;
+	raw_open(&r[0], w, 3000);
+	raw_open(&r[1], w, 3001);
+	raw_part(&r[0], 60000, 0, 60000);
+	walk_settle(w);
+	raw_part(&r[1], 60000, 0, 2000);
+	walk_pass(w, 50000);
+	answer_shortly(v);
+	walk_pass(w, 5);
+	for (unsigned int s = 0; s < 70; s++) {
+		raw_send(&r[1], TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 1000);
+	}
+	walk_expect_drops(w, {LB_DROP_TCP_SLOW, 1});
+	for (unsigned int i = 0; i < 2; i++)
+		raw_send(&r[i], TCP_BIT_RST | TCP_BIT_ACK, NULL, 0);
+	walk_settle(w);
+	walk_destroy(w);
+}
+
+/* Clients that hold little each, but all of it together, and send nothing that lets go of it: others
+ * have their turn when these have not come on for long. */
+WALK(holes_of_many_addresses_leave_memory_for_others)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 256, buffer_mb: 1, client_percent: 100, window: 64KiB}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static char source[16][16];
+	struct raw hole[16], r, begun = {.w = w, .port = 4000, .source = "192.0.2.50"};
+	struct raw last = {.w = w, .port = 4001, .source = "192.0.2.51"};
+	uint8_t rest[95] = {0};
+
+	walk_worker(w, NULL);
+	raw_connect(&begun);
+	raw_ask(&begun, 100, 5);
+	for (unsigned int k = 0; k < 16; k++) {
+		snprintf(source[k], sizeof(source[k]), "192.0.2.%u", 20 + k);
+		hole[k] = (struct raw){.w = w, .port = 3010 + k, .seq = k, .source = source[k]};
+		raw_connect(&hole[k]);
+		for (unsigned int i = 600; i > 0; i--) {
+			hole[k].seq = k + 1 + i;
+			raw_send(&hole[k], TCP_BIT_ACK, "a", 1);
+		}
+		hole[k].seq = k + 1;
+	}
+	/* Bytes that have their place are taken, whatever is used up. */
+	walk_forget(w, 0);
+	raw_send(&begun, TCP_BIT_ACK, rest, sizeof(rest));
+	raw_expect_answer(&begun, 0, 100);
+	raw_connect(&last);
+	for (unsigned int i = 0; i < 3; i++, last.seq++)
+		raw_send(&last, TCP_BIT_ACK | TCP_BIT_PSH, "a", i > 0);
+	raw_open(&r, w, 3001);
+	raw_ask(&r, 5, 5);
+	walk_expect_eq(walk_stats(w).replies, 1);
+	/* They live: each answers whatever it is asked. */
+	for (unsigned int s = 0; s < 10; s++) {
+		for (unsigned int k = 0; k < 16; k++)
+			raw_send(&hole[k], TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 1000);
+	}
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_SLOW] > 0, "none was reset");
+	walk_forget(w, 0);
+	r.seq -= 9;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	last.seq = 1;
+	raw_send(&last, TCP_BIT_RST, NULL, 0);
+	for (unsigned int k = 0; k < 16; k++)
+		raw_send(&hole[k], TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* Sends a byte of a header on each of <n> connections. */
+static void raw_byte_on_each(struct raw *r, unsigned int n, struct walk *w)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_send(&r[i], TCP_BIT_ACK, "\5", 1);
+	}
+	walk_forget(w, 0);
+}
+
+/* It keeps a connection busy, of which there are fewer than connections: a client has a share of
+ * these, too. */
+WALK(a_byte_on_each_connection_keeps_no_other_client_out)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 1024, buffer_mb: 1, window: 64KiB}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static struct raw r[500];
+	struct raw other = {.w = w, .port = 9000, .source = "192.0.2.50"};
+
+	walk_worker(w, NULL);
+	raw_connect(&other);
+	raw_byte_on_each(r, 500, w);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_CLIENT] > 0, "it has no share");
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	/* One whose first byte was taken goes on. */
+	raw_send(&r[0], TCP_BIT_ACK, "\0\0\0hello", 8);
+	raw_expect_answer(&r[0], 0, 5);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turn(w);
+	walk_destroy(w);
+}
+
+/* If there is no share, or many clients use up theirs, they have to go on. */
+WALK(bytes_of_headers_that_never_come_whole_keep_others_out_for_seconds)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 1024, buffer_mb: 1, window: 64KiB, client_percent: "
+			"100}\n",
+	};
+	struct walk *w = walk_create(&params);
+	static struct raw r[500];
+	struct raw other = {.w = w, .port = 9000, .source = "192.0.2.50"};
+
+	walk_worker(w, NULL);
+	raw_connect(&other);
+	raw_byte_on_each(r, 500, w);
+	raw_ask(&other, 5, 5);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_MEMORY] > 0, "there is memory");
+	walk_expect_eq(walk_stats(w).replies, 0);
+	walk_pass(w, 10000);
+	walk_expect(walk_stats(w).drop[LB_DROP_TCP_SLOW] > 0, "none was reset");
+	walk_forget(w, 0);
+	other.seq -= 9;
+	raw_ask(&other, 5, 5);
+	raw_expect_answer(&other, 0, 5);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turn(w);
+	walk_destroy(w);
+}
+
+/* Few connections can have bytes out of order at once: those whose holes stay make room for others. */
+WALK(holes_leave_room_for_the_holes_of_others)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw hole[3], r = {.w = w, .port = 4000, .source = "192.0.2.50"};
+	uint32_t seq;
+
+	walk_worker(w, NULL);
+	raw_connect(&r);
+	for (unsigned int i = 0; i < 3; i++) {
+		raw_open(&hole[i], w, 3000 + i);
+		hole[i].seq++;
+		raw_send(&hole[i], TCP_BIT_ACK, "a", 1);
+	}
+	walk_pass(w, 9000);
+	walk_expect_no_drops(w);
+	seq = r.seq;
+	for (unsigned int i = 0; i < 2; i++) {
+		r.seq = seq + 4;
+		raw_send(&r, TCP_BIT_ACK, "hello", 5);
+		walk_pass(w, 9000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_REFUSED], 1);
+	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 3);
+	walk_forget(w, 0);
+	r.seq = seq;
+	raw_send(&r, TCP_BIT_ACK, "\5\0\0\0", 4);
+	r.seq += 5;
+	raw_expect_answer(&r, 0, 5);
+	raw_send(&r, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* The same for other connections of one client, and its share. One that has none keeps what it has. */
+WALK(a_hole_of_a_client_s_connection_leaves_memory_for_its_others)
+{
+	for (unsigned int others = 0; others < 2; others++) {
+		struct walk *w = create_large("", "buffer_mb: 8, window: 64KiB, client_percent: 1");
+		struct raw r, other;
+
+		walk_context("%u others", others);
+		walk_worker(w, &roomy);
+		raw_open(&other, w, 3001);
+		if (others > 0) {
+			raw_open(&r, w, 3000);
+			raw_ask(&r, 100, 5);
+		}
+		raw_fill_share(&other);
+		walk_pass(w, 7000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 0);
+		if (others > 0) {
+			raw_send(&r, TCP_BIT_ACK, (uint8_t[95]){0}, 95);
+			raw_expect_answer(&r, 0, 100);
+			raw_ask(&r, 100, 5);
+		}
+		walk_pass(w, 7000);
+		walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], others);
+		walk_expect(others == 0 || edge_held_packets(w->lb->lcore[0]) == 1, "held");
+		edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+		walk_turn(w);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
 }
 
 WALK(a_client_has_a_share_of_unfinished_requests)
