@@ -160,7 +160,7 @@ void edge_press(struct edge *e, const struct edge_client *client)
 {
 	struct edge_busy *b;
 
-	if (client->replies < edge_promised(e->share))
+	if (client->replies < e->share)
 		return;
 	b = clients_slowest(e, client);
 	if (b != NULL)
@@ -172,12 +172,7 @@ static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *
 {
 	const struct edge_client *client = b->client;
 
-	if (e->replies > edge_half(e->budget))
-		return true;
-	if (client->users == 1)
-		return false;
-	return client->replies + client->reserved >=
-		       edge_promised(clients_reply_room(e, b->connection)) ||
+	return e->replies > edge_half(e->budget) ||
 	       (client->stalled > b->connection->stalled && !clients_has_own_room(e, b));
 }
 

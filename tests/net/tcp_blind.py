@@ -12,7 +12,9 @@ import time
 from wire import checksum, ipv4, open_interface
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
-STEP = 400000  # less than the window that is offered: some segment of each sweep is in it
+STEP = 40000  # less than the window that is offered: some segment of each sweep is in it
+SPACE = 1 << 29  # of the numbers, with the client's own in it
+TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ, SEND_QUEUE = 19, 20, 21, 2
 
 vip, port, interface, mac = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 rng = random.Random(5961)
@@ -38,21 +40,29 @@ def receive(s, n):
     return data
 
 
-def ask(s, size=1000):
+def ask(s):
     global answered
-    body = rng.randbytes(size)
+    body = rng.randbytes(1000)
     s.sendall(struct.pack("<I", len(body)) + body)
     if receive(s, 8 + len(body)) != struct.pack("<II", len(body), 0) + body:
         sys.exit("a wrong reply")
     answered += 1
 
 
+def own_number(s):
+    s.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+    s.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)
+    number = s.getsockopt(socket.IPPROTO_TCP, TCP_QUEUE_SEQ)
+    s.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, -1)  # off, and no probe
+    return number % (1 << 32)
+
+
 def sweep(s, flags, payload=b""):
     """Segments with numbers all over the space, and requests between them."""
     global sent
     source, source_port = s.getsockname()
-    first = rng.randrange(1 << 32)
-    for i in range((1 << 32) // STEP + 1):
+    first = own_number(s) - rng.randrange(SPACE)
+    for i in range(SPACE // STEP + 1):
         seq = (first + i * STEP) % (1 << 32)
         out.send(segment(source, source_port, seq, rng.randrange(1 << 32) if flags & ACK else 0, flags, payload))
         sent += 1
@@ -62,7 +72,7 @@ def sweep(s, flags, payload=b""):
 
 with socket.create_connection((vip, port), timeout=20) as s:
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    ask(s, 4 << 20)  # what was offered for it stays offered
+    ask(s)
     began = time.monotonic()
     sweep(s, RST)
     sweep(s, RST | ACK)

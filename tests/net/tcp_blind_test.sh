@@ -9,9 +9,9 @@ topology_up "story$$" 1
 # With timestamps, all of them would be refused for those already.
 ip netns exec "$tag-client" sysctl -qw net.ipv4.tcp_timestamps=0
 topology_config "
-  - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 4MiB, max_reply: 4MiB}"
+  - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: 1400, max_reply: 1400}"
 start_lb
-start_agents 1 echo --model-args max_request=4194304
+start_agents 1 echo
 mac=$(ip -n "$tag-lb" -j link show clients | jq -r '.[].address')
 ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_blind.py" "$vip" 8500 c0 "$mac" >"$dir/blind.json" 2>"$dir/blind.log" ||
     fail "the connection noticed: $(cat "$dir/blind.log")"

@@ -88,11 +88,12 @@ command -v tshark >/dev/null || { echo "without tshark: no analysis of its own" 
 
 # Flags of tshark's analysis that this wire explains. Anything else is a defect: a segment that
 # acknowledges what was never sent, one beyond the window, a closed window, a port that is used again. (Linux probes a
-# window that is too small for its next segment by an old number without bytes: to Wireshark that is a keepalive.)
+# window that is too small for its next segment by an old number without bytes: to Wireshark that is a keepalive. A
+# client may use all that it is offered: the window follows what it sends.)
 # shellcheck disable=SC2054
 explained=(analysis.flags analysis.retransmission analysis.fast_retransmission analysis.spurious_retransmission
     analysis.out_of_order analysis.duplicate_ack analysis.duplicate_ack_num analysis.duplicate_ack_frame
-    analysis.lost_segment analysis.window_update analysis.keep_alive analysis.keep_alive_ack analysis.rto analysis.rto_frame
+    analysis.lost_segment analysis.window_update analysis.window_full analysis.keep_alive analysis.keep_alive_ack analysis.rto analysis.rto_frame
     analysis.acks_frame analysis.ack_rtt analysis.initial_rtt analysis.bytes_in_flight analysis.push_bytes_sent)
 # A corrupt header is no header: the wire of this part corrupts nothing.
 # shellcheck disable=SC2086
