@@ -27,6 +27,8 @@
 
 static const struct stream_framing *connections_framing(const struct lb_service_config *config)
 {
+	if (config->framing == LB_FRAMING_KSERVE)
+		return &stream_kserve;
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
@@ -520,6 +522,8 @@ bool edge_resume(struct lcore *lc)
 	connections_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
+	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
+		edge_resume_rewrites(e);
 	connections_resume_stalled(e);
 	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
@@ -611,6 +615,7 @@ unsigned int edge_transmit(struct lcore *lc)
 	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
 	unsigned int sent = 0, blocked = 0;
 
+	edge_rewrite_end_turn(e);
 	while (c != last) {
 		const struct flow *flow;
 
@@ -646,6 +651,9 @@ uint64_t edge_deadline(const struct lcore *lc)
 		return UINT64_MAX;
 	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow);
+	/* Text that waits for its turn only goes on at once. */
+	if (e->text_short || !TAILQ_EMPTY(&e->rewrites))
+		return lc->now;
 	if (!waits && e->wheel.n == 0)
 		return UINT64_MAX;
 	if (!waits)
@@ -691,7 +699,8 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
-	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0)
+	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0 ||
+	    edge_rewrite_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */

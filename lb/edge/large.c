@@ -618,4 +618,5 @@ void edge_housekeeping(struct lcore *lc)
 		large_check(lc, l);
 	}
 	edge_press_all(e);
+	edge_rewrite_check_readers(e);
 }
