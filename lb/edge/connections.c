@@ -375,6 +375,13 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 	connections_progress(e, c, false);
 }
 
+/* Is it in the middle of a request for which all was set aside? */
+static bool connections_is_inside(const struct edge_busy *b)
+{
+	return b->placement.framing->rewrite != NULL &&
+	       kserve_room_is_inside(&b->placement.stream);
+}
+
 /*
  * Those that still have to wait go to the end of the list. One that would get nothing, because
  * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
@@ -391,7 +398,7 @@ static void connections_resume_stalled(struct edge *e)
 			return;
 		b = e->next_stalled;
 		e->next_stalled = TAILQ_NEXT(b, wants);
-		if (!edge_has_reply_room(e, b))
+		if (!edge_has_reply_room(e, b) && !connections_is_inside(b))
 			continue;
 		connections_stall(e, b->connection, false);
 		connections_progress(e, b->connection, true);
@@ -783,6 +790,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->large_memory);
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
+	rte_free(e->kserve);
+	rte_free(e->rewrite_memory);
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);

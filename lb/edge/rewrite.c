@@ -11,17 +11,20 @@
 
 #include "edge/edge_private.h"
 #include "config/memory.h"
+#include "packet/notice.h"
 
 /* Bytes of text in a turn, of all connections: some 30 us at worst. */
-#define REWRITE_TURN  KSERVE_SLICE
-#define REWRITE_ROOM  2048 /* bytes that a call of rewrite() may write */
-#define REWRITE_HEAD  HTTP_RESPONSE_MAX
-#define REWRITE_LIMIT 10000 /* ms for a head, or 64 KiB of JSON */
+#define REWRITE_TURN KSERVE_SLICE
+#define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
+#define REWRITE_HEAD HTTP_RESPONSE_MAX
+/* Packets of an answer: no more than one client may hold, or a chain may have. */
+#define REWRITE_PACKETS 60000u
+#define REWRITE_LIMIT   10000 /* ms for a head, or 64 KiB of JSON */
 
 /* For each lcore. */
 #define REWRITE_READERS 64
 #define REWRITE_ASKED   2048
-#define REWRITE_LAYOUTS 32
+#define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
 
 _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
@@ -247,6 +250,10 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	e->kserve->text_left -= (int32_t)done.length + 1;
 	if (!edge_append_text(e, &w->text, &w->tail, text, done.length))
 		return -ENOMEM;
+	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {
+		w->reply.notice = LB_NOTICE_MODEL_ERROR;
+		return 1;
+	}
 	if (done.done && done.keeps)
 		rewrite_keep(w);
 	return done.done;

@@ -25,7 +25,8 @@
  *   REFUSE                                        its header shows that it is invalid
  *   SEND+                                         answered by the framing: the last has .ends
  *
- * The bytes of a request, by extents and produced, join without gap or overlap from 0 to its size.
+ * The bytes of a request, by extents and produced, cover it from 0 to its size without gap or
+ * overlap, in any order.
  * Each request gets one answer, also when refused or cancelled: the owner calls reply() to write
  * it. If the framing is <in_order>, the owner sends answers, and the bytes that SEND has for a
  * request, in the order of requests.

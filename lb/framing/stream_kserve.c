@@ -23,6 +23,8 @@
 #define TEXT_PER_BYTE 16
 #define TEXT_MORE     65536
 #define PRIORITY_LAST 4
+/* Bytes of a refused body that are skipped at most; behind a longer one nothing is read. */
+#define SKIP_MAX (UINT64_C(1) << 40)
 
 /* One call of read(). */
 struct kserve_call {
@@ -595,6 +597,7 @@ static void head_done(struct kserve_call *c)
 
 	r->asked = kserve_room_ask(c->room, c->s);
 	r->asked->minor = head->minor;
+	r->head.broken |= head->status != 0 && head->length > SKIP_MAX;
 	r->asked->keep_alive = head->keep_alive && !head->broken;
 	r->asked->is_head = head->method == HTTP_HEAD;
 	r->body_left = head->broken || head->chunked ? 0 : head->length;

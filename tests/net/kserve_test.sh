@@ -160,6 +160,11 @@ for n in 1 2 3 4 5; do
     check "kept$n"
 done
 
+# The client guide's example.
+said=$(ip netns exec "$tag-client" sh "$root/deploy/docs/examples/infer_http.sh" "$vip:8501")
+expect "the example of the client guide" "$said" = \
+    '{"model_name":"mlp","model_version":"1","outputs":[{"name":"class","datatype":"UINT32","shape":[1,1],"data":[0]}]}'
+
 # --- errors
 ask elsewhere --data-binary "@$dir/json" "$url/models/resnet/infer"
 expect_status elsewhere 404 '.error | contains("resnet")'
