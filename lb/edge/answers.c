@@ -141,7 +141,8 @@ static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
 	return m;
 }
 
-/* A head that is longer than control packets are. Takes <bytes>, which may be NULL. */
+/* A head with packets of its own: one that is longer than control packets are. Takes <bytes>, which
+ * may be NULL. */
 static struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *bytes,
 					      const uint8_t *head, uint16_t length)
 {
@@ -151,7 +152,7 @@ static struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *b
 		rte_pktmbuf_free(m);
 		m = NULL;
 	}
-	if (m == NULL || bytes == NULL) {
+	if (m == NULL || bytes == NULL || bytes->pkt_len == 0) {
 		rte_pktmbuf_free(bytes);
 		return m;
 	}
@@ -163,13 +164,16 @@ static struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *b
 
 /*
  * Puts <head> in front of <bytes>: in the worker's packet if that is possible. An mbuf more per
- * reply until the client has acknowledged it would soon empty their pool.
+ * reply until the client has acknowledged it would soon empty their pool. A head of odd length
+ * begins a packet, because the headers in front of it must lie at even addresses.
  */
 static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
 					 const uint8_t *head, uint16_t length)
 {
 	struct rte_mbuf *m = bytes;
 
+	if (unlikely(length % 2 != 0))
+		return answers_add_long_head(e, bytes, head, length);
 	if (!answers_has_room(bytes, length)) {
 		if (unlikely(length > RTE_PKTMBUF_HEADROOM))
 			return answers_add_long_head(e, bytes, head, length);
@@ -247,7 +251,8 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 	return true;
 }
 
-/* --- replies that are written anew ------------------------------------------------------------- */
+/* --- replies that are written anew -------------------------------------------------------------
+ */
 
 /* Writes what may be written; at the end the reply is queued. */
 static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)

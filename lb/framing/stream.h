@@ -43,7 +43,7 @@
 #define STREAM_CLOSED       UINT64_MAX /* position after STREAM_CLOSE: no byte is needed */
 #define STREAM_ACTIONS_MIN  4          /* room that read() wants; with less it does nothing */
 #define STREAM_HEADER_MAX   24         /* bytes of a header that struct stream can keep */
-#define STREAM_HEAD_MAX    768        /* bytes that reply() writes at most, of any framing */
+#define STREAM_HEAD_MAX     768        /* bytes that reply() writes at most, of any framing */
 
 struct kserve_room;
 
@@ -172,10 +172,10 @@ struct stream_framing {
 	struct stream_piece (*reply)(struct stream *s, struct stream_reply *reply, uint8_t *at);
 
 	/*
-	 * Of framings that do not send a worker's bytes as they are; others have NULL. Called before
-	 * reply(), until it is done: takes from <bytes>, the <length> bytes of the chunk from
-	 * reply->taken on that lie in a row, and writes to <at>. reply->taken says which byte of
-	 * the chunk it wants next, also one before. If the chunk cannot be written it sets
+	 * Of framings that do not send a worker's bytes as they are; others have NULL. Called
+	 * before reply(), until it is done: takes from <bytes>, the <length> bytes of the chunk
+	 * from reply->taken on that lie in a row, and writes to <at>. reply->taken says which byte
+	 * of the chunk it wants next, also one before. If the chunk cannot be written it sets
 	 * reply->notice, and what it wrote is dropped. Then reply() writes the head in front of it
 	 * all.
 	 */

@@ -209,6 +209,9 @@ static const struct row rows[] = {
 	{TCP_WITH("framing: datagram"),
 	 "lb.yaml:6: services[0].framing: 'datagram' is for protocol udp; use kserve, length or tagged "
 	 "with protocol tcp"},
+	{UDP_WITH("framing: kserve"),
+	 "lb.yaml:6: services[0].framing: 'kserve' is for protocol tcp; use datagram or tagged "
+	 "with protocol udp"},
 	{UDP_WITH("framing: length"),
 	 "lb.yaml:6: services[0].framing: 'length' is for protocol tcp; use datagram or tagged "
 	 "with protocol udp"},
