@@ -55,15 +55,19 @@ struct client_of_http {
 	char got[262144]; /* with a NUL */
 };
 
-static void take_all(struct client_of_http *c)
+static struct client_of_http *client_by_port[UINT16_MAX + 1];
+
+/* Every frame to the client that it is for. */
+static void take_all(struct client_of_http *any)
 {
 	static struct walk_frame f;
 	struct tcp_header h;
 
-	while (walk_take(c->w, 0, &f)) {
+	while (walk_take(any->w, 0, &f)) {
 		const uint8_t *tcp = f.bytes + 34;
+		struct client_of_http *c = client_by_port[tcp[2] << 8 | tcp[3]];
 
-		if (f.bytes[23] != IPPROTO_TCP || (tcp[2] << 8 | tcp[3]) != c->port)
+		if (f.bytes[23] != IPPROTO_TCP || c == NULL)
 			continue;
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
 		c->reset |= (h.flags & TCP_BIT_RST) != 0;
@@ -76,8 +80,8 @@ static void take_all(struct client_of_http *c)
 		c->n += h.length;
 		c->ack += tcp_header_span(&h);
 		c->fin |= (h.flags & TCP_BIT_FIN) != 0;
+		c->got[c->n] = '\0';
 	}
-	c->got[c->n] = '\0';
 }
 
 static void transmit(struct client_of_http *c, uint8_t flags, const void *bytes, uint32_t n)
@@ -109,6 +113,7 @@ static struct client_of_http *dial(struct walk *w, uint16_t port)
 	struct client_of_http *c = calloc(1, sizeof(*c));
 
 	*c = (struct client_of_http){.w = w, .port = port, .seq = port * 1000};
+	client_by_port[port] = c;
 	transmit(c, TCP_BIT_SYN, NULL, 0);
 	transmit(c, TCP_BIT_ACK, NULL, 0);
 	return c;
@@ -148,6 +153,7 @@ static void hang_up(struct client_of_http *c)
 	if (!c->reset)
 		transmit(c, TCP_BIT_ACK, NULL, 0);
 	walk_expect_eq(edge_held_packets(c->w->lb->lcore[0]), 0);
+	client_by_port[c->port] = NULL;
 	free(c);
 }
 
@@ -373,6 +379,58 @@ WALK(a_head_that_does_not_end)
 	take_all(c);
 	walk_expect(c->reset, "it was let");
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
+	hang_up(c);
+	walk_destroy(w);
+}
+
+/* Of more clients in the middle of a head than there are readers some wait, and go on when others
+ * are done. */
+WALK(more_heads_than_readers)
+{
+	static const char head[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	struct client_of_http *c[100];
+
+	for (unsigned int i = 0; i < 100; i++) {
+		c[i] = dial(w, 3000 + i);
+		say(c[i], head, 20);
+	}
+	/* The last one cannot be read; the first one can. */
+	say(c[99], head + 20, sizeof(head) - 21);
+	wait_answers(c[99]);
+	walk_expect_eq(c[99]->n, 0);
+	for (unsigned int i = 0; i < 99; i++)
+		say(c[i], head + 20, sizeof(head) - 21);
+	for (unsigned int i = 0; i < 100; i++) {
+		wait_answers(c[i]);
+		walk_expect(strstr(c[i]->got, "\r\n\r\n{\"live\":true}") != NULL, "%u: %s", i,
+			    c[i]->got);
+	}
+	for (unsigned int i = 0; i < 99; i++) {
+		transmit(c[i], TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
+		client_by_port[c[i]->port] = NULL;
+		free(c[i]);
+	}
+	hang_up(c[99]);
+	walk_destroy(w);
+}
+
+/* A head that HTTP forbids ends the connection behind its 400; a request that came before is answered. */
+WALK(a_head_that_is_none)
+{
+	static const char bad[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n"
+				  "POST /v2 HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n"
+				  "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v2 HTTP/1.1\r\n";
+	static const char *const parts[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 400 Bad Request\r\n",
+					    "Connection: close\r\n", "{\"error\":"};
+	struct walk *w = walk_create(&params);
+	struct client_of_http *c = dial(w, 3000);
+
+	say(c, bad, sizeof(bad) - 1);
+	wait_answers(c);
+	expect_in_order(c->got, parts, 4);
+	walk_expect(c->fin, "it was kept");
+	walk_expect(strstr(strstr(c->got, "400"), "HTTP/1.1") == NULL, "%s", c->got);
 	hang_up(c);
 	walk_destroy(w);
 }
