@@ -209,7 +209,7 @@ static inline bool answers_write(struct edge *e, struct edge_connection *c, stru
 	r->reserved = 0;
 	r->answered = !reply->more;
 	if (r->answered && reply->notice == 0)
-		edge_count_reply(e, c->service, r->reply_packets);
+		edge_count_reply(c->busy, r->reply_packets);
 	if (unlikely(piece.closes))
 		edge_close(e, c);
 	return true;

@@ -120,6 +120,15 @@ static uint32_t clients_reply_room(const struct edge *e, const struct edge_conne
 	return likely(slow == 0) ? edge_half(e->share) : edge_half(e->share) / (1 + slow);
 }
 
+/* Does another usual reply fit there? */
+static bool clients_has_own_room(const struct edge *e, const struct edge_busy *b)
+{
+	const struct edge_client *client = b->client;
+
+	return client->replies + client->reserved + edge_usual_reply(b) <=
+	       clients_reply_room(e, b->connection);
+}
+
 static void clients_note_slow(struct edge *e, const struct edge_connection *c)
 {
 	struct edge_opener *o = &e->opener[c->opener];
@@ -161,8 +170,7 @@ static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *
 	const struct edge_client *client = b->client;
 
 	return e->replies > edge_half(e->budget) ||
-	       (client->users > 1 && client->replies + client->reserved >=
-					     edge_promised(clients_reply_room(e, b->connection)));
+	       (client->users > 1 && !clients_has_own_room(e, b));
 }
 
 void edge_press_all(struct edge *e)
@@ -187,27 +195,36 @@ void edge_press_all(struct edge *e)
 /* Weight of a new reply in the average. */
 #define CLIENTS_AVERAGE 8
 
-uint32_t edge_usual_reply(const struct edge *e, uint16_t service)
+uint32_t edge_usual_reply(const struct edge_busy *b)
 {
-	return e->reply_packets[service] / CLIENTS_AVERAGE + 1;
+	uint32_t sum = b->client->reply_packets;
+
+	if (unlikely(sum == 0))
+		sum = b->edge->reply_packets[b->connection->service];
+	return sum / CLIENTS_AVERAGE + 1;
 }
 
-void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets)
+/* <sum> begins with the first reply, whose average it then is. */
+static void clients_average(uint32_t *sum, uint32_t packets)
 {
-	uint32_t *sum = &e->reply_packets[service];
+	*sum += *sum == 0 ? packets * CLIENTS_AVERAGE : packets - *sum / CLIENTS_AVERAGE;
+}
 
-	*sum += packets - *sum / CLIENTS_AVERAGE;
+void edge_count_reply(struct edge_busy *b, uint32_t packets)
+{
+	clients_average(&b->client->reply_packets, packets);
+	clients_average(&b->edge->reply_packets[b->connection->service], packets);
 }
 
 bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b)
 {
 	const struct edge_client *client = b->client;
-	uint32_t usual = edge_usual_reply(e, b->connection->service);
+	uint32_t usual = edge_usual_reply(b);
 
 	/* One is always read: a reply may be larger than all the room there is. */
 	if (client->replies + client->reserved == 0)
 		return true;
-	if (client->replies + client->reserved + usual > clients_reply_room(e, b->connection))
+	if (!clients_has_own_room(e, b))
 		return false;
 	return edge_client_is_small(e, client) ||
 	       e->replies + e->reserved + usual <= edge_half(edge_commons(e));

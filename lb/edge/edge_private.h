@@ -24,6 +24,7 @@ struct edge_client {
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
 	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 };
 
 /* A client's connections, whether or not something is under way. */
@@ -376,9 +377,9 @@ static inline bool edge_client_is_small(const struct edge *e, const struct edge_
 	       RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
 }
 
-/* Packets of a usual reply of the service. */
-uint32_t edge_usual_reply(const struct edge *e, uint16_t service);
-void edge_count_reply(struct edge *e, uint16_t service, uint32_t packets);
+/* Packets of a usual reply: its client's, or the service's while that had none. */
+uint32_t edge_usual_reply(const struct edge_busy *b);
+void edge_count_reply(struct edge_busy *b, uint32_t packets);
 /* May the client have another reply, beside those that it will get? */
 bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b);
 

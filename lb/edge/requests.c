@@ -16,7 +16,7 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	e->n_requests++;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
 	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
-	r->reserved = edge_usual_reply(e, b->connection->service);
+	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
 	*b->last = r;
 	b->last = &r->next;

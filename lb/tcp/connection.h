@@ -206,7 +206,8 @@ struct tcp_connection {
 	struct tcp_active *active;
 	uint16_t mss;   /* of payload, options of every segment taken off */
 	uint8_t state;  /* enum tcp_state */
-	uint8_t phase;  /* enum tcp_phase */
+	uint8_t phase : 7;         /* enum tcp_phase */
+	bool reset_challenged : 1; /* the last challenge answered a reset */
 	uint8_t timers; /* bits of enum tcp_timer */
 	uint8_t snd_scale, rcv_scale;
 	uint8_t backoff; /* of the retransmission timer */

@@ -19,8 +19,21 @@ static void receive_challenge(struct tcp_stack *stack, struct tcp_connection *c)
 	if (stack->now_ms - c->challenge_ms < RECEIVE_CHALLENGE_MS)
 		return;
 	c->challenge_ms = stack->now_ms;
+	c->reset_challenged = false;
 	c->ack_now = true;
 	stack->counters.challenges++;
+}
+
+/*
+ * The same for a reset that is not exact. Its client may be gone, and sends no other: that it
+ * probed a window just before must not leave the connection to its keepalive.
+ */
+static void receive_challenge_reset(struct tcp_stack *stack, struct tcp_connection *c)
+{
+	if (!c->reset_challenged)
+		c->challenge_ms = stack->now_ms - RECEIVE_CHALLENGE_MS;
+	receive_challenge(stack, c);
+	c->reset_challenged = true;
 }
 
 /* Refuse a segment whose timestamp is too old (RFC 7323, 5.3, R1). */
@@ -83,7 +96,7 @@ static bool receive_reset_or_syn(struct tcp_stack *stack, struct tcp_connection 
 	if (h->flags & TCP_BIT_RST) {
 		if (h->seq != c->rcv_nxt) {
 			out->refusal = TCP_REFUSAL_RST;
-			receive_challenge(stack, c);
+			receive_challenge_reset(stack, c);
 			return true;
 		}
 		c->state = TCP_CLOSED;

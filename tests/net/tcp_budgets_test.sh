@@ -109,7 +109,7 @@ expect "connections by cookie" "$(counter cookies_in)" -gt 0
 stop "$pid_flood"
 attacked "SYNs"
 
-attack halves 12
+attack halves 24
 used_up tcp_client
 attacked "a client's share of memory"
 

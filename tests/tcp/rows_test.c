@@ -529,6 +529,26 @@ Test(tcp_rows, the_window_closes_and_opens)
 	cr_expect_eq(out.window, 2000);
 }
 
+Test(tcp_rows, a_reset_behind_a_probe_is_challenged)
+{
+	row_open();
+	in(".", 1, 1, 0);
+	in(".", 0, 1, 0); /* a keepalive */
+	goes(".", 1, 1, 0);
+	row_pass(10);
+	in("R", 500, 0, 0);
+	goes(".", 1, 1, 0);
+	in("R", 500, 0, 0);
+	nothing();
+	in(".", 0, 1, 0);
+	nothing();
+	row_pass(500);
+	in("R", 500, 0, 0);
+	goes(".", 1, 1, 0);
+	in("R", 1, 0, 0);
+	cr_expect_eq(c.state, TCP_CLOSED);
+}
+
 /* The segment that tells of it may be lost, and a client asks less and less often. */
 Test(tcp_rows, an_opened_window_is_told_again_until_something_comes)
 {
