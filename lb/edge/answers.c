@@ -127,7 +127,7 @@ static bool answers_has_room(const struct rte_mbuf *m, uint16_t length)
 
 /* An mbuf with nothing in it, in front of <bytes>, which may be NULL. Takes <bytes>. NULL: no
  * memory. */
-static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
+static __rte_noinline struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(e->lc->control);
 
@@ -143,8 +143,8 @@ static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
 
 /* A head with packets of its own: one that is longer than control packets are. Takes <bytes>, which
  * may be NULL. */
-static struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *bytes,
-					      const uint8_t *head, uint16_t length)
+static __rte_noinline struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *bytes,
+							     const uint8_t *head, uint16_t length)
 {
 	struct rte_mbuf *m = NULL, *tail = NULL;
 
@@ -167,8 +167,8 @@ static struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *b
  * reply until the client has acknowledged it would soon empty their pool. A head of odd length
  * begins a packet, because the headers in front of it must lie at even addresses.
  */
-static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
-					 const uint8_t *head, uint16_t length)
+static __rte_always_inline struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
+							     const uint8_t *head, uint16_t length)
 {
 	struct rte_mbuf *m = bytes;
 
@@ -188,8 +188,9 @@ static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
  * Writes the framing's heads around <bytes>, which may be NULL, and queues the result with its
  * request. Takes <bytes>. False: no memory.
  */
-static inline bool answers_write(struct edge *e, struct edge_connection *c, struct edge_request *r,
-				 struct stream_reply *reply, struct rte_mbuf *bytes)
+static __rte_always_inline bool answers_write(struct edge *e, struct edge_connection *c,
+					      struct edge_request *r, struct stream_reply *reply,
+					      struct rte_mbuf *bytes)
 {
 	struct edge_busy *b = c->busy;
 	uint8_t head[STREAM_HEAD_MAX];
@@ -215,11 +216,19 @@ static inline bool answers_write(struct edge *e, struct edge_connection *c, stru
 	return true;
 }
 
+/* The same where replies do not pass that the worker wrote as they are. */
+static __rte_noinline bool answers_write_other(struct edge *e, struct edge_connection *c,
+					       struct edge_request *r, struct stream_reply *reply,
+					       struct rte_mbuf *bytes)
+{
+	return answers_write(e, c, r, reply, bytes);
+}
+
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code)
 {
 	struct stream_reply reply = {.request = r->number, .tag = r->tag, .notice = code};
 
-	if (!answers_write(e, c, r, &reply, NULL)) {
+	if (!answers_write_other(e, c, r, &reply, NULL)) {
 		/* The client must not wait for an answer that never comes. */
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
@@ -277,7 +286,7 @@ static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)
 	w->text = NULL;
 	edge_rewrite_end(e, r);
 	reply.length = text->pkt_len;
-	if (!answers_write(e, c, r, &reply, text)) {
+	if (!answers_write_other(e, c, r, &reply, text)) {
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
 	}
@@ -292,8 +301,9 @@ void edge_resume_rewrites(struct edge *e)
 }
 
 /* False: the reply is dropped. */
-static bool answers_rewrite(struct edge *e, struct edge_connection *c, struct edge_request *r,
-			    const struct stream_reply *reply, struct rte_mbuf *m)
+static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connection *c,
+					   struct edge_request *r, const struct stream_reply *reply,
+					   struct rte_mbuf *m)
 {
 	if (r->rewrite != NULL || !edge_rewrite_begin(e, c, r, reply, m)) {
 		rte_pktmbuf_free(m);

@@ -622,7 +622,8 @@ unsigned int edge_transmit(struct lcore *lc)
 	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
 	unsigned int sent = 0, blocked = 0;
 
-	edge_rewrite_end_turn(e);
+	if (unlikely(e->text_used))
+		edge_rewrite_end_turn(e);
 	while (c != last) {
 		const struct flow *flow;
 

@@ -264,6 +264,7 @@ struct edge {
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
+	bool text_used;  /* in this turn some may have been read or written */
 	bool text_short; /* the turn before was too short for all text */
 };
 

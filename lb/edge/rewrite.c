@@ -93,6 +93,7 @@ struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_conne
 {
 	struct kserve_room *room = e->kserve;
 
+	e->text_used = true;
 	rewrite_set_date(e);
 	room->layout = rewrite_layout(e, c->service);
 	room->model = lcore_service_config(e->lc, c->service)->model;
@@ -105,6 +106,7 @@ struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_conne
 void edge_rewrite_end_turn(struct edge *e)
 {
 	e->text_short = e->kserve->text_left <= 0;
+	e->text_used = e->text_short;
 	e->kserve->text_left = REWRITE_TURN;
 }
 
@@ -263,6 +265,7 @@ int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
 {
 	int rc = 0;
 
+	e->text_used = true;
 	while (rc == 0 && e->kserve->text_left > 0)
 		rc = rewrite_step(e, w);
 	return rc;
