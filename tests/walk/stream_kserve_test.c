@@ -254,7 +254,7 @@ WALK(requests_that_are_cut_anywhere)
 		"\"parameters\":{\"binary_data_size\":4}}]}",
 	};
 	static const char *const rest[] = {
-		"{\"model_name\":\"echo\",\"model_version\":\"1\",\"outputs\":[{\"name\":\"d\","
+		"{\"model_name\":\"echo\",\"model_version\":\"1\",\"outputs\":[{\"name\":\"d\",",
 		"\"datatype\":\"UINT8\",\"shape\":[2],\"data\":[1,2]}]}HTTP/1.1 400 Bad Request",
 		"{\"error\":\"",
 		"HTTP/1.1 404 Not Found\r\n",
@@ -274,7 +274,7 @@ WALK(requests_that_are_cut_anywhere)
 	/* The bytes of tensors have zeros. */
 	binary = strstr(whole, parts[4]) + strlen(parts[4]);
 	walk_expect(memcmp(binary, "\0\0\x80\x3f\0\0\0\x40wxyz", 12) == 0, "other bytes");
-	expect_in_order(binary + 12, rest, 7);
+	expect_in_order(binary + 12, rest, 8);
 	for (uint32_t cut = 1; cut < t.n; cut++) {
 		walk_context("cut at %u", cut);
 		got = converse(w, 3000 + cut, &t, cut);
