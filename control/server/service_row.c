@@ -28,6 +28,7 @@ static const char *const framings[] = {
 	[LB_FRAMING_DATAGRAM] = "datagram",
 	[LB_FRAMING_TAGGED] = "tagged",
 	[LB_FRAMING_LENGTH] = "length",
+	[LB_FRAMING_KSERVE] = "kserve",
 };
 
 static const char *const congestions[] = {

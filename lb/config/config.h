@@ -54,8 +54,8 @@ struct lb_zone_config {
 };
 
 enum lb_affinity { LB_AFFINITY_FLOW, LB_AFFINITY_REQUEST, LB_AFFINITY_STICKY };
-/* DATAGRAM: udp only; LENGTH: tcp only, see framing/stream.h; TAGGED: both. */
-enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED, LB_FRAMING_LENGTH };
+/* DATAGRAM: udp only; LENGTH and KSERVE: tcp only, see framing/stream.h; TAGGED: both. */
+enum lb_framing { LB_FRAMING_DATAGRAM, LB_FRAMING_TAGGED, LB_FRAMING_LENGTH, LB_FRAMING_KSERVE };
 enum lb_congestion { LB_CONGESTION_CUBIC, LB_CONGESTION_RENO, LB_CONGESTION_DCTCP };
 
 struct lb_service_config {

@@ -22,6 +22,7 @@ static const struct config_choice framings[] = {
 	{"datagram", LB_FRAMING_DATAGRAM},
 	{"tagged", LB_FRAMING_TAGGED},
 	{"length", LB_FRAMING_LENGTH},
+	{"kserve", LB_FRAMING_KSERVE},
 	{NULL, 0},
 };
 
@@ -125,7 +126,7 @@ static const struct config_key service_rows[] = {
 	/* tcp has another default, see config_tcp.c */
 	{"framing", &config_choice, FIELD(lb_service_config, framing), .noun = "a framing",
 	 .choices = framings, .fallback = "datagram",
-	 .example = "datagram or tagged with protocol udp, length or tagged with protocol tcp",
+	 .example = "datagram or tagged with protocol udp; kserve, length or tagged with tcp",
 	 REPLACE},
 	{"model", &config_label, FIELD(lb_service_config, model), .noun = "a model",
 	 .required = true, .example = "echo", LIVE},

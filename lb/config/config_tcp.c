@@ -98,16 +98,21 @@ static const char *protocol_name(const struct lb_service_config *s)
 
 static int fit_framing(struct config_yaml *yaml, struct lb_service_config *s, unsigned int i)
 {
+	static const char *const names[] = {
+		[LB_FRAMING_DATAGRAM] = "datagram",
+		[LB_FRAMING_LENGTH] = "length",
+		[LB_FRAMING_KSERVE] = "kserve",
+	};
 	bool tcp = s->protocol == IPPROTO_TCP;
 
 	if (tcp && !config_given(yaml, "services", i, "framing"))
 		s->framing = LB_FRAMING_LENGTH;
-	if (s->framing != (tcp ? LB_FRAMING_DATAGRAM : LB_FRAMING_LENGTH))
+	if (s->framing == LB_FRAMING_TAGGED || tcp == (s->framing != LB_FRAMING_DATAGRAM))
 		return 0;
 	return config_fail_at(yaml, "services", i, "framing",
 			      "'%s' is for protocol %s; use %s or tagged with protocol %s",
-			      tcp ? "datagram" : "length", tcp ? "udp" : "tcp",
-			      tcp ? "length" : "datagram", protocol_name(s));
+			      names[s->framing], tcp ? "udp" : "tcp",
+			      tcp ? "kserve, length" : "datagram", protocol_name(s));
 }
 
 static int refuse_key(struct config_yaml *yaml, const struct lb_service_config *s, unsigned int i,

@@ -70,7 +70,8 @@ static uint64_t tcp_bytes_per_lcore(const struct lb_config *config)
 {
 	struct lb_tcp_pools p = lb_tcp_pools_per_lcore(config);
 
-	return (uint64_t)p.connections * LB_TCP_CONNECTION_BYTES +
+	return (config->tcp.used ? LB_TCP_TEXT_BYTES : 0) +
+	       (uint64_t)p.connections * LB_TCP_CONNECTION_BYTES +
 	       (uint64_t)p.time_waits * LB_TCP_TIME_WAIT_BYTES +
 	       (uint64_t)p.actives * LB_TCP_ACTIVE_BYTES + (uint64_t)p.chunks * LB_TCP_CHUNK_BYTES +
 	       (uint64_t)p.helds * LB_TCP_HELD_BYTES +

@@ -5,6 +5,7 @@
  * requests, those that come early wait beside their request.
  */
 #include "edge/edge_private.h"
+#include "packet/notice.h"
 
 /* Appends a chain to a queue. */
 static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
@@ -126,7 +127,7 @@ static bool answers_has_room(const struct rte_mbuf *m, uint16_t length)
 
 /* An mbuf with nothing in it, in front of <bytes>, which may be NULL. Takes <bytes>. NULL: no
  * memory. */
-static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
+static __rte_noinline struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(e->lc->control);
 
@@ -140,15 +141,44 @@ static struct rte_mbuf *answers_lead(struct edge *e, struct rte_mbuf *bytes)
 	return m;
 }
 
+/* A head with packets of its own: one that is longer than control packets are. Takes <bytes>, which
+ * may be NULL. */
+static __rte_noinline struct rte_mbuf *answers_add_long_head(struct edge *e, struct rte_mbuf *bytes,
+							     const uint8_t *head, uint16_t length)
+{
+	struct rte_mbuf *m = NULL, *tail = NULL;
+
+	if (!edge_append_text(e, &m, &tail, head, length)) {
+		rte_pktmbuf_free(m);
+		m = NULL;
+	}
+	if (m == NULL || bytes == NULL || bytes->pkt_len == 0) {
+		rte_pktmbuf_free(bytes);
+		return m;
+	}
+	tail->next = bytes;
+	m->nb_segs += bytes->nb_segs;
+	m->pkt_len += bytes->pkt_len;
+	return m;
+}
+
 /*
  * Puts <head> in front of <bytes>: in the worker's packet if that is possible. An mbuf more per
- * reply until the client has acknowledged it would soon empty their pool.
+ * reply until the client has acknowledged it would soon empty their pool. A head of odd length
+ * begins a packet, because the headers in front of it must lie at even addresses.
  */
-static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
-					 const uint8_t *head, uint16_t length)
+static __rte_always_inline struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
+							     const uint8_t *head, uint16_t length)
 {
-	struct rte_mbuf *m = answers_has_room(bytes, length) ? bytes : answers_lead(e, bytes);
+	struct rte_mbuf *m = bytes;
 
+	if (unlikely(length % 2 != 0))
+		return answers_add_long_head(e, bytes, head, length);
+	if (!answers_has_room(bytes, length)) {
+		if (unlikely(length > RTE_PKTMBUF_HEADROOM))
+			return answers_add_long_head(e, bytes, head, length);
+		m = answers_lead(e, bytes);
+	}
 	if (m != NULL)
 		memcpy(rte_pktmbuf_prepend(m, length), head, length);
 	return m;
@@ -158,15 +188,15 @@ static struct rte_mbuf *answers_add_head(struct edge *e, struct rte_mbuf *bytes,
  * Writes the framing's heads around <bytes>, which may be NULL, and queues the result with its
  * request. Takes <bytes>. False: no memory.
  */
-static inline bool answers_write(struct edge *e, struct edge_connection *c, struct edge_request *r,
-				 struct stream_reply *reply, struct rte_mbuf *bytes)
+static __rte_always_inline bool answers_write(struct edge *e, struct edge_connection *c,
+					      struct edge_request *r, struct stream_reply *reply,
+					      struct rte_mbuf *bytes)
 {
 	struct edge_busy *b = c->busy;
 	uint8_t head[STREAM_HEAD_MAX];
 	struct stream_piece piece;
 	struct rte_mbuf *m;
 
-	/* Framings that cut a chunk into pieces come with HTTP. */
 	piece = b->placement.framing->reply(&b->placement.stream, reply, head);
 	m = answers_add_head(e, bytes, head, piece.head);
 	if (m == NULL)
@@ -181,14 +211,24 @@ static inline bool answers_write(struct edge *e, struct edge_connection *c, stru
 	r->answered = !reply->more;
 	if (r->answered && reply->notice == 0)
 		edge_count_reply(c->busy, r->reply_packets);
+	if (unlikely(piece.closes))
+		edge_close(e, c);
 	return true;
+}
+
+/* The same where replies do not pass that the worker wrote as they are. */
+static __rte_noinline bool answers_write_other(struct edge *e, struct edge_connection *c,
+					       struct edge_request *r, struct stream_reply *reply,
+					       struct rte_mbuf *bytes)
+{
+	return answers_write(e, c, r, reply, bytes);
 }
 
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code)
 {
 	struct stream_reply reply = {.request = r->number, .tag = r->tag, .notice = code};
 
-	if (!answers_write(e, c, r, &reply, NULL)) {
+	if (!answers_write_other(e, c, r, &reply, NULL)) {
 		/* The client must not wait for an answer that never comes. */
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);
@@ -220,6 +260,86 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 	return true;
 }
 
+/* --- replies that are written anew -------------------------------------------------------------
+ */
+
+/* Writes what may be written; at the end the reply is queued. */
+static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)
+{
+	struct edge_connection *c = w->connection;
+	struct edge_request *r = w->request;
+	struct stream_reply reply;
+	struct rte_mbuf *text;
+	int rc = edge_rewrite_run(e, w);
+
+	if (rc == 0)
+		return;
+	answers_let_go(e, c->busy, r->reply_packets);
+	r->reply_packets = 0;
+	reply = w->reply;
+	text = w->text;
+	if (rc < 0 || reply.notice != 0) {
+		edge_rewrite_end(e, r);
+		return edge_request_fail(c->busy, r, rc < 0 ? LB_NOTICE_BUSY : reply.notice,
+					 rc < 0 ? LB_DROP_NO_MBUF : LB_DROP_REPLY_MALFORMED);
+	}
+	w->text = NULL;
+	edge_rewrite_end(e, r);
+	reply.length = text->pkt_len;
+	if (!answers_write_other(e, c, r, &reply, text)) {
+		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+		tcp_abort(&c->tcp);
+	}
+	edge_advance(e, c);
+	edge_touch(e, c);
+}
+
+void edge_resume_rewrites(struct edge *e)
+{
+	while (!TAILQ_EMPTY(&e->rewrites) && e->kserve->text_left > 0)
+		answers_continue_rewrite(e, TAILQ_FIRST(&e->rewrites));
+}
+
+/* False: the reply is dropped. */
+static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connection *c,
+					   struct edge_request *r, const struct stream_reply *reply,
+					   struct rte_mbuf *m)
+{
+	if (r->rewrite != NULL || !edge_rewrite_begin(e, c, r, reply, m)) {
+		rte_pktmbuf_free(m);
+		if (r->rewrite == NULL)
+			edge_request_fail(c->busy, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
+		return false;
+	}
+	r->reply_packets = m->nb_segs;
+	answers_hold(e, c->busy, r->reply_packets);
+	/* Those that came before go first. */
+	edge_resume_rewrites(e);
+	return true;
+}
+
+void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_request *r,
+		      const uint8_t *bytes, uint32_t length, bool ends)
+{
+	struct rte_mbuf *m = NULL, *tail = NULL;
+
+	if (!edge_append_text(e, &m, &tail, bytes, length)) {
+		rte_pktmbuf_free(m);
+		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+		return tcp_abort(&c->tcp);
+	}
+	answers_append(&r->answer, &r->answer_tail, m);
+	answers_hold(e, c->busy, m->nb_segs);
+	r->answer_bytes += m->pkt_len;
+	if (ends) {
+		edge_reserve(c->busy, -r->reserved);
+		r->reserved = 0;
+		r->answered = r->named = true;
+	}
+	edge_advance(e, c);
+	edge_touch(e, c);
+}
+
 bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
 		uint32_t chunk, bool more)
 {
@@ -241,6 +361,8 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	reply.tag = r->tag;
 	if (unlikely(c->busy->client->replies >= lc->edge->share))
 		edge_press(lc->edge, c->busy->client);
+	if (unlikely(c->busy->placement.framing->rewrite != NULL))
+		return answers_rewrite(lc->edge, c, r, &reply, m);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);

@@ -27,6 +27,8 @@
 
 static const struct stream_framing *connections_framing(const struct lb_service_config *config)
 {
+	if (config->framing == LB_FRAMING_KSERVE)
+		return &stream_kserve;
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
@@ -374,6 +376,13 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 	connections_progress(e, c, false);
 }
 
+/* Is it in the middle of a request for which all was set aside? */
+static bool connections_is_inside(const struct edge_busy *b)
+{
+	return b->placement.framing->rewrite != NULL &&
+	       kserve_room_is_inside(&b->placement.stream);
+}
+
 /*
  * Those that still have to wait go to the end of the list. One that would get nothing, because
  * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
@@ -390,7 +399,7 @@ static void connections_resume_stalled(struct edge *e)
 			return;
 		b = e->next_stalled;
 		e->next_stalled = TAILQ_NEXT(b, wants);
-		if (!edge_has_reply_room(e, b))
+		if (!edge_has_reply_room(e, b) && !connections_is_inside(b))
 			continue;
 		connections_stall(e, b->connection, false);
 		connections_progress(e, b->connection, true);
@@ -528,6 +537,8 @@ bool edge_resume(struct lcore *lc)
 	connections_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
+	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
+		edge_resume_rewrites(e);
 	connections_resume_stalled(e);
 	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
@@ -619,6 +630,8 @@ unsigned int edge_transmit(struct lcore *lc)
 	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
 	unsigned int sent = 0, blocked = 0;
 
+	if (unlikely(e->text_used))
+		edge_rewrite_end_turn(e);
 	while (c != last) {
 		const struct flow *flow;
 
@@ -654,6 +667,9 @@ uint64_t edge_deadline(const struct lcore *lc)
 		return UINT64_MAX;
 	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow);
+	/* Text that waits for its turn only goes on at once. */
+	if (e->text_short || !TAILQ_EMPTY(&e->rewrites))
+		return lc->now;
 	if (!waits && e->wheel.n == 0)
 		return UINT64_MAX;
 	if (!waits)
@@ -699,7 +715,8 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 	    e->part_memory == NULL)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
-	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0)
+	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0 ||
+	    edge_rewrite_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -782,6 +799,8 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->large_memory);
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
+	rte_free(e->kserve);
+	rte_free(e->rewrite_memory);
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "edge/edge.h"
+#include "framing/kserve_room.h"
 #include "framing/placement.h"
 #include "packet/client_path.h"
 #include "tcp/connection.h"
@@ -102,12 +103,34 @@ struct edge_request {
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
+	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
 	uint32_t answer_bytes;
 	uint64_t reply_bytes; /* of all its chunks so far */
 	uint32_t reply_packets;
 	uint32_t reserved; /* packets set aside for its reply */
+};
+
+/* A reply that its framing writes anew. */
+struct edge_rewrite {
+	TAILQ_ENTRY(edge_rewrite) entry; /* of those that are not done, or of the free ones */
+	struct edge_connection *connection;
+	struct edge_request *request;
+	struct stream_reply reply;
+	struct rte_mbuf *bytes;       /* the worker's */
+	struct rte_mbuf *at;          /* the one of them with the byte that is wanted next, */
+	uint32_t at_offset;           /* and where in the reply it begins */
+	struct rte_mbuf *text, *tail; /* what is written so far */
+};
+
+TAILQ_HEAD(edge_rewrites, edge_rewrite);
+
+/* The description of a service's model. */
+struct edge_layout {
+	struct kserve_layout *layout; /* NULL: there is none */
+	uint32_t ms;                  /* when it was looked at */
+	bool looked;
 };
 
 /* The part of a connection that exists while bytes or requests are under way. */
@@ -242,6 +265,15 @@ struct edge {
 	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
 	struct edge_busy_list narrow;  /* by <narrow> */
 	uint32_t widened_ms;           /* when these were looked at last */
+	/* text: what is read and written for the framing kserve */
+	struct kserve_room *kserve;
+	struct edge_rewrite *rewrite_memory;
+	struct edge_rewrites rewrites, free_rewrites;
+	struct edge_layout layout[LB_SERVICES_MAX];
+	uint32_t date_second; /* of the lcore's clock, when the date was written */
+	bool dated;
+	bool text_used;  /* in this turn some may have been read or written */
+	bool text_short; /* the turn before was too short for all text */
 };
 
 /* Asks for memory that is used soon, and is seldom in the cache. */
@@ -476,11 +508,16 @@ static inline bool edge_request_is_complete(const struct edge_request *r)
 void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t notice,
 		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
+/* The room of the framing kserve, with what concerns this connection (rewrite.c). */
+struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c);
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 static inline bool edge_read(struct edge *e, struct edge_connection *c)
 {
 	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
-	const struct stream_settings settings = {.max_request = config->max_request};
+	struct stream_settings settings = {.max_request = config->max_request};
+
+	if (unlikely(c->busy->placement.framing->rewrite != NULL))
+		settings.kserve = edge_kserve_settings(e, c);
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }
@@ -536,8 +573,31 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c);
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
 /* Sends what it is the turn of. Requests with all their bytes named and answered are over. */
 void edge_advance(struct edge *e, struct edge_connection *c);
+/* Replies whose rewriting is not done go on. */
+void edge_resume_rewrites(struct edge *e);
+/* Bytes of the framing's own for the client of <r>; with <ends> they are its answer's end. */
+void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_request *r,
+		      const uint8_t *bytes, uint32_t length, bool ends);
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+
+/* --- rewrite.c -------------------------------------------------------------------------------- */
+
+int edge_rewrite_init(struct edge *e);
+/* The next turn may read and write as much text again. */
+void edge_rewrite_end_turn(struct edge *e);
+/* Once per ms: resets a connection whose head or JSON takes too long. */
+void edge_rewrite_check_readers(struct edge *e);
+/* Appends bytes to a chain, which may be empty: then both are NULL. False: no memory. */
+bool edge_append_text(struct edge *e, struct rte_mbuf **head, struct rte_mbuf **tail,
+		      const uint8_t *bytes, uint32_t length);
+/* The reply <m> of <r> is to be written anew. Takes <m>, unless it returns false: no memory. */
+bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			const struct stream_reply *reply, struct rte_mbuf *m);
+/* Writes what may be written in this turn. 1: all is; 0; -ENOMEM. */
+int edge_rewrite_run(struct edge *e, struct edge_rewrite *w);
+/* Gives it back, with the packets that it still has. */
+void edge_rewrite_end(struct edge *e, struct edge_request *r);
 
 /* --- tso.c ------------------------------------------------------------------------------------ */
 

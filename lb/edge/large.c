@@ -625,4 +625,5 @@ void edge_housekeeping(struct lcore *lc)
 	}
 	edge_press_all(e);
 	edge_press_waiting(e);
+	edge_rewrite_check_readers(e);
 }

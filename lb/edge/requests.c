@@ -32,6 +32,8 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 		rte_pktmbuf_free(r->bytes);
 	if (unlikely(r->answer != NULL))
 		rte_pktmbuf_free(r->answer);
+	if (unlikely(r->rewrite != NULL))
+		edge_rewrite_end(e, r);
 	r->next = e->free_request;
 	e->free_request = r;
 	e->n_requests--;
@@ -105,26 +107,36 @@ static void requests_no_memory(struct edge_busy *b, struct edge_request *r)
 	edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 }
 
-static inline struct edge_request *requests_begin(struct edge_busy *b, uint32_t number,
-						  const struct stream_begin *begin)
+static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
+				  const struct stream_begin *begin)
 {
 	const struct lcore *lc = b->edge->lc;
 	const struct lb_service_config *config = lcore_service_config(lc, b->connection->service);
-	struct edge_request *r = requests_add(b, number, begin->tag);
 
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);
 	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
+}
+
+/* Of a request that the framing may have sent something about. */
+static struct edge_request *requests_of(struct edge_busy *b, uint32_t number, uint64_t tag)
+{
+	struct edge_request *r = edge_request_find(b, number);
+
+	if (r == NULL)
+		return requests_add(b, number, tag);
+	r->tag = tag;
 	return r;
 }
 
 /* Its bytes are the next of the stream. */
 static void requests_whole(struct edge_busy *b, const struct stream_action *action)
 {
-	struct edge_request *r = requests_begin(b, action->request, &action->whole.begin);
+	struct edge_request *r = requests_add(b, action->request, action->whole.begin.tag);
 
+	requests_begin(b, r, &action->whole.begin);
 	if (unlikely(r->answered))
 		return requests_over(b, r);
 	r->named = true;
@@ -167,10 +179,8 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 
 static void requests_refuse(struct edge_busy *b, const struct stream_action *action)
 {
-	struct edge_request *r = edge_request_find(b, action->request);
+	struct edge_request *r = requests_of(b, action->request, action->refuse.tag);
 
-	if (r == NULL)
-		r = requests_add(b, action->request, action->refuse.tag);
 	if (r->answered)
 		return requests_over(b, r);
 	r->named = true;
@@ -196,6 +206,16 @@ static void requests_cancel(struct edge_busy *b, uint64_t tag)
 		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
 	else
 		e->cancel[e->n_cancels++] = (struct edge_cancel){b->connection->handle, r->number};
+}
+
+static void requests_send_of(struct edge_busy *b, const struct stream_action *action)
+{
+	struct edge_request *r = edge_request_find(b, action->request);
+
+	if (r == NULL)
+		r = requests_add(b, action->request, 0);
+	edge_answer_text(b->edge, b->connection, r, action->bytes.at, action->bytes.length,
+			 action->bytes.ends);
 }
 
 static void requests_send(struct edge_busy *b, const struct stream_action *action)
@@ -243,7 +263,8 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 
 	switch (action->kind) {
 	case STREAM_BEGIN:
-		requests_begin(b, action->request, &action->begin);
+		requests_begin(b, requests_of(b, action->request, action->begin.tag),
+			       &action->begin);
 		return;
 	case STREAM_PRODUCE:
 		return requests_produce(b, action);
@@ -254,7 +275,8 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 	case STREAM_CANCEL:
 		return requests_cancel(b, action->tag);
 	case STREAM_SEND:
-		return requests_send(b, action);
+		return action->bytes.of_request ? requests_send_of(b, action)
+						: requests_send(b, action);
 	case STREAM_CLOSE:
 		return edge_close(b->edge, b->connection);
 	default:
@@ -317,6 +339,18 @@ static void requests_release(void *context, struct placement_piece *piece)
 	b->edge->n_pieces++;
 }
 
+/* Of a framing that reads text: in the middle of a request there is nothing more to set aside. */
+static __rte_noinline bool requests_text_ready(const struct edge *e, const struct edge_busy *b)
+{
+	const struct stream *s = &b->placement.stream;
+
+	if (!kserve_room_ready(e->kserve, s) || e->free_request == NULL ||
+	    e->lc->burst.n >= LB_BURST - 1)
+		return false;
+	return kserve_room_is_inside(s) ||
+	       (edge_has_reply_room(e, b) && b->n_requests < e->pipeline);
+}
+
 /* A header may begin a request, which may be complete at once. A client that does not read its
  * replies gets no more of them. */
 static bool requests_ready(void *context)
@@ -324,6 +358,8 @@ static bool requests_ready(void *context)
 	const struct edge_busy *b = context;
 	const struct edge *e = b->edge;
 
+	if (unlikely(b->placement.framing->rewrite != NULL))
+		return requests_text_ready(e, b);
 	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline && e->free_request != NULL &&
 	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
 }

@@ -25,7 +25,8 @@
  *   REFUSE                                        its header shows that it is invalid
  *   SEND+                                         answered by the framing: the last has .ends
  *
- * The bytes of a request, by extents and produced, join without gap or overlap from 0 to its size.
+ * The bytes of a request, by extents and produced, cover it from 0 to its size without gap or
+ * overlap, in any order.
  * Each request gets one answer, also when refused or cancelled: the owner calls reply() to write
  * it. If the framing is <in_order>, the owner sends answers, and the bytes that SEND has for a
  * request, in the order of requests.
@@ -42,11 +43,14 @@
 #define STREAM_CLOSED       UINT64_MAX /* position after STREAM_CLOSE: no byte is needed */
 #define STREAM_ACTIONS_MIN  4          /* room that read() wants; with less it does nothing */
 #define STREAM_HEADER_MAX   24         /* bytes of a header that struct stream can keep */
-#define STREAM_HEAD_MAX    24         /* bytes that reply() writes at most, of any framing */
+#define STREAM_HEAD_MAX     768        /* bytes that reply() writes at most, of any framing */
+
+struct kserve_room;
 
 /* A service's limits. Passed with each call, because a reload replaces them. */
 struct stream_settings {
-	uint64_t max_request; /* bytes */
+	uint64_t max_request;       /* bytes */
+	struct kserve_room *kserve; /* kserve_room.h: memory of that framing; others do not look */
 };
 
 enum stream_action_kind {
@@ -108,7 +112,10 @@ struct stream {
 	uint32_t got;      /* bytes of <header>: 0 when the client is between headers */
 	union {
 		uint8_t header[STREAM_HEADER_MAX]; /* the part of a header that came */
-		void *own; /* state of framings that need more; release() gives it back */
+		struct {
+			void *own;  /* state of framings that need more, */
+			void *open; /* and of their open requests; release() gives both back */
+		};
 	};
 };
 _Static_assert(sizeof(struct stream) <= 64, "part of an idle connection");
@@ -135,6 +142,14 @@ struct stream_piece {
 	/* The piece completes its chunk. An empty piece that does not means that the client takes
 	 * nothing now: call again after the next read(). */
 	bool last;
+	bool closes; /* it was the last answer of its stream: the connection closes behind it */
+};
+
+/* The result of rewrite(). */
+struct stream_rewritten {
+	uint32_t length; /* bytes that it wrote */
+	bool done;
+	bool keeps; /* with <done>: the chunk follows as it is */
 };
 
 struct stream_framing {
@@ -156,6 +171,18 @@ struct stream_framing {
 	 * Called until it returns the chunk's last piece. */
 	struct stream_piece (*reply)(struct stream *s, struct stream_reply *reply, uint8_t *at);
 
+	/*
+	 * Of framings that do not send a worker's bytes as they are; others have NULL. Called
+	 * before reply(), until it is done: takes from <bytes>, the <length> bytes of the chunk
+	 * from reply->taken on that lie in a row, and writes to <at>. reply->taken says which byte
+	 * of the chunk it wants next, also one before. If the chunk cannot be written it sets
+	 * reply->notice, and what it wrote is dropped. Then reply() writes the head in front of it
+	 * all.
+	 */
+	struct stream_rewritten (*rewrite)(struct stream *s, struct stream_reply *reply,
+					   const uint8_t *bytes, uint32_t length, uint8_t *at,
+					   uint32_t room);
+
 	/* The connection ends: give back what read() has taken. NULL: there is nothing. */
 	void (*release)(struct stream *s);
 };
@@ -176,5 +203,8 @@ extern const struct stream_framing stream_length;
 
 /* `tagged`: the header of packet/request.h in front of everything; answers come in any order. */
 extern const struct stream_framing stream_tagged;
+
+/* `kserve`: KServe's protocol, version 2, over HTTP/1.1; lb/kserve/README.md says what of it. */
+extern const struct stream_framing stream_kserve;
 
 #endif

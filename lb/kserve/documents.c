@@ -20,7 +20,7 @@ void kserve_write_server(struct json_out *out, const char *name, const char *ver
 	documents_put_text(out, "{\"name\":", name);
 	documents_put_text(out, ",\"version\":", version);
 	json_put(out, ",\"extensions\":[\"binary_tensor_data\",\"model_configuration\","
-		      "\"model_repository\",\"parameters\",\"sequence\",\"statistics\"]}");
+		      "\"parameters\"]}");
 }
 
 void kserve_write_health(struct json_out *out, const char *what, bool value)

@@ -130,7 +130,8 @@ huge=8388608
 stop "$pid_w1"
 stop "$pid_w2"
 stop "$pid_lb"
-topology_config "$(services | sed 's/1MiB/8MiB/g')"
+# Room for both replies, the second one twice, and what other connections ask.
+topology_config "$(services | sed 's/1MiB/8MiB/g')" "tcp: {client_percent: 100}"
 start_lb
 model=(echo --model-args "max_request=$huge" --slots 4)
 

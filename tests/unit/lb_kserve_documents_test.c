@@ -54,8 +54,7 @@ Test(lb_kserve_documents, server)
 	kserve_write_server(&out, "doorbell", "0.1.0");
 	cr_assert_str_eq(end(&out),
 			 "{\"name\":\"doorbell\",\"version\":\"0.1.0\",\"extensions\":["
-			 "\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-			 "\"parameters\",\"sequence\",\"statistics\"]}");
+			 "\"binary_tensor_data\",\"model_configuration\",\"parameters\"]}");
 	out = begin();
 	kserve_write_health(&out, "ready", false);
 	cr_assert_str_eq(end(&out), "{\"ready\":false}");

@@ -204,11 +204,14 @@ static const struct row rows[] = {
 	{UDP_WITH("protocol: sctp"),
 	 "lb.yaml:6: services[0].protocol: 'sctp' is not a protocol; use udp or tcp"},
 	{TCP_WITH("framing: http"),
-	 "services[0].framing: 'http' is not a framing; use datagram or tagged with protocol udp, "
-	 "length or tagged with protocol tcp"},
+	 "services[0].framing: 'http' is not a framing; use datagram or tagged with protocol udp; "
+	 "kserve, length or tagged with tcp"},
 	{TCP_WITH("framing: datagram"),
-	 "lb.yaml:6: services[0].framing: 'datagram' is for protocol udp; use length or tagged "
+	 "lb.yaml:6: services[0].framing: 'datagram' is for protocol udp; use kserve, length or tagged "
 	 "with protocol tcp"},
+	{UDP_WITH("framing: kserve"),
+	 "lb.yaml:6: services[0].framing: 'kserve' is for protocol tcp; use datagram or tagged "
+	 "with protocol udp"},
 	{UDP_WITH("framing: length"),
 	 "lb.yaml:6: services[0].framing: 'length' is for protocol tcp; use datagram or tagged "
 	 "with protocol udp"},

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replies that a framing writes anew, and what it asks for in return: its memory, its settings for
+ * a call, and text in chains of packets. Few bytes per turn: a reply that needs more waits for the
+ * next one.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include <rte_malloc.h>
+
+#include "edge/edge_private.h"
+#include "config/memory.h"
+#include "packet/notice.h"
+
+/* Bytes of text in a turn, of all connections: some 30 us at worst. */
+#define REWRITE_TURN KSERVE_SLICE
+#define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
+#define REWRITE_HEAD HTTP_RESPONSE_MAX
+/* Packets of an answer: no more than one client may hold, or a chain may have. */
+#define REWRITE_PACKETS 60000u
+#define REWRITE_LIMIT   10000 /* ms for a head, or 64 KiB of JSON */
+
+/* For each lcore. */
+#define REWRITE_READERS 64
+#define REWRITE_ASKED   2048
+#define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
+
+_Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
+			       REWRITE_ASKED *
+				       (sizeof(struct kserve_asked) + sizeof(struct edge_rewrite)) +
+			       REWRITE_LAYOUTS * sizeof(struct kserve_layout) +
+			       sizeof(struct kserve_room) <=
+		       LB_TCP_TEXT_BYTES,
+	       "memory.c counts it");
+_Static_assert(REWRITE_ROOM >= KSERVE_ANSWER_ROOM, "a call can go on");
+
+int edge_rewrite_init(struct edge *e)
+{
+	e->kserve = rte_zmalloc("kserve",
+				kserve_room_bytes(REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS),
+				RTE_CACHE_LINE_SIZE);
+	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
+	TAILQ_INIT(&e->rewrites);
+	TAILQ_INIT(&e->free_rewrites);
+	if (e->kserve == NULL || e->rewrite_memory == NULL)
+		return -ENOMEM;
+	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
+	e->kserve->version = DOORBELL_VERSION;
+	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
+		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
+	e->kserve->text_left = REWRITE_TURN;
+	return 0;
+}
+
+/* --- settings ----------------------------------------------------------------------------------
+ */
+
+static void rewrite_set_date(struct edge *e)
+{
+	if (e->dated && e->stack.now_ms / 1000 == e->date_second)
+		return;
+	e->dated = true;
+	e->date_second = e->stack.now_ms / 1000;
+	http_date_write((uint64_t)time(NULL), e->kserve->date);
+}
+
+/* The description that the service's workers have now; looked at once per ms. */
+static struct kserve_layout *rewrite_layout(struct edge *e, uint16_t service)
+{
+	struct edge_layout *known = &e->layout[service];
+	const char *model = lcore_service_config(e->lc, service)->model;
+	const struct model_entry *entry;
+
+	if (known->looked && known->ms == e->stack.now_ms)
+		return known->layout;
+	known->looked = true;
+	known->ms = e->stack.now_ms;
+	entry = lcore_model(e->lc, model, strlen(model));
+	if (known->layout != NULL && entry != NULL &&
+	    strcmp(known->layout->model.name, model) == 0 &&
+	    memcmp(&known->layout->description, &entry->description, sizeof(entry->description)) ==
+		    0)
+		return known->layout;
+	if (known->layout != NULL)
+		kserve_layout_leave(e->kserve, known->layout);
+	known->layout =
+		entry == NULL ? NULL : kserve_layout_of(e->kserve, model, &entry->description);
+	return known->layout;
+}
+
+struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c)
+{
+	struct kserve_room *room = e->kserve;
+
+	e->text_used = true;
+	rewrite_set_date(e);
+	room->layout = rewrite_layout(e, c->service);
+	room->model = lcore_service_config(e->lc, c->service)->model;
+	room->serving = lcore_pick_table(e->lc, c->service) != NULL;
+	room->owner = c->busy;
+	room->now_ms = e->stack.now_ms;
+	return room;
+}
+
+void edge_rewrite_end_turn(struct edge *e)
+{
+	e->text_short = e->kserve->text_left <= 0;
+	e->text_used = e->text_short;
+	e->kserve->text_left = REWRITE_TURN;
+}
+
+void edge_rewrite_check_readers(struct edge *e)
+{
+	struct kserve_reader *r = TAILQ_FIRST(&e->kserve->readers);
+	struct edge_busy *b;
+
+	if (r == NULL || e->stack.now_ms - r->since_ms < REWRITE_LIMIT)
+		return;
+	/* One per ms is enough: the next one is the oldest then. */
+	b = r->owner;
+	e->lc->stats.drop[LB_DROP_TCP_SLOW]++;
+	r->since_ms = e->stack.now_ms;
+	tcp_abort(&b->connection->tcp);
+	edge_touch(e, b->connection);
+}
+
+/* --- chains of text ----------------------------------------------------------------------------
+ */
+
+/* A packet at the end of a chain; in front of the first one there is room for a head. */
+static struct rte_mbuf *rewrite_add_packet(struct edge *e, struct rte_mbuf **head,
+					   struct rte_mbuf **tail)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->lc->packets);
+
+	if (m == NULL)
+		return NULL;
+	if (*head == NULL) {
+		m->data_off = RTE_MIN(m->buf_len, m->data_off + REWRITE_HEAD);
+		*head = m;
+	} else {
+		(*tail)->next = m;
+		(*head)->nb_segs++;
+	}
+	*tail = m;
+	return m;
+}
+
+bool edge_append_text(struct edge *e, struct rte_mbuf **head, struct rte_mbuf **tail,
+		      const uint8_t *bytes, uint32_t length)
+{
+	while (length > 0) {
+		uint32_t room = *tail == NULL ? 0 : rte_pktmbuf_tailroom(*tail);
+		uint32_t n = RTE_MIN(room, length);
+
+		if (room == 0) {
+			if (rewrite_add_packet(e, head, tail) == NULL)
+				return false;
+			continue;
+		}
+		memcpy(rte_pktmbuf_mtod_offset(*tail, uint8_t *, (*tail)->data_len), bytes, n);
+		(*tail)->data_len += n;
+		(*head)->pkt_len += n;
+		bytes += n;
+		length -= n;
+	}
+	return true;
+}
+
+/* --- replies -----------------------------------------------------------------------------------
+ */
+
+bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			const struct stream_reply *reply, struct rte_mbuf *m)
+{
+	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites);
+
+	if (w == NULL)
+		return false;
+	TAILQ_REMOVE(&e->free_rewrites, w, entry);
+	TAILQ_INSERT_TAIL(&e->rewrites, w, entry);
+	*w = (struct edge_rewrite){.entry = w->entry,
+				   .connection = c,
+				   .request = r,
+				   .reply = *reply,
+				   .bytes = m,
+				   .at = m};
+	r->rewrite = w;
+	return true;
+}
+
+void edge_rewrite_end(struct edge *e, struct edge_request *r)
+{
+	struct edge_rewrite *w = r->rewrite;
+
+	r->rewrite = NULL;
+	rte_pktmbuf_free(w->bytes);
+	rte_pktmbuf_free(w->text);
+	TAILQ_REMOVE(&e->rewrites, w, entry);
+	TAILQ_INSERT_HEAD(&e->free_rewrites, w, entry);
+}
+
+/* The bytes of the reply from reply.taken on that lie in a row. */
+static uint32_t rewrite_bytes(struct edge_rewrite *w, const uint8_t **bytes)
+{
+	uint32_t taken = w->reply.taken;
+
+	if (taken < w->at_offset) {
+		w->at = w->bytes;
+		w->at_offset = 0;
+	}
+	while (w->at != NULL && taken >= w->at_offset + w->at->data_len) {
+		w->at_offset += w->at->data_len;
+		w->at = w->at->next;
+	}
+	if (w->at == NULL) {
+		w->at = w->bytes;
+		w->at_offset = 0;
+		*bytes = NULL;
+		return 0;
+	}
+	*bytes = rte_pktmbuf_mtod_offset(w->at, const uint8_t *, taken - w->at_offset);
+	return w->at_offset + w->at->data_len - taken;
+}
+
+/* Puts what was kept of the reply behind the text. */
+static void rewrite_keep(struct edge_rewrite *w)
+{
+	struct rte_mbuf *bytes = w->bytes;
+
+	w->bytes = NULL;
+	if (bytes->pkt_len == 0)
+		return rte_pktmbuf_free(bytes);
+	w->tail->next = bytes;
+	w->tail = rte_pktmbuf_lastseg(bytes);
+	w->text->nb_segs += bytes->nb_segs;
+	w->text->pkt_len += bytes->pkt_len;
+}
+
+/* One call of rewrite(). 1: the reply is written; 0: it is not; -ENOMEM. */
+static int rewrite_step(struct edge *e, struct edge_rewrite *w)
+{
+	const struct placement *p = &w->connection->busy->placement;
+	struct stream_rewritten done;
+	uint8_t text[REWRITE_ROOM];
+	const uint8_t *bytes;
+	uint32_t n = rewrite_bytes(w, &bytes);
+
+	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
+				   sizeof(text));
+	e->kserve->text_left -= (int32_t)done.length + 1;
+	if (!edge_append_text(e, &w->text, &w->tail, text, done.length))
+		return -ENOMEM;
+	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {
+		w->reply.notice = LB_NOTICE_MODEL_ERROR;
+		return 1;
+	}
+	if (done.done && done.keeps)
+		rewrite_keep(w);
+	return done.done;
+}
+
+int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
+{
+	int rc = 0;
+
+	e->text_used = true;
+	while (rc == 0 && e->kserve->text_left > 0)
+		rc = rewrite_step(e, w);
+	return rc;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker's reply is the model's outputs, one behind the other; the client gets a JSON that has
+ * the values of some, and the bytes of the others behind it. What it asked for is in struct
+ * kserve_asked.
+ */
+#include "framing/kserve_reply.h"
+
+#include <string.h>
+
+#include "packet/notice.h"
+
+/* The outputs of a reply: where each is in it, and its shape. */
+struct reply_outputs {
+	uint32_t offset[KSERVE_TENSORS_MAX];
+	uint32_t bytes[KSERVE_TENSORS_MAX];
+	int64_t free; /* size of the last output's free dimension */
+};
+
+/* Bytes that the shape says, a free dimension taken as 1. */
+static uint64_t reply_bytes_of(const struct kserve_tensor *t)
+{
+	uint64_t bytes = kserve_datatype_size(t->type);
+
+	for (uint8_t i = 0; i < t->dims; i++)
+		bytes *= t->shape[i] < 0 ? 1 : (uint64_t)t->shape[i];
+	return bytes;
+}
+
+static bool reply_has_free(const struct kserve_tensor *t)
+{
+	for (uint8_t i = 0; i < t->dims; i++)
+		if (t->shape[i] < 0)
+			return true;
+	return false;
+}
+
+bool kserve_reply_is_possible(const struct kserve_model *model)
+{
+	for (uint8_t i = 0; i + 1 < model->outputs; i++)
+		if (kserve_datatype_size(model->output[i].type) == 0)
+			return false;
+	return true;
+}
+
+/* A reply of <length> bytes. False: it is not one of the model's. */
+static bool reply_find_outputs(const struct kserve_model *m, uint32_t length,
+			       struct reply_outputs *out)
+{
+	uint8_t last = m->outputs - 1;
+	uint64_t unit = reply_bytes_of(&m->output[last]), offset = 0;
+
+	for (uint8_t i = 0; i < last; i++) {
+		out->offset[i] = (uint32_t)offset;
+		out->bytes[i] = (uint32_t)reply_bytes_of(&m->output[i]);
+		offset += out->bytes[i];
+	}
+	if (offset > length)
+		return false;
+	out->offset[last] = (uint32_t)offset;
+	out->bytes[last] = length - (uint32_t)offset;
+	out->free = 1;
+	if (unit == 0) /* BYTES: its elements say how long they are */
+		return !reply_has_free(&m->output[last]);
+	if (!reply_has_free(&m->output[last]))
+		return out->bytes[last] == unit;
+	out->free = (int64_t)(out->bytes[last] / unit);
+	return out->bytes[last] % unit == 0;
+}
+
+static void reply_describe(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			   uint8_t i, struct kserve_answer_output *to)
+{
+	const struct kserve_model *m = &a->layout->model;
+	const struct kserve_tensor *t = &m->output[a->output[i]];
+
+	to->name = t->name;
+	to->type = t->type;
+	to->dims = 0;
+	to->binary = (a->binary & 1u << i) != 0;
+	to->bytes = outputs->bytes[a->output[i]];
+	if (m->max_batch > 0)
+		to->shape[to->dims++] = 1;
+	for (uint8_t k = 0; k < t->dims; k++)
+		to->shape[to->dims++] = (uint64_t)(t->shape[k] < 0 ? outputs->free : t->shape[k]);
+}
+
+static void reply_answer(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			 struct kserve_answer *answer)
+{
+	const struct kserve_model *m = &a->layout->model;
+
+	answer->model = m->name;
+	answer->version = m->version[0];
+	answer->id = a->has_id ? a->id : NULL;
+	answer->id_length = a->id_length;
+	answer->outputs = a->outputs;
+	for (uint8_t i = 0; i < a->outputs; i++)
+		reply_describe(a, outputs, i, &answer->output[i]);
+}
+
+/* Are the bytes that follow the JSON the reply as it is? */
+static bool reply_stays(const struct kserve_asked *a)
+{
+	if (a->outputs != a->layout->model.outputs)
+		return false;
+	for (uint8_t i = 0; i < a->outputs; i++)
+		if (a->output[i] != i || (a->binary & 1u << i) == 0)
+			return false;
+	return true;
+}
+
+/* Goes on to the next output that is <binary>, or is not, and asks for its bytes. False: there is
+ * none. */
+static bool reply_seek(struct kserve_asked *a, const struct reply_outputs *outputs, bool binary,
+		       struct stream_reply *reply)
+{
+	while (a->part < a->outputs) {
+		uint8_t place = a->output[a->part];
+
+		if (((a->binary & 1u << a->part) != 0) == binary &&
+		    a->part_taken < outputs->bytes[place]) {
+			reply->taken = outputs->offset[place] + a->part_taken;
+			return true;
+		}
+		a->part++;
+		a->part_taken = 0;
+	}
+	return false;
+}
+
+/* The <length> bytes that lie at reply->taken: how many of them are of the output that is written?
+ * None, if it is written. */
+static uint32_t reply_span(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			   uint32_t length)
+{
+	uint32_t left;
+
+	if (a->part == a->outputs)
+		return 0;
+	left = outputs->bytes[a->output[a->part]] - a->part_taken;
+	return length < left ? length : left;
+}
+
+static struct stream_rewritten reply_write_json(struct kserve_asked *a,
+						const struct reply_outputs *outputs,
+						struct stream_reply *reply, const uint8_t *bytes,
+						uint32_t length, char *at, uint32_t room)
+{
+	struct stream_rewritten written = {0};
+	const uint8_t *from = bytes;
+	struct kserve_answer answer;
+
+	reply_answer(a, outputs, &answer);
+	written.length = kserve_answer_write(&answer, &a->writer, &bytes,
+					     bytes + reply_span(a, outputs, length), at, room);
+	a->part_taken += (uint32_t)(bytes - from);
+	a->json_length += written.length;
+	if (a->writer.failed) {
+		reply->notice = LB_NOTICE_MODEL_ERROR;
+		written.done = true;
+	}
+	if (!a->writer.done)
+		return written;
+	if (a->binary == 0 || reply_stays(a)) {
+		written.done = true;
+		written.keeps = a->binary != 0;
+	}
+	a->part = 0;
+	a->part_taken = 0;
+	return written;
+}
+
+static struct stream_rewritten reply_copy_binary(struct kserve_asked *a,
+						 const struct reply_outputs *outputs,
+						 const uint8_t *bytes, uint32_t length, char *at,
+						 uint32_t room)
+{
+	uint32_t n = reply_span(a, outputs, length);
+
+	n = n < room ? n : room;
+	memcpy(at, bytes, n);
+	a->part_taken += n;
+	return (struct stream_rewritten){.length = n};
+}
+
+struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *reply,
+				       const uint8_t *bytes, uint32_t length, uint8_t *at,
+				       uint32_t room)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+	struct stream_rewritten written = {.done = true};
+	struct reply_outputs outputs;
+	bool json = !a->writer.done;
+	uint32_t wanted = reply->taken;
+
+	/* Replies in several chunks come with streams. */
+	if (reply->more || reply->chunk > 0 ||
+	    !reply_find_outputs(&a->layout->model, reply->length, &outputs)) {
+		reply->notice = LB_NOTICE_MODEL_ERROR;
+		return written;
+	}
+	/* Its first bytes may not be those that lie there. */
+	reply_seek(a, &outputs, !json, reply);
+	if (reply->taken != wanted)
+		length = 0;
+	if (json)
+		written = reply_write_json(a, &outputs, reply, bytes, length, (char *)at, room);
+	else
+		written = reply_copy_binary(a, &outputs, bytes, length, (char *)at, room);
+	a->body += written.length;
+	if (written.done)
+		return written;
+	if (!reply_seek(a, &outputs, a->writer.done, reply) && a->writer.done)
+		written.done = true;
+	return written;
+}
+
+/* --- heads -------------------------------------------------------------------------------------
+ */
+
+static uint16_t reply_status(const struct kserve_asked *a, uint8_t notice)
+{
+	static const uint16_t statuses[LB_NOTICE_CODES] = {
+		[0] = 200,
+		[LB_NOTICE_BUSY] = 503,
+		[LB_NOTICE_TIMEOUT] = 504,
+		[LB_NOTICE_WORKER_LOST] = 503,
+		[LB_NOTICE_MODEL_ERROR] = 500,
+		[LB_NOTICE_EXPIRED] = 504,
+		[LB_NOTICE_CANCELLED] = 499,
+		[LB_NOTICE_DEADLINE] = 504,
+		[LB_NOTICE_MALFORMED] = 400,
+		[LB_NOTICE_STOPPING] = 503,
+		[LB_NOTICE_TOO_LARGE] = 413,
+	};
+
+	return a->status != 0 ? a->status : statuses[notice % LB_NOTICE_CODES];
+}
+
+static const char *reply_error(const struct kserve_asked *a, uint8_t notice)
+{
+	static const char *const errors[LB_NOTICE_CODES] = {
+		[LB_NOTICE_BUSY] = "no worker has room for the request",
+		[LB_NOTICE_TIMEOUT] = "the worker did not answer in time",
+		[LB_NOTICE_WORKER_LOST] = "the worker that had the request was lost",
+		[LB_NOTICE_MODEL_ERROR] = "the model failed, or its reply does not fit its outputs",
+		[LB_NOTICE_EXPIRED] = "the deadline passed before the model ran",
+		[LB_NOTICE_CANCELLED] = "cancelled",
+		[LB_NOTICE_DEADLINE] = "cannot be answered within the deadline",
+		[LB_NOTICE_MALFORMED] = "not valid",
+		[LB_NOTICE_STOPPING] = "the load balancer stops",
+		[LB_NOTICE_TOO_LARGE] = "too large",
+	};
+	const char *text = errors[notice % LB_NOTICE_CODES];
+
+	return a->error[0] != '\0' ? a->error : text != NULL ? text : "failed";
+}
+
+/* The head of an error, and its JSON. */
+static uint32_t reply_write_error(struct http_response *response, const struct kserve_asked *a,
+				  uint8_t notice, char *at)
+{
+	char text[STREAM_HEAD_MAX - HTTP_RESPONSE_MAX];
+	uint32_t length, n;
+
+	length = kserve_error_write(reply_error(a, notice), text, sizeof(text));
+	response->length = length;
+	response->allow = a->allow;
+	response->retry_after_s = response->status == 503;
+	n = http_response_write(response, at);
+	if (a->is_head)
+		return n;
+	memcpy(at + n, text, length);
+	return n + length;
+}
+
+struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, uint8_t *at)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+	struct http_response response = {.status = reply_status(a, reply->notice),
+					 .body = HTTP_LENGTH,
+					 .type = HTTP_JSON,
+					 .minor = a->minor,
+					 .keep_alive = a->keep_alive,
+					 .date = a->room->date};
+	struct stream_piece piece = {.last = true, .closes = !a->keep_alive};
+
+	if (response.status != 200) {
+		piece.head = reply_write_error(&response, a, reply->notice, (char *)at);
+	} else {
+		response.length = reply->length;
+		response.has_json_length = a->binary != 0;
+		response.json_length = a->json_length;
+		response.type = a->binary != 0 ? HTTP_OCTETS : HTTP_JSON;
+		piece.head = http_response_write(&response, (char *)at);
+		piece.bytes = reply->length;
+	}
+	reply->taken = reply->length;
+	kserve_room_answered(s, a);
+	return piece;
+}

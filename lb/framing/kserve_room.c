@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "framing/kserve_room.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A reader that reads on keeps its place. */
+#define ROOM_PROGRESS 65536
+
+size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts)
+{
+	return sizeof(struct kserve_room) + readers * sizeof(struct kserve_reader) +
+	       asked * sizeof(struct kserve_asked) + layouts * sizeof(struct kserve_layout);
+}
+
+void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts)
+{
+	struct kserve_reader *reader = (struct kserve_reader *)(room + 1);
+	struct kserve_asked *a = (struct kserve_asked *)(reader + readers);
+	struct kserve_layout *layout = (struct kserve_layout *)(a + asked);
+
+	memset(room, 0, sizeof(*room));
+	TAILQ_INIT(&room->readers);
+	TAILQ_INIT(&room->free_readers);
+	for (uint32_t i = 0; i < readers; i++) {
+		reader[i].room = room;
+		TAILQ_INSERT_TAIL(&room->free_readers, &reader[i], entry);
+	}
+	for (uint32_t i = 0; i < asked; i++) {
+		a[i].next = room->free_asked;
+		room->free_asked = &a[i];
+	}
+	for (uint32_t i = 0; i < layouts; i++) {
+		layout[i].next = room->free_layout;
+		room->free_layout = &layout[i];
+	}
+}
+
+bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)
+{
+	return room->text_left > 0 && room->free_asked != NULL &&
+	       (s->own != NULL || !TAILQ_EMPTY(&room->free_readers));
+}
+
+bool kserve_room_is_inside(const struct stream *s)
+{
+	const struct kserve_reader *r = s->own;
+
+	return r != NULL && r->asked != NULL;
+}
+
+static void room_begin(struct kserve_room *room, struct kserve_reader *r)
+{
+	r->owner = room->owner;
+	r->since_ms = room->now_ms;
+	r->progress = 0;
+	r->reading = KSERVE_READS_HEAD;
+	r->ahead = 0;
+	r->begun = false;
+	r->ranges = r->range = 0;
+	r->asked = NULL;
+	r->rows = 0;
+	r->known = r->seen = 0;
+	r->held_from = r->held_to = r->held_bytes = 0;
+}
+
+struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s)
+{
+	struct kserve_reader *r = s->own;
+
+	if (r == NULL) {
+		r = TAILQ_FIRST(&room->free_readers);
+		if (r == NULL)
+			return NULL;
+		TAILQ_REMOVE(&room->free_readers, r, entry);
+		TAILQ_INSERT_TAIL(&room->readers, r, entry);
+		room_begin(room, r);
+		s->own = r;
+		s->got = 1;
+	} else if (r->progress >= ROOM_PROGRESS) {
+		TAILQ_REMOVE(&room->readers, r, entry);
+		TAILQ_INSERT_TAIL(&room->readers, r, entry);
+		r->since_ms = room->now_ms;
+		r->progress = 0;
+	}
+	return r;
+}
+
+/* --- what is remembered of requests --- */
+
+struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
+{
+	struct kserve_asked *a = room->free_asked;
+
+	room->free_asked = a->next;
+	memset(a, 0, sizeof(*a));
+	a->room = room;
+	a->reading = true;
+	a->next = s->open;
+	s->open = a;
+	return a;
+}
+
+static void room_forget(struct stream *s, struct kserve_asked *asked)
+{
+	struct kserve_room *room = asked->room;
+	struct kserve_asked **at = (struct kserve_asked **)&s->open;
+
+	while (*at != asked)
+		at = &(*at)->next;
+	*at = asked->next;
+	if (asked->layout != NULL)
+		kserve_layout_leave(room, asked->layout);
+	asked->next = room->free_asked;
+	room->free_asked = asked;
+}
+
+void kserve_room_answered(struct stream *s, struct kserve_asked *asked)
+{
+	asked->answered = true;
+	if (!asked->reading)
+		room_forget(s, asked);
+}
+
+void kserve_room_give_reader(struct stream *s)
+{
+	struct kserve_reader *r = s->own;
+	struct kserve_room *room = r->room;
+	struct kserve_asked *asked = r->asked;
+
+	s->own = NULL;
+	s->got = 0;
+	TAILQ_REMOVE(&room->readers, r, entry);
+	TAILQ_INSERT_HEAD(&room->free_readers, r, entry);
+	if (asked == NULL)
+		return;
+	asked->reading = false;
+	if (asked->answered)
+		room_forget(s, asked);
+}
+
+void kserve_room_release(struct stream *s)
+{
+	if (s->own != NULL)
+		kserve_room_give_reader(s);
+	while (s->open != NULL)
+		room_forget(s, s->open);
+}
+
+/* --- models --- */
+
+static void layout_tensor(struct kserve_tensor *to, const struct model_tensor *from, bool batch)
+{
+	static const uint8_t types[DATATYPES] = {
+		[DATATYPE_BOOL] = KSERVE_BOOL,     [DATATYPE_UINT8] = KSERVE_UINT8,
+		[DATATYPE_UINT16] = KSERVE_UINT16, [DATATYPE_UINT32] = KSERVE_UINT32,
+		[DATATYPE_UINT64] = KSERVE_UINT64, [DATATYPE_INT8] = KSERVE_INT8,
+		[DATATYPE_INT16] = KSERVE_INT16,   [DATATYPE_INT32] = KSERVE_INT32,
+		[DATATYPE_INT64] = KSERVE_INT64,   [DATATYPE_FP16] = KSERVE_FP16,
+		[DATATYPE_FP32] = KSERVE_FP32,     [DATATYPE_FP64] = KSERVE_FP64,
+		[DATATYPE_BF16] = KSERVE_BF16,     [DATATYPE_BYTES] = KSERVE_BYTES,
+	};
+
+	snprintf(to->name, sizeof(to->name), "%s", from->name);
+	to->type = types[from->datatype];
+	to->dims = (uint8_t)(from->rank - batch);
+	for (unsigned int i = 0; i < to->dims; i++)
+		to->shape[i] = from->shape[i + batch];
+}
+
+/* Rows of a client's batch would be requests of their own: one row at a time. */
+static void layout_model(struct kserve_model *m, const char *name,
+			 const struct model_description *d)
+{
+	memset(m, 0, sizeof(*m));
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	snprintf(m->version[0], sizeof(m->version[0]), "%.*s", KSERVE_VERSION_MAX - 1, d->version);
+	snprintf(m->platform, sizeof(m->platform), "%s", d->platform);
+	m->versions = d->version[0] != '\0';
+	m->max_batch = d->batch ? 1 : 0;
+	m->inputs = (uint8_t)d->n_inputs;
+	m->outputs = (uint8_t)d->n_outputs;
+	for (unsigned int i = 0; i < d->n_inputs; i++)
+		layout_tensor(&m->input[i], &d->input[i], d->batch);
+	for (unsigned int i = 0; i < d->n_outputs; i++)
+		layout_tensor(&m->output[i], &d->output[i], d->batch);
+}
+
+struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *name,
+				       const struct model_description *description)
+{
+	struct kserve_layout *layout = room->free_layout;
+
+	if (layout == NULL)
+		return NULL;
+	room->free_layout = layout->next;
+	layout->users = 1;
+	layout->description = *description;
+	layout_model(&layout->model, name, description);
+	return layout;
+}
+
+void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
+{
+	if (--layout->users > 0)
+		return;
+	layout->next = room->free_layout;
+	room->free_layout = layout;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An lcore's memory for the framing `kserve`, of a fixed size: readers, which requests have until
+ * their last header or value was read; what is remembered of a request until it is answered; and
+ * the models that they are for. Private to lb/framing and to the owner of the connections, which
+ * fills in what concerns a call.
+ */
+#ifndef LB_KSERVE_ROOM_H
+#define LB_KSERVE_ROOM_H
+
+#include <sys/queue.h>
+
+#include "description.h"
+#include "framing/stream.h"
+#include "http/response.h"
+#include "kserve/answer.h"
+#include "kserve/infer.h"
+#include "kserve/model.h"
+
+#define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
+#define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
+#define KSERVE_DOCUMENT 32768
+
+/* A model as it was when requests for it came. */
+struct kserve_layout {
+	struct kserve_layout *next; /* of the free ones */
+	uint32_t users;             /* open requests; and one while it is a service's */
+	struct model_description description;
+	struct kserve_model model;
+};
+
+/* An infer request from the end of its head until its answer was written. */
+struct kserve_asked {
+	struct kserve_asked *next; /* of its connection, or of the free ones */
+	struct kserve_room *room;
+	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
+	uint64_t json_length;         /* of the answer; of one with binary outputs */
+	uint64_t body;                /* bytes of the answer so far */
+	struct kserve_writer writer;
+	uint32_t part_taken; /* bytes of the output that is written which were taken */
+	uint16_t status;     /* that it was refused with; 0: it was not */
+	uint16_t binary;     /* bit per output asked for */
+	uint8_t outputs;     /* asked for; their places in the model: */
+	uint8_t output[KSERVE_TENSORS_MAX];
+	uint8_t part; /* the output that is written */
+	uint8_t minor;
+	bool keep_alive;
+	bool is_head; /* the method: its answer has no body */
+	bool reading; /* its reader is not done with it */
+	bool answered;
+	bool has_id;
+	uint8_t id_length;
+	char id[KSERVE_ID_MAX];
+	const char *allow;
+	char error[KSERVE_ERROR_MAX];
+};
+
+enum kserve_reading { KSERVE_READS_HEAD, KSERVE_READS_JSON, KSERVE_READS_BINARY };
+
+/* A range of a tensor's bytes in the stream, and its place in the request. */
+struct kserve_range {
+	uint64_t offset, length;
+};
+
+/* A request whose head or JSON is being read. */
+struct kserve_reader {
+	TAILQ_ENTRY(kserve_reader) entry; /* of those in use, the oldest first; or of the free */
+	struct kserve_room *room;
+	void *owner;       /* the connection's, as in the room */
+	uint32_t since_ms; /* when it was taken, or had read a good part since */
+	uint32_t progress; /* bytes since then */
+	uint8_t reading;   /* enum kserve_reading */
+	uint8_t ahead;     /* bytes read beyond the stream's position */
+	bool begun;        /* BEGIN was said */
+	uint8_t ranges, range;
+	uint32_t request;
+	struct kserve_asked *asked;
+	uint64_t json_left, body_left; /* bytes of the body that were not read */
+	uint64_t rows;
+	uint64_t size;                         /* of the request, when it is begun */
+	uint64_t bytes_of[KSERVE_TENSORS_MAX]; /* of the model's inputs, by place */
+	uint16_t known, seen;                  /* bit per place: its bytes are; it came */
+	uint8_t place[KSERVE_TENSORS_MAX];     /* of the request's inputs in the model */
+	struct kserve_range binary[KSERVE_TENSORS_MAX];
+	struct kserve_run run;
+	struct kserve_infer infer;
+	struct http_head head;
+	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
+	uint8_t held[KSERVE_HELD_MAX];
+	char early[KSERVE_HELD_MAX];
+};
+
+TAILQ_HEAD(kserve_readers, kserve_reader);
+
+struct kserve_room {
+	struct kserve_readers readers, free_readers;
+	struct kserve_asked *free_asked;
+	struct kserve_layout *free_layout;
+	int32_t text_left; /* bytes of text that may be read and written in this turn */
+	/* what concerns a call; the owner's */
+	struct kserve_layout *layout; /* NULL: the model is not described */
+	const char *model;            /* the service's */
+	bool serving;                 /* it has workers */
+	void *owner;
+	uint32_t now_ms;
+	char date[HTTP_DATE_LENGTH];
+	const char *version; /* the load balancer's */
+	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
+};
+
+/* Bytes that a room of so many takes. */
+size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);
+void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts);
+
+/* May this stream read on? False: there is no reader, or too much text was read in this turn. */
+bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);
+
+/* Is it in the middle of a request, behind its head? */
+bool kserve_room_is_inside(const struct stream *s);
+
+/* The stream's reader, taken if it has none. */
+struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s);
+void kserve_room_give_reader(struct stream *s);
+/* Memory for what is known of a request; it joins the stream's. */
+struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
+/* Its answer was written, or its reader is done: gives it back when both are so. */
+void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
+/* The framing's release(). */
+void kserve_room_release(struct stream *s);
+
+/* A layout of this description; NULL: none is free. kserve_layout_leave() gives it back. */
+struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *name,
+				       const struct model_description *description);
+void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
+ * connection does it, for a model with two inputs. Three bytes of options come first: seed of the
+ * cuts, the reply, whether workers are there. However the rest is cut, the same requests have the
+ * same bytes, each byte is written once, the answers are the same, and all memory comes back.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "framing/kserve_room.h"
+#include "framing/placement.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define READERS     1
+#define ASKED       4
+#define MAX_REQUEST 5000
+#define REQUESTS    16
+#define LOG_MAX     (1u << 19)
+
+static void require(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+static const struct model_description described = {
+	.version = "1",
+	.n_inputs = 2,
+	.n_outputs = 2,
+	.input = {{.name = "a", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
+		  {.name = "b", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
+		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+};
+
+struct asked {
+	bool begun, named, answered;
+	uint64_t tag, size, placed;
+	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
+};
+
+struct owner {
+	struct placement placement;
+	struct asked *asked; /* by number */
+	uint32_t first;      /* the oldest that is not answered */
+	uint8_t reply;       /* option */
+	bool closed;
+	char *log; /* all that is sent to the client */
+	uint32_t n_log;
+};
+
+static void owner_say(struct owner *o, const void *bytes, uint32_t n)
+{
+	require(n <= LOG_MAX - o->n_log, "answers are short");
+	memcpy(o->log + o->n_log, bytes, n);
+	o->n_log += n;
+}
+
+static void owner_reply(struct owner *o, uint32_t number, struct stream_reply reply)
+{
+	const struct stream_framing *framing = o->placement.framing;
+	static uint8_t text[1u << 18];
+	uint8_t *head = malloc(framing->head_max);
+	struct asked *a = &o->asked[number];
+	uint32_t n = 0, calls = 0;
+
+	reply.request = number;
+	reply.tag = a->tag;
+	while (reply.notice == 0) {
+		/* A few bytes lie in a row, as in packets. */
+		uint32_t left = reply.length - reply.taken, row = left < 100 ? left : 100;
+		struct stream_rewritten done;
+
+		require(reply.taken <= reply.length, "it wants bytes of the reply");
+		done = framing->rewrite(&o->placement.stream, &reply, a->bytes + reply.taken, row,
+					text + n, 2048);
+		n += done.length;
+		require(done.length <= 2048 && ++calls < 2000, "an answer ends");
+		if (done.done && done.keeps) {
+			memcpy(text + n, a->bytes, reply.length);
+			n += reply.length;
+		}
+		if (done.done)
+			break;
+	}
+	reply.length = reply.notice != 0 ? 0 : n;
+	struct stream_piece piece = framing->reply(&o->placement.stream, &reply, head);
+
+	require(piece.last && piece.head <= framing->head_max, "one piece");
+	owner_say(o, head, piece.head);
+	if (reply.notice == 0)
+		owner_say(o, text, n);
+	a->answered = true;
+	o->closed |= piece.closes;
+	free(head);
+}
+
+/* Requests that are complete are answered in their order, with their own bytes. */
+static void owner_advance(struct owner *o)
+{
+	while (o->first < REQUESTS) {
+		struct asked *a = &o->asked[o->first];
+
+		if (!a->answered && (!a->begun || !a->named || a->placed < a->size))
+			return;
+		if (!a->answered)
+			owner_reply(o, o->first,
+				    (struct stream_reply){.length = (uint32_t)a->size,
+							  .notice = o->reply & 3});
+		o->first++;
+	}
+}
+
+static bool owner_ready(void *context)
+{
+	struct owner *o = context;
+
+	owner_advance(o);
+	return !o->closed;
+}
+
+static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
+			uint32_t n)
+{
+	struct asked *a = &o->asked[number];
+
+	require(a->begun && offset + n <= a->size, "bytes are of a request that began");
+	for (uint32_t i = 0; i < n; i++)
+		require(a->written[offset + i]++ == 0, "a byte is written once");
+	memcpy(a->bytes + offset, bytes, n);
+	a->placed += n;
+}
+
+static void owner_act(void *context, const struct stream_action *action)
+{
+	struct owner *o = context;
+	struct asked *a = &o->asked[action->request];
+
+	switch (action->kind) {
+	case STREAM_BEGIN:
+		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
+		a->begun = true;
+		a->size = action->begin.size;
+		a->tag = action->begin.tag;
+		return;
+	case STREAM_PRODUCE:
+		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
+				   action->bytes.length);
+	case STREAM_END:
+		require(a->begun && action->size == a->size, "it has its size");
+		a->named = true;
+		return;
+	case STREAM_REFUSE:
+		a->tag = action->refuse.tag;
+		owner_advance(o);
+		return owner_reply(o, action->request,
+				   (struct stream_reply){.notice = action->refuse.notice});
+	case STREAM_SEND:
+		owner_advance(o);
+		owner_say(o, action->bytes.at, action->bytes.length);
+		a->answered |= action->bytes.ends;
+		return;
+	default:
+		require(action->kind == STREAM_CLOSE, "actions are of a known kind");
+		o->closed = true;
+	}
+}
+
+static void owner_place(void *context, uint32_t request, uint64_t offset,
+			const struct placement_piece *piece, const uint8_t *bytes, uint32_t length)
+{
+	owner_write(context, request, offset, bytes, length);
+}
+
+static void owner_release(void *context, struct placement_piece *piece)
+{
+	free(piece);
+}
+
+static const struct placement_ops ops = {owner_ready, owner_act, owner_place, owner_release};
+
+static uint32_t draw(uint32_t *state)
+{
+	*state = *state * 1664525 + 1013904223;
+	return *state >> 16;
+}
+
+/* Returns what was sent to the client. <seed> 0: in one piece. */
+static struct owner converse(struct kserve_room *room, uint8_t reply, const uint8_t *bytes,
+			     size_t n, uint32_t seed)
+{
+	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room};
+	struct owner o = {.reply = reply, .log = malloc(LOG_MAX)};
+	uint64_t at = 0;
+
+	o.asked = calloc(REQUESTS + 1, sizeof(*o.asked));
+	placement_init(&o.placement, &stream_kserve, &ops, &o);
+	while (at < n && !o.closed && o.placement.stream.requests < REQUESTS - 1) {
+		uint64_t part = seed == 0 ? n - at : 1 + draw(&seed) % 40;
+		struct placement_piece *piece;
+
+		part = part < n - at ? part : n - at;
+		piece = malloc(sizeof(*piece) + part);
+		memcpy(piece + 1, bytes + at, part);
+		*piece = (struct placement_piece){
+			.position = at, .bytes = (uint8_t *)(piece + 1), .length = (uint32_t)part};
+		at += part;
+		placement_take(&o.placement, piece);
+		room->text_left = INT32_MAX;
+		placement_run(&o.placement, &settings, at);
+	}
+	owner_advance(&o);
+	placement_fini(&o.placement);
+	require(TAILQ_EMPTY(&room->readers), "readers come back");
+	require(room->layout == NULL || room->layout->users == 1, "models come back");
+	return o;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct kserve_room *room;
+	struct owner whole, cut;
+
+	if (size < 3 || size > 8192)
+		return 0;
+	if (room == NULL) {
+		room = malloc(kserve_room_bytes(READERS, ASKED, 1));
+		kserve_room_init(room, READERS, ASKED, 1);
+		room->model = "m";
+		room->version = "1";
+		memset(room->date, '-', sizeof(room->date));
+		room->layout = kserve_layout_of(room, "m", &described);
+	}
+	room->serving = (data[2] & 1) == 0;
+	whole = converse(room, data[1], data + 3, size - 3, 0);
+	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
+	require(whole.n_log == cut.n_log && memcmp(whole.log, cut.log, whole.n_log) == 0,
+		"the cuts change the answers");
+	free(whole.asked);
+	free(whole.log);
+	free(cut.asked);
+	free(cut.log);
+	return 0;
+}
