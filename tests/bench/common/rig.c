@@ -44,7 +44,7 @@ static const char config_text[] =
 static const char stream_service[] =
 	"  - {name: stream, protocol: tcp, address: " RIG_VIP ", port: %d, model: one,\n"
 	"     max_request: %d, max_reply: %d, request_timeout_ms: 600000, queue_timeout_ms: 100}\n";
-static const char stream_section[] = "tcp: {connections: %u, backlog: %d, buffer_mb: 128, client_percent: 100, connections_percent: 100}\n";
+static const char stream_section[] = "tcp: {connections: %u, backlog: %d, buffer_mb: 256, client_percent: 100, connections_percent: 100}\n";
 
 void rig_die(const char *format, ...)
 {
