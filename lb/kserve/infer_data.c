@@ -242,7 +242,7 @@ static void data_string_piece(struct kserve_infer *r, const struct json_token *t
 	}
 }
 
-/* So many bytes more. */
+/* Have <more> bytes of a string room beside those that it has so far? */
 static bool data_string_fits(const struct kserve_infer *r, uint32_t more)
 {
 	const struct kserve_data *d = &r->data;

@@ -48,7 +48,7 @@ for w in w1 w2; do
     expect "requests of $w" "$(cli --json workers show "$w" | jq .worker.requests)" -gt 0
 done
 
-# What replaces a model's tensors waits for the last worker that has the old ones.
+# Other tensors for a model have to wait until its last worker with the old ones is gone.
 start_agent 3 echo --model-args max_request=64,datatype=FP32
 expect_log w3 "$reason"
 stop "$pid_w1"
