@@ -32,7 +32,8 @@ def read(path):
 # --- blocks ------------------------------------------------------------------------------------------------------
 
 def blocks(text):
-    """Of each fence: its language and its lines, with continued lines joined."""
+    """Of each fence: its language and its lines, with continued lines joined; not of files that the page includes."""
+    text = INCLUDED.sub("", text)
     return [(m[1], m[2].replace("\\\n", " ").splitlines()) for m in FENCE.finditer(text)]
 
 
