@@ -95,7 +95,8 @@ struct flow {
 	uint16_t client_port;       /* network order */
 	uint16_t local;             /* private: see conntrack_local() */
 	uint8_t state;              /* enum flow_state */
-	uint8_t spare[3];           /* zero */
+	bool sums_left;             /* caller's: TCP segments come with checksums left out */
+	uint8_t spare[2];           /* zero */
 	uint32_t connection;        /* caller's number */
 	uint16_t zone;              /* caller's number */
 	uint16_t service;           /* caller's number; also the row of timeouts */

@@ -337,14 +337,15 @@ static int large_write_shared(struct edge *e, struct edge_large *l, const struct
 }
 
 /* Writes the first part. 0, -EAGAIN, -ENOMEM or -EPIPE. */
-static int large_write_first(struct edge *e, struct edge_large *l, bool keep, bool followed)
+static int large_write_first(struct edge *e, struct edge_large *l, bool followed)
 {
+	bool keep = large_keeps(e, l);
 	struct edge_part *part = STAILQ_FIRST(&l->parts);
 	unsigned int flags = 0;
 	int rc;
 
-	/* A descriptor that follows asks for an acknowledgement, too. */
-	if (STAILQ_NEXT(part, next) == NULL && !followed && !edge_request_is_complete(l->request))
+	/* Another that follows at once asks for an acknowledgement, too. */
+	if (STAILQ_NEXT(part, next) == NULL && !followed)
 		flags = LINK_WRITE_ENDS;
 	if (!keep && large_is_alone(part))
 		rc = large_write_alone(e, l, part, flags);
@@ -364,11 +365,10 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool keep, bo
 
 static int large_write_parts(struct edge *e, struct edge_large *l, bool followed)
 {
-	bool keep = large_keeps(e, l);
 	int rc = 0;
 
 	while (rc == 0 && !STAILQ_EMPTY(&l->parts))
-		rc = large_write_first(e, l, keep, followed);
+		rc = large_write_first(e, l, followed);
 	return rc;
 }
 
@@ -448,22 +448,23 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	struct edge_connection *c = l->busy->connection;
 	struct link *link = l->link;
 	uint64_t copies = link->requester.stats.copies;
+	bool announce;
 	int rc;
 
 	if (edge_flow(e, c) == NULL) /* it has expired: the connection ends */
 		return true;
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
-	rc = large_write_parts(e, l, followed);
+	announce =
+		edge_request_is_complete(l->request) && link->n_ready == 0 && large_may_go(e, link);
+	rc = large_write_parts(e, l, followed || announce);
 	e->lc->stats.payload_copies += link->requester.stats.copies - copies;
 	/* The window may open. */
 	edge_touch(e, c);
-	if (rc == 0 && edge_request_is_complete(l->request)) {
-		if (link->n_ready > 0 || !large_may_go(e, link))
-			large_is_ready(e, l);
-		else
-			rc = large_announce(e, l);
-	}
+	if (rc == 0 && announce)
+		rc = large_announce(e, l);
+	else if (rc == 0 && edge_request_is_complete(l->request))
+		large_is_ready(e, l);
 	if (rc == -EPIPE)
 		large_lose_place(e, l);
 	return rc != -EAGAIN && rc != -ENOMEM;

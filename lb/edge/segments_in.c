@@ -353,6 +353,7 @@ static struct edge_connection *segments_open(struct edge *e, struct arrival *a, 
 			      errno == EDQUOT ? LB_DROP_SOURCE_LIMIT : LB_DROP_FLOW_TABLE_FULL);
 		return NULL;
 	}
+	a->flow->sums_left = lcore_sum_was_left(a->m);
 	c = edge_open(e, a->flow, a->hash, &a->path);
 	if (c == NULL) {
 		conntrack_flow_remove(lc->ct, a->flow);

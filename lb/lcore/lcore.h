@@ -131,6 +131,20 @@ struct lcore {
 	struct txq tx[LB_PORTS_MAX];
 } __rte_cache_aligned;
 
+/*
+ * A checksum that is the pseudo header's alone was left to hardware by a sender on the same
+ * machine, and the packet stayed there; the port does not say so. It may as well be a wrong bit,
+ * once in 65,536 times. So such a segment counts only if its connection's SYN was so, too: TCP
+ * leaves all of them, or none. (Datagrams of one socket may be mixed: those with MSG_MORE come
+ * whole.) The mark is on the packet, in the bits by which ports that know say the same.
+ */
+#define LCORE_SUM_LEFT RTE_MBUF_F_RX_L4_CKSUM_NONE
+
+static inline bool lcore_sum_was_left(const struct rte_mbuf *m)
+{
+	return (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == LCORE_SUM_LEFT;
+}
+
 /* The TCI of a packet's VLAN tag: in the frame (<parsed>), or stripped by the port. 0: no tag. */
 static inline uint16_t lcore_vlan(const struct rte_mbuf *m, uint16_t parsed)
 {

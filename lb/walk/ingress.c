@@ -80,6 +80,31 @@ static __rte_noinline void ingress_sort_tcp(struct lcore *lc, struct rte_mbuf *m
 	s->packet[s->n++] = m;
 }
 
+/* The segments from <from> on, of which there is one at most, had their checksum left to hardware.
+ */
+static __rte_noinline void ingress_check_left(struct lcore *lc, unsigned int from)
+{
+	struct segment_burst *s = &lc->segments;
+	struct flow *flow;
+	uint32_t hash;
+
+	if (s->n == from)
+		return;
+	hash = conntrack_hash(lc->ct, &s->key[from]);
+	conntrack_lookup_burst(lc->ct, &s->key[from], &hash, 1, &flow);
+	if (flow != NULL && !flow->sums_left)
+		lcore_drop(lc, s->packet[--s->n], LB_DROP_TCP_CHECKSUM);
+}
+
+static void ingress_sort_left(struct lcore *lc, struct rte_mbuf *m)
+{
+	unsigned int from = lc->segments.n;
+
+	m->ol_flags |= LCORE_SUM_LEFT;
+	ingress_sort(lc, m);
+	ingress_check_left(lc, from);
+}
+
 static __rte_noinline void ingress_sort_dropped(struct lcore *lc, struct rte_mbuf *m,
 						struct parsed *p, uint16_t index)
 {
@@ -88,7 +113,7 @@ static __rte_noinline void ingress_sort_dropped(struct lcore *lc, struct rte_mbu
 
 	if (sum && lc->lb->port[index].local_senders &&
 	    parse_finish_checksum(rte_pktmbuf_mtod(m, uint8_t *), p))
-		return ingress_sort(lc, m);
+		return ingress_sort_left(lc, m);
 	/* Shorter than its headers say: it was too large for a buffer or the path. */
 	if (cut && lc->lb->config.port[index].clients)
 		refuse_cut(lc, m, p, index);
@@ -135,6 +160,18 @@ static __rte_always_inline void ingress_sort_one(struct lcore *lc, struct rte_mb
 	}
 }
 
+/* Another lcore has completed the packet's checksum, and this one knows the flow. */
+static __rte_noinline void ingress_sort_handed_left(struct lcore *lc, struct rte_mbuf *m,
+						    struct fetch fetch)
+{
+	unsigned int from = lc->segments.n;
+	uint16_t port = lc->lb->port_index[m->port];
+
+	ingress_sort_one(lc, m, port, true, fetch);
+	if (lc->lb->port[port].local_senders)
+		ingress_check_left(lc, from);
+}
+
 void ingress_sort(struct lcore *lc, struct rte_mbuf *m)
 {
 	ingress_sort_one(lc, m, lc->lb->port_index[m->port], false, (struct fetch){0});
@@ -165,8 +202,12 @@ static __rte_always_inline void ingress_sort_burst(struct lcore *lc, struct rte_
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		fetch = i + ahead < n ? ingress_fetch(packet[i + ahead]) : (struct fetch){0};
-		ingress_sort_one(lc, packet[i], handed ? lc->lb->port_index[packet[i]->port] : port,
-				 handed, fetch);
+		if (handed && unlikely(lcore_sum_was_left(packet[i])))
+			ingress_sort_handed_left(lc, packet[i], fetch);
+		else
+			ingress_sort_one(lc, packet[i],
+					 handed ? lc->lb->port_index[packet[i]->port] : port,
+					 handed, fetch);
 	}
 	if (lc->n_outbound > 0)
 		handover_flush(lc);

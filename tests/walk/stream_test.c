@@ -220,6 +220,7 @@ struct raw {
 	uint8_t sent_to;   /* last byte of the MAC address of its last segment */
 	uint16_t service;  /* its port; 0: 8000 */
 	const char *source; /* address; NULL: one for all */
+	enum packet_sum sum; /* of its segments */
 };
 
 /* The load balancer's next segment for the client: false: there is none. */
@@ -260,6 +261,7 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 		.source_port = r->port,
 		.destination_port = r->service,
 		.station = r->station,
+		.l4_sum = r->sum,
 		.bytes = tcp + 4,
 		.n_bytes = size - 4 + n,
 	};
@@ -1575,6 +1577,32 @@ WALK(a_trace_that_begins_later_and_one_of_another_protocol)
 	walk_turn(w);
 	expect_steps(w, id, "reset closed ");
 	lb_trace_stop(w->lb, id);
+	walk_destroy(w);
+}
+
+/* A wrong bit makes a checksum the pseudo header's sum once in 65,536 times: that counts only where
+ * the SYN had such a one. */
+WALK(checksums_are_left_to_hardware_always_or_never)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct raw whole, left = {.w = w, .port = 3001, .sum = SUM_PARTIAL};
+
+	w->lb->port[0].local_senders = true;
+	walk_worker(w, &roomy);
+	raw_open(&whole, w, 3000);
+	raw_connect(&left);
+	raw_ask(&left, 10, 10);
+	raw_expect_answer(&left, 0, 10);
+	whole.sum = SUM_PARTIAL;
+	raw_ask(&whole, 10, 10);
+	walk_expect_drops(w, {LB_DROP_TCP_CHECKSUM, 1});
+	whole.sum = SUM_RIGHT;
+	whole.seq -= 14;
+	raw_ask(&whole, 10, 10);
+	raw_expect_answer(&whole, 0, 10);
+	raw_send(&left, TCP_BIT_RST, NULL, 0);
+	raw_send(&whole, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
 	walk_destroy(w);
 }
 

@@ -222,6 +222,31 @@ static void ask_say(const struct asking *a, const char *what)
 		front[0], front[1]);
 }
 
+/* Says where bytes that are not the request's come from: of another place in the pattern, and how
+ * many are wrong in a row. */
+static void ask_say_where(const struct ask *c, const struct asked *q, uint32_t from,
+			  const uint8_t *at, uint32_t n)
+{
+	const uint8_t *right = c->pattern + q->offset + from, *found;
+	uint32_t first = 0, run = 0;
+
+	if (c->o->mode != STREAM_ECHO)
+		return;
+	while (first < n && at[first] == right[first])
+		first++;
+	while (first + run < n && at[first + run] != right[first + run])
+		run++;
+	found = memmem(c->pattern, c->pattern_b, at + first, run < 16 ? run : 16);
+	fprintf(stderr, "byte %u and %u more of %u are wrong", from + first, run - 1, n - first);
+	if (found == NULL)
+		fprintf(stderr, ": found nowhere:");
+	else
+		fprintf(stderr, ": the pattern's at %+td:", found - (right + first));
+	for (uint32_t i = 0; i < 16 && i < run; i++)
+		fprintf(stderr, " %02x", at[first + i]);
+	fprintf(stderr, "\n");
+}
+
 /* Takes bytes of replies. False: they are wrong. */
 static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_t n)
 {
@@ -243,6 +268,7 @@ static bool ask_take(struct ask *c, struct asking *a, const uint8_t *at, uint32_
 			part = q->down - a->got < n ? q->down - a->got : n;
 			if (!ask_equal(c, q, a->got, at, part)) {
 				ask_say(a, "other bytes");
+				ask_say_where(c, q, a->got, at, part);
 				return false;
 			}
 			a->got += part;
