@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Doorbell on one machine, in a minute: a load balancer and two workers in network namespaces, and
-# 1,797 pictures of handwritten digits sent to them from ordinary UDP sockets, and by TCP.
+# 1,797 pictures of handwritten digits sent to them from ordinary UDP sockets, and by TCP; curl sends one by HTTP.
 #
 #   deploy/demo.sh [--json FILE] [--keep]
 #
@@ -21,7 +21,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
 digits=$root/gpu-agent/models/digits
-vip=10.200.0.100 port=8500
+vip=10.200.0.100 port=8500 http_port=8080
 # shellcheck disable=SC2034 # of topology.sh
 device_kind=kernel
 json='' keep=no child=
@@ -74,7 +74,7 @@ finish() {
         wait "$child" 2>/dev/null || true
     fi
     if [ $code -ne 0 ] && [ $code -lt 128 ] && [ -n "$dir" ]; then
-        tail -n 20 "$dir"/*.log 2>/dev/null >&2 || true
+        tail -n 20 "$dir"/*.log >&2 2>/dev/null || true
     fi
     # End processes that the user started in the place for a third worker.
     [ -z "${tag:-}" ] || ip netns pids "$tag-w3" 2>/dev/null | xargs -r kill || true
@@ -104,9 +104,10 @@ topology_up "demo$$" $workers
 default_workers="{timeout_ms: 5000, suspect_ms: 0}" default_fabric="{ack_timeout: 17}"
 topology_config "
   - {name: digits, address: $vip, port: $port, model: mlp, max_request: 72}
-  - {name: digits-tcp, protocol: tcp, framing: tagged, address: $vip, port: $port, model: mlp, max_request: 72, max_reply: 72}"
+  - {name: digits-tcp, protocol: tcp, framing: tagged, address: $vip, port: $port, model: mlp, max_request: 72, max_reply: 72}
+  - {name: digits-http, protocol: tcp, framing: kserve, address: $vip, port: $http_port, model: mlp, max_request: 72, max_reply: 72}"
 echo "client 10.200.0.2 ── 10.200.0.100 (VIP) load balancer 10.201.0.1 ══ RoCEv2 ══ workers 10.201.0.11, .12"
-echo "ports: $(grep -o 'net_[^"]*' "$dir/lb.yaml" | paste -sd' ')"
+echo "ports: $(sed -n "s/.*device: \"*\([^\",}]*\).*/\1/p" "$dir/lb.yaml" | paste -sd" ")"
 
 step 3 "doorbell-lb, and two doorbell-agents that serve the digits model"
 start_lb
@@ -137,6 +138,10 @@ print('this picture is a', s.recv(99)[8])"
 printf '\nplain Python is a client, too:\n$ python3 -c "%s"\n' "${plain//$root\//}"
 ip netns exec "$tag-client" python3 -c "$plain"
 
+printf "\nand so is curl, by KServe's protocol:\n$ deploy/docs/examples/infer_http.sh %s\n" "$vip:$http_port"
+by_http=$(ip netns exec "$tag-client" sh "$root/deploy/docs/examples/infer_http.sh" "$vip:$http_port")
+echo "$by_http"
+
 jq -r '"", "answered      \(.answered) of \(.requests), lost \(.lost)",
     "accuracy      \(.accuracy * 1000 | round / 10) % of the pictures that training had not seen",
     "latency       p50 \(.p50_us | round) us, p99 \(.p99_us | round) us, p99.9 \(.p999_us | round) us",
@@ -148,7 +153,8 @@ echo "took          $(seconds "$started") s, $built of them for packages and bui
 
 jq -e '.requests == 1797 and .answered == 1797 and .lost == 0 and .accuracy >= 0.95
     and (.workers | length == 2) and all(.workers[]; .requests > 0)' "$dir/figures.json" >/dev/null &&
-    [ "$by_tcp" = "1797 answers over 1 TCP connection, 588 of 599 new pictures read right" ] || {
+    [ "$by_tcp" = "1797 answers over 1 TCP connection, 588 of 599 new pictures read right" ] &&
+    [ "$(jq -c '.outputs[0] | [.name, .data]' <<<"$by_http")" = '["class",[0]]' ] || {
     echo "deploy/demo.sh: that is not how it should be" >&2
     exit 1
 }
@@ -170,6 +176,7 @@ Still running. In another terminal, as root:
 
   # the status page's data, and the packets between load balancer and workers
   ip netns exec $tag-lb python3 -c "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9180/metrics').read().decode())"
+  ip netns exec $tag-client curl -s http://$vip:$http_port/v2/models/mlp
   ip netns exec $tag-client $build/tests/net/client/doorbell-client digits --to $vip:$port --data $digits/digits.bin
   ip netns exec $tag-fabric tcpdump -n -c 10 -i lb udp port 4791
 

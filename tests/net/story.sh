@@ -222,7 +222,7 @@ story_end() {
         for log in "$dir"/*.log; do
             [ ! -s "$log" ] || printf -- '--- %s\n%s\n' "${log##*/}" "$(tail -n 25 "$log")" >&2 || true
         done
-        cli stats 2>/dev/null >&2 || true
+        cli stats >&2 2>/dev/null || true
         if [ -n "${DOORBELL_KEEP:-}" ]; then
             echo "kept: $dir, namespaces $tag-*; Enter ends" >&2
             read -r || true
