@@ -73,6 +73,7 @@ struct edge_large {
 	struct link *link; /* where its place is; NULL: it has none */
 	struct link_place place;
 	struct edge_parts parts; /* to be written */
+	struct edge_part *copied; /* the last of <parts>, if bytes may be added to it */
 	struct edge_parts kept;  /* written, and kept for a replay */
 	uint64_t since;          /* TSC: when it began to want a place */
 	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
@@ -541,8 +542,8 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 /* The same for bytes that are in no packet: they are copied. */
 bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 			const uint8_t *bytes, uint32_t length);
-/* All its bytes are named. */
-void edge_large_named(struct edge_busy *b, struct edge_request *r);
+/* All its bytes are named: they are <size>, at most as many as were announced. */
+void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size);
 /* Gives all of it back, the place too. Does nothing if the request is not large. */
 void edge_large_end(struct edge *e, struct edge_request *r);
 

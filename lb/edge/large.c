@@ -13,6 +13,8 @@
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
+/* Bytes of extents that are copied. */
+#define LARGE_SMALL 256
 /* ms after a request has its place in which it may come at any rate: while others have waited for a
  * place for some ms, and while none do. A client whose segment and two repeats of it were lost is
  * silent for 1.4 s. */
@@ -44,6 +46,7 @@ static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, st
 	e->n_parts++;
 	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
 	STAILQ_INSERT_TAIL(&l->parts, part, next);
+	l->copied = NULL;
 	l->busy->unwritten += length;
 	edge_hold(l->busy, 1);
 	return part;
@@ -176,18 +179,40 @@ static uint32_t large_crc(const struct edge_request *r, const struct edge_part *
 	return crc32_combine(crc, 0, r->size - part->offset - part->length);
 }
 
-static bool large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
-		       uint64_t offset, const uint8_t *bytes, uint32_t length)
+static struct edge_part *large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
+				    uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
 	struct edge_part *part =
 		large_add_part(b->edge, r->large, m, bytes, length, (uint32_t)offset);
 
 	if (part == NULL)
-		return false;
+		return NULL;
 	if (r->large->has_crc)
 		r->large->crc ^= large_crc(r, part);
 	r->placed += length;
 	large_touch(b->edge, r->large);
+	return part;
+}
+
+/* Copies the range behind the one before it. False: that one is not there, or has no room. */
+static bool large_add(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+		      const uint8_t *bytes, uint32_t length)
+{
+	struct edge_large *l = r->large;
+	struct edge_part *last = l->copied;
+	struct edge_part added = {.bytes = bytes, .length = length, .offset = (uint32_t)offset};
+
+	if (last == NULL || last->offset + last->length != offset ||
+	    last->length + length > b->edge->gather_max)
+		return false;
+	memcpy(rte_pktmbuf_append(last->m, length), bytes, length);
+	last->length += length;
+	l->busy->unwritten += length;
+	r->placed += length;
+	if (l->has_crc)
+		l->crc ^= large_crc(r, &added);
+	b->edge->lc->stats.payload_copies++;
+	large_touch(b->edge, l);
 	return true;
 }
 
@@ -197,7 +222,10 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 	/* Nothing behind the piece's last bytes needs its reference to the packet. */
 	bool ends = bytes + length == p->piece.bytes + p->piece.length;
 
-	if (!large_take(b, r, p->m, offset, bytes, length))
+	/* Of extents of a few bytes, such as small chunks, a packet has many. */
+	if (b->placement.open.length < LARGE_SMALL)
+		return edge_large_produce(b, r, offset, bytes, length);
+	if (large_take(b, r, p->m, offset, bytes, length) == NULL)
 		return false;
 	if (ends)
 		p->m = NULL;
@@ -237,27 +265,38 @@ bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t of
 {
 	struct lcore *lc = b->edge->lc;
 
+	if (large_add(b, r, offset, bytes, length))
+		return true;
 	while (length > 0) {
 		struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
-		uint32_t part = RTE_MIN(length, b->edge->gather_max);
+		uint32_t n = RTE_MIN(length, b->edge->gather_max);
+		struct edge_part *part;
 
 		if (m == NULL)
 			return false;
-		memcpy(rte_pktmbuf_append(m, part), bytes, part);
-		if (!large_take(b, r, m, offset, rte_pktmbuf_mtod(m, uint8_t *), part)) {
+		memcpy(rte_pktmbuf_append(m, n), bytes, n);
+		part = large_take(b, r, m, offset, rte_pktmbuf_mtod(m, uint8_t *), n);
+		if (part == NULL) {
 			rte_pktmbuf_free(m);
 			return false;
 		}
+		r->large->copied = part;
 		lc->stats.payload_copies++;
-		offset += part;
-		bytes += part;
-		length -= part;
+		offset += n;
+		bytes += n;
+		length -= n;
 	}
 	return true;
 }
 
-void edge_large_named(struct edge_busy *b, struct edge_request *r)
+void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size)
 {
+	/* The CRC has zeros up to the size that the request might have had. As many zeros as the
+	 * polynomial's period are none, so more of them make fewer. */
+	if (r->large->has_crc && size < r->size)
+		r->large->crc =
+			crc32_combine(r->large->crc, 0, (z_off_t)(UINT32_MAX - (r->size - size)));
+	r->size = size;
 	large_touch(b->edge, r->large);
 }
 
@@ -324,6 +363,8 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool keep, bo
 	if (rc < 0)
 		return rc;
 	STAILQ_REMOVE_HEAD(&l->parts, next);
+	if (l->copied == part)
+		l->copied = NULL;
 	l->busy->unwritten -= part->length;
 	if (keep)
 		STAILQ_INSERT_TAIL(&l->kept, part, next);

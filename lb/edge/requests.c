@@ -167,14 +167,13 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 
 	if (r == NULL)
 		return;
-	r->size = action->size;
 	if (r->answered)
 		return requests_over(b, r);
 	r->named = true;
 	if (r->large != NULL)
-		edge_large_named(b, r);
-	else
-		requests_try_submit(b, r);
+		return edge_large_named(b, r, action->size);
+	r->size = action->size;
+	requests_try_submit(b, r);
 }
 
 static void requests_refuse(struct edge_busy *b, const struct stream_action *action)

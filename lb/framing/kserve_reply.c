@@ -208,7 +208,6 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 		written = reply_write_json(a, &outputs, reply, bytes, length, (char *)at, room);
 	else
 		written = reply_copy_binary(a, &outputs, bytes, length, (char *)at, room);
-	a->body += written.length;
 	if (written.done)
 		return written;
 	if (!reply_seek(a, &outputs, a->writer.done, reply) && a->writer.done)

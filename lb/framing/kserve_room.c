@@ -38,15 +38,23 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)
 {
-	return room->text_left > 0 && room->free_asked != NULL &&
-	       (s->own != NULL || !TAILQ_EMPTY(&room->free_readers));
+	if (room->text_left <= 0)
+		return false;
+	return kserve_room_is_inside(s) ||
+	       (room->free_asked != NULL && (s->own != NULL || !TAILQ_EMPTY(&room->free_readers)));
+}
+
+/* No head is read before the body in front of it, so it is the youngest. */
+struct kserve_asked *kserve_room_asked(const struct stream *s)
+{
+	struct kserve_asked *a = s->open;
+
+	return a != NULL && a->reading ? a : NULL;
 }
 
 bool kserve_room_is_inside(const struct stream *s)
 {
-	const struct kserve_reader *r = s->own;
-
-	return r != NULL && r->asked != NULL;
+	return kserve_room_asked(s) != NULL;
 }
 
 static void room_begin(struct kserve_room *room, struct kserve_reader *r)
@@ -57,7 +65,6 @@ static void room_begin(struct kserve_room *room, struct kserve_reader *r)
 	r->reading = KSERVE_READS_HEAD;
 	r->ahead = 0;
 	r->begun = false;
-	r->ranges = r->range = 0;
 	r->asked = NULL;
 	r->rows = 0;
 	r->known = r->seen = 0;
@@ -122,21 +129,22 @@ void kserve_room_answered(struct stream *s, struct kserve_asked *asked)
 		room_forget(s, asked);
 }
 
+void kserve_room_was_read(struct stream *s, struct kserve_asked *asked)
+{
+	s->got = 0;
+	asked->reading = false;
+	if (asked->answered)
+		room_forget(s, asked);
+}
+
 void kserve_room_give_reader(struct stream *s)
 {
 	struct kserve_reader *r = s->own;
 	struct kserve_room *room = r->room;
-	struct kserve_asked *asked = r->asked;
 
 	s->own = NULL;
-	s->got = 0;
 	TAILQ_REMOVE(&room->readers, r, entry);
 	TAILQ_INSERT_HEAD(&room->free_readers, r, entry);
-	if (asked == NULL)
-		return;
-	asked->reading = false;
-	if (asked->answered)
-		room_forget(s, asked);
 }
 
 void kserve_room_release(struct stream *s)

@@ -12,6 +12,7 @@
 
 #include "description.h"
 #include "framing/stream.h"
+#include "http/chunked.h"
 #include "http/response.h"
 #include "kserve/answer.h"
 #include "kserve/infer.h"
@@ -29,13 +30,37 @@ struct kserve_layout {
 	struct kserve_model model;
 };
 
+/* Bytes of a body, and their place in the request. */
+struct kserve_range {
+	uint64_t offset, length;
+};
+
+/* A body, until its last byte was read. */
+struct kserve_body {
+	uint64_t left; /* bytes of it, or of the chunk that is open, that were not read */
+	uint32_t request;
+	bool chunked;
+	bool broken;  /* where it ends is not known */
+	bool awaited; /* the client waits for 100 Continue */
+	bool skips;   /* the request was answered */
+	bool ended;   /* its last chunk was read */
+	struct http_chunked chunks;
+	/* behind the JSON */
+	bool grows; /* chunks say how long the request is; in steps of <unit> bytes */
+	uint64_t unit;
+	uint64_t size;   /* of the request */
+	uint64_t wanted; /* bytes of ranges that are not named yet */
+	uint8_t range;   /* the next one */
+	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+};
+
 /* An infer request from the end of its head until its answer was written. */
 struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
-	uint64_t body;                /* bytes of the answer so far */
+	struct kserve_body body;
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
 	uint16_t status;     /* that it was refused with; 0: it was not */
@@ -46,7 +71,7 @@ struct kserve_asked {
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
-	bool reading; /* its reader is not done with it */
+	bool reading; /* its body is */
 	bool answered;
 	bool has_id;
 	uint8_t id_length;
@@ -55,11 +80,10 @@ struct kserve_asked {
 	char error[KSERVE_ERROR_MAX];
 };
 
-enum kserve_reading { KSERVE_READS_HEAD, KSERVE_READS_JSON, KSERVE_READS_BINARY };
-
-/* A range of a tensor's bytes in the stream, and its place in the request. */
-struct kserve_range {
-	uint64_t offset, length;
+enum kserve_reading {
+	KSERVE_READS_HEAD,
+	KSERVE_READS_JSON,
+	KSERVE_READS_RAW, /* the first bytes of a raw body in chunks */
 };
 
 /* A request whose head or JSON is being read. */
@@ -72,16 +96,12 @@ struct kserve_reader {
 	uint8_t reading;   /* enum kserve_reading */
 	uint8_t ahead;     /* bytes read beyond the stream's position */
 	bool begun;        /* BEGIN was said */
-	uint8_t ranges, range;
-	uint32_t request;
 	struct kserve_asked *asked;
-	uint64_t json_left, body_left; /* bytes of the body that were not read */
+	uint64_t json_left; /* bytes of it that were not read; UINT64_MAX: up to the body's end */
 	uint64_t rows;
-	uint64_t size;                         /* of the request, when it is begun */
 	uint64_t bytes_of[KSERVE_TENSORS_MAX]; /* of the model's inputs, by place */
 	uint16_t known, seen;                  /* bit per place: its bytes are; it came */
 	uint8_t place[KSERVE_TENSORS_MAX];     /* of the request's inputs in the model */
-	struct kserve_range binary[KSERVE_TENSORS_MAX];
 	struct kserve_run run;
 	struct kserve_infer infer;
 	struct http_head head;
@@ -115,16 +135,19 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);
 
-/* Is it in the middle of a request, behind its head? */
+/* Is it in the middle of a request, behind its head? Then kserve_room_asked() is that request. */
 bool kserve_room_is_inside(const struct stream *s);
+
+struct kserve_asked *kserve_room_asked(const struct stream *s);
 
 /* The stream's reader, taken if it has none. */
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s);
 void kserve_room_give_reader(struct stream *s);
 /* Memory for what is known of a request; it joins the stream's. */
 struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
-/* Its answer was written, or its reader is done: gives it back when both are so. */
+/* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
+void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 

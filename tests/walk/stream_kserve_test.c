@@ -174,7 +174,7 @@ static void blank_dates(char *text, uint32_t n)
 
 struct text {
 	uint32_t n;
-	char at[16384];
+	char at[32768];
 };
 
 static void add(struct text *t, const char *head, const char *json, bool length, const char *binary,
@@ -187,6 +187,27 @@ static void add(struct text *t, const char *head, const char *json, bool length,
 	t->n += sprintf(t->at + t->n, "\r\n%s", json);
 	memcpy(t->at + t->n, binary, n_binary);
 	t->n += n_binary;
+}
+
+/* The same with its body in chunks of <chunk> bytes, an extension and a trailer. */
+static void add_chunked(struct text *t, const char *head, const char *json, bool length,
+			const char *binary, uint32_t n_binary, uint32_t chunk)
+{
+	uint32_t n_json = strlen(json), n = n_json + n_binary;
+
+	t->n += sprintf(t->at + t->n, "%sTransfer-Encoding: chunked\r\n", head);
+	if (length)
+		t->n += sprintf(t->at + t->n, "Inference-Header-Content-Length: %u\r\n", n_json);
+	t->n += sprintf(t->at + t->n, "\r\n");
+	for (uint32_t at = 0; at < n; at += chunk) {
+		uint32_t end = RTE_MIN(at + chunk, n);
+
+		t->n += sprintf(t->at + t->n, "%x%s\r\n", end - at, at == 0 ? " ;a=b" : "");
+		for (uint32_t i = at; i < end; i++)
+			t->at[t->n++] = i < n_json ? json[i] : binary[i - n_json];
+		t->n += sprintf(t->at + t->n, "\r\n");
+	}
+	t->n += sprintf(t->at + t->n, "0\r\nX-Sum: 1\r\n\r\n");
 }
 
 #define BOTH_JSON                                                                                  \
@@ -214,6 +235,9 @@ static void add_all(struct text *t)
 			"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
 }
 
+/* Bytes of what converse() returned: those of tensors have zeros. */
+static uint32_t converse_n;
+
 /* Sends <t> cut at <cut>, waits for the end, and returns what came, to be freed. */
 static char *converse(struct walk *w, uint16_t port, const struct text *t, uint32_t cut)
 {
@@ -225,6 +249,7 @@ static char *converse(struct walk *w, uint16_t port, const struct text *t, uint3
 	wait_answers(c);
 	walk_expect(c->fin, "Connection: close, and it did not");
 	blank_dates(c->got, c->n);
+	converse_n = c->n;
 	got = memcpy(malloc(c->n + 1), c->got, c->n + 1);
 	hang_up(c);
 	return got;
@@ -283,6 +308,192 @@ WALK(requests_that_are_cut_anywhere)
 	}
 	walk_context("%s", "");
 	free(whole);
+	walk_destroy(w);
+}
+
+/* A chunked body is answered as one with a length, wherever it is cut into chunks and segments. */
+WALK(chunks_that_are_cut_anywhere)
+{
+	struct walk *w = walk_create(&params);
+	static const char four[] = "\0\0\x80\x3f\0\0\0\x40wxyz";
+	static const uint32_t chunks[] = {1, 3, 40, 5000};
+	static struct text t, plain;
+	char *expected, *got;
+	uint32_t n;
+
+	described_worker(w);
+	add(&plain, POST, BOTH_JSON, false, "", 0);
+	add(&plain, POST, BINARY, true, four, 12);
+	add(&plain, POST, B_FIRST, true, "\0\0\0\0\0\0\0\0", 8);
+	add(&plain, "POST /v2/models/other/infer HTTP/1.1\r\nHost: h\r\n", BOTH_JSON, false, "", 0);
+	add(&plain, POST, "{\"inputs\":7}", false, "", 0);
+	plain.n += sprintf(plain.at + plain.n,
+			   "GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+	expected = converse(w, 2999, &plain, 0);
+	n = converse_n;
+	for (unsigned int i = 0; i < 4; i++) {
+		t.n = 0;
+		add_chunked(&t, POST, BOTH_JSON, false, "", 0, chunks[i]);
+		add_chunked(&t, POST, BINARY, true, four, 12, chunks[i]);
+		add_chunked(&t, POST, B_FIRST, true, "\0\0\0\0\0\0\0\0", 8, chunks[i]);
+		add_chunked(&t, "POST /v2/models/other/infer HTTP/1.1\r\nHost: h\r\n", BOTH_JSON,
+			    false, "", 0, chunks[i]);
+		add_chunked(&t, POST, "{\"inputs\":7}", false, "", 0, chunks[i]);
+		t.n += sprintf(t.at + t.n,
+			       "GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+		for (uint32_t cut = 0; cut < t.n; cut += i == 1 ? 1 : 23) {
+			walk_context("chunks of %u, cut at %u", chunks[i], cut);
+			got = converse(w, 3000 + 12000 * i + cut, &t, cut);
+			walk_expect(converse_n == n && memcmp(got, expected, n) == 0, "%s", got);
+			free(got);
+		}
+	}
+	walk_context("%s", "");
+	free(expected);
+	walk_destroy(w);
+}
+
+/* Each with its status, and whether the connection lives. */
+WALK(chunked_bodies_that_are_refused)
+{
+	static const struct {
+		const char *json_length, *body;
+		const char *status;
+		bool lives;
+	} rows[] = {
+		{NULL, "g\r\n", "400", false},
+		{NULL, "-1\r\n", "400", false},
+		{NULL, "11111111111111111\r\n", "400", false},
+		{NULL, "2\n{}", "400", false},
+		{NULL, "2\r\n{}}", "400", false},
+		{NULL, "ffffff\r\n", "413", false},
+		{NULL, "0\r\n\r\n", "400", true},
+		{NULL, "2\r\n{}\r\n0\r\n\r\n", "400", true},
+		{NULL, "0\r\n x: folded\r\n\r\n", "400", false},
+		{"3", "2\r\n{}\r\n0\r\n\r\n", "400", true},
+		{"99999999", "2\r\n{}\r\n0\r\n\r\n", "413", true},
+		{"BINARY", "8\r\n12345678\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "d\r\n1234567890123\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "8\r\n12345678\r\n5\r\n12345\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "8\r\n12345678\r\nx\r\n", "400", false},
+	};
+	struct walk *w = walk_create(&params);
+
+	described_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+		bool binary = rows[i].json_length != NULL && rows[i].json_length[0] == 'B';
+		struct client_of_http *c = dial(w, 3000 + i);
+		static struct text t;
+
+		walk_context("row %u", i);
+		t.n = sprintf(t.at, POST "Transfer-Encoding: chunked\r\n");
+		if (binary)
+			t.n += sprintf(t.at + t.n, "Inference-Header-Content-Length: %zu\r\n",
+				       strlen(BINARY));
+		else if (rows[i].json_length != NULL)
+			t.n += sprintf(t.at + t.n, "Inference-Header-Content-Length: %s\r\n",
+				       rows[i].json_length);
+		t.n += sprintf(t.at + t.n, "\r\n");
+		if (binary)
+			t.n += sprintf(t.at + t.n, "%zx\r\n%s\r\n", strlen(BINARY), BINARY);
+		t.n += sprintf(t.at + t.n, "%s", rows[i].body);
+		say(c, t.at, t.n);
+		wait_answers(c);
+		walk_expect(strncmp(c->got + 9, rows[i].status, 3) == 0, "%s", c->got);
+		walk_expect_eq(c->fin, !rows[i].lives);
+		if (rows[i].lives) {
+			c->n = 0;
+			say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 31);
+			wait_answers(c);
+			walk_expect(strncmp(c->got + 9, "200", 3) == 0, "%s", c->got);
+		}
+		hang_up(c);
+	}
+	walk_destroy(w);
+}
+
+/* Trailers without an end, behind a request that was refused long ago. */
+WALK(trailers_are_bounded)
+{
+	struct walk *w = walk_create(&params);
+	struct client_of_http *c = dial(w, 3000);
+	static struct text t;
+
+	described_worker(w);
+	t.n = sprintf(t.at, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
+			    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n");
+	say(c, t.at, t.n);
+	for (unsigned int i = 0; i < 600 && !c->fin; i++)
+		say(c, "a: 1234567890\r\n", 15);
+	wait_answers(c);
+	walk_expect(strncmp(c->got, "HTTP/1.1 404", 12) == 0, "%s", c->got);
+	walk_expect(c->fin, "they may go on");
+	hang_up(c);
+	walk_destroy(w);
+}
+
+/* Large bodies in chunks of any size, raw and behind a JSON, with a checksum: each chunk's bytes go
+ * to the worker's memory as they come. */
+WALK(large_bodies_in_chunks)
+{
+	static struct model_description raw = {
+		.version = "1",
+		.n_inputs = 1,
+		.n_outputs = 1,
+		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+		.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	};
+	static const struct walk_worker_params roomy = {
+		.max_request = 65536, .max_reply = 65536, .room = 262144};
+	static const uint32_t chunks[] = {1, 7, 100, 300, 1460, 9000, 60000};
+	static const uint32_t sizes[] = {2, 4096, 4098, 50000, 65536, 50001, 65538};
+	struct walk_params sums = params;
+	struct lb_registration r;
+	struct walk_worker *v;
+	struct walk *w;
+	char *bytes = malloc(65538), *sent = malloc(1u << 20);
+
+	sums.services =
+		"  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+		"payload_crc: true}\n";
+	w = walk_create(&sums);
+	walk_worker_registration(w, &roomy, &r);
+	r.worker.min_request = 1;
+	r.worker.description = &raw;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	for (uint32_t i = 0; i < 65538; i++)
+		bytes[i] = (char)(i * 7 + i / 251);
+	for (unsigned int i = 0; i < RTE_DIM(chunks) * RTE_DIM(sizes); i++) {
+		uint32_t chunk = chunks[i % RTE_DIM(chunks)], size = sizes[i / RTE_DIM(chunks)];
+		const char *status = size == 65538 ? "413" : size % 2 ? "400" : "200";
+		struct client_of_http *c = dial(w, 3000 + i);
+		uint32_t n = sprintf(sent, POST "Transfer-Encoding: chunked\r\n"
+						"Inference-Header-Content-Length: 0\r\n\r\n");
+
+		walk_context("%u bytes in chunks of %u", size, chunk);
+		for (uint32_t at = 0; at < size; at += chunk) {
+			uint32_t part = RTE_MIN(chunk, size - at);
+
+			n += sprintf(sent + n, "%x\r\n", part);
+			memcpy(sent + n, bytes + at, part);
+			n += part;
+			n += sprintf(sent + n, "\r\n");
+		}
+		n += sprintf(sent + n, "0\r\n\r\n");
+		for (uint32_t at = 0; at < n; at += 8000) {
+			say(c, sent + at, RTE_MIN(n - at, 8000u));
+			wait_answers(c);
+		}
+		wait_answers(c);
+		walk_expect(strncmp(c->got + 9, status, 3) == 0, "%.100s", c->got);
+		walk_expect(status[0] != '2' || memcmp(c->got + c->n - size, bytes, size) == 0,
+			    "other bytes");
+		hang_up(c);
+	}
+	free(bytes);
+	free(sent);
 	walk_destroy(w);
 }
 
