@@ -16,6 +16,7 @@
 
 #define LB_PORTS_MAX    16
 #define LB_SERVICES_MAX 256
+#define LB_MODELS_MAX   32 /* services of framing kserve with one address and port */
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
 #define LB_ZONES_MAX    64

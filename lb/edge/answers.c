@@ -249,13 +249,15 @@ struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *
 	return edge_request_find((*c)->busy, (uint32_t)tag);
 }
 
-bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
+bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
+		 uint16_t *service)
 {
 	struct edge_connection *c;
 	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
 
 	if (r == NULL || r->answered)
 		return false;
+	*service = r->service;
 	edge_refuse(lc->edge, c, r, code);
 	return true;
 }
@@ -311,6 +313,7 @@ static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connectio
 			edge_request_fail(c->busy, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 		return false;
 	}
+	e->replied_ms[r->service] = e->stack.now_ms;
 	r->reply_packets = m->nb_segs;
 	answers_hold(e, c->busy, r->reply_packets);
 	/* Those that came before go first. */
@@ -352,7 +355,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		return false;
 	}
 	r->reply_bytes += m->pkt_len;
-	if (r->reply_bytes > lcore_service_config(lc, c->service)->max_reply) {
+	if (r->reply_bytes > lcore_service_config(lc, r->service)->max_reply) {
 		rte_pktmbuf_free(m);
 		edge_request_fail(c->busy, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
 		return false;

@@ -544,13 +544,14 @@ bool edge_resume(struct lcore *lc)
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }
 
-bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag)
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag)
 {
 	struct edge *e = lc->edge;
 
 	if (e->n_cancels == 0)
 		return false;
 	*handle = e->cancel[--e->n_cancels].handle;
+	*service = e->cancel[e->n_cancels].service;
 	*tag = e->cancel[e->n_cancels].tag;
 	return true;
 }

@@ -98,7 +98,9 @@ struct edge_request {
 	uint64_t size, placed;      /* bytes; <size>: STREAM_SIZE_UNKNOWN until its END */
 	uint64_t arrived, deadline; /* TSC */
 	uint32_t number;            /* of the stream: the slot's tag */
+	uint16_t service;           /* the connection's, or one with its address */
 	uint8_t priority;
+	bool elsewhere;           /* it is another one, and counted there */
 	bool named;               /* its END came */
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
@@ -205,6 +207,7 @@ TAILQ_HEAD(edge_busy_list, edge_busy);
 struct edge_cancel {
 	uint64_t handle; /* of its flow */
 	uint64_t tag;
+	uint16_t service;
 };
 #define EDGE_CANCELS 64
 
@@ -250,6 +253,8 @@ struct edge {
 	uint32_t waits, first_wait, n_wait;
 	uint32_t backlog[LB_SERVICES_MAX]; /* half-open connections */
 	uint32_t open[LB_SERVICES_MAX];    /* all but those in TIME-WAIT */
+	uint32_t elsewhere[LB_SERVICES_MAX];  /* requests by connections of other services */
+	uint32_t replied_ms[LB_SERVICES_MAX]; /* the last reply that was written anew */
 	struct edge_cancel cancel[EDGE_CANCELS];
 	unsigned int n_cancels;
 	/* hashes of the burst's segments that had no flow, and may have one now */
@@ -510,7 +515,8 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
 /* The room of the framing kserve, with what concerns this connection (rewrite.c). */
-struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c);
+void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
+			  struct stream_settings *settings);
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 static inline bool edge_read(struct edge *e, struct edge_connection *c)
 {
@@ -518,7 +524,7 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 	struct stream_settings settings = {.max_request = config->max_request};
 
 	if (unlikely(c->busy->placement.framing->rewrite != NULL))
-		settings.kserve = edge_kserve_settings(e, c);
+		edge_kserve_settings(e, c, &settings);
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }

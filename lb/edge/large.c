@@ -159,7 +159,7 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 	e->free_large = l->next_free;
 	e->n_larges++;
 	*l = (struct edge_large){.request = r, .busy = b};
-	l->has_crc = lcore_service_config(e->lc, b->connection->service)->payload_crc;
+	l->has_crc = lcore_service_config(e->lc, r->service)->payload_crc;
 	STAILQ_INIT(&l->parts);
 	STAILQ_INIT(&l->kept);
 	r->large = l;
@@ -305,7 +305,7 @@ void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size
 
 static bool large_keeps(const struct edge *e, const struct edge_large *l)
 {
-	return lcore_service_config(e->lc, l->busy->connection->service)->replay > 0;
+	return lcore_service_config(e->lc, l->request->service)->replay > 0;
 }
 
 /* Do the bytes end their packet, and does nothing else need it? Then headers may go around them. */
@@ -388,12 +388,12 @@ static int large_write_parts(struct edge *e, struct edge_large *l, bool followed
 static int large_announce(struct edge *e, struct edge_large *l)
 {
 	struct edge_connection *c = l->busy->connection;
-	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
 	struct edge_request *r = l->request;
+	const struct lb_service_config *config = lcore_service_config(e->lc, r->service);
 	struct lcore *lc = e->lc;
 	const struct ring_descriptor request = {
 		.length = r->size,
-		.service = c->service,
+		.service = r->service,
 		.flow = c->handle,
 		.deadline_us = lcore_deadline_us(lc, config, r->deadline),
 		.flags = l->has_crc ? RING_HAS_CRC : 0,
@@ -416,8 +416,8 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	r->sent = true;
 	lc->replay_streams++;
 	if (l->replays == 0)
-		lc->service[c->service].stats.bytes_in += r->size;
-	lc->service[c->service].stats.requests++;
+		lc->service[r->service].stats.bytes_in += r->size;
+	lc->service[r->service].stats.requests++;
 	lc->stats.requests++;
 	if (STAILQ_EMPTY(&l->kept))
 		edge_large_end(e, r);
@@ -501,7 +501,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.next = TAILQ_NEXT(l, entry),
 		.flow = edge_flow(e, l->busy->connection),
 		.hash = l->busy->connection->hash,
-		.service = l->busy->connection->service,
+		.service = l->request->service,
 		.bytes = l->request->size,
 		.since = l->since,
 		.deadline = l->request->deadline,

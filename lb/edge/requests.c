@@ -15,7 +15,10 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	e->free_request = r->next;
 	e->n_requests++;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
-	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
+	*r = (struct edge_request){.number = number,
+				   .tag = tag,
+				   .arrived = e->lc->now,
+				   .service = b->connection->service};
 	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
 	*b->last = r;
@@ -34,6 +37,8 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 		rte_pktmbuf_free(r->answer);
 	if (unlikely(r->rewrite != NULL))
 		edge_rewrite_end(e, r);
+	if (unlikely(r->elsewhere))
+		e->elsewhere[r->service]--;
 	r->next = e->free_request;
 	e->free_request = r;
 	e->n_requests--;
@@ -63,6 +68,7 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	out->packet[i] = r->bytes;
 	out->flow[i] = flow;
 	out->handle[i] = c->handle;
+	out->service[i] = r->service;
 	out->hash[i] = c->hash;
 	out->path[i] = c->path;
 	out->tag[i] = r->number;
@@ -73,7 +79,7 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	r->bytes = NULL;
 	edge_let_go(b, 1);
 	r->sent = true;
-	lc->service[c->service].stats.bytes_in += r->size;
+	lc->service[r->service].stats.bytes_in += r->size;
 }
 
 /* The framing has done with a request that was answered before. */
@@ -95,8 +101,8 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 	if (r->answered)
 		return;
 	lc->stats.drop[reason]++;
-	lc->service[b->connection->service].stats.drops++;
-	lc->service[b->connection->service].stats.notices++;
+	lc->service[r->service].stats.drops++;
+	lc->service[r->service].stats.notices++;
 	lc->stats.notices++;
 	lc->stats.notice[notice % LB_NOTICE_CODES]++;
 	edge_refuse(b->edge, b->connection, r, notice);
@@ -111,8 +117,14 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 				  const struct stream_begin *begin)
 {
 	const struct lcore *lc = b->edge->lc;
-	const struct lb_service_config *config = lcore_service_config(lc, b->connection->service);
+	const struct lb_service_config *config;
 
+	if (unlikely(begin->service > 0 && begin->service - 1 != r->service)) {
+		r->service = begin->service - 1;
+		r->elsewhere = true;
+		b->edge->elsewhere[r->service]++;
+	}
+	config = lcore_service_config(lc, r->service);
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);
@@ -204,7 +216,8 @@ static void requests_cancel(struct edge_busy *b, uint64_t tag)
 	else if (!r->sent)
 		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
 	else
-		e->cancel[e->n_cancels++] = (struct edge_cancel){b->connection->handle, r->number};
+		e->cancel[e->n_cancels++] = (struct edge_cancel){
+			.handle = b->connection->handle, .tag = r->number, .service = r->service};
 }
 
 static void requests_send_of(struct edge_busy *b, const struct stream_action *action)

@@ -13,6 +13,9 @@
 #include "config/memory.h"
 #include "packet/notice.h"
 
+/* Other lcores write their counters while they are read here, by design. */
+#define RACING __attribute__((no_sanitize("thread")))
+
 /* Bytes of text in a turn, of all connections: some 30 us at worst. */
 #define REWRITE_TURN KSERVE_SLICE
 #define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
@@ -34,24 +37,6 @@ _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 		       LB_TCP_TEXT_BYTES,
 	       "memory.c counts it");
 _Static_assert(REWRITE_ROOM >= KSERVE_ANSWER_ROOM, "a call can go on");
-
-int edge_rewrite_init(struct edge *e)
-{
-	e->kserve = rte_zmalloc("kserve",
-				kserve_room_bytes(REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS),
-				RTE_CACHE_LINE_SIZE);
-	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
-	TAILQ_INIT(&e->rewrites);
-	TAILQ_INIT(&e->free_rewrites);
-	if (e->kserve == NULL || e->rewrite_memory == NULL)
-		return -ENOMEM;
-	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
-	e->kserve->version = DOORBELL_VERSION;
-	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
-		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
-	e->kserve->text_left = REWRITE_TURN;
-	return 0;
-}
 
 /* --- settings ----------------------------------------------------------------------------------
  */
@@ -89,18 +74,119 @@ static struct kserve_layout *rewrite_layout(struct edge *e, uint16_t service)
 	return known->layout;
 }
 
-struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c)
+/* Makes a service the current one. */
+static void rewrite_select(struct edge *e, uint16_t service)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, service);
+	struct kserve_room *room = e->kserve;
+
+	room->service = service;
+	room->layout = rewrite_layout(e, service);
+	room->model = config->model;
+	room->serving = lcore_pick_table(e->lc, service) != NULL;
+	room->max_request = config->max_request;
+}
+
+static bool rewrite_find(struct kserve_room *room, const char *model)
+{
+	struct edge *e = room->edge;
+	uint16_t first = room->service, service = first;
+
+	do {
+		const struct lb_service_config *config = lcore_service_config(e->lc, service);
+
+		if (!config->leaving && strcmp(config->model, model) == 0) {
+			rewrite_select(e, service);
+			return true;
+		}
+		service = e->lc->services->beside[service];
+	} while (service != first);
+	return false;
+}
+
+static bool rewrite_next(struct kserve_room *room)
+{
+	struct edge *e = room->edge;
+
+	rewrite_select(e, e->lc->services->beside[room->service]);
+	return room->service != room->service_of_connection;
+}
+
+/* ms since 1970 of the last reply on an lcore; 0: none. Their clocks are the same. */
+RACING static uint64_t rewrite_replied(const struct edge *e, const struct edge *other,
+				       uint16_t service)
+{
+	struct timespec now;
+
+	if (other->replied_ms[service] == 0)
+		return 0;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 -
+	       (uint32_t)(e->stack.now_ms - other->replied_ms[service]);
+}
+
+RACING static void rewrite_count(const struct kserve_room *room, struct kserve_counters *counters)
+{
+	const struct edge *e = room->edge;
+	const struct lb *lb = e->lc->lb;
+	uint64_t sum_ns[LATENCY_PARTS] = {0}, replies = 0, failed = 0, last = 0;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct lcore *lc = lb->lcore[i];
+
+		replies += lc->service[room->service].stats.replies;
+		failed += lc->service[room->service].stats.notices;
+		latency_add_sums(sum_ns, &lc->latency[room->service]);
+		last = RTE_MAX(last, rewrite_replied(e, lc->edge, room->service));
+	}
+	*counters = (struct kserve_counters){
+		.success = {replies, sum_ns[LATENCY_TOTAL]},
+		.fail = {failed, 0},
+		.queue = {replies, sum_ns[LATENCY_QUEUE]},
+		.input = {replies, sum_ns[LATENCY_WIRE] + sum_ns[LATENCY_WAIT]},
+		.infer = {replies, sum_ns[LATENCY_RUN]},
+		.output = {replies, sum_ns[LATENCY_REPLY]},
+		.inferences = replies,
+		.executions = replies,
+		.last_inference = last,
+	};
+}
+
+void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
+			  struct stream_settings *settings)
 {
 	struct kserve_room *room = e->kserve;
 
 	e->text_used = true;
 	rewrite_set_date(e);
-	room->layout = rewrite_layout(e, c->service);
-	room->model = lcore_service_config(e->lc, c->service)->model;
-	room->serving = lcore_pick_table(e->lc, c->service) != NULL;
+	room->service_of_connection = c->service;
+	rewrite_select(e, c->service);
 	room->owner = c->busy;
 	room->now_ms = e->stack.now_ms;
-	return room;
+	settings->kserve = room;
+	settings->max_request = e->lc->services->max_request[c->service];
+}
+
+int edge_rewrite_init(struct edge *e)
+{
+	e->kserve = rte_zmalloc("kserve",
+				kserve_room_bytes(REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS),
+				RTE_CACHE_LINE_SIZE);
+	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
+	TAILQ_INIT(&e->rewrites);
+	TAILQ_INIT(&e->free_rewrites);
+	if (e->kserve == NULL || e->rewrite_memory == NULL)
+		return -ENOMEM;
+	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
+	e->kserve->version = DOORBELL_VERSION;
+	e->kserve->edge = e;
+	e->kserve->find = rewrite_find;
+	e->kserve->next = rewrite_next;
+	e->kserve->count = rewrite_count;
+	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
+		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
+	e->kserve->text_left = REWRITE_TURN;
+	return 0;
 }
 
 void edge_rewrite_end_turn(struct edge *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "framing/kserve_documents.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kserve/documents.h"
@@ -52,11 +53,67 @@ static void document_of_model(struct kserve_call *c, const struct kserve_route *
 	document_send(c, out, 200);
 }
 
+/* Is each model ready? */
+static bool document_all_serve(struct kserve_room *room)
+{
+	bool all = true;
+
+	do
+		all &= room->serving;
+	while (room->next(room));
+	return all;
+}
+
+/* The current service's model, with its counters. */
+static const struct kserve_model *document_count(struct kserve_room *room)
+{
+	struct kserve_model *m = &room->counted;
+
+	snprintf(m->name, sizeof(m->name), "%s", room->model);
+	m->versions = 0;
+	if (room->layout != NULL) {
+		m->versions = room->layout->model.versions;
+		memcpy(m->version, room->layout->model.version, sizeof(m->version));
+	}
+	m->ready = room->serving;
+	room->count(room, &m->counters);
+	return m;
+}
+
+/* Statistics of one model, or of all. */
+static void document_stats(struct kserve_call *c, bool all, struct json_out *out)
+{
+	struct kserve_room *room = c->room;
+	bool first = true;
+
+	kserve_write_stats_begin(out);
+	do {
+		kserve_write_stats(out, document_count(room), first);
+		first = false;
+	} while (all && room->next(room));
+	kserve_write_stats_end(out);
+	document_send(c, out, 200);
+}
+
+static void document_index(struct kserve_call *c, struct json_out *out)
+{
+	struct kserve_room *room = c->room;
+	bool first = true;
+
+	kserve_write_index_begin(out);
+	do {
+		kserve_write_index(out, document_count(room), first);
+		first = false;
+	} while (room->next(room));
+	kserve_write_index_end(out);
+	document_send(c, out, 200);
+}
+
 void kserve_document_answer(struct kserve_call *c, const struct kserve_route *route)
 {
 	char *body = (char *)c->room->scratch + HTTP_RESPONSE_MAX;
 	struct json_out out = {body, body + KSERVE_DOCUMENT, false};
-	uint16_t status = c->room->serving ? 200 : 503;
+	bool ready;
 
 	switch (route->endpoint) {
 	case KSERVE_SERVER:
@@ -67,11 +124,18 @@ void kserve_document_answer(struct kserve_call *c, const struct kserve_route *ro
 		return document_send(c, &out, 200);
 	case KSERVE_READY:
 	case KSERVE_MODEL_READY:
-		kserve_write_health(&out, "ready", c->room->serving);
-		return document_send(c, &out, status);
+		ready = route->endpoint == KSERVE_READY ? document_all_serve(c->room)
+							: c->room->serving;
+		kserve_write_health(&out, "ready", ready);
+		return document_send(c, &out, ready ? 200 : 503);
 	case KSERVE_MODEL:
 	case KSERVE_MODEL_CONFIG:
 		return document_of_model(c, route, &out);
+	case KSERVE_STATS:
+	case KSERVE_MODEL_STATS:
+		return document_stats(c, route->endpoint == KSERVE_STATS, &out);
+	case KSERVE_REPOSITORY:
+		return document_index(c, &out);
 	default:
 		return kserve_call_refuse(c, 501, "this endpoint is not there yet");
 	}

@@ -59,6 +59,7 @@ struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
+	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
 	struct kserve_body body;
 	struct kserve_writer writer;
@@ -117,16 +118,35 @@ struct kserve_room {
 	struct kserve_asked *free_asked;
 	struct kserve_layout *free_layout;
 	int32_t text_left; /* bytes of text that may be read and written in this turn */
-	/* what concerns a call; the owner's */
+	/* The owner's: of the connection's service, or of one with its address, which find() and
+	 * next() made the current one for the rest of a call. */
+	void *edge;
 	struct kserve_layout *layout; /* NULL: the model is not described */
 	const char *model;            /* the service's */
 	bool serving;                 /* it has workers */
+	uint16_t service;             /* its number, and that of the connection's */
+	uint16_t service_of_connection;
+	uint32_t max_request;
+	/* The service of this model; false: there is none. */
+	bool (*find)(struct kserve_room *room, const char *model);
+	/* The next service; false: it is the connection's again. */
+	bool (*next)(struct kserve_room *room);
+	/* Adds up what the service's workers did. */
+	void (*count)(const struct kserve_room *room, struct kserve_counters *counters);
+	/* what concerns a call */
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
 	const char *version; /* the load balancer's */
+	struct kserve_model counted; /* for documents of many models */
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
+
+/* Bytes of a body that becomes a request of <max_request>: text takes more bytes than numbers. */
+static inline uint64_t kserve_room_body_max(uint64_t max_request)
+{
+	return max_request * 16 + 65536;
+}
 
 /* Bytes that a room of so many takes. */
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);

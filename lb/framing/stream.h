@@ -69,7 +69,7 @@ struct stream_begin {
 	uint64_t size;        /* bytes at most: END says how many; or STREAM_SIZE_UNKNOWN */
 	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
 	uint32_t deadline_us; /* 0: the service's */
-	uint16_t model;       /* of the service's; 0 where the framing names none */
+	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
 	uint8_t priority;     /* 0: the service's */
 };
 

@@ -17,9 +17,6 @@
 #include "kserve/match.h"
 #include "kserve/route.h"
 
-/* A body may be longer than the request that it becomes: text takes more bytes than numbers. */
-#define TEXT_PER_BYTE 16
-#define TEXT_MORE     65536
 #define PRIORITY_LAST 4
 /* Bytes of a refused body that are skipped at most; behind a longer one nothing is read. */
 #define SKIP_MAX (UINT64_C(1) << 40)
@@ -98,10 +95,15 @@ static bool infer_begin(struct kserve_call *c, uint64_t size)
 	struct kserve_reader *r = c->reader;
 	struct stream_action *action;
 
-	if (size > c->settings->max_request) {
+	if (!c->room->find(c->room, r->asked->layout->model.name)) {
+		kserve_call_refuse(c, 503, "the model '%s' was removed",
+				   r->asked->layout->model.name);
+		return false;
+	}
+	if (size > r->asked->max_request) {
 		kserve_call_refuse(c, 413,
 				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-				   size, c->settings->max_request);
+				   size, (uint64_t)r->asked->max_request);
 		return false;
 	}
 	if (size == 0) {
@@ -115,6 +117,7 @@ static bool infer_begin(struct kserve_call *c, uint64_t size)
 	action->begin.tag = (uintptr_t)r->asked;
 	action->begin.deadline_us = infer_deadline(&r->infer);
 	action->begin.priority = infer_priority(&r->infer);
+	action->begin.service = c->room->service + 1;
 	return true;
 }
 
@@ -351,8 +354,9 @@ static void infer_prepare(struct kserve_call *c)
 	struct kserve_layout *layout = c->room->layout;
 
 	r->asked->layout = layout;
+	r->asked->max_request = c->room->max_request;
 	layout->users++;
-	kserve_infer_init(&r->infer, c->settings->max_request, r->early, sizeof(r->early));
+	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
 	infer_know_fixed(r, &layout->model);
 	if (r->head.has_json_length)
 		r->json_left = r->head.json_length;
@@ -402,7 +406,7 @@ static void raw_grow(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	struct kserve_body *body = &r->asked->body;
-	uint64_t most = c->settings->max_request;
+	uint64_t most = r->asked->max_request;
 
 	if (!infer_choose_outputs(c) || !infer_begin(c, most) || !infer_produce_held(c))
 		return;
@@ -450,11 +454,13 @@ static bool infer_is_refused(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const char *model = c->room->model;
+	uint64_t most = kserve_room_body_max(c->room->max_request);
 
+	r->asked->body.chunks.max = most;
 	if (!r->head.chunked && !r->head.has_length)
 		kserve_call_refuse(c, 411, "send Content-Length, or chunks");
-	else if (r->head.has_json_length && r->head.json_length > r->head.max_body)
-		kserve_call_refuse(c, 413, "the JSON is too large");
+	else if (r->head.length > most || (r->head.has_json_length && r->head.json_length > most))
+		kserve_call_refuse(c, 413, "the body is too large");
 	else if (!r->head.chunked &&
 		 (r->asked->body.left == 0 ||
 		  (r->head.has_json_length && r->head.json_length > r->asked->body.left)))
@@ -492,15 +498,15 @@ static void head_infer(struct kserve_call *c)
 		infer_raw(c);
 }
 
+/* Makes the service of the route's model the current one, if there is one. */
 static bool head_is_elsewhere(const struct kserve_call *c, const struct kserve_route *route)
 {
-	const struct kserve_layout *layout = c->room->layout;
-
 	if (route->model[0] == '\0')
 		return false;
-	return strcmp(route->model, c->room->model) != 0 ||
-	       (route->version[0] != '\0' && layout != NULL &&
-		strcmp(route->version, layout->model.version[0]) != 0);
+	if (!c->room->find(c->room, route->model))
+		return true;
+	return route->version[0] != '\0' && c->room->layout != NULL &&
+	       strcmp(route->version, c->room->layout->model.version[0]) != 0;
 }
 
 /* A valid head: the request goes to its endpoint. */
@@ -587,7 +593,7 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 	if (c.reader == NULL)
 		return 0;
 	if (fresh)
-		http_head_init(&c.reader->head, settings->max_request * TEXT_PER_BYTE + TEXT_MORE);
+		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
 	if (c.reader->reading == KSERVE_READS_HEAD)
 		head_read_slice(&c, bytes, length);
 	else if (c.reader->reading == KSERVE_READS_JSON)

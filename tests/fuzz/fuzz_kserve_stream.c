@@ -231,6 +231,21 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 	return o;
 }
 
+static bool room_find(struct kserve_room *room, const char *model)
+{
+	return strcmp(room->model, model) == 0;
+}
+
+static bool room_next(struct kserve_room *room)
+{
+	return false;
+}
+
+static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
+{
+	*counters = (struct kserve_counters){.inferences = 7};
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct kserve_layout *layout[2];
@@ -244,6 +259,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		kserve_room_init(room, READERS, ASKED, 2);
 		room->model = "m";
 		room->version = "1";
+		room->max_request = MAX_REQUEST;
+		room->find = room_find;
+		room->next = room_next;
+		room->count = room_count;
 		memset(room->date, '-', sizeof(room->date));
 		layout[0] = kserve_layout_of(room, "m", &described);
 		layout[1] = kserve_layout_of(room, "m", &described_raw);

@@ -7,10 +7,15 @@
 
 command -v curl >/dev/null || skip "no curl"
 topology_up "story$$" 2
-topology_config "
+both="
+  - {name: small, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: mlp, max_request: 72, max_reply: 52}"
+second="
+  - {name: wide, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: echo, max_request: 256KiB, max_reply: 256KiB}"
+services="
   - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72, max_reply: 52}
   - {name: kserve, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}
-  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 256KiB, max_reply: 256KiB}"
+  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 256KiB, max_reply: 256KiB}$both"
+topology_config "$services$second"
 start_lb
 url=http://$vip:8501/v2
 
@@ -218,8 +223,40 @@ expect_status two_rows 400 '.error | contains("2 rows")'
 ask get_infer "$url/models/mlp/infer"
 expect_status get_infer 405 '.error'
 head_has get_infer "Allow: POST"
-ask statistics "$url/models/mlp/stats"
-expect_status statistics 501 '.error'
+ask generate -d '{}' "$url/models/mlp/generate"
+expect_status generate 501 '.error'
+
+# --- two services of one address: the model's name in the path says which is asked
+two=http://$vip:8503/v2
+ask index -d '{}' -H "Transfer-Encoding: chunked" "$two/repository/index"
+expect_status index 200 '. == [{"name":"mlp","version":"1","state":"READY","reason":""},
+    {"name":"echo","version":"1","state":"READY","reason":""}]'
+answers=$(ip netns exec "$tag-client" curl --silent --max-time 20 --write-out '%{num_connects}' \
+    --data-binary "@$dir/json" --output "$dir/two_json" "$two/models/mlp/infer" \
+    --next --silent --max-time 20 --write-out '%{num_connects}' --data-binary "@$dir/large" \
+    -H "Inference-Header-Content-Length: 0" --output "$dir/two_large" "$two/models/echo/infer") ||
+    fail "two models: curl ended with $?"
+expect "connections to two models" "$answers" = 10
+check two_json
+tail -c 200000 "$dir/two_large" | cmp - "$dir/large" || fail "two_large: other bytes than were sent"
+ask two_ready "$two/models/echo/ready"
+expect_status two_ready 200 '.ready'
+ask statistics "$two/models/mlp/stats"
+expect_status statistics 200 '.model_stats | length == 1 and (.[0] | .name == "mlp" and .version == "1"
+    and .inference_count == 1 and .inference_stats.success.count == 1 and .inference_stats.success.ns > 1000
+    and .inference_stats.compute_infer.ns > 0 and .last_inference > 1700000000000)'
+ask all_statistics "$two/models/stats"
+expect_status all_statistics 200 '[.model_stats[].name] == ["mlp", "echo"]'
+expect "requests by service" "$(cli --json services list | jq -c '[.services[] | select(.port == 8503) | [.name, .requests]]')" = \
+    '[["small",1],["wide",1]]'
+topology_config "$services"
+cli config apply >"$dir/applied" || fail "config apply: $(cat "$dir/applied")"
+grep -q "services\[wide\]" "$dir/applied" || fail "config apply says: $(cat "$dir/applied")"
+ask removed -d '{"inputs":[]}' "$two/models/echo/infer"
+expect_status removed 404 '.error'
+ask still --data-binary "@$dir/json" "$two/models/mlp/infer"
+expect_status still 200
+check still
 
 # --- endpoints
 ask ready "$url/health/ready"

@@ -200,15 +200,29 @@ struct row {
 
 #define SIZES "is not a number of bytes; use 1 to 64MiB, as 1472, 16KiB or 1MiB"
 
+#define MODEL_A                                                                                    \
+	"  - {name: a, address: 10.0.0.100, port: 8500, protocol: tcp, framing: kserve, model: "   \
+	"a}\n"
+#define MODEL(keys) "  - {name: b, address: 10.0.0.100, port: 8500, protocol: tcp, " keys "}\n"
+
 static const struct row rows[] = {
+	{HEAD MODEL_A MODEL("model: b"), "lb.yaml:7: services[1].port: services[0] has this "
+					 "address, port and protocol; use another "
+					 "port, or framing: kserve for both"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: a"),
+	 "lb.yaml:7: services[1].model: services[0] has this model, address and port"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, congestion: reno"),
+	 "lb.yaml:7: services[1].congestion: services[0] has another value"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, ecn: false"),
+	 "lb.yaml:7: services[1].ecn: services[0] has another value"},
 	{UDP_WITH("protocol: sctp"),
 	 "lb.yaml:6: services[0].protocol: 'sctp' is not a protocol; use udp or tcp"},
 	{TCP_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram or tagged with protocol udp; "
 	 "kserve, length or tagged with tcp"},
-	{TCP_WITH("framing: datagram"),
-	 "lb.yaml:6: services[0].framing: 'datagram' is for protocol udp; use kserve, length or tagged "
-	 "with protocol tcp"},
+	{TCP_WITH("framing: datagram"), "lb.yaml:6: services[0].framing: 'datagram' is for "
+					"protocol udp; use kserve, length or tagged "
+					"with protocol tcp"},
 	{UDP_WITH("framing: kserve"),
 	 "lb.yaml:6: services[0].framing: 'kserve' is for protocol tcp; use datagram or tagged "
 	 "with protocol udp"},
@@ -550,4 +564,21 @@ Test(lb_tcp_config, each_congestion_control_has_its_algorithm)
 	}
 	cr_assert_eq(parse(TCP_WITH("ecn: false")), 0, "%s", error);
 	cr_expect_not(lb_tcp_settings(&config, &config.service[0]).ecn);
+}
+
+Test(lb_tcp_config, models_share_an_address_up_to_a_limit)
+{
+	static char text[8192];
+	int n = snprintf(text, sizeof(text), HEAD);
+
+	for (unsigned int i = 0; i < LB_MODELS_MAX; i++)
+		n += snprintf(text + n, sizeof(text) - n,
+			      "  - {name: s%u, address: 10.0.0.100, port: 8500, protocol: tcp, "
+			      "framing: kserve, model: m%u}\n",
+			      i, i);
+	cr_assert_eq(parse(text), 0, "%s", error);
+	snprintf(text + n, sizeof(text) - n, MODEL_A);
+	cr_assert_neq(parse(text), 0);
+	cr_assert(strstr(error, "services[32].port: 32 services have this address") != NULL, "%s",
+		  error);
 }

@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
-
-#include "edge/edge.h"
-#include "tcp/connection.h"
-#include "walk.h"
+#include "http_client.h"
 #include "worker.h"
 
 static const struct walk_params params = {
@@ -41,120 +37,6 @@ static struct walk_worker *described_worker(struct walk *w)
 	walk_need(v != NULL, "%s", w->error);
 	walk_need(walk_worker_start(v), "not active");
 	return v;
-}
-
-/* --- a client ----------------------------------------------------------------------------------
- */
-
-struct client_of_http {
-	struct walk *w;
-	uint16_t port;
-	uint32_t seq, ack;
-	bool fin, reset;
-	uint32_t n;
-	char got[262144]; /* with a NUL */
-};
-
-static struct client_of_http *client_by_port[UINT16_MAX + 1];
-
-/* Every frame to the client that it is for. */
-static void take_all(struct client_of_http *any)
-{
-	static struct walk_frame f;
-	struct tcp_header h;
-
-	while (walk_take(any->w, 0, &f)) {
-		const uint8_t *tcp = f.bytes + 34;
-		struct client_of_http *c = client_by_port[tcp[2] << 8 | tcp[3]];
-
-		if (f.bytes[23] != IPPROTO_TCP || c == NULL)
-			continue;
-		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
-		c->reset |= (h.flags & TCP_BIT_RST) != 0;
-		if (h.flags & TCP_BIT_SYN)
-			c->ack = h.seq;
-		if (h.seq != c->ack)
-			continue;
-		walk_need(c->n + h.length < sizeof(c->got), "too long an answer");
-		memcpy(c->got + c->n, tcp + h.size, h.length);
-		c->n += h.length;
-		c->ack += tcp_header_span(&h);
-		c->fin |= (h.flags & TCP_BIT_FIN) != 0;
-		c->got[c->n] = '\0';
-	}
-}
-
-static void transmit(struct client_of_http *c, uint8_t flags, const void *bytes, uint32_t n)
-{
-	struct tcp_header h = {.seq = c->seq,
-			       .ack = flags & TCP_BIT_ACK ? c->ack : 0,
-			       .flags = flags,
-			       .window = 65535,
-			       .length = n,
-			       .scale = TCP_SCALE_NONE};
-	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
-	uint32_t size = tcp_header_write(&h, htons(c->port), htons(8000), tcp);
-	struct packet p = {.family = 4,
-			   .tcp = true,
-			   .source_port = c->port,
-			   .bytes = tcp + 4,
-			   .n_bytes = size - 4 + n};
-
-	if (n > 0)
-		memcpy(tcp + size, bytes, n);
-	walk_send_frame(c->w, 0, 0, frame, packet_build(&p, frame));
-	c->seq += tcp_header_span(&h);
-	walk_turn(c->w);
-	take_all(c);
-}
-
-static struct client_of_http *dial(struct walk *w, uint16_t port)
-{
-	struct client_of_http *c = calloc(1, sizeof(*c));
-
-	*c = (struct client_of_http){.w = w, .port = port, .seq = port * 1000};
-	client_by_port[port] = c;
-	transmit(c, TCP_BIT_SYN, NULL, 0);
-	transmit(c, TCP_BIT_ACK, NULL, 0);
-	return c;
-}
-
-/* Sends and acknowledges until nothing more comes. */
-static void wait_answers(struct client_of_http *c)
-{
-	uint32_t before;
-
-	do {
-		before = c->n;
-		for (unsigned int i = 0; i < 20; i++)
-			walk_pass(c->w, 1);
-		take_all(c);
-		transmit(c, TCP_BIT_ACK, NULL, 0);
-	} while (c->n != before);
-}
-
-static void say(struct client_of_http *c, const char *bytes, uint32_t n)
-{
-	for (uint32_t at = 0; at < n; at += 1000) {
-		uint32_t part = RTE_MIN(n - at, 1000u);
-
-		transmit(c, TCP_BIT_ACK | TCP_BIT_PSH, bytes + at, part);
-	}
-}
-
-static void hang_up(struct client_of_http *c)
-{
-	if (!c->reset)
-		transmit(c, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
-	for (unsigned int i = 0; i < 100 && !c->reset && !c->fin; i++) {
-		walk_pass(c->w, 1);
-		take_all(c);
-	}
-	if (!c->reset)
-		transmit(c, TCP_BIT_ACK, NULL, 0);
-	walk_expect_eq(edge_held_packets(c->w->lb->lcore[0]), 0);
-	client_by_port[c->port] = NULL;
-	free(c);
 }
 
 /* The clock is not the walk's. */
@@ -241,17 +123,17 @@ static uint32_t converse_n;
 /* Sends <t> cut at <cut>, waits for the end, and returns what came, to be freed. */
 static char *converse(struct walk *w, uint16_t port, const struct text *t, uint32_t cut)
 {
-	struct client_of_http *c = dial(w, port);
+	struct http_client *c = http_dial(w, port);
 	char *got;
 
-	say(c, t->at, cut);
-	say(c, t->at + cut, t->n - cut);
-	wait_answers(c);
+	http_say(c, t->at, cut);
+	http_say(c, t->at + cut, t->n - cut);
+	http_wait(c);
 	walk_expect(c->fin, "Connection: close, and it did not");
 	blank_dates(c->got, c->n);
 	converse_n = c->n;
 	got = memcpy(malloc(c->n + 1), c->got, c->n + 1);
-	hang_up(c);
+	http_hang_up(c);
 	return got;
 }
 
@@ -382,7 +264,7 @@ WALK(chunked_bodies_that_are_refused)
 	described_worker(w);
 	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		bool binary = rows[i].json_length != NULL && rows[i].json_length[0] == 'B';
-		struct client_of_http *c = dial(w, 3000 + i);
+		struct http_client *c = http_dial(w, 3000 + i);
 		static struct text t;
 
 		walk_context("row %u", i);
@@ -397,17 +279,17 @@ WALK(chunked_bodies_that_are_refused)
 		if (binary)
 			t.n += sprintf(t.at + t.n, "%zx\r\n%s\r\n", strlen(BINARY), BINARY);
 		t.n += sprintf(t.at + t.n, "%s", rows[i].body);
-		say(c, t.at, t.n);
-		wait_answers(c);
+		http_say(c, t.at, t.n);
+		http_wait(c);
 		walk_expect(strncmp(c->got + 9, rows[i].status, 3) == 0, "%s", c->got);
 		walk_expect_eq(c->fin, !rows[i].lives);
 		if (rows[i].lives) {
 			c->n = 0;
-			say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 31);
-			wait_answers(c);
+			http_say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 31);
+			http_wait(c);
 			walk_expect(strncmp(c->got + 9, "200", 3) == 0, "%s", c->got);
 		}
-		hang_up(c);
+		http_hang_up(c);
 	}
 	walk_destroy(w);
 }
@@ -416,33 +298,34 @@ WALK(chunked_bodies_that_are_refused)
 WALK(trailers_are_bounded)
 {
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c = dial(w, 3000);
+	struct http_client *c = http_dial(w, 3000);
 	static struct text t;
 
 	described_worker(w);
 	t.n = sprintf(t.at, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
 			    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n");
-	say(c, t.at, t.n);
+	http_say(c, t.at, t.n);
 	for (unsigned int i = 0; i < 600 && !c->fin; i++)
-		say(c, "a: 1234567890\r\n", 15);
-	wait_answers(c);
+		http_say(c, "a: 1234567890\r\n", 15);
+	http_wait(c);
 	walk_expect(strncmp(c->got, "HTTP/1.1 404", 12) == 0, "%s", c->got);
 	walk_expect(c->fin, "they may go on");
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
+
+static struct model_description described_raw = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+};
 
 /* Large bodies in chunks of any size, raw and behind a JSON, with a checksum: each chunk's bytes go
  * to the worker's memory as they come. */
 WALK(large_bodies_in_chunks)
 {
-	static struct model_description raw = {
-		.version = "1",
-		.n_inputs = 1,
-		.n_outputs = 1,
-		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-		.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	};
 	static const struct walk_worker_params roomy = {
 		.max_request = 65536, .max_reply = 65536, .room = 262144};
 	static const uint32_t chunks[] = {1, 7, 100, 300, 1460, 9000, 60000};
@@ -460,7 +343,7 @@ WALK(large_bodies_in_chunks)
 	w = walk_create(&sums);
 	walk_worker_registration(w, &roomy, &r);
 	r.worker.min_request = 1;
-	r.worker.description = &raw;
+	r.worker.description = &described_raw;
 	v = walk_worker_register_as(w, &r);
 	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
 	for (uint32_t i = 0; i < 65538; i++)
@@ -468,7 +351,7 @@ WALK(large_bodies_in_chunks)
 	for (unsigned int i = 0; i < RTE_DIM(chunks) * RTE_DIM(sizes); i++) {
 		uint32_t chunk = chunks[i % RTE_DIM(chunks)], size = sizes[i / RTE_DIM(chunks)];
 		const char *status = size == 65538 ? "413" : size % 2 ? "400" : "200";
-		struct client_of_http *c = dial(w, 3000 + i);
+		struct http_client *c = http_dial(w, 3000 + i);
 		uint32_t n = sprintf(sent, POST "Transfer-Encoding: chunked\r\n"
 						"Inference-Header-Content-Length: 0\r\n\r\n");
 
@@ -483,14 +366,14 @@ WALK(large_bodies_in_chunks)
 		}
 		n += sprintf(sent + n, "0\r\n\r\n");
 		for (uint32_t at = 0; at < n; at += 8000) {
-			say(c, sent + at, RTE_MIN(n - at, 8000u));
-			wait_answers(c);
+			http_say(c, sent + at, RTE_MIN(n - at, 8000u));
+			http_wait(c);
 		}
-		wait_answers(c);
+		http_wait(c);
 		walk_expect(strncmp(c->got + 9, status, 3) == 0, "%.100s", c->got);
 		walk_expect(status[0] != '2' || memcmp(c->got + c->n - size, bytes, size) == 0,
 			    "other bytes");
-		hang_up(c);
+		http_hang_up(c);
 	}
 	free(bytes);
 	free(sent);
@@ -500,17 +383,17 @@ WALK(large_bodies_in_chunks)
 WALK(a_request_byte_by_byte)
 {
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c;
+	struct http_client *c;
 	static struct text t;
 
 	described_worker(w);
 	add(&t, POST, BOTH_JSON, false, "", 0);
-	c = dial(w, 3000);
+	c = http_dial(w, 3000);
 	for (uint32_t i = 0; i < t.n; i++)
-		say(c, t.at + i, 1);
-	wait_answers(c);
+		http_say(c, t.at + i, 1);
+	http_wait(c);
 	walk_expect(strstr(c->got, "\"data\":[7,8,9]}]}") != NULL, "%s", c->got);
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
@@ -520,7 +403,7 @@ WALK(much_text_takes_many_turns)
 	struct walk *w = walk_create(&params);
 	uint32_t n = 0, values = 60000;
 	char *json = malloc(values * 4 + 300), head[200], end[40];
-	struct client_of_http *c;
+	struct http_client *c;
 	const char *at;
 
 	described_worker(w);
@@ -533,13 +416,13 @@ WALK(much_text_takes_many_turns)
 		n += sprintf(json + n, "%s%u", i > 0 ? "," : "", i % 251);
 	n += sprintf(json + n, "]}]}");
 	snprintf(head, sizeof(head), POST "Content-Length: %u\r\n\r\n", n);
-	c = dial(w, 3000);
-	say(c, head, strlen(head));
+	c = http_dial(w, 3000);
+	http_say(c, head, strlen(head));
 	for (uint32_t sent = 0; sent < n; sent += 20000) {
-		say(c, json + sent, RTE_MIN(n - sent, 20000u));
-		wait_answers(c);
+		http_say(c, json + sent, RTE_MIN(n - sent, 20000u));
+		http_wait(c);
 	}
-	wait_answers(c);
+	http_wait(c);
 	snprintf(end, sizeof(end), ",%u,%u]}]}", (values - 2) % 251, (values - 1) % 251);
 	walk_expect(strncmp(c->got, "HTTP/1.1 200 OK\r\n", 17) == 0, "%.200s", c->got);
 	at = strstr(c->got, "\"shape\":[60000],\"data\":[0,1,2,");
@@ -547,7 +430,7 @@ WALK(much_text_takes_many_turns)
 	/* The text of the values comes back as it was sent. */
 	walk_expect(at != NULL && memcmp(strstr(at, "[0,1"), strstr(json, "[0,1"), values * 3) == 0,
 		    "other values");
-	hang_up(c);
+	http_hang_up(c);
 	free(json);
 	walk_destroy(w);
 }
@@ -556,41 +439,41 @@ WALK(a_reply_that_is_none_of_the_model)
 {
 	struct walk *w = walk_create(&params);
 	struct walk_worker *v = described_worker(w);
-	struct client_of_http *c;
+	struct http_client *c;
 	static struct text t;
 
 	add(&t, POST, BOTH_JSON, false, "", 0);
 	v->answers = false;
-	c = dial(w, 3000);
+	c = http_dial(w, 3000);
 	for (unsigned int i = 0; i < 2; i++) {
 		c->n = 0;
-		say(c, t.at, t.n);
+		http_say(c, t.at, t.n);
 		walk_pass(w, 5);
 		walk_need(v->n_requests == 1, "%u requests", v->n_requests);
 		/* Too short; in two chunks. */
 		walk_answer(v, 0,
 			    &(struct walk_reply){.bytes = "abcd", .n_bytes = 4, .more = i == 1});
-		wait_answers(c);
+		http_wait(c);
 		walk_expect(strncmp(c->got, "HTTP/1.1 500 ", 13) == 0, "%s", c->got);
 	}
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
 WALK(a_head_that_does_not_end)
 {
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c = dial(w, 3000);
+	struct http_client *c = http_dial(w, 3000);
 
-	say(c, POST, strlen(POST));
+	http_say(c, POST, strlen(POST));
 	walk_pass(w, 9000);
-	take_all(c);
+	http_take_all(c);
 	walk_expect(!c->reset, "too soon");
 	walk_pass(w, 1100);
-	take_all(c);
+	http_take_all(c);
 	walk_expect(c->reset, "it was let");
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
@@ -600,29 +483,27 @@ WALK(more_heads_than_readers)
 {
 	static const char head[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n";
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c[100];
+	struct http_client *c[100];
 
 	for (unsigned int i = 0; i < 100; i++) {
-		c[i] = dial(w, 3000 + i);
-		say(c[i], head, 20);
+		c[i] = http_dial(w, 3000 + i);
+		http_say(c[i], head, 20);
 	}
 	/* The last one cannot be read; the first one can. */
-	say(c[99], head + 20, sizeof(head) - 21);
-	wait_answers(c[99]);
+	http_say(c[99], head + 20, sizeof(head) - 21);
+	http_wait(c[99]);
 	walk_expect_eq(c[99]->n, 0);
 	for (unsigned int i = 0; i < 99; i++)
-		say(c[i], head + 20, sizeof(head) - 21);
+		http_say(c[i], head + 20, sizeof(head) - 21);
 	for (unsigned int i = 0; i < 100; i++) {
-		wait_answers(c[i]);
+		http_wait(c[i]);
 		walk_expect(strstr(c[i]->got, "\r\n\r\n{\"live\":true}") != NULL, "%u: %s", i,
 			    c[i]->got);
 	}
 	for (unsigned int i = 0; i < 99; i++) {
-		transmit(c[i], TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
-		client_by_port[c[i]->port] = NULL;
-		free(c[i]);
+		http_abort(c[i]);
 	}
-	hang_up(c[99]);
+	http_hang_up(c[99]);
 	walk_destroy(w);
 }
 
@@ -635,13 +516,13 @@ WALK(a_head_that_is_none)
 	static const char *const parts[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 400 Bad Request\r\n",
 					    "Connection: close\r\n", "{\"error\":"};
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c = dial(w, 3000);
+	struct http_client *c = http_dial(w, 3000);
 
-	say(c, bad, sizeof(bad) - 1);
-	wait_answers(c);
+	http_say(c, bad, sizeof(bad) - 1);
+	http_wait(c);
 	expect_in_order(c->got, parts, 4);
 	walk_expect(c->fin, "it was kept");
 	walk_expect(strstr(strstr(c->got, "400"), "HTTP/1.1") == NULL, "%s", c->got);
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
