@@ -552,6 +552,8 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 /* The same for bytes that are in no packet: they are copied. */
 bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 			const uint8_t *bytes, uint32_t length);
+/* The bytes that are to be written are looked at before the turn ends. */
+void edge_large_touch(struct edge *e, struct edge_large *l);
 /* All its bytes are named: they are <size>, at most as many as were announced. */
 void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size);
 /* Gives all of it back, the place too. Does nothing if the request is not large. */

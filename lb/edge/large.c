@@ -5,16 +5,11 @@
  * it, in the order of arrival. When none is missing, the request is announced.
  */
 #include <errno.h>
-#include <zlib.h>
-
-#include <isa-l/crc.h>
 
 #include "edge/edge_private.h"
 #include "observe/flow_trace.h"
 #include "packet/notice.h"
 
-/* Bytes of extents that are copied. */
-#define LARGE_SMALL 256
 /* ms after a request has its place in which it may come at any rate: while others have waited for a
  * place for some ms, and while none do. A client whose segment and two repeats of it were lost is
  * silent for 1.4 s. */
@@ -34,23 +29,6 @@
 
 /* --- memory -------------------------------------------------------------------------------------
  */
-
-static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, struct rte_mbuf *m,
-					const uint8_t *bytes, uint32_t length, uint32_t offset)
-{
-	struct edge_part *part = e->free_part;
-
-	if (part == NULL)
-		return NULL;
-	e->free_part = STAILQ_NEXT(part, next);
-	e->n_parts++;
-	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
-	STAILQ_INSERT_TAIL(&l->parts, part, next);
-	l->copied = NULL;
-	l->busy->unwritten += length;
-	edge_hold(l->busy, 1);
-	return part;
-}
 
 static void large_free_part(struct edge *e, struct edge_large *l, struct edge_part *part)
 {
@@ -82,7 +60,7 @@ static uint64_t large_bytes(const struct edge_parts *parts)
 }
 
 /* The bytes that are to be written are looked at before the turn ends. */
-static void large_touch(struct edge *e, struct edge_large *l)
+void edge_large_touch(struct edge *e, struct edge_large *l)
 {
 	if (l->link == NULL || l->to_write || l->ready_at != 0)
 		return;
@@ -195,70 +173,6 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 /* --- bytes --------------------------------------------------------------------------------------
  */
 
-/* CRC-32 of the part as if the request had only zeros in front of it and nothing but zeros behind:
- * the request's CRC is all of them, combined by exclusive or. */
-static uint32_t large_crc(const struct edge_request *r, const struct edge_part *part)
-{
-	uint32_t crc = crc32_gzip_refl(0, part->bytes, part->length);
-
-	return crc32_combine(crc, 0, r->size - part->offset - part->length);
-}
-
-static struct edge_part *large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
-				    uint64_t offset, const uint8_t *bytes, uint32_t length)
-{
-	struct edge_part *part =
-		large_add_part(b->edge, r->large, m, bytes, length, (uint32_t)offset);
-
-	if (part == NULL)
-		return NULL;
-	if (r->large->has_crc)
-		r->large->crc ^= large_crc(r, part);
-	r->placed += length;
-	large_touch(b->edge, r->large);
-	return part;
-}
-
-/* Copies the range behind the one before it. False: that one is not there, or has no room. */
-static bool large_add(struct edge_busy *b, struct edge_request *r, uint64_t offset,
-		      const uint8_t *bytes, uint32_t length)
-{
-	struct edge_large *l = r->large;
-	struct edge_part *last = l->copied;
-	struct edge_part added = {.bytes = bytes, .length = length, .offset = (uint32_t)offset};
-
-	if (last == NULL || last->offset + last->length != offset ||
-	    last->length + length > b->edge->gather_max)
-		return false;
-	memcpy(rte_pktmbuf_append(last->m, length), bytes, length);
-	last->length += length;
-	l->busy->unwritten += length;
-	r->placed += length;
-	if (l->has_crc)
-		l->crc ^= large_crc(r, &added);
-	b->edge->lc->stats.payload_copies++;
-	large_touch(b->edge, l);
-	return true;
-}
-
-bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
-		      struct edge_piece *p, const uint8_t *bytes, uint32_t length)
-{
-	/* Nothing behind the piece's last bytes needs its reference to the packet. */
-	bool ends = bytes + length == p->piece.bytes + p->piece.length;
-
-	/* Of extents of a few bytes, such as small chunks, a packet has many. */
-	if (b->placement.open.length < LARGE_SMALL)
-		return edge_large_produce(b, r, offset, bytes, length);
-	if (large_take(b, r, p->m, offset, bytes, length) == NULL)
-		return false;
-	if (ends)
-		p->m = NULL;
-	else
-		rte_mbuf_refcnt_update(p->m, 1);
-	return true;
-}
-
 /* Does the request of which bytes may be missing have its place, in a worker's memory or in the
  * packet in which it is gathered? */
 static bool large_open_has_place(const struct edge_busy *b)
@@ -283,46 +197,6 @@ uint64_t edge_large_missing(const struct edge_busy *b)
 	uint64_t end = b->placement.open.position + b->placement.open.length;
 
 	return end > b->in_order && large_open_has_place(b) ? end - b->in_order : 0;
-}
-
-bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
-			const uint8_t *bytes, uint32_t length)
-{
-	struct lcore *lc = b->edge->lc;
-
-	if (large_add(b, r, offset, bytes, length))
-		return true;
-	while (length > 0) {
-		struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
-		uint32_t n = RTE_MIN(length, b->edge->gather_max);
-		struct edge_part *part;
-
-		if (m == NULL)
-			return false;
-		memcpy(rte_pktmbuf_append(m, n), bytes, n);
-		part = large_take(b, r, m, offset, rte_pktmbuf_mtod(m, uint8_t *), n);
-		if (part == NULL) {
-			rte_pktmbuf_free(m);
-			return false;
-		}
-		r->large->copied = part;
-		lc->stats.payload_copies++;
-		offset += n;
-		bytes += n;
-		length -= n;
-	}
-	return true;
-}
-
-void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size)
-{
-	/* The CRC has zeros up to the size that the request might have had. As many zeros as the
-	 * polynomial's period are none, so more of them make fewer. */
-	if (r->large->has_crc && size < r->size)
-		r->large->crc =
-			crc32_combine(r->large->crc, 0, (z_off_t)(UINT32_MAX - (r->size - size)));
-	r->size = size;
-	large_touch(b->edge, r->large);
 }
 
 /* --- WRITEs -------------------------------------------------------------------------------------
@@ -541,7 +415,7 @@ void edge_write(struct lcore *lc)
 		TAILQ_REMOVE(&e->writing, l, write);
 		l->to_write = false;
 		if (!large_write(e, l, l != last && large_is_followed(l, TAILQ_FIRST(&e->writing))))
-			large_touch(e, l);
+			edge_large_touch(e, l);
 	}
 }
 
@@ -608,7 +482,7 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->gone = false;
 	if (unlikely(lc->trace != NULL))
 		trace_placed(lc, at->flow, l->request->number, link);
-	large_touch(e, l);
+	edge_large_touch(e, l);
 }
 
 void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_t notice,
@@ -706,7 +580,7 @@ static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 /* It goes behind all that the worker has, rather than to end. */
 static bool large_has_waited_long(const struct lcore *lc, const struct edge_large *l)
 {
-	uint16_t service = l->busy->connection->service;
+	uint16_t service = l->request->service;
 
 	return l->ready_at != 0 &&
 	       lc->now - l->ready_at >

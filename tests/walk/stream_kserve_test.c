@@ -507,6 +507,38 @@ WALK(more_heads_than_readers)
 	walk_destroy(w);
 }
 
+/* Clients in the middle of a tensor in chunks hold no reader: all others are served. */
+WALK(more_chunked_tensors_than_readers)
+{
+	static const char head[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	struct http_client *c[100], *other;
+	static struct text t;
+
+	described_worker(w);
+	t.n = sprintf(t.at,
+		      POST "Transfer-Encoding: chunked\r\nInference-Header-Content-Length: %zu\r\n"
+			   "\r\n%zx\r\n%s\r\n6\r\n123456\r\n",
+		      strlen(BINARY), strlen(BINARY), BINARY);
+	for (unsigned int i = 0; i < 100; i++) {
+		c[i] = http_dial(w, 3000 + i);
+		http_say(c[i], t.at, t.n);
+	}
+	other = http_dial(w, 4000);
+	http_say(other, head, sizeof(head) - 1);
+	http_wait(other);
+	walk_expect(strstr(other->got, "{\"live\":true}") != NULL, "%s", other->got);
+	for (unsigned int i = 0; i < 100; i++) {
+		http_say(c[i], "6\r\nabwxyz\r\n0\r\n\r\n", 16);
+		http_wait(c[i]);
+		walk_expect(strncmp(c[i]->got, "HTTP/1.1 200 OK\r\n", 17) == 0, "%u: %s", i,
+			    c[i]->got);
+		http_abort(c[i]);
+	}
+	http_hang_up(other);
+	walk_destroy(w);
+}
+
 /* A head that HTTP forbids ends the connection behind its 400; a request that came before is answered. */
 WALK(a_head_that_is_none)
 {
