@@ -53,11 +53,19 @@ static void document_of_model(struct kserve_call *c, const struct kserve_route *
 	document_send(c, out, 200);
 }
 
+/* Makes the connection's service the current one: documents of all begin with it. */
+static void document_begin(struct kserve_room *room)
+{
+	while (room->service != room->service_of_connection)
+		room->next(room);
+}
+
 /* Is each model ready? */
 static bool document_all_serve(struct kserve_room *room)
 {
 	bool all = true;
 
+	document_begin(room);
 	do
 		all &= room->serving;
 	while (room->next(room));
@@ -86,6 +94,8 @@ static void document_stats(struct kserve_call *c, bool all, struct json_out *out
 	struct kserve_room *room = c->room;
 	bool first = true;
 
+	if (all)
+		document_begin(room);
 	kserve_write_stats_begin(out);
 	do {
 		kserve_write_stats(out, document_count(room), first);
@@ -100,6 +110,7 @@ static void document_index(struct kserve_call *c, struct json_out *out)
 	struct kserve_room *room = c->room;
 	bool first = true;
 
+	document_begin(room);
 	kserve_write_index_begin(out);
 	do {
 		kserve_write_index(out, document_count(room), first);

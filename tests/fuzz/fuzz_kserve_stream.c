@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
- * connection does it, for a model with two inputs or one that takes raw bodies. Three bytes of
- * options come first: seed of the cuts, the reply, whether workers are there and the model. However
- * the rest is cut, the same requests have the same bytes, each byte is written once, the answers
- * are the same, and all memory comes back.
+ * connection does it, for a service with two inputs and one that takes raw bodies. Three bytes
+ * of options come first: seed of the cuts, the reply, whether workers are there and whose
+ * connection it is. However the rest is cut, the same requests have the same bytes, each byte is
+ * written once, the answers are the same, and all memory comes back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +62,30 @@ struct owner {
 	char *log; /* all that is sent to the client */
 	uint32_t n_log;
 };
+
+/* Two services with one address: "m" and "n". */
+static struct kserve_layout *layouts[2];
+
+static void room_select(struct kserve_room *room, uint16_t service)
+{
+	room->service = service;
+	room->layout = layouts[service];
+	room->model = layouts[service]->model.name;
+}
+
+static bool room_find(struct kserve_room *room, const char *model)
+{
+	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+		return false;
+	room_select(room, model[0] == 'n');
+	return true;
+}
+
+static bool room_next(struct kserve_room *room)
+{
+	room_select(room, room->service == 0);
+	return room->service != room->service_of_connection;
+}
 
 static void owner_say(struct owner *o, const void *bytes, uint32_t n)
 {
@@ -153,6 +177,8 @@ static void owner_act(void *context, const struct stream_action *action)
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
+		require(action->begin.service == 1 || action->begin.service == 2,
+			"it has a service");
 		a->begun = true;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
@@ -222,23 +248,14 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 		at += part;
 		placement_take(&o.placement, piece);
 		room->text_left = INT32_MAX;
+		room_select(room, room->service_of_connection);
 		placement_run(&o.placement, &settings, at);
 	}
 	owner_advance(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
-	require(room->layout == NULL || room->layout->users == 1, "models come back");
+	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
 	return o;
-}
-
-static bool room_find(struct kserve_room *room, const char *model)
-{
-	return strcmp(room->model, model) == 0;
-}
-
-static bool room_next(struct kserve_room *room)
-{
-	return false;
 }
 
 static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
@@ -248,7 +265,6 @@ static void room_count(const struct kserve_room *room, struct kserve_counters *c
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct kserve_layout *layout[2];
 	static struct kserve_room *room;
 	struct owner whole, cut;
 
@@ -257,17 +273,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (room == NULL) {
 		room = malloc(kserve_room_bytes(READERS, ASKED, 2));
 		kserve_room_init(room, READERS, ASKED, 2);
-		room->model = "m";
 		room->version = "1";
 		room->max_request = MAX_REQUEST;
 		room->find = room_find;
 		room->next = room_next;
 		room->count = room_count;
 		memset(room->date, '-', sizeof(room->date));
-		layout[0] = kserve_layout_of(room, "m", &described);
-		layout[1] = kserve_layout_of(room, "m", &described_raw);
+		layouts[0] = kserve_layout_of(room, "m", &described);
+		layouts[1] = kserve_layout_of(room, "n", &described_raw);
 	}
-	room->layout = layout[data[2] >> 1 & 1];
+	room->service_of_connection = data[2] >> 1 & 1;
 	room->serving = (data[2] & 1) == 0;
 	whole = converse(room, data[1], data + 3, size - 3, 0);
 	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);

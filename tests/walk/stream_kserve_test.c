@@ -285,7 +285,7 @@ WALK(chunked_bodies_that_are_refused)
 		walk_expect_eq(c->fin, !rows[i].lives);
 		if (rows[i].lives) {
 			c->n = 0;
-			http_say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 31);
+			http_say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 29);
 			http_wait(c);
 			walk_expect(strncmp(c->got + 9, "200", 3) == 0, "%s", c->got);
 		}

@@ -117,6 +117,16 @@ WALK(models_of_one_address)
 	expect_answer(c, "200", "\"inference_count\":3,");
 	ask(c, "GET /v2/models/stats");
 	expect_answer(c, "200", "\"name\":\"raw\"");
+	/* Behind a request for the second model, in one segment: the index has both. */
+	http_say(c, text,
+		 sprintf(text, "POST /v2/models/raw/infer HTTP/1.1\r\nHost: h\r\n"
+			       "Inference-Header-Content-Length: 0\r\n"
+			       "Content-Length: 4\r\n\r\nabcd"
+			       "POST /v2/repository/index HTTP/1.1\r\nHost: h\r\n\r\n"));
+	http_wait(c);
+	walk_expect(strstr(c->got, "\r\n\r\n[{\"name\":\"echo\",") != NULL, "%s", c->got);
+	walk_expect(strstr(c->got, ",{\"name\":\"raw\",") != NULL, "%s", c->got);
+	c->n = 0;
 	/* Its own limit, not its neighbour's. */
 	http_say(c, text,
 		 sprintf(text, POST "Inference-Header-Content-Length: 60\r\n"
