@@ -72,8 +72,8 @@ static bool document_all_serve(struct kserve_room *room)
 	return all;
 }
 
-/* The current service's model, with its counters. */
-static const struct kserve_model *document_count(struct kserve_room *room)
+/* The current service's model, as far as documents of many have it; its counters are not. */
+static struct kserve_model *document_known(struct kserve_room *room)
 {
 	struct kserve_model *m = &room->counted;
 
@@ -84,7 +84,6 @@ static const struct kserve_model *document_count(struct kserve_room *room)
 		memcpy(m->version, room->layout->model.version, sizeof(m->version));
 	}
 	m->ready = room->serving;
-	room->count(room, &m->counters);
 	return m;
 }
 
@@ -92,13 +91,16 @@ static const struct kserve_model *document_count(struct kserve_room *room)
 static void document_stats(struct kserve_call *c, bool all, struct json_out *out)
 {
 	struct kserve_room *room = c->room;
+	struct kserve_model *m;
 	bool first = true;
 
 	if (all)
 		document_begin(room);
 	kserve_write_stats_begin(out);
 	do {
-		kserve_write_stats(out, document_count(room), first);
+		m = document_known(room);
+		room->count(room, &m->counters);
+		kserve_write_stats(out, m, first);
 		first = false;
 	} while (all && room->next(room));
 	kserve_write_stats_end(out);
@@ -113,7 +115,7 @@ static void document_index(struct kserve_call *c, struct json_out *out)
 	document_begin(room);
 	kserve_write_index_begin(out);
 	do {
-		kserve_write_index(out, document_count(room), first);
+		kserve_write_index(out, document_known(room), first);
 		first = false;
 	} while (room->next(room));
 	kserve_write_index_end(out);
