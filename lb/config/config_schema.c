@@ -116,7 +116,8 @@ static const struct config_key port_rows[] = {
 
 static const struct config_key service_tls_rows[] = {
 	{"certificate", &config_path, FIELD(lb_service_config, tls_certificate),
-	 .noun = "an absolute path", .required = true, .example = "/etc/doorbell/service.pem", LIVE},
+	 .noun = "an absolute path", .required = true, .example = "/etc/doorbell/service.pem",
+	 LIVE},
 	{"key", &config_path, FIELD(lb_service_config, tls_key), .noun = "an absolute path",
 	 .required = true, .example = "/etc/doorbell/service.key", LIVE},
 	{NULL},

@@ -499,8 +499,8 @@ static void connections_set_timer(struct edge *e, const struct edge_connection *
 
 static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
 {
-	return edge_tls_is_late(e, c) || (e->idle_ms != 0 && c->busy == NULL &&
-					  e->stack.now_ms - c->idle_ms >= e->idle_ms);
+	return edge_tls_is_late(e, c) ||
+	       (e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms);
 }
 
 /*

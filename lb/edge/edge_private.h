@@ -340,10 +340,11 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 /* Nothing more is read: what is incomplete is dropped, the rest answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
 
-/* --- segments_in.c ------------------------------------------------------------------------------ */
+/* --- segments_in.c ------------------------------------------------------------------------------
+ */
 
-/* Copies few bytes at <position> behind the piece before them, if that is held and its packet has room.
- * False: not. */
+/* Copies few bytes at <position> behind the piece before them, if that is held and its packet has
+ * room. False: not. */
 bool edge_join(struct edge_busy *b, uint64_t position, const uint8_t *bytes, uint32_t length);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
@@ -605,7 +606,8 @@ static inline void edge_append(struct rte_mbuf **head, struct rte_mbuf **tail, s
 		(*tail)->next = m;
 	*tail = rte_pktmbuf_lastseg(m);
 }
-/* The same for bytes that are held already, the last mbuf of which is <tail>: they go as they are. */
+/* The same for bytes that are held already, the last mbuf of which is <tail>: they go as they are.
+ */
 void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
 		      struct rte_mbuf *tail, uint32_t bytes);
 /* Packets of replies are held, or no longer. */

@@ -116,8 +116,7 @@ static bool segments_has_room(const struct edge_piece *p, uint32_t length)
  */
 bool edge_join(struct edge_busy *b, uint64_t position, const uint8_t *bytes, uint32_t length)
 {
-	struct edge_piece *before =
-		(struct edge_piece *)placement_before(&b->placement, position);
+	struct edge_piece *before = (struct edge_piece *)placement_before(&b->placement, position);
 
 	if (before == NULL || !segments_has_room(before, length))
 		return false;

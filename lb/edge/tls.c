@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of connections: memory, handshakes as the lcore sees them, and the end. A handshake has a job, of which
- * each client may have a quarter; those that find none wait. One whose client has been silent for a
- * second makes room for another, as a stranger could else take all jobs for as long as a handshake
- * may take.
+ * TLS of connections: memory, handshakes as the lcore sees them, and the end. A handshake has a
+ * job, of which each client may have a quarter; those that find none wait. One whose client has
+ * been silent for a second makes room for another, as a stranger could else take all jobs for as
+ * long as a handshake may take.
  */
 #include <errno.h>
 
@@ -37,7 +37,8 @@ int edge_tls_init(struct edge *e)
 	TAILQ_INIT(&room->ready);
 	TAILQ_INIT(&room->opening);
 	room->memory = rte_zmalloc("tls_busy", e->busies * sizeof(*room->memory), 0);
-	room->session = rte_zmalloc("tls_sessions", (e->connections + 1) * sizeof(*room->session), 0);
+	room->session =
+		rte_zmalloc("tls_sessions", (e->connections + 1) * sizeof(*room->session), 0);
 	room->line = tls_line_create(lc->lb->tls, lc->index, &lc->sleeper);
 	if (room->memory == NULL || room->session == NULL || room->line == NULL)
 		return -ENOMEM;
@@ -364,8 +365,8 @@ static void tls_opened(struct edge *e, struct edge_tls *t, struct tls_job *job)
 	bool fed;
 
 	*edge_session_at(e, c) = job->session;
-	n->tls13 += tls_is_13(job->session);
-	n->tls12 += !tls_is_13(job->session);
+	n->opened_13 += tls_is_13(job->session);
+	n->opened_12 += !tls_is_13(job->session);
 	n->resumed += job->session->resumed;
 	tls_end_opening(e, t);
 	t->job = NULL; /* so that what is left may want new keys */

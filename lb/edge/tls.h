@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of connections, private to lb/edge. Between the endpoint and the framing: records that came become bytes in
- * packets of our own, which then go the way of all bytes; bytes for the client become records in
- * packets of our own. Handshakes are made by a thread of their own (tls/helper.h): their bytes go
- * there and come back, and the lcore has a connection's keys from then on.
+ * TLS of connections, private to lb/edge. Between the endpoint and the framing: records that came
+ * become bytes in packets of our own, which then go the way of all bytes; bytes for the client
+ * become records in packets of our own. Handshakes are made by a thread of their own
+ * (tls/helper.h): their bytes go there and come back, and the lcore has a connection's keys from
+ * then on.
  *
  * Records are read in order only: what comes behind a hole is held as it came.
  */
@@ -41,8 +42,8 @@ struct edge_tls_room {
 	struct edge_tls *memory, *free;
 	struct tls_session **session; /* of connections by number; NULL: no handshake is over */
 	struct edge_tls_list ready, opening;
-	uint32_t away;      /* jobs at the helper */
-	uint32_t n_opening; /* handshakes that are not over */
+	uint32_t away;          /* jobs at the helper */
+	uint32_t n_opening;     /* handshakes that are not over */
 	int32_t left, left_out; /* bytes that may be read, and written, in this turn */
 	bool short_of_time;     /* the turn before was too short */
 	struct tls_counters counters;
@@ -55,7 +56,8 @@ struct edge_tls_room {
 void edge_tls_enlist(struct edge *e, struct edge_tls *t);
 /* Bytes of its handshake, or new keys, are due: to the helper, if there is a job for it. */
 void edge_tls_ask(struct edge *e, struct edge_tls *t);
-/* Ends the connection: <alert> goes out, or nothing if it is -1. Nothing more is read or answered. */
+/* Ends the connection: <alert> goes out, or nothing if it is -1. Nothing more is read or answered.
+ */
 void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb_drop reason);
 /* The keys of a connection; NULL: its handshake is not over. */
 static inline struct tls_session **edge_session_at(const struct edge *e,

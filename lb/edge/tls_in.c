@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records that came, to bytes: decrypted as they come into packets of our own, which become pieces of the stream
- * when the whole record has proved genuine. What the placement calls a framing is the record layer here: it
- * reads all bytes in their order, and names no requests.
+ * Records that came, to bytes: decrypted as they come into packets of our own, which become pieces
+ * of the stream when the whole record has proved genuine. What the placement calls a framing is the
+ * record layer here: it reads all bytes in their order, and names no requests.
  */
 #include "edge/tls.h"
 
 /* A record costs as much as so many bytes. */
 #define IN_RECORD_COST 512
 /* Bytes of a record that are copied behind the piece before them. */
-#define IN_SMALL 256
+#define IN_SMALL         256
 #define KEY_UPDATE       24 /* RFC 8446, 4.6.3 */
 #define KEY_UPDATE_BYTES 5
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes for clients, to records. They wait as they are, and are encrypted shortly before they can be
- * sent: so a large reply is not held twice, and no turn encrypts much. Records fill whole segments,
- * each of which is a packet, so that headers go in front of them in place.
+ * Bytes for clients, to records. They wait as they are, and are encrypted shortly before they can
+ * be sent: so a large reply is not held twice, and no turn encrypts much. Records fill whole
+ * segments, each of which is a packet, so that headers go in front of them in place.
  */
 #include "edge/tls.h"
 
@@ -196,7 +196,8 @@ static bool out_is_worn(struct edge *e, struct edge_connection *c)
 	static const uint8_t update[] = {OUT_KEY_UPDATE, 0, 0, 1, 0};
 	struct edge_tls *t = c->busy->tls;
 
-	if (likely(edge_session_of(e, c)->out.number < TLS_KEY_RECORDS) || !tls_is_13(edge_session_of(e, c)))
+	if (likely(edge_session_of(e, c)->out.number < TLS_KEY_RECORDS) ||
+	    !tls_is_13(edge_session_of(e, c)))
 		return false;
 	if (edge_tls_send_small(e, c, TLS_HANDSHAKE, update, sizeof(update))) {
 		t->rekey_out = true;

@@ -142,7 +142,8 @@ static bool file_is_good(const char *what, const char *path, bool secret, char *
 	else if (!S_ISREG(st.st_mode))
 		snprintf(error, size, "the %s %s is no regular file; give one", what, path);
 	else if (secret && (st.st_mode & S_IRWXO) != 0)
-		snprintf(error, size, "the %s %s may be read by everybody; chmod 600 it", what, path);
+		snprintf(error, size, "the %s %s may be read by everybody; chmod 600 it", what,
+			 path);
 	else
 		good = true;
 	if (fd >= 0)
@@ -169,7 +170,8 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
 	return 0;
 }
 
-static bool use_files(SSL_CTX *ssl, const char *certificate, const char *key, char *error, size_t size)
+static bool use_files(SSL_CTX *ssl, const char *certificate, const char *key, char *error,
+		      size_t size)
 {
 	SSL_CTX_set_default_passwd_cb(ssl, no_passphrase);
 	if (!file_is_good("certificate", certificate, false, error, size) ||
@@ -203,7 +205,8 @@ bool tls_context_is_valid(const struct tls_context *c, char *why, size_t size)
 }
 
 struct tls_context *tls_context_create(const char *certificate, const char *key,
-				       const struct tls_protocols *protocols, char *error, size_t size)
+				       const struct tls_protocols *protocols, char *error,
+				       size_t size)
 {
 	struct tls_context *c = calloc(1, sizeof(*c));
 	bool ready;
@@ -215,7 +218,8 @@ struct tls_context *tls_context_create(const char *certificate, const char *key,
 	c->references = 1;
 	c->protocols = *protocols;
 	c->ssl = SSL_CTX_new(TLS_server_method());
-	if (c->ssl == NULL || RAND_bytes(c->ticket_name, sizeof(c->ticket_name)) != 1 || !set_up(c)) {
+	if (c->ssl == NULL || RAND_bytes(c->ticket_name, sizeof(c->ticket_name)) != 1 ||
+	    !set_up(c)) {
 		snprintf(error, size, "OpenSSL gives no TLS: %s",
 			 ERR_reason_error_string(ERR_peek_last_error()) ?: "no memory");
 		ready = false;
@@ -224,8 +228,7 @@ struct tls_context *tls_context_create(const char *certificate, const char *key,
 	}
 	ERR_clear_error();
 	if (ready) {
-		c->not_after =
-			seconds_of(X509_get0_notAfter(SSL_CTX_get0_certificate(c->ssl)));
+		c->not_after = seconds_of(X509_get0_notAfter(SSL_CTX_get0_certificate(c->ssl)));
 		return c;
 	}
 	tls_context_free(c);

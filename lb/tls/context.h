@@ -19,7 +19,8 @@ struct tls_context {
 	struct tls_protocols protocols;
 	time_t not_after;
 	uint8_t ticket_name[16]; /* tickets of other contexts are none of ours */
-	/* the one of new tickets, and the one before; only the thread that makes handshakes looks */
+	/* the one of new tickets, and the one before; only the thread that makes handshakes looks
+	 */
 	struct tls_ticket_key ticket_key[2];
 };
 

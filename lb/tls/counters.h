@@ -7,8 +7,8 @@
 
 /* X(name, "meaning") */
 #define TLS_COUNTER_LIST(X)                                                                        \
-	X(tls13, "handshakes of TLS 1.3 that were completed")                                      \
-	X(tls12, "handshakes of TLS 1.2 that were completed")                                      \
+	X(opened_13, "handshakes of TLS 1.3 that were completed")                                  \
+	X(opened_12, "handshakes of TLS 1.2 that were completed")                                  \
 	X(resumed, "of these, those that a ticket shortened")                                      \
 	X(failed, "handshakes that failed")                                                        \
 	X(late, "handshakes that took longer than tcp.handshake_ms")                               \

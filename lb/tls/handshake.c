@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of a handshake. OpenSSL makes it over two BIOs in memory; then its secrets are taken, and
- * it is not asked again.
+ * The server's side of a handshake. OpenSSL makes it over two BIOs in memory; then its secrets are
+ * taken, and it is not asked again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +159,8 @@ enum tls_progress tls_handshake_step(struct tls_handshake *h, const uint8_t *byt
 	rc = SSL_do_handshake(h->ssl);
 	h->left = BIO_ctrl_pending(h->in);
 	if (rc == 1) {
-		/* The client's Finished was in this step, so the whole flight before it had left. */
+		/* The client's Finished was in this step, so the whole flight before it had left.
+		 */
 		h->records = count_records(h);
 		return TLS_DONE;
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of services: certificates, and the server's side of a handshake over memory. All of it allocates and
- * computes for as long as it takes (an RSA signature takes a millisecond): for the control thread
- * and the helper (helper.h), never an lcore.
+ * TLS of services: certificates, and the server's side of a handshake over memory. All of it
+ * allocates and computes for as long as it takes (an RSA signature takes a millisecond): for the
+ * control thread and the helper (helper.h), never an lcore.
  *
- * TLS 1.3 and 1.2, with what Mozilla's "intermediate" advises, less DHE, which costs servers most: ECDHE over
- * X25519, P-256 or P-384, AES-GCM and ChaCha20-Poly1305. No renegotiation, no compression, no early
- * data; tickets are encrypted with keys that live for an hour, so no state is kept for them.
+ * TLS 1.3 and 1.2, with what Mozilla's "intermediate" advises, less DHE, which costs servers most:
+ * ECDHE over X25519, P-256 or P-384, AES-GCM and ChaCha20-Poly1305. No renegotiation, no
+ * compression, no early data; tickets are encrypted with keys that live for an hour, so no state is
+ * kept for them.
  */
 #ifndef LB_TLS_HANDSHAKE_H
 #define LB_TLS_HANDSHAKE_H
@@ -27,10 +28,11 @@ struct tls_protocols {
 	bool http1, http2; /* the second goes first where clients offer both */
 };
 
-/* NULL with a sentence in <error> that names the file and the reason. References count: it lives until
- * the last handshake has let go. */
+/* NULL with a sentence in <error> that names the file and the reason. References count: it lives
+ * until the last handshake has let go. */
 struct tls_context *tls_context_create(const char *certificate, const char *key,
-				       const struct tls_protocols *protocols, char *error, size_t size);
+				       const struct tls_protocols *protocols, char *error,
+				       size_t size);
 void tls_context_hold(struct tls_context *context);
 void tls_context_free(struct tls_context *context); /* NULL: does nothing */
 /* The end of the certificate's validity, seconds since 1970. */

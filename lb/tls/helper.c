@@ -27,8 +27,8 @@ struct tls_helper {
 	pthread_t thread;
 	struct sleeper sleeper;
 	struct rte_ring *orders, *graves;
-	int stop;    /* atomic */
-	bool joined; /* the thread has ended */
+	int stop;             /* atomic */
+	bool joined;          /* the thread has ended */
 	pthread_mutex_t lock; /* of <certificates> */
 	struct tls_certificates *certificates;
 };
@@ -127,8 +127,8 @@ static bool helper_turn(struct tls_helper *helper)
 {
 	struct tls_session *session[SESSIONS_BURST];
 	struct tls_job *job;
-	unsigned int n = rte_ring_sc_dequeue_burst(helper->graves, (void **)session,
-						   SESSIONS_BURST, NULL);
+	unsigned int n =
+		rte_ring_sc_dequeue_burst(helper->graves, (void **)session, SESSIONS_BURST, NULL);
 	bool any = n > 0;
 
 	while (n > 0)
@@ -185,8 +185,9 @@ struct tls_helper *tls_helper_create(void)
 		free(helper);
 		return NULL;
 	}
-	helper->orders = rte_ring_create("tls_orders", rte_align32pow2(TLS_LINES_MAX * TLS_JOBS + 1),
-					 SOCKET_ID_ANY, RING_F_SC_DEQ);
+	helper->orders =
+		rte_ring_create("tls_orders", rte_align32pow2(TLS_LINES_MAX * TLS_JOBS + 1),
+				SOCKET_ID_ANY, RING_F_SC_DEQ);
 	helper->graves = rte_ring_create("tls_graves", GRAVES, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (helper->orders != NULL && helper->graves != NULL && helper_start(helper) == 0) {
 		helper->joined = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that makes handshakes for lcores, which must not wait for a signature: a job goes to the helper by a
- * ring, and comes back by its lcore's. While it is away it is the helper's, else the lcore's. All
- * memory that OpenSSL takes is taken and given back by the helper.
+ * A thread that makes handshakes for lcores, which must not wait for a signature: a job goes to the
+ * helper by a ring, and comes back by its lcore's. While it is away it is the helper's, else the
+ * lcore's. All memory that OpenSSL takes is taken and given back by the helper.
  *
  *   lcore                               helper
  *   tls_submit(STEP, bytes)       →     a step of the handshake
@@ -40,9 +40,9 @@ struct tls_job {
 	uint32_t n;
 	uint8_t bytes[TLS_JOB_BYTES];
 	/* the answer */
-	uint8_t progress;       /* enum tls_progress */
-	uint32_t left;          /* the last bytes of <bytes> are records of after the handshake */
-	const uint8_t *output;  /* valid until the next order */
+	uint8_t progress;      /* enum tls_progress */
+	uint32_t left;         /* the last bytes of <bytes> are records of after the handshake */
+	const uint8_t *output; /* valid until the next order */
 	uint32_t n_output;
 	struct tls_session *session; /* after TLS_DONE: the lcore's now */
 	char reason[96];             /* after TLS_FAILED */
@@ -61,8 +61,8 @@ struct tls_helper *tls_helper_create(void);
 void tls_helper_stop(struct tls_helper *helper);
 void tls_helper_destroy(struct tls_helper *helper);
 
-/* Use these from the next handshake on; takes <certificates>, and returns those before (NULL: there were
- * none), which the caller frees. Control thread. */
+/* Use these from the next handshake on; takes <certificates>, and returns those before (NULL: there
+ * were none), which the caller frees. Control thread. */
 struct tls_certificates *tls_helper_use(struct tls_helper *helper,
 					struct tls_certificates *certificates);
 void tls_certificates_free(struct tls_certificates *certificates);

@@ -89,7 +89,8 @@ bool tls_session_update(struct tls_session *s, struct tls_direction *d)
 }
 
 /* The client's key and the server's, then their secret parts of nonces. */
-static bool set_keys_12(struct tls_session *s, const struct tls_keys *keys, const EVP_CIPHER *cipher)
+static bool set_keys_12(struct tls_session *s, const struct tls_keys *keys,
+			const EVP_CIPHER *cipher)
 {
 	size_t iv = s->explicit_nonce ? 4 : TLS_IV;
 	uint8_t block[2 * KEY_MAX + 2 * TLS_IV], seed[13 + 64] = "key expansion";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records: the AEADs of TLS 1.2 and 1.3. A context of EVP has its key for good; each record gives it
- * a nonce, and takes no memory.
+ * Records: the AEADs of TLS 1.2 and 1.3. A context of EVP has its key for good; each record gives
+ * it a nonce, and takes no memory.
  */
 #include "tls/session.h"
 
@@ -66,7 +66,8 @@ static struct tls_step step_fault(uint32_t taken, enum tls_alert alert)
 }
 
 /* Bytes of a part of <size>, of which <got> came, from <bytes>. Returns how many. */
-static uint32_t collect(uint8_t *part, uint8_t *got, uint32_t size, const uint8_t *bytes, uint32_t n)
+static uint32_t collect(uint8_t *part, uint8_t *got, uint32_t size, const uint8_t *bytes,
+			uint32_t n)
 {
 	uint32_t take = size - *got < n ? size - *got : n;
 
@@ -147,7 +148,8 @@ static struct tls_step end_record(struct tls_session *s, struct tls_step step)
 }
 
 /* The header, and the nonce behind it, as far as they came. False: a fault, in <step>. */
-static bool read_front(struct tls_session *s, const uint8_t *bytes, uint32_t n, struct tls_step *step)
+static bool read_front(struct tls_session *s, const uint8_t *bytes, uint32_t n,
+		       struct tls_step *step)
 {
 	uint32_t nonce = s->explicit_nonce ? 8 : 0;
 	bool had_header = s->got == TLS_HEADER, had_nonce = had_header && s->nonces == nonce;
@@ -243,8 +245,8 @@ uint32_t tls_write_end(struct tls_session *s, enum tls_type type, uint8_t tail[T
 	return size + TLS_TAG;
 }
 
-uint32_t tls_write_small(struct tls_session *s, enum tls_type type, const uint8_t *bytes, uint32_t n,
-			 uint8_t *to)
+uint32_t tls_write_small(struct tls_session *s, enum tls_type type, const uint8_t *bytes,
+			 uint32_t n, uint8_t *to)
 {
 	uint32_t size = tls_write_begin(s, type, n, to);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * TLS after the handshake: records (RFC 8446, 5; RFC 5246, 6.2 with RFC 5288 and 7905) over memory.
- * Nothing here allocates: an lcore reads and writes records with a session that a handshake has made
- * (handshake.h). Bytes may come in any pieces, and go where the owner says.
+ * Nothing here allocates: an lcore reads and writes records with a session that a handshake has
+ * made (handshake.h). Bytes may come in any pieces, and go where the owner says.
  *
  * A session belongs to one thread at a time.
  */
@@ -88,16 +88,17 @@ enum tls_read {
 };
 
 struct tls_step {
-	uint32_t taken;   /* bytes that were read */
-	uint32_t written; /* bytes of the record that were written; they count when it is complete */
-	uint8_t result;   /* enum tls_read */
-	uint8_t alert;    /* enum tls_alert */
+	uint32_t taken; /* bytes that were read */
+	uint32_t
+		written; /* bytes of the record that were written; they count when it is complete */
+	uint8_t result;  /* enum tls_read */
+	uint8_t alert;   /* enum tls_alert */
 };
 
 /*
- * Read of the <n> next bytes of the stream, and write what is decrypted to the <room> bytes at <to>. Ends
- * where a record does. With TLS 1.3 more is written than is content: the first s->content bytes of
- * the record are.
+ * Read of the <n> next bytes of the stream, and write what is decrypted to the <room> bytes at
+ * <to>. Ends where a record does. With TLS 1.3 more is written than is content: the first
+ * s->content bytes of the record are.
  */
 struct tls_step tls_read(struct tls_session *s, const uint8_t *bytes, uint32_t n, uint8_t *to,
 			 uint32_t room);
@@ -131,7 +132,7 @@ void tls_write_bytes(struct tls_session *s, const uint8_t *bytes, uint32_t n, ui
 uint32_t tls_write_end(struct tls_session *s, enum tls_type type, uint8_t tail[TLS_TAIL_MAX]);
 
 /* A whole record of few bytes, such as an alert. Returns its size. */
-uint32_t tls_write_small(struct tls_session *s, enum tls_type type, const uint8_t *bytes, uint32_t n,
-			 uint8_t *to);
+uint32_t tls_write_small(struct tls_session *s, enum tls_type type, const uint8_t *bytes,
+			 uint32_t n, uint8_t *to);
 
 #endif
