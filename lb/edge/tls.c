@@ -131,7 +131,7 @@ static void tls_end_opening(struct edge *e, struct edge_tls *t)
 	t->is_opening = false;
 }
 
-/* What waits to be encrypted goes. */
+/* Drops all that waits to be encrypted. */
 static void tls_drop_plain(struct edge *e, struct edge_tls *t)
 {
 	uint32_t packets = 0;

@@ -316,7 +316,7 @@ void edge_tls_read(struct edge *e, struct edge_connection *c)
 		return;
 	if (edge_session_of(e, c) == NULL && t->job != NULL && !t->away && t->job->n > 0)
 		edge_tls_ask(e, t);
-	/* What is away calls again. */
+	/* A job that comes back calls again. */
 	if (stopped && !t->away)
 		edge_tls_enlist(e, t);
 }

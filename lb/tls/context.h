@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private to lb/tls: what a context is, and what its handshakes tell it. */
+/* The private header of context.c and handshake.c. */
 #ifndef LB_TLS_CONTEXT_H
 #define LB_TLS_CONTEXT_H
 

@@ -117,7 +117,7 @@ struct tls_session *tls_handshake_session(struct tls_handshake *h)
 	s->record_max = record_max(h->ssl);
 	s->protocol = protocol_of(h->ssl);
 	s->resumed = SSL_session_reused(h->ssl) == 1;
-	/* What follows the server's Finished has the keys of data: tickets. */
+	/* Tickets follow the server's Finished with the keys of data. */
 	if (tls_is_13(s))
 		s->out.number = h->records;
 	return s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of services: certificates, and the server's side of a handshake over memory. All of it
+ * The facade of TLS before there are keys: certificates of services (context.c), the server's side of a
+ * handshake over memory (handshake.c), and the keys that come of it (keys.c). All of it
  * allocates and computes for as long as it takes (an RSA signature takes a millisecond): for the
  * control thread and the helper (helper.h), never an lcore.
  *
@@ -22,7 +23,7 @@
 /* A certificate with its key, and the keys of its tickets. */
 struct tls_context;
 
-/* What ALPN may choose (RFC 7301). A client that offers others only is refused, unless the service
+/* The choices of ALPN (RFC 7301). A client that offers others only is refused, unless the service
  * has none of its own. */
 struct tls_protocols {
 	bool http1, http2; /* the second goes first where clients offer both */

@@ -44,7 +44,7 @@ enum tls_alert {
 	TLS_NO_RENEGOTIATION = 100,
 };
 
-/* What ALPN has chosen. */
+/* The choice of ALPN. */
 enum tls_protocol { TLS_PROTOCOL_NONE, TLS_PROTOCOL_HTTP1, TLS_PROTOCOL_HTTP2 };
 
 struct tls_direction {
