@@ -17,8 +17,9 @@ static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 	TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
-void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-		      struct rte_mbuf *tail, uint32_t bytes)
+/* The connection sends <bytes> of the chain as they are. They are held. */
+static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
+				     struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
 {
 	struct edge_busy *b = c->busy;
 
@@ -37,16 +38,22 @@ void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf
 }
 
 /* The connection sends <bytes> of the chain. They are held. */
-static void answers_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-				struct rte_mbuf *tail, uint32_t bytes)
+static inline void answers_queue_chain(struct edge *e, struct edge_connection *c,
+				       struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
 {
 	if (unlikely(c->secured))
 		edge_tls_queue(e, c, head, tail, bytes);
 	else
-		edge_queue_chain(e, c, head, tail, bytes);
+		answers_queue_raw(e, c, head, tail, bytes);
 }
 
-void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
+void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		      struct rte_mbuf *tail, uint32_t bytes)
+{
+	answers_queue_raw(e, c, head, tail, bytes);
+}
+
+static inline void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	if (b->replies == 0) {
 		b->progress_ms = e->stack.now_ms;
@@ -56,7 +63,7 @@ void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
 }
 
 /* The client has acknowledged whole packets. */
-void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+static inline void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	edge_let_reply_go(b, packets);
 	TAILQ_REMOVE(&e->sending, b, sending);
@@ -65,9 +72,19 @@ void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 		TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
+void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_hold(e, b, packets);
+}
+
+void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_let_go(e, b, packets);
+}
+
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
-	edge_hold_answer(e, c->busy, m->nb_segs);
+	answers_hold(e, c->busy, m->nb_segs);
 	answers_queue_chain(e, c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
 	edge_touch(e, c);
 }
@@ -201,7 +218,7 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 	if (m == NULL)
 		return false;
 	edge_append(&r->answer, &r->answer_tail, m);
-	edge_hold_answer(e, b, m->nb_segs);
+	answers_hold(e, b, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	r->reply_packets += m->nb_segs;
 	/* Its packets are there: nothing is set aside for them any more. */
@@ -273,7 +290,7 @@ static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)
 
 	if (rc == 0)
 		return;
-	edge_let_answer_go(e, c->busy, r->reply_packets);
+	answers_let_go(e, c->busy, r->reply_packets);
 	r->reply_packets = 0;
 	reply = w->reply;
 	text = w->text;
@@ -311,7 +328,7 @@ static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connectio
 		return false;
 	}
 	r->reply_packets = m->nb_segs;
-	edge_hold_answer(e, c->busy, r->reply_packets);
+	answers_hold(e, c->busy, r->reply_packets);
 	/* Those that came before go first. */
 	edge_resume_rewrites(e);
 	return true;
@@ -328,7 +345,7 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 		return tcp_abort(&c->tcp);
 	}
 	edge_append(&r->answer, &r->answer_tail, m);
-	edge_hold_answer(e, c->busy, m->nb_segs);
+	answers_hold(e, c->busy, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	if (ends) {
 		edge_reserve(c->busy, -r->reserved);
@@ -396,5 +413,5 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 		packets++;
 	}
 	if (packets > 0)
-		edge_let_answer_go(e, b, packets);
+		answers_let_go(e, b, packets);
 }

@@ -499,8 +499,9 @@ static void connections_set_timer(struct edge *e, const struct edge_connection *
 
 static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
 {
-	return edge_tls_is_late(e, c) ||
-	       (e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms);
+	if (unlikely(c->secured) && edge_tls_is_late(e, c))
+		return true;
+	return e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms;
 }
 
 /*
@@ -579,7 +580,16 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag)
 static bool connections_may_close(const struct edge_connection *c)
 {
 	return c->closing && !c->tcp.fin_queued && tcp_is_synchronized(&c->tcp) &&
-	       (c->busy == NULL || c->busy->first == NULL || c->tls_ended);
+	       (c->busy == NULL || c->busy->first == NULL || unlikely(c->tls_ended));
+}
+
+/* Of a connection with TLS: what may be sent now is encrypted, and its end is said before TCP's. */
+static __rte_noinline void connections_write_tls(struct edge *e, struct edge_connection *c)
+{
+	if (c->busy != NULL)
+		edge_tls_write(e, c);
+	if (connections_may_close(c) && edge_tls_close(e, c))
+		tcp_close(&c->tcp);
 }
 
 /*
@@ -670,9 +680,9 @@ unsigned int edge_transmit(struct lcore *lc)
 		c = TAILQ_FIRST(&e->due);
 		flow = edge_flow(e, c);
 		edge_select(e, c->service);
-		if (unlikely(c->busy != NULL && c->busy->tls != NULL))
-			edge_tls_write(e, c);
-		if (connections_may_close(c) && (likely(!c->secured) || edge_tls_close(e, c)))
+		if (unlikely(c->secured))
+			connections_write_tls(e, c);
+		else if (connections_may_close(c))
 			tcp_close(&c->tcp);
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
@@ -692,7 +702,7 @@ unsigned int edge_transmit(struct lcore *lc)
 
 bool edge_must_stay_awake(const struct lcore *lc)
 {
-	return lc->edge != NULL && edge_tls_must_go_on(lc->edge);
+	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
 }
 
 uint64_t edge_deadline(const struct lcore *lc)
@@ -705,9 +715,11 @@ uint64_t edge_deadline(const struct lcore *lc)
 	if (e == NULL)
 		return UINT64_MAX;
 	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) || edge_tls_waits(e);
+		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
+		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) || edge_tls_must_go_on(e))
+	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
+	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (!waits && e->wheel.n == 0)
 		return UINT64_MAX;

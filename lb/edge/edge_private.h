@@ -640,7 +640,11 @@ bool edge_tls_waits(const struct edge *e);
 /* Bytes came, perhaps of records: a piece of the raw stream. */
 void edge_tls_take(struct edge_busy *b, struct edge_piece *p);
 /* Bytes that came in order, of what the client sent. */
-uint64_t edge_came(const struct edge_busy *b);
+uint64_t edge_tls_in_order(const struct edge_busy *b);
+static inline uint64_t edge_came(const struct edge_busy *b)
+{
+	return likely(b->tls == NULL) ? b->in_order : edge_tls_in_order(b);
+}
 void edge_tls_came(struct edge_busy *b, uint32_t bytes);
 /* Bytes that are held and not read: records. */
 uint64_t edge_tls_held(const struct edge_busy *b);

@@ -9,6 +9,7 @@
 
 #include <rte_malloc.h>
 
+#include "config/memory.h"
 #include "edge/tls.h"
 
 /* Bytes that are read in a turn, and bytes that are written: some 20 us. */
@@ -19,6 +20,8 @@
 #define TLS_CLIENT_JOBS (TLS_JOBS / 4)
 /* ms after which a client that says nothing makes room. */
 #define TLS_SILENT_MS 1000
+
+_Static_assert(sizeof(struct edge_tls) <= LB_TLS_BUSY_BYTES, "memory.c counts it");
 
 /* --- memory ------------------------------------------------------------------------------------
  */
@@ -180,9 +183,9 @@ bool edge_tls_has_keys(const struct edge *e, const struct edge_connection *c)
 /* --- what came ---------------------------------------------------------------------------------
  */
 
-uint64_t edge_came(const struct edge_busy *b)
+uint64_t edge_tls_in_order(const struct edge_busy *b)
 {
-	return likely(b->tls == NULL) ? b->in_order : b->tls->in_order;
+	return b->tls->in_order;
 }
 
 void edge_tls_came(struct edge_busy *b, uint32_t bytes)
@@ -296,8 +299,9 @@ static void tls_begin_opening(struct edge *e, struct edge_tls *t)
 	TAILQ_INSERT_TAIL(&e->tls->opening, t, opening);
 }
 
-/* All jobs are used: the oldest handshake whose client has not answered for long ends. */
-static void tls_make_room(struct edge *e)
+/* All jobs are used, or those of <client>: its oldest handshake ends that has got no answer for
+ * long, or anyone's if that is NULL. */
+static void tls_make_room(struct edge *e, const struct edge_client *client)
 {
 	struct edge_tls *t;
 	unsigned int left = TLS_VISITS;
@@ -305,7 +309,8 @@ static void tls_make_room(struct edge *e)
 	TAILQ_FOREACH (t, &e->tls->opening, opening) {
 		if (left-- == 0 || e->stack.now_ms - t->begun_ms < TLS_SILENT_MS)
 			return;
-		if (t->job == NULL || t->away || t->job->n > 0)
+		if (t->job == NULL || t->away || t->job->n > 0 ||
+		    (client != NULL && t->busy->client != client))
 			continue;
 		e->tls->counters.crowded_out++;
 		return edge_tls_fail(e, t->busy->connection, TLS_USER_CANCELED, LB_DROP_TCP_TLS);
@@ -321,11 +326,13 @@ static bool tls_get_job(struct edge *e, struct edge_tls *t)
 		return true;
 	if (opens)
 		tls_begin_opening(e, t);
-	if (opens && t->busy->client->handshakes >= TLS_CLIENT_JOBS)
+	if (opens && t->busy->client->handshakes >= TLS_CLIENT_JOBS) {
+		tls_make_room(e, t->busy->client);
 		return false;
+	}
 	t->job = tls_job_get(e->tls->line);
 	if (t->job == NULL) {
-		tls_make_room(e);
+		tls_make_room(e, NULL);
 		return false;
 	}
 	t->counted = opens;
@@ -467,13 +474,13 @@ bool edge_tls_must_go_on(const struct edge *e)
 {
 	const struct edge_tls_room *room = e->tls;
 
-	return room != NULL && (!tls_line_is_empty(room->line) ||
-				(room->short_of_time && !TAILQ_EMPTY(&room->ready)));
+	return !tls_line_is_empty(room->line) ||
+	       (room->short_of_time && !TAILQ_EMPTY(&room->ready));
 }
 
 bool edge_tls_waits(const struct edge *e)
 {
-	return e->tls != NULL && !(TAILQ_EMPTY(&e->tls->ready) && TAILQ_EMPTY(&e->tls->opening));
+	return !TAILQ_EMPTY(&e->tls->ready) || !TAILQ_EMPTY(&e->tls->opening);
 }
 
 void edge_tls_housekeeping(struct edge *e)
