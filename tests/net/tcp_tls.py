@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients of a service with TLS and framing length; its worker echoes.
 
-    tcp_tls.py echo|hold|bad ADDRESS PORT CA     tcp_tls.py plain ADDRESS PORT     tcp_tls.py flood ADDRESS PORT FROM
+    tcp_tls.py echo|hold|bad|many ADDRESS PORT CA     tcp_tls.py plain ADDRESS PORT     tcp_tls.py flood ADDRESS PORT FROM
 
 echo   every version and cipher, requests of all sizes, writes of all sizes, resumption, half-close
 hold   one connection; commands on stdin: echo, close
 bad    what must be refused: renegotiation, a forged record, versions that are too old, garbage, silence
+many   16 connections at a time
 plain  one request without TLS
 flood  handshakes that are begun and not gone on with, until it is ended
 """
+import concurrent.futures
 import os
 import random
 import socket
@@ -17,6 +19,7 @@ import ssl
 import struct
 import subprocess
 import sys
+import threading
 
 command, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 rest = sys.argv[4] if len(sys.argv) > 4 else None
@@ -185,6 +188,26 @@ def bad():
             ends(sock)
 
 
+def many():
+    """16 connections at a time, 8 open requests each, sizes of all kinds."""
+    versions = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+
+    def one(number):
+        chance = random.Random(number)
+        with dial(context(versions[number % 2])) as sock:
+            asked = [chance.randbytes(int(2 ** chance.uniform(0, 18))) for _ in range(40)]
+            stream = b''.join(struct.pack('<I', len(data)) + data for data in asked)
+            writer = threading.Thread(target=sock.sendall, args=(stream,))
+            writer.start()
+            for data in asked:
+                assert answer(sock) == data, 'another answer'
+            writer.join()
+        return len(asked)
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        print(sum(pool.map(one, range(32))), 'answers', flush=True)
+
+
 def plain():
     with tcp() as sock:
         ask(sock, b'plain')
@@ -212,4 +235,4 @@ def flood():
             socks.pop(0).close()
 
 
-{'echo': echo, 'hold': hold, 'bad': bad, 'plain': plain, 'flood': flood}[command]()
+{'echo': echo, 'hold': hold, 'bad': bad, 'many': many, 'plain': plain, 'flood': flood}[command]()
