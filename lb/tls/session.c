@@ -114,7 +114,7 @@ static bool begin_decrypting(struct tls_session *s)
 /* Notes the last byte that is not 0: with TLS 1.3 it is the type, and what is before it counts. */
 static void note_content(struct tls_session *s, const uint8_t *plain, uint32_t n)
 {
-	for (uint32_t i = n; i > 0; i--)
+	for (uint32_t i = tls_is_13(s) ? n : 0; i > 0; i--)
 		if (plain[i - 1] != 0) {
 			s->content = s->size + i;
 			s->type = plain[i - 1];
