@@ -14,8 +14,10 @@
 
 /* Bytes that are read in a turn, and bytes that are written: some 20 us. */
 #define TLS_TURN 49152
-/* Connections that go on in a turn. */
-#define TLS_VISITS 64
+/* Connections that go on in a turn, and jobs that are taken back: with certificates to be sent, and
+ * some KiB to be read. */
+#define TLS_VISITS    64
+#define TLS_JOBS_TURN 8
 /* Jobs of one client. */
 #define TLS_CLIENT_JOBS (TLS_JOBS / 4)
 /* ms after which a client that says nothing makes room. */
@@ -448,8 +450,10 @@ void edge_tls_resume(struct edge *e)
 	struct edge_tls *last = TAILQ_LAST(&room->ready, edge_tls_list), *t = NULL;
 	struct tls_job *job;
 
-	while (room->away > 0 && e->lc->burst.n < LB_BURST - 1 &&
-	       (job = tls_take(room->line)) != NULL) {
+	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0; left--) {
+		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
+		if (job == NULL)
+			break;
 		room->away--;
 		tls_came_back(e, job);
 	}
