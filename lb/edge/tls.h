@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The private header of tls.c, tls_in.c and tls_out.c: TLS of connections. Between the endpoint and the framing: records that came
- * become bytes in packets of our own, which then go the way of all bytes; bytes for the client
- * become records in packets of our own. Handshakes are made by a thread of their own
- * (tls/helper.h): their bytes go there and come back, and the lcore has a connection's keys from
- * then on.
+ * The private header of tls.c, tls_in.c and tls_out.c: TLS of connections. Between the endpoint and
+ * the framing: records that came become bytes in packets of our own, which then go the way of all
+ * bytes; bytes for the client become records in packets of our own. Handshakes are made by a thread
+ * of their own (tls/helper.h): their bytes go there and come back, and the lcore has a connection's
+ * keys from then on.
  *
  * Records are read in order only: what comes behind a hole is held as it came.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The facade of TLS before there are keys: certificates of services (context.c), the server's side of a
- * handshake over memory (handshake.c), and the keys that come of it (keys.c). All of it
+ * The facade of TLS before there are keys: certificates of services (context.c), the server's side
+ * of a handshake over memory (handshake.c), and the keys that come of it (keys.c). All of it
  * allocates and computes for as long as it takes (an RSA signature takes a millisecond): for the
  * control thread and the helper (helper.h), never an lcore.
  *

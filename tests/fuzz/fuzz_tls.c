@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of TLS: genuine ones, damaged ones and bytes that are none, cut anywhere. Genuine ones give their content,
- * whatever the cuts; a damaged one ends the stream, and gives nothing. The first byte chooses the
- * cipher, the second seeds the cuts; then steps, each of a kind, a length and bytes.
+ * Records of TLS: genuine ones, damaged ones and bytes that are none, cut anywhere. Genuine ones
+ * give their content, whatever the cuts; a damaged one ends the stream, and gives nothing. The
+ * first byte chooses the cipher, the second seeds the cuts; then steps, each of a kind, a length
+ * and bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ static void feed(struct reader *r, const uint8_t *bytes, uint32_t n)
 		to = malloc(room);
 		step = tls_read(r->s, exact, part, to, room);
 		require(step.taken <= part && step.written <= room, "more than there is");
-		require(step.taken > 0 || step.result != TLS_READ_ON || room == 0, "it stands still");
+		require(step.taken > 0 || step.result != TLS_READ_ON || room == 0,
+			"it stands still");
 		memcpy(r->record + r->n, to, step.written);
 		free(exact);
 		free(to);

@@ -20,7 +20,8 @@ static void set_up(void)
 	secure_fixture_start(&f);
 	own = secure_party_create(&f, NULL, "service", "DNS:service.example", 30);
 	other = secure_party_create(&f, NULL, "another", NULL, 30);
-	context = tls_context_create(own.certificate_path, own.key_path, &http1, error, sizeof(error));
+	context = tls_context_create(own.certificate_path, own.key_path, &http1, error,
+				     sizeof(error));
 	cr_assert_not_null(context, "%s", error);
 	srandom(7);
 	for (size_t i = 0; i < sizeof(random_bytes); i++)
@@ -289,7 +290,8 @@ Test(lb_tls, keys_are_replaced_when_the_client_wants_it_and_when_we_do)
 			cr_expect_eq(r.plain[4], 1);
 			cr_assert(tls_session_update(p->session, &p->session->in));
 			expect_from_client(p, 3000, 1000, 1000);
-			n = tls_write_small(p->session, TLS_HANDSHAKE, update, sizeof(update), wire);
+			n = tls_write_small(p->session, TLS_HANDSHAKE, update, sizeof(update),
+					    wire);
 			tls_client_give(&p->client, wire, n);
 			cr_assert(tls_session_update(p->session, &p->session->out));
 			expect_at_client(p, 3000, 1000);
@@ -315,7 +317,8 @@ Test(lb_tls, a_client_gets_records_as_small_as_it_asked_for)
 
 	tls_client_open(&p->client, TLS1_3_VERSION, NULL, NULL, NULL);
 	SSL_set_tlsext_max_fragment_length(p->client.ssl, TLSEXT_max_fragment_length_1024);
-	p->session = tls_client_meet(&p->client, context, UINT32_MAX, p->reason, p->left, &p->n_left);
+	p->session =
+		tls_client_meet(&p->client, context, UINT32_MAX, p->reason, p->left, &p->n_left);
 	cr_assert_not_null(p->session);
 	cr_expect_eq(p->session->record_max, 1024);
 	part(p);
@@ -463,8 +466,10 @@ Test(lb_tls, files_that_do_not_work_are_named_with_the_reason)
 {
 	const char *text = secure_text_file(&f, "no PEM\n");
 
-	cr_expect(strstr(refusal_of("/nowhere", own.key_path), "certificate /nowhere: No such file"));
-	cr_expect(strstr(refusal_of(own.certificate_path, "/nowhere"), "key /nowhere: No such file"));
+	cr_expect(
+		strstr(refusal_of("/nowhere", own.key_path), "certificate /nowhere: No such file"));
+	cr_expect(
+		strstr(refusal_of(own.certificate_path, "/nowhere"), "key /nowhere: No such file"));
 	cr_expect(strstr(refusal_of(own.certificate_path, other.key_path),
 			 "it does not belong to the certificate"));
 	cr_expect(strstr(refusal_of(text, own.key_path), "cannot use the certificate"));
@@ -478,8 +483,8 @@ Test(lb_tls, files_that_do_not_work_are_named_with_the_reason)
 Test(lb_tls, a_certificate_that_has_ended_is_told)
 {
 	struct secure_party old = secure_party_create(&f, NULL, "old", NULL, -1);
-	struct tls_context *c = tls_context_create(old.certificate_path, old.key_path, &none, error,
-						   sizeof(error));
+	struct tls_context *c =
+		tls_context_create(old.certificate_path, old.key_path, &none, error, sizeof(error));
 	char why[96];
 
 	cr_assert_not_null(c, "%s", error);

@@ -57,8 +57,8 @@ static inline void tls_client_give(struct tls_client *c, const uint8_t *bytes, u
 }
 
 /*
- * A handshake, in which the client's bytes come <cut> at a time. NULL: it failed, and the reason is in
- * <reason>. Bytes that came behind the handshake are in <left>, and their number in <n_left>.
+ * A handshake, in which the client's bytes come <cut> at a time. NULL: it failed, and the reason is
+ * in <reason>. Bytes that came behind the handshake are in <left>, and their number in <n_left>.
  */
 static inline struct tls_session *tls_client_meet(struct tls_client *c, struct tls_context *context,
 						  uint32_t cut, char reason[96], uint8_t *left,
