@@ -103,10 +103,11 @@ def echo():
             assert sock.session_reused, 'a ticket was not taken'
             ask(sock, large[:1000000])
     openssl_suites(large)
+    rekey()
 
 
 def openssl_suites(large):
-    """TLS 1.3's ciphers one by one, and new keys asked for by the client."""
+    """TLS 1.3's ciphers one by one."""
     head = struct.pack('<I', 5000) + large[:5000]
     for suite in ('TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'):
         client = subprocess.Popen(['openssl', 's_client', '-connect', f'{address}:{port}', '-quiet', '-CAfile', rest,
@@ -119,6 +120,28 @@ def openssl_suites(large):
         client.kill()
         client.wait()
         assert got[8:] == large[:5000], f'{suite}: {got[:20]}'
+
+
+def rekey():
+    """New keys for both sides, asked for by the client three times; requests between them."""
+    client = subprocess.Popen(['openssl', 's_client', '-connect', f'{address}:{port}', '-tls1_3', '-CAfile', rest],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def say(text, expected):
+        client.stdin.write(text)
+        client.stdin.flush()
+        said = b''
+        while expected not in said:
+            part = client.stdout.read1(4096)
+            assert part, said
+            said += part
+
+    for i in range(3):
+        say(b'K\n', b'KEYUPDATE')
+        data = b'request %d' % i
+        say(struct.pack('<I', len(data)) + data, data)
+    client.kill()
+    client.wait()
 
 
 def hold():

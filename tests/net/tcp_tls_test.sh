@@ -70,6 +70,7 @@ grep -q "ALPN protocol: http/1.1" "$dir/alpn" || fail "no ALPN: $(cat "$dir/alpn
 # --- Python's client: framing length, all the ciphers there are, 4 MiB, pieces of all sizes
 in_client /usr/bin/python3 "$here/tcp_tls.py" echo "$vip" 8502 "$dir/ca.pem" || fail "tcp_tls.py echo"
 expect "resumed handshakes" "$(counter resumed)" -ge 2
+expect "new keys, three times in each direction" "$(counter rekeys)" -eq 6
 
 # --- its version is shown
 coproc holder { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_tls.py" hold "$vip" 8502 "$dir/ca.pem" 2>"$dir/holder.log"; }
