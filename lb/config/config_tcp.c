@@ -135,6 +135,8 @@ static int fit_keys(struct config_yaml *yaml, struct lb_service_config *s, unsig
 	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "ecn", IPPROTO_TCP, "");
 	if (rc == 0)
+		rc = refuse_key(yaml, s, i, "tls", IPPROTO_TCP, "");
+	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "flow_timeout_ms", IPPROTO_UDP, timeouts);
 	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "one_way_timeout_ms", IPPROTO_UDP, timeouts);
@@ -152,6 +154,7 @@ int config_tcp_fit_keys(struct config_yaml *yaml, struct lb_config *config)
 	for (unsigned int i = 0; rc == 0 && i < config->n_services; i++) {
 		rc = fit_keys(yaml, &config->service[i], i);
 		config->tcp.used |= config->service[i].protocol == IPPROTO_TCP;
+		config->tcp.secured |= lb_service_has_tls(&config->service[i]);
 	}
 	return rc;
 }

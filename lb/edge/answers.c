@@ -7,16 +7,6 @@
 #include "edge/edge_private.h"
 #include "packet/notice.h"
 
-/* Appends a chain to a queue. */
-static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
-{
-	if (*head == NULL)
-		*head = m;
-	else
-		(*tail)->next = m;
-	*tail = rte_pktmbuf_lastseg(m);
-}
-
 /* The client's time to acknowledge a packet begins. */
 static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 {
@@ -27,9 +17,9 @@ static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 	TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
-/* The connection sends <bytes> of the chain, which ends the queue from now on. They are held. */
-static void answers_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-				struct rte_mbuf *tail, uint32_t bytes)
+/* The connection sends <bytes> of the chain as they are. They are held. */
+static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
+				     struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
 {
 	struct edge_busy *b = c->busy;
 
@@ -47,7 +37,23 @@ static void answers_queue_chain(struct edge *e, struct edge_connection *c, struc
 	tcp_queue(&c->tcp, bytes);
 }
 
-static void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
+/* The connection sends <bytes> of the chain. They are held. */
+static inline void answers_queue_chain(struct edge *e, struct edge_connection *c,
+				       struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
+{
+	if (unlikely(c->secured))
+		edge_tls_queue(e, c, head, tail, bytes);
+	else
+		answers_queue_raw(e, c, head, tail, bytes);
+}
+
+void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		      struct rte_mbuf *tail, uint32_t bytes)
+{
+	answers_queue_raw(e, c, head, tail, bytes);
+}
+
+static inline void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	if (b->replies == 0) {
 		b->progress_ms = e->stack.now_ms;
@@ -57,13 +63,23 @@ static void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
 }
 
 /* The client has acknowledged whole packets. */
-static void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+static inline void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	edge_let_reply_go(b, packets);
 	TAILQ_REMOVE(&e->sending, b, sending);
 	b->progress_ms = e->stack.now_ms;
 	if (b->replies > 0)
 		TAILQ_INSERT_TAIL(&e->sending, b, sending);
+}
+
+void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_hold(e, b, packets);
+}
+
+void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_let_go(e, b, packets);
 }
 
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
@@ -201,7 +217,7 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 	m = answers_add_head(e, bytes, head, piece.head);
 	if (m == NULL)
 		return false;
-	answers_append(&r->answer, &r->answer_tail, m);
+	edge_append(&r->answer, &r->answer_tail, m);
 	answers_hold(e, b, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	r->reply_packets += m->nb_segs;
@@ -331,7 +347,7 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		return tcp_abort(&c->tcp);
 	}
-	answers_append(&r->answer, &r->answer_tail, m);
+	edge_append(&r->answer, &r->answer_tail, m);
 	answers_hold(e, c->busy, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	if (ends) {

@@ -89,6 +89,9 @@ void edge_housekeeping(struct lcore *lc);
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);
 
+/* Has another thread answered, so that there is something to do at once? */
+bool edge_must_stay_awake(const struct lcore *lc);
+
 /* TSC of the next timer of all connections, at most 50 ms from now; UINT64_MAX: there is none. */
 uint64_t edge_deadline(const struct lcore *lc);
 

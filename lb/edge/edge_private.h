@@ -25,6 +25,7 @@ struct edge_client {
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
 	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t handshakes; /* of TLS under way */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 };
 
@@ -139,6 +140,10 @@ struct edge_layout {
 	bool looked;
 };
 
+struct edge_tls;      /* tls.h */
+struct edge_tls_room; /* the same; of an lcore */
+struct tls_session;
+
 /* The part of a connection that exists while bytes or requests are under way. */
 struct edge_busy {
 	struct edge_busy *next; /* of the pool */
@@ -171,6 +176,7 @@ struct edge_busy {
 	struct rte_mbuf *out, *out_tail, *at;
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
+	struct edge_tls *tls; /* NULL: the connection has no TLS */
 } __attribute__((aligned(64)));
 
 struct edge_connection {
@@ -187,7 +193,9 @@ struct edge_connection {
 	bool is_due, stalled, narrow;
 	bool ended;   /* the client has closed: what it sent before is still read */
 	bool closing; /* nothing more is read: close when what was asked is answered */
-	bool opening; /* counted in the backlog */
+	bool opening : 1;   /* counted in the backlog */
+	bool secured : 1;   /* it has TLS; */
+	bool tls_ended : 1; /* our close_notify is queued, or nothing more can be: TCP closes */
 	uint32_t opener; /* number of its client */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
@@ -285,6 +293,7 @@ struct edge {
 	bool dated;
 	bool text_used;  /* in this turn some may have been read or written */
 	bool text_short; /* the turn before was too short for all text */
+	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
 };
 
 /* Asks for memory that is used soon, and is seldom in the cache. */
@@ -341,6 +350,13 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 }
 /* Nothing more is read: what is incomplete is dropped, the rest answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
+
+/* --- segments_in.c ------------------------------------------------------------------------------
+ */
+
+/* Copies few bytes at <position> behind the piece before them, if that is held and its packet has
+ * room. False: not. */
+bool edge_join(struct edge_busy *b, uint64_t position, const uint8_t *bytes, uint32_t length);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
 
@@ -593,6 +609,75 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 		      const uint8_t *bytes, uint32_t length, bool ends);
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+
+/* Appends a chain to a queue. */
+static inline void edge_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
+{
+	if (*head == NULL)
+		*head = m;
+	else
+		(*tail)->next = m;
+	*tail = rte_pktmbuf_lastseg(m);
+}
+/* The same for bytes that are held already, the last mbuf of which is <tail>: they go as they are.
+ */
+void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		      struct rte_mbuf *tail, uint32_t bytes);
+/* Packets of replies are held, or no longer. */
+void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
+void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
+
+/* --- tls.c, tls_in.c, tls_out.c: what the rest sees of TLS ---------------------------------------
+ */
+
+/* Memory for TLS, if a service has it. 0 or -ENOMEM. */
+int edge_tls_init(struct edge *e);
+void edge_tls_fini(struct edge *e);
+/* A connection with TLS becomes busy, or is at rest. */
+void edge_tls_begin(struct edge *e, struct edge_busy *b);
+void edge_tls_end(struct edge *e, struct edge_busy *b);
+/* Something is under way that needs its busy part. */
+bool edge_tls_is_busy(const struct edge_busy *b);
+/* Reads what came in order, as far as may be. */
+void edge_tls_read(struct edge *e, struct edge_connection *c);
+/* Those that have to go on do; what came back from the helper is taken. */
+void edge_tls_resume(struct edge *e);
+/* Once per ms: handshakes that take too long end. */
+void edge_tls_housekeeping(struct edge *e);
+/* A turn is over: as much may be read and written in the next one. */
+void edge_tls_end_turn(struct edge *e);
+/* There is something to do at once. */
+bool edge_tls_must_go_on(const struct edge *e);
+/* Some wait for a job, or for their client. */
+bool edge_tls_waits(const struct edge *e);
+/* Bytes came, perhaps of records: a piece of the raw stream. */
+void edge_tls_take(struct edge_busy *b, struct edge_piece *p);
+/* Bytes that came in order, of what the client sent. */
+uint64_t edge_tls_in_order(const struct edge_busy *b);
+static inline uint64_t edge_came(const struct edge_busy *b)
+{
+	return likely(b->tls == NULL) ? b->in_order : edge_tls_in_order(b);
+}
+void edge_tls_came(struct edge_busy *b, uint32_t bytes);
+/* Bytes that are held and not read: records. */
+uint64_t edge_tls_held(const struct edge_busy *b);
+/* All that came in order was read. */
+bool edge_tls_is_read(const struct edge_busy *b);
+/* A chain to be encrypted; it is held already. */
+void edge_tls_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		    struct rte_mbuf *tail, uint32_t bytes);
+/* Encrypts what may be sent now. */
+void edge_tls_write(struct edge *e, struct edge_connection *c);
+/* All is answered: says goodbye. True: TCP may close. */
+bool edge_tls_close(struct edge *e, struct edge_connection *c);
+/* Its handshake is over. */
+bool edge_tls_has_keys(const struct edge *e, const struct edge_connection *c);
+/* The connection is over: its keys go. */
+void edge_tls_forget(struct edge *e, struct edge_connection *c);
+/* In the middle of a record, or of a handshake. */
+bool edge_tls_is_inside(const struct edge_busy *b);
+/* The time for its handshake is over, and it has not even begun: that is counted. */
+bool edge_tls_is_late(struct edge *e, const struct edge_connection *c);
 
 /* --- rewrite.c -------------------------------------------------------------------------------- */
 

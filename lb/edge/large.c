@@ -626,4 +626,6 @@ void edge_housekeeping(struct lcore *lc)
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);
+	if (unlikely(e->tls != NULL))
+		edge_tls_housekeeping(e);
 }

@@ -287,7 +287,7 @@ bool lb_poll(struct lcore *lc)
 static bool loop_must_stay_awake(const struct lcore *lc)
 {
 	if (conntrack_is_behind(lc->ct) || handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
-	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
+	    edge_must_stay_awake(lc) || __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->tx[i].n > 0 || (lc->lb->verbs[i] != NULL && verbs_port_arm(lc, i)))
