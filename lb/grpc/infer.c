@@ -292,6 +292,8 @@ static enum grpc_infer_step infer_begin_raw(struct grpc_infer *r, struct kserve_
 {
 	if (r->raws == KSERVE_TENSORS_MAX)
 		return infer_refuse(r, 400, "too many raw_input_contents");
+	if (r->any_contents)
+		return infer_refuse(r, 400, "contents and raw_input_contents");
 	run->input = r->raws++;
 	r->state = INFER_RAW;
 	if (r->wire.value > r->max_bytes)
@@ -306,8 +308,6 @@ static enum grpc_infer_step infer_begin_raw(struct grpc_infer *r, struct kserve_
 		r->raw_length[r->early_raws++] = (uint32_t)r->wire.value;
 		return GRPC_INFER_MORE;
 	}
-	if (!r->to->input[run->input].binary)
-		return infer_refuse(r, 400, "contents and raw_input_contents of one input");
 	r->raw_bytes = r->wire.value;
 	r->to->input[run->input].bytes = r->raw_bytes;
 	return GRPC_INFER_RAW;
@@ -338,7 +338,7 @@ static enum grpc_infer_step infer_replay_raw(struct grpc_infer *r, struct kserve
 	if (r->replayed == r->early_raws)
 		return infer_check(r);
 	run->input = r->raw_input[r->replayed];
-	if (run->input >= r->to->inputs || !r->to->input[run->input].binary)
+	if (run->input >= r->to->inputs)
 		return infer_refuse(r, 400, "raw_input_contents that belong to no input");
 	if (!r->begins) {
 		r->begins = true;
@@ -431,6 +431,9 @@ static enum grpc_infer_step infer_input_field(struct grpc_infer *r, struct kserv
 		if (r->has_contents)
 			return infer_refuse(r, 400, "an input has contents twice");
 		r->has_contents = r->wire.value > 0;
+		r->any_contents |= r->has_contents;
+		if (r->has_contents && r->raws > 0)
+			return infer_refuse(r, 400, "contents and raw_input_contents");
 		grpc_wire_init(&r->contents.wire, r->wire.value);
 		infer_text_field(r, INFER_CONTENTS);
 		r->keeps = !r->has_name || infer_tensor(r)->type == KSERVE_NO_TYPE || !r->has_shape;

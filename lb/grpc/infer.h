@@ -52,7 +52,7 @@ struct grpc_infer {
 	uint8_t raws;                          /* raw_input_contents so far */
 	uint8_t early_raws, replayed;
 	uint8_t state; /* enum in infer.c */
-	bool has_shape, has_name, described, has_contents, keeps, is_done, begins;
+	bool has_shape, has_name, described, has_contents, any_contents, keeps, is_done, begins;
 };
 
 /* The message has <length> bytes. <to> is zeroed. <early>: memory, which must live as long as the

@@ -235,11 +235,27 @@ static void answer_output(struct grpc_out *out, const struct kserve_answer_outpu
 	out_close(out, message);
 }
 
-uint32_t grpc_write_answer(const struct kserve_answer *answer, uint8_t *at)
+/* Puts "field 2, <length> bytes" in front of the message at <at>. Returns how much longer it is. */
+static uint32_t answer_wrap(uint8_t *at, uint32_t bytes, uint64_t length)
 {
-	struct grpc_out out = {at + GRPC_PREFIX, at + GRPC_HEAD_MAX, false};
+	uint8_t head[GRPC_FIELD_MAX];
+	struct grpc_out out = {head, head + sizeof(head), false};
+	uint32_t n;
+
+	out_tag(&out, 2, GRPC_WIRE_LENGTH);
+	out_varint(&out, length);
+	n = (uint32_t)(out.at - head);
+	memmove(at + n, at, bytes);
+	memcpy(at, head, n);
+	return n;
+}
+
+uint32_t grpc_write_answer(const struct kserve_answer *answer, bool streamed, uint8_t *at)
+{
+	struct grpc_out out = {at + GRPC_PREFIX, at + GRPC_HEAD_MAX - GRPC_FIELD_MAX, false};
 	uint8_t raw[GRPC_FIELD_MAX];
 	uint64_t length;
+	uint32_t bytes;
 
 	out_text(&out, 1, answer->model);
 	out_text(&out, 2, answer->version);
@@ -248,10 +264,27 @@ uint32_t grpc_write_answer(const struct kserve_answer *answer, uint8_t *at)
 	for (uint8_t i = 0; i < answer->outputs; i++)
 		answer_output(&out, &answer->output[i]);
 	length = (uint64_t)(out.at - at) - GRPC_PREFIX;
+	bytes = (uint32_t)length;
 	for (uint8_t i = 0; i < answer->outputs; i++)
 		length += grpc_write_raw(answer->output[i].bytes, raw) + answer->output[i].bytes;
-	if (out.full || length > UINT32_MAX)
+	if (out.full || length > UINT32_MAX - GRPC_FIELD_MAX)
 		return 0;
+	if (streamed) {
+		uint32_t n = answer_wrap(at + GRPC_PREFIX, bytes, length);
+
+		bytes += n;
+		length += n;
+	}
 	grpc_prefix_write(at, (uint32_t)length);
+	return bytes + GRPC_PREFIX;
+}
+
+uint32_t grpc_write_stream_error(const char *error, uint8_t *at, uint32_t room)
+{
+	struct grpc_out out = {at + GRPC_PREFIX, at + room, false};
+	size_t n = strlen(error), most = room - GRPC_PREFIX - GRPC_FIELD_MAX;
+
+	out_bytes(&out, 1, error, n < most ? n : most);
+	grpc_prefix_write(at, (uint32_t)(out.at - at) - GRPC_PREFIX);
 	return (uint32_t)(out.at - at);
 }

@@ -45,8 +45,12 @@ void grpc_write_config(struct grpc_out *out, const struct kserve_model *model);
  * The prefix of the message, and the fields of a ModelInferResponse but for the bytes of its
  * outputs; these follow as raw_output_contents, each behind what grpc_write_raw() writes. Returns
  * the bytes, 0 if the whole would be longer than a message can be. <at> has GRPC_HEAD_MAX bytes.
+ * <streamed>: it is inside a ModelStreamInferResponse.
  */
-uint32_t grpc_write_answer(const struct kserve_answer *answer, uint8_t *at);
+uint32_t grpc_write_answer(const struct kserve_answer *answer, bool streamed, uint8_t *at);
+/* ModelStreamInferResponse with an error, and its prefix; cut to <room>, which is 64 at least.
+ * Returns its length. */
+uint32_t grpc_write_stream_error(const char *error, uint8_t *at, uint32_t room);
 /* Returns its length, at most GRPC_FIELD_MAX. */
 uint32_t grpc_write_raw(uint64_t bytes, uint8_t *at);
 

@@ -104,7 +104,7 @@ Test(lb_grpc_message, the_prefix_says_how_long_the_answer_is)
 			  .bytes = 200}},
 	};
 	uint8_t at[GRPC_HEAD_MAX], raw[GRPC_FIELD_MAX];
-	uint32_t n = grpc_write_answer(&answer, at);
+	uint32_t n = grpc_write_answer(&answer, false, at);
 
 	cr_assert_eq(n, 5 + 40, "%u", n);
 	cr_expect_eq(memcmp(at + 5,
@@ -150,4 +150,24 @@ Test(lb_grpc_message, messages_of_errors_are_percent_encoded)
 	cr_expect_eq(grpc_message_write("a\xc3\xa4", at, sizeof(at)), 7);
 	cr_expect_eq(memcmp(at, "a%C3%A4", 7), 0);
 	cr_expect_eq(grpc_message_write("%%%", at, 8), 6);
+}
+
+Test(lb_grpc_message, an_answer_in_a_stream_is_wrapped)
+{
+	static const struct kserve_answer answer = {
+		.model = "m",
+		.outputs = 1,
+		.output =
+			{{.name = "c", .type = KSERVE_UINT8, .dims = 1, .shape = {3}, .bytes = 3}},
+	};
+	uint8_t at[GRPC_HEAD_MAX];
+
+	cr_expect_eq(grpc_write_answer(&answer, true, at), 5 + 2 + 18);
+	cr_expect_eq(memcmp(at,
+			    "\0\0\0\0\x19\x12\x17\x0a\1m\x2a\x0d\x0a\1"
+			    "c\x12\5UINT8\x1a\1\3",
+			    25),
+		     0);
+	cr_expect_eq(grpc_write_stream_error("no", at, 64), 9);
+	cr_expect_eq(memcmp(at, "\0\0\0\0\4\x0a\2no", 9), 0);
 }
