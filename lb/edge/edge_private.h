@@ -25,6 +25,7 @@ struct edge_client {
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
 	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 };
 
@@ -77,7 +78,8 @@ struct edge_large {
 	uint64_t since;          /* TSC: when it began to want a place */
 	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
 	uint64_t placed_before;
-	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
+	uint64_t excused,
+		checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
 	uint8_t replays;
 	bool to_write; /* on the list */
@@ -101,6 +103,7 @@ struct edge_request {
 	bool named;               /* its END came */
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
+	bool over;                /* the framing sends nothing more of it, where that decides */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
 	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
@@ -165,6 +168,8 @@ struct edge_busy {
 	struct rte_mbuf *out, *out_tail, *at;
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
+	bool emits;   /* the framing is being asked what to send */
+	bool session; /* it is counted among its client's */
 } __attribute__((aligned(64)));
 
 struct edge_connection {
@@ -267,6 +272,7 @@ struct edge {
 	uint32_t widened_ms;           /* when these were looked at last */
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
+	struct grpc_room *grpc; /* sessions of HTTP/2 */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, free_rewrites;
 	struct edge_layout layout[LB_SERVICES_MAX];
@@ -328,8 +334,11 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	c->is_due = true;
 	TAILQ_INSERT_TAIL(&e->due, c, due);
 }
-/* Nothing more is read: what is incomplete is dropped, the rest answered. */
+/* Nothing more is read: what is incomplete is dropped, the rest answered. Where the framing can say
+ * so to the client, it does, and ends the connection when all is answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
+/* The same without telling the client. */
+void edge_close_now(struct edge *e, struct edge_connection *c);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
 
@@ -402,8 +411,7 @@ static inline bool edge_is_short_of_busy(const struct edge *e)
 /* Does the client hold so little that it may use what the others leave? */
 static inline bool edge_client_is_small(const struct edge *e, const struct edge_client *client)
 {
-	return client->held + client->reserved <
-	       RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+	return client->held + client->reserved < RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
 }
 
 /* Packets of a usual reply: its client's, or the service's while that had none. */
@@ -510,6 +518,8 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 extern const struct placement_ops edge_placement_ops;
 /* The room of the framing kserve, with what concerns this connection (rewrite.c). */
 struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c);
+/* Counts a connection that has begun to speak HTTP/2, and its memory, for its client. */
+void edge_count_session(struct edge_busy *b);
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 static inline bool edge_read(struct edge *e, struct edge_connection *c)
 {
@@ -521,6 +531,8 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }
+/* The client does not want the reply of <r>, which is not answered. */
+void edge_cancel(struct edge_busy *b, struct edge_request *r);
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -581,9 +593,26 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 
+/* Queues one packet that is held already. */
+void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+/* Packets of answers that will not be sent. */
+void edge_let_go_answered(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* The request is over: unlinks and frees it. */
+void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request *r);
+
+/* --- frames.c --------------------------------------------------------------------------------- */
+
+/* Sends what the framing wants to send now. For framings with emit(). */
+void edge_emit_answers(struct edge *e, struct edge_connection *c);
+/* May such a framing read on? It refuses what it has no room for. */
+bool edge_frames_ready(const struct edge *e, const struct edge_busy *b);
+/* Is it such a framing, and nothing under way? */
+bool edge_frames_are_idle(const struct edge_connection *c);
+
 /* --- rewrite.c -------------------------------------------------------------------------------- */
 
 int edge_rewrite_init(struct edge *e);
+void edge_rewrite_fini(struct edge *e);
 /* The next turn may read and write as much text again. */
 void edge_rewrite_end_turn(struct edge *e);
 /* Once per ms: resets a connection whose head or JSON takes too long. */

@@ -12,6 +12,7 @@
 
 #include "description.h"
 #include "framing/stream.h"
+#include "grpc/infer.h"
 #include "http/response.h"
 #include "kserve/answer.h"
 #include "kserve/infer.h"
@@ -52,6 +53,12 @@ struct kserve_asked {
 	uint8_t id_length;
 	char id[KSERVE_ID_MAX];
 	const char *allow;
+	/* of a request by gRPC */
+	void *call;                  /* its struct grpc_stream; NULL: it has ended */
+	struct kserve_asked *queued; /* the next whose answer is sent in the call */
+	uint64_t to_send;            /* bytes of its answer that nghttp2 has not asked for */
+	uint32_t number;             /* of the request */
+	bool told;                   /* the owner knows of it */
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -84,6 +91,7 @@ struct kserve_reader {
 	struct kserve_range binary[KSERVE_TENSORS_MAX];
 	struct kserve_run run;
 	struct kserve_infer infer;
+	struct grpc_infer grpc;
 	struct http_head head;
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
 	uint8_t held[KSERVE_HELD_MAX];
@@ -101,6 +109,10 @@ struct kserve_room {
 	struct kserve_layout *layout; /* NULL: the model is not described */
 	const char *model;            /* the service's */
 	bool serving;                 /* it has workers */
+	bool may_open;                /* the client may have another session of HTTP/2 */
+	bool may_begin;               /* and another request */
+	uint32_t streams_max;         /* open at once in a session */
+	struct grpc_room *grpc;       /* memory of sessions */
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
@@ -121,10 +133,17 @@ bool kserve_room_is_inside(const struct stream *s);
 /* The stream's reader, taken if it has none. */
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s);
 void kserve_room_give_reader(struct stream *s);
+/* The same of those that belong to no stream; NULL: none is free. They have no request. */
+struct kserve_reader *kserve_room_take_reader(struct kserve_room *room);
+void kserve_room_return_reader(struct kserve_reader *r);
+/* It has read a good part: its time begins anew. */
+void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r);
 /* Memory for what is known of a request; it joins the stream's. */
 struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
 /* Its answer was written, or its reader is done: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
+/* Gives it back at once. */
+void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 
