@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of gRPC say to a load balancer, by Google's library.
+
+    client.py MESSAGES HOST STEP
+
+MESSAGES: the folder with inference_pb2.py. Ends with 0 if all of the step was as expected.
+"""
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, sys.argv[1])
+import grpc
+import inference_pb2 as pb
+
+HOST = sys.argv[2]
+MLP, ECHO = HOST + ':8501', HOST + ':8502'
+SERVICE = '/inference.GRPCInferenceService/'
+ROWS = '005d910000dfaf5003f20b8004c008800580098004b01c7002e5ac00006da000'
+PIXELS = [int(pixel, 17) for pixel in ROWS]
+OPTIONS = [('grpc.max_receive_message_length', 64 << 20), ('grpc.max_send_message_length', 64 << 20)]
+
+
+def channel(address, **options):
+    return grpc.insecure_channel(address, options=OPTIONS + list(options.items()))
+
+
+def method(to, name, response, path=SERVICE):
+    return to.unary_unary(path + name, request_serializer=lambda m: m.SerializeToString(),
+                          response_deserializer=response.FromString)
+
+
+def infer(to):
+    return method(to, 'ModelInfer', pb.ModelInferResponse)
+
+
+def tensor(request, name, datatype, shape):
+    return request.inputs.add(name=name, datatype=datatype, shape=shape)
+
+
+def picture(typed, number=18446744073709551615):
+    request = pb.ModelInferRequest(model_name='mlp', id='seven')
+    first, second = tensor(request, 'id', 'UINT64', [1, 1]), tensor(request, 'pixels', 'UINT8', [1, 64])
+    if typed:
+        first.contents.uint64_contents.append(number)
+        second.contents.uint_contents.extend(PIXELS)
+    else:
+        request.raw_input_contents.extend([struct.pack('<Q', number), bytes(PIXELS)])
+    return request
+
+
+def echo(data, name='input0'):
+    request = pb.ModelInferRequest(model_name='echo')
+    tensor(request, name, 'UINT8', [len(data)])
+    request.raw_input_contents.append(data)
+    return request
+
+
+def refused(code, call, *arguments, detail=None, **options):
+    try:
+        answer = call(*arguments, timeout=options.pop('timeout', 20), **options)
+    except grpc.RpcError as error:
+        assert error.code() == code, (error.code(), error.details())
+        assert detail is None or detail in error.details(), error.details()
+        return error
+    raise AssertionError('no %s: %s' % (code, str(answer)[:200]))
+
+
+def step_empty():
+    """Without workers."""
+    with channel(MLP) as to:
+        assert method(to, 'ServerLive', pb.ServerLiveResponse)(pb.ServerLiveRequest(), timeout=20).live
+        assert not method(to, 'ServerReady', pb.ServerReadyResponse)(pb.ServerReadyRequest(), timeout=20).ready
+        health = method(to, 'Check', pb.HealthCheckResponse, '/grpc.health.v1.Health/')
+        assert health(pb.HealthCheckRequest(), timeout=20).status == 2
+        refused(grpc.StatusCode.UNAVAILABLE, infer(to), picture(False), detail="the model 'mlp' has no workers")
+        refused(grpc.StatusCode.UNAVAILABLE, method(to, 'ModelMetadata', pb.ModelMetadataResponse),
+                pb.ModelMetadataRequest(name='mlp'))
+
+
+def check_picture(answer, number=18446744073709551615):
+    assert answer.model_name == 'mlp' and answer.id == 'seven', answer
+    described = [(o.name, o.datatype, list(o.shape)) for o in answer.outputs]
+    assert described == [('id', 'UINT64', [1, 1]), ('class', 'UINT32', [1, 1]), ('scores', 'FP32', [1, 10])], described
+    assert struct.unpack('<Q', answer.raw_output_contents[0]) == (number,)
+    return b''.join(answer.raw_output_contents)
+
+
+def step_infer():
+    own = open(os.path.join(sys.argv[1], 'reply'), 'rb').read()
+    with channel(MLP) as to:
+        for typed in (False, True):
+            assert check_picture(infer(to)(picture(typed), timeout=20)) == own, typed
+        asked = picture(False)
+        asked.outputs.add(name='scores')
+        asked.outputs.add(name='class')
+        answer = infer(to)(asked, timeout=20)
+        assert [o.name for o in answer.outputs] == ['scores', 'class']
+        assert list(answer.raw_output_contents) == [own[12:], own[8:12]]
+        assert method(to, 'ServerReady', pb.ServerReadyResponse)(pb.ServerReadyRequest(), timeout=20).ready
+        ready = method(to, 'ModelReady', pb.ModelReadyResponse)
+        assert ready(pb.ModelReadyRequest(name='mlp', version='1'), timeout=20).ready
+        meta = method(to, 'ModelMetadata', pb.ModelMetadataResponse)(pb.ModelMetadataRequest(name='mlp'), timeout=20)
+        assert [(t.name, t.datatype, list(t.shape)) for t in meta.inputs] == [
+            ('id', 'UINT64', [-1, 1]), ('pixels', 'UINT8', [-1, 64])], meta
+        config = method(to, 'ModelConfig', pb.ModelConfigResponse)(pb.ModelConfigRequest(name='mlp'), timeout=20).config
+        assert config.max_batch_size == 1 and [list(t.dims) for t in config.output] == [[1], [1], [10]], config
+        server = method(to, 'ServerMetadata', pb.ServerMetadataResponse)(pb.ServerMetadataRequest(), timeout=20)
+        assert server.name == 'doorbell', server
+        health = method(to, 'Check', pb.HealthCheckResponse, '/grpc.health.v1.Health/')
+        assert health(pb.HealthCheckRequest(), timeout=20).status == 1
+
+
+def step_errors():
+    code = grpc.StatusCode
+    with channel(MLP) as to:
+        call = infer(to)
+        refused(code.NOT_FOUND, call, pb.ModelInferRequest(model_name='no%\u00e4'), detail='no%\u00e4')
+        asked = picture(False)
+        asked.model_version = '9'
+        refused(code.NOT_FOUND, call, asked, detail="of version 9")
+        asked = picture(False)
+        asked.inputs[1].shape[1] = 63
+        refused(code.INVALID_ARGUMENT, call, asked, detail='[-1,64]')
+        asked = picture(False)
+        asked.raw_input_contents[1] += b'x'
+        refused(code.INVALID_ARGUMENT, call, asked)
+        asked = picture(True)
+        asked.inputs[1].contents.uint_contents[3] = 256
+        refused(code.INVALID_ARGUMENT, call, asked)
+        refused(code.INVALID_ARGUMENT, call, pb.ModelInferRequest(model_name='mlp'), detail='no inputs')
+        refused(code.UNIMPLEMENTED, method(to, 'RepositoryIndex', pb.ServerLiveResponse), pb.ServerLiveRequest())
+        asked = picture(False)
+        asked.id = '0' * 100  # without repetitions the library does not compress it
+        refused(code.UNIMPLEMENTED, call, asked, compression=grpc.Compression.Gzip,
+                detail='compressed messages are not taken')
+        refused(code.NOT_FOUND, method(to, 'ModelReady', pb.ModelReadyResponse), pb.ModelReadyRequest(name='x'))
+        refused(code.NOT_FOUND, method(to, 'Check', pb.HealthCheckResponse, '/grpc.health.v1.Health/'),
+                pb.HealthCheckRequest(service='x'))
+        # The connection is none the worse.
+        check_picture(call(picture(False), timeout=20))
+    with channel(ECHO) as to:
+        refused(code.RESOURCE_EXHAUSTED, infer(to), echo(bytes((4 << 20) + 1)))
+        assert infer(to)(echo(b'after'), timeout=20).raw_output_contents[0] == b'after'
+
+
+def step_large():
+    """4 MiB there and back, as one raw tensor; several at once."""
+    data = [os.urandom(4 << 20) for _ in range(3)]
+    with channel(ECHO) as to:
+        for future, sent in [(infer(to).future(echo(d), timeout=60), d) for d in data]:
+            assert future.result().raw_output_contents[0] == sent
+        for size in (1, 100, 4096, 16379, 16384, 65535, 65536, 200000):
+            sent = os.urandom(size)
+            assert infer(to)(echo(sent), timeout=20).raw_output_contents[0] == sent, size
+
+
+def step_typed():
+    """4,000 elements, which do not come in one piece."""
+    data = os.urandom(70000)
+    asked = pb.ModelInferRequest(model_name='echo')
+    tensor(asked, 'input0', 'UINT8', [len(data)]).contents.uint_contents.extend(data)
+    with channel(ECHO) as to:
+        assert infer(to)(asked, timeout=20).raw_output_contents[0] == data
+
+
+def step_many():
+    """Calls at once over one connection, then one after the other."""
+    with channel(MLP) as to:
+        call = infer(to)
+        for _ in range(5):
+            futures = [(call.future(picture(n % 2, n), timeout=60), n) for n in range(60)]
+            for future, n in futures:
+                check_picture(future.result(), n)
+        for n in range(200):
+            check_picture(call(picture(False, n), timeout=20), n)
+
+
+def step_deadline():
+    """The worker is halted."""
+    with channel(ECHO) as to:
+        call, asked = infer(to), echo(b'slow')
+        refused(grpc.StatusCode.DEADLINE_EXCEEDED, call, asked, timeout=0.15)
+        future = call.future(echo(b'cancelled'), timeout=20)
+        # It was sent before this one, which is answered.
+        assert method(to, 'ServerLive', pb.ServerLiveResponse)(pb.ServerLiveRequest(), timeout=20).live
+        future.cancel()
+        assert method(to, 'ServerLive', pb.ServerLiveResponse)(pb.ServerLiveRequest(), timeout=20).live
+        # A request whose time is over before the worker goes on: the client waits longer than it asks for.
+        asked.parameters['timeout'].int64_param = 50000
+        late = call.future(asked, timeout=20)
+        assert method(to, 'ServerLive', pb.ServerLiveResponse)(pb.ServerLiveRequest(), timeout=20).live
+        time.sleep(0.2)
+        os.kill(int(os.environ['WORKER']), signal.SIGCONT)
+        assert late.exception().code() == grpc.StatusCode.DEADLINE_EXCEEDED, late.exception()
+
+
+def step_after():
+    with channel(ECHO) as to:
+        assert infer(to)(echo(b'after'), timeout=20).raw_output_contents[0] == b'after'
+
+
+def step_stream():
+    with channel(MLP) as to:
+        call = to.stream_stream(SERVICE + 'ModelStreamInfer', request_serializer=lambda m: m.SerializeToString(),
+                                response_deserializer=pb.ModelStreamInferResponse.FromString)
+        asked = [picture(n % 2, n) for n in range(20)]
+        asked[7].inputs[1].shape[1] = 63
+        answers = list(call(iter(asked), timeout=20))
+        assert len(answers) == 20
+        assert [a.error_message for a in answers if a.error_message] == [
+            "inputs[1] ('pixels'): the model takes the shape [-1,64]"]
+        numbers = sorted(struct.unpack('<Q', a.infer_response.raw_output_contents[0])[0]
+                         for a in answers if not a.error_message)
+        assert numbers == [n for n in range(20) if n != 7], numbers
+        # One after the other: an answer comes while the call goes on.
+        more, received = threading.Semaphore(0), []
+
+        def ask():
+            for n in range(5):
+                yield picture(False, n)
+                assert more.acquire(timeout=20)
+        for answer in call(ask(), timeout=20):
+            received.append(struct.unpack('<Q', answer.infer_response.raw_output_contents[0])[0])
+            more.release()
+        assert received == list(range(5)), received
+
+
+globals()['step_' + sys.argv[3]]()

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Google's client of gRPC asks by KServe's protocol, on the port that speaks HTTP/1.1 too: raw and typed contents, errors,
+# deadlines, cancelled calls, 4 MiB, many calls at once over a connection, streams.
+. "$(dirname "$0")/story.sh"
+
+/usr/bin/python3 -c 'import grpc, grpc_tools, google.protobuf' 2>/dev/null || skip "no python3-grpcio"
+command -v curl >/dev/null || skip "no curl"
+topology_up "story$$" 2
+topology_config "
+  - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72, max_reply: 52}
+  - {name: kserve, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}
+  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 4MiB, max_reply: 4MiB}"
+start_lb
+/usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"
+
+# step NAME: a step of grpc/client.py
+step() {
+    ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/client.py" "$dir" "$vip" "$1" >"$dir/$1.log" 2>&1 ||
+        fail "$1: $(tail -n 30 "$dir/$1.log")"
+}
+copies() {
+    cli --json stats --all | jq '[.lcores[].payload_copies // 0] | add'
+}
+
+step empty
+start_agent 1 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
+start_agent 2 echo --model-args max_request=4194304
+wait_for "w1 to be active" worker_is w1 active
+wait_for "w2 to be active" worker_is w2 active
+
+# The model's own answer, to a datagram.
+ip netns exec "$tag-client" /usr/bin/python3 - "$dir" "$vip" <<'PYTHON'
+import socket, struct, sys
+rows = "005d910000dfaf5003f20b8004c008800580098004b01c7002e5ac00006da000"
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.settimeout(10)
+sock.connect((sys.argv[2], 8500))
+sock.send(struct.pack("<Q", 18446744073709551615) + bytes(int(pixel, 17) for pixel in rows))
+open(sys.argv[1] + "/reply", "wb").write(sock.recv(2048))
+PYTHON
+step infer
+step errors
+before=$(copies)
+step large
+expect "copies of payload" "$(copies)" = "$before"
+step typed
+step many
+step stream
+
+# A worker that does not answer for now: deadlines pass, and a call is cancelled.
+kill -STOP "$pid_w2"
+WORKER=$pid_w2 step deadline
+step after
+
+# The port speaks HTTP/1.1 as before.
+ready=$(ip netns exec "$tag-client" curl --silent --max-time 20 "http://$vip:8501/v2/health/ready")
+expect "ready by HTTP/1.1" "$ready" = '{"ready":true}'
+echo "gRPC: raw and typed tensors, 4 MiB without a copy, errors, deadlines, cancelled calls, streams"
