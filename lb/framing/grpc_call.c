@@ -221,7 +221,8 @@ uint32_t grpc_call_read(struct grpc_call *c, struct grpc_stream *s, const uint8_
 {
 	uint32_t n;
 
-	if (s->reads == GRPC_READS_NOTHING)
+	/* A head that is not valid ends the call, as soon as nghttp2 may say so. */
+	if (s->reads == GRPC_READS_NOTHING || s->reads == GRPC_READS_HEAD)
 		return most;
 	if (s->reads == GRPC_READS_PREFIX) {
 		n = call_read_prefix(c, s, bytes, length);
