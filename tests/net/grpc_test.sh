@@ -54,7 +54,18 @@ kill -STOP "$pid_w2"
 WORKER=$pid_w2 step deadline
 step after
 
+# Frames for their own sake end their connection, and nobody else's.
+ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/floods.py" "$vip" 8501 >"$dir/floods.log" 2>&1 ||
+    fail "floods: $(tail -n 30 "$dir/floods.log")"
+
 # The port speaks HTTP/1.1 as before.
 ready=$(ip netns exec "$tag-client" curl --silent --max-time 20 "http://$vip:8501/v2/health/ready")
 expect "ready by HTTP/1.1" "$ready" = '{"ready":true}'
+# Told to stop, it finishes what it has, and says so: a call that is under way is answered.
+kill -STOP "$pid_w2"
+WORKER=$pid_w2 LB=$pid_lb step drain
+ended() {
+    ! is_running "$pid_lb"
+}
+wait_for "the load balancer to end" ended
 echo "gRPC: raw and typed tensors, 4 MiB without a copy, errors, deadlines, cancelled calls, streams"

@@ -14,6 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, sys.argv[1])
+import frames
 import grpc
 import inference_pb2 as pb
 
@@ -228,6 +229,27 @@ def step_stream():
             received.append(struct.unpack('<Q', answer.infer_response.raw_output_contents[0])[0])
             more.release()
         assert received == list(range(5)), received
+
+
+def step_drain():
+    """A call is under way when the load balancer is told to stop: GOAWAY, the answer, and the end."""
+    message = echo(b'last').SerializeToString()
+    to = frames.Client(HOST, 8502)
+    to.sock.sendall(frames.frame(frames.HEADERS, 4, 1, frames.head(b'ModelInfer')) +
+                    frames.frame(frames.DATA, 1, 1, b'\0' + struct.pack('>I', len(message)) + message) +
+                    frames.frame(frames.PING, 0, 0, b'it came.'))
+    to.until(frames.PING)
+    os.kill(int(os.environ['LB']), signal.SIGTERM)
+    assert to.until(frames.GOAWAY)[2][:8] == struct.pack('>II', 1, 0)
+    os.kill(int(os.environ['WORKER']), signal.SIGCONT)
+    answer = to.until(frames.DATA)[2]
+    assert answer.endswith(b'last'), answer
+    to.until(frames.HEADERS)
+    try:
+        to.until(frames.PING)
+    except EOFError:
+        return
+    raise AssertionError('the connection does not end')
 
 
 globals()['step_' + sys.argv[3]]()
