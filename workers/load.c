@@ -23,7 +23,7 @@ static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits
 	uint32_t bit = 1u << worker % WORKER_BLOCK;
 
 	load->credits[worker] = credits;
-	load->outstanding[worker] = 0;
+	load->outstanding[worker] = load->placed[worker] = 0;
 	if (credits != 0)
 		load->open[worker / WORKER_BLOCK] |= bit;
 	else
@@ -81,7 +81,7 @@ void workers_load_relax(struct pick_load *load)
 		for (uint32_t lanes = load->open[block]; lanes != 0; lanes &= lanes - 1) {
 			uint32_t i = block * WORKER_BLOCK + (uint32_t)__builtin_ctz(lanes);
 
-			if (!load->meter[i].measured || load->outstanding[i] != 0)
+			if (!load->meter[i].measured || load->outstanding[i] != load->placed[i])
 				continue;
 			load->run_ns[i] -= load->run_ns[i] / RELAX;
 			load->gap_ns[i] -= load->gap_ns[i] / RELAX;

@@ -27,7 +27,8 @@ struct load_meter {
 
 struct pick_load {
 	uint16_t credits[WORKERS_MAX];     /* free slots; 0 also when there is no link */
-	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered */
+	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered, and placed ones */
+	uint16_t placed[WORKERS_MAX];      /* of those: places whose request it has not yet */
 	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
 	uint64_t changes;                  /* number of changes so far */
 	uint32_t changed[WORKER_BLOCKS];   /* low half of <changes> after the block's last change */
@@ -64,7 +65,7 @@ void workers_load_close(struct pick_load *load, uint16_t worker);
 /* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
 static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
 {
-	if (load->outstanding[worker]++ == 0)
+	if (load->outstanding[worker]++ == load->placed[worker])
 		load->meter[worker].mark = now;
 	if (--load->credits[worker] == 0)
 		load->open[worker / WORKER_BLOCK] &= ~(1u << worker % WORKER_BLOCK);
@@ -78,6 +79,28 @@ static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 	load->credits[worker]++;
 	load->open[worker / WORKER_BLOCK] |= 1u << worker % WORKER_BLOCK;
 	load_note(load, worker, 0);
+}
+
+/*
+ * Take a credit for a request whose bytes are still to come: the worker owes no answer for it
+ * before it is announced. Or give its credit back, when it will not be.
+ */
+static inline void workers_load_placed(struct pick_load *load, uint16_t worker, uint64_t now)
+{
+	workers_load_sent(load, worker, now);
+	load->placed[worker]++;
+}
+
+static inline void workers_load_announced(struct pick_load *load, uint16_t worker, uint64_t now)
+{
+	if (load->outstanding[worker] == load->placed[worker]--)
+		load->meter[worker].mark = now;
+}
+
+static inline void workers_load_unplaced(struct pick_load *load, uint16_t worker)
+{
+	load->placed[worker]--;
+	workers_load_unsent(load, worker);
 }
 
 void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_t run_ns);
@@ -95,14 +118,16 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 
 /*
  * Expected ns until <worker> has run one more request, without the network; 0 before its first
- * answer. The worker that workers_pick() returns for earliest-finish has the smallest value.
+ * answer. Places are left out: their requests may come later, or never. But for them, the worker
+ * that workers_pick() returns for earliest-finish has the smallest value.
  */
 static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worker)
 {
 	if (!load->meter[worker].measured)
 		return 0;
 	return (uint64_t)(load->run_ns[worker] +
-			  load->gap_ns[worker] * (float)load->outstanding[worker]);
+			  load->gap_ns[worker] *
+				  (float)(load->outstanding[worker] - load->placed[worker]));
 }
 
 /*

@@ -784,6 +784,7 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	TAILQ_INIT(&e->narrow);
 	TAILQ_INIT(&e->wanting);
 	TAILQ_INIT(&e->filling);
+	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->writing);
 	TAILQ_INIT(&e->sending);
 	edge_begin_turn(e);

@@ -67,7 +67,8 @@ STAILQ_HEAD(edge_parts, edge_part);
  */
 struct edge_large {
 	TAILQ_ENTRY(edge_large) entry; /* of those that want a place, or those that fill one */
-	TAILQ_ENTRY(edge_large) write; /* of those with bytes to write */
+	/* of those with bytes to write, or of its link's that wait to be announced */
+	TAILQ_ENTRY(edge_large) write;
 	struct edge_large *next_free;
 	struct edge_request *request;
 	struct edge_busy *busy;
@@ -78,8 +79,8 @@ struct edge_large {
 	uint64_t since;          /* TSC: when it began to want a place */
 	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
 	uint64_t placed_before;
-	uint64_t excused,
-		checked; /* TSC cycles of that time in which it could not come; until when */
+	uint64_t ready_at;         /* TSC: when all its bytes were written; 0: they are not */
+	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
 	uint8_t replays;
 	bool to_write; /* on the list */
@@ -91,6 +92,7 @@ struct edge_large {
 
 TAILQ_HEAD(edge_larges, edge_large);
 TAILQ_HEAD(edge_writes, edge_large);
+TAILQ_HEAD(edge_links, link);
 
 /* A request from its header until its answer is in the send queue. */
 struct edge_request {
@@ -235,6 +237,7 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	uint32_t n_larges, n_parts; /* in use */
 	struct edge_larges wanting, filling; /* oldest first */
+	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
 	struct edge_large *paused; /* the next of those that want a place, if there are many */
 	/* clients with busy connections, by hash; packets held for all, and their limits */
@@ -411,7 +414,8 @@ static inline bool edge_is_short_of_busy(const struct edge *e)
 /* Does the client hold so little that it may use what the others leave? */
 static inline bool edge_client_is_small(const struct edge *e, const struct edge_client *client)
 {
-	return client->held + client->reserved < RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+	return client->held + client->reserved <
+	       RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
 }
 
 /* Packets of a usual reply: its client's, or the service's while that had none. */

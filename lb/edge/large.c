@@ -81,7 +81,7 @@ static uint64_t large_bytes(const struct edge_parts *parts)
 /* The bytes that are to be written are looked at before the turn ends. */
 static void large_touch(struct edge *e, struct edge_large *l)
 {
-	if (l->link == NULL || l->to_write)
+	if (l->link == NULL || l->to_write || l->ready_at != 0)
 		return;
 	l->to_write = true;
 	TAILQ_INSERT_TAIL(&e->writing, l, write);
@@ -107,6 +107,29 @@ static void large_is_finished(struct edge_large *l)
 	l->unfinished = false;
 }
 
+/* All its bytes were written, but the worker has as many requests as it should, or others have
+ * waited for longer: it waits, too. */
+static void large_is_ready(struct edge *e, struct edge_large *l)
+{
+	struct link *link = l->link;
+
+	if (link->n_ready++ == 0)
+		TAILQ_INSERT_TAIL(&e->ready, link, ready_entry);
+	TAILQ_INSERT_TAIL(&link->ready, l, write);
+	l->ready_at = e->lc->now;
+}
+
+static void large_is_not_ready(struct edge *e, struct edge_large *l)
+{
+	struct link *link = l->link;
+
+	TAILQ_REMOVE(&link->ready, l, write);
+	if (--link->n_ready == 0)
+		TAILQ_REMOVE(&e->ready, link, ready_entry);
+	link->owed = RTE_MIN(link->owed, link->n_ready);
+	l->ready_at = 0;
+}
+
 /* Takes it off the lists and gives its place back, if it has one that was not announced. */
 static void large_leave(struct edge *e, struct edge_large *l)
 {
@@ -119,11 +142,13 @@ static void large_leave(struct edge *e, struct edge_large *l)
 		return;
 	if (l->link == NULL)
 		return large_want_no_more(e, l);
+	if (l->ready_at != 0)
+		large_is_not_ready(e, l);
 	TAILQ_REMOVE(&e->filling, l, entry);
 	large_is_finished(l);
 	/* Detached links have left the worker's account. */
 	if (lc->link[l->link->worker] == l->link)
-		workers_load_unsent(&lc->load, l->link->worker);
+		workers_load_unplaced(&lc->load, l->link->worker);
 	link_give_back(l->link, &l->place);
 	l->link = NULL;
 }
@@ -363,6 +388,11 @@ static int large_announce(struct edge *e, struct edge_large *l)
 
 	if (rc < 0)
 		return rc;
+	if (l->ready_at != 0) {
+		l->link->owed -= l->link->owed > 0;
+		large_is_not_ready(e, l);
+	}
+	workers_load_announced(&lc->load, l->link->worker, lc->now);
 	if (unlikely(lc->trace != NULL))
 		trace_announced(lc, edge_flow(e, c), r->number, l->link, l->place.slot, r->size,
 				r->arrived);
@@ -373,6 +403,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	l->announced = true;
 	l->link = NULL;
 	r->sent = true;
+	conntrack_count_request(edge_flow(e, c));
 	lc->replay_streams++;
 	if (l->replays == 0)
 		lc->service[c->service].stats.bytes_in += r->size;
@@ -403,10 +434,9 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	struct edge_connection *c = l->busy->connection;
 	struct link *link = l->link;
 	uint64_t copies = link->requester.stats.copies;
-	struct flow *flow = edge_flow(e, c);
 	int rc;
 
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (edge_flow(e, c) == NULL) /* it has expired: the connection ends */
 		return true;
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
@@ -415,13 +445,41 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	/* The window may open. */
 	edge_touch(e, c);
 	if (rc == 0 && edge_request_is_complete(l->request)) {
-		rc = large_announce(e, l);
-		if (rc == 0)
-			conntrack_count_request(flow);
+		if (link->n_ready > 0 || link_is_deep(link))
+			large_is_ready(e, l);
+		else
+			rc = large_announce(e, l);
 	}
 	if (rc == -EPIPE)
 		large_lose_place(e, l);
 	return rc != -EAGAIN && rc != -ENOMEM;
+}
+
+/* Announces one that waits. False: it goes on waiting. */
+static bool large_announce_late(struct edge *e, struct edge_large *l)
+{
+	struct link *link = l->link;
+	int rc;
+
+	lcore_limit_links(e->lc);
+	lcore_mark_dirty(e->lc, link);
+	rc = edge_flow(e, l->busy->connection) == NULL ? -ENOENT : large_announce(e, l);
+	if (rc == -EPIPE)
+		large_lose_place(e, l);
+	return rc == 0 || rc == -EPIPE;
+}
+
+/* Those that wait, where their workers have answered meanwhile. */
+static void large_announce_ready(struct edge *e)
+{
+	struct link *link = TAILQ_FIRST(&e->ready), *next;
+
+	for (; link != NULL; link = next) {
+		next = TAILQ_NEXT(link, ready_entry);
+		while (link->n_ready > 0 && !link_is_deep(link) &&
+		       large_announce_late(e, TAILQ_FIRST(&link->ready)))
+			;
+	}
 }
 
 /* Is <next>, which may be NULL, written to the same link, so that one acknowledgement is for both?
@@ -436,6 +494,7 @@ void edge_write(struct lcore *lc)
 	struct edge *e = lc->edge;
 	struct edge_large *l = NULL, *last = TAILQ_LAST(&e->writing, edge_writes);
 
+	large_announce_ready(e);
 	while (l != last) {
 		l = TAILQ_FIRST(&e->writing);
 		TAILQ_REMOVE(&e->writing, l, write);
@@ -597,10 +656,20 @@ static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 	uint64_t time = lc->now - l->placed_at, ms;
 	uint64_t came = l->request->placed - l->placed_before;
 
-	if (!STAILQ_EMPTY(&l->parts) || time <= l->excused)
+	if (!STAILQ_EMPTY(&l->parts) || l->ready_at != 0 || time <= l->excused)
 		return false;
 	ms = (time - l->excused) / lc->lb->tsc_per_ms;
 	return ms > grace && came < (ms - grace) * lc->services->tcp.min_rate / 1000;
+}
+
+/* It goes behind all that the worker has, rather than to end. */
+static bool large_has_waited_long(const struct lcore *lc, const struct edge_large *l)
+{
+	uint16_t service = l->busy->connection->service;
+
+	return l->ready_at != 0 &&
+	       lc->now - l->ready_at >
+		       lcore_service_config(lc, service)->queue_timeout_ms * lc->lb->tsc_per_ms;
 }
 
 static void large_check(struct lcore *lc, struct edge_large *l)
@@ -610,6 +679,8 @@ static void large_check(struct lcore *lc, struct edge_large *l)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_BUSY, LB_DROP_STOPPING);
 	else if (l->request->deadline != 0 && lc->now > l->request->deadline)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_DEADLINE, LB_DROP_DEADLINE);
+	else if (large_has_waited_long(lc, l))
+		large_announce_late(lc->edge, l);
 	else if (large_drips(lc, l))
 		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
 }

@@ -29,6 +29,7 @@ static int link_alloc_slots(struct link *link, uint64_t room)
 	for (uint32_t i = 0; i < link->slots; i++)
 		link->free_slot[i] = link->slots - 1 - i;
 	link->n_free = link->slots;
+	TAILQ_INIT(&link->ready);
 	link->busy = link->cancel_due = (struct slot_list){SLOT_NONE, SLOT_NONE};
 	link->overdue_at = link->swept_at = link->moved_at = SLOT_NONE;
 	return 0;
@@ -273,6 +274,7 @@ enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
 		place->bytes = pages * PAYLOAD_ROOM_PAGE;
 	}
 	link->n_free--;
+	link->n_filling++;
 	link->slot[number].state = SLOT_FILLING;
 	link->slot[number].cancel_due = false;
 	return LINK_TAKEN;
@@ -328,6 +330,7 @@ int link_announce(struct link *link, const struct link_place *place,
 		link->batch = rte_pktmbuf_alloc(pool);
 	if (link->batch == NULL)
 		return -ENOMEM;
+	link->n_filling--;
 	link_gather(link, place->slot, request, place->payload, tag, arrived, now);
 	return 0;
 }
@@ -339,6 +342,7 @@ void link_give_back(struct link *link, const struct link_place *place)
 	 * in it come behind them on the same queue pair, which delivers in order; and nothing reads
 	 * the place before the next request's descriptor, which comes last.
 	 */
+	link->n_filling--;
 	link_slot_free(link, place->slot);
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "packet/client_path.h"
 #include "lcore/latency.h"
@@ -104,7 +105,15 @@ struct link {
 	struct replay_copy *replay_copy; /* by slot */
 	uint16_t *free_slot;             /* stack */
 	uint32_t n_free;
-	uint32_t kept_back; /* free slots withheld from requests that can wait here: choose.c */
+	/* free slots withheld from requests that can wait here, so that the worker has no more than
+	 * it should: choose.c */
+	uint32_t kept_back;
+	uint32_t n_filling; /* slots of places that were not announced: the worker has not those */
+	/* Large requests that are complete and wait until the worker has fewer (lb/edge), and the
+	 * small ones that were sent meanwhile and may not take another's turn. */
+	TAILQ_HEAD(, edge_large) ready;
+	TAILQ_ENTRY(link) ready_entry; /* of the links with such */
+	uint32_t n_ready, owed;
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	struct slot_list busy;                     /* in state SLOT_BUSY, in the order of sending */
 	struct slot_list cancel_due; /* those whose cancel word has not been sent yet */
@@ -221,6 +230,18 @@ static inline bool link_room(const struct link *link, uint32_t packets, uint32_t
 		      packets > REQUESTER_WINDOW)))
 		return false;
 	return txq_room(link->requester.tx) >= packets;
+}
+
+/* Free slots that are withheld from a request: those of places are free for the worker. */
+static inline uint32_t link_withheld(const struct link *link)
+{
+	return link->kept_back > link->n_filling ? link->kept_back - link->n_filling : 0;
+}
+
+/* Has the worker as many requests as it should? */
+static inline bool link_is_deep(const struct link *link)
+{
+	return link->n_free + link->n_filling <= link->reserved_slots + link->kept_back;
 }
 
 /*

@@ -44,6 +44,9 @@ struct choice {
 /* In place of a request's length: lcore->placing says what it needs. */
 #define CHOOSE_PLACE UINT32_MAX
 
+/* Places leave this part of a link's slots to requests that are sent whole. */
+#define PLACES_LEAVE 4
+
 /* Take a slot of <link> with a place. A place in the room is not taken from an older request. */
 static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link)
 {
@@ -53,20 +56,22 @@ static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link
 
 	if (p->bytes > link->stride && link->room_owed == now)
 		return false;
-	taken = link_take(link, p->bytes, link->kept_back, &p->place);
+	taken = link_take(link, p->bytes, link->slots / PLACES_LEAVE, &p->place);
 	if (taken == LINK_NO_ROOM)
 		link->room_owed = now;
 	return taken == LINK_TAKEN;
 }
 
-/* Take a slot with a place, or set one aside for a packet of <length> bytes. */
-static inline bool choose_take(struct lcore *lc, struct link *link, uint32_t length)
+/* Set aside a slot for a packet of <length> bytes. While large requests wait for the worker, too,
+ * they get as many slots. */
+static inline bool choose_take_slot(struct lcore *lc, struct link *link, uint32_t length)
 {
-	if (likely(length <= link->stride))
-		return link_reserve(link, requester_packets(&link->requester, length),
-				    link->kept_back, lc->link_max);
-	/* A packet: a reload may have given the flow to a model with smaller requests. */
-	return length == CHOOSE_PLACE && choose_take_place(lc, link);
+	if (!link_reserve(link, requester_packets(&link->requester, length),
+			  link_withheld(link) + link->owed, lc->link_max))
+		return false;
+	if (unlikely(link->n_ready > link->owed))
+		link->owed++;
+	return true;
 }
 
 /* Take a credit of <worker> for a request of <length> bytes. NULL: it has no room for one now. */
@@ -74,9 +79,18 @@ static struct link *choose_claim(struct lcore *lc, uint16_t worker, uint32_t len
 {
 	struct link *link = lc->link[worker];
 
-	if (lc->load.credits[worker] == 0 || !choose_take(lc, link, length))
+	if (lc->load.credits[worker] == 0)
 		return NULL;
-	workers_load_sent(&lc->load, worker, lc->now);
+	if (likely(length <= link->stride)) {
+		if (!choose_take_slot(lc, link, length))
+			return NULL;
+		workers_load_sent(&lc->load, worker, lc->now);
+		return link;
+	}
+	/* A packet: a reload may have given the flow to a model with smaller requests. */
+	if (length != CHOOSE_PLACE || !choose_take_place(lc, link))
+		return NULL;
+	workers_load_placed(&lc->load, worker, lc->now);
 	return link;
 }
 

@@ -62,6 +62,32 @@ static uint64_t keep_busy(uint64_t now, unsigned int depth, unsigned int batch, 
 	return now;
 }
 
+Test(workers_load, a_place_is_no_work_before_it_is_announced)
+{
+	uint64_t now = keep_busy(0, 1, 1, 2 * MS, 100);
+
+	workers_load_answered(&load, 0, now, 2 * MS);
+	workers_load_placed(&load, 0, now);
+	cr_assert_eq(load.credits[0], 1023);
+	for (unsigned int i = 0; i < 100; i++) {
+		workers_load_sent(&load, 0, now += 100 * MS);
+		workers_load_answered(&load, 0, now += 2 * MS, 2 * MS);
+	}
+	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
+	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 2e6, 1e5);
+	workers_load_announced(&load, 0, now += 100 * MS);
+	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 2 * 2e6, 1e5);
+	for (unsigned int i = 0; i < 16; i++) {
+		workers_load_answered(&load, 0, now += 2 * MS, 2 * MS);
+		workers_load_sent(&load, 0, now);
+	}
+	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
+	workers_load_placed(&load, 0, now);
+	workers_load_unplaced(&load, 0);
+	cr_assert_eq(load.outstanding[0], 1);
+	cr_assert_eq(load.placed[0], 0);
+}
+
 Test(workers_load, one_at_a_time_each_request_before_adds_a_run)
 {
 	keep_busy(0, 5, 1, 2 * MS, 100);

@@ -1959,6 +1959,129 @@ WALK(a_large_request_that_drips_loses_its_place)
 	raw_end(&r);
 }
 
+/* --- places and the worker's ring ---------------------------------------------------------------
+ */
+
+/* A worker of 16 slots that is known to take <ms> for each of its requests. */
+static struct walk_worker *known_worker(struct walk *w, struct raw *r, uint32_t ms)
+{
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 16,
+						       .max_batch = 1,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 1 << 20,
+					       });
+
+	v->delay_ms = ms;
+	v->run_ns = ms * 1000000;
+	for (unsigned int i = 0; i < 24; i++) {
+		raw_ask(r, 10, 10);
+		walk_pass(w, ms + 2);
+	}
+	walk_pass(w, 100);
+	return v;
+}
+
+/* Its client holds a place for long, and other requests come seldom: each is answered at once, and
+ * the worker is as fast as it was. */
+WALK(a_place_that_is_not_filled_is_no_work_of_its_worker)
+{
+	struct walk *w = create_large("", "buffer_mb: 8, min_rate: 0");
+	struct raw drip, other;
+	struct walk_worker *v;
+
+	raw_open(&drip, w, 3000);
+	raw_open(&other, w, 3001);
+	v = known_worker(w, &other, 2);
+	raw_part(&drip, 60000, 0, 1000);
+	for (unsigned int i = 0; i < 40; i++) {
+		raw_ask(&other, 10, 10);
+		walk_pass(w, 60);
+	}
+	walk_expect_eq(v->n_requests, 0);
+	v->answers = false;
+	for (unsigned int i = 0; i < 8; i++)
+		raw_ask(&other, 10, 10);
+	walk_settle(w);
+	walk_expect_eq(v->n_requests, 8);
+	walk_expect_no_drops(w);
+	raw_send(&drip, TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	answer_shortly(v);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+/* As many large requests are complete as small ones wait: the slow worker gets few at a time, and
+ * of each kind as many. Those that waited for longer than they may go behind what is there. */
+WALK(large_requests_wait_for_a_slow_worker_and_take_turns_with_small_ones)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	unsigned int n_large = 0, n_small = 0;
+	struct walk_worker *v;
+	struct raw r[6], other;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 20);
+	v->answers = false;
+	for (unsigned int i = 0; i < 6; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int i = 0; i < 6; i++)
+		raw_part(&r[i], 20000, 0, 20000);
+	walk_settle(w);
+	walk_expect(v->n_requests >= 2 && v->n_requests <= 4, "%u", v->n_requests);
+	for (unsigned int i = 0; i < 6; i++)
+		raw_ask(&other, 10, 10);
+	while (v->n_requests > 0 && n_large + n_small < 8) {
+		n_large += v->request[0].length == 20000;
+		n_small += v->request[0].length == 10;
+		walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		walk_settle(w);
+		walk_expect(v->n_requests <= 4, "%u", v->n_requests);
+	}
+	walk_expect(n_large >= 3 && n_small >= 2, "%u large, %u small", n_large, n_small);
+	walk_expect_no_drops(w);
+	walk_pass(w, 3100);
+	walk_expect_eq(v->n_requests, 12 - n_large - n_small);
+	walk_expect_no_drops(w);
+	answer_shortly(v);
+	for (unsigned int i = 0; i < 6; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+/* A client goes, and then the worker, while requests are complete and wait for it. */
+WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	struct walk_worker *v;
+	struct raw r[6], other;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 20);
+	v->answers = false;
+	for (unsigned int i = 0; i < 6; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000, 0, 20000);
+	}
+	walk_settle(w);
+	walk_expect(v->n_requests <= 4, "%u", v->n_requests);
+	raw_send(&r[5], TCP_BIT_RST, NULL, 0);
+	take_worker(w, v);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 5});
+	for (unsigned int i = 0; i < 5; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
 /* The worker has room for one of them. The first is given four seconds less than if it were alone.
  */
 WALK(a_drip_loses_its_place_sooner_when_another_request_waits)
