@@ -73,17 +73,16 @@ static void frames_drop(struct edge *e, struct edge_connection *c, struct edge_r
 /* --- pieces ------------------------------------------------------------------------------------
  */
 
-static bool frames_send_head(struct edge *e, struct edge_connection *c,
-			     const struct stream_emitted *out)
-{
-	struct rte_mbuf *m = NULL, *tail = NULL;
+/* Heads that follow each other, in packets of their own. */
+struct frames_heads {
+	struct rte_mbuf *first, *last;
+};
 
-	if (!edge_append_text(e, &m, &tail, out->head_at, out->head)) {
-		rte_pktmbuf_free(m);
-		return false;
-	}
-	edge_queue(e, c, m);
-	return true;
+static void frames_send_heads(struct edge *e, struct edge_connection *c, struct frames_heads *heads)
+{
+	if (heads->first != NULL)
+		edge_queue(e, c, heads->first);
+	*heads = (struct frames_heads){0};
 }
 
 static void frames_end(struct edge *e, struct edge_connection *c, struct edge_request *r,
@@ -98,16 +97,20 @@ static void frames_end(struct edge *e, struct edge_connection *c, struct edge_re
 }
 
 /* False: no memory. */
-static bool frames_take(struct edge *e, struct edge_connection *c, const struct stream_emitted *out)
+static bool frames_take(struct edge *e, struct edge_connection *c, struct frames_heads *heads,
+			const struct stream_emitted *out)
 {
 	struct edge_request *r = edge_request_find(c->busy, out->request);
 
-	if (out->head > 0 && !frames_send_head(e, c, out))
+	if (!edge_append_text(e, &heads->first, &heads->last, out->head_at, out->head))
 		return false;
 	if (r == NULL)
 		return out->bytes == 0;
-	if (out->bytes > 0 && !frames_send(e, c, r, out->bytes))
-		return false;
+	if (out->bytes > 0) {
+		frames_send_heads(e, c, heads);
+		if (!frames_send(e, c, r, out->bytes))
+			return false;
+	}
 	if (out->ends)
 		frames_end(e, c, r, out);
 	return true;
@@ -131,19 +134,27 @@ static void frames_free(struct edge *e, struct edge_connection *c)
 		c->idle_ms = e->stack.now_ms;
 }
 
+/* Not more than the client takes, or has room for. */
+static bool frames_may_send(const struct edge *e, const struct edge_busy *b)
+{
+	return b->out_bytes < FRAMES_AHEAD && (b->out == NULL || b->client->replies < e->share);
+}
+
 void edge_emit_answers(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
-	struct stream_emitted out;
+	struct frames_heads heads = {0};
 	unsigned int left = FRAMES_TURN;
+	struct stream_emitted out;
 
 	/* A request that is cancelled here ends in here, too. */
 	if (b->emits)
 		return;
 	b->emits = true;
-	while (b->out_bytes < FRAMES_AHEAD && left-- > 0 &&
+	while (left > 0 && frames_may_send(e, b) &&
 	       b->placement.framing->emit(&b->placement.stream, &out)) {
-		if (!frames_take(e, c, &out)) {
+		left -= out.head > 0;
+		if (!frames_take(e, c, &heads, &out)) {
 			e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 			tcp_abort(&c->tcp);
 			break;
@@ -151,6 +162,7 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 		if (out.closes)
 			edge_close_now(e, c);
 	}
+	frames_send_heads(e, c, &heads);
 	b->emits = false;
 	frames_free(e, c);
 	edge_touch(e, c);

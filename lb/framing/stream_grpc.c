@@ -30,8 +30,8 @@ static const struct stream_framing *grpc_choose(struct stream *s, const uint8_t 
 		return &stream_kserve;
 	}
 	s->position += n;
-	s->got = s->position < PREFACE_LENGTH;
-	return s->got ? &stream_kserve_any : &stream_grpc;
+	s->got = 1; /* the connection is not at rest */
+	return s->position < PREFACE_LENGTH ? &stream_kserve_any : &stream_grpc;
 }
 
 /* Nothing more is read of the stream. */

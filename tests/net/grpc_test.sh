@@ -46,6 +46,7 @@ before=$(copies)
 step large
 expect "copies of payload" "$(copies)" = "$before"
 step typed
+step frames
 step many
 step stream
 

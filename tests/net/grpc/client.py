@@ -8,6 +8,7 @@ MESSAGES: the folder with inference_pb2.py. Ends with 0 if all of the step was a
 """
 import os
 import signal
+import socket
 import struct
 import sys
 import threading
@@ -231,12 +232,104 @@ def step_stream():
         assert received == list(range(5)), received
 
 
+def message_of(request):
+    data = request.SerializeToString()
+    return b'\0' + struct.pack('>I', len(data)) + data
+
+
+def answered(to, stream, length):
+    """The message of that call, in however many frames, and what its trailers say."""
+    data, sizes = b'', []
+    while True:
+        kind, of, payload = to.until(frames.DATA, frames.HEADERS)
+        assert of == stream, of
+        if kind == frames.HEADERS and sizes:
+            assert len(data) == 5 + struct.unpack('>I', data[1:5])[0], len(data)
+            answer = pb.ModelInferResponse.FromString(data[5:])
+            assert len(answer.raw_output_contents[0]) == length
+            return answer.raw_output_contents[0], sizes
+        if kind == frames.DATA:
+            data += payload
+            sizes.append(len(payload))
+
+
+def step_frames():
+    """Frames as libraries do not cut them."""
+    head = frames.head(b'ModelInfer')
+    sent = os.urandom(1000)
+    body = message_of(echo(sent))
+    to = frames.Client(HOST, 8502)
+    to.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Byte by byte, from the preface on.
+    slow = frames.Client.__new__(frames.Client)
+    slow.sock = socket.create_connection((HOST, 8502), 10)
+    slow.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    whole = (frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0) + frames.frame(frames.HEADERS, 4, 1, head) +
+             frames.frame(frames.DATA, 1, 1, body))
+    for n in range(len(whole)):
+        slow.sock.sendall(whole[n:n + 1])
+    assert answered(slow, 1, 1000)[0] == sent
+    # DATA of one byte each, padded; a frame without any; END_STREAM in one of its own.
+    parts = b''.join(frames.frame(frames.DATA, 8, 1, b'\3' + body[n:n + 1] + bytes(3)) for n in range(len(body)))
+    to.sock.sendall(frames.frame(frames.HEADERS, 4, 1, head) + parts + frames.frame(frames.DATA, 0, 1) +
+                    frames.frame(frames.DATA, 1, 1))
+    assert answered(to, 1, 1000)[0] == sent
+    # Two calls whose frames alternate.
+    other = os.urandom(1000)
+    second = message_of(echo(other))
+    assert len(second) == len(body)
+    mixed = b''
+    for n in range(0, len(body), 100):
+        end = n + 100 >= len(body)
+        mixed += frames.frame(frames.DATA, end, 3, body[n:n + 100]) + frames.frame(frames.DATA, end, 5, second[n:n + 100])
+    to.sock.sendall(frames.frame(frames.HEADERS, 4, 3, head) + frames.frame(frames.HEADERS, 4, 5, head) + mixed)
+    answers = {}
+    while len(answers) < 2:
+        _, stream, payload = to.until(frames.DATA)
+        answers[stream] = payload[-1000:]
+    assert answers == {3: sent, 5: other}
+    # A client that takes 100 bytes at a time.
+    narrow = frames.Client(HOST, 8502)
+    narrow.sock.sendall(frames.frame(frames.SETTINGS, 0, 0, struct.pack('>HI', 4, 100)) +
+                        frames.frame(frames.HEADERS, 4, 1, head) + frames.frame(frames.DATA, 1, 1, body))
+    data = narrow.until(frames.DATA)[2]
+    assert len(data) == 100
+    while len(data) < 1000:
+        narrow.sock.sendall(frames.frame(frames.WINDOW, 0, 1, struct.pack('>I', 100)))
+        part = narrow.until(frames.DATA)[2]
+        assert len(part) <= 100
+        data += part
+    assert sent[:900] in data
+    # A call that is given up while its answer waits for the window: the next one is answered.
+    narrow.sock.sendall(frames.frame(frames.HEADERS, 4, 3, head) + frames.frame(frames.DATA, 1, 3, body))
+    while narrow.until(frames.DATA)[1] != 3:
+        pass
+    narrow.sock.sendall(frames.frame(frames.RST, 0, 3, struct.pack('>I', 8)) +
+                        frames.frame(frames.SETTINGS, 0, 0, struct.pack('>HI', 4, 65535)) +
+                        frames.frame(frames.HEADERS, 4, 5, head) + frames.frame(frames.DATA, 1, 5, body))
+    while True:
+        _, stream, payload = narrow.until(frames.DATA)
+        if stream == 5:
+            assert payload.endswith(sent)
+            break
+    # A message that is cut.
+    to.sock.sendall(frames.frame(frames.HEADERS, 4, 7, head) + frames.frame(frames.DATA, 1, 7, body[:-1]))
+    trailers = to.until(frames.HEADERS)
+    while trailers[1] != 7:
+        trailers = to.until(frames.HEADERS)
+    # No gRPC, but HTTP/2.
+    to.sock.sendall(frames.frame(frames.HEADERS, 5, 9, head.replace(b'application/grpc', b'application/json')))
+    trailers = to.until(frames.HEADERS)
+    while trailers[1] != 9:
+        trailers = to.until(frames.HEADERS)
+
+
 def step_drain():
     """A call is under way when the load balancer is told to stop: GOAWAY, the answer, and the end."""
-    message = echo(b'last').SerializeToString()
+    message = message_of(echo(b'last'))
     to = frames.Client(HOST, 8502)
     to.sock.sendall(frames.frame(frames.HEADERS, 4, 1, frames.head(b'ModelInfer')) +
-                    frames.frame(frames.DATA, 1, 1, b'\0' + struct.pack('>I', len(message)) + message) +
+                    frames.frame(frames.DATA, 1, 1, message) +
                     frames.frame(frames.PING, 0, 0, b'it came.'))
     to.until(frames.PING)
     os.kill(int(os.environ['LB']), signal.SIGTERM)
