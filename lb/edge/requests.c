@@ -284,7 +284,7 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 		return action->bytes.of_request ? requests_send_of(b, action)
 						: requests_send(b, action);
 	case STREAM_CLOSE:
-		return edge_close(b->edge, b->connection);
+		return edge_close_now(b->edge, b->connection);
 	default:
 		return;
 	}
