@@ -156,6 +156,7 @@ Test(lb_grpc_message, an_answer_in_a_stream_is_wrapped)
 {
 	static const struct kserve_answer answer = {
 		.model = "m",
+		.version = "",
 		.outputs = 1,
 		.output =
 			{{.name = "c", .type = KSERVE_UINT8, .dims = 1, .shape = {3}, .bytes = 3}},
