@@ -52,7 +52,10 @@ step stream
 
 # A worker that does not answer for now: deadlines pass, and a call is cancelled.
 kill -STOP "$pid_w2"
+before=$(drops cancelled)
 WORKER=$pid_w2 step deadline
+# The one whose time the client took, and the one that it gave up.
+expect "cancelled requests" "$(drops cancelled)" -eq $((before + 2))
 step after
 
 # Frames for their own sake end their connection, and nobody else's.
