@@ -122,7 +122,7 @@ struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_conne
 	room->now_ms = e->stack.now_ms;
 	room->may_open = c->busy->client->sessions < REWRITE_SESSIONS / 4;
 	room->may_begin = edge_has_reply_room(e, c->busy) && c->busy->n_requests < e->pipeline;
-	room->streams_max = e->pipeline;
+	room->streams_max = RTE_MIN(e->pipeline, GRPC_STREAMS_MAX);
 	return room;
 }
 

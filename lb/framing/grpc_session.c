@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Bytes of small pieces that a session has usually, and of all pieces at most. A session takes 10
- * KiB at rest, an open stream 512 bytes, a head some 500. */
+ * KiB at rest, an open stream up to 1 KiB with its answer, a head some 500 bytes. */
 #define SESSION_USUAL  24576
-#define SESSION_BUDGET 98304
+#define SESSION_BUDGET 131072
 #define STREAM_WINDOW  (4u << 20)
 #define HEAD_MAX       8192 /* bytes of a head, as told to clients */
 /* Floods that end the connection: answers that wait to be sent, resets, and entries of SETTINGS. */

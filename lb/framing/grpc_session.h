@@ -16,6 +16,7 @@
 #include "grpc/status.h"
 
 #define GRPC_FRAME_HEADER 9
+#define GRPC_STREAMS_MAX  64u  /* of a session: its budget is for as many */
 #define GRPC_SCRATCH      1024 /* bytes that answers of heads need */
 
 enum grpc_rpc {

@@ -175,7 +175,7 @@ def step_many():
     with channel(MLP) as to:
         call = infer(to)
         for _ in range(5):
-            futures = [(call.future(picture(n % 2, n), timeout=60), n) for n in range(60)]
+            futures = [(call.future(picture(n % 2, n), timeout=60), n) for n in range(100)]
             for future, n in futures:
                 check_picture(future.result(), n)
         for n in range(200):
