@@ -422,6 +422,19 @@ static void connections_resume_stalled(struct edge *e)
 	}
 }
 
+/* Packets of requests that there is room for where <left> are left for all: a client that holds
+ * little may have more. */
+static __rte_noinline uint32_t connections_last_room(const struct edge *e,
+						     const struct edge_client *client, int32_t left)
+{
+	uint32_t room = RTE_MAX(left, 0);
+
+	if (!edge_client_is_small(e, client) || e->held >= e->budget)
+		return room;
+	return RTE_MAX(room,
+		       RTE_MIN(e->small - client->held - client->reserved, e->budget - e->held));
+}
+
 /*
  * Bytes that the client may send on one more connection, if it fills packets; at most <most>. Each
  * gets two segments as long as there is room for two: if they were divided among all, none of
@@ -431,13 +444,15 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 				  uint64_t most)
 {
 	const struct edge_client *client = c->busy->client;
-	uint32_t share = edge_half(e->share), all = edge_half(e->budget);
-	uint32_t its = edge_requests_of(client), of_all = edge_requests_of_all(e);
+	uint32_t share = edge_half(e->share), its = edge_requests_of(client);
+	int32_t room = edge_half(e->budget) - edge_requests_of_all(e);
 	uint64_t bytes;
 
-	if (its >= share || of_all >= all)
+	if (its >= share)
 		return 0;
-	bytes = (uint64_t)RTE_MIN(share - its, all - of_all) * c->tcp.mss;
+	if (unlikely(room < (int32_t)e->small))
+		room = connections_last_room(e, client, room);
+	bytes = (uint64_t)RTE_MIN(share - its, (uint32_t)room) * c->tcp.mss;
 	/* A division is seldom needed. */
 	if (bytes >= most * client->users)
 		return most;

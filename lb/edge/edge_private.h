@@ -249,6 +249,7 @@ struct edge {
 	uint32_t opener_mask, free_opener, openers_share;
 	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
+	uint32_t small;              /* below which a client may use what the others leave */
 	uint32_t busy_share;         /* busy connections of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
 	struct edge_busy_list sending; /* oldest progress first */
@@ -414,8 +415,7 @@ static inline bool edge_is_short_of_busy(const struct edge *e)
 /* Does the client hold so little that it may use what the others leave? */
 static inline bool edge_client_is_small(const struct edge *e, const struct edge_client *client)
 {
-	return client->held + client->reserved <
-	       RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+	return client->held + client->reserved < e->small;
 }
 
 /* Packets of a usual reply: its client's, or the service's while that had none. */

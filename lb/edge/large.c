@@ -113,8 +113,11 @@ static void large_is_ready(struct edge *e, struct edge_large *l)
 {
 	struct link *link = l->link;
 
-	if (link->n_ready++ == 0)
+	if (link->n_ready++ == 0) {
 		TAILQ_INSERT_TAIL(&e->ready, link, ready_entry);
+		link->ready_bytes = l->request->size;
+		link->owed = 0;
+	}
 	TAILQ_INSERT_TAIL(&link->ready, l, write);
 	l->ready_at = e->lc->now;
 }
@@ -126,7 +129,8 @@ static void large_is_not_ready(struct edge *e, struct edge_large *l)
 	TAILQ_REMOVE(&link->ready, l, write);
 	if (--link->n_ready == 0)
 		TAILQ_REMOVE(&e->ready, link, ready_entry);
-	link->owed = RTE_MIN(link->owed, link->n_ready);
+	else
+		link->ready_bytes = TAILQ_FIRST(&link->ready)->request->size;
 	l->ready_at = 0;
 }
 
@@ -389,7 +393,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	if (rc < 0)
 		return rc;
 	if (l->ready_at != 0) {
-		l->link->owed -= l->link->owed > 0;
+		l->link->owed -= RTE_MIN(l->link->owed, r->size);
 		large_is_not_ready(e, l);
 	}
 	workers_load_announced(&lc->load, l->link->worker, lc->now);
@@ -427,6 +431,16 @@ static void large_lose_place(struct edge *e, struct edge_large *l)
 		edge_request_fail(b, l->request, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST);
 }
 
+/* ms of work in large requests that the worker should have, so that it does not run dry while this
+ * lcore does something else, and small ones have little in front of them. */
+#define LARGE_AHEAD_MS 2
+
+static bool large_may_go(const struct edge *e, const struct link *link)
+{
+	return !link_is_deep(link) &&
+	       link_takes_paged(link, (float)(LARGE_AHEAD_MS * e->lc->lb->tsc_per_ms));
+}
+
 /* Writes what came. <followed>: bytes of another request go to the same link behind it. False: the
  * rest has to wait for room. */
 static bool large_write(struct edge *e, struct edge_large *l, bool followed)
@@ -445,7 +459,7 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	/* The window may open. */
 	edge_touch(e, c);
 	if (rc == 0 && edge_request_is_complete(l->request)) {
-		if (link->n_ready > 0 || link_is_deep(link))
+		if (link->n_ready > 0 || !large_may_go(e, link))
 			large_is_ready(e, l);
 		else
 			rc = large_announce(e, l);
@@ -476,7 +490,7 @@ static void large_announce_ready(struct edge *e)
 
 	for (; link != NULL; link = next) {
 		next = TAILQ_NEXT(link, ready_entry);
-		while (link->n_ready > 0 && !link_is_deep(link) &&
+		while (link->n_ready > 0 && large_may_go(e, link) &&
 		       large_announce_late(e, TAILQ_FIRST(&link->ready)))
 			;
 	}

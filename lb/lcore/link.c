@@ -247,6 +247,18 @@ int link_send(struct link *link, struct rte_mbuf *m, const struct ring_descripto
 	return 0;
 }
 
+void link_keep_back(struct link *link, uint32_t slots)
+{
+	link->kept_back = slots;
+	link->withheld = slots > link->n_filling ? slots - link->n_filling : 0;
+}
+
+static void link_fill(struct link *link, int more)
+{
+	link->n_filling += more;
+	link_keep_back(link, link->kept_back);
+}
+
 enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
 			  struct link_place *place)
 {
@@ -274,7 +286,7 @@ enum link_taken link_take(struct link *link, uint32_t bytes, uint32_t kept_back,
 		place->bytes = pages * PAYLOAD_ROOM_PAGE;
 	}
 	link->n_free--;
-	link->n_filling++;
+	link_fill(link, 1);
 	link->slot[number].state = SLOT_FILLING;
 	link->slot[number].cancel_due = false;
 	return LINK_TAKEN;
@@ -330,7 +342,12 @@ int link_announce(struct link *link, const struct link_place *place,
 		link->batch = rte_pktmbuf_alloc(pool);
 	if (link->batch == NULL)
 		return -ENOMEM;
-	link->n_filling--;
+	link_fill(link, -1);
+	if (link_slot_has_pages(link, place->slot)) {
+		if (link->n_paged++ == 0)
+			link->paged_at = now;
+		link->paged += link->pages[place->slot].n;
+	}
 	link_gather(link, place->slot, request, place->payload, tag, arrived, now);
 	return 0;
 }
@@ -342,7 +359,7 @@ void link_give_back(struct link *link, const struct link_place *place)
 	 * in it come behind them on the same queue pair, which delivers in order; and nothing reads
 	 * the place before the next request's descriptor, which comes last.
 	 */
-	link->n_filling--;
+	link_fill(link, -1);
 	link_slot_free(link, place->slot);
 }
 
@@ -388,10 +405,35 @@ static __rte_noinline void link_pages_free(struct link *link, uint32_t number)
 	pages->n = 0;
 }
 
+/* Weight of a new measurement in the average. */
+#define LINK_AVERAGE 8
+
+/* The time in which the worker owed such answers, over the pages of the one that came. */
+void link_measure_pages(struct link *link, uint32_t number, uint64_t now)
+{
+	float cycles = (float)(now - link->paged_at) / (float)link->pages[number].n;
+
+	link->page_cycles +=
+		(cycles - link->page_cycles) / (link->page_cycles == 0 ? 1 : LINK_AVERAGE);
+	link->paged_at = now;
+}
+
+/* Is the worker given another request in pages? Not while what it has takes <most> cycles, if that
+ * is more than two batches. */
+bool link_takes_paged(const struct link *link, float most)
+{
+	return link->n_paged < 2 * link->batch_share ||
+	       (float)link->paged * link->page_cycles < most;
+}
+
 void link_slot_free(struct link *link, uint32_t number)
 {
 	struct slot *slot = &link->slot[number];
 
+	if (unlikely(link_slot_has_pages(link, number)) && slot->state != SLOT_FILLING) {
+		link->n_paged--;
+		link->paged -= link->pages[number].n;
+	}
 	if (slot->state == SLOT_BUSY)
 		link_list_remove(link->slot, &link->busy, number);
 	else if (unlikely(slot->cancel_due))

@@ -106,14 +106,19 @@ struct link {
 	uint16_t *free_slot;             /* stack */
 	uint32_t n_free;
 	/* free slots withheld from requests that can wait here, so that the worker has no more than
-	 * it should: choose.c */
-	uint32_t kept_back;
+	 * it should: choose.c; and those of them that places do not have */
+	uint32_t kept_back, withheld;
 	uint32_t n_filling; /* slots of places that were not announced: the worker has not those */
-	/* Large requests that are complete and wait until the worker has fewer (lb/edge), and the
-	 * small ones that were sent meanwhile and may not take another's turn. */
+	/* Large requests that are complete and wait until the worker has fewer (lb/edge): bytes of
+	 * the first, and of requests in packets that were sent while it waited. */
 	TAILQ_HEAD(, edge_large) ready;
 	TAILQ_ENTRY(link) ready_entry; /* of the links with such */
-	uint32_t n_ready, owed;
+	uint32_t n_ready, ready_bytes, owed;
+	/* Requests in pages that the worker has: how many, in how many pages, and how long it takes
+	 * for a page. */
+	uint32_t n_paged, paged;
+	uint64_t paged_at; /* TSC: when it answered the last one, or got the first */
+	float page_cycles; /* 0: not known yet */
 	uint32_t reserved_slots, reserved_packets; /* assigned in this burst, not written yet */
 	struct slot_list busy;                     /* in state SLOT_BUSY, in the order of sending */
 	struct slot_list cancel_due; /* those whose cancel word has not been sent yet */
@@ -232,11 +237,8 @@ static inline bool link_room(const struct link *link, uint32_t packets, uint32_t
 	return txq_room(link->requester.tx) >= packets;
 }
 
-/* Free slots that are withheld from a request: those of places are free for the worker. */
-static inline uint32_t link_withheld(const struct link *link)
-{
-	return link->kept_back > link->n_filling ? link->kept_back - link->n_filling : 0;
-}
+/* Withhold <slots>, so that the worker has no more than it should. */
+void link_keep_back(struct link *link, uint32_t slots);
 
 /* Has the worker as many requests as it should? */
 static inline bool link_is_deep(const struct link *link)
@@ -336,6 +338,15 @@ int link_write(struct link *link, const struct link_place *place, uint32_t offse
 int link_announce(struct link *link, const struct link_place *place,
 		  const struct ring_descriptor *request, uint64_t tag, uint64_t arrived,
 		  uint64_t now, uint32_t max, struct rte_mempool *pool);
+
+/* A request in a slot with pages was answered <now> (TSC). Call before link_slot_free(). */
+void link_measure_pages(struct link *link, uint32_t slot, uint64_t now);
+bool link_takes_paged(const struct link *link, float most);
+
+static inline bool link_slot_has_pages(const struct link *link, uint32_t slot)
+{
+	return link->pages != NULL && link->pages[slot].n > 0;
+}
 
 /* Give back a place whose request was not announced, and never will be. */
 void link_give_back(struct link *link, const struct link_place *place);

@@ -47,14 +47,19 @@ struct choice {
 /* Places leave this part of a link's slots to requests that are sent whole. */
 #define PLACES_LEAVE 4
 
-/* Take a slot of <link> with a place. A place in the room is not taken from an older request. */
+/*
+ * Take a slot of <link> with a place. A place in the room is not taken from an older request. None
+ * is given while half of those with a place are complete and wait for the worker: it could not go
+ * on sooner.
+ */
 static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link)
 {
 	struct placing *p = &lc->placing;
 	uint64_t now = lc->stats.polls + 1;
 	enum link_taken taken;
 
-	if (p->bytes > link->stride && link->room_owed == now)
+	if ((p->bytes > link->stride && link->room_owed == now) ||
+	    2 * link->n_ready > link->n_filling)
 		return false;
 	taken = link_take(link, p->bytes, link->slots / PLACES_LEAVE, &p->place);
 	if (taken == LINK_NO_ROOM)
@@ -62,15 +67,22 @@ static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link
 	return taken == LINK_TAKEN;
 }
 
-/* Set aside a slot for a packet of <length> bytes. While large requests wait for the worker, too,
- * they get as many slots. */
+/* Bytes that each request is taken for at least. */
+#define PACKET_OWES 256u
+
+/* Set aside a slot for a packet of <length> bytes. While a large request waits for the worker, too,
+ * it has its turn after as many bytes. */
 static inline bool choose_take_slot(struct lcore *lc, struct link *link, uint32_t length)
 {
-	if (!link_reserve(link, requester_packets(&link->requester, length),
-			  link_withheld(link) + link->owed, lc->link_max))
+	bool waits = link->n_ready > 0;
+
+	if (unlikely(waits) && link->owed >= link->ready_bytes)
 		return false;
-	if (unlikely(link->n_ready > link->owed))
-		link->owed++;
+	if (!link_reserve(link, requester_packets(&link->requester, length), link->withheld,
+			  lc->link_max))
+		return false;
+	if (unlikely(waits))
+		link->owed += RTE_MAX(length, PACKET_OWES);
 	return true;
 }
 
@@ -316,7 +328,8 @@ static bool choose_all_wait_here(const struct lcore *lc, const struct link *link
 
 void choose_set_depth(const struct lcore *lc, struct link *link)
 {
-	link->kept_back = choose_all_wait_here(lc, link) ? link->slots - choose_depth(lc, link) : 0;
+	link_keep_back(link,
+		       choose_all_wait_here(lc, link) ? link->slots - choose_depth(lc, link) : 0);
 }
 
 /* Like choose_claim(), but also takes the slots that are kept back. */

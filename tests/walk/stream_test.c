@@ -2014,37 +2014,43 @@ WALK(a_place_that_is_not_filled_is_no_work_of_its_worker)
 	walk_destroy(w);
 }
 
-/* As many large requests are complete as small ones wait: the slow worker gets few at a time, and
- * of each kind as many. Those that waited for longer than they may go behind what is there. */
-WALK(large_requests_wait_for_a_slow_worker_and_take_turns_with_small_ones)
+/* Large requests are complete, and small ones come: the slow worker gets few at a time, small ones
+ * first, and a large one after as many bytes. Those that waited for longer than they may go behind
+ * what is there. */
+WALK(large_requests_wait_for_a_slow_worker_and_have_their_turns)
 {
 	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
-	unsigned int n_large = 0, n_small = 0;
+	unsigned int n_large = 0, n_small = 0, before;
 	struct walk_worker *v;
 	struct raw r[6], other;
 
 	raw_open(&other, w, 3100);
 	v = known_worker(w, &other, 20);
 	v->answers = false;
-	for (unsigned int i = 0; i < 6; i++)
+	for (unsigned int i = 0; i < 6; i++) {
 		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000, 0, 10000);
+	}
 	for (unsigned int i = 0; i < 6; i++)
-		raw_part(&r[i], 20000, 0, 20000);
+		raw_part(&r[i], 20000, 10000, 20000);
 	walk_settle(w);
-	walk_expect(v->n_requests >= 2 && v->n_requests <= 4, "%u", v->n_requests);
-	for (unsigned int i = 0; i < 6; i++)
-		raw_ask(&other, 10, 10);
-	while (v->n_requests > 0 && n_large + n_small < 8) {
+	before = v->n_requests;
+	walk_expect(before >= 2 && before <= 4, "%u", before);
+	for (unsigned int i = 0; i < 40; i++)
+		raw_ask(&other, 1000, 1000);
+	for (unsigned int i = 0; i < 30; i++) {
+		walk_need(v->n_requests > 0);
 		n_large += v->request[0].length == 20000;
-		n_small += v->request[0].length == 10;
+		n_small += v->request[0].length == 1000;
 		walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
 		walk_settle(w);
 		walk_expect(v->n_requests <= 4, "%u", v->n_requests);
 	}
-	walk_expect(n_large >= 3 && n_small >= 2, "%u large, %u small", n_large, n_small);
+	walk_expect(n_large > before && n_large <= before + 2, "%u large of %u, %u small", n_large,
+		    before, n_small);
 	walk_expect_no_drops(w);
 	walk_pass(w, 3100);
-	walk_expect_eq(v->n_requests, 12 - n_large - n_small);
+	walk_expect_eq(v->n_requests, 46 - n_large - n_small);
 	walk_expect_no_drops(w);
 	answer_shortly(v);
 	for (unsigned int i = 0; i < 6; i++)
@@ -2067,8 +2073,10 @@ WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 	v->answers = false;
 	for (unsigned int i = 0; i < 6; i++) {
 		raw_open(&r[i], w, 3000 + i);
-		raw_part(&r[i], 20000, 0, 20000);
+		raw_part(&r[i], 20000, 0, 10000);
 	}
+	for (unsigned int i = 0; i < 6; i++)
+		raw_part(&r[i], 20000, 10000, 20000);
 	walk_settle(w);
 	walk_expect(v->n_requests <= 4, "%u", v->n_requests);
 	raw_send(&r[5], TCP_BIT_RST, NULL, 0);
@@ -2849,6 +2857,53 @@ WALK(readers_that_are_reset_again_and_again_get_less)
 	walk_expect(most[2] < most[0] * 2 / 3, "%u and %u packets", most[0], most[2]);
 	walk_expect(most[3] > most[0] * 3 / 4, "%u and %u packets", most[0], most[3]);
 	raw_send(&idle, TCP_BIT_RST, NULL, 0);
+	walk_destroy(w);
+}
+
+/* Clients of many addresses hold all that requests may, while none gets a place. One that holds
+ * little is offered whole segments all the same: else it would ask for the rest of each request by
+ * its timer. */
+WALK(clients_that_wait_for_places_leave_a_window_for_others)
+{
+	struct walk *w = create_large("", "buffer_mb: 4, window: 64KiB, min_rate: 0");
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 4,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 65536,
+					       });
+	static struct raw waits[80];
+	static char source[10][16];
+	struct tcp_header h = {0};
+	uint8_t payload[PACKET_MAX];
+	struct raw good;
+
+	walk_expect(v != NULL);
+	for (unsigned int i = 0; i < 80; i++) {
+		snprintf(source[i % 10], sizeof(source[0]), "192.0.2.%u", 20 + i % 10);
+		waits[i] =
+			(struct raw){.w = w, .port = 3000 + i, .seq = i, .source = source[i % 10]};
+		raw_connect(&waits[i]);
+	}
+	for (unsigned int i = 0; i < 80; i++)
+		raw_part(&waits[i], 60000, 0, 12000);
+	/* 4 MiB are 1,770 packets, half of them for requests. */
+	walk_expect(edge_held_packets(w->lb->lcore[0]) > 885, "there is memory");
+	walk_forget(w, 0);
+	raw_open(&good, w, 3200);
+	for (unsigned int i = 0; i < 60; i++) {
+		raw_ask(&good, 1000, 1000);
+		walk_pass(w, 2);
+		while (raw_take(&good, &h, payload))
+			good.ack = h.seq + tcp_header_span(&h);
+		walk_expect(h.ack == good.seq && h.window >= 2048, "window %u", h.window);
+	}
+	walk_expect_eq(walk_stats(w).replies, 60);
+	for (unsigned int i = 0; i < 80; i++)
+		raw_send(&waits[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&good, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	expect_room(w);
 	walk_destroy(w);
 }
 
