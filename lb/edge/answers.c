@@ -89,6 +89,11 @@ void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 	edge_touch(e, c);
 }
 
+void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
+{
+	answers_queue_chain(e, c, m, m, m->data_len);
+}
+
 static void answers_unlink(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge_request **at = &b->first;
@@ -99,6 +104,12 @@ static void answers_unlink(struct edge_busy *b, struct edge_request *r)
 	if (b->last == &r->next)
 		b->last = at;
 	b->n_requests--;
+}
+
+void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request *r)
+{
+	answers_unlink(b, r);
+	edge_request_free(e, r);
 }
 
 /* Does the answer of <r> go out now? */
@@ -112,6 +123,8 @@ static inline void answers_advance(struct edge *e, struct edge_connection *c)
 	struct edge_busy *b = c->busy;
 	struct edge_request **at = &b->first, *r;
 
+	if (unlikely(b->placement.framing->emit != NULL))
+		return edge_emit_answers(e, c);
 	while ((r = *at) != NULL) {
 		if (answers_turn(b, r) && r->answer != NULL) {
 			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_bytes);
@@ -417,4 +430,6 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 	}
 	if (packets > 0)
 		answers_let_go(e, b, packets);
+	if (unlikely(b->placement.framing->emit != NULL))
+		edge_emit_answers(e, c);
 }

@@ -27,10 +27,11 @@
 /* An lcore sleeps no longer than this. */
 #define CONNECTIONS_SLEEP_MS 50
 
-static const struct stream_framing *connections_framing(const struct lb_service_config *config)
+static const struct stream_framing *connections_framing(const struct lb_service_config *config,
+							const struct edge_connection *c)
 {
 	if (config->framing == LB_FRAMING_KSERVE)
-		return &stream_kserve;
+		return c->position == 0 ? &stream_kserve_any : &stream_kserve;
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
@@ -122,7 +123,7 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	b->round_us = e->stack.now_us;
 	/* An earlier offer stands. */
 	b->window = RTE_MAX(e->first_window, c->tcp.rcv_edge - c->tcp.rcv_nxt);
-	placement_init(&b->placement, connections_framing(config), &edge_placement_ops, b);
+	placement_init(&b->placement, connections_framing(config, c), &edge_placement_ops, b);
 	b->placement.stream.position = c->position;
 	b->placement.stream.requests = c->requests;
 	c->busy = b;
@@ -167,6 +168,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	edge_reserve(b, -b->reserved);
 	if (c->stalled)
 		connections_leave_stalled(e, b);
+	b->client->sessions -= b->session;
 	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;
@@ -325,7 +327,7 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 	b->last = at;
 }
 
-void edge_close(struct edge *e, struct edge_connection *c)
+void edge_close_now(struct edge *e, struct edge_connection *c)
 {
 	c->closing = true;
 	if (c->busy != NULL) {
@@ -333,6 +335,16 @@ void edge_close(struct edge *e, struct edge_connection *c)
 		c->busy->placement.stream.position = STREAM_CLOSED;
 	}
 	edge_touch(e, c);
+}
+
+void edge_close(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b == NULL || b->placement.framing->drain == NULL || c->ended)
+		return edge_close_now(e, c);
+	b->placement.framing->drain(&b->placement.stream);
+	edge_emit_answers(e, c);
 }
 
 /* --- timers and turns ---------------------------------------------------------------------------
@@ -377,6 +389,10 @@ static void connections_progress(struct edge *e, struct edge_connection *c, bool
 	if (unlikely(b->tls != NULL))
 		edge_tls_read(e, c);
 	connections_read(e, c, again);
+	if (unlikely(b->placement.framing->emit != NULL)) {
+		edge_count_session(b);
+		edge_emit_answers(e, c);
+	}
 	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
 	    b->placement.held != NULL || (b->tls != NULL && edge_tls_is_inside(b)))
@@ -394,8 +410,8 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 /* Is it in the middle of a request for which all was set aside? */
 static bool connections_is_inside(const struct edge_busy *b)
 {
-	return b->placement.framing->rewrite != NULL &&
-	       kserve_room_is_inside(&b->placement.stream);
+	return b->placement.framing->emit != NULL || (b->placement.framing->rewrite != NULL &&
+						      kserve_room_is_inside(&b->placement.stream));
 }
 
 /*
@@ -471,8 +487,9 @@ static void connections_narrow(struct edge *e, struct edge_connection *c, bool n
 }
 
 /*
- * Opens windows that were closed for want of memory, as far as there is some again: their clients are
- * silent, and would ask after seconds. Once per ms, some of them; the others have their turn later.
+ * Opens windows that were closed for want of memory, as far as there is some again: their clients
+ * are silent, and would ask after seconds. Once per ms, some of them; the others have their turn
+ * later.
  */
 static void connections_widen(struct edge *e)
 {
@@ -508,15 +525,15 @@ static uint32_t connections_latest(const struct edge *e, const struct edge_conne
 
 static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
 {
-	tcp_wheel_set(&e->wheel, edge_number(e, c),
-		      sequence_min(ms, connections_latest(e, c)));
+	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, connections_latest(e, c)));
 }
 
 static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
 {
 	if (unlikely(c->secured) && edge_tls_is_late(e, c))
 		return true;
-	return e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms;
+	return e->idle_ms != 0 && (c->busy == NULL || edge_frames_are_idle(c)) &&
+	       e->stack.now_ms - c->idle_ms >= e->idle_ms;
 }
 
 /*
@@ -868,8 +885,7 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->large_memory);
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
-	rte_free(e->kserve);
-	rte_free(e->rewrite_memory);
+	edge_rewrite_fini(e);
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);

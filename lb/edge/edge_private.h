@@ -26,6 +26,7 @@ struct edge_client {
 	uint32_t reserved;   /* packets of replies to come */
 	uint32_t unfinished; /* requests that have a place and are not complete */
 	uint32_t handshakes; /* of TLS under way */
+	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 };
 
@@ -108,6 +109,7 @@ struct edge_request {
 	bool named;               /* its END came */
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
+	bool over;                /* the framing sends nothing more of it, where that decides */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
 	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
@@ -177,6 +179,8 @@ struct edge_busy {
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
+	bool emits;           /* the framing is being asked what to send */
+	bool session;         /* it is counted among its client's */
 } __attribute__((aligned(64)));
 
 struct edge_connection {
@@ -286,6 +290,7 @@ struct edge {
 	uint32_t widened_ms;           /* when these were looked at last */
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
+	struct grpc_room *grpc; /* sessions of HTTP/2 */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, free_rewrites;
 	struct edge_layout layout[LB_SERVICES_MAX];
@@ -348,8 +353,11 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	c->is_due = true;
 	TAILQ_INSERT_TAIL(&e->due, c, due);
 }
-/* Nothing more is read: what is incomplete is dropped, the rest answered. */
+/* Nothing more is read: what is incomplete is dropped, the rest answered. Where the framing can say
+ * so to the client, it does, and ends the connection when all is answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
+/* The same without telling the client. */
+void edge_close_now(struct edge *e, struct edge_connection *c);
 
 /* --- segments_in.c ------------------------------------------------------------------------------
  */
@@ -537,6 +545,8 @@ extern const struct placement_ops edge_placement_ops;
 /* The room of the framing kserve, with what concerns this connection (rewrite.c). */
 void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 			  struct stream_settings *settings);
+/* Counts a connection that has begun to speak HTTP/2, and its memory, for its client. */
+void edge_count_session(struct edge_busy *b);
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 static inline bool edge_read(struct edge *e, struct edge_connection *c)
 {
@@ -548,6 +558,8 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }
+/* The client does not want the reply of <r>, which is not answered. */
+void edge_cancel(struct edge_busy *b, struct edge_request *r);
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -626,6 +638,19 @@ void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf
 /* Packets of replies are held, or no longer. */
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* Queues one packet that is held already. */
+void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+/* The request is over: unlinks and frees it. */
+void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request *r);
+
+/* --- frames.c --------------------------------------------------------------------------------- */
+
+/* Sends what the framing wants to send now. For framings with emit(). */
+void edge_emit_answers(struct edge *e, struct edge_connection *c);
+/* May such a framing read on? It refuses what it has no room for. */
+bool edge_frames_ready(const struct edge *e, const struct edge_busy *b);
+/* Is it such a framing, and nothing under way? */
+bool edge_frames_are_idle(const struct edge_connection *c);
 
 /* --- tls.c, tls_in.c, tls_out.c: what the rest sees of TLS ---------------------------------------
  */
@@ -661,6 +686,8 @@ static inline uint64_t edge_came(const struct edge_busy *b)
 void edge_tls_came(struct edge_busy *b, uint32_t bytes);
 /* Bytes that are held and not read: records. */
 uint64_t edge_tls_held(const struct edge_busy *b);
+/* Bytes that wait to be encrypted. */
+uint64_t edge_tls_unsent(const struct edge_busy *b);
 /* All that came in order was read. */
 bool edge_tls_is_read(const struct edge_busy *b);
 /* A chain to be encrypted; it is held already. */
@@ -682,6 +709,7 @@ bool edge_tls_is_late(struct edge *e, const struct edge_connection *c);
 /* --- rewrite.c -------------------------------------------------------------------------------- */
 
 int edge_rewrite_init(struct edge *e);
+void edge_rewrite_fini(struct edge *e);
 /* The next turn may read and write as much text again. */
 void edge_rewrite_end_turn(struct edge *e);
 /* Once per ms: resets a connection whose head or JSON takes too long. */

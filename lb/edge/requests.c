@@ -206,18 +206,25 @@ static struct edge_request *requests_find_tag(const struct edge_busy *b, uint64_
 	return NULL;
 }
 
-static void requests_cancel(struct edge_busy *b, uint64_t tag)
+void edge_cancel(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge *e = b->edge;
-	struct edge_request *r = requests_find_tag(b, tag);
 
-	if (r == NULL)
-		e->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
-	else if (!r->sent)
+	if (!r->sent)
 		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
 	else
 		e->cancel[e->n_cancels++] = (struct edge_cancel){
 			.handle = b->connection->handle, .tag = r->number, .service = r->service};
+}
+
+static void requests_cancel(struct edge_busy *b, uint64_t tag)
+{
+	struct edge_request *r = requests_find_tag(b, tag);
+
+	if (r == NULL)
+		b->edge->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
+	else
+		edge_cancel(b, r);
 }
 
 static void requests_send_of(struct edge_busy *b, const struct stream_action *action)
@@ -263,8 +270,7 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 	if (r->large == NULL)
 		return requests_copy(b, r, action->bytes.offset, action->bytes.at,
 				     action->bytes.length);
-	if (!edge_large_produce(b, r, action->bytes.offset, action->bytes.at,
-				action->bytes.length))
+	if (!edge_large_produce(b, r, action->bytes.offset, action->bytes.at, action->bytes.length))
 		requests_no_memory(b, r);
 }
 
@@ -290,7 +296,7 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 		return action->bytes.of_request ? requests_send_of(b, action)
 						: requests_send(b, action);
 	case STREAM_CLOSE:
-		return edge_close(b->edge, b->connection);
+		return edge_close_now(b->edge, b->connection);
 	default:
 		return;
 	}
@@ -356,6 +362,8 @@ static __rte_noinline bool requests_text_ready(const struct edge *e, const struc
 {
 	const struct stream *s = &b->placement.stream;
 
+	if (b->placement.framing->emit != NULL)
+		return edge_frames_ready(e, b);
 	if (!kserve_room_ready(e->kserve, s) || e->free_request == NULL ||
 	    e->lc->burst.n >= LB_BURST - 1)
 		return false;
@@ -372,8 +380,9 @@ static bool requests_ready(void *context)
 
 	if (unlikely(b->placement.framing->rewrite != NULL))
 		return requests_text_ready(e, b);
-	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline && e->free_request != NULL &&
-	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
+	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline &&
+	       e->free_request != NULL && e->lc->burst.n < LB_BURST - 1 &&
+	       e->n_cancels < EDGE_CANCELS;
 }
 
 const struct placement_ops edge_placement_ops = {

@@ -11,6 +11,7 @@
 
 #include "edge/edge_private.h"
 #include "config/memory.h"
+#include "framing/grpc_session.h"
 #include "packet/notice.h"
 
 /* Other lcores write their counters while they are read here, by design. */
@@ -28,6 +29,11 @@
 #define REWRITE_READERS 64
 #define REWRITE_ASKED   2048
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
+/* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
+#define REWRITE_SESSIONS 128
+#define REWRITE_STREAMS  2048
+/* Packets that a session counts as. */
+#define REWRITE_SESSION_PACKETS 16
 
 _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
@@ -163,6 +169,9 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 	rewrite_select(e, c->service);
 	room->owner = c->busy;
 	room->now_ms = e->stack.now_ms;
+	room->may_open = c->busy->client->sessions < REWRITE_SESSIONS / 4;
+	room->may_begin = edge_has_reply_room(e, c->busy) && c->busy->n_requests < e->pipeline;
+	room->streams_max = RTE_MIN(e->pipeline, GRPC_STREAMS_MAX);
 	settings->kserve = room;
 	settings->max_request = e->lc->services->max_request[c->service];
 }
@@ -183,10 +192,33 @@ int edge_rewrite_init(struct edge *e)
 	e->kserve->find = rewrite_find;
 	e->kserve->next = rewrite_next;
 	e->kserve->count = rewrite_count;
+	e->grpc = rte_zmalloc("grpc", grpc_room_bytes(REWRITE_SESSIONS, REWRITE_STREAMS),
+			      RTE_CACHE_LINE_SIZE);
+	if (e->grpc == NULL ||
+	    grpc_room_init(e->grpc, e->kserve, REWRITE_SESSIONS, REWRITE_STREAMS) < 0)
+		return -ENOMEM;
 	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
 		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
 	e->kserve->text_left = REWRITE_TURN;
 	return 0;
+}
+
+void edge_rewrite_fini(struct edge *e)
+{
+	if (e->grpc != NULL)
+		grpc_room_fini(e->grpc);
+	rte_free(e->grpc);
+	rte_free(e->kserve);
+	rte_free(e->rewrite_memory);
+}
+
+void edge_count_session(struct edge_busy *b)
+{
+	if (b->session || b->placement.framing->emit == NULL || b->placement.stream.own == NULL)
+		return;
+	b->session = true;
+	b->client->sessions++;
+	edge_hold(b, REWRITE_SESSION_PACKETS);
 }
 
 void edge_rewrite_end_turn(struct edge *e)

@@ -195,6 +195,11 @@ void edge_tls_came(struct edge_busy *b, uint32_t bytes)
 	b->tls->in_order += bytes;
 }
 
+uint64_t edge_tls_unsent(const struct edge_busy *b)
+{
+	return b->tls->plain_bytes;
+}
+
 uint64_t edge_tls_held(const struct edge_busy *b)
 {
 	const struct edge_tls *t = b->tls;
@@ -269,7 +274,7 @@ void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb
 	tls_leave_job(e, t);
 	tls_drop_plain(e, t);
 	t->raw.stream.position = STREAM_CLOSED;
-	edge_close(e, c);
+	edge_close_now(e, c);
 }
 
 bool edge_tls_close(struct edge *e, struct edge_connection *c)

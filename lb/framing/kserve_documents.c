@@ -53,25 +53,6 @@ static void document_of_model(struct kserve_call *c, const struct kserve_route *
 	document_send(c, out, 200);
 }
 
-/* Makes the connection's service the current one: documents of all begin with it. */
-static void document_begin(struct kserve_room *room)
-{
-	while (room->service != room->service_of_connection)
-		room->next(room);
-}
-
-/* Is each model ready? */
-static bool document_all_serve(struct kserve_room *room)
-{
-	bool all = true;
-
-	document_begin(room);
-	do
-		all &= room->serving;
-	while (room->next(room));
-	return all;
-}
-
 /* The current service's model, as far as documents of many have it; its counters are not. */
 static struct kserve_model *document_known(struct kserve_room *room)
 {
@@ -95,7 +76,7 @@ static void document_stats(struct kserve_call *c, bool all, struct json_out *out
 	bool first = true;
 
 	if (all)
-		document_begin(room);
+		kserve_room_rewind(room);
 	kserve_write_stats_begin(out);
 	do {
 		m = document_known(room);
@@ -112,7 +93,7 @@ static void document_index(struct kserve_call *c, struct json_out *out)
 	struct kserve_room *room = c->room;
 	bool first = true;
 
-	document_begin(room);
+	kserve_room_rewind(room);
 	kserve_write_index_begin(out);
 	do {
 		kserve_write_index(out, document_known(room), first);
@@ -137,7 +118,7 @@ void kserve_document_answer(struct kserve_call *c, const struct kserve_route *ro
 		return document_send(c, &out, 200);
 	case KSERVE_READY:
 	case KSERVE_MODEL_READY:
-		ready = route->endpoint == KSERVE_READY ? document_all_serve(c->room)
+		ready = route->endpoint == KSERVE_READY ? kserve_room_all_serve(c->room)
 							: c->room->serving;
 		kserve_write_health(&out, "ready", ready);
 		return document_send(c, &out, ready ? 200 : 503);

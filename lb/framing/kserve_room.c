@@ -71,25 +71,47 @@ static void room_begin(struct kserve_room *room, struct kserve_reader *r)
 	r->held_from = r->held_to = r->held_bytes = 0;
 }
 
+struct kserve_reader *kserve_room_take_reader(struct kserve_room *room)
+{
+	struct kserve_reader *r = TAILQ_FIRST(&room->free_readers);
+
+	if (r == NULL)
+		return NULL;
+	TAILQ_REMOVE(&room->free_readers, r, entry);
+	TAILQ_INSERT_TAIL(&room->readers, r, entry);
+	room_begin(room, r);
+	return r;
+}
+
+void kserve_room_return_reader(struct kserve_reader *r)
+{
+	TAILQ_REMOVE(&r->room->readers, r, entry);
+	TAILQ_INSERT_HEAD(&r->room->free_readers, r, entry);
+}
+
+void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r)
+{
+	if (r->progress < ROOM_PROGRESS)
+		return;
+	TAILQ_REMOVE(&room->readers, r, entry);
+	TAILQ_INSERT_TAIL(&room->readers, r, entry);
+	r->since_ms = room->now_ms;
+	r->progress = 0;
+}
+
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s)
 {
 	struct kserve_reader *r = s->own;
 
-	if (r == NULL) {
-		r = TAILQ_FIRST(&room->free_readers);
-		if (r == NULL)
-			return NULL;
-		TAILQ_REMOVE(&room->free_readers, r, entry);
-		TAILQ_INSERT_TAIL(&room->readers, r, entry);
-		room_begin(room, r);
-		s->own = r;
-		s->got = 1;
-	} else if (r->progress >= ROOM_PROGRESS) {
-		TAILQ_REMOVE(&room->readers, r, entry);
-		TAILQ_INSERT_TAIL(&room->readers, r, entry);
-		r->since_ms = room->now_ms;
-		r->progress = 0;
+	if (r != NULL) {
+		kserve_room_keep_reader(room, r);
+		return r;
 	}
+	r = kserve_room_take_reader(room);
+	if (r == NULL)
+		return NULL;
+	s->own = r;
+	s->got = 1;
 	return r;
 }
 
@@ -108,7 +130,7 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 	return a;
 }
 
-static void room_forget(struct stream *s, struct kserve_asked *asked)
+void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
 {
 	struct kserve_room *room = asked->room;
 	struct kserve_asked **at = (struct kserve_asked **)&s->open;
@@ -126,7 +148,7 @@ void kserve_room_answered(struct stream *s, struct kserve_asked *asked)
 {
 	asked->answered = true;
 	if (!asked->reading)
-		room_forget(s, asked);
+		kserve_room_forget(s, asked);
 }
 
 void kserve_room_was_read(struct stream *s, struct kserve_asked *asked)
@@ -134,17 +156,15 @@ void kserve_room_was_read(struct stream *s, struct kserve_asked *asked)
 	s->got = 0;
 	asked->reading = false;
 	if (asked->answered)
-		room_forget(s, asked);
+		kserve_room_forget(s, asked);
 }
 
 void kserve_room_give_reader(struct stream *s)
 {
 	struct kserve_reader *r = s->own;
-	struct kserve_room *room = r->room;
 
 	s->own = NULL;
-	TAILQ_REMOVE(&room->readers, r, entry);
-	TAILQ_INSERT_HEAD(&room->free_readers, r, entry);
+	kserve_room_return_reader(r);
 }
 
 void kserve_room_release(struct stream *s)
@@ -152,7 +172,7 @@ void kserve_room_release(struct stream *s)
 	if (s->own != NULL)
 		kserve_room_give_reader(s);
 	while (s->open != NULL)
-		room_forget(s, s->open);
+		kserve_room_forget(s, s->open);
 }
 
 /* --- models --- */
@@ -214,4 +234,17 @@ void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
 		return;
 	layout->next = room->free_layout;
 	room->free_layout = layout;
+}
+
+/* --- services --- */
+
+bool kserve_room_all_serve(struct kserve_room *room)
+{
+	bool all = true;
+
+	kserve_room_rewind(room);
+	do
+		all &= room->serving;
+	while (room->next(room));
+	return all;
 }

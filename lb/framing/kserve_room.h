@@ -12,6 +12,7 @@
 
 #include "description.h"
 #include "framing/stream.h"
+#include "grpc/infer.h"
 #include "http/chunked.h"
 #include "http/response.h"
 #include "kserve/answer.h"
@@ -78,6 +79,13 @@ struct kserve_asked {
 	uint8_t id_length;
 	char id[KSERVE_ID_MAX];
 	const char *allow;
+	/* of a request by gRPC */
+	void *call;                  /* its struct grpc_stream; NULL: it has ended */
+	struct kserve_asked *queued; /* the next whose answer is sent in the call */
+	uint64_t written;            /* bytes of its answer's message so far */
+	uint64_t to_send;            /* those that nghttp2 has not asked for */
+	uint32_t number;             /* of the request */
+	bool told;                   /* the owner knows of it */
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -105,6 +113,7 @@ struct kserve_reader {
 	uint8_t place[KSERVE_TENSORS_MAX];     /* of the request's inputs in the model */
 	struct kserve_run run;
 	struct kserve_infer infer;
+	struct grpc_infer grpc;
 	struct http_head head;
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
 	uint8_t held[KSERVE_HELD_MAX];
@@ -133,7 +142,11 @@ struct kserve_room {
 	bool (*next)(struct kserve_room *room);
 	/* Adds up what the service's workers did. */
 	void (*count)(const struct kserve_room *room, struct kserve_counters *counters);
+	struct grpc_room *grpc; /* memory of sessions */
 	/* what concerns a call */
+	bool may_open;        /* the client may have another session of HTTP/2 */
+	bool may_begin;       /* and another request */
+	uint32_t streams_max; /* open at once in a session */
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
@@ -152,6 +165,15 @@ static inline uint64_t kserve_room_body_max(uint64_t max_request)
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);
 void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts);
 
+/* Makes the connection's service the current one. */
+static inline void kserve_room_rewind(struct kserve_room *room)
+{
+	while (room->service != room->service_of_connection)
+		room->next(room);
+}
+/* Has each service of the address workers? The connection's is the current one then. */
+bool kserve_room_all_serve(struct kserve_room *room);
+
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);
 
@@ -163,11 +185,18 @@ struct kserve_asked *kserve_room_asked(const struct stream *s);
 /* The stream's reader, taken if it has none. */
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s);
 void kserve_room_give_reader(struct stream *s);
+/* The same of those that belong to no stream; NULL: none is free. They have no request. */
+struct kserve_reader *kserve_room_take_reader(struct kserve_room *room);
+void kserve_room_return_reader(struct kserve_reader *r);
+/* It has read a good part: its time begins anew. */
+void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r);
 /* Memory for what is known of a request; it joins the stream's. */
 struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
 /* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
 void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);
+/* Gives it back at once. */
+void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 

@@ -14,52 +14,15 @@
 #include "framing/kserve_body.h"
 #include "framing/kserve_documents.h"
 #include "framing/kserve_reply.h"
+#include "framing/kserve_tensors.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
 
-#define PRIORITY_LAST 4
 /* Bytes of a refused body that are skipped at most; behind a longer one nothing is read. */
 #define SKIP_MAX (UINT64_C(1) << 40)
 
 /* --- values ------------------------------------------------------------------------------------
  */
-
-static uint32_t infer_size(const struct kserve_model *m, uint8_t place)
-{
-	return kserve_datatype_size(m->input[place].type);
-}
-
-/* Bytes of inputs whose shape is the model's. */
-static void infer_know_fixed(struct kserve_reader *r, const struct kserve_model *m)
-{
-	for (uint8_t i = 0; i < m->inputs; i++) {
-		uint64_t bytes = infer_size(m, i);
-
-		for (uint8_t k = 0; k < m->input[i].dims && bytes > 0; k++)
-			bytes = m->input[i].shape[k] < 0 ? 0
-							 : bytes * (uint64_t)m->input[i].shape[k];
-		r->bytes_of[i] = bytes;
-		r->known |= (uint16_t)((bytes > 0) << i);
-	}
-}
-
-static void infer_know(struct kserve_reader *r, uint8_t place, uint64_t bytes)
-{
-	r->bytes_of[place] = bytes;
-	r->known |= (uint16_t)(1u << place);
-}
-
-/* Bytes of the model's first <n> inputs. False: some are not known yet. */
-static bool infer_sum(const struct kserve_reader *r, unsigned int n, uint64_t *sum)
-{
-	*sum = 0;
-	for (unsigned int i = 0; i < n; i++) {
-		if ((r->known & 1u << i) == 0)
-			return false;
-		*sum += r->bytes_of[i];
-	}
-	return true;
-}
 
 /* Input <i> is described; those before it are complete. False: refused. */
 static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, uint8_t i)
@@ -71,22 +34,13 @@ static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, u
 		return false;
 	r->place[i] = (uint8_t)place;
 	if (i > 0)
-		infer_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
+		kserve_tensors_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
 	if (input->binary)
-		infer_know(r, (uint8_t)place, input->bytes);
-	else if (infer_size(m, (uint8_t)place) > 0)
-		infer_know(r, (uint8_t)place, input->elements * infer_size(m, (uint8_t)place));
+		kserve_tensors_know(r, (uint8_t)place, input->bytes);
+	else if (kserve_tensors_size(m, (uint8_t)place) > 0)
+		kserve_tensors_know(r, (uint8_t)place,
+				    input->elements * kserve_tensors_size(m, (uint8_t)place));
 	return true;
-}
-
-static uint32_t infer_deadline(const struct kserve_infer *infer)
-{
-	return infer->timeout_us > UINT32_MAX ? UINT32_MAX : (uint32_t)infer->timeout_us;
-}
-
-static uint8_t infer_priority(const struct kserve_infer *infer)
-{
-	return infer->priority > PRIORITY_LAST ? PRIORITY_LAST : (uint8_t)infer->priority;
 }
 
 /* False: it was refused, for its size. */
@@ -115,8 +69,8 @@ static bool infer_begin(struct kserve_call *c, uint64_t size)
 	action = kserve_call_add(c, STREAM_BEGIN);
 	action->begin.size = size;
 	action->begin.tag = (uintptr_t)r->asked;
-	action->begin.deadline_us = infer_deadline(&r->infer);
-	action->begin.priority = infer_priority(&r->infer);
+	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
+	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
 	return true;
 }
@@ -129,22 +83,6 @@ static void infer_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t 
 	action->bytes.at = bytes;
 	action->bytes.offset = offset;
 	action->bytes.length = length;
-}
-
-/* Keeps converted bytes. False: there is no room. */
-static bool infer_hold(struct kserve_reader *r, uint64_t offset)
-{
-	uint64_t end = offset + r->run.length;
-
-	if (end > sizeof(r->held))
-		return false;
-	memcpy(r->held + offset, r->run.at, r->run.length);
-	if (r->held_bytes == 0 || offset < r->held_from)
-		r->held_from = (uint32_t)offset;
-	if (end > r->held_to)
-		r->held_to = (uint32_t)end;
-	r->held_bytes += r->run.length;
-	return true;
 }
 
 /* Produces what is kept. False: it is not in one piece, and the request was refused. */
@@ -173,19 +111,19 @@ static void infer_run(struct kserve_call *c)
 	const struct kserve_model *m = &r->asked->layout->model;
 	uint64_t offset, size;
 
-	if (!infer_sum(r, r->place[r->run.input], &offset))
+	if (!kserve_tensors_sum(r, r->place[r->run.input], &offset))
 		return kserve_call_refuse(
 			c, 400,
 			"inputs[%u] ('%s'): inputs whose size is not in the model must "
 			"be in the order of the model",
 			r->run.input, r->infer.input[r->run.input].name);
 	offset += r->run.offset;
-	if (!r->begun && infer_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
+	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
 	    (!infer_begin(c, size) || !infer_produce_held(c)))
 		return;
 	if (r->begun)
 		infer_produce(c, r->run.at, offset, r->run.length);
-	else if (!infer_hold(r, offset))
+	else if (!kserve_tensors_hold(r, offset))
 		kserve_call_refuse(
 			c, 501,
 			"more than %u bytes of inputs whose size is not known before their "
@@ -231,7 +169,7 @@ static void infer_find_ranges(struct kserve_reader *r)
 		const struct kserve_input *input = &r->infer.input[i];
 		uint64_t offset;
 
-		infer_sum(r, r->place[i], &offset);
+		kserve_tensors_sum(r, r->place[i], &offset);
 		if (!input->binary || input->bytes == 0)
 			continue;
 		body->wanted += input->bytes;
@@ -250,8 +188,8 @@ static void infer_complete(struct kserve_call *c)
 	uint64_t size;
 
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
-		infer_know(r, r->place[i], r->infer.input[i].bytes);
-	infer_sum(r, m->inputs, &size);
+		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
+	kserve_tensors_sum(r, m->inputs, &size);
 	if (!infer_choose_outputs(c) || (!r->begun && !infer_begin(c, size)) ||
 	    !infer_produce_held(c))
 		return;
@@ -357,7 +295,7 @@ static void infer_prepare(struct kserve_call *c)
 	r->asked->max_request = c->room->max_request;
 	layout->users++;
 	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
-	infer_know_fixed(r, &layout->model);
+	kserve_tensors_know_fixed(r, &layout->model);
 	if (r->head.has_json_length)
 		r->json_left = r->head.json_length;
 	else
@@ -379,7 +317,7 @@ static bool raw_match(struct kserve_call *c, uint64_t bytes)
 /* Bytes of a raw input whose free dimension is 1. */
 static uint64_t raw_unit(const struct kserve_model *m)
 {
-	uint64_t bytes = infer_size(m, 0);
+	uint64_t bytes = kserve_tensors_size(m, 0);
 
 	for (uint8_t k = 0; k < m->input[0].dims; k++)
 		bytes *= m->input[0].shape[k] < 0 ? 1 : (uint64_t)m->input[0].shape[k];
@@ -592,8 +530,12 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 	c.reader = kserve_room_reader(settings->kserve, s);
 	if (c.reader == NULL)
 		return 0;
-	if (fresh)
+	if (fresh) {
 		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
+		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
+		if (s->position < sizeof(STREAM_PREFACE) - 1)
+			http_head_read(&c.reader->head, STREAM_PREFACE, (uint32_t)s->position);
+	}
 	if (c.reader->reading == KSERVE_READS_HEAD)
 		head_read_slice(&c, bytes, length);
 	else if (c.reader->reading == KSERVE_READS_JSON)

@@ -16,8 +16,7 @@ static struct tls_context *load_one(const struct lb_service_config *s, bool stri
 {
 	const struct tls_protocols protocols = {
 		.http1 = s->framing == LB_FRAMING_KSERVE,
-		/* A framing that speaks HTTP/2 is to be named here. */
-		.http2 = false,
+		.http2 = s->framing == LB_FRAMING_KSERVE,
 	};
 	struct tls_context *context =
 		tls_context_create(s->tls_certificate, s->tls_key, &protocols, why, size);

@@ -92,10 +92,10 @@ static int ticket_keys(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIP
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n,
 			   const unsigned char *offered, unsigned int n_offered, void *context)
 {
-	static const unsigned char both[] = "\x02h2\x08http/1.1";
+	static const unsigned char both[] = "\x08http/1.1\x02h2";
 	const struct tls_context *c = context;
-	const unsigned char *ours = both + (c->protocols.http2 ? 0 : 3);
-	unsigned int n_ours = (c->protocols.http2 ? 3 : 0) + (c->protocols.http1 ? 9 : 0);
+	const unsigned char *ours = both + (c->protocols.http1 ? 0 : 9);
+	unsigned int n_ours = (c->protocols.http1 ? 9 : 0) + (c->protocols.http2 ? 3 : 0);
 
 	if (n_ours == 0)
 		return SSL_TLSEXT_ERR_NOACK;

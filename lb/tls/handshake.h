@@ -26,7 +26,7 @@ struct tls_context;
 /* The choices of ALPN (RFC 7301). A client that offers others only is refused, unless the service
  * has none of its own. */
 struct tls_protocols {
-	bool http1, http2; /* the second goes first where clients offer both */
+	bool http1, http2; /* the first goes first: clients that offer both ask no gRPC */
 };
 
 /* NULL with a sentence in <error> that names the file and the reason. References count: it lives

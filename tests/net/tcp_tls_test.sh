@@ -66,6 +66,8 @@ expect "handshakes of TLS 1.2" "$(counter opened_12)" -eq 2
 expect "handshakes of TLS 1.3" "$(counter opened_13)" -eq 2
 in_client openssl s_client -connect "$vip:8501" -alpn h2,http/1.1 </dev/null >"$dir/alpn" 2>&1 || true
 grep -q "ALPN protocol: http/1.1" "$dir/alpn" || fail "no ALPN: $(cat "$dir/alpn")"
+in_client openssl s_client -connect "$vip:8501" -alpn h2 </dev/null >"$dir/alpn" 2>&1 || true
+grep -q "ALPN protocol: h2" "$dir/alpn" || fail "no ALPN of HTTP/2: $(cat "$dir/alpn")"
 
 # --- Python's client: framing length, all the ciphers there are, 4 MiB, pieces of all sizes
 in_client /usr/bin/python3 "$here/tcp_tls.py" echo "$vip" 8502 "$dir/ca.pem" || fail "tcp_tls.py echo"

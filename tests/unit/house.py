@@ -23,6 +23,7 @@ LAYERS = [
     'workers/schedule',
     'lb/packet lb/http lb/json',
     'lb/kserve',
+    'lb/grpc',
     'lb/config lb/framing lb/tcp lb/tls',
     'lb/lcore',
     'lb/observe lb/ports',

@@ -443,7 +443,8 @@ static int protocol_of(const struct tls_protocols *protocols, const char *offer)
 Test(lb_tls, the_protocol_is_one_that_the_service_has)
 {
 	cr_expect_eq(protocol_of(&http1, "\x02h2\x08http/1.1"), TLS_PROTOCOL_HTTP1);
-	cr_expect_eq(protocol_of(&both, "\x08http/1.1\x02h2"), TLS_PROTOCOL_HTTP2);
+	cr_expect_eq(protocol_of(&both, "\x02h2\x08http/1.1"), TLS_PROTOCOL_HTTP1);
+	cr_expect_eq(protocol_of(&both, "\x02h2"), TLS_PROTOCOL_HTTP2);
 	cr_expect_eq(protocol_of(&both, "\x08http/1.1"), TLS_PROTOCOL_HTTP1);
 	cr_expect_eq(protocol_of(&http1, "\x02h2"), -1);
 	cr_expect_eq(protocol_of(&http1, ""), TLS_PROTOCOL_NONE);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "edge/edge.h"
 #include "http_client.h"
 #include "worker.h"
 
@@ -556,5 +557,109 @@ WALK(a_head_that_is_none)
 	walk_expect(c->fin, "it was kept");
 	walk_expect(strstr(strstr(c->got, "400"), "HTTP/1.1") == NULL, "%s", c->got);
 	http_hang_up(c);
+	walk_destroy(w);
+}
+
+/* --- gRPC --------------------------------------------------------------------------------------
+ */
+
+#define FIELD(name, length, value) "\0" name length value
+#define GRPC_PATH                  "/inference.GRPCInferenceService/ModelInfer"
+#define GRPC_HEAD                                                                                  \
+	FIELD("\7:method", "\4", "POST")                                                           \
+	FIELD("\7:scheme", "\4", "http")                                                           \
+	FIELD("\12:authority", "\1", "h")                                                          \
+	FIELD("\5:path", "\x2a", GRPC_PATH)                                                        \
+	FIELD("\xc"                                                                                \
+	      "content-type",                                                                      \
+	      "\x10", "application/grpc")
+#define GRPC_INPUTS                                                                                \
+	"\x0a\4echo\x1a\1x\x2a\xc\xa\1a\x12\4FP32\x1a\1\2"                                         \
+	"\x2a\xd\xa\1b\x12\5UINT8\x1a\1\4\x3a\x8\0\0\x80\x3f\0\0\0\x40\x3a\4wxyz"
+
+static void add_frame(struct text *t, uint8_t type, uint8_t flags, uint8_t stream,
+		      const char *bytes, uint8_t n)
+{
+	const uint8_t head[9] = {0, 0, n, type, flags, 0, 0, 0, stream};
+
+	memcpy(t->at + t->n, head, sizeof(head));
+	memcpy(t->at + t->n + sizeof(head), bytes, n);
+	t->n += sizeof(head) + n;
+}
+
+/* A call on <stream>; its message in two frames. */
+static void add_call(struct text *t, uint8_t stream)
+{
+	static const char message[] = "\0\0\0\0\x36" GRPC_INPUTS;
+
+	add_frame(t, 1, 4, stream, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	add_frame(t, 0, 0, stream, message, 30);
+	add_frame(t, 0, 1, stream, message + 30, sizeof(message) - 1 - 30);
+}
+
+static unsigned int count(const struct http_client *c, const char *bytes, uint32_t n)
+{
+	unsigned int times = 0;
+
+	for (uint32_t i = 0; i + n <= c->n; i++)
+		times += memcmp(c->got + i, bytes, n) == 0;
+	return times;
+}
+
+/* Two calls of gRPC over a connection, cut at every byte. */
+WALK(calls_that_are_cut_anywhere)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	static struct text t;
+
+	described_worker(w);
+	memcpy(t.at, preface, sizeof(preface) - 1);
+	t.n = sizeof(preface) - 1;
+	add_frame(&t, 4, 0, 0, "", 0);
+	add_call(&t, 1);
+	add_call(&t, 3);
+	for (uint32_t cut = 0; cut < t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		http_say(c, t.at + cut, t.n - cut);
+		http_wait(c);
+		walk_expect_eq(count(c, "\x32\x8\0\0\x80\x3f\0\0\0\x40\x32\4wxyz", 16), 2);
+		walk_expect(!c->fin && !c->reset, "the connection ended");
+		http_hang_up(c);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+/* A client that goes while its calls are read or answered leaves nothing behind. */
+WALK(calls_of_a_client_that_goes)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	static struct text t;
+
+	described_worker(w);
+	memcpy(t.at, preface, sizeof(preface) - 1);
+	t.n = sizeof(preface) - 1;
+	add_frame(&t, 4, 0, 0, "", 0);
+	add_call(&t, 1);
+	for (uint32_t cut = 1; cut <= t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		if (cut % 2 == 0) {
+			http_hang_up(c);
+			continue;
+		}
+		http_abort(c);
+		for (unsigned int i = 0; i < 20; i++)
+			walk_pass(w, 1);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	}
+	walk_context("%s", "");
 	walk_destroy(w);
 }
