@@ -215,6 +215,12 @@ int config_tcp_check_beside(struct config_yaml *yaml, const struct lb_config *co
 			"services[%u] has another value, and its connections are the same; use one "
 			"value for both",
 			earlier);
+	if (strcmp(a->tls_certificate, b->tls_certificate) != 0 ||
+	    strcmp(a->tls_key, b->tls_key) != 0)
+		return config_fail_at(yaml, "services", i, "tls",
+				      "services[%u] has others or none, and its connections are "
+				      "the same; use the same certificate and key for both",
+				      earlier);
 	return 0;
 }
 

@@ -96,7 +96,8 @@ void grpc_reader_take(struct grpc_reader *r, const uint8_t *bytes, size_t n)
 	uint8_t *copy = malloc(n + 1), *text = malloc(r->room);
 	const uint8_t *at = copy, *end = copy + n;
 
-	memcpy(copy, bytes, n);
+	if (n > 0)
+		memcpy(copy, bytes, n);
 	while (r->step != GRPC_INFER_REFUSED && r->step != GRPC_INFER_DONE) {
 		struct kserve_run run = {.at = text, .room = r->room};
 

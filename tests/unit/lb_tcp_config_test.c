@@ -220,6 +220,8 @@ static const struct row rows[] = {
 	 "lb.yaml:7: services[1].congestion: services[0] has another value"},
 	{HEAD MODEL_A MODEL("framing: kserve, model: b, ecn: false"),
 	 "lb.yaml:7: services[1].ecn: services[0] has another value"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, tls: {certificate: /c, key: /k}"),
+	 "lb.yaml:7: services[1].tls: services[0] has others or none"},
 	{UDP_WITH("protocol: sctp"),
 	 "lb.yaml:6: services[0].protocol: 'sctp' is not a protocol; use udp or tcp"},
 	{TCP_WITH("framing: http"),
