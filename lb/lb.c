@@ -31,6 +31,7 @@
 #include "ports/kept.h"
 #include "ports/verbs_port.h"
 #include "reload/apply.h"
+#include "reload/certificates.h"
 #include "reload/retire.h"
 #include "source.h"
 #include "stop.h"
@@ -536,6 +537,29 @@ static int create_qsbr(struct lb *lb)
 	return 0;
 }
 
+/* The thread that makes handshakes, if a service has TLS. */
+static int create_tls(struct lb *lb)
+{
+	struct tls_certificates *certificates;
+	char error[1024];
+
+	if (!lb->config.tcp.secured)
+		return 0;
+	certificates = certificates_load(&lb->config, false, error, sizeof(error));
+	if (certificates == NULL) {
+		LB_LOG(ERR, "%s", error);
+		return -EINVAL;
+	}
+	lb->tls = tls_helper_create();
+	if (lb->tls == NULL) {
+		LB_LOG(ERR, "no memory or no thread for the handshakes of TLS");
+		tls_certificates_free(certificates);
+		return -ENOMEM;
+	}
+	tls_helper_use(lb->tls, certificates);
+	return 0;
+}
+
 struct lb *lb_create(const struct lb_config *config)
 {
 	struct lb *lb = rte_zmalloc("lb", sizeof(*lb), RTE_CACHE_LINE_SIZE);
@@ -564,7 +588,7 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
 	if (lb->services == NULL || lb->retire == NULL || lb->pool == NULL ||
 	    lb->settings == NULL || lb->punt == NULL || create_qsbr(lb) < 0 ||
-	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0)
+	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0 || create_tls(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0) {
@@ -637,6 +661,7 @@ void lb_destroy(struct lb *lb)
 	if (lb == NULL)
 		return;
 	capture_destroy(lb);
+	tls_helper_stop(lb->tls);
 	/* Connections have places in the memory of links. */
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		edge_drain(lb->lcore[i]);
@@ -657,6 +682,7 @@ void lb_destroy(struct lb *lb)
 		free_packets(lb->lcore[i]);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		destroy_lcore(lb->lcore[i]);
+	tls_helper_destroy(lb->tls);
 	workers_pool_destroy(lb->pool);
 	workers_settings_destroy(lb->settings);
 	rte_ring_free(lb->punt);

@@ -16,6 +16,7 @@
 #include "lb.h"
 #include "runtime/log_sink.h"
 #include "runtime/option_table.h"
+#include "reload/certificates.h"
 #include "reload/reload.h"
 #include "server.h"
 #include "server/handshake.h"
@@ -189,6 +190,19 @@ static bool check_tls(const char *file, const struct lb_config *config)
 	return ret >= 0;
 }
 
+/* The same for certificates of services: clients refuse one that has ended. */
+static bool check_certificates(const char *file, const struct lb_config *config)
+{
+	struct tls_certificates *certificates;
+	char why[1024];
+
+	certificates = certificates_load(config, true, why, sizeof(why));
+	if (certificates == NULL)
+		fprintf(stderr, "doorbell-lb: %s: %s\n", file, why);
+	tls_certificates_free(certificates);
+	return certificates != NULL;
+}
+
 /* Check the file of operators' settings as a start would. False after printing an error. */
 static bool check_state_file(const char *file, const struct lb_config *config)
 {
@@ -229,6 +243,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	if (options.check && (!check_tls(options.config, &start_config) ||
+			      !check_certificates(options.config, &start_config) ||
 			      !check_state_file(options.config, &start_config)))
 		return EXIT_FAILURE;
 	if (options.check) {

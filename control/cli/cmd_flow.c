@@ -241,6 +241,7 @@ static const struct cli_column tcp_page[] = {
 	{"timestamps", "tcp.timestamps", CLI_TEXT},
 	{"window scaling", "tcp.scaling", CLI_TEXT},
 	{"ECN", "tcp.ecn", CLI_TEXT},
+	{"TLS", "tcp.tls", CLI_TEXT},
 };
 
 static void flow_print_page(struct cli *cli, const json_t *flow)

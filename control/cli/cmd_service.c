@@ -32,6 +32,7 @@ static const struct cli_column full[] = {
 	{"framing", "framing", CLI_TEXT},
 	{"congestion", "congestion", CLI_TEXT},
 	{"ecn", "ecn", CLI_PLAIN},
+	{"tls", "tls", CLI_PLAIN},
 	{"model", "model", CLI_TEXT},
 	{"state", "state", CLI_TEXT},
 	{"reason", "reason", CLI_TEXT},

@@ -67,6 +67,12 @@ static const struct writer_counter tcp_events[] = {
 #undef TCP_EVENT
 };
 
+static const struct writer_counter tls_events[] = {
+#define TLS_EVENT(name, text) WRITER_COUNTER(tls_counters, name),
+	TLS_COUNTER_LIST(TLS_EVENT)
+#undef TLS_EVENT
+};
+
 static void write_stages(struct json_writer *w, const struct lb_lcore_stats *stats)
 {
 	writer_open_object(w, "stages");
@@ -141,6 +147,10 @@ static void write_tcp(struct json_writer *w, const struct lb *lb, unsigned int l
 	writer_counters(w, tcp_levels, CONTROL_COUNT_OF(tcp_levels), &stats);
 	writer_counters(w, tcp_events, CONTROL_COUNT_OF(tcp_events), &stats.events);
 	write_tcp_refusals(w, &stats.events, all);
+	writer_open_object(w, "tls");
+	writer_integer(w, "handshakes", stats.handshakes);
+	writer_counters(w, tls_events, CONTROL_COUNT_OF(tls_events), &stats.tls);
+	writer_close_object(w);
 	writer_close_object(w);
 }
 

@@ -217,6 +217,11 @@ void flow_rows_add_ranked(struct flow_rows *rows, unsigned int lcore, const stru
 	text_add(rows->text, "}", 1);
 }
 
+static const char *flow_rows_tls(uint16_t version)
+{
+	return version == 0x0304 ? "1.3" : version == 0x0303 ? "1.2" : "handshake";
+}
+
 static void flow_rows_write_tcp(struct json_writer *w, const struct lb_connection *c)
 {
 	writer_open_object(w, NULL);
@@ -241,6 +246,10 @@ static void flow_rows_write_tcp(struct json_writer *w, const struct lb_connectio
 	writer_boolean(w, "timestamps", c->timestamps);
 	writer_boolean(w, "scaling", c->scaling);
 	writer_boolean(w, "ecn", c->ecn);
+	if (c->secured)
+		writer_string(w, "tls", flow_rows_tls(c->tls_version));
+	else
+		writer_null(w, "tls");
 	writer_close_object(w);
 }
 

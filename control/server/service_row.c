@@ -77,9 +77,11 @@ static void service_row_write_transport(struct json_writer *w, const struct lb_s
 	if (s->protocol == IPPROTO_TCP) {
 		writer_string(w, "congestion", congestions[s->congestion]);
 		writer_boolean(w, "ecn", s->ecn);
+		writer_boolean(w, "tls", lb_service_has_tls(s));
 	} else {
 		writer_null(w, "congestion");
 		writer_null(w, "ecn");
+		writer_null(w, "tls");
 	}
 }
 

@@ -259,9 +259,15 @@ static const struct family families[] = {
 	{"tcp_" #name, "counter", "", "Since the start: " text ".", OF_TCP(events.name)},
 	TCP_COUNTER_LIST(TCP_FAMILY)
 #undef TCP_FAMILY
-	{"tcp_refused_segments", "counter", "segments",
-	 "Segments that their TCP connection did not accept, by reason.", TCP_REFUSAL, FUNCTION, 0,
-	 tcp_refused},
+		{"tls_handshakes", "gauge", "", "Handshakes of TLS that are not over.",
+		 OF_TCP(handshakes)},
+#define TLS_FAMILY(name, text)                                                                     \
+	{"tls_" #name, "counter", "", "Since the start: " text ".", OF_TCP(tls.name)},
+	TLS_COUNTER_LIST(TLS_FAMILY)
+#undef TLS_FAMILY
+		{"tcp_refused_segments", "counter", "segments",
+		 "Segments that their TCP connection did not accept, by reason.", TCP_REFUSAL,
+		 FUNCTION, 0, tcp_refused},
 
 	{"service_requests", "counter", "", "Requests sent to workers.", OF_SERVICE(requests)},
 	{"service_replies", "counter", "", "Requests answered.", OF_SERVICE(replies)},

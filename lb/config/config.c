@@ -283,12 +283,9 @@ static int check_service_pair(struct config_yaml *yaml, const struct lb_config *
 	if (strcmp(a->name, b->name) == 0)
 		return config_fail_at(yaml, "services", i, "name",
 				      "'%s' is services[%u]'s name; use another", b->name, earlier);
-	if (lb_address_equal(&a->vip, &b->vip) && a->port == b->port && a->protocol == b->protocol)
-		return config_fail_at(
-			yaml, "services", i, "port",
-			"services[%u] has this address, port and protocol; use another port",
-			earlier);
-	return 0;
+	if (!lb_address_equal(&a->vip, &b->vip) || a->port != b->port || a->protocol != b->protocol)
+		return 0;
+	return config_tcp_check_beside(yaml, config, i, earlier);
 }
 
 static int check_services(struct config_yaml *yaml, const struct lb_config *config)
@@ -308,6 +305,8 @@ static int check_services(struct config_yaml *yaml, const struct lb_config *conf
 					"is the fabric address of ports[%u]; use another", p);
 		for (unsigned int earlier = 0; rc == 0 && earlier < i; earlier++)
 			rc = check_service_pair(yaml, config, i, earlier);
+		if (rc == 0)
+			rc = config_tcp_check_beside_many(yaml, config, i);
 		if (rc < 0)
 			return rc;
 	}

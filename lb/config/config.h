@@ -16,6 +16,7 @@
 
 #define LB_PORTS_MAX    16
 #define LB_SERVICES_MAX 256
+#define LB_MODELS_MAX   32 /* services of framing kserve with one address and port */
 #define LB_LCORES_MAX   64
 #define LB_NAME_MAX     64
 #define LB_ZONES_MAX    64
@@ -104,6 +105,8 @@ struct lb_service_config {
 	bool payload_crc;           /* descriptors carry a CRC-32 of the payload; default false */
 	uint8_t congestion;         /* of tcp, enum lb_congestion; default cubic */
 	bool ecn;                   /* of tcp, of connections that open from now on; default true */
+	/* Of tcp, PEM files: connections that open from now on have TLS. Both, or none: "". */
+	char tls_certificate[LB_FILE_MAX], tls_key[LB_FILE_MAX];
 	/*
 	 * From the request's arrival to its reply. A request that cannot be answered in time is
 	 * refused early. 0, the default: no deadline. A tagged request may bring its own.
@@ -151,6 +154,7 @@ struct lb_tcp_config {
 	uint8_t keepalive_probes;       /* without an answer end the connection; default 3 */
 	/* A connection without an open request for this long is closed. 0, the default: never. */
 	uint32_t idle_ms;
+	uint32_t handshake_ms;    /* for a handshake of TLS; default 10000 */
 	uint32_t fin_wait_ms;     /* for the client's FIN after ours; default 10000 */
 	uint32_t time_wait_ms;    /* that an ended connection is remembered; default 60000 */
 	uint32_t give_up_ms;      /* without an acknowledgement; default 60000 */
@@ -165,6 +169,8 @@ struct lb_tcp_config {
 	/* Not a key: there is a tcp service, or was one since the start, so there is memory for
 	 * connections. */
 	bool used;
+	/* Not a key: the same for TLS. */
+	bool secured;
 };
 
 struct lb_config {
@@ -256,6 +262,12 @@ bool lb_config_lets_strangers_in(const struct lb_config *config, char *why, size
 static inline bool lb_service_used(const struct lb_service_config *service)
 {
 	return service->vip.family != 0;
+}
+
+/* True when new connections to the service have TLS. */
+static inline bool lb_service_has_tls(const struct lb_service_config *service)
+{
+	return service->tls_certificate[0] != '\0';
 }
 
 /* True when the service takes new requests. */

@@ -167,18 +167,18 @@ static void diff_services(const struct walk *w, const struct lb_config *from,
 	}
 }
 
-/* Memory for connections is allocated at the start, if there is a tcp service. */
-static void diff_first_tcp(const struct walk *w, const struct lb_config *from,
-			   const struct lb_config *to)
+/* Memory for connections, and for TLS, is allocated at the start, if a service has it. */
+static void diff_first(const struct walk *w, const struct lb_config *to, const char *key, bool tls)
 {
 	char path[LB_CONFIG_KEY_MAX] = "";
 
-	if (from->tcp.used || !to->tcp.used)
-		return;
-	for (unsigned int i = 0; i < to->n_services && path[0] == '\0'; i++)
-		if (to->service[i].protocol == IPPROTO_TCP)
-			snprintf(path, sizeof(path), "services[%s]", to->service[i].name);
-	report_change(w, "tcp", "no service since the start", path, LB_CONFIG_RESTART);
+	for (unsigned int i = 0; i < to->n_services && path[0] == '\0'; i++) {
+		const struct lb_service_config *s = &to->service[i];
+
+		if (tls ? lb_service_has_tls(s) : s->protocol == IPPROTO_TCP)
+			snprintf(path, sizeof(path), "services[%s]", s->name);
+	}
+	report_change(w, key, "no service since the start", path, LB_CONFIG_RESTART);
 }
 
 void lb_config_diff(const struct lb_config *from, const struct lb_config *to,
@@ -187,7 +187,10 @@ void lb_config_diff(const struct lb_config *from, const struct lb_config *to,
 	const struct walk w = {.visit = visit, .context = context};
 
 	diff_block(&w, config_root.block, "", from, to);
-	diff_first_tcp(&w, from, to);
+	if (!from->tcp.used && to->tcp.used)
+		diff_first(&w, to, "tcp", false);
+	else if (!from->tcp.secured && to->tcp.secured)
+		diff_first(&w, to, "tls", true);
 	diff_services(&w, from, to);
 }
 

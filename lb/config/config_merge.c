@@ -100,6 +100,7 @@ int lb_config_merge(const struct lb_config *now, const struct lb_config *file,
 		return ret;
 	*next = *file;
 	next->tcp.used = now->tcp.used;
+	next->tcp.secured = now->tcp.secured;
 	next->n_services = now->n_services;
 	memcpy(next->service, now->service, sizeof(next->service));
 	for (unsigned int i = 0; i < next->n_services; i++)

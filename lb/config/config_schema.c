@@ -114,6 +114,15 @@ static const struct config_key port_rows[] = {
 	{NULL},
 };
 
+static const struct config_key service_tls_rows[] = {
+	{"certificate", &config_path, FIELD(lb_service_config, tls_certificate),
+	 .noun = "an absolute path", .required = true, .example = "/etc/doorbell/service.pem",
+	 LIVE},
+	{"key", &config_path, FIELD(lb_service_config, tls_key), .noun = "an absolute path",
+	 .required = true, .example = "/etc/doorbell/service.key", LIVE},
+	{NULL},
+};
+
 static const struct config_key service_rows[] = {
 	{"name", &config_name, FIELD(lb_service_config, name), .noun = "a name", .required = true,
 	 .example = "echo"},
@@ -176,6 +185,7 @@ static const struct config_key service_rows[] = {
 	 .noun = "a congestion control", .choices = congestions, .fallback = "cubic", REPLACE},
 	{"ecn", &config_choice, FIELD(lb_service_config, ecn), .noun = "a yes or no",
 	 .choices = truths, .fallback = "true", LIVE},
+	{"tls", &config_block, .block = service_tls_rows},
 	{NULL},
 };
 
@@ -310,6 +320,8 @@ static const struct config_key tcp_rows[] = {
 	 .min = 1, .max = 100, .fallback = "3", LIVE},
 	{"idle_ms", &config_number, TCP(idle_ms), .noun = "a time in ms", .min = 0,
 	 .max = 24 * HOUR_MS, .fallback = "0", LIVE},
+	{"handshake_ms", &config_number, TCP(handshake_ms), .noun = "a time in ms", .min = 1,
+	 .max = HOUR_MS, .fallback = "10000", LIVE},
 	{"fin_wait_ms", &config_number, TCP(fin_wait_ms), .noun = "a time in ms", .min = 1,
 	 .max = HOUR_MS, .fallback = "10000", LIVE},
 	{"time_wait_ms", &config_number, TCP(time_wait_ms), .noun = "a time in ms", .min = 1,

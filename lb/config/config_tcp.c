@@ -135,6 +135,8 @@ static int fit_keys(struct config_yaml *yaml, struct lb_service_config *s, unsig
 	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "ecn", IPPROTO_TCP, "");
 	if (rc == 0)
+		rc = refuse_key(yaml, s, i, "tls", IPPROTO_TCP, "");
+	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "flow_timeout_ms", IPPROTO_UDP, timeouts);
 	if (rc == 0)
 		rc = refuse_key(yaml, s, i, "one_way_timeout_ms", IPPROTO_UDP, timeouts);
@@ -152,6 +154,7 @@ int config_tcp_fit_keys(struct config_yaml *yaml, struct lb_config *config)
 	for (unsigned int i = 0; rc == 0 && i < config->n_services; i++) {
 		rc = fit_keys(yaml, &config->service[i], i);
 		config->tcp.used |= config->service[i].protocol == IPPROTO_TCP;
+		config->tcp.secured |= lb_service_has_tls(&config->service[i]);
 	}
 	return rc;
 }
@@ -187,4 +190,56 @@ int config_tcp_fit_sizes(struct config_yaml *yaml, struct lb_config *config, uns
 				      share_text(config, text, sizeof(text)),
 				      (unsigned long)buffer_for(config, s->max_reply));
 	return tcp_check_probe(yaml, config, i);
+}
+
+/* Two services of one address: the path of a request names a model, which says whose it is. */
+int config_tcp_check_beside(struct config_yaml *yaml, const struct lb_config *config,
+			    unsigned int i, unsigned int earlier)
+{
+	const struct lb_service_config *a = &config->service[earlier], *b = &config->service[i];
+
+	if (a->framing != LB_FRAMING_KSERVE || b->framing != LB_FRAMING_KSERVE)
+		return config_fail_at(
+			yaml, "services", i, "port",
+			"services[%u] has this address, port and protocol; use another port, or "
+			"framing: kserve for both, which may share them",
+			earlier);
+	if (strcmp(a->model, b->model) == 0)
+		return config_fail_at(
+			yaml, "services", i, "model",
+			"services[%u] has this model, address and port; use another of them",
+			earlier);
+	if (a->congestion != b->congestion || a->ecn != b->ecn)
+		return config_fail_at(
+			yaml, "services", i, a->ecn != b->ecn ? "ecn" : "congestion",
+			"services[%u] has another value, and its connections are the same; use one "
+			"value for both",
+			earlier);
+	if (strcmp(a->tls_certificate, b->tls_certificate) != 0 ||
+	    strcmp(a->tls_key, b->tls_key) != 0)
+		return config_fail_at(yaml, "services", i, "tls",
+				      "services[%u] has others or none, and its connections are "
+				      "the same; use the same certificate and key for both",
+				      earlier);
+	return 0;
+}
+
+/* Services of a ring are looked through for each request. */
+int config_tcp_check_beside_many(struct config_yaml *yaml, const struct lb_config *config,
+				 unsigned int i)
+{
+	const struct lb_service_config *s = &config->service[i];
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < i; k++)
+		n += lb_address_equal(&config->service[k].vip, &s->vip) &&
+		     config->service[k].port == s->port &&
+		     config->service[k].protocol == s->protocol;
+	if (n < LB_MODELS_MAX)
+		return 0;
+	return config_fail_at(
+		yaml, "services", i, "port",
+		"%u services have this address, port and protocol, as many as may; use "
+		"another port",
+		n);
 }

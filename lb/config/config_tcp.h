@@ -18,4 +18,13 @@ int config_tcp_fit_keys(struct config_yaml *yaml, struct lb_config *config);
 /* Give service <i>, of protocol tcp, the sizes that were left out. */
 int config_tcp_fit_sizes(struct config_yaml *yaml, struct lb_config *config, unsigned int i);
 
+/*
+ * Services <i> and <earlier> have one address, port and protocol: refuse that, unless both have
+ * framing kserve and models of their own. The second call refuses more of them than may be.
+ */
+int config_tcp_check_beside(struct config_yaml *yaml, const struct lb_config *config,
+			    unsigned int i, unsigned int earlier);
+int config_tcp_check_beside_many(struct config_yaml *yaml, const struct lb_config *config,
+				 unsigned int i);
+
 #endif

@@ -75,7 +75,10 @@ static uint64_t tcp_bytes_per_lcore(const struct lb_config *config)
 	       (uint64_t)p.time_waits * LB_TCP_TIME_WAIT_BYTES +
 	       (uint64_t)p.actives * LB_TCP_ACTIVE_BYTES + (uint64_t)p.chunks * LB_TCP_CHUNK_BYTES +
 	       (uint64_t)p.helds * LB_TCP_HELD_BYTES +
-	       (uint64_t)p.actives * LB_TCP_BUSY_BYTES + (uint64_t)p.packets * LB_TCP_PACKET_BYTES;
+	       (uint64_t)p.actives *
+		       (LB_TCP_BUSY_BYTES + (config->tcp.secured ? LB_TLS_BUSY_BYTES : 0)) +
+	       (uint64_t)p.connections * (config->tcp.secured ? sizeof(void *) : 0) +
+	       (uint64_t)p.packets * LB_TCP_PACKET_BYTES;
 }
 
 uint32_t lb_packets_per_lcore(const struct lb_config *config)

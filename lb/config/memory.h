@@ -36,9 +36,12 @@ uint32_t lb_indirect_per_lcore(const struct lb_config *config);
 #define LB_TCP_TIME_WAIT_BYTES  128
 /* Bytes beside a connection while something is under way, and beside a packet that it holds: a
  * request, a piece, two parts, and half of a large request. */
-/* Per lcore: readers of HTTP and JSON, requests by it, and replies that are rewritten. */
-#define LB_TCP_TEXT_BYTES   (6u << 20)
+/* Per lcore: readers of HTTP and JSON, requests by it, and replies that are rewritten; sessions of
+ * HTTP/2. */
+#define LB_TCP_TEXT_BYTES   (13u << 20)
 #define LB_TCP_BUSY_BYTES   384
+/* Beside it, if services have TLS. Keys are apart, in the heap: some 2 KiB per connection. */
+#define LB_TLS_BUSY_BYTES   384
 #define LB_TCP_PACKET_BYTES 512
 /* Segments that one chunk records: TCP_CHUNK_SENT of tcp/connection.h. */
 #define LB_TCP_CHUNK_SEGMENTS 41

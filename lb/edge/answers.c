@@ -7,16 +7,6 @@
 #include "edge/edge_private.h"
 #include "packet/notice.h"
 
-/* Appends a chain to a queue. */
-static void answers_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
-{
-	if (*head == NULL)
-		*head = m;
-	else
-		(*tail)->next = m;
-	*tail = rte_pktmbuf_lastseg(m);
-}
-
 /* The client's time to acknowledge a packet begins. */
 static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 {
@@ -27,9 +17,9 @@ static void answers_begin_wait(struct edge *e, struct edge_busy *b)
 	TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
-/* The connection sends <bytes> of the chain, which ends the queue from now on. They are held. */
-static void answers_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-				struct rte_mbuf *tail, uint32_t bytes)
+/* The connection sends <bytes> of the chain as they are. They are held. */
+static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
+				     struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
 {
 	struct edge_busy *b = c->busy;
 
@@ -47,7 +37,23 @@ static void answers_queue_chain(struct edge *e, struct edge_connection *c, struc
 	tcp_queue(&c->tcp, bytes);
 }
 
-static void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
+/* The connection sends <bytes> of the chain. They are held. */
+static inline void answers_queue_chain(struct edge *e, struct edge_connection *c,
+				       struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
+{
+	if (unlikely(c->secured))
+		edge_tls_queue(e, c, head, tail, bytes);
+	else
+		answers_queue_raw(e, c, head, tail, bytes);
+}
+
+void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		      struct rte_mbuf *tail, uint32_t bytes)
+{
+	answers_queue_raw(e, c, head, tail, bytes);
+}
+
+static inline void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	if (b->replies == 0) {
 		b->progress_ms = e->stack.now_ms;
@@ -57,7 +63,7 @@ static void answers_hold(struct edge *e, struct edge_busy *b, uint32_t packets)
 }
 
 /* The client has acknowledged whole packets. */
-static void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+static inline void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	edge_let_reply_go(b, packets);
 	TAILQ_REMOVE(&e->sending, b, sending);
@@ -66,11 +72,26 @@ static void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets
 		TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
+void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_hold(e, b, packets);
+}
+
+void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	answers_let_go(e, b, packets);
+}
+
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
 	answers_hold(e, c->busy, m->nb_segs);
 	answers_queue_chain(e, c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
 	edge_touch(e, c);
+}
+
+void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
+{
+	answers_queue_chain(e, c, m, m, m->data_len);
 }
 
 static void answers_unlink(struct edge_busy *b, struct edge_request *r)
@@ -85,6 +106,12 @@ static void answers_unlink(struct edge_busy *b, struct edge_request *r)
 	b->n_requests--;
 }
 
+void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request *r)
+{
+	answers_unlink(b, r);
+	edge_request_free(e, r);
+}
+
 /* Does the answer of <r> go out now? */
 static bool answers_turn(const struct edge_busy *b, const struct edge_request *r)
 {
@@ -96,6 +123,8 @@ static inline void answers_advance(struct edge *e, struct edge_connection *c)
 	struct edge_busy *b = c->busy;
 	struct edge_request **at = &b->first, *r;
 
+	if (unlikely(b->placement.framing->emit != NULL))
+		return edge_emit_answers(e, c);
 	while ((r = *at) != NULL) {
 		if (answers_turn(b, r) && r->answer != NULL) {
 			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_bytes);
@@ -201,7 +230,7 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 	m = answers_add_head(e, bytes, head, piece.head);
 	if (m == NULL)
 		return false;
-	answers_append(&r->answer, &r->answer_tail, m);
+	edge_append(&r->answer, &r->answer_tail, m);
 	answers_hold(e, b, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	r->reply_packets += m->nb_segs;
@@ -249,13 +278,15 @@ struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *
 	return edge_request_find((*c)->busy, (uint32_t)tag);
 }
 
-bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag)
+bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
+		 uint16_t *service)
 {
 	struct edge_connection *c;
 	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
 
 	if (r == NULL || r->answered)
 		return false;
+	*service = r->service;
 	edge_refuse(lc->edge, c, r, code);
 	return true;
 }
@@ -311,6 +342,7 @@ static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connectio
 			edge_request_fail(c->busy, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 		return false;
 	}
+	e->replied_ms[r->service] = e->stack.now_ms;
 	r->reply_packets = m->nb_segs;
 	answers_hold(e, c->busy, r->reply_packets);
 	/* Those that came before go first. */
@@ -328,7 +360,7 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 		return tcp_abort(&c->tcp);
 	}
-	answers_append(&r->answer, &r->answer_tail, m);
+	edge_append(&r->answer, &r->answer_tail, m);
 	answers_hold(e, c->busy, m->nb_segs);
 	r->answer_bytes += m->pkt_len;
 	if (ends) {
@@ -352,7 +384,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		return false;
 	}
 	r->reply_bytes += m->pkt_len;
-	if (r->reply_bytes > lcore_service_config(lc, c->service)->max_reply) {
+	if (r->reply_bytes > lcore_service_config(lc, r->service)->max_reply) {
 		rte_pktmbuf_free(m);
 		edge_request_fail(c->busy, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
 		return false;
@@ -398,4 +430,6 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 	}
 	if (packets > 0)
 		answers_let_go(e, b, packets);
+	if (unlikely(b->placement.framing->emit != NULL))
+		edge_emit_answers(e, c);
 }

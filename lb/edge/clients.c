@@ -213,7 +213,8 @@ static bool clients_waits(const struct edge_busy *b)
 	if (b->connection->stalled || b->unwritten > 0)
 		return false;
 	r = edge_request_find(b, p->open.request);
-	return p->held != NULL || p->stream.got != 0 || (r != NULL && r->bytes != NULL);
+	return p->held != NULL || p->stream.got != 0 || (r != NULL && r->bytes != NULL) ||
+	       (b->tls != NULL && edge_tls_held(b) > 0);
 }
 
 static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
@@ -224,7 +225,7 @@ static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
 
 static void clients_look(struct edge *e, struct edge_busy *b)
 {
-	uint64_t came = b->in_order - b->waits_position;
+	uint64_t came = edge_came(b) - b->waits_position;
 	uint32_t now = e->stack.now_ms - (e->stack.now_ms == 0), ms = now - b->waits_ms;
 	bool waits = clients_waits(b), slow;
 
@@ -234,7 +235,7 @@ static void clients_look(struct edge *e, struct edge_busy *b)
 	/* Was it looked at lately? */
 	slow = slow && b->waits_ms != 0 && ms < CLIENTS_SHORT_MS;
 	b->waits_ms = waits ? now : 0;
-	b->waits_position = b->in_order;
+	b->waits_position = edge_came(b);
 	if (waits && slow && clients_keeps_out(e, b))
 		clients_reset(e, b, LB_DROP_TCP_SLOW);
 }

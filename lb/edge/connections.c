@@ -22,13 +22,16 @@
 #define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
 /* us of a round trip at least, where a connection's window is measured. */
 #define CONNECTIONS_ROUND_US 250
+/* Bytes of a record of TLS at most. */
+#define CONNECTIONS_RECORD 16640
 /* An lcore sleeps no longer than this. */
 #define CONNECTIONS_SLEEP_MS 50
 
-static const struct stream_framing *connections_framing(const struct lb_service_config *config)
+static const struct stream_framing *connections_framing(const struct lb_service_config *config,
+							const struct edge_connection *c)
 {
 	if (config->framing == LB_FRAMING_KSERVE)
-		return &stream_kserve;
+		return c->position == 0 ? &stream_kserve_any : &stream_kserve;
 	return config->framing == LB_FRAMING_TAGGED ? &stream_tagged : &stream_length;
 }
 
@@ -92,6 +95,7 @@ struct edge_connection *edge_open(struct edge *e, struct flow *flow, uint32_t ha
 	c->handle = conntrack_handle(e->lc->ct, flow);
 	c->idle_ms = e->stack.now_ms;
 	c->service = flow->service;
+	c->secured = lb_service_has_tls(lcore_service_config(e->lc, c->service));
 	c->hash = hash;
 	c->path = *path;
 	edge_opener_join(e, c, flow);
@@ -119,10 +123,14 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	b->round_us = e->stack.now_us;
 	/* An earlier offer stands. */
 	b->window = RTE_MAX(e->first_window, c->tcp.rcv_edge - c->tcp.rcv_nxt);
-	placement_init(&b->placement, connections_framing(config), &edge_placement_ops, b);
+	placement_init(&b->placement, connections_framing(config, c), &edge_placement_ops, b);
 	b->placement.stream.position = c->position;
 	b->placement.stream.requests = c->requests;
 	c->busy = b;
+	if (unlikely(c->secured)) {
+		edge_tls_begin(e, b);
+		b->round_position = 0;
+	}
 	return b;
 }
 
@@ -150,6 +158,8 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 		b->out = m->next;
 		rte_pktmbuf_free_seg(m);
 	}
+	if (unlikely(b->tls != NULL))
+		edge_tls_end(e, b);
 	placement_fini(&b->placement);
 	if (b->replies > 0)
 		TAILQ_REMOVE(&e->sending, b, sending);
@@ -158,6 +168,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	edge_reserve(b, -b->reserved);
 	if (c->stalled)
 		connections_leave_stalled(e, b);
+	b->client->sessions -= b->session;
 	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;
@@ -174,6 +185,8 @@ static void connections_rest(struct edge *e, struct edge_connection *c)
 	const struct edge_busy *b = c->busy;
 
 	if (b == NULL || b->first != NULL || b->out != NULL || c->narrow)
+		return;
+	if (unlikely(b->tls != NULL) && edge_tls_is_busy(b))
 		return;
 	/* A connection that closes does not read the rest of what it holds. */
 	if (!c->closing && (b->placement.held != NULL || b->placement.stream.got != 0 ||
@@ -283,6 +296,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 	}
 	if (c->busy != NULL)
 		connections_free_busy(e, c);
+	if (unlikely(c->secured))
+		edge_tls_forget(e, c);
 	tcp_release(&e->stack, &c->tcp);
 	tcp_wheel_remove(&e->wheel, edge_number(e, c));
 	if (c->is_due)
@@ -312,7 +327,7 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 	b->last = at;
 }
 
-void edge_close(struct edge *e, struct edge_connection *c)
+void edge_close_now(struct edge *e, struct edge_connection *c)
 {
 	c->closing = true;
 	if (c->busy != NULL) {
@@ -320,6 +335,16 @@ void edge_close(struct edge *e, struct edge_connection *c)
 		c->busy->placement.stream.position = STREAM_CLOSED;
 	}
 	edge_touch(e, c);
+}
+
+void edge_close(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b == NULL || b->placement.framing->drain == NULL || c->ended)
+		return edge_close_now(e, c);
+	b->placement.framing->drain(&b->placement.stream);
+	edge_emit_answers(e, c);
 }
 
 /* --- timers and turns ---------------------------------------------------------------------------
@@ -361,13 +386,19 @@ static void connections_progress(struct edge *e, struct edge_connection *c, bool
 
 	if (b == NULL)
 		return;
+	if (unlikely(b->tls != NULL))
+		edge_tls_read(e, c);
 	connections_read(e, c, again);
+	if (unlikely(b->placement.framing->emit != NULL)) {
+		edge_count_session(b);
+		edge_emit_answers(e, c);
+	}
 	/* In the middle of a request there is no reply to carry the acknowledgement. */
 	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
-	    b->placement.held != NULL)
+	    b->placement.held != NULL || (b->tls != NULL && edge_tls_is_inside(b)))
 		tcp_acknowledge(&c->tcp);
 	edge_touch(e, c);
-	if (c->ended && !c->stalled && !c->closing)
+	if (c->ended && !c->stalled && !c->closing && (b->tls == NULL || edge_tls_is_read(b)))
 		edge_close(e, c);
 }
 
@@ -379,8 +410,8 @@ void edge_progress(struct edge *e, struct edge_connection *c)
 /* Is it in the middle of a request for which all was set aside? */
 static bool connections_is_inside(const struct edge_busy *b)
 {
-	return b->placement.framing->rewrite != NULL &&
-	       kserve_room_is_inside(&b->placement.stream);
+	return b->placement.framing->emit != NULL || (b->placement.framing->rewrite != NULL &&
+						      kserve_room_is_inside(&b->placement.stream));
 }
 
 /*
@@ -456,8 +487,9 @@ static void connections_narrow(struct edge *e, struct edge_connection *c, bool n
 }
 
 /*
- * Opens windows that were closed for want of memory, as far as there is some again: their clients are
- * silent, and would ask after seconds. Once per ms, some of them; the others have their turn later.
+ * Opens windows that were closed for want of memory, as far as there is some again: their clients
+ * are silent, and would ask after seconds. Once per ms, some of them; the others have their turn
+ * later.
  */
 static void connections_widen(struct edge *e)
 {
@@ -484,6 +516,8 @@ static uint32_t connections_latest(const struct edge *e, const struct edge_conne
 {
 	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS;
 
+	if (unlikely(c->secured) && !edge_tls_has_keys(e, c) && c->busy == NULL && !c->closing)
+		latest = sequence_min(latest, c->idle_ms + e->known->tcp.handshake_ms);
 	return e->idle_ms == 0 || c->busy != NULL || c->closing
 		       ? latest
 		       : sequence_min(latest, c->idle_ms + e->idle_ms);
@@ -491,13 +525,15 @@ static uint32_t connections_latest(const struct edge *e, const struct edge_conne
 
 static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
 {
-	tcp_wheel_set(&e->wheel, edge_number(e, c),
-		      sequence_min(ms, connections_latest(e, c)));
+	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, connections_latest(e, c)));
 }
 
-static bool connections_is_unused(const struct edge *e, const struct edge_connection *c)
+static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
 {
-	return e->idle_ms != 0 && c->busy == NULL && e->stack.now_ms - c->idle_ms >= e->idle_ms;
+	if (unlikely(c->secured) && edge_tls_is_late(e, c))
+		return true;
+	return e->idle_ms != 0 && (c->busy == NULL || edge_frames_are_idle(c)) &&
+	       e->stack.now_ms - c->idle_ms >= e->idle_ms;
 }
 
 /*
@@ -554,18 +590,21 @@ bool edge_resume(struct lcore *lc)
 		connections_expire_waits(e);
 	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
 		edge_resume_rewrites(e);
+	if (unlikely(e->tls != NULL))
+		edge_tls_resume(e);
 	connections_resume_stalled(e);
 	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }
 
-bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag)
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag)
 {
 	struct edge *e = lc->edge;
 
 	if (e->n_cancels == 0)
 		return false;
 	*handle = e->cancel[--e->n_cancels].handle;
+	*service = e->cancel[e->n_cancels].service;
 	*tag = e->cancel[e->n_cancels].tag;
 	return true;
 }
@@ -574,7 +613,16 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag)
 static bool connections_may_close(const struct edge_connection *c)
 {
 	return c->closing && !c->tcp.fin_queued && tcp_is_synchronized(&c->tcp) &&
-	       (c->busy == NULL || c->busy->first == NULL);
+	       (c->busy == NULL || c->busy->first == NULL || unlikely(c->tls_ended));
+}
+
+/* Of a connection with TLS: what may be sent now is encrypted, and its end is said before TCP's. */
+static __rte_noinline void connections_write_tls(struct edge *e, struct edge_connection *c)
+{
+	if (c->busy != NULL)
+		edge_tls_write(e, c);
+	if (connections_may_close(c) && edge_tls_close(e, c))
+		tcp_close(&c->tcp);
 }
 
 /*
@@ -590,13 +638,21 @@ static void connections_measure(const struct edge *e, struct edge_connection *c)
 
 	if (e->stack.now_us - b->round_us < us)
 		return;
-	used = 2 * (b->in_order - b->round_position);
+	used = 2 * (edge_came(b) - b->round_position);
 	if (e->stack.now_us - b->round_us >= 2 * us)
 		used = used * us / (e->stack.now_us - b->round_us);
 	used = RTE_MAX(used, b->window / 2);
 	b->window = RTE_MIN(RTE_MAX(used, e->first_window), e->window);
 	b->round_us = e->stack.now_us;
-	b->round_position = b->in_order;
+	b->round_position = edge_came(b);
+}
+
+/* Bytes of a request that has its place, and the last record's beside its own. */
+static uint64_t connections_missing(const struct edge_busy *b)
+{
+	uint64_t missing = edge_large_missing(b);
+
+	return likely(b->tls == NULL) || missing == 0 ? missing : missing + CONNECTIONS_RECORD;
 }
 
 /* Offers the client what can be taken beside what is held. Bytes of a request that has its place
@@ -609,9 +665,11 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 
 	if (b == NULL)
 		return;
-	if (b->in_order != b->round_position)
+	if (edge_came(b) != b->round_position)
 		connections_measure(e, c);
 	held = b->placement.held_bytes + b->unwritten;
+	if (unlikely(b->tls != NULL))
+		held += edge_tls_held(b);
 	if (c->stalled || held >= b->window) {
 		connections_narrow(e, c, false);
 		return tcp_grant(&c->tcp, 0);
@@ -619,7 +677,7 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	most = b->window - held;
 	bytes = connections_share(e, c, most);
 	if (bytes < most)
-		bytes = RTE_MAX(bytes, RTE_MIN(most, edge_large_missing(b)));
+		bytes = RTE_MAX(bytes, RTE_MIN(most, connections_missing(b)));
 	tcp_grant(&c->tcp, bytes);
 	/* Is there too little for an update? */
 	narrow = edge_window_is_closed(c) && c->tcp.rcv_limit - c->tcp.rcv_edge < c->tcp.mss;
@@ -647,13 +705,17 @@ unsigned int edge_transmit(struct lcore *lc)
 
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
+	if (unlikely(e->tls != NULL))
+		edge_tls_end_turn(e);
 	while (c != last) {
 		const struct flow *flow;
 
 		c = TAILQ_FIRST(&e->due);
 		flow = edge_flow(e, c);
 		edge_select(e, c->service);
-		if (connections_may_close(c))
+		if (unlikely(c->secured))
+			connections_write_tls(e, c);
+		else if (connections_may_close(c))
 			tcp_close(&c->tcp);
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
@@ -671,6 +733,11 @@ unsigned int edge_transmit(struct lcore *lc)
 	return sent;
 }
 
+bool edge_must_stay_awake(const struct lcore *lc)
+{
+	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
+}
+
 uint64_t edge_deadline(const struct lcore *lc)
 {
 	const struct edge *e = lc->edge;
@@ -681,9 +748,11 @@ uint64_t edge_deadline(const struct lcore *lc)
 	if (e == NULL)
 		return UINT64_MAX;
 	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow);
+		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
+		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites))
+	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
+	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (!waits && e->wheel.n == 0)
 		return UINT64_MAX;
@@ -731,7 +800,7 @@ static int connections_alloc_all(struct edge *e, const struct lb_tcp_pools *pool
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
 	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0 ||
-	    edge_rewrite_init(e) < 0)
+	    edge_rewrite_init(e) < 0 || edge_tls_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -806,6 +875,7 @@ void edge_destroy(struct lcore *lc)
 
 	if (e == NULL)
 		return;
+	edge_tls_fini(e);
 	rte_free(e->connection);
 	rte_free(e->free_connection);
 	rte_free(e->wait);
@@ -815,8 +885,7 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->large_memory);
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
-	rte_free(e->kserve);
-	rte_free(e->rewrite_memory);
+	edge_rewrite_fini(e);
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);

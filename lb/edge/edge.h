@@ -47,7 +47,7 @@ void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned i
 bool edge_resume(struct lcore *lc);
 
 /* The next request that its client cancelled; false: none. */
-bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint64_t *tag);
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag);
 
 /*
  * A request that is larger than a packet and has no place in a worker's memory yet. While the call
@@ -89,6 +89,9 @@ void edge_housekeeping(struct lcore *lc);
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);
 
+/* Has another thread answered, so that there is something to do at once? */
+bool edge_must_stay_awake(const struct lcore *lc);
+
 /* TSC of the next timer of all connections, at most 50 ms from now; UINT64_MAX: there is none. */
 uint64_t edge_deadline(const struct lcore *lc);
 
@@ -96,8 +99,9 @@ uint64_t edge_deadline(const struct lcore *lc);
 bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
 		uint32_t chunk, bool more);
 
-/* The request ends with a notice, enum lb_notice. False: the request is gone. */
-bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag);
+/* The request, of <*service>, ends with a notice, enum lb_notice. False: the request is gone. */
+bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
+		 uint16_t *service);
 
 /*
  * The end of connections. edge_close_all() and edge_reset() visit every connection; the rest is
@@ -113,6 +117,7 @@ void edge_reset(struct lcore *lc, uint16_t service);
 struct edge_left {
 	uint32_t connections; /* those in TIME-WAIT are not counted */
 	uint32_t busy;        /* of these, those with requests, or bytes to be acknowledged */
+	uint32_t requests;    /* of the service, by connections of others; of all services: all */
 };
 /* The connections that are left of <service>, or of EDGE_ALL_SERVICES; <busy> is for all services.
  */

@@ -25,6 +25,8 @@ struct edge_client {
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
 	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t handshakes; /* of TLS under way */
+	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 };
 
@@ -74,6 +76,7 @@ struct edge_large {
 	struct link *link; /* where its place is; NULL: it has none */
 	struct link_place place;
 	struct edge_parts parts; /* to be written */
+	struct edge_part *copied; /* the last of <parts>, if bytes may be added to it */
 	struct edge_parts kept;  /* written, and kept for a replay */
 	uint64_t since;          /* TSC: when it began to want a place */
 	uint64_t placed_at;      /* TSC: when it got one, and the bytes that had come by then */
@@ -100,10 +103,13 @@ struct edge_request {
 	uint64_t size, placed;      /* bytes; <size>: STREAM_SIZE_UNKNOWN until its END */
 	uint64_t arrived, deadline; /* TSC */
 	uint32_t number;            /* of the stream: the slot's tag */
+	uint16_t service;           /* the connection's, or one with its address */
 	uint8_t priority;
+	bool elsewhere;           /* it is another one, and counted there */
 	bool named;               /* its END came */
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
+	bool over;                /* the framing sends nothing more of it, where that decides */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
 	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
@@ -135,6 +141,10 @@ struct edge_layout {
 	uint32_t ms;                  /* when it was looked at */
 	bool looked;
 };
+
+struct edge_tls;      /* tls.h */
+struct edge_tls_room; /* the same; of an lcore */
+struct tls_session;
 
 /* The part of a connection that exists while bytes or requests are under way. */
 struct edge_busy {
@@ -168,6 +178,9 @@ struct edge_busy {
 	struct rte_mbuf *out, *out_tail, *at;
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
+	struct edge_tls *tls; /* NULL: the connection has no TLS */
+	bool emits;           /* the framing is being asked what to send */
+	bool session;         /* it is counted among its client's */
 } __attribute__((aligned(64)));
 
 struct edge_connection {
@@ -184,7 +197,9 @@ struct edge_connection {
 	bool is_due, stalled, narrow;
 	bool ended;   /* the client has closed: what it sent before is still read */
 	bool closing; /* nothing more is read: close when what was asked is answered */
-	bool opening; /* counted in the backlog */
+	bool opening : 1;   /* counted in the backlog */
+	bool secured : 1;   /* it has TLS; */
+	bool tls_ended : 1; /* our close_notify is queued, or nothing more can be: TCP closes */
 	uint32_t opener; /* number of its client */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
@@ -207,6 +222,7 @@ TAILQ_HEAD(edge_busy_list, edge_busy);
 struct edge_cancel {
 	uint64_t handle; /* of its flow */
 	uint64_t tag;
+	uint16_t service;
 };
 #define EDGE_CANCELS 64
 
@@ -254,6 +270,8 @@ struct edge {
 	uint32_t waits, first_wait, n_wait;
 	uint32_t backlog[LB_SERVICES_MAX]; /* half-open connections */
 	uint32_t open[LB_SERVICES_MAX];    /* all but those in TIME-WAIT */
+	uint32_t elsewhere[LB_SERVICES_MAX];  /* requests by connections of other services */
+	uint32_t replied_ms[LB_SERVICES_MAX]; /* the last reply that was written anew */
 	struct edge_cancel cancel[EDGE_CANCELS];
 	unsigned int n_cancels;
 	/* hashes of the burst's segments that had no flow, and may have one now */
@@ -272,6 +290,7 @@ struct edge {
 	uint32_t widened_ms;           /* when these were looked at last */
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
+	struct grpc_room *grpc; /* sessions of HTTP/2 */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, free_rewrites;
 	struct edge_layout layout[LB_SERVICES_MAX];
@@ -279,6 +298,7 @@ struct edge {
 	bool dated;
 	bool text_used;  /* in this turn some may have been read or written */
 	bool text_short; /* the turn before was too short for all text */
+	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
 };
 
 /* Asks for memory that is used soon, and is seldom in the cache. */
@@ -333,8 +353,18 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	c->is_due = true;
 	TAILQ_INSERT_TAIL(&e->due, c, due);
 }
-/* Nothing more is read: what is incomplete is dropped, the rest answered. */
+/* Nothing more is read: what is incomplete is dropped, the rest answered. Where the framing can say
+ * so to the client, it does, and ends the connection when all is answered. */
 void edge_close(struct edge *e, struct edge_connection *c);
+/* The same without telling the client. */
+void edge_close_now(struct edge *e, struct edge_connection *c);
+
+/* --- segments_in.c ------------------------------------------------------------------------------
+ */
+
+/* Copies few bytes at <position> behind the piece before them, if that is held and its packet has
+ * room. False: not. */
+bool edge_join(struct edge_busy *b, uint64_t position, const uint8_t *bytes, uint32_t length);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
 
@@ -513,7 +543,10 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 		       enum lb_drop reason);
 extern const struct placement_ops edge_placement_ops;
 /* The room of the framing kserve, with what concerns this connection (rewrite.c). */
-struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c);
+void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
+			  struct stream_settings *settings);
+/* Counts a connection that has begun to speak HTTP/2, and its memory, for its client. */
+void edge_count_session(struct edge_busy *b);
 /* Reads what is in order, as far as there is room. True: it stopped for want of room. */
 static inline bool edge_read(struct edge *e, struct edge_connection *c)
 {
@@ -521,10 +554,12 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 	struct stream_settings settings = {.max_request = config->max_request};
 
 	if (unlikely(c->busy->placement.framing->rewrite != NULL))
-		settings.kserve = edge_kserve_settings(e, c);
+		edge_kserve_settings(e, c, &settings);
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }
+/* The client does not want the reply of <r>, which is not answered. */
+void edge_cancel(struct edge_busy *b, struct edge_request *r);
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -545,8 +580,10 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 /* The same for bytes that are in no packet: they are copied. */
 bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 			const uint8_t *bytes, uint32_t length);
-/* All its bytes are named. */
-void edge_large_named(struct edge_busy *b, struct edge_request *r);
+/* The bytes that are to be written are looked at before the turn ends. */
+void edge_large_touch(struct edge *e, struct edge_large *l);
+/* All its bytes are named: they are <size>, at most as many as were announced. */
+void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size);
 /* Gives all of it back, the place too. Does nothing if the request is not large. */
 void edge_large_end(struct edge *e, struct edge_request *r);
 
@@ -585,9 +622,94 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 /* Queues bytes that belong to no request. */
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 
+/* Appends a chain to a queue. */
+static inline void edge_append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
+{
+	if (*head == NULL)
+		*head = m;
+	else
+		(*tail)->next = m;
+	*tail = rte_pktmbuf_lastseg(m);
+}
+/* The same for bytes that are held already, the last mbuf of which is <tail>: they go as they are.
+ */
+void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		      struct rte_mbuf *tail, uint32_t bytes);
+/* Packets of replies are held, or no longer. */
+void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
+void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* Queues one packet that is held already. */
+void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
+/* The request is over: unlinks and frees it. */
+void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request *r);
+
+/* --- frames.c --------------------------------------------------------------------------------- */
+
+/* Sends what the framing wants to send now. For framings with emit(). */
+void edge_emit_answers(struct edge *e, struct edge_connection *c);
+/* May such a framing read on? It refuses what it has no room for. */
+bool edge_frames_ready(const struct edge *e, const struct edge_busy *b);
+/* Is it such a framing, and nothing under way? */
+bool edge_frames_are_idle(const struct edge_connection *c);
+
+/* --- tls.c, tls_in.c, tls_out.c: what the rest sees of TLS ---------------------------------------
+ */
+
+/* Memory for TLS, if a service has it. 0 or -ENOMEM. */
+int edge_tls_init(struct edge *e);
+void edge_tls_fini(struct edge *e);
+/* A connection with TLS becomes busy, or is at rest. */
+void edge_tls_begin(struct edge *e, struct edge_busy *b);
+void edge_tls_end(struct edge *e, struct edge_busy *b);
+/* Something is under way that needs its busy part. */
+bool edge_tls_is_busy(const struct edge_busy *b);
+/* Reads what came in order, as far as may be. */
+void edge_tls_read(struct edge *e, struct edge_connection *c);
+/* Those that have to go on do; what came back from the helper is taken. */
+void edge_tls_resume(struct edge *e);
+/* Once per ms: handshakes that take too long end. */
+void edge_tls_housekeeping(struct edge *e);
+/* A turn is over: as much may be read and written in the next one. */
+void edge_tls_end_turn(struct edge *e);
+/* There is something to do at once. */
+bool edge_tls_must_go_on(const struct edge *e);
+/* Some wait for a job, or for their client. */
+bool edge_tls_waits(const struct edge *e);
+/* Bytes came, perhaps of records: a piece of the raw stream. */
+void edge_tls_take(struct edge_busy *b, struct edge_piece *p);
+/* Bytes that came in order, of what the client sent. */
+uint64_t edge_tls_in_order(const struct edge_busy *b);
+static inline uint64_t edge_came(const struct edge_busy *b)
+{
+	return likely(b->tls == NULL) ? b->in_order : edge_tls_in_order(b);
+}
+void edge_tls_came(struct edge_busy *b, uint32_t bytes);
+/* Bytes that are held and not read: records. */
+uint64_t edge_tls_held(const struct edge_busy *b);
+/* Bytes that wait to be encrypted. */
+uint64_t edge_tls_unsent(const struct edge_busy *b);
+/* All that came in order was read. */
+bool edge_tls_is_read(const struct edge_busy *b);
+/* A chain to be encrypted; it is held already. */
+void edge_tls_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
+		    struct rte_mbuf *tail, uint32_t bytes);
+/* Encrypts what may be sent now. */
+void edge_tls_write(struct edge *e, struct edge_connection *c);
+/* All is answered: says goodbye. True: TCP may close. */
+bool edge_tls_close(struct edge *e, struct edge_connection *c);
+/* Its handshake is over. */
+bool edge_tls_has_keys(const struct edge *e, const struct edge_connection *c);
+/* The connection is over: its keys go. */
+void edge_tls_forget(struct edge *e, struct edge_connection *c);
+/* In the middle of a record, or of a handshake. */
+bool edge_tls_is_inside(const struct edge_busy *b);
+/* The time for its handshake is over, and it has not even begun: that is counted. */
+bool edge_tls_is_late(struct edge *e, const struct edge_connection *c);
+
 /* --- rewrite.c -------------------------------------------------------------------------------- */
 
 int edge_rewrite_init(struct edge *e);
+void edge_rewrite_fini(struct edge *e);
 /* The next turn may read and write as much text again. */
 void edge_rewrite_end_turn(struct edge *e);
 /* Once per ms: resets a connection whose head or JSON takes too long. */

@@ -39,5 +39,6 @@ struct edge_left edge_left(const struct lcore *lc, uint16_t service)
 	return (struct edge_left){
 		.connections = service == EDGE_ALL_SERVICES ? e->n_open : e->open[service],
 		.busy = e->n_busy,
+		.requests = service == EDGE_ALL_SERVICES ? e->n_requests : e->elsewhere[service],
 	};
 }

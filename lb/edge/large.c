@@ -5,9 +5,6 @@
  * it, in the order of arrival. When none is missing, the request is announced.
  */
 #include <errno.h>
-#include <zlib.h>
-
-#include <isa-l/crc.h>
 
 #include "edge/edge_private.h"
 #include "observe/flow_trace.h"
@@ -32,22 +29,6 @@
 
 /* --- memory -------------------------------------------------------------------------------------
  */
-
-static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, struct rte_mbuf *m,
-					const uint8_t *bytes, uint32_t length, uint32_t offset)
-{
-	struct edge_part *part = e->free_part;
-
-	if (part == NULL)
-		return NULL;
-	e->free_part = STAILQ_NEXT(part, next);
-	e->n_parts++;
-	*part = (struct edge_part){.m = m, .bytes = bytes, .length = length, .offset = offset};
-	STAILQ_INSERT_TAIL(&l->parts, part, next);
-	l->busy->unwritten += length;
-	edge_hold(l->busy, 1);
-	return part;
-}
 
 static void large_free_part(struct edge *e, struct edge_large *l, struct edge_part *part)
 {
@@ -79,7 +60,7 @@ static uint64_t large_bytes(const struct edge_parts *parts)
 }
 
 /* The bytes that are to be written are looked at before the turn ends. */
-static void large_touch(struct edge *e, struct edge_large *l)
+void edge_large_touch(struct edge *e, struct edge_large *l)
 {
 	if (l->link == NULL || l->to_write || l->ready_at != 0)
 		return;
@@ -185,7 +166,7 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 	e->free_large = l->next_free;
 	e->n_larges++;
 	*l = (struct edge_large){.request = r, .busy = b};
-	l->has_crc = lcore_service_config(e->lc, b->connection->service)->payload_crc;
+	l->has_crc = lcore_service_config(e->lc, r->service)->payload_crc;
 	STAILQ_INIT(&l->parts);
 	STAILQ_INIT(&l->kept);
 	r->large = l;
@@ -195,45 +176,6 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
 
 /* --- bytes --------------------------------------------------------------------------------------
  */
-
-/* CRC-32 of the part as if the request had only zeros in front of it and nothing but zeros behind:
- * the request's CRC is all of them, combined by exclusive or. */
-static uint32_t large_crc(const struct edge_request *r, const struct edge_part *part)
-{
-	uint32_t crc = crc32_gzip_refl(0, part->bytes, part->length);
-
-	return crc32_combine(crc, 0, r->size - part->offset - part->length);
-}
-
-static bool large_take(struct edge_busy *b, struct edge_request *r, struct rte_mbuf *m,
-		       uint64_t offset, const uint8_t *bytes, uint32_t length)
-{
-	struct edge_part *part =
-		large_add_part(b->edge, r->large, m, bytes, length, (uint32_t)offset);
-
-	if (part == NULL)
-		return false;
-	if (r->large->has_crc)
-		r->large->crc ^= large_crc(r, part);
-	r->placed += length;
-	large_touch(b->edge, r->large);
-	return true;
-}
-
-bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
-		      struct edge_piece *p, const uint8_t *bytes, uint32_t length)
-{
-	/* Nothing behind the piece's last bytes needs its reference to the packet. */
-	bool ends = bytes + length == p->piece.bytes + p->piece.length;
-
-	if (!large_take(b, r, p->m, offset, bytes, length))
-		return false;
-	if (ends)
-		p->m = NULL;
-	else
-		rte_mbuf_refcnt_update(p->m, 1);
-	return true;
-}
 
 /* Does the request of which bytes may be missing have its place, in a worker's memory or in the
  * packet in which it is gathered? */
@@ -261,41 +203,12 @@ uint64_t edge_large_missing(const struct edge_busy *b)
 	return end > b->in_order && large_open_has_place(b) ? end - b->in_order : 0;
 }
 
-bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t offset,
-			const uint8_t *bytes, uint32_t length)
-{
-	struct lcore *lc = b->edge->lc;
-
-	while (length > 0) {
-		struct rte_mbuf *m = rte_pktmbuf_alloc(lc->packets);
-		uint32_t part = RTE_MIN(length, b->edge->gather_max);
-
-		if (m == NULL)
-			return false;
-		memcpy(rte_pktmbuf_append(m, part), bytes, part);
-		if (!large_take(b, r, m, offset, rte_pktmbuf_mtod(m, uint8_t *), part)) {
-			rte_pktmbuf_free(m);
-			return false;
-		}
-		lc->stats.payload_copies++;
-		offset += part;
-		bytes += part;
-		length -= part;
-	}
-	return true;
-}
-
-void edge_large_named(struct edge_busy *b, struct edge_request *r)
-{
-	large_touch(b->edge, r->large);
-}
-
 /* --- WRITEs -------------------------------------------------------------------------------------
  */
 
 static bool large_keeps(const struct edge *e, const struct edge_large *l)
 {
-	return lcore_service_config(e->lc, l->busy->connection->service)->replay > 0;
+	return lcore_service_config(e->lc, l->request->service)->replay > 0;
 }
 
 /* Do the bytes end their packet, and does nothing else need it? Then headers may go around them. */
@@ -354,6 +267,8 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool followed
 	if (rc < 0)
 		return rc;
 	STAILQ_REMOVE_HEAD(&l->parts, next);
+	if (l->copied == part)
+		l->copied = NULL;
 	l->busy->unwritten -= part->length;
 	if (keep)
 		STAILQ_INSERT_TAIL(&l->kept, part, next);
@@ -376,12 +291,12 @@ static int large_write_parts(struct edge *e, struct edge_large *l, bool followed
 static int large_announce(struct edge *e, struct edge_large *l)
 {
 	struct edge_connection *c = l->busy->connection;
-	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
 	struct edge_request *r = l->request;
+	const struct lb_service_config *config = lcore_service_config(e->lc, r->service);
 	struct lcore *lc = e->lc;
 	const struct ring_descriptor request = {
 		.length = r->size,
-		.service = c->service,
+		.service = r->service,
 		.flow = c->handle,
 		.deadline_us = lcore_deadline_us(lc, config, r->deadline),
 		.flags = l->has_crc ? RING_HAS_CRC : 0,
@@ -410,8 +325,8 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	conntrack_count_request(edge_flow(e, c));
 	lc->replay_streams++;
 	if (l->replays == 0)
-		lc->service[c->service].stats.bytes_in += r->size;
-	lc->service[c->service].stats.requests++;
+		lc->service[r->service].stats.bytes_in += r->size;
+	lc->service[r->service].stats.requests++;
 	lc->stats.requests++;
 	if (STAILQ_EMPTY(&l->kept))
 		edge_large_end(e, r);
@@ -515,7 +430,7 @@ void edge_write(struct lcore *lc)
 		TAILQ_REMOVE(&e->writing, l, write);
 		l->to_write = false;
 		if (!large_write(e, l, l != last && large_is_followed(l, TAILQ_FIRST(&e->writing))))
-			large_touch(e, l);
+			edge_large_touch(e, l);
 	}
 }
 
@@ -534,7 +449,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.next = TAILQ_NEXT(l, entry),
 		.flow = edge_flow(e, l->busy->connection),
 		.hash = l->busy->connection->hash,
-		.service = l->busy->connection->service,
+		.service = l->request->service,
 		.bytes = l->request->size,
 		.since = l->since,
 		.deadline = l->request->deadline,
@@ -582,7 +497,7 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 	l->gone = false;
 	if (unlikely(lc->trace != NULL))
 		trace_placed(lc, at->flow, l->request->number, link);
-	large_touch(e, l);
+	edge_large_touch(e, l);
 }
 
 void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_t notice,
@@ -680,7 +595,7 @@ static bool large_drips(const struct lcore *lc, const struct edge_large *l)
 /* It goes behind all that the worker has, rather than to end. */
 static bool large_has_waited_long(const struct lcore *lc, const struct edge_large *l)
 {
-	uint16_t service = l->busy->connection->service;
+	uint16_t service = l->request->service;
 
 	return l->ready_at != 0 &&
 	       lc->now - l->ready_at >
@@ -712,4 +627,6 @@ void edge_housekeeping(struct lcore *lc)
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);
+	if (unlikely(e->tls != NULL))
+		edge_tls_housekeeping(e);
 }

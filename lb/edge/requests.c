@@ -15,7 +15,10 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	e->free_request = r->next;
 	e->n_requests++;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
-	*r = (struct edge_request){.number = number, .tag = tag, .arrived = e->lc->now};
+	*r = (struct edge_request){.number = number,
+				   .tag = tag,
+				   .arrived = e->lc->now,
+				   .service = b->connection->service};
 	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
 	*b->last = r;
@@ -34,6 +37,8 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 		rte_pktmbuf_free(r->answer);
 	if (unlikely(r->rewrite != NULL))
 		edge_rewrite_end(e, r);
+	if (unlikely(r->elsewhere))
+		e->elsewhere[r->service]--;
 	r->next = e->free_request;
 	e->free_request = r;
 	e->n_requests--;
@@ -63,6 +68,7 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	out->packet[i] = r->bytes;
 	out->flow[i] = flow;
 	out->handle[i] = c->handle;
+	out->service[i] = r->service;
 	out->hash[i] = c->hash;
 	out->path[i] = c->path;
 	out->tag[i] = r->number;
@@ -73,7 +79,7 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	r->bytes = NULL;
 	edge_let_go(b, 1);
 	r->sent = true;
-	lc->service[c->service].stats.bytes_in += r->size;
+	lc->service[r->service].stats.bytes_in += r->size;
 }
 
 /* The framing has done with a request that was answered before. */
@@ -95,8 +101,8 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 	if (r->answered)
 		return;
 	lc->stats.drop[reason]++;
-	lc->service[b->connection->service].stats.drops++;
-	lc->service[b->connection->service].stats.notices++;
+	lc->service[r->service].stats.drops++;
+	lc->service[r->service].stats.notices++;
 	lc->stats.notices++;
 	lc->stats.notice[notice % LB_NOTICE_CODES]++;
 	edge_refuse(b->edge, b->connection, r, notice);
@@ -111,8 +117,14 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 				  const struct stream_begin *begin)
 {
 	const struct lcore *lc = b->edge->lc;
-	const struct lb_service_config *config = lcore_service_config(lc, b->connection->service);
+	const struct lb_service_config *config;
 
+	if (unlikely(begin->service > 0 && begin->service - 1 != r->service)) {
+		r->service = begin->service - 1;
+		r->elsewhere = true;
+		b->edge->elsewhere[r->service]++;
+	}
+	config = lcore_service_config(lc, r->service);
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);
@@ -167,14 +179,13 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 
 	if (r == NULL)
 		return;
-	r->size = action->size;
 	if (r->answered)
 		return requests_over(b, r);
 	r->named = true;
 	if (r->large != NULL)
-		edge_large_named(b, r);
-	else
-		requests_try_submit(b, r);
+		return edge_large_named(b, r, action->size);
+	r->size = action->size;
+	requests_try_submit(b, r);
 }
 
 static void requests_refuse(struct edge_busy *b, const struct stream_action *action)
@@ -195,17 +206,25 @@ static struct edge_request *requests_find_tag(const struct edge_busy *b, uint64_
 	return NULL;
 }
 
-static void requests_cancel(struct edge_busy *b, uint64_t tag)
+void edge_cancel(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge *e = b->edge;
+
+	if (!r->sent)
+		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
+	else
+		e->cancel[e->n_cancels++] = (struct edge_cancel){
+			.handle = b->connection->handle, .tag = r->number, .service = r->service};
+}
+
+static void requests_cancel(struct edge_busy *b, uint64_t tag)
+{
 	struct edge_request *r = requests_find_tag(b, tag);
 
 	if (r == NULL)
-		e->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
-	else if (!r->sent)
-		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
+		b->edge->lc->stats.drop[LB_DROP_CANCEL_UNKNOWN]++;
 	else
-		e->cancel[e->n_cancels++] = (struct edge_cancel){b->connection->handle, r->number};
+		edge_cancel(b, r);
 }
 
 static void requests_send_of(struct edge_busy *b, const struct stream_action *action)
@@ -251,8 +270,7 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 	if (r->large == NULL)
 		return requests_copy(b, r, action->bytes.offset, action->bytes.at,
 				     action->bytes.length);
-	if (!edge_large_produce(b, r, action->bytes.offset, action->bytes.at,
-				action->bytes.length))
+	if (!edge_large_produce(b, r, action->bytes.offset, action->bytes.at, action->bytes.length))
 		requests_no_memory(b, r);
 }
 
@@ -278,7 +296,7 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 		return action->bytes.of_request ? requests_send_of(b, action)
 						: requests_send(b, action);
 	case STREAM_CLOSE:
-		return edge_close(b->edge, b->connection);
+		return edge_close_now(b->edge, b->connection);
 	default:
 		return;
 	}
@@ -344,6 +362,8 @@ static __rte_noinline bool requests_text_ready(const struct edge *e, const struc
 {
 	const struct stream *s = &b->placement.stream;
 
+	if (b->placement.framing->emit != NULL)
+		return edge_frames_ready(e, b);
 	if (!kserve_room_ready(e->kserve, s) || e->free_request == NULL ||
 	    e->lc->burst.n >= LB_BURST - 1)
 		return false;
@@ -360,8 +380,9 @@ static bool requests_ready(void *context)
 
 	if (unlikely(b->placement.framing->rewrite != NULL))
 		return requests_text_ready(e, b);
-	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline && e->free_request != NULL &&
-	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
+	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline &&
+	       e->free_request != NULL && e->lc->burst.n < LB_BURST - 1 &&
+	       e->n_cancels < EDGE_CANCELS;
 }
 
 const struct placement_ops edge_placement_ops = {

@@ -11,7 +11,11 @@
 
 #include "edge/edge_private.h"
 #include "config/memory.h"
+#include "framing/grpc_session.h"
 #include "packet/notice.h"
+
+/* Other lcores write their counters while they are read here, by design. */
+#define RACING __attribute__((no_sanitize("thread")))
 
 /* Bytes of text in a turn, of all connections: some 30 us at worst. */
 #define REWRITE_TURN KSERVE_SLICE
@@ -25,6 +29,11 @@
 #define REWRITE_READERS 64
 #define REWRITE_ASKED   2048
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
+/* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
+#define REWRITE_SESSIONS 128
+#define REWRITE_STREAMS  2048
+/* Packets that a session counts as. */
+#define REWRITE_SESSION_PACKETS 16
 
 _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
@@ -34,24 +43,6 @@ _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 		       LB_TCP_TEXT_BYTES,
 	       "memory.c counts it");
 _Static_assert(REWRITE_ROOM >= KSERVE_ANSWER_ROOM, "a call can go on");
-
-int edge_rewrite_init(struct edge *e)
-{
-	e->kserve = rte_zmalloc("kserve",
-				kserve_room_bytes(REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS),
-				RTE_CACHE_LINE_SIZE);
-	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
-	TAILQ_INIT(&e->rewrites);
-	TAILQ_INIT(&e->free_rewrites);
-	if (e->kserve == NULL || e->rewrite_memory == NULL)
-		return -ENOMEM;
-	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
-	e->kserve->version = DOORBELL_VERSION;
-	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
-		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
-	e->kserve->text_left = REWRITE_TURN;
-	return 0;
-}
 
 /* --- settings ----------------------------------------------------------------------------------
  */
@@ -89,18 +80,145 @@ static struct kserve_layout *rewrite_layout(struct edge *e, uint16_t service)
 	return known->layout;
 }
 
-struct kserve_room *edge_kserve_settings(struct edge *e, const struct edge_connection *c)
+/* Makes a service the current one. */
+static void rewrite_select(struct edge *e, uint16_t service)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, service);
+	struct kserve_room *room = e->kserve;
+
+	room->service = service;
+	room->layout = rewrite_layout(e, service);
+	room->model = config->model;
+	room->serving = lcore_pick_table(e->lc, service) != NULL;
+	room->max_request = config->max_request;
+}
+
+static bool rewrite_find(struct kserve_room *room, const char *model)
+{
+	struct edge *e = room->edge;
+	uint16_t first = room->service, service = first;
+
+	do {
+		const struct lb_service_config *config = lcore_service_config(e->lc, service);
+
+		if (!config->leaving && strcmp(config->model, model) == 0) {
+			rewrite_select(e, service);
+			return true;
+		}
+		service = e->lc->services->beside[service];
+	} while (service != first);
+	return false;
+}
+
+static bool rewrite_next(struct kserve_room *room)
+{
+	struct edge *e = room->edge;
+
+	rewrite_select(e, e->lc->services->beside[room->service]);
+	return room->service != room->service_of_connection;
+}
+
+/* ms since 1970 of the last reply on an lcore; 0: none. Their clocks are the same. */
+RACING static uint64_t rewrite_replied(const struct edge *e, const struct edge *other,
+				       uint16_t service)
+{
+	struct timespec now;
+
+	if (other->replied_ms[service] == 0)
+		return 0;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 -
+	       (uint32_t)(e->stack.now_ms - other->replied_ms[service]);
+}
+
+RACING static void rewrite_count(const struct kserve_room *room, struct kserve_counters *counters)
+{
+	const struct edge *e = room->edge;
+	const struct lb *lb = e->lc->lb;
+	uint64_t sum_ns[LATENCY_PARTS] = {0}, replies = 0, failed = 0, last = 0;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct lcore *lc = lb->lcore[i];
+
+		replies += lc->service[room->service].stats.replies;
+		failed += lc->service[room->service].stats.notices;
+		latency_add_sums(sum_ns, &lc->latency[room->service]);
+		last = RTE_MAX(last, rewrite_replied(e, lc->edge, room->service));
+	}
+	*counters = (struct kserve_counters){
+		.success = {replies, sum_ns[LATENCY_TOTAL]},
+		.fail = {failed, 0},
+		.queue = {replies, sum_ns[LATENCY_QUEUE]},
+		.input = {replies, sum_ns[LATENCY_WIRE] + sum_ns[LATENCY_WAIT]},
+		.infer = {replies, sum_ns[LATENCY_RUN]},
+		.output = {replies, sum_ns[LATENCY_REPLY]},
+		.inferences = replies,
+		.executions = replies,
+		.last_inference = last,
+	};
+}
+
+void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
+			  struct stream_settings *settings)
 {
 	struct kserve_room *room = e->kserve;
 
 	e->text_used = true;
 	rewrite_set_date(e);
-	room->layout = rewrite_layout(e, c->service);
-	room->model = lcore_service_config(e->lc, c->service)->model;
-	room->serving = lcore_pick_table(e->lc, c->service) != NULL;
+	room->service_of_connection = c->service;
+	rewrite_select(e, c->service);
 	room->owner = c->busy;
 	room->now_ms = e->stack.now_ms;
-	return room;
+	room->may_open = c->busy->client->sessions < REWRITE_SESSIONS / 4;
+	room->may_begin = edge_has_reply_room(e, c->busy) && c->busy->n_requests < e->pipeline;
+	room->streams_max = RTE_MIN(e->pipeline, GRPC_STREAMS_MAX);
+	settings->kserve = room;
+	settings->max_request = e->lc->services->max_request[c->service];
+}
+
+int edge_rewrite_init(struct edge *e)
+{
+	e->kserve = rte_zmalloc("kserve",
+				kserve_room_bytes(REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS),
+				RTE_CACHE_LINE_SIZE);
+	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
+	TAILQ_INIT(&e->rewrites);
+	TAILQ_INIT(&e->free_rewrites);
+	if (e->kserve == NULL || e->rewrite_memory == NULL)
+		return -ENOMEM;
+	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
+	e->kserve->version = DOORBELL_VERSION;
+	e->kserve->edge = e;
+	e->kserve->find = rewrite_find;
+	e->kserve->next = rewrite_next;
+	e->kserve->count = rewrite_count;
+	e->grpc = rte_zmalloc("grpc", grpc_room_bytes(REWRITE_SESSIONS, REWRITE_STREAMS),
+			      RTE_CACHE_LINE_SIZE);
+	if (e->grpc == NULL ||
+	    grpc_room_init(e->grpc, e->kserve, REWRITE_SESSIONS, REWRITE_STREAMS) < 0)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
+		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
+	e->kserve->text_left = REWRITE_TURN;
+	return 0;
+}
+
+void edge_rewrite_fini(struct edge *e)
+{
+	if (e->grpc != NULL)
+		grpc_room_fini(e->grpc);
+	rte_free(e->grpc);
+	rte_free(e->kserve);
+	rte_free(e->rewrite_memory);
+}
+
+void edge_count_session(struct edge_busy *b)
+{
+	if (b->session || b->placement.framing->emit == NULL || b->placement.stream.own == NULL)
+		return;
+	b->session = true;
+	b->client->sessions++;
+	edge_hold(b, REWRITE_SESSION_PACKETS);
 }
 
 void edge_rewrite_end_turn(struct edge *e)

@@ -86,12 +86,15 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	p->m = a->m;
 	edge_hold(b, 1);
 	p->piece = (struct placement_piece){
-		.position = b->in_order + (new->seq - expected),
+		.position = edge_came(b) + (new->seq - expected),
 		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
 						 a->parsed->payload_offset + new->offset),
 		.length = new->length,
 	};
-	placement_take(&b->placement, &p->piece);
+	if (unlikely(b->tls != NULL))
+		edge_tls_take(b, p);
+	else
+		placement_take(&b->placement, &p->piece);
 }
 
 /* Pieces of fewer bytes are copied behind the piece before them. */
@@ -109,26 +112,29 @@ static bool segments_has_room(const struct edge_piece *p, uint32_t length)
 }
 
 /*
- * A client may send byte by byte, and what cannot be read yet would hold a packet for each. False:
- * the range is a piece of its own.
+ * A client may send byte by byte, and what cannot be read yet would hold a packet for each.
  */
+bool edge_join(struct edge_busy *b, uint64_t position, const uint8_t *bytes, uint32_t length)
+{
+	struct edge_piece *before = (struct edge_piece *)placement_before(&b->placement, position);
+
+	if (before == NULL || !segments_has_room(before, length))
+		return false;
+	memcpy(rte_pktmbuf_append(before->m, length), bytes, length);
+	placement_extend(&b->placement, &before->piece, length);
+	return true;
+}
+
+/* False: the range is a piece of its own. */
 static bool segments_join(struct edge_busy *b, const struct arrival *a, const struct tcp_new *new,
 			  uint32_t expected)
 {
-	uint64_t position = b->in_order + (new->seq - expected);
-	struct edge_piece *before;
-
-	if (likely(b->placement.held == NULL) || new->length >= SEGMENTS_SMALL)
+	if (likely(b->placement.held == NULL) || new->length >= SEGMENTS_SMALL || b->tls != NULL)
 		return false;
-	before = (struct edge_piece *)placement_before(&b->placement, position);
-	if (before == NULL || !segments_has_room(before, new->length))
-		return false;
-	memcpy(rte_pktmbuf_append(before->m, new->length),
-	       rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
-				       a->parsed->payload_offset + new->offset),
-	       new->length);
-	placement_extend(&b->placement, &before->piece, new->length);
-	return true;
+	return edge_join(b, b->in_order + (new->seq - expected),
+			 rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+						 a->parsed->payload_offset + new->offset),
+			 new->length);
 }
 
 static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
@@ -148,7 +154,10 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 		segments_add_piece(e, b, a, &r->new[i], expected);
 	if (r->n_new > 0)
 		a->m = NULL;
-	b->in_order += r->advanced;
+	if (unlikely(b->tls != NULL))
+		edge_tls_came(b, r->advanced);
+	else
+		b->in_order += r->advanced;
 }
 
 static void segments_established(struct edge *e, struct edge_connection *c, const struct arrival *a)
@@ -177,6 +186,9 @@ static void segments_follow_path(const struct edge *e, struct edge_connection *c
  */
 static bool segments_have_place(const struct edge_connection *c, uint32_t ahead)
 {
+	/* Records are read in order only. */
+	if (unlikely(c->secured) && ahead > 0)
+		return false;
 	return c->busy->unwritten == 0 && edge_large_has_place(c->busy, c->busy->in_order + ahead);
 }
 

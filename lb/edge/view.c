@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "edge/view.h"
 
-#include "edge/edge_private.h"
+#include "edge/tls.h"
 #include "tcp/timers.h"
 
 /* The lcore writes these words while they are read here, by design. */
@@ -28,6 +28,10 @@ RACING bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb
 	out->clients = e->n_clients;
 	out->timers = e->wheel.n;
 	out->events = e->stack.counters;
+	if (e->tls != NULL) {
+		out->tls = e->tls->counters;
+		out->handshakes = e->tls->n_opening;
+	}
 	return true;
 }
 
@@ -39,6 +43,10 @@ static void view_busy(const struct edge_busy *b, struct lb_connection *out)
 	out->send_bytes = b->out_bytes;
 	out->held_bytes = b->placement.held_bytes + b->unwritten;
 	out->requests = b->n_requests;
+	if (b->tls != NULL) {
+		out->send_bytes += b->tls->plain_bytes;
+		out->held_bytes += edge_tls_held(b);
+	}
 	for (const struct edge_request *r = b->first; r != NULL; r = r->next) {
 		out->send_bytes += r->answer_bytes;
 		if (!r->sent && !r->answered && r->large == NULL)
@@ -91,6 +99,9 @@ static void view_answer(void *lcore, void *argument)
 	edge_select(lc->edge, c->service);
 	q->out->rto_ms = tcp_timer_rto_ms(&lc->edge->stack, &c->tcp);
 	q->out->closing = c->closing;
+	q->out->secured = c->secured;
+	if (c->secured && edge_session_of(lc->edge, c) != NULL)
+		q->out->tls_version = edge_session_of(lc->edge, c)->version;
 	if (c->busy != NULL)
 		view_busy(c->busy, q->out);
 }

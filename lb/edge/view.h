@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tcp/connection.h"
+#include "tls/counters.h"
 
 struct lb;
 
@@ -26,7 +27,9 @@ struct lb_tcp_stats {
 	uint64_t pieces;  /* parts of segments that are held for requests */
 	uint64_t clients; /* with busy connections */
 	uint64_t timers;  /* connections with a timer */
+	uint64_t handshakes; /* of TLS, that are not over */
 	struct tcp_counters events;
+	struct tls_counters tls; /* events of TLS */
 };
 /* False, and zeroes: the lcore has no memory for connections, as no service has protocol tcp. */
 bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb_tcp_stats *out);
@@ -47,6 +50,8 @@ struct lb_connection {
 	uint16_t mss;
 	bool sack, timestamps, scaling, ecn;
 	bool closing; /* no more requests are read */
+	bool secured; /* it has TLS; */
+	uint16_t tls_version; /* 0x0303: 1.2, 0x0304: 1.3; 0: its handshake is not over */
 };
 /* The state of flow <handle> of <lcore>. False: it is no TCP connection, or has ended. Control
  * thread. */

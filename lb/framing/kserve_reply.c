@@ -10,13 +10,6 @@
 
 #include "packet/notice.h"
 
-/* The outputs of a reply: where each is in it, and its shape. */
-struct reply_outputs {
-	uint32_t offset[KSERVE_TENSORS_MAX];
-	uint32_t bytes[KSERVE_TENSORS_MAX];
-	int64_t free; /* size of the last output's free dimension */
-};
-
 /* Bytes that the shape says, a free dimension taken as 1. */
 static uint64_t reply_bytes_of(const struct kserve_tensor *t)
 {
@@ -43,9 +36,7 @@ bool kserve_reply_is_possible(const struct kserve_model *model)
 	return true;
 }
 
-/* A reply of <length> bytes. False: it is not one of the model's. */
-static bool reply_find_outputs(const struct kserve_model *m, uint32_t length,
-			       struct reply_outputs *out)
+bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct reply_outputs *out)
 {
 	uint8_t last = m->outputs - 1;
 	uint64_t unit = reply_bytes_of(&m->output[last]), offset = 0;
@@ -85,7 +76,7 @@ static void reply_describe(const struct kserve_asked *a, const struct reply_outp
 		to->shape[to->dims++] = (uint64_t)(t->shape[k] < 0 ? outputs->free : t->shape[k]);
 }
 
-static void reply_answer(const struct kserve_asked *a, const struct reply_outputs *outputs,
+void kserve_reply_answer(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			 struct kserve_answer *answer)
 {
 	const struct kserve_model *m = &a->layout->model;
@@ -151,7 +142,7 @@ static struct stream_rewritten reply_write_json(struct kserve_asked *a,
 	const uint8_t *from = bytes;
 	struct kserve_answer answer;
 
-	reply_answer(a, outputs, &answer);
+	kserve_reply_answer(a, outputs, &answer);
 	written.length = kserve_answer_write(&answer, &a->writer, &bytes,
 					     bytes + reply_span(a, outputs, length), at, room);
 	a->part_taken += (uint32_t)(bytes - from);
@@ -196,7 +187,7 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 
 	/* Replies in several chunks come with streams. */
 	if (reply->more || reply->chunk > 0 ||
-	    !reply_find_outputs(&a->layout->model, reply->length, &outputs)) {
+	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
 		reply->notice = LB_NOTICE_MODEL_ERROR;
 		return written;
 	}
@@ -208,7 +199,6 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 		written = reply_write_json(a, &outputs, reply, bytes, length, (char *)at, room);
 	else
 		written = reply_copy_binary(a, &outputs, bytes, length, (char *)at, room);
-	a->body += written.length;
 	if (written.done)
 		return written;
 	if (!reply_seek(a, &outputs, a->writer.done, reply) && a->writer.done)
@@ -238,7 +228,7 @@ static uint16_t reply_status(const struct kserve_asked *a, uint8_t notice)
 	return a->status != 0 ? a->status : statuses[notice % LB_NOTICE_CODES];
 }
 
-static const char *reply_error(const struct kserve_asked *a, uint8_t notice)
+const char *kserve_reply_error(const struct kserve_asked *a, uint8_t notice)
 {
 	static const char *const errors[LB_NOTICE_CODES] = {
 		[LB_NOTICE_BUSY] = "no worker has room for the request",
@@ -264,7 +254,7 @@ static uint32_t reply_write_error(struct http_response *response, const struct k
 	char text[STREAM_HEAD_MAX - HTTP_RESPONSE_MAX];
 	uint32_t length, n;
 
-	length = kserve_error_write(reply_error(a, notice), text, sizeof(text));
+	length = kserve_error_write(kserve_reply_error(a, notice), text, sizeof(text));
 	response->length = length;
 	response->allow = a->allow;
 	response->retry_after_s = response->status == 503;

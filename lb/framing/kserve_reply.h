@@ -8,6 +8,21 @@
 /* Does the length of a reply tell where its outputs are? */
 bool kserve_reply_is_possible(const struct kserve_model *model);
 
+/* The outputs of a reply: where each is in it, and its shape. */
+struct reply_outputs {
+	uint32_t offset[KSERVE_TENSORS_MAX];
+	uint32_t bytes[KSERVE_TENSORS_MAX];
+	int64_t free; /* size of the last output's free dimension */
+};
+
+/* A reply of <length> bytes. False: it is not one of the model's. */
+bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct reply_outputs *out);
+/* Describes the outputs asked for, in the order of the request. */
+void kserve_reply_answer(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			 struct kserve_answer *answer);
+/* The message of a request that was refused, or ends with enum lb_notice. */
+const char *kserve_reply_error(const struct kserve_asked *a, uint8_t notice);
+
 struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, uint8_t *at);
 
 struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *reply,

@@ -38,15 +38,23 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)
 {
-	return room->text_left > 0 && room->free_asked != NULL &&
-	       (s->own != NULL || !TAILQ_EMPTY(&room->free_readers));
+	if (room->text_left <= 0)
+		return false;
+	return kserve_room_is_inside(s) ||
+	       (room->free_asked != NULL && (s->own != NULL || !TAILQ_EMPTY(&room->free_readers)));
+}
+
+/* No head is read before the body in front of it, so it is the youngest. */
+struct kserve_asked *kserve_room_asked(const struct stream *s)
+{
+	struct kserve_asked *a = s->open;
+
+	return a != NULL && a->reading ? a : NULL;
 }
 
 bool kserve_room_is_inside(const struct stream *s)
 {
-	const struct kserve_reader *r = s->own;
-
-	return r != NULL && r->asked != NULL;
+	return kserve_room_asked(s) != NULL;
 }
 
 static void room_begin(struct kserve_room *room, struct kserve_reader *r)
@@ -57,32 +65,53 @@ static void room_begin(struct kserve_room *room, struct kserve_reader *r)
 	r->reading = KSERVE_READS_HEAD;
 	r->ahead = 0;
 	r->begun = false;
-	r->ranges = r->range = 0;
 	r->asked = NULL;
 	r->rows = 0;
 	r->known = r->seen = 0;
 	r->held_from = r->held_to = r->held_bytes = 0;
 }
 
+struct kserve_reader *kserve_room_take_reader(struct kserve_room *room)
+{
+	struct kserve_reader *r = TAILQ_FIRST(&room->free_readers);
+
+	if (r == NULL)
+		return NULL;
+	TAILQ_REMOVE(&room->free_readers, r, entry);
+	TAILQ_INSERT_TAIL(&room->readers, r, entry);
+	room_begin(room, r);
+	return r;
+}
+
+void kserve_room_return_reader(struct kserve_reader *r)
+{
+	TAILQ_REMOVE(&r->room->readers, r, entry);
+	TAILQ_INSERT_HEAD(&r->room->free_readers, r, entry);
+}
+
+void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r)
+{
+	if (r->progress < ROOM_PROGRESS)
+		return;
+	TAILQ_REMOVE(&room->readers, r, entry);
+	TAILQ_INSERT_TAIL(&room->readers, r, entry);
+	r->since_ms = room->now_ms;
+	r->progress = 0;
+}
+
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s)
 {
 	struct kserve_reader *r = s->own;
 
-	if (r == NULL) {
-		r = TAILQ_FIRST(&room->free_readers);
-		if (r == NULL)
-			return NULL;
-		TAILQ_REMOVE(&room->free_readers, r, entry);
-		TAILQ_INSERT_TAIL(&room->readers, r, entry);
-		room_begin(room, r);
-		s->own = r;
-		s->got = 1;
-	} else if (r->progress >= ROOM_PROGRESS) {
-		TAILQ_REMOVE(&room->readers, r, entry);
-		TAILQ_INSERT_TAIL(&room->readers, r, entry);
-		r->since_ms = room->now_ms;
-		r->progress = 0;
+	if (r != NULL) {
+		kserve_room_keep_reader(room, r);
+		return r;
 	}
+	r = kserve_room_take_reader(room);
+	if (r == NULL)
+		return NULL;
+	s->own = r;
+	s->got = 1;
 	return r;
 }
 
@@ -101,7 +130,7 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 	return a;
 }
 
-static void room_forget(struct stream *s, struct kserve_asked *asked)
+void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
 {
 	struct kserve_room *room = asked->room;
 	struct kserve_asked **at = (struct kserve_asked **)&s->open;
@@ -119,24 +148,23 @@ void kserve_room_answered(struct stream *s, struct kserve_asked *asked)
 {
 	asked->answered = true;
 	if (!asked->reading)
-		room_forget(s, asked);
+		kserve_room_forget(s, asked);
+}
+
+void kserve_room_was_read(struct stream *s, struct kserve_asked *asked)
+{
+	s->got = 0;
+	asked->reading = false;
+	if (asked->answered)
+		kserve_room_forget(s, asked);
 }
 
 void kserve_room_give_reader(struct stream *s)
 {
 	struct kserve_reader *r = s->own;
-	struct kserve_room *room = r->room;
-	struct kserve_asked *asked = r->asked;
 
 	s->own = NULL;
-	s->got = 0;
-	TAILQ_REMOVE(&room->readers, r, entry);
-	TAILQ_INSERT_HEAD(&room->free_readers, r, entry);
-	if (asked == NULL)
-		return;
-	asked->reading = false;
-	if (asked->answered)
-		room_forget(s, asked);
+	kserve_room_return_reader(r);
 }
 
 void kserve_room_release(struct stream *s)
@@ -144,7 +172,7 @@ void kserve_room_release(struct stream *s)
 	if (s->own != NULL)
 		kserve_room_give_reader(s);
 	while (s->open != NULL)
-		room_forget(s, s->open);
+		kserve_room_forget(s, s->open);
 }
 
 /* --- models --- */
@@ -206,4 +234,17 @@ void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
 		return;
 	layout->next = room->free_layout;
 	room->free_layout = layout;
+}
+
+/* --- services --- */
+
+bool kserve_room_all_serve(struct kserve_room *room)
+{
+	bool all = true;
+
+	kserve_room_rewind(room);
+	do
+		all &= room->serving;
+	while (room->next(room));
+	return all;
 }

@@ -12,6 +12,8 @@
 
 #include "description.h"
 #include "framing/stream.h"
+#include "grpc/infer.h"
+#include "http/chunked.h"
 #include "http/response.h"
 #include "kserve/answer.h"
 #include "kserve/infer.h"
@@ -29,13 +31,38 @@ struct kserve_layout {
 	struct kserve_model model;
 };
 
+/* Bytes of a body, and their place in the request. */
+struct kserve_range {
+	uint64_t offset, length;
+};
+
+/* A body, until its last byte was read. */
+struct kserve_body {
+	uint64_t left; /* bytes of it, or of the chunk that is open, that were not read */
+	uint32_t request;
+	bool chunked;
+	bool broken;  /* where it ends is not known */
+	bool awaited; /* the client waits for 100 Continue */
+	bool skips;   /* the request was answered */
+	bool ended;   /* its last chunk was read */
+	struct http_chunked chunks;
+	/* behind the JSON */
+	bool grows; /* chunks say how long the request is; in steps of <unit> bytes */
+	uint64_t unit;
+	uint64_t size;   /* of the request */
+	uint64_t wanted; /* bytes of ranges that are not named yet */
+	uint8_t range;   /* the next one */
+	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+};
+
 /* An infer request from the end of its head until its answer was written. */
 struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
+	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
-	uint64_t body;                /* bytes of the answer so far */
+	struct kserve_body body;
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
 	uint16_t status;     /* that it was refused with; 0: it was not */
@@ -46,20 +73,26 @@ struct kserve_asked {
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
-	bool reading; /* its reader is not done with it */
+	bool reading; /* its body is */
 	bool answered;
 	bool has_id;
 	uint8_t id_length;
 	char id[KSERVE_ID_MAX];
 	const char *allow;
+	/* of a request by gRPC */
+	void *call;                  /* its struct grpc_stream; NULL: it has ended */
+	struct kserve_asked *queued; /* the next whose answer is sent in the call */
+	uint64_t written;            /* bytes of its answer's message so far */
+	uint64_t to_send;            /* those that nghttp2 has not asked for */
+	uint32_t number;             /* of the request */
+	bool told;                   /* the owner knows of it */
 	char error[KSERVE_ERROR_MAX];
 };
 
-enum kserve_reading { KSERVE_READS_HEAD, KSERVE_READS_JSON, KSERVE_READS_BINARY };
-
-/* A range of a tensor's bytes in the stream, and its place in the request. */
-struct kserve_range {
-	uint64_t offset, length;
+enum kserve_reading {
+	KSERVE_READS_HEAD,
+	KSERVE_READS_JSON,
+	KSERVE_READS_RAW, /* the first bytes of a raw body in chunks */
 };
 
 /* A request whose head or JSON is being read. */
@@ -72,18 +105,15 @@ struct kserve_reader {
 	uint8_t reading;   /* enum kserve_reading */
 	uint8_t ahead;     /* bytes read beyond the stream's position */
 	bool begun;        /* BEGIN was said */
-	uint8_t ranges, range;
-	uint32_t request;
 	struct kserve_asked *asked;
-	uint64_t json_left, body_left; /* bytes of the body that were not read */
+	uint64_t json_left; /* bytes of it that were not read; UINT64_MAX: up to the body's end */
 	uint64_t rows;
-	uint64_t size;                         /* of the request, when it is begun */
 	uint64_t bytes_of[KSERVE_TENSORS_MAX]; /* of the model's inputs, by place */
 	uint16_t known, seen;                  /* bit per place: its bytes are; it came */
 	uint8_t place[KSERVE_TENSORS_MAX];     /* of the request's inputs in the model */
-	struct kserve_range binary[KSERVE_TENSORS_MAX];
 	struct kserve_run run;
 	struct kserve_infer infer;
+	struct grpc_infer grpc;
 	struct http_head head;
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
 	uint8_t held[KSERVE_HELD_MAX];
@@ -97,34 +127,76 @@ struct kserve_room {
 	struct kserve_asked *free_asked;
 	struct kserve_layout *free_layout;
 	int32_t text_left; /* bytes of text that may be read and written in this turn */
-	/* what concerns a call; the owner's */
+	/* The owner's: of the connection's service, or of one with its address, which find() and
+	 * next() made the current one for the rest of a call. */
+	void *edge;
 	struct kserve_layout *layout; /* NULL: the model is not described */
 	const char *model;            /* the service's */
 	bool serving;                 /* it has workers */
+	uint16_t service;             /* its number, and that of the connection's */
+	uint16_t service_of_connection;
+	uint32_t max_request;
+	/* The service of this model; false: there is none. */
+	bool (*find)(struct kserve_room *room, const char *model);
+	/* The next service; false: it is the connection's again. */
+	bool (*next)(struct kserve_room *room);
+	/* Adds up what the service's workers did. */
+	void (*count)(const struct kserve_room *room, struct kserve_counters *counters);
+	struct grpc_room *grpc; /* memory of sessions */
+	/* what concerns a call */
+	bool may_open;        /* the client may have another session of HTTP/2 */
+	bool may_begin;       /* and another request */
+	uint32_t streams_max; /* open at once in a session */
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
 	const char *version; /* the load balancer's */
+	struct kserve_model counted; /* for documents of many models */
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
+
+/* Bytes of a body that becomes a request of <max_request>: text takes more bytes than numbers. */
+static inline uint64_t kserve_room_body_max(uint64_t max_request)
+{
+	return max_request * 16 + 65536;
+}
 
 /* Bytes that a room of so many takes. */
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);
 void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts);
 
+/* Makes the connection's service the current one. */
+static inline void kserve_room_rewind(struct kserve_room *room)
+{
+	while (room->service != room->service_of_connection)
+		room->next(room);
+}
+/* Has each service of the address workers? The connection's is the current one then. */
+bool kserve_room_all_serve(struct kserve_room *room);
+
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);
 
-/* Is it in the middle of a request, behind its head? */
+/* Is it in the middle of a request, behind its head? Then kserve_room_asked() is that request. */
 bool kserve_room_is_inside(const struct stream *s);
+
+struct kserve_asked *kserve_room_asked(const struct stream *s);
 
 /* The stream's reader, taken if it has none. */
 struct kserve_reader *kserve_room_reader(struct kserve_room *room, struct stream *s);
 void kserve_room_give_reader(struct stream *s);
+/* The same of those that belong to no stream; NULL: none is free. They have no request. */
+struct kserve_reader *kserve_room_take_reader(struct kserve_room *room);
+void kserve_room_return_reader(struct kserve_reader *r);
+/* It has read a good part: its time begins anew. */
+void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r);
 /* Memory for what is known of a request; it joins the stream's. */
 struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
-/* Its answer was written, or its reader is done: gives it back when both are so. */
+/* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
+void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);
+/* Gives it back at once. */
+void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 

@@ -143,9 +143,15 @@ static void placement_read(struct placement *p, const struct stream_settings *se
 	const struct placement_piece *piece = p->held;
 	uint64_t skip = p->stream.position - piece->position;
 	struct stream_action action[PLACEMENT_ACTIONS];
-	unsigned int n =
-		p->framing->read(&p->stream, settings, piece->bytes + skip,
-				 piece->length - (uint32_t)skip, action, PLACEMENT_ACTIONS);
+	unsigned int n;
+
+	if (p->framing->choose != NULL) {
+		p->framing = p->framing->choose(&p->stream, piece->bytes + skip,
+						piece->length - (uint32_t)skip);
+		return;
+	}
+	n = p->framing->read(&p->stream, settings, piece->bytes + skip,
+			     piece->length - (uint32_t)skip, action, PLACEMENT_ACTIONS);
 
 	for (unsigned int i = 0; i < n; i++)
 		placement_act(p, &action[i]);

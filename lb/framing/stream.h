@@ -66,10 +66,10 @@ enum stream_action_kind {
 };
 
 struct stream_begin {
-	uint64_t size;        /* bytes, or STREAM_SIZE_UNKNOWN */
+	uint64_t size;        /* bytes at most: END says how many; or STREAM_SIZE_UNKNOWN */
 	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
 	uint32_t deadline_us; /* 0: the service's */
-	uint16_t model;       /* of the service's; 0 where the framing names none */
+	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
 	uint8_t priority;     /* 0: the service's */
 };
 
@@ -152,6 +152,20 @@ struct stream_rewritten {
 	bool keeps; /* with <done>: the chunk follows as it is */
 };
 
+/*
+ * The next thing that a framing sends whose answers share the connection, piece by piece: <head>
+ * bytes of its own, then the next <bytes> bytes of the answer of <request>.
+ */
+struct stream_emitted {
+	const uint8_t *head_at; /* valid until the next call for this stream */
+	uint32_t head, bytes;
+	uint32_t request;
+	bool ends;    /* the request is over: nothing more of its answer is sent */
+	bool cancels; /* with <ends>: it is not answered, and the client does not want it: */
+	uint64_t tag; /* its tag */
+	bool closes;  /* nothing more is read or sent: the connection closes */
+};
+
 struct stream_framing {
 	const char *name;
 	bool in_order;     /* answers go in the order of requests */
@@ -183,6 +197,26 @@ struct stream_framing {
 					   const uint8_t *bytes, uint32_t length, uint8_t *at,
 					   uint32_t room);
 
+	/*
+	 * Of framings that decide what is sent when; others have NULL. The owner keeps the bytes of
+	 * answers, behind the heads that reply() wrote, until this asks for them: it calls after
+	 * read(), after reply(), and when the client has taken bytes, until the result is false:
+	 * nothing may be sent now. A request is over when this says so.
+	 */
+	bool (*emit)(struct stream *s, struct stream_emitted *out);
+
+	/* Tell the client that no more requests are taken; the last emit() closes. NULL: there is
+	 * no such thing, and closing is not reading. */
+	void (*drain)(struct stream *s);
+
+	/*
+	 * Of a name that stands for several framings, which the first bytes tell apart; others have
+	 * NULL. Called until it returns another framing than its own, instead of read(); moves the
+	 * position behind the bytes that it has seen.
+	 */
+	const struct stream_framing *(*choose)(struct stream *s, const uint8_t *bytes,
+					       uint32_t length);
+
 	/* The connection ends: give back what read() has taken. NULL: there is nothing. */
 	void (*release)(struct stream *s);
 };
@@ -204,7 +238,11 @@ extern const struct stream_framing stream_length;
 /* `tagged`: the header of packet/request.h in front of everything; answers come in any order. */
 extern const struct stream_framing stream_tagged;
 
-/* `kserve`: KServe's protocol, version 2, over HTTP/1.1; lb/kserve/README.md says what of it. */
+/* `kserve`: KServe's protocol, version 2, over HTTP/1.1 or as gRPC; lb/kserve/README.md says what
+ * of it. stream_kserve_any tells which of both a new connection speaks. */
+#define STREAM_PREFACE "PRI" /* how HTTP/2 begins, and no method of HTTP/1.1 */
+extern const struct stream_framing stream_kserve_any;
 extern const struct stream_framing stream_kserve;
+extern const struct stream_framing stream_grpc;
 
 #endif

@@ -2,131 +2,27 @@
 /*
  * `kserve`, the requests: heads, the JSON of infer requests, and where the bytes of binary tensors
  * are. A call reads one slice and says at most one request's end, so the owner can stop after each.
- * Answers are written by stream_kserve_reply.c.
+ * kserve_body.c has chunks and what is behind the JSON, kserve_documents.c the answers of the load
+ * balancer itself, kserve_reply.c those of workers.
  *
  * A request of up to KSERVE_HELD_MAX bytes with values in JSON begins when its JSON was read; of a
  * larger one the bytes leave as they are converted, so its size must be known before.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "framing/kserve_body.h"
+#include "framing/kserve_documents.h"
 #include "framing/kserve_reply.h"
-#include "kserve/documents.h"
+#include "framing/kserve_tensors.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
-#include "packet/drop.h"
-#include "packet/notice.h"
 
-/* A body may be longer than the request that it becomes: text takes more bytes than numbers. */
-#define TEXT_PER_BYTE 16
-#define TEXT_MORE     65536
-#define PRIORITY_LAST 4
 /* Bytes of a refused body that are skipped at most; behind a longer one nothing is read. */
 #define SKIP_MAX (UINT64_C(1) << 40)
 
-/* One call of read(). */
-struct kserve_call {
-	struct stream *s;
-	struct kserve_room *room;
-	struct kserve_reader *reader;
-	const struct stream_settings *settings;
-	struct stream_action *actions;
-	unsigned int n;
-};
-
-static struct stream_action *call_add(struct kserve_call *c, enum stream_action_kind kind)
-{
-	struct stream_action *action = &c->actions[c->n++];
-
-	*action = (struct stream_action){.kind = (uint8_t)kind, .request = c->reader->request};
-	return action;
-}
-
-/* Nothing more is read of the stream. */
-static void call_close(struct kserve_call *c)
-{
-	call_add(c, STREAM_CLOSE)->request = 0;
-	c->s->position = STREAM_CLOSED;
-}
-
-/* All of the request was read, or is not going to be. The rest of its body is skipped. */
-static void call_finish(struct kserve_call *c, bool keep_alive, bool broken)
-{
-	struct kserve_reader *r = c->reader;
-
-	c->s->position += r->ahead + r->body_left;
-	kserve_room_give_reader(c->s);
-	if (broken || !keep_alive)
-		call_close(c);
-}
-
-static __attribute__((format(printf, 3, 4))) void
-call_refuse(struct kserve_call *c, uint16_t status, const char *format, ...)
-{
-	struct kserve_reader *r = c->reader;
-	struct kserve_asked *a = r->asked;
-	bool too_large = status == 413, keep_alive = a->keep_alive, closes;
-	struct stream_action *action = call_add(c, STREAM_REFUSE);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(a->error, sizeof(a->error), format, arguments);
-	va_end(arguments);
-	a->status = status;
-	action->refuse.tag = (uintptr_t)a;
-	action->refuse.notice = status == 503 ? LB_NOTICE_BUSY
-				: too_large   ? LB_NOTICE_TOO_LARGE
-					      : LB_NOTICE_MALFORMED;
-	action->refuse.reason = status == 503 ? LB_DROP_NO_WORKER
-				: too_large   ? LB_DROP_REQUEST_TOO_LARGE
-					      : LB_DROP_FRAMING;
-	/* A client that waits for 100 Continue may leave its body out now, or send it. */
-	closes = r->head.broken || r->head.chunked || (r->head.expects_100 && !r->begun);
-	a->keep_alive = keep_alive && !closes;
-	call_finish(c, a->keep_alive, closes);
-}
-
 /* --- values ------------------------------------------------------------------------------------
  */
-
-static uint32_t infer_size(const struct kserve_model *m, uint8_t place)
-{
-	return kserve_datatype_size(m->input[place].type);
-}
-
-/* Bytes of inputs whose shape is the model's. */
-static void infer_know_fixed(struct kserve_reader *r, const struct kserve_model *m)
-{
-	for (uint8_t i = 0; i < m->inputs; i++) {
-		uint64_t bytes = infer_size(m, i);
-
-		for (uint8_t k = 0; k < m->input[i].dims && bytes > 0; k++)
-			bytes = m->input[i].shape[k] < 0 ? 0
-							 : bytes * (uint64_t)m->input[i].shape[k];
-		r->bytes_of[i] = bytes;
-		r->known |= (uint16_t)((bytes > 0) << i);
-	}
-}
-
-static void infer_know(struct kserve_reader *r, uint8_t place, uint64_t bytes)
-{
-	r->bytes_of[place] = bytes;
-	r->known |= (uint16_t)(1u << place);
-}
-
-/* Bytes of the model's first <n> inputs. False: some are not known yet. */
-static bool infer_sum(const struct kserve_reader *r, unsigned int n, uint64_t *sum)
-{
-	*sum = 0;
-	for (unsigned int i = 0; i < n; i++) {
-		if ((r->known & 1u << i) == 0)
-			return false;
-		*sum += r->bytes_of[i];
-	}
-	return true;
-}
 
 /* Input <i> is described; those before it are complete. False: refused. */
 static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, uint8_t i)
@@ -138,22 +34,13 @@ static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, u
 		return false;
 	r->place[i] = (uint8_t)place;
 	if (i > 0)
-		infer_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
+		kserve_tensors_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
 	if (input->binary)
-		infer_know(r, (uint8_t)place, input->bytes);
-	else if (infer_size(m, (uint8_t)place) > 0)
-		infer_know(r, (uint8_t)place, input->elements * infer_size(m, (uint8_t)place));
+		kserve_tensors_know(r, (uint8_t)place, input->bytes);
+	else if (kserve_tensors_size(m, (uint8_t)place) > 0)
+		kserve_tensors_know(r, (uint8_t)place,
+				    input->elements * kserve_tensors_size(m, (uint8_t)place));
 	return true;
-}
-
-static uint32_t infer_deadline(const struct kserve_infer *infer)
-{
-	return infer->timeout_us > UINT32_MAX ? UINT32_MAX : (uint32_t)infer->timeout_us;
-}
-
-static uint8_t infer_priority(const struct kserve_infer *infer)
-{
-	return infer->priority > PRIORITY_LAST ? PRIORITY_LAST : (uint8_t)infer->priority;
 }
 
 /* False: it was refused, for its size. */
@@ -162,49 +49,40 @@ static bool infer_begin(struct kserve_call *c, uint64_t size)
 	struct kserve_reader *r = c->reader;
 	struct stream_action *action;
 
-	if (size > c->settings->max_request) {
-		call_refuse(c, 413, "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-			    size, c->settings->max_request);
+	if (!c->room->find(c->room, r->asked->layout->model.name)) {
+		kserve_call_refuse(c, 503, "the model '%s' was removed",
+				   r->asked->layout->model.name);
+		return false;
+	}
+	if (size > r->asked->max_request) {
+		kserve_call_refuse(c, 413,
+				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
+				   size, (uint64_t)r->asked->max_request);
 		return false;
 	}
 	if (size == 0) {
-		call_refuse(c, 400, "the inputs have no bytes");
+		kserve_call_refuse(c, 400, "the inputs have no bytes");
 		return false;
 	}
 	r->begun = true;
-	r->size = size;
-	action = call_add(c, STREAM_BEGIN);
+	r->asked->body.size = size;
+	action = kserve_call_add(c, STREAM_BEGIN);
 	action->begin.size = size;
 	action->begin.tag = (uintptr_t)r->asked;
-	action->begin.deadline_us = infer_deadline(&r->infer);
-	action->begin.priority = infer_priority(&r->infer);
+	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
+	action->begin.priority = kserve_tensors_priority(&r->infer);
+	action->begin.service = c->room->service + 1;
 	return true;
 }
 
 static void infer_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
 			  uint32_t length)
 {
-	struct stream_action *action = call_add(c, STREAM_PRODUCE);
+	struct stream_action *action = kserve_call_add(c, STREAM_PRODUCE);
 
 	action->bytes.at = bytes;
 	action->bytes.offset = offset;
 	action->bytes.length = length;
-}
-
-/* Keeps converted bytes. False: there is no room. */
-static bool infer_hold(struct kserve_reader *r, uint64_t offset)
-{
-	uint64_t end = offset + r->run.length;
-
-	if (end > sizeof(r->held))
-		return false;
-	memcpy(r->held + offset, r->run.at, r->run.length);
-	if (r->held_bytes == 0 || offset < r->held_from)
-		r->held_from = (uint32_t)offset;
-	if (end > r->held_to)
-		r->held_to = (uint32_t)end;
-	r->held_bytes += r->run.length;
-	return true;
 }
 
 /* Produces what is kept. False: it is not in one piece, and the request was refused. */
@@ -215,9 +93,10 @@ static bool infer_produce_held(struct kserve_call *c)
 	if (r->held_bytes == 0)
 		return true;
 	if (r->held_bytes != r->held_to - r->held_from) {
-		call_refuse(c, 501,
-			    "inputs in JSON around others of the model; send them in the order of "
-			    "the model, or all binary");
+		kserve_call_refuse(
+			c, 501,
+			"inputs in JSON around others of the model; send them in the order of "
+			"the model, or all binary");
 		return false;
 	}
 	infer_produce(c, r->held + r->held_from, r->held_from, r->held_bytes);
@@ -232,22 +111,24 @@ static void infer_run(struct kserve_call *c)
 	const struct kserve_model *m = &r->asked->layout->model;
 	uint64_t offset, size;
 
-	if (!infer_sum(r, r->place[r->run.input], &offset))
-		return call_refuse(c, 400,
-				   "inputs[%u] ('%s'): inputs whose size is not in the model must "
-				   "be in the order of the model",
-				   r->run.input, r->infer.input[r->run.input].name);
+	if (!kserve_tensors_sum(r, r->place[r->run.input], &offset))
+		return kserve_call_refuse(
+			c, 400,
+			"inputs[%u] ('%s'): inputs whose size is not in the model must "
+			"be in the order of the model",
+			r->run.input, r->infer.input[r->run.input].name);
 	offset += r->run.offset;
-	if (!r->begun && infer_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
+	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
 	    (!infer_begin(c, size) || !infer_produce_held(c)))
 		return;
 	if (r->begun)
 		infer_produce(c, r->run.at, offset, r->run.length);
-	else if (!infer_hold(r, offset))
-		call_refuse(c, 501,
-			    "more than %u bytes of inputs whose size is not known before their "
-			    "values; send them binary",
-			    KSERVE_HELD_MAX);
+	else if (!kserve_tensors_hold(r, offset))
+		kserve_call_refuse(
+			c, 501,
+			"more than %u bytes of inputs whose size is not known before their "
+			"values; send them binary",
+			KSERVE_HELD_MAX);
 }
 
 /* --- the end of the JSON -----------------------------------------------------------------------
@@ -270,9 +151,9 @@ static bool infer_choose_outputs(struct kserve_call *c)
 		a->binary |= (uint16_t)(binary << i);
 		if (binary || kserve_datatype_has_json(m->output[a->output[i]].type))
 			continue;
-		call_refuse(c, 400, "output '%s': %s has no JSON form; ask for binary_data",
-			    m->output[a->output[i]].name,
-			    kserve_datatype_name(m->output[a->output[i]].type));
+		kserve_call_refuse(c, 400, "output '%s': %s has no JSON form; ask for binary_data",
+				   m->output[a->output[i]].name,
+				   kserve_datatype_name(m->output[a->output[i]].type));
 		return false;
 	}
 	return true;
@@ -281,44 +162,22 @@ static bool infer_choose_outputs(struct kserve_call *c)
 /* Where the binary tensors are; those that lie side by side at both ends are one range. */
 static void infer_find_ranges(struct kserve_reader *r)
 {
+	struct kserve_body *body = &r->asked->body;
+	struct kserve_range *next = body->range_of;
+
 	for (uint8_t i = 0; i < r->infer.inputs; i++) {
 		const struct kserve_input *input = &r->infer.input[i];
-		struct kserve_range *last = &r->binary[r->ranges > 0 ? r->ranges - 1 : 0];
 		uint64_t offset;
 
-		infer_sum(r, r->place[i], &offset);
+		kserve_tensors_sum(r, r->place[i], &offset);
 		if (!input->binary || input->bytes == 0)
 			continue;
-		if (r->ranges > 0 && last->offset + last->length == offset)
-			last->length += input->bytes;
+		body->wanted += input->bytes;
+		if (next > body->range_of && next[-1].offset + next[-1].length == offset)
+			next[-1].length += input->bytes;
 		else
-			r->binary[r->ranges++] = (struct kserve_range){offset, input->bytes};
+			*next++ = (struct kserve_range){offset, input->bytes};
 	}
-}
-
-/* Names the next range; behind the last one the request ends. */
-static void infer_next_range(struct kserve_call *c)
-{
-	struct kserve_reader *r = c->reader;
-	bool keep_alive = r->asked->keep_alive;
-
-	if (r->range < r->ranges) {
-		const struct kserve_range *range = &r->binary[r->range++];
-		struct stream_action *action = call_add(c, STREAM_EXTENT);
-
-		action->extent.position = c->s->position;
-		action->extent.offset = range->offset;
-		action->extent.length = range->length;
-		c->s->position += range->length;
-		r->body_left -= range->length;
-	}
-	if (r->range < r->ranges)
-		return;
-	call_add(c, STREAM_END)->size = r->size;
-	call_finish(c, true, false);
-	/* The answer closes the connection. */
-	if (!keep_alive)
-		c->s->position = STREAM_CLOSED;
 }
 
 /* All of the JSON was read: the request begins, if it has not; its binary tensors follow. */
@@ -329,28 +188,28 @@ static void infer_complete(struct kserve_call *c)
 	uint64_t size;
 
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
-		infer_know(r, r->place[i], r->infer.input[i].bytes);
-	infer_sum(r, m->inputs, &size);
+		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
+	kserve_tensors_sum(r, m->inputs, &size);
 	if (!infer_choose_outputs(c) || (!r->begun && !infer_begin(c, size)) ||
 	    !infer_produce_held(c))
 		return;
 	infer_find_ranges(r);
-	r->reading = KSERVE_READS_BINARY;
-	infer_next_range(c);
+	kserve_body_place(c);
 }
 
 static void infer_end(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	struct kserve_infer *infer = &r->infer;
+	const struct kserve_body *body = &r->asked->body;
 
 	if (kserve_infer_end(infer) == KSERVE_REFUSED ||
 	    kserve_match_end(&r->asked->layout->model, infer) == KSERVE_REFUSED)
-		return call_refuse(c, infer->status, "%s", infer->error);
-	if (infer->binary_bytes != r->body_left)
-		return call_refuse(c, 400,
-				   "%" PRIu64 " bytes follow the JSON, its inputs have %" PRIu64,
-				   r->body_left, infer->binary_bytes);
+		return kserve_call_refuse(c, infer->status, "%s", infer->error);
+	if (!body->chunked && infer->binary_bytes != body->left)
+		return kserve_call_refuse(
+			c, 400, "%" PRIu64 " bytes follow the JSON, its inputs have %" PRIu64,
+			body->left, infer->binary_bytes);
 	memcpy(r->asked->id, infer->id, infer->id_length);
 	r->asked->id_length = infer->id_length;
 	r->asked->has_id = infer->has_id;
@@ -367,8 +226,9 @@ static void json_advance(struct kserve_call *c, uint32_t used, bool more)
 	struct kserve_reader *r = c->reader;
 	uint32_t fresh = used - r->ahead;
 
-	r->json_left -= fresh;
-	r->body_left -= fresh;
+	if (r->json_left != UINT64_MAX)
+		r->json_left -= fresh;
+	r->asked->body.left -= fresh;
 	r->progress += fresh;
 	c->room->text_left -= (int32_t)fresh + 1;
 	r->ahead = !more && used > 0;
@@ -382,21 +242,38 @@ static void json_step(struct kserve_call *c, enum kserve_step step)
 	if (step == KSERVE_INPUT && !infer_input(r, &r->asked->layout->model, r->run.input))
 		step = KSERVE_REFUSED;
 	if (step == KSERVE_REFUSED)
-		call_refuse(c, r->infer.status, "%s", r->infer.error);
+		kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
 	else if (step == KSERVE_RUN && r->run.length > 0)
 		infer_run(c);
 	else if (step == KSERVE_MORE && r->json_left == 0)
 		infer_end(c);
 }
 
+/* Between two chunks. */
+static void json_read_lines(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	if (kserve_body_read_lines(c, bytes, length) != HTTP_CHUNK_END)
+		return;
+	if (c->reader->json_left != UINT64_MAX)
+		return kserve_call_refuse(c, 400, "the body is shorter than its JSON");
+	infer_end(c);
+	if (c->asked != NULL)
+		kserve_body_last(c);
+}
+
 static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
 {
 	struct kserve_reader *r = c->reader;
 	const char *start = (const char *)bytes, *at = start + r->ahead, *end = start + length;
+	const struct kserve_body *body = &r->asked->body;
 	enum kserve_step step;
 
+	if (body->left == 0 && r->ahead == 0)
+		return json_read_lines(c, bytes, length);
 	if ((uint64_t)(end - at) > r->json_left)
 		end = at + r->json_left;
+	if ((uint64_t)(end - at) > body->left)
+		end = at + body->left;
 	if (end - at > KSERVE_SLICE)
 		end = at + KSERVE_SLICE;
 	r->run.at = c->room->scratch;
@@ -404,81 +281,6 @@ static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 	step = kserve_infer_read(&r->infer, &at, end, &r->run);
 	json_advance(c, (uint32_t)(at - start), step == KSERVE_MORE);
 	json_step(c, step);
-}
-
-/* --- answers of the load balancer itself -------------------------------------------------------
- */
-
-/* Answers with what <out> wrote behind the room of a head. */
-static void document_send(struct kserve_call *c, struct json_out *out, uint16_t status)
-{
-	const struct http_head *head = &c->reader->head;
-	uint8_t *body = c->room->scratch + HTTP_RESPONSE_MAX;
-	uint32_t length = (uint32_t)((uint8_t *)out->at - body), n;
-	bool keep_alive = head->keep_alive;
-	struct http_response response = {.status = status,
-					 .body = HTTP_LENGTH,
-					 .type = length > 0 ? HTTP_JSON : HTTP_NO_TYPE,
-					 .minor = head->minor,
-					 .keep_alive = keep_alive,
-					 .length = length,
-					 .retry_after_s = status == 503,
-					 .date = c->room->date};
-	char text[HTTP_RESPONSE_MAX];
-	struct stream_action *action;
-
-	n = http_response_write(&response, text);
-	memcpy(body - n, text, n);
-	action = call_add(c, STREAM_SEND);
-	action->bytes.at = body - n;
-	action->bytes.length = n + (head->method == HTTP_HEAD ? 0 : length);
-	action->bytes.of_request = true;
-	action->bytes.ends = true;
-	kserve_room_answered(c->s, c->reader->asked);
-	call_finish(c, keep_alive, false);
-}
-
-static void document_of_model(struct kserve_call *c, const struct kserve_route *route,
-			      struct json_out *out)
-{
-	struct kserve_layout *layout = c->room->layout;
-
-	if (layout == NULL && c->room->serving)
-		return call_refuse(c, 501, "the workers of the model '%s' do not describe it",
-				   route->model);
-	if (layout == NULL)
-		return call_refuse(c, 503, "the model '%s' has no workers", route->model);
-	if (route->endpoint == KSERVE_MODEL)
-		kserve_write_model(out, &layout->model);
-	else
-		kserve_write_config(out, &layout->model);
-	document_send(c, out, 200);
-}
-
-/* A GET of an endpoint that exists. */
-static void document_answer(struct kserve_call *c, const struct kserve_route *route)
-{
-	char *body = (char *)c->room->scratch + HTTP_RESPONSE_MAX;
-	struct json_out out = {body, body + KSERVE_DOCUMENT, false};
-	uint16_t status = c->room->serving ? 200 : 503;
-
-	switch (route->endpoint) {
-	case KSERVE_SERVER:
-		kserve_write_server(&out, "doorbell", c->room->version);
-		return document_send(c, &out, 200);
-	case KSERVE_LIVE:
-		kserve_write_health(&out, "live", true);
-		return document_send(c, &out, 200);
-	case KSERVE_READY:
-	case KSERVE_MODEL_READY:
-		kserve_write_health(&out, "ready", c->room->serving);
-		return document_send(c, &out, status);
-	case KSERVE_MODEL:
-	case KSERVE_MODEL_CONFIG:
-		return document_of_model(c, route, &out);
-	default:
-		return call_refuse(c, 501, "this endpoint is not there yet");
-	}
 }
 
 /* --- heads -------------------------------------------------------------------------------------
@@ -490,23 +292,99 @@ static void infer_prepare(struct kserve_call *c)
 	struct kserve_layout *layout = c->room->layout;
 
 	r->asked->layout = layout;
+	r->asked->max_request = c->room->max_request;
 	layout->users++;
-	kserve_infer_init(&r->infer, c->settings->max_request, r->early, sizeof(r->early));
-	infer_know_fixed(r, &layout->model);
-	r->json_left = r->head.has_json_length ? r->head.json_length : r->body_left;
+	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
+	kserve_tensors_know_fixed(r, &layout->model);
+	if (r->head.has_json_length)
+		r->json_left = r->head.json_length;
+	else
+		r->json_left = r->head.chunked ? UINT64_MAX : r->asked->body.left;
 	r->reading = KSERVE_READS_JSON;
 }
 
-/* The body is the only input. */
+/* The body is the only input, of <bytes>. False: refused. */
+static bool raw_match(struct kserve_call *c, uint64_t bytes)
+{
+	struct kserve_reader *r = c->reader;
+
+	if (kserve_match_raw(&r->asked->layout->model, &r->infer, bytes) != KSERVE_REFUSED)
+		return true;
+	kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
+	return false;
+}
+
+/* Bytes of a raw input whose free dimension is 1. */
+static uint64_t raw_unit(const struct kserve_model *m)
+{
+	uint64_t bytes = kserve_tensors_size(m, 0);
+
+	for (uint8_t k = 0; k < m->input[0].dims; k++)
+		bytes *= m->input[0].shape[k] < 0 ? 1 : (uint64_t)m->input[0].shape[k];
+	return bytes;
+}
+
 static void infer_raw(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
-	const struct kserve_model *m = &r->asked->layout->model;
+	struct kserve_body *body = &r->asked->body;
 
-	if (kserve_match_raw(m, &r->infer, r->body_left) == KSERVE_REFUSED)
-		return call_refuse(c, r->infer.status, "%s", r->infer.error);
+	body->unit = raw_unit(&r->asked->layout->model);
+	if (!raw_match(c, body->chunked ? body->unit : body->left))
+		return;
 	r->place[0] = 0;
-	infer_complete(c);
+	if (body->chunked && (r->known & 1) == 0)
+		r->reading = KSERVE_READS_RAW;
+	else
+		infer_complete(c);
+}
+
+/* More came than is kept: the request takes all the room that it may need. */
+static void raw_grow(struct kserve_call *c)
+{
+	struct kserve_reader *r = c->reader;
+	struct kserve_body *body = &r->asked->body;
+	uint64_t most = r->asked->max_request;
+
+	if (!infer_choose_outputs(c) || !infer_begin(c, most) || !infer_produce_held(c))
+		return;
+	body->grows = true;
+	body->wanted = most - r->held_to;
+	body->range_of[0] = (struct kserve_range){r->held_to, body->wanted};
+	kserve_body_place(c);
+}
+
+/* All of it is kept. */
+static void raw_end(struct kserve_call *c)
+{
+	struct kserve_reader *r = c->reader;
+
+	if (raw_match(c, r->held_bytes) && infer_choose_outputs(c) &&
+	    infer_begin(c, r->held_bytes) && infer_produce_held(c))
+		kserve_body_last(c);
+}
+
+static void raw_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	struct kserve_reader *r = c->reader;
+	struct kserve_body *body = &r->asked->body;
+	uint32_t n = length < body->left ? length : (uint32_t)body->left;
+	enum http_chunk result;
+
+	if (n == 0) {
+		result = kserve_body_read_lines(c, bytes, length);
+		if (result == HTTP_CHUNK_END)
+			raw_end(c);
+		else if (result == HTTP_CHUNK_DATA && body->left > sizeof(r->held) - r->held_bytes)
+			raw_grow(c);
+		return;
+	}
+	memcpy(r->held + r->held_to, bytes, n);
+	r->held_bytes = r->held_to += n;
+	r->progress += n;
+	c->room->text_left -= (int32_t)(n / 4 + 1);
+	c->s->position += n;
+	body->left -= n;
 }
 
 /* Why the load balancer cannot take this infer request now; false: it can. */
@@ -514,21 +392,26 @@ static bool infer_is_refused(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const char *model = c->room->model;
+	uint64_t most = kserve_room_body_max(c->room->max_request);
 
-	if (r->head.chunked)
-		call_refuse(c, 411, "chunked bodies are not taken; send Content-Length");
-	else if (!r->head.has_length)
-		call_refuse(c, 411, "send Content-Length");
-	else if (r->body_left == 0 ||
-		 (r->head.has_json_length && r->head.json_length > r->body_left))
-		call_refuse(c, 400, "the body is shorter than its JSON");
+	r->asked->body.chunks.max = most;
+	if (!r->head.chunked && !r->head.has_length)
+		kserve_call_refuse(c, 411, "send Content-Length, or chunks");
+	else if (r->head.length > most || (r->head.has_json_length && r->head.json_length > most))
+		kserve_call_refuse(c, 413, "the body is too large");
+	else if (!r->head.chunked &&
+		 (r->asked->body.left == 0 ||
+		  (r->head.has_json_length && r->head.json_length > r->asked->body.left)))
+		kserve_call_refuse(c, 400, "the body is shorter than its JSON");
 	else if (!c->room->serving)
-		call_refuse(c, 503, "the model '%s' has no workers", model);
+		kserve_call_refuse(c, 503, "the model '%s' has no workers", model);
 	else if (c->room->layout == NULL)
-		call_refuse(c, 501, "the workers of the model '%s' do not describe it", model);
+		kserve_call_refuse(c, 501, "the workers of the model '%s' do not describe it",
+				   model);
 	else if (!kserve_reply_is_possible(&c->room->layout->model))
-		call_refuse(c, 501, "an output of the model '%s' that is not its last has BYTES",
-			    model);
+		kserve_call_refuse(c, 501,
+				   "an output of the model '%s' that is not its last has BYTES",
+				   model);
 	else
 		return false;
 	return true;
@@ -540,28 +423,28 @@ static void head_infer(struct kserve_call *c)
 
 	if (infer_is_refused(c))
 		return;
-	if (r->head.expects_100) {
-		struct stream_action *action = call_add(c, STREAM_SEND);
+	if (r->asked->body.awaited) {
+		struct stream_action *action = kserve_call_add(c, STREAM_SEND);
 
 		action->bytes.at = (const uint8_t *)HTTP_CONTINUE;
 		action->bytes.length = sizeof(HTTP_CONTINUE) - 1;
 		action->bytes.of_request = true;
-		r->head.expects_100 = false;
+		r->asked->body.awaited = false;
 	}
 	infer_prepare(c);
 	if (r->json_left == 0)
 		infer_raw(c);
 }
 
+/* Makes the service of the route's model the current one, if there is one. */
 static bool head_is_elsewhere(const struct kserve_call *c, const struct kserve_route *route)
 {
-	const struct kserve_layout *layout = c->room->layout;
-
 	if (route->model[0] == '\0')
 		return false;
-	return strcmp(route->model, c->room->model) != 0 ||
-	       (route->version[0] != '\0' && layout != NULL &&
-		strcmp(route->version, layout->model.version[0]) != 0);
+	if (!c->room->find(c->room, route->model))
+		return true;
+	return route->version[0] != '\0' && c->room->layout != NULL &&
+	       strcmp(route->version, c->room->layout->model.version[0]) != 0;
 }
 
 /* A valid head: the request goes to its endpoint. */
@@ -572,40 +455,44 @@ static void head_route(struct kserve_call *c)
 	uint16_t status = kserve_route(head->path, head->path_length, &route);
 
 	if (status != 0)
-		return call_refuse(c, status, "%s",
-				   status == 404   ? "there is no such endpoint"
-				   : status == 501 ? "this endpoint is not there"
-						   : "the name in the path is not valid");
+		return kserve_call_refuse(c, status, "%s",
+					  status == 404   ? "there is no such endpoint"
+					  : status == 501 ? "this endpoint is not there"
+							  : "the name in the path is not valid");
 	if (!(head->method == HTTP_POST ? route.is_post : route.is_get)) {
 		c->reader->asked->allow = kserve_route_allow(&route);
-		return call_refuse(c, 405, "this endpoint takes %s", kserve_route_allow(&route));
+		return kserve_call_refuse(c, 405, "this endpoint takes %s",
+					  kserve_route_allow(&route));
 	}
 	if (head_is_elsewhere(c, &route))
-		return call_refuse(c, 404, "there is no model '%s'%s%s here", route.model,
-				   route.version[0] != '\0' ? " of version " : "", route.version);
+		return kserve_call_refuse(c, 404, "there is no model '%s'%s%s here", route.model,
+					  route.version[0] != '\0' ? " of version " : "",
+					  route.version);
 	if (route.endpoint == KSERVE_MODEL_INFER)
 		return head_infer(c);
-	if (head->chunked)
-		return call_refuse(c, 411, "chunked bodies are not taken; send Content-Length");
-	document_answer(c, &route);
+	kserve_document_answer(c, &route);
 }
 
 static void head_done(struct kserve_call *c)
 {
-	struct kserve_reader *r = c->reader;
-	const struct http_head *head = &r->head;
+	const struct http_head *head = &c->reader->head;
+	struct kserve_asked *a = kserve_room_ask(c->room, c->s);
+	struct kserve_body *body = &a->body;
 
-	r->asked = kserve_room_ask(c->room, c->s);
-	r->asked->minor = head->minor;
-	r->head.broken |= head->status != 0 && head->length > SKIP_MAX;
-	r->asked->keep_alive = head->keep_alive && !head->broken;
-	r->asked->is_head = head->method == HTTP_HEAD;
-	r->body_left = head->broken || head->chunked ? 0 : head->length;
-	r->request = c->s->requests++;
+	c->asked = c->reader->asked = a;
+	body->request = c->s->requests++;
+	body->broken = head->broken || (head->status != 0 && head->length > SKIP_MAX);
+	body->awaited = head->expects_100;
+	body->chunked = head->chunked && !body->broken;
+	body->chunks.max = head->max_body;
+	body->left = body->broken || body->chunked ? 0 : head->length;
+	a->minor = head->minor;
+	a->keep_alive = head->keep_alive && !body->broken;
+	a->is_head = head->method == HTTP_HEAD;
 	if (head->status == 405)
-		r->asked->allow = "GET, HEAD, POST";
+		a->allow = "GET, HEAD, POST";
 	if (head->status != 0)
-		return call_refuse(c, head->status, "%s", http_reason(head->status));
+		return kserve_call_refuse(c, head->status, "%s", http_reason(head->status));
 	head_route(c);
 }
 
@@ -635,17 +522,26 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 
 	if (max < STREAM_ACTIONS_MIN || length == 0 || s->position == STREAM_CLOSED)
 		return 0;
+	c.asked = kserve_room_asked(s);
+	if (c.asked != NULL && fresh) {
+		kserve_body_read(&c, bytes, length);
+		return c.n;
+	}
 	c.reader = kserve_room_reader(settings->kserve, s);
 	if (c.reader == NULL)
 		return 0;
-	if (fresh)
-		http_head_init(&c.reader->head, settings->max_request * TEXT_PER_BYTE + TEXT_MORE);
+	if (fresh) {
+		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
+		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
+		if (s->position < sizeof(STREAM_PREFACE) - 1)
+			http_head_read(&c.reader->head, STREAM_PREFACE, (uint32_t)s->position);
+	}
 	if (c.reader->reading == KSERVE_READS_HEAD)
 		head_read_slice(&c, bytes, length);
 	else if (c.reader->reading == KSERVE_READS_JSON)
 		json_read_slice(&c, bytes, length);
 	else
-		infer_next_range(&c);
+		raw_read_slice(&c, bytes, length);
 	return c.n;
 }
 

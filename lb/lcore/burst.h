@@ -30,7 +30,8 @@ struct burst {
 	struct flow_key key[LB_BURST];
 	uint32_t hash[LB_BURST];
 	struct flow *flow[LB_BURST];
-	uint64_t handle[LB_BURST]; /* of the flow */
+	uint64_t handle[LB_BURST];  /* of the flow */
+	uint16_t service[LB_BURST]; /* of the request: the flow's, or one with its address */
 	struct client_path path[LB_BURST];
 	uint64_t tag[LB_BURST];      /* for notices: the request's id, or its first 8 bytes */
 	uint64_t arrived[LB_BURST];  /* TSC */

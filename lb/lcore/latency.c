@@ -57,6 +57,21 @@ RACING void latency_merge_link(struct latency *to, const struct latency *from)
 							 from->sum_ns[LATENCY_RUN]);
 }
 
+RACING static uint64_t latency_wire_of_service(const struct latency *from)
+{
+	return latency_less(from->sum_ns[LATENCY_TOTAL],
+			    from->unsplit_ns + from->sum_ns[LATENCY_QUEUE] +
+				    from->sum_ns[LATENCY_WAIT] + from->sum_ns[LATENCY_RUN] +
+				    from->sum_ns[LATENCY_REPLY]);
+}
+
+RACING void latency_add_sums(uint64_t sum_ns[LATENCY_PARTS], const struct latency *from)
+{
+	for (unsigned int p = 0; p < LATENCY_PARTS; p++)
+		sum_ns[p] += from->sum_ns[p];
+	sum_ns[LATENCY_WIRE] += latency_wire_of_service(from);
+}
+
 RACING void latency_merge_service(struct latency *to, const struct latency *from)
 {
 	uint64_t waited = latency_count(from->bucket[LATENCY_QUEUE]);
@@ -64,10 +79,7 @@ RACING void latency_merge_service(struct latency *to, const struct latency *from
 	latency_merge_parts(to, from, LATENCY_PARTS);
 	to->bucket[LATENCY_QUEUE][0] +=
 		latency_less(latency_count(from->bucket[LATENCY_TOTAL]), waited);
-	to->sum_ns[LATENCY_WIRE] += latency_less(
-		from->sum_ns[LATENCY_TOTAL],
-		from->unsplit_ns + from->sum_ns[LATENCY_QUEUE] + from->sum_ns[LATENCY_WAIT] +
-			from->sum_ns[LATENCY_RUN] + from->sum_ns[LATENCY_REPLY]);
+	to->sum_ns[LATENCY_WIRE] += latency_wire_of_service(from);
 }
 
 void latency_since(struct latency *to, const struct latency *from)

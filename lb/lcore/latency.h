@@ -148,6 +148,9 @@ struct latency *latency_create(size_t n, size_t size);
 
 /* --- for readers ----------------------------------------------------------------------------- */
 
+/* Add the sums of a service's set to <sum_ns>: all that a lcore has the time to add up. */
+void latency_add_sums(uint64_t sum_ns[LATENCY_PARTS], const struct latency *from);
+
 /*
  * Add <from> to <to>, with the values that its lcore did not store. A reader may read between two
  * stores of the lcore: counts of parts may differ by a few, and nothing falls below zero.

@@ -26,6 +26,7 @@ struct capture;
 struct lcore;
 struct retire;
 struct link;
+struct tls_helper;
 struct verbs_port;
 struct worker;
 
@@ -105,6 +106,7 @@ struct lb {
 	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */
 	char *config_path;     /* of the file that it was started with, or NULL */
+	struct tls_helper *tls; /* makes handshakes; NULL: no service had TLS at the start */
 	struct retire *retire; /* services that a reload removed: retire.c */
 	struct link *detached; /* links to free when their lcores have reaped them */
 	void (*on_event)(struct worker *worker, void *context); /* see lb_on_worker_event() */

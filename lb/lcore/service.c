@@ -51,9 +51,44 @@ void service_table_init(struct service_table *table, const struct lb_config *con
 
 		if (!lb_service_used(s))
 			continue;
-		if (!s->leaving)
+		if (!s->leaving &&
+		    !service_find(table, &s->vip.addr, htons(s->port), s->protocol)->used)
 			service_add(table, &s->vip.addr, htons(s->port), s->protocol, i);
 		service_add(table, &s->vip.addr, 0, 0, SERVICE_NONE);
+	}
+}
+
+/* Adds the service to the ring of <first>. */
+static void service_put_beside(struct service_snapshot *snapshot, uint16_t first, uint16_t service)
+{
+	uint32_t own = snapshot->config[service].max_request,
+		 largest = snapshot->max_request[first];
+	uint16_t last = first;
+
+	while (snapshot->beside[last] != first)
+		last = snapshot->beside[last];
+	snapshot->beside[last] = service;
+	snapshot->beside[service] = first;
+	if (own > largest)
+		largest = own;
+	for (uint16_t i = service; i != last; i = snapshot->beside[i])
+		snapshot->max_request[i] = largest;
+	snapshot->max_request[last] = largest;
+}
+
+static void service_find_rings(struct service_snapshot *snapshot)
+{
+	for (unsigned int i = 0; i < snapshot->n; i++) {
+		const struct lb_service_config *s = &snapshot->config[i];
+		const struct service_entry *e;
+
+		snapshot->beside[i] = (uint16_t)i;
+		snapshot->max_request[i] = s->max_request;
+		if (!lb_service_serves(s))
+			continue;
+		e = service_find(&snapshot->table, &s->vip.addr, htons(s->port), s->protocol);
+		if (e->service != i)
+			service_put_beside(snapshot, e->service, (uint16_t)i);
 	}
 }
 
@@ -68,6 +103,7 @@ void service_snapshot_init(struct service_snapshot *snapshot, const struct lb_co
 	snapshot->n = config->n_services;
 	service_table_init(&snapshot->table, config, seed);
 	memcpy(snapshot->config, config->service, sizeof(snapshot->config));
+	service_find_rings(snapshot);
 }
 
 uint16_t service_lookup(const struct service_table *table, const struct flow_key *key)

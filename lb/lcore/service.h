@@ -42,6 +42,10 @@ struct service_snapshot {
 	/* Lcores take these from here: struct lb_config changes after they have changed over. */
 	struct lb_tcp_config tcp;
 	struct tcp_settings tcp_settings[LB_SERVICES_MAX]; /* of services with protocol tcp */
+	/* The next service with the same address, port and protocol, in a ring; itself if there is
+	 * none. New flows belong to the first. Those being retired are in no ring. */
+	uint16_t beside[LB_SERVICES_MAX];
+	uint32_t max_request[LB_SERVICES_MAX]; /* the largest of the ring */
 };
 
 /*

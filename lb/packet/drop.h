@@ -40,6 +40,8 @@
 	X(TCP_CLIENT, "tcp_client",                                                                \
 	  "segment not taken: its client has used up its share of memory")                         \
 	X(TCP_SLOW, "tcp_slow", "request came slower than it must; timeout notice or reset sent")  \
+	X(TCP_TLS, "tcp_tls",                                                                      \
+	  "connection ended: its handshake failed or took too long, or a record was not valid")    \
 	X(TCP_READER, "tcp_reader", "connection reset: its client did not read its replies")       \
 	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \
 	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP or TCP")   \

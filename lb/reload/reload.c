@@ -9,6 +9,7 @@
 #include "lcore/lcore.h"
 #include "membership/registry.h"
 #include "reload/apply.h"
+#include "reload/certificates.h"
 
 /* Configurations of a reload, too large for a stack. */
 struct reload {
@@ -70,6 +71,17 @@ static int reload_plan(struct lb *lb, struct reload *r, lb_config_visit *visit, 
 	return registry_check_config(lb, &r->next, error, size) < 0 ? -EBUSY : 0;
 }
 
+/* Read the certificates of the next configuration. 0, or -EINVAL. */
+static int reload_certificates(const struct reload *r, struct tls_certificates **certificates,
+			       char *error, size_t size)
+{
+	*certificates = NULL;
+	if (!r->next.tcp.secured)
+		return 0;
+	*certificates = certificates_load(&r->next, true, error, size);
+	return *certificates == NULL ? -EINVAL : 0;
+}
+
 int lb_reload_diff(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
 		   char *error, size_t size)
 {
@@ -87,9 +99,13 @@ int lb_reload_check(struct lb *lb, const char *path, lb_config_visit *visit, voi
 {
 	int ret;
 	struct reload *r = read_file(lb, path, &ret, error, size);
+	struct tls_certificates *certificates = NULL;
 
 	if (r != NULL)
 		ret = reload_plan(lb, r, visit, context, error, size);
+	if (ret == 0)
+		ret = reload_certificates(r, &certificates, error, size);
+	tls_certificates_free(certificates);
 	free(r);
 	return ret;
 }
@@ -113,10 +129,31 @@ static void log_change(void *context, const struct lb_config_change *c)
 	LB_LOG(NOTICE, "config key=%s from=\"%s\" to=\"%s\"", c->key, c->from, c->to);
 }
 
+/* Applies what was planned, and uses the certificates, or neither. */
+static int reload_commit(struct lb *lb, const struct reload *r, bool changed,
+			 struct tls_certificates *certificates, char *error, size_t size)
+{
+	struct tls_certificates *before = NULL;
+	int ret = 0;
+
+	/* Before the lcores have the services: their first clients may come at once. */
+	if (lb->tls != NULL)
+		before = tls_helper_use(lb->tls, certificates);
+	if (changed) {
+		lb_config_diff(&lb->config, &r->file, log_change, NULL);
+		ret = apply_config(lb, &r->next, error, size);
+	}
+	if (ret < 0 && lb->tls != NULL)
+		before = tls_helper_use(lb->tls, before);
+	tls_certificates_free(before);
+	return ret;
+}
+
 int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, void *context,
 		    char *error, size_t size)
 {
 	struct visitor v = {.visit = visit, .context = context};
+	struct tls_certificates *certificates = NULL;
 	struct reload *r;
 	int ret;
 
@@ -129,10 +166,10 @@ int lb_reload_apply(struct lb *lb, const char *path, lb_config_visit *visit, voi
 	}
 	if (r != NULL)
 		ret = reload_plan(lb, r, count_change, &v, error, size);
-	if (ret == 0 && v.n > 0) {
-		lb_config_diff(&lb->config, &r->file, log_change, NULL);
-		ret = apply_config(lb, &r->next, error, size);
-	}
+	if (ret == 0)
+		ret = reload_certificates(r, &certificates, error, size);
+	if (ret == 0)
+		ret = reload_commit(lb, r, v.n > 0, certificates, error, size);
 	if (ret == 0)
 		LB_LOG(NOTICE, "config applied changes=%u file=%s", v.n,
 		       path != NULL ? path : lb->config_path);

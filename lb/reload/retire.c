@@ -59,8 +59,10 @@ static void mark_busy(void *lcore, void *argument)
 	struct busy *busy = argument;
 
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
-		busy->busy[i] |= lc->service[i].queue.count > 0;
-		busy->connected[i] |= edge_left(lc, i).connections > 0;
+		const struct edge_left left = edge_left(lc, i);
+
+		busy->busy[i] |= lc->service[i].queue.count > 0 || left.requests > 0;
+		busy->connected[i] |= left.connections > 0;
 	}
 	for (unsigned int i = 0; i < lc->n_links; i++)
 		mark_busy_link(lc->links[i], busy);

@@ -58,12 +58,12 @@ static bool cancel_on_link(struct lcore *lc, struct link *link, const struct flo
 	return true;
 }
 
-static bool cancel_anywhere(struct lcore *lc, const struct flow *flow, uint64_t handle,
-			    uint64_t tag, uint32_t *budget)
+static bool cancel_anywhere(struct lcore *lc, const struct flow *flow, uint16_t service,
+			    uint64_t handle, uint64_t tag, uint32_t *budget)
 {
 	struct link *last = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
 
-	if (waiting_cancel(lc, flow, handle, tag, budget))
+	if (waiting_cancel(lc, flow, service, handle, tag, budget))
 		return true;
 	if (last != NULL && *budget > 0 && cancel_on_link(lc, last, flow, handle, tag, budget))
 		return true;
@@ -87,12 +87,13 @@ static uint32_t cancel_visits_left(struct lcore *lc, struct lcore_service *s)
 						    : 0;
 }
 
-void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag)
+void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		    uint64_t tag)
 {
-	struct lcore_service *s = &lc->service[flow->service];
+	struct lcore_service *s = &lc->service[service];
 	uint32_t may = cancel_visits_left(lc, s), left = may;
 
-	if (!cancel_anywhere(lc, flow, handle, tag, &left))
+	if (!cancel_anywhere(lc, flow, service, handle, tag, &left))
 		lc->stats.drop[left == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;
 	s->cancel_visits += may - left;
 	lc->cancel_budget -= may - left;

@@ -8,7 +8,8 @@
 #include "lcore/lcore.h"
 
 /* End the flow's request with this tag, wherever it is. */
-void cancel_request(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag);
+void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		    uint64_t tag);
 /* The client has been told or has gone: tell the worker not to run it. The slot stays taken until
  * then. */
 void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot);

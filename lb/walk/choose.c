@@ -195,12 +195,12 @@ static bool choose_has_room(struct lcore *lc, const struct pick_table *table, ui
  * only saturated or silent stays preferred: the state that it caches for the flow is worth
  * returning to.
  */
-static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t preferred,
+static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t service, uint16_t preferred,
 			  const struct link *link)
 {
-	struct lb_service_stats *stats = &lc->service[flow->service].stats;
+	struct lb_service_stats *stats = &lc->service[service].stats;
 
-	lc->service[flow->service].all.outstanding++;
+	lc->service[service].all.outstanding++;
 	if (likely(link->worker == preferred))
 		stats->preferred++;
 	else if (preferred != WORKER_NONE)
@@ -227,7 +227,7 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	struct link *link = NULL;
 	uint16_t other = preferred;
 
-	if (likely(could && choose_has_room(lc, table, flow->service, preferred))) {
+	if (likely(could && choose_has_room(lc, table, choice->service, preferred))) {
 		link = choose_claim(lc, preferred, length);
 		/* The worker has a credit, but its link has no room: compare no other with it. */
 		if (unlikely(link == NULL))
@@ -242,16 +242,16 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 		choice->late = false;
 	}
 	if (likely(link != NULL))
-		choose_settle(lc, flow, preferred, link);
+		choose_settle(lc, flow, choice->service, preferred, link);
 	return link;
 }
 
-struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t length,
-			   uint64_t deadline, bool *late)
+struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
+			   uint32_t length, uint64_t deadline, bool *late)
 {
-	struct choice choice = {.service = flow->service, .deadline = deadline};
-	const struct pick_table *table = lcore_pick_table(lc, flow->service);
-	enum lb_affinity affinity = lcore_service_config(lc, flow->service)->affinity;
+	struct choice choice = {.service = service, .deadline = deadline};
+	const struct pick_table *table = lcore_pick_table(lc, service);
+	enum lb_affinity affinity = lcore_service_config(lc, service)->affinity;
 	struct link *link;
 	uint16_t worker;
 
@@ -269,7 +269,7 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, u
 		*late = deadline != 0 && !choose_in_time(lc, flow->worker, deadline);
 		return *late ? NULL : choose_claim(lc, flow->worker, length);
 	}
-	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
 	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
 	if (link != NULL)
@@ -277,13 +277,13 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, u
 	return link;
 }
 
-struct link *choose_place(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t bytes,
-			  uint64_t deadline, struct link_place *place, bool *late)
+struct link *choose_place(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
+			  uint32_t bytes, uint64_t deadline, struct link_place *place, bool *late)
 {
 	struct link *link;
 
 	lc->placing.bytes = bytes;
-	link = choose_worker(lc, flow, hash, CHOOSE_PLACE, deadline, late);
+	link = choose_worker(lc, flow, service, hash, CHOOSE_PLACE, deadline, late);
 	*place = lc->placing.place;
 	return link;
 }
@@ -346,14 +346,14 @@ static struct link *choose_claim_deep(struct lcore *lc, uint16_t worker, uint32_
 	return link;
 }
 
-struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
+struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
 			 const struct rte_mbuf *m, uint64_t deadline)
 {
-	const struct pick_table *table = lcore_pick_table(lc, flow->service);
+	const struct pick_table *table = lcore_pick_table(lc, service);
 	uint16_t worker, tries = RTE_MIN(table->n, TRIES);
 	struct link *link;
 
-	worker = workers_pick(table, &lc->load, hash, &lc->service[flow->service].pick);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
 	if (worker == WORKER_NONE)
 		return NULL;
 	link = choose_claim_deep(lc, worker, m->data_len, deadline);

@@ -18,18 +18,19 @@ static inline bool choose_may_wait(const struct lcore *lc, uint16_t service)
 /* Does the service have workers now? */
 bool choose_has_workers(const struct lcore *lc, uint16_t service);
 /*
- * Take a credit for a packet of <length> bytes; returns the link, or NULL. <*late> is set when no worker would be
- * done by <deadline> (TSC; 0: none).
+ * Take a credit for a packet of <length> bytes to <service>, which is the flow's or has its
+ * address; returns the link, or NULL. <*late> is set when no worker would be done by <deadline>
+ * (TSC; 0: none).
  */
-struct link *choose_worker(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t length,
-			   uint64_t deadline, bool *late);
+struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
+			   uint32_t length, uint64_t deadline, bool *late);
 /*
  * The same for a request of <bytes> whose payload comes in pieces: takes a slot with a <place> for
  * it. Offer older requests first: in an iteration where one found too little room on a link, later
  * ones get none of that room.
  */
-struct link *choose_place(struct lcore *lc, struct flow *flow, uint32_t hash, uint32_t bytes,
-			  uint64_t deadline, struct link_place *place, bool *late);
+struct link *choose_place(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
+			  uint32_t bytes, uint64_t deadline, struct link_place *place, bool *late);
 /* Does each flow, or each request, have a worker of its own to wait for? Others may then be served
  * before it. */
 static inline bool choose_is_pinned(const struct lb_service_config *config)
@@ -49,7 +50,7 @@ bool choose_waits_here(const struct lcore *lc, uint16_t service);
  * For such a service: like choose_worker(), but also takes credits of workers whose rings hold as
  * much as they should. NULL also when no worker would be done in time.
  */
-struct link *choose_deep(struct lcore *lc, struct flow *flow, uint32_t hash,
+struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
 			 const struct rte_mbuf *m, uint64_t deadline);
 /* Work out how many of the link's slots are kept back from now on. */
 void choose_set_depth(const struct lcore *lc, struct link *link);

@@ -75,6 +75,7 @@ static inline void cut_keep(struct lcore *lc, struct burst *b, unsigned int kept
 	b->hash[kept] = b->hash[i];
 	b->handle[kept] = b->handle[i];
 	b->flow[kept] = b->flow[i];
+	b->service[kept] = b->flow[i]->service;
 }
 
 static void cut_move(struct burst *b, unsigned int to, unsigned int from)
@@ -82,6 +83,7 @@ static void cut_move(struct burst *b, unsigned int to, unsigned int from)
 	b->packet[to] = b->packet[from];
 	b->flow[to] = b->flow[from];
 	b->handle[to] = b->handle[from];
+	b->service[to] = b->service[from];
 	b->hash[to] = b->hash[from];
 	b->path[to] = b->path[from];
 	b->tag[to] = b->tag[from];
@@ -110,7 +112,7 @@ static __rte_noinline unsigned int cut_cancel(struct lcore *lc, struct burst *b,
 		cut_drop_cancelled(lc, b, k, kept);
 		return kept - 1;
 	}
-	cancel_request(lc, b->flow[i], b->handle[i], tag);
+	cancel_request(lc, b->flow[i], b->flow[i]->service, b->handle[i], tag);
 	return kept;
 }
 

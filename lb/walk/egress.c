@@ -94,19 +94,20 @@ static void egress_count_notice(struct lcore *lc, uint16_t service, uint8_t code
 bool egress_notice(struct lcore *lc, const struct flow *flow, const struct client_path *path,
 		   uint8_t code, uint64_t tag)
 {
+	uint16_t service = flow->service;
 	struct rte_mbuf *m;
 
 	if (unlikely(lc->trace != NULL))
 		trace_notice(lc, flow, code, tag);
 	if (flow_state_is_tcp(flow->state)) {
-		if (edge_notice(lc, flow, code, tag))
-			egress_count_notice(lc, flow->service, code);
+		if (edge_notice(lc, flow, code, tag, &service))
+			egress_count_notice(lc, service, code);
 		return true;
 	}
 	m = egress_make_notice(lc, code, tag);
 	if (m == NULL || !egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
-	egress_count_notice(lc, flow->service, code);
+	egress_count_notice(lc, service, code);
 	return true;
 }
 
@@ -160,21 +161,24 @@ static bool egress_add_request_header(struct rte_mbuf *m, uint64_t id, uint32_t 
 	return true;
 }
 
-static bool egress_count_chunk(struct lcore *lc, struct flow *flow, uint32_t length)
+static bool egress_count_chunk(struct lcore *lc, struct flow *flow, uint16_t service,
+			       uint32_t length)
 {
 	conntrack_event(flow, FLOW_EVENT_TO_CLIENT);
 	conntrack_touch(flow, lc->now_ms);
-	lc->service[flow->service].stats.bytes_out += length;
+	lc->service[service].stats.bytes_out += length;
 	return true;
 }
 
-/* Send a chunk of a reply to the flow's client. Takes <m>, without the reply header. True: sent. */
+/* Send a chunk of the reply to the request of <slot> to the flow's client. Takes <m>, without the
+ * reply header. True: sent. */
 static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct client_path *path,
-			      struct rte_mbuf *m, uint64_t tag, uint32_t chunk, bool more)
+			      struct rte_mbuf *m, const struct slot *slot, bool more)
 {
-	uint32_t length = m->pkt_len;
+	uint64_t tag = slot->tag;
+	uint32_t length = m->pkt_len, chunk = slot->chunks;
 
-	if (length > lcore_service_config(lc, flow->service)->max_reply) {
+	if (length > lcore_service_config(lc, slot->service)->max_reply) {
 		egress_notice(lc, flow, path, LB_NOTICE_MODEL_ERROR, tag);
 		lcore_drop(lc, m, LB_DROP_REPLY_TOO_LARGE);
 		return false;
@@ -182,7 +186,7 @@ static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct 
 	if (flow_state_is_tcp(flow->state)) {
 		if (!edge_reply(lc, flow, m, tag, chunk, more))
 			return false;
-		return egress_count_chunk(lc, flow, length);
+		return egress_count_chunk(lc, flow, slot->service, length);
 	}
 	if (m->nb_segs > 1 && m->nb_segs > lc->lb->port[path->port].segments_max) {
 		m = egress_join(lc, m);
@@ -191,7 +195,7 @@ static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct 
 			return false;
 		}
 	}
-	if (lcore_service_config(lc, flow->service)->framing == LB_FRAMING_TAGGED &&
+	if (lcore_service_config(lc, slot->service)->framing == LB_FRAMING_TAGGED &&
 	    !egress_add_request_header(m, tag, chunk, more)) {
 		lcore_drop(lc, m, LB_DROP_NO_TX);
 		return false;
@@ -199,7 +203,7 @@ static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct 
 	if (!egress_transmit(lc, flow, conntrack_local(lc->ct, flow), path, m))
 		return false;
 	conntrack_count_out(lc->ct, flow, length);
-	return egress_count_chunk(lc, flow, length);
+	return egress_count_chunk(lc, flow, slot->service, length);
 }
 
 /* Count the parts of the request's time; see latency.h. */
@@ -310,7 +314,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));
-	if (egress_send_chunk(lc, flow, path, m, slot.tag, slot.chunks, imm & RING_IMM_MORE) &&
+	if (egress_send_chunk(lc, flow, path, m, &slot, imm & RING_IMM_MORE) &&
 	    !(imm & RING_IMM_MORE)) {
 		lc->stats.replies++;
 		lc->service[slot.service].stats.replies++;

@@ -39,10 +39,8 @@ enum lb_notice forward_notice_of(enum lb_drop reason)
 
 void forward_refuse(struct lcore *lc, const struct burst *b, unsigned int i, enum lb_drop reason)
 {
-	const struct flow *flow = b->flow[i];
-
-	lc->service[flow->service].stats.drops++;
-	egress_notice(lc, flow, &b->path[i], forward_notice_of(reason), b->tag[i]);
+	lc->service[b->service[i]].stats.drops++;
+	egress_notice(lc, b->flow[i], &b->path[i], forward_notice_of(reason), b->tag[i]);
 	lcore_drop(lc, b->packet[i], reason);
 }
 
@@ -52,18 +50,18 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		return stopping_refuse(lc, b);
 	lcore_limit_links(lc);
 	for (unsigned int i = 0; i < b->n; i++) {
-		struct flow *flow = b->flow[i];
+		uint16_t service = b->service[i];
 		bool late = false;
 
 		b->link[i] = NULL;
-		if (unlikely(!choose_may_wait(lc, flow->service))) {
+		if (unlikely(!choose_may_wait(lc, service))) {
 			forward_refuse(lc, b, i, LB_DROP_NO_WORKER);
 			continue;
 		}
 		/* Requests that wait go first, unless the flow is tied to a worker of its own. */
-		if (lc->service[flow->service].queue.count == 0 ||
-		    lcore_service_config(lc, flow->service)->affinity == LB_AFFINITY_FLOW)
-			b->link[i] = choose_worker(lc, flow, b->hash[i],
+		if (lc->service[service].queue.count == 0 ||
+		    lcore_service_config(lc, service)->affinity == LB_AFFINITY_FLOW)
+			b->link[i] = choose_worker(lc, b->flow[i], service, b->hash[i],
 						   b->packet[i]->data_len, b->deadline[i], &late);
 		if (unlikely(late))
 			forward_refuse(lc, b, i, LB_DROP_DEADLINE);
@@ -80,11 +78,11 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 {
 	struct rte_mbuf *m = b->packet[i];
 	struct link *link = b->link[i];
-	struct flow *flow = b->flow[i];
-	const struct lb_service_config *config = lcore_service_config(lc, flow->service);
+	uint16_t service = b->service[i];
+	const struct lb_service_config *config = lcore_service_config(lc, service);
 	struct ring_descriptor request = {
 		.length = m->data_len,
-		.service = flow->service,
+		.service = service,
 		.flow = b->handle[i],
 		.deadline_us = lcore_deadline_us(lc, config, b->deadline[i]),
 	};
@@ -100,16 +98,16 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 	if (unlikely(link_send(link, m, &request, b->tag[i], b->arrived[i], lc->now, lc->packets) <
 		     0)) {
 		if (kept)
-			replay_unkeep(lc, link, slot, flow->service);
+			replay_unkeep(lc, link, slot, service);
 		workers_load_unsent(&lc->load, link->worker);
 		return forward_refuse(lc, b, i, LB_DROP_NO_MBUF);
 	}
 	link->client_path[slot] = b->path[i];
 	if (unlikely(b->deadline[i] != 0))
 		link->slot[slot].deadline = b->deadline[i];
-	conntrack_count_request(flow);
+	conntrack_count_request(b->flow[i]);
 	lc->stats.payload_copies += link->requester.stats.copies - copies;
-	lc->service[flow->service].stats.requests++;
+	lc->service[service].stats.requests++;
 	lc->stats.requests++;
 }
 
@@ -186,7 +184,8 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 
 	if (reason == LB_DROP_NONE && at->may && choose_has_workers(lc, at->service) &&
 	    !waiting_is_older(lc, at->service, at->since))
-		link = choose_place(lc, at->flow, at->hash, at->bytes, at->deadline, &place, &late);
+		link = choose_place(lc, at->flow, at->service, at->hash, at->bytes, at->deadline,
+				    &place, &late);
 	if (late)
 		reason = LB_DROP_DEADLINE;
 	if (link != NULL)

@@ -67,6 +67,7 @@ static void loop_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 {
 	uint64_t handle, tag;
+	uint16_t service;
 
 	if (b->n > 0) {
 		unsigned int n = b->n;
@@ -81,11 +82,11 @@ static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *cl
 		b->n = 0;
 		loop_charge(lc, LB_STAGE_SEND, clock, n);
 	}
-	while (edge_take_cancel(lc, &handle, &tag)) {
+	while (edge_take_cancel(lc, &handle, &service, &tag)) {
 		struct flow *flow = conntrack_flow_get(lc->ct, handle);
 
 		if (flow != NULL)
-			cancel_request(lc, flow, handle, tag);
+			cancel_request(lc, flow, service, handle, tag);
 	}
 }
 
@@ -286,7 +287,7 @@ bool lb_poll(struct lcore *lc)
 static bool loop_must_stay_awake(const struct lcore *lc)
 {
 	if (conntrack_is_behind(lc->ct) || handover_waits(lc) || !mailbox_empty(&lc->mailbox) ||
-	    __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
+	    edge_must_stay_awake(lc) || __atomic_load_n(&lc->lb->stop, __ATOMIC_ACQUIRE))
 		return true;
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->tx[i].n > 0 || (lc->lb->verbs[i] != NULL && verbs_port_arm(lc, i)))

@@ -50,7 +50,7 @@ bool replay_keep(struct lcore *lc, struct link *link, const struct burst *b, uns
 {
 	struct rte_mbuf *m = b->packet[i];
 	struct replay_copy *copy = &link->replay_copy[link_next_slot(link)];
-	struct lcore_service *s = &lc->service[b->flow[i]->service];
+	struct lcore_service *s = &lc->service[b->service[i]];
 
 	if (!replay_has_place(lc, s))
 		return false;

@@ -183,11 +183,12 @@ static enum lb_drop waiting_expired_reason(const struct lcore *lc,
 }
 
 static void waiting_to_burst(struct burst *b, unsigned int i, const struct waiting *w,
-			     struct flow *flow, struct link *link)
+			     struct flow *flow, uint16_t service, struct link *link)
 {
 	b->packet[i] = w->packet;
 	b->flow[i] = flow;
 	b->handle[i] = w->flow;
+	b->service[i] = service;
 	b->hash[i] = w->hash;
 	b->path[i] = w->path;
 	b->tag[i] = w->tag;
@@ -233,10 +234,10 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* a reload lowered the limit */
 	if (reason == LB_DROP_NONE) {
 		if ((deep || too_long != LB_DROP_NONE) && choose_waits_here(lc, service))
-			link = choose_deep(lc, flow, w.hash, w.packet, w.deadline);
+			link = choose_deep(lc, flow, service, w.hash, w.packet, w.deadline);
 		else
-			link = choose_worker(lc, flow, w.hash, w.packet->data_len, w.deadline,
-					     &late);
+			link = choose_worker(lc, flow, service, w.hash, w.packet->data_len,
+					     w.deadline, &late);
 		if (late) {
 			reason = LB_DROP_DEADLINE;
 		} else if (link == NULL && too_long != LB_DROP_NONE) {
@@ -251,7 +252,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 			queue_pass(queue, place);
 			return true;
 		} else {
-			waiting_to_burst(b, b->n++, &w, flow, link);
+			waiting_to_burst(b, b->n++, &w, flow, service, link);
 		}
 	}
 	/* Other requests may have clients on ports with room. */
@@ -280,18 +281,18 @@ static bool waiting_is_full(const struct queue *queue)
 static bool waiting_send_deep(struct lcore *lc, struct burst *b, unsigned int i,
 			      const struct waiting *w)
 {
-	uint16_t service = b->flow[i]->service;
+	uint16_t service = b->service[i];
 	struct queue *queue = &lc->service[service].queue;
 	uint32_t place = queue_first(queue, QUEUE_LEVEL_REPLAY + 1);
 	const struct waiting first = place == QUEUE_NONE ? *w : *queue_at(queue, place);
 	struct flow *flow = conntrack_flow_get(lc->ct, first.flow);
-	struct link *link =
-		flow == NULL ? NULL
-			     : choose_deep(lc, flow, first.hash, first.packet, first.deadline);
+	struct link *link = flow == NULL ? NULL
+					 : choose_deep(lc, flow, service, first.hash, first.packet,
+						       first.deadline);
 
 	if (link == NULL)
 		return false;
-	waiting_to_burst(b, i, &first, flow, link);
+	waiting_to_burst(b, i, &first, flow, service, link);
 	if (place == QUEUE_NONE)
 		return true;
 	queue_take(queue, place);
@@ -305,7 +306,7 @@ static bool waiting_send_deep(struct lcore *lc, struct burst *b, unsigned int i,
 
 void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 {
-	struct flow *flow = b->flow[i];
+	uint16_t service = b->service[i];
 	struct waiting w = {
 		.packet = b->packet[i],
 		.flow = b->handle[i],
@@ -316,15 +317,15 @@ void waiting_add(struct lcore *lc, struct burst *b, unsigned int i)
 		.deadline = b->deadline[i],
 		.hash = b->hash[i],
 		.level = b->priority[i].level,
-		.client_queue = waiting_client_queue(lc, flow),
+		.client_queue = waiting_client_queue(lc, b->flow[i]),
 	};
 
-	if (w.deadline != 0 && lc->now + waiting_expected(lc, flow->service, &w) > w.deadline)
+	if (w.deadline != 0 && lc->now + waiting_expected(lc, service, &w) > w.deadline)
 		return forward_refuse(lc, b, i, LB_DROP_DEADLINE);
-	if ((waiting_is_full(&lc->service[flow->service].queue) || waiting_is_at_limit(lc)) &&
-	    choose_waits_here(lc, flow->service) && waiting_send_deep(lc, b, i, &w))
+	if ((waiting_is_full(&lc->service[service].queue) || waiting_is_at_limit(lc)) &&
+	    choose_waits_here(lc, service) && waiting_send_deep(lc, b, i, &w))
 		return;
-	if (!waiting_push(lc, flow->service, &w))
+	if (!waiting_push(lc, service, &w))
 		forward_refuse(lc, b, i, LB_DROP_QUEUE_FULL);
 }
 
@@ -399,12 +400,12 @@ static bool waiting_send_late(struct lcore *lc, uint16_t service, uint32_t place
 	    !choose_waits_here(lc, service) ||
 	    w.packet->data_len > lcore_service_config(lc, service)->max_request)
 		return false;
-	link = choose_deep(lc, flow, w.hash, w.packet, w.deadline);
+	link = choose_deep(lc, flow, service, w.hash, w.packet, w.deadline);
 	if (link == NULL)
 		return false;
 	queue_remove(queue, place);
 	waiting_left(lc, service, &w);
-	waiting_to_burst(b, b->n++, &w, flow, link);
+	waiting_to_burst(b, b->n++, &w, flow, service, link);
 	return true;
 }
 
@@ -478,18 +479,18 @@ void waiting_expire(struct lcore *lc)
 	forward_send(lc, &lc->burst);
 }
 
-bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint64_t handle, uint64_t tag,
-		    uint32_t *budget)
+bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		    uint64_t tag, uint32_t *budget)
 {
-	struct queue *queue = &lc->service[flow->service].queue;
+	struct queue *queue = &lc->service[service].queue;
 	uint32_t place = queue_find(queue, waiting_client_queue(lc, flow), handle, tag, budget);
 	struct waiting ended;
 
 	if (place == QUEUE_NONE)
 		return false;
 	ended = queue_remove(queue, place);
-	waiting_left(lc, flow->service, &ended);
-	waiting_drop(lc, flow->service, &ended, LB_DROP_CANCELLED);
+	waiting_left(lc, service, &ended);
+	waiting_drop(lc, service, &ended, LB_DROP_CANCELLED);
 	return true;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
- * connection does it, for a model with two inputs. Three bytes of options come first: seed of the
- * cuts, the reply, whether workers are there. However the rest is cut, the same requests have the
- * same bytes, each byte is written once, the answers are the same, and all memory comes back.
+ * connection does it, for a service with two inputs and one that takes raw bodies. Three bytes
+ * of options come first: seed of the cuts, the reply, whether workers are there and whose
+ * connection it is. However the rest is cut, the same requests have the same bytes, each byte is
+ * written once, the answers are the same, and all memory comes back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,14 @@ static const struct model_description described = {
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
 };
 
+static const struct model_description described_raw = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+};
+
 struct asked {
 	bool begun, named, answered;
 	uint64_t tag, size, placed;
@@ -53,6 +62,30 @@ struct owner {
 	char *log; /* all that is sent to the client */
 	uint32_t n_log;
 };
+
+/* Two services with one address: "m" and "n". */
+static struct kserve_layout *layouts[2];
+
+static void room_select(struct kserve_room *room, uint16_t service)
+{
+	room->service = service;
+	room->layout = layouts[service];
+	room->model = layouts[service]->model.name;
+}
+
+static bool room_find(struct kserve_room *room, const char *model)
+{
+	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+		return false;
+	room_select(room, model[0] == 'n');
+	return true;
+}
+
+static bool room_next(struct kserve_room *room)
+{
+	room_select(room, room->service == 0);
+	return room->service != room->service_of_connection;
+}
 
 static void owner_say(struct owner *o, const void *bytes, uint32_t n)
 {
@@ -144,6 +177,8 @@ static void owner_act(void *context, const struct stream_action *action)
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
+		require(action->begin.service == 1 || action->begin.service == 2,
+			"it has a service");
 		a->begun = true;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
@@ -152,7 +187,8 @@ static void owner_act(void *context, const struct stream_action *action)
 		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
 				   action->bytes.length);
 	case STREAM_END:
-		require(a->begun && action->size == a->size, "it has its size");
+		require(a->begun && action->size > 0 && action->size <= a->size, "it has its size");
+		a->size = action->size;
 		a->named = true;
 		return;
 	case STREAM_REFUSE:
@@ -212,13 +248,19 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 		at += part;
 		placement_take(&o.placement, piece);
 		room->text_left = INT32_MAX;
+		room_select(room, room->service_of_connection);
 		placement_run(&o.placement, &settings, at);
 	}
 	owner_advance(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
-	require(room->layout == NULL || room->layout->users == 1, "models come back");
+	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
 	return o;
+}
+
+static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
+{
+	*counters = (struct kserve_counters){.inferences = 7};
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -229,13 +271,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 3 || size > 8192)
 		return 0;
 	if (room == NULL) {
-		room = malloc(kserve_room_bytes(READERS, ASKED, 1));
-		kserve_room_init(room, READERS, ASKED, 1);
-		room->model = "m";
+		room = malloc(kserve_room_bytes(READERS, ASKED, 2));
+		kserve_room_init(room, READERS, ASKED, 2);
 		room->version = "1";
+		room->max_request = MAX_REQUEST;
+		room->find = room_find;
+		room->next = room_next;
+		room->count = room_count;
 		memset(room->date, '-', sizeof(room->date));
-		room->layout = kserve_layout_of(room, "m", &described);
+		layouts[0] = kserve_layout_of(room, "m", &described);
+		layouts[1] = kserve_layout_of(room, "n", &described_raw);
 	}
+	room->service_of_connection = data[2] >> 1 & 1;
 	room->serving = (data[2] & 1) == 0;
 	whole = converse(room, data[1], data + 3, size - 3, 0);
 	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);

@@ -7,10 +7,15 @@
 
 command -v curl >/dev/null || skip "no curl"
 topology_up "story$$" 2
-topology_config "
+both="
+  - {name: small, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: mlp, max_request: 72, max_reply: 52}"
+second="
+  - {name: wide, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: echo, max_request: 256KiB, max_reply: 256KiB}"
+services="
   - {name: digits, address: $vip, port: 8500, model: mlp, max_request: 72, max_reply: 52}
   - {name: kserve, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}
-  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 256KiB, max_reply: 256KiB}"
+  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 256KiB, max_reply: 256KiB}$both"
+topology_config "$services$second"
 start_lb
 url=http://$vip:8501/v2
 
@@ -144,9 +149,50 @@ expect_status large_text 200
 answer = json.load(open(sys.argv[1]))["outputs"][0]
 assert bytes(answer["data"]) == open(sys.argv[2], "rb").read() and answer["shape"] == [200000]' \
     "$dir/large_text" "$dir/large" || fail "large_text: $(head -c 300 "$dir/large_text")"
-/usr/bin/python3 -c 'print("0" * 262145, end="")' >"$dir/too_large"
-ask too_large --data-binary "@$dir/too_large" -H "Inference-Header-Content-Length: 0" "http://$vip:8502/v2/models/echo/infer"
+/usr/bin/python3 -c 'print("0" * 262145, end="")' >"$dir/too_long"
+ask too_large --data-binary "@$dir/too_long" -H "Inference-Header-Content-Length: 0" "http://$vip:8502/v2/models/echo/infer"
 expect_status too_large 413 '.error'
+
+# --- the same bodies in chunks, as curl cuts them, and as an HTTP library of a programming language sends a generator
+ask chunked -H "Transfer-Encoding: chunked" --data-binary "@$dir/json" "$url/models/mlp/infer"
+expect_status chunked 200
+check chunked
+ask chunked_binary -H "Transfer-Encoding: chunked" --data-binary "@$dir/binary" \
+    -H "Inference-Header-Content-Length: $(cat "$dir/length")" "$url/models/mlp/infer"
+expect_status chunked_binary 200
+cmp "$dir/chunked_binary" "$dir/in_binary" || fail "chunked_binary: another answer than with Content-Length"
+before=$(copies)
+ask chunked_raw -H "Transfer-Encoding: chunked" --data-binary "@$dir/large" -H "Inference-Header-Content-Length: 0" \
+    "http://$vip:8502/v2/models/echo/infer"
+expect_status chunked_raw 200
+cmp "$dir/chunked_raw" "$dir/large_raw" || fail "chunked_raw: another answer than with Content-Length"
+expect "copies of payload, chunked" "$(copies)" = "$before"
+ask chunked_too_large -H "Transfer-Encoding: chunked" --data-binary "@$dir/too_long" -H "Inference-Header-Content-Length: 0" \
+    "http://$vip:8502/v2/models/echo/infer"
+expect_status chunked_too_large 413 '.error'
+ip netns exec "$tag-client" /usr/bin/python3 - "$dir" "$vip" <<'PYTHON' || fail "bodies of generators"
+import http.client, sys
+read = lambda name: open(sys.argv[1] + "/" + name, "rb").read()
+large = read("large")
+tensor = b'{"inputs":[{"name":"input0","shape":[200000],"datatype":"UINT8","parameters":{"binary_data_size":200000}}]' \
+    b',"parameters":{"binary_data_output":true}}'
+connection = http.client.HTTPConnection(sys.argv[2], 8502, timeout=20)
+for body, json, ending in ((large, 0, large), (large[:700], 0, large[:700]), (tensor + large, len(tensor), large),
+                           (read("large_json"), None, b"]}]}")):
+    for size in (13, 1000, 65536):
+        pieces = (body[i:i + size] for i in range(0, len(body), size))
+        head = {} if json is None else {"Inference-Header-Content-Length": str(json)}
+        connection.request("POST", "/v2/models/echo/infer", pieces, head)
+        answer = connection.getresponse()
+        bytes = answer.read()
+        assert answer.status == 200 and bytes.endswith(ending), (answer.status, size, bytes[:300])
+# A model that is not there: the body is read all the same, and the connection lives.
+connection.request("POST", "/v2/models/other/infer", (large[i:i + 999] for i in range(0, 200000, 999)))
+assert connection.getresponse().read().startswith(b'{"error":')
+connection.auto_open = 0
+connection.request("GET", "/v2")
+assert connection.getresponse().status == 200
+PYTHON
 
 # --- several requests on one connection
 requests=()
@@ -174,13 +220,43 @@ ask no_json --data-binary '{"inputs":[}' "$url/models/mlp/infer"
 expect_status no_json 400 '.error'
 ask two_rows -d '{"inputs":[{"name":"id","shape":[2,1],"datatype":"UINT64","data":[1,2]}]}' "$url/models/mlp/infer"
 expect_status two_rows 400 '.error | contains("2 rows")'
-ask chunks -H "Transfer-Encoding: chunked" --data-binary "@$dir/json" "$url/models/mlp/infer"
-expect_status chunks 411 '.error | contains("chunked")'
 ask get_infer "$url/models/mlp/infer"
 expect_status get_infer 405 '.error'
 head_has get_infer "Allow: POST"
-ask statistics "$url/models/mlp/stats"
-expect_status statistics 501 '.error'
+ask generate -d '{}' "$url/models/mlp/generate"
+expect_status generate 501 '.error'
+
+# --- two services of one address: the model's name in the path says which is asked
+two=http://$vip:8503/v2
+ask index -d '{}' -H "Transfer-Encoding: chunked" "$two/repository/index"
+expect_status index 200 '. == [{"name":"mlp","version":"1","state":"READY","reason":""},
+    {"name":"echo","version":"1","state":"READY","reason":""}]'
+answers=$(ip netns exec "$tag-client" curl --silent --max-time 20 --write-out '%{num_connects}' \
+    --data-binary "@$dir/json" --output "$dir/two_json" "$two/models/mlp/infer" \
+    --next --silent --max-time 20 --write-out '%{num_connects}' --data-binary "@$dir/large" \
+    -H "Inference-Header-Content-Length: 0" --output "$dir/two_large" "$two/models/echo/infer") ||
+    fail "two models: curl ended with $?"
+expect "connections to two models" "$answers" = 10
+check two_json
+tail -c 200000 "$dir/two_large" | cmp - "$dir/large" || fail "two_large: other bytes than were sent"
+ask two_ready "$two/models/echo/ready"
+expect_status two_ready 200 '.ready'
+ask statistics "$two/models/mlp/stats"
+expect_status statistics 200 '.model_stats | length == 1 and (.[0] | .name == "mlp" and .version == "1"
+    and .inference_count == 1 and .inference_stats.success.count == 1 and .inference_stats.success.ns > 1000
+    and .inference_stats.compute_infer.ns > 0 and .last_inference > 1700000000000)'
+ask all_statistics "$two/models/stats"
+expect_status all_statistics 200 '[.model_stats[].name] == ["mlp", "echo"]'
+expect "requests by service" "$(cli --json services list | jq -c '[.services[] | select(.port == 8503) | [.name, .requests]]')" = \
+    '[["small",1],["wide",1]]'
+topology_config "$services"
+cli config apply >"$dir/applied" || fail "config apply: $(cat "$dir/applied")"
+grep -q "services\[wide\]" "$dir/applied" || fail "config apply says: $(cat "$dir/applied")"
+ask removed -d '{"inputs":[]}' "$two/models/echo/infer"
+expect_status removed 404 '.error'
+ask still --data-binary "@$dir/json" "$two/models/mlp/infer"
+expect_status still 200
+check still
 
 # --- endpoints
 ask ready "$url/health/ready"

@@ -755,6 +755,8 @@ bool lb_connection_read(struct lb *lb, unsigned int lcore, uint64_t handle,
 		.requests = 2,
 		.mss = 1448,
 		.sack = true,
+		.secured = true,
+		.tls_version = 0x0304,
 	};
 	return true;
 }
@@ -763,7 +765,8 @@ bool lb_tcp_stats_read(const struct lb *lb, unsigned int lcore, struct lb_tcp_st
 {
 	uint64_t *event = (uint64_t *)&out->events;
 
-	*out = (struct lb_tcp_stats){.connections = 41 + lcore, .connections_max = 1000};
+	*out = (struct lb_tcp_stats){
+		.connections = 41 + lcore, .connections_max = 1000, .handshakes = 5};
 	for (unsigned int i = 0; i < sizeof(out->events) / sizeof(*event); i++)
 		event[i] = 100 + i;
 	return true;

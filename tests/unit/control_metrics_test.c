@@ -105,6 +105,11 @@ Test(control_metrics, every_event_and_refusal_of_tcp_has_a_sample)
 	cr_expect_not_null(strstr(text, "doorbell_tcp_" #name "_total{lcore=\"0\"} "), #name);
 	TCP_COUNTER_LIST(EXPECT_EVENT)
 #undef EXPECT_EVENT
+	expect_line("doorbell_tls_handshakes{lcore=\"1\"} 5\n");
+#define EXPECT_EVENT(name, text_of)                                                                \
+	cr_expect_not_null(strstr(text, "doorbell_tls_" #name "_total{lcore=\"0\"} "), #name);
+	TLS_COUNTER_LIST(EXPECT_EVENT)
+#undef EXPECT_EVENT
 	for (unsigned int i = TCP_REFUSAL_NONE + 1; i < TCP_REFUSALS; i++) {
 		snprintf(part, sizeof(part), "doorbell_tcp_refused_segments_total{reason=\"%s\"} ",
 			 tcp_refusal_name(i));

@@ -31,7 +31,7 @@ Test(lb_active, idle_links_are_not_looked_at)
 		r->lc->links[r->lc->n_links++] = forbidden;
 	r->lc->replay_copies = 1; /* or replays are not searched */
 	look_after(r);
-	cancel_request(r->lc, flow, conntrack_handle(r->lc->ct, flow), 1);
+	cancel_request(r->lc, flow, flow->service, conntrack_handle(r->lc->ct, flow), 1);
 	r->lc->replay_copies = 0;
 	r->lc->n_links = n;
 	munmap(forbidden, sizeof(*forbidden));

@@ -111,6 +111,33 @@ Test(lb_service, a_snapshot_has_what_tcp_services_are_configured_with)
 	cr_expect_eq(snapshot.tcp_settings[1].rto_min_ms, 150);
 }
 
+/* 1, 3 and 4 have one address; 5 had it, too, and is being retired. */
+Test(lb_service, services_with_one_address_are_a_ring)
+{
+	static struct service_snapshot snapshot;
+
+	add_protocol("10.0.0.1", 8500, IPPROTO_UDP);
+	for (unsigned int i = 1; i < 6; i++) {
+		add_protocol("10.0.0.1", i == 2 ? 8501 : 8500, IPPROTO_TCP);
+		config.service[i].max_request = 1000 * i;
+	}
+	config.service[5].leaving = true;
+	config.n_ports = 1;
+	service_snapshot_init(&snapshot, &config, 1);
+	table = snapshot.table;
+	cr_expect_eq(look_up("10.0.0.1", 8500, IPPROTO_TCP), 1);
+	cr_expect_eq(snapshot.beside[1], 3);
+	cr_expect_eq(snapshot.beside[3], 4);
+	cr_expect_eq(snapshot.beside[4], 1);
+	cr_expect_eq(snapshot.max_request[1], 4000);
+	cr_expect_eq(snapshot.max_request[3], 4000);
+	cr_expect_eq(snapshot.max_request[4], 4000);
+	for (unsigned int i = 0; i < 6; i += i == 2 ? 3 : 2) {
+		cr_expect_eq(snapshot.beside[i], i);
+		cr_expect_eq(snapshot.max_request[i], 1000 * i);
+	}
+}
+
 Test(lb_service, knows_its_addresses)
 {
 	add("10.0.0.1", 80);

@@ -85,6 +85,7 @@ static unsigned int ask_unacknowledged(struct rig *r, struct flow *flow, unsigne
 			.n = 1,
 			.packet[0] = fixture_message(r->f, 100),
 			.flow[0] = flow,
+			.service[0] = flow->service,
 			.handle[0] = conntrack_handle(r->lc->ct, flow),
 			.priority[0].level = 2,
 		};
@@ -219,15 +220,18 @@ Test(lb_share, a_flood_of_cancels_leaves_other_services_theirs)
 	cancel_housekeeping(r->lc);
 	for (unsigned int i = 0; drop[LB_DROP_CANCEL_LIMIT] == 0; i++) {
 		cr_assert_lt(i, 4096);
-		cancel_request(r->lc, flow[0], conntrack_handle(r->lc->ct, flow[0]), 1234);
+		cancel_request(r->lc, flow[0], flow[0]->service,
+			       conntrack_handle(r->lc->ct, flow[0]), 1234);
 	}
 	cr_expect_gt(drop[LB_DROP_CANCEL_UNKNOWN], 0);
 	drop[LB_DROP_CANCEL_UNKNOWN] = 0;
 	for (unsigned int i = 0; i < 16; i++)
-		cancel_request(r->lc, flow[1], conntrack_handle(r->lc->ct, flow[1]), 1234);
+		cancel_request(r->lc, flow[1], flow[1]->service,
+			       conntrack_handle(r->lc->ct, flow[1]), 1234);
 	cr_expect_eq(drop[LB_DROP_CANCEL_UNKNOWN], 16);
 	cancel_housekeeping(r->lc);
-	cancel_request(r->lc, flow[0], conntrack_handle(r->lc->ct, flow[0]), 1234);
+	cancel_request(r->lc, flow[0], flow[0]->service, conntrack_handle(r->lc->ct, flow[0]),
+		       1234);
 	cr_expect_eq(drop[LB_DROP_CANCEL_UNKNOWN], 17, "the next ms is a new one");
 	remove_service(r, 1);
 	rig_destroy(r);

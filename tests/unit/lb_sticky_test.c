@@ -292,8 +292,8 @@ Test(lb_sticky,
 		other = ask_by(r, flow, r->lc->now + 5 * r->lb->tsc_per_ms);
 		cr_expect(other != preferred && other != NOBODY, "%s", pick_policy_name(policy));
 		cr_expect_eq(ask_by(r, flow, r->lc->now + 50 * r->lb->tsc_per_ms), preferred);
-		cr_expect_null(
-			choose_worker(r->lc, flow, hash_of(flow), 1, r->lc->now + 1000, &late));
+		cr_expect_null(choose_worker(r->lc, flow, flow->service, hash_of(flow), 1,
+					     r->lc->now + 1000, &late));
 		cr_expect(late);
 		rig_destroy(r);
 	}

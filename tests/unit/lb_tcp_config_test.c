@@ -73,6 +73,7 @@ Test(lb_tcp_config, the_section_that_is_left_out_has_its_defaults)
 		.keepalive_ms = 60000,
 		.keepalive_interval_ms = 10000,
 		.keepalive_probes = 3,
+		.handshake_ms = 10000,
 		.fin_wait_ms = 10000,
 		.time_wait_ms = 60000,
 		.give_up_ms = 60000,
@@ -94,7 +95,8 @@ Test(lb_tcp_config, the_section_that_is_left_out_has_its_defaults)
 			      "  client_percent: 25, unfinished: 64, min_rate: 16KiB, pipeline: "
 			      "64,\n"
 			      "  keepalive_ms: 60000, keepalive_interval_ms: 10000,\n"
-			      "  keepalive_probes: 3, idle_ms: 0, fin_wait_ms: 10000,\n"
+			      "  keepalive_probes: 3, idle_ms: 0, handshake_ms: 10000, "
+			      "fin_wait_ms: 10000,\n"
 			      "  time_wait_ms: 60000, give_up_ms: 60000, syn_retries: 3,\n"
 			      "  rto_min_ms: 200, rto_max_ms: 60000, ack_delay_ms: 10,\n"
 			      "  initial_segments: 10, mss: 0")),
@@ -107,32 +109,35 @@ Test(lb_tcp_config, every_key_reaches_its_field)
 	const struct lb_tcp_config *t = &config.tcp;
 	const struct lb_service_config *s = config.service;
 
-	cr_assert_eq(parse(TCP_WITH(
-			     "framing: tagged, max_request: 64MiB, max_reply: 602112, "
-			     "congestion: dctcp, probe_bytes: 1KiB") "tcp: {connections: 101, "
-								     "connections_percent: 51, "
-								     "backlog: 102, buffer_mb: "
-								     "103, window: 104KiB,\n"
-								     "  client_percent: 35, "
-								     "unfinished: 106, min_rate: "
-								     "107, pipeline: 108,\n"
-								     "  keepalive_ms: 109, "
-								     "keepalive_interval_ms: 110, "
-								     "keepalive_probes: 11,\n"
-								     "  idle_ms: 112, fin_wait_ms: "
-								     "113, time_wait_ms: 114, "
-								     "give_up_ms: 300,\n"
-								     "  syn_retries: 6, "
-								     "rto_min_ms: 117, rto_max_ms: "
-								     "118, ack_delay_ms: 119,\n"
-								     "  initial_segments: 20, mss: "
-								     "1200}\n"),
-		     0, "%s", error);
+	cr_assert_eq(
+		parse(TCP_WITH(
+			"framing: tagged, max_request: 64MiB, max_reply: 602112, "
+			"congestion: dctcp, probe_bytes: 1KiB") "tcp: {connections: 101, "
+								"connections_percent: 51, "
+								"backlog: 102, buffer_mb: "
+								"103, window: 104KiB,\n"
+								"  client_percent: 35, "
+								"unfinished: 106, min_rate: "
+								"107, pipeline: 108,\n"
+								"  keepalive_ms: 109, "
+								"keepalive_interval_ms: 110, "
+								"keepalive_probes: 11,\n"
+								"  idle_ms: 112, handshake_ms: 4, "
+								"fin_wait_ms: "
+								"113, time_wait_ms: 114, "
+								"give_up_ms: 300,\n"
+								"  syn_retries: 6, "
+								"rto_min_ms: 117, rto_max_ms: "
+								"118, ack_delay_ms: 119,\n"
+								"  initial_segments: 20, mss: "
+								"1200}\n"),
+		0, "%s", error);
 	cr_expect_eq(s->framing, LB_FRAMING_TAGGED);
 	cr_expect_eq(s->max_request, 64 << 20);
 	cr_expect_eq(s->max_reply, 602112);
 	cr_expect_eq(s->congestion, LB_CONGESTION_DCTCP);
 	cr_expect_eq(s->probe_bytes, 1024);
+	cr_expect_eq(t->handshake_ms, 4);
 	cr_expect_eq(t->connections, 101);
 	cr_expect_eq(t->connections_percent, 51);
 	cr_expect_eq(t->backlog, 102);
@@ -200,15 +205,31 @@ struct row {
 
 #define SIZES "is not a number of bytes; use 1 to 64MiB, as 1472, 16KiB or 1MiB"
 
+#define MODEL_A                                                                                    \
+	"  - {name: a, address: 10.0.0.100, port: 8500, protocol: tcp, framing: kserve, model: "   \
+	"a}\n"
+#define MODEL(keys) "  - {name: b, address: 10.0.0.100, port: 8500, protocol: tcp, " keys "}\n"
+
 static const struct row rows[] = {
+	{HEAD MODEL_A MODEL("model: b"), "lb.yaml:7: services[1].port: services[0] has this "
+					 "address, port and protocol; use another "
+					 "port, or framing: kserve for both"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: a"),
+	 "lb.yaml:7: services[1].model: services[0] has this model, address and port"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, congestion: reno"),
+	 "lb.yaml:7: services[1].congestion: services[0] has another value"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, ecn: false"),
+	 "lb.yaml:7: services[1].ecn: services[0] has another value"},
+	{HEAD MODEL_A MODEL("framing: kserve, model: b, tls: {certificate: /c, key: /k}"),
+	 "lb.yaml:7: services[1].tls: services[0] has others or none"},
 	{UDP_WITH("protocol: sctp"),
 	 "lb.yaml:6: services[0].protocol: 'sctp' is not a protocol; use udp or tcp"},
 	{TCP_WITH("framing: http"),
 	 "services[0].framing: 'http' is not a framing; use datagram or tagged with protocol udp; "
 	 "kserve, length or tagged with tcp"},
-	{TCP_WITH("framing: datagram"),
-	 "lb.yaml:6: services[0].framing: 'datagram' is for protocol udp; use kserve, length or tagged "
-	 "with protocol tcp"},
+	{TCP_WITH("framing: datagram"), "lb.yaml:6: services[0].framing: 'datagram' is for "
+					"protocol udp; use kserve, length or tagged "
+					"with protocol tcp"},
 	{UDP_WITH("framing: kserve"),
 	 "lb.yaml:6: services[0].framing: 'kserve' is for protocol tcp; use datagram or tagged "
 	 "with protocol udp"},
@@ -415,6 +436,54 @@ Test(lb_tcp_config, the_first_service_needs_a_restart_for_its_memory)
 				"undo it");
 }
 
+#define FILES(name) "tls: {certificate: /c/" name ", key: /k/" name "}"
+
+Test(lb_tcp_config, certificate_and_key_of_a_service_are_paths)
+{
+	static const struct {
+		const char *keys, *error;
+	} bad[] = {
+		{"tls: {certificate: /c}", "services[0].tls: 'key' is missing"},
+		{"tls: {key: /k}", "services[0].tls: 'certificate' is missing"},
+		{"tls: {certificate: c, key: /k}", "'c' is not an absolute path"},
+		{"tls: true", "services[0].tls: expected a block of keys"},
+	};
+	char file[1024];
+
+	cr_assert_eq(parse(TCP_WITH(FILES("a"))), 0, "%s", error);
+	cr_expect_str_eq(config.service[0].tls_certificate, "/c/a");
+	cr_expect_str_eq(config.service[0].tls_key, "/k/a");
+	cr_expect(lb_service_has_tls(&config.service[0]));
+	cr_expect(config.tcp.secured);
+	cr_assert_eq(parse(HEAD TCP), 0, "%s", error);
+	cr_expect_not(lb_service_has_tls(&config.service[0]));
+	cr_expect_not(config.tcp.secured);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(file, sizeof(file), TCP_WITH("%s"), bad[i].keys);
+		cr_expect_lt(parse(file), 0, "%s", bad[i].keys);
+		cr_expect(strstr(error, bad[i].error), "%s", error);
+	}
+	cr_expect_lt(parse(UDP_WITH(FILES("a"))), 0);
+	cr_expect(strstr(error, "services[0].tls: is for protocol tcp, and this service has udp"),
+		  "%s", error);
+}
+
+Test(lb_tcp_config, certificates_change_live_and_the_first_needs_a_restart)
+{
+	cr_expect_str_eq(diff(TCP_WITH(FILES("a")), TCP_WITH(FILES("b"))),
+			 "services[t].tls.certificate: '/c/a' -> '/c/b' live\n"
+			 "services[t].tls.key: '/k/a' -> '/k/b' live\n");
+	cr_expect_str_eq(diff(TCP_WITH(FILES("a")), HEAD TCP),
+			 "services[t].tls.certificate: '/c/a' -> '' live\n"
+			 "services[t].tls.key: '/k/a' -> '' live\n");
+	cr_assert_eq(lb_config_merge(&now, &config, &next, error, sizeof(error)), 0, "%s", error);
+	cr_expect(next.tcp.secured);
+	diff(HEAD TCP, TCP_WITH(FILES("a")));
+	cr_expect(strstr(seen, "tls: 'no service since the start' -> 'services[t]' restart\n"),
+		  "%s", seen);
+	cr_expect_eq(lb_config_merge(&now, &config, &next, error, sizeof(error)), -EBUSY);
+}
+
 Test(lb_tcp_config, the_memory_stays_when_the_last_service_has_left)
 {
 	diff(HEAD UDP TCP, HEAD UDP);
@@ -550,4 +619,21 @@ Test(lb_tcp_config, each_congestion_control_has_its_algorithm)
 	}
 	cr_assert_eq(parse(TCP_WITH("ecn: false")), 0, "%s", error);
 	cr_expect_not(lb_tcp_settings(&config, &config.service[0]).ecn);
+}
+
+Test(lb_tcp_config, models_share_an_address_up_to_a_limit)
+{
+	static char text[8192];
+	int n = snprintf(text, sizeof(text), HEAD);
+
+	for (unsigned int i = 0; i < LB_MODELS_MAX; i++)
+		n += snprintf(text + n, sizeof(text) - n,
+			      "  - {name: s%u, address: 10.0.0.100, port: 8500, protocol: tcp, "
+			      "framing: kserve, model: m%u}\n",
+			      i, i);
+	cr_assert_eq(parse(text), 0, "%s", error);
+	snprintf(text + n, sizeof(text) - n, MODEL_A);
+	cr_assert_neq(parse(text), 0);
+	cr_assert(strstr(error, "services[32].port: 32 services have this address") != NULL, "%s",
+		  error);
 }

@@ -217,6 +217,7 @@ static inline uint16_t ask_by(struct rig *r, struct flow *flow, uint64_t deadlin
 		.n = 1,
 		.packet[0] = fixture_message(r->f, 100),
 		.flow[0] = flow,
+		.service[0] = flow->service,
 		.handle[0] = conntrack_handle(r->lc->ct, flow),
 		.hash[0] = hash_of(flow),
 		.deadline[0] = deadline,

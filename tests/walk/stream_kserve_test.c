@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
-
 #include "edge/edge.h"
-#include "tcp/connection.h"
-#include "walk.h"
+#include "http_client.h"
 #include "worker.h"
 
 static const struct walk_params params = {
@@ -43,120 +40,6 @@ static struct walk_worker *described_worker(struct walk *w)
 	return v;
 }
 
-/* --- a client ----------------------------------------------------------------------------------
- */
-
-struct client_of_http {
-	struct walk *w;
-	uint16_t port;
-	uint32_t seq, ack;
-	bool fin, reset;
-	uint32_t n;
-	char got[262144]; /* with a NUL */
-};
-
-static struct client_of_http *client_by_port[UINT16_MAX + 1];
-
-/* Every frame to the client that it is for. */
-static void take_all(struct client_of_http *any)
-{
-	static struct walk_frame f;
-	struct tcp_header h;
-
-	while (walk_take(any->w, 0, &f)) {
-		const uint8_t *tcp = f.bytes + 34;
-		struct client_of_http *c = client_by_port[tcp[2] << 8 | tcp[3]];
-
-		if (f.bytes[23] != IPPROTO_TCP || c == NULL)
-			continue;
-		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
-		c->reset |= (h.flags & TCP_BIT_RST) != 0;
-		if (h.flags & TCP_BIT_SYN)
-			c->ack = h.seq;
-		if (h.seq != c->ack)
-			continue;
-		walk_need(c->n + h.length < sizeof(c->got), "too long an answer");
-		memcpy(c->got + c->n, tcp + h.size, h.length);
-		c->n += h.length;
-		c->ack += tcp_header_span(&h);
-		c->fin |= (h.flags & TCP_BIT_FIN) != 0;
-		c->got[c->n] = '\0';
-	}
-}
-
-static void transmit(struct client_of_http *c, uint8_t flags, const void *bytes, uint32_t n)
-{
-	struct tcp_header h = {.seq = c->seq,
-			       .ack = flags & TCP_BIT_ACK ? c->ack : 0,
-			       .flags = flags,
-			       .window = 65535,
-			       .length = n,
-			       .scale = TCP_SCALE_NONE};
-	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
-	uint32_t size = tcp_header_write(&h, htons(c->port), htons(8000), tcp);
-	struct packet p = {.family = 4,
-			   .tcp = true,
-			   .source_port = c->port,
-			   .bytes = tcp + 4,
-			   .n_bytes = size - 4 + n};
-
-	if (n > 0)
-		memcpy(tcp + size, bytes, n);
-	walk_send_frame(c->w, 0, 0, frame, packet_build(&p, frame));
-	c->seq += tcp_header_span(&h);
-	walk_turn(c->w);
-	take_all(c);
-}
-
-static struct client_of_http *dial(struct walk *w, uint16_t port)
-{
-	struct client_of_http *c = calloc(1, sizeof(*c));
-
-	*c = (struct client_of_http){.w = w, .port = port, .seq = port * 1000};
-	client_by_port[port] = c;
-	transmit(c, TCP_BIT_SYN, NULL, 0);
-	transmit(c, TCP_BIT_ACK, NULL, 0);
-	return c;
-}
-
-/* Sends and acknowledges until nothing more comes. */
-static void wait_answers(struct client_of_http *c)
-{
-	uint32_t before;
-
-	do {
-		before = c->n;
-		for (unsigned int i = 0; i < 20; i++)
-			walk_pass(c->w, 1);
-		take_all(c);
-		transmit(c, TCP_BIT_ACK, NULL, 0);
-	} while (c->n != before);
-}
-
-static void say(struct client_of_http *c, const char *bytes, uint32_t n)
-{
-	for (uint32_t at = 0; at < n; at += 1000) {
-		uint32_t part = RTE_MIN(n - at, 1000u);
-
-		transmit(c, TCP_BIT_ACK | TCP_BIT_PSH, bytes + at, part);
-	}
-}
-
-static void hang_up(struct client_of_http *c)
-{
-	if (!c->reset)
-		transmit(c, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
-	for (unsigned int i = 0; i < 100 && !c->reset && !c->fin; i++) {
-		walk_pass(c->w, 1);
-		take_all(c);
-	}
-	if (!c->reset)
-		transmit(c, TCP_BIT_ACK, NULL, 0);
-	walk_expect_eq(edge_held_packets(c->w->lb->lcore[0]), 0);
-	client_by_port[c->port] = NULL;
-	free(c);
-}
-
 /* The clock is not the walk's. */
 static void blank_dates(char *text, uint32_t n)
 {
@@ -174,7 +57,7 @@ static void blank_dates(char *text, uint32_t n)
 
 struct text {
 	uint32_t n;
-	char at[16384];
+	char at[32768];
 };
 
 static void add(struct text *t, const char *head, const char *json, bool length, const char *binary,
@@ -187,6 +70,27 @@ static void add(struct text *t, const char *head, const char *json, bool length,
 	t->n += sprintf(t->at + t->n, "\r\n%s", json);
 	memcpy(t->at + t->n, binary, n_binary);
 	t->n += n_binary;
+}
+
+/* The same with its body in chunks of <chunk> bytes, an extension and a trailer. */
+static void add_chunked(struct text *t, const char *head, const char *json, bool length,
+			const char *binary, uint32_t n_binary, uint32_t chunk)
+{
+	uint32_t n_json = strlen(json), n = n_json + n_binary;
+
+	t->n += sprintf(t->at + t->n, "%sTransfer-Encoding: chunked\r\n", head);
+	if (length)
+		t->n += sprintf(t->at + t->n, "Inference-Header-Content-Length: %u\r\n", n_json);
+	t->n += sprintf(t->at + t->n, "\r\n");
+	for (uint32_t at = 0; at < n; at += chunk) {
+		uint32_t end = RTE_MIN(at + chunk, n);
+
+		t->n += sprintf(t->at + t->n, "%x%s\r\n", end - at, at == 0 ? " ;a=b" : "");
+		for (uint32_t i = at; i < end; i++)
+			t->at[t->n++] = i < n_json ? json[i] : binary[i - n_json];
+		t->n += sprintf(t->at + t->n, "\r\n");
+	}
+	t->n += sprintf(t->at + t->n, "0\r\nX-Sum: 1\r\n\r\n");
 }
 
 #define BOTH_JSON                                                                                  \
@@ -214,19 +118,23 @@ static void add_all(struct text *t)
 			"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
 }
 
+/* Bytes of what converse() returned: those of tensors have zeros. */
+static uint32_t converse_n;
+
 /* Sends <t> cut at <cut>, waits for the end, and returns what came, to be freed. */
 static char *converse(struct walk *w, uint16_t port, const struct text *t, uint32_t cut)
 {
-	struct client_of_http *c = dial(w, port);
+	struct http_client *c = http_dial(w, port);
 	char *got;
 
-	say(c, t->at, cut);
-	say(c, t->at + cut, t->n - cut);
-	wait_answers(c);
+	http_say(c, t->at, cut);
+	http_say(c, t->at + cut, t->n - cut);
+	http_wait(c);
 	walk_expect(c->fin, "Connection: close, and it did not");
 	blank_dates(c->got, c->n);
+	converse_n = c->n;
 	got = memcpy(malloc(c->n + 1), c->got, c->n + 1);
-	hang_up(c);
+	http_hang_up(c);
 	return got;
 }
 
@@ -286,20 +194,207 @@ WALK(requests_that_are_cut_anywhere)
 	walk_destroy(w);
 }
 
+/* A chunked body is answered as one with a length, wherever it is cut into chunks and segments. */
+WALK(chunks_that_are_cut_anywhere)
+{
+	struct walk *w = walk_create(&params);
+	static const char four[] = "\0\0\x80\x3f\0\0\0\x40wxyz";
+	static const uint32_t chunks[] = {1, 3, 40, 5000};
+	static struct text t, plain;
+	char *expected, *got;
+	uint32_t n;
+
+	described_worker(w);
+	add(&plain, POST, BOTH_JSON, false, "", 0);
+	add(&plain, POST, BINARY, true, four, 12);
+	add(&plain, POST, B_FIRST, true, "\0\0\0\0\0\0\0\0", 8);
+	add(&plain, "POST /v2/models/other/infer HTTP/1.1\r\nHost: h\r\n", BOTH_JSON, false, "", 0);
+	add(&plain, POST, "{\"inputs\":7}", false, "", 0);
+	plain.n += sprintf(plain.at + plain.n,
+			   "GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+	expected = converse(w, 2999, &plain, 0);
+	n = converse_n;
+	for (unsigned int i = 0; i < 4; i++) {
+		t.n = 0;
+		add_chunked(&t, POST, BOTH_JSON, false, "", 0, chunks[i]);
+		add_chunked(&t, POST, BINARY, true, four, 12, chunks[i]);
+		add_chunked(&t, POST, B_FIRST, true, "\0\0\0\0\0\0\0\0", 8, chunks[i]);
+		add_chunked(&t, "POST /v2/models/other/infer HTTP/1.1\r\nHost: h\r\n", BOTH_JSON,
+			    false, "", 0, chunks[i]);
+		add_chunked(&t, POST, "{\"inputs\":7}", false, "", 0, chunks[i]);
+		t.n += sprintf(t.at + t.n,
+			       "GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+		for (uint32_t cut = 0; cut < t.n; cut += i == 1 ? 1 : 23) {
+			walk_context("chunks of %u, cut at %u", chunks[i], cut);
+			got = converse(w, 3000 + 12000 * i + cut, &t, cut);
+			walk_expect(converse_n == n && memcmp(got, expected, n) == 0, "%s", got);
+			free(got);
+		}
+	}
+	walk_context("%s", "");
+	free(expected);
+	walk_destroy(w);
+}
+
+/* Each with its status, and whether the connection lives. */
+WALK(chunked_bodies_that_are_refused)
+{
+	static const struct {
+		const char *json_length, *body;
+		const char *status;
+		bool lives;
+	} rows[] = {
+		{NULL, "g\r\n", "400", false},
+		{NULL, "-1\r\n", "400", false},
+		{NULL, "11111111111111111\r\n", "400", false},
+		{NULL, "2\n{}", "400", false},
+		{NULL, "2\r\n{}}", "400", false},
+		{NULL, "ffffff\r\n", "413", false},
+		{NULL, "0\r\n\r\n", "400", true},
+		{NULL, "2\r\n{}\r\n0\r\n\r\n", "400", true},
+		{NULL, "0\r\n x: folded\r\n\r\n", "400", false},
+		{"3", "2\r\n{}\r\n0\r\n\r\n", "400", true},
+		{"99999999", "2\r\n{}\r\n0\r\n\r\n", "413", true},
+		{"BINARY", "8\r\n12345678\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "d\r\n1234567890123\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "8\r\n12345678\r\n5\r\n12345\r\n0\r\n\r\n", "400", true},
+		{"BINARY", "8\r\n12345678\r\nx\r\n", "400", false},
+	};
+	struct walk *w = walk_create(&params);
+
+	described_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+		bool binary = rows[i].json_length != NULL && rows[i].json_length[0] == 'B';
+		struct http_client *c = http_dial(w, 3000 + i);
+		static struct text t;
+
+		walk_context("row %u", i);
+		t.n = sprintf(t.at, POST "Transfer-Encoding: chunked\r\n");
+		if (binary)
+			t.n += sprintf(t.at + t.n, "Inference-Header-Content-Length: %zu\r\n",
+				       strlen(BINARY));
+		else if (rows[i].json_length != NULL)
+			t.n += sprintf(t.at + t.n, "Inference-Header-Content-Length: %s\r\n",
+				       rows[i].json_length);
+		t.n += sprintf(t.at + t.n, "\r\n");
+		if (binary)
+			t.n += sprintf(t.at + t.n, "%zx\r\n%s\r\n", strlen(BINARY), BINARY);
+		t.n += sprintf(t.at + t.n, "%s", rows[i].body);
+		http_say(c, t.at, t.n);
+		http_wait(c);
+		walk_expect(strncmp(c->got + 9, rows[i].status, 3) == 0, "%s", c->got);
+		walk_expect_eq(c->fin, !rows[i].lives);
+		if (rows[i].lives) {
+			c->n = 0;
+			http_say(c, "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+			http_wait(c);
+			walk_expect(strncmp(c->got + 9, "200", 3) == 0, "%s", c->got);
+		}
+		http_hang_up(c);
+	}
+	walk_destroy(w);
+}
+
+/* Trailers without an end, behind a request that was refused long ago. */
+WALK(trailers_are_bounded)
+{
+	struct walk *w = walk_create(&params);
+	struct http_client *c = http_dial(w, 3000);
+	static struct text t;
+
+	described_worker(w);
+	t.n = sprintf(t.at, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
+			    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n");
+	http_say(c, t.at, t.n);
+	for (unsigned int i = 0; i < 600 && !c->fin; i++)
+		http_say(c, "a: 1234567890\r\n", 15);
+	http_wait(c);
+	walk_expect(strncmp(c->got, "HTTP/1.1 404", 12) == 0, "%s", c->got);
+	walk_expect(c->fin, "they may go on");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
+static struct model_description described_raw = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+};
+
+/* Large bodies in chunks of any size, raw and behind a JSON, with a checksum: each chunk's bytes go
+ * to the worker's memory as they come. */
+WALK(large_bodies_in_chunks)
+{
+	static const struct walk_worker_params roomy = {
+		.max_request = 65536, .max_reply = 65536, .room = 262144};
+	static const uint32_t chunks[] = {1, 7, 100, 300, 1460, 9000, 60000};
+	static const uint32_t sizes[] = {2, 4096, 4098, 50000, 65536, 50001, 65538};
+	struct walk_params sums = params;
+	struct lb_registration r;
+	struct walk_worker *v;
+	struct walk *w;
+	char *bytes = malloc(65538), *sent = malloc(1u << 20);
+
+	sums.services =
+		"  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+		"payload_crc: true}\n";
+	w = walk_create(&sums);
+	walk_worker_registration(w, &roomy, &r);
+	r.worker.min_request = 1;
+	r.worker.description = &described_raw;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	for (uint32_t i = 0; i < 65538; i++)
+		bytes[i] = (char)(i * 7 + i / 251);
+	for (unsigned int i = 0; i < RTE_DIM(chunks) * RTE_DIM(sizes); i++) {
+		uint32_t chunk = chunks[i % RTE_DIM(chunks)], size = sizes[i / RTE_DIM(chunks)];
+		const char *status = size == 65538 ? "413" : size % 2 ? "400" : "200";
+		struct http_client *c = http_dial(w, 3000 + i);
+		uint32_t n = sprintf(sent, POST "Transfer-Encoding: chunked\r\n"
+						"Inference-Header-Content-Length: 0\r\n\r\n");
+
+		walk_context("%u bytes in chunks of %u", size, chunk);
+		for (uint32_t at = 0; at < size; at += chunk) {
+			uint32_t part = RTE_MIN(chunk, size - at);
+
+			n += sprintf(sent + n, "%x\r\n", part);
+			memcpy(sent + n, bytes + at, part);
+			n += part;
+			n += sprintf(sent + n, "\r\n");
+		}
+		n += sprintf(sent + n, "0\r\n\r\n");
+		for (uint32_t at = 0; at < n; at += 8000) {
+			http_say(c, sent + at, RTE_MIN(n - at, 8000u));
+			http_wait(c);
+		}
+		http_wait(c);
+		walk_expect(strncmp(c->got + 9, status, 3) == 0, "%.100s", c->got);
+		walk_expect(status[0] != '2' || memcmp(c->got + c->n - size, bytes, size) == 0,
+			    "other bytes");
+		http_hang_up(c);
+	}
+	free(bytes);
+	free(sent);
+	walk_destroy(w);
+}
+
 WALK(a_request_byte_by_byte)
 {
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c;
+	struct http_client *c;
 	static struct text t;
 
 	described_worker(w);
 	add(&t, POST, BOTH_JSON, false, "", 0);
-	c = dial(w, 3000);
+	c = http_dial(w, 3000);
 	for (uint32_t i = 0; i < t.n; i++)
-		say(c, t.at + i, 1);
-	wait_answers(c);
+		http_say(c, t.at + i, 1);
+	http_wait(c);
 	walk_expect(strstr(c->got, "\"data\":[7,8,9]}]}") != NULL, "%s", c->got);
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
@@ -309,7 +404,7 @@ WALK(much_text_takes_many_turns)
 	struct walk *w = walk_create(&params);
 	uint32_t n = 0, values = 60000;
 	char *json = malloc(values * 4 + 300), head[200], end[40];
-	struct client_of_http *c;
+	struct http_client *c;
 	const char *at;
 
 	described_worker(w);
@@ -322,13 +417,13 @@ WALK(much_text_takes_many_turns)
 		n += sprintf(json + n, "%s%u", i > 0 ? "," : "", i % 251);
 	n += sprintf(json + n, "]}]}");
 	snprintf(head, sizeof(head), POST "Content-Length: %u\r\n\r\n", n);
-	c = dial(w, 3000);
-	say(c, head, strlen(head));
+	c = http_dial(w, 3000);
+	http_say(c, head, strlen(head));
 	for (uint32_t sent = 0; sent < n; sent += 20000) {
-		say(c, json + sent, RTE_MIN(n - sent, 20000u));
-		wait_answers(c);
+		http_say(c, json + sent, RTE_MIN(n - sent, 20000u));
+		http_wait(c);
 	}
-	wait_answers(c);
+	http_wait(c);
 	snprintf(end, sizeof(end), ",%u,%u]}]}", (values - 2) % 251, (values - 1) % 251);
 	walk_expect(strncmp(c->got, "HTTP/1.1 200 OK\r\n", 17) == 0, "%.200s", c->got);
 	at = strstr(c->got, "\"shape\":[60000],\"data\":[0,1,2,");
@@ -336,7 +431,7 @@ WALK(much_text_takes_many_turns)
 	/* The text of the values comes back as it was sent. */
 	walk_expect(at != NULL && memcmp(strstr(at, "[0,1"), strstr(json, "[0,1"), values * 3) == 0,
 		    "other values");
-	hang_up(c);
+	http_hang_up(c);
 	free(json);
 	walk_destroy(w);
 }
@@ -345,41 +440,41 @@ WALK(a_reply_that_is_none_of_the_model)
 {
 	struct walk *w = walk_create(&params);
 	struct walk_worker *v = described_worker(w);
-	struct client_of_http *c;
+	struct http_client *c;
 	static struct text t;
 
 	add(&t, POST, BOTH_JSON, false, "", 0);
 	v->answers = false;
-	c = dial(w, 3000);
+	c = http_dial(w, 3000);
 	for (unsigned int i = 0; i < 2; i++) {
 		c->n = 0;
-		say(c, t.at, t.n);
+		http_say(c, t.at, t.n);
 		walk_pass(w, 5);
 		walk_need(v->n_requests == 1, "%u requests", v->n_requests);
 		/* Too short; in two chunks. */
 		walk_answer(v, 0,
 			    &(struct walk_reply){.bytes = "abcd", .n_bytes = 4, .more = i == 1});
-		wait_answers(c);
+		http_wait(c);
 		walk_expect(strncmp(c->got, "HTTP/1.1 500 ", 13) == 0, "%s", c->got);
 	}
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
 WALK(a_head_that_does_not_end)
 {
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c = dial(w, 3000);
+	struct http_client *c = http_dial(w, 3000);
 
-	say(c, POST, strlen(POST));
+	http_say(c, POST, strlen(POST));
 	walk_pass(w, 9000);
-	take_all(c);
+	http_take_all(c);
 	walk_expect(!c->reset, "too soon");
 	walk_pass(w, 1100);
-	take_all(c);
+	http_take_all(c);
 	walk_expect(c->reset, "it was let");
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_TCP_SLOW], 1);
-	hang_up(c);
+	http_hang_up(c);
 	walk_destroy(w);
 }
 
@@ -389,29 +484,59 @@ WALK(more_heads_than_readers)
 {
 	static const char head[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n";
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c[100];
+	struct http_client *c[100];
 
 	for (unsigned int i = 0; i < 100; i++) {
-		c[i] = dial(w, 3000 + i);
-		say(c[i], head, 20);
+		c[i] = http_dial(w, 3000 + i);
+		http_say(c[i], head, 20);
 	}
 	/* The last one cannot be read; the first one can. */
-	say(c[99], head + 20, sizeof(head) - 21);
-	wait_answers(c[99]);
+	http_say(c[99], head + 20, sizeof(head) - 21);
+	http_wait(c[99]);
 	walk_expect_eq(c[99]->n, 0);
 	for (unsigned int i = 0; i < 99; i++)
-		say(c[i], head + 20, sizeof(head) - 21);
+		http_say(c[i], head + 20, sizeof(head) - 21);
 	for (unsigned int i = 0; i < 100; i++) {
-		wait_answers(c[i]);
+		http_wait(c[i]);
 		walk_expect(strstr(c[i]->got, "\r\n\r\n{\"live\":true}") != NULL, "%u: %s", i,
 			    c[i]->got);
 	}
 	for (unsigned int i = 0; i < 99; i++) {
-		transmit(c[i], TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
-		client_by_port[c[i]->port] = NULL;
-		free(c[i]);
+		http_abort(c[i]);
 	}
-	hang_up(c[99]);
+	http_hang_up(c[99]);
+	walk_destroy(w);
+}
+
+/* Clients in the middle of a tensor in chunks hold no reader: all others are served. */
+WALK(more_chunked_tensors_than_readers)
+{
+	static const char head[] = "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	struct http_client *c[100], *other;
+	static struct text t;
+
+	described_worker(w);
+	t.n = sprintf(t.at,
+		      POST "Transfer-Encoding: chunked\r\nInference-Header-Content-Length: %zu\r\n"
+			   "\r\n%zx\r\n%s\r\n6\r\n123456\r\n",
+		      strlen(BINARY), strlen(BINARY), BINARY);
+	for (unsigned int i = 0; i < 100; i++) {
+		c[i] = http_dial(w, 3000 + i);
+		http_say(c[i], t.at, t.n);
+	}
+	other = http_dial(w, 4000);
+	http_say(other, head, sizeof(head) - 1);
+	http_wait(other);
+	walk_expect(strstr(other->got, "{\"live\":true}") != NULL, "%s", other->got);
+	for (unsigned int i = 0; i < 100; i++) {
+		http_say(c[i], "6\r\nabwxyz\r\n0\r\n\r\n", 16);
+		http_wait(c[i]);
+		walk_expect(strncmp(c[i]->got, "HTTP/1.1 200 OK\r\n", 17) == 0, "%u: %s", i,
+			    c[i]->got);
+		http_abort(c[i]);
+	}
+	http_hang_up(other);
 	walk_destroy(w);
 }
 
@@ -424,13 +549,117 @@ WALK(a_head_that_is_none)
 	static const char *const parts[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 400 Bad Request\r\n",
 					    "Connection: close\r\n", "{\"error\":"};
 	struct walk *w = walk_create(&params);
-	struct client_of_http *c = dial(w, 3000);
+	struct http_client *c = http_dial(w, 3000);
 
-	say(c, bad, sizeof(bad) - 1);
-	wait_answers(c);
+	http_say(c, bad, sizeof(bad) - 1);
+	http_wait(c);
 	expect_in_order(c->got, parts, 4);
 	walk_expect(c->fin, "it was kept");
 	walk_expect(strstr(strstr(c->got, "400"), "HTTP/1.1") == NULL, "%s", c->got);
-	hang_up(c);
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
+/* --- gRPC --------------------------------------------------------------------------------------
+ */
+
+#define FIELD(name, length, value) "\0" name length value
+#define GRPC_PATH                  "/inference.GRPCInferenceService/ModelInfer"
+#define GRPC_HEAD                                                                                  \
+	FIELD("\7:method", "\4", "POST")                                                           \
+	FIELD("\7:scheme", "\4", "http")                                                           \
+	FIELD("\12:authority", "\1", "h")                                                          \
+	FIELD("\5:path", "\x2a", GRPC_PATH)                                                        \
+	FIELD("\xc"                                                                                \
+	      "content-type",                                                                      \
+	      "\x10", "application/grpc")
+#define GRPC_INPUTS                                                                                \
+	"\x0a\4echo\x1a\1x\x2a\xc\xa\1a\x12\4FP32\x1a\1\2"                                         \
+	"\x2a\xd\xa\1b\x12\5UINT8\x1a\1\4\x3a\x8\0\0\x80\x3f\0\0\0\x40\x3a\4wxyz"
+
+static void add_frame(struct text *t, uint8_t type, uint8_t flags, uint8_t stream,
+		      const char *bytes, uint8_t n)
+{
+	const uint8_t head[9] = {0, 0, n, type, flags, 0, 0, 0, stream};
+
+	memcpy(t->at + t->n, head, sizeof(head));
+	memcpy(t->at + t->n + sizeof(head), bytes, n);
+	t->n += sizeof(head) + n;
+}
+
+/* A call on <stream>; its message in two frames. */
+static void add_call(struct text *t, uint8_t stream)
+{
+	static const char message[] = "\0\0\0\0\x36" GRPC_INPUTS;
+
+	add_frame(t, 1, 4, stream, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	add_frame(t, 0, 0, stream, message, 30);
+	add_frame(t, 0, 1, stream, message + 30, sizeof(message) - 1 - 30);
+}
+
+static unsigned int count(const struct http_client *c, const char *bytes, uint32_t n)
+{
+	unsigned int times = 0;
+
+	for (uint32_t i = 0; i + n <= c->n; i++)
+		times += memcmp(c->got + i, bytes, n) == 0;
+	return times;
+}
+
+/* Two calls of gRPC over a connection, cut at every byte. */
+WALK(calls_that_are_cut_anywhere)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	static struct text t;
+
+	described_worker(w);
+	memcpy(t.at, preface, sizeof(preface) - 1);
+	t.n = sizeof(preface) - 1;
+	add_frame(&t, 4, 0, 0, "", 0);
+	add_call(&t, 1);
+	add_call(&t, 3);
+	for (uint32_t cut = 0; cut < t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		http_say(c, t.at + cut, t.n - cut);
+		http_wait(c);
+		walk_expect_eq(count(c, "\x32\x8\0\0\x80\x3f\0\0\0\x40\x32\4wxyz", 16), 2);
+		walk_expect(!c->fin && !c->reset, "the connection ended");
+		http_hang_up(c);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+/* A client that goes while its calls are read or answered leaves nothing behind. */
+WALK(calls_of_a_client_that_goes)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	struct walk *w = walk_create(&params);
+	static struct text t;
+
+	described_worker(w);
+	memcpy(t.at, preface, sizeof(preface) - 1);
+	t.n = sizeof(preface) - 1;
+	add_frame(&t, 4, 0, 0, "", 0);
+	add_call(&t, 1);
+	for (uint32_t cut = 1; cut <= t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		if (cut % 2 == 0) {
+			http_hang_up(c);
+			continue;
+		}
+		http_abort(c);
+		for (unsigned int i = 0; i < 20; i++)
+			walk_pass(w, 1);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	}
+	walk_context("%s", "");
 	walk_destroy(w);
 }

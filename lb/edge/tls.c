@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS of connections: memory, handshakes as the lcore sees them, and the end. A handshake has a
+ * job, of which each client may have a quarter; those that find none wait. One whose client has
+ * been silent for a second makes room for another, as a stranger could else take all jobs for as
+ * long as a handshake may take.
+ */
+#include <errno.h>
+
+#include <rte_malloc.h>
+
+#include "config/memory.h"
+#include "edge/tls.h"
+
+/* Bytes that are read in a turn, and bytes that are written: some 20 us. */
+#define TLS_TURN 49152
+/* Connections that go on in a turn, and jobs that are taken back: with certificates to be sent, and
+ * some KiB to be read. */
+#define TLS_VISITS    64
+#define TLS_JOBS_TURN 8
+/* Jobs of one client. */
+#define TLS_CLIENT_JOBS (TLS_JOBS / 4)
+/* ms after which a client that says nothing makes room. */
+#define TLS_SILENT_MS 1000
+
+_Static_assert(sizeof(struct edge_tls) <= LB_TLS_BUSY_BYTES, "memory.c counts it");
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+int edge_tls_init(struct edge *e)
+{
+	struct lcore *lc = e->lc;
+	struct edge_tls_room *room;
+
+	if (lc->lb->tls == NULL)
+		return 0;
+	room = rte_zmalloc("tls", sizeof(*room), RTE_CACHE_LINE_SIZE);
+	e->tls = room;
+	if (room == NULL)
+		return -ENOMEM;
+	TAILQ_INIT(&room->ready);
+	TAILQ_INIT(&room->opening);
+	room->memory = rte_zmalloc("tls_busy", e->busies * sizeof(*room->memory), 0);
+	room->session =
+		rte_zmalloc("tls_sessions", (e->connections + 1) * sizeof(*room->session), 0);
+	room->line = tls_line_create(lc->lb->tls, lc->index, &lc->sleeper);
+	if (room->memory == NULL || room->session == NULL || room->line == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->busies; i++) {
+		room->memory[i].next = room->free;
+		room->free = &room->memory[i];
+	}
+	edge_tls_end_turn(e);
+	return 0;
+}
+
+void edge_tls_fini(struct edge *e)
+{
+	if (e->tls == NULL)
+		return;
+	tls_line_destroy(e->tls->line);
+	rte_free(e->tls->memory);
+	rte_free(e->tls->session);
+	rte_free(e->tls);
+	e->tls = NULL;
+}
+
+void edge_tls_begin(struct edge *e, struct edge_busy *b)
+{
+	struct edge_tls *t = e->tls->free; /* there are as many as busy parts */
+
+	e->tls->free = t->next;
+	memset(t, 0, sizeof(*t));
+	t->busy = b;
+	b->tls = t;
+	edge_tls_init_read(t);
+}
+
+void edge_tls_enlist(struct edge *e, struct edge_tls *t)
+{
+	if (t->is_ready)
+		return;
+	t->is_ready = true;
+	TAILQ_INSERT_TAIL(&e->tls->ready, t, ready);
+}
+
+static void tls_unlist(struct edge *e, struct edge_tls *t)
+{
+	if (t->is_ready)
+		TAILQ_REMOVE(&e->tls->ready, t, ready);
+	t->is_ready = false;
+}
+
+static void tls_send_job(struct edge *e, struct tls_job *job)
+{
+	e->tls->away++;
+	tls_submit(job);
+}
+
+/* The job is back, and of no use any more: OpenSSL's memory is the helper's to free. */
+static void tls_give_up_job(struct edge *e, struct tls_job *job)
+{
+	job->owner = 0;
+	if (job->order == TLS_REKEY)
+		return tls_job_put(job);
+	job->order = TLS_ABANDON;
+	tls_send_job(e, job);
+}
+
+/* The connection needs its job no longer. */
+static void tls_leave_job(struct edge *e, struct edge_tls *t)
+{
+	struct tls_job *job = t->job;
+
+	t->job = NULL;
+	if (t->counted)
+		t->busy->client->handshakes--;
+	t->counted = false;
+	if (job == NULL)
+		return;
+	if (!t->away)
+		return tls_give_up_job(e, job);
+	/* The keys that it works on go when it is back. */
+	job->owner = 0;
+	if (job->order == TLS_REKEY)
+		*edge_session_at(e, t->busy->connection) = NULL;
+	t->away = false;
+}
+
+static void tls_end_opening(struct edge *e, struct edge_tls *t)
+{
+	if (t->is_opening)
+		TAILQ_REMOVE(&e->tls->opening, t, opening);
+	e->tls->n_opening -= t->is_opening;
+	t->is_opening = false;
+}
+
+/* Drops all that waits to be encrypted. */
+static void tls_drop_plain(struct edge *e, struct edge_tls *t)
+{
+	uint32_t packets = 0;
+
+	while (t->plain != NULL) {
+		struct rte_mbuf *m = t->plain;
+
+		t->plain = m->next;
+		rte_pktmbuf_free_seg(m);
+		packets++;
+	}
+	t->plain_bytes = 0;
+	if (packets > 0)
+		edge_let_answer_go(e, t->busy, packets);
+}
+
+void edge_tls_end(struct edge *e, struct edge_busy *b)
+{
+	struct edge_tls *t = b->tls;
+
+	tls_leave_job(e, t);
+	tls_end_opening(e, t);
+	tls_unlist(e, t);
+	edge_tls_drop_record(t);
+	placement_fini(&t->raw);
+	tls_drop_plain(e, t);
+	b->tls = NULL;
+	t->next = e->tls->free;
+	e->tls->free = t;
+}
+
+void edge_tls_forget(struct edge *e, struct edge_connection *c)
+{
+	struct tls_session **session = edge_session_at(e, c);
+
+	if (*session != NULL)
+		tls_bury(e->tls->line, *session);
+	*session = NULL;
+}
+
+bool edge_tls_has_keys(const struct edge *e, const struct edge_connection *c)
+{
+	return edge_session_of(e, c) != NULL;
+}
+
+/* --- what came ---------------------------------------------------------------------------------
+ */
+
+uint64_t edge_tls_in_order(const struct edge_busy *b)
+{
+	return b->tls->in_order;
+}
+
+void edge_tls_came(struct edge_busy *b, uint32_t bytes)
+{
+	b->tls->in_order += bytes;
+}
+
+uint64_t edge_tls_unsent(const struct edge_busy *b)
+{
+	return b->tls->plain_bytes;
+}
+
+uint64_t edge_tls_held(const struct edge_busy *b)
+{
+	const struct edge_tls *t = b->tls;
+	uint64_t bytes = t->raw.held_bytes;
+
+	for (const struct edge_piece *p = t->record; p != NULL;
+	     p = (const struct edge_piece *)p->piece.next)
+		bytes += p->piece.length;
+	return bytes;
+}
+
+bool edge_tls_is_read(const struct edge_busy *b)
+{
+	return b->tls->raw.stream.position >= b->tls->in_order && !b->tls->away;
+}
+
+bool edge_tls_is_busy(const struct edge_busy *b)
+{
+	const struct edge_tls *t = b->tls;
+
+	if (t->plain != NULL)
+		return true;
+	return !b->connection->closing &&
+	       (edge_tls_is_inside(b) || t->raw.held != NULL || t->job != NULL || t->rekey_in ||
+		t->rekey_out || !edge_tls_is_read(b));
+}
+
+bool edge_tls_is_inside(const struct edge_busy *b)
+{
+	const struct tls_session *s = edge_session(b->tls);
+
+	return s == NULL ? b->tls->is_opening : tls_is_inside(s);
+}
+
+bool edge_tls_is_late(struct edge *e, const struct edge_connection *c)
+{
+	if (!c->secured || edge_session_of(e, c) != NULL || c->busy != NULL ||
+	    e->stack.now_ms - c->idle_ms < e->known->tcp.handshake_ms)
+		return false;
+	e->tls->counters.late++;
+	e->lc->stats.drop[LB_DROP_TCP_TLS]++;
+	return true;
+}
+
+/* --- the end -----------------------------------------------------------------------------------
+ */
+
+/* An alert of a connection without keys (RFC 8446, 5.1). */
+static bool tls_send_plain_alert(struct edge *e, struct edge_connection *c, uint8_t alert)
+{
+	const uint8_t record[] = {TLS_ALERT, 3, 3, 0, 2, 2, alert};
+
+	return edge_tls_send_raw(e, c, record, sizeof(record));
+}
+
+void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb_drop reason)
+{
+	const uint8_t fatal[] = {2, alert};
+	struct edge_tls *t = c->busy->tls;
+
+	if (c->tls_ended)
+		return;
+	e->lc->stats.drop[reason]++;
+	e->lc->service[c->service].stats.drops++;
+	/* While its keys are away nothing can be said. */
+	if (alert >= 0 && edge_session_of(e, c) == NULL)
+		tls_send_plain_alert(e, c, alert);
+	else if (alert >= 0 && !t->away)
+		edge_tls_send_small(e, c, TLS_ALERT, fatal, sizeof(fatal));
+	c->tls_ended = true;
+	tls_end_opening(e, t);
+	tls_leave_job(e, t);
+	tls_drop_plain(e, t);
+	t->raw.stream.position = STREAM_CLOSED;
+	edge_close_now(e, c);
+}
+
+bool edge_tls_close(struct edge *e, struct edge_connection *c)
+{
+	static const uint8_t goodbye[] = {1, TLS_CLOSE_NOTIFY};
+
+	if (c->tls_ended || edge_session_of(e, c) == NULL)
+		return true;
+	if (c->busy == NULL && edge_begin(e, c) == NULL)
+		return true; /* there is no memory to say so */
+	if (c->busy->tls->plain != NULL || c->busy->tls->away)
+		return false;
+	edge_tls_send_small(e, c, TLS_ALERT, goodbye, sizeof(goodbye));
+	c->tls_ended = true;
+	return true;
+}
+
+/* --- handshakes --------------------------------------------------------------------------------
+ */
+
+/* The connection's handshake begins to count. */
+static void tls_begin_opening(struct edge *e, struct edge_tls *t)
+{
+	if (t->is_opening)
+		return;
+	t->is_opening = true;
+	e->tls->n_opening++;
+	t->begun_ms = e->stack.now_ms;
+	TAILQ_INSERT_TAIL(&e->tls->opening, t, opening);
+}
+
+/* All jobs are used, or those of <client>: its oldest handshake ends that has got no answer for
+ * long, or anyone's if that is NULL. */
+static void tls_make_room(struct edge *e, const struct edge_client *client)
+{
+	struct edge_tls *t;
+	unsigned int left = TLS_VISITS;
+
+	TAILQ_FOREACH (t, &e->tls->opening, opening) {
+		if (left-- == 0 || e->stack.now_ms - t->begun_ms < TLS_SILENT_MS)
+			return;
+		if (t->job == NULL || t->away || t->job->n > 0 ||
+		    (client != NULL && t->busy->client != client))
+			continue;
+		e->tls->counters.crowded_out++;
+		return edge_tls_fail(e, t->busy->connection, TLS_USER_CANCELED, LB_DROP_TCP_TLS);
+	}
+}
+
+/* A job for the connection. False: it has to wait for one. */
+static bool tls_get_job(struct edge *e, struct edge_tls *t)
+{
+	bool opens = edge_session(t) == NULL;
+
+	if (t->job != NULL)
+		return true;
+	if (opens)
+		tls_begin_opening(e, t);
+	if (opens && t->busy->client->handshakes >= TLS_CLIENT_JOBS) {
+		tls_make_room(e, t->busy->client);
+		return false;
+	}
+	t->job = tls_job_get(e->tls->line);
+	if (t->job == NULL) {
+		tls_make_room(e, NULL);
+		return false;
+	}
+	t->counted = opens;
+	t->busy->client->handshakes += opens;
+	return true;
+}
+
+void edge_tls_ask(struct edge *e, struct edge_tls *t)
+{
+	struct edge_connection *c = t->busy->connection;
+	struct tls_job *job;
+
+	if (!tls_get_job(e, t))
+		return edge_tls_enlist(e, t);
+	job = t->job;
+	job->owner = edge_number(e, c);
+	job->service = c->service;
+	job->order = TLS_STEP;
+	if (edge_session_of(e, c) != NULL) {
+		job->order = TLS_REKEY;
+		job->session = edge_session_of(e, c);
+		job->rekey_in = t->rekey_in;
+		job->rekey_out = t->rekey_out;
+	} else if (job->n == 0) {
+		return; /* nothing came for it yet */
+	}
+	t->away = true;
+	tls_send_job(e, job);
+}
+
+/* The connection has its keys. */
+static void tls_opened(struct edge *e, struct edge_tls *t, struct tls_job *job)
+{
+	struct edge_connection *c = t->busy->connection;
+	struct tls_counters *n = &e->tls->counters;
+	uint32_t left = job->left;
+	bool fed;
+
+	*edge_session_at(e, c) = job->session;
+	n->opened_13 += tls_is_13(job->session);
+	n->opened_12 += !tls_is_13(job->session);
+	n->resumed += job->session->resumed;
+	tls_end_opening(e, t);
+	t->job = NULL; /* so that what is left may want new keys */
+	t->busy->client->handshakes--;
+	t->counted = false;
+	fed = edge_tls_feed(t, job->bytes + job->n - left, left);
+	tls_give_up_job(e, job);
+	if (!fed)
+		edge_tls_fail(e, c, TLS_INTERNAL_ERROR, LB_DROP_NO_MBUF);
+}
+
+static void tls_rekeyed(struct edge *e, struct edge_tls *t, struct tls_job *job)
+{
+	bool made = job->progress == TLS_DONE;
+
+	e->tls->counters.rekeys += job->rekey_in + job->rekey_out;
+	/* One may have become due meanwhile. */
+	t->rekey_in &= !job->rekey_in;
+	t->rekey_out &= !job->rekey_out;
+	t->job = NULL;
+	tls_job_put(job);
+	if (!made)
+		edge_tls_fail(e, t->busy->connection, -1, LB_DROP_NO_MBUF);
+}
+
+static void tls_stepped(struct edge *e, struct edge_tls *t, struct tls_job *job)
+{
+	struct edge_connection *c = t->busy->connection;
+	bool sent = edge_tls_send_raw(e, c, job->output, job->n_output);
+
+	if (job->progress == TLS_FAILED || !sent) {
+		e->tls->counters.failed++;
+		/* OpenSSL's alert is in the output. */
+		return edge_tls_fail(e, c, -1, sent ? LB_DROP_TCP_TLS : LB_DROP_NO_MBUF);
+	}
+	if (job->progress == TLS_DONE)
+		tls_opened(e, t, job);
+	else
+		job->n = 0;
+}
+
+static void tls_came_back(struct edge *e, struct tls_job *job)
+{
+	struct edge_connection *c = &e->connection[job->owner];
+	struct edge_tls *t;
+
+	if (job->owner == 0) {
+		/* Its connection has ended. What it made, or worked on, goes. */
+		if (job->session != NULL && job->order != TLS_ABANDON)
+			tls_bury(e->tls->line, job->session);
+		job->session = NULL;
+		if (job->order == TLS_ABANDON)
+			return tls_job_put(job);
+		return tls_give_up_job(e, job);
+	}
+	t = c->busy->tls;
+	t->away = false;
+	if (job->order == TLS_REKEY)
+		tls_rekeyed(e, t, job);
+	else
+		tls_stepped(e, t, job);
+	edge_progress(e, c);
+	edge_touch(e, c);
+}
+
+/* --- turns -------------------------------------------------------------------------------------
+ */
+
+void edge_tls_resume(struct edge *e)
+{
+	struct edge_tls_room *room = e->tls;
+	struct edge_tls *last = TAILQ_LAST(&room->ready, edge_tls_list), *t = NULL;
+	struct tls_job *job;
+
+	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0; left--) {
+		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
+		if (job == NULL)
+			break;
+		room->away--;
+		tls_came_back(e, job);
+	}
+	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--) {
+		if (e->lc->burst.n >= LB_BURST - 1)
+			return;
+		t = TAILQ_FIRST(&room->ready);
+		if (t == NULL)
+			return;
+		tls_unlist(e, t);
+		edge_progress(e, t->busy->connection);
+	}
+}
+
+void edge_tls_end_turn(struct edge *e)
+{
+	e->tls->short_of_time = e->tls->left <= 0 || e->tls->left_out <= 0;
+	e->tls->left = e->tls->left_out = TLS_TURN;
+}
+
+bool edge_tls_must_go_on(const struct edge *e)
+{
+	const struct edge_tls_room *room = e->tls;
+
+	return !tls_line_is_empty(room->line) ||
+	       (room->short_of_time && !TAILQ_EMPTY(&room->ready));
+}
+
+bool edge_tls_waits(const struct edge *e)
+{
+	return !TAILQ_EMPTY(&e->tls->ready) || !TAILQ_EMPTY(&e->tls->opening);
+}
+
+void edge_tls_housekeeping(struct edge *e)
+{
+	struct edge_tls *t;
+
+	tls_line_housekeeping(e->tls->line);
+	for (unsigned int left = TLS_VISITS; left > 0; left--) {
+		t = TAILQ_FIRST(&e->tls->opening);
+		if (t == NULL || e->stack.now_ms - t->begun_ms < e->known->tcp.handshake_ms)
+			return;
+		e->tls->counters.late++;
+		edge_tls_fail(e, t->busy->connection, TLS_USER_CANCELED, LB_DROP_TCP_TLS);
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The private header of tls.c, tls_in.c and tls_out.c: TLS of connections. Between the endpoint and
+ * the framing: records that came become bytes in packets of our own, which then go the way of all
+ * bytes; bytes for the client become records in packets of our own. Handshakes are made by a thread
+ * of their own (tls/helper.h): their bytes go there and come back, and the lcore has a connection's
+ * keys from then on.
+ *
+ * Records are read in order only: what comes behind a hole is held as it came.
+ */
+#ifndef EDGE_TLS_H
+#define EDGE_TLS_H
+
+#include "edge/edge_private.h"
+#include "tls/counters.h"
+#include "tls/helper.h"
+
+/* The part of a busy connection that has TLS. */
+struct edge_tls {
+	struct edge_tls *next; /* of the pool */
+	struct edge_busy *busy;
+	TAILQ_ENTRY(edge_tls) ready;   /* of those that go on in the next turn */
+	TAILQ_ENTRY(edge_tls) opening; /* of those whose handshake is not over, oldest first */
+	struct placement raw;          /* records as they came; its <stream> counts what was read */
+	uint64_t in_order;             /* position of the raw stream up to which all bytes came */
+	struct tls_job *job;           /* of its handshake, or of new keys; NULL: none */
+	struct edge_piece *record, **record_tail; /* bytes of the record that is being read */
+	struct rte_mbuf *plain, *plain_tail;      /* to be encrypted; packets of replies */
+	uint32_t plain_bytes;
+	uint32_t begun_ms; /* when its handshake began */
+	bool away;         /* the job is at the helper */
+	bool is_ready, is_opening, counted;
+	bool starved; /* no memory to read on in this turn */
+	bool rekey_in, rekey_out;
+};
+
+TAILQ_HEAD(edge_tls_list, edge_tls);
+
+/* TLS of one lcore. */
+struct edge_tls_room {
+	struct tls_line *line;
+	struct edge_tls *memory, *free;
+	struct tls_session **session; /* of connections by number; NULL: no handshake is over */
+	struct edge_tls_list ready, opening;
+	uint32_t away;          /* jobs at the helper */
+	uint32_t n_opening;     /* handshakes that are not over */
+	int32_t left, left_out; /* bytes that may be read, and written, in this turn */
+	bool short_of_time;     /* the turn before was too short */
+	struct tls_counters counters;
+};
+
+/* --- tls.c: memory, handshakes, the end ----------------------------------------------------------
+ */
+
+/* It goes on in the next turn. */
+void edge_tls_enlist(struct edge *e, struct edge_tls *t);
+/* Bytes of its handshake, or new keys, are due: to the helper, if there is a job for it. */
+void edge_tls_ask(struct edge *e, struct edge_tls *t);
+/* Ends the connection: <alert> goes out, or nothing if it is -1. Nothing more is read or answered.
+ */
+void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb_drop reason);
+/* The keys of a connection; NULL: its handshake is not over. */
+static inline struct tls_session **edge_session_at(const struct edge *e,
+						   const struct edge_connection *c)
+{
+	return &e->tls->session[edge_number(e, c)];
+}
+
+static inline struct tls_session *edge_session_of(const struct edge *e,
+						  const struct edge_connection *c)
+{
+	return *edge_session_at(e, c);
+}
+
+static inline struct tls_session *edge_session(const struct edge_tls *t)
+{
+	return edge_session_of(t->busy->edge, t->busy->connection);
+}
+
+/* --- tls_in.c ------------------------------------------------------------------------------------
+ */
+
+void edge_tls_init_read(struct edge_tls *t);
+/* Bytes behind those of the handshake. False: no memory. */
+bool edge_tls_feed(struct edge_tls *t, const uint8_t *bytes, uint32_t n);
+void edge_tls_drop_record(struct edge_tls *t);
+
+/* --- tls_out.c -----------------------------------------------------------------------------------
+ */
+
+/* Records that are ready go out as they are. False: no memory. */
+bool edge_tls_send_raw(struct edge *e, struct edge_connection *c, const uint8_t *bytes, uint32_t n);
+/* A record of few bytes. False: no memory. */
+bool edge_tls_send_small(struct edge *e, struct edge_connection *c, enum tls_type type,
+			 const uint8_t *bytes, uint32_t n);
+
+#endif

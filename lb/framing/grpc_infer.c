@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages to ModelInfer as requests: where each byte of a tensor goes. A request begins when the
+ * sizes of all its tensors are known; raw ones then have their place before they come. Others are
+ * kept until then, as far as there is room.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "framing/grpc_infer.h"
+#include "framing/kserve_reply.h"
+#include "framing/kserve_tensors.h"
+#include "kserve/match.h"
+
+/* Why the current service cannot take it now; false: it can. */
+static bool tensors_is_refused(struct grpc_call *c, struct grpc_stream *s)
+{
+	const struct kserve_room *room = c->room;
+
+	if (!room->serving)
+		grpc_call_refuse(c, s, 503, "the model '%s' has no workers", room->model);
+	else if (room->layout == NULL)
+		grpc_call_refuse(c, s, 501, "the workers of the model '%s' do not describe it",
+				 room->model);
+	else if (!kserve_reply_is_possible(&room->layout->model))
+		grpc_call_refuse(c, s, 501,
+				 "an output of the model '%s' that is not its last has BYTES",
+				 room->model);
+	else
+		return false;
+	return true;
+}
+
+void grpc_infer_message(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_reader *r = s->reader;
+
+	/* The most that a service of this address takes. */
+	if (s->left > kserve_room_body_max(c->settings->max_request))
+		return grpc_call_refuse(
+			c, s, 413, "the message has %" PRIu64 " bytes, the service takes %" PRIu64,
+			s->left, c->settings->max_request);
+	s->reads = GRPC_READS_INFER;
+	s->raw = false;
+	s->ahead = 0;
+	r->asked = s->asked;
+	memset(&r->infer, 0, sizeof(r->infer));
+	grpc_infer_init(&r->grpc, &r->infer, s->left, c->settings->max_request, (uint8_t *)r->early,
+			sizeof(r->early));
+}
+
+/* The service of the model that the message names; if it did not yet, the only one of the address.
+ * False: there is none that takes it, and it was refused. */
+static bool tensors_find_service(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_room *room = c->room;
+	const char *model = s->reader->grpc.model;
+
+	if (s->asked->layout != NULL)
+		return true;
+	kserve_room_rewind(room);
+	if (model[0] == '\0' && room->next(room)) {
+		grpc_call_refuse(c, s, 501, "the message does not name its model first");
+		return false;
+	}
+	if (model[0] != '\0' && !room->find(room, model)) {
+		grpc_call_refuse(c, s, 404, "there is no model '%s' here", model);
+		return false;
+	}
+	if (tensors_is_refused(c, s))
+		return false;
+	s->asked->layout = room->layout;
+	s->asked->max_request = room->max_request;
+	room->layout->users++;
+	kserve_tensors_know_fixed(s->reader, &room->layout->model);
+	return true;
+}
+
+/* Is the model that the message names this one? False: it was refused. */
+static bool tensors_check_model(struct grpc_call *c, struct grpc_stream *s)
+{
+	const struct kserve_model *m = &s->asked->layout->model;
+	const struct grpc_infer *g = &s->reader->grpc;
+
+	if (strcmp(g->model, m->name) == 0 &&
+	    (g->version[0] == '\0' || strcmp(g->version, m->version[0]) == 0))
+		return true;
+	grpc_call_refuse(c, s, 404, "there is no model '%s'%s%s here", g->model,
+			 g->version[0] != '\0' ? " of version " : "", g->version);
+	return false;
+}
+
+/* us that the message or the head of the call says, whichever is less. */
+static uint32_t tensors_deadline(const struct grpc_stream *s)
+{
+	uint64_t us = kserve_tensors_deadline(&s->reader->infer);
+
+	if (s->timeout_us != 0 && (us == 0 || s->timeout_us < us))
+		us = s->timeout_us;
+	return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+/* False: it was refused. */
+static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t size)
+{
+	struct kserve_reader *r = s->reader;
+	struct stream_action *action;
+
+	if (!c->room->find(c->room, s->asked->layout->model.name)) {
+		grpc_call_refuse(c, s, 503, "the model '%s' was removed",
+				 s->asked->layout->model.name);
+		return false;
+	}
+	if (size > s->asked->max_request || size == 0) {
+		grpc_call_refuse(c, s, size == 0 ? 400 : 413,
+				 "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
+				 size, (uint64_t)s->asked->max_request);
+		return false;
+	}
+	r->begun = true;
+	s->asked->body.size = size;
+	action = grpc_call_add(c, s->asked, STREAM_BEGIN);
+	action->begin.size = size;
+	action->begin.tag = (uintptr_t)s->asked;
+	action->begin.deadline_us = tensors_deadline(s);
+	action->begin.priority = kserve_tensors_priority(&r->infer);
+	action->begin.service = c->room->service + 1;
+	return true;
+}
+
+static void tensors_produce(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+			    uint64_t offset, uint32_t length)
+{
+	struct stream_action *action = grpc_call_add(c, s->asked, STREAM_PRODUCE);
+
+	action->bytes.at = bytes;
+	action->bytes.offset = offset;
+	action->bytes.length = length;
+}
+
+/* False: what is kept is not in one piece, and the request was refused. */
+static bool tensors_produce_held(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_reader *r = s->reader;
+
+	if (r->held_bytes == 0)
+		return true;
+	if (r->held_bytes != r->held_to - r->held_from) {
+		grpc_call_refuse(c, s, 501,
+				 "inputs around others of the model; send them in its order");
+		return false;
+	}
+	tensors_produce(c, s, r->held + r->held_from, r->held_from, r->held_bytes);
+	r->held_bytes = 0;
+	return true;
+}
+
+/* Begins the request if all that is needed for it is known; with <few>, also if it could be kept.
+ * False: it was refused. */
+static bool tensors_try_begin(struct grpc_call *c, struct grpc_stream *s, bool few)
+{
+	struct kserve_reader *r = s->reader;
+	uint64_t size;
+
+	if (r->begun || r->grpc.model[0] == '\0' || r->grpc.replayed < r->grpc.early_raws ||
+	    !kserve_tensors_sum(r, s->asked->layout->model.inputs, &size) ||
+	    (!few && size <= sizeof(r->held)))
+		return true;
+	return tensors_begin(c, s, size) && tensors_produce_held(c, s);
+}
+
+/* Where the bytes of input <i> go. False: that is not known, and the request was refused. */
+static bool tensors_offset(struct grpc_call *c, struct grpc_stream *s, uint8_t i, uint64_t *offset)
+{
+	struct kserve_reader *r = s->reader;
+
+	if (kserve_tensors_sum(r, r->place[i], offset))
+		return true;
+	grpc_call_refuse(c, s, 400,
+			 "inputs[%u] ('%s'): inputs whose size is not in the model must be in the "
+			 "order of the model",
+			 i, r->infer.input[i].name);
+	return false;
+}
+
+/* --- steps -------------------------------------------------------------------------------------
+ */
+
+static void tensors_input(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
+{
+	const struct kserve_model *m = &s->asked->layout->model;
+	struct kserve_reader *r = s->reader;
+	int place = kserve_match_input(m, &r->infer, i, &r->rows);
+
+	if (place < 0)
+		return grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+	if (r->seen & 1u << place)
+		return grpc_call_refuse(c, s, 400, "inputs[%u] ('%s') is there twice", i,
+					m->input[place].name);
+	r->seen |= (uint16_t)(1u << place);
+	r->place[i] = (uint8_t)place;
+	if (i > 0 && !r->infer.input[i - 1].binary)
+		kserve_tensors_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
+	if (kserve_tensors_size(m, (uint8_t)place) > 0)
+		kserve_tensors_know(r, (uint8_t)place,
+				    r->infer.input[i].elements *
+					    kserve_tensors_size(m, (uint8_t)place));
+}
+
+/* The bytes of r->run belong at <offset>. */
+static void tensors_take(struct grpc_call *c, struct grpc_stream *s, uint64_t offset)
+{
+	struct kserve_reader *r = s->reader;
+
+	if (r->begun)
+		return tensors_produce(c, s, r->run.at, offset, r->run.length);
+	if (!kserve_tensors_hold(r, offset))
+		grpc_call_refuse(c, s, 501,
+				 "more than %u bytes of inputs before the sizes of all are known",
+				 KSERVE_HELD_MAX);
+}
+
+static void tensors_run(struct grpc_call *c, struct grpc_stream *s)
+{
+	uint64_t offset;
+
+	if (tensors_offset(c, s, s->reader->run.input, &offset) && tensors_try_begin(c, s, false))
+		tensors_take(c, s, offset + s->reader->run.offset);
+}
+
+/* raw_input_contents of input <i> begin. */
+static void tensors_raw(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
+{
+	const struct kserve_model *m = &s->asked->layout->model;
+	struct kserve_reader *r = s->reader;
+	const struct kserve_input *input = &r->infer.input[i];
+	uint32_t size = kserve_tensors_size(m, r->place[i]);
+
+	if (size > 0 && input->bytes != input->elements * size)
+		return grpc_call_refuse(c, s, 400,
+					"raw_input_contents[%u] ('%s'): %" PRIu64
+					" bytes, the shape says %" PRIu64,
+					i, input->name, input->bytes, input->elements * size);
+	kserve_tensors_know(r, r->place[i], input->bytes);
+	if (!tensors_offset(c, s, i, &s->raw_offset) || !tensors_try_begin(c, s, true))
+		return;
+	s->raw = r->begun && r->grpc.early_raws == 0;
+}
+
+/* All outputs of the model, if none was named. */
+static void tensors_choose_outputs(struct grpc_stream *s)
+{
+	const struct kserve_infer *infer = &s->reader->infer;
+	const struct kserve_model *m = &s->asked->layout->model;
+	struct kserve_asked *a = s->asked;
+
+	a->outputs = infer->outputs > 0 ? infer->outputs : m->outputs;
+	for (uint8_t i = 0; i < a->outputs; i++)
+		a->output[i] = infer->outputs > 0
+				       ? (uint8_t)kserve_match_output(m, infer->output[i].name)
+				       : i;
+	memcpy(a->id, infer->id, infer->id_length);
+	a->id_length = infer->id_length;
+	a->has_id = infer->has_id;
+}
+
+/* The message ended. */
+static void tensors_done(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_reader *r = s->reader;
+	const struct kserve_model *m = &s->asked->layout->model;
+
+	if (!tensors_check_model(c, s))
+		return;
+	if (kserve_match_end(m, &r->infer) == KSERVE_REFUSED)
+		return grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+	for (uint8_t i = 0; i < r->infer.inputs; i++)
+		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
+	if (!tensors_try_begin(c, s, true))
+		return;
+	tensors_choose_outputs(s);
+	grpc_call_add(c, s->asked, STREAM_END)->size = s->asked->body.size;
+	s->asked->reading = false;
+	grpc_call_let_go(s);
+}
+
+static void tensors_step(struct grpc_call *c, struct grpc_stream *s, enum grpc_infer_step step)
+{
+	struct kserve_reader *r = s->reader;
+
+	bool named = r->grpc.model[0] != '\0';
+
+	if (step == GRPC_INFER_MORE)
+		return;
+	/* Of a request for another model nothing else is wrong. */
+	if ((named || step != GRPC_INFER_REFUSED) && !tensors_find_service(c, s))
+		return;
+	if (named && !tensors_check_model(c, s))
+		return;
+	if (step == GRPC_INFER_REFUSED)
+		grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+	else if (step == GRPC_INFER_INPUT)
+		tensors_input(c, s, r->run.input);
+	else if (step == GRPC_INFER_RUN)
+		tensors_run(c, s);
+	else if (step == GRPC_INFER_RAW)
+		tensors_raw(c, s, r->run.input);
+	else if (step == GRPC_INFER_DONE)
+		tensors_done(c, s);
+}
+
+/* --- bytes -------------------------------------------------------------------------------------
+ */
+
+static bool tensors_is_over(const struct grpc_stream *s)
+{
+	return s->reads != GRPC_READS_INFER || s->reader == NULL;
+}
+
+/*
+ * Reads on until one thing was found. The last byte that led to it stays unread until all was said
+ * that follows from it: the owner calls only while there are bytes.
+ */
+static uint32_t tensors_read_fields(struct grpc_call *c, struct grpc_stream *s,
+				    const uint8_t *bytes, uint32_t length)
+{
+	struct kserve_reader *r = s->reader;
+	const uint8_t *at = bytes + s->ahead, *end = bytes + length;
+	enum grpc_infer_step step;
+	uint32_t used;
+
+	if (end - at > KSERVE_SLICE)
+		end = at + KSERVE_SLICE;
+	r->run.at = c->room->scratch;
+	r->run.room = KSERVE_SLICE;
+	step = grpc_infer_read(&r->grpc, &at, end, &r->run);
+	used = (uint32_t)(at - bytes);
+	r->progress += used - s->ahead;
+	c->room->text_left -= (int32_t)(used - s->ahead) + 1;
+	s->ahead = 0;
+	tensors_step(c, s, step);
+	if (tensors_is_over(s) || step == GRPC_INFER_MORE || grpc_infer_raw_left(&r->grpc) > 0)
+		return used;
+	s->ahead = used > 0;
+	return used - s->ahead;
+}
+
+/* Names the place of raw bytes, whether or not they have come. */
+static uint32_t tensors_place_raw(struct grpc_call *c, struct grpc_stream *s, uint32_t most)
+{
+	uint64_t n = grpc_infer_raw_left(&s->reader->grpc);
+	struct stream_action *action = grpc_call_add(c, s->asked, STREAM_EXTENT);
+
+	n = n < most ? n : most;
+	action->extent.position = c->stream->position;
+	action->extent.offset = s->raw_offset;
+	action->extent.length = n;
+	s->raw_offset += n;
+	s->reader->progress += (uint32_t)n;
+	grpc_infer_take_raw(&s->reader->grpc, n);
+	return (uint32_t)n;
+}
+
+/* Keeps raw bytes whose place is not known yet. */
+static uint32_t tensors_keep_raw(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+				 uint32_t length)
+{
+	struct kserve_reader *r = s->reader;
+	uint64_t left = grpc_infer_raw_left(&r->grpc);
+	uint32_t n = left < length ? (uint32_t)left : length;
+
+	n = n < KSERVE_SLICE ? n : KSERVE_SLICE;
+	memcpy(c->room->scratch, bytes, n);
+	r->run.at = c->room->scratch;
+	r->run.length = n;
+	c->room->text_left -= (int32_t)n + 1;
+	tensors_take(c, s, s->raw_offset);
+	if (tensors_is_over(s))
+		return n;
+	s->raw_offset += n;
+	grpc_infer_take_raw(&r->grpc, n);
+	return n;
+}
+
+uint32_t grpc_infer_message_read(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+				 uint32_t length, uint32_t most)
+{
+	struct kserve_reader *r = s->reader;
+	uint32_t n;
+
+	if (grpc_infer_raw_left(&r->grpc) == 0)
+		return tensors_read_fields(c, s, bytes, length);
+	/* Bytes that are kept may be the last of the message: what follows from them is said first.
+	 */
+	n = s->raw ? tensors_place_raw(c, s, most) : tensors_keep_raw(c, s, bytes, length);
+	while (!tensors_is_over(s) && n == s->left)
+		tensors_read_fields(c, s, bytes, 0);
+	return n;
+}

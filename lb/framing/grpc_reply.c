@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers of gRPC calls. A worker's reply is the model's outputs, one behind the other; a message
+ * has a head, and a field around each output. The reply of a model with one output, which is asked
+ * for, stays where it lies, behind the head.
+ */
+#include <string.h>
+
+#include "framing/grpc_reply.h"
+#include "framing/grpc_call.h"
+#include "framing/kserve_reply.h"
+#include "grpc/message.h"
+#include "packet/notice.h"
+
+static bool answer_is_streamed(const struct kserve_asked *a)
+{
+	const struct grpc_stream *s = a->call;
+
+	return s != NULL && s->rpc == GRPC_MODEL_STREAM_INFER;
+}
+
+/* The field in front of the bytes of output <i>. Returns its length. */
+static uint32_t answer_field(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			     uint8_t i, uint8_t *at)
+{
+	return grpc_write_raw(outputs->bytes[a->output[i]], at);
+}
+
+/*
+ * Text at <at>, the <text> that begins <begin> bytes behind the message's beginning: writes what of
+ * it is next. Returns how much.
+ */
+static uint32_t answer_copy(const struct kserve_asked *a, const uint8_t *text, uint32_t length,
+			    uint64_t begin, uint8_t *at, uint32_t room)
+{
+	uint64_t done = a->written - begin;
+	uint32_t n = length - (uint32_t)done < room ? length - (uint32_t)done : room;
+
+	memcpy(at, text + done, n);
+	return n;
+}
+
+/* Bytes of the output that is written, which lie at <bytes>; if it has others, they are asked for.
+ */
+static uint32_t answer_copy_output(struct kserve_asked *a, const struct reply_outputs *outputs,
+				   struct stream_reply *reply, const uint8_t *bytes,
+				   uint32_t length, uint8_t *at, uint32_t room)
+{
+	uint8_t place = a->output[a->part];
+	uint32_t wanted = outputs->offset[place] + a->part_taken;
+	uint32_t left = outputs->bytes[place] - a->part_taken, n = length < left ? length : left;
+
+	if (reply->taken != wanted) {
+		reply->taken = wanted;
+		return 0;
+	}
+	n = n < room ? n : room;
+	memcpy(at, bytes, n);
+	a->part_taken += n;
+	reply->taken += n;
+	return n;
+}
+
+/* The outputs behind the head, each with its field. <begin>: where the field of a->part begins. */
+static uint32_t answer_write_part(struct kserve_asked *a, const struct reply_outputs *outputs,
+				  struct stream_reply *reply, const uint8_t *bytes, uint32_t length,
+				  uint8_t *at, uint32_t room)
+{
+	uint8_t field[GRPC_FIELD_MAX];
+	uint32_t n = answer_field(a, outputs, a->part, field);
+
+	if (a->written < a->json_length + n)
+		return answer_copy(a, field, n, a->json_length, at, room);
+	n = answer_copy_output(a, outputs, reply, bytes, length, at, room);
+	return n;
+}
+
+/* Goes on to the next output when one is whole. */
+static void answer_advance(struct kserve_asked *a, const struct reply_outputs *outputs)
+{
+	uint8_t field[GRPC_FIELD_MAX];
+
+	while (a->part < a->outputs) {
+		uint32_t n = answer_field(a, outputs, a->part, field);
+
+		if (a->written < a->json_length + n + outputs->bytes[a->output[a->part]])
+			return;
+		a->json_length = a->written;
+		a->part++;
+		a->part_taken = 0;
+	}
+}
+
+/* Is the reply the only output, as it is? */
+static bool answer_stays(const struct kserve_asked *a)
+{
+	return a->outputs == 1 && a->layout->model.outputs == 1;
+}
+
+/* a->json_length is where the field of the output that is written begins, a->written what is
+ * written of the message so far. */
+struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *reply,
+				     const uint8_t *bytes, uint32_t length, uint8_t *at,
+				     uint32_t room)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+	struct stream_rewritten written = {0};
+	struct reply_outputs outputs;
+	struct kserve_answer answer;
+	uint8_t head[GRPC_HEAD_MAX];
+	uint32_t n;
+
+	if (reply->more || reply->chunk > 0 ||
+	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
+		reply->notice = LB_NOTICE_MODEL_ERROR;
+		return (struct stream_rewritten){.done = true};
+	}
+	if (!a->writer.done) {
+		kserve_reply_answer(a, &outputs, &answer);
+		n = grpc_write_answer(&answer, answer_is_streamed(a), head);
+		if (n == 0) {
+			reply->notice = LB_NOTICE_MODEL_ERROR;
+			return (struct stream_rewritten){.done = true};
+		}
+		written.length = answer_copy(a, head, n, 0, at, room);
+		a->writer.done = a->written + written.length == n;
+		a->json_length = n;
+	} else {
+		written.length = answer_write_part(a, &outputs, reply, bytes, length, at, room);
+	}
+	a->written += written.length;
+	if (!a->writer.done)
+		return written;
+	answer_advance(a, &outputs);
+	written.keeps = answer_stays(a) &&
+			a->written >= a->json_length + answer_field(a, &outputs, 0, head);
+	written.done = written.keeps || a->part == a->outputs;
+	return written;
+}
+
+/* --- the end of answers ------------------------------------------------------------------------
+ */
+
+static enum grpc_status answer_status(const struct kserve_asked *a, uint8_t notice)
+{
+	return a->status != 0 ? grpc_status_of_http(a->status) : grpc_status_of_notice(notice);
+}
+
+/* An answer that is an error. Returns the bytes that go in front of nothing. */
+static uint32_t answer_error(struct grpc_stream *g, struct kserve_asked *a, uint8_t notice,
+			     uint8_t *at)
+{
+	const char *error = kserve_reply_error(a, notice);
+	uint32_t n;
+
+	if (!answer_is_streamed(a)) {
+		grpc_stream_end(g, answer_status(a, notice), error);
+		return 0;
+	}
+	n = grpc_write_stream_error(error, at, STREAM_HEAD_MAX);
+	grpc_stream_respond(g, a, n);
+	return n;
+}
+
+struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uint8_t *at)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+	struct grpc_stream *g = a->call;
+	struct stream_piece piece = {.last = true};
+	bool error = a->status != 0 || reply->notice != 0;
+
+	reply->taken = reply->length;
+	a->answered = true;
+	if (g == NULL) { /* the client has given it up */
+		kserve_room_forget(s, a);
+		return piece;
+	}
+	g->open--;
+	if (g->asked == a)
+		grpc_call_let_go(g);
+	if (error) {
+		piece.head = answer_error(g, a, reply->notice, at);
+	} else {
+		piece.bytes = reply->length;
+		grpc_stream_respond(g, a, reply->length);
+	}
+	if (g->rpc == GRPC_MODEL_STREAM_INFER)
+		grpc_stream_settle(g);
+	else if (!error)
+		grpc_stream_end(g, GRPC_OK, NULL);
+	return piece;
+}
+
+/* --- sending -----------------------------------------------------------------------------------
+ */
+
+static struct kserve_asked *emit_asked_of(const struct stream *s, const struct grpc_stream *g)
+{
+	struct kserve_asked *a = s->open;
+
+	while (a != NULL && a->call != g)
+		a = a->next;
+	return a;
+}
+
+/* A call has ended: so have its requests. False: it had none, or no more. */
+static bool emit_end(struct stream *s, struct grpc_stream *g, struct stream_emitted *out)
+{
+	struct kserve_asked *a;
+
+	while ((a = emit_asked_of(s, g)) != NULL) {
+		bool told = a->told;
+
+		out->request = a->number;
+		out->ends = true;
+		out->cancels = told && !a->answered;
+		out->tag = (uintptr_t)a;
+		a->call = NULL;
+		a->reading = false;
+		if (!out->cancels)
+			kserve_room_forget(s, a);
+		if (told)
+			return true;
+	}
+	if (g->reader != NULL)
+		kserve_room_return_reader(g->reader);
+	grpc_stream_free(g);
+	return false;
+}
+
+/* The header of a DATA frame, and whose bytes follow. */
+static void emit_data(struct stream *s, struct grpc_session *g, struct stream_emitted *out)
+{
+	struct kserve_asked *a = g->sends;
+
+	out->head_at = g->sent_header;
+	out->head = GRPC_FRAME_HEADER;
+	g->sent = false;
+	g->sends = NULL;
+	if (a == NULL)
+		return;
+	out->bytes = g->sent_length;
+	out->request = a->number;
+	out->ends = a->to_send == 0;
+	if (out->ends)
+		kserve_room_forget(s, a);
+}
+
+static void emit_end_all(struct grpc_session *g)
+{
+	struct grpc_stream *s;
+
+	while ((s = TAILQ_FIRST(&g->streams)) != NULL) {
+		TAILQ_REMOVE(&g->streams, s, entry);
+		TAILQ_INSERT_TAIL(&g->ended, s, entry);
+	}
+}
+
+static bool emit_is_over(const struct grpc_session *g)
+{
+	if (g->dead)
+		return true;
+	if (g->drains && TAILQ_EMPTY(&g->streams))
+		return true;
+	return !nghttp2_session_want_read(g->h2) && !nghttp2_session_want_write(g->h2);
+}
+
+/* Frames that nghttp2 has. False: there is none that may be sent. */
+static bool emit_frame(struct stream *s, struct grpc_session *g, struct stream_emitted *out)
+{
+	const uint8_t *bytes;
+	ssize_t n = nghttp2_session_mem_send(g->h2, &bytes);
+
+	if (n < 0) {
+		g->dead = true;
+		return false;
+	}
+	if (g->sent) {
+		emit_data(s, g, out);
+		return true;
+	}
+	out->head_at = bytes;
+	out->head = (uint32_t)n;
+	return n > 0;
+}
+
+bool grpc_emit(struct stream *s, struct stream_emitted *out)
+{
+	struct grpc_session *g = s->own;
+
+	memset(out, 0, sizeof(*out));
+	if (g == NULL)
+		return false;
+	if (g->dead)
+		emit_end_all(g);
+	while (!TAILQ_EMPTY(&g->ended)) {
+		if (emit_end(s, TAILQ_FIRST(&g->ended), out))
+			return true;
+		memset(out, 0, sizeof(*out));
+	}
+	if (!g->dead && emit_frame(s, g, out))
+		return true;
+	if (!TAILQ_EMPTY(&g->ended) || (g->dead && !TAILQ_EMPTY(&g->streams)))
+		return grpc_emit(s, out);
+	out->closes = emit_is_over(g) && s->position != STREAM_CLOSED;
+	return out->closes;
+}

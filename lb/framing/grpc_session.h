@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection that speaks HTTP/2 to the framing `kserve`, for gRPC. nghttp2 reads and writes the
+ * frames and keeps the streams; it has its memory from grpc_memory.h. The bytes of DATA frames are
+ * not for it: it is told how many came. Private to lb/framing; grpc_room is also for the owner of
+ * the connections.
+ */
+#ifndef LB_GRPC_SESSION_H
+#define LB_GRPC_SESSION_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "framing/grpc_memory.h"
+#include "framing/kserve_room.h"
+#include "grpc/infer.h"
+#include "grpc/status.h"
+
+#define GRPC_FRAME_HEADER 9
+#define GRPC_STREAMS_MAX  64u  /* of a session: its budget is for as many */
+#define GRPC_SCRATCH      1024 /* bytes that answers of heads need */
+
+enum grpc_rpc {
+	GRPC_NO_RPC,
+	GRPC_SERVER_LIVE,
+	GRPC_SERVER_READY,
+	GRPC_SERVER_METADATA,
+	GRPC_MODEL_READY,
+	GRPC_MODEL_METADATA,
+	GRPC_MODEL_CONFIG,
+	GRPC_MODEL_INFER,
+	GRPC_MODEL_STREAM_INFER,
+	GRPC_HEALTH_CHECK,
+};
+
+enum grpc_reads {
+	GRPC_READS_HEAD,
+	GRPC_READS_PREFIX,
+	GRPC_READS_SMALL, /* a message that is read as a whole */
+	GRPC_READS_INFER,
+	GRPC_READS_REST,    /* of a message, which is dropped */
+	GRPC_READS_NOTHING, /* further bytes are dropped */
+};
+
+/* A stream of HTTP/2: a call. */
+struct grpc_stream {
+	TAILQ_ENTRY(grpc_stream) entry; /* of its session's, open or ended; or of the free ones */
+	struct grpc_session *session;
+	uint64_t timeout_us; /* grpc-timeout; 0: none */
+	uint64_t left;       /* bytes of the message that were not read */
+	uint64_t raw_offset; /* where the next byte of raw_input_contents goes, in the request */
+	int32_t id;
+	uint32_t open;                      /* messages that are not answered */
+	struct kserve_asked *asked;         /* of the message that is read */
+	struct kserve_reader *reader;       /* likewise */
+	struct kserve_asked *first, **last; /* those whose answers are sent, in order */
+	uint16_t http_status;               /* not 200: no call of gRPC */
+	uint8_t rpc, reads;                 /* enum grpc_rpc, enum grpc_reads */
+	uint8_t got;                        /* bytes of <prefix> */
+	uint8_t ahead;                      /* bytes read beyond the connection's position */
+	uint8_t prefix[GRPC_PREFIX];
+	uint8_t status; /* enum grpc_status, for the trailers */
+	bool has_path, has_type, has_encoding, bad_timeout;
+	bool headed;    /* its head was looked at */
+	bool raw;       /* bytes of raw_input_contents come, and may be placed */
+	bool ended;     /* the client sends no more */
+	bool responded; /* the answer's head was given to nghttp2 */
+	bool complete;  /* all of the answer was */
+};
+
+TAILQ_HEAD(grpc_streams, grpc_stream);
+
+struct grpc_session {
+	nghttp2_session *h2;
+	struct grpc_account account;
+	struct grpc_room *room;
+	struct grpc_streams streams, ended;
+	struct grpc_stream *fresh; /* its head came in this call */
+	/* the frame that is read */
+	uint32_t left, padding;
+	uint8_t header[GRPC_FRAME_HEADER];
+	uint8_t got, magic; /* bytes of <header>; of the connection's preface that are to come */
+	uint8_t type, flags;
+	bool padded; /* the length of its padding comes next */
+	bool dead;   /* nothing more can be read or written */
+	bool drains;
+	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
+	/* a DATA frame that nghttp2 sends */
+	struct kserve_asked *sends; /* NULL: nobody's bytes */
+	bool sent;
+	uint8_t sent_header[GRPC_FRAME_HEADER];
+	uint32_t sent_length;
+};
+
+/* An lcore's memory for all of it. */
+struct grpc_room {
+	struct grpc_memory memory;
+	struct grpc_streams free_streams;
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_option *options;
+	struct kserve_room *kserve;
+};
+
+size_t grpc_room_bytes(uint32_t sessions, uint32_t streams);
+/* -ENOMEM, or 0; then grpc_room_fini() must follow. <kserve> gets a pointer to it. */
+int grpc_room_init(struct grpc_room *room, struct kserve_room *kserve, uint32_t sessions,
+		   uint32_t streams);
+void grpc_room_fini(struct grpc_room *room);
+
+/* NULL: no memory. <streams>: open at once. */
+struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams);
+void grpc_session_close(struct grpc_session *g);
+
+/* Shows nghttp2 bytes; those of a DATA frame may be any. */
+void grpc_session_feed(struct grpc_session *g, const uint8_t *bytes, uint32_t length);
+
+/* A message of <length> bytes, which the owner has, is the answer of <a>. */
+void grpc_stream_respond(struct grpc_stream *s, struct kserve_asked *a, uint32_t length);
+/* Its end, with this status; NULL: no message. */
+void grpc_stream_end(struct grpc_stream *s, enum grpc_status status, const char *message);
+/* Gives an ended stream back. */
+void grpc_stream_free(struct grpc_stream *s);
+
+#endif

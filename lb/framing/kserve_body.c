@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bodies of requests behind their JSON. Their state is in struct kserve_asked, so a tensor that
+ * takes long to come holds no reader.
+ */
+#include "framing/kserve_body.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "packet/drop.h"
+#include "packet/notice.h"
+
+/* Bytes of text that take as long as to begin a chunk: some 0.1 us. */
+#define CHUNK_COST 16
+
+/* --- the end of a request ----------------------------------------------------------------------
+ */
+
+struct stream_action *kserve_call_add(struct kserve_call *c, enum stream_action_kind kind)
+{
+	struct stream_action *action = &c->actions[c->n++];
+
+	*action = (struct stream_action){.kind = (uint8_t)kind, .request = c->asked->body.request};
+	return action;
+}
+
+/* Nothing more is read of the stream. */
+static void call_close(struct kserve_call *c)
+{
+	c->actions[c->n++] = (struct stream_action){.kind = STREAM_CLOSE};
+	c->s->position = STREAM_CLOSED;
+}
+
+static void call_give_reader(struct kserve_call *c)
+{
+	if (c->reader == NULL)
+		return;
+	c->s->position += c->reader->ahead;
+	kserve_room_give_reader(c->s);
+	c->reader = NULL;
+}
+
+/* All of the request was read, or is not going to be. */
+static void call_finish(struct kserve_call *c)
+{
+	call_give_reader(c);
+	kserve_room_was_read(c->s, c->asked);
+	c->asked = NULL;
+}
+
+void kserve_call_leave(struct kserve_call *c, bool closes)
+{
+	struct kserve_body *body = &c->asked->body;
+
+	c->s->position += body->left;
+	body->left = 0;
+	body->skips = true;
+	call_give_reader(c);
+	if (!closes && body->chunked && !body->ended)
+		return;
+	call_finish(c);
+	if (closes)
+		call_close(c);
+}
+
+void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *format, ...)
+{
+	struct kserve_asked *a = c->asked;
+	struct kserve_body *body = &a->body;
+	bool too_large = status == 413;
+	struct stream_action *action = kserve_call_add(c, STREAM_REFUSE);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(a->error, sizeof(a->error), format, arguments);
+	va_end(arguments);
+	a->status = status;
+	action->refuse.tag = (uintptr_t)a;
+	action->refuse.notice = status == 503 ? LB_NOTICE_BUSY
+				: too_large   ? LB_NOTICE_TOO_LARGE
+					      : LB_NOTICE_MALFORMED;
+	action->refuse.reason = status == 503 ? LB_DROP_NO_WORKER
+				: too_large   ? LB_DROP_REQUEST_TOO_LARGE
+					      : LB_DROP_FRAMING;
+	/* A client that waits for 100 Continue may leave its body out now, or send it. */
+	a->keep_alive &= !body->broken && !body->awaited;
+	kserve_call_leave(c, !a->keep_alive);
+}
+
+/* --- chunks ------------------------------------------------------------------------------------
+ */
+
+/* A request that was answered before cannot be refused any more. */
+static void body_break(struct kserve_call *c)
+{
+	struct kserve_body *body = &c->asked->body;
+	uint16_t status = body->chunks.status;
+
+	body->broken = true;
+	if (body->skips)
+		return kserve_call_leave(c, true);
+	kserve_call_refuse(c, status, "%s",
+			   status == 413   ? "the body is too large"
+			   : status == 431 ? "the trailers behind the body are too large"
+					   : "the body has a chunk that is not valid");
+}
+
+enum http_chunk kserve_body_read_lines(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	const char *at = (const char *)bytes, *start = at;
+	uint32_t n = length < KSERVE_SLICE ? length : KSERVE_SLICE;
+	struct kserve_body *body = &c->asked->body;
+	enum http_chunk result = http_chunked_read(&body->chunks, &at, at + n);
+
+	n = (uint32_t)(at - start);
+	c->room->text_left -= (int32_t)(n / 4 + CHUNK_COST);
+	c->s->position += n;
+	if (c->reader != NULL)
+		c->reader->progress += n;
+	body->ended = result == HTTP_CHUNK_END;
+	if (result == HTTP_CHUNK_DATA)
+		body->left = body->chunks.size;
+	if (result == HTTP_CHUNK_REFUSED)
+		body_break(c);
+	return result;
+}
+
+/* --- tensors -----------------------------------------------------------------------------------
+ */
+
+/* The request and its body end. */
+static void body_end(struct kserve_call *c)
+{
+	struct kserve_body *body = &c->asked->body;
+	bool keep_alive = c->asked->keep_alive;
+
+	kserve_call_add(c, STREAM_END)->size = body->size;
+	call_finish(c);
+	/* The answer closes the connection. */
+	if (!keep_alive)
+		c->s->position = STREAM_CLOSED;
+}
+
+void kserve_body_last(struct kserve_call *c)
+{
+	struct kserve_body *body = &c->asked->body;
+	uint64_t came = body->size - body->wanted;
+
+	if (body->skips)
+		return call_finish(c);
+	if (body->grows && came > 0 && came % body->unit == 0) {
+		body->size = came;
+		return body_end(c);
+	}
+	if (body->grows)
+		return kserve_call_refuse(c, 400, "the input has no shape of %" PRIu64 " bytes",
+					  came);
+	if (body->wanted > 0)
+		return kserve_call_refuse(c, 400,
+					  "the body ends %" PRIu64 " bytes before its inputs do",
+					  body->wanted);
+	body_end(c);
+}
+
+/* The bytes of the body that are next, those of one range at most. */
+static void body_name(struct kserve_call *c)
+{
+	struct kserve_body *body = &c->asked->body;
+	struct kserve_range *range = &body->range_of[body->range];
+	uint64_t n = range->length < body->left ? range->length : body->left;
+	struct stream_action *action = kserve_call_add(c, STREAM_EXTENT);
+
+	action->extent.position = c->s->position;
+	action->extent.offset = range->offset;
+	action->extent.length = n;
+	range->offset += n;
+	range->length -= n;
+	body->range += range->length == 0;
+	c->s->position += n;
+	body->left -= n;
+	body->wanted -= n;
+}
+
+/* Names what can be named now. */
+static void body_next(struct kserve_call *c)
+{
+	struct kserve_body *body = &c->asked->body;
+
+	c->room->text_left -= CHUNK_COST;
+	if (body->left > body->wanted)
+		return kserve_call_refuse(c, body->grows ? 413 : 400,
+					  "more bytes follow than the inputs have");
+	if (body->left > 0)
+		body_name(c);
+	if (!body->chunked && body->wanted == 0)
+		body_end(c);
+}
+
+void kserve_body_place(struct kserve_call *c)
+{
+	call_give_reader(c);
+	body_next(c);
+}
+
+void kserve_body_read(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	struct kserve_body *body = &c->asked->body;
+	enum http_chunk result;
+
+	if (body->left > 0)
+		return body_next(c);
+	result = kserve_body_read_lines(c, bytes, length);
+	if (result == HTTP_CHUNK_END)
+		return kserve_body_last(c);
+	if (result != HTTP_CHUNK_DATA)
+		return;
+	if (!body->skips)
+		return body_next(c);
+	c->s->position += body->left;
+	body->left = 0;
+}

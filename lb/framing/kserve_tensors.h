@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bytes of a request to the framing `kserve` by place: how many each input of the model has,
+ * as far as that is known, and those that are kept until the request begins. */
+#ifndef LB_KSERVE_TENSORS_H
+#define LB_KSERVE_TENSORS_H
+
+#include "framing/kserve_room.h"
+
+/* Bytes of an element of the input at <place>; 0: they say so themselves. */
+uint32_t kserve_tensors_size(const struct kserve_model *m, uint8_t place);
+/* Inputs whose shape is the model's have known sizes. */
+void kserve_tensors_know_fixed(struct kserve_reader *r, const struct kserve_model *m);
+void kserve_tensors_know(struct kserve_reader *r, uint8_t place, uint64_t bytes);
+/* Bytes of the model's first <n> inputs. False: some are not known yet. */
+bool kserve_tensors_sum(const struct kserve_reader *r, unsigned int n, uint64_t *sum);
+/* Keeps the bytes of r->run, which belong at <offset>. False: there is no room. */
+bool kserve_tensors_hold(struct kserve_reader *r, uint64_t offset);
+/* us that the request says, 0 if it says nothing; and its priority. */
+uint32_t kserve_tensors_deadline(const struct kserve_infer *infer);
+uint8_t kserve_tensors_priority(const struct kserve_infer *infer);
+
+#endif

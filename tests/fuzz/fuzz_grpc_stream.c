@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes as a client's stream for the framing kserve, which may begin with HTTP/2's preface, through
+ * placement.c as the owner of a connection does it, for a service with two inputs and one with one.
+ * Three bytes of options come first: seed of the cuts, the reply, and what the owner has no room
+ * for. Each byte of a request is written once, no more of an answer is sent than there is, nothing
+ * is sent of a request that is over, and all memory comes back.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "framing/grpc_session.h"
+#include "framing/placement.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define READERS     2
+#define ASKED       12
+#define SESSIONS    2
+#define STREAMS     8
+#define MAX_REQUEST 5000
+#define REQUESTS    64
+#define ANSWER_MAX  32768
+
+static void require(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+static const struct model_description described = {
+	.version = "1",
+	.n_inputs = 2,
+	.n_outputs = 2,
+	.input = {{.name = "a", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
+		  {.name = "b", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
+		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+};
+
+static const struct model_description described_raw = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+};
+
+/* Two services with one address: "m" and "n", which takes fewer bytes. */
+static struct kserve_layout *layouts[2];
+
+static void room_select(struct kserve_room *room, uint16_t service)
+{
+	room->service = service;
+	room->layout = layouts[service];
+	room->model = layouts[service]->model.name;
+	room->max_request = service == 0 ? MAX_REQUEST : MAX_REQUEST / 2;
+}
+
+static bool room_find(struct kserve_room *room, const char *model)
+{
+	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+		return false;
+	room_select(room, model[0] == 'n');
+	return true;
+}
+
+static bool room_next(struct kserve_room *room)
+{
+	room_select(room, room->service == 0);
+	return room->service != room->service_of_connection;
+}
+
+struct asked {
+	bool known, begun, named, answered, over;
+	uint64_t tag, size, placed;
+	uint32_t answer, sent; /* bytes */
+	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
+};
+
+struct owner {
+	struct placement placement;
+	struct asked *asked; /* by number */
+	uint8_t reply;       /* option */
+	bool closed;
+};
+
+static const struct stream_framing *framing_of(const struct owner *o)
+{
+	return o->placement.framing;
+}
+
+static uint32_t owner_rewrite(struct owner *o, struct asked *a, struct stream_reply *reply)
+{
+	static uint8_t text[4096];
+	uint32_t n = 0, calls = 0;
+
+	while (reply->notice == 0) {
+		uint32_t left = reply->length - reply->taken, row = left < 100 ? left : 100;
+		struct stream_rewritten done = framing_of(o)->rewrite(
+			&o->placement.stream, reply, a->bytes + reply->taken, row, text, 2048);
+
+		require(reply->taken <= reply->length, "it wants bytes of the reply");
+		n += done.length;
+		require(done.length <= 2048 && ++calls < 2000 && n < ANSWER_MAX, "an answer ends");
+		if (done.done)
+			return n + (done.keeps ? reply->length : 0);
+	}
+	return 0;
+}
+
+static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
+{
+	struct asked *a = &o->asked[number];
+	struct stream_reply reply = {
+		.request = number, .tag = a->tag, .length = (uint32_t)a->size, .notice = notice};
+	uint8_t *head = malloc(framing_of(o)->head_max);
+	struct stream_piece piece;
+
+	a->answered = true;
+	if (notice == 0)
+		reply.length = owner_rewrite(o, a, &reply);
+	reply.length = reply.notice != 0 ? 0 : reply.length;
+	piece = framing_of(o)->reply(&o->placement.stream, &reply, head);
+	require(piece.last && piece.head <= framing_of(o)->head_max, "one piece");
+	a->answer += piece.head + (reply.notice == 0 ? reply.length : 0);
+	a->over |= framing_of(o)->emit == NULL;
+	o->closed |= piece.closes;
+	free(head);
+}
+
+static bool owner_is_due(const struct asked *a)
+{
+	return a->begun && !a->answered && a->named && a->placed == a->size;
+}
+
+static void owner_advance(struct owner *o)
+{
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		if (owner_is_due(&o->asked[i]))
+			owner_reply(o, i, (o->reply >> i % 4) & 3);
+}
+
+static void owner_end(struct owner *o, const struct stream_emitted *out)
+{
+	struct asked *a = &o->asked[out->request];
+
+	require(!a->over, "a request is over once");
+	a->over = true;
+	if (out->cancels && !a->answered) {
+		require(out->tag == a->tag, "a cancelled request has its tag");
+		a->named = true;
+		owner_reply(o, out->request, 6);
+	}
+}
+
+static void owner_emit(struct owner *o)
+{
+	struct stream_emitted out;
+	uint32_t pieces = 0;
+
+	while (framing_of(o)->emit != NULL && framing_of(o)->emit(&o->placement.stream, &out)) {
+		require(++pieces < 100000, "it ends");
+		for (uint32_t i = 0; i < out.head; i++)
+			__asm__ volatile("" : : "r"(out.head_at[i]));
+		if (out.bytes > 0) {
+			struct asked *a = &o->asked[out.request];
+
+			require(a->known && !a->over, "bytes are of an open request");
+			a->sent += out.bytes;
+			require(a->sent <= a->answer, "no more is sent than there is");
+		}
+		if (out.ends)
+			owner_end(o, &out);
+		if (out.closes) {
+			o->closed = true;
+			o->placement.stream.position = STREAM_CLOSED;
+		}
+	}
+}
+
+static bool owner_ready(void *context)
+{
+	struct owner *o = context;
+	struct kserve_room *room;
+
+	if (o->closed || o->placement.stream.requests >= REQUESTS - 2)
+		return false;
+	if (framing_of(o)->emit == NULL)
+		return true;
+	room = ((struct grpc_session *)o->placement.stream.own) == NULL
+		       ? NULL
+		       : ((struct grpc_session *)o->placement.stream.own)->room->kserve;
+	return room == NULL || room->free_asked != NULL;
+}
+
+static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
+			uint32_t n)
+{
+	struct asked *a = &o->asked[number];
+
+	if (a->answered || a->over)
+		return;
+	require(a->begun && offset + n <= a->size, "bytes are of a request that began");
+	for (uint32_t i = 0; i < n; i++)
+		require(a->written[offset + i]++ == 0, "a byte is written once");
+	memcpy(a->bytes + offset, bytes, n);
+	a->placed += n;
+}
+
+static void owner_act(void *context, const struct stream_action *action)
+{
+	struct owner *o = context;
+	struct asked *a = &o->asked[action->request];
+
+	a->known |= action->kind != STREAM_CLOSE;
+	switch (action->kind) {
+	case STREAM_BEGIN:
+		require(!a->begun, "it begins once");
+		require(action->begin.service == 1 || action->begin.service == 2, "of a service");
+		require(action->begin.size <= MAX_REQUEST / action->begin.service,
+			"it has no more bytes than its service takes");
+		a->begun = true;
+		a->size = action->begin.size;
+		a->tag = action->begin.tag;
+		return;
+	case STREAM_PRODUCE:
+		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
+				   action->bytes.length);
+	case STREAM_END:
+		require(a->begun && action->size == a->size, "it has its size");
+		a->named = true;
+		return;
+	case STREAM_REFUSE:
+		require(!a->answered, "it is refused once");
+		a->tag = action->refuse.tag;
+		a->named = true;
+		return owner_reply(o, action->request, action->refuse.notice);
+	case STREAM_SEND:
+		a->answered |= action->bytes.ends;
+		a->answer += action->bytes.length;
+		return;
+	default:
+		require(action->kind == STREAM_CLOSE, "actions are of a known kind");
+		o->closed = true;
+	}
+}
+
+static void owner_place(void *context, uint32_t request, uint64_t offset,
+			const struct placement_piece *piece, const uint8_t *bytes, uint32_t length)
+{
+	owner_write(context, request, offset, bytes, length);
+}
+
+static void owner_release(void *context, struct placement_piece *piece)
+{
+	free(piece);
+}
+
+static const struct placement_ops ops = {owner_ready, owner_act, owner_place, owner_release};
+
+static uint32_t draw(uint32_t *state)
+{
+	*state = *state * 1664525 + 1013904223;
+	return *state >> 16;
+}
+
+/* All that was taken came back. */
+static void check_room(const struct grpc_room *room)
+{
+	const struct grpc_streams *free_streams = &room->free_streams;
+	const struct grpc_stream *s;
+	const struct kserve_asked *a;
+	unsigned int streams = 0, asked = 0;
+
+	TAILQ_FOREACH (s, free_streams, entry)
+		streams++;
+	for (a = room->kserve->free_asked; a != NULL; a = a->next)
+		asked++;
+	require(streams == STREAMS, "streams come back");
+	require(asked == ASKED, "requests come back");
+	require(TAILQ_EMPTY(&room->kserve->readers), "readers come back");
+	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
+	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
+		require(TAILQ_EMPTY(&room->memory.partly[i]), "memory comes back");
+}
+
+static void converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes, size_t n,
+		     uint32_t seed)
+{
+	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room->kserve};
+	struct owner o = {.reply = reply};
+	uint64_t at = 0;
+
+	o.asked = calloc(REQUESTS, sizeof(*o.asked));
+	placement_init(&o.placement, &stream_kserve_any, &ops, &o);
+	while (at < n && !o.closed) {
+		uint64_t part = seed == 0 ? n - at : 1 + draw(&seed) % 60;
+		struct placement_piece *piece;
+
+		part = part < n - at ? part : n - at;
+		piece = malloc(sizeof(*piece) + part);
+		memcpy(piece + 1, bytes + at, part);
+		*piece = (struct placement_piece){
+			.position = at, .bytes = (uint8_t *)(piece + 1), .length = (uint32_t)part};
+		at += part;
+		placement_take(&o.placement, piece);
+		room->kserve->text_left = INT32_MAX;
+		room_select(room->kserve, room->kserve->service_of_connection);
+		placement_run(&o.placement, &settings, at);
+		owner_emit(&o);
+		if (framing_of(&o)->emit != NULL)
+			owner_advance(&o);
+		owner_emit(&o);
+	}
+	if ((reply & 0x80) && framing_of(&o)->drain != NULL) {
+		framing_of(&o)->drain(&o.placement.stream);
+		owner_emit(&o);
+	}
+	placement_fini(&o.placement);
+	free(o.asked);
+	check_room(room);
+}
+
+static struct grpc_room *make_room(void)
+{
+	struct kserve_room *kserve = malloc(kserve_room_bytes(READERS, ASKED, 2));
+	struct grpc_room *room =
+		aligned_alloc(64, (grpc_room_bytes(SESSIONS, STREAMS) + 63) / 64 * 64);
+
+	kserve_room_init(kserve, READERS, ASKED, 2);
+	kserve->version = "1";
+	kserve->streams_max = 8;
+	kserve->may_open = true;
+	memset(kserve->date, '-', sizeof(kserve->date));
+	kserve->find = room_find;
+	kserve->next = room_next;
+	layouts[0] = kserve_layout_of(kserve, "m", &described);
+	layouts[1] = kserve_layout_of(kserve, "n", &described_raw);
+	require(grpc_room_init(room, kserve, SESSIONS, STREAMS) == 0, "there is memory");
+	return room;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct grpc_room *room;
+
+	if (size < 3 || size > 16384)
+		return 0;
+	if (room == NULL)
+		room = make_room();
+	room->kserve->serving = (data[2] & 1) == 0;
+	room->kserve->may_begin = (data[2] & 2) == 0;
+	room->kserve->service_of_connection = (data[2] & 4) != 0;
+	converse(room, data[1], data + 3, size - 3, 0);
+	converse(room, data[1], data + 3, size - 3, 1 + data[0]);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client of HTTP that sends what it is told, byte by byte or not, and keeps all that comes. */
+#ifndef WALK_HTTP_CLIENT_H
+#define WALK_HTTP_CLIENT_H
+
+#include "walk.h"
+
+struct http_client {
+	struct walk *w;
+	uint16_t port;
+	uint32_t seq, ack;
+	bool fin, reset;
+	uint32_t n;
+	char got[262144]; /* with a NUL */
+};
+
+/* A connection from <port> to port 8000. http_hang_up() ends it and frees the client. */
+struct http_client *http_dial(struct walk *w, uint16_t port);
+/* Sends the bytes in segments of 1,000. */
+void http_say(struct http_client *c, const char *bytes, uint32_t n);
+/* Waits and acknowledges until nothing more comes. */
+void http_wait(struct http_client *c);
+/* Takes all that came, for this and all other clients. */
+void http_take_all(struct http_client *any);
+void http_hang_up(struct http_client *c);
+/* The same by a reset. */
+void http_abort(struct http_client *c);
+
+#endif
