@@ -16,7 +16,7 @@ patience_s=120 expect_log demo "Ctrl-C ends it."
 # The first word of each line that has two blanks in front and is not a comment; the third worker runs in
 # the background.
 mapfile -t offered < <(sed -n '/^Still running/,$p' "$dir/demo.log" | sed -n 's/^  \([^ #]\)/\1/p')
-expect "commands that the demo offers" "${#offered[@]}" -eq 9
+expect "commands that the demo offers" "${#offered[@]}" -eq 10
 for line in "${offered[@]}"; do
     case $line in
     export*)

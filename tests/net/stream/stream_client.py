@@ -124,7 +124,7 @@ def main():
         'p99_us': 1e6 * latencies[len(latencies) * 99 // 100] if latencies else 0,
         'stall_ms': 1e3 * max((c.stall for c in all_of_them), default=0),
     }
-    print(json.dumps(figures))
+    print(json.dumps(figures), flush=True)
     os._exit(1 if figures['wrong'] or figures['lost'] or left else 0)
 
 
