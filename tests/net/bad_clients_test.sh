@@ -3,6 +3,8 @@
 #
 # Each kind of invalid packet from a client is counted under its own name, once per packet, and gets no
 # answer; only a request that is too large gets a notice. Other requests are served as before.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 /usr/bin/python3 -c 'import scapy.all' 2>/dev/null || skip "needs python3-scapy"

@@ -3,6 +3,8 @@
 #
 # The command line as people and scripts use it: errors without a daemon, JSON that parses, --watch
 # that ends, completion that loads and offers real names.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

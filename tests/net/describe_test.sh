@@ -3,6 +3,8 @@
 #
 # Models describe their tensors: operators see them, agents that disagree are refused by the name of the
 # tensor, and agents and load balancers that know nothing of descriptions serve beside those that do.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

@@ -3,6 +3,8 @@
 #
 # Google's client of gRPC asks by KServe's protocol, on the port that speaks HTTP/1.1 too: raw and typed contents, errors,
 # deadlines, cancelled calls, 4 MiB, many calls at once over a connection, streams; two services with one address; TLS.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 /usr/bin/python3 -c 'import grpc, grpc_tools, google.protobuf' 2>/dev/null || skip "no python3-grpcio"

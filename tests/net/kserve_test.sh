@@ -3,6 +3,8 @@
 #
 # curl asks the model of digits by KServe's protocol over HTTP/1.1, in JSON and in binary: each answer is what
 # the model says to a datagram. Errors have a JSON, endpoints answer, connections are kept.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 command -v curl >/dev/null || skip "no curl"

@@ -3,6 +3,8 @@
 #
 # Both daemons log JSON, one object per line, DPDK's lines too; the format and the level change while
 # they run.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

@@ -3,6 +3,8 @@
 #
 # An agent that does not fit is refused, and its log says what to change: the reason comes from the
 # load balancer, word for word.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -3,6 +3,8 @@
 #
 # Requests of every size by TCP, pipelined on many connections of the kernel, are answered to the byte;
 # all connections and their packets are given back.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

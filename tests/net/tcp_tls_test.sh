@@ -4,6 +4,8 @@
 # Services with TLS: curl and Python's clients by TLS 1.2 and 1.3, small requests and 4 MiB; what is not TLS, and what
 # would renegotiate, is refused and counted; a flood of handshakes leaves an open connection alone; a renewed
 # certificate is taken without a restart, a bad one is refused.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 command -v curl >/dev/null || skip "no curl"

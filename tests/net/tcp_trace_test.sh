@@ -3,6 +3,8 @@
 #
 # The trace of a TCP connection shows it from the handshake to its end, with each request between; a capture
 # beside it has all of its segments, both ways, as tshark reads them.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 command -v tshark >/dev/null || skip "needs tshark"

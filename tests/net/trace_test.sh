@@ -3,6 +3,8 @@
 #
 # The trace of one flow shows every step of its requests, and the reason where one ends; other flows
 # do not appear.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 # ask TO COUNT: sends one request after the other from port 4000
