@@ -24,8 +24,9 @@ tcp: {$1}"
     said=$(ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_tls.py" many "$vip" 8500 "$dir/service.pem") ||
         { cli stats --all >&2 && fail "tcp_tls.py many with $1"; }
     expect "answers with $1" "$said" = "1280 answers"
-    wire_stop
+    # The ends of connections are on the wire when the client has ended.
     wait_for "all to be given back" at_rest
+    wire_stop
     out_of_order=$(cli --json stats | jq '[.lcores[].tcp.out_of_order] | add')
     expect "segments out of order with $1" "$out_of_order" -gt 100
     stop "$pid_w1"
