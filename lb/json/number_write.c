@@ -257,50 +257,71 @@ static uint32_t number_put_special(char *at, bool finite, bool zero)
 	return zero ? 3 : 0;
 }
 
+/* A number of IEEE 754, taken apart: <fraction> times two to the power of <exponent>. */
+struct binary {
+	bool negative, finite, zero;
+	bool closer; /* the number below is half as far away as the one above */
+	uint64_t fraction;
+	int exponent;
+};
+
+static inline struct binary number_split(uint64_t bits, unsigned int fraction_bits,
+					 unsigned int exponent_bits)
+{
+	const uint64_t hidden = UINT64_C(1) << fraction_bits;
+	const int most = (1 << exponent_bits) - 1;
+	int exponent = (int)(bits >> fraction_bits) & most;
+	uint64_t fraction = bits & (hidden - 1);
+
+	return (struct binary){
+		.negative = bits >> (fraction_bits + exponent_bits) != 0,
+		.finite = exponent != most,
+		.zero = exponent == 0 && fraction == 0,
+		.closer = fraction == 0 && exponent > 1,
+		.fraction = exponent == 0 ? fraction : fraction | hidden,
+		.exponent = (exponent == 0 ? 1 : exponent) - most / 2 - (int)fraction_bits,
+	};
+}
+
+/* Its sign, and all of it if it has no digits. Returns the bytes; <*all>: they are all. */
+static inline uint32_t number_put_front(char *at, const struct binary *b, bool *all)
+{
+	uint32_t sign = b->negative && b->finite;
+
+	if (sign)
+		*at = '-';
+	*all = !b->finite || b->zero;
+	return *all ? sign + number_put_special(at + sign, b->finite, b->zero) : sign;
+}
+
 uint32_t json_number_write_f32(char *at, float value)
 {
-	char *start = at;
-	uint32_t bits, fraction;
-	int exponent;
-	bool closer;
+	struct binary b;
+	uint32_t bits, n;
+	bool all;
 
 	memcpy(&bits, &value, sizeof(bits));
-	fraction = bits & 0x7fffff;
-	exponent = (int)(bits >> 23 & 0xff);
-	if (bits >> 31 != 0 && exponent != 0xff)
-		*at++ = '-';
-	if (exponent == 0xff || (bits & 0x7fffffff) == 0)
-		return (uint32_t)(at - start) +
-		       number_put_special(at, exponent != 0xff, (bits & 0x7fffffff) == 0);
-	closer = fraction == 0 && exponent > 1;
-	if (exponent == 0)
-		exponent = 1;
-	else
-		fraction |= 0x800000;
-	at = number_put_decimal(at, number_decimal_f32(fraction, exponent - 150, closer));
-	return (uint32_t)(at - start);
+	b = number_split(bits, 23, 8);
+	n = number_put_front(at, &b, &all);
+	if (all)
+		return n;
+	return number_put_decimal(at + n,
+				  number_decimal_f32((uint32_t)b.fraction, b.exponent, b.closer)) -
+	       at;
 }
 
 uint32_t json_number_write_f64(char *at, double value)
 {
-	char *start = at;
-	uint64_t bits, fraction;
-	int exponent;
-	bool closer;
+	struct binary b;
+	uint64_t bits;
+	uint32_t n;
+	bool all;
 
 	memcpy(&bits, &value, sizeof(bits));
-	fraction = bits & 0xfffffffffffff;
-	exponent = (int)(bits >> 52 & 0x7ff);
-	if (bits >> 63 != 0 && exponent != 0x7ff)
-		*at++ = '-';
-	if (exponent == 0x7ff || bits << 1 == 0)
-		return (uint32_t)(at - start) +
-		       number_put_special(at, exponent != 0x7ff, bits << 1 == 0);
-	closer = fraction == 0 && exponent > 1;
-	if (exponent == 0)
-		exponent = 1;
-	else
-		fraction |= 0x10000000000000;
-	at = number_put_decimal(at, number_decimal_f64(fraction, exponent - 1075, closer));
-	return (uint32_t)(at - start);
+	b = number_split(bits, 52, 11);
+	n = number_put_front(at, &b, &all);
+	if (all)
+		return n;
+	return number_put_decimal(at + n, number_decimal_f64(b.fraction, b.exponent, b.closer)) -
+	       at;
 }
