@@ -250,9 +250,8 @@ static int large_write_shared(struct edge *e, struct edge_large *l, const struct
 }
 
 /* Writes the first part. 0, -EAGAIN, -ENOMEM or -EPIPE. */
-static int large_write_first(struct edge *e, struct edge_large *l, bool followed)
+static int large_write_first(struct edge *e, struct edge_large *l, bool keep, bool followed)
 {
-	bool keep = large_keeps(e, l);
 	struct edge_part *part = STAILQ_FIRST(&l->parts);
 	unsigned int flags = 0;
 	int rc;
@@ -280,15 +279,16 @@ static int large_write_first(struct edge *e, struct edge_large *l, bool followed
 
 static int large_write_parts(struct edge *e, struct edge_large *l, bool followed)
 {
+	bool keep = large_keeps(e, l);
 	int rc = 0;
 
 	while (rc == 0 && !STAILQ_EMPTY(&l->parts))
-		rc = large_write_first(e, l, followed);
+		rc = large_write_first(e, l, keep, followed);
 	return rc;
 }
 
 /* All bytes were written: the worker is told. 0, -EAGAIN, -ENOMEM or -EPIPE. */
-static int large_announce(struct edge *e, struct edge_large *l)
+static int large_announce(struct edge *e, struct edge_large *l, struct flow *flow)
 {
 	struct edge_connection *c = l->busy->connection;
 	struct edge_request *r = l->request;
@@ -313,8 +313,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	}
 	workers_load_announced(&lc->load, l->link->worker, lc->now);
 	if (unlikely(lc->trace != NULL))
-		trace_announced(lc, edge_flow(e, c), r->number, l->link, l->place.slot, r->size,
-				r->arrived);
+		trace_announced(lc, flow, r->number, l->link, l->place.slot, r->size, r->arrived);
 	l->link->client_path[l->place.slot] = c->path;
 	l->link->slot[l->place.slot].deadline = r->deadline;
 	TAILQ_REMOVE(&e->filling, l, entry);
@@ -322,7 +321,7 @@ static int large_announce(struct edge *e, struct edge_large *l)
 	l->announced = true;
 	l->link = NULL;
 	r->sent = true;
-	conntrack_count_request(edge_flow(e, c));
+	conntrack_count_request(flow);
 	lc->replay_streams++;
 	if (l->replays == 0)
 		lc->service[r->service].stats.bytes_in += r->size;
@@ -363,10 +362,11 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	struct edge_connection *c = l->busy->connection;
 	struct link *link = l->link;
 	uint64_t copies = link->requester.stats.copies;
+	struct flow *flow = edge_flow(e, c);
 	bool announce;
 	int rc;
 
-	if (edge_flow(e, c) == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) /* it has expired: the connection ends */
 		return true;
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
@@ -377,7 +377,7 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	/* The window may open. */
 	edge_touch(e, c);
 	if (rc == 0 && announce)
-		rc = large_announce(e, l);
+		rc = large_announce(e, l, flow);
 	else if (rc == 0 && edge_request_is_complete(l->request))
 		large_is_ready(e, l);
 	if (rc == -EPIPE)
@@ -388,12 +388,14 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 /* Announces one that waits. False: it goes on waiting. */
 static bool large_announce_late(struct edge *e, struct edge_large *l)
 {
-	struct link *link = l->link;
+	struct flow *flow = edge_flow(e, l->busy->connection);
 	int rc;
 
+	if (flow == NULL) /* it has expired: the connection ends */
+		return false;
 	lcore_limit_links(e->lc);
-	lcore_mark_dirty(e->lc, link);
-	rc = edge_flow(e, l->busy->connection) == NULL ? -ENOENT : large_announce(e, l);
+	lcore_mark_dirty(e->lc, l->link);
+	rc = large_announce(e, l, flow);
 	if (rc == -EPIPE)
 		large_lose_place(e, l);
 	return rc == 0 || rc == -EPIPE;
