@@ -85,7 +85,7 @@ def echo():
             sock.sendall(b''.join(struct.pack('<I', n) + large[:n] for n in range(1, 200)))
             for n in range(1, 200):
                 assert answer(sock) == large[:n]
-            # What was asked before the client's goodbye is answered.
+            # A request that came before the client's goodbye is answered.
             sock.sendall(struct.pack('<I', 70000) + large[:70000])
             plain = sock.unwrap if version == versions[0] else None
             if plain is None:

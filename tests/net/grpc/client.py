@@ -257,7 +257,7 @@ def step_models():
             assert ready(pb.ModelReadyRequest(name=name), timeout=20).ready, name
             meta = method(to, 'ModelMetadata', pb.ModelMetadataResponse)(pb.ModelMetadataRequest(name=name), timeout=20)
             assert meta.name == name, meta
-        # What one service takes the other does not.
+        # Each service has limits of its own.
         large = picture(False)
         large.inputs[1].shape[1] = 100
         large.raw_input_contents[1] = bytes(100)
