@@ -16,6 +16,19 @@
 /* --- packets of the record that is being read ---------------------------------------------------
  */
 
+/*
+ * May another packet be held for the client? Small records take more packets than the segments in
+ * which they came, so these having been admitted is not enough. Bytes of a request that has its
+ * place are not held beyond this turn.
+ */
+static bool in_has_room(struct edge *e, const struct edge_busy *b)
+{
+	if (likely(edge_requests_of(b->client) < e->share && e->held < e->budget))
+		return true;
+	edge_note_short(e);
+	return b->unwritten == 0 && edge_large_has_place(b, b->in_order);
+}
+
 /* A piece with an empty packet. NULL: no memory. */
 static struct edge_piece *in_new_piece(struct edge *e, struct edge_tls *t)
 {
@@ -39,7 +52,7 @@ static struct edge_piece *in_new_piece(struct edge *e, struct edge_tls *t)
 /* A packet for more of the record. False: no memory. */
 static bool in_add_packet(struct edge *e, struct edge_tls *t)
 {
-	struct edge_piece *p = in_new_piece(e, t);
+	struct edge_piece *p = in_has_room(e, t->busy) ? in_new_piece(e, t) : NULL;
 
 	if (p == NULL)
 		return false;

@@ -3,6 +3,7 @@
  * Services with TLS: handshakes, whose thread is a real one, and records over the walk. A client is
  * OpenSSL's, or writes records itself with the client's keys, where OpenSSL would not.
  */
+#include <arpa/inet.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,22 +212,25 @@ static void expect_goodbye(struct peer *p)
 	walk_expect(p->tcp->fin, "no FIN");
 }
 
-/* The connection of the walk's only client. */
-static struct edge_connection *connection_of(const struct walk *w)
+static struct edge_connection *connection_of(const struct walk *w, const struct peer *p)
 {
 	struct edge *e = edge_of(w);
 
-	for (uint32_t i = 1; i <= e->connections; i++)
-		if (e->connection[i].handle != 0)
+	for (uint32_t i = 1; i <= e->connections; i++) {
+		const struct flow *flow =
+			e->connection[i].handle == 0 ? NULL : edge_flow(e, &e->connection[i]);
+
+		if (flow != NULL && flow->client_port == htons(p->tcp->port))
 			return &e->connection[i];
+	}
 	walk_need(false, "no connection");
 	return NULL;
 }
 
 /* A session that writes with the client's keys. */
-static struct tls_session *forger_of(const struct walk *w)
+static struct tls_session *forger_of(const struct walk *w, const struct peer *p)
 {
-	const struct tls_session *s = edge_session_of(edge_of(w), connection_of(w));
+	const struct tls_session *s = edge_session_of(edge_of(w), connection_of(w, p));
 	struct tls_keys keys = {
 		.version = 0x0304, .cipher = EVP_CIPHER_CTX_get_nid(s->in.cipher), .hash = s->hash};
 	struct tls_session *forger;
@@ -382,9 +386,9 @@ WALK(a_client_that_resets_while_the_helper_works_for_it)
 	destroy_walk(w);
 }
 
-static bool keys_are_away(const struct walk *w)
+static bool keys_are_away(const struct walk *w, const struct peer *p)
 {
-	const struct edge_busy *b = connection_of(w)->busy;
+	const struct edge_busy *b = connection_of(w, p)->busy;
 
 	return b != NULL && b->tls->away;
 }
@@ -396,7 +400,7 @@ WALK(a_connection_that_ends_while_its_keys_are_away_says_goodbye)
 	struct peer *p = meet(w, 2000, TLS1_3_VERSION), *other[100];
 	unsigned int n_others = 0;
 
-	for (; n_others < RTE_DIM(other) && !keys_are_away(w); n_others++) {
+	for (; n_others < RTE_DIM(other) && !keys_are_away(w, p); n_others++) {
 		uint8_t hello[4096], update[64];
 		uint32_t n;
 
@@ -415,7 +419,7 @@ WALK(a_connection_that_ends_while_its_keys_are_away_says_goodbye)
 		http_put(p->tcp, update, n);
 		walk_turn(w);
 	}
-	walk_need(keys_are_away(w));
+	walk_need(keys_are_away(w, p));
 	edge_close_all(w->lb->lcore[0]);
 	edge_transmit(w->lb->lcore[0]);
 	settle(p);
@@ -490,7 +494,7 @@ WALK(a_client_that_says_nothing_by_many_records_is_ended)
 	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		struct walk *w = create_walk("");
 		struct peer *p = meet(w, 2000, TLS1_3_VERSION);
-		struct tls_session *forger = forger_of(w);
+		struct tls_session *forger = forger_of(w, p);
 		unsigned int n = 0;
 
 		walk_context("%s", rows[i].what);
@@ -518,7 +522,7 @@ WALK(answers_to_updates_take_no_memory)
 {
 	struct walk *w = create_walk("");
 	struct peer *p = meet(w, 2000, TLS1_3_VERSION);
-	struct tls_session *forger = forger_of(w);
+	struct tls_session *forger = forger_of(w, p);
 	uint8_t request[404];
 
 	write_request(request, 400);
@@ -543,12 +547,75 @@ WALK(answers_to_updates_take_no_memory)
 	destroy_walk(w);
 }
 
+/* A request in records of <each> bytes. Returns the size. */
+static uint32_t write_records(struct tls_session *forger, uint32_t n, uint32_t each, uint8_t *to)
+{
+	static uint8_t request[REQUEST_MAX];
+	uint32_t size = 0, of = write_request(request, n);
+
+	for (uint32_t at = 0; at < of; at += each)
+		size += tls_write_small(forger, TLS_DATA, request + at, RTE_MIN(each, of - at),
+					to + size);
+	return size;
+}
+
+/* Sends what is behind the first <skip> bytes, in segments. */
+static void put_behind(struct peer *p, const uint8_t *bytes, uint32_t n, uint32_t skip)
+{
+	uint32_t first = p->tcp->seq;
+
+	p->tcp->seq += skip;
+	for (uint32_t at = skip; at < n; at += 1400) {
+		http_put(p->tcp, bytes + at, RTE_MIN(1400u, n - at));
+		if ((at - skip) / 1400 % 16 == 15)
+			walk_turn(p->w);
+	}
+	walk_turn(p->w);
+	p->tcp->seq = first;
+}
+
+/* Records of 257 bytes need a packet each, five for a segment. Here they come behind holes, which
+ * are filled when the client has its share. */
+WALK(small_records_take_no_more_than_a_share)
+{
+	static uint8_t stream[64][2 * REQUEST_MAX];
+	struct walk *w = create_walk("");
+	struct edge *e = edge_of(w);
+	struct peer *p[64];
+	uint32_t n[64], most = 0;
+
+	w->worker[0]->answers = false;
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		struct tls_session *forger;
+
+		p[i] = meet(w, 2000 + i, TLS1_3_VERSION);
+		forger = forger_of(w, p[i]);
+		n[i] = write_records(forger, 50000, 257, stream[i]);
+		tls_session_free(forger);
+		put_behind(p[i], stream[i], n[i], 1400);
+	}
+	walk_expect(edge_held_packets(w->lb->lcore[0]) > e->share / 4, "they hold little");
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		http_put(p[i]->tcp, stream[i], 1400);
+		walk_turn(w);
+		most = RTE_MAX(most, edge_held_packets(w->lb->lcore[0]));
+	}
+	for (unsigned int i = 0; i < 200; i++) {
+		walk_pass(w, 1);
+		most = RTE_MAX(most, edge_held_packets(w->lb->lcore[0]));
+	}
+	walk_expect(most <= e->share + 16, "%u packets are held, of %u", most, e->share);
+	for (unsigned int i = 0; i < RTE_DIM(p); i++)
+		forget(p[i]);
+	destroy_walk(w);
+}
+
 /* A turn has some 20 us for records. */
 WALK(a_turn_reads_few_of_many_small_records)
 {
 	struct walk *w = create_walk("");
 	struct peer *p = meet(w, 2000, TLS1_3_VERSION);
-	struct tls_session *forger = forger_of(w);
+	struct tls_session *forger = forger_of(w, p);
 	uint8_t request[1604], segment[1400];
 	uint64_t before = counters_of(w)->records_in, most = 0;
 	uint32_t n = 0;
@@ -586,7 +653,7 @@ WALK(worn_keys_are_replaced_or_the_connection_ends)
 
 	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
 		struct peer *p = meet(w, 2000 + version, version);
-		struct tls_session *s = edge_session_of(edge_of(w), connection_of(w));
+		struct tls_session *s = edge_session_of(edge_of(w), connection_of(w, p));
 
 		s->out.number = TLS_KEY_RECORDS - 1;
 		ask(p, 100);
