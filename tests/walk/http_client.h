@@ -9,6 +9,7 @@ struct http_client {
 	struct walk *w;
 	uint16_t port;
 	uint32_t seq, ack;
+	uint16_t window; /* bytes that it offers */
 	bool fin, reset;
 	uint32_t n;
 	char got[262144]; /* with a NUL */
@@ -18,6 +19,10 @@ struct http_client {
 struct http_client *http_dial(struct walk *w, uint16_t port);
 /* Sends the bytes in segments of 1,000. */
 void http_say(struct http_client *c, const char *bytes, uint32_t n);
+/* Sends the bytes in one segment; no lcore turns. */
+void http_put(struct http_client *c, const void *bytes, uint32_t n);
+/* Sends a FIN: nothing may be said after it. */
+void http_finish(struct http_client *c);
 /* Waits and acknowledges until nothing more comes. */
 void http_wait(struct http_client *c);
 /* Takes all that came, for this and all other clients. */
