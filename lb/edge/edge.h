@@ -78,7 +78,7 @@ void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_
 			 enum lb_drop reason);
 /* Write the bytes that came for requests with places; announce those that are complete. */
 void edge_write(struct lcore *lc);
-/* The link is about to go: its places do. */
+/* The link was detached: its places are lost. */
 void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent
  * <most> times more, or its bytes are gone. False: then nothing has changed. */

@@ -2118,6 +2118,30 @@ WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 	walk_destroy(w);
 }
 
+/* Bytes come in the same ms in which the worker goes: nothing is written to it any more, or counted
+ * for the worker that gets its number. */
+WALK(bytes_that_come_when_their_worker_has_gone_are_not_written)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *v = silent(w);
+	struct lcore *lc = w->lb->lcore[0];
+	uint16_t number = walk_worker_of(v)->number;
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	raw_part(&r, 30000, 0, 10000);
+	walk_settle(w);
+	walk_expect_eq(lc->load.placed[number], 1);
+	lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+	raw_part(&r, 30000, 10000, 30000);
+	walk_settle(w);
+	walk_expect_eq(lc->load.placed[number], 0);
+	walk_expect_eq(lc->n_active, 0);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	raw_expect_answer(&r, LB_NOTICE_WORKER_LOST, 0);
+	raw_end(&r);
+}
+
 /* The worker has room for one of them. The first is given four seconds less than if it were alone.
  */
 WALK(a_drip_loses_its_place_sooner_when_another_request_waits)
