@@ -345,14 +345,9 @@ static void large_lose_place(struct edge *e, struct edge_large *l)
 		edge_request_fail(b, l->request, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST);
 }
 
-/* ms of work in large requests that the worker should have, so that it does not run dry while this
- * lcore does something else, and small ones have little in front of them. */
-#define LARGE_AHEAD_MS 2
-
 static bool large_may_go(const struct edge *e, const struct link *link)
 {
-	return !link_is_deep(link) &&
-	       link_takes_paged(link, (float)(LARGE_AHEAD_MS * e->lc->lb->tsc_per_ms));
+	return !link_is_deep(link) && link_takes_paged(link, e->lc->lb->tsc_per_ms);
 }
 
 /* Writes what came. <followed>: bytes of another request go to the same link behind it. False: the

@@ -339,9 +339,12 @@ int link_announce(struct link *link, const struct link_place *place,
 		  const struct ring_descriptor *request, uint64_t tag, uint64_t arrived,
 		  uint64_t now, uint32_t max, struct rte_mempool *pool);
 
-/* A request in a slot with pages was answered <now> (TSC). Call before link_slot_free(). */
-void link_measure_pages(struct link *link, uint32_t slot, uint64_t now);
-bool link_takes_paged(const struct link *link, float most);
+/* A request in a slot with pages was answered <now> (TSC), and the model <ran>. Call before
+ * link_slot_free(). */
+void link_measure_pages(struct link *link, uint32_t slot, uint64_t now, bool ran);
+/* Is the worker given another request in pages? Not while what it has are two batches, and more
+ * than some ms of work. */
+bool link_takes_paged(const struct link *link, uint64_t tsc_per_ms);
 
 static inline bool link_slot_has_pages(const struct link *link, uint32_t slot)
 {

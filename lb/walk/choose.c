@@ -71,17 +71,17 @@ static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link
 #define PACKET_OWES 256u
 
 /* Set aside a slot for a packet of <length> bytes. While a large request waits for the worker, too,
- * it has its turn after as many bytes. */
+ * it has its turn after as many bytes, unless it waits for others like it. */
 static inline bool choose_take_slot(struct lcore *lc, struct link *link, uint32_t length)
 {
-	bool waits = link->n_ready > 0;
+	bool waits = link->n_ready > 0, enough = waits && link->owed >= link->ready_bytes;
 
-	if (unlikely(waits) && link->owed >= link->ready_bytes)
+	if (unlikely(enough) && link_takes_paged(link, lc->lb->tsc_per_ms))
 		return false;
 	if (!link_reserve(link, requester_packets(&link->requester, length), link->withheld,
 			  lc->link_max))
 		return false;
-	if (unlikely(waits))
+	if (unlikely(waits) && !enough)
 		link->owed += RTE_MAX(length, PACKET_OWES);
 	return true;
 }

@@ -2089,6 +2089,52 @@ WALK(large_requests_wait_for_a_slow_worker_and_have_their_turns)
 	walk_destroy(w);
 }
 
+/* The worker has enough of large requests, which run for long, beside small ones: those go on while
+ * another large one waits. */
+WALK(small_requests_go_on_while_large_ones_wait_for_each_other)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h = {0};
+	struct walk_worker *v;
+	struct raw r[4], other;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 2);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_part(&r[0], 20000, 0, 20000);
+	walk_pass(w, 100);
+	v->answers = false;
+	for (unsigned int i = 1; i < 4; i++)
+		raw_part(&r[i], 20000, 0, 20000);
+	walk_settle(w);
+	walk_expect_eq(v->n_requests, 2);
+	for (unsigned int i = 0; i < 60; i++) {
+		while (raw_take(&other, &h, payload))
+			other.ack = h.seq + tcp_header_span(&h);
+		raw_ask(&other, 1000, 1000);
+		walk_settle(w);
+		walk_need(v->n_requests == 3, "%u of %u", v->n_requests, i);
+		walk_answer(v, 2, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		walk_settle(w);
+	}
+	/* One of them is answered: its turn has come before the next small one. */
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_settle(w);
+	raw_ask(&other, 1000, 1000);
+	walk_settle(w);
+	walk_expect_eq(v->request[1].length, 20000);
+	walk_expect_no_drops(w);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	answer_shortly(v);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
 /* A client goes, and then the worker, while requests are complete and wait for it. */
 WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 {
