@@ -249,8 +249,10 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	uint32_t n_larges, n_parts; /* in use */
 	struct edge_larges wanting, filling; /* oldest first */
+	struct edge_large *checked; /* the next of those that fill a place to be looked at */
 	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
+	uint32_t n_writing;
 	struct edge_large *paused; /* the next of those that want a place, if there are many */
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;

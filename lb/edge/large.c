@@ -26,6 +26,8 @@
 /* ms for which a request is excused at most: else a client that fills its own share could keep a
  * place for good. */
 #define LARGE_EXCUSED_MS 60000
+/* Requests with a place looked at per ms. */
+#define LARGE_CHECKS 128
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -66,6 +68,14 @@ void edge_large_touch(struct edge *e, struct edge_large *l)
 		return;
 	l->to_write = true;
 	TAILQ_INSERT_TAIL(&e->writing, l, write);
+	e->n_writing++;
+}
+
+static void large_touch_no_more(struct edge *e, struct edge_large *l)
+{
+	TAILQ_REMOVE(&e->writing, l, write);
+	e->n_writing--;
+	l->to_write = false;
 }
 
 static void large_want(struct edge *e, struct edge_large *l)
@@ -79,6 +89,13 @@ static void large_want_no_more(struct edge *e, struct edge_large *l)
 	if (e->paused == l)
 		e->paused = TAILQ_NEXT(l, entry);
 	TAILQ_REMOVE(&e->wanting, l, entry);
+}
+
+static void large_fill_no_more(struct edge *e, struct edge_large *l)
+{
+	if (e->checked == l)
+		e->checked = TAILQ_NEXT(l, entry);
+	TAILQ_REMOVE(&e->filling, l, entry);
 }
 
 /* The request is no longer one of those that hold a slot before they are complete. */
@@ -121,15 +138,14 @@ static void large_leave(struct edge *e, struct edge_large *l)
 	struct lcore *lc = e->lc;
 
 	if (l->to_write)
-		TAILQ_REMOVE(&e->writing, l, write);
-	l->to_write = false;
+		large_touch_no_more(e, l);
 	if (l->announced)
 		return;
 	if (l->link == NULL)
 		return large_want_no_more(e, l);
 	if (l->ready_at != 0)
 		large_is_not_ready(e, l);
-	TAILQ_REMOVE(&e->filling, l, entry);
+	large_fill_no_more(e, l);
 	large_is_finished(l);
 	/* Detached links have left the worker's account. */
 	if (lc->link[l->link->worker] == l->link)
@@ -316,7 +332,7 @@ static int large_announce(struct edge *e, struct edge_large *l, struct flow *flo
 		trace_announced(lc, flow, r->number, l->link, l->place.slot, r->size, r->arrived);
 	l->link->client_path[l->place.slot] = c->path;
 	l->link->slot[l->place.slot].deadline = r->deadline;
-	TAILQ_REMOVE(&e->filling, l, entry);
+	large_fill_no_more(e, l);
 	large_is_finished(l);
 	l->announced = true;
 	l->link = NULL;
@@ -361,6 +377,8 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	bool announce;
 	int rc;
 
+	/* The window may open. */
+	edge_touch(e, c);
 	if (flow == NULL) /* it has expired: the connection ends */
 		return true;
 	lcore_limit_links(e->lc);
@@ -369,8 +387,6 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 		edge_request_is_complete(l->request) && link->n_ready == 0 && large_may_go(e, link);
 	rc = large_write_parts(e, l, followed || announce);
 	e->lc->stats.payload_copies += link->requester.stats.copies - copies;
-	/* The window may open. */
-	edge_touch(e, c);
 	if (rc == 0 && announce)
 		rc = large_announce(e, l, flow);
 	else if (rc == 0 && edge_request_is_complete(l->request))
@@ -386,8 +402,10 @@ static bool large_announce_late(struct edge *e, struct edge_large *l)
 	struct flow *flow = edge_flow(e, l->busy->connection);
 	int rc;
 
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) { /* it has expired: the connection ends, and holds up no others */
+		edge_touch(e, l->busy->connection);
 		return false;
+	}
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, l->link);
 	rc = large_announce(e, l, flow);
@@ -419,14 +437,15 @@ static bool large_is_followed(const struct edge_large *l, const struct edge_larg
 void edge_write(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = NULL, *last = TAILQ_LAST(&e->writing, edge_writes);
 
 	large_announce_ready(e);
-	while (l != last) {
-		l = TAILQ_FIRST(&e->writing);
-		TAILQ_REMOVE(&e->writing, l, write);
-		l->to_write = false;
-		if (!large_write(e, l, l != last && large_is_followed(l, TAILQ_FIRST(&e->writing))))
+	/* Those that have to wait for room join the end again. One that fails may end others of its
+	 * connection. */
+	for (uint32_t n = e->n_writing; n > 0 && !TAILQ_EMPTY(&e->writing); n--) {
+		struct edge_large *l = TAILQ_FIRST(&e->writing);
+
+		large_touch_no_more(e, l);
+		if (!large_write(e, l, n > 1 && large_is_followed(l, TAILQ_FIRST(&e->writing))))
 			edge_large_touch(e, l);
 	}
 }
@@ -503,16 +522,27 @@ void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_
 	edge_request_fail(at->large->busy, at->large->request, notice, reason);
 }
 
+/* The next of those that fill a place. One that ends may end others of its connection. */
+static struct edge_large *large_next_checked(struct edge *e)
+{
+	struct edge_large *l = e->checked;
+
+	if (l != NULL)
+		e->checked = TAILQ_NEXT(l, entry);
+	return l;
+}
+
 void edge_lose_link(struct lcore *lc, const struct link *link)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l, *next;
+	struct edge_large *l;
 
-	for (l = e == NULL ? NULL : TAILQ_FIRST(&e->filling); l != NULL; l = next) {
-		next = TAILQ_NEXT(l, entry);
+	if (e == NULL)
+		return;
+	e->checked = TAILQ_FIRST(&e->filling);
+	while ((l = large_next_checked(e)) != NULL)
 		if (l->link == link)
 			large_lose_place(e, l);
-	}
 }
 
 bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most)
@@ -612,15 +642,27 @@ static void large_check(struct lcore *lc, struct edge_large *l)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
 }
 
+/* Some of them, in turn. */
+static void large_check_some(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l;
+
+	if (e->checked == NULL)
+		e->checked = TAILQ_FIRST(&e->filling);
+	for (unsigned int left = LARGE_CHECKS; left > 0; left--) {
+		l = large_next_checked(e);
+		if (l == NULL)
+			return;
+		large_check(lc, l);
+	}
+}
+
 void edge_housekeeping(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = TAILQ_FIRST(&e->filling), *next;
 
-	for (; l != NULL; l = next) {
-		next = TAILQ_NEXT(l, entry);
-		large_check(lc, l);
-	}
+	large_check_some(lc);
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);

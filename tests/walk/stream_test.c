@@ -2135,6 +2135,101 @@ WALK(small_requests_go_on_while_large_ones_wait_for_each_other)
 	walk_destroy(w);
 }
 
+static struct flow *flow_of(const struct raw *r)
+{
+	struct packet p = {.family = 4, .tcp = true, .source_port = r->port, .payload = 20};
+	struct conntrack *ct = r->w->lb->lcore[0]->ct;
+	uint8_t frame[PACKET_MAX];
+	struct flow_key key;
+	struct flow *flow;
+	uint32_t hash;
+	uint16_t vlan;
+
+	walk_need(parse_flow(frame, packet_build(&p, frame), &key, &vlan));
+	hash = conntrack_hash(ct, &key);
+	conntrack_lookup_burst(ct, &key, &hash, 1, &flow);
+	return flow;
+}
+
+/* The flow of the request whose turn is next has ended: its connection does, and those behind it
+ * go on. */
+WALK(a_flow_that_ended_holds_up_no_request_behind_its_own)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	struct walk_worker *v;
+	struct raw r[6], other;
+	unsigned int n;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 20);
+	v->answers = false;
+	for (unsigned int i = 0; i < 6; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000 + i, 0, 10000);
+	}
+	for (unsigned int i = 0; i < 6; i++)
+		raw_part(&r[i], 20000 + i, 10000, 20000 + i);
+	walk_settle(w);
+	n = v->n_requests;
+	walk_need(n < 4, "%u", n);
+	conntrack_flow_remove(w->lb->lcore[0]->ct, flow_of(&r[n]));
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_settle(w);
+	walk_expect(v->n_requests == n && v->request[n - 1].length == 20001 + n, "%u of %u",
+		    v->n_requests, n);
+	walk_expect_no_drops(w);
+	for (unsigned int i = 0; i < 6; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	answer_shortly(v);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+#define PLACES 500
+
+/* The time of many requests with a place is over at once: a ms ends some of them, and the next ones
+ * the others. */
+WALK(many_places_are_looked_at_in_turn)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+			    "deadline_ms: 2000}\n",
+		.more = "tcp: {connections: 1024, connections_percent: 100, buffer_mb: 64, "
+			"unfinished: 4096, min_rate: 0}\n",
+	};
+	static struct raw r[PLACES];
+	struct walk *w = walk_create(&params);
+	struct lcore *lc = w->lb->lcore[0];
+
+	walk_worker(w, &(struct walk_worker_params){
+			       .slots = 1024,
+			       .max_request = 65536,
+			       .max_reply = 65536,
+			       .room = PLACES * 32768,
+		       });
+	for (unsigned int i = 0; i < PLACES; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 30000, 0, 10);
+		walk_forget(w, 0);
+	}
+	walk_pass(w, 1999);
+	walk_expect_eq(link_outstanding(lc->links[0]), PLACES);
+	walk_pass(w, 3);
+	walk_expect(walk_stats(w).drop[LB_DROP_DEADLINE] >= 100 &&
+			    walk_stats(w).drop[LB_DROP_DEADLINE] < PLACES,
+		    "%lu", walk_stats(w).drop[LB_DROP_DEADLINE]);
+	walk_pass(w, 3);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_DEADLINE], PLACES);
+	expect_room(w);
+	edge_reset(lc, EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
 /* A client goes, and then the worker, while requests are complete and wait for it. */
 WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 {
