@@ -64,6 +64,7 @@ struct edge_wanting {
 	uint16_t service;
 	bool again; /* a worker that had it was lost */
 	bool may;   /* false: its client has as many unfinished ones as it may */
+	bool may_wait; /* false: also with those that are complete and wait for their worker */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
 /* There are more: <at> goes on where edge_pause_wanting() left off, if that is still one of them.

@@ -24,7 +24,8 @@ struct edge_client {
 	uint32_t held;       /* packets, those of replies included */
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
-	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t unfinished; /* requests that have a place and are not complete; */
+	uint32_t ready;      /* that are, and wait for their worker */
 	uint32_t handshakes; /* of TLS under way */
 	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */

@@ -117,7 +117,10 @@ static void large_is_ready(struct edge *e, struct edge_large *l)
 		link->owed = 0;
 	}
 	TAILQ_INSERT_TAIL(&link->ready, l, write);
+	link->ready_pages += link_slot_pages(link, l->place.slot);
 	l->ready_at = e->lc->now;
+	large_is_finished(l);
+	l->busy->client->ready++;
 }
 
 static void large_is_not_ready(struct edge *e, struct edge_large *l)
@@ -125,6 +128,8 @@ static void large_is_not_ready(struct edge *e, struct edge_large *l)
 	struct link *link = l->link;
 
 	TAILQ_REMOVE(&link->ready, l, write);
+	link->ready_pages -= link_slot_pages(link, l->place.slot);
+	l->busy->client->ready--;
 	if (--link->n_ready == 0)
 		TAILQ_REMOVE(&e->ready, link, ready_entry);
 	else
@@ -457,9 +462,12 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 {
 	struct edge *e = lc->edge;
 	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : at->next;
+	uint32_t most = lc->services->tcp.unfinished;
+	const struct edge_client *client;
 
 	if (l == NULL)
 		return false;
+	client = l->busy->client;
 	*at = (struct edge_wanting){
 		.large = l,
 		.next = TAILQ_NEXT(l, entry),
@@ -470,7 +478,8 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.since = l->since,
 		.deadline = l->request->deadline,
 		.again = l->replays > 0,
-		.may = l->busy->client->unfinished < lc->services->tcp.unfinished,
+		.may = client->unfinished < most,
+		.may_wait = client->unfinished + client->ready < most,
 	};
 	return true;
 }

@@ -114,6 +114,7 @@ struct link {
 	TAILQ_HEAD(, edge_large) ready;
 	TAILQ_ENTRY(link) ready_entry; /* of the links with such */
 	uint32_t n_ready, ready_bytes, owed;
+	uint32_t ready_pages; /* of all of them */
 	/* Requests in pages that the worker has: how many, in how many pages, and how long it takes
 	 * for a page. */
 	uint32_t n_paged, paged;
@@ -346,9 +347,14 @@ void link_measure_pages(struct link *link, uint32_t slot, uint64_t now, bool ran
  * than some ms of work. */
 bool link_takes_paged(const struct link *link, uint64_t tsc_per_ms);
 
+static inline uint32_t link_slot_pages(const struct link *link, uint32_t slot)
+{
+	return link->pages != NULL ? link->pages[slot].n : 0;
+}
+
 static inline bool link_slot_has_pages(const struct link *link, uint32_t slot)
 {
-	return link->pages != NULL && link->pages[slot].n > 0;
+	return link_slot_pages(link, slot) > 0;
 }
 
 /* Give back a place whose request was not announced, and never will be. */

@@ -2230,6 +2230,111 @@ WALK(many_places_are_looked_at_in_turn)
 	walk_destroy(w);
 }
 
+/* All requests are of one client. Those of a slow worker that are complete, and wait for it, keep
+ * it from a place there, but not at a worker of another service. */
+WALK(complete_requests_of_a_slow_worker_leave_their_client_places_elsewhere)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: slow, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: other, max_request: 64KiB, max_reply: 64KiB}\n"
+			    "  - {name: one, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8001, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
+		.more = "tcp: {connections: 256, buffer_mb: 8, unfinished: 2}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *slow, *v = silent(w);
+	struct raw r[5], first, one = {.w = w, .port = 2000, .service = 8001, .seq = 5};
+
+	slow = walk_worker(w, &(struct walk_worker_params){.model = "other",
+							   .max_batch = 1,
+							   .max_request = 65536,
+							   .max_reply = 65536,
+							   .room = 262144});
+	slow->delay_ms = 20;
+	slow->run_ns = 20000000;
+	raw_open(&first, w, 2999);
+	raw_part(&first, 20000, 0, 20000);
+	walk_pass(w, 30);
+	slow->answers = false;
+	for (unsigned int i = 0; i < 5; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000, 0, 20000);
+	}
+	walk_settle(w);
+	walk_expect_eq(slow->n_requests, 2);
+	/* Two are placed beside them, and the fifth is not. */
+	walk_expect_eq(link_outstanding(w->lb->lcore[0]->link[walk_worker_of(slow)->number]), 4);
+	raw_connect(&one);
+	raw_part(&one, 30000, 0, 30000);
+	walk_settle(w);
+	walk_expect_eq(v->n_requests, 1);
+	slow->answers = true;
+	walk_pass(w, 200);
+	walk_expect_eq(walk_stats(w).replies, 6);
+	answer_shortly(v);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+#define FAR 200
+
+/* Clients send the rest of their request 30 ms after it has its place. The worker takes a ms for
+ * each, and does not run dry. */
+WALK(a_worker_does_not_run_dry_while_clients_far_away_fill_their_places)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+			    "queue_timeout_ms: 10000}\n",
+		.more = "tcp: {connections: 512, connections_percent: 100, buffer_mb: 64, "
+			"unfinished: 4096}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct lcore *lc = w->lb->lcore[0];
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 64,
+						       .max_batch = 1,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 64 * 32768,
+					       });
+	unsigned int placed = 0, answered = 0;
+	static struct raw r[FAR], first;
+	unsigned int at[FAR];
+
+	v->run_ns = 1000000;
+	v->answers = false;
+	raw_open(&first, w, 2999);
+	for (unsigned int i = 0; i < 10; i++) {
+		raw_part(&first, 20000, 0, 20000);
+		walk_pass(w, 1);
+		walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		walk_settle(w);
+	}
+	for (unsigned int i = 0; i < FAR; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int i = 0; i < FAR; i++)
+		raw_part(&r[i], 20000, 0, 10000);
+	for (unsigned int ms = 0; ms < 200; ms++) {
+		for (; placed < answered + link_outstanding(lc->links[0]); placed++)
+			at[placed] = ms;
+		for (unsigned int i = 0; i < placed; i++)
+			if (at[i] + 30 == ms)
+				raw_part(&r[i], 20000, 10000, 20000);
+		if (v->n_requests > 0)
+			walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		answered = walk_stats(w).replies - 10;
+		walk_pass(w, 1);
+		walk_forget(w, 0);
+	}
+	walk_expect(answered > 140, "%u", answered);
+	edge_reset(lc, EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
 /* A client goes, and then the worker, while requests are complete and wait for it. */
 WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 {
