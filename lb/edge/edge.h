@@ -64,6 +64,7 @@ struct edge_wanting {
 	uint16_t service;
 	bool again; /* a worker that had it was lost */
 	bool may;   /* false: its client has as many unfinished ones as it may */
+	bool may_wait; /* false: also with those that are complete and wait for their worker */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
 /* There are more: <at> goes on where edge_pause_wanting() left off, if that is still one of them.
@@ -78,7 +79,7 @@ void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_
 			 enum lb_drop reason);
 /* Write the bytes that came for requests with places; announce those that are complete. */
 void edge_write(struct lcore *lc);
-/* The link is about to go: its places do. */
+/* The link was detached: its places are lost. */
 void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent
  * <most> times more, or its bytes are gone. False: then nothing has changed. */

@@ -24,7 +24,8 @@ struct edge_client {
 	uint32_t held;       /* packets, those of replies included */
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
-	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t unfinished; /* requests that have a place and are not complete; */
+	uint32_t ready;      /* that are, and wait for their worker */
 	uint32_t handshakes; /* of TLS under way */
 	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
@@ -249,8 +250,10 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	uint32_t n_larges, n_parts; /* in use */
 	struct edge_larges wanting, filling; /* oldest first */
+	struct edge_large *checked; /* the next of those that fill a place to be looked at */
 	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
+	uint32_t n_writing;
 	struct edge_large *paused; /* the next of those that want a place, if there are many */
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;

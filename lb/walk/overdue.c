@@ -5,7 +5,6 @@
  */
 #include "walk/overdue.h"
 
-#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/cancel.h"
 #include "walk/egress.h"
@@ -105,7 +104,6 @@ static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number
 /* End the requests in flight of a detached link. True: all are ended and the link is released. */
 static bool overdue_reap_link(struct lcore *lc, struct link *link)
 {
-	edge_lose_link(lc, link);
 	/* Requests whose clients cannot be notified now may use up the budget: the next call
 	 * continues after them. */
 	link_visit_busy(lc, link, &link->overdue_at, BUDGET, overdue_give_up);
