@@ -99,7 +99,9 @@ static bool call_find_model(const struct grpc_call *c, const struct grpc_names *
 /* Is the call about a model, not about all? */
 static bool call_is_of_model(const struct grpc_stream *s, const struct grpc_names *names)
 {
-	return s->rpc == GRPC_HEALTH_CHECK ? names->name[0] != '\0' : s->rpc >= GRPC_MODEL_READY;
+	if (s->rpc == GRPC_HEALTH_CHECK || s->rpc == GRPC_MODEL_STATISTICS)
+		return names->name[0] != '\0';
+	return s->rpc >= GRPC_MODEL_READY && s->rpc != GRPC_REPOSITORY_INDEX;
 }
 
 static void call_describe(struct grpc_call *c, struct grpc_stream *s, struct grpc_out *out)
@@ -116,6 +118,35 @@ static void call_describe(struct grpc_call *c, struct grpc_stream *s, struct grp
 		grpc_write_model(out, &layout->model);
 	else
 		grpc_write_config(out, &layout->model);
+	call_send(c, s, out);
+}
+
+/* Statistics of the current model, or of all. */
+static void call_count(struct grpc_call *c, struct grpc_stream *s, bool all, struct grpc_out *out)
+{
+	struct kserve_room *room = c->room;
+	struct kserve_model *m;
+
+	if (all)
+		kserve_room_rewind(room);
+	do {
+		m = kserve_room_known(room);
+		room->count(room, &m->counters);
+		grpc_write_statistics(out, m);
+	} while (all && room->next(room));
+	call_send(c, s, out);
+}
+
+/* The models of the address; with <ready> those that have workers. */
+static void call_list(struct grpc_call *c, struct grpc_stream *s, bool ready, struct grpc_out *out)
+{
+	struct kserve_room *room = c->room;
+
+	kserve_room_rewind(room);
+	do {
+		if (!ready || room->serving)
+			grpc_write_index(out, kserve_room_known(room));
+	} while (room->next(room));
 	call_send(c, s, out);
 }
 
@@ -137,6 +168,10 @@ static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 					names.version);
 	if (s->rpc == GRPC_MODEL_METADATA || s->rpc == GRPC_MODEL_CONFIG)
 		return call_describe(c, s, &out);
+	if (s->rpc == GRPC_MODEL_STATISTICS)
+		return call_count(c, s, !of_model, &out);
+	if (s->rpc == GRPC_REPOSITORY_INDEX)
+		return call_list(c, s, names.ready, &out);
 	ready = of_model ? c->room->serving : kserve_room_all_serve(c->room);
 	if (s->rpc == GRPC_SERVER_METADATA)
 		grpc_write_server(&out, "doorbell", c->room->version);

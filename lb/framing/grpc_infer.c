@@ -146,6 +146,11 @@ static bool tensors_produce_held(struct grpc_call *c, struct grpc_stream *s)
 	if (r->held_bytes == 0)
 		return true;
 	if (r->held_bytes != r->held_to - r->held_from) {
+		/* One that is missing leaves a gap, too. */
+		if (kserve_match_end(&s->asked->layout->model, &r->infer) == KSERVE_REFUSED) {
+			grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+			return false;
+		}
 		grpc_call_refuse(c, s, 501,
 				 "inputs around others of the model; send them in its order");
 		return false;

@@ -33,6 +33,8 @@ static const struct {
 	{"/inference.GRPCInferenceService/ServerLive", GRPC_SERVER_LIVE},
 	{"/inference.GRPCInferenceService/ServerReady", GRPC_SERVER_READY},
 	{"/inference.GRPCInferenceService/ServerMetadata", GRPC_SERVER_METADATA},
+	{"/inference.GRPCInferenceService/ModelStatistics", GRPC_MODEL_STATISTICS},
+	{"/inference.GRPCInferenceService/RepositoryIndex", GRPC_REPOSITORY_INDEX},
 	{"/grpc.health.v1.Health/Check", GRPC_HEALTH_CHECK},
 };
 

@@ -29,7 +29,10 @@ enum grpc_rpc {
 	GRPC_MODEL_CONFIG,
 	GRPC_MODEL_INFER,
 	GRPC_MODEL_STREAM_INFER,
+	/* of one model, or of all: */
+	GRPC_MODEL_STATISTICS,
 	GRPC_HEALTH_CHECK,
+	GRPC_REPOSITORY_INDEX,
 };
 
 enum grpc_reads {

@@ -238,6 +238,20 @@ void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
 
 /* --- services --- */
 
+struct kserve_model *kserve_room_known(struct kserve_room *room)
+{
+	struct kserve_model *m = &room->counted;
+
+	snprintf(m->name, sizeof(m->name), "%s", room->model);
+	m->versions = 0;
+	if (room->layout != NULL) {
+		m->versions = room->layout->model.versions;
+		memcpy(m->version, room->layout->model.version, sizeof(m->version));
+	}
+	m->ready = room->serving;
+	return m;
+}
+
 bool kserve_room_all_serve(struct kserve_room *room)
 {
 	bool all = true;

@@ -171,6 +171,9 @@ static inline void kserve_room_rewind(struct kserve_room *room)
 	while (room->service != room->service_of_connection)
 		room->next(room);
 }
+/* The current service's model, as far as documents of many have it; its counters are not. It is
+ * valid until the next call. */
+struct kserve_model *kserve_room_known(struct kserve_room *room);
 /* Has each service of the address workers? The connection's is the current one then. */
 bool kserve_room_all_serve(struct kserve_room *room);
 
