@@ -96,12 +96,13 @@ static void reload_tls(struct control_server *server)
 			error);
 }
 
-/* Reload the configuration and renewed certificates. The log has the results. */
+/* Reload the configuration and renewed certificates; rotated logs. The log has the results. */
 static void on_hangup(evutil_socket_t signal, short what, void *context)
 {
 	const struct service *s = context;
 	char error[512];
 
+	lb_reopen_logs(s->lb);
 	/*
 	 * The stop continues: a reload would also tell the supervisor that the load balancer is
 	 * ready.

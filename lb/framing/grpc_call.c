@@ -19,6 +19,8 @@ struct kserve_asked *grpc_call_ask(struct grpc_call *c, struct grpc_stream *s)
 
 	a->call = s;
 	a->number = c->stream->requests++;
+	a->is_grpc = true;
+	a->endpoint = grpc_rpc_name(s->rpc);
 	s->asked = a;
 	s->open++;
 	return a;
@@ -59,6 +61,8 @@ void grpc_call_refuse(struct grpc_call *c, struct grpc_stream *s, uint16_t statu
 	va_end(arguments);
 	a->status = status;
 	a->reading = false;
+	if (s->reads == GRPC_READS_INFER && s->reader != NULL)
+		kserve_room_keep_id(a, &s->reader->infer);
 	action->refuse.tag = (uintptr_t)a;
 	call_set_refusal(action, status);
 	grpc_call_let_go(s);
@@ -74,6 +78,7 @@ static void call_send(struct grpc_call *c, struct grpc_stream *s, const struct g
 	uint32_t length = (uint32_t)(out->at - c->room->scratch);
 
 	grpc_prefix_write(c->room->scratch, length - GRPC_PREFIX);
+	kserve_room_tell(c->stream, a, GRPC_OK, length - GRPC_PREFIX);
 	action->bytes.at = c->room->scratch;
 	action->bytes.length = length;
 	action->bytes.of_request = true;
@@ -166,6 +171,8 @@ static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 		return grpc_call_refuse(c, s, 404, "there is no model '%s'%s%s here", names.name,
 					names.version[0] != '\0' ? " of version " : "",
 					names.version);
+	if (of_model)
+		kserve_room_found(s->asked);
 	if (s->rpc == GRPC_MODEL_METADATA || s->rpc == GRPC_MODEL_CONFIG)
 		return call_describe(c, s, &out);
 	if (s->rpc == GRPC_MODEL_STATISTICS)
@@ -192,7 +199,7 @@ static void call_begin(struct grpc_call *c, struct grpc_stream *s)
 
 	s->got = 0;
 	s->left = grpc_prefix_length(s->prefix);
-	grpc_call_ask(c, s);
+	grpc_call_ask(c, s)->bytes_in = s->left;
 	if (s->prefix[0] > 1 || (compressed && !s->has_encoding))
 		return grpc_call_refuse(c, s, 500, "the prefix of a message is not valid");
 	if (compressed)

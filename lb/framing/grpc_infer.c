@@ -67,6 +67,7 @@ static bool tensors_find_service(struct grpc_call *c, struct grpc_stream *s)
 		grpc_call_refuse(c, s, 404, "there is no model '%s' here", model);
 		return false;
 	}
+	kserve_room_found(s->asked);
 	if (tensors_is_refused(c, s))
 		return false;
 	s->asked->layout = room->layout;
@@ -264,9 +265,7 @@ static void tensors_choose_outputs(struct grpc_stream *s)
 		a->output[i] = infer->outputs > 0
 				       ? (uint8_t)kserve_match_output(m, infer->output[i].name)
 				       : i;
-	memcpy(a->id, infer->id, infer->id_length);
-	a->id_length = infer->id_length;
-	a->has_id = infer->has_id;
+	kserve_room_keep_id(a, infer);
 }
 
 /* The message ended. */

@@ -38,6 +38,14 @@ static const struct {
 	{"/grpc.health.v1.Health/Check", GRPC_HEALTH_CHECK},
 };
 
+const char *grpc_rpc_name(uint8_t rpc)
+{
+	for (size_t i = 0; i < sizeof(session_rpcs) / sizeof(session_rpcs[0]); i++)
+		if (session_rpcs[i].rpc == rpc)
+			return strrchr(session_rpcs[i].path, '/') + 1;
+	return NULL;
+}
+
 static bool session_is(const uint8_t *bytes, size_t n, const char *text)
 {
 	return n == strlen(text) && memcmp(bytes, text, n) == 0;

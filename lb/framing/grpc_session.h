@@ -109,6 +109,9 @@ int grpc_room_init(struct grpc_room *room, struct kserve_room *kserve, uint32_t 
 		   uint32_t streams);
 void grpc_room_fini(struct grpc_room *room);
 
+/* A method's name without its service; NULL: there is none. */
+const char *grpc_rpc_name(uint8_t rpc);
+
 /* NULL: no memory. <streams>: open at once. */
 struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams);
 void grpc_session_close(struct grpc_session *g);

@@ -31,6 +31,7 @@ static void document_send(struct kserve_call *c, struct json_out *out, uint16_t 
 	action->bytes.length = n + (head->method == HTTP_HEAD ? 0 : length);
 	action->bytes.of_request = true;
 	action->bytes.ends = true;
+	kserve_room_tell(c->s, c->asked, status, length);
 	kserve_room_answered(c->s, c->asked);
 	kserve_call_leave(c, !keep_alive);
 }
