@@ -9,7 +9,7 @@
 struct access_record {
 	uint64_t ns;                  /* since 1970: when it was answered */
 	uint64_t bytes_in, bytes_out; /* of the bodies, or messages */
-	/* us from its first header until the answer was written; until a worker got it, and until
+	/* us from its head until the answer was written; until a worker got it, and from then until
 	 * that answered */
 	uint64_t total_us, queue_us, worker_us;
 	struct lb_address client;

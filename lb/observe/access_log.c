@@ -193,6 +193,28 @@ static void log_free(struct access_log *log)
 /* --- the control thread's -----------------------------------------------------------------------
  */
 
+static void log_say_cannot_open(const char *path, int code, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "log.access: cannot open %s: %s", path, strerror(code));
+}
+
+int access_log_check(const char *path, char *error, size_t error_size)
+{
+	char folder[LB_FILE_MAX];
+	int ret = 0;
+
+	if (access(path, W_OK) == 0)
+		return 0;
+	ret = -errno;
+	if (ret == -ENOENT) {
+		snprintf(folder, sizeof(folder), "%.*s/", (int)(strrchr(path, '/') - path), path);
+		ret = access(folder, W_OK | X_OK) == 0 ? 0 : -errno;
+	}
+	if (ret < 0)
+		log_say_cannot_open(path, -ret, error, error_size);
+	return ret;
+}
+
 struct access_log *access_log_open(const char *path, unsigned int lcores, uint32_t one_in,
 				   char *error, size_t error_size)
 {
@@ -208,8 +230,7 @@ struct access_log *access_log_open(const char *path, unsigned int lcores, uint32
 	snprintf(log->path, sizeof(log->path), "%s", path);
 	log->fd = log_open_file(path);
 	if (log->fd < 0) {
-		snprintf(error, error_size, "log.access: cannot open %s: %s", path,
-			 strerror(errno));
+		log_say_cannot_open(path, errno, error, error_size);
 		goto fail;
 	}
 	for (unsigned int i = 0; i < lcores; i++) {

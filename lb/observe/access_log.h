@@ -15,6 +15,8 @@ struct access_record;
 
 /* --- control thread --- */
 
+/* Would the file open? It is not made. 0, or -errno with a sentence in <error>. */
+int access_log_check(const char *path, char *error, size_t error_size);
 /* Opens the file, to append to it, and starts the thread. NULL with a sentence in <error>. */
 struct access_log *access_log_open(const char *path, unsigned int lcores, uint32_t one_in,
 				   char *error, size_t error_size);

@@ -14,7 +14,7 @@ log=$dir/access.log
 services="
   - {name: digits, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}
   - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: echo, max_request: 64KiB, max_reply: 64KiB,
-     request_timeout_ms: 300}"
+     request_timeout_ms: 2000}"
 topology_config "$services" "log: {access: $log}"
 start_lb
 /usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"
@@ -83,7 +83,7 @@ expect_line '.call == null and .protocol == "grpc" and .status == 12'
 kill -STOP "$pid_w2"
 ask -d '{"id":"late","inputs":[{"name":"input0","shape":[1],"datatype":"UINT8","data":[1]}]}' "$url/models/echo/infer"
 expect "status" "$status" -eq 504
-expect_line '.id == "late" and .status == 504 and .worker_us >= 300000 and .total_us >= .worker_us'
+expect_line '.id == "late" and .status == 504 and .worker_us >= 2000000 and .total_us >= .worker_us'
 ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/kserve/access_gone.py" "$dir" "$vip" 8501 >"$dir/gone.log" 2>&1 ||
     fail "$(tail -n 20 "$dir/gone.log")"
 expect_line '.id == "gone" and .status == 499 and .call == "infer" and .client == "10.200.0.2"'
@@ -119,7 +119,11 @@ ask "$url/health/live"
 expect "status" "$status" -eq 200
 expect_log lb "access log not written: path=/dev/full"
 stop "$pid_lb"
+topology_config "$services" "log: {access: $dir/fresh.log}"
+expect_check 0 "good"
+expect "files that --check made" "$(find "$dir" -name fresh.log | wc -l)" -eq 0
 topology_config "$services" "log: {access: $dir/none/access.log}"
+expect_check 1 "log.access: cannot open $dir/none/access.log: No such file"
 status=0
 "$build/doorbell-lb" --config "$dir/lb.yaml" >"$dir/refused" 2>&1 || status=$?
 expect "exit status without a folder" "$status" -eq 1

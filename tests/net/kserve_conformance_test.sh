@@ -15,7 +15,7 @@ sizes="max_request: 64KiB, max_reply: 64KiB"
 topology_config "
   - {name: types, model: types, $kserve, $sizes}
   - {name: typed, model: typed, $kserve, $sizes}
-  - {name: echo, model: echo, request_timeout_ms: 1500, $kserve, $sizes}
+  - {name: echo, model: echo, request_timeout_ms: 2500, $kserve, $sizes}
   - {name: digits, model: mlp, $kserve, max_request: 72, max_reply: 52}"
 start_lb
 /usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"

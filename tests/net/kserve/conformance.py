@@ -302,8 +302,7 @@ def go_on():
 
 
 def step_late():
-    ask_errors(rows.LATE_ERRORS[1:2])
-    check_late_grpc(rows.LATE_GRPC_ERRORS[1])
+    check_late_grpc(rows.LATE_GRPC_ERRORS[1], lambda: ask_errors(rows.LATE_ERRORS[1:2]))
     ask_errors(rows.LATE_ERRORS[2:], go_on)
     os.kill(int(os.environ['WORKER']), signal.SIGSTOP)
     check_late_grpc(rows.LATE_GRPC_ERRORS[2], go_on)
